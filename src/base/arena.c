@@ -1,0 +1,53 @@
+#include "base/arena.h"
+
+#include "base/mem.h"
+
+enum { BLOCK_SIZE = 4096 - 64 };
+
+struct arena_block {
+    struct arena_block *next;
+    size_t used, size;
+    _Alignas(max_align_t) char bytes[];
+};
+
+void arena_fini(struct arena *a)
+{
+    while (a->blocks) {
+        struct arena_block *next = a->blocks->next;
+        mem_free(a->blocks);
+        a->blocks = next;
+    }
+}
+
+void *arena_alloc(struct arena *a, size_t n)
+{
+    const size_t align = _Alignof(max_align_t);
+    struct arena_block *b = a->blocks;
+
+    n = (n + align - 1) / align * align;
+    if (!b || b->size - b->used < n) {
+        size_t size = n > BLOCK_SIZE ? n : BLOCK_SIZE;
+        struct arena_block *fresh = mem_zalloc(sizeof *fresh + size);
+        fresh->size = size;
+        if (b && size > BLOCK_SIZE) {
+            /* A block for one large piece goes behind the current one, whose rest stays in use. */
+            fresh->next = b->next;
+            b->next = fresh;
+        } else {
+            fresh->next = b;
+            a->blocks = fresh;
+        }
+        b = fresh;
+    }
+    void *p = b->bytes + b->used;
+    b->used += n;
+    return p;
+}
+
+struct span arena_span(struct arena *a, struct span s)
+{
+    char *copy = arena_alloc(a, s.n + 1);
+    if (s.n)
+        memcpy(copy, s.p, s.n);
+    return span_of(copy, s.n);
+}

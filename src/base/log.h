@@ -1,0 +1,43 @@
+/*
+ * log: one line on stderr per event, as text or as JSON.
+ *
+ * The log's settings and its list of secrets are the only global state of the program. Every line
+ * passes the redactor on its way out, and so must everything else that shows peers' bytes to a
+ * person (dumps, traces, error texts): log_redact is that one redactor.
+ */
+#ifndef RIALTO_BASE_LOG_H
+#define RIALTO_BASE_LOG_H
+
+#include "base/buf.h"
+#include "base/span.h"
+
+#include <stdbool.h>
+
+enum log_level { LOG_ERROR, LOG_WARN, LOG_INFO, LOG_DEBUG };
+
+void log_set_level(enum log_level level);
+/* false for a word that is no level; the words are error, warn, info, debug. */
+bool log_level_parse(const char *word, enum log_level *level);
+void log_set_json(bool json);
+bool log_enabled(enum log_level level);
+
+/* `who` is the part of the program or the server's alias that the line is about. */
+void log_line(enum log_level level, const char *who, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+#define log_error(who, ...) log_line(LOG_ERROR, who, __VA_ARGS__)
+#define log_warn(who, ...)  log_line(LOG_WARN, who, __VA_ARGS__)
+#define log_info(who, ...)  log_line(LOG_INFO, who, __VA_ARGS__)
+#define log_debug(who, ...)                                                                        \
+    do {                                                                                           \
+        if (log_enabled(LOG_DEBUG))                                                                \
+            log_line(LOG_DEBUG, who, __VA_ARGS__);                                                 \
+    } while (0)
+
+/* From now on `secret` (at least four bytes) appears nowhere. The value is copied. */
+void log_add_secret(struct span secret);
+void log_forget_secrets(void);
+/* Append `text` to `out` with secrets, bearer tokens and URL passwords replaced by "***". */
+void log_redact(struct buf *out, struct span text);
+
+#endif

@@ -1,0 +1,47 @@
+#include "base/mem.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static void *or_die(void *p, size_t n)
+{
+    if (!p && n) {
+        fprintf(stderr, "rialto: out of memory (%zu bytes)\n", n);
+        abort();
+    }
+    return p;
+}
+
+void *mem_alloc(size_t n)
+{
+    return or_die(malloc(n), n);
+}
+
+void *mem_zalloc(size_t n)
+{
+    return or_die(calloc(1, n), n);
+}
+
+void *mem_resize(void *p, size_t n)
+{
+    return or_die(realloc(p, n), n);
+}
+
+void mem_free(void *p)
+{
+    free(p);
+}
+
+char *mem_str(const char *s)
+{
+    return s ? mem_span(span_str(s)) : NULL;
+}
+
+char *mem_span(struct span s)
+{
+    char *copy = mem_alloc(s.n + 1);
+    if (s.n)
+        memcpy(copy, s.p, s.n);
+    copy[s.n] = '\0';
+    return copy;
+}

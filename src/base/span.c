@@ -1,0 +1,64 @@
+#include "base/span.h"
+
+static char lower(char c)
+{
+    return c >= 'A' && c <= 'Z' ? (char)(c + ('a' - 'A')) : c;
+}
+
+bool span_eq_nocase(struct span a, struct span b)
+{
+    if (a.n != b.n)
+        return false;
+    for (size_t i = 0; i < a.n; i++)
+        if (lower(a.p[i]) != lower(b.p[i]))
+            return false;
+    return true;
+}
+
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t';
+}
+
+struct span span_trim(struct span a)
+{
+    while (a.n && is_blank(a.p[0]))
+        a = span_from(a, 1);
+    while (a.n && is_blank(a.p[a.n - 1]))
+        a.n--;
+    return a;
+}
+
+int span_cmp(struct span a, struct span b)
+{
+    size_t n = a.n < b.n ? a.n : b.n;
+    int order = n ? memcmp(a.p, b.p, n) : 0;
+    if (order)
+        return order;
+    return a.n < b.n ? -1 : a.n > b.n;
+}
+
+bool span_glob(struct span pattern, struct span text)
+{
+    size_t p = 0, t = 0, star = (size_t)-1, star_text = 0;
+
+    while (t < text.n) {
+        if (p < pattern.n && pattern.p[p] == '*') {
+            star = p++;
+            star_text = t;
+        } else if (p < pattern.n &&
+                   (pattern.p[p] == '?' || lower(pattern.p[p]) == lower(text.p[t]))) {
+            p++;
+            t++;
+        } else if (star != (size_t)-1) {
+            /* Let the last star swallow one byte more and try again from there. */
+            p = star + 1;
+            t = ++star_text;
+        } else {
+            return false;
+        }
+    }
+    while (p < pattern.n && pattern.p[p] == '*')
+        p++;
+    return p == pattern.n;
+}

@@ -1,0 +1,48 @@
+/*
+ * child: a supervised child process with pipes.
+ *
+ * Started by vfork-like spawning (cheap at any size of the parent) in its own session and process
+ * group, told by the kernel to die when we die (PDEATHSIG), watched through a pidfd. Its stdout and
+ * stdin are one stream; its stderr goes to the log line by line under the server's name.
+ *
+ * `exited` is called exactly once, from the loop, after the process is reaped *and* its stream has
+ * closed; the struct is freed when it returns. A grandchild that holds the pipe cannot delay that:
+ * when the process is gone its group is killed and the stream is closed after a short drain.
+ */
+#ifndef RIALTO_IO_CHILD_H
+#define RIALTO_IO_CHILD_H
+
+#include "base/err.h"
+#include "io/stream.h"
+
+struct child;
+
+struct child_spec {
+    const char *name;        /* for the log */
+    const char *const *argv; /* argv[0] is looked up in the child's PATH */
+    const char *const *env;  /* "K=V" added to (and winning over) the inherited safe set */
+    bool inherit_env;        /* pass our whole environment instead of the safe set */
+    const char *cwd;         /* NULL = ours */
+};
+
+struct child_events {
+    /* `status` as waitid gives it: exit code, or 128 + signal. `how`: "exited with 1", "killed by
+     * SIGKILL". */
+    void (*exited)(void *owner, int status, const char *how);
+    /* One line of stderr, after it was logged. May be NULL. */
+    void (*stderr_line)(void *owner, struct span line);
+};
+
+/* NULL with `err` filled when the program cannot be started (not found, not executable ...). */
+struct child *child_spawn(struct loop *l, const struct child_spec *spec,
+                          const struct child_events *on, void *owner, struct err *err);
+int child_pid(const struct child *c);
+/* The child's stdin/stdout. The caller stream_starts it at once; its `closed` comes before
+ * `exited`. */
+struct stream *child_stream(struct child *c);
+/* Close stdin now, SIGTERM to the group after `grace` ms, SIGKILL after as much again. */
+void child_stop(struct child *c, uint64_t grace_ms);
+/* SIGKILL to the group now. */
+void child_kill(struct child *c);
+
+#endif

@@ -1,0 +1,74 @@
+/*
+ * http_server: HTTP/1.1 connections on the loop.
+ *
+ * Keep-alive, pipelining (one request at a time, in order), streaming responses, an upgrade hook,
+ * and timers for head, body and idling. The handler gets an *exchange* when a request is complete
+ * and answers it now or later, whole or as a stream. If the client goes away first, the exchange's
+ * `gone` callback is called; after that, or after the answer is complete, the exchange may not be
+ * touched any more.
+ */
+#ifndef RIALTO_IO_HTTP_SERVER_H
+#define RIALTO_IO_HTTP_SERVER_H
+
+#include "io/listen.h"
+#include "io/stream.h"
+#include "wire/http.h"
+
+struct http_server;
+struct http_exchange;
+
+struct http_server_options {
+    size_t max_body;
+    uint64_t head_timeout, body_timeout, idle_timeout; /* ms */
+    size_t max_connections;
+};
+
+/* Called for each complete request. The request's spans are valid until the exchange is answered.
+ */
+typedef void http_handler_fn(void *owner, struct http_exchange *x, const struct http_request *req);
+
+struct http_server *http_server_new(struct loop *l, const struct http_server_options *options,
+                                    http_handler_fn *handler, void *owner);
+/* May be called several times: one server, many addresses. */
+MUST_CHECK int http_server_listen(struct http_server *s, const char *address, struct err *err);
+/* The n-th bound address, NULL past the end. */
+const char *http_server_address(const struct http_server *s, size_t n);
+/* Stop accepting; streams and exchanges end now; `closed` is called when all connections are gone.
+ */
+void http_server_close(struct http_server *s, void (*closed)(void *arg), void *arg);
+
+/* --- answering --- */
+
+/* Extra header lines, "Name: value\r\n" each, ready made; may be empty. */
+void http_respond(struct http_exchange *x, int status, const char *content_type,
+                  struct span headers, struct span body);
+/*
+ * The same in two steps without a copy of the body: begin returns the buffer to append the body to,
+ * end fills in its length.
+ */
+struct buf *http_respond_begin(struct http_exchange *x, int status, const char *content_type,
+                               struct span headers);
+void http_respond_end(struct http_exchange *x);
+
+/* A response of unknown length (chunked): head is sent at once. */
+void http_stream_begin(struct http_exchange *x, int status, const char *content_type,
+                       struct span headers);
+void http_stream_write(struct http_exchange *x, struct span data);
+void http_stream_end(struct http_exchange *x);
+/* Bytes queued towards this client. */
+size_t http_exchange_queued(const struct http_exchange *x);
+
+/* Who to tell when the client leaves before the answer is complete. */
+void http_exchange_on_gone(struct http_exchange *x, void (*gone)(void *owner), void *owner);
+/* Cut the connection, e.g. a reader too slow; `gone` is not called. */
+void http_exchange_abort(struct http_exchange *x, const char *reason);
+const char *http_exchange_peer(const struct http_exchange *x);
+
+/*
+ * Take the connection over after writing a 101 with `headers` (complete lines). The exchange is
+ * finished; the returned stream has no owner yet: stream_rebind it at once. `early` gets bytes that
+ * had already arrived behind the request (they are valid until the next turn).
+ */
+struct stream *http_upgrade(struct http_exchange *x, struct span headers, struct span *early);
+
+#endif

@@ -1,0 +1,25 @@
+/*
+ * listen: a listening socket on "HOST:PORT", "[::1]:PORT", ":PORT" or "unix:PATH".
+ *
+ * Port 0 takes a free one. A stale Unix socket (nobody answers behind it) is replaced, a live one
+ * is an error; it is created 0600 and removed on close.
+ */
+#ifndef RIALTO_IO_LISTEN_H
+#define RIALTO_IO_LISTEN_H
+
+#include "base/err.h"
+#include "io/stream.h"
+
+struct listener;
+
+typedef void listen_accept_fn(void *owner, struct stream *s);
+
+struct listener *listener_open(struct loop *l, const char *address, listen_accept_fn *on_accept,
+                               void *owner, struct err *err);
+/* The address really bound, e.g. "127.0.0.1:8765". */
+const char *listener_address(const struct listener *ls);
+int listener_port(const struct listener *ls); /* 0 for Unix sockets */
+/* No accept is called after this returns. */
+void listener_close(struct listener *ls);
+
+#endif

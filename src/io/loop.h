@@ -1,0 +1,43 @@
+/*
+ * loop: the one event loop; all of our code runs on its thread.
+ *
+ * It owns the clock (struct timers), writes out what streams have queued once per turn right before
+ * sleeping, and frees what was closed at the end of the turn, never under a caller's feet. Only io/
+ * sees libuv.
+ */
+#ifndef RIALTO_IO_LOOP_H
+#define RIALTO_IO_LOOP_H
+
+#include "base/list.h"
+#include "base/timers.h"
+
+#include <stdint.h>
+
+struct loop;
+
+struct loop *loop_new(void);
+/* Everything on the loop must be closed; runs pending closes first. */
+void loop_free(struct loop *l);
+/* Runs until loop_stop, or until nothing is left to wait for. */
+void loop_run(struct loop *l);
+void loop_stop(struct loop *l);
+/* One turn, waiting at most `wait_ms`: for tests and for programs that poll. */
+void loop_step(struct loop *l, uint64_t wait_ms);
+
+struct timers *loop_timers(struct loop *l);
+uint64_t loop_now(const struct loop *l); /* ms, monotonic, of this turn */
+
+/* Run `fn` at the end of this turn (before output is flushed). The node is embedded in its owner.
+ */
+struct deferred {
+    struct list node;
+    void (*fn)(struct deferred *d);
+};
+void loop_defer(struct loop *l, struct deferred *d, void (*fn)(struct deferred *d));
+/* Take back a deferral that has not run; fine if it was never made (zeroed) or has run. */
+void loop_undefer(struct deferred *d);
+
+/* Calls `fn` on the loop when the signal arrives. At most one handler per signal. */
+int loop_on_signal(struct loop *l, int signo, void (*fn)(void *arg, int signo), void *arg);
+
+#endif

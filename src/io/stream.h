@@ -1,0 +1,78 @@
+/*
+ * stream: an open byte pipe on the loop (TCP, Unix socket, pipe, terminal).
+ *
+ * Output is appended to one buffer and written once per loop turn; order is kept. Input arrives as
+ * chunks in a buffer that the whole loop shares: the chunk is valid only inside the callback. A
+ * stream whose reader is too slow (more than the limit queued) is closed with that reason.
+ *
+ * Life: somebody hands you an open stream (listen, connect, child, stdio); you set events; when it
+ * ends, by the peer, by an error or by your stream_close, `closed` is called exactly once, never
+ * from inside stream_close or stream_write but from the loop; the stream is gone when it returns.
+ */
+#ifndef RIALTO_IO_STREAM_H
+#define RIALTO_IO_STREAM_H
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "io/loop.h"
+
+struct stream;
+
+struct stream_events {
+    void (*data)(void *owner, struct span chunk);
+    /* The peer sent EOF. Without this callback EOF closes the stream. Output may still be sent. */
+    void (*eof)(void *owner);
+    /* Queued output fell below the low watermark after having passed the high one. May be NULL. */
+    void (*drained)(void *owner);
+    /* The end; the stream is freed after this returns. `reason` is for the log and for people. */
+    void (*closed)(void *owner, const char *reason);
+};
+
+enum { STREAM_HIGH_WATER = 1024 * 1024, STREAM_LIMIT = 64 * 1024 * 1024 };
+
+/* From here on `owner` gets the events; reading starts. */
+void stream_start(struct stream *s, const struct stream_events *on, void *owner);
+/* Hand the stream over to another owner (WebSocket upgrade). */
+void stream_rebind(struct stream *s, const struct stream_events *on, void *owner);
+
+/* Queue bytes. No error is reported here: a broken stream tells by `closed`. */
+void stream_write(struct stream *s, struct span bytes);
+/* The output buffer itself, to append to directly; call stream_wrote afterwards. */
+struct buf *stream_out(struct stream *s);
+void stream_wrote(struct stream *s);
+/* Bytes that wait to be written. */
+size_t stream_queued(const struct stream *s);
+/* Queue limit in bytes; beyond it the stream is cut ("reader too slow"). */
+void stream_set_limit(struct stream *s, size_t bytes);
+
+/* Stop and go on reading: only for one-to-one pipes. */
+void stream_pause(struct stream *s);
+void stream_resume(struct stream *s);
+
+/* Send EOF behind what is queued; reading goes on. */
+void stream_shutdown(struct stream *s);
+/* Drop what is queued and close; `closed` follows with this reason. */
+void stream_close(struct stream *s, const char *reason);
+/* Close once what is queued is written, or after `wait_ms`. */
+void stream_finish(struct stream *s, const char *reason, uint64_t wait_ms);
+
+/* "127.0.0.1:5123", "unix:/run/x.sock", "pipe": for logs. */
+const char *stream_name(const struct stream *s);
+
+/* The process's own stdin and stdout as one stream; stdout may be written even after stdin's EOF.
+ */
+struct stream *stream_stdio(struct loop *l);
+/* Wrap a connected descriptor (socket or pipe); the stream owns it from now on. */
+struct stream *stream_from_fds(struct loop *l, int in_fd, int out_fd, const char *name);
+
+/*
+ * Connect to "HOST:PORT" or "unix:PATH". `done` gets the stream (to be stream_started inside the
+ * callback or later this turn) or a negative code and NULL. Returns a handle for cancelling;
+ * cancelled connects never call `done`. The handle is gone once `done` was called.
+ */
+struct connect;
+struct connect *stream_connect(struct loop *l, const char *address,
+                               void (*done)(void *owner, struct stream *s, int code), void *owner);
+void connect_cancel(struct connect *c);
+
+#endif

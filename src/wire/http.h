@@ -1,0 +1,73 @@
+/*
+ * http: HTTP/1.1 requests out of a byte stream, and response heads into one.
+ *
+ * The tokenising is llhttp's (strict); the limits it does not know are kept here: size of the head,
+ * number of headers, a Host header in 1.1, no obsolete line folding, size of the body. One parser
+ * handles one connection and stops after each complete request, so that pipelined requests are
+ * answered in order: feed the rest again when the response is out.
+ */
+#ifndef RIALTO_WIRE_HTTP_H
+#define RIALTO_WIRE_HTTP_H
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/span.h"
+
+enum { HTTP_MAX_HEAD = 16 * 1024, HTTP_MAX_HEADERS = 100 };
+
+struct http_header {
+    struct span name, value;
+};
+
+/* One request. Spans are valid until http_parser_next. */
+struct http_request {
+    struct span method;
+    struct span target; /* as sent */
+    struct span path;   /* target up to '?', not decoded */
+    struct span query;  /* behind '?', may be empty */
+    struct span body;
+    const struct http_header *headers;
+    size_t n_headers;
+    bool keep_alive;
+    bool upgrade; /* Connection: upgrade was asked for; bytes behind the head are not HTTP */
+};
+
+/* Value of a header (first occurrence, case-insensitive), or an empty span with p == NULL. */
+struct span http_header(const struct http_request *r, const char *name);
+/* Value of a query parameter, percent-decoded into `scratch`; p == NULL when absent. */
+struct span http_query(struct span query, const char *name, struct buf *scratch);
+
+enum http_state {
+    HTTP_MORE,     /* needs more bytes */
+    HTTP_HEAD,     /* the head is complete and a body follows: may be refused before it is read */
+    HTTP_COMPLETE, /* request complete; consumed bytes end right behind it */
+    HTTP_BAD,      /* broken; `status` says with which status to answer, `why` why; then close */
+};
+
+struct http_parser;
+struct http_parser *http_parser_new(size_t max_body);
+void http_parser_free(struct http_parser *p);
+/*
+ * Feed bytes; *consumed says how many were taken. HTTP_HEAD is returned once per request that has
+ * a body (also for `Expect: 100-continue`, see http_parser_expects_continue); feed the rest to go
+ * on.
+ */
+enum http_state http_parser_feed(struct http_parser *p, struct span chunk, size_t *consumed);
+const struct http_request *http_parser_request(const struct http_parser *p);
+bool http_parser_expects_continue(const struct http_parser *p);
+/* Has anything of a request arrived yet? (An idle connection has not begun one.) */
+bool http_parser_begun(const struct http_parser *p);
+int http_parser_status(const struct http_parser *p);
+const char *http_parser_why(const struct http_parser *p);
+/* Forget the finished request and be ready for the next one. Memory over 4 KiB goes back. */
+void http_parser_next(struct http_parser *p);
+
+/* The reason phrase of a status. */
+const char *http_reason(int status);
+/* "HTTP/1.1 200 OK\r\n", then headers by hand: */
+void http_put_status(struct buf *out, int status);
+void http_put_header(struct buf *out, const char *name, struct span value);
+void http_put_chunk(struct buf *out, struct span data); /* one chunk; nothing for empty data */
+void http_put_last_chunk(struct buf *out);
+
+#endif

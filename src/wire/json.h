@@ -1,0 +1,123 @@
+/*
+ * json: the one JSON reader in the process.
+ *
+ * It validates a whole text once (RFC 8259 grammar, UTF-8, depth) without building a tree, and
+ * while it does so it records where the members named by a *shape* stand. Everything else in the
+ * program works on those raw spans, so unknown members, key order and number lexemes survive. No
+ * other code may decide where a member is.
+ *
+ * A shape is a static table that may nest: {"params" -> {"name", "_meta" -> {"progressToken"}}}.
+ * Each row names a slot; rows that are not present leave their slot at JSON_NONE. Key names are
+ * compared after unescaping. A member of the shape that stands twice in one object is refused
+ * (ERR_DUPLICATE): two readers of one message must never see two different members.
+ */
+#ifndef RIALTO_WIRE_JSON_H
+#define RIALTO_WIRE_JSON_H
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/span.h"
+
+#include <stdint.h>
+
+enum { JSON_MAX_DEPTH = 64 };
+
+enum json_type {
+    JSON_NONE, /* not present */
+    JSON_NULL,
+    JSON_FALSE,
+    JSON_TRUE,
+    JSON_NUMBER,
+    JSON_STRING,
+    JSON_ARRAY,
+    JSON_OBJECT,
+};
+
+/* Where a value stands. */
+struct json_slot {
+    enum json_type type;
+    struct span value;  /* raw text of the value; for strings with the quotes */
+    struct span member; /* from the key's opening quote to the end of the value */
+};
+
+struct json_shape_row {
+    const char *key;                 /* plain ASCII */
+    unsigned slot;                   /* index into the slots array */
+    const struct json_shape *inside; /* looked into when the value is an object; may be NULL */
+};
+
+struct json_shape {
+    const struct json_shape_row *rows;
+    size_t n;
+};
+
+/* Builds a shape out of a static array of rows. */
+#define JSON_SHAPE(rows_array)                                                                     \
+    {                                                                                              \
+        .rows = (rows_array), .n = sizeof(rows_array) / sizeof((rows_array)[0])                    \
+    }
+
+/*
+ * Validate all of `text` (one value, white space around it allowed) and fill `slots` (the caller
+ * zeroes them) for the members of `shape`, which applies when the value is an object. `shape` may
+ * be NULL. Returns the value's type through `type` (may be NULL). On failure: a negative ERR_ code,
+ * with the byte offset of the trouble in *at (may be NULL).
+ */
+MUST_CHECK int json_skim(struct span text, const struct json_shape *shape, struct json_slot *slots,
+                         enum json_type *type, size_t *at);
+
+/* Type of an already validated value, by its first byte. */
+enum json_type json_type_of(struct span value);
+
+/*
+ * Walk the members or elements of an already validated object or array, in order:
+ *     struct json_iter it = json_iter(value);
+ *     while (json_next(&it)) ... it.key (raw, with quotes; empty in arrays), it.value, it.type
+ * Also fine on a value of another type: it has no elements.
+ */
+struct json_iter {
+    struct span rest;
+    struct span key;
+    struct span value;
+    struct span member; /* key to value in objects; the value in arrays */
+    enum json_type type;
+    bool first;
+};
+struct json_iter json_iter(struct span container);
+bool json_next(struct json_iter *it);
+
+/* Member of an already validated object by (unescaped) key; JSON_NONE when absent. */
+struct json_slot json_get(struct span object, const char *key);
+
+/* --- strings and numbers; `raw` is a validated value --- */
+
+/* Is the raw string (with quotes) equal to `s` once unescaped? false for other types. */
+bool json_string_is(struct span raw, struct span s);
+/* Append the unescaped text. Lone surrogates become U+FFFD. */
+void json_unescape(struct buf *out, struct span raw);
+/*
+ * The text of a raw string: a span into `raw` when nothing is escaped, else unescaped into
+ * `scratch` (appended; the span points there until scratch changes).
+ */
+struct span json_text(struct span raw, struct buf *scratch);
+/* Exact integers only (no fraction, no exponent, within int64); false otherwise. */
+bool json_int(struct span raw, int64_t *out);
+bool json_double(struct span raw, double *out);
+
+/* --- writing --- */
+
+/* Append `s` as a JSON string, quotes included. `s` should be UTF-8; bad bytes become U+FFFD. */
+void json_quote(struct buf *out, struct span s);
+/*
+ * Append a validated value without white space between tokens' line ends: raw CR and LF (legal
+ * between tokens) are left out so that the value fits a line-framed link. Everything else is kept
+ * byte for byte.
+ */
+void json_one_line(struct buf *out, struct span value);
+/*
+ * Append `object` (validated) with `members` ("\"k\":v" or "\"k\":v,\"l\":w", may be empty) put
+ * in right after the opening brace, the comma being added where needed.
+ */
+void json_insert(struct buf *out, struct span object, struct span members);
+
+#endif

@@ -1,0 +1,49 @@
+/*
+ * sse: Server-Sent Events, both directions.
+ *
+ * The decoder is fed chunks and gives events; it accepts LF, CR and CRLF, a BOM at the start,
+ * comments and unknown fields, and bounds the size of an event. The encoder writes one event with
+ * its data on one line.
+ */
+#ifndef RIALTO_WIRE_SSE_H
+#define RIALTO_WIRE_SSE_H
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/span.h"
+
+#include <stdint.h>
+
+struct sse_event {
+    struct span name; /* "message" when the stream gave none */
+    struct span data; /* lines joined by LF */
+    struct span id;   /* last id seen, also of earlier events; empty when none */
+    bool has_data;    /* false for events that carry only id or retry (dispatched too) */
+    int64_t retry;    /* ms, or -1 when the event gave none */
+};
+
+struct sse_decoder {
+    struct buf line, name, data, id;
+    size_t cap; /* bytes of one event */
+    int64_t retry;
+    bool after_cr, started, has_data, has_any, stopped;
+};
+
+typedef void sse_event_fn(void *owner, const struct sse_event *event);
+
+void sse_decoder_init(struct sse_decoder *d, size_t cap);
+void sse_decoder_fini(struct sse_decoder *d);
+/*
+ * 0, or ERR_SIZE when an event passes the cap (the decoder is then of no more use). The callback
+ * may call sse_decoder_stop but not fini.
+ */
+MUST_CHECK int sse_feed(struct sse_decoder *d, struct span chunk, sse_event_fn *on_event,
+                        void *owner);
+void sse_decoder_stop(struct sse_decoder *d);
+
+/* name and id may be empty. CR and LF in data become separate data lines. */
+void sse_put_event(struct buf *out, struct span name, struct span id, struct span data);
+void sse_put_retry(struct buf *out, uint64_t ms);
+void sse_put_comment(struct buf *out, struct span text);
+
+#endif

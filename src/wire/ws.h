@@ -1,0 +1,51 @@
+/*
+ * ws: RFC 6455 framing, either role, without I/O.
+ *
+ * Fed bytes, gives whole messages (fragments joined) and control frames; unmasks in place where it
+ * can. Checks what the RFC makes the receiver check: masking by role, reserved bits, opcodes,
+ * control frame length and fragmentation, UTF-8 of text, close codes, and a cap on a message.
+ */
+#ifndef RIALTO_WIRE_WS_H
+#define RIALTO_WIRE_WS_H
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/span.h"
+
+#include <stdint.h>
+
+enum ws_role { WS_SERVER, WS_CLIENT };
+enum ws_opcode { WS_TEXT = 1, WS_BINARY = 2, WS_CLOSE = 8, WS_PING = 9, WS_PONG = 10 };
+
+struct ws_decoder {
+    enum ws_role role; /* which side *we* are */
+    size_t cap;
+    struct buf head;    /* an incomplete frame header */
+    struct buf message; /* payload collected so far */
+    struct buf control; /* payload of an incomplete control frame */
+    uint64_t left;      /* payload bytes of the current frame still to come */
+    uint8_t mask[4];
+    unsigned mask_at;
+    uint8_t opcode, message_opcode;
+    bool in_frame, fin, masked, stopped;
+    uint16_t close_code; /* after ERR_: the code to close with (1002, 1007, 1009) */
+};
+
+/* `op` is WS_TEXT, WS_BINARY, WS_CLOSE (payload: 2-byte code and reason), WS_PING or WS_PONG. */
+typedef void ws_frame_fn(void *owner, enum ws_opcode op, struct span payload);
+
+void ws_decoder_init(struct ws_decoder *d, enum ws_role role, size_t cap);
+void ws_decoder_fini(struct ws_decoder *d);
+/* 0 or ERR_PROTOCOL / ERR_SIZE / ERR_UTF8 with d->close_code set. The callback may stop it. */
+MUST_CHECK int ws_feed(struct ws_decoder *d, struct span chunk, ws_frame_fn *on_frame, void *owner);
+void ws_decoder_stop(struct ws_decoder *d);
+
+/* One unfragmented frame. Clients mask (with fresh random keys), servers do not. */
+void ws_put_frame(struct buf *out, enum ws_role role, enum ws_opcode op, struct span payload);
+void ws_put_close(struct buf *out, enum ws_role role, uint16_t code, struct span reason);
+uint16_t ws_close_code(struct span payload); /* 1005 when the frame has none */
+
+/* Sec-WebSocket-Accept for a key; `out` takes 29 bytes with the NUL. */
+void ws_accept_key(struct span key, char out[29]);
+
+#endif
