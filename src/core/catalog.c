@@ -1,0 +1,53 @@
+#include "core/catalog.h"
+
+#include "base/mem.h"
+
+struct catalog *catalog_new(void)
+{
+    return MEM_NEW(struct catalog);
+}
+
+void catalog_free(struct catalog *c)
+{
+    if (!c)
+        return;
+    for (int kind = 0; kind < ITEM_KINDS; kind++)
+        mem_free(c->items[kind]);
+    arena_fini(&c->arena);
+    mem_free(c);
+}
+
+void catalog_add(struct catalog *c, enum item_kind kind, const struct item *item)
+{
+    if (c->n[kind] == c->cap[kind]) {
+        c->cap[kind] = c->cap[kind] ? c->cap[kind] * 2 : 16;
+        c->items[kind] = mem_resize(c->items[kind], c->cap[kind] * sizeof(struct item));
+    }
+    struct item *copy = &c->items[kind][c->n[kind]++];
+    *copy = *item;
+    copy->name = arena_span(&c->arena, item->name);
+    copy->raw = arena_span(&c->arena, item->raw);
+}
+
+void catalog_set_instructions(struct catalog *c, struct span text)
+{
+    c->instructions = arena_span(&c->arena, text);
+}
+
+void catalog_copy_kind(struct catalog *to, const struct catalog *from, enum item_kind kind)
+{
+    if (!from)
+        return;
+    for (size_t i = 0; i < from->n[kind]; i++)
+        catalog_add(to, kind, &from->items[kind][i]);
+}
+
+const struct item *catalog_find(const struct catalog *c, enum item_kind kind, struct span name)
+{
+    if (!c)
+        return NULL;
+    for (size_t i = 0; i < c->n[kind]; i++)
+        if (span_eq(c->items[kind][i].name, name))
+            return &c->items[kind][i];
+    return NULL;
+}

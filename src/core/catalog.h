@@ -1,0 +1,55 @@
+/*
+ * catalog: what one provider offers, as an immutable, numbered generation.
+ *
+ * A provider's family fills a fresh catalog (catalog_new, catalog_add) and publishes it whole with
+ * provider_publish; after that nobody changes it. Items keep the provider's own JSON; the places of
+ * the members that a view may replace are remembered, so that the core can splice without reading
+ * JSON.
+ */
+#ifndef RIALTO_CORE_CATALOG_H
+#define RIALTO_CORE_CATALOG_H
+
+#include "base/arena.h"
+#include "core/peer.h"
+
+enum item_kind { ITEM_TOOL, ITEM_RESOURCE, ITEM_TEMPLATE, ITEM_PROMPT, ITEM_KINDS };
+
+enum {
+    ITEM_READ_ONLY = 1u << 0,  /* the tool says it changes nothing */
+    ITEM_IDEMPOTENT = 1u << 1, /* the tool says calling it twice is calling it once */
+};
+
+struct item {
+    struct span name;   /* tool, prompt: name; resource: uri; template: uriTemplate; unescaped */
+    struct span raw;    /* the JSON object */
+    struct cut name_at; /* raw value of that member inside `raw` */
+    struct cut description_at; /* raw value of the description; n == 0 when there is none */
+    unsigned flags;
+};
+
+/* What the provider can do besides the lists. */
+enum {
+    OFFERS_COMPLETION = 1u << 0,
+    OFFERS_LOGGING = 1u << 1,
+    OFFERS_SUBSCRIBE = 1u << 2,
+};
+
+struct catalog {
+    uint64_t generation; /* set by provider_publish */
+    struct arena arena;
+    struct item *items[ITEM_KINDS];
+    size_t n[ITEM_KINDS], cap[ITEM_KINDS];
+    struct span instructions; /* plain text, or empty */
+    unsigned offers;
+};
+
+struct catalog *catalog_new(void);
+void catalog_free(struct catalog *c);
+/* Copies everything the item points to. */
+void catalog_add(struct catalog *c, enum item_kind kind, const struct item *item);
+void catalog_set_instructions(struct catalog *c, struct span text);
+/* A catalog with only some kinds refetched takes the others over from the generation before. */
+void catalog_copy_kind(struct catalog *to, const struct catalog *from, enum item_kind kind);
+const struct item *catalog_find(const struct catalog *c, enum item_kind kind, struct span name);
+
+#endif

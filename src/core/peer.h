@@ -1,0 +1,159 @@
+/*
+ * peer: an attached party and the six verbs it speaks.
+ *
+ * A peer is a provider (offers tools, resources, prompts), a consumer (calls them), or both. A
+ * family (mcp, acp, browser, bus) embeds struct peer in its own object, fills in the verbs of the
+ * roles it plays, and translates its wire to them; the core knows no wire. docs/decisions/001
+ * works the verbs through for every dialect.
+ *
+ *     consumer's family          router            provider's family
+ *     router_open      ------->  finds, admits --> verbs->open
+ *     verbs->event     <-------  router_event <--  (progress, log)
+ *     verbs->ask       <-------  router_ask   <--  (elicitation, sampling, roots, consent)
+ *     router_answer    ------->                --> verbs->answer
+ *     router_cancel    ------->                --> verbs->cancel
+ *     verbs->done      <-------  router_done  <--  (result or error)
+ *
+ * Payloads are raw JSON in MCP's shapes, the one vocabulary that all families can express. Spans
+ * are valid only during the call they are passed to: whoever needs them longer copies.
+ */
+#ifndef RIALTO_CORE_PEER_H
+#define RIALTO_CORE_PEER_H
+
+#include "base/list.h"
+#include "base/span.h"
+
+#include <stdint.h>
+
+struct call;
+struct peer;
+struct provider;
+
+/* What a consumer may open. The standing call carries what belongs to no request. */
+enum op {
+    OP_STANDING,
+    OP_CALL_TOOL,
+    OP_READ_RESOURCE,
+    OP_GET_PROMPT,
+    OP_COMPLETE,
+    OP_SUBSCRIBE,
+    OP_UNSUBSCRIBE,
+    OP_SET_LEVEL,
+    OP_COUNT,
+};
+
+/* A piece of a request's params; n == 0 when there is none. */
+struct cut {
+    size_t at, n;
+};
+
+/* The asks a consumer is able to answer; a provider must not be told of others. */
+enum {
+    ANSWERS_ELICIT_FORM = 1u << 0,
+    ANSWERS_ELICIT_URL = 1u << 1,
+    ANSWERS_SAMPLING = 1u << 2,
+    ANSWERS_SAMPLING_TOOLS = 1u << 3,
+    ANSWERS_ROOTS = 1u << 4,
+    /* The consumer's dialect resumes a call by itself: `input_required` results pass through. */
+    ANSWERS_BY_RETRY = 1u << 5,
+};
+
+/*
+ * An operation to open. Nothing that belongs to the consumer's hop is in it: no id, no token, no
+ * session, and `params` still contains its hop's `_meta`, which the provider's family replaces by
+ * its own plus `meta_keep`.
+ */
+struct request {
+    enum op op;
+    struct span name;      /* tool, prompt or uri: public for the router, own for the provider */
+    struct span params;    /* raw JSON object, or empty */
+    struct cut name_at;    /* the name's raw value inside params */
+    struct cut meta_at;    /* `_meta`'s raw value inside params */
+    struct span meta_keep; /* members of `_meta` that travel on: "\"k\":v,..." or empty */
+    struct span log_level; /* most verbose log level wanted on this call; empty = no logs */
+    unsigned answers;      /* ANSWERS_ bits */
+    bool wants_progress;
+};
+
+/* How a call or an ask ended. */
+enum outcome_kind {
+    OUTCOME_RESULT, /* body: raw result */
+    OUTCOME_ERROR,  /* body: raw error object {code, message, data?} from the other end */
+    OUTCOME_FAILED, /* we ended it: `why` and `text` */
+};
+
+enum failure {
+    FAIL_NONE,
+    FAIL_UNKNOWN,     /* nobody offers this name */
+    FAIL_UNAVAILABLE, /* its provider is not running and did not come up in time */
+    FAIL_CRASHED,     /* its provider ended while the call was open */
+    FAIL_TIMEOUT,     /* the deadline passed */
+    FAIL_BUSY,        /* the provider's queue is full */
+    FAIL_CANCELLED,   /* the consumer took it back, or left */
+    FAIL_REFUSED,     /* the ask cannot be answered by this consumer */
+    FAIL_PROTOCOL,    /* the provider's answer made no sense */
+    FAIL_SHUTDOWN,    /* we are stopping */
+    FAIL_COUNT,
+};
+
+struct outcome {
+    enum outcome_kind kind;
+    struct span body;
+    enum failure why;
+    struct span text; /* for people; names the provider */
+    bool retryable;   /* calling again may help and cannot do harm that the first call did not */
+};
+
+enum event_kind {
+    EVENT_PROGRESS, /* params with the token's place; only on calls that want progress */
+    EVENT_LOG,
+    EVENT_CHANGED, /* lists changed: `changed` has a bit per item kind; standing call only */
+    EVENT_UPDATED, /* a subscribed resource changed: `name` is its uri */
+    EVENT_OTHER,   /* any other notification: method and params, passed on as they are */
+};
+
+struct event {
+    enum event_kind kind;
+    struct span method;  /* EVENT_OTHER */
+    struct span params;  /* raw object, or empty */
+    struct cut token_at; /* EVENT_PROGRESS: the provider's token inside params */
+    struct span name;
+    struct span level; /* EVENT_LOG */
+    unsigned changed;  /* EVENT_CHANGED: 1u << enum item_kind */
+    struct provider *from;
+};
+
+struct ask {
+    struct span key;    /* chosen by the provider, unique among the call's open asks */
+    struct span method; /* elicitation/create, sampling/createMessage, roots/list, ... */
+    struct span params; /* raw object, or empty */
+    unsigned needs;     /* the ANSWERS_ bit a consumer must have; 0 = any */
+};
+
+struct peer_verbs {
+    /* Provider role. None of these may be called again for a call after `cancel` or router_done. */
+    void (*open)(struct peer *self, struct call *call, const struct request *request);
+    void (*answer)(struct peer *self, struct call *call, struct span key,
+                   const struct outcome *outcome);
+    /* Forget the call; tell the other end if its protocol can. No router_done for it any more. */
+    void (*cancel)(struct peer *self, struct call *call, enum failure why);
+
+    /* Consumer role. */
+    void (*event)(struct peer *self, struct call *call, const struct event *event);
+    void (*ask)(struct peer *self, struct call *call, const struct ask *ask);
+    /* The end, exactly once. The call is gone when this returns. */
+    void (*done)(struct peer *self, struct call *call, const struct outcome *outcome);
+};
+
+struct peer {
+    const struct peer_verbs *verbs;
+    struct list opened; /* calls this peer opened (struct call.in_consumer) */
+};
+
+static inline void peer_init(struct peer *p, const struct peer_verbs *verbs)
+{
+    p->verbs = verbs;
+    list_init(&p->opened);
+}
+
+#endif

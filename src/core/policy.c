@@ -1,0 +1,13 @@
+#include "core/policy.h"
+
+const struct policy policy_default = {
+    .timeout = 60 * 1000,
+    .ask_timeout = 10 * 60 * 1000,
+    .concurrency = 0,
+    .queue = 1024,
+    .start_timeout = 30 * 1000,
+    .backoff_first = 500,
+    .backoff_max = 60 * 1000,
+    .settle = 30 * 1000,
+    .eager = true,
+};

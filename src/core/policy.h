@@ -1,0 +1,35 @@
+/*
+ * policy: how much a provider may be asked for at once, and for how long.
+ *
+ * A call takes a slot when it is handed to its provider and gives it back when it ends; beyond
+ * `concurrency` slots calls wait in a queue of at most `queue`. Deadlines count from the moment the
+ * call was opened, waiting included: the caller does not care where the time went.
+ */
+#ifndef RIALTO_CORE_POLICY_H
+#define RIALTO_CORE_POLICY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct policy {
+    uint64_t timeout;       /* ms per call; 0 = none */
+    uint64_t ask_timeout;   /* ms a provider waits for people; replaces the deadline meanwhile */
+    bool progress_extends;  /* a progress event starts the deadline anew */
+    size_t concurrency;     /* calls handed over at once; 0 = no limit */
+    size_t queue;           /* calls that may wait */
+    uint64_t start_timeout; /* ms from start to ready */
+    uint64_t backoff_first, backoff_max;
+    uint64_t settle;        /* ms of uptime after which earlier failures are forgotten */
+    unsigned restart_limit; /* failures in a row before it stays down; 0 = never give up */
+    bool eager;             /* kept running; a lazy provider is started by its first call */
+};
+
+extern const struct policy policy_default;
+
+static inline bool policy_admits(const struct policy *p, size_t in_flight)
+{
+    return p->concurrency == 0 || in_flight < p->concurrency;
+}
+
+#endif

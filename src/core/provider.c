@@ -1,0 +1,259 @@
+#include "core/provider.h"
+
+#include "base/log.h"
+#include "core/router.h"
+
+#include <stdio.h>
+
+/* A call may wake a provider out of its backoff, but not more often than this. */
+enum { WAKE_GAP_MS = 250 };
+
+typedef void action_fn(struct provider *p);
+
+static const char *const state_names[PROVIDER_STATES] = {"down", "starting", "ready", "backoff",
+                                                         "stopping"};
+
+const char *provider_state_name(enum provider_state s)
+{
+    return state_names[s];
+}
+
+static struct timers *timers_of(const struct provider *p)
+{
+    return router_timers(p->router);
+}
+
+/* The only place where a provider changes its state. */
+static void enter(struct provider *p, enum provider_state state)
+{
+    enum provider_state before = p->state;
+
+    timer_clear(timers_of(p), &p->timer);
+    p->state = state;
+    p->since = timers_of(p)->now;
+    log_debug(p->alias, "%s -> %s", state_names[before], state_names[state]);
+    if ((before == PROVIDER_READY) != (state == PROVIDER_READY))
+        router_provider_changed(p->router, p);
+}
+
+static void start(struct provider *p)
+{
+    enter(p, PROVIDER_STARTING);
+    p->started_at = p->since;
+    p->stats.starts++;
+    if (p->policy.start_timeout)
+        timer_set(timers_of(p), &p->timer, p->policy.start_timeout);
+    p->ops->start(p);
+}
+
+static void ready(struct provider *p)
+{
+    enter(p, PROVIDER_READY);
+    p->why[0] = '\0';
+    timer_set(timers_of(p), &p->timer, p->policy.settle);
+    router_provider_ready(p->router, p);
+}
+
+static void settled(struct provider *p)
+{
+    backoff_reset(&p->backoff);
+}
+
+static void stop(struct provider *p)
+{
+    p->wanted_again = false;
+    enter(p, PROVIDER_STOPPING);
+    router_provider_ended(p->router, p, FAIL_SHUTDOWN);
+    p->ops->stop(p);
+}
+
+static void start_too_slow(struct provider *p)
+{
+    snprintf(p->why, sizeof p->why, "was not ready within %llu s",
+             (unsigned long long)(p->policy.start_timeout / 1000));
+    log_warn(p->alias, "%s; stopping it", p->why);
+    enter(p, PROVIDER_STOPPING);
+    p->wanted_again = true;
+    p->ops->stop(p);
+}
+
+static void back_off(struct provider *p)
+{
+    unsigned limit = p->policy.restart_limit;
+    uint64_t wait = backoff_next(&p->backoff, router_random(p->router));
+
+    if (limit && p->backoff.failures > limit) {
+        log_error(p->alias, "failed %u times in a row (%s); staying down until it is wanted again",
+                  p->backoff.failures, p->why);
+        enter(p, PROVIDER_DOWN);
+        return;
+    }
+    enter(p, PROVIDER_BACKOFF);
+    timer_set(timers_of(p), &p->timer, wait);
+}
+
+static void start_failed(struct provider *p)
+{
+    log_warn(p->alias, "could not be started: %s", p->why);
+    back_off(p);
+    router_provider_ended(p->router, p, FAIL_UNAVAILABLE);
+}
+
+static void crashed(struct provider *p)
+{
+    p->stats.crashes++;
+    log_warn(p->alias, "ended: %s", p->why);
+    back_off(p);
+    router_provider_ended(p->router, p, FAIL_CRASHED);
+}
+
+static void stopped(struct provider *p)
+{
+    bool again = p->wanted_again;
+
+    p->wanted_again = false;
+    if (again) {
+        start_failed(p);
+        return;
+    }
+    enter(p, PROVIDER_DOWN);
+    router_provider_stopped(p->router, p);
+}
+
+static void give_up(struct provider *p)
+{
+    enter(p, PROVIDER_DOWN);
+    router_provider_ended(p->router, p, FAIL_SHUTDOWN);
+    router_provider_stopped(p->router, p);
+}
+
+static void already_down(struct provider *p)
+{
+    router_provider_stopped(p->router, p);
+}
+
+/* Wake on use: try now instead of waiting, unless the last try was a moment ago. */
+static void wake(struct provider *p)
+{
+    uint64_t since_start = timers_of(p)->now - p->started_at;
+
+    if (since_start >= WAKE_GAP_MS)
+        start(p);
+    else if (p->timer.at - timers_of(p)->now > WAKE_GAP_MS)
+        timer_set(timers_of(p), &p->timer, WAKE_GAP_MS - since_start);
+}
+
+static void want_again(struct provider *p)
+{
+    p->wanted_again = true;
+}
+
+static void want_no_more(struct provider *p)
+{
+    p->wanted_again = false;
+}
+
+static void nothing(struct provider *p)
+{
+    (void)p;
+}
+
+/* Every combination is decided here, on purpose. */
+static action_fn *const actions[PROVIDER_STATES][PROVIDER_EVENTS] = {
+    [PROVIDER_DOWN] = {[PROVIDER_WANTED] = start,
+                       [PROVIDER_UP] = nothing,
+                       [PROVIDER_LOST] = nothing,
+                       [PROVIDER_TIMER] = nothing,
+                       [PROVIDER_UNWANTED] = already_down},
+    [PROVIDER_STARTING] = {[PROVIDER_WANTED] = nothing,
+                           [PROVIDER_UP] = ready,
+                           [PROVIDER_LOST] = start_failed,
+                           [PROVIDER_TIMER] = start_too_slow,
+                           [PROVIDER_UNWANTED] = stop},
+    [PROVIDER_READY] = {[PROVIDER_WANTED] = nothing,
+                        [PROVIDER_UP] = nothing,
+                        [PROVIDER_LOST] = crashed,
+                        [PROVIDER_TIMER] = settled,
+                        [PROVIDER_UNWANTED] = stop},
+    [PROVIDER_BACKOFF] = {[PROVIDER_WANTED] = wake,
+                          [PROVIDER_UP] = nothing,
+                          [PROVIDER_LOST] = nothing,
+                          [PROVIDER_TIMER] = start,
+                          [PROVIDER_UNWANTED] = give_up},
+    [PROVIDER_STOPPING] = {[PROVIDER_WANTED] = want_again,
+                           [PROVIDER_UP] = nothing,
+                           [PROVIDER_LOST] = stopped,
+                           [PROVIDER_TIMER] = nothing,
+                           [PROVIDER_UNWANTED] = want_no_more},
+};
+
+static void happen(struct provider *p, enum provider_event event)
+{
+    actions[p->state][event](p);
+}
+
+static void on_timer(struct timer *t)
+{
+    happen(CONTAINER_OF(t, struct provider, timer), PROVIDER_TIMER);
+}
+
+void provider_init(struct provider *p, const struct peer_verbs *verbs,
+                   const struct provider_ops *ops, const char *alias)
+{
+    *p = (struct provider){.ops = ops, .alias = alias, .policy = policy_default};
+    peer_init(&p->peer, verbs);
+    p->timer.fire = on_timer;
+    p->backoff.first = p->policy.backoff_first;
+    p->backoff.max = p->policy.backoff_max;
+    list_init(&p->open);
+    list_init(&p->waiting);
+    list_init(&p->node);
+}
+
+void provider_fini(struct provider *p)
+{
+    catalog_free(p->catalog);
+    p->catalog = NULL;
+}
+
+void provider_up(struct provider *p)
+{
+    happen(p, PROVIDER_UP);
+}
+
+void provider_lost(struct provider *p, const char *why)
+{
+    /* A start that was too slow has said why already; that it was then killed explains nothing. */
+    if (!(p->state == PROVIDER_STOPPING && p->why[0]))
+        snprintf(p->why, sizeof p->why, "%s", why);
+    happen(p, PROVIDER_LOST);
+}
+
+void provider_publish(struct provider *p, struct catalog *c)
+{
+    struct catalog *before = p->catalog;
+
+    c->generation = before ? before->generation + 1 : 1;
+    p->catalog = c;
+    /* The views compare what they show, so an equal catalog is announced to nobody. */
+    router_provider_changed(p->router, p);
+    catalog_free(before);
+}
+
+void provider_want(struct provider *p)
+{
+    happen(p, PROVIDER_WANTED);
+}
+
+void provider_unwant(struct provider *p)
+{
+    happen(p, PROVIDER_UNWANTED);
+}
+
+bool provider_advertised(const struct provider *p)
+{
+    if (p->state == PROVIDER_READY)
+        return true;
+    /* A lazy provider that rests is as good as running: the first call starts it. */
+    return !p->policy.eager && p->state == PROVIDER_DOWN && p->catalog && !p->why[0];
+}

@@ -1,0 +1,90 @@
+/*
+ * provider: a peer in the provider role, with its life, its catalog and its limits.
+ *
+ * A family embeds struct provider, fills in the verbs and `ops`, and registers it with the router.
+ * The life is a table of state x event -> action (provider.c): a stdio child, an HTTP upstream, a
+ * page, an ACP component and a remote bridge all live by it. The family reports what happens with
+ * provider_up, provider_lost and provider_publish; the router decides when to start and stop.
+ *
+ * The contract of `ops`: after `start` the family calls provider_lost exactly once, when nothing of
+ * that instance is left (also after `stop`, also when starting failed; not from inside `start`).
+ */
+#ifndef RIALTO_CORE_PROVIDER_H
+#define RIALTO_CORE_PROVIDER_H
+
+#include "base/backoff.h"
+#include "base/timers.h"
+#include "core/catalog.h"
+#include "core/peer.h"
+#include "core/policy.h"
+#include "core/stats.h"
+
+struct router;
+
+enum provider_state {
+    PROVIDER_DOWN,
+    PROVIDER_STARTING,
+    PROVIDER_READY,
+    PROVIDER_BACKOFF,
+    PROVIDER_STOPPING,
+    PROVIDER_STATES,
+};
+
+enum provider_event {
+    PROVIDER_WANTED,   /* boot, a call came, the configuration wants it */
+    PROVIDER_UP,       /* handshake done and the first catalog published */
+    PROVIDER_LOST,     /* the instance is gone */
+    PROVIDER_TIMER,    /* start deadline, settled uptime, or end of the backoff */
+    PROVIDER_UNWANTED, /* shutdown, removed, idle */
+    PROVIDER_EVENTS,
+};
+
+struct provider_ops {
+    void (*start)(struct provider *p);
+    void (*stop)(struct provider *p);
+};
+
+struct provider {
+    struct peer peer;
+    const struct provider_ops *ops;
+    struct router *router;
+    const char *alias; /* owned by the family, lives as long as the provider */
+    struct policy policy;
+
+    enum provider_state state;
+    uint64_t since;      /* when the state was entered */
+    uint64_t started_at; /* last start */
+    bool wanted_again;   /* WANTED came while stopping */
+    char why[256];       /* last reason for going down; empty when there was none */
+    struct timer timer;
+    struct backoff backoff;
+
+    struct catalog *catalog; /* last published; kept while down to remember the names */
+    struct list open;        /* calls handed over (struct call.in_provider) */
+    struct list waiting;     /* calls that wait for a slot or for READY */
+    size_t n_open, n_waiting;
+    struct list node; /* in the router */
+    struct stats stats;
+};
+
+/* The family's constructor calls this; policy may be changed afterwards. */
+void provider_init(struct provider *p, const struct peer_verbs *verbs,
+                   const struct provider_ops *ops, const char *alias);
+/* Only when DOWN and unregistered. */
+void provider_fini(struct provider *p);
+
+/* --- for the family --- */
+void provider_up(struct provider *p);
+/* `why` in a few words: "exited with 1", "no answer to initialize within 30 s". */
+void provider_lost(struct provider *p, const char *why);
+/* Takes the catalog over as the next generation; consumers hear of it if what they see differs. */
+void provider_publish(struct provider *p, struct catalog *c);
+
+/* --- for the bridge and the router --- */
+void provider_want(struct provider *p);
+void provider_unwant(struct provider *p);
+/* Are its items to be listed now? */
+bool provider_advertised(const struct provider *p);
+const char *provider_state_name(enum provider_state s);
+
+#endif

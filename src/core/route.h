@@ -1,0 +1,25 @@
+/*
+ * route: which provider a request goes to, and under which of its own names.
+ */
+#ifndef RIALTO_CORE_ROUTE_H
+#define RIALTO_CORE_ROUTE_H
+
+#include "core/peer.h"
+#include "core/view.h"
+
+struct route {
+    struct provider *provider;
+    struct span own_name; /* valid until the provider publishes again */
+    bool repeatable;
+    struct span why; /* when nothing was found: a text for people */
+};
+
+bool route_find(struct view *v, const struct request *request, struct route *out);
+
+/*
+ * Could `uri` be an expansion of `uri_template` (RFC 6570)? Expressions are taken to expand to any
+ * text, those without an operator to text without a slash: enough to route by, not to extract.
+ */
+bool route_template_matches(struct span uri_template, struct span uri);
+
+#endif

@@ -1,0 +1,69 @@
+/*
+ * router: takes calls from consumers to providers and sees to it that each ends exactly once.
+ *
+ * It finds the provider by the consumer's view, gives the call a deadline and a slot, lets it wait
+ * where it must, and ends it when its provider answers or dies, its deadline passes or its consumer
+ * takes it back. Pure: told the time by struct timers, does no I/O.
+ *
+ * Re-entrancy: `done` may be told inside router_open (which then returns NULL), `answer` inside
+ * router_ask, and a provider's next `open` inside its router_done. Nothing else happens behind a
+ * caller's back. A call must not be touched after its `done` or `cancel`.
+ */
+#ifndef RIALTO_CORE_ROUTER_H
+#define RIALTO_CORE_ROUTER_H
+
+#include "core/call.h"
+#include "core/provider.h"
+#include "core/view.h"
+
+struct router;
+
+/* `seed` feeds the jitter; tests replay by it. */
+struct router *router_new(struct timers *timers, uint64_t seed);
+/* All providers must be removed and all calls ended. */
+void router_free(struct router *r);
+struct timers *router_timers(const struct router *r);
+uint64_t router_random(struct router *r);
+struct call *router_find(const struct router *r, uint64_t handle);
+size_t router_call_count(const struct router *r);
+const struct stats *router_stats(const struct router *r);
+
+/* --- the graph --- */
+void router_add_provider(struct router *r, struct provider *p);
+/* Only when DOWN. Its views forget it. */
+void router_remove_provider(struct router *r, struct provider *p);
+struct provider *router_provider(const struct router *r, struct span alias);
+/* In the order they were added: pass NULL for the first. */
+struct provider *router_next_provider(const struct router *r, const struct provider *p);
+void router_add_view(struct router *r, struct view *v);
+void router_remove_view(struct router *r, struct view *v);
+/* Called each time a provider that was unwanted is down. */
+void router_on_stopped(struct router *r, void (*fn)(void *arg, struct provider *p), void *arg);
+
+/* --- for consumers --- */
+/* Open the standing call: list changes and other events of the view come on it until cancelled. */
+struct call *router_attach(struct router *r, struct peer *consumer, struct view *v,
+                           unsigned answers, void *consumer_data);
+struct call *router_open(struct router *r, struct peer *consumer, struct view *v,
+                         const struct request *request, void *consumer_data);
+void router_answer(struct call *c, struct span key, const struct outcome *outcome);
+void router_cancel(struct call *c, enum failure why);
+/* The consumer leaves: everything it opened is cancelled. */
+void router_detach(struct router *r, struct peer *consumer);
+
+/* --- for providers --- */
+void router_event(struct call *c, const struct event *event);
+/* What belongs to no call: told to every standing call whose view has the provider. */
+void router_broadcast(struct provider *p, const struct event *event);
+void router_ask(struct call *c, const struct ask *ask);
+void router_done(struct call *c, const struct outcome *outcome);
+/* The call that an unattributed ask of this provider belongs to: the only one open, else NULL. */
+struct call *router_sole_call(const struct provider *p);
+
+/* --- for provider.c: what its life means for the calls --- */
+void router_provider_changed(struct router *r, struct provider *p);
+void router_provider_ready(struct router *r, struct provider *p);
+void router_provider_ended(struct router *r, struct provider *p, enum failure why);
+void router_provider_stopped(struct router *r, struct provider *p);
+
+#endif

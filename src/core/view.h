@@ -1,0 +1,66 @@
+/*
+ * view: what one consumer (or many alike) sees.
+ *
+ * An ordered list of members: (provider, naming rule, filter). One member with bare names is a
+ * transparent pass-through; many with a prefix is the aggregator. The view maps public names to
+ * (provider, own name) by table, never by splitting, and keeps the merged list as ready JSON.
+ *
+ * Names: pattern with {server} and {tool}; outside bare views they are limited to [A-Za-z0-9_-] and
+ * `max_name` bytes (a longer one is cut and gets a hash). A clash is resolved by config order: the
+ * later item gets a suffix made from its provider and own name. Both are logged. Names are kept for
+ * providers that are down, so that they never depend on who connected first.
+ */
+#ifndef RIALTO_CORE_VIEW_H
+#define RIALTO_CORE_VIEW_H
+
+#include "base/buf.h"
+#include "base/map.h"
+#include "core/catalog.h"
+
+struct provider;
+
+/* Patterns with * and ?; ASCII case is ignored. An item passes if `allow` has a match, or if
+ * `allow` is empty and `deny` has none: allow wins. Borrowed, must outlive the view. */
+struct filter {
+    const struct span *allow;
+    size_t n_allow;
+    const struct span *deny;
+    size_t n_deny;
+};
+
+bool filter_passes(const struct filter *f, struct span name);
+
+enum { VIEW_MAX_NAME = 64 };
+
+struct view;
+
+/* `pattern` NULL = bare: names are passed on untouched. */
+struct view *view_new(const char *name, const char *pattern);
+void view_free(struct view *v);
+const char *view_name(const struct view *v);
+void view_add(struct view *v, struct provider *p, const struct filter *filter);
+void view_remove(struct view *v, const struct provider *p);
+bool view_has(const struct view *v, const struct provider *p);
+/* The n-th member's provider in order, or NULL. */
+struct provider *view_member(const struct view *v, size_t n);
+
+/* What a public name stands for. `own` and `item` live until the provider publishes again. */
+struct target {
+    struct provider *provider;
+    const struct item *item;
+    struct span public_name;
+};
+
+/* Also finds items of providers that are not running: a call may wake them. */
+const struct target *view_find(struct view *v, enum item_kind kind, struct span public_name);
+/* The n-th item of the list as it is shown, or NULL past the end; only advertised ones. */
+const struct target *view_item(struct view *v, enum item_kind kind, size_t n);
+/* JSON array of the advertised items, names replaced. Valid until the view changes. */
+struct span view_list(struct view *v, enum item_kind kind);
+
+/* Something about these kinds may have changed: look anew at the next use. */
+void view_touch(struct view *v, unsigned kinds);
+/* Rebuild what was touched; the kinds whose list is now different from what it was. */
+unsigned view_refresh(struct view *v);
+
+#endif
