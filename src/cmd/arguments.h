@@ -1,0 +1,18 @@
+/*
+ * arguments: a tool's arguments as typed on a command line.
+ */
+#ifndef RIALTO_CMD_ARGUMENTS_H
+#define RIALTO_CMD_ARGUMENTS_H
+
+#include "base/buf.h"
+#include "base/err.h"
+
+/*
+ * Append the JSON object that the words stand for: one word that is a JSON object, or KEY=VALUE
+ * pairs. `tool` is the tool's raw JSON (or empty): where its schema says that a value is a string
+ * it is taken literally, else as JSON if it is JSON.
+ */
+MUST_CHECK int arguments_put(struct buf *out, char **words, int n, struct span tool,
+                             struct err *err);
+
+#endif

@@ -1,0 +1,30 @@
+/*
+ * ask: a bridge for a command that wants one thing from its servers and then ends.
+ *
+ * It starts the servers, waits until each has come up or failed, hands over to the command, and
+ * stops everything again. The command is a consumer of the core like any agent, without a wire.
+ */
+#ifndef RIALTO_CMD_ASK_H
+#define RIALTO_CMD_ASK_H
+
+#include "cmd/bridge.h"
+#include "cmd/cmd.h"
+
+struct ask_run {
+    struct loop *loop;
+    struct bridge *bridge;
+    const struct config *config;
+    void *arg;
+    int code; /* what ask_run returns; CMD_FINE at first */
+    void (*settled)(struct ask_run *a);
+    struct timer poll;
+    bool finished;
+};
+
+/* `settled` is called when the servers are up; it must call ask_finish now or later. */
+int ask_run(const struct config *config, void (*settled)(struct ask_run *a), void *arg);
+void ask_finish(struct ask_run *a, int code);
+/* Says on stderr which servers could not be started; true if there were any. */
+bool ask_report_failures(const struct command *self, const struct ask_run *a);
+
+#endif

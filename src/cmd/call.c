@@ -1,0 +1,200 @@
+#include "base/mem.h"
+#include "cmd/args.h"
+#include "cmd/arguments.h"
+#include "cmd/ask.h"
+#include "cmd/commands.h"
+#include "wire/json.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+struct call_run {
+    struct peer peer;
+    const struct command *self;
+    const char *server, *tool;
+    char **words; /* k=v pairs, or one JSON object */
+    int n_words;
+    bool json, show_progress, progress_shown;
+    struct ask_run *ask;
+};
+
+/* --- the answer --- */
+
+static void put_content(struct buf *out, struct span item)
+{
+    struct json_slot type = json_get(item, "type"), text = json_get(item, "text");
+
+    if (json_string_is(type.value, SPAN("text")) && text.type == JSON_STRING) {
+        json_unescape(out, text.value);
+        if (out->n && out->p[out->n - 1] != '\n')
+            buf_char(out, '\n');
+        return;
+    }
+    /* Pictures, sound and resources have no text form worth printing: show what they are. */
+    buf_span(out, span_cut(item, 0, 200));
+    buf_str(out, item.n > 200 ? "...\n" : "\n");
+}
+
+static int show_result(const struct call_run *c, struct span result)
+{
+    struct buf out = {0};
+    struct json_slot content = json_get(result, "content");
+
+    if (c->json || content.type != JSON_ARRAY) {
+        buf_span(&out, result);
+        buf_char(&out, '\n');
+    } else {
+        struct json_iter it = json_iter(content.value);
+        while (json_next(&it))
+            put_content(&out, it.value);
+    }
+    cmd_print(&out);
+    return json_get(result, "isError").type == JSON_TRUE ? CMD_FAILED : CMD_FINE;
+}
+
+static int show_error(const struct call_run *c, const struct outcome *outcome)
+{
+    struct buf text = {0};
+
+    if (outcome->kind == OUTCOME_FAILED) {
+        buf_span(&text, outcome->text);
+    } else {
+        struct json_slot message = json_get(outcome->body, "message");
+        if (message.type == JSON_STRING)
+            json_unescape(&text, message.value);
+        else
+            buf_span(&text, outcome->body);
+    }
+    cmd_error(c->self, "%s", buf_cstr(&text));
+    if (outcome->why == FAIL_UNKNOWN)
+        cmd_hint("`rialto tools` lists what there is");
+    buf_fini(&text);
+    return CMD_FAILED;
+}
+
+static void clear_progress(struct call_run *c)
+{
+    if (c->progress_shown)
+        fputs("\r\033[K", stderr);
+    c->progress_shown = false;
+}
+
+static void on_done(struct peer *self, struct call *call, const struct outcome *outcome)
+{
+    struct call_run *c = CONTAINER_OF(self, struct call_run, peer);
+
+    (void)call;
+    clear_progress(c);
+    if (c->ask->finished)
+        return; /* interrupted: the call was cancelled with everything else */
+    ask_finish(c->ask, outcome->kind == OUTCOME_RESULT ? show_result(c, outcome->body)
+                                                       : show_error(c, outcome));
+}
+
+static void on_event(struct peer *self, struct call *call, const struct event *event)
+{
+    struct call_run *c = CONTAINER_OF(self, struct call_run, peer);
+    struct buf line = {0};
+
+    (void)call;
+    if (event->kind != EVENT_PROGRESS || !c->show_progress)
+        return;
+    struct json_slot done = json_get(event->params, "progress");
+    struct json_slot total = json_get(event->params, "total");
+    struct json_slot message = json_get(event->params, "message");
+    buf_str(&line, "\r\033[K");
+    buf_span(&line, done.value);
+    if (total.type == JSON_NUMBER) {
+        buf_str(&line, " of ");
+        buf_span(&line, total.value);
+    }
+    if (message.type == JSON_STRING) {
+        buf_str(&line, "  ");
+        json_unescape(&line, message.value);
+    }
+    fputs(buf_cstr(&line), stderr);
+    c->progress_shown = true;
+    buf_fini(&line);
+}
+
+static const struct peer_verbs verbs = {.event = on_event, .done = on_done};
+
+/* --- the question --- */
+
+static void settled(struct ask_run *a)
+{
+    struct call_run *c = a->arg;
+    struct view *v = bridge_server_view(a->bridge, span_str(c->server));
+    struct buf params = {0};
+    struct err err;
+
+    c->ask = a;
+    if (!v) {
+        cmd_error(c->self, "there is no server '%s'", c->server);
+        cmd_hint("the configuration's servers are listed by `rialto config`");
+        ask_finish(a, CMD_USAGE);
+        return;
+    }
+    const struct target *t = view_find(v, ITEM_TOOL, span_str(c->tool));
+    buf_str(&params, "{\"name\":");
+    struct cut name = {params.n, 0};
+    json_quote(&params, span_str(c->tool));
+    name.n = params.n - name.at;
+    buf_str(&params, ",\"arguments\":");
+    if (arguments_put(&params, c->words, c->n_words, t ? t->item->raw : SPAN_EMPTY, &err)) {
+        cmd_error(c->self, "%s", err.text);
+        cmd_hint("%s", err.hint);
+        ask_finish(a, CMD_USAGE);
+    } else {
+        buf_char(&params, '}');
+        router_open(bridge_router(a->bridge), &c->peer, v,
+                    &(struct request){.op = OP_CALL_TOOL,
+                                      .name = span_str(c->tool),
+                                      .params = buf_view(&params),
+                                      .name_at = name,
+                                      .wants_progress = c->show_progress},
+                    c);
+    }
+    buf_fini(&params);
+}
+
+static int run(const struct command *self, int argc, char **argv)
+{
+    struct args a = args_begin(self, argc, argv);
+
+    if (args_next(&a) < 0)
+        return a.exit_code;
+    if (a.rest_n < 2) {
+        cmd_error(self, "which tool? Give a server and the tool's own name");
+        cmd_hint("rialto call files read_file path=/etc/hostname");
+        return CMD_USAGE;
+    }
+    struct config *config = args_load_config(&a);
+    if (!config)
+        return CMD_USAGE;
+    struct call_run c = {.self = self,
+                         .server = a.rest[0],
+                         .tool = a.rest[1],
+                         .words = a.rest + 2,
+                         .n_words = a.rest_n - 2,
+                         .json = a.json,
+                         .show_progress = isatty(STDERR_FILENO) && !a.quiet};
+    peer_init(&c.peer, &verbs);
+    int code = ask_run(config, settled, &c);
+    config_free(config);
+    return cmd_finish(code);
+}
+
+static const struct cmd_option options[] = {
+    ARGS_OPTION_CONFIG, ARGS_OPTION_JSON, ARGS_OPTION_VERBOSE, ARGS_OPTION_QUIET, {NULL}};
+
+const struct command command_call = {
+    .name = "call",
+    .summary = "Call one tool and show its result",
+    .usage = "SERVER TOOL [KEY=VALUE... | JSON]",
+    .about =
+        "Values are taken as the tool's schema says: text stays text, numbers and booleans are\n"
+        "read as such. Exits with 1 when the tool reports an error.",
+    .options = options,
+    .run = run,
+};

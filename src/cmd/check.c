@@ -1,0 +1,122 @@
+#include "base/mem.h"
+#include "cmd/args.h"
+#include "cmd/commands.h"
+#include "config/load.h"
+#include "wire/json.h"
+
+static const char *plural(size_t n)
+{
+    return n == 1 ? "" : "s";
+}
+
+static size_t count_disabled(const struct config *c)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < c->servers.n; i++)
+        n += !c->servers.items[i].enabled;
+    return n;
+}
+
+static void put_verdict(struct buf *out, const char *file, const struct config *c,
+                        const struct problems *ps)
+{
+    buf_printf(out, "%s: ", file ? file : "built-in default");
+    if (c) {
+        buf_printf(out, "fine: %zu server%s", c->servers.n, plural(c->servers.n));
+        if (count_disabled(c))
+            buf_printf(out, " (%zu switched off)", count_disabled(c));
+    } else {
+        buf_printf(out, "%zu error%s", ps->errors, plural(ps->errors));
+    }
+    if (ps->warnings)
+        buf_printf(out, ", %zu warning%s", ps->warnings, plural(ps->warnings));
+    buf_char(out, '\n');
+}
+
+static void put_text(struct buf *out, const struct problems *ps, bool quiet)
+{
+    for (size_t i = 0; i < ps->n; i++) {
+        if (quiet && ps->items[i].level != PROBLEM_ERROR)
+            continue;
+        problem_put(out, &ps->items[i]);
+        buf_char(out, '\n');
+    }
+    if (ps->errors + ps->warnings > ps->n)
+        buf_printf(out, "and %zu more\n", ps->errors + ps->warnings - ps->n);
+}
+
+static void put_json(struct buf *out, const char *file, const struct config *c,
+                     const struct problems *ps)
+{
+    buf_str(out, "{\"file\":");
+    if (file)
+        json_quote(out, span_str(file));
+    else
+        buf_str(out, "null");
+    buf_printf(out, ",\"ok\":%s,\"errors\":%zu,\"warnings\":%zu", c ? "true" : "false", ps->errors,
+               ps->warnings);
+    if (c)
+        buf_printf(out, ",\"servers\":%zu,\"disabled\":%zu", c->servers.n, count_disabled(c));
+    buf_str(out, ",\"problems\":[");
+    for (size_t i = 0; i < ps->n; i++) {
+        if (i)
+            buf_char(out, ',');
+        problem_put_json(out, &ps->items[i]);
+    }
+    buf_str(out, "]}\n");
+}
+
+/* The problems are this command's data, so they go to the standard output. */
+static void show(const struct args *a, const char *file, const struct config *c,
+                 const struct problems *ps)
+{
+    struct buf out = {0};
+
+    if (a->json) {
+        put_json(&out, file, c, ps);
+    } else {
+        put_text(&out, ps, a->quiet);
+        if (!a->quiet)
+            put_verdict(&out, file, c, ps);
+    }
+    cmd_print(&out);
+}
+
+static int run(const struct command *self, int argc, char **argv)
+{
+    struct args a = args_begin(self, argc, argv);
+    struct problems problems = {0};
+
+    if (args_next(&a) < 0)
+        return a.exit_code;
+    if (args_expect(&a, 1))
+        return CMD_USAGE;
+    if (a.rest_n)
+        a.config = a.rest[0];
+    char *file = config_find(a.config);
+    struct config *c = args_read_config(&a, &problems);
+    show(&a, file, c, &problems);
+    int code = c ? CMD_FINE : CMD_USAGE;
+    if (!file && !a.quiet) {
+        struct buf places = {0};
+        config_put_places(&places);
+        cmd_hint("no configuration file found; looked for %s", buf_cstr(&places));
+        buf_fini(&places);
+    }
+    config_free(c);
+    mem_free(file);
+    problems_fini(&problems);
+    return code;
+}
+
+static const struct cmd_option options[] = {
+    ARGS_OPTION_CONFIG, ARGS_OPTION_QUIET, ARGS_OPTION_JSON, {NULL}};
+
+const struct command command_check = {
+    .name = "check",
+    .summary = "Check a configuration and list everything that is wrong",
+    .usage = "[FILE]",
+    .about = "Exits with 0 when it can be used, with 2 when it has errors. Warnings are fine.",
+    .options = options,
+    .run = run,
+};

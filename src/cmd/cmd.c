@@ -1,0 +1,65 @@
+#include "cmd/cmd.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static bool use_colour(void)
+{
+    const char *no_colour = getenv("NO_COLOR");
+    const char *term = getenv("TERM");
+
+    if (no_colour && *no_colour)
+        return false;
+    return isatty(STDERR_FILENO) && term && strcmp(term, "dumb") != 0;
+}
+
+/* "PREFIX TEXT\n" with the prefix in the given colour, written at once. */
+__attribute__((format(printf, 3, 0))) static void put_line(const char *colour, const char *prefix,
+                                                           const char *fmt, va_list ap)
+{
+    struct buf line = {0};
+    bool coloured = use_colour();
+
+    buf_printf(&line, "%s%s%s ", coloured ? colour : "", prefix, coloured ? "\033[0m" : "");
+    buf_vprintf(&line, fmt, ap);
+    buf_char(&line, '\n');
+    fwrite(line.p, 1, line.n, stderr);
+    buf_fini(&line);
+}
+
+void cmd_error(const struct command *who, const char *fmt, ...)
+{
+    struct buf prefix = {0};
+    va_list ap;
+
+    buf_printf(&prefix, "rialto%s%s:", who ? " " : "", who ? who->name : "");
+    va_start(ap, fmt);
+    put_line("\033[1;31m", buf_cstr(&prefix), fmt, ap);
+    va_end(ap);
+    buf_fini(&prefix);
+}
+
+void cmd_hint(const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    put_line("\033[36m", "hint:", fmt, ap);
+    va_end(ap);
+}
+
+void cmd_print(struct buf *out)
+{
+    fwrite(buf_cstr(out), 1, out->n, stdout);
+    buf_fini(out);
+}
+
+int cmd_finish(int code)
+{
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return code;
+    cmd_error(NULL, "cannot write the output: %s", strerror(errno));
+    return code ? code : CMD_FAILED;
+}

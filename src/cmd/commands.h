@@ -1,0 +1,21 @@
+/*
+ * commands: every subcommand, each defined in the file of its name.
+ *
+ * To add one: a file, a line here, and a line in table.c.
+ */
+#ifndef RIALTO_CMD_COMMANDS_H
+#define RIALTO_CMD_COMMANDS_H
+
+#include "cmd/cmd.h"
+
+extern const struct command command_call;
+extern const struct command command_check;
+extern const struct command command_config;
+extern const struct command command_demo_server;
+extern const struct command command_help;
+extern const struct command command_serve;
+extern const struct command command_stdio;
+extern const struct command command_tools;
+extern const struct command command_version;
+
+#endif

@@ -1,0 +1,165 @@
+#include "cmd/front.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "wire/json.h"
+
+enum { ROUTES_MAX = 32 };
+
+struct route {
+    const char *path;
+    bool below;
+    front_handler_fn *handler;
+    void *owner;
+};
+
+struct front {
+    const struct config *config;
+    struct http_server *server;
+    struct route routes[ROUTES_MAX];
+    size_t n_routes;
+    bool open_to_all; /* some address is not loopback: the configuration says so on purpose */
+};
+
+void front_refuse(struct http_exchange *x, int status, const char *error, const char *hint)
+{
+    struct buf *out = http_respond_begin(x, status, "application/json", SPAN_EMPTY);
+
+    buf_str(out, "{\"error\":");
+    json_quote(out, span_str(error));
+    buf_str(out, ",\"hint\":");
+    json_quote(out, span_str(hint));
+    buf_str(out, "}\n");
+    http_respond_end(x);
+}
+
+/* "localhost:8765" -> "localhost", "[::1]:80" -> "[::1]" */
+static struct span host_of(struct span authority)
+{
+    if (authority.n && authority.p[0] == '[')
+        return span_cut(authority, 0, span_find(authority, ']') + 1);
+    return span_cut(authority, 0, span_find(authority, ':'));
+}
+
+static bool is_loopback(struct span host)
+{
+    return span_eq_nocase(host, SPAN("localhost")) || span_starts(host, SPAN("127.")) ||
+           span_is(host, "[::1]") || span_is(host, "::1");
+}
+
+/* An IP address that starts with "127." must not be a name like 127.0.0.1.evil.example. */
+static bool is_trusted_host(struct span host)
+{
+    if (!is_loopback(host))
+        return false;
+    for (size_t i = 0; i < host.n; i++)
+        if (host.p[0] == '1' && !strchr("0123456789.", host.p[i]))
+            return false;
+    return true;
+}
+
+static bool admits(const struct front *f, const struct http_request *req)
+{
+    struct span host = http_header(req, "host"), origin = http_header(req, "origin");
+
+    if (!f->open_to_all && !is_trusted_host(host_of(host)))
+        return false;
+    if (!origin.p)
+        return true;
+    size_t scheme = 0;
+    if (span_starts(origin, SPAN("http://")))
+        scheme = 7;
+    else if (span_starts(origin, SPAN("https://")))
+        scheme = 8;
+    else
+        return false;
+    struct span from = span_from(origin, scheme);
+    return is_trusted_host(host_of(from)) || (f->open_to_all && span_eq_nocase(from, host));
+}
+
+static bool route_matches(const struct route *r, struct span path)
+{
+    struct span own = span_str(r->path);
+
+    if (span_eq(path, own))
+        return true;
+    return r->below && span_starts(path, own) && path.p[own.n] == '/';
+}
+
+static void on_request(void *owner, struct http_exchange *x, const struct http_request *req)
+{
+    struct front *f = owner;
+    const struct route *best = NULL;
+
+    if (!admits(f, req)) {
+        log_warn("http", "refused a request from %s: Host or Origin is not of this machine",
+                 http_exchange_peer(x));
+        front_refuse(x, 403, "Host or Origin not allowed",
+                     "use a loopback name such as localhost or 127.0.0.1, also as the Origin");
+        return;
+    }
+    for (size_t i = 0; i < f->n_routes; i++) {
+        const struct route *r = &f->routes[i];
+        if (route_matches(r, req->path) && (!best || strlen(r->path) > strlen(best->path)))
+            best = r;
+    }
+    if (best)
+        best->handler(best->owner, x, req, span_from(req->path, strlen(best->path)));
+    else
+        front_refuse(x, 404, "no such path", "MCP is at /mcp and at /mcp/<server>");
+}
+
+struct front *front_new(struct loop *loop, const struct config *c)
+{
+    struct front *f = MEM_NEW(struct front);
+
+    f->config = c;
+    f->server =
+        http_server_new(loop,
+                        &(struct http_server_options){.max_body = c->limits.message,
+                                                      .head_timeout = c->limits.head_timeout,
+                                                      .body_timeout = c->limits.body_timeout,
+                                                      .idle_timeout = c->limits.idle_timeout,
+                                                      .max_connections = c->limits.connections},
+                        on_request, f);
+    return f;
+}
+
+void front_route(struct front *f, const char *path, bool below, front_handler_fn *handler,
+                 void *owner)
+{
+    if (f->n_routes < ROUTES_MAX)
+        f->routes[f->n_routes++] = (struct route){path, below, handler, owner};
+}
+
+int front_listen(struct front *f, struct err *err)
+{
+    for (size_t i = 0; i < f->config->listen.n; i++) {
+        const char *address = f->config->listen.items[i].address;
+        int code = http_server_listen(f->server, address, err);
+        if (code)
+            return code;
+        struct span host = host_of(span_str(http_server_address(f->server, i)));
+        if (!span_is(host, "unix") && !is_trusted_host(host)) {
+            log_warn("http", "%s can be reached from other machines", address);
+            f->open_to_all = true;
+        }
+    }
+    return 0;
+}
+
+const char *front_address(const struct front *f, size_t n)
+{
+    return http_server_address(f->server, n);
+}
+
+void front_close(struct front *f, void (*closed)(void *arg), void *arg)
+{
+    http_server_close(f->server, closed, arg);
+    f->server = NULL; /* it frees itself */
+}
+
+void front_free(struct front *f)
+{
+    mem_free(f);
+}

@@ -1,0 +1,33 @@
+/*
+ * front: the one HTTP door of the daemon.
+ *
+ * It checks who may come in (Host and Origin: a page that a browser loaded from elsewhere must not
+ * reach the bridge, not even by a rebound name), then finds the path in its table of routes.
+ */
+#ifndef RIALTO_CMD_FRONT_H
+#define RIALTO_CMD_FRONT_H
+
+#include "config/config.h"
+#include "io/http_server.h"
+
+struct front;
+
+/* `rest` is what follows the route's path: "" or "/files". */
+typedef void front_handler_fn(void *owner, struct http_exchange *x, const struct http_request *req,
+                              struct span rest);
+
+struct front *front_new(struct loop *loop, const struct config *c);
+/* Requests for `path` itself; with `below` also for everything under it. Longest path wins. */
+void front_route(struct front *f, const char *path, bool below, front_handler_fn *handler,
+                 void *owner);
+/* All addresses of the configuration; 0 or a negative code with `err` filled. */
+MUST_CHECK int front_listen(struct front *f, struct err *err);
+const char *front_address(const struct front *f, size_t n);
+/* `closed` is called from the loop when the last connection is gone; then front_free. */
+void front_close(struct front *f, void (*closed)(void *arg), void *arg);
+void front_free(struct front *f);
+
+/* An error body for peers that do not speak JSON-RPC: {"error": ..., "hint": ...}. */
+void front_refuse(struct http_exchange *x, int status, const char *error, const char *hint);
+
+#endif

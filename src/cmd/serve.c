@@ -1,0 +1,231 @@
+#include "base/log.h"
+#include "base/mem.h"
+#include "cmd/args.h"
+#include "cmd/bridge.h"
+#include "cmd/commands.h"
+#include "cmd/front.h"
+#include "config/load.h"
+#include "mcp/http_endpoint.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { OPT_LISTEN = 'l' };
+
+/* The daemon: one front door, an endpoint for all servers and one for each. */
+struct serve {
+    struct loop *loop;
+    const struct config *config;
+    struct bridge *bridge;
+    struct front *front;
+    struct http_endpoint *all;
+    struct http_endpoint **own; /* by bridge_provider's order */
+    size_t n_own;
+    int closing; /* parts that are not closed yet */
+    bool stopping;
+};
+
+static void on_mcp(void *owner, struct http_exchange *x, const struct http_request *req,
+                   struct span rest)
+{
+    struct serve *s = owner;
+
+    if (!rest.n || span_is(rest, "/")) {
+        http_endpoint_handle(s->all, x, req);
+        return;
+    }
+    struct span alias = span_from(rest, 1);
+    for (size_t i = 0; i < s->n_own; i++) {
+        if (span_is(alias, bridge_provider(s->bridge, i)->alias)) {
+            http_endpoint_handle(s->own[i], x, req);
+            return;
+        }
+    }
+    front_refuse(x, 404, "no such server", "/mcp/<server> takes a name from the configuration");
+}
+
+/* For whoever opens the address in a browser to see what is there. */
+static void on_root(void *owner, struct http_exchange *x, const struct http_request *req,
+                    struct span rest)
+{
+    struct serve *s = owner;
+    struct provider *p;
+
+    (void)rest;
+    if (!span_is(req->method, "GET") && !span_is(req->method, "HEAD")) {
+        front_refuse(x, 405, "method not allowed", "MCP is at /mcp");
+        return;
+    }
+    struct buf *out = http_respond_begin(x, 200, "text/plain; charset=utf-8", SPAN_EMPTY);
+    buf_str(out, "Rialto " RIALTO_VERSION "\n\n/mcp  all servers\n");
+    for (size_t i = 0; (p = bridge_provider(s->bridge, i)); i++) {
+        buf_printf(out, "/mcp/%s  %s", p->alias, provider_state_name(p->state));
+        if (p->why[0]) {
+            buf_str(out, ": ");
+            log_redact(out, span_str(p->why));
+        }
+        buf_char(out, '\n');
+    }
+    http_respond_end(x);
+}
+
+static void print_welcome(const struct serve *s)
+{
+    const char *address = front_address(s->front, 0);
+    struct buf out = {0};
+
+    buf_printf(
+        &out,
+        "Rialto %s\n\n"
+        "  look:  http://%s/\n"
+        "  MCP:   http://%s/mcp          (all servers)\n"
+        "         http://%s/mcp/<server> (one of them, names untouched)\n\n"
+        "Paste this into your client's configuration:\n\n"
+        "  {\"mcpServers\": {\"rialto\": {\"type\": \"http\", \"url\": \"http://%s/mcp\"}}}\n\n"
+        "Ctrl-C ends it.\n",
+        RIALTO_VERSION, address, address, address, address);
+    cmd_print(&out);
+    fflush(stdout);
+}
+
+/* --- the end --- */
+
+static void part_closed(void *arg)
+{
+    struct serve *s = arg;
+
+    if (--s->closing == 0)
+        loop_stop(s->loop);
+}
+
+static void on_signal(void *arg, int signo)
+{
+    struct serve *s = arg;
+
+    if (s->stopping) {
+        log_warn("rialto", "second signal: leaving at once");
+        _Exit(CMD_FAILED);
+    }
+    log_info("rialto", "%s: stopping", strsignal(signo));
+    s->stopping = true;
+    s->closing = 2;
+    http_endpoint_free(s->all);
+    for (size_t i = 0; i < s->n_own; i++)
+        http_endpoint_free(s->own[i]);
+    front_close(s->front, part_closed, s);
+    bridge_stop(s->bridge, part_closed, s);
+}
+
+/* --- the beginning --- */
+
+static void open_endpoints(struct serve *s)
+{
+    const struct http_endpoint_options options = {.max_sessions = s->config->limits.sessions,
+                                                  .session_ttl = s->config->limits.session_ttl};
+    struct mcp_host host = bridge_host(s->bridge, bridge_view(s->bridge));
+    struct provider *p;
+
+    s->all = http_endpoint_new(s->loop, &host, &options);
+    s->own = MEM_ARRAY(struct http_endpoint *, s->config->servers.n + 1);
+    for (size_t i = 0; (p = bridge_provider(s->bridge, i)); i++) {
+        host = bridge_host(s->bridge, bridge_server_view(s->bridge, span_str(p->alias)));
+        s->own[s->n_own++] = http_endpoint_new(s->loop, &host, &options);
+    }
+    front_route(s->front, "/mcp", true, on_mcp, s);
+    front_route(s->front, "/", false, on_root, s);
+}
+
+static int listen_everywhere(struct serve *s, const struct command *self)
+{
+    struct err err;
+
+    if (front_listen(s->front, &err)) {
+        cmd_error(self, "%s", err.text);
+        if (err.hint[0])
+            cmd_hint("%s", err.hint);
+        return CMD_FAILED;
+    }
+    for (size_t i = 0; front_address(s->front, i); i++) {
+        const char *address = front_address(s->front, i);
+        bool local = strncmp(address, "unix:", 5) == 0;
+        log_info("rialto", "listening on %s%s", local ? "" : "http://", address);
+    }
+    return CMD_FINE;
+}
+
+static int serve(const struct command *self, const struct config *config, bool quiet)
+{
+    struct serve s = {.loop = loop_new(), .config = config};
+    static const int signals[] = {SIGINT, SIGTERM};
+
+    s.bridge = bridge_new(s.loop, config);
+    s.front = front_new(s.loop, config);
+    open_endpoints(&s);
+    int code = listen_everywhere(&s, self);
+    if (code == CMD_FINE) {
+        for (size_t i = 0; i < COUNT_OF(signals); i++)
+            if (loop_on_signal(s.loop, signals[i], on_signal, &s) < 0)
+                log_warn("rialto", "cannot handle %s", strsignal(signals[i]));
+        if (!quiet)
+            print_welcome(&s);
+        bridge_start(s.bridge);
+    } else {
+        on_signal(&s, SIGTERM);
+    }
+    loop_run(s.loop);
+    front_free(s.front);
+    bridge_free(s.bridge);
+    mem_free(s.own);
+    loop_free(s.loop);
+    return code;
+}
+
+static int run(const struct command *self, int argc, char **argv)
+{
+    struct args a = args_begin(self, argc, argv);
+    const char *listen = NULL;
+    int id;
+
+    while ((id = args_next(&a)) > 0)
+        if (id == OPT_LISTEN)
+            listen = a.value;
+    if (id < 0)
+        return a.exit_code;
+    if (args_expect(&a, 0))
+        return CMD_USAGE;
+    struct config *config = args_load_config(&a);
+    if (!config)
+        return CMD_USAGE;
+    if (listen) {
+        struct problems problems = {0};
+        config_set(config, "listen", listen, &problems);
+        bool wrong = problems.errors > 0;
+        args_show_problems(&problems);
+        problems_fini(&problems);
+        if (wrong) {
+            config_free(config);
+            return CMD_USAGE;
+        }
+    }
+    int code = serve(self, config, a.quiet);
+    config_free(config);
+    return cmd_finish(code);
+}
+
+static const struct cmd_option options[] = {
+    ARGS_OPTION_CONFIG,
+    {"listen", OPT_LISTEN, "ADDRESS", "listen here instead of where the configuration says"},
+    ARGS_OPTION_VERBOSE,
+    ARGS_OPTION_QUIET,
+    {NULL}};
+
+const struct command command_serve = {
+    .name = "serve",
+    .summary = "Run the daemon: everything the configuration names, on one address",
+    .usage = "",
+    .about = "Without a configuration it serves a small demo server, so that there is something\n"
+             "to look at. Ends on Ctrl-C or SIGTERM, and all servers it started with it.",
+    .options = options,
+    .run = run,
+};

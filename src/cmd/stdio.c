@@ -1,0 +1,105 @@
+#include "base/log.h"
+#include "cmd/args.h"
+#include "cmd/bridge.h"
+#include "cmd/commands.h"
+#include "mcp/stdio_agent.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { OPT_SERVER = 's' };
+
+struct stdio {
+    struct loop *loop;
+    struct bridge *bridge;
+    struct stdio_agent *agent; /* NULL once it has gone */
+};
+
+static void bridge_stopped(void *arg)
+{
+    struct stdio *s = arg;
+
+    loop_stop(s->loop);
+}
+
+static void agent_closed(void *arg)
+{
+    struct stdio *s = arg;
+
+    s->agent = NULL;
+    bridge_stop(s->bridge, bridge_stopped, s);
+}
+
+static void on_signal(void *arg, int signo)
+{
+    struct stdio *s = arg;
+
+    if (!s->agent)
+        _Exit(CMD_FAILED);
+    stdio_agent_close(s->agent, strsignal(signo));
+}
+
+static int converse(const struct command *self, const struct config *config, const char *server)
+{
+    struct stdio s = {.loop = loop_new()};
+
+    s.bridge = bridge_new(s.loop, config);
+    struct view *view =
+        server ? bridge_server_view(s.bridge, span_str(server)) : bridge_view(s.bridge);
+    if (!view) {
+        cmd_error(self, "there is no server '%s' in the configuration", server);
+        bridge_free(s.bridge);
+        loop_free(s.loop);
+        return CMD_USAGE;
+    }
+    struct mcp_host host = bridge_host(s.bridge, view);
+    s.agent = stdio_agent_new(s.loop, stream_stdio(s.loop), &host, config->limits.message,
+                              agent_closed, &s);
+    if (loop_on_signal(s.loop, SIGINT, on_signal, &s) < 0 ||
+        loop_on_signal(s.loop, SIGTERM, on_signal, &s) < 0)
+        log_warn("rialto", "cannot handle signals");
+    bridge_start(s.bridge);
+    loop_run(s.loop);
+    bridge_free(s.bridge);
+    loop_free(s.loop);
+    return CMD_FINE;
+}
+
+static int run(const struct command *self, int argc, char **argv)
+{
+    struct args a = args_begin(self, argc, argv);
+    const char *server = NULL;
+    int id;
+
+    while ((id = args_next(&a)) > 0)
+        if (id == OPT_SERVER)
+            server = a.value;
+    if (id < 0)
+        return a.exit_code;
+    if (args_expect(&a, 0))
+        return CMD_USAGE;
+    struct config *config = args_load_config(&a);
+    if (!config)
+        return CMD_USAGE;
+    int code = converse(self, config, server);
+    config_free(config);
+    return code;
+}
+
+static const struct cmd_option options[] = {
+    ARGS_OPTION_CONFIG,
+    {"server", OPT_SERVER, "NAME", "offer only this server, with its own names"},
+    ARGS_OPTION_VERBOSE,
+    ARGS_OPTION_QUIET,
+    {NULL}};
+
+const struct command command_stdio = {
+    .name = "stdio",
+    .summary = "Speak MCP on standard input and output, for one host program",
+    .usage = "",
+    .about = "This is what goes into the configuration of a host that starts its servers itself:\n"
+             "  {\"mcpServers\": {\"rialto\": {\"command\": \"rialto\", \"args\": [\"stdio\"]}}}",
+    .options = options,
+    .run = run,
+};

@@ -1,0 +1,24 @@
+#include "cmd/commands.h"
+#include "config/nearest.h"
+
+const struct command *const commands[] = {
+    &command_serve,  &command_stdio,       &command_tools,   &command_call, &command_check,
+    &command_config, &command_demo_server, &command_version, &command_help, NULL,
+};
+
+const struct command *command_find(const char *name)
+{
+    for (size_t i = 0; commands[i]; i++)
+        if (strcmp(commands[i]->name, name) == 0)
+            return commands[i];
+    return NULL;
+}
+
+struct span command_nearest(const char *name)
+{
+    struct nearest near = nearest_to(span_str(name));
+
+    for (size_t i = 0; commands[i]; i++)
+        nearest_offer(&near, span_str(commands[i]->name));
+    return near.best;
+}

@@ -1,0 +1,44 @@
+#include "cmd/cmd.h"
+#include "cmd/help.h"
+
+#include <stdio.h>
+
+/* What other programs understand without a command. */
+static const char *spelled_out(const char *word)
+{
+    static const struct {
+        const char *word, *command;
+    } same[] = {{"-h", "help"}, {"--help", "help"}, {"-V", "version"}, {"--version", "version"}};
+
+    for (size_t i = 0; i < sizeof same / sizeof same[0]; i++)
+        if (strcmp(word, same[i].word) == 0)
+            return same[i].command;
+    return word;
+}
+
+static int no_such_command(const char *name)
+{
+    struct span near = command_nearest(name);
+
+    cmd_error(NULL, "there is no command '%s'", name);
+    if (near.n)
+        cmd_hint("did you mean 'rialto " SPAN_FMT "'?", SPAN_ARG(near));
+    else
+        cmd_hint("'rialto help' lists the commands");
+    return CMD_USAGE;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 2) {
+        struct buf help = {0};
+        help_put(&help, NULL);
+        fputs(buf_cstr(&help), stderr);
+        buf_fini(&help);
+        return CMD_USAGE;
+    }
+    const struct command *command = command_find(spelled_out(argv[1]));
+    if (!command)
+        return no_such_command(argv[1]);
+    return cmd_finish(command->run(command, argc - 1, argv + 1));
+}

@@ -1,0 +1,38 @@
+/*
+ * http_session: one agent's session over Streamable HTTP: its waiting POSTs and its GET stream.
+ *
+ * A post starts as a plain JSON answer and turns into an SSE stream when the call has something to
+ * say before its result. What belongs to no request goes to the GET stream, or waits (bounded)
+ * until there is one.
+ */
+#ifndef RIALTO_MCP_HTTP_SESSION_H
+#define RIALTO_MCP_HTTP_SESSION_H
+
+#include "io/http_server.h"
+#include "mcp/session.h"
+
+struct http_session;
+struct post;
+
+struct http_session *http_session_new(struct loop *loop, const struct mcp_host *host,
+                                      const char *id);
+/* Open calls are cancelled, streams ended. */
+void http_session_free(struct http_session *hs);
+const char *http_session_id(const struct http_session *hs);
+struct mcp_session *http_session_mcp(struct http_session *hs);
+
+/*
+ * The reply handle for a POST with `requests` requests; lives until each of them is answered.
+ * `hello`: the answer carries the session id.
+ */
+struct post *http_session_post(struct http_session *hs, struct http_exchange *x, bool hello,
+                               bool batch, size_t requests);
+/* A GET: becomes the session's stream; an older one is ended. */
+void http_session_listen(struct http_session *hs, struct http_exchange *x);
+
+void http_session_touch(struct http_session *hs);
+/* ms since the last sign of life; 0 while anything is open. */
+uint64_t http_session_idle(const struct http_session *hs);
+void http_session_keep_alive(struct http_session *hs);
+
+#endif

@@ -1,0 +1,183 @@
+#include "base/log.h"
+#include "base/mem.h"
+#include "mcp/upstream.h"
+
+/* A server that never stops giving cursors must not keep us busy for ever. */
+enum { MAX_PAGES = 1000, MAX_ITEMS = 100000 };
+
+static void fetch_next(struct mcp_provider *p);
+static void page_answered(struct mcp_provider *p, const struct sent *sent,
+                          const struct mcp_message *m);
+
+static struct cut cut_in(struct span raw, const struct json_slot *slot)
+{
+    if (slot->type == JSON_NONE)
+        return (struct cut){0, 0};
+    return (struct cut){(size_t)(slot->value.p - raw.p), slot->value.n};
+}
+
+/* What an item says of itself, as far as we care. */
+struct item_members {
+    struct json_slot name, description, read_only, idempotent, task;
+};
+
+static struct item_members members_of(enum item_kind kind, struct span raw)
+{
+    struct item_members in = {0};
+    struct json_iter it = json_iter(raw);
+
+    while (json_next(&it)) {
+        struct json_slot slot = {it.type, it.value, it.member};
+        if (json_string_is(it.key, span_str(mcp_lists[kind].name_member))) {
+            in.name = slot;
+        } else if (json_string_is(it.key, SPAN("description"))) {
+            in.description = slot;
+        } else if (json_string_is(it.key, SPAN("annotations"))) {
+            in.read_only = json_get(it.value, "readOnlyHint");
+            in.idempotent = json_get(it.value, "idempotentHint");
+        } else if (json_string_is(it.key, SPAN("execution"))) {
+            in.task = json_get(it.value, "taskSupport");
+        }
+    }
+    return in;
+}
+
+static void add_item(struct mcp_provider *p, enum item_kind kind, struct span raw)
+{
+    struct item_members in = members_of(kind, raw);
+    struct buf name = {0}, line = {0};
+
+    if (in.name.type != JSON_STRING) {
+        log_warn(p->alias, "lists something under '%s' without a %s: left out",
+                 mcp_lists[kind].member, mcp_lists[kind].name_member);
+        return;
+    }
+    json_unescape(&name, in.name.value);
+    if (in.task.type == JSON_STRING && json_string_is(in.task.value, SPAN("required"))) {
+        log_info(p->alias, "tool '" SPAN_FMT "' can only be run as a task: not offered",
+                 SPAN_ARG(buf_view(&name)));
+        buf_fini(&name);
+        return;
+    }
+    if (memchr(raw.p, '\n', raw.n) || memchr(raw.p, '\r', raw.n)) {
+        /* Lists go out on line-framed links: bring it on one line once, then look again. */
+        json_one_line(&line, raw);
+        raw = buf_view(&line);
+        in = members_of(kind, raw);
+    }
+    catalog_add(p->fetching, kind,
+                &(struct item){
+                    .name = buf_view(&name),
+                    .raw = raw,
+                    .name_at = cut_in(raw, &in.name),
+                    .description_at = cut_in(raw, &in.description),
+                    .flags = (in.read_only.type == JSON_TRUE ? ITEM_READ_ONLY : 0u) |
+                             (in.idempotent.type == JSON_TRUE ? ITEM_IDEMPOTENT : 0u),
+                });
+    buf_fini(&line);
+    buf_fini(&name);
+}
+
+static void fetch_page(struct mcp_provider *p, enum item_kind kind, struct span cursor)
+{
+    struct buf params = {0};
+
+    if (cursor.n)
+        buf_printf(&params, "{\"cursor\":" SPAN_FMT "}", SPAN_ARG(cursor));
+    struct sent *sent = upstream_sent_new(p, page_answered);
+    sent->kind = kind;
+    upstream_request(p, sent, mcp_lists[kind].method, buf_view(&params));
+    buf_fini(&params);
+}
+
+static void page_answered(struct mcp_provider *p, const struct sent *sent,
+                          const struct mcp_message *m)
+{
+    enum item_kind kind = sent->kind;
+    const struct json_slot *items = &m->slots[SLOT_ITEMS + kind];
+    const struct json_slot *next = &m->slots[SLOT_NEXT_CURSOR];
+
+    if (m->rpc.kind == RPC_ERROR) {
+        /* Many servers claim a capability and then do not know the method. */
+        log_debug(p->alias, "%s: " SPAN_FMT, mcp_lists[kind].method,
+                  SPAN_ARG(span_cut(m->rpc.error, 0, 200)));
+    } else {
+        struct json_iter it = json_iter(items->value);
+        while (items->type == JSON_ARRAY && json_next(&it) && p->fetching->n[kind] < MAX_ITEMS)
+            if (it.type == JSON_OBJECT)
+                add_item(p, kind, it.value);
+        if (next->type == JSON_STRING && ++p->pages < MAX_PAGES) {
+            fetch_page(p, kind, next->value);
+            return;
+        }
+    }
+    p->kinds_left &= ~(1u << kind);
+    fetch_next(p);
+}
+
+/* Does the server claim to have this list at all? */
+static bool claims(const struct mcp_provider *p, enum item_kind kind)
+{
+    static const unsigned needs[ITEM_KINDS] = {
+        [ITEM_RESOURCE] = OFFERS_RESOURCES,
+        [ITEM_TEMPLATE] = OFFERS_RESOURCES,
+        [ITEM_PROMPT] = OFFERS_PROMPTS,
+    };
+
+    return kind == ITEM_TOOL ? p->has_tools : (p->offers & needs[kind]) != 0;
+}
+
+static void finish(struct mcp_provider *p)
+{
+    struct catalog *fresh = p->fetching;
+    unsigned stale = p->kinds_stale;
+
+    p->fetching = NULL;
+    p->kinds_stale = 0;
+    fresh->offers = p->offers;
+    if (p->instructions)
+        catalog_set_instructions(fresh, span_str(p->instructions));
+    provider_publish(&p->core, fresh);
+    if (p->core.state == PROVIDER_STARTING)
+        provider_up(&p->core);
+    if (stale)
+        upstream_fetch(p, stale);
+}
+
+/* One list after the other: a server that cannot do two things at once is common. */
+static void fetch_next(struct mcp_provider *p)
+{
+    for (int kind = 0; kind < ITEM_KINDS; kind++) {
+        if (!(p->kinds_left & (1u << kind)))
+            continue;
+        if (claims(p, (enum item_kind)kind)) {
+            fetch_page(p, (enum item_kind)kind, SPAN_EMPTY);
+            return;
+        }
+        p->kinds_left &= ~(1u << kind);
+    }
+    finish(p);
+}
+
+void upstream_fetch(struct mcp_provider *p, unsigned kinds)
+{
+    if (p->fetching) {
+        /* A burst of changes costs one more round, however many notifications it has. */
+        p->kinds_stale |= kinds;
+        return;
+    }
+    p->fetching = catalog_new();
+    p->kinds_left = kinds;
+    p->pages = 0;
+    for (int kind = 0; kind < ITEM_KINDS; kind++)
+        if (!(kinds & (1u << kind)))
+            catalog_copy_kind(p->fetching, p->core.catalog, (enum item_kind)kind);
+    fetch_next(p);
+}
+
+void upstream_fetch_abort(struct mcp_provider *p)
+{
+    catalog_free(p->fetching);
+    p->fetching = NULL;
+    p->kinds_left = p->kinds_stale = 0;
+}

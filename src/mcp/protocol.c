@@ -1,0 +1,202 @@
+#include "mcp/protocol.h"
+
+#include "base/mem.h"
+
+/* clang-format off */
+static const struct json_shape_row meta_rows[] = {
+    {"progressToken", SLOT_META_TOKEN, NULL},
+    {MCP_META_PREFIX "protocolVersion", SLOT_META_VERSION, NULL},
+    {MCP_META_PREFIX "clientCapabilities", SLOT_META_CAPABILITIES, NULL},
+    {MCP_META_PREFIX "logLevel", SLOT_META_LOG_LEVEL, NULL},
+    {MCP_META_PREFIX "subscriptionId", SLOT_META_SUBSCRIPTION, NULL},
+};
+static const struct json_shape meta_shape = JSON_SHAPE(meta_rows);
+
+static const struct json_shape_row ref_rows[] = {
+    {"name", SLOT_REF_NAME, NULL},
+    {"uri", SLOT_REF_URI, NULL},
+};
+static const struct json_shape ref_shape = JSON_SHAPE(ref_rows);
+
+static const struct json_shape_row params_rows[] = {
+    {"name", SLOT_NAME, NULL},
+    {"arguments", SLOT_ARGUMENTS, NULL},
+    {"_meta", SLOT_META, &meta_shape},
+    {"uri", SLOT_URI, NULL},
+    {"cursor", SLOT_CURSOR, NULL},
+    {"level", SLOT_LEVEL, NULL},
+    {"ref", SLOT_REF, &ref_shape},
+    {"requestId", SLOT_REQUEST_ID, NULL},
+    {"progressToken", SLOT_TOKEN, NULL},
+    {"protocolVersion", SLOT_VERSION, NULL},
+    {"capabilities", SLOT_CAPABILITIES, NULL},
+    {"clientInfo", SLOT_INFO, NULL},
+    {"notifications", SLOT_NOTIFICATIONS, NULL},
+    {"requestState", SLOT_REQUEST_STATE, NULL},
+    {"inputResponses", SLOT_INPUT_RESPONSES, NULL},
+};
+static const struct json_shape params_shape = JSON_SHAPE(params_rows);
+
+static const struct json_shape_row result_rows[] = {
+    {"protocolVersion", SLOT_VERSION, NULL},
+    {"capabilities", SLOT_CAPABILITIES, NULL},
+    {"serverInfo", SLOT_INFO, NULL},
+    {"instructions", SLOT_INSTRUCTIONS, NULL},
+    {"tools", SLOT_ITEMS + ITEM_TOOL, NULL},
+    {"resources", SLOT_ITEMS + ITEM_RESOURCE, NULL},
+    {"resourceTemplates", SLOT_ITEMS + ITEM_TEMPLATE, NULL},
+    {"prompts", SLOT_ITEMS + ITEM_PROMPT, NULL},
+    {"nextCursor", SLOT_NEXT_CURSOR, NULL},
+    {"resultType", SLOT_RESULT_TYPE, NULL},
+    {"inputRequests", SLOT_INPUT_REQUESTS, NULL},
+    {"requestState", SLOT_REQUEST_STATE, NULL},
+    {"supportedVersions", SLOT_SUPPORTED, NULL},
+};
+static const struct json_shape result_shape = JSON_SHAPE(result_rows);
+
+const struct mcp_operation mcp_operations[OP_COUNT] = {
+    [OP_CALL_TOOL] = {"tools/call", SLOT_NAME, "name"},
+    [OP_READ_RESOURCE] = {"resources/read", SLOT_URI, "uri"},
+    [OP_GET_PROMPT] = {"prompts/get", SLOT_NAME, "name"},
+    [OP_COMPLETE] = {"completion/complete", SLOT_REF_NAME, "ref"},
+    [OP_SUBSCRIBE] = {"resources/subscribe", SLOT_URI, "uri"},
+    [OP_UNSUBSCRIBE] = {"resources/unsubscribe", SLOT_URI, "uri"},
+    [OP_SET_LEVEL] = {"logging/setLevel", SLOT_LEVEL, "level"},
+};
+
+const struct mcp_list mcp_lists[ITEM_KINDS] = {
+    [ITEM_TOOL] = {"tools/list", "tools", "name", "notifications/tools/list_changed"},
+    [ITEM_RESOURCE] = {"resources/list", "resources", "uri", "notifications/resources/list_changed"},
+    [ITEM_TEMPLATE] = {"resources/templates/list", "resourceTemplates", "uriTemplate",
+                       "notifications/resources/list_changed"},
+    [ITEM_PROMPT] = {"prompts/list", "prompts", "name", "notifications/prompts/list_changed"},
+};
+
+const char *const mcp_levels[8] = {"debug", "info", "notice", "warning", "error", "critical",
+                                   "alert", "emergency"};
+/* clang-format on */
+
+int mcp_skim(struct span text, struct mcp_message *out)
+{
+    return rpc_skim(text, &params_shape, &result_shape, out->slots, SLOT_COUNT, &out->rpc);
+}
+
+bool mcp_is_legacy_version(struct span version)
+{
+    static const char *const known[] = {MCP_NEWEST_LEGACY, "2025-06-18", "2025-03-26", "2024-11-05",
+                                        "2024-10-07"};
+
+    for (size_t i = 0; i < COUNT_OF(known); i++)
+        if (span_is(version, known[i]))
+            return true;
+    return false;
+}
+
+int mcp_level(struct span word)
+{
+    for (int i = 0; i < (int)COUNT_OF(mcp_levels); i++)
+        if (span_is(word, mcp_levels[i]))
+            return i;
+    return -1;
+}
+
+unsigned mcp_answers_of(struct span capabilities)
+{
+    unsigned answers = 0;
+
+    if (!capabilities.n)
+        return 0;
+    struct json_slot elicitation = json_get(capabilities, "elicitation");
+    if (elicitation.type == JSON_OBJECT) {
+        bool url = json_get(elicitation.value, "url").type == JSON_OBJECT;
+        bool form = json_get(elicitation.value, "form").type == JSON_OBJECT;
+        /* A bare {} is how older revisions say "forms". */
+        answers |= (form || !url) ? ANSWERS_ELICIT_FORM : 0u;
+        answers |= url ? ANSWERS_ELICIT_URL : 0u;
+    }
+    struct json_slot sampling = json_get(capabilities, "sampling");
+    if (sampling.type == JSON_OBJECT) {
+        answers |= ANSWERS_SAMPLING;
+        if (json_get(sampling.value, "tools").type == JSON_OBJECT)
+            answers |= ANSWERS_SAMPLING_TOOLS;
+    }
+    if (json_get(capabilities, "roots").type == JSON_OBJECT)
+        answers |= ANSWERS_ROOTS;
+    return answers;
+}
+
+void mcp_put_capabilities(struct buf *out, unsigned answers)
+{
+    const char *comma = "";
+
+    buf_char(out, '{');
+    if (answers & (ANSWERS_ELICIT_FORM | ANSWERS_ELICIT_URL)) {
+        buf_printf(out, "\"elicitation\":{%s%s%s}",
+                   answers & ANSWERS_ELICIT_FORM ? "\"form\":{}" : "",
+                   (answers & ANSWERS_ELICIT_FORM) && (answers & ANSWERS_ELICIT_URL) ? "," : "",
+                   answers & ANSWERS_ELICIT_URL ? "\"url\":{}" : "");
+        comma = ",";
+    }
+    if (answers & ANSWERS_SAMPLING) {
+        buf_printf(out, "%s\"sampling\":{%s}", comma,
+                   answers & ANSWERS_SAMPLING_TOOLS ? "\"tools\":{}" : "");
+        comma = ",";
+    }
+    if (answers & ANSWERS_ROOTS)
+        buf_printf(out, "%s\"roots\":{}", comma);
+    buf_char(out, '}');
+}
+
+unsigned mcp_ask_needs(const struct rpc_message *m)
+{
+    if (rpc_method_is(m, "elicitation/create")) {
+        struct json_slot mode = json_get(m->params, "mode");
+        bool url = mode.type == JSON_STRING && json_string_is(mode.value, SPAN("url"));
+        return url ? ANSWERS_ELICIT_URL : ANSWERS_ELICIT_FORM;
+    }
+    if (rpc_method_is(m, "sampling/createMessage")) {
+        bool tools = json_get(m->params, "tools").type == JSON_ARRAY;
+        return ANSWERS_SAMPLING | (tools ? ANSWERS_SAMPLING_TOOLS : 0u);
+    }
+    if (rpc_method_is(m, "roots/list"))
+        return ANSWERS_ROOTS;
+    return 0;
+}
+
+static bool is_hop_scoped(struct span key)
+{
+    static const char *const words[] = {
+        "progressToken",
+        MCP_META_PREFIX "protocolVersion",
+        MCP_META_PREFIX "clientCapabilities",
+        MCP_META_PREFIX "clientInfo",
+        MCP_META_PREFIX "logLevel",
+    };
+
+    for (size_t i = 0; i < COUNT_OF(words); i++)
+        if (json_string_is(key, span_str(words[i])))
+            return true;
+    return false;
+}
+
+void mcp_put_foreign_meta(struct buf *out, struct span meta)
+{
+    struct json_iter it = json_iter(meta);
+    size_t before = out->n;
+
+    while (json_next(&it)) {
+        if (is_hop_scoped(it.key))
+            continue;
+        if (out->n > before)
+            buf_char(out, ',');
+        buf_span(out, it.member);
+    }
+}
+
+void mcp_put_raw(struct buf *out, struct span json)
+{
+    if (json.n && (memchr(json.p, '\n', json.n) || memchr(json.p, '\r', json.n)))
+        json_one_line(out, json);
+    else
+        buf_span(out, json);
+}

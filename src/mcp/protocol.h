@@ -1,0 +1,112 @@
+/*
+ * protocol: the words of MCP, in tables: revisions, methods, members, log levels, error codes.
+ *
+ * mcp_skim reads any MCP message once and leaves every member that the bridge ever looks at in a
+ * slot, whoever sent it. Both directions and both eras work on these slots.
+ */
+#ifndef RIALTO_MCP_PROTOCOL_H
+#define RIALTO_MCP_PROTOCOL_H
+
+#include "core/catalog.h"
+#include "core/peer.h"
+#include "wire/rpc.h"
+
+#define MCP_NEWEST_LEGACY "2025-11-25"
+#define MCP_MODERN        "2026-07-28"
+
+/* Members of `_meta` that belong to one hop. */
+#define MCP_META_PREFIX "io.modelcontextprotocol/"
+
+enum mcp_error {
+    MCP_ERROR_SERVER = -32000, /* connection to the server lost; also SDK's HTTP refusals */
+    MCP_ERROR_TIMEOUT = -32001,
+    MCP_ERROR_NO_RESOURCE = -32002, /* legacy era only */
+    MCP_ERROR_HEADER = -32020,
+    MCP_ERROR_CAPABILITY = -32021,
+    MCP_ERROR_VERSION = -32022,
+};
+
+/* Where mcp_skim puts what it finds. */
+enum mcp_slot {
+    /* params */
+    SLOT_NAME,
+    SLOT_URI,
+    SLOT_ARGUMENTS,
+    SLOT_CURSOR,
+    SLOT_LEVEL,
+    SLOT_REF,
+    SLOT_REF_NAME,
+    SLOT_REF_URI,
+    SLOT_REQUEST_ID,
+    SLOT_TOKEN, /* of a progress notification */
+    SLOT_META,
+    SLOT_META_TOKEN,
+    SLOT_META_VERSION,
+    SLOT_META_CAPABILITIES,
+    SLOT_META_LOG_LEVEL,
+    SLOT_META_SUBSCRIPTION,
+    SLOT_VERSION, /* initialize, either way */
+    SLOT_CAPABILITIES,
+    SLOT_INFO, /* clientInfo or serverInfo */
+    SLOT_NOTIFICATIONS,
+    SLOT_REQUEST_STATE,
+    SLOT_INPUT_RESPONSES,
+    /* result */
+    SLOT_INSTRUCTIONS,
+    SLOT_ITEMS, /* the four lists, in the order of enum item_kind */
+    SLOT_ITEMS_LAST = SLOT_ITEMS + ITEM_KINDS - 1,
+    SLOT_NEXT_CURSOR,
+    SLOT_RESULT_TYPE,
+    SLOT_INPUT_REQUESTS,
+    SLOT_SUPPORTED,
+    SLOT_COUNT,
+};
+
+struct mcp_message {
+    struct rpc_message rpc;
+    struct json_slot slots[SLOT_COUNT];
+};
+
+MUST_CHECK int mcp_skim(struct span text, struct mcp_message *out);
+
+/* The method by which an operation is requested, and the member that names its object. */
+struct mcp_operation {
+    const char *method;
+    enum mcp_slot name_slot;
+    const char *name_member; /* for people */
+};
+extern const struct mcp_operation mcp_operations[OP_COUNT];
+/* The four lists. */
+struct mcp_list {
+    const char *method;
+    const char *member;      /* of the result */
+    const char *name_member; /* of an item */
+    const char *changed;     /* the notification */
+};
+extern const struct mcp_list mcp_lists[ITEM_KINDS];
+
+/* Is this one of the legacy revisions we speak? */
+bool mcp_is_legacy_version(struct span version);
+
+/* Index of a log level word, 0 = debug ... 7 = emergency; -1 for others. */
+int mcp_level(struct span word);
+extern const char *const mcp_levels[8];
+
+/* The ANSWERS_ bits of a client's capabilities object (raw, validated; may be empty). */
+unsigned mcp_answers_of(struct span capabilities);
+/* The capabilities object that declares these bits. */
+void mcp_put_capabilities(struct buf *out, unsigned answers);
+
+/* What a client must be able to answer to be asked this request; 0 for unknown methods. */
+unsigned mcp_ask_needs(const struct rpc_message *m);
+
+/*
+ * Append the members of a raw `_meta` object that travel on to the next hop ("k":v,"l":w): all but
+ * the token and those of this hop's identity.
+ */
+void mcp_put_foreign_meta(struct buf *out, struct span meta);
+
+/* Append raw JSON for a line-framed link: as it is, or without line breaks if it has any. */
+void mcp_put_raw(struct buf *out, struct span json);
+
+#endif

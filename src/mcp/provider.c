@@ -1,0 +1,389 @@
+#include "mcp/provider.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "mcp/outcome.h"
+#include "mcp/upstream.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+static struct mcp_provider *of_peer(struct peer *self)
+{
+    return CONTAINER_OF(CONTAINER_OF(self, struct provider, peer), struct mcp_provider, core);
+}
+
+/* --- sending --- */
+
+struct sent *upstream_sent_new(struct mcp_provider *p,
+                               void (*answered)(struct mcp_provider *, const struct sent *,
+                                                const struct mcp_message *))
+{
+    struct sent *sent = MEM_NEW(struct sent);
+
+    sent->id = ++p->last_id;
+    sent->answered = answered;
+    idmap_put(&p->sent, sent->id, sent);
+    return sent;
+}
+
+void upstream_request(struct mcp_provider *p, const struct sent *sent, const char *method,
+                      struct span params)
+{
+    rpc_put_request(p->ops->begin(p->link), sent->id, method, params);
+    p->ops->end(p->link, &(struct mcp_parcel){RPC_REQUEST, sent->id, method, SPAN_EMPTY});
+}
+
+void upstream_notify(struct mcp_provider *p, const char *method, struct span params)
+{
+    rpc_put_notification(p->ops->begin(p->link), method, params);
+    p->ops->end(p->link, &(struct mcp_parcel){RPC_NOTIFICATION, 0, method, SPAN_EMPTY});
+}
+
+static void respond(struct mcp_provider *p, struct span id, struct span result)
+{
+    rpc_put_result(p->ops->begin(p->link), id, result);
+    p->ops->end(p->link, &(struct mcp_parcel){RPC_RESULT, 0, NULL, SPAN_EMPTY});
+}
+
+static void respond_error(struct mcp_provider *p, struct span id, int code, const char *text)
+{
+    rpc_put_error(p->ops->begin(p->link), id, code, span_str(text), SPAN_EMPTY);
+    p->ops->end(p->link, &(struct mcp_parcel){RPC_ERROR, 0, NULL, SPAN_EMPTY});
+}
+
+/* --- verbs --- */
+
+static void call_answered(struct mcp_provider *p, const struct sent *sent,
+                          const struct mcp_message *m)
+{
+    bool ok = m->rpc.kind == RPC_RESULT;
+
+    (void)p;
+    router_done(sent->call, &(struct outcome){.kind = ok ? OUTCOME_RESULT : OUTCOME_ERROR,
+                                              .body = ok ? m->rpc.result : m->rpc.error});
+}
+
+static void on_open(struct peer *self, struct call *call, const struct request *request)
+{
+    struct mcp_provider *p = of_peer(self);
+    struct sent *sent = upstream_sent_new(p, call_answered);
+    const char *method = mcp_operations[request->op].method;
+    char token[40];
+    int token_n = 0;
+
+    sent->call = call;
+    call->provider_data = sent;
+    /* Our request id is unique on this hop, so it serves as the progress token as well. */
+    if (request->wants_progress)
+        token_n = snprintf(token, sizeof token, "\"progressToken\":%" PRIu64, sent->id);
+
+    struct buf *out = p->ops->begin(p->link);
+    buf_str(out, "{\"jsonrpc\":\"2.0\",\"id\":");
+    buf_u64(out, sent->id);
+    buf_str(out, ",\"method\":\"");
+    buf_str(out, method);
+    buf_str(out, "\",\"params\":");
+    upstream_put_params(out, request, span_of(token, (size_t)token_n));
+    buf_char(out, '}');
+    p->ops->end(p->link, &(struct mcp_parcel){RPC_REQUEST, sent->id, method, request->name});
+}
+
+static void on_answer(struct peer *self, struct call *call, struct span key,
+                      const struct outcome *outcome)
+{
+    struct mcp_provider *p = of_peer(self);
+
+    /* The key is the raw id of the server's own request. */
+    mcp_put_outcome(p->ops->begin(p->link), key, call->op, outcome);
+    p->ops->end(p->link, &(struct mcp_parcel){RPC_RESULT, 0, NULL, SPAN_EMPTY});
+}
+
+static void on_cancel(struct peer *self, struct call *call, enum failure why)
+{
+    struct mcp_provider *p = of_peer(self);
+    struct sent *sent = call->provider_data;
+    struct buf params = {0};
+
+    buf_printf(&params, "{\"requestId\":%" PRIu64 ",\"reason\":\"%s\"}", sent->id,
+               mcp_failure_word(why));
+    upstream_notify(p, "notifications/cancelled", buf_view(&params));
+    buf_fini(&params);
+    if (p->ops->forget)
+        p->ops->forget(p->link, sent->id);
+    idmap_take(&p->sent, sent->id);
+    mem_free(sent);
+}
+
+static const struct peer_verbs verbs = {.open = on_open, .answer = on_answer, .cancel = on_cancel};
+
+/* --- what the server sends --- */
+
+static struct sent *sent_of(const struct mcp_provider *p, struct span raw_id)
+{
+    int64_t id;
+
+    return json_int(raw_id, &id) && id > 0 ? idmap_get(&p->sent, (uint64_t)id) : NULL;
+}
+
+static void receive_response(struct mcp_provider *p, const struct mcp_message *m)
+{
+    struct sent *sent = sent_of(p, m->rpc.id);
+
+    if (!sent) {
+        /* A second answer, or one to a call that was given up. */
+        log_debug(p->alias, "answer to id " SPAN_FMT ", which is not open", SPAN_ARG(m->rpc.id));
+        return;
+    }
+    idmap_take(&p->sent, sent->id);
+    sent->answered(p, sent, m);
+    mem_free(sent);
+}
+
+static void receive_request(struct mcp_provider *p, const struct mcp_message *m)
+{
+    struct call *owner = router_sole_call(&p->core);
+    unsigned needs = mcp_ask_needs(&m->rpc);
+
+    if (rpc_method_is(&m->rpc, "ping")) {
+        respond(p, m->rpc.id, SPAN("{}"));
+    } else if (!needs) {
+        respond_error(p, m->rpc.id, RPC_METHOD_NOT_FOUND, "Method not found");
+    } else if (!owner) {
+        /* A shared server's question that belongs to nobody in particular is never broadcast. */
+        respond_error(p, m->rpc.id, RPC_METHOD_NOT_FOUND,
+                      "No client can be asked: this request belongs to no single open call");
+    } else {
+        router_ask(owner, &(struct ask){.key = m->rpc.id,
+                                        .method = m->rpc.method,
+                                        .params = m->rpc.params,
+                                        .needs = needs});
+    }
+}
+
+static void receive_progress(struct mcp_provider *p, const struct mcp_message *m)
+{
+    const struct json_slot *token = &m->slots[SLOT_TOKEN];
+    struct sent *sent = token->type == JSON_NUMBER ? sent_of(p, token->value) : NULL;
+
+    if (!sent || !sent->call)
+        return;
+    router_event(
+        sent->call,
+        &(struct event){.kind = EVENT_PROGRESS,
+                        .params = m->rpc.params,
+                        .token_at = {(size_t)(token->value.p - m->rpc.params.p), token->value.n},
+                        .from = &p->core});
+}
+
+/* To the call it can only belong to, else to everybody who sees this server. */
+static void tell(struct mcp_provider *p, const struct event *event)
+{
+    struct call *owner = router_sole_call(&p->core);
+
+    if (owner)
+        router_event(owner, event);
+    else
+        router_broadcast(&p->core, event);
+}
+
+static void receive_log(struct mcp_provider *p, const struct mcp_message *m)
+{
+    struct buf scratch = {0};
+    struct event event = {.kind = EVENT_LOG, .params = m->rpc.params, .from = &p->core};
+
+    if (m->slots[SLOT_LEVEL].type == JSON_STRING) {
+        event.level = json_text(m->slots[SLOT_LEVEL].value, &scratch);
+        tell(p, &event);
+    }
+    buf_fini(&scratch);
+}
+
+static void receive_updated(struct mcp_provider *p, const struct mcp_message *m)
+{
+    struct buf scratch = {0};
+
+    if (m->slots[SLOT_URI].type == JSON_STRING)
+        router_broadcast(&p->core,
+                         &(struct event){.kind = EVENT_UPDATED,
+                                         .params = m->rpc.params,
+                                         .name = json_text(m->slots[SLOT_URI].value, &scratch),
+                                         .from = &p->core});
+    buf_fini(&scratch);
+}
+
+static void tools_changed(struct mcp_provider *p, const struct mcp_message *m)
+{
+    (void)m;
+    upstream_fetch(p, 1u << ITEM_TOOL);
+}
+
+static void resources_changed(struct mcp_provider *p, const struct mcp_message *m)
+{
+    (void)m;
+    upstream_fetch(p, 1u << ITEM_RESOURCE | 1u << ITEM_TEMPLATE);
+}
+
+static void prompts_changed(struct mcp_provider *p, const struct mcp_message *m)
+{
+    (void)m;
+    upstream_fetch(p, 1u << ITEM_PROMPT);
+}
+
+static void receive_notification(struct mcp_provider *p, const struct mcp_message *m)
+{
+    static const struct {
+        const char *method;
+        void (*handle)(struct mcp_provider *p, const struct mcp_message *m);
+    } rows[] = {
+        {"notifications/progress", receive_progress},
+        {"notifications/message", receive_log},
+        {"notifications/resources/updated", receive_updated},
+        {"notifications/tools/list_changed", tools_changed},
+        {"notifications/resources/list_changed", resources_changed},
+        {"notifications/prompts/list_changed", prompts_changed},
+    };
+
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        if (rpc_method_is(&m->rpc, rows[i].method)) {
+            rows[i].handle(p, m);
+            return;
+        }
+    }
+    if (!rpc_method_is(&m->rpc, "notifications/cancelled"))
+        tell(p, &(struct event){.kind = EVENT_OTHER,
+                                .method = m->rpc.method,
+                                .params = m->rpc.params,
+                                .from = &p->core});
+}
+
+static void receive_one(struct mcp_provider *p, const struct mcp_message *m)
+{
+    switch (m->rpc.kind) {
+    case RPC_RESULT:
+    case RPC_ERROR:
+        receive_response(p, m);
+        break;
+    case RPC_REQUEST:
+        receive_request(p, m);
+        break;
+    case RPC_NOTIFICATION:
+        receive_notification(p, m);
+        break;
+    case RPC_BATCH:
+    case RPC_INVALID:
+        log_warn(p->alias, "sent JSON that is no message (%s)", m->rpc.why);
+        break;
+    }
+}
+
+void mcp_provider_receive(struct mcp_provider *p, struct span text)
+{
+    struct mcp_message m;
+    int code = mcp_skim(text, &m);
+
+    if (code) {
+        /* Servers do print banners and debug output: skip it, but let people see it. */
+        struct span head = span_cut(text, 0, 120);
+        log_warn(p->alias, "printed something on stdout that is not JSON (%s): " SPAN_FMT "%s",
+                 err_name(code), SPAN_ARG(head), head.n < text.n ? "..." : "");
+        return;
+    }
+    if (m.rpc.kind != RPC_BATCH) {
+        receive_one(p, &m);
+        return;
+    }
+    struct json_iter it = json_iter(m.rpc.text);
+    while (json_next(&it))
+        if (mcp_skim(it.value, &m) == 0 && m.rpc.kind != RPC_BATCH)
+            receive_one(p, &m);
+}
+
+void mcp_provider_too_long(struct mcp_provider *p, struct span head, size_t limit)
+{
+    struct call *owner = router_sole_call(&p->core);
+    struct span start = span_cut(head, 0, 80);
+    struct buf text = {0};
+
+    log_warn(p->alias,
+             "sent a message of more than %zu bytes (limits.message): dropped; it began " SPAN_FMT,
+             limit, SPAN_ARG(start));
+    if (!owner)
+        return; /* nobody knows whose answer it was: the deadlines of the open calls decide */
+    struct sent *sent = owner->provider_data;
+    idmap_take(&p->sent, sent->id);
+    mem_free(sent);
+    buf_printf(&text, "server '%s' answered with more than %zu bytes (limits.message)", p->alias,
+               limit);
+    router_done(owner, &(struct outcome){
+                           .kind = OUTCOME_FAILED, .why = FAIL_PROTOCOL, .text = buf_view(&text)});
+    buf_fini(&text);
+}
+
+/* --- life --- */
+
+void mcp_provider_connected(struct mcp_provider *p)
+{
+    upstream_greet(p);
+}
+
+static void drop_sent(struct mcp_provider *p)
+{
+    size_t at = 0;
+    void *sent;
+
+    while (idmap_next(&p->sent, &at, NULL, &sent))
+        mem_free(sent);
+    idmap_fini(&p->sent);
+}
+
+void mcp_provider_closed(struct mcp_provider *p, const char *why)
+{
+    drop_sent(p);
+    upstream_fetch_abort(p);
+    provider_lost(&p->core, p->verdict[0] ? p->verdict : why);
+}
+
+static void start(struct provider *core)
+{
+    struct mcp_provider *p = CONTAINER_OF(core, struct mcp_provider, core);
+
+    p->verdict[0] = '\0';
+    p->ops->open(p->link);
+}
+
+static void stop(struct provider *core)
+{
+    struct mcp_provider *p = CONTAINER_OF(core, struct mcp_provider, core);
+
+    p->ops->close(p->link);
+}
+
+static const struct provider_ops life = {.start = start, .stop = stop};
+
+struct mcp_provider *mcp_provider_new(const char *alias, const struct mcp_link_ops *ops, void *link)
+{
+    struct mcp_provider *p = MEM_NEW(struct mcp_provider);
+
+    p->alias = mem_str(alias);
+    p->ops = ops;
+    p->link = link;
+    p->declares = ANSWERS_ELICIT_FORM | ANSWERS_ELICIT_URL | ANSWERS_SAMPLING;
+    provider_init(&p->core, &verbs, &life, p->alias);
+    return p;
+}
+
+void mcp_provider_free(struct mcp_provider *p)
+{
+    p->ops->free(p->link);
+    provider_fini(&p->core);
+    drop_sent(p);
+    mem_free(p->instructions);
+    mem_free(p->alias);
+    mem_free(p);
+}
+
+struct provider *mcp_provider_core(struct mcp_provider *p)
+{
+    return &p->core;
+}

@@ -1,0 +1,532 @@
+#include "mcp/session.h"
+
+#include "base/log.h"
+#include "base/map.h"
+#include "base/mem.h"
+#include "mcp/outcome.h"
+#include "mcp/welcome.h"
+
+/* A request of the agent that waits for its answer. */
+struct pending {
+    struct mcp_session *session;
+    struct list node;
+    struct call *call;
+    void *reply;
+    enum op op;
+    size_t id_n, token_n;
+    char bytes[]; /* the raw id, then the raw progress token */
+};
+
+/* A request of ours to the agent, made for an ask of a provider. */
+struct agent_ask {
+    struct list node; /* in the session */
+    uint64_t id;
+    uint64_t call; /* handle: the call may end before the agent answers */
+    size_t key_n;
+    char key[];
+};
+
+struct mcp_session {
+    struct peer peer;
+    struct mcp_host host;
+    const struct mcp_out *out;
+    void *owner;
+    struct call *standing;
+    bool greeted; /* initialize was answered */
+    char version[16];
+    unsigned answers;
+    int level; /* least log level wanted, index of mcp_levels */
+    uint64_t last_id;
+    struct idmap asks; /* our request id -> struct agent_ask */
+    struct list ask_list;
+    struct list pending;
+    size_t n_pending;
+};
+
+static struct span pending_id(const struct pending *p)
+{
+    return span_of(p->bytes, p->id_n);
+}
+
+static struct span pending_token(const struct pending *p)
+{
+    return span_of(p->bytes + p->id_n, p->token_n);
+}
+
+static struct buf *begin(struct mcp_session *s, void *reply, enum mcp_out_kind kind)
+{
+    return s->out->begin(s->owner, reply, kind);
+}
+
+static void end(struct mcp_session *s, void *reply, enum mcp_out_kind kind)
+{
+    s->out->end(s->owner, reply, kind);
+}
+
+static void reply_result(struct mcp_session *s, void *reply, struct span id, struct span result)
+{
+    rpc_put_result(begin(s, reply, MCP_OUT_FINAL), id, result);
+    end(s, reply, MCP_OUT_FINAL);
+}
+
+static void reply_error(struct mcp_session *s, void *reply, struct span id, int64_t code,
+                        const char *text)
+{
+    rpc_put_error(begin(s, reply, MCP_OUT_FINAL), id, code, span_str(text), SPAN_EMPTY);
+    end(s, reply, MCP_OUT_FINAL);
+}
+
+void mcp_put_parse_error(struct buf *out, int code)
+{
+    struct buf text = {0};
+
+    buf_printf(&text, "Parse error: %s", err_name(code));
+    rpc_put_error(out, SPAN_EMPTY, RPC_PARSE_ERROR, buf_view(&text), SPAN_EMPTY);
+    buf_fini(&text);
+}
+
+/* --- what the provider side tells us --- */
+
+static void pending_free(struct pending *p)
+{
+    list_remove(&p->node);
+    p->session->n_pending--;
+    mem_free(p);
+}
+
+/* The agent need not answer any more what was asked for a call that is over. */
+static void withdraw_asks(struct mcp_session *s, const struct call *call)
+{
+    LIST_EACH_SAFE (&s->ask_list, it) {
+        struct agent_ask *ask = LIST_ENTRY(it, struct agent_ask, node);
+        if (ask->call != call->handle)
+            continue;
+        struct pending *p = call->consumer_data;
+        struct buf *out = begin(s, p->reply, MCP_OUT_RELATED);
+        buf_str(out, "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\","
+                     "\"params\":{\"requestId\":");
+        buf_u64(out, ask->id);
+        buf_str(out, "}}");
+        end(s, p->reply, MCP_OUT_RELATED);
+        idmap_take(&s->asks, ask->id);
+        list_remove(&ask->node);
+        mem_free(ask);
+    }
+}
+
+static void on_done(struct peer *self, struct call *call, const struct outcome *outcome)
+{
+    struct mcp_session *s = CONTAINER_OF(self, struct mcp_session, peer);
+
+    if (call->op == OP_STANDING) {
+        s->standing = NULL;
+        return;
+    }
+    struct pending *p = call->consumer_data;
+    if (!list_empty(&s->ask_list))
+        withdraw_asks(s, call);
+    if (outcome->kind == OUTCOME_FAILED && outcome->why == FAIL_CANCELLED) {
+        s->out->abandon(s->owner, p->reply);
+    } else {
+        mcp_put_outcome(begin(s, p->reply, MCP_OUT_FINAL), pending_id(p), call->op, outcome);
+        end(s, p->reply, MCP_OUT_FINAL);
+    }
+    pending_free(p);
+}
+
+static void send_notification(struct mcp_session *s, void *reply, const char *method,
+                              struct span params)
+{
+    enum mcp_out_kind kind = reply ? MCP_OUT_RELATED : MCP_OUT_UNRELATED;
+
+    rpc_put_notification(begin(s, reply, kind), method, params);
+    end(s, reply, kind);
+}
+
+static void send_progress(struct mcp_session *s, const struct pending *p, const struct event *e)
+{
+    struct buf *out = begin(s, p->reply, MCP_OUT_RELATED);
+    size_t after = e->token_at.at + e->token_at.n;
+
+    buf_str(out, "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\",\"params\":");
+    buf_span(out, span_cut(e->params, 0, e->token_at.at));
+    buf_span(out, pending_token(p));
+    mcp_put_raw(out, span_from(e->params, after));
+    buf_char(out, '}');
+    end(s, p->reply, MCP_OUT_RELATED);
+}
+
+static void send_changed(struct mcp_session *s, unsigned kinds)
+{
+    /* Resources and their templates share one notification. */
+    if (kinds & (1u << ITEM_TEMPLATE))
+        kinds |= 1u << ITEM_RESOURCE;
+    kinds &= ~(1u << ITEM_TEMPLATE);
+    for (int kind = 0; kind < ITEM_KINDS; kind++)
+        if (kinds & (1u << kind))
+            send_notification(s, NULL, mcp_lists[kind].changed, SPAN_EMPTY);
+}
+
+static void on_event(struct peer *self, struct call *call, const struct event *event)
+{
+    struct mcp_session *s = CONTAINER_OF(self, struct mcp_session, peer);
+    struct pending *p = call->op == OP_STANDING ? NULL : call->consumer_data;
+    void *reply = p ? p->reply : NULL;
+
+    switch (event->kind) {
+    case EVENT_PROGRESS:
+        send_progress(s, p, event);
+        break;
+    case EVENT_LOG:
+        if (mcp_level(event->level) >= s->level)
+            send_notification(s, reply, "notifications/message", event->params);
+        break;
+    case EVENT_CHANGED:
+        send_changed(s, event->changed);
+        break;
+    case EVENT_UPDATED:
+        send_notification(s, NULL, "notifications/resources/updated", event->params);
+        break;
+    case EVENT_OTHER: {
+        char *method = mem_span(event->method);
+        send_notification(s, reply, method, event->params);
+        mem_free(method);
+        break;
+    }
+    }
+}
+
+static void on_ask(struct peer *self, struct call *call, const struct ask *ask)
+{
+    struct mcp_session *s = CONTAINER_OF(self, struct mcp_session, peer);
+    struct pending *p = call->consumer_data;
+    struct agent_ask *a = mem_zalloc(sizeof *a + ask->key.n);
+    char *method = mem_span(ask->method);
+
+    a->id = ++s->last_id;
+    a->call = call->handle;
+    a->key_n = ask->key.n;
+    memcpy(a->key, ask->key.p, ask->key.n);
+    idmap_put(&s->asks, a->id, a);
+    list_append(&s->ask_list, &a->node);
+    rpc_put_request(begin(s, p->reply, MCP_OUT_RELATED), a->id, method, ask->params);
+    end(s, p->reply, MCP_OUT_RELATED);
+    mem_free(method);
+}
+
+static const struct peer_verbs verbs = {.event = on_event, .ask = on_ask, .done = on_done};
+
+/* --- what the agent sends --- */
+
+struct handler {
+    const char *method;
+    void (*handle)(struct mcp_session *s, const struct mcp_message *m, void *reply, int arg);
+    int arg;
+};
+
+static void handle_initialize(struct mcp_session *s, const struct mcp_message *m, void *reply,
+                              int arg)
+{
+    const struct json_slot *version = &m->slots[SLOT_VERSION];
+    struct buf scratch = {0};
+
+    (void)arg;
+    if (version->type != JSON_STRING) {
+        reply_error(s, reply, m->rpc.id, RPC_INVALID_PARAMS,
+                    "initialize needs params.protocolVersion, a string");
+        return;
+    }
+    struct span asked = json_text(version->value, &scratch);
+    struct span agreed = mcp_is_legacy_version(asked) ? asked : SPAN(MCP_NEWEST_LEGACY);
+    memcpy(s->version, agreed.p, agreed.n);
+    s->version[agreed.n] = '\0';
+    s->answers = mcp_answers_of(m->slots[SLOT_CAPABILITIES].type == JSON_OBJECT
+                                    ? m->slots[SLOT_CAPABILITIES].value
+                                    : SPAN_EMPTY);
+    s->greeted = true;
+    if (s->host.wake)
+        s->host.wake(s->host.wake_arg);
+
+    struct buf *out = begin(s, reply, MCP_OUT_FINAL);
+    buf_str(out, "{\"jsonrpc\":\"2.0\",\"id\":");
+    buf_span(out, m->rpc.id);
+    buf_str(out, ",\"result\":{\"protocolVersion\":\"");
+    buf_str(out, s->version);
+    buf_str(out, "\",");
+    mcp_put_welcome(out, s->host.view);
+    buf_str(out, "}}");
+    end(s, reply, MCP_OUT_FINAL);
+    buf_fini(&scratch);
+}
+
+static void handle_initialized(struct mcp_session *s, const struct mcp_message *m, void *reply,
+                               int arg)
+{
+    (void)m, (void)reply, (void)arg;
+    if (s->greeted && !s->standing)
+        s->standing = router_attach(s->host.router, &s->peer, s->host.view, s->answers, NULL);
+}
+
+static void handle_ping(struct mcp_session *s, const struct mcp_message *m, void *reply, int arg)
+{
+    (void)arg;
+    reply_result(s, reply, m->rpc.id, SPAN("{}"));
+}
+
+/* Every page of every server is collected, so there is one page and no valid cursor. */
+static void handle_list(struct mcp_session *s, const struct mcp_message *m, void *reply, int kind)
+{
+    if (m->slots[SLOT_CURSOR].type != JSON_NONE) {
+        reply_error(s, reply, m->rpc.id, RPC_INVALID_PARAMS,
+                    "Invalid cursor: this server gives its lists in one page");
+        return;
+    }
+    struct span list = view_list(s->host.view, (enum item_kind)kind);
+    struct buf *out = begin(s, reply, MCP_OUT_FINAL);
+    buf_str(out, "{\"jsonrpc\":\"2.0\",\"id\":");
+    buf_span(out, m->rpc.id);
+    buf_printf(out, ",\"result\":{\"%s\":", mcp_lists[kind].member);
+    buf_span(out, list);
+    buf_str(out, "}}");
+    end(s, reply, MCP_OUT_FINAL);
+}
+
+static void handle_set_level(struct mcp_session *s, const struct mcp_message *m, void *reply,
+                             int arg)
+{
+    struct buf scratch = {0};
+    int level = -1;
+
+    (void)arg;
+    if (m->slots[SLOT_LEVEL].type == JSON_STRING)
+        level = mcp_level(json_text(m->slots[SLOT_LEVEL].value, &scratch));
+    buf_fini(&scratch);
+    if (level < 0) {
+        reply_error(s, reply, m->rpc.id, RPC_INVALID_PARAMS,
+                    "params.level must be one of debug, info, notice, warning, error, critical, "
+                    "alert, emergency");
+        return;
+    }
+    s->level = level;
+    reply_result(s, reply, m->rpc.id, SPAN("{}"));
+}
+
+static struct cut cut_of(struct span whole, const struct json_slot *slot)
+{
+    if (slot->type == JSON_NONE)
+        return (struct cut){0, 0};
+    return (struct cut){(size_t)(slot->value.p - whole.p), slot->value.n};
+}
+
+static struct pending *pending_new(struct mcp_session *s, const struct mcp_message *m, void *reply,
+                                   enum op op)
+{
+    const struct json_slot *token = &m->slots[SLOT_META_TOKEN];
+    size_t token_n = token->type == JSON_NONE ? 0 : token->value.n;
+    struct pending *p = mem_alloc(sizeof *p + m->rpc.id.n + token_n);
+
+    *p = (struct pending){
+        .session = s, .reply = reply, .op = op, .id_n = m->rpc.id.n, .token_n = token_n};
+    memcpy(p->bytes, m->rpc.id.p, m->rpc.id.n);
+    if (token_n)
+        memcpy(p->bytes + p->id_n, token->value.p, token_n);
+    list_append(&s->pending, &p->node);
+    s->n_pending++;
+    return p;
+}
+
+static void handle_open(struct mcp_session *s, const struct mcp_message *m, void *reply, int op)
+{
+    const struct mcp_operation *operation = &mcp_operations[op];
+    const struct json_slot *name = &m->slots[operation->name_slot];
+    const struct json_slot *meta = &m->slots[SLOT_META];
+    struct buf scratch = {0}, kept_meta = {0};
+
+    if (op == OP_COMPLETE && name->type == JSON_NONE)
+        name = &m->slots[SLOT_REF_URI];
+    if (name->type != JSON_STRING) {
+        buf_printf(&scratch, "%s needs params.%s, a string", operation->method,
+                   operation->name_member);
+        reply_error(s, reply, m->rpc.id, RPC_INVALID_PARAMS, buf_cstr(&scratch));
+        buf_fini(&scratch);
+        return;
+    }
+    if (meta->type == JSON_OBJECT)
+        mcp_put_foreign_meta(&kept_meta, meta->value);
+    struct pending *p = pending_new(s, m, reply, (enum op)op);
+    struct request request = {
+        .op = (enum op)op,
+        .name = json_text(name->value, &scratch),
+        .params = m->rpc.params,
+        .name_at = cut_of(m->rpc.params, name),
+        .meta_at = cut_of(m->rpc.params, meta),
+        .meta_keep = buf_view(&kept_meta),
+        .log_level = span_str(mcp_levels[s->level]),
+        .answers = s->answers,
+        .wants_progress = p->token_n > 0,
+    };
+    struct call *call = router_open(s->host.router, &s->peer, s->host.view, &request, p);
+    if (call)
+        p->call = call;
+    buf_fini(&kept_meta);
+    buf_fini(&scratch);
+}
+
+static void handle_cancelled(struct mcp_session *s, const struct mcp_message *m, void *reply,
+                             int arg)
+{
+    const struct json_slot *id = &m->slots[SLOT_REQUEST_ID];
+
+    (void)reply, (void)arg;
+    LIST_EACH (&s->pending, it) {
+        struct pending *p = LIST_ENTRY(it, struct pending, node);
+        if (id->type != JSON_NONE && span_eq(pending_id(p), id->value)) {
+            if (p->call)
+                router_cancel(p->call, FAIL_CANCELLED);
+            return;
+        }
+    }
+}
+
+/* clang-format off */
+static const struct handler requests[] = {
+    {"tools/call", handle_open, OP_CALL_TOOL},
+    {"tools/list", handle_list, ITEM_TOOL},
+    {"resources/read", handle_open, OP_READ_RESOURCE},
+    {"resources/list", handle_list, ITEM_RESOURCE},
+    {"resources/templates/list", handle_list, ITEM_TEMPLATE},
+    {"resources/subscribe", handle_open, OP_SUBSCRIBE},
+    {"resources/unsubscribe", handle_open, OP_UNSUBSCRIBE},
+    {"prompts/get", handle_open, OP_GET_PROMPT},
+    {"prompts/list", handle_list, ITEM_PROMPT},
+    {"completion/complete", handle_open, OP_COMPLETE},
+    {"logging/setLevel", handle_set_level, 0},
+    {"ping", handle_ping, 0},
+    {"initialize", handle_initialize, 0},
+};
+
+static const struct handler notifications[] = {
+    {"notifications/cancelled", handle_cancelled, 0},
+    {"notifications/initialized", handle_initialized, 0},
+};
+/* clang-format on */
+
+static const struct handler *find_handler(const struct handler *rows, size_t n,
+                                          const struct mcp_message *m)
+{
+    for (size_t i = 0; i < n; i++)
+        if (rpc_method_is(&m->rpc, rows[i].method))
+            return &rows[i];
+    return NULL;
+}
+
+static bool allowed_before_initialize(const struct mcp_message *m)
+{
+    return rpc_method_is(&m->rpc, "initialize") || rpc_method_is(&m->rpc, "ping");
+}
+
+static void receive_request(struct mcp_session *s, const struct mcp_message *m, void *reply)
+{
+    const struct handler *h = find_handler(requests, COUNT_OF(requests), m);
+
+    if (!s->greeted && !allowed_before_initialize(m)) {
+        reply_error(s, reply, m->rpc.id, RPC_INVALID_REQUEST,
+                    "Not initialized: send initialize first");
+    } else if (!h) {
+        struct buf text = {0};
+        buf_printf(&text, "Method not found: " SPAN_FMT, SPAN_ARG(m->rpc.method));
+        reply_error(s, reply, m->rpc.id, RPC_METHOD_NOT_FOUND, buf_cstr(&text));
+        buf_fini(&text);
+    } else {
+        h->handle(s, m, reply, h->arg);
+    }
+}
+
+/* The agent answers one of our asks. */
+static void receive_response(struct mcp_session *s, const struct mcp_message *m)
+{
+    int64_t id;
+    struct agent_ask *ask = NULL;
+
+    if (json_int(m->rpc.id, &id) && id > 0)
+        ask = idmap_take(&s->asks, (uint64_t)id);
+    if (!ask) {
+        log_debug("mcp", "agent answered id " SPAN_FMT ", which was not asked",
+                  SPAN_ARG(m->rpc.id));
+        return;
+    }
+    list_remove(&ask->node);
+    struct call *call = router_find(s->host.router, ask->call);
+    if (call) {
+        bool ok = m->rpc.kind == RPC_RESULT;
+        router_answer(call, span_of(ask->key, ask->key_n),
+                      &(struct outcome){.kind = ok ? OUTCOME_RESULT : OUTCOME_ERROR,
+                                        .body = ok ? m->rpc.result : m->rpc.error});
+    }
+    mem_free(ask);
+}
+
+void mcp_session_receive(struct mcp_session *s, const struct mcp_message *m, void *reply)
+{
+    const struct handler *h;
+
+    switch (m->rpc.kind) {
+    case RPC_REQUEST:
+        receive_request(s, m, reply);
+        break;
+    case RPC_NOTIFICATION:
+        h = find_handler(notifications, COUNT_OF(notifications), m);
+        if (h)
+            h->handle(s, m, NULL, h->arg);
+        break;
+    case RPC_RESULT:
+    case RPC_ERROR:
+        receive_response(s, m);
+        break;
+    case RPC_BATCH:
+    case RPC_INVALID:
+        break; /* the transport has dealt with these */
+    }
+}
+
+/* --- life --- */
+
+struct mcp_session *mcp_session_new(const struct mcp_host *host, const struct mcp_out *out,
+                                    void *owner)
+{
+    struct mcp_session *s = MEM_NEW(struct mcp_session);
+
+    peer_init(&s->peer, &verbs);
+    s->host = *host;
+    s->out = out;
+    s->owner = owner;
+    list_init(&s->pending);
+    list_init(&s->ask_list);
+    return s;
+}
+
+void mcp_session_free(struct mcp_session *s)
+{
+    router_detach(s->host.router, &s->peer);
+    LIST_EACH_SAFE (&s->ask_list, it) {
+        list_remove(it);
+        mem_free(LIST_ENTRY(it, struct agent_ask, node));
+    }
+    idmap_fini(&s->asks);
+    mem_free(s);
+}
+
+bool mcp_session_ready(const struct mcp_session *s)
+{
+    return s->greeted;
+}
+
+struct span mcp_session_version(const struct mcp_session *s)
+{
+    return span_str(s->version);
+}
+
+size_t mcp_session_pending(const struct mcp_session *s)
+{
+    return s->n_pending;
+}
