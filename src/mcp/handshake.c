@@ -77,6 +77,16 @@ static void initialize_answered(struct mcp_provider *p, const struct sent *sent,
     buf_fini(&scratch);
 }
 
+static void initialize_failed(struct mcp_provider *p, const struct sent *sent, int status,
+                              const char *why)
+{
+    (void)sent;
+    bool other_way = status == 400 || status == 404 || status == 405;
+    if (other_way && p->ops->fall_back && p->ops->fall_back(p->link))
+        return;
+    give_up(p, "%s", why);
+}
+
 void upstream_greet(struct mcp_provider *p)
 {
     struct buf params = {0};
@@ -84,6 +94,7 @@ void upstream_greet(struct mcp_provider *p)
     buf_str(&params, "{\"protocolVersion\":\"" MCP_NEWEST_LEGACY "\",\"capabilities\":");
     mcp_put_capabilities(&params, p->declares);
     buf_str(&params, ",\"clientInfo\":{\"name\":\"rialto\",\"version\":\"" RIALTO_VERSION "\"}}");
-    upstream_request(p, upstream_sent_new(p, initialize_answered), "initialize", buf_view(&params));
+    upstream_request(p, upstream_sent_new(p, initialize_answered, initialize_failed), "initialize",
+                     buf_view(&params));
     buf_fini(&params);
 }

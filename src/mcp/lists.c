@@ -8,6 +8,8 @@ enum { MAX_PAGES = 1000, MAX_ITEMS = 100000 };
 static void fetch_next(struct mcp_provider *p);
 static void page_answered(struct mcp_provider *p, const struct sent *sent,
                           const struct mcp_message *m);
+static void page_failed(struct mcp_provider *p, const struct sent *sent, int status,
+                        const char *why);
 
 static struct cut cut_in(struct span raw, const struct json_slot *slot)
 {
@@ -84,7 +86,7 @@ static void fetch_page(struct mcp_provider *p, enum item_kind kind, struct span 
 
     if (cursor.n)
         buf_printf(&params, "{\"cursor\":" SPAN_FMT "}", SPAN_ARG(cursor));
-    struct sent *sent = upstream_sent_new(p, page_answered);
+    struct sent *sent = upstream_sent_new(p, page_answered, page_failed);
     sent->kind = kind;
     upstream_request(p, sent, mcp_lists[kind].method, buf_view(&params));
     buf_fini(&params);
@@ -112,6 +114,14 @@ static void page_answered(struct mcp_provider *p, const struct sent *sent,
         }
     }
     p->kinds_left &= ~(1u << kind);
+    fetch_next(p);
+}
+
+static void page_failed(struct mcp_provider *p, const struct sent *sent, int status,
+                        const char *why)
+{
+    log_warn(p->alias, "%s: %s (%d)", mcp_lists[sent->kind].method, why, status);
+    p->kinds_left &= ~(1u << sent->kind);
     fetch_next(p);
 }
 

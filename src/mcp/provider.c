@@ -15,41 +15,47 @@ static struct mcp_provider *of_peer(struct peer *self)
 
 /* --- sending --- */
 
-struct sent *upstream_sent_new(struct mcp_provider *p,
-                               void (*answered)(struct mcp_provider *, const struct sent *,
-                                                const struct mcp_message *))
+struct sent *upstream_sent_new(struct mcp_provider *p, sent_answered_fn *answered,
+                               sent_failed_fn *failed)
 {
     struct sent *sent = MEM_NEW(struct sent);
 
     sent->id = ++p->last_id;
     sent->answered = answered;
+    sent->failed = failed;
     idmap_put(&p->sent, sent->id, sent);
     return sent;
+}
+
+static void send_parcel(struct mcp_provider *p, struct mcp_parcel parcel)
+{
+    parcel.version = p->version[0] ? p->version : NULL;
+    p->ops->end(p->link, &parcel);
 }
 
 void upstream_request(struct mcp_provider *p, const struct sent *sent, const char *method,
                       struct span params)
 {
     rpc_put_request(p->ops->begin(p->link), sent->id, method, params);
-    p->ops->end(p->link, &(struct mcp_parcel){RPC_REQUEST, sent->id, method, SPAN_EMPTY});
+    send_parcel(p, (struct mcp_parcel){.kind = RPC_REQUEST, .id = sent->id, .method = method});
 }
 
 void upstream_notify(struct mcp_provider *p, const char *method, struct span params)
 {
     rpc_put_notification(p->ops->begin(p->link), method, params);
-    p->ops->end(p->link, &(struct mcp_parcel){RPC_NOTIFICATION, 0, method, SPAN_EMPTY});
+    send_parcel(p, (struct mcp_parcel){.kind = RPC_NOTIFICATION, .method = method});
 }
 
 static void respond(struct mcp_provider *p, struct span id, struct span result)
 {
     rpc_put_result(p->ops->begin(p->link), id, result);
-    p->ops->end(p->link, &(struct mcp_parcel){RPC_RESULT, 0, NULL, SPAN_EMPTY});
+    send_parcel(p, (struct mcp_parcel){.kind = RPC_RESULT});
 }
 
 static void respond_error(struct mcp_provider *p, struct span id, int code, const char *text)
 {
     rpc_put_error(p->ops->begin(p->link), id, code, span_str(text), SPAN_EMPTY);
-    p->ops->end(p->link, &(struct mcp_parcel){RPC_ERROR, 0, NULL, SPAN_EMPTY});
+    send_parcel(p, (struct mcp_parcel){.kind = RPC_ERROR});
 }
 
 /* --- verbs --- */
@@ -64,10 +70,23 @@ static void call_answered(struct mcp_provider *p, const struct sent *sent,
                                               .body = ok ? m->rpc.result : m->rpc.error});
 }
 
+static void call_failed(struct mcp_provider *p, const struct sent *sent, int status,
+                        const char *why)
+{
+    struct buf text = {0};
+
+    buf_printf(&text, "server '%s' gave no answer: %s", p->alias, why);
+    router_done(sent->call, &(struct outcome){.kind = OUTCOME_FAILED,
+                                              .why = status ? FAIL_PROTOCOL : FAIL_UNAVAILABLE,
+                                              .text = buf_view(&text),
+                                              .retryable = sent->call->repeatable});
+    buf_fini(&text);
+}
+
 static void on_open(struct peer *self, struct call *call, const struct request *request)
 {
     struct mcp_provider *p = of_peer(self);
-    struct sent *sent = upstream_sent_new(p, call_answered);
+    struct sent *sent = upstream_sent_new(p, call_answered, call_failed);
     const char *method = mcp_operations[request->op].method;
     char token[40];
     int token_n = 0;
@@ -86,7 +105,9 @@ static void on_open(struct peer *self, struct call *call, const struct request *
     buf_str(out, "\",\"params\":");
     upstream_put_params(out, request, span_of(token, (size_t)token_n));
     buf_char(out, '}');
-    p->ops->end(p->link, &(struct mcp_parcel){RPC_REQUEST, sent->id, method, request->name});
+    send_parcel(p,
+                (struct mcp_parcel){
+                    .kind = RPC_REQUEST, .id = sent->id, .method = method, .name = request->name});
 }
 
 static void on_answer(struct peer *self, struct call *call, struct span key,
@@ -96,21 +117,21 @@ static void on_answer(struct peer *self, struct call *call, struct span key,
 
     /* The key is the raw id of the server's own request. */
     mcp_put_outcome(p->ops->begin(p->link), key, call->op, outcome);
-    p->ops->end(p->link, &(struct mcp_parcel){RPC_RESULT, 0, NULL, SPAN_EMPTY});
+    send_parcel(p, (struct mcp_parcel){.kind = RPC_RESULT});
 }
 
 static void on_cancel(struct peer *self, struct call *call, enum failure why)
 {
     struct mcp_provider *p = of_peer(self);
     struct sent *sent = call->provider_data;
-    struct buf params = {0};
 
-    buf_printf(&params, "{\"requestId\":%" PRIu64 ",\"reason\":\"%s\"}", sent->id,
-               mcp_failure_word(why));
-    upstream_notify(p, "notifications/cancelled", buf_view(&params));
-    buf_fini(&params);
-    if (p->ops->forget)
-        p->ops->forget(p->link, sent->id);
+    if (!p->ops->forget || !p->ops->forget(p->link, sent->id)) {
+        struct buf params = {0};
+        buf_printf(&params, "{\"requestId\":%" PRIu64 ",\"reason\":\"%s\"}", sent->id,
+                   mcp_failure_word(why));
+        upstream_notify(p, "notifications/cancelled", buf_view(&params));
+        buf_fini(&params);
+    }
     idmap_take(&p->sent, sent->id);
     mem_free(sent);
 }
@@ -140,9 +161,17 @@ static void receive_response(struct mcp_provider *p, const struct mcp_message *m
     mem_free(sent);
 }
 
-static void receive_request(struct mcp_provider *p, const struct mcp_message *m)
+/* The call that something unsolicited belongs to: by its stream, else the only one open. */
+static struct call *owner_of(const struct mcp_provider *p, uint64_t about)
 {
-    struct call *owner = router_sole_call(&p->core);
+    const struct sent *sent = idmap_get(&p->sent, about);
+
+    return sent && sent->call ? sent->call : router_sole_call(&p->core);
+}
+
+static void receive_request(struct mcp_provider *p, const struct mcp_message *m, uint64_t about)
+{
+    struct call *owner = owner_of(p, about);
     unsigned needs = mcp_ask_needs(&m->rpc);
 
     if (rpc_method_is(&m->rpc, "ping")) {
@@ -161,11 +190,12 @@ static void receive_request(struct mcp_provider *p, const struct mcp_message *m)
     }
 }
 
-static void receive_progress(struct mcp_provider *p, const struct mcp_message *m)
+static void receive_progress(struct mcp_provider *p, const struct mcp_message *m, uint64_t about)
 {
     const struct json_slot *token = &m->slots[SLOT_TOKEN];
     struct sent *sent = token->type == JSON_NUMBER ? sent_of(p, token->value) : NULL;
 
+    (void)about;
     if (!sent || !sent->call)
         return;
     router_event(
@@ -177,9 +207,9 @@ static void receive_progress(struct mcp_provider *p, const struct mcp_message *m
 }
 
 /* To the call it can only belong to, else to everybody who sees this server. */
-static void tell(struct mcp_provider *p, const struct event *event)
+static void tell(struct mcp_provider *p, uint64_t about, const struct event *event)
 {
-    struct call *owner = router_sole_call(&p->core);
+    struct call *owner = owner_of(p, about);
 
     if (owner)
         router_event(owner, event);
@@ -187,22 +217,23 @@ static void tell(struct mcp_provider *p, const struct event *event)
         router_broadcast(&p->core, event);
 }
 
-static void receive_log(struct mcp_provider *p, const struct mcp_message *m)
+static void receive_log(struct mcp_provider *p, const struct mcp_message *m, uint64_t about)
 {
     struct buf scratch = {0};
     struct event event = {.kind = EVENT_LOG, .params = m->rpc.params, .from = &p->core};
 
     if (m->slots[SLOT_LEVEL].type == JSON_STRING) {
         event.level = json_text(m->slots[SLOT_LEVEL].value, &scratch);
-        tell(p, &event);
+        tell(p, about, &event);
     }
     buf_fini(&scratch);
 }
 
-static void receive_updated(struct mcp_provider *p, const struct mcp_message *m)
+static void receive_updated(struct mcp_provider *p, const struct mcp_message *m, uint64_t about)
 {
     struct buf scratch = {0};
 
+    (void)about;
     if (m->slots[SLOT_URI].type == JSON_STRING)
         router_broadcast(&p->core,
                          &(struct event){.kind = EVENT_UPDATED,
@@ -212,29 +243,30 @@ static void receive_updated(struct mcp_provider *p, const struct mcp_message *m)
     buf_fini(&scratch);
 }
 
-static void tools_changed(struct mcp_provider *p, const struct mcp_message *m)
+static void tools_changed(struct mcp_provider *p, const struct mcp_message *m, uint64_t about)
 {
-    (void)m;
+    (void)m, (void)about;
     upstream_fetch(p, 1u << ITEM_TOOL);
 }
 
-static void resources_changed(struct mcp_provider *p, const struct mcp_message *m)
+static void resources_changed(struct mcp_provider *p, const struct mcp_message *m, uint64_t about)
 {
-    (void)m;
+    (void)m, (void)about;
     upstream_fetch(p, 1u << ITEM_RESOURCE | 1u << ITEM_TEMPLATE);
 }
 
-static void prompts_changed(struct mcp_provider *p, const struct mcp_message *m)
+static void prompts_changed(struct mcp_provider *p, const struct mcp_message *m, uint64_t about)
 {
-    (void)m;
+    (void)m, (void)about;
     upstream_fetch(p, 1u << ITEM_PROMPT);
 }
 
-static void receive_notification(struct mcp_provider *p, const struct mcp_message *m)
+static void receive_notification(struct mcp_provider *p, const struct mcp_message *m,
+                                 uint64_t about)
 {
     static const struct {
         const char *method;
-        void (*handle)(struct mcp_provider *p, const struct mcp_message *m);
+        void (*handle)(struct mcp_provider *p, const struct mcp_message *m, uint64_t about);
     } rows[] = {
         {"notifications/progress", receive_progress},
         {"notifications/message", receive_log},
@@ -246,18 +278,19 @@ static void receive_notification(struct mcp_provider *p, const struct mcp_messag
 
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         if (rpc_method_is(&m->rpc, rows[i].method)) {
-            rows[i].handle(p, m);
+            rows[i].handle(p, m, about);
             return;
         }
     }
     if (!rpc_method_is(&m->rpc, "notifications/cancelled"))
-        tell(p, &(struct event){.kind = EVENT_OTHER,
-                                .method = m->rpc.method,
-                                .params = m->rpc.params,
-                                .from = &p->core});
+        tell(p, about,
+             &(struct event){.kind = EVENT_OTHER,
+                             .method = m->rpc.method,
+                             .params = m->rpc.params,
+                             .from = &p->core});
 }
 
-static void receive_one(struct mcp_provider *p, const struct mcp_message *m)
+static void receive_one(struct mcp_provider *p, const struct mcp_message *m, uint64_t about)
 {
     switch (m->rpc.kind) {
     case RPC_RESULT:
@@ -265,10 +298,10 @@ static void receive_one(struct mcp_provider *p, const struct mcp_message *m)
         receive_response(p, m);
         break;
     case RPC_REQUEST:
-        receive_request(p, m);
+        receive_request(p, m, about);
         break;
     case RPC_NOTIFICATION:
-        receive_notification(p, m);
+        receive_notification(p, m, about);
         break;
     case RPC_BATCH:
     case RPC_INVALID:
@@ -277,7 +310,7 @@ static void receive_one(struct mcp_provider *p, const struct mcp_message *m)
     }
 }
 
-void mcp_provider_receive(struct mcp_provider *p, struct span text)
+void mcp_provider_receive(struct mcp_provider *p, struct span text, uint64_t about)
 {
     struct mcp_message m;
     int code = mcp_skim(text, &m);
@@ -290,13 +323,33 @@ void mcp_provider_receive(struct mcp_provider *p, struct span text)
         return;
     }
     if (m.rpc.kind != RPC_BATCH) {
-        receive_one(p, &m);
+        receive_one(p, &m, about);
         return;
     }
     struct json_iter it = json_iter(m.rpc.text);
     while (json_next(&it))
         if (mcp_skim(it.value, &m) == 0 && m.rpc.kind != RPC_BATCH)
-            receive_one(p, &m);
+            receive_one(p, &m, about);
+}
+
+void mcp_provider_failed(struct mcp_provider *p, uint64_t id, int status, bool delivered,
+                         const char *why)
+{
+    struct sent *sent = idmap_take(&p->sent, id);
+
+    if (!sent)
+        return;
+    if (!delivered && sent->call)
+        sent->call->repeatable = true; /* calling again cannot do what the first call never did */
+    sent->failed(p, sent, status, why);
+    mem_free(sent);
+}
+
+void mcp_provider_greet_again(struct mcp_provider *p)
+{
+    log_info(p->alias, "forgot our session: introducing ourselves again");
+    p->version[0] = '\0';
+    upstream_greet(p);
 }
 
 void mcp_provider_too_long(struct mcp_provider *p, struct span head, size_t limit)

@@ -17,9 +17,13 @@ struct mcp_provider;
 /* A message on its way to the server, for links that must know what they carry. */
 struct mcp_parcel {
     enum rpc_kind kind;
-    uint64_t id;        /* of a request */
-    const char *method; /* of a request or notification */
-    struct span name;   /* what the request is about: tool, prompt or uri; may be empty */
+    uint64_t id;         /* of a request */
+    const char *method;  /* of a request or notification */
+    struct span name;    /* what the request is about: tool, prompt or uri; may be empty */
+    const char *version; /* protocol revision to declare; NULL while none is agreed on */
+    bool modern;         /* a request of the stateless era: headers repeat the body, no session */
+    struct span headers; /* more header lines the request must carry on HTTP ("K: v\r\n") */
+    uint64_t about;      /* answers and cancellations: the request of ours they concern, or 0 */
 };
 
 struct mcp_link_ops {
@@ -28,8 +32,16 @@ struct mcp_link_ops {
     /* Where to append the next message, and send it. */
     struct buf *(*begin)(void *link);
     void (*end)(void *link, const struct mcp_parcel *parcel);
-    /* A request was given up; links with a stream per request close it. May be NULL. */
-    void (*forget)(void *link, uint64_t id);
+    /*
+     * A request was given up. Links with a stream per request close it and return true: the server
+     * knows then. Otherwise, and without this function, a cancel notification is sent.
+     */
+    bool (*forget)(void *link, uint64_t id);
+    /*
+     * The server does not speak what was tried. A link that knows another way to reach it takes
+     * that, reports mcp_provider_connected again (not from inside) and returns true.
+     */
+    bool (*fall_back)(void *link);
     /* Close; mcp_provider_closed follows when nothing is left. */
     void (*close)(void *link);
     void (*free)(void *link);
@@ -43,7 +55,22 @@ struct provider *mcp_provider_core(struct mcp_provider *p);
 
 /* --- for the link --- */
 void mcp_provider_connected(struct mcp_provider *p);
-void mcp_provider_receive(struct mcp_provider *p, struct span text);
+/*
+ * One message from the server. `about` is the id of our request on whose stream it came, 0 when the
+ * link cannot know: what a server asks or tells while it works on a call then finds its owner.
+ */
+void mcp_provider_receive(struct mcp_provider *p, struct span text, uint64_t about);
+/*
+ * A request will not be answered: it could not be delivered (status 0) or was answered by an HTTP
+ * status without a message in it. `delivered` is false if the server surely never saw it.
+ */
+void mcp_provider_failed(struct mcp_provider *p, uint64_t id, int status, bool delivered,
+                         const char *why);
+/*
+ * The server has forgotten the session: introduce ourselves again. The link keeps the requests that
+ * were refused for that reason and sends them once notifications/initialized has gone out.
+ */
+void mcp_provider_greet_again(struct mcp_provider *p);
 /* A message came that was too large to be taken; `head` is how it began. */
 void mcp_provider_too_long(struct mcp_provider *p, struct span head, size_t limit);
 void mcp_provider_closed(struct mcp_provider *p, const char *why);

@@ -22,7 +22,7 @@ static void on_line(void *owner, struct span line)
 {
     struct stdio_upstream *u = owner;
 
-    mcp_provider_receive(u->provider, line);
+    mcp_provider_receive(u->provider, line, 0);
 }
 
 static void on_too_long(void *owner, struct span head)

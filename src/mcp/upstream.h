@@ -13,6 +13,8 @@ struct sent {
     uint64_t id;
     /* Takes the answer (RPC_RESULT or RPC_ERROR); the entry is freed by the caller afterwards. */
     void (*answered)(struct mcp_provider *p, const struct sent *sent, const struct mcp_message *m);
+    /* The request will get no answer; status as in mcp_provider_failed. */
+    void (*failed)(struct mcp_provider *p, const struct sent *sent, int status, const char *why);
     struct call *call;   /* for calls */
     enum item_kind kind; /* for lists */
 };
@@ -40,9 +42,11 @@ struct mcp_provider {
 };
 
 /* --- provider.c --- */
-struct sent *upstream_sent_new(struct mcp_provider *p,
-                               void (*answered)(struct mcp_provider *, const struct sent *,
-                                                const struct mcp_message *));
+typedef void sent_answered_fn(struct mcp_provider *, const struct sent *,
+                              const struct mcp_message *);
+typedef void sent_failed_fn(struct mcp_provider *, const struct sent *, int, const char *);
+struct sent *upstream_sent_new(struct mcp_provider *p, sent_answered_fn *answered,
+                               sent_failed_fn *failed);
 /* Send a whole request whose params are ready; empty params are left out. */
 void upstream_request(struct mcp_provider *p, const struct sent *sent, const char *method,
                       struct span params);
