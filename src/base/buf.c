@@ -19,7 +19,7 @@ char *buf_room(struct buf *b, size_t extra)
         b->p = mem_resize(b->p, cap);
         b->cap = cap;
     }
-    return b->p + b->n;
+    return b->p ? b->p + b->n : NULL; /* NULL: no room was asked for and there is none */
 }
 
 void buf_bytes(struct buf *b, const void *p, size_t n)
@@ -52,9 +52,13 @@ void buf_vprintf(struct buf *b, const char *fmt, va_list ap)
 {
     va_list again;
     va_copy(again, ap);
-    int n = vsnprintf(NULL, 0, fmt, ap);
+    char *room = buf_room(b, 32);
+    size_t left = b->cap - b->n;
+    int n = vsnprintf(room, left, fmt, ap);
     if (n > 0) {
-        vsnprintf(buf_room(b, (size_t)n + 1), (size_t)n + 1, fmt, again);
+        /* Only what did not fit is formatted twice. */
+        if ((size_t)n >= left)
+            vsnprintf(buf_room(b, (size_t)n + 1), (size_t)n + 1, fmt, again);
         b->n += (size_t)n;
     }
     va_end(again);

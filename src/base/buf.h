@@ -27,7 +27,7 @@ void buf_bytes(struct buf *b, const void *p, size_t n);
 void buf_char(struct buf *b, char c);
 void buf_u64(struct buf *b, uint64_t v);
 void buf_printf(struct buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-void buf_vprintf(struct buf *b, const char *fmt, va_list ap);
+void buf_vprintf(struct buf *b, const char *fmt, va_list ap) __attribute__((format(printf, 2, 0)));
 
 static inline void buf_span(struct buf *b, struct span s)
 {

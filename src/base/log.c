@@ -90,14 +90,16 @@ static size_t shaped_secret(struct span rest, size_t *keep)
         return n;
     }
     if (span_starts(rest, SPAN("://"))) {
-        size_t colon = 0;
+        size_t colon = 0, at = 0;
         for (size_t i = 3; i < rest.n && !strchr("/?# \"'", rest.p[i]); i++) {
             if (rest.p[i] == ':' && !colon)
                 colon = i;
-            if (rest.p[i] == '@' && colon) {
-                *keep = colon + 1;
-                return i - colon - 1;
-            }
+            if (rest.p[i] == '@')
+                at = i; /* the last one counts: a password may have its own */
+        }
+        if (colon && at > colon) {
+            *keep = colon + 1;
+            return at - colon - 1;
         }
     }
     return 0;
@@ -114,7 +116,8 @@ void log_redact(struct buf *out, struct span text)
         if (!hide)
             hide = shaped_secret(rest, &keep);
         if (hide) {
-            buf_bytes(out, rest.p, keep);
+            /* The user's name may itself be a secret that we know; it has no shaped one in it. */
+            log_redact(out, span_cut(rest, 0, keep));
             buf_str(out, "***");
             i += keep + hide;
         } else {

@@ -15,20 +15,6 @@ bool span_eq_nocase(struct span a, struct span b)
     return true;
 }
 
-static bool is_blank(char c)
-{
-    return c == ' ' || c == '\t';
-}
-
-struct span span_trim(struct span a)
-{
-    while (a.n && is_blank(a.p[0]))
-        a = span_from(a, 1);
-    while (a.n && is_blank(a.p[a.n - 1]))
-        a.n--;
-    return a;
-}
-
 int span_cmp(struct span a, struct span b)
 {
     size_t n = a.n < b.n ? a.n : b.n;

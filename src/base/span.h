@@ -50,6 +50,9 @@ static inline bool span_starts(struct span a, struct span prefix)
 /* The bytes of `a` from `from` on; empty when `from` is past the end. */
 static inline struct span span_from(struct span a, size_t from)
 {
+    /* Nothing is added to a pointer that may be NULL. */
+    if (!a.n)
+        return a;
     return from >= a.n ? (struct span){a.p + a.n, 0} : (struct span){a.p + from, a.n - from};
 }
 
@@ -71,7 +74,14 @@ static inline size_t span_find(struct span a, char c)
 bool span_eq_nocase(struct span a, struct span b);
 
 /* Without blanks and tabs at both ends. */
-struct span span_trim(struct span a);
+static inline struct span span_trim(struct span a)
+{
+    for (; a.n && (a.p[0] == ' ' || a.p[0] == '\t'); a.n--)
+        a.p++;
+    while (a.n && (a.p[a.n - 1] == ' ' || a.p[a.n - 1] == '\t'))
+        a.n--;
+    return a;
+}
 
 /* Order by bytes, shorter first when one is the other's prefix. */
 int span_cmp(struct span a, struct span b);

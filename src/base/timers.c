@@ -62,11 +62,13 @@ void timer_clear(struct timers *ts, struct timer *t)
 void timer_set(struct timers *ts, struct timer *t, uint64_t delay)
 {
     timer_clear(ts, t);
+    if (ts->firing && delay == 0)
+        delay = 1;
     if (ts->n == ts->cap) {
         ts->cap = ts->cap ? ts->cap * 2 : 64;
         ts->heap = mem_resize(ts->heap, ts->cap * sizeof(struct timer *));
     }
-    t->at = ts->now + delay;
+    t->at = delay < UINT64_MAX - ts->now ? ts->now + delay : UINT64_MAX;
     ts->n++;
     sift_up(ts, ts->n - 1, t);
 }
@@ -75,11 +77,13 @@ void timers_advance(struct timers *ts, uint64_t now)
 {
     if (now > ts->now)
         ts->now = now;
+    ts->firing = true;
     while (ts->n && ts->heap[0]->at <= ts->now) {
         struct timer *t = ts->heap[0];
         timer_clear(ts, t);
         t->fire(t);
     }
+    ts->firing = false;
 }
 
 uint64_t timers_next(const struct timers *ts)

@@ -24,10 +24,14 @@ struct timers {
     struct timer **heap;
     size_t n, cap;
     uint64_t now;
+    bool firing; /* inside timers_advance */
 };
 
 void timers_fini(struct timers *ts);
-/* (Re)arm `t` to fire `delay` ms after the current time. */
+/*
+ * (Re)arm `t` to fire `delay` ms after the current time. From inside a callback never for the same
+ * moment again: a timer that keeps setting itself to 0 must not hold up the loop.
+ */
 void timer_set(struct timers *ts, struct timer *t, uint64_t delay);
 void timer_clear(struct timers *ts, struct timer *t);
 

@@ -11,15 +11,16 @@
 
 #include "base/buf.h"
 #include "base/list.h"
+#include "base/map.h"
 #include "base/timers.h"
-#include "core/peer.h"
+#include "core/catalog.h"
 
 struct view;
 
 enum call_state {
     CALL_WAITING, /* for a slot, or for its provider to come up */
     CALL_OPEN,    /* handed to its provider */
-    CALL_ENDING,  /* `done` is being told */
+    CALL_ENDING,  /* out of its provider's hands; `done` is being told or comes next */
 };
 
 /* A request kept beyond the callback it came in: for waiting calls and for those that may be
@@ -28,6 +29,9 @@ struct kept_request {
     struct request request;
     struct buf bytes;
 };
+
+/* Copies everything the request points to; the caller ends it with buf_fini(&k->bytes). */
+void request_keep(struct kept_request *k, const struct request *q);
 
 struct call {
     uint64_t handle;
@@ -43,16 +47,19 @@ struct call {
     void *provider_data;
     struct list in_provider; /* provider->open or ->waiting */
 
-    struct view *view;    /* standing calls: what changes are told about */
-    struct list standing; /* in router->standing */
+    struct view *view;         /* standing calls: what changes are told about */
+    struct list standing;      /* in router->standing */
+    struct map uris;           /* standing calls: subscribed resources -> their provider */
+    uint64_t told[ITEM_KINDS]; /* digests of the lists that the consumer was last told of */
 
     unsigned answers;
     bool wants_progress;
     bool repeatable; /* read-only or idempotent: may be sent again after a crash */
-    bool retried;
+    unsigned tries;  /* times it was handed to its provider */
     uint64_t opened_at;
     struct timer deadline;
     struct list asks; /* struct open_ask, in the order they were asked */
+    size_t n_asks;
     struct kept_request kept;
 };
 

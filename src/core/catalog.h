@@ -27,11 +27,13 @@ struct item {
     unsigned flags;
 };
 
-/* What the provider can do besides the lists. */
+/* What the provider can do besides tools. */
 enum {
-    OFFERS_COMPLETION = 1u << 0,
-    OFFERS_LOGGING = 1u << 1,
-    OFFERS_SUBSCRIBE = 1u << 2,
+    OFFERS_RESOURCES = 1u << 0,
+    OFFERS_PROMPTS = 1u << 1,
+    OFFERS_COMPLETION = 1u << 2,
+    OFFERS_LOGGING = 1u << 3,
+    OFFERS_SUBSCRIBE = 1u << 4,
 };
 
 struct catalog {

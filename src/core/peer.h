@@ -73,6 +73,7 @@ struct request {
     struct span log_level; /* most verbose log level wanted on this call; empty = no logs */
     unsigned answers;      /* ANSWERS_ bits */
     bool wants_progress;
+    bool resumes; /* params continue a call that ended with `input_required` */
 };
 
 /* How a call or an ask ended. */
@@ -131,7 +132,8 @@ struct ask {
 };
 
 struct peer_verbs {
-    /* Provider role. None of these may be called again for a call after `cancel` or router_done. */
+    /* Provider role. None of these may be called again for a call after `cancel` or router_done.
+     * `request` is gone as well if the provider ends the call inside of `open`. */
     void (*open)(struct peer *self, struct call *call, const struct request *request);
     void (*answer)(struct peer *self, struct call *call, struct span key,
                    const struct outcome *outcome);

@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "core/router.h"
+#include "core/wishes.h"
 
 #include <stdio.h>
 
@@ -23,17 +24,18 @@ static struct timers *timers_of(const struct provider *p)
     return router_timers(p->router);
 }
 
-/* The only place where a provider changes its state. */
+/*
+ * The only place where a provider changes its state. Nobody is told here: inside an event or a
+ * `done` anything may happen to the provider, so an action first brings everything in order (state,
+ * timer, reason) and tells afterwards.
+ */
 static void enter(struct provider *p, enum provider_state state)
 {
-    enum provider_state before = p->state;
-
+    log_debug(p->alias, "%s -> %s", state_names[p->state], state_names[state]);
     timer_clear(timers_of(p), &p->timer);
     p->state = state;
     p->since = timers_of(p)->now;
-    log_debug(p->alias, "%s -> %s", state_names[before], state_names[state]);
-    if ((before == PROVIDER_READY) != (state == PROVIDER_READY))
-        router_provider_changed(p->router, p);
+    router_provider_changed(p->router, p);
 }
 
 static void start(struct provider *p)
@@ -51,6 +53,7 @@ static void ready(struct provider *p)
     enter(p, PROVIDER_READY);
     p->why[0] = '\0';
     timer_set(timers_of(p), &p->timer, p->policy.settle);
+    router_tell_changes(p->router, p);
     router_provider_ready(p->router, p);
 }
 
@@ -61,25 +64,31 @@ static void settled(struct provider *p)
 
 static void stop(struct provider *p)
 {
-    p->wanted_again = false;
+    p->wanted_again = p->was_too_slow = false;
     enter(p, PROVIDER_STOPPING);
     router_provider_ended(p->router, p, FAIL_SHUTDOWN);
+    router_tell_changes(p->router, p);
     p->ops->stop(p);
 }
 
 static void start_too_slow(struct provider *p)
 {
-    snprintf(p->why, sizeof p->why, "was not ready within %llu s",
-             (unsigned long long)(p->policy.start_timeout / 1000));
+    snprintf(p->why, sizeof p->why, "was not ready within %llu ms",
+             (unsigned long long)p->policy.start_timeout);
     log_warn(p->alias, "%s; stopping it", p->why);
+    p->wanted_again = false;
+    p->was_too_slow = true;
     enter(p, PROVIDER_STOPPING);
-    p->wanted_again = true;
+    router_tell_changes(p->router, p);
     p->ops->stop(p);
 }
 
 static void back_off(struct provider *p)
 {
     unsigned limit = p->policy.restart_limit;
+
+    p->backoff.first = p->policy.backoff_first;
+    p->backoff.max = p->policy.backoff_max;
     uint64_t wait = backoff_next(&p->backoff, router_random(p->router));
 
     if (limit && p->backoff.failures > limit) {
@@ -97,6 +106,7 @@ static void start_failed(struct provider *p)
     log_warn(p->alias, "could not be started: %s", p->why);
     back_off(p);
     router_provider_ended(p->router, p, FAIL_UNAVAILABLE);
+    router_tell_changes(p->router, p);
 }
 
 static void crashed(struct provider *p)
@@ -105,41 +115,45 @@ static void crashed(struct provider *p)
     log_warn(p->alias, "ended: %s", p->why);
     back_off(p);
     router_provider_ended(p->router, p, FAIL_CRASHED);
+    router_tell_changes(p->router, p);
+}
+
+/* The last step of an action; not true any more if somebody who was just told started it again. */
+static void tell_stopped(struct provider *p)
+{
+    if (p->state == PROVIDER_DOWN)
+        router_provider_stopped(p->router, p);
 }
 
 static void stopped(struct provider *p)
 {
-    bool again = p->wanted_again;
-
-    p->wanted_again = false;
-    if (again) {
+    if (p->was_too_slow) {
         start_failed(p);
-        return;
+    } else if (p->wanted_again) {
+        start(p);
+    } else {
+        enter(p, PROVIDER_DOWN);
+        router_tell_changes(p->router, p);
+        tell_stopped(p);
     }
-    enter(p, PROVIDER_DOWN);
-    router_provider_stopped(p->router, p);
 }
 
 static void give_up(struct provider *p)
 {
     enter(p, PROVIDER_DOWN);
     router_provider_ended(p->router, p, FAIL_SHUTDOWN);
-    router_provider_stopped(p->router, p);
-}
-
-static void already_down(struct provider *p)
-{
-    router_provider_stopped(p->router, p);
+    router_tell_changes(p->router, p);
+    tell_stopped(p);
 }
 
 /* Wake on use: try now instead of waiting, unless the last try was a moment ago. */
 static void wake(struct provider *p)
 {
-    uint64_t since_start = timers_of(p)->now - p->started_at;
+    uint64_t now = timers_of(p)->now, since_start = now - p->started_at;
 
     if (since_start >= WAKE_GAP_MS)
         start(p);
-    else if (p->timer.at - timers_of(p)->now > WAKE_GAP_MS)
+    else if (p->timer.at > now + WAKE_GAP_MS)
         timer_set(timers_of(p), &p->timer, WAKE_GAP_MS - since_start);
 }
 
@@ -148,9 +162,11 @@ static void want_again(struct provider *p)
     p->wanted_again = true;
 }
 
+/* Calls that came while it was stopping hoped for the next start, which will not come now. */
 static void want_no_more(struct provider *p)
 {
-    p->wanted_again = false;
+    p->wanted_again = p->was_too_slow = false;
+    router_provider_ended(p->router, p, FAIL_SHUTDOWN);
 }
 
 static void nothing(struct provider *p)
@@ -164,7 +180,7 @@ static action_fn *const actions[PROVIDER_STATES][PROVIDER_EVENTS] = {
                        [PROVIDER_UP] = nothing,
                        [PROVIDER_LOST] = nothing,
                        [PROVIDER_TIMER] = nothing,
-                       [PROVIDER_UNWANTED] = already_down},
+                       [PROVIDER_UNWANTED] = tell_stopped},
     [PROVIDER_STARTING] = {[PROVIDER_WANTED] = nothing,
                            [PROVIDER_UP] = ready,
                            [PROVIDER_LOST] = start_failed,
@@ -203,8 +219,7 @@ void provider_init(struct provider *p, const struct peer_verbs *verbs,
     *p = (struct provider){.ops = ops, .alias = alias, .policy = policy_default};
     peer_init(&p->peer, verbs);
     p->timer.fire = on_timer;
-    p->backoff.first = p->policy.backoff_first;
-    p->backoff.max = p->policy.backoff_max;
+    p->log_rank = LOG_RANK_NONE;
     list_init(&p->open);
     list_init(&p->waiting);
     list_init(&p->node);
@@ -223,8 +238,8 @@ void provider_up(struct provider *p)
 
 void provider_lost(struct provider *p, const char *why)
 {
-    /* A start that was too slow has said why already; that it was then killed explains nothing. */
-    if (!(p->state == PROVIDER_STOPPING && p->why[0]))
+    /* We stopped it, and if that had a reason it is written down: how it then went is none. */
+    if (p->state != PROVIDER_STOPPING)
         snprintf(p->why, sizeof p->why, "%s", why);
     happen(p, PROVIDER_LOST);
 }
@@ -237,6 +252,7 @@ void provider_publish(struct provider *p, struct catalog *c)
     p->catalog = c;
     /* The views compare what they show, so an equal catalog is announced to nobody. */
     router_provider_changed(p->router, p);
+    router_tell_changes(p->router, p);
     catalog_free(before);
 }
 
@@ -254,6 +270,7 @@ bool provider_advertised(const struct provider *p)
 {
     if (p->state == PROVIDER_READY)
         return true;
-    /* A lazy provider that rests is as good as running: the first call starts it. */
-    return !p->policy.eager && p->state == PROVIDER_DOWN && p->catalog && !p->why[0];
+    /* A lazy provider that rests is as good as running: the next call starts it. One that failed
+     * is shown again when it is back. */
+    return !p->policy.eager && p->state != PROVIDER_BACKOFF && p->catalog && !p->why[0];
 }

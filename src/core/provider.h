@@ -7,7 +7,9 @@
  * provider_up, provider_lost and provider_publish; the router decides when to start and stop.
  *
  * The contract of `ops`: after `start` the family calls provider_lost exactly once, when nothing of
- * that instance is left (also after `stop`, also when starting failed; not from inside `start`).
+ * that instance is left (also after `stop`, also when starting failed; not from inside `start` or
+ * `cancel`). When it is called nothing of the instance's calls may be left with the family either:
+ * the router ends them, and no verb for them comes any more.
  */
 #ifndef RIALTO_CORE_PROVIDER_H
 #define RIALTO_CORE_PROVIDER_H
@@ -55,14 +57,18 @@ struct provider {
     uint64_t since;      /* when the state was entered */
     uint64_t started_at; /* last start */
     bool wanted_again;   /* WANTED came while stopping */
+    bool was_too_slow;   /* it is being stopped because it did not come up in time */
     char why[256];       /* last reason for going down; empty when there was none */
     struct timer timer;
     struct backoff backoff;
 
+    int log_rank; /* most verbose log level that anybody wished; LOG_RANK_NONE */
+    char log_word[16];
     struct catalog *catalog; /* last published; kept while down to remember the names */
     struct list open;        /* calls handed over (struct call.in_provider) */
     struct list waiting;     /* calls that wait for a slot or for READY */
     size_t n_open, n_waiting;
+    bool pumping;     /* calls are being handed over */
     struct list node; /* in the router */
     struct stats stats;
 };

@@ -3,60 +3,100 @@
 #include "base/mem.h"
 #include "core/provider.h"
 
-/* One step of a template: a literal byte, or an expression that matches a run of bytes. */
-struct step {
-    size_t next;   /* where the next step starts */
-    bool wild;     /* an expression */
-    bool no_slash; /* ... that does not match '/' */
+/* Longer ones are matched by no template: matching costs their product. */
+enum { MAX_MATCHED = 4096 };
+
+/* A piece of a template: a byte that stands for itself, or an expression. */
+struct piece {
+    size_t next; /* where the next piece starts */
+    bool wild;
+    bool no_slash; /* an expression that does not expand to '/' */
 };
 
-static struct step step_at(struct span t, size_t at)
+static struct piece piece_at(struct span t, size_t at)
 {
     if (t.p[at] == '{') {
         size_t end = at + span_find(span_from(t, at), '}');
         if (end < t.n) {
-            char op = t.p[at + 1];
             bool exploded = t.p[end - 1] == '*';
-            return (struct step){end + 1, true, !exploded && !strchr("+#/;?&.", op)};
+            bool has_operator = span_find(SPAN("+#/;?&."), t.p[at + 1]) < 7;
+            return (struct piece){end + 1, true, !exploded && !has_operator};
         }
     }
-    return (struct step){at + 1, false, false};
+    return (struct piece){at + 1, false, false};
 }
 
+/* Marks what can be reached from the marked places by letting expressions expand to nothing. */
+static void skip_empty(struct span t, bool *at)
+{
+    for (size_t i = 0; i < t.n;) {
+        struct piece piece = piece_at(t, i);
+        if (at[i] && piece.wild)
+            at[piece.next] = true;
+        i = piece.next;
+    }
+}
+
+/* The places in the template that can be reached by one byte more; false if there are none. */
+static bool take_byte(struct span t, char byte, const bool *before, bool *after)
+{
+    bool any = false;
+
+    memset(after, 0, t.n + 1);
+    for (size_t i = 0; i < t.n;) {
+        struct piece piece = piece_at(t, i);
+        if (before[i] && (piece.wild ? !(piece.no_slash && byte == '/') : t.p[i] == byte)) {
+            after[piece.wild ? i : piece.next] = true;
+            any = true;
+        }
+        i = piece.next;
+    }
+    skip_empty(t, after);
+    return any;
+}
+
+/* All ways at once, place by place, so that no template makes it search. */
 bool route_template_matches(struct span t, struct span uri)
 {
-    size_t p = 0, u = 0;
-    bool starred = false;
-    size_t star_next = 0, star_uri = 0;
-    bool star_no_slash = false;
+    bool places[2][MAX_MATCHED + 1];
 
-    while (u < uri.n || p < t.n) {
-        struct step s = p < t.n ? step_at(t, p) : (struct step){0};
-        if (p < t.n && s.wild) {
-            starred = true;
-            star_next = p = s.next;
-            star_uri = u;
-            star_no_slash = s.no_slash;
-        } else if (p < t.n && u < uri.n && t.p[p] == uri.p[u]) {
-            p++;
-            u++;
-        } else if (starred && star_uri < uri.n && !(star_no_slash && uri.p[star_uri] == '/')) {
-            /* The last expression takes one byte more. */
-            p = star_next;
-            u = ++star_uri;
-        } else {
+    if (t.n > MAX_MATCHED || uri.n > MAX_MATCHED)
+        return false;
+    memset(places[0], 0, t.n + 1);
+    places[0][0] = true;
+    skip_empty(t, places[0]);
+    for (size_t u = 0; u < uri.n; u++)
+        if (!take_byte(t, uri.p[u], places[u % 2], places[(u + 1) % 2]))
             return false;
-        }
-    }
-    return true;
+    return places[uri.n % 2][t.n];
 }
 
-static bool found(struct route *out, const struct target *t)
+/* The first template that fits, in the order of the view, of whatever provider is known: as with
+ * tools, who is up at the moment does not decide where a name leads. */
+static struct provider *template_owner(const struct view *v, struct span uri)
 {
-    out->provider = t->provider;
-    out->own_name = t->item->name;
-    out->repeatable = (t->item->flags & (ITEM_READ_ONLY | ITEM_IDEMPOTENT)) != 0;
-    return true;
+    struct provider *p;
+
+    for (size_t m = 0; (p = view_member(v, m)); m++)
+        for (size_t i = 0; p->catalog && i < p->catalog->n[ITEM_TEMPLATE]; i++)
+            if (route_template_matches(p->catalog->items[ITEM_TEMPLATE][i].name, uri))
+                return p;
+    return NULL;
+}
+
+/* The only provider of the view that has resources at all. */
+static struct provider *resource_owner(const struct view *v)
+{
+    struct provider *p, *only = NULL;
+
+    for (size_t m = 0; (p = view_member(v, m)); m++) {
+        if (!p->catalog || !(p->catalog->n[ITEM_RESOURCE] + p->catalog->n[ITEM_TEMPLATE]))
+            continue;
+        if (only)
+            return NULL;
+        only = p;
+    }
+    return only;
 }
 
 /* Exact uri, then a matching template, then the only provider that has resources at all. */
@@ -66,25 +106,12 @@ static bool find_resource(struct view *v, struct span uri, struct route *out)
 
     if (!t)
         t = view_find(v, ITEM_TEMPLATE, uri); /* completion names the template itself */
-    if (t)
-        return found(out, t);
-    out->own_name = uri;
     out->repeatable = true;
-    for (size_t i = 0; (t = view_item(v, ITEM_TEMPLATE, i)); i++) {
-        if (route_template_matches(t->item->name, uri)) {
-            out->provider = t->provider;
-            return true;
-        }
-    }
-    struct provider *p;
-    size_t candidates = 0;
-    for (size_t i = 0; (p = view_member(v, i)); i++) {
-        if (p->catalog && p->catalog->n[ITEM_RESOURCE] + p->catalog->n[ITEM_TEMPLATE]) {
-            out->provider = p;
-            candidates++;
-        }
-    }
-    return candidates == 1;
+    out->own_name = t ? t->item->name : uri;
+    out->provider = t ? t->provider : template_owner(v, uri);
+    if (!out->provider)
+        out->provider = resource_owner(v);
+    return out->provider != NULL;
 }
 
 bool route_find(struct view *v, const struct request *request, struct route *out)
@@ -104,15 +131,19 @@ bool route_find(struct view *v, const struct request *request, struct route *out
     const struct target *t;
 
     *out = (struct route){.why = span_str(rules[request->op].unknown)};
-    if (!rules[request->op].by_uri) {
-        t = view_find(v, rules[request->op].kind, request->name);
-        if (t) {
-            found(out, t);
-            out->repeatable |= request->op != OP_CALL_TOOL;
-            return true;
-        }
-        if (request->op != OP_COMPLETE)
-            return false;
+    if (!rules[request->op].unknown) {
+        out->why = SPAN("not an operation of one server");
+        return false;
     }
-    return find_resource(v, request->name, out);
+    if (rules[request->op].by_uri)
+        return find_resource(v, request->name, out);
+    t = view_find(v, rules[request->op].kind, request->name);
+    if (!t)
+        return request->op == OP_COMPLETE && find_resource(v, request->name, out);
+    out->provider = t->provider;
+    out->own_name = t->item->name;
+    /* Only tools do things; looking twice at anything else is looking once. */
+    out->repeatable =
+        request->op != OP_CALL_TOOL || (t->item->flags & (ITEM_READ_ONLY | ITEM_IDEMPOTENT)) != 0;
+    return true;
 }

@@ -5,9 +5,10 @@
  * where it must, and ends it when its provider answers or dies, its deadline passes or its consumer
  * takes it back. Pure: told the time by struct timers, does no I/O.
  *
- * Re-entrancy: `done` may be told inside router_open (which then returns NULL), `answer` inside
- * router_ask, and a provider's next `open` inside its router_done. Nothing else happens behind a
- * caller's back. A call must not be touched after its `done` or `cancel`.
+ * Re-entrancy: every verb may be told inside the function that causes it. `event`, `ask` and `done`
+ * may come inside router_open (which returns NULL after `done`), `answer` inside router_ask, a
+ * provider's next `open` inside the end of another call. Inside any verb everything here may be
+ * called again. A call must not be touched after its `done` or `cancel`.
  */
 #ifndef RIALTO_CORE_ROUTER_H
 #define RIALTO_CORE_ROUTER_H
@@ -30,14 +31,20 @@ const struct stats *router_stats(const struct router *r);
 
 /* --- the graph --- */
 void router_add_provider(struct router *r, struct provider *p);
-/* Only when DOWN. Its views forget it. */
+/*
+ * The views forget it: no new call finds it, and consumers hear that their lists changed. First
+ * step of removing one that is in use; a call could wake it again while it is stopping otherwise.
+ */
+void router_withdraw_provider(struct router *r, struct provider *p);
+/* Only when DOWN. Withdraws it as well. */
 void router_remove_provider(struct router *r, struct provider *p);
 struct provider *router_provider(const struct router *r, struct span alias);
 /* In the order they were added: pass NULL for the first. */
 struct provider *router_next_provider(const struct router *r, const struct provider *p);
 void router_add_view(struct router *r, struct view *v);
 void router_remove_view(struct router *r, struct view *v);
-/* Called each time a provider that was unwanted is down. */
+/* Called each time a provider that was unwanted is down. Remove it in a later turn, not inside:
+ * whoever reported the loss, or a call of it that ends, may still be on the stack. */
 void router_on_stopped(struct router *r, void (*fn)(void *arg, struct provider *p), void *arg);
 
 /* --- for consumers --- */
@@ -48,7 +55,7 @@ struct call *router_open(struct router *r, struct peer *consumer, struct view *v
                          const struct request *request, void *consumer_data);
 void router_answer(struct call *c, struct span key, const struct outcome *outcome);
 void router_cancel(struct call *c, enum failure why);
-/* The consumer leaves: everything it opened is cancelled. */
+/* The consumer leaves: everything it opened is cancelled. It must not open more meanwhile. */
 void router_detach(struct router *r, struct peer *consumer);
 
 /* --- for providers --- */
@@ -60,7 +67,12 @@ void router_done(struct call *c, const struct outcome *outcome);
 /* The call that an unattributed ask of this provider belongs to: the only one open, else NULL. */
 struct call *router_sole_call(const struct provider *p);
 
-/* --- for provider.c: what its life means for the calls --- */
+/* --- after changing the members of a view, and for provider.c --- */
+/* Tell every standing call whose lists read differently from what it was last told. */
+void router_tell_changes(struct router *r, struct provider *from);
+
+/* --- for provider.c: what its life means for views and calls --- */
+/* What it shows may have changed: its views look anew at their next use. */
 void router_provider_changed(struct router *r, struct provider *p);
 void router_provider_ready(struct router *r, struct provider *p);
 void router_provider_ended(struct router *r, struct provider *p, enum failure why);

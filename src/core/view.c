@@ -14,12 +14,24 @@ struct member {
 
 /* The merged table of one kind. */
 struct table {
-    struct target *targets; /* advertised first-to-last, then the silent ones */
-    size_t n, n_shown, cap;
-    struct map by_name; /* public name -> struct target * */
-    struct arena names;
+    struct map by_name;    /* public name -> struct target *, shown or not */
+    struct target **shown; /* the advertised ones, in order */
+    size_t n_shown, cap;
+    struct arena arena; /* targets and their names */
     struct buf json;
+    uint64_t digest; /* of json */
     bool stale;
+};
+
+/* A table in the making, and the item that is being entered. */
+struct build {
+    struct view *view;
+    enum item_kind kind;
+    struct table *table;
+    struct map known; /* the names before: renames among them were reported then */
+    struct provider *provider;
+    const struct item *item;
+    struct buf name;
 };
 
 struct view {
@@ -53,21 +65,16 @@ struct view *view_new(const char *name, const char *pattern)
     return v;
 }
 
-static void table_clear(struct table *t)
-{
-    map_fini(&t->by_name);
-    arena_fini(&t->names);
-    t->n = t->n_shown = 0;
-}
-
 void view_free(struct view *v)
 {
     if (!v)
         return;
     for (int kind = 0; kind < ITEM_KINDS; kind++) {
-        table_clear(&v->tables[kind]);
-        mem_free(v->tables[kind].targets);
-        buf_fini(&v->tables[kind].json);
+        struct table *t = &v->tables[kind];
+        map_fini(&t->by_name);
+        mem_free(t->shown);
+        arena_fini(&t->arena);
+        buf_fini(&t->json);
     }
     mem_free(v->members);
     mem_free(v->pattern);
@@ -130,16 +137,28 @@ static void name_hash(const struct provider *p, struct span own, char out[9])
     snprintf(out, 9, "%08x", (unsigned)(h ^ (h >> 32)));
 }
 
-/* `name` cut so that "-" and the hash fit into the limit, then both appended. */
-static void add_hash(struct buf *name, const struct provider *p, struct span own)
+static void make_plain(struct buf *name)
 {
+    for (size_t i = 0; i < name->n; i++)
+        if (!plain_char(name->p[i]))
+            name->p[i] = '-';
+}
+
+/* The name is cut so that "-" and the hash fit into the limit, then both are appended. */
+static void rename_item(struct build *b, const char *why)
+{
+    struct span own = b->item->name;
     char hash[9];
 
-    name_hash(p, own, hash);
-    if (name->n > VIEW_MAX_NAME - 9)
-        name->n = VIEW_MAX_NAME - 9;
-    buf_char(name, '-');
-    buf_str(name, hash);
+    name_hash(b->provider, own, hash);
+    if (b->name.n > VIEW_MAX_NAME - 9)
+        b->name.n = VIEW_MAX_NAME - 9;
+    buf_char(&b->name, '-');
+    buf_str(&b->name, hash);
+    /* Once, not at every rebuild: a server that comes and goes must not fill the log. */
+    if (!map_get(&b->known, buf_view(&b->name)))
+        log_warn(b->provider->alias, "'" SPAN_FMT "' %s in view %s: offered as " SPAN_FMT,
+                 SPAN_ARG(own), why, b->view->name, SPAN_ARG(buf_view(&b->name)));
 }
 
 /* Replace {server} and {tool} in the pattern; anything else stands for itself. */
@@ -156,9 +175,6 @@ static void apply_pattern(struct buf *out, const char *pattern, const char *alia
             buf_char(out, *p++);
         }
     }
-    for (size_t i = 0; i < out->n; i++)
-        if (!plain_char(out->p[i]))
-            out->p[i] = '-';
 }
 
 /* URIs are routed as they are; only tools and prompts have names that a pattern applies to. */
@@ -167,20 +183,46 @@ static bool is_named(enum item_kind kind)
     return kind == ITEM_TOOL || kind == ITEM_PROMPT;
 }
 
-static void public_name(struct buf *out, const struct view *v, enum item_kind kind,
-                        const struct provider *p, struct span own)
+/* Whom the name belongs to so far. */
+static const struct target *name_owner(const struct build *b)
 {
-    out->n = 0;
-    if (!v->pattern || !is_named(kind)) {
-        buf_span(out, own);
-        return;
+    return map_get(&b->table->by_name, buf_view(&b->name));
+}
+
+static bool is_this_item(const struct target *t, const struct build *b)
+{
+    return t->provider == b->provider && span_eq(t->item->name, b->item->name);
+}
+
+/* Finds the item's public name; false when it gets none. */
+static bool name_item(struct build *b)
+{
+    const struct view *v = b->view;
+
+    b->name.n = 0;
+    if (!v->pattern || !is_named(b->kind)) {
+        buf_span(&b->name, b->item->name);
+    } else {
+        apply_pattern(&b->name, v->pattern, b->provider->alias, b->item->name);
+        make_plain(&b->name);
+        if (b->name.n > VIEW_MAX_NAME)
+            rename_item(b, "is too long a name");
     }
-    apply_pattern(out, v->pattern, p->alias, own);
-    if (out->n > VIEW_MAX_NAME) {
-        add_hash(out, p, own);
-        log_warn(p->alias, "'" SPAN_FMT "' is too long a name for view %s: offered as " SPAN_FMT,
-                 SPAN_ARG(own), v->name, SPAN_ARG(buf_view(out)));
+
+    const struct target *owner = name_owner(b);
+    /* The first one has it if a provider lists a name twice, or two providers a URI. */
+    if (owner && (!is_named(b->kind) || is_this_item(owner, b)))
+        return false;
+    if (owner) {
+        make_plain(
+            &b->name); /* a bare name that is cut and joined is not the provider's any more */
+        rename_item(b, "clashes");
+        owner = name_owner(b);
     }
+    if (owner && !is_this_item(owner, b))
+        log_warn(b->provider->alias, "'" SPAN_FMT "' is left out of view %s: no name is free",
+                 SPAN_ARG(b->item->name), v->name);
+    return !owner;
 }
 
 static void append_item(struct table *t, const struct target *target)
@@ -202,83 +244,53 @@ static void append_item(struct table *t, const struct target *target)
     buf_bytes(&t->json, raw + after, item->raw.n - after);
 }
 
-/* One item into the table. A name that is taken is made unique, or for URIs left to the first. */
-static void table_add(struct view *v, enum item_kind kind, struct provider *p,
-                      const struct item *item, struct buf *scratch)
+static void show_target(struct table *t, struct target *target)
 {
-    struct table *t = &v->tables[kind];
-
-    public_name(scratch, v, kind, p, item->name);
-    if (map_get(&t->by_name, buf_view(scratch))) {
-        if (!is_named(kind)) {
-            log_debug(p->alias, SPAN_FMT " is offered by an earlier server too: not listed here",
-                      SPAN_ARG(item->name));
-            return;
-        }
-        add_hash(scratch, p, item->name);
-        if (map_get(&t->by_name, buf_view(scratch)))
-            return; /* the provider lists one name twice: the first one is it */
-        log_warn(p->alias, "'" SPAN_FMT "' clashes in view %s: offered as " SPAN_FMT,
-                 SPAN_ARG(item->name), v->name, SPAN_ARG(buf_view(scratch)));
-    }
-    if (t->n == t->cap) {
+    if (t->n_shown == t->cap) {
         t->cap = t->cap ? t->cap * 2 : 64;
-        t->targets = mem_resize(t->targets, t->cap * sizeof(struct target));
+        t->shown = mem_resize(t->shown, t->cap * sizeof(struct target *));
     }
-    struct target *target = &t->targets[t->n++];
-    *target = (struct target){p, item, arena_span(&t->names, buf_view(scratch))};
-    /* Only that the name is taken matters yet; the places are entered once they are final. */
-    map_put(&t->by_name, target->public_name, t);
-    if (provider_advertised(p))
-        append_item(t, target);
+    t->shown[t->n_shown++] = target;
+    append_item(t, target);
 }
 
-/* Advertised targets to the front, in order, so that view_item can count them off. */
-static void table_settle(struct table *t)
+static void add_item(struct build *b)
 {
-    struct target *sorted = MEM_ARRAY(struct target, t->n + 1);
-    size_t at = 0;
+    struct table *t = b->table;
 
-    for (int shown = 1; shown >= 0; shown--) {
-        for (size_t i = 0; i < t->n; i++)
-            if (provider_advertised(t->targets[i].provider) == (shown == 1))
-                sorted[at++] = t->targets[i];
-        if (shown)
-            t->n_shown = at;
-    }
-    mem_free(t->targets);
-    t->targets = sorted;
-    t->cap = t->n + 1;
-    for (size_t i = 0; i < t->n; i++)
-        map_put(&t->by_name, t->targets[i].public_name, &t->targets[i]);
+    if (!name_item(b))
+        return;
+    struct target *target = ARENA_NEW(&t->arena, struct target);
+    *target = (struct target){b->provider, b->item, arena_span(&t->arena, buf_view(&b->name))};
+    map_put(&t->by_name, target->public_name, target);
+    if (provider_advertised(b->provider))
+        show_target(t, target);
 }
 
-/* Returns whether the list reads differently now. */
-static bool table_rebuild(struct view *v, enum item_kind kind)
+static void table_rebuild(struct view *v, enum item_kind kind)
 {
     struct table *t = &v->tables[kind];
-    struct buf before = t->json, scratch = {0};
+    struct build b = {.view = v, .kind = kind, .table = t, .known = t->by_name};
 
-    table_clear(t);
-    t->json = (struct buf){0};
+    t->by_name = (struct map){0};
+    t->n_shown = 0;
+    arena_fini(&t->arena);
+    t->json.n = 0;
     buf_char(&t->json, '[');
     for (size_t m = 0; m < v->n_members; m++) {
-        struct provider *p = v->members[m].provider;
-        if (!p->catalog)
-            continue;
-        for (size_t i = 0; i < p->catalog->n[kind]; i++) {
-            const struct item *item = &p->catalog->items[kind][i];
-            if (kind != ITEM_TOOL || filter_passes(&v->members[m].filter, item->name))
-                table_add(v, kind, p, item, &scratch);
+        b.provider = v->members[m].provider;
+        const struct catalog *c = b.provider->catalog;
+        for (size_t i = 0; c && i < c->n[kind]; i++) {
+            b.item = &c->items[kind][i];
+            if (kind != ITEM_TOOL || filter_passes(&v->members[m].filter, b.item->name))
+                add_item(&b);
         }
     }
     buf_char(&t->json, ']');
-    table_settle(t);
+    t->digest = map_hash(buf_view(&t->json));
     t->stale = false;
-    bool differs = !span_eq(buf_view(&before), buf_view(&t->json));
-    buf_fini(&before);
-    buf_fini(&scratch);
-    return differs;
+    map_fini(&b.known);
+    buf_fini(&b.name);
 }
 
 void view_touch(struct view *v, unsigned kinds)
@@ -286,16 +298,6 @@ void view_touch(struct view *v, unsigned kinds)
     for (int kind = 0; kind < ITEM_KINDS; kind++)
         if (kinds & (1u << kind))
             v->tables[kind].stale = true;
-}
-
-unsigned view_refresh(struct view *v)
-{
-    unsigned changed = 0;
-
-    for (int kind = 0; kind < ITEM_KINDS; kind++)
-        if (v->tables[kind].stale && table_rebuild(v, (enum item_kind)kind))
-            changed |= 1u << kind;
-    return changed;
 }
 
 static struct table *fresh_table(struct view *v, enum item_kind kind)
@@ -314,10 +316,15 @@ const struct target *view_item(struct view *v, enum item_kind kind, size_t n)
 {
     struct table *t = fresh_table(v, kind);
 
-    return n < t->n_shown ? &t->targets[n] : NULL;
+    return n < t->n_shown ? t->shown[n] : NULL;
 }
 
 struct span view_list(struct view *v, enum item_kind kind)
 {
     return buf_view(&fresh_table(v, kind)->json);
+}
+
+uint64_t view_digest(struct view *v, enum item_kind kind)
+{
+    return fresh_table(v, kind)->digest;
 }

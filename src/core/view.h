@@ -6,9 +6,9 @@
  * (provider, own name) by table, never by splitting, and keeps the merged list as ready JSON.
  *
  * Names: pattern with {server} and {tool}; outside bare views they are limited to [A-Za-z0-9_-] and
- * `max_name` bytes (a longer one is cut and gets a hash). A clash is resolved by config order: the
- * later item gets a suffix made from its provider and own name. Both are logged. Names are kept for
- * providers that are down, so that they never depend on who connected first.
+ * VIEW_MAX_NAME bytes (a longer one is cut and gets a hash). A clash is resolved by config order:
+ * the later item gets a suffix made from its provider and own name. Both are logged. Names are kept
+ * for providers that are down, so that they never depend on who connected first.
  */
 #ifndef RIALTO_CORE_VIEW_H
 #define RIALTO_CORE_VIEW_H
@@ -58,9 +58,10 @@ const struct target *view_item(struct view *v, enum item_kind kind, size_t n);
 /* JSON array of the advertised items, names replaced. Valid until the view changes. */
 struct span view_list(struct view *v, enum item_kind kind);
 
+/* Of the bytes of view_list: two lists read the same if their digests are the same. */
+uint64_t view_digest(struct view *v, enum item_kind kind);
+
 /* Something about these kinds may have changed: look anew at the next use. */
 void view_touch(struct view *v, unsigned kinds);
-/* Rebuild what was touched; the kinds whose list is now different from what it was. */
-unsigned view_refresh(struct view *v);
 
 #endif

@@ -43,7 +43,32 @@ __attribute__((format(printf, 2, 3))) static void give_up(struct mcp_provider *p
     p->ops->close(p->link);
 }
 
-static void initialize_answered(struct mcp_provider *p, const struct sent *sent,
+static void learn_instructions(struct mcp_provider *p, const struct mcp_message *m)
+{
+    mem_free(p->instructions);
+    p->instructions = NULL;
+    if (m->slots[SLOT_INSTRUCTIONS].type == JSON_STRING) {
+        struct buf text = {0};
+        json_unescape(&text, m->slots[SLOT_INSTRUCTIONS].value);
+        p->instructions = buf_take(&text);
+    }
+}
+
+/* Acquainted: from here on both eras go the same way. */
+static void get_to_work(struct mcp_provider *p, const struct mcp_message *m, struct span version)
+{
+    memcpy(p->version, version.p, version.n);
+    p->version[version.n] = '\0';
+    learn_capabilities(p, m->slots[SLOT_CAPABILITIES].value);
+    learn_instructions(p, m);
+    if (!p->modern)
+        upstream_notify(p, "notifications/initialized", SPAN_EMPTY);
+    upstream_fetch(p, (1u << ITEM_KINDS) - 1);
+}
+
+/* --- the initialize era --- */
+
+static void initialize_answered(struct mcp_provider *p, struct sent *sent,
                                 const struct mcp_message *m)
 {
     struct buf scratch = {0};
@@ -57,27 +82,15 @@ static void initialize_answered(struct mcp_provider *p, const struct sent *sent,
     struct span version = m->slots[SLOT_VERSION].type == JSON_STRING
                               ? json_text(m->slots[SLOT_VERSION].value, &scratch)
                               : SPAN_EMPTY;
-    if (!mcp_is_legacy_version(version)) {
+    if (mcp_is_legacy_version(version))
+        get_to_work(p, m, version);
+    else
         give_up(p, "speaks protocol version '" SPAN_FMT "', which is not known here",
                 SPAN_ARG(span_cut(version, 0, 40)));
-    } else {
-        memcpy(p->version, version.p, version.n);
-        p->version[version.n] = '\0';
-        learn_capabilities(p, m->slots[SLOT_CAPABILITIES].value);
-        mem_free(p->instructions);
-        p->instructions = NULL;
-        if (m->slots[SLOT_INSTRUCTIONS].type == JSON_STRING) {
-            struct buf text = {0};
-            json_unescape(&text, m->slots[SLOT_INSTRUCTIONS].value);
-            p->instructions = buf_take(&text);
-        }
-        upstream_notify(p, "notifications/initialized", SPAN_EMPTY);
-        upstream_fetch(p, (1u << ITEM_KINDS) - 1);
-    }
     buf_fini(&scratch);
 }
 
-static void initialize_failed(struct mcp_provider *p, const struct sent *sent, int status,
+static void initialize_failed(struct mcp_provider *p, struct sent *sent, int status,
                               const char *why)
 {
     (void)sent;
@@ -87,14 +100,107 @@ static void initialize_failed(struct mcp_provider *p, const struct sent *sent, i
     give_up(p, "%s", why);
 }
 
+static void initialize(struct mcp_provider *p)
+{
+    struct buf members = {0};
+
+    p->modern = false;
+    p->version[0] = '\0';
+    buf_str(&members, "\"protocolVersion\":\"" MCP_NEWEST_LEGACY "\",\"capabilities\":");
+    mcp_put_capabilities(&members, p->declares);
+    buf_str(&members, ",\"clientInfo\":{\"name\":\"rialto\",\"version\":\"" RIALTO_VERSION "\"}");
+    upstream_request(p, upstream_sent_new(p, initialize_answered, initialize_failed), "initialize",
+                     buf_view(&members));
+    buf_fini(&members);
+}
+
+/* --- the stateless era --- */
+
+/* Silence this long is a server that does not know the question. */
+enum { SILENCE_MS = 3000 };
+
+static void discover(struct mcp_provider *p);
+
+/* Not a server of the stateless era, or not one we can talk to. */
+static void try_legacy(struct mcp_provider *p, const char *why)
+{
+    timer_clear(router_timers(p->core.router), &p->probe);
+    if (p->wanted_era == MCP_ERA_MODERN) {
+        give_up(p, "does not speak " MCP_MODERN ": %s", why);
+        return;
+    }
+    p->speaks_legacy = true;
+    initialize(p);
+}
+
+static bool lists_modern(struct json_slot versions)
+{
+    struct json_iter it = json_iter(versions.value);
+
+    while (versions.type == JSON_ARRAY && json_next(&it))
+        if (json_string_is(it.value, SPAN(MCP_MODERN)))
+            return true;
+    return false;
+}
+
+static void discover_answered(struct mcp_provider *p, struct sent *sent,
+                              const struct mcp_message *m)
+{
+    (void)sent;
+    timer_clear(router_timers(p->core.router), &p->probe);
+    if (m->rpc.kind == RPC_RESULT && lists_modern(m->slots[SLOT_SUPPORTED])) {
+        get_to_work(p, m, SPAN(MCP_MODERN));
+        return;
+    }
+    struct rpc_error error =
+        m->rpc.kind == RPC_ERROR ? rpc_error_of(m->rpc.error) : (struct rpc_error){0};
+    bool again = error.code == MCP_ERROR_VERSION && error.data.n &&
+                 lists_modern(json_get(error.data, "supported")) && !p->probed_again;
+    if (again) {
+        p->probed_again = true;
+        discover(p);
+    } else {
+        try_legacy(p, "it refused server/discover");
+    }
+}
+
+static void discover_failed(struct mcp_provider *p, struct sent *sent, int status, const char *why)
+{
+    (void)sent;
+    /* No connection and no permission say nothing about what the server speaks. */
+    if (status == 0 || status == 401 || status == 403)
+        give_up(p, "%s", why);
+    else
+        try_legacy(p, why);
+}
+
+void upstream_on_silence(struct timer *t)
+{
+    struct mcp_provider *p = CONTAINER_OF(t, struct mcp_provider, probe);
+
+    log_debug(p->alias, "no answer to server/discover: trying initialize");
+    LIST_EACH_SAFE (&p->all_sent, it)
+        upstream_sent_free(p, LIST_ENTRY(it, struct sent, node));
+    try_legacy(p, "it did not answer server/discover");
+}
+
+static void discover(struct mcp_provider *p)
+{
+    p->modern = true;
+    snprintf(p->version, sizeof p->version, "%s", MCP_MODERN);
+    timer_set(router_timers(p->core.router), &p->probe, SILENCE_MS);
+    upstream_request(p, upstream_sent_new(p, discover_answered, discover_failed), "server/discover",
+                     SPAN_EMPTY);
+}
+
 void upstream_greet(struct mcp_provider *p)
 {
-    struct buf params = {0};
+    bool legacy =
+        p->wanted_era == MCP_ERA_LEGACY || (p->wanted_era == MCP_ERA_AUTO && p->speaks_legacy);
 
-    buf_str(&params, "{\"protocolVersion\":\"" MCP_NEWEST_LEGACY "\",\"capabilities\":");
-    mcp_put_capabilities(&params, p->declares);
-    buf_str(&params, ",\"clientInfo\":{\"name\":\"rialto\",\"version\":\"" RIALTO_VERSION "\"}}");
-    upstream_request(p, upstream_sent_new(p, initialize_answered, initialize_failed), "initialize",
-                     buf_view(&params));
-    buf_fini(&params);
+    p->probed_again = false;
+    if (legacy)
+        initialize(p);
+    else
+        discover(p);
 }

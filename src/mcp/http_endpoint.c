@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "mcp/http_session.h"
+#include "mcp/modern_http.h"
 
 enum { JANITOR_MS = 15 * 1000 };
 
@@ -12,6 +13,7 @@ struct http_endpoint {
     struct mcp_host host;
     struct http_endpoint_options options;
     struct map sessions; /* id -> struct http_session */
+    struct modern_http *modern;
     struct timer janitor;
 };
 
@@ -140,7 +142,7 @@ static int count_requests(const struct mcp_message *m)
     it = json_iter(m->rpc.text);
     while (json_next(&it)) {
         if (mcp_skim(it.value, &one) || one.rpc.kind == RPC_INVALID || one.rpc.kind == RPC_BATCH ||
-            rpc_method_is(&one.rpc, "initialize"))
+            modern_claims(&one) || rpc_method_is(&one.rpc, "initialize"))
             return -1;
         n += one.rpc.kind == RPC_REQUEST;
     }
@@ -158,15 +160,19 @@ static void handle_post(struct http_endpoint *e, struct http_exchange *x,
                      "Unsupported Media Type: Content-Type must be application/json");
         return;
     }
-    if (!accepts(accept, SPAN("application/json")) || !accepts(accept, SPAN("text/event-stream"))) {
-        refuse_plain(x, 406, MCP_ERROR_SERVER,
-                     "Not Acceptable: Accept must list application/json and text/event-stream");
-        return;
-    }
     int code = mcp_skim(req->body, &m);
     if (code) {
         mcp_put_parse_error(http_respond_begin(x, 400, "application/json", SPAN_EMPTY), code);
         http_respond_end(x);
+        return;
+    }
+    if (modern_http_claims(&m, req) && m.rpc.kind != RPC_INVALID) {
+        modern_http_handle(e->modern, x, req, &m);
+        return;
+    }
+    if (!accepts(accept, SPAN("application/json")) || !accepts(accept, SPAN("text/event-stream"))) {
+        refuse_plain(x, 406, MCP_ERROR_SERVER,
+                     "Not Acceptable: Accept must list application/json and text/event-stream");
         return;
     }
     int requests = count_requests(&m);
@@ -256,6 +262,7 @@ static void on_janitor(struct timer *t)
     size_t at = 0;
     while (map_next(&e->sessions, &at, NULL, &value))
         http_session_keep_alive(value);
+    modern_http_keep_alive(e->modern);
     timer_set(loop_timers(e->loop), &e->janitor, JANITOR_MS);
 }
 
@@ -267,6 +274,7 @@ struct http_endpoint *http_endpoint_new(struct loop *loop, const struct mcp_host
     e->loop = loop;
     e->host = *host;
     e->options = *options;
+    e->modern = modern_http_new(host);
     e->janitor.fire = on_janitor;
     timer_set(loop_timers(loop), &e->janitor, JANITOR_MS);
     return e;
@@ -281,6 +289,7 @@ void http_endpoint_free(struct http_endpoint *e)
     while (map_next(&e->sessions, &at, NULL, &hs))
         http_session_free(hs);
     map_fini(&e->sessions);
+    modern_http_free(e->modern);
     mem_free(e);
 }
 

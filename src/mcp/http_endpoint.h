@@ -3,7 +3,8 @@
  *
  * POST carries messages in and their answers out (JSON, or an SSE stream as soon as a call has more
  * to say than its answer), GET is the standing stream of a session, DELETE ends the session. An
- * endpoint owns its sessions.
+ * endpoint owns its sessions. Requests of the stateless era come by the same POSTs and are told
+ * apart one by one; they have no session.
  */
 #ifndef RIALTO_MCP_HTTP_ENDPOINT_H
 #define RIALTO_MCP_HTTP_ENDPOINT_H

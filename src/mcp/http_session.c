@@ -173,7 +173,7 @@ static void out_abandon(void *owner, void *reply)
         post_complete(p);
 }
 
-static const struct mcp_out out_ops = {out_begin, out_end, out_abandon};
+static const struct mcp_out out_ops = {out_begin, out_end, out_abandon, NULL};
 
 /* --- exchanges --- */
 

@@ -1,15 +1,14 @@
 #include "base/log.h"
 #include "base/mem.h"
+#include "mcp/param_headers.h"
 #include "mcp/upstream.h"
 
 /* A server that never stops giving cursors must not keep us busy for ever. */
 enum { MAX_PAGES = 1000, MAX_ITEMS = 100000 };
 
 static void fetch_next(struct mcp_provider *p);
-static void page_answered(struct mcp_provider *p, const struct sent *sent,
-                          const struct mcp_message *m);
-static void page_failed(struct mcp_provider *p, const struct sent *sent, int status,
-                        const char *why);
+static void page_answered(struct mcp_provider *p, struct sent *sent, const struct mcp_message *m);
+static void page_failed(struct mcp_provider *p, struct sent *sent, int status, const char *why);
 
 static struct cut cut_in(struct span raw, const struct json_slot *slot)
 {
@@ -61,6 +60,17 @@ static void add_item(struct mcp_provider *p, enum item_kind kind, struct span ra
         buf_fini(&name);
         return;
     }
+    if (kind == ITEM_TOOL && p->modern && param_headers_possible(raw)) {
+        p->param_headers = true;
+        if (!param_headers_valid(raw)) {
+            log_warn(p->alias,
+                     "tool '" SPAN_FMT
+                     "' has x-mcp-header annotations that break the rules: not offered",
+                     SPAN_ARG(buf_view(&name)));
+            buf_fini(&name);
+            return;
+        }
+    }
     if (memchr(raw.p, '\n', raw.n) || memchr(raw.p, '\r', raw.n)) {
         /* Lists go out on line-framed links: bring it on one line once, then look again. */
         json_one_line(&line, raw);
@@ -85,15 +95,14 @@ static void fetch_page(struct mcp_provider *p, enum item_kind kind, struct span 
     struct buf params = {0};
 
     if (cursor.n)
-        buf_printf(&params, "{\"cursor\":" SPAN_FMT "}", SPAN_ARG(cursor));
+        buf_printf(&params, "\"cursor\":" SPAN_FMT, SPAN_ARG(cursor));
     struct sent *sent = upstream_sent_new(p, page_answered, page_failed);
     sent->kind = kind;
     upstream_request(p, sent, mcp_lists[kind].method, buf_view(&params));
     buf_fini(&params);
 }
 
-static void page_answered(struct mcp_provider *p, const struct sent *sent,
-                          const struct mcp_message *m)
+static void page_answered(struct mcp_provider *p, struct sent *sent, const struct mcp_message *m)
 {
     enum item_kind kind = sent->kind;
     const struct json_slot *items = &m->slots[SLOT_ITEMS + kind];
@@ -117,8 +126,7 @@ static void page_answered(struct mcp_provider *p, const struct sent *sent,
     fetch_next(p);
 }
 
-static void page_failed(struct mcp_provider *p, const struct sent *sent, int status,
-                        const char *why)
+static void page_failed(struct mcp_provider *p, struct sent *sent, int status, const char *why)
 {
     log_warn(p->alias, "%s: %s (%d)", mcp_lists[sent->kind].method, why, status);
     p->kinds_left &= ~(1u << sent->kind);
@@ -148,8 +156,11 @@ static void finish(struct mcp_provider *p)
     if (p->instructions)
         catalog_set_instructions(fresh, span_str(p->instructions));
     provider_publish(&p->core, fresh);
-    if (p->core.state == PROVIDER_STARTING)
+    if (p->core.state == PROVIDER_STARTING) {
         provider_up(&p->core);
+        if (p->modern)
+            upstream_listen(p);
+    }
     if (stale)
         upstream_fetch(p, stale);
 }

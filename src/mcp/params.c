@@ -15,31 +15,39 @@ static void put_piece(struct buf *out, const struct request *r, size_t from, siz
     mcp_put_raw(out, span_cut(r->params, from, to - from));
 }
 
-/* No `_meta` in the params, but one is needed: it goes to the front. */
-static size_t put_new_meta(struct buf *out, const struct request *r, struct span own)
+/* New members go to the front, behind the opening brace; returns where the rest begins. */
+static size_t put_front(struct buf *out, const struct request *r, struct span own_meta, bool meta,
+                        struct span extra)
 {
-    size_t open = span_find(r->params, '{') + 1;
+    size_t open = r->params.n ? span_find(r->params, '{') + 1 : 0;
     struct span rest = span_from(r->params, open);
 
-    buf_str(out, "{\"_meta\":");
-    put_meta(out, r, own);
+    buf_char(out, '{');
+    buf_span(out, extra);
+    if (meta) {
+        buf_str(out, extra.n ? ",\"_meta\":" : "\"_meta\":");
+        put_meta(out, r, own_meta);
+    }
     while (rest.n && strchr(" \t\r\n", rest.p[0]))
         rest = span_from(rest, 1);
-    if (rest.n && rest.p[0] != '}')
+    if (!rest.n)
+        buf_char(out, '}');
+    else if (rest.p[0] != '}')
         buf_char(out, ',');
     return open;
 }
 
 /* One replaced member at a time, in the order in which they stand. */
-void upstream_put_params(struct buf *out, const struct request *r, struct span own_meta)
+void upstream_put_params(struct buf *out, const struct request *r, struct span own_meta,
+                         struct span extra)
 {
     bool rename =
         r->name_at.n && !json_string_is(span_cut(r->params, r->name_at.at, r->name_at.n), r->name);
     bool remeta = r->meta_at.n != 0;
     size_t at = 0;
 
-    if (!remeta && own_meta.n)
-        at = put_new_meta(out, r, own_meta);
+    if (extra.n || (!remeta && own_meta.n))
+        at = put_front(out, r, own_meta, !remeta && own_meta.n, extra);
     for (int pass = 0; pass < 2; pass++) {
         bool name_first = !remeta || (rename && r->name_at.at < r->meta_at.at);
         if (rename && name_first) {

@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "mcp/outcome.h"
+#include "mcp/param_headers.h"
 #include "mcp/upstream.h"
 
 #include <inttypes.h>
@@ -15,28 +16,66 @@ static struct mcp_provider *of_peer(struct peer *self)
 
 /* --- sending --- */
 
+void upstream_sent_renew(struct mcp_provider *p, struct sent *sent)
+{
+    sent->id = ++p->last_id;
+    idmap_put(&p->sent, sent->id, sent);
+}
+
 struct sent *upstream_sent_new(struct mcp_provider *p, sent_answered_fn *answered,
                                sent_failed_fn *failed)
 {
     struct sent *sent = MEM_NEW(struct sent);
 
-    sent->id = ++p->last_id;
     sent->answered = answered;
     sent->failed = failed;
-    idmap_put(&p->sent, sent->id, sent);
+    list_append(&p->all_sent, &sent->node);
+    upstream_sent_renew(p, sent);
     return sent;
+}
+
+void upstream_sent_free(struct mcp_provider *p, struct sent *sent)
+{
+    idmap_take(&p->sent, sent->id);
+    list_remove(&sent->node);
+    rounds_free(sent->rounds);
+    mem_free(sent);
 }
 
 static void send_parcel(struct mcp_provider *p, struct mcp_parcel parcel)
 {
     parcel.version = p->version[0] ? p->version : NULL;
+    parcel.modern = p->modern;
     p->ops->end(p->link, &parcel);
 }
 
-void upstream_request(struct mcp_provider *p, const struct sent *sent, const char *method,
-                      struct span params)
+static void begin_request(struct buf *out, uint64_t id, const char *method)
 {
-    rpc_put_request(p->ops->begin(p->link), sent->id, method, params);
+    buf_str(out, "{\"jsonrpc\":\"2.0\",\"id\":");
+    buf_u64(out, id);
+    buf_str(out, ",\"method\":\"");
+    buf_str(out, method);
+    buf_char(out, '"');
+}
+
+void upstream_request(struct mcp_provider *p, const struct sent *sent, const char *method,
+                      struct span members)
+{
+    struct buf *out = p->ops->begin(p->link);
+
+    begin_request(out, sent->id, method);
+    if (p->modern) {
+        buf_str(out, ",\"params\":{\"_meta\":{");
+        modern_put_meta(out, p->declares);
+        buf_str(out, members.n ? "}," : "}");
+        buf_span(out, members);
+        buf_char(out, '}');
+    } else if (members.n) {
+        buf_str(out, ",\"params\":{");
+        buf_span(out, members);
+        buf_char(out, '}');
+    }
+    buf_char(out, '}');
     send_parcel(p, (struct mcp_parcel){.kind = RPC_REQUEST, .id = sent->id, .method = method});
 }
 
@@ -44,6 +83,17 @@ void upstream_notify(struct mcp_provider *p, const char *method, struct span par
 {
     rpc_put_notification(p->ops->begin(p->link), method, params);
     send_parcel(p, (struct mcp_parcel){.kind = RPC_NOTIFICATION, .method = method});
+}
+
+void upstream_withdraw(struct mcp_provider *p, uint64_t id, const char *reason)
+{
+    struct buf params = {0};
+
+    if (p->ops->forget && p->ops->forget(p->link, id))
+        return;
+    buf_printf(&params, "{\"requestId\":%" PRIu64 ",\"reason\":\"%s\"}", id, reason);
+    upstream_notify(p, "notifications/cancelled", buf_view(&params));
+    buf_fini(&params);
 }
 
 static void respond(struct mcp_provider *p, struct span id, struct span result)
@@ -60,18 +110,17 @@ static void respond_error(struct mcp_provider *p, struct span id, int code, cons
 
 /* --- verbs --- */
 
-static void call_answered(struct mcp_provider *p, const struct sent *sent,
-                          const struct mcp_message *m)
+static void call_answered(struct mcp_provider *p, struct sent *sent, const struct mcp_message *m)
 {
     bool ok = m->rpc.kind == RPC_RESULT;
 
-    (void)p;
+    if (ok && m->slots[SLOT_RESULT_TYPE].type == JSON_STRING && modern_ask_input(p, sent, m))
+        return;
     router_done(sent->call, &(struct outcome){.kind = ok ? OUTCOME_RESULT : OUTCOME_ERROR,
                                               .body = ok ? m->rpc.result : m->rpc.error});
 }
 
-static void call_failed(struct mcp_provider *p, const struct sent *sent, int status,
-                        const char *why)
+static void call_failed(struct mcp_provider *p, struct sent *sent, int status, const char *why)
 {
     struct buf text = {0};
 
@@ -83,41 +132,102 @@ static void call_failed(struct mcp_provider *p, const struct sent *sent, int sta
     buf_fini(&text);
 }
 
+/* Arguments that a tool wants repeated as headers; nothing for nearly all tools. */
+static void put_param_headers(struct mcp_provider *p, const struct request *r, struct buf *out)
+{
+    const struct item *tool = NULL;
+
+    if (p->param_headers && r->op == OP_CALL_TOOL)
+        tool = catalog_find(p->core.catalog, ITEM_TOOL, r->name);
+    if (tool && param_headers_possible(tool->raw)) {
+        struct json_slot arguments = json_get(r->params, "arguments");
+        param_headers_put(out, tool->raw,
+                          arguments.type == JSON_OBJECT ? arguments.value : SPAN_EMPTY);
+    }
+}
+
+void upstream_send_call(struct mcp_provider *p, const struct sent *sent,
+                        const struct request *request, struct span extra)
+{
+    const char *method = mcp_operations[request->op].method;
+    struct buf meta = {0}, headers = {0};
+
+    if (p->modern) {
+        modern_put_meta(&meta, request->answers);
+        if (request->log_level.n)
+            buf_printf(&meta, ",\"" MCP_META_PREFIX "logLevel\":\"" SPAN_FMT "\"",
+                       SPAN_ARG(request->log_level));
+        put_param_headers(p, request, &headers);
+    }
+    /* Our request id is unique on this hop, so it serves as the progress token as well. */
+    if (request->wants_progress)
+        buf_printf(&meta, "%s\"progressToken\":%" PRIu64, meta.n ? "," : "", sent->id);
+
+    struct buf *out = p->ops->begin(p->link);
+    begin_request(out, sent->id, method);
+    buf_str(out, ",\"params\":");
+    upstream_put_params(out, request, buf_view(&meta), extra);
+    buf_char(out, '}');
+    send_parcel(p, (struct mcp_parcel){.kind = RPC_REQUEST,
+                                       .id = sent->id,
+                                       .method = method,
+                                       .name = request->name,
+                                       .headers = buf_view(&headers)});
+    buf_fini(&headers);
+    buf_fini(&meta);
+}
+
+/* Operations that one era does not have are answered here. False: goes to the server. */
+static bool answer_here(struct mcp_provider *p, struct call *call, const struct request *request)
+{
+    struct outcome fine = {.kind = OUTCOME_RESULT, .body = SPAN("{}")};
+    struct outcome no = {.kind = OUTCOME_ERROR,
+                         .body = SPAN("{\"code\":-32602,\"message\":\"Invalid requestState: "
+                                      "this server has no such call\"}")};
+
+    if (!p->modern && request->resumes) {
+        router_done(call, &no);
+        return true;
+    }
+    if (p->modern && (request->op == OP_SUBSCRIBE || request->op == OP_UNSUBSCRIBE)) {
+        upstream_subscribe(p, request->name, request->op == OP_SUBSCRIBE);
+        router_done(call, &fine);
+        return true;
+    }
+    if (p->modern && request->op == OP_SET_LEVEL) {
+        router_done(call, &fine); /* every request says its level */
+        return true;
+    }
+    return false;
+}
+
 static void on_open(struct peer *self, struct call *call, const struct request *request)
 {
     struct mcp_provider *p = of_peer(self);
-    struct sent *sent = upstream_sent_new(p, call_answered, call_failed);
-    const char *method = mcp_operations[request->op].method;
-    char token[40];
-    int token_n = 0;
 
+    if (answer_here(p, call, request))
+        return;
+    struct sent *sent = upstream_sent_new(p, call_answered, call_failed);
     sent->call = call;
     call->provider_data = sent;
-    /* Our request id is unique on this hop, so it serves as the progress token as well. */
-    if (request->wants_progress)
-        token_n = snprintf(token, sizeof token, "\"progressToken\":%" PRIu64, sent->id);
-
-    struct buf *out = p->ops->begin(p->link);
-    buf_str(out, "{\"jsonrpc\":\"2.0\",\"id\":");
-    buf_u64(out, sent->id);
-    buf_str(out, ",\"method\":\"");
-    buf_str(out, method);
-    buf_str(out, "\",\"params\":");
-    upstream_put_params(out, request, span_of(token, (size_t)token_n));
-    buf_char(out, '}');
-    send_parcel(p,
-                (struct mcp_parcel){
-                    .kind = RPC_REQUEST, .id = sent->id, .method = method, .name = request->name});
+    if (p->modern)
+        modern_keep(sent, request);
+    upstream_send_call(p, sent, request, SPAN_EMPTY);
 }
 
 static void on_answer(struct peer *self, struct call *call, struct span key,
                       const struct outcome *outcome)
 {
     struct mcp_provider *p = of_peer(self);
+    struct sent *sent = call->provider_data;
 
+    if (sent->rounds) {
+        modern_answered(p, sent, key, outcome);
+        return;
+    }
     /* The key is the raw id of the server's own request. */
     mcp_put_outcome(p->ops->begin(p->link), key, call->op, outcome);
-    send_parcel(p, (struct mcp_parcel){.kind = RPC_RESULT});
+    send_parcel(p, (struct mcp_parcel){.kind = RPC_RESULT, .about = sent->id});
 }
 
 static void on_cancel(struct peer *self, struct call *call, enum failure why)
@@ -125,15 +235,9 @@ static void on_cancel(struct peer *self, struct call *call, enum failure why)
     struct mcp_provider *p = of_peer(self);
     struct sent *sent = call->provider_data;
 
-    if (!p->ops->forget || !p->ops->forget(p->link, sent->id)) {
-        struct buf params = {0};
-        buf_printf(&params, "{\"requestId\":%" PRIu64 ",\"reason\":\"%s\"}", sent->id,
-                   mcp_failure_word(why));
-        upstream_notify(p, "notifications/cancelled", buf_view(&params));
-        buf_fini(&params);
-    }
-    idmap_take(&p->sent, sent->id);
-    mem_free(sent);
+    if (sent->id)
+        upstream_withdraw(p, sent->id, mcp_failure_word(why));
+    upstream_sent_free(p, sent);
 }
 
 static const struct peer_verbs verbs = {.open = on_open, .answer = on_answer, .cancel = on_cancel};
@@ -157,8 +261,11 @@ static void receive_response(struct mcp_provider *p, const struct mcp_message *m
         return;
     }
     idmap_take(&p->sent, sent->id);
+    sent->id = 0;
+    sent->keep = false;
     sent->answered(p, sent, m);
-    mem_free(sent);
+    if (!sent->keep)
+        upstream_sent_free(p, sent);
 }
 
 /* The call that something unsolicited belongs to: by its stream, else the only one open. */
@@ -341,14 +448,14 @@ void mcp_provider_failed(struct mcp_provider *p, uint64_t id, int status, bool d
         return;
     if (!delivered && sent->call)
         sent->call->repeatable = true; /* calling again cannot do what the first call never did */
+    sent->id = 0;
     sent->failed(p, sent, status, why);
-    mem_free(sent);
+    upstream_sent_free(p, sent);
 }
 
 void mcp_provider_greet_again(struct mcp_provider *p)
 {
     log_info(p->alias, "forgot our session: introducing ourselves again");
-    p->version[0] = '\0';
     upstream_greet(p);
 }
 
@@ -363,9 +470,7 @@ void mcp_provider_too_long(struct mcp_provider *p, struct span head, size_t limi
              limit, SPAN_ARG(start));
     if (!owner)
         return; /* nobody knows whose answer it was: the deadlines of the open calls decide */
-    struct sent *sent = owner->provider_data;
-    idmap_take(&p->sent, sent->id);
-    mem_free(sent);
+    upstream_sent_free(p, owner->provider_data);
     buf_printf(&text, "server '%s' answered with more than %zu bytes (limits.message)", p->alias,
                limit);
     router_done(owner, &(struct outcome){
@@ -382,17 +487,21 @@ void mcp_provider_connected(struct mcp_provider *p)
 
 static void drop_sent(struct mcp_provider *p)
 {
-    size_t at = 0;
-    void *sent;
+    LIST_EACH_SAFE (&p->all_sent, it)
+        upstream_sent_free(p, LIST_ENTRY(it, struct sent, node));
+}
 
-    while (idmap_next(&p->sent, &at, NULL, &sent))
-        mem_free(sent);
-    idmap_fini(&p->sent);
+static void clear_timers(struct mcp_provider *p)
+{
+    timer_clear(router_timers(p->core.router), &p->probe);
+    timer_clear(router_timers(p->core.router), &p->listen);
 }
 
 void mcp_provider_closed(struct mcp_provider *p, const char *why)
 {
     drop_sent(p);
+    clear_timers(p);
+    p->listen_id = 0;
     upstream_fetch_abort(p);
     provider_lost(&p->core, p->verdict[0] ? p->verdict : why);
 }
@@ -422,6 +531,9 @@ struct mcp_provider *mcp_provider_new(const char *alias, const struct mcp_link_o
     p->ops = ops;
     p->link = link;
     p->declares = ANSWERS_ELICIT_FORM | ANSWERS_ELICIT_URL | ANSWERS_SAMPLING;
+    list_init(&p->all_sent);
+    p->listen.fire = upstream_on_listen;
+    p->probe.fire = upstream_on_silence;
     provider_init(&p->core, &verbs, &life, p->alias);
     return p;
 }
@@ -431,6 +543,8 @@ void mcp_provider_free(struct mcp_provider *p)
     p->ops->free(p->link);
     provider_fini(&p->core);
     drop_sent(p);
+    idmap_fini(&p->sent);
+    map_fini(&p->listen_uris);
     mem_free(p->instructions);
     mem_free(p->alias);
     mem_free(p);
@@ -439,4 +553,14 @@ void mcp_provider_free(struct mcp_provider *p)
 struct provider *mcp_provider_core(struct mcp_provider *p)
 {
     return &p->core;
+}
+
+void mcp_provider_set_era(struct mcp_provider *p, enum mcp_era era)
+{
+    p->wanted_era = era;
+}
+
+const char *mcp_provider_version(const struct mcp_provider *p)
+{
+    return p->version;
 }

@@ -47,11 +47,17 @@ struct mcp_link_ops {
     void (*free)(void *link);
 };
 
+/* Which dialect to speak; MCP_ERA_AUTO asks the server. */
+enum mcp_era { MCP_ERA_AUTO, MCP_ERA_LEGACY, MCP_ERA_MODERN };
+
 struct mcp_provider *mcp_provider_new(const char *alias, const struct mcp_link_ops *ops,
                                       void *link);
 /* Only when down and out of the router. Frees the link. */
 void mcp_provider_free(struct mcp_provider *p);
 struct provider *mcp_provider_core(struct mcp_provider *p);
+void mcp_provider_set_era(struct mcp_provider *p, enum mcp_era era);
+/* What it speaks: "2025-11-25"; empty before the handshake. */
+const char *mcp_provider_version(const struct mcp_provider *p);
 
 /* --- for the link --- */
 void mcp_provider_connected(struct mcp_provider *p);

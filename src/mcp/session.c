@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "base/map.h"
 #include "base/mem.h"
+#include "core/wishes.h"
 #include "mcp/outcome.h"
 #include "mcp/welcome.h"
 
@@ -13,8 +14,8 @@ struct pending {
     struct call *call;
     void *reply;
     enum op op;
-    size_t id_n, token_n;
-    char bytes[]; /* the raw id, then the raw progress token */
+    size_t id_n, token_n, uri_n;
+    char bytes[]; /* the raw id, the raw progress token, the uri of a subscription */
 };
 
 /* A request of ours to the agent, made for an ask of a provider. */
@@ -35,7 +36,7 @@ struct mcp_session {
     bool greeted; /* initialize was answered */
     char version[16];
     unsigned answers;
-    int level; /* least log level wanted, index of mcp_levels */
+    int level; /* least log level wanted, index of mcp_levels; -1 = never said */
     uint64_t last_id;
     struct idmap asks; /* our request id -> struct agent_ask */
     struct list ask_list;
@@ -114,6 +115,21 @@ static void withdraw_asks(struct mcp_session *s, const struct call *call)
     }
 }
 
+static void attach(struct mcp_session *s)
+{
+    if (!s->standing)
+        s->standing = router_attach(s->host.router, &s->peer, s->host.view, s->answers, NULL);
+}
+
+/* The server accepted it: what it tells of this resource is for this session from now on. */
+static void note_subscription(struct mcp_session *s, const struct pending *p,
+                              const struct call *call)
+{
+    attach(s);
+    router_subscribed(s->standing, call->provider,
+                      span_of(p->bytes + p->id_n + p->token_n, p->uri_n));
+}
+
 static void on_done(struct peer *self, struct call *call, const struct outcome *outcome)
 {
     struct mcp_session *s = CONTAINER_OF(self, struct mcp_session, peer);
@@ -125,6 +141,8 @@ static void on_done(struct peer *self, struct call *call, const struct outcome *
     struct pending *p = call->consumer_data;
     if (!list_empty(&s->ask_list))
         withdraw_asks(s, call);
+    if (call->op == OP_SUBSCRIBE && outcome->kind == OUTCOME_RESULT)
+        note_subscription(s, p, call);
     if (outcome->kind == OUTCOME_FAILED && outcome->why == FAIL_CANCELLED) {
         s->out->abandon(s->owner, p->reply);
     } else {
@@ -263,8 +281,8 @@ static void handle_initialized(struct mcp_session *s, const struct mcp_message *
                                int arg)
 {
     (void)m, (void)reply, (void)arg;
-    if (s->greeted && !s->standing)
-        s->standing = router_attach(s->host.router, &s->peer, s->host.view, s->answers, NULL);
+    if (s->greeted)
+        attach(s);
 }
 
 static void handle_ping(struct mcp_session *s, const struct mcp_message *m, void *reply, int arg)
@@ -308,6 +326,7 @@ static void handle_set_level(struct mcp_session *s, const struct mcp_message *m,
         return;
     }
     s->level = level;
+    router_want_log(s->host.router, s->host.view, level, mcp_levels[level]);
     reply_result(s, reply, m->rpc.id, SPAN("{}"));
 }
 
@@ -319,17 +338,23 @@ static struct cut cut_of(struct span whole, const struct json_slot *slot)
 }
 
 static struct pending *pending_new(struct mcp_session *s, const struct mcp_message *m, void *reply,
-                                   enum op op)
+                                   enum op op, struct span uri)
 {
     const struct json_slot *token = &m->slots[SLOT_META_TOKEN];
     size_t token_n = token->type == JSON_NONE ? 0 : token->value.n;
-    struct pending *p = mem_alloc(sizeof *p + m->rpc.id.n + token_n);
+    struct pending *p = mem_alloc(sizeof *p + m->rpc.id.n + token_n + uri.n);
 
-    *p = (struct pending){
-        .session = s, .reply = reply, .op = op, .id_n = m->rpc.id.n, .token_n = token_n};
+    *p = (struct pending){.session = s,
+                          .reply = reply,
+                          .op = op,
+                          .id_n = m->rpc.id.n,
+                          .token_n = token_n,
+                          .uri_n = uri.n};
     memcpy(p->bytes, m->rpc.id.p, m->rpc.id.n);
     if (token_n)
         memcpy(p->bytes + p->id_n, token->value.p, token_n);
+    if (uri.n)
+        memcpy(p->bytes + p->id_n + p->token_n, uri.p, uri.n);
     list_append(&s->pending, &p->node);
     s->n_pending++;
     return p;
@@ -353,15 +378,17 @@ static void handle_open(struct mcp_session *s, const struct mcp_message *m, void
     }
     if (meta->type == JSON_OBJECT)
         mcp_put_foreign_meta(&kept_meta, meta->value);
-    struct pending *p = pending_new(s, m, reply, (enum op)op);
+    struct span text = json_text(name->value, &scratch);
+    bool subscribes = op == OP_SUBSCRIBE || op == OP_UNSUBSCRIBE;
+    struct pending *p = pending_new(s, m, reply, (enum op)op, subscribes ? text : SPAN_EMPTY);
     struct request request = {
         .op = (enum op)op,
-        .name = json_text(name->value, &scratch),
+        .name = text,
         .params = m->rpc.params,
         .name_at = cut_of(m->rpc.params, name),
         .meta_at = cut_of(m->rpc.params, meta),
         .meta_keep = buf_view(&kept_meta),
-        .log_level = span_str(mcp_levels[s->level]),
+        .log_level = s->level >= 0 ? span_str(mcp_levels[s->level]) : SPAN_EMPTY,
         .answers = s->answers,
         .wants_progress = p->token_n > 0,
     };
@@ -370,6 +397,24 @@ static void handle_open(struct mcp_session *s, const struct mcp_message *m, void
         p->call = call;
     buf_fini(&kept_meta);
     buf_fini(&scratch);
+}
+
+/* The server hears of it when nobody else wishes the resource any more. */
+static void handle_unsubscribe(struct mcp_session *s, const struct mcp_message *m, void *reply,
+                               int arg)
+{
+    const struct json_slot *uri = &m->slots[SLOT_URI];
+    struct buf scratch = {0};
+    bool last = true;
+
+    (void)arg;
+    if (uri->type == JSON_STRING && s->standing)
+        last = router_unsubscribed(s->standing, json_text(uri->value, &scratch));
+    buf_fini(&scratch);
+    if (last)
+        handle_open(s, m, reply, OP_UNSUBSCRIBE);
+    else
+        reply_result(s, reply, m->rpc.id, SPAN("{}"));
 }
 
 static void handle_cancelled(struct mcp_session *s, const struct mcp_message *m, void *reply,
@@ -396,7 +441,7 @@ static const struct handler requests[] = {
     {"resources/list", handle_list, ITEM_RESOURCE},
     {"resources/templates/list", handle_list, ITEM_TEMPLATE},
     {"resources/subscribe", handle_open, OP_SUBSCRIBE},
-    {"resources/unsubscribe", handle_open, OP_UNSUBSCRIBE},
+    {"resources/unsubscribe", handle_unsubscribe, 0},
     {"prompts/get", handle_open, OP_GET_PROMPT},
     {"prompts/list", handle_list, ITEM_PROMPT},
     {"completion/complete", handle_open, OP_COMPLETE},
@@ -500,6 +545,7 @@ struct mcp_session *mcp_session_new(const struct mcp_host *host, const struct mc
     s->host = *host;
     s->out = out;
     s->owner = owner;
+    s->level = -1;
     list_init(&s->pending);
     list_init(&s->ask_list);
     return s;

@@ -32,6 +32,8 @@ struct mcp_out {
     void (*end)(void *owner, void *reply, enum mcp_out_kind kind);
     /* The request was cancelled: its reply ends without a message. */
     void (*abandon)(void *owner, void *reply);
+    /* The HTTP status of the final answer, before its `begin`; 200 unless set. May be NULL. */
+    void (*set_status)(void *owner, void *reply, int status);
 };
 
 /* What a session looks at and says of the bridge. */

@@ -1,6 +1,7 @@
 #include "mcp/stdio_agent.h"
 
 #include "base/mem.h"
+#include "mcp/modern.h"
 #include "wire/lines.h"
 
 /* How long answers may still take once the agent has closed its end. */
@@ -10,13 +11,20 @@ struct stdio_agent {
     struct loop *loop;
     struct stream *stream;
     struct lines lines;
+    struct mcp_host host;
     struct mcp_session *session;
+    struct modern_agent *modern; /* NULL until a request of that era comes */
     size_t max_message;
     bool at_eof;
     struct timer drain;
     void (*closed)(void *arg);
     void *arg;
 };
+
+static size_t pending(const struct stdio_agent *a)
+{
+    return mcp_session_pending(a->session) + (a->modern ? modern_agent_pending(a->modern) : 0);
+}
 
 static struct buf *out_begin(void *owner, void *reply, enum mcp_out_kind kind)
 {
@@ -34,7 +42,7 @@ static void out_end(void *owner, void *reply, enum mcp_out_kind kind)
     buf_char(stream_out(a->stream), '\n');
     stream_wrote(a->stream);
     /* The pending entry of a final answer is still counted at this moment. */
-    if (a->at_eof && kind == MCP_OUT_FINAL && mcp_session_pending(a->session) <= 1)
+    if (a->at_eof && kind == MCP_OUT_FINAL && pending(a) <= 1)
         timer_set(loop_timers(a->loop), &a->drain, 0);
 }
 
@@ -43,12 +51,29 @@ static void out_abandon(void *owner, void *reply)
     (void)owner, (void)reply;
 }
 
-static const struct mcp_out out_ops = {out_begin, out_end, out_abandon};
+static const struct mcp_out out_ops = {out_begin, out_end, out_abandon, NULL};
 
 static void put_error_line(struct stdio_agent *a, struct span id, int code, const char *text)
 {
     rpc_put_error(stream_out(a->stream), id, code, span_str(text), SPAN_EMPTY);
     out_end(a, NULL, MCP_OUT_UNRELATED);
+}
+
+/* Each request says of which era it is; an agent that speaks the stateless one needs no session. */
+static void receive_modern(struct stdio_agent *a, const struct mcp_message *m)
+{
+    struct modern_fault fault;
+    struct buf scratch = {0};
+
+    if (!a->modern)
+        a->modern = modern_agent_new(&a->host, &out_ops, a);
+    if (m->rpc.kind != RPC_REQUEST || modern_check(m, &fault, &scratch)) {
+        modern_agent_receive(a->modern, m, NULL, SPAN_EMPTY);
+    } else {
+        modern_put_fault(stream_out(a->stream), m->rpc.id, &fault);
+        out_end(a, NULL, MCP_OUT_UNRELATED);
+    }
+    buf_fini(&scratch);
 }
 
 static void receive(struct stdio_agent *a, struct span text)
@@ -70,6 +95,10 @@ static void receive(struct stdio_agent *a, struct span text)
             else
                 receive(a, it.value);
         }
+    } else if (modern_claims(&m)) {
+        receive_modern(a, &m);
+    } else if (m.rpc.kind == RPC_NOTIFICATION && a->modern && !mcp_session_ready(a->session)) {
+        modern_agent_receive(a->modern, &m, NULL, SPAN_EMPTY);
     } else {
         mcp_session_receive(a->session, &m, NULL);
     }
@@ -106,7 +135,7 @@ static void on_eof(void *owner)
 
     lines_end(&a->lines, &line_events, a);
     a->at_eof = true;
-    timer_set(loop_timers(a->loop), &a->drain, mcp_session_pending(a->session) ? DRAIN_MS : 0);
+    timer_set(loop_timers(a->loop), &a->drain, pending(a) ? DRAIN_MS : 0);
 }
 
 static void on_drained(struct timer *t)
@@ -124,6 +153,8 @@ static void on_closed(void *owner, const char *reason)
     timer_clear(loop_timers(a->loop), &a->drain);
     lines_fini(&a->lines);
     mcp_session_free(a->session);
+    if (a->modern)
+        modern_agent_free(a->modern);
     a->closed(a->arg);
     mem_free(a);
 }
@@ -139,6 +170,7 @@ struct stdio_agent *stdio_agent_new(struct loop *loop, struct stream *stream,
 
     a->loop = loop;
     a->stream = stream;
+    a->host = *host;
     a->max_message = max_message;
     a->drain.fire = on_drained;
     a->closed = closed;

@@ -1,22 +1,26 @@
 /*
  * upstream: the inside of an MCP provider, shared by the files that make it up:
  * provider.c (verbs and messages), handshake.c (getting acquainted), lists.c (catalogs),
- * params.c (splicing a request for the next hop).
+ * params.c (splicing a request for the next hop), upstream_modern.c (what only the stateless era
+ * has).
  */
 #ifndef RIALTO_MCP_UPSTREAM_H
 #define RIALTO_MCP_UPSTREAM_H
 
 #include "mcp/provider.h"
 
-/* A request we sent and whose answer we expect. */
+/* A request we sent and whose answer we expect, or a call that waits for answers to its asks. */
 struct sent {
-    uint64_t id;
-    /* Takes the answer (RPC_RESULT or RPC_ERROR); the entry is freed by the caller afterwards. */
-    void (*answered)(struct mcp_provider *p, const struct sent *sent, const struct mcp_message *m);
+    struct list node; /* in the provider */
+    uint64_t id;      /* 0 while nothing of it is under way */
+    /* Takes the answer (RPC_RESULT or RPC_ERROR). The entry is freed afterwards unless `keep`. */
+    void (*answered)(struct mcp_provider *p, struct sent *sent, const struct mcp_message *m);
     /* The request will get no answer; status as in mcp_provider_failed. */
-    void (*failed)(struct mcp_provider *p, const struct sent *sent, int status, const char *why);
-    struct call *call;   /* for calls */
-    enum item_kind kind; /* for lists */
+    void (*failed)(struct mcp_provider *p, struct sent *sent, int status, const char *why);
+    bool keep;
+    struct call *call;     /* for calls */
+    enum item_kind kind;   /* for lists */
+    struct rounds *rounds; /* stateless era: a call that may have to be sent again; else NULL */
 };
 
 struct mcp_provider {
@@ -25,35 +29,54 @@ struct mcp_provider {
     void *link;
     char *alias;
 
+    enum mcp_era wanted_era;
+    bool modern;        /* the dialect in use */
+    bool speaks_legacy; /* verdict of an earlier probe, which spares the next one */
+    bool probed_again;  /* the server named a version and was asked once more */
+    struct timer probe; /* silence is an answer, too */
     char version[16];
     unsigned declares; /* the asks we tell the server we can answer */
     unsigned offers;   /* OFFERS_ bits of its capabilities */
     bool has_tools;
+    bool param_headers; /* some tool wants arguments repeated as headers */
     char *instructions;
     char verdict[160]; /* why we closed the link ourselves; empty when we did not */
 
     uint64_t last_id;
-    struct idmap sent; /* id -> struct sent */
+    struct idmap sent;    /* id -> struct sent */
+    struct list all_sent; /* every struct sent */
 
     struct catalog *fetching; /* the generation being collected; NULL when none is */
     unsigned kinds_left;      /* lists still to fetch for it */
     unsigned kinds_stale;     /* lists that changed meanwhile */
     size_t pages;
+
+    uint64_t listen_id;     /* our open subscriptions/listen, or 0 */
+    struct timer listen;    /* opens it (anew) */
+    struct map listen_uris; /* resources that somebody subscribed to */
 };
 
 /* --- provider.c --- */
-typedef void sent_answered_fn(struct mcp_provider *, const struct sent *,
-                              const struct mcp_message *);
-typedef void sent_failed_fn(struct mcp_provider *, const struct sent *, int, const char *);
+typedef void sent_answered_fn(struct mcp_provider *, struct sent *, const struct mcp_message *);
+typedef void sent_failed_fn(struct mcp_provider *, struct sent *, int, const char *);
 struct sent *upstream_sent_new(struct mcp_provider *p, sent_answered_fn *answered,
                                sent_failed_fn *failed);
-/* Send a whole request whose params are ready; empty params are left out. */
+/* Give it a fresh id, so that it can be sent (again). */
+void upstream_sent_renew(struct mcp_provider *p, struct sent *sent);
+void upstream_sent_free(struct mcp_provider *p, struct sent *sent);
+/* Send a request; `members` go into its params ("k":v,...; may be empty). */
 void upstream_request(struct mcp_provider *p, const struct sent *sent, const char *method,
-                      struct span params);
+                      struct span members);
 void upstream_notify(struct mcp_provider *p, const char *method, struct span params);
+/* Send a call's request; `extra` members go into its params first. */
+void upstream_send_call(struct mcp_provider *p, const struct sent *sent,
+                        const struct request *request, struct span extra);
+/* Tell the server that a request of ours is not wanted any more. */
+void upstream_withdraw(struct mcp_provider *p, uint64_t id, const char *reason);
 
 /* --- handshake.c --- */
 void upstream_greet(struct mcp_provider *p);
+void upstream_on_silence(struct timer *t);
 
 /* --- lists.c --- */
 /* Fetch these kinds (bits) anew and publish; the first time also provider_up. */
@@ -65,6 +88,23 @@ void upstream_fetch_abort(struct mcp_provider *p);
  * Append the request's params as the next hop must see them: the name replaced by the provider's
  * own, `_meta` replaced by `own_meta` ("k":v members, may be empty) plus what travels on.
  */
-void upstream_put_params(struct buf *out, const struct request *r, struct span own_meta);
+void upstream_put_params(struct buf *out, const struct request *r, struct span own_meta,
+                         struct span extra);
+
+/* --- upstream_modern.c --- */
+/* The members that every request of the stateless era has in `_meta`. */
+void modern_put_meta(struct buf *out, unsigned answers);
+/* Remember a call's request, if its consumer cannot repeat it by itself. */
+void modern_keep(struct sent *sent, const struct request *request);
+/* The result asks for input: true if it was dealt with, false if it is the consumer's business. */
+bool modern_ask_input(struct mcp_provider *p, struct sent *sent, const struct mcp_message *m);
+/* An ask of such a call was answered. */
+void modern_answered(struct mcp_provider *p, struct sent *sent, struct span key,
+                     const struct outcome *outcome);
+void rounds_free(struct rounds *rounds);
+/* Subscriptions: what to hear of, all in one stream. */
+void upstream_listen(struct mcp_provider *p);
+void upstream_subscribe(struct mcp_provider *p, struct span uri, bool on);
+void upstream_on_listen(struct timer *t);
 
 #endif

@@ -11,7 +11,7 @@ static const struct catalog *only_catalog(const struct view *v)
     return p && !view_member(v, 1) ? p->catalog : NULL;
 }
 
-static void put_capabilities(struct buf *out, const struct view *v)
+void mcp_put_capabilities_of(struct buf *out, const struct view *v)
 {
     const struct catalog *only = only_catalog(v);
     unsigned offers = only ? only->offers : ~0u;
@@ -29,7 +29,7 @@ static void put_capabilities(struct buf *out, const struct view *v)
     buf_char(out, '}');
 }
 
-static void put_instructions(struct buf *out, const struct view *v)
+void mcp_put_instructions_of(struct buf *out, const struct view *v)
 {
     struct buf text = {0};
     struct provider *p;
@@ -53,10 +53,10 @@ static void put_instructions(struct buf *out, const struct view *v)
 
 void mcp_put_welcome(struct buf *out, const struct view *v)
 {
-    put_capabilities(out, v);
+    mcp_put_capabilities_of(out, v);
     buf_str(
         out,
         ",\"serverInfo\":{\"name\":\"rialto\",\"title\":\"Rialto\",\"version\":\"" RIALTO_VERSION
         "\"}");
-    put_instructions(out, v);
+    mcp_put_instructions_of(out, v);
 }

@@ -13,5 +13,9 @@
  * have been denied before, and an empty list is a true answer.
  */
 void mcp_put_welcome(struct buf *out, const struct view *v);
+/* Only "capabilities":{...}. */
+void mcp_put_capabilities_of(struct buf *out, const struct view *v);
+/* Only ,"instructions":"..." with the comma before it, or nothing. */
+void mcp_put_instructions_of(struct buf *out, const struct view *v);
 
 #endif

@@ -29,11 +29,14 @@ struct http_request {
     const struct http_header *headers;
     size_t n_headers;
     bool keep_alive;
+    bool v1_0;    /* HTTP/1.0: does not understand chunked answers */
     bool upgrade; /* Connection: upgrade was asked for; bytes behind the head are not HTTP */
 };
 
 /* Value of a header (first occurrence, case-insensitive), or an empty span with p == NULL. */
 struct span http_header(const struct http_request *r, const char *name);
+/* The next item of a comma-separated header value, trimmed; false at the end. Skips empty ones. */
+bool http_next_item(struct span *list, struct span *item);
 /* Value of a query parameter, percent-decoded into `scratch`; p == NULL when absent. */
 struct span http_query(struct span query, const char *name, struct buf *scratch);
 
@@ -50,7 +53,8 @@ void http_parser_free(struct http_parser *p);
 /*
  * Feed bytes; *consumed says how many were taken. HTTP_HEAD is returned once per request that has
  * a body (also for `Expect: 100-continue`, see http_parser_expects_continue); feed the rest to go
- * on.
+ * on. HTTP_COMPLETE and HTTP_BAD stay and take no more bytes until http_parser_next. Trailers of a
+ * chunked body are read over.
  */
 enum http_state http_parser_feed(struct http_parser *p, struct span chunk, size_t *consumed);
 const struct http_request *http_parser_request(const struct http_parser *p);

@@ -21,6 +21,7 @@
 #include <stdint.h>
 
 enum { JSON_MAX_DEPTH = 64 };
+enum { JSON_MAX_ROWS = 64 }; /* of one shape */
 
 enum json_type {
     JSON_NONE, /* not present */
@@ -65,6 +66,13 @@ struct json_shape {
  */
 MUST_CHECK int json_skim(struct span text, const struct json_shape *shape, struct json_slot *slots,
                          enum json_type *type, size_t *at);
+/*
+ * The same, with two arrays of slots: members of `shape` itself go to `outer`, those of the shapes
+ * inside it to `inner`. For a message whose envelope one module knows and whose contents another.
+ */
+MUST_CHECK int json_skim_envelope(struct span text, const struct json_shape *shape,
+                                  struct json_slot *outer, struct json_slot *inner,
+                                  enum json_type *type, size_t *at);
 
 /* Type of an already validated value, by its first byte. */
 enum json_type json_type_of(struct span value);
@@ -81,12 +89,15 @@ struct json_iter {
     struct span value;
     struct span member; /* key to value in objects; the value in arrays */
     enum json_type type;
-    bool first;
+    bool first, object;
 };
 struct json_iter json_iter(struct span container);
 bool json_next(struct json_iter *it);
 
-/* Member of an already validated object by (unescaped) key; JSON_NONE when absent. */
+/*
+ * Member of an already validated object by (unescaped) key; JSON_NONE when absent. When it stands
+ * twice this is the first: where that matters, skim the object with a shape.
+ */
 struct json_slot json_get(struct span object, const char *key);
 
 /* --- strings and numbers; `raw` is a validated value --- */
@@ -102,6 +113,7 @@ void json_unescape(struct buf *out, struct span raw);
 struct span json_text(struct span raw, struct buf *scratch);
 /* Exact integers only (no fraction, no exponent, within int64); false otherwise. */
 bool json_int(struct span raw, int64_t *out);
+/* false also for what a double cannot hold. */
 bool json_double(struct span raw, double *out);
 
 /* --- writing --- */

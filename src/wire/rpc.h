@@ -30,10 +30,10 @@ enum {
 
 struct rpc_message {
     enum rpc_kind kind;
-    struct span text; /* the whole message */
-    struct span id;   /* raw; empty when absent */
-    struct span
-        method; /* text without quotes; raw escapes if there are any (then it matches none) */
+    bool versioned;          /* "jsonrpc":"2.0" was there */
+    struct span text;        /* the whole message, without white space around it */
+    struct span id;          /* raw; empty when absent or not fit to be echoed */
+    struct span method;      /* text without quotes, escapes as they came: see rpc_method_is */
     struct span params;      /* raw object or array; empty when absent */
     struct span result;      /* raw */
     struct span error;       /* raw object */
@@ -42,14 +42,22 @@ struct rpc_message {
 };
 
 /*
- * Rules checked here: "jsonrpc" is "2.0" (absent is tolerated unless `strict`); an id is a string
- * or a number (null only in errors); params is an object or array; an error is an object.
+ * Rules checked here: "jsonrpc" is "2.0" (absent is tolerated, `versioned` tells); an id is a
+ * string or a number (null only in errors); params is an object or array; an error is an object;
+ * a message has exactly one of method, result and error.
  * `params_shape`/`result_shape` (may be NULL) fill `slots` (n_slots, zeroed here) on the same pass.
- * Returns 0 (also for RPC_INVALID) or a negative ERR_ code when the text is not JSON.
+ * Returns 0 (also for RPC_INVALID) or a negative ERR_ code when the text is not JSON or has a
+ * member of the envelope or of a shape twice; `out` then holds nothing but the text.
  */
 MUST_CHECK int rpc_skim(struct span text, const struct json_shape *params_shape,
                         const struct json_shape *result_shape, struct json_slot *slots,
                         size_t n_slots, struct rpc_message *out);
+
+/*
+ * Is this the method? Compare with this and not by hand: some peers escape the slash, and
+ * "tools\/call" is the same string as "tools/call".
+ */
+bool rpc_method_is(const struct rpc_message *m, const char *name);
 
 /* Integer code and raw message/data of an error object (validated). */
 struct rpc_error {
@@ -59,7 +67,7 @@ struct rpc_error {
 };
 struct rpc_error rpc_error_of(struct span error);
 
-/* --- writers: append one message, no line end --- */
+/* --- writers: append one message, no line end. Empty params are left out. --- */
 void rpc_put_request(struct buf *out, uint64_t id, const char *method, struct span params);
 void rpc_put_notification(struct buf *out, const char *method, struct span params);
 void rpc_put_result(struct buf *out, struct span id, struct span result);

@@ -1,9 +1,11 @@
 /*
  * ws: RFC 6455 framing, either role, without I/O.
  *
- * Fed bytes, gives whole messages (fragments joined) and control frames; unmasks in place where it
- * can. Checks what the RFC makes the receiver check: masking by role, reserved bits, opcodes,
- * control frame length and fragmentation, UTF-8 of text, close codes, and a cap on a message.
+ * Fed bytes, gives whole messages (fragments joined) and control frames. A masked payload is
+ * unmasked while it is copied; one that is not and lies whole in a chunk is handed out from there.
+ * Checks what the RFC makes the receiver check: masking by role, reserved bits, opcodes, control
+ * frame length and fragmentation, UTF-8 of text, close codes, and a cap on a message. Behind a
+ * close frame nothing more is read.
  */
 #ifndef RIALTO_WIRE_WS_H
 #define RIALTO_WIRE_WS_H
@@ -42,9 +44,21 @@ void ws_decoder_stop(struct ws_decoder *d);
 
 /* One unfragmented frame. Clients mask (with fresh random keys), servers do not. */
 void ws_put_frame(struct buf *out, enum ws_role role, enum ws_opcode op, struct span payload);
+/*
+ * The same for a payload that is appended to `out` itself: begin leaves room for the head and
+ * returns where the frame starts, end fills the head in (and masks). Nothing is copied unless the
+ * payload has more than 64 KiB or less than 126 bytes; then it is moved once.
+ */
+size_t ws_frame_begin(struct buf *out, enum ws_role role);
+void ws_frame_end(struct buf *out, enum ws_role role, enum ws_opcode op, size_t at);
+/* A reason too long is cut. Code 1005, "none given", makes a close frame without payload. */
 void ws_put_close(struct buf *out, enum ws_role role, uint16_t code, struct span reason);
 uint16_t ws_close_code(struct span payload); /* 1005 when the frame has none */
 
+/* A fresh Sec-WebSocket-Key; `out` takes 25 bytes with the NUL. */
+void ws_new_key(char out[25]);
+/* Is this a key, 16 bytes in base64? */
+bool ws_key_is_valid(struct span key);
 /* Sec-WebSocket-Accept for a key; `out` takes 29 bytes with the NUL. */
 void ws_accept_key(struct span key, char out[29]);
 

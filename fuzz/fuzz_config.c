@@ -1,0 +1,86 @@
+/*
+ * config: both readers, importers, schema and checks. The first byte chooses the format and whether
+ * keys of missing features are read too. What was read must survive being written: as YAML it
+ * comes back as the same tree.
+ */
+#include "base/mem.h"
+#include "config/load.h"
+#include "config/reader.h"
+#include "config/schema.h"
+
+#include <stdlib.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void check_round_trip(struct span text, bool json)
+{
+    struct arena a = {0};
+    struct problems ps = {0};
+    struct buf yaml = {0}, before = {0}, after = {0};
+    struct value *v = json ? json_doc_read(&a, text, &ps) : yaml_read(&a, text, &ps);
+
+    if (v && !ps.errors) {
+        value_put_json(&before, v, false);
+        value_put_yaml(&yaml, v);
+        struct value *again = yaml_read(&a, buf_view(&yaml), &ps);
+        if (!again || ps.errors)
+            abort();
+        value_put_json(&after, again, false);
+        if (!span_eq(buf_view(&before), buf_view(&after)))
+            abort();
+    }
+    buf_fini(&yaml);
+    buf_fini(&before);
+    buf_fini(&after);
+    problems_fini(&ps);
+    arena_fini(&a);
+}
+
+/* What is shown as the effective configuration is itself one. */
+static void check_dump(const struct config *c)
+{
+    struct arena a = {0};
+    struct problems ps = {0};
+    struct buf yaml = {0};
+
+    value_put_yaml(&yaml, schema_dump(&a, c));
+    struct config *again = config_parse(buf_view(&yaml), CONFIG_YAML, false, &ps);
+    if (!again)
+        abort();
+    config_free(again);
+    buf_fini(&yaml);
+    problems_fini(&ps);
+    arena_fini(&a);
+}
+
+/* Every text that lies in a configuration is read, and every problem written. */
+static void check_config(struct span text, bool json, bool preview)
+{
+    struct problems ps = {0};
+    struct buf out = {0};
+    struct config *c = config_parse(text, json ? CONFIG_JSON : CONFIG_YAML, preview, &ps);
+
+    if (!c != (ps.errors > 0))
+        abort();
+    for (size_t i = 0; i < ps.n; i++)
+        problem_put_json(&out, &ps.items[i]);
+    if (c && !preview)
+        check_dump(c);
+    if (c && !schema_equal("", c, c))
+        abort();
+    config_free(c);
+    buf_fini(&out);
+    problems_fini(&ps);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    if (!size)
+        return 0;
+    bool json = data[0] & 1, preview = data[0] & 2;
+    struct span text = span_of((const char *)data + 1, size - 1);
+
+    check_round_trip(text, json);
+    check_config(text, json, preview);
+    return 0;
+}

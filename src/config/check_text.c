@@ -1,0 +1,210 @@
+#include "config/checks.h"
+
+enum {
+    ALIAS_MAX = 64,
+    TOOL_NAME_MAX = 128,
+    PATTERN_MAX = 64,
+    UNIX_PATH_MAX = 107, /* what fits into a socket address */
+    PATH_LENGTH_MAX = 4095,
+    URL_MAX = 2048,
+};
+
+static bool is_letter_or_digit(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+}
+
+/* Is every byte a letter, a digit or one of `others`? */
+static bool made_of(struct span text, const char *others)
+{
+    for (size_t i = 0; i < text.n; i++)
+        if (!is_letter_or_digit(text.p[i]) && (!text.p[i] || !strchr(others, text.p[i])))
+            return false;
+    return true;
+}
+
+static bool has_control(struct span text)
+{
+    for (size_t i = 0; i < text.n; i++)
+        if (((unsigned char)text.p[i] < 0x20 && text.p[i] != '\t') || text.p[i] == 0x7f)
+            return true;
+    return false;
+}
+
+const char *check_not_empty(struct span text)
+{
+    return text.n ? NULL : "it must not be empty";
+}
+
+const char *check_path(struct span text)
+{
+    if (!text.n)
+        return "it must not be empty";
+    return text.n > PATH_LENGTH_MAX ? "this path is too long" : NULL;
+}
+
+/* It becomes a part of tool names and of the address /mcp/<alias>. */
+const char *check_alias(struct span text)
+{
+    if (!text.n || text.n > ALIAS_MAX)
+        return "a server's name has 1 to 64 characters";
+    if (!made_of(text, "_-."))
+        return "a server's name is made of letters, digits, '_', '-' and '.'";
+    if (!is_letter_or_digit(text.p[0]))
+        return "a server's name starts with a letter or a digit";
+    return NULL;
+}
+
+const char *check_name(struct span text)
+{
+    if (!text.n || text.n > TOOL_NAME_MAX)
+        return "a name has 1 to 128 characters";
+    return has_control(text) ? "a control character cannot stand in a name" : NULL;
+}
+
+const char *check_tool_pattern(struct span text)
+{
+    if (!text.n || text.n > TOOL_NAME_MAX)
+        return "a tool's name or pattern has 1 to 128 characters";
+    return has_control(text) ? "a control character cannot stand in a tool's name" : NULL;
+}
+
+static bool is_port(struct span text)
+{
+    unsigned port = 0;
+
+    if (!text.n || text.n > 5)
+        return false;
+    for (size_t i = 0; i < text.n; i++) {
+        if (text.p[i] < '0' || text.p[i] > '9')
+            return false;
+        port = port * 10 + (unsigned)(text.p[i] - '0');
+    }
+    return port <= 65535;
+}
+
+static size_t last_colon(struct span text)
+{
+    size_t at = text.n;
+    while (at && text.p[at - 1] != ':')
+        at--;
+    return at ? at - 1 : text.n;
+}
+
+const char *check_address(struct span text)
+{
+    static const char wanted[] =
+        "expected an address: HOST:PORT, [IPv6]:PORT, :PORT or unix:PATH, as in 127.0.0.1:8765";
+
+    if (span_starts(text, SPAN("unix:"))) {
+        size_t n = text.n - 5;
+        return !n                  ? "a path must follow 'unix:'"
+               : n > UNIX_PATH_MAX ? "the path of a Unix socket has at most 107 characters"
+                                   : NULL;
+    }
+    size_t colon = last_colon(text);
+    struct span host = span_cut(text, 0, colon);
+    if (colon == text.n || !is_port(span_from(text, colon + 1)))
+        return wanted;
+    if (host.n > 2 && host.p[0] == '[' && host.p[host.n - 1] == ']')
+        return made_of(span_cut(host, 1, host.n - 2), ":.%") ? NULL : wanted;
+    return made_of(host, ".-") ? NULL : wanted;
+}
+
+/* Does `text` start with one of the schemes and go on behind it without blanks? */
+static bool is_url(struct span text, const char *const *schemes, size_t n)
+{
+    if (text.n > URL_MAX || has_control(text) || span_find(text, ' ') != text.n)
+        return false;
+    for (size_t i = 0; i < n; i++) {
+        struct span scheme = span_str(schemes[i]);
+        if (span_starts(text, scheme) && text.n > scheme.n && text.p[scheme.n] != '/')
+            return true;
+    }
+    return false;
+}
+
+const char *check_url(struct span text)
+{
+    static const char *const schemes[] = {"http://", "https://", "ws://", "wss://"};
+    return is_url(text, schemes, 4) ? NULL : "expected an http, https, ws or wss URL";
+}
+
+const char *check_bus_url(struct span text)
+{
+    static const char *const schemes[] = {"amqp://", "amqps://", "nats://", "tls://"};
+
+    if (span_is(text, "embedded:") || (span_starts(text, SPAN("unix:")) && text.n > 5))
+        return NULL;
+    return is_url(text, schemes, 4)
+               ? NULL
+               : "expected embedded:, unix:PATH, or an amqp, amqps, nats or tls URL";
+}
+
+const char *check_origin(struct span text)
+{
+    static const char *const schemes[] = {"http://", "https://", "chrome-extension://",
+                                          "moz-extension://"};
+
+    if (!is_url(text, schemes, 4) || text.p[text.n - 1] == '/')
+        return "expected an origin without a path, as in https://app.example.com";
+    return NULL;
+}
+
+const char *check_token_hash(struct span text)
+{
+    static const char wanted[] = "expected sha256: and the hash in 64 hexadecimal digits";
+    struct span digits = span_from(text, 7);
+
+    if (!span_starts(text, SPAN("sha256:")) || digits.n != 64)
+        return wanted;
+    for (size_t i = 0; i < digits.n; i++)
+        if (!strchr("0123456789abcdef", digits.p[i]))
+            return wanted;
+    return NULL;
+}
+
+const char *check_names_pattern(struct span text)
+{
+    unsigned tools = 0, servers = 0;
+
+    if (span_is(text, "bare"))
+        return NULL;
+    if (text.n > PATTERN_MAX)
+        return "the pattern is too long";
+    for (size_t i = 0; i < text.n; i++) {
+        struct span rest = span_from(text, i);
+        if (span_starts(rest, SPAN("{tool}"))) {
+            tools++;
+            i += 5;
+        } else if (span_starts(rest, SPAN("{server}"))) {
+            servers++;
+            i += 7;
+        } else if (!made_of(span_cut(rest, 0, 1), "_-")) {
+            return "besides {server} and {tool} only letters, digits, '_' and '-' may stand in it";
+        }
+    }
+    if (tools != 1 || servers > 1)
+        return "expected {tool} once and {server} at most once, as in \"{server}__{tool}\", or "
+               "bare";
+    return NULL;
+}
+
+const char *check_env_name(struct span text)
+{
+    if (!text.n || span_find(text, '=') != text.n)
+        return "a variable's name is not empty and has no '='";
+    return NULL;
+}
+
+const char *check_header_name(struct span text)
+{
+    if (!text.n || !made_of(text, "!#$%&'*+-.^_`|~"))
+        return "this is not the name of an HTTP header";
+    return NULL;
+}
+
+const char *check_header_value(struct span text)
+{
+    return has_control(text) ? "a control character cannot stand in a header" : NULL;
+}

@@ -1,0 +1,26 @@
+/*
+ * checks: what the schema's types cannot say about a value.
+ *
+ * The first group are schema_check_fn: NULL when the text is fine, else what is wrong, in words
+ * that never repeat the text (it may be a secret). The others look at several keys together.
+ */
+#ifndef RIALTO_CONFIG_CHECKS_H
+#define RIALTO_CONFIG_CHECKS_H
+
+#include "config/schema.h"
+
+schema_check_fn check_alias, check_name, check_not_empty, check_path;
+schema_check_fn check_address, check_url, check_bus_url, check_origin, check_token_hash;
+schema_check_fn check_names_pattern, check_tool_pattern;
+schema_check_fn check_env_name, check_header_name, check_header_value;
+
+/* Has it a command or an address, and nothing that only makes sense for the other kind? */
+schema_entry_fn check_server;
+/* An address to listen on must be there. */
+schema_entry_fn check_listen;
+
+/* The document as a whole: names that clash, names that nobody has. Also finishes what depends on
+ * several keys, such as servers that `enabled_servers` leaves out. */
+void check_config(struct schema_read *r, const struct value *root, struct config *c);
+
+#endif

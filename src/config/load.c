@@ -1,0 +1,208 @@
+#include "config/load.h"
+
+#include "base/mem.h"
+#include "config/checks.h"
+#include "config/import.h"
+#include "config/reader.h"
+#include "config/schema.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* --- finding --- */
+
+static const char *const local_files[] = {"./rialto.yaml", "./rialto.json", "./mcp.json"};
+static const char system_file[] = "/etc/rialto/rialto.yaml";
+
+static const char *env_or_null(const char *name)
+{
+    const char *value = getenv(name);
+    return value && *value ? value : NULL;
+}
+
+/* False when there is no home to look in. */
+static bool put_user_file(struct buf *out)
+{
+    const char *base = env_or_null("XDG_CONFIG_HOME");
+    const char *home = env_or_null("HOME");
+
+    /* The specification wants relative paths here to be ignored. */
+    if (base && base[0] == '/')
+        buf_printf(out, "%s/rialto/rialto.yaml", base);
+    else if (home)
+        buf_printf(out, "%s/.config/rialto/rialto.yaml", home);
+    return out->n > 0;
+}
+
+static bool exists(const char *path)
+{
+    return access(path, F_OK) == 0;
+}
+
+char *config_find(const char *given)
+{
+    if (!given)
+        given = env_or_null("RIALTO_CONFIG");
+    if (given)
+        return mem_str(given);
+    for (size_t i = 0; i < COUNT_OF(local_files); i++)
+        if (exists(local_files[i]))
+            return mem_str(local_files[i]);
+
+    struct buf user = {0};
+    if (put_user_file(&user) && exists(buf_cstr(&user)))
+        return buf_take(&user);
+    buf_fini(&user);
+    return exists(system_file) ? mem_str(system_file) : NULL;
+}
+
+void config_put_places(struct buf *out)
+{
+    struct buf user = {0};
+
+    buf_str(out, "$RIALTO_CONFIG, ");
+    for (size_t i = 0; i < COUNT_OF(local_files); i++)
+        buf_printf(out, "%s, ", local_files[i]);
+    if (put_user_file(&user))
+        buf_printf(out, "%s, ", buf_cstr(&user));
+    buf_str(out, system_file);
+    buf_fini(&user);
+}
+
+/* --- reading --- */
+
+static int read_all(int fd, struct buf *out)
+{
+    struct stat st;
+
+    if (fstat(fd, &st) < 0)
+        return -errno;
+    if (S_ISDIR(st.st_mode))
+        return -EISDIR;
+    for (;;) {
+        size_t room = CONFIG_MAX_BYTES + 1 - out->n;
+        ssize_t n =
+            read(fd, buf_room(out, room < 65536 ? room : 65536), room < 65536 ? room : 65536);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return -errno;
+        if (n == 0)
+            return 0;
+        out->n += (size_t)n;
+        if (out->n > CONFIG_MAX_BYTES)
+            return ERR_SIZE;
+    }
+}
+
+static int read_file(const char *path, struct buf *out)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return -errno;
+    int rc = read_all(fd, out);
+    close(fd);
+    return rc;
+}
+
+static bool ends_with(const char *path, const char *end)
+{
+    size_t n = strlen(path), m = strlen(end);
+    return n > m && span_eq_nocase(span_of(path + n - m, m), span_of(end, m));
+}
+
+enum config_format config_format_of(const char *path, struct span text)
+{
+    if (ends_with(path, ".json"))
+        return CONFIG_JSON;
+    if (ends_with(path, ".yaml") || ends_with(path, ".yml"))
+        return CONFIG_YAML;
+    size_t at = 0;
+    while (at < text.n && (text.p[at] == ' ' || (text.p[at] >= '\t' && text.p[at] <= '\r')))
+        at++;
+    return at < text.n && text.p[at] == '{' ? CONFIG_JSON : CONFIG_YAML;
+}
+
+static struct span skip_bom(struct span text)
+{
+    return span_starts(text, SPAN("\xef\xbb\xbf")) ? span_from(text, 3) : text;
+}
+
+struct config *config_load(const char *path, struct problems *problems)
+{
+    struct buf text = {0};
+    struct config *c = NULL;
+    int rc = read_file(path, &text);
+
+    problems_set_file(problems, path);
+    if (rc == ERR_SIZE) {
+        problems_add(problems, PROBLEM_ERROR, (struct place){0}, "",
+                     "too large for a configuration, more than %d MiB", CONFIG_MAX_BYTES >> 20);
+    } else if (rc) {
+        problems_add(problems, PROBLEM_ERROR, (struct place){0}, "", "cannot read it: %s",
+                     err_name(rc));
+    } else {
+        c = config_parse(buf_view(&text), config_format_of(path, skip_bom(buf_view(&text))), false,
+                         problems);
+        if (c)
+            c->file = arena_span(&c->arena, span_str(path)).p;
+    }
+    buf_fini(&text);
+    return c;
+}
+
+struct config *config_parse(struct span text, enum config_format format, bool preview,
+                            struct problems *problems)
+{
+    struct arena scratch = {0};
+    struct config *c = MEM_NEW(struct config);
+    struct schema_read reading = {.arena = &c->arena, .problems = problems, .preview = preview};
+    size_t errors = problems->errors, first = problems->n;
+
+    text = skip_bom(text);
+    struct value *root = format == CONFIG_JSON ? json_doc_read(&scratch, text, problems)
+                                               : yaml_read(&scratch, text, problems);
+    if (root) {
+        reading.lenient = import_document(&scratch, root, preview, problems);
+        schema_read(&reading, root, c);
+        check_config(&reading, root, c);
+    }
+    problems_sort(problems, first);
+    arena_fini(&scratch);
+    if (problems->errors == errors)
+        return c;
+    config_free(c);
+    return NULL;
+}
+
+struct config *config_default(void)
+{
+    struct problems none = {0};
+    struct config *c = config_parse(SPAN("{}"), CONFIG_YAML, false, &none);
+    problems_fini(&none);
+    return c;
+}
+
+/* --- on top of the file --- */
+
+void config_set(struct config *c, const char *key, const char *text, struct problems *problems)
+{
+    struct schema_read reading = {.arena = &c->arena, .problems = problems};
+    schema_set(&reading, c, key, span_str(text));
+}
+
+void config_environment(struct config *c, struct problems *problems)
+{
+    for (size_t i = 0; i < schema_rows_n; i++) {
+        const struct schema_row *row = &schema_rows[i];
+        const char *text = row->env ? env_or_null(row->env) : NULL;
+        if (!text)
+            continue;
+        problems_set_file(problems, row->env);
+        config_set(c, row->path, text, problems);
+    }
+    problems_set_file(problems, c->file);
+}

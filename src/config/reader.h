@@ -1,0 +1,17 @@
+/*
+ * reader: from the bytes of a file to a value tree.
+ *
+ * Each returns the root, or NULL with the reasons added to `problems`. The text may be anything:
+ * depth and number of nodes are bounded (aliases count with all they stand for), and a key may
+ * stand only once in a map. A tree whose only fault is such a key is still returned, so that the
+ * schema can report what else is wrong: the caller must look at problems->errors.
+ */
+#ifndef RIALTO_CONFIG_READER_H
+#define RIALTO_CONFIG_READER_H
+
+#include "config/value.h"
+
+struct value *json_doc_read(struct arena *a, struct span text, struct problems *problems);
+struct value *yaml_read(struct arena *a, struct span text, struct problems *problems);
+
+#endif

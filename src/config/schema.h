@@ -1,0 +1,111 @@
+/*
+ * schema: the one table of configuration keys.
+ *
+ * Each row says what a key is called, what it takes, what it is without being given, where it goes
+ * in struct config, and what it means to the person who sets it. Reading, checking, defaults, the
+ * effective configuration, `rialto config --explain`, the man page and the comparison of two
+ * servers all walk this table; nothing else knows the keys.
+ *
+ * Paths are dotted; `*` stands for the name of a map's entry or for an element of a list. A row
+ * or word with `missing` names a feature that this version does not have: using it is an error that
+ * says so. When the feature lands, that field is removed from the row, and nothing else.
+ */
+#ifndef RIALTO_CONFIG_SCHEMA_H
+#define RIALTO_CONFIG_SCHEMA_H
+
+#include "config/config.h"
+#include "config/value.h"
+
+enum schema_type {
+    SCHEMA_STRING,   /* const char *, copied into the config's arena */
+    SCHEMA_STRINGS,  /* struct config_strings */
+    SCHEMA_PAIRS,    /* struct config_pairs */
+    SCHEMA_BOOL,     /* bool */
+    SCHEMA_NUMBER,   /* uint64_t */
+    SCHEMA_SIZE,     /* uint64_t, bytes */
+    SCHEMA_DURATION, /* uint64_t, ms */
+    SCHEMA_WORD,     /* an enum: the word's place in `words` */
+    SCHEMA_WORDS,    /* unsigned: a bit for each of `words` */
+    SCHEMA_JSON,     /* const char *: a map as JSON text */
+    SCHEMA_SECTION,  /* has keys of its own, which go to the same struct */
+    SCHEMA_ENTRIES,  /* a map of names to structs; each starts with `const char *` for its name */
+    SCHEMA_LIST,     /* a list of structs */
+};
+
+enum { SCHEMA_ROWS_MAX = 128 };
+
+struct schema_word {
+    const char *word; /* NULL ends the list */
+    const char *help;
+    const char *missing;
+};
+
+struct schema_read;
+
+/* NULL when `text` is fine, else what is wrong with it. */
+typedef const char *schema_check_fn(struct span text);
+/* Checks one read entry as a whole; false leaves it out. `shown` is its path for people. */
+typedef bool schema_entry_fn(struct schema_read *r, const struct value *v, const char *shown,
+                             void *entry);
+
+struct schema_row {
+    const char *path;
+    enum schema_type type;
+    size_t offset;                   /* into struct config, or the struct of the entry around it */
+    const char *preset;              /* the default, as one would write it */
+    uint64_t min, max;               /* of amounts; of the number of entries; max 0 = no bound */
+    const char *zero;                /* what 0 means; without it 0 is out of bounds */
+    const struct schema_word *words; /* SCHEMA_WORD and SCHEMA_WORDS */
+    schema_check_fn *check;          /* of a text, of each text in a list, of each entry's name */
+    schema_check_fn *check_name;     /* SCHEMA_PAIRS: of each name */
+    size_t entry_size;               /* SCHEMA_ENTRIES, SCHEMA_LIST */
+    schema_entry_fn *check_entry;    /* may be NULL */
+    const char *shorthand;           /* SCHEMA_LIST: key that a plain text stands for */
+    const char *also;                /* what others call it, parted by blanks: for suggestions */
+    const char *env;                 /* environment variable that wins over the file */
+    bool secret;                     /* never shown */
+    const char *missing;
+    const char *help;
+};
+
+extern const struct schema_row schema_rows[];
+extern const size_t schema_rows_n;
+
+/* One reading of a document into a config. */
+struct schema_read {
+    struct arena *arena; /* the config's */
+    struct problems *problems;
+    bool lenient; /* another program's format: unknown keys are warnings */
+    bool preview; /* take keys of missing features too: for tests of their rows */
+};
+
+/* Fill `c` from the map `root` and the defaults. Problems are added, nothing is returned. */
+void schema_read(struct schema_read *r, const struct value *root, struct config *c);
+/* Set one key by its path, as an option or environment variable does; lists are cut at commas. */
+void schema_set(struct schema_read *r, struct config *c, const char *path, struct span text);
+
+const struct schema_row *schema_find(const char *path);
+/* Is `row` the key of a map at `parent` ("" for the top)? Its last name, or NULL. */
+const char *schema_child(const struct schema_row *row, const char *parent);
+/* The feature it waits for, its own or one around it; NULL when it can be used. */
+const char *schema_missing(const struct schema_row *row);
+
+/* The effective configuration as a tree that would read back to it; secrets become "***". */
+struct value *schema_dump(struct arena *a, const struct config *c);
+/* Are two structs the same in every key below `parent`, such as "servers.*"? */
+bool schema_equal(const char *parent, const void *a, const void *b);
+
+/* --- documentation --- */
+
+/* A word or two on what the key takes: "duration", "full or search", "list of text". */
+void schema_put_type(struct buf *out, const struct schema_row *row);
+/*
+ * Explain what `key` names: a path with or without its stars filled in, a section, or a last name;
+ * NULL for all. False, with `out` untouched, when there is none; *near is then the nearest key or
+ * empty.
+ */
+bool schema_explain(struct buf *out, const char *key, bool json, struct span *near);
+/* All keys as the body of a man page section. */
+void schema_put_man(struct buf *out);
+
+#endif

@@ -1,0 +1,265 @@
+#include "base/mem.h"
+#include "config/reader.h"
+#include "config/schema.h"
+#include "config/units.h"
+
+#include <stdio.h>
+
+enum { PATH_SIZE = 64 };
+
+static const void *field(const struct schema_row *row, const void *base)
+{
+    return (const char *)base + row->offset;
+}
+
+/* What lies in a struct, read without knowing its type. */
+static const char *get_text(const void *at)
+{
+    const char *text;
+    memcpy(&text, at, sizeof text);
+    return text;
+}
+
+static uint64_t get_amount(const void *at)
+{
+    uint64_t amount;
+    memcpy(&amount, at, sizeof amount);
+    return amount;
+}
+
+static unsigned get_word(const void *at)
+{
+    unsigned word;
+    memcpy(&word, at, sizeof word);
+    return word;
+}
+
+struct any_list {
+    const char *items;
+    size_t n;
+};
+
+static struct any_list get_list(const void *at)
+{
+    struct any_list list;
+    memcpy(&list, at, sizeof list);
+    return list;
+}
+
+/* --- as a tree --- */
+
+static struct value *dump_map(struct arena *a, const char *parent, const void *base);
+
+static struct value *dump_text(struct arena *a, const struct schema_row *row, const char *text)
+{
+    return value_text(a, VALUE_STRING, row->secret ? SPAN("***") : span_str(text));
+}
+
+static struct value *dump_strings(struct arena *a, const struct schema_row *row, const void *at)
+{
+    struct any_list list = get_list(at);
+    struct value *v = value_new(a, VALUE_LIST, (struct place){0});
+
+    for (size_t i = 0; i < list.n; i++)
+        value_append(v, dump_text(a, row, get_text(list.items + i * sizeof(char *))));
+    return list.n ? v : NULL;
+}
+
+static void add_member(struct value *map, struct span key, struct value *member)
+{
+    member->key = key;
+    value_append(map, member);
+}
+
+static struct value *dump_pairs(struct arena *a, const struct schema_row *row, const void *at)
+{
+    const struct config_pairs *pairs = at;
+    struct value *v = value_new(a, VALUE_MAP, (struct place){0});
+
+    for (size_t i = 0; i < pairs->n; i++)
+        add_member(v, span_str(pairs->items[i].name), dump_text(a, row, pairs->items[i].value));
+    return pairs->n ? v : NULL;
+}
+
+static struct value *dump_amount(struct arena *a, const struct schema_row *row, uint64_t amount)
+{
+    struct buf text = {0};
+
+    if (row->type == SCHEMA_SIZE)
+        units_put_size(&text, amount);
+    else if (row->type == SCHEMA_DURATION)
+        units_put_duration(&text, amount);
+    else
+        buf_u64(&text, amount);
+    bool number = row->type == SCHEMA_NUMBER || !amount;
+    struct value *v = value_text(a, number ? VALUE_NUMBER : VALUE_STRING, buf_view(&text));
+    buf_fini(&text);
+    return v;
+}
+
+static struct value *dump_words(struct arena *a, const struct schema_row *row, unsigned bits)
+{
+    struct value *v = value_new(a, VALUE_LIST, (struct place){0});
+
+    for (unsigned i = 0; row->words[i].word; i++)
+        if (bits & (1u << i))
+            value_append(v, value_text(a, VALUE_STRING, span_str(row->words[i].word)));
+    return v;
+}
+
+static struct value *dump_json(struct arena *a, const char *text)
+{
+    struct problems none = {0};
+    struct value *v = text ? json_doc_read(a, span_str(text), &none) : NULL;
+    problems_fini(&none);
+    return v;
+}
+
+static struct value *dump_entries(struct arena *a, const struct schema_row *row, const void *at)
+{
+    struct any_list list = get_list(at);
+    bool named = row->type == SCHEMA_ENTRIES;
+    struct value *v = value_new(a, named ? VALUE_MAP : VALUE_LIST, (struct place){0});
+    char path[PATH_SIZE];
+
+    snprintf(path, sizeof path, "%s.*", row->path);
+    for (size_t i = 0; i < list.n; i++) {
+        const char *entry = list.items + i * row->entry_size;
+        struct value *map = dump_map(a, path, entry);
+        /* An entry that says no more than its shorthand is written as that. */
+        struct value *alone = row->shorthand && map->n == 1 ? value_get(map, row->shorthand) : NULL;
+        if (named)
+            map->key = span_str(get_text(entry));
+        value_append(v, alone ? alone : map);
+    }
+    return list.n ? v : NULL;
+}
+
+/* NULL for what is not set. */
+static struct value *dump_row(struct arena *a, const struct schema_row *row, const void *base)
+{
+    const void *at = field(row, base);
+
+    switch (row->type) {
+    case SCHEMA_STRING:
+        return get_text(at) ? dump_text(a, row, get_text(at)) : NULL;
+    case SCHEMA_STRINGS:
+        return dump_strings(a, row, at);
+    case SCHEMA_PAIRS:
+        return dump_pairs(a, row, at);
+    case SCHEMA_BOOL:
+        return value_text(a, VALUE_BOOL, *(const bool *)at ? SPAN("true") : SPAN("false"));
+    case SCHEMA_NUMBER:
+    case SCHEMA_SIZE:
+    case SCHEMA_DURATION:
+        return dump_amount(a, row, get_amount(at));
+    case SCHEMA_WORD:
+        return value_text(a, VALUE_STRING, span_str(row->words[get_word(at)].word));
+    case SCHEMA_WORDS:
+        return dump_words(a, row, get_word(at));
+    case SCHEMA_JSON:
+        return dump_json(a, get_text(at));
+    case SCHEMA_SECTION:
+        return dump_map(a, row->path, base);
+    case SCHEMA_ENTRIES:
+    case SCHEMA_LIST:
+        return dump_entries(a, row, at);
+    }
+    return NULL;
+}
+
+static struct value *dump_map(struct arena *a, const char *parent, const void *base)
+{
+    struct value *map = value_new(a, VALUE_MAP, (struct place){0});
+
+    for (size_t i = 0; i < schema_rows_n; i++) {
+        const struct schema_row *row = &schema_rows[i];
+        const char *name = schema_child(row, parent);
+        struct value *v = name && !row->missing ? dump_row(a, row, base) : NULL;
+        if (v)
+            add_member(map, span_str(name), v);
+    }
+    return map;
+}
+
+struct value *schema_dump(struct arena *a, const struct config *c)
+{
+    return dump_map(a, "", c);
+}
+
+/* --- comparison --- */
+
+static bool same_text(const char *a, const char *b)
+{
+    return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
+/* Strings and pairs both are runs of texts: `each` of them an item. */
+static bool same_texts(const void *a, const void *b, size_t each)
+{
+    struct any_list x = get_list(a), y = get_list(b);
+
+    if (x.n != y.n)
+        return false;
+    for (size_t i = 0; i < x.n * each; i++)
+        if (!same_text(get_text(x.items + i * sizeof(char *)),
+                       get_text(y.items + i * sizeof(char *))))
+            return false;
+    return true;
+}
+
+static bool same_entries(const struct schema_row *row, const void *a, const void *b)
+{
+    struct any_list x = get_list(a), y = get_list(b);
+    char path[PATH_SIZE];
+
+    if (x.n != y.n)
+        return false;
+    snprintf(path, sizeof path, "%s.*", row->path);
+    for (size_t i = 0; i < x.n; i++) {
+        const char *p = x.items + i * row->entry_size, *q = y.items + i * row->entry_size;
+        if (row->type == SCHEMA_ENTRIES && !same_text(get_text(p), get_text(q)))
+            return false;
+        if (!schema_equal(path, p, q))
+            return false;
+    }
+    return true;
+}
+
+static bool same_row(const struct schema_row *row, const void *a, const void *b)
+{
+    const void *x = field(row, a), *y = field(row, b);
+
+    switch (row->type) {
+    case SCHEMA_STRING:
+    case SCHEMA_JSON:
+        return same_text(get_text(x), get_text(y));
+    case SCHEMA_STRINGS:
+        return same_texts(x, y, 1);
+    case SCHEMA_PAIRS:
+        return same_texts(x, y, 2);
+    case SCHEMA_BOOL:
+        return *(const bool *)x == *(const bool *)y;
+    case SCHEMA_NUMBER:
+    case SCHEMA_SIZE:
+    case SCHEMA_DURATION:
+        return get_amount(x) == get_amount(y);
+    case SCHEMA_WORD:
+    case SCHEMA_WORDS:
+        return get_word(x) == get_word(y);
+    case SCHEMA_SECTION:
+        return schema_equal(row->path, a, b);
+    case SCHEMA_ENTRIES:
+    case SCHEMA_LIST:
+        return same_entries(row, x, y);
+    }
+    return false;
+}
+
+bool schema_equal(const char *parent, const void *a, const void *b)
+{
+    for (size_t i = 0; i < schema_rows_n; i++)
+        if (schema_child(&schema_rows[i], parent) && !same_row(&schema_rows[i], a, b))
+            return false;
+    return true;
+}

@@ -1,0 +1,261 @@
+#include "base/mem.h"
+#include "config/checks.h"
+#include "config/schema.h"
+
+#define TOP(field)    .offset = offsetof(struct config, field)
+#define LISTEN(field) .offset = offsetof(struct config_listen, field)
+#define SERVER(field) .offset = offsetof(struct config_server, field)
+#define TOOL(field)   .offset = offsetof(struct config_tool, field)
+#define VIEW(field)   .offset = offsetof(struct config_view, field)
+#define TOKEN(field)  .offset = offsetof(struct config_token, field)
+
+#define SECONDS(n) ((n)*1000ull)
+#define MINUTES(n) ((n)*60000ull)
+#define HOURS(n)   ((n)*3600000ull)
+
+enum { SERVERS_MAX = 1000, LISTEN_MAX = 64, CALLS_MAX = 100000, COUNT_MAX = 1000000 };
+
+_Static_assert(sizeof(enum config_start) == sizeof(int), "words are stored as int");
+_Static_assert(offsetof(struct config_server, alias) == 0, "an entry starts with its name");
+_Static_assert(offsetof(struct config_tool, own) == 0, "an entry starts with its name");
+_Static_assert(offsetof(struct config_view, name) == 0, "an entry starts with its name");
+
+/* Each list in the order of its enum in config.h. */
+static const struct schema_word expose_words[] = {
+    {"full", "every tool is listed"},
+    {"search", "only find_tools and call_tool are listed, for very large catalogs",
+     .missing = "tool search"},
+    {NULL},
+};
+static const struct schema_word transport_words[] = {
+    {"auto", "found out: a command is spoken to on its pipes, a URL is tried"},
+    {"streamable-http", "today's MCP over HTTP", .missing = "remote servers"},
+    {"sse", "the older HTTP with Server-Sent Events", .missing = "remote servers"},
+    {"ws", "WebSocket", .missing = "remote servers"},
+    {"stdio", "the pipes of a started program"},
+    {NULL},
+};
+static const struct schema_word era_words[] = {
+    {"auto", "found out when connecting"},
+    {"legacy", "protocol revisions up to 2025-11-25"},
+    {"modern", "protocol revision 2026-07-28"},
+    {NULL},
+};
+static const struct schema_word progress_words[] = {
+    {"ignore", "the timeout counts from the start of the call"},
+    {"reset", "each progress message starts the timeout anew"},
+    {NULL},
+};
+static const struct schema_word start_words[] = {
+    {"eager", "at once, and kept running"},
+    {"lazy", "by the first call"},
+    {NULL},
+};
+static const struct schema_word instances_words[] = {
+    {"shared", "one process serves everybody"},
+    {"per-session", "each session has a process of its own, which ends with it",
+     .missing = "per-session instances"},
+    {NULL},
+};
+static const struct schema_word level_words[] = {
+    {"error", "what failed"},
+    {"warn", "and what looks wrong"},
+    {"info", "and what happens"},
+    {"debug", "and how"},
+    {NULL},
+};
+static const struct schema_word format_words[] = {
+    {"text", "for people"},
+    {"json", "one object a line"},
+    {NULL},
+};
+static const struct schema_word capabilities_words[] = {
+    {"auto", "asked for only where the page can ask its user"},
+    {"strict", "a tool is hidden until its capabilities are granted"},
+    {NULL},
+};
+static const struct schema_word role_words[] = {
+    {"worker", "offers our tools to agents on the bus"},
+    {"proxy", "offers the bus's tools to our consumers"},
+    {"both", "does both"},
+    {NULL},
+};
+static const struct schema_word discovery_words[] = {
+    {"servers-indexed", "announce each server with its tools"},
+    {"tools-available", "announce the tools alone"},
+    {NULL},
+};
+
+const struct schema_row schema_rows[] = {
+    /* --- addresses and names --- */
+    {"listen", SCHEMA_LIST, TOP(listen), .preset = "127.0.0.1:8765", .max = LISTEN_MAX,
+     .entry_size = sizeof(struct config_listen), .check_entry = check_listen,
+     .shorthand = "address", .env = "RIALTO_LISTEN", .also = "port host address bind",
+     .help = "Where to listen: one address or a list. HOST:PORT, [IPv6]:PORT, :PORT or unix:PATH; "
+             "port 0 takes a free one. Everything is served on each address."},
+    {"listen.*.address", SCHEMA_STRING, LISTEN(address), .check = check_address,
+     .help = "The address, when the entry is written as a map."},
+    {"listen.*.tls", SCHEMA_SECTION, .missing = "TLS", .help = "Serve this address with TLS."},
+    {"listen.*.tls.cert", SCHEMA_STRING, LISTEN(tls_cert), .check = check_path,
+     .help = "File with the certificate chain, in PEM."},
+    {"listen.*.tls.key", SCHEMA_STRING, LISTEN(tls_key), .check = check_path,
+     .help = "File with the private key, in PEM."},
+    {"names", SCHEMA_STRING, TOP(names), .preset = "{server}__{tool}", .check = check_names_pattern,
+     .help = "How tools of several servers are named: a pattern with {server} and {tool}, such as "
+             "\"mcp_{server}_{tool}\", or bare for the servers' own names."},
+    {"expose", SCHEMA_WORD, TOP(expose), .preset = "full", .words = expose_words,
+     .help = "How tools are offered."},
+
+    /* --- servers --- */
+    {"servers", SCHEMA_ENTRIES, TOP(servers), .max = SERVERS_MAX,
+     .entry_size = sizeof(struct config_server), .check = check_alias, .check_entry = check_server,
+     .also = "mcpServers mcp_servers",
+     .help = "The MCP servers to bring together. Each key is the server's name: letters, digits, "
+             "'_', '-' and '.', at most 64. It is part of its tools' names and of its address "
+             "/mcp/NAME."},
+    {"servers.*.command", SCHEMA_STRING, SERVER(command), .check = check_path, .also = "cmd exec",
+     .help = "The program to start: a path, or a name to look for in PATH. Its arguments go into "
+             "args."},
+    {"servers.*.args", SCHEMA_STRINGS, SERVER(args), .also = "arguments",
+     .help = "The program's arguments."},
+    {"servers.*.env", SCHEMA_PAIRS, SERVER(env), .check_name = check_env_name, .secret = true,
+     .also = "environment",
+     .help = "Environment variables for the program, besides the few it always gets (PATH, HOME, "
+             "LANG and the like)."},
+    {"servers.*.cwd", SCHEMA_STRING, SERVER(cwd), .check = check_path,
+     .also = "workingDirectory working_directory directory",
+     .help = "The folder to start the program in; without it, the one Rialto was started in."},
+    {"servers.*.url", SCHEMA_STRING, SERVER(url), .check = check_url,
+     .also = "serverUrl httpUrl endpoint", .missing = "remote servers",
+     .help = "Address of a server that runs elsewhere; instead of command."},
+    {"servers.*.transport", SCHEMA_WORD, SERVER(transport), .preset = "auto",
+     .words = transport_words, .also = "type transportMode", .help = "How to speak to the server."},
+    {"servers.*.era", SCHEMA_WORD, SERVER(era), .preset = "auto", .words = era_words,
+     .missing = "choosing the protocol era", .help = "Which generation of MCP the server speaks."},
+    {"servers.*.headers", SCHEMA_PAIRS, SERVER(headers), .check_name = check_header_name,
+     .check = check_header_value, .secret = true, .missing = "remote servers",
+     .help = "HTTP headers sent with every request to a remote server."},
+    {"servers.*.enabled", SCHEMA_BOOL, SERVER(enabled), .preset = "true", .also = "disabled",
+     .help = "Whether the server is used at all."},
+    {"servers.*.allow", SCHEMA_STRINGS, SERVER(allow), .min = 1, .check = check_tool_pattern,
+     .also = "allowedTools tool_allowlist includeTools tool_filter",
+     .help = "Tools to offer, by the server's own names; * and ? match, case is ignored. All "
+             "others are hidden and cannot be called. When given, deny has no say."},
+    {"servers.*.deny", SCHEMA_STRINGS, SERVER(deny), .check = check_tool_pattern,
+     .also = "deniedTools excludeTools disabledTools",
+     .help = "Tools to hide and refuse, in the same form as allow."},
+    {"servers.*.approve", SCHEMA_STRINGS, SERVER(approve), .check = check_tool_pattern,
+     .also = "require_approval", .missing = "approvals",
+     .help = "Tools whose calls a person must approve first."},
+    {"servers.*.tools", SCHEMA_ENTRIES, SERVER(tools), .max = CALLS_MAX,
+     .entry_size = sizeof(struct config_tool), .check = check_name, .missing = "tool overrides",
+     .help = "Changes to single tools; each key is the server's own name of a tool."},
+    {"servers.*.tools.*.name", SCHEMA_STRING, TOOL(name), .check = check_name,
+     .help = "The name to offer it under."},
+    {"servers.*.tools.*.description", SCHEMA_STRING, TOOL(description),
+     .help = "The description to offer instead of the server's."},
+    {"servers.*.tools.*.arguments", SCHEMA_JSON, TOOL(arguments),
+     .help = "Arguments that are always these; the caller neither sees nor sets them."},
+    {"servers.*.tools.*.hide", SCHEMA_BOOL, TOOL(hide), .preset = "false",
+     .help = "Neither offer it nor let it be called."},
+    {"servers.*.timeout", SCHEMA_DURATION, SERVER(timeout), .preset = "1m", .min = 1,
+     .max = HOURS(24), .zero = "no limit", .also = "toolTimeoutMs timeout_ms",
+     .help = "How long one call may take before the caller gets an error and the server is told "
+             "to stop."},
+    {"servers.*.timeout_on_progress", SCHEMA_WORD, SERVER(timeout_on_progress), .preset = "ignore",
+     .words = progress_words, .help = "What a progress message does to the timeout."},
+    {"servers.*.start", SCHEMA_WORD, SERVER(start), .preset = "eager", .words = start_words,
+     .help = "When the program is started."},
+    {"servers.*.start_timeout", SCHEMA_DURATION, SERVER(start_timeout), .preset = "30s", .min = 100,
+     .max = HOURS(1), .help = "How long the program may take from its start until it is ready."},
+    {"servers.*.idle_stop", SCHEMA_DURATION, SERVER(idle_stop), .preset = "0", .min = SECONDS(1),
+     .max = HOURS(24), .zero = "never", .missing = "stopping idle servers",
+     .help = "Stop the program when nobody has called it for this long; the next call starts it "
+             "again."},
+    {"servers.*.instances", SCHEMA_WORD, SERVER(instances), .preset = "shared",
+     .words = instances_words, .help = "How many processes there are."},
+    {"servers.*.concurrency", SCHEMA_NUMBER, SERVER(concurrency), .preset = "0", .min = 1,
+     .max = CALLS_MAX, .zero = "no limit",
+     .help = "How many calls the server works on at once; more wait in the queue."},
+    {"servers.*.queue", SCHEMA_NUMBER, SERVER(queue), .preset = "1024", .min = 1, .max = CALLS_MAX,
+     .zero = "nobody waits",
+     .help = "How many calls may wait for the server; more are refused at once, as busy."},
+    {"servers.*.restarts", SCHEMA_NUMBER, SERVER(restarts), .preset = "0", .min = 1,
+     .max = COUNT_MAX, .zero = "no limit",
+     .help = "How many failures in a row end the attempts to start the server again."},
+    {"enabled_servers", SCHEMA_STRINGS, TOP(enabled_servers), .max = SERVERS_MAX,
+     .help = "When given, only these servers are used; the others stand in the file for later."},
+
+    /* --- who may see what --- */
+    {"secrets", SCHEMA_SECTION, .missing = "secret stores",
+     .help = "Where ${NAME} in the values of servers is looked up, before the environment."},
+    {"secrets.directory", SCHEMA_STRING, TOP(secrets.directory), .check = check_path,
+     .help = "A folder with one file for each secret, as Docker and Kubernetes mount it."},
+    {"secrets.command", SCHEMA_STRINGS, TOP(secrets.command),
+     .help = "A program that prints a secret; the name is added as its last argument."},
+    {"views", SCHEMA_ENTRIES, TOP(views), .max = SERVERS_MAX,
+     .entry_size = sizeof(struct config_view), .check = check_name, .missing = "views",
+     .help = "Selections of servers and tools for particular consumers."},
+    {"views.*.servers", SCHEMA_STRINGS, VIEW(servers), .check = check_alias,
+     .help = "The servers in it; all when not given."},
+    {"views.*.allow", SCHEMA_STRINGS, VIEW(allow), .check = check_tool_pattern,
+     .help = "Tools to show, as in servers.*.allow."},
+    {"views.*.deny", SCHEMA_STRINGS, VIEW(deny), .check = check_tool_pattern,
+     .help = "Tools to hide, as in servers.*.deny."},
+    {"auth", SCHEMA_SECTION, .missing = "authentication", .help = "Who may connect."},
+    {"auth.tokens", SCHEMA_LIST, TOP(tokens), .max = SERVERS_MAX,
+     .entry_size = sizeof(struct config_token), .help = "Bearer tokens that are let in."},
+    {"auth.tokens.*.name", SCHEMA_STRING, TOKEN(name), .check = check_name,
+     .help = "Who it belongs to, for the log."},
+    {"auth.tokens.*.hash", SCHEMA_STRING, TOKEN(hash), .check = check_token_hash, .secret = true,
+     .help = "Hash of the token: sha256: and 64 hexadecimal digits."},
+    {"auth.tokens.*.view", SCHEMA_STRING, TOKEN(view), .check = check_name,
+     .help = "The view its owner gets; everything when not given."},
+
+    /* --- browser and bus --- */
+    {"browser", SCHEMA_SECTION, .missing = "browser pages", .help = "Tools that web pages offer."},
+    {"browser.capabilities", SCHEMA_WORD, TOP(browser.capabilities), .preset = "auto",
+     .words = capabilities_words, .help = "When a page's tools need its user's consent."},
+    {"browser.session_ttl", SCHEMA_DURATION, TOP(browser.session_ttl), .preset = "1h",
+     .min = SECONDS(1), .max = HOURS(24 * 30),
+     .help = "How long a page may be away and come back."},
+    {"browser.origins", SCHEMA_STRINGS, TOP(browser.origins), .check = check_origin,
+     .help = "Web sites whose pages may connect, besides those on this machine."},
+    {"bus", SCHEMA_SECTION, .missing = "message buses",
+     .help = "Tools offered and called over a message bus."},
+    {"bus.url", SCHEMA_STRING, TOP(bus.url), .check = check_bus_url, .preset = "embedded:",
+     .help = "Which bus: embedded: for our own, unix:PATH, amqp(s)://, nats:// or tls://."},
+    {"bus.role", SCHEMA_WORD, TOP(bus.role), .preset = "worker", .words = role_words,
+     .help = "What we do on the bus."},
+    {"bus.agents", SCHEMA_STRINGS, TOP(bus.agents), .check = check_name,
+     .help = "Names of the agents to work for; a proxy joins as the first."},
+    {"bus.discovery", SCHEMA_WORDS, TOP(bus.discovery), .preset = "servers-indexed",
+     .words = discovery_words, .help = "How our tools are announced."},
+
+    /* --- operation --- */
+    {"log", SCHEMA_SECTION, .help = "What is written to the standard error."},
+    {"log.level", SCHEMA_WORD, TOP(log.level), .preset = "info", .words = level_words,
+     .env = "RIALTO_LOG_LEVEL", .help = "How much."},
+    {"log.format", SCHEMA_WORD, TOP(log.format), .preset = "text", .words = format_words,
+     .env = "RIALTO_LOG_FORMAT", .help = "In which form."},
+    {"limits", SCHEMA_SECTION, .help = "Bounds that protect this program from its peers."},
+    {"limits.message", SCHEMA_SIZE, TOP(limits.message), .preset = "16MiB", .min = 1024,
+     .max = 1ull << 30, .help = "The largest message or body taken from or given to anybody."},
+    {"limits.sessions", SCHEMA_NUMBER, TOP(limits.sessions), .preset = "10000", .min = 1,
+     .max = COUNT_MAX, .help = "How many sessions there may be at once."},
+    {"limits.session_ttl", SCHEMA_DURATION, TOP(limits.session_ttl), .preset = "1h",
+     .min = SECONDS(1), .max = HOURS(24 * 30),
+     .help = "How long a session that nobody uses is kept."},
+    {"limits.connections", SCHEMA_NUMBER, TOP(limits.connections), .preset = "10000", .min = 1,
+     .max = COUNT_MAX, .help = "How many connections may be open at once."},
+    {"limits.head_timeout", SCHEMA_DURATION, TOP(limits.head_timeout), .preset = "10s", .min = 100,
+     .max = MINUTES(10), .help = "How long the head of an HTTP request may take."},
+    {"limits.body_timeout", SCHEMA_DURATION, TOP(limits.body_timeout), .preset = "30s", .min = 100,
+     .max = HOURS(1), .help = "How long the body of an HTTP request may take."},
+    {"limits.idle_timeout", SCHEMA_DURATION, TOP(limits.idle_timeout), .preset = "2m", .min = 100,
+     .max = HOURS(24), .help = "How long a connection without a request is kept open."},
+};
+
+const size_t schema_rows_n = COUNT_OF(schema_rows);
+
+_Static_assert(COUNT_OF(schema_rows) <= SCHEMA_ROWS_MAX, "make SCHEMA_ROWS_MAX larger");

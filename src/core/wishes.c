@@ -1,0 +1,130 @@
+#include "core/wishes.h"
+
+#include "base/mem.h"
+#include "core/inside.h"
+#include "core/route.h"
+
+#include <stdio.h>
+
+/* Nobody waits for the answer of what the router opens by itself. */
+static void on_done(struct peer *self, struct call *call, const struct outcome *outcome)
+{
+    (void)self, (void)call, (void)outcome;
+}
+
+static void on_event(struct peer *self, struct call *call, const struct event *event)
+{
+    (void)self, (void)call, (void)event;
+}
+
+const struct peer_verbs router_own_verbs = {.event = on_event, .done = on_done};
+
+/* The plain texts here are URIs and level words: what JSON must escape does not occur unescaped. */
+static void put_quoted(struct buf *out, struct span text)
+{
+    buf_char(out, '"');
+    for (size_t i = 0; i < text.n; i++) {
+        unsigned char c = (unsigned char)text.p[i];
+        if (c == '"' || c == '\\')
+            buf_char(out, '\\');
+        if (c < 0x20)
+            buf_printf(out, "\\u%04x", c);
+        else
+            buf_char(out, (char)c);
+    }
+    buf_char(out, '"');
+}
+
+static void tell_provider(struct provider *p, enum op op, const char *member, struct span text)
+{
+    struct buf params = {0};
+
+    if (p->state != PROVIDER_READY)
+        return; /* it will be told when it is */
+    buf_printf(&params, "{\"%s\":", member);
+    put_quoted(&params, text);
+    buf_char(&params, '}');
+    call_open_on(p->router, &p->router->own, NULL, p, false,
+                 &(struct request){.op = op, .name = text, .params = buf_view(&params)}, NULL);
+    buf_fini(&params);
+}
+
+static bool anybody_wishes(const struct router *r, const struct provider *p, struct span uri)
+{
+    LIST_EACH (&r->standing, it)
+        if (map_get(&LIST_ENTRY(it, struct call, standing)->uris, uri) == p)
+            return true;
+    return false;
+}
+
+void router_subscribe(struct call *standing, struct span uri)
+{
+    struct route route;
+    struct request request = {.op = OP_SUBSCRIBE, .name = uri};
+
+    if (map_get(&standing->uris, uri) || !route_find(standing->view, &request, &route))
+        return;
+    bool first = !anybody_wishes(standing->router, route.provider, uri);
+    map_put(&standing->uris, uri, route.provider);
+    if (first)
+        tell_provider(route.provider, OP_SUBSCRIBE, "uri", uri);
+}
+
+void router_subscribed(struct call *standing, struct provider *p, struct span uri)
+{
+    map_put(&standing->uris, uri, p);
+}
+
+bool router_unsubscribed(struct call *standing, struct span uri)
+{
+    struct provider *p = map_del(&standing->uris, uri);
+
+    return !p || !anybody_wishes(standing->router, p, uri);
+}
+
+void wishes_standing_ended(struct call *standing)
+{
+    size_t at = 0;
+    struct span uri;
+    void *provider;
+
+    /* It is off the router's list already, so it does not count as somebody any more. */
+    while (map_next(&standing->uris, &at, &uri, &provider))
+        if (!anybody_wishes(standing->router, provider, uri))
+            tell_provider(provider, OP_UNSUBSCRIBE, "uri", uri);
+    map_fini(&standing->uris);
+}
+
+void wishes_provider_ready(struct provider *p)
+{
+    struct map told = {0};
+
+    if (p->log_rank < LOG_RANK_NONE)
+        tell_provider(p, OP_SET_LEVEL, "level", span_str(p->log_word));
+    LIST_EACH (&p->router->standing, it) {
+        const struct call *c = LIST_ENTRY(it, struct call, standing);
+        size_t at = 0;
+        struct span uri;
+        void *provider;
+        while (map_next(&c->uris, &at, &uri, &provider))
+            if (provider == p && !map_put(&told, uri, p))
+                tell_provider(p, OP_SUBSCRIBE, "uri", uri);
+    }
+    map_fini(&told);
+}
+
+/* Only ever more verbose: what others did not ask for is filtered out on their side. */
+void router_want_log(struct router *r, struct view *v, int rank, const char *word)
+{
+    struct provider *p;
+
+    (void)r;
+    for (size_t i = 0; (p = view_member(v, i)); i++) {
+        bool offers = !p->catalog || (p->catalog->offers & OFFERS_LOGGING);
+        if (!offers || rank >= p->log_rank)
+            continue;
+        p->log_rank = rank;
+        snprintf(p->log_word, sizeof p->log_word, "%s", word);
+        tell_provider(p, OP_SET_LEVEL, "level", span_str(word));
+    }
+}

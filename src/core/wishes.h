@@ -1,0 +1,28 @@
+/*
+ * wishes: what consumers want of providers besides calls: resources to hear of, and how much log.
+ *
+ * They are remembered as long as their standing call lives and told to a provider each time it
+ * comes up, so that a restarted server goes on as if nothing had happened.
+ */
+#ifndef RIALTO_CORE_WISHES_H
+#define RIALTO_CORE_WISHES_H
+
+#include "core/router.h"
+
+/* Subscribe on the consumer's behalf; the provider is told unless another consumer wishes it too.
+ */
+void router_subscribe(struct call *standing, struct span uri);
+/* The provider has accepted a subscription that the consumer opened itself: remember it. */
+void router_subscribed(struct call *standing, struct provider *p, struct span uri);
+/* Forget it; true if no other consumer of that provider wishes to hear of this resource. */
+bool router_unsubscribed(struct call *standing, struct span uri);
+
+/* Log lines from this rank on (0 = debug ... 7) are wanted of all providers of the view. */
+enum { LOG_RANK_NONE = 8 };
+void router_want_log(struct router *r, struct view *v, int rank, const char *word);
+
+/* --- for call.c --- */
+void wishes_standing_ended(struct call *standing);
+void wishes_provider_ready(struct provider *p);
+
+#endif

@@ -1,0 +1,127 @@
+/*
+ * json_scan: find the next byte that means something in JSON text; private to json*.c and rpc.c.
+ *
+ * Most of a message is string contents, so these loops decide what reading costs: with SSE2 they
+ * look at 16 bytes at once. RIALTO_NO_SIMD, or another machine, selects the plain loops, which also
+ * take the last bytes of a text: nothing here ever loads a byte outside [p, end).
+ */
+#ifndef RIALTO_WIRE_JSON_SCAN_H
+#define RIALTO_WIRE_JSON_SCAN_H
+
+#include "base/span.h"
+
+#include <stdint.h>
+
+#if defined(__SSE2__) && !defined(RIALTO_NO_SIMD)
+#include <emmintrin.h>
+#define JSON_SCAN_SIMD 1
+enum { SCAN_STEP = 16 };
+
+static inline __m128i scan_load(const char *p)
+{
+    return _mm_loadu_si128((const __m128i *)(const void *)p);
+}
+
+/* One bit for each of the 16 bytes whose sign is set, the first byte lowest. */
+static inline unsigned scan_bits(__m128i hits)
+{
+    return (unsigned)_mm_movemask_epi8(hits);
+}
+
+static inline unsigned scan_first(unsigned bits)
+{
+    return (unsigned)__builtin_ctz(bits);
+}
+#else
+#define JSON_SCAN_SIMD 0
+#endif
+
+static inline bool scan_is_space(char c)
+{
+    return c == ' ' || c == '\n' || c == '\r' || c == '\t';
+}
+
+/* The first byte that is not white space, or `end`. */
+static inline const char *scan_space(const char *p, const char *end)
+{
+    static const char blanks[8] = "        ";
+
+    while (p < end && scan_is_space(*p)) {
+        p++;
+        /* Indented text: long runs of blanks. */
+        while (end - p >= 8 && memcmp(p, blanks, 8) == 0)
+            p += 8;
+    }
+    return p;
+}
+
+/* JSON's white space off both ends. */
+static inline struct span scan_trim(struct span s)
+{
+    if (!s.n)
+        return s;
+    const char *end = s.p + s.n, *p = scan_space(s.p, end);
+    while (p < end && scan_is_space(end[-1]))
+        end--;
+    return span_of(p, (size_t)(end - p));
+}
+
+/*
+ * In a string whose bytes are not checked yet: the first quote, backslash, control or non-ASCII
+ * byte, or `end`. As signed numbers the last two kinds are all that is below a blank: take a blank
+ * off, and the sign tells.
+ */
+static inline const char *scan_text(const char *p, const char *end)
+{
+#if JSON_SCAN_SIMD
+    for (; end - p >= SCAN_STEP; p += SCAN_STEP) {
+        __m128i v = scan_load(p);
+        __m128i special = _mm_subs_epi8(v, _mm_set1_epi8(' '));
+        special = _mm_or_si128(special, _mm_cmpeq_epi8(v, _mm_set1_epi8('"')));
+        special = _mm_or_si128(special, _mm_cmpeq_epi8(v, _mm_set1_epi8('\\')));
+        unsigned hits = scan_bits(special);
+        if (hits)
+            return p + scan_first(hits);
+    }
+#endif
+    while (p < end && *p != '"' && *p != '\\' && (signed char)*p >= ' ')
+        p++;
+    return p;
+}
+
+/* In a string that was checked: the first quote or backslash, or `end`. */
+static inline const char *scan_quote(const char *p, const char *end)
+{
+#if JSON_SCAN_SIMD
+    for (; end - p >= SCAN_STEP; p += SCAN_STEP) {
+        __m128i v = scan_load(p);
+        unsigned hits = scan_bits(_mm_or_si128(_mm_cmpeq_epi8(v, _mm_set1_epi8('"')),
+                                               _mm_cmpeq_epi8(v, _mm_set1_epi8('\\'))));
+        if (hits)
+            return p + scan_first(hits);
+    }
+#endif
+    while (p < end && *p != '"' && *p != '\\')
+        p++;
+    return p;
+}
+
+/*
+ * Behind the closing quote of a string that was checked; `p` is behind the opening one. `end` when
+ * the quote is missing, which a checked string rules out.
+ */
+static inline const char *scan_string(const char *p, const char *end)
+{
+    for (;;) {
+        p = scan_quote(p, end);
+        if (p == end)
+            return end;
+        if (*p == '"')
+            return p + 1;
+        if (end - p < 2)
+            return end;
+        p += 2;
+    }
+}
+
+#endif

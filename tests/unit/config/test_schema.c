@@ -1,0 +1,569 @@
+/* The table and what is made from it: reading, defaults, messages, documentation, comparison. */
+#include "config_test.h"
+
+#include "config/schema.h"
+
+static void expect_yaml(const char *text, const char *expected)
+{
+    expect_problems(text, CONFIG_YAML, false, expected);
+}
+
+/* Every row is complete, and its default is something that the row itself would take. */
+static void test_table(void **state)
+{
+    (void)state;
+    struct problems ps = {0};
+    struct config *c = config_parse(SPAN("{}"), CONFIG_YAML, true, &ps);
+
+    assert_problems(&ps, "");
+    assert_non_null(c);
+    config_free(c);
+    problems_fini(&ps);
+    for (size_t i = 0; i < schema_rows_n; i++) {
+        const struct schema_row *row = &schema_rows[i];
+        const char *dot = strrchr(row->path, '.');
+        assert_non_null(row->help);
+        assert_true(strlen(row->help) > 5);
+        assert_int_equal(row->help[strlen(row->help) - 1], '.');
+        assert_ptr_equal(schema_find(row->path), row);
+        assert_int_equal(row->words != NULL, row->type == SCHEMA_WORD || row->type == SCHEMA_WORDS);
+        assert_int_equal(row->entry_size != 0,
+                         row->type == SCHEMA_ENTRIES || row->type == SCHEMA_LIST);
+        /* What stands around it is a row too. */
+        if (dot) {
+            char *parent = mem_span(span_of(row->path, (size_t)(dot - row->path)));
+            if (strcmp(dot - 2, "*") != 0 && strlen(parent) > 2 &&
+                strcmp(parent + strlen(parent) - 2, ".*") == 0)
+                parent[strlen(parent) - 2] = '\0';
+            assert_non_null(schema_find(parent));
+            mem_free(parent);
+        }
+    }
+}
+
+static void test_defaults(void **state)
+{
+    (void)state;
+    struct config *c = read_config("servers: {a: {command: x}}", false);
+    const struct config_server *s = &c->servers.items[0];
+
+    assert_int_equal(c->listen.n, 1);
+    assert_string_equal(c->listen.items[0].address, "127.0.0.1:8765");
+    assert_string_equal(c->names, "{server}__{tool}");
+    assert_int_equal(c->expose, EXPOSE_FULL);
+    assert_int_equal(c->log.level, LOG_INFO);
+    assert_int_equal(c->limits.message, 16 << 20);
+    assert_int_equal(c->limits.sessions, 10000);
+    assert_int_equal(c->limits.body_timeout, 30000);
+    assert_int_equal(c->bus.discovery, DISCOVERY_SERVERS_INDEXED);
+    assert_string_equal(s->alias, "a");
+    assert_string_equal(s->command, "x");
+    assert_null(s->url);
+    assert_null(s->cwd);
+    assert_true(s->enabled);
+    assert_int_equal(s->timeout, 60000);
+    assert_int_equal(s->start, START_EAGER);
+    assert_int_equal(s->concurrency, 0);
+    assert_int_equal(s->queue, 1024);
+    assert_int_equal(s->args.n, 0);
+    config_free(c);
+}
+
+static const char every_key[] =
+    "listen: ['[::1]:80', {address: ':0', tls: {cert: c.pem, key: k.pem}}, 'unix:/run/r']\n"
+    "names: mcp_{server}_{tool}\n"
+    "expose: search\n"
+    "servers:\n"
+    "  files:\n"
+    "    command: prog\n"
+    "    args: [-p, 8080, true, '']\n"
+    "    env: {A: b, PORT: 1, E: ''}\n"
+    "    cwd: /srv\n"
+    "    allow: [read_*]\n"
+    "    deny: [x, y]\n"
+    "    approve: [z]\n"
+    "    tools: {t: {name: u, description: D, arguments: {k: [1, x]}, hide: true}, v: }\n"
+    "    timeout: 0\n"
+    "    timeout_on_progress: reset\n"
+    "    start: lazy\n"
+    "    start_timeout: 1m\n"
+    "    idle_stop: 10m\n"
+    "    instances: per-session\n"
+    "    concurrency: 16\n"
+    "    queue: 0\n"
+    "    restarts: 5\n"
+    "    enabled: false\n"
+    "  far: {url: 'https://x.example/mcp', transport: sse, era: modern, headers: {A: 'b c'}}\n"
+    "enabled_servers: [files, far]\n"
+    "secrets: {directory: /run/secrets, command: [pass, show]}\n"
+    "views: {lap: {servers: [files], allow: [a], deny: [b]}}\n"
+    "auth: {tokens: [{name: n, view: lap, hash: 'sha256:"
+    "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef'}]}\n"
+    "browser: {capabilities: strict, session_ttl: 2h, origins: ['https://a.example']}\n"
+    "bus: {url: 'unix:/b', role: both, agents: [R], discovery: [tools-available]}\n"
+    "log: {level: debug, format: json}\n"
+    "limits: {message: 1MiB, sessions: 5, body_timeout: 1s, head_timeout: 2s,\n"
+    "         idle_timeout: 3s, session_ttl: 4s, connections: 7}\n";
+
+static void test_every_server_key(void **state)
+{
+    (void)state;
+    struct config *c = read_config(every_key, true);
+    const struct config_server *s = config_server(c, "files");
+    const struct config_server *far = config_server(c, "far");
+
+    assert_int_equal(s->args.n, 4);
+    assert_string_equal(s->args.items[1], "8080");
+    assert_string_equal(s->args.items[2], "true");
+    assert_string_equal(s->args.items[3], "");
+    assert_int_equal(s->env.n, 3);
+    assert_string_equal(s->env.items[1].name, "PORT");
+    assert_string_equal(s->env.items[1].value, "1");
+    assert_string_equal(s->cwd, "/srv");
+    assert_int_equal(s->deny.n, 2);
+    assert_int_equal(s->tools.n, 2);
+    assert_string_equal(s->tools.items[0].own, "t");
+    assert_string_equal(s->tools.items[0].arguments, "{\"k\":[1,\"x\"]}");
+    assert_true(s->tools.items[0].hide);
+    assert_string_equal(s->tools.items[1].own, "v");
+    assert_false(s->tools.items[1].hide);
+    assert_int_equal(s->timeout, 0);
+    assert_int_equal(s->timeout_on_progress, PROGRESS_RESET);
+    assert_int_equal(s->start, START_LAZY);
+    assert_int_equal(s->start_timeout, 60000);
+    assert_int_equal(s->idle_stop, 600000);
+    assert_int_equal(s->instances, INSTANCES_PER_SESSION);
+    assert_int_equal(s->concurrency, 16);
+    assert_int_equal(s->queue, 0);
+    assert_int_equal(s->restarts, 5);
+    assert_false(s->enabled);
+    assert_string_equal(far->url, "https://x.example/mcp");
+    assert_int_equal(far->transport, TRANSPORT_SSE);
+    assert_int_equal(far->era, ERA_MODERN);
+    assert_string_equal(far->headers.items[0].value, "b c");
+    config_free(c);
+}
+
+static void test_every_other_key(void **state)
+{
+    (void)state;
+    struct config *c = read_config(every_key, true);
+
+    assert_int_equal(c->listen.n, 3);
+    assert_string_equal(c->listen.items[1].address, ":0");
+    assert_string_equal(c->listen.items[1].tls_key, "k.pem");
+    assert_int_equal(c->expose, EXPOSE_SEARCH);
+    assert_string_equal(c->secrets.command.items[1], "show");
+    assert_string_equal(c->views.items[0].name, "lap");
+    assert_string_equal(c->views.items[0].deny.items[0], "b");
+    assert_string_equal(c->tokens.items[0].view, "lap");
+    assert_int_equal(c->browser.capabilities, CAPABILITIES_STRICT);
+    assert_string_equal(c->bus.url, "unix:/b");
+    assert_int_equal(c->bus.role, BUS_BOTH);
+    assert_int_equal(c->bus.discovery, DISCOVERY_TOOLS_AVAILABLE);
+    assert_int_equal(c->log.level, LOG_DEBUG);
+    assert_int_equal(c->log.format, LOG_FORMAT_JSON);
+    assert_int_equal(c->limits.session_ttl, 4000);
+    assert_int_equal(c->limits.connections, 7);
+    config_free(c);
+}
+
+/* A key of a feature that is not there must not look as if it worked. */
+static void test_missing_features(void **state)
+{
+    (void)state;
+    expect_yaml(
+        "views: {a: {nonsense: 1}}\n"
+        "expose: search\n"
+        "servers:\n"
+        "  a: {url: 'http://x'}\n"
+        "  b: {command: x, instances: per-session, idle_stop: 1m}\n",
+        "f:1:1: views: support for views is not available in this version\n"
+        "f:2:9: expose: 'search': support for tool search is not available in this version\n"
+        "f:4:7: servers.a.url: support for remote servers is not available in this version\n"
+        "f:5:30: servers.b.instances: 'per-session': support for per-session instances is "
+        "not available in this version\n"
+        "f:5:43: servers.b.idle_stop: support for stopping idle servers is not available in "
+        "this version\n");
+    /* Words of the same keys that ask for nothing special are fine. */
+    config_free(read_config("expose: full\nservers: {a: {command: x, instances: shared}}", false));
+}
+
+static void test_unknown_keys(void **state)
+{
+    (void)state;
+    expect_yaml(
+        "lsten: x\nservers: {a: {command: x, cmd: y, tiemout: 1s, allowedTools: [a]}}\n"
+        "log: {levle: info, qqqqqq: 1}\nqqqqqq: 2\nx-mine: {anything: goes}\n",
+        "f:1:1: lsten: unknown key; did you mean 'listen'?\n"
+        "f:2:27: servers.a.cmd: unknown key; did you mean 'command'?\n"
+        "f:2:35: servers.a.tiemout: unknown key; did you mean 'timeout'?\n"
+        "f:2:48: servers.a.allowedTools: unknown key; did you mean 'allow'?\n"
+        "f:3:7: log.levle: unknown key; did you mean 'level'?\n"
+        "f:3:20: log.qqqqqq: unknown key; 'rialto config --explain log' lists those that "
+        "are known\n"
+        "f:4:1: qqqqqq: unknown key; 'rialto config --explain' lists those that are known\n");
+}
+
+static void test_wrong_types(void **state)
+{
+    (void)state;
+    expect_yaml("names: [a]\nexpose: 5\nlog: loud\nservers: [a]\n",
+                "f:1:8: names: expected text, not a list\n"
+                "f:2:9: expose: expected full or search\n"
+                "f:3:6: log: expected a map of keys, not text\n"
+                "f:4:10: servers: expected a map of names to maps of keys, not a list\n");
+    expect_yaml("servers:\n  a:\n    command: 5\n    args: -x\n    env: [a]\n    enabled: yes\n"
+                "    allow: [[x], a]\n    queue: many\n    timeout: [1s]\n    start: Lazy\n",
+                "f:3:14: servers.a.command: expected text; put quotes around it\n"
+                "f:4:11: servers.a.args: expected a list of texts, not text\n"
+                "f:5:10: servers.a.env: expected a map of names to texts, not a list\n"
+                "f:6:14: servers.a.enabled: expected true or false\n"
+                "f:7:13: servers.a.allow: expected text here, not a list\n"
+                "f:8:12: servers.a.queue: expected a whole number, not text\n"
+                "f:9:14: servers.a.timeout: expected a duration such as 30s, not a list\n"
+                "f:10:12: servers.a.start: expected eager or lazy; did you mean 'lazy'?\n");
+    expect_yaml("5\n", "f:1:1: expected a map of keys such as 'servers', not a number\n");
+    expect_yaml(
+        "listen: 8765\n",
+        "f:1:9: listen: expected an address: HOST:PORT, [IPv6]:PORT, :PORT or unix:PATH, as "
+        "in 127.0.0.1:8765\n");
+}
+
+static void test_bounds(void **state)
+{
+    (void)state;
+    expect_yaml("limits: {message: 10B, sessions: 0, body_timeout: 30, connections: 1.5,\n"
+                "         head_timeout: 2h, session_ttl: -1s}\n"
+                "servers: {a: {command: x, concurrency: -1, timeout: 25h, allow: []}}\n",
+                "f:1:19: limits.message: too small, it must be at least 1KiB\n"
+                "f:1:34: limits.sessions: too small, it must be at least 1\n"
+                "f:1:51: limits.body_timeout: a duration needs a unit: ms, s, m or h, as in 30s\n"
+                "f:1:68: limits.connections: expected a whole number\n"
+                "f:2:24: limits.head_timeout: too large, it must be at most 10m\n"
+                "f:2:41: limits.session_ttl: expected a duration like 500ms, 30s, 10m or 2h\n"
+                "f:3:40: servers.a.concurrency: expected a whole number\n"
+                "f:3:53: servers.a.timeout: too large, it must be at most 24h\n"
+                "f:3:65: servers.a.allow: the list is empty; leave the key out, or name "
+                "something\n");
+}
+
+/* C functions would silently cut such a text: the program started would be another one. */
+static void test_nul(void **state)
+{
+    (void)state;
+    expect_yaml("servers:\n  a: {command: \"sh\\0x\", args: [\"a\\0\"], env: {\"A\\0\": b}}\n"
+                "  \"b\\0c\": {command: x}\n",
+                "f:2:16: servers.a.command: a NUL character cannot stand in it\n"
+                "f:2:32: servers.a.args: a NUL character cannot stand in it\n"
+                "f:2:46: servers.a.env: a NUL character cannot stand in it\n"
+                "f:3:3: servers.b: a NUL character cannot stand in a name\n");
+}
+
+static void test_server_checks(void **state)
+{
+    (void)state;
+    expect_yaml("servers:\n"
+                "  none: {args: [x]}\n"
+                "  empty: {command: ''}\n"
+                "  '': {command: x}\n"
+                "  .dot: {command: x}\n"
+                "  sp ace: {command: x}\n"
+                "  null1:\n"
+                "  line: {command: npx -y thing}\n"
+                "  sse: {command: x, args: ['${A}'], env: {B: 'x${C}'}}\n",
+                "f:2:3: servers.none: expected the key 'command' with the program to start\n"
+                "f:3:20: servers.empty.command: it must not be empty\n"
+                "f:4:3: servers.: a server's name has 1 to 64 characters\n"
+                "f:5:3: servers..dot: a server's name starts with a letter or a digit\n"
+                "f:6:3: servers.sp ace: a server's name is made of letters, digits, '_', '-' and "
+                "'.'\n"
+                "f:7:3: servers.null1: expected the key 'command' with the program to start\n"
+                "f:8:19: warning: servers.line: 'command' is the program alone; what follows it "
+                "belongs into 'args'\n"
+                "f:9:3: warning: servers.sse: /mcp/sse is taken, so this server has no address of "
+                "its own\n"
+                "f:9:28: warning: servers.sse: '${...}' in args is not filled in by this version, "
+                "the server gets it as it stands\n"
+                "f:9:46: warning: servers.sse: '${...}' in env is not filled in by this version, "
+                "the server gets it as it stands\n");
+    expect_problems("servers: {a: {command: x, url: 'http://y', headers: {A: b}},\n"
+                    " b: {url: 'http://y', args: [z]}}",
+                    CONFIG_YAML, true,
+                    "f:1:32: servers.a: 'command' and 'url' exclude each other; keep one\n"
+                    "f:1:53: servers.a: 'headers' makes no sense for a server with 'command'\n"
+                    "f:2:29: servers.b: 'args' makes no sense for a server with 'url'\n");
+}
+
+static void test_aliases_differ(void **state)
+{
+    (void)state;
+    expect_yaml("servers:\n  files: {command: x}\n  Files: {command: y}\n",
+                "f:3:3: servers.Files: too much like 'files' on line 2; choose another name\n");
+}
+
+static void test_enabled_servers(void **state)
+{
+    (void)state;
+    struct config *c = read_config("enabled_servers: [b]\n"
+                                   "servers: {a: {command: x}, b: {command: y}}",
+                                   false);
+    assert_false(config_server(c, "a")->enabled);
+    assert_true(config_server(c, "b")->enabled);
+    config_free(c);
+    /* An empty list is a list: nothing is used. */
+    c = read_config("enabled_servers: []\nservers: {a: {command: x}}", false);
+    assert_false(config_server(c, "a")->enabled);
+    config_free(c);
+    expect_yaml("enabled_servers: [c]\nservers: {a: {command: x}}\n",
+                "f:1:19: enabled_servers: there is no server 'c'\n");
+}
+
+static void test_addresses(void **state)
+{
+    (void)state;
+    static const char *const good[] = {"127.0.0.1:0", "localhost:65535", "[::1]:1",
+                                       ":80",         "unix:x",          "a-b.example:9"};
+    static const char *const bad[] = {
+        "",           "127.0.0.1", "x:",   "x:65536", "x:1a", "::1:80",
+        "http://x:1", "unix:",     "[]:1", "a b:1",   "x:-1"};
+    static const char wanted[] = "expected an address";
+
+    for (size_t i = 0; i < COUNT_OF(good); i++)
+        assert_null(schema_find("listen.*.address")->check(span_str(good[i])));
+    for (size_t i = 0; i < COUNT_OF(bad); i++)
+        assert_non_null(schema_find("listen.*.address")->check(span_str(bad[i])));
+    assert_memory_equal(schema_find("listen.*.address")->check(SPAN("x")), wanted,
+                        sizeof wanted - 1);
+    expect_yaml("listen: [':1', ':1']", "f:1:9: listen: the address :1 stands twice\n");
+    expect_yaml("listen: []", "f:1:9: listen: expected at least one address\n");
+    expect_problems("listen: [{tls: {cert: a}}]", CONFIG_YAML, true,
+                    "f:1:10: listen[0]: expected the key 'address'\n");
+}
+
+static void test_names_pattern(void **state)
+{
+    (void)state;
+    static const char *const bad[] = {"",
+                                      "{server}",
+                                      "x",
+                                      "{tool}{tool}",
+                                      "a.{tool}",
+                                      "{server}/{tool}",
+                                      "{tools}",
+                                      "{tool} ",
+                                      "{server}{server}{tool}"};
+    schema_check_fn *check = schema_find("names")->check;
+
+    assert_null(check(SPAN("{server}__{tool}")));
+    assert_null(check(SPAN("mcp_{server}_{tool}")));
+    assert_null(check(SPAN("{tool}")));
+    assert_null(check(SPAN("{tool}-of-{server}")));
+    for (size_t i = 0; i < COUNT_OF(bad); i++)
+        assert_non_null(check(span_str(bad[i])));
+    struct config *c = read_config("names: '{tool}'", false);
+    assert_string_equal(c->names, "bare");
+    config_free(c);
+}
+
+static void test_other_checks(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *key, *good, *bad;
+    } cases[] = {
+        {"servers.*.url", "https://x.example/mcp", "ftp://x"},
+        {"servers.*.url", "ws://x", "https://"},
+        {"servers.*.url", "http://x", "http:///path"},
+        {"servers.*.url", "http://x", "http://x y"},
+        {"bus.url", "embedded:", "embedded"},
+        {"bus.url", "amqp://u:p@h:1/v", "http://x"},
+        {"browser.origins", "https://a.example", "https://a.example/"},
+        {"auth.tokens.*.hash",
+         "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
+         "sha256:0123456789ABCDEF0123456789abcdef0123456789abcdef0123456789abcdef"},
+        {"servers.*.headers", "plain\tvalue", "two\r\nlines"},
+    };
+
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        assert_null(schema_find(cases[i].key)->check(span_str(cases[i].good)));
+        assert_non_null(schema_find(cases[i].key)->check(span_str(cases[i].bad)));
+    }
+    assert_null(schema_find("servers.*.headers")->check_name(SPAN("X-Key")));
+    assert_non_null(schema_find("servers.*.headers")->check_name(SPAN("X Key")));
+    assert_non_null(schema_find("servers.*.env")->check_name(SPAN("A=B")));
+}
+
+/* What `rialto config` prints reads back to the same configuration, and hides what is secret. */
+static void test_dump(void **state)
+{
+    (void)state;
+    struct config *c = read_config("listen: [':1', 'unix:/x']\nnames: bare\n"
+                                   "servers:\n"
+                                   "  a: {command: x, args: [a, ''], allow: ['*'], timeout: 90s}\n"
+                                   "  b: {command: y, enabled: false, cwd: /z, queue: 5}\n"
+                                   "limits: {message: 3MiB}\nlog: {format: json}\n",
+                                   false);
+    struct arena a = {0};
+    struct buf yaml = {0};
+
+    value_put_yaml(&yaml, schema_dump(&a, c));
+    struct config *again = read_config(buf_cstr(&yaml), false);
+    assert_true(schema_equal("", c, again));
+    again->limits.message++;
+    assert_false(schema_equal("", c, again));
+    config_free(again);
+    config_free(c);
+
+    yaml.n = 0;
+    c = read_config("servers: {a: {command: x, env: {TOKEN: hush-hush}}}", false);
+    value_put_yaml(&yaml, schema_dump(&a, c));
+    assert_null(strstr(buf_cstr(&yaml), "hush"));
+    assert_non_null(strstr(buf_cstr(&yaml), "TOKEN: \"***\""));
+    config_free(c);
+    buf_fini(&yaml);
+    arena_fini(&a);
+}
+
+/* Each of these changes one thing; a reload must see every one of them. */
+static void test_server_equal(void **state)
+{
+    (void)state;
+    static const char *const base = "command: x, args: [a], env: {A: b}, tools: {t: {name: n}}";
+    static const char *const others[] = {
+        "command: y, args: [a], env: {A: b}, tools: {t: {name: n}}",
+        "command: x, args: [b], env: {A: b}, tools: {t: {name: n}}",
+        "command: x, args: [a, b], env: {A: b}, tools: {t: {name: n}}",
+        "command: x, args: [a], env: {A: c}, tools: {t: {name: n}}",
+        "command: x, args: [a], env: {B: b}, tools: {t: {name: n}}",
+        "command: x, args: [a], env: {A: b}, tools: {u: {name: n}}",
+        "command: x, args: [a], env: {A: b}, tools: {t: {name: m}}",
+        "command: x, args: [a], env: {A: b}, tools: {t: {name: n, hide: true}}",
+        "command: x, args: [a], env: {A: b}, tools: {t: {name: n}}, cwd: /",
+        "command: x, args: [a], env: {A: b}, tools: {t: {name: n}}, start: lazy",
+        "command: x, args: [a], env: {A: b}, tools: {t: {name: n}}, enabled: false",
+        "command: x, args: [a], env: {A: b}, tools: {t: {name: n}}, queue: 7",
+    };
+    struct buf text = {0};
+
+    buf_printf(&text, "servers: {s: {%s}, t: {%s}}", base, base);
+    struct config *first = read_config(buf_cstr(&text), true);
+    struct config *same = read_config(buf_cstr(&text), true);
+    assert_true(config_server_equal(&first->servers.items[0], &same->servers.items[0]));
+    assert_false(config_server_equal(&first->servers.items[0], &same->servers.items[1]));
+    config_free(same);
+    for (size_t i = 0; i < COUNT_OF(others); i++) {
+        text.n = 0;
+        buf_printf(&text, "servers: {s: {%s}}", others[i]);
+        struct config *other = read_config(buf_cstr(&text), true);
+        assert_false(config_server_equal(&first->servers.items[0], &other->servers.items[0]));
+        config_free(other);
+    }
+    config_free(first);
+    buf_fini(&text);
+}
+
+static void test_explain(void **state)
+{
+    (void)state;
+    static const char timeout[] =
+        "servers.*.timeout: a duration such as 30s\n"
+        "    How long one call may take before the caller gets an error and the server\n"
+        "    is told to stop.\n"
+        "    Default: 1m. From 1ms to 24h. 0 means no limit.\n";
+    static const char *const same[] = {"timeout", "servers.*.timeout", "servers.files.timeout"};
+    struct buf out = {0};
+    struct span near = SPAN_EMPTY;
+
+    for (size_t i = 0; i < COUNT_OF(same); i++) {
+        out.n = 0;
+        assert_true(schema_explain(&out, same[i], false, &near));
+        assert_span(buf_view(&out), timeout);
+    }
+    out.n = 0;
+    assert_true(schema_explain(&out, "log", false, &near));
+    assert_non_null(strstr(buf_cstr(&out), "log.format: text or json\n"));
+    assert_null(strstr(buf_cstr(&out), "limits"));
+    out.n = 0;
+    assert_true(schema_explain(&out, NULL, true, &near));
+    struct arena a = {0};
+    struct problems ps = {0};
+    struct value *rows = json_doc_read(&a, buf_view(&out), &ps);
+    assert_problems(&ps, "");
+    assert_int_equal(rows->n, schema_rows_n);
+    problems_fini(&ps);
+    arena_fini(&a);
+
+    out.n = 0;
+    assert_false(schema_explain(&out, "timeuot", false, &near));
+    assert_span(near, "timeout");
+    assert_false(schema_explain(&out, "servers.*.timeout.more", false, &near));
+    assert_int_equal(out.n, 0);
+    buf_fini(&out);
+}
+
+/* Every line of help stays inside a terminal of 80 columns. */
+static void test_explain_width(void **state)
+{
+    (void)state;
+    struct buf out = {0};
+    struct span near;
+
+    assert_true(schema_explain(&out, NULL, false, &near));
+    for (struct span rest = buf_view(&out); rest.n;) {
+        size_t n = span_find(rest, '\n');
+        assert_true(n < 80);
+        rest = span_from(rest, n + 1);
+    }
+    buf_fini(&out);
+}
+
+static void test_man(void **state)
+{
+    (void)state;
+    struct buf out = {0};
+
+    schema_put_man(&out);
+    for (size_t i = 0; i < schema_rows_n; i++) {
+        struct buf key = {0};
+        buf_printf(&key, "\\fB%s\\fR", schema_rows[i].path);
+        assert_non_null(strstr(buf_cstr(&out), buf_cstr(&key)));
+        buf_fini(&key);
+    }
+    /* Only our own requests start a line with a dot. */
+    for (struct span rest = buf_view(&out); rest.n;) {
+        size_t n = span_find(rest, '\n');
+        if (rest.p[0] == '.')
+            assert_true(span_starts(rest, SPAN(".TP\n")) || span_starts(rest, SPAN(".br\n")) ||
+                        span_starts(rest, SPAN(".SH CONFIGURATION\n")));
+        rest = span_from(rest, n + 1);
+    }
+    buf_fini(&out);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_table),
+        cmocka_unit_test(test_defaults),
+        cmocka_unit_test(test_every_server_key),
+        cmocka_unit_test(test_every_other_key),
+        cmocka_unit_test(test_missing_features),
+        cmocka_unit_test(test_unknown_keys),
+        cmocka_unit_test(test_wrong_types),
+        cmocka_unit_test(test_bounds),
+        cmocka_unit_test(test_nul),
+        cmocka_unit_test(test_server_checks),
+        cmocka_unit_test(test_aliases_differ),
+        cmocka_unit_test(test_enabled_servers),
+        cmocka_unit_test(test_addresses),
+        cmocka_unit_test(test_names_pattern),
+        cmocka_unit_test(test_other_checks),
+        cmocka_unit_test(test_dump),
+        cmocka_unit_test(test_server_equal),
+        cmocka_unit_test(test_explain),
+        cmocka_unit_test(test_explain_width),
+        cmocka_unit_test(test_man),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,192 @@
+#include "replay_sse.h"
+#include "replay_unit.h"
+
+static void test_one_event(void **state)
+{
+    (void)state;
+    assert_replay(replay_sse, SPAN("data: hello\n\n"), 100, "event 7:message\ndata 5:hello\n");
+    assert_replay(replay_sse, SPAN("event: x\ndata: hello\nid: 9\nretry: 50\n\n"), 100,
+                  "event 1:x\ndata 5:hello\nid 1:9\nretry 50\n");
+}
+
+static void test_every_kind_of_line_end(void **state)
+{
+    (void)state;
+    const char *expected = "event 7:message\ndata 3:a\nb\nevent 7:message\ndata 1:c\n";
+
+    assert_replay(replay_sse, SPAN("data: a\ndata: b\n\ndata: c\n\n"), 100, expected);
+    assert_replay(replay_sse, SPAN("data: a\rdata: b\r\rdata: c\r\r"), 100, expected);
+    assert_replay(replay_sse, SPAN("data: a\r\ndata: b\r\n\r\ndata: c\r\n\r\n"), 100, expected);
+    assert_replay(replay_sse, SPAN("data: a\r\ndata: b\n\rdata: c\r\r\n"), 100, expected);
+}
+
+/* An event that ends in CR must not wait for the byte that may or may not be its LF. */
+static void test_cr_ends_an_event_at_once(void **state)
+{
+    (void)state;
+    assert_replay(replay_sse, SPAN("data: a\r\r"), 100, "event 7:message\ndata 1:a\n");
+}
+
+static void test_byte_order_mark_only_at_the_start(void **state)
+{
+    (void)state;
+    assert_replay(replay_sse,
+                  SPAN("\xef\xbb\xbf"
+                       "data: a\n\n"),
+                  100, "event 7:message\ndata 1:a\n");
+    assert_replay(replay_sse, SPAN("\xef\xbb\xbf\ndata: a\n\n"), 100,
+                  "event 7:message\ndata 1:a\n");
+    assert_replay(replay_sse,
+                  SPAN("data: a\n\n\xef\xbb\xbf"
+                       "data: b\n\n"),
+                  100, "event 7:message\ndata 1:a\n");
+}
+
+static void test_only_one_blank_is_removed(void **state)
+{
+    (void)state;
+    assert_replay(replay_sse, SPAN("data:  a \n\ndata:b\n\ndata\n\ndata:\n\n"), 100,
+                  "event 7:message\ndata 3: a \nevent 7:message\ndata 1:b\n"
+                  "event 7:message\ndata 0:\nevent 7:message\ndata 0:\n");
+}
+
+static void test_empty_data_lines_count(void **state)
+{
+    (void)state;
+    assert_replay(replay_sse, SPAN("data\ndata\n\n"), 100, "event 7:message\ndata 1:\n\n");
+    assert_replay(replay_sse, SPAN("data: a\ndata:\ndata: b\n\n"), 100,
+                  "event 7:message\ndata 4:a\n\nb\n");
+}
+
+static void test_comments_and_unknown_fields_are_ignored(void **state)
+{
+    (void)state;
+    assert_replay(replay_sse, SPAN(": hi\n\n:\n\nfoo: bar\nDATA: x\ndata : y\n data: z\n\n"), 100,
+                  "");
+    assert_replay(replay_sse, SPAN("data: a\n: in between\ndata: b:c\n\n"), 100,
+                  "event 7:message\ndata 5:a\nb:c\n");
+}
+
+static void test_id_stays_for_later_events(void **state)
+{
+    (void)state;
+    assert_replay(replay_sse, SPAN("id: 1\ndata: a\n\ndata: b\n\nid\ndata: c\n\n"), 100,
+                  "event 7:message\ndata 1:a\nid 1:1\nevent 7:message\ndata 1:b\nid 1:1\n"
+                  "event 7:message\ndata 1:c\n");
+    assert_replay(replay_sse, SPAN("id: 1\ndata: a\n\nid: x\0y\ndata: b\n\n"), 100,
+                  "event 7:message\ndata 1:a\nid 1:1\nevent 7:message\ndata 1:b\nid 1:1\n");
+}
+
+static void test_events_without_data(void **state)
+{
+    (void)state;
+    assert_replay(replay_sse, SPAN("id: 1\n\n"), 100, "event 7:message\nid 1:1\n");
+    assert_replay(replay_sse, SPAN("retry: 3000\n\n"), 100, "event 7:message\nretry 3000\n");
+    /* A name alone is no event, and it does not leak into the next one. */
+    assert_replay(replay_sse, SPAN("event: lost\n\ndata: a\n\n"), 100,
+                  "event 7:message\ndata 1:a\n");
+}
+
+static void test_retry_takes_digits_only(void **state)
+{
+    (void)state;
+    assert_replay(replay_sse, SPAN("retry: 1s\n\nretry: -1\n\nretry:\n\nretry: 1 \n\n"), 100, "");
+    assert_replay(replay_sse, SPAN("retry: 99999999999999999999999\n\n"), 100,
+                  "event 7:message\nretry 9223372036854775807\n");
+    assert_replay(replay_sse, SPAN("retry: 5\n\ndata: a\n\n"), 100,
+                  "event 7:message\nretry 5\nevent 7:message\ndata 1:a\n");
+}
+
+static void test_unfinished_event_is_not_given(void **state)
+{
+    (void)state;
+    assert_replay(replay_sse, SPAN("data: a\n\ndata: b\n"), 100, "event 7:message\ndata 1:a\n");
+    assert_replay(replay_sse, SPAN("data: a\n\ndata: b"), 100, "event 7:message\ndata 1:a\n");
+}
+
+static void test_cap_bounds_line_and_event(void **state)
+{
+    (void)state;
+    assert_replay(replay_sse, SPAN("data: 4567890\n\n"), 13, "event 7:message\ndata 7:4567890\n");
+    assert_replay(replay_sse, SPAN("data: a\n\ndata: 45678901\n\n"), 13,
+                  "event 7:message\ndata 1:a\ntoo large\n");
+    assert_replay(replay_sse, SPAN("data: a\n\n: a comment as long as this"), 13,
+                  "event 7:message\ndata 1:a\ntoo large\n");
+    assert_replay(replay_sse, SPAN("data: 456\ndata: 456\ndata: 456\ndata: 456\n\n"), 13,
+                  "too large\n");
+    /* Comments cost an event nothing, however many they are. */
+    assert_replay(replay_sse, SPAN("data: a\n: beat\n: beat\n: beat\n: beat\ndata: b\n\n"), 13,
+                  "event 7:message\ndata 3:a\nb\n");
+}
+
+static void stop_at_event(void *decoder, const struct sse_event *event)
+{
+    assert_true(span_is(event->data, "a"));
+    sse_decoder_stop(decoder);
+}
+
+static void test_stop_ends_the_events(void **state)
+{
+    (void)state;
+    struct sse_decoder d;
+
+    sse_decoder_init(&d, 100);
+    assert_int_equal(sse_feed(&d, SPAN("data: a\n\ndata: b\n\n"), stop_at_event, &d), 0);
+    assert_int_equal(sse_feed(&d, SPAN("data: c\n\n"), stop_at_event, &d), 0);
+    sse_decoder_fini(&d);
+}
+
+static void test_encoder(void **state)
+{
+    (void)state;
+    struct buf out = {0};
+
+    sse_put_event(&out, SPAN("endpoint"), SPAN("7"), SPAN("{}"));
+    assert_string_equal(buf_cstr(&out), "event: endpoint\nid: 7\ndata: {}\n\n");
+    out.n = 0;
+    sse_put_event(&out, SPAN_EMPTY, SPAN_EMPTY, SPAN_EMPTY);
+    assert_string_equal(buf_cstr(&out), "data: \n\n");
+    out.n = 0;
+    sse_put_event(&out, SPAN_EMPTY, SPAN_EMPTY, SPAN("a\nb\r\nc\rd\n\r\r\n"));
+    assert_string_equal(buf_cstr(&out), "data: a\ndata: b\ndata: c\ndata: d\ndata: \ndata: \ndata: "
+                                        "\n\n");
+    out.n = 0;
+    sse_put_retry(&out, 1500);
+    sse_put_comment(&out, SPAN("beat"));
+    sse_put_comment(&out, SPAN_EMPTY);
+    assert_string_equal(buf_cstr(&out), "retry: 1500\n\n: beat\n\n: \n\n");
+    buf_fini(&out);
+}
+
+/* A line end in a name or an id would let its author write fields of its own. */
+static void test_name_and_id_cannot_smuggle_fields(void **state)
+{
+    (void)state;
+    struct buf out = {0};
+
+    sse_put_event(&out, SPAN("a\ndata: evil"), SPAN("1\r\rdata: evil"), SPAN("good"));
+    assert_string_equal(buf_cstr(&out), "event: a\nid: 1\ndata: good\n\n");
+    buf_fini(&out);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_one_event),
+        cmocka_unit_test(test_every_kind_of_line_end),
+        cmocka_unit_test(test_cr_ends_an_event_at_once),
+        cmocka_unit_test(test_byte_order_mark_only_at_the_start),
+        cmocka_unit_test(test_only_one_blank_is_removed),
+        cmocka_unit_test(test_empty_data_lines_count),
+        cmocka_unit_test(test_comments_and_unknown_fields_are_ignored),
+        cmocka_unit_test(test_id_stays_for_later_events),
+        cmocka_unit_test(test_events_without_data),
+        cmocka_unit_test(test_retry_takes_digits_only),
+        cmocka_unit_test(test_unfinished_event_is_not_given),
+        cmocka_unit_test(test_cap_bounds_line_and_event),
+        cmocka_unit_test(test_stop_ends_the_events),
+        cmocka_unit_test(test_encoder),
+        cmocka_unit_test(test_name_and_id_cannot_smuggle_fields),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
