@@ -57,17 +57,19 @@ static bool anybody_wishes(const struct router *r, const struct provider *p, str
     return false;
 }
 
-void router_subscribe(struct call *standing, struct span uri)
+bool router_subscribe(struct call *standing, struct span uri)
 {
     struct route route;
     struct request request = {.op = OP_SUBSCRIBE, .name = uri};
 
-    if (map_get(&standing->uris, uri) || !route_find(standing->view, &request, &route))
-        return;
+    if (!route_find(standing->view, &request, &route) || !route.provider->catalog ||
+        !(route.provider->catalog->offers & OFFERS_SUBSCRIBE))
+        return false;
     bool first = !anybody_wishes(standing->router, route.provider, uri);
     map_put(&standing->uris, uri, route.provider);
     if (first)
         tell_provider(route.provider, OP_SUBSCRIBE, "uri", uri);
+    return true;
 }
 
 void router_subscribed(struct call *standing, struct provider *p, struct span uri)

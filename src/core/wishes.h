@@ -9,9 +9,11 @@
 
 #include "core/router.h"
 
-/* Subscribe on the consumer's behalf; the provider is told unless another consumer wishes it too.
+/*
+ * Subscribe on the consumer's behalf; the provider is told unless another consumer wishes it too.
+ * False if nobody offers that.
  */
-void router_subscribe(struct call *standing, struct span uri);
+bool router_subscribe(struct call *standing, struct span uri);
 /* The provider has accepted a subscription that the consumer opened itself: remember it. */
 void router_subscribed(struct call *standing, struct provider *p, struct span uri);
 /* Forget it; true if no other consumer of that provider wishes to hear of this resource. */

@@ -38,7 +38,8 @@ static void send(struct modern_request *r, const char *method, struct span membe
     a->out->end(a->owner, r->reply, MCP_OUT_RELATED);
 }
 
-static void wish_for_resources(struct modern_request *r, const struct json_slot *wanted)
+/* Those that nobody offers are left out, and so out of the acknowledgement. */
+static void subscribe(struct modern_request *r, const struct json_slot *wanted)
 {
     struct json_iter it = json_iter(wanted->value);
 
@@ -46,7 +47,8 @@ static void wish_for_resources(struct modern_request *r, const struct json_slot 
         struct buf uri = {0};
         if (it.type == JSON_STRING) {
             json_unescape(&uri, it.value);
-            map_put(&r->uris, buf_view(&uri), r);
+            if (router_subscribe(r->call, buf_view(&uri)))
+                map_put(&r->uris, buf_view(&uri), r);
         }
         buf_fini(&uri);
     }
@@ -97,14 +99,9 @@ void modern_listen(struct modern_agent *a, const struct mcp_message *m, void *re
         if (json_get(wanted->value, topics[i].member).type == JSON_TRUE)
             r->listens |= topics[i].kinds;
     struct json_slot resources = json_get(wanted->value, "resourceSubscriptions");
-    wish_for_resources(r, &resources);
     r->call = router_attach(a->host.router, &a->peer, a->host.view, 0, r);
+    subscribe(r, &resources);
     acknowledge(r);
-
-    size_t at = 0;
-    struct span uri;
-    while (map_next(&r->uris, &at, &uri, NULL))
-        router_subscribe(r->call, uri);
 }
 
 void modern_listen_event(struct modern_request *r, const struct event *event)

@@ -1,7 +1,7 @@
 #include "mcp/stdio_agent.h"
 
 #include "base/mem.h"
-#include "mcp/modern.h"
+#include "mcp/duplex.h"
 #include "wire/lines.h"
 
 /* How long answers may still take once the agent has closed its end. */
@@ -11,20 +11,13 @@ struct stdio_agent {
     struct loop *loop;
     struct stream *stream;
     struct lines lines;
-    struct mcp_host host;
-    struct mcp_session *session;
-    struct modern_agent *modern; /* NULL until a request of that era comes */
+    struct duplex *duplex;
     size_t max_message;
     bool at_eof;
     struct timer drain;
     void (*closed)(void *arg);
     void *arg;
 };
-
-static size_t pending(const struct stdio_agent *a)
-{
-    return mcp_session_pending(a->session) + (a->modern ? modern_agent_pending(a->modern) : 0);
-}
 
 static struct buf *out_begin(void *owner, void *reply, enum mcp_out_kind kind)
 {
@@ -42,7 +35,7 @@ static void out_end(void *owner, void *reply, enum mcp_out_kind kind)
     buf_char(stream_out(a->stream), '\n');
     stream_wrote(a->stream);
     /* The pending entry of a final answer is still counted at this moment. */
-    if (a->at_eof && kind == MCP_OUT_FINAL && pending(a) <= 1)
+    if (a->at_eof && kind == MCP_OUT_FINAL && duplex_pending(a->duplex) <= 1)
         timer_set(loop_timers(a->loop), &a->drain, 0);
 }
 
@@ -53,60 +46,11 @@ static void out_abandon(void *owner, void *reply)
 
 static const struct mcp_out out_ops = {out_begin, out_end, out_abandon, NULL};
 
-static void put_error_line(struct stdio_agent *a, struct span id, int code, const char *text)
-{
-    rpc_put_error(stream_out(a->stream), id, code, span_str(text), SPAN_EMPTY);
-    out_end(a, NULL, MCP_OUT_UNRELATED);
-}
-
-/* Each request says of which era it is; an agent that speaks the stateless one needs no session. */
-static void receive_modern(struct stdio_agent *a, const struct mcp_message *m)
-{
-    struct modern_fault fault;
-    struct buf scratch = {0};
-
-    if (!a->modern)
-        a->modern = modern_agent_new(&a->host, &out_ops, a);
-    if (m->rpc.kind != RPC_REQUEST || modern_check(m, &fault, &scratch)) {
-        modern_agent_receive(a->modern, m, NULL, SPAN_EMPTY);
-    } else {
-        modern_put_fault(stream_out(a->stream), m->rpc.id, &fault);
-        out_end(a, NULL, MCP_OUT_UNRELATED);
-    }
-    buf_fini(&scratch);
-}
-
-static void receive(struct stdio_agent *a, struct span text)
-{
-    struct mcp_message m;
-    int code = mcp_skim(text, &m);
-
-    if (code) {
-        mcp_put_parse_error(stream_out(a->stream), code);
-        out_end(a, NULL, MCP_OUT_UNRELATED);
-    } else if (m.rpc.kind == RPC_INVALID) {
-        put_error_line(a, m.rpc.id, RPC_INVALID_REQUEST, m.rpc.why);
-    } else if (m.rpc.kind == RPC_BATCH) {
-        /* 2025-03-26 allows them; each answer then stands on its own line, which it allows too. */
-        struct json_iter it = json_iter(m.rpc.text);
-        while (json_next(&it)) {
-            if (it.type == JSON_ARRAY)
-                put_error_line(a, SPAN_EMPTY, RPC_INVALID_REQUEST, "a batch inside a batch");
-            else
-                receive(a, it.value);
-        }
-    } else if (modern_claims(&m)) {
-        receive_modern(a, &m);
-    } else if (m.rpc.kind == RPC_NOTIFICATION && a->modern && !mcp_session_ready(a->session)) {
-        modern_agent_receive(a->modern, &m, NULL, SPAN_EMPTY);
-    } else {
-        mcp_session_receive(a->session, &m, NULL);
-    }
-}
-
 static void on_line(void *owner, struct span line)
 {
-    receive(owner, line);
+    struct stdio_agent *a = owner;
+
+    duplex_receive(a->duplex, line);
 }
 
 static void on_too_long(void *owner, struct span head)
@@ -116,7 +60,7 @@ static void on_too_long(void *owner, struct span head)
 
     (void)head;
     buf_printf(&text, "Message of more than %zu bytes (limits.message)", a->max_message);
-    put_error_line(a, SPAN_EMPTY, RPC_INVALID_REQUEST, buf_cstr(&text));
+    duplex_complain(a->duplex, SPAN_EMPTY, RPC_INVALID_REQUEST, buf_cstr(&text));
     buf_fini(&text);
 }
 
@@ -135,7 +79,7 @@ static void on_eof(void *owner)
 
     lines_end(&a->lines, &line_events, a);
     a->at_eof = true;
-    timer_set(loop_timers(a->loop), &a->drain, pending(a) ? DRAIN_MS : 0);
+    timer_set(loop_timers(a->loop), &a->drain, duplex_pending(a->duplex) ? DRAIN_MS : 0);
 }
 
 static void on_drained(struct timer *t)
@@ -150,11 +94,10 @@ static void on_closed(void *owner, const char *reason)
     struct stdio_agent *a = owner;
 
     (void)reason;
+    a->at_eof = false; /* what the ending calls still say is not waited for any more */
     timer_clear(loop_timers(a->loop), &a->drain);
     lines_fini(&a->lines);
-    mcp_session_free(a->session);
-    if (a->modern)
-        modern_agent_free(a->modern);
+    duplex_free(a->duplex);
     a->closed(a->arg);
     mem_free(a);
 }
@@ -170,13 +113,12 @@ struct stdio_agent *stdio_agent_new(struct loop *loop, struct stream *stream,
 
     a->loop = loop;
     a->stream = stream;
-    a->host = *host;
     a->max_message = max_message;
     a->drain.fire = on_drained;
     a->closed = closed;
     a->arg = arg;
     lines_init(&a->lines, max_message);
-    a->session = mcp_session_new(host, &out_ops, a);
+    a->duplex = duplex_new(host, &out_ops, a);
     stream_start(stream, &stream_events, a);
     return a;
 }

@@ -1,0 +1,109 @@
+#include "mcp/duplex.h"
+
+#include "base/mem.h"
+#include "mcp/modern.h"
+
+struct duplex {
+    struct mcp_host host;
+    const struct mcp_out *out;
+    void *owner;
+    struct mcp_session *session;
+    struct modern_agent *modern; /* NULL until a request of that era comes */
+};
+
+static struct buf *begin(struct duplex *d)
+{
+    return d->out->begin(d->owner, NULL, MCP_OUT_UNRELATED);
+}
+
+static void end(struct duplex *d)
+{
+    d->out->end(d->owner, NULL, MCP_OUT_UNRELATED);
+}
+
+void duplex_complain(struct duplex *d, struct span id, int code, const char *text)
+{
+    rpc_put_error(begin(d), id, code, span_str(text), SPAN_EMPTY);
+    end(d);
+}
+
+/* An agent that speaks the stateless era needs no session. */
+static void receive_modern(struct duplex *d, const struct mcp_message *m)
+{
+    struct modern_fault fault;
+    struct buf scratch = {0};
+
+    if (!d->modern)
+        d->modern = modern_agent_new(&d->host, d->out, d->owner);
+    if (m->rpc.kind != RPC_REQUEST || modern_check(m, &fault, &scratch)) {
+        modern_agent_receive(d->modern, m, NULL, SPAN_EMPTY);
+    } else {
+        modern_put_fault(begin(d), m->rpc.id, &fault);
+        end(d);
+    }
+    buf_fini(&scratch);
+}
+
+/* 2025-03-26 allows batches; each answer then comes alone, which it allows too. */
+static void receive_batch(struct duplex *d, struct span text)
+{
+    struct json_iter it = json_iter(text);
+
+    while (json_next(&it)) {
+        if (it.type == JSON_ARRAY)
+            duplex_complain(d, SPAN_EMPTY, RPC_INVALID_REQUEST, "a batch inside a batch");
+        else
+            duplex_receive(d, it.value);
+    }
+}
+
+void duplex_deliver(struct duplex *d, const struct mcp_message *m)
+{
+    if (m->rpc.kind == RPC_INVALID)
+        duplex_complain(d, m->rpc.id, RPC_INVALID_REQUEST, m->rpc.why);
+    else if (m->rpc.kind == RPC_BATCH)
+        receive_batch(d, m->rpc.text);
+    else if (modern_claims(m))
+        receive_modern(d, m);
+    else if (m->rpc.kind == RPC_NOTIFICATION && d->modern && !mcp_session_ready(d->session))
+        modern_agent_receive(d->modern, m, NULL, SPAN_EMPTY);
+    else
+        mcp_session_receive(d->session, m, NULL);
+}
+
+void duplex_receive(struct duplex *d, struct span text)
+{
+    struct mcp_message m;
+    int code = mcp_skim(text, &m);
+
+    if (code) {
+        mcp_put_parse_error(begin(d), code);
+        end(d);
+    } else {
+        duplex_deliver(d, &m);
+    }
+}
+
+size_t duplex_pending(const struct duplex *d)
+{
+    return mcp_session_pending(d->session) + (d->modern ? modern_agent_pending(d->modern) : 0);
+}
+
+struct duplex *duplex_new(const struct mcp_host *host, const struct mcp_out *out, void *owner)
+{
+    struct duplex *d = MEM_NEW(struct duplex);
+
+    d->host = *host;
+    d->out = out;
+    d->owner = owner;
+    d->session = mcp_session_new(host, out, owner);
+    return d;
+}
+
+void duplex_free(struct duplex *d)
+{
+    mcp_session_free(d->session);
+    if (d->modern)
+        modern_agent_free(d->modern);
+    mem_free(d);
+}
