@@ -39,10 +39,13 @@ static void on_signal(void *arg, int signo)
     ask_finish(arg, CMD_FAILED);
 }
 
-int ask_run(const struct config *config, void (*settled)(struct ask_run *a), void *arg)
+int ask_run(const struct config *config, bool verbose, void (*settled)(struct ask_run *a),
+            void *arg)
 {
     struct ask_run a = {.loop = loop_new(), .config = config, .arg = arg, .settled = settled};
 
+    if (!verbose && !log_enabled(LOG_DEBUG))
+        log_set_level(LOG_ERROR);
     a.bridge = bridge_new(a.loop, config);
     a.poll.fire = on_poll;
     if (loop_on_signal(a.loop, SIGINT, on_signal, &a) < 0 ||

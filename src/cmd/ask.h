@@ -21,8 +21,12 @@ struct ask_run {
     bool finished;
 };
 
-/* `settled` is called when the servers are up; it must call ask_finish now or later. */
-int ask_run(const struct config *config, void (*settled)(struct ask_run *a), void *arg);
+/*
+ * `settled` is called when the servers are up; it must call ask_finish now or later. What the
+ * servers print is shown only if `verbose`: people asked for something else.
+ */
+int ask_run(const struct config *config, bool verbose, void (*settled)(struct ask_run *a),
+            void *arg);
 void ask_finish(struct ask_run *a, int code);
 /* Says on stderr which servers could not be started; true if there were any. */
 bool ask_report_failures(const struct command *self, const struct ask_run *a);

@@ -252,7 +252,8 @@ bool bridge_settled(const struct bridge *b)
 {
     for (size_t i = 0; i < b->n; i++) {
         const struct provider *p = mcp_provider_core(b->nodes[i].provider);
-        if (p->state != PROVIDER_READY && !p->why[0])
+        bool resting = p->state == PROVIDER_DOWN && b->nodes[i].lazy && !b->awake;
+        if (p->state != PROVIDER_READY && !p->why[0] && !resting)
             return false;
     }
     return true;

@@ -3,6 +3,7 @@
 #include "cmd/arguments.h"
 #include "cmd/ask.h"
 #include "cmd/commands.h"
+#include "config/nearest.h"
 #include "wire/json.h"
 
 #include <stdio.h>
@@ -52,6 +53,20 @@ static int show_result(const struct call_run *c, struct span result)
     return json_get(result, "isError").type == JSON_TRUE ? CMD_FAILED : CMD_FINE;
 }
 
+static void hint_at_tools(const struct call_run *c)
+{
+    struct view *v = bridge_server_view(c->ask->bridge, span_str(c->server));
+    struct nearest near = nearest_to(span_str(c->tool));
+    const struct target *t;
+
+    for (size_t i = 0; (t = view_item(v, ITEM_TOOL, i)); i++)
+        nearest_offer(&near, t->public_name);
+    if (near.best.n)
+        cmd_hint("did you mean '" SPAN_FMT "'?", SPAN_ARG(near.best));
+    else
+        cmd_hint("`rialto tools` lists what there is");
+}
+
 static int show_error(const struct call_run *c, const struct outcome *outcome)
 {
     struct buf text = {0};
@@ -67,7 +82,7 @@ static int show_error(const struct call_run *c, const struct outcome *outcome)
     }
     cmd_error(c->self, "%s", buf_cstr(&text));
     if (outcome->why == FAIL_UNKNOWN)
-        cmd_hint("`rialto tools` lists what there is");
+        hint_at_tools(c);
     buf_fini(&text);
     return CMD_FAILED;
 }
@@ -180,7 +195,7 @@ static int run(const struct command *self, int argc, char **argv)
                          .json = a.json,
                          .show_progress = isatty(STDERR_FILENO) && !a.quiet};
     peer_init(&c.peer, &verbs);
-    int code = ask_run(config, settled, &c);
+    int code = ask_run(config, a.verbose, settled, &c);
     config_free(config);
     return cmd_finish(code);
 }

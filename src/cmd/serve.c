@@ -5,7 +5,7 @@
 #include "cmd/commands.h"
 #include "cmd/front.h"
 #include "config/load.h"
-#include "mcp/http_endpoint.h"
+#include "mcp/entrance.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -13,36 +13,55 @@
 
 enum { OPT_LISTEN = 'l' };
 
-/* The daemon: one front door, an endpoint for all servers and one for each. */
+/* The daemon: one front door, an entrance to all servers and one to each. */
 struct serve {
     struct loop *loop;
     const struct config *config;
     struct bridge *bridge;
     struct front *front;
-    struct http_endpoint *all;
-    struct http_endpoint **own; /* by bridge_provider's order */
+    struct entrance *all;
+    struct entrance **own; /* by bridge_provider's order */
     size_t n_own;
     int closing; /* parts that are not closed yet */
     bool stopping;
 };
 
+static bool take_suffix(struct span *s, struct span suffix)
+{
+    if (s->n < suffix.n || !span_eq(span_from(*s, s->n - suffix.n), suffix))
+        return false;
+    s->n -= suffix.n;
+    return true;
+}
+
+/* /mcp, /mcp/sse, /mcp/<server>, /mcp/<server>/sse */
 static void on_mcp(void *owner, struct http_exchange *x, const struct http_request *req,
                    struct span rest)
 {
     struct serve *s = owner;
+    bool sse = take_suffix(&rest, SPAN("/sse"));
 
     if (!rest.n || span_is(rest, "/")) {
-        http_endpoint_handle(s->all, x, req);
+        entrance_handle(s->all, x, req, sse);
         return;
     }
     struct span alias = span_from(rest, 1);
     for (size_t i = 0; i < s->n_own; i++) {
         if (span_is(alias, bridge_provider(s->bridge, i)->alias)) {
-            http_endpoint_handle(s->own[i], x, req);
+            entrance_handle(s->own[i], x, req, sse);
             return;
         }
     }
     front_refuse(x, 404, "no such server", "/mcp/<server> takes a name from the configuration");
+}
+
+static void on_sse(void *owner, struct http_exchange *x, const struct http_request *req,
+                   struct span rest)
+{
+    struct serve *s = owner;
+
+    (void)rest;
+    entrance_handle(s->all, x, req, true);
 }
 
 /* For whoever opens the address in a browser to see what is there. */
@@ -70,21 +89,44 @@ static void on_root(void *owner, struct http_exchange *x, const struct http_requ
     http_respond_end(x);
 }
 
+static bool is_unix(const char *address)
+{
+    return strncmp(address, "unix:", 5) == 0;
+}
+
+static void put_curl_hint(struct buf *out, const char *address)
+{
+    buf_printf(out,
+               "Rialto %s\n\n"
+               "  look:  curl --unix-socket %s http://localhost/\n"
+               "  MCP:   /mcp and /mcp/<server> on that socket\n\n",
+               RIALTO_VERSION, address + strlen("unix:"));
+}
+
 static void print_welcome(const struct serve *s)
 {
     const char *address = front_address(s->front, 0);
     struct buf out = {0};
 
-    buf_printf(
-        &out,
-        "Rialto %s\n\n"
-        "  look:  http://%s/\n"
-        "  MCP:   http://%s/mcp          (all servers)\n"
-        "         http://%s/mcp/<server> (one of them, names untouched)\n\n"
-        "Paste this into your client's configuration:\n\n"
-        "  {\"mcpServers\": {\"rialto\": {\"type\": \"http\", \"url\": \"http://%s/mcp\"}}}\n\n"
-        "Ctrl-C ends it.\n",
-        RIALTO_VERSION, address, address, address, address);
+    for (size_t i = 0; front_address(s->front, i); i++) {
+        if (!is_unix(front_address(s->front, i))) {
+            address = front_address(s->front, i);
+            break;
+        }
+    }
+    if (is_unix(address))
+        put_curl_hint(&out, address);
+    else
+        buf_printf(&out,
+                   "Rialto %s\n\n"
+                   "  look:  http://%s/\n"
+                   "  MCP:   http://%s/mcp          (all servers)\n"
+                   "         http://%s/mcp/<server> (one of them, names untouched)\n\n"
+                   "Paste this into your client's configuration:\n\n"
+                   "  {\"mcpServers\": {\"rialto\": {\"type\": \"http\", \"url\": "
+                   "\"http://%s/mcp\"}}}\n\n",
+                   RIALTO_VERSION, address, address, address, address);
+    buf_str(&out, "Ctrl-C ends it.\n");
     cmd_print(&out);
     fflush(stdout);
 }
@@ -109,10 +151,10 @@ static void on_signal(void *arg, int signo)
     }
     log_info("rialto", "%s: stopping", strsignal(signo));
     s->stopping = true;
-    s->closing = 2;
-    http_endpoint_free(s->all);
+    s->closing = 3 + (int)s->n_own;
+    entrance_close(s->all, part_closed, s);
     for (size_t i = 0; i < s->n_own; i++)
-        http_endpoint_free(s->own[i]);
+        entrance_close(s->own[i], part_closed, s);
     front_close(s->front, part_closed, s);
     bridge_stop(s->bridge, part_closed, s);
 }
@@ -121,18 +163,20 @@ static void on_signal(void *arg, int signo)
 
 static void open_endpoints(struct serve *s)
 {
-    const struct http_endpoint_options options = {.max_sessions = s->config->limits.sessions,
-                                                  .session_ttl = s->config->limits.session_ttl};
+    const struct entrance_options options = {.max_sessions = s->config->limits.sessions,
+                                             .session_ttl = s->config->limits.session_ttl,
+                                             .max_message = s->config->limits.message};
     struct mcp_host host = bridge_host(s->bridge, bridge_view(s->bridge));
     struct provider *p;
 
-    s->all = http_endpoint_new(s->loop, &host, &options);
-    s->own = MEM_ARRAY(struct http_endpoint *, s->config->servers.n + 1);
+    s->all = entrance_new(s->loop, &host, &options);
+    s->own = MEM_ARRAY(struct entrance *, s->config->servers.n + 1);
     for (size_t i = 0; (p = bridge_provider(s->bridge, i)); i++) {
         host = bridge_host(s->bridge, bridge_server_view(s->bridge, span_str(p->alias)));
-        s->own[s->n_own++] = http_endpoint_new(s->loop, &host, &options);
+        s->own[s->n_own++] = entrance_new(s->loop, &host, &options);
     }
     front_route(s->front, "/mcp", true, on_mcp, s);
+    front_route(s->front, "/sse", false, on_sse, s);
     front_route(s->front, "/", false, on_root, s);
 }
 
@@ -148,8 +192,7 @@ static int listen_everywhere(struct serve *s, const struct command *self)
     }
     for (size_t i = 0; front_address(s->front, i); i++) {
         const char *address = front_address(s->front, i);
-        bool local = strncmp(address, "unix:", 5) == 0;
-        log_info("rialto", "listening on %s%s", local ? "" : "http://", address);
+        log_info("rialto", "listening on %s%s", is_unix(address) ? "" : "http://", address);
     }
     return CMD_FINE;
 }

@@ -1,4 +1,5 @@
 #include "base/log.h"
+#include "base/mem.h"
 #include "cmd/args.h"
 #include "cmd/bridge.h"
 #include "cmd/commands.h"
@@ -10,11 +11,27 @@
 
 enum { OPT_SERVER = 's' };
 
+/* How long the first lists wait for servers that are being started with us (decision 003). */
+enum { PATIENCE_MS = 2000, POLL_MS = 5 };
+
 struct stdio {
     struct loop *loop;
     struct bridge *bridge;
     struct stdio_agent *agent; /* NULL once it has gone */
+    struct timer settle;
+    uint64_t started_at;
 };
+
+static void on_settle(struct timer *t)
+{
+    struct stdio *s = CONTAINER_OF(t, struct stdio, settle);
+    bool patient = loop_now(s->loop) - s->started_at < PATIENCE_MS;
+
+    if (patient && !bridge_settled(s->bridge))
+        timer_set(loop_timers(s->loop), t, POLL_MS);
+    else
+        stdio_agent_release(s->agent);
+}
 
 static void bridge_stopped(void *arg)
 {
@@ -28,6 +45,7 @@ static void agent_closed(void *arg)
     struct stdio *s = arg;
 
     s->agent = NULL;
+    timer_clear(loop_timers(s->loop), &s->settle);
     bridge_stop(s->bridge, bridge_stopped, s);
 }
 
@@ -60,6 +78,10 @@ static int converse(const struct command *self, const struct config *config, con
         loop_on_signal(s.loop, SIGTERM, on_signal, &s) < 0)
         log_warn("rialto", "cannot handle signals");
     bridge_start(s.bridge);
+    s.started_at = loop_now(s.loop);
+    s.settle.fire = on_settle;
+    stdio_agent_hold_lists(s.agent);
+    timer_set(loop_timers(s.loop), &s.settle, 0);
     loop_run(s.loop);
     bridge_free(s.bridge);
     loop_free(s.loop);

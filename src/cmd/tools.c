@@ -93,7 +93,7 @@ static int run(const struct command *self, int argc, char **argv)
     if (!config)
         return CMD_USAGE;
     struct tools t = {self, a.json};
-    int code = ask_run(config, settled, &t);
+    int code = ask_run(config, a.verbose, settled, &t);
     config_free(config);
     return cmd_finish(code);
 }

@@ -239,14 +239,22 @@ struct call *call_new(struct router *r, struct peer *consumer, enum op op, void 
 
 /* Nothing to look up later: the call exists only for the length of this `done`. */
 static void refuse_unknown(struct router *r, struct peer *consumer, const struct request *request,
-                           struct span why, void *data)
+                           struct view *v, struct span why, void *data)
 {
     struct call stub = {.op = request->op, .consumer = consumer, .consumer_data = data};
+    struct provider *p;
+    struct buf text = {0};
 
+    buf_printf(&text, SPAN_FMT ": " SPAN_FMT, SPAN_ARG(why), SPAN_ARG(request->name));
+    /* It may well be one of theirs. */
+    for (size_t i = 0; (p = view_member(v, i)); i++)
+        if (p->state != PROVIDER_READY)
+            buf_printf(&text, "; server '%s' is not available: %s", p->alias, reason_of(p));
     r->stats.failed[FAIL_UNKNOWN]++;
     consumer->verbs->done(
         consumer, &stub,
-        &(struct outcome){.kind = OUTCOME_FAILED, .why = FAIL_UNKNOWN, .text = why});
+        &(struct outcome){.kind = OUTCOME_FAILED, .why = FAIL_UNKNOWN, .text = buf_view(&text)});
+    buf_fini(&text);
 }
 
 static void refuse_busy(struct call *c)
@@ -268,7 +276,7 @@ struct call *router_open(struct router *r, struct peer *consumer, struct view *v
 
     r->stats.opened++;
     if (!route_find(v, request, &route)) {
-        refuse_unknown(r, consumer, request, route.why, data);
+        refuse_unknown(r, consumer, request, v, route.why, data);
         return NULL;
     }
 

@@ -1,0 +1,267 @@
+#include "io/child.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "io/spawn.h"
+#include "io/stream_uv.h"
+#include "wire/lines.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum {
+    DRAIN_MS = 200,
+    STDERR_LINE_MAX = 8 * 1024,
+    LOOK_MS = 20,
+};
+
+struct child {
+    struct loop *loop;
+    const struct child_events *on;
+    void *owner;
+    char *name;
+    int pid;
+    int pidfd;
+    uv_poll_t poll;    /* of the pidfd: readable when the process has ended */
+    struct timer look; /* without a pidfd we look now and then */
+    struct stream *io, *err;
+    struct lines lines;
+    struct timer timer; /* of child_stop */
+    uint64_t grace_ms;
+    bool stopping, terminated, reaped;
+    bool watching; /* the process is not reaped, or the poll handle not closed */
+    int status;
+    char how[48];
+};
+
+/* --- the end --- */
+
+/* `exited` comes when nothing of the child is left: process, streams, libuv handle. */
+static void maybe_exited(struct child *c)
+{
+    if (!c->reaped || c->watching || c->io || c->err)
+        return;
+    timer_clear(&c->loop->timers, &c->timer);
+    c->on->exited(c->owner, c->status, c->how);
+    lines_fini(&c->lines);
+    mem_free(c->name);
+    mem_free(c);
+}
+
+static void on_io_gone(void *arg)
+{
+    struct child *c = arg;
+    c->io = NULL;
+    maybe_exited(c);
+}
+
+static void on_err_gone(void *arg)
+{
+    struct child *c = arg;
+    c->err = NULL;
+    maybe_exited(c);
+}
+
+static void on_poll_closed(uv_handle_t *handle)
+{
+    struct child *c = handle->data;
+    loop_enter(c->loop);
+    close(c->pidfd);
+    c->watching = false;
+    maybe_exited(c);
+}
+
+static void kill_group(struct child *c, int signo)
+{
+    /* Once it is reaped its number may be somebody else's. */
+    if (!c->reaped)
+        kill(-c->pid, signo);
+}
+
+static void describe(struct child *c, const siginfo_t *info)
+{
+    if (info->si_code == CLD_EXITED) {
+        c->status = info->si_status;
+        snprintf(c->how, sizeof c->how, "exited with %d", c->status);
+        return;
+    }
+    const char *name = sigabbrev_np(info->si_status);
+    c->status = 128 + info->si_status;
+    if (name)
+        snprintf(c->how, sizeof c->how, "killed by SIG%s", name);
+    else
+        snprintf(c->how, sizeof c->how, "killed by signal %d", info->si_status);
+}
+
+/*
+ * Has the process ended? It is looked at first, then its group is killed, and only then reaped:
+ * until that moment the kernel cannot give its number to anybody else.
+ */
+static bool reap(struct child *c)
+{
+    idtype_t type = c->pidfd >= 0 ? P_PIDFD : P_PID;
+    id_t id = (id_t)(c->pidfd >= 0 ? c->pidfd : c->pid);
+    siginfo_t info = {0};
+
+    if (waitid(type, id, &info, WEXITED | WNOHANG | WNOWAIT) < 0) {
+        c->status = 255;
+        snprintf(c->how, sizeof c->how, "ended, and others took its status");
+    } else if (info.si_pid == 0) {
+        return false;
+    } else {
+        describe(c, &info);
+        kill_group(c, SIGKILL);
+        waitid(type, id, &info, WEXITED | WNOHANG);
+    }
+    c->reaped = true;
+    timer_clear(&c->loop->timers, &c->timer);
+    log_debug(c->name, "process %d %s", c->pid, c->how);
+    if (c->io)
+        stream_drain(c->io, c->how, DRAIN_MS);
+    if (c->err)
+        stream_drain(c->err, c->how, DRAIN_MS);
+    return true;
+}
+
+static void on_ended(uv_poll_t *handle, int status, int events)
+{
+    struct child *c = handle->data;
+
+    (void)status, (void)events;
+    loop_enter(c->loop);
+    if (reap(c))
+        uv_close((uv_handle_t *)&c->poll, on_poll_closed);
+}
+
+static void on_look(struct timer *t)
+{
+    struct child *c = CONTAINER_OF(t, struct child, look);
+
+    if (!reap(c)) {
+        timer_set(&c->loop->timers, t, LOOK_MS);
+        return;
+    }
+    c->watching = false;
+    maybe_exited(c);
+}
+
+static void watch(struct child *c)
+{
+    c->watching = true;
+    if (c->pidfd < 0) {
+        c->look.fire = on_look;
+        timer_set(&c->loop->timers, &c->look, LOOK_MS);
+        return;
+    }
+    uv_poll_init(&c->loop->uv, &c->poll, c->pidfd);
+    c->poll.data = c;
+    uv_poll_start(&c->poll, UV_READABLE, on_ended);
+}
+
+/* --- stderr --- */
+
+static void on_err_line(void *owner, struct span line)
+{
+    struct child *c = owner;
+    log_info(c->name, SPAN_FMT, SPAN_ARG(line));
+    if (c->on->stderr_line)
+        c->on->stderr_line(c->owner, line);
+}
+
+static void on_err_too_long(void *owner, struct span head)
+{
+    struct child *c = owner;
+    struct span cut = span_cut(head, 0, STDERR_LINE_MAX);
+    log_info(c->name, SPAN_FMT " ... (line cut)", SPAN_ARG(cut));
+    if (c->on->stderr_line)
+        c->on->stderr_line(c->owner, cut);
+}
+
+static const struct lines_events err_lines = {on_err_line, on_err_too_long};
+
+static void on_err_data(void *owner, struct span chunk)
+{
+    struct child *c = owner;
+    lines_feed(&c->lines, chunk, &err_lines, c);
+}
+
+static void on_err_closed(void *owner, const char *reason)
+{
+    struct child *c = owner;
+    (void)reason;
+    lines_end(&c->lines, &err_lines, c);
+}
+
+static const struct stream_events err_events = {.data = on_err_data, .closed = on_err_closed};
+
+/* --- life --- */
+
+struct child *child_spawn(struct loop *l, const struct child_spec *spec,
+                          const struct child_events *on, void *owner, struct err *err)
+{
+    struct spawned new;
+
+    if (spawn(&new, spec, err) < 0)
+        return NULL;
+    struct child *c = MEM_NEW(struct child);
+    c->loop = l;
+    c->on = on;
+    c->owner = owner;
+    c->name = mem_str(spec->name);
+    c->pid = new.pid;
+    c->pidfd = new.pidfd;
+    lines_init(&c->lines, STDERR_LINE_MAX);
+
+    c->io = stream_from_fds(l, new.out, new.in, spec->name);
+    stream_on_gone(c->io, on_io_gone, c);
+    c->err = stream_from_fds(l, new.err, -1, spec->name);
+    stream_on_gone(c->err, on_err_gone, c);
+    stream_start(c->err, &err_events, c);
+
+    watch(c);
+    log_debug(c->name, "started as process %d", c->pid);
+    return c;
+}
+
+int child_pid(const struct child *c)
+{
+    return c->pid;
+}
+
+struct stream *child_stream(struct child *c)
+{
+    return c->io;
+}
+
+static void on_patience_lost(struct timer *t)
+{
+    struct child *c = CONTAINER_OF(t, struct child, timer);
+
+    if (c->terminated) {
+        log_warn(c->name, "process %d ignores SIGTERM: killing it", c->pid);
+        kill_group(c, SIGKILL);
+        return;
+    }
+    c->terminated = true;
+    kill_group(c, SIGTERM);
+    timer_set(&c->loop->timers, t, c->grace_ms);
+}
+
+void child_stop(struct child *c, uint64_t grace_ms)
+{
+    if (c->stopping || c->reaped)
+        return;
+    c->stopping = true;
+    c->grace_ms = grace_ms;
+    if (c->io)
+        stream_shutdown(c->io);
+    c->timer.fire = on_patience_lost;
+    timer_set(loop_timers(c->loop), &c->timer, grace_ms);
+}
+
+void child_kill(struct child *c)
+{
+    kill_group(c, SIGKILL);
+}

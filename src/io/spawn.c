@@ -1,0 +1,274 @@
+#include "io/spawn.h"
+
+#include "base/mem.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <sys/pidfd.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const char default_path[] = "/usr/local/bin:/usr/bin:/bin";
+
+/* A NULL-terminated array of strings that it owns. */
+struct strings {
+    char **p;
+    size_t n;
+};
+
+static void strings_add(struct strings *list, struct span s)
+{
+    list->p = mem_resize(list->p, (list->n + 2) * sizeof(char *));
+    list->p[list->n++] = mem_span(s);
+    list->p[list->n] = NULL;
+}
+
+static void strings_fini(struct strings *list)
+{
+    for (size_t i = 0; i < list->n; i++)
+        mem_free(list->p[i]);
+    mem_free(list->p);
+}
+
+/* --- environment --- */
+
+static struct span env_key(const char *entry)
+{
+    return span_cut(span_str(entry), 0, span_find(span_str(entry), '='));
+}
+
+/* What a program needs to find itself at home, and nothing that could be a secret of ours. */
+static bool is_safe(struct span key)
+{
+    static const char *const safe[] = {"PATH",    "HOME",  "LANG",   "LC_*", "TERM", "USER",
+                                       "LOGNAME", "SHELL", "TMPDIR", "TZ",   "XDG_*"};
+    for (size_t i = 0; i < COUNT_OF(safe); i++)
+        if (span_glob(span_str(safe[i]), key))
+            return true;
+    return false;
+}
+
+static bool has_key(const char *const *env, struct span key)
+{
+    for (; env && *env; env++)
+        if (span_eq(env_key(*env), key))
+            return true;
+    return false;
+}
+
+static struct strings make_env(const struct child_spec *spec)
+{
+    struct strings env = {0};
+
+    for (char **at = environ; at && *at; at++) {
+        struct span key = env_key(*at);
+        if ((spec->inherit_env || is_safe(key)) && !has_key(spec->env, key))
+            strings_add(&env, span_str(*at));
+    }
+    for (const char *const *at = spec->env; at && *at; at++)
+        strings_add(&env, span_str(*at));
+    if (!env.p)
+        env.p = MEM_ARRAY(char *, 1);
+    return env;
+}
+
+static const char *find_path(const struct strings *env)
+{
+    for (size_t i = 0; i < env->n; i++)
+        if (span_starts(span_str(env->p[i]), SPAN("PATH=")))
+            return env->p[i] + strlen("PATH=");
+    return default_path;
+}
+
+/* The files that argv[0] may mean, in order. A name with a slash means itself. */
+static struct strings make_candidates(const char *program, const char *path)
+{
+    struct strings files = {0};
+
+    if (strchr(program, '/')) {
+        strings_add(&files, span_str(program));
+        return files;
+    }
+    for (const char *at = path; at;) {
+        const char *colon = strchr(at, ':');
+        struct span folder = {at, colon ? (size_t)(colon - at) : strlen(at)};
+        struct buf file = {0};
+        buf_span(&file, folder.n ? folder : SPAN("."));
+        buf_char(&file, '/');
+        buf_str(&file, program);
+        strings_add(&files, buf_view(&file));
+        buf_fini(&file);
+        at = colon ? colon + 1 : NULL;
+    }
+    return files;
+}
+
+/* --- the new process --- */
+
+/* What the child needs, made ready before, and where it says why it failed. */
+struct plan {
+    char *const *files;
+    char *const *argv;
+    char *const *env;
+    const char *cwd;
+    int stdio[3]; /* the child's ends, all above 2 because loop_new saw to that */
+    int parent;
+    volatile int chdir_errno, exec_errno;
+};
+
+/*
+ * The child between vfork and exec. It runs in the parent's memory while the parent stands still:
+ * it makes system calls, writes nothing but `plan`'s two error fields, and never returns.
+ */
+static _Noreturn void become(struct plan *plan)
+{
+    sigset_t none;
+    int why = ENOENT;
+
+    setsid();
+    /* If the parent died before prctl took effect, nobody would tell us any more. */
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != plan->parent)
+        _exit(127);
+    /* All signals are blocked here (see fork_and_exec), so no handler of ours can run. */
+    for (int sig = 1; sig < NSIG; sig++)
+        signal(sig, SIG_DFL);
+    for (int fd = 0; fd < 3; fd++)
+        dup2(plan->stdio[fd], fd);
+    close_range(3, UINT_MAX, CLOSE_RANGE_CLOEXEC);
+    if (plan->cwd && chdir(plan->cwd) < 0) {
+        plan->chdir_errno = errno;
+        _exit(127);
+    }
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    for (char *const *file = plan->files; *file; file++) {
+        execve(*file, plan->argv, plan->env);
+        /* A file that is there but refused says more than the folders it is not in. */
+        if (why != EACCES)
+            why = errno;
+        if (errno != ENOENT && errno != ENOTDIR && errno != EACCES)
+            break;
+    }
+    plan->exec_errno = why;
+    _exit(127);
+}
+
+/*
+ * vfork, because fork copies the page tables of a large parent (milliseconds in which the loop
+ * stands still) and posix_spawn cannot set PR_SET_PDEATHSIG: docs/decisions/002-vfork.md. Kept
+ * apart and not inlined, so that no variable of a caller lives in the frame both processes share.
+ */
+static __attribute__((noinline)) int fork_and_exec(struct plan *plan)
+{
+    sigset_t all, before;
+
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, &before);
+    int pid = vfork();
+    if (pid == 0)
+        become(plan);
+    int code = pid < 0 ? -errno : pid;
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    return code;
+}
+
+/* --- putting it together --- */
+
+static void close_all(const int *fds, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (fds[i] >= 0)
+            close(fds[i]);
+}
+
+static int explain(const struct plan *plan, const char *path, struct err *err)
+{
+    const char *program = plan->argv[0];
+    int code;
+
+    if (plan->chdir_errno) {
+        code = -plan->chdir_errno;
+        err_set(err, code, "cannot start %s: folder %s: %s", program, plan->cwd, err_name(code));
+        err_hint(err, "check `cwd`");
+        return code;
+    }
+    code = -plan->exec_errno;
+    err_set(err, code, "cannot start %s: %s", program, err_name(code));
+    if ((code == -ENOENT || code == -ENOTDIR) && strchr(program, '/'))
+        err_hint(err, "check the path; for a script, also the program named in its #! line");
+    else if (code == -ENOENT || code == -ENOTDIR)
+        err_hint(err, "install it, or write its full path; looked in PATH=%.180s", path);
+    else if (code == -EACCES)
+        err_hint(err, "it is there but may not be executed; chmod +x helps if it is yours");
+    else if (code == -ENOEXEC)
+        err_hint(err, "a script needs a first line like #!/bin/sh");
+    return code;
+}
+
+/* A kernel (or valgrind) that has no pidfds says ENOSYS: the child is then looked after by number.
+ */
+static int watch(struct spawned *to, int pid, struct err *err)
+{
+    to->pid = pid;
+    to->pidfd = pidfd_open(pid, 0);
+    if (to->pidfd >= 0 || errno == ENOSYS)
+        return 0;
+    int code = -errno;
+    kill(-pid, SIGKILL);
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+    return err_set(err, code, "cannot watch a child process: %s", err_name(code));
+}
+
+/* Start what is planned; a child that could not exec is reaped here. */
+static int launch(struct spawned *to, struct plan *plan, const char *path, struct err *err)
+{
+    int pid = fork_and_exec(plan);
+
+    if (pid < 0) {
+        err_set(err, pid, "cannot start %s: %s", plan->argv[0], err_name(pid));
+        return pid;
+    }
+    if (!plan->chdir_errno && !plan->exec_errno)
+        return watch(to, pid, err);
+    waitpid(pid, NULL, 0);
+    return explain(plan, path, err);
+}
+
+int spawn(struct spawned *to, const struct child_spec *spec, struct err *err)
+{
+    int pipes[3][2] = {{-1, -1}, {-1, -1}, {-1, -1}};
+    int code = 0;
+
+    for (int i = 0; i < 3 && code == 0; i++)
+        code = pipe2(pipes[i], O_CLOEXEC) < 0 ? -errno : 0;
+    if (code < 0) {
+        err_set(err, code, "cannot make pipes for %s: %s", spec->argv[0], err_name(code));
+        close_all(&pipes[0][0], 6);
+        return code;
+    }
+    struct strings env = make_env(spec);
+    const char *path = find_path(&env);
+    struct strings files = make_candidates(spec->argv[0], path);
+    struct plan plan = {
+        .files = files.p,
+        .argv = (char *const *)spec->argv,
+        .env = env.p,
+        .cwd = spec->cwd,
+        .stdio = {pipes[0][0], pipes[1][1], pipes[2][1]},
+        .parent = getpid(),
+    };
+    code = launch(to, &plan, path, err);
+    close_all(plan.stdio, 3);
+    to->in = pipes[0][1];
+    to->out = pipes[1][0];
+    to->err = pipes[2][0];
+    if (code < 0)
+        close_all(&to->in, 3);
+    strings_fini(&files);
+    strings_fini(&env);
+    return code;
+}
