@@ -3,22 +3,15 @@
 #include "base/id.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "mcp/stdio_upstream.h"
-
-#include <limits.h>
-#include <stdio.h>
-#include <unistd.h>
-
-/* From closing a server's stdin to SIGTERM, and from there to SIGKILL: Ctrl-C ends within a second.
- */
-enum { STOP_GRACE_MS = 400 };
+#include "cmd/lease.h"
+#include "cmd/server.h"
 
 /* A server as the graph has it. */
 struct node {
+    const struct server_plan *plan;
     struct mcp_provider *provider;
     struct view *own; /* this server alone, names untouched */
-    struct filter filter;
-    bool lazy;
+    bool per_session; /* sessions get an instance of their own */
 };
 
 struct bridge {
@@ -28,7 +21,8 @@ struct bridge {
     struct view *all;
     struct node *nodes;
     size_t n;
-    struct arena arena; /* argument vectors and filters that the providers borrow */
+    struct leases *leases;
+    struct arena arena; /* the plans, which the providers borrow from */
     bool awake;
     size_t stopping; /* servers that are not down yet, while stopping */
     void (*stopped)(void *arg);
@@ -36,102 +30,33 @@ struct bridge {
     struct timer report;
 };
 
-static const char *const *argv_of(struct bridge *b, const struct config_server *s)
+/* It asks its clients things, and we could not tell which: the next sessions get their own. */
+static void on_orphan(void *arg)
 {
-    const char **argv = ARENA_ARRAY(&b->arena, const char *, s->args.n + 2);
+    struct node *node = arg;
 
-    argv[0] = s->command;
-    for (size_t i = 0; i < s->args.n; i++)
-        argv[i + 1] = s->args.items[i];
-    return argv;
+    if (!node->per_session)
+        log_info(
+            server_alias(node->plan),
+            "asks its clients questions: from now on every session gets an instance of its own "
+            "(`instances: per-session` says so from the start)");
+    node->per_session = true;
 }
 
-static const char *const *env_of(struct bridge *b, const struct config_server *s)
-{
-    const char **env = ARENA_ARRAY(&b->arena, const char *, s->env.n + 1);
-
-    for (size_t i = 0; i < s->env.n; i++) {
-        struct buf pair = {0};
-        buf_printf(&pair, "%s=%s", s->env.items[i].name, s->env.items[i].value);
-        env[i] = arena_span(&b->arena, buf_view(&pair)).p;
-        buf_fini(&pair);
-    }
-    return env;
-}
-
-static const struct span *spans_of(struct bridge *b, const struct config_strings *list)
-{
-    struct span *spans = ARENA_ARRAY(&b->arena, struct span, list->n + 1);
-
-    for (size_t i = 0; i < list->n; i++)
-        spans[i] = span_str(list->items[i]);
-    return spans;
-}
-
-static void apply_policy(struct provider *p, const struct config_server *s)
-{
-    p->policy.timeout = s->timeout;
-    p->policy.progress_extends = s->timeout_on_progress == PROGRESS_RESET;
-    p->policy.concurrency = s->concurrency;
-    p->policy.queue = s->queue;
-    p->policy.start_timeout = s->start_timeout;
-    p->policy.restart_limit = (unsigned)s->restarts;
-    p->policy.eager = s->start == START_EAGER;
-}
-
-static struct node *add_node(struct bridge *b, const struct stdio_upstream_options *options,
-                             const struct filter *filter)
+static void add_node(struct bridge *b, const struct server_plan *plan)
 {
     struct node *node = &b->nodes[b->n++];
 
-    node->provider = stdio_upstream_new(b->loop, options);
-    node->filter = *filter;
+    node->plan = plan;
+    node->per_session = server_is_per_session(plan);
+    node->provider = server_start(b->loop, plan);
+    mcp_provider_on_orphan(node->provider, on_orphan, node);
     struct provider *core = mcp_provider_core(node->provider);
     router_add_provider(b->router, core);
-    node->own = view_new(options->alias, NULL);
-    view_add(node->own, core, &node->filter);
+    node->own = view_new(server_alias(plan), NULL);
+    view_add(node->own, core, server_filter(plan));
     router_add_view(b->router, node->own);
-    view_add(b->all, core, &node->filter);
-    return node;
-}
-
-static void add_server(struct bridge *b, const struct config_server *s)
-{
-    const struct filter filter = {spans_of(b, &s->allow), s->allow.n, spans_of(b, &s->deny),
-                                  s->deny.n};
-    const struct stdio_upstream_options options = {
-        .alias = s->alias,
-        .argv = argv_of(b, s),
-        .env = env_of(b, s),
-        .cwd = s->cwd,
-        .max_message = b->config->limits.message,
-        .stop_grace = STOP_GRACE_MS,
-    };
-    struct node *node = add_node(b, &options, &filter);
-
-    apply_policy(mcp_provider_core(node->provider), s);
-    node->lazy = s->start == START_LAZY;
-}
-
-/* Nothing configured: this very program has a small server to show what a bridge does. */
-static void add_demo(struct bridge *b)
-{
-    char self[PATH_MAX];
-    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
-    const char **argv = ARENA_ARRAY(&b->arena, const char *, 3);
-    static const char *const no_env[] = {NULL};
-
-    if (n < 0)
-        return;
-    argv[0] = arena_span(&b->arena, span_of(self, (size_t)n)).p;
-    argv[1] = "demo-server";
-    add_node(b,
-             &(struct stdio_upstream_options){.alias = "demo",
-                                              .argv = argv,
-                                              .env = no_env,
-                                              .max_message = b->config->limits.message,
-                                              .stop_grace = STOP_GRACE_MS},
-             &(struct filter){0});
+    view_add(b->all, core, server_filter(plan));
 }
 
 static void report_stopped(struct timer *t)
@@ -145,7 +70,8 @@ static void on_stopped(void *arg, struct provider *p)
 {
     struct bridge *b = arg;
 
-    (void)p;
+    if (p)
+        leases_stopped(b->leases, p);
     /* Told from the loop: the provider is still in the middle of its own ending. */
     if (b->stopping && --b->stopping == 0)
         timer_set(loop_timers(b->loop), &b->report, 0);
@@ -162,19 +88,24 @@ struct bridge *bridge_new(struct loop *loop, const struct config *c)
     b->all = view_new("all", bare ? NULL : c->names);
     b->nodes = MEM_ARRAY(struct node, c->servers.n + 1);
     b->report.fire = report_stopped;
+    b->leases = leases_new(loop, b->router);
     router_add_view(b->router, b->all);
     router_on_stopped(b->router, on_stopped, b);
     for (size_t i = 0; i < c->servers.n; i++)
         if (c->servers.items[i].enabled)
-            add_server(b, &c->servers.items[i]);
-    if (!c->file && !c->servers.n)
-        add_demo(b);
+            add_node(b, server_plan_new(&b->arena, c, &c->servers.items[i]));
+    /* Nothing configured: this very program has a small server to show what a bridge does. */
+    const struct server_plan *demo =
+        !c->file && !c->servers.n ? server_plan_demo(&b->arena, c) : NULL;
+    if (demo)
+        add_node(b, demo);
     return b;
 }
 
 void bridge_free(struct bridge *b)
 {
     timer_clear(loop_timers(b->loop), &b->report);
+    leases_free(b->leases);
     for (size_t i = 0; i < b->n; i++) {
         router_remove_provider(b->router, mcp_provider_core(b->nodes[i].provider));
         router_remove_view(b->router, b->nodes[i].own);
@@ -191,7 +122,7 @@ void bridge_free(struct bridge *b)
 void bridge_start(struct bridge *b)
 {
     for (size_t i = 0; i < b->n; i++)
-        if (!b->nodes[i].lazy)
+        if (!server_is_lazy(b->nodes[i].plan))
             provider_want(mcp_provider_core(b->nodes[i].provider));
 }
 
@@ -201,7 +132,7 @@ void bridge_wake(struct bridge *b)
         return;
     b->awake = true;
     for (size_t i = 0; i < b->n; i++)
-        if (b->nodes[i].lazy)
+        if (server_is_lazy(b->nodes[i].plan))
             provider_want(mcp_provider_core(b->nodes[i].provider));
 }
 
@@ -209,7 +140,7 @@ void bridge_stop(struct bridge *b, void (*done)(void *arg), void *arg)
 {
     b->stopped = done;
     b->stopped_arg = arg;
-    b->stopping = b->n + 1;
+    b->stopping = b->n + leases_count(b->leases) + 1;
     for (size_t i = 0; i < b->n; i++)
         provider_unwant(mcp_provider_core(b->nodes[i].provider));
     on_stopped(b, NULL); /* the one we counted ourselves: also right when there is no server */
@@ -238,9 +169,39 @@ static void wake(void *arg)
     bridge_wake(arg);
 }
 
+static struct view *enter(void *arg, struct view *shared, unsigned answers, void **lease)
+{
+    struct bridge *b = arg;
+    bool any = false;
+
+    for (size_t i = 0; i < b->n; i++)
+        any |= b->nodes[i].per_session && view_has(shared, mcp_provider_core(b->nodes[i].provider));
+    if (!any || b->stopping)
+        return NULL;
+    struct lease *l = lease_new(b->leases, view_name(shared), view_pattern(shared));
+    for (size_t i = 0; i < b->n; i++) {
+        struct provider *p = mcp_provider_core(b->nodes[i].provider);
+        if (!view_has(shared, p))
+            continue;
+        if (b->nodes[i].per_session)
+            lease_add_own(l, b->nodes[i].plan, p->catalog, answers);
+        else
+            lease_add_shared(l, p, server_filter(b->nodes[i].plan));
+    }
+    *lease = l;
+    return lease_begin(l);
+}
+
+static void leave(void *arg, void *lease)
+{
+    (void)arg;
+    lease_end(lease);
+}
+
 struct mcp_host bridge_host(struct bridge *b, struct view *v)
 {
-    return (struct mcp_host){.router = b->router, .view = v, .wake = wake, .wake_arg = b};
+    return (struct mcp_host){
+        .router = b->router, .view = v, .arg = b, .wake = wake, .enter = enter, .leave = leave};
 }
 
 struct provider *bridge_provider(const struct bridge *b, size_t n)
@@ -252,7 +213,7 @@ bool bridge_settled(const struct bridge *b)
 {
     for (size_t i = 0; i < b->n; i++) {
         const struct provider *p = mcp_provider_core(b->nodes[i].provider);
-        bool resting = p->state == PROVIDER_DOWN && b->nodes[i].lazy && !b->awake;
+        bool resting = p->state == PROVIDER_DOWN && server_is_lazy(b->nodes[i].plan) && !b->awake;
         if (p->state != PROVIDER_READY && !p->why[0] && !resting)
             return false;
     }

@@ -58,11 +58,14 @@ static bool is_trusted_host(struct span host)
     return true;
 }
 
-static bool admits(const struct front *f, const struct http_request *req)
+static bool admits(const struct front *f, const struct http_exchange *x,
+                   const struct http_request *req)
 {
     struct span host = http_header(req, "host"), origin = http_header(req, "origin");
+    /* No browser reaches a Unix socket, so there is no name that could have been rebound to it. */
+    bool through_socket = strncmp(http_exchange_peer(x), "unix:", 5) == 0;
 
-    if (!f->open_to_all && !is_trusted_host(host_of(host)))
+    if (!f->open_to_all && !through_socket && !is_trusted_host(host_of(host)))
         return false;
     if (!origin.p)
         return true;
@@ -76,6 +79,72 @@ static bool admits(const struct front *f, const struct http_request *req)
     struct span from = span_from(origin, scheme);
     return is_trusted_host(host_of(from)) || (f->open_to_all && span_eq_nocase(from, host));
 }
+
+/* --- CORS: what a page of an admitted Origin may send and read --- */
+
+static const char *const cors_headers[] = {
+    "Authorization",        "Content-Type",  "Accept",     "Mcp-Session-Id",
+    "MCP-Protocol-Version", "Last-Event-ID", "Mcp-Method", "Mcp-Name",
+};
+
+static bool may_send(struct span header)
+{
+    static const struct span params = {"Mcp-Param-", 10};
+
+    for (size_t i = 0; i < COUNT_OF(cors_headers); i++)
+        if (span_eq_nocase(header, span_str(cors_headers[i])))
+            return true;
+    return span_eq_nocase(span_cut(header, 0, params.n), params);
+}
+
+static void allow_origin(struct http_exchange *x, struct span origin)
+{
+    struct buf lines = {0};
+
+    http_put_header(&lines, "Access-Control-Allow-Origin", origin);
+    http_put_header(&lines, "Access-Control-Expose-Headers",
+                    SPAN("Mcp-Session-Id, WWW-Authenticate"));
+    http_put_header(&lines, "Vary", SPAN("Origin"));
+    http_exchange_add_headers(x, buf_view(&lines));
+    buf_fini(&lines);
+}
+
+static bool is_preflight(const struct http_request *req)
+{
+    return span_is(req->method, "OPTIONS") && http_header(req, "origin").p &&
+           http_header(req, "access-control-request-method").p;
+}
+
+/* Of the headers the page wants to send, those it may; all that we know if it names none. */
+static void put_allowed_headers(struct buf *lines, struct span wanted)
+{
+    struct buf allowed = {0};
+    struct span item;
+
+    for (size_t i = 0; !wanted.p && i < COUNT_OF(cors_headers); i++)
+        buf_printf(&allowed, "%s%s", i ? ", " : "", cors_headers[i]);
+    while (http_next_item(&wanted, &item))
+        if (may_send(item))
+            buf_printf(&allowed, "%s" SPAN_FMT, allowed.n ? ", " : "", SPAN_ARG(item));
+    http_put_header(lines, "Access-Control-Allow-Headers", buf_view(&allowed));
+    buf_fini(&allowed);
+}
+
+static void answer_preflight(struct http_exchange *x, const struct http_request *req)
+{
+    struct buf lines = {0};
+
+    http_put_header(&lines, "Access-Control-Allow-Methods", SPAN("GET, POST, DELETE"));
+    put_allowed_headers(&lines, http_header(req, "access-control-request-headers"));
+    http_put_header(&lines, "Access-Control-Max-Age", SPAN("600"));
+    /* A page of another network asks whether it may reach into this one. */
+    if (http_header(req, "access-control-request-private-network").p)
+        http_put_header(&lines, "Access-Control-Allow-Private-Network", SPAN("true"));
+    http_respond(x, 204, NULL, buf_view(&lines), SPAN_EMPTY);
+    buf_fini(&lines);
+}
+
+/* --- routes --- */
 
 static bool route_matches(const struct route *r, struct span path)
 {
@@ -91,11 +160,17 @@ static void on_request(void *owner, struct http_exchange *x, const struct http_r
     struct front *f = owner;
     const struct route *best = NULL;
 
-    if (!admits(f, req)) {
+    if (!admits(f, x, req)) {
         log_warn("http", "refused a request from %s: Host or Origin is not of this machine",
                  http_exchange_peer(x));
         front_refuse(x, 403, "Host or Origin not allowed",
                      "use a loopback name such as localhost or 127.0.0.1, also as the Origin");
+        return;
+    }
+    if (http_header(req, "origin").p)
+        allow_origin(x, http_header(req, "origin"));
+    if (is_preflight(req)) {
+        answer_preflight(x, req);
         return;
     }
     for (size_t i = 0; i < f->n_routes; i++) {

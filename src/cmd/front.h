@@ -2,7 +2,8 @@
  * front: the one HTTP door of the daemon.
  *
  * It checks who may come in (Host and Origin: a page that a browser loaded from elsewhere must not
- * reach the bridge, not even by a rebound name), then finds the path in its table of routes.
+ * reach the bridge, not even by a rebound name), answers what browsers ask before they let a page
+ * of an admitted Origin in (CORS), and finds the path in its table of routes.
  */
 #ifndef RIALTO_CMD_FRONT_H
 #define RIALTO_CMD_FRONT_H

@@ -29,6 +29,30 @@ static void warn_reference(struct schema_read *r, const struct value *server, co
                          key);
 }
 
+/* Does the way to speak to the server fit to where it is? */
+static void check_transport(struct schema_read *r, const struct value *v, const char *shown,
+                            const struct config_server *s)
+{
+    static const char *const wants[] = {[TRANSPORT_STREAMABLE_HTTP] = "an http or https URL",
+                                        [TRANSPORT_SSE] = "an http or https URL",
+                                        [TRANSPORT_WS] = "a ws URL",
+                                        [TRANSPORT_STDIO] = "'command'"};
+    struct span url = span_str(s->url);
+    bool http = span_starts(url, SPAN("http")), ws = span_starts(url, SPAN("ws"));
+    bool fits[] = {[TRANSPORT_AUTO] = true,
+                   [TRANSPORT_STREAMABLE_HTTP] = http,
+                   [TRANSPORT_SSE] = http,
+                   [TRANSPORT_WS] = ws,
+                   [TRANSPORT_STDIO] = s->command != NULL};
+
+    if ((s->command || s->url) && !fits[s->transport])
+        problems_add(r->problems, PROBLEM_ERROR, place_of(v, "transport"), shown,
+                     "this 'transport' needs %s", wants[s->transport]);
+    if (span_starts(url, SPAN("wss:")))
+        problems_add(r->problems, PROBLEM_ERROR, place_of(v, "url"), shown,
+                     "support for WebSocket with TLS (wss) is not available in this version");
+}
+
 bool check_server(struct schema_read *r, const struct value *v, const char *shown, void *entry)
 {
     static const char *const for_command[] = {"args", "env", "cwd"};
@@ -37,7 +61,7 @@ bool check_server(struct schema_read *r, const struct value *v, const char *show
 
     if (!command && !url)
         problems_add(r->problems, PROBLEM_ERROR, v->key_at, shown,
-                     "expected the key 'command' with the program to start");
+                     "expected the key 'command' with the program to start, or 'url'");
     if (command && url)
         problems_add(r->problems, PROBLEM_ERROR, place_of(v, "url"), shown,
                      "'command' and 'url' exclude each other; keep one");
@@ -48,6 +72,7 @@ bool check_server(struct schema_read *r, const struct value *v, const char *show
     if (command && is_given(v, "headers"))
         problems_add(r->problems, PROBLEM_ERROR, place_of(v, "headers"), shown,
                      "'headers' makes no sense for a server with 'command'");
+    check_transport(r, v, shown, s);
     if (s->command && strchr(s->command, ' ') && !s->args.n)
         problems_add(r->problems, PROBLEM_WARNING, place_of(v, "command"), shown,
                      "'command' is the program alone; what follows it belongs into 'args'");
@@ -56,6 +81,7 @@ bool check_server(struct schema_read *r, const struct value *v, const char *show
                      "/mcp/sse is taken, so this server has no address of its own");
     warn_reference(r, v, "env", shown);
     warn_reference(r, v, "args", shown);
+    warn_reference(r, v, "headers", shown);
     return true;
 }
 

@@ -1,12 +1,11 @@
 #include "config/import.h"
 
 #include "base/mem.h"
-#include "config/schema.h"
+#include "config/problems.h"
 
 struct importing {
     struct arena *arena;
     struct problems *problems;
-    bool preview;
     const char *servers; /* what the map of servers is called */
 };
 
@@ -138,20 +137,12 @@ static void treat_name(struct importing *im, struct value *server)
 /* False when the server is to be left out. */
 static bool treat_server(struct importing *im, struct value *server)
 {
-    const struct value *url = find_member(server, "url");
-
     if (server->type != VALUE_MAP)
         return true; /* the schema says what is wrong */
-    if (url && !im->preview && schema_missing(schema_find("servers.*.url"))) {
-        problems_add(
-            im->problems, PROBLEM_WARNING, url->key_at, value_path(im->arena, im->servers, server),
-            "server left out: support for remote servers is not available in this version");
-        return false;
-    }
-    if (!url && !find_member(server, "command")) {
+    if (!find_member(server, "url") && !find_member(server, "command")) {
         problems_add(im->problems, PROBLEM_WARNING, server->key_at,
                      value_path(im->arena, im->servers, server),
-                     "server left out: it has no 'command'");
+                     "server left out: it has neither 'command' nor 'url'");
         return false;
     }
     treat_name(im, server);
@@ -163,9 +154,9 @@ static bool treat_server(struct importing *im, struct value *server)
     return true;
 }
 
-bool import_document(struct arena *a, struct value *root, bool preview, struct problems *problems)
+bool import_document(struct arena *a, struct value *root, struct problems *problems)
 {
-    struct importing im = {.arena = a, .problems = problems, .preview = preview};
+    struct importing im = {.arena = a, .problems = problems};
     struct value *servers = NULL;
 
     if (root->type != VALUE_MAP)

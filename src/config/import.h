@@ -12,10 +12,7 @@
 
 #include "config/value.h"
 
-/*
- * True when the document is of another program: then unknown keys are not errors. `preview` is that
- * of struct schema_read.
- */
-bool import_document(struct arena *a, struct value *root, bool preview, struct problems *problems);
+/* True when the document is of another program: then unknown keys are not errors. */
+bool import_document(struct arena *a, struct value *root, struct problems *problems);
 
 #endif

@@ -166,7 +166,7 @@ struct config *config_parse(struct span text, enum config_format format, bool pr
     struct value *root = format == CONFIG_JSON ? json_doc_read(&scratch, text, problems)
                                                : yaml_read(&scratch, text, problems);
     if (root) {
-        reading.lenient = import_document(&scratch, root, preview, problems);
+        reading.lenient = import_document(&scratch, root, problems);
         schema_read(&reading, root, c);
         check_config(&reading, root, c);
     }

@@ -29,9 +29,9 @@ static const struct schema_word expose_words[] = {
 };
 static const struct schema_word transport_words[] = {
     {"auto", "found out: a command is spoken to on its pipes, a URL is tried"},
-    {"streamable-http", "today's MCP over HTTP", .missing = "remote servers"},
-    {"sse", "the older HTTP with Server-Sent Events", .missing = "remote servers"},
-    {"ws", "WebSocket", .missing = "remote servers"},
+    {"streamable-http", "today's MCP over HTTP"},
+    {"sse", "the older HTTP with Server-Sent Events"},
+    {"ws", "WebSocket"},
     {"stdio", "the pipes of a started program"},
     {NULL},
 };
@@ -53,8 +53,7 @@ static const struct schema_word start_words[] = {
 };
 static const struct schema_word instances_words[] = {
     {"shared", "one process serves everybody"},
-    {"per-session", "each session has a process of its own, which ends with it",
-     .missing = "per-session instances"},
+    {"per-session", "each session has a process of its own, which ends with it"},
     {NULL},
 };
 static const struct schema_word level_words[] = {
@@ -126,14 +125,14 @@ const struct schema_row schema_rows[] = {
      .also = "workingDirectory working_directory directory",
      .help = "The folder to start the program in; without it, the one Rialto was started in."},
     {"servers.*.url", SCHEMA_STRING, SERVER(url), .check = check_url,
-     .also = "serverUrl httpUrl endpoint", .missing = "remote servers",
+     .also = "serverUrl httpUrl endpoint",
      .help = "Address of a server that runs elsewhere; instead of command."},
     {"servers.*.transport", SCHEMA_WORD, SERVER(transport), .preset = "auto",
      .words = transport_words, .also = "type transportMode", .help = "How to speak to the server."},
     {"servers.*.era", SCHEMA_WORD, SERVER(era), .preset = "auto", .words = era_words,
-     .missing = "choosing the protocol era", .help = "Which generation of MCP the server speaks."},
+     .help = "Which generation of MCP the server speaks."},
     {"servers.*.headers", SCHEMA_PAIRS, SERVER(headers), .check_name = check_header_name,
-     .check = check_header_value, .secret = true, .missing = "remote servers",
+     .check = check_header_value, .secret = true,
      .help = "HTTP headers sent with every request to a remote server."},
     {"servers.*.enabled", SCHEMA_BOOL, SERVER(enabled), .preset = "true", .also = "disabled",
      .help = "Whether the server is used at all."},
@@ -148,7 +147,7 @@ const struct schema_row schema_rows[] = {
      .also = "require_approval", .missing = "approvals",
      .help = "Tools whose calls a person must approve first."},
     {"servers.*.tools", SCHEMA_ENTRIES, SERVER(tools), .max = CALLS_MAX,
-     .entry_size = sizeof(struct config_tool), .check = check_name, .missing = "tool overrides",
+     .entry_size = sizeof(struct config_tool), .check = check_name,
      .help = "Changes to single tools; each key is the server's own name of a tool."},
     {"servers.*.tools.*.name", SCHEMA_STRING, TOOL(name), .check = check_name,
      .help = "The name to offer it under."},

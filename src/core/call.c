@@ -5,6 +5,7 @@
 #include "core/wishes.h"
 
 #include <stdarg.h>
+#include <stdio.h>
 
 /* A provider may have this many questions open on one call; more are refused. */
 enum { MAX_OPEN_ASKS = 64 };
@@ -12,6 +13,7 @@ enum { MAX_OPEN_ASKS = 64 };
 /* One ask that waits for its answer. */
 struct open_ask {
     struct list node;
+    struct provider *provider; /* who asked */
     size_t key_n;
     char key[];
 };
@@ -294,6 +296,7 @@ struct call *call_open_on(struct router *r, struct peer *consumer, struct view *
 
     c->provider = p;
     c->view = v;
+    c->party = request->party;
     c->answers = request->answers;
     c->wants_progress = request->wants_progress;
     c->repeatable = repeatable;
@@ -341,10 +344,11 @@ void router_answer(struct call *c, struct span key, const struct outcome *outcom
             continue;
         list_remove(it);
         c->n_asks--;
-        arm_deadline(c);
+        if (c->provider)
+            arm_deadline(c);
         /* The key is told from our copy: the consumer's may go away with its request. */
-        c->provider->peer.verbs->answer(&c->provider->peer, c, span_of(ask->key, ask->key_n),
-                                        outcome);
+        struct peer *provider = &ask->provider->peer;
+        provider->verbs->answer(provider, c, span_of(ask->key, ask->key_n), outcome);
         mem_free(ask);
         return;
     }
@@ -366,34 +370,76 @@ void router_event(struct call *c, const struct event *event)
     c->consumer->verbs->event(c->consumer, c, event);
 }
 
-static void refuse_ask(struct call *c, struct span key, enum failure why, struct span text)
+static void refuse_ask(struct call *c, struct provider *p, struct span key, enum failure why,
+                       struct span text)
 {
-    struct peer *provider = &c->provider->peer;
-
-    provider->verbs->answer(provider, c, key,
-                            &(struct outcome){.kind = OUTCOME_FAILED, .why = why, .text = text});
+    p->peer.verbs->answer(&p->peer, c, key,
+                          &(struct outcome){.kind = OUTCOME_FAILED, .why = why, .text = text});
 }
 
-void router_ask(struct call *c, const struct ask *ask)
+/* On a call, or on a standing call: then there is no deadline, it ends with its consumer. */
+static void ask_on(struct call *c, struct provider *p, const struct ask *ask)
 {
-    c->provider->stats.asks++;
+    p->stats.asks++;
     c->router->stats.asks++;
     if (ask->needs & ~c->answers) {
-        refuse_ask(c, ask->key, FAIL_REFUSED, SPAN("the client cannot answer this"));
+        c->lacks |= ask->needs & ~c->answers;
+        refuse_ask(c, p, ask->key, FAIL_REFUSED, SPAN("the client cannot answer this"));
         return;
     }
     if (c->n_asks == MAX_OPEN_ASKS) {
-        refuse_ask(c, ask->key, FAIL_BUSY, SPAN("too many questions are open already"));
+        refuse_ask(c, p, ask->key, FAIL_BUSY, SPAN("too many questions are open already"));
         return;
     }
     struct open_ask *open = mem_alloc(sizeof *open + ask->key.n);
+    open->provider = p;
     open->key_n = ask->key.n;
     memcpy(open->key, ask->key.p, ask->key.n);
     list_append(&c->asks, &open->node);
     c->n_asks++;
-    arm_deadline(c);
+    if (c->provider)
+        arm_deadline(c);
     c->repeatable = false; /* people were involved: never do that again by ourselves */
     c->consumer->verbs->ask(c->consumer, c, ask);
+}
+
+void router_ask(struct call *c, const struct ask *ask)
+{
+    ask_on(c, c->provider, ask);
+}
+
+bool router_ask_standing(struct provider *p, const struct ask *ask)
+{
+    struct call *owner = NULL;
+    size_t n = 0;
+
+    LIST_EACH (&p->router->standing, it) {
+        struct call *c = LIST_ENTRY(it, struct call, standing);
+        if (view_has(c->view, p)) {
+            owner = c;
+            n++;
+        }
+    }
+    if (n != 1)
+        return false;
+    ask_on(owner, p, ask);
+    return true;
+}
+
+/* Nobody is there any more to hear the answers. */
+static void forget_standing_asks(struct provider *p)
+{
+    LIST_EACH (&p->router->standing, at) {
+        struct call *c = LIST_ENTRY(at, struct call, standing);
+        LIST_EACH_SAFE (&c->asks, it) {
+            struct open_ask *ask = LIST_ENTRY(it, struct open_ask, node);
+            if (ask->provider != p)
+                continue;
+            list_remove(it);
+            c->n_asks--;
+            mem_free(ask);
+        }
+    }
 }
 
 void router_done(struct call *c, const struct outcome *outcome)
@@ -401,9 +447,38 @@ void router_done(struct call *c, const struct outcome *outcome)
     finish(c, outcome);
 }
 
+/* Operations during which servers ask; the others are answered from what the server knows. */
+static bool may_ask(const struct call *c)
+{
+    return c->op == OP_CALL_TOOL || c->op == OP_READ_RESOURCE || c->op == OP_GET_PROMPT;
+}
+
+/*
+ * A call whose question is not answered yet stands still, so what comes now belongs to another: it
+ * may be parked for minutes and must not take everybody's turn. Only among calls of one party,
+ * though: a server that does ask two things at once must not ask the wrong person.
+ */
 struct call *router_sole_call(const struct provider *p)
 {
-    return p->n_open == 1 ? LIST_FIRST(&p->open, struct call, in_provider) : NULL;
+    struct call *sole = NULL, *running = NULL;
+    size_t n = 0, n_running = 0;
+
+    LIST_EACH (&p->open, it) {
+        struct call *c = LIST_ENTRY(it, struct call, in_provider);
+        if (!may_ask(c))
+            continue;
+        if (sole && (c->consumer != sole->consumer || c->party != sole->party))
+            return NULL;
+        sole = c;
+        n++;
+        if (list_empty(&c->asks)) {
+            running = c;
+            n_running++;
+        }
+    }
+    if (n == 1)
+        return sole;
+    return n_running == 1 ? running : NULL;
 }
 
 /* --- what a provider's life means for its calls --- */
@@ -429,17 +504,17 @@ static bool may_repeat(const struct call *c, enum failure why)
     return why == FAIL_CRASHED && c->repeatable && c->tries < 2;
 }
 
-static void fail_ended(struct call *c, enum failure why)
+static void fail_ended(struct call *c, enum failure why, const char *reason)
 {
-    const struct provider *p = c->provider;
+    const char *alias = c->provider->alias;
 
     if (why == FAIL_CRASHED)
-        fail(c, why, is_harmless(c), "server '%s' ended while the call was open: %s", p->alias,
-             reason_of(p));
+        fail(c, why, is_harmless(c), "server '%s' ended while the call was open: %s", alias,
+             reason);
     else if (why == FAIL_UNAVAILABLE)
-        fail(c, why, is_harmless(c), "server '%s' is not available: %s", p->alias, reason_of(p));
+        fail(c, why, is_harmless(c), "server '%s' is not available: %s", alias, reason);
     else
-        fail(c, why, is_harmless(c), "server '%s' is being stopped", p->alias);
+        fail(c, why, is_harmless(c), "server '%s' is being stopped", alias);
 }
 
 /*
@@ -449,10 +524,13 @@ static void fail_ended(struct call *c, enum failure why)
  */
 void router_provider_ended(struct router *r, struct provider *p, enum failure why)
 {
+    char reason[sizeof p->why];
     struct list ending;
     struct call *c;
 
     (void)r;
+    forget_standing_asks(p);
+    snprintf(reason, sizeof reason, "%s", reason_of(p));
     list_init(&ending);
     while ((c = LIST_FIRST(&p->open, struct call, in_provider))) {
         if (may_repeat(c, why)) {
@@ -469,7 +547,7 @@ void router_provider_ended(struct router *r, struct provider *p, enum failure wh
         list_append(&ending, &c->in_provider);
     }
     while ((c = LIST_FIRST(&ending, struct call, in_provider)))
-        fail_ended(c, why);
+        fail_ended(c, why, reason);
     if (why == FAIL_CRASHED && !list_empty(&p->waiting))
         provider_want(p);
 }

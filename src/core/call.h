@@ -52,7 +52,9 @@ struct call {
     struct map uris;           /* standing calls: subscribed resources -> their provider */
     uint64_t told[ITEM_KINDS]; /* digests of the lists that the consumer was last told of */
 
+    uint64_t party;
     unsigned answers;
+    unsigned lacks; /* what it was asked for and cannot answer */
     bool wants_progress;
     bool repeatable; /* read-only or idempotent: may be sent again after a crash */
     unsigned tries;  /* times it was handed to its provider */

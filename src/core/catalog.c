@@ -26,6 +26,7 @@ void catalog_add(struct catalog *c, enum item_kind kind, const struct item *item
     struct item *copy = &c->items[kind][c->n[kind]++];
     *copy = *item;
     copy->name = arena_span(&c->arena, item->name);
+    copy->own = item->own.n ? arena_span(&c->arena, item->own) : copy->name;
     copy->raw = arena_span(&c->arena, item->raw);
 }
 

@@ -21,6 +21,7 @@ enum {
 
 struct item {
     struct span name;   /* tool, prompt: name; resource: uri; template: uriTemplate; unescaped */
+    struct span own;    /* what the provider calls it, where that differs; empty = name */
     struct span raw;    /* the JSON object */
     struct cut name_at; /* raw value of that member inside `raw` */
     struct cut description_at; /* raw value of the description; n == 0 when there is none */

@@ -107,7 +107,7 @@ static bool find_resource(struct view *v, struct span uri, struct route *out)
     if (!t)
         t = view_find(v, ITEM_TEMPLATE, uri); /* completion names the template itself */
     out->repeatable = true;
-    out->own_name = t ? t->item->name : uri;
+    out->own_name = t ? t->item->own : uri;
     out->provider = t ? t->provider : template_owner(v, uri);
     if (!out->provider)
         out->provider = resource_owner(v);
@@ -141,7 +141,7 @@ bool route_find(struct view *v, const struct request *request, struct route *out
     if (!t)
         return request->op == OP_COMPLETE && find_resource(v, request->name, out);
     out->provider = t->provider;
-    out->own_name = t->item->name;
+    out->own_name = t->item->own;
     /* Only tools do things; looking twice at anything else is looking once. */
     out->repeatable =
         request->op != OP_CALL_TOOL || (t->item->flags & (ITEM_READ_ONLY | ITEM_IDEMPOTENT)) != 0;

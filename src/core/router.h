@@ -63,8 +63,16 @@ void router_event(struct call *c, const struct event *event);
 /* What belongs to no call: told to every standing call whose view has the provider. */
 void router_broadcast(struct provider *p, const struct event *event);
 void router_ask(struct call *c, const struct ask *ask);
+/*
+ * An ask that belongs to no call, on the standing call of the only consumer that sees this provider
+ * (a session with an instance of its own). False, and nothing done, if there are none or several.
+ */
+bool router_ask_standing(struct provider *p, const struct ask *ask);
 void router_done(struct call *c, const struct outcome *outcome);
-/* The call that an unattributed ask of this provider belongs to: the only one open, else NULL. */
+/*
+ * The call that an unattributed ask of this provider belongs to: the only one open, or the only one
+ * of its party that does not wait for an answer itself; else NULL.
+ */
 struct call *router_sole_call(const struct provider *p);
 
 /* --- after changing the members of a view, and for provider.c --- */

@@ -87,6 +87,11 @@ const char *view_name(const struct view *v)
     return v->name;
 }
 
+const char *view_pattern(const struct view *v)
+{
+    return v->pattern;
+}
+
 void view_add(struct view *v, struct provider *p, const struct filter *filter)
 {
     v->members = mem_resize(v->members, (v->n_members + 1) * sizeof(struct member));
@@ -282,7 +287,7 @@ static void table_rebuild(struct view *v, enum item_kind kind)
         const struct catalog *c = b.provider->catalog;
         for (size_t i = 0; c && i < c->n[kind]; i++) {
             b.item = &c->items[kind][i];
-            if (kind != ITEM_TOOL || filter_passes(&v->members[m].filter, b.item->name))
+            if (kind != ITEM_TOOL || filter_passes(&v->members[m].filter, b.item->own))
                 add_item(&b);
         }
     }

@@ -38,6 +38,7 @@ struct view;
 struct view *view_new(const char *name, const char *pattern);
 void view_free(struct view *v);
 const char *view_name(const struct view *v);
+const char *view_pattern(const struct view *v);
 void view_add(struct view *v, struct provider *p, const struct filter *filter);
 void view_remove(struct view *v, const struct provider *p);
 bool view_has(const struct view *v, const struct provider *p);

@@ -19,7 +19,9 @@ struct http_exchange;
 
 struct http_server_options {
     size_t max_body;
-    uint64_t head_timeout, body_timeout, idle_timeout; /* ms */
+    /* ms, 0 = for ever: from the first byte of a head to its end, from there to the end of the
+     * body, and between requests. */
+    uint64_t head_timeout, body_timeout, idle_timeout;
     size_t max_connections;
 };
 
@@ -33,18 +35,23 @@ struct http_server *http_server_new(struct loop *l, const struct http_server_opt
 MUST_CHECK int http_server_listen(struct http_server *s, const char *address, struct err *err);
 /* The n-th bound address, NULL past the end. */
 const char *http_server_address(const struct http_server *s, size_t n);
-/* Stop accepting; streams and exchanges end now; `closed` is called when all connections are gone.
+/*
+ * Stop accepting; streams and exchanges end now (who waits gets a 503, and their `gone` is called);
+ * `closed` is called when all connections but upgraded ones are gone, and the server with them.
  */
 void http_server_close(struct http_server *s, void (*closed)(void *arg), void *arg);
 
 /* --- answering --- */
+
+/* Header lines ("Name: value\r\n" each) that the answer carries whatever it will be; copied. */
+void http_exchange_add_headers(struct http_exchange *x, struct span lines);
 
 /* Extra header lines, "Name: value\r\n" each, ready made; may be empty. */
 void http_respond(struct http_exchange *x, int status, const char *content_type,
                   struct span headers, struct span body);
 /*
  * The same in two steps without a copy of the body: begin returns the buffer to append the body to,
- * end fills in its length.
+ * end fills in its length. Both within one callback.
  */
 struct buf *http_respond_begin(struct http_exchange *x, int status, const char *content_type,
                                struct span headers);

@@ -1,8 +1,8 @@
 /*
  * listen: a listening socket on "HOST:PORT", "[::1]:PORT", ":PORT" or "unix:PATH".
  *
- * Port 0 takes a free one. A stale Unix socket (nobody answers behind it) is replaced, a live one
- * is an error; it is created 0600 and removed on close.
+ * ":PORT" is the loopback address, port 0 takes a free one. A stale Unix socket (nobody answers
+ * behind it) is replaced, a live one is an error; it is created 0600 and removed on close.
  */
 #ifndef RIALTO_IO_LISTEN_H
 #define RIALTO_IO_LISTEN_H

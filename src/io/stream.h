@@ -20,7 +20,8 @@ struct stream;
 
 struct stream_events {
     void (*data)(void *owner, struct span chunk);
-    /* The peer sent EOF. Without this callback EOF closes the stream. Output may still be sent. */
+    /* The peer sent EOF. Output may still be sent. Without this callback EOF closes the stream, as
+     * soon as what is queued is written (often EOF comes in the same turn as the last request). */
     void (*eof)(void *owner);
     /* Queued output fell below the low watermark after having passed the high one. May be NULL. */
     void (*drained)(void *owner);
@@ -60,9 +61,10 @@ void stream_finish(struct stream *s, const char *reason, uint64_t wait_ms);
 const char *stream_name(const struct stream *s);
 
 /* The process's own stdin and stdout as one stream; stdout may be written even after stdin's EOF.
- */
+ * Descriptors 0 and 1 are /dev/null from now on, so that nothing else gets into the protocol. */
 struct stream *stream_stdio(struct loop *l);
-/* Wrap a connected descriptor (socket or pipe); the stream owns it from now on. */
+/* Wrap connected descriptors (socket, pipe, file), which the stream owns from now on. They may be
+ * the same; -1 = that way is closed. */
 struct stream *stream_from_fds(struct loop *l, int in_fd, int out_fd, const char *name);
 
 /*

@@ -9,6 +9,9 @@ struct duplex {
     void *owner;
     struct mcp_session *session;
     struct modern_agent *modern; /* NULL until a request of that era comes */
+    bool holding;                /* requests for lists wait */
+    struct buf held;             /* they, a line each */
+    size_t n_held;
 };
 
 static struct buf *begin(struct duplex *d)
@@ -57,10 +60,27 @@ static void receive_batch(struct duplex *d, struct span text)
     }
 }
 
+static bool asks_for_list(const struct mcp_message *m)
+{
+    for (int kind = 0; kind < ITEM_KINDS; kind++)
+        if (m->rpc.kind == RPC_REQUEST && rpc_method_is(&m->rpc, mcp_lists[kind].method))
+            return true;
+    return false;
+}
+
+static void hold(struct duplex *d, const struct mcp_message *m)
+{
+    json_one_line(&d->held, m->rpc.text);
+    buf_char(&d->held, '\n');
+    d->n_held++;
+}
+
 void duplex_deliver(struct duplex *d, const struct mcp_message *m)
 {
     if (m->rpc.kind == RPC_INVALID)
         duplex_complain(d, m->rpc.id, RPC_INVALID_REQUEST, m->rpc.why);
+    else if (d->holding && asks_for_list(m))
+        hold(d, m);
     else if (m->rpc.kind == RPC_BATCH)
         receive_batch(d, m->rpc.text);
     else if (modern_claims(m))
@@ -86,7 +106,28 @@ void duplex_receive(struct duplex *d, struct span text)
 
 size_t duplex_pending(const struct duplex *d)
 {
-    return mcp_session_pending(d->session) + (d->modern ? modern_agent_pending(d->modern) : 0);
+    return d->n_held + mcp_session_pending(d->session) +
+           (d->modern ? modern_agent_pending(d->modern) : 0);
+}
+
+void duplex_hold_lists(struct duplex *d)
+{
+    d->holding = true;
+}
+
+void duplex_release(struct duplex *d)
+{
+    struct buf held = d->held;
+
+    d->holding = false;
+    d->held = (struct buf){0};
+    for (struct span rest = buf_view(&held); rest.n;) {
+        size_t line = span_find(rest, '\n');
+        duplex_receive(d, span_cut(rest, 0, line));
+        d->n_held--;
+        rest = span_from(rest, line + 1);
+    }
+    buf_fini(&held);
 }
 
 struct duplex *duplex_new(const struct mcp_host *host, const struct mcp_out *out, void *owner)
@@ -105,5 +146,6 @@ void duplex_free(struct duplex *d)
     mcp_session_free(d->session);
     if (d->modern)
         modern_agent_free(d->modern);
+    buf_fini(&d->held);
     mem_free(d);
 }

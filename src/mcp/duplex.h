@@ -13,7 +13,7 @@
 struct duplex;
 
 struct duplex *duplex_new(const struct mcp_host *host, const struct mcp_out *out, void *owner);
-/* Calls it opened are cancelled; nothing is sent any more. */
+/* Calls it opened are cancelled; what they still say is sent from inside. */
 void duplex_free(struct duplex *d);
 
 /* One message, or a batch of them, as text. */
@@ -22,6 +22,12 @@ void duplex_receive(struct duplex *d, struct span text);
 void duplex_deliver(struct duplex *d, const struct mcp_message *m);
 /* Send an error that answers no request in particular, or the one with this raw id. */
 void duplex_complain(struct duplex *d, struct span id, int code, const char *text);
+/*
+ * Requests for lists wait until duplex_release: for a host that asks once, right after it started
+ * us, and would take what is not there yet for nothing at all.
+ */
+void duplex_hold_lists(struct duplex *d);
+void duplex_release(struct duplex *d);
 /* Requests that are not answered yet. */
 size_t duplex_pending(const struct duplex *d);
 

@@ -207,8 +207,12 @@ static void handle_get(struct http_endpoint *e, struct http_exchange *x,
         return;
     }
     struct http_session *hs = session_of(e, x, req);
-    if (hs)
+    struct span last_id = http_header(req, "last-event-id");
+    if (hs && !last_id.n)
         http_session_listen(hs, x);
+    else if (hs && !http_session_resume(hs, x, last_id))
+        refuse_plain(x, 400, MCP_ERROR_SERVER,
+                     "Bad Request: Last-Event-ID is not of this session; leave it out to listen");
 }
 
 static void handle_delete(struct http_endpoint *e, struct http_exchange *x,

@@ -58,16 +58,17 @@ struct post {
     bool busy, discarded; /* inside a callback; to be freed when that ends */
 };
 
-/* The stream for what belongs to no request. */
+/* A stream that stays: for what belongs to no request, or for everything in the old transport. */
 struct listening {
-    struct http_fetch *fetch;
+    struct http_upstream *link;
+    struct http_fetch *fetch; /* NULL when nothing is on the wire */
     struct sse_source source;
     struct timer timer; /* next try */
     struct backoff backoff;
     int status;
-    bool worked; /* the server has had one, in this session */
-    bool session_gone;
-    bool busy, ended;
+    struct buf refusal;   /* what the server says instead of a stream */
+    bool worked;          /* there has been a stream, in this session */
+    bool busy, discarded; /* as in struct post */
 };
 
 struct http_upstream {
@@ -90,14 +91,16 @@ struct http_upstream {
     unsigned epoch;   /* counts sessions */
     unsigned forgets; /* sessions lost in a row without one call answered */
     char version[16];
-    struct listening listening;
-    char *endpoint;    /* old transport: where to post */
-    char refusal[128]; /* why the newer transport was not taken */
+    struct listening *listening; /* NULL when there is none */
+    char *endpoint;              /* old transport: where to post */
+    char refusal[128];           /* why the newer transport was not taken */
 };
 
 /* --- http_upstream.c --- */
 /* The server is gone: drop everything, report it. */
 void http_link_lost(struct http_upstream *u, const char *why);
+/* notifications/initialized was taken: what waited may go. */
+void http_link_ready(struct http_upstream *u);
 /* The server does not know our session any more. */
 void http_link_forgotten(struct http_upstream *u);
 
@@ -110,6 +113,10 @@ void post_drop(struct post *p);
 /* --- http_listen.c --- */
 void http_listen_start(struct http_upstream *u);
 void http_listen_stop(struct http_upstream *u);
+/* For both kinds of stream. */
+struct listening *listening_new(struct http_upstream *u);
+void listening_feed(struct listening *l, struct span chunk, sse_event_fn *on_event,
+                    void (*too_long)(struct listening *l));
 
 /* --- http_old_sse.c --- */
 void old_sse_start(struct http_upstream *u);
@@ -125,6 +132,7 @@ struct request_spec {
 };
 struct http_fetch *http_link_fetch(struct http_upstream *u, const struct request_spec *spec,
                                    const struct http_fetch_events *on, void *owner);
+bool http_type_is(const struct http_head *head, const char *type);
 /* Does it say that the session is not known? */
 bool http_says_no_session(int status, struct span body);
 /* A few words on an HTTP status that is no success, with what the body says about it. */

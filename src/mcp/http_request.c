@@ -7,12 +7,12 @@
 /* --- headers --- */
 
 /* A list of lines that ends with NULL, as http_fetch_start wants it. */
-struct lines {
+struct header_list {
     char **items;
     size_t n;
 };
 
-static void add_line(struct lines *l, struct span name, struct span value)
+static void add_line(struct header_list *l, struct span name, struct span value)
 {
     struct buf line = {0};
 
@@ -24,7 +24,7 @@ static void add_line(struct lines *l, struct span name, struct span value)
     l->items[l->n] = NULL;
 }
 
-static void lines_free(struct lines *l)
+static void header_list_free(struct header_list *l)
 {
     for (size_t i = 0; i < l->n; i++)
         mem_free(l->items[i]);
@@ -34,9 +34,9 @@ static void lines_free(struct lines *l)
 /* Headers that follow from the message: a configuration that sets them as well means no harm. */
 static bool is_ours(struct span name)
 {
-    static const char *const names[] = {"Accept",         "Content-Type",         "Content-Length",
-                                        "Mcp-Session-Id", "MCP-Protocol-Version", "Last-Event-ID",
-                                        "Mcp-Method",     "Mcp-Name"};
+    static const char *const names[] = {
+        "Accept",        "Content-Type", "Content-Length", "Mcp-Session-Id", "MCP-Protocol-Version",
+        "Last-Event-ID", "Mcp-Method",   "Mcp-Name"};
 
     for (size_t i = 0; i < COUNT_OF(names); i++)
         if (span_eq_nocase(name, span_str(names[i])))
@@ -44,7 +44,7 @@ static bool is_ours(struct span name)
     return false;
 }
 
-static void add_raw(struct lines *l, struct span line)
+static void add_raw(struct header_list *l, struct span line)
 {
     size_t colon = span_find(line, ':');
 
@@ -52,7 +52,7 @@ static void add_raw(struct lines *l, struct span line)
         add_line(l, span_cut(line, 0, colon), span_trim(span_from(line, colon + 1)));
 }
 
-static void add_configured(struct lines *l, const struct http_upstream *u)
+static void add_configured(struct header_list *l, const struct http_upstream *u)
 {
     for (const char *const *line = u->options.headers; line && *line; line++) {
         struct span text = span_str(*line);
@@ -61,7 +61,7 @@ static void add_configured(struct lines *l, const struct http_upstream *u)
     }
 }
 
-static void add_spec(struct lines *l, const struct http_upstream *u,
+static void add_spec(struct header_list *l, const struct http_upstream *u,
                      const struct request_spec *spec)
 {
     for (struct span rest = spec->lines; rest.n;) {
@@ -84,18 +84,18 @@ static void add_spec(struct lines *l, const struct http_upstream *u,
 struct http_fetch *http_link_fetch(struct http_upstream *u, const struct request_spec *spec,
                                    const struct http_fetch_events *on, void *owner)
 {
-    struct lines lines = {0};
+    struct header_list list = {0};
 
-    add_configured(&lines, u);
-    add_spec(&lines, u, spec);
+    add_configured(&list, u);
+    add_spec(&list, u, spec);
     struct http_fetch_spec fetch = {
         .method = spec->method,
         .url = u->endpoint && spec->body ? u->endpoint : u->options.url,
-        .headers = (const char *const *)lines.items,
+        .headers = (const char *const *)list.items,
         .body = spec->body,
     };
     struct http_fetch *f = http_fetch_start(u->client, &fetch, on, owner);
-    lines_free(&lines);
+    header_list_free(&list);
     return f;
 }
 
@@ -109,6 +109,13 @@ static bool mentions(struct span text, const char *word)
         if (span_eq_nocase(span_cut(text, i, n), span_of(word, n)))
             return true;
     return false;
+}
+
+bool http_type_is(const struct http_head *head, const char *type)
+{
+    struct span value = http_head_value(head, "Content-Type");
+
+    return span_eq_nocase(span_trim(span_cut(value, 0, span_find(value, ';'))), span_str(type));
 }
 
 bool http_says_no_session(int status, struct span body)

@@ -1,23 +1,29 @@
 #include "mcp/http_session.h"
 
 #include "base/id.h"
-#include "base/log.h"
 #include "base/mem.h"
-#include "wire/sse.h"
+#include "mcp/event_store.h"
 
 #include <stdio.h>
 
-/* What may wait for a GET stream, and how far a reader may fall behind, in bytes. */
-enum { BACKLOG_MAX = 256 * 1024, READER_MAX = 16 * 1024 * 1024 };
+/* How far a reader may fall behind, in bytes. */
+enum { READER_MAX = 16 * 1024 * 1024, EVENT_KEEP = 64 * 1024 };
+/* When a client that was cut should come back; when a POST that has no answer yet gets a stream. */
+enum { RETRY_MS = 1000, STREAM_AFTER_MS = 10 * 1000 };
+/* The number of the GET's stream; POSTs that turn into one count from 1. */
+enum { STANDING_STREAM = 0 };
 
+#define KEEP_ALIVE  ": keep-alive\n\n"
 #define SSE_HEADERS "Cache-Control: no-cache, no-transform\r\nX-Accel-Buffering: no\r\n"
 
 /* One POST that waits for its answers. */
 struct post {
     struct http_session *session;
     struct list node;
-    struct http_exchange *x; /* NULL once the client has left */
-    bool sse, hello, batch;
+    struct http_exchange *x; /* NULL when the client has left */
+    uint64_t since;
+    uint64_t stream; /* its number once it is an SSE stream, else 0 */
+    bool hello, batch;
     size_t left;        /* requests not answered yet */
     struct buf answers; /* of a batch, comma-separated */
 };
@@ -28,57 +34,103 @@ struct http_session {
     struct mcp_session *mcp;
     struct list posts;
     struct http_exchange *stream; /* the GET, or NULL */
-    struct buf backlog;           /* ready SSE events that wait for a GET */
-    struct buf event;             /* the message being written, where it cannot go out directly */
+    struct event_store store;
+    uint64_t last_stream;
+    uint64_t delivered; /* number of the last event that a GET got */
+    struct buf event;   /* the event being written */
+    struct event_id event_id;
     uint64_t last_used;
 };
 
-/* --- writing --- */
+/* --- events --- */
 
-/* Cuts a reader that falls too far behind; *x is NULL then. */
-static void write_sse(struct http_exchange **x, struct span event)
+static void start_event(struct http_session *hs, uint64_t stream)
 {
-    http_stream_write(*x, event);
-    if (http_exchange_queued(*x) > READER_MAX) {
-        http_exchange_abort(*x, "reader too slow");
-        *x = NULL;
-    }
+    hs->event_id = event_store_next(&hs->store, stream);
+    buf_reset(&hs->event, EVENT_KEEP);
+    buf_str(&hs->event, "event: message\nid: ");
+    event_store_put_id(&hs->store, &hs->event, hs->event_id);
+    buf_str(&hs->event, "\ndata: ");
 }
 
-static void turn_into_stream(struct post *p)
+/*
+ * Send the event to who reads this stream, if anybody does, and keep it. A reader that falls too
+ * far behind is cut: *x is NULL then, and the client may resume.
+ */
+static void finish_event(struct http_session *hs, struct http_exchange **x)
 {
-    struct buf headers = {0};
+    buf_str(&hs->event, "\n\n");
+    if (*x) {
+        http_stream_write(*x, buf_view(&hs->event));
+        if (http_exchange_queued(*x) > READER_MAX + hs->event.n) {
+            http_exchange_abort(*x, "reader too slow");
+            *x = NULL;
+        }
+    }
+    event_store_add(&hs->store, hs->event_id, buf_view(&hs->event), *x == NULL);
+}
 
-    p->sse = true;
-    buf_str(&headers, SSE_HEADERS);
-    if (p->hello)
-        buf_printf(&headers, "Mcp-Session-Id: %s\r\n", p->session->id);
-    http_stream_begin(p->x, 200, "text/event-stream", buf_view(&headers));
-    buf_fini(&headers);
+/*
+ * An event without data, so that the client has an id to resume from before anything is said.
+ * Clients of older revisions take it for a broken message.
+ */
+static void put_priming(struct http_session *hs, struct buf *out, uint64_t stream)
+{
+    if (span_cmp(mcp_session_version(hs->mcp), SPAN("2025-11-25")) < 0)
+        return;
+    buf_str(out, "id: ");
+    event_store_put_id(&hs->store, out, event_store_next(&hs->store, stream));
+    buf_printf(out, "\nretry: %d\ndata: \n\n", RETRY_MS);
+}
+
+/* The head of a stream, and the events it starts with. */
+static void open_stream(struct http_exchange *x, struct span headers, struct buf *events)
+{
+    http_stream_begin(x, 200, "text/event-stream", headers);
+    if (events->n)
+        http_stream_write(x, buf_view(events));
+    buf_fini(events);
 }
 
 /* Answers of a batch that were ready before it became a stream go first. */
 static void stream_ready_answers(struct post *p)
 {
-    struct buf array = {0}, event = {0};
+    struct buf array = {0};
 
     buf_char(&array, '[');
     buf_span(&array, buf_view(&p->answers));
     buf_char(&array, ']');
     struct json_iter it = json_iter(buf_view(&array));
-    while (json_next(&it))
-        sse_put_event(&event, SPAN("message"), SPAN_EMPTY, it.value);
-    http_stream_write(p->x, buf_view(&event));
-    buf_fini(&event);
+    while (json_next(&it)) {
+        start_event(p->session, p->stream);
+        buf_span(&p->session->event, it.value);
+        finish_event(p->session, &p->x);
+    }
     buf_fini(&array);
     buf_fini(&p->answers);
 }
 
-static struct buf *start_event(struct http_session *hs)
+static void turn_into_stream(struct post *p)
 {
-    buf_reset(&hs->event, 64 * 1024);
-    buf_str(&hs->event, "event: message\ndata: ");
-    return &hs->event;
+    struct buf headers = {0}, events = {0};
+
+    p->stream = ++p->session->last_stream;
+    buf_str(&headers, SSE_HEADERS);
+    if (p->hello)
+        buf_printf(&headers, "Mcp-Session-Id: %s\r\n", p->session->id);
+    put_priming(p->session, &events, p->stream);
+    open_stream(p->x, buf_view(&headers), &events);
+    buf_fini(&headers);
+    if (p->answers.n)
+        stream_ready_answers(p);
+}
+
+/* --- messages --- */
+
+/* The client left before it was given an id to resume from. */
+static bool is_lost(const struct post *p)
+{
+    return !p->x && !p->stream;
 }
 
 static struct buf *out_begin(void *owner, void *reply, enum mcp_out_kind kind)
@@ -86,15 +138,16 @@ static struct buf *out_begin(void *owner, void *reply, enum mcp_out_kind kind)
     struct http_session *hs = owner;
     struct post *p = reply;
 
-    if (!p || !p->x)
-        return start_event(hs);
-    if (kind == MCP_OUT_RELATED && !p->sse) {
-        turn_into_stream(p);
-        if (p->answers.n)
-            stream_ready_answers(p);
+    if (p && is_lost(p)) {
+        buf_reset(&hs->event, EVENT_KEEP);
+        return &hs->event;
     }
-    if (p->sse)
-        return start_event(hs);
+    if (p && kind == MCP_OUT_RELATED && !p->stream)
+        turn_into_stream(p);
+    if (!p || p->stream) {
+        start_event(hs, p ? p->stream : STANDING_STREAM);
+        return &hs->event;
+    }
     if (p->batch) {
         if (p->answers.n)
             buf_char(&p->answers, ',');
@@ -119,9 +172,10 @@ static void post_free(struct post *p)
  */
 static void post_complete(struct post *p)
 {
-    if (p->x && !p->sse && !p->answers.n)
+    http_session_touch(p->session);
+    if (p->x && !p->stream && !p->answers.n)
         turn_into_stream(p);
-    if (p->x && p->sse) {
+    if (p->x && p->stream) {
         http_stream_end(p->x);
     } else if (p->x) {
         struct buf *out = http_respond_begin(p->x, 200, "application/json", SPAN_EMPTY);
@@ -133,29 +187,19 @@ static void post_complete(struct post *p)
     post_free(p);
 }
 
-static void send_unrelated(struct http_session *hs)
-{
-    if (hs->stream)
-        write_sse(&hs->stream, buf_view(&hs->event));
-    else if (hs->backlog.n + hs->event.n <= BACKLOG_MAX)
-        buf_span(&hs->backlog, buf_view(&hs->event));
-    else
-        log_debug("mcp", "session %.8s has no GET stream: a message was dropped", hs->id);
-}
-
 static void out_end(void *owner, void *reply, enum mcp_out_kind kind)
 {
     struct http_session *hs = owner;
     struct post *p = reply;
 
-    if (!p || !p->x || p->sse)
-        buf_str(&hs->event, "\n\n");
     if (!p) {
-        send_unrelated(hs);
+        finish_event(hs, &hs->stream);
+        if (hs->stream)
+            hs->delivered = hs->event_id.number;
         return;
     }
-    if (p->x && p->sse) {
-        write_sse(&p->x, buf_view(&hs->event));
+    if (p->stream) {
+        finish_event(hs, &p->x);
     } else if (p->x && !p->batch) {
         http_respond_end(p->x);
         p->x = NULL;
@@ -177,12 +221,16 @@ static const struct mcp_out out_ops = {out_begin, out_end, out_abandon, NULL};
 
 /* --- exchanges --- */
 
+/*
+ * Leaving is not cancelling in this era: the call goes on. What it says is kept, and its client may
+ * resume the stream, if it had become one.
+ */
 static void post_gone(void *owner)
 {
     struct post *p = owner;
 
-    /* Leaving is not cancelling in this era: the call goes on, its answer is dropped. */
     p->x = NULL;
+    http_session_touch(p->session);
 }
 
 struct post *http_session_post(struct http_session *hs, struct http_exchange *x, bool hello,
@@ -192,6 +240,7 @@ struct post *http_session_post(struct http_session *hs, struct http_exchange *x,
 
     p->session = hs;
     p->x = x;
+    p->since = loop_now(hs->loop);
     p->hello = hello;
     p->batch = batch;
     p->left = requests;
@@ -208,18 +257,76 @@ static void stream_gone(void *owner)
     http_session_touch(hs);
 }
 
-void http_session_listen(struct http_session *hs, struct http_exchange *x)
+/* End a stream without being told that it has ended. */
+static void let_go(struct http_exchange *x)
 {
-    if (hs->stream) {
-        http_exchange_on_gone(hs->stream, NULL, NULL);
-        http_stream_end(hs->stream);
-    }
+    if (!x)
+        return;
+    http_exchange_on_gone(x, NULL, NULL);
+    http_stream_end(x);
+}
+
+/* This GET is the session's from now on, and begins with what came later than `after`. */
+static void listen_from(struct http_session *hs, struct http_exchange *x, uint64_t after)
+{
+    struct buf events = {0};
+
+    let_go(hs->stream);
     hs->stream = x;
     http_exchange_on_gone(x, stream_gone, hs);
-    http_stream_begin(x, 200, "text/event-stream", SPAN(SSE_HEADERS));
-    if (hs->backlog.n)
-        http_stream_write(x, buf_view(&hs->backlog));
-    buf_fini(&hs->backlog);
+    put_priming(hs, &events, STANDING_STREAM);
+    event_store_replay(&hs->store, (struct event_id){STANDING_STREAM, after}, &events);
+    open_stream(x, SPAN(SSE_HEADERS), &events);
+    hs->delivered = hs->store.last;
+}
+
+void http_session_listen(struct http_session *hs, struct http_exchange *x)
+{
+    listen_from(hs, x, hs->delivered);
+}
+
+static struct post *post_of_stream(struct http_session *hs, uint64_t stream)
+{
+    LIST_EACH (&hs->posts, it) {
+        struct post *p = LIST_ENTRY(it, struct post, node);
+        if (p->stream == stream)
+            return p;
+    }
+    return NULL;
+}
+
+/* Of a POST's stream: the rest of it, which ends it if the POST has been answered meanwhile. */
+static void resume_post(struct http_session *hs, struct http_exchange *x, struct event_id after)
+{
+    struct post *p = post_of_stream(hs, after.stream);
+    struct buf events = {0};
+    size_t n = event_store_replay(&hs->store, after, &events);
+
+    if (!p && !n) {
+        http_respond(x, 204, NULL, SPAN_EMPTY, SPAN_EMPTY);
+        return;
+    }
+    open_stream(x, SPAN(SSE_HEADERS), &events);
+    if (!p) {
+        http_stream_end(x);
+        return;
+    }
+    let_go(p->x);
+    p->x = x;
+    http_exchange_on_gone(x, post_gone, p);
+}
+
+bool http_session_resume(struct http_session *hs, struct http_exchange *x, struct span last_id)
+{
+    struct event_id after;
+
+    if (!event_store_parse(&hs->store, last_id, &after) || after.stream > hs->last_stream)
+        return false;
+    if (after.stream == STANDING_STREAM)
+        listen_from(hs, x, after.number);
+    else
+        resume_post(hs, x, after);
+    return true;
 }
 
 /* --- life --- */
@@ -232,6 +339,7 @@ struct http_session *http_session_new(struct loop *loop, const struct mcp_host *
     snprintf(hs->id, sizeof hs->id, "%s", id);
     hs->loop = loop;
     list_init(&hs->posts);
+    event_store_init(&hs->store);
     hs->mcp = mcp_session_new(host, &out_ops, hs);
     http_session_touch(hs);
     return hs;
@@ -242,11 +350,8 @@ void http_session_free(struct http_session *hs)
     mcp_session_free(hs->mcp); /* abandons the posts of open calls */
     LIST_EACH_SAFE (&hs->posts, it)
         post_complete(LIST_ENTRY(it, struct post, node));
-    if (hs->stream) {
-        http_exchange_on_gone(hs->stream, NULL, NULL);
-        http_stream_end(hs->stream);
-    }
-    buf_fini(&hs->backlog);
+    let_go(hs->stream);
+    event_store_fini(&hs->store);
     buf_fini(&hs->event);
     mem_free(hs);
 }
@@ -273,15 +378,24 @@ uint64_t http_session_idle(const struct http_session *hs)
     return loop_now(hs->loop) - hs->last_used;
 }
 
+/*
+ * A POST that has waited for a while becomes a stream: so it can be kept alive, and its client can
+ * resume should the connection break.
+ */
+static void keep_post_alive(struct post *p)
+{
+    bool waits_long = loop_now(p->session->loop) - p->since >= STREAM_AFTER_MS;
+
+    if (p->x && p->stream)
+        http_stream_write(p->x, SPAN(KEEP_ALIVE));
+    else if (p->x && waits_long)
+        turn_into_stream(p);
+}
+
 void http_session_keep_alive(struct http_session *hs)
 {
-    struct span comment = SPAN(": keep-alive\n\n");
-
     if (hs->stream)
-        http_stream_write(hs->stream, comment);
-    LIST_EACH (&hs->posts, it) {
-        struct post *p = LIST_ENTRY(it, struct post, node);
-        if (p->x && p->sse)
-            http_stream_write(p->x, comment);
-    }
+        http_stream_write(hs->stream, SPAN(KEEP_ALIVE));
+    LIST_EACH (&hs->posts, it)
+        keep_post_alive(LIST_ENTRY(it, struct post, node));
 }

@@ -2,8 +2,9 @@
  * http_session: one agent's session over Streamable HTTP: its waiting POSTs and its GET stream.
  *
  * A post starts as a plain JSON answer and turns into an SSE stream when the call has something to
- * say before its result. What belongs to no request goes to the GET stream, or waits (bounded)
- * until there is one.
+ * say before its result. What belongs to no request goes to the GET stream, or waits until there is
+ * one. Events are kept for a while (event_store), so that a client that was cut can resume any of
+ * its streams; also the answer of a call whose POST was cut is found there.
  */
 #ifndef RIALTO_MCP_HTTP_SESSION_H
 #define RIALTO_MCP_HTTP_SESSION_H
@@ -29,6 +30,13 @@ struct post *http_session_post(struct http_session *hs, struct http_exchange *x,
                                bool batch, size_t requests);
 /* A GET: becomes the session's stream; an older one is ended. */
 void http_session_listen(struct http_session *hs, struct http_exchange *x);
+/*
+ * A GET with Last-Event-ID: that stream's later events, then the stream goes on, or ends if it was
+ * a POST's whose answer is among them. 204 says that nothing is left of a POST's stream. False when
+ * the id is not one of this session; the exchange is not answered then.
+ */
+MUST_CHECK bool http_session_resume(struct http_session *hs, struct http_exchange *x,
+                                    struct span last_id);
 
 void http_session_touch(struct http_session *hs);
 /* ms since the last sign of life; 0 while anything is open. */

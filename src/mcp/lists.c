@@ -43,51 +43,69 @@ static struct item_members members_of(enum item_kind kind, struct span raw)
     return in;
 }
 
+/* Why a tool cannot be offered at all, or NULL. */
+static const char *unfit(struct mcp_provider *p, enum item_kind kind, struct span raw,
+                         const struct item_members *in)
+{
+    if (in->task.type == JSON_STRING && json_string_is(in->task.value, SPAN("required")))
+        return "can only be run as a task";
+    if (kind == ITEM_TOOL && p->modern && param_headers_possible(raw)) {
+        p->param_headers = true;
+        if (!param_headers_valid(raw))
+            return "has x-mcp-header annotations that break the rules";
+    }
+    return NULL;
+}
+
+/* Lists go out on line-framed links: an item is brought on one line once, here. */
+static struct span one_line(struct span raw, struct buf *line)
+{
+    if (!memchr(raw.p, '\n', raw.n) && !memchr(raw.p, '\r', raw.n))
+        return raw;
+    json_one_line(line, raw);
+    return buf_view(line);
+}
+
 static void add_item(struct mcp_provider *p, enum item_kind kind, struct span raw)
 {
     struct item_members in = members_of(kind, raw);
-    struct buf name = {0}, line = {0};
+    struct buf own = {0}, name = {0}, line = {0}, changed = {0};
+    const struct mcp_override *o = NULL;
 
     if (in.name.type != JSON_STRING) {
         log_warn(p->alias, "lists something under '%s' without a %s: left out",
                  mcp_lists[kind].member, mcp_lists[kind].name_member);
         return;
     }
-    json_unescape(&name, in.name.value);
-    if (in.task.type == JSON_STRING && json_string_is(in.task.value, SPAN("required"))) {
-        log_info(p->alias, "tool '" SPAN_FMT "' can only be run as a task: not offered",
-                 SPAN_ARG(buf_view(&name)));
-        buf_fini(&name);
-        return;
-    }
-    if (kind == ITEM_TOOL && p->modern && param_headers_possible(raw)) {
-        p->param_headers = true;
-        if (!param_headers_valid(raw)) {
-            log_warn(p->alias,
-                     "tool '" SPAN_FMT
-                     "' has x-mcp-header annotations that break the rules: not offered",
-                     SPAN_ARG(buf_view(&name)));
-            buf_fini(&name);
-            return;
+    json_unescape(&own, in.name.value);
+    if (kind == ITEM_TOOL)
+        o = override_find(&p->overrides, buf_view(&own));
+    const char *why = unfit(p, kind, raw, &in);
+    if (why)
+        log_info(p->alias, "tool '" SPAN_FMT "' %s: not offered", SPAN_ARG(buf_view(&own)), why);
+    if (!why && !(o && o->hide)) {
+        raw = one_line(raw, &line);
+        if (o) {
+            override_put_tool(&changed, o, raw);
+            raw = buf_view(&changed);
         }
-    }
-    if (memchr(raw.p, '\n', raw.n) || memchr(raw.p, '\r', raw.n)) {
-        /* Lists go out on line-framed links: bring it on one line once, then look again. */
-        json_one_line(&line, raw);
-        raw = buf_view(&line);
         in = members_of(kind, raw);
+        json_unescape(&name, in.name.value);
+        catalog_add(p->fetching, kind,
+                    &(struct item){
+                        .name = buf_view(&name),
+                        .own = buf_view(&own),
+                        .raw = raw,
+                        .name_at = cut_in(raw, &in.name),
+                        .description_at = cut_in(raw, &in.description),
+                        .flags = (in.read_only.type == JSON_TRUE ? ITEM_READ_ONLY : 0u) |
+                                 (in.idempotent.type == JSON_TRUE ? ITEM_IDEMPOTENT : 0u),
+                    });
     }
-    catalog_add(p->fetching, kind,
-                &(struct item){
-                    .name = buf_view(&name),
-                    .raw = raw,
-                    .name_at = cut_in(raw, &in.name),
-                    .description_at = cut_in(raw, &in.description),
-                    .flags = (in.read_only.type == JSON_TRUE ? ITEM_READ_ONLY : 0u) |
-                             (in.idempotent.type == JSON_TRUE ? ITEM_IDEMPOTENT : 0u),
-                });
+    buf_fini(&changed);
     buf_fini(&line);
     buf_fini(&name);
+    buf_fini(&own);
 }
 
 static void fetch_page(struct mcp_provider *p, enum item_kind kind, struct span cursor)

@@ -119,6 +119,32 @@ static void put_error(struct buf *out, struct span id, enum op op, const struct 
     mcp_put_outcome(out, id, op == OP_READ_RESOURCE ? OP_CALL_TOOL : op, outcome);
 }
 
+static bool went_wrong(const struct outcome *outcome)
+{
+    return outcome->kind != OUTCOME_RESULT || json_get(outcome->body, "isError").type == JSON_TRUE;
+}
+
+/*
+ * A server of the other era asked for what this client never declared, was refused, and failed. A
+ * server of this era says so with a code of its own, and with what to declare.
+ */
+static void reply_lacking(struct modern_request *r, unsigned lacks)
+{
+    struct buf data = {0};
+
+    if (lacks & ANSWERS_SAMPLING_TOOLS)
+        lacks |= ANSWERS_SAMPLING;
+    buf_str(&data, "{\"requiredCapabilities\":");
+    mcp_put_capabilities(&data, lacks);
+    buf_char(&data, '}');
+    reply_fault(r->agent, r->reply, span_str(r->id),
+                &(struct modern_fault){400, MCP_ERROR_CAPABILITY,
+                                       "Missing required client capability: the server asked the "
+                                       "client for something it did not declare",
+                                       buf_cstr(&data)});
+    buf_fini(&data);
+}
+
 static void on_done(struct peer *self, struct call *call, const struct outcome *outcome)
 {
     struct modern_agent *a = CONTAINER_OF(self, struct modern_agent, peer);
@@ -133,6 +159,8 @@ static void on_done(struct peer *self, struct call *call, const struct outcome *
         log_debug("mcp", "a parked call ended: " SPAN_FMT, SPAN_ARG(outcome->text));
     } else if (outcome->kind == OUTCOME_FAILED && outcome->why == FAIL_CANCELLED) {
         a->out->abandon(a->owner, r->reply);
+    } else if (call->lacks && went_wrong(outcome)) {
+        reply_lacking(r, call->lacks);
     } else {
         set_status(a, r->reply, status_of(outcome));
         struct buf *out = begin(a, r->reply, MCP_OUT_FINAL);
@@ -270,6 +298,7 @@ static void handle_open(struct modern_agent *a, const struct mcp_message *m, voi
         .log_level = r->level >= 0 ? wanted : SPAN_EMPTY,
         .answers = mcp_answers_of(m->slots[SLOT_META_CAPABILITIES].value) | ANSWERS_BY_RETRY,
         .wants_progress = r->token != NULL,
+        .party = r->principal,
         .resumes = m->slots[SLOT_REQUEST_STATE].type != JSON_NONE ||
                    m->slots[SLOT_INPUT_RESPONSES].type != JSON_NONE,
     };
@@ -341,7 +370,7 @@ void modern_agent_receive(struct modern_agent *a, const struct mcp_message *m, v
         return;
     }
     if (a->host.wake)
-        a->host.wake(a->host.wake_arg);
+        a->host.wake(a->host.arg);
     h->handle(a, m, reply, principal, h->arg);
 }
 

@@ -204,30 +204,40 @@ static bool answer_here(struct mcp_provider *p, struct call *call, const struct 
 static void on_open(struct peer *self, struct call *call, const struct request *request)
 {
     struct mcp_provider *p = of_peer(self);
+    const struct mcp_override *o = NULL;
+    struct request pinned;
+    struct buf params = {0};
 
     if (answer_here(p, call, request))
         return;
+    if (p->overrides.n && request->op == OP_CALL_TOOL)
+        o = override_find(&p->overrides, request->name);
+    if (o) {
+        pinned = override_request(o, request, &params);
+        request = &pinned;
+    }
     struct sent *sent = upstream_sent_new(p, call_answered, call_failed);
     sent->call = call;
     call->provider_data = sent;
     if (p->modern)
         modern_keep(sent, request);
     upstream_send_call(p, sent, request, SPAN_EMPTY);
+    buf_fini(&params);
 }
 
 static void on_answer(struct peer *self, struct call *call, struct span key,
                       const struct outcome *outcome)
 {
     struct mcp_provider *p = of_peer(self);
-    struct sent *sent = call->provider_data;
+    struct sent *sent = call->op == OP_STANDING ? NULL : call->provider_data;
 
-    if (sent->rounds) {
+    if (sent && sent->rounds) {
         modern_answered(p, sent, key, outcome);
         return;
     }
     /* The key is the raw id of the server's own request. */
     mcp_put_outcome(p->ops->begin(p->link), key, call->op, outcome);
-    send_parcel(p, (struct mcp_parcel){.kind = RPC_RESULT, .about = sent->id});
+    send_parcel(p, (struct mcp_parcel){.kind = RPC_RESULT, .about = sent ? sent->id : 0});
 }
 
 static void on_cancel(struct peer *self, struct call *call, enum failure why)
@@ -279,21 +289,23 @@ static struct call *owner_of(const struct mcp_provider *p, uint64_t about)
 static void receive_request(struct mcp_provider *p, const struct mcp_message *m, uint64_t about)
 {
     struct call *owner = owner_of(p, about);
-    unsigned needs = mcp_ask_needs(&m->rpc);
+    struct ask ask = {.key = m->rpc.id,
+                      .method = m->rpc.method,
+                      .params = m->rpc.params,
+                      .needs = mcp_ask_needs(&m->rpc)};
 
     if (rpc_method_is(&m->rpc, "ping")) {
         respond(p, m->rpc.id, SPAN("{}"));
-    } else if (!needs) {
+    } else if (!ask.needs) {
         respond_error(p, m->rpc.id, RPC_METHOD_NOT_FOUND, "Method not found");
-    } else if (!owner) {
+    } else if (owner) {
+        router_ask(owner, &ask);
+    } else if (!router_ask_standing(&p->core, &ask)) {
         /* A shared server's question that belongs to nobody in particular is never broadcast. */
+        if (p->on_orphan)
+            p->on_orphan(p->orphan_arg);
         respond_error(p, m->rpc.id, RPC_METHOD_NOT_FOUND,
                       "No client can be asked: this request belongs to no single open call");
-    } else {
-        router_ask(owner, &(struct ask){.key = m->rpc.id,
-                                        .method = m->rpc.method,
-                                        .params = m->rpc.params,
-                                        .needs = needs});
     }
 }
 
@@ -453,6 +465,11 @@ void mcp_provider_failed(struct mcp_provider *p, uint64_t id, int status, bool d
     upstream_sent_free(p, sent);
 }
 
+bool mcp_provider_expects(const struct mcp_provider *p, uint64_t id)
+{
+    return idmap_get(&p->sent, id) != NULL;
+}
+
 void mcp_provider_greet_again(struct mcp_provider *p)
 {
     log_info(p->alias, "forgot our session: introducing ourselves again");
@@ -553,6 +570,22 @@ void mcp_provider_free(struct mcp_provider *p)
 struct provider *mcp_provider_core(struct mcp_provider *p)
 {
     return &p->core;
+}
+
+void mcp_provider_set_overrides(struct mcp_provider *p, const struct mcp_overrides *overrides)
+{
+    p->overrides = *overrides;
+}
+
+void mcp_provider_set_answers(struct mcp_provider *p, unsigned answers)
+{
+    p->declares = answers;
+}
+
+void mcp_provider_on_orphan(struct mcp_provider *p, void (*fn)(void *arg), void *arg)
+{
+    p->on_orphan = fn;
+    p->orphan_arg = arg;
 }
 
 void mcp_provider_set_era(struct mcp_provider *p, enum mcp_era era)

@@ -10,6 +10,7 @@
 
 #include "base/map.h"
 #include "core/router.h"
+#include "mcp/overrides.h"
 #include "mcp/protocol.h"
 
 struct mcp_provider;
@@ -56,6 +57,12 @@ struct mcp_provider *mcp_provider_new(const char *alias, const struct mcp_link_o
 void mcp_provider_free(struct mcp_provider *p);
 struct provider *mcp_provider_core(struct mcp_provider *p);
 void mcp_provider_set_era(struct mcp_provider *p, enum mcp_era era);
+/* Borrowed: the rows must outlive the provider. */
+void mcp_provider_set_overrides(struct mcp_provider *p, const struct mcp_overrides *overrides);
+/* What a session's agent can be asked, for an instance of its own; before it is started. */
+void mcp_provider_set_answers(struct mcp_provider *p, unsigned answers);
+/* Called when the server asked something that could belong to several calls, or to none. */
+void mcp_provider_on_orphan(struct mcp_provider *p, void (*fn)(void *arg), void *arg);
 /* What it speaks: "2025-11-25"; empty before the handshake. */
 const char *mcp_provider_version(const struct mcp_provider *p);
 
@@ -72,6 +79,8 @@ void mcp_provider_receive(struct mcp_provider *p, struct span text, uint64_t abo
  */
 void mcp_provider_failed(struct mcp_provider *p, uint64_t id, int status, bool delivered,
                          const char *why);
+/* Does this request of ours still wait for its answer? */
+bool mcp_provider_expects(const struct mcp_provider *p, uint64_t id);
 /*
  * The server has forgotten the session: introduce ourselves again. The link keeps the requests that
  * were refused for that reason and sends them once notifications/initialized has gone out.

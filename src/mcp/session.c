@@ -30,6 +30,7 @@ struct agent_ask {
 struct mcp_session {
     struct peer peer;
     struct mcp_host host;
+    void *lease; /* what host.enter gave us */
     const struct mcp_out *out;
     void *owner;
     struct call *standing;
@@ -227,8 +228,11 @@ static void on_ask(struct peer *self, struct call *call, const struct ask *ask)
     memcpy(a->key, ask->key.p, ask->key.n);
     idmap_put(&s->asks, a->id, a);
     list_append(&s->ask_list, &a->node);
-    rpc_put_request(begin(s, p->reply, MCP_OUT_RELATED), a->id, method, ask->params);
-    end(s, p->reply, MCP_OUT_RELATED);
+    /* An ask on the standing call belongs to no request of the agent. */
+    void *reply = p ? p->reply : NULL;
+    enum mcp_out_kind kind = p ? MCP_OUT_RELATED : MCP_OUT_UNRELATED;
+    rpc_put_request(begin(s, reply, kind), a->id, method, ask->params);
+    end(s, reply, kind);
     mem_free(method);
 }
 
@@ -261,9 +265,13 @@ static void handle_initialize(struct mcp_session *s, const struct mcp_message *m
     s->answers = mcp_answers_of(m->slots[SLOT_CAPABILITIES].type == JSON_OBJECT
                                     ? m->slots[SLOT_CAPABILITIES].value
                                     : SPAN_EMPTY);
+    if (s->host.enter && !s->lease) {
+        struct view *own = s->host.enter(s->host.arg, s->host.view, s->answers, &s->lease);
+        s->host.view = own ? own : s->host.view;
+    }
     s->greeted = true;
     if (s->host.wake)
-        s->host.wake(s->host.wake_arg);
+        s->host.wake(s->host.arg);
 
     struct buf *out = begin(s, reply, MCP_OUT_FINAL);
     buf_str(out, "{\"jsonrpc\":\"2.0\",\"id\":");
@@ -559,6 +567,8 @@ void mcp_session_free(struct mcp_session *s)
         mem_free(LIST_ENTRY(it, struct agent_ask, node));
     }
     idmap_fini(&s->asks);
+    if (s->lease)
+        s->host.leave(s->host.arg, s->lease);
     mem_free(s);
 }
 

@@ -40,9 +40,15 @@ struct mcp_out {
 struct mcp_host {
     struct router *router;
     struct view *view;
-    /* Called when the first agent of this view has introduced itself; may start lazy providers. */
+    void *arg; /* of the functions below; each may be NULL */
+    /* Called when an agent has introduced itself; may start lazy providers. */
     void (*wake)(void *arg);
-    void *wake_arg;
+    /*
+     * A view of the session's own in place of `shared`, for servers that want an instance per
+     * session; NULL if it needs none. `answers` is what its agent can be asked.
+     */
+    struct view *(*enter)(void *arg, struct view *shared, unsigned answers, void **lease);
+    void (*leave)(void *arg, void *lease);
 };
 
 struct mcp_session *mcp_session_new(const struct mcp_host *host, const struct mcp_out *out,

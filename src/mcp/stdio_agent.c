@@ -5,7 +5,7 @@
 #include "wire/lines.h"
 
 /* How long answers may still take once the agent has closed its end. */
-enum { DRAIN_MS = 5000, FLUSH_MS = 1000 };
+enum { DRAIN_MS = 1500, FLUSH_MS = 1000 };
 
 struct stdio_agent {
     struct loop *loop;
@@ -121,6 +121,16 @@ struct stdio_agent *stdio_agent_new(struct loop *loop, struct stream *stream,
     a->duplex = duplex_new(host, &out_ops, a);
     stream_start(stream, &stream_events, a);
     return a;
+}
+
+void stdio_agent_hold_lists(struct stdio_agent *a)
+{
+    duplex_hold_lists(a->duplex);
+}
+
+void stdio_agent_release(struct stdio_agent *a)
+{
+    duplex_release(a->duplex);
 }
 
 void stdio_agent_close(struct stdio_agent *a, const char *reason)

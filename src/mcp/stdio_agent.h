@@ -16,6 +16,9 @@ struct stdio_agent;
 struct stdio_agent *stdio_agent_new(struct loop *loop, struct stream *stream,
                                     const struct mcp_host *host, size_t max_message,
                                     void (*closed)(void *arg), void *arg);
+/* See duplex_hold_lists. */
+void stdio_agent_hold_lists(struct stdio_agent *a);
+void stdio_agent_release(struct stdio_agent *a);
 /* Answers that are queued are still written. */
 void stdio_agent_close(struct stdio_agent *a, const char *reason);
 

@@ -7,6 +7,7 @@
 #ifndef RIALTO_MCP_UPSTREAM_H
 #define RIALTO_MCP_UPSTREAM_H
 
+#include "mcp/overrides.h"
 #include "mcp/provider.h"
 
 /* A request we sent and whose answer we expect, or a call that waits for answers to its asks. */
@@ -39,6 +40,9 @@ struct mcp_provider {
     unsigned offers;   /* OFFERS_ bits of its capabilities */
     bool has_tools;
     bool param_headers; /* some tool wants arguments repeated as headers */
+    struct mcp_overrides overrides;
+    void (*on_orphan)(void *arg);
+    void *orphan_arg;
     char *instructions;
     char verdict[160]; /* why we closed the link ourselves; empty when we did not */
 

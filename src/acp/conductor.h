@@ -1,0 +1,70 @@
+/*
+ * conductor: a chain client -> proxy 0 .. proxy n-1 -> agent, relayed by one process.
+ *
+ * It speaks ACP on a stream of its own (the client, or the conductor it is nested in), starts the
+ * components with the first initialize, and from then on passes messages between neighbours by
+ * name: raw, in order, ids remapped on each hop. MCP servers that components declare with ACP as
+ * transport are given to the agent as ordinary servers (bridge.h); where that takes more than
+ * passing messages on, `host` is asked, because a family knows no other.
+ */
+#ifndef RIALTO_ACP_CONDUCTOR_H
+#define RIALTO_ACP_CONDUCTOR_H
+
+#include "acp/channel.h"
+#include "acp/command_line.h"
+#include "acp/trace.h"
+#include "io/stream.h"
+
+enum conductor_mode { CONDUCT_AGENT, CONDUCT_PROXY };
+enum bridge_mode { BRIDGE_AUTO, BRIDGE_STDIO, BRIDGE_HTTP };
+
+struct conductor;
+struct acp_server;
+
+/* How an agent is told to reach a server over HTTP. */
+struct acp_http_place {
+    char url[96];
+    char token[40];
+};
+
+/* What the conductor cannot do by itself. */
+struct acp_host {
+    void *arg;
+    /*
+     * The client behind `stream` and the server behind the (open) channel speak different eras of
+     * MCP. Takes both over; `early` is what has been read already. The stream is paused.
+     */
+    void (*translate)(void *arg, struct acp_channel *channel, struct stream *stream,
+                      struct span early);
+    /* Offer this server over HTTP; false when that is not possible. `*handle` is the host's. */
+    bool (*http_open)(void *arg, struct acp_server *server, struct acp_http_place *place,
+                      void **handle);
+    void (*http_close)(void *arg, void *handle);
+    /* Servers of our own for every session: NULL `extra_name` = none. */
+    const char *extra_name;
+    /* An agent's client has connected to it. Takes the stream over. */
+    void (*extra_accept)(void *arg, struct stream *stream);
+    bool (*extra_http)(void *arg, struct acp_http_place *place);
+    /* All is closed; free the conductor in a later turn. */
+    void (*ended)(void *arg, int status);
+};
+
+struct conductor_options {
+    enum conductor_mode mode;
+    const char *name;                /* for the log */
+    struct command_line *components; /* borrowed, must outlive the conductor */
+    size_t n_components;
+    enum proxy_dialect dialect; /* for components without one of their own; P_UNKNOWN = find out */
+    bool strict;                /* an agent conductor refuses to be made a proxy */
+    enum bridge_mode bridge;
+    const char *const *shim; /* argv before the port: {"/usr/bin/conductor", "mcp", NULL} */
+    struct acp_trace *trace; /* NULL = none */
+};
+
+struct conductor *conductor_new(struct loop *loop, const struct conductor_options *options,
+                                const struct acp_host *host, struct stream *upstream);
+/* Stop everything; `ended` follows from the loop. Fine to call twice. */
+void conductor_end(struct conductor *c, int status);
+void conductor_free(struct conductor *c);
+
+#endif

@@ -1,0 +1,86 @@
+#include "acp/edit.h"
+
+/* `object` with the bytes of `old` (inside it) replaced. */
+static void replace(struct buf *out, struct span object, struct span old, struct span with)
+{
+    size_t at = (size_t)(old.p - object.p);
+
+    buf_span(out, span_cut(object, 0, at));
+    buf_span(out, with);
+    buf_span(out, span_from(object, at + old.n));
+}
+
+void edit_set(struct buf *out, struct span object, const char *const *path, struct span value)
+{
+    struct json_slot slot = json_get(object, path[0]);
+    struct buf inner = {0};
+
+    if (path[1])
+        edit_set(&inner, slot.type == JSON_OBJECT ? slot.value : SPAN("{}"), path + 1, value);
+    else
+        buf_span(&inner, value);
+    if (slot.type != JSON_NONE) {
+        replace(out, object, slot.value, buf_view(&inner));
+    } else {
+        struct buf member = {0};
+        json_quote(&member, span_str(path[0]));
+        buf_char(&member, ':');
+        buf_span(&member, buf_view(&inner));
+        json_insert(out, object, buf_view(&member));
+        buf_fini(&member);
+    }
+    buf_fini(&inner);
+}
+
+/* One member less: one of the commas around it goes as well. */
+static void drop(struct buf *out, struct span object, const char *key)
+{
+    struct json_iter it = json_iter(object);
+    bool first = true;
+
+    buf_char(out, '{');
+    while (json_next(&it)) {
+        if (json_string_is(it.key, span_str(key)))
+            continue;
+        if (!first)
+            buf_char(out, ',');
+        first = false;
+        buf_span(out, it.member);
+    }
+    buf_char(out, '}');
+}
+
+void edit_remove(struct buf *out, struct span object, const char *const *path)
+{
+    struct json_slot slot = json_get(object, path[0]);
+
+    if (slot.type == JSON_NONE || (path[1] && slot.type != JSON_OBJECT)) {
+        buf_span(out, object);
+    } else if (!path[1]) {
+        drop(out, object, path[0]);
+    } else {
+        struct buf inner = {0};
+        edit_remove(&inner, slot.value, path + 1);
+        replace(out, object, slot.value, buf_view(&inner));
+        buf_fini(&inner);
+    }
+}
+
+struct json_slot edit_get(struct span object, const char *const *path)
+{
+    struct json_slot slot = {.type = JSON_OBJECT, .value = object};
+
+    for (; *path; path++) {
+        if (slot.type != JSON_OBJECT)
+            return (struct json_slot){0};
+        slot = json_get(slot.value, *path);
+    }
+    return slot;
+}
+
+bool edit_truthy(struct span object, const char *const *path)
+{
+    enum json_type type = edit_get(object, path).type;
+
+    return type != JSON_NONE && type != JSON_NULL && type != JSON_FALSE;
+}

@@ -1,0 +1,372 @@
+#include "acp/inside.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+
+#include <stdio.h>
+
+void hop_init(struct hop *h, struct conductor *c, int index, const char *label)
+{
+    h->c = c;
+    h->index = index;
+    h->dialect = P_UNKNOWN;
+    snprintf(h->label, sizeof h->label, "%s", label);
+    list_init(&h->sent);
+    lines_init(&h->lines, HOP_MAX_MESSAGE);
+}
+
+void hop_fini(struct hop *h)
+{
+    LIST_EACH_SAFE (&h->sent, it)
+        pending_free(LIST_ENTRY(it, struct pending, node));
+    lines_fini(&h->lines);
+    idmap_fini(&h->out);
+    map_fini(&h->in);
+    buf_fini(&h->discard);
+    buf_fini(&h->last_words);
+}
+
+/* --- output --- */
+
+struct buf *hop_begin(struct hop *h)
+{
+    if (h->stream)
+        return stream_out(h->stream);
+    h->discard.n = 0;
+    return &h->discard;
+}
+
+void hop_end(struct hop *h)
+{
+    if (!h->stream)
+        return;
+    acp_trace_line_out(h->c->options.trace, h->index, stream_out(h->stream));
+    buf_char(stream_out(h->stream), '\n');
+    stream_wrote(h->stream);
+}
+
+void hop_error(struct hop *h, struct span id, int code, const char *text, const char *data)
+{
+    struct buf quoted = {0};
+
+    if (data)
+        json_quote(&quoted, span_str(data));
+    rpc_put_error(hop_begin(h), id, code, span_str(text), buf_view(&quoted));
+    hop_end(h);
+    buf_fini(&quoted);
+}
+
+static void put_call(struct buf *out, uint64_t id, struct span method, struct span params,
+                     bool always_params)
+{
+    buf_str(out, "{\"jsonrpc\":\"2.0\"");
+    if (id) {
+        buf_str(out, ",\"id\":");
+        buf_u64(out, id);
+    }
+    buf_str(out, ",\"method\":");
+    buf_span(out, method);
+    if (params.n || always_params) {
+        buf_str(out, ",\"params\":");
+        buf_span(out, params.n ? params : SPAN("null"));
+    }
+    buf_char(out, '}');
+}
+
+/* The successor envelope of the hop's dialect around a call. */
+static void put_envelope(struct buf *out, const struct hop *h, uint64_t id, struct span method,
+                         struct span params)
+{
+    const struct proxy_row *row = &proxy_rows[h->dialect == P_UNKNOWN ? P3 : h->dialect];
+    /* Toward a parent we are the proxy, which forwards. */
+    bool forward = h->index == HOP_UPSTREAM;
+    const char *request = forward ? row->forward_request : row->deliver_request;
+    const char *notification = forward ? row->forward_notification : row->deliver_notification;
+
+    buf_str(out, "{\"jsonrpc\":\"2.0\"");
+    if (id) {
+        buf_str(out, ",\"id\":");
+        buf_u64(out, id);
+    }
+    buf_str(out, ",\"method\":\"");
+    buf_str(out, id ? request : notification);
+    if (h->nested) {
+        buf_str(out, "\",\"params\":{\"message\":");
+        put_call(out, id, method, params, false);
+    } else {
+        buf_str(out, "\",\"params\":{\"method\":");
+        buf_span(out, method);
+        /* Old parsers fail when the inner params are missing; null is the same as none. */
+        buf_str(out, ",\"params\":");
+        buf_span(out, params.n ? params : SPAN("null"));
+    }
+    buf_str(out, "}}");
+}
+
+void place_send(struct place to, const struct pending *p, struct span method, struct span params)
+{
+    struct buf *out = hop_begin(to.hop);
+    uint64_t id = p ? p->id : 0;
+
+    if (to.wrapped)
+        put_envelope(out, to.hop, id, method, params);
+    else
+        put_call(out, id, method, params, false);
+    hop_end(to.hop);
+}
+
+/* --- requests in flight --- */
+
+struct pending *pending_new(struct hop *to, struct hop *from, const struct acp_message *m)
+{
+    struct pending *p = MEM_NEW(struct pending);
+
+    p->to = to;
+    p->from = from;
+    list_init(&p->node);
+    if (to) {
+        p->id = ++to->last_id;
+        p->sent_nested = to->nested;
+        idmap_put(&to->out, p->id, p);
+        list_append(&to->sent, &p->node);
+    }
+    if (from) {
+        p->from_id = mem_span(m->rpc.id);
+        if (m->nested && m->inner_id.n)
+            p->inner_id = mem_span(m->inner_id);
+        map_put(&from->in, m->rpc.id, p);
+    }
+    return p;
+}
+
+/* Its requester is answered, or is not there any more. */
+static void forget_requester(struct pending *p)
+{
+    if (!p->from)
+        return;
+    struct span id = span_str(p->from_id);
+    if (map_get(&p->from->in, id) == p)
+        map_del(&p->from->in, id);
+    p->from = NULL;
+}
+
+void pending_free(struct pending *p)
+{
+    if (p->dropped)
+        p->dropped(p);
+    forget_requester(p);
+    if (p->to)
+        idmap_take(&p->to->out, p->id);
+    list_remove(&p->node);
+    mem_free(p->from_id);
+    mem_free(p->inner_id);
+    mem_free(p);
+}
+
+/* Answers of the nested form are whole messages inside a result. */
+static void answer_nested(struct pending *p, const char *member, struct span body)
+{
+    struct buf *out = hop_begin(p->from);
+
+    buf_printf(out, "{\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{\"message\":{", p->from_id);
+    buf_printf(out, "\"jsonrpc\":\"2.0\",\"id\":%s,\"%s\":", p->inner_id, member);
+    buf_span(out, body);
+    buf_str(out, "}}}");
+    hop_end(p->from);
+}
+
+static void answer(struct pending *p, bool ok, struct span body)
+{
+    acp_trace_answer(p->to ? p->to->c->options.trace : NULL, p->trace, ok, body);
+    if (!p->from)
+        return;
+    if (p->inner_id)
+        answer_nested(p, ok ? "result" : "error", body);
+    else if (ok)
+        rpc_put_result(hop_begin(p->from), span_str(p->from_id), body);
+    else
+        rpc_put_error_raw(hop_begin(p->from), span_str(p->from_id), body);
+    if (!p->inner_id)
+        hop_end(p->from);
+    struct conductor *c = p->from->c;
+    forget_requester(p);
+    conductor_check_end(c);
+}
+
+void pending_result(struct pending *p, struct span result)
+{
+    answer(p, true, result);
+}
+
+void pending_error(struct pending *p, struct span error)
+{
+    answer(p, false, error);
+}
+
+void pending_pass(struct pending *p, const struct acp_message *m)
+{
+    bool ok = m->rpc.kind == RPC_RESULT;
+    struct span text = m->rpc.text, id = m->rpc.id;
+
+    if (!p->from || p->inner_id || !id.n) {
+        answer(p, ok, ok ? m->rpc.result : m->rpc.error);
+        return;
+    }
+    acp_trace_answer(p->from->c->options.trace, p->trace, ok, ok ? m->rpc.result : m->rpc.error);
+    /* The same bytes, with the id of the other hop in place of this one's. */
+    size_t at = (size_t)(id.p - text.p);
+    struct buf *out = hop_begin(p->from);
+    buf_span(out, span_cut(text, 0, at));
+    buf_str(out, p->from_id);
+    buf_span(out, span_from(text, at + id.n));
+    hop_end(p->from);
+    struct conductor *c = p->from->c;
+    forget_requester(p);
+    conductor_check_end(c);
+}
+
+void pending_cancel(struct pending *p)
+{
+    struct buf params = {0};
+
+    if (p->cancelled || !p->to)
+        return;
+    p->cancelled = true;
+    buf_str(&params, "{\"requestId\":");
+    buf_u64(&params, p->id);
+    buf_char(&params, '}');
+    /* Always plain: it is about the request on this very connection, envelope or not. */
+    place_send((struct place){p->to, false}, NULL, SPAN("\"$/cancel_request\""),
+               buf_view(&params));
+    buf_fini(&params);
+}
+
+void hop_gone(struct hop *h, struct span error)
+{
+    size_t at = 0;
+    struct span key;
+    void *value;
+
+    LIST_EACH_SAFE (&h->sent, it) {
+        struct pending *p = LIST_ENTRY(it, struct pending, node);
+        struct acp_message m = {.rpc = {.kind = RPC_ERROR, .error = error}};
+        p->dropped = NULL;
+        if (!p->answered || !p->answered(p, &m))
+            pending_error(p, error);
+        pending_free(p);
+    }
+    while (map_next(&h->in, &at, &key, &value)) {
+        struct pending *p = value;
+        p->from = NULL;
+        pending_cancel(p);
+    }
+    map_fini(&h->in);
+    h->in = (struct map){0};
+}
+
+/* --- input --- */
+
+/* The message inside an answer of the nested form. False: there is none. */
+static bool unnest(const struct acp_message *m, struct acp_message *inner)
+{
+    if (m->rpc.kind != RPC_RESULT || m->slots[ACP_MESSAGE].type != JSON_OBJECT)
+        return false;
+    return acp_skim(m->slots[ACP_MESSAGE].value, inner) == 0 &&
+           (inner->rpc.kind == RPC_RESULT || inner->rpc.kind == RPC_ERROR);
+}
+
+static void receive_answer(struct hop *h, const struct acp_message *m)
+{
+    int64_t id;
+    struct pending *p =
+        json_int(m->rpc.id, &id) && id > 0 ? idmap_get(&h->out, (uint64_t)id) : NULL;
+    struct acp_message inner;
+
+    if (!p) {
+        log_debug(h->label, "answer to id " SPAN_FMT ", which is not open",
+                  SPAN_ARG(span_cut(m->rpc.id, 0, 60)));
+        return;
+    }
+    /* Out of the tables first: the hook may do anything, even send to this hop again. */
+    idmap_take(&h->out, p->id);
+    list_remove(&p->node);
+    p->dropped = NULL;
+    if (p->sent_nested && unnest(m, &inner))
+        m = &inner;
+    if (!p->answered || !p->answered(p, m))
+        pending_pass(p, m);
+    pending_free(p);
+}
+
+static bool is_response_like(struct span text)
+{
+    return json_get(text, "result").type != JSON_NONE || json_get(text, "error").type != JSON_NONE;
+}
+
+static void receive(struct hop *h, struct span text)
+{
+    struct acp_message m;
+    int code = acp_skim(text, &m);
+
+    if (code) {
+        struct span head = span_cut(text, 0, 120);
+        log_warn(h->label, "sent a line that is no message (%s): " SPAN_FMT, err_name(code),
+                 SPAN_ARG(head));
+        hop_error(h, SPAN("null"), RPC_PARSE_ERROR, "Parse error", NULL);
+        return;
+    }
+    switch (m.rpc.kind) {
+    case RPC_REQUEST:
+    case RPC_NOTIFICATION:
+        conductor_receive(h, &m);
+        break;
+    case RPC_RESULT:
+    case RPC_ERROR:
+        receive_answer(h, &m);
+        break;
+    case RPC_BATCH: {
+        struct json_iter it = json_iter(m.rpc.text);
+        while (json_next(&it)) {
+            if (it.type == JSON_ARRAY)
+                hop_error(h, SPAN("null"), RPC_INVALID_REQUEST, "a batch inside a batch", NULL);
+            else
+                receive(h, it.value);
+        }
+        break;
+    }
+    case RPC_INVALID:
+        /* What looks like an answer is never answered: two such peers would never stop. */
+        if (!is_response_like(m.rpc.text))
+            hop_error(h, SPAN("null"), RPC_INVALID_REQUEST, "Invalid request", m.rpc.why);
+        break;
+    }
+}
+
+static void on_line(void *owner, struct span line)
+{
+    struct hop *h = owner;
+
+    acp_trace_line_in(h->c->options.trace, h->index, line);
+    receive(h, line);
+}
+
+static void on_too_long(void *owner, struct span head)
+{
+    struct hop *h = owner;
+
+    log_warn(h->label, "sent a message of more than %d bytes: dropped; it began " SPAN_FMT,
+             HOP_MAX_MESSAGE, SPAN_ARG(span_cut(head, 0, 80)));
+    hop_error(h, SPAN("null"), RPC_INVALID_REQUEST, "Message too long", NULL);
+}
+
+static const struct lines_events line_events = {on_line, on_too_long};
+
+void hop_feed(struct hop *h, struct span chunk)
+{
+    lines_feed(&h->lines, chunk, &line_events, h);
+}
+
+void hop_feed_end(struct hop *h)
+{
+    lines_end(&h->lines, &line_events, h);
+}

@@ -1,0 +1,36 @@
+/*
+ * proxy_dialects: the four generations of the proxy protocol, as a table.
+ *
+ * They differ in how a proxy is initialised and in the names of the successor envelope; all of them
+ * are understood at any time from anybody. A proxy that forwards something tells its dialect by the
+ * name of the envelope; only the first message to it has to be guessed.
+ */
+#ifndef RIALTO_ACP_PROXY_DIALECTS_H
+#define RIALTO_ACP_PROXY_DIALECTS_H
+
+#include "base/buf.h"
+
+enum proxy_dialect { P0, P1, P2, P3, P_COUNT, P_UNKNOWN = P_COUNT };
+
+struct proxy_row {
+    const char *name;
+    const char *initialize; /* the method that makes a component a proxy */
+    bool offers;            /* ... and that is plain initialize plus an offer, to be echoed */
+    const char *forward_request, *forward_notification; /* proxy -> conductor */
+    const char *deliver_request, *deliver_notification; /* conductor -> proxy */
+};
+
+extern const struct proxy_row proxy_rows[P_COUNT];
+
+/* The dialect whose envelope this raw method (with quotes) is; P_UNKNOWN for all else. */
+enum proxy_dialect proxy_envelope_of(struct span method);
+/* The dialect whose proxy initialisation this is; P_UNKNOWN for all else and for plain
+ * initialize. */
+enum proxy_dialect proxy_initialize_of(struct span method);
+/* "p2" -> P2, in any case; P_UNKNOWN for other words. */
+enum proxy_dialect proxy_dialect_parse(struct span word);
+
+/* The order in which to try those who have not told. */
+extern const enum proxy_dialect proxy_order[3];
+
+#endif

@@ -1,0 +1,142 @@
+#include "acp/words.h"
+
+#include "base/mem.h"
+
+static const struct json_shape_row params_rows[] = {
+    {"method", ACP_METHOD, NULL},
+    {"params", ACP_PARAMS, NULL},
+    {"message", ACP_MESSAGE, NULL},
+    {"requestId", ACP_REQUEST_ID, NULL},
+    {"sessionId", ACP_SESSION_ID, NULL},
+    {"connectionId", ACP_CONNECTION_ID, NULL},
+    {"connection_id", ACP_CONNECTION_ID_OLD, NULL},
+    {"url", ACP_URL, NULL},
+    {"serverId", ACP_SERVER_ID, NULL},
+    {"protocolVersion", ACP_VERSION, NULL},
+};
+static const struct json_shape params_shape = JSON_SHAPE(params_rows);
+
+static const struct json_shape_row result_rows[] = {
+    {"message", ACP_MESSAGE, NULL},
+    {"sessionId", ACP_SESSION_ID, NULL},
+    {"connectionId", ACP_CONNECTION_ID, NULL},
+    {"connection_id", ACP_CONNECTION_ID_OLD, NULL},
+    {"protocolVersion", ACP_VERSION, NULL},
+};
+static const struct json_shape result_shape = JSON_SHAPE(result_rows);
+
+#define ROW(text, word)                                                                            \
+    {                                                                                              \
+        "\"" text "\"", sizeof(text) + 1, word                                                     \
+    }
+
+static const struct {
+    const char *quoted;
+    size_t n;
+    enum acp_word word;
+} words[] = {
+    ROW("initialize", WORD_INITIALIZE),
+    ROW("proxy/initialize", WORD_PROXY_INITIALIZE),
+    ROW("_proxy/initialize", WORD_PROXY_INITIALIZE),
+    ROW("$/cancel_request", WORD_CANCEL),
+    ROW("session/new", WORD_SETUP_NEW),
+    ROW("session/fork", WORD_SETUP_NEW),
+    ROW("session/load", WORD_SETUP),
+    ROW("session/resume", WORD_SETUP),
+    ROW("session/close", WORD_CLOSE),
+    ROW("session/delete", WORD_CLOSE),
+    ROW("mcp/message", WORD_MCP),
+    ROW("_mcp/message", WORD_MCP),
+    ROW("_mcp/request", WORD_MCP),
+    ROW("_mcp/notification", WORD_MCP),
+    ROW("_mcp/server_to_client/request", WORD_MCP),
+    ROW("_mcp/server_to_client/notification", WORD_MCP),
+    ROW("mcp/disconnect", WORD_MCP_CLOSE),
+    ROW("_mcp/disconnect", WORD_MCP_CLOSE),
+};
+
+static enum acp_word word_of_plain(struct span method)
+{
+    for (size_t i = 0; i < COUNT_OF(words); i++)
+        if (words[i].n == method.n && memcmp(words[i].quoted, method.p, method.n) == 0)
+            return words[i].word;
+    return WORD_OTHER;
+}
+
+enum acp_word acp_word_of(struct span method)
+{
+    struct buf plain = {0};
+    enum acp_word word = WORD_OTHER;
+
+    /* Some peers escape the slash: the same string, spelled in another way. */
+    if (span_find(method, '\\') == method.n)
+        return word_of_plain(method);
+    buf_char(&plain, '"');
+    json_unescape(&plain, method);
+    buf_char(&plain, '"');
+    word = word_of_plain(buf_view(&plain));
+    buf_fini(&plain);
+    return word;
+}
+
+int acp_skim(struct span text, struct acp_message *m)
+{
+    int code = rpc_skim(text, &params_shape, &result_shape, m->slots, ACP_SLOTS, &m->rpc);
+
+    m->word = WORD_OTHER;
+    m->method = m->params = m->inner_id = SPAN_EMPTY;
+    m->wrapped = m->nested = false;
+    if (code || (m->rpc.kind != RPC_REQUEST && m->rpc.kind != RPC_NOTIFICATION))
+        return code;
+    m->method = span_of(m->rpc.method.p - 1, m->rpc.method.n + 2);
+    m->params = m->rpc.params;
+    m->word = acp_word_of(m->method);
+    return 0;
+}
+
+/* The members of what was inside the envelope; only words that need them are looked into. */
+static bool read_inner(struct acp_message *m)
+{
+    m->word = acp_word_of(m->method);
+    memset(m->slots, 0, sizeof m->slots);
+    if (m->word == WORD_OTHER || !m->params.n)
+        return true;
+    return json_skim(m->params, &params_shape, m->slots, NULL, NULL) == 0;
+}
+
+bool acp_unwrap(struct acp_message *m)
+{
+    struct json_slot method = m->slots[ACP_METHOD], params = m->slots[ACP_PARAMS];
+
+    m->wrapped = true;
+    if (m->slots[ACP_MESSAGE].type == JSON_OBJECT && method.type == JSON_NONE) {
+        struct rpc_message inner;
+        if (rpc_skim(m->slots[ACP_MESSAGE].value, NULL, NULL, NULL, 0, &inner) ||
+            (inner.kind != RPC_REQUEST && inner.kind != RPC_NOTIFICATION))
+            return false;
+        m->nested = true;
+        m->inner_id = inner.id;
+        m->method = span_of(inner.method.p - 1, inner.method.n + 2);
+        m->params = inner.params;
+        return read_inner(m);
+    }
+    if (method.type != JSON_STRING)
+        return false;
+    if (params.type != JSON_NONE && params.type != JSON_NULL && params.type != JSON_OBJECT &&
+        params.type != JSON_ARRAY)
+        return false;
+    m->method = method.value;
+    m->params = params.type == JSON_OBJECT || params.type == JSON_ARRAY ? params.value : SPAN_EMPTY;
+    return read_inner(m);
+}
+
+struct json_slot acp_first(const struct acp_message *m, enum acp_slot a, enum acp_slot b)
+{
+    const struct json_slot *first = &m->slots[a], *second = &m->slots[b];
+
+    if (first->type == JSON_STRING || first->type == JSON_NUMBER)
+        return *first;
+    if (second->type == JSON_STRING || second->type == JSON_NUMBER)
+        return *second;
+    return (struct json_slot){0};
+}

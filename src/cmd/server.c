@@ -1,0 +1,184 @@
+#include "cmd/server.h"
+
+#include "base/log.h"
+#include "mcp/http_upstream.h"
+#include "mcp/stdio_upstream.h"
+#include "mcp/ws_upstream.h"
+
+#include <limits.h>
+#include <unistd.h>
+
+/* From closing a server's stdin to SIGTERM, and from there to SIGKILL: Ctrl-C ends within a second.
+ */
+enum { STOP_GRACE_MS = 400 };
+
+struct server_plan {
+    struct stdio_upstream_options stdio; /* argv NULL for remote servers */
+    struct http_upstream_options http;   /* url NULL for others */
+    struct filter filter;
+    struct mcp_overrides overrides;
+    struct policy policy;
+    enum mcp_era era;
+    bool per_session;
+};
+
+static const char *const *argv_of(struct arena *arena, const struct config_server *s)
+{
+    const char **argv = ARENA_ARRAY(arena, const char *, s->args.n + 2);
+
+    argv[0] = s->command;
+    for (size_t i = 0; i < s->args.n; i++)
+        argv[i + 1] = s->args.items[i];
+    return argv;
+}
+
+/* "NAME<separator>VALUE" texts, NULL at the end. */
+static const char *const *pairs_of(struct arena *arena, const struct config_pairs *pairs,
+                                   const char *separator)
+{
+    const char **texts = ARENA_ARRAY(arena, const char *, pairs->n + 1);
+
+    for (size_t i = 0; i < pairs->n; i++) {
+        struct buf text = {0};
+        buf_printf(&text, "%s%s%s", pairs->items[i].name, separator, pairs->items[i].value);
+        texts[i] = arena_span(arena, buf_view(&text)).p;
+        buf_fini(&text);
+    }
+    return texts;
+}
+
+static const struct span *spans_of(struct arena *arena, const struct config_strings *list)
+{
+    struct span *spans = ARENA_ARRAY(arena, struct span, list->n + 1);
+
+    for (size_t i = 0; i < list->n; i++)
+        spans[i] = span_str(list->items[i]);
+    return spans;
+}
+
+static struct mcp_overrides overrides_of(struct arena *arena, const struct config_server *s)
+{
+    struct mcp_override *rows = ARENA_ARRAY(arena, struct mcp_override, s->tools.n + 1);
+
+    for (size_t i = 0; i < s->tools.n; i++) {
+        const struct config_tool *t = &s->tools.items[i];
+        rows[i] = (struct mcp_override){t->own, t->name, t->description, t->arguments, t->hide};
+    }
+    return (struct mcp_overrides){rows, s->tools.n};
+}
+
+static struct policy policy_of(const struct config_server *s)
+{
+    struct policy policy = policy_default;
+
+    policy.timeout = s->timeout;
+    policy.progress_extends = s->timeout_on_progress == PROGRESS_RESET;
+    policy.concurrency = s->concurrency;
+    policy.queue = s->queue;
+    policy.start_timeout = s->start_timeout;
+    policy.restart_limit = (unsigned)s->restarts;
+    policy.eager = s->start == START_EAGER;
+    return policy;
+}
+
+const struct server_plan *server_plan_new(struct arena *arena, const struct config *c,
+                                          const struct config_server *s)
+{
+    static const enum mcp_era eras[] = {
+        [ERA_AUTO] = MCP_ERA_AUTO, [ERA_LEGACY] = MCP_ERA_LEGACY, [ERA_MODERN] = MCP_ERA_MODERN};
+    static const enum http_transport transports[] = {
+        [TRANSPORT_AUTO] = HTTP_TRANSPORT_AUTO,
+        [TRANSPORT_STREAMABLE_HTTP] = HTTP_TRANSPORT_STREAMABLE,
+        [TRANSPORT_SSE] = HTTP_TRANSPORT_OLD_SSE,
+        [TRANSPORT_WS] = HTTP_TRANSPORT_AUTO,
+        [TRANSPORT_STDIO] = HTTP_TRANSPORT_AUTO,
+    };
+    struct server_plan *plan = ARENA_NEW(arena, struct server_plan);
+
+    plan->filter = (struct filter){spans_of(arena, &s->allow), s->allow.n,
+                                   spans_of(arena, &s->deny), s->deny.n};
+    plan->overrides = overrides_of(arena, s);
+    plan->policy = policy_of(s);
+    plan->era = eras[s->era];
+    plan->per_session = s->instances == INSTANCES_PER_SESSION;
+    plan->stdio.alias = s->alias;
+    if (s->url)
+        plan->http = (struct http_upstream_options){.alias = s->alias,
+                                                    .url = s->url,
+                                                    .headers = pairs_of(arena, &s->headers, ": "),
+                                                    .transport = transports[s->transport],
+                                                    .max_message = c->limits.message};
+    else
+        plan->stdio = (struct stdio_upstream_options){.alias = s->alias,
+                                                      .argv = argv_of(arena, s),
+                                                      .env = pairs_of(arena, &s->env, "="),
+                                                      .cwd = s->cwd,
+                                                      .max_message = c->limits.message,
+                                                      .stop_grace = STOP_GRACE_MS};
+    return plan;
+}
+
+const struct server_plan *server_plan_demo(struct arena *arena, const struct config *c)
+{
+    static const char *const no_env[] = {NULL};
+    char self[PATH_MAX];
+    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+    struct server_plan *plan = ARENA_NEW(arena, struct server_plan);
+    const char **argv = ARENA_ARRAY(arena, const char *, 3);
+
+    if (n < 0)
+        return NULL;
+    argv[0] = arena_span(arena, span_of(self, (size_t)n)).p;
+    argv[1] = "demo-server";
+    plan->policy = policy_default;
+    plan->stdio = (struct stdio_upstream_options){.alias = "demo",
+                                                  .argv = argv,
+                                                  .env = no_env,
+                                                  .max_message = c->limits.message,
+                                                  .stop_grace = STOP_GRACE_MS};
+    return plan;
+}
+
+static struct mcp_provider *make_provider(struct loop *loop, const struct server_plan *plan)
+{
+    const struct http_upstream_options *remote = &plan->http;
+
+    if (!remote->url)
+        return stdio_upstream_new(loop, &plan->stdio);
+    if (!span_starts(span_str(remote->url), SPAN("ws")))
+        return http_upstream_new(loop, remote);
+    return ws_upstream_new(loop, &(struct ws_upstream_options){.alias = remote->alias,
+                                                               .url = remote->url,
+                                                               .headers = remote->headers,
+                                                               .max_message = remote->max_message});
+}
+
+struct mcp_provider *server_start(struct loop *loop, const struct server_plan *plan)
+{
+    struct mcp_provider *p = make_provider(loop, plan);
+
+    mcp_provider_core(p)->policy = plan->policy;
+    mcp_provider_set_era(p, plan->era);
+    mcp_provider_set_overrides(p, &plan->overrides);
+    return p;
+}
+
+const char *server_alias(const struct server_plan *plan)
+{
+    return plan->stdio.alias;
+}
+
+const struct filter *server_filter(const struct server_plan *plan)
+{
+    return &plan->filter;
+}
+
+bool server_is_lazy(const struct server_plan *plan)
+{
+    return !plan->policy.eager;
+}
+
+bool server_is_per_session(const struct server_plan *plan)
+{
+    return plan->per_session;
+}

@@ -1,0 +1,55 @@
+/*
+ * approval: calls that a person must allow before they reach their server.
+ *
+ * The router holds a call of a tool that its provider's policy names. If its consumer can put a
+ * form before a person it is asked, by an ordinary ask: so it works for every dialect that has one.
+ * Otherwise the call waits for an operator, who is told by HAPPENED_APPROVAL_WANTED and decides
+ * with approval_decide. Silence is a no, and so is having nobody to ask.
+ *
+ * A held call has no slot and does not keep its provider awake. Allowed, it goes the way of every
+ * call, with a fresh deadline; it is never sent a second time by itself.
+ */
+#ifndef RIALTO_CORE_APPROVAL_H
+#define RIALTO_CORE_APPROVAL_H
+
+#include "base/buf.h"
+#include "core/call.h"
+
+enum consent {
+    CONSENT_GIVEN,
+    CONSENT_DENIED,
+    CONSENT_UNASKED, /* the consumer could not ask after all */
+};
+
+/* The words of it, which the core does not know. */
+struct approver {
+    /* Append the params of the elicitation/create that asks for this held call. */
+    void (*put_question)(struct buf *out, const struct call *c);
+    /* What the consumer's answer to it means. */
+    enum consent (*read_answer)(const struct outcome *answer);
+    bool has_operator; /* somebody looks at approval_next and uses approval_decide */
+};
+
+/* Without an approver nobody can be asked. The struct is borrowed. */
+void router_set_approver(struct router *r, const struct approver *approver);
+
+/* The calls that are held, in no particular order: pass NULL for the first. */
+struct call *approval_next(const struct router *r, const struct call *c);
+/* Does it wait for its own consumer's answer? Otherwise for the operator's. */
+bool approval_is_with_consumer(const struct call *c);
+
+enum decided {
+    DECIDED,
+    DECIDED_UNKNOWN,   /* there is no such call, or it is not held any more */
+    DECIDED_ELSEWHERE, /* its consumer was asked, and nobody else is to answer for it */
+};
+/* The call may end inside. `who` is told to the consumer with a refusal: "the operator". */
+enum decided approval_decide(struct router *r, uint64_t handle, bool allowed, const char *who);
+
+/* --- for call.c --- */
+bool approval_needed(const struct provider *p, struct span tool);
+/* Nothing of the call may be touched afterwards: it may have ended. */
+void approval_hold(struct call *c, const struct request *request);
+void approval_answered(struct call *c, const struct outcome *answer);
+
+#endif

@@ -1,0 +1,58 @@
+/*
+ * events: what happened in the bridge, for those who only look on: the log, the metrics, the bus.
+ *
+ * This is not the verb `event`, which belongs to a call and goes to its consumer. What is told here
+ * names the server, the tool and the call, never its arguments. Watchers are told at once, inside
+ * of whatever happened, so they must not call the router or change who watches: they count, write
+ * down or copy, and act later.
+ */
+#ifndef RIALTO_CORE_EVENTS_H
+#define RIALTO_CORE_EVENTS_H
+
+#include "base/list.h"
+#include "base/span.h"
+
+#include <stdint.h>
+
+enum happening_kind {
+    HAPPENED_TOOL_CALLED,         /* and it did what it was called for */
+    HAPPENED_TOOL_FAILED,         /* whoever is to blame */
+    HAPPENED_SERVER_FAILED,       /* could not be started, or ended by itself */
+    HAPPENED_SERVERS_RECONNECTED, /* is ready again after having failed */
+    HAPPENED_APPROVAL_WANTED,     /* a call waits for an operator (core/approval.h) */
+    HAPPENED_KINDS,
+};
+
+struct happening {
+    enum happening_kind kind;
+    struct span server;
+    struct span tool;     /* by the server's own name; empty if it is about no tool */
+    uint64_t call;        /* the call's handle, to bring together what belongs together; or 0 */
+    uint64_t duration_ms; /* of the call */
+    bool is_error;        /* the tool answered, and said that it had failed */
+    struct span error;    /* why it failed, for people; empty when it did not */
+};
+
+/* "mcp.tool_called" and so on. */
+const char *happening_name(enum happening_kind kind);
+
+struct watcher {
+    struct list node;
+    void (*happened)(struct watcher *self, const struct happening *h);
+};
+
+enum { EVENTS_MAX_WATCHERS = 8 };
+
+struct events {
+    struct list watchers;
+    size_t n;
+};
+
+void events_init(struct events *e);
+/* False when there are too many already. */
+bool events_watch(struct events *e, struct watcher *w);
+/* Fine for one that does not watch, as long as it is zeroed. */
+void events_unwatch(struct events *e, struct watcher *w);
+void events_publish(struct events *e, const struct happening *h);
+
+#endif

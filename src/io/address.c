@@ -1,0 +1,83 @@
+#include "io/address.h"
+
+#include "base/span.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <sys/un.h>
+
+static int parse_port(struct address *a, struct span digits)
+{
+    if (digits.n == 0 || digits.n >= sizeof a->digits)
+        return -EINVAL;
+    for (size_t i = 0; i < digits.n; i++) {
+        if (digits.p[i] < '0' || digits.p[i] > '9')
+            return -EINVAL;
+        a->port = a->port * 10 + (digits.p[i] - '0');
+        a->digits[i] = digits.p[i];
+    }
+    return a->port <= 65535 ? 0 : -EINVAL;
+}
+
+static int parse_path(struct address *a, const char *path, struct err *err)
+{
+    struct sockaddr_un room;
+
+    if (!*path || strlen(path) >= sizeof room.sun_path)
+        return err_set(err, -EINVAL, "the path of a Unix socket has 1 to %zu characters: unix:%s",
+                       sizeof room.sun_path - 1, path);
+    a->path = path;
+    return 0;
+}
+
+int address_parse(struct address *a, const char *text, struct err *err)
+{
+    *a = (struct address){0};
+    if (strncmp(text, "unix:", 5) == 0)
+        return parse_path(a, text + 5, err);
+
+    const char *colon = strrchr(text, ':');
+    struct span host = {text, colon ? (size_t)(colon - text) : 0};
+    if (host.n >= 2 && host.p[0] == '[' && host.p[host.n - 1] == ']')
+        host = span_cut(host, 1, host.n - 2);
+    else if (colon && span_find(host, ':') != host.n)
+        colon = NULL; /* an IPv6 address without brackets: where does its port begin? */
+    if (colon && host.n == 0)
+        host = SPAN("127.0.0.1");
+
+    if (!colon || host.n >= sizeof a->host || parse_port(a, span_str(colon + 1)) < 0) {
+        err_set(err, -EINVAL, "not an address: %s", text);
+        err_hint(err, "write HOST:PORT, [IPV6]:PORT, :PORT or unix:PATH");
+        return -EINVAL;
+    }
+    memcpy(a->host, host.p, host.n);
+    return 0;
+}
+
+int address_numeric(const struct address *a, struct sockaddr_storage *sa)
+{
+    if (uv_ip4_addr(a->host, a->port, (struct sockaddr_in *)sa) == 0)
+        return 0;
+    return uv_ip6_addr(a->host, a->port, (struct sockaddr_in6 *)sa);
+}
+
+int address_port(const struct sockaddr_storage *sa)
+{
+    if (sa->ss_family == AF_INET)
+        return ntohs(((const struct sockaddr_in *)sa)->sin_port);
+    if (sa->ss_family == AF_INET6)
+        return ntohs(((const struct sockaddr_in6 *)sa)->sin6_port);
+    return 0;
+}
+
+void address_format(const struct sockaddr_storage *sa, char out[ADDRESS_TEXT_SIZE])
+{
+    char host[INET6_ADDRSTRLEN] = "?";
+    bool v6 = sa->ss_family == AF_INET6;
+
+    if (v6)
+        uv_ip6_name((const struct sockaddr_in6 *)sa, host, sizeof host);
+    else if (sa->ss_family == AF_INET)
+        uv_ip4_name((const struct sockaddr_in *)sa, host, sizeof host);
+    snprintf(out, ADDRESS_TEXT_SIZE, v6 ? "[%s]:%d" : "%s:%d", host, address_port(sa));
+}

@@ -1,0 +1,30 @@
+/*
+ * address: "HOST:PORT", "[::1]:PORT", ":PORT" and "unix:PATH" taken apart, and sockets' own
+ * addresses put together again for people. For the files of io/ only.
+ */
+#ifndef RIALTO_IO_ADDRESS_H
+#define RIALTO_IO_ADDRESS_H
+
+#include "base/err.h"
+
+#include <uv.h>
+
+enum { ADDRESS_TEXT_SIZE = 64 }; /* "[IPv6%zone]:port" */
+
+struct address {
+    const char *path; /* of a Unix socket, inside the text that was parsed; NULL = TCP */
+    char host[256];   /* ":PORT" gives the loopback address */
+    int port;
+    char digits[6]; /* the port again, as the name lookup wants it */
+};
+
+MUST_CHECK int address_parse(struct address *a, const char *text, struct err *err);
+
+/* The address of this (numeric) host; a negative code for a name, which has to be looked up. */
+MUST_CHECK int address_numeric(const struct address *a, struct sockaddr_storage *sa);
+
+/* "127.0.0.1:80" or "[::1]:80". */
+void address_format(const struct sockaddr_storage *sa, char out[ADDRESS_TEXT_SIZE]);
+int address_port(const struct sockaddr_storage *sa);
+
+#endif

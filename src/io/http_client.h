@@ -1,0 +1,74 @@
+/*
+ * http_client: HTTP and HTTPS requests on the loop.
+ *
+ * A client is a party that makes requests; all clients of a loop share one pool of connections,
+ * which is made with the first and goes with the last (and so does libcurl, which is behind all
+ * this). A *fetch* is one request and its answer. Certificates are checked, with
+ * SSL_CERT_FILE naming another list of authorities; proxies are taken from the environment, but
+ * never to reach this very machine.
+ *
+ * Redirects are followed (three at most, method and body kept) on the same host only: headers may
+ * carry credentials, and those are nobody else's. Another redirect is an answer like any other.
+ *
+ * A request that may have reached a server is never sent a second time. Callbacks come from the
+ * loop, never from inside a function below; inside them everything here may be called. A fetch is
+ * gone once `done` returns, or with http_fetch_cancel, after which no callback comes any more.
+ */
+#ifndef RIALTO_IO_HTTP_CLIENT_H
+#define RIALTO_IO_HTTP_CLIENT_H
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "io/loop.h"
+
+struct http_client;
+struct http_fetch;
+
+/* The head of an answer, valid inside the callback. */
+struct http_head {
+    int status;
+    struct span lines; /* "Name: value\r\n" each */
+};
+/* Value of a header (the first of that name, case ignored); p == NULL when absent. */
+struct span http_head_value(const struct http_head *head, const char *name);
+
+struct http_fetch_events {
+    void (*head)(void *owner, const struct http_head *head); /* once, before all else */
+    void (*chunk)(void *owner, struct span chunk);           /* decoded, as it arrives */
+    /*
+     * The end. 0: the answer is complete. Otherwise a negative code, a reason for people, and
+     * whether the server may have seen the request: `delivered` is false only if not a byte of it
+     * was sent. -ECONNREFUSED: nobody listens there.
+     */
+    void (*done)(void *owner, int code, const char *why, bool delivered);
+};
+
+struct http_fetch_spec {
+    const char *method;         /* GET, POST, DELETE */
+    const char *url;            /* copied, like the headers */
+    const char *const *headers; /* "Name: value", NULL ends the list; may be NULL */
+    struct buf *body;           /* taken over, the caller's is empty then; NULL without body */
+};
+
+struct http_client *http_client_new(struct loop *l);
+/* Cancels what is under way. */
+void http_client_free(struct http_client *c);
+
+struct http_fetch *http_fetch_start(struct http_client *c, const struct http_fetch_spec *spec,
+                                    const struct http_fetch_events *on, void *owner);
+void http_fetch_cancel(struct http_fetch *f);
+/* Stop and go on giving chunks; the server waits once the kernel's buffers are full. */
+void http_fetch_pause(struct http_fetch *f);
+void http_fetch_resume(struct http_fetch *f);
+/* The request's body back, to send it again; only inside `done`. */
+struct buf http_fetch_take_body(struct http_fetch *f);
+
+/*
+ * What `reference` (absolute or relative) means on a page at `base`, if that is on the same host
+ * and port and not less protected; NULL if it is not, or no URL. The caller owns it.
+ */
+char *http_url_resolve(const char *base, struct span reference);
+/* "host:port" of a URL, for people: no path, no user, no password. The caller owns it. */
+char *http_url_host(const char *url);
+
+#endif

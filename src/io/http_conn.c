@@ -1,0 +1,348 @@
+#include "io/http_conn.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "io/loop.h"
+#include "wire/json.h"
+
+enum {
+    PIPELINE_MAX = 64 * 1024, /* bytes kept behind a request at work before reading pauses */
+    LINGER_MS = 2000,         /* for the client to close after our last answer */
+    STALL_MS = 30000,         /* a client that takes no byte of an answer for so long is cut */
+    STOP_MS = 1000,
+};
+
+/* --- deadlines --- */
+
+static void on_timer(struct timer *t);
+
+/*
+ * Deadlines move with each request, so the timer is not moved back with them: it goes off at the
+ * earliest one, sees that it is not due, and is set for what is left.
+ */
+static void set_deadline(struct http_conn *c, uint64_t delay)
+{
+    struct timers *ts = loop_timers(c->server->loop);
+
+    if (delay == 0) {
+        c->deadline = UINT64_MAX;
+        return;
+    }
+    c->deadline = ts->now + delay;
+    if (!timer_is_set(&c->timer) || c->timer.at > c->deadline)
+        timer_set(ts, &c->timer, delay);
+}
+
+static void wait_idle(struct http_conn *c)
+{
+    c->phase = CONN_IDLE;
+    c->queued = SIZE_MAX;
+    set_deadline(c, c->server->options.idle_timeout);
+}
+
+/* Still sending, and some of it went out since the last look? Then look again later. */
+static bool is_progressing(struct http_conn *c)
+{
+    size_t queued = stream_queued(c->stream);
+    bool progress = queued && queued != c->queued;
+
+    c->queued = queued;
+    if (progress)
+        set_deadline(c, STALL_MS);
+    return progress;
+}
+
+static void on_timer(struct timer *t)
+{
+    struct http_conn *c = CONTAINER_OF(t, struct http_conn, timer);
+    uint64_t now = loop_now(c->server->loop);
+
+    if (c->deadline > now) {
+        if (c->deadline != UINT64_MAX)
+            timer_set(loop_timers(c->server->loop), t, c->deadline - now);
+        return;
+    }
+    switch (c->phase) {
+    case CONN_HEAD:
+        conn_refuse(c, 408, "the head of the request did not arrive in time");
+        break;
+    case CONN_BODY:
+        conn_refuse(c, 408, "the body of the request did not arrive in time");
+        break;
+    case CONN_IDLE:
+    case CONN_CLOSING:
+        if (!is_progressing(c))
+            stream_close(c->stream, c->phase == CONN_IDLE ? "idle" : "answered");
+        break;
+    case CONN_EXCHANGE:
+        break;
+    }
+}
+
+/* --- the end --- */
+
+/*
+ * Close behind what is written. The client is given time to read and to close first: closing while
+ * its bytes are still on their way would make the kernel reset the connection, answer and all.
+ */
+static void linger(struct http_conn *c)
+{
+    c->phase = CONN_CLOSING;
+    c->queued = SIZE_MAX;
+    stream_shutdown(c->stream);
+    stream_resume(c->stream);
+    buf_fini(&c->in);
+    c->in_at = 0;
+    set_deadline(c, LINGER_MS);
+}
+
+static const char *hint_for(int status)
+{
+    static const struct {
+        int status;
+        const char *hint;
+    } rows[] = {
+        {400, "send a valid HTTP/1.1 request"},
+        {408, "send the whole request at once"},
+        {413, "send a smaller body, or raise the limit in the configuration"},
+        {431, "send fewer or shorter headers: 16 KiB and 100 lines are the limit"},
+        {503, "try again later"},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++)
+        if (rows[i].status == status)
+            return rows[i].hint;
+    return "";
+}
+
+/* For requests that never become an exchange, and for those the server ends. */
+void conn_refuse(struct http_conn *c, int status, const char *why)
+{
+    struct buf body = {0};
+    struct buf *out = stream_out(c->stream);
+
+    log_debug("http", "%s: %d %s", stream_name(c->stream), status, why);
+    buf_str(&body, "{\"error\":");
+    json_quote(&body, span_str(why));
+    buf_str(&body, ",\"hint\":");
+    json_quote(&body, span_str(hint_for(status)));
+    buf_char(&body, '}');
+
+    http_put_status(out, status);
+    buf_str(out, "Content-Type: application/json\r\nConnection: close\r\nContent-Length: ");
+    buf_u64(out, body.n);
+    buf_str(out, "\r\n\r\n");
+    if (c->phase != CONN_EXCHANGE || !c->head_only)
+        buf_span(out, buf_view(&body));
+    buf_fini(&body);
+    stream_wrote(c->stream);
+    linger(c);
+}
+
+void conn_stop(struct http_conn *c)
+{
+    if (c->phase == CONN_EXCHANGE && c->x.state == EXCHANGE_OPEN)
+        conn_refuse(c, 503, "the server is shutting down");
+    else if (c->phase == CONN_EXCHANGE && c->x.state == EXCHANGE_STREAM && c->x.chunked) {
+        http_put_last_chunk(stream_out(c->stream));
+        stream_wrote(c->stream);
+    }
+    c->phase = CONN_CLOSING;
+    c->deadline = UINT64_MAX;
+    stream_finish(c->stream, "server closing", STOP_MS);
+}
+
+static void conn_free(struct http_conn *c)
+{
+    http_parser_free(c->parser);
+    buf_fini(&c->in);
+    buf_fini(&c->x.more);
+    mem_free(c);
+}
+
+/* Off the server's list, no timer, no deferral: ready to be freed. */
+static void unlink_conn(struct http_conn *c)
+{
+    timer_clear(loop_timers(c->server->loop), &c->timer);
+    loop_undefer(&c->next);
+    list_remove(&c->node);
+    server_conn_gone(c->server);
+}
+
+static void on_closed(void *owner, const char *reason)
+{
+    struct http_conn *c = owner;
+    struct http_exchange *x = &c->x;
+
+    log_debug("http", "%s: %s", stream_name(c->stream), reason);
+    if (x->state != EXCHANGE_DONE && x->gone) {
+        x->state = EXCHANGE_DONE;
+        x->gone(x->gone_owner);
+    }
+    unlink_conn(c);
+    conn_free(c);
+}
+
+static void free_later(struct deferred *d)
+{
+    conn_free(CONTAINER_OF(d, struct http_conn, next));
+}
+
+void conn_detach(struct http_conn *c)
+{
+    struct loop *l = c->server->loop;
+
+    /* What follows the request must outlive the chunk, which the next read overwrites. */
+    if (c->handling && !c->in.n)
+        buf_span(&c->in, c->rest);
+    else if (c->handling)
+        c->in_at = c->in.n - c->rest.n;
+    stream_resume(c->stream);
+    c->stream = NULL;
+    c->x.state = EXCHANGE_DONE;
+    unlink_conn(c);
+    loop_defer(l, &c->next, free_later);
+}
+
+/* --- requests --- */
+
+/* The request is complete: over to the handler, which may answer, wait, upgrade or abort. */
+static void handle(struct http_conn *c, struct span rest)
+{
+    const struct http_request *req = http_parser_request(c->parser);
+    struct http_server *s = c->server;
+
+    c->phase = CONN_EXCHANGE;
+    c->deadline = UINT64_MAX;
+    c->head_only = span_is(req->method, "HEAD");
+    c->keep_alive = req->keep_alive;
+    c->v1_0 = req->v1_0;
+    c->x = (struct http_exchange){.state = EXCHANGE_OPEN};
+    c->rest = rest;
+    c->handling = true;
+    s->handler(s->owner, &c->x, req);
+    c->handling = false;
+    if (c->stream && c->x.state == EXCHANGE_DONE)
+        conn_answered(c);
+}
+
+static void on_head(struct http_conn *c, bool body_is_here)
+{
+    c->phase = CONN_BODY;
+    set_deadline(c, c->server->options.body_timeout);
+    if (http_parser_expects_continue(c->parser) && !body_is_here)
+        stream_write(c->stream, SPAN("HTTP/1.1 100 Continue\r\n\r\n"));
+}
+
+/* Parse and handle requests as long as each is answered at once. Returns what is left. */
+static struct span parse(struct http_conn *c, struct span bytes)
+{
+    while (bytes.n && c->stream && c->phase < CONN_EXCHANGE) {
+        size_t used;
+        if (!c->parser)
+            c->parser = server_lend_parser(c->server);
+        enum http_state state = http_parser_feed(c->parser, bytes, &used);
+        bytes = span_from(bytes, used);
+        switch (state) {
+        case HTTP_MORE:
+            if (c->phase == CONN_IDLE) {
+                c->phase = CONN_HEAD;
+                set_deadline(c, c->server->options.head_timeout);
+            }
+            return bytes;
+        case HTTP_HEAD:
+            on_head(c, bytes.n > 0);
+            break;
+        case HTTP_COMPLETE:
+            handle(c, bytes);
+            break;
+        case HTTP_BAD:
+            conn_refuse(c, http_parser_status(c->parser), http_parser_why(c->parser));
+            break;
+        }
+    }
+    return c->stream && c->phase != CONN_CLOSING ? bytes : SPAN_EMPTY;
+}
+
+/* Requests that came while an earlier one was being answered. */
+static void parse_kept(struct deferred *d)
+{
+    struct http_conn *c = CONTAINER_OF(d, struct http_conn, next);
+
+    if (c->phase >= CONN_EXCHANGE)
+        return;
+    size_t left = parse(c, span_from(buf_view(&c->in), c->in_at)).n;
+    if (!c->stream || c->phase == CONN_CLOSING)
+        return;
+    c->in_at = c->in.n - left;
+    if (!left) {
+        buf_fini(&c->in);
+        c->in_at = 0;
+    }
+    if (left < PIPELINE_MAX)
+        stream_resume(c->stream);
+}
+
+static void keep(struct http_conn *c, struct span bytes)
+{
+    if (c->in_at > PIPELINE_MAX) {
+        buf_drop(&c->in, c->in_at);
+        c->in_at = 0;
+    }
+    buf_span(&c->in, bytes);
+    if (c->in.n - c->in_at >= PIPELINE_MAX)
+        stream_pause(c->stream);
+}
+
+static void on_data(void *owner, struct span chunk)
+{
+    struct http_conn *c = owner;
+
+    if (c->phase == CONN_CLOSING)
+        return;
+    if (!c->in.n && c->phase != CONN_EXCHANGE)
+        chunk = parse(c, chunk);
+    if (chunk.n)
+        keep(c, chunk);
+}
+
+void conn_answered(struct http_conn *c)
+{
+    /* From inside the handler this is done when it returns, with the request still at hand. */
+    if (c->handling || c->phase != CONN_EXCHANGE)
+        return;
+    if (!c->keep_alive) {
+        linger(c);
+        return;
+    }
+    server_return_parser(c->server, c->parser);
+    c->parser = NULL;
+    wait_idle(c);
+    /* Not at once: we may be inside somebody's http_respond. */
+    if (c->in.n)
+        loop_defer(c->server->loop, &c->next, parse_kept);
+}
+
+static void on_eof(void *owner)
+{
+    struct http_conn *c = owner;
+
+    /* Whoever waits for an answer keeps the connection open, so this client has gone. */
+    if (c->phase == CONN_EXCHANGE)
+        stream_close(c->stream, "closed by the client");
+    else
+        stream_finish(c->stream, "closed by the client", STALL_MS);
+}
+
+static const struct stream_events events = {.data = on_data, .eof = on_eof, .closed = on_closed};
+
+void conn_new(struct http_server *s, struct stream *stream)
+{
+    struct http_conn *c = MEM_NEW(struct http_conn);
+    c->server = s;
+    c->stream = stream;
+    c->timer.fire = on_timer;
+    c->x.state = EXCHANGE_DONE;
+    list_append(&s->conns, &c->node);
+    wait_idle(c);
+    stream_start(stream, &events, c);
+}

@@ -1,0 +1,91 @@
+/*
+ * http_conn: one connection of an http_server, for http_server.c, http_conn.c and http_answer.c.
+ *
+ * http_conn.c is the way in (bytes to requests, timers, refusals), http_answer.c the way out. A
+ * connection carries one exchange at a time, embedded in it; what the client sends meanwhile waits
+ * in `in`. An idle connection holds no parser: those are lent by the server.
+ */
+#ifndef RIALTO_IO_HTTP_CONN_H
+#define RIALTO_IO_HTTP_CONN_H
+
+#include "io/http_server.h"
+
+enum conn_phase {
+    CONN_IDLE,     /* between requests */
+    CONN_HEAD,     /* a request has begun */
+    CONN_BODY,     /* its head is complete */
+    CONN_EXCHANGE, /* the handler has it */
+    CONN_CLOSING,  /* the last answer goes out; input is thrown away */
+};
+
+enum exchange_state {
+    EXCHANGE_OPEN,   /* not answered yet */
+    EXCHANGE_STREAM, /* the head of a stream is out */
+    EXCHANGE_DONE,   /* nobody holds it */
+};
+
+struct http_exchange {
+    enum exchange_state state;
+    bool no_body; /* an answer to HEAD, or a status that has none */
+    bool chunked;
+    struct buf more; /* header lines of http_exchange_add_headers */
+    /* Between http_respond_begin and _end: where in the output the length and the body stand. */
+    size_t length_at, body_at;
+    void (*gone)(void *owner);
+    void *gone_owner;
+};
+
+struct http_conn {
+    struct list node; /* in the server's list */
+    struct http_server *server;
+    struct stream *stream; /* NULL once somebody took it over */
+    struct http_parser *parser;
+    struct buf in; /* bytes behind the request at work, from `in_at` on */
+    size_t in_at;
+    struct span rest;     /* inside the handler: what of this chunk stands behind its request */
+    struct timer timer;   /* may go off before the deadline and is then set again */
+    uint64_t deadline;    /* UINT64_MAX = none */
+    size_t queued;        /* output at the last look at a slow reader; SIZE_MAX = none yet */
+    struct deferred next; /* the next request in `in`; the end of a connection taken over */
+    enum conn_phase phase;
+    bool handling; /* inside the handler */
+    bool head_only, keep_alive, v1_0;
+    struct http_exchange x;
+};
+
+struct http_server {
+    struct loop *loop;
+    struct http_server_options options;
+    http_handler_fn *handler;
+    void *owner;
+    struct listener **listeners;
+    size_t n_listeners;
+    struct list conns;
+    size_t n_conns;
+    struct http_parser *spare[16];
+    size_t n_spare;
+    struct buf nowhere; /* takes bodies whose client is gone */
+    bool full;          /* said so in the log */
+    bool closing;
+    void (*closed)(void *arg);
+    void *closed_arg;
+    struct deferred end;
+};
+
+void conn_new(struct http_server *s, struct stream *stream);
+/* The server ends: answer what is open, and close. */
+void conn_stop(struct http_conn *c);
+/* The answer is complete: go on to the next request, or close. */
+void conn_answered(struct http_conn *c);
+/* Give up the stream; frees the connection at the end of the turn. */
+void conn_detach(struct http_conn *c);
+/* An answer of our own, {"error", "hint"}; then the connection closes. */
+void conn_refuse(struct http_conn *c, int status, const char *why);
+
+/* The parsers of a server. */
+struct http_parser *server_lend_parser(struct http_server *s);
+void server_return_parser(struct http_server *s, struct http_parser *p);
+/* A connection has left `conns`. */
+void server_conn_gone(struct http_server *s);
+
+#endif

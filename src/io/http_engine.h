@@ -1,0 +1,77 @@
+/*
+ * http_engine: libcurl's multi interface on our loop, for http_client.c and http_engine.c only.
+ *
+ * One per loop, while the loop has http_clients. libcurl must not be called from inside its own
+ * callbacks, and those are where our callers live: so starting, cancelling and resuming only note
+ * down what is wanted, and the work is done at the end of the turn.
+ */
+#ifndef RIALTO_IO_HTTP_ENGINE_H
+#define RIALTO_IO_HTTP_ENGINE_H
+
+#include "io/http_client.h"
+#include "io/loop_uv.h"
+
+#include <curl/curl.h>
+
+struct http_engine {
+    struct loop *loop;
+    CURLM *multi;
+    uv_timer_t timer;
+    struct deferred work;
+    struct list starting, running, resuming, cancelled; /* of struct http_fetch */
+    size_t clients;
+    bool due;     /* libcurl wants its turn now */
+    bool working; /* inside `work` */
+    CURL *spare[16];
+    size_t n_spare;
+};
+
+struct http_client {
+    struct http_engine *engine;
+    struct list fetches;
+};
+
+struct http_fetch {
+    struct list node;      /* in one list of the engine: that is its state */
+    struct list in_client; /* in the client's list, until it is done or cancelled */
+    struct http_engine *engine;
+    const struct http_fetch_events *on;
+    void *owner;
+
+    CURL *easy;
+    struct curl_slist *headers;
+    char *url;
+    char *host; /* for people */
+    bool has_body;
+    struct buf body;
+    char why[CURL_ERROR_SIZE];
+
+    struct buf head;
+    bool head_given;
+    bool cancelled;
+    bool paused; /* the caller wants no chunks now */
+    bool held;   /* so libcurl was told to wait with one */
+    char *next;  /* where the answer being read redirects us to */
+    unsigned redirects;
+};
+
+/* The engine of this loop, made if there is none. Every ref is given back. */
+struct http_engine *http_engine_ref(struct loop *l);
+void http_engine_unref(struct http_engine *e);
+/* Something waits in one of the lists. */
+void http_engine_wake(struct http_engine *e);
+
+/* An easy handle that has the options that are always the same. */
+CURL *http_engine_lend(struct http_engine *e);
+void http_engine_return(struct http_engine *e, CURL *easy);
+
+/* --- http_url.c --- */
+/* Does it lead to this very machine? */
+bool http_url_is_local(const char *url);
+
+/* --- http_client.c --- */
+/* libcurl is through with it; frees it, or sends it on where it was redirected to. */
+void http_fetch_finish(struct http_fetch *f, CURLcode result);
+void http_fetch_free(struct http_fetch *f);
+
+#endif

@@ -1,0 +1,91 @@
+#include "io/http_engine.h"
+
+#include "base/mem.h"
+
+static char *part_of(CURLU *u, CURLUPart part, unsigned flags)
+{
+    char *text = NULL, *copy;
+
+    if (curl_url_get(u, part, &text, flags) != CURLUE_OK)
+        return mem_str("");
+    copy = mem_str(text);
+    curl_free(text);
+    return copy;
+}
+
+static bool same_part(CURLU *a, CURLU *b, CURLUPart part)
+{
+    char *one = part_of(a, part, CURLU_DEFAULT_PORT), *two = part_of(b, part, CURLU_DEFAULT_PORT);
+    bool same = span_eq_nocase(span_str(one), span_str(two));
+
+    mem_free(one);
+    mem_free(two);
+    return same;
+}
+
+static bool is_scheme(CURLU *u, const char *wanted)
+{
+    char *scheme = part_of(u, CURLUPART_SCHEME, 0);
+    bool is = strcmp(scheme, wanted) == 0;
+
+    mem_free(scheme);
+    return is;
+}
+
+/* From http to https the port may change with it: that is how servers ask for protection. */
+static bool may_go(CURLU *from, CURLU *to)
+{
+    if (!same_part(from, to, CURLUPART_HOST))
+        return false;
+    if (is_scheme(from, "http") && is_scheme(to, "https"))
+        return true;
+    return same_part(from, to, CURLUPART_SCHEME) && same_part(from, to, CURLUPART_PORT);
+}
+
+char *http_url_resolve(const char *base, struct span reference)
+{
+    CURLU *from = curl_url(), *to = curl_url();
+    char *text = mem_span(reference), *found = NULL;
+
+    /* Setting a relative URL over an absolute one resolves it. */
+    if (curl_url_set(from, CURLUPART_URL, base, 0) == CURLUE_OK &&
+        curl_url_set(to, CURLUPART_URL, base, 0) == CURLUE_OK && !strpbrk(text, "\r\n") &&
+        curl_url_set(to, CURLUPART_URL, text, 0) == CURLUE_OK && may_go(from, to))
+        found = part_of(to, CURLUPART_URL, 0);
+    curl_url_cleanup(from);
+    curl_url_cleanup(to);
+    mem_free(text);
+    return found;
+}
+
+char *http_url_host(const char *url)
+{
+    CURLU *u = curl_url();
+    struct buf text = {0};
+
+    if (curl_url_set(u, CURLUPART_URL, url, 0) == CURLUE_OK) {
+        char *host = part_of(u, CURLUPART_HOST, 0);
+        char *port = part_of(u, CURLUPART_PORT, CURLU_DEFAULT_PORT);
+        buf_printf(&text, "%s:%s", host, port);
+        mem_free(host);
+        mem_free(port);
+    }
+    curl_url_cleanup(u);
+    return buf_take(&text);
+}
+
+bool http_url_is_local(const char *url)
+{
+    CURLU *u = curl_url();
+    bool local = false;
+
+    if (curl_url_set(u, CURLUPART_URL, url, 0) == CURLUE_OK) {
+        char *host = part_of(u, CURLUPART_HOST, 0);
+        struct span name = span_str(host);
+        local = span_eq_nocase(name, SPAN("localhost")) || span_is(name, "[::1]") ||
+                span_starts(name, SPAN("127."));
+        mem_free(host);
+    }
+    curl_url_cleanup(u);
+    return local;
+}

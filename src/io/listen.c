@@ -1,0 +1,188 @@
+#include "io/listen.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "io/address.h"
+#include "io/stream_uv.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+enum { BACKLOG = 1024 };
+
+struct listener {
+    struct loop *loop;
+    listen_accept_fn *on_accept;
+    void *owner;
+    char *address;
+    int port;
+    uint64_t warned; /* when */
+    union {
+        uv_handle_t handle;
+        uv_stream_t stream;
+        uv_tcp_t tcp;
+        uv_pipe_t pipe;
+    } uv;
+};
+
+static void on_closed(uv_handle_t *handle)
+{
+    struct listener *ls = handle->data;
+    mem_free(ls->address);
+    mem_free(ls);
+}
+
+void listener_close(struct listener *ls)
+{
+    if (ls)
+        uv_close(&ls->uv.handle, on_closed); /* which removes a Unix socket's file, too */
+}
+
+/* Out of descriptors, every client would be a line in the log: one a second is enough. */
+static void warn(struct listener *ls, int code)
+{
+    if (loop_now(ls->loop) - ls->warned < 1000)
+        return;
+    ls->warned = loop_now(ls->loop);
+    log_warn("listen", "%s: cannot accept: %s", ls->address, uv_strerror(code));
+}
+
+static void on_connection(uv_stream_t *handle, int status)
+{
+    struct listener *ls = handle->data;
+    bool tcp = ls->uv.handle.type == UV_TCP;
+
+    loop_enter(ls->loop);
+    if (status < 0) {
+        warn(ls, status);
+        return;
+    }
+    struct stream *s = stream_new_socket(ls->loop, tcp);
+    status = uv_accept(handle, &s->in.uv.stream);
+    if (status < 0) {
+        stream_close(s, uv_strerror(status));
+        return;
+    }
+    stream_connected(s, tcp ? NULL : ls->address);
+    ls->on_accept(ls->owner, s);
+}
+
+/* Does anybody answer at this Unix socket? */
+static bool is_live(const char *path)
+{
+    struct sockaddr_un sa = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+    if (fd < 0)
+        return true;
+    memcpy(sa.sun_path, path, strlen(path));
+    bool refused = connect(fd, (struct sockaddr *)&sa, sizeof sa) < 0 && errno == ECONNREFUSED;
+    close(fd);
+    return !refused;
+}
+
+static int open_unix(struct listener *ls, const char *path)
+{
+    struct stat st;
+
+    uv_pipe_init(&ls->loop->uv, &ls->uv.pipe, 0);
+    /* Only a dead socket is removed, never a file that is something else. */
+    if (lstat(path, &st) == 0 && S_ISSOCK(st.st_mode) && !is_live(path))
+        unlink(path);
+    mode_t before = umask(0177);
+    int code = uv_pipe_bind(&ls->uv.pipe, path);
+    umask(before);
+    return code < 0 ? code : uv_listen(&ls->uv.stream, BACKLOG, on_connection);
+}
+
+static int open_tcp(struct listener *ls, const struct sockaddr *sa)
+{
+    uv_tcp_init(&ls->loop->uv, &ls->uv.tcp);
+    int code = uv_tcp_bind(&ls->uv.tcp, sa, 0);
+    /* libuv keeps the bind's "address in use" for the listen. */
+    return code < 0 ? code : uv_listen(&ls->uv.stream, BACKLOG, on_connection);
+}
+
+/* The address of a host that may be a name. Waits for the lookup: this is for start-up. */
+static int find_address(struct listener *ls, const struct address *a, struct sockaddr_storage *sa)
+{
+    if (address_numeric(a, sa) == 0)
+        return 0;
+    struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
+    uv_getaddrinfo_t lookup;
+    int code = uv_getaddrinfo(&ls->loop->uv, &lookup, NULL, a->host, a->digits, &hints);
+    if (code == 0) {
+        memcpy(sa, lookup.addrinfo->ai_addr, lookup.addrinfo->ai_addrlen);
+        uv_freeaddrinfo(lookup.addrinfo);
+    }
+    return code;
+}
+
+static void name_tcp(struct listener *ls)
+{
+    struct sockaddr_storage sa = {0};
+    int size = sizeof sa;
+    char text[ADDRESS_TEXT_SIZE];
+
+    uv_tcp_getsockname(&ls->uv.tcp, (struct sockaddr *)&sa, &size);
+    address_format(&sa, text);
+    ls->address = mem_str(text);
+    ls->port = address_port(&sa);
+}
+
+static void explain(struct err *err, const char *address, int code)
+{
+    err_set(err, code, "cannot listen on %s: %s", address, uv_strerror(code));
+    if (code == UV_EADDRINUSE)
+        err_hint(err, "another program has it: stop that one or take another address");
+    else if (code == UV_EACCES)
+        err_hint(err, "a port below 1024 needs more rights; a Unix socket needs a folder that "
+                      "exists and that you may write to");
+}
+
+struct listener *listener_open(struct loop *l, const char *address, listen_accept_fn *on_accept,
+                               void *owner, struct err *err)
+{
+    struct address a;
+    struct sockaddr_storage sa = {0};
+
+    if (address_parse(&a, address, err) < 0)
+        return NULL;
+    struct listener *ls = MEM_NEW(struct listener);
+    ls->loop = l;
+    ls->on_accept = on_accept;
+    ls->owner = owner;
+    ls->uv.handle.data = ls;
+
+    int code = a.path ? 0 : find_address(ls, &a, &sa);
+    if (code < 0) {
+        explain(err, address, code);
+        mem_free(ls);
+        return NULL;
+    }
+    code = a.path ? open_unix(ls, a.path) : open_tcp(ls, (struct sockaddr *)&sa);
+    if (code < 0) {
+        explain(err, address, code);
+        listener_close(ls);
+        return NULL;
+    }
+    if (a.path)
+        ls->address = mem_str(address);
+    else
+        name_tcp(ls);
+    return ls;
+}
+
+const char *listener_address(const struct listener *ls)
+{
+    return ls->address;
+}
+
+int listener_port(const struct listener *ls)
+{
+    return ls->port;
+}

@@ -1,0 +1,301 @@
+#include "io/loop.h"
+
+#include "base/log.h"
+#include "io/loop_uv.h"
+
+#include <assert.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+struct loop_signal {
+    struct list node;
+    uv_signal_t handle;
+    struct loop *loop;
+    void (*fn)(void *arg, int signo);
+    void *arg;
+};
+
+/* --- work for the end of the turn --- */
+
+static void queue(struct list *head, struct deferred *d, void (*fn)(struct deferred *d))
+{
+    d->fn = fn;
+    if (d->node.next && !list_empty(&d->node))
+        return;
+    list_append(head, &d->node);
+}
+
+void loop_defer(struct loop *l, struct deferred *d, void (*fn)(struct deferred *d))
+{
+    queue(&l->deferred, d, fn);
+}
+
+void loop_flush_later(struct loop *l, struct deferred *d, void (*fn)(struct deferred *d))
+{
+    queue(&l->flushes, d, fn);
+}
+
+void loop_undefer(struct deferred *d)
+{
+    if (d->node.next)
+        list_remove(&d->node);
+}
+
+/*
+ * Run what is queued now, not what it queues in turn: work that renews itself must not keep the
+ * loop from its sockets. A marker shows where "now" ends; callbacks may take any node off the list.
+ */
+static void run_queued(struct loop *l, struct list *head)
+{
+    if (list_empty(head))
+        return;
+    list_append(head, &l->marker);
+    while (head->next != &l->marker) {
+        struct deferred *d = LIST_ENTRY(head->next, struct deferred, node);
+        list_remove(&d->node);
+        d->fn(d);
+    }
+    list_remove(&l->marker);
+}
+
+static void on_idle(uv_idle_t *handle)
+{
+    (void)handle; /* being active is what it is for: libuv polls without waiting */
+}
+
+static void on_timer(uv_timer_t *handle)
+{
+    struct loop *l = handle->data;
+    l->armed = UINT64_MAX;
+    timers_advance(&l->timers, uv_now(&l->uv));
+}
+
+/*
+ * Only a deadline earlier than the armed one touches libuv's timer; a later one is found when the
+ * armed one goes off for nothing. So a deadline that is pushed back at each request costs nothing.
+ */
+static void arm_timer(struct loop *l)
+{
+    uint64_t next = timers_next(&l->timers), now = uv_now(&l->uv);
+
+    if (next == UINT64_MAX) {
+        uv_unref((uv_handle_t *)&l->timer);
+        return;
+    }
+    uv_ref((uv_handle_t *)&l->timer);
+    if (next < l->armed) {
+        l->armed = next;
+        uv_timer_start(&l->timer, on_timer, next > now ? next - now : 0, 0);
+    }
+}
+
+static void end_turn(struct loop *l)
+{
+    loop_enter(l);
+    run_queued(l, &l->deferred);
+    run_queued(l, &l->flushes);
+    arm_timer(l);
+    if (!list_empty(&l->deferred) || !list_empty(&l->flushes))
+        uv_idle_start(&l->idle, on_idle);
+    else
+        uv_idle_stop(&l->idle);
+}
+
+static void on_prepare(uv_prepare_t *handle)
+{
+    end_turn(handle->data);
+}
+
+/* --- life --- */
+
+/* What a process may inherit and an event loop cannot live with. */
+static void tidy_process(void)
+{
+    /* A peer that is gone is told by the error of write. */
+    signal(SIGPIPE, SIG_IGN);
+    /* Ignored, the kernel would reap our children, and their exit codes with them. */
+    signal(SIGCHLD, SIG_DFL);
+    /* Closed, their numbers would go to sockets, and those would get what is meant for people. */
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) < 0)
+            log_error("loop", "cannot open /dev/null");
+}
+
+struct loop *loop_new(void)
+{
+    struct loop *l = MEM_NEW(struct loop);
+
+    tidy_process();
+    if (uv_loop_init(&l->uv) < 0) {
+        log_error("loop", "the kernel gives no event loop (out of file descriptors?)");
+        abort();
+    }
+    uv_prepare_init(&l->uv, &l->prepare);
+    uv_idle_init(&l->uv, &l->idle);
+    uv_timer_init(&l->uv, &l->timer);
+    uv_timer_init(&l->uv, &l->cap);
+    l->prepare.data = l->timer.data = l;
+    uv_prepare_start(&l->prepare, on_prepare);
+    /* None of these is a reason to go on running. */
+    uv_unref((uv_handle_t *)&l->prepare);
+    uv_unref((uv_handle_t *)&l->timer);
+    uv_unref((uv_handle_t *)&l->cap);
+    l->armed = UINT64_MAX;
+    list_init(&l->deferred);
+    list_init(&l->flushes);
+    list_init(&l->signals);
+    loop_enter(l);
+    return l;
+}
+
+static void on_signal_closed(uv_handle_t *handle)
+{
+    mem_free(CONTAINER_OF(handle, struct loop_signal, handle));
+}
+
+struct handle_count {
+    int open, closing;
+};
+
+static void count_handle(uv_handle_t *handle, void *arg)
+{
+    struct handle_count *count = arg;
+    if (uv_is_closing(handle))
+        count->closing++;
+    else
+        count->open++;
+}
+
+static struct handle_count count_handles(struct loop *l)
+{
+    struct handle_count count = {0};
+    uv_walk(&l->uv, count_handle, &count);
+    return count;
+}
+
+void loop_free(struct loop *l)
+{
+    if (!l)
+        return;
+    /* What was closed gets its last callbacks, and these may still defer and close. */
+    do {
+        end_turn(l);
+        uv_run(&l->uv, UV_RUN_NOWAIT);
+    } while (count_handles(l).closing || !list_empty(&l->deferred) || !list_empty(&l->flushes));
+
+    LIST_EACH_SAFE (&l->signals, it) {
+        struct loop_signal *s = LIST_ENTRY(it, struct loop_signal, node);
+        list_remove(&s->node);
+        uv_close((uv_handle_t *)&s->handle, on_signal_closed);
+    }
+    uv_close((uv_handle_t *)&l->prepare, NULL);
+    uv_close((uv_handle_t *)&l->idle, NULL);
+    uv_close((uv_handle_t *)&l->timer, NULL);
+    uv_close((uv_handle_t *)&l->cap, NULL);
+
+    assert(count_handles(l).open == 0 && "loop_free: something on the loop is still open");
+    /* A cancelled name lookup may still sit in libuv's thread pool: this waits for it. */
+    uv_run(&l->uv, UV_RUN_DEFAULT);
+    int busy = uv_loop_close(&l->uv);
+    assert(busy == 0);
+    (void)busy;
+    timers_fini(&l->timers);
+    mem_free(l);
+}
+
+/* --- running --- */
+
+static bool has_work(const struct loop *l)
+{
+    return l->timers.n || !list_empty(&l->deferred) || !list_empty(&l->flushes) ||
+           uv_loop_alive(&l->uv);
+}
+
+void loop_run(struct loop *l)
+{
+    l->running = true;
+    uv_update_time(&l->uv);
+    /* Work made outside of a turn (before the first, in a last close) has no libuv handle yet that
+     * would keep uv_run going: hence the loop around it. */
+    do {
+        end_turn(l);
+        uv_run(&l->uv, UV_RUN_DEFAULT);
+    } while (!l->stopping && has_work(l));
+    end_turn(l);
+    l->stopping = false;
+    l->running = false;
+}
+
+void loop_stop(struct loop *l)
+{
+    l->stopping = true;
+    uv_stop(&l->uv);
+}
+
+static void on_cap(uv_timer_t *handle)
+{
+    (void)handle; /* it only ends the wait */
+}
+
+void loop_step(struct loop *l, uint64_t wait_ms)
+{
+    l->running = true;
+    uv_update_time(&l->uv);
+    end_turn(l);
+    if (wait_ms)
+        uv_timer_start(&l->cap, on_cap, wait_ms, 0);
+    uv_run(&l->uv, wait_ms ? UV_RUN_ONCE : UV_RUN_NOWAIT);
+    uv_timer_stop(&l->cap);
+    end_turn(l);
+    l->running = false;
+}
+
+struct timers *loop_timers(struct loop *l)
+{
+    if (!l->running) {
+        uv_update_time(&l->uv);
+        loop_enter(l);
+    }
+    return &l->timers;
+}
+
+uint64_t loop_now(const struct loop *l)
+{
+    return uv_now(&l->uv);
+}
+
+/* --- signals --- */
+
+static void on_signal(uv_signal_t *handle, int signo)
+{
+    struct loop_signal *s = CONTAINER_OF(handle, struct loop_signal, handle);
+    loop_enter(s->loop);
+    s->fn(s->arg, signo);
+}
+
+int loop_on_signal(struct loop *l, int signo, void (*fn)(void *arg, int signo), void *arg)
+{
+    LIST_EACH (&l->signals, it) {
+        struct loop_signal *s = LIST_ENTRY(it, struct loop_signal, node);
+        if (s->handle.signum == signo) {
+            s->fn = fn;
+            s->arg = arg;
+            return 0;
+        }
+    }
+    struct loop_signal *s = MEM_NEW(struct loop_signal);
+    s->loop = l;
+    s->fn = fn;
+    s->arg = arg;
+    uv_signal_init(&l->uv, &s->handle);
+    uv_unref((uv_handle_t *)&s->handle);
+    int code = uv_signal_start(&s->handle, on_signal, signo);
+    if (code < 0) {
+        uv_close((uv_handle_t *)&s->handle, on_signal_closed);
+        return code;
+    }
+    list_append(&l->signals, &s->node);
+    return 0;
+}

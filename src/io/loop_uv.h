@@ -1,0 +1,43 @@
+/*
+ * loop_uv: the inside of struct loop, for the files of io/ only.
+ *
+ * Every callback that libuv makes into io/ begins with loop_enter, so that timers set inside it
+ * count from the time the event was seen.
+ */
+#ifndef RIALTO_IO_LOOP_UV_H
+#define RIALTO_IO_LOOP_UV_H
+
+#include "io/loop.h"
+
+#include <uv.h>
+
+enum { LOOP_READ_SIZE = 64 * 1024 };
+
+struct http_engine;
+
+struct loop {
+    uv_loop_t uv;
+    uv_prepare_t prepare; /* runs the end of each turn, right before libuv sleeps */
+    uv_idle_t idle;       /* active while the end of the turn left work: no sleep then */
+    uv_timer_t timer;     /* serves all of `timers` */
+    uv_timer_t cap;       /* ends the wait of loop_step */
+    uint64_t armed;       /* when `timer` goes off; UINT64_MAX = not armed */
+    struct timers timers;
+    struct list deferred;     /* of struct deferred: run first at the end of a turn */
+    struct list flushes;      /* of struct deferred: run behind those */
+    struct list marker;       /* where the work of this turn ends in the list being run */
+    struct list signals;      /* of struct loop_signal */
+    struct http_engine *http; /* the HTTP clients' share; NULL while there are none */
+    bool running, stopping;
+    char read_buffer[LOOP_READ_SIZE];
+};
+
+static inline void loop_enter(struct loop *l)
+{
+    l->timers.now = uv_now(&l->uv);
+}
+
+/* Like loop_defer, but behind all deferrals: for writing out what they queued. */
+void loop_flush_later(struct loop *l, struct deferred *d, void (*fn)(struct deferred *d));
+
+#endif

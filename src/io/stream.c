@@ -1,0 +1,416 @@
+#include "io/stream_uv.h"
+
+#include "base/mem.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum {
+    OUT_KEEP = 1024,        /* capacity an idle stream may hold on to */
+    SLICE_MAX = 256 * 1024, /* most bytes handed to libuv at once */
+    LOW_WATER = STREAM_HIGH_WATER / 4,
+    EOF_FLUSH_MS = 1000, /* for answers to reach a peer that has already said its last */
+};
+
+struct stream *stream_new(struct loop *l)
+{
+    struct stream *s = MEM_NEW(struct stream);
+    s->loop = l;
+    s->limit = STREAM_LIMIT;
+    s->in.fl_restored = s->back.fl_restored = -1;
+    return s;
+}
+
+static struct stream_end *writer(struct stream *s)
+{
+    return s->back.kind == END_NONE ? &s->in : &s->back;
+}
+
+/* --- the end --- */
+
+static void finalize(struct stream *s)
+{
+    if (s->on)
+        s->on->closed(s->owner, s->reason);
+    if (s->gone)
+        s->gone(s->gone_arg);
+    buf_fini(&s->out);
+    buf_fini(&s->flight);
+    mem_free(s->name);
+    mem_free(s->reason);
+    mem_free(s);
+}
+
+static void finalize_later(struct deferred *d)
+{
+    finalize(CONTAINER_OF(d, struct stream, later));
+}
+
+static void on_end_closed(uv_handle_t *handle)
+{
+    struct stream *s = handle->data;
+    loop_enter(s->loop);
+    s->handles--;
+    if (s->closing && s->handles == 0)
+        finalize(s);
+}
+
+static void end_close(struct stream_end *end)
+{
+    if (end->kind == END_UV) {
+        uv_os_fd_t fd;
+        if (end->fl_restored >= 0 && uv_fileno(&end->uv.handle, &fd) == 0)
+            fcntl(fd, F_SETFL, end->fl_restored);
+        uv_close(&end->uv.handle, on_end_closed);
+    } else if (end->kind == END_FILE) {
+        close(end->fd);
+    }
+    end->kind = END_NONE;
+}
+
+static void set_reason(struct stream *s, const char *reason)
+{
+    if (!s->reason)
+        s->reason = mem_str(reason ? reason : "closed");
+}
+
+void stream_close(struct stream *s, const char *reason)
+{
+    if (s->closing)
+        return;
+    s->closing = true;
+    set_reason(s, reason);
+    timer_clear(&s->loop->timers, &s->deadline);
+    loop_undefer(&s->flush);
+    loop_undefer(&s->later);
+    end_close(&s->in);
+    end_close(&s->back);
+    if (s->handles == 0)
+        loop_defer(s->loop, &s->later, finalize_later);
+}
+
+static void fail(struct stream *s, int code)
+{
+    stream_close(s, uv_strerror(code));
+}
+
+static void on_deadline(struct timer *t)
+{
+    struct stream *s = CONTAINER_OF(t, struct stream, deadline);
+
+    /* After a turn that took too long this comes before what the kernel holds for us is read. */
+    if (s->draining && !s->looked_again) {
+        s->looked_again = true;
+        timer_set(&s->loop->timers, t, 1);
+        return;
+    }
+    stream_close(s, s->reason);
+}
+
+static void close_within(struct stream *s, const char *reason, uint64_t wait_ms)
+{
+    set_reason(s, reason);
+    s->deadline.fire = on_deadline;
+    timer_set(loop_timers(s->loop), &s->deadline, wait_ms);
+}
+
+/* --- output --- */
+
+size_t stream_queued(const struct stream *s)
+{
+    return s->out.n + s->flight.n - s->flight_at;
+}
+
+/* Everything is written: do what waited for it. */
+static void written_out(struct stream *s)
+{
+    if (s->finishing) {
+        stream_close(s, s->reason);
+    } else if (s->shut && !s->shut_out) {
+        uv_os_fd_t fd;
+        s->shut_out = true;
+        /* The peer of a socket learns it by this call, that of a pipe when our end is closed. */
+        if (writer(s)->kind == END_UV && uv_fileno(&writer(s)->uv.handle, &fd) == 0)
+            shutdown(fd, SHUT_WR);
+        end_close(&s->back);
+    }
+}
+
+/* Only from the loop: `drained` may do anything, also close. */
+static void note_progress(struct stream *s)
+{
+    if (s->high && !s->closing && stream_queued(s) < LOW_WATER) {
+        s->high = false;
+        if (s->on && s->on->drained && !s->finishing)
+            s->on->drained(s->owner);
+    }
+}
+
+static void flush(struct stream *s);
+
+static void on_written(uv_write_t *req, int status)
+{
+    struct stream *s = CONTAINER_OF(req, struct stream, write);
+
+    loop_enter(s->loop);
+    s->flight_at += s->slice;
+    s->slice = 0;
+    if (s->closing)
+        return;
+    if (status < 0) {
+        fail(s, status);
+        return;
+    }
+    flush(s);
+    note_progress(s);
+}
+
+/*
+ * Give libuv the next part of the flight buffer. Slices keep the account of what is queued fresh;
+ * libuv tries to write at once and calls back from the next turn, never from in here.
+ */
+static void write_slice(struct stream *s)
+{
+    size_t left = s->flight.n - s->flight_at;
+    s->slice = left < SLICE_MAX ? left : SLICE_MAX;
+    uv_buf_t part = uv_buf_init(s->flight.p + s->flight_at, (unsigned)s->slice);
+    int code = uv_write(&s->write, &writer(s)->uv.stream, &part, 1, on_written);
+    if (code < 0) {
+        s->slice = 0;
+        fail(s, code);
+    }
+}
+
+/* How many bytes went out at once, or a negative code. */
+static ssize_t write_now(struct stream_end *end, const char *p, size_t n)
+{
+    if (end->kind == END_UV) {
+        size_t most = n < (1u << 30) ? n : 1u << 30;
+        uv_buf_t part = uv_buf_init((char *)(uintptr_t)p, (unsigned)most);
+        int written = uv_try_write(&end->uv.stream, &part, 1);
+        return written == UV_EAGAIN ? 0 : written;
+    }
+    size_t done = 0;
+    while (end->kind == END_FILE && done < n) {
+        ssize_t part = write(end->fd, p + done, n - done);
+        if (part < 0 && errno != EINTR)
+            return -errno;
+        done += part > 0 ? (size_t)part : 0;
+    }
+    return (ssize_t)n;
+}
+
+/* Write what the kernel takes now and leave the rest to libuv. Calls nobody back. */
+static void flush(struct stream *s)
+{
+    if (s->slice)
+        return;
+    if (s->flight_at < s->flight.n) {
+        write_slice(s);
+        return;
+    }
+    buf_reset(&s->flight, 0);
+    s->flight_at = 0;
+
+    ssize_t n = s->out.n ? write_now(writer(s), s->out.p, s->out.n) : 0;
+    if (n < 0) {
+        fail(s, (int)n);
+    } else if ((size_t)n == s->out.n) {
+        buf_reset(&s->out, OUT_KEEP);
+        written_out(s);
+    } else {
+        struct buf full = s->out;
+        s->out = s->flight;
+        s->flight = full;
+        s->flight_at = (size_t)n;
+        write_slice(s);
+    }
+}
+
+static void on_flush(struct deferred *d)
+{
+    struct stream *s = CONTAINER_OF(d, struct stream, flush);
+    flush(s);
+    note_progress(s);
+}
+
+static void flush_later(struct stream *s)
+{
+    loop_flush_later(s->loop, &s->flush, on_flush);
+}
+
+struct buf *stream_out(struct stream *s)
+{
+    return &s->out;
+}
+
+void stream_wrote(struct stream *s)
+{
+    if (s->closing || s->shut_out) {
+        buf_reset(&s->out, 0);
+        return;
+    }
+    if (stream_queued(s) > STREAM_HIGH_WATER)
+        s->high = true;
+    if (stream_queued(s) > s->limit) {
+        /* Much in one turn is not yet a slow reader: it is if the kernel does not take it. */
+        flush(s);
+        if (stream_queued(s) > s->limit)
+            stream_close(s, "reader too slow");
+    }
+    if (!s->closing)
+        flush_later(s);
+}
+
+void stream_write(struct stream *s, struct span bytes)
+{
+    buf_span(&s->out, bytes);
+    stream_wrote(s);
+}
+
+void stream_set_limit(struct stream *s, size_t bytes)
+{
+    s->limit = bytes;
+}
+
+void stream_shutdown(struct stream *s)
+{
+    if (s->closing || s->shut)
+        return;
+    s->shut = true;
+    flush_later(s);
+}
+
+void stream_finish(struct stream *s, const char *reason, uint64_t wait_ms)
+{
+    if (s->closing || s->finishing)
+        return;
+    s->finishing = true;
+    close_within(s, reason, wait_ms);
+    flush_later(s);
+}
+
+/* --- input --- */
+
+static void on_eof(struct stream *s)
+{
+    s->at_eof = true;
+    if (s->draining)
+        stream_close(s, s->reason);
+    else if (s->finishing)
+        return;
+    else if (s->on->eof)
+        s->on->eof(s->owner);
+    else
+        stream_finish(s, "closed by the peer", EOF_FLUSH_MS);
+}
+
+static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
+{
+    struct stream *s = handle->data;
+    (void)suggested;
+    *buf = uv_buf_init(s->loop->read_buffer, LOOP_READ_SIZE);
+}
+
+static void on_read(uv_stream_t *handle, ssize_t n, const uv_buf_t *buf)
+{
+    struct stream *s = handle->data;
+
+    loop_enter(s->loop);
+    if (n > 0) {
+        if (!s->finishing)
+            s->on->data(s->owner, span_of(buf->base, (size_t)n));
+    } else if (n == UV_EOF) {
+        on_eof(s);
+    } else if (n < 0) {
+        fail(s, (int)n);
+    }
+}
+
+/* A file cannot be polled; reading it does not wait long either. One piece a turn. */
+static void read_file(struct deferred *d)
+{
+    struct stream *s = CONTAINER_OF(d, struct stream, later);
+    ssize_t n = read(s->in.fd, s->loop->read_buffer, LOOP_READ_SIZE);
+
+    if (n < 0 && errno != EINTR) {
+        fail(s, -errno);
+        return;
+    }
+    if (n == 0) {
+        on_eof(s);
+        return;
+    }
+    loop_defer(s->loop, &s->later, read_file);
+    if (n > 0 && !s->finishing)
+        s->on->data(s->owner, span_of(s->loop->read_buffer, (size_t)n));
+}
+
+static void read_start(struct stream *s)
+{
+    if (s->closing || s->at_eof || s->paused)
+        return;
+    if (s->in.kind == END_FILE) {
+        loop_defer(s->loop, &s->later, read_file);
+    } else if (s->in.kind == END_UV) {
+        int code = uv_read_start(&s->in.uv.stream, on_alloc, on_read);
+        if (code < 0)
+            fail(s, code);
+    }
+}
+
+void stream_start(struct stream *s, const struct stream_events *on, void *owner)
+{
+    stream_rebind(s, on, owner);
+    read_start(s);
+}
+
+void stream_rebind(struct stream *s, const struct stream_events *on, void *owner)
+{
+    s->on = on;
+    s->owner = owner;
+}
+
+void stream_pause(struct stream *s)
+{
+    if (s->paused || s->closing)
+        return;
+    s->paused = true;
+    if (s->in.kind == END_FILE)
+        loop_undefer(&s->later);
+    else if (s->in.kind == END_UV)
+        uv_read_stop(&s->in.uv.stream);
+}
+
+void stream_resume(struct stream *s)
+{
+    if (!s->paused)
+        return;
+    s->paused = false;
+    if (s->on)
+        read_start(s);
+}
+
+const char *stream_name(const struct stream *s)
+{
+    return s->name ? s->name : "?";
+}
+
+void stream_on_gone(struct stream *s, void (*gone)(void *arg), void *arg)
+{
+    s->gone = gone;
+    s->gone_arg = arg;
+}
+
+void stream_drain(struct stream *s, const char *reason, uint64_t wait_ms)
+{
+    if (s->closing)
+        return;
+    s->draining = true;
+    if (s->at_eof)
+        stream_close(s, reason);
+    else
+        close_within(s, reason, wait_ms);
+}

@@ -1,0 +1,149 @@
+#include "io/address.h"
+#include "io/stream_uv.h"
+
+#include "base/mem.h"
+
+/*
+ * One attempt: look the name up (in libuv's thread pool), then try its addresses one by one. The
+ * struct lives until the last callback libuv owes us, cancelled or not.
+ */
+struct connect {
+    struct loop *loop;
+    void (*done)(void *owner, struct stream *s, int code);
+    void *owner;
+    char *address;
+    struct stream *stream; /* being connected */
+    uv_getaddrinfo_t lookup;
+    uv_connect_t request;
+    struct addrinfo *found, *next;
+    struct deferred later; /* a failure that was clear at once is told from the loop all the same */
+    int code;
+    bool cancelled;
+};
+
+static void connect_free(struct connect *c)
+{
+    if (c->found)
+        uv_freeaddrinfo(c->found);
+    mem_free(c->address);
+    mem_free(c);
+}
+
+static void finish(struct connect *c, struct stream *s, int code)
+{
+    c->done(c->owner, s, code);
+    connect_free(c);
+}
+
+static void fail_later(struct deferred *d)
+{
+    struct connect *c = CONTAINER_OF(d, struct connect, later);
+    finish(c, NULL, c->code);
+}
+
+static void try_next(struct connect *c);
+
+static void on_connected(uv_connect_t *request, int status)
+{
+    struct connect *c = CONTAINER_OF(request, struct connect, request);
+    struct stream *s = c->stream;
+
+    loop_enter(c->loop);
+    c->stream = NULL;
+    if (c->cancelled) {
+        connect_free(c);
+    } else if (status == 0) {
+        bool tcp = s->in.uv.handle.type == UV_TCP;
+        stream_connected(s, tcp ? NULL : c->address);
+        finish(c, s, 0);
+    } else {
+        stream_close(s, uv_strerror(status));
+        c->code = status;
+        try_next(c);
+    }
+}
+
+static int try_address(struct connect *c, const struct sockaddr *sa)
+{
+    c->stream = stream_new_socket(c->loop, true);
+    int code = uv_tcp_connect(&c->request, &c->stream->in.uv.tcp, sa, on_connected);
+    if (code < 0) {
+        stream_close(c->stream, uv_strerror(code));
+        c->stream = NULL;
+        c->code = code;
+    }
+    return code;
+}
+
+/* May end and free the connect. */
+static void try_next(struct connect *c)
+{
+    while (c->next) {
+        struct addrinfo *at = c->next;
+        c->next = at->ai_next;
+        if (try_address(c, at->ai_addr) == 0)
+            return;
+    }
+    finish(c, NULL, c->code);
+}
+
+static void on_found(uv_getaddrinfo_t *lookup, int status, struct addrinfo *found)
+{
+    struct connect *c = CONTAINER_OF(lookup, struct connect, lookup);
+
+    loop_enter(c->loop);
+    c->found = c->next = found;
+    c->code = status;
+    if (c->cancelled)
+        connect_free(c);
+    else
+        try_next(c);
+}
+
+/* Begin; a negative code if it failed at once. */
+static int begin(struct connect *c)
+{
+    struct address a;
+    struct sockaddr_storage sa;
+    int code = address_parse(&a, c->address, NULL);
+
+    if (code < 0)
+        return code;
+    if (a.path) {
+        c->stream = stream_new_socket(c->loop, false);
+        uv_pipe_connect(&c->request, &c->stream->in.uv.pipe, a.path, on_connected);
+        return 0;
+    }
+    if (address_numeric(&a, &sa) == 0)
+        return try_address(c, (struct sockaddr *)&sa);
+    struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
+    return uv_getaddrinfo(&c->loop->uv, &c->lookup, on_found, a.host, a.digits, &hints);
+}
+
+struct connect *stream_connect(struct loop *l, const char *address,
+                               void (*done)(void *owner, struct stream *s, int code), void *owner)
+{
+    struct connect *c = MEM_NEW(struct connect);
+    c->loop = l;
+    c->done = done;
+    c->owner = owner;
+    c->address = mem_str(address);
+    c->code = begin(c);
+    if (c->code < 0)
+        loop_defer(l, &c->later, fail_later);
+    return c;
+}
+
+void connect_cancel(struct connect *c)
+{
+    c->cancelled = true;
+    if (c->stream) {
+        /* libuv reports the connect as cancelled, and that frees us. */
+        stream_close(c->stream, "cancelled");
+    } else if (c->code < 0) {
+        loop_undefer(&c->later);
+        connect_free(c);
+    } else {
+        uv_cancel((uv_req_t *)&c->lookup); /* too late for that is fine: on_found knows */
+    }
+}

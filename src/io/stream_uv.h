@@ -1,0 +1,74 @@
+/*
+ * stream_uv: the inside of struct stream, for the files of io/ only.
+ *
+ * A stream has one end (a socket, both ways) or two (a pipe to read from and one to write to). An
+ * end is a libuv handle or, because the kernel cannot poll those, a file that is read and written
+ * on the spot. The struct is freed when its last libuv handle has given its close callback.
+ */
+#ifndef RIALTO_IO_STREAM_UV_H
+#define RIALTO_IO_STREAM_UV_H
+
+#include "io/loop_uv.h"
+#include "io/stream.h"
+
+enum stream_end_kind { END_NONE, END_UV, END_FILE };
+
+struct stream_end {
+    enum stream_end_kind kind;
+    int fd;          /* END_FILE */
+    int fl_restored; /* file status flags to put back at close, -1 = none: see stream_stdio */
+    union {
+        uv_handle_t handle;
+        uv_stream_t stream;
+        uv_tcp_t tcp;
+        uv_pipe_t pipe;
+    } uv;
+};
+
+struct stream {
+    struct loop *loop;
+    const struct stream_events *on; /* NULL until started */
+    void *owner;
+    struct deferred flush; /* queued while `out` has bytes to write */
+    struct deferred later; /* the next read of a file; the end of a stream without handles */
+    struct timer deadline; /* of stream_finish and stream_drain */
+
+    struct buf out;    /* callers append here */
+    struct buf flight; /* libuv writes from here: never moved, only swapped in when empty */
+    size_t flight_at;  /* so much of it is written */
+    size_t slice;      /* so much of it is in libuv's hands */
+    size_t limit;
+    uv_write_t write;
+
+    bool paused, at_eof;
+    bool high;           /* passed the high watermark; `drained` is owed */
+    bool shut, shut_out; /* EOF is wanted behind the output; has been sent */
+    bool finishing;      /* close once all is written; input is thrown away */
+    bool draining;       /* close at EOF */
+    bool looked_again;   /* gave the input its last chance before that */
+    bool closing;
+
+    unsigned handles; /* libuv handles that have not given their close callback */
+    char *name;
+    char *reason;
+    void (*gone)(void *arg);
+    void *gone_arg;
+    struct stream_end in;   /* reads; a socket writes here as well */
+    struct stream_end back; /* writes, if that is another descriptor */
+};
+
+struct stream *stream_new(struct loop *l);
+/* A stream with an unconnected socket for uv_accept or a connect to fill; stream_close frees it. */
+struct stream *stream_new_socket(struct loop *l, bool tcp);
+/* The socket is connected now: low latency, and a name. `name` is for Unix sockets. */
+void stream_connected(struct stream *s, const char *name);
+
+/* Take over a descriptor as one end; a negative code if the kernel refuses. */
+MUST_CHECK int stream_open_end(struct stream *s, struct stream_end *end, int fd);
+
+/* Call `gone` right after `closed`, the last thing before the stream is freed. */
+void stream_on_gone(struct stream *s, void (*gone)(void *arg), void *arg);
+/* Close at EOF, which may have come already, or after `wait_ms`. */
+void stream_drain(struct stream *s, const char *reason, uint64_t wait_ms);
+
+#endif

@@ -1,0 +1,98 @@
+/*
+ * ws: a WebSocket connection on the loop, in either role.
+ *
+ * A server makes one out of an HTTP exchange (ws_accept), a client by connecting (ws_connect). It
+ * joins fragments, answers pings, pings by itself and gives up a peer that stays silent, and does
+ * the closing handshake with a time limit. What is queued for a reader that does not read is
+ * bounded: past the limit it is cut.
+ *
+ * Life: `closed` is called exactly once, always from the loop and never from inside a function of
+ * this header; the connection is gone when it returns. Until then every call is safe: what is sent
+ * before a client's `opened` or after the closing began goes nowhere.
+ */
+#ifndef RIALTO_IO_WS_H
+#define RIALTO_IO_WS_H
+
+#include "io/http_server.h"
+#include "wire/ws.h"
+
+struct ws;
+
+struct ws_events {
+    /* The client's handshake is done: messages may be sent. May be NULL; servers never get it. */
+    void (*opened)(void *owner);
+    /* A whole message, WS_TEXT (valid UTF-8) or WS_BINARY; not after ws_close. */
+    void (*message)(void *owner, enum ws_opcode op, struct span payload);
+    /*
+     * The end. `code` is that of whoever closed first: the peer's (1005: it gave none), ours, or
+     * 1006 when the connection broke, was cut or never came about. `reason` is for the log.
+     */
+    void (*closed)(void *owner, uint16_t code, const char *reason);
+};
+
+enum { WS_PING_MS = 30 * 1000 };
+
+struct ws_options {
+    size_t max_message;  /* bytes; a larger one ends the connection with 1009 */
+    size_t queue_limit;  /* bytes that may wait for a slow reader; 0 = STREAM_LIMIT */
+    uint64_t ping_every; /* ms; two pings without any sign of life end it; 0 = no pings */
+};
+
+/* --- server --- */
+
+/* Does the request ask for a WebSocket at all? If not it is an ordinary request. */
+bool ws_is_wanted(const struct http_request *req);
+/*
+ * Answer the request with 101 and take the connection over. The first of `protocols` (ours, in
+ * order of preference, NULL-terminated) that the client offers is chosen. A client that offers none
+ * gets none; one that offers only others is refused, unless `protocols` is NULL: then all are let
+ * in and none is chosen. NULL is returned when the request was refused; it has been answered then.
+ */
+struct ws *ws_accept(struct loop *l, struct http_exchange *x, const struct http_request *req,
+                     const char *const *protocols, const struct ws_options *options,
+                     const struct ws_events *on, void *owner);
+
+/* --- client --- */
+
+struct ws_target {
+    const char *url;              /* ws://HOST[:PORT][/PATH][?QUERY] */
+    const char *const *protocols; /* to offer, NULL-terminated; NULL = none */
+    struct span headers;          /* more header lines of the handshake ("Name: value\r\n") */
+    uint64_t timeout;             /* ms until `opened`; 0 = 10 s */
+};
+
+/*
+ * Connect. Everything in `target` is copied. A server that chooses none of the protocols offered is
+ * accepted, one that chooses something else is not. NULL, with `err` filled, only for a wrong URL.
+ */
+struct ws *ws_connect(struct loop *l, const struct ws_target *target,
+                      const struct ws_options *options, const struct ws_events *on, void *owner,
+                      struct err *err);
+/* The HTTP status by which the server refused the handshake; 0 when it did not. */
+int ws_refused_with(const struct ws *w);
+
+/* --- both --- */
+
+/* The protocol agreed on; "" when none is. */
+const char *ws_protocol(const struct ws *w);
+const char *ws_peer(const struct ws *w);
+
+void ws_send(struct ws *w, enum ws_opcode op, struct span payload);
+/*
+ * The same without a copy: append the message to the buffer that begin returns, then call end. No
+ * other call for this connection may stand between the two.
+ */
+struct buf *ws_begin(struct ws *w);
+void ws_end(struct ws *w, enum ws_opcode op);
+/* Bytes that wait to be written. */
+size_t ws_queued(const struct ws *w);
+
+/*
+ * Send a close frame behind what is queued and wait (not for long) for the peer's. `reason` is
+ * shown to the peer and given to `closed`. Fine to call at any time and twice.
+ */
+void ws_close(struct ws *w, uint16_t code, const char *reason);
+/* Close at once, without a handshake; `closed` follows, with 1006 unless closing had begun. */
+void ws_abort(struct ws *w, const char *reason);
+
+#endif
