@@ -91,9 +91,15 @@ struct bridge *bridge_new(struct loop *loop, const struct config *c)
     b->leases = leases_new(loop, b->router);
     router_add_view(b->router, b->all);
     router_on_stopped(b->router, on_stopped, b);
-    for (size_t i = 0; i < c->servers.n; i++)
-        if (c->servers.items[i].enabled)
-            add_node(b, server_plan_new(&b->arena, c, &c->servers.items[i]));
+    struct secrets *secrets = secrets_new(c);
+    for (size_t i = 0; i < c->servers.n; i++) {
+        const struct config_server *s = &c->servers.items[i];
+        const struct server_plan *plan =
+            s->enabled ? server_plan_new(&b->arena, c, s, secrets) : NULL;
+        if (plan)
+            add_node(b, plan);
+    }
+    secrets_free(secrets);
     /* Nothing configured: this very program has a small server to show what a bridge does. */
     const struct server_plan *demo =
         !c->file && !c->servers.n ? server_plan_demo(&b->arena, c) : NULL;

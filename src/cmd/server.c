@@ -22,26 +22,46 @@ struct server_plan {
     bool per_session;
 };
 
-static const char *const *argv_of(struct arena *arena, const struct config_server *s)
+/* Where filled-in texts live, where secrets come from, and which were not there. */
+struct filling {
+    struct arena *arena;
+    struct secrets *secrets;
+    struct buf missing;
+};
+
+static const char *fill(struct filling *f, const char *text)
 {
-    const char **argv = ARENA_ARRAY(arena, const char *, s->args.n + 2);
+    struct buf filled = {0};
+
+    if (!text || !strstr(text, "${"))
+        return text;
+    secrets_fill(f->secrets, text, &filled, &f->missing);
+    const char *copy = arena_span(f->arena, buf_view(&filled)).p;
+    buf_fini(&filled);
+    return copy;
+}
+
+static const char *const *argv_of(struct filling *f, const struct config_server *s)
+{
+    const char **argv = ARENA_ARRAY(f->arena, const char *, s->args.n + 2);
 
     argv[0] = s->command;
     for (size_t i = 0; i < s->args.n; i++)
-        argv[i + 1] = s->args.items[i];
+        argv[i + 1] = fill(f, s->args.items[i]);
     return argv;
 }
 
 /* "NAME<separator>VALUE" texts, NULL at the end. */
-static const char *const *pairs_of(struct arena *arena, const struct config_pairs *pairs,
+static const char *const *pairs_of(struct filling *f, const struct config_pairs *pairs,
                                    const char *separator)
 {
-    const char **texts = ARENA_ARRAY(arena, const char *, pairs->n + 1);
+    const char **texts = ARENA_ARRAY(f->arena, const char *, pairs->n + 1);
 
     for (size_t i = 0; i < pairs->n; i++) {
         struct buf text = {0};
-        buf_printf(&text, "%s%s%s", pairs->items[i].name, separator, pairs->items[i].value);
-        texts[i] = arena_span(arena, buf_view(&text)).p;
+        buf_printf(&text, "%s%s%s", pairs->items[i].name, separator,
+                   fill(f, pairs->items[i].value));
+        texts[i] = arena_span(f->arena, buf_view(&text)).p;
         buf_fini(&text);
     }
     return texts;
@@ -82,7 +102,7 @@ static struct policy policy_of(const struct config_server *s)
 }
 
 const struct server_plan *server_plan_new(struct arena *arena, const struct config *c,
-                                          const struct config_server *s)
+                                          const struct config_server *s, struct secrets *secrets)
 {
     static const enum mcp_era eras[] = {
         [ERA_AUTO] = MCP_ERA_AUTO, [ERA_LEGACY] = MCP_ERA_LEGACY, [ERA_MODERN] = MCP_ERA_MODERN};
@@ -94,6 +114,7 @@ const struct server_plan *server_plan_new(struct arena *arena, const struct conf
         [TRANSPORT_STDIO] = HTTP_TRANSPORT_AUTO,
     };
     struct server_plan *plan = ARENA_NEW(arena, struct server_plan);
+    struct filling f = {.arena = arena, .secrets = secrets};
 
     plan->filter = (struct filter){spans_of(arena, &s->allow), s->allow.n,
                                    spans_of(arena, &s->deny), s->deny.n};
@@ -104,17 +125,25 @@ const struct server_plan *server_plan_new(struct arena *arena, const struct conf
     plan->stdio.alias = s->alias;
     if (s->url)
         plan->http = (struct http_upstream_options){.alias = s->alias,
-                                                    .url = s->url,
-                                                    .headers = pairs_of(arena, &s->headers, ": "),
+                                                    .url = fill(&f, s->url),
+                                                    .headers = pairs_of(&f, &s->headers, ": "),
                                                     .transport = transports[s->transport],
                                                     .max_message = c->limits.message};
     else
         plan->stdio = (struct stdio_upstream_options){.alias = s->alias,
-                                                      .argv = argv_of(arena, s),
-                                                      .env = pairs_of(arena, &s->env, "="),
+                                                      .argv = argv_of(&f, s),
+                                                      .env = pairs_of(&f, &s->env, "="),
                                                       .cwd = s->cwd,
                                                       .max_message = c->limits.message,
                                                       .stop_grace = STOP_GRACE_MS};
+    if (f.missing.n) {
+        log_error(s->alias,
+                  "is left out: no value for " SPAN_FMT
+                  " (not in the secrets, not in the environment)",
+                  SPAN_ARG(buf_view(&f.missing)));
+        plan = NULL;
+    }
+    buf_fini(&f.missing);
     return plan;
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/arena.h"
 #include "config/config.h"
+#include "config/secret.h"
 #include "core/view.h"
 #include "io/loop.h"
 #include "mcp/provider.h"
@@ -15,8 +16,9 @@
 /* What an entry means, worked out once; lives in the arena it was made with. */
 struct server_plan;
 
+/* NULL when a secret it needs is not to be found; the log says which. */
 const struct server_plan *server_plan_new(struct arena *arena, const struct config *c,
-                                          const struct config_server *s);
+                                          const struct config_server *s, struct secrets *secrets);
 /* The demo server that is in this program. NULL if we cannot find ourselves. */
 const struct server_plan *server_plan_demo(struct arena *arena, const struct config *c);
 

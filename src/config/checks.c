@@ -15,20 +15,6 @@ static bool is_given(const struct value *map, const char *key)
     return v && v->type != VALUE_NULL;
 }
 
-/* "${NAME}" would reach the server literally, which is never what its author meant. */
-static void warn_reference(struct schema_read *r, const struct value *server, const char *key,
-                           const char *shown)
-{
-    const struct value *v = value_get(server, key);
-
-    for (v = v ? v->first : NULL; v; v = v->next)
-        if (memmem(v->text.p, v->text.n, "${", 2))
-            problems_add(r->problems, PROBLEM_WARNING, v->at, shown,
-                         "'${...}' in %s is not filled in by this version, the server gets it as "
-                         "it stands",
-                         key);
-}
-
 /* Does the way to speak to the server fit to where it is? */
 static void check_transport(struct schema_read *r, const struct value *v, const char *shown,
                             const struct config_server *s)
@@ -79,9 +65,6 @@ bool check_server(struct schema_read *r, const struct value *v, const char *show
     if (strcmp(s->alias, "sse") == 0)
         problems_add(r->problems, PROBLEM_WARNING, v->key_at, shown,
                      "/mcp/sse is taken, so this server has no address of its own");
-    warn_reference(r, v, "env", shown);
-    warn_reference(r, v, "args", shown);
-    warn_reference(r, v, "headers", shown);
     return true;
 }
 

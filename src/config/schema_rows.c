@@ -186,7 +186,7 @@ const struct schema_row schema_rows[] = {
      .help = "When given, only these servers are used; the others stand in the file for later."},
 
     /* --- who may see what --- */
-    {"secrets", SCHEMA_SECTION, .missing = "secret stores",
+    {"secrets", SCHEMA_SECTION,
      .help = "Where ${NAME} in the values of servers is looked up, before the environment."},
     {"secrets.directory", SCHEMA_STRING, TOP(secrets.directory), .check = check_path,
      .help = "A folder with one file for each secret, as Docker and Kubernetes mount it."},

@@ -11,7 +11,7 @@
 
 struct spawned {
     int pid;
-    int pidfd; /* -1 where the kernel has none */
+    int pidfd;        /* -1 where the kernel has none */
     int in, out, err; /* our ends: we write to `in`, read from the others */
 };
 

@@ -256,9 +256,8 @@ static void test_mcp_servers(void **state)
     struct config *c = load(
         "mcp.json",
         "mcp.json:2:3: warning: mcpServers.My Files!: this server is called 'My-Files-' here\n"
-        "mcp.json:5:26: warning: mcpServers.far: server left out: support for remote servers is "
-        "not available in this version\n"
-        "mcp.json:6:3: warning: mcpServers.none: server left out: it has no 'command'\n"
+        "mcp.json:6:3: warning: mcpServers.none: server left out: it has neither 'command' nor "
+        "'url'\n"
         "mcp.json:8:38: warning: mcpServers.odd.timeout: ignored: a number may mean seconds or "
         "milliseconds; write 30s or 500ms\n"
         "mcp.json:8:43: warning: mcpServers.odd.argGuards: unknown key, ignored\n"
@@ -266,7 +265,9 @@ static void test_mcp_servers(void **state)
     const struct config_server *files = config_server(c, "My-Files-");
     const struct config_server *own = config_server(c, "own");
 
-    assert_int_equal(c->servers.n, 3);
+    assert_int_equal(c->servers.n, 4);
+    assert_string_equal(config_server(c, "far")->url, "https://x.example/sse");
+    assert_int_equal(config_server(c, "far")->transport, TRANSPORT_AUTO);
     assert_string_equal(c->listen.items[0].address, ":0");
     assert_string_equal(files->command, "npx");
     assert_string_equal(files->args.items[1], "5");
@@ -300,13 +301,12 @@ static void test_mcp_servers_wrong(void **state)
                     "f:1:33: mcpServers.a-b: too much like 'a b' on line 1; choose another name\n");
 }
 
-/* When remote servers are there, their entries are taken as they are. */
 static void test_mcp_servers_remote(void **state)
 {
     (void)state;
     struct config *c = read_config("mcpServers: {a: {serverUrl: 'https://x.example/', type: http,\n"
                                    "  headers: {A: b}}}",
-                                   true);
+                                   false);
     assert_string_equal(c->servers.items[0].url, "https://x.example/");
     assert_string_equal(c->servers.items[0].headers.items[0].name, "A");
     config_free(c);

@@ -176,13 +176,11 @@ static void test_missing_features(void **state)
         "views: {a: {nonsense: 1}}\n"
         "expose: search\n"
         "servers:\n"
-        "  a: {url: 'http://x'}\n"
+        "  a: {command: x, approve: [y]}\n"
         "  b: {command: x, instances: per-session, idle_stop: 1m}\n",
         "f:1:1: views: support for views is not available in this version\n"
         "f:2:9: expose: 'search': support for tool search is not available in this version\n"
-        "f:4:7: servers.a.url: support for remote servers is not available in this version\n"
-        "f:5:30: servers.b.instances: 'per-session': support for per-session instances is "
-        "not available in this version\n"
+        "f:4:19: servers.a.approve: support for approvals is not available in this version\n"
         "f:5:43: servers.b.idle_stop: support for stopping idle servers is not available in "
         "this version\n");
     /* Words of the same keys that ask for nothing special are fine. */
@@ -272,27 +270,39 @@ static void test_server_checks(void **state)
                 "  null1:\n"
                 "  line: {command: npx -y thing}\n"
                 "  sse: {command: x, args: ['${A}'], env: {B: 'x${C}'}}\n",
-                "f:2:3: servers.none: expected the key 'command' with the program to start\n"
+                "f:2:3: servers.none: expected the key 'command' with the program to start, "
+                "or 'url'\n"
                 "f:3:20: servers.empty.command: it must not be empty\n"
                 "f:4:3: servers.: a server's name has 1 to 64 characters\n"
                 "f:5:3: servers..dot: a server's name starts with a letter or a digit\n"
                 "f:6:3: servers.sp ace: a server's name is made of letters, digits, '_', '-' and "
                 "'.'\n"
-                "f:7:3: servers.null1: expected the key 'command' with the program to start\n"
+                "f:7:3: servers.null1: expected the key 'command' with the program to start, "
+                "or 'url'\n"
                 "f:8:19: warning: servers.line: 'command' is the program alone; what follows it "
                 "belongs into 'args'\n"
                 "f:9:3: warning: servers.sse: /mcp/sse is taken, so this server has no address of "
-                "its own\n"
-                "f:9:28: warning: servers.sse: '${...}' in args is not filled in by this version, "
-                "the server gets it as it stands\n"
-                "f:9:46: warning: servers.sse: '${...}' in env is not filled in by this version, "
-                "the server gets it as it stands\n");
+                "its own\n");
     expect_problems("servers: {a: {command: x, url: 'http://y', headers: {A: b}},\n"
                     " b: {url: 'http://y', args: [z]}}",
                     CONFIG_YAML, true,
                     "f:1:32: servers.a: 'command' and 'url' exclude each other; keep one\n"
                     "f:1:53: servers.a: 'headers' makes no sense for a server with 'command'\n"
                     "f:2:29: servers.b: 'args' makes no sense for a server with 'url'\n");
+    expect_problems("servers:\n"
+                    "  a: {command: x, transport: sse}\n"
+                    "  b: {url: 'http://y', transport: stdio}\n"
+                    "  c: {url: 'http://y', transport: ws}\n"
+                    "  d: {url: 'ws://y', transport: streamable-http}\n"
+                    "  e: {url: 'wss://y', headers: {Authorization: 'Bearer ${TOKEN}'}}\n"
+                    "  f: {url: 'ws://y', transport: ws}\n",
+                    CONFIG_YAML, false,
+                    "f:2:30: servers.a: this 'transport' needs an http or https URL\n"
+                    "f:3:35: servers.b: this 'transport' needs 'command'\n"
+                    "f:4:35: servers.c: this 'transport' needs a ws URL\n"
+                    "f:5:33: servers.d: this 'transport' needs an http or https URL\n"
+                    "f:6:12: servers.e: support for WebSocket with TLS (wss) is not available in "
+                    "this version\n");
 }
 
 static void test_aliases_differ(void **state)

@@ -1,0 +1,200 @@
+#include "config/secret.h"
+
+#include "base/map.h"
+#include "base/mem.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { SECRET_MAX = 64 * 1024, COMMAND_MS = 10 * 1000 };
+
+struct secrets {
+    const struct config *config;
+    struct map values; /* name -> char *; "" stands for one that was found nowhere */
+};
+
+struct secrets *secrets_new(const struct config *c)
+{
+    struct secrets *s = MEM_NEW(struct secrets);
+
+    s->config = c;
+    return s;
+}
+
+void secrets_free(struct secrets *s)
+{
+    size_t at = 0;
+    void *value;
+
+    while (map_next(&s->values, &at, NULL, &value))
+        mem_free(value);
+    map_fini(&s->values);
+    mem_free(s);
+}
+
+/* Files and commands end their secret with a line end that is not part of it. */
+static void trim_line_end(struct buf *b)
+{
+    while (b->n && (b->p[b->n - 1] == '\n' || b->p[b->n - 1] == '\r'))
+        b->n--;
+}
+
+static int ms_left(const struct timespec *end)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    long long left = (end->tv_sec - now.tv_sec) * 1000LL + (end->tv_nsec - now.tv_nsec) / 1000000;
+    return left > 0 ? (int)left : 0;
+}
+
+/* Everything up to the end, as long as it is small and comes in time. */
+static bool read_all(int fd, struct buf *out)
+{
+    struct timespec end;
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    end.tv_sec += COMMAND_MS / 1000;
+    for (;;) {
+        if (poll(&p, 1, ms_left(&end)) <= 0)
+            return false;
+        ssize_t n = read(fd, buf_room(out, 4096), 4096);
+        if (n <= 0)
+            return n == 0;
+        out->n += (size_t)n;
+        if (out->n > SECRET_MAX)
+            return false;
+    }
+}
+
+static bool from_directory(const char *directory, const char *name, struct buf *out)
+{
+    char path[PATH_MAX];
+
+    if (!directory || !directory[0] ||
+        snprintf(path, sizeof path, "%s/%s", directory, name) >= (int)sizeof path)
+        return false;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    bool ok = read_all(fd, out);
+    close(fd);
+    trim_line_end(out);
+    return ok;
+}
+
+/* What the command prints when the name is its last argument. */
+static bool from_command(const struct config_strings *command, const char *name, struct buf *out)
+{
+    extern char **environ;
+    posix_spawn_file_actions_t actions;
+    int pipe_fds[2], status = 0;
+    pid_t pid;
+
+    if (!command->n || pipe2(pipe_fds, O_CLOEXEC) < 0)
+        return false;
+    const char **argv = MEM_ARRAY(const char *, command->n + 2);
+    for (size_t i = 0; i < command->n; i++)
+        argv[i] = command->items[i];
+    argv[command->n] = name;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, pipe_fds[1], STDOUT_FILENO);
+    int failed = posix_spawnp(&pid, argv[0], &actions, NULL, (char *const *)argv, environ);
+    posix_spawn_file_actions_destroy(&actions);
+    mem_free(argv);
+    close(pipe_fds[1]);
+    bool ok = !failed && read_all(pipe_fds[0], out);
+    close(pipe_fds[0]);
+    if (failed)
+        return false;
+    if (!ok)
+        kill(pid, SIGKILL);
+    waitpid(pid, &status, 0);
+    trim_line_end(out);
+    return ok && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+static bool from_environment(const char *name, struct buf *out)
+{
+    const char *value = getenv(name);
+
+    if (value)
+        buf_str(out, value);
+    return value != NULL;
+}
+
+static bool look_up(const struct config *c, const char *name, struct buf *out)
+{
+    return (from_directory(c->secrets.directory, name, out) && out->n) ||
+           ((out->n = 0), from_directory(getenv("CREDENTIALS_DIRECTORY"), name, out) && out->n) ||
+           ((out->n = 0), from_command(&c->secrets.command, name, out) && out->n) ||
+           ((out->n = 0), from_environment(name, out) && out->n);
+}
+
+/* The value of a name; empty when there is none. */
+static struct span value_of(struct secrets *s, struct span name)
+{
+    char *value = map_get(&s->values, name);
+
+    if (!value) {
+        struct buf found = {0};
+        char *key = mem_span(name);
+        if (!look_up(s->config, key, &found))
+            found.n = 0;
+        log_add_secret(buf_view(&found));
+        value = buf_take(&found);
+        map_put(&s->values, name, value);
+        mem_free(key);
+    }
+    return span_str(value);
+}
+
+static bool is_name(struct span s)
+{
+    for (size_t i = 0; i < s.n; i++) {
+        char c = s.p[i];
+        bool fine =
+            (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+        if (!fine)
+            return false;
+    }
+    return s.n > 0;
+}
+
+void secrets_fill(struct secrets *s, const char *text, struct buf *out, struct buf *missing)
+{
+    struct span rest = span_str(text);
+
+    while (rest.n) {
+        if (span_starts(rest, SPAN("$${"))) {
+            buf_str(out, "${");
+            rest = span_from(rest, 3);
+            continue;
+        }
+        size_t end = span_find(rest, '}');
+        struct span name = span_cut(rest, 2, end < 2 ? 0 : end - 2);
+        if (span_starts(name, SPAN("env:")))
+            name = span_from(name, 4);
+        if (!span_starts(rest, SPAN("${")) || end == rest.n || !is_name(name)) {
+            buf_char(out, rest.p[0]);
+            rest = span_from(rest, 1);
+            continue;
+        }
+        struct span value = value_of(s, name);
+        if (!value.n) {
+            buf_str(missing, missing->n ? ", " : "");
+            buf_span(missing, name);
+        }
+        buf_span(out, value);
+        rest = span_from(rest, end + 1);
+    }
+}

@@ -1,0 +1,107 @@
+#include "../unit.h"
+#include "base/log.h"
+#include "config/secret.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct folder {
+    char path[64];
+};
+
+static void write_secret(const struct folder *f, const char *name, const char *text)
+{
+    char path[128];
+
+    snprintf(path, sizeof path, "%s/%s", f->path, name);
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fputs(text, file);
+    fclose(file);
+}
+
+static void remove_secret(const struct folder *f, const char *name)
+{
+    char path[128];
+
+    snprintf(path, sizeof path, "%s/%s", f->path, name);
+    unlink(path);
+}
+
+static void expect_filled(struct secrets *s, const char *text, const char *filled,
+                          const char *missing)
+{
+    struct buf out = {0}, lost = {0};
+
+    secrets_fill(s, text, &out, &lost);
+    assert_string_equal(buf_cstr(&out), filled);
+    assert_string_equal(buf_cstr(&lost), missing);
+    buf_fini(&out);
+    buf_fini(&lost);
+}
+
+static void test_sources_in_order(void **state)
+{
+    struct folder f;
+    const char *command[] = {"sh", "-c", "test \"$0\" = FROM_COMMAND && echo told-by-command"};
+    struct config c = {.secrets = {.directory = f.path, .command = {command, 3}}};
+
+    (void)state;
+    strcpy(f.path, "/tmp/rialto-test-XXXXXX");
+    assert_non_null(mkdtemp(f.path));
+    write_secret(&f, "FROM_FILE", "in-the-file\n");
+    setenv("FROM_FILE", "not-this", 1);
+    setenv("FROM_ENV", "in-the-environment", 1);
+    unsetenv("CREDENTIALS_DIRECTORY");
+    struct secrets *s = secrets_new(&c);
+    expect_filled(s, "a ${FROM_FILE} b", "a in-the-file b", "");
+    expect_filled(s, "${FROM_COMMAND}", "told-by-command", "");
+    expect_filled(s, "${FROM_ENV}${env:FROM_ENV}", "in-the-environmentin-the-environment", "");
+    expect_filled(s, "x${NOWHERE_1}y${NOWHERE_2}", "xy", "NOWHERE_1, NOWHERE_2");
+    secrets_free(s);
+    remove_secret(&f, "FROM_FILE");
+    rmdir(f.path);
+    log_forget_secrets();
+}
+
+static void test_what_is_no_reference(void **state)
+{
+    struct config c = {0};
+    struct secrets *s = secrets_new(&c);
+
+    (void)state;
+    expect_filled(s, "", "", "");
+    expect_filled(s, "$HOME $ {A} ${} ${a b} ${", "$HOME $ {A} ${} ${a b} ${", "");
+    expect_filled(s, "$${NAME}", "${NAME}", "");
+    expect_filled(s, "}${", "}${", "");
+    secrets_free(s);
+}
+
+/* A value that was filled in must never reach the log, wherever it is printed from. */
+static void test_values_are_redacted(void **state)
+{
+    struct config c = {0};
+    struct buf out = {0};
+
+    (void)state;
+    setenv("REDACT_ME", "correct-horse-battery", 1);
+    struct secrets *s = secrets_new(&c);
+    expect_filled(s, "${REDACT_ME}", "correct-horse-battery", "");
+    log_redact(&out, SPAN("failed with correct-horse-battery"));
+    assert_string_equal(buf_cstr(&out), "failed with ***");
+    buf_fini(&out);
+    secrets_free(s);
+    log_forget_secrets();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_sources_in_order),
+        cmocka_unit_test(test_what_is_no_reference),
+        cmocka_unit_test(test_values_are_redacted),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,378 @@
+/* Held calls: bus-and-aggregator §11.2 item 12, the approval hook, as far as the core has it. */
+#include "core/approval.h"
+#include "stage.h"
+
+#include <inttypes.h>
+
+/* One provider that is up, two tools that need approval and one that does not, and a client. */
+struct fixture {
+    struct stage stage;
+    struct view *view;
+    struct fake fake;
+    struct client ann;
+    struct policy *policy;
+};
+
+static const struct span patterns[] = {{"delete*", 7}, {"format", 6}};
+
+static void put_question(struct buf *out, const struct call *c)
+{
+    buf_printf(out, "may %s?", c->name);
+}
+
+static enum consent read_answer(const struct outcome *answer)
+{
+    if (answer->kind != OUTCOME_RESULT)
+        return CONSENT_UNASKED;
+    return span_is(answer->body, "yes") ? CONSENT_GIVEN : CONSENT_DENIED;
+}
+
+static const struct approver operated = {put_question, read_answer, true};
+static const struct approver alone = {put_question, read_answer, false};
+
+static void begin(struct fixture *x)
+{
+    stage_init(&x->stage);
+    router_set_approver(x->stage.router, &operated);
+    x->view = view_new("test", "{server}__{tool}");
+    router_add_view(x->stage.router, x->view);
+    fake_init(&x->fake, &x->stage, "f");
+    view_add(x->view, &x->fake.core, NULL);
+    client_init(&x->ann, &x->stage, "ann", x->view);
+    x->policy = &x->fake.core.policy;
+    x->policy->approve = patterns;
+    x->policy->n_approve = COUNT_OF(patterns);
+    x->policy->approve_timeout = 60 * 1000;
+    fake_ready(&x->fake, "read delete_file+ro Format");
+    x->stage.account.n = 0;
+}
+
+static void end(struct fixture *x)
+{
+    router_detach(x->stage.router, &x->ann.peer);
+    fake_fini(&x->fake);
+    router_remove_view(x->stage.router, x->view);
+    view_free(x->view);
+    stage_fini(&x->stage);
+}
+
+/* The last `done` with its text, which the account leaves out. */
+static char last_text[256];
+
+static void note_text(struct client *c, const struct outcome *outcome)
+{
+    (void)c;
+    snprintf(last_text, sizeof last_text, SPAN_FMT, SPAN_ARG(outcome->text));
+}
+
+static void test_only_named_tools_are_held(void **state)
+{
+    struct fixture x;
+
+    (void)state;
+    begin(&x);
+    finish_call(client_open(&x.ann, "f__read"), "read");
+    struct call *held = client_open(&x.ann, "f__Format"); /* patterns ignore case */
+    assert_int_equal(held->state, CALL_HELD);
+    assert_account(&x.stage, "f open 1 read\nann done 1 read\n");
+    assert_ptr_equal(approval_next(x.stage.router, NULL), held);
+    assert_null(approval_next(x.stage.router, held));
+    assert_false(approval_is_with_consumer(held));
+    end(&x);
+}
+
+/* --- the client is asked --- */
+
+static void test_accepted_by_the_client(void **state)
+{
+    struct fixture x;
+
+    (void)state;
+    begin(&x);
+    x.ann.answers = ANSWERS_ELICIT_FORM;
+    struct call *c = client_open(&x.ann, "f__delete_file");
+    assert_account(&x.stage, "ann ask 1 approval\n");
+    assert_true(approval_is_with_consumer(c));
+    assert_int_equal(approval_decide(x.stage.router, 1, true, "the operator"), DECIDED_ELSEWHERE);
+    answer_call(c, "approval", "yes");
+    answer_call(c, "approval", "no"); /* too late */
+    finish_call(c, "deleted");
+    assert_account(&x.stage, "f open 1 delete_file\nann done 1 deleted\n");
+    assert_int_equal(approval_decide(x.stage.router, 1, true, "the operator"), DECIDED_UNKNOWN);
+    end(&x);
+}
+
+static void test_declined_by_the_client(void **state)
+{
+    struct fixture x;
+
+    (void)state;
+    begin(&x);
+    x.ann.answers = ANSWERS_ELICIT_FORM;
+    x.ann.in_done = note_text;
+    struct call *c = client_open(&x.ann, "f__delete_file");
+    answer_call(c, "approval", "no");
+    assert_account(&x.stage, "ann ask 1 approval\nann done 1 refused\n");
+    assert_string_equal(last_text, "the call of 'delete_file' on server 'f' was refused by the "
+                                   "person at the client");
+    assert_int_equal(x.fake.core.stats.failed[FAIL_REFUSED], 1);
+    end(&x);
+}
+
+static void say_yes(struct client *c, struct call *call, const struct ask *ask)
+{
+    (void)c;
+    router_answer(call, ask->key, &(struct outcome){.kind = OUTCOME_RESULT, .body = SPAN("yes")});
+}
+
+static void say_no(struct client *c, struct call *call, const struct ask *ask)
+{
+    (void)c;
+    router_answer(call, ask->key, &(struct outcome){.kind = OUTCOME_RESULT, .body = SPAN("no")});
+}
+
+static void test_answered_inside_the_ask(void **state)
+{
+    struct fixture x;
+
+    (void)state;
+    begin(&x);
+    x.ann.answers = ANSWERS_ELICIT_FORM;
+    x.ann.in_ask = say_no;
+    assert_null(client_open(&x.ann, "f__delete_file"));
+    x.ann.in_ask = say_yes;
+    assert_int_equal(client_open(&x.ann, "f__delete_file")->state, CALL_OPEN);
+    assert_account(&x.stage, "ann ask 1 approval\nann done 1 refused\n"
+                             "ann ask 2 approval\nf open 2 delete_file\n");
+    end(&x);
+}
+
+/* A client that promised to ask and could not: somebody else still can. */
+static void test_a_client_that_cannot_ask_after_all(void **state)
+{
+    struct fixture x;
+
+    (void)state;
+    begin(&x);
+    x.ann.answers = ANSWERS_ELICIT_FORM;
+    struct call *c = client_open(&x.ann, "f__delete_file");
+    router_answer(c, SPAN("approval"),
+                  &(struct outcome){.kind = OUTCOME_ERROR, .body = SPAN("{}")});
+    assert_int_equal(c->state, CALL_HELD);
+    assert_int_equal(approval_decide(x.stage.router, 1, true, "the operator"), DECIDED);
+    assert_account(&x.stage, "ann ask 1 approval\nf open 1 delete_file\n");
+    end(&x);
+}
+
+/* Questions of the server itself come on the approved call, not by a second one. */
+static void test_one_consent_is_for_one_call(void **state)
+{
+    struct fixture x;
+
+    (void)state;
+    begin(&x);
+    x.ann.answers = ANSWERS_ELICIT_FORM | ANSWERS_BY_RETRY;
+    x.ann.in_ask = say_yes;
+    struct call *c = client_open(&x.ann, "f__delete_file");
+    assert_false(c->answers & ANSWERS_BY_RETRY);
+    assert_false(c->kept.request.answers & ANSWERS_BY_RETRY);
+    ask_call(c, "7", ANSWERS_ELICIT_FORM);
+    assert_account(&x.stage, "ann ask 1 approval\nf open 1 delete_file\nann ask 1 7\n"
+                             "f answer 1 7 yes\n");
+    end(&x);
+}
+
+/* --- the operator is asked --- */
+
+static void test_decided_by_the_operator(void **state)
+{
+    struct fixture x;
+
+    (void)state;
+    begin(&x);
+    x.ann.in_done = note_text;
+    client_open(&x.ann, "f__delete_file");
+    client_open(&x.ann, "f__Format");
+    assert_int_equal(approval_decide(x.stage.router, 3, true, "the operator"), DECIDED_UNKNOWN);
+    assert_int_equal(approval_decide(x.stage.router, 2, false, "the operator"), DECIDED);
+    assert_string_equal(last_text,
+                        "the call of 'Format' on server 'f' was refused by the operator");
+    assert_int_equal(approval_decide(x.stage.router, 1, true, "the operator"), DECIDED);
+    assert_account(&x.stage, "ann done 2 refused\nf open 1 delete_file\n");
+    end(&x);
+}
+
+static void test_nobody_to_ask(void **state)
+{
+    struct fixture x;
+
+    (void)state;
+    begin(&x);
+    x.ann.in_done = note_text;
+    router_set_approver(x.stage.router, &alone);
+    assert_null(client_open(&x.ann, "f__Format"));
+    router_set_approver(x.stage.router, NULL);
+    x.ann.answers = ANSWERS_ELICIT_FORM;
+    assert_null(client_open(&x.ann, "f__Format"));
+    assert_account(&x.stage, "ann done 1 refused\nann done 2 refused\n");
+    assert_string_equal(last_text, "the call of 'Format' on server 'f' needs a person's approval, "
+                                   "and there is nobody to ask");
+    end(&x);
+}
+
+/* --- time and ends --- */
+
+static void test_silence_is_a_no(void **state)
+{
+    struct fixture x;
+
+    (void)state;
+    begin(&x);
+    x.ann.in_done = note_text;
+    x.policy->timeout = 100; /* says nothing about people */
+    client_open(&x.ann, "f__delete_file");
+    x.ann.answers = ANSWERS_ELICIT_FORM;
+    client_open(&x.ann, "f__delete_file");
+    stage_wait(&x.stage, 59999);
+    assert_account(&x.stage, "ann ask 2 approval\n");
+    stage_wait(&x.stage, 1);
+    assert_account(&x.stage, "ann done 1 refused\nann done 2 refused\n");
+    assert_string_equal(last_text,
+                        "nobody approved the call of 'delete_file' on server 'f' within 60 s");
+    end(&x);
+}
+
+static void test_the_deadline_counts_from_the_consent(void **state)
+{
+    struct fixture x;
+
+    (void)state;
+    begin(&x);
+    x.policy->timeout = 1000;
+    client_open(&x.ann, "f__delete_file");
+    stage_wait(&x.stage, 50 * 1000);
+    assert_int_equal(approval_decide(x.stage.router, 1, true, "the operator"), DECIDED);
+    stage_wait(&x.stage, 999);
+    assert_account(&x.stage, "f open 1 delete_file\n");
+    stage_wait(&x.stage, 1);
+    assert_account(&x.stage, "f cancel 1 timeout\nann done 1 timeout\n");
+    assert_int_equal(x.fake.core.stats.latency_sum_ms, 1000);
+    end(&x);
+}
+
+/* A slot is for work, not for waiting: others pass a held call. */
+static void test_a_held_call_takes_no_slot(void **state)
+{
+    struct fixture x;
+
+    (void)state;
+    begin(&x);
+    x.policy->concurrency = 1;
+    client_open(&x.ann, "f__delete_file");
+    struct call *read = client_open(&x.ann, "f__read");
+    approval_decide(x.stage.router, 1, true, "the operator"); /* now it waits in line */
+    assert_account(&x.stage, "f open 2 read\n");
+    finish_call(read, "read");
+    assert_account(&x.stage, "ann done 2 read\nf open 1 delete_file\n");
+    end(&x);
+}
+
+static void test_taken_back_while_held(void **state)
+{
+    struct fixture x;
+
+    (void)state;
+    begin(&x);
+    x.ann.answers = ANSWERS_ELICIT_FORM;
+    struct call *c = client_open(&x.ann, "f__delete_file");
+    router_cancel(c, FAIL_CANCELLED);
+    /* Its provider never heard of it, so it is told nothing. */
+    assert_account(&x.stage, "ann ask 1 approval\nann done 1 cancelled\n");
+    assert_null(approval_next(x.stage.router, NULL));
+    end(&x);
+}
+
+static void test_a_crash_does_not_concern_it(void **state)
+{
+    struct fixture x;
+
+    (void)state;
+    begin(&x);
+    client_open(&x.ann, "f__delete_file");
+    provider_lost(&x.fake.core, "exited with 1");
+    assert_int_equal(x.fake.core.state, PROVIDER_BACKOFF);
+    assert_account(&x.stage, "");
+    approval_decide(x.stage.router, 1, true, "the operator");
+    stage_wait(&x.stage, 1000);
+    provider_up(&x.fake.core);
+    assert_account(&x.stage, "f start\nf open 1 delete_file\n");
+    /* It says read-only, but a person allowed it once, not twice. */
+    provider_lost(&x.fake.core, "exited with 1");
+    assert_account(&x.stage, "ann done 1 crashed\n");
+    end(&x);
+}
+
+static void test_stopping_ends_it(void **state)
+{
+    struct fixture x;
+
+    (void)state;
+    begin(&x);
+    client_open(&x.ann, "f__delete_file");
+    provider_unwant(&x.fake.core);
+    provider_lost(&x.fake.core, "");
+    assert_account(&x.stage, "ann done 1 shutdown (retryable)\nf stop\nf stopped\n");
+    /* Also when its provider rests already: nobody may be left behind when it is removed. */
+    client_open(&x.ann, "f__delete_file");
+    assert_int_equal(x.fake.core.state, PROVIDER_DOWN);
+    provider_unwant(&x.fake.core);
+    assert_account(&x.stage, "ann done 2 shutdown (retryable)\nf stopped\n");
+    end(&x);
+}
+
+static void test_held_calls_of_several_providers(void **state)
+{
+    struct fixture x;
+    struct fake idle, other;
+    uint64_t seen = 0;
+
+    (void)state;
+    begin(&x);
+    fake_init(&idle, &x.stage, "idle");
+    fake_init(&other, &x.stage, "g");
+    view_add(x.view, &other.core, NULL);
+    other.core.policy = *x.policy;
+    fake_ready(&other, "format");
+    client_open(&x.ann, "f__delete_file");
+    client_open(&x.ann, "g__format");
+    client_open(&x.ann, "f__Format");
+    for (struct call *c = NULL; (c = approval_next(x.stage.router, c));)
+        seen = seen * 10 + c->handle;
+    assert_int_equal(seen, 132);
+    router_detach(x.stage.router, &x.ann.peer);
+    fake_fini(&other);
+    fake_fini(&idle);
+    end(&x);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_only_named_tools_are_held),
+        cmocka_unit_test(test_accepted_by_the_client),
+        cmocka_unit_test(test_declined_by_the_client),
+        cmocka_unit_test(test_answered_inside_the_ask),
+        cmocka_unit_test(test_a_client_that_cannot_ask_after_all),
+        cmocka_unit_test(test_one_consent_is_for_one_call),
+        cmocka_unit_test(test_decided_by_the_operator),
+        cmocka_unit_test(test_nobody_to_ask),
+        cmocka_unit_test(test_silence_is_a_no),
+        cmocka_unit_test(test_the_deadline_counts_from_the_consent),
+        cmocka_unit_test(test_a_held_call_takes_no_slot),
+        cmocka_unit_test(test_taken_back_while_held),
+        cmocka_unit_test(test_a_crash_does_not_concern_it),
+        cmocka_unit_test(test_stopping_ends_it),
+        cmocka_unit_test(test_held_calls_of_several_providers),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

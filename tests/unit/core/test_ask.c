@@ -1,0 +1,205 @@
+#include "stage.h"
+
+/* One provider that is up, with a harmless tool and one that is not, and a client. */
+struct fixture {
+    struct stage stage;
+    struct view *view;
+    struct fake fake;
+    struct client ann;
+    struct policy *policy;
+};
+
+static void begin(struct fixture *x)
+{
+    stage_init(&x->stage);
+    x->view = view_new("test", "{server}__{tool}");
+    router_add_view(x->stage.router, x->view);
+    fake_init(&x->fake, &x->stage, "f");
+    view_add(x->view, &x->fake.core, NULL);
+    client_init(&x->ann, &x->stage, "ann", x->view);
+    x->policy = &x->fake.core.policy;
+    fake_ready(&x->fake, "write read+ro");
+    x->stage.account.n = 0;
+}
+
+static void end(struct fixture *x)
+{
+    router_detach(x->stage.router, &x->ann.peer);
+    fake_fini(&x->fake);
+    router_remove_view(x->stage.router, x->view);
+    view_free(x->view);
+    stage_fini(&x->stage);
+}
+
+static void test_ask_and_answer(void **state)
+{
+    struct fixture x;
+
+    (void)state;
+    begin(&x);
+    x.ann.answers = ANSWERS_ELICIT_FORM | ANSWERS_ROOTS;
+    struct call *c = client_open(&x.ann, "f__write");
+    ask_call(c, "5", ANSWERS_ELICIT_FORM);
+    ask_call(c, "\"5\"", 0);
+    ask_call(c, "6", ANSWERS_ROOTS);
+    answer_call(c, "\"5\"", "b");
+    answer_call(c, "\"5\"", "again"); /* answered once only */
+    answer_call(c, "7", "nobody asked");
+    answer_call(c, "5", "a");
+    finish_call(c, "with 6 open");
+    assert_account(&x.stage, "f open 1 write\nann ask 1 5\nann ask 1 \"5\"\nann ask 1 6\n"
+                             "f answer 1 \"5\" b\nf answer 1 5 a\nann done 1 with 6 open\n");
+    end(&x);
+}
+
+static void test_what_a_client_cannot_answer_is_refused(void **state)
+{
+    struct fixture x;
+
+    (void)state;
+    begin(&x);
+    x.ann.answers = ANSWERS_ELICIT_FORM;
+    struct call *c = client_open(&x.ann, "f__write");
+    ask_call(c, "1", ANSWERS_SAMPLING);
+    ask_call(c, "2", ANSWERS_ELICIT_FORM | ANSWERS_SAMPLING);
+    assert_account(&x.stage, "f open 1 write\nf answer 1 1 refused\nf answer 1 2 refused\n");
+    assert_true(list_empty(&c->asks));
+    end(&x);
+}
+
+static void test_people_have_time(void **state)
+{
+    struct fixture x;
+
+    (void)state;
+    begin(&x);
+    x.policy->timeout = 100;
+    x.policy->ask_timeout = 1000;
+    x.policy->progress_extends = true;
+    struct call *c = client_open(&x.ann, "f__read");
+    ask_call(c, "1", 0);
+    stage_wait(&x.stage, 999);
+    router_event(c, &(struct event){.kind = EVENT_PROGRESS}); /* is no answer */
+    answer_call(c, "1", "yes");
+    stage_wait(&x.stage, 99);
+    ask_call(c, "2", 0);
+    stage_wait(&x.stage, 999);
+    assert_account(&x.stage, "f open 1 read\nann ask 1 1\nf answer 1 1 yes\nann ask 1 2\n");
+    stage_wait(&x.stage, 1);
+    /* Somebody was asked, so doing it again is not as if it had been done once. */
+    assert_account(&x.stage, "f cancel 1 timeout\nann done 1 timeout\n");
+    end(&x);
+}
+
+static void test_after_the_answer_the_deadline_is_back(void **state)
+{
+    struct fixture x;
+
+    (void)state;
+    begin(&x);
+    x.policy->timeout = 100;
+    x.policy->ask_timeout = 1000;
+    struct call *c = client_open(&x.ann, "f__write");
+    ask_call(c, "1", 0);
+    ask_call(c, "2", 0);
+    answer_call(c, "1", "yes");
+    stage_wait(&x.stage, 500);
+    answer_call(c, "2", "yes");
+    stage_wait(&x.stage, 99);
+    assert_int_equal(router_call_count(x.stage.router), 1);
+    stage_wait(&x.stage, 1);
+    assert_int_equal(router_call_count(x.stage.router), 0);
+    end(&x);
+}
+
+static void answer_in_ask(struct client *c, struct call *call, const struct ask *ask)
+{
+    (void)c, (void)ask;
+    answer_call(call, "1", "at once");
+}
+
+static void finish_in_answer(struct fake *f, struct call *c)
+{
+    (void)f;
+    finish_call(c, "then");
+}
+
+static void ask_in_open(struct fake *f, struct call *c, const struct request *request)
+{
+    (void)f, (void)request;
+    ask_call(c, "1", 0);
+}
+
+static void test_everything_inside_open(void **state)
+{
+    struct fixture x;
+
+    (void)state;
+    begin(&x);
+    x.fake.in_open = ask_in_open;
+    x.fake.in_answer = finish_in_answer;
+    x.ann.in_ask = answer_in_ask;
+    assert_null(client_open(&x.ann, "f__write"));
+    assert_account(&x.stage,
+                   "f open 1 write\nann ask 1 1\nf answer 1 1 at once\nann done 1 then\n");
+    end(&x);
+}
+
+static void cancel_in_ask(struct client *c, struct call *call, const struct ask *ask)
+{
+    (void)c, (void)ask;
+    router_cancel(call, FAIL_CANCELLED);
+}
+
+static void test_cancel_inside_ask(void **state)
+{
+    struct fixture x;
+
+    (void)state;
+    begin(&x);
+    x.fake.in_open = ask_in_open;
+    x.ann.in_ask = cancel_in_ask;
+    assert_null(client_open(&x.ann, "f__write"));
+    assert_account(&x.stage, "f open 1 write\nann ask 1 1\nf cancel 1 cancelled\n"
+                             "ann done 1 cancelled\n");
+    end(&x);
+}
+
+/*
+ * A server could ask without end on one call: each question was remembered, and each made the
+ * deadline start anew. What a peer controls is bounded.
+ */
+static void test_open_questions_are_bounded(void **state)
+{
+    struct fixture x;
+    char key[16];
+
+    (void)state;
+    begin(&x);
+    struct call *c = client_open(&x.ann, "f__write");
+    for (int i = 0; i < 64; i++) {
+        snprintf(key, sizeof key, "%d", i);
+        ask_call(c, key, 0);
+    }
+    x.stage.account.n = 0;
+    ask_call(c, "more", 0);
+    assert_account(&x.stage, "f answer 1 more busy\n");
+    answer_call(c, "7", "yes");
+    ask_call(c, "more", 0);
+    assert_account(&x.stage, "f answer 1 7 yes\nann ask 1 more\n");
+    end(&x);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_ask_and_answer),
+        cmocka_unit_test(test_what_a_client_cannot_answer_is_refused),
+        cmocka_unit_test(test_people_have_time),
+        cmocka_unit_test(test_after_the_answer_the_deadline_is_back),
+        cmocka_unit_test(test_everything_inside_open),
+        cmocka_unit_test(test_cancel_inside_ask),
+        cmocka_unit_test(test_open_questions_are_bounded),
+    };
+    return cmocka_run_group_tests_name("core/ask", tests, NULL, NULL);
+}

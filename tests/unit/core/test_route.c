@@ -1,0 +1,262 @@
+#include "stage.h"
+
+static void test_templates(void **state)
+{
+    static const struct {
+        const char *uri_template, *uri;
+        bool matches;
+    } rows[] = {
+        {"file:///a", "file:///a", true},
+        {"file:///a", "file:///b", false},
+        {"file:///a", "file:///ab", false},
+        {"file:///ab", "file:///a", false},
+        {"", "", true},
+        {"", "a", false},
+        {"{x}", "", true}, /* an undefined variable expands to nothing */
+        {"{x}", "abc", true},
+        {"{x}", "a/b", false},
+        {"{+x}", "a/b", true},
+        {"{/x}", "/a/b", true},
+        {"{x*}", "a/b", true},
+        {"{#x}", "#a/b", true},
+        {"{?q,r}", "?q=1&r=/", true},
+        {"file:///{x}", "file:///a", true},
+        {"file:///{x}", "file:///a/b", false},
+        {"file:///{x}/b", "file:///a/b", true},
+        {"file:///{x}/b", "file:///a/c", false},
+        {"file:///{x}.txt", "file:///a.txt.txt", true},
+        {"{a}-{b}", "1-2-3", true},
+        {"{a}{b}", "12", true},
+        {"{a}-{b}", "12", false},
+        {"db://{t}/{id}", "db://users/7", true},
+        {"db://{t}/{id}", "db://users/7/8", false},
+        {"db://{t}/{id}", "DB://users/7", false},
+        {"a{b", "a{b", true}, /* no expression: it stands for itself */
+        {"a{b", "axb", false},
+        {"a}b", "a}b", true},
+        {"{}", "x", true},
+        {"{", "{", true},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct span t = unit_exact(span_str(rows[i].uri_template));
+        struct span uri = unit_exact(span_str(rows[i].uri));
+        if (route_template_matches(t, uri) != rows[i].matches)
+            fail_msg("%s on %s", rows[i].uri_template, rows[i].uri);
+        unit_free(t);
+        unit_free(uri);
+    }
+}
+
+/*
+ * git://{+repo}/blob/{sha} did not match git://a/blob/b/blob/c: the first "/blob/" was taken for
+ * the one in the template, {sha} does not match a slash, and nothing tried a longer {+repo}.
+ */
+static void test_templates_try_every_way(void **state)
+{
+    (void)state;
+    assert_true(
+        route_template_matches(SPAN("git://{+repo}/blob/{sha}"), SPAN("git://a/blob/b/blob/c")));
+    assert_true(route_template_matches(SPAN("a{+p}b{q}c"), SPAN("a1b/2b3c")));
+    assert_false(route_template_matches(SPAN("a{+p}b{q}c"), SPAN("a1b/2b/3c")));
+}
+
+/* A uri from an agent must not cost more than its length times the template's. */
+static void test_templates_do_not_search(void **state)
+{
+    struct buf t = {0}, uri = {0};
+
+    (void)state;
+    for (int i = 0; i < 300; i++)
+        buf_str(&t, "{+x}a");
+    buf_char(&t, 'b');
+    for (int i = 0; i < 4000; i++)
+        buf_char(&uri, 'a');
+    assert_false(route_template_matches(buf_view(&t), buf_view(&uri)));
+    buf_char(&uri, 'b');
+    assert_true(route_template_matches(buf_view(&t), buf_view(&uri)));
+    for (int i = 0; i < 100; i++)
+        buf_char(&uri, 'b');
+    assert_false(
+        route_template_matches(SPAN("{x}"), buf_view(&uri))); /* longer than is looked at */
+    buf_fini(&t);
+    buf_fini(&uri);
+}
+
+/* Two providers in a prefixed view, found by name. */
+struct fixture {
+    struct stage stage;
+    struct view *view;
+    struct fake a, b;
+    struct route route;
+};
+
+static void begin(struct fixture *x, const char *a_words, const char *b_words)
+{
+    stage_init(&x->stage);
+    x->view = view_new("test", "{server}__{tool}");
+    router_add_view(x->stage.router, x->view);
+    fake_init(&x->a, &x->stage, "a");
+    fake_init(&x->b, &x->stage, "b");
+    view_add(x->view, &x->a.core, NULL);
+    view_add(x->view, &x->b.core, NULL);
+    fake_ready(&x->a, a_words);
+    fake_ready(&x->b, b_words);
+}
+
+static void end(struct fixture *x)
+{
+    fake_fini(&x->a);
+    fake_fini(&x->b);
+    router_remove_view(x->stage.router, x->view);
+    view_free(x->view);
+    stage_fini(&x->stage);
+}
+
+static bool find(struct fixture *x, enum op op, const char *name)
+{
+    struct request request = {.op = op, .name = span_str(name)};
+
+    return route_find(x->view, &request, &x->route);
+}
+
+static void test_tools_and_prompts_by_name(void **state)
+{
+    struct fixture x;
+
+    (void)state;
+    begin(&x, "read p:greet", "read write+ro fix+id");
+    assert_true(find(&x, OP_CALL_TOOL, "b__read"));
+    assert_ptr_equal(x.route.provider, &x.b.core);
+    assert_span(x.route.own_name, "read");
+    assert_false(x.route.repeatable);
+    assert_true(find(&x, OP_CALL_TOOL, "b__write"));
+    assert_true(x.route.repeatable);
+    assert_true(find(&x, OP_CALL_TOOL, "b__fix"));
+    assert_true(x.route.repeatable);
+    assert_true(find(&x, OP_GET_PROMPT, "a__greet"));
+    assert_true(x.route.repeatable);
+    assert_true(find(&x, OP_COMPLETE, "a__greet"));
+    assert_true(x.route.repeatable);
+
+    assert_false(find(&x, OP_CALL_TOOL, "read"));
+    assert_span(x.route.why, "unknown tool");
+    assert_false(find(&x, OP_CALL_TOOL, "a__greet"));
+    assert_false(find(&x, OP_CALL_TOOL, "c__read"));
+    assert_false(find(&x, OP_CALL_TOOL, ""));
+    assert_false(find(&x, OP_GET_PROMPT, "a__read"));
+    assert_span(x.route.why, "unknown prompt");
+    assert_false(find(&x, OP_COMPLETE, "a__nothing"));
+    assert_span(x.route.why, "unknown prompt or resource template");
+    end(&x);
+}
+
+static void test_resources_by_uri_then_template(void **state)
+{
+    static const enum op ops[] = {OP_READ_RESOURCE, OP_SUBSCRIBE, OP_UNSUBSCRIBE};
+    struct fixture x;
+
+    (void)state;
+    begin(&x, "r:file:///a t:file:///{x}", "r:file:///b t:db://{+x}");
+    for (size_t i = 0; i < COUNT_OF(ops); i++) {
+        assert_true(find(&x, ops[i], "file:///b")); /* exact before template */
+        assert_ptr_equal(x.route.provider, &x.b.core);
+        assert_true(find(&x, ops[i], "file:///c"));
+        assert_ptr_equal(x.route.provider, &x.a.core);
+        assert_span(x.route.own_name, "file:///c");
+        assert_true(find(&x, ops[i], "db://x/y"));
+        assert_ptr_equal(x.route.provider, &x.b.core);
+        assert_false(find(&x, ops[i], "http://elsewhere"));
+        assert_span(x.route.why, "resource not found");
+    }
+    /* Completion of a template's variable names the template itself. */
+    assert_true(find(&x, OP_COMPLETE, "db://{+x}"));
+    assert_ptr_equal(x.route.provider, &x.b.core);
+    assert_span(x.route.own_name, "db://{+x}");
+    end(&x);
+}
+
+static void test_the_only_one_with_resources_gets_the_rest(void **state)
+{
+    struct fixture x;
+
+    (void)state;
+    begin(&x, "read", "read r:file:///b");
+    assert_true(find(&x, OP_READ_RESOURCE, "secret://never-listed"));
+    assert_ptr_equal(x.route.provider, &x.b.core);
+    assert_span(x.route.own_name, "secret://never-listed");
+    fake_publish(&x.a, "t:x://{y}");
+    assert_false(find(&x, OP_READ_RESOURCE, "secret://never-listed"));
+    end(&x);
+
+    begin(&x, "read", "read");
+    assert_false(find(&x, OP_READ_RESOURCE, "file:///b"));
+    end(&x);
+}
+
+/*
+ * Reading a listed resource was not repeated after a crash, while reading one that only matched a
+ * template was. Reading is reading.
+ */
+static void test_reading_is_repeatable(void **state)
+{
+    struct fixture x;
+
+    (void)state;
+    begin(&x, "r:file:///a t:file:///{x}", "");
+    assert_true(find(&x, OP_READ_RESOURCE, "file:///a"));
+    assert_true(x.route.repeatable);
+    assert_true(find(&x, OP_READ_RESOURCE, "file:///b"));
+    assert_true(x.route.repeatable);
+    end(&x);
+}
+
+/*
+ * While a server was restarting, its tools could be called (the call waits) but what its templates
+ * stand for was "not found", and when another template fitted as well, who was up decided where the
+ * read went. Names lead to the same place at all times.
+ */
+static void test_templates_of_one_that_is_down(void **state)
+{
+    struct fixture x;
+
+    (void)state;
+    begin(&x, "t:file:///{x}", "t:file:///{+x} t:db://{x}");
+    provider_lost(&x.a.core, "gone");
+    assert_true(find(&x, OP_READ_RESOURCE, "file:///a"));
+    assert_ptr_equal(x.route.provider, &x.a.core);
+    provider_lost(&x.b.core, "gone");
+    assert_true(find(&x, OP_READ_RESOURCE, "db://a"));
+    assert_ptr_equal(x.route.provider, &x.b.core);
+    end(&x);
+}
+
+/* logging/setLevel names a level, not a tool; a tool called "debug" must not get it. */
+static void test_what_has_no_owner_is_not_routed(void **state)
+{
+    struct fixture x;
+
+    (void)state;
+    begin(&x, "debug", "");
+    assert_false(find(&x, OP_SET_LEVEL, "a__debug"));
+    assert_span(x.route.why, "not an operation of one server");
+    assert_false(find(&x, OP_STANDING, "a__debug"));
+    end(&x);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_templates),
+        cmocka_unit_test(test_templates_try_every_way),
+        cmocka_unit_test(test_templates_do_not_search),
+        cmocka_unit_test(test_tools_and_prompts_by_name),
+        cmocka_unit_test(test_resources_by_uri_then_template),
+        cmocka_unit_test(test_the_only_one_with_resources_gets_the_rest),
+        cmocka_unit_test(test_reading_is_repeatable),
+        cmocka_unit_test(test_templates_of_one_that_is_down),
+        cmocka_unit_test(test_what_has_no_owner_is_not_routed),
+    };
+    return cmocka_run_group_tests_name("core/route", tests, NULL, NULL);
+}

@@ -1,0 +1,451 @@
+#include "stage.h"
+
+#include "base/log.h"
+
+/* A view, some providers, and the words they offer. */
+struct fixture {
+    struct stage stage;
+    struct view *view;
+    struct fake fakes[3];
+    size_t n;
+};
+
+static const char *const aliases[3] = {"alpha", "beta", "gamma"};
+
+static void begin(struct fixture *x, const char *pattern, size_t n)
+{
+    stage_init(&x->stage);
+    x->view = view_new("test", pattern);
+    router_add_view(x->stage.router, x->view);
+    x->n = n;
+    for (size_t i = 0; i < n; i++) {
+        fake_init(&x->fakes[i], &x->stage, aliases[i]);
+        view_add(x->view, &x->fakes[i].core, NULL);
+    }
+}
+
+static void end(struct fixture *x)
+{
+    for (size_t i = 0; i < x->n; i++)
+        fake_fini(&x->fakes[i]);
+    router_remove_view(x->stage.router, x->view);
+    view_free(x->view);
+    stage_fini(&x->stage);
+}
+
+static void publish_tool(struct fake *f, const char *name, const char *raw, struct cut name_at)
+{
+    struct catalog *c = catalog_new();
+
+    catalog_add(c, ITEM_TOOL,
+                &(struct item){.name = span_str(name), .raw = span_str(raw), .name_at = name_at});
+    provider_publish(&f->core, c);
+}
+
+/* --- names --- */
+
+static void test_names_follow_the_pattern(void **state)
+{
+    static const struct {
+        const char *pattern, *own, *expected;
+    } rows[] = {
+        {"{server}__{tool}", "read", "alpha__read"},
+        {"mcp_{server}_{tool}", "read", "mcp_alpha_read"},
+        {"{tool}", "read", "read"},
+        {"{tool}-{tool}", "read", "read-read"},
+        {"{server}", "read", "alpha"},
+        {"{serve}{tool}", "read", "-serve-read"},
+        {"{server}__{tool}", "a.b/c d", "alpha__a-b-c-d"},
+        {"{server}__{tool}", "\xc3\xa4", "alpha__--"},
+        {"{server}__{tool}", "AZaz09_-", "alpha__AZaz09_-"},
+        {NULL, "a.b/c d", "a.b/c d"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct fixture x;
+        begin(&x, rows[i].pattern, 1);
+        provider_want(&x.fakes[0].core);
+        publish_tool(&x.fakes[0], rows[i].own, "{}", (struct cut){0, 0});
+        provider_up(&x.fakes[0].core);
+        assert_span(view_item(x.view, ITEM_TOOL, 0)->public_name, rows[i].expected);
+        assert_span(view_find(x.view, ITEM_TOOL, span_str(rows[i].expected))->item->name,
+                    rows[i].own);
+        end(&x);
+    }
+}
+
+static void test_uris_have_no_pattern(void **state)
+{
+    struct fixture x;
+
+    (void)state;
+    begin(&x, "{server}__{tool}", 1);
+    fake_ready(&x.fakes[0], "r:file:///a t:file:///{x} p:greet");
+    assert_span(view_list(x.view, ITEM_RESOURCE), "[{\"uri\":\"file:///a\"}]");
+    assert_span(view_list(x.view, ITEM_TEMPLATE), "[{\"uriTemplate\":\"file:///{x}\"}]");
+    assert_span(view_list(x.view, ITEM_PROMPT), "[{\"name\":\"alpha__greet\"}]");
+    end(&x);
+}
+
+/* 64 bytes are kept; one more and the name is cut to 55 bytes, a dash and eight digits. */
+static void test_long_names_get_a_hash(void **state)
+{
+    const char *sixty = "a23456789-b23456789-c23456789-d23456789-e23456789-f23456789-";
+    struct fixture x;
+    char words[256];
+
+    (void)state;
+    begin(&x, "{tool}", 1);
+    snprintf(words, sizeof words, "%s1234 %s12345 %s12346", sixty, sixty, sixty);
+    fake_ready(&x.fakes[0], words);
+    struct span kept = view_item(x.view, ITEM_TOOL, 0)->public_name;
+    struct span one = view_item(x.view, ITEM_TOOL, 1)->public_name;
+    struct span two = view_item(x.view, ITEM_TOOL, 2)->public_name;
+    assert_int_equal(kept.n, 64);
+    assert_true(span_starts(kept, span_str(sixty)));
+    assert_int_equal(one.n, VIEW_MAX_NAME);
+    assert_int_equal(two.n, VIEW_MAX_NAME);
+    assert_memory_equal(one.p, words, 55);
+    assert_int_equal(one.p[55], '-');
+    for (size_t i = 56; i < 64; i++)
+        assert_true(strchr("0123456789abcdef", one.p[i]) && one.p[i]);
+    assert_false(span_eq(one, two));
+    /* The hash is the same in every run, on every machine: agents remember names. */
+    assert_span(one, "a23456789-b23456789-c23456789-d23456789-e23456789-f2345-6becd9d2");
+    assert_span(two, "a23456789-b23456789-c23456789-d23456789-e23456789-f2345-6becda6f");
+    end(&x);
+}
+
+/* --- clashes --- */
+
+/* Whoever connects first, the same names come out, also for those that are down. */
+static void test_clashes_do_not_depend_on_who_came_first(void **state)
+{
+    static const size_t orders[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2},
+                                        {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
+    struct buf first = {0};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(orders); i++) {
+        struct fixture x;
+        begin(&x, "{tool}", 3);
+        for (size_t k = 0; k < 3; k++) {
+            fake_ready(&x.fakes[orders[i][k]], "same p:same");
+            (void)view_list(x.view, ITEM_TOOL); /* nothing that was seen before counts */
+        }
+        struct span list = view_list(x.view, ITEM_TOOL);
+        if (!first.n)
+            buf_span(&first, list);
+        assert_true(span_eq(list, buf_view(&first)));
+        assert_span(view_item(x.view, ITEM_TOOL, 0)->public_name, "same");
+        assert_ptr_equal(view_find(x.view, ITEM_TOOL, SPAN("same"))->provider, &x.fakes[0].core);
+        for (size_t k = 0; k < 3; k++)
+            assert_ptr_equal(view_item(x.view, ITEM_TOOL, k)->provider, &x.fakes[k].core);
+        end(&x);
+    }
+    buf_fini(&first);
+}
+
+static void test_a_name_is_kept_for_one_that_is_down(void **state)
+{
+    struct fixture x;
+
+    (void)state;
+    begin(&x, "{tool}", 2);
+    fake_ready(&x.fakes[0], "same other");
+    fake_ready(&x.fakes[1], "same");
+    struct buf renamed = {0};
+    buf_span(&renamed, view_item(x.view, ITEM_TOOL, 2)->public_name);
+    assert_true(span_starts(buf_view(&renamed), SPAN("same-")));
+
+    provider_lost(&x.fakes[0].core, "gone");
+    assert_int_equal(view_list(x.view, ITEM_TOOL).n, strlen("[{\"name\":\"same-01234567\"}]"));
+    assert_true(span_eq(view_item(x.view, ITEM_TOOL, 0)->public_name, buf_view(&renamed)));
+    assert_null(view_item(x.view, ITEM_TOOL, 1));
+    assert_ptr_equal(view_find(x.view, ITEM_TOOL, SPAN("same"))->provider, &x.fakes[0].core);
+    assert_ptr_equal(view_find(x.view, ITEM_TOOL, buf_view(&renamed))->provider, &x.fakes[1].core);
+    buf_fini(&renamed);
+    end(&x);
+}
+
+/*
+ * A server listed one tool twice. The second got a hash as if it clashed with another server's, so
+ * agents saw two tools where there was one. The first one is it.
+ */
+static void test_a_tool_listed_twice_is_one_tool(void **state)
+{
+    struct fixture x;
+
+    (void)state;
+    begin(&x, NULL, 2);
+    fake_ready(&x.fakes[0], "read read");
+    fake_ready(&x.fakes[1], "read read write");
+    assert_span(view_item(x.view, ITEM_TOOL, 0)->public_name, "read");
+    assert_true(span_starts(view_item(x.view, ITEM_TOOL, 1)->public_name, SPAN("read-")));
+    assert_span(view_item(x.view, ITEM_TOOL, 2)->public_name, "write");
+    assert_null(view_item(x.view, ITEM_TOOL, 3));
+    end(&x);
+}
+
+/*
+ * Bare names are passed on untouched, so they may hold anything that JSON escapes. When two of them
+ * clashed, the renamed one was written between quotes as it was, and the list was no JSON any more
+ * (or no UTF-8, when the cut fell into a letter).
+ */
+static void test_a_bare_name_that_clashes_becomes_plain(void **state)
+{
+    const char *raw = "{\"name\":\"say \\\"hi\\\" \xc3\xa4\"}";
+    const struct cut name_at = {8, 15};
+    struct fixture x;
+
+    (void)state;
+    begin(&x, NULL, 2);
+    for (size_t i = 0; i < 2; i++) {
+        provider_want(&x.fakes[i].core);
+        publish_tool(&x.fakes[i], "say \"hi\" \xc3\xa4", raw, name_at);
+        provider_up(&x.fakes[i].core);
+    }
+    struct span renamed = view_item(x.view, ITEM_TOOL, 1)->public_name;
+    assert_span(span_cut(renamed, 0, 12), "say--hi-----");
+    struct buf expected = {0};
+    buf_printf(&expected, "[%s,{\"name\":\"" SPAN_FMT "\"}]", raw, SPAN_ARG(renamed));
+    assert_span(view_list(x.view, ITEM_TOOL), buf_cstr(&expected));
+    buf_fini(&expected);
+    end(&x);
+}
+
+/* If somebody offers the very name that a clash would lead to, the others are unharmed. */
+static void test_no_name_is_free(void **state)
+{
+    struct fixture x;
+    char words[64];
+
+    (void)state;
+    begin(&x, "{tool}", 3);
+    fake_ready(&x.fakes[0], "same");
+    fake_ready(&x.fakes[2], "same");
+    char *renamed = mem_span(view_item(x.view, ITEM_TOOL, 1)->public_name);
+    snprintf(words, sizeof words, "%s other", renamed);
+    fake_ready(&x.fakes[1], words);
+    assert_ptr_equal(view_find(x.view, ITEM_TOOL, span_str(renamed))->provider, &x.fakes[1].core);
+    assert_span(view_item(x.view, ITEM_TOOL, 0)->public_name, "same");
+    assert_span(view_item(x.view, ITEM_TOOL, 1)->public_name, renamed);
+    assert_span(view_item(x.view, ITEM_TOOL, 2)->public_name, "other");
+    assert_null(view_item(x.view, ITEM_TOOL, 3));
+    mem_free(renamed);
+    end(&x);
+}
+
+static void test_a_uri_belongs_to_the_first(void **state)
+{
+    struct fixture x;
+
+    (void)state;
+    begin(&x, "{server}__{tool}", 2);
+    fake_ready(&x.fakes[1], "r:file:///a r:file:///b");
+    fake_ready(&x.fakes[0], "r:file:///a");
+    assert_span(view_list(x.view, ITEM_RESOURCE),
+                "[{\"uri\":\"file:///a\"},{\"uri\":\"file:///b\"}]");
+    assert_ptr_equal(view_find(x.view, ITEM_RESOURCE, SPAN("file:///a"))->provider,
+                     &x.fakes[0].core);
+    end(&x);
+}
+
+/* --- filters --- */
+
+static void test_filters(void **state)
+{
+    static const struct span read[] = {{"read*", 5}}, all[] = {{"*", 1}};
+    static const struct span pair[] = {{"read_?", 6}, {"Write", 5}};
+    static const struct {
+        struct filter filter;
+        const char *name;
+        bool passes;
+    } rows[] = {
+        {{NULL, 0, NULL, 0}, "anything", true},   {{read, 1, NULL, 0}, "read_file", true},
+        {{read, 1, NULL, 0}, "READ_FILE", true},  {{read, 1, NULL, 0}, "write", false},
+        {{NULL, 0, read, 1}, "read_file", false}, {{NULL, 0, read, 1}, "write", true},
+        {{read, 1, all, 1}, "read_file", true}, /* allow wins */
+        {{read, 1, read, 1}, "read_file", true},  {{read, 1, all, 1}, "write", false},
+        {{pair, 2, NULL, 0}, "read_1", true},     {{pair, 2, NULL, 0}, "read_12", false},
+        {{pair, 2, NULL, 0}, "write", true},      {{NULL, 0, all, 1}, "", false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(rows); i++)
+        assert_int_equal(filter_passes(&rows[i].filter, span_str(rows[i].name)), rows[i].passes);
+}
+
+static void test_filtered_tools_do_not_exist(void **state)
+{
+    static const struct span allow[] = {{"read", 4}};
+    const struct filter filter = {allow, 1, NULL, 0};
+    struct fixture x;
+
+    (void)state;
+    begin(&x, "{server}__{tool}", 1);
+    view_remove(x.view, &x.fakes[0].core);
+    view_add(x.view, &x.fakes[0].core, &filter);
+    fake_ready(&x.fakes[0], "read write p:write r:write");
+    assert_span(view_list(x.view, ITEM_TOOL), "[{\"name\":\"alpha__read\"}]");
+    assert_null(view_find(x.view, ITEM_TOOL, SPAN("alpha__write")));
+    assert_non_null(view_find(x.view, ITEM_PROMPT, SPAN("alpha__write")));
+    assert_non_null(view_find(x.view, ITEM_RESOURCE, SPAN("write")));
+    end(&x);
+}
+
+/* --- lists --- */
+
+static void test_bare_lists_are_byte_exact(void **state)
+{
+    const char *raw = "{ \"x\" : 1.50e3,\"name\":\"r\\u0065ad\", \"y\":[ ] }";
+    struct fixture x;
+
+    (void)state;
+    begin(&x, NULL, 1);
+    provider_want(&x.fakes[0].core);
+    publish_tool(&x.fakes[0], "read", raw, (struct cut){24, 11});
+    provider_up(&x.fakes[0].core);
+    struct buf expected = {0};
+    buf_printf(&expected, "[%s]", raw);
+    assert_span(view_list(x.view, ITEM_TOOL), buf_cstr(&expected));
+    buf_fini(&expected);
+    end(&x);
+}
+
+/* Only the value of the name is replaced, wherever it stands. */
+static void test_names_are_spliced_into_the_list(void **state)
+{
+    static const struct {
+        const char *raw;
+        struct cut name_at;
+        const char *expected;
+    } rows[] = {
+        {"{\"name\":\"read\"}", {8, 6}, "[{\"name\":\"alpha__read\"}]"},
+        {"{\"name\" : \"read\" , \"a\":1}", {10, 6}, "[{\"name\" : \"alpha__read\" , \"a\":1}]"},
+        {"{\"a\":{\"name\":\"read\"},\"name\":\"r\\u0065ad\"}",
+         {28, 11},
+         "[{\"a\":{\"name\":\"read\"},\"name\":\"alpha__read\"}]"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct fixture x;
+        begin(&x, "{server}__{tool}", 1);
+        provider_want(&x.fakes[0].core);
+        publish_tool(&x.fakes[0], "read", rows[i].raw, rows[i].name_at);
+        provider_up(&x.fakes[0].core);
+        assert_span(view_list(x.view, ITEM_TOOL), rows[i].expected);
+        end(&x);
+    }
+}
+
+static void test_only_what_runs_is_listed(void **state)
+{
+    struct fixture x;
+
+    (void)state;
+    begin(&x, "{server}__{tool}", 3);
+    assert_span(view_list(x.view, ITEM_TOOL), "[]");
+    fake_ready(&x.fakes[2], "c");
+    provider_want(&x.fakes[1].core);
+    fake_publish(&x.fakes[1], "b1 b2"); /* known, but not up yet */
+    fake_ready(&x.fakes[0], "a");
+    assert_span(view_list(x.view, ITEM_TOOL), "[{\"name\":\"alpha__a\"},{\"name\":\"gamma__c\"}]");
+    assert_span(view_item(x.view, ITEM_TOOL, 1)->public_name, "gamma__c");
+    assert_null(view_item(x.view, ITEM_TOOL, 2));
+    assert_non_null(view_find(x.view, ITEM_TOOL, SPAN("beta__b2")));
+
+    provider_up(&x.fakes[1].core);
+    assert_span(view_item(x.view, ITEM_TOOL, 1)->public_name, "beta__b1");
+    assert_span(view_item(x.view, ITEM_TOOL, 3)->public_name, "gamma__c");
+    end(&x);
+}
+
+static void test_digests_tell_lists_apart(void **state)
+{
+    struct fixture x;
+
+    (void)state;
+    begin(&x, "{server}__{tool}", 1);
+    uint64_t empty = view_digest(x.view, ITEM_TOOL);
+    fake_ready(&x.fakes[0], "a");
+    uint64_t a = view_digest(x.view, ITEM_TOOL);
+    fake_publish(&x.fakes[0], "b");
+    uint64_t b = view_digest(x.view, ITEM_TOOL);
+    fake_publish(&x.fakes[0], "a");
+    assert_true(empty != a && a != b && b != empty);
+    assert_int_equal(view_digest(x.view, ITEM_TOOL), a);
+    assert_int_equal(view_digest(x.view, ITEM_PROMPT), empty);
+    end(&x);
+}
+
+static void test_members(void **state)
+{
+    struct fixture x;
+
+    (void)state;
+    begin(&x, "{server}__{tool}", 3);
+    for (size_t i = 0; i < 3; i++)
+        fake_ready(&x.fakes[i], "a");
+    assert_string_equal(view_name(x.view), "test");
+    assert_ptr_equal(view_member(x.view, 2), &x.fakes[2].core);
+    assert_null(view_member(x.view, 3));
+    view_remove(x.view, &x.fakes[1].core);
+    assert_false(view_has(x.view, &x.fakes[1].core));
+    assert_ptr_equal(view_member(x.view, 1), &x.fakes[2].core);
+    assert_span(view_list(x.view, ITEM_TOOL), "[{\"name\":\"alpha__a\"},{\"name\":\"gamma__a\"}]");
+    assert_null(view_find(x.view, ITEM_TOOL, SPAN("beta__a")));
+    end(&x);
+}
+
+/* A large table: names that are found again, in order, after the arrays have grown. */
+static void test_many_tools(void **state)
+{
+    struct catalog *c = catalog_new();
+    struct fixture x;
+    char name[32];
+
+    (void)state;
+    begin(&x, "{server}__{tool}", 1);
+    for (int i = 0; i < 2000; i++) {
+        int n = snprintf(name, sizeof name, "t%d", i);
+        catalog_add(c, ITEM_TOOL,
+                    &(struct item){.name = span_of(name, (size_t)n), .raw = SPAN("{}")});
+    }
+    provider_want(&x.fakes[0].core);
+    provider_publish(&x.fakes[0].core, c);
+    provider_up(&x.fakes[0].core);
+    for (size_t i = 0; i < 2000; i++) {
+        snprintf(name, sizeof name, "alpha__t%zu", i);
+        const struct target *t = view_item(x.view, ITEM_TOOL, i);
+        assert_span(t->public_name, name);
+        assert_ptr_equal(view_find(x.view, ITEM_TOOL, span_str(name)), t);
+    }
+    end(&x);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_names_follow_the_pattern),
+        cmocka_unit_test(test_uris_have_no_pattern),
+        cmocka_unit_test(test_long_names_get_a_hash),
+        cmocka_unit_test(test_clashes_do_not_depend_on_who_came_first),
+        cmocka_unit_test(test_a_name_is_kept_for_one_that_is_down),
+        cmocka_unit_test(test_a_tool_listed_twice_is_one_tool),
+        cmocka_unit_test(test_a_bare_name_that_clashes_becomes_plain),
+        cmocka_unit_test(test_no_name_is_free),
+        cmocka_unit_test(test_a_uri_belongs_to_the_first),
+        cmocka_unit_test(test_filters),
+        cmocka_unit_test(test_filtered_tools_do_not_exist),
+        cmocka_unit_test(test_bare_lists_are_byte_exact),
+        cmocka_unit_test(test_names_are_spliced_into_the_list),
+        cmocka_unit_test(test_only_what_runs_is_listed),
+        cmocka_unit_test(test_digests_tell_lists_apart),
+        cmocka_unit_test(test_members),
+        cmocka_unit_test(test_many_tools),
+    };
+    return cmocka_run_group_tests_name("core/view", tests, NULL, NULL);
+}

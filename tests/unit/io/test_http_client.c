@@ -1,0 +1,684 @@
+#include "io/http_client.h"
+
+#include "io/http_server.h"
+#include "io/listen.h"
+#include "io_test.h"
+
+#include <errno.h>
+
+/* --- a server to ask, on the same loop --- */
+
+struct host {
+    struct loop *loop;
+    struct http_server *server;
+    char origin[64];
+    int requests, gone, closed;
+    char peers[8][64]; /* who asked: a connection used again has the same port */
+    char last[256];    /* method, path, body, and a header of the last request */
+    struct http_exchange *open;
+};
+
+static void on_gone(void *owner)
+{
+    struct host *h = owner;
+    h->gone++;
+    h->open = NULL;
+}
+
+static void answer(struct host *h, struct http_exchange *x, const struct http_request *req)
+{
+    char location[128];
+
+    if (span_is(req->path, "/missing")) {
+        http_respond(x, 404, "text/plain", SPAN_EMPTY, SPAN("not here"));
+    } else if (span_is(req->path, "/stream")) {
+        http_exchange_on_gone(x, on_gone, h);
+        http_stream_begin(x, 200, "text/event-stream", SPAN("X-Kind:  live \r\n"));
+        h->open = x;
+    } else if (span_is(req->path, "/never")) {
+        http_exchange_on_gone(x, on_gone, h);
+        h->open = x;
+    } else if (span_is(req->path, "/round")) {
+        http_respond(x, 307, NULL, SPAN("Location: round\r\n"), SPAN("turn"));
+    } else if (span_is(req->path, "/moved")) {
+        http_respond(x, 308, NULL, SPAN("Location: /there?x=1\r\n"), SPAN("this is not the body"));
+    } else if (span_is(req->path, "/away")) {
+        snprintf(location, sizeof location, "Location: http://localhost%s/there\r\n",
+                 strrchr(h->origin, ':'));
+        http_respond(x, 307, NULL, span_str(location), SPAN("go there"));
+    } else {
+        http_respond(x, 200, "text/plain", SPAN_EMPTY, req->body.n ? req->body : SPAN("hello"));
+    }
+}
+
+static void on_request(void *owner, struct http_exchange *x, const struct http_request *req)
+{
+    struct host *h = owner;
+    struct span sent = http_header(req, "X-Sent"), empty = http_header(req, "X-Empty");
+
+    snprintf(h->peers[h->requests++ % 8], 64, "%s", http_exchange_peer(x));
+    snprintf(h->last, sizeof h->last, SPAN_FMT " " SPAN_FMT " " SPAN_FMT " " SPAN_FMT "%s",
+             SPAN_ARG(req->method), SPAN_ARG(req->target), SPAN_ARG(span_cut(req->body, 0, 100)),
+             SPAN_ARG(sent), empty.p && !empty.n ? " with an empty one" : "");
+    answer(h, x, req);
+}
+
+static void host_open(struct host *h)
+{
+    static const struct http_server_options options = {.max_body = 16 << 20,
+                                                       .head_timeout = 5000,
+                                                       .body_timeout = 5000,
+                                                       .idle_timeout = 5000,
+                                                       .max_connections = 100};
+    struct err err;
+
+    *h = (struct host){.loop = loop_new()};
+    h->server = http_server_new(h->loop, &options, on_request, h);
+    assert_int_equal(http_server_listen(h->server, "127.0.0.1:0", &err), 0);
+    snprintf(h->origin, sizeof h->origin, "http://%s", http_server_address(h->server, 0));
+}
+
+static void on_server_closed(void *arg)
+{
+    struct host *h = arg;
+    h->closed++;
+}
+
+static void host_close(struct host *h)
+{
+    http_server_close(h->server, on_server_closed, h);
+    WAIT(h->loop, h->closed);
+    loop_free(h->loop);
+}
+
+/* --- what came back --- */
+
+struct reply {
+    struct http_fetch *fetch; /* NULL when done */
+    int heads, chunks, dones, status, code;
+    bool delivered, cancel_in_head, cancel_in_chunk;
+    char type[64], kind[64], why[256];
+    struct buf body, request;
+};
+
+static void on_head(void *owner, const struct http_head *head)
+{
+    struct reply *r = owner;
+    r->heads++;
+    r->status = head->status;
+    snprintf(r->type, sizeof r->type, SPAN_FMT, SPAN_ARG(http_head_value(head, "content-TYPE")));
+    snprintf(r->kind, sizeof r->kind, SPAN_FMT, SPAN_ARG(http_head_value(head, "X-Kind")));
+    assert_null(http_head_value(head, "X-None").p);
+    if (r->cancel_in_head)
+        http_fetch_cancel(r->fetch);
+}
+
+static void on_chunk(void *owner, struct span chunk)
+{
+    struct reply *r = owner;
+    assert_int_equal(r->heads, 1);
+    r->chunks++;
+    buf_span(&r->body, chunk);
+    if (r->cancel_in_chunk)
+        http_fetch_cancel(r->fetch);
+}
+
+static void on_done(void *owner, int code, const char *why, bool delivered)
+{
+    struct reply *r = owner;
+    r->dones++;
+    r->code = code;
+    r->delivered = delivered;
+    snprintf(r->why, sizeof r->why, "%s", why);
+    r->request = http_fetch_take_body(r->fetch);
+    r->fetch = NULL;
+}
+
+static const struct http_fetch_events reply_events = {on_head, on_chunk, on_done};
+
+static void start(struct http_client *c, struct reply *r, const char *method, const char *origin,
+                  const char *path, const char *body)
+{
+    static const char *const headers[] = {"X-Sent: yes", "X-Empty: ", NULL};
+    char url[128];
+    struct buf copy = {0};
+
+    *r = (struct reply){0};
+    snprintf(url, sizeof url, "%s%s", origin, path);
+    if (body)
+        buf_str(&copy, body);
+    r->fetch = http_fetch_start(
+        c, &(struct http_fetch_spec){method, url, headers, body ? &copy : NULL}, &reply_events, r);
+    assert_int_equal(r->heads + r->dones, 0); /* never from inside */
+    assert_null(copy.p);
+}
+
+static void reply_fini(struct reply *r)
+{
+    buf_fini(&r->body);
+    buf_fini(&r->request);
+}
+
+#define assert_body(r, text)                                                                       \
+    do {                                                                                           \
+        assert_int_equal((r).body.n, strlen(text));                                                \
+        assert_memory_equal((r).body.p, text, strlen(text));                                       \
+    } while (0)
+
+/* --- tests --- */
+
+static void test_methods(void **state)
+{
+    (void)state;
+    struct host h;
+    struct reply r;
+    host_open(&h);
+    struct http_client *c = http_client_new(h.loop);
+    const struct {
+        const char *method, *body, *seen, *answer;
+    } rows[] = {
+        {"GET", NULL, "GET /a?b=c  yes with an empty one", "hello"},
+        {"POST", "{\"x\":1}", "POST /a?b=c {\"x\":1} yes with an empty one", "{\"x\":1}"},
+        {"DELETE", NULL, "DELETE /a?b=c  yes with an empty one", "hello"},
+        {"POST", "", "POST /a?b=c  yes with an empty one", "hello"},
+        {"GET", NULL, "GET /a?b=c  yes with an empty one", "hello"},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        start(c, &r, rows[i].method, h.origin, "/a?b=c", rows[i].body);
+        WAIT(h.loop, r.dones);
+        assert_int_equal(r.code, 0);
+        assert_int_equal(r.status, 200);
+        assert_int_equal(r.heads, 1);
+        assert_true(r.delivered);
+        assert_string_equal(r.type, "text/plain");
+        assert_string_equal(h.last, rows[i].seen);
+        assert_body(r, rows[i].answer);
+        reply_fini(&r);
+    }
+    /* One after the other they all went over one connection. */
+    for (int i = 1; i < h.requests; i++)
+        assert_string_equal(h.peers[i], h.peers[0]);
+    http_client_free(c);
+    host_close(&h);
+}
+
+/* Two clients share the connections of their loop, and the last one closes them. */
+static void test_shared_connections(void **state)
+{
+    (void)state;
+    struct host h;
+    struct reply r;
+    host_open(&h);
+    int fds = count_fds();
+    struct http_client *one = http_client_new(h.loop), *two = http_client_new(h.loop);
+    start(one, &r, "GET", h.origin, "/", NULL);
+    WAIT(h.loop, r.dones);
+    reply_fini(&r);
+    http_client_free(one);
+    run_for(h.loop, 5);
+    start(two, &r, "GET", h.origin, "/", NULL);
+    WAIT(h.loop, r.dones);
+    reply_fini(&r);
+    assert_string_equal(h.peers[0], h.peers[1]);
+    http_client_free(two);
+    WAIT(h.loop, count_fds() == fds);
+
+    /* The next client begins anew. */
+    one = http_client_new(h.loop);
+    start(one, &r, "GET", h.origin, "/", NULL);
+    WAIT(h.loop, r.dones);
+    assert_int_equal(r.status, 200);
+    reply_fini(&r);
+    http_client_free(one);
+    host_close(&h);
+}
+
+static void test_error_status_has_a_body(void **state)
+{
+    (void)state;
+    struct host h;
+    struct reply r;
+    host_open(&h);
+    struct http_client *c = http_client_new(h.loop);
+    start(c, &r, "POST", h.origin, "/missing", "{}");
+    WAIT(h.loop, r.dones);
+    assert_int_equal(r.code, 0);
+    assert_int_equal(r.status, 404);
+    assert_body(r, "not here");
+    assert_int_equal(r.request.n, 2); /* the request's body came back, to be sent again */
+    assert_memory_equal(r.request.p, "{}", 2);
+    reply_fini(&r);
+    http_client_free(c);
+    host_close(&h);
+}
+
+static void test_large_bodies_both_ways(void **state)
+{
+    (void)state;
+    struct host h;
+    struct reply r;
+    enum { SIZE = 3 << 20 };
+    char *big = mem_alloc(SIZE + 1);
+    memset(big, 'x', SIZE);
+    big[SIZE] = '\0';
+    host_open(&h);
+    struct http_client *c = http_client_new(h.loop);
+    start(c, &r, "POST", h.origin, "/", big);
+    WAIT(h.loop, r.dones);
+    assert_int_equal(r.code, 0);
+    assert_int_equal(r.body.n, SIZE);
+    assert_memory_equal(r.body.p, big, SIZE);
+    assert_true(r.chunks > 1);
+    reply_fini(&r);
+    mem_free(big);
+    http_client_free(c);
+    host_close(&h);
+}
+
+/* The head and each piece arrive when they are sent, not when the answer is complete. */
+static void test_stream(void **state)
+{
+    (void)state;
+    struct host h;
+    struct reply r, other;
+    host_open(&h);
+    struct http_client *c = http_client_new(h.loop);
+    start(c, &r, "GET", h.origin, "/stream", NULL);
+    WAIT(h.loop, r.heads);
+    assert_string_equal(r.type, "text/event-stream");
+    assert_string_equal(r.kind, "live");
+    http_stream_write(h.open, SPAN("one"));
+    WAIT(h.loop, r.body.n == 3);
+    run_for(h.loop, 30);
+    http_stream_write(h.open, SPAN("two"));
+    WAIT(h.loop, r.body.n == 6);
+
+    /* A stream that stays open is in nobody's way. */
+    start(c, &other, "GET", h.origin, "/", NULL);
+    WAIT(h.loop, other.dones);
+    reply_fini(&other);
+
+    assert_int_equal(r.dones, 0);
+    http_stream_end(h.open);
+    WAIT(h.loop, r.dones);
+    assert_int_equal(r.code, 0);
+    assert_body(r, "onetwo");
+    reply_fini(&r);
+    http_client_free(c);
+    host_close(&h);
+}
+
+static void test_cancel(void **state)
+{
+    (void)state;
+    struct host h;
+    struct reply r;
+    host_open(&h);
+    struct http_client *c = http_client_new(h.loop);
+
+    /* In the middle of a stream, from outside. The server notices. */
+    start(c, &r, "GET", h.origin, "/stream", NULL);
+    WAIT(h.loop, r.heads);
+    http_stream_write(h.open, SPAN("one"));
+    WAIT(h.loop, r.body.n == 3);
+    http_fetch_cancel(r.fetch);
+    WAIT(h.loop, h.gone == 1);
+    assert_int_equal(r.dones, 0);
+    reply_fini(&r);
+
+    /* Inside its own callbacks. */
+    start(c, &r, "GET", h.origin, "/stream", NULL);
+    r.cancel_in_head = true;
+    WAIT(h.loop, h.gone == 2);
+    assert_int_equal(r.heads, 1);
+    start(c, &r, "GET", h.origin, "/stream", NULL);
+    r.cancel_in_chunk = true;
+    WAIT(h.loop, r.heads);
+    http_stream_write(h.open, SPAN("one"));
+    WAIT(h.loop, h.gone == 3);
+    http_client_free(c);
+    run_for(h.loop, 20);
+    assert_int_equal(r.chunks, 1);
+    assert_int_equal(r.dones, 0);
+    reply_fini(&r);
+
+    /* Before it began, and while it waits for an answer. */
+    c = http_client_new(h.loop);
+    start(c, &r, "GET", h.origin, "/stream", NULL);
+    http_fetch_cancel(r.fetch);
+    run_for(h.loop, 20);
+    start(c, &r, "POST", h.origin, "/never", "x");
+    WAIT(h.loop, h.open);
+    http_fetch_cancel(r.fetch);
+    WAIT(h.loop, h.gone == 4);
+    assert_int_equal(r.heads + r.dones, 0);
+
+    /* With everything else, by the end of its client. */
+    start(c, &r, "POST", h.origin, "/never", "x");
+    WAIT(h.loop, h.open);
+    http_client_free(c);
+    WAIT(h.loop, h.gone == 5);
+    assert_int_equal(r.heads + r.dones, 0);
+    host_close(&h);
+}
+
+static void test_pause(void **state)
+{
+    (void)state;
+    struct host h;
+    struct reply r;
+    host_open(&h);
+    struct http_client *c = http_client_new(h.loop);
+    start(c, &r, "GET", h.origin, "/stream", NULL);
+    http_fetch_pause(r.fetch);
+    http_fetch_resume(r.fetch); /* before it has even begun */
+    WAIT(h.loop, r.heads);
+    http_stream_write(h.open, SPAN("one"));
+    WAIT(h.loop, r.body.n == 3);
+    http_fetch_pause(r.fetch);
+    http_stream_write(h.open, SPAN("two"));
+    run_for(h.loop, 50);
+    assert_int_equal(r.body.n, 3);
+    http_fetch_resume(r.fetch);
+    WAIT(h.loop, r.body.n == 6);
+    http_fetch_pause(r.fetch);
+    http_fetch_resume(r.fetch); /* nothing was held back */
+    http_stream_end(h.open);
+    WAIT(h.loop, r.dones);
+    assert_int_equal(r.code, 0);
+    reply_fini(&r);
+
+    /* One that is paused can be cancelled. */
+    start(c, &r, "GET", h.origin, "/stream", NULL);
+    WAIT(h.loop, r.heads);
+    http_fetch_pause(r.fetch);
+    http_stream_write(h.open, SPAN("one"));
+    run_for(h.loop, 20);
+    http_fetch_cancel(r.fetch);
+    WAIT(h.loop, h.gone == 1);
+    reply_fini(&r);
+    http_client_free(c);
+    host_close(&h);
+}
+
+static void test_redirects(void **state)
+{
+    (void)state;
+    struct host h;
+    struct reply r;
+    host_open(&h);
+    struct http_client *c = http_client_new(h.loop);
+
+    start(c, &r, "POST", h.origin, "/moved", "body"); /* method, body and headers are kept */
+    WAIT(h.loop, r.dones);
+    assert_int_equal(r.heads, 1);
+    assert_int_equal(r.status, 200);
+    assert_string_equal(h.last, "POST /there?x=1 body yes with an empty one");
+    assert_body(r, "body");
+    reply_fini(&r);
+
+    int before = h.requests;
+    start(c, &r, "POST", h.origin, "/away", "body"); /* another host: an answer, and no more */
+    WAIT(h.loop, r.dones);
+    assert_int_equal(r.code, 0);
+    assert_int_equal(r.status, 307);
+    assert_body(r, "go there");
+    assert_int_equal(h.requests, before + 1);
+    reply_fini(&r);
+
+    before = h.requests;
+    start(c, &r, "GET", h.origin, "/round", NULL); /* three times, then it is an answer */
+    WAIT(h.loop, r.dones);
+    assert_int_equal(r.status, 307);
+    assert_int_equal(h.requests, before + 4);
+    reply_fini(&r);
+    http_client_free(c);
+    host_close(&h);
+}
+
+static void test_connection_refused(void **state)
+{
+    (void)state;
+    struct host h;
+    struct reply r;
+    struct err err;
+    char origin[64];
+    host_open(&h);
+    struct listener *taken = listener_open(h.loop, "127.0.0.1:0", NULL, NULL, &err);
+    snprintf(origin, sizeof origin, "http://%s", listener_address(taken));
+    listener_close(taken);
+    struct http_client *c = http_client_new(h.loop);
+    start(c, &r, "POST", origin, "/", "x");
+    WAIT(h.loop, r.dones);
+    assert_int_equal(r.code, -ECONNREFUSED);
+    assert_false(r.delivered);
+    assert_non_null(strstr(r.why, strstr(origin, "127")));
+    assert_non_null(strstr(r.why, "refused"));
+    reply_fini(&r);
+
+    start(c, &r, "GET", "http://no.such.name.invalid", "/secret?key=1", NULL);
+    WAIT(h.loop, r.dones);
+    assert_int_equal(r.code, -EHOSTUNREACH);
+    assert_false(r.delivered);
+    assert_string_equal(r.why, "no.such.name.invalid:80: there is no host of that name");
+    reply_fini(&r);
+
+    start(c, &r, "GET", "file:///etc/passwd", "", NULL); /* other protocols are not spoken */
+    WAIT(h.loop, r.dones);
+    assert_true(r.code < 0);
+    assert_int_equal(r.body.n, 0);
+    reply_fini(&r);
+    http_client_free(c);
+    host_close(&h);
+}
+
+/* --- a server that breaks off --- */
+
+struct rude {
+    struct listener *listener;
+    struct party guest;
+    int accepted, answers; /* how many requests it answers before it closes instead */
+    int requests;
+    const char *answer;
+};
+
+static void rude_data(void *owner, struct span chunk)
+{
+    struct rude *h = owner;
+    (void)chunk;
+    if (h->requests++ < h->answers)
+        stream_write(h->guest.stream, span_str(h->answer));
+    else
+        stream_close(h->guest.stream, "rude");
+}
+
+static void rude_closed(void *owner, const char *reason)
+{
+    struct rude *h = owner;
+    (void)reason;
+    h->guest.stream = NULL;
+}
+
+static const struct stream_events rude_events = {.data = rude_data, .closed = rude_closed};
+
+static void rude_accept(void *owner, struct stream *s)
+{
+    struct rude *h = owner;
+    h->accepted++;
+    h->guest.stream = s;
+    stream_start(s, &rude_events, h);
+}
+
+/*
+ * libcurl sends a request again when a connection that it used before ends without an answer. A
+ * tool call that the server had begun would then run twice.
+ */
+static void test_a_request_is_never_sent_twice(void **state)
+{
+    (void)state;
+    struct loop *l = loop_new();
+    struct rude rude = {.answers = 1, .answer = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"};
+    struct err err;
+    struct reply r;
+    char origin[64];
+    rude.listener = listener_open(l, "127.0.0.1:0", rude_accept, &rude, &err);
+    snprintf(origin, sizeof origin, "http://%s", listener_address(rude.listener));
+    struct http_client *c = http_client_new(l);
+
+    start(c, &r, "POST", origin, "/", "first");
+    WAIT(l, r.dones);
+    assert_int_equal(r.code, 0);
+    reply_fini(&r);
+    start(c, &r, "POST", origin, "/", "second");
+    WAIT(l, r.dones);
+    assert_int_equal(r.code, -ECONNRESET);
+    assert_true(r.delivered);
+    run_for(l, 50);
+    assert_int_equal(rude.requests, 2);
+    reply_fini(&r);
+
+    /* A connection that has been closed in the meantime is another matter: a new one is made. */
+    rude.answers = 100;
+    start(c, &r, "POST", origin, "/", "third");
+    WAIT(l, r.dones);
+    assert_int_equal(r.code, 0);
+    reply_fini(&r);
+    stream_close(rude.guest.stream, "idle for too long");
+    run_for(l, 20);
+    start(c, &r, "POST", origin, "/", "fourth");
+    WAIT(l, r.dones);
+    assert_int_equal(r.code, 0);
+    assert_int_equal(rude.requests, 4);
+    reply_fini(&r);
+
+    http_client_free(c);
+    listener_close(rude.listener);
+    if (rude.guest.stream)
+        stream_close(rude.guest.stream, "over");
+    run_for(l, 5);
+    loop_free(l);
+}
+
+static void test_broken_answers(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *answer;
+        int heads, code;
+    } rows[] = {
+        {"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf", 1, -ECONNRESET},
+        {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n", 1, -ECONNRESET},
+        {"SSH-2.0-OpenSSH\r\n", 0, -EIO},
+        {"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", 1, 0},
+        {"HTTP/1.1 200 OK\r\n\r\nuntil it closes", 1, 0},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct loop *l = loop_new();
+        struct rude rude = {.answers = 1, .answer = rows[i].answer};
+        struct err err;
+        struct reply r;
+        char origin[64];
+        rude.listener = listener_open(l, "127.0.0.1:0", rude_accept, &rude, &err);
+        snprintf(origin, sizeof origin, "http://%s", listener_address(rude.listener));
+        struct http_client *c = http_client_new(l);
+        start(c, &r, "POST", origin, "/", "x");
+        WAIT(l, rude.requests == 1);
+        run_for(l, 20);
+        if (rude.guest.stream)
+            stream_finish(rude.guest.stream, "breaks off", 100);
+        WAIT(l, r.dones);
+        assert_int_equal(r.heads, rows[i].heads);
+        assert_int_equal(r.code, rows[i].code);
+        assert_true(r.delivered);
+        reply_fini(&r);
+        http_client_free(c);
+        listener_close(rude.listener);
+        WAIT(l, !rude.guest.stream);
+        loop_free(l);
+    }
+}
+
+/* A body that trickles in is given byte by byte, however long it takes. */
+static void test_slow_body(void **state)
+{
+    (void)state;
+    struct loop *l = loop_new();
+    struct rude rude = {.answers = 1, .answer = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n"};
+    struct err err;
+    struct reply r;
+    char origin[64];
+    rude.listener = listener_open(l, "127.0.0.1:0", rude_accept, &rude, &err);
+    snprintf(origin, sizeof origin, "http://%s", listener_address(rude.listener));
+    struct http_client *c = http_client_new(l);
+    start(c, &r, "GET", origin, "/", NULL);
+    WAIT(l, r.heads);
+    for (int i = 0; i < 5; i++) {
+        run_for(l, 20);
+        assert_int_equal(r.dones, 0);
+        stream_write(rude.guest.stream, SPAN("x"));
+        WAIT(l, r.body.n == (size_t)i + 1);
+    }
+    WAIT(l, r.dones);
+    assert_int_equal(r.code, 0);
+    reply_fini(&r);
+    http_client_free(c);
+    listener_close(rude.listener);
+    stream_close(rude.guest.stream, "over");
+    WAIT(l, !rude.guest.stream);
+    loop_free(l);
+}
+
+static void test_resolving_urls(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *base, *reference, *found;
+    } rows[] = {
+        {"http://h:1/a/sse", "/message?id=1", "http://h:1/message?id=1"},
+        {"http://h:1/a/sse", "message?id=1", "http://h:1/a/message?id=1"},
+        {"http://h:1/a/sse", "?id=1", "http://h:1/a/sse?id=1"},
+        {"http://h:1/a/sse", "http://h:1/x", "http://h:1/x"},
+        {"http://h:1/a/sse", "http://H:1/x", "http://H:1/x"},
+        {"http://h/a", "http://h:80/x", "http://h:80/x"},
+        {"http://h/a", "https://h/x", "https://h/x"},
+        {"https://h/a", "http://h/x", NULL},
+        {"http://h:1/a/sse", "http://h:2/x", NULL},
+        {"http://h:1/a/sse", "//evil/x", NULL},
+        {"http://h:1/a/sse", "http://evil/x", NULL},
+        {"http://h:1/a/sse", "http://h:1@evil/x", NULL},
+        {"http://h:1/a/sse", "file:///etc/passwd", NULL},
+        {"http://h:1/a/sse", "/x\r\nX-Evil: 1", NULL},
+        {"no url", "/x", NULL},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        char *found = http_url_resolve(rows[i].base, span_str(rows[i].reference));
+        if (rows[i].found)
+            assert_string_equal(found, rows[i].found);
+        else
+            assert_null(found);
+        mem_free(found);
+    }
+    char *host = http_url_host("https://user:password@h/path?key=1");
+    assert_string_equal(host, "h:443");
+    mem_free(host);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_methods),
+        cmocka_unit_test(test_shared_connections),
+        cmocka_unit_test(test_error_status_has_a_body),
+        cmocka_unit_test(test_large_bodies_both_ways),
+        cmocka_unit_test(test_stream),
+        cmocka_unit_test(test_cancel),
+        cmocka_unit_test(test_pause),
+        cmocka_unit_test(test_redirects),
+        cmocka_unit_test(test_connection_refused),
+        cmocka_unit_test(test_a_request_is_never_sent_twice),
+        cmocka_unit_test(test_broken_answers),
+        cmocka_unit_test(test_slow_body),
+        cmocka_unit_test(test_resolving_urls),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

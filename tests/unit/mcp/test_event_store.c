@@ -1,0 +1,120 @@
+#include "../unit.h"
+#include "mcp/event_store.h"
+
+static void add(struct event_store *s, uint64_t stream, size_t n, char fill, bool missed)
+{
+    struct buf event = {0};
+
+    memset(buf_room(&event, n), fill, n);
+    event.n = n;
+    event_store_add(s, event_store_next(s, stream), buf_view(&event), missed);
+    buf_fini(&event);
+}
+
+#define assert_replayed(s, stream, after, n, text)                                                 \
+    do {                                                                                           \
+        struct buf replayed = {0};                                                                 \
+        assert_int_equal(event_store_replay((s), (struct event_id){(stream), (after)}, &replayed), \
+                         (n));                                                                     \
+        assert_span(buf_view(&replayed), (text));                                                  \
+        buf_fini(&replayed);                                                                       \
+    } while (0)
+
+static void test_a_stream_gets_its_own_later_events(void **state)
+{
+    (void)state;
+    struct event_store s;
+    event_store_init(&s);
+    add(&s, 0, 1, 'a', false); /* number 1 */
+    add(&s, 7, 1, 'b', false);
+    add(&s, 0, 1, 'c', true);
+    add(&s, 7, 1, 'd', false);
+    assert_replayed(&s, 0, 0, 2, "ac");
+    assert_replayed(&s, 0, 1, 1, "c");
+    assert_replayed(&s, 7, 1, 2, "bd");
+    assert_replayed(&s, 7, 3, 1, "d");
+    assert_replayed(&s, 7, 4, 0, "");
+    assert_replayed(&s, 3, 0, 0, "");
+    event_store_fini(&s);
+}
+
+static void test_ids_go_out_and_come_back(void **state)
+{
+    (void)state;
+    struct event_store s, other;
+    struct event_id id;
+    struct buf text = {0};
+    event_store_init(&s);
+    event_store_init(&other);
+    for (int i = 0; i < 12; i++) {
+        text.n = 0;
+        event_store_put_id(&s, &text, event_store_next(&s, 5));
+        event_store_next(&other, 5);
+    }
+    assert_true(event_store_parse(&s, buf_view(&text), &id));
+    assert_int_equal(id.stream, 5);
+    assert_int_equal(id.number, 12);
+    assert_false(event_store_parse(&other, buf_view(&text), &id)); /* another session's */
+    for (size_t n = 0; n + 2 < text.n; n++)
+        assert_false(event_store_parse(&s, span_cut(buf_view(&text), 0, n), &id));
+    static const char *const tails[] = {"x", "-", "0", "000000000000000000000", "\n", "\n1"};
+    for (size_t i = 0; i < COUNT_OF(tails); i++) {
+        struct buf longer = {0};
+        buf_span(&longer, buf_view(&text));
+        buf_str(&longer, tails[i]);
+        assert_false(event_store_parse(&s, buf_view(&longer), &id));
+        buf_fini(&longer);
+    }
+    assert_false(event_store_parse(&s, SPAN_EMPTY, &id));
+    buf_fini(&text);
+    event_store_fini(&s);
+    event_store_fini(&other);
+}
+
+static void test_the_oldest_go_first(void **state)
+{
+    (void)state;
+    struct event_store s;
+    event_store_init(&s);
+    for (int i = 0; i < EVENT_STORE_EVENTS + 10; i++)
+        add(&s, 1, 1, (char)('a' + i % 26), false);
+    assert_int_equal(s.n, EVENT_STORE_EVENTS);
+    struct buf all = {0};
+    assert_int_equal(event_store_replay(&s, (struct event_id){1, 0}, &all), EVENT_STORE_EVENTS);
+    assert_int_equal(all.p[0], 'a' + 10);
+    buf_fini(&all);
+    for (int i = 0; i < 10; i++)
+        add(&s, 2, EVENT_STORE_BYTES / 4, 'x', false);
+    assert_int_equal(s.n, 4);
+    assert_true(s.bytes <= EVENT_STORE_BYTES);
+    event_store_fini(&s);
+    assert_int_equal(s.bytes, 0);
+}
+
+/* What a client has got is history; what it has not got is an answer that would be lost. */
+static void test_one_that_is_too_large(void **state)
+{
+    (void)state;
+    struct event_store s;
+    event_store_init(&s);
+    add(&s, 1, 10, 'a', false);
+    add(&s, 1, EVENT_STORE_BYTES + 1, 'b', false);
+    assert_replayed(&s, 1, 0, 1, "aaaaaaaaaa");
+    add(&s, 1, EVENT_STORE_BYTES + 1, 'c', true);
+    assert_int_equal(s.n, 1);
+    assert_true(s.bytes > EVENT_STORE_BYTES);
+    add(&s, 1, 1, 'd', false);
+    assert_replayed(&s, 1, 0, 1, "d");
+    event_store_fini(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_stream_gets_its_own_later_events),
+        cmocka_unit_test(test_ids_go_out_and_come_back),
+        cmocka_unit_test(test_the_oldest_go_first),
+        cmocka_unit_test(test_one_that_is_too_large),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
