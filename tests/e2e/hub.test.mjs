@@ -1,0 +1,130 @@
+// What makes the aggregator one to rely on: calls that survive a crash, lists that never wait, servers
+// of a session's own, secrets that stay secret, tools changed by the configuration.
+import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import path from 'node:path';
+import { test } from 'node:test';
+import {
+  expectGone, fake, HttpClient, root, serve, serveAndConnect, tempDir, until, within,
+} from './lib.mjs';
+
+const fragile = (marker, ...more) => ({
+  command: process.execPath,
+  args: [path.join(root, 'tests/fixture/fragile_server.mjs'), marker, ...more],
+});
+
+test('a read-only call survives the crash of its server: same session, same id, one answer', async (t) => {
+  const marker = path.join(tempDir(), 'died');
+  const { client } = await serveAndConnect(t, { servers: { f: fragile(marker) } }, ['f__peek']);
+  const { message } = await within(15_000, 'the repeated call',
+    client.rawRequest('"once"', 'tools/call', '{"name":"f__peek","arguments":{}}'));
+  assert.equal(message.id, 'once');
+  assert.equal(message.result?.content[0].text, 'peek in life 2', JSON.stringify(message));
+  assert.deepEqual(await client.toolNames(), ['f__peek', 'f__poke', 'f__secret']);
+});
+
+test('a call that may have done something is not repeated, and the error says so', async (t) => {
+  const marker = path.join(tempDir(), 'died');
+  const { client } = await serveAndConnect(t, { servers: { f: fragile(marker) } }, ['f__poke']);
+  const { error } = await within(5000, 'the failed call', client.call('f__poke'));
+  assert.match(error.message, /server 'f' ended while the call was open: killed by SIGKILL/);
+  assert.deepEqual(error.data, { reason: 'crashed', retryable: false });
+  // Calling again is the caller's decision; it wakes the server at once.
+  assert.match(await client.text('f__poke'), /^poke in life \d$/);
+});
+
+test('lists answer from what is known while a server is still starting, then list_changed', async (t) => {
+  const dir = tempDir();
+  const go = path.join(dir, 'go');
+  const { client, server } = await serveAndConnect(t, {
+    servers: { slow: fragile(path.join(dir, 'died'), '--wait', go), quick: fake('--name', 'quick') },
+  }, ['quick__echo']);
+  assert.ok(!(await client.toolNames()).some((n) => n.startsWith('slow__')));
+  const stream = await client.listen();
+  await stream.settle();
+  const before = stream.count('notifications/tools/list_changed');
+  const second = await new HttpClient(server.url).connect(); // initialize does not wait either
+  assert.ok((await second.toolNames()).includes('quick__echo'));
+  fs.writeFileSync(go, '');
+  await stream.waitFor('notifications/tools/list_changed', before + 1);
+  assert.ok((await client.toolNames()).includes('slow__peek'));
+  // Config order, whoever came first.
+  assert.ok((await client.toolNames())[0].startsWith('slow__'));
+  stream.close();
+});
+
+test('instances: per-session gives each session a process, which ends with it', async (t) => {
+  const { server, client } = await serveAndConnect(t, {
+    servers: { own: { ...fake('--name', 'own'), instances: 'per-session' }, all: fake('--name', 'all') },
+  }, ['own__whoami', 'all__whoami']);
+  const other = await new HttpClient(server.url).connect();
+  const pid = async (c, name) => (await c.call(`${name}__whoami`)).result.structuredContent.pid;
+  assert.equal(await pid(client, 'all'), await pid(other, 'all'));
+  const [mine, theirs] = [await pid(client, 'own'), await pid(other, 'own')];
+  assert.notEqual(mine, theirs);
+  assert.equal(await pid(client, 'own'), mine, 'and it stays the same within a session');
+  assert.equal((await other.close()).status, 200);
+  await expectGone([{ pid: theirs }], 3000);
+  assert.equal(await pid(client, 'own'), mine);
+});
+
+test('a server whose questions could be for several agents is no longer shared by new sessions', async (t) => {
+  const { server, client } = await serveAndConnect(t, { servers: { q: fake('--name', 'q') } }, ['q__ask']);
+  await new HttpClient(server.url).connect(); // two agents, so a question has no single owner
+  const busy = client.call('q__sleep', { ms: 500 });
+  const asked = await client.call('q__ask', { method: 'sampling/createMessage' });
+  assert.ok(asked.result || asked.error);
+  await busy;
+  await until('the note in the log', () => /q: asks its clients questions/.test(server.stderr()));
+  const pid = async (c) => (await c.call('q__whoami')).result.structuredContent.pid;
+  const fresh = await new HttpClient(server.url).connect();
+  assert.notEqual(await pid(fresh), await pid(client));
+});
+
+test('${NAME} is filled in, a missing one leaves its server out by name, and values never show', async (t) => {
+  const dir = tempDir();
+  fs.writeFileSync(path.join(dir, 'IN_FILE'), 'open-sesame-7\n');
+  const { client, server } = await serveAndConnect(t, {
+    secrets: { directory: dir },
+    servers: {
+      a: { ...fragile(path.join(dir, 'a')), env: { TOKEN: '${IN_FILE}' } },
+      b: { ...fragile(path.join(dir, 'b')), env: { TOKEN: '${NOT_ANYWHERE}-${NOR_THIS}' } },
+    },
+  }, ['a__secret'], { args: ['-v'] });
+  assert.equal(await client.text('a__secret'), 'yes');
+  assert.ok(!(await client.toolNames()).some((n) => n.startsWith('b__')));
+  assert.match(server.stderr(), /b: is left out: no value for NOT_ANYWHERE, NOR_THIS/);
+  assert.doesNotMatch(server.stderr(), /open-sesame-7/);
+});
+
+test('tools are renamed, described anew, hidden and pinned, for calls as for lists', async (t) => {
+  const { client, server } = await serveAndConnect(t, {
+    servers: {
+      s: {
+        ...fake('--name', 's'),
+        tools: {
+          echo: { name: 'say', description: 'Says it', arguments: { tone: 'calm', n: 1.50 } },
+          add: { hide: true },
+        },
+      },
+    },
+  }, ['s__say']);
+  const { tools } = (await client.request('tools/list')).result;
+  assert.equal(tools.find((x) => x.name === 's__say').description, 'Says it');
+  assert.ok(!tools.some((x) => x.name === 's__add' || x.name === 's__echo'));
+  const said = await client.call('s__say', { tone: 'angry', text: 'hi' });
+  assert.deepEqual(said.result.structuredContent, { text: 'hi', tone: 'calm', n: 1.5 });
+  for (const gone of ['s__add', 's__echo']) {
+    assert.match((await client.call(gone)).error.message, /unknown tool: s__/);
+  }
+  const alone = await new HttpClient(`${server.url}/s`).connect();
+  assert.ok((await alone.toolNames()).includes('say'), 'overrides hold at /mcp/<server> too');
+});
+
+test('a remembered start failure does not stop the others, and says why', async (t) => {
+  const { client } = await serveAndConnect(t, {
+    servers: { no: { command: 'no-such-program-anywhere' }, yes: fake('--name', 'yes') },
+  }, ['yes__echo']);
+  const { error } = await client.call('no__thing');
+  assert.match(error.message, /unknown tool: no__thing; server 'no' is not available: .*no-such-program-anywhere/);
+});
