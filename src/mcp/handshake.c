@@ -32,8 +32,7 @@ static void learn_capabilities(struct mcp_provider *p, struct span capabilities)
         p->offers |= OFFERS_SUBSCRIBE;
 }
 
-__attribute__((format(printf, 2, 3))) static void give_up(struct mcp_provider *p, const char *fmt,
-                                                          ...)
+void upstream_give_up(struct mcp_provider *p, const char *fmt, ...)
 {
     va_list ap;
 
@@ -76,7 +75,7 @@ static void initialize_answered(struct mcp_provider *p, struct sent *sent,
     (void)sent;
     if (m->rpc.kind == RPC_ERROR) {
         struct span error = span_cut(m->rpc.error, 0, 100);
-        give_up(p, "refused initialize: " SPAN_FMT, SPAN_ARG(error));
+        upstream_give_up(p, "refused initialize: " SPAN_FMT, SPAN_ARG(error));
         return;
     }
     struct span version = m->slots[SLOT_VERSION].type == JSON_STRING
@@ -85,8 +84,8 @@ static void initialize_answered(struct mcp_provider *p, struct sent *sent,
     if (mcp_is_legacy_version(version))
         get_to_work(p, m, version);
     else
-        give_up(p, "speaks protocol version '" SPAN_FMT "', which is not known here",
-                SPAN_ARG(span_cut(version, 0, 40)));
+        upstream_give_up(p, "speaks protocol version '" SPAN_FMT "', which is not known here",
+                         SPAN_ARG(span_cut(version, 0, 40)));
     buf_fini(&scratch);
 }
 
@@ -97,7 +96,7 @@ static void initialize_failed(struct mcp_provider *p, struct sent *sent, int sta
     bool other_way = status == 400 || status == 404 || status == 405;
     if (other_way && p->ops->fall_back && p->ops->fall_back(p->link))
         return;
-    give_up(p, "%s", why);
+    upstream_give_up(p, "%s", why);
 }
 
 static void initialize(struct mcp_provider *p)
@@ -116,8 +115,11 @@ static void initialize(struct mcp_provider *p)
 
 /* --- the stateless era --- */
 
-/* Silence this long is a server that does not know the question. */
-enum { SILENCE_MS = 3000 };
+/*
+ * Silence this long is a server that does not know the question. A verdict "legacy" is kept for a
+ * day: it never fails by itself, so a server that was upgraded must be asked again some time.
+ */
+enum { SILENCE_MS = 3000, VERDICT_MS = 24 * 3600 * 1000 };
 
 static void discover(struct mcp_provider *p);
 
@@ -126,10 +128,10 @@ static void try_legacy(struct mcp_provider *p, const char *why)
 {
     timer_clear(router_timers(p->core.router), &p->probe);
     if (p->wanted_era == MCP_ERA_MODERN) {
-        give_up(p, "does not speak " MCP_MODERN ": %s", why);
+        upstream_give_up(p, "does not speak " MCP_MODERN ": %s", why);
         return;
     }
-    p->speaks_legacy = true;
+    p->legacy_until = router_timers(p->core.router)->now + VERDICT_MS;
     initialize(p);
 }
 
@@ -167,9 +169,10 @@ static void discover_answered(struct mcp_provider *p, struct sent *sent,
 static void discover_failed(struct mcp_provider *p, struct sent *sent, int status, const char *why)
 {
     (void)sent;
+    timer_clear(router_timers(p->core.router), &p->probe);
     /* No connection and no permission say nothing about what the server speaks. */
     if (status == 0 || status == 401 || status == 403)
-        give_up(p, "%s", why);
+        upstream_give_up(p, "%s", why);
     else
         try_legacy(p, why);
 }
@@ -184,6 +187,16 @@ void upstream_on_silence(struct timer *t)
     try_legacy(p, "it did not answer server/discover");
 }
 
+/* Some servers end when the first thing they hear is not initialize: do not ask that again. */
+void upstream_ended(struct mcp_provider *p)
+{
+    struct timers *timers = router_timers(p->core.router);
+
+    if (timer_is_set(&p->probe) && p->wanted_era == MCP_ERA_AUTO)
+        p->legacy_until = timers->now + VERDICT_MS;
+    timer_clear(timers, &p->probe);
+}
+
 static void discover(struct mcp_provider *p)
 {
     p->modern = true;
@@ -196,7 +209,8 @@ static void discover(struct mcp_provider *p)
 void upstream_greet(struct mcp_provider *p)
 {
     bool legacy =
-        p->wanted_era == MCP_ERA_LEGACY || (p->wanted_era == MCP_ERA_AUTO && p->speaks_legacy);
+        p->wanted_era == MCP_ERA_LEGACY ||
+        (p->wanted_era == MCP_ERA_AUTO && p->legacy_until > router_timers(p->core.router)->now);
 
     p->probed_again = false;
     if (legacy)

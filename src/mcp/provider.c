@@ -113,11 +113,13 @@ static void respond_error(struct mcp_provider *p, struct span id, int code, cons
 static void call_answered(struct mcp_provider *p, struct sent *sent, const struct mcp_message *m)
 {
     bool ok = m->rpc.kind == RPC_RESULT;
+    struct buf text = {0};
 
     if (ok && m->slots[SLOT_RESULT_TYPE].type == JSON_STRING && modern_ask_input(p, sent, m))
         return;
-    router_done(sent->call, &(struct outcome){.kind = ok ? OUTCOME_RESULT : OUTCOME_ERROR,
-                                              .body = ok ? m->rpc.result : m->rpc.error});
+    struct outcome outcome = mcp_outcome_of(m, &text);
+    router_done(sent->call, &outcome);
+    buf_fini(&text);
 }
 
 static void call_failed(struct mcp_provider *p, struct sent *sent, int status, const char *why)
@@ -289,11 +291,16 @@ static struct call *owner_of(const struct mcp_provider *p, uint64_t about)
 static void receive_request(struct mcp_provider *p, const struct mcp_message *m, uint64_t about)
 {
     struct call *owner = owner_of(p, about);
+    struct buf params = {0};
     struct ask ask = {.key = m->rpc.id,
                       .method = m->rpc.method,
                       .params = m->rpc.params,
                       .needs = mcp_ask_needs(&m->rpc)};
 
+    if (m->slots[SLOT_META_TOKEN].type != JSON_NONE) {
+        upstream_put_ask_params(&params, m);
+        ask.params = buf_view(&params);
+    }
     if (rpc_method_is(&m->rpc, "ping")) {
         respond(p, m->rpc.id, SPAN("{}"));
     } else if (!ask.needs) {
@@ -307,6 +314,7 @@ static void receive_request(struct mcp_provider *p, const struct mcp_message *m,
         respond_error(p, m->rpc.id, RPC_METHOD_NOT_FOUND,
                       "No client can be asked: this request belongs to no single open call");
     }
+    buf_fini(&params);
 }
 
 static void receive_progress(struct mcp_provider *p, const struct mcp_message *m, uint64_t about)
@@ -434,6 +442,7 @@ void mcp_provider_receive(struct mcp_provider *p, struct span text, uint64_t abo
     struct mcp_message m;
     int code = mcp_skim(text, &m);
 
+    p->heard_at = router_timers(p->core.router)->now;
     if (code) {
         /* Servers do print banners and debug output: skip it, but let people see it. */
         struct span head = span_cut(text, 0, 120);
@@ -499,6 +508,7 @@ void mcp_provider_too_long(struct mcp_provider *p, struct span head, size_t limi
 
 void mcp_provider_connected(struct mcp_provider *p)
 {
+    upstream_ping_start(p);
     upstream_greet(p);
 }
 
@@ -510,8 +520,9 @@ static void drop_sent(struct mcp_provider *p)
 
 static void clear_timers(struct mcp_provider *p)
 {
-    timer_clear(router_timers(p->core.router), &p->probe);
+    upstream_ended(p);
     timer_clear(router_timers(p->core.router), &p->listen);
+    timer_clear(router_timers(p->core.router), &p->ping);
 }
 
 void mcp_provider_closed(struct mcp_provider *p, const char *why)
@@ -538,7 +549,16 @@ static void stop(struct provider *core)
     p->ops->close(p->link);
 }
 
-static const struct provider_ops life = {.start = start, .stop = stop};
+static void describe(const struct provider *core, struct provider_facts *facts)
+{
+    const struct mcp_provider *p = CONTAINER_OF(core, struct mcp_provider, core);
+
+    facts->version = p->version;
+    if (p->ops->describe)
+        p->ops->describe(p->link, facts);
+}
+
+static const struct provider_ops life = {.start = start, .stop = stop, .describe = describe};
 
 struct mcp_provider *mcp_provider_new(const char *alias, const struct mcp_link_ops *ops, void *link)
 {
@@ -551,6 +571,7 @@ struct mcp_provider *mcp_provider_new(const char *alias, const struct mcp_link_o
     list_init(&p->all_sent);
     p->listen.fire = upstream_on_listen;
     p->probe.fire = upstream_on_silence;
+    p->ping.fire = upstream_on_ping;
     provider_init(&p->core, &verbs, &life, p->alias);
     return p;
 }

@@ -1,8 +1,8 @@
 /*
  * upstream: the inside of an MCP provider, shared by the files that make it up:
  * provider.c (verbs and messages), handshake.c (getting acquainted), lists.c (catalogs),
- * params.c (splicing a request for the next hop), upstream_modern.c (what only the stateless era
- * has).
+ * params.c (splicing a request for the next hop), ping.c (is it still there?), upstream_modern.c
+ * (what only the stateless era has).
  */
 #ifndef RIALTO_MCP_UPSTREAM_H
 #define RIALTO_MCP_UPSTREAM_H
@@ -31,10 +31,10 @@ struct mcp_provider {
     char *alias;
 
     enum mcp_era wanted_era;
-    bool modern;        /* the dialect in use */
-    bool speaks_legacy; /* verdict of an earlier probe, which spares the next one */
-    bool probed_again;  /* the server named a version and was asked once more */
-    struct timer probe; /* silence is an answer, too */
+    bool modern;           /* the dialect in use */
+    uint64_t legacy_until; /* a probe said so: no need to ask again before this time */
+    bool probed_again;     /* the server named a version and was asked once more */
+    struct timer probe;    /* silence is an answer, too */
     char version[16];
     unsigned declares; /* the asks we tell the server we can answer */
     unsigned offers;   /* OFFERS_ bits of its capabilities */
@@ -54,6 +54,11 @@ struct mcp_provider {
     unsigned kinds_left;      /* lists still to fetch for it */
     unsigned kinds_stale;     /* lists that changed meanwhile */
     size_t pages;
+
+    uint64_t ping_interval; /* ms of silence before a ping; 0 = never */
+    struct timer ping;
+    struct sent *pinged; /* the ping that waits for its answer, or NULL */
+    uint64_t pinged_at, heard_at;
 
     uint64_t listen_id;     /* our open subscriptions/listen, or 0 */
     struct timer listen;    /* opens it (anew) */
@@ -79,8 +84,18 @@ void upstream_send_call(struct mcp_provider *p, const struct sent *sent,
 void upstream_withdraw(struct mcp_provider *p, uint64_t id, const char *reason);
 
 /* --- handshake.c --- */
+/* Close the link, for this reason. */
+void upstream_give_up(struct mcp_provider *p, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
 void upstream_greet(struct mcp_provider *p);
 void upstream_on_silence(struct timer *t);
+/* The link has closed, perhaps because of what we asked. */
+void upstream_ended(struct mcp_provider *p);
+
+/* --- ping.c --- */
+/* The link is up: see to it that it stays so. */
+void upstream_ping_start(struct mcp_provider *p);
+void upstream_on_ping(struct timer *t);
 
 /* --- lists.c --- */
 /* Fetch these kinds (bits) anew and publish; the first time also provider_up. */
@@ -94,6 +109,12 @@ void upstream_fetch_abort(struct mcp_provider *p);
  */
 void upstream_put_params(struct buf *out, const struct request *r, struct span own_meta,
                          struct span extra);
+
+/*
+ * Append the params of a request of the server as its client must see them: without its progress
+ * token, which is of this hop; nobody beyond it shall report on it.
+ */
+void upstream_put_ask_params(struct buf *out, const struct mcp_message *m);
 
 /* --- upstream_modern.c --- */
 /* The members that every request of the stateless era has in `_meta`. */

@@ -128,3 +128,23 @@ test('a remembered start failure does not stop the others, and says why', async 
   const { error } = await client.call('no__thing');
   assert.match(error.message, /unknown tool: no__thing; server 'no' is not available: .*no-such-program-anywhere/);
 });
+
+test('a server that ends at an unknown first message is asked in its own way the next time', async (t) => {
+  // Some servers exit when the first thing they hear is not initialize.
+  const picky = `
+    const rl = require('readline').createInterface({ input: process.stdin });
+    let greeted = false;
+    rl.on('line', (line) => {
+      const { id, method, params } = JSON.parse(line);
+      if (!greeted && method !== 'initialize') process.exit(3);
+      greeted = true;
+      const results = {
+        initialize: { protocolVersion: '2024-11-05', capabilities: { tools: {} }, serverInfo: { name: 'p', version: '1' } },
+        'tools/list': { tools: [{ name: 'ok', inputSchema: { type: 'object' } }] },
+      };
+      if (id !== undefined) console.log(JSON.stringify({ jsonrpc: '2.0', id, result: results[method] ?? {} }));
+    });`;
+  const { client } = await serveAndConnect(t,
+    { servers: { p: { command: process.execPath, args: ['-e', picky] } } }, ['p__ok']);
+  assert.ok((await client.call('p__ok')).result);
+});
