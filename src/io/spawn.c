@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <sys/pidfd.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -132,9 +133,14 @@ static _Noreturn void become(struct plan *plan)
     /* If the parent died before prctl took effect, nobody would tell us any more. */
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != plan->parent)
         _exit(127);
-    /* All signals are blocked here (see fork_and_exec), so no handler of ours can run. */
+    /*
+     * All signals are blocked here (see fork_and_exec), so no handler of ours can run. The kernel
+     * is asked directly: glibc keeps two signals for itself and would leave them as they are, and
+     * some programs (GNU make) start us with those ignored.
+     */
+    static const unsigned long to_default[4]; /* handler, flags, restorer, mask of the kernel's */
     for (int sig = 1; sig < NSIG; sig++)
-        signal(sig, SIG_DFL);
+        syscall(SYS_rt_sigaction, sig, to_default, NULL, sizeof to_default[0]);
     for (int fd = 0; fd < 3; fd++)
         dup2(plan->stdio[fd], fd);
     close_range(3, UINT_MAX, CLOSE_RANGE_CLOEXEC);
