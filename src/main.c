@@ -28,8 +28,20 @@ static int no_such_command(const char *name)
     return CMD_USAGE;
 }
 
+/* Called by another name that is a command: `conductor` is `rialto conductor`. */
+static const struct command *called_as(const char *program)
+{
+    const char *slash = strrchr(program, '/');
+
+    return strcmp(slash ? slash + 1 : program, "conductor") == 0 ? command_find("conductor") : NULL;
+}
+
 int main(int argc, char **argv)
 {
+    const struct command *itself = argc ? called_as(argv[0]) : NULL;
+
+    if (itself)
+        return cmd_finish(itself->run(itself, argc, argv));
     if (argc < 2) {
         struct buf help = {0};
         help_put(&help, NULL);

@@ -18,7 +18,6 @@ struct json_slot edit_get(struct span object, const char *const *path);
 /* Is there a value, and is it neither false nor null? */
 bool edit_truthy(struct span object, const char *const *path);
 
-#define EDIT_PATH(...)                                                                             \
-    ((const char *const[]){__VA_ARGS__, NULL})
+#define EDIT_PATH(...) ((const char *const[]){__VA_ARGS__, NULL})
 
 #endif

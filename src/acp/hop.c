@@ -30,18 +30,21 @@ void hop_fini(struct hop *h)
 
 struct buf *hop_begin(struct hop *h)
 {
-    if (h->stream)
-        return stream_out(h->stream);
-    h->discard.n = 0;
-    return &h->discard;
+    struct buf *out = h->stream ? stream_out(h->stream) : &h->discard;
+
+    if (!h->stream)
+        out->n = 0;
+    h->line_at = out->n;
+    return out;
 }
 
 void hop_end(struct hop *h)
 {
     if (!h->stream)
         return;
-    acp_trace_line_out(h->c->options.trace, h->index, stream_out(h->stream));
-    buf_char(stream_out(h->stream), '\n');
+    struct buf *out = stream_out(h->stream);
+    acp_trace_line(h->c->options.trace, h->index, TRACE_SENT, span_from(buf_view(out), h->line_at));
+    buf_char(out, '\n');
     stream_wrote(h->stream);
 }
 
@@ -236,8 +239,7 @@ void pending_cancel(struct pending *p)
     buf_u64(&params, p->id);
     buf_char(&params, '}');
     /* Always plain: it is about the request on this very connection, envelope or not. */
-    place_send((struct place){p->to, false}, NULL, SPAN("\"$/cancel_request\""),
-               buf_view(&params));
+    place_send((struct place){p->to, false}, NULL, SPAN("\"$/cancel_request\""), buf_view(&params));
     buf_fini(&params);
 }
 
@@ -246,17 +248,20 @@ void hop_gone(struct hop *h, struct span error)
     size_t at = 0;
     struct span key;
     void *value;
+    uint64_t last = h->last_id; /* what the hooks send from now on is not this hop's any more */
+    struct pending *p;
 
-    LIST_EACH_SAFE (&h->sent, it) {
-        struct pending *p = LIST_ENTRY(it, struct pending, node);
+    while ((p = LIST_FIRST(&h->sent, struct pending, node)) && p->id <= last) {
         struct acp_message m = {.rpc = {.kind = RPC_ERROR, .error = error}};
+        idmap_take(&h->out, p->id);
+        list_remove(&p->node);
         p->dropped = NULL;
         if (!p->answered || !p->answered(p, &m))
             pending_error(p, error);
         pending_free(p);
     }
     while (map_next(&h->in, &at, &key, &value)) {
-        struct pending *p = value;
+        p = value;
         p->from = NULL;
         pending_cancel(p);
     }
@@ -346,7 +351,7 @@ static void on_line(void *owner, struct span line)
 {
     struct hop *h = owner;
 
-    acp_trace_line_in(h->c->options.trace, h->index, line);
+    acp_trace_line(h->c->options.trace, h->index, TRACE_RECEIVED, line);
     receive(h, line);
 }
 

@@ -32,12 +32,13 @@ struct hop {
     struct stream *stream;
     struct lines lines;
     struct buf discard; /* takes what is sent to one that has gone */
+    size_t line_at;     /* where the message being written starts */
     uint64_t last_id;
-    struct idmap out;          /* our id -> struct pending that it works on */
-    struct map in;             /* its raw id -> struct pending that it waits for */
-    struct list sent;          /* the pendings of `out`, in order */
+    struct idmap out;           /* our id -> struct pending that it works on */
+    struct map in;              /* its raw id -> struct pending that it waits for */
+    struct list sent;           /* the pendings of `out`, in order */
     enum proxy_dialect dialect; /* P_UNKNOWN until told or configured */
-    bool nested;               /* its envelopes hold whole messages */
+    bool nested;                /* its envelopes hold whole messages */
 
     /* components */
     const struct command_line *line;
@@ -84,6 +85,7 @@ struct conductor {
     size_t n;
     int64_t version;
     bool parent_offered; /* the parent is of a dialect that wants its offer echoed */
+    bool may_retry;      /* initialize failed by a component's own answer: it may be sent again */
     bool dying;          /* a component ended; what waits is answered, then all ends */
     bool at_eof;         /* the client closed its end */
     bool told_ended;
@@ -94,9 +96,11 @@ struct conductor {
 
     bool native_url, native_type; /* the agent takes such declarations by itself */
     bool takes_http, takes_stdio;
-    struct map owners;  /* key of a declared server -> the hop that declared it */
-    struct list setups; /* struct setup */
-    uint64_t last_ask;
+    struct map owners;   /* key of a declared server -> the hop that declared it */
+    struct list setups;  /* struct setup */
+    size_t n_servers;    /* in all of those */
+    struct map channels; /* names of MCP connections -> struct acp_channel */
+    uint64_t last_ask, last_channel;
     struct listener *extra; /* for the host's own server */
 };
 
@@ -115,7 +119,8 @@ void pending_free(struct pending *p);
 void pending_pass(struct pending *p, const struct acp_message *m);
 void pending_result(struct pending *p, struct span result);
 void pending_error(struct pending *p, struct span error);
-/* Everything this hop works on has failed with that error object; what it waited for is given up. */
+/* Everything this hop works on has failed with that error object; what it waited for is given up.
+ */
 void hop_gone(struct hop *h, struct span error);
 void pending_cancel(struct pending *p);
 /* Write a request (id > 0) or notification as `to` must see it. `method` is raw, with quotes. */
@@ -136,6 +141,7 @@ void conductor_check_end(struct conductor *c);
 /* --- component.c --- */
 MUST_CHECK int component_start(struct hop *h, struct err *err);
 void component_put_name(struct buf *out, const struct hop *h);
+void component_stop(struct hop *h);
 
 /* --- greet.c --- */
 void greet_upstream(struct conductor *c, const struct acp_message *m);

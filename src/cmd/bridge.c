@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "cmd/lease.h"
 #include "cmd/server.h"
+#include "mcp/consent.h"
 
 /* A server as the graph has it. */
 struct node {
@@ -18,7 +19,8 @@ struct bridge {
     struct loop *loop;
     const struct config *config;
     struct router *router;
-    struct view *all;
+    struct showcase_style style;
+    struct showcase *all;
     struct node *nodes;
     size_t n;
     struct leases *leases;
@@ -56,7 +58,7 @@ static void add_node(struct bridge *b, const struct server_plan *plan)
     node->own = view_new(server_alias(plan), NULL);
     view_add(node->own, core, server_filter(plan));
     router_add_view(b->router, node->own);
-    view_add(b->all, core, server_filter(plan));
+    showcase_add(b->all, core, server_filter(plan));
 }
 
 static void report_stopped(struct timer *t)
@@ -70,6 +72,8 @@ static void on_stopped(void *arg, struct provider *p)
 {
     struct bridge *b = arg;
 
+    if (p && p->built_in)
+        return; /* it is no server, nobody waits for it */
     if (p)
         leases_stopped(b->leases, p);
     /* Told from the loop: the provider is still in the middle of its own ending. */
@@ -85,11 +89,15 @@ struct bridge *bridge_new(struct loop *loop, const struct config *c)
     b->loop = loop;
     b->config = c;
     b->router = router_new(loop_timers(loop), id_random_u64());
-    b->all = view_new("all", bare ? NULL : c->names);
+    router_set_approver(b->router, &mcp_approver);
+    b->style = (struct showcase_style){.name = "all",
+                                       .pattern = bare ? NULL : c->names,
+                                       .described = c->describe_server,
+                                       .search = c->expose == EXPOSE_SEARCH};
+    b->all = showcase_new(b->router, &b->style);
     b->nodes = MEM_ARRAY(struct node, c->servers.n + 1);
     b->report.fire = report_stopped;
     b->leases = leases_new(loop, b->router);
-    router_add_view(b->router, b->all);
     router_on_stopped(b->router, on_stopped, b);
     struct secrets *secrets = secrets_new(c);
     for (size_t i = 0; i < c->servers.n; i++) {
@@ -105,6 +113,7 @@ struct bridge *bridge_new(struct loop *loop, const struct config *c)
         !c->file && !c->servers.n ? server_plan_demo(&b->arena, c) : NULL;
     if (demo)
         add_node(b, demo);
+    showcase_open(b->all);
     return b;
 }
 
@@ -118,7 +127,7 @@ void bridge_free(struct bridge *b)
         view_free(b->nodes[i].own);
         mcp_provider_free(b->nodes[i].provider);
     }
-    view_free(b->all);
+    showcase_free(b->all);
     router_free(b->router);
     mem_free(b->nodes);
     arena_fini(&b->arena);
@@ -147,6 +156,7 @@ void bridge_stop(struct bridge *b, void (*done)(void *arg), void *arg)
     b->stopped = done;
     b->stopped_arg = arg;
     b->stopping = b->n + leases_count(b->leases) + 1;
+    showcase_stop(b->all);
     for (size_t i = 0; i < b->n; i++)
         provider_unwant(mcp_provider_core(b->nodes[i].provider));
     on_stopped(b, NULL); /* the one we counted ourselves: also right when there is no server */
@@ -159,7 +169,12 @@ struct router *bridge_router(const struct bridge *b)
 
 struct view *bridge_view(const struct bridge *b)
 {
-    return b->all;
+    return showcase_view(b->all);
+}
+
+struct view *bridge_full_view(const struct bridge *b)
+{
+    return showcase_full(b->all);
 }
 
 struct view *bridge_server_view(const struct bridge *b, struct span alias)
@@ -184,12 +199,13 @@ static struct view *enter(void *arg, struct view *shared, unsigned answers, void
         any |= b->nodes[i].per_session && view_has(shared, mcp_provider_core(b->nodes[i].provider));
     if (!any || b->stopping)
         return NULL;
-    struct lease *l = lease_new(b->leases, view_name(shared), view_pattern(shared));
+    struct showcase_style own = {.name = view_name(shared), .pattern = view_pattern(shared)};
+    struct lease *l = lease_new(b->leases, shared == bridge_view(b) ? &b->style : &own);
     for (size_t i = 0; i < b->n; i++) {
         struct provider *p = mcp_provider_core(b->nodes[i].provider);
         if (!view_has(shared, p))
             continue;
-        if (b->nodes[i].per_session)
+        if (b->nodes[i].per_session && !p->halted)
             lease_add_own(l, b->nodes[i].plan, p->catalog, answers);
         else
             lease_add_shared(l, p, server_filter(b->nodes[i].plan));

@@ -27,8 +27,10 @@ void bridge_wake(struct bridge *b);
 void bridge_stop(struct bridge *b, void (*done)(void *arg), void *arg);
 
 struct router *bridge_router(const struct bridge *b);
-/* All servers, names by the configured pattern. */
+/* All servers, names by the configured pattern; or what agents see in their place (`expose`). */
 struct view *bridge_view(const struct bridge *b);
+/* All servers and all their tools, however they are exposed. */
+struct view *bridge_full_view(const struct bridge *b);
 /* One server with its own names; NULL when there is none of that name. */
 struct view *bridge_server_view(const struct bridge *b, struct span alias);
 /* What an agent that sees this view needs. */

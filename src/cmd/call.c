@@ -3,11 +3,15 @@
 #include "cmd/arguments.h"
 #include "cmd/ask.h"
 #include "cmd/commands.h"
+#include "cmd/daemon.h"
 #include "config/nearest.h"
+#include "mcp/param_headers.h"
 #include "wire/json.h"
 
 #include <stdio.h>
 #include <unistd.h>
+
+enum { OPT_DAEMON = ARGS_OWN, OPT_YES = 'y' };
 
 struct call_run {
     struct peer peer;
@@ -16,6 +20,7 @@ struct call_run {
     char **words; /* k=v pairs, or one JSON object */
     int n_words;
     bool json, show_progress, progress_shown;
+    bool yes, may_ask; /* approve the call, or ask at the terminal whether to */
     struct ask_run *ask;
 };
 
@@ -83,6 +88,8 @@ static int show_error(const struct call_run *c, const struct outcome *outcome)
     cmd_error(c->self, "%s", buf_cstr(&text));
     if (outcome->why == FAIL_UNKNOWN)
         hint_at_tools(c);
+    if (outcome->why == FAIL_REFUSED && !c->yes && !c->may_ask)
+        cmd_hint("--yes approves it");
     buf_fini(&text);
     return CMD_FAILED;
 }
@@ -132,7 +139,38 @@ static void on_event(struct peer *self, struct call *call, const struct event *e
     buf_fini(&line);
 }
 
-static const struct peer_verbs verbs = {.event = on_event, .done = on_done};
+/* y or yes, and nothing else, is a yes. */
+static bool ask_person(struct span params)
+{
+    struct json_slot message = json_get(params, "message");
+    struct buf text = {0};
+    char line[16] = "";
+
+    if (message.type == JSON_STRING)
+        json_unescape(&text, message.value);
+    fprintf(stderr, "%s [y/N] ", buf_cstr(&text));
+    buf_fini(&text);
+    return fgets(line, sizeof line, stdin) && (line[0] == 'y' || line[0] == 'Y');
+}
+
+static void on_ask(struct peer *self, struct call *call, const struct ask *ask)
+{
+    struct call_run *c = CONTAINER_OF(self, struct call_run, peer);
+    struct outcome answer = {.kind = OUTCOME_FAILED,
+                             .why = FAIL_REFUSED,
+                             .text = SPAN("nobody can be asked on a command line")};
+
+    /* Of all questions we only know what to do with the one whether to make the call. */
+    if (call->state == CALL_HELD) {
+        bool yes = c->yes || ask_person(ask->params);
+        answer = (struct outcome){.kind = OUTCOME_RESULT,
+                                  .body = yes ? SPAN("{\"action\":\"accept\"}")
+                                              : SPAN("{\"action\":\"decline\"}")};
+    }
+    router_answer(call, ask->key, &answer);
+}
+
+static const struct peer_verbs verbs = {.event = on_event, .ask = on_ask, .done = on_done};
 
 /* --- the question --- */
 
@@ -167,17 +205,89 @@ static void settled(struct ask_run *a)
                                       .name = span_str(c->tool),
                                       .params = buf_view(&params),
                                       .name_at = name,
+                                      .answers = c->yes || c->may_ask ? ANSWERS_ELICIT_FORM : 0u,
                                       .wants_progress = c->show_progress},
                     c);
     }
     buf_fini(&params);
 }
 
+/* --- the same, by the running daemon --- */
+
+/* The tool's JSON in a list, or empty. */
+static struct span find_tool(struct span result, const char *name)
+{
+    struct json_slot list = json_get(result, "tools");
+    struct json_iter it = json_iter(list.value);
+
+    while (list.type == JSON_ARRAY && json_next(&it))
+        if (json_string_is(json_get(it.value, "name").value, span_str(name)))
+            return it.value;
+    return SPAN_EMPTY;
+}
+
+static int call_at(struct daemon *d, const struct call_run *c, const char *path, struct span tool)
+{
+    struct buf params = {0}, headers = {0}, result = {0};
+    struct err err;
+    int code = CMD_FAILED;
+
+    buf_str(&params, "\"name\":");
+    json_quote(&params, span_str(c->tool));
+    buf_str(&params, ",\"arguments\":");
+    size_t at = params.n;
+    if (arguments_put(&params, c->words, c->n_words, tool, &err)) {
+        cmd_error(c->self, "%s", err.text);
+        cmd_hint("%s", err.hint);
+        code = CMD_USAGE;
+    } else {
+        if (tool.n && param_headers_possible(tool))
+            param_headers_put(&headers, tool, span_from(buf_view(&params), at));
+        if (daemon_request(d, path, "tools/call", span_str(c->tool), buf_view(&params),
+                           buf_view(&headers), &result) == 0)
+            code = show_result(c, buf_view(&result));
+    }
+    buf_fini(&result);
+    buf_fini(&headers);
+    buf_fini(&params);
+    return code;
+}
+
+static int call_by_daemon(const struct args *a, const struct config *config,
+                          const struct call_run *c)
+{
+    struct daemon *d = daemon_find_same(a, config);
+    struct buf path = {0}, list = {0};
+    int code = CMD_FAILED;
+
+    if (!d)
+        return CMD_FAILED;
+    if (config->file && !config_server(config, c->server)) {
+        cmd_error(c->self, "there is no server '%s'", c->server);
+        code = CMD_USAGE;
+    } else {
+        buf_printf(&path, "/mcp/%s", c->server);
+        if (daemon_request(d, buf_cstr(&path), "tools/list", SPAN_EMPTY, SPAN_EMPTY, SPAN_EMPTY,
+                           &list) == 0)
+            code = call_at(d, c, buf_cstr(&path), find_tool(buf_view(&list), c->tool));
+    }
+    buf_fini(&list);
+    buf_fini(&path);
+    daemon_free(d);
+    return code;
+}
+
 static int run(const struct command *self, int argc, char **argv)
 {
     struct args a = args_begin(self, argc, argv);
+    bool daemon = false, yes = false;
+    int id;
 
-    if (args_next(&a) < 0)
+    while ((id = args_next(&a)) > 0) {
+        daemon |= id == OPT_DAEMON;
+        yes |= id == OPT_YES;
+    }
+    if (id < 0)
         return a.exit_code;
     if (a.rest_n < 2) {
         cmd_error(self, "which tool? Give a server and the tool's own name");
@@ -193,15 +303,23 @@ static int run(const struct command *self, int argc, char **argv)
                          .words = a.rest + 2,
                          .n_words = a.rest_n - 2,
                          .json = a.json,
+                         .yes = yes,
+                         .may_ask = isatty(STDIN_FILENO) && isatty(STDERR_FILENO),
                          .show_progress = isatty(STDERR_FILENO) && !a.quiet};
     peer_init(&c.peer, &verbs);
-    int code = ask_run(config, a.verbose, settled, &c);
+    int code = daemon ? call_by_daemon(&a, config, &c) : ask_run(config, a.verbose, settled, &c);
     config_free(config);
     return cmd_finish(code);
 }
 
 static const struct cmd_option options[] = {
-    ARGS_OPTION_CONFIG, ARGS_OPTION_JSON, ARGS_OPTION_VERBOSE, ARGS_OPTION_QUIET, {NULL}};
+    ARGS_OPTION_CONFIG,
+    {"daemon", OPT_DAEMON, NULL, "let the running daemon call it instead of starting the servers"},
+    {"yes", OPT_YES, NULL, "approve the call, if the configuration wants that"},
+    ARGS_OPTION_JSON,
+    ARGS_OPTION_VERBOSE,
+    ARGS_OPTION_QUIET,
+    {NULL}};
 
 const struct command command_call = {
     .name = "call",

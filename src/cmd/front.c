@@ -9,6 +9,7 @@ enum { ROUTES_MAX = 32 };
 struct route {
     const char *path;
     bool below;
+    bool local; /* only for this machine, and not for pages of other origins */
     front_handler_fn *handler;
     void *owner;
 };
@@ -78,6 +79,24 @@ static bool admits(const struct front *f, const struct http_exchange *x,
         return false;
     struct span from = span_from(origin, scheme);
     return is_trusted_host(host_of(from)) || (f->open_to_all && span_eq_nocase(from, host));
+}
+
+/*
+ * Whoever controls the bridge sits at this machine. On an open address the name that a browser was
+ * given says nothing, and a page of another site is never let in, whatever site that is.
+ */
+static bool is_local(const struct http_exchange *x, const struct http_request *req)
+{
+    struct span peer = span_str(http_exchange_peer(x));
+    struct span host = http_header(req, "host"), origin = http_header(req, "origin");
+
+    if (span_starts(peer, SPAN("unix:")))
+        return true;
+    bool near = is_trusted_host(host_of(peer)) || span_starts(peer, SPAN("[::ffff:127."));
+    if (!near || !is_trusted_host(host_of(host)))
+        return false;
+    return !origin.p ||
+           (span_starts(origin, SPAN("http://")) && span_eq_nocase(span_from(origin, 7), host));
 }
 
 /* --- CORS: what a page of an admitted Origin may send and read --- */
@@ -178,7 +197,10 @@ static void on_request(void *owner, struct http_exchange *x, const struct http_r
         if (route_matches(r, req->path) && (!best || strlen(r->path) > strlen(best->path)))
             best = r;
     }
-    if (best)
+    if (best && best->local && !is_local(x, req))
+        front_refuse(x, 403, "only for this machine",
+                     "ask from the machine itself, or use the control socket (rialto status)");
+    else if (best)
         best->handler(best->owner, x, req, span_from(req->path, strlen(best->path)));
     else
         front_refuse(x, 404, "no such path", "MCP is at /mcp and at /mcp/<server>");
@@ -204,7 +226,19 @@ void front_route(struct front *f, const char *path, bool below, front_handler_fn
                  void *owner)
 {
     if (f->n_routes < ROUTES_MAX)
-        f->routes[f->n_routes++] = (struct route){path, below, handler, owner};
+        f->routes[f->n_routes++] = (struct route){path, below, false, handler, owner};
+}
+
+void front_route_local(struct front *f, const char *path, bool below, front_handler_fn *handler,
+                       void *owner)
+{
+    front_route(f, path, below, handler, owner);
+    f->routes[f->n_routes - 1].local = true;
+}
+
+int front_listen_control(struct front *f, const char *address, struct err *err)
+{
+    return http_server_listen(f->server, address, err);
 }
 
 int front_listen(struct front *f, struct err *err)

@@ -21,8 +21,13 @@ struct front *front_new(struct loop *loop, const struct config *c);
 /* Requests for `path` itself; with `below` also for everything under it. Longest path wins. */
 void front_route(struct front *f, const char *path, bool below, front_handler_fn *handler,
                  void *owner);
+/* The same, for callers on this machine only: who may look after the daemon. */
+void front_route_local(struct front *f, const char *path, bool below, front_handler_fn *handler,
+                       void *owner);
 /* All addresses of the configuration; 0 or a negative code with `err` filled. */
 MUST_CHECK int front_listen(struct front *f, struct err *err);
+/* One more address, a Unix socket; after front_listen. */
+MUST_CHECK int front_listen_control(struct front *f, const char *address, struct err *err);
 const char *front_address(const struct front *f, size_t n);
 /* `closed` is called from the loop when the last connection is gone; then front_free. */
 void front_close(struct front *f, void (*closed)(void *arg), void *arg);

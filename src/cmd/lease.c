@@ -10,24 +10,38 @@ struct instance {
 };
 
 struct lease {
+    struct list node; /* in leases.ended, at its end */
     struct leases *all;
-    struct view *view;
+    struct showcase *showcase;
 };
 
 struct leases {
     struct loop *loop;
     struct router *router;
     struct list running, down;
+    struct list ended;  /* leases that nobody has any more */
     size_t n;           /* on `running` */
     struct timer sweep; /* frees what is down, from the loop */
 };
 
 static void free_instance(struct leases *ls, struct instance *i)
 {
+    struct provider *core = mcp_provider_core(i->provider);
+    struct provider *shared = router_provider(ls->router, span_str(core->alias));
+
     list_remove(&i->node);
-    router_remove_provider(ls->router, mcp_provider_core(i->provider));
+    if (shared && shared != core)
+        stats_add(&shared->stats, &core->stats); /* counters only ever grow */
+    router_remove_provider(ls->router, core);
     mcp_provider_free(i->provider);
     mem_free(i);
+}
+
+static void free_lease(struct lease *l)
+{
+    list_remove(&l->node);
+    showcase_free(l->showcase);
+    mem_free(l);
 }
 
 static void on_sweep(struct timer *t)
@@ -36,6 +50,8 @@ static void on_sweep(struct timer *t)
 
     LIST_EACH_SAFE (&ls->down, it)
         free_instance(ls, LIST_ENTRY(it, struct instance, node));
+    LIST_EACH_SAFE (&ls->ended, it)
+        free_lease(LIST_ENTRY(it, struct lease, node));
 }
 
 struct leases *leases_new(struct loop *loop, struct router *router)
@@ -47,6 +63,7 @@ struct leases *leases_new(struct loop *loop, struct router *router)
     ls->sweep.fire = on_sweep;
     list_init(&ls->running);
     list_init(&ls->down);
+    list_init(&ls->ended);
     return ls;
 }
 
@@ -57,18 +74,18 @@ void leases_free(struct leases *ls)
     mem_free(ls);
 }
 
-struct lease *lease_new(struct leases *ls, const char *name, const char *pattern)
+struct lease *lease_new(struct leases *ls, const struct showcase_style *style)
 {
     struct lease *l = MEM_NEW(struct lease);
 
     l->all = ls;
-    l->view = view_new(name, pattern);
+    l->showcase = showcase_new(ls->router, style);
     return l;
 }
 
 void lease_add_shared(struct lease *l, struct provider *p, const struct filter *filter)
 {
-    view_add(l->view, p, filter);
+    showcase_add(l->showcase, p, filter);
 }
 
 static struct catalog *copy_of(const struct catalog *known)
@@ -99,20 +116,20 @@ void lease_add_own(struct lease *l, const struct server_plan *plan, const struct
     router_add_provider(ls->router, core);
     if (known)
         provider_publish(core, copy_of(known));
-    view_add(l->view, core, server_filter(plan));
+    showcase_add(l->showcase, core, server_filter(plan));
 }
 
 struct view *lease_begin(struct lease *l)
 {
     struct leases *ls = l->all;
 
-    router_add_view(ls->router, l->view);
+    showcase_open(l->showcase);
     LIST_EACH (&ls->running, it) {
         struct instance *i = LIST_ENTRY(it, struct instance, node);
         if (i->lease == l)
             provider_want(mcp_provider_core(i->provider));
     }
-    return l->view;
+    return showcase_view(l->showcase);
 }
 
 void lease_end(struct lease *l)
@@ -127,9 +144,9 @@ void lease_end(struct lease *l)
         router_withdraw_provider(ls->router, mcp_provider_core(i->provider));
         provider_unwant(mcp_provider_core(i->provider));
     }
-    router_remove_view(ls->router, l->view);
-    view_free(l->view);
-    mem_free(l);
+    showcase_stop(l->showcase);
+    list_append(&ls->ended, &l->node);
+    timer_set(loop_timers(ls->loop), &ls->sweep, 0);
 }
 
 bool leases_stopped(struct leases *ls, struct provider *p)

@@ -10,6 +10,7 @@
 #define RIALTO_CMD_LEASE_H
 
 #include "cmd/server.h"
+#include "cmd/showcase.h"
 #include "core/router.h"
 
 struct leases; /* all of a bridge */
@@ -19,7 +20,7 @@ struct leases *leases_new(struct loop *loop, struct router *router);
 /* When none is left. */
 void leases_free(struct leases *ls);
 
-struct lease *lease_new(struct leases *ls, const char *name, const char *pattern);
+struct lease *lease_new(struct leases *ls, const struct showcase_style *style);
 void lease_add_shared(struct lease *l, struct provider *p, const struct filter *filter);
 /* A fresh instance by `plan`; `known` is what the shared instance offers, or NULL. */
 void lease_add_own(struct lease *l, const struct server_plan *plan, const struct catalog *known,

@@ -1,3 +1,5 @@
+#include "admin/admin.h"
+#include "admin/control.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "cmd/args.h"
@@ -19,6 +21,7 @@ struct serve {
     const struct config *config;
     struct bridge *bridge;
     struct front *front;
+    struct admin *admin;
     struct entrance *all;
     struct entrance **own; /* by bridge_provider's order */
     size_t n_own;
@@ -131,6 +134,61 @@ static void print_welcome(const struct serve *s)
     fflush(stdout);
 }
 
+/* --- for those who look after it --- */
+
+static struct provider *server_at(void *arg, size_t n)
+{
+    const struct serve *s = arg;
+
+    return bridge_provider(s->bridge, n);
+}
+
+static struct view *view_at(void *arg, size_t n)
+{
+    const struct serve *s = arg;
+
+    return bridge_server_view(s->bridge, span_str(bridge_provider(s->bridge, n)->alias));
+}
+
+static size_t count_sessions(void *arg)
+{
+    const struct serve *s = arg;
+    size_t n = entrance_sessions(s->all);
+
+    for (size_t i = 0; i < s->n_own; i++)
+        n += entrance_sessions(s->own[i]);
+    return n;
+}
+
+static void open_admin(struct serve *s)
+{
+    s->admin = admin_new(&(struct admin_host){.router = bridge_router(s->bridge),
+                                              .config = s->config,
+                                              .server = server_at,
+                                              .view = view_at,
+                                              .sessions = count_sessions,
+                                              .arg = s});
+    for (size_t i = 0; i < admin_paths_n; i++) {
+        const struct admin_path *p = &admin_paths[i];
+        if (p->local)
+            front_route_local(s->front, p->path, p->below, p->handle, s->admin);
+        else
+            front_route(s->front, p->path, p->below, p->handle, s->admin);
+    }
+}
+
+/* Without it all works but the commands that look for the daemon. */
+static void listen_for_control(struct serve *s)
+{
+    char *address = control_address(s->config->control);
+    struct err err;
+
+    if (address && front_listen_control(s->front, address, &err))
+        log_warn("rialto", "no control socket, so 'rialto status' will not find this one: %s",
+                 err.text);
+    mem_free(address);
+}
+
 /* --- the end --- */
 
 static void part_closed(void *arg)
@@ -205,8 +263,10 @@ static int serve(const struct command *self, const struct config *config, bool q
     s.bridge = bridge_new(s.loop, config);
     s.front = front_new(s.loop, config);
     open_endpoints(&s);
+    open_admin(&s);
     int code = listen_everywhere(&s, self);
     if (code == CMD_FINE) {
+        listen_for_control(&s);
         for (size_t i = 0; i < COUNT_OF(signals); i++)
             if (loop_on_signal(s.loop, signals[i], on_signal, &s) < 0)
                 log_warn("rialto", "cannot handle %s", strsignal(signals[i]));
@@ -218,6 +278,7 @@ static int serve(const struct command *self, const struct config *config, bool q
     }
     loop_run(s.loop);
     front_free(s.front);
+    admin_free(s.admin);
     bridge_free(s.bridge);
     mem_free(s.own);
     loop_free(s.loop);

@@ -18,6 +18,7 @@ struct server_plan {
     struct filter filter;
     struct mcp_overrides overrides;
     struct policy policy;
+    uint64_t ping;
     enum mcp_era era;
     bool per_session;
 };
@@ -92,12 +93,15 @@ static struct policy policy_of(const struct config_server *s)
     struct policy policy = policy_default;
 
     policy.timeout = s->timeout;
+    policy.ask_timeout = s->ask_timeout;
     policy.progress_extends = s->timeout_on_progress == PROGRESS_RESET;
     policy.concurrency = s->concurrency;
     policy.queue = s->queue;
     policy.start_timeout = s->start_timeout;
     policy.restart_limit = (unsigned)s->restarts;
     policy.eager = s->start == START_EAGER;
+    policy.idle_stop = s->idle_stop;
+    policy.approve_timeout = s->approve_timeout;
     return policy;
 }
 
@@ -120,6 +124,9 @@ const struct server_plan *server_plan_new(struct arena *arena, const struct conf
                                    spans_of(arena, &s->deny), s->deny.n};
     plan->overrides = overrides_of(arena, s);
     plan->policy = policy_of(s);
+    plan->policy.approve = spans_of(arena, &s->approve);
+    plan->policy.n_approve = s->approve.n;
+    plan->ping = s->ping;
     plan->era = eras[s->era];
     plan->per_session = s->instances == INSTANCES_PER_SESSION;
     plan->stdio.alias = s->alias;
@@ -188,6 +195,7 @@ struct mcp_provider *server_start(struct loop *loop, const struct server_plan *p
 
     mcp_provider_core(p)->policy = plan->policy;
     mcp_provider_set_era(p, plan->era);
+    mcp_provider_set_ping(p, plan->ping);
     mcp_provider_set_overrides(p, &plan->overrides);
     return p;
 }

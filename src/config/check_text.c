@@ -69,6 +69,14 @@ const char *check_tool_pattern(struct span text)
     return has_control(text) ? "a control character cannot stand in a tool's name" : NULL;
 }
 
+const char *check_control(struct span text)
+{
+    if (span_is(text, "auto") || span_is(text, "off"))
+        return NULL;
+    return span_starts(text, SPAN("unix:/")) ? check_path(text)
+                                             : "expected auto, off or unix:/PATH";
+}
+
 static bool is_port(struct span text)
 {
     unsigned port = 0;

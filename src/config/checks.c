@@ -42,7 +42,7 @@ static void check_transport(struct schema_read *r, const struct value *v, const 
 bool check_server(struct schema_read *r, const struct value *v, const char *shown, void *entry)
 {
     static const char *const for_command[] = {"args", "env", "cwd"};
-    const struct config_server *s = entry;
+    struct config_server *s = entry;
     bool command = is_given(v, "command"), url = is_given(v, "url");
 
     if (!command && !url)
@@ -59,6 +59,8 @@ bool check_server(struct schema_read *r, const struct value *v, const char *show
         problems_add(r->problems, PROBLEM_ERROR, place_of(v, "headers"), shown,
                      "'headers' makes no sense for a server with 'command'");
     check_transport(r, v, shown, s);
+    if (command && !is_given(v, "ping"))
+        s->ping = 0; /* a program that ends closes its pipes; one that is busy must not be ended */
     if (s->command && strchr(s->command, ' ') && !s->args.n)
         problems_add(r->problems, PROBLEM_WARNING, place_of(v, "command"), shown,
                      "'command' is the program alone; what follows it belongs into 'args'");
@@ -75,6 +77,15 @@ bool check_listen(struct schema_read *r, const struct value *v, const char *show
     if (v->type == VALUE_MAP && !is_given(v, "address"))
         problems_add(r->problems, PROBLEM_ERROR, v->at, shown, "expected the key 'address'");
     return l->address != NULL;
+}
+
+bool check_prompt(struct schema_read *r, const struct value *v, const char *shown, void *entry)
+{
+    const struct config_prompt *p = entry;
+
+    if (v->type == VALUE_MAP && !is_given(v, "name"))
+        problems_add(r->problems, PROBLEM_ERROR, v->at, shown, "expected the key 'name'");
+    return p->name != NULL;
 }
 
 /* Names are shown to people and compared by programs that ignore case: they must differ in more. */
@@ -141,5 +152,9 @@ void check_config(struct schema_read *r, const struct value *root, struct config
     if (servers && servers->type == VALUE_MAP)
         check_aliases(r, servers);
     apply_enabled_servers(r, root, c);
+    for (size_t i = 0; i < c->servers.n; i++) {
+        c->servers.items[i].resources_as_tools |= c->resources_as_tools;
+        c->servers.items[i].prompts_as_tools |= c->prompts_as_tools;
+    }
     check_addresses(r, root, c);
 }

@@ -11,13 +11,15 @@
 
 schema_check_fn check_alias, check_name, check_not_empty, check_path;
 schema_check_fn check_address, check_url, check_bus_url, check_origin, check_token_hash;
-schema_check_fn check_names_pattern, check_tool_pattern;
+schema_check_fn check_names_pattern, check_tool_pattern, check_control;
 schema_check_fn check_env_name, check_header_name, check_header_value;
 
 /* Has it a command or an address, and nothing that only makes sense for the other kind? */
 schema_entry_fn check_server;
 /* An address to listen on must be there. */
 schema_entry_fn check_listen;
+/* A prompt must be named. */
+schema_entry_fn check_prompt;
 
 /* The document as a whole: names that clash, names that nobody has. Also finishes what depends on
  * several keys, such as servers that `enabled_servers` leaves out. */

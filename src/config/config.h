@@ -56,6 +56,12 @@ struct config_tool {
     bool hide;
 };
 
+/* A prompt whose text agents get with the instructions. */
+struct config_prompt {
+    const char *name;      /* or a pattern */
+    const char *arguments; /* a JSON object, or NULL */
+};
+
 struct config_server {
     const char *alias;
     bool enabled;
@@ -76,10 +82,17 @@ struct config_server {
         size_t n;
     } tools;
 
+    bool resources_as_tools, prompts_as_tools;
+    struct {
+        struct config_prompt *items;
+        size_t n;
+    } prompts_as_context;
+
     uint64_t timeout; /* ms, like all durations; 0 = none */
     enum config_progress timeout_on_progress;
     enum config_start start;
-    uint64_t start_timeout, idle_stop;
+    uint64_t start_timeout, idle_stop, approve_timeout, ask_timeout;
+    uint64_t ping; /* ms of silence before one; 0 = never */
     enum config_instances instances;
     uint64_t concurrency, queue, restarts;
 };
@@ -102,6 +115,9 @@ struct config {
     } listen;
     const char *names; /* a pattern with {tool} and something else, or "bare" */
     enum config_expose expose;
+    bool describe_server;
+    bool resources_as_tools, prompts_as_tools; /* of all servers; told to each of them */
+    const char *setup_instructions;
     struct {
         struct config_server *items;
         size_t n;
@@ -135,6 +151,7 @@ struct config {
         enum log_level level;
         enum config_log_format format;
     } log;
+    const char *control; /* "auto", "off" or unix:PATH */
     struct {
         uint64_t message; /* bytes */
         uint64_t sessions, connections;

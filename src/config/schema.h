@@ -60,7 +60,8 @@ struct schema_row {
     schema_check_fn *check_name;     /* SCHEMA_PAIRS: of each name */
     size_t entry_size;               /* SCHEMA_ENTRIES, SCHEMA_LIST */
     schema_entry_fn *check_entry;    /* may be NULL */
-    const char *shorthand;           /* SCHEMA_LIST: key that a plain text stands for */
+    const char *shorthand;           /* SCHEMA_LIST: key that a plain text stands for;
+                                        SCHEMA_STRINGS: the word that means ["*"] */
     const char *also;                /* what others call it, parted by blanks: for suggestions */
     const char *env;                 /* environment variable that wins over the file */
     bool secret;                     /* never shown */

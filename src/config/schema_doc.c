@@ -33,7 +33,10 @@ void schema_put_type(struct buf *out, const struct schema_row *row)
         [SCHEMA_LIST] = "a list of maps of keys",
     };
 
-    buf_str(out, row->shorthand ? "text or a list" : names[row->type]);
+    if (row->shorthand && row->type == SCHEMA_STRINGS)
+        buf_printf(out, "%s or %s", names[row->type], row->shorthand);
+    else
+        buf_str(out, row->shorthand ? "text or a list" : names[row->type]);
     if (row->words)
         put_words(out, row->words, " or ");
 }

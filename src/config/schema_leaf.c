@@ -83,11 +83,21 @@ static bool is_texty(const struct value *v)
     return v->type == VALUE_STRING || v->type == VALUE_NUMBER || v->type == VALUE_BOOL;
 }
 
+static bool is_word_for_all(const struct schema_row *row, const struct value *v)
+{
+    return row->shorthand && v->type == VALUE_STRING && span_is(v->text, row->shorthand);
+}
+
 static void read_strings(struct schema_read *r, const struct schema_row *row, const struct value *v,
                          const char *shown, void *base)
 {
+    static const char *everything[] = {"*"};
     size_t n = 0;
 
+    if (is_word_for_all(row, v)) {
+        schema_put_list(row, base, everything, 1);
+        return;
+    }
     if (v->type != VALUE_LIST) {
         schema_wrong_type(r, row, v, shown);
         return;
@@ -104,7 +114,7 @@ static void read_strings(struct schema_read *r, const struct schema_row *row, co
             problems_add(r->problems, PROBLEM_ERROR, item->at, shown, "expected text here, not %s",
                          value_type_name(item->type));
         else if (text_is_fine(r, row->check, item->text, item->at, shown))
-            items[n++] = arena_span(r->arena, item->text).p;
+            items[n++] = is_word_for_all(row, item) ? "*" : arena_span(r->arena, item->text).p;
     }
     schema_put_list(row, base, items, n);
 }

@@ -6,6 +6,7 @@
 #define LISTEN(field) .offset = offsetof(struct config_listen, field)
 #define SERVER(field) .offset = offsetof(struct config_server, field)
 #define TOOL(field)   .offset = offsetof(struct config_tool, field)
+#define PROMPT(field) .offset = offsetof(struct config_prompt, field)
 #define VIEW(field)   .offset = offsetof(struct config_view, field)
 #define TOKEN(field)  .offset = offsetof(struct config_token, field)
 
@@ -23,8 +24,7 @@ _Static_assert(offsetof(struct config_view, name) == 0, "an entry starts with it
 /* Each list in the order of its enum in config.h. */
 static const struct schema_word expose_words[] = {
     {"full", "every tool is listed"},
-    {"search", "only find_tools and call_tool are listed, for very large catalogs",
-     .missing = "tool search"},
+    {"search", "only find_tools and call_tool are listed, for very large catalogs"},
     {NULL},
 };
 static const struct schema_word transport_words[] = {
@@ -103,7 +103,15 @@ const struct schema_row schema_rows[] = {
      .help = "How tools of several servers are named: a pattern with {server} and {tool}, such as "
              "\"mcp_{server}_{tool}\", or bare for the servers' own names."},
     {"expose", SCHEMA_WORD, TOP(expose), .preset = "full", .words = expose_words,
-     .help = "How tools are offered."},
+     .help = "How tools are offered to those who see all servers; /mcp/NAME always lists them."},
+    {"describe_server", SCHEMA_BOOL, TOP(describe_server), .preset = "false",
+     .help = "Whether the description of a tool begins with its server's name in brackets."},
+    {"resources_as_tools", SCHEMA_BOOL, TOP(resources_as_tools), .preset = "false",
+     .help = "Offer the resources of all servers as tools, too; see servers.*.resources_as_tools."},
+    {"prompts_as_tools", SCHEMA_BOOL, TOP(prompts_as_tools), .preset = "false",
+     .help = "Offer the prompts of all servers as tools, too; see servers.*.prompts_as_tools."},
+    {"setup_instructions", SCHEMA_STRING, TOP(setup_instructions),
+     .help = "What its user has to do before this configuration works; 'rialto check' shows it."},
 
     /* --- servers --- */
     {"servers", SCHEMA_ENTRIES, TOP(servers), .max = SERVERS_MAX,
@@ -144,8 +152,13 @@ const struct schema_row schema_rows[] = {
      .also = "deniedTools excludeTools disabledTools",
      .help = "Tools to hide and refuse, in the same form as allow."},
     {"servers.*.approve", SCHEMA_STRINGS, SERVER(approve), .check = check_tool_pattern,
-     .also = "require_approval", .missing = "approvals",
-     .help = "Tools whose calls a person must approve first."},
+     .shorthand = "always", .also = "require_approval",
+     .help = "Tools whose calls a person must approve first, in the same form as allow; always "
+             "stands for all of them. The client is asked if it can put a form before its user "
+             "(MCP elicitation); otherwise the call waits for 'rialto approvals'."},
+    {"servers.*.approve_timeout", SCHEMA_DURATION, SERVER(approve_timeout), .preset = "1m",
+     .min = 100, .max = HOURS(24),
+     .help = "How long such a call waits for the word; then it is refused."},
     {"servers.*.tools", SCHEMA_ENTRIES, SERVER(tools), .max = CALLS_MAX,
      .entry_size = sizeof(struct config_tool), .check = check_name,
      .help = "Changes to single tools; each key is the server's own name of a tool."},
@@ -157,20 +170,43 @@ const struct schema_row schema_rows[] = {
      .help = "Arguments that are always these; the caller neither sees nor sets them."},
     {"servers.*.tools.*.hide", SCHEMA_BOOL, TOOL(hide), .preset = "false",
      .help = "Neither offer it nor let it be called."},
+    {"servers.*.resources_as_tools", SCHEMA_BOOL, SERVER(resources_as_tools), .preset = "false",
+     .help = "For clients that have tools only: offer the tool read_resource, which takes the uri "
+             "of a resource."},
+    {"servers.*.prompts_as_tools", SCHEMA_BOOL, SERVER(prompts_as_tools), .preset = "false",
+     .help = "For clients that have tools only: offer a tool get_prompt_NAME for each prompt."},
+    {"servers.*.prompts_as_context", SCHEMA_LIST, SERVER(prompts_as_context), .max = CALLS_MAX,
+     .entry_size = sizeof(struct config_prompt), .check_entry = check_prompt, .shorthand = "name",
+     .help = "Prompts whose text is appended to the instructions that agents get when they "
+             "connect. Those that need arguments are written as maps."},
+    {"servers.*.prompts_as_context.*.name", SCHEMA_STRING, PROMPT(name),
+     .check = check_tool_pattern, .help = "The server's name of it; * and ? match."},
+    {"servers.*.prompts_as_context.*.arguments", SCHEMA_JSON, PROMPT(arguments),
+     .help = "What to fill in."},
     {"servers.*.timeout", SCHEMA_DURATION, SERVER(timeout), .preset = "1m", .min = 1,
      .max = HOURS(24), .zero = "no limit", .also = "toolTimeoutMs timeout_ms",
      .help = "How long one call may take before the caller gets an error and the server is told "
              "to stop."},
     {"servers.*.timeout_on_progress", SCHEMA_WORD, SERVER(timeout_on_progress), .preset = "ignore",
      .words = progress_words, .help = "What a progress message does to the timeout."},
+    {"servers.*.ask_timeout", SCHEMA_DURATION, SERVER(ask_timeout), .preset = "10m", .min = 100,
+     .max = HOURS(24),
+     .help = "How long a question that the server asks during a call (a form, a sampling request) "
+             "may wait for its answer. The timeout begins anew after it."},
     {"servers.*.start", SCHEMA_WORD, SERVER(start), .preset = "eager", .words = start_words,
      .help = "When the program is started."},
     {"servers.*.start_timeout", SCHEMA_DURATION, SERVER(start_timeout), .preset = "30s", .min = 100,
      .max = HOURS(1), .help = "How long the program may take from its start until it is ready."},
     {"servers.*.idle_stop", SCHEMA_DURATION, SERVER(idle_stop), .preset = "0", .min = SECONDS(1),
-     .max = HOURS(24), .zero = "never", .missing = "stopping idle servers",
-     .help = "Stop the program when nobody has called it for this long; the next call starts it "
-             "again."},
+     .max = HOURS(24), .zero = "never",
+     .help = "Stop the program when nobody has called it for this long and nobody has subscribed "
+             "to its resources; its tools stay listed, and the next call starts it again."},
+    {"servers.*.ping", SCHEMA_DURATION, SERVER(ping), .preset = "30s", .min = SECONDS(1),
+     .max = HOURS(24), .zero = "never",
+     .help = "After this long without a word from the server it is sent an MCP ping, unless it is "
+             "at work; no answer within 10 s is as good as gone, and it is started or connected "
+             "anew. The default holds for servers with url; a program is pinged only when this "
+             "key is given, for its end is noticed anyway."},
     {"servers.*.instances", SCHEMA_WORD, SERVER(instances), .preset = "shared",
      .words = instances_words, .help = "How many processes there are."},
     {"servers.*.concurrency", SCHEMA_NUMBER, SERVER(concurrency), .preset = "0", .min = 1,
@@ -237,6 +273,11 @@ const struct schema_row schema_rows[] = {
      .env = "RIALTO_LOG_LEVEL", .help = "How much."},
     {"log.format", SCHEMA_WORD, TOP(log.format), .preset = "text", .words = format_words,
      .env = "RIALTO_LOG_FORMAT", .help = "In which form."},
+    {"control", SCHEMA_STRING, TOP(control), .preset = "auto", .check = check_control,
+     .env = "RIALTO_CONTROL",
+     .help = "The socket by which 'rialto status' and the like reach the daemon: unix:PATH, off, "
+             "or auto for rialto/control.sock in $XDG_RUNTIME_DIR, in /run, or in a folder of "
+             "the user's own in /tmp."},
     {"limits", SCHEMA_SECTION, .help = "Bounds that protect this program from its peers."},
     {"limits.message", SCHEMA_SIZE, TOP(limits.message), .preset = "16MiB", .min = 1024,
      .max = 1ull << 30, .help = "The largest message or body taken from or given to anybody."},

@@ -6,7 +6,7 @@
  * Otherwise the call waits for an operator, who is told by HAPPENED_APPROVAL_WANTED and decides
  * with approval_decide. Silence is a no, and so is having nobody to ask.
  *
- * A held call has no slot and does not keep its provider awake. Allowed, it goes the way of every
+ * A held call has no slot, and its provider need not run. Allowed, it goes the way of every
  * call, with a fresh deadline; it is never sent a second time by itself.
  */
 #ifndef RIALTO_CORE_APPROVAL_H

@@ -1,22 +1,12 @@
 #include "base/log.h"
 #include "base/mem.h"
+#include "core/approval.h"
 #include "core/inside.h"
 #include "core/route.h"
 #include "core/wishes.h"
 
 #include <stdarg.h>
 #include <stdio.h>
-
-/* A provider may have this many questions open on one call; more are refused. */
-enum { MAX_OPEN_ASKS = 64 };
-
-/* One ask that waits for its answer. */
-struct open_ask {
-    struct list node;
-    struct provider *provider; /* who asked */
-    size_t key_n;
-    char key[];
-};
 
 void request_keep(struct kept_request *k, const struct request *q)
 {
@@ -37,24 +27,17 @@ void request_keep(struct kept_request *k, const struct request *q)
     k->request.log_level = kept[3];
 }
 
-static void arm_deadline(struct call *c)
+void call_arm_deadline(struct call *c)
 {
     const struct policy *policy = &c->provider->policy;
     uint64_t wait = list_empty(&c->asks) ? policy->timeout : policy->ask_timeout;
 
+    if (c->state == CALL_HELD)
+        wait = policy->approve_timeout;
     if (wait)
         timer_set(c->router->timers, &c->deadline, wait);
     else
         timer_clear(c->router->timers, &c->deadline);
-}
-
-static void forget_asks(struct call *c)
-{
-    LIST_EACH_SAFE (&c->asks, it) {
-        list_remove(it);
-        mem_free(LIST_ENTRY(it, struct open_ask, node));
-    }
-    c->n_asks = 0;
 }
 
 /* --- the places of a call: in line, with its provider, or on the way out --- */
@@ -112,7 +95,8 @@ static void take_back(struct call *c)
     leave_provider(c);
     c->state = CALL_ENDING;
     timer_clear(c->router->timers, &c->deadline);
-    forget_asks(c);
+    if (c->provider)
+        asks_forget(c);
 }
 
 static bool has_slot(const struct provider *p)
@@ -147,6 +131,23 @@ static void pump(struct provider *p)
 
 /* --- the end --- */
 
+static void publish_end(const struct call *c, const struct outcome *outcome, uint64_t took)
+{
+    bool failed = outcome->kind != OUTCOME_RESULT || outcome->is_error;
+
+    if (c->op == OP_CALL_TOOL && !c->provider->built_in)
+        events_publish(&c->router->events,
+                       &(struct happening){
+                           .kind = failed ? HAPPENED_TOOL_FAILED : HAPPENED_TOOL_CALLED,
+                           .server = span_str(c->provider->alias),
+                           .tool = span_of(c->name, c->name_n),
+                           .call = c->handle,
+                           .duration_ms = took,
+                           .is_error = outcome->is_error,
+                           .error = failed && !outcome->text.n ? outcome->body : outcome->text,
+                       });
+}
+
 /* The one end of every call. */
 static void finish(struct call *c, const struct outcome *outcome)
 {
@@ -156,15 +157,19 @@ static void finish(struct call *c, const struct outcome *outcome)
     take_back(c);
     if (p) {
         uint64_t took = r->timers->now - c->opened_at;
+        p->used_at = r->timers->now;
         stats_count_outcome(&p->stats, outcome, took);
         stats_count_outcome(&r->stats, outcome, took);
+        publish_end(c, outcome, took);
     }
     list_remove(&c->standing);
     list_remove(&c->in_consumer);
     idmap_take(&r->calls, c->handle);
-    if (c->op == OP_STANDING)
-        wishes_standing_ended(c);
     c->consumer->verbs->done(c->consumer, c, outcome);
+    if (c->op == OP_STANDING) {
+        asks_refuse(c);
+        wishes_standing_ended(c);
+    }
     buf_fini(&c->kept.bytes);
     mem_free(c);
     if (p)
@@ -205,9 +210,16 @@ static void on_deadline(struct timer *t)
     struct call *c = CONTAINER_OF(t, struct call, deadline);
     struct provider *p = c->provider;
     bool waiting = c->state == CALL_WAITING, asking = !list_empty(&c->asks);
+    bool held = c->state == CALL_HELD;
     unsigned long long waited = c->router->timers->now - c->opened_at;
 
     take_back(c);
+    if (held) {
+        fail(c, FAIL_REFUSED, false,
+             "nobody approved the call of '%s' on server '%s' within %llu s", c->name, p->alias,
+             waited / 1000);
+        return;
+    }
     if (waiting) {
         fail(c, FAIL_TIMEOUT, is_harmless(c), "server '%s' had no free slot within %llu ms (%s)",
              p->alias, waited, reason_of(p));
@@ -220,10 +232,14 @@ static void on_deadline(struct timer *t)
 
 /* --- consumers --- */
 
-struct call *call_new(struct router *r, struct peer *consumer, enum op op, void *data)
+struct call *call_new(struct router *r, struct peer *consumer, enum op op, struct span name,
+                      void *data)
 {
-    struct call *c = MEM_NEW(struct call);
+    struct call *c = mem_zalloc(sizeof *c + name.n + 1);
 
+    c->name_n = name.n;
+    if (name.n)
+        memcpy(c->name, name.p, name.n);
     c->handle = ++r->last_handle;
     c->op = op;
     c->router = r;
@@ -252,6 +268,7 @@ static void refuse_unknown(struct router *r, struct peer *consumer, const struct
     for (size_t i = 0; (p = view_member(v, i)); i++)
         if (p->state != PROVIDER_READY)
             buf_printf(&text, "; server '%s' is not available: %s", p->alias, reason_of(p));
+    r->stats.opened++;
     r->stats.failed[FAIL_UNKNOWN]++;
     consumer->verbs->done(
         consumer, &stub,
@@ -271,12 +288,35 @@ static void refuse_busy(struct call *c)
         provider_want(p);
 }
 
+void call_admit(struct call *c, const struct request *request)
+{
+    struct provider *p = c->provider;
+    bool kept = request == &c->kept.request;
+
+    call_arm_deadline(c);
+    if (p->halted) {
+        c->state = CALL_ENDING; /* it never was in line */
+        fail(c, FAIL_UNAVAILABLE, false, "server '%s' was stopped by its operator", p->alias);
+    } else if (has_slot(p) && list_empty(&p->waiting)) {
+        if (c->repeatable && !kept)
+            request_keep(&c->kept, request);
+        hand_over(c, request);
+    } else if (p->n_waiting >= p->policy.queue) {
+        refuse_busy(c);
+    } else {
+        if (!kept)
+            request_keep(&c->kept, request);
+        wait_for_provider(c);
+        if (p->state != PROVIDER_READY)
+            provider_want(p);
+    }
+}
+
 struct call *router_open(struct router *r, struct peer *consumer, struct view *v,
                          const struct request *request, void *data)
 {
     struct route route;
 
-    r->stats.opened++;
     if (!route_find(v, request, &route)) {
         refuse_unknown(r, consumer, request, v, route.why, data);
         return NULL;
@@ -291,7 +331,7 @@ struct call *call_open_on(struct router *r, struct peer *consumer, struct view *
                           struct provider *p, bool repeatable, const struct request *request,
                           void *data)
 {
-    struct call *c = call_new(r, consumer, request->op, data);
+    struct call *c = call_new(r, consumer, request->op, request->name, data);
     uint64_t handle = c->handle;
 
     c->provider = p;
@@ -301,20 +341,11 @@ struct call *call_open_on(struct router *r, struct peer *consumer, struct view *
     c->wants_progress = request->wants_progress;
     c->repeatable = repeatable;
     p->stats.opened++;
-    arm_deadline(c);
-
-    if (has_slot(p) && list_empty(&p->waiting)) {
-        if (c->repeatable)
-            request_keep(&c->kept, request);
-        hand_over(c, request);
-    } else if (p->n_waiting >= p->policy.queue) {
-        refuse_busy(c);
-    } else {
-        request_keep(&c->kept, request);
-        wait_for_provider(c);
-        if (p->state != PROVIDER_READY)
-            provider_want(p);
-    }
+    r->stats.opened++;
+    if (request->op == OP_CALL_TOOL && !p->halted && approval_needed(p, request->name))
+        approval_hold(c, request);
+    else
+        call_admit(c, request);
     return router_find(r, handle);
 }
 
@@ -336,32 +367,13 @@ void router_detach(struct router *r, struct peer *consumer)
         router_cancel(LIST_FIRST(&consumer->opened, struct call, in_consumer), FAIL_CANCELLED);
 }
 
-void router_answer(struct call *c, struct span key, const struct outcome *outcome)
-{
-    LIST_EACH (&c->asks, it) {
-        struct open_ask *ask = LIST_ENTRY(it, struct open_ask, node);
-        if (!span_eq(span_of(ask->key, ask->key_n), key))
-            continue;
-        list_remove(it);
-        c->n_asks--;
-        if (c->provider)
-            arm_deadline(c);
-        /* The key is told from our copy: the consumer's may go away with its request. */
-        struct peer *provider = &ask->provider->peer;
-        provider->verbs->answer(provider, c, span_of(ask->key, ask->key_n), outcome);
-        mem_free(ask);
-        return;
-    }
-    log_debug("router", "answer to '" SPAN_FMT "', which nobody asked", SPAN_ARG(key));
-}
-
 /* --- providers --- */
 
 void router_event(struct call *c, const struct event *event)
 {
     if (event->kind == EVENT_PROGRESS) {
         if (c->provider->policy.progress_extends && list_empty(&c->asks))
-            arm_deadline(c);
+            call_arm_deadline(c);
         if (!c->wants_progress)
             return;
     }
@@ -370,115 +382,9 @@ void router_event(struct call *c, const struct event *event)
     c->consumer->verbs->event(c->consumer, c, event);
 }
 
-static void refuse_ask(struct call *c, struct provider *p, struct span key, enum failure why,
-                       struct span text)
-{
-    p->peer.verbs->answer(&p->peer, c, key,
-                          &(struct outcome){.kind = OUTCOME_FAILED, .why = why, .text = text});
-}
-
-/* On a call, or on a standing call: then there is no deadline, it ends with its consumer. */
-static void ask_on(struct call *c, struct provider *p, const struct ask *ask)
-{
-    p->stats.asks++;
-    c->router->stats.asks++;
-    if (ask->needs & ~c->answers) {
-        c->lacks |= ask->needs & ~c->answers;
-        refuse_ask(c, p, ask->key, FAIL_REFUSED, SPAN("the client cannot answer this"));
-        return;
-    }
-    if (c->n_asks == MAX_OPEN_ASKS) {
-        refuse_ask(c, p, ask->key, FAIL_BUSY, SPAN("too many questions are open already"));
-        return;
-    }
-    struct open_ask *open = mem_alloc(sizeof *open + ask->key.n);
-    open->provider = p;
-    open->key_n = ask->key.n;
-    memcpy(open->key, ask->key.p, ask->key.n);
-    list_append(&c->asks, &open->node);
-    c->n_asks++;
-    if (c->provider)
-        arm_deadline(c);
-    c->repeatable = false; /* people were involved: never do that again by ourselves */
-    c->consumer->verbs->ask(c->consumer, c, ask);
-}
-
-void router_ask(struct call *c, const struct ask *ask)
-{
-    ask_on(c, c->provider, ask);
-}
-
-bool router_ask_standing(struct provider *p, const struct ask *ask)
-{
-    struct call *owner = NULL;
-    size_t n = 0;
-
-    LIST_EACH (&p->router->standing, it) {
-        struct call *c = LIST_ENTRY(it, struct call, standing);
-        if (view_has(c->view, p)) {
-            owner = c;
-            n++;
-        }
-    }
-    if (n != 1)
-        return false;
-    ask_on(owner, p, ask);
-    return true;
-}
-
-/* Nobody is there any more to hear the answers. */
-static void forget_standing_asks(struct provider *p)
-{
-    LIST_EACH (&p->router->standing, at) {
-        struct call *c = LIST_ENTRY(at, struct call, standing);
-        LIST_EACH_SAFE (&c->asks, it) {
-            struct open_ask *ask = LIST_ENTRY(it, struct open_ask, node);
-            if (ask->provider != p)
-                continue;
-            list_remove(it);
-            c->n_asks--;
-            mem_free(ask);
-        }
-    }
-}
-
 void router_done(struct call *c, const struct outcome *outcome)
 {
     finish(c, outcome);
-}
-
-/* Operations during which servers ask; the others are answered from what the server knows. */
-static bool may_ask(const struct call *c)
-{
-    return c->op == OP_CALL_TOOL || c->op == OP_READ_RESOURCE || c->op == OP_GET_PROMPT;
-}
-
-/*
- * A call whose question is not answered yet stands still, so what comes now belongs to another: it
- * may be parked for minutes and must not take everybody's turn. Only among calls of one party,
- * though: a server that does ask two things at once must not ask the wrong person.
- */
-struct call *router_sole_call(const struct provider *p)
-{
-    struct call *sole = NULL, *running = NULL;
-    size_t n = 0, n_running = 0;
-
-    LIST_EACH (&p->open, it) {
-        struct call *c = LIST_ENTRY(it, struct call, in_provider);
-        if (!may_ask(c))
-            continue;
-        if (sole && (c->consumer != sole->consumer || c->party != sole->party))
-            return NULL;
-        sole = c;
-        n++;
-        if (list_empty(&c->asks)) {
-            running = c;
-            n_running++;
-        }
-    }
-    if (n == 1)
-        return sole;
-    return n_running == 1 ? running : NULL;
 }
 
 /* --- what a provider's life means for its calls --- */
@@ -529,7 +435,7 @@ void router_provider_ended(struct router *r, struct provider *p, enum failure wh
     struct call *c;
 
     (void)r;
-    forget_standing_asks(p);
+    asks_forget_standing(p);
     snprintf(reason, sizeof reason, "%s", reason_of(p));
     list_init(&ending);
     while ((c = LIST_FIRST(&p->open, struct call, in_provider))) {
@@ -543,6 +449,11 @@ void router_provider_ended(struct router *r, struct provider *p, enum failure wh
             p->peer.verbs->cancel(&p->peer, c, why);
     }
     while (why != FAIL_CRASHED && (c = LIST_FIRST(&p->waiting, struct call, in_provider))) {
+        take_back(c);
+        list_append(&ending, &c->in_provider);
+    }
+    /* A held call needs no running provider, but it does not outlive one that is not wanted. */
+    while (why == FAIL_SHUTDOWN && (c = LIST_FIRST(&p->held, struct call, in_provider))) {
         take_back(c);
         list_append(&ending, &c->in_provider);
     }

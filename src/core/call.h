@@ -21,6 +21,7 @@ enum call_state {
     CALL_WAITING, /* for a slot, or for its provider to come up */
     CALL_OPEN,    /* handed to its provider */
     CALL_ENDING,  /* out of its provider's hands; `done` is being told or comes next */
+    CALL_HELD,    /* until a person allows it (core/approval.h) */
 };
 
 /* A request kept beyond the callback it came in: for waiting calls and for those that may be
@@ -45,7 +46,7 @@ struct call {
 
     struct provider *provider; /* NULL for standing calls */
     void *provider_data;
-    struct list in_provider; /* provider->open or ->waiting */
+    struct list in_provider; /* provider->open, ->waiting or ->held */
 
     struct view *view;         /* standing calls: what changes are told about */
     struct list standing;      /* in router->standing */
@@ -63,6 +64,8 @@ struct call {
     struct list asks; /* struct open_ask, in the order they were asked */
     size_t n_asks;
     struct kept_request kept;
+    size_t name_n;
+    char name[]; /* of what it is about, by its provider; a NUL follows */
 };
 
 #endif

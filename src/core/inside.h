@@ -6,7 +6,10 @@
 #define RIALTO_CORE_INSIDE_H
 
 #include "base/map.h"
+#include "core/events.h"
 #include "core/router.h"
+
+struct approver;
 
 struct router {
     struct timers *timers;
@@ -20,16 +23,34 @@ struct router {
     void (*on_stopped)(void *arg, struct provider *p);
     void *on_stopped_arg;
     struct stats stats;
-    struct peer own; /* opens what the router wants by itself (wishes.c) */
+    struct events events;
+    const struct approver *approver; /* NULL: nobody can be asked */
+    struct peer own;                 /* opens what the router wants by itself (wishes.c) */
 };
 
 extern const struct peer_verbs router_own_verbs;
 
 /* A call that the consumer has opened and that nobody knows of yet. */
-struct call *call_new(struct router *r, struct peer *consumer, enum op op, void *consumer_data);
+struct call *call_new(struct router *r, struct peer *consumer, enum op op, struct span name,
+                      void *consumer_data);
 /* Open a call at a provider that is known already; `request` has the provider's own name. */
 struct call *call_open_on(struct router *r, struct peer *consumer, struct view *v,
                           struct provider *p, bool repeatable, const struct request *request,
                           void *consumer_data);
+/*
+ * Hand it over if there is room, else let it wait, or refuse it: it may have ended afterwards. The
+ * request may be the one that the call has kept.
+ */
+void call_admit(struct call *c, const struct request *request);
+/* The time limit that holds for it now, counted from now. */
+void call_arm_deadline(struct call *c);
+
+/* --- ask.c --- */
+/* What was asked on the call is of no interest any more. */
+void asks_forget(struct call *c);
+/* The same for what a provider that is gone asked on standing calls. */
+void asks_forget_standing(struct provider *p);
+/* Its consumer is gone: who asked on a standing call hears that no answer will come. */
+void asks_refuse(struct call *standing);
 
 #endif

@@ -92,7 +92,7 @@ enum failure {
     FAIL_TIMEOUT,     /* the deadline passed */
     FAIL_BUSY,        /* the provider's queue is full */
     FAIL_CANCELLED,   /* the consumer took it back, or left */
-    FAIL_REFUSED,     /* the ask cannot be answered by this consumer */
+    FAIL_REFUSED,     /* the consumer cannot answer the ask; or a person did not allow the call */
     FAIL_PROTOCOL,    /* the provider's answer made no sense */
     FAIL_SHUTDOWN,    /* we are stopping */
     FAIL_COUNT,
@@ -102,8 +102,9 @@ struct outcome {
     enum outcome_kind kind;
     struct span body;
     enum failure why;
-    struct span text; /* for people; names the provider */
+    struct span text; /* for people; OUTCOME_FAILED: names the provider */
     bool retryable;   /* calling again may help and cannot do harm that the first call did not */
+    bool is_error;    /* OUTCOME_RESULT of a tool that says it failed; `text` may say why */
 };
 
 enum event_kind {

@@ -10,4 +10,5 @@ const struct policy policy_default = {
     .backoff_max = 60 * 1000,
     .settle = 30 * 1000,
     .eager = true,
+    .approve_timeout = 60 * 1000,
 };

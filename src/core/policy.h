@@ -8,6 +8,8 @@
 #ifndef RIALTO_CORE_POLICY_H
 #define RIALTO_CORE_POLICY_H
 
+#include "base/span.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -23,6 +25,10 @@ struct policy {
     uint64_t settle;        /* ms of uptime after which earlier failures are forgotten */
     unsigned restart_limit; /* failures in a row before it stays down; 0 = never give up */
     bool eager;             /* kept running; a lazy provider is started by its first call */
+    uint64_t idle_stop; /* ms without a call after which it is stopped until the next; 0 = never */
+    uint64_t approve_timeout;   /* ms a call is held for a person's word */
+    const struct span *approve; /* patterns of tools whose calls are held; borrowed */
+    size_t n_approve;
 };
 
 extern const struct policy policy_default;

@@ -33,14 +33,23 @@ static void enter(struct provider *p, enum provider_state state)
 {
     log_debug(p->alias, "%s -> %s", state_names[p->state], state_names[state]);
     timer_clear(timers_of(p), &p->timer);
+    timer_clear(timers_of(p), &p->idle);
     p->state = state;
     p->since = timers_of(p)->now;
     router_provider_changed(p->router, p);
 }
 
+static void publish(struct provider *p, enum happening_kind kind)
+{
+    events_publish(
+        router_events(p->router),
+        &(struct happening){.kind = kind, .server = span_str(p->alias), .error = span_str(p->why)});
+}
+
 static void start(struct provider *p)
 {
     enter(p, PROVIDER_STARTING);
+    p->rests = false;
     p->started_at = p->since;
     p->stats.starts++;
     if (p->policy.start_timeout)
@@ -50,9 +59,16 @@ static void start(struct provider *p)
 
 static void ready(struct provider *p)
 {
+    bool failed_before = p->why[0] != '\0';
+
     enter(p, PROVIDER_READY);
     p->why[0] = '\0';
+    p->used_at = p->since;
     timer_set(timers_of(p), &p->timer, p->policy.settle);
+    if (p->policy.idle_stop)
+        timer_set(timers_of(p), &p->idle, p->policy.idle_stop);
+    if (failed_before)
+        publish(p, HAPPENED_SERVERS_RECONNECTED);
     router_tell_changes(p->router, p);
     router_provider_ready(p->router, p);
 }
@@ -62,13 +78,38 @@ static void settled(struct provider *p)
     backoff_reset(&p->backoff);
 }
 
-static void stop(struct provider *p)
+static void end_instance(struct provider *p, bool rests)
 {
     p->wanted_again = p->was_too_slow = false;
+    p->rests = rests;
     enter(p, PROVIDER_STOPPING);
     router_provider_ended(p->router, p, FAIL_SHUTDOWN);
     router_tell_changes(p->router, p);
     p->ops->stop(p);
+}
+
+static void stop(struct provider *p)
+{
+    end_instance(p, false);
+}
+
+static bool is_in_use(const struct provider *p)
+{
+    return p->n_open || p->n_waiting || !list_empty(&p->held) || wishes_any(p);
+}
+
+/* Looked at now and then instead of with every call, which costs nothing while it is used. */
+static void rest_if_idle(struct provider *p)
+{
+    uint64_t rested = timers_of(p)->now - p->used_at, limit = p->policy.idle_stop;
+
+    if (is_in_use(p) || rested < limit) {
+        timer_set(timers_of(p), &p->idle, rested < limit ? limit - rested : limit);
+        return;
+    }
+    log_info(p->alias, "nobody called it for %llu s: stopped until somebody does",
+             (unsigned long long)(rested / 1000));
+    end_instance(p, true);
 }
 
 static void start_too_slow(struct provider *p)
@@ -105,6 +146,7 @@ static void start_failed(struct provider *p)
 {
     log_warn(p->alias, "could not be started: %s", p->why);
     back_off(p);
+    publish(p, HAPPENED_SERVER_FAILED);
     router_provider_ended(p->router, p, FAIL_UNAVAILABLE);
     router_tell_changes(p->router, p);
 }
@@ -114,6 +156,7 @@ static void crashed(struct provider *p)
     p->stats.crashes++;
     log_warn(p->alias, "ended: %s", p->why);
     back_off(p);
+    publish(p, HAPPENED_SERVER_FAILED);
     router_provider_ended(p->router, p, FAIL_CRASHED);
     router_tell_changes(p->router, p);
 }
@@ -132,10 +175,20 @@ static void stopped(struct provider *p)
     } else if (p->wanted_again) {
         start(p);
     } else {
+        bool rests = p->rests;
         enter(p, PROVIDER_DOWN);
         router_tell_changes(p->router, p);
-        tell_stopped(p);
+        if (!rests)
+            tell_stopped(p);
     }
+}
+
+/* It is down, but calls of it may be held. */
+static void stay_down(struct provider *p)
+{
+    p->rests = false;
+    router_provider_ended(p->router, p, FAIL_SHUTDOWN);
+    tell_stopped(p);
 }
 
 static void give_up(struct provider *p)
@@ -165,7 +218,7 @@ static void want_again(struct provider *p)
 /* Calls that came while it was stopping hoped for the next start, which will not come now. */
 static void want_no_more(struct provider *p)
 {
-    p->wanted_again = p->was_too_slow = false;
+    p->wanted_again = p->was_too_slow = p->rests = false;
     router_provider_ended(p->router, p, FAIL_SHUTDOWN);
 }
 
@@ -180,26 +233,31 @@ static action_fn *const actions[PROVIDER_STATES][PROVIDER_EVENTS] = {
                        [PROVIDER_UP] = nothing,
                        [PROVIDER_LOST] = nothing,
                        [PROVIDER_TIMER] = nothing,
-                       [PROVIDER_UNWANTED] = tell_stopped},
+                       [PROVIDER_IDLE] = nothing,
+                       [PROVIDER_UNWANTED] = stay_down},
     [PROVIDER_STARTING] = {[PROVIDER_WANTED] = nothing,
                            [PROVIDER_UP] = ready,
                            [PROVIDER_LOST] = start_failed,
                            [PROVIDER_TIMER] = start_too_slow,
+                           [PROVIDER_IDLE] = nothing,
                            [PROVIDER_UNWANTED] = stop},
     [PROVIDER_READY] = {[PROVIDER_WANTED] = nothing,
                         [PROVIDER_UP] = nothing,
                         [PROVIDER_LOST] = crashed,
                         [PROVIDER_TIMER] = settled,
+                        [PROVIDER_IDLE] = rest_if_idle,
                         [PROVIDER_UNWANTED] = stop},
     [PROVIDER_BACKOFF] = {[PROVIDER_WANTED] = wake,
                           [PROVIDER_UP] = nothing,
                           [PROVIDER_LOST] = nothing,
                           [PROVIDER_TIMER] = start,
+                          [PROVIDER_IDLE] = nothing,
                           [PROVIDER_UNWANTED] = give_up},
     [PROVIDER_STOPPING] = {[PROVIDER_WANTED] = want_again,
                            [PROVIDER_UP] = nothing,
                            [PROVIDER_LOST] = stopped,
                            [PROVIDER_TIMER] = nothing,
+                           [PROVIDER_IDLE] = nothing,
                            [PROVIDER_UNWANTED] = want_no_more},
 };
 
@@ -213,15 +271,22 @@ static void on_timer(struct timer *t)
     happen(CONTAINER_OF(t, struct provider, timer), PROVIDER_TIMER);
 }
 
+static void on_idle(struct timer *t)
+{
+    happen(CONTAINER_OF(t, struct provider, idle), PROVIDER_IDLE);
+}
+
 void provider_init(struct provider *p, const struct peer_verbs *verbs,
                    const struct provider_ops *ops, const char *alias)
 {
     *p = (struct provider){.ops = ops, .alias = alias, .policy = policy_default};
     peer_init(&p->peer, verbs);
     p->timer.fire = on_timer;
+    p->idle.fire = on_idle;
     p->log_rank = LOG_RANK_NONE;
     list_init(&p->open);
     list_init(&p->waiting);
+    list_init(&p->held);
     list_init(&p->node);
 }
 
@@ -258,7 +323,8 @@ void provider_publish(struct provider *p, struct catalog *c)
 
 void provider_want(struct provider *p)
 {
-    happen(p, PROVIDER_WANTED);
+    if (!p->halted)
+        happen(p, PROVIDER_WANTED);
 }
 
 void provider_unwant(struct provider *p)
@@ -266,11 +332,50 @@ void provider_unwant(struct provider *p)
     happen(p, PROVIDER_UNWANTED);
 }
 
+/* One that rests is not listed while it is halted, so this is a change of its own. */
+static void set_halted(struct provider *p, bool halted)
+{
+    p->halted = halted;
+    router_provider_changed(p->router, p);
+}
+
+void provider_halt(struct provider *p)
+{
+    set_halted(p, true);
+    provider_unwant(p);
+    router_tell_changes(p->router, p);
+}
+
+void provider_resume(struct provider *p)
+{
+    set_halted(p, false);
+    backoff_reset(&p->backoff);
+    provider_want(p);
+    router_tell_changes(p->router, p);
+}
+
+void provider_restart(struct provider *p)
+{
+    provider_unwant(p);
+    provider_resume(p);
+}
+
 bool provider_advertised(const struct provider *p)
 {
+    bool may_rest = !p->policy.eager || p->policy.idle_stop;
+
     if (p->state == PROVIDER_READY)
         return true;
-    /* A lazy provider that rests is as good as running: the next call starts it. One that failed
-     * is shown again when it is back. */
-    return !p->policy.eager && p->state != PROVIDER_BACKOFF && p->catalog && !p->why[0];
+    /* One that rests is as good as running: the next call starts it. One that failed is shown
+     * again when it is back. */
+    return may_rest && !p->halted && p->state != PROVIDER_BACKOFF && p->catalog && !p->why[0];
+}
+
+struct provider_facts provider_describe(const struct provider *p)
+{
+    struct provider_facts facts = {0};
+
+    if (p->ops->describe)
+        p->ops->describe(p, &facts);
+    return facts;
 }

@@ -37,13 +37,22 @@ enum provider_event {
     PROVIDER_UP,       /* handshake done and the first catalog published */
     PROVIDER_LOST,     /* the instance is gone */
     PROVIDER_TIMER,    /* start deadline, settled uptime, or end of the backoff */
-    PROVIDER_UNWANTED, /* shutdown, removed, idle */
+    PROVIDER_IDLE,     /* it is time to see whether anybody needs it */
+    PROVIDER_UNWANTED, /* shutdown, removed, stopped by hand */
     PROVIDER_EVENTS,
+};
+
+/* What a family can say about an instance, for people; 0 and NULL for what it cannot. */
+struct provider_facts {
+    const char *version;   /* of the protocol it speaks */
+    const char *transport; /* "stdio", "http" ... */
+    int pid;               /* of its process on this machine */
 };
 
 struct provider_ops {
     void (*start)(struct provider *p);
     void (*stop)(struct provider *p);
+    void (*describe)(const struct provider *p, struct provider_facts *facts); /* may be NULL */
 };
 
 struct provider {
@@ -51,6 +60,8 @@ struct provider {
     const struct provider_ops *ops;
     struct router *router;
     const char *alias; /* owned by the family, lives as long as the provider */
+    bool bare_names;   /* what it offers keeps its own name in every view */
+    bool built_in;     /* a part of the bridge: not among the router's providers, and no news */
     struct policy policy;
 
     enum provider_state state;
@@ -58,8 +69,12 @@ struct provider {
     uint64_t started_at; /* last start */
     bool wanted_again;   /* WANTED came while stopping */
     bool was_too_slow;   /* it is being stopped because it did not come up in time */
+    bool rests;          /* it is being stopped, or was, because nobody used it */
+    bool halted;         /* stopped by hand: down until it is started by hand */
+    uint64_t used_at;    /* when its last call ended, or it became ready */
     char why[256];       /* last reason for going down; empty when there was none */
     struct timer timer;
+    struct timer idle;
     struct backoff backoff;
 
     int log_rank; /* most verbose log level that anybody wished; LOG_RANK_NONE */
@@ -67,6 +82,7 @@ struct provider {
     struct catalog *catalog; /* last published; kept while down to remember the names */
     struct list open;        /* calls handed over (struct call.in_provider) */
     struct list waiting;     /* calls that wait for a slot or for READY */
+    struct list held;        /* calls that wait for a person (core/approval.h) */
     size_t n_open, n_waiting;
     bool pumping;     /* calls are being handed over */
     struct list node; /* in the router */
@@ -89,8 +105,14 @@ void provider_publish(struct provider *p, struct catalog *c);
 /* --- for the bridge and the router --- */
 void provider_want(struct provider *p);
 void provider_unwant(struct provider *p);
+/* By hand: stop it and refuse its calls until it is started by hand; start it as if it had never
+ * failed; stop and start it. */
+void provider_halt(struct provider *p);
+void provider_resume(struct provider *p);
+void provider_restart(struct provider *p);
 /* Are its items to be listed now? */
 bool provider_advertised(const struct provider *p);
 const char *provider_state_name(enum provider_state s);
+struct provider_facts provider_describe(const struct provider *p);
 
 #endif

@@ -1,5 +1,6 @@
 #include "base/mem.h"
 #include "core/inside.h"
+#include "core/wishes.h"
 
 struct router *router_new(struct timers *timers, uint64_t seed)
 {
@@ -9,6 +10,7 @@ struct router *router_new(struct timers *timers, uint64_t seed)
     r->random = seed | 1;
     list_init(&r->providers);
     list_init(&r->standing);
+    events_init(&r->events);
     peer_init(&r->own, &router_own_verbs);
     return r;
 }
@@ -49,18 +51,25 @@ const struct stats *router_stats(const struct router *r)
     return &r->stats;
 }
 
+struct events *router_events(struct router *r)
+{
+    return &r->events;
+}
+
 /* --- the graph --- */
 
 void router_add_provider(struct router *r, struct provider *p)
 {
     p->router = r;
-    list_append(&r->providers, &p->node);
+    if (!p->built_in)
+        list_append(&r->providers, &p->node);
 }
 
 void router_withdraw_provider(struct router *r, struct provider *p)
 {
     for (size_t i = 0; i < r->n_views; i++)
         view_remove(r->views[i], p);
+    wishes_provider_withdrawn(r, p);
     router_tell_changes(r, p);
 }
 
@@ -135,7 +144,7 @@ static unsigned news_for(struct call *standing)
 struct call *router_attach(struct router *r, struct peer *consumer, struct view *v,
                            unsigned answers, void *data)
 {
-    struct call *c = call_new(r, consumer, OP_STANDING, data);
+    struct call *c = call_new(r, consumer, OP_STANDING, SPAN_EMPTY, data);
 
     c->view = v;
     c->answers = answers;

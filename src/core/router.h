@@ -14,6 +14,7 @@
 #define RIALTO_CORE_ROUTER_H
 
 #include "core/call.h"
+#include "core/events.h"
 #include "core/provider.h"
 #include "core/view.h"
 
@@ -28,6 +29,8 @@ uint64_t router_random(struct router *r);
 struct call *router_find(const struct router *r, uint64_t handle);
 size_t router_call_count(const struct router *r);
 const struct stats *router_stats(const struct router *r);
+/* What happens here, to be watched. */
+struct events *router_events(struct router *r);
 
 /* --- the graph --- */
 void router_add_provider(struct router *r, struct provider *p);

@@ -20,6 +20,8 @@ struct stats {
     uint64_t latency_sum_ms;
 };
 
+/* What `of` has counted is counted in `to` as well, as if it were one provider. */
+void stats_add(struct stats *to, const struct stats *of);
 void stats_count_outcome(struct stats *s, const struct outcome *outcome, uint64_t took_ms);
 
 #endif

@@ -34,9 +34,17 @@ struct build {
     struct buf name;
 };
 
+/* What a view changes in an item's JSON: at this place stands the text, with these around it. */
+struct edit {
+    struct cut at;
+    const char *around[2];
+    struct span text;
+};
+
 struct view {
     char *name;
     char *pattern;
+    bool described;
     struct member *members;
     size_t n_members;
     struct table tables[ITEM_KINDS];
@@ -90,6 +98,17 @@ const char *view_name(const struct view *v)
 const char *view_pattern(const struct view *v)
 {
     return v->pattern;
+}
+
+void view_set_described(struct view *v, bool described)
+{
+    v->described = described;
+    view_touch(v, 1u << ITEM_TOOL);
+}
+
+bool view_is_described(const struct view *v)
+{
+    return v->described;
 }
 
 void view_add(struct view *v, struct provider *p, const struct filter *filter)
@@ -205,7 +224,7 @@ static bool name_item(struct build *b)
     const struct view *v = b->view;
 
     b->name.n = 0;
-    if (!v->pattern || !is_named(b->kind)) {
+    if (!v->pattern || !is_named(b->kind) || b->provider->bare_names) {
         buf_span(&b->name, b->item->name);
     } else {
         apply_pattern(&b->name, v->pattern, b->provider->alias, b->item->name);
@@ -230,33 +249,60 @@ static bool name_item(struct build *b)
     return !owner;
 }
 
-static void append_item(struct table *t, const struct target *target)
+/* The name as it is public, and the description with the server's alias before it. */
+static size_t edits_of(const struct build *b, const struct target *target, struct edit edits[2])
 {
     const struct item *item = target->item;
-    const char *raw = item->raw.p;
+    struct cut description = item->description_at;
+    size_t n = 0;
 
-    if (t->json.n > 1)
-        buf_char(&t->json, ',');
-    if (span_eq(target->public_name, item->name)) {
-        buf_span(&t->json, item->raw);
-        return;
+    if (!span_eq(target->public_name, item->name))
+        edits[n++] = (struct edit){item->name_at, {"\"", "\""}, target->public_name};
+    if (!b->view->described || b->kind != ITEM_TOOL || b->provider->built_in)
+        return n;
+    /* An alias is made of characters that need no escape. Without a description the new one goes to
+     * the front, where the name follows it. */
+    struct span alias = span_str(b->provider->alias);
+    edits[n] = description.n ? (struct edit){{description.at + 1, 0}, {"[", "] "}, alias}
+                             : (struct edit){{1, 0}, {"\"description\":\"[", "]\","}, alias};
+    n++;
+    if (n == 2 && edits[1].at.at < edits[0].at.at) {
+        struct edit first = edits[1];
+        edits[1] = edits[0];
+        edits[0] = first;
     }
-    size_t after = item->name_at.at + item->name_at.n;
-    buf_bytes(&t->json, raw, item->name_at.at);
-    buf_char(&t->json, '"');
-    buf_span(&t->json, target->public_name);
-    buf_char(&t->json, '"');
-    buf_bytes(&t->json, raw + after, item->raw.n - after);
+    return n;
 }
 
-static void show_target(struct table *t, struct target *target)
+static void append_item(const struct build *b, const struct target *target)
 {
+    struct buf *json = &b->table->json;
+    struct span raw = target->item->raw;
+    struct edit edits[2];
+    size_t at = 0, n = edits_of(b, target, edits);
+
+    if (json->n > 1)
+        buf_char(json, ',');
+    for (size_t i = 0; i < n; i++) {
+        buf_span(json, span_cut(raw, at, edits[i].at.at - at));
+        buf_str(json, edits[i].around[0]);
+        buf_span(json, edits[i].text);
+        buf_str(json, edits[i].around[1]);
+        at = edits[i].at.at + edits[i].at.n;
+    }
+    buf_span(json, span_from(raw, at));
+}
+
+static void show_target(const struct build *b, struct target *target)
+{
+    struct table *t = b->table;
+
     if (t->n_shown == t->cap) {
         t->cap = t->cap ? t->cap * 2 : 64;
         t->shown = mem_resize(t->shown, t->cap * sizeof(struct target *));
     }
     t->shown[t->n_shown++] = target;
-    append_item(t, target);
+    append_item(b, target);
 }
 
 static void add_item(struct build *b)
@@ -269,7 +315,7 @@ static void add_item(struct build *b)
     *target = (struct target){b->provider, b->item, arena_span(&t->arena, buf_view(&b->name))};
     map_put(&t->by_name, target->public_name, target);
     if (provider_advertised(b->provider))
-        show_target(t, target);
+        show_target(b, target);
 }
 
 static void table_rebuild(struct view *v, enum item_kind kind)

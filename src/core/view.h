@@ -8,7 +8,8 @@
  * Names: pattern with {server} and {tool}; outside bare views they are limited to [A-Za-z0-9_-] and
  * VIEW_MAX_NAME bytes (a longer one is cut and gets a hash). A clash is resolved by config order:
  * the later item gets a suffix made from its provider and own name. Both are logged. Names are kept
- * for providers that are down, so that they never depend on who connected first.
+ * for providers that are down, so that they never depend on who connected first. A provider with
+ * bare_names is not subject to the pattern.
  */
 #ifndef RIALTO_CORE_VIEW_H
 #define RIALTO_CORE_VIEW_H
@@ -39,6 +40,9 @@ struct view *view_new(const char *name, const char *pattern);
 void view_free(struct view *v);
 const char *view_name(const struct view *v);
 const char *view_pattern(const struct view *v);
+/* Descriptions of tools begin with the server's alias in brackets. */
+void view_set_described(struct view *v, bool described);
+bool view_is_described(const struct view *v);
 void view_add(struct view *v, struct provider *p, const struct filter *filter);
 void view_remove(struct view *v, const struct provider *p);
 bool view_has(const struct view *v, const struct provider *p);

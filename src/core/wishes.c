@@ -17,7 +17,16 @@ static void on_event(struct peer *self, struct call *call, const struct event *e
     (void)self, (void)call, (void)event;
 }
 
-const struct peer_verbs router_own_verbs = {.event = on_event, .done = on_done};
+static void on_ask(struct peer *self, struct call *call, const struct ask *ask)
+{
+    (void)self;
+    router_answer(call, ask->key,
+                  &(struct outcome){.kind = OUTCOME_FAILED,
+                                    .why = FAIL_REFUSED,
+                                    .text = SPAN("there is nobody to be asked")});
+}
+
+const struct peer_verbs router_own_verbs = {.event = on_event, .ask = on_ask, .done = on_done};
 
 /* The plain texts here are URIs and level words: what JSON must escape does not occur unescaped. */
 static void put_quoted(struct buf *out, struct span text)
@@ -84,35 +93,83 @@ bool router_unsubscribed(struct call *standing, struct span uri)
     return !p || !anybody_wishes(standing->router, p, uri);
 }
 
-void wishes_standing_ended(struct call *standing)
+bool wishes_any(const struct provider *p)
 {
-    size_t at = 0;
-    struct span uri;
-    void *provider;
-
-    /* It is off the router's list already, so it does not count as somebody any more. */
-    while (map_next(&standing->uris, &at, &uri, &provider))
-        if (!anybody_wishes(standing->router, provider, uri))
-            tell_provider(provider, OP_UNSUBSCRIBE, "uri", uri);
-    map_fini(&standing->uris);
-}
-
-void wishes_provider_ready(struct provider *p)
-{
-    struct map told = {0};
-
-    if (p->log_rank < LOG_RANK_NONE)
-        tell_provider(p, OP_SET_LEVEL, "level", span_str(p->log_word));
     LIST_EACH (&p->router->standing, it) {
         const struct call *c = LIST_ENTRY(it, struct call, standing);
         size_t at = 0;
         struct span uri;
         void *provider;
         while (map_next(&c->uris, &at, &uri, &provider))
-            if (provider == p && !map_put(&told, uri, p))
-                tell_provider(p, OP_SUBSCRIBE, "uri", uri);
+            if (provider == p)
+                return true;
     }
-    map_fini(&told);
+    return false;
+}
+
+void wishes_standing_ended(struct call *standing)
+{
+    struct map uris = standing->uris; /* a provider that is told may do anything */
+    size_t at = 0;
+    struct span uri;
+    void *provider;
+
+    standing->uris = (struct map){0};
+    /* It is off the router's list already, so it does not count as somebody any more. */
+    while (map_next(&uris, &at, &uri, &provider))
+        if (!anybody_wishes(standing->router, provider, uri))
+            tell_provider(provider, OP_UNSUBSCRIBE, "uri", uri);
+    map_fini(&uris);
+}
+
+static void collect_wishes(const struct provider *p, struct map *wished)
+{
+    LIST_EACH (&p->router->standing, it) {
+        struct call *c = LIST_ENTRY(it, struct call, standing);
+        size_t at = 0;
+        struct span uri;
+        void *provider;
+        while (map_next(&c->uris, &at, &uri, &provider))
+            if (provider == p)
+                map_put(wished, uri, provider);
+    }
+}
+
+/* First collected, then told: inside of that a standing call may end. */
+void wishes_provider_ready(struct provider *p)
+{
+    struct map wished = {0};
+    size_t at = 0;
+    struct span uri;
+
+    collect_wishes(p, &wished);
+    if (p->log_rank < LOG_RANK_NONE)
+        tell_provider(p, OP_SET_LEVEL, "level", span_str(p->log_word));
+    while (map_next(&wished, &at, &uri, NULL))
+        tell_provider(p, OP_SUBSCRIBE, "uri", uri);
+    map_fini(&wished);
+}
+
+static bool forget_one(struct map *uris, const struct provider *p)
+{
+    size_t at = 0;
+    struct span uri;
+    void *provider;
+
+    while (map_next(uris, &at, &uri, &provider)) {
+        if (provider == p) {
+            map_del(uris, uri);
+            return true;
+        }
+    }
+    return false;
+}
+
+void wishes_provider_withdrawn(const struct router *r, const struct provider *p)
+{
+    LIST_EACH (&r->standing, it)
+        while (forget_one(&LIST_ENTRY(it, struct call, standing)->uris, p)) {
+        }
 }
 
 /* Only ever more verbose: what others did not ask for is filtered out on their side. */

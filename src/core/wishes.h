@@ -23,8 +23,14 @@ bool router_unsubscribed(struct call *standing, struct span uri);
 enum { LOG_RANK_NONE = 8 };
 void router_want_log(struct router *r, struct view *v, int rank, const char *word);
 
-/* --- for call.c --- */
+/* --- for call.c and router.c --- */
 void wishes_standing_ended(struct call *standing);
 void wishes_provider_ready(struct provider *p);
+/* Nothing may point to it any more. */
+void wishes_provider_withdrawn(const struct router *r, const struct provider *p);
+
+/* --- for provider.c --- */
+/* Does anybody wait to hear of a resource of this provider? */
+bool wishes_any(const struct provider *p);
 
 #endif

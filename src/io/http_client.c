@@ -231,7 +231,7 @@ static void set_method(struct http_fetch *f, const char *method)
     curl_easy_setopt(f->easy, CURLOPT_POSTFIELDS, f->body.n ? f->body.p : "");
 }
 
-static void set_options(struct http_fetch *f)
+static void set_options(struct http_fetch *f, const char *unix_path)
 {
     curl_easy_setopt(f->easy, CURLOPT_PRIVATE, f);
     curl_easy_setopt(f->easy, CURLOPT_URL, f->url);
@@ -243,6 +243,7 @@ static void set_options(struct http_fetch *f)
     curl_easy_setopt(f->easy, CURLOPT_WRITEDATA, f);
     curl_easy_setopt(f->easy, CURLOPT_PREREQFUNCTION, on_attempt);
     curl_easy_setopt(f->easy, CURLOPT_PREREQDATA, f);
+    curl_easy_setopt(f->easy, CURLOPT_UNIX_SOCKET_PATH, unix_path);
     /* What listens on this machine is not reached through a proxy elsewhere. */
     curl_easy_setopt(f->easy, CURLOPT_PROXY, http_url_is_local(f->url) ? "" : NULL);
 }
@@ -268,7 +269,7 @@ struct http_fetch *http_fetch_start(struct http_client *c, const struct http_fet
         add_header(f, *line);
     f->easy = http_engine_lend(f->engine);
     set_method(f, spec->method);
-    set_options(f);
+    set_options(f, spec->unix_path);
     list_append(&f->engine->starting, &f->node);
     list_append(&c->fetches, &f->in_client);
     http_engine_wake(f->engine);

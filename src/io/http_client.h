@@ -48,6 +48,7 @@ struct http_fetch_spec {
     const char *url;            /* copied, like the headers */
     const char *const *headers; /* "Name: value", NULL ends the list; may be NULL */
     struct buf *body;           /* taken over, the caller's is empty then; NULL without body */
+    const char *unix_path;      /* reach its host by this Unix socket; NULL = by the network */
 };
 
 struct http_client *http_client_new(struct loop *l);

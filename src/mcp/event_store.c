@@ -45,20 +45,17 @@ void event_store_put_id(const struct event_store *s, struct buf *out, struct eve
     buf_u64(out, id.number);
 }
 
-/* Digits up to `stop` or the end; false when there are none, too many, or something else. */
-static bool take_number(struct span *text, char stop, uint64_t *number)
+/* Digits and nothing else; not so many that they could overflow. */
+static bool read_number(struct span digits, uint64_t *number)
 {
-    size_t n = span_find(*text, stop);
-
     *number = 0;
-    if (n == 0 || n > 18)
+    if (digits.n == 0 || digits.n > 18)
         return false;
-    for (size_t i = 0; i < n; i++) {
-        if (text->p[i] < '0' || text->p[i] > '9')
+    for (size_t i = 0; i < digits.n; i++) {
+        if (digits.p[i] < '0' || digits.p[i] > '9')
             return false;
-        *number = *number * 10 + (uint64_t)(text->p[i] - '0');
+        *number = *number * 10 + (uint64_t)(digits.p[i] - '0');
     }
-    *text = span_from(*text, n + 1);
     return true;
 }
 
@@ -68,10 +65,11 @@ bool event_store_parse(const struct event_store *s, struct span text, struct eve
 
     buf_printf(&tag, "%08x-", s->tag);
     bool ours = span_starts(text, buf_view(&tag));
-    text = span_from(text, tag.n);
+    struct span rest = span_from(text, tag.n);
+    size_t dash = span_find(rest, '-');
     buf_fini(&tag);
-    return ours && take_number(&text, '-', &id->stream) && take_number(&text, '\n', &id->number) &&
-           id->number <= s->last;
+    return ours && read_number(span_cut(rest, 0, dash), &id->stream) &&
+           read_number(span_from(rest, dash + 1), &id->number) && id->number <= s->last;
 }
 
 void event_store_add(struct event_store *s, struct event_id id, struct span event, bool missed)

@@ -40,13 +40,14 @@ struct post {
     uint64_t id; /* of a request, else 0 */
     bool initialize, initialized;
     bool modern;
+    bool repeatable, repeated; /* may be sent again even if the server has seen it; was */
     char version[16];
     struct buf lines; /* more header lines */
     struct buf body;  /* while it waits */
 
     unsigned epoch;    /* the session it was sent in */
     bool with_session; /* that session had an id */
-    bool resent;
+    bool resent;       /* in a session after that */
     int status;
     bool json;         /* the answer says that it is JSON */
     bool too_long;     /* the answer is */
@@ -67,7 +68,7 @@ struct listening {
     struct backoff backoff;
     int status;
     struct buf refusal;   /* what the server says instead of a stream */
-    bool worked;          /* there has been a stream, in this session */
+    bool worked;          /* there is or may be a stream to be had in this session */
     bool busy, discarded; /* as in struct post */
 };
 

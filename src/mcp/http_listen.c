@@ -147,6 +147,14 @@ static void refused(struct listening *l)
         log_debug(u->options.alias, "has no standing stream (HTTP %d)", l->status);
 }
 
+/* No answer at all. The server may have been restarted, so a later 404 need not mean "no stream".
+ */
+static void broken(struct listening *l)
+{
+    l->worked = true;
+    try_later(l);
+}
+
 static void on_done(void *owner, int code, const char *why, bool delivered)
 {
     struct listening *l = owner;
@@ -163,7 +171,7 @@ static void on_done(void *owner, int code, const char *why, bool delivered)
     else if (code == -ECONNREFUSED)
         http_link_lost(l->link, why);
     else
-        try_later(l);
+        broken(l);
     leave(l);
 }
 

@@ -19,6 +19,30 @@ static void on_timer(struct timer *t);
 
 /* --- life --- */
 
+/* Does a header repeat what this request is about? */
+static bool is_named(const char *method)
+{
+    static const char *const methods[] = {"tools/call", "prompts/get", "resources/read"};
+
+    for (size_t i = 0; i < COUNT_OF(methods); i++)
+        if (strcmp(method, methods[i]) == 0)
+            return true;
+    return false;
+}
+
+/* In the stateless era the headers repeat what the message says. */
+static void put_modern_lines(struct post *p, const struct mcp_parcel *parcel)
+{
+    snprintf(p->version, sizeof p->version, "%s", parcel->version ? parcel->version : "");
+    if (parcel->method)
+        buf_printf(&p->lines, "Mcp-Method: %s\r\n", parcel->method);
+    if (parcel->method && parcel->name.p && is_named(parcel->method)) {
+        buf_str(&p->lines, "Mcp-Name: ");
+        header_value_put(&p->lines, parcel->name);
+        buf_str(&p->lines, "\r\n");
+    }
+}
+
 struct post *post_new(struct http_upstream *u, const struct mcp_parcel *parcel)
 {
     struct post *p = MEM_NEW(struct post);
@@ -32,19 +56,13 @@ struct post *post_new(struct http_upstream *u, const struct mcp_parcel *parcel)
     list_init(&p->node);
     p->body = u->out;
     u->out = (struct buf){0};
+    p->repeatable = !parcel->method || strcmp(parcel->method, "tools/call") != 0;
     if (parcel->method) {
         p->initialize = strcmp(parcel->method, "initialize") == 0;
         p->initialized = strcmp(parcel->method, "notifications/initialized") == 0;
     }
-    if (p->modern) {
-        snprintf(p->version, sizeof p->version, "%s", parcel->version ? parcel->version : "");
-        buf_printf(&p->lines, "Mcp-Method: %s\r\n", parcel->method);
-        if (parcel->name.p) {
-            buf_str(&p->lines, "Mcp-Name: ");
-            header_value_put(&p->lines, parcel->name);
-            buf_str(&p->lines, "\r\n");
-        }
-    }
+    if (p->modern)
+        put_modern_lines(p, parcel);
     buf_span(&p->lines, parcel->headers);
     if (p->id)
         idmap_put(&u->by_id, p->id, p);
@@ -93,18 +111,19 @@ void post_send(struct post *p)
     list_remove(&p->node);
     list_append(&u->posts, &p->node);
     p->epoch = u->epoch;
+    p->status = 0;
     p->with_session = !p->modern && !p->initialize && u->session;
-    p->fetch = http_link_fetch(u,
-                               &(struct request_spec){
-                                   .method = "POST",
-                                   .lines = buf_view(&p->lines),
-                                   .version = p->modern                     ? p->version
-                                              : u->old_sse || p->initialize ? NULL
-                                                                            : u->version,
-                                   .with_session = p->with_session,
-                                   .body = &p->body,
-                               },
-                               &post_events, p);
+    struct request_spec spec = {
+        .method = "POST",
+        .lines = buf_view(&p->lines),
+        .with_session = p->with_session,
+        .body = &p->body,
+    };
+    if (p->modern)
+        spec.version = p->version;
+    else if (!p->initialize && !u->old_sse)
+        spec.version = u->version;
+    p->fetch = http_link_fetch(u, &spec, &post_events, p);
 }
 
 /* --- the answer as it comes --- */
@@ -285,13 +304,14 @@ static void refused(struct post *p)
     struct span body = buf_view(&p->answer);
     struct buf why = {0};
 
+    /* This comes first: some servers say so in an error that has the request's id. */
+    if (p->with_session && !p->resuming && http_says_no_session(p->status, body) && session_lost(p))
+        return;
     if (p->id && is_answer(p)) {
         mcp_provider_receive(p->link->provider, body, p->id);
         post_drop(p);
         return;
     }
-    if (p->with_session && !p->resuming && http_says_no_session(p->status, body) && session_lost(p))
-        return;
     http_put_refusal(&why, p->status, body);
     if (p->initialize)
         snprintf(p->link->refusal, sizeof p->link->refusal, "%s", buf_cstr(&why));
@@ -320,8 +340,15 @@ static void answered(struct post *p)
 static void unreachable(struct post *p, int code, const char *why, bool delivered)
 {
     struct http_upstream *u = p->link;
-    bool down = code == -ECONNREFUSED || !u->answered || p->initialized;
+    bool down = code == -ECONNREFUSED || !u->answered;
 
+    /* A server that closes idle connections may do so the moment we use one again. */
+    if (!down && !p->resuming && p->repeatable && !p->repeated) {
+        p->repeated = true;
+        post_send(p);
+        return;
+    }
+    down |= p->initialized;
     if (p->resuming && !down)
         stream_over(p, why);
     else
@@ -346,7 +373,7 @@ static void finish(struct post *p, int code, const char *why, bool delivered)
         fail(p, 0, true, why);
     else
         answered(p);
-    if (p->initialized && u->phase == LINK_GREETING)
+    if (p->initialized && p->discarded && u->phase == LINK_GREETING)
         http_link_ready(u);
 }
 
@@ -355,7 +382,8 @@ static void on_done(void *owner, int code, const char *why, bool delivered)
     struct post *p = owner;
 
     p->busy = true;
-    p->body = http_fetch_take_body(p->fetch);
+    if (!p->resuming)
+        p->body = http_fetch_take_body(p->fetch);
     p->fetch = NULL;
     finish(p, code, why, delivered);
     leave(p);

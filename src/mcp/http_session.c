@@ -168,14 +168,15 @@ static void post_free(struct post *p)
 
 /*
  * All requests of the POST are answered or given up. One that was cancelled gets no answer, but its
- * POST has to end somehow: as a stream without events.
+ * POST has to end somehow: as a stream without events, which nobody will want to resume.
  */
 static void post_complete(struct post *p)
 {
     http_session_touch(p->session);
-    if (p->x && !p->stream && !p->answers.n)
-        turn_into_stream(p);
-    if (p->x && p->stream) {
+    if (p->x && !p->stream && !p->answers.n) {
+        http_stream_begin(p->x, 200, "text/event-stream", SPAN(SSE_HEADERS));
+        http_stream_end(p->x);
+    } else if (p->x && p->stream) {
         http_stream_end(p->x);
     } else if (p->x) {
         struct buf *out = http_respond_begin(p->x, 200, "application/json", SPAN_EMPTY);

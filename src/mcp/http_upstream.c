@@ -191,8 +191,9 @@ static bool link_forget(void *link, uint64_t id)
 {
     struct http_upstream *u = link;
     struct post *p = idmap_get(&u->by_id, id);
+    bool waits = p && !p->fetch && !p->resuming && !timer_is_set(&p->timer);
     /* One that waits was never seen; in the stateless era a closed stream says it all. */
-    bool known = p && (p->modern || !p->fetch) && !p->resuming && !timer_is_set(&p->timer);
+    bool known = waits || (p && p->modern && !u->old_sse);
 
     if (p)
         post_drop(p);
@@ -224,6 +225,13 @@ void http_link_forgotten(struct http_upstream *u)
     mcp_provider_greet_again(u->provider);
 }
 
+static void link_describe(const void *link, struct provider_facts *facts)
+{
+    const struct http_upstream *u = link;
+
+    facts->transport = u->old_sse ? "sse" : "streamable-http";
+}
+
 static const struct mcp_link_ops link_ops = {
     .open = link_open,
     .begin = link_begin,
@@ -232,6 +240,7 @@ static const struct mcp_link_ops link_ops = {
     .fall_back = link_fall_back,
     .close = link_close,
     .free = link_free,
+    .describe = link_describe,
 };
 
 struct mcp_provider *http_upstream_new(struct loop *loop,

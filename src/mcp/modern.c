@@ -162,16 +162,19 @@ static void on_done(struct peer *self, struct call *call, const struct outcome *
     } else if (call->lacks && went_wrong(outcome)) {
         reply_lacking(r, call->lacks);
     } else {
-        set_status(a, r->reply, status_of(outcome));
+        struct buf body = {0};
+        struct outcome told = mcp_refusal_as_result(call->op, outcome, &body);
+        set_status(a, r->reply, status_of(&told));
         struct buf *out = begin(a, r->reply, MCP_OUT_FINAL);
-        if (outcome->kind == OUTCOME_RESULT) {
+        if (told.kind == OUTCOME_RESULT) {
             begin_result(out, span_str(r->id));
-            modern_put_result(out, outcome->body, call->op == OP_READ_RESOURCE);
+            modern_put_result(out, told.body, call->op == OP_READ_RESOURCE);
             buf_char(out, '}');
         } else {
-            put_error(out, span_str(r->id), call->op, outcome);
+            put_error(out, span_str(r->id), call->op, &told);
         }
         end(a, r->reply, MCP_OUT_FINAL);
+        buf_fini(&body);
     }
     modern_request_free(r);
 }

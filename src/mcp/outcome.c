@@ -18,6 +18,44 @@ static const struct {
 };
 /* clang-format on */
 
+/* The first text of a result that says it is an error. */
+static struct span error_text(struct span result, struct buf *text)
+{
+    struct json_slot content = json_get(result, "content");
+    struct json_iter it = json_iter(content.value);
+    struct json_slot first = {0};
+
+    if (content.type == JSON_ARRAY && json_next(&it) && it.type == JSON_OBJECT)
+        first = json_get(it.value, "text");
+    return first.type == JSON_STRING ? json_text(first.value, text) : SPAN_EMPTY;
+}
+
+struct outcome mcp_outcome_of(const struct mcp_message *m, struct buf *text)
+{
+    struct outcome o = {.kind = OUTCOME_RESULT, .body = m->rpc.result};
+
+    if (m->rpc.kind == RPC_ERROR) {
+        struct json_slot message = json_get(m->rpc.error, "message");
+        o = (struct outcome){.kind = OUTCOME_ERROR, .body = m->rpc.error};
+        if (message.type == JSON_STRING)
+            o.text = json_text(message.value, text);
+    } else if (m->slots[SLOT_IS_ERROR].type == JSON_TRUE) {
+        o.is_error = true;
+        o.text = error_text(o.body, text);
+    }
+    return o;
+}
+
+struct outcome mcp_refusal_as_result(enum op op, const struct outcome *outcome, struct buf *body)
+{
+    if (op != OP_CALL_TOOL || outcome->kind != OUTCOME_FAILED || outcome->why != FAIL_REFUSED)
+        return *outcome;
+    buf_str(body, "{\"content\":[{\"type\":\"text\",\"text\":");
+    json_quote(body, outcome->text);
+    buf_str(body, "}],\"isError\":true}");
+    return (struct outcome){.kind = OUTCOME_RESULT, .body = buf_view(body)};
+}
+
 const char *mcp_failure_word(enum failure why)
 {
     return failures[why].word;

@@ -64,3 +64,18 @@ void upstream_put_params(struct buf *out, const struct request *r, struct span o
     }
     put_piece(out, r, at, r->params.n);
 }
+
+void upstream_put_ask_params(struct buf *out, const struct mcp_message *m)
+{
+    const struct json_slot *meta = &m->slots[SLOT_META];
+    struct buf keep = {0};
+
+    mcp_put_foreign_meta(&keep, meta->value);
+    upstream_put_params(
+        out,
+        &(struct request){.params = m->rpc.params,
+                          .meta_at = {(size_t)(meta->value.p - m->rpc.params.p), meta->value.n},
+                          .meta_keep = buf_view(&keep)},
+        SPAN_EMPTY, SPAN_EMPTY);
+    buf_fini(&keep);
+}

@@ -2,6 +2,9 @@
 
 #include "base/mem.h"
 
+#include <inttypes.h>
+#include <stdio.h>
+
 /* clang-format off */
 static const struct json_shape_row meta_rows[] = {
     {"progressToken", SLOT_META_TOKEN, NULL},
@@ -48,6 +51,7 @@ static const struct json_shape_row result_rows[] = {
     {"prompts", SLOT_ITEMS + ITEM_PROMPT, NULL},
     {"nextCursor", SLOT_NEXT_CURSOR, NULL},
     {"resultType", SLOT_RESULT_TYPE, NULL},
+    {"isError", SLOT_IS_ERROR, NULL},
     {"inputRequests", SLOT_INPUT_REQUESTS, NULL},
     {"requestState", SLOT_REQUEST_STATE, NULL},
     {"supportedVersions", SLOT_SUPPORTED, NULL},
@@ -161,6 +165,18 @@ unsigned mcp_ask_needs(const struct rpc_message *m)
     if (rpc_method_is(m, "roots/list"))
         return ANSWERS_ROOTS;
     return 0;
+}
+
+struct span mcp_legacy_ask_params(const struct ask *ask, uint64_t id, struct buf *scratch)
+{
+    char member[64];
+
+    if (!(ask->needs & ANSWERS_ELICIT_URL) ||
+        json_get(ask->params, "elicitationId").type != JSON_NONE)
+        return ask->params;
+    snprintf(member, sizeof member, "\"elicitationId\":\"rialto-%" PRIu64 "\"", id);
+    json_insert(scratch, ask->params, span_str(member));
+    return buf_view(scratch);
 }
 
 static bool is_hop_scoped(struct span key)

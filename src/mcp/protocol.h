@@ -57,6 +57,7 @@ enum mcp_slot {
     SLOT_ITEMS_LAST = SLOT_ITEMS + ITEM_KINDS - 1,
     SLOT_NEXT_CURSOR,
     SLOT_RESULT_TYPE,
+    SLOT_IS_ERROR,
     SLOT_INPUT_REQUESTS,
     SLOT_SUPPORTED,
     SLOT_COUNT,
@@ -99,6 +100,11 @@ void mcp_put_capabilities(struct buf *out, unsigned answers);
 
 /* What a client must be able to answer to be asked this request; 0 for unknown methods. */
 unsigned mcp_ask_needs(const struct rpc_message *m);
+/*
+ * The params of an ask for an agent of the initialize era: there a page that the user is sent to
+ * has an id, which the stateless era does not know. `id` makes it unique; `scratch` may hold them.
+ */
+struct span mcp_legacy_ask_params(const struct ask *ask, uint64_t id, struct buf *scratch);
 
 /*
  * Append the members of a raw `_meta` object that travel on to the next hop ("k":v,"l":w): all but

@@ -446,8 +446,8 @@ void mcp_provider_receive(struct mcp_provider *p, struct span text, uint64_t abo
     if (code) {
         /* Servers do print banners and debug output: skip it, but let people see it. */
         struct span head = span_cut(text, 0, 120);
-        log_warn(p->alias, "printed something on stdout that is not JSON (%s): " SPAN_FMT "%s",
-                 err_name(code), SPAN_ARG(head), head.n < text.n ? "..." : "");
+        log_warn(p->alias, "said something that is not JSON (%s): " SPAN_FMT "%s", err_name(code),
+                 SPAN_ARG(head), head.n < text.n ? "..." : "");
         return;
     }
     if (m.rpc.kind != RPC_BATCH) {

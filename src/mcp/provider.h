@@ -46,6 +46,8 @@ struct mcp_link_ops {
     /* Close; mcp_provider_closed follows when nothing is left. */
     void (*close)(void *link);
     void (*free)(void *link);
+    /* Fill in what is known of the other end; may be NULL. */
+    void (*describe)(const void *link, struct provider_facts *facts);
 };
 
 /* Which dialect to speak; MCP_ERA_AUTO asks the server. */
@@ -61,6 +63,8 @@ void mcp_provider_set_era(struct mcp_provider *p, enum mcp_era era);
 void mcp_provider_set_overrides(struct mcp_provider *p, const struct mcp_overrides *overrides);
 /* What a session's agent can be asked, for an instance of its own; before it is started. */
 void mcp_provider_set_answers(struct mcp_provider *p, unsigned answers);
+/* Ask for a sign of life after this long without one; 0 = never. Before it is started. */
+void mcp_provider_set_ping(struct mcp_provider *p, uint64_t interval_ms);
 /* Called when the server asked something that could belong to several calls, or to none. */
 void mcp_provider_on_orphan(struct mcp_provider *p, void (*fn)(void *arg), void *arg);
 /* What it speaks: "2025-11-25"; empty before the handshake. */

@@ -147,8 +147,11 @@ static void on_done(struct peer *self, struct call *call, const struct outcome *
     if (outcome->kind == OUTCOME_FAILED && outcome->why == FAIL_CANCELLED) {
         s->out->abandon(s->owner, p->reply);
     } else {
-        mcp_put_outcome(begin(s, p->reply, MCP_OUT_FINAL), pending_id(p), call->op, outcome);
+        struct buf body = {0};
+        struct outcome told = mcp_refusal_as_result(call->op, outcome, &body);
+        mcp_put_outcome(begin(s, p->reply, MCP_OUT_FINAL), pending_id(p), call->op, &told);
         end(s, p->reply, MCP_OUT_FINAL);
+        buf_fini(&body);
     }
     pending_free(p);
 }
@@ -231,8 +234,11 @@ static void on_ask(struct peer *self, struct call *call, const struct ask *ask)
     /* An ask on the standing call belongs to no request of the agent. */
     void *reply = p ? p->reply : NULL;
     enum mcp_out_kind kind = p ? MCP_OUT_RELATED : MCP_OUT_UNRELATED;
-    rpc_put_request(begin(s, reply, kind), a->id, method, ask->params);
+    struct buf params = {0};
+    rpc_put_request(begin(s, reply, kind), a->id, method,
+                    mcp_legacy_ask_params(ask, a->id, &params));
     end(s, reply, kind);
+    buf_fini(&params);
     mem_free(method);
 }
 

@@ -133,6 +133,11 @@ void stdio_agent_release(struct stdio_agent *a)
     duplex_release(a->duplex);
 }
 
+void stdio_agent_feed(struct stdio_agent *a, struct span early)
+{
+    on_data(a, early);
+}
+
 void stdio_agent_close(struct stdio_agent *a, const char *reason)
 {
     lines_stop(&a->lines);

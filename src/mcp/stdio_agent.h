@@ -19,6 +19,8 @@ struct stdio_agent *stdio_agent_new(struct loop *loop, struct stream *stream,
 /* See duplex_hold_lists. */
 void stdio_agent_hold_lists(struct stdio_agent *a);
 void stdio_agent_release(struct stdio_agent *a);
+/* Bytes that somebody else has read from the stream before it became this agent's. */
+void stdio_agent_feed(struct stdio_agent *a, struct span early);
 /* Answers that are queued are still written. */
 void stdio_agent_close(struct stdio_agent *a, const char *reason);
 

@@ -146,12 +146,21 @@ static void link_free(void *link)
     mem_free(u);
 }
 
+static void link_describe(const void *link, struct provider_facts *facts)
+{
+    const struct stdio_upstream *u = link;
+
+    facts->transport = "stdio";
+    facts->pid = u->child ? child_pid(u->child) : 0;
+}
+
 static const struct mcp_link_ops link_ops = {
     .open = link_open,
     .begin = link_begin,
     .end = link_end,
     .close = link_close,
     .free = link_free,
+    .describe = link_describe,
 };
 
 struct mcp_provider *stdio_upstream_new(struct loop *loop,

@@ -129,12 +129,19 @@ static void link_free(void *link)
     mem_free(u);
 }
 
+static void link_describe(const void *link, struct provider_facts *facts)
+{
+    (void)link;
+    facts->transport = "ws";
+}
+
 static const struct mcp_link_ops link_ops = {
     .open = link_open,
     .begin = link_begin,
     .end = link_end,
     .close = link_close,
     .free = link_free,
+    .describe = link_describe,
 };
 
 struct mcp_provider *ws_upstream_new(struct loop *loop, const struct ws_upstream_options *options)

@@ -62,10 +62,15 @@ static void test_defaults(void **state)
     assert_null(s->cwd);
     assert_true(s->enabled);
     assert_int_equal(s->timeout, 60000);
+    assert_int_equal(s->ask_timeout, 600000);
     assert_int_equal(s->start, START_EAGER);
     assert_int_equal(s->concurrency, 0);
     assert_int_equal(s->queue, 1024);
     assert_int_equal(s->args.n, 0);
+    assert_int_equal(s->ping, 0); /* programs are not pinged unless told so */
+    assert_int_equal(s->approve.n, 0);
+    assert_int_equal(s->approve_timeout, 60000);
+    assert_string_equal(c->control, "auto");
     config_free(c);
 }
 
@@ -82,9 +87,12 @@ static const char every_key[] =
     "    allow: [read_*]\n"
     "    deny: [x, y]\n"
     "    approve: [z]\n"
+    "    approve_timeout: 5s\n"
+    "    ping: 20s\n"
     "    tools: {t: {name: u, description: D, arguments: {k: [1, x]}, hide: true}, v: }\n"
     "    timeout: 0\n"
     "    timeout_on_progress: reset\n"
+    "    ask_timeout: 90s\n"
     "    start: lazy\n"
     "    start_timeout: 1m\n"
     "    idle_stop: 10m\n"
@@ -129,9 +137,14 @@ static void test_every_server_key(void **state)
     assert_false(s->tools.items[1].hide);
     assert_int_equal(s->timeout, 0);
     assert_int_equal(s->timeout_on_progress, PROGRESS_RESET);
+    assert_int_equal(s->ask_timeout, 90000);
     assert_int_equal(s->start, START_LAZY);
     assert_int_equal(s->start_timeout, 60000);
     assert_int_equal(s->idle_stop, 600000);
+    assert_string_equal(s->approve.items[0], "z");
+    assert_int_equal(s->approve_timeout, 5000);
+    assert_int_equal(s->ping, 20000);
+    assert_int_equal(far->ping, 30000);
     assert_int_equal(s->instances, INSTANCES_PER_SESSION);
     assert_int_equal(s->concurrency, 16);
     assert_int_equal(s->queue, 0);
@@ -176,15 +189,36 @@ static void test_missing_features(void **state)
         "views: {a: {nonsense: 1}}\n"
         "expose: search\n"
         "servers:\n"
-        "  a: {command: x, approve: [y]}\n"
-        "  b: {command: x, instances: per-session, idle_stop: 1m}\n",
+        "  a: {command: x}\n",
         "f:1:1: views: support for views is not available in this version\n"
-        "f:2:9: expose: 'search': support for tool search is not available in this version\n"
-        "f:4:19: servers.a.approve: support for approvals is not available in this version\n"
-        "f:5:43: servers.b.idle_stop: support for stopping idle servers is not available in "
-        "this version\n");
+        "f:2:9: expose: 'search': support for tool search is not available in this version\n");
     /* Words of the same keys that ask for nothing special are fine. */
     config_free(read_config("expose: full\nservers: {a: {command: x, instances: shared}}", false));
+}
+
+/* bus-and-aggregator §11.2 item 12: approval "always" is for every tool. */
+static void test_approve_always(void **state)
+{
+    (void)state;
+    struct config *c = read_config("servers: {a: {command: x, approve: always}, b: {command: x, "
+                                   "approve: [read, always]}}",
+                                   false);
+    assert_int_equal(config_server(c, "a")->approve.n, 1);
+    assert_string_equal(config_server(c, "a")->approve.items[0], "*");
+    assert_string_equal(config_server(c, "b")->approve.items[0], "read");
+    assert_string_equal(config_server(c, "b")->approve.items[1], "*");
+    config_free(c);
+    expect_yaml("servers: {a: {command: x, approve: sometimes}}",
+                "f:1:36: servers.a.approve: expected a list of texts or always, not text\n");
+}
+
+static void test_control(void **state)
+{
+    (void)state;
+    struct config *c = read_config("control: unix:/run/x.sock", false);
+    assert_string_equal(c->control, "unix:/run/x.sock");
+    config_free(c);
+    expect_yaml("control: /run/x.sock", "f:1:10: control: expected auto, off or unix:/PATH\n");
 }
 
 static void test_unknown_keys(void **state)
@@ -559,6 +593,8 @@ int main(void)
         cmocka_unit_test(test_every_server_key),
         cmocka_unit_test(test_every_other_key),
         cmocka_unit_test(test_missing_features),
+        cmocka_unit_test(test_approve_always),
+        cmocka_unit_test(test_control),
         cmocka_unit_test(test_unknown_keys),
         cmocka_unit_test(test_wrong_types),
         cmocka_unit_test(test_bounds),

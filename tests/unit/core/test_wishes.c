@@ -132,7 +132,7 @@ static void test_the_last_to_leave_unsubscribes(void **state)
     router_cancel(a, FAIL_CANCELLED);
     assert_account(&x.stage, "ann done 1 cancelled\n");
     router_cancel(b, FAIL_CANCELLED);
-    assert_account(&x.stage, "f open 3 file:///a\nbob done 2 cancelled\n");
+    assert_account(&x.stage, "bob done 2 cancelled\nf open 3 file:///a\n");
     end(&x);
 }
 
@@ -156,7 +156,7 @@ static void test_a_removed_provider_is_forgotten(void **state)
     fake_fini(gone);
     mem_free(gone);
     router_cancel(a, FAIL_CANCELLED);
-    assert_account(&x.stage, "f open 2 file:///a\nann done 1 cancelled\n");
+    assert_account(&x.stage, "ann done 1 cancelled\nf open 2 file:///a\n");
     end(&x);
 }
 
@@ -272,13 +272,54 @@ static void test_an_ask_of_nobody_goes_to_the_only_one(void **state)
     struct call *a = attach(&x.ann);
     assert_true(ask_standing(&x, "1", ANSWERS_ROOTS));
     assert_true(ask_standing(&x, "2", ANSWERS_SAMPLING));
-    assert_account(&x.stage, "ann ask 1 1\nf answer 1 2 refused\n");
+    assert_account(&x.stage, "ann ask 1 f/1\nf answer 1 2 refused\n");
     stage_wait(&x.stage, 1000ull * 1000 * 1000);
-    answer_call(a, "1", "[]");
-    answer_call(a, "1", "[]");
+    answer_call(a, "f/1", "[]");
+    answer_call(a, "f/1", "[]");
     assert_account(&x.stage, "f answer 1 1 []\n");
     attach(&x.bob);
     assert_false(ask_standing(&x, "3", 0)); /* whose would it be? */
+    end(&x);
+}
+
+/*
+ * Two servers of one session asked at the same time, both with id 1. Keys are unique on a call, but
+ * on a standing call several ask: what was answered first went to who had asked first.
+ */
+static void test_two_ask_with_one_key(void **state)
+{
+    struct fixture x;
+    struct fake g;
+
+    (void)state;
+    begin(&x);
+    fake_init(&g, &x.stage, "g");
+    view_add(x.view, &g.core, NULL);
+    fake_ready(&g, "");
+    struct call *a = attach(&x.ann);
+    x.stage.account.n = 0;
+    assert_true(ask_standing(&x, "1", 0));
+    assert_true(router_ask_standing(&g.core, &(struct ask){.key = SPAN("1")}));
+    answer_call(a, "g/1", "for g");
+    answer_call(a, "f/1", "for f");
+    assert_account(&x.stage, "ann ask 1 f/1\nann ask 1 g/1\n"
+                             "g answer 1 1 for g\nf answer 1 1 for f\n");
+    fake_fini(&g);
+    end(&x);
+}
+
+/* One that is being stopped is not there to be told; the next instance did not ask. */
+static void test_a_stopping_provider_asks_nothing(void **state)
+{
+    struct fixture x;
+
+    (void)state;
+    begin(&x);
+    attach(&x.ann);
+    provider_unwant(&x.fake.core);
+    x.stage.account.n = 0;
+    assert_false(ask_standing(&x, "1", 0));
+    assert_account(&x.stage, "");
     end(&x);
 }
 
@@ -295,7 +336,7 @@ static void test_a_standing_ask_ends_with_its_instance(void **state)
     stage_wait(&x.stage, 500);
     provider_up(&x.fake.core);
     x.stage.account.n = 0;
-    answer_call(a, "1", "[]");
+    answer_call(a, "f/1", "[]");
     assert_account(&x.stage, "");
     end(&x);
 }
@@ -314,8 +355,8 @@ static void test_a_standing_ask_ends_with_its_consumer(void **state)
     ask_standing(&x, "1", 0);
     ask_standing(&x, "2", 0);
     router_detach(x.stage.router, &x.ann.peer);
-    assert_account(&x.stage, "ann ask 1 1\nann ask 1 2\nf answer 1 1 cancelled\n"
-                             "f answer 1 2 cancelled\nann done 1 cancelled\n");
+    assert_account(&x.stage, "ann ask 1 f/1\nann ask 1 f/2\nann done 1 cancelled\n"
+                             "f answer 1 1 cancelled\nf answer 1 2 cancelled\n");
     end(&x);
 }
 
@@ -332,6 +373,8 @@ int main(void)
         cmocka_unit_test(test_the_router_itself_answers_nothing),
         cmocka_unit_test(test_own_calls_are_counted_like_others),
         cmocka_unit_test(test_an_ask_of_nobody_goes_to_the_only_one),
+        cmocka_unit_test(test_two_ask_with_one_key),
+        cmocka_unit_test(test_a_stopping_provider_asks_nothing),
         cmocka_unit_test(test_a_standing_ask_ends_with_its_instance),
         cmocka_unit_test(test_a_standing_ask_ends_with_its_consumer),
     };

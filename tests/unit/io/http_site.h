@@ -47,6 +47,12 @@ static inline void handler(void *owner, struct http_exchange *x, const struct ht
         buf_span(body, req->target);
         buf_str(body, "\"}");
         http_respond_end(x);
+    } else if (span_is(req->path, "/marked")) {
+        http_exchange_add_headers(x, SPAN("X-One: 1\r\n"));
+        http_exchange_add_headers(x, SPAN("X-Two: 2\r\n"));
+        http_stream_begin(x, 200, "text/plain", SPAN("X-Own: 0\r\n"));
+        http_stream_write(x, SPAN("marked"));
+        http_stream_end(x);
     } else if (span_is(req->path, "/none")) {
         http_respond(x, 204, NULL, SPAN_EMPTY, SPAN_EMPTY);
     } else if (span_is(req->path, "/big")) {

@@ -1,8 +1,7 @@
-#include "io/http_client.h"
+#include "http_reply.h"
 
 #include "io/http_server.h"
 #include "io/listen.h"
-#include "io_test.h"
 
 #include <errno.h>
 
@@ -90,81 +89,6 @@ static void host_close(struct host *h)
     WAIT(h->loop, h->closed);
     loop_free(h->loop);
 }
-
-/* --- what came back --- */
-
-struct reply {
-    struct http_fetch *fetch; /* NULL when done */
-    int heads, chunks, dones, status, code;
-    bool delivered, cancel_in_head, cancel_in_chunk;
-    char type[64], kind[64], why[256];
-    struct buf body, request;
-};
-
-static void on_head(void *owner, const struct http_head *head)
-{
-    struct reply *r = owner;
-    r->heads++;
-    r->status = head->status;
-    snprintf(r->type, sizeof r->type, SPAN_FMT, SPAN_ARG(http_head_value(head, "content-TYPE")));
-    snprintf(r->kind, sizeof r->kind, SPAN_FMT, SPAN_ARG(http_head_value(head, "X-Kind")));
-    assert_null(http_head_value(head, "X-None").p);
-    if (r->cancel_in_head)
-        http_fetch_cancel(r->fetch);
-}
-
-static void on_chunk(void *owner, struct span chunk)
-{
-    struct reply *r = owner;
-    assert_int_equal(r->heads, 1);
-    r->chunks++;
-    buf_span(&r->body, chunk);
-    if (r->cancel_in_chunk)
-        http_fetch_cancel(r->fetch);
-}
-
-static void on_done(void *owner, int code, const char *why, bool delivered)
-{
-    struct reply *r = owner;
-    r->dones++;
-    r->code = code;
-    r->delivered = delivered;
-    snprintf(r->why, sizeof r->why, "%s", why);
-    r->request = http_fetch_take_body(r->fetch);
-    r->fetch = NULL;
-}
-
-static const struct http_fetch_events reply_events = {on_head, on_chunk, on_done};
-
-static void start(struct http_client *c, struct reply *r, const char *method, const char *origin,
-                  const char *path, const char *body)
-{
-    static const char *const headers[] = {"X-Sent: yes", "X-Empty: ", NULL};
-    char url[128];
-    struct buf copy = {0};
-
-    *r = (struct reply){0};
-    snprintf(url, sizeof url, "%s%s", origin, path);
-    if (body)
-        buf_str(&copy, body);
-    r->fetch = http_fetch_start(
-        c, &(struct http_fetch_spec){method, url, headers, body ? &copy : NULL}, &reply_events, r);
-    assert_int_equal(r->heads + r->dones, 0); /* never from inside */
-    assert_null(copy.p);
-}
-
-static void reply_fini(struct reply *r)
-{
-    buf_fini(&r->body);
-    buf_fini(&r->request);
-}
-
-#define assert_body(r, text)                                                                       \
-    do {                                                                                           \
-        assert_int_equal((r).body.n, strlen(text));                                                \
-        assert_memory_equal((r).body.p, text, strlen(text));                                       \
-    } while (0)
-
 /* --- tests --- */
 
 static void test_methods(void **state)
@@ -471,163 +395,6 @@ static void test_connection_refused(void **state)
     http_client_free(c);
     host_close(&h);
 }
-
-/* --- a server that breaks off --- */
-
-struct rude {
-    struct listener *listener;
-    struct party guest;
-    int accepted, answers; /* how many requests it answers before it closes instead */
-    int requests;
-    const char *answer;
-};
-
-static void rude_data(void *owner, struct span chunk)
-{
-    struct rude *h = owner;
-    (void)chunk;
-    if (h->requests++ < h->answers)
-        stream_write(h->guest.stream, span_str(h->answer));
-    else
-        stream_close(h->guest.stream, "rude");
-}
-
-static void rude_closed(void *owner, const char *reason)
-{
-    struct rude *h = owner;
-    (void)reason;
-    h->guest.stream = NULL;
-}
-
-static const struct stream_events rude_events = {.data = rude_data, .closed = rude_closed};
-
-static void rude_accept(void *owner, struct stream *s)
-{
-    struct rude *h = owner;
-    h->accepted++;
-    h->guest.stream = s;
-    stream_start(s, &rude_events, h);
-}
-
-/*
- * libcurl sends a request again when a connection that it used before ends without an answer. A
- * tool call that the server had begun would then run twice.
- */
-static void test_a_request_is_never_sent_twice(void **state)
-{
-    (void)state;
-    struct loop *l = loop_new();
-    struct rude rude = {.answers = 1, .answer = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"};
-    struct err err;
-    struct reply r;
-    char origin[64];
-    rude.listener = listener_open(l, "127.0.0.1:0", rude_accept, &rude, &err);
-    snprintf(origin, sizeof origin, "http://%s", listener_address(rude.listener));
-    struct http_client *c = http_client_new(l);
-
-    start(c, &r, "POST", origin, "/", "first");
-    WAIT(l, r.dones);
-    assert_int_equal(r.code, 0);
-    reply_fini(&r);
-    start(c, &r, "POST", origin, "/", "second");
-    WAIT(l, r.dones);
-    assert_int_equal(r.code, -ECONNRESET);
-    assert_true(r.delivered);
-    run_for(l, 50);
-    assert_int_equal(rude.requests, 2);
-    reply_fini(&r);
-
-    /* A connection that has been closed in the meantime is another matter: a new one is made. */
-    rude.answers = 100;
-    start(c, &r, "POST", origin, "/", "third");
-    WAIT(l, r.dones);
-    assert_int_equal(r.code, 0);
-    reply_fini(&r);
-    stream_close(rude.guest.stream, "idle for too long");
-    run_for(l, 20);
-    start(c, &r, "POST", origin, "/", "fourth");
-    WAIT(l, r.dones);
-    assert_int_equal(r.code, 0);
-    assert_int_equal(rude.requests, 4);
-    reply_fini(&r);
-
-    http_client_free(c);
-    listener_close(rude.listener);
-    if (rude.guest.stream)
-        stream_close(rude.guest.stream, "over");
-    run_for(l, 5);
-    loop_free(l);
-}
-
-static void test_broken_answers(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *answer;
-        int heads, code;
-    } rows[] = {
-        {"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf", 1, -ECONNRESET},
-        {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n", 1, -ECONNRESET},
-        {"SSH-2.0-OpenSSH\r\n", 0, -EIO},
-        {"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", 1, 0},
-        {"HTTP/1.1 200 OK\r\n\r\nuntil it closes", 1, 0},
-    };
-    for (size_t i = 0; i < COUNT_OF(rows); i++) {
-        struct loop *l = loop_new();
-        struct rude rude = {.answers = 1, .answer = rows[i].answer};
-        struct err err;
-        struct reply r;
-        char origin[64];
-        rude.listener = listener_open(l, "127.0.0.1:0", rude_accept, &rude, &err);
-        snprintf(origin, sizeof origin, "http://%s", listener_address(rude.listener));
-        struct http_client *c = http_client_new(l);
-        start(c, &r, "POST", origin, "/", "x");
-        WAIT(l, rude.requests == 1);
-        run_for(l, 20);
-        if (rude.guest.stream)
-            stream_finish(rude.guest.stream, "breaks off", 100);
-        WAIT(l, r.dones);
-        assert_int_equal(r.heads, rows[i].heads);
-        assert_int_equal(r.code, rows[i].code);
-        assert_true(r.delivered);
-        reply_fini(&r);
-        http_client_free(c);
-        listener_close(rude.listener);
-        WAIT(l, !rude.guest.stream);
-        loop_free(l);
-    }
-}
-
-/* A body that trickles in is given byte by byte, however long it takes. */
-static void test_slow_body(void **state)
-{
-    (void)state;
-    struct loop *l = loop_new();
-    struct rude rude = {.answers = 1, .answer = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n"};
-    struct err err;
-    struct reply r;
-    char origin[64];
-    rude.listener = listener_open(l, "127.0.0.1:0", rude_accept, &rude, &err);
-    snprintf(origin, sizeof origin, "http://%s", listener_address(rude.listener));
-    struct http_client *c = http_client_new(l);
-    start(c, &r, "GET", origin, "/", NULL);
-    WAIT(l, r.heads);
-    for (int i = 0; i < 5; i++) {
-        run_for(l, 20);
-        assert_int_equal(r.dones, 0);
-        stream_write(rude.guest.stream, SPAN("x"));
-        WAIT(l, r.body.n == (size_t)i + 1);
-    }
-    WAIT(l, r.dones);
-    assert_int_equal(r.code, 0);
-    reply_fini(&r);
-    http_client_free(c);
-    listener_close(rude.listener);
-    stream_close(rude.guest.stream, "over");
-    WAIT(l, !rude.guest.stream);
-    loop_free(l);
-}
-
 static void test_resolving_urls(void **state)
 {
     (void)state;
@@ -675,9 +442,6 @@ int main(void)
         cmocka_unit_test(test_pause),
         cmocka_unit_test(test_redirects),
         cmocka_unit_test(test_connection_refused),
-        cmocka_unit_test(test_a_request_is_never_sent_twice),
-        cmocka_unit_test(test_broken_answers),
-        cmocka_unit_test(test_slow_body),
         cmocka_unit_test(test_resolving_urls),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

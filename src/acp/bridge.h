@@ -1,0 +1,54 @@
+/*
+ * bridge: declared servers, as the agent is given them.
+ *
+ * Each server of a set-up request has its own address, bound before the agent hears of it: a
+ * loopback port for `conductor mcp PORT`, or a place of the host's HTTP endpoint. Messages are
+ * passed on as they are when both ends speak the same era of MCP.
+ */
+#ifndef RIALTO_ACP_BRIDGE_H
+#define RIALTO_ACP_BRIDGE_H
+
+#include "acp/inside.h"
+#include "acp/mcp_dialects.h"
+#include "io/listen.h"
+
+/* The servers of one session set-up request. */
+struct setup {
+    struct list node; /* in the conductor */
+    struct conductor *c;
+    char *session;       /* raw string; NULL while it is not known */
+    struct list servers; /* struct acp_server */
+};
+
+/* A declared server of one set-up request. */
+struct acp_server {
+    struct list node;
+    struct setup *setup;
+    char *name;
+    char *key; /* raw string: url, id or serverId */
+    enum declared_as form;
+    struct hop *owner;
+    enum mcp_dialect dialect; /* as far as it is known */
+    bool dialect_sure;        /* its component has answered in it */
+    struct list channels;
+    struct listener *listener; /* stdio bridge */
+    struct list pipes;
+    void *http; /* HTTP bridge: the host's handle */
+    struct acp_http_place place;
+};
+
+enum bridge_kind { BRIDGED_NOT, BRIDGED_STDIO, BRIDGED_HTTP };
+
+/* What this agent and our options allow. */
+enum bridge_kind bridge_kind(const struct conductor *c);
+/* Give the server an address. */
+MUST_CHECK int bridge_offer(struct acp_server *s);
+void bridge_withdraw(struct acp_server *s);
+/* Append the members by which the agent reaches it; `map`: the entry stands in a map. */
+void bridge_put_members(struct buf *out, const struct acp_server *s, bool map);
+
+/* The same for the host's own server. */
+MUST_CHECK int bridge_put_extra(struct conductor *c, struct buf *out, bool map);
+void bridge_close_extra(struct conductor *c);
+
+#endif

@@ -1,0 +1,129 @@
+#include "acp/inside.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+
+#include <stdio.h>
+
+/* From closing a component's stdin to SIGTERM, and from there to SIGKILL. */
+enum { STOP_GRACE_MS = 400, LAST_WORDS_MAX = 4096 };
+
+void component_put_name(struct buf *out, const struct hop *h)
+{
+    buf_printf(out, "component %d (", h->index);
+    for (size_t i = 0; i < h->line->n_argv; i++)
+        buf_printf(out, "%s%s", i ? " " : "", h->line->argv[i]);
+    buf_char(out, ')');
+}
+
+/* {code, message, data}: who ended, how, and what it said last. */
+static void put_death(struct buf *out, const struct hop *h, const char *how)
+{
+    struct buf text = {0}, clean = {0}, words = {0};
+    struct span rest = buf_view(&h->last_words);
+    bool first = true;
+
+    component_put_name(&text, h);
+    buf_printf(&text, " %s", how);
+    log_redact(&clean, buf_view(&text));
+    buf_printf(out, "{\"code\":%d,\"message\":", RPC_INTERNAL_ERROR);
+    json_quote(out, buf_view(&clean));
+    buf_printf(out, ",\"data\":{\"component\":%d,\"label\":\"%s\",\"reason\":", h->index, h->label);
+    json_quote(out, span_str(how));
+    buf_str(out, ",\"stderr\":[");
+    log_redact(&words, rest);
+    for (rest = buf_view(&words); rest.n; first = false) {
+        size_t end = span_find(rest, '\n');
+        buf_str(out, first ? "" : ",");
+        json_quote(out, span_cut(rest, 0, end));
+        rest = span_from(rest, end + 1);
+    }
+    buf_str(out, "]}}");
+    buf_fini(&words);
+    buf_fini(&text);
+    buf_fini(&clean);
+}
+
+static void on_data(void *owner, struct span chunk)
+{
+    hop_feed(owner, chunk);
+}
+
+static void on_closed(void *owner, const char *reason)
+{
+    struct hop *h = owner;
+
+    (void)reason;
+    h->stream = NULL;
+    hop_feed_end(h);
+    /* One that closed its stdout is of no more use, even if it lives on. */
+    child_stop(h->child, STOP_GRACE_MS);
+}
+
+static const struct stream_events stream_events = {.data = on_data, .closed = on_closed};
+
+static void on_stderr(void *owner, struct span line)
+{
+    struct hop *h = owner;
+    struct span cut = span_cut(line, 0, LAST_WORDS_MAX / 2);
+
+    acp_trace_line(h->c->options.trace, h->index, TRACE_STDERR, line);
+    while (h->last_words.n + cut.n + 1 > LAST_WORDS_MAX) {
+        struct span all = buf_view(&h->last_words);
+        size_t end = span_find(all, '\n') + 1;
+        buf_drop(&h->last_words, end < all.n ? end : all.n);
+    }
+    buf_span(&h->last_words, cut);
+    buf_char(&h->last_words, '\n');
+}
+
+static void on_exited(void *owner, int status, const char *how)
+{
+    struct hop *h = owner;
+    struct conductor *c = h->c;
+    struct buf error = {0};
+
+    (void)status;
+    h->child = NULL;
+    lines_fini(&h->lines);
+    lines_init(&h->lines, HOP_MAX_MESSAGE);
+    if (c->state == CHAIN_ENDING) {
+        conductor_check_end(c);
+        return;
+    }
+    put_death(&error, h, how);
+    if (!greet_restart(h, buf_view(&error))) {
+        struct buf who = {0};
+        component_put_name(&who, h);
+        log_error(h->label, "%s %s", buf_cstr(&who), how);
+        buf_fini(&who);
+        conductor_fail(c, buf_view(&error));
+        hop_gone(h, buf_view(&error));
+        conductor_check_end(c);
+    }
+    buf_fini(&error);
+}
+
+static const struct child_events child_events = {.exited = on_exited, .stderr_line = on_stderr};
+
+int component_start(struct hop *h, struct err *err)
+{
+    const struct child_spec spec = {.name = h->label,
+                                    .argv = (const char *const *)h->line->argv,
+                                    .env = (const char *const *)h->line->env,
+                                    .inherit_env = true};
+
+    h->last_words.n = 0;
+    h->child = child_spawn(h->c->loop, &spec, &child_events, h, err);
+    if (!h->child)
+        return ERR_PROTOCOL;
+    h->stream = child_stream(h->child);
+    stream_start(h->stream, &stream_events, h);
+    return 0;
+}
+
+void component_stop(struct hop *h)
+{
+    if (h->child)
+        child_stop(h->child, STOP_GRACE_MS);
+}

@@ -1,0 +1,393 @@
+#include "acp/inside.h"
+
+#include "acp/bridge.h"
+#include "base/log.h"
+#include "base/mem.h"
+
+#include <stdio.h>
+
+/* DRAIN: for answers after the client has closed its end; DYING: for the rest of the chain to pass
+ * on that one of it has ended. */
+enum { DRAIN_MS = 5000, DYING_MS = 500, FLUSH_MS = 1000, HELD_MAX = 16 * 1024 * 1024 };
+
+/* --- the way --- */
+
+bool conductor_is_agent(const struct hop *h)
+{
+    return h->c->mode == CONDUCT_AGENT && h->index == (int)h->c->n - 1;
+}
+
+struct place conductor_right_of(struct conductor *c, int index)
+{
+    if (index + 1 < (int)c->n)
+        return (struct place){&c->components[index + 1], false};
+    return (struct place){c->mode == CONDUCT_PROXY ? &c->up : NULL, true};
+}
+
+struct place conductor_left_of(struct conductor *c, int index)
+{
+    if (index > 0)
+        return (struct place){&c->components[index - 1], true};
+    return (struct place){&c->up, false};
+}
+
+static const char *label_of(struct place p)
+{
+    return p.wrapped && p.hop->index == HOP_UPSTREAM ? "Successor" : p.hop->label;
+}
+
+/* The same bytes with another id. */
+static void splice_id(struct hop *to, const struct acp_message *m, const struct pending *p)
+{
+    struct span text = m->rpc.text, id = m->rpc.id;
+    struct buf *out = hop_begin(to);
+
+    if (p) {
+        size_t at = (size_t)(id.p - text.p);
+        buf_span(out, span_cut(text, 0, at));
+        buf_u64(out, p->id);
+        buf_span(out, span_from(text, at + id.n));
+    } else {
+        buf_span(out, text);
+    }
+    hop_end(to);
+}
+
+struct pending *conductor_relay(struct hop *from, const struct acp_message *m, struct place to,
+                                struct span params)
+{
+    struct pending *p = NULL;
+    struct acp_trace *trace = from->c->options.trace;
+
+    if (acp_is_request(m))
+        p = pending_new(to.hop, from, m);
+    if (trace) {
+        bool was_right = from->index == HOP_UPSTREAM && m->wrapped;
+        bool mcp = m->word == WORD_MCP;
+        uint64_t id = acp_trace_call(trace, p, mcp, was_right ? "Successor" : from->label,
+                                     label_of(to), m->method, params);
+        if (p)
+            p->trace = id;
+    }
+    if (!to.wrapped && !m->wrapped && params.p == m->params.p)
+        splice_id(to.hop, m, p);
+    else
+        place_send(to, p, m->method, params);
+    return p;
+}
+
+/* --- what comes --- */
+
+static void on_cancel(struct hop *from, const struct acp_message *m)
+{
+    struct json_slot id = acp_first(m, ACP_REQUEST_ID, ACP_REQUEST_ID);
+    struct pending *p = id.type == JSON_NONE ? NULL : map_get(&from->in, id.value);
+
+    /* Unknown and finished ones are no mistake: the answer was faster. */
+    if (p && p->to)
+        pending_cancel(p);
+    else if (p)
+        channel_ask_cancelled(p);
+}
+
+static void refuse(struct hop *from, const struct acp_message *m, int code, const char *text,
+                   const char *data)
+{
+    if (acp_is_request(m))
+        hop_error(from, m->rpc.id, code, text, data);
+    else
+        log_debug(from->label, "dropped a notification: %s", data ? data : text);
+}
+
+/* A message on its way toward the agent. */
+static void go_right(struct hop *from, const struct acp_message *m, struct place to)
+{
+    struct conductor *c = from->c;
+    bool to_agent = conductor_is_agent(to.hop);
+
+    switch (m->word) {
+    case WORD_INITIALIZE:
+        greet_onward(from, m);
+        return;
+    case WORD_PROXY_INITIALIZE:
+        refuse(from, m, RPC_INVALID_REQUEST, "Invalid request",
+               "initialize/proxy requests are only sent by the conductor");
+        return;
+    case WORD_SETUP:
+    case WORD_SETUP_NEW:
+        setup_note_owners(from, m);
+        if (to_agent) {
+            setup_relay(from, m, to);
+            return;
+        }
+        break;
+    case WORD_CLOSE:
+        if (to_agent) {
+            setup_close_relay(from, m, to);
+            return;
+        }
+        break;
+    case WORD_MCP:
+    case WORD_MCP_CLOSE:
+        if (to_agent && channel_divert(c, from, m))
+            return;
+        break;
+    case WORD_OTHER:
+    case WORD_CANCEL:
+        break;
+    }
+    conductor_relay(from, m, to, m->params);
+}
+
+/* Messages before the chain stands. */
+static bool is_early(struct conductor *c, struct hop *from, struct acp_message *m)
+{
+    if (from->index != HOP_UPSTREAM)
+        return false;
+    bool initialize = m->word == WORD_INITIALIZE || m->word == WORD_PROXY_INITIALIZE;
+    if (c->state == CHAIN_FRESH || (c->may_retry && initialize)) {
+        greet_upstream(c, m);
+        return true;
+    }
+    if (c->failure.n) {
+        if (acp_is_request(m)) {
+            rpc_put_error_raw(hop_begin(from), m->rpc.id, buf_view(&c->failure));
+            hop_end(from);
+        }
+        return true;
+    }
+    /* In proxy mode the answer to initialize comes back by the same parent, in envelopes. */
+    if (c->state == CHAIN_OPENING && !m->wrapped) {
+        if (c->held.n + m->rpc.text.n > HELD_MAX) {
+            refuse(from, m, RPC_INVALID_REQUEST, "initialize has not been answered yet", NULL);
+        } else {
+            buf_span(&c->held, m->rpc.text);
+            buf_char(&c->held, '\n');
+        }
+        return true;
+    }
+    return false;
+}
+
+void conductor_receive(struct hop *from, struct acp_message *m)
+{
+    struct conductor *c = from->c;
+    enum proxy_dialect envelope = proxy_envelope_of(m->method);
+
+    if (c->state == CHAIN_ENDING)
+        return;
+    if (envelope != P_UNKNOWN) {
+        bool may =
+            from->index == HOP_UPSTREAM ? c->mode == CONDUCT_PROXY : !conductor_is_agent(from);
+        if (!may || !acp_unwrap(m)) {
+            refuse(from, m, RPC_INVALID_REQUEST, "Invalid request",
+                   may ? "the envelope holds no message" : "only proxies have a successor");
+            return;
+        }
+        if (from->index != HOP_UPSTREAM && greet_heard(from, m, envelope))
+            return;
+    }
+    if (m->word == WORD_CANCEL && !acp_is_request(m)) {
+        on_cancel(from, m);
+        return;
+    }
+    if (is_early(c, from, m))
+        return;
+    bool rightward = (from->index == HOP_UPSTREAM) != m->wrapped;
+    int at = from->index;
+    if (from->index == HOP_UPSTREAM && m->wrapped)
+        at = (int)c->n; /* what comes from the parent's right enters at our right end */
+    struct place to = rightward ? conductor_right_of(c, at) : conductor_left_of(c, at);
+    if (!to.hop)
+        refuse(from, m, RPC_INVALID_REQUEST, "there is no successor", NULL);
+    else if (rightward)
+        go_right(from, m, to);
+    else
+        conductor_relay(from, m, to, m->params);
+}
+
+/* --- the client's pipe --- */
+
+static void up_data(void *owner, struct span chunk)
+{
+    struct conductor *c = owner;
+
+    hop_feed(&c->up, chunk);
+}
+
+static void up_eof(void *owner)
+{
+    struct conductor *c = owner;
+
+    hop_feed_end(&c->up);
+    c->at_eof = true;
+    timer_set(loop_timers(c->loop), &c->end, DRAIN_MS);
+    conductor_check_end(c);
+}
+
+static void up_closed(void *owner, const char *reason)
+{
+    struct conductor *c = owner;
+
+    log_debug(c->up.label, "closed: %s", reason);
+    c->up.stream = NULL;
+    if (c->state == CHAIN_ENDING)
+        conductor_check_end(c);
+    else
+        conductor_end(c, c->failure.n ? 1 : c->status);
+}
+
+static const struct stream_events up_events = {.data = up_data, .eof = up_eof, .closed = up_closed};
+
+/* --- life --- */
+
+void conductor_opened(struct conductor *c)
+{
+    struct span rest = buf_view(&c->held);
+
+    c->state = CHAIN_OPEN;
+    while (rest.n) {
+        size_t end = span_find(rest, '\n');
+        struct acp_message m;
+        if (acp_skim(span_cut(rest, 0, end), &m) == 0)
+            conductor_receive(&c->up, &m);
+        rest = span_from(rest, end + 1);
+    }
+    buf_fini(&c->held);
+    c->held = (struct buf){0};
+}
+
+void conductor_fail(struct conductor *c, struct span error)
+{
+    bool was_open = c->state == CHAIN_OPEN;
+
+    if (c->failure.n || c->state == CHAIN_ENDING)
+        return;
+    buf_span(&c->failure, error);
+    c->status = 1;
+    c->state = CHAIN_FAILED;
+    if (was_open) {
+        /* The others get a moment to pass the bad news on; then it is over. */
+        c->dying = true;
+        timer_set(loop_timers(c->loop), &c->end, DYING_MS);
+    }
+    struct span rest = buf_view(&c->held);
+    while (rest.n) {
+        size_t end = span_find(rest, '\n');
+        struct acp_message m;
+        if (acp_skim(span_cut(rest, 0, end), &m) == 0 && acp_is_request(&m)) {
+            rpc_put_error_raw(hop_begin(&c->up), m.rpc.id, error);
+            hop_end(&c->up);
+        }
+        rest = span_from(rest, end + 1);
+    }
+    buf_reset(&c->held, 0);
+}
+
+/* Everything the client still waits for has failed. */
+static void fail_the_rest(struct conductor *c)
+{
+    struct span error = c->failure.n
+                            ? buf_view(&c->failure)
+                            : SPAN("{\"code\":-32603,\"message\":\"the conductor is ending\"}");
+
+    for (size_t i = 0; i < c->n; i++) {
+        LIST_EACH (&c->components[i].sent, it) {
+            struct pending *p = LIST_ENTRY(it, struct pending, node);
+            if (p->from == &c->up)
+                pending_error(p, error);
+        }
+    }
+}
+
+static void tell_ended(struct timer *t)
+{
+    struct conductor *c = CONTAINER_OF(t, struct conductor, end);
+
+    c->host.ended(c->host.arg, c->status);
+}
+
+static void on_end(struct timer *t)
+{
+    struct conductor *c = CONTAINER_OF(t, struct conductor, end);
+
+    conductor_end(c, c->status);
+}
+
+void conductor_end(struct conductor *c, int status)
+{
+    if (c->state == CHAIN_ENDING)
+        return;
+    c->status = status;
+    fail_the_rest(c);
+    c->state = CHAIN_ENDING;
+    timer_clear(loop_timers(c->loop), &c->end);
+    setup_free_all(c);
+    bridge_close_extra(c);
+    lines_stop(&c->up.lines);
+    if (c->up.stream)
+        stream_finish(c->up.stream, "the conductor is ending", FLUSH_MS);
+    for (size_t i = 0; i < c->n; i++) {
+        greet_drop(&c->components[i]);
+        component_stop(&c->components[i]);
+    }
+    conductor_check_end(c);
+}
+
+void conductor_check_end(struct conductor *c)
+{
+    if (c->state != CHAIN_ENDING) {
+        /* Nobody waits for anything any more. */
+        if ((c->at_eof || c->dying) && c->up.in.n == 0)
+            timer_set(loop_timers(c->loop), &c->end, 0);
+        return;
+    }
+    if (c->up.stream || c->told_ended)
+        return;
+    for (size_t i = 0; i < c->n; i++)
+        if (c->components[i].child)
+            return;
+    c->told_ended = true;
+    c->end.fire = tell_ended;
+    timer_set(loop_timers(c->loop), &c->end, 0);
+}
+
+struct conductor *conductor_new(struct loop *loop, const struct conductor_options *options,
+                                const struct acp_host *host, struct stream *upstream)
+{
+    struct conductor *c = MEM_NEW(struct conductor);
+
+    c->loop = loop;
+    c->options = *options;
+    c->host = *host;
+    c->mode = options->mode;
+    c->n = options->n_components;
+    c->end.fire = on_end;
+    list_init(&c->setups);
+    hop_init(&c->up, c, HOP_UPSTREAM, "Client");
+    c->components = MEM_ARRAY(struct hop, c->n + 1);
+    for (size_t i = 0; i < c->n; i++) {
+        char label[16];
+        snprintf(label, sizeof label, "Proxy(%u)", (unsigned)i % 10000);
+        bool agent = c->mode == CONDUCT_AGENT && i + 1 == c->n;
+        hop_init(&c->components[i], c, (int)i, agent ? "Agent" : label);
+        c->components[i].line = &options->components[i];
+    }
+    c->up.stream = upstream;
+    stream_start(upstream, &up_events, c);
+    return c;
+}
+
+void conductor_free(struct conductor *c)
+{
+    timer_clear(loop_timers(c->loop), &c->end);
+    for (size_t i = 0; i < c->n; i++)
+        hop_fini(&c->components[i]);
+    hop_fini(&c->up);
+    buf_fini(&c->failure);
+    buf_fini(&c->held);
+    map_fini(&c->owners);
+    map_fini(&c->channels);
+    mem_free(c->components);
+    mem_free(c);
+}

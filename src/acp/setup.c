@@ -1,0 +1,363 @@
+#include "acp/bridge.h"
+#include "acp/edit.h"
+#include "base/log.h"
+#include "base/mem.h"
+
+enum { OWNERS_MAX = 4096, SERVERS_MAX = 4096 };
+
+/* Where set-up requests list MCP servers; each may be an array or a map. */
+static const char *const *const containers[] = {
+    (const char *const[]){"mcpServers", NULL},
+    (const char *const[]){"mcp_servers", NULL},
+    (const char *const[]){"tools", "mcpServers", NULL},
+};
+
+/* --- what the agent can do --- */
+
+void setup_learn_agent(struct conductor *c, struct span result)
+{
+    if (json_type_of(result) != JSON_OBJECT)
+        return;
+    c->native_url =
+        edit_truthy(result, EDIT_PATH("_meta", "mcp_acp_transport")) ||
+        edit_truthy(result, EDIT_PATH("_meta", "symposium", "mcp_acp_transport")) ||
+        edit_truthy(result, EDIT_PATH("agentCapabilities", "_meta", "mcp_acp_transport")) ||
+        edit_truthy(result,
+                    EDIT_PATH("agentCapabilities", "_meta", "symposium", "mcp_acp_transport"));
+    c->native_type =
+        edit_truthy(result, EDIT_PATH("agentCapabilities", "mcpCapabilities", "acp")) ||
+        edit_truthy(result, EDIT_PATH("capabilities", "session", "mcp", "acp"));
+    c->takes_http =
+        edit_truthy(result, EDIT_PATH("agentCapabilities", "mcpCapabilities", "http")) ||
+        edit_truthy(result, EDIT_PATH("capabilities", "session", "mcp", "http"));
+    /* Every agent of the first version takes stdio servers; later ones say so. */
+    c->takes_stdio =
+        c->version < 2 || edit_truthy(result, EDIT_PATH("capabilities", "session", "mcp", "stdio"));
+}
+
+void setup_put_welcome(struct conductor *c, struct buf *out, struct span result)
+{
+    struct buf first = {0};
+
+    if (c->native_type || bridge_kind(c) == BRIDGED_NOT || json_type_of(result) != JSON_OBJECT) {
+        buf_span(out, result);
+    } else if (c->version >= 2) {
+        edit_set(out, result, EDIT_PATH("capabilities", "session", "mcp", "acp"), SPAN("{}"));
+    } else {
+        edit_set(&first, result, EDIT_PATH("agentCapabilities", "mcpCapabilities", "acp"),
+                 SPAN("true"));
+        edit_set(out, buf_view(&first),
+                 EDIT_PATH("agentCapabilities", "_meta", "symposium", "mcp_acp_transport"),
+                 SPAN("true"));
+    }
+    buf_fini(&first);
+}
+
+/* --- whose server it is --- */
+
+void setup_note_owners(struct hop *from, const struct acp_message *m)
+{
+    struct conductor *c = from->c;
+    struct declaration d;
+
+    if (json_type_of(m->params) != JSON_OBJECT)
+        return;
+    for (size_t i = 0; i < COUNT_OF(containers); i++) {
+        struct json_iter it = json_iter(edit_get(m->params, containers[i]).value);
+        while (json_next(&it)) {
+            /* Requests travel from left to right: who shows a server first has declared it. */
+            if (!declaration_read(it.value, &d) || map_get(&c->owners, d.key))
+                continue;
+            if (c->owners.n >= OWNERS_MAX) {
+                map_fini(&c->owners);
+                c->owners = (struct map){0};
+            }
+            map_put(&c->owners, d.key, from);
+        }
+    }
+}
+
+static struct hop *owner_of(struct conductor *c, struct span key)
+{
+    struct hop *owner = map_del(&c->owners, key);
+
+    return owner ? owner : conductor_left_of(c, (int)c->n - 1).hop;
+}
+
+/* --- life --- */
+
+static struct setup *setup_new(struct conductor *c)
+{
+    struct setup *s = MEM_NEW(struct setup);
+
+    s->c = c;
+    list_init(&s->servers);
+    list_append(&c->setups, &s->node);
+    return s;
+}
+
+static void server_free(struct acp_server *s)
+{
+    struct conductor *c = s->setup->c;
+
+    bridge_withdraw(s);
+    channel_kill_all(s, "the session has ended");
+    list_remove(&s->node);
+    c->n_servers--;
+    mem_free(s->name);
+    mem_free(s->key);
+    mem_free(s);
+}
+
+static void setup_free(struct setup *s)
+{
+    LIST_EACH_SAFE (&s->servers, it)
+        server_free(LIST_ENTRY(it, struct acp_server, node));
+    list_remove(&s->node);
+    mem_free(s->session);
+    mem_free(s);
+}
+
+void setup_free_all(struct conductor *c)
+{
+    LIST_EACH_SAFE (&c->setups, it)
+        setup_free(LIST_ENTRY(it, struct setup, node));
+}
+
+static struct acp_server *server_new(struct setup *setup, const struct declaration *d,
+                                     struct span name)
+{
+    struct acp_server *s = MEM_NEW(struct acp_server);
+    struct buf text = {0};
+
+    if (name.n)
+        json_unescape(&text, name);
+    buf_cstr(&text);
+    s->name = buf_take(&text);
+    s->setup = setup;
+    s->form = d->form;
+    s->key = mem_span(d->key);
+    s->owner = owner_of(setup->c, d->key);
+    s->dialect = mcp_dialect_guess(d->form, s->owner->dialect == P0 || s->owner->dialect == P1);
+    list_init(&s->channels);
+    list_init(&s->pipes);
+    list_append(&setup->servers, &s->node);
+    setup->c->n_servers++;
+    return s;
+}
+
+/* The same server, declared for the same session by an earlier request. */
+static struct acp_server *known_server(const struct setup *setup, const struct declaration *d)
+{
+    LIST_EACH (&setup->c->setups, i) {
+        const struct setup *other = LIST_ENTRY(i, struct setup, node);
+        if (!setup->session || !other->session || strcmp(setup->session, other->session) != 0)
+            continue;
+        LIST_EACH (&other->servers, k) {
+            struct acp_server *s = LIST_ENTRY(k, struct acp_server, node);
+            if (span_is(d->key, s->key))
+                return s;
+        }
+    }
+    return NULL;
+}
+
+/* --- rewriting --- */
+
+struct rewrite {
+    struct setup *setup;
+    bool changed;
+    bool injected;
+    const char *refused; /* why the request cannot be passed on */
+};
+
+static bool is_transport_member(struct span key)
+{
+    static const char *const names[] = {"type", "transport", "url",  "headers", "serverId",
+                                        "id",   "command",   "args", "env"};
+
+    for (size_t i = 0; i < COUNT_OF(names); i++)
+        if (json_string_is(key, span_str(names[i])))
+            return true;
+    return false;
+}
+
+/* The entry with another transport; its name, `_meta` and what we do not know stay. */
+static void put_entry(struct buf *out, const struct json_iter *it, const struct acp_server *s,
+                      bool map)
+{
+    struct json_iter member = json_iter(it->value);
+
+    if (map) {
+        buf_span(out, it->key);
+        buf_char(out, ':');
+    }
+    buf_char(out, '{');
+    while (json_next(&member)) {
+        if (is_transport_member(member.key))
+            continue;
+        buf_span(out, member.member);
+        buf_char(out, ',');
+    }
+    bridge_put_members(out, s, map);
+    buf_char(out, '}');
+}
+
+static bool is_native(const struct conductor *c, const struct declaration *d)
+{
+    return d->form == BY_URL ? c->native_url : c->native_type;
+}
+
+/* One entry of a container. */
+static void rewrite_entry(struct rewrite *r, struct buf *out, const struct json_iter *it, bool map)
+{
+    struct conductor *c = r->setup->c;
+    struct declaration d;
+
+    if (!declaration_read(it->value, &d) || is_native(c, &d)) {
+        buf_span(out, it->member);
+        return;
+    }
+    r->changed = true;
+    struct acp_server *s = known_server(r->setup, &d);
+    if (!s && bridge_kind(c) == BRIDGED_NOT) {
+        r->refused = "this agent takes no MCP server with ACP as transport";
+    } else if (!s && c->n_servers >= SERVERS_MAX) {
+        r->refused = "too many MCP servers with ACP as transport are open";
+    } else if (!s) {
+        s = server_new(r->setup, &d, map ? it->key : json_get(it->value, "name").value);
+        if (bridge_offer(s))
+            r->refused = "no address can be opened for an MCP server";
+    }
+    if (!r->refused)
+        put_entry(out, it, s, map);
+}
+
+static void rewrite_container(struct rewrite *r, struct buf *out, struct json_slot old)
+{
+    struct json_iter it = json_iter(old.value);
+    bool map = old.type == JSON_OBJECT, first = true;
+
+    buf_char(out, map ? '{' : '[');
+    while (json_next(&it)) {
+        buf_str(out, first ? "" : ",");
+        first = false;
+        rewrite_entry(r, out, &it, map);
+    }
+    if (r->setup->c->host.extra_name && !r->injected) {
+        struct buf entry = {0};
+        if (bridge_put_extra(r->setup->c, &entry, map) == 0) {
+            buf_str(out, first ? "" : ",");
+            buf_span(out, buf_view(&entry));
+            r->changed = true;
+        }
+        r->injected = true;
+        buf_fini(&entry);
+    }
+    buf_char(out, map ? '}' : ']');
+}
+
+/* The params as the agent must see them. */
+static void put_params(struct rewrite *r, struct buf *out, struct span params)
+{
+    buf_span(out, params);
+    for (size_t i = 0; i < COUNT_OF(containers) && !r->refused; i++) {
+        struct json_slot old = edit_get(buf_view(out), containers[i]);
+        struct buf container = {0}, next = {0};
+        bool add = old.type == JSON_NONE && i == 0 && r->setup->c->host.extra_name &&
+                   edit_get(params, containers[1]).type == JSON_NONE &&
+                   edit_get(params, containers[2]).type == JSON_NONE;
+        if (add)
+            old = (struct json_slot){.type = JSON_ARRAY, .value = SPAN("[]")};
+        if (old.type != JSON_ARRAY && old.type != JSON_OBJECT)
+            continue;
+        rewrite_container(r, &container, old);
+        edit_set(&next, buf_view(out), containers[i], buf_view(&container));
+        buf_fini(&container);
+        buf_fini(out);
+        *out = next;
+    }
+}
+
+/* --- the requests --- */
+
+static bool setup_answered(struct pending *p, const struct acp_message *m)
+{
+    struct setup *s = p->owner;
+    const struct json_slot *id = &m->slots[ACP_SESSION_ID];
+
+    if (m->rpc.kind == RPC_ERROR) {
+        setup_free(s);
+        return false;
+    }
+    if (id->type == JSON_STRING) {
+        mem_free(s->session);
+        s->session = mem_span(id->value);
+    }
+    /* Before the answer is passed on: who waits for the id gets it first. */
+    LIST_EACH (&s->servers, it)
+        channel_session_known(LIST_ENTRY(it, struct acp_server, node));
+    if (list_empty(&s->servers))
+        setup_free(s);
+    return false;
+}
+
+void setup_relay(struct hop *from, const struct acp_message *m, struct place to)
+{
+    struct conductor *c = from->c;
+    struct rewrite r = {.setup = setup_new(c)};
+    struct buf params = {0};
+
+    if (json_type_of(m->params) != JSON_OBJECT || !acp_is_request(m)) {
+        setup_free(r.setup);
+        conductor_relay(from, m, to, m->params);
+        return;
+    }
+    if (m->word == WORD_SETUP && m->slots[ACP_SESSION_ID].type == JSON_STRING)
+        r.setup->session = mem_span(m->slots[ACP_SESSION_ID].value);
+    put_params(&r, &params, m->params);
+    if (r.refused) {
+        hop_error(from, m->rpc.id, RPC_INVALID_PARAMS, "Invalid params", r.refused);
+        setup_free(r.setup);
+    } else {
+        struct pending *p = conductor_relay(from, m, to, r.changed ? buf_view(&params) : m->params);
+        if (list_empty(&r.setup->servers)) {
+            setup_free(r.setup);
+        } else {
+            p->answered = setup_answered;
+            p->owner = r.setup;
+        }
+    }
+    buf_fini(&params);
+}
+
+static bool close_answered(struct pending *p, const struct acp_message *m)
+{
+    char *session = p->owner;
+    struct conductor *c = p->to->c;
+
+    (void)m; /* a session that is not found is closed as well */
+    LIST_EACH_SAFE (&c->setups, it) {
+        struct setup *s = LIST_ENTRY(it, struct setup, node);
+        if (s->session && strcmp(s->session, session) == 0)
+            setup_free(s);
+    }
+    mem_free(session);
+    return false;
+}
+
+static void close_dropped(struct pending *p)
+{
+    mem_free(p->owner);
+}
+
+void setup_close_relay(struct hop *from, const struct acp_message *m, struct place to)
+{
+    struct pending *p = conductor_relay(from, m, to, m->params);
+
+    if (!p || m->slots[ACP_SESSION_ID].type != JSON_STRING)
+        return;
+    p->answered = close_answered;
+    p->dropped = close_dropped;
+    p->owner = mem_span(m->slots[ACP_SESSION_ID].value);
+}

@@ -1,0 +1,150 @@
+#include "acp/trace.h"
+
+#include "base/log.h"
+#include "base/map.h"
+#include "base/mem.h"
+#include "wire/json.h"
+
+#include <time.h>
+
+/* Who is at both ends of a request, for the line that its answer gets. */
+struct traced {
+    const char *from, *to; /* labels live as long as the conductor */
+};
+
+enum { TRACED_MAX = 65536 };
+
+struct acp_trace {
+    struct acp_trace_sinks sinks;
+    double start;
+    uint64_t last;
+    struct idmap open;
+};
+
+static double now(void)
+{
+    struct timespec ts;
+
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
+}
+
+struct acp_trace *acp_trace_new(const struct acp_trace_sinks *sinks)
+{
+    struct acp_trace *t = MEM_NEW(struct acp_trace);
+
+    t->sinks = *sinks;
+    t->start = now();
+    return t;
+}
+
+void acp_trace_free(struct acp_trace *t)
+{
+    size_t at = 0;
+    uint64_t id;
+    void *value;
+
+    if (!t)
+        return;
+    while (idmap_next(&t->open, &at, &id, &value))
+        mem_free(value);
+    idmap_fini(&t->open);
+    mem_free(t);
+}
+
+static void tell(struct acp_trace *t, struct buf *event)
+{
+    struct buf clean = {0};
+
+    log_redact(&clean, buf_view(event));
+    t->sinks.event(t->sinks.arg, buf_view(&clean));
+    buf_fini(&clean);
+    buf_fini(event);
+}
+
+static void put_ends(struct buf *out, const char *from, const char *to)
+{
+    buf_str(out, ",\"from\":");
+    json_quote(out, span_str(from));
+    buf_str(out, ",\"to\":");
+    json_quote(out, span_str(to));
+}
+
+uint64_t acp_trace_call(struct acp_trace *t, bool request, bool mcp, const char *from,
+                        const char *to, struct span method, struct span params)
+{
+    struct buf out = {0};
+    uint64_t id = 0;
+
+    if (!t || !t->sinks.event)
+        return 0;
+    buf_printf(&out, "{\"type\":\"%s\",\"ts\":%.6f,\"protocol\":\"%s\"",
+               request ? "request" : "notification", now() - t->start, mcp ? "mcp" : "acp");
+    put_ends(&out, from, to);
+    if (request && t->open.n < TRACED_MAX) {
+        struct traced *entry = MEM_NEW(struct traced);
+        *entry = (struct traced){from, to};
+        id = ++t->last;
+        idmap_put(&t->open, id, entry);
+        buf_printf(&out, ",\"id\":\"%llu\"", (unsigned long long)id);
+    }
+    buf_str(&out, ",\"method\":");
+    buf_span(&out, method);
+    buf_str(&out, ",\"params\":");
+    buf_span(&out, params.n ? params : SPAN("null"));
+    buf_char(&out, '}');
+    tell(t, &out);
+    return id;
+}
+
+void acp_trace_answer(struct acp_trace *t, uint64_t call, bool ok, struct span body)
+{
+    struct traced *entry = t && call ? idmap_take(&t->open, call) : NULL;
+    struct buf out = {0};
+
+    if (!entry)
+        return;
+    buf_printf(&out, "{\"type\":\"response\",\"ts\":%.6f", now() - t->start);
+    put_ends(&out, entry->to, entry->from);
+    buf_printf(&out, ",\"id\":\"%llu\",\"is_error\":%s,\"payload\":", (unsigned long long)call,
+               ok ? "false" : "true");
+    buf_span(&out, body.n ? body : SPAN("null"));
+    buf_char(&out, '}');
+    mem_free(entry);
+    tell(t, &out);
+}
+
+/* Colours and cursor movements of programs that think they talk to a terminal. */
+static void put_plain(struct buf *out, struct span line)
+{
+    for (size_t i = 0; i < line.n; i++) {
+        if (line.p[i] == '\033' && i + 1 < line.n && line.p[i + 1] == '[') {
+            for (i += 2; i < line.n && (line.p[i] < '@' || line.p[i] > '~'); i++)
+                ;
+            continue;
+        }
+        buf_char(out, line.p[i]);
+    }
+}
+
+void acp_trace_line(struct acp_trace *t, int index, enum trace_arrow arrow, struct span line)
+{
+    static const char *const arrows[] = {"→", "←", "!"};
+    struct buf text = {0}, clean = {0};
+
+    if (!t || !t->sinks.text)
+        return;
+    if (index < 0)
+        buf_char(&text, 'C');
+    else
+        buf_printf(&text, "%d", index);
+    buf_printf(&text, " %s +%.0fms ", arrows[arrow], (now() - t->start) * 1e3);
+    if (arrow == TRACE_STDERR)
+        put_plain(&text, line);
+    else
+        buf_span(&text, line);
+    log_redact(&clean, buf_view(&text));
+    t->sinks.text(t->sinks.arg, buf_view(&clean));
+    buf_fini(&text);
+    buf_fini(&clean);
+}

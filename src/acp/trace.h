@@ -1,0 +1,35 @@
+/*
+ * trace: what goes through the chain, told to whoever wants to see it.
+ *
+ * Two views of the same traffic: *events* (requests, notifications and answers between components,
+ * taken out of their envelopes, as JSON lines) and *lines* (every line of every pipe, as a text
+ * log). Both pass the redactor before they reach a sink. All functions accept NULL and do nothing
+ * then.
+ */
+#ifndef RIALTO_ACP_TRACE_H
+#define RIALTO_ACP_TRACE_H
+
+#include "base/buf.h"
+
+struct acp_trace;
+
+enum trace_arrow { TRACE_SENT, TRACE_RECEIVED, TRACE_STDERR };
+
+struct acp_trace_sinks {
+    void *arg;
+    void (*event)(void *arg, struct span line); /* one JSON object, no line end; may be NULL */
+    void (*text)(void *arg, struct span line);  /* may be NULL */
+};
+
+struct acp_trace *acp_trace_new(const struct acp_trace_sinks *sinks);
+void acp_trace_free(struct acp_trace *t);
+
+/* A message from `from` to `to` ("Client", "Proxy(0)", "Agent"); the number to answer it by, 0 for
+ * notifications. `method` is raw, with quotes. */
+uint64_t acp_trace_call(struct acp_trace *t, bool request, bool mcp, const char *from,
+                        const char *to, struct span method, struct span params);
+void acp_trace_answer(struct acp_trace *t, uint64_t call, bool ok, struct span body);
+/* A line of a pipe; `index` is the component's, -1 for our own. */
+void acp_trace_line(struct acp_trace *t, int index, enum trace_arrow arrow, struct span line);
+
+#endif

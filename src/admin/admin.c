@@ -1,0 +1,126 @@
+#include "admin/inside.h"
+
+#include "base/mem.h"
+#include "mcp/consent.h"
+#include "wire/json.h"
+
+#include <stdlib.h>
+
+void admin_refuse(struct http_exchange *x, int status, const char *error, const char *hint)
+{
+    struct buf *out = http_respond_begin(x, status, "application/json", SPAN_EMPTY);
+
+    buf_str(out, "{\"error\":");
+    json_quote(out, span_str(error));
+    buf_str(out, ",\"hint\":");
+    json_quote(out, span_str(hint));
+    buf_str(out, "}\n");
+    http_respond_end(x);
+}
+
+bool admin_wants_get(struct http_exchange *x, const struct http_request *req)
+{
+    if (span_is(req->method, "GET") || span_is(req->method, "HEAD"))
+        return true;
+    struct buf *out = http_respond_begin(x, 405, "application/json", SPAN("Allow: GET, HEAD\r\n"));
+    buf_str(out,
+            "{\"error\":\"method not allowed\",\"hint\":\"this can only be looked at: GET\"}\n");
+    http_respond_end(x);
+    return false;
+}
+
+/* Whoever can answer at all is alive. */
+static void on_healthz(void *owner, struct http_exchange *x, const struct http_request *req,
+                       struct span rest)
+{
+    (void)owner, (void)rest;
+    if (admin_wants_get(x, req))
+        http_respond(x, 200, "application/json", SPAN_EMPTY, SPAN("{\"status\":\"ok\"}\n"));
+}
+
+static bool is_set(const struct http_request *req, const char *name)
+{
+    struct buf scratch = {0};
+    struct span value = http_query(req->query, name, &scratch);
+    bool set = value.p && !span_is(value, "0") && !span_is(value, "false");
+
+    buf_fini(&scratch);
+    return set;
+}
+
+/* Probes may come from elsewhere; what went wrong inside is for those who are here. */
+static bool is_near(const struct http_exchange *x)
+{
+    struct span peer = span_str(http_exchange_peer(x));
+
+    return span_starts(peer, SPAN("unix:")) || span_starts(peer, SPAN("127.")) ||
+           span_starts(peer, SPAN("[::1]"));
+}
+
+static void on_readyz(void *owner, struct http_exchange *x, const struct http_request *req,
+                      struct span rest)
+{
+    struct admin *a = owner;
+    bool strict = is_set(req, "strict");
+
+    (void)rest;
+    if (!admin_wants_get(x, req))
+        return;
+    int status = health_overall(a, strict) == OVERALL_DOWN ? 503 : 200;
+    struct buf *out = http_respond_begin(x, status, "application/json", SPAN_EMPTY);
+    buf_char(out, '{');
+    health_put_members(out, a, strict, is_near(x));
+    buf_str(out, "}\n");
+    http_respond_end(x);
+}
+
+static void on_metrics(void *owner, struct http_exchange *x, const struct http_request *req,
+                       struct span rest)
+{
+    (void)rest;
+    if (!admin_wants_get(x, req))
+        return;
+    metrics_put(http_respond_begin(x, 200, "text/plain; version=0.0.4; charset=utf-8", SPAN_EMPTY),
+                owner);
+    http_respond_end(x);
+}
+
+static void on_status(void *owner, struct http_exchange *x, const struct http_request *req,
+                      struct span rest)
+{
+    (void)rest;
+    if (!admin_wants_get(x, req))
+        return;
+    struct buf *out = http_respond_begin(x, 200, "application/json", SPAN_EMPTY);
+    status_put(out, owner);
+    buf_char(out, '\n');
+    http_respond_end(x);
+}
+
+/* Probes and scrapers come from elsewhere; what names errors or changes things does not. */
+const struct admin_path admin_paths[] = {
+    {"/healthz", false, false, on_healthz}, {"/readyz", false, false, on_readyz},
+    {"/metrics", false, false, on_metrics}, {"/status", false, true, on_status},
+    {"/api", true, true, api_handle},
+};
+const size_t admin_paths_n = COUNT_OF(admin_paths);
+
+struct admin *admin_new(const struct admin_host *host)
+{
+    struct admin *a = MEM_NEW(struct admin);
+
+    a->host = *host;
+    a->started_at = router_timers(host->router)->now;
+    a->config = host->config->file ? realpath(host->config->file, NULL) : NULL;
+    watch_begin(a);
+    router_set_approver(host->router, &mcp_approver_with_operator);
+    return a;
+}
+
+void admin_free(struct admin *a)
+{
+    watch_end(a);
+    router_set_approver(a->host.router, &mcp_approver);
+    free(a->config); /* realpath's */
+    mem_free(a);
+}

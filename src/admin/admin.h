@@ -1,0 +1,44 @@
+/*
+ * admin: the daemon as the people see it who look after it.
+ *
+ * It answers what is asked about health, numbers and state, starts and stops servers, and is the
+ * operator's door for calls that wait for approval. Everything is HTTP, at the paths of a table
+ * that the daemon puts behind its front door; commands use the same paths through the control
+ * socket (admin/control.h).
+ */
+#ifndef RIALTO_ADMIN_ADMIN_H
+#define RIALTO_ADMIN_ADMIN_H
+
+#include "config/config.h"
+#include "core/router.h"
+#include "io/http_server.h"
+
+struct admin;
+
+/* What there is to look after. */
+struct admin_host {
+    struct router *router;
+    const struct config *config;
+    /* The n-th server and the view that shows it alone; NULL past the end. */
+    struct provider *(*server)(void *arg, size_t n);
+    struct view *(*view)(void *arg, size_t n);
+    size_t (*sessions)(void *arg);
+    void *arg;
+};
+
+struct admin *admin_new(const struct admin_host *host);
+/* While the router still lives. */
+void admin_free(struct admin *a);
+
+struct admin_path {
+    const char *path;
+    bool below; /* and everything under it */
+    bool local; /* only for callers on this machine */
+    /* `owner` is the struct admin; `rest` is what follows the path. */
+    void (*handle)(void *owner, struct http_exchange *x, const struct http_request *req,
+                   struct span rest);
+};
+extern const struct admin_path admin_paths[];
+extern const size_t admin_paths_n;
+
+#endif

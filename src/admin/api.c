@@ -1,0 +1,215 @@
+#include "admin/inside.h"
+#include "base/log.h"
+#include "core/approval.h"
+#include "mcp/consent.h"
+#include "wire/json.h"
+
+#include <inttypes.h>
+
+/* A list can be looked at, one of its entries too or told to do something. */
+struct target_path {
+    struct span list, name, verb;
+};
+
+/* "/servers/files/stop" */
+static struct target_path path_of(struct span rest)
+{
+    struct span parts[3] = {{0}};
+
+    for (size_t i = 0; i < 3 && rest.n > 1; i++) {
+        rest = span_from(rest, 1);
+        parts[i] = span_cut(rest, 0, span_find(rest, '/'));
+        rest = span_from(rest, parts[i].n);
+    }
+    if (rest.n)
+        parts[2] = SPAN("?"); /* deeper than anything there is */
+    return (struct target_path){parts[0], parts[1], parts[2]};
+}
+
+static void no_such_path(struct http_exchange *x)
+{
+    admin_refuse(x, 404, "no such path",
+                 "there are /api/servers, /api/servers/<name>[/start|stop|restart] and "
+                 "/api/approvals[/<id>]");
+}
+
+static bool wants_post(struct http_exchange *x, const struct http_request *req)
+{
+    if (span_is(req->method, "POST"))
+        return true;
+    struct buf *out = http_respond_begin(x, 405, "application/json", SPAN("Allow: POST\r\n"));
+    buf_str(out, "{\"error\":\"method not allowed\",\"hint\":\"this does something: POST\"}\n");
+    http_respond_end(x);
+    return false;
+}
+
+/* --- servers --- */
+
+static void show_server(const struct admin *a, struct http_exchange *x, int status, size_t n)
+{
+    struct buf *out = http_respond_begin(x, status, "application/json", SPAN_EMPTY);
+
+    status_put_server(out, a, n);
+    buf_char(out, '\n');
+    http_respond_end(x);
+}
+
+static void order_server(struct admin *a, struct http_exchange *x, size_t n, struct span verb)
+{
+    static const struct {
+        const char *verb;
+        void (*act)(struct provider *p);
+    } rows[] = {{"start", provider_resume}, {"stop", provider_halt}, {"restart", provider_restart}};
+    struct provider *p = a->host.server(a->host.arg, n);
+
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        if (!span_is(verb, rows[i].verb))
+            continue;
+        log_info(p->alias, "%s, by %s", rows[i].verb, http_exchange_peer(x));
+        rows[i].act(p);
+        show_server(a, x, 202, n); /* it takes a while: look again */
+        return;
+    }
+    no_such_path(x);
+}
+
+static void handle_servers(struct admin *a, struct http_exchange *x, const struct http_request *req,
+                           const struct target_path *path)
+{
+    const struct provider *p;
+    size_t n = 0;
+
+    if (!path->name.n) {
+        if (!admin_wants_get(x, req))
+            return;
+        struct buf *out = http_respond_begin(x, 200, "application/json", SPAN_EMPTY);
+        status_put_servers(out, a);
+        buf_char(out, '\n');
+        http_respond_end(x);
+        return;
+    }
+    while ((p = a->host.server(a->host.arg, n)) && !span_is(path->name, p->alias))
+        n++;
+    if (!p)
+        admin_refuse(x, 404, "no such server", "/api/servers lists them");
+    else if (!path->verb.n && admin_wants_get(x, req))
+        show_server(a, x, 200, n);
+    else if (path->verb.n && wants_post(x, req))
+        order_server(a, x, n, path->verb);
+}
+
+/* --- approvals --- */
+
+static void put_arguments(struct buf *out, const struct call *c)
+{
+    struct buf shown = {0};
+
+    mcp_put_held_arguments(&shown, c);
+    /* A hidden secret may have been more than a text, and then this is no JSON any more. */
+    if (json_skim(buf_view(&shown), NULL, NULL, NULL, NULL) == 0)
+        json_one_line(out, buf_view(&shown));
+    else
+        json_quote(out, buf_view(&shown));
+    buf_fini(&shown);
+}
+
+static void put_held(struct buf *out, const struct admin *a, const struct call *c)
+{
+    uint64_t now = router_timers(a->host.router)->now;
+
+    buf_printf(out, "{\"id\":\"%" PRIu64 "\",\"server\":", c->handle);
+    json_quote(out, span_str(c->provider->alias));
+    buf_str(out, ",\"tool\":");
+    json_quote(out, span_of(c->name, c->name_n));
+    buf_str(out, ",\"arguments\":");
+    put_arguments(out, c);
+    buf_str(out, ",\"since\":\"");
+    status_put_time(out, a, c->opened_at);
+    buf_printf(out, "\",\"refused_in_ms\":%" PRIu64 ",\"asked\":\"%s\"}", c->deadline.at - now,
+               approval_is_with_consumer(c) ? "client" : "operator");
+}
+
+static void list_held(const struct admin *a, struct http_exchange *x)
+{
+    struct buf *out = http_respond_begin(x, 200, "application/json", SPAN_EMPTY);
+    const char *comma = "";
+
+    buf_char(out, '[');
+    for (struct call *c = NULL; (c = approval_next(a->host.router, c)); comma = ",") {
+        buf_str(out, comma);
+        put_held(out, a, c);
+    }
+    buf_str(out, "]\n");
+    http_respond_end(x);
+}
+
+static bool read_id(struct span text, uint64_t *id)
+{
+    int64_t n;
+
+    if (!text.n || text.n > 18)
+        return false;
+    for (size_t i = 0; i < text.n; i++)
+        if (text.p[i] < '0' || text.p[i] > '9')
+            return false;
+    if (!json_int(text, &n))
+        return false;
+    *id = (uint64_t)n;
+    return true;
+}
+
+/* {"approved": true}; false when it is anything else. */
+static bool read_decision(struct span body, bool *approved)
+{
+    static const struct json_shape_row rows[] = {{"approved", 0, NULL}};
+    static const struct json_shape shape = JSON_SHAPE(rows);
+    struct json_slot slot = {0};
+
+    if (json_skim(body, &shape, &slot, NULL, NULL))
+        return false;
+    *approved = slot.type == JSON_TRUE;
+    return slot.type == JSON_TRUE || slot.type == JSON_FALSE;
+}
+
+static void decide(struct admin *a, struct http_exchange *x, const struct http_request *req,
+                   struct span name)
+{
+    uint64_t id = 0;
+    bool approved = false;
+
+    if (!read_decision(req->body, &approved)) {
+        admin_refuse(x, 400, "no decision in the body", "send {\"approved\": true} or false");
+        return;
+    }
+    enum decided decided = read_id(name, &id)
+                               ? approval_decide(a->host.router, id, approved, "the operator")
+                               : DECIDED_UNKNOWN;
+    if (decided == DECIDED_UNKNOWN) {
+        admin_refuse(x, 404, "no such call waits", "/api/approvals lists those that do");
+    } else if (decided == DECIDED_ELSEWHERE) {
+        admin_refuse(x, 409, "its client is being asked", "only the client can answer for it");
+    } else {
+        log_info("rialto", "call %" PRIu64 " was %s by %s", id, approved ? "approved" : "refused",
+                 http_exchange_peer(x));
+        struct buf *out = http_respond_begin(x, 200, "application/json", SPAN_EMPTY);
+        buf_printf(out, "{\"id\":\"%" PRIu64 "\",\"approved\":%s}\n", id,
+                   approved ? "true" : "false");
+        http_respond_end(x);
+    }
+}
+
+void api_handle(void *owner, struct http_exchange *x, const struct http_request *req,
+                struct span rest)
+{
+    struct admin *a = owner;
+    struct target_path path = path_of(rest);
+
+    if (span_is(path.list, "servers"))
+        handle_servers(a, x, req, &path);
+    else if (!span_is(path.list, "approvals") || path.verb.n)
+        no_such_path(x);
+    else if (path.name.n && wants_post(x, req))
+        decide(a, x, req, path.name);
+    else if (!path.name.n && admin_wants_get(x, req))
+        list_held(a, x);
+}

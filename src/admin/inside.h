@@ -1,0 +1,75 @@
+/*
+ * inside: the admin as its own files see it: admin.c (who answers what), health.c (how the servers
+ * are), status.c (state as JSON), metrics.c (numbers for Prometheus), api.c (what can be done),
+ * watch.c (what happened).
+ */
+#ifndef RIALTO_ADMIN_INSIDE_H
+#define RIALTO_ADMIN_INSIDE_H
+
+#include "admin/admin.h"
+#include "base/buf.h"
+
+/* What happened to one server so far. */
+struct account {
+    uint64_t happened[HAPPENED_KINDS];
+    uint64_t tool_errors; /* failures that the tools reported themselves */
+    char error[256];      /* of the last failure of the server; empty when there was none */
+    uint64_t error_at;    /* on the router's clock */
+};
+
+struct admin {
+    struct admin_host host;
+    struct watcher watcher;
+    struct map accounts; /* alias -> struct account */
+    uint64_t started_at;
+    char *config; /* absolute path of the configuration file, or NULL */
+};
+
+/* --- watch.c --- */
+void watch_begin(struct admin *a);
+void watch_end(struct admin *a);
+/* Never NULL: a server to which nothing happened has an empty one. */
+const struct account *watch_account(const struct admin *a, const char *alias);
+
+/* --- health.c --- */
+enum server_health {
+    SERVER_UP,
+    SERVER_IDLE,     /* rests; the next call starts it */
+    SERVER_STARTING, /* and has not failed before */
+    SERVER_FAILING,
+    SERVER_STOPPED, /* on purpose */
+};
+enum server_health health_of(const struct provider *p);
+const char *health_word(enum server_health h);
+
+enum overall { OVERALL_OK, OVERALL_DEGRADED, OVERALL_DOWN };
+/* Is it down as soon as one server is, or only when none is left (`strict` or not)? */
+enum overall health_overall(const struct admin *a, bool strict);
+const char *overall_word(enum overall o);
+/* Append "status":...,"reasons":[...]; error texts only with `with_reasons`. */
+void health_put_members(struct buf *out, const struct admin *a, bool strict, bool with_reasons);
+
+/* --- status.c --- */
+/* All instances of a server together. */
+struct stats status_stats(const struct admin *a, const struct provider *p);
+void status_put_server(struct buf *out, const struct admin *a, size_t n);
+void status_put_servers(struct buf *out, const struct admin *a);
+/* The whole of /status. */
+void status_put(struct buf *out, const struct admin *a);
+/* When something on the router's clock was, as "2026-02-18T06:30:24Z". */
+void status_put_time(struct buf *out, const struct admin *a, uint64_t at);
+
+/* --- metrics.c --- */
+void metrics_put(struct buf *out, const struct admin *a);
+
+/* --- api.c --- */
+void api_handle(void *owner, struct http_exchange *x, const struct http_request *req,
+                struct span rest);
+
+/* --- admin.c --- */
+/* {"error": ..., "hint": ...} */
+void admin_refuse(struct http_exchange *x, int status, const char *error, const char *hint);
+/* Refuses and returns false unless the method is GET or HEAD. */
+bool admin_wants_get(struct http_exchange *x, const struct http_request *req);
+
+#endif

@@ -1,0 +1,233 @@
+#include "admin/inside.h"
+#include "core/approval.h"
+#include "mcp/outcome.h"
+
+#include <dirent.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+/* What is said of every server: one number each, or a family of numbers by a second label. */
+struct metric {
+    const char *name, *type, *help;
+    size_t at; /* in struct stats */
+};
+
+static const struct metric server_metrics[] = {
+    {"rialto_calls_total", "counter", "Operations opened.", offsetof(struct stats, opened)},
+    {"rialto_call_results_total", "counter", "Operations that ended with a result.",
+     offsetof(struct stats, results)},
+    {"rialto_call_errors_total", "counter", "Operations that the server ended with an error.",
+     offsetof(struct stats, errors)},
+    {"rialto_call_retries_total", "counter", "Operations sent again after a crash.",
+     offsetof(struct stats, retried)},
+    {"rialto_calls_in_flight", "gauge", "Operations the server works on.",
+     offsetof(struct stats, in_flight)},
+    {"rialto_calls_queued", "gauge", "Operations that wait for the server.",
+     offsetof(struct stats, queued)},
+    {"rialto_asks_total", "counter", "Questions the server asked its clients.",
+     offsetof(struct stats, asks)},
+    {"rialto_events_total", "counter", "Progress, log and other messages of the server.",
+     offsetof(struct stats, events)},
+    {"rialto_server_starts_total", "counter", "Times the server was started or connected to.",
+     offsetof(struct stats, starts)},
+    {"rialto_server_crashes_total", "counter", "Times it ended by itself while it was ready.",
+     offsetof(struct stats, crashes)},
+};
+
+static void put_head(struct buf *out, const char *name, const char *type, const char *help)
+{
+    buf_printf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+}
+
+static void put_label(struct buf *out, const char *text)
+{
+    for (; *text; text++) {
+        if (*text == '\\' || *text == '"')
+            buf_char(out, '\\');
+        if (*text == '\n')
+            buf_str(out, "\\n");
+        else
+            buf_char(out, *text);
+    }
+}
+
+/* name{server="x",label="word"} n */
+static void put_line(struct buf *out, const char *name, const char *server, const char *label,
+                     const char *word, uint64_t n)
+{
+    buf_printf(out, "%s{server=\"", name);
+    put_label(out, server);
+    if (label) {
+        buf_printf(out, "\",%s=\"", label);
+        put_label(out, word);
+    }
+    buf_printf(out, "\"} %" PRIu64 "\n", n);
+}
+
+static const struct provider *server(const struct admin *a, size_t n)
+{
+    return a->host.server(a->host.arg, n);
+}
+
+static void put_numbers(struct buf *out, const struct admin *a)
+{
+    const struct provider *p;
+
+    for (size_t m = 0; m < sizeof server_metrics / sizeof server_metrics[0]; m++) {
+        const struct metric *metric = &server_metrics[m];
+        put_head(out, metric->name, metric->type, metric->help);
+        for (size_t i = 0; (p = server(a, i)); i++) {
+            struct stats stats = status_stats(a, p);
+            uint64_t n;
+            memcpy(&n, (const char *)&stats + metric->at, sizeof n);
+            put_line(out, metric->name, p->alias, NULL, NULL, n);
+        }
+    }
+}
+
+static void put_failures(struct buf *out, const struct admin *a)
+{
+    const char *name = "rialto_call_failures_total";
+    const struct provider *p;
+
+    put_head(out, name, "counter", "Operations that ended without an answer of the server.");
+    for (size_t i = 0; (p = server(a, i)); i++) {
+        struct stats stats = status_stats(a, p);
+        for (int why = FAIL_UNKNOWN + 1; why < FAIL_COUNT; why++)
+            put_line(out, name, p->alias, "reason", mcp_failure_word((enum failure)why),
+                     stats.failed[why]);
+    }
+    /* What nobody offers belongs to no server. */
+    put_line(out, name, "", "reason", mcp_failure_word(FAIL_UNKNOWN),
+             router_stats(a->host.router)->failed[FAIL_UNKNOWN]);
+}
+
+static void put_histogram(struct buf *out, const struct provider *p, const struct stats *stats)
+{
+    const char *name = "rialto_call_duration_seconds";
+    uint64_t sum = 0;
+
+    for (int i = 0; i < STATS_BUCKETS; i++) {
+        char bound[32];
+        sum += stats->latency[i];
+        if (i == STATS_BUCKETS - 1)
+            snprintf(bound, sizeof bound, "+Inf");
+        else
+            snprintf(bound, sizeof bound, "%.3f", (double)(1ull << i) / 1000);
+        put_line(out, "rialto_call_duration_seconds_bucket", p->alias, "le", bound, sum);
+    }
+    buf_printf(out, "%s_sum{server=\"", name);
+    put_label(out, p->alias);
+    buf_printf(out, "\"} %.3f\n", (double)stats->latency_sum_ms / 1000);
+    put_line(out, "rialto_call_duration_seconds_count", p->alias, NULL, NULL, sum);
+}
+
+static void put_durations(struct buf *out, const struct admin *a)
+{
+    const struct provider *p;
+
+    put_head(out, "rialto_call_duration_seconds", "histogram", "How long operations took.");
+    for (size_t i = 0; (p = server(a, i)); i++) {
+        struct stats stats = status_stats(a, p);
+        put_histogram(out, p, &stats);
+    }
+}
+
+static void put_states(struct buf *out, const struct admin *a)
+{
+    const struct provider *p;
+
+    put_head(out, "rialto_server_up", "gauge", "Whether the server can be called: up or idle.");
+    for (size_t i = 0; (p = server(a, i)); i++) {
+        enum server_health h = health_of(p);
+        put_line(out, "rialto_server_up", p->alias, NULL, NULL, h == SERVER_UP || h == SERVER_IDLE);
+    }
+    put_head(out, "rialto_happenings_total", "counter", "Events, by name.");
+    for (size_t i = 0; (p = server(a, i)); i++)
+        for (int kind = 0; kind < HAPPENED_KINDS; kind++)
+            put_line(out, "rialto_happenings_total", p->alias, "event",
+                     happening_name((enum happening_kind)kind),
+                     watch_account(a, p->alias)->happened[kind]);
+    put_head(out, "rialto_tool_errors_total", "counter", "Tool results that say they are errors.");
+    for (size_t i = 0; (p = server(a, i)); i++)
+        put_line(out, "rialto_tool_errors_total", p->alias, NULL, NULL,
+                 watch_account(a, p->alias)->tool_errors);
+    put_head(out, "rialto_calls_held", "gauge", "Tool calls that wait for approval.");
+    for (size_t i = 0; (p = server(a, i)); i++) {
+        uint64_t n = 0;
+        for (const struct call *c = NULL; (c = approval_next(a->host.router, c));)
+            n += span_is(span_str(c->provider->alias), p->alias);
+        put_line(out, "rialto_calls_held", p->alias, NULL, NULL, n);
+    }
+}
+
+/* --- the process --- */
+
+static uint64_t resident_bytes(void)
+{
+    unsigned long long size = 0, resident = 0;
+    FILE *f = fopen("/proc/self/statm", "re");
+
+    if (!f)
+        return 0;
+    bool ok = fscanf(f, "%llu %llu", &size, &resident) == 2;
+    fclose(f);
+    return ok ? resident * (uint64_t)sysconf(_SC_PAGESIZE) : 0;
+}
+
+static uint64_t open_descriptors(void)
+{
+    DIR *dir = opendir("/proc/self/fd");
+    uint64_t n = 0;
+
+    if (!dir)
+        return 0;
+    for (const struct dirent *e; (e = readdir(dir));)
+        n += e->d_name[0] != '.';
+    closedir(dir);
+    return n - 1; /* the folder itself */
+}
+
+static double cpu_seconds(void)
+{
+    struct rusage u;
+
+    getrusage(RUSAGE_SELF, &u);
+    return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
+           (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6;
+}
+
+static void put_process(struct buf *out, const struct admin *a)
+{
+    uint64_t up = (router_timers(a->host.router)->now - a->started_at) / 1000;
+    const struct {
+        const char *name, *type, *help;
+        double value;
+    } rows[] = {
+        {"rialto_sessions", "gauge", "Sessions of agents.", (double)a->host.sessions(a->host.arg)},
+        {"process_resident_memory_bytes", "gauge", "Resident memory.", (double)resident_bytes()},
+        {"process_open_fds", "gauge", "Open file descriptors.", (double)open_descriptors()},
+        {"process_cpu_seconds_total", "counter", "CPU time of the process.", cpu_seconds()},
+        {"process_start_time_seconds", "gauge", "When the process was started (Unix time).",
+         (double)(time(NULL) - (time_t)up)},
+    };
+
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        put_head(out, rows[i].name, rows[i].type, rows[i].help);
+        buf_printf(out, "%s %.15g\n", rows[i].name, rows[i].value);
+    }
+    put_head(out, "rialto_build_info", "gauge", "The version, as a label.");
+    buf_printf(out, "rialto_build_info{version=\"%s\"} 1\n", RIALTO_VERSION);
+}
+
+void metrics_put(struct buf *out, const struct admin *a)
+{
+    put_states(out, a);
+    put_numbers(out, a);
+    put_failures(out, a);
+    put_durations(out, a);
+    put_process(out, a);
+}

@@ -1,0 +1,167 @@
+#include "admin/inside.h"
+#include "base/log.h"
+#include "core/approval.h"
+#include "wire/json.h"
+
+#include <inttypes.h>
+#include <time.h>
+#include <unistd.h>
+
+void status_put_time(struct buf *out, const struct admin *a, uint64_t at)
+{
+    uint64_t ago = (router_timers(a->host.router)->now - at) / 1000;
+    time_t when = time(NULL) - (time_t)ago;
+    struct tm parts;
+    char text[32];
+
+    gmtime_r(&when, &parts);
+    strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
+    buf_str(out, text);
+}
+
+struct stats status_stats(const struct admin *a, const struct provider *p)
+{
+    struct stats sum = {0};
+
+    for (struct provider *i = NULL; (i = router_next_provider(a->host.router, i));)
+        if (span_is(span_str(i->alias), p->alias))
+            stats_add(&sum, &i->stats);
+    return sum;
+}
+
+static size_t count_instances(const struct admin *a, const struct provider *p)
+{
+    size_t n = 0;
+
+    for (struct provider *i = NULL; (i = router_next_provider(a->host.router, i));)
+        n += span_is(span_str(i->alias), p->alias) && i->state == PROVIDER_READY;
+    return n;
+}
+
+static size_t count_items(struct view *v, enum item_kind kind)
+{
+    size_t n = 0;
+
+    while (v && view_item(v, kind, n))
+        n++;
+    return n;
+}
+
+static void put_text(struct buf *out, const char *name, const char *text)
+{
+    struct buf shown = {0};
+
+    buf_printf(out, ",\"%s\":", name);
+    if (text && *text) {
+        log_redact(&shown, span_str(text));
+        json_quote(out, buf_view(&shown));
+    } else {
+        buf_str(out, "null");
+    }
+    buf_fini(&shown);
+}
+
+static void put_number(struct buf *out, const char *name, uint64_t n)
+{
+    buf_printf(out, ",\"%s\":%" PRIu64, name, n);
+}
+
+/* What the last failure was and when; the present one, if it is failing now. */
+static void put_last_error(struct buf *out, const struct admin *a, const struct provider *p)
+{
+    const struct account *account = watch_account(a, p->alias);
+
+    put_text(out, "last_error", p->why[0] ? p->why : account->error);
+    buf_str(out, ",\"last_error_at\":");
+    if (account->error[0]) {
+        buf_char(out, '"');
+        status_put_time(out, a, account->error_at);
+        buf_char(out, '"');
+    } else {
+        buf_str(out, "null");
+    }
+}
+
+void status_put_server(struct buf *out, const struct admin *a, size_t n)
+{
+    static const struct {
+        const char *name;
+        enum item_kind kind;
+    } kinds[] = {{"tools", ITEM_TOOL},
+                 {"resources", ITEM_RESOURCE},
+                 {"resource_templates", ITEM_TEMPLATE},
+                 {"prompts", ITEM_PROMPT}};
+    const struct provider *p = a->host.server(a->host.arg, n);
+    struct view *view = a->host.view(a->host.arg, n);
+    struct provider_facts facts = provider_describe(p);
+    struct stats stats = status_stats(a, p);
+    uint64_t failed = 0;
+
+    for (int i = 0; i < FAIL_COUNT; i++)
+        failed += stats.failed[i];
+    buf_str(out, "{\"name\":");
+    json_quote(out, span_str(p->alias));
+    buf_printf(out, ",\"state\":\"%s\",\"phase\":\"%s\",\"since\":\"", health_word(health_of(p)),
+               provider_state_name(p->state));
+    status_put_time(out, a, p->since);
+    buf_char(out, '"');
+    put_text(out, "transport", facts.transport);
+    put_text(out, "protocol", facts.version);
+    if (facts.pid)
+        put_number(out, "pid", (uint64_t)facts.pid);
+    else
+        buf_str(out, ",\"pid\":null");
+    put_number(out, "instances", count_instances(a, p));
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+        put_number(out, kinds[i].name, count_items(view, kinds[i].kind));
+    put_number(out, "calls", stats.opened);
+    put_number(out, "errors", stats.errors);
+    put_number(out, "failed", failed);
+    put_number(out, "in_flight", stats.in_flight);
+    put_number(out, "queued", stats.queued);
+    put_number(out, "starts", stats.starts);
+    put_number(out, "crashes", stats.crashes);
+    put_last_error(out, a, p);
+    buf_char(out, '}');
+}
+
+void status_put_servers(struct buf *out, const struct admin *a)
+{
+    buf_char(out, '[');
+    for (size_t i = 0; a->host.server(a->host.arg, i); i++) {
+        buf_str(out, i ? "," : "");
+        status_put_server(out, a, i);
+    }
+    buf_char(out, ']');
+}
+
+static size_t count_held(const struct admin *a)
+{
+    size_t n = 0;
+
+    for (struct call *c = NULL; (c = approval_next(a->host.router, c));)
+        n++;
+    return n;
+}
+
+void status_put(struct buf *out, const struct admin *a)
+{
+    const struct stats *stats = router_stats(a->host.router);
+    uint64_t up = router_timers(a->host.router)->now - a->started_at;
+
+    buf_char(out, '{');
+    health_put_members(out, a, false, true);
+    buf_printf(out, ",\"version\":\"%s\",\"pid\":%d,\"started\":\"", RIALTO_VERSION, (int)getpid());
+    status_put_time(out, a, a->started_at);
+    buf_char(out, '"');
+    put_number(out, "uptime_s", up / 1000);
+    put_text(out, "config", a->config);
+    put_number(out, "sessions", a->host.sessions(a->host.arg));
+    put_number(out, "calls", stats->opened);
+    put_number(out, "in_flight", stats->in_flight);
+    put_number(out, "queued", stats->queued);
+    put_number(out, "approvals", count_held(a));
+    buf_str(out, ",\"servers\":");
+    status_put_servers(out, a);
+    buf_char(out, '}');
+}

@@ -1,0 +1,129 @@
+#include "cmd/commands.h"
+#include "cmd/daemon.h"
+#include "cmd/grid.h"
+#include "wire/json.h"
+
+static void put_held(struct buf *out, struct span list)
+{
+    static const char *const titles[] = {"ID",    "SERVER",     "TOOL",
+                                         "ASKED", "REFUSED IN", "ARGUMENTS"};
+    struct grid grid = {.columns = sizeof titles / sizeof titles[0]};
+    struct json_iter it = json_iter(list);
+
+    for (size_t i = 0; i < grid.columns; i++)
+        grid_add(&grid, span_str(titles[i]));
+    while (json_next(&it)) {
+        struct buf scratch = {0}, left = {0};
+        int64_t ms = 0;
+        static const char *const texts[] = {"id", "server", "tool", "asked"};
+        for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+            grid_add(&grid, daemon_text(it.value, texts[i], &scratch));
+        (void)json_int(json_get(it.value, "refused_in_ms").value, &ms);
+        buf_printf(&left, "%llds", (long long)(ms / 1000));
+        grid_add(&grid, buf_view(&left));
+        grid_add(&grid, json_get(it.value, "arguments").value);
+        buf_fini(&left);
+        buf_fini(&scratch);
+    }
+    grid_put(out, &grid);
+}
+
+static int list_held(struct daemon *d, const struct args *a)
+{
+    struct buf answer = {0}, out = {0};
+    int status;
+
+    if (daemon_fetch(d, "/api/approvals", SPAN_EMPTY, &status, &answer))
+        return CMD_FAILED;
+    struct json_iter any = json_iter(buf_view(&answer));
+    if (a->json)
+        buf_span(&out, buf_view(&answer));
+    else if (json_next(&any))
+        put_held(&out, buf_view(&answer));
+    else
+        buf_str(&out, "No call waits for approval.\n");
+    cmd_print(&out);
+    buf_fini(&answer);
+    return CMD_FINE;
+}
+
+static int decide(struct daemon *d, const struct args *a, const char *id, bool approve)
+{
+    struct buf path = {0}, answer = {0}, out = {0}, scratch = {0};
+    int status;
+
+    buf_printf(&path, "/api/approvals/%s", id);
+    int code = daemon_fetch(d, buf_cstr(&path),
+                            approve ? SPAN("{\"approved\":true}") : SPAN("{\"approved\":false}"),
+                            &status, &answer);
+    buf_fini(&path);
+    if (code)
+        return CMD_FAILED;
+    if (status == 200) {
+        if (a->json)
+            buf_span(&out, buf_view(&answer));
+        else
+            buf_printf(&out, "Call %s was %s.\n", id, approve ? "approved" : "refused");
+        cmd_print(&out);
+    } else {
+        cmd_error(a->command, SPAN_FMT,
+                  SPAN_ARG(daemon_text(buf_view(&answer), "error", &scratch)));
+        cmd_hint(SPAN_FMT, SPAN_ARG(daemon_text(buf_view(&answer), "hint", &scratch)));
+    }
+    buf_fini(&scratch);
+    buf_fini(&answer);
+    return status == 200 ? CMD_FINE : CMD_FAILED;
+}
+
+static bool is_number(const char *text)
+{
+    return *text && strspn(text, "0123456789") == strlen(text);
+}
+
+/* 0 to list, 1 to approve, -1 to reject; -2 after a message. */
+static int wish_of(const struct args *a)
+{
+    bool approve = a->rest_n && strcmp(a->rest[0], "approve") == 0;
+    bool reject = a->rest_n && strcmp(a->rest[0], "reject") == 0;
+
+    if (!a->rest_n)
+        return 0;
+    if ((approve || reject) && a->rest_n == 2 && is_number(a->rest[1]))
+        return approve ? 1 : -1;
+    if (approve || reject)
+        cmd_error(a->command, "which call? Give its number");
+    else
+        cmd_error(a->command, "unexpected argument '%s'", a->rest[0]);
+    cmd_hint("usage: rialto approvals [approve|reject ID]");
+    return -2;
+}
+
+static int run(const struct command *self, int argc, char **argv)
+{
+    struct args a = args_begin(self, argc, argv);
+
+    if (args_next(&a) < 0)
+        return a.exit_code;
+    int wish = wish_of(&a);
+    if (wish == -2)
+        return CMD_USAGE;
+    struct daemon *d = daemon_find(&a);
+    if (!d)
+        return CMD_FAILED;
+    int code = wish ? decide(d, &a, a.rest[1], wish > 0) : list_held(d, &a);
+    daemon_free(d);
+    return cmd_finish(code);
+}
+
+static const struct cmd_option options[] = {ARGS_OPTION_CONFIG, ARGS_OPTION_JSON, {NULL}};
+
+const struct command command_approvals = {
+    .name = "approvals",
+    .summary = "List, approve or reject the calls that wait for a person's word",
+    .usage = "[approve|reject ID]",
+    .about =
+        "Tools named by 'approve' in the configuration run only after somebody has allowed the\n"
+        "call. Where the client can ask its user, it does; the other calls are shown here.",
+    .options = options,
+    .run = run,
+};

@@ -1,0 +1,389 @@
+#include "acp/conductor.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "cmd/args.h"
+#include "cmd/bridge.h"
+#include "cmd/commands.h"
+#include "cmd/conductor_http.h"
+#include "cmd/conductor_link.h"
+#include "cmd/conductor_mcp.h"
+#include "cmd/conductor_trace.h"
+#include "mcp/stdio_agent.h"
+
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+enum {
+    OPT_NAME = 'n',
+    OPT_DEBUG = ARGS_OWN,
+    OPT_DEBUG_DIR,
+    OPT_TRACE,
+    OPT_SERVE,
+    OPT_BRIDGE,
+    OPT_DIALECT,
+    OPT_STRICT,
+    OPT_WITH,
+};
+
+/* The command line, read. */
+struct wishes {
+    struct conductor_options conductor;
+    struct conductor_trace_options trace;
+    const char *with;
+    bool debug;
+};
+
+/* An agent's MCP client that looks at the hub of --with. */
+struct hub_agent {
+    struct list node;
+    struct stdio_agent *agent;
+};
+
+struct run {
+    struct loop *loop;
+    struct conductor *conductor;
+    struct conductor_core *core;
+    struct conductor_http *http;
+    struct conductor_trace *trace;
+    struct bridge *hub; /* NULL without --with */
+    struct list hub_agents;
+    void *hub_place;
+    struct acp_http_place hub_address;
+    size_t max_message;
+    int status;
+    int closing; /* parts that are not closed yet */
+};
+
+/* --- the host of the conductor --- */
+
+static void translate(void *arg, struct acp_channel *channel, struct stream *stream,
+                      struct span early)
+{
+    struct run *r = arg;
+
+    conductor_translate(r->core, channel, stream, early);
+}
+
+static bool http_open(void *arg, struct acp_server *server, struct acp_http_place *place,
+                      void **handle)
+{
+    struct run *r = arg;
+
+    *handle = conductor_http_open(r->http, server, place);
+    return *handle != NULL;
+}
+
+static void http_close(void *arg, void *handle)
+{
+    (void)arg;
+    conductor_http_end(handle);
+}
+
+static void hub_agent_closed(void *arg)
+{
+    struct hub_agent *a = arg;
+
+    list_remove(&a->node);
+    mem_free(a);
+}
+
+static void extra_accept(void *arg, struct stream *stream)
+{
+    struct run *r = arg;
+    struct mcp_host host = bridge_host(r->hub, bridge_view(r->hub));
+    struct hub_agent *a = MEM_NEW(struct hub_agent);
+
+    list_append(&r->hub_agents, &a->node);
+    a->agent = stdio_agent_new(r->loop, stream, &host, r->max_message, hub_agent_closed, a);
+}
+
+static bool extra_http(void *arg, struct acp_http_place *place)
+{
+    struct run *r = arg;
+
+    if (!r->hub_place) {
+        struct mcp_host host = bridge_host(r->hub, bridge_view(r->hub));
+        r->hub_place = conductor_http_open_host(r->http, &host, &r->hub_address);
+    }
+    *place = r->hub_address;
+    return r->hub_place != NULL;
+}
+
+static void part_closed(void *arg)
+{
+    struct run *r = arg;
+
+    if (--r->closing == 0)
+        loop_stop(r->loop);
+}
+
+static void ended(void *arg, int status)
+{
+    struct run *r = arg;
+
+    r->status = status;
+    r->closing = 4;
+    LIST_EACH_SAFE (&r->hub_agents, it)
+        stdio_agent_close(LIST_ENTRY(it, struct hub_agent, node)->agent, "the conductor is ending");
+    conductor_http_close(r->http, part_closed, r);
+    conductor_core_stop(r->core, part_closed, r);
+    conductor_trace_close(r->trace, part_closed, r);
+    if (r->hub)
+        bridge_stop(r->hub, part_closed, r);
+    else
+        part_closed(r);
+}
+
+static void on_signal(void *arg, int signo)
+{
+    struct run *r = arg;
+
+    (void)signo;
+    conductor_end(r->conductor, 0);
+}
+
+/* --- running --- */
+
+/* Listeners of many sessions may be open at a time. */
+static void raise_limits(void)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+        limit.rlim_cur = limit.rlim_max < 65536 ? limit.rlim_max : 65536;
+        setrlimit(RLIMIT_NOFILE, &limit);
+    }
+}
+
+/* How agents are told to start the bridge: the small program beside us, or ourselves. */
+static void find_shim(char path[PATH_MAX], const char *shim[4])
+{
+    ssize_t n = readlink("/proc/self/exe", path, PATH_MAX - sizeof "conductor");
+    char self[PATH_MAX];
+
+    path[n > 0 ? n : 0] = '\0';
+    memcpy(self, path, strlen(path) + 1);
+    char *slash = strrchr(path, '/');
+    if (slash)
+        strcpy(slash + 1, "conductor");
+    shim[0] = path;
+    shim[1] = "mcp";
+    shim[2] = shim[3] = NULL;
+    if (access(path, X_OK) < 0) {
+        strcpy(path, self);
+        shim[1] = "conductor";
+        shim[2] = "mcp";
+    }
+}
+
+static int conduct(const struct command *self, struct wishes *w, const struct config *with)
+{
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+    char path[PATH_MAX];
+    const char *shim[4];
+    struct err err;
+    struct run r = {.loop = loop_new(), .max_message = 32 * 1024 * 1024};
+
+    list_init(&r.hub_agents);
+    r.trace = conductor_trace_new(r.loop, &w->trace, &err);
+    if (!r.trace) {
+        cmd_error(self, "%s", err.text);
+        loop_free(r.loop);
+        return CMD_FAILED;
+    }
+    raise_limits();
+    find_shim(path, shim);
+    r.core = conductor_core_new(r.loop);
+    r.http = conductor_http_new(r.loop, r.core);
+    if (with) {
+        r.hub = bridge_new(r.loop, with);
+        r.max_message = with->limits.message;
+        bridge_start(r.hub);
+    }
+    const struct acp_host host = {.arg = &r,
+                                  .translate = translate,
+                                  .http_open = http_open,
+                                  .http_close = http_close,
+                                  .extra_name = r.hub ? "rialto" : NULL,
+                                  .extra_accept = extra_accept,
+                                  .extra_http = extra_http,
+                                  .ended = ended};
+    w->conductor.shim = shim;
+    w->conductor.trace = conductor_trace_acp(r.trace);
+    r.conductor = conductor_new(r.loop, &w->conductor, &host, stream_stdio(r.loop));
+    for (size_t i = 0; i < COUNT_OF(signals); i++)
+        if (loop_on_signal(r.loop, signals[i], on_signal, &r) < 0)
+            log_warn(w->conductor.name, "cannot handle signals");
+    loop_run(r.loop);
+    conductor_free(r.conductor);
+    if (r.hub)
+        bridge_free(r.hub);
+    conductor_http_free(r.http);
+    conductor_core_free(r.core);
+    conductor_trace_free(r.trace);
+    loop_free(r.loop);
+    return r.status ? CMD_FAILED : CMD_FINE;
+}
+
+/* --- the command line --- */
+
+static bool read_bridge(struct wishes *w, const char *word)
+{
+    static const struct {
+        const char *word;
+        enum bridge_mode mode;
+    } modes[] = {{"auto", BRIDGE_AUTO}, {"stdio", BRIDGE_STDIO}, {"http", BRIDGE_HTTP}};
+
+    for (size_t i = 0; i < COUNT_OF(modes); i++) {
+        if (strcmp(word, modes[i].word) == 0) {
+            w->conductor.bridge = modes[i].mode;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* 0, or CMD_USAGE with a message. */
+static int read_option(const struct command *self, struct wishes *w, int id, const char *value)
+{
+    switch (id) {
+    case OPT_NAME:
+        w->conductor.name = value;
+        break;
+    case OPT_DEBUG:
+        w->debug = true;
+        break;
+    case OPT_DEBUG_DIR:
+        w->trace.debug_dir = value;
+        break;
+    case OPT_TRACE:
+        w->trace.file = value;
+        break;
+    case OPT_SERVE:
+        w->trace.serve = true;
+        break;
+    case OPT_STRICT:
+        w->conductor.strict = true;
+        break;
+    case OPT_WITH:
+        w->with = value;
+        break;
+    case OPT_BRIDGE:
+        if (!read_bridge(w, value)) {
+            cmd_error(self, "--mcp-bridge takes stdio, http or auto, not '%s'", value);
+            return CMD_USAGE;
+        }
+        break;
+    default:
+        w->conductor.dialect = proxy_dialect_parse(span_str(value));
+        if (w->conductor.dialect == P_UNKNOWN && strcmp(value, "auto") != 0) {
+            cmd_error(self, "--proxy-dialect takes P0, P1, P2, P3 or auto, not '%s'", value);
+            return CMD_USAGE;
+        }
+        break;
+    }
+    return 0;
+}
+
+static int read_components(const struct command *self, struct wishes *w, char **lines, int n)
+{
+    struct err err = {0};
+
+    w->conductor.components = MEM_ARRAY(struct command_line, (size_t)n + 1);
+    for (int i = 0; i < n; i++) {
+        if (command_line_parse(&w->conductor.components[i], span_str(lines[i]), &err)) {
+            cmd_error(self, "component %d, '%s': %s", i, lines[i], err.text);
+            return CMD_USAGE;
+        }
+        w->conductor.n_components++;
+    }
+    w->trace.commands = lines;
+    w->trace.n_commands = n;
+    return 0;
+}
+
+static void free_components(struct wishes *w)
+{
+    for (size_t i = 0; i < w->conductor.n_components; i++)
+        command_line_fini(&w->conductor.components[i]);
+    mem_free(w->conductor.components);
+}
+
+/* agent|proxy CMD... */
+static int start(const struct command *self, struct args *a, struct wishes *w)
+{
+    struct config *with = NULL;
+
+    w->conductor.mode = strcmp(a->rest[0], "proxy") == 0 ? CONDUCT_PROXY : CONDUCT_AGENT;
+    if (w->debug && !w->trace.debug_dir)
+        w->trace.debug_dir = ".";
+    if (!w->debug)
+        w->trace.debug_dir = NULL;
+    int code = read_components(self, w, a->rest + 1, a->rest_n - 1);
+    if (!code && w->with) {
+        a->config = w->with;
+        with = args_load_config(a);
+        code = with ? 0 : CMD_USAGE;
+    } else {
+        log_set_level(a->quiet ? LOG_ERROR : a->verbose ? LOG_DEBUG : LOG_INFO);
+    }
+    if (!code)
+        code = conduct(self, w, with);
+    if (with)
+        config_free(with);
+    free_components(w);
+    return code;
+}
+
+static int run(const struct command *self, int argc, char **argv)
+{
+    struct args a = args_begin(self, argc, argv);
+    struct wishes w = {.conductor = {.name = "conductor", .dialect = P_UNKNOWN}};
+    int id;
+
+    while ((id = args_next(&a)) > 0)
+        if (read_option(self, &w, id, a.value))
+            return CMD_USAGE;
+    if (id < 0)
+        return a.exit_code;
+    const char *what = a.rest_n ? a.rest[0] : "";
+    if (strcmp(what, "mcp") == 0 && a.rest_n == 2)
+        return conductor_mcp(a.rest[1]);
+    if (strcmp(what, "agent") == 0 || strcmp(what, "proxy") == 0)
+        return start(self, &a, &w);
+    cmd_error(self, a.rest_n ? "cannot understand '%s'" : "what is to be conducted?%s", what);
+    cmd_hint("usage: rialto conductor [OPTIONS] %s", self->usage);
+    return CMD_USAGE;
+}
+
+static const struct cmd_option options[] = {
+    {"name", OPT_NAME, "NAME", "what to call it in the log"},
+    {"mcp-bridge", OPT_BRIDGE, "MODE", "give the agent MCP servers by stdio, http or auto"},
+    {"proxy-dialect", OPT_DIALECT, "P", "what proxies speak: P0, P1, P2, P3 or auto"},
+    {"strict", OPT_STRICT, NULL, "refuse to be made a proxy when started as agent"},
+    {"with", OPT_WITH, "CONFIG", "give every session the servers of this configuration"},
+    {"trace", OPT_TRACE, "FILE", "write every message between components as JSON lines"},
+    {"serve", OPT_SERVE, NULL, "show the messages live on a local web page"},
+    {"debug", OPT_DEBUG, NULL, "log every line of every pipe to a file"},
+    {"debug-dir", OPT_DEBUG_DIR, "DIR", "put that file here"},
+    ARGS_OPTION_VERBOSE,
+    ARGS_OPTION_QUIET,
+    {NULL}};
+
+const struct command command_conductor = {
+    .name = "conductor",
+    .summary = "Run a chain of ACP proxies before an agent, and bridge their MCP servers",
+    .usage = "agent CMD... | proxy CMD... | mcp PORT",
+    .about =
+        "Each CMD is a whole command line in one argument: shell words with NAME=value before\n"
+        "them, or {\"command\": ..., \"args\": [...], \"env\": {...}}. With agent the last one\n"
+        "is the agent and all others are proxies; with proxy all are. A prefix such as p2:\n"
+        "fixes what a proxy speaks. mcp is what agents start to reach a bridged server.",
+    .options = options,
+    .run = run,
+};

@@ -1,0 +1,140 @@
+#include "cmd/conductor_trace.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "cmd/conductor_viewer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+struct conductor_trace {
+    int events, text; /* descriptors, -1 = none */
+    struct conductor_viewer *viewer;
+    struct acp_trace *acp;
+};
+
+/* Whole at once, so that whoever reads along never sees half a line. */
+static void write_line(int fd, struct span line)
+{
+    struct buf out = {0};
+
+    if (fd < 0)
+        return;
+    buf_span(&out, line);
+    buf_char(&out, '\n');
+    if (write(fd, out.p, out.n) < 0)
+        log_debug("trace", "cannot write: %s", strerror(errno));
+    buf_fini(&out);
+}
+
+static void on_event(void *arg, struct span line)
+{
+    struct conductor_trace *t = arg;
+
+    write_line(t->events, line);
+    if (t->viewer)
+        conductor_viewer_add(t->viewer, line);
+}
+
+static void on_text(void *arg, struct span line)
+{
+    struct conductor_trace *t = arg;
+
+    write_line(t->text, line);
+}
+
+static int open_file(const char *path, struct err *err)
+{
+    /* What people say to their agents is nobody else's business. */
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0600);
+
+    if (fd < 0)
+        err_set(err, -errno, "cannot write '%s': %s", path, strerror(errno));
+    return fd;
+}
+
+/* DIR/20260131-235959.log, with a head that says what is being run. */
+static int open_text(const struct conductor_trace_options *o, struct err *err)
+{
+    struct buf path = {0}, head = {0};
+    char stamp[32];
+    time_t now = time(NULL);
+    struct tm tm;
+
+    localtime_r(&now, &tm);
+    strftime(stamp, sizeof stamp, "%Y%m%d-%H%M%S", &tm);
+    if (mkdir(o->debug_dir, 0700) < 0 && errno != EEXIST)
+        return err_set(err, -1, "cannot make the folder '%s': %s", o->debug_dir, strerror(errno));
+    buf_printf(&path, "%s/%s.log", o->debug_dir, stamp);
+    int fd = open_file(buf_cstr(&path), err);
+    if (fd >= 0) {
+        fprintf(stderr, "conductor: logging to %s\n", buf_cstr(&path));
+        buf_printf(&head, "started %s\n", stamp);
+        for (int i = 0; i < o->n_commands; i++)
+            buf_printf(&head, "component %d: %s\n", i, o->commands[i]);
+        struct buf clean = {0};
+        log_redact(&clean, buf_view(&head));
+        write_line(fd, buf_view(&clean));
+        buf_fini(&clean);
+    }
+    buf_fini(&head);
+    buf_fini(&path);
+    return fd;
+}
+
+struct conductor_trace *conductor_trace_new(struct loop *loop,
+                                            const struct conductor_trace_options *options,
+                                            struct err *err)
+{
+    struct conductor_trace *t = MEM_NEW(struct conductor_trace);
+    struct acp_trace_sinks sinks = {.arg = t};
+
+    t->events = options->file ? open_file(options->file, err) : -1;
+    t->text = options->debug_dir ? open_text(options, err) : -1;
+    bool fine = (!options->file || t->events >= 0) && (!options->debug_dir || t->text >= 0);
+    if (fine && options->serve) {
+        t->viewer = conductor_viewer_new(loop, err);
+        fine = t->viewer != NULL;
+    }
+    if (!fine) {
+        conductor_trace_free(t);
+        return NULL;
+    }
+    if (t->events >= 0 || t->viewer)
+        sinks.event = on_event;
+    if (t->text >= 0)
+        sinks.text = on_text;
+    if (sinks.event || sinks.text)
+        t->acp = acp_trace_new(&sinks);
+    return t;
+}
+
+struct acp_trace *conductor_trace_acp(struct conductor_trace *t)
+{
+    return t->acp;
+}
+
+void conductor_trace_close(struct conductor_trace *t, void (*done)(void *arg), void *arg)
+{
+    if (t->viewer)
+        conductor_viewer_close(t->viewer, done, arg);
+    else
+        done(arg);
+}
+
+void conductor_trace_free(struct conductor_trace *t)
+{
+    if (t->events >= 0)
+        close(t->events);
+    if (t->text >= 0)
+        close(t->text);
+    if (t->viewer)
+        conductor_viewer_free(t->viewer);
+    acp_trace_free(t->acp);
+    mem_free(t);
+}

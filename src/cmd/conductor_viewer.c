@@ -1,0 +1,138 @@
+#include "cmd/conductor_viewer.h"
+
+#include "base/mem.h"
+#include "io/http_server.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { EVENTS_MAX = 20000, BYTES_MAX = 32 * 1024 * 1024, EVENT_MAX = 256 * 1024, ANSWER_MAX = 500 };
+
+struct event_text {
+    struct list node;
+    size_t n;
+    char text[];
+};
+
+struct conductor_viewer {
+    struct http_server *server;
+    struct list events;
+    size_t n, bytes;
+    uint64_t forgotten; /* events that were here before the first one */
+};
+
+static void forget_first(struct conductor_viewer *v)
+{
+    struct event_text *e = LIST_FIRST(&v->events, struct event_text, node);
+
+    list_remove(&e->node);
+    v->n--;
+    v->bytes -= e->n;
+    v->forgotten++;
+    mem_free(e);
+}
+
+void conductor_viewer_add(struct conductor_viewer *v, struct span event)
+{
+    static const char too_long[] = "{\"type\":\"note\",\"text\":\"an event too long to be shown\"}";
+
+    if (event.n > EVENT_MAX)
+        event = span_str(too_long);
+    struct event_text *e = mem_alloc(sizeof *e + event.n);
+    e->n = event.n;
+    memcpy(e->text, event.p, event.n);
+    list_append(&v->events, &e->node);
+    v->n++;
+    v->bytes += event.n;
+    while (v->n > EVENTS_MAX || v->bytes > BYTES_MAX)
+        forget_first(v);
+}
+
+/* {"next": N, "events": [...]}: at most some at a time, so that no answer is huge. */
+static void put_events(struct conductor_viewer *v, struct buf *out, uint64_t from)
+{
+    uint64_t number = v->forgotten;
+    size_t told = 0;
+
+    if (from < number)
+        from = number;
+    buf_str(out, "{\"events\":[");
+    LIST_EACH (&v->events, it) {
+        const struct event_text *e = LIST_ENTRY(it, struct event_text, node);
+        if (number++ < from || told == ANSWER_MAX)
+            continue;
+        if (told++)
+            buf_char(out, ',');
+        buf_bytes(out, e->text, e->n);
+    }
+    buf_printf(out, "],\"next\":%llu}", (unsigned long long)(from + told));
+}
+
+/* A page of somewhere else must not read along by way of a name that leads here. */
+static bool is_local(const struct conductor_viewer *v, const struct http_request *req)
+{
+    struct span host = http_header(req, "host"), origin = http_header(req, "origin");
+    const char *address = http_server_address(v->server, 0);
+    const char *port = strrchr(address, ':');
+    char local[32];
+
+    snprintf(local, sizeof local, "localhost%s", port ? port : "");
+    if (!span_is(host, address) && !span_eq_nocase(host, span_str(local)))
+        return false;
+    return !origin.p ||
+           (span_starts(origin, SPAN("http://")) && span_eq_nocase(span_from(origin, 7), host));
+}
+
+static void on_request(void *owner, struct http_exchange *x, const struct http_request *req)
+{
+    struct conductor_viewer *v = owner;
+
+    if (!is_local(v, req)) {
+        http_respond(x, 403, "text/plain", SPAN_EMPTY, SPAN("Host or Origin not allowed\n"));
+    } else if (span_is(req->path, "/")) {
+        http_respond(x, 200, "text/html; charset=utf-8",
+                     SPAN("Content-Security-Policy: default-src 'self' 'unsafe-inline'\r\n"),
+                     span_str(conductor_page));
+    } else if (span_is(req->path, "/events")) {
+        struct buf scratch = {0};
+        struct span from = http_query(req->query, "from", &scratch);
+        char number[24];
+        snprintf(number, sizeof number, SPAN_FMT, SPAN_ARG(span_cut(from, 0, 20)));
+        put_events(v, http_respond_begin(x, 200, "application/json", SPAN_EMPTY),
+                   strtoull(number, NULL, 10));
+        http_respond_end(x);
+        buf_fini(&scratch);
+    } else {
+        http_respond(x, 404, "text/plain", SPAN_EMPTY, SPAN("the page is at /\n"));
+    }
+}
+
+struct conductor_viewer *conductor_viewer_new(struct loop *loop, struct err *err)
+{
+    struct conductor_viewer *v = MEM_NEW(struct conductor_viewer);
+    const struct http_server_options options = {.max_body = 4096,
+                                                .head_timeout = 10000,
+                                                .body_timeout = 10000,
+                                                .idle_timeout = 60000,
+                                                .max_connections = 64};
+
+    list_init(&v->events);
+    v->server = http_server_new(loop, &options, on_request, v);
+    if (http_server_listen(v->server, "127.0.0.1:0", err))
+        return NULL;
+    fprintf(stderr, "conductor: watch at http://%s/\n", http_server_address(v->server, 0));
+    return v;
+}
+
+void conductor_viewer_close(struct conductor_viewer *v, void (*done)(void *arg), void *arg)
+{
+    http_server_close(v->server, done, arg);
+    v->server = NULL;
+}
+
+void conductor_viewer_free(struct conductor_viewer *v)
+{
+    while (!list_empty(&v->events))
+        forget_first(v);
+    mem_free(v);
+}

@@ -1,0 +1,307 @@
+#include "cmd/daemon.h"
+
+#include "admin/control.h"
+#include "base/mem.h"
+#include "io/http_client.h"
+#include "mcp/header_value.h"
+#include "mcp/protocol.h"
+#include "wire/json.h"
+#include "wire/sse.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* The daemon is ours, but what its servers answer is not. */
+enum { ANSWER_MAX = 256 * 1024 * 1024 };
+
+struct daemon {
+    const struct command *self;
+    struct loop *loop;
+    struct http_client *client;
+    char *socket;
+    /* of the request under way */
+    struct http_fetch *fetch;
+    struct buf body;
+    int status;
+    int code;
+    bool sse;
+    char why[256];
+};
+
+/* --- fetching --- */
+
+static void on_head(void *owner, const struct http_head *head)
+{
+    struct daemon *d = owner;
+
+    d->status = head->status;
+    d->sse = span_starts(http_head_value(head, "content-type"), SPAN("text/event-stream"));
+}
+
+static void on_chunk(void *owner, struct span chunk)
+{
+    struct daemon *d = owner;
+
+    if (d->body.n + chunk.n <= ANSWER_MAX) {
+        buf_span(&d->body, chunk);
+        return;
+    }
+    d->code = ERR_SIZE;
+    snprintf(d->why, sizeof d->why, "the answer has more than %d bytes", ANSWER_MAX);
+    http_fetch_cancel(d->fetch);
+    loop_stop(d->loop);
+}
+
+static void on_done(void *owner, int code, const char *why, bool delivered)
+{
+    struct daemon *d = owner;
+
+    (void)delivered;
+    d->code = code;
+    snprintf(d->why, sizeof d->why, "%s", why);
+    loop_stop(d->loop);
+}
+
+static const struct http_fetch_events fetch_events = {on_head, on_chunk, on_done};
+
+static void say_unreachable(const struct daemon *d)
+{
+    if (d->code == -ECONNREFUSED) {
+        cmd_error(d->self, "no daemon is running (nobody listens on %s any more)", d->socket);
+        cmd_hint("'rialto serve' starts one");
+    } else {
+        cmd_error(d->self, "the daemon at %s cannot be asked: %s", d->socket, d->why);
+    }
+}
+
+static void keep_data(void *owner, const struct sse_event *event)
+{
+    struct buf *last = owner;
+
+    if (event->has_data) {
+        last->n = 0;
+        buf_span(last, event->data);
+    }
+}
+
+/* Of a stream only the last message is of interest: the answer. */
+static int take_last_event(struct daemon *d)
+{
+    struct sse_decoder decoder;
+    struct buf last = {0};
+
+    sse_decoder_init(&decoder, ANSWER_MAX);
+    int code = sse_feed(&decoder, buf_view(&d->body), keep_data, &last);
+    sse_decoder_fini(&decoder);
+    buf_fini(&d->body);
+    d->body = last;
+    return code;
+}
+
+static int fetch(struct daemon *d, const char *path, const char *const *headers, struct buf *body)
+{
+    struct buf url = {0};
+
+    d->status = 0;
+    d->code = 0;
+    d->sse = false;
+    d->body.n = 0;
+    buf_printf(&url, "http://localhost%s", path);
+    d->fetch = http_fetch_start(d->client,
+                                &(struct http_fetch_spec){.method = body ? "POST" : "GET",
+                                                          .url = buf_cstr(&url),
+                                                          .headers = headers,
+                                                          .body = body,
+                                                          .unix_path = d->socket},
+                                &fetch_events, d);
+    buf_fini(&url);
+    loop_run(d->loop);
+    if (!d->code && d->sse)
+        d->code = take_last_event(d);
+    if (d->code) {
+        say_unreachable(d);
+        return d->code;
+    }
+    if (json_skim(buf_view(&d->body), NULL, NULL, NULL, NULL)) {
+        cmd_error(d->self, "the daemon at %s did not answer in JSON (status %d)", d->socket,
+                  d->status);
+        return ERR_PROTOCOL;
+    }
+    return 0;
+}
+
+int daemon_fetch(struct daemon *d, const char *path, struct span body, int *status,
+                 struct buf *answer)
+{
+    static const char *const headers[] = {"Content-Type: application/json", NULL};
+    struct buf copy = {0};
+
+    buf_span(&copy, body);
+    int code = fetch(d, path, headers, body.n ? &copy : NULL);
+    buf_fini(&copy);
+    if (code)
+        return code;
+    *status = d->status;
+    *answer = d->body;
+    d->body = (struct buf){0};
+    return 0;
+}
+
+/* --- MCP --- */
+
+static void put_request(struct buf *out, const char *method, struct span params)
+{
+    buf_printf(out,
+               "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"%s\",\"params\":{\"_meta\":{"
+               "\"" MCP_META_PREFIX "protocolVersion\":\"" MCP_MODERN "\","
+               "\"" MCP_META_PREFIX "clientCapabilities\":{},"
+               "\"" MCP_META_PREFIX "clientInfo\":{\"name\":\"rialto\",\"version\":\"%s\"}}%s",
+               method, RIALTO_VERSION, params.n ? "," : "");
+    buf_span(out, params);
+    buf_str(out, "}}");
+}
+
+enum { HEADERS_MAX = 64 };
+
+/* Lines "Name: value\r\n" as http_fetch wants them; `lines` is cut up. */
+static void split_lines(struct buf *lines, const char **out)
+{
+    char *at = lines->p;
+    size_t n = 0;
+
+    buf_cstr(lines);
+    for (char *end; at && n < HEADERS_MAX && (end = strstr(at, "\r\n")); at = end + 2) {
+        *end = '\0';
+        out[n++] = at;
+    }
+    out[n] = NULL;
+}
+
+static int report_error(const struct daemon *d, struct span error)
+{
+    struct buf scratch = {0};
+    struct span text = daemon_text(error, "message", &scratch);
+
+    cmd_error(d->self, SPAN_FMT, SPAN_ARG(text.n ? text : error));
+    buf_fini(&scratch);
+    return ERR_PROTOCOL;
+}
+
+int daemon_request(struct daemon *d, const char *path, const char *method, struct span name,
+                   struct span params, struct span headers, struct buf *result)
+{
+    struct buf body = {0}, lines = {0};
+    const char *split[HEADERS_MAX + 1];
+
+    buf_printf(&lines,
+               "Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n"
+               "MCP-Protocol-Version: " MCP_MODERN "\r\nMcp-Method: %s\r\n",
+               method);
+    if (name.n) {
+        buf_str(&lines, "Mcp-Name: ");
+        header_value_put(&lines, name);
+        buf_str(&lines, "\r\n");
+    }
+    buf_span(&lines, headers);
+    buf_char(&lines, '\0');
+    split_lines(&lines, split);
+    put_request(&body, method, params);
+    int code = fetch(d, path, split, &body);
+    buf_fini(&body);
+    buf_fini(&lines);
+    if (code)
+        return code;
+    struct json_slot got = json_get(buf_view(&d->body), "result");
+    struct json_slot error = json_get(buf_view(&d->body), "error");
+    if (got.type != JSON_OBJECT)
+        return report_error(d, error.type == JSON_OBJECT ? error.value : buf_view(&d->body));
+    buf_span(result, got.value);
+    return 0;
+}
+
+struct span daemon_text(struct span object, const char *key, struct buf *scratch)
+{
+    struct json_slot slot =
+        json_type_of(object) == JSON_OBJECT ? json_get(object, key) : (struct json_slot){0};
+
+    return slot.type == JSON_STRING ? json_text(slot.value, scratch) : SPAN_EMPTY;
+}
+
+/* --- finding --- */
+
+static struct daemon *open_daemon(const struct args *a, const char *setting)
+{
+    char *socket = control_find(setting);
+
+    if (!socket) {
+        struct buf places = {0};
+        control_put_places(&places, setting);
+        cmd_error(a->command, "no daemon is running");
+        cmd_hint("'rialto serve' starts one; looked for its socket at %s", buf_cstr(&places));
+        buf_fini(&places);
+        return NULL;
+    }
+    struct daemon *d = MEM_NEW(struct daemon);
+    d->self = a->command;
+    d->socket = socket;
+    d->loop = loop_new();
+    d->client = http_client_new(d->loop);
+    return d;
+}
+
+struct daemon *daemon_find(const struct args *a)
+{
+    struct problems problems = {0};
+    struct config *c = args_read_config(a, &problems);
+    const char *from_env = getenv("RIALTO_CONTROL");
+    const char *setting = c ? c->control : from_env && *from_env ? from_env : "auto";
+    struct daemon *d = open_daemon(a, setting);
+
+    problems_fini(&problems);
+    if (c)
+        config_free(c);
+    return d;
+}
+
+/* Is the answer about the file that we have read? */
+static bool is_same_config(struct span status, const struct config *c)
+{
+    struct buf scratch = {0};
+    struct span theirs = daemon_text(status, "config", &scratch);
+    char *ours = c->file ? realpath(c->file, NULL) : NULL;
+    bool same = span_eq(theirs, span_str(ours));
+
+    free(ours);
+    buf_fini(&scratch);
+    return same;
+}
+
+struct daemon *daemon_find_same(const struct args *a, const struct config *c)
+{
+    struct daemon *d = open_daemon(a, c->control);
+    struct buf answer = {0};
+    int status;
+
+    if (!d)
+        return NULL;
+    if (daemon_fetch(d, "/status", SPAN_EMPTY, &status, &answer) == 0) {
+        bool same = is_same_config(buf_view(&answer), c);
+        buf_fini(&answer);
+        if (same)
+            return d;
+        cmd_error(a->command, "the daemon at %s runs with another configuration", d->socket);
+        cmd_hint("-c FILE names the one it was started with; 'rialto status' tells which");
+    }
+    daemon_free(d);
+    return NULL;
+}
+
+void daemon_free(struct daemon *d)
+{
+    http_client_free(d->client);
+    loop_free(d->loop);
+    buf_fini(&d->body);
+    mem_free(d->socket);
+    mem_free(d);
+}

@@ -1,0 +1,49 @@
+#include "cmd/grid.h"
+
+static bool starts_character(char byte)
+{
+    return ((unsigned char)byte & 0xc0) != 0x80;
+}
+
+static size_t count_characters(struct span text)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < text.n; i++)
+        n += starts_character(text.p[i]);
+    return n;
+}
+
+void grid_add(struct grid *g, struct span text)
+{
+    size_t column = g->n++ % g->columns;
+    struct span line = text.n ? span_cut(text, 0, span_find(text, '\n')) : SPAN("-");
+    struct span cell = span_cut(line, 0, GRID_MAX_CELL);
+
+    while (cell.n < line.n && cell.n && !starts_character(line.p[cell.n]))
+        cell.n--;
+    size_t shown = count_characters(cell);
+    for (size_t i = 0; i < cell.n; i++)
+        buf_char(&g->cells, (unsigned char)cell.p[i] < 0x20 ? ' ' : cell.p[i]);
+    buf_char(&g->cells, '\0');
+    if (shown > g->width[column])
+        g->width[column] = shown;
+}
+
+void grid_put(struct buf *out, struct grid *g)
+{
+    struct span rest = buf_view(&g->cells);
+
+    for (size_t i = 0; i < g->n; i++) {
+        size_t column = i % g->columns;
+        struct span cell = span_cut(rest, 0, span_find(rest, '\0'));
+        bool last = column + 1 == g->columns;
+        buf_span(out, cell);
+        for (size_t pad = count_characters(cell); !last && pad < g->width[column] + 2; pad++)
+            buf_char(out, ' ');
+        if (last)
+            buf_char(out, '\n');
+        rest = span_from(rest, cell.n + 1);
+    }
+    buf_fini(&g->cells);
+}

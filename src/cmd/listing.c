@@ -1,0 +1,186 @@
+#include "cmd/listing.h"
+
+#include "base/mem.h"
+#include "cmd/args.h"
+#include "cmd/ask.h"
+#include "cmd/daemon.h"
+#include "mcp/protocol.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+enum { NAME_MAX_COLUMN = 40, OPT_DAEMON = ARGS_OWN };
+
+struct run {
+    const struct command *self;
+    const struct listing *what;
+    bool json;
+    struct buf list; /* JSON objects, parted by commas */
+};
+
+static size_t line_width(void)
+{
+    struct winsize w;
+
+    if (!isatty(STDOUT_FILENO))
+        return (size_t)-1;
+    return ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) == 0 && w.ws_col > 40 ? w.ws_col : 80;
+}
+
+/* Resources are known by their address, all others by their name. */
+static struct span name_of(struct span item)
+{
+    static const char *const members[] = {"uri", "uriTemplate", "name"};
+
+    for (size_t i = 0; i < COUNT_OF(members); i++) {
+        struct json_slot name = json_get(item, members[i]);
+        if (name.type == JSON_STRING)
+            return name.value;
+    }
+    return SPAN("\"\"");
+}
+
+static struct span description_of(struct span item)
+{
+    static const char *const members[] = {"description", "title", "name"};
+
+    for (size_t i = 0; i < COUNT_OF(members); i++) {
+        struct json_slot text = json_get(item, members[i]);
+        if (text.type == JSON_STRING && !span_eq(text.value, name_of(item)))
+            return text.value;
+    }
+    return SPAN("\"\"");
+}
+
+/* The first line of a description, as much as fits. */
+static void put_description(struct buf *out, struct span item, size_t room)
+{
+    struct buf text = {0};
+
+    json_unescape(&text, description_of(item));
+    struct span line = span_trim(span_cut(buf_view(&text), 0, span_find(buf_view(&text), '\n')));
+    if (line.n > room) {
+        line.n = room - 3;
+        while (line.n && ((unsigned char)line.p[line.n] & 0xc0) == 0x80)
+            line.n--; /* not in the middle of a character */
+        buf_span(out, line);
+        buf_str(out, "...");
+    } else {
+        buf_span(out, line);
+    }
+    buf_fini(&text);
+}
+
+static void put_table(struct buf *out, struct span list)
+{
+    size_t column = 0, width = line_width();
+    struct json_iter it = json_iter(list);
+
+    while (json_next(&it)) {
+        size_t n = name_of(it.value).n;
+        if (n > column + 2)
+            column = n - 2; /* the quotes */
+    }
+    if (column > NAME_MAX_COLUMN)
+        column = NAME_MAX_COLUMN;
+    it = json_iter(list);
+    while (json_next(&it)) {
+        size_t start = out->n;
+        json_unescape(out, name_of(it.value));
+        while (out->n - start < column)
+            buf_char(out, ' ');
+        buf_str(out, "  ");
+        size_t used = out->n - start;
+        put_description(out, it.value, width > used + 10 ? width - used : 10);
+        buf_char(out, '\n');
+    }
+}
+
+static void collect(struct run *r, struct span list)
+{
+    struct json_iter it = json_iter(list);
+
+    while (json_next(&it)) {
+        if (r->list.n)
+            buf_char(&r->list, ',');
+        buf_span(&r->list, it.value);
+    }
+}
+
+static void show(struct run *r)
+{
+    struct buf list = {0}, out = {0};
+
+    buf_char(&list, '[');
+    buf_span(&list, buf_view(&r->list));
+    buf_char(&list, ']');
+    if (r->json) {
+        buf_span(&out, buf_view(&list));
+        buf_char(&out, '\n');
+    } else {
+        put_table(&out, buf_view(&list));
+    }
+    buf_fini(&list);
+    cmd_print(&out);
+}
+
+static void settled(struct ask_run *a)
+{
+    struct run *r = a->arg;
+
+    for (size_t i = 0; i < r->what->n; i++)
+        collect(r, view_list(bridge_full_view(a->bridge), r->what->kinds[i]));
+    show(r);
+    ask_finish(a, ask_report_failures(r->self, a) ? CMD_FAILED : CMD_FINE);
+}
+
+static int ask_daemon(const struct args *a, const struct config *config, struct run *r)
+{
+    struct daemon *d = daemon_find_same(a, config);
+    int code = d ? CMD_FINE : CMD_FAILED;
+
+    for (size_t i = 0; code == CMD_FINE && i < r->what->n; i++) {
+        const struct mcp_list *list = &mcp_lists[r->what->kinds[i]];
+        struct buf result = {0};
+        if (daemon_request(d, "/mcp", list->method, SPAN_EMPTY, SPAN_EMPTY, SPAN_EMPTY, &result))
+            code = CMD_FAILED;
+        else
+            collect(r, json_get(buf_view(&result), list->member).value);
+        buf_fini(&result);
+    }
+    if (code == CMD_FINE)
+        show(r);
+    if (d)
+        daemon_free(d);
+    return code;
+}
+
+int listing_run(const struct command *self, int argc, char **argv, const struct listing *what)
+{
+    struct args a = args_begin(self, argc, argv);
+    bool daemon = false;
+    int id;
+
+    while ((id = args_next(&a)) > 0)
+        daemon |= id == OPT_DAEMON;
+    if (id < 0)
+        return a.exit_code;
+    if (args_expect(&a, 0))
+        return CMD_USAGE;
+    struct config *config = args_load_config(&a);
+    if (!config)
+        return CMD_USAGE;
+    struct run r = {.self = self, .what = what, .json = a.json};
+    int code = daemon ? ask_daemon(&a, config, &r) : ask_run(config, a.verbose, settled, &r);
+    buf_fini(&r.list);
+    config_free(config);
+    return cmd_finish(code);
+}
+
+const struct cmd_option listing_options[] = {
+    ARGS_OPTION_CONFIG,
+    {"daemon", OPT_DAEMON, NULL, "ask the running daemon instead of starting the servers"},
+    ARGS_OPTION_JSON,
+    ARGS_OPTION_VERBOSE,
+    ARGS_OPTION_QUIET,
+    {NULL}};

@@ -1,0 +1,142 @@
+#include "cmd/commands.h"
+#include "cmd/daemon.h"
+#include "cmd/grid.h"
+#include "wire/json.h"
+
+#include <time.h>
+
+/* "2026-02-18T06:30:24Z" -> "5m" */
+static void put_age(struct buf *out, struct span when)
+{
+    static const struct {
+        long seconds;
+        char letter;
+    } units[] = {{86400, 'd'}, {3600, 'h'}, {60, 'm'}, {1, 's'}};
+    struct tm parts = {0};
+    struct buf text = {0};
+    size_t unit = 0;
+
+    buf_span(&text, when);
+    if (strptime(buf_cstr(&text), "%Y-%m-%dT%H:%M:%SZ", &parts)) {
+        long age = (long)(time(NULL) - timegm(&parts));
+        while (units[unit].seconds > 1 && age < units[unit].seconds)
+            unit++;
+        buf_printf(out, "%ld%c", age > 0 ? age / units[unit].seconds : 0, units[unit].letter);
+    }
+    buf_fini(&text);
+}
+
+enum cell { CELL_TEXT, CELL_NUMBER, CELL_AGE };
+
+static const struct {
+    const char *title, *key;
+    enum cell cell;
+} columns[] = {
+    {"SERVER", "name", CELL_TEXT},
+    {"STATE", "state", CELL_TEXT},
+    {"SINCE", "since", CELL_AGE},
+    {"VERSION", "protocol", CELL_TEXT},
+    {"TOOLS", "tools", CELL_NUMBER},
+    {"CALLS", "calls", CELL_NUMBER},
+    {"LAST ERROR", "last_error", CELL_TEXT},
+};
+enum { COLUMNS = sizeof columns / sizeof columns[0] };
+
+static void add_server(struct grid *grid, struct span server)
+{
+    for (size_t i = 0; i < COLUMNS; i++) {
+        struct buf scratch = {0}, age = {0};
+        struct span text = columns[i].cell == CELL_NUMBER
+                               ? json_get(server, columns[i].key).value
+                               : daemon_text(server, columns[i].key, &scratch);
+        if (columns[i].cell == CELL_AGE) {
+            put_age(&age, text);
+            text = buf_view(&age);
+        }
+        grid_add(grid, text);
+        buf_fini(&age);
+        buf_fini(&scratch);
+    }
+}
+
+static void put_summary(struct buf *out, struct span status)
+{
+    struct buf scratch = {0};
+
+    buf_str(out, "Rialto ");
+    buf_span(out, daemon_text(status, "version", &scratch));
+    buf_str(out, ", pid ");
+    buf_span(out, json_get(status, "pid").value);
+    buf_str(out, ", up ");
+    put_age(out, daemon_text(status, "started", &scratch));
+    buf_str(out, ", ");
+    struct span config = daemon_text(status, "config", &scratch);
+    buf_span(out, config.n ? config : SPAN("without a configuration"));
+    buf_str(out, ": ");
+    buf_span(out, daemon_text(status, "status", &scratch));
+    buf_str(out, "\n\n");
+    buf_fini(&scratch);
+}
+
+static void put_status(struct buf *out, struct span status)
+{
+    struct grid grid = {.columns = COLUMNS};
+    struct json_iter it = json_iter(json_get(status, "servers").value);
+    struct span held = json_get(status, "approvals").value;
+
+    put_summary(out, status);
+    for (size_t i = 0; i < COLUMNS; i++)
+        grid_add(&grid, span_str(columns[i].title));
+    while (json_next(&it))
+        add_server(&grid, it.value);
+    grid_put(out, &grid);
+    if (held.n && !span_is(held, "0"))
+        buf_printf(out, "\nCalls that wait for approval: " SPAN_FMT " ('rialto approvals')\n",
+                   SPAN_ARG(held));
+}
+
+static int show(struct daemon *d, const struct args *a)
+{
+    struct buf answer = {0}, out = {0};
+    int status;
+
+    if (daemon_fetch(d, "/status", SPAN_EMPTY, &status, &answer))
+        return CMD_FAILED;
+    struct span got = buf_view(&answer);
+    bool fine = json_string_is(json_get(got, "status").value, SPAN("ok"));
+    if (a->json)
+        buf_span(&out, got);
+    else
+        put_status(&out, got);
+    cmd_print(&out);
+    buf_fini(&answer);
+    return fine ? CMD_FINE : CMD_FAILED;
+}
+
+static int run(const struct command *self, int argc, char **argv)
+{
+    struct args a = args_begin(self, argc, argv);
+
+    if (args_next(&a) < 0)
+        return a.exit_code;
+    if (args_expect(&a, 0))
+        return CMD_USAGE;
+    struct daemon *d = daemon_find(&a);
+    if (!d)
+        return CMD_FAILED;
+    int code = show(d, &a);
+    daemon_free(d);
+    return cmd_finish(code);
+}
+
+static const struct cmd_option options[] = {ARGS_OPTION_CONFIG, ARGS_OPTION_JSON, {NULL}};
+
+const struct command command_status = {
+    .name = "status",
+    .summary = "Show how the running daemon and its servers are",
+    .usage = "",
+    .about = "Asks the daemon of this user by its control socket. Exits with 1 when none runs, or\n"
+             "when one of its servers is down.",
+    .options = options,
+    .run = run,
+};

@@ -1,0 +1,33 @@
+/*
+ * The small program `conductor`: does `conductor mcp PORT` by itself, because agents start one for
+ * each server, and leaves everything else to `rialto conductor`, which stands beside it.
+ */
+#include "cmd/conductor_mcp.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+int main(int argc, char **argv)
+{
+    char self[PATH_MAX];
+
+    if (argc == 3 && strcmp(argv[1], "mcp") == 0)
+        return conductor_mcp(argv[2]);
+    ssize_t n = readlink("/proc/self/exe", self, sizeof self - sizeof "rialto");
+    char *slash = n > 0 ? memrchr(self, '/', (size_t)n) : NULL;
+    char **args = calloc((size_t)argc + 2, sizeof *args);
+    if (!slash || !args)
+        return 1;
+    strcpy(slash + 1, "rialto");
+    args[0] = self;
+    args[1] = "conductor";
+    for (int i = 1; i < argc; i++)
+        args[i + 1] = argv[i];
+    execv(self, args);
+    fprintf(stderr, "conductor: cannot start %s: %s\n", self, strerror(errno));
+    return 1;
+}

@@ -1,0 +1,196 @@
+#include "base/log.h"
+#include "base/mem.h"
+#include "core/approval.h"
+#include "core/inside.h"
+
+/* A provider may have this many questions open on one call; more are refused. */
+enum { MAX_OPEN_ASKS = 64 };
+
+/* One ask that waits for its answer. */
+struct open_ask {
+    struct list node;
+    struct provider *provider; /* who asked */
+    uint64_t instance;         /* which one of it, by its count of starts */
+    size_t key_n, own_at;      /* the provider's own key is the end of it */
+    char key[];
+};
+
+static struct span own_key(const struct open_ask *ask)
+{
+    return span_of(ask->key + ask->own_at, ask->key_n - ask->own_at);
+}
+
+/* Has it an instance that was not told to stop? */
+static bool is_running(const struct provider *p)
+{
+    return p->state == PROVIDER_STARTING || p->state == PROVIDER_READY;
+}
+
+void asks_forget(struct call *c)
+{
+    LIST_EACH_SAFE (&c->asks, it) {
+        list_remove(it);
+        mem_free(LIST_ENTRY(it, struct open_ask, node));
+    }
+    c->n_asks = 0;
+}
+
+static void refuse_ask(struct call *c, struct provider *p, struct span key, enum failure why,
+                       struct span text)
+{
+    p->peer.verbs->answer(&p->peer, c, key,
+                          &(struct outcome){.kind = OUTCOME_FAILED, .why = why, .text = text});
+}
+
+/* Nobody cancels a standing call at a provider: who asked on it hears that no answer will come. */
+void asks_refuse(struct call *c)
+{
+    struct open_ask *ask;
+
+    while ((ask = LIST_FIRST(&c->asks, struct open_ask, node))) {
+        list_remove(&ask->node);
+        c->n_asks--;
+        if (is_running(ask->provider) && ask->instance == ask->provider->stats.starts)
+            refuse_ask(c, ask->provider, own_key(ask), FAIL_CANCELLED, SPAN("the client has left"));
+        mem_free(ask);
+    }
+}
+
+static void remember_ask(struct call *c, struct provider *p, struct span key, size_t own_at)
+{
+    struct open_ask *open = mem_alloc(sizeof *open + key.n);
+
+    open->provider = p;
+    open->instance = p->stats.starts;
+    open->key_n = key.n;
+    open->own_at = own_at;
+    memcpy(open->key, key.p, key.n);
+    list_append(&c->asks, &open->node);
+    c->n_asks++;
+}
+
+/* On a call, or on a standing call: then there is no deadline, it ends with its consumer. */
+static void ask_on(struct call *c, struct provider *p, const struct ask *ask)
+{
+    p->stats.asks++;
+    c->router->stats.asks++;
+    if (ask->needs & ~c->answers) {
+        c->lacks |= ask->needs & ~c->answers;
+        refuse_ask(c, p, ask->key, FAIL_REFUSED, SPAN("the client cannot answer this"));
+        return;
+    }
+    if (c->n_asks == MAX_OPEN_ASKS) {
+        refuse_ask(c, p, ask->key, FAIL_BUSY, SPAN("too many questions are open already"));
+        return;
+    }
+    struct buf key = {0};
+    struct ask told = *ask;
+    /* Two providers may ask with one key on a standing call: their aliases tell them apart. */
+    if (!c->provider)
+        buf_printf(&key, "%s/", p->alias);
+    size_t own_at = key.n;
+    buf_span(&key, ask->key);
+    told.key = buf_view(&key);
+    remember_ask(c, p, told.key, own_at);
+    if (c->provider)
+        call_arm_deadline(c);
+    c->repeatable = false; /* people were involved: never do that again by ourselves */
+    c->consumer->verbs->ask(c->consumer, c, &told);
+    buf_fini(&key);
+}
+
+void router_ask(struct call *c, const struct ask *ask)
+{
+    ask_on(c, c->provider, ask);
+}
+
+bool router_ask_standing(struct provider *p, const struct ask *ask)
+{
+    struct call *owner = NULL;
+    size_t n = 0;
+
+    LIST_EACH (&p->router->standing, it) {
+        struct call *c = LIST_ENTRY(it, struct call, standing);
+        if (view_has(c->view, p)) {
+            owner = c;
+            n++;
+        }
+    }
+    /* One that is being stopped will not hear the answer; the next instance must not. */
+    if (n != 1 || !is_running(p))
+        return false;
+    ask_on(owner, p, ask);
+    return true;
+}
+
+/* Nobody is there any more to hear the answers. */
+void asks_forget_standing(struct provider *p)
+{
+    LIST_EACH (&p->router->standing, at) {
+        struct call *c = LIST_ENTRY(at, struct call, standing);
+        LIST_EACH_SAFE (&c->asks, it) {
+            struct open_ask *ask = LIST_ENTRY(it, struct open_ask, node);
+            if (ask->provider != p)
+                continue;
+            list_remove(it);
+            c->n_asks--;
+            mem_free(ask);
+        }
+    }
+}
+
+void router_answer(struct call *c, struct span key, const struct outcome *outcome)
+{
+    LIST_EACH (&c->asks, it) {
+        struct open_ask *ask = LIST_ENTRY(it, struct open_ask, node);
+        if (!span_eq(span_of(ask->key, ask->key_n), key))
+            continue;
+        list_remove(it);
+        c->n_asks--;
+        if (c->provider)
+            call_arm_deadline(c);
+        /* The key is told from our copy: the consumer's may go away with its request. */
+        struct peer *provider = &ask->provider->peer;
+        if (c->state == CALL_HELD)
+            approval_answered(c, outcome); /* the question was ours */
+        else if (is_running(ask->provider))
+            provider->verbs->answer(provider, c, own_key(ask), outcome);
+        mem_free(ask);
+        return;
+    }
+    log_debug("router", "answer to '" SPAN_FMT "', which nobody asked", SPAN_ARG(key));
+}
+
+/* Operations during which servers ask; the others are answered from what the server knows. */
+static bool may_ask(const struct call *c)
+{
+    return c->op == OP_CALL_TOOL || c->op == OP_READ_RESOURCE || c->op == OP_GET_PROMPT;
+}
+
+/*
+ * A call whose question is not answered yet stands still, so what comes now belongs to another: it
+ * may be parked for minutes and must not take everybody's turn. Only among calls of one party,
+ * though: a server that does ask two things at once must not ask the wrong person.
+ */
+struct call *router_sole_call(const struct provider *p)
+{
+    struct call *sole = NULL, *running = NULL;
+    size_t n = 0, n_running = 0;
+
+    LIST_EACH (&p->open, it) {
+        struct call *c = LIST_ENTRY(it, struct call, in_provider);
+        if (!may_ask(c))
+            continue;
+        if (sole && (c->consumer != sole->consumer || c->party != sole->party))
+            return NULL;
+        sole = c;
+        n++;
+        if (list_empty(&c->asks)) {
+            running = c;
+            n_running++;
+        }
+    }
+    if (n == 1)
+        return sole;
+    return n_running == 1 ? running : NULL;
+}

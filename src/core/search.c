@@ -1,0 +1,286 @@
+#include "core/search.h"
+
+#include "base/arena.h"
+#include "base/map.h"
+#include "base/mem.h"
+#include "core/search_words.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* Of a question; an agent that sends a page of text gets the tools that fit its beginning. */
+enum { MAX_QUESTION_WORDS = 32 };
+/* Words that begin with a word of the question: how many are looked at, and from which length. */
+enum { MAX_BEGUN = 64, MIN_BEGINNING = 3 };
+
+/* How soon repeating a word stops to matter. */
+static const double saturation = 1.2;
+static const double begun_counts = 0.4;
+
+/* What a word in a field is worth, and how much less it is in a long text. */
+static const struct {
+    double weight, by_length;
+} field_rules[SEARCH_FIELDS] = {
+    [SEARCH_NAME] = {4.0, 0.6},
+    [SEARCH_DESCRIPTION] = {1.0, 0.7},
+    [SEARCH_DETAILS] = {0.5, 0.7},
+};
+
+/* A word in a document. */
+struct posting {
+    unsigned document;
+    unsigned char times[SEARCH_FIELDS]; /* up to 255 */
+    float gain;                         /* what it adds to the document's score */
+};
+
+struct term {
+    struct span word;
+    struct posting *postings;
+    size_t n, cap;
+};
+
+struct document {
+    unsigned length[SEARCH_FIELDS]; /* in words */
+    /* While a question is being answered: */
+    double score;
+    double best;       /* of the current word of the question */
+    unsigned question; /* which word that is, counted over all questions */
+};
+
+struct search {
+    struct arena arena; /* words and terms */
+    struct map by_word; /* until it is finished */
+    struct term **terms;
+    size_t n_terms;
+    struct document *documents;
+    size_t n, cap;
+    unsigned asked;
+};
+
+struct search *search_new(void)
+{
+    return MEM_NEW(struct search);
+}
+
+void search_free(struct search *s)
+{
+    size_t at = 0;
+    void *term;
+
+    if (!s)
+        return;
+    while (map_next(&s->by_word, &at, NULL, &term))
+        mem_free(((struct term *)term)->postings);
+    map_fini(&s->by_word);
+    mem_free(s->terms);
+    mem_free(s->documents);
+    arena_fini(&s->arena);
+    mem_free(s);
+}
+
+/* --- building --- */
+
+struct adding {
+    struct search *search;
+    enum search_field field;
+};
+
+static struct term *term_of(struct search *s, struct span word)
+{
+    struct term *t = map_get(&s->by_word, word);
+
+    if (!t) {
+        t = ARENA_NEW(&s->arena, struct term);
+        t->word = arena_span(&s->arena, word);
+        map_put(&s->by_word, word, t);
+    }
+    return t;
+}
+
+/* The last document's posting, which is always the last one. */
+static struct posting *posting_of(struct search *s, struct term *t)
+{
+    unsigned document = (unsigned)(s->n - 1);
+
+    if (t->n && t->postings[t->n - 1].document == document)
+        return &t->postings[t->n - 1];
+    if (t->n == t->cap) {
+        t->cap = t->cap ? t->cap * 2 : 4;
+        t->postings = mem_resize(t->postings, t->cap * sizeof *t->postings);
+    }
+    t->postings[t->n] = (struct posting){.document = document};
+    return &t->postings[t->n++];
+}
+
+static void add_word(void *arg, struct span word)
+{
+    const struct adding *a = arg;
+    struct posting *p = posting_of(a->search, term_of(a->search, word));
+
+    if (p->times[a->field] < 255)
+        p->times[a->field]++;
+    a->search->documents[a->search->n - 1].length[a->field]++;
+}
+
+void search_add(struct search *s, const struct span fields[SEARCH_FIELDS])
+{
+    if (s->n == s->cap) {
+        s->cap = s->cap ? s->cap * 2 : 64;
+        s->documents = mem_resize(s->documents, s->cap * sizeof *s->documents);
+    }
+    s->documents[s->n++] = (struct document){0};
+    for (int field = 0; field < SEARCH_FIELDS; field++) {
+        struct adding a = {s, (enum search_field)field};
+        search_words(fields[field], add_word, &a);
+    }
+}
+
+/* Times in each field, weighed against what is usual there. */
+static double frequency(const struct search *s, const struct posting *p, const double *usual)
+{
+    double sum = 0;
+
+    for (int field = 0; field < SEARCH_FIELDS; field++) {
+        if (!p->times[field])
+            continue;
+        double length = s->documents[p->document].length[field] / usual[field];
+        double by_length = field_rules[field].by_length;
+        sum += field_rules[field].weight * p->times[field] / (1 - by_length + by_length * length);
+    }
+    return sum;
+}
+
+static void weigh(const struct search *s, struct term *t, const double *usual)
+{
+    double all = (double)s->n, having = (double)t->n;
+    double rarity = log(1 + (all - having + 0.5) / (having + 0.5));
+
+    for (size_t i = 0; i < t->n; i++) {
+        double times = frequency(s, &t->postings[i], usual);
+        t->postings[i].gain = (float)(rarity * times / (times + saturation));
+    }
+}
+
+static int compare_terms(const void *a, const void *b)
+{
+    return span_cmp((*(struct term *const *)a)->word, (*(struct term *const *)b)->word);
+}
+
+void search_finish(struct search *s)
+{
+    double usual[SEARCH_FIELDS] = {0}; /* length of a field, where there is anything */
+    size_t at = 0;
+    void *term;
+
+    for (int field = 0; field < SEARCH_FIELDS; field++) {
+        for (size_t i = 0; i < s->n; i++)
+            usual[field] += s->documents[i].length[field];
+        usual[field] = usual[field] > 0 ? usual[field] / (double)s->n : 1;
+    }
+    s->terms = MEM_ARRAY(struct term *, s->by_word.n + 1);
+    while (map_next(&s->by_word, &at, NULL, &term)) {
+        weigh(s, term, usual);
+        s->terms[s->n_terms++] = term;
+    }
+    qsort(s->terms, s->n_terms, sizeof(struct term *), compare_terms);
+}
+
+/* --- asking --- */
+
+struct asking {
+    struct search *search;
+    unsigned words;
+};
+
+/* For each word of the question a document gets what its best match is worth. */
+static void score(struct search *s, const struct term *t, double counts)
+{
+    for (size_t i = 0; i < t->n; i++) {
+        struct document *d = &s->documents[t->postings[i].document];
+        double gain = counts * (double)t->postings[i].gain;
+        if (d->question != s->asked) {
+            d->question = s->asked;
+            d->best = 0;
+        }
+        if (gain > d->best) {
+            d->score += gain - d->best;
+            d->best = gain;
+        }
+    }
+}
+
+/* The first term that is not before `word`. */
+static size_t lower_bound(const struct search *s, struct span word)
+{
+    size_t from = 0, to = s->n_terms;
+
+    while (from < to) {
+        size_t middle = from + (to - from) / 2;
+        if (span_cmp(s->terms[middle]->word, word) < 0)
+            from = middle + 1;
+        else
+            to = middle;
+    }
+    return from;
+}
+
+/* In a small catalog such words are rare, too, but they say nothing. */
+static bool is_filler(struct span word)
+{
+    static const char *const words[] = {"a",   "an",  "and", "are", "at", "be",   "can", "do",
+                                        "for", "how", "i",   "in",  "is", "it",   "me",  "my",
+                                        "of",  "on",  "or",  "the", "to", "what", "with"};
+
+    for (size_t i = 0; i < COUNT_OF(words); i++)
+        if (span_is(word, words[i]))
+            return true;
+    return false;
+}
+
+static void ask_word(void *arg, struct span word)
+{
+    struct asking *a = arg;
+    struct search *s = a->search;
+
+    if (is_filler(word) || a->words++ >= MAX_QUESTION_WORDS)
+        return;
+    s->asked++;
+    size_t first = lower_bound(s, word);
+    for (size_t i = first; i < s->n_terms && i < first + MAX_BEGUN; i++) {
+        const struct term *t = s->terms[i];
+        bool same = t->word.n == word.n;
+        if (!span_starts(t->word, word) || (!same && word.n < MIN_BEGINNING))
+            break;
+        score(s, t, same ? 1 : begun_counts);
+    }
+}
+
+/* Puts the document where it belongs among the best so far, if it does. */
+static size_t place(struct search_hit *hits, size_t n, size_t max, struct search_hit hit)
+{
+    size_t at = n;
+
+    while (at && hits[at - 1].score < hit.score)
+        at--;
+    if (at >= max)
+        return n;
+    if (n < max)
+        n++;
+    memmove(&hits[at + 1], &hits[at], (n - 1 - at) * sizeof *hits);
+    hits[at] = hit;
+    return n;
+}
+
+size_t search_find(struct search *s, struct span question, struct search_hit *hits, size_t max)
+{
+    struct asking a = {.search = s};
+    size_t n = 0;
+
+    for (size_t i = 0; i < s->n; i++)
+        s->documents[i].score = 0;
+    search_words(question, ask_word, &a);
+    for (size_t i = 0; i < s->n; i++)
+        if (s->documents[i].score > 0)
+            n = place(hits, n, max, (struct search_hit){i, s->documents[i].score});
+    return n;
+}

@@ -1,0 +1,34 @@
+/*
+ * search: which of many texts fit a question best.
+ *
+ * A document is a tool: its name, its description and what else tells of it, handed in as plain
+ * text. Words are compared without case and plural; createIssue and create_issue both fall into
+ * their words, and scripts that write without blanks into their characters. The rank is BM25 over
+ * weighted fields. A word of the question also finds, for less, the words that begin with it.
+ *
+ * Fill it with search_add, call search_finish once, then ask as often as you like.
+ */
+#ifndef RIALTO_CORE_SEARCH_H
+#define RIALTO_CORE_SEARCH_H
+
+#include "base/span.h"
+
+enum search_field { SEARCH_NAME, SEARCH_DESCRIPTION, SEARCH_DETAILS, SEARCH_FIELDS };
+
+struct search;
+
+struct search_hit {
+    size_t document; /* numbered from 0 in the order they were added */
+    double score;
+};
+
+struct search *search_new(void);
+void search_free(struct search *s);
+/* Nothing of the texts is kept but their words. */
+void search_add(struct search *s, const struct span fields[SEARCH_FIELDS]);
+void search_finish(struct search *s);
+
+/* The best hits first, equal ones in the order of the documents; returns how many there are. */
+size_t search_find(struct search *s, struct span question, struct search_hit *hits, size_t max);
+
+#endif

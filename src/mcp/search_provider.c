@@ -1,0 +1,438 @@
+#include "mcp/search_provider.h"
+
+#include "base/mem.h"
+#include "core/search.h"
+#include "mcp/tool_result.h"
+#include "wire/json.h"
+
+enum { DEFAULT_LIMIT = 10, MAX_LIMIT = 50, MAX_QUESTION = 1000, MAX_HINTS = 3 };
+/* How deep a schema is searched for words, and how many servers are named to the agent. */
+enum { SCHEMA_DEPTH = 4, MAX_NAMED = 40 };
+enum { TWO_DAYS = 2 * 24 * 3600 * 1000 };
+
+struct search_provider {
+    struct provider core;
+    struct view *full;
+    struct search *index; /* NULL before the first question */
+    uint64_t digest;      /* of the list that the index was made from */
+};
+
+/* A call of call_tool and the call that it stands for. */
+struct relay {
+    struct call *outer; /* NULL once it was cancelled */
+    struct call *inner; /* NULL until we have seen it */
+    char *name;         /* of the tool */
+};
+
+static struct search_provider *of_peer(struct peer *self)
+{
+    return CONTAINER_OF(CONTAINER_OF(self, struct provider, peer), struct search_provider, core);
+}
+
+/* --- the index --- */
+
+static void put_text(struct buf *out, struct json_slot slot)
+{
+    if (slot.type != JSON_STRING)
+        return;
+    json_unescape(out, slot.value);
+    buf_char(out, ' ');
+}
+
+/* The names and descriptions of what a schema describes. */
+static void put_schema_text(struct buf *out, struct span schema, int depth)
+{
+    struct json_iter it = json_iter(schema);
+
+    put_text(out, json_get(schema, "title"));
+    put_text(out, json_get(schema, "description"));
+    while (depth && json_next(&it)) {
+        if (it.type != JSON_OBJECT)
+            continue;
+        if (json_string_is(it.key, SPAN("items")))
+            put_schema_text(out, it.value, depth - 1);
+        if (!json_string_is(it.key, SPAN("properties")))
+            continue;
+        struct json_iter property = json_iter(it.value);
+        while (json_next(&property)) {
+            put_text(out, (struct json_slot){.type = JSON_STRING, .value = property.key});
+            if (property.type == JSON_OBJECT)
+                put_schema_text(out, property.value, depth - 1);
+        }
+    }
+}
+
+static void add_tool(struct search *index, const struct target *t)
+{
+    struct buf description = {0}, details = {0};
+    struct json_slot schema = json_get(t->item->raw, "inputSchema");
+
+    put_text(&description, json_get(t->item->raw, "title"));
+    put_text(&description, json_get(t->item->raw, "description"));
+    if (schema.type == JSON_OBJECT)
+        put_schema_text(&details, schema.value, SCHEMA_DEPTH);
+    search_add(index,
+               (const struct span[SEARCH_FIELDS]){[SEARCH_NAME] = t->public_name,
+                                                  [SEARCH_DESCRIPTION] = buf_view(&description),
+                                                  [SEARCH_DETAILS] = buf_view(&details)});
+    buf_fini(&details);
+    buf_fini(&description);
+}
+
+/* The index over what the view shows now: its documents are the view's items, in their order. */
+static struct search *fresh_index(struct search_provider *s)
+{
+    uint64_t digest = view_digest(s->full, ITEM_TOOL);
+    const struct target *t;
+
+    if (s->index && s->digest == digest)
+        return s->index;
+    search_free(s->index);
+    s->index = search_new();
+    s->digest = digest;
+    for (size_t i = 0; (t = view_item(s->full, ITEM_TOOL, i)); i++)
+        add_tool(s->index, t);
+    search_finish(s->index);
+    return s->index;
+}
+
+/* --- find_tools --- */
+
+static void put_hit(struct buf *out, const struct target *t, double score)
+{
+    struct json_slot schema = json_get(t->item->raw, "inputSchema");
+    struct json_slot description = json_get(t->item->raw, "description");
+
+    buf_str(out, "{\"name\":");
+    json_quote(out, t->public_name);
+    if (description.type == JSON_STRING) {
+        buf_str(out, ",\"description\":");
+        buf_span(out, description.value);
+    }
+    buf_str(out, ",\"inputSchema\":");
+    buf_span(out, schema.type == JSON_OBJECT ? schema.value : SPAN("{\"type\":\"object\"}"));
+    buf_printf(out, ",\"score\":%.3f}", score);
+}
+
+static void find_tools(struct search_provider *s, struct call *call, struct span arguments)
+{
+    struct json_slot query = json_get(arguments, "query"), limit = json_get(arguments, "limit");
+    struct search_hit hits[MAX_LIMIT];
+    struct buf question = {0}, found = {0};
+    int64_t wanted = DEFAULT_LIMIT;
+
+    if (query.type != JSON_STRING) {
+        tool_fail(call, "find_tools needs 'query', a text with what the tool should do");
+        return;
+    }
+    if (limit.type != JSON_NONE && (!json_int(limit.value, &wanted) || wanted < 1)) {
+        tool_fail(call, "'limit' must be a whole number from 1 to 50");
+        return;
+    }
+    json_unescape(&question, query.value);
+    size_t n = search_find(fresh_index(s), span_cut(buf_view(&question), 0, MAX_QUESTION), hits,
+                           wanted < MAX_LIMIT ? (size_t)wanted : MAX_LIMIT);
+    buf_str(&found, "{\"tools\":[");
+    for (size_t i = 0; i < n; i++) {
+        buf_str(&found, i ? "," : "");
+        put_hit(&found, view_item(s->full, ITEM_TOOL, hits[i].document), hits[i].score);
+    }
+    buf_str(&found, "]}");
+    tool_finish_structured(call, buf_view(&found));
+    buf_fini(&found);
+    buf_fini(&question);
+}
+
+/* --- call_tool --- */
+
+/* A server must not take two agents for one because both come to it through us. */
+static uint64_t party_of(const struct call *outer)
+{
+    const uint64_t who[] = {(uint64_t)(uintptr_t)outer->consumer, outer->party};
+
+    return map_hash(span_of((const char *)who, sizeof who));
+}
+
+/* The arguments for the tool. Models like to wrap objects into a string: that is taken as well. */
+static bool read_arguments(struct json_slot given, struct buf *out)
+{
+    enum json_type type = JSON_NONE;
+
+    if (given.type == JSON_STRING) {
+        json_unescape(out, given.value);
+        return json_skim(buf_view(out), NULL, NULL, &type, NULL) == 0 && type == JSON_OBJECT;
+    }
+    buf_span(out, given.type == JSON_OBJECT ? given.value : SPAN("{}"));
+    return given.type == JSON_OBJECT || given.type == JSON_NULL || given.type == JSON_NONE;
+}
+
+/* The params of the inner call: those of the outer one, about another tool. */
+static void put_params(struct buf *out, struct request *inner, struct span outer_params,
+                       struct span arguments)
+{
+    struct json_iter it = json_iter(outer_params);
+
+    buf_str(out, "{\"name\":");
+    inner->name_at.at = out->n;
+    json_quote(out, inner->name);
+    inner->name_at.n = out->n - inner->name_at.at;
+    buf_str(out, ",\"arguments\":");
+    buf_span(out, arguments);
+    while (json_next(&it)) {
+        if (json_string_is(it.key, SPAN("name")) || json_string_is(it.key, SPAN("arguments")) ||
+            json_string_is(it.key, SPAN("_meta")))
+            continue;
+        buf_char(out, ',');
+        buf_span(out, it.member);
+    }
+    inner->meta_at = (struct cut){0, 0};
+    if (inner->meta_keep.n) {
+        buf_str(out, ",\"_meta\":");
+        inner->meta_at = (struct cut){out->n, 2};
+        buf_str(out, "{}");
+    }
+    buf_char(out, '}');
+    inner->params = buf_view(out);
+}
+
+static void open_inner(struct search_provider *s, struct call *outer, const struct request *inner)
+{
+    struct relay *relay = MEM_NEW(struct relay);
+
+    relay->outer = outer;
+    relay->name = mem_span(inner->name);
+    outer->provider_data = relay;
+    struct call *opened = router_open(s->core.router, &s->core.peer, s->full, inner, relay);
+    if (!opened)
+        return; /* it has ended, and the relay with it */
+    relay->inner = opened;
+    if (!relay->outer)
+        router_cancel(opened, FAIL_CANCELLED); /* that came before we knew what to cancel */
+}
+
+static void call_tool(struct search_provider *s, struct call *call, const struct request *request,
+                      struct span given)
+{
+    struct json_slot name = json_get(given, "name");
+    struct buf text = {0}, arguments = {0}, params = {0};
+
+    if (name.type != JSON_STRING) {
+        tool_fail(call, "call_tool needs 'name', the name of a tool as find_tools gives it");
+    } else if (!read_arguments(json_get(given, "arguments"), &arguments)) {
+        tool_fail(call, "'arguments' must be an object");
+    } else {
+        struct request inner = *request;
+        inner.name = json_text(name.value, &text);
+        inner.party = party_of(call);
+        put_params(&params, &inner, request->params, buf_view(&arguments));
+        open_inner(s, call, &inner);
+    }
+    buf_fini(&params);
+    buf_fini(&arguments);
+    buf_fini(&text);
+}
+
+/* The model mistook the name: tell it what comes near. */
+static void fail_unknown(struct search_provider *s, struct call *outer, struct span why,
+                         const char *name)
+{
+    struct search_hit hits[MAX_HINTS];
+    struct buf text = {0};
+    size_t n =
+        search_find(fresh_index(s), span_cut(span_str(name), 0, MAX_QUESTION), hits, MAX_HINTS);
+
+    buf_span(&text, why);
+    for (size_t i = 0; i < n; i++) {
+        buf_str(&text, i ? ", " : "; did you mean ");
+        buf_span(&text, view_item(s->full, ITEM_TOOL, hits[i].document)->public_name);
+    }
+    buf_str(&text, n ? "? find_tools gives the names" : "; find_tools gives the names");
+    tool_fail(outer, buf_cstr(&text));
+    buf_fini(&text);
+}
+
+/* --- verbs of the provider, told by the outer call --- */
+
+static void on_open(struct peer *self, struct call *call, const struct request *request)
+{
+    struct search_provider *s = of_peer(self);
+    struct json_slot given = json_get(request->params, "arguments");
+    struct span arguments = given.type == JSON_OBJECT ? given.value : SPAN("{}");
+
+    if (request->op == OP_CALL_TOOL && span_is(request->name, "find_tools"))
+        find_tools(s, call, arguments);
+    else if (request->op == OP_CALL_TOOL)
+        call_tool(s, call, request, arguments);
+    else
+        router_done(call, &(struct outcome){.kind = OUTCOME_RESULT, .body = SPAN("{}")});
+}
+
+static void on_answer(struct peer *self, struct call *outer, struct span key,
+                      const struct outcome *outcome)
+{
+    const struct relay *relay = outer->provider_data;
+
+    (void)self;
+    router_answer(relay->inner, key, outcome);
+}
+
+static void on_cancel(struct peer *self, struct call *outer, enum failure why)
+{
+    struct relay *relay = outer->provider_data;
+
+    (void)self;
+    relay->outer = NULL;
+    if (relay->inner)
+        router_cancel(relay->inner, why); /* our `done` frees the relay */
+}
+
+/* --- verbs of the consumer, told by the inner call --- */
+
+static void on_event(struct peer *self, struct call *inner, const struct event *event)
+{
+    struct relay *relay = inner->consumer_data;
+
+    (void)self;
+    relay->inner = inner;
+    if (relay->outer)
+        router_event(relay->outer, event);
+}
+
+static void on_ask(struct peer *self, struct call *inner, const struct ask *ask)
+{
+    struct relay *relay = inner->consumer_data;
+
+    (void)self;
+    relay->inner = inner;
+    if (relay->outer)
+        router_ask(relay->outer, ask);
+}
+
+static void on_done(struct peer *self, struct call *inner, const struct outcome *outcome)
+{
+    struct relay *relay = inner->consumer_data;
+    struct call *outer = relay->outer;
+
+    if (outer) {
+        outer->lacks |= inner->lacks;
+        if (outcome->kind == OUTCOME_FAILED && outcome->why == FAIL_UNKNOWN)
+            fail_unknown(of_peer(self), outer, outcome->text, relay->name);
+        else
+            router_done(outer, outcome);
+    }
+    mem_free(relay->name);
+    mem_free(relay);
+}
+
+static const struct peer_verbs verbs = {.open = on_open,
+                                        .answer = on_answer,
+                                        .cancel = on_cancel,
+                                        .event = on_event,
+                                        .ask = on_ask,
+                                        .done = on_done};
+
+/* --- life --- */
+
+static void put_servers(struct buf *out, const struct view *v)
+{
+    const struct provider *p;
+
+    for (size_t i = 0; (p = view_member(v, i)) && i < MAX_NAMED; i++)
+        buf_printf(out, "%s%s", i ? ", " : " Servers: ", p->alias);
+    if (view_member(v, 0))
+        buf_str(out, view_member(v, MAX_NAMED) ? " and more." : ".");
+}
+
+static void add_item(struct catalog *c, const char *name, struct span description,
+                     const char *members, unsigned flags)
+{
+    struct buf raw = {0};
+    struct item item = {.name = span_str(name), .flags = flags};
+
+    buf_str(&raw, "{\"name\":");
+    item.name_at = (struct cut){raw.n, strlen(name) + 2};
+    json_quote(&raw, item.name);
+    buf_str(&raw, ",\"description\":");
+    item.description_at.at = raw.n;
+    json_quote(&raw, description);
+    item.description_at.n = raw.n - item.description_at.at;
+    buf_printf(&raw, ",%s}", members);
+    item.raw = buf_view(&raw);
+    catalog_add(c, ITEM_TOOL, &item);
+    buf_fini(&raw);
+}
+
+static const char find_members[] =
+    "\"inputSchema\":{\"type\":\"object\",\"properties\":{"
+    "\"query\":{\"type\":\"string\",\"description\":\"What the tool should do, in a few words\"},"
+    "\"limit\":{\"type\":\"integer\",\"minimum\":1,\"maximum\":50,\"default\":10,"
+    "\"description\":\"How many tools to give at most\"}},\"required\":[\"query\"]},"
+    "\"outputSchema\":{\"type\":\"object\",\"properties\":{\"tools\":{\"type\":\"array\","
+    "\"items\":{\"type\":\"object\",\"properties\":{\"name\":{\"type\":\"string\"},"
+    "\"description\":{\"type\":\"string\"},\"inputSchema\":{\"type\":\"object\"},"
+    "\"score\":{\"type\":\"number\"}},\"required\":[\"name\",\"inputSchema\",\"score\"]}}},"
+    "\"required\":[\"tools\"]},"
+    "\"annotations\":{\"readOnlyHint\":true,\"openWorldHint\":false}";
+
+static const char call_members[] =
+    "\"inputSchema\":{\"type\":\"object\",\"properties\":{"
+    "\"name\":{\"type\":\"string\",\"description\":\"The tool's name, as find_tools gives it\"},"
+    "\"arguments\":{\"type\":\"object\",\"description\":\"What the tool's inputSchema asks for\"}},"
+    "\"required\":[\"name\"]}";
+
+void search_provider_refresh(struct search_provider *s)
+{
+    struct catalog *c = catalog_new();
+    struct buf description = {0};
+
+    buf_str(
+        &description,
+        "Find tools by what they do. There are more tools here than are listed: look for one in "
+        "a few words, then call it with call_tool.");
+    put_servers(&description, s->full);
+    add_item(c, "find_tools", buf_view(&description), find_members, ITEM_READ_ONLY);
+    add_item(c, "call_tool",
+             SPAN("Call a tool that find_tools has found, with the arguments that its inputSchema "
+                  "asks for. The result is the tool's own."),
+             call_members, 0);
+    buf_fini(&description);
+    provider_publish(&s->core, c);
+}
+
+static void start(struct provider *p)
+{
+    search_provider_refresh(CONTAINER_OF(p, struct search_provider, core));
+    provider_up(p);
+}
+
+static void stop(struct provider *p)
+{
+    provider_lost(p, "stopped");
+}
+
+static const struct provider_ops life = {.start = start, .stop = stop};
+
+struct search_provider *search_provider_new(struct view *full)
+{
+    struct search_provider *s = MEM_NEW(struct search_provider);
+
+    s->full = full;
+    provider_init(&s->core, &verbs, &life, "search");
+    s->core.bare_names = s->core.built_in = true;
+    /* The inner call has all the limits that its server wants; ours must only be longer. */
+    s->core.policy.timeout = s->core.policy.start_timeout = 0;
+    s->core.policy.ask_timeout = TWO_DAYS;
+    return s;
+}
+
+void search_provider_free(struct search_provider *s)
+{
+    search_free(s->index);
+    provider_fini(&s->core);
+    mem_free(s);
+}
+
+struct provider *search_provider_core(struct search_provider *s)
+{
+    return &s->core;
+}

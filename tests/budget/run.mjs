@@ -1,0 +1,118 @@
+// Instruction budgets, counted by callgrind: repeatable, so a bar can stand close to the measurement.
+// budgets.json holds the bars (what was measured plus a tenth, never above the ceiling). Each cost is the difference of two
+// runs that differ only in how often the thing was done, so that starting and ending cancel out.
+import { execFileSync } from 'node:child_process';
+import fs from 'node:fs';
+import http from 'node:http';
+import path from 'node:path';
+import {
+  HttpClient, releaseBin, root, sleep, start, tempDir, until, within, writeConfig,
+} from '../e2e/lib.mjs';
+
+const release = path.join(root, 'build/release');
+const budgets = JSON.parse(fs.readFileSync(path.join(root, 'tests/budget/budgets.json'), 'utf8'));
+
+function callgrind(out) {
+  return ['--tool=callgrind', `--callgrind-out-file=${out}`, '--log-file=/dev/null'];
+}
+
+function instructions(out) {
+  return Number(fs.readFileSync(out, 'utf8').match(/^(?:summary|totals): (\d+)/m)[1]);
+}
+
+// --- one routed call ---
+
+// A tools/call whose whole body has 2,048 bytes.
+function callBody(id) {
+  const body = (text) => `{"jsonrpc":"2.0","id":${id},"method":"tools/call","params":`
+    + `{"name":"echo__echo","arguments":{"message":"${text}"}}}`;
+  return body('x'.repeat(2048 - body('').length));
+}
+
+function post(agent, client, body) {
+  return new Promise((resolve, reject) => {
+    const headers = { ...client.headers, 'Content-Length': body.length };
+    const request = http.request(client.url, { method: 'POST', agent, headers }, (response) => {
+      let text = '';
+      response.on('data', (d) => { text += d; });
+      response.on('end', () => resolve({ status: response.statusCode, text }));
+    });
+    request.on('error', reject);
+    request.end(body);
+  });
+}
+
+/** Instructions of a whole life of the program with that many calls in it. */
+async function lifeWithCalls(calls) {
+  const dir = tempDir();
+  const out = path.join(dir, 'callgrind.out');
+  const config = writeConfig(dir, {
+    listen: '127.0.0.1:0',
+    servers: { echo: { command: path.join(release, 'bench/bench_echo_server') } },
+  });
+  const child = start('valgrind', [...callgrind(out), releaseBin, 'serve', '-c', config], {
+    cwd: dir, stdio: ['ignore', 'ignore', 'pipe'],
+  });
+  let text = '';
+  child.stderr.on('data', (d) => { text += d; });
+  const ended = new Promise((resolve) => { child.on('close', resolve); });
+  try {
+    const [, origin] = await until('the listening line', () => text.match(/listening on (http:\/\/[^\s/]+)/), 30_000);
+    await sleep(1000); // no polling for the tool: it would cost instructions, now more, now fewer
+    const client = await new HttpClient(`${origin}/mcp`).connect();
+    await client.waitFor('echo__echo');
+    const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
+    for (let i = 0; i < calls; i++) {
+      const answer = await post(agent, client, callBody(1000 + i));
+      if (answer.status !== 200 || answer.text.length < 2000) throw new Error(answer.text);
+    }
+    agent.destroy();
+  } finally {
+    child.kill('SIGTERM');
+    await within(20_000, 'the end', ended);
+  }
+  return instructions(out);
+}
+
+async function routedCall() {
+  const few = await lifeWithCalls(100);
+  const many = await lifeWithCalls(300);
+  return (many - few) / 200;
+}
+
+// --- one skim ---
+
+async function skimList() {
+  const out = path.join(tempDir(), 'callgrind.out');
+  const program = path.join(release, 'tests/budget/budget_skim');
+  let length;
+  const run = (times) => {
+    length = Number(execFileSync('valgrind', [...callgrind(out), program, String(times)]));
+    return instructions(out);
+  };
+  const once = run(1);
+  return (run(11) - once) / 10 / length;
+}
+
+// --- the bars ---
+
+execFileSync('ninja', ['-C', release, 'bench/bench_echo_server', 'tests/budget/budget_skim'],
+  { stdio: ['ignore', 'ignore', 'inherit'] });
+let passed = 0;
+let failed = 0;
+for (const [name, measure] of Object.entries({ skim_list: skimList, routed_call: routedCall })) {
+  const { what, budget, ceiling } = budgets[name];
+  let line;
+  try {
+    const cost = await measure();
+    const good = cost > 0 && cost <= budget && budget <= ceiling;
+    line = `${good ? 'ok' : 'OVER BUDGET'}: ${what}: ${cost.toFixed(cost < 100 ? 2 : 0)} (budget ${budget})`;
+    if (good) passed++; else failed++;
+  } catch (e) {
+    line = `FAILED: ${what}: ${e.stack}`;
+    failed++;
+  }
+  console.log(line);
+}
+console.log(`${passed} passed, ${failed} failed`);
+process.exitCode = failed ? 1 : 0;

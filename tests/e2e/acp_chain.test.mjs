@@ -1,0 +1,281 @@
+// The relay chain: initialisation of every dialect, passing by name, nesting, cancelling, versions.
+// Tests carry the names of the acceptance table (docs/conductor.md says which programs it is from).
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { agent, Conductor, inner, open, proxy, rejects } from './acp_lib.mjs';
+import { sleep, until } from './lib.mjs';
+
+const seen = (c) => c.request('_test/seen', {});
+
+test('test_single_component_gets_initialize_request', async (t) => {
+  const c = await open(t, ['agent', agent()]);
+  const { methods, raw } = await seen(c);
+  assert.equal(methods[0], 'initialize');
+  assert.ok(!raw.some((line) => line.includes('"proxy"')), 'no proxy offer');
+  assert.equal(await c.stop(0), 0);
+});
+
+for (const dialect of ['P0', 'P0n', 'P1', 'P2', 'P3']) {
+  test(`test_two_components_proxy_gets_initialize_proxy (${dialect}, detected)`, async (t) => {
+    const c = await open(t, ['agent', proxy(dialect, '--arrow'), agent()]);
+    assert.deepEqual(await c.prompt(c.session, 'Hello'), ['>Hello']);
+    assert.ok(!JSON.stringify(c.initialized).includes('"proxy"'), 'the echo is stripped');
+  });
+
+  test(`a proxy whose dialect is given is not probed (${dialect})`, async (t) => {
+    const p = dialect === 'P0n' ? 'P0' : dialect;
+    const c = await open(t, ['-v', 'agent', `${p.toLowerCase()}:${proxy(dialect, '--arrow', '--exit-on-unknown')}`, agent()]);
+    assert.deepEqual(await c.prompt(c.session, 'Hello'), ['>Hello']);
+    assert.doesNotMatch(c.stderr, /starting it again/);
+  });
+}
+
+test('test_three_components_all_proxies_get_initialize_proxy', async (t) => {
+  const c = await open(t, ['agent', proxy('P3', '--arrow'), proxy('P3', '--arrow'), agent()]);
+  assert.deepEqual(await c.prompt(c.session, 'x'), ['>>x']);
+});
+
+test('a proxy that ends at a wrong first message is started again with the next dialect', async (t) => {
+  const c = await open(t, ['agent', proxy('P1', '--arrow', '--exit-on-unknown'), agent()]);
+  assert.deepEqual(await c.prompt(c.session, 'x'), ['>x']);
+  assert.match(c.stderr, /starting it again/);
+});
+
+test('test_proxy_component_must_respond_with_proxy', async (t) => {
+  const c = new Conductor(t, ['agent', proxy('P1', '--no-echo'), agent()]);
+  await rejects(c.initialize(), -32603, /component 0 is not a proxy/);
+  await rejects(c.request('session/new', {}), -32603, /component 0 is not a proxy/);
+  await c.stop(1);
+});
+
+test('test_proxy_component_must_strip_proxy_when_forwarding', async (t) => {
+  const c = new Conductor(t, ['agent', proxy('P1', '--no-strip'), agent()]);
+  await rejects(c.initialize(), -32603, /unexpected initialization request with proxy capability/);
+});
+
+test('test_conductor_rejects_initialize_proxy_forwarded_to_agent', async (t) => {
+  const c = new Conductor(t, ['agent', `p3:${proxy('P3', '--forward-init')}`, agent()]);
+  await rejects(c.initialize(), -32600, /only sent by the conductor/);
+});
+
+test('test_conductor_rejects_initialize_proxy_forwarded_to_proxy', async (t) => {
+  const c = new Conductor(t, ['agent', `p2:${proxy('P2', '--forward-init')}`, proxy('P2'), agent()]);
+  await rejects(c.initialize(), -32600, /only sent by the conductor/);
+});
+
+test('test_conductor_with_arrow_proxy_and_test_agent', async (t) => {
+  const c = await open(t, ['agent', proxy('P2', '--arrow'), agent()]);
+  assert.deepEqual(await c.prompt(c.session, 'Hello, world!'), ['>Hello, world!']);
+});
+
+test('test_conductor_with_two_external_arrow_proxies', async (t) => {
+  const c = await open(t, ['agent', proxy('P2', '--arrow'), proxy('P2', '--arrow'), agent()]);
+  assert.deepEqual(await c.prompt(c.session, 'Hello, world!'), ['>>Hello, world!']);
+});
+
+for (const parent of ['P1', 'P2', 'P3']) {
+  test(`test_nested_conductor_with_external_arrow_proxies (${parent})`, async (t) => {
+    const nested = inner('proxy', proxy('P2', '--arrow'), proxy('P1', '--arrow'));
+    const c = await open(t, ['agent', `${parent}:${nested}`, agent()]);
+    assert.deepEqual(await c.prompt(c.session, 'Hello, world!'), ['>>Hello, world!']);
+    const permission = new Promise((resolve) => { c.answer = (m, p) => { resolve(p); return { outcome: { outcome: 'selected', optionId: 'yes' } }; }; });
+    assert.match((await c.prompt(c.session, { command: 'permission' }))[0], /selected/);
+    assert.equal((await permission).sessionId, c.session);
+  });
+
+  test(`test_conductor_with_empty_conductor_and_test_agent (${parent})`, async (t) => {
+    const c = await open(t, ['agent', `${parent}:${inner('proxy')}`, proxy('P3', '--arrow'), agent()]);
+    assert.deepEqual(await c.prompt(c.session, 'x'), ['>x']);
+  });
+}
+
+test('a conductor inside a conductor inside a conductor', async (t) => {
+  const deep = inner('proxy', proxy('P3', '--arrow'));
+  const quoted = JSON.stringify({ command: process.env.RIALTO_TEST_SHELL ?? '/bin/sh', args: ['-c', `exec ${deep.replaceAll("'", '"')}`] });
+  const middle = JSON.stringify({ command: '/bin/sh', args: ['-c', 'exec "$0" conductor proxy "$1"', inner().split("'")[1], quoted] });
+  const c = await open(t, ['agent', middle, proxy('P2', '--arrow'), agent()]);
+  assert.deepEqual(await c.prompt(c.session, 'x'), ['>>x']);
+});
+
+test('an agent conductor that is made a proxy becomes one, unless it is strict', async (t) => {
+  const c = await open(t, ['agent', inner('agent', proxy('P2', '--arrow')), agent()]);
+  assert.deepEqual(await c.prompt(c.session, 'x'), ['>x']);
+  const strict = new Conductor(t, ['agent', `p3:${inner('--strict', 'agent', proxy('P2'))}`, agent()]);
+  await rejects(strict.initialize(), -32603, /component 0 is not a proxy/);
+});
+
+test('the program is a conductor by its name, too', async (t) => {
+  const { rialtoBin, tempDir } = await import('./lib.mjs');
+  const fs = await import('node:fs');
+  const link = `${tempDir()}/conductor`;
+  fs.symlinkSync(rialtoBin, link);
+  const c = new Conductor(t, ['agent', agent()], { command: [link] });
+  assert.equal((await c.initialize()).protocolVersion, 1);
+});
+
+test('zero components: an agent conductor has nobody to ask', async (t) => {
+  const c = new Conductor(t, ['agent']);
+  await rejects(c.initialize(), -32603, /no agent component in list/);
+});
+
+test('a first message other than initialize is refused, and initialize still works', async (t) => {
+  const c = new Conductor(t, ['agent', agent()]);
+  await rejects(c.request('session/new', {}), -32600, /expected `initialize` request/);
+  assert.equal((await c.initialize()).protocolVersion, 1);
+});
+
+test('mixed chain: P1, P2, P3 and P0 proxies before one agent, unknown methods untouched', async (t) => {
+  const c = await open(t, ['agent', ...['P1', 'P2', 'P3', 'P0'].map((d) => proxy(d, '--arrow')), agent()]);
+  assert.deepEqual(await c.prompt(c.session, 'x'), ['>>>>x']);
+  const params = { z: 1, a: [1.0, 2e3], deep: { _meta: { traceparent: '00-1' } } };
+  assert.deepEqual((await c.request('_test/raw', params)).params, params);
+});
+
+test('raw fidelity: key order, number text and escapes pass through a chain without proxies', async (t) => {
+  const c = await open(t, ['agent', agent()]);
+  const answer = new Promise((resolve) => { c.onLine = (line) => { if (line.includes('"raw"')) resolve(line); }; });
+  c.send('{"jsonrpc":"2.0","id":"x-1","method":"_test/raw","params":{"z":1.50e+2,"a":"\\u00e9\\/","big":12345678901234567890}}');
+  assert.match(await answer, /"params\\":\{\\"z\\":1\.50e\+2,\\"a\\":\\"\\\\u00e9\\\\\/\\",\\"big\\":12345678901234567890\}/);
+});
+
+test('conductor_proxy_chain_preserves_prompt_meta', async (t) => {
+  const c = await open(t, ['agent', proxy('P2'), proxy('P1'), agent()]);
+  const _meta = { traceparent: '00-abc-def-01', tracestate: 'k=v', baggage: 'a=b' };
+  assert.deepEqual((await c.request('_test/raw', { _meta })).params._meta, _meta);
+});
+
+test('unparsable lines and wrong shapes are answered, answers never are', async (t) => {
+  const c = await open(t, ['agent', agent()]);
+  const stray = [];
+  c.onStray = (m) => stray.push(m);
+  c.send('{"jsonrpc": nonsense');
+  c.send('{"jsonrpc":"2.0","id":7}');
+  c.send('{"jsonrpc":"2.0","id":99,"result":{}}');
+  c.send('{"jsonrpc":"2.0","result":1,"error":2}');
+  c.send('');
+  assert.deepEqual(await c.prompt(c.session, 'still here'), ['still here']);
+  assert.deepEqual(stray.map((m) => [m.id, m.error.code]), [[null, -32700], [null, -32600]]);
+});
+
+test('batches are taken apart', async (t) => {
+  const c = await open(t, ['agent', agent()]);
+  const got = [];
+  c.onStray = (m) => got.push(m.id);
+  c.send('[{"jsonrpc":"2.0","id":"b1","method":"_test/raw"},{"jsonrpc":"2.0","id":"b2","method":"_test/raw"}]');
+  await until('both answers', () => got.length === 2);
+  assert.deepEqual(got, ['b1', 'b2']);
+});
+
+test('what is sent before initialize is answered waits for it', async (t) => {
+  const c = new Conductor(t, ['agent', proxy('P1'), agent()]);
+  const hello = c.initialize();
+  const session = c.newSession();
+  assert.equal((await hello).protocolVersion, 1);
+  assert.match(await session, /session-1/);
+});
+
+// --- cancelling ---
+
+for (const chain of [[], ['P2'], ['P3', 'P1', 'P2']]) {
+  test(`client_cancellation_propagates_hop_by_hop_to_agent (${chain.join(' ') || 'no proxy'})`, async (t) => {
+    const c = await open(t, ['agent', ...chain.map((d) => proxy(d)), agent()]);
+    const waiting = c.request('session/prompt', { sessionId: c.session, prompt: [{ type: 'text', text: '{"command":"wait"}' }] }, 'my-id');
+    await sleep(150);
+    for (let i = 0; i < 2; i++) c.notify('$/cancel_request', { requestId: 'my-id' });
+    c.notify('$/cancel_request', { requestId: 'unknown' });
+    c.notify('$/cancel_request', {});
+    await rejects(waiting, -32800);
+    const { cancels } = await seen(c);
+    assert.equal(cancels.length, 1, 'exactly one cancel at the far end');
+    assert.notEqual(cancels[0], 'my-id', 'with the far connection\'s id');
+  });
+}
+
+test('agent_cancellation_propagates_hop_by_hop_to_client', async (t) => {
+  const c = await open(t, ['agent', proxy('P2'), proxy('P3'), agent()]);
+  let ask;
+  c.answer = (method, params, id) => new Promise((_, reject) => { ask = { id, reject }; });
+  const running = c.prompt(c.session, { command: 'cancel_permission' });
+  await until('the cancel', () => c.count('$/cancel_request') > 0);
+  assert.equal(c.heard.find((m) => m.method === '$/cancel_request').params.requestId, ask.id);
+  ask.reject(Object.assign(new Error('cancelled'), { code: -32800 }));
+  assert.deepEqual(await running, ['error -32800']);
+  assert.equal(c.count('$/cancel_request'), 1);
+});
+
+test('prompt_cancellation_cascades_through_real_proxy_chain', async (t) => {
+  const c = await open(t, ['agent', inner('proxy', proxy('P2'), proxy('P3')), agent()]);
+  const waiting = c.request('session/prompt', { sessionId: c.session, prompt: [{ type: 'text', text: '{"command":"wait"}' }] });
+  await sleep(150);
+  c.notify('session/cancel', { sessionId: c.session });
+  assert.equal((await waiting).stopReason, 'cancelled');
+});
+
+test('session_new_cancellation_propagates_through_proxy', async (t) => {
+  const c = new Conductor(t, ['agent', proxy('P2'), agent('--hang-new')]);
+  await c.initialize();
+  const waiting = c.request('session/new', { cwd: '/', mcpServers: [] });
+  await sleep(150);
+  c.notify('$/cancel_request', { requestId: waiting.id });
+  await until('the cancel at the agent', async () => (await seen(c)).cancels.length === 1);
+});
+
+test('initialize_cancellation_propagates_through_proxy', async (t) => {
+  const script = 'process.stdin.on("data",d=>{for(const l of String(d).split("\\n"))if(l.includes("cancel_request"))process.stdout.write(JSON.stringify({jsonrpc:"2.0",id:1,error:{code:-32800,message:"cancelled"}})+"\\n")})';
+  const slow = JSON.stringify({ command: process.execPath, args: ['-e', script] });
+  const c = new Conductor(t, ['agent', proxy('P3'), slow]);
+  const waiting = c.request('initialize', { protocolVersion: 1, clientCapabilities: {} });
+  await sleep(500);
+  c.notify('$/cancel_request', { requestId: waiting.id });
+  await rejects(waiting, -32800);
+});
+
+// --- versions ---
+
+test('v2_initialize_preserves_request_and_response_through_conductor', async (t) => {
+  const c = new Conductor(t, ['agent', proxy('P3'), agent()]);
+  const result = await c.initialize(2, { strange: { deep: [1, 2] } });
+  assert.equal(result.protocolVersion, 2);
+  assert.deepEqual(result.capabilities.session.mcp, { acp: {}, stdio: {} });
+  const { raw } = await seen(c);
+  assert.ok(raw.some((l) => l.includes('"strange":{"deep":[1,2]}')));
+});
+
+test('v2_initialize_preserves_unknown_response_fields', async (t) => {
+  const c = new Conductor(t, ['agent', inner('proxy'), agent()]);
+  assert.deepEqual((await c.initialize(2)).unknownField, [1, 2.5, { a: null }]);
+});
+
+test('v2_conductor_rejects_invalid_protocol_versions_with_responses', async (t) => {
+  const c = new Conductor(t, ['agent', agent()]);
+  await rejects(c.request('initialize', {}), -32602);
+  await rejects(c.request('initialize', { protocolVersion: '2' }), -32602);
+  await rejects(c.request('initialize', { protocolVersion: 1.5 }), -32602);
+  await rejects(c.request('initialize', { protocolVersion: 0 }), -32600);
+  assert.equal((await c.initialize(2)).protocolVersion, 2);
+});
+
+test('conductor_canonicalizes_future_version_before_proxy_routing', async (t) => {
+  const c = new Conductor(t, ['agent', proxy('P2'), agent()]);
+  assert.equal((await c.initialize(7)).protocolVersion, 2);
+  const { raw } = await seen(c);
+  assert.ok(raw.some((l) => l.includes('"protocolVersion":2')));
+});
+
+test('v2_final_agent_initialize_response_requires_protocol_version', async (t) => {
+  const c = new Conductor(t, ['agent', agent('--no-version')]);
+  await rejects(c.initialize(2), -32603, /without a protocol version/);
+});
+
+test('v2_final_agent_initialize_response_must_match_selected_version', async (t) => {
+  const c = new Conductor(t, ['agent', proxy('P3'), agent('--version', 1)]);
+  await rejects(c.initialize(2), -32603, /protocol version 1, not with 2/);
+});
+
+test('v2_nested_proxy_rejection_is_flushed_and_remains_failed', async (t) => {
+  const c = new Conductor(t, ['proxy', proxy('P2')]);
+  await rejects(c.initialize(2), -32600, /expected `proxy\/initialize` request/);
+  await rejects(c.request('session/new', {}), -32600, /expected `proxy\/initialize` request/);
+  await rejects(c.initialize(2), -32600);
+  await c.stop(1);
+});

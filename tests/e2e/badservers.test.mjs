@@ -1,0 +1,160 @@
+// One server misbehaves, the other must not notice. Each case: the good one works before, while and
+// after; whoever calls the bad one gets a clear error within the deadline; nothing is left running
+// (stopping the program checks that).
+import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import { test } from 'node:test';
+import {
+  expectGone, fake, isAlive, serveAndConnect, sleep, stdio, tempDir, until, within,
+} from './lib.mjs';
+
+const deadline = 2000;
+
+async function start(t, badArgs, wanted = ['good__echo'], more = {}) {
+  return serveAndConnect(t, {
+    servers: {
+      bad: { ...fake('--name', 'bad', ...badArgs), timeout: `${deadline}ms`, ...more },
+      good: fake('--name', 'good'),
+    },
+  }, wanted);
+}
+
+async function expectGood(client) {
+  const { result } = await within(1000, 'the good server', client.call('good__whoami'));
+  assert.equal(result.structuredContent.name, 'good');
+}
+
+/** The call must end in an error that says something, within the deadline and a little. */
+async function expectRefused(client, tool, args = {}) {
+  const began = Date.now();
+  const { error, result } = await within(deadline + 1000, tool, client.call(tool, args));
+  assert.ok(error || result.isError, JSON.stringify(result)?.slice(0, 200));
+  const said = error ? error.message : result.content[0].text;
+  assert.match(said, /bad/, `"${said}" names the server`);
+  return { took: Date.now() - began, said };
+}
+
+test('junk on stdout is skipped', async (t) => {
+  const { client } = await start(t, ['--junk'], ['good__echo', 'bad__echo']);
+  for (let i = 0; i < 5; i++) {
+    const { result } = await client.call('bad__echo', { i });
+    assert.deepEqual(result.structuredContent, { i });
+  }
+  await expectGood(client);
+});
+
+test('a server that exits at once', async (t) => {
+  const { client, server } = await start(t, ['--exit-at-once']);
+  assert.ok(!(await client.toolNames()).some((n) => n.startsWith('bad__')));
+  const { took } = await expectRefused(client, 'bad__echo');
+  assert.ok(took < 1000, `at once, not after ${took} ms`);
+  await expectGood(client);
+  assert.match(server.stderr(), /bad.*\b7\b/, 'the log says how it ended');
+});
+
+test('a program that does not exist', async (t) => {
+  const { client } = await serveAndConnect(t, {
+    servers: { bad: { command: 'no-such-program-anywhere' }, good: fake('--name', 'good') },
+  }, ['good__echo']);
+  await expectRefused(client, 'bad__echo');
+  await expectGood(client);
+});
+
+test('a server that never answers initialize', async (t) => {
+  const began = Date.now();
+  const { client } = await start(t, ['--silent']);
+  await expectGood(client);
+  assert.ok(Date.now() - began < 5000, 'nobody waits for it');
+  assert.ok(!(await client.toolNames()).some((n) => n.startsWith('bad__')));
+  await expectRefused(client, 'bad__echo');
+  await expectGood(client);
+});
+
+test('a server that answers twice', async (t) => {
+  const line = await stdio(t, {
+    servers: { bad: fake('--name', 'bad', '--twice'), good: fake('--name', 'good') },
+  }, ['good__echo', 'bad__echo']);
+  for (let i = 0; i < 10; i++) {
+    const raw = await line.rawRequest(String(i), 'tools/call',
+      `{"name":"bad__echo","arguments":{"i":${i}}}`);
+    assert.deepEqual(JSON.parse(raw).result.structuredContent, { i });
+  }
+  await sleep(200);
+  for (let i = 0; i < 10; i++) {
+    assert.equal(line.messages().filter((m) => m.id === i).length, 1, `id ${i} is answered once`);
+  }
+});
+
+test('a line of 100 MB', async (t) => {
+  const { client, server } = await start(t, ['--huge-line', 100_000_000], ['good__echo', 'bad__huge']);
+  const refused = expectRefused(client, 'bad__huge');
+  for (let i = 0; i < 5; i++) await expectGood(client);
+  await refused;
+  await expectGood(client);
+  const peak = Number(fs.readFileSync(`/proc/${server.pid}/status`, 'utf8').match(/VmHWM:\s+(\d+)/)[1]);
+  assert.ok(peak < 160_000, `peak memory ${peak} kB, sanitizer included`);
+  const back = await until('the bad server to be of use again', async () => {
+    const { result } = await client.call('bad__echo', { back: true });
+    return result;
+  });
+  assert.deepEqual(back.structuredContent, { back: true });
+});
+
+test('a server that ignores EOF and SIGTERM', async (t) => {
+  const { client, server } = await start(t, ['--ignore-eof'], ['good__echo', 'bad__whoami']);
+  const { pid } = (await client.call('bad__whoami')).result.structuredContent;
+  assert.ok(isAlive({ pid }));
+  await server.stop('SIGTERM', 4000);
+  assert.ok(!isAlive({ pid }));
+});
+
+test('a grandchild that holds the pipe', async (t) => {
+  const { client } = await start(t, ['--grandchild'], ['good__echo', 'bad__whoami']);
+  const first = (await client.call('bad__whoami')).result.structuredContent;
+  assert.ok(isAlive({ pid: first.grandchild }));
+  const { took } = await expectRefused(client, 'bad__die');
+  assert.ok(took < 1000, `at once, not after ${took} ms`);
+  await expectGood(client);
+  await expectGone([{ pid: first.pid }, { pid: first.grandchild }]);
+  await client.waitFor('bad__whoami');
+  const second = (await client.call('bad__whoami')).result.structuredContent;
+  assert.notEqual(second.pid, first.pid);
+});
+
+test('a server that does not answer a call', async (t) => {
+  const { client } = await start(t, [], ['good__echo', 'bad__sleep']);
+  const { took, said } = await expectRefused(client, 'bad__sleep', { ms: 60_000 });
+  assert.ok(took >= deadline - 100, `after its deadline, not after ${took} ms`);
+  assert.match(said, /time|deadline/i);
+  const { cancelled } = (await client.call('bad__whoami')).result.structuredContent;
+  assert.equal(cancelled, 1, 'the server was told');
+  await expectGood(client);
+});
+
+test('a server that crashes in the middle of a line', async (t) => {
+  const { client } = await start(t, [], ['good__echo', 'bad__crash']);
+  const { took } = await expectRefused(client, 'bad__crash');
+  assert.ok(took < 1000, `at once, not after ${took} ms`);
+  await expectGood(client);
+  await client.waitFor('bad__echo');
+});
+
+test('a server that speaks an unheard-of version', async (t) => {
+  const { client, server } = await start(t, ['--version', '1999-01-01']);
+  await expectGood(client);
+  await expectRefused(client, 'bad__echo');
+  assert.match(server.stderr(), /1999-01-01/);
+});
+
+test('results that are not what they should be', async (t) => {
+  const file = `${tempDir()}/result`;
+  fs.writeFileSync(file, '{"content":[],"broken');
+  const { client } = await start(t, ['--raw-result', file], ['good__echo', 'bad__echo']);
+  await expectRefused(client, 'bad__echo');
+  fs.writeFileSync(file, '["an", "array"]');
+  const { result } = await client.call('bad__echo');
+  assert.deepEqual(result, ['an', 'array'], 'odd, but JSON-RPC: not ours to judge');
+  fs.writeFileSync(file, '{"content":[],"deep":' + '['.repeat(100) + ']'.repeat(100) + '}');
+  await expectRefused(client, 'bad__echo');
+  await expectGood(client);
+});

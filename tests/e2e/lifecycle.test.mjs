@@ -1,0 +1,151 @@
+// Servers that die and come back, and a program that ends cleanly however it is told to.
+import assert from 'node:assert/strict';
+import net from 'node:net';
+import { test } from 'node:test';
+import {
+  descendants, expectGone, fake, HttpClient, isAlive, rialto, rialtoBin, sanitizerEnv, serve,
+  serveAndConnect, sleep, start, stdio, tempDir, until, within, writeConfig,
+} from './lib.mjs';
+
+const twoServers = {
+  servers: { alpha: fake('--name', 'alpha'), beta: fake('--name', 'beta') },
+};
+const bothUp = ['alpha__echo', 'beta__echo'];
+const whoami = async (client, name) => (await client.call(`${name}__whoami`)).result.structuredContent;
+
+test('kill -9 a server: its tools go, its calls end, and it comes back', async (t) => {
+  const { client } = await serveAndConnect(t, twoServers, bothUp);
+  const changed = 'notifications/tools/list_changed';
+  const stream = await client.listen();
+  await stream.settle();
+  const before = stream.count(changed);
+  const { pid } = await whoami(client, 'alpha');
+  const inFlight = [1, 2, 3].map(() => client.call('alpha__sleep', { ms: 60_000 }));
+  const onOther = client.call('beta__sleep', { ms: 500 });
+  await until('the calls to arrive', async () => (await whoami(client, 'alpha')).calls >= 5);
+
+  const killed = Date.now();
+  process.kill(pid, 'SIGKILL');
+  for (const { error, result } of await within(1000, 'calls in flight', Promise.all(inFlight))) {
+    assert.ok(error, JSON.stringify(result));
+    assert.match(error.message, /alpha/);
+  }
+  assert.ok(Date.now() - killed < 1000);
+  await stream.waitFor(changed, before + 1);
+  assert.ok((await onOther).result, 'the other server\'s call is untouched');
+
+  await stream.waitFor(changed, before + 2); // gone, and back
+  await client.waitFor(...bothUp);
+  assert.notEqual((await whoami(client, 'alpha')).pid, pid);
+  stream.close();
+});
+
+test('a dead server is not listed while it is dead', async (t) => {
+  const { client } = await serveAndConnect(t, twoServers, bothUp);
+  // Dying again and again makes the pause before the next start long enough to look at.
+  const gone = await until('a list without alpha', async () => {
+    const names = await client.toolNames();
+    if (!names.includes('alpha__echo')) return names;
+    await client.call('alpha__crash');
+    return null;
+  });
+  assert.ok(gone.includes('beta__echo') && !gone.some((n) => n.startsWith('alpha__')));
+  const refused = await within(3000, 'a call to the dead', client.call('alpha__echo'));
+  assert.ok(refused.error || refused.result, 'an error, or an answer if it came back just then');
+  await client.waitFor('alpha__echo');
+});
+
+for (const signal of ['SIGINT', 'SIGTERM']) {
+  test(`${signal} ends it in under a second, busy or not`, async (t) => {
+    const { client, server } = await serveAndConnect(t, twoServers, bothUp);
+    const stream = await client.listen();
+    client.call('alpha__sleep', { ms: 60_000 }).catch(() => {});
+    await sleep(100);
+    const family = descendants(server.pid);
+    assert.ok(family.length >= 2);
+    await server.stop(signal, 1000);
+    await expectGone(family, 50);
+    await until('the stream to end', () => stream.ended);
+  });
+}
+
+test('SIGINT before the servers are up', async (t) => {
+  const server = await serve(t, {
+    servers: { slow: fake('--init-delay', 5000), never: fake('--silent') },
+  });
+  await server.stop('SIGINT', 1000);
+});
+
+test('its children die with it even when it is killed', async (t) => {
+  const file = writeConfig(tempDir(), { listen: '127.0.0.1:0', ...twoServers });
+  const child = start(rialtoBin, ['serve', '-c', file], {
+    stdio: ['ignore', 'ignore', 'pipe'], env: { ...process.env, ...sanitizerEnv },
+  });
+  t.after(() => child.kill('SIGKILL'));
+  let text = '';
+  child.stderr.on('data', (d) => { text += d; });
+  const [, origin] = await until('the listening line', () => text.match(/listening on (http:\S+?)\/?\s/));
+  const client = await new HttpClient(`${origin}/mcp`).connect();
+  await client.waitFor(...bothUp);
+  const family = descendants(child.pid);
+  assert.ok(family.length >= 2 && family.every(isAlive));
+  child.kill('SIGKILL');
+  await expectGone(family, 2000);
+});
+
+test('stdio: EOF ends it with its servers', async (t) => {
+  const client = await stdio(t, twoServers, bothUp);
+  const family = descendants(client.child.pid);
+  assert.ok(family.length >= 2);
+  await client.stop(1000);
+});
+
+test('stdio: a call in flight at EOF is still answered', async (t) => {
+  const client = await stdio(t, twoServers, bothUp);
+  client.send({ jsonrpc: '2.0', id: 9, method: 'tools/call', params: { name: 'alpha__sleep', arguments: { ms: 300 } } });
+  await client.stop();
+  assert.equal(client.messages().find((m) => m.id === 9).result.content[0].text, 'slept');
+});
+
+test('stdio: a call that takes too long does not keep it alive', async (t) => {
+  const client = await stdio(t, twoServers, bothUp);
+  client.send({ jsonrpc: '2.0', id: 9, method: 'tools/call', params: { name: 'alpha__sleep', arguments: { ms: 60_000 } } });
+  await client.stop(8000);
+});
+
+test('an address in use: status 1, and the address in the message', async () => {
+  const taken = net.createServer();
+  await new Promise((resolve) => { taken.listen(0, '127.0.0.1', resolve); });
+  const { port } = taken.address();
+  const file = writeConfig(tempDir(), { listen: `127.0.0.1:${port}`, ...twoServers });
+  const { code, stderr } = await rialto(['serve', '-c', file]);
+  taken.close();
+  assert.equal(code, 1, stderr);
+  assert.ok(stderr.includes(`127.0.0.1:${port}`), stderr);
+});
+
+test('a fresh session lists tools at once, from what is known', async (t) => {
+  const { server } = await serveAndConnect(t, {
+    servers: { quick: fake('--name', 'quick'), never: fake('--silent') },
+  }, ['quick__echo']);
+  const began = Date.now();
+  const other = await new HttpClient(server.url).connect();
+  assert.ok((await other.toolNames()).includes('quick__echo'));
+  assert.ok(Date.now() - began < 1000);
+});
+
+test('the standard error of a server is in the log under its name', async (t) => {
+  const { server } = await serveAndConnect(t, twoServers, bothUp);
+  await until('its line', () => /alpha.*fake server alpha is up/.test(server.stderr()));
+});
+
+test('env, args and cwd reach the server; the rest of our environment does not', async (t) => {
+  const cwd = tempDir();
+  const { client } = await serveAndConnect(t, {
+    servers: { alpha: { ...fake('--name', 'alpha'), env: { MY_SETTING: 'on = "yes"' }, cwd } },
+  }, ['alpha__env'], { env: { SECRET_OF_THE_PARENT: 'x' } });
+  assert.equal(await client.text('alpha__env', { name: 'MY_SETTING' }), 'on = "yes"');
+  assert.equal(await client.text('alpha__env', { name: 'SECRET_OF_THE_PARENT' }), '(unset)');
+  assert.equal(await client.text('alpha__env', { name: 'PATH' }), process.env.PATH);
+  assert.equal((await whoami(client, 'alpha')).cwd, cwd);
+});

@@ -1,0 +1,246 @@
+// `expose: search`: agents see two tools in place of many, find the others by what they do, and lose
+// nothing by calling them that way, in either era.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { fake, HttpClient, rialto, serve, stdio, tempDir, until, writeConfig } from './lib.mjs';
+import { allCapabilities, fixtureEntry, MODERN, ModernClient, v1, v2 } from './peers.mjs';
+
+const twoTools = ['find_tools', 'call_tool'];
+const many = { expose: 'search', servers: { big: fake('--name', 'big', '--tools', 500), small: fake('--name', 'small') } };
+
+/** Everything is up when the last server's tool is found. */
+async function found(client, query, name) {
+  return until(`find_tools '${query}' to give ${name}`, async () => {
+    const { result } = await client.call('find_tools', { query });
+    return result.structuredContent.tools.find((x) => x.name === name);
+  });
+}
+
+async function serveMany(t) {
+  const server = await serve(t, many);
+  const client = await new HttpClient(server.url).connect();
+  await found(client, 'whoami of small', 'small__whoami');
+  await found(client, 'tool_499', 'big__tool_499');
+  return { server, client };
+}
+
+const through = (client, name, args) => client.call('call_tool', { name, arguments: args });
+
+test('agents see two tools, and all of them at /mcp/<server>', async (t) => {
+  const { server, client } = await serveMany(t);
+  const { result } = await client.request('tools/list');
+  assert.deepEqual(result.tools.map((x) => x.name), twoTools);
+  assert.match(result.tools[0].description, /Servers: big, small\./);
+  for (const tool of result.tools) assert.equal(tool.inputSchema.type, 'object');
+  assert.deepEqual(await new ModernClient(server.url).toolNames(), twoTools);
+  const alone = await new HttpClient(`${server.url}/big`).connect();
+  assert.ok((await alone.toolNames()).length > 500);
+  assert.equal(await alone.text('echo', { a: 1 }), '{"a":1}');
+  assert.ok((await client.call('big__echo')).error, 'a hidden tool cannot be called past call_tool');
+});
+
+test('516 tools are found by name, description and arguments', async (t) => {
+  const { client } = await serveMany(t);
+  const find = async (args) => (await client.call('find_tools', args)).result;
+  const tool = await found(client, 'tool number 77', 'big__tool_77');
+  assert.equal(tool.inputSchema.properties.path.description, 'Where to look');
+  assert.match(tool.description, /generated tools/);
+  assert.ok(tool.score > 0);
+  const sums = await find({ query: 'add', limit: 2 });
+  assert.deepEqual(sums.structuredContent.tools.map((x) => x.name).sort(), ['big__add', 'small__add']);
+  assert.deepEqual(JSON.parse(sums.content[0].text), sums.structuredContent);
+  assert.equal((await find({ query: 'where to look' })).structuredContent.tools.length, 10);
+  assert.equal((await find({ query: 'where to look', limit: 99 })).structuredContent.tools.length, 50);
+  assert.deepEqual((await find({ query: 'zebra' })).structuredContent.tools, []);
+  const scores = sums.structuredContent.tools.map((x) => x.score);
+  assert.ok(scores[0] >= scores[1]);
+  for (const wrong of [{}, { query: 5 }, { query: 'x', limit: 0 }, { query: 'x', limit: 'many' }]) {
+    const result = await find(wrong);
+    assert.equal(result.isError, true, JSON.stringify(wrong));
+  }
+});
+
+test('a call arrives as if it had been direct', async (t) => {
+  const { client } = await serveMany(t);
+  const lexemes = '{"n":1.50,"big":123456789012345678901234567890,"text":"\\u00e9"}';
+  const { raw } = await client.rawRequest('1', 'tools/call',
+    `{"name":"call_tool","arguments":{"name":"big__echo","arguments":${lexemes}}}`);
+  assert.ok(raw.includes(`"structuredContent":${lexemes}`), raw);
+  const seen = await client.rawRequest('2', 'tools/call',
+    '{"name":"call_tool","x-extra":1.0,"_meta":{"progressToken":"tok","example.org/k":2.50},'
+    + '"arguments":{"name":"small__params","arguments":{"a":1}}}');
+  const { params } = seen.message.result.structuredContent;
+  assert.equal(params.name, 'params');
+  assert.deepEqual(params.arguments, { a: 1 });
+  assert.ok(seen.raw.includes('"x-extra":1.0') && seen.raw.includes('"example.org/k":2.50'), seen.raw);
+  assert.notEqual(params._meta.progressToken, 'tok', 'progress tokens never cross a hop');
+  assert.deepEqual((await through(client, 'small__params')).result.structuredContent.params.arguments, {});
+  const wrapped = await through(client, 'small__echo', '{"in": "a string"}');
+  assert.deepEqual(wrapped.result.structuredContent, { in: 'a string' });
+});
+
+test('errors of the server and of the model are told apart', async (t) => {
+  const { client } = await serveMany(t);
+  assert.equal((await through(client, 'small__fail')).result.isError, true);
+  assert.equal((await through(client, 'small__error')).error.code, -32050);
+  const crashed = await through(client, 'small__crash');
+  assert.match(crashed.error.message, /'small' ended while the call was open/);
+  const unknown = (await through(client, 'big_whoami')).result;
+  assert.equal(unknown.isError, true);
+  assert.match(unknown.content[0].text, /unknown tool: big_whoami.*did you mean .*big__whoami/);
+  for (const wrong of [{}, { name: 7 }, { name: 'big__echo', arguments: 'no JSON' }, { name: 'big__echo', arguments: [1] }]) {
+    assert.equal((await client.call('call_tool', wrong)).result.isError, true, JSON.stringify(wrong));
+  }
+  assert.equal((await through(client, 'call_tool', { name: 'big__echo' })).result.isError, true, 'no loops');
+});
+
+test('the index follows the lists', async (t) => {
+  const { client } = await serveMany(t);
+  const stream = await client.listen();
+  await stream.settle();
+  const extra = async () => (await client.call('find_tools', { query: 'extra' })).result.structuredContent.tools.length;
+  assert.equal(await extra(), 0);
+  assert.equal((await through(client, 'small__notify-list-changed')).result.content[0].text, 'shown');
+  await until('the extra tool', async () => await extra() === 1);
+  await through(client, 'small__die');
+  await until('no tool of a server that is gone', async () => await extra() === 0 || await extra() === 0);
+  assert.equal(stream.count('notifications/tools/list_changed'), 0, 'the two tools have not changed');
+  stream.close();
+});
+
+test('allow, deny and overrides hold behind call_tool', async (t) => {
+  const server = await serve(t, {
+    expose: 'search',
+    servers: {
+      some: { ...fake('--name', 'some'), allow: ['echo', 'add'], tools: { add: { name: 'plus', description: 'Sums up' } } },
+    },
+  });
+  const client = await new HttpClient(server.url).connect();
+  await found(client, 'sums up', 'some__plus');
+  assert.equal((await through(client, 'some__plus', { a: 1, b: 2 })).result.content[0].text, '3');
+  assert.equal((await through(client, 'some__whoami')).result.isError, true);
+  assert.equal((await client.call('find_tools', { query: 'whoami' })).result.structuredContent.tools.length, 0);
+});
+
+test('two agents: each is asked about its own call only', async (t) => {
+  const server = await serve(t, { expose: 'search', servers: { s: fake() } });
+  const ask = { method: 'elicitation/create', params: { message: 'who?', requestedSchema: { type: 'object', properties: {} } } };
+  const agents = [];
+  for (const name of ['one', 'two']) {
+    const client = new v1.Client({ name, version: '1' }, { capabilities: { elicitation: {} } });
+    client.setRequestHandler(v1.ElicitRequestSchema, () => ({ action: 'accept', content: { name } }));
+    await client.connect(new v1.StreamableHTTPClientTransport(new URL(server.url)));
+    t.after(() => client.close());
+    agents.push(client);
+  }
+  await found(await new HttpClient(server.url).connect(), 'ask', 's__ask');
+  const call = (client, name, args) => client.callTool({ name: 'call_tool', arguments: { name, arguments: args } });
+  for (const [i, name] of ['one', 'two'].entries()) {
+    const { structuredContent } = await call(agents[i], 's__ask', ask);
+    assert.deepEqual(structuredContent.result.content, { name });
+  }
+  // With calls of both open the server's question has no owner: it is refused, never misdirected.
+  const busy = call(agents[0], 's__sleep', { ms: 1500 });
+  await until('the call to arrive', async () => (await call(agents[1], 's__whoami', {})).structuredContent.calls >= 4);
+  assert.ok((await call(agents[1], 's__ask', ask)).structuredContent.error);
+  await busy;
+});
+
+test('servers with an instance per session stay so', async (t) => {
+  const server = await serve(t, { expose: 'search', servers: { own: { ...fake(), instances: 'per-session' }, all: fake() } });
+  const clients = await Promise.all([1, 2].map(() => new HttpClient(server.url).connect()));
+  const pids = { own__whoami: new Set(), all__whoami: new Set() };
+  for (const client of clients) {
+    assert.deepEqual(await client.toolNames(), twoTools);
+    for (const name of Object.keys(pids)) {
+      await found(client, name, name);
+      pids[name].add((await through(client, name)).result.structuredContent.pid);
+    }
+  }
+  assert.equal(pids.own__whoami.size, 2);
+  assert.equal(pids.all__whoami.size, 1);
+  await clients[0].close();
+  assert.ok((await through(clients[1], 'own__whoami')).result);
+});
+
+test('resources and prompts are still there', async (t) => {
+  const server = await serve(t, { expose: 'search', servers: { fixture: fixtureEntry('legacy') } });
+  const client = await new HttpClient(server.url).connect();
+  await found(client, 'echo', 'fixture__echo');
+  assert.ok((await client.request('resources/list')).result.resources.length >= 3);
+  const prompts = (await client.request('prompts/list')).result.prompts.map((p) => p.name);
+  assert.ok(prompts.includes('fixture__test_simple_prompt'), prompts.join());
+  assert.ok((await client.request('prompts/get', { name: 'fixture__test_simple_prompt' })).result.messages);
+  assert.ok((await client.request('resources/read', { uri: 'test://static-text' })).result.contents);
+});
+
+test('on stdio, and for the commands', async (t) => {
+  const client = await stdio(t, many);
+  assert.deepEqual((await client.request('tools/list')).result.tools.map((x) => x.name), twoTools);
+  const file = writeConfig(tempDir(), many);
+  const { code, stdout } = await rialto(['tools', '-c', file]);
+  assert.equal(code, 0);
+  assert.match(stdout, /^big__tool_499 /m, 'people see the whole catalog');
+  const call = await rialto(['call', '-c', file, 'small', 'echo', 'message=hi']);
+  assert.equal(call.stdout.trim(), '{"message":"hi"}');
+});
+
+// --- every pair of eras ---
+
+const kinds = {
+  'SDK v1': { sdk: v1, options: {} },
+  'SDK v2, modern': { sdk: v2, options: { versionNegotiation: { mode: { pin: MODERN } } } },
+};
+
+const answers = {
+  'elicitation/create': ({ params }) => ({
+    action: 'accept',
+    ...(params.mode !== 'url' && {
+      content: Object.fromEntries(Object.keys(params.requestedSchema.properties).map((k) => [k, `my ${k}`])),
+    }),
+  }),
+  'sampling/createMessage': ({ params }) => ({
+    role: 'assistant', model: 'm', content: { type: 'text', text: `heard: ${params.messages[0].content.text}` },
+  }),
+};
+
+async function connect(t, kind, url) {
+  const { sdk, options } = kinds[kind];
+  const { roots, ...capabilities } = allCapabilities;
+  const client = new sdk.Client({ name: 'agent', version: '1' }, { capabilities, ...options });
+  const schemas = { 'elicitation/create': v1.ElicitRequestSchema, 'sampling/createMessage': v1.CreateMessageRequestSchema };
+  for (const method of Object.keys(answers)) {
+    client.setRequestHandler(sdk === v1 ? schemas[method] : method, answers[method]);
+  }
+  await client.connect(new sdk.StreamableHTTPClientTransport(new URL(url)));
+  t.after(() => client.close());
+  return (name, args = {}, more = undefined) => client.callTool(
+    { name: 'call_tool', arguments: { name: `fixture__${name}`, arguments: args } }, ...(sdk === v1 ? [undefined, more] : [more]));
+}
+
+for (const era of ['legacy', 'modern']) {
+  for (const kind of Object.keys(kinds)) {
+    test(`a ${era} server and ${kind}: progress, questions and cancel pass`, async (t) => {
+      const server = await serve(t, { expose: 'search', servers: { fixture: fixtureEntry(era) } });
+      await found(await new HttpClient(server.url).connect(), 'echo', 'fixture__echo');
+      const call = await connect(t, kind, server.url);
+      const text = async (...args) => (await call(...args)).content[0].text;
+
+      const seen = [];
+      assert.equal(await text('test_tool_with_progress', {}, { onprogress: (p) => seen.push(p.progress) }), 'all done');
+      assert.deepEqual(seen, [0, 50, 100]);
+      assert.match(await text('test_elicitation', { message: 'Who are you?' }), /"my username"/);
+      assert.equal(await text('test_sampling', { prompt: 'say hi' }), 'LLM response: heard: say hi');
+      assert.equal(await text('test_input_required_result_multi_round'), 'my name likes my color');
+      assert.equal(await text('test_input_required_result_request_state'), 'state-ok');
+
+      const stop = new AbortController();
+      const running = call('slow', { tag: 'x', ms: 20_000 }, { signal: stop.signal, onprogress() {} });
+      running.catch(() => {});
+      await until('the call at the server', async () => await text('slow_state', { tag: 'x' }) === 'running');
+      stop.abort('not needed');
+      await assert.rejects(running);
+      await until('the cancel at the server', async () => await text('slow_state', { tag: 'x' }) === 'cancelled');
+    });
+  }
+}

@@ -1,0 +1,126 @@
+#include "../unit.h"
+#include "admin/control.h"
+#include "base/log.h"
+#include "base/mem.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+/* A runtime folder of the test's own. */
+static char *runtime;
+
+static int begin(void **state)
+{
+    char name[] = "/tmp/rialto-unit-XXXXXX";
+
+    (void)state;
+    runtime = mem_str(mkdtemp(name));
+    setenv("XDG_RUNTIME_DIR", runtime, 1);
+    log_set_level(LOG_ERROR);
+    return 0;
+}
+
+static int end(void **state)
+{
+    struct buf command = {0};
+
+    (void)state;
+    buf_printf(&command, "rm -rf '%s'", runtime);
+    int code = system(buf_cstr(&command));
+    buf_fini(&command);
+    mem_free(runtime);
+    return code;
+}
+
+static void put_path(struct buf *out, const char *rest)
+{
+    out->n = 0;
+    buf_printf(out, "%s%s", runtime, rest);
+    buf_cstr(out);
+}
+
+static void test_a_folder_of_its_own(void **state)
+{
+    struct buf wanted = {0};
+    struct stat st;
+
+    (void)state;
+    put_path(&wanted, "/rialto/control.sock");
+    char *address = control_address("auto");
+    assert_non_null(address);
+    assert_memory_equal(address, "unix:", 5);
+    assert_string_equal(address + 5, wanted.p);
+    mem_free(address);
+    put_path(&wanted, "/rialto");
+    assert_int_equal(stat(wanted.p, &st), 0);
+    assert_int_equal(st.st_mode & 07777, 0700);
+    buf_fini(&wanted);
+}
+
+/* Who can write there could put a socket of his own in our place. */
+static void test_a_folder_that_others_can_write_to(void **state)
+{
+    struct buf folder = {0};
+
+    (void)state;
+    put_path(&folder, "/rialto");
+    assert_int_equal(mkdir(folder.p, 0700), 0);
+    assert_int_equal(chmod(folder.p, 0777), 0);
+    assert_null(control_address("auto"));
+    /* A link leads who knows where. */
+    assert_int_equal(rmdir(folder.p), 0);
+    assert_int_equal(symlink("/tmp", folder.p), 0);
+    assert_null(control_address("auto"));
+    buf_fini(&folder);
+}
+
+static void test_told_where(void **state)
+{
+    struct buf places = {0};
+
+    (void)state;
+    assert_null(control_address("off"));
+    assert_null(control_find("off"));
+    char *address = control_address("unix:/x/y.sock");
+    assert_string_equal(address, "unix:/x/y.sock");
+    mem_free(address);
+    assert_null(control_find("unix:/x/y.sock"));
+    control_put_places(&places, "unix:/x/y.sock");
+    assert_string_equal(buf_cstr(&places), "/x/y.sock");
+    buf_fini(&places);
+}
+
+static void test_found_again(void **state)
+{
+    struct sockaddr_un at = {.sun_family = AF_UNIX};
+    struct buf places = {0};
+
+    (void)state;
+    char *address = control_address("auto");
+    snprintf(at.sun_path, sizeof at.sun_path, "%s", address + 5);
+    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&at, sizeof at), 0);
+    char *path = control_find("auto");
+    assert_string_equal(path, address + 5);
+    control_put_places(&places, "auto");
+    assert_non_null(strstr(buf_cstr(&places), path));
+    close(fd);
+    mem_free(path);
+    mem_free(address);
+    buf_fini(&places);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_a_folder_of_its_own, begin, end),
+        cmocka_unit_test_setup_teardown(test_a_folder_that_others_can_write_to, begin, end),
+        cmocka_unit_test_setup_teardown(test_told_where, begin, end),
+        cmocka_unit_test_setup_teardown(test_found_again, begin, end),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
