@@ -293,7 +293,10 @@ static bool connect_answered(struct pending *p, const struct acp_message *m)
     if (!ch)
         return true;
     ch->connect = NULL;
-    if (m->rpc.kind == RPC_ERROR) {
+    bool ok = m->rpc.kind == RPC_RESULT;
+    acp_trace_answer(conductor_of(ch)->options.trace, p->trace, ok,
+                     ok ? m->rpc.result : m->rpc.error);
+    if (!ok) {
         connect_refused(ch, m->rpc.error);
         return true;
     }
@@ -676,7 +679,10 @@ static void deliver(struct acp_channel *ch, struct hop *from, const struct acp_m
         }
         list_append(&ch->asks, &p->node);
     }
-    acp_trace_call(c->options.trace, p, true, from->label, "Agent", method, params);
+    uint64_t trace =
+        acp_trace_call(c->options.trace, p, true, from->label, "Agent", method, params);
+    if (p)
+        p->trace = trace;
     put_call(&text, p ? p->id : 0, method, params);
     emit(ch, &text, x ? span_str(x->id) : SPAN_EMPTY);
 }

@@ -275,6 +275,7 @@ static bool proxy_answered(struct pending *p, const struct acp_message *m)
     enum proxy_dialect d = next_dialect(g);
     /* Once it has passed initialize on, an error is the true answer from further right. */
     if (!g->accepted && (unknown || g->revealed != P_UNKNOWN) && d != P_UNKNOWN && h->child) {
+        acp_trace_answer(h->c->options.trace, p->trace, false, m->rpc.error);
         attempt(g, d);
         return true;
     }
@@ -347,6 +348,8 @@ bool greet_heard(struct hop *h, const struct acp_message *m, enum proxy_dialect 
         return false;
     }
     enum proxy_dialect probe = proxy_initialize_of(m->method);
+    if (probe == d)
+        g->accepted = true; /* it knew the question, and makes a mistake of its own */
     if (probe == P_UNKNOWN || !(g->tried & 1u << probe) || probe == d)
         return false;
     /* Proxies pass on what they do not know: our question comes back, and tells what they speak. */

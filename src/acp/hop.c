@@ -153,10 +153,18 @@ static void forget_requester(struct pending *p)
     p->from = NULL;
 }
 
+static struct acp_trace *trace_of(const struct pending *p)
+{
+    const struct hop *h = p->to ? p->to : p->from;
+
+    return h ? h->c->options.trace : NULL;
+}
+
 void pending_free(struct pending *p)
 {
     if (p->dropped)
         p->dropped(p);
+    acp_trace_forget(trace_of(p), p->trace);
     forget_requester(p);
     if (p->to)
         idmap_take(&p->to->out, p->id);
@@ -180,7 +188,7 @@ static void answer_nested(struct pending *p, const char *member, struct span bod
 
 static void answer(struct pending *p, bool ok, struct span body)
 {
-    acp_trace_answer(p->to ? p->to->c->options.trace : NULL, p->trace, ok, body);
+    acp_trace_answer(trace_of(p), p->trace, ok, body);
     if (!p->from)
         return;
     if (p->inner_id)

@@ -114,6 +114,12 @@ void acp_trace_answer(struct acp_trace *t, uint64_t call, bool ok, struct span b
     tell(t, &out);
 }
 
+void acp_trace_forget(struct acp_trace *t, uint64_t call)
+{
+    if (t && call)
+        mem_free(idmap_take(&t->open, call));
+}
+
 /* Colours and cursor movements of programs that think they talk to a terminal. */
 static void put_plain(struct buf *out, struct span line)
 {

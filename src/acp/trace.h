@@ -29,6 +29,8 @@ void acp_trace_free(struct acp_trace *t);
 uint64_t acp_trace_call(struct acp_trace *t, bool request, bool mcp, const char *from,
                         const char *to, struct span method, struct span params);
 void acp_trace_answer(struct acp_trace *t, uint64_t call, bool ok, struct span body);
+/* It will not be answered, or has been. */
+void acp_trace_forget(struct acp_trace *t, uint64_t call);
 /* A line of a pipe; `index` is the component's, -1 for our own. */
 void acp_trace_line(struct acp_trace *t, int index, enum trace_arrow arrow, struct span line);
 

@@ -33,6 +33,21 @@ static void put_verdict(struct buf *out, const char *file, const struct config *
     buf_char(out, '\n');
 }
 
+/* What the author of the configuration wants done before it works. */
+static void put_setup(struct buf *out, const struct config *c)
+{
+    struct span rest = span_str(c->setup_instructions);
+
+    buf_str(out, "setup:\n");
+    while (rest.n) {
+        size_t end = span_find(rest, '\n');
+        buf_str(out, "  ");
+        buf_span(out, span_cut(rest, 0, end));
+        buf_char(out, '\n');
+        rest = span_from(rest, end + 1);
+    }
+}
+
 static void put_text(struct buf *out, const struct problems *ps, bool quiet)
 {
     for (size_t i = 0; i < ps->n; i++) {
@@ -57,6 +72,10 @@ static void put_json(struct buf *out, const char *file, const struct config *c,
                ps->warnings);
     if (c)
         buf_printf(out, ",\"servers\":%zu,\"disabled\":%zu", c->servers.n, count_disabled(c));
+    if (c && c->setup_instructions) {
+        buf_str(out, ",\"setup_instructions\":");
+        json_quote(out, span_str(c->setup_instructions));
+    }
     buf_str(out, ",\"problems\":[");
     for (size_t i = 0; i < ps->n; i++) {
         if (i)
@@ -78,6 +97,8 @@ static void show(const struct args *a, const char *file, const struct config *c,
         put_text(&out, ps, a->quiet);
         if (!a->quiet)
             put_verdict(&out, file, c, ps);
+        if (!a->quiet && c && c->setup_instructions)
+            put_setup(&out, c);
     }
     cmd_print(&out);
 }

@@ -12,9 +12,8 @@ const struct command command_prompts = {
     .name = "prompts",
     .summary = "List the prompts that a configuration offers",
     .usage = "",
-    .about = "Starts every server, lists its prompts by the names that agents see, and stops them "
-             "again.\n"
-             "Exits with 1 when a server could not be started.",
+    .about = "Starts every server, lists its prompts by the names that agents see, and stops them\n"
+             "again. Exits with 1 when a server could not be started.",
     .options = listing_options,
     .run = run,
 };

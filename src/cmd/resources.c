@@ -12,9 +12,8 @@ const struct command command_resources = {
     .name = "resources",
     .summary = "List the resources that a configuration offers",
     .usage = "",
-    .about = "Starts every server, lists its resources and then its resource templates, and stops "
-             "them\n"
-             "again. Exits with 1 when a server could not be started.",
+    .about = "Starts every server, lists its resources and then its resource templates, and stops\n"
+             "them again. Exits with 1 when a server could not be started.",
     .options = listing_options,
     .run = run,
 };

@@ -1,6 +1,7 @@
 #include "cmd/server.h"
 
 #include "base/log.h"
+#include "base/mem.h"
 #include "mcp/http_upstream.h"
 #include "mcp/stdio_upstream.h"
 #include "mcp/ws_upstream.h"
@@ -52,6 +53,30 @@ static const char *const *argv_of(struct filling *f, const struct config_server 
     return argv;
 }
 
+static bool names_a_credential(const char *name)
+{
+    static const char *const signs[] = {"*auth*",   "*token*",  "*key*",
+                                        "*secret*", "*cookie*", "*passw*"};
+
+    for (size_t i = 0; i < COUNT_OF(signs); i++)
+        if (span_glob(span_str(signs[i]), span_str(name)))
+            return true;
+    return false;
+}
+
+/* What stands in the file in plain sight must not show in a log either. "Bearer abc": also "abc".
+ */
+static void hide_credential(const char *name, const char *value)
+{
+    struct span text = span_str(value);
+
+    if (!names_a_credential(name))
+        return;
+    log_add_secret(text);
+    if (span_find(text, ' ') < text.n)
+        log_add_secret(span_trim(span_from(text, span_find(text, ' '))));
+}
+
 /* "NAME<separator>VALUE" texts, NULL at the end. */
 static const char *const *pairs_of(struct filling *f, const struct config_pairs *pairs,
                                    const char *separator)
@@ -60,8 +85,9 @@ static const char *const *pairs_of(struct filling *f, const struct config_pairs 
 
     for (size_t i = 0; i < pairs->n; i++) {
         struct buf text = {0};
-        buf_printf(&text, "%s%s%s", pairs->items[i].name, separator,
-                   fill(f, pairs->items[i].value));
+        const char *value = fill(f, pairs->items[i].value);
+        hide_credential(pairs->items[i].name, value);
+        buf_printf(&text, "%s%s%s", pairs->items[i].name, separator, value);
         texts[i] = arena_span(f->arena, buf_view(&text)).p;
         buf_fini(&text);
     }

@@ -12,6 +12,7 @@ const struct command *const commands[] = {
     &command_approvals,
     &command_check,
     &command_config,
+    &command_import,
     &command_conductor,
     &command_demo_server,
     &command_version,

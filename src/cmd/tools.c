@@ -12,9 +12,9 @@ const struct command command_tools = {
     .name = "tools",
     .summary = "List the tools that a configuration offers",
     .usage = "",
-    .about = "Starts every server, lists its tools by the names that agents see, and stops them "
-             "again.\n"
-             "Exits with 1 when a server could not be started; the others are listed all the same.",
+    .about = "Starts every server, lists its tools by the names that agents see, and stops them\n"
+             "again. Exits with 1 when a server could not be started; the others are listed all\n"
+             "the same.",
     .options = listing_options,
     .run = run,
 };

@@ -1,77 +1,114 @@
 #include "config/import.h"
 
 #include "base/mem.h"
-#include "config/problems.h"
-
-struct importing {
-    struct arena *arena;
-    struct problems *problems;
-    const char *servers; /* what the map of servers is called */
-};
+#include "config/import_inside.h"
 
 /* How a member of a server's entry is taken. */
 enum treatment {
-    RENAME,  /* the same value under our name */
-    NEGATE,  /* true for false */
-    MS,      /* a number of milliseconds */
-    UNCLEAR, /* ours when it is text; as a number it means seconds here and milliseconds there */
-    IGNORE,  /* concerns only the program that the file was written for */
+    RENAME,   /* the same value under our name */
+    NEGATE,   /* true for false */
+    MS,       /* a number of milliseconds */
+    UNCLEAR,  /* ours when it is text; as a number it means seconds here and milliseconds there */
+    WAY,      /* how to speak to the server, in other words */
+    KIND,     /* the same, but we find out better: it need only be a word that we know */
+    FILTER,   /* tools: a list of them, or maps of lists */
+    APPROVAL, /* tools: "always", a list, or a map with such things */
+    CONTEXT,  /* prompts: "auto", or a list */
+    IGNORE,   /* concerns only the program that the file was written for */
+    DROP,     /* the same, but its user will miss it */
 };
 
 static const struct foreign_key {
     const char *theirs; /* upper and lower case are the same in some of these programs */
     const char *ours;
     enum treatment treatment;
+    bool manifest; /* only there */
 } foreign_keys[] = {
-    {"command", "command", RENAME},
-    {"args", "args", RENAME},
-    {"env", "env", RENAME},
-    {"cwd", "cwd", RENAME},
-    {"url", "url", RENAME},
-    {"serverUrl", "url", RENAME},
-    {"httpUrl", "url", RENAME},
-    {"headers", "headers", RENAME},
-    {"allowedTools", "allow", RENAME},
-    {"includeTools", "allow", RENAME},
-    {"deniedTools", "deny", RENAME},
-    {"excludeTools", "deny", RENAME},
-    {"disabledTools", "deny", RENAME},
-    {"disabled", "enabled", NEGATE},
-    {"toolTimeoutMs", "timeout", MS},
-    {"timeout", "timeout", UNCLEAR},
-    {"type", NULL, IGNORE},
-    {"transport", NULL, IGNORE},
-    {"transportMode", NULL, IGNORE},
-    {"autoApprove", NULL, IGNORE},
-    {"alwaysAllow", NULL, IGNORE},
-    {"trust", NULL, IGNORE},
-    {"name", NULL, IGNORE},
-    {"description", NULL, IGNORE},
-    {"id", NULL, IGNORE},
-    {"origin", NULL, IGNORE},
+    {"command", "command", RENAME, false},
+    {"args", "args", RENAME, false},
+    {"env", "env", RENAME, false},
+    {"cwd", "cwd", RENAME, false},
+    {"url", "url", RENAME, false},
+    {"serverUrl", "url", RENAME, false},
+    {"httpUrl", "url", RENAME, false},
+    {"headers", "headers", RENAME, false},
+    {"allowedTools", "allow", RENAME, false},
+    {"includeTools", "allow", RENAME, false},
+    {"tool_allowlist", "allow", RENAME, true},
+    {"tool_filter", NULL, FILTER, true},
+    {"deniedTools", "deny", RENAME, false},
+    {"excludeTools", "deny", RENAME, false},
+    {"disabledTools", "deny", RENAME, false},
+    {"require_approval", "approve", APPROVAL, true},
+    {"prompts", "prompts_as_context", CONTEXT, true},
+    {"disabled", "enabled", NEGATE, false},
+    {"toolTimeoutMs", "timeout", MS, false},
+    {"timeout", "timeout", UNCLEAR, false},
+    {"type", NULL, KIND, false},
+    {"transport", "transport", WAY, false},
+    {"transportMode", "transport", WAY, false},
+    {"envFile", NULL, DROP, false},
+    {"autoApprove", NULL, IGNORE, false},
+    {"alwaysAllow", NULL, IGNORE, false},
+    {"trust", NULL, IGNORE, false},
+    {"name", NULL, IGNORE, false},
+    {"description", NULL, IGNORE, false},
+    {"id", NULL, IGNORE, false},
+    {"origin", NULL, IGNORE, false},
+    {"dev", NULL, IGNORE, false},
+    {"gallery", NULL, IGNORE, false},
+    {"version", NULL, IGNORE, false},
+    {"cache_tools", NULL, IGNORE, true},
 };
 
-static const struct foreign_key *find_foreign(struct span key)
+static const struct foreign_key *find_foreign(const struct importing *im, struct span key)
 {
     for (size_t i = 0; i < COUNT_OF(foreign_keys); i++)
-        if (span_eq_nocase(key, span_str(foreign_keys[i].theirs)))
+        if (span_eq_nocase(key, span_str(foreign_keys[i].theirs)) &&
+            (!foreign_keys[i].manifest || im->manifest))
             return &foreign_keys[i];
     return NULL;
 }
 
-/* Some of these programs write every key they know, used or not. */
-static bool is_empty(const struct value *v)
+bool import_is_empty(const struct value *v)
 {
     return v->type == VALUE_NULL || (v->type == VALUE_STRING && !v->text.n) ||
            ((v->type == VALUE_LIST || v->type == VALUE_MAP) && !v->n);
 }
 
+void import_say(struct importing *im, enum problem_level level, const struct value *server,
+                const struct value *member, const char *fmt, ...)
+{
+    const char *path = value_path(im->arena, im->servers, server);
+    struct place at = server->key_at;
+    struct buf text = {0};
+    va_list ap;
+
+    if (member) {
+        path = value_path(im->arena, path, member);
+        at = member->at;
+    }
+    va_start(ap, fmt);
+    buf_vprintf(&text, fmt, ap);
+    va_end(ap);
+    problems_add(im->problems, level, at, path, "%s", buf_cstr(&text));
+    buf_fini(&text);
+}
+
+void import_add(struct value *map, const char *ours, struct value *v)
+{
+    v->key = v->as = span_str(ours);
+    v->key_at = v->at;
+    value_append(map, v);
+}
+
 /* A member that means our key `ours` and is not empty. */
-static const struct value *find_member(const struct value *server, const char *ours)
+static const struct value *find_member(const struct importing *im, const struct value *server,
+                                       const char *ours)
 {
     for (const struct value *v = server->first; v; v = v->next) {
-        const struct foreign_key *f = find_foreign(v->key);
-        if (f && f->ours && strcmp(f->ours, ours) == 0 && !is_empty(v))
+        const struct foreign_key *f = find_foreign(im, v->key);
+        if (f && f->ours && strcmp(f->ours, ours) == 0 && !import_is_empty(v))
             return v;
     }
     return NULL;
@@ -89,27 +126,159 @@ static void add_unit(struct importing *im, struct value *v, const char *unit)
     buf_fini(&text);
 }
 
-/* False when the member is to be removed. */
-static bool treat_member(struct importing *im, const struct value *server, struct value *v)
-{
-    const struct foreign_key *f = find_foreign(v->key);
+/* --- members that say more than one word --- */
 
-    if (!f)
-        return true; /* one of ours, or unknown: the schema says which */
-    if (f->treatment == IGNORE || is_empty(v))
+/* Our word for a way to speak to servers; NULL when it is none. */
+static const char *way_of(struct span theirs)
+{
+    static const char *const words[][2] = {
+        {"stdio", "stdio"},
+        {"sse", "sse"},
+        {"http", "streamable-http"},
+        {"streamable", "streamable-http"},
+        {"streamable-http", "streamable-http"},
+        {"streamable_http", "streamable-http"},
+        {"streamableHttp", "streamable-http"},
+        {"ws", "ws"},
+        {"websocket", "ws"},
+        {"auto", "auto"},
+    };
+
+    for (size_t i = 0; i < COUNT_OF(words); i++)
+        if (span_eq_nocase(theirs, span_str(words[i][0])))
+            return words[i][1];
+    return NULL;
+}
+
+/* False when it is to be removed. */
+static bool treat_way(struct importing *im, const struct value *server, struct value *v, bool kind)
+{
+    const char *way = v->type == VALUE_STRING ? way_of(v->text) : NULL;
+
+    if (!way && im->manifest) {
+        import_say(im, PROBLEM_ERROR, server, v,
+                   "unknown transport; expected stdio, sse or streamable-http");
+    } else if (!way) {
+        import_say(im, PROBLEM_WARNING, server, v,
+                   "not a known way to speak to servers: it is found out");
+    } else {
+        v->text = span_str(way);
+    }
+    return way && !kind;
+}
+
+/* tool_filter: a list, or {allowed_tool_names, blocked_tool_names}; moves its lists to the server.
+ */
+static bool treat_filter(struct importing *im, struct value *server, struct value *v)
+{
+    if (v->type == VALUE_LIST) {
+        v->as = SPAN("allow");
+        return true;
+    }
+    for (struct value *list = v->first, *next; list; list = next) {
+        next = list->next;
+        bool allow = span_is(list->key, "allowed_tool_names") || span_is(list->key, "allow");
+        bool deny = span_is(list->key, "blocked_tool_names") || span_is(list->key, "deny");
+        if (!allow && !deny) {
+            import_say(im, PROBLEM_ERROR, server, v,
+                       "expected a list of tools, or allowed_tool_names and blocked_tool_names");
+            return false;
+        }
+        value_remove(v, list);
+        if (!import_is_empty(list))
+            import_add(server, allow ? "allow" : "deny", list);
+    }
+    return false;
+}
+
+/* require_approval: "always", a list, or {always: a list or {tool_names: a list}}. */
+static bool treat_approval(struct importing *im, struct value *server, struct value *v)
+{
+    if (v->type == VALUE_STRING && span_is(v->text, "never"))
         return false;
-    v->as = span_str(f->ours);
-    if (f->treatment == NEGATE && v->type == VALUE_BOOL) {
-        v->truth = !v->truth;
-    } else if (f->treatment == MS && v->type == VALUE_NUMBER) {
-        add_unit(im, v, "ms");
-    } else if (f->treatment == UNCLEAR && v->type == VALUE_NUMBER) {
-        problems_add(im->problems, PROBLEM_WARNING, v->at,
-                     value_path(im->arena, value_path(im->arena, im->servers, server), v),
-                     "ignored: a number may mean seconds or milliseconds; write 30s or 500ms");
-        return false;
+    if (v->type != VALUE_MAP)
+        return true;
+    struct value *always = value_get(v, "always");
+    struct value *names = always ? value_get(always, "tool_names") : NULL;
+    if (names) {
+        value_remove(always, names);
+        import_add(server, "approve", names);
+    } else if (always && always->type == VALUE_LIST) {
+        value_remove(v, always);
+        import_add(server, "approve", always);
+    } else if (!value_get(v, "never")) {
+        import_say(im, PROBLEM_ERROR, server, v, "expected 'always' with a list of tools");
+    }
+    return false;
+}
+
+/* prompts: "auto", or a list of names and of {name, args}. */
+static bool treat_context(struct importing *im, struct value *v)
+{
+    if (v->type == VALUE_STRING && span_is(v->text, "auto")) {
+        v->type = VALUE_LIST;
+        value_append(v, value_text(im->arena, VALUE_STRING, SPAN("*")));
+    }
+    for (struct value *entry = v->first; entry; entry = entry->next) {
+        struct value *args = value_get(entry, "args");
+        if (args)
+            args->as = SPAN("arguments");
     }
     return true;
+}
+
+/* --- one server --- */
+
+static bool treat_value(struct importing *im, struct value *server, struct value *v,
+                        const struct foreign_key *f)
+{
+    switch (f->treatment) {
+    case RENAME:
+        return true;
+    case NEGATE:
+        v->truth = !v->truth;
+        return true;
+    case MS:
+        if (v->type == VALUE_NUMBER)
+            add_unit(im, v, "ms");
+        return true;
+    case UNCLEAR:
+        if (v->type == VALUE_NUMBER)
+            import_say(im, PROBLEM_WARNING, server, v,
+                       "ignored: a number may mean seconds or milliseconds; write 30s or 500ms");
+        return v->type != VALUE_NUMBER;
+    case WAY:
+    case KIND:
+        return treat_way(im, server, v, f->treatment == KIND);
+    case FILTER:
+        return treat_filter(im, server, v);
+    case APPROVAL:
+        return treat_approval(im, server, v);
+    case CONTEXT:
+        return treat_context(im, v);
+    case IGNORE:
+        if (im->thorough)
+            import_say(im, PROBLEM_WARNING, server, v, "left out: it has no meaning here");
+        return false;
+    case DROP:
+        import_say(im, PROBLEM_WARNING, server, v,
+                   "left out: such files are not read; put what is in it into env");
+        return false;
+    }
+    return false;
+}
+
+/* False when the member is to be removed. */
+static bool treat_member(struct importing *im, struct value *server, struct value *v)
+{
+    const struct foreign_key *f = find_foreign(im, v->key);
+
+    if (!f || v->as.n)
+        return true; /* one of ours, or unknown: the schema says which */
+    if (import_is_empty(v))
+        return false;
+    v->as = span_str(f->ours);
+    return treat_value(im, server, v, f);
 }
 
 /* Names may be anything elsewhere; here they become part of tool names and addresses. */
@@ -127,25 +296,24 @@ static void treat_name(struct importing *im, struct value *server)
     }
     if (name.n && !span_eq(buf_view(&name), server->key)) {
         server->as = arena_span(im->arena, buf_view(&name));
-        problems_add(im->problems, PROBLEM_WARNING, server->key_at,
-                     value_path(im->arena, im->servers, server), "this server is called '%s' here",
-                     server->as.p);
+        import_say(im, PROBLEM_WARNING, server, NULL, "this server is called '%s' here",
+                   server->as.p);
     }
     buf_fini(&name);
 }
 
-/* False when the server is to be left out. */
-static bool treat_server(struct importing *im, struct value *server)
+bool import_server(struct importing *im, struct value *server)
 {
     if (server->type != VALUE_MAP)
         return true; /* the schema says what is wrong */
-    if (!find_member(server, "url") && !find_member(server, "command")) {
-        problems_add(im->problems, PROBLEM_WARNING, server->key_at,
-                     value_path(im->arena, im->servers, server),
-                     "server left out: it has neither 'command' nor 'url'");
+    /* A manifest is refused for it, in the schema's words. */
+    if (!im->manifest && !find_member(im, server, "url") && !find_member(im, server, "command")) {
+        import_say(im, PROBLEM_WARNING, server, NULL,
+                   "server left out: it has neither 'command' nor 'url'");
         return false;
     }
     treat_name(im, server);
+    import_variables(im, server);
     for (struct value *v = server->first, *next; v; v = next) {
         next = v->next;
         if (!treat_member(im, server, v))
@@ -154,29 +322,124 @@ static bool treat_server(struct importing *im, struct value *server)
     return true;
 }
 
-bool import_document(struct arena *a, struct value *root, struct problems *problems)
-{
-    struct importing im = {.arena = a, .problems = problems};
-    struct value *servers = NULL;
+/* --- documents --- */
 
-    if (root->type != VALUE_MAP)
-        return false;
-    for (struct value *v = root->first; v && !servers; v = v->next)
-        if (span_eq_nocase(v->key, SPAN("mcpServers")))
-            servers = v;
-    if (!servers)
-        return false;
-    if (value_get(root, "servers"))
-        problems_add(problems, PROBLEM_ERROR, servers->key_at, servers->key.p,
-                     "'servers' and 'mcpServers' exclude each other; keep one");
+static void import_map(struct importing *im, struct value *servers)
+{
     servers->as = SPAN("servers");
-    im.servers = servers->key.p;
+    im->servers = servers->key.p;
     if (servers->type != VALUE_MAP)
-        return true;
+        return;
     for (struct value *v = servers->first, *next; v; v = next) {
         next = v->next;
-        if (!treat_server(&im, v))
+        if (!import_server(im, v))
             value_remove(servers, v);
+    }
+}
+
+static struct value *get_nocase(const struct value *map, struct span key)
+{
+    for (struct value *v = map->first; v; v = v->next)
+        if (span_eq_nocase(v->key, key))
+            return v;
+    return NULL;
+}
+
+/*
+ * Its file looks much like one of ours. It is one of VS Code's if it is JSON, has nothing but its
+ * keys, and among them one that we do not have, or comments.
+ */
+static bool is_vscode(const struct value *root, const struct import_hints *hints)
+{
+    static const char *const own[] = {"type", "envFile", "dev", "gallery"};
+    const struct value *servers = value_get(root, "servers");
+
+    if (!hints->json || !servers || servers->type != VALUE_MAP)
+        return false;
+    for (const struct value *v = root->first; v; v = v->next)
+        if (v != servers && !span_is(v->key, "inputs") && !span_is(v->key, "$schema"))
+            return false;
+    for (const struct value *v = servers->first; v; v = v->next)
+        for (size_t i = 0; i < COUNT_OF(own); i++)
+            if (value_get(v, own[i]))
+                return true;
+    return hints->relaxed || value_get(root, "inputs") || import_has_variables(servers);
+}
+
+/* The settings of VS Code have the same under "mcp", among very much else. */
+static struct value *settings_of(const struct value *root)
+{
+    struct value *mcp = value_get(root, "mcp");
+    const struct value *servers = mcp ? value_get(mcp, "servers") : NULL;
+
+    return servers && servers->type == VALUE_MAP ? mcp : NULL;
+}
+
+enum dialect { OURS, MCP_SERVERS, MANIFEST, VSCODE, VSCODE_SETTINGS };
+
+static enum dialect dialect_of(const struct value *root, const struct import_hints *hints)
+{
+    const struct value *config = value_get(root, "config");
+
+    if (root->type != VALUE_MAP)
+        return OURS;
+    if (get_nocase(root, SPAN("mcpServers")))
+        return MCP_SERVERS;
+    if (config && value_get(config, "servers"))
+        return MANIFEST;
+    if (hints->json && !value_get(root, "servers") && settings_of(root))
+        return VSCODE_SETTINGS;
+    return is_vscode(root, hints) ? VSCODE : OURS;
+}
+
+static void import_mcp_servers(struct importing *im, struct value *root)
+{
+    struct value *servers = get_nocase(root, SPAN("mcpServers"));
+
+    if (value_get(root, "servers"))
+        problems_add(im->problems, PROBLEM_ERROR, servers->key_at, servers->key.p,
+                     "'servers' and 'mcpServers' exclude each other; keep one");
+    import_map(im, servers);
+}
+
+static void import_vscode(struct importing *im, struct value *root)
+{
+    static const char *const foreign[] = {"inputs", "$schema"};
+
+    for (size_t i = 0; i < COUNT_OF(foreign); i++) {
+        struct value *v = value_get(root, foreign[i]);
+        if (v)
+            value_remove(root, v);
+    }
+    import_map(im, value_get(root, "servers"));
+}
+
+bool import_is_foreign(const struct value *root, const struct import_hints *hints)
+{
+    return dialect_of(root, hints) != OURS;
+}
+
+bool import_document(struct arena *a, struct value *root, const struct import_hints *hints,
+                     struct problems *problems)
+{
+    struct importing im = {.arena = a, .problems = problems, .thorough = hints->thorough};
+
+    switch (dialect_of(root, hints)) {
+    case OURS:
+        return false;
+    case MCP_SERVERS:
+        import_mcp_servers(&im, root);
+        break;
+    case MANIFEST:
+        import_manifest(&im, root, value_get(root, "config"));
+        break;
+    case VSCODE_SETTINGS:
+        *root = *settings_of(root);
+        import_vscode(&im, root);
+        break;
+    case VSCODE:
+        import_vscode(&im, root);
+        break;
     }
     return true;
 }

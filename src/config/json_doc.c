@@ -141,3 +141,53 @@ struct value *json_doc_read(struct arena *a, struct span text, struct problems *
     buf_fini(&doc.scratch);
     return root;
 }
+
+/* --- comments --- */
+
+/* The end of the comment that begins at `at`; `at` when there is none. */
+static size_t comment_end(struct span text, size_t at)
+{
+    struct span rest = span_from(text, at);
+
+    if (span_starts(rest, SPAN("//")))
+        return at + span_find(rest, '\n');
+    if (!span_starts(rest, SPAN("/*")))
+        return at;
+    for (size_t end = at + 2; end + 1 < text.n; end++)
+        if (text.p[end] == '*' && text.p[end + 1] == '/')
+            return end + 2;
+    return at;
+}
+
+static size_t string_end(struct span text, size_t at)
+{
+    for (at++; at < text.n && text.p[at] != '"'; at++)
+        if (text.p[at] == '\\')
+            at++;
+    return at < text.n ? at + 1 : text.n;
+}
+
+bool json_doc_relax(struct buf *out, struct span text)
+{
+    size_t start = out->n, comma = SIZE_MAX; /* the last comma, while only blanks follow it */
+
+    for (size_t at = 0, end; at < text.n; at = end) {
+        char c = text.p[at];
+        end = c == '"' ? string_end(text, at) : comment_end(text, at);
+        if (c != '"' && end > at) {
+            for (; at < end; at++)
+                buf_char(out, text.p[at] == '\n' ? '\n' : ' ');
+            continue;
+        }
+        if (end == at)
+            end = at + 1;
+        if ((c == '}' || c == ']') && comma != SIZE_MAX)
+            out->p[comma] = ' ';
+        if (c == ',')
+            comma = out->n;
+        else if (!is_space(c))
+            comma = SIZE_MAX;
+        buf_span(out, span_cut(text, at, end - at));
+    }
+    return json_skim(span_from(buf_view(out), start), NULL, NULL, NULL, NULL) == 0;
+}

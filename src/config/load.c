@@ -2,9 +2,11 @@
 
 #include "base/mem.h"
 #include "config/checks.h"
+#include "config/convert.h"
 #include "config/import.h"
 #include "config/reader.h"
 #include "config/schema.h"
+#include "wire/json.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -131,27 +133,67 @@ static struct span skip_bom(struct span text)
     return span_starts(text, SPAN("\xef\xbb\xbf")) ? span_from(text, 3) : text;
 }
 
+/* Reads the file; false, with a problem added, when that is not possible. */
+static bool load_text(const char *path, struct buf *text, struct problems *problems)
+{
+    int rc = read_file(path, text);
+
+    problems_set_file(problems, path);
+    if (rc == ERR_SIZE)
+        problems_add(problems, PROBLEM_ERROR, (struct place){0}, "",
+                     "too large for a configuration, more than %d MiB", CONFIG_MAX_BYTES >> 20);
+    else if (rc)
+        problems_add(problems, PROBLEM_ERROR, (struct place){0}, "", "cannot read it: %s",
+                     err_name(rc));
+    return !rc;
+}
+
 struct config *config_load(const char *path, struct problems *problems)
 {
     struct buf text = {0};
     struct config *c = NULL;
-    int rc = read_file(path, &text);
 
-    problems_set_file(problems, path);
-    if (rc == ERR_SIZE) {
-        problems_add(problems, PROBLEM_ERROR, (struct place){0}, "",
-                     "too large for a configuration, more than %d MiB", CONFIG_MAX_BYTES >> 20);
-    } else if (rc) {
-        problems_add(problems, PROBLEM_ERROR, (struct place){0}, "", "cannot read it: %s",
-                     err_name(rc));
-    } else {
+    if (load_text(path, &text, problems))
         c = config_parse(buf_view(&text), config_format_of(path, skip_bom(buf_view(&text))), false,
                          problems);
-        if (c)
-            c->file = arena_span(&c->arena, span_str(path)).p;
-    }
+    if (c)
+        c->file = arena_span(&c->arena, span_str(path)).p;
     buf_fini(&text);
     return c;
+}
+
+/*
+ * Other programs' JSON may have comments; ours has none, and is told so. Gives the tree of a
+ * document that is JSON but for its comments, if it is another program's.
+ */
+static struct value *read_relaxed(struct arena *a, struct span text,
+                                  const struct import_hints *hints, struct problems *problems)
+{
+    struct buf relaxed = {0};
+    struct value *root = NULL;
+
+    if (json_skim(text, NULL, NULL, NULL, NULL) && json_doc_relax(&relaxed, text))
+        root = json_doc_read(a, buf_view(&relaxed), problems);
+    buf_fini(&relaxed);
+    return root && import_is_foreign(root, hints) ? root : NULL;
+}
+
+/* The document as a tree in our own keys; NULL when it is none. */
+static struct value *read_document(struct arena *a, struct span text, enum config_format format,
+                                   struct schema_read *reading, bool thorough)
+{
+    bool json = format == CONFIG_JSON;
+    struct import_hints hints = {.json = json, .relaxed = json, .thorough = thorough};
+
+    text = skip_bom(text);
+    struct value *root = json ? read_relaxed(a, text, &hints, reading->problems) : NULL;
+    hints.relaxed = root != NULL;
+    if (!root)
+        root = json ? json_doc_read(a, text, reading->problems)
+                    : yaml_read(a, text, reading->problems);
+    if (root)
+        reading->lenient = import_document(a, root, &hints, reading->problems);
+    return root;
 }
 
 struct config *config_parse(struct span text, enum config_format format, bool preview,
@@ -162,11 +204,8 @@ struct config *config_parse(struct span text, enum config_format format, bool pr
     struct schema_read reading = {.arena = &c->arena, .problems = problems, .preview = preview};
     size_t errors = problems->errors, first = problems->n;
 
-    text = skip_bom(text);
-    struct value *root = format == CONFIG_JSON ? json_doc_read(&scratch, text, problems)
-                                               : yaml_read(&scratch, text, problems);
+    struct value *root = read_document(&scratch, text, format, &reading, false);
     if (root) {
-        reading.lenient = import_document(&scratch, root, problems);
         schema_read(&reading, root, c);
         check_config(&reading, root, c);
     }
@@ -176,6 +215,31 @@ struct config *config_parse(struct span text, enum config_format format, bool pr
         return c;
     config_free(c);
     return NULL;
+}
+
+bool config_convert(const char *path, struct buf *out, struct problems *problems)
+{
+    struct arena scratch = {0};
+    struct config *c = MEM_NEW(struct config);
+    struct schema_read reading = {.arena = &c->arena, .problems = problems};
+    struct buf text = {0};
+    struct value *root = NULL;
+
+    if (load_text(path, &text, problems))
+        root = read_document(&scratch, buf_view(&text),
+                             config_format_of(path, skip_bom(buf_view(&text))), &reading, true);
+    if (root) {
+        schema_read(&reading, root, c);
+        check_config(&reading, root, c);
+    }
+    problems_sort(problems, 0);
+    bool fine = root && !problems->errors;
+    if (fine)
+        convert_put(out, root, path, problems);
+    buf_fini(&text);
+    arena_fini(&scratch);
+    config_free(c);
+    return fine;
 }
 
 struct config *config_default(void)

@@ -36,6 +36,11 @@ struct config *config_parse(struct span text, enum config_format format, bool pr
                             struct problems *problems);
 /* What holds without a file. */
 struct config *config_default(void);
+/*
+ * Append the document, of whatever program it is, as our own YAML; what could not be carried over
+ * stands in comments. False, with nothing appended, when there are errors.
+ */
+bool config_convert(const char *path, struct buf *out, struct problems *problems);
 
 /* Environment variables (schema_row.env) win over the file. An empty one says nothing. */
 void config_environment(struct config *c, struct problems *problems);

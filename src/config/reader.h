@@ -12,6 +12,12 @@
 #include "config/value.h"
 
 struct value *json_doc_read(struct arena *a, struct span text, struct problems *problems);
+/*
+ * Append `text` with comments and the commas before closing brackets blanked out, so that every
+ * other byte stays in its place. False, with nothing to be used, when the result is not JSON
+ * either.
+ */
+bool json_doc_relax(struct buf *out, struct span text);
 struct value *yaml_read(struct arena *a, struct span text, struct problems *problems);
 
 #endif

@@ -362,9 +362,11 @@ void router_cancel(struct call *c, enum failure why)
 
 void router_detach(struct router *r, struct peer *consumer)
 {
+    struct call *c;
+
     (void)r;
-    while (!list_empty(&consumer->opened))
-        router_cancel(LIST_FIRST(&consumer->opened, struct call, in_consumer), FAIL_CANCELLED);
+    while ((c = LIST_FIRST(&consumer->opened, struct call, in_consumer)))
+        router_cancel(c, FAIL_CANCELLED);
 }
 
 /* --- providers --- */

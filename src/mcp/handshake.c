@@ -201,7 +201,8 @@ static void discover(struct mcp_provider *p)
 {
     p->modern = true;
     snprintf(p->version, sizeof p->version, "%s", MCP_MODERN);
-    timer_set(router_timers(p->core.router), &p->probe, SILENCE_MS);
+    if (!p->ops->reports_failures)
+        timer_set(router_timers(p->core.router), &p->probe, SILENCE_MS);
     upstream_request(p, upstream_sent_new(p, discover_answered, discover_failed), "server/discover",
                      SPAN_EMPTY);
 }

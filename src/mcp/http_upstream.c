@@ -240,6 +240,7 @@ static const struct mcp_link_ops link_ops = {
     .fall_back = link_fall_back,
     .close = link_close,
     .free = link_free,
+    .reports_failures = true,
     .describe = link_describe,
 };
 

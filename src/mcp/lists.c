@@ -147,6 +147,9 @@ static void page_answered(struct mcp_provider *p, struct sent *sent, const struc
 static void page_failed(struct mcp_provider *p, struct sent *sent, int status, const char *why)
 {
     log_warn(p->alias, "%s: %s (%d)", mcp_lists[sent->kind].method, why, status);
+    /* Not to know the new list is no reason to forget the old one. */
+    if (!p->fetching->n[sent->kind])
+        catalog_copy_kind(p->fetching, p->core.catalog, sent->kind);
     p->kinds_left &= ~(1u << sent->kind);
     fetch_next(p);
 }

@@ -46,6 +46,8 @@ struct mcp_link_ops {
     /* Close; mcp_provider_closed follows when nothing is left. */
     void (*close)(void *link);
     void (*free)(void *link);
+    /* Every request is answered or reported as failed, so silence says nothing about the server. */
+    bool reports_failures;
     /* Fill in what is known of the other end; may be NULL. */
     void (*describe)(const void *link, struct provider_facts *facts);
 };

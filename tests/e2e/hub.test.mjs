@@ -89,12 +89,17 @@ test('${NAME} is filled in, a missing one leaves its server out by name, and val
     servers: {
       a: { ...fragile(path.join(dir, 'a')), env: { TOKEN: '${IN_FILE}' } },
       b: { ...fragile(path.join(dir, 'b')), env: { TOKEN: '${NOT_ANYWHERE}-${NOR_THIS}' } },
+      c: {
+        command: '/bin/sh', args: ['-c', 'echo "my key is $API_KEY" >&2; exit 1'],
+        env: { API_KEY: 'Bearer in-plain-sight' },
+      },
     },
   }, ['a__secret'], { args: ['-v'] });
   assert.equal(await client.text('a__secret'), 'yes');
   assert.ok(!(await client.toolNames()).some((n) => n.startsWith('b__')));
   assert.match(server.stderr(), /b: is left out: no value for NOT_ANYWHERE, NOR_THIS/);
-  assert.doesNotMatch(server.stderr(), /open-sesame-7/);
+  await until('what c prints', () => /c: my key is \*\*\*/.test(server.stderr()));
+  assert.doesNotMatch(server.stderr(), /open-sesame-7|in-plain-sight/);
 });
 
 test('tools are renamed, described anew, hidden and pinned, for calls as for lists', async (t) => {

@@ -12,7 +12,7 @@ import { fileURLToPath } from 'node:url';
 export const root = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../..');
 export const rialtoBin = path.resolve(root, process.env.RIALTO_BIN ?? 'build/asan/src/rialto');
 export const releaseBin = path.join(root, 'build/rialto');
-export const fakeBin = path.join(root, 'build/asan/tests/fake/fake_server');
+export const fakeBin = path.resolve(root, process.env.RIALTO_FAKE_BIN ?? 'build/asan/tests/fake/fake_server');
 export const npmFolder = path.join(root, 'build/npm');
 
 // Packages live under build/npm, outside the tree the tests stand in.
@@ -112,6 +112,9 @@ export function tempDir() {
   return dir;
 }
 
+// Control sockets of daemons that a test starts stay among its own files.
+process.env.XDG_RUNTIME_DIR = tempDir();
+
 export function writeConfig(dir, config, name = 'rialto.json') {
   const file = path.join(dir, name);
   fs.writeFileSync(file, typeof config === 'string' ? config : JSON.stringify(config, null, 2));
@@ -174,7 +177,10 @@ export async function rialto(args, options) {
 export async function serve(t, config, { args = [], env = {}, bin = [rialtoBin], slack = 1 } = {}) {
   const dir = tempDir();
   const file = config && writeConfig(dir, { listen: '127.0.0.1:0', ...config });
-  const where = file ? {} : { RIALTO_LISTEN: '127.0.0.1:0', HOME: dir, XDG_CONFIG_HOME: dir };
+  const where = {
+    XDG_RUNTIME_DIR: dir,
+    ...(!file && { RIALTO_LISTEN: '127.0.0.1:0', HOME: dir, XDG_CONFIG_HOME: dir }),
+  };
   const child = start(bin[0], [...bin.slice(1), 'serve', ...(file ? ['-c', file] : []), ...args], {
     cwd: dir, stdio: ['ignore', 'pipe', 'pipe'],
     env: { ...process.env, ...sanitizerEnv, ...where, ...env },

@@ -158,6 +158,22 @@ test('refusals: what the server says reaches the caller', async (t) => {
   assert.equal(await client.text('far__echo'), 'in a batch');
 });
 
+// A list that was lost on the way once left a server without tools until its next restart.
+test('a connection that breaks under a list: it is asked for again, a call is not', async (t) => {
+  let cut = 1;
+  const raw = new RawServer({
+    'tools/list': ({ request, reply }) => {
+      if (cut-- > 0) request.socket.destroy();
+      else reply({ tools: [{ name: 'echo', inputSchema: { type: 'object' } }] });
+    },
+    'tools/call': ({ request }) => request.socket.destroy(),
+  });
+  const { client } = await connect(t, raw);
+  assert.equal(raw.count('tools/list'), 2);
+  assert.match((await client.call('far__echo')).error.message, /far/);
+  assert.equal(raw.count('tools/call'), 1);
+});
+
 test('answers larger than limits.message', async (t) => {
   let sseToo = false;
   const raw = new RawServer({

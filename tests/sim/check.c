@@ -90,12 +90,13 @@ void check_between_steps(struct world *w)
             check_provider(w, w->providers[i]);
     for (size_t i = 0; i < w->n_flights; i++)
         check_flight(w, w->flights[i]);
-    if (!w->dirty)
+    /* Looking at lists is what costs most; what is not told now is not told later either. */
+    if (!w->dirty || chance(w, 50))
         return;
     w->dirty = false;
     for (size_t i = 0; i < w->n_flights; i++)
         check_told(w, w->flights[i]);
-    if (chance(w, 25))
+    if (chance(w, 15))
         check_names(w, &w->views[pick(w, w->n_views)]);
 }
 

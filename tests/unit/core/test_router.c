@@ -287,6 +287,27 @@ static void test_removing_is_a_change(void **state)
 }
 
 /*
+ * Halting a server by hand takes it off the lists, and starting it by hand puts it back. That was
+ * told when it ran, but not when it was at rest, where nothing else changes.
+ */
+static void test_halting_one_that_rests_is_a_change(void **state)
+{
+    struct fixture x;
+
+    (void)state;
+    begin(&x);
+    x.a.core.policy.eager = false;
+    fake_publish(&x.a, "read");
+    attach(&x.ann);
+    provider_halt(&x.a.core);
+    assert_account(&x.stage, "a stopped\nann changed 1 tools\n");
+    assert_span(view_list(x.both, ITEM_TOOL), "[]");
+    provider_resume(&x.a.core);
+    assert_account(&x.stage, "a start\nann changed 1 tools\n");
+    end(&x);
+}
+
+/*
  * While a server that was to be removed was stopping, a call could still find it in a view and woke
  * it up again: the reload waited for ever. Withdrawn first, nothing finds it.
  */
@@ -344,6 +365,7 @@ int main(void)
         cmocka_unit_test(test_attaching_while_others_are_being_told),
         cmocka_unit_test(test_a_change_inside_a_change_is_told_once),
         cmocka_unit_test(test_removing_is_a_change),
+        cmocka_unit_test(test_halting_one_that_rests_is_a_change),
         cmocka_unit_test(test_a_withdrawn_provider_is_not_found),
         cmocka_unit_test(test_views_that_left_are_left_alone),
     };

@@ -1,0 +1,85 @@
+# Rialto's front door. Meson and ninja do the building; every flavour has its own folder:
+#   build/release  what users run     build/asan  what the tests run (sanitizers, warnings are errors)
+#   build/fuzz     libFuzzer targets (clang)
+# Each target first lets tools/setup install what it needs and this machine lacks.
+
+PREFIX ?= /usr/local
+DESTDIR ?=
+ARGS ?=
+FUZZ_SECONDS ?= 30
+
+first_of = $(firstword $(foreach tool,$(1),$(shell command -v $(tool) 2>/dev/null)) $(firstword $(1)))
+CLANG = $(call first_of,clang-14 clang)
+CLANG_TIDY = $(call first_of,clang-tidy-14 clang-tidy)
+CLANG_FORMAT = $(call first_of,clang-format-14 clang-format)
+
+HARDENED = -D_FORTIFY_SOURCE=3 -fstack-protector-strong
+RELEASE_OPTIONS = --buildtype=debugoptimized -Db_pie=true -Dtests=disabled \
+	-Dc_args='$(HARDENED)' -Dc_link_args='-Wl,-z,relro,-z,now'
+ASAN_OPTIONS_MESON = --buildtype=debugoptimized -Db_sanitize=address,undefined -Dwerror=true \
+	-Dtests=enabled -Dc_args='-fno-omit-frame-pointer -fno-sanitize-recover=all'
+FUZZ_OPTIONS = --buildtype=debugoptimized -Db_sanitize=address,undefined -Db_lundef=false \
+	-Dtests=disabled -Dfuzz=true -Dc_args='-fsanitize=fuzzer-no-link -fno-sanitize-recover=all'
+
+C_FILES = $(shell git ls-files -co --exclude-standard '*.c' '*.h')
+
+.PHONY: build run test bench fuzz format lint install clean help asan
+
+build: build/release/build.ninja ## build the program: build/rialto (release, hardened)
+	ninja -C build/release
+	@cp -f build/release/src/rialto build/rialto.new && mv -f build/rialto.new build/rialto
+
+run: build ## build, then serve: ARGS="-c my.yaml" passes options on
+	@build/rialto serve $(ARGS)
+
+test: setup-test ## every test there is; the last line says how many passed and failed
+	@tests/run
+
+asan: build/asan/build.ninja ## build the flavour the tests run
+	ninja -C build/asan
+
+bench: build ## measure calls per second, latency, memory and start time against a floor
+	@bench/run
+
+fuzz: build/fuzz/build.ninja ## run every fuzz target for FUZZ_SECONDS (30) each
+	ninja -C build/fuzz
+	@fuzz/run $(FUZZ_SECONDS)
+
+format: setup-lint ## format all C files
+	$(CLANG_FORMAT) -i $(C_FILES)
+
+lint: build/release/build.ninja setup-lint ## formatting and clang-tidy; ANALYZER=1 adds gcc -fanalyzer
+	$(CLANG_FORMAT) --dry-run -Werror $(C_FILES)
+	git ls-files -co --exclude-standard 'src/*.c' | xargs -P 2 -n 4 $(CLANG_TIDY) --quiet -p build/release \
+		--extra-arg=-Wno-unknown-warning-option
+ifdef ANALYZER
+	@test -f build/analyzer/build.ninja || \
+		meson setup build/analyzer --buildtype=debugoptimized -Dtests=disabled -Dc_args=-fanalyzer
+	ninja -C build/analyzer
+endif
+
+install: build ## install under PREFIX (/usr/local); DESTDIR is honoured
+	@meson configure build/release -Dprefix='$(abspath $(PREFIX))' && ninja -C build/release >/dev/null
+	DESTDIR='$(DESTDIR)' meson install -C build/release --no-rebuild
+
+clean: ## remove everything that was built
+	rm -rf build
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 18
+
+setup-%:
+	@tools/setup $*
+
+# A flavour is configured anew when its options change, that is when this file does.
+build/release/build.ninja: Makefile | setup-build
+	@rm -rf $(@D)
+	meson setup $(@D) $(RELEASE_OPTIONS) >/dev/null || { cat $(@D)/meson-logs/meson-log.txt; exit 1; }
+
+build/asan/build.ninja: Makefile | setup-test
+	@rm -rf $(@D)
+	meson setup $(@D) $(ASAN_OPTIONS_MESON)
+
+build/fuzz/build.ninja: Makefile | setup-fuzz
+	@rm -rf $(@D)
+	CC=$(CLANG) meson setup $(@D) $(FUZZ_OPTIONS)

@@ -1,0 +1,38 @@
+/*
+ * import_inside: what the files of import share. import.c knows the dialects and the members of a
+ * server, import_manifest.c the manifest around them, import_variables.c the ${...} in their texts.
+ */
+#ifndef RIALTO_CONFIG_IMPORT_INSIDE_H
+#define RIALTO_CONFIG_IMPORT_INSIDE_H
+
+#include "config/import.h"
+
+struct importing {
+    struct arena *arena;
+    struct problems *problems;
+    const char *servers; /* what the map of servers is called */
+    bool manifest;       /* its own members, and no mercy */
+    bool thorough;
+};
+
+/* About a member of a server, or with NULL about the server. */
+void import_say(struct importing *im, enum problem_level level, const struct value *server,
+                const struct value *member, const char *fmt, ...)
+    __attribute__((format(printf, 5, 6)));
+
+/* Make a server's entry ours. False when it is to be left out. */
+bool import_server(struct importing *im, struct value *server);
+/* A member `key` of `map` that means our key `ours`. */
+void import_add(struct value *map, const char *ours, struct value *v);
+/* Some of these programs write every key they know, used or not. */
+bool import_is_empty(const struct value *v);
+
+/* Rewrite the variables of editors in all texts of a server. */
+void import_variables(struct importing *im, struct value *server);
+/* Does a text in the tree have a variable that only VS Code knows? */
+bool import_has_variables(const struct value *v);
+
+/* Make the whole document ours; `config` is its member of that name. */
+void import_manifest(struct importing *im, struct value *root, struct value *config);
+
+#endif

@@ -1,0 +1,364 @@
+// MCP over ACP: servers of every generation, declared in every way, bridged by stdio and HTTP.
+// Names are those of the acceptance table where it has one.
+import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import net from 'node:net';
+import { test } from 'node:test';
+import { agent, Conductor, eventLog, inner, open, proxy, rejects } from './acp_lib.mjs';
+import { exchange, sleep, tempDir, until, writeConfig, fake } from './lib.mjs';
+
+const dialects = ['M0', 'M1', 'M1s', 'M2a', 'M2b', 'M3b', 'M3c', 'M4'];
+const connected = dialects.filter((m) => m !== 'M0' && m !== 'M4');
+const textOf = (answer) => answer.result.content[0].text;
+
+for (const m of dialects) {
+  test(`test_proxy_provides_mcp_tools_stdio (${m})`, async (t) => {
+    const log = eventLog();
+    const c = await open(t, ['agent', proxy('P2', '--mcp', m, '--log', log.file), agent()]);
+    const answer = await c.callTool(c.session, m, 'echo', { message: 'hi' }, { progressToken: 'tok' });
+    assert.equal(textOf(answer), `${m}: hi`);
+    assert.deepEqual(answer.notifications, [{ method: 'notifications/progress', params: { progressToken: 'tok', progress: 50, total: 100 } }]);
+    const [declared] = await c.ask(c.session, { command: 'declared' });
+    assert.ok(declared.command.startsWith('/'), 'an absolute path');
+    assert.equal(declared.args[0], 'mcp');
+    assert.deepEqual(declared.env, []);
+    assert.deepEqual(declared._meta, { kept: 1 });
+    assert.equal(declared.url, undefined);
+  });
+
+  test(`test_proxy_provides_mcp_tools_http (${m})`, async (t) => {
+    const c = await open(t, ['agent', '--mcp-bridge', 'http', proxy('P2', '--mcp', m), agent('--http')]);
+    assert.equal(textOf(await c.callTool(c.session, m)), `${m}: hi`);
+    const [declared] = await c.ask(c.session, { command: 'declared' });
+    assert.equal(declared.type, 'http');
+    assert.match(declared.url, /^http:\/\/127\.0\.0\.1:\d+\//);
+    assert.equal(declared.serverId, undefined);
+  });
+
+  test(`a client of the stateless era can use it (${m})`, async (t) => {
+    const c = await open(t, ['agent', proxy('P2', '--mcp', m), agent('--era', 'modern')]);
+    assert.equal(textOf(await c.callTool(c.session, m)), `${m}: hi`);
+    assert.deepEqual(await c.ask(c.session, { command: 'list_tools', server: m }), ['echo', 'ask', 'hang', 'ids']);
+  });
+}
+
+for (const m of dialects.filter((d) => d !== 'M4')) {
+  test(`server-to-client sampling request and roots through the stdio bridge (${m})`, async (t) => {
+    const c = await open(t, ['agent', proxy('P3', '--mcp', m), proxy('P1'), agent()]);
+    const answer = await c.callTool(c.session, m, 'ask');
+    assert.equal(textOf(answer), 'sampled fixture');
+    assert.deepEqual(answer.asked, ['sampling/createMessage', 'roots/list']);
+  });
+}
+
+test('test_agent_handles_prompt: one update with the tool\'s result, then the answer', async (t) => {
+  const c = await open(t, ['agent', proxy('P2', '--mcp', 'M2a'), agent()]);
+  const texts = await c.prompt(c.session, { command: 'call_tool', server: 'M2a', tool: 'echo', params: { message: 'hi' } });
+  assert.equal(texts.length, 1);
+});
+
+test('test_list_tools_from_mcp_server', async (t) => {
+  const c = await open(t, ['agent', proxy('P2', '--mcp', 'M2b'), agent()]);
+  assert.deepEqual(await c.ask(c.session, { command: 'list_tools', server: 'M2b' }), ['echo', 'ask', 'hang', 'ids']);
+});
+
+test('unknown tool: the error is relayed', async (t) => {
+  const c = await open(t, ['agent', proxy('P2', '--mcp', 'M2b'), agent()]);
+  const call = c.request('session/prompt', { sessionId: c.session, prompt: [{ type: 'text', text: '{"command":"call_tool","server":"M2b","tool":"nope"}' }] });
+  await rejects(call, -32602, /Unknown tool: nope/);
+});
+
+test('test_acp_identifiers_are_delivered_to_mcp_tools', async (t) => {
+  const c = await open(t, ['agent', proxy('P2', '--mcp', 'M2a,M3c'), agent()]);
+  assert.match(textOf(await c.callTool(c.session, 'M2a', 'ids')), /^acp:\d+-M2a connection-/);
+  assert.match(textOf(await c.callTool(c.session, 'M3c', 'ids')), /^server-\d+-M3c connection-/);
+});
+
+test('test_session_id_delivered_to_mcp_tools', async (t) => {
+  const log = eventLog();
+  const c = await open(t, ['agent', proxy('P1', '--mcp', 'M1s', '--log', log.file), agent()]);
+  await c.callTool(c.session, 'M1s');
+  assert.deepEqual(log.of('connect').map((e) => e.session), [c.session]);
+});
+
+test('first bytes before the session id: no deadlock when the agent connects first', async (t) => {
+  for (const m of ['M1', 'M1s', 'M2a', 'M3c', 'M4']) {
+    const log = eventLog();
+    const c = await open(t, ['agent', proxy('P1', '--mcp', m, '--log', log.file), agent('--eager')]);
+    assert.equal(textOf(await c.callTool(c.session, m)), `${m}: hi`);
+    if (m === 'M1s') assert.deepEqual(log.of('connect').at(-1).session, '', 'the empty id that this generation insists on');
+    await c.stop(0);
+  }
+});
+
+test('bind before session/new: the port accepts connections before the agent sees the request', async (t) => {
+  const c = new Conductor(t, ['agent', proxy('P2', '--mcp', 'M2a'), agent('--hang-new')]);
+  await c.initialize();
+  c.request('session/new', { cwd: '/', mcpServers: [] });
+  const seen = await until('session/new at the agent', async () => (await c.request('_test/seen', {})).setups[0]);
+  const port = Number(seen.params.mcpServers[0].args[1]);
+  await new Promise((resolve, reject) => { net.connect(port, '127.0.0.1', resolve).on('error', reject).unref(); });
+});
+
+for (const container of ['array', 'snake', 'map']) {
+  test(`declarations in the ${container} container`, async (t) => {
+    const c = await open(t, ['agent', proxy('P2', '--mcp', 'M2a', '--container', container), agent()]);
+    assert.equal(textOf(await c.callTool(c.session, 'M2a')), 'M2a: hi');
+    const setup = (await c.request('_test/seen', {})).setups.at(-1).params;
+    if (container === 'map') {
+      assert.equal(setup.tools.mcpServers.M2a.transport, 'stdio');
+      assert.equal(setup.tools.mcpServers.M2a.headers, undefined);
+    } else {
+      assert.equal((setup.mcp_servers ?? setup.mcpServers)[0].name, 'M2a');
+    }
+  });
+}
+
+test('test_mcp_server_injected_into_all_session_setup_requests', async (t) => {
+  const c = await open(t, ['agent', proxy('P2', '--mcp', 'M2a,M3c'), agent()]);
+  for (const method of ['session/load', 'session/resume', 'session/fork']) {
+    const sessionId = method === 'session/fork' ? c.session : `other-${method}`;
+    const answer = await c.request(method, { sessionId, cwd: '/', mcpServers: [] });
+    for (const m of ['M2a', 'M3c']) assert.equal(textOf(await c.callTool(answer.sessionId, m)), `${m}: hi`);
+  }
+});
+
+test('test_new_session_handler_invoked_with_mcp_server', async (t) => {
+  const c = await open(t, ['agent', proxy('P1', '--mcp', 'M1'), agent()]);
+  assert.equal(c.session, 'session-1');
+  assert.equal((await c.request('_test/seen', {})).setups.length, 1);
+});
+
+test('http_downstream_receives_stable_transformed_declarations_for_all_setup_methods', async (t) => {
+  const log = eventLog();
+  const c = new Conductor(t, ['agent', '--mcp-bridge', 'http', proxy('P3', '--mcp', 'M3c', '--log', log.file), agent('--http')]);
+  const { agentCapabilities } = await c.initialize();
+  assert.equal(agentCapabilities.mcpCapabilities.acp, true);
+  assert.equal(agentCapabilities._meta.symposium.mcp_acp_transport, true);
+  await c.newSession();
+  for (const method of ['session/load', 'session/resume']) await c.request(method, { sessionId: 'session-1', cwd: '/', mcpServers: [] });
+  const entries = (await c.request('_test/seen', {})).setups.map((s) => s.params.mcpServers[0]);
+  assert.equal(entries.length, 3);
+  for (const e of entries) {
+    assert.deepEqual(e, entries[0], 'one session, one address');
+    assert.equal(e.name, 'M3c');
+    assert.deepEqual(e._meta, { kept: 1 });
+  }
+  await c.callTool('session-1', 'M3c');
+  assert.equal(log.of('connect').length, 1, 'one connection');
+});
+
+test('native_downstream_keeps_capability_and_declaration_unchanged', async (t) => {
+  const log = eventLog();
+  const c = await open(t, ['agent', proxy('P3', '--mcp', 'M3c,M4', '--log', log.file), agent('--native', 'type')]);
+  assert.deepEqual(c.initialized.agentCapabilities, { loadSession: true, mcpCapabilities: { http: false, sse: false, acp: true } });
+  const entries = await c.ask(c.session, { command: 'declared' });
+  assert.deepEqual(entries.map((e) => e.type), ['acp', 'acp']);
+  assert.equal(log.of('connect').length, 0);
+});
+
+test('agent with mcp_acp_transport passes through, and mcp messages with it', async (t) => {
+  const c = await open(t, ['agent', proxy('P1', '--mcp', 'M1,M3c'), agent('--native', 'url')]);
+  const [url, bridged] = await c.ask(c.session, { command: 'declared' });
+  assert.match(url.url, /^acp:/);
+  assert.ok(bridged.command, 'a form it does not know is bridged all the same');
+});
+
+test('unsupported_downstream_does_not_gain_native_capability', async (t) => {
+  const c = new Conductor(t, ['agent', '--mcp-bridge', 'http', proxy('P3', '--mcp', 'M3c'), agent()]);
+  const { agentCapabilities } = await c.initialize();
+  assert.equal(agentCapabilities.mcpCapabilities.acp, undefined);
+  await rejects(c.request('session/new', { cwd: '/', mcpServers: [] }), -32602, /takes no MCP server/);
+});
+
+test('unavailable_mode_rejects_only_native_declarations', async (t) => {
+  const c = new Conductor(t, ['agent', '--mcp-bridge', 'http', agent()]);
+  await c.initialize();
+  const entry = { name: 'n', command: '/bin/true', args: [], env: [] };
+  assert.ok(await c.newSession({ mcpServers: [entry] }));
+  assert.deepEqual((await c.request('_test/seen', {})).setups[0].params.mcpServers, [entry]);
+});
+
+test('http_downstream_adapts_v2_capabilities_and_only_transforms_native_servers', async (t) => {
+  const c = new Conductor(t, ['agent', proxy('P3', '--mcp', 'M3c'), agent('--v2-mcp', 'http')]);
+  assert.deepEqual((await c.initialize(2)).capabilities.session.mcp, { acp: {}, http: {} });
+  const odd = { type: 'carrier-pigeon', name: 'odd', coop: 7 };
+  await c.newSession({ mcpServers: [odd] });
+  const [first, second] = (await c.request('_test/seen', {})).setups[0].params.mcpServers;
+  assert.deepEqual(first, odd);
+  assert.equal(second.type, 'http');
+});
+
+test('native_v2_downstream keeps everything, unavailable_v2_downstream refuses', async (t) => {
+  const native = new Conductor(t, ['agent', proxy('P3', '--mcp', 'M3c'), agent('--v2-mcp', 'acp')]);
+  assert.deepEqual((await native.initialize(2)).capabilities.session.mcp, { acp: {} });
+  await native.newSession();
+  assert.equal((await native.request('_test/seen', {})).setups[0].params.mcpServers[0].type, 'acp');
+  const none = new Conductor(t, ['agent', proxy('P3', '--mcp', 'M3c'), agent('--v2-mcp', '')]);
+  assert.deepEqual((await none.initialize(2)).capabilities.session.mcp, {});
+  await rejects(none.request('session/new', { cwd: '/', mcpServers: [] }), -32602);
+});
+
+test('v2: a bridged stdio server says its type', async (t) => {
+  const c = new Conductor(t, ['agent', proxy('P3', '--mcp', 'M3c'), agent()]);
+  await c.initialize(2);
+  await c.newSession();
+  assert.equal((await c.request('_test/seen', {})).setups[0].params.mcpServers[0].type, 'stdio');
+});
+
+test('mixed: M1, M2, M3 and M4 servers of P1, P2 and P3 proxies in one session, all callable', async (t) => {
+  const c = await open(t, ['agent', proxy('P1', '--mcp', 'M0,M1,M1s'), proxy('P2', '--mcp', 'M2a,M2b'), proxy('P3', '--mcp', 'M3b,M3c,M4'), agent()]);
+  for (const m of dialects) assert.equal(textOf(await c.callTool(c.session, m)), `${m}: hi`);
+});
+
+test('a client-hosted server: the conductor asks the client itself', async (t) => {
+  const c = new Conductor(t, ['agent', proxy('P2'), agent()]);
+  const asked = [];
+  c.answer = (method, params) => {
+    asked.push(method);
+    if (method === 'mcp/connect') return { connectionId: 'c1' };
+    if (method === 'mcp/disconnect') return {};
+    if (params.method === 'initialize') return { protocolVersion: '2025-11-25', capabilities: { tools: {} }, serverInfo: { name: 'c', version: '1' } };
+    if (params.method === 'tools/call') return { content: [{ type: 'text', text: 'from the client' }] };
+    throw Object.assign(new Error('no'), { code: -32601 });
+  };
+  await c.initialize();
+  const session = await c.newSession({ mcpServers: [{ type: 'acp', name: 'mine', serverId: 'client-1' }] });
+  assert.equal(textOf(await c.callTool(session, 'mine')), 'from the client');
+  await c.prompt(session, { command: 'close_mcp', server: 'mine' });
+  await until('the disconnect', () => asked.includes('mcp/disconnect'));
+});
+
+// --- life of connections ---
+
+for (const m of connected) {
+  test(`bridge process killed -> disconnect sent (${m})`, async (t) => {
+    const log = eventLog();
+    const c = await open(t, ['agent', proxy('P2', '--mcp', m, '--log', log.file), agent()]);
+    await c.callTool(c.session, m);
+    await c.prompt(c.session, { command: 'kill_bridge', server: m });
+    const gone = await until('the disconnect', () => log.of('disconnect')[0]);
+    assert.equal(gone.request, m.startsWith('M3'), 'a request in M3, a notification before');
+  });
+}
+
+test('two servers in one session, two connections on one listener', async (t) => {
+  const log = eventLog();
+  const c = await open(t, ['agent', proxy('P2', '--mcp', 'M2a,M3c', '--log', log.file), agent()]);
+  for (const m of ['M2a', 'M3c']) await c.callTool(c.session, m);
+  await c.prompt(c.session, { command: 'second', server: 'M2a' });
+  const [first, second] = [textOf(await c.callTool(c.session, 'M2a', 'ids')), textOf(await c.callTool(c.session, 'M2a#2', 'ids'))];
+  assert.notEqual(first, second);
+  const sessions = log.of('connect').filter((e) => e.dialect === 'M2a').map((e) => e.session);
+  assert.deepEqual(sessions, [c.session, c.session]);
+});
+
+test('two sessions with the same server: each connection knows its own session', async (t) => {
+  const log = eventLog();
+  const c = await open(t, ['agent', proxy('P1', '--mcp', 'M1s', '--log', log.file), agent()]);
+  await c.callTool(c.session, 'M1s');
+  const other = await c.newSession();
+  await c.callTool(other, 'M1s');
+  assert.deepEqual(log.of('connect').map((e) => e.session), [c.session, other]);
+});
+
+for (const method of ['session/close', 'session/delete']) {
+  test(`${method} closes the session's listeners`, async (t) => {
+    const log = eventLog();
+    const c = await open(t, ['agent', proxy('P2', '--mcp', 'M2a', '--log', log.file), agent()]);
+    await c.callTool(c.session, 'M2a');
+    const [{ args }] = await c.ask(c.session, { command: 'declared' });
+    await c.request(method, { sessionId: c.session });
+    await until('the disconnect', () => log.of('disconnect').length === 1);
+    await assert.rejects(new Promise((resolve, reject) => { net.connect(Number(args[1]), '127.0.0.1', resolve).on('error', reject); }));
+  });
+}
+
+test('local_cancellation_is_not_tunneled_as_an_mcp_message', async (t) => {
+  const log = eventLog();
+  const c = await open(t, ['agent', proxy('P2', '--mcp', 'M2a', '--log', log.file), agent()]);
+  await c.callTool(c.session, 'M2a');
+  const call = c.ask(c.session, { command: 'cancel_tool', server: 'M2a', tool: 'hang' });
+  await until('the call', () => log.of('request').some((e) => e.method === 'tools/call'));
+  await sleep(300);
+  assert.ok(!log.of('notification').some((e) => e.method === 'notifications/cancelled'));
+  call.catch(() => {});
+});
+
+test('reverse_messages_route_without_stopping_on_unknown_connections', async (t) => {
+  const c = await open(t, ['agent', proxy('P2', '--mcp', 'M2a'), agent()]);
+  await rejects(c.request('_mcp/message', { connectionId: 'nobody', method: 'ping', params: null }), -32601);
+  c.notify('_mcp/message', { connectionId: 'nobody', method: 'x', params: null });
+  assert.equal(textOf(await c.callTool(c.session, 'M2a')), 'M2a: hi');
+});
+
+// --- the HTTP bridge's door ---
+
+test('HTTP bridge: bearer, Origin and Host are checked', async (t) => {
+  const c = await open(t, ['agent', '--mcp-bridge', 'http', proxy('P3', '--mcp', 'M3c'), agent('--http')]);
+  await c.callTool(c.session, 'M3c');
+  const [{ url, headers }] = await c.ask(c.session, { command: 'declared' });
+  const bearer = headers[0].value;
+  const post = (more) => exchange(url, { headers: { 'Content-Type': 'application/json', Accept: 'application/json, text/event-stream', ...more }, body: '{"jsonrpc":"2.0","id":null,"method":' });
+  assert.equal((await post({})).status, 401);
+  assert.equal((await post({ Authorization: `${bearer}x` })).status, 401);
+  assert.equal((await post({ Authorization: bearer, Origin: 'http://evil.example' })).status, 403);
+  assert.equal((await post({ Authorization: bearer, Host: 'evil.example' })).status, 403);
+  assert.equal((await exchange(`${url}x`, { headers: { Authorization: bearer } })).status, 404);
+  assert.equal((await post({ Authorization: bearer })).status, 400, 'malformed_post_cannot_steal_a_valid_null_id_response');
+  assert.equal(textOf(await c.callTool(c.session, 'M3c')), 'M3c: hi');
+});
+
+// --- the hub in every session ---
+
+for (const mode of ['stdio', 'http']) {
+  test(`--with: the hub's own servers in every session (${mode})`, async (t) => {
+    const config = writeConfig(tempDir(), { servers: { alpha: fake('--name', 'alpha') } });
+    const c = await open(t, ['--with', config, 'agent', '--mcp-bridge', mode, proxy('P2', '--mcp', 'M2a'), agent('--http')]);
+    await until('the hub\'s tools', async () => (await c.ask(c.session, { command: 'list_tools', server: 'rialto' })).includes('alpha__echo'));
+    assert.match(JSON.stringify(await c.callTool(c.session, 'rialto', 'alpha__echo', { message: 'hub' })), /hub/);
+    assert.equal(textOf(await c.callTool(c.session, 'M2a')), 'M2a: hi');
+  });
+}
+
+// --- looking at it ---
+
+test('test_trace_mcp_tool_call: every hop, the agent labelled Agent, secrets left out', async (t) => {
+  const file = `${tempDir()}/trace.jsons`;
+  const c = await open(t, ['--trace', file, 'agent', proxy('P2', '--mcp', 'M2a'), proxy('P1'), agent()]);
+  await c.callTool(c.session, 'M2a', 'echo', { message: 'Bearer abcdefghijklmnop' });
+  await c.stop(0);
+  const events = fs.readFileSync(file, 'utf8').trim().split('\n').map((l) => JSON.parse(l));
+  const hops = (method) => events.filter((e) => e.method === method && e.type === 'request').map((e) => `${e.from} ${e.to}`);
+  assert.deepEqual(hops('session/prompt'), ['Client Proxy(0)', 'Proxy(0) Proxy(1)', 'Proxy(1) Agent']);
+  assert.ok(hops('tools/call').includes('Agent Proxy(1)'));
+  assert.ok(events.some((e) => e.protocol === 'mcp' && e.method === 'tools/call'));
+  for (const e of events.filter((x) => x.type === 'request')) {
+    assert.ok(events.some((r) => r.type === 'response' && r.id === e.id && r.from === e.to), `${e.method} ${e.id}`);
+  }
+  assert.ok(!fs.readFileSync(file, 'utf8').includes('abcdefghijklmnop'));
+});
+
+test('--debug writes every line of every pipe', async (t) => {
+  const dir = `${tempDir()}/logs`;
+  const c = await open(t, ['--debug', '--debug-dir', dir, 'agent', proxy('P2'), agent()]);
+  await c.stop(0);
+  const text = fs.readFileSync(`${dir}/${fs.readdirSync(dir)[0]}`, 'utf8');
+  for (const pattern of [/^component 1: /m, /^0 → \+\d+ms .*proxy\/initialize/m, /^1 ← \+\d+ms /m, /^C ← \+\d+ms .*session\/new/m]) assert.match(text, pattern);
+});
+
+test('--serve shows the events on a local page', async (t) => {
+  const c = await open(t, ['--serve', 'agent', agent()]);
+  const [, url] = await until('the address', () => c.stderr.match(/watch at (http:\/\/\S+)/));
+  assert.match((await exchange(url, { method: 'GET' })).text, /<title>conductor/);
+  const { events, next } = JSON.parse((await exchange(`${url}events?from=0`, { method: 'GET' })).text);
+  assert.ok(events.some((e) => e.method === 'session/new' && e.to === 'Agent'));
+  assert.equal(next, events.length);
+  assert.equal((await exchange(`${url}events`, { method: 'GET', headers: { Host: 'evil.example' } })).status, 403);
+});
+
+test('nested: a proxy conductor relays mcp messages and bridges nothing itself', async (t) => {
+  const c = await open(t, ['agent', inner('proxy', proxy('P2', '--mcp', 'M2a'), proxy('P1')), agent()]);
+  const answer = await c.callTool(c.session, 'M2a', 'ask');
+  assert.equal(textOf(answer), 'sampled fixture');
+});
