@@ -313,12 +313,12 @@ bool import_server(struct importing *im, struct value *server)
         return false;
     }
     treat_name(im, server);
-    import_variables(im, server);
     for (struct value *v = server->first, *next; v; v = next) {
         next = v->next;
         if (!treat_member(im, server, v))
             value_remove(server, v);
     }
+    import_variables(im, server);
     return true;
 }
 

@@ -95,7 +95,6 @@ static bool from_directory(const char *directory, const char *name, struct buf *
 /* What the command prints when the name is its last argument. */
 static bool from_command(const struct config_strings *command, const char *name, struct buf *out)
 {
-    extern char **environ;
     posix_spawn_file_actions_t actions;
     int pipe_fds[2], status = 0;
     pid_t pid;

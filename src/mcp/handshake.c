@@ -56,8 +56,7 @@ static void learn_instructions(struct mcp_provider *p, const struct mcp_message 
 /* Acquainted: from here on both eras go the same way. */
 static void get_to_work(struct mcp_provider *p, const struct mcp_message *m, struct span version)
 {
-    memcpy(p->version, version.p, version.n);
-    p->version[version.n] = '\0';
+    snprintf(p->version, sizeof p->version, SPAN_FMT, SPAN_ARG(version));
     learn_capabilities(p, m->slots[SLOT_CAPABILITIES].value);
     learn_instructions(p, m);
     if (!p->modern)

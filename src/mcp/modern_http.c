@@ -158,36 +158,45 @@ static bool params_match(struct modern_http *h, const struct mcp_message *m,
                                header_of, (void *)(uintptr_t)req);
 }
 
-/* The checks in the order the protocol wants them; false when the request was refused. */
-static bool check_request(struct modern_http *h, struct http_exchange *x,
-                          const struct http_request *req, const struct mcp_message *m)
+/* What is wrong with a request, in the order in which the protocol wants it checked; or all is
+ * fine. */
+static bool find_fault(struct modern_http *h, const struct http_request *req,
+                       const struct mcp_message *m, struct modern_fault *fault, struct buf *scratch)
 {
     static const struct modern_fault header_fault = {
         400, MCP_ERROR_HEADER,
         "Header mismatch: MCP-Protocol-Version, Mcp-Method, Mcp-Name and "
         "Mcp-Param-* must repeat the body",
         NULL};
-    struct modern_fault fault = {0};
-    struct buf scratch = {0};
+    static const struct modern_fault unknown = {404, RPC_METHOD_NOT_FOUND, "Method not found",
+                                                NULL};
     struct span version = http_header(req, "mcp-protocol-version");
     const struct json_slot *claimed = &m->slots[SLOT_META_VERSION], *name = named_by(m);
-    bool ok = false;
 
+    *fault = header_fault;
     if (version.p && claimed->type == JSON_STRING && !json_string_is(claimed->value, version))
-        refuse(x, m->rpc.id, &header_fault);
-    else if (!modern_check(m, &fault, &scratch))
+        return true;
+    if (!modern_check(m, fault, scratch))
+        return true;
+    *fault = modern_knows_method(m) ? header_fault : unknown;
+    return !modern_knows_method(m) || !version.p ||
+           !span_eq(http_header(req, "mcp-method"), m->rpc.method) ||
+           (name && name->type == JSON_STRING && !header_is(req, "mcp-name", name->value)) ||
+           !params_match(h, m, req);
+}
+
+/* False when the request was refused. */
+static bool check_request(struct modern_http *h, struct http_exchange *x,
+                          const struct http_request *req, const struct mcp_message *m)
+{
+    struct modern_fault fault;
+    struct buf scratch = {0};
+    bool faulty = find_fault(h, req, m, &fault, &scratch);
+
+    if (faulty)
         refuse(x, m->rpc.id, &fault);
-    else if (!modern_knows_method(m))
-        refuse(x, m->rpc.id,
-               &(struct modern_fault){404, RPC_METHOD_NOT_FOUND, "Method not found", NULL});
-    else if (!version.p || !span_eq(http_header(req, "mcp-method"), m->rpc.method) ||
-             (name && name->type == JSON_STRING && !header_is(req, "mcp-name", name->value)) ||
-             !params_match(h, m, req))
-        refuse(x, m->rpc.id, &header_fault);
-    else
-        ok = true;
     buf_fini(&scratch);
-    return ok;
+    return !faulty;
 }
 
 void modern_http_handle(struct modern_http *h, struct http_exchange *x,

@@ -52,6 +52,16 @@ struct mcp_link_ops {
     void (*describe)(const void *link, struct provider_facts *facts);
 };
 
+/* What else is made of the things that the server offers. */
+struct mcp_extras {
+    bool resources_as_tools, prompts_as_tools; /* as_tools.h */
+    const struct mcp_context_row {
+        const char *name;      /* of a prompt; * and ? match */
+        const char *arguments; /* a valid JSON object, or NULL */
+    } * context;               /* context.h */
+    size_t n_context;
+};
+
 /* Which dialect to speak; MCP_ERA_AUTO asks the server. */
 enum mcp_era { MCP_ERA_AUTO, MCP_ERA_LEGACY, MCP_ERA_MODERN };
 
@@ -63,6 +73,8 @@ struct provider *mcp_provider_core(struct mcp_provider *p);
 void mcp_provider_set_era(struct mcp_provider *p, enum mcp_era era);
 /* Borrowed: the rows must outlive the provider. */
 void mcp_provider_set_overrides(struct mcp_provider *p, const struct mcp_overrides *overrides);
+/* The same; before it is started. */
+void mcp_provider_set_extras(struct mcp_provider *p, const struct mcp_extras *extras);
 /* What a session's agent can be asked, for an instance of its own; before it is started. */
 void mcp_provider_set_answers(struct mcp_provider *p, unsigned answers);
 /* Ask for a sign of life after this long without one; 0 = never. Before it is started. */

@@ -2,7 +2,7 @@
 
 #include "base/mem.h"
 #include "core/search.h"
-#include "mcp/tool_result.h"
+#include "mcp/tool_call.h"
 #include "wire/json.h"
 
 enum { DEFAULT_LIMIT = 10, MAX_LIMIT = 50, MAX_QUESTION = 1000, MAX_HINTS = 3 };
@@ -166,35 +166,6 @@ static bool read_arguments(struct json_slot given, struct buf *out)
     return given.type == JSON_OBJECT || given.type == JSON_NULL || given.type == JSON_NONE;
 }
 
-/* The params of the inner call: those of the outer one, about another tool. */
-static void put_params(struct buf *out, struct request *inner, struct span outer_params,
-                       struct span arguments)
-{
-    struct json_iter it = json_iter(outer_params);
-
-    buf_str(out, "{\"name\":");
-    inner->name_at.at = out->n;
-    json_quote(out, inner->name);
-    inner->name_at.n = out->n - inner->name_at.at;
-    buf_str(out, ",\"arguments\":");
-    buf_span(out, arguments);
-    while (json_next(&it)) {
-        if (json_string_is(it.key, SPAN("name")) || json_string_is(it.key, SPAN("arguments")) ||
-            json_string_is(it.key, SPAN("_meta")))
-            continue;
-        buf_char(out, ',');
-        buf_span(out, it.member);
-    }
-    inner->meta_at = (struct cut){0, 0};
-    if (inner->meta_keep.n) {
-        buf_str(out, ",\"_meta\":");
-        inner->meta_at = (struct cut){out->n, 2};
-        buf_str(out, "{}");
-    }
-    buf_char(out, '}');
-    inner->params = buf_view(out);
-}
-
 static void open_inner(struct search_provider *s, struct call *outer, const struct request *inner)
 {
     struct relay *relay = MEM_NEW(struct relay);
@@ -214,7 +185,7 @@ static void call_tool(struct search_provider *s, struct call *call, const struct
                       struct span given)
 {
     struct json_slot name = json_get(given, "name");
-    struct buf text = {0}, arguments = {0}, params = {0};
+    struct buf text = {0}, arguments = {0}, members = {0}, params = {0};
 
     if (name.type != JSON_STRING) {
         tool_fail(call, "call_tool needs 'name', the name of a tool as find_tools gives it");
@@ -224,10 +195,14 @@ static void call_tool(struct search_provider *s, struct call *call, const struct
         struct request inner = *request;
         inner.name = json_text(name.value, &text);
         inner.party = party_of(call);
-        put_params(&params, &inner, request->params, buf_view(&arguments));
+        buf_printf(&members, "\"name\":" SPAN_FMT ",\"arguments\":", SPAN_ARG(name.value));
+        buf_span(&members, buf_view(&arguments));
+        tool_redirect(&inner, buf_view(&members), &params);
+        inner.name_at = (struct cut){1 + strlen("\"name\":"), name.value.n};
         open_inner(s, call, &inner);
     }
     buf_fini(&params);
+    buf_fini(&members);
     buf_fini(&arguments);
     buf_fini(&text);
 }

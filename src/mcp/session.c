@@ -197,7 +197,8 @@ static void on_event(struct peer *self, struct call *call, const struct event *e
 
     switch (event->kind) {
     case EVENT_PROGRESS:
-        send_progress(s, p, event);
+        if (p)
+            send_progress(s, p, event);
         break;
     case EVENT_LOG:
         if (mcp_level(event->level) >= s->level)

@@ -1,8 +1,8 @@
 /*
  * upstream: the inside of an MCP provider, shared by the files that make it up:
- * provider.c (verbs and messages), handshake.c (getting acquainted), lists.c (catalogs),
- * params.c (splicing a request for the next hop), ping.c (is it still there?), upstream_modern.c
- * (what only the stateless era has).
+ * provider.c (its messages and its life), upstream_calls.c (verbs and requests), handshake.c
+ * (getting acquainted), lists.c (catalogs), params.c (splicing a request for the next hop), ping.c
+ * (is it still there?), upstream_modern.c (what only the stateless era has).
  */
 #ifndef RIALTO_MCP_UPSTREAM_H
 #define RIALTO_MCP_UPSTREAM_H
@@ -22,6 +22,7 @@ struct sent {
     struct call *call;     /* for calls */
     enum item_kind kind;   /* for lists */
     struct rounds *rounds; /* stateless era: a call that may have to be sent again; else NULL */
+    enum op made;          /* a call of a tool that we made of such an operation; else 0 */
 };
 
 struct mcp_provider {
@@ -41,6 +42,9 @@ struct mcp_provider {
     bool has_tools;
     bool param_headers; /* some tool wants arguments repeated as headers */
     struct mcp_overrides overrides;
+    struct mcp_extras extras;
+    struct map made; /* own names of tools that we made -> struct made_tool */
+    struct context *context;
     void (*on_orphan)(void *arg);
     void *orphan_arg;
     char *instructions;
@@ -51,6 +55,7 @@ struct mcp_provider {
     struct list all_sent; /* every struct sent */
 
     struct catalog *fetching; /* the generation being collected; NULL when none is */
+    unsigned kinds_asked;     /* lists that are fetched for it */
     unsigned kinds_left;      /* lists still to fetch for it */
     unsigned kinds_stale;     /* lists that changed meanwhile */
     size_t pages;
@@ -65,7 +70,10 @@ struct mcp_provider {
     struct map listen_uris; /* resources that somebody subscribed to */
 };
 
-/* --- provider.c --- */
+/* --- upstream_calls.c --- */
+extern const struct peer_verbs upstream_verbs;
+/* What was written since the link's `begin`. */
+void upstream_send(struct mcp_provider *p, struct mcp_parcel parcel);
 typedef void sent_answered_fn(struct mcp_provider *, struct sent *, const struct mcp_message *);
 typedef void sent_failed_fn(struct mcp_provider *, struct sent *, int, const char *);
 struct sent *upstream_sent_new(struct mcp_provider *p, sent_answered_fn *answered,
@@ -98,6 +106,8 @@ void upstream_ping_start(struct mcp_provider *p);
 void upstream_on_ping(struct timer *t);
 
 /* --- lists.c --- */
+/* Add what the server lists, or what it might have listed, to the catalog that is collected. */
+void upstream_add_item(struct mcp_provider *p, enum item_kind kind, struct span raw);
 /* Fetch these kinds (bits) anew and publish; the first time also provider_up. */
 void upstream_fetch(struct mcp_provider *p, unsigned kinds);
 void upstream_fetch_abort(struct mcp_provider *p);

@@ -45,7 +45,9 @@ static void test_strict_decoding(void **state)
         buf_fini(&out);
     }
     struct buf empty = {0};
-    assert_true(header_value_decode(SPAN("=?base64?" "?="), &empty));
+    assert_true(header_value_decode(SPAN("=?base64?"
+                                         "?="),
+                                    &empty));
     assert_int_equal(empty.n, 0);
     buf_fini(&empty);
 }
