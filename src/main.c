@@ -1,3 +1,4 @@
+#include "base/mem.h"
 #include "cmd/cmd.h"
 #include "cmd/help.h"
 
@@ -40,6 +41,7 @@ int main(int argc, char **argv)
 {
     const struct command *itself = argc ? called_as(argv[0]) : NULL;
 
+    mem_tune();
     if (itself)
         return cmd_finish(itself->run(itself, argc, argv));
     if (argc < 2) {

@@ -1,7 +1,16 @@
 #include "base/mem.h"
 
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
+
+enum { MAPPED_FROM = 32 * 1024 * 1024, KEPT_FREE = 8 * 1024 * 1024 };
+
+void mem_tune(void)
+{
+    mallopt(M_MMAP_THRESHOLD, MAPPED_FROM);
+    mallopt(M_TRIM_THRESHOLD, KEPT_FREE);
+}
 
 static void *or_die(void *p, size_t n)
 {

@@ -11,6 +11,12 @@
 
 #include <stddef.h>
 
+/*
+ * Called once at the start. Large messages come and go all the time: without this the C library
+ * maps and unmaps fresh pages for each of them, which costs more than all the copying.
+ */
+void mem_tune(void);
+
 void *mem_alloc(size_t n);
 void *mem_zalloc(size_t n);
 void *mem_resize(void *p, size_t n);

@@ -109,6 +109,8 @@ static struct strings make_candidates(const char *program, const char *path)
 
 /* --- the new process --- */
 
+enum { PIPE_BYTES = 256 * 1024 };
+
 /* What the child needs, made ready before, and where it says why it failed. */
 struct plan {
     char *const *files;
@@ -256,6 +258,10 @@ int spawn(struct spawned *to, const struct child_spec *spec, struct err *err)
         close_all(&pipes[0][0], 6);
         return code;
     }
+    /* Room for a large message in fewer turns. A user with very many pipes is refused: no matter.
+     */
+    for (int i = 0; i < 2; i++)
+        fcntl(pipes[i][1], F_SETPIPE_SZ, PIPE_BYTES);
     struct strings env = make_env(spec);
     const char *path = find_path(&env);
     struct strings files = make_candidates(spec->argv[0], path);
