@@ -157,14 +157,22 @@ void bridge_stop(struct bridge *b, void (*done)(void *arg), void *arg)
     b->stopped_arg = arg;
     b->stopping = b->n + leases_count(b->leases) + 1;
     showcase_stop(b->all);
-    for (size_t i = 0; i < b->n; i++)
+    for (size_t i = 0; i < b->n; i++) {
+        /* Out of the views first: a late call must not wake what is being stopped. */
+        router_withdraw_provider(b->router, mcp_provider_core(b->nodes[i].provider));
         provider_unwant(mcp_provider_core(b->nodes[i].provider));
+    }
     on_stopped(b, NULL); /* the one we counted ourselves: also right when there is no server */
 }
 
 struct router *bridge_router(const struct bridge *b)
 {
     return b->router;
+}
+
+void bridge_admit(struct bridge *b, struct provider *p)
+{
+    showcase_add(b->all, p, NULL);
 }
 
 struct view *bridge_view(const struct bridge *b)

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { descendants, expectGone, HttpClient, rialtoBin, serve, sleep, StdioClient, tempDir, until, writeConfig } from './lib.mjs';
-import { fixtureEntry, META, MODERN, ModernClient } from './peers.mjs';
+import { fixtureEntry, fixtureOverHttp, META, MODERN, ModernClient } from './peers.mjs';
 
 async function start(t, entry, more = {}) {
   const server = await serve(t, { servers: { fixture: entry }, ...more });
@@ -119,6 +119,37 @@ test('a parked call', async (t) => {
   });
 });
 
+test('calls that one party may leave parked are counted, those of another are not touched', async (t) => {
+  const { url } = await start(t, await fixtureOverHttp(t, 'legacy'));
+  const ann = new ModernClient(url, { headers: { Authorization: 'Bearer ann' } });
+  const bob = new ModernClient(url, { headers: { Authorization: 'Bearer bob' } });
+  const first = await park(ann);
+  for (let i = 1; i < 100; i++) await park(ann);
+  const { result } = await ann.request('tools/call', question);
+  assert.ok(result.isError, JSON.stringify(result));
+  assert.match(result.content[0].text, /too many calls wait/);
+  answered(await (await park(bob)).answer(accept));
+  answered(await first.answer(accept));
+  answered(await (await park(ann)).answer(accept));
+});
+
+test('a question of a modern server passes through with a prefixed name', async (t) => {
+  for (const entry of [fixtureEntry('modern'), await fixtureOverHttp(t, 'modern')]) {
+    const server = await serve(t, { servers: { fixture: entry } });
+    const agent = new ModernClient(server.url);
+    await agent.waitFor('fixture__echo');
+    const parked = await park(agent, { ...question, name: 'fixture__test_elicitation' });
+    assert.deepEqual(parked.keys, ['user']); // the server's own key
+    answered(await parked.answer(accept));
+    const state = await park(agent, { name: 'fixture__test_input_required_result_request_state', arguments: {} });
+    assert.doesNotMatch(state.state, /^rialto/); // the server's own state
+    const { result } = await state.answer({ action: 'accept', content: { ok: true } });
+    assert.equal(result.content[0].text, 'state-ok');
+    // Who the server is, is nobody's business but ours.
+    assert.equal(result._meta[`${META}serverInfo`].name, 'rialto');
+  }
+});
+
 test('a parked call expires, and the server hears of it', async (t) => {
   const { url } = await start(t, fixtureEntry('legacy', { ask_timeout: '400ms' }));
   const agent = new ModernClient(url);
@@ -137,7 +168,9 @@ test('a parked call is given up when its server dies', async (t) => {
   const [child] = descendants(server.pid);
   process.kill(child.pid, 'SIGKILL');
   await expectGone([child]);
-  refused(await parked.answer(accept));
+  // Whether we have heard of its death yet or just now: in either case there is no call to go on with.
+  const message = await parked.answer(accept);
+  assert.ok([-32602, -32000].includes(message.error?.code), JSON.stringify(message));
 });
 
 // --- what the client cannot do ---
@@ -270,6 +303,13 @@ test('a legacy agent and a modern server', async (t) => {
     }).connect({ capabilities });
     const { error } = await agent.call('test_elicitation', { message: 'Who?' });
     assert.equal(error.message, 'I do not feel like it');
+  });
+
+  await t.test('a server that only wants to be asked again', async () => {
+    const agent = await new AnsweringAgent(url, {}).connect({ capabilities });
+    const began = Date.now();
+    assert.equal(await agent.text('come_back'), 'asked 3 times');
+    assert.ok(Date.now() - began >= 400, 'it was asked again at once');
   });
 
   await t.test('a server that never stops asking', async () => {

@@ -7,7 +7,7 @@
 #ifndef RIALTO_SIM_ACTORS_H
 #define RIALTO_SIM_ACTORS_H
 
-#include "sim.h"
+#include "world.h"
 
 /* --- fake_provider.c --- */
 struct sim_provider *provider_new(struct world *w);

@@ -5,7 +5,7 @@
  * named. The first that breaks a rule ends the run; it says how to replay it alone, and -v then
  * tells everything that happens.
  */
-#include "sim.h"
+#include "world.h"
 
 #include "base/log.h"
 
@@ -17,10 +17,16 @@
 #include <time.h>
 #include <unistd.h>
 
+#if defined(__has_feature) && !defined(__SANITIZE_ADDRESS__)
+#if __has_feature(address_sanitizer) /* as clang says it */
+#define __SANITIZE_ADDRESS__ 1
+#endif
+#endif
+
 #ifdef __SANITIZE_ADDRESS__
 #include <sanitizer/common_interface_defs.h>
 
-size_t __sanitizer_get_current_allocated_bytes(void); /* gcc has it, but no header for it */
+size_t __sanitizer_get_current_allocated_bytes(void); /* gcc ships no header for it */
 #endif
 
 enum { DEFAULT_SEEDS = 10000, DEFAULT_STEPS = 2000, SECONDS_PER_SEED = 20 };
