@@ -28,6 +28,7 @@ C_FILES = $(shell git ls-files -co --exclude-standard '*.c' '*.h')
 build: build/release/build.ninja ## build the program: build/rialto (release, hardened)
 	ninja -C build/release
 	@cp -f build/release/src/rialto build/rialto.new && mv -f build/rialto.new build/rialto
+	@cp -f build/release/src/conductor build/conductor.new && mv -f build/conductor.new build/conductor
 
 run: build ## build, then serve: ARGS="-c my.yaml" passes options on
 	@build/rialto serve $(ARGS)

@@ -53,6 +53,23 @@ static void check_dump(const struct config *c)
     arena_fini(&a);
 }
 
+/* What import makes of a document is a configuration without errors. */
+static void check_convert(struct span text, bool json)
+{
+    struct problems ps = {0}, none = {0};
+    struct buf yaml = {0};
+
+    if (config_convert(text, json ? CONFIG_JSON : CONFIG_YAML, "f", &yaml, &ps)) {
+        struct config *again = config_parse(buf_view(&yaml), CONFIG_YAML, false, &none);
+        if (!again)
+            abort();
+        config_free(again);
+    }
+    buf_fini(&yaml);
+    problems_fini(&ps);
+    problems_fini(&none);
+}
+
 /* Every text that lies in a configuration is read, and every problem written. */
 static void check_config(struct span text, bool json, bool preview)
 {
@@ -82,5 +99,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     check_round_trip(text, json);
     check_config(text, json, preview);
+    check_convert(text, json);
     return 0;
 }

@@ -13,21 +13,24 @@
 
 int main(int argc, char **argv)
 {
-    char self[PATH_MAX];
+    char self[PATH_MAX], rialto[PATH_MAX];
 
     if (argc == 3 && strcmp(argv[1], "mcp") == 0)
         return conductor_mcp(argv[2]);
-    ssize_t n = readlink("/proc/self/exe", self, sizeof self - sizeof "rialto");
-    char *slash = n > 0 ? memrchr(self, '/', (size_t)n) : NULL;
-    char **args = calloc((size_t)argc + 2, sizeof *args);
-    if (!slash || !args)
+    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+    const char *slash = n > 0 ? memrchr(self, '/', (size_t)n) : NULL;
+    if (!slash)
         return 1;
-    strcpy(slash + 1, "rialto");
-    args[0] = self;
+    char **args = calloc((size_t)argc + 2, sizeof *args);
+    if (!args)
+        return 1;
+    snprintf(rialto, sizeof rialto, "%.*srialto", (int)(slash + 1 - self), self);
+    args[0] = rialto;
     args[1] = "conductor";
     for (int i = 1; i < argc; i++)
         args[i + 1] = argv[i];
-    execv(self, args);
-    fprintf(stderr, "conductor: cannot start %s: %s\n", self, strerror(errno));
+    execv(rialto, args);
+    fprintf(stderr, "conductor: cannot start %s: %s\n", rialto, strerror(errno));
+    free(args);
     return 1;
 }

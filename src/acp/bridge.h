@@ -16,8 +16,9 @@
 struct setup {
     struct list node; /* in the conductor */
     struct conductor *c;
-    char *session;       /* raw string; NULL while it is not known */
-    struct list servers; /* struct acp_server */
+    char *session;         /* raw string; NULL while it is not known */
+    struct pending *asked; /* the request, while it is not answered */
+    struct list servers;   /* struct acp_server */
 };
 
 /* A declared server of one set-up request. */

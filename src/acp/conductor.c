@@ -174,8 +174,6 @@ void conductor_receive(struct hop *from, struct acp_message *m)
     struct conductor *c = from->c;
     enum proxy_dialect envelope = proxy_envelope_of(m->method);
 
-    if (c->state == CHAIN_ENDING)
-        return;
     if (envelope != P_UNKNOWN) {
         bool may =
             from->index == HOP_UPSTREAM ? c->mode == CONDUCT_PROXY : !conductor_is_agent(from);

@@ -1,5 +1,5 @@
+#include "acp/edit.h"
 #include "acp/inside.h"
-
 #include "base/log.h"
 #include "base/mem.h"
 
@@ -316,6 +316,23 @@ static bool is_response_like(struct span text)
     return json_get(text, "result").type != JSON_NONE || json_get(text, "error").type != JSON_NONE;
 }
 
+static void receive(struct hop *h, struct span text);
+
+static void receive_invalid(struct hop *h, const struct rpc_message *m)
+{
+    struct buf without = {0};
+
+    if (json_get(m->text, "params").type == JSON_NULL) {
+        /* Strictly speaking wrong, but what becomes of null in an envelope: it means none. */
+        edit_remove(&without, m->text, EDIT_PATH("params"));
+        receive(h, buf_view(&without));
+        buf_fini(&without);
+    } else if (!is_response_like(m->text)) {
+        /* What looks like an answer is never answered: two such peers would never stop. */
+        hop_error(h, SPAN("null"), RPC_INVALID_REQUEST, "Invalid request", m->why);
+    }
+}
+
 static void receive(struct hop *h, struct span text)
 {
     struct acp_message m;
@@ -348,9 +365,7 @@ static void receive(struct hop *h, struct span text)
         break;
     }
     case RPC_INVALID:
-        /* What looks like an answer is never answered: two such peers would never stop. */
-        if (!is_response_like(m.rpc.text))
-            hop_error(h, SPAN("null"), RPC_INVALID_REQUEST, "Invalid request", m.rpc.why);
+        receive_invalid(h, &m.rpc);
         break;
     }
 }
@@ -360,7 +375,9 @@ static void on_line(void *owner, struct span line)
     struct hop *h = owner;
 
     acp_trace_line(h->c->options.trace, h->index, TRACE_RECEIVED, line);
-    receive(h, line);
+    /* At the end everything has been answered, and what answers would wake is gone. */
+    if (h->c->state != CHAIN_ENDING)
+        receive(h, line);
 }
 
 static void on_too_long(void *owner, struct span head)

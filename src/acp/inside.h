@@ -13,64 +13,7 @@
 #define RIALTO_ACP_INSIDE_H
 
 #include "acp/conductor.h"
-#include "acp/words.h"
-#include "base/list.h"
-#include "base/map.h"
-#include "io/child.h"
-#include "wire/lines.h"
-
-enum { HOP_UPSTREAM = -1, HOP_MAX_MESSAGE = 32 * 1024 * 1024 };
-
-struct pending;
-struct greeting;
-
-/* A neighbour: the client (or the conductor around this one), a proxy, the agent. */
-struct hop {
-    struct conductor *c;
-    int index;
-    char label[16]; /* "Client", "Proxy(0)", "Agent" */
-    struct stream *stream;
-    struct lines lines;
-    struct buf discard; /* takes what is sent to one that has gone */
-    size_t line_at;     /* where the message being written starts */
-    uint64_t last_id;
-    struct idmap out;           /* our id -> struct pending that it works on */
-    struct map in;              /* its raw id -> struct pending that it waits for */
-    struct list sent;           /* the pendings of `out`, in order */
-    enum proxy_dialect dialect; /* P_UNKNOWN until told or configured */
-    bool nested;                /* its envelopes hold whole messages */
-
-    /* components */
-    const struct command_line *line;
-    struct child *child;
-    struct buf last_words; /* the end of its stderr */
-    struct greeting *greeting;
-    bool greeted;
-};
-
-/* A request in flight on a hop. */
-struct pending {
-    struct list node;
-    struct hop *to; /* NULL: an MCP client behind `channel` works on it */
-    uint64_t id;
-    struct hop *from; /* who waits for the answer; NULL: we do, or nobody any more */
-    char *from_id;
-    char *inner_id; /* it came as a whole message in an envelope: so does its answer */
-    bool sent_nested;
-    bool cancelled;
-    uint64_t trace;
-    /* Sees the answer before it is passed on; true: it has been dealt with. */
-    bool (*answered)(struct pending *p, const struct acp_message *m);
-    /* It will not be answered and is about to be freed. May be NULL. */
-    void (*dropped)(struct pending *p);
-    void *owner;
-};
-
-/* Where a message goes next: a neighbour, and whether it comes from that one's right side. */
-struct place {
-    struct hop *hop; /* NULL: nobody there */
-    bool wrapped;
-};
+#include "acp/hop.h"
 
 enum conductor_state { CHAIN_FRESH, CHAIN_OPENING, CHAIN_OPEN, CHAIN_FAILED, CHAIN_ENDING };
 
@@ -103,28 +46,6 @@ struct conductor {
     uint64_t last_ask, last_channel;
     struct listener *extra; /* for the host's own server */
 };
-
-/* --- hop.c --- */
-void hop_init(struct hop *h, struct conductor *c, int index, const char *label);
-void hop_fini(struct hop *h);
-void hop_feed(struct hop *h, struct span chunk);
-void hop_feed_end(struct hop *h);
-struct buf *hop_begin(struct hop *h);
-void hop_end(struct hop *h);
-void hop_error(struct hop *h, struct span id, int code, const char *text, const char *data);
-/* A request to `to`, not sent yet. `from` NULL: ours. */
-struct pending *pending_new(struct hop *to, struct hop *from, const struct acp_message *m);
-void pending_free(struct pending *p);
-/* Pass on an answer, a result, an error object. They free nothing. */
-void pending_pass(struct pending *p, const struct acp_message *m);
-void pending_result(struct pending *p, struct span result);
-void pending_error(struct pending *p, struct span error);
-/* Everything this hop works on has failed with that error object; what it waited for is given up.
- */
-void hop_gone(struct hop *h, struct span error);
-void pending_cancel(struct pending *p);
-/* Write a request (id > 0) or notification as `to` must see it. `method` is raw, with quotes. */
-void place_send(struct place to, const struct pending *p, struct span method, struct span params);
 
 /* --- conductor.c --- */
 void conductor_receive(struct hop *from, struct acp_message *m);

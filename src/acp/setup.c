@@ -111,6 +111,8 @@ static void server_free(struct acp_server *s)
 
 static void setup_free(struct setup *s)
 {
+    if (s->asked)
+        s->asked->answered = NULL; /* a session may be closed while it is being loaded */
     LIST_EACH_SAFE (&s->servers, it)
         server_free(LIST_ENTRY(it, struct acp_server, node));
     list_remove(&s->node);
@@ -286,6 +288,7 @@ static bool setup_answered(struct pending *p, const struct acp_message *m)
     struct setup *s = p->owner;
     const struct json_slot *id = &m->slots[ACP_SESSION_ID];
 
+    s->asked = NULL;
     if (m->rpc.kind == RPC_ERROR) {
         setup_free(s);
         return false;
@@ -317,7 +320,9 @@ void setup_relay(struct hop *from, const struct acp_message *m, struct place to)
         r.setup->session = mem_span(m->slots[ACP_SESSION_ID].value);
     put_params(&r, &params, m->params);
     if (r.refused) {
-        hop_error(from, m->rpc.id, RPC_INVALID_PARAMS, "Invalid params", r.refused);
+        bool ours = bridge_kind(c) != BRIDGED_NOT; /* then it is no fault of the request */
+        hop_error(from, m->rpc.id, ours ? RPC_INTERNAL_ERROR : RPC_INVALID_PARAMS,
+                  ours ? "Internal error" : "Invalid params", r.refused);
         setup_free(r.setup);
     } else {
         struct pending *p = conductor_relay(from, m, to, r.changed ? buf_view(&params) : m->params);
@@ -326,6 +331,7 @@ void setup_relay(struct hop *from, const struct acp_message *m, struct place to)
         } else {
             p->answered = setup_answered;
             p->owner = r.setup;
+            r.setup->asked = p;
         }
     }
     buf_fini(&params);

@@ -33,11 +33,35 @@ static bool is_missing(const struct provider *p)
     return h == SERVER_STARTING || h == SERVER_FAILING;
 }
 
+static bool is_there(const struct admin *a, const char *alias)
+{
+    const struct provider *p;
+
+    for (size_t i = 0; (p = a->host.server(a->host.arg, i)); i++)
+        if (strcmp(p->alias, alias) == 0)
+            return true;
+    return false;
+}
+
+const char *health_left_out(const struct admin *a, size_t n)
+{
+    const struct config *c = a->host.config;
+
+    for (size_t i = 0; i < c->servers.n; i++) {
+        const struct config_server *s = &c->servers.items[i];
+        if (s->enabled && !is_there(a, s->alias) && n-- == 0)
+            return s->alias;
+    }
+    return NULL;
+}
+
 enum overall health_overall(const struct admin *a, bool strict)
 {
     size_t usable = 0, missing = 0;
     const struct provider *p;
 
+    while (health_left_out(a, missing))
+        missing++;
     for (size_t i = 0; (p = a->host.server(a->host.arg, i)); i++) {
         missing += is_missing(p);
         usable += health_of(p) == SERVER_UP || health_of(p) == SERVER_IDLE;
@@ -55,27 +79,38 @@ const char *overall_word(enum overall o)
     return words[o];
 }
 
+/* `reason` may be NULL. */
+static void put_missing(struct buf *out, const char *alias, const char *state, const char *reason)
+{
+    struct buf why = {0};
+
+    if (out->p[out->n - 1] == '}')
+        buf_char(out, ',');
+    buf_str(out, "{\"server\":");
+    json_quote(out, span_str(alias));
+    buf_printf(out, ",\"state\":\"%s\"", state);
+    if (reason) {
+        log_redact(&why, span_str(reason));
+        buf_str(out, ",\"reason\":");
+        json_quote(out, buf_view(&why));
+    }
+    buf_char(out, '}');
+    buf_fini(&why);
+}
+
 void health_put_members(struct buf *out, const struct admin *a, bool strict, bool with_reasons)
 {
     const struct provider *p;
-    const char *comma = "";
+    const char *alias;
 
     buf_printf(out, "\"status\":\"%s\",\"reasons\":[", overall_word(health_overall(a, strict)));
     for (size_t i = 0; (p = a->host.server(a->host.arg, i)); i++) {
-        if (!is_missing(p))
-            continue;
-        struct buf why = {0};
-        log_redact(&why, span_str(p->why[0] ? p->why : "it has not come up yet"));
-        buf_printf(out, "%s{\"server\":", comma);
-        json_quote(out, span_str(p->alias));
-        buf_printf(out, ",\"state\":\"%s\"", health_word(health_of(p)));
-        if (with_reasons) {
-            buf_str(out, ",\"reason\":");
-            json_quote(out, buf_view(&why));
-        }
-        buf_char(out, '}');
-        buf_fini(&why);
-        comma = ",";
+        const char *why = p->why[0] ? p->why : "it has not come up yet";
+        if (is_missing(p))
+            put_missing(out, p->alias, health_word(health_of(p)), with_reasons ? why : NULL);
     }
+    for (size_t i = 0; (alias = health_left_out(a, i)); i++)
+        put_missing(out, alias, "left out",
+                    with_reasons ? "a secret is missing; the log says which" : NULL);
     buf_char(out, ']');
 }

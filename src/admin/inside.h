@@ -42,6 +42,10 @@ enum server_health {
 enum server_health health_of(const struct provider *p);
 const char *health_word(enum server_health h);
 
+/* The n-th server that the configuration has and the daemon has not, for it lacks a secret; NULL
+ * past the end. */
+const char *health_left_out(const struct admin *a, size_t n);
+
 enum overall { OVERALL_OK, OVERALL_DEGRADED, OVERALL_DOWN };
 /* Is it down as soon as one server is, or only when none is left (`strict` or not)? */
 enum overall health_overall(const struct admin *a, bool strict);

@@ -33,6 +33,8 @@ struct view *bridge_view(const struct bridge *b);
 struct view *bridge_full_view(const struct bridge *b);
 /* One server with its own names; NULL when there is none of that name. */
 struct view *bridge_server_view(const struct bridge *b, struct span alias);
+/* One more provider that all see, which is not the bridge's to start and to stop. */
+void bridge_admit(struct bridge *b, struct provider *p);
 /* What an agent that sees this view needs. */
 struct mcp_host bridge_host(struct bridge *b, struct view *v);
 

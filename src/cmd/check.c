@@ -42,7 +42,8 @@ static void put_setup(struct buf *out, const struct config *c)
     while (rest.n) {
         size_t end = span_find(rest, '\n');
         buf_str(out, "  ");
-        buf_span(out, span_cut(rest, 0, end));
+        for (size_t i = 0; i < end; i++)
+            buf_char(out, (unsigned char)rest.p[i] < 0x20 ? ' ' : rest.p[i]);
         buf_char(out, '\n');
         rest = span_from(rest, end + 1);
     }

@@ -9,6 +9,7 @@
 #include "cmd/cmd.h"
 
 extern const struct command command_approvals;
+extern const struct command command_browser;
 extern const struct command command_call;
 extern const struct command command_check;
 extern const struct command command_conductor;

@@ -41,6 +41,7 @@ struct wishes {
 /* An agent's MCP client that looks at the hub of --with. */
 struct hub_agent {
     struct list node;
+    struct run *run;
     struct stdio_agent *agent;
 };
 
@@ -84,12 +85,23 @@ static void http_close(void *arg, void *handle)
     conductor_http_end(handle);
 }
 
+static void part_closed(void *arg)
+{
+    struct run *r = arg;
+
+    if (--r->closing == 0)
+        loop_stop(r->loop);
+}
+
 static void hub_agent_closed(void *arg)
 {
     struct hub_agent *a = arg;
+    struct run *r = a->run;
 
     list_remove(&a->node);
     mem_free(a);
+    if (r->closing && list_empty(&r->hub_agents))
+        part_closed(r);
 }
 
 static void extra_accept(void *arg, struct stream *stream)
@@ -98,6 +110,7 @@ static void extra_accept(void *arg, struct stream *stream)
     struct mcp_host host = bridge_host(r->hub, bridge_view(r->hub));
     struct hub_agent *a = MEM_NEW(struct hub_agent);
 
+    a->run = r;
     list_append(&r->hub_agents, &a->node);
     a->agent = stdio_agent_new(r->loop, stream, &host, r->max_message, hub_agent_closed, a);
 }
@@ -114,20 +127,12 @@ static bool extra_http(void *arg, struct acp_http_place *place)
     return r->hub_place != NULL;
 }
 
-static void part_closed(void *arg)
-{
-    struct run *r = arg;
-
-    if (--r->closing == 0)
-        loop_stop(r->loop);
-}
-
 static void ended(void *arg, int status)
 {
     struct run *r = arg;
 
     r->status = status;
-    r->closing = 4;
+    r->closing = list_empty(&r->hub_agents) ? 4 : 5;
     LIST_EACH_SAFE (&r->hub_agents, it)
         stdio_agent_close(LIST_ENTRY(it, struct hub_agent, node)->agent, "the conductor is ending");
     conductor_http_close(r->http, part_closed, r);
@@ -163,19 +168,18 @@ static void raise_limits(void)
 /* How agents are told to start the bridge: the small program beside us, or ourselves. */
 static void find_shim(char path[PATH_MAX], const char *shim[4])
 {
-    ssize_t n = readlink("/proc/self/exe", path, PATH_MAX - sizeof "conductor");
     char self[PATH_MAX];
+    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
 
-    path[n > 0 ? n : 0] = '\0';
-    memcpy(self, path, strlen(path) + 1);
-    char *slash = strrchr(path, '/');
-    if (slash)
-        strcpy(slash + 1, "conductor");
+    self[n > 0 ? n : 0] = '\0';
+    const char *slash = strrchr(self, '/');
+    int folder = slash ? (int)(slash + 1 - self) : 0;
+    snprintf(path, PATH_MAX, "%.*sconductor", folder, self);
     shim[0] = path;
     shim[1] = "mcp";
     shim[2] = shim[3] = NULL;
     if (access(path, X_OK) < 0) {
-        strcpy(path, self);
+        snprintf(path, PATH_MAX, "%s", self);
         shim[1] = "conductor";
         shim[2] = "mcp";
     }

@@ -45,7 +45,8 @@ static void on_closed(void *owner, const char *why)
     timer_clear(loop_timers(l->loop), &l->report);
     if (l->owner.closed)
         l->owner.closed(l->owner.arg);
-    mcp_provider_closed(l->provider, why);
+    if (!l->closing)
+        mcp_provider_closed(l->provider, why);
 }
 
 static const struct channel_events channel_events = {on_opened, on_message, on_closed};
@@ -217,8 +218,6 @@ void conductor_core_stop(struct conductor_core *k, void (*done)(void *arg), void
 {
     k->done = done;
     k->arg = arg;
-    LIST_EACH_SAFE (&k->lones, it)
-        lone_end(LIST_ENTRY(it, struct lone, node));
     timer_set(loop_timers(k->loop), &k->reap, 0);
 }
 

@@ -32,7 +32,10 @@ struct mcp_provider *channel_link_new(struct loop *loop, const char *alias,
 struct conductor_core;
 
 struct conductor_core *conductor_core_new(struct loop *loop);
-/* Stop all providers; `done` is called from the loop. */
+/*
+ * Wait for the last provider to be gone; `done` is called from the loop. They end by themselves:
+ * all channels must have been closed, and the HTTP places ended.
+ */
 void conductor_core_stop(struct conductor_core *k, void (*done)(void *arg), void *arg);
 void conductor_core_free(struct conductor_core *k);
 

@@ -105,8 +105,11 @@ static void channel_closed(void *arg)
 {
     struct translation *t = arg;
 
-    if (t->agent)
-        stdio_agent_close(t->agent, "the server's component closed the connection");
+    if (!t->agent)
+        return; /* the next look at the provider tells */
+    /* It stays until the agent is gone, but is not to be started again. */
+    provider_unwant(lone_provider(t->lone));
+    stdio_agent_close(t->agent, "the server's component closed the connection");
 }
 
 void conductor_translate(void *core, struct acp_channel *channel, struct stream *stream,

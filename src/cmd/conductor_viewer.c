@@ -65,7 +65,9 @@ static void put_events(struct conductor_viewer *v, struct buf *out, uint64_t fro
             buf_char(out, ',');
         buf_bytes(out, e->text, e->n);
     }
-    buf_printf(out, "],\"next\":%llu}", (unsigned long long)(from + told));
+    buf_str(out, "],\"next\":");
+    buf_u64(out, from + told);
+    buf_char(out, '}');
 }
 
 /* A page of somewhere else must not read along by way of a name that leads here. */

@@ -19,6 +19,9 @@ struct front {
     struct http_server *server;
     struct route routes[ROUTES_MAX];
     size_t n_routes;
+    bool (*wants_page)(const struct http_request *req);
+    void (*on_page)(void *owner, struct http_exchange *x, const struct http_request *req);
+    void *page_owner;
     bool open_to_all; /* some address is not loopback: the configuration says so on purpose */
 };
 
@@ -59,8 +62,19 @@ static bool is_trusted_host(struct span host)
     return true;
 }
 
+/* Extensions are programs that the user installed; sites are let in by name. */
+static bool admits_page(const struct front *f, struct span origin)
+{
+    if (span_starts(origin, SPAN("chrome-extension://")))
+        return true;
+    for (size_t i = 0; i < f->config->browser.origins.n; i++)
+        if (span_eq_nocase(origin, span_str(f->config->browser.origins.items[i])))
+            return true;
+    return false;
+}
+
 static bool admits(const struct front *f, const struct http_exchange *x,
-                   const struct http_request *req)
+                   const struct http_request *req, bool page)
 {
     struct span host = http_header(req, "host"), origin = http_header(req, "origin");
     /* No browser reaches a Unix socket, so there is no name that could have been rebound to it. */
@@ -68,7 +82,7 @@ static bool admits(const struct front *f, const struct http_exchange *x,
 
     if (!f->open_to_all && !through_socket && !is_trusted_host(host_of(host)))
         return false;
-    if (!origin.p)
+    if (!origin.p || (page && admits_page(f, origin)))
         return true;
     size_t scheme = 0;
     if (span_starts(origin, SPAN("http://")))
@@ -102,8 +116,9 @@ static bool is_local(const struct http_exchange *x, const struct http_request *r
 /* --- CORS: what a page of an admitted Origin may send and read --- */
 
 static const char *const cors_headers[] = {
-    "Authorization",        "Content-Type",  "Accept",     "Mcp-Session-Id",
-    "MCP-Protocol-Version", "Last-Event-ID", "Mcp-Method", "Mcp-Name",
+    "Authorization",        "Content-Type",  "Accept",        "Mcp-Session-Id",
+    "MCP-Protocol-Version", "Last-Event-ID", "Mcp-Method",    "Mcp-Name",
+    "X-Session-ID",         "X-Client-ID",   "X-Client-Type",
 };
 
 static bool may_send(struct span header)
@@ -178,18 +193,26 @@ static void on_request(void *owner, struct http_exchange *x, const struct http_r
 {
     struct front *f = owner;
     const struct route *best = NULL;
+    bool page = f->wants_page && f->wants_page(req);
 
-    if (!admits(f, x, req)) {
+    if (!admits(f, x, req, page)) {
         log_warn("http", "refused a request from %s: Host or Origin is not of this machine",
                  http_exchange_peer(x));
-        front_refuse(x, 403, "Host or Origin not allowed",
-                     "use a loopback name such as localhost or 127.0.0.1, also as the Origin");
+        front_refuse(
+            x, 403, "Host or Origin not allowed",
+            page ? "use a loopback name such as localhost or 127.0.0.1, also as the Origin, "
+                   "or name the Origin in browser.origins of the configuration"
+                 : "use a loopback name such as localhost or 127.0.0.1, also as the Origin");
         return;
     }
     if (http_header(req, "origin").p)
         allow_origin(x, http_header(req, "origin"));
     if (is_preflight(req)) {
         answer_preflight(x, req);
+        return;
+    }
+    if (page) {
+        f->on_page(f->page_owner, x, req);
         return;
     }
     for (size_t i = 0; i < f->n_routes; i++) {
@@ -226,14 +249,28 @@ void front_route(struct front *f, const char *path, bool below, front_handler_fn
                  void *owner)
 {
     if (f->n_routes < ROUTES_MAX)
-        f->routes[f->n_routes++] = (struct route){path, below, false, handler, owner};
+        f->routes[f->n_routes++] =
+            (struct route){.path = path, .below = below, .handler = handler, .owner = owner};
 }
 
 void front_route_local(struct front *f, const char *path, bool below, front_handler_fn *handler,
                        void *owner)
 {
+    size_t n = f->n_routes;
+
     front_route(f, path, below, handler, owner);
-    f->routes[f->n_routes - 1].local = true;
+    if (f->n_routes > n)
+        f->routes[n].local = true;
+}
+
+void front_route_pages(struct front *f, bool (*wants)(const struct http_request *req),
+                       void (*handler)(void *owner, struct http_exchange *x,
+                                       const struct http_request *req),
+                       void *owner)
+{
+    f->wants_page = wants;
+    f->on_page = handler;
+    f->page_owner = owner;
 }
 
 int front_listen_control(struct front *f, const char *address, struct err *err)

@@ -24,6 +24,14 @@ void front_route(struct front *f, const char *path, bool below, front_handler_fn
 /* The same, for callers on this machine only: who may look after the daemon. */
 void front_route_local(struct front *f, const char *path, bool below, front_handler_fn *handler,
                        void *owner);
+/*
+ * What no route is for: requests that `wants` claims. These may come from pages of the sites in
+ * `browser.origins` and from browser extensions as well.
+ */
+void front_route_pages(struct front *f, bool (*wants)(const struct http_request *req),
+                       void (*handler)(void *owner, struct http_exchange *x,
+                                       const struct http_request *req),
+                       void *owner);
 /* All addresses of the configuration; 0 or a negative code with `err` filled. */
 MUST_CHECK int front_listen(struct front *f, struct err *err);
 /* One more address, a Unix socket; after front_listen. */

@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "cmd/args.h"
 #include "cmd/bridge.h"
+#include "cmd/browser_desk.h"
 #include "cmd/commands.h"
 #include "cmd/front.h"
 #include "config/load.h"
@@ -22,6 +23,7 @@ struct serve {
     struct bridge *bridge;
     struct front *front;
     struct admin *admin;
+    struct browser_desk *desk;
     struct entrance *all;
     struct entrance **own; /* by bridge_provider's order */
     size_t n_own;
@@ -45,7 +47,8 @@ static void on_mcp(void *owner, struct http_exchange *x, const struct http_reque
     bool sse = take_suffix(&rest, SPAN("/sse"));
 
     if (!rest.n || span_is(rest, "/")) {
-        entrance_handle(s->all, x, req, sse);
+        if (!browser_desk_mcp(s->desk, x, req, sse))
+            entrance_handle(s->all, x, req, sse);
         return;
     }
     struct span alias = span_from(rest, 1);
@@ -64,7 +67,8 @@ static void on_sse(void *owner, struct http_exchange *x, const struct http_reque
     struct serve *s = owner;
 
     (void)rest;
-    entrance_handle(s->all, x, req, true);
+    if (!browser_desk_mcp(s->desk, x, req, true))
+        entrance_handle(s->all, x, req, true);
 }
 
 /* For whoever opens the address in a browser to see what is there. */
@@ -80,7 +84,7 @@ static void on_root(void *owner, struct http_exchange *x, const struct http_requ
         return;
     }
     struct buf *out = http_respond_begin(x, 200, "text/plain; charset=utf-8", SPAN_EMPTY);
-    buf_str(out, "Rialto " RIALTO_VERSION "\n\n/mcp  all servers\n");
+    buf_str(out, "Rialto " RIALTO_VERSION "\n\n/mcp  all servers\n/demo  a web page with tools\n");
     for (size_t i = 0; (p = bridge_provider(s->bridge, i)); i++) {
         buf_printf(out, "/mcp/%s  %s", p->alias, provider_state_name(p->state));
         if (p->why[0]) {
@@ -124,11 +128,12 @@ static void print_welcome(const struct serve *s)
                    "Rialto %s\n\n"
                    "  look:  http://%s/\n"
                    "  MCP:   http://%s/mcp          (all servers)\n"
-                   "         http://%s/mcp/<server> (one of them, names untouched)\n\n"
+                   "         http://%s/mcp/<server> (one of them, names untouched)\n"
+                   "  demo:  http://%s/demo         (a web page whose tools agents can use)\n\n"
                    "Paste this into your client's configuration:\n\n"
                    "  {\"mcpServers\": {\"rialto\": {\"type\": \"http\", \"url\": "
                    "\"http://%s/mcp\"}}}\n\n",
-                   RIALTO_VERSION, address, address, address, address);
+                   RIALTO_VERSION, address, address, address, address, address);
     buf_str(&out, "Ctrl-C ends it.\n");
     cmd_print(&out);
     fflush(stdout);
@@ -153,7 +158,7 @@ static struct view *view_at(void *arg, size_t n)
 static size_t count_sessions(void *arg)
 {
     const struct serve *s = arg;
-    size_t n = entrance_sessions(s->all);
+    size_t n = entrance_sessions(s->all) + browser_desk_sessions(s->desk);
 
     for (size_t i = 0; i < s->n_own; i++)
         n += entrance_sessions(s->own[i]);
@@ -209,7 +214,8 @@ static void on_signal(void *arg, int signo)
     }
     log_info("rialto", "%s: stopping", strsignal(signo));
     s->stopping = true;
-    s->closing = 3 + (int)s->n_own;
+    s->closing = 4 + (int)s->n_own;
+    browser_desk_close(s->desk, part_closed, s);
     entrance_close(s->all, part_closed, s);
     for (size_t i = 0; i < s->n_own; i++)
         entrance_close(s->own[i], part_closed, s);
@@ -248,7 +254,9 @@ static int listen_everywhere(struct serve *s, const struct command *self)
             cmd_hint("%s", err.hint);
         return CMD_FAILED;
     }
-    for (size_t i = 0; front_address(s->front, i); i++) {
+    /* Whoever waits for the lines below finds everything in place then. */
+    listen_for_control(s);
+    for (size_t i = 0; i < s->config->listen.n; i++) {
         const char *address = front_address(s->front, i);
         log_info("rialto", "listening on %s%s", is_unix(address) ? "" : "http://", address);
     }
@@ -262,11 +270,11 @@ static int serve(const struct command *self, const struct config *config, bool q
 
     s.bridge = bridge_new(s.loop, config);
     s.front = front_new(s.loop, config);
+    s.desk = browser_desk_new(s.loop, config, s.bridge, s.front);
     open_endpoints(&s);
     open_admin(&s);
     int code = listen_everywhere(&s, self);
     if (code == CMD_FINE) {
-        listen_for_control(&s);
         for (size_t i = 0; i < COUNT_OF(signals); i++)
             if (loop_on_signal(s.loop, signals[i], on_signal, &s) < 0)
                 log_warn("rialto", "cannot handle %s", strsignal(signals[i]));

@@ -18,6 +18,7 @@ struct server_plan {
     struct http_upstream_options http;   /* url NULL for others */
     struct filter filter;
     struct mcp_overrides overrides;
+    struct mcp_extras extras;
     struct policy policy;
     uint64_t ping;
     enum mcp_era era;
@@ -114,6 +115,20 @@ static struct mcp_overrides overrides_of(struct arena *arena, const struct confi
     return (struct mcp_overrides){rows, s->tools.n};
 }
 
+static struct mcp_extras extras_of(struct arena *arena, const struct config_server *s)
+{
+    size_t n = s->prompts_as_context.n;
+    struct mcp_context_row *rows = ARENA_ARRAY(arena, struct mcp_context_row, n + 1);
+
+    for (size_t i = 0; i < n; i++)
+        rows[i] = (struct mcp_context_row){s->prompts_as_context.items[i].name,
+                                           s->prompts_as_context.items[i].arguments};
+    return (struct mcp_extras){.resources_as_tools = s->resources_as_tools,
+                               .prompts_as_tools = s->prompts_as_tools,
+                               .context = rows,
+                               .n_context = n};
+}
+
 static struct policy policy_of(const struct config_server *s)
 {
     struct policy policy = policy_default;
@@ -149,6 +164,7 @@ const struct server_plan *server_plan_new(struct arena *arena, const struct conf
     plan->filter = (struct filter){spans_of(arena, &s->allow), s->allow.n,
                                    spans_of(arena, &s->deny), s->deny.n};
     plan->overrides = overrides_of(arena, s);
+    plan->extras = extras_of(arena, s);
     plan->policy = policy_of(s);
     plan->policy.approve = spans_of(arena, &s->approve);
     plan->policy.n_approve = s->approve.n;
@@ -223,6 +239,7 @@ struct mcp_provider *server_start(struct loop *loop, const struct server_plan *p
     mcp_provider_set_era(p, plan->era);
     mcp_provider_set_ping(p, plan->ping);
     mcp_provider_set_overrides(p, &plan->overrides);
+    mcp_provider_set_extras(p, &plan->extras);
     return p;
 }
 

@@ -78,6 +78,24 @@ static void put_summary(struct buf *out, struct span status)
     buf_fini(&scratch);
 }
 
+/* Servers that are not in the table, because the daemon has not got them. */
+static void put_left_out(struct buf *out, struct span status)
+{
+    struct json_iter it = json_iter(json_get(status, "reasons").value);
+
+    while (json_next(&it)) {
+        struct buf scratch = {0};
+        if (json_string_is(json_get(it.value, "state").value, SPAN("left out"))) {
+            buf_str(out, "\nLeft out: ");
+            buf_span(out, daemon_text(it.value, "server", &scratch));
+            buf_str(out, " (");
+            buf_span(out, daemon_text(it.value, "reason", &scratch));
+            buf_str(out, ")\n");
+        }
+        buf_fini(&scratch);
+    }
+}
+
 static void put_status(struct buf *out, struct span status)
 {
     struct grid grid = {.columns = COLUMNS};
@@ -90,6 +108,7 @@ static void put_status(struct buf *out, struct span status)
     while (json_next(&it))
         add_server(&grid, it.value);
     grid_put(out, &grid);
+    put_left_out(out, status);
     if (held.n && !span_is(held, "0"))
         buf_printf(out, "\nCalls that wait for approval: " SPAN_FMT " ('rialto approvals')\n",
                    SPAN_ARG(held));

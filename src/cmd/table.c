@@ -14,6 +14,7 @@ const struct command *const commands[] = {
     &command_config,
     &command_import,
     &command_conductor,
+    &command_browser,
     &command_demo_server,
     &command_version,
     &command_help,

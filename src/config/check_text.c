@@ -159,6 +159,14 @@ const char *check_origin(struct span text)
     return NULL;
 }
 
+const char *check_capability(struct span text)
+{
+    for (size_t i = 0; i < text.n; i++)
+        if ((text.p[i] < 'a' || text.p[i] > 'z') && !strchr(":-*", text.p[i]))
+            return "expected a capability, as in dom:read or storage:*";
+    return text.n && text.n <= 64 ? NULL : "expected a capability, as in dom:read or storage:*";
+}
+
 const char *check_token_hash(struct span text)
 {
     static const char wanted[] = "expected sha256: and the hash in 64 hexadecimal digits";

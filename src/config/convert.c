@@ -63,38 +63,20 @@ static struct value *convert_map(struct arena *a, const struct value *map, const
     return all;
 }
 
-/* A comment must not end before its line does: YAML has more line ends than one. */
-static void put_comment(struct buf *out, struct span text)
-{
-    static const char *const ends[] = {"\xc2\x85", "\xe2\x80\xa8", "\xe2\x80\xa9"};
-
-    while (text.n) {
-        size_t n = 0;
-        for (size_t i = 0; i < 3; i++)
-            if (span_starts(text, span_str(ends[i])))
-                n = strlen(ends[i]);
-        bool control = (unsigned char)text.p[0] < 0x20 || text.p[0] == 0x7f;
-        buf_char(out, n || control ? '?' : text.p[0]);
-        text = span_from(text, n ? n : 1);
-    }
-}
-
 void convert_put(struct buf *out, const struct value *root, const char *source,
                  const struct problems *problems)
 {
     struct arena scratch = {0};
     struct buf line = {0};
 
-    buf_str(out, "# Made from ");
-    put_comment(out, span_str(source));
-    buf_str(out, problems->n ? ". What was not carried over as it stands there:\n" : ".\n");
+    buf_printf(&line, "Made from %s.%s", source,
+               problems->n ? " What was not carried over as it stands there:" : "");
+    value_put_comment(out, buf_view(&line));
     for (size_t i = 0; i < problems->n; i++) {
         const struct problem *p = &problems->items[i];
         line.n = 0;
-        buf_printf(&line, "line %u, %s: %s", p->at.line, p->key, p->text);
-        buf_str(out, "# - ");
-        put_comment(out, buf_view(&line));
-        buf_char(out, '\n');
+        buf_printf(&line, "- line %u, %s: %s", p->at.line, p->key, p->text);
+        value_put_comment(out, buf_view(&line));
     }
     struct value *ours = convert_map(&scratch, root, "");
     if (ours->n)

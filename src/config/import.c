@@ -273,8 +273,12 @@ static bool treat_member(struct importing *im, struct value *server, struct valu
 {
     const struct foreign_key *f = find_foreign(im, v->key);
 
-    if (!f || v->as.n)
-        return true; /* one of ours, or unknown: the schema says which */
+    if (v->as.n)
+        return true; /* made by us */
+    if (!f) {
+        v->as = v->key; /* one of ours, or unknown: the schema says which */
+        return true;
+    }
     if (import_is_empty(v))
         return false;
     v->as = span_str(f->ours);

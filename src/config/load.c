@@ -102,7 +102,9 @@ static int read_all(int fd, struct buf *out)
 
 static int read_file(const char *path, struct buf *out)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    /* "-" as everywhere; its own name in /dev cannot be opened when it is a socket. */
+    int fd = strcmp(path, "-") == 0 ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0)
+                                    : open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return -errno;
     int rc = read_all(fd, out);
@@ -116,8 +118,14 @@ static bool ends_with(const char *path, const char *end)
     return n > m && span_eq_nocase(span_of(path + n - m, m), span_of(end, m));
 }
 
+static struct span skip_bom(struct span text)
+{
+    return span_starts(text, SPAN("\xef\xbb\xbf")) ? span_from(text, 3) : text;
+}
+
 enum config_format config_format_of(const char *path, struct span text)
 {
+    text = skip_bom(text);
     if (ends_with(path, ".json"))
         return CONFIG_JSON;
     if (ends_with(path, ".yaml") || ends_with(path, ".yml"))
@@ -128,13 +136,7 @@ enum config_format config_format_of(const char *path, struct span text)
     return at < text.n && text.p[at] == '{' ? CONFIG_JSON : CONFIG_YAML;
 }
 
-static struct span skip_bom(struct span text)
-{
-    return span_starts(text, SPAN("\xef\xbb\xbf")) ? span_from(text, 3) : text;
-}
-
-/* Reads the file; false, with a problem added, when that is not possible. */
-static bool load_text(const char *path, struct buf *text, struct problems *problems)
+bool config_read_text(const char *path, struct buf *text, struct problems *problems)
 {
     int rc = read_file(path, text);
 
@@ -153,9 +155,8 @@ struct config *config_load(const char *path, struct problems *problems)
     struct buf text = {0};
     struct config *c = NULL;
 
-    if (load_text(path, &text, problems))
-        c = config_parse(buf_view(&text), config_format_of(path, skip_bom(buf_view(&text))), false,
-                         problems);
+    if (config_read_text(path, &text, problems))
+        c = config_parse(buf_view(&text), config_format_of(path, buf_view(&text)), false, problems);
     if (c)
         c->file = arena_span(&c->arena, span_str(path)).p;
     buf_fini(&text);
@@ -217,17 +218,14 @@ struct config *config_parse(struct span text, enum config_format format, bool pr
     return NULL;
 }
 
-bool config_convert(const char *path, struct buf *out, struct problems *problems)
+bool config_convert(struct span text, enum config_format format, const char *source,
+                    struct buf *out, struct problems *problems)
 {
     struct arena scratch = {0};
     struct config *c = MEM_NEW(struct config);
     struct schema_read reading = {.arena = &c->arena, .problems = problems};
-    struct buf text = {0};
-    struct value *root = NULL;
 
-    if (load_text(path, &text, problems))
-        root = read_document(&scratch, buf_view(&text),
-                             config_format_of(path, skip_bom(buf_view(&text))), &reading, true);
+    struct value *root = read_document(&scratch, text, format, &reading, true);
     if (root) {
         schema_read(&reading, root, c);
         check_config(&reading, root, c);
@@ -235,8 +233,7 @@ bool config_convert(const char *path, struct buf *out, struct problems *problems
     problems_sort(problems, 0);
     bool fine = root && !problems->errors;
     if (fine)
-        convert_put(out, root, path, problems);
-    buf_fini(&text);
+        convert_put(out, root, source, problems);
     arena_fini(&scratch);
     config_free(c);
     return fine;

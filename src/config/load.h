@@ -29,6 +29,9 @@ enum config_format { CONFIG_YAML, CONFIG_JSON };
 /* By the name's ending; when that says nothing, by the first character of the text. */
 enum config_format config_format_of(const char *path, struct span text);
 
+/* What stands in a file, "-" for the standard input; false, with a problem added, if it cannot be
+ * read. */
+bool config_read_text(const char *path, struct buf *text, struct problems *problems);
 /* NULL when there are errors. */
 struct config *config_load(const char *path, struct problems *problems);
 /* The same from memory; `preview` takes keys of features that this version does not have yet. */
@@ -38,9 +41,11 @@ struct config *config_parse(struct span text, enum config_format format, bool pr
 struct config *config_default(void);
 /*
  * Append the document, of whatever program it is, as our own YAML; what could not be carried over
- * stands in comments. False, with nothing appended, when there are errors.
+ * stands in comments, which also name the `source`. False, with nothing appended, when there are
+ * errors.
  */
-bool config_convert(const char *path, struct buf *out, struct problems *problems);
+bool config_convert(struct span text, enum config_format format, const char *source,
+                    struct buf *out, struct problems *problems);
 
 /* Environment variables (schema_row.env) win over the file. An empty one says nothing. */
 void config_environment(struct config *c, struct problems *problems);

@@ -248,14 +248,19 @@ const struct schema_row schema_rows[] = {
      .help = "The view its owner gets; everything when not given."},
 
     /* --- browser and bus --- */
-    {"browser", SCHEMA_SECTION, .missing = "browser pages", .help = "Tools that web pages offer."},
+    {"browser", SCHEMA_SECTION, .help = "Tools that web pages offer."},
     {"browser.capabilities", SCHEMA_WORD, TOP(browser.capabilities), .preset = "auto",
      .words = capabilities_words, .help = "When a page's tools need its user's consent."},
+    {"browser.granted", SCHEMA_STRINGS, TOP(browser.granted), .check = check_capability,
+     .help = "Capabilities that every page has without asking, such as dom:read or storage:*."},
     {"browser.session_ttl", SCHEMA_DURATION, TOP(browser.session_ttl), .preset = "1h",
      .min = SECONDS(1), .max = HOURS(24 * 30),
      .help = "How long a page may be away and come back."},
     {"browser.origins", SCHEMA_STRINGS, TOP(browser.origins), .check = check_origin,
      .help = "Web sites whose pages may connect, besides those on this machine."},
+    {"browser.pairing", SCHEMA_BOOL, TOP(browser.pairing), .preset = "false",
+     .help = "Whether pages and BTCP agents must show the token that 'rialto browser pair' "
+             "prints."},
     {"bus", SCHEMA_SECTION, .missing = "message buses",
      .help = "Tools offered and called over a message bus."},
     {"bus.url", SCHEMA_STRING, TOP(bus.url), .check = check_bus_url, .preset = "embedded:",

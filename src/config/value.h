@@ -65,5 +65,7 @@ bool value_is_number(struct span text);
 void value_put_json(struct buf *out, const struct value *v, bool indent);
 /* As YAML in block style, which yaml_read reads back to the same tree. */
 void value_put_yaml(struct buf *out, const struct value *v);
+/* As a comment of YAML: one line that no text can break out of, whatever bytes it has. */
+void value_put_comment(struct buf *out, struct span text);
 
 #endif

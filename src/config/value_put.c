@@ -210,3 +210,20 @@ void value_put_yaml(struct buf *out, const struct value *v)
         put_json(out, v, false, 0);
     buf_char(out, '\n');
 }
+
+void value_put_comment(struct buf *out, struct span text)
+{
+    struct buf quoted = {0}, clean = {0};
+
+    json_quote(&quoted, text); /* bytes that are no UTF-8 are gone after this */
+    json_unescape(&clean, buf_view(&quoted));
+    buf_str(out, "# ");
+    for (size_t i = 0, n; i < clean.n; i += n) {
+        bool special = yaml_special(span_from(buf_view(&clean), i), &n) != 0;
+        n = special ? n : 1;
+        buf_char(out, special || (unsigned char)clean.p[i] < 0x20 ? '?' : clean.p[i]);
+    }
+    buf_char(out, '\n');
+    buf_fini(&clean);
+    buf_fini(&quoted);
+}

@@ -17,6 +17,7 @@ enum item_kind { ITEM_TOOL, ITEM_RESOURCE, ITEM_TEMPLATE, ITEM_PROMPT, ITEM_KIND
 enum {
     ITEM_READ_ONLY = 1u << 0,  /* the tool says it changes nothing */
     ITEM_IDEMPOTENT = 1u << 1, /* the tool says calling it twice is calling it once */
+    ITEM_MADE = 1u << 2,       /* not listed by the provider: its family made it of other items */
 };
 
 struct item {

@@ -45,6 +45,7 @@ struct view {
     char *name;
     char *pattern;
     bool described;
+    struct provider *fallback;
     struct member *members;
     size_t n_members;
     struct table tables[ITEM_KINDS];
@@ -111,6 +112,16 @@ bool view_is_described(const struct view *v)
     return v->described;
 }
 
+void view_set_fallback(struct view *v, struct provider *p)
+{
+    v->fallback = p;
+}
+
+struct provider *view_fallback(const struct view *v)
+{
+    return v->fallback;
+}
+
 void view_add(struct view *v, struct provider *p, const struct filter *filter)
 {
     v->members = mem_resize(v->members, (v->n_members + 1) * sizeof(struct member));
@@ -127,6 +138,8 @@ void view_remove(struct view *v, const struct provider *p)
         if (v->members[i].provider != p)
             v->members[kept++] = v->members[i];
     v->n_members = kept;
+    if (v->fallback == p)
+        v->fallback = NULL;
     view_touch(v, (1u << ITEM_KINDS) - 1);
 }
 

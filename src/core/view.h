@@ -46,6 +46,10 @@ bool view_is_described(const struct view *v);
 void view_add(struct view *v, struct provider *p, const struct filter *filter);
 void view_remove(struct view *v, const struct provider *p);
 bool view_has(const struct view *v, const struct provider *p);
+/* Calls of tools that nobody offers go to `p`, which refuses them in its own words. NULL: nowhere.
+ */
+void view_set_fallback(struct view *v, struct provider *p);
+struct provider *view_fallback(const struct view *v);
 /* The n-th member's provider in order, or NULL. */
 struct provider *view_member(const struct view *v, size_t n);
 

@@ -66,6 +66,24 @@ static void get_to_work(struct mcp_provider *p, const struct mcp_message *m, str
 
 /* --- the initialize era --- */
 
+static void discover(struct mcp_provider *p);
+
+/*
+ * Whatever made us think that it is of this era was wrong. A server that took longer to start than
+ * we wait for an answer to server/discover has heard that question by now and may just not want to
+ * hear this one.
+ */
+static void refused_initialize(struct mcp_provider *p, struct span error)
+{
+    p->legacy_until = 0;
+    if (p->wanted_era == MCP_ERA_AUTO && !p->probed_again) {
+        p->probed_again = true;
+        discover(p);
+        return;
+    }
+    upstream_give_up(p, "refused initialize: " SPAN_FMT, SPAN_ARG(span_cut(error, 0, 100)));
+}
+
 static void initialize_answered(struct mcp_provider *p, struct sent *sent,
                                 const struct mcp_message *m)
 {
@@ -73,8 +91,7 @@ static void initialize_answered(struct mcp_provider *p, struct sent *sent,
 
     (void)sent;
     if (m->rpc.kind == RPC_ERROR) {
-        struct span error = span_cut(m->rpc.error, 0, 100);
-        upstream_give_up(p, "refused initialize: " SPAN_FMT, SPAN_ARG(error));
+        refused_initialize(p, m->rpc.error);
         return;
     }
     struct span version = m->slots[SLOT_VERSION].type == JSON_STRING
@@ -119,8 +136,6 @@ static void initialize(struct mcp_provider *p)
  * day: it never fails by itself, so a server that was upgraded must be asked again some time.
  */
 enum { SILENCE_MS = 3000, VERDICT_MS = 24 * 3600 * 1000 };
-
-static void discover(struct mcp_provider *p);
 
 /* Not a server of the stateless era, or not one we can talk to. */
 static void try_legacy(struct mcp_provider *p, const char *why)

@@ -1,5 +1,7 @@
 #include "base/log.h"
 #include "base/mem.h"
+#include "mcp/as_tools.h"
+#include "mcp/context.h"
 #include "mcp/param_headers.h"
 #include "mcp/upstream.h"
 
@@ -19,7 +21,7 @@ static struct cut cut_in(struct span raw, const struct json_slot *slot)
 
 /* What an item says of itself, as far as we care. */
 struct item_members {
-    struct json_slot name, description, read_only, idempotent, task;
+    struct json_slot name, description, schema, read_only, idempotent, task;
 };
 
 static struct item_members members_of(enum item_kind kind, struct span raw)
@@ -32,7 +34,9 @@ static struct item_members members_of(enum item_kind kind, struct span raw)
         if (json_string_is(it.key, span_str(mcp_lists[kind].name_member))) {
             in.name = slot;
         } else if (json_string_is(it.key, SPAN("description"))) {
-            in.description = slot;
+            in.description = it.type == JSON_STRING ? slot : in.description;
+        } else if (json_string_is(it.key, SPAN("inputSchema"))) {
+            in.schema = slot;
         } else if (json_string_is(it.key, SPAN("annotations"))) {
             in.read_only = json_get(it.value, "readOnlyHint");
             in.idempotent = json_get(it.value, "idempotentHint");
@@ -66,10 +70,65 @@ static struct span one_line(struct span raw, struct buf *line)
     return buf_view(line);
 }
 
-static void add_item(struct mcp_provider *p, enum item_kind kind, struct span raw)
+/*
+ * Clients refuse a whole list for one tool whose schema is not that of an object, and some want to
+ * see its properties. Such a tool gets a schema that allows everything.
+ */
+static struct span with_schema(struct span raw, const struct json_slot *schema, struct buf *out)
+{
+    static const char anything[] = "{\"type\":\"object\",\"properties\":{}}";
+    struct json_slot type =
+        schema->type == JSON_OBJECT ? json_get(schema->value, "type") : (struct json_slot){0};
+
+    if (json_string_is(type.value, SPAN("object")))
+        return raw;
+    if (schema->type == JSON_NONE) {
+        json_insert(out, raw, SPAN("\"inputSchema\":{\"type\":\"object\",\"properties\":{}}"));
+        return buf_view(out);
+    }
+    size_t at = (size_t)(schema->value.p - raw.p);
+    buf_span(out, span_cut(raw, 0, at));
+    if (schema->type == JSON_OBJECT && type.type == JSON_NONE)
+        json_insert(out, schema->value, SPAN("\"type\":\"object\""));
+    else
+        buf_str(out, anything);
+    buf_span(out, span_from(raw, at + schema->value.n));
+    return buf_view(out);
+}
+
+/* The item as it is offered; `own` is the server's name for it. */
+static void offer(struct mcp_provider *p, enum item_kind kind, struct span own, struct span raw)
 {
     struct item_members in = members_of(kind, raw);
-    struct buf own = {0}, name = {0}, line = {0}, changed = {0};
+    struct buf name = {0}, whole = {0};
+
+    if (kind == ITEM_TOOL) {
+        struct span fit = with_schema(raw, &in.schema, &whole);
+        if (fit.p != raw.p)
+            log_info(p->alias, "tool '" SPAN_FMT "' has no schema of an object: it gets one",
+                     SPAN_ARG(own));
+        raw = fit;
+        in = members_of(kind, raw);
+    }
+    json_unescape(&name, in.name.value);
+    catalog_add(p->fetching, kind,
+                &(struct item){
+                    .name = buf_view(&name),
+                    .own = own,
+                    .raw = raw,
+                    .name_at = cut_in(raw, &in.name),
+                    .description_at = cut_in(raw, &in.description),
+                    .flags = (in.read_only.type == JSON_TRUE ? ITEM_READ_ONLY : 0u) |
+                             (in.idempotent.type == JSON_TRUE ? ITEM_IDEMPOTENT : 0u),
+                });
+    buf_fini(&whole);
+    buf_fini(&name);
+}
+
+void upstream_add_item(struct mcp_provider *p, enum item_kind kind, struct span raw)
+{
+    struct item_members in = members_of(kind, raw);
+    struct buf own = {0}, line = {0}, changed = {0};
     const struct mcp_override *o = NULL;
 
     if (in.name.type != JSON_STRING) {
@@ -89,22 +148,10 @@ static void add_item(struct mcp_provider *p, enum item_kind kind, struct span ra
             override_put_tool(&changed, o, raw);
             raw = buf_view(&changed);
         }
-        in = members_of(kind, raw);
-        json_unescape(&name, in.name.value);
-        catalog_add(p->fetching, kind,
-                    &(struct item){
-                        .name = buf_view(&name),
-                        .own = buf_view(&own),
-                        .raw = raw,
-                        .name_at = cut_in(raw, &in.name),
-                        .description_at = cut_in(raw, &in.description),
-                        .flags = (in.read_only.type == JSON_TRUE ? ITEM_READ_ONLY : 0u) |
-                                 (in.idempotent.type == JSON_TRUE ? ITEM_IDEMPOTENT : 0u),
-                    });
+        offer(p, kind, buf_view(&own), raw);
     }
     buf_fini(&changed);
     buf_fini(&line);
-    buf_fini(&name);
     buf_fini(&own);
 }
 
@@ -134,7 +181,7 @@ static void page_answered(struct mcp_provider *p, struct sent *sent, const struc
         struct json_iter it = json_iter(items->value);
         while (items->type == JSON_ARRAY && json_next(&it) && p->fetching->n[kind] < MAX_ITEMS)
             if (it.type == JSON_OBJECT)
-                add_item(p, kind, it.value);
+                upstream_add_item(p, kind, it.value);
         if (next->type == JSON_STRING && ++p->pages < MAX_PAGES) {
             fetch_page(p, kind, next->value);
             return;
@@ -166,24 +213,43 @@ static bool claims(const struct mcp_provider *p, enum item_kind kind)
     return kind == ITEM_TOOL ? p->has_tools : (p->offers & needs[kind]) != 0;
 }
 
+/* What the server says of itself, and what the configuration adds. */
+static void set_instructions(struct mcp_provider *p, struct catalog *c)
+{
+    struct buf text = {0};
+
+    if (p->instructions)
+        buf_str(&text, p->instructions);
+    if (text.n && context_text(p).n)
+        buf_str(&text, "\n\n");
+    buf_span(&text, context_text(p));
+    if (text.n)
+        catalog_set_instructions(c, buf_view(&text));
+    buf_fini(&text);
+}
+
 static void finish(struct mcp_provider *p)
 {
     struct catalog *fresh = p->fetching;
-    unsigned stale = p->kinds_stale;
+    unsigned stale = p->kinds_stale, asked = p->kinds_asked;
+    bool starting = p->core.state == PROVIDER_STARTING;
 
+    as_tools_make(p);
     p->fetching = NULL;
     p->kinds_stale = 0;
+    p->kinds_asked = stale ? asked : 0;
     fresh->offers = p->offers;
-    if (p->instructions)
-        catalog_set_instructions(fresh, span_str(p->instructions));
+    set_instructions(p, fresh);
     provider_publish(&p->core, fresh);
-    if (p->core.state == PROVIDER_STARTING) {
+    if (starting) {
         provider_up(&p->core);
         if (p->modern)
             upstream_listen(p);
     }
     if (stale)
         upstream_fetch(p, stale);
+    else if (asked & (1u << ITEM_PROMPT))
+        context_refresh(p, starting);
 }
 
 /* One list after the other: a server that cannot do two things at once is common. */
@@ -201,6 +267,14 @@ static void fetch_next(struct mcp_provider *p)
     finish(p);
 }
 
+/* All but what was made, and will be made anew. */
+static void copy_listed(struct catalog *to, const struct catalog *from, enum item_kind kind)
+{
+    for (size_t i = 0; from && i < from->n[kind]; i++)
+        if (!(from->items[kind][i].flags & ITEM_MADE))
+            catalog_add(to, kind, &from->items[kind][i]);
+}
+
 void upstream_fetch(struct mcp_provider *p, unsigned kinds)
 {
     if (p->fetching) {
@@ -209,11 +283,12 @@ void upstream_fetch(struct mcp_provider *p, unsigned kinds)
         return;
     }
     p->fetching = catalog_new();
+    p->kinds_asked |= kinds;
     p->kinds_left = kinds;
     p->pages = 0;
     for (int kind = 0; kind < ITEM_KINDS; kind++)
         if (!(kinds & (1u << kind)))
-            catalog_copy_kind(p->fetching, p->core.catalog, (enum item_kind)kind);
+            copy_listed(p->fetching, p->core.catalog, (enum item_kind)kind);
     fetch_next(p);
 }
 
@@ -221,5 +296,5 @@ void upstream_fetch_abort(struct mcp_provider *p)
 {
     catalog_free(p->fetching);
     p->fetching = NULL;
-    p->kinds_left = p->kinds_stale = 0;
+    p->kinds_left = p->kinds_stale = p->kinds_asked = 0;
 }

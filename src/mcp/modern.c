@@ -121,7 +121,7 @@ static void put_error(struct buf *out, struct span id, enum op op, const struct 
 
 static bool went_wrong(const struct outcome *outcome)
 {
-    return outcome->kind != OUTCOME_RESULT || json_get(outcome->body, "isError").type == JSON_TRUE;
+    return outcome->kind != OUTCOME_RESULT || outcome->is_error;
 }
 
 /*

@@ -8,8 +8,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* Calls one agent may leave lying about; a further ask is refused. */
-enum { PARKED_MAX = 1000 };
+/* Calls that may lie about, of all parties and of one; a further ask is refused. */
+enum { PARKED_MAX = 1000, PARKED_BY_ONE = 100 };
 
 uint64_t modern_digest(const struct mcp_message *m)
 {
@@ -81,12 +81,23 @@ static void park(struct timer *t)
     r->parked = true;
 }
 
+static bool may_park(const struct modern_agent *a, const struct modern_request *r)
+{
+    size_t own = 0;
+
+    LIST_EACH (&a->requests, it) {
+        const struct modern_request *other = LIST_ENTRY(it, struct modern_request, node);
+        own += other->parked && other->principal == r->principal;
+    }
+    return r->parked || (a->n_parked < PARKED_MAX && own < PARKED_BY_ONE);
+}
+
 void modern_on_ask(struct peer *self, struct call *call, const struct ask *ask)
 {
     struct modern_agent *a = CONTAINER_OF(self, struct modern_agent, peer);
     struct modern_request *r = call->consumer_data;
 
-    if (!r->parked && a->n_parked >= PARKED_MAX) {
+    if (!may_park(a, r)) {
         router_answer(call, ask->key,
                       &(struct outcome){.kind = OUTCOME_FAILED,
                                         .why = FAIL_REFUSED,

@@ -6,16 +6,17 @@
 
 #include "base/buf.h"
 
-/* The members `"_meta":{...serverInfo...}` that say who we are. */
-#define MODERN_IDENTITY                                                                            \
-    "\"_meta\":{\"io.modelcontextprotocol/"                                                        \
-    "serverInfo\":{\"name\":\"rialto\",\"version\":\"" RIALTO_VERSION "\"}}"
+/* The member of `_meta` that says who we are, and such a `_meta`. */
+#define MODERN_SERVER_INFO                                                                         \
+    "\"io.modelcontextprotocol/serverInfo\":{\"name\":\"rialto\",\"version\":\"" RIALTO_VERSION    \
+    "\"}"
+#define MODERN_IDENTITY "\"_meta\":{" MODERN_SERVER_INFO "}"
 /* How long a list or a resource may be reused: not at all, for we cannot know. */
 #define MODERN_NO_CACHE "\"ttlMs\":0,\"cacheScope\":\"private\""
 
 /*
- * Append a result of a provider: resultType, identity and (if `cacheable`) the cache members are
- * added where they are missing; everything else stays byte for byte.
+ * Append a result of a provider: resultType and (if `cacheable`) the cache members are added where
+ * they are missing, the identity becomes ours; everything else stays byte for byte.
  */
 void modern_put_result(struct buf *out, struct span result, bool cacheable);
 

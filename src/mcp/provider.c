@@ -2,6 +2,8 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "mcp/as_tools.h"
+#include "mcp/context.h"
 #include "mcp/outcome.h"
 #include "mcp/param_headers.h"
 #include "mcp/upstream.h"
@@ -155,6 +157,18 @@ static void prompts_changed(struct mcp_provider *p, const struct mcp_message *m,
     upstream_fetch(p, 1u << ITEM_PROMPT);
 }
 
+/* On a pipe a server ends our subscription by this; it has no other request of ours to take back.
+ */
+static void receive_cancelled(struct mcp_provider *p, const struct mcp_message *m, uint64_t about)
+{
+    int64_t id = 0;
+
+    (void)about;
+    if (m->slots[SLOT_REQUEST_ID].type == JSON_NUMBER &&
+        json_int(m->slots[SLOT_REQUEST_ID].value, &id) && id > 0 && (uint64_t)id == p->listen_id)
+        mcp_provider_failed(p, p->listen_id, 0, true, "the server ended it");
+}
+
 static void receive_notification(struct mcp_provider *p, const struct mcp_message *m,
                                  uint64_t about)
 {
@@ -168,6 +182,7 @@ static void receive_notification(struct mcp_provider *p, const struct mcp_messag
         {"notifications/tools/list_changed", tools_changed},
         {"notifications/resources/list_changed", resources_changed},
         {"notifications/prompts/list_changed", prompts_changed},
+        {"notifications/cancelled", receive_cancelled},
     };
 
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
@@ -176,12 +191,11 @@ static void receive_notification(struct mcp_provider *p, const struct mcp_messag
             return;
         }
     }
-    if (!rpc_method_is(&m->rpc, "notifications/cancelled"))
-        tell(p, about,
-             &(struct event){.kind = EVENT_OTHER,
-                             .method = m->rpc.method,
-                             .params = m->rpc.params,
-                             .from = &p->core});
+    tell(p, about,
+         &(struct event){.kind = EVENT_OTHER,
+                         .method = m->rpc.method,
+                         .params = m->rpc.params,
+                         .from = &p->core});
 }
 
 static void receive_one(struct mcp_provider *p, const struct mcp_message *m, uint64_t about)
@@ -204,11 +218,24 @@ static void receive_one(struct mcp_provider *p, const struct mcp_message *m, uin
     }
 }
 
+static bool has_line_breaks(struct span text)
+{
+    return memchr(text.p, '\n', text.n) || memchr(text.p, '\r', text.n);
+}
+
 void mcp_provider_receive(struct mcp_provider *p, struct span text, uint64_t about)
 {
     struct mcp_message m;
     int code = mcp_skim(text, &m);
 
+    if (code == 0 && has_line_breaks(text)) {
+        /* Pieces of it will go out where a message is one line: it becomes one here, once. */
+        struct buf line = {0};
+        json_one_line(&line, text);
+        mcp_provider_receive(p, buf_view(&line), about);
+        buf_fini(&line);
+        return;
+    }
     p->heard_at = router_timers(p->core.router)->now;
     if (code) {
         /* Servers do print banners and debug output: skip it, but let people see it. */
@@ -350,6 +377,8 @@ void mcp_provider_free(struct mcp_provider *p)
     drop_sent(p);
     idmap_fini(&p->sent);
     map_fini(&p->listen_uris);
+    as_tools_fini(p);
+    context_fini(p);
     mem_free(p->instructions);
     mem_free(p->alias);
     mem_free(p);
@@ -363,6 +392,11 @@ struct provider *mcp_provider_core(struct mcp_provider *p)
 void mcp_provider_set_overrides(struct mcp_provider *p, const struct mcp_overrides *overrides)
 {
     p->overrides = *overrides;
+}
+
+void mcp_provider_set_extras(struct mcp_provider *p, const struct mcp_extras *extras)
+{
+    p->extras = *extras;
 }
 
 void mcp_provider_set_answers(struct mcp_provider *p, unsigned answers)

@@ -286,7 +286,11 @@ static void handle_initialize(struct mcp_session *s, const struct mcp_message *m
     buf_str(out, ",\"result\":{\"protocolVersion\":\"");
     buf_str(out, s->version);
     buf_str(out, "\",");
-    mcp_put_welcome(out, s->host.view);
+    if (s->host.server_info)
+        buf_printf(out, "\"capabilities\":{\"tools\":{\"listChanged\":true}},\"serverInfo\":%s",
+                   s->host.server_info);
+    else
+        mcp_put_welcome(out, s->host.view);
     buf_str(out, "}}");
     end(s, reply, MCP_OUT_FINAL);
     buf_fini(&scratch);

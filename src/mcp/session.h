@@ -40,6 +40,8 @@ struct mcp_out {
 struct mcp_host {
     struct router *router;
     struct view *view;
+    /* A raw serverInfo to show in place of our own, by a view that has tools alone; may be NULL. */
+    const char *server_info;
     void *arg; /* of the functions below; each may be NULL */
     /* Called when an agent has introduced itself; may start lazy providers. */
     void (*wake)(void *arg);

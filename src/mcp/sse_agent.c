@@ -108,6 +108,28 @@ static void refuse(struct http_exchange *x, int status, struct span id, int code
     http_respond_end(x);
 }
 
+/* Whose tools it is about (a browser session) is part of the address, so it stays in it. */
+static void put_selection(struct buf *out, const struct http_request *req)
+{
+    struct buf scratch = {0};
+    struct span session = http_query(req->query, "session", &scratch);
+
+    if (!session.n)
+        session = http_query(req->query, "sessionId", &scratch);
+    if (session.n)
+        buf_str(out, "&session=");
+    for (size_t i = 0; i < session.n; i++) {
+        char c = session.p[i];
+        bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                     (c && strchr("._:-", c));
+        if (plain)
+            buf_char(out, c);
+        else
+            buf_printf(out, "%%%02X", (unsigned char)c);
+    }
+    buf_fini(&scratch);
+}
+
 static void handle_get(struct sse_agents *all, struct http_exchange *x,
                        const struct http_request *req)
 {
@@ -129,7 +151,9 @@ static void handle_get(struct sse_agents *all, struct http_exchange *x,
     /* With the path and not only "?sessionId=": some clients just glue it to the host. */
     buf_str(&event, "event: endpoint\ndata: ");
     buf_span(&event, req->path);
-    buf_printf(&event, "?sessionId=%s\n\n", a->id);
+    buf_printf(&event, "?sessionId=%s", a->id);
+    put_selection(&event, req);
+    buf_str(&event, "\n\n");
     http_stream_write(x, buf_view(&event));
     buf_fini(&event);
 }

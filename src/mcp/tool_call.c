@@ -37,7 +37,7 @@ void tool_finish_structured(struct call *call, struct span object)
 
 static bool is_replaced(struct span key)
 {
-    static const char *const keys[] = {"name", "arguments", "_meta"};
+    static const char *const keys[] = {"name", "uri", "arguments", "_meta"};
 
     for (size_t i = 0; i < COUNT_OF(keys); i++)
         if (json_string_is(key, span_str(keys[i])))

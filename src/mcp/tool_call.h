@@ -18,8 +18,8 @@ void tool_fail(struct call *call, const char *why);
 void tool_finish_structured(struct call *call, struct span object);
 
 /*
- * Give the request other params: `members` ("k":v,...), and whatever else than a name, arguments and
- * hop-scoped things the old ones have. `params` holds the text, in which `members` begin at 1.
+ * Give the request other params: `members` ("k":v,...), and whatever else than a name, arguments
+ * and hop-scoped things the old ones have. `params` holds the text, in which `members` begin at 1.
  */
 void tool_redirect(struct request *r, struct span members, struct buf *params);
 

@@ -34,7 +34,7 @@ struct mcp_provider {
     enum mcp_era wanted_era;
     bool modern;           /* the dialect in use */
     uint64_t legacy_until; /* a probe said so: no need to ask again before this time */
-    bool probed_again;     /* the server named a version and was asked once more */
+    bool probed_again;     /* server/discover was sent a second time */
     struct timer probe;    /* silence is an answer, too */
     char version[16];
     unsigned declares; /* the asks we tell the server we can answer */
@@ -130,8 +130,8 @@ void upstream_put_ask_params(struct buf *out, const struct mcp_message *m);
 /* The members that every request of the stateless era has in `_meta`. */
 void modern_put_meta(struct buf *out, unsigned answers);
 /* Remember a call's request, if its consumer cannot repeat it by itself. */
-void modern_keep(struct sent *sent, const struct request *request);
-/* The result asks for input: true if it was dealt with, false if it is the consumer's business. */
+void modern_keep(struct mcp_provider *p, struct sent *sent, const struct request *request);
+/* A result with a type: true if it was dealt with, false if it is the consumer's business. */
 bool modern_ask_input(struct mcp_provider *p, struct sent *sent, const struct mcp_message *m);
 /* An ask of such a call was answered. */
 void modern_answered(struct mcp_provider *p, struct sent *sent, struct span key,

@@ -1,7 +1,8 @@
 #include "base/mem.h"
+#include "mcp/as_tools.h"
 #include "mcp/outcome.h"
 #include "mcp/param_headers.h"
-#include "mcp/upstream.h"
+#include "mcp/tool_call.h"
 
 #include <inttypes.h>
 
@@ -97,12 +98,15 @@ void upstream_withdraw(struct mcp_provider *p, uint64_t id, const char *reason)
 static void call_answered(struct mcp_provider *p, struct sent *sent, const struct mcp_message *m)
 {
     bool ok = m->rpc.kind == RPC_RESULT;
-    struct buf text = {0};
+    struct buf text = {0}, body = {0};
 
     if (ok && m->slots[SLOT_RESULT_TYPE].type == JSON_STRING && modern_ask_input(p, sent, m))
         return;
     struct outcome outcome = mcp_outcome_of(m, &text);
+    if (sent->made)
+        outcome = as_tools_outcome(sent->made, &outcome, &body);
     router_done(sent->call, &outcome);
+    buf_fini(&body);
     buf_fini(&text);
 }
 
@@ -187,27 +191,43 @@ static bool answer_here(struct mcp_provider *p, struct call *call, const struct 
     return false;
 }
 
+/* The request with what the configuration pins, and as what a tool of ours stands for. */
+static const char *prepare(struct mcp_provider *p, struct request *r, enum op *made,
+                           struct buf *params, struct buf *other)
+{
+    const struct made_tool *tool = as_tools_find(p, r);
+    const struct mcp_override *o = NULL;
+
+    if (p->overrides.n && r->op == OP_CALL_TOOL)
+        o = override_find(&p->overrides, r->name);
+    if (o)
+        *r = override_request(o, r, params);
+    *made = tool ? as_tools_op(tool) : OP_STANDING;
+    return tool ? as_tools_redirect(tool, r, other) : NULL;
+}
+
 static void on_open(struct peer *self, struct call *call, const struct request *request)
 {
     struct mcp_provider *p = of_peer(self);
-    const struct mcp_override *o = NULL;
-    struct request pinned;
-    struct buf params = {0};
+    struct request r = *request;
+    struct buf params = {0}, other = {0};
+    enum op made;
 
     if (answer_here(p, call, request))
         return;
-    if (p->overrides.n && request->op == OP_CALL_TOOL)
-        o = override_find(&p->overrides, request->name);
-    if (o) {
-        pinned = override_request(o, request, &params);
-        request = &pinned;
+    const char *wrong = prepare(p, &r, &made, &params, &other);
+    if (wrong) {
+        tool_fail(call, wrong);
+    } else {
+        struct sent *sent = upstream_sent_new(p, call_answered, call_failed);
+        sent->call = call;
+        sent->made = made;
+        call->provider_data = sent;
+        if (p->modern)
+            modern_keep(p, sent, &r);
+        upstream_send_call(p, sent, &r, SPAN_EMPTY);
     }
-    struct sent *sent = upstream_sent_new(p, call_answered, call_failed);
-    sent->call = call;
-    call->provider_data = sent;
-    if (p->modern)
-        modern_keep(sent, request);
-    upstream_send_call(p, sent, request, SPAN_EMPTY);
+    buf_fini(&other);
     buf_fini(&params);
 }
 

@@ -6,6 +6,8 @@
 
 /* A server that keeps asking is told to stop after as many rounds as the official client takes. */
 enum { MAX_ROUNDS = 10, RELISTEN_MS = 1000 };
+/* Between rounds in which nobody is asked anything: the server only wants to be asked again. */
+enum { PAUSE_MS = 250 };
 
 /* A call that goes back and forth: what was asked, and what is needed to ask again. */
 struct rounds {
@@ -14,7 +16,10 @@ struct rounds {
     size_t open;          /* asks without an answer */
     struct buf responses; /* "key":{...},... collected so far */
     char *state;          /* the server's requestState, raw; NULL when it gave none */
-    bool refused;         /* an ask failed: the call cannot go on */
+    struct mcp_provider *provider;
+    struct sent *sent;
+    struct timer pause;
+    bool refused; /* an ask failed: the call cannot go on */
     enum failure why;
     struct buf refusal; /* raw error object of the agent, or our text */
 };
@@ -32,6 +37,7 @@ void rounds_free(struct rounds *r)
 {
     if (!r)
         return;
+    timer_clear(router_timers(r->provider->core.router), &r->pause);
     buf_fini(&r->kept.bytes);
     buf_fini(&r->responses);
     buf_fini(&r->refusal);
@@ -39,11 +45,16 @@ void rounds_free(struct rounds *r)
     mem_free(r);
 }
 
-void modern_keep(struct sent *sent, const struct request *request)
+static void on_pause_over(struct timer *t);
+
+void modern_keep(struct mcp_provider *p, struct sent *sent, const struct request *request)
 {
     if (request->answers & ANSWERS_BY_RETRY)
         return;
     sent->rounds = MEM_NEW(struct rounds);
+    sent->rounds->provider = p;
+    sent->rounds->sent = sent;
+    sent->rounds->pause.fire = on_pause_over;
     request_keep(&sent->rounds->kept, request);
 }
 
@@ -77,7 +88,14 @@ static void next_round(struct mcp_provider *p, struct sent *sent)
     buf_fini(&extra);
 }
 
-/* The last open ask was answered, or there was none. True if the call has ended. */
+static void on_pause_over(struct timer *t)
+{
+    struct rounds *r = CONTAINER_OF(t, struct rounds, pause);
+
+    next_round(r->provider, r->sent);
+}
+
+/* The last open ask was answered. True if the call has ended. */
 static bool round_complete(struct mcp_provider *p, struct sent *sent)
 {
     if (!sent->rounds->refused) {
@@ -98,7 +116,7 @@ void modern_answered(struct mcp_provider *p, struct sent *sent, struct span key,
             buf_char(&r->responses, ',');
         buf_span(&r->responses, key);
         buf_char(&r->responses, ':');
-        buf_span(&r->responses, outcome->body);
+        mcp_put_raw(&r->responses, outcome->body);
     } else if (!r->refused) {
         bool ours = outcome->kind == OUTCOME_FAILED;
         r->refused = true;
@@ -109,8 +127,13 @@ void modern_answered(struct mcp_provider *p, struct sent *sent, struct span key,
         upstream_sent_free(p, sent);
 }
 
-static void ask_all(struct sent *sent, struct json_slot requests)
+static void ask_all(struct mcp_provider *p, struct sent *sent, struct json_slot requests)
 {
+    const struct outcome no_such_question = {
+        .kind = OUTCOME_FAILED,
+        .why = FAIL_REFUSED,
+        .text = SPAN("the server asked for something that does not exist"),
+    };
     struct json_iter it = json_iter(requests.value);
 
     while (requests.type == JSON_OBJECT && json_next(&it)) {
@@ -122,36 +145,54 @@ static void ask_all(struct sent *sent, struct json_slot requests)
             as_request.method = json_text(method.value, &scratch);
         if (params.type == JSON_OBJECT)
             as_request.params = params.value;
+        struct ask ask = {.key = it.key, /* raw, as the answer will carry it */
+                          .method = as_request.method,
+                          .params = as_request.params,
+                          .needs = mcp_ask_needs(&as_request)};
         sent->rounds->open++;
-        router_ask(sent->call, &(struct ask){.key = it.key, /* raw, as the answer will carry it */
-                                             .method = as_request.method,
-                                             .params = as_request.params,
-                                             .needs = mcp_ask_needs(&as_request)});
+        if (ask.needs)
+            router_ask(sent->call, &ask);
+        else
+            modern_answered(p, sent, it.key, &no_such_question);
         buf_fini(&scratch);
     }
+}
+
+static void end_unwanted(struct sent *sent, struct span why)
+{
+    router_done(sent->call,
+                &(struct outcome){.kind = OUTCOME_FAILED, .why = FAIL_PROTOCOL, .text = why});
 }
 
 bool modern_ask_input(struct mcp_provider *p, struct sent *sent, const struct mcp_message *m)
 {
     struct rounds *r = sent->rounds;
     const struct json_slot *state = &m->slots[SLOT_REQUEST_STATE];
+    struct span type = m->slots[SLOT_RESULT_TYPE].value;
 
-    if (!json_string_is(m->slots[SLOT_RESULT_TYPE].value, SPAN("input_required")) || !r)
+    if (!p->modern || json_string_is(type, SPAN("complete")))
         return false;
-    sent->keep = true;
-    if (++r->done > MAX_ROUNDS) {
-        sent->keep = false;
-        router_done(sent->call,
-                    &(struct outcome){.kind = OUTCOME_FAILED,
-                                      .why = FAIL_PROTOCOL,
-                                      .text = SPAN("the server asked for input too many times")});
+    if (!json_string_is(type, SPAN("input_required"))) {
+        end_unwanted(sent, SPAN("the server answered with a type of result that nobody asked for"));
         return true;
     }
+    if (!r)
+        return false;
+    if (++r->done > MAX_ROUNDS) {
+        end_unwanted(sent, SPAN("the server asked for input too many times"));
+        return true;
+    }
+    sent->keep = true;
     mem_free(r->state);
     r->state = state->type == JSON_NONE ? NULL : mem_span(state->value);
+    struct json_iter any = json_iter(m->slots[SLOT_INPUT_REQUESTS].value);
+    if (m->slots[SLOT_INPUT_REQUESTS].type != JSON_OBJECT || !json_next(&any)) {
+        timer_set(router_timers(p->core.router), &r->pause, PAUSE_MS);
+        return true;
+    }
     /* Answers may come inside: our own count of one keeps the round open until all are asked. */
     r->open = 1;
-    ask_all(sent, m->slots[SLOT_INPUT_REQUESTS]);
+    ask_all(p, sent, m->slots[SLOT_INPUT_REQUESTS]);
     if (--r->open == 0 && round_complete(p, sent))
         sent->keep = false;
     return true;

@@ -1,13 +1,14 @@
 // Instruction budgets, counted by callgrind: repeatable, so a bar can stand close to the measurement.
 // budgets.json holds the bars (what was measured plus a tenth, never above the ceiling). Each cost is the difference of two
 // runs that differ only in how often the thing was done, so that starting and ending cancel out.
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import fs from 'node:fs';
 import http from 'node:http';
 import path from 'node:path';
 import {
   HttpClient, releaseBin, root, sleep, start, tempDir, until, within, writeConfig,
 } from '../e2e/lib.mjs';
+import { Peer } from '../fixture/acp/peer.mjs';
 
 const release = path.join(root, 'build/release');
 const budgets = JSON.parse(fs.readFileSync(path.join(root, 'tests/budget/budgets.json'), 'utf8'));
@@ -80,6 +81,32 @@ async function routedCall() {
   return (many - few) / 200;
 }
 
+// --- one relayed message ---
+
+/** Instructions of a conductor's whole life with that many requests through one proxy. */
+async function lifeWithRelays(requests) {
+  const dir = tempDir();
+  const out = path.join(dir, 'callgrind.out');
+  const component = (name) => `'${process.execPath}' '${path.join(root, 'tests/fixture/acp', name)}'`;
+  const child = spawn('valgrind', [...callgrind(out), releaseBin, 'conductor', '-q', 'agent',
+    `p3:${component('proxy.mjs')}`, component('agent.mjs')], { cwd: dir, stdio: ['pipe', 'pipe', 'ignore'] });
+  const ended = new Promise((resolve) => { child.on('close', resolve); });
+  const peer = new Peer(child.stdout, child.stdin, () => {});
+  await within(30_000, 'initialize', peer.request('initialize', { protocolVersion: 1, clientCapabilities: {} }));
+  const params = { text: 'x'.repeat(2048) };
+  for (let i = 0; i < requests; i++) await peer.request('_test/echo', params);
+  child.stdin.end();
+  await within(20_000, 'the end', ended);
+  return instructions(out);
+}
+
+// A request and its answer are relayed twice each: client to proxy, proxy to agent, and back.
+async function relayedHop() {
+  const few = await lifeWithRelays(100);
+  const many = await lifeWithRelays(500);
+  return (many - few) / 400 / 4;
+}
+
 // --- one skim ---
 
 async function skimList() {
@@ -94,13 +121,29 @@ async function skimList() {
   return (run(11) - once) / 10 / length;
 }
 
+// --- one search ---
+
+async function searchTools() {
+  const out = path.join(tempDir(), 'callgrind.out');
+  const program = path.join(release, 'tests/budget/budget_search');
+  const run = (times) => {
+    execFileSync('valgrind', [...callgrind(out), program, String(times)]);
+    return instructions(out);
+  };
+  const once = run(1);
+  return (run(11) - once) / 10;
+}
+
 // --- the bars ---
 
-execFileSync('ninja', ['-C', release, 'bench/bench_echo_server', 'tests/budget/budget_skim'],
+execFileSync('ninja', ['-C', release, 'bench/bench_echo_server', 'tests/budget/budget_skim',
+  'tests/budget/budget_search'],
   { stdio: ['ignore', 'ignore', 'inherit'] });
 let passed = 0;
 let failed = 0;
-for (const [name, measure] of Object.entries({ skim_list: skimList, routed_call: routedCall })) {
+for (const [name, measure] of Object.entries({
+  skim_list: skimList, search_tools: searchTools, relayed_hop: relayedHop, routed_call: routedCall,
+})) {
   const { what, budget, ceiling } = budgets[name];
   let line;
   try {

@@ -144,6 +144,13 @@ test('conductor_proxy_chain_preserves_prompt_meta', async (t) => {
   assert.deepEqual((await c.request('_test/raw', { _meta })).params._meta, _meta);
 });
 
+// Old proxies fail on an envelope without params: null stands for none.
+test('a message without params passes proxies of every generation', async (t) => {
+  const c = await open(t, ['agent', ...['P1', 'P2', 'P3', 'P0', 'P0n'].map((d) => proxy(d)), agent()]);
+  await c.prompt(c.session, { command: 'bare' });
+  assert.deepEqual(c.heard.filter((m) => m.method === '_test/bare').length, 1);
+});
+
 test('unparsable lines and wrong shapes are answered, answers never are', async (t) => {
   const c = await open(t, ['agent', agent()]);
   const stray = [];

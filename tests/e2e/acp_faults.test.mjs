@@ -137,3 +137,21 @@ test('a wrapper\'s child does not outlive the conductor', async (t) => {
   await c.stop(0);
   await expectGone(family);
 });
+
+// The set-up request's servers were freed with the session, and its answer then looked at them.
+test('a session closed while it is being loaded', async (t) => {
+  const c = await open(t, ['agent', proxy('P2', '--mcp', 'M2a'), agent('--slow-load', 300)]);
+  const loading = c.request('session/load', { sessionId: 'old', cwd: '/', mcpServers: [] });
+  await sleep(50);
+  await c.request('session/close', { sessionId: 'old' });
+  assert.equal((await within(5000, 'the answer', loading)).sessionId, 'old');
+  assert.deepEqual(await c.prompt(c.session, 'fine'), ['fine']);
+});
+
+// The answer of a component that comes while all is ending found what it belonged to freed.
+test('the input closes while a session is being set up', async (t) => {
+  const c = await open(t, ['agent', proxy('P2', '--mcp', 'M2a'), agent('--slow-load', 5200)]);
+  c.request('session/load', { sessionId: 'old', cwd: '/', mcpServers: [] });
+  await sleep(50);
+  await c.stop(0);
+});

@@ -51,6 +51,13 @@ for (const m of dialects.filter((d) => d !== 'M4')) {
   });
 }
 
+test('an M4 server that needs input asks a client of the initialize era', async (t) => {
+  const c = await open(t, ['agent', proxy('P3', '--mcp', 'M4'), agent()]);
+  const answer = await c.callTool(c.session, 'M4', 'ask');
+  assert.equal(textOf(answer), 'sampled state-1');
+  assert.deepEqual(answer.asked, ['sampling/createMessage']);
+});
+
 test('test_agent_handles_prompt: one update with the tool\'s result, then the answer', async (t) => {
   const c = await open(t, ['agent', proxy('P2', '--mcp', 'M2a'), agent()]);
   const texts = await c.prompt(c.session, { command: 'call_tool', server: 'M2a', tool: 'echo', params: { message: 'hi' } });

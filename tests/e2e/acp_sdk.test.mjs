@@ -9,16 +9,24 @@ import { test } from 'node:test';
 import { pathToFileURL } from 'node:url';
 import { agent, eventLog, proxy } from './acp_lib.mjs';
 import {
-  descendants, expectClean, expectGone, load, npmFolder, rialtoBin, root, runCommand, sanitizerEnv,
+  descendants, expectClean, expectGone, npmFolder, rialtoBin, root, runCommand, sanitizerEnv,
   tempDir, until, within,
 } from './lib.mjs';
 
-const sdk = (name) => import(pathToFileURL(load.resolve(name)));
 const folderOf = (name) => path.join(npmFolder, 'node_modules', name);
 
+// As an import statement beside node_modules would find it: the SDK must meet the same modules.
+async function sdk(name) {
+  const folder = name.split('/').slice(0, name.startsWith('@') ? 2 : 1).join('/');
+  const { exports: map } = JSON.parse(fs.readFileSync(path.join(folderOf(folder), 'package.json'), 'utf8'));
+  let target = map[name === folder ? '.' : `.${name.slice(folder.length)}`];
+  while (typeof target === 'object') target = target.import ?? target.default;
+  return import(pathToFileURL(path.join(folderOf(folder), target)));
+}
+
 /** A conductor as the stream an SDK connects to. */
-function conductor(t, acp, args) {
-  const child = spawn(rialtoBin, ['conductor', ...args], { cwd: tempDir(), env: { ...process.env, ...sanitizerEnv } });
+function conductor(t, acp, args, env = process.env) {
+  const child = spawn(rialtoBin, ['conductor', ...args], { cwd: tempDir(), env: { ...env, ...sanitizerEnv } });
   let stderr = '';
   child.stderr.on('data', (d) => { stderr += d; });
   const exit = new Promise((resolve) => { child.on('close', resolve); });
@@ -142,6 +150,7 @@ for (const [version, key, connectKey] of [['1.5.1', 'serverId', 'serverId'], ['1
     const { sessionId } = await peer.request('session/new', { cwd: '/', mcpServers: [{ type: 'acp', name: 'mine', [key]: 'one' }] });
     const prompt = (command) => peer.request('session/prompt', { sessionId, prompt: [{ type: 'text', text: JSON.stringify(command) }] });
     await prompt({ command: 'call_tool', server: 'mine', tool: 'x' });
+    await until('the update, which this SDK hands out in its own time', () => texts.length);
     assert.equal(JSON.parse(texts[0]).result.content[0].text, `m3 ${version}`);
     await prompt({ command: 'close_mcp', server: 'mine' });
     await until('the disconnect', () => seen.length === 3);
@@ -153,6 +162,7 @@ for (const [version, key, connectKey] of [['1.5.1', 'serverId', 'serverId'], ['1
 
 const agents = {
   'claude-agent-acp': (dir) => `'${process.execPath}' '${dir}/@agentclientprotocol/claude-agent-acp/dist/index.js'`,
+  opencode: (dir) => `'${dir}/opencode-linux-${process.arch}${process.arch === 'x64' ? '-baseline' : ''}/bin/opencode' acp`,
   kilo: (dir) => `'${dir}/@kilocode/cli-linux-${process.arch}${process.arch === 'x64' ? '-baseline' : ''}/bin/kilo' acp`,
 };
 
@@ -167,9 +177,10 @@ for (const [name, commandLine] of Object.entries(agents)) {
     const acp = await sdk('acp-sdk-2.4.0');
     const log = eventLog();
     const home = tempDir();
-    const env = `HOME='${home}' XDG_CONFIG_HOME='${home}' XDG_DATA_HOME='${home}'`;
+    // Nothing of who runs the tests: agents look at more variables than anybody can list.
+    const env = { PATH: process.env.PATH, HOME: home, XDG_CONFIG_HOME: home, XDG_DATA_HOME: home, XDG_CACHE_HOME: home };
     const app = acp.client().onNotification('session/update', () => {});
-    const { agent: peer } = app.connect(conductor(t, acp, ['-q', 'agent', proxy('P2', '--mcp', 'M2a', '--log', log.file), `${env} ${commandLine(agentFolder)}`]));
+    const { agent: peer } = app.connect(conductor(t, acp, ['-q', 'agent', proxy('P2', '--mcp', 'M2a', '--log', log.file), commandLine(agentFolder)], env));
     await peer.request('initialize', { protocolVersion: 1, clientCapabilities: {} });
     await peer.request('session/new', { cwd: home, mcpServers: [] });
     await until('tools/list', () => log.of('request').some((e) => e.method === 'tools/list'), 60_000);

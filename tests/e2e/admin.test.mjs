@@ -9,6 +9,7 @@ import { test } from 'node:test';
 import {
   exchange, fake, HttpClient, rialto, serve, serveAndConnect, sleep, tempDir, until, writeConfig,
 } from './lib.mjs';
+import { fixtureScript, node22, startHttp } from './peers.mjs';
 
 const get = async (server, where, headers = {}) => {
   const answer = await exchange(`${server.origin}${where}`, { method: 'GET', headers });
@@ -81,6 +82,19 @@ test('down: nothing has come up', async (t) => {
   assert.deepEqual(json.reasons.map((r) => [r.server, r.state]), [['bad', 'failing'], ['slow', 'starting']]);
 });
 
+test('a server whose secret is missing is missed', async (t) => {
+  const { server } = await serveAndConnect(t, {
+    servers: { a: fake('--name', 'a'), b: { ...fake('--name', 'b'), env: { KEY: '${RIALTO_TEST_NO_SUCH_KEY}' } } },
+  }, ['a__echo']);
+  assert.equal(await overall(server), '200 degraded');
+  assert.equal(await overall(server, '?strict=1'), '503 down');
+  const { json } = await get(server, '/readyz');
+  assert.deepEqual(json.reasons.map((r) => [r.server, r.state]), [['b', 'left out']]);
+  const { code, stdout } = await status(server);
+  assert.equal(code, 1);
+  assert.match(stdout, /Left out: b \(a secret is missing/);
+});
+
 // The server does not answer and does not end: only a ping can tell.
 test('§11.2 item 8: a server that hangs is found by ping and replaced', async (t) => {
   const { server, client } = await serveAndConnect(t, {
@@ -99,6 +113,23 @@ test('§11.2 item 8: a server that hangs is found by ping and replaced', async (
     return now.state === 'up' && now.pid !== pid;
   });
   assert.equal((await whoami(client, 'beta')).pid, other.pid);
+});
+
+test('§11.2 item 8: a remote server that has gone is found by ping, before anybody calls it', async (t) => {
+  const remote = await startHttp(t, node22, [fixtureScript, '--era', 'legacy', '--transport', 'http']);
+  const { server } = await serveAndConnect(t, { servers: { far: { url: remote.url, ping: '1s' } } }, ['far__echo']);
+  await sleep(2500);
+  const well = await stateOf(server, 'far');
+  assert.equal(well.state, 'up', 'pings are answered');
+  assert.equal(well.starts, 1);
+  assert.equal(well.calls, 0, 'and are no calls');
+  await remote.stop();
+  const gone = await until('it is noticed', async () => {
+    const now = await stateOf(server, 'far');
+    return now.state === 'failing' && now;
+  });
+  assert.ok(gone.last_error);
+  assert.equal(await overall(server), '503 down');
 });
 
 // --- state and numbers ---
@@ -199,9 +230,9 @@ test('§11.2 item 11: events reach the log and the metrics, without arguments', 
   assert.equal(heard(now, 'mcp.tool_failed'), 2);
   assert.equal(heard(now, 'mcp.server_failed'), 1);
   assert.equal(now.get('rialto_tool_errors_total{server="alpha"}'), 1);
+  await until('the last line', () => /alpha: is back/.test(server.stderr()));
   assert.match(server.stderr(), /alpha: call \d+ of echo: done in \d+ ms/);
   assert.match(server.stderr(), /alpha: call \d+ of fail failed after \d+ ms: failed on purpose/);
-  assert.match(server.stderr(), /alpha: is back/);
   assert.doesNotMatch(server.stderr(), /very private words/);
 });
 
@@ -265,7 +296,7 @@ test('who may ask for what', async (t) => {
   assert.equal((await stop('http://localhost:3000')).status, 403);
   assert.equal((await get(server, '/status', headers('http://127.0.0.1:1'))).status, 403);
   assert.equal((await get(server, '/status', { Host: 'evil.example' })).status, 403);
-  assert.equal((await get(server, '/readyz', headers('http://localhost:3000'))).status, 200);
+  assert.equal((await get(server, '/healthz', headers('http://localhost:3000'))).status, 200);
   assert.equal((await get(server, '/status', headers(`http://127.0.0.1:${port}`))).status, 200);
   assert.equal((await stateOf(server, 'alpha')).state === 'stopped', false);
 });
@@ -275,7 +306,7 @@ test('an address for all does not open the control', async (t) => {
   const server = await serve(t, { ...two, listen: '0.0.0.0:0' });
   server.origin = server.origin.replace('0.0.0.0', '127.0.0.1');
   const rebound = { Host: 'evil.example', Origin: 'http://evil.example' };
-  assert.equal((await get(server, '/readyz', rebound)).status, 200);
+  assert.equal((await get(server, '/healthz', rebound)).status, 200);
   assert.equal((await get(server, '/status', rebound)).status, 403);
   assert.equal((await post(server, '/api/servers/alpha/stop', undefined, rebound)).status, 403);
   assert.equal((await get(server, '/status')).status, 200);
@@ -310,7 +341,7 @@ test('the control socket is its owner\'s alone, and goes with the daemon', async
 test('a second daemon does without it', async (t) => {
   const first = await serve(t, two);
   const second = await serve(t, two, { env: { XDG_RUNTIME_DIR: first.dir } });
-  assert.match(second.stderr(), /no control socket/);
+  await until('a warning', () => /no control socket/.test(second.stderr()));
   assert.equal((await get(second, '/healthz')).status, 200);
   assert.equal(JSON.parse((await overSocket(socketOf(first), '/status')).text).pid, first.pid);
   await second.stop();

@@ -4,10 +4,10 @@ import { test } from 'node:test';
 import {
   exchange, fake, HttpClient, rialto, serve, serveAndConnect, sleep, stdio, until, within, writeConfig, tempDir,
 } from './lib.mjs';
-import { ModernClient, MODERN, v1, v2 } from './peers.mjs';
+import { fixtureEntry, ModernClient, MODERN, v1, v2 } from './peers.mjs';
 
 const guarded = (more = {}) => ({
-  servers: { files: { ...fake('--name', 'files'), approve: ['ech*', 'ask'], ...more } },
+  servers: { files: { ...fake('--name', 'files'), approve: ['ech*'], ...more } },
 });
 const up = ['files__echo'];
 
@@ -86,24 +86,28 @@ test('a modern agent that hides nothing: input_required, then the word', async (
 });
 
 // The server asks something itself: one word allows the whole call, not each of its rounds.
-test('an approved call may still be asked things by its server', async (t) => {
-  const { server } = await serveAndConnect(t, guarded(), up);
-  const agent = new ModernClient(server.url, { capabilities: { elicitation: { form: {} }, roots: {} } });
-  let params = { name: 'files__ask', arguments: { method: 'elicitation/create', params: { message: 'Who?', requestedSchema: { type: 'object', properties: {} } } } };
-  const messages = [];
-  let result;
-  for (let round = 0; round < 5; round++) {
-    ({ result } = await agent.request('tools/call', params));
-    if (result.resultType !== 'input_required') break;
-    const [[key, request]] = Object.entries(result.inputRequests);
-    messages.push(request.params.message);
-    params = { ...params, requestState: result.requestState, inputResponses: { [key]: { action: 'accept', content: {} } } };
-  }
-  assert.equal(messages.length, 2);
-  assert.match(messages[0], /^Allow the call of 'ask'/);
-  assert.equal(messages[1], 'Who?');
-  assert.deepEqual(result.structuredContent.result.action, 'accept');
-});
+for (const era of ['legacy', 'modern']) {
+  test(`an approved call may still be asked things by its ${era} server`, async (t) => {
+    const server = await serve(t, { servers: { files: fixtureEntry(era, { approve: ['test_elicitation'] }) } });
+    const agent = new ModernClient(server.url, { capabilities: { elicitation: { form: {} } } });
+    await agent.waitFor('files__test_elicitation');
+    let params = { name: 'files__test_elicitation', arguments: { message: 'Who?' } };
+    const messages = [];
+    let result;
+    for (let round = 0; round < 5; round++) {
+      ({ result } = await agent.request('tools/call', params));
+      if (result.resultType !== 'input_required') break;
+      const [[key, request]] = Object.entries(result.inputRequests);
+      messages.push(request.params.message);
+      const content = { username: 'ann', email: 'a@example.com' };
+      params = { ...params, requestState: result.requestState, inputResponses: { [key]: { action: 'accept', content } } };
+    }
+    assert.equal(messages.length, 2, messages.join(' | '));
+    assert.match(messages[0], /^Allow the call of 'test_elicitation'/);
+    assert.equal(messages[1], 'Who?');
+    assert.match(result.content[0].text, /"ann"/);
+  });
+}
 
 // --- the operator decides ---
 
@@ -116,7 +120,7 @@ test('§11.2 item 12: a client that cannot ask waits for the operator', async (t
   assert.deepEqual(waiting.arguments, { message: 'hello' });
   assert.equal(waiting.asked, 'operator');
   assert.ok(waiting.refused_in_ms > 50_000 && waiting.refused_in_ms <= 60_000);
-  assert.match(server.stderr(), new RegExp(`rialto approvals approve ${waiting.id}`));
+  await until('a line in the log', () => server.stderr().includes(`rialto approvals approve ${waiting.id}`));
   assert.doesNotMatch(server.stderr(), /hello/, 'the log has no arguments');
 
   assert.equal((await decide(server, waiting.id, '{"approved":"yes"}')).status, 400);
@@ -234,4 +238,24 @@ test('rialto call', async () => {
   const yes = await rialto(['call', '-c', file, '--yes', 'files', 'echo', 'message=hi']);
   assert.equal(yes.code, 0, yes.stderr);
   assert.equal(yes.stdout, '{"message":"hi"}\n');
+});
+
+// call_tool of the tool search makes a call of its own; the person is the same.
+test('a tool that is reached by the tool search needs the word as well', async (t) => {
+  const { server, client } = await serveAndConnect(t, { ...guarded(), expose: 'search' }, ['call_tool']);
+  const wanted = { name: 'files__echo', arguments: { message: 'found' } };
+  await until('the tool', async () => !/unknown|no tool/i.test(JSON.stringify(await client.call('find_tools', { query: 'echo' }))));
+  const call = client.call('call_tool', wanted);
+  const waiting = await oneHeld(server);
+  assert.equal(waiting.tool, 'echo');
+  await decide(server, waiting.id, '{"approved":true}');
+  assert.deepEqual((await call).result.structuredContent, { message: 'found' });
+
+  const agent = new ModernClient(server.url, { capabilities: { elicitation: { form: {} } } });
+  const { result } = await agent.call('call_tool', wanted);
+  assert.equal(result.resultType, 'input_required');
+  const [[key, request]] = Object.entries(result.inputRequests);
+  assert.match(request.params.message, /'echo' on server 'files'/);
+  const done = await agent.call('call_tool', wanted, { requestState: result.requestState, inputResponses: { [key]: { action: 'decline' } } });
+  refusal(done, /refused by the person at the client/);
 });

@@ -352,7 +352,7 @@ test('server-everything, directly and through rialto', async (t) => {
   const used = new Set();
   const entry = npmServer('server-everything', ['stdio']);
   const file = writeConfig(tempDir(), { names: 'bare', servers: { everything: entry } });
-  const port = await freePort();
+  const port = await freePort(t);
   await startHttp(t, process.execPath, [everything, 'streamableHttp'],
     { env: { PORT: String(port) }, pattern: /(listening on port \d+)/i });
   const remote = { url: `http://127.0.0.1:${port}/mcp` };

@@ -40,7 +40,7 @@ for (const start of ['eager', 'lazy']) {
     assert.equal(woken.crashes, 0);
     assert.equal(woken.last_error, null);
     await rests(server, 'a');
-    assert.match(server.stderr(), /a: nobody called it for \d+ s: stopped until somebody does/);
+    await until('a line in the log', () => /a: nobody called it for \d+ s: stopped until somebody does/.test(server.stderr()));
     stream.close();
   });
 }

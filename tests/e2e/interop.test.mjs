@@ -56,14 +56,15 @@ function servers(dir) {
 const textOf = (result) => JSON.stringify(result.content) + JSON.stringify(result.structuredContent ?? '');
 
 const clients = {
-  'SDK v1': (url) => connect(v1, url, {}),
-  'SDK v2, legacy': (url) => connect(v2, url, { versionNegotiation: { mode: 'legacy' } }),
-  'SDK v2, modern': (url) => connect(v2, url, { versionNegotiation: { mode: { pin: MODERN } } }),
-  'SDK v2, finding out': (url) => connect(v2, url, { versionNegotiation: { mode: 'auto' } }),
+  'SDK v1': [v1, {}],
+  'SDK v2, legacy': [v2, { versionNegotiation: { mode: 'legacy' } }],
+  'SDK v2, modern': [v2, { versionNegotiation: { mode: { pin: MODERN } } }],
+  'SDK v2, finding out': [v2, { versionNegotiation: { mode: 'auto' } }],
 };
 
-async function connect(sdk, url, options) {
+async function connect(t, url, [sdk, options]) {
   const client = new sdk.Client({ name: 'interop', version: '1' }, { capabilities: {}, ...options });
+  t.after(() => client.close());
   await client.connect(new sdk.StreamableHTTPClientTransport(new URL(url)));
   return client;
 }
@@ -72,18 +73,18 @@ test('a dozen servers at once', { timeout: 120_000 }, async (t) => {
   const dir = tempDir();
   const all = servers(dir);
   const entries = Object.fromEntries(Object.entries(all).map(([name, s]) => [name, s.entry]));
-  const server = await serve(t, { servers: entries, log: { level: 'debug' } });
+  const server = await serve(t, { servers: entries });
   const raw = await new HttpClient(server.url).connect();
   await until('all servers', async () => {
     const names = await raw.toolNames();
     return Object.keys(all).every((alias) => names.some((n) => n.startsWith(`${alias}__`)));
   }, 60_000);
   await raw.close();
-  assert.match(server.stderr(), /runner: printed something on stdout that is not JSON/);
+  assert.match(server.stderr(), /runner: .*not JSON.*Code Runner MCP Server/);
 
-  for (const [who, open] of Object.entries(clients)) {
-    await t.test(who, async () => {
-      const client = await open(server.url);
+  for (const [who, kind] of Object.entries(clients)) {
+    await t.test(who, async (tt) => {
+      const client = await connect(tt, server.url, kind);
       const { tools } = await client.listTools();
       for (const [alias, { tools: least, call, ui }] of Object.entries(all)) {
         const own = tools.filter((x) => x.name.startsWith(`${alias}__`));
@@ -102,7 +103,6 @@ test('a dozen servers at once', { timeout: 120_000 }, async (t) => {
       const { resources } = await client.listResources();
       const page = resources.find((r) => r.uri.startsWith('ui://'));
       assert.match((await client.readResource({ uri: page.uri })).contents[0].text, /<html|<!doctype/i);
-      await client.close();
     });
   }
 });
@@ -183,7 +183,7 @@ for (const [kind, extra, where] of [
   ['streamableHttp', ['--stateful'], '/mcp'], ['streamableHttp', [], '/mcp'], ['sse', [], '/sse'],
 ]) {
   test(`supergateway behind us: ${kind} ${extra}`, async (t) => {
-    const port = await freePort();
+    const port = await freePort(t);
     const child = `${node22} ${bin('mcp-server-everything')} stdio`;
     await startHttp(t, node22, [bin('supergateway'), '--stdio', child, '--outputTransport', kind, '--port', String(port), ...extra],
       { pattern: /(listening on port \d+)/i });

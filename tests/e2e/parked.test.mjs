@@ -322,6 +322,40 @@ test('a legacy agent and a modern server', async (t) => {
   });
 });
 
+// Where the link tells which call a question belongs to (streams of HTTP, results of the stateless
+// era), any number of agents may be asked at once.
+test('many questions at once find the right people', async (t) => {
+  const kinds = {
+    'legacy server on HTTP': () => fixtureOverHttp(t, 'legacy'),
+    'modern server on HTTP': () => fixtureOverHttp(t, 'modern'),
+    'modern server on stdio': () => fixtureEntry('modern'),
+  };
+  for (const [name, entry] of Object.entries(kinds)) {
+    await t.test(name, async (tt) => {
+      const { url } = await start(tt, await entry());
+      const reply = (message) => ({ action: 'accept', content: { username: `answer to ${message}`, email: 'e' } });
+      const legacy = async (i) => {
+        const agent = await new AnsweringAgent(url, {
+          'elicitation/create': ({ message }) => reply(message),
+        }).connect({ capabilities: { elicitation: {} } });
+        const text = await agent.text('test_elicitation', { message: `legacy ${i}` });
+        assert.match(text, new RegExp(`answer to legacy ${i}"`));
+        assert.equal(agent.asked.length, 1);
+      };
+      const modern = async (i) => {
+        const agent = new ModernClient(url);
+        const message = `modern ${i}`;
+        const parked = await park(agent, { name: 'test_elicitation', arguments: { message } });
+        assert.equal(parked.requests[parked.keys[0]].params.message, message);
+        await sleep(20);
+        const { result } = await parked.answer(reply(message));
+        assert.match(result.content[0].text, new RegExp(`answer to modern ${i}"`));
+      };
+      await Promise.all(Array.from({ length: 25 }, (_, i) => [legacy(i), modern(i)]).flat());
+    });
+  }
+});
+
 // --- logs ---
 
 test('log lines', async (t) => {

@@ -22,7 +22,7 @@ struct server {
     const char *name, *version;
     const char *raw_result; /* file */
     long extra_tools, init_delay, huge;
-    bool junk, exit_at_once, silent, twice, ignore_eof, grandchild, reverse;
+    bool junk, exit_at_once, silent, twice, ignore_eof, grandchild, reverse, odd_schemas;
 
     bool extra_shown; /* the tool that notify-list-changed toggles */
     pid_t grandchild_pid;

@@ -235,6 +235,11 @@ void list_tools(struct server *s, struct piece id)
             "\"Where to look\"},\"limit\":{\"type\":\"integer\",\"minimum\":1,\"maximum\":1e3}},"
             "\"required\":[\"path\"]}}",
             i, i);
+    if (s->odd_schemas)
+        text_put(&list, ",{\"name\":\"odd_none\"},{\"name\":\"odd_null\",\"inputSchema\":null},"
+                        "{\"name\":\"odd_text\",\"inputSchema\":{\"type\":\"string\"}},"
+                        "{\"inputSchema\":{\"properties\":{\"a\":{\"x-lexeme\":1.50}}},"
+                        "\"name\":\"odd_untyped\",\"description\":5}");
     text_put(&list, "],\"x-unknown\":[1.0,2e0]}");
     send_result(s, id, (struct piece){list.p, list.n}, 0);
     free(list.p);

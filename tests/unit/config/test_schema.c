@@ -185,13 +185,10 @@ static void test_every_other_key(void **state)
 static void test_missing_features(void **state)
 {
     (void)state;
-    expect_yaml(
-        "views: {a: {nonsense: 1}}\n"
-        "expose: search\n"
-        "servers:\n"
-        "  a: {command: x}\n",
-        "f:1:1: views: support for views is not available in this version\n"
-        "f:2:9: expose: 'search': support for tool search is not available in this version\n");
+    expect_yaml("views: {a: {nonsense: 1}}\n"
+                "servers:\n"
+                "  a: {command: x}\n",
+                "f:1:1: views: support for views is not available in this version\n");
     /* Words of the same keys that ask for nothing special are fine. */
     config_free(read_config("expose: full\nservers: {a: {command: x, instances: shared}}", false));
 }

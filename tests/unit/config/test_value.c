@@ -315,6 +315,35 @@ static void test_problem_list(void **state)
     problems_fini(&ps);
 }
 
+/* Found by fuzzing: some characters end a line of YAML, or are none at all for its readers. */
+static void test_comments(void **state)
+{
+    static const struct {
+        const char *text, *comment;
+    } rows[] = {
+        {"plain: text # and more", "# plain: text # and more\n"},
+        {"", "# \n"},
+        {"a\nb\rc\td\x1b", "# a?b?c?d?\n"},
+        {"\xc2\x85 \xe2\x80\xa8 \xe2\x80\xa9 \xef\xbf\xbf \xef\xbb\xbf", "# ? ? ? ? ?\n"},
+        {"\xc3\xa9 \xff", "# \xc3\xa9 \xef\xbf\xbd\n"},
+        {"\"quoted\" \\", "# \"quoted\" \\\n"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct arena a = {0};
+        struct problems ps = {0};
+        struct buf out = {0};
+        value_put_comment(&out, span_str(rows[i].text));
+        assert_string_equal(buf_cstr(&out), rows[i].comment);
+        buf_str(&out, "a: 1\n");
+        assert_int_equal(yaml_read(&a, buf_view(&out), &ps)->n, 1);
+        buf_fini(&out);
+        problems_fini(&ps);
+        arena_fini(&a);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -324,7 +353,7 @@ int main(void)
         cmocka_unit_test(test_put_yaml),     cmocka_unit_test(test_remove),
         cmocka_unit_test(test_numbers),      cmocka_unit_test(test_durations),
         cmocka_unit_test(test_sizes),        cmocka_unit_test(test_nearest),
-        cmocka_unit_test(test_problem_list),
+        cmocka_unit_test(test_problem_list), cmocka_unit_test(test_comments),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

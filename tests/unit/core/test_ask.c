@@ -64,6 +64,62 @@ static void test_what_a_client_cannot_answer_is_refused(void **state)
     ask_call(c, "2", ANSWERS_ELICIT_FORM | ANSWERS_SAMPLING);
     assert_account(&x.stage, "f open 1 write\nf answer 1 1 refused\nf answer 1 2 refused\n");
     assert_true(list_empty(&c->asks));
+    assert_int_equal(c->lacks, ANSWERS_SAMPLING); /* for whoever wants to say what was missing */
+    end(&x);
+}
+
+static struct call *open_for(struct fixture *x, struct client *client, uint64_t party)
+{
+    struct request request = {
+        .op = OP_CALL_TOOL, .name = SPAN("f__write"), .answers = ~0u, .party = party};
+
+    return router_open(x->stage.router, &client->peer, x->view, &request, client);
+}
+
+/*
+ * A server on pipes does not say for which call it asks. A call that had asked and was then
+ * forgotten by its client made every later question doubtful: nobody could be asked any more.
+ */
+static void test_a_call_that_waits_for_an_answer_does_not_ask(void **state)
+{
+    struct fixture x;
+
+    (void)state;
+    begin(&x);
+    struct call *forgotten = open_for(&x, &x.ann, 7);
+    ask_call(forgotten, "1", 0);
+    assert_ptr_equal(router_sole_call(&x.fake.core), forgotten); /* it may ask two things at once */
+    struct call *running = open_for(&x, &x.ann, 7);
+    assert_ptr_equal(router_sole_call(&x.fake.core), running);
+    struct call *third = open_for(&x, &x.ann, 7);
+    assert_null(router_sole_call(&x.fake.core));
+    ask_call(third, "2", 0);
+    assert_ptr_equal(router_sole_call(&x.fake.core), running);
+    finish_call(running, "");
+    assert_null(router_sole_call(&x.fake.core));
+    answer_call(third, "2", "");
+    assert_ptr_equal(router_sole_call(&x.fake.core), third);
+    end(&x);
+}
+
+/* Were the guess wrong, one person would be asked another's question. */
+static void test_calls_of_two_parties_leave_the_question_open(void **state)
+{
+    struct fixture x;
+    struct client bob;
+
+    (void)state;
+    begin(&x);
+    client_init(&bob, &x.stage, "bob", x.view);
+    struct call *forgotten = open_for(&x, &x.ann, 7);
+    ask_call(forgotten, "1", 0);
+    struct call *other_party = open_for(&x, &x.ann, 8);
+    assert_null(router_sole_call(&x.fake.core));
+    finish_call(other_party, "");
+    open_for(&x, &bob, 7);
+    assert_null(router_sole_call(&x.fake.core));
+    router_detach(x.stage.router, &bob.peer);
+    assert_ptr_equal(router_sole_call(&x.fake.core), forgotten);
     end(&x);
 }
 
@@ -195,6 +251,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_ask_and_answer),
         cmocka_unit_test(test_what_a_client_cannot_answer_is_refused),
+        cmocka_unit_test(test_a_call_that_waits_for_an_answer_does_not_ask),
+        cmocka_unit_test(test_calls_of_two_parties_leave_the_question_open),
         cmocka_unit_test(test_people_have_time),
         cmocka_unit_test(test_after_the_answer_the_deadline_is_back),
         cmocka_unit_test(test_everything_inside_open),

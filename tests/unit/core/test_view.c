@@ -117,6 +117,87 @@ static void test_long_names_get_a_hash(void **state)
     end(&x);
 }
 
+/* Pages and the bridge's own tools are called what they are called, beside the prefixed ones. */
+static void test_bare_names_of_a_provider(void **state)
+{
+    struct fixture x;
+
+    (void)state;
+    begin(&x, "{server}__{tool}", 2);
+    x.fakes[1].core.bare_names = true;
+    fake_ready(&x.fakes[0], "read p:ask");
+    fake_ready(&x.fakes[1], "read alpha__read p:ask");
+    assert_span(view_item(x.view, ITEM_TOOL, 0)->public_name, "alpha__read");
+    assert_span(view_item(x.view, ITEM_TOOL, 1)->public_name, "read");
+    /* The later one gives way. */
+    assert_true(span_starts(view_item(x.view, ITEM_TOOL, 2)->public_name, SPAN("alpha__read-")));
+    assert_span(view_list(x.view, ITEM_PROMPT), "[{\"name\":\"alpha__ask\"},{\"name\":\"ask\"}]");
+    end(&x);
+}
+
+/* --- descriptions --- */
+
+static void publish_described(struct fake *f, const char *raw, struct cut name_at,
+                              struct cut description_at)
+{
+    struct catalog *c = catalog_new();
+
+    catalog_add(c, ITEM_TOOL,
+                &(struct item){.name = SPAN("x"),
+                               .raw = span_str(raw),
+                               .name_at = name_at,
+                               .description_at = description_at});
+    provider_publish(&f->core, c);
+}
+
+static void test_descriptions_name_the_server(void **state)
+{
+    static const struct {
+        const char *pattern, *raw;
+        struct cut name_at, description_at;
+        const char *expected;
+    } rows[] = {
+        {NULL,
+         "{\"name\":\"x\",\"description\":\"Does \\\"it\\\"\",\"n\":1.0}",
+         {8, 3},
+         {26, 14},
+         "[{\"name\":\"x\",\"description\":\"[alpha] Does \\\"it\\\"\",\"n\":1.0}]"},
+        {"{server}_{tool}",
+         "{\"name\":\"x\",\"description\":\"\"}",
+         {8, 3},
+         {26, 2},
+         "[{\"name\":\"alpha_x\",\"description\":\"[alpha] \"}]"},
+        {"{server}_{tool}",
+         "{\"description\":\"d\",\"name\":\"x\"}",
+         {26, 3},
+         {15, 3},
+         "[{\"description\":\"[alpha] d\",\"name\":\"alpha_x\"}]"},
+        {"{server}_{tool}",
+         "{\"name\":\"x\"}",
+         {8, 3},
+         {0, 0},
+         "[{\"description\":\"[alpha]\",\"name\":\"alpha_x\"}]"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct fixture x;
+        begin(&x, rows[i].pattern, 1);
+        view_set_described(x.view, true);
+        assert_true(view_is_described(x.view));
+        provider_want(&x.fakes[0].core);
+        publish_described(&x.fakes[0], rows[i].raw, rows[i].name_at, rows[i].description_at);
+        provider_up(&x.fakes[0].core);
+        assert_span(view_list(x.view, ITEM_TOOL), rows[i].expected);
+        /* What the provider said is not touched. */
+        assert_span(view_item(x.view, ITEM_TOOL, 0)->item->raw, rows[i].raw);
+        view_set_described(x.view, false);
+        struct span list = view_list(x.view, ITEM_TOOL);
+        assert_null(memmem(list.p, list.n, "[alpha]", 7));
+        end(&x);
+    }
+}
+
 /* --- clashes --- */
 
 /* Whoever connects first, the same names come out, also for those that are down. */
@@ -432,6 +513,8 @@ int main(void)
         cmocka_unit_test(test_names_follow_the_pattern),
         cmocka_unit_test(test_uris_have_no_pattern),
         cmocka_unit_test(test_long_names_get_a_hash),
+        cmocka_unit_test(test_bare_names_of_a_provider),
+        cmocka_unit_test(test_descriptions_name_the_server),
         cmocka_unit_test(test_clashes_do_not_depend_on_who_came_first),
         cmocka_unit_test(test_a_name_is_kept_for_one_that_is_down),
         cmocka_unit_test(test_a_tool_listed_twice_is_one_tool),

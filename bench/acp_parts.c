@@ -1,0 +1,266 @@
+/*
+ * The parts of a chain for the conductor's measurements, one program in four roles:
+ *   bench_acp_parts load REQUESTS WINDOW SIZE COMMAND...   a client; prints requests/s, p50 and p99
+ *   bench_acp_parts agent                                  answers every request with its params
+ *   bench_acp_parts proxy                                  a proxy (P3) that passes everything on
+ *   bench_acp_parts relay COMMAND...                       passes bytes both ways: the floor
+ * It reads only what it has itself written, so it looks for members by searching.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+static void die(const char *what)
+{
+    perror(what);
+    exit(1);
+}
+
+static void write_all(int fd, const char *p, size_t n)
+{
+    while (n) {
+        ssize_t done = write(fd, p, n);
+        if (done < 0)
+            die("write");
+        p += done;
+        n -= (size_t)done;
+    }
+}
+
+/* Lines with one big write for all that came with one read. */
+struct reader {
+    char *p;
+    size_t n, cap;
+};
+
+static bool fill(struct reader *r, int fd)
+{
+    if (r->cap - r->n < 65536) {
+        r->cap = r->cap * 2 + 131072;
+        r->p = realloc(r->p, r->cap);
+        if (!r->p)
+            die("realloc");
+    }
+    ssize_t n = read(fd, r->p + r->n, r->cap - r->n);
+    if (n <= 0)
+        return false;
+    r->n += (size_t)n;
+    return true;
+}
+
+/* Start a program with pipes. */
+static pid_t start(char **argv, int *to, int *from)
+{
+    int in[2], out[2];
+
+    if (pipe(in) < 0 || pipe(out) < 0)
+        die("pipe");
+    pid_t pid = fork();
+    if (pid < 0)
+        die("fork");
+    if (pid == 0) {
+        dup2(in[0], 0);
+        dup2(out[1], 1);
+        close(in[0]), close(in[1]), close(out[0]), close(out[1]);
+        execvp(argv[0], argv);
+        die(argv[0]);
+    }
+    close(in[0]);
+    close(out[1]);
+    *to = in[1];
+    *from = out[0];
+    return pid;
+}
+
+/* --- agent and proxy --- */
+
+static size_t answer_line(char *out, const char *line, size_t n)
+{
+    const char *params = memmem(line, n, "\"params\":", 9);
+    unsigned long long id = strtoull(strstr(line, "\"id\":") + 5, NULL, 10);
+    bool hello = memmem(line, n, "\"initialize\"", 12) != NULL;
+    size_t at = (size_t)sprintf(out, "{\"jsonrpc\":\"2.0\",\"id\":%llu,\"result\":", id);
+
+    if (hello) {
+        at += (size_t)sprintf(out + at, "{\"protocolVersion\":1}");
+    } else {
+        size_t length = (size_t)(line + n - 1 - (params + 9));
+        memcpy(out + at, params + 9, length);
+        at += length;
+    }
+    out[at++] = '}';
+    return at;
+}
+
+static size_t pass_line(char *out, const char *line, size_t n)
+{
+    static const char envelope[] = "\"method\":\"proxy/successor\",\"params\":{";
+    const char *method = memmem(line, n, "\"method\":\"", 10);
+
+    if (!method) { /* an answer: the ids of both sides are the same here */
+        memcpy(out, line, n);
+        return n;
+    }
+    size_t head = (size_t)(method - line), at = head;
+    memcpy(out, line, head);
+    memcpy(out + at, envelope, sizeof envelope - 1);
+    at += sizeof envelope - 1;
+    if (memcmp(method + 10, "proxy/initialize", 16) == 0) {
+        at += (size_t)sprintf(out + at, "\"method\":\"");
+        method += 16; /* "proxy/" is left out */
+        memcpy(out + at, method, (size_t)(line + n - method));
+        at += (size_t)(line + n - method);
+    } else {
+        memcpy(out + at, method, (size_t)(line + n - method));
+        at += (size_t)(line + n - method);
+    }
+    out[at++] = '}';
+    return at;
+}
+
+static int serve(size_t (*handle)(char *out, const char *line, size_t n))
+{
+    struct reader r = {0};
+    char *out = NULL;
+    size_t cap = 0;
+
+    while (fill(&r, 0)) {
+        size_t done = 0, at = 0;
+        if (cap < r.n * 4 + 65536) {
+            cap = r.n * 4 + 65536;
+            out = realloc(out, cap);
+        }
+        for (char *end; (end = memchr(r.p + done, '\n', r.n - done));) {
+            *end = '\0';
+            at += handle(out + at, r.p + done, (size_t)(end - (r.p + done)));
+            out[at++] = '\n';
+            done = (size_t)(end + 1 - r.p);
+        }
+        memmove(r.p, r.p + done, r.n - done);
+        r.n -= done;
+        write_all(1, out, at);
+    }
+    free(out);
+    free(r.p);
+    return 0;
+}
+
+/* --- the floor --- */
+
+static int relay(char **argv)
+{
+    static char bytes[65536];
+    int to, from;
+    pid_t pid = start(argv, &to, &from);
+    struct pollfd fds[] = {{.fd = 0, .events = POLLIN}, {.fd = from, .events = POLLIN}};
+
+    for (;;) {
+        if (poll(fds, 2, -1) < 0 && errno != EINTR)
+            die("poll");
+        for (int i = 0; i < 2; i++) {
+            if (!fds[i].revents)
+                continue;
+            ssize_t n = read(fds[i].fd, bytes, sizeof bytes);
+            if (n > 0) {
+                write_all(i ? 1 : to, bytes, (size_t)n);
+            } else if (i == 0) {
+                close(to);
+                fds[0].fd = -1;
+            } else {
+                waitpid(pid, NULL, 0);
+                return 0;
+            }
+        }
+    }
+}
+
+/* --- the client --- */
+
+static uint64_t now_ns(void)
+{
+    struct timespec ts;
+
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+static int by_size(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+    return x < y ? -1 : x > y;
+}
+
+static size_t put_request(char *out, size_t id, const char *padding)
+{
+    return (size_t)sprintf(out,
+                           "{\"jsonrpc\":\"2.0\",\"id\":%zu,\"method\":\"_bench/echo\","
+                           "\"params\":{\"t\":\"%s\"}}\n",
+                           id, padding);
+}
+
+static int load(size_t requests, size_t window, size_t size, char **argv)
+{
+    static const char hello[] = "{\"jsonrpc\":\"2.0\",\"id\":0,\"method\":\"initialize\","
+                                "\"params\":{\"protocolVersion\":1}}\n";
+    char *padding = malloc(size + 1), *line = malloc(size + 128);
+    uint64_t *sent_at = calloc(requests + 1, sizeof *sent_at), begin = 0;
+    uint32_t *took = calloc(requests + 1, sizeof *took);
+    size_t sent = 0, got = 0;
+    struct reader r = {0};
+    int to, from;
+    pid_t pid = start(argv, &to, &from);
+
+    memset(padding, 'x', size);
+    padding[size] = '\0';
+    write_all(to, hello, sizeof hello - 1);
+    while (got < requests && fill(&r, from)) {
+        size_t done = 0;
+        for (char *end; (end = memchr(r.p + done, '\n', r.n - done));) {
+            *end = '\0';
+            size_t id = strtoull(strstr(r.p + done, "\"id\":") + 5, NULL, 10);
+            uint64_t now = now_ns();
+            if (id == 0)
+                begin = now;
+            else
+                took[got++] = (uint32_t)((now - sent_at[id]) / 1000);
+            done = (size_t)(end + 1 - r.p);
+        }
+        memmove(r.p, r.p + done, r.n - done);
+        r.n -= done;
+        while (begin && sent < requests && sent - got < window) {
+            sent_at[++sent] = now_ns();
+            write_all(to, line, put_request(line, sent, padding));
+        }
+    }
+    double seconds = (double)(now_ns() - begin) / 1e9;
+    close(to);
+    waitpid(pid, NULL, 0);
+    qsort(took, got, sizeof *took, by_size);
+    printf("%.0f %u %u\n", (double)got / seconds, took[got / 2], took[got * 99 / 100]);
+    return got == requests ? 0 : 1;
+}
+
+int main(int argc, char **argv)
+{
+    const char *role = argc > 1 ? argv[1] : "";
+
+    if (strcmp(role, "agent") == 0)
+        return serve(answer_line);
+    if (strcmp(role, "proxy") == 0)
+        return serve(pass_line);
+    if (strcmp(role, "relay") == 0 && argc > 2)
+        return relay(argv + 2);
+    if (strcmp(role, "load") == 0 && argc > 5)
+        return load(strtoull(argv[2], NULL, 10), strtoull(argv[3], NULL, 10),
+                    strtoull(argv[4], NULL, 10), argv + 5);
+    fprintf(stderr, "usage: bench_acp_parts load|agent|proxy|relay ...\n");
+    return 2;
+}

@@ -1,0 +1,59 @@
+/*
+ * channel_inside: a channel as its two files see it: channel.c (its life) and channel_traffic.c
+ * (what goes over it).
+ */
+#ifndef RIALTO_ACP_CHANNEL_INSIDE_H
+#define RIALTO_ACP_CHANNEL_INSIDE_H
+
+#include "acp/bridge.h"
+#include "acp/channel.h"
+
+enum channel_state { CHANNEL_NEW, CHANNEL_WAITING, CHANNEL_CONNECTING, CHANNEL_OPEN };
+
+struct acp_channel {
+    struct list node; /* in the server */
+    struct acp_server *server;
+    const struct channel_events *on;
+    void *owner;
+    enum channel_state state;
+    struct timer timer;
+    struct pending *connect;
+    bool sent_session, tried_empty;
+    char *connection;       /* raw string */
+    struct map asked;       /* the client's raw id -> struct exchange */
+    struct map requests;    /* M4's raw id -> struct exchange */
+    struct list exchanges;  /* all of those */
+    struct list asks;       /* struct pending: the server's requests to the client */
+    uint64_t last_exchange; /* makes the ids of stateless requests */
+    char token[16];         /* ... and this makes them unique among channels */
+    bool dead;              /* closed inside one of its own events */
+    unsigned busy;          /* events on the stack */
+};
+
+/* A request of the client that the server works on. */
+struct exchange {
+    struct list node;
+    struct acp_channel *channel;
+    struct pending *sent;
+    char *id;         /* the client's, raw */
+    char *request_id; /* M4's, raw string */
+    char *kept;       /* the message, while it may have to be sent under other names */
+};
+
+struct conductor *channel_conductor(const struct acp_channel *ch);
+const struct mcp_row *channel_row(const struct acp_channel *ch);
+/* Toward the servers: what the agent's predecessor gets from the agent. */
+struct place channel_way(struct conductor *c);
+
+/* Channels by what their servers call them; `kind` keeps keys of different kinds apart. */
+void channel_map(struct acp_channel *ch, char kind, struct span raw, bool on);
+struct acp_channel *channel_find(struct conductor *c, char kind, struct json_slot raw);
+
+void exchange_free(struct exchange *x);
+/* The owner may close the channel inside of its events: it is freed when the last one returns. */
+void channel_enter(struct acp_channel *ch);
+void channel_leave(struct acp_channel *ch);
+/* End it from our side, telling both. */
+void channel_kill(struct acp_channel *ch, const char *why);
+
+#endif

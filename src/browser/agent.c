@@ -1,0 +1,173 @@
+#include "base/mem.h"
+#include "browser/inside.h"
+#include "wire/rpc.h"
+
+/* A call of the agent, and the id it expects the answer under. */
+struct asked {
+    struct list node;
+    struct agent *agent;
+    size_t id_n;
+    char id[];
+};
+
+static struct agent *of_peer(struct peer *self)
+{
+    return CONTAINER_OF(self, struct agent, peer);
+}
+
+static void end_post(struct deferred *d)
+{
+    agent_free(CONTAINER_OF(d, struct agent, end));
+}
+
+static void send(struct agent *a, struct span json)
+{
+    if (a->pipe) {
+        pipe_send(a->pipe, json, false);
+    } else if (a->x) {
+        http_exchange_on_gone(a->x, NULL, NULL);
+        http_respond(a->x, 200, "application/json", SPAN_EMPTY, json);
+        a->x = NULL;
+        loop_defer(a->browser->loop, &a->end, end_post);
+    }
+}
+
+static void on_done(struct peer *self, struct call *call, const struct outcome *outcome)
+{
+    struct agent *a = of_peer(self);
+    struct asked *c = call->consumer_data;
+    struct buf text = {0};
+
+    if (call->op == OP_STANDING) {
+        a->standing = NULL;
+        return;
+    }
+    struct span id = span_of(c->id, c->id_n);
+    if (outcome->kind == OUTCOME_RESULT)
+        rpc_put_result(&text, id, outcome->body);
+    else if (outcome->kind == OUTCOME_ERROR)
+        rpc_put_error_raw(&text, id, outcome->body);
+    else
+        rpc_put_error(&text, id, RPC_INTERNAL_ERROR, outcome->text, SPAN_EMPTY);
+    list_remove(&c->node);
+    mem_free(c);
+    send(a, buf_view(&text));
+    buf_fini(&text);
+}
+
+static void push(struct agent *a, const char *method, struct span params)
+{
+    struct buf text = {0};
+
+    rpc_put_notification(&text, method, params);
+    send(a, buf_view(&text));
+    buf_fini(&text);
+}
+
+static void on_event(struct peer *self, struct call *call, const struct event *event)
+{
+    struct agent *a = of_peer(self);
+    struct buf params = {0};
+
+    (void)call;
+    if (event->kind != EVENT_CHANGED || !a->session || !a->pipe)
+        return;
+    bool connected = session_is_connected(a->session);
+    if (connected) {
+        buf_str(&params, "{\"tools\":");
+        buf_span(&params, view_list(a->session->view, ITEM_TOOL));
+        buf_char(&params, '}');
+        push(a, "tools/updated", buf_view(&params));
+    } else if (a->had_pages) {
+        buf_printf(&params, "{\"sessionId\":\"%s\"}", a->session->id);
+        push(a, "browser/disconnected", buf_view(&params));
+    }
+    a->had_pages = connected;
+    buf_fini(&params);
+}
+
+/* BTCP has no questions to agents. */
+static void on_ask(struct peer *self, struct call *call, const struct ask *ask)
+{
+    (void)self;
+    router_answer(call, ask->key,
+                  &(struct outcome){.kind = OUTCOME_FAILED,
+                                    .why = FAIL_REFUSED,
+                                    .text = SPAN("this agent cannot be asked")});
+}
+
+static const struct peer_verbs verbs = {.event = on_event, .ask = on_ask, .done = on_done};
+
+struct agent *agent_new(struct browser *b, struct pipe *pipe)
+{
+    struct agent *a = MEM_NEW(struct agent);
+
+    a->browser = b;
+    a->pipe = pipe;
+    if (pipe)
+        pipe->agent = a;
+    peer_init(&a->peer, &verbs);
+    list_init(&a->node);
+    list_init(&a->calls);
+    return a;
+}
+
+void agent_free(struct agent *a)
+{
+    if (a->x)
+        http_exchange_abort(a->x, "the bridge is shutting down");
+    a->pipe = NULL;
+    a->x = NULL;
+    loop_undefer(&a->end);
+    router_detach(a->browser->router, &a->peer);
+    list_remove(&a->node);
+    mem_free(a->client);
+    mem_free(a->own);
+    mem_free(a);
+}
+
+void agent_join(struct agent *a, struct browser_session *s)
+{
+    if (a->session == s)
+        return;
+    router_detach(a->browser->router, &a->peer);
+    list_remove(&a->node);
+    a->session = s;
+    if (!s)
+        return;
+    session_touch(s);
+    list_append(&s->agents, &a->node);
+    a->had_pages = session_is_connected(s);
+    a->standing = router_attach(a->browser->router, &a->peer, s->view, 0, NULL);
+}
+
+void agent_call(struct agent *a, struct span id, struct span params)
+{
+    struct json_slot name = json_get(params, "name");
+    struct asked *c = mem_zalloc(sizeof *c + id.n);
+    struct buf scratch = {0};
+
+    c->agent = a;
+    c->id_n = id.n;
+    memcpy(c->id, id.p, id.n);
+    list_append(&a->calls, &c->node);
+    session_touch(a->session);
+    struct request request = {.op = OP_CALL_TOOL,
+                              .name = json_text(name.value, &scratch),
+                              .params = params,
+                              .name_at = {(size_t)(name.value.p - params.p), name.value.n}};
+    (void)router_open(a->browser->router, &a->peer, a->session->view, &request, c);
+    buf_fini(&scratch);
+}
+
+struct agent *agent_find(const struct browser *b, struct span client, struct span own)
+{
+    LIST_EACH (&b->pipes, it) {
+        struct agent *a = LIST_ENTRY(it, struct pipe, node)->agent;
+        if (!a)
+            continue;
+        if (client.n ? a->client && span_is(client, a->client) : a->own && span_is(own, a->own))
+            return a;
+    }
+    return NULL;
+}

@@ -1,0 +1,204 @@
+#include "browser/browser.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "browser/inside.h"
+
+#include <time.h>
+
+enum { KEEP_ALIVE_MS = 15 * 1000, GOODBYE_MS = 800, SWEEP_MIN = 100, SWEEP_MAX = 10 * 1000 };
+
+uint64_t wall_ms(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+/* --- sessions --- */
+
+static bool is_session_id(struct span id)
+{
+    if (!id.n || id.n > 128)
+        return false;
+    for (size_t i = 0; i < id.n; i++) {
+        char c = id.p[i];
+        bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+        if (!plain && (!c || !strchr("._:-", c)))
+            return false;
+    }
+    return true;
+}
+
+struct browser_session *session_make(struct browser *b, struct span id)
+{
+    char uuid[ID_UUID_SIZE];
+
+    if (!id.n) {
+        id_uuid(uuid);
+        id = span_str(uuid);
+    }
+    return browser_session(b, id, true);
+}
+
+struct browser_session *browser_session(struct browser *b, struct span id, bool create)
+{
+    struct browser_session *s = id.n ? map_get(&b->sessions, id) : NULL;
+
+    if (s || !create || b->closed)
+        return s;
+    if (!is_session_id(id) || b->sessions.n >= b->options.max_sessions)
+        return NULL;
+    s = session_new(b, id);
+    map_put(&b->sessions, id, s);
+    log_info("browser", "session %s is open", s->id);
+    if (b->options.opened)
+        b->options.opened(b->options.arg, &s->core);
+    return s;
+}
+
+struct browser_session *browser_only_session(const struct browser *b)
+{
+    size_t at = 0;
+    void *value = NULL;
+
+    if (b->sessions.n == 1)
+        map_next(&b->sessions, &at, NULL, &value);
+    return value;
+}
+
+struct view *browser_session_view(const struct browser_session *s)
+{
+    return s->view;
+}
+
+const char *browser_session_id(const struct browser_session *s)
+{
+    return s->id;
+}
+
+size_t browser_session_count(const struct browser *b)
+{
+    return b->sessions.n;
+}
+
+static bool is_over(const struct browser *b, struct browser_session *s)
+{
+    if (loop_now(b->loop) - s->used_at < b->options.session_ttl)
+        return false;
+    if (session_is_connected(s) || !list_empty(&s->agents))
+        return false;
+    return !b->options.may_end || b->options.may_end(b->options.arg, s);
+}
+
+static struct browser_session *next_over(const struct browser *b)
+{
+    size_t at = 0;
+    void *value;
+
+    while (map_next(&b->sessions, &at, NULL, &value))
+        if (is_over(b, value))
+            return value;
+    return NULL;
+}
+
+static void on_sweep(struct timer *t)
+{
+    struct browser *b = CONTAINER_OF(t, struct browser, sweep);
+    struct browser_session *s;
+    uint64_t every = b->options.session_ttl / 4;
+
+    while ((s = next_over(b))) {
+        log_info("browser", "session %s is over", s->id);
+        map_del(&b->sessions, span_str(s->id));
+        session_free(s);
+    }
+    timer_set(loop_timers(b->loop), t,
+              every < SWEEP_MIN   ? SWEEP_MIN
+              : every > SWEEP_MAX ? SWEEP_MAX
+                                  : every);
+}
+
+/* --- life --- */
+
+/* Also how a page that vanished is found out: what is written must be acknowledged. */
+static void on_keep_alive(struct timer *t)
+{
+    struct browser *b = CONTAINER_OF(t, struct browser, keep_alive);
+
+    LIST_EACH (&b->pipes, it) {
+        struct pipe *p = LIST_ENTRY(it, struct pipe, node);
+        bool named = p->dialect->event != NULL;
+        pipe_comment(p, named ? SPAN("event: ping\ndata: {}\n\n") : SPAN(": keepalive\n\n"));
+    }
+    timer_set(loop_timers(b->loop), t, KEEP_ALIVE_MS);
+}
+
+static void on_goodbye(struct timer *t)
+{
+    struct browser *b = CONTAINER_OF(t, struct browser, goodbye);
+
+    LIST_EACH (&b->pipes, it) {
+        struct pipe *p = LIST_ENTRY(it, struct pipe, node);
+        if (p->ws)
+            ws_abort(p->ws, "no time left");
+    }
+}
+
+struct browser *browser_new(struct loop *loop, struct router *router,
+                            const struct browser_options *options)
+{
+    struct browser *b = MEM_NEW(struct browser);
+
+    b->loop = loop;
+    b->router = router;
+    b->options = *options;
+    b->started_at = loop_now(loop);
+    b->sweep.fire = on_sweep;
+    b->keep_alive.fire = on_keep_alive;
+    b->goodbye.fire = on_goodbye;
+    list_init(&b->pipes);
+    list_init(&b->posts);
+    b->kept = kept_grants_load(options->grants_file);
+    timer_set(loop_timers(loop), &b->keep_alive, KEEP_ALIVE_MS);
+    on_sweep(&b->sweep);
+    return b;
+}
+
+static void on_ended(struct deferred *d)
+{
+    struct browser *b = CONTAINER_OF(d, struct browser, ended);
+    size_t at = 0;
+    void *value;
+
+    while (map_next(&b->sessions, &at, NULL, &value))
+        session_free(value);
+    timer_clear(loop_timers(b->loop), &b->sweep);
+    timer_clear(loop_timers(b->loop), &b->keep_alive);
+    timer_clear(loop_timers(b->loop), &b->goodbye);
+    map_fini(&b->sessions);
+    map_fini(&b->clients);
+    idmap_fini(&b->errands);
+    kept_grants_free(b->kept);
+    b->closed(b->closed_arg);
+    mem_free(b);
+}
+
+void browser_check_ended(struct browser *b)
+{
+    if (b->closed && b->n_pipes == 0)
+        loop_defer(b->loop, &b->ended, on_ended);
+}
+
+void browser_close(struct browser *b, void (*closed)(void *arg), void *arg)
+{
+    b->closed = closed;
+    b->closed_arg = arg;
+    LIST_EACH_SAFE (&b->posts, it)
+        agent_free(LIST_ENTRY(it, struct agent, node));
+    LIST_EACH_SAFE (&b->pipes, it)
+        pipe_close(LIST_ENTRY(it, struct pipe, node), 1001, "the bridge is shutting down");
+    timer_set(loop_timers(b->loop), &b->goodbye, GOODBYE_MS);
+    browser_check_ended(b);
+}

@@ -1,0 +1,59 @@
+/*
+ * browser: tools that live in web pages.
+ *
+ * Pages come by any dialect of BTCP on the HTTP port that we share (doors.c has the table), and
+ * register tools; each *session* (one or several pages) is a provider of the core with a view of
+ * its own. BTCP agents, which are consumers of a session, come by the same doors. Everything that
+ * is asked of us by HTTP or WebSocket goes through browser_handle.
+ */
+#ifndef RIALTO_BROWSER_BROWSER_H
+#define RIALTO_BROWSER_BROWSER_H
+
+#include "core/router.h"
+#include "io/http_server.h"
+
+struct browser;
+struct browser_session;
+
+struct browser_options {
+    uint64_t session_ttl; /* ms that a session without any connection is kept */
+    size_t max_sessions;
+    size_t max_message; /* bytes */
+    bool strict;        /* tools are hidden until granted, also where no page can ask its user */
+    const struct span *granted; /* capabilities (patterns) that every session has; borrowed */
+    size_t n_granted;
+    const char *token;       /* what pages and agents must show; NULL = nothing */
+    const char *grants_file; /* where persistent grants are kept; NULL = nowhere */
+
+    void *arg; /* of the functions below */
+    /* A session is there: its provider is in the router, and may be put into views. */
+    void (*opened)(void *arg, struct provider *p);
+    /* Nobody is connected to it and its time is over: may it end? Without it: always. */
+    bool (*may_end)(void *arg, struct browser_session *s);
+};
+
+struct browser *browser_new(struct loop *loop, struct router *router,
+                            const struct browser_options *options);
+/* Is this request for us? `path` has its repeated slashes. */
+bool browser_wants(const struct http_request *req);
+void browser_handle(struct browser *b, struct http_exchange *x, const struct http_request *req);
+/*
+ * Connections are closed and sessions end; `closed` is called from the loop when nothing is left,
+ * and the browser is gone when it returns.
+ */
+void browser_close(struct browser *b, void (*closed)(void *arg), void *arg);
+
+/* --- for agents of other families --- */
+
+/* NULL when there is none of this name, or with `create` when it cannot be one. */
+struct browser_session *browser_session(struct browser *b, struct span id, bool create);
+/* The only session there is; NULL for none or several. */
+struct browser_session *browser_only_session(const struct browser *b);
+struct view *browser_session_view(const struct browser_session *s);
+const char *browser_session_id(const struct browser_session *s);
+size_t browser_session_count(const struct browser *b);
+
+/* Does the request show the token, if one is needed? */
+bool browser_admits(const struct browser *b, const struct http_request *req);
+
+#endif

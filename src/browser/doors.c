@@ -1,0 +1,513 @@
+#include "base/log.h"
+#include "base/mem.h"
+#include "browser/inside.h"
+#include "wire/json.h"
+
+#include <inttypes.h>
+#include <time.h>
+
+/* How the known clients differ; docs/browser.md says who they are. */
+const struct dialect dialect_d1 = {.name = "websocket", .answers_list = true};
+const struct dialect dialect_d2 = {.name = "hello", .answers_list = true};
+const struct dialect dialect_d3 = {.name = "ws", .answers_list = true};
+const struct dialect dialect_d4a = {
+    .name = "sse", .answers_list = true, .says_success = true, .stamps_pongs = true};
+const struct dialect dialect_d4b = {.name = "sse-header", .answers_list = true};
+const struct dialect dialect_d5 = {.name = "extension", .event = "tool_call"};
+const struct dialect dialect_d6 = {
+    .name = "remote", .event = "request", .answers_blind = true, .is_terse = true};
+const struct dialect dialect_d7 = {.name = "rpc"};
+
+#define SSE_KEY    "sse"    /* the page of a session that comes by SSE and names itself nothing */
+#define REMOTE_KEY "remote" /* the page that came by /register */
+
+/* A request and what all its handlers look at. */
+struct visit {
+    struct browser *browser;
+    struct http_exchange *x;
+    const struct http_request *req;
+    struct span session, client, type;
+    bool in_query; /* the session was named there and not in a header */
+    struct buf scratch[4];
+};
+
+static void refuse(struct http_exchange *x, int status, const char *error, const char *hint)
+{
+    struct buf *out = http_respond_begin(x, status, "application/json", SPAN_EMPTY);
+
+    buf_str(out, "{\"error\":");
+    json_quote(out, span_str(error));
+    if (hint) {
+        buf_str(out, ",\"hint\":");
+        json_quote(out, span_str(hint));
+    }
+    buf_str(out, "}");
+    http_respond_end(x);
+}
+
+static struct span origin_of(const struct http_request *req)
+{
+    return http_header(req, "origin");
+}
+
+/* --- what there is --- */
+
+static void put_time(struct buf *out, uint64_t ms)
+{
+    time_t seconds = (time_t)(ms / 1000);
+    struct tm tm;
+    char text[32];
+
+    gmtime_r(&seconds, &tm);
+    strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &tm);
+    buf_printf(out, "\"%s.%03uZ\"", text, (unsigned)(ms % 1000));
+}
+
+void put_sessions(struct buf *out, const struct browser *b, bool ids_only)
+{
+    size_t at = 0, n = 0;
+    void *value;
+
+    buf_char(out, '[');
+    while (map_next(&b->sessions, &at, NULL, &value)) {
+        const struct browser_session *s = value;
+        size_t agents = 0;
+        LIST_EACH (&s->agents, it)
+            agents++;
+        buf_str(out, n++ ? "," : "");
+        if (ids_only) {
+            json_quote(out, span_str(s->id));
+            continue;
+        }
+        buf_printf(out, "{\"id\":\"%s\",\"hasBrowser\":%s,\"agentCount\":%zu,\"toolCount\":%zu,",
+                   s->id, session_is_connected(s) ? "true" : "false", agents,
+                   session_tool_count(s));
+        buf_str(out, "\"createdAt\":");
+        put_time(out, s->created_at);
+        buf_char(out, '}');
+    }
+    buf_char(out, ']');
+}
+
+static void on_health(struct visit *v)
+{
+    struct browser *b = v->browser;
+    struct buf *out = http_respond_begin(v->x, 200, "application/json", SPAN_EMPTY);
+
+    buf_printf(out,
+               "{\"status\":\"ok\",\"service\":\"rialto\",\"sessions\":%zu,\"clients\":%zu,"
+               "\"uptime\":%" PRIu64 "}",
+               b->sessions.n, b->n_pipes, (loop_now(b->loop) - b->started_at) / 1000);
+    http_respond_end(v->x);
+}
+
+static void on_sessions(struct visit *v)
+{
+    struct buf *out = http_respond_begin(v->x, 200, "application/json", SPAN_EMPTY);
+
+    buf_str(out, "{\"sessions\":");
+    put_sessions(out, v->browser, false);
+    buf_char(out, '}');
+    http_respond_end(v->x);
+}
+
+/* --- event streams --- */
+
+static struct pipe *open_stream(struct visit *v, const struct dialect *d)
+{
+    struct pipe *p = pipe_new(v->browser, d, origin_of(v->req));
+
+    pipe_take_stream(p, v->x);
+    return p;
+}
+
+static void refuse_page(struct visit *v)
+{
+    refuse(v->x, 400, "this session cannot be opened",
+           "its name must be 1 to 128 of letters, digits and . _ : -; there may also be too many "
+           "sessions, or too many pages in this one");
+}
+
+/* The page of a session, entered; NULL after a refusal. */
+static struct page *enter(struct visit *v, struct span session, struct span key,
+                          const struct dialect *d)
+{
+    struct browser_session *s = session_make(v->browser, session);
+    struct page *p = s ? page_enter(s, key, origin_of(v->req), d) : NULL;
+
+    if (!p)
+        refuse_page(v);
+    return p;
+}
+
+static void say_connected(struct pipe *pipe, struct span client, struct span session,
+                          const char *type)
+{
+    struct buf text = {0};
+
+    buf_str(&text, "{\"jsonrpc\":\"2.0\",\"method\":\"connected\",\"params\":{\"clientId\":");
+    json_quote(&text, client);
+    buf_str(&text, ",\"sessionId\":");
+    json_quote(&text, session);
+    buf_printf(&text, ",\"clientType\":\"%s\"}}", type);
+    pipe_send(pipe, buf_view(&text), false);
+    buf_fini(&text);
+}
+
+static void stream_for_page(struct visit *v)
+{
+    struct page *p = enter(v, v->session, v->client.n ? v->client : SPAN(SSE_KEY), &dialect_d4a);
+
+    if (!p)
+        return;
+    struct pipe *pipe = open_stream(v, &dialect_d4a);
+    say_connected(pipe, v->client.n ? v->client : span_str(p->id), v->session, "browser");
+    page_attach(p, pipe);
+}
+
+static void welcome_agent(struct visit *v, struct pipe *pipe)
+{
+    struct agent *a = agent_new(v->browser, pipe);
+    struct browser_session *s = browser_session(v->browser, v->session, false);
+    char id[ID_TOKEN_SIZE];
+    struct buf text = {0};
+
+    id_token(id);
+    a->client = v->client.n ? mem_span(v->client) : mem_str(id);
+    a->own = v->session.n ? mem_span(v->session) : NULL;
+    buf_str(&text, "{\"jsonrpc\":\"2.0\",\"id\":\"sessions\",\"result\":{\"sessions\":");
+    put_sessions(&text, v->browser, false);
+    buf_str(&text, "}}");
+    pipe_send(pipe, buf_view(&text), false);
+    say_connected(pipe, span_str(a->client), v->session, "agent");
+    if (s)
+        agent_join(a, s);
+    buf_fini(&text);
+}
+
+static void stream_for_extension(struct visit *v)
+{
+    struct page *known = map_get(&v->browser->clients, v->client);
+    struct span session = v->session;
+    struct buf text = {0};
+
+    if (!session.n && known)
+        session = span_str(known->session->id);
+    struct page *p = enter(v, session, v->client, &dialect_d5);
+    if (!p)
+        return;
+    map_put(&v->browser->clients, v->client, p);
+    struct pipe *pipe = open_stream(v, &dialect_d5);
+    buf_printf(&text, "event: session\ndata: {\"sessionId\":\"%s\"}\n\n", p->session->id);
+    pipe_comment(pipe, buf_view(&text));
+    page_attach(p, pipe);
+    buf_fini(&text);
+}
+
+static void stream_for_remote(struct visit *v, struct page *p)
+{
+    struct pipe *pipe = open_stream(v, &dialect_d6);
+    struct buf text = {0};
+
+    buf_printf(&text, "event: connected\ndata: {\"sessionId\":\"%s\"}\n\n", p->session->id);
+    pipe_comment(pipe, buf_view(&text));
+    page_attach(p, pipe);
+    buf_fini(&text);
+}
+
+static void on_events(struct visit *v)
+{
+    struct browser_session *s = browser_session(v->browser, v->session, false);
+    struct page *remote = s ? page_find(s, SPAN(REMOTE_KEY)) : NULL;
+
+    if (!v->type.n && v->client.n)
+        stream_for_extension(v);
+    else if (!v->session.n)
+        refuse(v->x, 400, "sessionId is required", NULL);
+    else if (span_is(v->type, "browser"))
+        stream_for_page(v);
+    else if (remote && !v->type.n)
+        stream_for_remote(v, remote);
+    else
+        welcome_agent(v, open_stream(v, &dialect_d4a));
+}
+
+/* --- POSTs --- */
+
+static struct sender sender_of(struct visit *v, const struct dialect *d)
+{
+    return (struct sender){.browser = v->browser,
+                           .dialect = d,
+                           .origin = origin_of(v->req),
+                           .session_id = v->session,
+                           .session = browser_session(v->browser, v->session, false),
+                           .x = v->x};
+}
+
+/* The answer is in the body and, for those who listen, on the stream. */
+static void deliver(struct visit *v, struct sender *s)
+{
+    struct pipe *pipe = s->page ? page_pipe(s->page) : NULL;
+
+    if (pipe && !pipe_counts(pipe)) {
+        refuse(v->x, 429, "too many messages", "send fewer in a second");
+        return;
+    }
+    if (s->session)
+        session_touch(s->session);
+    bool fine = sender_receive(s, v->req->body);
+    pipe = s->agent ? s->agent->pipe : s->page ? page_pipe(s->page) : NULL;
+    if (s->held) {
+        buf_fini(&s->reply);
+        return;
+    }
+    if (fine && s->reply.n && pipe && !s->dialect->event)
+        pipe_send(pipe, buf_view(&s->reply), false);
+    if (!fine)
+        refuse(v->x, 400, "Invalid JSON-RPC message", "send one JSON-RPC 2.0 message as JSON");
+    else
+        http_respond(v->x, 200, "application/json", SPAN_EMPTY, buf_view(&s->reply));
+    buf_fini(&s->reply);
+}
+
+static void on_message(struct visit *v)
+{
+    struct sender s = sender_of(v, v->in_query ? &dialect_d4a : &dialect_d4b);
+
+    if (!v->session.n) {
+        refuse(v->x, 400, "sessionId is required", "give it as ?sessionId= or as X-Session-ID");
+        return;
+    }
+    s.key = v->client.n ? v->client : SPAN(SSE_KEY);
+    s.agent = agent_find(v->browser, v->client, v->session);
+    if (!s.session && s.agent)
+        s.session = s.agent->session;
+    if (!s.agent && s.session)
+        s.page = page_find(s.session, s.key);
+    deliver(v, &s);
+}
+
+static void on_tools_register(struct visit *v)
+{
+    struct sender s = sender_of(v, &dialect_d5);
+
+    if (!v->client.n) {
+        refuse(v->x, 400, "X-Client-ID is required", NULL);
+        return;
+    }
+    s.page = map_get(&v->browser->clients, v->client);
+    s.key = v->client;
+    if (!s.page) {
+        struct page *p = enter(v, v->session, v->client, &dialect_d5);
+        if (!p)
+            return;
+        map_put(&v->browser->clients, v->client, p);
+        s.page = p;
+    }
+    s.session = s.page->session;
+    deliver(v, &s);
+}
+
+static void on_tools_response(struct visit *v)
+{
+    struct sender s = sender_of(v, &dialect_d5);
+
+    s.page = v->client.n ? map_get(&v->browser->clients, v->client) : NULL;
+    if (!s.page && s.session)
+        s.page = page_find(s.session, v->client);
+    deliver(v, &s);
+}
+
+static void on_register(struct visit *v)
+{
+    struct sender s = sender_of(v, &dialect_d6);
+    enum json_type type;
+
+    s.key = SPAN(REMOTE_KEY);
+    if (json_skim(v->req->body, NULL, NULL, &type, NULL) == 0 && type == JSON_OBJECT) {
+        struct json_slot params = json_get(v->req->body, "params");
+        struct json_slot id = params.type == JSON_OBJECT ? json_get(params.value, "sessionId")
+                                                         : (struct json_slot){0};
+        if (id.type == JSON_STRING)
+            s.session_id = json_text(id.value, &v->scratch[3]);
+    }
+    if (!s.session_id.n) {
+        refuse(v->x, 400, "params.sessionId is required", NULL);
+        return;
+    }
+    s.session = browser_session(v->browser, s.session_id, false);
+    s.page = s.session ? page_find(s.session, s.key) : NULL;
+    deliver(v, &s);
+}
+
+static void on_response(struct visit *v)
+{
+    struct sender s = sender_of(v, &dialect_d6);
+
+    deliver(v, &s);
+}
+
+static void on_rpc(struct visit *v)
+{
+    struct sender s = sender_of(v, &dialect_d7);
+
+    if (!v->session.n)
+        s.session = browser_only_session(v->browser);
+    deliver(v, &s);
+}
+
+/* --- WebSockets --- */
+
+static void on_socket(struct visit *v, bool named)
+{
+    const struct ws_options options = {.max_message = v->browser->options.max_message,
+                                       .queue_limit = v->browser->options.max_message * 2,
+                                       .ping_every = WS_PING_MS};
+    const struct dialect *d = named ? &dialect_d3 : &dialect_d1;
+    struct page *p = NULL;
+    struct buf scratch = {0};
+
+    if (named && !span_is(v->type, "agent") && !(p = enter(v, v->session, v->client, d)))
+        return;
+    struct pipe *pipe = pipe_new(v->browser, d, origin_of(v->req));
+    /* Other subprotocols are let in and none is chosen: these clients want none. */
+    pipe->ws = ws_accept(v->browser->loop, v->x, v->req, NULL, &options, &pipe_ws_events, pipe);
+    if (!pipe->ws) {
+        pipe_free(pipe);
+        return;
+    }
+    if (p) {
+        say_connected(pipe, v->client.n ? v->client : span_str(p->id), span_str(p->session->id),
+                      "browser");
+        p->ours = span_is(http_query(v->req->query, "client", &scratch), "rialto.js");
+        p->consents = p->ours;
+        p->session->enforces |= p->ours;
+        page_attach(p, pipe);
+    } else if (named) {
+        welcome_agent(v, pipe);
+    }
+    buf_fini(&scratch);
+}
+
+/* --- which door --- */
+
+static const struct door {
+    const char *method, *path;
+    void (*handle)(struct visit *v);
+    bool is_open; /* to those without the token */
+} doors[] = {
+    {"GET", "/events", on_events, false},
+    {"POST", "/message", on_message, false},
+    {"POST", "/tools/register", on_tools_register, false},
+    {"POST", "/tools/response", on_tools_response, false},
+    {"POST", "/register", on_register, false},
+    {"POST", "/response", on_response, false},
+    {"POST", "/rpc", on_rpc, false},
+    {"GET", "/health", on_health, true},
+    {"GET", "/sessions", on_sessions, false},
+};
+
+/* Clients glue paths to addresses that end in a slash. */
+static struct span plain_path(struct span path, struct buf *out)
+{
+    for (size_t i = 0; i < path.n; i++)
+        if (path.p[i] != '/' || !out->n || out->p[out->n - 1] != '/')
+            buf_char(out, path.p[i]);
+    return buf_view(out);
+}
+
+static bool ends_in_ws(struct span path)
+{
+    return path.n >= 3 && memcmp(path.p + path.n - 3, "/ws", 3) == 0;
+}
+
+static const struct door *door_of(struct span path)
+{
+    for (size_t i = 0; i < COUNT_OF(doors); i++)
+        if (span_is(path, doors[i].path))
+            return &doors[i];
+    return NULL;
+}
+
+bool browser_wants(const struct http_request *req)
+{
+    struct buf text = {0};
+    struct span path = plain_path(req->path, &text);
+    bool socket = ws_is_wanted(req) && !span_starts(path, SPAN("/mcp")) &&
+                  (span_is(path, "/") || span_is(path, "/btcp") || ends_in_ws(path));
+    bool wants = socket || door_of(path) || is_file(path);
+
+    buf_fini(&text);
+    return wants;
+}
+
+bool browser_admits(const struct browser *b, const struct http_request *req)
+{
+    struct span wanted = span_str(b->options.token), given = http_header(req, "authorization");
+    struct buf scratch = {0};
+    unsigned differ = 0;
+
+    if (!wanted.p)
+        return true;
+    if (span_eq_nocase(span_cut(given, 0, 7), SPAN("Bearer ")))
+        given = span_trim(span_from(given, 7));
+    else
+        given = http_query(req->query, "token", &scratch);
+    /* Takes as long for every wrong one. */
+    for (size_t i = 0; given.n == wanted.n && i < wanted.n; i++)
+        differ |= (unsigned char)(given.p[i] ^ wanted.p[i]);
+    bool same = given.n == wanted.n && !differ;
+    buf_fini(&scratch);
+    return same;
+}
+
+static void read_visit(struct visit *v)
+{
+    v->session = http_query(v->req->query, "sessionId", &v->scratch[0]);
+    v->in_query = v->session.n > 0;
+    if (!v->in_query)
+        v->session = http_header(v->req, "x-session-id");
+    v->client = http_query(v->req->query, "clientId", &v->scratch[1]);
+    if (!v->client.n)
+        v->client = http_header(v->req, "x-client-id");
+    if (v->client.n > 128)
+        v->client.n = 128;
+    v->type = http_query(v->req->query, "clientType", &v->scratch[2]);
+}
+
+static void route(struct visit *v, struct span path)
+{
+    const struct door *door = door_of(path);
+    bool socket = ws_is_wanted(v->req);
+
+    if (v->browser->closed) {
+        refuse(v->x, 503, "the bridge is shutting down", NULL);
+    } else if (!socket && is_file(path)) {
+        serve_file(v->x, path);
+    } else if (!(door && door->is_open) && !browser_admits(v->browser, v->req)) {
+        refuse(v->x, 401, "the pairing token is missing or wrong",
+               "'rialto browser pair' shows it; give it as ?token= or as a Bearer token");
+    } else if (socket) {
+        on_socket(v, ends_in_ws(path));
+    } else if (!door) {
+        refuse(v->x, 404, "no such path", NULL);
+    } else if (span_is(v->req->method, "OPTIONS")) {
+        http_respond(v->x, 204, NULL, SPAN_EMPTY, SPAN_EMPTY);
+    } else if (!span_is(v->req->method, door->method)) {
+        refuse(v->x, 405, "method not allowed", door->method);
+    } else {
+        door->handle(v);
+    }
+}
+
+void browser_handle(struct browser *b, struct http_exchange *x, const struct http_request *req)
+{
+    struct visit v = {.browser = b, .x = x, .req = req};
+    struct buf path = {0};
+
+    read_visit(&v);
+    route(&v, plain_path(req->path, &path));
+    buf_fini(&path);
+    for (size_t i = 0; i < COUNT_OF(v.scratch); i++)
+        buf_fini(&v.scratch[i]);
+}

@@ -1,0 +1,27 @@
+#include "browser/files.h"
+
+#include "browser/inside.h"
+
+static const struct web_file *find(struct span path)
+{
+    for (size_t i = 0; i < web_files_n; i++)
+        if (span_is(path, web_files[i].path))
+            return &web_files[i];
+    return NULL;
+}
+
+bool is_file(struct span path)
+{
+    return find(path) != NULL;
+}
+
+/* Scripts may be loaded by pages of any site: what they may do is decided when they connect. */
+void serve_file(struct http_exchange *x, struct span path)
+{
+    const struct web_file *f = find(path);
+
+    http_respond(x, 200, f->type,
+                 SPAN("Cache-Control: no-cache\r\nX-Content-Type-Options: nosniff\r\n"
+                      "Cross-Origin-Resource-Policy: cross-origin\r\n"),
+                 span_of((const char *)f->bytes, f->n));
+}

@@ -1,0 +1,18 @@
+/*
+ * files: what is served to browsers as it is, put into the program when it is built.
+ */
+#ifndef RIALTO_BROWSER_FILES_H
+#define RIALTO_BROWSER_FILES_H
+
+#include "base/span.h"
+
+struct web_file {
+    const char *path, *type;
+    const unsigned char *bytes;
+    size_t n;
+};
+
+extern const struct web_file web_files[];
+extern const size_t web_files_n;
+
+#endif

@@ -1,0 +1,99 @@
+/*
+ * inside: what the files of the browser family call of each other; parts.h has the structs.
+ */
+#ifndef RIALTO_BROWSER_INSIDE_H
+#define RIALTO_BROWSER_INSIDE_H
+
+#include "browser/parts.h"
+
+/* --- browser.c --- */
+struct browser_session *session_make(struct browser *b, struct span id);
+uint64_t wall_ms(void);
+void browser_check_ended(struct browser *b);
+
+/* --- session.c --- */
+struct browser_session *session_new(struct browser *b, struct span id);
+void session_free(struct browser_session *s);
+void session_touch(struct browser_session *s);
+/* Its tools may have changed: they are published now, or with what else changes soon. */
+void session_changed(struct browser_session *s);
+/* The same, but not before a page that only reloads could be back. */
+void session_changed_late(struct browser_session *s);
+bool session_is_connected(const struct browser_session *s);
+size_t session_tool_count(const struct browser_session *s);
+/* "" when all are granted, else the first that is not. */
+struct span session_lacks(const struct browser_session *s, const struct tool *tool,
+                          struct buf *scratch);
+
+/* --- page.c --- */
+struct page *page_new(struct browser_session *s, struct span key, struct span origin,
+                      const struct dialect *dialect);
+struct page *page_find(const struct browser_session *s, struct span key);
+void page_free(struct page *p);
+void page_attach(struct page *p, struct pipe *pipe);
+/* 0, or a negative code with a text of what is wrong. */
+MUST_CHECK int page_register(struct page *p, struct span tools, struct err *err);
+struct pipe *page_pipe(const struct page *p);
+/* Sends a request and waits for its answer; NULL when the page has no stream. */
+struct errand *page_ask(struct page *p, enum errand_kind kind, const char *method,
+                        struct span params, uint64_t timeout);
+void errand_free(struct errand *e);
+/* The answer to a request of ours; false when it was not this page's to answer. */
+bool page_answer(const struct sender *from, const struct message *m);
+void page_pipe_gone(struct page *p, struct pipe *pipe);
+
+/* --- pipe.c --- */
+struct pipe *pipe_new(struct browser *b, const struct dialect *d, struct span origin);
+void pipe_free(struct pipe *p);
+void pipe_send(struct pipe *p, struct span json, bool request);
+void pipe_comment(struct pipe *p, struct span text);
+/* False when it sends more than anybody should. */
+bool pipe_counts(struct pipe *p);
+void pipe_close(struct pipe *p, uint16_t code, const char *why);
+extern const struct ws_events pipe_ws_events;
+void pipe_take_stream(struct pipe *p, struct http_exchange *x);
+void put_ascii(struct buf *out, struct span json);
+
+/* --- methods.c --- */
+/* False, with a reply, when the text is no message. */
+bool sender_receive(struct sender *s, struct span text);
+/* The page of a session by this key, or a new one; NULL when there are too many. */
+struct page *page_enter(struct browser_session *s, struct span key, struct span origin,
+                        const struct dialect *dialect);
+void put_sessions(struct buf *out, const struct browser *b, bool ids_only);
+void reply_error(struct sender *s, struct span id, int code, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
+void reply_result(struct sender *s, struct span id, struct span result);
+
+/* --- agent.c --- */
+struct agent *agent_new(struct browser *b, struct pipe *pipe);
+void agent_free(struct agent *a);
+void agent_join(struct agent *a, struct browser_session *s);
+void agent_call(struct agent *a, struct span id, struct span params);
+/* By the id we gave it, or else by its own session. */
+struct agent *agent_find(const struct browser *b, struct span client, struct span own);
+
+/* --- grants.c --- */
+struct kept_grants *kept_grants_load(const char *file);
+void kept_grants_free(struct kept_grants *k);
+bool session_has(const struct browser_session *s, struct span capability);
+void session_grant(struct browser_session *s, const struct page *page, struct span array,
+                   enum grant_kind kind);
+void session_revoke(struct browser_session *s, const struct page *page, struct span array);
+/* What its user granted for good before. */
+void session_recall(struct browser_session *s, const struct page *page);
+void session_use_once(struct browser_session *s, const struct tool *tool);
+enum grant_kind grant_kind_of(struct span params);
+/* The meta-tool. */
+void grants_open(struct browser_session *s, struct call *call, struct span arguments);
+void grants_answered(struct errand *e, const struct message *m);
+void grants_late(struct errand *e);
+void put_meta_tool(struct catalog *c);
+
+/* --- files.c --- */
+bool is_file(struct span path);
+void serve_file(struct http_exchange *x, struct span path);
+
+#define META_TOOL "__btcp_request_capabilities"
+
+#endif

@@ -1,0 +1,405 @@
+#include "base/log.h"
+#include "base/mem.h"
+#include "browser/inside.h"
+#include "wire/rpc.h"
+
+#include <inttypes.h>
+#include <time.h>
+
+enum { NO_SESSION = -32002 };
+
+/* --- replies --- */
+
+static void put_id(struct buf *out, struct span id)
+{
+    buf_str(out, "{\"jsonrpc\":\"2.0\",\"id\":");
+    buf_span(out, id.n ? id : SPAN("null"));
+}
+
+void reply_result(struct sender *s, struct span id, struct span result)
+{
+    if (!id.n)
+        return; /* a notification wants no answer */
+    put_id(&s->reply, id);
+    buf_str(&s->reply, ",\"result\":");
+    buf_span(&s->reply, result);
+    buf_char(&s->reply, '}');
+}
+
+void reply_error(struct sender *s, struct span id, int code, const char *fmt, ...)
+{
+    struct buf text = {0};
+    va_list ap;
+
+    va_start(ap, fmt);
+    buf_vprintf(&text, fmt, ap);
+    va_end(ap);
+    put_id(&s->reply, id);
+    buf_printf(&s->reply, ",\"error\":{\"code\":%d,\"message\":", code);
+    json_quote(&s->reply, buf_view(&text));
+    buf_str(&s->reply, "}}");
+    buf_fini(&text);
+}
+
+/* The text of a member of params; empty when it is absent or no text. */
+static struct span text_of(struct span params, const char *key, struct buf *scratch)
+{
+    struct json_slot slot = params.n ? json_get(params, key) : (struct json_slot){0};
+
+    return slot.type == JSON_STRING ? json_text(slot.value, scratch) : SPAN_EMPTY;
+}
+
+/* --- who it is --- */
+
+struct page *page_enter(struct browser_session *s, struct span key, struct span origin,
+                        const struct dialect *dialect)
+{
+    struct page *p = key.n ? page_find(s, key) : NULL;
+
+    if (p)
+        return p;
+    LIST_EACH_SAFE (&s->pages, it) {
+        struct page *old = LIST_ENTRY(it, struct page, node);
+        if (s->n_pages >= PAGES_MAX && !page_pipe(old)) {
+            page_free(old);
+            break;
+        }
+    }
+    return s->n_pages < PAGES_MAX ? page_new(s, key, origin, dialect) : NULL;
+}
+
+/* A WebSocket that has not said so far what it is becomes a page of this session. */
+static bool become_page(struct sender *s, struct browser_session *session)
+{
+    struct page *p = session ? page_enter(session, SPAN_EMPTY, s->origin, s->pipe->dialect) : NULL;
+
+    if (!p)
+        return false;
+    page_attach(p, s->pipe);
+    s->session = session;
+    s->page = p;
+    return true;
+}
+
+static struct agent *become_agent(struct sender *s)
+{
+    if (!s->agent && s->pipe && !s->page)
+        s->agent = agent_new(s->browser, s->pipe);
+    return s->agent;
+}
+
+static void refuse_session(struct sender *s, const struct message *m)
+{
+    reply_error(s, m->id, RPC_INVALID_REQUEST,
+                "No session: its name must be 1 to 128 of letters, digits and . _ : -, and there "
+                "must not be too many");
+}
+
+/* --- sessions --- */
+
+static void do_hello(struct sender *s, const struct message *m)
+{
+    struct buf type = {0}, id = {0}, result = {0};
+    struct span session = text_of(m->params, "sessionId", &id);
+    bool is_agent = span_is(text_of(m->params, "clientType", &type), "agent");
+
+    if (s->pipe && s->pipe->dialect == &dialect_d1)
+        s->pipe->dialect = &dialect_d2;
+    if (is_agent) {
+        become_agent(s);
+        buf_str(&result, "{\"message\":\"Welcome to BTCP server\",\"availableSessions\":");
+        put_sessions(&result, s->browser, true);
+        buf_char(&result, '}');
+        reply_result(s, m->id, buf_view(&result));
+    } else {
+        if (!session.n) {
+            buf_printf(&id, "session-%" PRIu64, wall_ms());
+            session = buf_view(&id);
+        }
+        if (!s->page && s->pipe && !s->agent)
+            become_page(s, session_make(s->browser, session));
+        if (s->page) {
+            buf_printf(&result, "{\"sessionId\":\"%s\",\"message\":\"Welcome to BTCP server\"}",
+                       s->page->session->id);
+            reply_result(s, m->id, buf_view(&result));
+        } else {
+            refuse_session(s, m);
+        }
+    }
+    buf_fini(&result);
+    buf_fini(&id);
+    buf_fini(&type);
+}
+
+static void do_create(struct sender *s, const struct message *m)
+{
+    struct buf result = {0};
+
+    if (!s->page && s->pipe && !s->agent)
+        become_page(s, session_make(s->browser, SPAN_EMPTY));
+    if (!s->page) {
+        refuse_session(s, m);
+        return;
+    }
+    buf_printf(&result, "{\"sessionId\":\"%s\",\"expiresAt\":%" PRIu64 "}", s->page->session->id,
+               wall_ms() + s->browser->options.session_ttl);
+    reply_result(s, m->id, buf_view(&result));
+    buf_fini(&result);
+}
+
+static void do_join(struct sender *s, const struct message *m)
+{
+    struct buf id = {0}, result = {0};
+    struct span name = text_of(m->params, "sessionId", &id);
+    struct browser_session *session = browser_session(s->browser, name, false);
+
+    if (!session) {
+        reply_error(s, m->id, s->dialect->says_success ? NO_SESSION : RPC_INVALID_PARAMS,
+                    "Session not found: " SPAN_FMT, SPAN_ARG(name));
+    } else {
+        struct agent *a = become_agent(s);
+        if (a)
+            agent_join(a, session);
+        s->session = session;
+        buf_printf(&result, "{%s\"sessionId\":\"%s\",\"tools\":",
+                   s->dialect->says_success ? "\"success\":true," : "", session->id);
+        buf_span(&result, view_list(session->view, ITEM_TOOL));
+        buf_char(&result, '}');
+        reply_result(s, m->id, buf_view(&result));
+    }
+    buf_fini(&result);
+    buf_fini(&id);
+}
+
+static void do_leave(struct sender *s, const struct message *m)
+{
+    struct page *p = s->page;
+
+    if (s->agent)
+        agent_join(s->agent, NULL);
+    if (p) {
+        struct browser_session *session = p->session;
+        page_free(p); /* its pipes belong to nobody then */
+        s->page = NULL;
+        session_changed(session);
+    }
+    reply_result(s, m->id, SPAN("{\"success\":true}"));
+}
+
+/* --- tools --- */
+
+static void do_register(struct sender *s, const struct message *m)
+{
+    struct json_slot tools = m->params.n ? json_get(m->params, "tools") : (struct json_slot){0};
+    struct buf id = {0}, result = {0};
+    struct err err;
+
+    if (!s->page && s->session_id.n) {
+        s->session = session_make(s->browser, s->session_id);
+        s->page = s->session ? page_enter(s->session, s->key, s->origin, s->dialect) : NULL;
+    }
+    if (!s->page) {
+        reply_error(s, m->id, RPC_INVALID_REQUEST, "Not in a session");
+    } else if (tools.type != JSON_ARRAY) {
+        reply_error(s, m->id, RPC_INVALID_PARAMS, "tools/register needs params.tools, a list");
+    } else if (page_register(s->page, tools.value, &err)) {
+        reply_error(s, m->id, RPC_INVALID_PARAMS, "%s", err.text);
+    } else {
+        buf_printf(&result, "{%s\"registered\":%zu}",
+                   s->dialect->says_success ? "\"success\":true," : "", s->page->n_tools);
+        reply_result(s, m->id,
+                     s->dialect->is_terse ? SPAN("{\"success\":true}") : buf_view(&result));
+    }
+    buf_fini(&result);
+    buf_fini(&id);
+}
+
+static void do_list(struct sender *s, const struct message *m)
+{
+    struct buf result = {0};
+
+    if (!s->session && !s->dialect->says_success) {
+        reply_error(s, m->id, RPC_INVALID_REQUEST, "Not in a session");
+        return;
+    }
+    buf_str(&result, "{\"tools\":");
+    buf_span(&result, s->session ? view_list(s->session->view, ITEM_TOOL) : SPAN("[]"));
+    buf_char(&result, '}');
+    reply_result(s, m->id, buf_view(&result));
+    buf_fini(&result);
+}
+
+static void post_gone(void *owner)
+{
+    struct agent *a = owner;
+
+    a->x = NULL;
+    agent_free(a);
+}
+
+/* For one call only: its POST waits for the answer. */
+static struct agent *post_agent(struct sender *s)
+{
+    struct agent *a = agent_new(s->browser, NULL);
+
+    a->x = s->x;
+    s->held = true;
+    http_exchange_on_gone(s->x, post_gone, a);
+    a->session = s->session;
+    list_append(&s->browser->posts, &a->node);
+    return a;
+}
+
+static void do_call(struct sender *s, const struct message *m)
+{
+    struct json_slot name = m->params.n ? json_get(m->params, "name") : (struct json_slot){0};
+    struct agent *a = s->agent;
+
+    if (name.type != JSON_STRING) {
+        reply_error(s, m->id, RPC_INVALID_PARAMS, "tools/call needs params.name, a text");
+    } else if (!s->session || (s->page && !s->x) || !m->id.n) {
+        reply_error(s, m->id, RPC_INVALID_REQUEST, "Not in a session");
+    } else if (!session_is_connected(s->session)) {
+        reply_error(s, m->id, s->dialect->says_success ? NO_SESSION : RPC_INVALID_REQUEST,
+                    "No browser client connected to this session");
+    } else {
+        if (!a)
+            a = s->x ? post_agent(s) : become_agent(s);
+        if (a->pipe)
+            agent_join(a, s->session); /* whoever names a session is in it */
+        agent_call(a, m->id, m->params);
+    }
+}
+
+/* --- capabilities --- */
+
+static void answer_granted(struct sender *s, const struct message *m)
+{
+    struct buf result = {0};
+    bool first = true;
+
+    buf_str(&result, "{\"granted\":[");
+    LIST_EACH (&s->page->session->grants, it) {
+        buf_str(&result, first ? "" : ",");
+        first = false;
+        json_quote(&result, span_str(LIST_ENTRY(it, struct grant, node)->name));
+    }
+    buf_str(&result, "]}");
+    reply_result(s, m->id, buf_view(&result));
+    buf_fini(&result);
+}
+
+/* Whoever grants can also refuse: from now on it is asked. */
+static void change_grants(struct sender *s, const struct message *m, bool grant)
+{
+    struct json_slot list =
+        m->params.n ? json_get(m->params, "capabilities") : (struct json_slot){0};
+
+    if (!s->page) {
+        reply_error(s, m->id, RPC_INVALID_REQUEST, "Not in a session");
+    } else if (list.type != JSON_ARRAY) {
+        reply_error(s, m->id, RPC_INVALID_PARAMS, "params.capabilities must be a list");
+    } else {
+        s->page->session->enforces = true;
+        if (grant)
+            session_grant(s->page->session, s->page, list.value, grant_kind_of(m->params));
+        else
+            session_revoke(s->page->session, s->page, list.value);
+        answer_granted(s, m);
+    }
+}
+
+static void do_grant(struct sender *s, const struct message *m)
+{
+    change_grants(s, m, true);
+}
+
+static void do_revoke(struct sender *s, const struct message *m)
+{
+    change_grants(s, m, false);
+}
+
+/* --- the rest --- */
+
+static void do_ping(struct sender *s, const struct message *m)
+{
+    struct buf result = {0};
+
+    buf_str(&result, "{\"pong\":true");
+    if (s->dialect->stamps_pongs)
+        buf_printf(&result, ",\"timestamp\":%" PRIu64, wall_ms());
+    buf_char(&result, '}');
+    reply_result(s, m->id, buf_view(&result));
+    buf_fini(&result);
+}
+
+static const struct {
+    const char *method;
+    void (*handle)(struct sender *s, const struct message *m);
+} methods[] = {
+    {"hello", do_hello},
+    {"ping", do_ping},
+    {"session/create", do_create},
+    {"session/join", do_join},
+    {"session/leave", do_leave},
+    {"tools/register", do_register},
+    {"tools/list", do_list},
+    {"tools/call", do_call},
+    {"capabilities/grant", do_grant},
+    {"capabilities/revoke", do_revoke},
+};
+
+static void dispatch(struct sender *s, const struct message *m)
+{
+    struct buf scratch = {0};
+    struct span method = json_text(m->method, &scratch);
+    size_t i;
+
+    for (i = 0; i < COUNT_OF(methods); i++)
+        if (span_is(method, methods[i].method))
+            break;
+    if (i < COUNT_OF(methods))
+        methods[i].handle(s, m);
+    else if (m->id.n)
+        reply_error(s, m->id, RPC_METHOD_NOT_FOUND, "Method not found: " SPAN_FMT,
+                    SPAN_ARG(span_cut(method, 0, 100)));
+    buf_fini(&scratch);
+}
+
+bool sender_receive(struct sender *s, struct span text)
+{
+    enum { ID, METHOD, PARAMS, RESULT, ERROR, SLOTS };
+    static const struct json_shape_row rows[] = {{"id", ID, NULL},
+                                                 {"method", METHOD, NULL},
+                                                 {"params", PARAMS, NULL},
+                                                 {"result", RESULT, NULL},
+                                                 {"error", ERROR, NULL}};
+    static const struct json_shape shape = JSON_SHAPE(rows);
+    struct json_slot slots[SLOTS] = {0};
+    struct message m = {0};
+    enum json_type type;
+
+    int code = json_skim(text, &shape, slots, &type, NULL);
+    if (code) {
+        reply_error(s, SPAN_EMPTY, RPC_PARSE_ERROR, "Parse error: %s", err_name(code));
+        return false;
+    }
+    if (slots[ID].type == JSON_STRING || slots[ID].type == JSON_NUMBER)
+        m.id = slots[ID].value;
+    if (slots[METHOD].type == JSON_STRING)
+        m.method = slots[METHOD].value;
+    if (slots[PARAMS].type == JSON_OBJECT)
+        m.params = slots[PARAMS].value;
+    m.result = slots[RESULT].value;
+    if (slots[ERROR].type == JSON_OBJECT)
+        m.error = slots[ERROR].value;
+    if (type != JSON_OBJECT || (!m.method.n && !m.result.n && !m.error.n)) {
+        reply_error(s, m.id, RPC_INVALID_REQUEST, "Invalid request: neither method nor result");
+        return false;
+    }
+    if (m.method.n)
+        dispatch(s, &m);
+    else if (!page_answer(s, &m))
+        log_debug("browser", "an answer that nobody waits for was dropped");
+    return true;
+}

@@ -1,0 +1,354 @@
+#include "base/log.h"
+#include "base/mem.h"
+#include "browser/inside.h"
+#include "browser/result.h"
+#include "wire/rpc.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+/* A page that came back and says nothing is asked for its tools. */
+enum { REREAD_MS = 500, TIMEOUT_MIN = 1000, TIMEOUT_MAX = 300 * 1000 };
+
+static struct timers *timers_of(const struct page *p)
+{
+    return loop_timers(p->session->browser->loop);
+}
+
+/* --- life --- */
+
+static void on_reread(struct timer *t)
+{
+    struct page *p = CONTAINER_OF(t, struct page, reread);
+
+    if (!p->registered && p->dialect->answers_list)
+        (void)page_ask(p, ERRAND_LIST, "tools/list", SPAN("{}"), CALL_TIMEOUT_MS);
+}
+
+struct page *page_new(struct browser_session *s, struct span key, struct span origin,
+                      const struct dialect *dialect)
+{
+    struct page *p = MEM_NEW(struct page);
+
+    p->session = s;
+    p->key = key.n ? mem_span(key) : NULL;
+    p->origin = origin.n ? mem_span(origin) : NULL;
+    p->dialect = dialect;
+    p->reread.fire = on_reread;
+    id_token(p->id);
+    list_init(&p->pipes);
+    list_init(&p->errands);
+    list_append(&s->pages, &p->node);
+    s->n_pages++;
+    return p;
+}
+
+struct page *page_find(const struct browser_session *s, struct span key)
+{
+    LIST_EACH (&s->pages, it) {
+        struct page *p = LIST_ENTRY(it, struct page, node);
+        if (p->key && span_is(key, p->key))
+            return p;
+    }
+    return NULL;
+}
+
+static void forget_leads(struct page *p)
+{
+    size_t at = 0;
+    void *value;
+
+    while (map_next(&p->session->leads, &at, NULL, &value)) {
+        struct lead *lead = value;
+        if (lead->page == p)
+            *lead = (struct lead){NULL, NULL};
+    }
+}
+
+static void fail_errand(struct errand *e, const char *code, struct span why)
+{
+    struct call *call = e->call;
+    struct buf body = {0};
+    bool consent = e->kind == ERRAND_CONSENT;
+
+    if (call && consent) {
+        grants_late(e);
+        call = NULL;
+    }
+    errand_free(e);
+    if (!call)
+        return;
+    result_put_failure(&body, code, why);
+    router_done(call,
+                &(struct outcome){.kind = OUTCOME_ERROR, .body = buf_view(&body), .text = why});
+    buf_fini(&body);
+}
+
+/* Those that were sent by this pipe; all with NULL. */
+static void fail_errands(struct page *p, const struct pipe *pipe)
+{
+    for (bool again = true; again;) {
+        again = false;
+        LIST_EACH (&p->errands, it) {
+            struct errand *e = LIST_ENTRY(it, struct errand, in_page);
+            if (pipe && e->pipe != pipe)
+                continue;
+            /* A call that ends may begin another one: look anew. */
+            fail_errand(e, "CONNECTION_ERROR", SPAN("The page left before it answered"));
+            again = true;
+            break;
+        }
+    }
+}
+
+void page_free(struct page *p)
+{
+    struct browser_session *s = p->session;
+
+    timer_clear(timers_of(p), &p->reread);
+    forget_leads(p);
+    list_remove(&p->node);
+    s->n_pages--;
+    fail_errands(p, NULL);
+    LIST_EACH_SAFE (&p->pipes, it) {
+        struct pipe *pipe = LIST_ENTRY(it, struct pipe, in_owner);
+        list_remove(&pipe->in_owner);
+        pipe->page = NULL;
+    }
+    if (p->key && map_get(&s->browser->clients, span_str(p->key)) == p)
+        map_del(&s->browser->clients, span_str(p->key));
+    arena_fini(&p->arena);
+    mem_free(p->tools);
+    mem_free(p->key);
+    mem_free(p->origin);
+    mem_free(p);
+}
+
+struct pipe *page_pipe(const struct page *p)
+{
+    if (list_empty(&p->pipes))
+        return NULL;
+    return LIST_ENTRY(p->pipes.prev, struct pipe, in_owner);
+}
+
+void page_attach(struct page *p, struct pipe *pipe)
+{
+    pipe->page = p;
+    list_append(&p->pipes, &pipe->in_owner);
+    p->dialect = pipe->dialect;
+    p->registered = false;
+    session_touch(p->session);
+    session_recall(p->session, p);
+    if (p->dialect->answers_list && p->key)
+        timer_set(timers_of(p), &p->reread, REREAD_MS);
+    if (p->n_tools)
+        session_changed(p->session); /* it is back, and had tools */
+}
+
+void page_pipe_gone(struct page *p, struct pipe *pipe)
+{
+    struct browser_session *s = p->session;
+    bool deaf = list_empty(&p->pipes);
+
+    session_touch(s);
+    if (deaf)
+        timer_clear(timers_of(p), &p->reread);
+    /* Answers to what an event stream brought come by other ways: they still can. */
+    if (deaf || !pipe->x)
+        fail_errands(p, deaf ? NULL : pipe);
+    if (deaf && !p->key)
+        page_free(p);
+    session_changed_late(s);
+}
+
+/* --- tools --- */
+
+static uint64_t timeout_of(struct span tool)
+{
+    struct json_slot timeout = json_get(tool, "timeout");
+    int64_t ms;
+
+    if (timeout.type != JSON_NUMBER || !json_int(timeout.value, &ms))
+        return CALL_TIMEOUT_MS;
+    return ms < TIMEOUT_MIN ? TIMEOUT_MIN : ms > TIMEOUT_MAX ? TIMEOUT_MAX : (uint64_t)ms;
+}
+
+static int read_tool(struct arena *arena, struct span raw, enum json_type type, struct tool *out,
+                     struct err *err)
+{
+    struct json_slot name = type == JSON_OBJECT ? json_get(raw, "name") : (struct json_slot){0};
+    struct buf scratch = {0};
+
+    if (name.type != JSON_STRING || name.value.n < 3)
+        return err_set(err, ERR_PROTOCOL, "every tool needs a name, a text");
+    struct span text = json_text(name.value, &scratch);
+    bool fits = text.n <= NAME_MAX_BYTES;
+    if (fits) {
+        out->name = arena_span(arena, text);
+        out->raw = arena_span(arena, raw);
+        struct json_slot capabilities = json_get(out->raw, "capabilities");
+        out->capabilities = capabilities.type == JSON_ARRAY ? capabilities.value : SPAN_EMPTY;
+        out->timeout = timeout_of(out->raw);
+    }
+    buf_fini(&scratch);
+    return fits ? 0 : err_set(err, ERR_SIZE, "the name of a tool is longer than 128 bytes");
+}
+
+int page_register(struct page *p, struct span tools, struct err *err)
+{
+    struct json_iter it = json_iter(tools);
+    struct arena arena = {0};
+    struct tool *list = NULL;
+    size_t n = 0;
+    int code = 0;
+
+    while (!code && json_next(&it)) {
+        if (n >= TOOLS_MAX) {
+            code = err_set(err, ERR_SIZE, "more than %d tools", TOOLS_MAX);
+            break;
+        }
+        if (n % 16 == 0)
+            list = mem_resize(list, (n + 16) * sizeof *list);
+        code = read_tool(&arena, it.value, it.type, &list[n], err);
+        n += code == 0;
+    }
+    if (code) {
+        arena_fini(&arena);
+        mem_free(list);
+        return code;
+    }
+    forget_leads(p);
+    arena_fini(&p->arena);
+    mem_free(p->tools);
+    p->arena = arena;
+    p->tools = list;
+    p->n_tools = n;
+    p->registered = true;
+    session_changed(p->session);
+    return 0;
+}
+
+/* --- what we ask of a page --- */
+
+static void on_late(struct timer *t)
+{
+    struct errand *e = CONTAINER_OF(t, struct errand, timer);
+
+    if (e->kind == ERRAND_CONSENT)
+        grants_late(e); /* the answer may still come, and counts */
+    else
+        fail_errand(e, "TIMEOUT", SPAN("Tool execution timeout"));
+}
+
+struct errand *page_ask(struct page *p, enum errand_kind kind, const char *method,
+                        struct span params, uint64_t timeout)
+{
+    struct browser *b = p->session->browser;
+    struct pipe *pipe = page_pipe(p);
+    struct buf text = {0};
+
+    if (!pipe)
+        return NULL;
+    struct errand *e = MEM_NEW(struct errand);
+    e->n = ++b->last_errand;
+    e->kind = kind;
+    e->page = p;
+    e->pipe = pipe;
+    e->timer.fire = on_late;
+    idmap_put(&b->errands, e->n, e);
+    list_append(&p->errands, &e->in_page);
+    timer_set(timers_of(p), &e->timer, timeout);
+    buf_printf(&text,
+               "{\"jsonrpc\":\"2.0\",\"id\":\"btcp-%" PRIu64 "\",\"method\":\"%s\",\"params\":",
+               e->n, method);
+    buf_span(&text, params);
+    buf_char(&text, '}');
+    pipe_send(pipe, buf_view(&text), true);
+    buf_fini(&text);
+    return e;
+}
+
+void errand_free(struct errand *e)
+{
+    timer_clear(timers_of(e->page), &e->timer);
+    list_remove(&e->in_page);
+    idmap_take(&e->page->session->browser->errands, e->n);
+    buf_fini(&e->wanted);
+    mem_free(e);
+}
+
+static void finish_call(struct errand *e, const struct message *m)
+{
+    struct call *call = e->call;
+    struct buf body = {0}, scratch = {0};
+    struct outcome outcome = {.kind = OUTCOME_RESULT};
+
+    errand_free(e);
+    if (m->result.n) {
+        outcome.is_error = result_put(&body, m->result);
+    } else {
+        struct json_slot message = json_get(m->error, "message");
+        outcome.kind = OUTCOME_ERROR;
+        result_put_error(&body, m->error);
+        if (message.type == JSON_STRING)
+            outcome.text = json_text(message.value, &scratch);
+    }
+    outcome.body = buf_view(&body);
+    if (call)
+        router_done(call, &outcome);
+    buf_fini(&scratch);
+    buf_fini(&body);
+}
+
+/* Some answer with the bare array. */
+static void take_list(struct errand *e, const struct message *m)
+{
+    struct page *p = e->page;
+    struct span tools = m->result;
+    struct err err;
+
+    errand_free(e);
+    if (json_type_of(tools) == JSON_OBJECT)
+        tools = json_get(m->result, "tools").value;
+    if (!p->registered && tools.n && json_type_of(tools) == JSON_ARRAY &&
+        page_register(p, tools, &err))
+        log_warn("browser", "tools of a page in session %s are not taken: %s", p->session->id,
+                 err.text);
+}
+
+static struct errand *errand_of(const struct browser *b, struct span raw_id)
+{
+    struct buf scratch = {0};
+    struct errand *e = NULL;
+
+    if (json_type_of(raw_id) == JSON_STRING) {
+        struct span id = json_text(raw_id, &scratch);
+        int64_t n;
+        if (span_starts(id, SPAN("btcp-")) && json_int(span_from(id, 5), &n) && n > 0)
+            e = idmap_get(&b->errands, (uint64_t)n);
+    }
+    buf_fini(&scratch);
+    return e;
+}
+
+bool page_answer(const struct sender *from, const struct message *m)
+{
+    struct errand *e = errand_of(from->browser, m->id);
+
+    if (!e)
+        return false;
+    bool blind = from->dialect->answers_blind && e->page->dialect == from->dialect;
+    if (!blind && e->page != from->page) {
+        log_warn("browser", "a page of session %s answered a call that was not sent to it",
+                 from->session ? from->session->id : "-");
+        return false;
+    }
+    session_touch(e->page->session);
+    if (e->kind == ERRAND_LIST)
+        take_list(e, m);
+    else if (e->kind == ERRAND_CONSENT)
+        grants_answered(e, m);
+    else
+        finish_call(e, m);
+    return true;
+}

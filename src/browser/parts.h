@@ -1,0 +1,182 @@
+/*
+ * parts: what the browser family is made of.
+ *
+ *     browser     all sessions, and the calls on their way to pages
+ *     session     a provider: the tools of its pages, and what they may do
+ *     page        offers tools; has streams, of which the newest is spoken to
+ *     pipe        one connection: a WebSocket or an SSE stream
+ *     agent       a BTCP agent: a consumer of one session
+ *     errand      one request of ours to a page
+ *     sender      who sent a message, for as long as it is handled
+ */
+#ifndef RIALTO_BROWSER_PARTS_H
+#define RIALTO_BROWSER_PARTS_H
+
+#include "base/buf.h"
+#include "base/id.h"
+#include "base/map.h"
+#include "browser/browser.h"
+#include "browser/capability.h"
+#include "io/ws.h"
+
+enum {
+    PAGES_MAX = 64,       /* of one session */
+    TOOLS_MAX = 1000,     /* of one page */
+    NAME_MAX_BYTES = 128, /* of a tool, as the page calls it */
+    CALL_TIMEOUT_MS = 60 * 1000,
+    COALESCE_MS = 50, /* changes of a session's tools that come this near are one */
+};
+
+/* How a variant of BTCP differs from the others. */
+struct dialect {
+    const char *name;
+    const char *event;  /* of SSE, for requests; NULL = unnamed */
+    bool answers_list;  /* may be sent tools/list */
+    bool says_success;  /* replies to tools/register and session/join have "success" */
+    bool stamps_pongs;  /* replies to ping have a timestamp */
+    bool answers_blind; /* its answers carry nothing but the id of the call */
+    bool is_terse;      /* "success" is all that tools/register replies */
+};
+extern const struct dialect dialect_d1, dialect_d2, dialect_d3, dialect_d4a, dialect_d4b,
+    dialect_d5, dialect_d6, dialect_d7;
+
+struct tool {
+    struct span name; /* the page's */
+    struct span raw;
+    struct span capabilities; /* raw array, or empty */
+    uint64_t timeout;
+};
+
+struct page {
+    struct browser_session *session;
+    struct list node;
+    char id[ID_TOKEN_SIZE];
+    char *key; /* by which it is known again; NULL: it ends with its connection */
+    char *origin;
+    const struct dialect *dialect;
+    bool consents;       /* it can ask its user */
+    bool ours;           /* it hears of cancelled calls */
+    bool registered;     /* since its newest stream came */
+    struct list pipes;   /* struct pipe.in_owner, newest last */
+    struct list errands; /* struct errand.in_page */
+    struct arena arena;  /* the tools */
+    struct tool *tools;
+    size_t n_tools;
+    struct timer reread;
+};
+
+struct pipe {
+    struct browser *browser;
+    struct list node; /* in browser->pipes */
+    struct ws *ws;
+    struct http_exchange *x; /* NULL once it was cut */
+    const struct dialect *dialect;
+    char *origin;
+    struct page *page; /* at most one of these two */
+    struct agent *agent;
+    struct list in_owner;
+    struct deferred end; /* of one that was cut */
+    uint64_t window;     /* start of the second that messages are counted in */
+    unsigned in_window;
+};
+
+enum errand_kind { ERRAND_CALL, ERRAND_LIST, ERRAND_CONSENT };
+
+struct errand {
+    uint64_t n; /* "btcp-N" on the wire */
+    enum errand_kind kind;
+    struct page *page;
+    struct pipe *pipe; /* NULL once it is gone */
+    struct call *call; /* NULL: nobody waits any more */
+    struct timer timer;
+    struct list in_page;
+    struct buf wanted; /* ERRAND_CONSENT: raw array of capabilities */
+};
+
+enum grant_kind { GRANT_ONCE, GRANT_SESSION, GRANT_PERSISTENT };
+
+struct grant {
+    struct list node;
+    enum grant_kind kind;
+    char name[];
+};
+
+/* What a public name leads to. */
+struct lead {
+    struct page *page; /* NULL: it left */
+    struct tool *tool;
+};
+
+struct browser_session {
+    struct provider core;
+    struct browser *browser;
+    char *id;
+    struct view *view;
+    struct list pages;
+    struct list agents;
+    struct list grants;
+    bool enforces;    /* capabilities are asked for */
+    struct map leads; /* public name -> struct lead */
+    size_t n_pages;
+    uint64_t created_at, used_at; /* ms: of the clock on the wall, of the loop */
+    uint64_t published_at;
+    struct timer publish;
+    bool ending;
+};
+
+struct agent {
+    struct peer peer;
+    struct browser *browser;
+    struct browser_session *session; /* NULL before it joined */
+    struct list node;                /* in the session */
+    struct call *standing;
+    struct pipe *pipe;       /* NULL for one that waits for the answer of one POST */
+    struct http_exchange *x; /* that POST */
+    char *client;            /* by which its POSTs name it; may be NULL */
+    char *own;               /* the session that it made up for itself; may be NULL */
+    struct list calls;       /* struct agent_call */
+    bool had_pages;
+    struct deferred end;
+};
+
+struct browser {
+    struct loop *loop;
+    struct router *router;
+    struct browser_options options;
+    struct map sessions;
+    struct map clients; /* client id -> struct page */
+    struct idmap errands;
+    uint64_t last_errand;
+    struct list pipes;
+    struct list posts; /* agents that wait for one answer */
+    size_t n_pipes;
+    uint64_t started_at;
+    struct timer sweep, keep_alive, goodbye;
+    struct kept_grants *kept;
+    struct deferred ended;
+    void (*closed)(void *arg);
+    void *closed_arg;
+};
+
+struct message {
+    struct span id;     /* raw; empty: none */
+    struct span method; /* raw string, or empty */
+    struct span params, result, error;
+};
+
+struct sender {
+    struct browser *browser;
+    struct pipe *pipe;
+    struct browser_session *session;
+    struct page *page;
+    struct agent *agent;
+    const struct dialect *dialect;
+    struct span origin;
+    struct span session_id;  /* as the POST named it, there or not */
+    struct span key;         /* of the page, if it has one */
+    struct http_exchange *x; /* the POST that brought it */
+    bool held;               /* the POST is answered later */
+    struct buf reply;
+};
+
+#endif

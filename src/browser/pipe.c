@@ -1,0 +1,196 @@
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/utf8.h"
+#include "browser/inside.h"
+
+/* How far a reader may fall behind, and how much one may send in a second. */
+enum { READER_MAX = 16 * 1024 * 1024, MESSAGES_PER_SECOND = 5000 };
+
+struct pipe *pipe_new(struct browser *b, const struct dialect *d, struct span origin)
+{
+    struct pipe *p = MEM_NEW(struct pipe);
+
+    p->browser = b;
+    p->dialect = d;
+    p->origin = origin.n ? mem_span(origin) : NULL;
+    list_init(&p->in_owner);
+    list_append(&b->pipes, &p->node);
+    b->n_pipes++;
+    return p;
+}
+
+/* Its page fails what it was asked on this pipe; an agent is no more without one. */
+static void leave_owner(struct pipe *p)
+{
+    struct page *page = p->page;
+    struct agent *agent = p->agent;
+
+    list_remove(&p->in_owner);
+    p->page = NULL;
+    p->agent = NULL;
+    if (page)
+        page_pipe_gone(page, p);
+    if (agent)
+        agent_free(agent);
+}
+
+void pipe_free(struct pipe *p)
+{
+    struct browser *b = p->browser;
+
+    leave_owner(p);
+    loop_undefer(&p->end);
+    list_remove(&p->node);
+    b->n_pipes--;
+    mem_free(p->origin);
+    mem_free(p);
+    browser_check_ended(b);
+}
+
+/* Some clients split a stream into lines before they decode it: everything is sent as ASCII. */
+void put_ascii(struct buf *out, struct span json)
+{
+    for (size_t i = 0; i < json.n;) {
+        unsigned char c = (unsigned char)json.p[i];
+        if (c < 0x80) {
+            if (c != '\n' && c != '\r')
+                buf_char(out, (char)c);
+            i++;
+            continue;
+        }
+        size_t n = c >= 0xf0 ? 4 : c >= 0xe0 ? 3 : 2;
+        uint32_t point = c & (0xffu >> (n + 1));
+        for (size_t k = 1; k < n && i + k < json.n; k++)
+            point = point << 6 | ((unsigned char)json.p[i + k] & 0x3f);
+        if (point >= 0x10000)
+            buf_printf(out, "\\u%04x\\u%04x", 0xd800 + ((point - 0x10000) >> 10),
+                       0xdc00 + ((point - 0x10000) & 0x3ff));
+        else
+            buf_printf(out, "\\u%04x", point);
+        i += n;
+    }
+}
+
+static void end_later(struct deferred *d)
+{
+    pipe_free(CONTAINER_OF(d, struct pipe, end));
+}
+
+/* We may be inside of its page or its agent, so it ends at the end of the turn. */
+static void cut(struct pipe *p, const char *why)
+{
+    struct http_exchange *x = p->x;
+
+    p->x = NULL;
+    http_exchange_on_gone(x, NULL, NULL);
+    http_exchange_abort(x, why);
+    loop_defer(p->browser->loop, &p->end, end_later);
+}
+
+static void write_event(struct pipe *p, struct span event)
+{
+    if (!p->x)
+        return;
+    http_stream_write(p->x, event);
+    if (http_exchange_queued(p->x) > READER_MAX + event.n)
+        cut(p, "reader too slow");
+}
+
+void pipe_send(struct pipe *p, struct span json, bool request)
+{
+    struct buf event = {0};
+
+    if (p->ws) {
+        ws_send(p->ws, WS_TEXT, json);
+        return;
+    }
+    if (request && p->dialect->event)
+        buf_printf(&event, "event: %s\n", p->dialect->event);
+    buf_str(&event, "data: ");
+    put_ascii(&event, json);
+    buf_str(&event, "\n\n");
+    write_event(p, buf_view(&event));
+    buf_fini(&event);
+}
+
+void pipe_comment(struct pipe *p, struct span text)
+{
+    if (!p->ws)
+        write_event(p, text);
+}
+
+bool pipe_counts(struct pipe *p)
+{
+    uint64_t now = loop_now(p->browser->loop);
+
+    if (now - p->window >= 1000) {
+        p->window = now;
+        p->in_window = 0;
+    }
+    return ++p->in_window <= MESSAGES_PER_SECOND;
+}
+
+void pipe_close(struct pipe *p, uint16_t code, const char *why)
+{
+    if (p->ws) {
+        ws_close(p->ws, code, why);
+    } else if (p->x) {
+        http_exchange_on_gone(p->x, NULL, NULL);
+        http_stream_end(p->x);
+        p->x = NULL;
+        loop_defer(p->browser->loop, &p->end, end_later);
+    }
+}
+
+/* --- what comes by it --- */
+
+static void on_message(void *owner, enum ws_opcode op, struct span payload)
+{
+    struct pipe *p = owner;
+    struct sender s = {.browser = p->browser, .pipe = p, .page = p->page, .agent = p->agent};
+
+    if (op != WS_TEXT) {
+        ws_close(p->ws, 1003, "messages are text frames");
+        return;
+    }
+    if (!pipe_counts(p)) {
+        ws_close(p->ws, 1008, "too many messages");
+        return;
+    }
+    s.dialect = p->dialect;
+    s.origin = span_str(p->origin);
+    s.session = p->page ? p->page->session : p->agent ? p->agent->session : NULL;
+    if (s.session)
+        session_touch(s.session);
+    (void)sender_receive(&s, payload);
+    if (s.reply.n)
+        ws_send(p->ws, WS_TEXT, buf_view(&s.reply));
+    buf_fini(&s.reply);
+}
+
+static void on_closed(void *owner, uint16_t code, const char *reason)
+{
+    struct pipe *p = owner;
+
+    log_debug("browser", "a WebSocket was closed: %u %s", code, reason);
+    p->ws = NULL;
+    pipe_free(p);
+}
+
+const struct ws_events pipe_ws_events = {.message = on_message, .closed = on_closed};
+
+static void on_gone(void *owner)
+{
+    struct pipe *p = owner;
+
+    p->x = NULL;
+    pipe_free(p);
+}
+
+void pipe_take_stream(struct pipe *p, struct http_exchange *x)
+{
+    p->x = x;
+    http_exchange_on_gone(x, on_gone, p);
+    http_stream_begin(x, 200, "text/event-stream",
+                      SPAN("Cache-Control: no-cache\r\nX-Accel-Buffering: no\r\n"));
+}

@@ -1,0 +1,214 @@
+#include "browser/result.h"
+
+#include "base/mem.h"
+#include "wire/rpc.h"
+
+/* BTCP's own words for what went wrong. */
+static const struct {
+    const char *word;
+    int code;
+} codes[] = {
+    {"TOOL_NOT_FOUND", RPC_METHOD_NOT_FOUND},  {"INVALID_PARAMS", RPC_INVALID_PARAMS},
+    {"CAPABILITY_DENIED", RPC_INTERNAL_ERROR}, {"EXECUTION_ERROR", RPC_INTERNAL_ERROR},
+    {"TIMEOUT", RPC_INTERNAL_ERROR},           {"CONNECTION_ERROR", RPC_INTERNAL_ERROR},
+};
+
+static int code_of_word(struct span word)
+{
+    for (size_t i = 0; i < COUNT_OF(codes); i++)
+        if (span_is(word, codes[i].word))
+            return codes[i].code;
+    return RPC_INTERNAL_ERROR;
+}
+
+/* --- content items --- */
+
+/* The first bytes, in base64, of what browsers show as pictures. */
+static bool looks_like_image(struct span base64)
+{
+    static const char *const magic[] = {"iVBORw0KGg", "/9j/",   "R0lGOD", "UklGR",
+                                        "PHN2Zy",     "PD94bW", "Qk",     "AAAA"};
+
+    for (size_t i = 0; i < COUNT_OF(magic); i++)
+        if (span_starts(base64, span_str(magic[i])))
+            return true;
+    return false;
+}
+
+static void put_text_item(struct buf *out, struct span raw_string)
+{
+    buf_str(out, "{\"type\":\"text\",\"text\":");
+    buf_span(out, raw_string);
+    buf_char(out, '}');
+}
+
+/* The JSON of a value as the text of an item. */
+static void put_json_item(struct buf *out, struct span value)
+{
+    buf_str(out, "{\"type\":\"text\",\"text\":");
+    json_quote(out, value);
+    buf_char(out, '}');
+}
+
+/* "data:image/png;base64,AAAA" is cut into its two halves; what is no picture is a text. */
+static void put_image(struct buf *out, struct span item)
+{
+    struct json_slot data = json_get(item, "data");
+    struct buf scratch = {0};
+
+    if (data.type != JSON_STRING) {
+        buf_span(out, item);
+        return;
+    }
+    struct span text = json_text(data.value, &scratch);
+    size_t comma = span_find(text, ',');
+    struct span head = span_cut(text, 0, comma);
+    bool is_url = span_starts(text, SPAN("data:")) && comma < text.n;
+    struct span bytes = is_url ? span_from(text, comma + 1) : text;
+
+    if (!looks_like_image(bytes)) {
+        put_text_item(out, data.value);
+    } else if (is_url) {
+        struct span mime = span_from(span_cut(head, 0, span_find(head, ';')), 5);
+        buf_str(out, "{\"type\":\"image\",\"data\":");
+        json_quote(out, bytes);
+        buf_str(out, ",\"mimeType\":");
+        json_quote(out, mime);
+        buf_char(out, '}');
+    } else {
+        buf_span(out, item);
+    }
+    buf_fini(&scratch);
+}
+
+static void put_member(struct buf *out, struct span item, const char *name, const char *before)
+{
+    struct json_slot slot = json_get(item, name);
+
+    if (slot.type != JSON_NONE) {
+        buf_str(out, before);
+        buf_span(out, slot.member);
+    }
+}
+
+/* MCP keeps what a resource has one level deeper, and one without contents is a link. */
+static void put_resource(struct buf *out, struct span item)
+{
+    struct json_slot uri = json_get(item, "uri");
+    bool full =
+        json_get(item, "text").type == JSON_STRING || json_get(item, "blob").type == JSON_STRING;
+
+    if (json_get(item, "resource").type == JSON_OBJECT || uri.type != JSON_STRING) {
+        buf_span(out, item);
+        return;
+    }
+    buf_str(out, full ? "{\"type\":\"resource\",\"resource\":{" : "{\"type\":\"resource_link\",");
+    buf_span(out, uri.member);
+    if (!full) {
+        buf_str(out, ",\"name\":");
+        buf_span(out, uri.value);
+    }
+    put_member(out, item, "mimeType", ",");
+    put_member(out, item, "text", ",");
+    put_member(out, item, "blob", ",");
+    buf_str(out, full ? "}}" : "}");
+}
+
+static void put_item(struct buf *out, struct span item)
+{
+    struct json_slot type = json_get(item, "type");
+
+    if (json_string_is(type.value, SPAN("image"))) {
+        put_image(out, item);
+    } else if (json_string_is(type.value, SPAN("resource"))) {
+        put_resource(out, item);
+    } else if (json_string_is(type.value, SPAN("json"))) {
+        struct json_slot data = json_get(item, "data");
+        put_json_item(out, data.type == JSON_NONE ? SPAN("null") : data.value);
+    } else {
+        buf_span(out, item);
+    }
+}
+
+static bool is_content(struct json_slot content)
+{
+    struct json_iter it = json_iter(content.value);
+
+    if (content.type != JSON_ARRAY)
+        return false;
+    while (json_next(&it))
+        if (it.type != JSON_OBJECT || json_get(it.value, "type").type != JSON_STRING)
+            return false;
+    return true;
+}
+
+bool result_put(struct buf *out, struct span result)
+{
+    bool object = json_type_of(result) == JSON_OBJECT;
+    struct json_slot content = object ? json_get(result, "content") : (struct json_slot){0};
+
+    if (!is_content(content)) {
+        buf_str(out, "{\"content\":[");
+        put_json_item(out, result);
+        buf_str(out, "]}");
+        return false;
+    }
+    struct json_iter members = json_iter(result);
+    bool failed = false, first = true;
+    buf_char(out, '{');
+    while (json_next(&members)) {
+        if (!first)
+            buf_char(out, ',');
+        first = false;
+        if (json_string_is(members.key, SPAN("isError")))
+            failed = members.type == JSON_TRUE;
+        if (!json_string_is(members.key, SPAN("content"))) {
+            buf_span(out, members.member);
+            continue;
+        }
+        struct json_iter items = json_iter(members.value);
+        buf_str(out, "\"content\":[");
+        for (bool head = true; json_next(&items); head = false) {
+            buf_str(out, head ? "" : ",");
+            put_item(out, items.value);
+        }
+        buf_char(out, ']');
+    }
+    buf_char(out, '}');
+    return failed;
+}
+
+/* --- errors --- */
+
+void result_put_error(struct buf *out, struct span error)
+{
+    struct json_slot code = json_get(error, "code"), message = json_get(error, "message");
+    struct buf scratch = {0};
+    int64_t number;
+    int mapped = RPC_INTERNAL_ERROR;
+
+    if (code.type == JSON_STRING)
+        mapped = code_of_word(json_text(code.value, &scratch));
+    else if (code.type == JSON_NUMBER && json_int(code.value, &number) &&
+             (number == RPC_METHOD_NOT_FOUND || number == RPC_INVALID_PARAMS))
+        mapped = (int)number;
+    buf_printf(out, "{\"code\":%d,\"message\":", mapped);
+    if (message.type == JSON_STRING)
+        buf_span(out, message.value);
+    else
+        json_quote(out, SPAN("the page reported an error"));
+    if (code.type != JSON_NONE) {
+        buf_str(out, ",\"data\":{\"btcpCode\":");
+        buf_span(out, code.value);
+        buf_char(out, '}');
+    }
+    buf_char(out, '}');
+    buf_fini(&scratch);
+}
+
+void result_put_failure(struct buf *out, const char *code, struct span message)
+{
+    buf_printf(out, "{\"code\":%d,\"message\":", code_of_word(span_str(code)));
+    json_quote(out, message);
+    buf_printf(out, ",\"data\":{\"btcpCode\":\"%s\"}}", code);
+}

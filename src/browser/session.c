@@ -1,0 +1,410 @@
+#include "base/log.h"
+#include "base/mem.h"
+#include "browser/inside.h"
+#include "browser/result.h"
+#include "wire/json.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+/* Of a public name. */
+enum { PUBLIC_MAX = 64, MARK = 4 };
+
+static struct browser_session *of_peer(struct peer *self)
+{
+    return CONTAINER_OF(CONTAINER_OF(self, struct provider, peer), struct browser_session, core);
+}
+
+static struct timers *timers_of(const struct browser_session *s)
+{
+    return loop_timers(s->browser->loop);
+}
+
+void session_touch(struct browser_session *s)
+{
+    s->used_at = loop_now(s->browser->loop);
+}
+
+bool session_is_connected(const struct browser_session *s)
+{
+    LIST_EACH (&s->pages, it)
+        if (page_pipe(LIST_ENTRY(it, struct page, node)))
+            return true;
+    return false;
+}
+
+size_t session_tool_count(const struct browser_session *s)
+{
+    size_t n = 0;
+
+    LIST_EACH (&s->pages, it) {
+        const struct page *p = LIST_ENTRY(it, struct page, node);
+        n += page_pipe(p) ? p->n_tools : 0;
+    }
+    return n;
+}
+
+/* --- the catalog --- */
+
+struct span session_lacks(const struct browser_session *s, const struct tool *tool,
+                          struct buf *scratch)
+{
+    struct json_iter it = json_iter(tool->capabilities);
+
+    while (s->enforces && tool->capabilities.n && json_next(&it)) {
+        if (it.type != JSON_STRING)
+            continue;
+        scratch->n = 0;
+        struct span name = json_text(it.value, scratch);
+        if (!session_has(s, name))
+            return name;
+    }
+    return SPAN_EMPTY;
+}
+
+static void put_public_name(struct buf *out, struct span name)
+{
+    for (size_t i = 0; i < name.n && i < PUBLIC_MAX; i++) {
+        char c = name.p[i];
+        bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                     c == '_' || c == '-';
+        buf_char(out, plain ? c : '_');
+    }
+}
+
+/* The first that registered a name has it; a later one gets a mark of its page. */
+static void choose_name(const struct browser_session *s, const struct page *p,
+                        const struct tool *tool, struct buf *name)
+{
+    put_public_name(name, tool->name);
+    if (map_get(&s->leads, buf_view(name))) {
+        if (name->n > PUBLIC_MAX - MARK - 4)
+            name->n = PUBLIC_MAX - MARK - 4;
+        buf_char(name, '_');
+        buf_bytes(name, p->id, MARK);
+    }
+    size_t stem = name->n;
+    for (unsigned n = 2; map_get(&s->leads, buf_view(name)); n++) {
+        name->n = stem;
+        buf_printf(name, "_%u", n);
+    }
+}
+
+static void put_optional(struct buf *out, struct span raw, const char *key, enum json_type type)
+{
+    struct json_slot slot = json_get(raw, key);
+
+    if (slot.type == type) {
+        buf_char(out, ',');
+        buf_span(out, slot.member);
+    }
+}
+
+static bool says(struct span annotations, const char *key)
+{
+    return annotations.n && json_get(annotations, key).type == JSON_TRUE;
+}
+
+/* Annotations as MCP has them: WebMCP's "consequential" is our "destructive". */
+static void put_annotations(struct buf *out, struct span annotations)
+{
+    bool both = says(annotations, "consequentialHint") &&
+                json_get(annotations, "destructiveHint").type == JSON_NONE;
+
+    buf_str(out, ",\"annotations\":");
+    json_insert(out, annotations, both ? SPAN("\"destructiveHint\":true") : SPAN_EMPTY);
+}
+
+static void add_tool(struct browser_session *s, struct catalog *c, struct page *p,
+                     struct tool *tool)
+{
+    struct buf raw = {0}, name = {0};
+    struct json_slot schema = json_get(tool->raw, "inputSchema");
+    struct json_slot description = json_get(tool->raw, "description");
+    struct json_slot annotations = json_get(tool->raw, "annotations");
+    struct item item = {0};
+
+    choose_name(s, p, tool, &name);
+    buf_str(&raw, "{\"name\":");
+    item.name_at.at = raw.n;
+    json_quote(&raw, buf_view(&name));
+    item.name_at.n = raw.n - item.name_at.at;
+    put_optional(&raw, tool->raw, "title", JSON_STRING);
+    if (description.type == JSON_STRING) {
+        buf_str(&raw, ",\"description\":");
+        item.description_at = (struct cut){raw.n, description.value.n};
+        buf_span(&raw, description.value);
+    }
+    buf_str(&raw, ",\"inputSchema\":");
+    bool usable = schema.type == JSON_OBJECT && json_get(schema.value, "type").type != JSON_NONE;
+    buf_span(&raw, usable ? schema.value : SPAN("{\"type\":\"object\",\"properties\":{}}"));
+    if (annotations.type == JSON_OBJECT) {
+        put_annotations(&raw, annotations.value);
+        item.flags = (says(annotations.value, "readOnlyHint") ? (unsigned)ITEM_READ_ONLY : 0) |
+                     (says(annotations.value, "idempotentHint") ? (unsigned)ITEM_IDEMPOTENT : 0);
+    }
+    buf_char(&raw, '}');
+    item.name = buf_view(&name);
+    item.raw = buf_view(&raw);
+    catalog_add(c, ITEM_TOOL, &item);
+    struct lead *lead = MEM_NEW(struct lead);
+    *lead = (struct lead){p, tool};
+    map_put(&s->leads, item.name, lead);
+    buf_fini(&name);
+    buf_fini(&raw);
+}
+
+/*
+ * A page that was loaded anew while its old connection still seems to stand: both offer the same,
+ * byte for byte, and the newer is meant.
+ */
+static bool is_shadowed(const struct browser_session *s, const struct page *p)
+{
+    bool later = false;
+
+    LIST_EACH (&s->pages, it) {
+        const struct page *other = LIST_ENTRY(it, struct page, node);
+        bool same = later && !p->key && !other->key && page_pipe(other) &&
+                    other->n_tools == p->n_tools && p->n_tools;
+        for (size_t i = 0; same && i < p->n_tools; i++)
+            same = span_eq(p->tools[i].raw, other->tools[i].raw);
+        if (same)
+            return true;
+        later |= other == p;
+    }
+    return false;
+}
+
+static void forget_leads(struct browser_session *s)
+{
+    size_t at = 0;
+    void *value;
+
+    while (map_next(&s->leads, &at, NULL, &value))
+        mem_free(value);
+    map_fini(&s->leads);
+    s->leads = (struct map){0};
+}
+
+static void publish(struct browser_session *s)
+{
+    struct catalog *c = catalog_new();
+    struct buf scratch = {0};
+    bool hidden = false;
+
+    timer_clear(timers_of(s), &s->publish);
+    s->published_at = loop_now(s->browser->loop);
+    forget_leads(s);
+    LIST_EACH (&s->pages, it) {
+        struct page *p = LIST_ENTRY(it, struct page, node);
+        if (!page_pipe(p) || is_shadowed(s, p))
+            continue;
+        for (size_t i = 0; i < p->n_tools; i++) {
+            if (session_lacks(s, &p->tools[i], &scratch).n)
+                hidden = true;
+            else
+                add_tool(s, c, p, &p->tools[i]);
+        }
+    }
+    if (hidden)
+        put_meta_tool(c);
+    buf_fini(&scratch);
+    provider_publish(&s->core, c);
+}
+
+static void on_publish(struct timer *t)
+{
+    publish(CONTAINER_OF(t, struct browser_session, publish));
+}
+
+void session_changed(struct browser_session *s)
+{
+    uint64_t since = loop_now(s->browser->loop) - s->published_at;
+
+    if (s->ending)
+        return;
+    if (!s->published_at || since >= COALESCE_MS)
+        publish(s);
+    else
+        timer_set(timers_of(s), &s->publish, COALESCE_MS - since);
+}
+
+void session_changed_late(struct browser_session *s)
+{
+    if (!s->ending)
+        timer_set(timers_of(s), &s->publish, COALESCE_MS);
+}
+
+/* --- calls --- */
+
+static void refuse(struct call *call, const char *code, const char *fmt, struct span what)
+{
+    struct buf text = {0}, body = {0};
+
+    buf_str(&text, fmt);
+    buf_span(&text, what);
+    result_put_failure(&body, code, buf_view(&text));
+    router_done(call, &(struct outcome){
+                          .kind = OUTCOME_ERROR, .body = buf_view(&body), .text = buf_view(&text)});
+    buf_fini(&body);
+    buf_fini(&text);
+}
+
+/* Nothing of this name is offered: for want of a page, of consent, or because it never was. */
+static void refuse_unknown(struct browser_session *s, struct call *call, struct span name)
+{
+    struct buf scratch = {0};
+
+    LIST_EACH (&s->pages, it) {
+        const struct page *p = LIST_ENTRY(it, struct page, node);
+        for (size_t i = 0; i < p->n_tools; i++) {
+            struct span lacks = session_lacks(s, &p->tools[i], &scratch);
+            if (!lacks.n || !span_eq(p->tools[i].name, name))
+                continue;
+            refuse(call, "CAPABILITY_DENIED", "Capability not granted: ", lacks);
+            buf_fini(&scratch);
+            return;
+        }
+    }
+    buf_fini(&scratch);
+    if (session_is_connected(s))
+        refuse(call, "TOOL_NOT_FOUND", "Tool not found: ", name);
+    else
+        refuse(call, "CONNECTION_ERROR", "No browser client connected to this session", SPAN_EMPTY);
+}
+
+static void put_call(struct buf *out, const struct tool *tool, struct span arguments)
+{
+    buf_str(out, "{\"name\":");
+    json_quote(out, tool->name);
+    buf_str(out, ",\"arguments\":");
+    buf_span(out, arguments);
+    buf_char(out, '}');
+}
+
+static void on_open(struct peer *self, struct call *call, const struct request *request)
+{
+    struct browser_session *s = of_peer(self);
+    struct json_slot given = json_get(request->params, "arguments");
+    struct span arguments = given.type == JSON_OBJECT ? given.value : SPAN("{}");
+    struct buf params = {0};
+
+    session_touch(s);
+    if (request->op != OP_CALL_TOOL) {
+        router_done(call, &(struct outcome){.kind = OUTCOME_RESULT, .body = SPAN("{}")});
+        return;
+    }
+    if (span_is(request->name, META_TOOL)) {
+        grants_open(s, call, arguments);
+        return;
+    }
+    const struct lead *lead = map_get(&s->leads, request->name);
+    if (!lead) {
+        refuse_unknown(s, call, request->name);
+        return;
+    }
+    if (!lead->page || !page_pipe(lead->page)) {
+        refuse(call, "CONNECTION_ERROR", "The page of this tool is not connected", SPAN_EMPTY);
+        return;
+    }
+    put_call(&params, lead->tool, arguments);
+    struct errand *e =
+        page_ask(lead->page, ERRAND_CALL, "tools/call", buf_view(&params), lead->tool->timeout);
+    e->call = call;
+    call->provider_data = e;
+    buf_fini(&params);
+    session_use_once(s, lead->tool);
+}
+
+static void on_answer(struct peer *self, struct call *call, struct span key,
+                      const struct outcome *outcome)
+{
+    (void)self, (void)call, (void)key, (void)outcome;
+}
+
+/* Only our own client knows what to do with a cancelled call. */
+static void on_cancel(struct peer *self, struct call *call, enum failure why)
+{
+    struct errand *e = call->provider_data;
+    struct buf text = {0};
+
+    (void)self, (void)why;
+    if (!e)
+        return;
+    e->call = NULL;
+    if (e->kind == ERRAND_CONSENT)
+        return; /* what the user says still counts */
+    struct pipe *pipe = page_pipe(e->page);
+    if (e->page->ours && pipe) {
+        buf_printf(&text,
+                   "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":"
+                   "{\"requestId\":\"btcp-%" PRIu64 "\"}}",
+                   e->n);
+        pipe_send(pipe, buf_view(&text), true);
+        buf_fini(&text);
+    }
+    errand_free(e);
+}
+
+static const struct peer_verbs verbs = {.open = on_open, .answer = on_answer, .cancel = on_cancel};
+
+/* --- life --- */
+
+static void start(struct provider *p)
+{
+    publish(CONTAINER_OF(p, struct browser_session, core));
+    provider_up(p);
+}
+
+static void stop(struct provider *p)
+{
+    provider_lost(p, "the session is over");
+}
+
+static const struct provider_ops life = {.start = start, .stop = stop};
+
+struct browser_session *session_new(struct browser *b, struct span id)
+{
+    struct browser_session *s = MEM_NEW(struct browser_session);
+
+    s->browser = b;
+    s->id = mem_span(id);
+    s->enforces = b->options.strict;
+    s->created_at = wall_ms();
+    s->publish.fire = on_publish;
+    list_init(&s->pages);
+    list_init(&s->agents);
+    list_init(&s->grants);
+    session_touch(s);
+    provider_init(&s->core, &verbs, &life, s->id);
+    s->core.bare_names = s->core.built_in = true;
+    s->core.policy.timeout = s->core.policy.start_timeout = 0; /* errands have their own */
+    s->view = view_new(s->id, NULL);
+    router_add_provider(b->router, &s->core);
+    router_add_view(b->router, s->view);
+    view_add(s->view, &s->core, NULL);
+    view_set_fallback(s->view, &s->core);
+    provider_want(&s->core);
+    s->published_at = 0; /* the first tools are published at once */
+    return s;
+}
+
+void session_free(struct browser_session *s)
+{
+    s->ending = true;
+    LIST_EACH_SAFE (&s->agents, it)
+        agent_join(LIST_ENTRY(it, struct agent, node), NULL);
+    while (!list_empty(&s->pages))
+        page_free(LIST_FIRST(&s->pages, struct page, node));
+    provider_unwant(&s->core);
+    timer_clear(timers_of(s), &s->publish);
+    router_remove_provider(s->browser->router, &s->core);
+    router_remove_view(s->browser->router, s->view);
+    view_free(s->view);
+    provider_fini(&s->core);
+    forget_leads(s);
+    LIST_EACH_SAFE (&s->grants, it)
+        mem_free(LIST_ENTRY(it, struct grant, node));
+    mem_free(s->id);
+    mem_free(s);
+}

@@ -1,0 +1,167 @@
+#include "base/log.h"
+#include "base/mem.h"
+#include "cmd/args.h"
+#include "cmd/browser_desk.h"
+#include "cmd/browser_relay.h"
+#include "cmd/commands.h"
+#include "mcp/stdio_agent.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { OPT_SESSION = 's' };
+
+/* A bridge of our own, for as long as the host program wants it. */
+struct own {
+    struct loop *loop;
+    struct bridge *bridge;
+    struct front *front;
+    struct browser_desk *desk;
+    struct stdio_agent *agent; /* NULL once it has gone */
+    int closing;
+};
+
+static void part_closed(void *arg)
+{
+    struct own *o = arg;
+
+    if (--o->closing == 0)
+        loop_stop(o->loop);
+}
+
+static void agent_closed(void *arg)
+{
+    struct own *o = arg;
+
+    o->agent = NULL;
+    o->closing = 3;
+    browser_desk_close(o->desk, part_closed, o);
+    front_close(o->front, part_closed, o);
+    bridge_stop(o->bridge, part_closed, o);
+}
+
+static void on_signal(void *arg, int signo)
+{
+    struct own *o = arg;
+
+    if (!o->agent)
+        _Exit(CMD_FAILED);
+    stdio_agent_close(o->agent, strsignal(signo));
+}
+
+static int host(const struct command *self, const struct config *config, const char *session)
+{
+    struct own o = {.loop = loop_new()};
+    struct err err;
+    int code = CMD_FINE;
+
+    o.bridge = bridge_new(o.loop, config);
+    o.front = front_new(o.loop, config);
+    o.desk = browser_desk_new(o.loop, config, o.bridge, o.front);
+    if (front_listen(o.front, &err)) {
+        cmd_error(self, "%s", err.text);
+        cmd_hint("something that is no Rialto has this address; choose another one with `listen`");
+        code = CMD_FAILED;
+        agent_closed(&o);
+    } else {
+        struct mcp_host agent = browser_desk_host(o.desk, session);
+        log_info("browser", "listening on http://%s for pages%s%s", front_address(o.front, 0),
+                 session ? " of session " : "", session ? session : "");
+        o.agent = stdio_agent_new(o.loop, stream_stdio(o.loop), &agent, config->limits.message,
+                                  agent_closed, &o);
+        if (loop_on_signal(o.loop, SIGINT, on_signal, &o) < 0 ||
+            loop_on_signal(o.loop, SIGTERM, on_signal, &o) < 0)
+            log_warn("rialto", "cannot handle signals");
+    }
+    loop_run(o.loop);
+    front_free(o.front);
+    bridge_free(o.bridge);
+    loop_free(o.loop);
+    return code;
+}
+
+static int pair(const struct command *self, const struct config *config)
+{
+    struct err err;
+    char *token = browser_token(&err);
+    struct buf out = {0};
+
+    if (!token) {
+        cmd_error(self, "%s", err.text);
+        return CMD_FAILED;
+    }
+    buf_printf(&out, "%s\n", token);
+    cmd_print(&out);
+    if (!config->browser.pairing)
+        cmd_hint("nobody is asked for it yet: set browser.pairing to true in the configuration");
+    mem_free(token);
+    return cmd_finish(CMD_FINE);
+}
+
+static bool is_session_name(const char *id)
+{
+    return *id && strlen(id) <= 128 &&
+           strspn(id, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._:-") ==
+               strlen(id);
+}
+
+static int converse(const struct command *self, const struct config *config, const char *session)
+{
+    const char *address = config->listen.items[0].address;
+    int code = strncmp(address, "unix:", 5) == 0 ? 1 : browser_relay(address, session, config);
+
+    if (code == 1)
+        return host(self, config, session);
+    return code ? CMD_FAILED : CMD_FINE;
+}
+
+static int run(const struct command *self, int argc, char **argv)
+{
+    struct args a = args_begin(self, argc, argv);
+    const char *session = getenv("BTCP_SESSION_ID");
+    int id;
+
+    while ((id = args_next(&a)) > 0)
+        if (id == OPT_SESSION)
+            session = a.value;
+    if (id < 0)
+        return a.exit_code;
+    if (args_expect(&a, 1))
+        return CMD_USAGE;
+    bool pairs = a.rest_n == 1 && strcmp(a.rest[0], "pair") == 0;
+    if (a.rest_n == 1 && !pairs) {
+        cmd_error(self, "'%s' is nothing to do here; there is 'pair'", a.rest[0]);
+        return CMD_USAGE;
+    }
+    if (session && !*session)
+        session = NULL;
+    if (session && !is_session_name(session)) {
+        cmd_error(self, "a session is named by 1 to 128 of letters, digits and . _ : -");
+        return CMD_USAGE;
+    }
+    struct config *config = args_load_config(&a);
+    if (!config)
+        return CMD_USAGE;
+    int code = pairs ? pair(self, config) : converse(self, config, session);
+    config_free(config);
+    return code;
+}
+
+static const struct cmd_option options[] = {
+    ARGS_OPTION_CONFIG,
+    {"session", OPT_SESSION, "ID", "the browser session to offer (also BTCP_SESSION_ID)"},
+    ARGS_OPTION_VERBOSE,
+    ARGS_OPTION_QUIET,
+    {NULL}};
+
+const struct command command_browser = {
+    .name = "browser",
+    .summary = "Speak MCP on standard input and output, for the tools of web pages",
+    .usage = "[pair]",
+    .about = "Attaches to the bridge that is running, or else listens for pages itself. Without a\n"
+             "session it offers the tools of all pages. 'rialto browser pair' prints the token\n"
+             "that pages must show when browser.pairing is set.",
+    .options = options,
+    .run = run,
+};

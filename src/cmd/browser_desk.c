@@ -1,0 +1,295 @@
+#include "cmd/browser_desk.h"
+
+#include "base/id.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "mcp/entrance.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* As the specification of BTCP introduces itself. */
+#define SERVER_INFO "{\"name\":\"btcp-server\",\"version\":\"1.0.0\"}"
+
+/* The entrance to one session. */
+struct seat {
+    struct list node;
+    struct entrance *entrance;
+    char *session;
+};
+
+struct browser_desk {
+    struct loop *loop;
+    const struct config *config;
+    struct bridge *bridge;
+    struct browser *browser;
+    struct view *pages; /* every session's tools, and nothing else */
+    struct list seats;
+    struct span *granted;
+    char *token;
+    char *grants_file;
+    size_t closing; /* parts that are not closed yet */
+    bool is_closing;
+    void (*closed)(void *arg);
+    void *closed_arg;
+};
+
+/* --- files that outlive us --- */
+
+/* $XDG_STATE_HOME/rialto/NAME, its folders made; NULL when there is no place. */
+static char *state_path(const char *name)
+{
+    const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+    struct buf path = {0};
+
+    if (state && state[0] == '/')
+        buf_printf(&path, "%s/rialto", state);
+    else if (home && home[0] == '/')
+        buf_printf(&path, "%s/.local/state/rialto", home);
+    else
+        return NULL;
+    char *folder = buf_take(&path);
+    for (char *at = folder + 1; *at; at++) {
+        if (*at != '/')
+            continue;
+        *at = '\0';
+        (void)mkdir(folder, 0700);
+        *at = '/';
+    }
+    (void)mkdir(folder, 0700);
+    buf_printf(&path, "%s/%s", folder, name);
+    mem_free(folder);
+    return buf_take(&path);
+}
+
+static char *read_token(const char *path)
+{
+    char text[ID_TOKEN_SIZE] = "";
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+    if (fd < 0)
+        return NULL;
+    ssize_t n = read(fd, text, sizeof text - 1);
+    close(fd);
+    return n == (ssize_t)sizeof text - 1 ? mem_str(text) : NULL;
+}
+
+char *browser_token(struct err *err)
+{
+    char *path = state_path("browser-token");
+    char fresh[ID_TOKEN_SIZE];
+
+    if (!path) {
+        err_set(err, -ENOENT, "there is no home folder to keep the pairing token in");
+        return NULL;
+    }
+    char *token = read_token(path);
+    if (!token) {
+        id_token(fresh);
+        int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+        if (fd >= 0 && write(fd, fresh, sizeof fresh - 1) == (ssize_t)sizeof fresh - 1)
+            token = mem_str(fresh);
+        else
+            err_set(err, -errno, "cannot write %s: %s", path, strerror(errno));
+        if (fd >= 0)
+            close(fd);
+    }
+    mem_free(path);
+    return token;
+}
+
+/* --- what the browser family tells --- */
+
+static void on_opened(void *arg, struct provider *p)
+{
+    struct browser_desk *d = arg;
+
+    bridge_admit(d->bridge, p);
+    view_add(d->pages, p, NULL);
+}
+
+static struct seat *seat_of(const struct browser_desk *d, const char *session)
+{
+    LIST_EACH (&d->seats, it) {
+        struct seat *s = LIST_ENTRY(it, struct seat, node);
+        if (strcmp(s->session, session) == 0)
+            return s;
+    }
+    return NULL;
+}
+
+static void part_closed(void *arg)
+{
+    struct browser_desk *d = arg;
+
+    if (--d->closing || !d->is_closing)
+        return;
+    router_remove_view(bridge_router(d->bridge), d->pages);
+    view_free(d->pages);
+    d->closed(d->closed_arg);
+    mem_free(d->granted);
+    mem_free(d->token);
+    mem_free(d->grants_file);
+    mem_free(d);
+}
+
+static void seat_free(struct browser_desk *d, struct seat *s)
+{
+    list_remove(&s->node);
+    d->closing++;
+    entrance_close(s->entrance, part_closed, d);
+    mem_free(s->session);
+    mem_free(s);
+}
+
+static bool may_end(void *arg, struct browser_session *session)
+{
+    struct browser_desk *d = arg;
+    struct seat *s = seat_of(d, browser_session_id(session));
+
+    if (s && entrance_sessions(s->entrance))
+        return false;
+    if (s)
+        seat_free(d, s);
+    return true;
+}
+
+/* --- agents of one session --- */
+
+static struct mcp_host host_of(const struct browser_desk *d, struct view *view)
+{
+    return (struct mcp_host){
+        .router = bridge_router(d->bridge), .view = view, .server_info = SERVER_INFO};
+}
+
+struct mcp_host browser_desk_host(struct browser_desk *d, const char *session)
+{
+    struct browser_session *s =
+        session ? browser_session(d->browser, span_str(session), true) : NULL;
+
+    return host_of(d, s ? browser_session_view(s) : d->pages);
+}
+
+static struct seat *seat_make(struct browser_desk *d, struct browser_session *session)
+{
+    struct seat *s = seat_of(d, browser_session_id(session));
+
+    if (s)
+        return s;
+    struct mcp_host host = host_of(d, browser_session_view(session));
+    s = MEM_NEW(struct seat);
+    s->session = mem_str(browser_session_id(session));
+    s->entrance =
+        entrance_new(d->loop, &host,
+                     &(struct entrance_options){.max_sessions = d->config->limits.sessions,
+                                                .session_ttl = d->config->limits.session_ttl,
+                                                .max_message = d->config->limits.message});
+    list_append(&d->seats, &s->node);
+    return s;
+}
+
+/* `sessionId` is what POSTs of HTTP+SSE call a session of their own. */
+static struct span selection(const struct http_request *req, bool sse, struct buf *scratch)
+{
+    struct span id = http_query(req->query, "session", scratch);
+
+    if (!id.p && !(sse && span_is(req->method, "POST")))
+        id = http_query(req->query, "sessionId", scratch);
+    return id;
+}
+
+bool browser_desk_mcp(struct browser_desk *d, struct http_exchange *x,
+                      const struct http_request *req, bool sse)
+{
+    struct buf scratch = {0}, more = {0};
+    struct span id = selection(req, sse, &scratch);
+    bool selects = id.p != NULL;
+
+    if (selects) {
+        bool waits = http_query(req->query, "wait", &more).p != NULL;
+        struct browser_session *s = browser_session(d->browser, id, waits);
+        if (s)
+            entrance_handle(seat_make(d, s)->entrance, x, req, sse);
+        else
+            front_refuse(
+                x, 404, "Session not found",
+                "no page has this session; /sessions lists them, and &wait=1 waits for one");
+    }
+    buf_fini(&more);
+    buf_fini(&scratch);
+    return selects;
+}
+
+size_t browser_desk_sessions(const struct browser_desk *d)
+{
+    size_t n = 0;
+
+    LIST_EACH (&d->seats, it)
+        n += entrance_sessions(LIST_ENTRY(it, struct seat, node)->entrance);
+    return n;
+}
+
+/* --- life --- */
+
+static void on_page(void *owner, struct http_exchange *x, const struct http_request *req)
+{
+    struct browser_desk *d = owner;
+
+    browser_handle(d->browser, x, req);
+}
+
+struct browser_desk *browser_desk_new(struct loop *loop, const struct config *c,
+                                      struct bridge *bridge, struct front *front)
+{
+    struct browser_desk *d = MEM_NEW(struct browser_desk);
+    struct err err;
+
+    d->loop = loop;
+    d->config = c;
+    d->bridge = bridge;
+    list_init(&d->seats);
+    d->pages = view_new("pages", NULL);
+    router_add_view(bridge_router(bridge), d->pages);
+    d->granted = MEM_ARRAY(struct span, c->browser.granted.n + 1);
+    for (size_t i = 0; i < c->browser.granted.n; i++)
+        d->granted[i] = span_str(c->browser.granted.items[i]);
+    d->grants_file = state_path("browser-grants.json");
+    if (c->browser.pairing && !(d->token = browser_token(&err)))
+        log_error("browser", "%s", err.text);
+    if (d->token)
+        log_add_secret(span_str(d->token));
+    /* Nobody is let in when there should be a token and is none. */
+    char closed_to_all[ID_TOKEN_SIZE];
+    id_token(closed_to_all);
+    if (c->browser.pairing && !d->token)
+        d->token = mem_str(closed_to_all);
+    d->browser = browser_new(
+        loop, bridge_router(bridge),
+        &(struct browser_options){.session_ttl = c->browser.session_ttl,
+                                  .max_sessions = c->limits.sessions,
+                                  .max_message = c->limits.message,
+                                  .strict = c->browser.capabilities == CAPABILITIES_STRICT,
+                                  .granted = d->granted,
+                                  .n_granted = c->browser.granted.n,
+                                  .token = d->token,
+                                  .grants_file = d->grants_file,
+                                  .arg = d,
+                                  .opened = on_opened,
+                                  .may_end = may_end});
+    front_route_pages(front, browser_wants, on_page, d);
+    return d;
+}
+
+void browser_desk_close(struct browser_desk *d, void (*closed)(void *arg), void *arg)
+{
+    d->closed = closed;
+    d->closed_arg = arg;
+    d->is_closing = true;
+    d->closing++;
+    while (!list_empty(&d->seats))
+        seat_free(d, LIST_FIRST(&d->seats, struct seat, node));
+    browser_close(d->browser, part_closed, d);
+}

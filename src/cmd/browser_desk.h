@@ -1,0 +1,30 @@
+/*
+ * browser_desk: where web pages and MCP agents meet.
+ *
+ * It opens the browser family's doors on the front, puts every browser session beside the servers,
+ * and has an entrance for the agents of each session that one asked for by `?session=`.
+ */
+#ifndef RIALTO_CMD_BROWSER_DESK_H
+#define RIALTO_CMD_BROWSER_DESK_H
+
+#include "browser/browser.h"
+#include "cmd/bridge.h"
+#include "cmd/front.h"
+
+struct browser_desk;
+
+struct browser_desk *browser_desk_new(struct loop *loop, const struct config *c,
+                                      struct bridge *bridge, struct front *front);
+/* Handles a request for MCP if it selects a browser session; false if it does not. */
+bool browser_desk_mcp(struct browser_desk *d, struct http_exchange *x,
+                      const struct http_request *req, bool sse);
+/* What an agent of this session needs; the session is made if need be. NULL: all pages. */
+struct mcp_host browser_desk_host(struct browser_desk *d, const char *session);
+size_t browser_desk_sessions(const struct browser_desk *d);
+/* `closed` is called from the loop when nothing is left, and the desk is gone when it returns. */
+void browser_desk_close(struct browser_desk *d, void (*closed)(void *arg), void *arg);
+
+/* The pairing token, made if it is not there yet; NULL when that fails. The caller frees it. */
+char *browser_token(struct err *err);
+
+#endif

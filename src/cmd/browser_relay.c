@@ -1,0 +1,134 @@
+#include "cmd/browser_relay.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "io/ws.h"
+#include "wire/lines.h"
+
+#include <errno.h>
+
+enum { CONNECT_MS = 2000, FINISH_MS = 2000, NOBODY = 1 };
+
+struct relay {
+    struct loop *loop;
+    const struct config *config;
+    struct ws *ws;
+    struct stream *stdio; /* NULL before the bridge has answered, and once it is closed */
+    struct lines lines;
+    bool opened, ended;
+    int code;
+};
+
+static void on_line(void *owner, struct span line)
+{
+    struct relay *r = owner;
+
+    if (r->ws)
+        ws_send(r->ws, WS_TEXT, line);
+}
+
+static void on_too_long(void *owner, struct span head)
+{
+    (void)owner, (void)head;
+    log_warn("browser", "a message over limits.message was dropped");
+}
+
+static const struct lines_events line_events = {on_line, on_too_long};
+
+static void on_data(void *owner, struct span chunk)
+{
+    struct relay *r = owner;
+
+    lines_feed(&r->lines, chunk, &line_events, r);
+}
+
+static void on_eof(void *owner)
+{
+    struct relay *r = owner;
+
+    r->ended = true;
+    lines_end(&r->lines, &line_events, r);
+    if (r->ws)
+        ws_close(r->ws, 1000, "the host program is done");
+}
+
+static void on_stdio_closed(void *owner, const char *reason)
+{
+    struct relay *r = owner;
+
+    (void)reason;
+    r->stdio = NULL;
+    r->ended = true;
+    if (r->ws)
+        ws_close(r->ws, 1000, "the host program is gone");
+    else
+        loop_stop(r->loop);
+}
+
+static const struct stream_events stdio_events = {
+    .data = on_data, .eof = on_eof, .closed = on_stdio_closed};
+
+static void on_opened(void *owner)
+{
+    struct relay *r = owner;
+
+    r->opened = true;
+    log_info("browser", "attached to the bridge that is running");
+    r->stdio = stream_stdio(r->loop);
+    stream_start(r->stdio, &stdio_events, r);
+}
+
+static void on_message(void *owner, enum ws_opcode op, struct span payload)
+{
+    struct relay *r = owner;
+
+    if (op != WS_TEXT || !r->stdio)
+        return;
+    stream_write(r->stdio, payload);
+    stream_write(r->stdio, SPAN("\n"));
+}
+
+static void on_closed(void *owner, uint16_t code, const char *reason)
+{
+    struct relay *r = owner;
+
+    r->ws = NULL;
+    if (!r->opened) {
+        r->code = NOBODY;
+    } else if (!r->ended) {
+        log_error("browser", "the bridge left: %u %s", code, reason);
+        r->code = -ECONNRESET;
+    }
+    if (r->stdio)
+        stream_finish(r->stdio, "done", FINISH_MS);
+    else
+        loop_stop(r->loop);
+}
+
+static const struct ws_events events = {
+    .opened = on_opened, .message = on_message, .closed = on_closed};
+
+int browser_relay(const char *address, const char *session, const struct config *c)
+{
+    static const char *const protocols[] = {"mcp", NULL};
+    const struct ws_options options = {.max_message = c->limits.message, .ping_every = WS_PING_MS};
+    struct relay r = {.loop = loop_new(), .config = c};
+    struct buf url = {0};
+    struct err err;
+
+    buf_printf(&url, "ws://%s%s/mcp", address[0] == ':' ? "127.0.0.1" : "", address);
+    if (session)
+        buf_printf(&url, "?session=%s&wait=1", session);
+    lines_init(&r.lines, c->limits.message);
+    r.ws = ws_connect(
+        r.loop,
+        &(struct ws_target){.url = buf_cstr(&url), .protocols = protocols, .timeout = CONNECT_MS},
+        &options, &events, &r, &err);
+    r.code = r.ws ? 0 : NOBODY;
+    if (r.ws)
+        loop_run(r.loop);
+    lines_fini(&r.lines);
+    buf_fini(&url);
+    loop_free(r.loop);
+    return r.code;
+}

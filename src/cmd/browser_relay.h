@@ -1,0 +1,15 @@
+/*
+ * browser_relay: carries MCP between our standard input and output and a bridge that is running.
+ */
+#ifndef RIALTO_CMD_BROWSER_RELAY_H
+#define RIALTO_CMD_BROWSER_RELAY_H
+
+#include "config/config.h"
+
+/*
+ * Attach to the bridge on `address` and carry until either side ends: 0, or negative when it broke
+ * off. 1, with nothing read, when no bridge is there. `session` may be NULL.
+ */
+int browser_relay(const char *address, const char *session, const struct config *c);
+
+#endif

@@ -1,0 +1,90 @@
+/*
+ * config_server: one server of the configuration, with everything that can be set for it.
+ *
+ * A part of struct config (config/config.h), whose arena it lives in. The words of a key stand in
+ * the same order in the schema.
+ */
+#ifndef RIALTO_CONFIG_CONFIG_SERVER_H
+#define RIALTO_CONFIG_CONFIG_SERVER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct config_strings {
+    const char **items;
+    size_t n;
+};
+struct config_pair {
+    const char *name, *value;
+};
+struct config_pairs {
+    struct config_pair *items;
+    size_t n;
+};
+
+enum config_transport {
+    TRANSPORT_AUTO,
+    TRANSPORT_STREAMABLE_HTTP,
+    TRANSPORT_SSE,
+    TRANSPORT_WS,
+    TRANSPORT_STDIO,
+};
+enum config_era { ERA_AUTO, ERA_LEGACY, ERA_MODERN };
+enum config_progress { PROGRESS_IGNORE, PROGRESS_RESET };
+enum config_start { START_EAGER, START_LAZY };
+enum config_instances { INSTANCES_SHARED, INSTANCES_PER_SESSION };
+
+/* Changes to one tool of a server. */
+struct config_tool {
+    const char *own; /* the server's name for it */
+    const char *name, *description;
+    const char *arguments; /* a JSON object, or NULL */
+    bool hide;
+};
+
+/* A prompt whose text agents get with the instructions. */
+struct config_prompt {
+    const char *name;      /* or a pattern */
+    const char *arguments; /* a JSON object, or NULL */
+};
+
+struct config_server {
+    const char *alias;
+    bool enabled;
+
+    const char *command; /* exactly one of command and url is given */
+    struct config_strings args;
+    struct config_pairs env;
+    const char *cwd;
+
+    const char *url;
+    enum config_transport transport;
+    enum config_era era;
+    struct config_pairs headers;
+
+    struct config_strings allow, deny, approve;
+    struct {
+        struct config_tool *items;
+        size_t n;
+    } tools;
+
+    bool resources_as_tools, prompts_as_tools;
+    struct {
+        struct config_prompt *items;
+        size_t n;
+    } prompts_as_context;
+
+    uint64_t timeout; /* ms, like all durations; 0 = none */
+    enum config_progress timeout_on_progress;
+    enum config_start start;
+    uint64_t start_timeout, idle_stop, approve_timeout, ask_timeout;
+    uint64_t ping; /* ms of silence before one; 0 = never */
+    enum config_instances instances;
+    uint64_t concurrency, queue, restarts;
+};
+
+/* Do both describe the same server, so that a reload may leave it running? */
+bool config_server_equal(const struct config_server *a, const struct config_server *b);
+
+#endif

@@ -1,0 +1,133 @@
+// `conductor mcp PORT`: bytes both ways and nothing else, small and quick.
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import crypto from 'node:crypto';
+import fs from 'node:fs';
+import net from 'node:net';
+import path from 'node:path';
+import { once } from 'node:events';
+import { test } from 'node:test';
+import { releaseBin, rialtoBin, sanitizerEnv, sleep, within } from './lib.mjs';
+
+const small = path.join(path.dirname(rialtoBin), 'conductor');
+const released = path.join(path.dirname(releaseBin), 'conductor');
+
+async function listen(t, onSocket, port = 0) {
+  const server = net.createServer({ allowHalfOpen: true }, onSocket).listen(port, '127.0.0.1');
+  await once(server, 'listening');
+  t.after(() => server.close());
+  return server.address().port;
+}
+
+function start(t, command, args) {
+  const child = spawn(command, args, { env: { ...process.env, ...sanitizerEnv } });
+  const chunks = [];
+  child.stdout.on('data', (d) => chunks.push(d));
+  child.stdin.on('error', () => {});
+  let stderr = '';
+  child.stderr.on('data', (d) => { stderr += d; });
+  t.after(() => child.kill('SIGKILL'));
+  return { child, exit: once(child, 'close').then(([code]) => code), output: () => Buffer.concat(chunks), stderr: () => stderr };
+}
+
+for (const [name, command, args] of [['the small program', small, ['mcp']], ['rialto itself', rialtoBin, ['conductor', 'mcp']]]) {
+  test(`${name}: what is no JSON passes as well, byte for byte, megabytes both ways at once`, { timeout: 60_000 }, async (t) => {
+    const down = crypto.randomBytes(5 << 20);
+    const up = crypto.randomBytes(5 << 20);
+    const got = [];
+    const port = await listen(t, (s) => {
+      s.on('data', (d) => got.push(d));
+      s.on('end', () => s.end());
+      s.write(down);
+    });
+    const shim = start(t, command, [...args, String(port)]);
+    shim.child.stdin.end(up);
+    assert.equal(await within(30_000, 'the end', shim.exit), 0);
+    assert.ok(Buffer.concat(got).equals(up));
+    assert.ok(shim.output().equals(down));
+  });
+}
+
+test('half-close and drain: what the other side says after our end of input still comes', async (t) => {
+  const port = await listen(t, (s) => {
+    s.resume();
+    s.on('end', async () => { await sleep(300); s.write('late\n'); await sleep(100); s.end('last'); });
+  });
+  const shim = start(t, small, ['mcp', String(port)]);
+  shim.child.stdin.end('x');
+  assert.equal(await within(5000, 'the end', shim.exit), 0);
+  assert.equal(shim.output().toString(), 'late\nlast');
+});
+
+test('the other side closes: exit status 0, all it sent is passed on', async (t) => {
+  const port = await listen(t, (s) => { s.on('error', () => {}); s.end('bye\n'); });
+  const shim = start(t, small, ['mcp', String(port)]);
+  assert.equal(await within(5000, 'the end', shim.exit), 0);
+  assert.equal(shim.output().toString(), 'bye\n');
+});
+
+test('a reader that does not read does not keep the other way from flowing', { timeout: 20_000 }, async (t) => {
+  let received = 0;
+  const port = await listen(t, (s) => {
+    s.on('error', () => {});
+    s.write(Buffer.alloc(4 << 20, 'd'));
+    s.on('data', (d) => { received += d.length; });
+  });
+  const child = spawn(small, ['mcp', String(port)], { stdio: ['pipe', 'pipe', 'inherit'] });
+  t.after(() => child.kill('SIGKILL'));
+  child.stdout.pause();
+  child.stdin.write(Buffer.alloc(4 << 20, 'u'));
+  await within(10_000, 'all of the input', (async () => { while (received < 4 << 20) await sleep(20); })());
+});
+
+test('connect is tried again for a while: 10 tries, 50 ms doubling to 1 s', { timeout: 20_000 }, async (t) => {
+  const port = await listen(t, () => {});
+  const free = await new Promise((resolve) => { const s = net.createServer().listen(0, '127.0.0.1', () => { const p = s.address().port; s.close(() => resolve(p)); }); });
+  assert.notEqual(free, port);
+  const late = start(t, small, ['mcp', String(free)]);
+  await sleep(400);
+  await listen(t, (s) => s.end('here'), free);
+  assert.equal(await within(5000, 'the end', late.exit), 0);
+  assert.equal(late.output().toString(), 'here');
+});
+
+test('nobody there: status 1 after about five seconds, and a reason', { timeout: 20_000 }, async (t) => {
+  const free = await new Promise((resolve) => { const s = net.createServer().listen(0, '127.0.0.1', () => { const p = s.address().port; s.close(() => resolve(p)); }); });
+  const from = Date.now();
+  const shim = start(t, small, ['mcp', String(free)]);
+  assert.equal(await shim.exit, 1);
+  const took = Date.now() - from;
+  assert.ok(took > 5000 && took < 8000, `${took} ms`);
+  assert.match(shim.stderr(), /cannot connect/);
+});
+
+test('what is no port: status 2', async (t) => {
+  for (const port of ['x', '0', '65536', '12x', '']) assert.equal(await start(t, small, ['mcp', port]).exit, 2, port);
+});
+
+test('the small program leaves everything else to rialto beside it', async (t) => {
+  const shim = start(t, small, ['--help']);
+  assert.equal(await shim.exit, 0);
+  assert.match(shim.output().toString(), /agent CMD/);
+});
+
+test('at most 2 MB resident and 5 ms to the first byte (release build)', { timeout: 30_000 }, async (t) => {
+  assert.ok(fs.existsSync(released), `${released} is not built: make`);
+  let arrived;
+  const port = await listen(t, (s) => { s.on('data', () => arrived(process.hrtime.bigint())); s.on('error', () => {}); });
+  let best = Infinity;
+  let resident = 0;
+  for (let i = 0; i < 20; i++) {
+    const first = new Promise((resolve) => { arrived = resolve; });
+    const child = spawn(released, ['mcp', String(port)], { stdio: ['pipe', 'pipe', 'inherit'] });
+    const from = process.hrtime.bigint(); // the child exists now
+    child.stdin.write('x\n');
+    best = Math.min(best, Number(await first - from) / 1e6);
+    resident = Number(/VmHWM:\s+(\d+)/.exec(fs.readFileSync(`/proc/${child.pid}/status`, 'utf8'))[1]);
+    child.kill('SIGKILL');
+    await once(child, 'close');
+  }
+  assert.ok(resident <= 2048, `${resident} KiB resident`);
+  assert.ok(best <= 5, `${best.toFixed(2)} ms to the first byte`);
+  t.diagnostic(`${resident} KiB resident, ${best.toFixed(2)} ms to the first byte`);
+});

@@ -1,0 +1,197 @@
+// A real browser: the demo page's tools are listed and called by the MCP SDK while Chromium shows
+// what they do. Screenshots go to build/test-logs for people to look at.
+import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import http from 'node:http';
+import path from 'node:path';
+import test from 'node:test';
+import { load, root, tempDir, until, within } from './lib.mjs';
+import { agent, serveBrowser } from './browser_lib.mjs';
+
+const { chromium } = load('playwright-core');
+const { Client } = load('@modelcontextprotocol/sdk/client/index.js');
+const { StreamableHTTPClientTransport } = load('@modelcontextprotocol/sdk/client/streamableHttp.js');
+const { ToolListChangedNotificationSchema } = load('@modelcontextprotocol/sdk/types.js');
+
+const executable = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find((p) => fs.existsSync(p));
+const shots = path.join(root, 'build/test-logs');
+
+async function open(t) {
+  const context = await chromium.launchPersistentContext(tempDir(), {
+    executablePath: executable, headless: true, viewport: { width: 1100, height: 640 },
+    args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
+      '--disable-component-update', '--disable-sync'],
+  });
+  t.after(() => context.close());
+  return context;
+}
+
+async function connect(t, server, session) {
+  const client = new Client({ name: 'sdk', version: '1' });
+  let changes = 0;
+  client.setNotificationHandler(ToolListChangedNotificationSchema, () => { changes++; });
+  await client.connect(new StreamableHTTPClientTransport(new URL(`${server.url}?session=${session}`)));
+  t.after(() => client.close());
+  return { client, changes: () => changes, names: async () => (await client.listTools()).tools.map((x) => x.name) };
+}
+
+const connected = (page) => page.waitForSelector('#state.on');
+const shoot = async (page, name) => {
+  fs.mkdirSync(shots, { recursive: true });
+  await page.screenshot({ path: path.join(shots, `browser-${name}.png`) });
+};
+
+test('the demo page, from the first connection to the closed tab', async (t) => {
+  assert.ok(executable, 'chromium is not installed: tools/setup test');
+  const server = await serveBrowser(t);
+  const context = await open(t);
+  const page = await context.newPage();
+  const errors = [];
+  page.on('pageerror', (e) => errors.push(e.message));
+  await page.goto(`${server.origin}/demo`);
+  await connected(page);
+  const { client, changes, names } = await connect(t, server, 'demo');
+  assert.deepEqual(await names(), ['list_cards', 'add_card', 'clear_done', '__btcp_request_capabilities']);
+
+  // A call changes what the user sees.
+  const added = await client.callTool({ name: 'add_card', arguments: { title: 'Written by an agent <b>', column: 'doing' } });
+  const card = JSON.parse(added.content[0].text);
+  assert.deepEqual(added.structuredContent, card);
+  assert.equal(await page.textContent(`[data-column=doing] [data-card="${card.id}"] b`), 'Written by an agent <b>');
+  await shoot(page, 'demo');
+
+  // A tool that needs consent: the user is asked, and a script cannot answer for them.
+  await assert.rejects(client.callTool({ name: 'move_card', arguments: { id: card.id, column: 'done' } }), /Capability not granted: dom:write/);
+  const asked = client.callTool({ name: '__btcp_request_capabilities', arguments: { capabilities: ['dom:write', 'clipboard:read'] } });
+  await page.waitForSelector('dialog[open]');
+  await page.waitForTimeout(100);
+  await shoot(page, 'consent');
+  await page.evaluate(() => [...document.documentElement.children].find((e) => e.shadowRoot)
+    .shadowRoot.querySelector('[data-answer=session]').click());
+  assert.ok(await page.isVisible('dialog[open]'), 'a click by a script is nobody\'s consent');
+  await page.click('text=Allow for now');
+  assert.equal((await asked).content[0].text, '{"granted":["dom:write","clipboard:read"],"denied":[],"pending":[]}');
+  await until('list_changed', () => changes() > 0);
+  assert.ok((await names()).includes('move_card'));
+  await client.callTool({ name: 'move_card', arguments: { id: card.id, column: 'done' } });
+  assert.equal(await page.textContent(`[data-column=done] [data-card="${card.id}"] b`), 'Written by an agent <b>');
+  const wrong = await client.callTool({ name: 'move_card', arguments: { id: 999, column: 'done' } });
+  assert.deepEqual([wrong.isError, wrong.content[0].text], [true, 'there is no card #999']);
+
+  // The page takes a tool back.
+  let before = changes();
+  await page.uncheck('#clear');
+  await until('list_changed', () => changes() > before);
+  assert.ok(!(await names()).includes('clear_done'));
+
+  // Loaded anew, its tools are back, and what was granted for the session still holds.
+  before = changes();
+  await page.reload();
+  await connected(page);
+  await until('tools', async () => (await names()).includes('clear_done'));
+  assert.ok((await names()).includes('move_card'));
+  assert.deepEqual(errors, []);
+
+  // The tab is closed in the middle of a call.
+  await page.evaluate(() => rialto.registerTool({ name: 'hang', description: 'Never ends', handler: () => new Promise(() => {}) }));
+  await until('hang', async () => (await names()).includes('hang'));
+  const hanging = client.callTool({ name: 'hang' }).then(() => assert.fail('it cannot end'), (error) => ({ error, at: Date.now() }));
+  await page.waitForFunction(() => document.getElementById('log').textContent.includes('hang'));
+  const socketGone = until('the page to be gone', async () => {
+    const { sessions } = await (await fetch(`${server.origin}/sessions`)).json();
+    return !sessions[0].hasBrowser && Date.now();
+  });
+  await page.close();
+  const { error, at } = await within(5000, 'the error', hanging);
+  assert.match(error.message, /The page left before it answered/);
+  assert.ok(at - await socketGone < 100, `${at - await socketGone} ms`);
+  await until('no tools', async () => (await names()).length === 0);
+});
+
+test('consent denied, and granted for good', async (t) => {
+  assert.ok(executable, 'chromium is not installed: tools/setup test');
+  const server = await serveBrowser(t);
+  const context = await open(t);
+  const page = await context.newPage();
+  await page.goto(`${server.origin}/demo?session=mine`);
+  await connected(page);
+  const { client, names } = await connect(t, server, 'mine');
+  const ask = async (answer) => {
+    const asked = client.callTool({ name: '__btcp_request_capabilities', arguments: { capabilities: ['dom:write'] } });
+    await page.waitForSelector('dialog[open]');
+    await answer();
+    return (await asked).content[0].text;
+  };
+  assert.equal(await ask(() => page.keyboard.press('Escape')), '{"granted":[],"denied":["dom:write"],"pending":[]}');
+  assert.ok(!(await names()).includes('move_card'));
+  assert.equal(await ask(() => page.click('text=Always')), '{"granted":["dom:write"],"denied":[],"pending":[]}');
+  await until('move_card', async () => (await names()).includes('move_card'));
+  const other = await context.newPage();
+  await other.goto(`${server.origin}/demo?session=another`);
+  await connected(other);
+  const second = await connect(t, server, 'another');
+  assert.ok((await second.names()).includes('move_card'), 'the same origin in another session');
+  await other.evaluate(() => rialto.revoke(['dom:write']));
+  await until('hidden', async () => !(await second.names()).includes('move_card'));
+});
+
+/** A site that is not ours: serves one page on another port. */
+async function site(t, html) {
+  const server = http.createServer((_, response) => response.writeHead(200, { 'Content-Type': 'text/html' }).end(html));
+  await new Promise((resolve) => { server.listen(0, '127.0.0.1', resolve); });
+  t.after(() => { server.closeAllConnections(); server.close(); });
+  return server.address().port;
+}
+
+test('a page of a foreign origin is refused', async (t) => {
+  assert.ok(executable, 'chromium is not installed: tools/setup test');
+  const server = await serveBrowser(t);
+  const port = await site(t, '<title>evil</title>');
+  const context = await open(t);
+  const page = await context.newPage();
+  const outcome = async (origin) => {
+    await page.goto(`${origin}:${port}/`);
+    return page.evaluate((url) => new Promise((resolve) => {
+      const socket = new WebSocket(`${url}/ws?sessionId=E&clientType=browser`);
+      socket.onopen = () => resolve('open');
+      socket.onerror = () => resolve('refused');
+    }), server.origin.replace('http', 'ws'));
+  };
+  // *.localhost is loopback to the browser and a foreign site to us.
+  assert.equal(await outcome('http://evil.localhost'), 'refused');
+  assert.equal(await outcome('http://localhost'), 'open');
+  const read = await (async () => {
+    await page.goto(`http://evil.localhost:${port}/`);
+    return page.evaluate((url) => fetch(`${url}/sessions`).then((r) => r.status, () => 'refused'), server.origin);
+  })();
+  assert.equal(read, 'refused');
+});
+
+test('a page written for WebMCP works as it is', async (t) => {
+  assert.ok(executable, 'chromium is not installed: tools/setup test');
+  const server = await serveBrowser(t);
+  const port = await site(t, `<title>shop</title><script src="${server.origin}/webmcp.js" data-session="shop"></script>
+    <p id="basket">empty</p><script>
+    const stop = new AbortController();
+    (document.modelContext ?? navigator.modelContext).registerTool({
+      name: 'basket.add', description: 'Puts a thing into the basket',
+      inputSchema: { type: 'object', properties: { thing: { type: 'string' } } },
+      annotations: { consequentialHint: true },
+      execute: async ({ thing }) => { document.getElementById('basket').textContent = thing; return { basket: [thing] }; },
+    }, { signal: stop.signal });
+    navigator.modelContext.registerTool({ name: 'fail', description: 'Fails', execute: async () => { throw new Error('out of stock'); } });
+    </script>`);
+  const context = await open(t);
+  const page = await context.newPage();
+  await page.goto(`http://localhost:${port}/`);
+  const client = await agent(server, 'shop', { wait: true });
+  await client.waitFor('basket_add', 'fail');
+  const { tools } = (await client.request('tools/list')).result;
+  assert.equal(tools[0].annotations.destructiveHint, true);
+  assert.deepEqual((await client.call('basket_add', { thing: 'tea' })).result,
+    { content: [{ type: 'text', text: '{"basket":["tea"]}' }], isError: false, structuredContent: { basket: ['tea'] } });
+  assert.equal(await page.textContent('#basket'), 'tea');
+  assert.deepEqual((await client.call('fail')).result, { content: [{ type: 'text', text: 'out of stock' }], isError: true });
+  await page.evaluate(() => stop.abort());
+  await until('taken back', async () => (await client.toolNames()).join() === 'fail');
+});

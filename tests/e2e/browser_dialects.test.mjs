@@ -1,0 +1,295 @@
+// Every dialect of BTCP, by fakes that send what the real clients send and look at each byte that
+// comes back.
+import assert from 'node:assert/strict';
+import test from 'node:test';
+import { exchange, sleep, until } from './lib.mjs';
+import { Socket, agent, greet, page, post, serveBrowser, stream, text } from './browser_lib.mjs';
+
+const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
+
+test('D1: session/create, tools/register, session/join, tools/list, tools/call', async (t) => {
+  const server = await serveBrowser(t);
+  const browser = new Socket(t, server, '/');
+  await browser.opened;
+  const created = await browser.request('session/create', {});
+  const session = created.result.sessionId;
+  assert.match(session, uuid);
+  assert.ok(created.result.expiresAt > Date.now() + 3_500_000);
+  browser.send(`{"jsonrpc":"2.0","id":7,"method":"tools/register","params":{"tools":[${JSON.stringify(greet)}]}}`);
+  await until('reply', () => browser.frames.includes('{"jsonrpc":"2.0","id":7,"result":{"registered":1}}'));
+
+  const client = new Socket(t, server, '/btcp');
+  await client.opened;
+  assert.deepEqual((await client.request('session/join', { sessionId: 'nowhere' })).error,
+    { code: -32602, message: 'Session not found: nowhere' });
+  assert.deepEqual((await client.request('session/join', { sessionId: session })).result,
+    { sessionId: session, tools: [greet] });
+  assert.deepEqual((await client.request('tools/list', {})).result, { tools: [greet] });
+  browser.answer((name, args) => text(`${name} ${args.who}`));
+  client.send('{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"greet","arguments":{"who":"Ann"}}}');
+  await until('result', () => client.frames.includes(
+    '{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"greet Ann"}],"isError":false}}'));
+  const asked = browser.messages().find((m) => m.method === 'tools/call');
+  assert.equal(JSON.stringify(asked),
+    `{"jsonrpc":"2.0","id":"${asked.id}","method":"tools/call","params":{"name":"greet","arguments":{"who":"Ann"}}}`);
+
+  await browser.request('tools/register', { tools: [greet, { ...greet, name: 'wave' }] });
+  await client.find('tools/updated', (m) => m.method === 'tools/updated' && m.params.tools.length === 2);
+  browser.ws.terminate();
+  await client.find('browser/disconnected', (m) => m.method === 'browser/disconnected'
+    && m.params.sessionId === session);
+  assert.equal((await client.request('tools/call', { name: 'greet' })).error.message,
+    'No browser client connected to this session');
+});
+
+test('D1: tools before a session, unknown methods, bad JSON', async (t) => {
+  const server = await serveBrowser(t);
+  const socket = new Socket(t, server, '/');
+  await socket.opened;
+  assert.deepEqual((await socket.request('tools/register', { tools: [] })).error,
+    { code: -32600, message: 'Not in a session' });
+  assert.deepEqual((await socket.request('tools/fly', {})).error,
+    { code: -32601, message: 'Method not found: tools/fly' });
+  socket.send('{"jsonrpc":');
+  await socket.find('parse error', (m) => m.error?.code === -32700 && m.id === null);
+  socket.send('[]');
+  await socket.find('invalid', (m) => m.error?.code === -32600 && m.id === null);
+  await socket.request('session/create', {});
+  assert.equal((await socket.request('tools/register', { tools: [{ description: 'nameless' }] })).error.code, -32602);
+  assert.equal((await socket.request('tools/register', { tools: {} })).error.code, -32602);
+});
+
+test('D2: hello of a browser and of an agent', async (t) => {
+  const server = await serveBrowser(t);
+  const browser = new Socket(t, server, '/');
+  await browser.opened;
+  browser.send('{"jsonrpc":"2.0","id":"btcp-1-1","method":"hello","params":{"clientType":"browser","version":"1.0.0","sessionId":"S","capabilities":["tools/execute","browser/automation"]}}');
+  await until('welcome', () => browser.frames[0]
+    === '{"jsonrpc":"2.0","id":"btcp-1-1","result":{"sessionId":"S","message":"Welcome to BTCP server"}}');
+  assert.deepEqual((await browser.request('tools/register', { tools: [greet] })).result, { registered: 1 });
+  assert.deepEqual((await browser.request('ping')).result, { pong: true });
+  const client = new Socket(t, server, '/');
+  await client.opened;
+  const welcome = await client.request('hello', { clientType: 'agent', version: '1.0.0' });
+  assert.deepEqual(welcome.result, { message: 'Welcome to BTCP server', availableSessions: ['S'] });
+  assert.deepEqual((await client.request('session/join', { sessionId: 'S' })).result.tools, [greet]);
+  const nameless = new Socket(t, server, '/');
+  await nameless.opened;
+  assert.match((await nameless.request('hello', { clientType: 'browser' })).result.sessionId, /^session-\d+$/);
+});
+
+test('D3: the URL is the handshake, repeated slashes and all', async (t) => {
+  const server = await serveBrowser(t);
+  const socket = await page(t, server, 'S', [greet]);
+  const first = socket.messages()[0];
+  assert.equal(socket.frames[0],
+    `{"jsonrpc":"2.0","method":"connected","params":{"clientId":"${first.params.clientId}","sessionId":"S","clientType":"browser"}}`);
+  assert.deepEqual((await socket.request('ping', undefined, 'ping-1')).result, { pong: true });
+  const client = await agent(server, 'S');
+  assert.deepEqual((await client.request('tools/list')).result.tools, [greet]);
+  // Without a session the server makes one up.
+  const other = new Socket(t, server, '/btcp/ws?clientType=browser&version=1.0.0');
+  await other.opened;
+  assert.match((await other.find('connected', (m) => m.method === 'connected')).params.sessionId, uuid);
+});
+
+test('D3: results as they come, and two agents with the same id', async (t) => {
+  const server = await serveBrowser(t);
+  const socket = await page(t, server, 'S', [greet, { ...greet, name: 'slow' }]);
+  socket.answer(async (name, args) => {
+    await sleep(name === 'slow' ? 100 : 0);
+    return text(`${name} ${args.who}`);
+  });
+  const [a, b] = await Promise.all([agent(server, 'S'), agent(server, 'S')]);
+  const call = (client, id, name, who) => client.rawRequest(id, 'tools/call',
+    JSON.stringify({ name, arguments: { who } }));
+  const [one, two, three] = await Promise.all([
+    call(a, '5', 'slow', 'a'), call(b, '5', 'greet', 'b'), call(b, '"5"', 'greet', 'c')]);
+  assert.equal(one.raw, '{"jsonrpc":"2.0","id":5,"result":{"content":[{"type":"text","text":"slow a"}],"isError":false}}');
+  assert.equal(two.message.result.content[0].text, 'greet b');
+  assert.equal(two.message.id, 5);
+  assert.equal(three.message.id, '5');
+});
+
+test('D4a: events and messages by query', async (t) => {
+  const server = await serveBrowser(t);
+  assert.equal((await exchange(`${server.origin}/events?clientType=browser`, { method: 'GET' })).text,
+    '{"error":"sessionId is required"}');
+  assert.equal((await exchange(`${server.origin}/message`, { body: '{}' })).status, 400);
+  const events = await stream(t, server, '/events?sessionId=S&clientType=browser&version=1.0');
+  assert.equal(events.headers['content-type'], 'text/event-stream');
+  await until('connected', () => /^data: \{"jsonrpc":"2\.0","method":"connected","params":\{"clientId":"[^"]+","sessionId":"S","clientType":"browser"\}\}\n\n$/.test(events.text));
+  assert.equal((await post(server, '/message?sessionId=S', '{nonsense')).status, 400);
+  const registered = await post(server, '/message?sessionId=S',
+    { jsonrpc: '2.0', id: 'r', method: 'tools/register', params: { tools: [greet] } });
+  assert.equal(registered.status, 200);
+  assert.equal(registered.text, '{"jsonrpc":"2.0","id":"r","result":{"success":true,"registered":1}}');
+  await events.find('the same on the stream', (e) => e.data.id === 'r' && e.data.result.registered === 1);
+  const pong = await post(server, '/message?sessionId=S', { jsonrpc: '2.0', id: 'p', method: 'ping' });
+  assert.ok(Math.abs(JSON.parse(pong.text).result.timestamp - Date.now()) < 5000);
+
+  const client = await agent(server, 'S');
+  const answer = client.call('greet', { who: 'Zoë 🎉' });
+  const { event, data } = await events.find('the call', (e) => e.data.method === 'tools/call');
+  assert.equal(event, undefined);
+  assert.match(events.text, /"who":"Zo\\u00eb \\ud83c\\udf89"/, 'ASCII on the stream');
+  assert.equal(data.params.arguments.who, 'Zoë 🎉');
+  // Failures come with both members: the result is meant.
+  const reply = await post(server, '/message?sessionId=S', { jsonrpc: '2.0', id: data.id,
+    result: { content: [{ type: 'text', text: 'Tool not found: nope' }], isError: true },
+    error: { code: -32603, message: 'Tool not found: nope' } });
+  assert.deepEqual([reply.status, reply.text], [200, '']);
+  assert.deepEqual((await answer).result, { content: [{ type: 'text', text: 'Tool not found: nope' }], isError: true });
+});
+
+test('D4a: an agent by events and messages', async (t) => {
+  const server = await serveBrowser(t);
+  const browser = await page(t, server, 'S', [greet]);
+  browser.answer((name, args) => text(`hi ${args.who}`));
+  const events = await stream(t, server, '/events?sessionId=agent-1&clientType=agent&version=1.0');
+  await events.find('sessions', (e) => e.data.id === 'sessions' && e.data.result.sessions[0].id === 'S'
+    && e.data.result.sessions[0].toolCount === 1);
+  const { data } = await events.find('connected', (e) => e.data.method === 'connected');
+  const own = `/message?sessionId=agent-1&clientId=${data.params.clientId}`;
+  const joined = await post(server, own, { jsonrpc: '2.0', id: 1, method: 'session/join', params: { sessionId: 'S' } });
+  assert.deepEqual(JSON.parse(joined.text).result, { success: true, sessionId: 'S', tools: [greet] });
+  await events.find('joined', (e) => e.data.id === 1 && e.data.result.success);
+  const missing = await post(server, own, { jsonrpc: '2.0', id: 2, method: 'session/join', params: { sessionId: 'X' } });
+  assert.deepEqual(JSON.parse(missing.text).error, { code: -32002, message: 'Session not found: X' });
+  const target = `/message?sessionId=S&clientId=${data.params.clientId}`;
+  const called = await post(server, target, { jsonrpc: '2.0', id: 3, method: 'tools/call', params: { name: 'greet', arguments: { who: 'Bo' } } });
+  assert.deepEqual([called.status, called.text], [200, '']);
+  await events.find('result', (e) => e.data.id === 3 && e.data.result.content[0].text === 'hi Bo');
+});
+
+test('D4b: the session is in a header, the reply in the body', async (t) => {
+  const server = await serveBrowser(t);
+  const events = await stream(t, server, '/events?sessionId=S&clientType=browser');
+  const header = { 'X-Session-ID': 'S' };
+  const registered = await post(server, '/message',
+    { jsonrpc: '2.0', id: 'btcp-1-2', method: 'tools/register', params: { tools: [greet] } }, header);
+  assert.equal(registered.text, '{"jsonrpc":"2.0","id":"btcp-1-2","result":{"registered":1}}');
+  const client = await agent(server, 'S');
+  const answer = client.call('greet', {});
+  const { data } = await events.find('the call', (e) => e.data.method === 'tools/call');
+  await post(server, '/message', { jsonrpc: '2.0', id: data.id, error: { code: -32601, message: 'Tool not found: nope' } }, header);
+  assert.deepEqual((await answer).error, { code: -32601, message: 'Tool not found: nope', data: { btcpCode: -32601 } });
+  // An agent that never joins and has no stream: the reply is in the body.
+  const listed = await post(server, '/message', { jsonrpc: '2.0', id: 1, method: 'tools/list' }, header);
+  assert.deepEqual(JSON.parse(listed.text).result, { tools: [greet] });
+  const preflight = await exchange(`${server.origin}/message`, { method: 'OPTIONS', headers: {
+    Origin: 'http://localhost:5173', 'Access-Control-Request-Method': 'POST',
+    'Access-Control-Request-Headers': 'content-type,x-session-id' } });
+  assert.equal(preflight.status, 204);
+  assert.match(preflight.headers['access-control-allow-headers'], /x-session-id/i);
+});
+
+test('D5: the extension is given its session, and named events', async (t) => {
+  const server = await serveBrowser(t);
+  const events = await stream(t, server, '/events?clientId=C1');
+  const { data } = await events.find('session', (e) => e.event === 'session');
+  assert.equal(events.text, `event: session\ndata: {"sessionId":"${data.sessionId}"}\n\n`);
+  const registered = await post(server, '/tools/register',
+    { jsonrpc: '2.0', id: 'register-1', method: 'tools/register', params: { tools: [greet] } }, { 'X-Client-ID': 'C1' });
+  assert.equal(registered.status, 200);
+  assert.deepEqual(JSON.parse(registered.text).result, { registered: 1 });
+  const client = await agent(server, data.sessionId);
+  const answer = client.call('greet', { who: 'x' });
+  const call = await events.find('tool_call', (e) => e.event === 'tool_call');
+  assert.equal(call.data.method, 'tools/call');
+  // Somebody else cannot answer it.
+  await post(server, '/tools/response', { jsonrpc: '2.0', id: call.data.id, ...text('forged') }, { 'X-Client-ID': 'C2' });
+  await post(server, '/tools/response', { jsonrpc: '2.0', id: call.data.id, ...text('right') }, { 'X-Client-ID': 'C1', 'X-Session-ID': data.sessionId });
+  assert.equal((await answer).result.content[0].text, 'right');
+  events.close();
+  await until('tools gone', async () => (await client.toolNames()).length === 0);
+  // It comes back with a new name for itself and the session it was given.
+  const again = await stream(t, server, `/events?clientId=C9&sessionId=${data.sessionId}`);
+  await again.find('the same session', (e) => e.data.sessionId === data.sessionId);
+  await post(server, '/tools/register', { jsonrpc: '2.0', id: 1, method: 'tools/register', params: { tools: [greet] } }, { 'X-Client-ID': 'C9' });
+  await client.waitFor('greet');
+  assert.doesNotMatch(again.text, /tools\/list/);
+});
+
+test('D6: register first, stream later, answers that carry only an id', async (t) => {
+  const server = await serveBrowser(t);
+  const registered = await post(server, '/register', { jsonrpc: '2.0', id: 'reg', method: 'tools/register', params: { sessionId: 'B1', tools: [greet] } });
+  assert.equal(registered.text, '{"jsonrpc":"2.0","id":"reg","result":{"success":true}}');
+  const client = await agent(server, 'B1');
+  assert.deepEqual(await client.toolNames(), [], 'nobody to call yet');
+  const events = await stream(t, server, '/events?sessionId=B1');
+  await until('connected', () => events.text === 'event: connected\ndata: {"sessionId":"B1"}\n\n');
+  await client.waitFor('greet');
+  const answer = client.call('greet', { who: 'x' });
+  const { data } = await events.find('request', (e) => e.event === 'request');
+  await post(server, '/response', { jsonrpc: '2.0', id: data.id, error: { code: -32000, message: 'Error: Unknown tool: nope' } });
+  assert.deepEqual((await answer).error, { code: -32603, message: 'Error: Unknown tool: nope', data: { btcpCode: -32000 } });
+  // The stream alone comes back: the tools are known.
+  events.close();
+  await until('tools gone', async () => (await client.toolNames()).length === 0);
+  await stream(t, server, '/events?sessionId=B1');
+  await client.waitFor('greet');
+});
+
+test('D6: a WebSocket page\'s call cannot be answered without its socket', async (t) => {
+  const server = await serveBrowser(t);
+  const socket = await page(t, server, 'S', [greet]);
+  const other = await page(t, server, 'T', [greet]);
+  const client = await agent(server, 'S');
+  const answer = client.call('greet', {});
+  const { id } = await socket.find('the call', (m) => m.method === 'tools/call');
+  await post(server, '/response', { jsonrpc: '2.0', id, ...text('forged by POST') });
+  await post(server, '/message?sessionId=S', { jsonrpc: '2.0', id, ...text('forged by session') });
+  other.send({ jsonrpc: '2.0', id, ...text('forged by another page') });
+  await other.request('ping');
+  socket.send({ jsonrpc: '2.0', id, ...text('right') });
+  assert.equal((await answer).result.content[0].text, 'right');
+});
+
+test('D7: one synchronous POST', async (t) => {
+  const server = await serveBrowser(t);
+  const socket = await page(t, server, 'S', [greet]);
+  socket.answer((name, args) => text(`hello ${args.who}`));
+  const listed = await post(server, '/rpc', { jsonrpc: '2.0', id: 1, method: 'tools/list' });
+  assert.deepEqual(JSON.parse(listed.text), { jsonrpc: '2.0', id: 1, result: { tools: [greet] } });
+  const called = await post(server, '/rpc', { jsonrpc: '2.0', id: 2, method: 'tools/call', params: { name: 'greet', arguments: { who: 'you' } } });
+  assert.equal(called.text, '{"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"hello you"}],"isError":false}}');
+});
+
+test('two streams of one page: the newest is spoken to, none is closed', async (t) => {
+  const server = await serveBrowser(t);
+  const first = await stream(t, server, '/events?sessionId=S&clientType=browser');
+  await post(server, '/message?sessionId=S', { jsonrpc: '2.0', id: 1, method: 'tools/register', params: { tools: [greet] } });
+  const second = await stream(t, server, '/events?sessionId=S&clientType=browser');
+  await second.find('connected', (e) => e.data.method === 'connected');
+  const client = await agent(server, 'S');
+  const answer = client.call('greet', {});
+  const { data } = await second.find('the call', (e) => e.data.method === 'tools/call');
+  assert.equal(first.events().filter((e) => e.data.method === 'tools/call').length, 0);
+  await post(server, '/message?sessionId=S', { jsonrpc: '2.0', id: data.id, ...text('once') });
+  assert.equal((await answer).result.content[0].text, 'once');
+  second.close();
+  await sleep(100);
+  assert.deepEqual(await client.toolNames(), ['greet'], 'the first stream still stands');
+});
+
+test('a page that comes back and says nothing is asked for its tools', async (t) => {
+  const server = await serveBrowser(t);
+  const events = await stream(t, server, '/events?sessionId=S&clientType=browser');
+  const { data } = await events.find('tools/list', (e) => e.data.method === 'tools/list');
+  await post(server, '/message?sessionId=S', { jsonrpc: '2.0', id: data.id, result: { tools: [greet] } });
+  await (await agent(server, 'S')).waitFor('greet');
+});
+
+test('/health and /sessions', async (t) => {
+  const server = await serveBrowser(t);
+  await page(t, server, 'S', [greet]);
+  const health = JSON.parse((await exchange(`${server.origin}/health`, { method: 'GET' })).text);
+  assert.equal(health.status, 'ok');
+  assert.equal(health.sessions, 1);
+  assert.equal(health.clients, 1);
+  const { sessions } = JSON.parse((await exchange(`${server.origin}/sessions`, { method: 'GET' })).text);
+  assert.equal(sessions.length, 1);
+  assert.match(sessions[0].createdAt, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
+  assert.deepEqual({ ...sessions[0], createdAt: 0 }, { id: 'S', hasBrowser: true, agentCount: 0, toolCount: 1, createdAt: 0 });
+});

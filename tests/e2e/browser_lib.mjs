@@ -1,0 +1,108 @@
+// Raw fakes of the pages and agents that speak BTCP's dialects, and what their tests share.
+import assert from 'node:assert/strict';
+import http from 'node:http';
+import { HttpClient, exchange, load, serve, tempDir, until } from './lib.mjs';
+
+const WebSocket = load('ws');
+
+/** `serve` with a state folder of its own. */
+export async function serveBrowser(t, config = {}, options = {}) {
+  const state = options.state ?? tempDir();
+  return serve(t, { control: 'off', ...config },
+    { ...options, env: { XDG_STATE_HOME: state, ...options.env } });
+}
+
+/** A WebSocket of which every frame is kept. */
+export class Socket {
+  constructor(t, server, path, headers = {}) {
+    this.frames = [];
+    this.ws = new WebSocket(server.origin.replace('http', 'ws') + path, { headers });
+    this.opened = new Promise((resolve, reject) => {
+      this.ws.on('open', resolve);
+      this.ws.on('error', reject);
+      this.ws.on('unexpected-response', (_, response) => reject(new Error(`HTTP ${response.statusCode}`)));
+    });
+    this.opened.catch(() => {});
+    this.closed = new Promise((resolve) => { this.ws.on('close', (code) => resolve(code)); });
+    this.ws.on('message', (data) => {
+      this.frames.push(data.toString());
+      this.onFrame?.(JSON.parse(data.toString()));
+    });
+    t.after(() => this.ws.terminate());
+  }
+
+  send(message) {
+    this.ws.send(typeof message === 'string' ? message : JSON.stringify(message));
+  }
+
+  messages() { return this.frames.map((f) => JSON.parse(f)); }
+
+  find(what, check) {
+    return until(what, () => this.messages().find(check));
+  }
+
+  /** The answer to a request. */
+  async request(method, params, id = `r-${Math.random()}`) {
+    this.send({ jsonrpc: '2.0', id, method, ...(params === undefined ? {} : { params }) });
+    return this.find(`answer to ${method}`, (m) => !m.method && m.id === id);
+  }
+
+  /** Answers tools/call by a function of name and arguments that gives members of the response. */
+  answer(fn) {
+    this.onFrame = async (m) => {
+      if (m.method !== 'tools/call') return;
+      const members = await fn(m.params.name, m.params.arguments, m.id);
+      if (members) this.send({ jsonrpc: '2.0', id: m.id, ...members });
+    };
+    return this;
+  }
+}
+
+/** A D3 page of a session with these tools. */
+export async function page(t, server, session, tools, more = '') {
+  const socket = new Socket(t, server,
+    `//ws?sessionId=${session}&clientType=browser&version=1.0.0${more}`);
+  await socket.opened;
+  const reply = await socket.request('tools/register', { tools });
+  assert.deepEqual(reply.result, { registered: tools.length });
+  return socket;
+}
+
+/** An event stream of which the raw text is kept. */
+export function stream(t, server, path, headers = {}) {
+  return new Promise((resolve, reject) => {
+    const request = http.get(server.origin + path, { headers, agent: false }, (response) => {
+      const s = { status: response.statusCode, headers: response.headers, text: '' };
+      response.setEncoding('utf8');
+      response.on('data', (d) => { s.text += d; });
+      response.on('error', () => {});
+      /** [{event, data}] so far. */
+      s.events = () => s.text.split('\n\n').filter((e) => e && !e.startsWith(':')).map((e) => {
+        const lines = e.split('\n');
+        const field = (name) => lines.find((l) => l.startsWith(`${name}: `))?.slice(name.length + 2);
+        return { event: field('event'), data: JSON.parse(field('data')) };
+      });
+      s.find = (what, check) => until(what, () => s.events().find(check));
+      s.close = () => request.destroy();
+      if (response.statusCode === 200) resolve(s);
+      else response.on('end', () => resolve(s));
+    });
+    request.on('error', reject);
+    t.after(() => request.destroy());
+  });
+}
+
+export const post = (server, path, message, headers = {}) => exchange(server.origin + path, {
+  body: typeof message === 'string' ? message : JSON.stringify(message),
+  headers: { 'Content-Type': 'application/json', ...headers },
+});
+
+/** An MCP client of one session, or of everything. */
+export function agent(server, session, options = {}) {
+  const query = session ? `?session=${session}${options.wait ? '&wait=1' : ''}` : '';
+  return new HttpClient(server.url + query).connect(options);
+}
+
+export const text = (value) => ({ result: { content: [{ type: 'text', text: value }], isError: false } });
+
+export const greet = { name: 'greet', description: 'Greets', inputSchema: { type: 'object', properties: { who: { type: 'string' } } } };

@@ -1,0 +1,75 @@
+// `rialto import`, and `rialto check` on files of other programs.
+import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import path from 'node:path';
+import { test } from 'node:test';
+import { rialto, root, tempDir, writeConfig } from './lib.mjs';
+
+const example = (name) => path.join(root, 'examples', name);
+
+test('every example of another program becomes a file that check finds fine', async () => {
+  for (const name of ['claude-desktop.json', 'vscode-mcp.json', 'manifest.yaml', 'aggregator.yaml']) {
+    const out = path.join(tempDir(), 'rialto.yaml');
+    const imported = await rialto(['import', example(name), '-o', out]);
+    assert.equal(imported.code, 0, imported.stderr);
+    assert.equal(imported.stdout, '');
+    const text = fs.readFileSync(out, 'utf8');
+    assert.ok(text.startsWith(`# Made from ${example(name)}.`), text);
+    const checked = await rialto(['check', '--json', out]);
+    const verdict = JSON.parse(checked.stdout);
+    assert.deepEqual([checked.code, verdict.errors, verdict.warnings], [0, 0, 0], checked.stdout);
+    // Both mean the same.
+    const effective = async (file) => {
+      const { names, servers } = JSON.parse((await rialto(['config', '--json', '-c', file])).stdout);
+      return { names, servers };
+    };
+    assert.deepEqual(await effective(out), await effective(example(name)), name);
+  }
+});
+
+test('what cannot be carried over is in the comments and on the standard error', async () => {
+  const { code, stdout, stderr } = await rialto(['import', example('vscode-mcp.json')]);
+  assert.equal(code, 0);
+  assert.match(stdout, /^# - line 10, servers\.docs\.headers: '\$\{input:search-key\}' is not asked for here: set the secret or variable SEARCH_KEY$/m);
+  assert.match(stdout, /^ {6}X-Key: "\$\{SEARCH_KEY\}"$/m);
+  assert.match(stderr, /SEARCH_KEY/);
+  assert.equal((await rialto(['import', '-q', example('vscode-mcp.json')])).stderr, '');
+});
+
+test('a file with errors is not imported: status 2, nothing written', async () => {
+  const file = writeConfig(tempDir(), { mcpServers: { a: { command: 5 } } }, 'mcp.json');
+  const out = path.join(tempDir(), 'rialto.yaml');
+  const { code, stdout, stderr } = await rialto(['import', file, '-o', out]);
+  assert.equal(code, 2);
+  assert.equal(stdout, '');
+  assert.match(stderr, /mcpServers\.a\.command: expected text/);
+  assert.ok(!fs.existsSync(out));
+  assert.equal((await rialto(['import', '/no/such/file'])).code, 2);
+  assert.equal((await rialto(['import'])).code, 2);
+  assert.equal((await rialto(['import', file, file])).code, 2);
+});
+
+test('a place that cannot be written: status 1', async () => {
+  const { code, stderr } = await rialto(['import', example('manifest.yaml'), '-o', '/no/such/folder/x']);
+  assert.equal(code, 1);
+  assert.match(stderr, /cannot write \/no\/such\/folder\/x/);
+});
+
+test('check shows the setup instructions of a manifest', async () => {
+  const { code, stdout } = await rialto(['check', example('manifest.yaml')]);
+  assert.equal(code, 0);
+  assert.match(stdout, /fine: 3 servers\nsetup:\n {2}Put the token for api\.example\.com into the environment variable GITHUB_TOKEN\.\n$/);
+  const json = JSON.parse((await rialto(['check', '--json', example('manifest.yaml')])).stdout);
+  assert.match(json.setup_instructions, /GITHUB_TOKEN/);
+});
+
+test('JSON with comments is taken from other programs, and refused in our own format', async () => {
+  const theirs = writeConfig(tempDir(), '{ // x\n "mcpServers": {"a": {"command": "x",},}, }', 'mcp.json');
+  const checked = await rialto(['check', theirs]);
+  assert.equal(checked.code, 0);
+  assert.doesNotMatch(checked.stdout, /warning/);
+  const ours = writeConfig(tempDir(), '{ // x\n "listen": ":0"}', 'rialto.json');
+  const refused = await rialto(['check', ours]);
+  assert.equal(refused.code, 2);
+  assert.match(refused.stdout, /rialto\.json:1:3: not valid JSON: JSON has no comments/);
+});

@@ -1,0 +1,302 @@
+// Rialto's client for web pages: offers functions of this page as tools to MCP agents.
+//
+//   <script src="http://127.0.0.1:8765/rialto.js" data-session="shop"></script>
+//   rialto.registerTool({name, description, inputSchema, capabilities, handler});
+//
+// The tag connects by itself; without a data-session the tab gets a session of its own, which it
+// keeps across reloads. data-manual leaves connecting to the page: rialto.connect({url, session}).
+(function (global) {
+  'use strict';
+
+  const FIRST_DELAY = 500;
+  const LAST_DELAY = 30000;
+  const own = typeof document === 'object' ? document.currentScript : null;
+
+  const uuid = () => (global.crypto && crypto.randomUUID ? crypto.randomUUID()
+    : 'xxxxxxxxxxxx4xxx8xxxxxxxxxxxxxxx'.replace(/x/g, () => (Math.random() * 16 | 0).toString(16)));
+
+  // A name that this tab keeps when it is loaded anew.
+  function remembered(key) {
+    try {
+      let value = sessionStorage.getItem(key);
+      if (!value) sessionStorage.setItem(key, value = uuid());
+      return value;
+    } catch {
+      return uuid(); // storage is off here
+    }
+  }
+
+  // The tab's page keeps its name when it is loaded anew; a copy of the tab is another page.
+  function pageName(key) {
+    const entry = global.performance?.getEntriesByType?.('navigation')[0];
+    const again = entry && entry.type !== 'navigate';
+    try { if (!again) sessionStorage.removeItem(key); } catch { /* storage is off here */ }
+    return remembered(key);
+  }
+
+  // What a handler gave, as MCP says it.
+  function toResult(value) {
+    if (value && typeof value === 'object' && Array.isArray(value.content)) return value;
+    if (typeof value === 'string') return { content: [{ type: 'text', text: value }], isError: false };
+    if (value === undefined) return { content: [], isError: false };
+    const result = { content: [{ type: 'text', text: JSON.stringify(value) }], isError: false };
+    if (value && typeof value === 'object' && !Array.isArray(value)) result.structuredContent = value;
+    return result;
+  }
+
+  class Rialto extends EventTarget {
+    #tools = new Map();
+    #running = new Map();
+    #socket = null;
+    #delay = FIRST_DELAY;
+    #timer = null;
+    #announced = null;
+    #wanted = false;
+    #next = 1;
+    #waiting = new Map();
+    #options = {};
+
+    /** True while the bridge hears us. */
+    get connected() { return Boolean(this.#socket && this.#socket.readyState === 1); }
+
+    get session() { return this.#options.session; }
+
+    /** Connects, and again whenever the connection is lost. Options: url, session, token, consent. */
+    connect(options = {}) {
+      this.#options = { consent: showConsent, ...this.#options, ...options };
+      this.#options.session ??= remembered('rialto.session');
+      this.#options.page ??= pageName('rialto.page');
+      this.#options.url ??= 'ws://127.0.0.1:8765';
+      this.#wanted = true;
+      this.#open();
+      return this;
+    }
+
+    disconnect() {
+      this.#wanted = false;
+      clearTimeout(this.#timer);
+      if (this.#socket) this.#socket.close(1000);
+    }
+
+    /** Offers a tool; gives a function that takes it back. */
+    registerTool(tool) {
+      if (!tool || typeof tool.name !== 'string' || typeof tool.handler !== 'function') {
+        throw new TypeError('a tool needs a name and a handler');
+      }
+      if (this.#tools.has(tool.name)) throw new Error(`there is a tool ${tool.name} already`);
+      this.#tools.set(tool.name, tool);
+      this.#announce();
+      return () => this.unregisterTool(tool.name);
+    }
+
+    unregisterTool(name) {
+      if (this.#tools.delete(name)) this.#announce();
+    }
+
+    tools() { return [...this.#tools.keys()]; }
+
+    /** Takes capabilities back that the user has granted. */
+    revoke(capabilities) { return this.#request('capabilities/revoke', { capabilities }); }
+
+    /** Grants capabilities without being asked. type: once, session or persistent. */
+    grant(capabilities, type = 'session') {
+      return this.#request('capabilities/grant', { capabilities, type });
+    }
+
+    // --- the connection ---
+
+    #open() {
+      if (this.#socket || !this.#wanted) return;
+      const o = this.#options;
+      const base = o.url.replace(/^http/, 'ws').replace(/\/+$/, '');
+      const query = new URLSearchParams({
+        sessionId: o.session, clientType: 'browser', version: '1.0.0', clientId: o.page,
+        client: 'rialto.js',
+      });
+      if (o.token) query.set('token', o.token);
+      const socket = new WebSocket(`${base}/ws?${query}`);
+      this.#socket = socket;
+      socket.onopen = () => {
+        this.#delay = FIRST_DELAY;
+        this.#send({ jsonrpc: '2.0', id: `register-${this.#next++}`, method: 'tools/register',
+          params: { tools: this.#definitions() } });
+        this.dispatchEvent(new Event('connected'));
+      };
+      socket.onmessage = (event) => this.#receive(JSON.parse(event.data));
+      socket.onclose = () => this.#closed();
+    }
+
+    #closed() {
+      this.#socket = null;
+      for (const abort of this.#running.values()) abort.abort();
+      this.#running.clear();
+      for (const { reject } of this.#waiting.values()) reject(new Error('the bridge left'));
+      this.#waiting.clear();
+      this.dispatchEvent(new Event('disconnected'));
+      if (!this.#wanted) return;
+      this.#timer = setTimeout(() => this.#open(), this.#delay);
+      this.#delay = Math.min(this.#delay * 2, LAST_DELAY);
+    }
+
+    /** Try now instead of at the end of the wait. */
+    hurry() {
+      if (!this.#wanted || this.#socket) return;
+      clearTimeout(this.#timer);
+      this.#open();
+    }
+
+    #send(message) {
+      if (this.connected) this.#socket.send(JSON.stringify(message));
+    }
+
+    #request(method, params) {
+      const id = `rialto-${this.#next++}`;
+      return new Promise((resolve, reject) => {
+        if (!this.connected) { reject(new Error('not connected')); return; }
+        this.#waiting.set(id, { resolve, reject });
+        this.#send({ jsonrpc: '2.0', id, method, params });
+      });
+    }
+
+    #definitions() {
+      return [...this.#tools.values()].map(({ handler, ...definition }) => ({
+        inputSchema: { type: 'object', properties: {} }, ...definition,
+      }));
+    }
+
+    // Many changes in one go are told once.
+    #announce() {
+      if (this.#announced) return;
+      this.#announced = Promise.resolve().then(() => {
+        this.#announced = null;
+        this.#send({ jsonrpc: '2.0', id: `register-${this.#next++}`, method: 'tools/register',
+          params: { tools: this.#definitions() } });
+      });
+    }
+
+    // --- what the bridge says ---
+
+    async #receive(message) {
+      const { id, method, params } = message;
+      if (!method) {
+        const waiting = this.#waiting.get(id);
+        this.#waiting.delete(id);
+        if (waiting && message.error) waiting.reject(new Error(message.error.message));
+        else if (waiting) waiting.resolve(message.result);
+        return;
+      }
+      if (method === 'notifications/cancelled') {
+        this.#running.get(params.requestId)?.abort();
+      } else if (id !== undefined) {
+        this.#send({ jsonrpc: '2.0', id, ...await this.#answer(id, method, params ?? {}) });
+      }
+    }
+
+    async #answer(id, method, params) {
+      switch (method) {
+        case 'tools/call': return this.#call(id, params);
+        case 'tools/list': return { result: { tools: this.#definitions() } };
+        case 'ping': return { result: { pong: true } };
+        case 'capabilities/request': return this.#consent(params.capabilities ?? []);
+        default: return { error: { code: -32601, message: `Method not found: ${method}` } };
+      }
+    }
+
+    async #call(id, { name, arguments: args }) {
+      const tool = this.#tools.get(name);
+      if (!tool) return { error: { code: 'TOOL_NOT_FOUND', message: `Tool not found: ${name}` } };
+      const abort = new AbortController();
+      this.#running.set(id, abort);
+      this.dispatchEvent(new CustomEvent('call', { detail: { name, arguments: args } }));
+      try {
+        return { result: toResult(await tool.handler(args ?? {}, { signal: abort.signal })) };
+      } catch (error) {
+        const text = error && error.message ? error.message : String(error);
+        return { result: { content: [{ type: 'text', text }], isError: true } };
+      } finally {
+        this.#running.delete(id);
+      }
+    }
+
+    async #consent(capabilities) {
+      const decision = await this.#options.consent(capabilities);
+      const granted = decision === 'deny' ? [] : capabilities;
+      return { result: { granted, denied: capabilities.filter((c) => !granted.includes(c)),
+        type: decision === 'deny' ? 'session' : decision } };
+    }
+  }
+
+  // --- the dialog ---
+
+  const MEANINGS = {
+    'dom:read': 'read what this page shows',
+    'dom:write': 'change this page',
+    'dom:interact': 'click and type in this page',
+    'clipboard:read': 'read the clipboard',
+    'clipboard:write': 'write to the clipboard',
+    'geolocation': 'learn where you are',
+    'notifications': 'show notifications',
+    'code:execute': 'run code in this page',
+  };
+
+  // Asks the user; gives once, session, persistent or deny. Escape denies.
+  function showConsent(capabilities) {
+    return new Promise((resolve) => {
+      const host = document.createElement('div');
+      const root = host.attachShadow({ mode: 'open' });
+      root.innerHTML = `<style>
+        dialog{border:1px solid #8884;border-radius:14px;padding:24px;max-width:26rem;
+          font:16px/1.45 system-ui,sans-serif;color:#1c2430;background:#fff;
+          box-shadow:0 18px 60px #0005}
+        dialog::backdrop{background:#0b122066}
+        h2{margin:0 0 6px;font-size:1.15rem}
+        p{margin:0 0 12px;color:#4a5566}
+        ul{margin:0 0 18px;padding:0;list-style:none}
+        li{padding:8px 12px;margin:0 0 6px;background:#f1f4f9;border-radius:8px}
+        code{color:#5b6577;font-size:.85em;float:right;margin:2px 0 0 12px}
+        .row{display:flex;flex-wrap:wrap;gap:8px}
+        button{font:inherit;padding:8px 14px;border-radius:8px;border:1px solid #c5ccd8;
+          background:#fff;color:inherit;cursor:pointer}
+        button:focus-visible{outline:3px solid #6ea8fe}
+        .yes{background:#1d5fd1;border-color:#1d5fd1;color:#fff}
+        .no{margin-left:auto}
+        </style><dialog aria-labelledby="t"><h2 id="t">Allow an agent to do more here?</h2>
+        <p></p><ul></ul><div class="row">
+        <button class="yes" data-answer="session">Allow for now</button>
+        <button data-answer="once">Once</button>
+        <button data-answer="persistent">Always</button>
+        <button class="no" data-answer="deny" autofocus>Deny</button></div></dialog>`;
+      const dialog = root.querySelector('dialog');
+      root.querySelector('p').textContent = `An agent connected to ${location.host || 'this page'} asks to:`;
+      for (const name of capabilities) {
+        const item = document.createElement('li');
+        const code = document.createElement('code');
+        code.textContent = name;
+        item.append(code, MEANINGS[name] ?? 'use');
+        root.querySelector('ul').append(item);
+      }
+      const end = (answer) => { host.remove(); resolve(answer); };
+      root.querySelector('.row').addEventListener('click', (event) => {
+        // A click that a script made is nobody's consent.
+        if (event.isTrusted && event.target.dataset.answer) end(event.target.dataset.answer);
+      });
+      dialog.addEventListener('cancel', () => end('deny'));
+      document.documentElement.append(host);
+      dialog.showModal();
+    });
+  }
+
+  const rialto = new Rialto();
+  global.rialto = rialto;
+  global.Rialto = Rialto;
+  if (typeof document === 'object') {
+    document.addEventListener('visibilitychange', () => { if (!document.hidden) rialto.hurry(); });
+  }
+  if (own && own.src && own.dataset.manual === undefined) {
+    rialto.connect({
+      url: own.dataset.url ?? new URL(own.src).origin,
+      ...(own.dataset.session ? { session: own.dataset.session } : {}),
+      ...(own.dataset.token ? { token: own.dataset.token } : {}),
+    });
+  }
+}(globalThis));
