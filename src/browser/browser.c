@@ -120,6 +120,26 @@ static void on_sweep(struct timer *t)
                                   : every);
 }
 
+/* --- news --- */
+
+static void on_news(struct timer *t)
+{
+    struct browser *b = CONTAINER_OF(t, struct browser, news);
+
+    b->told_at = loop_now(b->loop);
+    router_tell_changes(b->router, NULL);
+}
+
+/* At once when it was quiet before: the end of this turn is soon enough, and no callback of ours
+ * has an agent's under it then. */
+void browser_news(struct browser *b)
+{
+    uint64_t since = loop_now(b->loop) - b->told_at;
+
+    if (!timer_is_set(&b->news))
+        timer_set(loop_timers(b->loop), &b->news, since >= COALESCE_MS ? 0 : COALESCE_MS - since);
+}
+
 /* --- life --- */
 
 /* Also how a page that vanished is found out: what is written must be acknowledged. */
@@ -155,6 +175,7 @@ struct browser *browser_new(struct loop *loop, struct router *router,
     b->router = router;
     b->options = *options;
     b->started_at = loop_now(loop);
+    b->news.fire = on_news;
     b->sweep.fire = on_sweep;
     b->keep_alive.fire = on_keep_alive;
     b->goodbye.fire = on_goodbye;
@@ -174,6 +195,7 @@ static void on_ended(struct deferred *d)
 
     while (map_next(&b->sessions, &at, NULL, &value))
         session_free(value);
+    timer_clear(loop_timers(b->loop), &b->news);
     timer_clear(loop_timers(b->loop), &b->sweep);
     timer_clear(loop_timers(b->loop), &b->keep_alive);
     timer_clear(loop_timers(b->loop), &b->goodbye);

@@ -6,16 +6,53 @@
 
 #include "browser/parts.h"
 
+/* How a variant of BTCP differs from the others. */
+struct dialect {
+    const char *name;
+    const char *event;  /* of SSE, for requests; NULL = unnamed */
+    bool answers_list;  /* may be sent tools/list */
+    bool says_success;  /* replies to tools/register and session/join have "success" */
+    bool stamps_pongs;  /* replies to ping have a timestamp */
+    bool answers_blind; /* its answers carry nothing but the id of the call */
+    bool is_terse;      /* "success" is all that tools/register replies */
+};
+extern const struct dialect dialect_d1, dialect_d2, dialect_d3, dialect_d4a, dialect_d4b,
+    dialect_d5, dialect_d6, dialect_d7;
+
+struct message {
+    struct span id;     /* raw; empty: none */
+    struct span method; /* raw string, or empty */
+    struct span params, result, error;
+};
+
+/* Who sent a message, for as long as it is handled. */
+struct sender {
+    struct browser *browser;
+    struct pipe *pipe;
+    struct browser_session *session;
+    struct page *page;
+    struct agent *agent;
+    const struct dialect *dialect;
+    struct span origin;
+    struct span session_id;  /* as the POST named it, there or not */
+    struct span key;         /* of the page, if it has one */
+    struct http_exchange *x; /* the POST that brought it */
+    bool held;               /* the POST is answered later */
+    struct buf reply;
+};
+
 /* --- browser.c --- */
 struct browser_session *session_make(struct browser *b, struct span id);
 uint64_t wall_ms(void);
 void browser_check_ended(struct browser *b);
+/* Something was published: agents hear of it soon, and of what else changes until then. */
+void browser_news(struct browser *b);
 
 /* --- session.c --- */
 struct browser_session *session_new(struct browser *b, struct span id);
 void session_free(struct browser_session *s);
 void session_touch(struct browser_session *s);
-/* Its tools may have changed: they are published now, or with what else changes soon. */
+/* Its tools may have changed: they are published. */
 void session_changed(struct browser_session *s);
 /* The same, but not before a page that only reloads could be back. */
 void session_changed_late(struct browser_session *s);

@@ -55,14 +55,9 @@ struct page *page_find(const struct browser_session *s, struct span key)
 
 static void forget_leads(struct page *p)
 {
-    size_t at = 0;
-    void *value;
-
-    while (map_next(&p->session->leads, &at, NULL, &value)) {
-        struct lead *lead = value;
-        if (lead->page == p)
-            *lead = (struct lead){NULL, NULL};
-    }
+    for (size_t i = 0; i < p->session->n_leads; i++)
+        if (p->session->leads[i].page == p)
+            p->session->leads[i] = (struct lead){NULL, NULL};
 }
 
 static void fail_errand(struct errand *e, const char *code, struct span why)
@@ -118,6 +113,7 @@ void page_free(struct page *p)
     if (p->key && map_get(&s->browser->clients, span_str(p->key)) == p)
         map_del(&s->browser->clients, span_str(p->key));
     arena_fini(&p->arena);
+    mem_free(p->text);
     mem_free(p->tools);
     mem_free(p->key);
     mem_free(p->origin);
@@ -184,11 +180,11 @@ static int read_tool(struct arena *arena, struct span raw, enum json_type type, 
     struct span text = json_text(name.value, &scratch);
     bool fits = text.n <= NAME_MAX_BYTES;
     if (fits) {
-        out->name = arena_span(arena, text);
-        out->raw = arena_span(arena, raw);
-        struct json_slot capabilities = json_get(out->raw, "capabilities");
+        out->name = scratch.n ? arena_span(arena, text) : text;
+        out->raw = raw;
+        struct json_slot capabilities = json_get(raw, "capabilities");
         out->capabilities = capabilities.type == JSON_ARRAY ? capabilities.value : SPAN_EMPTY;
-        out->timeout = timeout_of(out->raw);
+        out->timeout = timeout_of(raw);
     }
     buf_fini(&scratch);
     return fits ? 0 : err_set(err, ERR_SIZE, "the name of a tool is longer than 128 bytes");
@@ -196,7 +192,8 @@ static int read_tool(struct arena *arena, struct span raw, enum json_type type, 
 
 int page_register(struct page *p, struct span tools, struct err *err)
 {
-    struct json_iter it = json_iter(tools);
+    char *text = mem_span(tools);
+    struct json_iter it = json_iter(span_of(text, tools.n));
     struct arena arena = {0};
     struct tool *list = NULL;
     size_t n = 0;
@@ -215,13 +212,16 @@ int page_register(struct page *p, struct span tools, struct err *err)
     if (code) {
         arena_fini(&arena);
         mem_free(list);
+        mem_free(text);
         return code;
     }
     forget_leads(p);
     arena_fini(&p->arena);
     mem_free(p->tools);
+    mem_free(p->text);
+    p->text = text;
     p->arena = arena;
-    p->tools = list;
+    p->tools = n ? mem_resize(list, n * sizeof *list) : NULL;
     p->n_tools = n;
     p->registered = true;
     session_changed(p->session);

@@ -7,7 +7,6 @@
  *     pipe        one connection: a WebSocket or an SSE stream
  *     agent       a BTCP agent: a consumer of one session
  *     errand      one request of ours to a page
- *     sender      who sent a message, for as long as it is handled
  */
 #ifndef RIALTO_BROWSER_PARTS_H
 #define RIALTO_BROWSER_PARTS_H
@@ -24,21 +23,10 @@ enum {
     TOOLS_MAX = 1000,     /* of one page */
     NAME_MAX_BYTES = 128, /* of a tool, as the page calls it */
     CALL_TIMEOUT_MS = 60 * 1000,
-    COALESCE_MS = 50, /* changes of a session's tools that come this near are one */
+    COALESCE_MS = 50, /* changes of tools that come this near are told as one */
 };
 
-/* How a variant of BTCP differs from the others. */
-struct dialect {
-    const char *name;
-    const char *event;  /* of SSE, for requests; NULL = unnamed */
-    bool answers_list;  /* may be sent tools/list */
-    bool says_success;  /* replies to tools/register and session/join have "success" */
-    bool stamps_pongs;  /* replies to ping have a timestamp */
-    bool answers_blind; /* its answers carry nothing but the id of the call */
-    bool is_terse;      /* "success" is all that tools/register replies */
-};
-extern const struct dialect dialect_d1, dialect_d2, dialect_d3, dialect_d4a, dialect_d4b,
-    dialect_d5, dialect_d6, dialect_d7;
+struct dialect;
 
 struct tool {
     struct span name; /* the page's */
@@ -59,7 +47,8 @@ struct page {
     bool registered;     /* since its newest stream came */
     struct list pipes;   /* struct pipe.in_owner, newest last */
     struct list errands; /* struct errand.in_page */
-    struct arena arena;  /* the tools */
+    char *text;          /* the raw list of tools, which the tools point into */
+    struct arena arena;  /* names that stand there with escapes */
     struct tool *tools;
     size_t n_tools;
     struct timer reread;
@@ -81,7 +70,6 @@ struct pipe {
 };
 
 enum errand_kind { ERRAND_CALL, ERRAND_LIST, ERRAND_CONSENT };
-
 struct errand {
     uint64_t n; /* "btcp-N" on the wire */
     enum errand_kind kind;
@@ -115,11 +103,11 @@ struct browser_session {
     struct list pages;
     struct list agents;
     struct list grants;
-    bool enforces;    /* capabilities are asked for */
-    struct map leads; /* public name -> struct lead */
+    bool enforces;      /* capabilities are asked for */
+    struct lead *leads; /* of the catalog's tools, in their order */
+    size_t n_leads;
     size_t n_pages;
     uint64_t created_at, used_at; /* ms: of the clock on the wall, of the loop */
-    uint64_t published_at;
     struct timer publish;
     bool ending;
 };
@@ -151,32 +139,12 @@ struct browser {
     struct list posts; /* agents that wait for one answer */
     size_t n_pipes;
     uint64_t started_at;
-    struct timer sweep, keep_alive, goodbye;
+    uint64_t told_at; /* when agents last heard of changes */
+    struct timer news, sweep, keep_alive, goodbye;
     struct kept_grants *kept;
     struct deferred ended;
     void (*closed)(void *arg);
     void *closed_arg;
-};
-
-struct message {
-    struct span id;     /* raw; empty: none */
-    struct span method; /* raw string, or empty */
-    struct span params, result, error;
-};
-
-struct sender {
-    struct browser *browser;
-    struct pipe *pipe;
-    struct browser_session *session;
-    struct page *page;
-    struct agent *agent;
-    const struct dialect *dialect;
-    struct span origin;
-    struct span session_id;  /* as the POST named it, there or not */
-    struct span key;         /* of the page, if it has one */
-    struct http_exchange *x; /* the POST that brought it */
-    bool held;               /* the POST is answered later */
-    struct buf reply;
 };
 
 #endif

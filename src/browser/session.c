@@ -73,18 +73,18 @@ static void put_public_name(struct buf *out, struct span name)
 }
 
 /* The first that registered a name has it; a later one gets a mark of its page. */
-static void choose_name(const struct browser_session *s, const struct page *p,
-                        const struct tool *tool, struct buf *name)
+static void choose_name(const struct catalog *c, const struct page *p, const struct tool *tool,
+                        struct buf *name)
 {
     put_public_name(name, tool->name);
-    if (map_get(&s->leads, buf_view(name))) {
+    if (catalog_find(c, ITEM_TOOL, buf_view(name))) {
         if (name->n > PUBLIC_MAX - MARK - 4)
             name->n = PUBLIC_MAX - MARK - 4;
         buf_char(name, '_');
         buf_bytes(name, p->id, MARK);
     }
     size_t stem = name->n;
-    for (unsigned n = 2; map_get(&s->leads, buf_view(name)); n++) {
+    for (unsigned n = 2; catalog_find(c, ITEM_TOOL, buf_view(name)); n++) {
         name->n = stem;
         buf_printf(name, "_%u", n);
     }
@@ -124,7 +124,7 @@ static void add_tool(struct browser_session *s, struct catalog *c, struct page *
     struct json_slot annotations = json_get(tool->raw, "annotations");
     struct item item = {0};
 
-    choose_name(s, p, tool, &name);
+    choose_name(c, p, tool, &name);
     buf_str(&raw, "{\"name\":");
     item.name_at.at = raw.n;
     json_quote(&raw, buf_view(&name));
@@ -147,9 +147,7 @@ static void add_tool(struct browser_session *s, struct catalog *c, struct page *
     item.name = buf_view(&name);
     item.raw = buf_view(&raw);
     catalog_add(c, ITEM_TOOL, &item);
-    struct lead *lead = MEM_NEW(struct lead);
-    *lead = (struct lead){p, tool};
-    map_put(&s->leads, item.name, lead);
+    s->leads[s->n_leads++] = (struct lead){p, tool};
     buf_fini(&name);
     buf_fini(&raw);
 }
@@ -175,17 +173,6 @@ static bool is_shadowed(const struct browser_session *s, const struct page *p)
     return false;
 }
 
-static void forget_leads(struct browser_session *s)
-{
-    size_t at = 0;
-    void *value;
-
-    while (map_next(&s->leads, &at, NULL, &value))
-        mem_free(value);
-    map_fini(&s->leads);
-    s->leads = (struct map){0};
-}
-
 static void publish(struct browser_session *s)
 {
     struct catalog *c = catalog_new();
@@ -193,8 +180,8 @@ static void publish(struct browser_session *s)
     bool hidden = false;
 
     timer_clear(timers_of(s), &s->publish);
-    s->published_at = loop_now(s->browser->loop);
-    forget_leads(s);
+    s->n_leads = 0;
+    s->leads = mem_resize(s->leads, (session_tool_count(s) + 1) * sizeof *s->leads);
     LIST_EACH (&s->pages, it) {
         struct page *p = LIST_ENTRY(it, struct page, node);
         if (!page_pipe(p) || is_shadowed(s, p))
@@ -209,7 +196,9 @@ static void publish(struct browser_session *s)
     if (hidden)
         put_meta_tool(c);
     buf_fini(&scratch);
+    catalog_fit(c);
     provider_publish(&s->core, c);
+    browser_news(s->browser);
 }
 
 static void on_publish(struct timer *t)
@@ -219,14 +208,8 @@ static void on_publish(struct timer *t)
 
 void session_changed(struct browser_session *s)
 {
-    uint64_t since = loop_now(s->browser->loop) - s->published_at;
-
-    if (s->ending)
-        return;
-    if (!s->published_at || since >= COALESCE_MS)
+    if (!s->ending)
         publish(s);
-    else
-        timer_set(timers_of(s), &s->publish, COALESCE_MS - since);
 }
 
 void session_changed_late(struct browser_session *s)
@@ -282,6 +265,16 @@ static void put_call(struct buf *out, const struct tool *tool, struct span argum
     buf_char(out, '}');
 }
 
+static const struct lead *find_lead(const struct browser_session *s, struct span name)
+{
+    const struct item *tools = s->core.catalog->items[ITEM_TOOL];
+
+    for (size_t i = 0; i < s->n_leads; i++)
+        if (span_eq(tools[i].name, name))
+            return &s->leads[i];
+    return NULL;
+}
+
 static void on_open(struct peer *self, struct call *call, const struct request *request)
 {
     struct browser_session *s = of_peer(self);
@@ -298,7 +291,7 @@ static void on_open(struct peer *self, struct call *call, const struct request *
         grants_open(s, call, arguments);
         return;
     }
-    const struct lead *lead = map_get(&s->leads, request->name);
+    const struct lead *lead = find_lead(s, request->name);
     if (!lead) {
         refuse_unknown(s, call, request->name);
         return;
@@ -377,7 +370,7 @@ struct browser_session *session_new(struct browser *b, struct span id)
     list_init(&s->grants);
     session_touch(s);
     provider_init(&s->core, &verbs, &life, s->id);
-    s->core.bare_names = s->core.built_in = true;
+    s->core.bare_names = s->core.built_in = s->core.tells_later = true;
     s->core.policy.timeout = s->core.policy.start_timeout = 0; /* errands have their own */
     s->view = view_new(s->id, NULL);
     router_add_provider(b->router, &s->core);
@@ -385,7 +378,6 @@ struct browser_session *session_new(struct browser *b, struct span id)
     view_add(s->view, &s->core, NULL);
     view_set_fallback(s->view, &s->core);
     provider_want(&s->core);
-    s->published_at = 0; /* the first tools are published at once */
     return s;
 }
 
@@ -402,7 +394,7 @@ void session_free(struct browser_session *s)
     router_remove_view(s->browser->router, s->view);
     view_free(s->view);
     provider_fini(&s->core);
-    forget_leads(s);
+    mem_free(s->leads);
     LIST_EACH_SAFE (&s->grants, it)
         mem_free(LIST_ENTRY(it, struct grant, node));
     mem_free(s->id);

@@ -30,6 +30,16 @@ void catalog_add(struct catalog *c, enum item_kind kind, const struct item *item
     copy->raw = arena_span(&c->arena, item->raw);
 }
 
+void catalog_fit(struct catalog *c)
+{
+    for (int kind = 0; kind < ITEM_KINDS; kind++) {
+        if (c->cap[kind] == c->n[kind] || !c->n[kind])
+            continue;
+        c->cap[kind] = c->n[kind];
+        c->items[kind] = mem_resize(c->items[kind], c->n[kind] * sizeof(struct item));
+    }
+}
+
 void catalog_set_instructions(struct catalog *c, struct span text)
 {
     c->instructions = arena_span(&c->arena, text);

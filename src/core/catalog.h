@@ -51,6 +51,8 @@ struct catalog *catalog_new(void);
 void catalog_free(struct catalog *c);
 /* Copies everything the item points to. */
 void catalog_add(struct catalog *c, enum item_kind kind, const struct item *item);
+/* It gets no more items: gives back the room for them. */
+void catalog_fit(struct catalog *c);
 void catalog_set_instructions(struct catalog *c, struct span text);
 /* A catalog with only some kinds refetched takes the others over from the generation before. */
 void catalog_copy_kind(struct catalog *to, const struct catalog *from, enum item_kind kind);

@@ -317,7 +317,8 @@ void provider_publish(struct provider *p, struct catalog *c)
     p->catalog = c;
     /* The views compare what they show, so an equal catalog is announced to nobody. */
     router_provider_changed(p->router, p);
-    router_tell_changes(p->router, p);
+    if (!p->tells_later)
+        router_tell_changes(p->router, p);
     catalog_free(before);
 }
 

@@ -62,6 +62,7 @@ struct provider {
     const char *alias; /* owned by the family, lives as long as the provider */
     bool bare_names;   /* what it offers keeps its own name in every view */
     bool built_in;     /* a part of the bridge: not among the router's providers, and no news */
+    bool tells_later;  /* its family tells of what it published (router_tell_changes), in one go */
     struct policy policy;
 
     enum provider_state state;

@@ -78,7 +78,8 @@ void router_done(struct call *c, const struct outcome *outcome);
  */
 struct call *router_sole_call(const struct provider *p);
 
-/* --- after changing the members of a view, and for provider.c --- */
+/* --- after changing the members of a view, for providers with tells_later, and for provider.c ---
+ */
 /* Tell every standing call whose lists read differently from what it was last told. */
 void router_tell_changes(struct router *r, struct provider *from);
 

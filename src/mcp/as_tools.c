@@ -27,24 +27,15 @@ void as_tools_fini(struct mcp_provider *p)
     p->made = (struct map){0};
 }
 
-static bool is_taken(const struct mcp_provider *p, struct span own)
-{
-    const struct catalog *c = p->fetching;
-
-    for (size_t i = 0; i < c->n[ITEM_TOOL]; i++)
-        if (span_eq(c->items[ITEM_TOOL][i].own, own))
-            return true;
-    return false;
-}
-
 static void make_tool(struct mcp_provider *p, struct span own, struct span raw, enum op op,
                       struct span prompt)
 {
     struct catalog *c = p->fetching;
     size_t before = c->n[ITEM_TOOL];
 
-    if (is_taken(p, own)) {
-        log_info(p->alias, "has a tool '" SPAN_FMT "' itself: none is made", SPAN_ARG(own));
+    if (map_get(&p->made, own)) {
+        log_info(p->alias, "has a tool '" SPAN_FMT "' already: no second one is made",
+                 SPAN_ARG(own));
         return;
     }
     upstream_add_item(p, ITEM_TOOL, raw);
@@ -168,13 +159,21 @@ static void make_getter(struct mcp_provider *p, const struct item *prompt)
 
 void as_tools_make(struct mcp_provider *p)
 {
+    static struct made_tool not_made = {.op = OP_CALL_TOOL};
     const struct catalog *c = p->fetching;
+    size_t listed = c->n[ITEM_TOOL];
 
     as_tools_fini(p);
+    if (!p->extras.resources_as_tools && !p->extras.prompts_as_tools)
+        return;
+    for (size_t i = 0; i < listed; i++)
+        map_put(&p->made, c->items[ITEM_TOOL][i].own, &not_made);
     if (p->extras.resources_as_tools && (p->offers & OFFERS_RESOURCES))
         make_reader(p);
     for (size_t i = 0; p->extras.prompts_as_tools && i < c->n[ITEM_PROMPT]; i++)
         make_getter(p, &c->items[ITEM_PROMPT][i]);
+    for (size_t i = 0; i < listed; i++)
+        map_del(&p->made, c->items[ITEM_TOOL][i].own);
 }
 
 /* --- calling --- */

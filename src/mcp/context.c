@@ -10,8 +10,8 @@ struct context {
     struct buf text; /* complete */
     struct buf next; /* being collected */
     size_t at;       /* the prompt of the catalog that is next */
-    bool running;
-    bool stale; /* the prompts were listed again meanwhile */
+    uint64_t asked;  /* our request for the one before it; gone when it is over, however it ends */
+    bool stale;      /* the prompts were listed again meanwhile */
 };
 
 static void fetch_next(struct mcp_provider *p);
@@ -102,7 +102,9 @@ static void fetch(struct mcp_provider *p, const struct item *prompt,
     json_quote(&members, prompt->own);
     if (row->arguments)
         buf_printf(&members, ",\"arguments\":%s", row->arguments);
-    upstream_request(p, upstream_sent_new(p, answered, failed), "prompts/get", buf_view(&members));
+    const struct sent *sent = upstream_sent_new(p, answered, failed);
+    p->context->asked = sent->id;
+    upstream_request(p, sent, "prompts/get", buf_view(&members));
     buf_fini(&members);
 }
 
@@ -110,9 +112,8 @@ static void finish(struct mcp_provider *p)
 {
     struct context *c = p->context;
 
-    c->running = false;
     if (c->stale) {
-        context_refresh(p, false);
+        context_refresh(p);
         return;
     }
     if (span_eq(buf_view(&c->text), buf_view(&c->next)))
@@ -142,7 +143,7 @@ static void fetch_next(struct mcp_provider *p)
     finish(p);
 }
 
-void context_refresh(struct mcp_provider *p, bool fresh)
+void context_refresh(struct mcp_provider *p)
 {
     struct context *c = p->context;
 
@@ -150,12 +151,9 @@ void context_refresh(struct mcp_provider *p, bool fresh)
         return;
     if (!c)
         c = p->context = MEM_NEW(struct context);
-    if (c->running && !fresh) {
-        c->stale = true;
-        return;
-    }
-    c->running = true; /* what an instance that is gone was asked will not be answered */
-    c->stale = false;
+    c->stale = mcp_provider_expects(p, c->asked);
+    if (c->stale)
+        return; /* begins anew with the answer */
     c->at = 0;
     c->next.n = 0;
     fetch_next(p);

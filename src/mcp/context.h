@@ -10,8 +10,8 @@
 
 #include "mcp/upstream.h"
 
-/* The prompts were listed and published. `fresh` if the server has just come up. */
-void context_refresh(struct mcp_provider *p, bool fresh);
+/* The prompts were listed and published. */
+void context_refresh(struct mcp_provider *p);
 /* What stands behind the server's own instructions; empty when there is nothing. */
 struct span context_text(const struct mcp_provider *p);
 void context_fini(struct mcp_provider *p);

@@ -249,7 +249,7 @@ static void finish(struct mcp_provider *p)
     if (stale)
         upstream_fetch(p, stale);
     else if (asked & (1u << ITEM_PROMPT))
-        context_refresh(p, starting);
+        context_refresh(p);
 }
 
 /* One list after the other: a server that cannot do two things at once is common. */

@@ -7,7 +7,7 @@
 #include <openssl/sha.h>
 
 enum {
-    KEEP = 4096,       /* a message buffer above this goes back after its message */
+    KEEP = 2048,       /* a message buffer above this goes back after its message */
     MAX_CONTROL = 125, /* payload of a control frame */
     CONTINUATION = 0,
     FIN = 0x80,

@@ -49,7 +49,7 @@ function servers(dir) {
     budget: { entry: program('mcp-budget-allocator-server', ['--stdio']), tools: 1, call: ['get-budget-data', {}, /./], ui: true },
     clock: { entry: program('mcp-server-basic-vanillajs', ['--stdio']), tools: 1, call: ['get-time', {}, /\d{4}-\d\d-\d\dT/], ui: true },
     // Of both eras. Its tools ask a service on the Internet: listed, not called.
-    context7: { entry: program('context7-mcp'), tools: 2 },
+    context7: { entry: program('context7-mcp', [], { OTEL_SDK_DISABLED: 'true' }), tools: 2 },
   };
 }
 
