@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "browser/inside.h"
+#include "io/listen.h"
 
 #include <time.h>
 
@@ -182,6 +183,9 @@ struct browser *browser_new(struct loop *loop, struct router *router,
     list_init(&b->pipes);
     list_init(&b->posts);
     b->kept = kept_grants_load(options->grants_file);
+    struct err err;
+    if (options->socket && unix_open(b, options->socket, &err))
+        log_error("browser", "%s", err.text);
     timer_set(loop_timers(loop), &b->keep_alive, KEEP_ALIVE_MS);
     on_sweep(&b->sweep);
     return b;
@@ -217,6 +221,8 @@ void browser_close(struct browser *b, void (*closed)(void *arg), void *arg)
 {
     b->closed = closed;
     b->closed_arg = arg;
+    if (b->listener)
+        listener_close(b->listener);
     LIST_EACH_SAFE (&b->posts, it)
         agent_free(LIST_ENTRY(it, struct agent, node));
     LIST_EACH_SAFE (&b->pipes, it)

@@ -23,6 +23,7 @@ struct browser_options {
     const struct span *granted; /* capabilities (patterns) that every session has; borrowed */
     size_t n_granted;
     const char *token;       /* what pages and agents must show; NULL = nothing */
+    const char *socket;      /* a Unix address to listen on as well; NULL = none */
     const char *grants_file; /* where persistent grants are kept; NULL = nowhere */
 
     void *arg; /* of the functions below */

@@ -17,6 +17,7 @@ const struct dialect dialect_d5 = {.name = "extension", .event = "tool_call"};
 const struct dialect dialect_d6 = {
     .name = "remote", .event = "request", .answers_blind = true, .is_terse = true};
 const struct dialect dialect_d7 = {.name = "rpc"};
+const struct dialect dialect_d8 = {.name = "socket", .answers_list = true};
 
 #define SSE_KEY    "sse"    /* the page of a session that comes by SSE and names itself nothing */
 #define REMOTE_KEY "remote" /* the page that came by /register */
@@ -374,6 +375,8 @@ static void on_socket(struct visit *v, bool named)
     pipe->ws = ws_accept(v->browser->loop, v->x, v->req, NULL, &options, &pipe_ws_events, pipe);
     if (!pipe->ws) {
         pipe_free(pipe);
+        if (p && !p->key)
+            page_free(p);
         return;
     }
     if (p) {

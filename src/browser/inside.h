@@ -17,7 +17,15 @@ struct dialect {
     bool is_terse;      /* "success" is all that tools/register replies */
 };
 extern const struct dialect dialect_d1, dialect_d2, dialect_d3, dialect_d4a, dialect_d4b,
-    dialect_d5, dialect_d6, dialect_d7;
+    dialect_d5, dialect_d6, dialect_d7, dialect_d8;
+
+enum grant_kind { GRANT_ONCE, GRANT_SESSION, GRANT_PERSISTENT };
+
+struct grant {
+    struct list node;
+    enum grant_kind kind;
+    char name[];
+};
 
 struct message {
     struct span id;     /* raw; empty: none */
@@ -84,12 +92,17 @@ struct pipe *pipe_new(struct browser *b, const struct dialect *d, struct span or
 void pipe_free(struct pipe *p);
 void pipe_send(struct pipe *p, struct span json, bool request);
 void pipe_comment(struct pipe *p, struct span text);
+/* One message that came by it. */
+void pipe_receive(struct pipe *p, struct span text);
 /* False when it sends more than anybody should. */
 bool pipe_counts(struct pipe *p);
 void pipe_close(struct pipe *p, uint16_t code, const char *why);
 extern const struct ws_events pipe_ws_events;
 void pipe_take_stream(struct pipe *p, struct http_exchange *x);
 void put_ascii(struct buf *out, struct span json);
+
+/* --- unix.c --- */
+MUST_CHECK int unix_open(struct browser *b, const char *address, struct err *err);
 
 /* --- methods.c --- */
 /* False, with a reply, when the text is no message. */

@@ -150,8 +150,12 @@ void page_pipe_gone(struct page *p, struct pipe *pipe)
     if (deaf)
         timer_clear(timers_of(p), &p->reread);
     /* Answers to what an event stream brought come by other ways: they still can. */
-    if (deaf || !pipe->x)
+    if (deaf || !pipe->is_events)
         fail_errands(p, deaf ? NULL : pipe);
+    LIST_EACH (&p->errands, it) {
+        struct errand *e = LIST_ENTRY(it, struct errand, in_page);
+        e->pipe = e->pipe == pipe ? NULL : e->pipe;
+    }
     if (deaf && !p->key)
         page_free(p);
     session_changed_late(s);

@@ -17,6 +17,7 @@
 #include "browser/browser.h"
 #include "browser/capability.h"
 #include "io/ws.h"
+#include "wire/lines.h"
 
 enum {
     PAGES_MAX = 64,       /* of one session */
@@ -59,6 +60,9 @@ struct pipe {
     struct list node; /* in browser->pipes */
     struct ws *ws;
     struct http_exchange *x; /* NULL once it was cut */
+    bool is_events;          /* it is an event stream: answers come by POST */
+    struct stream *stream;   /* a Unix socket, one message a line */
+    struct lines *lines;
     const struct dialect *dialect;
     char *origin;
     struct page *page; /* at most one of these two */
@@ -79,14 +83,6 @@ struct errand {
     struct timer timer;
     struct list in_page;
     struct buf wanted; /* ERRAND_CONSENT: raw array of capabilities */
-};
-
-enum grant_kind { GRANT_ONCE, GRANT_SESSION, GRANT_PERSISTENT };
-
-struct grant {
-    struct list node;
-    enum grant_kind kind;
-    char name[];
 };
 
 /* What a public name leads to. */
@@ -135,6 +131,7 @@ struct browser {
     struct map clients; /* client id -> struct page */
     struct idmap errands;
     uint64_t last_errand;
+    struct listener *listener; /* of the Unix socket; NULL without one */
     struct list pipes;
     struct list posts; /* agents that wait for one answer */
     size_t n_pipes;

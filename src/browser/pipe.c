@@ -1,10 +1,10 @@
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/utf8.h"
 #include "browser/inside.h"
+#include "wire/json.h"
 
 /* How far a reader may fall behind, and how much one may send in a second. */
-enum { READER_MAX = 16 * 1024 * 1024, MESSAGES_PER_SECOND = 5000 };
+enum { READER_MAX = 16 * 1024 * 1024, MESSAGES_PER_SECOND = 5000, FINISH_MS = 500 };
 
 struct pipe *pipe_new(struct browser *b, const struct dialect *d, struct span origin)
 {
@@ -104,6 +104,12 @@ void pipe_send(struct pipe *p, struct span json, bool request)
         ws_send(p->ws, WS_TEXT, json);
         return;
     }
+    if (p->stream) {
+        json_one_line(stream_out(p->stream), json);
+        buf_char(stream_out(p->stream), '\n');
+        stream_wrote(p->stream);
+        return;
+    }
     if (request && p->dialect->event)
         buf_printf(&event, "event: %s\n", p->dialect->event);
     buf_str(&event, "data: ");
@@ -115,7 +121,7 @@ void pipe_send(struct pipe *p, struct span json, bool request)
 
 void pipe_comment(struct pipe *p, struct span text)
 {
-    if (!p->ws)
+    if (p->x)
         write_event(p, text);
 }
 
@@ -134,6 +140,8 @@ void pipe_close(struct pipe *p, uint16_t code, const char *why)
 {
     if (p->ws) {
         ws_close(p->ws, code, why);
+    } else if (p->stream) {
+        stream_finish(p->stream, why, FINISH_MS);
     } else if (p->x) {
         http_exchange_on_gone(p->x, NULL, NULL);
         http_stream_end(p->x);
@@ -144,17 +152,12 @@ void pipe_close(struct pipe *p, uint16_t code, const char *why)
 
 /* --- what comes by it --- */
 
-static void on_message(void *owner, enum ws_opcode op, struct span payload)
+void pipe_receive(struct pipe *p, struct span text)
 {
-    struct pipe *p = owner;
     struct sender s = {.browser = p->browser, .pipe = p, .page = p->page, .agent = p->agent};
 
-    if (op != WS_TEXT) {
-        ws_close(p->ws, 1003, "messages are text frames");
-        return;
-    }
     if (!pipe_counts(p)) {
-        ws_close(p->ws, 1008, "too many messages");
+        pipe_close(p, 1008, "too many messages");
         return;
     }
     s.dialect = p->dialect;
@@ -162,10 +165,20 @@ static void on_message(void *owner, enum ws_opcode op, struct span payload)
     s.session = p->page ? p->page->session : p->agent ? p->agent->session : NULL;
     if (s.session)
         session_touch(s.session);
-    (void)sender_receive(&s, payload);
+    (void)sender_receive(&s, text);
     if (s.reply.n)
-        ws_send(p->ws, WS_TEXT, buf_view(&s.reply));
+        pipe_send(p, buf_view(&s.reply), false);
     buf_fini(&s.reply);
+}
+
+static void on_message(void *owner, enum ws_opcode op, struct span payload)
+{
+    struct pipe *p = owner;
+
+    if (op == WS_TEXT)
+        pipe_receive(p, payload);
+    else
+        ws_close(p->ws, 1003, "messages are text frames");
 }
 
 static void on_closed(void *owner, uint16_t code, const char *reason)
@@ -190,6 +203,7 @@ static void on_gone(void *owner)
 void pipe_take_stream(struct pipe *p, struct http_exchange *x)
 {
     p->x = x;
+    p->is_events = true;
     http_exchange_on_gone(x, on_gone, p);
     http_stream_begin(x, 200, "text/event-stream",
                       SPAN("Cache-Control: no-cache\r\nX-Accel-Buffering: no\r\n"));

@@ -11,6 +11,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* In place of the name of a session; none can be called so. */
+#define EVERY_PAGE "*"
+
 /* As the specification of BTCP introduces itself. */
 #define SERVER_INFO "{\"name\":\"btcp-server\",\"version\":\"1.0.0\"}"
 
@@ -173,15 +176,17 @@ struct mcp_host browser_desk_host(struct browser_desk *d, const char *session)
     return host_of(d, s ? browser_session_view(s) : d->pages);
 }
 
+/* NULL: the seat of those who want all pages and no server. */
 static struct seat *seat_make(struct browser_desk *d, struct browser_session *session)
 {
-    struct seat *s = seat_of(d, browser_session_id(session));
+    const char *name = session ? browser_session_id(session) : EVERY_PAGE;
+    struct seat *s = seat_of(d, name);
 
     if (s)
         return s;
-    struct mcp_host host = host_of(d, browser_session_view(session));
+    struct mcp_host host = host_of(d, session ? browser_session_view(session) : d->pages);
     s = MEM_NEW(struct seat);
-    s->session = mem_str(browser_session_id(session));
+    s->session = mem_str(name);
     s->entrance =
         entrance_new(d->loop, &host,
                      &(struct entrance_options){.max_sessions = d->config->limits.sessions,
@@ -211,7 +216,7 @@ bool browser_desk_mcp(struct browser_desk *d, struct http_exchange *x,
     if (selects) {
         bool waits = http_query(req->query, "wait", &more).p != NULL;
         struct browser_session *s = browser_session(d->browser, id, waits);
-        if (s)
+        if (s || span_is(id, EVERY_PAGE))
             entrance_handle(seat_make(d, s)->entrance, x, req, sse);
         else
             front_refuse(
@@ -275,6 +280,7 @@ struct browser_desk *browser_desk_new(struct loop *loop, const struct config *c,
                                   .granted = d->granted,
                                   .n_granted = c->browser.granted.n,
                                   .token = d->token,
+                                  .socket = c->browser.socket,
                                   .grants_file = d->grants_file,
                                   .arg = d,
                                   .opened = on_opened,

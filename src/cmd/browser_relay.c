@@ -116,9 +116,8 @@ int browser_relay(const char *address, const char *session, const struct config 
     struct buf url = {0};
     struct err err;
 
-    buf_printf(&url, "ws://%s%s/mcp", address[0] == ':' ? "127.0.0.1" : "", address);
-    if (session)
-        buf_printf(&url, "?session=%s&wait=1", session);
+    buf_printf(&url, "ws://%s%s/mcp?session=%s&wait=1", address[0] == ':' ? "127.0.0.1" : "",
+               address, session ? session : "*");
     lines_init(&r.lines, c->limits.message);
     r.ws = ws_connect(
         r.loop,

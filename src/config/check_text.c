@@ -159,6 +159,12 @@ const char *check_origin(struct span text)
     return NULL;
 }
 
+const char *check_unix_address(struct span text)
+{
+    return span_starts(text, SPAN("unix:/")) ? check_address(text)
+                                             : "expected unix:PATH, as in unix:/run/btcp.sock";
+}
+
 const char *check_capability(struct span text)
 {
     for (size_t i = 0; i < text.n; i++)

@@ -68,6 +68,7 @@ struct config {
         uint64_t session_ttl;
         struct config_strings origins;
         bool pairing;
+        const char *socket;
     } browser;
     struct {
         const char *url;

@@ -261,6 +261,8 @@ const struct schema_row schema_rows[] = {
     {"browser.pairing", SCHEMA_BOOL, TOP(browser.pairing), .preset = "false",
      .help = "Whether pages and BTCP agents must show the token that 'rialto browser pair' "
              "prints."},
+    {"browser.socket", SCHEMA_STRING, TOP(browser.socket), .check = check_unix_address,
+     .help = "A Unix socket for programs that speak BTCP, one JSON message a line: unix:PATH."},
     {"bus", SCHEMA_SECTION, .missing = "message buses",
      .help = "Tools offered and called over a message bus."},
     {"bus.url", SCHEMA_STRING, TOP(bus.url), .check = check_bus_url, .preset = "embedded:",

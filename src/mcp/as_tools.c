@@ -180,7 +180,7 @@ void as_tools_make(struct mcp_provider *p)
 
 const struct made_tool *as_tools_find(const struct mcp_provider *p, const struct request *r)
 {
-    return r->op == OP_CALL_TOOL ? map_get(&p->made, r->name) : NULL;
+    return p->made.n && r->op == OP_CALL_TOOL ? map_get(&p->made, r->name) : NULL;
 }
 
 enum op as_tools_op(const struct made_tool *t)

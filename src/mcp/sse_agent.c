@@ -121,7 +121,7 @@ static void put_selection(struct buf *out, const struct http_request *req)
     for (size_t i = 0; i < session.n; i++) {
         char c = session.p[i];
         bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                     (c && strchr("._:-", c));
+                     (c && strchr("._:-*", c));
         if (plain)
             buf_char(out, c);
         else

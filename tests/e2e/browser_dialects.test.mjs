@@ -1,8 +1,12 @@
 // Every dialect of BTCP, by fakes that send what the real clients send and look at each byte that
 // comes back.
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import fs from 'node:fs';
+import net from 'node:net';
+import path from 'node:path';
 import test from 'node:test';
-import { exchange, sleep, until } from './lib.mjs';
+import { exchange, sleep, tempDir, until } from './lib.mjs';
 import { Socket, agent, greet, page, post, serveBrowser, stream, text } from './browser_lib.mjs';
 
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
@@ -271,6 +275,46 @@ test('two streams of one page: the newest is spoken to, none is closed', async (
   second.close();
   await sleep(100);
   assert.deepEqual(await client.toolNames(), ['greet'], 'the first stream still stands');
+});
+
+test('the stream that brought a call is lost, another one stands: the answer still counts', async (t) => {
+  const server = await serveBrowser(t);
+  await stream(t, server, '/events?sessionId=S&clientType=browser');
+  const newest = await stream(t, server, '/events?sessionId=S&clientType=browser');
+  await post(server, '/message?sessionId=S', { jsonrpc: '2.0', id: 1, method: 'tools/register', params: { tools: [greet] } });
+  const answer = (await agent(server, 'S')).call('greet', {});
+  const { data } = await newest.find('the call', (e) => e.data.method === 'tools/call');
+  newest.close();
+  await sleep(50);
+  await post(server, '/message?sessionId=S', { jsonrpc: '2.0', id: data.id, ...text('still') });
+  assert.equal((await answer).result.content[0].text, 'still');
+});
+
+test('D8: a Unix socket, one message a line', async (t) => {
+  const file = path.join(tempDir(), 'btcp.sock');
+  const server = await serveBrowser(t, { browser: { socket: `unix:${file}` } });
+  assert.equal(fs.statSync(file).mode & 0o777, 0o600);
+  const open = async () => {
+    const socket = net.connect(file);
+    t.after(() => socket.destroy());
+    const peer = { socket, text: '', lines: () => peer.text.split('\n').slice(0, -1) };
+    socket.on('data', (d) => { peer.text += d; });
+    await once(socket, 'connect');
+    return peer;
+  };
+  const browser = await open();
+  browser.socket.write('{"jsonrpc":"2.0","id":1,"method":"session/create","params":{}}\n');
+  const session = JSON.parse((await until('created', () => browser.lines()[0]))).result.sessionId;
+  browser.socket.write(`{"jsonrpc":"2.0","id":2,"method":"tools/register","params":{"tools":[${JSON.stringify(greet)}]}}\n`);
+  await until('registered', () => browser.lines()[1] === '{"jsonrpc":"2.0","id":2,"result":{"registered":1}}');
+  const client = await open();
+  client.socket.write(`{"jsonrpc":"2.0","id":1,"method":"session/join","params":{"sessionId":"${session}"}}\n`);
+  await until('joined', () => client.lines().length === 1);
+  client.socket.write('{"jsonrpc":"2.0","id":"c","method":"tools/call","params":{"name":"greet","arguments":{}}}\n');
+  const { id } = JSON.parse(await until('the call', () => browser.lines()[2]));
+  browser.socket.write(`{"jsonrpc":"2.0","id":"${id}","result":{"content":[]}}\n`);
+  await until('the result', () => client.lines().includes('{"jsonrpc":"2.0","id":"c","result":{"content":[]}}'));
+  await (await agent(server, session)).waitFor('greet');
 });
 
 test('a page that comes back and says nothing is asked for its tools', async (t) => {

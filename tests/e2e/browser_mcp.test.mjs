@@ -310,7 +310,7 @@ test('MCP by SSE and WebSocket selects a session; an unknown one is refused', as
 });
 
 test('rialto browser: attaches to the bridge that runs, else listens itself', async (t) => {
-  const server = await serveBrowser(t);
+  const server = await serveBrowser(t, { servers: { fake: fake() } });
   const browser = await page(t, server, 'S', [greet]);
   browser.answer(() => text('attached'));
   const env = { ...process.env, ...sanitizerEnv, XDG_STATE_HOME: tempDir(), BTCP_SESSION_ID: 'S' };
@@ -323,6 +323,12 @@ test('rialto browser: attaches to the bridge that runs, else listens itself', as
   await until('list_changed', () => attached.messages().some((m) => m.method === 'notifications/tools/list_changed'));
 
   await attached.stop(); // before its bridge
+  await browser.request('tools/register', { tools: [greet] });
+  const all = new StdioClient(t, rialtoBin, ['browser', '-c', writeConfig(tempDir(), { listen: new URL(server.origin).host })],
+    { env: { ...env, BTCP_SESSION_ID: '' } });
+  await all.connect();
+  assert.deepEqual((await all.request('tools/list')).result.tools, [greet], 'all pages and no server');
+  await all.stop();
 
   // The page usually comes later than the agent.
   const own = new StdioClient(t, rialtoBin, ['browser', '--session', 'later', '-c', writeConfig(tempDir(), { listen: '127.0.0.1:0' })], { env });

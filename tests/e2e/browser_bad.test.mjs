@@ -1,0 +1,154 @@
+// Pages that misbehave: each hears why, and nobody else notices.
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import net from 'node:net';
+import test from 'node:test';
+import { exchange, sleep, until, within } from './lib.mjs';
+import { Socket, agent, greet, page, post, serveBrowser, stream, text } from './browser_lib.mjs';
+
+/** A page that works, and a function that makes sure of it. */
+async function witness(t, server) {
+  const socket = await page(t, server, 'good', [greet]);
+  socket.answer((name, args) => text(`hi ${args.who}`));
+  const client = await agent(server, 'good');
+  let n = 0;
+  return async () => assert.equal(await within(2000, 'the witness', client.text('greet', { who: `${++n}` })), `hi ${n}`);
+}
+
+/** A WebSocket handshake by hand; gives the socket after the 101. */
+async function handshake(t, server, path = '/ws?sessionId=bad&clientType=browser') {
+  const { hostname, port, host } = new URL(server.origin);
+  const socket = net.connect(Number(port), hostname);
+  t.after(() => socket.destroy());
+  socket.on('error', () => {});
+  await once(socket, 'connect');
+  socket.write(`GET ${path} HTTP/1.1\r\nHost: ${host}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n`
+    + 'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n');
+  socket.chunks = [];
+  socket.on('data', (d) => socket.chunks.push(d));
+  await until('101', () => Buffer.concat(socket.chunks).includes('\r\n\r\n'));
+  return socket;
+}
+
+test('malformed frames end their connection with the code for it', async (t) => {
+  const server = await serveBrowser(t);
+  const check = await witness(t, server);
+  const cases = [
+    [Buffer.from([0x81, 0x02, 0x7b, 0x7d]), 1002], // not masked
+    [Buffer.from([0xf1, 0x80, 0, 0, 0, 0]), 1002], // reserved bits
+    [Buffer.from([0x83, 0x80, 0, 0, 0, 0]), 1002], // unknown opcode
+    [Buffer.from([0x81, 0x81, 0, 0, 0, 0, 0xff]), 1007], // not UTF-8
+    [Buffer.from([0x82, 0x81, 0, 0, 0, 0, 0x00]), 1003], // binary
+    [Buffer.from([0x81, 0xff, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0]), 1009], // four gigabytes
+  ];
+  for (const [frame, code] of cases) {
+    const socket = await handshake(t, server);
+    const before = Buffer.concat(socket.chunks).length;
+    socket.write(frame);
+    const closing = Buffer.concat([Buffer.from([0x88]), Buffer.alloc(0)]);
+    await until(`close ${code}`, () => {
+      const said = Buffer.concat(socket.chunks);
+      const at = said.lastIndexOf(closing);
+      return at >= 0 && at + 4 <= said.length && said.readUInt16BE(at + 2) === code && before >= 0;
+    });
+    await check();
+  }
+});
+
+test('half-open connections and unfinished requests hold up nobody', async (t) => {
+  const server = await serveBrowser(t);
+  const check = await witness(t, server);
+  const { hostname, port } = new URL(server.origin);
+  for (let i = 0; i < 20; i++) {
+    const socket = net.connect(Number(port), hostname);
+    t.after(() => socket.destroy());
+    await once(socket, 'connect');
+    if (i % 2) socket.write('POST /message?sessionId=x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{"json');
+  }
+  for (let i = 0; i < 20; i++) await handshake(t, server, `/ws?sessionId=half${i}&clientType=browser`);
+  await check();
+});
+
+test('a page that does not read is cut; one that does not answer delays nobody', async (t) => {
+  const server = await serveBrowser(t);
+  const check = await witness(t, server);
+  const deaf = await handshake(t, server, '/ws?sessionId=deaf&clientType=browser');
+  const mask = Buffer.alloc(4);
+  const body = Buffer.from(JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/register', params: { tools: [{ ...greet, timeout: 300000 }] } }));
+  deaf.write(Buffer.concat([Buffer.from([0x81, 0xfe, body.length >> 8, body.length & 255]), mask, body]));
+  const client = await agent(server, 'deaf');
+  await client.waitFor('greet');
+  deaf.pause();
+  const big = 'x'.repeat(4 << 20);
+  const calls = Array.from({ length: 16 }, () => client.call('greet', { who: big }));
+  for (let i = 0; i < 20; i++) await check();
+  const [{ error }] = await within(20_000, 'the cut', Promise.all(calls));
+  assert.deepEqual(error.data, { btcpCode: 'CONNECTION_ERROR' });
+  await check();
+});
+
+test('answers nobody asked for, ids of others, ids of any type', async (t) => {
+  const server = await serveBrowser(t);
+  const check = await witness(t, server);
+  const socket = await page(t, server, 'bad', [greet]);
+  for (const id of ['btcp-1', 'btcp-2', 'btcp-3', 'btcp-0', 'btcp--1', 'btcp-1e3', 'btcp-99999999999999999999', 'x', 1, 2, 1.5, null, true, {}, []]) {
+    socket.send({ jsonrpc: '2.0', id, ...text('forged') });
+  }
+  assert.deepEqual((await socket.request('ping')).result, { pong: true });
+  await check();
+});
+
+test('results that are no results', async (t) => {
+  const server = await serveBrowser(t);
+  const socket = await page(t, server, 'S', [greet]);
+  const client = await agent(server, 'S');
+  const wanted = [
+    [{ result: null }, (m) => m.result.content[0].text === 'null'],
+    [{ result: { content: [] } }, (m) => m.result.content.length === 0],
+    [{ error: {} }, (m) => m.error.code === -32603],
+    [{ error: { code: {}, message: 7 } }, (m) => m.error.code === -32603],
+    [{ result: { content: [{ type: 'image' }] } }, (m) => m.result.content.length === 1],
+    [{ result: { content: [{ type: 'resource' }] } }, (m) => m.result.content.length === 1],
+  ];
+  for (const [members, check] of wanted) {
+    socket.answer(() => members);
+    const message = await client.call('greet');
+    assert.ok(check(message), JSON.stringify([members, message]));
+  }
+});
+
+test('names of sessions, and too many pages in one', async (t) => {
+  const server = await serveBrowser(t);
+  for (const name of ['a b', 'a/b', 'ä', 'x'.repeat(129), '%00']) {
+    const query = `sessionId=${encodeURIComponent(name)}`;
+    assert.equal((await stream(t, server, `/events?${query}&clientType=browser`)).status, 400, name);
+    await assert.rejects(new Socket(t, server, `/ws?${query}&clientType=browser`).opened, /400/);
+  }
+  await Promise.all(Array.from({ length: 64 }, () => page(t, server, 'full', [])));
+  await assert.rejects(new Socket(t, server, '/ws?sessionId=full&clientType=browser').opened, /400/);
+  const { sessions } = JSON.parse((await exchange(`${server.origin}/sessions`, { method: 'GET' })).text);
+  assert.deepEqual(sessions.map((s) => s.id), ['full'], 'what was refused left nothing behind');
+});
+
+test('many calls at once, in any order', async (t) => {
+  const server = await serveBrowser(t);
+  const socket = await page(t, server, 'S', [greet]);
+  socket.answer(async (name, args) => { await sleep(Math.random() * 50); return text(args.who); });
+  const clients = await Promise.all([agent(server, 'S'), agent(server, 'S'), agent(server)]);
+  await Promise.all(Array.from({ length: 300 }, async (_, i) => {
+    assert.equal(await clients[i % 3].text('greet', { who: `${i}` }), `${i}`);
+  }));
+});
+
+test('wrong methods and paths', async (t) => {
+  const server = await serveBrowser(t);
+  assert.equal((await exchange(`${server.origin}/message`, { method: 'GET' })).status, 405);
+  assert.equal((await exchange(`${server.origin}//events`, { method: 'POST' })).status, 405);
+  assert.equal((await exchange(`${server.origin}/nothing`, { method: 'GET' })).status, 404);
+  assert.equal((await exchange(`${server.origin}/health`, { method: 'OPTIONS' })).status, 204);
+  assert.equal((await post(server, '/register', { jsonrpc: '2.0', id: 1, method: 'tools/register', params: {} })).status, 400);
+  assert.equal((await post(server, '/register', '[')).status, 400);
+  assert.equal((await post(server, '/tools/register', {})).status, 400);
+  assert.equal((await post(server, '/rpc', '{"method":"tools/list","id":1}')).text,
+    '{"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"Not in a session"}}');
+});
