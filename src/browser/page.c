@@ -348,6 +348,9 @@ bool page_answer(const struct sender *from, const struct message *m)
         return false;
     }
     session_touch(e->page->session);
+    /* What we asked for does not count against the page. */
+    if (e->pipe && e->pipe->in_window)
+        e->pipe->in_window--;
     if (e->kind == ERRAND_LIST)
         take_list(e, m);
     else if (e->kind == ERRAND_CONSENT)

@@ -126,6 +126,33 @@ test('capabilities: pages that never speak of them are not asked, unless the pol
   assert.deepEqual(await (await agent(listed, 'S')).toolNames(), ['greet']);
 });
 
+test('capabilities: nobody decided, because the page left', async (t) => {
+  const server = await serveBrowser(t, { browser: { granted: ['dom:read'] } });
+  const browser = await page(t, server, 'S', [{ ...greet, capabilities: ['dom:write'] }], '&client=rialto.js');
+  const client = await agent(server, 'S');
+  const answer = client.call('__btcp_request_capabilities', { capabilities: ['dom:read', 'dom:write'] });
+  const asked = await browser.find('the question', (m) => m.method === 'capabilities/request');
+  assert.deepEqual(asked.params, { capabilities: ['dom:write'] }, 'only what is not there yet');
+  browser.ws.terminate();
+  assert.equal((await answer).result.content[0].text, '{"granted":["dom:read"],"denied":[],"pending":["dom:write"]}');
+});
+
+test('a cancelled call: our own client hears of it, others are not bothered', async (t) => {
+  const server = await serveBrowser(t);
+  for (const [query, heard] of [['&client=rialto.js', 1], ['', 0]]) {
+    const browser = await page(t, server, `S${heard}`, [greet], query);
+    const client = await agent(server, `S${heard}`);
+    client.post('{"jsonrpc":"2.0","id":77,"method":"tools/call","params":{"name":"greet"}}').catch(() => {});
+    const { id } = await browser.find('the call', (m) => m.method === 'tools/call');
+    await client.notify('notifications/cancelled', { requestId: 77 });
+    await browser.request('ping');
+    const told = browser.messages().filter((m) => m.method === 'notifications/cancelled');
+    assert.deepEqual(told.map((m) => m.params), heard ? [{ requestId: id }] : []);
+    browser.send({ jsonrpc: '2.0', id, ...text('too late') });
+    assert.deepEqual((await browser.request('ping')).result, { pong: true });
+  }
+});
+
 test('capabilities: granted for good, they are there after a restart, for that origin only', async (t) => {
   const state = tempDir();
   const config = { browser: { capabilities: 'strict' } };
@@ -370,6 +397,23 @@ test('pairing: who has no token stays out', async (t) => {
   assert.equal((await exchange(`${server.origin}/sessions`, { method: 'GET' })).status, 401);
   assert.equal((await exchange(`${server.origin}/sessions`, { method: 'GET', headers: { Authorization: `Bearer ${token}` } })).status, 200);
   assert.equal((await exchange(`${server.origin}/health`, { method: 'GET' })).status, 200);
+});
+
+// The limit on messages counted the answers to our own calls as well: a page that was called often
+// was cut for it, and a benchmark took the quick errors that followed for quick calls.
+test('a page may answer as often as it is asked', async (t) => {
+  const server = await serveBrowser(t);
+  const browser = await page(t, server, 'S', [greet]);
+  browser.answer(() => text('x'));
+  const client = new Socket(t, server, '/mcp?session=S');
+  await client.opened;
+  await client.request('initialize', { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'x', version: '1' } });
+  client.send({ jsonrpc: '2.0', method: 'notifications/initialized' });
+  const answers = [];
+  client.ws.on('message', (data) => { const m = JSON.parse(data); if (m.id > 0) answers.push(m); });
+  for (let i = 1; i <= 12_000; i++) client.send(`{"jsonrpc":"2.0","id":${i},"method":"tools/call","params":{"name":"greet"}}`);
+  await until('all answers', () => answers.length === 12_000, 30_000);
+  assert.equal(answers.filter((m) => m.result?.content[0].text !== 'x').length, 0);
 });
 
 test('limits: too large, too many tools, too fast', async (t) => {
