@@ -4,7 +4,8 @@
  *   bench_acp_parts agent                                  answers every request with its params
  *   bench_acp_parts proxy                                  a proxy (P3) that passes everything on
  *   bench_acp_parts relay COMMAND...                       passes bytes both ways: the floor
- * It reads only what it has itself written, so it looks for members by searching.
+ * It reads only what it has itself written, as conductors pass it on with ids of their own, so it
+ * looks for members by searching.
  */
 #include <errno.h>
 #include <poll.h>
@@ -84,9 +85,10 @@ static pid_t start(char **argv, int *to, int *from)
 static size_t answer_line(char *out, const char *line, size_t n)
 {
     const char *params = memmem(line, n, "\"params\":", 9);
-    unsigned long long id = strtoull(strstr(line, "\"id\":") + 5, NULL, 10);
+    const char *id = strstr(line, "\"id\":") + 5; /* echoed as text: some conductors use strings */
+    int id_length = (int)strcspn(id, ",}");
     bool hello = memmem(line, n, "\"initialize\"", 12) != NULL;
-    size_t at = (size_t)sprintf(out, "{\"jsonrpc\":\"2.0\",\"id\":%llu,\"result\":", id);
+    size_t at = (size_t)sprintf(out, "{\"jsonrpc\":\"2.0\",\"id\":%.*s,\"result\":", id_length, id);
 
     if (hello) {
         at += (size_t)sprintf(out + at, "{\"protocolVersion\":1}");

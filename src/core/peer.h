@@ -39,6 +39,7 @@ enum op {
     OP_SUBSCRIBE,
     OP_UNSUBSCRIBE,
     OP_SET_LEVEL,
+    OP_ROOTS_CHANGED, /* told to a provider that may ask for roots; ends at once */
     OP_COUNT,
 };
 
@@ -54,6 +55,7 @@ enum {
     ANSWERS_SAMPLING = 1u << 2,
     ANSWERS_SAMPLING_TOOLS = 1u << 3,
     ANSWERS_ROOTS = 1u << 4,
+    ANSWERS_ROOTS_CHANGED = 1u << 6, /* and says when they change */
     /* The consumer's dialect resumes a call by itself: `input_required` results pass through. */
     ANSWERS_BY_RETRY = 1u << 5,
 };

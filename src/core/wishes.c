@@ -50,9 +50,11 @@ static void tell_provider(struct provider *p, enum op op, const char *member, st
 
     if (p->state != PROVIDER_READY)
         return; /* it will be told when it is */
-    buf_printf(&params, "{\"%s\":", member);
-    put_quoted(&params, text);
-    buf_char(&params, '}');
+    if (member) {
+        buf_printf(&params, "{\"%s\":", member);
+        put_quoted(&params, text);
+        buf_char(&params, '}');
+    }
     call_open_on(p->router, &p->router->own, NULL, p, false,
                  &(struct request){.op = op, .name = text, .params = buf_view(&params)}, NULL);
     buf_fini(&params);
@@ -186,4 +188,23 @@ void router_want_log(struct router *r, struct view *v, int rank, const char *wor
         snprintf(p->log_word, sizeof p->log_word, "%s", word);
         tell_provider(p, OP_SET_LEVEL, "level", span_str(word));
     }
+}
+
+static size_t watchers_of(const struct provider *p)
+{
+    size_t n = 0;
+
+    LIST_EACH (&p->router->standing, it)
+        n += view_has(LIST_ENTRY(it, struct call, standing)->view, p);
+    return n;
+}
+
+/* A provider that several consumers share knows no roots, so it is not told of any either. */
+void router_roots_changed(struct call *standing)
+{
+    struct provider *p;
+
+    for (size_t i = 0; (p = view_member(standing->view, i)); i++)
+        if (watchers_of(p) == 1)
+            tell_provider(p, OP_ROOTS_CHANGED, NULL, SPAN_EMPTY);
 }

@@ -23,6 +23,9 @@ bool router_unsubscribed(struct call *standing, struct span uri);
 enum { LOG_RANK_NONE = 8 };
 void router_want_log(struct router *r, struct view *v, int rank, const char *word);
 
+/* The consumer\'s roots changed: told to the providers that it has for itself. */
+void router_roots_changed(struct call *standing);
+
 /* --- for call.c and router.c --- */
 void wishes_standing_ended(struct call *standing);
 void wishes_provider_ready(struct provider *p);

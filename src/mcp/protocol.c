@@ -124,8 +124,12 @@ unsigned mcp_answers_of(struct span capabilities)
         if (json_get(sampling.value, "tools").type == JSON_OBJECT)
             answers |= ANSWERS_SAMPLING_TOOLS;
     }
-    if (json_get(capabilities, "roots").type == JSON_OBJECT)
+    struct json_slot roots = json_get(capabilities, "roots");
+    if (roots.type == JSON_OBJECT) {
         answers |= ANSWERS_ROOTS;
+        if (json_get(roots.value, "listChanged").type == JSON_TRUE)
+            answers |= ANSWERS_ROOTS_CHANGED;
+    }
     return answers;
 }
 
@@ -147,7 +151,8 @@ void mcp_put_capabilities(struct buf *out, unsigned answers)
         comma = ",";
     }
     if (answers & ANSWERS_ROOTS)
-        buf_printf(out, "%s\"roots\":{}", comma);
+        buf_printf(out, "%s\"roots\":{%s}", comma,
+                   answers & ANSWERS_ROOTS_CHANGED ? "\"listChanged\":true" : "");
     buf_char(out, '}');
 }
 

@@ -4,6 +4,7 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "core/wishes.h"
+#include "mcp/elicited.h"
 #include "mcp/outcome.h"
 #include "mcp/welcome.h"
 
@@ -41,6 +42,7 @@ struct mcp_session {
     uint64_t last_id;
     struct idmap asks; /* our request id -> struct agent_ask */
     struct list ask_list;
+    struct elicited elicited;
     struct list pending;
     size_t n_pending;
 };
@@ -144,6 +146,8 @@ static void on_done(struct peer *self, struct call *call, const struct outcome *
         withdraw_asks(s, call);
     if (call->op == OP_SUBSCRIBE && outcome->kind == OUTCOME_RESULT)
         note_subscription(s, p, call);
+    if (outcome->kind == OUTCOME_ERROR)
+        elicited_note_error(&s->elicited, outcome->body);
     if (outcome->kind == OUTCOME_FAILED && outcome->why == FAIL_CANCELLED) {
         s->out->abandon(s->owner, p->reply);
     } else {
@@ -211,6 +215,9 @@ static void on_event(struct peer *self, struct call *call, const struct event *e
         send_notification(s, NULL, "notifications/resources/updated", event->params);
         break;
     case EVENT_OTHER: {
+        if (span_is(event->method, "notifications/elicitation/complete") &&
+            !elicited_knows(&s->elicited, event->params))
+            break;
         char *method = mem_span(event->method);
         send_notification(s, reply, method, event->params);
         mem_free(method);
@@ -232,6 +239,7 @@ static void on_ask(struct peer *self, struct call *call, const struct ask *ask)
     memcpy(a->key, ask->key.p, ask->key.n);
     idmap_put(&s->asks, a->id, a);
     list_append(&s->ask_list, &a->node);
+    elicited_note_request(&s->elicited, ask->params);
     /* An ask on the standing call belongs to no request of the agent. */
     void *reply = p ? p->reply : NULL;
     enum mcp_out_kind kind = p ? MCP_OUT_RELATED : MCP_OUT_UNRELATED;
@@ -302,6 +310,14 @@ static void handle_initialized(struct mcp_session *s, const struct mcp_message *
     (void)m, (void)reply, (void)arg;
     if (s->greeted)
         attach(s);
+}
+
+static void handle_roots_changed(struct mcp_session *s, const struct mcp_message *m, void *reply,
+                                 int arg)
+{
+    (void)m, (void)reply, (void)arg;
+    if (s->standing)
+        router_roots_changed(s->standing);
 }
 
 static void handle_ping(struct mcp_session *s, const struct mcp_message *m, void *reply, int arg)
@@ -472,6 +488,7 @@ static const struct handler requests[] = {
 static const struct handler notifications[] = {
     {"notifications/cancelled", handle_cancelled, 0},
     {"notifications/initialized", handle_initialized, 0},
+    {"notifications/roots/list_changed", handle_roots_changed, 0},
 };
 /* clang-format on */
 
@@ -578,6 +595,7 @@ void mcp_session_free(struct mcp_session *s)
         mem_free(LIST_ENTRY(it, struct agent_ask, node));
     }
     idmap_fini(&s->asks);
+    elicited_fini(&s->elicited);
     if (s->lease)
         s->host.leave(s->host.arg, s->lease);
     mem_free(s);

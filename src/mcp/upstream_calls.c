@@ -184,6 +184,13 @@ static bool answer_here(struct mcp_provider *p, struct call *call, const struct 
         router_done(call, &fine);
         return true;
     }
+    if (request->op == OP_ROOTS_CHANGED) {
+        /* Modern servers ask for the roots when they need them. */
+        if (!p->modern && (p->declares & ANSWERS_ROOTS_CHANGED))
+            upstream_notify(p, "notifications/roots/list_changed", SPAN_EMPTY);
+        router_done(call, &fine);
+        return true;
+    }
     if (p->modern && request->op == OP_SET_LEVEL) {
         router_done(call, &fine); /* every request says its level */
         return true;

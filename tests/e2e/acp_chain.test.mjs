@@ -1,9 +1,10 @@
 // The relay chain: initialisation of every dialect, passing by name, nesting, cancelling, versions.
 // Tests carry the names of the acceptance table (docs/conductor.md says which programs it is from).
 import assert from 'node:assert/strict';
+import fs from 'node:fs';
 import { test } from 'node:test';
 import { agent, Conductor, inner, open, proxy, rejects } from './acp_lib.mjs';
-import { sleep, until } from './lib.mjs';
+import { sleep, tempDir, until } from './lib.mjs';
 
 const seen = (c) => c.request('_test/seen', {});
 
@@ -105,8 +106,7 @@ test('an agent conductor that is made a proxy becomes one, unless it is strict',
 });
 
 test('the program is a conductor by its name, too', async (t) => {
-  const { rialtoBin, tempDir } = await import('./lib.mjs');
-  const fs = await import('node:fs');
+  const { rialtoBin } = await import('./lib.mjs');
   const link = `${tempDir()}/conductor`;
   fs.symlinkSync(rialtoBin, link);
   const c = new Conductor(t, ['agent', agent()], { command: [link] });
@@ -253,6 +253,69 @@ test('v2_initialize_preserves_unknown_response_fields', async (t) => {
   assert.deepEqual((await c.initialize(2)).unknownField, [1, 2.5, { a: null }]);
 });
 
+test('v2_session_new_preserves_request_and_response_through_proxy', async (t) => {
+  const c = new Conductor(t, ['agent', proxy('P3'), agent()]);
+  await c.initialize(2);
+  const params = { cwd: '/', mcpServers: [], _meta: { traceparent: '00-1' }, unknown: [null, { z: 1, a: 'é' }], answerWith: { strange: { deep: [1, 2.5] }, _meta: { k: 'v' } } };
+  const result = await c.request('session/new', params);
+  assert.deepEqual(result, { sessionId: 'session-1', ...params.answerWith });
+  assert.deepEqual((await seen(c)).setups, [{ method: 'session/new', params }]);
+});
+
+test('v2_nested_conductor_preserves_exact_version_unknown_fields', async (t) => {
+  const c = new Conductor(t, ['agent', inner('proxy', inner('proxy')), agent()]);
+  const hello = new Promise((resolve) => { c.onLine = (line) => { if (line.includes('unknownField')) resolve(line); }; });
+  c.send('{"jsonrpc":"2.0","id":"h","method":"initialize","params":{"strange":1.50e+2,"protocolVersion":2,"info":{"name":"t","version":"1"},"big":12345678901234567890}}');
+  assert.match(await hello, /"protocolVersion":2.*"unknownField":\[1,2\.5,\{"a":null\}\]/);
+  const { raw } = await seen(c);
+  assert.ok(raw.some((l) => l.includes('"params":{"strange":1.50e+2,"protocolVersion":2,"info":{"name":"t","version":"1"},"big":12345678901234567890}')), raw[0]);
+});
+
+test('v2_nested_conductor_canonicalizes_future_version_fields', async (t) => {
+  const c = new Conductor(t, ['agent', inner('proxy', proxy('P3')), agent()]);
+  assert.equal((await c.initialize(9)).protocolVersion, 2);
+  const { raw } = await seen(c);
+  assert.ok(raw.some((l) => l.includes('"protocolVersion":2')) && !raw.some((l) => l.includes('"protocolVersion":9')));
+});
+
+test('v2_proxy_initialize_precedes_agent_initialize', async (t) => {
+  const dir = `${tempDir()}/logs`;
+  const c = new Conductor(t, ['--debug', '--debug-dir', dir, 'agent', proxy('P3'), proxy('P3'), agent()]);
+  await c.initialize(2);
+  await c.stop(0);
+  const lines = fs.readFileSync(`${dir}/${fs.readdirSync(dir)[0]}`, 'utf8').split('\n');
+  const first = (to) => lines.find((l) => l.startsWith(`${to} → `));
+  assert.match(first(0), /"proxy\/initialize"/);
+  assert.match(first(1), /"proxy\/initialize"/);
+  assert.match(first(2), /"initialize"/);
+  const order = [0, 1, 2].map((to) => lines.indexOf(first(to)));
+  assert.deepEqual(order, order.toSorted((a, b) => a - b));
+});
+
+for (const [version, mine, theirs] of [[1, 'clientCapabilities', 'agentCapabilities'], [2, 'info', 'capabilities']]) {
+  test(`v${version}_conductor_routes: the agent is asked and answers in the shapes of version ${version}`, async (t) => {
+    const c = new Conductor(t, ['agent', proxy('P2'), proxy('P3'), agent()]);
+    const result = await c.initialize(version);
+    assert.equal(result.protocolVersion, version);
+    assert.ok(theirs in result);
+    const asked = JSON.parse((await seen(c)).raw.find((l) => l.includes('"initialize"')));
+    assert.equal(asked.params.protocolVersion, version);
+    assert.ok(mine in asked.params);
+  });
+
+  for (const method of ['session/load', 'session/resume']) {
+    test(`v${version}_proxy_${method.slice(8)}_helper: replayed updates come before the answer, later ones after`, async (t) => {
+      const c = new Conductor(t, ['agent', proxy('P2'), proxy('P3'), agent('--replay', 50)]);
+      await c.initialize(version);
+      c.lines = [];
+      await c.request(method, { sessionId: 'old', cwd: '/', mcpServers: [], answerWith: { end: true } });
+      await until('the update after it', () => c.lines.length >= 52);
+      const order = c.lines.map((l) => JSON.parse(l)).map((m) => (m.result ? 'answer' : m.params.update.content.text));
+      assert.deepEqual(order, [...Array.from({ length: 50 }, (_, i) => String(i)), 'answer', 'after']);
+    });
+  }
+}
+
 test('v2_conductor_rejects_invalid_protocol_versions_with_responses', async (t) => {
   const c = new Conductor(t, ['agent', agent()]);
   await rejects(c.request('initialize', {}), -32602);
@@ -277,6 +340,13 @@ test('v2_final_agent_initialize_response_requires_protocol_version', async (t) =
 test('v2_final_agent_initialize_response_must_match_selected_version', async (t) => {
   const c = new Conductor(t, ['agent', proxy('P3'), agent('--version', 1)]);
   await rejects(c.initialize(2), -32603, /protocol version 1, not with 2/);
+});
+
+test('v2_initialize_rejects_v1_only_instantiator_with_response', async (t) => {
+  const c = new Conductor(t, ['agent', agent('--version', 1)]);
+  await rejects(c.initialize(2), -32603, /protocol version 1, not with 2/);
+  await rejects(c.request('session/new', {}), -32603, /protocol version 1, not with 2/);
+  await c.stop(1);
 });
 
 test('v2_nested_proxy_rejection_is_flushed_and_remains_failed', async (t) => {

@@ -153,3 +153,53 @@ test('a server that ends at an unknown first message is asked in its own way the
     { servers: { p: { command: process.execPath, args: ['-e', picky] } } }, ['p__ok']);
   assert.ok((await client.call('p__ok')).result);
 });
+
+const asking = (more = {}) => ({
+  command: process.execPath, args: [path.join(root, 'tests/fixture/asking_server.mjs')], ...more,
+});
+
+test('roots of a session reach its own server, and their changes too', async (t) => {
+  const server = await serve(t, { servers: { a: asking({ instances: 'per-session' }) } });
+  const client = await new HttpClient(server.url).connect({ capabilities: { roots: { listChanged: true } } });
+  const stream = await client.listen();
+  let roots = ['file:///one'];
+  const answered = new Set();
+  const answering = setInterval(async () => {
+    for (const m of stream.messages().filter((x) => x.method === 'roots/list' && !answered.has(x.id))) {
+      answered.add(m.id);
+      await client.post({ jsonrpc: '2.0', id: m.id, result: { roots: roots.map((uri) => ({ uri })) } });
+    }
+  }, 20);
+  t.after(() => clearInterval(answering));
+  await client.waitFor('a__roots');
+  const seen = async (expected) => until(`roots ${expected}`, async () =>
+    await client.text('a__roots') === JSON.stringify(expected));
+  await seen(['file:///one']);
+  roots = ['file:///one', 'file:///two'];
+  assert.equal((await client.notify('notifications/roots/list_changed')).status, 202);
+  await seen(['file:///one', 'file:///two']);
+  stream.close();
+});
+
+test('the end of a visit is told to the agent that was sent there, and to no other', async (t) => {
+  const server = await serve(t, { servers: { a: asking() } });
+  const connect = async () => {
+    const client = await new HttpClient(server.url).connect({ capabilities: { elicitation: { url: {} } } });
+    await client.waitFor('a__visit');
+    return { client, stream: await client.listen() };
+  };
+  const [sent, other] = [await connect(), await connect()];
+  const call = sent.client.post({
+    jsonrpc: '2.0', id: 7, method: 'tools/call', params: { name: 'a__visit', arguments: {} },
+  });
+  // The question comes on the stream of the call itself; its id is the first of this session.
+  await until('the answer to be taken', async () => {
+    const answer = await sent.client.post({ jsonrpc: '2.0', id: 1, result: { action: 'accept' } });
+    return answer.status === 202 && Promise.race([call.then(() => true), new Promise((r) => { setTimeout(r, 50, false); })]);
+  });
+  await sent.stream.waitFor('notifications/elicitation/complete');
+  await other.stream.settle();
+  assert.equal(other.stream.count('notifications/elicitation/complete'), 0);
+  sent.stream.close();
+  other.stream.close();
+});

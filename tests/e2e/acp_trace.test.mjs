@@ -1,0 +1,109 @@
+// What the conductor writes down of a chain: the trace file, event by event. Names are those of the
+// acceptance table.
+import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import { test } from 'node:test';
+import { agent, Conductor, open, proxy } from './acp_lib.mjs';
+import { tempDir, until } from './lib.mjs';
+
+function traceFile() {
+  const file = `${tempDir()}/trace.jsons`;
+  const read = () => fs.readFileSync(file, 'utf8').trim().split('\n').map((l) => JSON.parse(l));
+  return { file, read };
+}
+
+/** An event as one line of text; an answer takes its request's method along. */
+function story(events) {
+  const methods = new Map(events.filter((e) => e.type === 'request').map((e) => [e.id, e.method]));
+  return events.map((e) => {
+    const what = e.type === 'response' ? `${methods.get(e.id)} ${e.is_error ? 'failed' : 'answered'}` : e.method;
+    return `${e.from} > ${e.to}: ${what}`;
+  });
+}
+
+const there = (method, ...ends) => ends.slice(1).map((to, i) => `${ends[i]} > ${to}: ${method}`);
+const back = (method, ...ends) => there(`${method} answered`, ...ends.toReversed());
+
+for (const dialects of [['P2'], ['P3', 'P1'], []]) {
+  test(`test_trace_snapshot, test_trace_generation (${dialects.join(' ') || 'no proxy'})`, async (t) => {
+    const trace = traceFile();
+    const c = await open(t, ['--trace', trace.file, 'agent', ...dialects.map((d) => proxy(d)), agent()]);
+    await c.prompt(c.session, 'Hello');
+    await assert.rejects(c.request('_test/unknown', { a: 1 }));
+    await c.stop(0);
+    const ends = ['Client', ...dialects.map((_, i) => `Proxy(${i})`), 'Agent'];
+    const events = trace.read();
+    assert.deepEqual(story(events), [
+      ...there('initialize', ...ends), ...back('initialize', ...ends),
+      ...there('session/new', ...ends), ...back('session/new', ...ends),
+      ...there('session/prompt', ...ends),
+      // The proxies pass the update and the answer on one after the other: hop by hop, in pairs.
+      ...story(events).filter((l) => / > .*: session\/(update|prompt answered)$/.test(l)),
+      ...there('_test/unknown', ...ends), ...there('_test/unknown failed', ...ends.toReversed()),
+    ]);
+    for (const what of ['session/update', 'session/prompt answered']) {
+      assert.deepEqual(story(events).filter((l) => l.endsWith(`: ${what}`)), there(what, ...ends.toReversed()));
+    }
+    assert.ok(events.every((e, i) => i === 0 || e.ts >= events[i - 1].ts), 'in the order of time');
+    assert.ok(events.every((e) => e.type === 'response' || e.protocol === 'acp'));
+    assert.deepEqual(events.find((e) => e.method === '_test/unknown').params, { a: 1 });
+    assert.equal(events.findLast((e) => e.is_error).payload.code, -32601);
+  });
+}
+
+test('v2_tracing_without_user_proxies_uses_version_neutral_bridge', async (t) => {
+  const trace = traceFile();
+  const c = new Conductor(t, ['--trace', trace.file, 'agent', agent()]);
+  assert.deepEqual((await c.initialize(2, { strange: 1 })).unknownField, [1, 2.5, { a: null }]);
+  await c.stop(0);
+  const [asked, answered, ...rest] = trace.read();
+  assert.deepEqual(rest, []);
+  assert.deepEqual([asked.from, asked.to, asked.params.protocolVersion, asked.params.strange], ['Client', 'Agent', 2, 1]);
+  assert.deepEqual([answered.from, answered.to, answered.payload.protocolVersion], ['Agent', 'Client', 2]);
+});
+
+test('test_trace_client_mcp_server: a call that travels back to the client', async (t) => {
+  const trace = traceFile();
+  const c = new Conductor(t, ['--trace', trace.file, 'agent', proxy('P2'), agent()]);
+  c.answer = (method, params) => {
+    if (method === 'mcp/connect') return { connectionId: 'c1' };
+    if (method === 'mcp/disconnect') return {};
+    if (params.method === 'initialize') return { protocolVersion: '2025-11-25', capabilities: { tools: {} }, serverInfo: { name: 'c', version: '1' } };
+    return { content: [{ type: 'text', text: 'from the client' }] };
+  };
+  await c.initialize();
+  const session = await c.newSession({ mcpServers: [{ type: 'acp', name: 'mine', serverId: 'client-1' }] });
+  await c.callTool(session, 'mine', 'echo', { message: 'there' });
+  await c.stop(0);
+  const calls = trace.read().filter((e) => e.method === 'tools/call');
+  assert.deepEqual(calls.map((e) => `${e.type} ${e.protocol} ${e.from} ${e.to}`), ['request mcp Agent Proxy(0)', 'request mcp Proxy(0) Client']);
+  for (const { id, params } of calls) {
+    assert.equal(params.arguments.message, 'there');
+    assert.equal(trace.read().find((e) => e.type === 'response' && e.id === id).payload.content[0].text, 'from the client');
+  }
+});
+
+// A notification of MCP may have no params at all.
+test('tolerant_mcp_notification_params_are_traced_as_mcp', async (t) => {
+  const trace = traceFile();
+  const c = await open(t, ['--trace', trace.file, 'agent', proxy('P2', '--mcp', 'M1,M2a,M3c'), agent()]);
+  for (const m of ['M1', 'M2a', 'M3c']) await c.callTool(c.session, m);
+  await c.stop(0);
+  const told = trace.read().filter((e) => e.method === 'notifications/initialized');
+  assert.equal(told.length, 3);
+  for (const e of told) assert.deepEqual([e.type, e.protocol, e.from, e.to], ['notification', 'mcp', 'Agent', 'Proxy(0)']);
+});
+
+// Messages of a batch are relayed one by one; tracing changes nothing about that.
+test('tracing_preserves_json_rpc_batch_frames: each of its messages is traced and answered', async (t) => {
+  const trace = traceFile();
+  const c = await open(t, ['--trace', trace.file, 'agent', agent()]);
+  const got = [];
+  c.onStray = (m) => got.push(m.id);
+  c.send('[{"jsonrpc":"2.0","id":"b1","method":"_test/echo","params":{"n":1}},{"jsonrpc":"2.0","id":"b2","method":"_test/echo","params":{"n":2}}]');
+  await until('both answers', () => got.length === 2);
+  assert.deepEqual(got, ['b1', 'b2']);
+  await c.stop(0);
+  const events = trace.read().filter((e) => e.method === '_test/echo');
+  assert.deepEqual(events.map((e) => e.params.n), [1, 2]);
+});
