@@ -254,26 +254,6 @@ static void put_call(struct buf *out, uint64_t id, struct span method, struct sp
     buf_char(out, '}');
 }
 
-/* The MCP message inside; false when there is none. */
-static bool inner_of(const struct acp_message *m, struct span *method, struct span *params,
-                     struct span *id)
-{
-    struct rpc_message inner;
-
-    *id = SPAN_EMPTY;
-    if (m->slots[ACP_MESSAGE].type == JSON_OBJECT) {
-        if (rpc_skim(m->slots[ACP_MESSAGE].value, NULL, NULL, NULL, 0, &inner) || !inner.method.p)
-            return false;
-        *method = span_of(inner.method.p - 1, inner.method.n + 2);
-        *params = inner.params;
-        *id = inner.id;
-        return true;
-    }
-    *method = m->slots[ACP_METHOD].value;
-    *params = m->slots[ACP_PARAMS].type == JSON_OBJECT ? m->slots[ACP_PARAMS].value : SPAN_EMPTY;
-    return m->slots[ACP_METHOD].type == JSON_STRING;
-}
-
 static void deliver(struct acp_channel *ch, struct hop *from, const struct acp_message *m,
                     const struct exchange *x)
 {
@@ -282,7 +262,7 @@ static void deliver(struct acp_channel *ch, struct hop *from, const struct acp_m
     struct buf text = {0};
     struct pending *p = NULL;
 
-    if (!inner_of(m, &method, &params, &id)) {
+    if (!acp_carried(m, &method, &params, &id)) {
         if (acp_is_request(m))
             hop_error(from, m->rpc.id, RPC_INVALID_PARAMS, "Invalid params",
                       "there is no MCP message in it");

@@ -63,9 +63,10 @@ struct pending *conductor_relay(struct hop *from, const struct acp_message *m, s
         p = pending_new(to.hop, from, m);
     if (trace) {
         bool was_right = from->index == HOP_UPSTREAM && m->wrapped;
-        bool mcp = m->word == WORD_MCP;
+        struct span method = m->method, said = params, inner_id;
+        bool mcp = m->word == WORD_MCP && acp_carried(m, &method, &said, &inner_id);
         uint64_t id = acp_trace_call(trace, p, mcp, was_right ? "Successor" : from->label,
-                                     label_of(to), m->method, params);
+                                     label_of(to), method, said);
         if (p)
             p->trace = id;
     }

@@ -23,7 +23,8 @@ enum proxy_dialect proxy_envelope_of(struct span method)
     /* Nearly every message is none: look at the beginning first. */
     if (!(span_starts(method, SPAN("\"_proxy")) || span_starts(method, SPAN("\"proxy"))))
         return P_UNKNOWN;
-    for (enum proxy_dialect d = P0; d < P_COUNT; d++) {
+    /* Newest first: that is what most proxies speak, and each name belongs to one dialect. */
+    for (int d = P_COUNT - 1; d >= P0; d--) {
         const char *const names[] = {
             proxy_rows[d].forward_request, proxy_rows[d].forward_notification,
             proxy_rows[d].deliver_request, proxy_rows[d].deliver_notification};

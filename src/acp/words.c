@@ -130,6 +130,27 @@ bool acp_unwrap(struct acp_message *m)
     return read_inner(m);
 }
 
+bool acp_carried(const struct acp_message *m, struct span *method, struct span *params,
+                 struct span *id)
+{
+    struct rpc_message inner;
+
+    if (m->slots[ACP_MESSAGE].type == JSON_OBJECT) {
+        if (rpc_skim(m->slots[ACP_MESSAGE].value, NULL, NULL, NULL, 0, &inner) || !inner.method.p)
+            return false;
+        *method = span_of(inner.method.p - 1, inner.method.n + 2);
+        *params = inner.params;
+        *id = inner.id;
+        return true;
+    }
+    if (m->slots[ACP_METHOD].type != JSON_STRING)
+        return false;
+    *method = m->slots[ACP_METHOD].value;
+    *params = m->slots[ACP_PARAMS].type == JSON_OBJECT ? m->slots[ACP_PARAMS].value : SPAN_EMPTY;
+    *id = SPAN_EMPTY;
+    return true;
+}
+
 struct json_slot acp_first(const struct acp_message *m, enum acp_slot a, enum acp_slot b)
 {
     const struct json_slot *first = &m->slots[a], *second = &m->slots[b];

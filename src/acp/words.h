@@ -65,6 +65,11 @@ enum acp_word acp_word_of(struct span method);
 /* Take the message out of its envelope: false when the envelope holds none. */
 MUST_CHECK bool acp_unwrap(struct acp_message *m);
 
+/* The MCP message that a WORD_MCP carries, all raw; false, and nothing is set, when there is none.
+ * `id` is empty unless it is a whole message. */
+MUST_CHECK bool acp_carried(const struct acp_message *m, struct span *method, struct span *params,
+                            struct span *id);
+
 /* The first of these slots that holds a string or a number; JSON_NONE when none does. */
 struct json_slot acp_first(const struct acp_message *m, enum acp_slot a, enum acp_slot b);
 

@@ -5,6 +5,8 @@
 #include <dirent.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
@@ -166,16 +168,19 @@ static void put_states(struct buf *out, const struct admin *a)
 
 /* --- the process --- */
 
+/* The second number of statm: pages in memory. */
 static uint64_t resident_bytes(void)
 {
-    unsigned long long size = 0, resident = 0;
+    char text[128], *second;
     FILE *f = fopen("/proc/self/statm", "re");
 
     if (!f)
         return 0;
-    bool ok = fscanf(f, "%llu %llu", &size, &resident) == 2;
+    size_t n = fread(text, 1, sizeof text - 1, f);
     fclose(f);
-    return ok ? resident * (uint64_t)sysconf(_SC_PAGESIZE) : 0;
+    text[n] = '\0';
+    second = strchr(text, ' ');
+    return second ? strtoull(second, NULL, 10) * (uint64_t)sysconf(_SC_PAGESIZE) : 0;
 }
 
 static uint64_t open_descriptors(void)

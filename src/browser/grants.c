@@ -37,7 +37,8 @@ static void keep(struct kept_grants *k, struct span origin, struct span name)
         return;
     struct kept_grant *g = mem_zalloc(sizeof *g + name.n + 1);
     g->origin = mem_span(origin);
-    memcpy(g->name, name.p, name.n);
+    if (name.n)
+        memcpy(g->name, name.p, name.n);
     list_append(&k->all, &g->node);
 }
 
@@ -176,7 +177,8 @@ static void add_grant(struct browser_session *s, struct span name, enum grant_ki
         return;
     struct grant *g = mem_zalloc(sizeof *g + name.n + 1);
     g->kind = kind;
-    memcpy(g->name, name.p, name.n);
+    if (name.n)
+        memcpy(g->name, name.p, name.n);
     list_append(&s->grants, &g->node);
 }
 

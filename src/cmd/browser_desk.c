@@ -295,7 +295,7 @@ void browser_desk_close(struct browser_desk *d, void (*closed)(void *arg), void 
     d->closed_arg = arg;
     d->is_closing = true;
     d->closing++;
-    while (!list_empty(&d->seats))
-        seat_free(d, LIST_FIRST(&d->seats, struct seat, node));
+    LIST_EACH_SAFE (&d->seats, it)
+        seat_free(d, LIST_ENTRY(it, struct seat, node));
     browser_close(d->browser, part_closed, d);
 }

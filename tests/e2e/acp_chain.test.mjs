@@ -293,7 +293,7 @@ test('v2_proxy_initialize_precedes_agent_initialize', async (t) => {
 });
 
 for (const [version, mine, theirs] of [[1, 'clientCapabilities', 'agentCapabilities'], [2, 'info', 'capabilities']]) {
-  test(`v${version}_conductor_routes: the agent is asked and answers in the shapes of version ${version}`, async (t) => {
+  test(`v${version}_conductor_routes_initialize_and_later_requests_to_v${version}`, async (t) => {
     const c = new Conductor(t, ['agent', proxy('P2'), proxy('P3'), agent()]);
     const result = await c.initialize(version);
     assert.equal(result.protocolVersion, version);
@@ -301,6 +301,9 @@ for (const [version, mine, theirs] of [[1, 'clientCapabilities', 'agentCapabilit
     const asked = JSON.parse((await seen(c)).raw.find((l) => l.includes('"initialize"')));
     assert.equal(asked.params.protocolVersion, version);
     assert.ok(mine in asked.params);
+    const later = { cwd: '/', mcpServers: [], only: `v${version}` };
+    assert.equal((await c.request('session/new', later)).sessionId, 'session-1');
+    assert.deepEqual((await seen(c)).setups, [{ method: 'session/new', params: later }]);
   });
 
   for (const method of ['session/load', 'session/resume']) {

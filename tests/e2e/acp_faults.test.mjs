@@ -32,6 +32,27 @@ test('the error of a dead component names it and carries its last lines of stder
   assert.equal(await within(5000, 'the end', c.exit), 1);
 });
 
+test('stderr truncation: a component that floods it is told of by its last lines only', async (t) => {
+  const loud = JSON.stringify({ command: '/bin/sh', args: ['-c', 'yes noise | head -c 3000000 >&2; echo the last words >&2; exit 4'] });
+  const c = new Conductor(t, ['agent', loud]);
+  await assert.rejects(within(20_000, 'initialize', c.initialize()), (e) => {
+    assert.match(e.message, /exited with 4/);
+    const text = JSON.stringify(e.data.stderr);
+    assert.match(text, /the last words/);
+    assert.ok(text.length <= 65_536, `${text.length} bytes`);
+    return true;
+  });
+  await c.stop(1);
+});
+
+// It reads nothing, so what waits for it never leaves: its end must not wait for that.
+test('blocked stdin after stdout EOF is bounded', { timeout: 30_000 }, async (t) => {
+  const deaf = JSON.stringify({ command: '/bin/sh', args: ['-c', 'exec >&-; exec sleep 1000'] });
+  const c = new Conductor(t, ['agent', deaf]);
+  await rejects(c.initialize(1, { filler: 'x'.repeat(1_000_000) }), -32603, /component 0/);
+  await c.stop(1);
+});
+
 test('proxy dies mid-prompt: the prompt is answered and all ends', async (t) => {
   const c = await open(t, ['agent', proxy('P3'), proxy('P2', '--die-on', 'session/update'), agent()]);
   const family = descendants(c.child.pid);

@@ -155,6 +155,31 @@ test('http_downstream_receives_stable_transformed_declarations_for_all_setup_met
   assert.equal(log.of('connect').length, 1, 'one connection');
 });
 
+test('downstream_mode_prefers_native_then_http_adaptation', async (t) => {
+  const rows = [
+    [['--native', 'type', '--http'], 'http', (e) => e.type === 'acp' && e.serverId],
+    [['--http'], 'http', (e) => e.type === 'http' && e.url.startsWith('http://127.0.0.1:')],
+    [['--http'], 'auto', (e) => e.command],
+    [['--native', 'type'], 'auto', (e) => e.type === 'acp' && e.serverId],
+  ];
+  for (const [args, bridge, right] of rows) {
+    const c = await open(t, ['agent', '--mcp-bridge', bridge, proxy('P3', '--mcp', 'M3c'), agent(...args, '--no-connect', 'yes')]);
+    const [entry] = (await c.request('_test/seen', {})).setups[0].params.mcpServers;
+    assert.ok(right(entry), `${args} ${bridge}: ${JSON.stringify(entry)}`);
+  }
+});
+
+test('http_declarations_reuse_endpoint_but_preserve_name_and_meta', async (t) => {
+  const c = new Conductor(t, ['agent', '--mcp-bridge', 'http', agent('--http', '--no-connect', 'yes')]);
+  await c.initialize();
+  const declare = (name, n) => [{ type: 'acp', name, serverId: 'client-1', _meta: { n } }];
+  const sessionId = await c.newSession({ mcpServers: declare('first', 1) });
+  await c.request('session/resume', { sessionId, cwd: '/', mcpServers: declare('second', 2) });
+  const [a, b] = (await c.request('_test/seen', {})).setups.map((s) => s.params.mcpServers[0]);
+  assert.equal(a.url, b.url);
+  assert.deepEqual([a.name, a._meta, b.name, b._meta], ['first', { n: 1 }, 'second', { n: 2 }]);
+});
+
 test('native_downstream_keeps_capability_and_declaration_unchanged', async (t) => {
   const log = eventLog();
   const c = await open(t, ['agent', proxy('P3', '--mcp', 'M3c,M4', '--log', log.file), agent('--native', 'type')]);
@@ -196,14 +221,23 @@ test('http_downstream_adapts_v2_capabilities_and_only_transforms_native_servers'
   assert.equal(second.type, 'http');
 });
 
-test('native_v2_downstream keeps everything, unavailable_v2_downstream refuses', async (t) => {
-  const native = new Conductor(t, ['agent', proxy('P3', '--mcp', 'M3c'), agent('--v2-mcp', 'acp')]);
-  assert.deepEqual((await native.initialize(2)).capabilities.session.mcp, { acp: {} });
-  await native.newSession();
-  assert.equal((await native.request('_test/seen', {})).setups[0].params.mcpServers[0].type, 'acp');
-  const none = new Conductor(t, ['agent', proxy('P3', '--mcp', 'M3c'), agent('--v2-mcp', '')]);
-  assert.deepEqual((await none.initialize(2)).capabilities.session.mcp, {});
-  await rejects(none.request('session/new', { cwd: '/', mcpServers: [] }), -32602);
+test('native_v2_downstream_keeps_capability_and_declarations_unchanged', async (t) => {
+  const log = eventLog();
+  const c = new Conductor(t, ['agent', proxy('P3', '--mcp', 'M3c', '--log', log.file), agent('--v2-mcp', 'acp')]);
+  assert.deepEqual((await c.initialize(2)).capabilities.session.mcp, { acp: {} });
+  const odd = { type: 'carrier-pigeon', name: 'odd', coop: 7 };
+  await c.newSession({ mcpServers: [odd] });
+  const [first, second] = (await c.request('_test/seen', {})).setups[0].params.mcpServers;
+  assert.deepEqual(first, odd);
+  assert.equal(second.type, 'acp');
+  assert.equal(log.of('connect').length, 0);
+});
+
+test('unavailable_v2_downstream_rejects_native_declarations', async (t) => {
+  const c = new Conductor(t, ['agent', proxy('P3', '--mcp', 'M3c'), agent('--v2-mcp', '')]);
+  assert.deepEqual((await c.initialize(2)).capabilities.session.mcp, {});
+  await rejects(c.request('session/new', { cwd: '/', mcpServers: [] }), -32602, /takes no MCP server/);
+  assert.deepEqual((await c.request('_test/seen', {})).setups, [], 'the agent has not seen it');
 });
 
 test('v2: a bridged stdio server says its type', async (t) => {
@@ -312,8 +346,23 @@ test('HTTP bridge: bearer, Origin and Host are checked', async (t) => {
   assert.equal((await post({ Authorization: bearer, Origin: 'http://evil.example' })).status, 403);
   assert.equal((await post({ Authorization: bearer, Host: 'evil.example' })).status, 403);
   assert.equal((await exchange(`${url}x`, { headers: { Authorization: bearer } })).status, 404);
-  assert.equal((await post({ Authorization: bearer })).status, 400, 'malformed_post_cannot_steal_a_valid_null_id_response');
-  assert.equal(textOf(await c.callTool(c.session, 'M3c')), 'M3c: hi');
+  assert.equal((await post({ Authorization: bearer })).status, 400);
+});
+
+test('malformed_post_cannot_steal_a_valid_null_id_response', async (t) => {
+  const c = await open(t, ['agent', '--mcp-bridge', 'http', proxy('P3', '--mcp', 'M3c'), agent('--http')]);
+  await c.callTool(c.session, 'M3c');
+  const [{ url, headers }] = await c.ask(c.session, { command: 'declared' });
+  const malformed = () => exchange(url, {
+    headers: { 'Content-Type': 'application/json', Accept: 'application/json, text/event-stream', Authorization: headers[0].value },
+    body: '{"jsonrpc":"2.0","id":null,"method":',
+  });
+  const call = c.callTool(c.session, 'M3c');
+  for (const { status, text } of await Promise.all(Array.from({ length: 8 }, malformed))) {
+    assert.equal(status, 400);
+    assert.doesNotMatch(text, /M3c: hi/);
+  }
+  assert.equal(textOf(await call), 'M3c: hi');
 });
 
 // --- the hub in every session ---

@@ -67,13 +67,36 @@ for (const n of [0, 1, 2, 5]) {
   });
 }
 
-test('SDK 1.9.0 dual-version agent by a v2 client: the version is routed', async (t) => {
+const dualVersion = () => `'${process.execPath}' '${path.join(folderOf('acp-sdk-1.9.0'), 'dist/examples/dual-version-agent.js')}'`;
+
+test('SDK 1.9.0 dual-version agent by a v1 client of 2.4.0: the version is routed', async (t) => {
   const acp = await sdk('acp-sdk-2.4.0');
-  const example = path.join(folderOf('acp-sdk-1.9.0'), 'dist/examples/dual-version-agent.js');
-  const { agent: peer } = acp.client().connect(conductor(t, acp, ['agent', ...arrows(1), `'${process.execPath}' '${example}'`]));
+  const texts = [];
+  const app = acp.client().onNotification('session/update', ({ params }) => { texts.push(params.update.content.text); });
+  const { agent: peer } = app.connect(conductor(t, acp, ['agent', ...arrows(1), dualVersion()]));
   const hello = await peer.request('initialize', { protocolVersion: 1, clientCapabilities: {} });
   assert.equal(hello.protocolVersion, 1);
+  const { sessionId } = await peer.request('session/new', { cwd: '/', mcpServers: [] });
+  await peer.request('session/prompt', { sessionId, prompt: [{ type: 'text', text: 'go' }] });
+  assert.deepEqual(texts, ['>Hello from the v1 implementation.']);
 });
+
+for (const n of [0, 2]) {
+  test(`SDK 1.9.0 dual-version agent by a v2 client of 2.4.0, ${n} proxies: the version is routed`, async (t) => {
+    const v2 = await sdk('acp-sdk-2.4.0/experimental/v2');
+    const updates = [];
+    const app = v2.client().onNotification('session/update', ({ params }) => { updates.push(params.update); });
+    const { agent: peer } = app.connect(conductor(t, v2, ['agent', ...arrows(n), dualVersion()]));
+    const hello = await peer.request('initialize', { protocolVersion: v2.PROTOCOL_VERSION, info: { name: 'test', version: '1' }, capabilities: {} });
+    assert.equal(v2.PROTOCOL_VERSION, 2);
+    assert.equal(hello.protocolVersion, 2);
+    assert.equal(hello.info.name, 'dual-version-example');
+    const { sessionId } = await peer.request('session/new', { cwd: '/', mcpServers: [] });
+    await peer.request('session/prompt', { sessionId, prompt: [{ type: 'text', text: 'go' }] });
+    await until('its message', () => updates.some((u) => u.sessionUpdate === 'agent_message'));
+    assert.deepEqual(updates.find((u) => u.sessionUpdate === 'agent_message').content, [{ type: 'text', text: 'Hello from the v2 implementation.' }]);
+  });
+}
 
 async function provider(acp) {
   const { fromMcpServer } = await sdk('acp-sdk-2.4.0/experimental/mcp-server');

@@ -24,17 +24,21 @@ function story(events) {
 const there = (method, ...ends) => ends.slice(1).map((to, i) => `${ends[i]} > ${to}: ${method}`);
 const back = (method, ...ends) => there(`${method} answered`, ...ends.toReversed());
 
+// A proxy is traced by the name that its generation is initialised with.
+const inits = { P1: 'initialize', P2: '_proxy/initialize', P3: 'proxy/initialize' };
+
 for (const dialects of [['P2'], ['P3', 'P1'], []]) {
   test(`test_trace_snapshot, test_trace_generation (${dialects.join(' ') || 'no proxy'})`, async (t) => {
     const trace = traceFile();
-    const c = await open(t, ['--trace', trace.file, 'agent', ...dialects.map((d) => proxy(d)), agent()]);
+    const c = await open(t, ['--trace', trace.file, 'agent', ...dialects.map((d) => `${d}:${proxy(d)}`), agent()]);
     await c.prompt(c.session, 'Hello');
     await assert.rejects(c.request('_test/unknown', { a: 1 }));
     await c.stop(0);
     const ends = ['Client', ...dialects.map((_, i) => `Proxy(${i})`), 'Agent'];
+    const hello = [...dialects.map((d) => inits[d]), 'initialize'].map((m, i) => there(m, ends[i], ends[i + 1])[0]);
     const events = trace.read();
     assert.deepEqual(story(events), [
-      ...there('initialize', ...ends), ...back('initialize', ...ends),
+      ...hello, ...hello.map((l) => `${l.replace(/(.*) > (.*):/, '$2 > $1:')} answered`).reverse(),
       ...there('session/new', ...ends), ...back('session/new', ...ends),
       ...there('session/prompt', ...ends),
       // The proxies pass the update and the answer on one after the other: hop by hop, in pairs.
