@@ -3,10 +3,11 @@
 // and but for the members that the stateless era wants in the other. Where they differ on purpose,
 // the difference has a name here, and a name that no request needs any more fails the test.
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import path from 'node:path';
 import { test } from 'node:test';
 import {
-  exchange, HttpClient, npmFolder, npmServer, rialtoBin, serve, StdioClient, tempDir, until, writeConfig,
+  exchange, HttpClient, load, npmFolder, npmServer, rialtoBin, serve, StdioClient, tempDir, until, writeConfig,
 } from './lib.mjs';
 import { META, MODERN, ModernClient, startHttp } from './peers.mjs';
 import { freePort } from './upstream_lib.mjs';
@@ -339,6 +340,58 @@ async function legacyOverStdio(t, file) {
   return allAtOnce(agent);
 }
 
+/** The duplex pipes that are no child process, with what allAtOnce needs: send and lines. */
+async function pipeTo(t, url, open) {
+  const agent = { lines: [] };
+  agent.send = await open(t, url, (text) => agent.lines.push(text));
+  const ask = async (id, method, params) => {
+    agent.send(JSON.stringify({ jsonrpc: '2.0', id, method, params }));
+    const line = await until(`answer to ${method}`, () => agent.lines.find((l) => JSON.parse(l).id === id));
+    return JSON.parse(line).result;
+  };
+  await ask('hello', 'initialize', {
+    protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'pipe', version: '1' },
+  });
+  agent.send('{"jsonrpc":"2.0","method":"notifications/initialized"}');
+  let n = 0;
+  await until('server-everything', async () =>
+    (await ask(`list${n++}`, 'tools/list', {})).tools.some((x) => x.name === 'get-sum'), 20_000);
+  return allAtOnce(agent);
+}
+
+const overWebSocket = (t, url) => pipeTo(t, url, async (tt, at, take) => {
+  const ws = new (load('ws'))(at.replace('http', 'ws'), 'mcp');
+  tt.after(() => ws.terminate());
+  ws.on('message', (data) => take(String(data)));
+  await once(ws, 'open');
+  return (text) => ws.send(text);
+});
+
+const overOldSse = (t, url) => pipeTo(t, url, async (tt, at, take) => {
+  const stop = new AbortController();
+  tt.after(() => stop.abort());
+  const response = await fetch(`${at}/sse`, { headers: { Accept: 'text/event-stream' }, signal: stop.signal });
+  let endpoint;
+  (async () => {
+    let rest = '';
+    for await (const chunk of response.body.pipeThrough(new TextDecoderStream())) {
+      const events = (rest + chunk).split('\n\n');
+      rest = events.pop();
+      for (const event of events) {
+        const data = event.split('\n').find((l) => l.startsWith('data: '))?.slice(6);
+        if (event.startsWith('event: endpoint')) endpoint = new URL(data, at);
+        else if (data) take(data);
+      }
+    }
+  })().catch(() => {}); // ended by the test
+  await until('the endpoint', () => endpoint);
+  // In order: each is taken before the next is sent.
+  let last = Promise.resolve();
+  return (text) => {
+    last = last.then(() => exchange(endpoint, { headers: { 'Content-Type': 'application/json' }, body: text }));
+  };
+});
+
 test('server-everything, directly and through rialto', async (t) => {
   const direct = new StdioClient(t, process.execPath, [everything, 'stdio']);
   await direct.connect({ capabilities: declared });
@@ -351,22 +404,31 @@ test('server-everything, directly and through rialto', async (t) => {
 
   const used = new Set();
   const entry = npmServer('server-everything', ['stdio']);
-  const file = writeConfig(tempDir(), { names: 'bare', servers: { everything: entry } });
-  const port = await freePort(t);
-  await startHttp(t, process.execPath, [everything, 'streamableHttp'],
-    { env: { PORT: String(port) }, pattern: /(listening on port \d+)/i });
-  const remote = { url: `http://127.0.0.1:${port}/mcp` };
+  const remote = async (mode, place) => {
+    const port = await freePort(t);
+    await startHttp(t, process.execPath, [everything, mode],
+      { env: { PORT: String(port) }, pattern: /(running on port \d+|listening on port \d+)/i });
+    return { url: `http://127.0.0.1:${port}/${place}`, ...(place === 'sse' && { transport: 'sse' }) };
+  };
+  const servers = { stdio: entry, HTTP: await remote('streamableHttp', 'mcp'), SSE: await remote('sse', 'sse') };
   // Each time a fresh one: some tools leave something behind at the server.
   const through = async (tt, server) => `${(await serve(tt, { servers: { everything: server } })).url}/everything`;
+  const fileFor = (server) => writeConfig(tempDir(), { names: 'bare', servers: { everything: server } });
 
-  const ways = {
-    'legacy agent on HTTP, server on stdio': [legacyRequests, async (tt) => legacyOverHttp(await through(tt, entry)), true],
-    'legacy agent on stdio, server on stdio': [legacyRequests, (tt) => legacyOverStdio(tt, file), true],
-    'modern agent on HTTP, server on stdio': [common, async (tt) => modernOverHttp(await through(tt, entry)), false],
-    'modern agent on stdio, server on stdio': [common, (tt) => modernOverStdio(tt, file), false],
-    'legacy agent on HTTP, server on HTTP': [legacyRequests, async (tt) => legacyOverHttp(await through(tt, remote)), true],
-    'modern agent on HTTP, server on HTTP': [common, async (tt) => modernOverHttp(await through(tt, remote)), false],
+  const agents = {
+    'legacy agent on HTTP': [legacyRequests, async (tt, server) => legacyOverHttp(await through(tt, server)), true],
+    'legacy agent on stdio': [legacyRequests, (tt, server) => legacyOverStdio(tt, fileFor(server)), true],
+    'legacy agent on SSE': [legacyRequests, async (tt, server) => overOldSse(tt, await through(tt, server)), true],
+    'legacy agent on WebSocket': [legacyRequests, async (tt, server) => overWebSocket(tt, await through(tt, server)), true],
+    'modern agent on HTTP': [common, async (tt, server) => modernOverHttp(await through(tt, server)), false],
+    'modern agent on stdio': [common, (tt, server) => modernOverStdio(tt, fileFor(server)), false],
   };
+  const ways = {};
+  for (const [agent, [requests, open, exact]] of Object.entries(agents)) {
+    for (const [place, server] of Object.entries(servers)) {
+      ways[`${agent}, server on ${place}`] = [requests, (tt) => open(tt, server), exact];
+    }
+  }
   for (const [name, [requests, open, exact]] of Object.entries(ways)) {
     await t.test(name, async (tt) => {
       const askAll = await open(tt);
