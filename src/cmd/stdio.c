@@ -3,29 +3,30 @@
 #include "cmd/args.h"
 #include "cmd/bridge.h"
 #include "cmd/commands.h"
+#include "config/units.h"
 #include "mcp/stdio_agent.h"
 
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { OPT_SERVER = 's' };
+enum { OPT_SERVER = 's', OPT_WAIT = 'w' };
 
 /* How long the first lists wait for servers that are being started with us (decision 003). */
-enum { PATIENCE_MS = 2000, POLL_MS = 5 };
+enum { WAIT_MS = 2000, POLL_MS = 5 };
 
 struct stdio {
     struct loop *loop;
     struct bridge *bridge;
     struct stdio_agent *agent; /* NULL once it has gone */
     struct timer settle;
-    uint64_t started_at;
+    uint64_t started_at, wait;
 };
 
 static void on_settle(struct timer *t)
 {
     struct stdio *s = CONTAINER_OF(t, struct stdio, settle);
-    bool patient = loop_now(s->loop) - s->started_at < PATIENCE_MS;
+    bool patient = loop_now(s->loop) - s->started_at < s->wait;
 
     if (patient && !bridge_settled(s->bridge))
         timer_set(loop_timers(s->loop), t, POLL_MS);
@@ -58,9 +59,10 @@ static void on_signal(void *arg, int signo)
     stdio_agent_close(s->agent, strsignal(signo));
 }
 
-static int converse(const struct command *self, const struct config *config, const char *server)
+static int converse(const struct command *self, const struct config *config, const char *server,
+                    uint64_t wait)
 {
-    struct stdio s = {.loop = loop_new()};
+    struct stdio s = {.loop = loop_new(), .wait = wait};
 
     s.bridge = bridge_new(s.loop, config);
     struct view *view =
@@ -80,8 +82,10 @@ static int converse(const struct command *self, const struct config *config, con
     bridge_start(s.bridge);
     s.started_at = loop_now(s.loop);
     s.settle.fire = on_settle;
-    stdio_agent_hold_lists(s.agent);
-    timer_set(loop_timers(s.loop), &s.settle, 0);
+    if (wait) {
+        stdio_agent_hold_lists(s.agent);
+        timer_set(loop_timers(s.loop), &s.settle, 0);
+    }
     loop_run(s.loop);
     bridge_free(s.bridge);
     loop_free(s.loop);
@@ -91,20 +95,28 @@ static int converse(const struct command *self, const struct config *config, con
 static int run(const struct command *self, int argc, char **argv)
 {
     struct args a = args_begin(self, argc, argv);
-    const char *server = NULL;
+    const char *server = NULL, *wrong = NULL;
+    uint64_t wait = WAIT_MS;
     int id;
 
-    while ((id = args_next(&a)) > 0)
+    while ((id = args_next(&a)) > 0) {
         if (id == OPT_SERVER)
             server = a.value;
+        else if (id == OPT_WAIT)
+            wrong = units_read_duration(span_str(a.value), &wait);
+    }
     if (id < 0)
         return a.exit_code;
+    if (wrong) {
+        cmd_error(self, "--wait: %s", wrong);
+        return CMD_USAGE;
+    }
     if (args_expect(&a, 0))
         return CMD_USAGE;
     struct config *config = args_load_config(&a);
     if (!config)
         return CMD_USAGE;
-    int code = converse(self, config, server);
+    int code = converse(self, config, server, wait);
     config_free(config);
     return code;
 }
@@ -112,6 +124,8 @@ static int run(const struct command *self, int argc, char **argv)
 static const struct cmd_option options[] = {
     ARGS_OPTION_CONFIG,
     {"server", OPT_SERVER, "NAME", "offer only this server, with its own names"},
+    {"wait", OPT_WAIT, "TIME",
+     "let the first lists wait so long for servers that start (2s; 0: not)"},
     ARGS_OPTION_VERBOSE,
     ARGS_OPTION_QUIET,
     {NULL}};

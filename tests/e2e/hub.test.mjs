@@ -5,7 +5,8 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
 import {
-  expectGone, fake, HttpClient, root, serve, serveAndConnect, tempDir, until, within,
+  expectGone, fake, HttpClient, rialto, rialtoBin, root, serve, serveAndConnect, StdioClient, tempDir, until,
+  within, writeConfig,
 } from './lib.mjs';
 
 const fragile = (marker, ...more) => ({
@@ -202,4 +203,25 @@ test('the end of a visit is told to the agent that was sent there, and to no oth
   assert.equal(other.stream.count('notifications/elicitation/complete'), 0);
   sent.stream.close();
   other.stream.close();
+});
+
+test('rialto stdio --wait 0 answers lists at once, as the daemon does; without it the first list waits', async (t) => {
+  const dir = tempDir();
+  const go = path.join(dir, 'go');
+  const file = writeConfig(dir, {
+    servers: { slow: fragile(path.join(dir, 'died'), '--wait', go), quick: fake('--name', 'quick') },
+  });
+  const patient = new StdioClient(t, rialtoBin, ['stdio', '-c', file]);
+  await patient.connect();
+  const held = patient.request('tools/list');
+  const hasty = new StdioClient(t, rialtoBin, ['stdio', '-c', file, '--wait', '0']);
+  await hasty.connect();
+  const known = (await hasty.request('tools/list')).result.tools.map((x) => x.name);
+  assert.ok(!known.some((n) => n.startsWith('slow__')), 'it cannot be up: it waits for the file');
+  fs.writeFileSync(go, '');
+  const names = (await held).result.tools.map((x) => x.name);
+  assert.ok(names.includes('slow__peek') && names.includes('quick__echo'), names.join());
+  const wrong = await rialto(['stdio', '-c', file, '--wait', 'soon']);
+  assert.equal(wrong.code, 2);
+  assert.match(wrong.stderr, /--wait/);
 });
