@@ -4,6 +4,7 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "core/wishes.h"
+#include "mcp/agent_asks.h"
 #include "mcp/elicited.h"
 #include "mcp/outcome.h"
 #include "mcp/welcome.h"
@@ -19,15 +20,6 @@ struct pending {
     char bytes[]; /* the raw id, the raw progress token, the uri of a subscription */
 };
 
-/* A request of ours to the agent, made for an ask of a provider. */
-struct agent_ask {
-    struct list node; /* in the session */
-    uint64_t id;
-    uint64_t call; /* handle: the call may end before the agent answers */
-    size_t key_n;
-    char key[];
-};
-
 struct mcp_session {
     struct peer peer;
     struct mcp_host host;
@@ -39,9 +31,7 @@ struct mcp_session {
     char version[16];
     unsigned answers;
     int level; /* least log level wanted, index of mcp_levels; -1 = never said */
-    uint64_t last_id;
-    struct idmap asks; /* our request id -> struct agent_ask */
-    struct list ask_list;
+    struct agent_asks asks;
     struct elicited elicited;
     struct list pending;
     size_t n_pending;
@@ -101,20 +91,16 @@ static void pending_free(struct pending *p)
 /* The agent need not answer any more what was asked for a call that is over. */
 static void withdraw_asks(struct mcp_session *s, const struct call *call)
 {
-    LIST_EACH_SAFE (&s->ask_list, it) {
-        struct agent_ask *ask = LIST_ENTRY(it, struct agent_ask, node);
-        if (ask->call != call->handle)
-            continue;
-        struct pending *p = call->consumer_data;
+    const struct pending *p = call->consumer_data;
+    uint64_t id;
+
+    while ((id = agent_asks_drop(&s->asks, call->handle))) {
         struct buf *out = begin(s, p->reply, MCP_OUT_RELATED);
         buf_str(out, "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\","
                      "\"params\":{\"requestId\":");
-        buf_u64(out, ask->id);
+        buf_u64(out, id);
         buf_str(out, "}}");
         end(s, p->reply, MCP_OUT_RELATED);
-        idmap_take(&s->asks, ask->id);
-        list_remove(&ask->node);
-        mem_free(ask);
     }
 }
 
@@ -142,8 +128,7 @@ static void on_done(struct peer *self, struct call *call, const struct outcome *
         return;
     }
     struct pending *p = call->consumer_data;
-    if (!list_empty(&s->ask_list))
-        withdraw_asks(s, call);
+    withdraw_asks(s, call);
     if (call->op == OP_SUBSCRIBE && outcome->kind == OUTCOME_RESULT)
         note_subscription(s, p, call);
     if (outcome->kind == OUTCOME_ERROR)
@@ -230,22 +215,15 @@ static void on_ask(struct peer *self, struct call *call, const struct ask *ask)
 {
     struct mcp_session *s = CONTAINER_OF(self, struct mcp_session, peer);
     struct pending *p = call->consumer_data;
-    struct agent_ask *a = mem_zalloc(sizeof *a + ask->key.n);
     char *method = mem_span(ask->method);
+    uint64_t id = agent_asks_add(&s->asks, call->handle, ask->key);
 
-    a->id = ++s->last_id;
-    a->call = call->handle;
-    a->key_n = ask->key.n;
-    memcpy(a->key, ask->key.p, ask->key.n);
-    idmap_put(&s->asks, a->id, a);
-    list_append(&s->ask_list, &a->node);
     elicited_note_request(&s->elicited, ask->params);
     /* An ask on the standing call belongs to no request of the agent. */
     void *reply = p ? p->reply : NULL;
     enum mcp_out_kind kind = p ? MCP_OUT_RELATED : MCP_OUT_UNRELATED;
     struct buf params = {0};
-    rpc_put_request(begin(s, reply, kind), a->id, method,
-                    mcp_legacy_ask_params(ask, a->id, &params));
+    rpc_put_request(begin(s, reply, kind), id, method, mcp_legacy_ask_params(ask, id, &params));
     end(s, reply, kind);
     buf_fini(&params);
     mem_free(method);
@@ -526,17 +504,13 @@ static void receive_request(struct mcp_session *s, const struct mcp_message *m, 
 /* The agent answers one of our asks. */
 static void receive_response(struct mcp_session *s, const struct mcp_message *m)
 {
-    int64_t id;
-    struct agent_ask *ask = NULL;
+    struct agent_ask *ask = agent_asks_take(&s->asks, m->rpc.id);
 
-    if (json_int(m->rpc.id, &id) && id > 0)
-        ask = idmap_take(&s->asks, (uint64_t)id);
     if (!ask) {
         log_debug("mcp", "agent answered id " SPAN_FMT ", which was not asked",
                   SPAN_ARG(m->rpc.id));
         return;
     }
-    list_remove(&ask->node);
     struct call *call = router_find(s->host.router, ask->call);
     if (call) {
         bool ok = m->rpc.kind == RPC_RESULT;
@@ -583,18 +557,14 @@ struct mcp_session *mcp_session_new(const struct mcp_host *host, const struct mc
     s->owner = owner;
     s->level = -1;
     list_init(&s->pending);
-    list_init(&s->ask_list);
+    agent_asks_init(&s->asks);
     return s;
 }
 
 void mcp_session_free(struct mcp_session *s)
 {
     router_detach(s->host.router, &s->peer);
-    LIST_EACH_SAFE (&s->ask_list, it) {
-        list_remove(it);
-        mem_free(LIST_ENTRY(it, struct agent_ask, node));
-    }
-    idmap_fini(&s->asks);
+    agent_asks_fini(&s->asks);
     elicited_fini(&s->elicited);
     if (s->lease)
         s->host.leave(s->host.arg, s->lease);
