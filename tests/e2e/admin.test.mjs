@@ -7,7 +7,8 @@ import net from 'node:net';
 import path from 'node:path';
 import { test } from 'node:test';
 import {
-  exchange, fake, HttpClient, rialto, serve, serveAndConnect, sleep, tempDir, until, writeConfig,
+  exchange, fake, HttpClient, logged, rialto, serve, serveAndConnect, sleep, tempDir, until,
+  writeConfig,
 } from './lib.mjs';
 import { fixtureScript, node22, startHttp } from './peers.mjs';
 
@@ -231,8 +232,8 @@ test('§11.2 item 11: events reach the log and the metrics, without arguments', 
   assert.equal(heard(now, 'mcp.server_failed'), 1);
   assert.equal(now.get('rialto_tool_errors_total{server="alpha"}'), 1);
   await until('the last line', () => /alpha: is back/.test(server.stderr()));
-  assert.match(server.stderr(), /alpha: call \d+ of echo: done in \d+ ms/);
-  assert.match(server.stderr(), /alpha: call \d+ of fail failed after \d+ ms: failed on purpose/);
+  await logged(server, /alpha: call \d+ of echo: done in \d+ ms/);
+  await logged(server, /alpha: call \d+ of fail failed after \d+ ms: failed on purpose/);
   assert.doesNotMatch(server.stderr(), /very private words/);
 });
 

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import { test } from 'node:test';
 import {
-  expectGone, fake, isAlive, serveAndConnect, sleep, stdio, tempDir, until, within,
+  expectGone, fake, isAlive, logged, serveAndConnect, sleep, stdio, tempDir, until, within,
 } from './lib.mjs';
 
 const deadline = 2000;
@@ -49,7 +49,7 @@ test('a server that exits at once', async (t) => {
   const { took } = await expectRefused(client, 'bad__echo');
   assert.ok(took < 1000, `at once, not after ${took} ms`);
   await expectGood(client);
-  assert.match(server.stderr(), /bad.*\b7\b/, 'the log says how it ended');
+  await logged(server, /bad.*\b7\b/);
 });
 
 test('a program that does not exist', async (t) => {

@@ -5,7 +5,10 @@ import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
-import { HttpClient, npmFolder, rialtoBin, runCommand, serve, StdioClient, tempDir, until, writeConfig } from './lib.mjs';
+import {
+  HttpClient, logged, npmFolder, rialtoBin, runCommand, serve, StdioClient, tempDir, until,
+  writeConfig,
+} from './lib.mjs';
 import { MODERN, ModernClient, node22, startHttp, v1, v2 } from './peers.mjs';
 import { freePort } from './upstream_lib.mjs';
 
@@ -80,7 +83,7 @@ test('a dozen servers at once', { timeout: 120_000 }, async (t) => {
     return Object.keys(all).every((alias) => names.some((n) => n.startsWith(`${alias}__`)));
   }, 60_000);
   await raw.close();
-  assert.match(server.stderr(), /runner: .*not JSON.*Code Runner MCP Server/);
+  await logged(server, /runner: .*not JSON.*Code Runner MCP Server/);
 
   for (const [who, kind] of Object.entries(clients)) {
     await t.test(who, async (tt) => {

@@ -218,6 +218,11 @@ export async function serve(t, config, { args = [], env = {}, bin = [rialtoBin],
   };
 }
 
+/** Waits for a line in the log of what serve() started: it reaches us a moment after it is written. */
+export function logged(server, pattern) {
+  return until(`${pattern} in the log`, () => pattern.test(server.stderr()));
+}
+
 // --- MCP over HTTP, by hand ---
 
 export const bothTypes = 'application/json, text/event-stream';

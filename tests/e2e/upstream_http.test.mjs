@@ -6,8 +6,8 @@ import https from 'node:https';
 import path from 'node:path';
 import { test } from 'node:test';
 import {
-  descendants, expectGone, fakeBin, HttpClient, load, npmFolder, rialto, serve, serveAndConnect,
-  sleep, tempDir, until, within, writeConfig,
+  descendants, expectGone, fakeBin, HttpClient, load, logged, npmFolder, rialto, serve,
+  serveAndConnect, sleep, tempDir, until, within, writeConfig,
 } from './lib.mjs';
 import { everything, freePort, listen, SdkServer } from './upstream_lib.mjs';
 
@@ -84,7 +84,7 @@ test('a server that has forgotten our session: the call goes on, once', async (t
   assert.deepEqual(await Promise.all(texts.map((text) => client.text('far__echo', { text }))), texts);
   assert.equal(sdk.calls, 6);
   assert.equal(sdk.sessions.size, 1);
-  assert.match(server.stderr(), /far.*forgot our session/);
+  await logged(server, /far.*forgot our session/);
 
   // A restart on the same port is the same thing with a pause.
   await first.close();
