@@ -173,12 +173,15 @@ test('roots of a session reach its own server, and their changes too', async (t)
   }, 20);
   t.after(() => clearInterval(answering));
   await client.waitFor('a__roots');
-  const seen = async (expected) => until(`roots ${expected}`, async () =>
-    await client.text('a__roots') === JSON.stringify(expected));
-  await seen(['file:///one']);
+  // Only then: a question that comes while a call is open belongs to that call's own stream.
+  const seen = async (asked, expected) => {
+    await until(`question ${asked}`, () => answered.size === asked);
+    await until(`roots ${expected}`, async () => await client.text('a__roots') === JSON.stringify(expected));
+  };
+  await seen(1, ['file:///one']);
   roots = ['file:///one', 'file:///two'];
   assert.equal((await client.notify('notifications/roots/list_changed')).status, 202);
-  await seen(['file:///one', 'file:///two']);
+  await seen(2, ['file:///one', 'file:///two']);
   stream.close();
 });
 
