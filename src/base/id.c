@@ -31,11 +31,15 @@ uint64_t id_random_u64(void)
 
 void id_token(char out[ID_TOKEN_SIZE])
 {
+    static const char digits[] = "0123456789abcdef";
     unsigned char raw[16];
 
     id_random_bytes(raw, sizeof raw);
-    for (size_t i = 0; i < sizeof raw; i++)
-        snprintf(out + 2 * i, 3, "%02x", raw[i]);
+    for (size_t i = 0; i < sizeof raw; i++) {
+        out[2 * i] = digits[raw[i] >> 4];
+        out[2 * i + 1] = digits[raw[i] & 15];
+    }
+    out[ID_TOKEN_SIZE - 1] = '\0';
 }
 
 void id_uuid(char out[ID_UUID_SIZE])

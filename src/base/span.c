@@ -15,6 +15,14 @@ bool span_eq_nocase(struct span a, struct span b)
     return true;
 }
 
+bool span_has_nocase(struct span a, struct span part)
+{
+    for (size_t i = 0; i + part.n <= a.n; i++)
+        if (span_eq_nocase(span_cut(a, i, part.n), part))
+            return true;
+    return false;
+}
+
 int span_cmp(struct span a, struct span b)
 {
     size_t n = a.n < b.n ? a.n : b.n;

@@ -72,6 +72,8 @@ static inline size_t span_find(struct span a, char c)
 
 /* ASCII case is ignored, as HTTP header names and host names want it. */
 bool span_eq_nocase(struct span a, struct span b);
+/* Does `part` stand anywhere in `a`? */
+bool span_has_nocase(struct span a, struct span part);
 
 /* Without blanks and tabs at both ends. */
 static inline struct span span_trim(struct span a)

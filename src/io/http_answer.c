@@ -182,6 +182,11 @@ const char *http_exchange_peer(const struct http_exchange *x)
     return stream_name(conn_of(x)->stream);
 }
 
+bool http_exchange_is_secure(const struct http_exchange *x)
+{
+    return stream_is_secure(conn_of(x)->stream);
+}
+
 struct stream *http_upgrade(struct http_exchange *x, struct span headers, struct span *early)
 {
     struct http_conn *c = conn_of(x);

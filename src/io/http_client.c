@@ -157,7 +157,10 @@ void http_fetch_free(struct http_fetch *f)
 {
     list_remove(&f->node);
     list_remove(&f->in_client);
-    http_engine_return(f->engine, f->easy);
+    if (f->own_trust)
+        curl_easy_cleanup(f->easy);
+    else
+        http_engine_return(f->engine, f->easy);
     curl_slist_free_all(f->headers);
     buf_fini(&f->body);
     buf_fini(&f->head);
@@ -231,7 +234,7 @@ static void set_method(struct http_fetch *f, const char *method)
     curl_easy_setopt(f->easy, CURLOPT_POSTFIELDS, f->body.n ? f->body.p : "");
 }
 
-static void set_options(struct http_fetch *f, const char *unix_path)
+static void set_options(struct http_fetch *f, const struct http_fetch_spec *spec)
 {
     curl_easy_setopt(f->easy, CURLOPT_PRIVATE, f);
     curl_easy_setopt(f->easy, CURLOPT_URL, f->url);
@@ -243,7 +246,13 @@ static void set_options(struct http_fetch *f, const char *unix_path)
     curl_easy_setopt(f->easy, CURLOPT_WRITEDATA, f);
     curl_easy_setopt(f->easy, CURLOPT_PREREQFUNCTION, on_attempt);
     curl_easy_setopt(f->easy, CURLOPT_PREREQDATA, f);
-    curl_easy_setopt(f->easy, CURLOPT_UNIX_SOCKET_PATH, unix_path);
+    curl_easy_setopt(f->easy, CURLOPT_UNIX_SOCKET_PATH, spec->unix_path);
+    if (spec->ca) {
+        /* These and no others; the handle does not serve anybody else afterwards. */
+        curl_easy_setopt(f->easy, CURLOPT_CAINFO, spec->ca);
+        curl_easy_setopt(f->easy, CURLOPT_CAPATH, NULL);
+        f->own_trust = true;
+    }
     /* What listens on this machine is not reached through a proxy elsewhere. */
     curl_easy_setopt(f->easy, CURLOPT_PROXY, http_url_is_local(f->url) ? "" : NULL);
 }
@@ -269,7 +278,7 @@ struct http_fetch *http_fetch_start(struct http_client *c, const struct http_fet
         add_header(f, *line);
     f->easy = http_engine_lend(f->engine);
     set_method(f, spec->method);
-    set_options(f, spec->unix_path);
+    set_options(f, spec);
     list_append(&f->engine->starting, &f->node);
     list_append(&c->fetches, &f->in_client);
     http_engine_wake(f->engine);

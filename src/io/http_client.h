@@ -48,6 +48,8 @@ struct http_fetch_spec {
     const char *url;            /* copied, like the headers */
     const char *const *headers; /* "Name: value", NULL ends the list; may be NULL */
     struct buf *body;           /* taken over, the caller's is empty then; NULL without body */
+    const char *ca;             /* file with the authorities to trust (https), in place of the
+                                   system's; NULL = those */
     const char *unix_path;      /* reach its host by this Unix socket; NULL = by the network */
 };
 

@@ -9,6 +9,7 @@
 #define RIALTO_IO_HTTP_CONN_H
 
 #include "io/http_server.h"
+#include "io/tls.h"
 
 enum conn_phase {
     CONN_IDLE,     /* between requests */
@@ -53,13 +54,20 @@ struct http_conn {
     struct http_exchange x;
 };
 
+/* An address that the server listens on. */
+struct http_door {
+    struct http_server *server;
+    struct listener *listener;
+    struct tls_context *tls; /* NULL in the clear */
+};
+
 struct http_server {
     struct loop *loop;
     struct http_server_options options;
     http_handler_fn *handler;
     void *owner;
-    struct listener **listeners;
-    size_t n_listeners;
+    struct http_door **doors;
+    size_t n_doors;
     struct list conns;
     size_t n_conns;
     struct http_parser *spare[16];

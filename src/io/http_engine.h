@@ -41,7 +41,8 @@ struct http_fetch {
     CURL *easy;
     struct curl_slist *headers;
     char *url;
-    char *host; /* for people */
+    char *host;     /* for people */
+    bool own_trust; /* the handle trusts authorities of its own */
     bool has_body;
     struct buf body;
     char why[CURL_ERROR_SIZE];

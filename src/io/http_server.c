@@ -4,6 +4,8 @@
 #include "base/mem.h"
 #include "io/http_conn.h"
 
+enum { HANDSHAKE_MS = 10 * 1000 };
+
 /* --- parsers: lent to connections that have a request --- */
 
 struct http_parser *server_lend_parser(struct http_server *s)
@@ -47,10 +49,21 @@ static void turn_away(struct http_server *s, struct stream *stream)
     stream_finish(stream, "too many connections", 1000);
 }
 
+/* To those who forget the s of https. */
+static const char plain_answer[] =
+    "HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\nConnection: close\r\n"
+    "Content-Length: 78\r\n\r\n"
+    "{\"error\":\"this address speaks TLS\",\"hint\":\"use https:// (or wss://) instead\"}\n";
+
 static void on_accept(void *owner, struct stream *stream)
 {
-    struct http_server *s = owner;
+    const struct http_door *door = owner;
+    struct http_server *s = door->server;
 
+    /* A handshake is what comes before the head: it may take as long. */
+    if (door->tls)
+        stream_secure(stream, door->tls, NULL, plain_answer,
+                      s->options.head_timeout ? s->options.head_timeout : HANDSHAKE_MS);
     if (s->n_conns >= s->options.max_connections) {
         turn_away(s, stream);
         return;
@@ -73,19 +86,58 @@ struct http_server *http_server_new(struct loop *l, const struct http_server_opt
     return s;
 }
 
+/* Takes `tls` over. */
+static int open_door(struct http_server *s, const char *address, struct tls_context *tls,
+                     struct err *err)
+{
+    struct http_door *door = MEM_NEW(struct http_door);
+
+    door->server = s;
+    door->tls = tls;
+    door->listener = listener_open(s->loop, address, on_accept, door, err);
+    if (!door->listener) {
+        tls_context_free(tls);
+        mem_free(door);
+        return ERR_CONFIG;
+    }
+    s->doors = mem_resize(s->doors, (s->n_doors + 1) * sizeof(struct http_door *));
+    s->doors[s->n_doors++] = door;
+    return 0;
+}
+
 int http_server_listen(struct http_server *s, const char *address, struct err *err)
 {
-    struct listener *ls = listener_open(s->loop, address, on_accept, s, err);
-    if (!ls)
+    return open_door(s, address, NULL, err);
+}
+
+int http_server_listen_tls(struct http_server *s, const char *address, const char *cert,
+                           const char *key, struct err *err)
+{
+    struct tls_context *tls = tls_context_server(cert, key, err);
+
+    return tls ? open_door(s, address, tls, err) : ERR_CONFIG;
+}
+
+int http_server_renew_tls(struct http_server *s, size_t n, const char *cert, const char *key,
+                          struct err *err)
+{
+    struct tls_context *tls = tls_context_server(cert, key, err);
+
+    if (!tls)
         return ERR_CONFIG;
-    s->listeners = mem_resize(s->listeners, (s->n_listeners + 1) * sizeof(struct listener *));
-    s->listeners[s->n_listeners++] = ls;
+    tls_context_free(s->doors[n]->tls);
+    s->doors[n]->tls = tls;
     return 0;
 }
 
 const char *http_server_address(const struct http_server *s, size_t n)
 {
-    return n < s->n_listeners ? listener_address(s->listeners[n]) : NULL;
+    return n < s->n_doors ? listener_address(s->doors[n]->listener) : NULL;
+}
+
+bool http_server_is_secure(const struct http_server *s, size_t n)
+{
+    return n < s->n_doors && s->doors[n]->tls;
 }
 
 static void on_end(struct deferred *d)
@@ -115,11 +167,14 @@ void http_server_close(struct http_server *s, void (*closed)(void *arg), void *a
     s->closing = true;
     s->closed = closed;
     s->closed_arg = arg;
-    for (size_t i = 0; i < s->n_listeners; i++)
-        listener_close(s->listeners[i]);
-    mem_free(s->listeners);
-    s->listeners = NULL;
-    s->n_listeners = 0;
+    for (size_t i = 0; i < s->n_doors; i++) {
+        listener_close(s->doors[i]->listener);
+        tls_context_free(s->doors[i]->tls);
+        mem_free(s->doors[i]);
+    }
+    mem_free(s->doors);
+    s->doors = NULL;
+    s->n_doors = 0;
 
     LIST_EACH (&s->conns, it)
         conn_stop(LIST_ENTRY(it, struct http_conn, node));

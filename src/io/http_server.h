@@ -33,8 +33,15 @@ struct http_server *http_server_new(struct loop *l, const struct http_server_opt
                                     http_handler_fn *handler, void *owner);
 /* May be called several times: one server, many addresses. */
 MUST_CHECK int http_server_listen(struct http_server *s, const char *address, struct err *err);
-/* The n-th bound address, NULL past the end. */
+/* The same with TLS, by the certificate chain and the private key in these PEM files. */
+MUST_CHECK int http_server_listen_tls(struct http_server *s, const char *address, const char *cert,
+                                      const char *key, struct err *err);
+/* Connections to the n-th address use these files from now on; on failure all stays as it was. */
+MUST_CHECK int http_server_renew_tls(struct http_server *s, size_t n, const char *cert,
+                                     const char *key, struct err *err);
+/* The n-th bound address, NULL past the end, and whether it speaks TLS. */
 const char *http_server_address(const struct http_server *s, size_t n);
+bool http_server_is_secure(const struct http_server *s, size_t n);
 /*
  * Stop accepting; streams and exchanges end now (who waits gets a 503, and their `gone` is called);
  * `closed` is called when all connections but upgraded ones are gone, and the server with them.
@@ -70,6 +77,8 @@ void http_exchange_on_gone(struct http_exchange *x, void (*gone)(void *owner), v
 /* Cut the connection, e.g. a reader too slow; `gone` is not called. */
 void http_exchange_abort(struct http_exchange *x, const char *reason);
 const char *http_exchange_peer(const struct http_exchange *x);
+/* Did it come by TLS? */
+bool http_exchange_is_secure(const struct http_exchange *x);
 
 /*
  * Take the connection over after writing a 101 with `headers` (complete lines). The exchange is

@@ -36,6 +36,7 @@ static void finalize(struct stream *s)
         s->on->closed(s->owner, s->reason);
     if (s->gone)
         s->gone(s->gone_arg);
+    secure_free(s);
     buf_fini(&s->out);
     buf_fini(&s->flight);
     mem_free(s->name);
@@ -76,11 +77,23 @@ static void set_reason(struct stream *s, const char *reason)
         s->reason = mem_str(reason ? reason : "closed");
 }
 
+/* Who speaks TLS is told that this is the end and no accident, if that needs no waiting. */
+static void say_goodbye(struct stream *s)
+{
+    struct span last = secure_goodbye(s);
+    uv_buf_t part = uv_buf_init((char *)(uintptr_t)last.p, (unsigned)last.n);
+
+    if (last.n && s->in.kind == END_UV)
+        (void)uv_try_write(&s->in.uv.stream, &part, 1);
+}
+
 void stream_close(struct stream *s, const char *reason)
 {
     if (s->closing)
         return;
     s->closing = true;
+    if (s->secure)
+        say_goodbye(s);
     set_reason(s, reason);
     timer_clear(&s->loop->timers, &s->deadline);
     loop_undefer(&s->flush);
@@ -120,7 +133,9 @@ static void close_within(struct stream *s, const char *reason, uint64_t wait_ms)
 
 size_t stream_queued(const struct stream *s)
 {
-    return s->out.n + s->flight.n - s->flight_at;
+    size_t inside = s->secure ? secure_queued(s) : 0;
+
+    return s->out.n + inside + s->flight.n - s->flight_at;
 }
 
 /* Everything is written: do what waited for it. */
@@ -202,7 +217,30 @@ static ssize_t write_now(struct stream_end *end, const char *p, size_t n)
     return (ssize_t)n;
 }
 
-/* Write what the kernel takes now and leave the rest to libuv. Calls nobody back. */
+/*
+ * Write from a buffer what the kernel takes now and leave the rest to libuv: true when nothing is
+ * left of it.
+ */
+static bool write_from(struct stream *s, struct buf *from)
+{
+    ssize_t n = from->n ? write_now(writer(s), from->p, from->n) : 0;
+
+    if (n < 0) {
+        fail(s, (int)n);
+    } else if ((size_t)n == from->n) {
+        buf_reset(from, OUT_KEEP);
+        return true;
+    } else {
+        struct buf full = *from;
+        *from = s->flight;
+        s->flight = full;
+        s->flight_at = (size_t)n;
+        write_slice(s);
+    }
+    return false;
+}
+
+/* Calls nobody back. */
 static void flush(struct stream *s)
 {
     if (s->slice)
@@ -214,19 +252,12 @@ static void flush(struct stream *s)
     buf_reset(&s->flight, 0);
     s->flight_at = 0;
 
-    ssize_t n = s->out.n ? write_now(writer(s), s->out.p, s->out.n) : 0;
-    if (n < 0) {
-        fail(s, (int)n);
-    } else if ((size_t)n == s->out.n) {
-        buf_reset(&s->out, OUT_KEEP);
+    struct buf *from = &s->out;
+    while (s->secure && (from = secure_next(s))->n)
+        if (!write_from(s, from))
+            return;
+    if (write_from(s, from) && !(s->secure && secure_holds(s)))
         written_out(s);
-    } else {
-        struct buf full = s->out;
-        s->out = s->flight;
-        s->flight = full;
-        s->flight_at = (size_t)n;
-        write_slice(s);
-    }
 }
 
 static void on_flush(struct deferred *d)
@@ -236,7 +267,7 @@ static void on_flush(struct deferred *d)
     note_progress(s);
 }
 
-static void flush_later(struct stream *s)
+void stream_flush_later(struct stream *s)
 {
     loop_flush_later(s->loop, &s->flush, on_flush);
 }
@@ -261,7 +292,7 @@ void stream_wrote(struct stream *s)
             stream_close(s, "reader too slow");
     }
     if (!s->closing)
-        flush_later(s);
+        stream_flush_later(s);
 }
 
 void stream_write(struct stream *s, struct span bytes)
@@ -280,7 +311,7 @@ void stream_shutdown(struct stream *s)
     if (s->closing || s->shut)
         return;
     s->shut = true;
-    flush_later(s);
+    stream_flush_later(s);
 }
 
 void stream_finish(struct stream *s, const char *reason, uint64_t wait_ms)
@@ -289,13 +320,15 @@ void stream_finish(struct stream *s, const char *reason, uint64_t wait_ms)
         return;
     s->finishing = true;
     close_within(s, reason, wait_ms);
-    flush_later(s);
+    stream_flush_later(s);
 }
 
 /* --- input --- */
 
-static void on_eof(struct stream *s)
+void stream_at_eof(struct stream *s)
 {
+    if (s->at_eof)
+        return; /* TLS says it, then the socket */
     s->at_eof = true;
     if (s->draining)
         stream_close(s, s->reason);
@@ -319,11 +352,15 @@ static void on_read(uv_stream_t *handle, ssize_t n, const uv_buf_t *buf)
     struct stream *s = handle->data;
 
     loop_enter(s->loop);
-    if (n > 0) {
+    if (n > 0 && s->secure) {
+        secure_receive(s, span_of(buf->base, (size_t)n));
+    } else if (n > 0) {
         if (!s->finishing)
             s->on->data(s->owner, span_of(buf->base, (size_t)n));
+    } else if (n == UV_EOF && s->secure) {
+        secure_eof(s);
     } else if (n == UV_EOF) {
-        on_eof(s);
+        stream_at_eof(s);
     } else if (n < 0) {
         fail(s, (int)n);
     }
@@ -340,7 +377,7 @@ static void read_file(struct deferred *d)
         return;
     }
     if (n == 0) {
-        on_eof(s);
+        stream_at_eof(s);
         return;
     }
     loop_defer(s->loop, &s->later, read_file);
@@ -378,9 +415,9 @@ void stream_pause(struct stream *s)
     if (s->paused || s->closing)
         return;
     s->paused = true;
-    if (s->in.kind == END_FILE)
+    if (s->in.kind == END_FILE || s->secure)
         loop_undefer(&s->later);
-    else if (s->in.kind == END_UV)
+    if (s->in.kind == END_UV)
         uv_read_stop(&s->in.uv.stream);
 }
 
@@ -391,6 +428,8 @@ void stream_resume(struct stream *s)
     s->paused = false;
     if (s->on)
         read_start(s);
+    if (s->on && s->secure)
+        secure_resume(s);
 }
 
 const char *stream_name(const struct stream *s)

@@ -59,6 +59,8 @@ void stream_finish(struct stream *s, const char *reason, uint64_t wait_ms);
 
 /* "127.0.0.1:5123", "unix:/run/x.sock", "pipe": for logs. */
 const char *stream_name(const struct stream *s);
+/* Whose process is at the other end of a Unix socket; false for any other stream. */
+MUST_CHECK bool stream_peer_user(const struct stream *s, unsigned *uid);
 
 /* The process's own stdin and stdout as one stream; stdout may be written even after stdin's EOF.
  * Descriptors 0 and 1 are /dev/null from now on, so that nothing else gets into the protocol. */

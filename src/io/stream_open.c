@@ -66,6 +66,19 @@ void stream_connected(struct stream *s, const char *name)
     s->name = mem_str(text);
 }
 
+bool stream_peer_user(const struct stream *s, unsigned *uid)
+{
+    struct ucred peer;
+    socklen_t size = sizeof peer;
+    uv_os_fd_t fd;
+
+    if (s->in.kind != END_UV || uv_fileno(&s->in.uv.handle, &fd) < 0 ||
+        getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0 || peer.uid == (uid_t)-1)
+        return false;
+    *uid = peer.uid;
+    return true;
+}
+
 int stream_open_end(struct stream *s, struct stream_end *end, int fd)
 {
     if (uv_guess_handle(fd) == UV_FILE) {

@@ -25,12 +25,26 @@ struct stream_end {
     } uv;
 };
 
+/* What a stream with TLS has besides. `out` is plain text there, `flight` is not. */
+struct secure {
+    struct stream *stream;
+    struct tls *tls;
+    struct timer handshake;   /* set until that is done */
+    struct buf plain;         /* being encrypted: swapped with `out` when it is used up */
+    size_t plain_at;          /* so much of it is */
+    struct buf sealed;        /* to be written next */
+    const char *plain_answer; /* to a client that speaks HTTP without TLS; may be NULL */
+    bool client;
+    bool ended; /* our goodbye is out: nothing may follow */
+};
+
 struct stream {
     struct loop *loop;
     const struct stream_events *on; /* NULL until started */
     void *owner;
     struct deferred flush; /* queued while `out` has bytes to write */
-    struct deferred later; /* the next read of a file; the end of a stream without handles */
+    struct deferred later; /* the next read of a file, or of what TLS holds; the end of a stream
+                              without handles */
     struct timer deadline; /* of stream_finish and stream_drain */
 
     struct buf out;    /* callers append here */
@@ -39,6 +53,8 @@ struct stream {
     size_t slice;      /* so much of it is in libuv's hands */
     size_t limit;
     uv_write_t write;
+
+    struct secure *secure; /* NULL in the clear */
 
     bool paused, at_eof;
     bool high;           /* passed the high watermark; `drained` is owed */
@@ -65,6 +81,28 @@ void stream_connected(struct stream *s, const char *name);
 
 /* Take over a descriptor as one end; a negative code if the kernel refuses. */
 MUST_CHECK int stream_open_end(struct stream *s, struct stream_end *end, int fd);
+
+/* The peer has sent its last byte. */
+void stream_at_eof(struct stream *s);
+/* Output waits: write it at the end of the turn. */
+void stream_flush_later(struct stream *s);
+
+/* --- stream_tls.c: of streams with `secure` --- */
+/* Bytes from the socket; what they say goes to the owner. */
+void secure_receive(struct stream *s, struct span bytes);
+/* Reading goes on after a pause: give what is already here. */
+void secure_resume(struct stream *s);
+/* The socket's end. */
+void secure_eof(struct stream *s);
+/* What to write next, some of the output at a time; empty when there is nothing for now. */
+struct buf *secure_next(struct stream *s);
+/* Is there output that waits for the handshake? */
+bool secure_holds(const struct stream *s);
+/* Plain bytes that were taken out of `out` and are not encrypted yet. */
+size_t secure_queued(const struct stream *s);
+/* The stream closes now: a last word if it can be said at once. */
+struct span secure_goodbye(struct stream *s);
+void secure_free(struct stream *s);
 
 /* Call `gone` right after `closed`, the last thing before the stream is freed. */
 void stream_on_gone(struct stream *s, void (*gone)(void *arg), void *arg);

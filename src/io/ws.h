@@ -55,7 +55,10 @@ struct ws *ws_accept(struct loop *l, struct http_exchange *x, const struct http_
 /* --- client --- */
 
 struct ws_target {
-    const char *url;              /* ws://HOST[:PORT][/PATH][?QUERY] */
+    const char *url;     /* ws:// or wss://HOST[:PORT][/PATH][?QUERY] */
+    const char *ca;      /* file with the authorities to trust (wss), in place of the
+                            system's; NULL = those */
+    const char *address; /* connect there ("unix:PATH") and not to the URL's host; or NULL */
     const char *const *protocols; /* to offer, NULL-terminated; NULL = none */
     struct span headers;          /* more header lines of the handshake ("Name: value\r\n") */
     uint64_t timeout;             /* ms until `opened`; 0 = 10 s */
@@ -63,7 +66,8 @@ struct ws_target {
 
 /*
  * Connect. Everything in `target` is copied. A server that chooses none of the protocols offered is
- * accepted, one that chooses something else is not. NULL, with `err` filled, only for a wrong URL.
+ * accepted, one that chooses something else is not. NULL, with `err` filled, only for a wrong URL
+ * or a file of authorities that cannot be read.
  */
 struct ws *ws_connect(struct loop *l, const struct ws_target *target,
                       const struct ws_options *options, const struct ws_events *on, void *owner,

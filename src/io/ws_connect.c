@@ -2,6 +2,7 @@
 
 #include "base/mem.h"
 #include "io/address.h"
+#include "io/tls.h"
 
 #include <stdio.h>
 
@@ -11,6 +12,8 @@ enum { DIAL_MS = 10 * 1000 };
 struct ws_dial {
     struct connect *connect; /* NULL once there is a stream */
     char *address;
+    struct tls_context *tls; /* NULL for ws:// */
+    char *host;              /* whom the certificate must be for */
     struct buf request;
     struct buf answer;
     char key[25];
@@ -25,6 +28,8 @@ void ws_dial_free(struct ws_dial *d)
         mem_free(d->protocols[i]);
     mem_free(d->protocols);
     mem_free(d->address);
+    tls_context_free(d->tls);
+    mem_free(d->host);
     buf_fini(&d->request);
     buf_fini(&d->answer);
     mem_free(d);
@@ -223,13 +228,15 @@ static void on_connected(void *owner, struct stream *s, int code)
         return;
     }
     w->stream = s;
+    if (d->tls)
+        stream_secure(s, d->tls, d->host, NULL, DIAL_MS);
     stream_start(s, &ws_stream_events, w);
     stream_write(s, buf_view(&d->request));
 }
 
 struct url {
     struct span authority, target;
-    bool has_port;
+    bool secure, has_port;
 };
 
 static bool has_strange_bytes(struct span url)
@@ -242,7 +249,11 @@ static bool has_strange_bytes(struct span url)
 
 static int parse_url(struct url *u, const char *text, struct err *err)
 {
-    struct span url = span_str(text), rest = span_from(url, 5);
+    struct span url = span_str(text);
+    bool plain = span_eq_nocase(span_cut(url, 0, 5), SPAN("ws://"));
+
+    u->secure = span_eq_nocase(span_cut(url, 0, 6), SPAN("wss://"));
+    struct span rest = span_from(url, u->secure ? 6 : 5);
     size_t slash = span_find(rest, '/'), mark = span_find(rest, '?');
 
     u->authority = span_cut(rest, 0, slash < mark ? slash : mark);
@@ -254,11 +265,10 @@ static int parse_url(struct url *u, const char *text, struct err *err)
     u->has_port = span_find(behind, ':') < behind.n;
 
     bool user = span_find(u->authority, '@') < u->authority.n;
-    if (span_eq_nocase(span_cut(url, 0, 5), SPAN("ws://")) && u->authority.n && !user &&
-        !has_strange_bytes(url))
+    if ((plain || u->secure) && u->authority.n && !user && !has_strange_bytes(url))
         return 0;
     err_set(err, ERR_CONFIG, "not the URL of a WebSocket: %s", text);
-    err_hint(err, "write ws://HOST:PORT/PATH");
+    err_hint(err, "write ws://HOST:PORT/PATH or wss://HOST:PORT/PATH");
     return ERR_CONFIG;
 }
 
@@ -301,19 +311,24 @@ struct ws *ws_connect(struct loop *l, const struct ws_target *target,
     struct url u;
     struct address a;
     struct buf address = {0};
+    struct tls_context *tls = NULL;
 
     if (parse_url(&u, target->url, err) < 0)
         return NULL;
     buf_span(&address, u.authority);
     if (!u.has_port)
-        buf_str(&address, ":80");
-    if (address_parse(&a, buf_cstr(&address), err) < 0) {
+        buf_str(&address, u.secure ? ":443" : ":80");
+    if (address_parse(&a, buf_cstr(&address), err) < 0 ||
+        (u.secure && !(tls = tls_context_client(target->ca, err)))) {
         buf_fini(&address);
         return NULL;
     }
     struct ws *w = ws_new(l, WS_CLIENT, options, on, owner);
     struct ws_dial *d = w->dial = MEM_NEW(struct ws_dial);
-    d->address = buf_take(&address);
+    d->address = target->address ? mem_str(target->address) : buf_take(&address);
+    buf_fini(&address);
+    d->tls = tls;
+    d->host = mem_str(a.host);
     d->protocols = copy_list(target->protocols);
     ws_new_key(d->key);
     write_request(d, &u, target->headers);

@@ -15,6 +15,10 @@ static void test_equality(void **state)
     /* Only letters have case: these pairs differ in the same bit. */
     assert_false(span_eq_nocase(SPAN("@"), SPAN("`")));
     assert_false(span_eq_nocase(SPAN("["), SPAN("{")));
+    assert_true(span_has_nocase(SPAN("it Timed OUT again"), SPAN("timed out")));
+    assert_true(span_has_nocase(SPAN("ends so"), SPAN("SO")));
+    assert_true(span_has_nocase(SPAN_EMPTY, SPAN_EMPTY));
+    assert_false(span_has_nocase(SPAN("time"), SPAN("timed")));
     assert_true(span_starts(SPAN("abc"), SPAN("ab")));
     assert_true(span_starts(SPAN("abc"), SPAN_EMPTY));
     assert_false(span_starts(SPAN("ab"), SPAN("abc")));

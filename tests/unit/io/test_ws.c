@@ -728,7 +728,7 @@ static void test_urls(void **state)
     (void)state;
     static const char *const wrong[] = {
         "http://127.0.0.1:1/", "ws://",     "ws:///path",    "ws://h:x/",  "ws://user@h/", "",
-        "ws://h/a b",          "ws://h/#a", "ws://h:70000/", "ws://[::1/", "wss://h/"};
+        "ws://h/a b",          "ws://h/#a", "ws://h:70000/", "ws://[::1/", "wss://"};
     struct loop *l = loop_new();
     for (size_t i = 0; i < COUNT_OF(wrong); i++) {
         struct err err = {0};

@@ -1,0 +1,60 @@
+#include "io/runtime_folder.h"
+
+#include "base/mem.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+bool runtime_folder(struct buf *out, int n)
+{
+    const char *runtime = getenv("XDG_RUNTIME_DIR");
+
+    out->n = 0;
+    switch (n) {
+    case 0:
+        if (!runtime || runtime[0] != '/')
+            return false;
+        buf_printf(out, "%s/rialto", runtime);
+        return true;
+    case 1: /* a login without its environment, such as cron's */
+        if (runtime || !getuid())
+            return false;
+        buf_printf(out, "/run/user/%u/rialto", (unsigned)getuid());
+        return true;
+    case 2:
+        buf_str(out, "/run/rialto");
+        return true;
+    default:
+        buf_printf(out, "/tmp/rialto-%u", (unsigned)getuid());
+        return true;
+    }
+}
+
+/* Makes the folder if need be. Somebody else's is not taken, nor one that others can write to. */
+static bool is_ours(const char *folder)
+{
+    struct stat st;
+
+    if (mkdir(folder, 0700) && errno != EEXIST)
+        return false;
+    return lstat(folder, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == getuid() &&
+           !(st.st_mode & 022);
+}
+
+char *runtime_address(const char *name)
+{
+    struct buf folder = {0}, address = {0};
+
+    for (int i = 0; i < RUNTIME_FOLDERS && !address.n; i++) {
+        if (!runtime_folder(&folder, i))
+            continue;
+        if (is_ours(buf_cstr(&folder)))
+            buf_printf(&address, "unix:%s/%s", buf_cstr(&folder), name);
+        else if (i == 0)
+            break; /* the environment says where, so nowhere else */
+    }
+    buf_fini(&folder);
+    return address.n ? buf_take(&address) : NULL;
+}

@@ -1,0 +1,20 @@
+/*
+ * runtime_folder: where the sockets of a user's programs stand.
+ *
+ * $XDG_RUNTIME_DIR/rialto; without that variable /run/user/UID/rialto, /run/rialto or, last,
+ * /tmp/rialto-UID, whichever is there or can be made. Folders are made 0700; one that belongs to
+ * somebody else, or that others can write to, is not used.
+ */
+#ifndef RIALTO_IO_RUNTIME_FOLDER_H
+#define RIALTO_IO_RUNTIME_FOLDER_H
+
+#include "base/buf.h"
+
+enum { RUNTIME_FOLDERS = 4 };
+
+/* The n-th folder to look in; false when that one does not apply here. */
+bool runtime_folder(struct buf *out, int n);
+/* "unix:FOLDER/NAME" in the first that can be used, which is made; NULL when there is none. */
+char *runtime_address(const char *name);
+
+#endif

@@ -1,0 +1,79 @@
+/*
+ * tls: one TLS connection as bytes in and bytes out, by OpenSSL between two memory buffers.
+ *
+ * It does no I/O: io/stream feeds it what the socket gives, reads from it what the peer said, and
+ * sends what it wants sent (stream_secure, below; nobody else needs the functions in between). TLS
+ * 1.2 and newer, ALPN http/1.1, no renegotiation. A client checks the server's certificate and name
+ * always; there is no switch for that.
+ *
+ * A context is what many connections share: certificates, and whom to trust. Connections keep what
+ * they need of it, so it may be freed while they live.
+ */
+#ifndef RIALTO_IO_TLS_H
+#define RIALTO_IO_TLS_H
+
+#include "base/buf.h"
+#include "base/err.h"
+
+#include <stdint.h>
+#include <sys/types.h>
+
+struct tls_context;
+struct tls;
+
+/* A server with the certificate chain and the private key of these PEM files. NULL with `err`
+ * filled, naming the file, when they cannot be used. */
+struct tls_context *tls_context_server(const char *cert_file, const char *key_file,
+                                       struct err *err);
+/*
+ * A client that trusts the authorities in the PEM file `ca_file` and no others; NULL = those of the
+ * system (SSL_CERT_FILE and SSL_CERT_DIR name others).
+ */
+struct tls_context *tls_context_client(const char *ca_file, struct err *err);
+void tls_context_free(struct tls_context *c);
+/* May anybody at all read it, not only its owner and group? */
+bool tls_key_is_exposed(const char *key_file);
+
+/* --- one connection --- */
+
+/* `host` is the name or address the server's certificate must be for; NULL makes it a server. */
+struct tls *tls_new(const struct tls_context *c, const char *host);
+void tls_free(struct tls *t);
+/* Bytes from the peer. They are taken at once; tls_read works on them. */
+void tls_feed(struct tls *t, struct span bytes);
+enum { TLS_MORE = 0, TLS_END = -1, TLS_BROKEN = -2 };
+/*
+ * Goes on with the handshake, then gives what the peer said: the number of bytes, TLS_MORE when
+ * more must be fed first, TLS_END when the peer has closed its side, TLS_BROKEN when the connection
+ * cannot go on (tls_why). After each of them there may be bytes to send.
+ */
+ssize_t tls_read(struct tls *t, char *room, size_t n);
+/* Is the handshake done? */
+bool tls_is_ready(const struct tls *t);
+/* Encrypt; how many bytes were taken: none before the handshake is done. */
+size_t tls_write(struct tls *t, struct span plain);
+/* Say that nothing follows (close_notify). */
+void tls_end(struct tls *t);
+/* Append what is to be sent. */
+void tls_take_output(struct tls *t, struct buf *out);
+/* Are there fed bytes that tls_read has not seen? */
+bool tls_has_input(const struct tls *t);
+/* Why it is broken, for people. */
+const char *tls_why(const struct tls *t);
+/* Did the peer of a server send an HTTP request in the clear? */
+bool tls_is_plain_http(const struct tls *t);
+
+/* --- on a stream --- */
+
+struct stream;
+/*
+ * From now on `s` is TLS: what is written to it is encrypted, what its owner gets is plain, and
+ * output waits until the handshake is done. Before anything was written or read. A peer that does
+ * not complete the handshake within `wait_ms` is cut. `plain_answer`, a constant text, is sent in
+ * the clear to a client that speaks HTTP without TLS; may be NULL.
+ */
+void stream_secure(struct stream *s, const struct tls_context *c, const char *host,
+                   const char *plain_answer, uint64_t wait_ms);
+bool stream_is_secure(const struct stream *s);
+
+#endif

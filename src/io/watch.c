@@ -1,0 +1,127 @@
+#include "io/watch.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "io/loop_uv.h"
+
+#include <libgen.h>
+#include <sys/stat.h>
+
+enum { SETTLE_MS = 500, LOOK_MS = 5000 };
+
+/* What tells one state of a file from another; all zero when there is none. */
+struct stamp {
+    int64_t seconds, nanoseconds, size;
+    uint64_t inode;
+};
+
+struct watch {
+    uv_fs_event_t events;
+    struct loop *loop;
+    char *path;
+    struct stamp stamp;
+    struct timer settle; /* changes are coming in */
+    struct timer look;
+    void (*changed)(void *arg);
+    void *arg;
+};
+
+static struct stamp stamp_of(const char *path)
+{
+    struct stat st;
+
+    if (stat(path, &st))
+        return (struct stamp){0};
+    return (struct stamp){st.st_mtim.tv_sec, st.st_mtim.tv_nsec, st.st_size, st.st_ino};
+}
+
+static bool differs(const struct watch *w)
+{
+    struct stamp now = stamp_of(w->path);
+
+    return now.seconds != w->stamp.seconds || now.nanoseconds != w->stamp.nanoseconds ||
+           now.size != w->stamp.size || now.inode != w->stamp.inode;
+}
+
+static void on_settled(struct timer *t)
+{
+    struct watch *w = CONTAINER_OF(t, struct watch, settle);
+
+    if (!differs(w))
+        return;
+    /* Before it is read: an edit during the reading is then seen as well. */
+    watch_note(w);
+    w->changed(w->arg);
+}
+
+static void suspect(struct watch *w)
+{
+    if (differs(w))
+        timer_set(loop_timers(w->loop), &w->settle, SETTLE_MS);
+}
+
+static void on_look(struct timer *t)
+{
+    struct watch *w = CONTAINER_OF(t, struct watch, look);
+
+    timer_set(loop_timers(w->loop), t, LOOK_MS);
+    suspect(w);
+}
+
+static void on_event(uv_fs_event_t *handle, const char *name, int events, int status)
+{
+    struct watch *w = handle->data;
+
+    (void)name;
+    (void)events;
+    loop_enter(w->loop);
+    if (status >= 0)
+        suspect(w);
+}
+
+struct watch *watch_open(struct loop *l, const char *path, void (*changed)(void *arg), void *arg)
+{
+    struct watch *w = MEM_NEW(struct watch);
+    char *copy = mem_str(path);
+
+    w->loop = l;
+    w->path = mem_str(path);
+    w->changed = changed;
+    w->arg = arg;
+    w->settle.fire = on_settled;
+    w->look.fire = on_look;
+    w->events.data = w;
+    watch_note(w);
+    timer_set(loop_timers(l), &w->look, LOOK_MS);
+    uv_fs_event_init(&l->uv, &w->events);
+    uv_unref((uv_handle_t *)&w->events);
+    /* Its folder: a file that is replaced by renaming is another file. */
+    int code = uv_fs_event_start(&w->events, on_event, dirname(copy), 0);
+    if (code)
+        log_debug("rialto", "cannot be told of changes to %s (%s); looking every %d s", path,
+                  uv_strerror(code), LOOK_MS / 1000);
+    mem_free(copy);
+    return w;
+}
+
+void watch_note(struct watch *w)
+{
+    w->stamp = stamp_of(w->path);
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    struct watch *w = handle->data;
+
+    mem_free(w->path);
+    mem_free(w);
+}
+
+void watch_close(struct watch *w)
+{
+    if (!w)
+        return;
+    timer_clear(loop_timers(w->loop), &w->settle);
+    timer_clear(loop_timers(w->loop), &w->look);
+    uv_close((uv_handle_t *)&w->events, on_closed);
+}
