@@ -138,15 +138,34 @@ const char *check_url(struct span text)
     return is_url(text, schemes, 4) ? NULL : "expected an http, https, ws or wss URL";
 }
 
+/* The name is part of topics, where `refresh` has a meaning of its own. */
+const char *check_agent(struct span text)
+{
+    static const char wanted[] = "expected a name of letters, digits, '_' and '-', or \"*\"";
+
+    if (span_is(text, "*"))
+        return NULL;
+    if (span_is(text, "refresh"))
+        return "'refresh' is no name for an agent: the topic of that name means something else";
+    for (size_t i = 0; i < text.n; i++) {
+        char c = text.p[i];
+        bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+        if (!letter && !(i && (c == '_' || c == '-')))
+            return wanted;
+    }
+    return text.n && text.n <= 64 ? NULL : wanted;
+}
+
 const char *check_bus_url(struct span text)
 {
-    static const char *const schemes[] = {"amqp://", "amqps://", "nats://", "tls://"};
+    static const char *const schemes[] = {"amqp://", "amqps://", "nats://", "tls://", "tcp://"};
 
-    if (span_is(text, "embedded:") || (span_starts(text, SPAN("unix:")) && text.n > 5))
+    if (span_is(text, "off") || span_is(text, "embedded:") ||
+        (span_starts(text, SPAN("unix:")) && text.n > 5))
         return NULL;
-    return is_url(text, schemes, 4)
+    return is_url(text, schemes, 5)
                ? NULL
-               : "expected embedded:, unix:PATH, or an amqp, amqps, nats or tls URL";
+               : "expected embedded:, unix:PATH, off, or an amqp, amqps, nats, tls or tcp URL";
 }
 
 const char *check_origin(struct span text)

@@ -21,7 +21,7 @@ static void check_transport(struct schema_read *r, const struct value *v, const 
 {
     static const char *const wants[] = {[TRANSPORT_STREAMABLE_HTTP] = "an http or https URL",
                                         [TRANSPORT_SSE] = "an http or https URL",
-                                        [TRANSPORT_WS] = "a ws URL",
+                                        [TRANSPORT_WS] = "a ws or wss URL",
                                         [TRANSPORT_STDIO] = "'command'"};
     struct span url = span_str(s->url);
     bool http = span_starts(url, SPAN("http")), ws = span_starts(url, SPAN("ws"));
@@ -34,14 +34,15 @@ static void check_transport(struct schema_read *r, const struct value *v, const 
     if ((s->command || s->url) && !fits[s->transport])
         problems_add(r->problems, PROBLEM_ERROR, place_of(v, "transport"), shown,
                      "this 'transport' needs %s", wants[s->transport]);
-    if (span_starts(url, SPAN("wss:")))
-        problems_add(r->problems, PROBLEM_ERROR, place_of(v, "url"), shown,
-                     "support for WebSocket with TLS (wss) is not available in this version");
+    if (s->ca && s->url && !span_starts(url, SPAN("https:")) && !span_starts(url, SPAN("wss:")))
+        problems_add(r->problems, PROBLEM_ERROR, place_of(v, "ca"), shown,
+                     "'ca' is for https and wss URLs, whose servers have certificates");
 }
 
 bool check_server(struct schema_read *r, const struct value *v, const char *shown, void *entry)
 {
     static const char *const for_command[] = {"args", "env", "cwd"};
+    static const char *const for_url[] = {"headers", "ca"};
     struct config_server *s = entry;
     bool command = is_given(v, "command"), url = is_given(v, "url");
 
@@ -55,10 +56,12 @@ bool check_server(struct schema_read *r, const struct value *v, const char *show
         if (is_given(v, for_command[i]))
             problems_add(r->problems, PROBLEM_ERROR, place_of(v, for_command[i]), shown,
                          "'%s' makes no sense for a server with 'url'", for_command[i]);
-    if (command && is_given(v, "headers"))
-        problems_add(r->problems, PROBLEM_ERROR, place_of(v, "headers"), shown,
-                     "'headers' makes no sense for a server with 'command'");
+    for (size_t i = 0; command && i < 2; i++)
+        if (is_given(v, for_url[i]))
+            problems_add(r->problems, PROBLEM_ERROR, place_of(v, for_url[i]), shown,
+                         "'%s' makes no sense for a server with 'command'", for_url[i]);
     check_transport(r, v, shown, s);
+    s->own_timeout = is_given(v, "timeout");
     if (command && !is_given(v, "ping"))
         s->ping = 0; /* a program that ends closes its pipes; one that is busy must not be ended */
     if (s->command && strchr(s->command, ' ') && !s->args.n)
@@ -76,7 +79,26 @@ bool check_listen(struct schema_read *r, const struct value *v, const char *show
 
     if (v->type == VALUE_MAP && !is_given(v, "address"))
         problems_add(r->problems, PROBLEM_ERROR, v->at, shown, "expected the key 'address'");
+    const struct value *tls = value_get(v, "tls");
+    if (tls && tls->type == VALUE_MAP && (!tls->n || !l->tls_cert != !l->tls_key))
+        problems_add(r->problems, PROBLEM_ERROR, tls->at, shown,
+                     "'tls' needs both 'cert' and 'key'");
+    if (l->address && l->tls_cert && strncmp(l->address, "unix:", 5) == 0)
+        problems_add(r->problems, PROBLEM_ERROR, place_of(v, "tls"), shown,
+                     "a Unix socket does not leave this machine and has no TLS");
     return l->address != NULL;
+}
+
+bool check_token(struct schema_read *r, const struct value *v, const char *shown, void *entry)
+{
+    const struct config_token *t = entry;
+
+    if (v->type == VALUE_MAP && !is_given(v, "name"))
+        problems_add(r->problems, PROBLEM_ERROR, v->at, shown, "expected the key 'name'");
+    if (v->type == VALUE_MAP && !is_given(v, "hash"))
+        problems_add(r->problems, PROBLEM_ERROR, v->at, shown,
+                     "expected the key 'hash'; 'rialto config --new-token NAME' makes a token");
+    return t->name && t->hash;
 }
 
 bool check_prompt(struct schema_read *r, const struct value *v, const char *shown, void *entry)
@@ -143,6 +165,75 @@ static void check_addresses(struct schema_read *r, const struct value *root, con
         problems_add(r->problems, PROBLEM_ERROR, v->at, "listen", "expected at least one address");
 }
 
+static const struct config_view *find_view(const struct config *c, const char *name)
+{
+    for (size_t i = 0; i < c->views.n; i++)
+        if (strcmp(c->views.items[i].name, name) == 0)
+            return &c->views.items[i];
+    return NULL;
+}
+
+static void check_views(struct schema_read *r, const struct value *root, const struct config *c)
+{
+    const struct value *views = value_get(root, "views");
+
+    for (const struct value *v = views ? views->first : NULL; v; v = v->next) {
+        const struct config_view *view = find_view(c, value_key(v).p);
+        for (size_t i = 0; view && i < view->servers.n; i++)
+            if (!config_server(c, view->servers.items[i]))
+                problems_add(r->problems, PROBLEM_ERROR, place_of(v, "servers"),
+                             value_path(r->arena, "views", v), "there is no server '%.64s'",
+                             view->servers.items[i]);
+    }
+}
+
+/* Two owners of one name would share their sessions; one token of two owners says nothing. */
+static void check_tokens(struct schema_read *r, const struct value *root, const struct config *c)
+{
+    const struct value *auth = value_get(root, "auth");
+    const struct value *list = auth ? value_get(auth, "tokens") : NULL;
+    struct place at = auth ? place_of(auth, "tokens") : root->at;
+
+    /* Nobody means to let everybody in by an empty list. */
+    if (list && list->type == VALUE_LIST && !list->n)
+        problems_add(r->problems, PROBLEM_ERROR, at, "auth.tokens",
+                     "expected at least one token; without 'auth' everybody is let in");
+    for (size_t i = 0; i < c->tokens.n; i++) {
+        const struct config_token *t = &c->tokens.items[i];
+        if (t->view && !find_view(c, t->view))
+            problems_add(r->problems, PROBLEM_ERROR, at, "auth.tokens",
+                         "the token of '%.64s' names the view '%.64s', and there is none", t->name,
+                         t->view);
+        for (size_t k = 0; k < i; k++) {
+            if (strcmp(c->tokens.items[k].name, t->name) == 0)
+                problems_add(r->problems, PROBLEM_ERROR, at, "auth.tokens",
+                             "the name '%.64s' stands twice", t->name);
+            if (strcmp(c->tokens.items[k].hash, t->hash) == 0)
+                problems_add(r->problems, PROBLEM_ERROR, at, "auth.tokens",
+                             "'%.64s' and '%.64s' have the same hash", c->tokens.items[k].name,
+                             t->name);
+        }
+    }
+}
+
+/* The section alone asks for our own bus; without it there is none. */
+static void check_bus(struct schema_read *r, const struct value *root, struct config *c)
+{
+    const struct value *bus = value_get(root, "bus");
+
+    if (!c->bus.url)
+        c->bus.url = bus ? "embedded:" : "off";
+    if (!bus || bus->type != VALUE_MAP)
+        return;
+    bool own = strncmp(c->bus.url, "embedded:", 9) == 0 || strncmp(c->bus.url, "unix:", 5) == 0;
+    if (c->bus.listen && !own)
+        problems_add(r->problems, PROBLEM_ERROR, place_of(bus, "listen"), "bus",
+                     "'listen' is for our own bus: 'url' must be embedded: or unix:PATH");
+    if (c->bus.listen && !c->bus.token)
+        problems_add(r->problems, PROBLEM_ERROR, place_of(bus, "listen"), "bus",
+                     "'listen' needs a 'token' that those who join must show");
+}
+
 void check_config(struct schema_read *r, const struct value *root, struct config *c)
 {
     const struct value *servers = value_get(root, "servers");
@@ -157,4 +248,7 @@ void check_config(struct schema_read *r, const struct value *root, struct config
         c->servers.items[i].prompts_as_tools |= c->prompts_as_tools;
     }
     check_addresses(r, root, c);
+    check_views(r, root, c);
+    check_tokens(r, root, c);
+    check_bus(r, root, c);
 }

@@ -10,7 +10,7 @@
 #include "config/schema.h"
 
 schema_check_fn check_alias, check_name, check_not_empty, check_path;
-schema_check_fn check_address, check_url, check_bus_url, check_origin, check_token_hash;
+schema_check_fn check_agent, check_address, check_url, check_bus_url, check_origin, check_token_hash;
 schema_check_fn check_capability, check_unix_address;
 schema_check_fn check_names_pattern, check_tool_pattern, check_control;
 schema_check_fn check_env_name, check_header_name, check_header_value;
@@ -21,6 +21,8 @@ schema_entry_fn check_server;
 schema_entry_fn check_listen;
 /* A prompt must be named. */
 schema_entry_fn check_prompt;
+/* A token must have a name and a hash. */
+schema_entry_fn check_token;
 
 /* The document as a whole: names that clash, names that nobody has. Also finishes what depends on
  * several keys, such as servers that `enabled_servers` leaves out. */

@@ -20,7 +20,7 @@ struct config_listen {
 /* The words of a key stand in the same order in the schema. */
 enum config_expose { EXPOSE_FULL, EXPOSE_SEARCH };
 enum config_log_format { LOG_FORMAT_TEXT, LOG_FORMAT_JSON };
-enum config_capabilities { CAPABILITIES_AUTO, CAPABILITIES_STRICT };
+enum config_capabilities { CAPABILITIES_AUTO, CAPABILITIES_STRICT, CAPABILITIES_LIST };
 enum config_bus_role { BUS_WORKER, BUS_PROXY, BUS_BOTH };
 enum { DISCOVERY_SERVERS_INDEXED = 1u << 0, DISCOVERY_TOOLS_AVAILABLE = 1u << 1 };
 struct config_view {
@@ -43,6 +43,7 @@ struct config {
     enum config_expose expose;
     bool describe_server;
     bool resources_as_tools, prompts_as_tools; /* of all servers; told to each of them */
+    bool remember;
     const char *setup_instructions;
     struct {
         struct config_server *items;
@@ -65,16 +66,28 @@ struct config {
     struct {
         enum config_capabilities capabilities;
         struct config_strings granted;
-        uint64_t session_ttl;
+        uint64_t consent_timeout;
+        uint64_t session_ttl, session_idle;
         struct config_strings origins;
         bool pairing;
         const char *socket;
     } browser;
     struct {
-        const char *url;
+        const char *url; /* "off" = none */
         enum config_bus_role role;
         struct config_strings agents;
+        const char *name;
         unsigned discovery; /* DISCOVERY_ bits */
+        uint64_t prefetch, max_timeout, timeout;
+        bool plain_names;
+        const char *attachments;
+        bool events, approvals;
+        const char *listen, *token;
+        uint64_t keep;
+        const char *exchange;
+        const char *prefix;
+        bool jetstream;
+        const char *ca;
     } bus;
     struct {
         enum log_level level;

@@ -33,6 +33,7 @@ enum config_transport {
 enum config_era { ERA_AUTO, ERA_LEGACY, ERA_MODERN };
 enum config_progress { PROGRESS_IGNORE, PROGRESS_RESET };
 enum config_start { START_EAGER, START_LAZY };
+enum config_origin { ORIGIN_OPERATOR, ORIGIN_AGENT };
 enum config_instances { INSTANCES_SHARED, INSTANCES_PER_SESSION };
 
 /* Changes to one tool of a server. */
@@ -52,6 +53,8 @@ struct config_prompt {
 struct config_server {
     const char *alias;
     bool enabled;
+    const char *id; /* on a bus; may be NULL */
+    enum config_origin origin;
 
     const char *command; /* exactly one of command and url is given */
     struct config_strings args;
@@ -62,6 +65,7 @@ struct config_server {
     enum config_transport transport;
     enum config_era era;
     struct config_pairs headers;
+    const char *ca;
 
     struct config_strings allow, deny, approve;
     struct {
@@ -76,6 +80,7 @@ struct config_server {
     } prompts_as_context;
 
     uint64_t timeout; /* ms, like all durations; 0 = none */
+    bool own_timeout; /* it stands in the file */
     enum config_progress timeout_on_progress;
     enum config_start start;
     uint64_t start_timeout, idle_stop, approve_timeout, ask_timeout;

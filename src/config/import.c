@@ -14,6 +14,7 @@ enum treatment {
     FILTER,   /* tools: a list of them, or maps of lists */
     APPROVAL, /* tools: "always", a list, or a map with such things */
     CONTEXT,  /* prompts: "auto", or a list */
+    MARK,     /* what a bus bridge has written beside the entry; anybody else's is left out */
     IGNORE,   /* concerns only the program that the file was written for */
     DROP,     /* the same, but its user will miss it */
 };
@@ -53,8 +54,8 @@ static const struct foreign_key {
     {"trust", NULL, IGNORE, false},
     {"name", NULL, IGNORE, false},
     {"description", NULL, IGNORE, false},
-    {"id", NULL, IGNORE, false},
-    {"origin", NULL, IGNORE, false},
+    {"id", "id", MARK, false},
+    {"origin", "origin", MARK, false},
     {"dev", NULL, IGNORE, false},
     {"gallery", NULL, IGNORE, false},
     {"version", NULL, IGNORE, false},
@@ -229,6 +230,19 @@ static bool treat_context(struct importing *im, struct value *v)
 
 /* --- one server --- */
 
+/* A server's id on a bus is 12 hexadecimal digits; the only origin that is written is "agent". */
+static bool is_mark(const struct value *v, const char *ours)
+{
+    static const char digits[] = "0123456789abcdef";
+    bool id = v->type == VALUE_STRING && v->text.n == 12;
+
+    if (strcmp(ours, "origin") == 0)
+        return v->type == VALUE_STRING && span_is(v->text, "agent");
+    for (size_t i = 0; id && i < v->text.n; i++)
+        id = strchr(digits, v->text.p[i]) != NULL;
+    return id;
+}
+
 static bool treat_value(struct importing *im, struct value *server, struct value *v,
                         const struct foreign_key *f)
 {
@@ -256,6 +270,8 @@ static bool treat_value(struct importing *im, struct value *server, struct value
         return treat_approval(im, server, v);
     case CONTEXT:
         return treat_context(im, v);
+    case MARK:
+        return is_mark(v, f->ours);
     case IGNORE:
         if (im->thorough)
             import_say(im, PROBLEM_WARNING, server, v, "left out: it has no meaning here");

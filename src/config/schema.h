@@ -93,8 +93,12 @@ const char *schema_missing(const struct schema_row *row);
 
 /* The effective configuration as a tree that would read back to it; secrets become "***". */
 struct value *schema_dump(struct arena *a, const struct config *c);
+/* The same of one entry, such as a server below "servers.*". */
+struct value *schema_dump_entry(struct arena *a, const char *parent, const void *entry);
 /* Are two structs the same in every key below `parent`, such as "servers.*"? */
 bool schema_equal(const char *parent, const void *a, const void *b);
+/* And in this one key, with all that is below it? */
+bool schema_equal_row(const struct schema_row *row, const void *a, const void *b);
 
 /* --- documentation --- */
 
@@ -106,7 +110,9 @@ void schema_put_type(struct buf *out, const struct schema_row *row);
  * empty.
  */
 bool schema_explain(struct buf *out, const char *key, bool json, struct span *near);
-/* All keys as the body of a man page section. */
+/* Text as roff shows it: no line may look like a request, no hyphen may become a dash. */
+void schema_put_roff(struct buf *out, struct span text);
+/* All keys as the section of a man page. */
 void schema_put_man(struct buf *out);
 
 #endif

@@ -224,8 +224,7 @@ bool schema_explain(struct buf *out, const char *key, bool json, struct span *ne
 
 /* --- man page --- */
 
-/* Text as roff shows it: no line may look like a request, no hyphen may become a dash. */
-static void put_roff(struct buf *out, struct span text)
+void schema_put_roff(struct buf *out, struct span text)
 {
     for (size_t i = 0; i < text.n; i++) {
         char c = text.p[i];
@@ -248,21 +247,21 @@ static void put_man_row(struct buf *out, const struct schema_row *row)
 
     schema_put_type(&text, row);
     buf_str(out, ".TP\n\\fB");
-    put_roff(out, span_str(row->path));
+    schema_put_roff(out, span_str(row->path));
     buf_str(out, "\\fR (");
-    put_roff(out, buf_view(&text));
+    schema_put_roff(out, buf_view(&text));
     buf_str(out, ")\n");
     text.n = 0;
     buf_printf(&text, "%s\n", row->help);
     put_facts(&text, row);
     if (text.p[text.n - 1] != '\n')
         buf_char(&text, '\n');
-    put_roff(out, buf_view(&text));
+    schema_put_roff(out, buf_view(&text));
     for (size_t i = 0; row->words && row->words[i].word; i++) {
         text.n = 0;
         put_word_help(&text, &row->words[i]);
         buf_str(out, ".br\n");
-        put_roff(out, buf_view(&text));
+        schema_put_roff(out, buf_view(&text));
         buf_char(out, '\n');
     }
     buf_fini(&text);

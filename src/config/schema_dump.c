@@ -135,6 +135,13 @@ static struct value *dump_entries(struct arena *a, const struct schema_row *row,
     return list.n ? v : NULL;
 }
 
+static struct value *dump_section(struct arena *a, const struct schema_row *row, const void *base)
+{
+    struct value *map = dump_map(a, row->path, base);
+
+    return map->n ? map : NULL;
+}
+
 /* NULL for what is not set. */
 static struct value *dump_row(struct arena *a, const struct schema_row *row, const void *base)
 {
@@ -160,7 +167,7 @@ static struct value *dump_row(struct arena *a, const struct schema_row *row, con
     case SCHEMA_JSON:
         return dump_json(a, get_text(at));
     case SCHEMA_SECTION:
-        return dump_map(a, row->path, base);
+        return dump_section(a, row, base);
     case SCHEMA_ENTRIES:
     case SCHEMA_LIST:
         return dump_entries(a, row, at);
@@ -185,6 +192,11 @@ static struct value *dump_map(struct arena *a, const char *parent, const void *b
 struct value *schema_dump(struct arena *a, const struct config *c)
 {
     return dump_map(a, "", c);
+}
+
+struct value *schema_dump_entry(struct arena *a, const char *parent, const void *entry)
+{
+    return dump_map(a, parent, entry);
 }
 
 /* --- comparison --- */
@@ -226,7 +238,7 @@ static bool same_entries(const struct schema_row *row, const void *a, const void
     return true;
 }
 
-static bool same_row(const struct schema_row *row, const void *a, const void *b)
+bool schema_equal_row(const struct schema_row *row, const void *a, const void *b)
 {
     const void *x = field(row, a), *y = field(row, b);
 
@@ -259,7 +271,7 @@ static bool same_row(const struct schema_row *row, const void *a, const void *b)
 bool schema_equal(const char *parent, const void *a, const void *b)
 {
     for (size_t i = 0; i < schema_rows_n; i++)
-        if (schema_child(&schema_rows[i], parent) && !same_row(&schema_rows[i], a, b))
+        if (schema_child(&schema_rows[i], parent) && !schema_equal_row(&schema_rows[i], a, b))
             return false;
     return true;
 }

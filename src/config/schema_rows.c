@@ -71,6 +71,12 @@ static const struct schema_word format_words[] = {
 static const struct schema_word capabilities_words[] = {
     {"auto", "asked for only where the page can ask its user"},
     {"strict", "a tool is hidden until its capabilities are granted"},
+    {"list", "what browser.granted lists and nothing else; nobody is asked"},
+    {NULL},
+};
+static const struct schema_word origin_words[] = {
+    {"operator", "the owner of this file"},
+    {"agent", "an agent, over the bus; nothing is filled in for ${NAME} in its entry"},
     {NULL},
 };
 static const struct schema_word role_words[] = {
@@ -94,11 +100,12 @@ const struct schema_row schema_rows[] = {
              "port 0 takes a free one. Everything is served on each address."},
     {"listen.*.address", SCHEMA_STRING, LISTEN(address), .check = check_address,
      .help = "The address, when the entry is written as a map."},
-    {"listen.*.tls", SCHEMA_SECTION, .missing = "TLS", .help = "Serve this address with TLS."},
+    {"listen.*.tls", SCHEMA_SECTION,
+     .help = "Serve this address with TLS, and only so: https and wss."},
     {"listen.*.tls.cert", SCHEMA_STRING, LISTEN(tls_cert), .check = check_path,
-     .help = "File with the certificate chain, in PEM."},
+     .help = "File in PEM with the certificate, followed by those between it and its authority."},
     {"listen.*.tls.key", SCHEMA_STRING, LISTEN(tls_key), .check = check_path,
-     .help = "File with the private key, in PEM."},
+     .help = "File in PEM with the private key, without a passphrase."},
     {"names", SCHEMA_STRING, TOP(names), .preset = "{server}__{tool}", .check = check_names_pattern,
      .help = "How tools of several servers are named: a pattern with {server} and {tool}, such as "
              "\"mcp_{server}_{tool}\", or bare for the servers' own names."},
@@ -110,6 +117,9 @@ const struct schema_row schema_rows[] = {
      .help = "Offer the resources of all servers as tools, too; see servers.*.resources_as_tools."},
     {"prompts_as_tools", SCHEMA_BOOL, TOP(prompts_as_tools), .preset = "false",
      .help = "Offer the prompts of all servers as tools, too; see servers.*.prompts_as_tools."},
+    {"remember", SCHEMA_BOOL, TOP(remember), .preset = "true",
+     .help = "Keep what servers offer in the user's cache folder, so that it can be listed at once "
+             "while they are started the next time."},
     {"setup_instructions", SCHEMA_STRING, TOP(setup_instructions),
      .help = "What its user has to do before this configuration works; 'rialto check' shows it."},
 
@@ -142,6 +152,14 @@ const struct schema_row schema_rows[] = {
     {"servers.*.headers", SCHEMA_PAIRS, SERVER(headers), .check_name = check_header_name,
      .check = check_header_value, .secret = true,
      .help = "HTTP headers sent with every request to a remote server."},
+    {"servers.*.ca", SCHEMA_STRING, SERVER(ca), .check = check_path, .also = "cacert ca_file",
+     .help = "For https and wss: a file in PEM with the certificates to trust, such as those of a "
+             "private authority, in place of the system's. Certificates are always checked."},
+    {"servers.*.id", SCHEMA_STRING, SERVER(id), .check = check_name,
+     .help = "What the server is known by on a message bus, whatever its name. Made from the name "
+             "when not given."},
+    {"servers.*.origin", SCHEMA_WORD, SERVER(origin), .preset = "operator", .words = origin_words,
+     .help = "Who added it: one that an agent registered over the bus can be removed by agents."},
     {"servers.*.enabled", SCHEMA_BOOL, SERVER(enabled), .preset = "true", .also = "disabled",
      .help = "Whether the server is used at all."},
     {"servers.*.allow", SCHEMA_STRINGS, SERVER(allow), .min = 1, .check = check_tool_pattern,
@@ -229,23 +247,29 @@ const struct schema_row schema_rows[] = {
     {"secrets.command", SCHEMA_STRINGS, TOP(secrets.command),
      .help = "A program that prints a secret; the name is added as its last argument."},
     {"views", SCHEMA_ENTRIES, TOP(views), .max = SERVERS_MAX,
-     .entry_size = sizeof(struct config_view), .check = check_name, .missing = "views",
-     .help = "Selections of servers and tools for particular consumers."},
-    {"views.*.servers", SCHEMA_STRINGS, VIEW(servers), .check = check_alias,
-     .help = "The servers in it; all when not given."},
-    {"views.*.allow", SCHEMA_STRINGS, VIEW(allow), .check = check_tool_pattern,
-     .help = "Tools to show, as in servers.*.allow."},
+     .entry_size = sizeof(struct config_view), .check = check_name,
+     .help = "Selections of servers and tools, for the owners of tokens (auth.tokens.*.view), and "
+             "for whoever asks for one: /mcp?view=NAME."},
+    {"views.*.servers", SCHEMA_STRINGS, VIEW(servers), .min = 1, .check = check_alias,
+     .help = "The servers in it; when not given, all, and the tools of web pages as well."},
+    {"views.*.allow", SCHEMA_STRINGS, VIEW(allow), .min = 1, .check = check_tool_pattern,
+     .help = "Tools to show, as in servers.*.allow, of those that their servers' own allow and "
+             "deny let through."},
     {"views.*.deny", SCHEMA_STRINGS, VIEW(deny), .check = check_tool_pattern,
-     .help = "Tools to hide, as in servers.*.deny."},
-    {"auth", SCHEMA_SECTION, .missing = "authentication", .help = "Who may connect."},
+     .help = "Tools to hide and refuse, as in servers.*.deny."},
+    {"auth", SCHEMA_SECTION, .help = "Who may connect."},
     {"auth.tokens", SCHEMA_LIST, TOP(tokens), .max = SERVERS_MAX,
-     .entry_size = sizeof(struct config_token), .help = "Bearer tokens that are let in."},
+     .entry_size = sizeof(struct config_token), .check_entry = check_token,
+     .help = "When given, whoever comes by the network must show one of these, as "
+             "'Authorization: Bearer TOKEN'. /healthz and /readyz need none, nor do Unix sockets. "
+             "'rialto config --new-token NAME' makes one."},
     {"auth.tokens.*.name", SCHEMA_STRING, TOKEN(name), .check = check_name,
-     .help = "Who it belongs to, for the log."},
+     .help = "Who it belongs to. Sessions and waiting calls are its owner's alone."},
     {"auth.tokens.*.hash", SCHEMA_STRING, TOKEN(hash), .check = check_token_hash, .secret = true,
-     .help = "Hash of the token: sha256: and 64 hexadecimal digits."},
+     .help = "Hash of the token, which itself stands nowhere: sha256: and 64 hexadecimal digits."},
     {"auth.tokens.*.view", SCHEMA_STRING, TOKEN(view), .check = check_name,
-     .help = "The view its owner gets; everything when not given."},
+     .help = "The view its owner gets. When not given that is everything, and the owner may also "
+             "look after the daemon (/status, /api, /metrics)."},
 
     /* --- browser and bus --- */
     {"browser", SCHEMA_SECTION, .help = "Tools that web pages offer."},
@@ -253,26 +277,76 @@ const struct schema_row schema_rows[] = {
      .words = capabilities_words, .help = "When a page's tools need its user's consent."},
     {"browser.granted", SCHEMA_STRINGS, TOP(browser.granted), .check = check_capability,
      .help = "Capabilities that every page has without asking, such as dom:read or storage:*."},
+    {"browser.consent_timeout", SCHEMA_DURATION, TOP(browser.consent_timeout), .preset = "25s",
+     .min = SECONDS(1), .max = HOURS(1),
+     .help = "How long an agent waits for a page's user to decide; a later word still counts."},
     {"browser.session_ttl", SCHEMA_DURATION, TOP(browser.session_ttl), .preset = "1h",
      .min = SECONDS(1), .max = HOURS(24 * 30),
      .help = "How long a page may be away and come back."},
+    {"browser.session_idle", SCHEMA_DURATION, TOP(browser.session_idle), .preset = "0",
+     .min = SECONDS(1), .max = HOURS(24 * 30), .zero = "no limit",
+     .help = "How long a session may go without any message though its pages are connected; then "
+             "it ends, and what was granted for the session with it."},
     {"browser.origins", SCHEMA_STRINGS, TOP(browser.origins), .check = check_origin,
      .help = "Web sites whose pages may connect, besides those on this machine."},
     {"browser.pairing", SCHEMA_BOOL, TOP(browser.pairing), .preset = "false",
      .help = "Whether pages and BTCP agents must show the token that 'rialto browser pair' "
-             "prints."},
+             "prints. With auth.tokens they always must."},
     {"browser.socket", SCHEMA_STRING, TOP(browser.socket), .check = check_unix_address,
      .help = "A Unix socket for programs that speak BTCP, one JSON message a line: unix:PATH."},
-    {"bus", SCHEMA_SECTION, .missing = "message buses",
-     .help = "Tools offered and called over a message bus."},
-    {"bus.url", SCHEMA_STRING, TOP(bus.url), .check = check_bus_url, .preset = "embedded:",
-     .help = "Which bus: embedded: for our own, unix:PATH, amqp(s)://, nats:// or tls://."},
+    {"bus", SCHEMA_SECTION, .help = "Tools offered and called over a message bus."},
+    {"bus.url", SCHEMA_STRING, TOP(bus.url), .check = check_bus_url, .env = "RIALTO_BUS_URL",
+     .help = "Which bus: embedded: for our own, which is also what the section stands for without "
+             "this key; unix:PATH for our own at another place; tcp://HOST:PORT to join it from "
+             "a container; amqp(s)://USER:PASSWORD@HOST:PORT/VHOST; nats://HOST:PORT or tls://; "
+             "off for none, as without the section. "
+             "${NAME} is filled in as for servers."},
     {"bus.role", SCHEMA_WORD, TOP(bus.role), .preset = "worker", .words = role_words,
      .help = "What we do on the bus."},
-    {"bus.agents", SCHEMA_STRINGS, TOP(bus.agents), .check = check_name,
-     .help = "Names of the agents to work for; a proxy joins as the first."},
+    {"bus.agents", SCHEMA_STRINGS, TOP(bus.agents), .preset = "RockBot", .min = 1,
+     .max = SERVERS_MAX, .check = check_agent,
+     .help = "Names of the agents to work for, or \"*\" for all; a proxy joins as the first."},
+    {"bus.name", SCHEMA_STRING, TOP(bus.name), .check = check_agent,
+     .help = "The name of this worker among several that have different servers for the same "
+             "agent. Workers without it, or with the same one, share the agent's calls."},
     {"bus.discovery", SCHEMA_WORDS, TOP(bus.discovery), .preset = "servers-indexed",
      .words = discovery_words, .help = "How our tools are announced."},
+    {"bus.prefetch", SCHEMA_NUMBER, TOP(bus.prefetch), .preset = "10", .min = 1, .max = 1000,
+     .help = "How many calls for one agent are worked on at once."},
+    {"bus.max_timeout", SCHEMA_DURATION, TOP(bus.max_timeout), .preset = "15m", .min = 100,
+     .max = HOURS(24), .help = "How long a call may take, however long its agent would wait."},
+    {"bus.timeout", SCHEMA_DURATION, TOP(bus.timeout), .preset = "1m", .min = 100, .max = HOURS(24),
+     .help = "A proxy's calls: how long a bridge elsewhere may take. We wait 5 s longer, so that "
+             "its word comes before ours."},
+    {"bus.plain_names", SCHEMA_BOOL, TOP(bus.plain_names), .preset = "false",
+     .help =
+         "A proxy's reply topics and queues are named exactly as those of RockBot's own agents, "
+         "for brokers that allow no others. Only one may join as an agent then."},
+    {"bus.attachments", SCHEMA_STRING, TOP(bus.attachments), .check = check_path,
+     .help = "A folder shared with the agents: images and other large contents of results are "
+             "put there, and the reply names the file."},
+    {"bus.events", SCHEMA_BOOL, TOP(bus.events), .preset = "true",
+     .help = "Tell on the bus what happens: mcp.event.KIND.SERVER, never with arguments."},
+    {"bus.approvals", SCHEMA_BOOL, TOP(bus.approvals), .preset = "false",
+     .help = "Ask on the bus, too, for the approval of calls (servers.*.approve): whoever is on "
+             "it may give it."},
+    {"bus.listen", SCHEMA_STRING, TOP(bus.listen), .check = check_address,
+     .help = "Our own bus also listens here, for containers and the like: a loopback HOST:PORT."},
+    {"bus.token", SCHEMA_STRING, TOP(bus.token), .check = check_not_empty, .secret = true,
+     .help = "What those who join over TCP must show; the same on both sides. ${NAME} is filled "
+             "in as for servers."},
+    {"bus.keep", SCHEMA_DURATION, TOP(bus.keep), .preset = "1m", .min = 100, .max = HOURS(24),
+     .help = "Our own bus: how long the messages of an agent or worker that went away are kept "
+             "for it."},
+    {"bus.exchange", SCHEMA_STRING, TOP(bus.exchange), .preset = "rockbot", .check = check_name,
+     .help = "RabbitMQ: the exchange, and the beginning of the queues' names."},
+    {"bus.prefix", SCHEMA_STRING, TOP(bus.prefix), .check = check_name,
+     .help = "NATS: what stands before every subject."},
+    {"bus.jetstream", SCHEMA_BOOL, TOP(bus.jetstream), .preset = "false",
+     .help = "NATS: keep messages in JetStream until they are acknowledged."},
+    {"bus.ca", SCHEMA_STRING, TOP(bus.ca), .check = check_path,
+     .help = "File with the certificate authorities to trust, in PEM; the system's when not "
+             "given."},
 
     /* --- operation --- */
     {"log", SCHEMA_SECTION, .help = "What is written to the standard error."},

@@ -325,6 +325,11 @@ static void test_examples(void **state)
     assert_int_equal(config_server(c, "everything")->timeout, 300000);
     assert_false(config_server(c, "old-notes")->enabled);
     config_free(c);
+    c = load(EXAMPLES "/shared.yaml", "");
+    assert_string_equal(c->listen.items[1].tls_key, "/etc/rialto/key.pem");
+    assert_int_equal(c->tokens.n, 3);
+    assert_string_equal(c->tokens.items[2].view, c->views.items[1].name);
+    config_free(c);
 }
 
 int main(void)

@@ -181,16 +181,31 @@ static void test_every_other_key(void **state)
     config_free(c);
 }
 
-/* A key of a feature that is not there must not look as if it worked. */
-static void test_missing_features(void **state)
+/* The section alone means our own bus; without it there is none. */
+static void test_bus(void **state)
 {
     (void)state;
-    expect_yaml("views: {a: {nonsense: 1}}\n"
-                "servers:\n"
-                "  a: {command: x}\n",
-                "f:1:1: views: support for views is not available in this version\n");
-    /* Words of the same keys that ask for nothing special are fine. */
-    config_free(read_config("expose: full\nservers: {a: {command: x, instances: shared}}", false));
+    struct config *c = read_config("servers: {a: {command: x}}", false);
+
+    assert_string_equal(c->bus.url, "off");
+    config_free(c);
+    c = read_config("bus: {}\nservers: {a: {command: x}}", false);
+    assert_string_equal(c->bus.url, "embedded:");
+    assert_int_equal(c->bus.role, BUS_WORKER);
+    assert_int_equal(c->bus.agents.n, 1);
+    assert_string_equal(c->bus.agents.items[0], "RockBot");
+    assert_int_equal(c->bus.prefetch, 10);
+    assert_true(c->bus.events);
+    assert_false(c->bus.approvals);
+    config_free(c);
+    expect_yaml("bus: {agents: [refresh]}\n"
+                "servers: {a: {command: x}}\n",
+                "f:1:16: bus.agents: 'refresh' is no name for an agent: the topic of that name "
+                "means something else\n");
+    expect_yaml("bus: {url: 'nats://h:1', listen: ':0'}\n"
+                "servers: {a: {command: x}}\n",
+                "f:1:34: bus: 'listen' is for our own bus: 'url' must be embedded: or unix:PATH\n"
+                "f:1:34: bus: 'listen' needs a 'token' that those who join must show\n");
 }
 
 /* bus-and-aggregator §11.2 item 12: approval "always" is for every tool. */
@@ -330,10 +345,77 @@ static void test_server_checks(void **state)
                     CONFIG_YAML, false,
                     "f:2:30: servers.a: this 'transport' needs an http or https URL\n"
                     "f:3:35: servers.b: this 'transport' needs 'command'\n"
-                    "f:4:35: servers.c: this 'transport' needs a ws URL\n"
-                    "f:5:33: servers.d: this 'transport' needs an http or https URL\n"
-                    "f:6:12: servers.e: support for WebSocket with TLS (wss) is not available in "
-                    "this version\n");
+                    "f:4:35: servers.c: this 'transport' needs a ws or wss URL\n"
+                    "f:5:33: servers.d: this 'transport' needs an http or https URL\n");
+}
+
+static void test_private_authorities(void **state)
+{
+    (void)state;
+    expect_yaml("servers:\n"
+                "  a: {url: 'https://x', ca: ca.pem}\n"
+                "  b: {url: 'wss://x', ca: ca.pem}\n"
+                "  c: {url: 'http://x', ca: ca.pem}\n"
+                "  d: {url: 'ws://x', ca: ca.pem}\n"
+                "  e: {command: x, ca: ca.pem}\n",
+                "f:4:28: servers.c: 'ca' is for https and wss URLs, whose servers have "
+                "certificates\n"
+                "f:5:26: servers.d: 'ca' is for https and wss URLs, whose servers have "
+                "certificates\n"
+                "f:6:23: servers.e: 'ca' makes no sense for a server with 'command'\n");
+}
+
+static void test_tls_addresses(void **state)
+{
+    (void)state;
+    expect_yaml("listen:\n"
+                "  - {address: ':1', tls: {cert: c.pem}}\n"
+                "  - {address: ':2', tls: {key: k.pem}}\n"
+                "  - {address: 'unix:/r', tls: {cert: c.pem, key: k.pem}}\n"
+                "  - {address: ':3', tls: {}}\n"
+                "  - {address: ':4', tls: {cert: null, key: null}}\n",
+                "f:2:26: listen[0]: 'tls' needs both 'cert' and 'key'\n"
+                "f:3:26: listen[1]: 'tls' needs both 'cert' and 'key'\n"
+                "f:4:31: listen[2]: a Unix socket does not leave this machine and has no TLS\n"
+                "f:5:26: listen[3]: 'tls' needs both 'cert' and 'key'\n");
+}
+
+#define HASH_A "sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+
+#define HASH_B "sha256:bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
+
+/* What would open a door that its author meant to close is an error. */
+static void test_views_and_tokens(void **state)
+{
+    (void)state;
+    expect_yaml("servers: {files: {command: x}}\n"
+                "views:\n"
+                "  one: {servers: [files, filse]}\n"
+                "  two: {servers: []}\n"
+                "  six: {allow: []}\n"
+                "auth:\n"
+                "  tokens:\n"
+                "    - {name: a, hash: '" HASH_A "', view: tow}\n"
+                "    - {name: a, hash: 'sha256:12'}\n"
+                "    - {name: b}\n"
+                "    - {hash: '" HASH_A "'}\n"
+                "    - {name: c, hash: '" HASH_A "'}\n"
+                "    - {name: a, hash: '" HASH_B "'}\n",
+                "f:3:18: views.one: there is no server 'filse'\n"
+                "f:4:18: views.two.servers: the list is empty; leave the key out, or name "
+                "something\n"
+                "f:5:16: views.six.allow: the list is empty; leave the key out, or name "
+                "something\n"
+                "f:8:5: auth.tokens: the token of 'a' names the view 'tow', and there is none\n"
+                "f:8:5: auth.tokens: 'a' and 'c' have the same hash\n"
+                "f:8:5: auth.tokens: the name 'a' stands twice\n"
+                "f:9:23: auth.tokens[1].hash: expected sha256: and the hash in 64 hexadecimal "
+                "digits\n"
+                "f:10:7: auth.tokens[2]: expected the key 'hash'; 'rialto config --new-token "
+                "NAME' makes a token\n"
+                "f:11:7: auth.tokens[3]: expected the key 'name'\n");
+    expect_yaml("auth: {tokens: []}", "f:1:16: auth.tokens: expected at least one token; without "
+                                      "'auth' everybody is let in\n");
 }
 
 static void test_aliases_differ(void **state)
@@ -378,7 +460,7 @@ static void test_addresses(void **state)
                         sizeof wanted - 1);
     expect_yaml("listen: [':1', ':1']", "f:1:9: listen: the address :1 stands twice\n");
     expect_yaml("listen: []", "f:1:9: listen: expected at least one address\n");
-    expect_problems("listen: [{tls: {cert: a}}]", CONFIG_YAML, true,
+    expect_problems("listen: [{tls: {cert: a, key: b}}]", CONFIG_YAML, true,
                     "f:1:10: listen[0]: expected the key 'address'\n");
 }
 
@@ -419,6 +501,9 @@ static void test_other_checks(void **state)
         {"servers.*.url", "http://x", "http://x y"},
         {"bus.url", "embedded:", "embedded"},
         {"bus.url", "amqp://u:p@h:1/v", "http://x"},
+        {"bus.url", "tcp://127.0.0.1:1", "unix:"},
+        {"bus.agents", "Rock-Bot_1", "-x"},
+        {"bus.agents", "*", "a.b"},
         {"browser.origins", "https://a.example", "https://a.example/"},
         {"auth.tokens.*.hash",
          "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
@@ -507,19 +592,21 @@ static void test_server_equal(void **state)
 static void test_explain(void **state)
 {
     (void)state;
-    static const char timeout[] =
-        "servers.*.timeout: a duration such as 30s\n"
-        "    How long one call may take before the caller gets an error and the server\n"
-        "    is told to stop.\n"
-        "    Default: 1m. From 1ms to 24h. 0 means no limit.\n";
-    static const char *const same[] = {"timeout", "servers.*.timeout", "servers.files.timeout"};
+    static const char idle_stop[] =
+        "servers.*.idle_stop: a duration such as 30s\n"
+        "    Stop the program when nobody has called it for this long and nobody has\n"
+        "    subscribed to its resources; its tools stay listed, and the next call\n"
+        "    starts it again.\n"
+        "    Default: 0. From 1s to 24h. 0 means never.\n";
+    static const char *const same[] = {"idle_stop", "servers.*.idle_stop",
+                                       "servers.files.idle_stop"};
     struct buf out = {0};
     struct span near = SPAN_EMPTY;
 
     for (size_t i = 0; i < COUNT_OF(same); i++) {
         out.n = 0;
         assert_true(schema_explain(&out, same[i], false, &near));
-        assert_span(buf_view(&out), timeout);
+        assert_span(buf_view(&out), idle_stop);
     }
     out.n = 0;
     assert_true(schema_explain(&out, "log", false, &near));
@@ -589,7 +676,7 @@ int main(void)
         cmocka_unit_test(test_defaults),
         cmocka_unit_test(test_every_server_key),
         cmocka_unit_test(test_every_other_key),
-        cmocka_unit_test(test_missing_features),
+        cmocka_unit_test(test_bus),
         cmocka_unit_test(test_approve_always),
         cmocka_unit_test(test_control),
         cmocka_unit_test(test_unknown_keys),
@@ -597,6 +684,9 @@ int main(void)
         cmocka_unit_test(test_bounds),
         cmocka_unit_test(test_nul),
         cmocka_unit_test(test_server_checks),
+        cmocka_unit_test(test_private_authorities),
+        cmocka_unit_test(test_tls_addresses),
+        cmocka_unit_test(test_views_and_tokens),
         cmocka_unit_test(test_aliases_differ),
         cmocka_unit_test(test_enabled_servers),
         cmocka_unit_test(test_addresses),

@@ -1,0 +1,145 @@
+#include "config/edit.h"
+
+#include "wire/json.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* The map of servers: the file's first of these. */
+static int find_servers(struct span text, struct span *servers, struct err *err)
+{
+    static const char *const names[] = {"mcpServers", "servers"};
+    enum json_type type;
+
+    if (json_skim(text, NULL, NULL, &type, NULL) || type != JSON_OBJECT) {
+        err_hint(err, "add the server to the file by hand, or keep the configuration as JSON");
+        return err_set(err, ERR_SYNTAX,
+                       "the configuration is not JSON, and other formats are not rewritten");
+    }
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        struct json_slot slot = json_get(text, names[i]);
+        if (slot.type == JSON_OBJECT) {
+            *servers = slot.value;
+            return 0;
+        }
+    }
+    return err_set(err, ERR_CONFIG, "the configuration has no map of servers to add to");
+}
+
+static void put_around(struct buf *out, struct span text, struct span cut, struct span instead)
+{
+    size_t at = (size_t)(cut.p - text.p);
+
+    buf_span(out, span_cut(text, 0, at));
+    buf_span(out, instead);
+    buf_span(out, span_from(text, at + cut.n));
+}
+
+int edit_add_server(struct buf *out, struct span text, struct span name, struct span entry,
+                    struct err *err)
+{
+    struct span servers;
+    struct buf added = {0};
+    int code = find_servers(text, &servers, err);
+
+    if (code)
+        return code;
+    struct json_iter it = json_iter(servers);
+    struct span last = {0};
+    while (json_next(&it))
+        last = it.member;
+    if (last.p)
+        buf_char(&added, ',');
+    buf_str(&added, "\n    ");
+    json_quote(&added, name);
+    buf_str(&added, ": ");
+    buf_span(&added, entry);
+    if (!last.p)
+        buf_str(&added, "\n  ");
+    /* Behind the last member, or behind the brace of an empty map. */
+    const char *at = last.p ? last.p + last.n : servers.p + 1;
+    put_around(out, text, span_of(at, 0), buf_view(&added));
+    buf_fini(&added);
+    return 0;
+}
+
+/* The member with the comma that parts it from its neighbour. */
+static struct span with_comma(struct span servers, struct span before, struct span member)
+{
+    const char *end = servers.p + servers.n, *p = member.p + member.n;
+
+    while (p < end && *p != ',' && *p != '}')
+        p++;
+    if (p < end && *p == ',')
+        return span_of(member.p, (size_t)(p + 1 - member.p));
+    const char *begin = before.p ? before.p + before.n : member.p;
+    return span_of(begin, (size_t)(member.p + member.n - begin));
+}
+
+int edit_remove_server(struct buf *out, struct span text, struct span name, struct err *err)
+{
+    struct span servers, before = {0};
+    int code = find_servers(text, &servers, err);
+
+    if (code)
+        return code;
+    for (struct json_iter it = json_iter(servers); json_next(&it); before = it.member) {
+        if (!json_string_is(it.key, name))
+            continue;
+        put_around(out, text, with_comma(servers, before, it.member), SPAN_EMPTY);
+        return 0;
+    }
+    return err_set(err, -ENOENT, "the configuration file has no server '" SPAN_FMT "'",
+                   SPAN_ARG(name));
+}
+
+static int write_file(const char *path, struct span text, mode_t mode)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+    size_t done = 0;
+
+    if (fd < 0)
+        return -errno;
+    while (done < text.n) {
+        ssize_t n = write(fd, text.p + done, text.n - done);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            break;
+        done += (size_t)n;
+    }
+    int code = done < text.n || fchmod(fd, mode) || fsync(fd) ? -errno : 0;
+    if (close(fd) && !code)
+        code = -errno;
+    return code;
+}
+
+int edit_replace_file(const char *path, struct span text, struct err *err)
+{
+    struct buf fresh = {0}, old = {0};
+    struct stat st;
+
+    buf_printf(&fresh, "%s.new", path);
+    buf_printf(&old, "%s.bak", path);
+    int code = stat(path, &st) ? -errno : 0;
+    if (!code)
+        code = write_file(buf_cstr(&fresh), text, st.st_mode & 0777);
+    if (!code) {
+        /* A link, so that there is no moment without the file. */
+        (void)unlink(buf_cstr(&old));
+        code = link(path, buf_cstr(&old)) ? -errno : 0;
+    }
+    if (!code && rename(buf_cstr(&fresh), path))
+        code = -errno;
+    if (code) {
+        (void)unlink(buf_cstr(&fresh));
+        err_set(err, code, "cannot write %s: %s", path, strerror(-code));
+    }
+    buf_fini(&fresh);
+    buf_fini(&old);
+    return code;
+}

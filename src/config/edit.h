@@ -1,0 +1,23 @@
+/*
+ * edit: single servers put into or taken out of a configuration file, the rest left as it is.
+ *
+ * For files that programs write: JSON with `mcpServers` (or our `servers`). Everything that is not
+ * the entry itself keeps its bytes, members that we do not know among it. YAML is written by
+ * people and is not rewritten.
+ */
+#ifndef RIALTO_CONFIG_EDIT_H
+#define RIALTO_CONFIG_EDIT_H
+
+#include "base/buf.h"
+#include "base/err.h"
+
+/* Append `text` with the server `name`, whose raw entry is `entry`, as the last. */
+MUST_CHECK int edit_add_server(struct buf *out, struct span text, struct span name,
+                               struct span entry, struct err *err);
+/* Append `text` without the server `name`. */
+MUST_CHECK int edit_remove_server(struct buf *out, struct span text, struct span name,
+                                  struct err *err);
+/* Put `text` into the place of the file at once; what was there before goes to FILE.bak. */
+MUST_CHECK int edit_replace_file(const char *path, struct span text, struct err *err);
+
+#endif

@@ -1,0 +1,42 @@
+/*
+ * plan: what must change to get from one configuration to the next.
+ *
+ * A pure comparison: boot is a plan from nothing, a reload one from the configuration that runs,
+ * and whoever carries it out touches only what it names. Servers that read the same are kept;
+ * where only filters and limits differ the running server is kept too and they are put in force.
+ */
+#ifndef RIALTO_CONFIG_PLAN_H
+#define RIALTO_CONFIG_PLAN_H
+
+#include "base/buf.h"
+#include "config/config.h"
+
+enum plan_act {
+    PLAN_KEEP,
+    PLAN_ADJUST,  /* the same server with other filters or limits */
+    PLAN_REPLACE, /* another server of the same name */
+    PLAN_ADD,
+    PLAN_REMOVE,
+    PLAN_ACTS,
+};
+
+struct plan_step {
+    enum plan_act act;
+    const struct config_server *from, *to; /* NULL where there is none */
+};
+
+/* The servers of `to` in its order, then those that go. Ones that are not enabled do not count. */
+struct plan {
+    struct plan_step *steps;
+    size_t n;
+};
+
+/* `from` NULL: from nothing. Both must outlive the plan. */
+void plan_make(struct plan *p, const struct config *from, const struct config *to);
+void plan_fini(struct plan *p);
+/* "kept", "added" ... */
+const char *plan_act_name(enum plan_act act);
+/* Top-level keys besides `servers` in which the two differ, as "names, listen"; nothing if none. */
+void plan_put_other_keys(struct buf *out, const struct config *from, const struct config *to);
+
+#endif

@@ -1,0 +1,119 @@
+/* Single servers put into and taken out of a file of JSON, the rest left as it is. */
+#include "config_test.h"
+
+#include "config/edit.h"
+
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static void added(const char *text, const char *name, const char *expected)
+{
+    struct buf out = {0};
+    struct err err = {0};
+
+    assert_int_equal(
+        edit_add_server(&out, span_str(text), span_str(name), SPAN("{\"url\":1}"), &err), 0);
+    assert_string_equal(buf_cstr(&out), expected);
+    buf_fini(&out);
+}
+
+static void removed(const char *text, const char *name, const char *expected)
+{
+    struct buf out = {0};
+    struct err err = {0};
+
+    assert_int_equal(edit_remove_server(&out, span_str(text), span_str(name), &err), 0);
+    assert_string_equal(buf_cstr(&out), expected);
+    buf_fini(&out);
+}
+
+static void a_server_is_added_as_the_last(void **state)
+{
+    (void)state;
+    added("{\"mcpServers\":{}}", "a", "{\"mcpServers\":{\n    \"a\": {\"url\":1}\n  }}");
+    added("{ \"x\": 1e5, \"mcpServers\": {\"b\": {\"mine\": [1, 2]} }, \"y\": null }\n", "a",
+          "{ \"x\": 1e5, \"mcpServers\": {\"b\": {\"mine\": [1, 2]},\n    \"a\": {\"url\":1} }, "
+          "\"y\": null }\n");
+    added("{\"servers\":{\"b\":{}}}", "q\"",
+          "{\"servers\":{\"b\":{},\n    \"q\\\"\": {\"url\":1}}}");
+}
+
+static void a_server_is_removed_with_its_comma(void **state)
+{
+    (void)state;
+    removed("{\"mcpServers\":{\"a\":{}}}", "a", "{\"mcpServers\":{}}");
+    removed("{\"mcpServers\":{\"a\":{\"b\":{}} , \"b\":{}}}", "a", "{\"mcpServers\":{ \"b\":{}}}");
+    removed("{\"mcpServers\":{\"a\":{}, \"b\":{} }}", "b", "{\"mcpServers\":{\"a\":{} }}");
+    removed("{\"mcpServers\":{\"a\":{},\n\"\\u0062\":{},\n\"c\":{}}}", "b",
+            "{\"mcpServers\":{\"a\":{},\n\n\"c\":{}}}");
+}
+
+static void what_cannot_be_edited_is_refused(void **state)
+{
+    struct buf out = {0};
+    struct err err = {0};
+
+    (void)state;
+    assert_true(edit_add_server(&out, SPAN("servers: {}"), SPAN("a"), SPAN("{}"), &err) < 0);
+    assert_non_null(strstr(err.text, "not JSON"));
+    assert_true(edit_add_server(&out, SPAN("{\"mcpServers\":[]}"), SPAN("a"), SPAN("{}"), &err) <
+                0);
+    assert_non_null(strstr(err.text, "no map of servers"));
+    assert_true(edit_remove_server(&out, SPAN("{\"servers\":{}}"), SPAN("a"), &err) < 0);
+    assert_non_null(strstr(err.text, "no server 'a'"));
+    assert_int_equal(out.n, 0);
+    buf_fini(&out);
+}
+
+static void read_back(const char *path, const char *expected)
+{
+    char text[64] = {0};
+    FILE *f = fopen(path, "r");
+
+    assert_non_null(f);
+    assert_true(fread(text, 1, sizeof text - 1, f) > 0);
+    fclose(f);
+    assert_string_equal(text, expected);
+}
+
+static void a_file_is_replaced_at_once_and_the_old_one_kept(void **state)
+{
+    char folder[] = "/tmp/rialto-test-XXXXXX", path[64], old[80], fresh[80];
+    struct err err = {0};
+    struct stat st;
+
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/mcp.json", folder);
+    snprintf(old, sizeof old, "%s.bak", path);
+    snprintf(fresh, sizeof fresh, "%s.new", path);
+    assert_true(edit_replace_file(path, SPAN("x"), &err) < 0); /* there is none to replace */
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    fputs("one", f);
+    fclose(f);
+    assert_int_equal(chmod(path, 0640), 0);
+    assert_int_equal(edit_replace_file(path, SPAN("two"), &err), 0);
+    assert_int_equal(edit_replace_file(path, SPAN("three"), &err), 0);
+    read_back(path, "three");
+    read_back(old, "two");
+    assert_int_equal(stat(path, &st), 0);
+    assert_int_equal(st.st_mode & 0777, 0640);
+    assert_int_not_equal(access(fresh, F_OK), 0);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(unlink(old), 0);
+    assert_int_equal(rmdir(folder), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_server_is_added_as_the_last),
+        cmocka_unit_test(a_server_is_removed_with_its_comma),
+        cmocka_unit_test(what_cannot_be_edited_is_refused),
+        cmocka_unit_test(a_file_is_replaced_at_once_and_the_old_one_kept),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
