@@ -133,13 +133,15 @@ static void pump(struct provider *p)
 
 static void publish_end(const struct call *c, const struct outcome *outcome, uint64_t took)
 {
+    const struct provider *p = c->provider;
     bool failed = outcome->kind != OUTCOME_RESULT || outcome->is_error;
 
-    if (c->op == OP_CALL_TOOL && !c->provider->built_in)
+    if (c->op == OP_CALL_TOOL && (!p->built_in || p->told_as))
         events_publish(&c->router->events,
                        &(struct happening){
                            .kind = failed ? HAPPENED_TOOL_FAILED : HAPPENED_TOOL_CALLED,
-                           .server = span_str(c->provider->alias),
+                           .server = span_str(p->told_as ? p->told_as : p->alias),
+                           .which = span_str(p->told_as ? p->alias : NULL),
                            .tool = span_of(c->name, c->name_n),
                            .call = c->handle,
                            .duration_ms = took,
@@ -339,6 +341,7 @@ struct call *call_open_on(struct router *r, struct peer *consumer, struct view *
     c->party = request->party;
     c->answers = request->answers;
     c->wants_progress = request->wants_progress;
+    c->takes_structured = request->takes_structured;
     c->repeatable = repeatable;
     p->stats.opened++;
     r->stats.opened++;

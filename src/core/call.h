@@ -57,6 +57,7 @@ struct call {
     unsigned answers;
     unsigned lacks; /* what it was asked for and cannot answer */
     bool wants_progress;
+    bool takes_structured;
     bool repeatable; /* read-only or idempotent: may be sent again after a crash */
     unsigned tries;  /* times it was handed to its provider */
     uint64_t opened_at;

@@ -25,7 +25,8 @@ enum happening_kind {
 
 struct happening {
     enum happening_kind kind;
-    struct span server;
+    struct span server;   /* its alias, or what many of its kind go by (provider.h: told_as) */
+    struct span which;    /* then the alias; else empty */
     struct span tool;     /* by the server's own name; empty if it is about no tool */
     uint64_t call;        /* the call's handle, to bring together what belongs together; or 0 */
     uint64_t duration_ms; /* of the call */

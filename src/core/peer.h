@@ -75,8 +75,9 @@ struct request {
     struct span log_level; /* most verbose log level wanted on this call; empty = no logs */
     unsigned answers;      /* ANSWERS_ bits */
     bool wants_progress;
-    uint64_t party; /* for whom, when one consumer speaks for several parties; else 0 */
-    bool resumes;   /* params continue a call that ended with `input_required` */
+    bool takes_structured; /* the consumer knows structuredContent in the results of tools */
+    uint64_t party;        /* for whom, when one consumer speaks for several parties; else 0 */
+    bool resumes;          /* params continue a call that ended with `input_required` */
 };
 
 /* How a call or an ask ended. */

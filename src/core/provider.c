@@ -299,6 +299,7 @@ void provider_fini(struct provider *p)
 void provider_up(struct provider *p)
 {
     happen(p, PROVIDER_UP);
+    p->remembered = false; /* not before: it would be off the lists for a moment */
 }
 
 void provider_lost(struct provider *p, const char *why)
@@ -306,6 +307,7 @@ void provider_lost(struct provider *p, const char *why)
     /* We stopped it, and if that had a reason it is written down: how it then went is none. */
     if (p->state != PROVIDER_STOPPING)
         snprintf(p->why, sizeof p->why, "%s", why);
+    p->remembered = false;
     happen(p, PROVIDER_LOST);
 }
 
@@ -320,6 +322,12 @@ void provider_publish(struct provider *p, struct catalog *c)
     if (!p->tells_later)
         router_tell_changes(p->router, p);
     catalog_free(before);
+}
+
+void provider_recall(struct provider *p, struct catalog *c)
+{
+    p->remembered = true;
+    provider_publish(p, c);
 }
 
 void provider_want(struct provider *p)
@@ -367,9 +375,10 @@ bool provider_advertised(const struct provider *p)
 
     if (p->state == PROVIDER_READY)
         return true;
-    /* One that rests is as good as running: the next call starts it. One that failed is shown
-     * again when it is back. */
-    return may_rest && !p->halted && p->state != PROVIDER_BACKOFF && p->catalog && !p->why[0];
+    /* One that rests is as good as running: the next call starts it. One that is being started is
+     * shown with what it offered before. One that failed is shown again when it is back. */
+    return (may_rest || p->remembered) && !p->halted && p->state != PROVIDER_BACKOFF &&
+           p->catalog && !p->why[0];
 }
 
 struct provider_facts provider_describe(const struct provider *p)

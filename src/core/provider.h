@@ -59,10 +59,11 @@ struct provider {
     struct peer peer;
     const struct provider_ops *ops;
     struct router *router;
-    const char *alias; /* owned by the family, lives as long as the provider */
-    bool bare_names;   /* what it offers keeps its own name in every view */
-    bool built_in;     /* a part of the bridge: not among the router's providers, and no news */
-    bool tells_later;  /* its family tells of what it published (router_tell_changes), in one go */
+    const char *alias;   /* owned by the family, lives as long as the provider */
+    bool bare_names;     /* what it offers keeps its own name in every view */
+    bool built_in;       /* a part of the bridge: not among the router's providers, and no news */
+    const char *told_as; /* one of many that come and go: its calls are news under this name */
+    bool tells_later; /* its family tells of what it published (router_tell_changes), in one go */
     struct policy policy;
 
     enum provider_state state;
@@ -70,6 +71,7 @@ struct provider {
     uint64_t started_at; /* last start */
     bool wanted_again;   /* WANTED came while stopping */
     bool was_too_slow;   /* it is being stopped because it did not come up in time */
+    bool remembered;     /* its catalog is of an earlier run: shown while it starts */
     bool rests;          /* it is being stopped, or was, because nobody used it */
     bool halted;         /* stopped by hand: down until it is started by hand */
     uint64_t used_at;    /* when its last call ended, or it became ready */
@@ -102,6 +104,9 @@ void provider_up(struct provider *p);
 void provider_lost(struct provider *p, const char *why);
 /* Takes the catalog over as the next generation; consumers hear of it if what they see differs. */
 void provider_publish(struct provider *p, struct catalog *c);
+/* The same of what it offered in an earlier run, before it is started: it is shown until the
+ * provider is up and says it itself, or has failed. Calls wait for it. */
+void provider_recall(struct provider *p, struct catalog *c);
 
 /* --- for the bridge and the router --- */
 void provider_want(struct provider *p);

@@ -10,6 +10,7 @@
 struct member {
     struct provider *provider;
     struct filter filter;
+    bool exempt; /* from the narrowing */
 };
 
 /* The merged table of one kind. */
@@ -48,6 +49,10 @@ struct view {
     struct provider *fallback;
     struct member *members;
     size_t n_members;
+    const struct narrowing *narrowing; /* NULL = none */
+    struct view *base;                 /* its members are shown as well; NULL = none */
+    struct list in_base;               /* in base's `parts` */
+    struct list parts;                 /* views that show this one's members */
     struct table tables[ITEM_KINDS];
 };
 
@@ -70,6 +75,8 @@ struct view *view_new(const char *name, const char *pattern)
 
     v->name = mem_str(name);
     v->pattern = mem_str(pattern);
+    list_init(&v->in_base);
+    list_init(&v->parts);
     view_touch(v, (1u << ITEM_KINDS) - 1);
     return v;
 }
@@ -85,6 +92,7 @@ void view_free(struct view *v)
         arena_fini(&t->arena);
         buf_fini(&t->json);
     }
+    list_remove(&v->in_base);
     mem_free(v->members);
     mem_free(v->pattern);
     mem_free(v->name);
@@ -126,8 +134,61 @@ void view_add(struct view *v, struct provider *p, const struct filter *filter)
 {
     v->members = mem_resize(v->members, (v->n_members + 1) * sizeof(struct member));
     v->members[v->n_members++] =
-        (struct member){p, filter ? *filter : (struct filter){NULL, 0, NULL, 0}};
+        (struct member){p, filter ? *filter : (struct filter){NULL, 0, NULL, 0}, false};
     view_touch(v, (1u << ITEM_KINDS) - 1);
+}
+
+void view_add_exempt(struct view *v, struct provider *p)
+{
+    view_add(v, p, NULL);
+    v->members[v->n_members - 1].exempt = true;
+}
+
+void view_narrow(struct view *v, struct view *base, const struct narrowing *narrowing)
+{
+    v->narrowing = narrowing;
+    v->base = base;
+    list_remove(&v->in_base);
+    if (base)
+        list_append(&base->parts, &v->in_base);
+    view_touch(v, (1u << ITEM_KINDS) - 1);
+}
+
+/* --- members: its own, then those of the base --- */
+
+static bool admits(const struct view *v, const struct member *m)
+{
+    const struct narrowing *n = v->narrowing;
+
+    if (!n || !n->n_providers || m->exempt)
+        return true;
+    for (size_t i = 0; i < n->n_providers; i++)
+        if (span_is(n->providers[i], m->provider->alias))
+            return true;
+    return false;
+}
+
+/* The next from *at on, which moves; NULL at the end. */
+static const struct member *next_member(const struct view *v, size_t *at)
+{
+    size_t more = v->base ? v->base->n_members : 0;
+
+    while (*at < v->n_members + more) {
+        size_t i = (*at)++;
+        const struct member *m =
+            i < v->n_members ? &v->members[i] : &v->base->members[i - v->n_members];
+        if (admits(v, m))
+            return m;
+    }
+    return NULL;
+}
+
+static bool shows(const struct view *v, const struct member *m, enum item_kind kind,
+                  const struct item *item)
+{
+    return kind != ITEM_TOOL ||
+           (filter_passes(&m->filter, item->own) &&
+            (m->exempt || !v->narrowing || filter_passes(&v->narrowing->filter, item->own)));
 }
 
 void view_remove(struct view *v, const struct provider *p)
@@ -145,15 +206,23 @@ void view_remove(struct view *v, const struct provider *p)
 
 bool view_has(const struct view *v, const struct provider *p)
 {
-    for (size_t i = 0; i < v->n_members; i++)
-        if (v->members[i].provider == p)
+    const struct member *m;
+
+    for (size_t at = 0; (m = next_member(v, &at));)
+        if (m->provider == p)
             return true;
     return false;
 }
 
 struct provider *view_member(const struct view *v, size_t n)
 {
-    return n < v->n_members ? v->members[n].provider : NULL;
+    const struct member *m = NULL;
+
+    if (!v->narrowing && !v->base) /* the usual case, asked for one by one */
+        return n < v->n_members ? v->members[n].provider : NULL;
+    for (size_t at = 0; (m = next_member(v, &at)) && n > 0;)
+        n--;
+    return m ? m->provider : NULL;
 }
 
 static bool plain_char(char c)
@@ -341,12 +410,13 @@ static void table_rebuild(struct view *v, enum item_kind kind)
     arena_fini(&t->arena);
     t->json.n = 0;
     buf_char(&t->json, '[');
-    for (size_t m = 0; m < v->n_members; m++) {
-        b.provider = v->members[m].provider;
+    const struct member *m;
+    for (size_t at = 0; (m = next_member(v, &at));) {
+        b.provider = m->provider;
         const struct catalog *c = b.provider->catalog;
         for (size_t i = 0; c && i < c->n[kind]; i++) {
             b.item = &c->items[kind][i];
-            if (kind != ITEM_TOOL || filter_passes(&v->members[m].filter, b.item->own))
+            if (shows(v, m, kind, b.item))
                 add_item(&b);
         }
     }
@@ -362,6 +432,8 @@ void view_touch(struct view *v, unsigned kinds)
     for (int kind = 0; kind < ITEM_KINDS; kind++)
         if (kinds & (1u << kind))
             v->tables[kind].stale = true;
+    LIST_EACH (&v->parts, it)
+        view_touch(LIST_ENTRY(it, struct view, in_base), kinds);
 }
 
 static struct table *fresh_table(struct view *v, enum item_kind kind)

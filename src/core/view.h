@@ -10,6 +10,9 @@
  * the later item gets a suffix made from its provider and own name. Both are logged. Names are kept
  * for providers that are down, so that they never depend on who connected first. A provider with
  * bare_names is not subject to the pattern.
+ *
+ * A view can be narrowed to some providers and tools, and can show, narrowed, what another view
+ * has, whatever that will be: so each consumer may see a part of the same whole.
  */
 #ifndef RIALTO_CORE_VIEW_H
 #define RIALTO_CORE_VIEW_H
@@ -31,6 +34,13 @@ struct filter {
 
 bool filter_passes(const struct filter *f, struct span name);
 
+/* What is left of a view. Borrowed, must outlive it. */
+struct narrowing {
+    const struct span *providers; /* by alias; none = all */
+    size_t n_providers;
+    struct filter filter; /* of tools, besides the members' own */
+};
+
 enum { VIEW_MAX_NAME = 64 };
 
 struct view;
@@ -44,7 +54,11 @@ const char *view_pattern(const struct view *v);
 void view_set_described(struct view *v, bool described);
 bool view_is_described(const struct view *v);
 void view_add(struct view *v, struct provider *p, const struct filter *filter);
+/* The same, with all its tools, however the view is narrowed. */
+void view_add_exempt(struct view *v, struct provider *p);
 void view_remove(struct view *v, const struct provider *p);
+/* Show less: of the members, and of those of `base` (NULL: of none), which must outlive it. */
+void view_narrow(struct view *v, struct view *base, const struct narrowing *narrowing);
 bool view_has(const struct view *v, const struct provider *p);
 /* Calls of tools that nobody offers go to `p`, which refuses them in its own words. NULL: nowhere.
  */

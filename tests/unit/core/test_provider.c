@@ -422,6 +422,36 @@ static void test_what_is_advertised(void **state)
     end(&x);
 }
 
+/* Of a server that was there before it is known what it offers, so it is listed while it starts. */
+static void test_what_is_remembered_is_advertised_until_it_fails(void **state)
+{
+    struct fixture x;
+    struct provider *p = &x.fake.core;
+
+    (void)state;
+    begin(&x);
+    provider_recall(p, catalog_new());
+    assert_true(provider_advertised(p));
+    provider_want(p);
+    assert_true(provider_advertised(p));
+    fake_publish(&x.fake, "read");
+    assert_true(provider_advertised(p)); /* it does not flicker on its way up */
+    provider_up(p);
+    assert_true(provider_advertised(p));
+    provider_lost(p, "exited with 1");
+    assert_false(provider_advertised(p)); /* it is like any other that has failed */
+    stage_wait(&x.stage, 500);
+    assert_false(provider_advertised(p));
+    end(&x);
+
+    begin(&x);
+    provider_recall(p, catalog_new());
+    provider_want(p);
+    provider_lost(p, "no such program");
+    assert_false(provider_advertised(p));
+    end(&x);
+}
+
 /*
  * A lazy server that was put to rest disappeared from the lists: first because stopping is not
  * ready, then because "exited with 0" was taken for a failure, and nobody looked at the lists again
@@ -563,6 +593,7 @@ int main(void)
         cmocka_unit_test(test_stop_may_end_at_once),
         cmocka_unit_test(test_start_may_be_up_at_once),
         cmocka_unit_test(test_what_is_advertised),
+        cmocka_unit_test(test_what_is_remembered_is_advertised_until_it_fails),
         cmocka_unit_test(test_a_lazy_one_put_to_rest_stays_listed),
         cmocka_unit_test(test_a_lazy_one_that_cannot_start_is_not_listed),
         cmocka_unit_test(test_a_lazy_one_too_slow_is_not_listed),

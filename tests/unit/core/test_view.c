@@ -481,6 +481,80 @@ static void test_members(void **state)
     end(&x);
 }
 
+/* --- narrowed views --- */
+
+static void test_a_part_of_a_view(void **state)
+{
+    static const struct span some[] = {{"alpha", 5}, {"gamma", 5}};
+    static const struct span deny[] = {{"*delete*", 8}}, no_write[] = {{"write", 5}};
+    const struct narrowing narrowing = {some, 2, {NULL, 0, deny, 1}};
+    const struct filter filter = {NULL, 0, no_write, 1};
+    struct fixture x;
+    struct route found;
+
+    (void)state;
+    begin(&x, "{server}__{tool}", 2);
+    struct view *part = view_new("part", "{server}__{tool}");
+    router_add_view(x.stage.router, part);
+    view_narrow(part, x.view, &narrowing);
+    fake_ready(&x.fakes[0], "read delete_file write p:delete r:delete");
+    fake_ready(&x.fakes[1], "read p:x r:y t:{z}");
+    assert_span(view_list(part, ITEM_TOOL),
+                "[{\"name\":\"alpha__read\"},{\"name\":\"alpha__write\"}]");
+    /* Not to be called either, nor reached by a uri that would fit a template. */
+    assert_null(view_find(part, ITEM_TOOL, SPAN("alpha__delete_file")));
+    assert_null(view_find(part, ITEM_TOOL, SPAN("beta__read")));
+    assert_null(view_find(part, ITEM_PROMPT, SPAN("beta__x")));
+    assert_non_null(view_find(part, ITEM_PROMPT, SPAN("alpha__delete")));
+    struct request read = {.op = OP_READ_RESOURCE, .name = SPAN("q")};
+    assert_true(route_find(x.view, &read, &found));
+    assert_ptr_equal(found.provider, &x.fakes[1].core);
+    assert_true(route_find(part, &read, &found));
+    assert_ptr_equal(found.provider, &x.fakes[0].core);
+    assert_false(view_has(part, &x.fakes[1].core));
+    assert_ptr_equal(view_member(part, 0), &x.fakes[0].core);
+    assert_null(view_member(part, 1));
+
+    /* It follows the whole: filters of the members hold, and members come and go. */
+    view_remove(x.view, &x.fakes[0].core);
+    assert_span(view_list(part, ITEM_TOOL), "[]");
+    view_add(x.view, &x.fakes[0].core, &filter);
+    assert_span(view_list(part, ITEM_TOOL), "[{\"name\":\"alpha__read\"}]");
+    fake_init(&x.fakes[2], &x.stage, aliases[2]);
+    view_add(x.view, &x.fakes[2].core, NULL);
+    fake_ready(&x.fakes[2], "new undelete");
+    assert_span(view_list(part, ITEM_TOOL),
+                "[{\"name\":\"alpha__read\"},{\"name\":\"gamma__new\"}]");
+    fake_fini(&x.fakes[2]);
+    assert_span(view_list(part, ITEM_TOOL), "[{\"name\":\"alpha__read\"}]");
+    router_remove_view(x.stage.router, part);
+    view_free(part);
+    end(&x);
+}
+
+/* A view of its own members is narrowed too, but for what is exempt. */
+static void test_narrowing_of_own_members(void **state)
+{
+    static const struct span some[] = {{"alpha", 5}}, allow[] = {{"read", 4}};
+    const struct narrowing narrowing = {some, 1, {allow, 1, NULL, 0}};
+    struct fixture x;
+
+    (void)state;
+    begin(&x, NULL, 2);
+    fake_init(&x.fakes[2], &x.stage, aliases[2]);
+    x.n = 3;
+    view_add_exempt(x.view, &x.fakes[2].core);
+    view_narrow(x.view, NULL, &narrowing);
+    fake_ready(&x.fakes[0], "read write");
+    fake_ready(&x.fakes[1], "read more");
+    fake_ready(&x.fakes[2], "find");
+    assert_span(view_list(x.view, ITEM_TOOL), "[{\"name\":\"read\"},{\"name\":\"find\"}]");
+    assert_ptr_equal(view_find(x.view, ITEM_TOOL, SPAN("read"))->provider, &x.fakes[0].core);
+    assert_null(view_find(x.view, ITEM_TOOL, SPAN("more")));
+    assert_ptr_equal(view_member(x.view, 1), &x.fakes[2].core);
+    end(&x);
+}
+
 /* A large table: names that are found again, in order, after the arrays have grown. */
 static void test_many_tools(void **state)
 {
@@ -528,6 +602,8 @@ int main(void)
         cmocka_unit_test(test_only_what_runs_is_listed),
         cmocka_unit_test(test_digests_tell_lists_apart),
         cmocka_unit_test(test_members),
+        cmocka_unit_test(test_a_part_of_a_view),
+        cmocka_unit_test(test_narrowing_of_own_members),
         cmocka_unit_test(test_many_tools),
     };
     return cmocka_run_group_tests_name("core/view", tests, NULL, NULL);
