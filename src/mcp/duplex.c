@@ -3,13 +3,15 @@
 #include "base/mem.h"
 #include "mcp/modern.h"
 
+enum { MAX_HELD = 1024 * 1024 };
+
 struct duplex {
     struct mcp_host host;
     const struct mcp_out *out;
     void *owner;
     struct mcp_session *session;
     struct modern_agent *modern; /* NULL until a request of that era comes */
-    bool holding;                /* requests for lists wait */
+    bool holding;                /* the greeting waits, and what comes behind it */
     struct buf held;             /* they, a line each */
     size_t n_held;
 };
@@ -60,12 +62,11 @@ static void receive_batch(struct duplex *d, struct span text)
     }
 }
 
-static bool asks_for_list(const struct mcp_message *m)
+/* What an agent says first, in either era. */
+static bool is_greeting(const struct mcp_message *m)
 {
-    for (int kind = 0; kind < ITEM_KINDS; kind++)
-        if (m->rpc.kind == RPC_REQUEST && rpc_method_is(&m->rpc, mcp_lists[kind].method))
-            return true;
-    return false;
+    return m->rpc.kind == RPC_REQUEST &&
+           (rpc_method_is(&m->rpc, "initialize") || rpc_method_is(&m->rpc, "server/discover"));
 }
 
 static void hold(struct duplex *d, const struct mcp_message *m)
@@ -73,14 +74,16 @@ static void hold(struct duplex *d, const struct mcp_message *m)
     json_one_line(&d->held, m->rpc.text);
     buf_char(&d->held, '\n');
     d->n_held++;
+    if (d->held.n > MAX_HELD)
+        duplex_release(d);
 }
 
 void duplex_deliver(struct duplex *d, const struct mcp_message *m)
 {
     if (m->rpc.kind == RPC_INVALID)
         duplex_complain(d, m->rpc.id, RPC_INVALID_REQUEST, m->rpc.why);
-    else if (d->holding && asks_for_list(m))
-        hold(d, m);
+    else if (d->holding && (d->n_held || is_greeting(m)))
+        hold(d, m); /* what follows it must not overtake it */
     else if (m->rpc.kind == RPC_BATCH)
         receive_batch(d, m->rpc.text);
     else if (modern_claims(m))
@@ -110,7 +113,7 @@ size_t duplex_pending(const struct duplex *d)
            (d->modern ? modern_agent_pending(d->modern) : 0);
 }
 
-void duplex_hold_lists(struct duplex *d)
+void duplex_hold_greeting(struct duplex *d)
 {
     d->holding = true;
 }

@@ -23,10 +23,11 @@ void duplex_deliver(struct duplex *d, const struct mcp_message *m);
 /* Send an error that answers no request in particular, or the one with this raw id. */
 void duplex_complain(struct duplex *d, struct span id, int code, const char *text);
 /*
- * Requests for lists wait until duplex_release: for a host that asks once, right after it started
- * us, and would take what is not there yet for nothing at all.
+ * The agent's greeting waits until duplex_release, and what it sends behind it: for a host that
+ * asks for lists once, right after it started us, and would take what is not there yet for nothing
+ * at all. Lists themselves never wait.
  */
-void duplex_hold_lists(struct duplex *d);
+void duplex_hold_greeting(struct duplex *d);
 void duplex_release(struct duplex *d);
 /* Requests that are not answered yet. */
 size_t duplex_pending(const struct duplex *d);

@@ -53,12 +53,28 @@ static void learn_instructions(struct mcp_provider *p, const struct mcp_message 
     }
 }
 
+static void learn_info(struct mcp_provider *p, const struct mcp_message *m)
+{
+    struct json_slot info = m->slots[SLOT_INFO];
+    struct buf copy = {0};
+
+    mem_free(p->info);
+    p->info = NULL;
+    if (info.type == JSON_NONE) /* the stateless era has it with every result */
+        info = json_get(json_get(m->rpc.result, "_meta").value, MCP_META_PREFIX "serverInfo");
+    if (info.type != JSON_OBJECT)
+        return;
+    json_one_line(&copy, info.value);
+    p->info = buf_take(&copy);
+}
+
 /* Acquainted: from here on both eras go the same way. */
 static void get_to_work(struct mcp_provider *p, const struct mcp_message *m, struct span version)
 {
     snprintf(p->version, sizeof p->version, SPAN_FMT, SPAN_ARG(version));
     learn_capabilities(p, m->slots[SLOT_CAPABILITIES].value);
     learn_instructions(p, m);
+    learn_info(p, m);
     if (!p->modern)
         upstream_notify(p, "notifications/initialized", SPAN_EMPTY);
     upstream_fetch(p, (1u << ITEM_KINDS) - 1);
@@ -215,7 +231,8 @@ static void discover(struct mcp_provider *p)
 {
     p->modern = true;
     snprintf(p->version, sizeof p->version, "%s", MCP_MODERN);
-    if (!p->ops->reports_failures)
+    /* One that is known to be of this era may take its time, like any server that starts. */
+    if (!p->ops->reports_failures && p->wanted_era == MCP_ERA_AUTO)
         timer_set(router_timers(p->core.router), &p->probe, SILENCE_MS);
     upstream_request(p, upstream_sent_new(p, discover_answered, discover_failed), "server/discover",
                      SPAN_EMPTY);

@@ -32,22 +32,21 @@ static void refuse_plain(struct http_exchange *x, int status, int code, const ch
     refuse(x, status, SPAN_EMPTY, SPAN_EMPTY, code, text);
 }
 
-/* Does a comma-separated header value list this media type, or a wildcard for it? */
-static bool accepts(struct span header, struct span type)
+/*
+ * Does the client name this media type in Accept? A wildcard does not count: it is what programs
+ * send that know nothing of MCP, and they would be left with an event stream.
+ */
+static bool accepts(const struct http_request *req, struct span type)
 {
-    size_t slash = span_find(type, '/');
+    struct span one;
 
-    if (!header.p)
-        return true; /* no Accept at all: anything is welcome */
-    while (header.n) {
-        size_t comma = span_find(header, ',');
-        struct span one = span_cut(header, 0, comma);
-        one = span_trim(span_cut(one, 0, span_find(one, ';')));
-        header = span_from(header, comma + 1);
-        bool range = one.n == slash + 2 && one.p[slash + 1] == '*' &&
-                     span_eq_nocase(span_cut(one, 0, slash), span_cut(type, 0, slash));
-        if (span_eq_nocase(one, type) || span_is(one, "*/*") || range)
-            return true;
+    for (size_t i = 0; i < req->n_headers; i++) {
+        struct span rest = req->headers[i].value;
+        if (!span_eq_nocase(req->headers[i].name, SPAN("accept")))
+            continue;
+        while (http_next_item(&rest, &one))
+            if (span_eq_nocase(span_trim(span_cut(one, 0, span_find(one, ';'))), type))
+                return true;
     }
     return false;
 }
@@ -152,7 +151,6 @@ static int count_requests(const struct mcp_message *m)
 static void handle_post(struct http_endpoint *e, struct http_exchange *x,
                         const struct http_request *req)
 {
-    struct span accept = http_header(req, "accept");
     struct mcp_message m;
 
     if (!is_json(http_header(req, "content-type"))) {
@@ -170,9 +168,10 @@ static void handle_post(struct http_endpoint *e, struct http_exchange *x,
         modern_http_handle(e->modern, x, req, &m);
         return;
     }
-    if (!accepts(accept, SPAN("application/json")) || !accepts(accept, SPAN("text/event-stream"))) {
+    if (!accepts(req, SPAN("application/json")) || !accepts(req, SPAN("text/event-stream"))) {
         refuse_plain(x, 406, MCP_ERROR_SERVER,
-                     "Not Acceptable: Accept must list application/json and text/event-stream");
+                     "Not Acceptable: send Accept: application/json, text/event-stream (both by "
+                     "name, without wildcards)");
         return;
     }
     int requests = count_requests(&m);
@@ -199,9 +198,7 @@ static void handle_post(struct http_endpoint *e, struct http_exchange *x,
 static void handle_get(struct http_endpoint *e, struct http_exchange *x,
                        const struct http_request *req)
 {
-    struct span accept = http_header(req, "accept");
-
-    if (!accept.p || !accepts(accept, SPAN("text/event-stream"))) {
+    if (!accepts(req, SPAN("text/event-stream"))) {
         refuse_plain(x, 406, MCP_ERROR_SERVER,
                      "Not Acceptable: GET needs Accept: text/event-stream");
         return;

@@ -92,6 +92,7 @@ struct http_fetch *http_link_fetch(struct http_upstream *u, const struct request
         .method = spec->method,
         .url = u->endpoint && spec->body ? u->endpoint : u->options.url,
         .headers = (const char *const *)list.items,
+        .ca = u->options.ca,
         .body = spec->body,
     };
     struct http_fetch *f = http_fetch_start(u->client, &fetch, on, owner);

@@ -241,6 +241,8 @@ static void finish(struct mcp_provider *p)
     fresh->offers = p->offers;
     set_instructions(p, fresh);
     provider_publish(&p->core, fresh);
+    if (p->on_lists)
+        p->on_lists(p->lists_arg);
     if (starting) {
         provider_up(&p->core);
         if (p->modern)

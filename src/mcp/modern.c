@@ -301,6 +301,7 @@ static void handle_open(struct modern_agent *a, const struct mcp_message *m, voi
         .log_level = r->level >= 0 ? wanted : SPAN_EMPTY,
         .answers = mcp_answers_of(m->slots[SLOT_META_CAPABILITIES].value) | ANSWERS_BY_RETRY,
         .wants_progress = r->token != NULL,
+        .takes_structured = true,
         .party = r->principal,
         .resumes = m->slots[SLOT_REQUEST_STATE].type != JSON_NONE ||
                    m->slots[SLOT_INPUT_RESPONSES].type != JSON_NONE,

@@ -220,7 +220,9 @@ void modern_http_handle(struct modern_http *h, struct http_exchange *x,
     p->status = 200;
     list_append(&h->posts, &p->node);
     http_exchange_on_gone(x, post_gone, p);
-    modern_agent_receive(h->agent, m, p, http_header(req, "authorization"));
+    modern_agent_receive(h->agent, m, p,
+                         h->host.principal ? span_str(h->host.principal)
+                                           : http_header(req, "authorization"));
 }
 
 void modern_http_keep_alive(struct modern_http *h)

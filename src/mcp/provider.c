@@ -380,6 +380,7 @@ void mcp_provider_free(struct mcp_provider *p)
     as_tools_fini(p);
     context_fini(p);
     mem_free(p->instructions);
+    mem_free(p->info);
     mem_free(p->alias);
     mem_free(p);
 }
@@ -404,6 +405,18 @@ void mcp_provider_set_answers(struct mcp_provider *p, unsigned answers)
     p->declares = answers;
 }
 
+void mcp_provider_relist(struct mcp_provider *p)
+{
+    if (p->core.state == PROVIDER_READY)
+        upstream_fetch(p, (1u << ITEM_KINDS) - 1);
+}
+
+void mcp_provider_on_lists(struct mcp_provider *p, void (*fn)(void *arg), void *arg)
+{
+    p->on_lists = fn;
+    p->lists_arg = arg;
+}
+
 void mcp_provider_on_orphan(struct mcp_provider *p, void (*fn)(void *arg), void *arg)
 {
     p->on_orphan = fn;
@@ -413,6 +426,16 @@ void mcp_provider_on_orphan(struct mcp_provider *p, void (*fn)(void *arg), void 
 void mcp_provider_set_era(struct mcp_provider *p, enum mcp_era era)
 {
     p->wanted_era = era;
+}
+
+struct span mcp_provider_info(const struct mcp_provider *p)
+{
+    return p->info ? span_str(p->info) : SPAN_EMPTY;
+}
+
+const char *mcp_provider_instructions(const struct mcp_provider *p)
+{
+    return p->instructions;
 }
 
 const char *mcp_provider_version(const struct mcp_provider *p)

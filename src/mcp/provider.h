@@ -81,8 +81,16 @@ void mcp_provider_set_answers(struct mcp_provider *p, unsigned answers);
 void mcp_provider_set_ping(struct mcp_provider *p, uint64_t interval_ms);
 /* Called when the server asked something that could belong to several calls, or to none. */
 void mcp_provider_on_orphan(struct mcp_provider *p, void (*fn)(void *arg), void *arg);
+/* Called when it has published what the server offers. */
+void mcp_provider_on_lists(struct mcp_provider *p, void (*fn)(void *arg), void *arg);
+/* Ask for all lists anew, if it is up: not every server says when they change. */
+void mcp_provider_relist(struct mcp_provider *p);
 /* What it speaks: "2025-11-25"; empty before the handshake. */
 const char *mcp_provider_version(const struct mcp_provider *p);
+/* What it says of itself: a raw object with name and version; empty before the handshake. */
+struct span mcp_provider_info(const struct mcp_provider *p);
+/* Its own instructions; NULL when it has none. */
+const char *mcp_provider_instructions(const struct mcp_provider *p);
 
 /* --- for the link --- */
 void mcp_provider_connected(struct mcp_provider *p);

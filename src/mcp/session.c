@@ -404,6 +404,7 @@ static void handle_open(struct mcp_session *s, const struct mcp_message *m, void
         .log_level = s->level >= 0 ? span_str(mcp_levels[s->level]) : SPAN_EMPTY,
         .answers = s->answers,
         .wants_progress = p->token_n > 0,
+        .takes_structured = strcmp(s->version, "2025-06-18") >= 0,
     };
     struct call *call = router_open(s->host.router, &s->peer, s->host.view, &request, p);
     if (call)

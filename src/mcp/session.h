@@ -42,6 +42,8 @@ struct mcp_host {
     struct view *view;
     /* A raw serverInfo to show in place of our own, by a view that has tools alone; may be NULL. */
     const char *server_info;
+    /* Whose agents they all are, when that is known (auth.tokens); else NULL. */
+    const char *principal;
     void *arg; /* of the functions below; each may be NULL */
     /* Called when an agent has introduced itself; may start lazy providers. */
     void (*wake)(void *arg);

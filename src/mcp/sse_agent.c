@@ -108,18 +108,12 @@ static void refuse(struct http_exchange *x, int status, struct span id, int code
     http_respond_end(x);
 }
 
-/* Whose tools it is about (a browser session) is part of the address, so it stays in it. */
-static void put_selection(struct buf *out, const struct http_request *req)
+static void put_parameter(struct buf *out, const char *name, struct span value)
 {
-    struct buf scratch = {0};
-    struct span session = http_query(req->query, "session", &scratch);
-
-    if (!session.n)
-        session = http_query(req->query, "sessionId", &scratch);
-    if (session.n)
-        buf_str(out, "&session=");
-    for (size_t i = 0; i < session.n; i++) {
-        char c = session.p[i];
+    if (value.n)
+        buf_printf(out, "&%s=", name);
+    for (size_t i = 0; i < value.n; i++) {
+        char c = value.p[i];
         bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
                      (c && strchr("._:-*", c));
         if (plain)
@@ -127,6 +121,19 @@ static void put_selection(struct buf *out, const struct http_request *req)
         else
             buf_printf(out, "%%%02X", (unsigned char)c);
     }
+}
+
+/* Whose tools it is about (a browser session, a view) is part of the address, so it stays in it. */
+static void put_selection(struct buf *out, const struct http_request *req)
+{
+    struct buf scratch = {0}, more = {0};
+    struct span session = http_query(req->query, "session", &scratch);
+
+    if (!session.n)
+        session = http_query(req->query, "sessionId", &scratch);
+    put_parameter(out, "session", session);
+    put_parameter(out, "view", http_query(req->query, "view", &more));
+    buf_fini(&more);
     buf_fini(&scratch);
 }
 

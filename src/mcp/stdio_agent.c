@@ -123,9 +123,9 @@ struct stdio_agent *stdio_agent_new(struct loop *loop, struct stream *stream,
     return a;
 }
 
-void stdio_agent_hold_lists(struct stdio_agent *a)
+void stdio_agent_hold_greeting(struct stdio_agent *a)
 {
-    duplex_hold_lists(a->duplex);
+    duplex_hold_greeting(a->duplex);
 }
 
 void stdio_agent_release(struct stdio_agent *a)
@@ -133,9 +133,11 @@ void stdio_agent_release(struct stdio_agent *a)
     duplex_release(a->duplex);
 }
 
-void stdio_agent_feed(struct stdio_agent *a, struct span early)
+void stdio_agent_feed(struct stdio_agent *a, struct span early, bool at_eof)
 {
     on_data(a, early);
+    if (at_eof)
+        on_eof(a);
 }
 
 void stdio_agent_close(struct stdio_agent *a, const char *reason)

@@ -16,11 +16,12 @@ struct stdio_agent;
 struct stdio_agent *stdio_agent_new(struct loop *loop, struct stream *stream,
                                     const struct mcp_host *host, size_t max_message,
                                     void (*closed)(void *arg), void *arg);
-/* See duplex_hold_lists. */
-void stdio_agent_hold_lists(struct stdio_agent *a);
+/* See duplex_hold_greeting. */
+void stdio_agent_hold_greeting(struct stdio_agent *a);
 void stdio_agent_release(struct stdio_agent *a);
-/* Bytes that somebody else has read from the stream before it became this agent's. */
-void stdio_agent_feed(struct stdio_agent *a, struct span early);
+/* Bytes that somebody else has read from the stream before it became this agent's; `at_eof`: up to
+ * the end, which the stream does not tell twice. */
+void stdio_agent_feed(struct stdio_agent *a, struct span early, bool at_eof);
 /* Answers that are queued are still written. */
 void stdio_agent_close(struct stdio_agent *a, const char *reason);
 

@@ -77,6 +77,7 @@ static void link_open(void *link)
         buf_printf(&headers, "%s\r\n", *line);
     u->ws = ws_connect(u->loop,
                        &(struct ws_target){.url = u->options.url,
+                                           .ca = u->options.ca,
                                            .protocols = protocols,
                                            .headers = buf_view(&headers)},
                        &(struct ws_options){.max_message = u->options.max_message,

@@ -12,7 +12,8 @@
 
 struct ws_upstream_options {
     const char *alias;
-    const char *url;            /* borrowed, like headers: must outlive the provider */
+    const char *url;            /* borrowed, like all below: must outlive the provider */
+    const char *ca;             /* file with the authorities to trust; NULL = the system's */
     const char *const *headers; /* "Name: value" lines of the handshake; NULL ends the list */
     size_t max_message;
 };

@@ -1,0 +1,28 @@
+/* catalog_text: whatever is read is written and read again as the same. */
+#include "mcp/catalog_text.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct catalog *c = catalog_from_text(span_of((const char *)data, size));
+    struct buf once = {0}, twice = {0};
+
+    if (!c)
+        return 0;
+    catalog_put_text(&once, c);
+    struct catalog *back = catalog_from_text(buf_view(&once));
+    if (!back)
+        abort();
+    catalog_put_text(&twice, back);
+    if (!span_eq(buf_view(&once), buf_view(&twice)))
+        abort();
+    catalog_free(c);
+    catalog_free(back);
+    buf_fini(&once);
+    buf_fini(&twice);
+    return 0;
+}
