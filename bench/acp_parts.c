@@ -1,19 +1,26 @@
 /*
- * The parts of a chain for the conductor's measurements, one program in four roles:
+ * The parts of a chain for the conductor's measurements, one program in five roles:
  *   bench_acp_parts load REQUESTS WINDOW SIZE COMMAND...   a client; prints requests/s, p50 and p99
  *   bench_acp_parts agent                                  answers every request with its params
  *   bench_acp_parts proxy                                  a proxy (P3) that passes everything on
  *   bench_acp_parts relay COMMAND...                       passes bytes both ways: the floor
+ *   bench_acp_parts first TIMES COMMAND...                 starts COMMAND PORT; time to its first
+ *                                                          byte (p50, p99), and its memory
+ *
  * It reads only what it has itself written, as conductors pass it on with ids of their own, so it
  * looks for members by searching.
  */
+#include <arpa/inet.h>
 #include <errno.h>
+#include <netinet/in.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -250,6 +257,72 @@ static int load(size_t requests, size_t window, size_t size, char **argv)
     return got == requests ? 0 : 1;
 }
 
+/* --- the first byte --- */
+
+static int listen_anywhere(char port[8])
+{
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t size = sizeof at;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    if (fd < 0 || bind(fd, (struct sockaddr *)&at, size) < 0 || listen(fd, 8) < 0 ||
+        getsockname(fd, (struct sockaddr *)&at, &size) < 0)
+        die("listen");
+    snprintf(port, 8, "%u", ntohs(at.sin_port));
+    return fd;
+}
+
+static unsigned memory_of(pid_t pid)
+{
+    char path[64], line[256];
+    unsigned kib = 0;
+
+    snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
+    FILE *status = fopen(path, "r");
+    while (status && fgets(line, sizeof line, status))
+        if (sscanf(line, "VmHWM: %u", &kib) == 1)
+            break;
+    if (status)
+        fclose(status);
+    return kib;
+}
+
+/* From the decision to start it until what it was given to read arrives. */
+static int first_byte(size_t times, char **argv, int argc)
+{
+    char port[8], byte;
+    char *line[16] = {0};
+    uint32_t *took = calloc(times, sizeof *took);
+    unsigned memory = 0;
+    int listener = listen_anywhere(port);
+
+    if (!took || argc > 14)
+        return 2;
+    memcpy(line, argv, (size_t)argc * sizeof *argv);
+    line[argc] = port;
+    for (size_t i = 0; i < times; i++) {
+        int to, from;
+        uint64_t begin = now_ns();
+        pid_t pid = start(line, &to, &from);
+        write_all(to, "x", 1);
+        int fd = accept(listener, NULL, NULL);
+        if (fd < 0 || read(fd, &byte, 1) != 1)
+            die("the first byte");
+        took[i] = (uint32_t)((now_ns() - begin) / 1000);
+        unsigned now = memory_of(pid);
+        memory = now > memory ? now : memory;
+        close(fd);
+        close(to);
+        close(from);
+        kill(pid, SIGKILL);
+        waitpid(pid, NULL, 0);
+    }
+    qsort(took, times, sizeof *took, by_size);
+    printf("%u %u %u\n", took[times / 2], took[times * 99 / 100], memory);
+    free(took);
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     const char *role = argc > 1 ? argv[1] : "";
@@ -263,6 +336,8 @@ int main(int argc, char **argv)
     if (strcmp(role, "load") == 0 && argc > 5)
         return load(strtoull(argv[2], NULL, 10), strtoull(argv[3], NULL, 10),
                     strtoull(argv[4], NULL, 10), argv + 5);
-    fprintf(stderr, "usage: bench_acp_parts load|agent|proxy|relay ...\n");
+    if (strcmp(role, "first") == 0 && argc > 3)
+        return first_byte(strtoull(argv[2], NULL, 10), argv + 3, argc - 3);
+    fprintf(stderr, "usage: bench_acp_parts load|agent|proxy|relay|first ...\n");
     return 2;
 }

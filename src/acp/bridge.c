@@ -105,7 +105,7 @@ static void pipe_opened(void *owner)
 
     if (begins_modern(first) != acp_channel_is_modern(p->channel)) {
         stream_pause(p->stream);
-        p->c->host.translate(p->c->host.arg, p->channel, p->stream, early);
+        p->c->host.translate(p->c->host.arg, p->channel, p->stream, early, p->at_eof);
         pipe_free(p);
         return;
     }

@@ -42,6 +42,13 @@ size_t acp_channel_pending(const struct acp_channel *ch)
     return ch->asked.n;
 }
 
+/* Open, and known to its server by its URL only. */
+static bool is_by_url(const struct acp_channel *ch)
+{
+    return ch->state == CHANNEL_OPEN && !ch->dead && ch->server->form == BY_URL &&
+           !channel_row(ch)->connect;
+}
+
 /* --- finding a channel by what its server calls it --- */
 
 void channel_map(struct acp_channel *ch, char kind, struct span raw, bool on)
@@ -136,6 +143,22 @@ static void send_disconnect(struct acp_channel *ch)
     buf_fini(&method);
 }
 
+/* A server without connections knows only its URL: what it says goes to who is left. */
+static void unmap_url(struct acp_channel *ch)
+{
+    struct span key = span_str(ch->server->key);
+
+    channel_map(ch, 'u', key, false);
+    LIST_EACH (&channel_conductor(ch)->setups, i) {
+        LIST_EACH (&LIST_ENTRY(i, struct setup, node)->servers, k) {
+            struct acp_server *s = LIST_ENTRY(k, struct acp_server, node);
+            struct acp_channel *other = LIST_FIRST(&s->channels, struct acp_channel, node);
+            if (other && span_is(key, s->key) && is_by_url(other))
+                channel_map(other, 'u', key, true);
+        }
+    }
+}
+
 static void release(struct acp_channel *ch)
 {
     struct timers *timers = loop_timers(channel_conductor(ch)->loop);
@@ -161,8 +184,8 @@ static void release(struct acp_channel *ch)
     send_disconnect(ch);
     if (ch->connection)
         channel_map(ch, 'c', span_str(ch->connection), false);
-    channel_map(ch, 'u', span_str(ch->server->key), false);
     list_remove(&ch->node);
+    unmap_url(ch);
     map_fini(&ch->asked);
     map_fini(&ch->requests);
     mem_free(ch->connection);
@@ -213,7 +236,7 @@ static void opened(struct acp_channel *ch)
 {
     ch->state = CHANNEL_OPEN;
     timer_clear(loop_timers(channel_conductor(ch)->loop), &ch->timer);
-    if (channel_row(ch)->nested)
+    if (is_by_url(ch))
         channel_map(ch, 'u', span_str(ch->server->key), true);
     log_debug(ch->server->name, "MCP connection open (%s)", channel_row(ch)->name);
     channel_enter(ch);

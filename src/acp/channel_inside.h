@@ -38,6 +38,7 @@ struct exchange {
     char *id;         /* the client's, raw */
     char *request_id; /* M4's, raw string */
     char *kept;       /* the message, while it may have to be sent under other names */
+    enum mcp_dialect sent_as;
 };
 
 struct conductor *channel_conductor(const struct acp_channel *ch);

@@ -1,4 +1,5 @@
 #include "acp/channel_inside.h"
+#include "acp/edit.h"
 #include "base/mem.h"
 
 /* --- from the client to the server --- */
@@ -26,6 +27,29 @@ static void emit_answer(struct acp_channel *ch, struct span id, bool ok, struct 
 static void send_request(struct exchange *x, struct span text, struct span method,
                          struct span params);
 
+static const char *const *const id_paths[] = {
+    (const char *const[]){"_meta", "io.modelcontextprotocol/subscriptionId", NULL},
+    (const char *const[]){"requestId", NULL}, /* of notifications/cancelled */
+};
+
+/*
+ * Servers of the stateless dialect name a subscription by the id that its request has over ACP; the
+ * client knows it by its own. `object` is params or a result of theirs; what is returned may stand
+ * in `scratch`.
+ */
+static struct span with_own_id(const struct exchange *x, struct span object, struct buf *scratch)
+{
+    if (!x || !x->request_id || json_type_of(object) != JSON_OBJECT)
+        return object;
+    for (size_t i = 0; i < COUNT_OF(id_paths); i++) {
+        if (!span_is(edit_get(object, id_paths[i]).value, x->request_id))
+            continue;
+        edit_set(scratch, object, id_paths[i], span_str(x->id));
+        return buf_view(scratch);
+    }
+    return object;
+}
+
 /* The inner answer of dialects that do not use the outer one. */
 static void open_carrier(const struct mcp_row *row, bool *ok, struct span *body)
 {
@@ -48,6 +72,26 @@ static void open_carrier(const struct mcp_row *row, bool *ok, struct span *body)
     }
 }
 
+/* The component does not know this name for a message: try the other one, once. */
+static bool sent_again(struct exchange *x)
+{
+    struct acp_server *s = x->channel->server;
+    char *again = x->kept;
+    struct rpc_message inner;
+
+    if (!again || (s->dialect == x->sent_as && s->dialect_sure))
+        return false;
+    if (s->dialect == x->sent_as) /* else another request has found out already */
+        s->dialect = mcp_rows[x->sent_as].twin;
+    s->dialect_sure = true;
+    x->kept = NULL;
+    bool sent = rpc_skim(span_str(again), NULL, NULL, NULL, 0, &inner) == 0;
+    if (sent)
+        send_request(x, inner.text, span_of(inner.method.p - 1, inner.method.n + 2), inner.params);
+    mem_free(again);
+    return sent;
+}
+
 static bool request_answered(struct pending *p, const struct acp_message *m)
 {
     struct exchange *x = p->owner;
@@ -55,30 +99,21 @@ static bool request_answered(struct pending *p, const struct acp_message *m)
     if (!x)
         return true;
     struct acp_channel *ch = x->channel;
-    struct acp_server *s = ch->server;
     bool ok = m->rpc.kind == RPC_RESULT;
     struct span body = ok ? m->rpc.result : m->rpc.error;
     x->sent = NULL;
     acp_trace_answer(channel_conductor(ch)->options.trace, p->trace, ok, body);
-    if (!ok && x->kept && !s->dialect_sure && channel_row(ch)->twin != M_NONE &&
-        rpc_error_of(body).code == RPC_METHOD_NOT_FOUND) {
-        char *again = x->kept;
-        struct rpc_message inner;
-        s->dialect = channel_row(ch)->twin;
-        s->dialect_sure = true;
-        x->kept = NULL;
-        if (rpc_skim(span_str(again), NULL, NULL, NULL, 0, &inner) == 0)
-            send_request(x, inner.text, span_of(inner.method.p - 1, inner.method.n + 2),
-                         inner.params);
-        mem_free(again);
+    if (!ok && rpc_error_of(body).code == RPC_METHOD_NOT_FOUND && sent_again(x))
         return true;
-    }
-    s->dialect_sure = true;
+    ch->server->dialect_sure = true;
+    struct buf scratch = {0};
     open_carrier(channel_row(ch), &ok, &body);
+    body = with_own_id(x, body, &scratch);
     char *id = mem_str(x->id);
     exchange_free(x);
     emit_answer(ch, span_str(id), ok, body);
     mem_free(id);
+    buf_fini(&scratch);
     return true;
 }
 
@@ -95,7 +130,6 @@ static void send_request(struct exchange *x, struct span text, struct span metho
 {
     struct acp_channel *ch = x->channel;
     struct conductor *c = channel_conductor(ch);
-    const struct mcp_row *row = channel_row(ch);
     struct place to = channel_way(c);
     struct buf carried = {0}, name = {0};
     const struct mcp_parts parts = {.text = text,
@@ -106,7 +140,8 @@ static void send_request(struct exchange *x, struct span text, struct span metho
                                     .request_id = span_str(x->request_id)};
 
     mcp_put_message(&carried, ch->server->dialect, &parts);
-    json_quote(&name, span_str(row->request));
+    mcp_put_method(&name, ch->server->dialect, &parts, true);
+    x->sent_as = ch->server->dialect;
     x->sent = pending_new(to.hop, NULL, NULL);
     x->sent->answered = request_answered;
     x->sent->dropped = request_dropped;
@@ -164,7 +199,7 @@ static void take_notification(struct acp_channel *ch, const struct rpc_message *
                                     .key = span_str(ch->server->key),
                                     .connection = span_str(ch->connection)};
     mcp_put_message(&carried, ch->server->dialect, &parts);
-    json_quote(&name, span_str(row->notification));
+    mcp_put_method(&name, ch->server->dialect, &parts, false);
     acp_trace_call(channel_conductor(ch)->options.trace, false, true, "Agent", to.hop->label,
                    method, m->params);
     place_send(to, NULL, buf_view(&name), buf_view(&carried));
@@ -238,6 +273,20 @@ static struct acp_channel *channel_of(struct conductor *c, const struct acp_mess
     return ch ? ch : channel_find(c, 'u', m->slots[ACP_URL]);
 }
 
+/* Of the dialect that names the server in the method. */
+static struct acp_channel *channel_of_path(struct conductor *c, const struct acp_carried *said)
+{
+    struct buf url = {0};
+
+    buf_str(&url, "\"acp:");
+    buf_span(&url, said->server);
+    buf_char(&url, '"');
+    struct json_slot slot = {.type = JSON_STRING, .value = buf_view(&url)};
+    struct acp_channel *ch = channel_find(c, 'u', slot);
+    buf_fini(&url);
+    return ch;
+}
+
 static void put_call(struct buf *out, uint64_t id, struct span method, struct span params)
 {
     buf_str(out, "{\"jsonrpc\":\"2.0\"");
@@ -255,57 +304,60 @@ static void put_call(struct buf *out, uint64_t id, struct span method, struct sp
 }
 
 static void deliver(struct acp_channel *ch, struct hop *from, const struct acp_message *m,
-                    const struct exchange *x)
+                    const struct acp_carried *said, const struct exchange *x)
 {
     struct conductor *c = channel_conductor(ch);
-    struct span method, params, id;
-    struct buf text = {0};
+    struct buf text = {0}, own = {0};
     struct pending *p = NULL;
 
-    if (!acp_carried(m, &method, &params, &id)) {
-        if (acp_is_request(m))
-            hop_error(from, m->rpc.id, RPC_INVALID_PARAMS, "Invalid params",
-                      "there is no MCP message in it");
-        return;
-    }
     if (acp_is_request(m)) {
         p = pending_new(NULL, from, m);
         p->id = ++c->last_ask;
         p->owner = ch;
-        if (id.n) {
+        if (said->id.n) {
             mem_free(p->inner_id);
-            p->inner_id = mem_span(id);
+            p->inner_id = mem_span(said->id);
         }
         list_append(&ch->asks, &p->node);
     }
     uint64_t trace =
-        acp_trace_call(c->options.trace, p, true, from->label, "Agent", method, params);
+        acp_trace_call(c->options.trace, p, true, from->label, "Agent", said->method, said->params);
     if (p)
         p->trace = trace;
-    put_call(&text, p ? p->id : 0, method, params);
+    put_call(&text, p ? p->id : 0, said->method, with_own_id(x, said->params, &own));
+    buf_fini(&own);
     emit(ch, &text, x ? span_str(x->id) : SPAN_EMPTY);
+}
+
+/* The server's component has ended the connection. */
+static void disconnected(struct acp_channel *ch, struct hop *from, const struct acp_message *m)
+{
+    if (acp_is_request(m))
+        hop_result(from, m, SPAN("{}"));
+    if (ch->connection)
+        channel_map(ch, 'c', span_str(ch->connection), false);
+    mem_free(ch->connection); /* no disconnect is sent to one that knows */
+    ch->connection = NULL;
+    channel_kill(ch, "the server's component closed the connection");
 }
 
 bool channel_divert(struct conductor *c, struct hop *from, const struct acp_message *m)
 {
-    struct exchange *x;
-    struct acp_channel *ch = channel_of(c, m, &x);
+    struct acp_carried said = {0};
+    struct exchange *x = NULL;
+    struct acp_channel *ch;
+    bool closes = m->word == WORD_MCP_CLOSE;
+    bool carries = !closes && acp_carried(m, &said);
 
-    if (!ch)
-        return false;
-    if (m->word == WORD_MCP) {
-        deliver(ch, from, m, x);
-        return true;
-    }
-    if (acp_is_request(m)) {
-        rpc_put_result(hop_begin(from), m->rpc.id, SPAN("{}"));
-        hop_end(from);
-    }
-    mem_free(ch->connection); /* it knows already */
-    channel_map(ch, 'c', acp_first(m, ACP_CONNECTION_ID, ACP_CONNECTION_ID_OLD).value, false);
-    ch->connection = NULL;
-    channel_kill(ch, "the server's component closed the connection");
-    return true;
+    ch = m->word == WORD_MCP_PATH ? channel_of_path(c, &said) : channel_of(c, m, &x);
+    if (ch && closes)
+        disconnected(ch, from, m);
+    else if (ch && carries)
+        deliver(ch, from, m, &said, x);
+    else if (ch && acp_is_request(m))
+        hop_error(from, m, RPC_INVALID_PARAMS, "Invalid params", "there is no MCP message in it");
+    buf_fini(&said.quoted);
+    return ch != NULL;
 }
 
 void channel_ask_cancelled(struct pending *p)

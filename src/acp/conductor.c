@@ -53,23 +53,30 @@ static void splice_id(struct hop *to, const struct acp_message *m, const struct 
     hop_end(to);
 }
 
+static void trace_relay(const struct hop *from, const struct acp_message *m, struct place to,
+                        struct span params, struct pending *p)
+{
+    bool was_right = from->index == HOP_UPSTREAM && m->wrapped;
+    struct acp_carried said = {0};
+    bool mcp = (m->word == WORD_MCP || m->word == WORD_MCP_PATH) && acp_carried(m, &said);
+    uint64_t id =
+        acp_trace_call(from->c->options.trace, p, mcp, was_right ? "Successor" : from->label,
+                       label_of(to), mcp ? said.method : m->method, mcp ? said.params : params);
+
+    if (p)
+        p->trace = id;
+    buf_fini(&said.quoted);
+}
+
 struct pending *conductor_relay(struct hop *from, const struct acp_message *m, struct place to,
                                 struct span params)
 {
     struct pending *p = NULL;
-    struct acp_trace *trace = from->c->options.trace;
 
     if (acp_is_request(m))
         p = pending_new(to.hop, from, m);
-    if (trace) {
-        bool was_right = from->index == HOP_UPSTREAM && m->wrapped;
-        struct span method = m->method, said = params, inner_id;
-        bool mcp = m->word == WORD_MCP && acp_carried(m, &method, &said, &inner_id);
-        uint64_t id = acp_trace_call(trace, p, mcp, was_right ? "Successor" : from->label,
-                                     label_of(to), method, said);
-        if (p)
-            p->trace = id;
-    }
+    if (from->c->options.trace)
+        trace_relay(from, m, to, params, p);
     if (!to.wrapped && !m->wrapped && params.p == m->params.p)
         splice_id(to.hop, m, p);
     else
@@ -95,7 +102,7 @@ static void refuse(struct hop *from, const struct acp_message *m, int code, cons
                    const char *data)
 {
     if (acp_is_request(m))
-        hop_error(from, m->rpc.id, code, text, data);
+        hop_error(from, m, code, text, data);
     else
         log_debug(from->label, "dropped a notification: %s", data ? data : text);
 }
@@ -129,6 +136,7 @@ static void go_right(struct hop *from, const struct acp_message *m, struct place
         }
         break;
     case WORD_MCP:
+    case WORD_MCP_PATH:
     case WORD_MCP_CLOSE:
         if (to_agent && channel_divert(c, from, m))
             return;
@@ -138,6 +146,41 @@ static void go_right(struct hop *from, const struct acp_message *m, struct place
         break;
     }
     conductor_relay(from, m, to, m->params);
+}
+
+/* --- what comes too early --- */
+
+/* A message of the client that waits for the answer to initialize. */
+struct held {
+    struct list node;
+    struct batch *batch;
+    char *text;
+};
+
+static void hold(struct conductor *c, const struct acp_message *m)
+{
+    struct held *h = MEM_NEW(struct held);
+
+    h->batch = m->batch;
+    batch_hold(h->batch);
+    h->text = mem_span(m->rpc.text);
+    c->held_bytes += m->rpc.text.n + sizeof *h;
+    list_append(&c->held, &h->node);
+}
+
+/* Look at what waits again, or forget it. */
+static void release_held(struct conductor *c, bool receive)
+{
+    while (!list_empty(&c->held)) {
+        struct held *h = LIST_FIRST(&c->held, struct held, node);
+        list_remove(&h->node);
+        if (receive)
+            hop_receive(&c->up, span_str(h->text), h->batch);
+        batch_release(h->batch);
+        mem_free(h->text);
+        mem_free(h);
+    }
+    c->held_bytes = 0;
 }
 
 /* Messages before the chain stands. */
@@ -151,20 +194,16 @@ static bool is_early(struct conductor *c, struct hop *from, struct acp_message *
         return true;
     }
     if (c->failure.n) {
-        if (acp_is_request(m)) {
-            rpc_put_error_raw(hop_begin(from), m->rpc.id, buf_view(&c->failure));
-            hop_end(from);
-        }
+        if (acp_is_request(m))
+            hop_refuse(from, m, buf_view(&c->failure));
         return true;
     }
     /* In proxy mode the answer to initialize comes back by the same parent, in envelopes. */
     if (c->state == CHAIN_OPENING && !m->wrapped) {
-        if (c->held.n + m->rpc.text.n > HELD_MAX) {
+        if (c->held_bytes + m->rpc.text.n > HELD_MAX)
             refuse(from, m, RPC_INVALID_REQUEST, "initialize has not been answered yet", NULL);
-        } else {
-            buf_span(&c->held, m->rpc.text);
-            buf_char(&c->held, '\n');
-        }
+        else
+            hold(c, m);
         return true;
     }
     return false;
@@ -242,18 +281,8 @@ static const struct stream_events up_events = {.data = up_data, .eof = up_eof, .
 
 void conductor_opened(struct conductor *c)
 {
-    struct span rest = buf_view(&c->held);
-
     c->state = CHAIN_OPEN;
-    while (rest.n) {
-        size_t end = span_find(rest, '\n');
-        struct acp_message m;
-        if (acp_skim(span_cut(rest, 0, end), &m) == 0)
-            conductor_receive(&c->up, &m);
-        rest = span_from(rest, end + 1);
-    }
-    buf_fini(&c->held);
-    c->held = (struct buf){0};
+    release_held(c, true);
 }
 
 void conductor_fail(struct conductor *c, struct span error)
@@ -270,25 +299,15 @@ void conductor_fail(struct conductor *c, struct span error)
         c->dying = true;
         timer_set(loop_timers(c->loop), &c->end, DYING_MS);
     }
-    struct span rest = buf_view(&c->held);
-    while (rest.n) {
-        size_t end = span_find(rest, '\n');
-        struct acp_message m;
-        if (acp_skim(span_cut(rest, 0, end), &m) == 0 && acp_is_request(&m)) {
-            rpc_put_error_raw(hop_begin(&c->up), m.rpc.id, error);
-            hop_end(&c->up);
-        }
-        rest = span_from(rest, end + 1);
-    }
-    buf_reset(&c->held, 0);
+    release_held(c, true); /* all of it gets the failure for an answer */
 }
 
 /* Everything the client still waits for has failed. */
 static void fail_the_rest(struct conductor *c)
 {
-    struct span error = c->failure.n
-                            ? buf_view(&c->failure)
-                            : SPAN("{\"code\":-32603,\"message\":\"the conductor is ending\"}");
+    if (!c->failure.n)
+        buf_str(&c->failure, "{\"code\":-32603,\"message\":\"the conductor is ending\"}");
+    struct span error = buf_view(&c->failure);
 
     for (size_t i = 0; i < c->n; i++) {
         LIST_EACH (&c->components[i].sent, it) {
@@ -297,6 +316,7 @@ static void fail_the_rest(struct conductor *c)
                 pending_error(p, error);
         }
     }
+    release_held(c, true);
 }
 
 static void tell_ended(struct timer *t)
@@ -363,6 +383,7 @@ struct conductor *conductor_new(struct loop *loop, const struct conductor_option
     c->n = options->n_components;
     c->end.fire = on_end;
     list_init(&c->setups);
+    list_init(&c->held);
     hop_init(&c->up, c, HOP_UPSTREAM, "Client");
     c->components = MEM_ARRAY(struct hop, c->n + 1);
     for (size_t i = 0; i < c->n; i++) {
@@ -383,8 +404,8 @@ void conductor_free(struct conductor *c)
     for (size_t i = 0; i < c->n; i++)
         hop_fini(&c->components[i]);
     hop_fini(&c->up);
+    release_held(c, false);
     buf_fini(&c->failure);
-    buf_fini(&c->held);
     map_fini(&c->owners);
     map_fini(&c->channels);
     mem_free(c->components);

@@ -32,10 +32,11 @@ struct acp_host {
     void *arg;
     /*
      * The client behind `stream` and the server behind the (open) channel speak different eras of
-     * MCP. Takes both over; `early` is what has been read already. The stream is paused.
+     * MCP. Takes both over; `early` is what has been read already, up to its end if `at_eof`. The
+     * stream is paused.
      */
     void (*translate)(void *arg, struct acp_channel *channel, struct stream *stream,
-                      struct span early);
+                      struct span early, bool at_eof);
     /* Offer this server over HTTP; false when that is not possible. `*handle` is the host's. */
     bool (*http_open)(void *arg, struct acp_server *server, struct acp_http_place *place,
                       void **handle);

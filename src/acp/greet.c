@@ -13,6 +13,7 @@ enum { SILENCE_MS = 5000, NEWEST_VERSION = 2 };
 struct greeting {
     struct hop *hop, *from;
     char *id, *inner_id; /* of the request that is behind this */
+    struct batch *batch;
     struct buf params;
     unsigned tried;        /* 1u << enum proxy_dialect */
     uint64_t ids[P_COUNT]; /* of our attempts */
@@ -143,14 +144,17 @@ static void greeting_free(struct greeting *g)
     /* Answers to other attempts are nobody's business any more. */
     LIST_EACH (&g->hop->sent, it) {
         struct pending *p = LIST_ENTRY(it, struct pending, node);
-        if (p->owner == g)
-            p->owner = NULL;
+        if (p->owner != g)
+            continue;
+        p->owner = NULL;
+        pending_let_go(p);
     }
     timer_clear(loop_timers(g->hop->c->loop), &g->silence);
     g->hop->greeting = NULL;
     buf_fini(&g->params);
     mem_free(g->id);
     mem_free(g->inner_id);
+    batch_release(g->batch);
     mem_free(g);
 }
 
@@ -166,6 +170,7 @@ static void attempt(struct greeting *g, enum proxy_dialect d)
 {
     const struct proxy_row *row = &proxy_rows[d];
     struct acp_message asked = {.rpc = {.id = span_str(g->id)},
+                                .batch = g->batch,
                                 .nested = g->inner_id != NULL,
                                 .inner_id = span_str(g->inner_id)};
     struct buf method = {0}, offered = {0};
@@ -322,6 +327,8 @@ static void greet_proxy(struct hop *h, struct hop *from, const struct acp_messag
     g->hop = h;
     g->from = from;
     g->id = mem_span(m->rpc.id);
+    g->batch = m->batch;
+    batch_hold(g->batch);
     g->inner_id = m->nested && m->inner_id.n ? mem_span(m->inner_id) : NULL;
     g->revealed = P_UNKNOWN;
     g->silence.fire = on_silence;
@@ -355,7 +362,7 @@ bool greet_heard(struct hop *h, const struct acp_message *m, enum proxy_dialect 
     /* Proxies pass on what they do not know: our question comes back, and tells what they speak. */
     g->revealed = d;
     if (acp_is_request(m))
-        hop_error(h, m->rpc.id, RPC_METHOD_NOT_FOUND, "Method not found", NULL);
+        hop_error(h, m, RPC_METHOD_NOT_FOUND, "Method not found", NULL);
     return true;
 }
 
@@ -397,7 +404,7 @@ static void send_on(struct hop *from, const struct acp_message *m, struct span p
         if (to.hop)
             greet_proxy(to.hop, from, m, params);
         else
-            hop_error(from, m->rpc.id, RPC_INTERNAL_ERROR, "no agent component in list", NULL);
+            hop_error(from, m, RPC_INTERNAL_ERROR, "no agent component in list", NULL);
         return;
     }
     /* Behind the last proxy a proxy initialisation goes on as plain initialize. */
@@ -412,7 +419,7 @@ void greet_onward(struct hop *from, const struct acp_message *m)
         return;
     if (from->index != HOP_UPSTREAM &&
         has_any(object_or_empty(m->params), offer_paths, COUNT_OF(offer_paths))) {
-        hop_error(from, m->rpc.id, RPC_INTERNAL_ERROR,
+        hop_error(from, m, RPC_INTERNAL_ERROR,
                   "conductor received unexpected initialization request with proxy capability",
                   NULL);
         return;
@@ -494,8 +501,7 @@ static void refuse_upstream(struct conductor *c, const struct acp_message *m, in
         json_quote(&error, span_str(data));
     }
     buf_char(&error, '}');
-    rpc_put_error_raw(hop_begin(&c->up), m->rpc.id, buf_view(&error));
-    hop_end(&c->up);
+    hop_refuse(&c->up, m, buf_view(&error));
     if (for_good)
         conductor_fail(c, buf_view(&error));
     buf_fini(&error);
@@ -544,8 +550,7 @@ void greet_upstream(struct conductor *c, const struct acp_message *m)
         params = clamped;
     }
     if (start_components(c, &error)) {
-        rpc_put_error_raw(hop_begin(&c->up), m->rpc.id, buf_view(&error));
-        hop_end(&c->up);
+        hop_refuse(&c->up, m, buf_view(&error));
         conductor_fail(c, buf_view(&error));
     } else {
         send_on(&c->up, m, buf_view(&params));

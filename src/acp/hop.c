@@ -48,15 +48,34 @@ void hop_end(struct hop *h)
     stream_wrote(h->stream);
 }
 
-void hop_error(struct hop *h, struct span id, int code, const char *text, const char *data)
+void hop_result(struct hop *h, const struct acp_message *m, struct span result)
+{
+    rpc_put_result(batch_begin(m->batch, h), m->rpc.id, result);
+    batch_end(m->batch, h);
+}
+
+void hop_refuse(struct hop *h, const struct acp_message *m, struct span error)
+{
+    rpc_put_error_raw(batch_begin(m->batch, h), m->rpc.id, error);
+    batch_end(m->batch, h);
+}
+
+static void put_error(struct hop *h, struct batch *batch, struct span id, int code,
+                      const char *text, const char *data)
 {
     struct buf quoted = {0};
 
     if (data)
         json_quote(&quoted, span_str(data));
-    rpc_put_error(hop_begin(h), id, code, span_str(text), buf_view(&quoted));
-    hop_end(h);
+    rpc_put_error(batch_begin(batch, h), id, code, span_str(text), buf_view(&quoted));
+    batch_end(batch, h);
     buf_fini(&quoted);
+}
+
+void hop_error(struct hop *h, const struct acp_message *m, int code, const char *text,
+               const char *data)
+{
+    put_error(h, m->batch, m->rpc.id, code, text, data);
 }
 
 static void put_call(struct buf *out, uint64_t id, struct span method, struct span params,
@@ -137,13 +156,14 @@ struct pending *pending_new(struct hop *to, struct hop *from, const struct acp_m
         p->from_id = mem_span(m->rpc.id);
         if (m->nested && m->inner_id.n)
             p->inner_id = mem_span(m->inner_id);
+        p->batch = m->batch;
+        batch_hold(p->batch);
         map_put(&from->in, m->rpc.id, p);
     }
     return p;
 }
 
-/* Its requester is answered, or is not there any more. */
-static void forget_requester(struct pending *p)
+void pending_let_go(struct pending *p)
 {
     if (!p->from)
         return;
@@ -151,6 +171,8 @@ static void forget_requester(struct pending *p)
     if (map_get(&p->from->in, id) == p)
         map_del(&p->from->in, id);
     p->from = NULL;
+    batch_release(p->batch);
+    p->batch = NULL;
 }
 
 static struct acp_trace *trace_of(const struct pending *p)
@@ -165,7 +187,7 @@ void pending_free(struct pending *p)
     if (p->dropped)
         p->dropped(p);
     acp_trace_forget(trace_of(p), p->trace);
-    forget_requester(p);
+    pending_let_go(p);
     if (p->to)
         idmap_take(&p->to->out, p->id);
     list_remove(&p->node);
@@ -177,13 +199,22 @@ void pending_free(struct pending *p)
 /* Answers of the nested form are whole messages inside a result. */
 static void answer_nested(struct pending *p, const char *member, struct span body)
 {
-    struct buf *out = hop_begin(p->from);
+    struct buf *out = batch_begin(p->batch, p->from);
 
     buf_printf(out, "{\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{\"message\":{", p->from_id);
     buf_printf(out, "\"jsonrpc\":\"2.0\",\"id\":%s,\"%s\":", p->inner_id, member);
     buf_span(out, body);
     buf_str(out, "}}}");
-    hop_end(p->from);
+    batch_end(p->batch, p->from);
+}
+
+/* Whoever asked has its answer. */
+static void answered(struct pending *p)
+{
+    struct conductor *c = p->from->c;
+
+    pending_let_go(p);
+    conductor_check_end(c);
 }
 
 static void answer(struct pending *p, bool ok, struct span body)
@@ -191,17 +222,14 @@ static void answer(struct pending *p, bool ok, struct span body)
     acp_trace_answer(trace_of(p), p->trace, ok, body);
     if (!p->from)
         return;
+    const struct acp_message asked = {.rpc = {.id = span_str(p->from_id)}, .batch = p->batch};
     if (p->inner_id)
         answer_nested(p, ok ? "result" : "error", body);
     else if (ok)
-        rpc_put_result(hop_begin(p->from), span_str(p->from_id), body);
+        hop_result(p->from, &asked, body);
     else
-        rpc_put_error_raw(hop_begin(p->from), span_str(p->from_id), body);
-    if (!p->inner_id)
-        hop_end(p->from);
-    struct conductor *c = p->from->c;
-    forget_requester(p);
-    conductor_check_end(c);
+        hop_refuse(p->from, &asked, body);
+    answered(p);
 }
 
 void pending_result(struct pending *p, struct span result)
@@ -226,14 +254,12 @@ void pending_pass(struct pending *p, const struct acp_message *m)
     acp_trace_answer(p->from->c->options.trace, p->trace, ok, ok ? m->rpc.result : m->rpc.error);
     /* The same bytes, with the id of the other hop in place of this one's. */
     size_t at = (size_t)(id.p - text.p);
-    struct buf *out = hop_begin(p->from);
+    struct buf *out = batch_begin(p->batch, p->from);
     buf_span(out, span_cut(text, 0, at));
     buf_str(out, p->from_id);
     buf_span(out, span_from(text, at + id.n));
-    hop_end(p->from);
-    struct conductor *c = p->from->c;
-    forget_requester(p);
-    conductor_check_end(c);
+    batch_end(p->batch, p->from);
+    answered(p);
 }
 
 void pending_cancel(struct pending *p)
@@ -271,6 +297,8 @@ void hop_gone(struct hop *h, struct span error)
     while (map_next(&h->in, &at, &key, &value)) {
         p = value;
         p->from = NULL;
+        batch_release(p->batch);
+        p->batch = NULL;
         pending_cancel(p);
     }
     map_fini(&h->in);
@@ -316,33 +344,51 @@ static bool is_response_like(struct span text)
     return json_get(text, "result").type != JSON_NONE || json_get(text, "error").type != JSON_NONE;
 }
 
-static void receive(struct hop *h, struct span text);
-
-static void receive_invalid(struct hop *h, const struct rpc_message *m)
+static void receive_invalid(struct hop *h, const struct rpc_message *m, struct batch *batch)
 {
     struct buf without = {0};
 
     if (json_get(m->text, "params").type == JSON_NULL) {
         /* Strictly speaking wrong, but what becomes of null in an envelope: it means none. */
         edit_remove(&without, m->text, EDIT_PATH("params"));
-        receive(h, buf_view(&without));
+        hop_receive(h, buf_view(&without), batch);
         buf_fini(&without);
     } else if (!is_response_like(m->text)) {
         /* What looks like an answer is never answered: two such peers would never stop. */
-        hop_error(h, SPAN("null"), RPC_INVALID_REQUEST, "Invalid request", m->why);
+        put_error(h, batch, SPAN("null"), RPC_INVALID_REQUEST, "Invalid request", m->why);
     }
 }
 
-static void receive(struct hop *h, struct span text)
+static void receive_batch(struct hop *h, struct span array, struct batch *around)
+{
+    struct json_iter it = json_iter(array);
+    struct batch *batch;
+
+    if (around) {
+        put_error(h, around, SPAN("null"), RPC_INVALID_REQUEST, "a batch inside a batch", NULL);
+        return;
+    }
+    batch = batch_new(h);
+    if (!json_next(&it))
+        put_error(h, NULL, SPAN("null"), RPC_INVALID_REQUEST, "an empty batch", NULL);
+    else
+        do
+            hop_receive(h, it.value, batch);
+        while (json_next(&it));
+    batch_release(batch);
+}
+
+void hop_receive(struct hop *h, struct span text, struct batch *batch)
 {
     struct acp_message m;
     int code = acp_skim(text, &m);
 
+    m.batch = batch;
     if (code) {
         struct span head = span_cut(text, 0, 120);
         log_warn(h->label, "sent a line that is no message (%s): " SPAN_FMT, err_name(code),
                  SPAN_ARG(head));
-        hop_error(h, SPAN("null"), RPC_PARSE_ERROR, "Parse error", NULL);
+        put_error(h, batch, SPAN("null"), RPC_PARSE_ERROR, "Parse error", NULL);
         return;
     }
     switch (m.rpc.kind) {
@@ -354,18 +400,11 @@ static void receive(struct hop *h, struct span text)
     case RPC_ERROR:
         receive_answer(h, &m);
         break;
-    case RPC_BATCH: {
-        struct json_iter it = json_iter(m.rpc.text);
-        while (json_next(&it)) {
-            if (it.type == JSON_ARRAY)
-                hop_error(h, SPAN("null"), RPC_INVALID_REQUEST, "a batch inside a batch", NULL);
-            else
-                receive(h, it.value);
-        }
+    case RPC_BATCH:
+        receive_batch(h, m.rpc.text, batch);
         break;
-    }
     case RPC_INVALID:
-        receive_invalid(h, &m.rpc);
+        receive_invalid(h, &m.rpc, batch);
         break;
     }
 }
@@ -377,7 +416,7 @@ static void on_line(void *owner, struct span line)
     acp_trace_line(h->c->options.trace, h->index, TRACE_RECEIVED, line);
     /* At the end everything has been answered, and what answers would wake is gone. */
     if (h->c->state != CHAIN_ENDING)
-        receive(h, line);
+        hop_receive(h, line, NULL);
 }
 
 static void on_too_long(void *owner, struct span head)
@@ -386,7 +425,7 @@ static void on_too_long(void *owner, struct span head)
 
     log_warn(h->label, "sent a message of more than %d bytes: dropped; it began " SPAN_FMT,
              HOP_MAX_MESSAGE, SPAN_ARG(span_cut(head, 0, 80)));
-    hop_error(h, SPAN("null"), RPC_INVALID_REQUEST, "Message too long", NULL);
+    put_error(h, NULL, SPAN("null"), RPC_INVALID_REQUEST, "Message too long", NULL);
 }
 
 static const struct lines_events line_events = {on_line, on_too_long};

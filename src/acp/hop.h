@@ -8,6 +8,7 @@
 #ifndef RIALTO_ACP_HOP_H
 #define RIALTO_ACP_HOP_H
 
+#include "acp/batch.h"
 #include "acp/command_line.h"
 #include "acp/words.h"
 #include "base/list.h"
@@ -53,6 +54,7 @@ struct pending {
     struct hop *from; /* who waits for the answer; NULL: we do, or nobody any more */
     char *from_id;
     char *inner_id; /* it came as a whole message in an envelope: so does its answer */
+    struct batch *batch;
     bool sent_nested;
     bool cancelled;
     uint64_t trace;
@@ -73,12 +75,20 @@ void hop_init(struct hop *h, struct conductor *c, int index, const char *label);
 void hop_fini(struct hop *h);
 void hop_feed(struct hop *h, struct span chunk);
 void hop_feed_end(struct hop *h);
+/* One message as if it had just been read; batch NULL when it came alone. */
+void hop_receive(struct hop *h, struct span text, struct batch *batch);
 struct buf *hop_begin(struct hop *h);
 void hop_end(struct hop *h);
-void hop_error(struct hop *h, struct span id, int code, const char *text, const char *data);
+/* Answer a request of this hop at once: with a result, a raw error object, an error. */
+void hop_result(struct hop *h, const struct acp_message *m, struct span result);
+void hop_refuse(struct hop *h, const struct acp_message *m, struct span error);
+void hop_error(struct hop *h, const struct acp_message *m, int code, const char *text,
+               const char *data);
 /* A request to `to`, not sent yet. `from` NULL: ours. */
 struct pending *pending_new(struct hop *to, struct hop *from, const struct acp_message *m);
 void pending_free(struct pending *p);
+/* Whoever asked has its answer from elsewhere, or is not there any more. */
+void pending_let_go(struct pending *p);
 /* Pass on an answer, a result, an error object. They free nothing. */
 void pending_pass(struct pending *p, const struct acp_message *m);
 void pending_result(struct pending *p, struct span result);

@@ -34,7 +34,8 @@ struct conductor {
     bool told_ended;
     int status;
     struct buf failure; /* raw error object: the answer to everything */
-    struct buf held;    /* what the client sent before initialize was answered */
+    struct list held;   /* what the client sent before initialize was answered */
+    size_t held_bytes;
     struct timer end;
 
     bool native_url, native_type; /* the agent takes such declarations by itself */

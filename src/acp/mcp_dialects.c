@@ -7,8 +7,14 @@ const struct mcp_row mcp_rows[M_COUNT] = {
             .request = "_mcp/client_to_server/request",
             .notification = "_mcp/client_to_server/notification",
             .nested = true,
-            .twin = M_NONE,
+            .twin = M0B,
             .next = M_NONE},
+    [M0B] = {.name = "M0b",
+             .request = "_mcp",
+             .notification = "_mcp",
+             .path = true,
+             .twin = M_NONE,
+             .next = M_NONE},
     [M1] = {.name = "M1",
             .connect = "_mcp/connect",
             .request = "_mcp/request",
@@ -93,10 +99,31 @@ void mcp_put_disconnect(struct buf *out, enum mcp_dialect d, struct span connect
     buf_char(out, '}');
 }
 
+void mcp_put_method(struct buf *out, enum mcp_dialect d, const struct mcp_parts *m, bool request)
+{
+    const struct mcp_row *row = &mcp_rows[d];
+    const char *name = request ? row->request : row->notification;
+
+    if (!row->path) {
+        json_quote(out, span_str(name));
+        return;
+    }
+    /* Both are raw strings: without the quotes, and the key without its "acp:". */
+    struct span key = span_cut(m->key, 1, m->key.n - 2);
+    buf_printf(out, "\"%s/", name);
+    buf_span(out, span_from(key, span_find(key, ':') + 1));
+    buf_char(out, '/');
+    buf_span(out, span_from(m->method, 1));
+}
+
 void mcp_put_message(struct buf *out, enum mcp_dialect d, const struct mcp_parts *m)
 {
     const struct mcp_row *row = &mcp_rows[d];
 
+    if (row->path) {
+        buf_span(out, m->params);
+        return;
+    }
     buf_char(out, '{');
     if (row->nested) {
         put_member(out, "url", m->key);

@@ -1,15 +1,16 @@
 /*
  * mcp_dialects: how MCP messages ride on ACP, generation by generation, as a table.
  *
- * M0 names the server in every message and nests whole messages; M1 to M3 open a connection first;
- * M4 is stateless again and carries one request and its answer at a time.
+ * M0 names the server in every message and nests whole messages, M0b names it in every method; M1
+ * to M3 open a connection first; M4 is stateless again and carries one request and its answer at a
+ * time.
  */
 #ifndef RIALTO_ACP_MCP_DIALECTS_H
 #define RIALTO_ACP_MCP_DIALECTS_H
 
 #include "wire/json.h"
 
-enum mcp_dialect { M0, M1, M2, M3A, M3, M4, M_COUNT, M_NONE = M_COUNT };
+enum mcp_dialect { M0, M0B, M1, M2, M3A, M3, M4, M_COUNT, M_NONE = M_COUNT };
 
 /* How a server was declared. */
 enum declared_as { BY_URL /* "acp:..." */, BY_ID, BY_SERVER_ID };
@@ -22,6 +23,7 @@ struct mcp_row {
     bool disconnect_asks;  /* it is a request */
     bool old_names;        /* ids also go under their older, snake_case names */
     bool nested;           /* params hold a whole message */
+    bool path;             /* the method is request/SERVER/METHOD, and params are MCP's own */
     bool carrier;          /* the answer is carried in a result of its own */
     enum mcp_dialect twin; /* same connection, other names for messages */
     enum mcp_dialect next; /* what to try when connect is not known */
@@ -43,7 +45,9 @@ struct mcp_parts {
     struct span text, method, params;
     struct span key, connection, request_id;
 };
-/* Append the params of the ACP message that carries it. */
+/* Append the (quoted) method of the ACP message that carries it. */
+void mcp_put_method(struct buf *out, enum mcp_dialect d, const struct mcp_parts *m, bool request);
+/* Append its params; nothing when there are none. */
 void mcp_put_message(struct buf *out, enum mcp_dialect d, const struct mcp_parts *m);
 
 /* --- declarations --- */

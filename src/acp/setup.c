@@ -35,22 +35,30 @@ void setup_learn_agent(struct conductor *c, struct span result)
         c->version < 2 || edit_truthy(result, EDIT_PATH("capabilities", "session", "mcp", "stdio"));
 }
 
+/* By all the names that components of the first version have looked for. */
+static const char *const *const welcomes[] = {
+    (const char *const[]){"agentCapabilities", "mcpCapabilities", "acp", NULL},
+    (const char *const[]){"agentCapabilities", "_meta", "symposium", "mcp_acp_transport", NULL},
+    (const char *const[]){"_meta", "mcp_acp_transport", NULL},
+};
+
 void setup_put_welcome(struct conductor *c, struct buf *out, struct span result)
 {
-    struct buf first = {0};
-
     if (c->native_type || bridge_kind(c) == BRIDGED_NOT || json_type_of(result) != JSON_OBJECT) {
         buf_span(out, result);
-    } else if (c->version >= 2) {
-        edit_set(out, result, EDIT_PATH("capabilities", "session", "mcp", "acp"), SPAN("{}"));
-    } else {
-        edit_set(&first, result, EDIT_PATH("agentCapabilities", "mcpCapabilities", "acp"),
-                 SPAN("true"));
-        edit_set(out, buf_view(&first),
-                 EDIT_PATH("agentCapabilities", "_meta", "symposium", "mcp_acp_transport"),
-                 SPAN("true"));
+        return;
     }
-    buf_fini(&first);
+    if (c->version >= 2) {
+        edit_set(out, result, EDIT_PATH("capabilities", "session", "mcp", "acp"), SPAN("{}"));
+        return;
+    }
+    buf_span(out, result);
+    for (size_t i = 0; i < COUNT_OF(welcomes); i++) {
+        struct buf next = {0};
+        edit_set(&next, buf_view(out), welcomes[i], SPAN("true"));
+        buf_fini(out);
+        *out = next;
+    }
 }
 
 /* --- whose server it is --- */
@@ -321,7 +329,7 @@ void setup_relay(struct hop *from, const struct acp_message *m, struct place to)
     put_params(&r, &params, m->params);
     if (r.refused) {
         bool ours = bridge_kind(c) != BRIDGED_NOT; /* then it is no fault of the request */
-        hop_error(from, m->rpc.id, ours ? RPC_INTERNAL_ERROR : RPC_INVALID_PARAMS,
+        hop_error(from, m, ours ? RPC_INTERNAL_ERROR : RPC_INVALID_PARAMS,
                   ours ? "Internal error" : "Invalid params", r.refused);
         setup_free(r.setup);
     } else {

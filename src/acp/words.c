@@ -49,11 +49,21 @@ static const struct {
     ROW("_mcp/message", WORD_MCP),
     ROW("_mcp/request", WORD_MCP),
     ROW("_mcp/notification", WORD_MCP),
+    ROW("_mcp/client_to_server/request", WORD_MCP),
+    ROW("_mcp/client_to_server/notification", WORD_MCP),
     ROW("_mcp/server_to_client/request", WORD_MCP),
     ROW("_mcp/server_to_client/notification", WORD_MCP),
     ROW("mcp/disconnect", WORD_MCP_CLOSE),
     ROW("_mcp/disconnect", WORD_MCP_CLOSE),
 };
+
+enum { PATH_START = sizeof "\"_mcp/" - 1 };
+
+/* Where the server's name in "_mcp/SERVER/METHOD" ends. */
+static size_t path_end(struct span method)
+{
+    return PATH_START + span_find(span_from(method, PATH_START), '/');
+}
 
 static enum acp_word word_of_plain(struct span method)
 {
@@ -69,8 +79,12 @@ enum acp_word acp_word_of(struct span method)
     enum acp_word word = WORD_OTHER;
 
     /* Some peers escape the slash: the same string, spelled in another way. */
-    if (span_find(method, '\\') == method.n)
-        return word_of_plain(method);
+    if (span_find(method, '\\') == method.n) {
+        word = word_of_plain(method);
+        bool path = word == WORD_OTHER && span_starts(method, SPAN("\"_mcp/")) &&
+                    path_end(method) < method.n;
+        return path ? WORD_MCP_PATH : word;
+    }
     buf_char(&plain, '"');
     json_unescape(&plain, method);
     buf_char(&plain, '"');
@@ -86,6 +100,7 @@ int acp_skim(struct span text, struct acp_message *m)
     m->word = WORD_OTHER;
     m->method = m->params = m->inner_id = SPAN_EMPTY;
     m->wrapped = m->nested = false;
+    m->batch = NULL;
     if (code || (m->rpc.kind != RPC_REQUEST && m->rpc.kind != RPC_NOTIFICATION))
         return code;
     m->method = span_of(m->rpc.method.p - 1, m->rpc.method.n + 2);
@@ -99,7 +114,7 @@ static bool read_inner(struct acp_message *m)
 {
     m->word = acp_word_of(m->method);
     memset(m->slots, 0, sizeof m->slots);
-    if (m->word == WORD_OTHER || !m->params.n)
+    if (m->word == WORD_OTHER || m->word == WORD_MCP_PATH || !m->params.n)
         return true;
     return json_skim(m->params, &params_shape, m->slots, NULL, NULL) == 0;
 }
@@ -130,24 +145,39 @@ bool acp_unwrap(struct acp_message *m)
     return read_inner(m);
 }
 
-bool acp_carried(const struct acp_message *m, struct span *method, struct span *params,
-                 struct span *id)
+static void carried_in_name(const struct acp_message *m, struct acp_carried *out)
 {
+    size_t end = path_end(m->method);
+
+    out->server = span_cut(m->method, PATH_START, end - PATH_START);
+    buf_char(&out->quoted, '"');
+    buf_span(&out->quoted, span_from(m->method, end + 1));
+    out->method = buf_view(&out->quoted);
+    out->params = m->params;
+}
+
+bool acp_carried(const struct acp_message *m, struct acp_carried *out)
+{
+    const struct json_slot *params = &m->slots[ACP_PARAMS];
     struct rpc_message inner;
 
+    *out = (struct acp_carried){0};
+    if (m->word == WORD_MCP_PATH) {
+        carried_in_name(m, out);
+        return true;
+    }
     if (m->slots[ACP_MESSAGE].type == JSON_OBJECT) {
         if (rpc_skim(m->slots[ACP_MESSAGE].value, NULL, NULL, NULL, 0, &inner) || !inner.method.p)
             return false;
-        *method = span_of(inner.method.p - 1, inner.method.n + 2);
-        *params = inner.params;
-        *id = inner.id;
+        out->method = span_of(inner.method.p - 1, inner.method.n + 2);
+        out->params = inner.params;
+        out->id = inner.id;
         return true;
     }
     if (m->slots[ACP_METHOD].type != JSON_STRING)
         return false;
-    *method = m->slots[ACP_METHOD].value;
-    *params = m->slots[ACP_PARAMS].type == JSON_OBJECT ? m->slots[ACP_PARAMS].value : SPAN_EMPTY;
-    *id = SPAN_EMPTY;
+    out->method = m->slots[ACP_METHOD].value;
+    out->params = params->type == JSON_OBJECT ? params->value : SPAN_EMPTY;
     return true;
 }
 

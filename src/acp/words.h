@@ -10,6 +10,8 @@
 
 #include "wire/rpc.h"
 
+struct batch;
+
 enum acp_word {
     WORD_OTHER,
     WORD_INITIALIZE,
@@ -19,6 +21,7 @@ enum acp_word {
     WORD_SETUP_NEW, /* those of them whose session id stands in the answer only */
     WORD_CLOSE,     /* session/close, session/delete */
     WORD_MCP,       /* a message of an MCP server to its client, in any dialect */
+    WORD_MCP_PATH,  /* the same where method and server stand in the name: _mcp/SERVER/METHOD */
     WORD_MCP_CLOSE, /* the server's component ends the connection */
 };
 
@@ -49,6 +52,7 @@ struct acp_message {
     bool wrapped;
     bool nested;          /* the envelope holds a whole message (P0's first form) */
     struct span inner_id; /* of such a message */
+    struct batch *batch;  /* what it came in, NULL when it came alone */
 };
 
 /* 0, or a negative ERR_ code when the text is no JSON. */
@@ -65,10 +69,14 @@ enum acp_word acp_word_of(struct span method);
 /* Take the message out of its envelope: false when the envelope holds none. */
 MUST_CHECK bool acp_unwrap(struct acp_message *m);
 
-/* The MCP message that a WORD_MCP carries, all raw; false, and nothing is set, when there is none.
- * `id` is empty unless it is a whole message. */
-MUST_CHECK bool acp_carried(const struct acp_message *m, struct span *method, struct span *params,
-                            struct span *id);
+/* The MCP message that a WORD_MCP or WORD_MCP_PATH carries, all raw. */
+struct acp_carried {
+    struct span method, params;
+    struct span id;     /* empty unless it is a whole message */
+    struct span server; /* raw text out of the name, empty unless it stands there */
+    struct buf quoted;  /* what `method` may stand in; free it */
+};
+MUST_CHECK bool acp_carried(const struct acp_message *m, struct acp_carried *out);
 
 /* The first of these slots that holds a string or a number; JSON_NONE when none does. */
 struct json_slot acp_first(const struct acp_message *m, enum acp_slot a, enum acp_slot b);

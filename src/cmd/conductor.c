@@ -63,11 +63,11 @@ struct run {
 /* --- the host of the conductor --- */
 
 static void translate(void *arg, struct acp_channel *channel, struct stream *stream,
-                      struct span early)
+                      struct span early, bool at_eof)
 {
     struct run *r = arg;
 
-    conductor_translate(r->core, channel, stream, early);
+    conductor_translate(r->core, channel, stream, early, at_eof);
 }
 
 static bool http_open(void *arg, struct acp_server *server, struct acp_http_place *place,
@@ -367,8 +367,8 @@ static int run(const struct command *self, int argc, char **argv)
 
 static const struct cmd_option options[] = {
     {"name", OPT_NAME, "NAME", "what to call it in the log"},
-    {"mcp-bridge", OPT_BRIDGE, "MODE", "give the agent MCP servers by stdio, http or auto"},
-    {"proxy-dialect", OPT_DIALECT, "P", "what proxies speak: P0, P1, P2, P3 or auto"},
+    {"mcp-bridge", OPT_BRIDGE, "stdio|http|auto", "how the agent is given MCP servers"},
+    {"proxy-dialect", OPT_DIALECT, "auto|P0|P1|P2|P3", "what proxies speak"},
     {"strict", OPT_STRICT, NULL, "refuse to be made a proxy when started as agent"},
     {"with", OPT_WITH, "CONFIG", "give every session the servers of this configuration"},
     {"trace", OPT_TRACE, "FILE", "write every message between components as JSON lines"},

@@ -107,6 +107,7 @@ static void hold(struct place_http *p, struct http_exchange *x, const struct htt
     http_exchange_on_gone(x, held_gone, h);
     if (timer_is_set(&p->look))
         return;
+    lone_declare(p->lone, req->body);
     provider_want(lone_provider(p->lone));
     p->until = loop_now(p->http->loop) + START_MS;
     timer_set(loop_timers(p->http->loop), &p->look, LOOK_MS);

@@ -2,6 +2,8 @@
 
 #include "base/id.h"
 #include "base/mem.h"
+#include "mcp/protocol.h"
+#include "wire/rpc.h"
 
 /* --- the link --- */
 
@@ -258,6 +260,20 @@ struct lone *lone_new(struct conductor_core *k, const char *alias, struct acp_se
 struct provider *lone_provider(struct lone *l)
 {
     return mcp_provider_core(l->provider);
+}
+
+void lone_declare(struct lone *l, struct span first)
+{
+    struct rpc_message m;
+
+    if (rpc_skim(first, NULL, NULL, NULL, 0, &m) || json_type_of(m.params) != JSON_OBJECT)
+        return;
+    struct json_slot meta = json_get(m.params, "_meta");
+    struct json_slot declared = json_get(m.params, "capabilities");
+    if (meta.type == JSON_OBJECT && declared.type == JSON_NONE)
+        declared = json_get(meta.value, MCP_META_PREFIX "clientCapabilities");
+    if (declared.type == JSON_OBJECT)
+        mcp_provider_set_answers(l->provider, mcp_answers_of(declared.value));
 }
 
 struct view *lone_view(struct lone *l)

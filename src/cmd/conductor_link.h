@@ -41,13 +41,19 @@ void conductor_core_free(struct conductor_core *k);
 
 /* The host's hook of the same name (acp/conductor.h). */
 void conductor_translate(void *core, struct acp_channel *channel, struct stream *stream,
-                         struct span early);
+                         struct span early, bool at_eof);
 
 /* One provider with a view of its own. `gone` is called when it is stopped and freed. */
 struct lone;
 struct lone *lone_new(struct conductor_core *k, const char *alias, struct acp_server *server,
                       struct acp_channel *channel, const struct channel_link_owner *owner);
 struct provider *lone_provider(struct lone *l);
+/*
+ * Before it is started: the server is to hear of what its first client declares in its first
+ * message, of whichever era that is. Others who come may be able to do less; they are not asked
+ * then.
+ */
+void lone_declare(struct lone *l, struct span first);
 struct view *lone_view(struct lone *l);
 struct router *conductor_core_router(struct conductor_core *k);
 struct loop *conductor_core_loop(struct conductor_core *k);

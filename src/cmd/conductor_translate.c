@@ -15,6 +15,7 @@ struct translation {
     struct stream *stream;
     struct stdio_agent *agent; /* NULL until the server is up */
     struct buf early;
+    bool at_eof; /* ... is all there is */
     struct timer look;
     uint64_t until;
     char *name;
@@ -90,7 +91,7 @@ static void on_look(struct timer *timer)
                                       .view = lone_view(t->lone)};
         t->agent = stdio_agent_new(t->loop, t->stream, &host, MAX_MESSAGE, agent_closed, t);
         stream_resume(t->stream);
-        stdio_agent_feed(t->agent, buf_view(&t->early));
+        stdio_agent_feed(t->agent, buf_view(&t->early), t->at_eof);
         buf_reset(&t->early, 0);
     } else if (p->state == PROVIDER_BACKOFF || p->state == PROVIDER_DOWN || p->why[0]) {
         give_up(t, p->why[0] ? p->why : "it has ended");
@@ -113,7 +114,7 @@ static void channel_closed(void *arg)
 }
 
 void conductor_translate(void *core, struct acp_channel *channel, struct stream *stream,
-                         struct span early)
+                         struct span early, bool at_eof)
 {
     struct translation *t = MEM_NEW(struct translation);
     const struct channel_link_owner owner = {t, channel_closed};
@@ -125,8 +126,10 @@ void conductor_translate(void *core, struct acp_channel *channel, struct stream 
     t->look.fire = on_look;
     t->until = loop_now(t->loop) + START_MS;
     buf_span(&t->early, early);
+    t->at_eof = at_eof;
     stream_rebind(stream, &waiting_events, t);
     t->lone = lone_new(core, t->name, NULL, channel, &owner);
+    lone_declare(t->lone, span_cut(early, 0, span_find(early, '\n')));
     provider_want(lone_provider(t->lone));
     timer_set(loop_timers(t->loop), &t->look, LOOK_MS);
 }

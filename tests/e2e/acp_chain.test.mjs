@@ -4,11 +4,11 @@ import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import { test } from 'node:test';
 import { agent, Conductor, inner, open, proxy, rejects } from './acp_lib.mjs';
-import { sleep, tempDir, until } from './lib.mjs';
+import { descendants, tempDir, until } from './lib.mjs';
 
 const seen = (c) => c.request('_test/seen', {});
 
-test('test_single_component_gets_initialize_request', async (t) => {
+test('test_single_component_gets_initialize_request, test_single_component_no_proxy_offer', async (t) => {
   const c = await open(t, ['agent', agent()]);
   const { methods, raw } = await seen(c);
   assert.equal(methods[0], 'initialize');
@@ -17,7 +17,7 @@ test('test_single_component_gets_initialize_request', async (t) => {
 });
 
 for (const dialect of ['P0', 'P0n', 'P1', 'P2', 'P3']) {
-  test(`test_two_components_proxy_gets_initialize_proxy (${dialect}, detected)`, async (t) => {
+  test(`test_two_components, test_two_components_proxy_gets_initialize_proxy (${dialect}, detected)`, async (t) => {
     const c = await open(t, ['agent', proxy(dialect, '--arrow'), agent()]);
     assert.deepEqual(await c.prompt(c.session, 'Hello'), ['>Hello']);
     assert.ok(!JSON.stringify(c.initialized).includes('"proxy"'), 'the echo is stripped');
@@ -75,7 +75,7 @@ test('test_conductor_with_two_external_arrow_proxies', async (t) => {
 });
 
 for (const parent of ['P1', 'P2', 'P3']) {
-  test(`test_nested_conductor_with_external_arrow_proxies (${parent})`, async (t) => {
+  test(`test_nested_conductor_with_arrow_proxies, test_nested_conductor_with_external_arrow_proxies (${parent})`, async (t) => {
     const nested = inner('proxy', proxy('P2', '--arrow'), proxy('P1', '--arrow'));
     const c = await open(t, ['agent', `${parent}:${nested}`, agent()]);
     assert.deepEqual(await c.prompt(c.session, 'Hello, world!'), ['>>Hello, world!']);
@@ -121,7 +121,9 @@ test('zero components: an agent conductor has nobody to ask', async (t) => {
 test('a first message other than initialize is refused, and initialize still works', async (t) => {
   const c = new Conductor(t, ['agent', agent()]);
   await rejects(c.request('session/new', {}), -32600, /expected `initialize` request/);
+  assert.deepEqual(descendants(c.child.pid), [], 'components are started by initialize');
   assert.equal((await c.initialize()).protocolVersion, 1);
+  assert.equal(descendants(c.child.pid).length, 1);
 });
 
 test('mixed chain: P1, P2, P3 and P0 proxies before one agent, unknown methods untouched', async (t) => {
@@ -141,7 +143,9 @@ test('raw fidelity: key order, number text and escapes pass through a chain with
 test('conductor_proxy_chain_preserves_prompt_meta', async (t) => {
   const c = await open(t, ['agent', proxy('P2'), proxy('P1'), agent()]);
   const _meta = { traceparent: '00-abc-def-01', tracestate: 'k=v', baggage: 'a=b' };
-  assert.deepEqual((await c.request('_test/raw', { _meta })).params._meta, _meta);
+  await c.request('session/prompt', { sessionId: c.session, prompt: [{ type: 'text', text: 'x', _meta }], _meta });
+  const arrived = (await seen(c)).raw.map((l) => JSON.parse(l)).find((m) => m.method === 'session/prompt').params;
+  assert.deepEqual([arrived._meta, arrived.prompt[0]._meta], [_meta, _meta]);
 });
 
 // Old proxies fail on an envelope without params: null stands for none.
@@ -164,13 +168,71 @@ test('unparsable lines and wrong shapes are answered, answers never are', async 
   assert.deepEqual(stray.map((m) => [m.id, m.error.code]), [[null, -32700], [null, -32600]]);
 });
 
-test('batches are taken apart', async (t) => {
-  const c = await open(t, ['agent', agent()]);
-  const got = [];
-  c.onStray = (m) => got.push(m.id);
-  c.send('[{"jsonrpc":"2.0","id":"b1","method":"_test/raw"},{"jsonrpc":"2.0","id":"b2","method":"_test/raw"}]');
-  await until('both answers', () => got.length === 2);
-  assert.deepEqual(got, ['b1', 'b2']);
+// --- batches ---
+
+/** What comes that is no answer to a request of its own: here, arrays. */
+function strays(c) {
+  const found = [];
+  c.onStray = (m) => found.push(m);
+  return found;
+}
+
+const asked = (id, method, params) => ({ jsonrpc: '2.0', ...(id === undefined ? {} : { id }), method, ...(params && { params }) });
+
+for (const chain of [[], ['P2', 'P0n']]) {
+  test(`a batch is answered by one array, whatever is in it (${chain.length} proxies)`, async (t) => {
+    const c = await open(t, ['agent', ...chain.map((d) => proxy(d)), agent()]);
+    const got = strays(c);
+    c.send([
+      asked('b1', '_test/echo', { n: 1 }), asked(undefined, '_test/nothing'), asked('b2', '_test/unknown'),
+      asked('b3', 'session/prompt', { sessionId: c.session, prompt: [{ type: 'text', text: '{"command":"wait"}' }] }),
+      17, [asked('deep', '_test/echo', {})], { jsonrpc: '2.0', id: 'stray', result: {} }, asked('b4', 'proxy/initialize', {}),
+      asked(undefined, '$/cancel_request', { requestId: 'b3' }),
+    ]);
+    // Others pass it meanwhile: the agent gets its messages one by one.
+    assert.deepEqual(await c.request('_test/echo', { alone: true }), { alone: true });
+    await until('the array', () => got.length);
+    const answers = got[0].map((m) => [m.id, m.error?.code ?? m.result]);
+    const byId = (a, b) => String(a).localeCompare(String(b));
+    assert.deepEqual(answers.toSorted(byId), [
+      ['b1', { n: 1 }], ['b2', -32601], ['b3', -32800], ['b4', -32600], [null, -32600], [null, -32600],
+    ].toSorted(byId));
+    c.send('[]');
+    c.send([asked(undefined, '_test/nothing')]);
+    await until('the refusal', () => got.length === 2);
+    assert.equal(got[1].error.code, -32600);
+    assert.deepEqual(await c.prompt(c.session, 'still here'), ['still here']);
+    assert.equal(got.length, 2, 'nothing is said to notifications');
+  });
+}
+
+test('a batch that begins with initialize, and one that a component does not live to answer', async (t) => {
+  const c = new Conductor(t, ['agent', proxy('P1'), agent()]);
+  const got = strays(c);
+  const setup = { cwd: '/', mcpServers: [] };
+  c.send([asked('hello', 'initialize', { protocolVersion: 1, clientCapabilities: {} }), asked('new', 'session/new', setup)]);
+  await until('the array', () => got.length);
+  assert.deepEqual(got[0].map((m) => m.id), ['hello', 'new']);
+  assert.equal(got[0][1].result.sessionId, 'session-1');
+  const prompt = (id, command) => asked(id, 'session/prompt', { sessionId: 'session-1', prompt: [{ type: 'text', text: JSON.stringify({ command }) }] });
+  c.send([prompt('wait', 'wait'), asked('fine', '_test/echo', {})]);
+  await c.request('_test/echo', {});
+  c.send(prompt('die', 'die'));
+  await until('the array', () => got.length === 3);
+  assert.deepEqual(got.find((m) => m.id).error.code, -32603);
+  assert.deepEqual(got.find((m) => m[0]?.id === 'fine').map((m) => [m.id, m.error?.code]), [['fine', undefined], ['wait', -32603]]);
+  await c.stop(1);
+});
+
+test('a batch before an initialize that fails', async (t) => {
+  const c = new Conductor(t, ['agent', agent('--die-in-initialize')]);
+  const got = strays(c);
+  const hello = c.initialize();
+  c.send([asked('a', 'session/new', {}), asked('b', 'session/new', {})]);
+  await rejects(hello, -32603, /exited with 3/);
+  await until('the array', () => got.length);
+  assert.deepEqual(got[0].map((m) => [m.id, m.error.code]), [['a', -32603], ['b', -32603]]);
+  await c.stop(1);
 });
 
 test('what is sent before initialize is answered waits for it', async (t) => {
@@ -187,7 +249,6 @@ for (const chain of [[], ['P2'], ['P3', 'P1', 'P2']]) {
   test(`client_cancellation_propagates_hop_by_hop_to_agent (${chain.join(' ') || 'no proxy'})`, async (t) => {
     const c = await open(t, ['agent', ...chain.map((d) => proxy(d)), agent()]);
     const waiting = c.request('session/prompt', { sessionId: c.session, prompt: [{ type: 'text', text: '{"command":"wait"}' }] }, 'my-id');
-    await sleep(150);
     for (let i = 0; i < 2; i++) c.notify('$/cancel_request', { requestId: 'my-id' });
     c.notify('$/cancel_request', { requestId: 'unknown' });
     c.notify('$/cancel_request', {});
@@ -212,27 +273,38 @@ test('agent_cancellation_propagates_hop_by_hop_to_client', async (t) => {
 
 test('prompt_cancellation_cascades_through_real_proxy_chain', async (t) => {
   const c = await open(t, ['agent', inner('proxy', proxy('P2'), proxy('P3')), agent()]);
-  const waiting = c.request('session/prompt', { sessionId: c.session, prompt: [{ type: 'text', text: '{"command":"wait"}' }] });
-  await sleep(150);
-  c.notify('session/cancel', { sessionId: c.session });
-  assert.equal((await waiting).stopReason, 'cancelled');
+  const wait = () => c.request('session/prompt', { sessionId: c.session, prompt: [{ type: 'text', text: '{"command":"wait"}' }] });
+  const first = wait();
+  c.notify('session/cancel', { sessionId: c.session }); // ACP's own way
+  assert.equal((await first).stopReason, 'cancelled');
+  const second = wait();
+  c.notify('$/cancel_request', { requestId: second.id });
+  await rejects(second, -32800);
+  assert.equal((await seen(c)).cancels.length, 1);
 });
 
-test('session_new_cancellation_propagates_through_proxy', async (t) => {
-  const c = new Conductor(t, ['agent', proxy('P2'), agent('--hang-new')]);
-  await c.initialize();
-  const waiting = c.request('session/new', { cwd: '/', mcpServers: [] });
-  await sleep(150);
-  c.notify('$/cancel_request', { requestId: waiting.id });
-  await until('the cancel at the agent', async () => (await seen(c)).cancels.length === 1);
-});
+for (const [name, version, method] of [
+  ['session_new_cancellation_propagates_through_proxy', 1, 'session/new'],
+  ['proxy_session_helper_cancellation', 1, 'session/load'],
+  ['v2_proxy_session_helper_cancellation', 2, 'session/new'],
+  ['v2_proxy_resume_helper_cancellation', 2, 'session/resume'],
+]) {
+  test(name, async (t) => {
+    const c = new Conductor(t, ['agent', proxy('P2', '--mcp', 'M2a'), proxy('P3'), agent('--hang-new', '--v2-mcp', 'stdio')]);
+    await c.initialize(version);
+    const waiting = c.request(method, { sessionId: 'old', cwd: '/', mcpServers: [] });
+    await until('the request at the agent', async () => (await seen(c)).setups.length === 1);
+    for (let i = 0; i < 2; i++) c.notify('$/cancel_request', { requestId: waiting.id });
+    await rejects(waiting, -32800);
+    assert.equal((await seen(c)).cancels.length, 1);
+  });
+}
 
 test('initialize_cancellation_propagates_through_proxy', async (t) => {
   const script = 'process.stdin.on("data",d=>{for(const l of String(d).split("\\n"))if(l.includes("cancel_request"))process.stdout.write(JSON.stringify({jsonrpc:"2.0",id:1,error:{code:-32800,message:"cancelled"}})+"\\n")})';
   const slow = JSON.stringify({ command: process.execPath, args: ['-e', script] });
   const c = new Conductor(t, ['agent', proxy('P3'), slow]);
   const waiting = c.request('initialize', { protocolVersion: 1, clientCapabilities: {} });
-  await sleep(500);
   c.notify('$/cancel_request', { requestId: waiting.id });
   await rejects(waiting, -32800);
 });
@@ -292,8 +364,11 @@ test('v2_proxy_initialize_precedes_agent_initialize', async (t) => {
   assert.deepEqual(order, order.toSorted((a, b) => a - b));
 });
 
-for (const [version, mine, theirs] of [[1, 'clientCapabilities', 'agentCapabilities'], [2, 'info', 'capabilities']]) {
-  test(`v${version}_conductor_routes_initialize_and_later_requests_to_v${version}`, async (t) => {
+for (const [name, version, mine, theirs] of [
+  ['v1_conductor_routes_initialize_and_later_requests_to_v1', 1, 'clientCapabilities', 'agentCapabilities'],
+  ['v2_conductor_routes_initialize_and_later_requests_to_v2', 2, 'info', 'capabilities'],
+]) {
+  test(name, async (t) => {
     const c = new Conductor(t, ['agent', proxy('P2'), proxy('P3'), agent()]);
     const result = await c.initialize(version);
     assert.equal(result.protocolVersion, version);
@@ -305,18 +380,21 @@ for (const [version, mine, theirs] of [[1, 'clientCapabilities', 'agentCapabilit
     assert.equal((await c.request('session/new', later)).sessionId, 'session-1');
     assert.deepEqual((await seen(c)).setups, [{ method: 'session/new', params: later }]);
   });
+}
 
-  for (const method of ['session/load', 'session/resume']) {
-    test(`v${version}_proxy_${method.slice(8)}_helper: replayed updates come before the answer, later ones after`, async (t) => {
-      const c = new Conductor(t, ['agent', proxy('P2'), proxy('P3'), agent('--replay', 50)]);
-      await c.initialize(version);
-      c.lines = [];
-      await c.request(method, { sessionId: 'old', cwd: '/', mcpServers: [], answerWith: { end: true } });
-      await until('the update after it', () => c.lines.length >= 52);
-      const order = c.lines.map((l) => JSON.parse(l)).map((m) => (m.result ? 'answer' : m.params.update.content.text));
-      assert.deepEqual(order, [...Array.from({ length: 50 }, (_, i) => String(i)), 'answer', 'after']);
-    });
-  }
+for (const [name, version, method] of [
+  ['proxy_session_helper_load', 1, 'session/load'], ['proxy_session_helper_resume', 1, 'session/resume'],
+  ['v2_proxy_session_helper_load', 2, 'session/load'], ['v2_proxy_resume_helper_resume', 2, 'session/resume'],
+]) {
+  test(`${name}: replayed updates come before the answer, later ones after`, async (t) => {
+    const c = new Conductor(t, ['agent', proxy('P2'), proxy('P3'), agent('--replay', 50)]);
+    await c.initialize(version);
+    c.lines = [];
+    await c.request(method, { sessionId: 'old', cwd: '/', mcpServers: [], answerWith: { end: true } });
+    await until('the update after it', () => c.lines.length >= 52);
+    const order = c.lines.map((l) => JSON.parse(l)).map((m) => (m.result ? 'answer' : m.params.update.content.text));
+    assert.deepEqual(order, [...Array.from({ length: 50 }, (_, i) => String(i)), 'answer', 'after']);
+  });
 }
 
 test('v2_conductor_rejects_invalid_protocol_versions_with_responses', async (t) => {

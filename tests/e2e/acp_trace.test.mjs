@@ -98,16 +98,23 @@ test('tolerant_mcp_notification_params_are_traced_as_mcp', async (t) => {
   for (const e of told) assert.deepEqual([e.type, e.protocol, e.from, e.to], ['notification', 'mcp', 'Agent', 'Proxy(0)']);
 });
 
-// Messages of a batch are relayed one by one; tracing changes nothing about that.
-test('tracing_preserves_json_rpc_batch_frames: each of its messages is traced and answered', async (t) => {
-  const trace = traceFile();
-  const c = await open(t, ['--trace', trace.file, 'agent', agent()]);
-  const got = [];
-  c.onStray = (m) => got.push(m.id);
-  c.send('[{"jsonrpc":"2.0","id":"b1","method":"_test/echo","params":{"n":1}},{"jsonrpc":"2.0","id":"b2","method":"_test/echo","params":{"n":2}}]');
-  await until('both answers', () => got.length === 2);
-  assert.deepEqual(got, ['b1', 'b2']);
-  await c.stop(0);
-  const events = trace.read().filter((e) => e.method === '_test/echo');
-  assert.deepEqual(events.map((e) => e.params.n), [1, 2]);
-});
+for (const dialects of [[], ['P2', 'P3']]) {
+  test(`tracing_preserves_json_rpc_batch_frames (${dialects.length} proxies)`, async (t) => {
+    const trace = traceFile();
+    const c = await open(t, ['--trace', trace.file, 'agent', ...dialects.map((d) => proxy(d)), agent()]);
+    const got = [];
+    c.onStray = (m) => got.push(m);
+    c.send('[{"jsonrpc":"2.0","id":"b1","method":"_test/echo","params":{"n":1}},{"jsonrpc":"2.0","id":"b2","method":"_test/echo","params":{"n":2}}]');
+    await until('the answer', () => got.length);
+    assert.deepEqual(got, [[{ jsonrpc: '2.0', id: 'b1', result: { n: 1 } }, { jsonrpc: '2.0', id: 'b2', result: { n: 2 } }]]);
+    await c.stop(0);
+    const hops = dialects.length + 1;
+    const events = trace.read();
+    const asked = events.filter((e) => e.method === '_test/echo');
+    assert.deepEqual(asked.map((e) => e.params.n).toSorted(), [...Array(hops).fill(1), ...Array(hops).fill(2)]);
+    for (const e of asked) {
+      const [answer] = events.filter((r) => r.type === 'response' && r.id === e.id);
+      assert.deepEqual([answer.from, answer.to, answer.payload], [e.to, e.from, e.params]);
+    }
+  });
+}

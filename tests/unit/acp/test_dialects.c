@@ -97,6 +97,8 @@ static void test_message(void **state)
 
     (void)state;
     expect_message(M0, some, "{\"url\":\"k\",\"message\":{\"m\":1}}");
+    expect_message(M0B, some, "{\"a\":1}");
+    expect_message(M0B, SPAN_EMPTY, "");
     expect_message(M1, some,
                    "{\"connectionId\":\"c\",\"connection_id\":\"c\",\"method\":\"tools/list\","
                    "\"params\":{\"a\":1}}");
@@ -109,6 +111,40 @@ static void test_message(void **state)
     expect_message(M4, some,
                    "{\"serverId\":\"k\",\"requestId\":\"r\",\"method\":\"tools/list\","
                    "\"params\":{\"a\":1}}");
+}
+
+static void test_methods(void **state)
+{
+    static const struct {
+        enum mcp_dialect d;
+        const char *request, *notification;
+    } rows[] = {
+        {M0, "\"_mcp/client_to_server/request\"", "\"_mcp/client_to_server/notification\""},
+        {M0B, "\"_mcp/u-1/tools/list\"", "\"_mcp/u-1/tools/list\""},
+        {M1, "\"_mcp/request\"", "\"_mcp/notification\""},
+        {M2, "\"_mcp/message\"", "\"_mcp/message\""},
+        {M3A, "\"mcp/message\"", "\"mcp/message\""},
+        {M3, "\"mcp/message\"", "\"mcp/message\""},
+        {M4, "\"mcp/message\"", NULL},
+    };
+    const struct mcp_parts parts = {.method = SPAN("\"tools/list\""), .key = SPAN("\"acp:u-1\"")};
+    struct buf out = {0};
+
+    (void)state;
+    assert_int_equal(COUNT_OF(rows), M_COUNT);
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        out.n = 0;
+        mcp_put_method(&out, rows[i].d, &parts, true);
+        assert_string_equal(buf_cstr(&out), rows[i].request);
+        if (!rows[i].notification) {
+            assert_null(mcp_rows[rows[i].d].notification);
+            continue;
+        }
+        out.n = 0;
+        mcp_put_method(&out, rows[i].d, &parts, false);
+        assert_string_equal(buf_cstr(&out), rows[i].notification);
+    }
+    buf_fini(&out);
 }
 
 static void test_disconnect(void **state)
@@ -143,6 +179,8 @@ static void test_choice(void **state)
     assert_int_equal(mcp_dialect_after(M3, BY_ID), M_NONE);
     assert_int_equal(mcp_rows[M1].twin, M2);
     assert_int_equal(mcp_rows[M2].twin, M1);
+    assert_int_equal(mcp_rows[M0].twin, M0B);
+    assert_int_equal(mcp_rows[M0B].twin, M_NONE);
 }
 
 static void test_declarations(void **state)
@@ -186,8 +224,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_envelope_names), cmocka_unit_test(test_proxy_rows),
         cmocka_unit_test(test_connect),        cmocka_unit_test(test_message),
-        cmocka_unit_test(test_disconnect),     cmocka_unit_test(test_choice),
-        cmocka_unit_test(test_declarations),
+        cmocka_unit_test(test_methods),        cmocka_unit_test(test_disconnect),
+        cmocka_unit_test(test_choice),         cmocka_unit_test(test_declarations),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -25,6 +25,9 @@ static void test_words(void **state)
     expect_word("session/close", WORD_CLOSE);
     expect_word("session/delete", WORD_CLOSE);
     expect_word("_mcp/server_to_client/request", WORD_MCP);
+    expect_word("_mcp/client_to_server/notification", WORD_MCP);
+    expect_word("_mcp/550e8400/tools/call", WORD_MCP_PATH);
+    expect_word("_mcp/550e8400", WORD_OTHER);
     expect_word("mcp/message", WORD_MCP);
     expect_word("mcp/disconnect", WORD_MCP_CLOSE);
     expect_word("session/prompt", WORD_OTHER);
@@ -83,6 +86,28 @@ static void test_nested_envelope(void **state)
     assert_span(acp_first(&m, ACP_CONNECTION_ID, ACP_CONNECTION_ID_OLD).value, "\"c\"");
 }
 
+/* M0b: an MCP message whose server and method are the name of the ACP message. */
+static void test_carried_in_the_name(void **state)
+{
+    struct acp_message m;
+    struct acp_carried said;
+
+    (void)state;
+    assert_int_equal(
+        acp_skim(SPAN("{\"id\":1,\"method\":\"proxy/successor\",\"params\":{\"method\":"
+                      "\"_mcp/u-1/tools/call\",\"params\":{\"url\":1,\"url\":2}}}"),
+                 &m),
+        0);
+    assert_true(acp_unwrap(&m));
+    assert_int_equal(m.word, WORD_MCP_PATH);
+    assert_true(acp_carried(&m, &said));
+    assert_span(said.server, "u-1");
+    assert_span(said.method, "\"tools/call\"");
+    assert_span(said.params, "{\"url\":1,\"url\":2}");
+    assert_int_equal(said.id.n, 0);
+    buf_fini(&said.quoted);
+}
+
 static void test_bad_envelopes(void **state)
 {
     static const char *const bad[] = {
@@ -107,8 +132,11 @@ static void test_bad_envelopes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_words),           cmocka_unit_test(test_flat_envelope),
-        cmocka_unit_test(test_nested_envelope), cmocka_unit_test(test_envelope_without_params),
+        cmocka_unit_test(test_words),
+        cmocka_unit_test(test_flat_envelope),
+        cmocka_unit_test(test_nested_envelope),
+        cmocka_unit_test(test_envelope_without_params),
+        cmocka_unit_test(test_carried_in_the_name),
         cmocka_unit_test(test_bad_envelopes),
     };
 

@@ -1,0 +1,42 @@
+// Every generation of MCP over ACP with official MCP clients of both eras, by both bridges: the same
+// checks as for any other server. M4 carries the stateless era, all others the initialize era; where
+// client and server differ, and always over HTTP, the core stands between them (decision 005).
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { agent, open, proxy } from './acp_lib.mjs';
+import { checks, connect } from './era_checks.mjs';
+import { fixtureScript } from './peers.mjs';
+
+const dialects = ['M0', 'M0b', 'M1', 'M2a', 'M3a', 'M3c', 'M4'];
+
+// A server has one client here, so it may ask for what only one can answer.
+async function roots(client) {
+  assert.equal(await client.text('test_input_required_result_list_roots'), 'Roots: file:///home/me');
+}
+
+/** The transport of a declaration, as an agent makes it. */
+const transportOf = ({ command, args, url, headers }) => (sdk) => (command
+  ? new sdk.StdioClientTransport({ command, args, env: process.env, stderr: 'inherit' })
+  : new sdk.StreamableHTTPClientTransport(new URL(url), { requestInit: { headers: Object.fromEntries(headers.map((h) => [h.name, h.value])) } }));
+
+for (const bridge of ['stdio', 'http']) {
+  for (const [kind, clientEra] of [['SDK v1', 'legacy'], ['SDK v2, modern', 'modern']]) {
+    test(`${kind} by the ${bridge} bridge`, { timeout: 120_000, concurrency: 3 }, async (t) => {
+      const c = await open(t, ['agent', '--mcp-bridge', bridge, proxy('P2', '--mcp', dialects.join(), '--real', fixtureScript),
+        agent('--http', '--no-connect', 'yes')]);
+      const declared = await c.ask(c.session, { command: 'declared' });
+      assert.deepEqual(declared.map((d) => d.name), dialects);
+      // A few at once: most of the time they wait.
+      await Promise.all(declared.map((d) => t.test(d.name, async (tt) => {
+        const client = await connect(tt, kind, transportOf(d));
+        client.name = `${kind} ${d.name}`;
+        const era = d.name === 'M4' ? 'modern' : 'legacy';
+        const relayed = bridge === 'stdio' && era === clientEra;
+        for (const [name, check] of Object.entries({ ...checks, roots })) {
+          if (relayed && name.startsWith('knows nothing')) continue; // it knows all that its client says
+          await tt.test(name, { timeout: 60_000 }, () => check(client, { era, relayed, name: relayed ? 'fixture' : 'rialto' }));
+        }
+      })));
+    });
+  }
+}
