@@ -1,6 +1,7 @@
 // What a call to a tool in a page costs: an agent on a WebSocket calls a page on another, through the
 // bridge. The floor is a WebSocket that echoes the same bytes in this very process; the page is in it
-// as well, so that a call here has two WebSocket round trips and the floor one.
+// as well, so that a call here has two WebSocket round trips and the floor one. Then the same with two
+// thousand pages of twenty tools each, one of which does not read.
 //   bench/browser.mjs [PROGRAM]
 import { spawn } from 'node:child_process';
 import fs from 'node:fs';
@@ -44,6 +45,81 @@ const call = (id) => `{"jsonrpc":"2.0","id":${id},"method":"tools/call","params"
 const row = (what, depth, { rate, p50 }) => console.log(
   `${what.padEnd(28)} ${String(depth).padStart(3)} at once  ${Math.round(rate).toString().padStart(7)} calls/s  median ${p50.toFixed(3)} ms`);
 
+const PAGES = 2000;
+const TOOLS = 20;
+
+/** A page with these tools, which answers with its arguments' text. */
+async function openPage(host, session, tools) {
+  const ws = new WebSocket(`ws://${host}/ws?sessionId=${session}&clientType=browser`);
+  await opened(ws);
+  await new Promise((resolve) => {
+    ws.on('message', (data) => {
+      const m = JSON.parse(data);
+      if (m.id === 'register') resolve();
+      if (m.method === 'tools/call') ws.send(JSON.stringify({ jsonrpc: '2.0', id: m.id, result: { content: [{ type: 'text', text: m.params.arguments.text ?? '' }] } }));
+    });
+    ws.send(JSON.stringify({ jsonrpc: '2.0', id: 'register', method: 'tools/register', params: { tools } }));
+  });
+  return ws;
+}
+
+/** An MCP agent on a WebSocket: `request` gives the whole answer. */
+async function openAgent(host, query) {
+  const ws = new WebSocket(`ws://${host}/mcp${query}`, { maxPayload: 1 << 30 });
+  await opened(ws);
+  const waiting = new Map();
+  let next = 1;
+  ws.on('message', (data) => { const m = JSON.parse(data); waiting.get(m.id)?.(m); waiting.delete(m.id); });
+  const request = (method, params) => new Promise((resolve) => {
+    waiting.set(next, resolve);
+    ws.send(JSON.stringify({ jsonrpc: '2.0', id: next++, method, params }));
+  });
+  await request('initialize', { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'bench', version: '1' } });
+  ws.send('{"jsonrpc":"2.0","method":"notifications/initialized"}');
+  return { ws, request };
+}
+
+const timed = async (fn) => { const began = performance.now(); const value = await fn(); return [value, performance.now() - began]; };
+const resident = (pid) => Number(fs.readFileSync(`/proc/${pid}/status`, 'utf8').match(/VmRSS:\s+(\d+)/)[1]) * 1024;
+
+async function inBatches(n, size, fn) {
+  for (let i = 0; i < n; i += size) await Promise.all(Array.from({ length: Math.min(size, n - i) }, (_, k) => fn(i + k)));
+}
+
+/** Many pages: how long it takes to have them, list them and call each, and what an idle one costs. */
+async function manyPages(host, pid) {
+  const toolsOf = (n) => Array.from({ length: TOOLS }, (_, k) => ({
+    name: `t${n}_${k}`, description: 'Does a thing in the page', inputSchema: { type: 'object', properties: { text: { type: 'string' } } } }));
+  const before = resident(pid);
+  const pages = [];
+  const [, registering] = await timed(() => inBatches(PAGES, 50, async (i) => { pages[i] = await openPage(host, `s${i}`, toolsOf(i)); }));
+  const bytes = JSON.stringify(toolsOf(1000)).length;
+  const each = (resident(pid) - before) / PAGES - bytes;
+  const { request } = await openAgent(host, '?session=*');
+  const [listed, listing] = await timed(() => request('tools/list', {}));
+  if (listed.result.tools.length < PAGES * TOOLS) throw new Error(`only ${listed.result.tools.length} tools are listed`);
+  const callAll = () => inBatches(PAGES, 64, async (i) => {
+    const { error } = await request('tools/call', { name: `t${i}_${i % TOOLS}`, arguments: { text: 'x' } });
+    if (error) throw new Error(JSON.stringify(error));
+  });
+  const [, calling] = await timed(callAll);
+  console.log(`${PAGES} pages with ${TOOLS} tools each:`);
+  console.log(`  register all ${Math.round(registering)} ms   list ${PAGES * TOOLS} tools ${Math.round(listing)} ms   call each page once, 64 at once ${Math.round(calling)} ms (${Math.round(PAGES / calling * 1000)} calls/s)`);
+  console.log(`  an idle page takes ${(each / 1024).toFixed(1)} KB besides the ${(bytes / 1024).toFixed(1)} KB of its tools`);
+  return { pages, request };
+}
+
+/** One page does not read what it is sent: what do calls of another one cost meanwhile? */
+async function slowPage({ pages, request }) {
+  pages[0]._socket.pause();
+  const text = 'x'.repeat(1 << 20);
+  for (let i = 0; i < 8; i++) request('tools/call', { name: 't0_0', arguments: { text } });
+  const times = [];
+  for (let i = 0; i < 500; i++) times.push((await timed(() => request('tools/call', { name: 't1_0', arguments: { text: 'x' } })))[1]);
+  times.sort((a, b) => a - b);
+  console.log(`  beside a page that does not read: median ${times[250].toFixed(3)} ms, 99 % under ${times[495].toFixed(3)} ms`);
+}
+
 const floor = new WebSocket.Server({ host: '127.0.0.1', port: 0 });
 floor.on('connection', (ws) => ws.on('message', (data) => ws.send(data.toString())));
 await new Promise((resolve) => { floor.on('listening', resolve); });
@@ -60,24 +136,13 @@ const host = await new Promise((resolve, reject) => {
   child.stderr.on('data', (d) => { text += d; const m = text.match(/listening on http:\/\/(\S+)/); if (m) resolve(m[1]); });
   child.on('exit', () => reject(new Error(text)));
 });
-const page = new WebSocket(`ws://${host}/ws?sessionId=bench&clientType=browser`);
-await opened(page);
-await new Promise((resolve) => {
-  page.on('message', (data) => {
-    const m = JSON.parse(data);
-    if (m.id === 'register') resolve();
-    if (m.method === 'tools/call') page.send(JSON.stringify({ jsonrpc: '2.0', id: m.id, result: { content: [{ type: 'text', text: m.params.arguments.text }] } }));
-  });
-  page.send('{"jsonrpc":"2.0","id":"register","method":"tools/register","params":{"tools":[{"name":"echo","timeout":5000}]}}');
-});
-const agent = new WebSocket(`ws://${host}/mcp?session=bench`);
-await opened(agent);
-agent.send('{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"bench","version":"1"}}}');
-agent.send('{"jsonrpc":"2.0","method":"notifications/initialized"}');
+await openPage(host, 'bench', [{ name: 'echo', timeout: 5000 }]);
+const { ws: agent } = await openAgent(host, '?session=bench');
 
 console.log('tools in web pages, by WebSocket:');
 for (const depth of [1, 16, 64]) {
   row('bare WebSocket echo', depth, await measure(bare, call, depth));
   row('agent - rialto - page', depth, await measure(agent, call, depth));
 }
+await slowPage(await manyPages(host, child.pid));
 process.exit(0);

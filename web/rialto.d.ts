@@ -1,4 +1,4 @@
-// Types of rialto.js.
+// Types of rialto.js, imported or as window.rialto.
 
 export interface RialtoTool<Arguments = Record<string, unknown>> {
   name: string;
@@ -23,8 +23,8 @@ export interface RialtoOptions {
   session?: string;
   /** Pairing token, where the bridge wants one. */
   token?: string;
-  /** Asks the user; a dialog when not given. */
-  consent?(capabilities: string[]): RialtoConsent | Promise<RialtoConsent>;
+  /** Asks the user; a dialog when not given. The signal is aborted when the answer is not wanted any more. */
+  consent?(capabilities: string[], context: { signal: AbortSignal }): RialtoConsent | Promise<RialtoConsent>;
 }
 
 /** Events: connected, disconnected, call (detail: {name, arguments}). */
@@ -42,7 +42,13 @@ export declare class Rialto extends EventTarget {
   revoke(capabilities: string[]): Promise<{ granted: string[] }>;
 }
 
+/** The one of this page, which is window.rialto as well. */
+export declare const rialto: Rialto;
+export default rialto;
+
 declare global {
-  // eslint-disable-next-line no-var
-  var rialto: Rialto;
+  interface Window {
+    rialto: Rialto;
+    Rialto: typeof Rialto;
+  }
 }

@@ -123,7 +123,8 @@
         this.dispatchEvent(new Event('connected'));
       };
       socket.onmessage = (event) => this.#receive(JSON.parse(event.data));
-      socket.onclose = () => this.#closed();
+      // Browsers tell of an error and then of the end; Node tells of one that never opened only once.
+      socket.onclose = socket.onerror = () => { if (this.#socket === socket) this.#closed(); };
     }
 
     #closed() {
@@ -197,7 +198,7 @@
         case 'tools/call': return this.#call(id, params);
         case 'tools/list': return { result: { tools: this.#definitions() } };
         case 'ping': return { result: { pong: true } };
-        case 'capabilities/request': return this.#consent(params.capabilities ?? []);
+        case 'capabilities/request': return this.#consent(id, params.capabilities ?? []);
         default: return { error: { code: -32601, message: `Method not found: ${method}` } };
       }
     }
@@ -218,8 +219,12 @@
       }
     }
 
-    async #consent(capabilities) {
-      const decision = await this.#options.consent(capabilities);
+    // A question whose bridge has left is nobody's any more: the dialog goes, too.
+    async #consent(id, capabilities) {
+      const abort = new AbortController();
+      this.#running.set(id, abort);
+      const decision = await this.#options.consent(capabilities, { signal: abort.signal });
+      this.#running.delete(id);
       const granted = decision === 'deny' ? [] : capabilities;
       return { result: { granted, denied: capabilities.filter((c) => !granted.includes(c)),
         type: decision === 'deny' ? 'session' : decision } };
@@ -228,37 +233,61 @@
 
   // --- the dialog ---
 
+  // What people understand by a capability; the risky ones stand out.
   const MEANINGS = {
     'dom:read': 'read what this page shows',
     'dom:write': 'change this page',
+    'dom:observe': 'watch this page change',
+    'dom:shadow': 'look inside its components',
     'dom:interact': 'click and type in this page',
+    'storage:local:read': 'read what this site has stored',
+    'storage:local:write': 'change what this site has stored',
+    'storage:session:read': 'read what this tab has stored',
+    'storage:session:write': 'change what this tab has stored',
+    'storage:indexed:read': 'read the databases of this site',
+    'storage:indexed:write': 'change the databases of this site',
+    'storage:cookie:read': 'read the cookies of this site',
+    'storage:cookie:write': 'change the cookies of this site',
+    'network:fetch:same-origin': 'fetch from this site',
+    'network:fetch:cross-origin': 'fetch from any site',
+    'network:websocket:same-origin': 'connect to this site',
+    'network:websocket:cross-origin': 'connect to any site',
     'clipboard:read': 'read the clipboard',
     'clipboard:write': 'write to the clipboard',
+    'media:camera': 'use the camera',
+    'media:microphone': 'use the microphone',
+    'media:screen': 'see the screen',
     'geolocation': 'learn where you are',
     'notifications': 'show notifications',
     'code:execute': 'run code in this page',
   };
+  const RISKY = /^(\*|[a-z]+:\*|storage:(indexed:write|cookie:.*)|network:.*:cross-origin|clipboard:read|geolocation|media:.*|code:execute)$/;
 
   // Asks the user; gives once, session, persistent or deny. Escape denies.
-  function showConsent(capabilities) {
+  function showConsent(capabilities, { signal }) {
     return new Promise((resolve) => {
       const host = document.createElement('div');
       const root = host.attachShadow({ mode: 'open' });
       root.innerHTML = `<style>
-        dialog{border:1px solid #8884;border-radius:14px;padding:24px;max-width:26rem;
-          font:16px/1.45 system-ui,sans-serif;color:#1c2430;background:#fff;
-          box-shadow:0 18px 60px #0005}
+        dialog{--ink:#1c2430;--soft:#4a5566;--paper:#fff;--row:#f1f4f9;--line:#c5ccd8;--blue:#1d5fd1;
+          box-sizing:border-box;width:min(29rem,calc(100vw - 32px));max-width:none;padding:24px;
+          border:1px solid #8884;border-radius:14px;font:16px/1.45 system-ui,sans-serif;
+          color:var(--ink);background:var(--paper);box-shadow:0 18px 60px #0005}
+        @media (prefers-color-scheme:dark){dialog{--ink:#e8edf5;--soft:#9aa6b8;--paper:#1a2230;
+          --row:#253045;--line:#3d4a60}}
         dialog::backdrop{background:#0b122066}
         h2{margin:0 0 6px;font-size:1.15rem}
-        p{margin:0 0 12px;color:#4a5566}
+        p{margin:0 0 12px;color:var(--soft);overflow-wrap:anywhere}
         ul{margin:0 0 18px;padding:0;list-style:none}
-        li{padding:8px 12px;margin:0 0 6px;background:#f1f4f9;border-radius:8px}
-        code{color:#5b6577;font-size:.85em;float:right;margin:2px 0 0 12px}
+        li{display:flex;flex-wrap:wrap;justify-content:space-between;align-items:baseline;gap:0 12px;
+          padding:8px 12px;margin:0 0 6px;background:var(--row);border-radius:8px}
+        .risky{box-shadow:inset 4px 0 #d9822b}
+        code{color:var(--soft);font-size:.85em;overflow-wrap:anywhere}
         .row{display:flex;flex-wrap:wrap;gap:8px}
-        button{font:inherit;padding:8px 14px;border-radius:8px;border:1px solid #c5ccd8;
-          background:#fff;color:inherit;cursor:pointer}
+        button{font:inherit;padding:8px 14px;border-radius:8px;border:1px solid var(--line);
+          background:none;color:inherit;cursor:pointer}
         button:focus-visible{outline:3px solid #6ea8fe}
-        .yes{background:#1d5fd1;border-color:#1d5fd1;color:#fff}
+        .yes{background:var(--blue);border-color:var(--blue);color:#fff}
         .no{margin-left:auto}
         </style><dialog aria-labelledby="t"><h2 id="t">Allow an agent to do more here?</h2>
         <p></p><ul></ul><div class="row">
@@ -267,12 +296,13 @@
         <button data-answer="persistent">Always</button>
         <button class="no" data-answer="deny" autofocus>Deny</button></div></dialog>`;
       const dialog = root.querySelector('dialog');
-      root.querySelector('p').textContent = `An agent connected to ${location.host || 'this page'} asks to:`;
+      root.querySelector('p').textContent = `On ${location.host || 'this page'}, an agent asks to:`;
       for (const name of capabilities) {
         const item = document.createElement('li');
         const code = document.createElement('code');
         code.textContent = name;
-        item.append(code, MEANINGS[name] ?? 'use');
+        item.classList.toggle('risky', RISKY.test(name));
+        item.append(MEANINGS[name] ?? 'use', code);
         root.querySelector('ul').append(item);
       }
       const end = (answer) => { host.remove(); resolve(answer); };
@@ -281,6 +311,7 @@
         if (event.isTrusted && event.target.dataset.answer) end(event.target.dataset.answer);
       });
       dialog.addEventListener('cancel', () => end('deny'));
+      signal.addEventListener('abort', () => end('deny'));
       document.documentElement.append(host);
       dialog.showModal();
     });

@@ -35,6 +35,17 @@
     return remembered(key);
   }
 
+  // The browser gives results as texts: an object is its JSON, nothing at all means that the page left.
+  function unpacked(result) {
+    if (result === null) throw new Error('The page navigated away');
+    try {
+      const value = JSON.parse(result);
+      return value && typeof value === 'object' ? value : result;
+    } catch {
+      return result;
+    }
+  }
+
   // --- where tools come from: list() gives definitions, run(name, input, signal) calls one ---
 
   function consumer(context) {
@@ -48,10 +59,10 @@
         const tool = known.find((t) => t.name === name);
         if (!tool) throw new Error(`Tool not found: ${name}`);
         try {
-          return await context.executeTool(tool, input, { signal });
+          return unpacked(await context.executeTool(tool, input, { signal }));
         } catch (error) {
           if (!/parse input/i.test(String(error))) throw error;
-          return context.executeTool(tool, JSON.stringify(input), { signal });
+          return unpacked(await context.executeTool(tool, JSON.stringify(input), { signal }));
         }
       },
       watch(changed) {
@@ -174,6 +185,7 @@
   let sent = '';
   let next = 1;
   let due = false;
+  let waiting;
 
   const send = (message) => { if (socket?.readyState === 1) socket.send(JSON.stringify({ jsonrpc: '2.0', ...message })); };
 
@@ -191,11 +203,7 @@
     setTimeout(() => { due = false; announce(); }, 20);
   }
 
-  function toResult(value) {
-    let given = value;
-    if (typeof given === 'string') {
-      try { const parsed = JSON.parse(given); if (Array.isArray(parsed?.content)) given = parsed; } catch { /* a text */ }
-    }
+  function toResult(given) {
     if (Array.isArray(given?.content)) return given;
     if (typeof given === 'string') return { content: [{ type: 'text', text: given }], isError: false };
     const result = { content: [{ type: 'text', text: JSON.stringify(given ?? null) }], isError: false };
@@ -224,7 +232,7 @@
   }
 
   function open() {
-    const query = new URLSearchParams({ sessionId: session, clientType: 'browser', version: '1.0.0', clientId: page });
+    const query = new URLSearchParams({ sessionId: session, clientType: 'browser', version: '1.0.0', clientId: page, client: 'webmcp.js' });
     if (own?.dataset.token) query.set('token', own.dataset.token);
     socket = new WebSocket(`${base}/ws?${query}`);
     socket.onopen = () => { delay = FIRST_DELAY; sent = ''; announce(); };
@@ -232,10 +240,17 @@
     socket.onclose = () => {
       socket = null;
       for (const abort of running.values()) abort.abort();
-      setTimeout(open, delay);
+      waiting = setTimeout(open, delay);
       delay = Math.min(delay * 2, LAST_DELAY);
     };
   }
+
+  // Whoever looks at the page again wants it connected now.
+  document.addEventListener('visibilitychange', () => {
+    if (document.hidden || socket) return;
+    clearTimeout(waiting);
+    open();
+  });
 
   tools.watch(soon);
   open();

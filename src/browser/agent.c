@@ -32,26 +32,79 @@ static void send(struct agent *a, struct span json)
     }
 }
 
+/* What the two programs that have numbers for errors call ours; their tables contradict. */
+static const struct {
+    const char *word;
+    int server, client;
+} numbers[] = {
+    {"TOOL_NOT_FOUND", -32603, RPC_METHOD_NOT_FOUND},
+    {"INVALID_PARAMS", -32005, RPC_INVALID_PARAMS},
+    {"CAPABILITY_DENIED", -32006, RPC_INTERNAL_ERROR},
+    {"EXECUTION_ERROR", -32603, RPC_INTERNAL_ERROR},
+    {"TIMEOUT", -32001, -32000},
+    {"CONNECTION_ERROR", -32002, RPC_INVALID_REQUEST},
+};
+
+/* The code as BTCP has it: the page's own, or in numbers for those who know no words. */
+static void put_code(struct buf *out, const struct agent *a, struct json_slot code)
+{
+    const struct dialect *d = a->pipe ? a->pipe->dialect : a->dialect;
+    int number = RPC_INTERNAL_ERROR;
+
+    if (code.type == JSON_NUMBER || (code.type == JSON_STRING && d->speaks_words)) {
+        buf_span(out, code.value);
+        return;
+    }
+    for (size_t i = 0; code.type == JSON_STRING && i < COUNT_OF(numbers); i++)
+        if (json_string_is(code.value, span_str(numbers[i].word)))
+            number = d->says_success ? numbers[i].server : numbers[i].client;
+    buf_printf(out, "%d", number);
+}
+
+/* MCP's error as it was before it became one. */
+static void put_error(struct buf *out, const struct agent *a, struct span id, struct span error)
+{
+    struct json_slot data = json_get(error, "data");
+    struct buf body = {0};
+
+    buf_str(&body, "{\"code\":");
+    put_code(&body, a,
+             data.type == JSON_OBJECT ? json_get(data.value, "btcpCode") : (struct json_slot){0});
+    buf_char(&body, ',');
+    buf_span(&body, json_get(error, "message").member);
+    buf_char(&body, '}');
+    rpc_put_error_raw(out, id, buf_view(&body));
+    buf_fini(&body);
+}
+
+static void put_outcome(struct buf *out, const struct agent *a, struct span id,
+                        const struct outcome *outcome)
+{
+    if (outcome->kind == OUTCOME_RESULT)
+        rpc_put_result(out, id, outcome->body);
+    else if (outcome->kind == OUTCOME_ERROR)
+        put_error(out, a, id, outcome->body);
+    else
+        rpc_put_error(out, id, RPC_INTERNAL_ERROR, outcome->text, SPAN_EMPTY);
+}
+
 static void on_done(struct peer *self, struct call *call, const struct outcome *outcome)
 {
     struct agent *a = of_peer(self);
     struct asked *c = call->consumer_data;
+    bool hears = a->pipe || a->x; /* not when its call ends because it left */
     struct buf text = {0};
 
     if (call->op == OP_STANDING) {
         a->standing = NULL;
         return;
     }
-    struct span id = span_of(c->id, c->id_n);
-    if (outcome->kind == OUTCOME_RESULT)
-        rpc_put_result(&text, id, outcome->body);
-    else if (outcome->kind == OUTCOME_ERROR)
-        rpc_put_error_raw(&text, id, outcome->body);
-    else
-        rpc_put_error(&text, id, RPC_INTERNAL_ERROR, outcome->text, SPAN_EMPTY);
+    if (hears)
+        put_outcome(&text, a, span_of(c->id, c->id_n), outcome);
     list_remove(&c->node);
     mem_free(c);
-    send(a, buf_view(&text));
+    if (hears)
+        send(a, buf_view(&text));
     buf_fini(&text);
 }
 
@@ -59,7 +112,10 @@ static void push(struct agent *a, const char *method, struct span params)
 {
     struct buf text = {0};
 
-    rpc_put_notification(&text, method, params);
+    if (a->pipe->dialect->pushes_ask)
+        rpc_put_request(&text, ++a->n_pushed, method, params);
+    else
+        rpc_put_notification(&text, method, params);
     send(a, buf_view(&text));
     buf_fini(&text);
 }
@@ -78,6 +134,8 @@ static void on_event(struct peer *self, struct call *call, const struct event *e
         buf_span(&params, view_list(a->session->view, ITEM_TOOL));
         buf_char(&params, '}');
         push(a, "tools/updated", buf_view(&params));
+    } else if (a->had_pages && a->pipe->dialect->pushes_ask) {
+        push(a, "session/browserDisconnected", SPAN("{}"));
     } else if (a->had_pages) {
         buf_printf(&params, "{\"sessionId\":\"%s\"}", a->session->id);
         push(a, "browser/disconnected", buf_view(&params));

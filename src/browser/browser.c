@@ -7,7 +7,14 @@
 
 #include <time.h>
 
-enum { KEEP_ALIVE_MS = 15 * 1000, GOODBYE_MS = 800, SWEEP_MIN = 100, SWEEP_MAX = 10 * 1000 };
+enum {
+    CLIENT_GONE = 4002, /* how BTCP closes a WebSocket whose session is over */
+    KEEP_ALIVE_MS = 15 * 1000,
+    SILENCE_MS = 25 * 1000,
+    GOODBYE_MS = 800,
+    SWEEP_MIN = 100,
+    SWEEP_MAX = 10 * 1000,
+};
 
 uint64_t wall_ms(void)
 {
@@ -79,16 +86,29 @@ const char *browser_session_id(const struct browser_session *s)
     return s->id;
 }
 
-size_t browser_session_count(const struct browser *b)
+void browser_count(const struct browser *b, struct browser_numbers *out)
 {
-    return b->sessions.n;
+    size_t at = 0;
+    void *value;
+
+    *out = (struct browser_numbers){.sessions = b->sessions.n, .stats = b->past};
+    while (map_next(&b->sessions, &at, NULL, &value)) {
+        const struct browser_session *s = value;
+        LIST_EACH (&s->pages, it)
+            out->pages += page_pipe(LIST_ENTRY(it, struct page, node)) != NULL;
+        LIST_EACH (&s->agents, it)
+            out->agents++;
+        out->tools += session_tool_count(s);
+        stats_add(&out->stats, &s->core.stats);
+    }
 }
 
 static bool is_over(const struct browser *b, struct browser_session *s)
 {
-    if (loop_now(b->loop) - s->used_at < b->options.session_ttl)
-        return false;
-    if (session_is_connected(s) || !list_empty(&s->agents))
+    uint64_t unused = loop_now(b->loop) - s->used_at, limit = b->options.session_idle;
+    bool deserted = !session_is_connected(s) && list_empty(&s->agents);
+
+    if (!(deserted && unused >= b->options.session_ttl) && !(limit && unused >= limit))
         return false;
     return !b->options.may_end || b->options.may_end(b->options.arg, s);
 }
@@ -108,11 +128,13 @@ static void on_sweep(struct timer *t)
 {
     struct browser *b = CONTAINER_OF(t, struct browser, sweep);
     struct browser_session *s;
-    uint64_t every = b->options.session_ttl / 4;
+    uint64_t ttl = b->options.session_ttl, idle = b->options.session_idle;
+    uint64_t every = (idle && idle < ttl ? idle : ttl) / 4;
 
     while ((s = next_over(b))) {
         log_info("browser", "session %s is over", s->id);
         map_del(&b->sessions, span_str(s->id));
+        session_hang_up(s, CLIENT_GONE, "the session is over");
         session_free(s);
     }
     timer_set(loop_timers(b->loop), t,
@@ -151,7 +173,12 @@ static void on_keep_alive(struct timer *t)
     LIST_EACH (&b->pipes, it) {
         struct pipe *p = LIST_ENTRY(it, struct pipe, node);
         bool named = p->dialect->event != NULL;
-        pipe_comment(p, named ? SPAN("event: ping\ndata: {}\n\n") : SPAN(": keepalive\n\n"));
+        if (!p->dialect->ping)
+            pipe_comment(p, named ? SPAN("event: ping\ndata: {}\n\n") : SPAN(": keepalive\n\n"));
+        else if (loop_now(b->loop) - p->window > SILENCE_MS)
+            pipe_close(p, 1001, "it does not answer");
+        else
+            pipe_send(p, span_str(p->dialect->ping), true);
     }
     timer_set(loop_timers(b->loop), t, KEEP_ALIVE_MS);
 }
@@ -176,13 +203,14 @@ struct browser *browser_new(struct loop *loop, struct router *router,
     b->router = router;
     b->options = *options;
     b->started_at = loop_now(loop);
+    id_uuid(b->instance);
     b->news.fire = on_news;
     b->sweep.fire = on_sweep;
     b->keep_alive.fire = on_keep_alive;
     b->goodbye.fire = on_goodbye;
     list_init(&b->pipes);
     list_init(&b->posts);
-    b->kept = kept_grants_load(options->grants_file);
+    b->kept = kept_load(options->grants_file);
     struct err err;
     if (options->socket && unix_open(b, options->socket, &err))
         log_error("browser", "%s", err.text);
@@ -206,7 +234,7 @@ static void on_ended(struct deferred *d)
     map_fini(&b->sessions);
     map_fini(&b->clients);
     idmap_fini(&b->errands);
-    kept_grants_free(b->kept);
+    kept_free(b->kept);
     b->closed(b->closed_arg);
     mem_free(b);
 }

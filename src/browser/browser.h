@@ -16,10 +16,13 @@ struct browser;
 struct browser_session;
 
 struct browser_options {
-    uint64_t session_ttl; /* ms that a session without any connection is kept */
+    uint64_t session_ttl;  /* ms that a session without any connection is kept */
+    uint64_t session_idle; /* ms that one is kept in which nothing happens; 0 = no limit */
     size_t max_sessions;
     size_t max_message; /* bytes */
     bool strict;        /* tools are hidden until granted, also where no page can ask its user */
+    bool listed_only;   /* `granted` decides alone: no page is asked, none can grant */
+    uint64_t consent_timeout;   /* ms that an agent waits for a page's user */
     const struct span *granted; /* capabilities (patterns) that every session has; borrowed */
     size_t n_granted;
     const char *token;       /* what pages and agents must show; NULL = nothing */
@@ -37,7 +40,9 @@ struct browser *browser_new(struct loop *loop, struct router *router,
                             const struct browser_options *options);
 /* Is this request for us? `path` has its repeated slashes. */
 bool browser_wants(const struct http_request *req);
-void browser_handle(struct browser *b, struct http_exchange *x, const struct http_request *req);
+/* `known`: who asks has shown elsewhere who it is, and need not show our token. */
+void browser_handle(struct browser *b, struct http_exchange *x, const struct http_request *req,
+                    bool known);
 /*
  * Connections are closed and sessions end; `closed` is called from the loop when nothing is left,
  * and the browser is gone when it returns.
@@ -52,7 +57,16 @@ struct browser_session *browser_session(struct browser *b, struct span id, bool 
 struct browser_session *browser_only_session(const struct browser *b);
 struct view *browser_session_view(const struct browser_session *s);
 const char *browser_session_id(const struct browser_session *s);
-size_t browser_session_count(const struct browser *b);
+
+/* What calls of pages' tools are told of and counted under; no server can be called so. */
+#define BROWSER_TOLD_AS "@browser"
+
+/* How much there is, and what came of the calls of all sessions there ever were. */
+struct browser_numbers {
+    size_t sessions, pages, agents, tools;
+    struct stats stats;
+};
+void browser_count(const struct browser *b, struct browser_numbers *out);
 
 /* Does the request show the token, if one is needed? */
 bool browser_admits(const struct browser *b, const struct http_request *req);

@@ -6,19 +6,6 @@
 #include <inttypes.h>
 #include <time.h>
 
-/* How the known clients differ; docs/browser.md says who they are. */
-const struct dialect dialect_d1 = {.name = "websocket", .answers_list = true};
-const struct dialect dialect_d2 = {.name = "hello", .answers_list = true};
-const struct dialect dialect_d3 = {.name = "ws", .answers_list = true};
-const struct dialect dialect_d4a = {
-    .name = "sse", .answers_list = true, .says_success = true, .stamps_pongs = true};
-const struct dialect dialect_d4b = {.name = "sse-header", .answers_list = true};
-const struct dialect dialect_d5 = {.name = "extension", .event = "tool_call"};
-const struct dialect dialect_d6 = {
-    .name = "remote", .event = "request", .answers_blind = true, .is_terse = true};
-const struct dialect dialect_d7 = {.name = "rpc"};
-const struct dialect dialect_d8 = {.name = "socket", .answers_list = true};
-
 #define SSE_KEY    "sse"    /* the page of a session that comes by SSE and names itself nothing */
 #define REMOTE_KEY "remote" /* the page that came by /register */
 
@@ -29,6 +16,7 @@ struct visit {
     const struct http_request *req;
     struct span session, client, type;
     bool in_query; /* the session was named there and not in a header */
+    bool known;    /* needs no token */
     struct buf scratch[4];
 };
 
@@ -248,7 +236,7 @@ static struct sender sender_of(struct visit *v, const struct dialect *d)
 /* The answer is in the body and, for those who listen, on the stream. */
 static void deliver(struct visit *v, struct sender *s)
 {
-    struct pipe *pipe = s->page ? page_pipe(s->page) : NULL;
+    struct pipe *pipe = s->agent ? s->agent->pipe : s->page ? page_pipe(s->page) : NULL;
 
     if (pipe && !pipe_counts(pipe)) {
         refuse(v->x, 429, "too many messages", "send fewer in a second");
@@ -271,6 +259,21 @@ static void deliver(struct visit *v, struct sender *s)
     buf_fini(&s->reply);
 }
 
+/* Is it something that only agents say? */
+static bool is_agents(struct span text)
+{
+    static const char *const words[] = {"session/join", "tools/list", "tools/call"};
+    enum json_type type;
+
+    if (json_skim(text, NULL, NULL, &type, NULL) || type != JSON_OBJECT)
+        return false;
+    struct json_slot method = json_get(text, "method");
+    for (size_t i = 0; i < COUNT_OF(words); i++)
+        if (json_string_is(method.value, span_str(words[i])))
+            return true;
+    return false;
+}
+
 static void on_message(struct visit *v)
 {
     struct sender s = sender_of(v, v->in_query ? &dialect_d4a : &dialect_d4b);
@@ -283,9 +286,23 @@ static void on_message(struct visit *v)
     s.agent = agent_find(v->browser, v->client, v->session);
     if (!s.session && s.agent)
         s.session = s.agent->session;
-    if (!s.agent && s.session)
+    if (s.session && !(s.agent && v->client.n))
         s.page = page_find(s.session, s.key);
+    /* Agents that never join call the page's session their own: then only the message tells. */
+    if (s.page && is_agents(v->req->body))
+        s.page = NULL;
+    else if (s.page)
+        s.agent = NULL;
     deliver(v, &s);
+}
+
+/* The page of an extension, in the session that it names or else wherever it was last. */
+static struct page *extension_page(const struct visit *v)
+{
+    struct browser_session *s = browser_session(v->browser, v->session, false);
+    struct page *p = s && v->client.n ? page_find(s, v->client) : NULL;
+
+    return p || !v->client.n ? p : map_get(&v->browser->clients, v->client);
 }
 
 static void on_tools_register(struct visit *v)
@@ -296,7 +313,7 @@ static void on_tools_register(struct visit *v)
         refuse(v->x, 400, "X-Client-ID is required", NULL);
         return;
     }
-    s.page = map_get(&v->browser->clients, v->client);
+    s.page = extension_page(v);
     s.key = v->client;
     if (!s.page) {
         struct page *p = enter(v, v->session, v->client, &dialect_d5);
@@ -313,9 +330,7 @@ static void on_tools_response(struct visit *v)
 {
     struct sender s = sender_of(v, &dialect_d5);
 
-    s.page = v->client.n ? map_get(&v->browser->clients, v->client) : NULL;
-    if (!s.page && s.session)
-        s.page = page_find(s.session, v->client);
+    s.page = extension_page(v);
     deliver(v, &s);
 }
 
@@ -368,6 +383,10 @@ static void on_socket(struct visit *v, bool named)
     struct page *p = NULL;
     struct buf scratch = {0};
 
+    if (relay_is_wanted(v->req)) {
+        relay_open(v->browser, v->x, v->req, &options);
+        return;
+    }
     if (named && !span_is(v->type, "agent") && !(p = enter(v, v->session, v->client, d)))
         return;
     struct pipe *pipe = pipe_new(v->browser, d, origin_of(v->req));
@@ -382,9 +401,10 @@ static void on_socket(struct visit *v, bool named)
     if (p) {
         say_connected(pipe, v->client.n ? v->client : span_str(p->id), span_str(p->session->id),
                       "browser");
-        p->ours = span_is(http_query(v->req->query, "client", &scratch), "rialto.js");
-        p->consents = p->ours;
-        p->session->enforces |= p->ours;
+        struct span program = http_query(v->req->query, "client", &scratch);
+        p->consents = span_is(program, "rialto.js");
+        p->ours = p->consents || span_is(program, "webmcp.js");
+        p->session->enforces |= p->consents;
         page_attach(p, pipe);
     } else if (named) {
         welcome_agent(v, pipe);
@@ -487,7 +507,7 @@ static void route(struct visit *v, struct span path)
         refuse(v->x, 503, "the bridge is shutting down", NULL);
     } else if (!socket && is_file(path)) {
         serve_file(v->x, path);
-    } else if (!(door && door->is_open) && !browser_admits(v->browser, v->req)) {
+    } else if (!(door && door->is_open) && !v->known && !browser_admits(v->browser, v->req)) {
         refuse(v->x, 401, "the pairing token is missing or wrong",
                "'rialto browser pair' shows it; give it as ?token= or as a Bearer token");
     } else if (socket) {
@@ -503,9 +523,10 @@ static void route(struct visit *v, struct span path)
     }
 }
 
-void browser_handle(struct browser *b, struct http_exchange *x, const struct http_request *req)
+void browser_handle(struct browser *b, struct http_exchange *x, const struct http_request *req,
+                    bool known)
 {
-    struct visit v = {.browser = b, .x = x, .req = req};
+    struct visit v = {.browser = b, .x = x, .req = req, .known = known};
     struct buf path = {0};
 
     read_visit(&v);

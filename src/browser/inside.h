@@ -4,28 +4,9 @@
 #ifndef RIALTO_BROWSER_INSIDE_H
 #define RIALTO_BROWSER_INSIDE_H
 
+#include "browser/dialect.h"
+#include "browser/grants.h"
 #include "browser/parts.h"
-
-/* How a variant of BTCP differs from the others. */
-struct dialect {
-    const char *name;
-    const char *event;  /* of SSE, for requests; NULL = unnamed */
-    bool answers_list;  /* may be sent tools/list */
-    bool says_success;  /* replies to tools/register and session/join have "success" */
-    bool stamps_pongs;  /* replies to ping have a timestamp */
-    bool answers_blind; /* its answers carry nothing but the id of the call */
-    bool is_terse;      /* "success" is all that tools/register replies */
-};
-extern const struct dialect dialect_d1, dialect_d2, dialect_d3, dialect_d4a, dialect_d4b,
-    dialect_d5, dialect_d6, dialect_d7, dialect_d8;
-
-enum grant_kind { GRANT_ONCE, GRANT_SESSION, GRANT_PERSISTENT };
-
-struct grant {
-    struct list node;
-    enum grant_kind kind;
-    char name[];
-};
 
 struct message {
     struct span id;     /* raw; empty: none */
@@ -59,6 +40,8 @@ void browser_news(struct browser *b);
 /* --- session.c --- */
 struct browser_session *session_new(struct browser *b, struct span id);
 void session_free(struct browser_session *s);
+/* Its pages and its agents are told that this was all. */
+void session_hang_up(const struct browser_session *s, uint16_t code, const char *why);
 void session_touch(struct browser_session *s);
 /* Its tools may have changed: they are published. */
 void session_changed(struct browser_session *s);
@@ -67,8 +50,8 @@ void session_changed_late(struct browser_session *s);
 bool session_is_connected(const struct browser_session *s);
 size_t session_tool_count(const struct browser_session *s);
 /* "" when all are granted, else the first that is not. */
-struct span session_lacks(const struct browser_session *s, const struct tool *tool,
-                          struct buf *scratch);
+struct span session_lacks(const struct browser_session *s, const struct page *page,
+                          const struct tool *tool, struct buf *scratch);
 
 /* --- page.c --- */
 struct page *page_new(struct browser_session *s, struct span key, struct span origin,
@@ -79,6 +62,8 @@ void page_attach(struct page *p, struct pipe *pipe);
 /* 0, or a negative code with a text of what is wrong. */
 MUST_CHECK int page_register(struct page *p, struct span tools, struct err *err);
 struct pipe *page_pipe(const struct page *p);
+/* What a tool or the params of a call say in `timeout`, within bounds. */
+uint64_t timeout_of(struct span object, uint64_t otherwise);
 /* Sends a request and waits for its answer; NULL when the page has no stream. */
 struct errand *page_ask(struct page *p, enum errand_kind kind, const char *method,
                         struct span params, uint64_t timeout);
@@ -104,9 +89,16 @@ void put_ascii(struct buf *out, struct span json);
 /* --- unix.c --- */
 MUST_CHECK int unix_open(struct browser *b, const char *address, struct err *err);
 
+/* --- relay.c --- */
+bool relay_is_wanted(const struct http_request *req);
+void relay_open(struct browser *b, struct http_exchange *x, const struct http_request *req,
+                const struct ws_options *options);
+
 /* --- methods.c --- */
-/* False, with a reply, when the text is no message. */
+/* False when the text is no message; with a reply that says so, where there is a way to say it. */
 bool sender_receive(struct sender *s, struct span text);
+/* A connection that has not said so far what it is becomes a page of this session, if any. */
+bool sender_become_page(struct sender *s, struct browser_session *session);
 /* The page of a session by this key, or a new one; NULL when there are too many. */
 struct page *page_enter(struct browser_session *s, struct span key, struct span origin,
                         const struct dialect *dialect);
@@ -123,27 +115,8 @@ void agent_call(struct agent *a, struct span id, struct span params);
 /* By the id we gave it, or else by its own session. */
 struct agent *agent_find(const struct browser *b, struct span client, struct span own);
 
-/* --- grants.c --- */
-struct kept_grants *kept_grants_load(const char *file);
-void kept_grants_free(struct kept_grants *k);
-bool session_has(const struct browser_session *s, struct span capability);
-void session_grant(struct browser_session *s, const struct page *page, struct span array,
-                   enum grant_kind kind);
-void session_revoke(struct browser_session *s, const struct page *page, struct span array);
-/* What its user granted for good before. */
-void session_recall(struct browser_session *s, const struct page *page);
-void session_use_once(struct browser_session *s, const struct tool *tool);
-enum grant_kind grant_kind_of(struct span params);
-/* The meta-tool. */
-void grants_open(struct browser_session *s, struct call *call, struct span arguments);
-void grants_answered(struct errand *e, const struct message *m);
-void grants_late(struct errand *e);
-void put_meta_tool(struct catalog *c);
-
 /* --- files.c --- */
 bool is_file(struct span path);
 void serve_file(struct http_exchange *x, struct span path);
-
-#define META_TOOL "__btcp_request_capabilities"
 
 #endif

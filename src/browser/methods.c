@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <time.h>
 
-enum { NO_SESSION = -32002 };
+enum { NO_SESSION = -32002, PAGES_MAX = 64 /* of one session */ };
 
 /* --- replies --- */
 
@@ -68,8 +68,7 @@ struct page *page_enter(struct browser_session *s, struct span key, struct span 
     return s->n_pages < PAGES_MAX ? page_new(s, key, origin, dialect) : NULL;
 }
 
-/* A WebSocket that has not said so far what it is becomes a page of this session. */
-static bool become_page(struct sender *s, struct browser_session *session)
+bool sender_become_page(struct sender *s, struct browser_session *session)
 {
     struct page *p = session ? page_enter(session, SPAN_EMPTY, s->origin, s->pipe->dialect) : NULL;
 
@@ -117,7 +116,7 @@ static void do_hello(struct sender *s, const struct message *m)
             session = buf_view(&id);
         }
         if (!s->page && s->pipe && !s->agent)
-            become_page(s, session_make(s->browser, session));
+            sender_become_page(s, session_make(s->browser, session));
         if (s->page) {
             buf_printf(&result, "{\"sessionId\":\"%s\",\"message\":\"Welcome to BTCP server\"}",
                        s->page->session->id);
@@ -136,7 +135,7 @@ static void do_create(struct sender *s, const struct message *m)
     struct buf result = {0};
 
     if (!s->page && s->pipe && !s->agent)
-        become_page(s, session_make(s->browser, SPAN_EMPTY));
+        sender_become_page(s, session_make(s->browser, SPAN_EMPTY));
     if (!s->page) {
         refuse_session(s, m);
         return;
@@ -179,6 +178,11 @@ static void do_leave(struct sender *s, const struct message *m)
         agent_join(s->agent, NULL);
     if (p) {
         struct browser_session *session = p->session;
+        LIST_EACH (&p->pipes, it) { /* an event stream can be nobody else's later */
+            struct pipe *pipe = LIST_ENTRY(it, struct pipe, in_owner);
+            if (pipe->is_events)
+                pipe_close(pipe, 1000, "the page left");
+        }
         page_free(p); /* its pipes belong to nobody then */
         s->page = NULL;
         session_changed(session);
@@ -243,6 +247,7 @@ static struct agent *post_agent(struct sender *s)
     struct agent *a = agent_new(s->browser, NULL);
 
     a->x = s->x;
+    a->dialect = s->dialect;
     s->held = true;
     http_exchange_on_gone(s->x, post_gone, a);
     a->session = s->session;
@@ -280,9 +285,12 @@ static void answer_granted(struct sender *s, const struct message *m)
 
     buf_str(&result, "{\"granted\":[");
     LIST_EACH (&s->page->session->grants, it) {
+        const struct grant *g = LIST_ENTRY(it, struct grant, node);
+        if (!grant_concerns(g, s->page))
+            continue;
         buf_str(&result, first ? "" : ",");
         first = false;
-        json_quote(&result, span_str(LIST_ENTRY(it, struct grant, node)->name));
+        json_quote(&result, span_str(g->name));
     }
     buf_str(&result, "]}");
     reply_result(s, m->id, buf_view(&result));
@@ -297,6 +305,9 @@ static void change_grants(struct sender *s, const struct message *m, bool grant)
 
     if (!s->page) {
         reply_error(s, m->id, RPC_INVALID_REQUEST, "Not in a session");
+    } else if (s->browser->options.listed_only) {
+        reply_error(s, m->id, RPC_INVALID_REQUEST,
+                    "The configuration of the bridge decides on capabilities");
     } else if (list.type != JSON_ARRAY) {
         reply_error(s, m->id, RPC_INVALID_PARAMS, "params.capabilities must be a list");
     } else {
@@ -379,6 +390,8 @@ bool sender_receive(struct sender *s, struct span text)
     struct message m = {0};
     enum json_type type;
 
+    if (s->dialect->receive)
+        return s->dialect->receive(s, text);
     int code = json_skim(text, &shape, slots, &type, NULL);
     if (code) {
         reply_error(s, SPAN_EMPTY, RPC_PARSE_ERROR, "Parse error: %s", err_name(code));

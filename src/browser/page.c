@@ -7,8 +7,15 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* A page that came back and says nothing is asked for its tools. */
-enum { REREAD_MS = 500, TIMEOUT_MIN = 1000, TIMEOUT_MAX = 300 * 1000 };
+enum {
+    TOOLS_MAX = 1000,     /* of one page */
+    ALL_TOOLS_MAX = 8192, /* of one session */
+    NAME_MAX_BYTES = 128, /* of a tool, as the page calls it */
+    REREAD_MS = 500,      /* a page that came back and says nothing is then asked for its tools */
+    CALL_TIMEOUT_MS = 60 * 1000,
+    TIMEOUT_MIN = 1000,
+    TIMEOUT_MAX = 300 * 1000,
+};
 
 static struct timers *timers_of(const struct page *p)
 {
@@ -133,6 +140,7 @@ void page_attach(struct page *p, struct pipe *pipe)
     list_append(&p->pipes, &pipe->in_owner);
     p->dialect = pipe->dialect;
     p->registered = false;
+    log_debug("browser", "session %s: a page came by %s", p->session->id, p->dialect->name);
     session_touch(p->session);
     session_recall(p->session, p);
     if (p->dialect->answers_list && p->key)
@@ -163,13 +171,13 @@ void page_pipe_gone(struct page *p, struct pipe *pipe)
 
 /* --- tools --- */
 
-static uint64_t timeout_of(struct span tool)
+uint64_t timeout_of(struct span object, uint64_t otherwise)
 {
-    struct json_slot timeout = json_get(tool, "timeout");
+    struct json_slot timeout = json_get(object, "timeout");
     int64_t ms;
 
     if (timeout.type != JSON_NUMBER || !json_int(timeout.value, &ms))
-        return CALL_TIMEOUT_MS;
+        return otherwise;
     return ms < TIMEOUT_MIN ? TIMEOUT_MIN : ms > TIMEOUT_MAX ? TIMEOUT_MAX : (uint64_t)ms;
 }
 
@@ -188,7 +196,7 @@ static int read_tool(struct arena *arena, struct span raw, enum json_type type, 
         out->raw = raw;
         struct json_slot capabilities = json_get(raw, "capabilities");
         out->capabilities = capabilities.type == JSON_ARRAY ? capabilities.value : SPAN_EMPTY;
-        out->timeout = timeout_of(raw);
+        out->timeout = timeout_of(raw, CALL_TIMEOUT_MS);
     }
     buf_fini(&scratch);
     return fits ? 0 : err_set(err, ERR_SIZE, "the name of a tool is longer than 128 bytes");
@@ -213,6 +221,9 @@ int page_register(struct page *p, struct span tools, struct err *err)
         code = read_tool(&arena, it.value, it.type, &list[n], err);
         n += code == 0;
     }
+    size_t others = session_tool_count(p->session) - (page_pipe(p) ? p->n_tools : 0);
+    if (!code && others + n > ALL_TOOLS_MAX)
+        code = err_set(err, ERR_SIZE, "more than %d tools in this session", ALL_TOOLS_MAX);
     if (code) {
         arena_fini(&arena);
         mem_free(list);
@@ -228,6 +239,9 @@ int page_register(struct page *p, struct span tools, struct err *err)
     p->tools = n ? mem_resize(list, n * sizeof *list) : NULL;
     p->n_tools = n;
     p->registered = true;
+    /* The whole session's list is made anew: that is more than one message's worth of work. */
+    if (page_pipe(p))
+        page_pipe(p)->in_window += (unsigned)n / 10;
     session_changed(p->session);
     return 0;
 }
@@ -244,6 +258,13 @@ static void on_late(struct timer *t)
         fail_errand(e, "TIMEOUT", SPAN("Tool execution timeout"));
 }
 
+static void put_errand_id(struct buf *out, const struct errand *e)
+{
+    buf_printf(out, "btcp-%" PRIu64, e->n);
+    if (e->secret)
+        buf_printf(out, "-%016" PRIx64, e->secret);
+}
+
 struct errand *page_ask(struct page *p, enum errand_kind kind, const char *method,
                         struct span params, uint64_t timeout)
 {
@@ -255,6 +276,7 @@ struct errand *page_ask(struct page *p, enum errand_kind kind, const char *metho
         return NULL;
     struct errand *e = MEM_NEW(struct errand);
     e->n = ++b->last_errand;
+    e->secret = p->dialect->answers_blind ? id_random_u64() | 1 : 0;
     e->kind = kind;
     e->page = p;
     e->pipe = pipe;
@@ -262,11 +284,15 @@ struct errand *page_ask(struct page *p, enum errand_kind kind, const char *metho
     idmap_put(&b->errands, e->n, e);
     list_append(&p->errands, &e->in_page);
     timer_set(timers_of(p), &e->timer, timeout);
-    buf_printf(&text,
-               "{\"jsonrpc\":\"2.0\",\"id\":\"btcp-%" PRIu64 "\",\"method\":\"%s\",\"params\":",
-               e->n, method);
-    buf_span(&text, params);
-    buf_char(&text, '}');
+    if (p->dialect->put_call) {
+        p->dialect->put_call(&text, e->n, params);
+    } else {
+        buf_str(&text, "{\"jsonrpc\":\"2.0\",\"id\":\"");
+        put_errand_id(&text, e);
+        buf_printf(&text, "\",\"method\":\"%s\",\"params\":", method);
+        buf_span(&text, params);
+        buf_char(&text, '}');
+    }
     pipe_send(pipe, buf_view(&text), true);
     buf_fini(&text);
     return e;
@@ -289,7 +315,7 @@ static void finish_call(struct errand *e, const struct message *m)
 
     errand_free(e);
     if (m->result.n) {
-        outcome.is_error = result_put(&body, m->result);
+        outcome.is_error = result_put(&body, m->result, call && call->takes_structured);
     } else {
         struct json_slot message = json_get(m->error, "message");
         outcome.kind = OUTCOME_ERROR;
@@ -322,15 +348,21 @@ static void take_list(struct errand *e, const struct message *m)
 
 static struct errand *errand_of(const struct browser *b, struct span raw_id)
 {
-    struct buf scratch = {0};
+    struct buf scratch = {0}, wanted = {0};
     struct errand *e = NULL;
 
     if (json_type_of(raw_id) == JSON_STRING) {
-        struct span id = json_text(raw_id, &scratch);
+        struct span id = json_text(raw_id, &scratch), number = span_from(id, 5);
         int64_t n;
-        if (span_starts(id, SPAN("btcp-")) && json_int(span_from(id, 5), &n) && n > 0)
+        number = span_cut(number, 0, span_find(number, '-'));
+        if (span_starts(id, SPAN("btcp-")) && json_int(number, &n) && n > 0)
             e = idmap_get(&b->errands, (uint64_t)n);
+        if (e)
+            put_errand_id(&wanted, e);
+        if (e && !span_eq(id, buf_view(&wanted)))
+            e = NULL;
     }
+    buf_fini(&wanted);
     buf_fini(&scratch);
     return e;
 }

@@ -19,13 +19,8 @@
 #include "io/ws.h"
 #include "wire/lines.h"
 
-enum {
-    PAGES_MAX = 64,       /* of one session */
-    TOOLS_MAX = 1000,     /* of one page */
-    NAME_MAX_BYTES = 128, /* of a tool, as the page calls it */
-    CALL_TIMEOUT_MS = 60 * 1000,
-    COALESCE_MS = 50, /* changes of tools that come this near are told as one */
-};
+/* Changes of tools that come this near are told as one. */
+enum { COALESCE_MS = 50 };
 
 struct dialect;
 
@@ -44,7 +39,7 @@ struct page {
     char *origin;
     const struct dialect *dialect;
     bool consents;       /* it can ask its user */
-    bool ours;           /* it hears of cancelled calls */
+    bool ours;           /* by rialto.js or webmcp.js: it hears of cancelled calls */
     bool registered;     /* since its newest stream came */
     struct list pipes;   /* struct pipe.in_owner, newest last */
     struct list errands; /* struct errand.in_page */
@@ -69,13 +64,14 @@ struct pipe {
     struct agent *agent;
     struct list in_owner;
     struct deferred end; /* of one that was cut */
-    uint64_t window;     /* start of the second that messages are counted in */
+    uint64_t window; /* start of the second that messages are counted in: the last that had one */
     unsigned in_window;
 };
 
 enum errand_kind { ERRAND_CALL, ERRAND_LIST, ERRAND_CONSENT };
 struct errand {
-    uint64_t n; /* "btcp-N" on the wire */
+    uint64_t n;      /* "btcp-N" on the wire */
+    uint64_t secret; /* and "-SECRET" where the id is all that an answer shows; else 0 */
     enum errand_kind kind;
     struct page *page;
     struct pipe *pipe; /* NULL once it is gone */
@@ -116,10 +112,12 @@ struct agent {
     struct call *standing;
     struct pipe *pipe;       /* NULL for one that waits for the answer of one POST */
     struct http_exchange *x; /* that POST */
-    char *client;            /* by which its POSTs name it; may be NULL */
-    char *own;               /* the session that it made up for itself; may be NULL */
-    struct list calls;       /* struct agent_call */
+    const struct dialect *dialect;
+    char *client;      /* by which its POSTs name it; may be NULL */
+    char *own;         /* the session that it made up for itself; may be NULL */
+    struct list calls; /* struct agent_call */
     bool had_pages;
+    uint64_t n_pushed;
     struct deferred end;
 };
 
@@ -131,11 +129,13 @@ struct browser {
     struct map clients; /* client id -> struct page */
     struct idmap errands;
     uint64_t last_errand;
+    struct stats past;         /* of the sessions that are over */
     struct listener *listener; /* of the Unix socket; NULL without one */
     struct list pipes;
     struct list posts; /* agents that wait for one answer */
     size_t n_pipes;
     uint64_t started_at;
+    char instance[ID_UUID_SIZE];
     uint64_t told_at; /* when agents last heard of changes */
     struct timer news, sweep, keep_alive, goodbye;
     struct kept_grants *kept;

@@ -3,8 +3,8 @@
 #include "browser/inside.h"
 #include "wire/json.h"
 
-/* How far a reader may fall behind, and how much one may send in a second. */
-enum { READER_MAX = 16 * 1024 * 1024, MESSAGES_PER_SECOND = 5000, FINISH_MS = 500 };
+/* How much one may send in a second, and how long it takes to say goodbye. */
+enum { MESSAGES_PER_SECOND = 5000, FINISH_MS = 500 };
 
 struct pipe *pipe_new(struct browser *b, const struct dialect *d, struct span origin)
 {
@@ -12,6 +12,7 @@ struct pipe *pipe_new(struct browser *b, const struct dialect *d, struct span or
 
     p->browser = b;
     p->dialect = d;
+    p->window = loop_now(b->loop);
     p->origin = origin.n ? mem_span(origin) : NULL;
     list_init(&p->in_owner);
     list_append(&b->pipes, &p->node);
@@ -92,7 +93,7 @@ static void write_event(struct pipe *p, struct span event)
     if (!p->x)
         return;
     http_stream_write(p->x, event);
-    if (http_exchange_queued(p->x) > READER_MAX + event.n)
+    if (http_exchange_queued(p->x) > p->browser->options.max_message + event.n)
         cut(p, "reader too slow");
 }
 

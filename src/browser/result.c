@@ -42,12 +42,33 @@ static void put_text_item(struct buf *out, struct span raw_string)
     buf_char(out, '}');
 }
 
+/* Valid JSON without the space between its tokens. */
+static void put_compact(struct buf *out, struct span json)
+{
+    bool in_string = false;
+
+    for (size_t i = 0; i < json.n; i++) {
+        char c = json.p[i];
+        if (!in_string && (c == ' ' || c == '\t' || c == '\n' || c == '\r'))
+            continue;
+        buf_char(out, c);
+        if (in_string && c == '\\')
+            buf_char(out, json.p[++i]);
+        else if (c == '"')
+            in_string = !in_string;
+    }
+}
+
 /* The JSON of a value as the text of an item. */
 static void put_json_item(struct buf *out, struct span value)
 {
+    struct buf compact = {0};
+
+    put_compact(&compact, value);
     buf_str(out, "{\"type\":\"text\",\"text\":");
-    json_quote(out, value);
+    json_quote(out, buf_view(&compact));
     buf_char(out, '}');
+    buf_fini(&compact);
 }
 
 /* "data:image/png;base64,AAAA" is cut into its two halves; what is no picture is a text. */
@@ -142,7 +163,7 @@ static bool is_content(struct json_slot content)
     return true;
 }
 
-bool result_put(struct buf *out, struct span result)
+bool result_put(struct buf *out, struct span result, bool structured)
 {
     bool object = json_type_of(result) == JSON_OBJECT;
     struct json_slot content = object ? json_get(result, "content") : (struct json_slot){0};
@@ -150,7 +171,12 @@ bool result_put(struct buf *out, struct span result)
     if (!is_content(content)) {
         buf_str(out, "{\"content\":[");
         put_json_item(out, result);
-        buf_str(out, "]}");
+        buf_char(out, ']');
+        if (object && structured) {
+            buf_str(out, ",\"structuredContent\":");
+            buf_span(out, result);
+        }
+        buf_char(out, '}');
         return false;
     }
     struct json_iter members = json_iter(result);

@@ -11,8 +11,9 @@
 #include "base/buf.h"
 #include "base/span.h"
 
-/* Append the MCP result; true when it says that the tool failed. */
-bool result_put(struct buf *out, struct span result);
+/* Append the MCP result, with `structured` also as structuredContent where it is an object that
+ * was wrapped; true when it says that the tool failed. */
+bool result_put(struct buf *out, struct span result, bool structured);
 /* Append the MCP error object of a page's raw error object. */
 void result_put_error(struct buf *out, struct span error);
 /* Append an error object of our own; `code` is one of BTCP's names. */

@@ -46,8 +46,8 @@ size_t session_tool_count(const struct browser_session *s)
 
 /* --- the catalog --- */
 
-struct span session_lacks(const struct browser_session *s, const struct tool *tool,
-                          struct buf *scratch)
+struct span session_lacks(const struct browser_session *s, const struct page *page,
+                          const struct tool *tool, struct buf *scratch)
 {
     struct json_iter it = json_iter(tool->capabilities);
 
@@ -56,7 +56,7 @@ struct span session_lacks(const struct browser_session *s, const struct tool *to
             continue;
         scratch->n = 0;
         struct span name = json_text(it.value, scratch);
-        if (!session_has(s, name))
+        if (!session_has(s, page, name))
             return name;
     }
     return SPAN_EMPTY;
@@ -72,22 +72,29 @@ static void put_public_name(struct buf *out, struct span name)
     }
 }
 
+/* A catalog in the making, and the names that are taken in it. */
+struct draft {
+    struct catalog *catalog;
+    struct map names;
+};
+
 /* The first that registered a name has it; a later one gets a mark of its page. */
-static void choose_name(const struct catalog *c, const struct page *p, const struct tool *tool,
+static void choose_name(struct draft *d, const struct page *p, const struct tool *tool,
                         struct buf *name)
 {
     put_public_name(name, tool->name);
-    if (catalog_find(c, ITEM_TOOL, buf_view(name))) {
+    if (map_get(&d->names, buf_view(name))) {
         if (name->n > PUBLIC_MAX - MARK - 4)
             name->n = PUBLIC_MAX - MARK - 4;
         buf_char(name, '_');
         buf_bytes(name, p->id, MARK);
     }
     size_t stem = name->n;
-    for (unsigned n = 2; catalog_find(c, ITEM_TOOL, buf_view(name)); n++) {
+    for (unsigned n = 2; map_get(&d->names, buf_view(name)); n++) {
         name->n = stem;
         buf_printf(name, "_%u", n);
     }
+    map_put(&d->names, buf_view(name), d);
 }
 
 static void put_optional(struct buf *out, struct span raw, const char *key, enum json_type type)
@@ -115,8 +122,7 @@ static void put_annotations(struct buf *out, struct span annotations)
     json_insert(out, annotations, both ? SPAN("\"destructiveHint\":true") : SPAN_EMPTY);
 }
 
-static void add_tool(struct browser_session *s, struct catalog *c, struct page *p,
-                     struct tool *tool)
+static void add_tool(struct browser_session *s, struct draft *d, struct page *p, struct tool *tool)
 {
     struct buf raw = {0}, name = {0};
     struct json_slot schema = json_get(tool->raw, "inputSchema");
@@ -124,7 +130,7 @@ static void add_tool(struct browser_session *s, struct catalog *c, struct page *
     struct json_slot annotations = json_get(tool->raw, "annotations");
     struct item item = {0};
 
-    choose_name(c, p, tool, &name);
+    choose_name(d, p, tool, &name);
     buf_str(&raw, "{\"name\":");
     item.name_at.at = raw.n;
     json_quote(&raw, buf_view(&name));
@@ -146,7 +152,7 @@ static void add_tool(struct browser_session *s, struct catalog *c, struct page *
     buf_char(&raw, '}');
     item.name = buf_view(&name);
     item.raw = buf_view(&raw);
-    catalog_add(c, ITEM_TOOL, &item);
+    catalog_add(d->catalog, ITEM_TOOL, &item);
     s->leads[s->n_leads++] = (struct lead){p, tool};
     buf_fini(&name);
     buf_fini(&raw);
@@ -175,10 +181,11 @@ static bool is_shadowed(const struct browser_session *s, const struct page *p)
 
 static void publish(struct browser_session *s)
 {
-    struct catalog *c = catalog_new();
+    struct draft draft = {.catalog = catalog_new()};
     struct buf scratch = {0};
     bool hidden = false;
 
+    map_put(&draft.names, SPAN(META_TOOL), &draft); /* ours, whoever else would like it */
     timer_clear(timers_of(s), &s->publish);
     s->n_leads = 0;
     s->leads = mem_resize(s->leads, (session_tool_count(s) + 1) * sizeof *s->leads);
@@ -187,17 +194,18 @@ static void publish(struct browser_session *s)
         if (!page_pipe(p) || is_shadowed(s, p))
             continue;
         for (size_t i = 0; i < p->n_tools; i++) {
-            if (session_lacks(s, &p->tools[i], &scratch).n)
+            if (session_lacks(s, p, &p->tools[i], &scratch).n)
                 hidden = true;
             else
-                add_tool(s, c, p, &p->tools[i]);
+                add_tool(s, &draft, p, &p->tools[i]);
         }
     }
     if (hidden)
-        put_meta_tool(c);
+        put_meta_tool(draft.catalog);
     buf_fini(&scratch);
-    catalog_fit(c);
-    provider_publish(&s->core, c);
+    map_fini(&draft.names);
+    catalog_fit(draft.catalog);
+    provider_publish(&s->core, draft.catalog);
     browser_news(s->browser);
 }
 
@@ -214,7 +222,7 @@ void session_changed(struct browser_session *s)
 
 void session_changed_late(struct browser_session *s)
 {
-    if (!s->ending)
+    if (!s->ending && !timer_is_set(&s->publish))
         timer_set(timers_of(s), &s->publish, COALESCE_MS);
 }
 
@@ -241,7 +249,7 @@ static void refuse_unknown(struct browser_session *s, struct call *call, struct 
     LIST_EACH (&s->pages, it) {
         const struct page *p = LIST_ENTRY(it, struct page, node);
         for (size_t i = 0; i < p->n_tools; i++) {
-            struct span lacks = session_lacks(s, &p->tools[i], &scratch);
+            struct span lacks = session_lacks(s, p, &p->tools[i], &scratch);
             if (!lacks.n || !span_eq(p->tools[i].name, name))
                 continue;
             refuse(call, "CAPABILITY_DENIED", "Capability not granted: ", lacks);
@@ -300,13 +308,21 @@ static void on_open(struct peer *self, struct call *call, const struct request *
         refuse(call, "CONNECTION_ERROR", "The page of this tool is not connected", SPAN_EMPTY);
         return;
     }
+    /* It may have been used up a moment ago, and the list does not say so yet. */
+    struct span lacks = session_lacks(s, lead->page, lead->tool, &params);
+    if (lacks.n) {
+        refuse(call, "CAPABILITY_DENIED", "Capability not granted: ", lacks);
+        buf_fini(&params);
+        return;
+    }
+    params.n = 0;
     put_call(&params, lead->tool, arguments);
-    struct errand *e =
-        page_ask(lead->page, ERRAND_CALL, "tools/call", buf_view(&params), lead->tool->timeout);
+    struct errand *e = page_ask(lead->page, ERRAND_CALL, "tools/call", buf_view(&params),
+                                timeout_of(request->params, lead->tool->timeout));
     e->call = call;
     call->provider_data = e;
     buf_fini(&params);
-    session_use_once(s, lead->tool);
+    session_use_once(s, lead->page, lead->tool);
 }
 
 static void on_answer(struct peer *self, struct call *call, struct span key,
@@ -371,6 +387,7 @@ struct browser_session *session_new(struct browser *b, struct span id)
     session_touch(s);
     provider_init(&s->core, &verbs, &life, s->id);
     s->core.bare_names = s->core.built_in = s->core.tells_later = true;
+    s->core.told_as = BROWSER_TOLD_AS;
     s->core.policy.timeout = s->core.policy.start_timeout = 0; /* errands have their own */
     s->view = view_new(s->id, NULL);
     router_add_provider(b->router, &s->core);
@@ -379,6 +396,19 @@ struct browser_session *session_new(struct browser *b, struct span id)
     view_set_fallback(s->view, &s->core);
     provider_want(&s->core);
     return s;
+}
+
+void session_hang_up(const struct browser_session *s, uint16_t code, const char *why)
+{
+    LIST_EACH (&s->pages, it) {
+        LIST_EACH (&LIST_ENTRY(it, struct page, node)->pipes, at)
+            pipe_close(LIST_ENTRY(at, struct pipe, in_owner), code, why);
+    }
+    LIST_EACH (&s->agents, it) {
+        const struct agent *a = LIST_ENTRY(it, struct agent, node);
+        if (a->pipe)
+            pipe_close(a->pipe, code, why);
+    }
 }
 
 void session_free(struct browser_session *s)
@@ -391,12 +421,13 @@ void session_free(struct browser_session *s)
     provider_unwant(&s->core);
     timer_clear(timers_of(s), &s->publish);
     router_remove_provider(s->browser->router, &s->core);
+    stats_add(&s->browser->past, &s->core.stats); /* counters only ever grow */
     router_remove_view(s->browser->router, s->view);
     view_free(s->view);
     provider_fini(&s->core);
     mem_free(s->leads);
     LIST_EACH_SAFE (&s->grants, it)
-        mem_free(LIST_ENTRY(it, struct grant, node));
+        grant_free(LIST_ENTRY(it, struct grant, node));
     mem_free(s->id);
     mem_free(s);
 }

@@ -2,8 +2,9 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import net from 'node:net';
+import path from 'node:path';
 import test from 'node:test';
-import { exchange, sleep, until, within } from './lib.mjs';
+import { exchange, sleep, tempDir, until, within } from './lib.mjs';
 import { Socket, agent, greet, page, post, serveBrowser, stream, text } from './browser_lib.mjs';
 
 /** A page that works, and a function that makes sure of it. */
@@ -12,7 +13,7 @@ async function witness(t, server) {
   socket.answer((name, args) => text(`hi ${args.who}`));
   const client = await agent(server, 'good');
   let n = 0;
-  return async () => assert.equal(await within(2000, 'the witness', client.text('greet', { who: `${++n}` })), `hi ${n}`);
+  return async () => assert.equal(await within(30_000, 'the witness', client.text('greet', { who: `${++n}` })), `hi ${n}`);
 }
 
 /** A WebSocket handshake by hand; gives the socket after the 101. */
@@ -69,8 +70,8 @@ test('half-open connections and unfinished requests hold up nobody', async (t) =
   await check();
 });
 
-test('a page that does not read is cut; one that does not answer delays nobody', async (t) => {
-  const server = await serveBrowser(t);
+test('flow 12: a page that does not read is cut; one that does not answer delays nobody', async (t) => {
+  const server = await serveBrowser(t, { limits: { message: '1MiB' } });
   const check = await witness(t, server);
   const deaf = await handshake(t, server, '/ws?sessionId=deaf&clientType=browser');
   const mask = Buffer.alloc(4);
@@ -79,10 +80,10 @@ test('a page that does not read is cut; one that does not answer delays nobody',
   const client = await agent(server, 'deaf');
   await client.waitFor('greet');
   deaf.pause();
-  const big = 'x'.repeat(4 << 20);
-  const calls = Array.from({ length: 16 }, () => client.call('greet', { who: big }));
+  const big = 'x'.repeat(512 << 10);
+  const calls = Array.from({ length: 40 }, () => client.call('greet', { who: big }));
   for (let i = 0; i < 20; i++) await check();
-  const [{ error }] = await within(20_000, 'the cut', Promise.all(calls));
+  const [{ error }] = await within(60_000, 'the cut', Promise.all(calls));
   assert.deepEqual(error.data, { btcpCode: 'CONNECTION_ERROR' });
   await check();
 });
@@ -128,6 +129,38 @@ test('names of sessions, and too many pages in one', async (t) => {
   await assert.rejects(new Socket(t, server, '/ws?sessionId=full&clientType=browser').opened, /400/);
   const { sessions } = JSON.parse((await exchange(`${server.origin}/sessions`, { method: 'GET' })).text);
   assert.deepEqual(sessions.map((s) => s.id), ['full'], 'what was refused left nothing behind');
+});
+
+test('too many tools in one session: the page that comes with them is refused, the others stay', async (t) => {
+  const server = await serveBrowser(t);
+  const check = await witness(t, server);
+  const tools = (n) => Array.from({ length: 1000 }, (_, i) => ({ name: `p${n}_${i}` }));
+  for (let n = 0; n < 8; n++) await page(t, server, 'full', tools(n));
+  const last = await page(t, server, 'full', [greet]);
+  assert.match((await last.request('tools/register', { tools: tools(8) })).error.message, /more than 8192 tools in this session/);
+  const names = await (await agent(server, 'full')).toolNames();
+  assert.equal(names.length, 8001);
+  assert.equal(names.at(-1), 'greet');
+  await check();
+});
+
+test('a Unix socket: a line too long and a flood end the connection, nobody else notices', async (t) => {
+  const file = path.join(tempDir(), 'btcp.sock');
+  const server = await serveBrowser(t, { browser: { socket: `unix:${file}` }, limits: { message: '64KiB' } });
+  const check = await witness(t, server);
+  for (const sent of [`{"x":"${'y'.repeat(70_000)}"}\n`, '{"method":"ping"}\n'.repeat(6000), '\n\n{nonsense\n\xff\n'.repeat(10)]) {
+    const socket = net.connect(file);
+    t.after(() => socket.destroy());
+    socket.on('error', () => {});
+    let said = '';
+    socket.on('data', (d) => { said += d; });
+    await once(socket, 'connect');
+    const closed = once(socket, 'close');
+    socket.end(sent, 'latin1');
+    await within(20_000, 'the end', closed);
+    if (sent.includes('nonsense')) assert.match(said, /"code":-32700/);
+    await check();
+  }
 });
 
 test('many calls at once, in any order', async (t) => {

@@ -2,29 +2,17 @@
 // what they do. Screenshots go to build/test-logs for people to look at.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
-import http from 'node:http';
 import path from 'node:path';
 import test from 'node:test';
-import { load, root, tempDir, until, within } from './lib.mjs';
-import { agent, serveBrowser } from './browser_lib.mjs';
+import { load, root, until, within } from './lib.mjs';
+import { atOnce, serveBrowser } from './browser_lib.mjs';
+import { launch, site } from './browser_chromium_lib.mjs';
 
-const { chromium } = load('playwright-core');
 const { Client } = load('@modelcontextprotocol/sdk/client/index.js');
 const { StreamableHTTPClientTransport } = load('@modelcontextprotocol/sdk/client/streamableHttp.js');
 const { ToolListChangedNotificationSchema } = load('@modelcontextprotocol/sdk/types.js');
 
-const executable = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find((p) => fs.existsSync(p));
 const shots = path.join(root, 'build/test-logs');
-
-async function open(t) {
-  const context = await chromium.launchPersistentContext(tempDir(), {
-    executablePath: executable, headless: true, viewport: { width: 1100, height: 640 },
-    args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
-      '--disable-component-update', '--disable-sync'],
-  });
-  t.after(() => context.close());
-  return context;
-}
 
 async function connect(t, server, session) {
   const client = new Client({ name: 'sdk', version: '1' });
@@ -42,9 +30,8 @@ const shoot = async (page, name) => {
 };
 
 test('the demo page, from the first connection to the closed tab', async (t) => {
-  assert.ok(executable, 'chromium is not installed: tools/setup test');
   const server = await serveBrowser(t);
-  const context = await open(t);
+  const context = await launch(t);
   const page = await context.newPage();
   const errors = [];
   page.on('pageerror', (e) => errors.push(e.message));
@@ -93,25 +80,32 @@ test('the demo page, from the first connection to the closed tab', async (t) => 
   assert.deepEqual(errors, []);
 
   // The tab is closed in the middle of a call.
-  await page.evaluate(() => rialto.registerTool({ name: 'hang', description: 'Never ends', handler: () => new Promise(() => {}) }));
-  await until('hang', async () => (await names()).includes('hang'));
-  const hanging = client.callTool({ name: 'hang' }).then(() => assert.fail('it cannot end'), (error) => ({ error, at: Date.now() }));
-  await page.waitForFunction(() => document.getElementById('log').textContent.includes('hang'));
-  const socketGone = until('the page to be gone', async () => {
-    const { sessions } = await (await fetch(`${server.origin}/sessions`)).json();
-    return !sessions[0].hasBrowser && Date.now();
+  let tab = page;
+  await atOnce('the error', 100, async (n) => {
+    if (n) {
+      tab = await context.newPage();
+      await tab.goto(`${server.origin}/demo`);
+      await connected(tab);
+    }
+    await tab.evaluate(() => rialto.registerTool({ name: 'hang', description: 'Never ends', handler: () => new Promise(() => {}) }));
+    await until('hang', async () => (await names()).includes('hang'));
+    const hanging = client.callTool({ name: 'hang' }).then(() => assert.fail('it cannot end'), (error) => ({ error, at: Date.now() }));
+    await tab.waitForFunction(() => document.getElementById('log').textContent.includes('hang'));
+    const gone = until('the page to be gone', async () => {
+      const { sessions } = await (await fetch(`${server.origin}/sessions`)).json();
+      return !sessions[0].hasBrowser && Date.now();
+    }, 20_000);
+    await tab.close();
+    const { error, at } = await within(20_000, 'the error', hanging);
+    assert.match(error.message, /The page left before it answered/);
+    return at - await gone;
   });
-  await page.close();
-  const { error, at } = await within(5000, 'the error', hanging);
-  assert.match(error.message, /The page left before it answered/);
-  assert.ok(at - await socketGone < 100, `${at - await socketGone} ms`);
   await until('no tools', async () => (await names()).length === 0);
 });
 
 test('consent denied, and granted for good', async (t) => {
-  assert.ok(executable, 'chromium is not installed: tools/setup test');
   const server = await serveBrowser(t);
-  const context = await open(t);
+  const context = await launch(t);
   const page = await context.newPage();
   await page.goto(`${server.origin}/demo?session=mine`);
   await connected(page);
@@ -135,19 +129,24 @@ test('consent denied, and granted for good', async (t) => {
   await until('hidden', async () => !(await second.names()).includes('move_card'));
 });
 
-/** A site that is not ours: serves one page on another port. */
-async function site(t, html) {
-  const server = http.createServer((_, response) => response.writeHead(200, { 'Content-Type': 'text/html' }).end(html));
-  await new Promise((resolve) => { server.listen(0, '127.0.0.1', resolve); });
-  t.after(() => { server.closeAllConnections(); server.close(); });
-  return server.address().port;
-}
+test('a question that nobody waits for any more goes away', async (t) => {
+  const server = await serveBrowser(t);
+  const context = await launch(t);
+  const page = await context.newPage();
+  await page.goto(`${server.origin}/demo?session=asked`);
+  await connected(page);
+  const { client } = await connect(t, server, 'asked');
+  client.callTool({ name: '__btcp_request_capabilities', arguments: { capabilities: ['dom:write'] } }).catch(() => {});
+  await page.waitForSelector('dialog[open]');
+  await server.stop();
+  await page.waitForSelector('dialog', { state: 'detached' });
+  await page.waitForSelector('#state:not(.on)');
+});
 
 test('a page of a foreign origin is refused', async (t) => {
-  assert.ok(executable, 'chromium is not installed: tools/setup test');
   const server = await serveBrowser(t);
   const port = await site(t, '<title>evil</title>');
-  const context = await open(t);
+  const context = await launch(t);
   const page = await context.newPage();
   const outcome = async (origin) => {
     await page.goto(`${origin}:${port}/`);
@@ -165,33 +164,4 @@ test('a page of a foreign origin is refused', async (t) => {
     return page.evaluate((url) => fetch(`${url}/sessions`).then((r) => r.status, () => 'refused'), server.origin);
   })();
   assert.equal(read, 'refused');
-});
-
-test('a page written for WebMCP works as it is', async (t) => {
-  assert.ok(executable, 'chromium is not installed: tools/setup test');
-  const server = await serveBrowser(t);
-  const port = await site(t, `<title>shop</title><script src="${server.origin}/webmcp.js" data-session="shop"></script>
-    <p id="basket">empty</p><script>
-    const stop = new AbortController();
-    (document.modelContext ?? navigator.modelContext).registerTool({
-      name: 'basket.add', description: 'Puts a thing into the basket',
-      inputSchema: { type: 'object', properties: { thing: { type: 'string' } } },
-      annotations: { consequentialHint: true },
-      execute: async ({ thing }) => { document.getElementById('basket').textContent = thing; return { basket: [thing] }; },
-    }, { signal: stop.signal });
-    navigator.modelContext.registerTool({ name: 'fail', description: 'Fails', execute: async () => { throw new Error('out of stock'); } });
-    </script>`);
-  const context = await open(t);
-  const page = await context.newPage();
-  await page.goto(`http://localhost:${port}/`);
-  const client = await agent(server, 'shop', { wait: true });
-  await client.waitFor('basket_add', 'fail');
-  const { tools } = (await client.request('tools/list')).result;
-  assert.equal(tools[0].annotations.destructiveHint, true);
-  assert.deepEqual((await client.call('basket_add', { thing: 'tea' })).result,
-    { content: [{ type: 'text', text: '{"basket":["tea"]}' }], isError: false, structuredContent: { basket: ['tea'] } });
-  assert.equal(await page.textContent('#basket'), 'tea');
-  assert.deepEqual((await client.call('fail')).result, { content: [{ type: 'text', text: 'out of stock' }], isError: true });
-  await page.evaluate(() => stop.abort());
-  await until('taken back', async () => (await client.toolNames()).join() === 'fail');
 });

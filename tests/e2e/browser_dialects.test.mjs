@@ -11,7 +11,7 @@ import { Socket, agent, greet, page, post, serveBrowser, stream, text } from './
 
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
-test('D1: session/create, tools/register, session/join, tools/list, tools/call', async (t) => {
+test('flow 7, D1: session/create, tools/register, session/join, tools/list, tools/call', async (t) => {
   const server = await serveBrowser(t);
   const browser = new Socket(t, server, '/');
   await browser.opened;
@@ -46,7 +46,7 @@ test('D1: session/create, tools/register, session/join, tools/list, tools/call',
     'No browser client connected to this session');
 });
 
-test('D1: tools before a session, unknown methods, bad JSON', async (t) => {
+test('flow 7, D1: tools before a session, unknown methods, bad JSON', async (t) => {
   const server = await serveBrowser(t);
   const socket = new Socket(t, server, '/');
   await socket.opened;
@@ -63,7 +63,7 @@ test('D1: tools before a session, unknown methods, bad JSON', async (t) => {
   assert.equal((await socket.request('tools/register', { tools: {} })).error.code, -32602);
 });
 
-test('D2: hello of a browser and of an agent', async (t) => {
+test('flow 8, D2: hello of a browser and of an agent', async (t) => {
   const server = await serveBrowser(t);
   const browser = new Socket(t, server, '/');
   await browser.opened;
@@ -82,7 +82,7 @@ test('D2: hello of a browser and of an agent', async (t) => {
   assert.match((await nameless.request('hello', { clientType: 'browser' })).result.sessionId, /^session-\d+$/);
 });
 
-test('D3: the URL is the handshake, repeated slashes and all', async (t) => {
+test('flow 1, D3: the URL is the handshake, repeated slashes and all', async (t) => {
   const server = await serveBrowser(t);
   const socket = await page(t, server, 'S', [greet]);
   const first = socket.messages()[0];
@@ -97,7 +97,7 @@ test('D3: the URL is the handshake, repeated slashes and all', async (t) => {
   assert.match((await other.find('connected', (m) => m.method === 'connected')).params.sessionId, uuid);
 });
 
-test('D3: results as they come, and two agents with the same id', async (t) => {
+test('flow 2, D3: results as they come, and two agents with the same id', async (t) => {
   const server = await serveBrowser(t);
   const socket = await page(t, server, 'S', [greet, { ...greet, name: 'slow' }]);
   socket.answer(async (name, args) => {
@@ -115,7 +115,7 @@ test('D3: results as they come, and two agents with the same id', async (t) => {
   assert.equal(three.message.id, '5');
 });
 
-test('D4a: events and messages by query', async (t) => {
+test('flow 3, D4a: events and messages by query', async (t) => {
   const server = await serveBrowser(t);
   assert.equal((await exchange(`${server.origin}/events?clientType=browser`, { method: 'GET' })).text,
     '{"error":"sessionId is required"}');
@@ -146,7 +146,7 @@ test('D4a: events and messages by query', async (t) => {
   assert.deepEqual((await answer).result, { content: [{ type: 'text', text: 'Tool not found: nope' }], isError: true });
 });
 
-test('D4a: an agent by events and messages', async (t) => {
+test('flow 3, D4a: an agent by events and messages', async (t) => {
   const server = await serveBrowser(t);
   const browser = await page(t, server, 'S', [greet]);
   browser.answer((name, args) => text(`hi ${args.who}`));
@@ -166,7 +166,7 @@ test('D4a: an agent by events and messages', async (t) => {
   await events.find('result', (e) => e.data.id === 3 && e.data.result.content[0].text === 'hi Bo');
 });
 
-test('D4b: the session is in a header, the reply in the body', async (t) => {
+test('flow 4, D4b: the session is in a header, the reply in the body', async (t) => {
   const server = await serveBrowser(t);
   const events = await stream(t, server, '/events?sessionId=S&clientType=browser');
   const header = { 'X-Session-ID': 'S' };
@@ -188,7 +188,7 @@ test('D4b: the session is in a header, the reply in the body', async (t) => {
   assert.match(preflight.headers['access-control-allow-headers'], /x-session-id/i);
 });
 
-test('D5: the extension is given its session, and named events', async (t) => {
+test('flow 5, D5: the extension is given its session, and named events', async (t) => {
   const server = await serveBrowser(t);
   const events = await stream(t, server, '/events?clientId=C1');
   const { data } = await events.find('session', (e) => e.event === 'session');
@@ -215,7 +215,7 @@ test('D5: the extension is given its session, and named events', async (t) => {
   assert.doesNotMatch(again.text, /tools\/list/);
 });
 
-test('D6: register first, stream later, answers that carry only an id', async (t) => {
+test('flow 6, D6: register first, stream later, answers that carry only an id', async (t) => {
   const server = await serveBrowser(t);
   const registered = await post(server, '/register', { jsonrpc: '2.0', id: 'reg', method: 'tools/register', params: { sessionId: 'B1', tools: [greet] } });
   assert.equal(registered.text, '{"jsonrpc":"2.0","id":"reg","result":{"success":true}}');
@@ -226,6 +226,12 @@ test('D6: register first, stream later, answers that carry only an id', async (t
   await client.waitFor('greet');
   const answer = client.call('greet', { who: 'x' });
   const { data } = await events.find('request', (e) => e.event === 'request');
+  // The id is all that is shown, so it must be one that nobody can guess.
+  assert.match(data.id, /^btcp-\d+-[0-9a-f]{16}$/);
+  const count = data.id.split('-')[1];
+  for (const id of [`btcp-${count}`, `btcp-${count}-`, `btcp-${count}-0000000000000000`]) {
+    await post(server, '/response', { jsonrpc: '2.0', id, ...text('forged') });
+  }
   await post(server, '/response', { jsonrpc: '2.0', id: data.id, error: { code: -32000, message: 'Error: Unknown tool: nope' } });
   assert.deepEqual((await answer).error, { code: -32603, message: 'Error: Unknown tool: nope', data: { btcpCode: -32000 } });
   // The stream alone comes back: the tools are known.
@@ -235,7 +241,7 @@ test('D6: register first, stream later, answers that carry only an id', async (t
   await client.waitFor('greet');
 });
 
-test('D6: a WebSocket page\'s call cannot be answered without its socket', async (t) => {
+test('flow 13: a WebSocket page\'s call cannot be answered without its socket', async (t) => {
   const server = await serveBrowser(t);
   const socket = await page(t, server, 'S', [greet]);
   const other = await page(t, server, 'T', [greet]);
@@ -323,6 +329,84 @@ test('a page that comes back and says nothing is asked for its tools', async (t)
   const { data } = await events.find('tools/list', (e) => e.data.method === 'tools/list');
   await post(server, '/message?sessionId=S', { jsonrpc: '2.0', id: data.id, result: { tools: [greet] } });
   await (await agent(server, 'S')).waitFor('greet');
+});
+
+test('the list of such a page may be the bare array', async (t) => {
+  const server = await serveBrowser(t);
+  const events = await stream(t, server, '/events?sessionId=S&clientType=browser');
+  const { data } = await events.find('tools/list', (e) => e.data.method === 'tools/list');
+  await post(server, '/message?sessionId=S', { jsonrpc: '2.0', id: data.id, result: [greet] });
+  await (await agent(server, 'S')).waitFor('greet');
+});
+
+test('two BTCP agents in one session: each gets its own answers, both hear of changes', async (t) => {
+  const server = await serveBrowser(t);
+  const browser = await page(t, server, 'S', [greet]);
+  browser.answer((_, args) => text(args.who));
+  const agents = await Promise.all(['A', 'B'].map((id) => stream(t, server, `/events?sessionId=own-${id}&clientType=agent&clientId=${id}`)));
+  for (const id of ['A', 'B']) {
+    await post(server, `/message?sessionId=own-${id}&clientId=${id}`, { jsonrpc: '2.0', id: 1, method: 'session/join', params: { sessionId: 'S' } });
+  }
+  for (const id of ['A', 'B']) {
+    await post(server, `/message?sessionId=S&clientId=${id}`, { jsonrpc: '2.0', id: 2, method: 'tools/call', params: { name: 'greet', arguments: { who: id } } });
+  }
+  await agents[0].find('its answer', (e) => e.data.id === 2 && e.data.result.content[0].text === 'A');
+  await agents[1].find('its answer', (e) => e.data.id === 2 && e.data.result.content[0].text === 'B');
+  await browser.request('tools/register', { tools: [] });
+  for (const events of agents) await events.find('tools/updated', (e) => e.data.method === 'tools/updated' && e.data.params.tools.length === 0);
+  const { sessions } = JSON.parse((await exchange(`${server.origin}/sessions`, { method: 'GET' })).text);
+  assert.equal(sessions[0].agentCount, 2);
+});
+
+// An EventSource comes back by the address it had first, which names no session.
+test('flow 5, D5: a stream that comes back by its client id alone finds its session and its tools', async (t) => {
+  const server = await serveBrowser(t);
+  const first = await stream(t, server, '/events?clientId=C1');
+  const { data } = await first.find('session', (e) => e.event === 'session');
+  await post(server, '/tools/register', { jsonrpc: '2.0', id: 1, method: 'tools/register', params: { tools: [greet] } }, { 'X-Client-ID': 'C1' });
+  const client = await agent(server, data.sessionId);
+  await client.waitFor('greet');
+  first.close();
+  await until('gone', async () => (await client.toolNames()).length === 0);
+  const second = await stream(t, server, '/events?clientId=C1');
+  assert.equal((await second.find('session', (e) => e.event === 'session')).data.sessionId, data.sessionId);
+  await client.waitFor('greet');
+});
+
+// Agents that never join open their stream under the page's own session. What the page posted after
+// that was taken for theirs, and its answers were lost.
+test('an agent under the page\'s session is not taken for the page, nor the page for it', async (t) => {
+  const server = await serveBrowser(t);
+  const browser = await stream(t, server, '/events?sessionId=S&clientType=browser');
+  const other = await stream(t, server, '/events?sessionId=S&clientType=agent');
+  const registered = await post(server, '/message', { jsonrpc: '2.0', id: 1, method: 'tools/register', params: { tools: [greet] } }, { 'X-Session-ID': 'S' });
+  assert.deepEqual(JSON.parse(registered.text).result, { registered: 1 });
+  const client = await agent(server, 'S');
+  const answer = client.call('greet');
+  const { data } = await browser.find('the call', (e) => e.data.method === 'tools/call');
+  await post(server, '/message', { jsonrpc: '2.0', id: data.id, ...text('right') }, { 'X-Session-ID': 'S' });
+  assert.equal((await answer).result.content[0].text, 'right');
+  await browser.find('the reply', (e) => e.data.id === 1);
+  assert.equal(other.events().filter((e) => e.data.id === 1).length, 0);
+  // What only agents say is the agent's, and so is the answer.
+  const calling = post(server, '/message', { jsonrpc: '2.0', id: 9, method: 'tools/call', params: { name: 'greet' } }, { 'X-Session-ID': 'S' });
+  const second = await browser.find('the second call', (e) => e.data.method === 'tools/call' && e.data.id !== data.id);
+  await post(server, '/message', { jsonrpc: '2.0', id: second.data.id, ...text('theirs') }, { 'X-Session-ID': 'S' });
+  assert.equal((await calling).text, '');
+  await other.find('their answer', (e) => e.data.id === 9 && e.data.result.content[0].text === 'theirs');
+});
+
+test('preflights allow every header that clients send', async (t) => {
+  const server = await serveBrowser(t);
+  const wanted = ['Content-Type', 'X-Session-ID', 'X-Client-ID', 'X-Client-Type', 'Authorization', 'Last-Event-ID', 'Mcp-Session-Id', 'Mcp-Protocol-Version'];
+  for (const [where, method] of [['/message', 'POST'], ['/tools/register', 'POST'], ['/events', 'GET'], ['/rpc', 'POST']]) {
+    const answer = await exchange(server.origin + where, { method: 'OPTIONS', headers: { Origin: 'http://localhost:5173',
+      'Access-Control-Request-Method': method, 'Access-Control-Request-Headers': wanted.join(',').toLowerCase() } });
+    assert.equal(answer.status, 204, where);
+    assert.equal(answer.headers['access-control-allow-origin'], 'http://localhost:5173');
+    const allowed = answer.headers['access-control-allow-headers'].toLowerCase().split(/, */);
+    for (const header of wanted) assert.ok(allowed.includes(header.toLowerCase()), `${header} at ${where}`);
+  }
 });
 
 test('/health and /sessions', async (t) => {

@@ -8,7 +8,7 @@ static void expect_result(const char *given, const char *wanted, bool failed)
 {
     struct buf out = {0};
 
-    assert_int_equal(result_put(&out, span_str(given)), failed);
+    assert_int_equal(result_put(&out, span_str(given), false), failed);
     assert_string_equal(buf_cstr(&out), wanted);
     buf_fini(&out);
 }
@@ -39,8 +39,30 @@ static void test_anything_else_is_wrapped(void **state)
                   false);
     expect_result("\"a\"", "{\"content\":[{\"type\":\"text\",\"text\":\"\\\"a\\\"\"}]}", false);
     expect_result("null", "{\"content\":[{\"type\":\"text\",\"text\":\"null\"}]}", false);
+    /* Written as briefly as JSON can be, whatever the page's own way; strings keep their spaces. */
+    expect_result("{ \"a b\" :\t[ 1 ,\r\n2 ], \"c\\\" d\": \"e  f\" }",
+                  "{\"content\":[{\"type\":\"text\",\"text\":\"{\\\"a b\\\":[1,2],"
+                  "\\\"c\\\\\\\" d\\\":\\\"e  f\\\"}\"}]}",
+                  false);
     expect_result("{\"content\":[1]}",
                   "{\"content\":[{\"type\":\"text\",\"text\":\"{\\\"content\\\":[1]}\"}]}", false);
+}
+
+static void test_structured(void **state)
+{
+    struct buf out = {0};
+
+    (void)state;
+    assert_false(result_put(&out, SPAN("{\"a\":1}"), true));
+    assert_string_equal(buf_cstr(&out), "{\"content\":[{\"type\":\"text\",\"text\":\"{"
+                                        "\\\"a\\\":1}\"}],\"structuredContent\":{\"a\":1}}");
+    out.n = 0;
+    assert_false(result_put(&out, SPAN("[1]"), true));
+    assert_string_equal(buf_cstr(&out), "{\"content\":[{\"type\":\"text\",\"text\":\"[1]\"}]}");
+    out.n = 0;
+    assert_false(result_put(&out, SPAN("{\"content\":[]}"), true));
+    assert_string_equal(buf_cstr(&out), "{\"content\":[]}");
+    buf_fini(&out);
 }
 
 static void test_items_are_mended(void **state)
@@ -97,6 +119,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_content_passes_through),
         cmocka_unit_test(test_anything_else_is_wrapped),
+        cmocka_unit_test(test_structured),
         cmocka_unit_test(test_items_are_mended),
         cmocka_unit_test(test_errors),
     };

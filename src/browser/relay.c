@@ -1,0 +1,168 @@
+/*
+ * The protocol of MCP-B's local relay, which pages with its embed.js speak: JSON objects with a
+ * `type` instead of JSON-RPC, on a WebSocket that asks for the subprotocol webmcp.v1. A tab is a
+ * session, named by its tabId.
+ */
+#include "base/log.h"
+#include "base/mem.h"
+#include "browser/inside.h"
+#include "wire/json.h"
+
+#include <inttypes.h>
+
+/* --- to the page --- */
+
+static void put_invoke(struct buf *out, uint64_t n, struct span params)
+{
+    buf_printf(out, "{\"type\":\"invoke\",\"callId\":\"btcp-%" PRIu64 "\",\"toolName\":", n);
+    buf_span(out, json_get(params, "name").value);
+    buf_str(out, ",\"args\":");
+    buf_span(out, json_get(params, "arguments").value);
+    buf_char(out, '}');
+}
+
+/* The page knows us by the address that it came to. */
+static void say_hello(const struct browser *b, struct pipe *p, const struct http_request *req)
+{
+    struct span host = http_header(req, "host");
+    size_t colon = host.n;
+    struct buf text = {0};
+    int64_t port = 80;
+
+    while (colon > 0 && host.p[colon - 1] != ':' && host.p[colon - 1] != ']')
+        colon--;
+    if (colon > 0 && host.p[colon - 1] == ':') {
+        if (!json_int(span_from(host, colon), &port))
+            port = 0;
+        host.n = colon - 1;
+    }
+    buf_str(&text, "{\"type\":\"server-hello\",\"service\":\"webmcp-local-relay\",\"version\":1,"
+                   "\"host\":");
+    json_quote(&text, host);
+    buf_printf(&text, ",\"instanceId\":\"%s\",\"port\":%" PRId64 ",\"label\":\"Rialto\"}",
+               b->instance, port);
+    pipe_send(p, buf_view(&text), false);
+    buf_fini(&text);
+}
+
+bool relay_is_wanted(const struct http_request *req)
+{
+    struct span offered = http_header(req, "sec-websocket-protocol");
+
+    while (offered.n) {
+        size_t comma = span_find(offered, ',');
+        if (span_starts(span_trim(span_cut(offered, 0, comma)), SPAN("webmcp")))
+            return true;
+        offered = span_from(offered, comma < offered.n ? comma + 1 : comma);
+    }
+    return false;
+}
+
+void relay_open(struct browser *b, struct http_exchange *x, const struct http_request *req,
+                const struct ws_options *options)
+{
+    static const char *const protocols[] = {"webmcp-discovery.v1", "webmcp.v1", NULL};
+    struct pipe *p = pipe_new(b, &dialect_relay, http_header(req, "origin"));
+
+    p->ws = ws_accept(b->loop, x, req, protocols, options, &pipe_ws_events, p);
+    if (p->ws)
+        say_hello(b, p, req);
+    else
+        pipe_free(p);
+}
+
+/* --- from the page --- */
+
+static void take_hello(struct sender *s, struct span message)
+{
+    struct json_slot tab = json_get(message, "tabId");
+    struct buf scratch = {0};
+    struct span id = tab.type == JSON_STRING ? json_text(tab.value, &scratch) : SPAN_EMPTY;
+
+    if (s->page || sender_become_page(s, session_make(s->browser, id))) {
+        buf_str(&s->reply, "{\"type\":\"hello/accepted\"}");
+    } else {
+        pipe_send(s->pipe,
+                  SPAN("{\"type\":\"hello/rejected\",\"reason\":\"no-session\",\"message\":\"tabId "
+                       "must be 1 to 128 of letters, digits and . _ : -, and there must not be too "
+                       "many tabs\"}"),
+                  false);
+        pipe_close(s->pipe, 1008, "no session");
+    }
+    buf_fini(&scratch);
+}
+
+/* A tool that runs as a task only is none that we could call. */
+static bool is_task_only(struct span tool, enum json_type type)
+{
+    struct json_slot execution =
+        type == JSON_OBJECT ? json_get(tool, "execution") : (struct json_slot){0};
+
+    return execution.type == JSON_OBJECT &&
+           json_string_is(json_get(execution.value, "taskSupport").value, SPAN("required"));
+}
+
+static void take_tools(struct sender *s, struct span message)
+{
+    struct json_slot tools = json_get(message, "tools");
+    struct json_iter it = json_iter(tools.value);
+    struct buf list = {0};
+    struct err err;
+
+    if (!s->page || tools.type != JSON_ARRAY)
+        return; /* before its hello, or no list: MCP-B ignores these too */
+    buf_char(&list, '[');
+    while (json_next(&it)) {
+        if (is_task_only(it.value, it.type))
+            continue;
+        buf_str(&list, list.n > 1 ? "," : "");
+        buf_span(&list, it.value);
+    }
+    buf_char(&list, ']');
+    if (page_register(s->page, buf_view(&list), &err))
+        log_warn("browser", "tools of a page in session %s are not taken: %s", s->page->session->id,
+                 err.text);
+    buf_fini(&list);
+}
+
+static void take_result(struct sender *s, struct span message)
+{
+    struct json_slot call = json_get(message, "callId"), result = json_get(message, "result");
+    struct message m = {0};
+
+    if (call.type == JSON_STRING)
+        m.id = call.value;
+    if (result.type == JSON_OBJECT)
+        m.result = result.value;
+    else
+        m.error = SPAN("{\"code\":\"EXECUTION_ERROR\",\"message\":\"The page's result is none\"}");
+    if (!page_answer(s, &m))
+        log_debug("browser", "an answer that nobody waits for was dropped");
+}
+
+static const struct {
+    const char *type;
+    void (*take)(struct sender *s, struct span message);
+} types[] = {
+    {"hello", take_hello},
+    {"tools/list", take_tools},
+    {"tools/changed", take_tools},
+    {"result", take_result},
+};
+
+/* What is none of these (a pong, or nonsense) is ignored, as MCP-B does. */
+static bool receive(struct sender *s, struct span text)
+{
+    enum json_type type;
+
+    if (json_skim(text, NULL, NULL, &type, NULL) || type != JSON_OBJECT)
+        return false;
+    struct span word = json_get(text, "type").value;
+    for (size_t i = 0; i < COUNT_OF(types); i++)
+        if (json_string_is(word, span_str(types[i].type)))
+            types[i].take(s, text);
+    return true;
+}
+
+const struct dialect dialect_relay = {
+    .name = "webmcp", .ping = "{\"type\":\"ping\"}", .put_call = put_invoke, .receive = receive};
