@@ -134,15 +134,29 @@ async function searchTools() {
   return (run(501) - once) / 500;
 }
 
+// --- one call over the bus ---
+
+async function busInvoke() {
+  const out = path.join(tempDir(), 'callgrind.out');
+  const program = path.join(release, 'tests/budget/budget_invoke');
+  const run = (times) => {
+    execFileSync('valgrind', [...callgrind(out), program, String(times)], { stdio: 'ignore' });
+    return instructions(out);
+  };
+  const few = run(100);
+  return (run(600) - few) / 500;
+}
+
 // --- the bars ---
 
 execFileSync('ninja', ['-C', release, 'bench/bench_echo_server', 'tests/budget/budget_skim',
-  'tests/budget/budget_search'],
+  'tests/budget/budget_search', 'tests/budget/budget_invoke'],
   { stdio: ['ignore', 'ignore', 'inherit'] });
 let passed = 0;
 let failed = 0;
 for (const [name, measure] of Object.entries({
   skim_list: skimList, search_tools: searchTools, relayed_hop: relayedHop, routed_call: routedCall,
+  bus_invoke: busInvoke,
 })) {
   const { what, budget, ceiling } = budgets[name];
   let line;

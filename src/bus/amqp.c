@@ -1,0 +1,555 @@
+#include "bus/amqp_inside.h"
+
+#include "base/log.h"
+#include "base/map.h"
+#include "base/mem.h"
+
+enum {
+    HANDSHAKE_MS = 15000,
+    GOODBYE_MS = 1000,
+    SILENT_BEATS = 4, /* two heartbeats */
+    PUBLISHING = 1,   /* the channel */
+    CHANNELS = 2047,
+    FRAME_MAX = 128 * 1024,
+    MAX_BODY = 128 * 1024 * 1024, /* RabbitMQ's own default */
+    MAX_OUTBOX = 64 * 1024 * 1024,
+};
+
+static const struct stream_events connection_events;
+
+struct buf *amqp_out(struct engine *e)
+{
+    return stream_out(e->stream);
+}
+
+void amqp_wrote(struct engine *e)
+{
+    stream_wrote(e->stream);
+}
+
+/* --- the end of a connection --- */
+
+static void nobody_data(void *owner, struct span chunk)
+{
+    (void)owner;
+    (void)chunk;
+}
+
+static void nobody_closed(void *owner, const char *reason)
+{
+    (void)owner;
+    (void)reason;
+}
+
+/* For a stream that we are through with and that still has to say goodbye. */
+static const struct stream_events nobody = {.data = nobody_data, .closed = nobody_closed};
+
+static void drop_connection(struct engine *e, const char *reason)
+{
+    if (e->connecting)
+        connect_cancel(e->connecting);
+    e->connecting = NULL;
+    if (e->stream) {
+        struct stream *s = e->stream;
+        e->stream = NULL;
+        stream_rebind(s, &nobody, NULL);
+        stream_finish(s, reason, GOODBYE_MS);
+    }
+    amqp_reader_stop(&e->reader);
+    timer_clear(loop_timers(e->loop), &e->deadline);
+    timer_clear(loop_timers(e->loop), &e->beat);
+    for (size_t i = 0; i < e->n_channels; i++)
+        if (e->channels[i])
+            amqp_channel_drop(e->channels[i]);
+    e->confirms.n = e->confirms.head = 0;
+    e->blocked = false;
+    e->starting = 0;
+    buf_reset(&e->held, 0);
+    e->state = AMQP_DOWN;
+}
+
+static void engine_free(struct engine *e)
+{
+    loop_undefer(&e->later);
+    amqp_reader_fini(&e->reader);
+    amqp_address_fini(&e->address);
+    if (e->tls)
+        tls_context_free(e->tls);
+    mem_free(e->exchange);
+    mem_free(e->dlx);
+    mem_free(e->channels);
+    mem_free(e->confirms.numbers);
+    mem_free(e->lost_why);
+    buf_fini(&e->held);
+    buf_fini(&e->refused);
+    mem_free(e);
+}
+
+static void report(struct deferred *d)
+{
+    struct engine *e = CONTAINER_OF(d, struct engine, later);
+    struct bus *bus = e->bus;
+
+    if (e->ended) {
+        engine_free(e);
+        engine_closed(bus);
+        return;
+    }
+    struct buf refused = e->refused;
+    e->refused = (struct buf){0};
+    for (size_t at = 0; at < refused.n; at += sizeof(uint64_t)) {
+        uint64_t number;
+        memcpy(&number, refused.p + at, sizeof number);
+        engine_sent(bus, number, BUS_TOO_LARGE);
+    }
+    buf_fini(&refused);
+    if (e->lost_why) {
+        char *why = e->lost_why;
+        e->lost_why = NULL;
+        engine_lost(bus, why, false);
+        mem_free(why);
+    }
+}
+
+void amqp_lose(struct engine *e, const char *fmt, ...)
+{
+    struct buf why = {0};
+    va_list ap;
+
+    if (e->state == AMQP_DOWN)
+        return;
+    va_start(ap, fmt);
+    buf_vprintf(&why, fmt, ap);
+    va_end(ap);
+    bool leaving = e->state >= AMQP_LEAVING;
+    drop_connection(e, buf_cstr(&why));
+    if (leaving)
+        e->ended = true;
+    else
+        e->lost_why = buf_take(&why);
+    buf_fini(&why);
+    loop_defer(e->loop, &e->later, report);
+}
+
+static void on_deadline(struct timer *t)
+{
+    struct engine *e = CONTAINER_OF(t, struct engine, deadline);
+    amqp_lose(e, "no answer within %d s", HANDSHAKE_MS / 1000);
+}
+
+/* --- publishes that wait --- */
+
+static bool is_holding(const struct engine *e)
+{
+    return e->blocked || e->starting;
+}
+
+static void send_held(struct engine *e)
+{
+    if (is_holding(e) || !e->stream || !e->held.n)
+        return;
+    stream_write(e->stream, buf_view(&e->held));
+    buf_reset(&e->held, 0);
+}
+
+void amqp_channel_settled(struct engine *e)
+{
+    e->starting--;
+    send_held(e);
+}
+
+/* --- confirms --- */
+
+static void confirms_add(struct amqp_confirms *c, uint64_t number)
+{
+    if (c->n == c->cap) {
+        size_t cap = c->cap ? c->cap * 2 : 64;
+        uint64_t *numbers = MEM_ARRAY(uint64_t, cap);
+        for (size_t i = 0; i < c->n; i++)
+            numbers[i] = c->numbers[(c->head + i) % c->cap];
+        mem_free(c->numbers);
+        c->numbers = numbers;
+        c->cap = cap;
+        c->head = 0;
+    }
+    c->numbers[(c->head + c->n++) % c->cap] = number;
+}
+
+static uint64_t confirms_pop(struct amqp_confirms *c)
+{
+    uint64_t number = c->numbers[c->head];
+    c->head = (c->head + 1) % c->cap;
+    c->n--;
+    c->first++;
+    return number;
+}
+
+static void on_confirm(struct engine *e, const struct amqp_method *m)
+{
+    struct amqp_confirms *c = &e->confirms;
+    /* A nack is the broker's way to say that a queue did not take it. */
+    enum bus_sent how = m->id == AMQP_ACK ? BUS_SENT : BUS_FULL;
+
+    if (m->tag < c->first || m->tag - c->first >= c->n)
+        return;
+    if (!m->multiple) {
+        uint64_t *slot = &c->numbers[(c->head + (m->tag - c->first)) % c->cap];
+        uint64_t number = *slot;
+        *slot = 0;
+        while (c->n && !c->numbers[c->head])
+            confirms_pop(c);
+        if (number)
+            engine_sent(e->bus, number, how);
+        return;
+    }
+    while (e->state == AMQP_UP && c->n && c->first <= m->tag) {
+        uint64_t number = confirms_pop(c);
+        if (number)
+            engine_sent(e->bus, number, how);
+    }
+}
+
+/* --- handshake --- */
+
+static void on_beat(struct timer *t)
+{
+    struct engine *e = CONTAINER_OF(t, struct engine, beat);
+
+    /* Counted, not measured: after a standstill of our own the broker's beats are waiting. */
+    if (++e->silent_beats > SILENT_BEATS) {
+        amqp_lose(e, "nothing was heard for %u s", (unsigned)(SILENT_BEATS * e->beat_ms / 1000));
+        return;
+    }
+    amqp_put_beat(amqp_out(e));
+    amqp_wrote(e);
+    timer_set(loop_timers(e->loop), &e->beat, e->beat_ms);
+}
+
+static size_t smaller_but_not_none(size_t ours, size_t theirs)
+{
+    return theirs && theirs < ours ? theirs : ours;
+}
+
+static void on_start(struct engine *e, const struct amqp_method *m)
+{
+    (void)m;
+    amqp_put_start_ok(amqp_out(e), span_str(e->address.user), span_str(e->address.password));
+    e->state = AMQP_LOGIN;
+}
+
+static void on_tune(struct engine *e, const struct amqp_method *m)
+{
+    size_t heartbeat = smaller_but_not_none(e->address.heartbeat, m->heartbeat);
+
+    e->frame_max = smaller_but_not_none(FRAME_MAX, m->frame_max);
+    e->channel_max = smaller_but_not_none(CHANNELS, m->channel_max);
+    if (e->frame_max < AMQP_MIN_FRAME) {
+        amqp_lose(e, "it wants frames of %zu bytes, fewer than the %d of the standard",
+                  e->frame_max, AMQP_MIN_FRAME);
+        return;
+    }
+    e->reader.frame_max = e->frame_max;
+    e->beat_ms = heartbeat * 1000 / 2;
+    timer_set(loop_timers(e->loop), &e->beat, e->beat_ms);
+    amqp_put_tune_ok(amqp_out(e), (uint16_t)e->channel_max, (uint32_t)e->frame_max,
+                     (uint16_t)heartbeat);
+    amqp_put_open(amqp_out(e), span_str(e->address.vhost));
+    e->state = AMQP_ENTERING;
+}
+
+static void on_open(struct engine *e, const struct amqp_method *m)
+{
+    (void)m;
+    struct buf *out = amqp_out(e);
+    amqp_put_channel_open(out, PUBLISHING);
+    amqp_put_exchange_declare(out, PUBLISHING, span_str(e->exchange));
+    amqp_put_exchange_declare(out, PUBLISHING, span_str(e->dlx));
+    amqp_put_confirm_select(out, PUBLISHING);
+    e->state = AMQP_PREPARING;
+}
+
+static void on_ready(struct engine *e)
+{
+    timer_clear(loop_timers(e->loop), &e->deadline);
+    e->confirms.first = 1;
+    e->state = AMQP_UP;
+    engine_up(e->bus);
+}
+
+/* Why the broker ends the connection, with what to do about it where we know. */
+static void on_close(struct engine *e, const struct amqp_method *m)
+{
+    static const struct {
+        enum amqp_state state;
+        const char *hint;
+    } hints[] = {
+        {AMQP_LOGIN, "check the user and the password in bus.url"},
+        {AMQP_ENTERING, "check the virtual host in bus.url and the user's permissions"},
+    };
+    const char *hint = NULL;
+
+    for (size_t i = 0; i < COUNT_OF(hints); i++)
+        if (hints[i].state == e->state)
+            hint = hints[i].hint;
+    amqp_put_close_ok(amqp_out(e));
+    amqp_wrote(e);
+    amqp_lose(e, "it ended the connection of user '%s': %u " SPAN_FMT "%s%s", e->address.user,
+              m->code, SPAN_ARG(m->text), hint ? "; " : "", hint ? hint : "");
+}
+
+static void on_blocked(struct engine *e, const struct amqp_method *m)
+{
+    log_warn("bus", "RabbitMQ accepts no messages: " SPAN_FMT, SPAN_ARG(m->text));
+    e->blocked = true;
+}
+
+static void on_unblocked(struct engine *e, const struct amqp_method *m)
+{
+    (void)m;
+    log_info("bus", "RabbitMQ accepts messages again");
+    e->blocked = false;
+    send_held(e);
+}
+
+static void on_close_ok(struct engine *e, const struct amqp_method *m)
+{
+    (void)m;
+    amqp_lose(e, "closed");
+}
+
+static const struct {
+    enum amqp_method_id id;
+    enum amqp_state first, last; /* when it may come */
+    void (*handle)(struct engine *e, const struct amqp_method *m);
+} connection_methods[] = {
+    {AMQP_START, AMQP_GREETING, AMQP_GREETING, on_start},
+    {AMQP_TUNE, AMQP_LOGIN, AMQP_LOGIN, on_tune},
+    {AMQP_OPEN_OK, AMQP_ENTERING, AMQP_ENTERING, on_open},
+    {AMQP_BLOCKED, AMQP_PREPARING, AMQP_BYE, on_blocked},
+    {AMQP_UNBLOCKED, AMQP_PREPARING, AMQP_BYE, on_unblocked},
+    {AMQP_CLOSE, AMQP_GREETING, AMQP_BYE, on_close},
+    {AMQP_CLOSE_OK, AMQP_BYE, AMQP_BYE, on_close_ok},
+};
+
+static void on_connection_method(struct engine *e, const struct amqp_method *m)
+{
+    for (size_t i = 0; i < COUNT_OF(connection_methods); i++) {
+        if (connection_methods[i].id != m->id)
+            continue;
+        if (e->state < connection_methods[i].first || e->state > connection_methods[i].last)
+            break;
+        connection_methods[i].handle(e, m);
+        if (e->stream)
+            amqp_wrote(e);
+        return;
+    }
+    amqp_lose(e, "it broke the protocol (method %d in state %d)", (int)m->id, (int)e->state);
+}
+
+static void on_publishing_method(struct engine *e, const struct amqp_method *m)
+{
+    if (m->id == AMQP_ACK || m->id == AMQP_NACK)
+        on_confirm(e, m);
+    else if (m->id == AMQP_CONFIRM_OK && e->state == AMQP_PREPARING)
+        on_ready(e);
+    else if (m->id == AMQP_CHANNEL_CLOSE)
+        amqp_lose(e, "it ended the channel for publishing to '%s': %u " SPAN_FMT, e->exchange,
+                  m->code, SPAN_ARG(m->text));
+}
+
+static void on_frame(void *owner, const struct amqp_frame *f)
+{
+    struct engine *e = owner;
+    struct amqp_method m;
+
+    if (f->kind == AMQP_BEAT)
+        return;
+    if (f->channel > PUBLISHING) {
+        /* A channel that we do not know any more has been closed by both sides. */
+        if (f->channel < e->n_channels && e->channels[f->channel])
+            amqp_channel_frame(e->channels[f->channel], f);
+    } else if (f->kind != AMQP_METHOD || amqp_read_method(&e->reader, f->payload, &m)) {
+        amqp_lose(e, "it broke the protocol (frame %d on channel %u)", (int)f->kind, f->channel);
+    } else if (f->channel == PUBLISHING) {
+        on_publishing_method(e, &m);
+    } else {
+        on_connection_method(e, &m);
+    }
+}
+
+/* --- the stream --- */
+
+static void on_data(void *owner, struct span chunk)
+{
+    struct engine *e = owner;
+
+    e->silent_beats = 0;
+    int code = amqp_feed(&e->reader, chunk, on_frame, e);
+    if (code && e->state == AMQP_GREETING)
+        amqp_lose(e, "what listens there does not speak AMQP 0-9-1%s",
+                  e->tls ? "" : " (or wants TLS: amqps://)");
+    else if (code)
+        amqp_lose(e, "it sent a broken frame: %s", err_name(code));
+}
+
+static void on_closed(void *owner, const char *reason)
+{
+    struct engine *e = owner;
+
+    e->stream = NULL;
+    amqp_lose(e, "%s%s", e->state == AMQP_LOGIN ? "it hung up during the login: " : "", reason);
+}
+
+static const struct stream_events connection_events = {.data = on_data, .closed = on_closed};
+
+static void on_connected(void *owner, struct stream *s, int code)
+{
+    struct engine *e = owner;
+
+    e->connecting = NULL;
+    if (code) {
+        amqp_lose(e, "cannot connect: %s", err_name(code));
+        return;
+    }
+    size_t outbox = e->options->max_outbox ? e->options->max_outbox : MAX_OUTBOX;
+    e->stream = s;
+    e->state = AMQP_GREETING;
+    e->silent_beats = 0;
+    if (e->tls)
+        stream_secure(s, e->tls, e->address.host, NULL, HANDSHAKE_MS);
+    stream_set_limit(s, 2 * outbox + STREAM_LIMIT);
+    stream_start(s, &connection_events, e);
+    amqp_put_protocol(amqp_out(e));
+    amqp_wrote(e);
+}
+
+/* --- ops --- */
+
+static struct engine *open_engine(struct bus *b, struct loop *loop,
+                                  const struct bus_options *options, struct err *err)
+{
+    const char *exchange = options->exchange ? options->exchange : "rockbot";
+    struct amqp_address address;
+    struct tls_context *tls = NULL;
+
+    if (strlen(exchange) + strlen(".dlx") > AMQP_WORD || !*exchange) {
+        err_set(err, ERR_CONFIG, "the name of the exchange must have 1 to %d characters",
+                AMQP_WORD - 4);
+        return NULL;
+    }
+    if (amqp_address_parse(&address, options->url, err))
+        return NULL;
+    if (address.tls && !(tls = tls_context_client(options->ca, err))) {
+        amqp_address_fini(&address);
+        return NULL;
+    }
+    struct engine *e = MEM_NEW(struct engine);
+    struct buf dlx = {0};
+    buf_printf(&dlx, "%s.dlx", exchange);
+    e->bus = b;
+    e->loop = loop;
+    e->options = options;
+    e->address = address;
+    e->tls = tls;
+    e->exchange = mem_str(exchange);
+    e->dlx = buf_take(&dlx);
+    e->deadline.fire = on_deadline;
+    e->beat.fire = on_beat;
+    amqp_reader_init(&e->reader);
+    return e;
+}
+
+static void connect_engine(struct engine *e)
+{
+    amqp_reader_fini(&e->reader);
+    amqp_reader_init(&e->reader);
+    e->state = AMQP_REACHING;
+    timer_set(loop_timers(e->loop), &e->deadline, HANDSHAKE_MS);
+    e->connecting = stream_connect(e->loop, e->address.target, on_connected, e);
+}
+
+void amqp_channels_gone(struct engine *e)
+{
+    if (e->state != AMQP_LEAVING)
+        return;
+    e->state = AMQP_BYE;
+    amqp_put_close(amqp_out(e), SPAN("leaving"));
+    amqp_wrote(e);
+}
+
+static void close_engine(struct engine *e)
+{
+    if (e->state != AMQP_UP) {
+        drop_connection(e, "leaving");
+        e->ended = true;
+        loop_defer(e->loop, &e->later, report);
+        return;
+    }
+    e->state = AMQP_LEAVING;
+    timer_set(loop_timers(e->loop), &e->deadline, GOODBYE_MS);
+    for (size_t i = 0; i < e->n_channels; i++)
+        if (e->channels[i])
+            return; /* bus.c has unsubscribed them all: the last to go calls amqp_channels_gone */
+    amqp_channels_gone(e);
+}
+
+static void describe_engine(const struct engine *e, struct buf *out)
+{
+    buf_printf(out, "RabbitMQ at %s", e->address.target);
+    if (strcmp(e->address.vhost, "/") != 0)
+        buf_printf(out, ", virtual host %s", e->address.vhost);
+}
+
+static size_t max_body(const struct engine *e)
+{
+    (void)e;
+    return MAX_BODY;
+}
+
+static void subscribe(struct engine *e, struct engine_sub *sub)
+{
+    if (e->state == AMQP_UP)
+        amqp_channel_start(e, sub);
+}
+
+static void unsubscribe(struct engine *e, struct engine_sub *sub)
+{
+    (void)e;
+    if (sub->data)
+        amqp_channel_end(sub);
+}
+
+static void publish(struct engine *e, uint64_t number, struct span topic, const struct message *m)
+{
+    if (e->state != AMQP_UP)
+        return; /* it is lost, which bus.c learns at the end of this turn */
+    struct buf *out = is_holding(e) ? &e->held : amqp_out(e);
+    if (amqp_write_message(out, PUBLISHING, e->frame_max, span_str(e->exchange), topic, m)) {
+        buf_bytes(&e->refused, &number, sizeof number);
+        loop_defer(e->loop, &e->later, report);
+        return;
+    }
+    confirms_add(&e->confirms, number);
+    if (!is_holding(e))
+        amqp_wrote(e);
+}
+
+static void settle(struct engine *e, struct engine_sub *sub, uint64_t tag, enum bus_verdict verdict)
+{
+    (void)e;
+    if (sub->data)
+        amqp_channel_settle(sub, tag, verdict);
+}
+
+const struct engine_ops amqp_engine = {
+    .name = "RabbitMQ",
+    .open = open_engine,
+    .connect = connect_engine,
+    .close = close_engine,
+    .describe = describe_engine,
+    .max_body = max_body,
+    .subscribe = subscribe,
+    .unsubscribe = unsubscribe,
+    .publish = publish,
+    .settle = settle,
+};

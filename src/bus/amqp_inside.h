@@ -1,0 +1,108 @@
+/*
+ * amqp_inside: what the files of the RabbitMQ engine share.
+ *
+ * amqp.c is the connection: handshake, heartbeats, publishing with confirms, the end.
+ * amqp_channel.c is a subscription: one channel that declares RockBot's queues, consumes, and comes
+ * back when the broker ends it. amqp_words.c reads URLs and turns messages into properties and
+ * headers.
+ */
+#ifndef RIALTO_BUS_AMQP_INSIDE_H
+#define RIALTO_BUS_AMQP_INSIDE_H
+
+#include "base/id.h"
+#include "bus/engine.h"
+#include "io/stream.h"
+#include "io/tls.h"
+#include "wire/amqp_put.h"
+
+/* --- words --- */
+struct amqp_address {
+    char *user, *password, *vhost;
+    char *host;   /* as the certificate must name it */
+    char *target; /* HOST:PORT to connect to */
+    bool tls;
+    uint16_t heartbeat; /* s */
+};
+/* The password is known to the log's redactor from then on. */
+MUST_CHECK int amqp_address_parse(struct amqp_address *a, const char *url, struct err *err);
+void amqp_address_fini(struct amqp_address *a);
+
+/* Append a publish. ERR_SIZE when its properties do not fit. */
+MUST_CHECK int amqp_write_message(struct buf *out, uint16_t channel, size_t frame_max,
+                                  struct span exchange, struct span topic, const struct message *m);
+/* `payload` is that of the HEADER frame; `made_id` holds the id of a message that has none. */
+MUST_CHECK int amqp_read_message(struct amqp_reader *r, struct span payload, struct message *m,
+                                 char made_id[ID_TOKEN_SIZE]);
+
+/* --- connection --- */
+struct amqp_channel;
+
+enum amqp_state {
+    AMQP_DOWN,
+    AMQP_REACHING,  /* TCP, TLS */
+    AMQP_GREETING,  /* we said hello */
+    AMQP_LOGIN,     /* user and password are sent */
+    AMQP_ENTERING,  /* the virtual host is asked for */
+    AMQP_PREPARING, /* the publishing channel is being made */
+    AMQP_UP,
+    AMQP_LEAVING, /* subscriptions are being ended */
+    AMQP_BYE,     /* close is sent */
+};
+
+/* Published and not confirmed: a ring of bus.c's numbers, 0 = confirmed out of turn. */
+struct amqp_confirms {
+    uint64_t *numbers;
+    size_t cap, head, n;
+    uint64_t first; /* the broker's number of the first */
+};
+
+struct engine {
+    struct bus *bus;
+    struct loop *loop;
+    const struct bus_options *options;
+    struct amqp_address address;
+    char *exchange, *dlx;
+    struct tls_context *tls; /* NULL = none */
+
+    enum amqp_state state;
+    struct connect *connecting;
+    struct stream *stream;
+    struct amqp_reader reader;
+    size_t frame_max;
+    struct timer deadline; /* of the handshake, and of saying goodbye */
+    struct timer beat;
+    uint64_t beat_ms;      /* half the agreed heartbeat */
+    unsigned silent_beats; /* since anything came */
+
+    struct amqp_channel **channels; /* by number */
+    size_t n_channels, channel_max;
+    struct amqp_confirms confirms;
+    struct buf held; /* publishes that wait: we are blocked, or a subscription does not stand yet */
+    bool blocked;
+    size_t starting; /* subscriptions on their way: who asks must not miss the answer */
+
+    struct deferred later; /* reports that must not come from inside an op */
+    struct buf refused;    /* uint64_t numbers that are too large */
+    char *lost_why;        /* to be reported */
+    bool ended;            /* engine_closed is to be reported */
+};
+
+/* Where to append what is to be sent now; call amqp_wrote afterwards. */
+struct buf *amqp_out(struct engine *e);
+void amqp_wrote(struct engine *e);
+/* The connection is unusable. It is told at the end of the turn. */
+void amqp_lose(struct engine *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* --- channels --- */
+void amqp_channel_start(struct engine *e, struct engine_sub *sub);
+void amqp_channel_end(struct engine_sub *sub);
+void amqp_channel_settle(struct engine_sub *sub, uint64_t tag, enum bus_verdict verdict);
+void amqp_channel_frame(struct amqp_channel *ch, const struct amqp_frame *f);
+/* The connection is gone. */
+void amqp_channel_drop(struct amqp_channel *ch);
+/* One that was on its way stands, or failed and is tried again later (amqp.c). */
+void amqp_channel_settled(struct engine *e);
+/* The last channel is closed (amqp.c). */
+void amqp_channels_gone(struct engine *e);
+
+#endif

@@ -1,0 +1,298 @@
+#include "base/log.h"
+#include "bus/broker.h"
+#include "bus/engine.h"
+#include "bus/line_client.h"
+#include "bus/line_server.h"
+#include "bus/line_words.h"
+#include "io/runtime_folder.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/*
+ * The engine of embedded: and unix:PATH. Whoever holds the lock beside the socket hosts the bus;
+ * the others join it through the socket, as the line engine does. When the host has gone, whoever
+ * tries first after that gets the lock and is the host: the kernel gives it to one only, and takes
+ * it back from the dead.
+ */
+
+struct confirm {
+    uint64_t number;
+    enum bus_sent how;
+};
+
+struct engine {
+    struct bus *bus;
+    struct loop *loop;
+    const struct bus_options *options;
+    char *address;       /* unix:PATH */
+    struct engine *link; /* joins when somebody else hosts */
+
+    /* Hosting: */
+    int lock; /* -1 = we do not */
+    struct broker *broker;
+    struct broker_member *self;
+    struct line_server *server;
+    struct buf confirms; /* struct confirm, to be told from the loop */
+    struct deferred later, up;
+};
+
+static bool is_hosting(const struct engine *e)
+{
+    return e->lock >= 0;
+}
+
+/* --- hosting --- */
+
+static void on_deliver(void *owner, struct broker_sub *sub, uint64_t tag, bool redelivered,
+                       struct span topic, const struct message *m)
+{
+    struct engine *e = owner;
+
+    engine_deliver(e->bus, broker_sub_data(sub), tag, redelivered, topic, m);
+}
+
+static bool on_ready(void *owner)
+{
+    (void)owner;
+    return true;
+}
+
+static const struct broker_events broker_events = {on_deliver, on_ready};
+
+static const char *path_of(const struct engine *e)
+{
+    return e->address + strlen("unix:");
+}
+
+/* The folder of the socket, if it is the only one that is missing. */
+static void make_folder(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    char *folder = slash && slash != path ? mem_span(span_of(path, (size_t)(slash - path))) : NULL;
+
+    if (folder && mkdir(folder, 0700) && errno != EEXIST)
+        log_debug("bus", "cannot make %s: %s", folder, strerror(errno));
+    mem_free(folder);
+}
+
+/* The lock's descriptor; -EWOULDBLOCK when somebody else has it. */
+static int take_lock(const struct engine *e, struct err *err)
+{
+    struct buf path = {0};
+
+    make_folder(path_of(e));
+    buf_printf(&path, "%s.lock", path_of(e));
+    int fd = open(buf_cstr(&path), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    int code = fd < 0 ? -errno : 0;
+    if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0) {
+        code = -errno;
+        close(fd);
+    }
+    if (code < 0 && code != -EWOULDBLOCK) {
+        err_set(err, code, "cannot host the bus at %s: %s", e->address, strerror(-code));
+        err_hint(err, "it needs a folder that exists and that you may write to; bus.url names it");
+    }
+    buf_fini(&path);
+    return code < 0 ? code : fd;
+}
+
+static void drop_host(struct engine *e)
+{
+    if (!is_hosting(e))
+        return;
+    broker_leave(e->self);
+    broker_free(e->broker);
+    close(e->lock);
+    e->lock = -1;
+    e->broker = NULL;
+}
+
+/* Host the bus if nobody does: 0; -EWOULDBLOCK when somebody does; else negative with a reason. */
+static int try_host(struct engine *e, struct err *err)
+{
+    int lock = take_lock(e, err);
+
+    if (lock < 0)
+        return lock;
+    e->lock = lock;
+    e->broker = broker_new(e->loop, &(struct broker_options){.durable_ms = e->options->keep_ms});
+    e->self = broker_join(e->broker, &broker_events, e);
+    e->server = line_server_open(e->loop, e->broker,
+                                 &(struct line_server_options){.address = e->address,
+                                                               .listen = e->options->listen,
+                                                               .token = e->options->token},
+                                 err);
+    if (e->server)
+        return 0;
+    drop_host(e);
+    return ERR_CONFIG;
+}
+
+static void on_up(struct deferred *d)
+{
+    engine_up(CONTAINER_OF(d, struct engine, up)->bus);
+}
+
+static void on_later(struct deferred *d)
+{
+    struct engine *e = CONTAINER_OF(d, struct engine, later);
+    struct buf told = e->confirms;
+
+    e->confirms = (struct buf){0};
+    for (size_t at = 0; at < told.n; at += sizeof(struct confirm)) {
+        struct confirm c;
+        memcpy(&c, told.p + at, sizeof c);
+        engine_sent(e->bus, c.number, c.how);
+    }
+    buf_fini(&told);
+}
+
+/* --- the engine --- */
+
+static void engine_free(struct engine *e)
+{
+    loop_undefer(&e->up);
+    loop_undefer(&e->later);
+    buf_fini(&e->confirms);
+    mem_free(e->address);
+    mem_free(e);
+}
+
+static struct engine *local_open(struct bus *b, struct loop *loop, const struct bus_options *o,
+                                 struct err *err)
+{
+    bool named = strncmp(o->url, "unix:", 5) == 0 && o->url[5];
+    struct engine *e = MEM_NEW(struct engine);
+
+    e->bus = b;
+    e->loop = loop;
+    e->options = o;
+    e->lock = -1;
+    e->address = named ? mem_str(o->url) : runtime_address("bus.sock");
+    if (!e->address) {
+        err_set(err, ERR_CONFIG, "there is no place for the socket of the embedded bus");
+        err_hint(err, "set XDG_RUNTIME_DIR, or name a place: bus.url: unix:PATH");
+        mem_free(e);
+        return NULL;
+    }
+    int code = o->join_only ? -EWOULDBLOCK : try_host(e, err);
+    if (code < 0 && code != -EWOULDBLOCK) {
+        engine_free(e);
+        return NULL;
+    }
+    e->link = line_engine_open(b, loop, o, e->address);
+    return e;
+}
+
+static void local_connect(struct engine *e)
+{
+    struct err err;
+    int code = is_hosting(e) ? 0 : e->options->join_only ? -EWOULDBLOCK : try_host(e, &err);
+
+    if (code == 0) {
+        loop_defer(e->loop, &e->up, on_up);
+        return;
+    }
+    if (code != -EWOULDBLOCK)
+        log_warn("bus", "%s", err.text);
+    line_engine.connect(e->link);
+}
+
+/* The link has the last word: it tells that all is closed. */
+static void on_server_closed(void *owner)
+{
+    struct engine *e = owner;
+    struct engine *link = e->link;
+
+    drop_host(e);
+    engine_free(e);
+    line_engine.close(link);
+}
+
+static void local_close(struct engine *e)
+{
+    loop_undefer(&e->up);
+    loop_undefer(&e->later);
+    if (is_hosting(e)) {
+        line_server_close(e->server, on_server_closed, e);
+        return;
+    }
+    on_server_closed(e);
+}
+
+static void local_describe(const struct engine *e, struct buf *out)
+{
+    buf_printf(out, "embedded bus at %s%s", path_of(e), is_hosting(e) ? ", hosted here" : "");
+}
+
+static size_t local_max_body(const struct engine *e)
+{
+    (void)e;
+    return LINE_MOST - LINE_OVERHEAD;
+}
+
+static void local_subscribe(struct engine *e, struct engine_sub *sub)
+{
+    if (!is_hosting(e)) {
+        line_engine.subscribe(e->link, sub);
+        return;
+    }
+    sub->data = broker_subscribe(e->self,
+                                 &(struct bus_subscription){.topic = sub->topic,
+                                                            .group = sub->group,
+                                                            .prefetch = sub->prefetch,
+                                                            .ephemeral = sub->ephemeral,
+                                                            .lossy = sub->lossy},
+                                 sub);
+    if (!sub->data)
+        log_error("bus", "the bus has too many subscriptions: nothing will come from %s",
+                  sub->topic);
+}
+
+static void local_unsubscribe(struct engine *e, struct engine_sub *sub)
+{
+    if (!is_hosting(e))
+        line_engine.unsubscribe(e->link, sub);
+    else if (sub->data)
+        broker_unsubscribe(sub->data);
+    sub->data = NULL;
+}
+
+static void local_publish(struct engine *e, uint64_t number, struct span topic,
+                          const struct message *m)
+{
+    if (!is_hosting(e)) {
+        line_engine.publish(e->link, number, topic, m);
+        return;
+    }
+    const struct confirm c = {number, broker_publish(e->broker, topic, m)};
+    buf_bytes(&e->confirms, &c, sizeof c);
+    loop_defer(e->loop, &e->later, on_later);
+}
+
+static void local_settle(struct engine *e, struct engine_sub *sub, uint64_t tag,
+                         enum bus_verdict verdict)
+{
+    if (is_hosting(e))
+        broker_settle(e->self, tag, verdict);
+    else
+        line_engine.settle(e->link, sub, tag, verdict);
+}
+
+const struct engine_ops embedded_engine = {
+    .name = "embedded bus",
+    .open = local_open,
+    .connect = local_connect,
+    .close = local_close,
+    .describe = local_describe,
+    .max_body = local_max_body,
+    .subscribe = local_subscribe,
+    .unsubscribe = local_unsubscribe,
+    .publish = local_publish,
+    .settle = local_settle,
+};

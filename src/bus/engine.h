@@ -1,0 +1,64 @@
+/*
+ * engine: what a message bus must be able to do to stand behind bus.h.
+ *
+ * An engine is a row in the table of URL schemes (bus.c) and a file of its own. It connects when it
+ * is told to and reports what happens; bus.c remembers subscriptions and unconfirmed messages, and
+ * decides when to connect again. All reports come from the loop, none from inside an op.
+ */
+#ifndef RIALTO_BUS_ENGINE_H
+#define RIALTO_BUS_ENGINE_H
+
+#include "bus/bus.h"
+#include "io/loop.h"
+
+struct engine; /* each engine's own; its first member is no business of bus.c */
+
+struct engine_sub { /* a subscription as an engine sees it */
+    const char *topic;
+    const char *group;
+    unsigned prefetch;
+    bool ephemeral, lossy;
+    uint64_t id; /* unique in the bus, never used again */
+    void *data;  /* the engine's, NULL at first; it must let go in unsubscribe, lost and close */
+};
+
+struct engine_ops {
+    const char *name; /* "RabbitMQ" */
+    /* Does not connect yet. NULL with a reason when the options make no sense. */
+    struct engine *(*open)(struct bus *b, struct loop *loop, const struct bus_options *options,
+                           struct err *err);
+    /* Begin to connect; ends in engine_up or engine_lost. Again after each engine_lost, when bus.c
+     * thinks it is time. */
+    void (*connect)(struct engine *e);
+    /* Ends in engine_closed, which is the last report, whatever state it was in. */
+    void (*close)(struct engine *e);
+    void (*describe)(const struct engine *e, struct buf *out);
+    size_t (*max_body)(const struct engine *e);
+
+    /* The rest only while up. */
+    void (*subscribe)(struct engine *e, struct engine_sub *sub);
+    void (*unsubscribe)(struct engine *e, struct engine_sub *sub);
+    /* Ends in engine_sent with this `number` unless the connection is lost before. */
+    void (*publish)(struct engine *e, uint64_t number, struct span topic, const struct message *m);
+    void (*settle)(struct engine *e, struct engine_sub *sub, uint64_t tag,
+                   enum bus_verdict verdict);
+};
+
+extern const struct engine_ops embedded_engine; /* embedded: and unix:, hosting or joining */
+extern const struct engine_ops line_engine;     /* tcp:, joining one that runs elsewhere */
+extern const struct engine_ops amqp_engine;
+extern const struct engine_ops nats_engine;
+
+/* --- reports, implemented in bus.c --- */
+/* Subscriptions are made and the outbox is sent inside. */
+void engine_up(struct bus *b);
+/* The connection, or the attempt at one, is over. Nothing of it may be left: no tag, no number.
+ * `reconnects_itself` (libnats): connect is not called, engine_up follows some day. */
+void engine_lost(struct bus *b, const char *why, bool reconnects_itself);
+void engine_closed(struct bus *b);
+void engine_sent(struct bus *b, uint64_t number, enum bus_sent how);
+/* The message's spans are borrowed for the call; the tag is below 2^48. */
+void engine_deliver(struct bus *b, struct engine_sub *sub, uint64_t tag, bool redelivered,
+                    struct span topic, const struct message *m);
+
+#endif

@@ -1,0 +1,36 @@
+/*
+ * line_conn: one connection of the line server, fed lines; see line_server.h.
+ *
+ * Knows nothing of sockets: it writes into a buffer and says when it wants to be closed. So tests
+ * and the fuzzer talk to it without any.
+ */
+#ifndef RIALTO_BUS_LINE_CONN_H
+#define RIALTO_BUS_LINE_CONN_H
+
+#include "bus/broker.h"
+
+struct line_conn;
+
+struct line_conn_events {
+    /* Where to append; line_conn says `wrote` afterwards. */
+    struct buf *(*out)(void *owner);
+    void (*wrote)(void *owner);
+    bool (*is_ready)(void *owner); /* may more be sent to it? */
+    /* Nothing more is to be read; a `bye` is written already. */
+    void (*end)(void *owner, const char *why);
+    /* It has said hello, with the token where one is needed. */
+    void (*welcomed)(void *owner);
+};
+
+/* `token`: what its hello must show; NULL = it need not even say hello. */
+struct line_conn *line_conn_new(struct broker *broker, const char *token,
+                                const struct line_conn_events *on, void *owner);
+void line_conn_free(struct line_conn *c);
+void line_conn_line(struct line_conn *c, struct span line);
+void line_conn_too_long(struct line_conn *c);
+/* It can be sent more again. */
+void line_conn_ready(struct line_conn *c);
+/* Says bye, and wants to be closed. */
+void line_conn_bye(struct line_conn *c, const char *why);
+
+#endif

@@ -1,0 +1,326 @@
+#include "bus/line_server.h"
+
+#include "base/list.h"
+#include "base/log.h"
+#include "bus/line_conn.h"
+#include "bus/line_words.h"
+#include "io/listen.h"
+#include "wire/lines.h"
+
+#include <unistd.h>
+
+enum {
+    GUESTS_MOST = 512,
+    HELLO_MS = 10000, /* to show the token in */
+    HELLO_BYTES = 4096,
+    PATIENCE_MS = 30000,
+    BYE_MS = 500,
+};
+
+struct guest {
+    struct list node;
+    struct line_server *server;
+    struct stream *stream;
+    struct lines lines;
+    struct line_conn *conn;
+    bool finishing;
+    bool high;                /* not read from until it has read */
+    uint64_t appended, taken; /* bytes for it; how many of them it had at the last look */
+    size_t queued_before;     /* while we append */
+    struct timer hello, stuck;
+};
+
+struct line_server {
+    struct loop *loop;
+    struct broker *broker;
+    struct line_server_options options;
+    struct listener *local, *tcp;
+    struct list guests;
+    size_t n_guests;
+    void (*closed)(void *owner);
+    void *owner;
+    struct deferred later;
+    bool closing;
+};
+
+/* --- output --- */
+
+static struct buf *guest_out(void *owner)
+{
+    struct guest *g = owner;
+
+    g->queued_before = stream_queued(g->stream);
+    return stream_out(g->stream);
+}
+
+static void guest_wrote(void *owner)
+{
+    struct guest *g = owner;
+
+    g->appended += stream_queued(g->stream) - g->queued_before;
+    stream_wrote(g->stream);
+    if (!timer_is_set(&g->stuck))
+        timer_set(loop_timers(g->server->loop), &g->stuck, g->server->options.patience);
+    /* Who does not read its answers gets to ask no more. */
+    if (!g->high && !g->finishing && stream_queued(g->stream) > STREAM_HIGH_WATER) {
+        g->high = true;
+        stream_pause(g->stream);
+    }
+}
+
+static bool guest_is_ready(void *owner)
+{
+    struct guest *g = owner;
+
+    return !g->high && !g->finishing;
+}
+
+static void guest_end(void *owner, const char *why)
+{
+    struct guest *g = owner;
+
+    if (g->finishing)
+        return;
+    log_debug("bus", "%s: %s", stream_name(g->stream), why);
+    g->finishing = true;
+    lines_stop(&g->lines);
+    stream_finish(g->stream, why, BYE_MS);
+}
+
+static void guest_welcomed(void *owner)
+{
+    struct guest *g = owner;
+
+    timer_clear(loop_timers(g->server->loop), &g->hello);
+    g->lines.cap = LINE_MOST;
+}
+
+static const struct line_conn_events conn_events = {guest_out, guest_wrote, guest_is_ready,
+                                                    guest_end, guest_welcomed};
+
+static void on_hello_late(struct timer *t)
+{
+    line_conn_bye(CONTAINER_OF(t, struct guest, hello)->conn, "no hello in time");
+}
+
+/* Who does not read holds memory, and its group's messages: it is cut off. */
+static void on_stuck(struct timer *t)
+{
+    struct guest *g = CONTAINER_OF(t, struct guest, stuck);
+    size_t queued = stream_queued(g->stream);
+
+    if (!queued)
+        return;
+    uint64_t taken = g->appended - queued;
+    if (taken != g->taken) {
+        g->taken = taken;
+        timer_set(loop_timers(g->server->loop), t, g->server->options.patience);
+        return;
+    }
+    log_warn("bus", "%s does not read: cut off", stream_name(g->stream));
+    g->finishing = true;
+    stream_close(g->stream, "it does not read");
+}
+
+/* --- input --- */
+
+static void on_line(void *owner, struct span line)
+{
+    struct guest *g = owner;
+
+    line_conn_line(g->conn, line);
+}
+
+static void on_too_long(void *owner, struct span head)
+{
+    struct guest *g = owner;
+
+    (void)head;
+    line_conn_too_long(g->conn);
+}
+
+static const struct lines_events line_events = {on_line, on_too_long};
+
+static void on_data(void *owner, struct span chunk)
+{
+    struct guest *g = owner;
+
+    lines_feed(&g->lines, chunk, &line_events, g);
+}
+
+static void on_drained(void *owner)
+{
+    struct guest *g = owner;
+
+    g->high = false;
+    stream_resume(g->stream);
+    line_conn_ready(g->conn);
+}
+
+static void tell_closed(struct line_server *s);
+
+static void on_closed(void *owner, const char *reason)
+{
+    struct guest *g = owner;
+    struct line_server *s = g->server;
+
+    log_debug("bus", "a member left: %s", reason);
+    timer_clear(loop_timers(s->loop), &g->hello);
+    timer_clear(loop_timers(s->loop), &g->stuck);
+    g->finishing = true;
+    line_conn_free(g->conn);
+    lines_fini(&g->lines);
+    list_remove(&g->node);
+    s->n_guests--;
+    mem_free(g);
+    if (s->closing && !s->n_guests)
+        tell_closed(s);
+}
+
+static const struct stream_events stream_events = {
+    .data = on_data, .drained = on_drained, .closed = on_closed};
+
+/* --- doors --- */
+
+static void let_in(struct line_server *s, struct stream *stream, const char *token)
+{
+    struct guest *g = MEM_NEW(struct guest);
+
+    g->server = s;
+    g->stream = stream;
+    g->hello.fire = on_hello_late;
+    g->stuck.fire = on_stuck;
+    list_append(&s->guests, &g->node);
+    s->n_guests++;
+    lines_init(&g->lines, token ? HELLO_BYTES : LINE_MOST);
+    stream_set_limit(stream, 4ul * LINE_MOST);
+    g->conn = line_conn_new(s->broker, token, &conn_events, g);
+    if (token)
+        timer_set(loop_timers(s->loop), &g->hello, HELLO_MS);
+    stream_start(stream, &stream_events, g);
+}
+
+static void on_refused_closed(void *owner, const char *reason)
+{
+    (void)owner;
+    log_debug("bus", "a connection was refused: %s", reason);
+}
+
+static const struct stream_events refused_events = {.closed = on_refused_closed};
+
+static void turn_away(struct stream *stream, const char *why)
+{
+    struct buf *out = stream_out(stream);
+
+    buf_printf(out, "{\"op\":\"bye\",\"reason\":\"%s\"}\n", why);
+    stream_start(stream, &refused_events, NULL);
+    stream_wrote(stream);
+    stream_finish(stream, why, BYE_MS);
+}
+
+static void on_local(void *owner, struct stream *stream)
+{
+    struct line_server *s = owner;
+    unsigned uid;
+
+    if (!stream_peer_user(stream, &uid) || (uid != geteuid() && uid != 0)) {
+        log_warn("bus", "a process of another user wanted to join: refused");
+        turn_away(stream, "another user's bus");
+    } else if (s->n_guests == GUESTS_MOST) {
+        turn_away(stream, "too many connections");
+    } else {
+        let_in(s, stream, NULL);
+    }
+}
+
+static void on_tcp(void *owner, struct stream *stream)
+{
+    struct line_server *s = owner;
+
+    if (s->n_guests == GUESTS_MOST)
+        turn_away(stream, "too many connections");
+    else
+        let_in(s, stream, s->options.token);
+}
+
+static bool is_loopback(const char *address)
+{
+    static const char *const hosts[] = {"127.", "localhost:", "[::1]:", ":"};
+
+    for (size_t i = 0; i < COUNT_OF(hosts); i++)
+        if (span_starts(span_str(address), span_str(hosts[i])))
+            return true;
+    return false;
+}
+
+static int open_tcp(struct line_server *s, struct err *err)
+{
+    if (!s->options.token || !s->options.token[0]) {
+        err_set(err, ERR_CONFIG, "a bus that listens on TCP needs a token");
+        err_hint(err, "set bus.token to a long random text");
+        return ERR_CONFIG;
+    }
+    if (!is_loopback(s->options.listen))
+        return err_set(err, ERR_CONFIG,
+                       "the embedded bus listens on loopback addresses only, not on %s",
+                       s->options.listen);
+    s->tcp = listener_open(s->loop, s->options.listen, on_tcp, s, err);
+    if (!s->tcp)
+        return ERR_CONFIG;
+    log_info("bus", "the embedded bus listens on %s", listener_address(s->tcp));
+    return 0;
+}
+
+struct line_server *line_server_open(struct loop *loop, struct broker *broker,
+                                     const struct line_server_options *options, struct err *err)
+{
+    struct line_server *s = MEM_NEW(struct line_server);
+
+    s->loop = loop;
+    s->broker = broker;
+    s->options = *options;
+    if (!s->options.patience)
+        s->options.patience = PATIENCE_MS;
+    list_init(&s->guests);
+    s->local = listener_open(loop, options->address, on_local, s, err);
+    if (s->local && (!options->listen || open_tcp(s, err) == 0))
+        return s;
+    listener_close(s->local);
+    mem_free(s);
+    return NULL;
+}
+
+const char *line_server_tcp(const struct line_server *s)
+{
+    return s->tcp ? listener_address(s->tcp) : NULL;
+}
+
+/* --- the end --- */
+
+static void on_later(struct deferred *d)
+{
+    struct line_server *s = CONTAINER_OF(d, struct line_server, later);
+    void (*closed)(void *owner) = s->closed;
+    void *owner = s->owner;
+
+    mem_free(s);
+    closed(owner);
+}
+
+static void tell_closed(struct line_server *s)
+{
+    loop_defer(s->loop, &s->later, on_later);
+}
+
+void line_server_close(struct line_server *s, void (*closed)(void *owner), void *owner)
+{
+    s->closing = true;
+    s->closed = closed;
+    s->owner = owner;
+    listener_close(s->local);
+    listener_close(s->tcp);
+    LIST_EACH (&s->guests, it)
+        line_conn_bye(LIST_ENTRY(it, struct guest, node)->conn, "the bus is closing");
+    if (!s->n_guests)
+        tell_closed(s);
+}

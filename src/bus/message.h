@@ -1,0 +1,59 @@
+/*
+ * message: what travels on a bus, whichever bus it is.
+ *
+ * The fields are those of RockBot's envelope; every engine maps them to its own properties and
+ * headers. Header keys are the envelope's ("rb-content-trust"): what an engine does to them on its
+ * wire (RabbitMQ doubles the prefix) is its own business. Spans are valid only during the call they
+ * are passed to: whoever needs them longer copies.
+ */
+#ifndef RIALTO_BUS_MESSAGE_H
+#define RIALTO_BUS_MESSAGE_H
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/span.h"
+
+#include <stdint.h>
+
+enum { MESSAGE_MAX_HEADERS = 32, MESSAGE_MAX_WORD = 255 /* ids, types, topics: AMQP's shortstr */ };
+
+struct message_header {
+    struct span key, value;
+};
+
+struct message {
+    struct span id;          /* 32 hex digits; empty when publishing: one is made */
+    struct span type;        /* full name of the record in the body */
+    struct span correlation; /* empty = none, as all below */
+    struct span reply_to;    /* a topic */
+    struct span source;
+    struct span destination;
+    uint64_t sent_ms; /* Unix time in ms; 0 when publishing: now. Some engines keep seconds only */
+    struct message_header headers[MESSAGE_MAX_HEADERS];
+    size_t n_headers;
+    struct span body; /* JSON as a rule */
+};
+
+/* False, and nothing added, when there are too many. */
+bool message_add_header(struct message *m, const char *key, struct span value);
+/* Empty when there is none. */
+struct span message_header(const struct message *m, const char *key);
+
+/*
+ * The JSON form for engines without an envelope of their own: one line, camelCase members, `body`
+ * as it is when it is JSON, else `bodyBase64`.
+ */
+void message_put_json(struct buf *out, const struct message *m);
+/* `env` is a validated object. Texts that needed unescaping stand in `scratch`. */
+MUST_CHECK int message_from_json(struct message *m, struct span env, struct buf *scratch,
+                                 struct err *err);
+
+/* A copy with its own memory, of what must outlive the call. */
+struct message_copy {
+    struct message m;
+    char *bytes;
+};
+void message_copy(struct message_copy *copy, const struct message *m);
+void message_copy_fini(struct message_copy *copy);
+
+#endif

@@ -1,0 +1,63 @@
+/*
+ * nats_words: addresses, subjects and names as NATS wants them. Pure functions, no library.
+ *
+ * A topic is a subject, behind the configured prefix if there is one. Of the patterns `*` is the
+ * same in both worlds; `#` is `>`, which needs at least one segment, so that a pattern may take two
+ * subjects to say; and a `#` in the middle has no counterpart at all: what comes is wider then, and
+ * the engine picks.
+ */
+#ifndef RIALTO_BUS_NATS_WORDS_H
+#define RIALTO_BUS_NATS_WORDS_H
+
+#include "base/buf.h"
+#include "base/err.h"
+
+#include <stdint.h>
+
+enum { NATS_MAX_SERVERS = 16, NATS_MAX_SUBJECTS = 2 };
+
+/* "nats://user:password@host:port,host2": credentials of the first server that has some. */
+struct nats_address {
+    char *servers[NATS_MAX_SERVERS]; /* "nats://host:port", without credentials */
+    int n;
+    char *user, *password; /* NULL = none; a user without a password is a token */
+    bool secure;
+    struct buf label; /* "host:port, host2:port" */
+};
+
+MUST_CHECK int nats_address_parse(struct nats_address *a, const char *url, struct err *err);
+void nats_address_fini(struct nats_address *a);
+
+/* NULL is no prefix. */
+bool nats_prefix_is_valid(const char *prefix);
+void nats_put_subject(struct buf *out, const char *prefix, struct span topic);
+/* The topic of a subject; empty when it is not behind our prefix. */
+struct span nats_topic(const char *prefix, struct span subject);
+
+/* What to subscribe to for a pattern of topics. */
+struct nats_plan {
+    char *subjects[NATS_MAX_SUBJECTS];
+    size_t n;
+    bool wider;    /* more comes than the pattern says: compare each topic with it */
+    bool rootless; /* the first segment is open: no single stream can hold it */
+};
+void nats_plan_init(struct nats_plan *p, const char *prefix, struct span pattern);
+void nats_plan_fini(struct nats_plan *p);
+
+/* Subjects that the server and its clients use among themselves. */
+bool nats_is_internal(struct span subject);
+
+/*
+ * The part of a subject that chooses its stream: the prefix and the first segment behind it.
+ * Patterns must not be rootless.
+ */
+struct span nats_root(const char *prefix, struct span subject);
+/* A name of letters, digits, `_` and `-` for a stream or a consumer. */
+void nats_put_stream_name(struct buf *out, struct span root);
+/* The same group and subject give the same name in every process, others another. */
+void nats_put_consumer_name(struct buf *out, const char *group, const char *subject);
+
+/* How often a message was delivered, from where its acknowledgement goes; 0 = no such address. */
+uint64_t nats_delivery_count(struct span ack_subject);
+
+#endif

@@ -1,0 +1,58 @@
+/*
+ * parcel: a message inside the broker, one copy however many queues it stands in.
+ *
+ * Counted: the queues, the ring of dead letters and the retained messages each hold a reference.
+ */
+#ifndef RIALTO_BUS_PARCEL_H
+#define RIALTO_BUS_PARCEL_H
+
+#include "base/mem.h"
+#include "bus/message.h"
+
+struct parcel {
+    unsigned refs;
+    size_t size;     /* what it costs to keep */
+    size_t *account; /* counts all of them */
+    struct span topic;
+    struct message_copy copy;
+};
+
+static inline size_t parcel_size(struct span topic, const struct message *m)
+{
+    size_t n = sizeof(struct parcel) + topic.n + m->body.n;
+
+    for (size_t i = 0; i < m->n_headers; i++)
+        n += m->headers[i].key.n + m->headers[i].value.n;
+    return n;
+}
+
+static inline struct parcel *parcel_new(struct span topic, const struct message *m, size_t *account)
+{
+    struct parcel *p = mem_zalloc(sizeof *p + topic.n);
+
+    memcpy((char *)(p + 1), topic.p, topic.n);
+    p->topic = span_of((char *)(p + 1), topic.n);
+    message_copy(&p->copy, m);
+    p->size = parcel_size(topic, m);
+    p->account = account;
+    *account += p->size;
+    p->refs = 1;
+    return p;
+}
+
+static inline struct parcel *parcel_ref(struct parcel *p)
+{
+    p->refs++;
+    return p;
+}
+
+static inline void parcel_unref(struct parcel *p)
+{
+    if (--p->refs)
+        return;
+    *p->account -= p->size;
+    message_copy_fini(&p->copy);
+    mem_free(p);
+}
+
+#endif

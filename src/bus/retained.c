@@ -1,0 +1,152 @@
+#include "bus/retained.h"
+
+#include "base/id.h"
+#include "bus/topic.h"
+#include "wire/json.h"
+
+static const struct span topics = {"tool.meta.mcp.", 14};
+static const struct span index_type = {"RockBot.Tools.Mcp.McpServersIndexed", 35};
+
+struct kept {
+    struct list node;
+    struct parcel *parcel;
+    struct buf key;
+};
+
+void retained_init(struct retained *r)
+{
+    *r = (struct retained){0};
+    list_init(&r->parcels);
+}
+
+static void drop(struct retained *r, struct kept *k)
+{
+    map_del(&r->by_key, buf_view(&k->key));
+    list_remove(&k->node);
+    r->n--;
+    r->bytes -= k->parcel->size;
+    parcel_unref(k->parcel);
+    buf_fini(&k->key);
+    mem_free(k);
+}
+
+void retained_fini(struct retained *r)
+{
+    while (!list_empty(&r->parcels))
+        drop(r, LIST_FIRST(&r->parcels, struct kept, node));
+    map_fini(&r->by_key);
+}
+
+/* Server names differ in case from one agent to the other and mean the same. */
+static void put_key(struct buf *key, struct span topic, struct span raw_name)
+{
+    size_t from;
+
+    key->n = 0;
+    buf_span(key, topic);
+    buf_char(key, '\n');
+    from = key->n;
+    json_unescape(key, raw_name);
+    for (size_t i = from; i < key->n; i++)
+        if (key->p[i] >= 'A' && key->p[i] <= 'Z')
+            key->p[i] = (char)(key->p[i] - 'A' + 'a');
+}
+
+static void forget(struct retained *r, struct span key)
+{
+    struct kept *k = map_get(&r->by_key, key);
+
+    if (k)
+        drop(r, k);
+}
+
+/* Takes over the reference. */
+static void remember(struct retained *r, struct span key, struct parcel *p)
+{
+    struct kept *k = MEM_NEW(struct kept);
+
+    forget(r, key);
+    buf_span(&k->key, key);
+    k->parcel = p;
+    map_put(&r->by_key, key, k);
+    list_append(&r->parcels, &k->node);
+    r->n++;
+    r->bytes += p->size;
+    while (r->n > RETAINED_MOST || (r->bytes > RETAINED_BYTES && r->n > 1))
+        drop(r, LIST_FIRST(&r->parcels, struct kept, node));
+}
+
+/* The announcement of one server out of many. */
+static struct parcel *part_of(const struct parcel *p, struct span server)
+{
+    struct message m = p->copy.m;
+    struct buf body = {0};
+    char id[ID_TOKEN_SIZE];
+
+    id_token(id);
+    m.id = span_str(id);
+    buf_str(&body, "{\"servers\":[");
+    buf_span(&body, server);
+    buf_str(&body, "],\"removedServers\":[]}");
+    m.body = buf_view(&body);
+    struct parcel *part = parcel_new(p->topic, &m, p->account);
+    buf_fini(&body);
+    return part;
+}
+
+static size_t count(struct span list)
+{
+    struct json_iter it = json_iter(list);
+    size_t n = 0;
+
+    while (json_next(&it))
+        n++;
+    return n;
+}
+
+void retained_look(struct retained *r, struct parcel *p)
+{
+    struct span body = p->copy.m.body;
+    enum json_type type;
+    struct buf key = {0};
+
+    if (!span_eq(p->copy.m.type, index_type) || !span_starts(p->topic, topics) ||
+        json_skim(body, NULL, NULL, &type, NULL) < 0 || type != JSON_OBJECT)
+        return;
+    struct span servers = json_get(body, "servers").value;
+    struct span removed = json_get(body, "removedServers").value;
+    size_t n = count(servers), n_removed = count(removed);
+    struct json_iter it = json_iter(removed);
+    while (json_next(&it)) {
+        put_key(&key, p->topic, it.type == JSON_STRING ? it.value : SPAN("\"\""));
+        forget(r, buf_view(&key));
+    }
+    it = json_iter(servers);
+    while (json_next(&it)) {
+        struct json_slot name = json_get(it.value, "serverName");
+        if (name.type != JSON_STRING)
+            continue;
+        put_key(&key, p->topic, name.value);
+        remember(r, buf_view(&key), n == 1 && !n_removed ? parcel_ref(p) : part_of(p, it.value));
+    }
+    if (!n && !n_removed) {
+        put_key(&key, p->topic, SPAN("\"\""));
+        remember(r, buf_view(&key), parcel_ref(p));
+    }
+    buf_fini(&key);
+}
+
+bool retained_wanted(struct span pattern)
+{
+    return span_starts(pattern, topics);
+}
+
+void retained_each(const struct retained *r, struct span pattern,
+                   void (*fn)(void *arg, struct parcel *p), void *arg)
+{
+    LIST_EACH (&r->parcels, it) {
+        struct kept *k = LIST_ENTRY(it, struct kept, node);
+        if (topic_matches(pattern, k->parcel->topic))
+            fn(arg, k->parcel);
+    }
+}

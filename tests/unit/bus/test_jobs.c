@@ -1,0 +1,462 @@
+/*
+ * What may come between a call over the bus and its end: time, crashes, messages that come again or
+ * too late, other agents and other workers, and our own leaving.
+ */
+#include "worker_rig.h"
+
+#include "bus/stamp.h"
+
+#include <stdio.h>
+
+#define RESULTS "tool.result.RockBot"
+
+static const struct message *call(struct rig *r, const char *server, const char *tool,
+                                  const char *arguments)
+{
+    rig_invoke(r, server, tool, arguments);
+    return rig_next(r, RESULTS);
+}
+
+/* A rig with the servers fs and Other, both up. */
+static void begin(struct rig *r)
+{
+    rig_begin(r);
+    rig_server(r, "fs", "echo hold fail picky broken big ask secret");
+    rig_server(r, "Other", "other echo");
+    rig_start(r);
+    rig_next(r, "tool.meta.mcp.RockBot");
+    rig_next(r, "tool.meta.mcp.RockBot");
+}
+
+static void send_hold(struct rig *r, const char *timeout, const char *id)
+{
+    rig_send(r, &(struct rig_request){.topic = "tool.invoke.mcp",
+                                      .type = "RockBot.Tools.ToolInvokeRequest",
+                                      .server = "fs",
+                                      .timeout = timeout,
+                                      .id = id,
+                                      .body = "{\"toolCallId\":\"h\",\"toolName\":\"hold\"}"});
+}
+
+/* Our word comes before the agent gives up, with the words that it looks for. */
+static void test_timeout(void **state)
+{
+    struct rig r;
+
+    (void)state;
+    begin(&r);
+    send_hold(&r, "100", NULL);
+    assert_body_has(
+        rig_next(&r, RESULTS),
+        "\"code\":\"timeout\",\"message\":\"server 'fs' timed out: 'hold' gave no answer "
+        "within 50 ms. It may have done its work all the same: look first\","
+        "\"isRetryable\":true");
+    assert_int_equal(r.servers[0].cancels, 1);
+    r.options.max_timeout_ms = 60;
+    send_hold(&r, "60000", NULL);
+    assert_body_has(rig_next(&r, RESULTS), "within 30 ms");
+    send_hold(&r, "-5", NULL); /* makes no sense: as if there were none */
+    assert_body_has(rig_next(&r, RESULTS), "within 30 ms");
+    rig_end(&r);
+}
+
+/* The server's own limit wins over what the agent would wait, but not over ours. */
+static void test_a_limit_of_the_servers_own(void **state)
+{
+    struct rig r;
+
+    (void)state;
+    rig_begin(&r);
+    rig_server(&r, "fs", "hold")->facts.timeout_ms = 80;
+    rig_start(&r);
+    send_hold(&r, "60000", NULL);
+    assert_body_has(rig_next(&r, RESULTS), "within 80 ms");
+    r.options.max_timeout_ms = 60;
+    send_hold(&r, "60000", NULL);
+    assert_body_has(rig_next(&r, RESULTS), "within 60 ms");
+    rig_end(&r);
+}
+
+static void test_a_server_that_crashes(void **state)
+{
+    struct rig r;
+
+    (void)state;
+    begin(&r);
+    send_hold(&r, "60000", NULL);
+    WAIT(r.loop, r.servers[0].n_held == 1);
+    r.servers[0].n_held = 0;
+    provider_lost(&r.servers[0].core, "exited with\n1");
+    assert_body_has(rig_next(&r, RESULTS),
+                    "\"code\":\"execution_failed\",\"message\":\"server 'fs' ended while the call "
+                    "was open: exited with 1. It may have done its work all the same: look before "
+                    "calling again\",\"isRetryable\":false");
+    /* The next call brings it back. */
+    assert_body_has(call(&r, "fs", "echo", NULL), "\"content\":\"{}\"");
+    assert_int_equal(r.servers[0].starts, 2);
+    rig_end(&r);
+}
+
+/* Calls during the start failed for servers that were not connected yet (RockBot's issue 248). */
+static void test_a_server_on_its_way_up(void **state)
+{
+    struct rig r;
+
+    (void)state;
+    rig_begin(&r);
+    rig_server(&r, "fs", "echo")->slow_start = true;
+    rig_start(&r);
+    rig_invoke(&r, "fs", "echo", NULL);
+    rig_invoke(&r, NULL, "echo", NULL);
+    WAIT(r.loop, r.servers[0].starts == 1 && bus_worker_counts(r.worker)->invokes == 2);
+    assert_int_equal(rig_count(&r, RESULTS), 0);
+    rig_server_up(&r.servers[0]);
+    assert_body_has(rig_next(&r, RESULTS), "\"content\":\"{}\"");
+    assert_body_has(rig_next(&r, RESULTS), "\"content\":\"{}\"");
+    rig_end(&r);
+}
+
+static void test_a_server_that_does_not_come_up(void **state)
+{
+    struct rig r;
+
+    (void)state;
+    rig_begin(&r);
+    rig_server(&r, "fs", "echo")->fails = "no such program";
+    rig_server(&r, "slow", "echo")->slow_start = true;
+    rig_start(&r);
+    assert_body_has(
+        call(&r, "fs", "echo", NULL),
+        "\"code\":\"tool_not_found\",\"message\":\"server 'fs' is registered but cannot "
+        "be reached now: no such program. Try again later, or use another server\","
+        "\"isRetryable\":false");
+    rig_send(&r, &(struct rig_request){.topic = "tool.invoke.mcp",
+                                       .server = "slow",
+                                       .timeout = "200",
+                                       .body = "{\"toolCallId\":\"h\",\"toolName\":\"echo\"}"});
+    assert_body_has(rig_next(&r, RESULTS), "\"message\":\"timed out: server 'slow' did not come up "
+                                           "within 100 ms\",\"isRetryable\":true");
+    rig_end(&r);
+}
+
+/* A call is worth another try, however long the server was to be left alone. */
+static void test_a_server_that_failed_before(void **state)
+{
+    struct rig r;
+
+    (void)state;
+    rig_begin(&r);
+    rig_server(&r, "fs", "echo")->fails = "not yet";
+    rig_start(&r);
+    WAIT(r.loop, r.servers[0].core.state == PROVIDER_BACKOFF);
+    r.servers[0].fails = NULL;
+    assert_body_has(call(&r, "fs", "echo", NULL), "\"content\":\"{}\"");
+    assert_int_equal(r.servers[0].starts, 2);
+    rig_end(&r);
+}
+
+/* The broker delivers again after a crash, and after every broken connection. */
+static void test_a_message_that_comes_again(void **state)
+{
+    struct rig r;
+
+    (void)state;
+    begin(&r);
+    send_hold(&r, "60000", "same");
+    send_hold(&r, "60000", "same");
+    WAIT(r.loop, bus_worker_counts(r.worker)->duplicates == 1);
+    assert_int_equal(r.servers[0].runs, 1);
+    rig_finish(r.servers[0].held[0], "once");
+    assert_body_has(rig_next(&r, RESULTS), "\"content\":\"once\"");
+    /* Another agent's message with that id is another message. */
+    rig_send(&r, &(struct rig_request){.topic = "tool.invoke.mcp", .source = "Eve", .id = "same"});
+    send_hold(&r, "60000", "same");
+    assert_body_has(rig_next(&r, RESULTS), "\"content\":\"once\"");
+    assert_int_equal(r.servers[0].runs, 1);
+    assert_int_equal(bus_worker_counts(r.worker)->duplicates, 2);
+    assert_int_equal(bus_worker_counts(r.worker)->foreign, 1);
+    /* And all of them are done with: as many as ever are let in at once. */
+    r.servers[0].n_held = 0;
+    for (int i = 0; i < 4; i++)
+        send_hold(&r, "60000", NULL);
+    WAIT(r.loop, r.servers[0].n_held == 4);
+    for (int i = 0; i < 4; i++)
+        rig_finish(r.servers[0].held[i], "more");
+    rig_end(&r);
+}
+
+/* Nobody waits for it any more: it must not do its work now. */
+static void test_a_message_that_is_too_old(void **state)
+{
+    struct rig r;
+
+    (void)state;
+    begin(&r);
+    rig_send(&r, &(struct rig_request){.topic = "tool.invoke.mcp",
+                                       .server = "fs",
+                                       .timeout = "1000",
+                                       .sent_ms = stamp_now() - 40 * 1000,
+                                       .body = "{\"toolCallId\":\"h\",\"toolName\":\"echo\"}"});
+    assert_body_has(rig_next(&r, RESULTS), "\"code\":\"timeout\",\"message\":\"timed out: ");
+    assert_int_equal(r.servers[0].runs, 0);
+    assert_int_equal(bus_worker_counts(r.worker)->stale, 1);
+    rig_end(&r);
+}
+
+static void test_messages_of_no_use(void **state)
+{
+    static const char *const bodies[] = {"not json", "[]", "{\"toolName\":\"x\"}"};
+    struct rig r;
+
+    (void)state;
+    begin(&r);
+    for (size_t i = 0; i < COUNT_OF(bodies); i++)
+        rig_send(&r, &(struct rig_request){.topic = "tool.invoke.mcp",
+                                           .type = "RockBot.Tools.ToolInvokeRequest",
+                                           .server = "fs",
+                                           .body = bodies[i]});
+    rig_send(&r, &(struct rig_request){.topic = "tool.invoke.mcp",
+                                       .type = "RockBot.Tools.ToolError",
+                                       .body = "{\"toolCallId\":\"1\",\"toolName\":\"echo\"}"});
+    WAIT(r.loop, bus_worker_counts(r.worker)->dead == 4);
+    /* And they are gone: the next call is answered. */
+    call(&r, "fs", "echo", NULL);
+    run_for(r.loop, 1300); /* were they to be tried again, it would be by now */
+    assert_int_equal(bus_worker_counts(r.worker)->dead, 4);
+    rig_end(&r);
+}
+
+static void test_other_agents(void **state)
+{
+    struct rig r;
+
+    (void)state;
+    begin(&r);
+    rig_send(&r, &(struct rig_request){.topic = "tool.invoke.mcp",
+                                       .source = "rockbot", /* names are told apart by case */
+                                       .server = "fs",
+                                       .reply_to = RESULTS,
+                                       .body = "{\"toolCallId\":\"1\",\"toolName\":\"echo\"}"});
+    rig_send(&r, &(struct rig_request){.topic = "mcp.manage",
+                                       .source = "Other",
+                                       .reply_to = "mcp.manage.response.RockBot"});
+    rig_send(&r, &(struct rig_request){.topic = "tool.meta.mcp.refresh", .source = "Other"});
+    WAIT(r.loop, bus_worker_counts(r.worker)->foreign == 3);
+    assert_int_equal(r.servers[0].runs, 0);
+    rig_end(&r);
+}
+
+static void test_everybody(void **state)
+{
+    static const char *const agents[] = {"Somebody", "*"};
+    struct rig r;
+
+    (void)state;
+    rig_begin(&r);
+    r.options.agents = agents;
+    r.options.n_agents = 2;
+    rig_server(&r, "fs", "echo");
+    rig_start(&r);
+    assert_body_has(call(&r, "fs", "echo", NULL), "\"content\":\"{}\"");
+    /* One who has not been here before hears what there is. */
+    assert_body_has(rig_next(&r, "tool.meta.mcp.RockBot"), "\"serverName\":\"fs\"");
+    rig_send(&r, &(struct rig_request){.topic = "tool.invoke.mcp", .source = "no name"});
+    WAIT(r.loop, bus_worker_counts(r.worker)->foreign == 1);
+    rig_end(&r);
+}
+
+/* Machines with different servers for one agent: who does not have it says nothing. */
+static void test_a_worker_with_a_name(void **state)
+{
+    struct rig r;
+
+    (void)state;
+    rig_begin(&r);
+    r.options.name = "left";
+    rig_server(&r, "fs", "echo");
+    rig_start(&r);
+    rig_next(&r, "tool.meta.mcp.RockBot");
+    rig_invoke(&r, "elsewhere", "echo", NULL);
+    rig_invoke(&r, NULL, "nothing", NULL);
+    rig_manage(&r, "McpGetServiceDetailsRequest", "{\"serverName\":\"elsewhere\"}");
+    rig_manage(&r, "McpRegisterServerRequest", "{\"serverName\":\"new\"}");
+    WAIT(r.loop, bus_worker_counts(r.worker)->elsewhere == 4);
+    assert_body_has(call(&r, "fs", "echo", NULL), "\"content\":\"{}\"");
+    assert_int_equal(rig_count(&r, "mcp.manage.response.RockBot"), 0);
+    rig_end(&r);
+}
+
+static void test_a_reply_that_is_too_large(void **state)
+{
+    struct rig r;
+
+    (void)state;
+    rig_begin(&r);
+    r.bus_options.max_message = 8192;
+    rig_server(&r, "fs", "echo big");
+    rig_start(&r);
+    const struct message *m = call(&r, "fs", "big", NULL);
+    assert_span(m->type, "RockBot.Tools.ToolError");
+    assert_body_has(m,
+                    "\"code\":\"execution_failed\",\"message\":\"the result is too large for the "
+                    "bus: 20");
+    assert_body_has(m, " bytes, and a message may have ");
+    rig_end(&r);
+}
+
+static void test_the_trace_goes_on(void **state)
+{
+    const char *parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    struct rig r;
+
+    (void)state;
+    begin(&r);
+    rig_send(&r, &(struct rig_request){.topic = "tool.invoke.mcp",
+                                       .server = "fs",
+                                       .traceparent = parent,
+                                       .body = "{\"toolCallId\":\"1\",\"toolName\":\"echo\"}"});
+    struct span child = message_header(rig_next(&r, RESULTS), "traceparent");
+    assert_int_equal(child.n, strlen(parent));
+    assert_memory_equal(child.p, parent, 36);
+    assert_memory_not_equal(child.p + 36, parent + 36, 16);
+    assert_span(buf_view(&r.servers[0].params),
+                "{\"name\":\"echo\",\"arguments\":{},\"_meta\":{}}");
+    /* The server is told of our span, which is the reply's. */
+    char *meta = mem_span(buf_view(&r.servers[0].meta));
+    assert_memory_equal(meta, "\"traceparent\":\"", 15);
+    assert_memory_equal(meta + 15, child.p, child.n);
+    mem_free(meta);
+    rig_end(&r);
+}
+
+static void test_as_many_at_once_as_asked_for(void **state)
+{
+    struct rig r;
+
+    (void)state;
+    begin(&r); /* with a prefetch of 4 */
+    for (int i = 0; i < 6; i++)
+        send_hold(&r, "60000", NULL);
+    WAIT(r.loop, r.servers[0].n_held == 4);
+    run_for(r.loop, 50);
+    assert_int_equal(r.servers[0].n_held, 4);
+    /* Each that ends lets the next in, in whatever order they end. */
+    rig_finish(r.servers[0].held[2], "third");
+    assert_body_has(rig_next(&r, RESULTS), "third");
+    WAIT(r.loop, r.servers[0].n_held == 5);
+    for (int i = 0; i < 6; i++) {
+        WAIT(r.loop, r.servers[0].n_held > i);
+        if (i != 2)
+            rig_finish(r.servers[0].held[i], "other");
+    }
+    WAIT(r.loop, bus_worker_counts(r.worker)->replies == 6);
+    rig_end(&r);
+}
+
+static void test_leaving_lets_calls_end(void **state)
+{
+    struct rig r;
+
+    (void)state;
+    begin(&r);
+    send_hold(&r, "60000", NULL);
+    WAIT(r.loop, r.servers[0].n_held == 1);
+    rig_close_worker(&r);
+    /* What comes now is for the next worker. */
+    send_hold(&r, "60000", NULL);
+    run_for(r.loop, 50);
+    assert_false(r.worker_closed);
+    assert_int_equal(r.servers[0].runs, 1);
+    rig_finish(r.servers[0].held[0], "just in time");
+    WAIT(r.loop, r.worker_closed);
+    assert_body_has(rig_next(&r, RESULTS), "just in time");
+    /* And the next one gets it. */
+    r.servers[0].n_held = 0;
+    r.worker_closed = false;
+    r.worker = bus_worker_new(r.loop, r.bus, &r.host, &r.options);
+    WAIT(r.loop, r.servers[0].n_held == 1);
+    rig_finish(r.servers[0].held[0], "by the next");
+    assert_body_has(rig_next(&r, RESULTS), "by the next");
+    rig_end(&r);
+}
+
+static void test_leaving_answers_every_call(void **state)
+{
+    struct rig r;
+
+    (void)state;
+    begin(&r);
+    send_hold(&r, "60000", NULL);
+    WAIT(r.loop, r.servers[0].n_held == 1);
+    rig_close_worker(&r);
+    WAIT(r.loop, r.worker_closed);
+    assert_body_has(rig_next(&r, RESULTS), "\"code\":\"execution_failed\",\"message\":\"the bridge "
+                                           "is shutting down, and the call was ended.");
+    assert_int_equal(r.servers[0].cancels, 1);
+    rig_end(&r);
+}
+
+/* The bus is away when we must go: nobody can be told, and we do not wait for ever. */
+static void test_leaving_without_a_bus(void **state)
+{
+    struct rig r;
+
+    (void)state;
+    rig_begin(&r);
+    r.hosted_apart = true;
+    rig_server(&r, "fs", "hold");
+    rig_start(&r);
+    send_hold(&r, "60000", NULL);
+    send_hold(&r, "60000", NULL);
+    WAIT(r.loop, r.servers[0].n_held == 2);
+    rig_lose_bus(&r);
+    rig_finish(r.servers[0].held[0], "too late");
+    rig_close_worker(&r);
+    WAIT(r.loop, r.worker_closed);
+    assert_int_equal(r.servers[0].cancels, 1);
+    rig_end(&r);
+}
+
+/* A server that is taken away ends its calls. */
+static void test_a_server_that_is_stopped(void **state)
+{
+    struct rig r;
+
+    (void)state;
+    begin(&r);
+    send_hold(&r, "60000", NULL);
+    WAIT(r.loop, r.servers[0].n_held == 1);
+    r.hidden[0] = true;
+    provider_unwant(&r.servers[0].core);
+    assert_body_has(
+        rig_next(&r, RESULTS),
+        "\"code\":\"execution_failed\",\"message\":\"the call was ended: server 'fs' is "
+        "being stopped or removed\",\"isRetryable\":false");
+    rig_end(&r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_timeout),
+        cmocka_unit_test(test_a_limit_of_the_servers_own),
+        cmocka_unit_test(test_a_server_that_crashes),
+        cmocka_unit_test(test_a_server_on_its_way_up),
+        cmocka_unit_test(test_a_server_that_does_not_come_up),
+        cmocka_unit_test(test_a_server_that_failed_before),
+        cmocka_unit_test(test_a_message_that_comes_again),
+        cmocka_unit_test(test_a_message_that_is_too_old),
+        cmocka_unit_test(test_messages_of_no_use),
+        cmocka_unit_test(test_other_agents),
+        cmocka_unit_test(test_everybody),
+        cmocka_unit_test(test_a_worker_with_a_name),
+        cmocka_unit_test(test_a_reply_that_is_too_large),
+        cmocka_unit_test(test_the_trace_goes_on),
+        cmocka_unit_test(test_as_many_at_once_as_asked_for),
+        cmocka_unit_test(test_leaving_lets_calls_end),
+        cmocka_unit_test(test_leaving_answers_every_call),
+        cmocka_unit_test(test_leaving_without_a_bus),
+        cmocka_unit_test(test_a_server_that_is_stopped),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
