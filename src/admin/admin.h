@@ -9,6 +9,8 @@
 #ifndef RIALTO_ADMIN_ADMIN_H
 #define RIALTO_ADMIN_ADMIN_H
 
+#include "browser/browser.h"
+#include "bus/report.h"
 #include "config/config.h"
 #include "core/router.h"
 #include "io/http_server.h"
@@ -23,6 +25,10 @@ struct admin_host {
     struct provider *(*server)(void *arg, size_t n);
     struct view *(*view)(void *arg, size_t n);
     size_t (*sessions)(void *arg);
+    /* Read the configuration anew: 0 with what changed as a JSON object, or negative. */
+    int (*reload)(void *arg, struct buf *report, struct err *err);
+    void (*pages)(void *arg, struct browser_numbers *out); /* web pages; NULL: there are none */
+    bool (*bus)(void *arg, struct bus_report *out);        /* false, or NULL: there is none */
     void *arg;
 };
 

@@ -29,8 +29,8 @@ static struct target_path path_of(struct span rest)
 static void no_such_path(struct http_exchange *x)
 {
     admin_refuse(x, 404, "no such path",
-                 "there are /api/servers, /api/servers/<name>[/start|stop|restart] and "
-                 "/api/approvals[/<id>]");
+                 "there are /api/servers, /api/servers/<name>[/start|stop|restart], "
+                 "/api/approvals[/<id>] and /api/reload");
 }
 
 static bool wants_post(struct http_exchange *x, const struct http_request *req)
@@ -198,6 +198,26 @@ static void decide(struct admin *a, struct http_exchange *x, const struct http_r
     }
 }
 
+/* --- the configuration --- */
+
+static void reload(struct admin *a, struct http_exchange *x, const struct http_request *req)
+{
+    struct buf report = {0};
+    struct err err = {0};
+
+    if (!wants_post(x, req))
+        return;
+    if (a->host.reload(a->host.arg, &report, &err)) {
+        admin_refuse(x, 409, err.text, err.hint[0] ? err.hint : "nothing was changed");
+    } else {
+        struct buf *out = http_respond_begin(x, 200, "application/json", SPAN_EMPTY);
+        buf_span(out, buf_view(&report));
+        buf_char(out, '\n');
+        http_respond_end(x);
+    }
+    buf_fini(&report);
+}
+
 void api_handle(void *owner, struct http_exchange *x, const struct http_request *req,
                 struct span rest)
 {
@@ -206,6 +226,8 @@ void api_handle(void *owner, struct http_exchange *x, const struct http_request 
 
     if (span_is(path.list, "servers"))
         handle_servers(a, x, req, &path);
+    else if (span_is(path.list, "reload") && !path.name.n)
+        reload(a, x, req);
     else if (!span_is(path.list, "approvals") || path.verb.n)
         no_such_path(x);
     else if (path.name.n && wants_post(x, req))

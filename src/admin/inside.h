@@ -76,4 +76,9 @@ void admin_refuse(struct http_exchange *x, int status, const char *error, const 
 /* Refuses and returns false unless the method is GET or HEAD. */
 bool admin_wants_get(struct http_exchange *x, const struct http_request *req);
 
+/* --- bus_numbers.c --- */
+/* A member of the status, with its comma. */
+void bus_put_status(struct buf *out, const struct admin *a);
+void bus_put_metrics(struct buf *out, const struct admin *a);
+
 #endif

@@ -74,18 +74,39 @@ static const struct provider *server(const struct admin *a, size_t n)
     return a->host.server(a->host.arg, n);
 }
 
+/* Whose calls are counted: a server, or behind them the web pages, all as one. */
+struct party {
+    const char *name;
+    struct stats stats;
+};
+
+static bool next_party(const struct admin *a, size_t n, struct party *out)
+{
+    const struct provider *p = server(a, n);
+    struct browser_numbers pages;
+
+    if (p) {
+        *out = (struct party){p->alias, status_stats(a, p)};
+        return true;
+    }
+    if (!a->host.pages || (n > 0 && !server(a, n - 1)))
+        return false;
+    a->host.pages(a->host.arg, &pages);
+    *out = (struct party){BROWSER_TOLD_AS, pages.stats};
+    return true;
+}
+
 static void put_numbers(struct buf *out, const struct admin *a)
 {
-    const struct provider *p;
+    struct party party;
 
     for (size_t m = 0; m < sizeof server_metrics / sizeof server_metrics[0]; m++) {
         const struct metric *metric = &server_metrics[m];
         put_head(out, metric->name, metric->type, metric->help);
-        for (size_t i = 0; (p = server(a, i)); i++) {
-            struct stats stats = status_stats(a, p);
+        for (size_t i = 0; next_party(a, i, &party); i++) {
             uint64_t n;
-            memcpy(&n, (const char *)&stats + metric->at, sizeof n);
-            put_line(out, metric->name, p->alias, NULL, NULL, n);
+            memcpy(&n, (const char *)&party.stats + metric->at, sizeof n);
+            put_line(out, metric->name, party.name, NULL, NULL, n);
         }
     }
 }
@@ -93,23 +114,22 @@ static void put_numbers(struct buf *out, const struct admin *a)
 static void put_failures(struct buf *out, const struct admin *a)
 {
     const char *name = "rialto_call_failures_total";
-    const struct provider *p;
+    struct party party;
 
     put_head(out, name, "counter", "Operations that ended without an answer of the server.");
-    for (size_t i = 0; (p = server(a, i)); i++) {
-        struct stats stats = status_stats(a, p);
+    for (size_t i = 0; next_party(a, i, &party); i++)
         for (int why = FAIL_UNKNOWN + 1; why < FAIL_COUNT; why++)
-            put_line(out, name, p->alias, "reason", mcp_failure_word((enum failure)why),
-                     stats.failed[why]);
-    }
+            put_line(out, name, party.name, "reason", mcp_failure_word((enum failure)why),
+                     party.stats.failed[why]);
     /* What nobody offers belongs to no server. */
     put_line(out, name, "", "reason", mcp_failure_word(FAIL_UNKNOWN),
              router_stats(a->host.router)->failed[FAIL_UNKNOWN]);
 }
 
-static void put_histogram(struct buf *out, const struct provider *p, const struct stats *stats)
+static void put_histogram(struct buf *out, const struct party *party)
 {
     const char *name = "rialto_call_duration_seconds";
+    const struct stats *stats = &party->stats;
     uint64_t sum = 0;
 
     for (int i = 0; i < STATS_BUCKETS; i++) {
@@ -119,23 +139,37 @@ static void put_histogram(struct buf *out, const struct provider *p, const struc
             snprintf(bound, sizeof bound, "+Inf");
         else
             snprintf(bound, sizeof bound, "%.3f", (double)(1ull << i) / 1000);
-        put_line(out, "rialto_call_duration_seconds_bucket", p->alias, "le", bound, sum);
+        put_line(out, "rialto_call_duration_seconds_bucket", party->name, "le", bound, sum);
     }
     buf_printf(out, "%s_sum{server=\"", name);
-    put_label(out, p->alias);
+    put_label(out, party->name);
     buf_printf(out, "\"} %.3f\n", (double)stats->latency_sum_ms / 1000);
-    put_line(out, "rialto_call_duration_seconds_count", p->alias, NULL, NULL, sum);
+    put_line(out, "rialto_call_duration_seconds_count", party->name, NULL, NULL, sum);
 }
 
 static void put_durations(struct buf *out, const struct admin *a)
 {
-    const struct provider *p;
+    struct party party;
 
     put_head(out, "rialto_call_duration_seconds", "histogram", "How long operations took.");
-    for (size_t i = 0; (p = server(a, i)); i++) {
-        struct stats stats = status_stats(a, p);
-        put_histogram(out, p, &stats);
-    }
+    for (size_t i = 0; next_party(a, i, &party); i++)
+        put_histogram(out, &party);
+}
+
+static void put_happenings(struct buf *out, const struct admin *a)
+{
+    struct party party;
+
+    put_head(out, "rialto_happenings_total", "counter", "Events, by name.");
+    for (size_t i = 0; next_party(a, i, &party); i++)
+        for (int kind = 0; kind < HAPPENED_KINDS; kind++)
+            put_line(out, "rialto_happenings_total", party.name, "event",
+                     happening_name((enum happening_kind)kind),
+                     watch_account(a, party.name)->happened[kind]);
+    put_head(out, "rialto_tool_errors_total", "counter", "Tool results that say they are errors.");
+    for (size_t i = 0; next_party(a, i, &party); i++)
+        put_line(out, "rialto_tool_errors_total", party.name, NULL, NULL,
+                 watch_account(a, party.name)->tool_errors);
 }
 
 static void put_states(struct buf *out, const struct admin *a)
@@ -147,16 +181,6 @@ static void put_states(struct buf *out, const struct admin *a)
         enum server_health h = health_of(p);
         put_line(out, "rialto_server_up", p->alias, NULL, NULL, h == SERVER_UP || h == SERVER_IDLE);
     }
-    put_head(out, "rialto_happenings_total", "counter", "Events, by name.");
-    for (size_t i = 0; (p = server(a, i)); i++)
-        for (int kind = 0; kind < HAPPENED_KINDS; kind++)
-            put_line(out, "rialto_happenings_total", p->alias, "event",
-                     happening_name((enum happening_kind)kind),
-                     watch_account(a, p->alias)->happened[kind]);
-    put_head(out, "rialto_tool_errors_total", "counter", "Tool results that say they are errors.");
-    for (size_t i = 0; (p = server(a, i)); i++)
-        put_line(out, "rialto_tool_errors_total", p->alias, NULL, NULL,
-                 watch_account(a, p->alias)->tool_errors);
     put_head(out, "rialto_calls_held", "gauge", "Tool calls that wait for approval.");
     for (size_t i = 0; (p = server(a, i)); i++) {
         uint64_t n = 0;
@@ -207,12 +231,18 @@ static double cpu_seconds(void)
 
 static void put_process(struct buf *out, const struct admin *a)
 {
+    struct browser_numbers pages = {0};
     uint64_t up = (router_timers(a->host.router)->now - a->started_at) / 1000;
+    if (a->host.pages)
+        a->host.pages(a->host.arg, &pages);
     const struct {
         const char *name, *type, *help;
         double value;
     } rows[] = {
         {"rialto_sessions", "gauge", "Sessions of agents.", (double)a->host.sessions(a->host.arg)},
+        {"rialto_browser_sessions", "gauge", "Sessions of web pages.", (double)pages.sessions},
+        {"rialto_browser_pages", "gauge", "Web pages connected.", (double)pages.pages},
+        {"rialto_browser_tools", "gauge", "Tools that they offer.", (double)pages.tools},
         {"process_resident_memory_bytes", "gauge", "Resident memory.", (double)resident_bytes()},
         {"process_open_fds", "gauge", "Open file descriptors.", (double)open_descriptors()},
         {"process_cpu_seconds_total", "counter", "CPU time of the process.", cpu_seconds()},
@@ -231,8 +261,10 @@ static void put_process(struct buf *out, const struct admin *a)
 void metrics_put(struct buf *out, const struct admin *a)
 {
     put_states(out, a);
+    put_happenings(out, a);
     put_numbers(out, a);
     put_failures(out, a);
     put_durations(out, a);
+    bus_put_metrics(out, a);
     put_process(out, a);
 }

@@ -135,6 +135,26 @@ void status_put_servers(struct buf *out, const struct admin *a)
     buf_char(out, ']');
 }
 
+static void put_pages(struct buf *out, const struct admin *a)
+{
+    struct browser_numbers now = {0};
+    uint64_t failed = 0;
+
+    if (a->host.pages)
+        a->host.pages(a->host.arg, &now);
+    for (int i = 0; i < FAIL_COUNT; i++)
+        failed += now.stats.failed[i];
+    buf_printf(out, ",\"browser\":{\"sessions\":%zu", now.sessions);
+    put_number(out, "pages", now.pages);
+    put_number(out, "agents", now.agents);
+    put_number(out, "tools", now.tools);
+    put_number(out, "calls", now.stats.opened);
+    put_number(out, "errors", now.stats.errors);
+    put_number(out, "failed", failed);
+    put_number(out, "in_flight", now.stats.in_flight);
+    buf_char(out, '}');
+}
+
 static size_t count_held(const struct admin *a)
 {
     size_t n = 0;
@@ -163,5 +183,7 @@ void status_put(struct buf *out, const struct admin *a)
     put_number(out, "approvals", count_held(a));
     buf_str(out, ",\"servers\":");
     status_put_servers(out, a);
+    put_pages(out, a);
+    bus_put_status(out, a);
     buf_char(out, '}');
 }

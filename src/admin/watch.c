@@ -20,8 +20,14 @@ static struct account *account_of(struct admin *a, struct span alias)
 
 static void write_down(const struct happening *h)
 {
-    char *server = mem_span(h->server);
     struct span error = span_cut(h->error, 0, 200);
+    struct buf name = {0};
+
+    buf_span(&name, h->server);
+    if (h->which.n)
+        buf_char(&name, '/');
+    buf_span(&name, h->which);
+    const char *server = buf_cstr(&name);
 
     switch (h->kind) {
     case HAPPENED_TOOL_CALLED:
@@ -45,7 +51,7 @@ static void write_down(const struct happening *h)
     case HAPPENED_KINDS:
         break;
     }
-    mem_free(server);
+    buf_fini(&name);
 }
 
 static void on_happened(struct watcher *self, const struct happening *h)

@@ -1,65 +1,123 @@
-#include "cmd/bridge.h"
+#include "cmd/bridge_inside.h"
 
 #include "base/id.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "cmd/instance.h"
 #include "cmd/lease.h"
 #include "cmd/server.h"
 #include "mcp/consent.h"
 
-/* A server as the graph has it. */
-struct node {
-    const struct server_plan *plan;
-    struct mcp_provider *provider;
-    struct view *own; /* this server alone, names untouched */
-    bool per_session; /* sessions get an instance of their own */
-};
+struct bridge_server *bridge_find(const struct bridge *b, struct span alias)
+{
+    LIST_EACH (&b->servers, it)
+        if (span_is(alias, server_alias(entry(it)->plan)))
+            return entry(it);
+    return NULL;
+}
 
-struct bridge {
-    struct loop *loop;
-    const struct config *config;
-    struct router *router;
-    struct showcase_style style;
-    struct showcase *all;
-    struct node *nodes;
+static struct bridge_server *server_at(const struct bridge *b, size_t n)
+{
+    LIST_EACH (&b->servers, it)
+        if (n-- == 0)
+            return entry(it);
+    return NULL;
+}
+
+/* --- views --- */
+
+/* The providers that bridge_admit let in. They leave by themselves, through the router. */
+struct guests {
+    struct provider **items;
     size_t n;
-    struct leases *leases;
-    struct arena arena; /* the plans, which the providers borrow from */
-    bool awake;
-    size_t stopping; /* servers that are not down yet, while stopping */
-    void (*stopped)(void *arg);
-    void *stopped_arg;
-    struct timer report;
 };
 
-/* It asks its clients things, and we could not tell which: the next sessions get their own. */
-static void on_orphan(void *arg)
+static struct guests find_guests(const struct bridge *b)
 {
-    struct node *node = arg;
+    struct guests g = {0};
+    struct provider *p;
 
-    if (!node->per_session)
-        log_info(
-            server_alias(node->plan),
-            "asks its clients questions: from now on every session gets an instance of its own "
-            "(`instances: per-session` says so from the start)");
-    node->per_session = true;
+    for (size_t i = 0; (p = view_member(bridge_full_view(b), i)); i++) {
+        if (instances_have(b->instances, p))
+            continue;
+        g.items = mem_resize(g.items, (g.n + 1) * sizeof(struct provider *));
+        g.items[g.n++] = p;
+    }
+    return g;
 }
 
-static void add_node(struct bridge *b, const struct server_plan *plan)
+static void furnish(struct bridge *b, struct lease *l)
 {
-    struct node *node = &b->nodes[b->n++];
+    struct guests g = find_guests(b);
 
-    node->plan = plan;
-    node->per_session = server_is_per_session(plan);
-    node->provider = server_start(b->loop, plan);
-    mcp_provider_on_orphan(node->provider, on_orphan, node);
-    struct provider *core = mcp_provider_core(node->provider);
-    router_add_provider(b->router, core);
-    node->own = view_new(server_alias(plan), NULL);
-    view_add(node->own, core, server_filter(plan));
-    router_add_view(b->router, node->own);
-    showcase_add(b->all, core, server_filter(plan));
+    lease_clear(l);
+    LIST_EACH (&b->servers, it) {
+        struct bridge_server *s = entry(it);
+        if (!view_has(lease_shared(l), core_of(s)))
+            continue;
+        if (s->per_session && !core_of(s)->halted)
+            lease_add_own(l, s->plan, core_of(s)->catalog);
+        else
+            lease_add_shared(l, core_of(s), server_filter(s->plan));
+    }
+    for (size_t i = 0; i < g.n; i++)
+        if (view_has(lease_shared(l), g.items[i]))
+            lease_add_shared(l, g.items[i], NULL);
+    mem_free(g.items);
+    lease_settle(l);
 }
+
+/* Everybody sees what there is now, in the order of the configuration. */
+void bridge_arrange(struct bridge *b)
+{
+    struct guests g = find_guests(b);
+    struct lease *next;
+
+    showcase_clear(b->all);
+    LIST_EACH (&b->servers, it) {
+        struct bridge_server *s = entry(it);
+        while (view_member(s->own, 0))
+            view_remove(s->own, view_member(s->own, 0));
+        view_add(s->own, core_of(s), server_filter(s->plan));
+        showcase_add(b->all, core_of(s), server_filter(s->plan));
+    }
+    for (size_t i = 0; i < g.n; i++)
+        showcase_add(b->all, g.items[i], NULL);
+    mem_free(g.items);
+    for (struct lease *l = leases_next(b->leases, NULL); l; l = next) {
+        next = leases_next(b->leases, l);
+        furnish(b, l);
+    }
+    router_tell_changes(b->router, NULL);
+}
+
+void bridge_admit(struct bridge *b, struct provider *p)
+{
+    showcase_add(b->all, p, NULL);
+    for (struct lease *l = NULL; (l = leases_next(b->leases, l));)
+        if (view_has(lease_shared(l), p))
+            lease_add_shared(l, p, NULL);
+}
+
+void bridge_watch(struct bridge *b, struct bridge_watch *w)
+{
+    list_append(&b->watches, &w->node);
+}
+
+void bridge_unwatch(struct bridge_watch *w)
+{
+    list_remove(&w->node);
+}
+
+void bridge_tell_watches(struct bridge *b)
+{
+    LIST_EACH_SAFE (&b->watches, it) {
+        struct bridge_watch *w = LIST_ENTRY(it, struct bridge_watch, node);
+        w->changed(w);
+    }
+}
+
+/* --- beginning and end --- */
 
 static void report_stopped(struct timer *t)
 {
@@ -72,13 +130,34 @@ static void on_stopped(void *arg, struct provider *p)
 {
     struct bridge *b = arg;
 
-    if (p && p->built_in)
-        return; /* it is no server, nobody waits for it */
-    if (p)
-        leases_stopped(b->leases, p);
-    /* Told from the loop: the provider is still in the middle of its own ending. */
-    if (b->stopping && --b->stopping == 0)
+    instances_stopped(b->instances, p);
+}
+
+/* No instance is left. */
+static void on_emptied(void *arg)
+{
+    struct bridge *b = arg;
+
+    if (b->stopping)
         timer_set(loop_timers(b->loop), &b->report, 0);
+}
+
+/* What a configuration has from the start is a change from nothing. */
+static void first_servers(struct bridge *b)
+{
+    struct bridge_changes changes = {0};
+    struct plan plan;
+
+    plan_make(&plan, NULL, b->config);
+    bridge_carry_out(b, b->config, &plan, &changes);
+    plan_fini(&plan);
+    bridge_changes_fini(&changes);
+    /* Nothing configured: this very program has a small server to show what a bridge does. */
+    struct server_plan *demo =
+        !b->config->file && !b->config->servers.n ? server_plan_demo(b->config) : NULL;
+    if (demo)
+        bridge_add_server(b, demo);
+    bridge_arrange(b);
 }
 
 struct bridge *bridge_new(struct loop *loop, const struct config *c)
@@ -95,24 +174,14 @@ struct bridge *bridge_new(struct loop *loop, const struct config *c)
                                        .described = c->describe_server,
                                        .search = c->expose == EXPOSE_SEARCH};
     b->all = showcase_new(b->router, &b->style);
-    b->nodes = MEM_ARRAY(struct node, c->servers.n + 1);
+    list_init(&b->servers);
+    list_init(&b->watches);
     b->report.fire = report_stopped;
-    b->leases = leases_new(loop, b->router);
+    b->replace.fire = bridge_on_replace;
+    b->instances = instances_new(loop, b->router, on_emptied, b);
+    b->leases = leases_new(loop, b->router, b->instances);
     router_on_stopped(b->router, on_stopped, b);
-    struct secrets *secrets = secrets_new(c);
-    for (size_t i = 0; i < c->servers.n; i++) {
-        const struct config_server *s = &c->servers.items[i];
-        const struct server_plan *plan =
-            s->enabled ? server_plan_new(&b->arena, c, s, secrets) : NULL;
-        if (plan)
-            add_node(b, plan);
-    }
-    secrets_free(secrets);
-    /* Nothing configured: this very program has a small server to show what a bridge does. */
-    const struct server_plan *demo =
-        !c->file && !c->servers.n ? server_plan_demo(&b->arena, c) : NULL;
-    if (demo)
-        add_node(b, demo);
+    first_servers(b);
     showcase_open(b->all);
     return b;
 }
@@ -120,25 +189,25 @@ struct bridge *bridge_new(struct loop *loop, const struct config *c)
 void bridge_free(struct bridge *b)
 {
     timer_clear(loop_timers(b->loop), &b->report);
+    timer_clear(loop_timers(b->loop), &b->replace);
     leases_free(b->leases);
-    for (size_t i = 0; i < b->n; i++) {
-        router_remove_provider(b->router, mcp_provider_core(b->nodes[i].provider));
-        router_remove_view(b->router, b->nodes[i].own);
-        view_free(b->nodes[i].own);
-        mcp_provider_free(b->nodes[i].provider);
+    LIST_EACH_SAFE (&b->servers, it) {
+        struct bridge_server *s = entry(it); /* never started */
+        list_remove(&s->node);
+        bridge_server_release(s);
     }
     showcase_free(b->all);
+    instances_free(b->instances);
     router_free(b->router);
-    mem_free(b->nodes);
-    arena_fini(&b->arena);
+    config_free(b->newer);
     mem_free(b);
 }
 
 void bridge_start(struct bridge *b)
 {
-    for (size_t i = 0; i < b->n; i++)
-        if (!server_is_lazy(b->nodes[i].plan))
-            provider_want(mcp_provider_core(b->nodes[i].provider));
+    b->started = true;
+    LIST_EACH (&b->servers, it)
+        bridge_want(entry(it));
 }
 
 void bridge_wake(struct bridge *b)
@@ -146,33 +215,27 @@ void bridge_wake(struct bridge *b)
     if (b->awake || b->stopping)
         return;
     b->awake = true;
-    for (size_t i = 0; i < b->n; i++)
-        if (server_is_lazy(b->nodes[i].plan))
-            provider_want(mcp_provider_core(b->nodes[i].provider));
+    LIST_EACH (&b->servers, it)
+        bridge_want(entry(it));
 }
 
 void bridge_stop(struct bridge *b, void (*done)(void *arg), void *arg)
 {
     b->stopped = done;
     b->stopped_arg = arg;
-    b->stopping = b->n + leases_count(b->leases) + 1;
+    b->stopping = true;
+    timer_clear(loop_timers(b->loop), &b->replace);
     showcase_stop(b->all);
-    for (size_t i = 0; i < b->n; i++) {
-        /* Out of the views first: a late call must not wake what is being stopped. */
-        router_withdraw_provider(b->router, mcp_provider_core(b->nodes[i].provider));
-        provider_unwant(mcp_provider_core(b->nodes[i].provider));
-    }
-    on_stopped(b, NULL); /* the one we counted ourselves: also right when there is no server */
+    LIST_EACH_SAFE (&b->servers, it)
+        bridge_drop_server(entry(it));
+    instances_hurry(b->instances);
+    if (!instances_count(b->instances))
+        on_emptied(b);
 }
 
 struct router *bridge_router(const struct bridge *b)
 {
     return b->router;
-}
-
-void bridge_admit(struct bridge *b, struct provider *p)
-{
-    showcase_add(b->all, p, NULL);
 }
 
 struct view *bridge_view(const struct bridge *b)
@@ -187,39 +250,58 @@ struct view *bridge_full_view(const struct bridge *b)
 
 struct view *bridge_server_view(const struct bridge *b, struct span alias)
 {
-    for (size_t i = 0; i < b->n; i++)
-        if (span_is(alias, mcp_provider_core(b->nodes[i].provider)->alias))
-            return b->nodes[i].own;
-    return NULL;
+    const struct bridge_server *s = bridge_find(b, alias);
+
+    return s ? s->own : NULL;
 }
+
+struct bridge_server *bridge_server_hold(struct bridge *b, size_t n)
+{
+    struct bridge_server *s = server_at(b, n);
+
+    if (s)
+        s->holders++;
+    return s;
+}
+
+struct view *bridge_server_own_view(const struct bridge_server *s)
+{
+    return s->own;
+}
+
+bool bridge_server_is_gone(const struct bridge_server *s)
+{
+    return s->gone;
+}
+
+/* --- agents --- */
 
 static void wake(void *arg)
 {
     bridge_wake(arg);
 }
 
+struct view *bridge_enter(struct bridge *b, struct view *shared, const struct showcase_style *style,
+                          unsigned answers, void **lease)
+{
+    bool any = false;
+
+    LIST_EACH (&b->servers, it)
+        any |= entry(it)->per_session && view_has(shared, core_of(entry(it)));
+    if (!any || b->stopping)
+        return NULL;
+    struct lease *l = lease_new(b->leases, style, shared, answers);
+    furnish(b, l);
+    *lease = l;
+    return lease_view(l);
+}
+
 static struct view *enter(void *arg, struct view *shared, unsigned answers, void **lease)
 {
     struct bridge *b = arg;
-    bool any = false;
-
-    for (size_t i = 0; i < b->n; i++)
-        any |= b->nodes[i].per_session && view_has(shared, mcp_provider_core(b->nodes[i].provider));
-    if (!any || b->stopping)
-        return NULL;
     struct showcase_style own = {.name = view_name(shared), .pattern = view_pattern(shared)};
-    struct lease *l = lease_new(b->leases, shared == bridge_view(b) ? &b->style : &own);
-    for (size_t i = 0; i < b->n; i++) {
-        struct provider *p = mcp_provider_core(b->nodes[i].provider);
-        if (!view_has(shared, p))
-            continue;
-        if (b->nodes[i].per_session && !p->halted)
-            lease_add_own(l, b->nodes[i].plan, p->catalog, answers);
-        else
-            lease_add_shared(l, p, server_filter(b->nodes[i].plan));
-    }
-    *lease = l;
-    return lease_begin(l);
+
+    return bridge_enter(b, shared, shared == bridge_view(b) ? &b->style : &own, answers, lease);
 }
 
 static void leave(void *arg, void *lease)
@@ -236,16 +318,39 @@ struct mcp_host bridge_host(struct bridge *b, struct view *v)
 
 struct provider *bridge_provider(const struct bridge *b, size_t n)
 {
-    return n < b->n ? mcp_provider_core(b->nodes[n].provider) : NULL;
+    const struct bridge_server *s = server_at(b, n);
+
+    return s ? core_of(s) : NULL;
+}
+
+struct mcp_provider *bridge_mcp_provider(const struct bridge *b, const struct provider *p)
+{
+    LIST_EACH (&b->servers, it)
+        if (core_of(entry(it)) == p)
+            return instance_server(entry(it)->instance);
+    return NULL;
+}
+
+static bool is_settled(const struct bridge_server *s)
+{
+    const struct provider *p = core_of(s);
+    bool resting = p->state == PROVIDER_DOWN && server_is_lazy(s->plan) && !s->bridge->awake;
+
+    return p->state == PROVIDER_READY || p->why[0] || resting;
 }
 
 bool bridge_settled(const struct bridge *b)
 {
-    for (size_t i = 0; i < b->n; i++) {
-        const struct provider *p = mcp_provider_core(b->nodes[i].provider);
-        bool resting = p->state == PROVIDER_DOWN && server_is_lazy(b->nodes[i].plan) && !b->awake;
-        if (p->state != PROVIDER_READY && !p->why[0] && !resting)
+    LIST_EACH (&b->servers, it)
+        if (!is_settled(entry(it)))
             return false;
-    }
+    return true;
+}
+
+bool bridge_is_known(const struct bridge *b)
+{
+    LIST_EACH (&b->servers, it)
+        if (!is_settled(entry(it)) && !core_of(entry(it))->remembered)
+            return false;
     return true;
 }

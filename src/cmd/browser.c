@@ -50,6 +50,19 @@ static void on_signal(void *arg, int signo)
     stdio_agent_close(o->agent, strsignal(signo));
 }
 
+/* For those who came later and found us here. */
+static void on_mcp(void *owner, struct http_exchange *x, const struct http_request *req,
+                   struct span rest)
+{
+    struct own *o = owner;
+    bool sse = span_is(rest, "/sse");
+
+    if (rest.n && !sse)
+        front_refuse(x, 404, "no such server", "there are only web pages here, at /mcp");
+    else if (!browser_desk_mcp(o->desk, x, req, sse))
+        browser_desk_all(o->desk, x, req, sse);
+}
+
 static int host(const struct command *self, const struct config *config, const char *session)
 {
     struct own o = {.loop = loop_new()};
@@ -59,6 +72,8 @@ static int host(const struct command *self, const struct config *config, const c
     o.bridge = bridge_new(o.loop, config);
     o.front = front_new(o.loop, config);
     o.desk = browser_desk_new(o.loop, config, o.bridge, o.front);
+    front_route(o.front, "/mcp", true, on_mcp, &o);
+    front_let_in(o.front, "/mcp", FRONT_AGENTS);
     if (front_listen(o.front, &err)) {
         cmd_error(self, "%s", err.text);
         cmd_hint("something that is no Rialto has this address; choose another one with `listen`");
@@ -66,8 +81,11 @@ static int host(const struct command *self, const struct config *config, const c
         agent_closed(&o);
     } else {
         struct mcp_host agent = browser_desk_host(o.desk, session);
-        log_info("browser", "listening on http://%s for pages%s%s", front_address(o.front, 0),
+        struct buf origin = {0};
+        front_put_origin(&origin, o.front, 0);
+        log_info("browser", "listening on %s for pages%s%s", buf_cstr(&origin),
                  session ? " of session " : "", session ? session : "");
+        buf_fini(&origin);
         o.agent = stdio_agent_new(o.loop, stream_stdio(o.loop), &agent, config->limits.message,
                                   agent_closed, &o);
         if (loop_on_signal(o.loop, SIGINT, on_signal, &o) < 0 ||
@@ -93,7 +111,7 @@ static int pair(const struct command *self, const struct config *config)
     }
     buf_printf(&out, "%s\n", token);
     cmd_print(&out);
-    if (!config->browser.pairing)
+    if (!config->browser.pairing && !config->tokens.n)
         cmd_hint("nobody is asked for it yet: set browser.pairing to true in the configuration");
     mem_free(token);
     return cmd_finish(CMD_FINE);
@@ -161,7 +179,7 @@ const struct command command_browser = {
     .usage = "[pair]",
     .about = "Attaches to the bridge that is running, or else listens for pages itself. Without a\n"
              "session it offers the tools of all pages. 'rialto browser pair' prints the token\n"
-             "that pages must show when browser.pairing is set.",
+             "that pages must show when browser.pairing or auth.tokens is set.",
     .options = options,
     .run = run,
 };

@@ -3,6 +3,8 @@
 #include "base/id.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "cmd/places.h"
+#include "io/ws.h"
 #include "mcp/entrance.h"
 
 #include <errno.h>
@@ -17,10 +19,11 @@
 /* As the specification of BTCP introduces itself. */
 #define SERVER_INFO "{\"name\":\"btcp-server\",\"version\":\"1.0.0\"}"
 
-/* The entrance to one session. */
+/* The entrance to one session, for one guest of the front. */
 struct seat {
     struct list node;
     struct entrance *entrance;
+    const struct config_token *guest; /* NULL: everybody's */
     char *session;
 };
 
@@ -28,6 +31,7 @@ struct browser_desk {
     struct loop *loop;
     const struct config *config;
     struct bridge *bridge;
+    struct front *front;
     struct browser *browser;
     struct view *pages; /* every session's tools, and nothing else */
     struct list seats;
@@ -41,32 +45,6 @@ struct browser_desk {
 };
 
 /* --- files that outlive us --- */
-
-/* $XDG_STATE_HOME/rialto/NAME, its folders made; NULL when there is no place. */
-static char *state_path(const char *name)
-{
-    const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
-    struct buf path = {0};
-
-    if (state && state[0] == '/')
-        buf_printf(&path, "%s/rialto", state);
-    else if (home && home[0] == '/')
-        buf_printf(&path, "%s/.local/state/rialto", home);
-    else
-        return NULL;
-    char *folder = buf_take(&path);
-    for (char *at = folder + 1; *at; at++) {
-        if (*at != '/')
-            continue;
-        *at = '\0';
-        (void)mkdir(folder, 0700);
-        *at = '/';
-    }
-    (void)mkdir(folder, 0700);
-    buf_printf(&path, "%s/%s", folder, name);
-    mem_free(folder);
-    return buf_take(&path);
-}
 
 static char *read_token(const char *path)
 {
@@ -82,7 +60,7 @@ static char *read_token(const char *path)
 
 char *browser_token(struct err *err)
 {
-    char *path = state_path("browser-token");
+    char *path = place_path(PLACE_STATE, "browser-token");
     char fresh[ID_TOKEN_SIZE];
 
     if (!path) {
@@ -114,11 +92,12 @@ static void on_opened(void *arg, struct provider *p)
     view_add(d->pages, p, NULL);
 }
 
-static struct seat *seat_of(const struct browser_desk *d, const char *session)
+static struct seat *seat_of(const struct browser_desk *d, const char *session,
+                            const struct config_token *guest)
 {
     LIST_EACH (&d->seats, it) {
         struct seat *s = LIST_ENTRY(it, struct seat, node);
-        if (strcmp(s->session, session) == 0)
+        if (strcmp(s->session, session) == 0 && s->guest == guest)
             return s;
     }
     return NULL;
@@ -151,12 +130,16 @@ static void seat_free(struct browser_desk *d, struct seat *s)
 static bool may_end(void *arg, struct browser_session *session)
 {
     struct browser_desk *d = arg;
-    struct seat *s = seat_of(d, browser_session_id(session));
+    const char *id = browser_session_id(session);
 
-    if (s && entrance_sessions(s->entrance))
-        return false;
-    if (s)
-        seat_free(d, s);
+    LIST_EACH (&d->seats, it) {
+        const struct seat *s = LIST_ENTRY(it, struct seat, node);
+        if (strcmp(s->session, id) == 0 && entrance_sessions(s->entrance))
+            return false;
+    }
+    LIST_EACH_SAFE (&d->seats, it)
+        if (strcmp(LIST_ENTRY(it, struct seat, node)->session, id) == 0)
+            seat_free(d, LIST_ENTRY(it, struct seat, node));
     return true;
 }
 
@@ -180,13 +163,16 @@ struct mcp_host browser_desk_host(struct browser_desk *d, const char *session)
 static struct seat *seat_make(struct browser_desk *d, struct browser_session *session)
 {
     const char *name = session ? browser_session_id(session) : EVERY_PAGE;
-    struct seat *s = seat_of(d, name);
+    const struct config_token *guest = front_guest(d->front);
+    struct seat *s = seat_of(d, name, guest);
 
     if (s)
         return s;
     struct mcp_host host = host_of(d, session ? browser_session_view(session) : d->pages);
+    host.principal = guest ? guest->name : NULL;
     s = MEM_NEW(struct seat);
     s->session = mem_str(name);
+    s->guest = guest;
     s->entrance =
         entrance_new(d->loop, &host,
                      &(struct entrance_options){.max_sessions = d->config->limits.sessions,
@@ -206,6 +192,40 @@ static struct span selection(const struct http_request *req, bool sse, struct bu
     return id;
 }
 
+static void drop_message(void *owner, enum ws_opcode op, struct span payload)
+{
+    (void)owner, (void)op, (void)payload;
+}
+
+static void refused_closed(void *owner, uint16_t code, const char *reason)
+{
+    (void)code, (void)reason;
+    part_closed(owner);
+}
+
+static const struct ws_events refused_events = {.message = drop_message, .closed = refused_closed};
+
+/* A page cannot see the status of a refused handshake, so a WebSocket is opened to say it. */
+static void refuse_session(struct browser_desk *d, struct http_exchange *x,
+                           const struct http_request *req)
+{
+    static const char *const protocols[] = {"mcp", NULL};
+    enum { SESSION_NOT_FOUND = 4001 };
+
+    if (!ws_is_wanted(req)) {
+        front_refuse(x, 404, "Session not found",
+                     "no page has this session; /sessions lists them, and &wait=1 waits for one");
+        return;
+    }
+    struct ws *ws = ws_accept(d->loop, x, req, protocols,
+                              &(struct ws_options){.max_message = d->config->limits.message},
+                              &refused_events, d);
+    if (!ws)
+        return;
+    d->closing++; /* we cannot be gone before it is */
+    ws_close(ws, SESSION_NOT_FOUND, "Session not found");
+}
+
 bool browser_desk_mcp(struct browser_desk *d, struct http_exchange *x,
                       const struct http_request *req, bool sse)
 {
@@ -213,19 +233,26 @@ bool browser_desk_mcp(struct browser_desk *d, struct http_exchange *x,
     struct span id = selection(req, sse, &scratch);
     bool selects = id.p != NULL;
 
-    if (selects) {
+    if (selects && front_guest(d->front) && !front_vouches(d->front)) {
+        front_refuse(x, 403, "this token's view has no browser sessions",
+                     "leave ?session= out, or use a token without a view");
+    } else if (selects) {
         bool waits = http_query(req->query, "wait", &more).p != NULL;
         struct browser_session *s = browser_session(d->browser, id, waits);
         if (s || span_is(id, EVERY_PAGE))
             entrance_handle(seat_make(d, s)->entrance, x, req, sse);
         else
-            front_refuse(
-                x, 404, "Session not found",
-                "no page has this session; /sessions lists them, and &wait=1 waits for one");
+            refuse_session(d, x, req);
     }
     buf_fini(&more);
     buf_fini(&scratch);
     return selects;
+}
+
+void browser_desk_all(struct browser_desk *d, struct http_exchange *x,
+                      const struct http_request *req, bool sse)
+{
+    entrance_handle(seat_make(d, NULL)->entrance, x, req, sse);
 }
 
 size_t browser_desk_sessions(const struct browser_desk *d)
@@ -237,13 +264,18 @@ size_t browser_desk_sessions(const struct browser_desk *d)
     return n;
 }
 
+void browser_desk_count(const struct browser_desk *d, struct browser_numbers *out)
+{
+    browser_count(d->browser, out);
+}
+
 /* --- life --- */
 
 static void on_page(void *owner, struct http_exchange *x, const struct http_request *req)
 {
     struct browser_desk *d = owner;
 
-    browser_handle(d->browser, x, req);
+    browser_handle(d->browser, x, req, front_vouches(d->front));
 }
 
 struct browser_desk *browser_desk_new(struct loop *loop, const struct config *c,
@@ -255,28 +287,34 @@ struct browser_desk *browser_desk_new(struct loop *loop, const struct config *c,
     d->loop = loop;
     d->config = c;
     d->bridge = bridge;
+    d->front = front;
     list_init(&d->seats);
     d->pages = view_new("pages", NULL);
     router_add_view(bridge_router(bridge), d->pages);
     d->granted = MEM_ARRAY(struct span, c->browser.granted.n + 1);
     for (size_t i = 0; i < c->browser.granted.n; i++)
         d->granted[i] = span_str(c->browser.granted.items[i]);
-    d->grants_file = state_path("browser-grants.json");
-    if (c->browser.pairing && !(d->token = browser_token(&err)))
+    d->grants_file = place_path(PLACE_STATE, "browser-grants.json");
+    /* Where agents must show a token, pages and BTCP agents must: they have this one for it. */
+    bool paired = c->browser.pairing || c->tokens.n;
+    if (paired && !(d->token = browser_token(&err)))
         log_error("browser", "%s", err.text);
     if (d->token)
         log_add_secret(span_str(d->token));
     /* Nobody is let in when there should be a token and is none. */
     char closed_to_all[ID_TOKEN_SIZE];
     id_token(closed_to_all);
-    if (c->browser.pairing && !d->token)
+    if (paired && !d->token)
         d->token = mem_str(closed_to_all);
     d->browser = browser_new(
         loop, bridge_router(bridge),
         &(struct browser_options){.session_ttl = c->browser.session_ttl,
+                                  .session_idle = c->browser.session_idle,
                                   .max_sessions = c->limits.sessions,
                                   .max_message = c->limits.message,
-                                  .strict = c->browser.capabilities == CAPABILITIES_STRICT,
+                                  .strict = c->browser.capabilities != CAPABILITIES_AUTO,
+                                  .listed_only = c->browser.capabilities == CAPABILITIES_LIST,
+                                  .consent_timeout = c->browser.consent_timeout,
                                   .granted = d->granted,
                                   .n_granted = c->browser.granted.n,
                                   .token = d->token,

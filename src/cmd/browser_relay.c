@@ -1,5 +1,6 @@
 #include "cmd/browser_relay.h"
 
+#include "admin/control.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "io/ws.h"
@@ -115,14 +116,26 @@ int browser_relay(const char *address, const char *session, const struct config 
     struct relay r = {.loop = loop_new(), .config = c};
     struct buf url = {0};
     struct err err;
+    /* The control socket asks for no token and has no certificate to check. */
+    bool guarded = c->tokens.n || c->listen.items[0].tls_cert;
+    char *socket = guarded ? control_find(c->control) : NULL;
+    struct buf there = {0};
 
+    if (socket) {
+        buf_printf(&there, "unix:%s", socket);
+        address = "localhost";
+    }
     buf_printf(&url, "ws://%s%s/mcp?session=%s&wait=1", address[0] == ':' ? "127.0.0.1" : "",
                address, session ? session : "*");
     lines_init(&r.lines, c->limits.message);
-    r.ws = ws_connect(
-        r.loop,
-        &(struct ws_target){.url = buf_cstr(&url), .protocols = protocols, .timeout = CONNECT_MS},
-        &options, &events, &r, &err);
+    r.ws = ws_connect(r.loop,
+                      &(struct ws_target){.url = buf_cstr(&url),
+                                          .address = socket ? buf_cstr(&there) : NULL,
+                                          .protocols = protocols,
+                                          .timeout = CONNECT_MS},
+                      &options, &events, &r, &err);
+    mem_free(socket);
+    buf_fini(&there);
     r.code = r.ws ? 0 : NOBODY;
     if (r.ws)
         loop_run(r.loop);

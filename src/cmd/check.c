@@ -1,6 +1,7 @@
 #include "base/mem.h"
 #include "cmd/args.h"
 #include "cmd/commands.h"
+#include "cmd/tls_files.h"
 #include "config/load.h"
 #include "wire/json.h"
 
@@ -117,6 +118,12 @@ static int run(const struct command *self, int argc, char **argv)
         a.config = a.rest[0];
     char *file = config_find(a.config);
     struct config *c = args_read_config(&a, &problems);
+    if (c)
+        tls_files_check(c, &problems);
+    if (problems.errors) {
+        config_free(c);
+        c = NULL;
+    }
     show(&a, file, c, &problems);
     int code = c ? CMD_FINE : CMD_USAGE;
     if (!file && !a.quiet) {

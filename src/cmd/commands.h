@@ -10,14 +10,17 @@
 
 extern const struct command command_approvals;
 extern const struct command command_browser;
+extern const struct command command_bus;
 extern const struct command command_call;
 extern const struct command command_check;
+extern const struct command command_completion;
 extern const struct command command_conductor;
 extern const struct command command_config;
 extern const struct command command_demo_server;
 extern const struct command command_help;
 extern const struct command command_import;
 extern const struct command command_prompts;
+extern const struct command command_reload;
 extern const struct command command_resources;
 extern const struct command command_serve;
 extern const struct command command_status;

@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "cmd/gate.h"
 #include "wire/json.h"
 
 enum { ROUTES_MAX = 32 };
@@ -10,6 +11,7 @@ struct route {
     const char *path;
     bool below;
     bool local; /* only for this machine, and not for pages of other origins */
+    enum front_access access;
     front_handler_fn *handler;
     void *owner;
 };
@@ -22,7 +24,11 @@ struct front {
     bool (*wants_page)(const struct http_request *req);
     void (*on_page)(void *owner, struct http_exchange *x, const struct http_request *req);
     void *page_owner;
-    bool open_to_all; /* some address is not loopback: the configuration says so on purpose */
+    bool open_to_all;  /* some address is not loopback: the configuration says so on purpose */
+    struct gate *gate; /* NULL: no tokens are asked for */
+    /* Of the request being handled. */
+    const struct config_token *guest;
+    bool vouched;
 };
 
 void front_refuse(struct http_exchange *x, int status, const char *error, const char *hint)
@@ -73,14 +79,18 @@ static bool admits_page(const struct front *f, struct span origin)
     return false;
 }
 
+static bool is_by_socket(const struct http_exchange *x)
+{
+    return strncmp(http_exchange_peer(x), "unix:", 5) == 0;
+}
+
 static bool admits(const struct front *f, const struct http_exchange *x,
                    const struct http_request *req, bool page)
 {
     struct span host = http_header(req, "host"), origin = http_header(req, "origin");
-    /* No browser reaches a Unix socket, so there is no name that could have been rebound to it. */
-    bool through_socket = strncmp(http_exchange_peer(x), "unix:", 5) == 0;
 
-    if (!f->open_to_all && !through_socket && !is_trusted_host(host_of(host)))
+    /* No browser reaches a Unix socket, so there is no name that could have been rebound to it. */
+    if (!f->open_to_all && !is_by_socket(x) && !is_trusted_host(host_of(host)))
         return false;
     if (!origin.p || (page && admits_page(f, origin)))
         return true;
@@ -103,14 +113,15 @@ static bool is_local(const struct http_exchange *x, const struct http_request *r
 {
     struct span peer = span_str(http_exchange_peer(x));
     struct span host = http_header(req, "host"), origin = http_header(req, "origin");
+    struct span scheme = http_exchange_is_secure(x) ? SPAN("https://") : SPAN("http://");
 
-    if (span_starts(peer, SPAN("unix:")))
+    if (is_by_socket(x))
         return true;
     bool near = is_trusted_host(host_of(peer)) || span_starts(peer, SPAN("[::ffff:127."));
     if (!near || !is_trusted_host(host_of(host)))
         return false;
     return !origin.p ||
-           (span_starts(origin, SPAN("http://")) && span_eq_nocase(span_from(origin, 7), host));
+           (span_starts(origin, scheme) && span_eq_nocase(span_from(origin, scheme.n), host));
 }
 
 /* --- CORS: what a page of an admitted Origin may send and read --- */
@@ -189,20 +200,58 @@ static bool route_matches(const struct route *r, struct span path)
     return r->below && span_starts(path, own) && path.p[own.n] == '/';
 }
 
+static const struct route *find_route(const struct front *f, struct span path)
+{
+    const struct route *best = NULL;
+
+    for (size_t i = 0; i < f->n_routes; i++) {
+        const struct route *r = &f->routes[i];
+        if (route_matches(r, path) && (!best || strlen(r->path) > strlen(best->path)))
+            best = r;
+    }
+    return best;
+}
+
+static void refuse_stranger(struct http_exchange *x, bool page)
+{
+    log_warn("http", "refused a request from %s: Host or Origin is not of this machine",
+             http_exchange_peer(x));
+    front_refuse(x, 403, "Host or Origin not allowed",
+                 page ? "use a loopback name such as localhost or 127.0.0.1, also as the Origin, "
+                        "or name the Origin in browser.origins of the configuration"
+                      : "use a loopback name such as localhost or 127.0.0.1, also as the Origin");
+}
+
+/* May the caller use this route, by its token and by where it is? If not it has been told. */
+static bool passes(const struct front *f, const struct route *r, struct http_exchange *x,
+                   const struct http_request *req)
+{
+    bool asked = f->gate && !is_by_socket(x);
+
+    if (asked && !f->guest && (!r || r->access != FRONT_ANYBODY)) {
+        gate_refuse(x, req);
+        return false;
+    }
+    if (asked && r && r->access == FRONT_OPERATORS && !f->vouched) {
+        front_refuse(x, 403, "this token is for MCP alone",
+                     "it has a view (auth.tokens.*.view); one without may do this");
+        return false;
+    }
+    if (r && r->local && !is_local(x, req)) {
+        front_refuse(x, 403, "only for this machine",
+                     "ask from the machine itself, or use the control socket (rialto status)");
+        return false;
+    }
+    return true;
+}
+
 static void on_request(void *owner, struct http_exchange *x, const struct http_request *req)
 {
     struct front *f = owner;
-    const struct route *best = NULL;
     bool page = f->wants_page && f->wants_page(req);
 
     if (!admits(f, x, req, page)) {
-        log_warn("http", "refused a request from %s: Host or Origin is not of this machine",
-                 http_exchange_peer(x));
-        front_refuse(
-            x, 403, "Host or Origin not allowed",
-            page ? "use a loopback name such as localhost or 127.0.0.1, also as the Origin, "
-                   "or name the Origin in browser.origins of the configuration"
-                 : "use a loopback name such as localhost or 127.0.0.1, also as the Origin");
+        refuse_stranger(x, page);
         return;
     }
     if (http_header(req, "origin").p)
@@ -211,22 +260,40 @@ static void on_request(void *owner, struct http_exchange *x, const struct http_r
         answer_preflight(x, req);
         return;
     }
+    f->guest = f->gate && !is_by_socket(x) ? gate_find(f->gate, req) : NULL;
+    f->vouched = f->gate && (is_by_socket(x) || (f->guest && !f->guest->view));
     if (page) {
+        /* It has a token of its own for those who cannot send a header. */
         f->on_page(f->page_owner, x, req);
         return;
     }
-    for (size_t i = 0; i < f->n_routes; i++) {
-        const struct route *r = &f->routes[i];
-        if (route_matches(r, req->path) && (!best || strlen(r->path) > strlen(best->path)))
-            best = r;
-    }
-    if (best && best->local && !is_local(x, req))
-        front_refuse(x, 403, "only for this machine",
-                     "ask from the machine itself, or use the control socket (rialto status)");
-    else if (best)
-        best->handler(best->owner, x, req, span_from(req->path, strlen(best->path)));
+    const struct route *r = find_route(f, req->path);
+    if (!passes(f, r, x, req))
+        return;
+    if (r)
+        r->handler(r->owner, x, req, span_from(req->path, strlen(r->path)));
     else
         front_refuse(x, 404, "no such path", "MCP is at /mcp and at /mcp/<server>");
+}
+
+const struct config_token *front_guest(const struct front *f)
+{
+    return f->guest;
+}
+
+bool front_vouches(const struct front *f)
+{
+    return f->vouched;
+}
+
+static void on_metadata(void *owner, struct http_exchange *x, const struct http_request *req,
+                        struct span rest)
+{
+    (void)owner;
+    if (span_is(req->method, "GET") || span_is(req->method, "HEAD"))
+        gate_describe(x, req, rest);
+    else
+        front_refuse(x, 405, "method not allowed", "this can only be looked at: GET");
 }
 
 struct front *front_new(struct loop *loop, const struct config *c)
@@ -242,7 +309,19 @@ struct front *front_new(struct loop *loop, const struct config *c)
                                                       .idle_timeout = c->limits.idle_timeout,
                                                       .max_connections = c->limits.connections},
                         on_request, f);
+    f->gate = gate_new(c);
+    if (f->gate) {
+        front_route(f, GATE_METADATA, true, on_metadata, f);
+        front_let_in(f, GATE_METADATA, FRONT_ANYBODY);
+    }
     return f;
+}
+
+void front_let_in(struct front *f, const char *path, enum front_access who)
+{
+    for (size_t i = 0; i < f->n_routes; i++)
+        if (strcmp(f->routes[i].path, path) == 0)
+            f->routes[i].access = who;
 }
 
 void front_route(struct front *f, const char *path, bool below, front_handler_fn *handler,
@@ -278,25 +357,57 @@ int front_listen_control(struct front *f, const char *address, struct err *err)
     return http_server_listen(f->server, address, err);
 }
 
+static int listen_on(struct front *f, const struct config_listen *l, struct err *err)
+{
+    if (!l->tls_cert)
+        return http_server_listen(f->server, l->address, err);
+    return http_server_listen_tls(f->server, l->address, l->tls_cert, l->tls_key, err);
+}
+
 int front_listen(struct front *f, struct err *err)
 {
     for (size_t i = 0; i < f->config->listen.n; i++) {
         const char *address = f->config->listen.items[i].address;
-        int code = http_server_listen(f->server, address, err);
+        int code = listen_on(f, &f->config->listen.items[i], err);
         if (code)
             return code;
         struct span host = host_of(span_str(http_server_address(f->server, i)));
         if (!span_is(host, "unix") && !is_trusted_host(host)) {
-            log_warn("http", "%s can be reached from other machines", address);
+            log_warn("http", "%s can be reached from other machines%s", address,
+                     f->gate ? "" : ", and everybody there is let in (auth.tokens)");
             f->open_to_all = true;
         }
     }
     return 0;
 }
 
+void front_renew_certificates(struct front *f)
+{
+    struct err err;
+
+    for (size_t i = 0; i < f->config->listen.n; i++) {
+        const struct config_listen *l = &f->config->listen.items[i];
+        if (!l->tls_cert)
+            continue;
+        if (http_server_renew_tls(f->server, i, l->tls_cert, l->tls_key, &err))
+            log_error("http", "%s: the certificate stays as it was: %s", l->address, err.text);
+        else
+            log_info("http", "%s: the certificate was read anew", l->address);
+    }
+}
+
 const char *front_address(const struct front *f, size_t n)
 {
     return http_server_address(f->server, n);
+}
+
+void front_put_origin(struct buf *out, const struct front *f, size_t n)
+{
+    const char *address = front_address(f, n);
+
+    if (strncmp(address, "unix:", 5) != 0)
+        buf_str(out, http_server_is_secure(f->server, n) ? "https://" : "http://");
+    buf_str(out, address);
 }
 
 void front_close(struct front *f, void (*closed)(void *arg), void *arg)
@@ -307,5 +418,6 @@ void front_close(struct front *f, void (*closed)(void *arg), void *arg)
 
 void front_free(struct front *f)
 {
+    gate_free(f->gate);
     mem_free(f);
 }

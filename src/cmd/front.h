@@ -2,8 +2,9 @@
  * front: the one HTTP door of the daemon.
  *
  * It checks who may come in (Host and Origin: a page that a browser loaded from elsewhere must not
- * reach the bridge, not even by a rebound name), answers what browsers ask before they let a page
- * of an admitted Origin in (CORS), and finds the path in its table of routes.
+ * reach the bridge, not even by a rebound name; bearer tokens, if the configuration has any),
+ * answers what browsers ask before they let a page of an admitted Origin in (CORS), and finds the
+ * path in its table of routes. Unix sockets need no token: their files' modes guard them.
  */
 #ifndef RIALTO_CMD_FRONT_H
 #define RIALTO_CMD_FRONT_H
@@ -24,6 +25,17 @@ void front_route(struct front *f, const char *path, bool below, front_handler_fn
 /* The same, for callers on this machine only: who may look after the daemon. */
 void front_route_local(struct front *f, const char *path, bool below, front_handler_fn *handler,
                        void *owner);
+/* Who may use the route of this path when tokens are asked for; at first only FRONT_OPERATORS. */
+enum front_access {
+    FRONT_OPERATORS, /* a token that is not for a view */
+    FRONT_AGENTS,    /* any token */
+    FRONT_ANYBODY,   /* also none */
+};
+void front_let_in(struct front *f, const char *path, enum front_access who);
+/* Inside a handler: whose token it was; NULL when none is needed. */
+const struct config_token *front_guest(const struct front *f);
+/* Inside a handler: are tokens asked for, and may this caller do all there is? */
+bool front_vouches(const struct front *f);
 /*
  * What no route is for: requests that `wants` claims. These may come from pages of the sites in
  * `browser.origins` and from browser extensions as well.
@@ -37,6 +49,10 @@ MUST_CHECK int front_listen(struct front *f, struct err *err);
 /* One more address, a Unix socket; after front_listen. */
 MUST_CHECK int front_listen_control(struct front *f, const char *address, struct err *err);
 const char *front_address(const struct front *f, size_t n);
+/* The n-th as the start of a URL: "https://127.0.0.1:8765"; a Unix socket as its address. */
+void front_put_origin(struct buf *out, const struct front *f, size_t n);
+/* Read the certificates anew; what cannot be used stays as it was, and the log says so. */
+void front_renew_certificates(struct front *f);
 /* `closed` is called from the loop when the last connection is gone; then front_free. */
 void front_close(struct front *f, void (*closed)(void *arg), void *arg);
 void front_free(struct front *f);

@@ -2,12 +2,17 @@
 
 #include "cmd/args.h"
 #include "cmd/commands.h"
+#include "cmd/man.h"
 
-enum { COLUMN = 26 };
+enum { COLUMN = 26, OPT_MAN = ARGS_OWN };
 
-/* "  LEFT     RIGHT", right in its column. */
+/* "  LEFT     RIGHT", right in its column: on the next line if there is no room on this one. */
 static void put_row(struct buf *out, const char *left, const char *right)
 {
+    if (strlen(left) > COLUMN) {
+        buf_printf(out, "  %s\n", left);
+        left = "";
+    }
     buf_printf(out, "  %-*s %s\n", COLUMN, left, right);
 }
 
@@ -61,8 +66,12 @@ void help_show(const struct command *command)
 static int run(const struct command *self, int argc, char **argv)
 {
     struct args a = args_begin(self, argc, argv);
+    bool man = false;
+    int id;
 
-    if (args_next(&a) < 0)
+    while ((id = args_next(&a)) > 0)
+        man = true;
+    if (id < 0)
         return a.exit_code;
     if (args_expect(&a, 1))
         return CMD_USAGE;
@@ -74,11 +83,18 @@ static int run(const struct command *self, int argc, char **argv)
             cmd_hint("did you mean '" SPAN_FMT "'?", SPAN_ARG(near));
         return CMD_USAGE;
     }
-    help_show(about);
+    if (man) {
+        struct buf page = {0};
+        man_put(&page, about);
+        cmd_print(&page);
+    } else {
+        help_show(about);
+    }
     return CMD_FINE;
 }
 
-static const struct cmd_option options[] = {{NULL}};
+static const struct cmd_option options[] = {
+    {"man", OPT_MAN, NULL, "print the manual page: rialto help --man | man -l -"}, {NULL}};
 
 const struct command command_help = {
     .name = "help",

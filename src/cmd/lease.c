@@ -2,67 +2,56 @@
 
 #include "base/mem.h"
 
-/* One instance of its own. */
-struct instance {
-    struct list node; /* in leases.running, later in leases.down */
-    struct mcp_provider *provider;
-    struct lease *lease; /* NULL once that has ended */
+/* How long calls to a server that the configuration has dropped may still take. */
+enum { PATIENCE_MS = 30 * 1000 };
+
+/* An instance that only this session has. */
+struct own {
+    struct list node;
+    struct instance *instance;
+    bool added;   /* since lease_clear */
+    bool started; /* for the first time */
 };
 
 struct lease {
-    struct list node; /* in leases.ended, at its end */
+    struct list node; /* in leases.held, at its end in leases.ended */
     struct leases *all;
+    struct view *shared;
+    unsigned answers;
     struct showcase *showcase;
+    struct list owns;
 };
 
 struct leases {
     struct loop *loop;
     struct router *router;
-    struct list running, down;
+    struct instances *instances;
+    struct list held;
     struct list ended;  /* leases that nobody has any more */
-    size_t n;           /* on `running` */
-    struct timer sweep; /* frees what is down, from the loop */
+    struct timer sweep; /* frees those, from the loop */
 };
-
-static void free_instance(struct leases *ls, struct instance *i)
-{
-    struct provider *core = mcp_provider_core(i->provider);
-    struct provider *shared = router_provider(ls->router, span_str(core->alias));
-
-    list_remove(&i->node);
-    if (shared && shared != core)
-        stats_add(&shared->stats, &core->stats); /* counters only ever grow */
-    router_remove_provider(ls->router, core);
-    mcp_provider_free(i->provider);
-    mem_free(i);
-}
-
-static void free_lease(struct lease *l)
-{
-    list_remove(&l->node);
-    showcase_free(l->showcase);
-    mem_free(l);
-}
 
 static void on_sweep(struct timer *t)
 {
     struct leases *ls = CONTAINER_OF(t, struct leases, sweep);
 
-    LIST_EACH_SAFE (&ls->down, it)
-        free_instance(ls, LIST_ENTRY(it, struct instance, node));
-    LIST_EACH_SAFE (&ls->ended, it)
-        free_lease(LIST_ENTRY(it, struct lease, node));
+    LIST_EACH_SAFE (&ls->ended, it) {
+        struct lease *l = LIST_ENTRY(it, struct lease, node);
+        list_remove(&l->node);
+        showcase_free(l->showcase);
+        mem_free(l);
+    }
 }
 
-struct leases *leases_new(struct loop *loop, struct router *router)
+struct leases *leases_new(struct loop *loop, struct router *router, struct instances *instances)
 {
     struct leases *ls = MEM_NEW(struct leases);
 
     ls->loop = loop;
     ls->router = router;
+    ls->instances = instances;
     ls->sweep.fire = on_sweep;
-    list_init(&ls->running);
-    list_init(&ls->down);
+    list_init(&ls->held);
     list_init(&ls->ended);
     return ls;
 }
@@ -74,13 +63,43 @@ void leases_free(struct leases *ls)
     mem_free(ls);
 }
 
-struct lease *lease_new(struct leases *ls, const struct showcase_style *style)
+struct lease *leases_next(const struct leases *ls, const struct lease *l)
+{
+    const struct list *next = l ? l->node.next : ls->held.next;
+
+    return next == &ls->held ? NULL : LIST_ENTRY(next, struct lease, node);
+}
+
+struct lease *lease_new(struct leases *ls, const struct showcase_style *style, struct view *shared,
+                        unsigned answers)
 {
     struct lease *l = MEM_NEW(struct lease);
 
     l->all = ls;
+    l->shared = shared;
+    l->answers = answers;
     l->showcase = showcase_new(ls->router, style);
+    list_init(&l->owns);
+    list_append(&ls->held, &l->node);
+    showcase_open(l->showcase);
     return l;
+}
+
+struct view *lease_shared(const struct lease *l)
+{
+    return l->shared;
+}
+
+struct view *lease_view(const struct lease *l)
+{
+    return showcase_view(l->showcase);
+}
+
+void lease_clear(struct lease *l)
+{
+    showcase_clear(l->showcase);
+    LIST_EACH (&l->owns, it)
+        LIST_ENTRY(it, struct own, node)->added = false;
 }
 
 void lease_add_shared(struct lease *l, struct provider *p, const struct filter *filter)
@@ -99,73 +118,64 @@ static struct catalog *copy_of(const struct catalog *known)
     return copy;
 }
 
-void lease_add_own(struct lease *l, const struct server_plan *plan, const struct catalog *known,
-                   unsigned answers)
+static struct own *make_own(struct lease *l, struct server_plan *plan, const struct catalog *known)
 {
-    struct leases *ls = l->all;
-    struct instance *i = MEM_NEW(struct instance);
+    struct own *o = MEM_NEW(struct own);
 
-    i->lease = l;
-    i->provider = server_start(ls->loop, plan);
-    mcp_provider_set_answers(i->provider, answers);
-    struct provider *core = mcp_provider_core(i->provider);
+    o->instance = instance_new(l->all->instances, plan);
+    list_append(&l->owns, &o->node);
+    mcp_provider_set_answers(instance_server(o->instance), l->answers);
+    struct provider *core = instance_provider(o->instance);
     /* Not kept running by itself: it comes and goes with its session and may rest in between. */
     core->policy.eager = false;
-    list_append(&ls->running, &i->node);
-    ls->n++;
-    router_add_provider(ls->router, core);
     if (known)
         provider_publish(core, copy_of(known));
-    showcase_add(l->showcase, core, server_filter(plan));
+    return o;
 }
 
-struct view *lease_begin(struct lease *l)
+void lease_add_own(struct lease *l, struct server_plan *plan, const struct catalog *known)
 {
-    struct leases *ls = l->all;
+    struct own *found = NULL;
 
-    showcase_open(l->showcase);
-    LIST_EACH (&ls->running, it) {
-        struct instance *i = LIST_ENTRY(it, struct instance, node);
-        if (i->lease == l)
-            provider_want(mcp_provider_core(i->provider));
+    LIST_EACH (&l->owns, it) {
+        struct own *o = LIST_ENTRY(it, struct own, node);
+        if (instance_plan(o->instance) == plan)
+            found = o;
     }
-    return showcase_view(l->showcase);
+    if (!found)
+        found = make_own(l, plan, known);
+    found->added = true;
+    showcase_add(l->showcase, instance_provider(found->instance), server_filter(plan));
+}
+
+static void let_go(struct own *o, uint64_t patience)
+{
+    list_remove(&o->node);
+    instance_let_go(o->instance, patience);
+    mem_free(o);
+}
+
+void lease_settle(struct lease *l)
+{
+    LIST_EACH_SAFE (&l->owns, it) {
+        struct own *o = LIST_ENTRY(it, struct own, node);
+        if (!o->added) {
+            let_go(o, PATIENCE_MS);
+        } else if (!o->started) {
+            o->started = true;
+            provider_want(instance_provider(o->instance));
+        }
+    }
 }
 
 void lease_end(struct lease *l)
 {
     struct leases *ls = l->all;
 
-    LIST_EACH_SAFE (&ls->running, it) {
-        struct instance *i = LIST_ENTRY(it, struct instance, node);
-        if (i->lease != l)
-            continue;
-        i->lease = NULL;
-        router_withdraw_provider(ls->router, mcp_provider_core(i->provider));
-        provider_unwant(mcp_provider_core(i->provider));
-    }
+    LIST_EACH_SAFE (&l->owns, it)
+        let_go(LIST_ENTRY(it, struct own, node), 0);
     showcase_stop(l->showcase);
+    list_remove(&l->node);
     list_append(&ls->ended, &l->node);
     timer_set(loop_timers(ls->loop), &ls->sweep, 0);
-}
-
-bool leases_stopped(struct leases *ls, struct provider *p)
-{
-    LIST_EACH (&ls->running, it) {
-        struct instance *i = LIST_ENTRY(it, struct instance, node);
-        if (mcp_provider_core(i->provider) != p)
-            continue;
-        /* The provider is still in the middle of its own ending: free it from the loop. */
-        list_remove(&i->node);
-        list_append(&ls->down, &i->node);
-        ls->n--;
-        timer_set(loop_timers(ls->loop), &ls->sweep, 0);
-        return true;
-    }
-    return false;
-}
-
-size_t leases_count(const struct leases *ls)
-{
-    return ls->n;
 }

@@ -5,10 +5,14 @@
 #include "cmd/args.h"
 #include "cmd/bridge.h"
 #include "cmd/browser_desk.h"
+#include "cmd/bus_role.h"
 #include "cmd/commands.h"
+#include "cmd/entrances.h"
+#include "cmd/follow.h"
 #include "cmd/front.h"
+#include "cmd/narrowings.h"
+#include "cmd/tls_files.h"
 #include "config/load.h"
-#include "mcp/entrance.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -24,10 +28,11 @@ struct serve {
     struct front *front;
     struct admin *admin;
     struct browser_desk *desk;
-    struct entrance *all;
-    struct entrance **own; /* by bridge_provider's order */
-    size_t n_own;
-    int closing; /* parts that are not closed yet */
+    struct narrowings *narrowings;
+    struct entrances *entrances;
+    struct follow *follow;
+    struct bus_role *role; /* NULL without a bus */
+    int closing;           /* parts that are not closed yet */
     bool stopping;
 };
 
@@ -39,36 +44,65 @@ static bool take_suffix(struct span *s, struct span suffix)
     return true;
 }
 
+/* What the caller is to see: its token's view, or the one it asks for. If not it has been refused.
+ */
+static bool find_visitor(const struct serve *s, struct http_exchange *x,
+                         const struct http_request *req, struct visitor *v)
+{
+    struct buf scratch = {0};
+    struct span asked = http_query(req->query, "view", &scratch);
+
+    v->guest = front_guest(s->front);
+    const char *own = v->guest ? v->guest->view : NULL;
+    bool foreign = asked.p && own && !span_is(asked, own);
+    char *name = asked.p && !own ? mem_span(asked) : mem_str(own);
+    v->narrowing = narrowings_find(s->narrowings, name);
+    bool unknown = name && !v->narrowing;
+    mem_free(name);
+    buf_fini(&scratch);
+    if (foreign)
+        front_refuse(x, 403, "this token is for another view", "leave ?view= out");
+    else if (unknown)
+        front_refuse(x, 404, "no such view",
+                     "?view= takes a name from 'views' of the configuration");
+    return !foreign && !unknown;
+}
+
+/* ?view= and no token that decides it. */
+static bool asks_for_view(const struct visitor *v)
+{
+    return v->narrowing && !(v->guest && v->guest->view);
+}
+
 /* /mcp, /mcp/sse, /mcp/<server>, /mcp/<server>/sse */
 static void on_mcp(void *owner, struct http_exchange *x, const struct http_request *req,
                    struct span rest)
 {
     struct serve *s = owner;
     bool sse = take_suffix(&rest, SPAN("/sse"));
+    struct visitor v;
 
+    if (!find_visitor(s, x, req, &v))
+        return;
     if (!rest.n || span_is(rest, "/")) {
-        if (!browser_desk_mcp(s->desk, x, req, sse))
-            entrance_handle(s->all, x, req, sse);
+        if (asks_for_view(&v) || !browser_desk_mcp(s->desk, x, req, sse))
+            entrance_handle(entrances_all(s->entrances, &v), x, req, sse);
         return;
     }
-    struct span alias = span_from(rest, 1);
-    for (size_t i = 0; i < s->n_own; i++) {
-        if (span_is(alias, bridge_provider(s->bridge, i)->alias)) {
-            entrance_handle(s->own[i], x, req, sse);
-            return;
-        }
-    }
-    front_refuse(x, 404, "no such server", "/mcp/<server> takes a name from the configuration");
+    struct entrance *one = entrances_one(s->entrances, &v, span_from(rest, 1));
+    if (one)
+        entrance_handle(one, x, req, sse);
+    else
+        front_refuse(x, 404, "no such server",
+                     v.narrowing ? "/mcp/<server> takes a name from the view"
+                                 : "/mcp/<server> takes a name from the configuration");
 }
 
 static void on_sse(void *owner, struct http_exchange *x, const struct http_request *req,
                    struct span rest)
 {
-    struct serve *s = owner;
-
     (void)rest;
-    if (!browser_desk_mcp(s->desk, x, req, true))
-        entrance_handle(s->all, x, req, true);
+    on_mcp(owner, x, req, SPAN("/sse"));
 }
 
 /* For whoever opens the address in a browser to see what is there. */
@@ -110,30 +144,40 @@ static void put_curl_hint(struct buf *out, const char *address)
                RIALTO_VERSION, address + strlen("unix:"));
 }
 
+static void put_links(struct buf *out, const struct serve *s, size_t n)
+{
+    static const char *const lines[][2] = {
+        {"  look:  ", "/\n"},
+        {"  MCP:   ", "/mcp          (all servers)\n"},
+        {"         ", "/mcp/<server> (one of them, names untouched)\n"},
+        {"  demo:  ", "/demo         (a web page whose tools agents can use)\n\n"},
+        {"Paste this into your client's configuration:\n\n"
+         "  {\"mcpServers\": {\"rialto\": {\"type\": \"http\", \"url\": \"",
+         "/mcp\""},
+    };
+
+    buf_str(out, "Rialto " RIALTO_VERSION "\n\n");
+    for (size_t i = 0; i < COUNT_OF(lines); i++) {
+        buf_str(out, lines[i][0]);
+        front_put_origin(out, s->front, n);
+        buf_str(out, lines[i][1]);
+    }
+    if (s->config->tokens.n)
+        buf_str(out, ", \"headers\": {\"Authorization\": \"Bearer TOKEN\"}");
+    buf_str(out, "}}}\n\n");
+}
+
 static void print_welcome(const struct serve *s)
 {
-    const char *address = front_address(s->front, 0);
     struct buf out = {0};
+    size_t n = 0;
 
-    for (size_t i = 0; front_address(s->front, i); i++) {
-        if (!is_unix(front_address(s->front, i))) {
-            address = front_address(s->front, i);
-            break;
-        }
-    }
-    if (is_unix(address))
-        put_curl_hint(&out, address);
+    while (front_address(s->front, n) && is_unix(front_address(s->front, n)))
+        n++;
+    if (front_address(s->front, n))
+        put_links(&out, s, n);
     else
-        buf_printf(&out,
-                   "Rialto %s\n\n"
-                   "  look:  http://%s/\n"
-                   "  MCP:   http://%s/mcp          (all servers)\n"
-                   "         http://%s/mcp/<server> (one of them, names untouched)\n"
-                   "  demo:  http://%s/demo         (a web page whose tools agents can use)\n\n"
-                   "Paste this into your client's configuration:\n\n"
-                   "  {\"mcpServers\": {\"rialto\": {\"type\": \"http\", \"url\": "
-                   "\"http://%s/mcp\"}}}\n\n",
-                   RIALTO_VERSION, address, address, address, address, address);
+        put_curl_hint(&out, front_address(s->front, 0));
     buf_str(&out, "Ctrl-C ends it.\n");
     cmd_print(&out);
     fflush(stdout);
@@ -158,11 +202,33 @@ static struct view *view_at(void *arg, size_t n)
 static size_t count_sessions(void *arg)
 {
     const struct serve *s = arg;
-    size_t n = entrance_sessions(s->all) + browser_desk_sessions(s->desk);
 
-    for (size_t i = 0; i < s->n_own; i++)
-        n += entrance_sessions(s->own[i]);
-    return n;
+    return entrances_sessions(s->entrances) + browser_desk_sessions(s->desk);
+}
+
+static int reload(void *arg, struct buf *report, struct err *err)
+{
+    const struct serve *s = arg;
+
+    front_renew_certificates(s->front);
+    return follow_now(s->follow, report, err);
+}
+
+static void count_pages(void *arg, struct browser_numbers *out)
+{
+    const struct serve *s = arg;
+
+    browser_desk_count(s->desk, out);
+}
+
+static bool look_at_bus(void *arg, struct bus_report *out)
+{
+    const struct serve *s = arg;
+
+    if (!s->role)
+        return false;
+    bus_role_report(s->role, out);
+    return true;
 }
 
 static void open_admin(struct serve *s)
@@ -172,6 +238,9 @@ static void open_admin(struct serve *s)
                                               .server = server_at,
                                               .view = view_at,
                                               .sessions = count_sessions,
+                                              .pages = count_pages,
+                                              .bus = look_at_bus,
+                                              .reload = reload,
                                               .arg = s});
     for (size_t i = 0; i < admin_paths_n; i++) {
         const struct admin_path *p = &admin_paths[i];
@@ -180,6 +249,8 @@ static void open_admin(struct serve *s)
         else
             front_route(s->front, p->path, p->below, p->handle, s->admin);
     }
+    front_let_in(s->front, "/healthz", FRONT_ANYBODY);
+    front_let_in(s->front, "/readyz", FRONT_ANYBODY);
 }
 
 /* Without it all works but the commands that look for the daemon. */
@@ -204,6 +275,13 @@ static void part_closed(void *arg)
         loop_stop(s->loop);
 }
 
+static void role_closed(void *arg)
+{
+    struct serve *s = arg;
+
+    bridge_stop(s->bridge, part_closed, s);
+}
+
 static void on_signal(void *arg, int signo)
 {
     struct serve *s = arg;
@@ -214,34 +292,28 @@ static void on_signal(void *arg, int signo)
     }
     log_info("rialto", "%s: stopping", strsignal(signo));
     s->stopping = true;
-    s->closing = 4 + (int)s->n_own;
+    s->closing = 4;
+    follow_free(s->follow);
     browser_desk_close(s->desk, part_closed, s);
-    entrance_close(s->all, part_closed, s);
-    for (size_t i = 0; i < s->n_own; i++)
-        entrance_close(s->own[i], part_closed, s);
+    entrances_close(s->entrances, part_closed, s);
     front_close(s->front, part_closed, s);
-    bridge_stop(s->bridge, part_closed, s);
+    /* What came over the bus is answered before the servers go. */
+    if (s->role)
+        bus_role_close(s->role, role_closed, s);
+    else
+        role_closed(s);
 }
 
 /* --- the beginning --- */
 
 static void open_endpoints(struct serve *s)
 {
-    const struct entrance_options options = {.max_sessions = s->config->limits.sessions,
-                                             .session_ttl = s->config->limits.session_ttl,
-                                             .max_message = s->config->limits.message};
-    struct mcp_host host = bridge_host(s->bridge, bridge_view(s->bridge));
-    struct provider *p;
-
-    s->all = entrance_new(s->loop, &host, &options);
-    s->own = MEM_ARRAY(struct entrance *, s->config->servers.n + 1);
-    for (size_t i = 0; (p = bridge_provider(s->bridge, i)); i++) {
-        host = bridge_host(s->bridge, bridge_server_view(s->bridge, span_str(p->alias)));
-        s->own[s->n_own++] = entrance_new(s->loop, &host, &options);
-    }
+    s->entrances = entrances_new(s->loop, s->bridge, s->config);
     front_route(s->front, "/mcp", true, on_mcp, s);
     front_route(s->front, "/sse", false, on_sse, s);
     front_route(s->front, "/", false, on_root, s);
+    front_let_in(s->front, "/mcp", FRONT_AGENTS);
+    front_let_in(s->front, "/sse", FRONT_AGENTS);
 }
 
 static int listen_everywhere(struct serve *s, const struct command *self)
@@ -257,27 +329,64 @@ static int listen_everywhere(struct serve *s, const struct command *self)
     /* Whoever waits for the lines below finds everything in place then. */
     listen_for_control(s);
     for (size_t i = 0; i < s->config->listen.n; i++) {
-        const char *address = front_address(s->front, i);
-        log_info("rialto", "listening on %s%s", is_unix(address) ? "" : "http://", address);
+        struct buf origin = {0};
+        front_put_origin(&origin, s->front, i);
+        log_info("rialto", "listening on %s", buf_cstr(&origin));
+        buf_fini(&origin);
     }
     return CMD_FINE;
 }
 
-static int serve(const struct command *self, const struct config *config, bool quiet)
+static int join_bus(struct serve *s, const struct command *self)
+{
+    struct err err = {0};
+
+    if (!bus_is_configured(s->config))
+        return CMD_FINE;
+    s->role = bus_role_open(s->loop, s->config, s->bridge, s->follow, NULL, NULL, &err);
+    if (s->role)
+        return CMD_FINE;
+    cmd_error(self, "%s", err.text);
+    if (err.hint[0])
+        cmd_hint("%s", err.hint);
+    return CMD_FAILED;
+}
+
+static void on_hangup(void *arg, int signo)
+{
+    struct serve *s = arg;
+    struct err err = {0};
+
+    (void)signo;
+    if (s->stopping)
+        return;
+    front_renew_certificates(s->front);
+    if (follow_now(s->follow, NULL, &err))
+        log_error("rialto", "all goes on as it was: %s", err.text);
+}
+
+static int serve(const struct command *self, const struct config *config, const char *listen,
+                 bool quiet)
 {
     struct serve s = {.loop = loop_new(), .config = config};
     static const int signals[] = {SIGINT, SIGTERM};
 
+    s.narrowings = narrowings_new(config);
     s.bridge = bridge_new(s.loop, config);
     s.front = front_new(s.loop, config);
     s.desk = browser_desk_new(s.loop, config, s.bridge, s.front);
     open_endpoints(&s);
+    s.follow = follow_new(s.loop, s.bridge, listen);
     open_admin(&s);
     int code = listen_everywhere(&s, self);
+    if (code == CMD_FINE)
+        code = join_bus(&s, self);
     if (code == CMD_FINE) {
         for (size_t i = 0; i < COUNT_OF(signals); i++)
             if (loop_on_signal(s.loop, signals[i], on_signal, &s) < 0)
                 log_warn("rialto", "cannot handle %s", strsignal(signals[i]));
+        if (loop_on_signal(s.loop, SIGHUP, on_hangup, &s) < 0)
+            log_warn("rialto", "cannot handle %s", strsignal(SIGHUP));
         if (!quiet)
             print_welcome(&s);
         bridge_start(s.bridge);
@@ -288,7 +397,7 @@ static int serve(const struct command *self, const struct config *config, bool q
     front_free(s.front);
     admin_free(s.admin);
     bridge_free(s.bridge);
-    mem_free(s.own);
+    narrowings_free(s.narrowings);
     loop_free(s.loop);
     return code;
 }
@@ -309,18 +418,19 @@ static int run(const struct command *self, int argc, char **argv)
     struct config *config = args_load_config(&a);
     if (!config)
         return CMD_USAGE;
-    if (listen) {
-        struct problems problems = {0};
+    struct problems problems = {0};
+    problems_set_file(&problems, config->file);
+    if (listen)
         config_set(config, "listen", listen, &problems);
-        bool wrong = problems.errors > 0;
-        args_show_problems(&problems);
-        problems_fini(&problems);
-        if (wrong) {
-            config_free(config);
-            return CMD_USAGE;
-        }
+    tls_files_check(config, &problems);
+    bool wrong = problems.errors > 0;
+    args_show_problems(&problems);
+    problems_fini(&problems);
+    if (wrong) {
+        config_free(config);
+        return CMD_USAGE;
     }
-    int code = serve(self, config, a.quiet);
+    int code = serve(self, config, listen, a.quiet);
     config_free(config);
     return cmd_finish(code);
 }

@@ -1,7 +1,10 @@
 #include "cmd/server.h"
 
+#include "base/arena.h"
 #include "base/log.h"
+#include "base/map.h"
 #include "base/mem.h"
+#include "cmd/memory.h"
 #include "mcp/http_upstream.h"
 #include "mcp/stdio_upstream.h"
 #include "mcp/ws_upstream.h"
@@ -14,8 +17,13 @@
 enum { STOP_GRACE_MS = 400 };
 
 struct server_plan {
+    struct arena arena; /* all of its texts */
+    unsigned holders;
+    uint64_t filled;                     /* digest of the values that came from outside */
+    struct server_plan *newer;           /* where filter and policy have their texts, if not here */
     struct stdio_upstream_options stdio; /* argv NULL for remote servers */
     struct http_upstream_options http;   /* url NULL for others */
+    const char *memory;                  /* NULL: it is not remembered */
     struct filter filter;
     struct mcp_overrides overrides;
     struct mcp_extras extras;
@@ -27,18 +35,25 @@ struct server_plan {
 
 /* Where filled-in texts live, where secrets come from, and which were not there. */
 struct filling {
-    struct arena *arena;
-    struct secrets *secrets;
+    struct server_plan *plan;
+    struct arena *arena;     /* the plan's */
+    struct secrets *secrets; /* NULL: nothing is filled in */
     struct buf missing;
 };
+
+static const char *keep(struct arena *arena, const char *text)
+{
+    return text ? arena_span(arena, span_str(text)).p : NULL;
+}
 
 static const char *fill(struct filling *f, const char *text)
 {
     struct buf filled = {0};
 
-    if (!text || !strstr(text, "${"))
-        return text;
+    if (!f->secrets || !strstr(text, "${"))
+        return keep(f->arena, text);
     secrets_fill(f->secrets, text, &filled, &f->missing);
+    f->plan->filled = f->plan->filled * 31 + map_hash(buf_view(&filled));
     const char *copy = arena_span(f->arena, buf_view(&filled)).p;
     buf_fini(&filled);
     return copy;
@@ -48,7 +63,7 @@ static const char *const *argv_of(struct filling *f, const struct config_server 
 {
     const char **argv = ARENA_ARRAY(f->arena, const char *, s->args.n + 2);
 
-    argv[0] = s->command;
+    argv[0] = keep(f->arena, s->command);
     for (size_t i = 0; i < s->args.n; i++)
         argv[i + 1] = fill(f, s->args.items[i]);
     return argv;
@@ -100,7 +115,7 @@ static const struct span *spans_of(struct arena *arena, const struct config_stri
     struct span *spans = ARENA_ARRAY(arena, struct span, list->n + 1);
 
     for (size_t i = 0; i < list->n; i++)
-        spans[i] = span_str(list->items[i]);
+        spans[i] = arena_span(arena, span_str(list->items[i]));
     return spans;
 }
 
@@ -110,7 +125,9 @@ static struct mcp_overrides overrides_of(struct arena *arena, const struct confi
 
     for (size_t i = 0; i < s->tools.n; i++) {
         const struct config_tool *t = &s->tools.items[i];
-        rows[i] = (struct mcp_override){t->own, t->name, t->description, t->arguments, t->hide};
+        rows[i] =
+            (struct mcp_override){keep(arena, t->own), keep(arena, t->name),
+                                  keep(arena, t->description), keep(arena, t->arguments), t->hide};
     }
     return (struct mcp_overrides){rows, s->tools.n};
 }
@@ -121,8 +138,8 @@ static struct mcp_extras extras_of(struct arena *arena, const struct config_serv
     struct mcp_context_row *rows = ARENA_ARRAY(arena, struct mcp_context_row, n + 1);
 
     for (size_t i = 0; i < n; i++)
-        rows[i] = (struct mcp_context_row){s->prompts_as_context.items[i].name,
-                                           s->prompts_as_context.items[i].arguments};
+        rows[i] = (struct mcp_context_row){keep(arena, s->prompts_as_context.items[i].name),
+                                           keep(arena, s->prompts_as_context.items[i].arguments)};
     return (struct mcp_extras){.resources_as_tools = s->resources_as_tools,
                                .prompts_as_tools = s->prompts_as_tools,
                                .context = rows,
@@ -146,11 +163,45 @@ static struct policy policy_of(const struct config_server *s)
     return policy;
 }
 
-const struct server_plan *server_plan_new(struct arena *arena, const struct config *c,
-                                          const struct config_server *s, struct secrets *secrets)
+static struct server_plan *new_plan(void)
 {
-    static const enum mcp_era eras[] = {
-        [ERA_AUTO] = MCP_ERA_AUTO, [ERA_LEGACY] = MCP_ERA_LEGACY, [ERA_MODERN] = MCP_ERA_MODERN};
+    struct server_plan *plan = MEM_NEW(struct server_plan);
+
+    plan->holders = 1;
+    return plan;
+}
+
+struct server_plan *server_plan_hold(struct server_plan *plan)
+{
+    plan->holders++;
+    return plan;
+}
+
+void server_plan_drop(struct server_plan *plan)
+{
+    if (!plan || --plan->holders)
+        return;
+    server_plan_drop(plan->newer);
+    arena_fini(&plan->arena);
+    mem_free(plan);
+}
+
+void server_plan_adjust(struct server_plan *plan, struct server_plan *newer)
+{
+    server_plan_hold(newer);
+    server_plan_drop(plan->newer);
+    plan->newer = newer;
+    plan->filter = newer->filter;
+    plan->policy = newer->policy;
+}
+
+bool server_plan_same_secrets(const struct server_plan *a, const struct server_plan *b)
+{
+    return a->filled == b->filled;
+}
+
+static void plan_pipe(struct filling *f, const struct config *c, const struct config_server *s)
+{
     static const enum http_transport transports[] = {
         [TRANSPORT_AUTO] = HTTP_TRANSPORT_AUTO,
         [TRANSPORT_STREAMABLE_HTTP] = HTTP_TRANSPORT_STREAMABLE,
@@ -158,8 +209,35 @@ const struct server_plan *server_plan_new(struct arena *arena, const struct conf
         [TRANSPORT_WS] = HTTP_TRANSPORT_AUTO,
         [TRANSPORT_STDIO] = HTTP_TRANSPORT_AUTO,
     };
-    struct server_plan *plan = ARENA_NEW(arena, struct server_plan);
-    struct filling f = {.arena = arena, .secrets = secrets};
+    const char *alias = keep(f->arena, s->alias);
+
+    f->plan->stdio.alias = alias;
+    if (s->url)
+        f->plan->http = (struct http_upstream_options){.alias = alias,
+                                                       .url = fill(f, s->url),
+                                                       .ca = keep(f->arena, s->ca),
+                                                       .headers = pairs_of(f, &s->headers, ": "),
+                                                       .transport = transports[s->transport],
+                                                       .max_message = c->limits.message};
+    else
+        f->plan->stdio = (struct stdio_upstream_options){.alias = alias,
+                                                         .argv = argv_of(f, s),
+                                                         .env = pairs_of(f, &s->env, "="),
+                                                         .cwd = keep(f->arena, s->cwd),
+                                                         .max_message = c->limits.message,
+                                                         .stop_grace = STOP_GRACE_MS};
+}
+
+struct server_plan *server_plan_new(const struct config *c, const struct config_server *s,
+                                    struct secrets *secrets)
+{
+    static const enum mcp_era eras[] = {
+        [ERA_AUTO] = MCP_ERA_AUTO, [ERA_LEGACY] = MCP_ERA_LEGACY, [ERA_MODERN] = MCP_ERA_MODERN};
+    struct server_plan *plan = new_plan();
+    struct arena *arena = &plan->arena;
+    /* What an agent has registered must not draw our secrets out. */
+    struct filling f = {
+        .plan = plan, .arena = arena, .secrets = s->origin == ORIGIN_AGENT ? NULL : secrets};
 
     plan->filter = (struct filter){spans_of(arena, &s->allow), s->allow.n,
                                    spans_of(arena, &s->deny), s->deny.n};
@@ -171,42 +249,33 @@ const struct server_plan *server_plan_new(struct arena *arena, const struct conf
     plan->ping = s->ping;
     plan->era = eras[s->era];
     plan->per_session = s->instances == INSTANCES_PER_SESSION;
-    plan->stdio.alias = s->alias;
-    if (s->url)
-        plan->http = (struct http_upstream_options){.alias = s->alias,
-                                                    .url = fill(&f, s->url),
-                                                    .headers = pairs_of(&f, &s->headers, ": "),
-                                                    .transport = transports[s->transport],
-                                                    .max_message = c->limits.message};
-    else
-        plan->stdio = (struct stdio_upstream_options){.alias = s->alias,
-                                                      .argv = argv_of(&f, s),
-                                                      .env = pairs_of(&f, &s->env, "="),
-                                                      .cwd = s->cwd,
-                                                      .max_message = c->limits.message,
-                                                      .stop_grace = STOP_GRACE_MS};
+    plan_pipe(&f, c, s);
+    char *memory = memory_path(c, s);
+    plan->memory = keep(arena, memory);
+    mem_free(memory);
     if (f.missing.n) {
         log_error(s->alias,
                   "is left out: no value for " SPAN_FMT
                   " (not in the secrets, not in the environment)",
                   SPAN_ARG(buf_view(&f.missing)));
+        server_plan_drop(plan);
         plan = NULL;
     }
     buf_fini(&f.missing);
     return plan;
 }
 
-const struct server_plan *server_plan_demo(struct arena *arena, const struct config *c)
+struct server_plan *server_plan_demo(const struct config *c)
 {
     static const char *const no_env[] = {NULL};
     char self[PATH_MAX];
     ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
-    struct server_plan *plan = ARENA_NEW(arena, struct server_plan);
-    const char **argv = ARENA_ARRAY(arena, const char *, 3);
 
     if (n < 0)
         return NULL;
-    argv[0] = arena_span(arena, span_of(self, (size_t)n)).p;
+    struct server_plan *plan = new_plan();
+    const char **argv = ARENA_ARRAY(&plan->arena, const char *, 3);
+    argv[0] = arena_span(&plan->arena, span_of(self, (size_t)n)).p;
     argv[1] = "demo-server";
     plan->policy = policy_default;
     plan->stdio = (struct stdio_upstream_options){.alias = "demo",
@@ -227,6 +296,7 @@ static struct mcp_provider *make_provider(struct loop *loop, const struct server
         return http_upstream_new(loop, remote);
     return ws_upstream_new(loop, &(struct ws_upstream_options){.alias = remote->alias,
                                                                .url = remote->url,
+                                                               .ca = remote->ca,
                                                                .headers = remote->headers,
                                                                .max_message = remote->max_message});
 }
@@ -251,6 +321,16 @@ const char *server_alias(const struct server_plan *plan)
 const struct filter *server_filter(const struct server_plan *plan)
 {
     return &plan->filter;
+}
+
+const struct policy *server_policy(const struct server_plan *plan)
+{
+    return &plan->policy;
+}
+
+const char *server_memory(const struct server_plan *plan)
+{
+    return plan->memory;
 }
 
 bool server_is_lazy(const struct server_plan *plan)

@@ -17,12 +17,18 @@ struct showcase_style {
     const char *pattern; /* NULL: names are passed on untouched */
     bool described;      /* descriptions name the server */
     bool search;
+    const struct narrowing *narrowing; /* what is left of it all; NULL: everything. Outlives it */
 };
 
 /* Its views are in the router from now on. */
 struct showcase *showcase_new(struct router *r, const struct showcase_style *style);
 void showcase_add(struct showcase *s, struct provider *p, const struct filter *filter);
-/* All are in it that will be. */
+/* Empty again, to be filled anew; router_tell_changes tells what came of it. */
+void showcase_clear(struct showcase *s);
+/* Instead of adding: show what `whole`, which must outlive it, has at any time. With a narrowing.
+ */
+void showcase_follow(struct showcase *s, struct view *whole);
+/* The tools of our own, if any, may be used. */
 void showcase_open(struct showcase *s);
 /* What agents see. */
 struct view *showcase_view(const struct showcase *s);

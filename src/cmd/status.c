@@ -96,6 +96,46 @@ static void put_left_out(struct buf *out, struct span status)
     }
 }
 
+/* A line for the web pages, if there ever were any. */
+static void put_pages(struct buf *out, struct span status)
+{
+    struct span pages = json_get(status, "browser").value;
+
+    if (!pages.n || (span_is(json_get(pages, "sessions").value, "0") &&
+                     span_is(json_get(pages, "calls").value, "0")))
+        return;
+    buf_printf(out,
+               "\nWeb pages: " SPAN_FMT " in " SPAN_FMT " sessions, " SPAN_FMT " tools, " SPAN_FMT
+               " calls\n",
+               SPAN_ARG(json_get(pages, "pages").value),
+               SPAN_ARG(json_get(pages, "sessions").value),
+               SPAN_ARG(json_get(pages, "tools").value), SPAN_ARG(json_get(pages, "calls").value));
+}
+
+/* A line for the bus, if there is one. */
+static void put_bus(struct buf *out, struct span status)
+{
+    struct json_slot bus = json_get(status, "bus"), worker, proxy;
+    struct buf scratch = {0};
+
+    if (bus.type != JSON_OBJECT)
+        return;
+    worker = json_get(bus.value, "worker");
+    proxy = json_get(bus.value, "proxy");
+    buf_str(out, "\nBus: ");
+    buf_span(out, daemon_text(bus.value, "where", &scratch));
+    buf_str(out, json_get(bus.value, "up").type == JSON_TRUE ? ", up" : ", not connected");
+    if (worker.type == JSON_OBJECT)
+        buf_printf(out, "; worker: " SPAN_FMT " calls, " SPAN_FMT " replies",
+                   SPAN_ARG(json_get(worker.value, "invokes").value),
+                   SPAN_ARG(json_get(worker.value, "replies").value));
+    if (proxy.type == JSON_OBJECT)
+        buf_printf(out, "; proxy: " SPAN_FMT " servers elsewhere",
+                   SPAN_ARG(json_get(proxy.value, "servers").value));
+    buf_char(out, '\n');
+    buf_fini(&scratch);
+}
+
 static void put_status(struct buf *out, struct span status)
 {
     struct grid grid = {.columns = COLUMNS};
@@ -108,6 +148,8 @@ static void put_status(struct buf *out, struct span status)
     while (json_next(&it))
         add_server(&grid, it.value);
     grid_put(out, &grid);
+    put_pages(out, status);
+    put_bus(out, status);
     put_left_out(out, status);
     if (held.n && !span_is(held, "0"))
         buf_printf(out, "\nCalls that wait for approval: " SPAN_FMT " ('rialto approvals')\n",

@@ -12,7 +12,7 @@
 
 enum { OPT_SERVER = 's', OPT_WAIT = 'w' };
 
-/* How long the first lists wait for servers that are being started with us (decision 003). */
+/* How long the greeting waits for servers that we have never seen before (decision 006). */
 enum { WAIT_MS = 2000, POLL_MS = 5 };
 
 struct stdio {
@@ -28,7 +28,7 @@ static void on_settle(struct timer *t)
     struct stdio *s = CONTAINER_OF(t, struct stdio, settle);
     bool patient = loop_now(s->loop) - s->started_at < s->wait;
 
-    if (patient && !bridge_settled(s->bridge))
+    if (patient && !bridge_is_known(s->bridge))
         timer_set(loop_timers(s->loop), t, POLL_MS);
     else
         stdio_agent_release(s->agent);
@@ -80,10 +80,11 @@ static int converse(const struct command *self, const struct config *config, con
         loop_on_signal(s.loop, SIGTERM, on_signal, &s) < 0)
         log_warn("rialto", "cannot handle signals");
     bridge_start(s.bridge);
+    bridge_wake(s.bridge); /* the host is here */
     s.started_at = loop_now(s.loop);
     s.settle.fire = on_settle;
     if (wait) {
-        stdio_agent_hold_lists(s.agent);
+        stdio_agent_hold_greeting(s.agent);
         timer_set(loop_timers(s.loop), &s.settle, 0);
     }
     loop_run(s.loop);
@@ -125,7 +126,7 @@ static const struct cmd_option options[] = {
     ARGS_OPTION_CONFIG,
     {"server", OPT_SERVER, "NAME", "offer only this server, with its own names"},
     {"wait", OPT_WAIT, "TIME",
-     "let the first lists wait so long for servers that start (2s; 0: not)"},
+     "let the greeting wait so long for servers that are started for the first time (2s; 0: not)"},
     ARGS_OPTION_VERBOSE,
     ARGS_OPTION_QUIET,
     {NULL}};

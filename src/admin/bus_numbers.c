@@ -1,0 +1,89 @@
+#include "admin/inside.h"
+#include "wire/json.h"
+
+#include <inttypes.h>
+#include <stddef.h>
+
+/* What a worker on the bus counts: in the status by its name, in the metrics with the prefix. */
+static const struct {
+    const char *name, *help;
+    size_t at;
+} counts[] = {
+#define COUNT(member, text)                                                                        \
+    {                                                                                              \
+#member, text, offsetof(struct bus_worker_counts, member)                                  \
+    }
+    COUNT(invokes, "Tool calls that came over the bus."),
+    COUNT(replies, "Replies that the bus has confirmed, errors included."),
+    COUNT(errors, "Calls that were answered with a ToolError."),
+    COUNT(unsent, "Replies that could not be sent in time."),
+    COUNT(foreign, "Messages of agents that this worker does not serve."),
+    COUNT(elsewhere, "Calls of servers that other workers have."),
+    COUNT(duplicates, "Messages that came again and were not acted on twice."),
+    COUNT(stale, "Calls nobody waited for any more."),
+    COUNT(dead, "Messages nobody can read."),
+    COUNT(managed, "Management requests that were answered."),
+    COUNT(announced, "Announcements of servers."),
+#undef COUNT
+};
+
+static uint64_t count_at(const struct bus_worker_counts *c, size_t i)
+{
+    uint64_t n;
+
+    memcpy(&n, (const char *)c + counts[i].at, sizeof n);
+    return n;
+}
+
+static bool look(const struct admin *a, struct bus_report *r)
+{
+    *r = (struct bus_report){0};
+    return a->host.bus && a->host.bus(a->host.arg, r);
+}
+
+void bus_put_status(struct buf *out, const struct admin *a)
+{
+    struct bus_report r;
+
+    buf_str(out, ",\"bus\":");
+    if (!look(a, &r)) {
+        buf_str(out, "null");
+        return;
+    }
+    buf_str(out, "{\"where\":");
+    json_quote(out, span_str(r.where));
+    buf_printf(out, ",\"up\":%s,\"worker\":", r.up ? "true" : "false");
+    for (size_t i = 0; r.worker && i < sizeof counts / sizeof counts[0]; i++)
+        buf_printf(out, "%c\"%s\":%" PRIu64, i ? ',' : '{', counts[i].name, count_at(r.worker, i));
+    buf_str(out, r.worker ? "}" : "null");
+    if (r.proxy)
+        buf_printf(out, ",\"proxy\":{\"servers\":%zu}}", r.servers);
+    else
+        buf_str(out, ",\"proxy\":null}");
+}
+
+static void put_one(struct buf *out, const char *name, const char *type, const char *help,
+                    uint64_t n)
+{
+    buf_printf(out, "# HELP rialto_bus_%s %s\n# TYPE rialto_bus_%s %s\nrialto_bus_%s %" PRIu64 "\n",
+               name, help, name, type, name, n);
+}
+
+void bus_put_metrics(struct buf *out, const struct admin *a)
+{
+    struct bus_report r;
+    struct buf name = {0};
+
+    if (!look(a, &r))
+        return;
+    put_one(out, "up", "gauge", "Whether the message bus is connected.", r.up);
+    if (r.proxy)
+        put_one(out, "remote_servers", "gauge", "Servers elsewhere that the proxy knows.",
+                r.servers);
+    for (size_t i = 0; r.worker && i < sizeof counts / sizeof counts[0]; i++) {
+        name.n = 0;
+        buf_printf(&name, "%s_total", counts[i].name);
+        put_one(out, buf_cstr(&name), "counter", counts[i].help, count_at(r.worker, i));
+    }
+    buf_fini(&name);
+}

@@ -1,0 +1,38 @@
+/*
+ * bus_look: what `rialto bus` does without servers: looking on, and sending single messages.
+ *
+ * Each joins the bus, does its thing and leaves; an embedded bus is only joined, never hosted. They
+ * give the exit code of the command.
+ */
+#ifndef RIALTO_CMD_BUS_LOOK_H
+#define RIALTO_CMD_BUS_LOOK_H
+
+#include "cmd/bus_settings.h"
+#include "cmd/cmd.h"
+
+struct bus_tail {
+    const char *pattern;
+    uint64_t most; /* messages; 0 = until Ctrl-C */
+    bool json;
+};
+int bus_tail(const struct command *self, struct bus_settings *s, const struct bus_tail *tail);
+/* The dead letters that an embedded bus keeps. */
+int bus_tail_dead(const struct command *self, struct bus_settings *s, bool json);
+
+enum { BUS_PUB_HEADERS = 16 };
+
+struct bus_pub {
+    const char *topic;
+    struct span body;
+    const char *type, *reply_to, *source; /* NULL = none */
+    struct message_header headers[BUS_PUB_HEADERS];
+    size_t n_headers;
+    uint64_t wait; /* ms for a reply, which is printed; 0 = not */
+    bool json;
+};
+int bus_pub(const struct command *self, struct bus_settings *s, const struct bus_pub *pub);
+
+/* A message on the standard output, as a line or two for people, or as one line of JSON. */
+void bus_print(struct span topic, const struct message *m, bool json);
+
+#endif

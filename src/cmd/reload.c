@@ -1,0 +1,83 @@
+#include "base/mem.h"
+#include "cmd/commands.h"
+#include "cmd/daemon.h"
+#include "wire/json.h"
+
+/* "added files, search" for each thing that was done. */
+static void put_changes(struct buf *out, struct span report)
+{
+    static const struct {
+        const char *key, *text;
+    } rows[] = {{"added", "added"},
+                {"removed", "removed"},
+                {"replaced", "replaced"},
+                {"adjusted", "other filters or limits for"}};
+    struct buf scratch = {0};
+    size_t before = out->n;
+
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct json_iter it = json_iter(json_get(report, rows[i].key).value);
+        const char *lead = rows[i].text, *comma = " ";
+        for (; json_next(&it); lead = "", comma = ", ")
+            buf_printf(out, "%s%s" SPAN_FMT, lead, comma, SPAN_ARG(json_text(it.value, &scratch)));
+        if (!*lead)
+            buf_char(out, '\n');
+    }
+    if (out->n == before)
+        buf_str(out, "no server changed\n");
+    struct span later = daemon_text(report, "at_next_start", &scratch);
+    if (later.n)
+        buf_printf(out, "at the next start: " SPAN_FMT "\n", SPAN_ARG(later));
+    buf_fini(&scratch);
+}
+
+static int reload(struct daemon *d, const struct args *a)
+{
+    struct buf answer = {0}, out = {0}, scratch = {0};
+    int status;
+
+    if (daemon_fetch(d, "/api/reload", SPAN("{}"), &status, &answer))
+        return CMD_FAILED;
+    if (status == 200) {
+        if (a->json)
+            buf_span(&out, buf_view(&answer));
+        else
+            put_changes(&out, buf_view(&answer));
+        cmd_print(&out);
+    } else {
+        cmd_error(a->command, SPAN_FMT,
+                  SPAN_ARG(daemon_text(buf_view(&answer), "error", &scratch)));
+        cmd_hint(SPAN_FMT, SPAN_ARG(daemon_text(buf_view(&answer), "hint", &scratch)));
+    }
+    buf_fini(&scratch);
+    buf_fini(&answer);
+    return status == 200 ? CMD_FINE : CMD_FAILED;
+}
+
+static int run(const struct command *self, int argc, char **argv)
+{
+    struct args a = args_begin(self, argc, argv);
+
+    if (args_next(&a) < 0)
+        return a.exit_code;
+    if (args_expect(&a, 0))
+        return CMD_USAGE;
+    struct daemon *d = daemon_find(&a);
+    if (!d)
+        return CMD_FAILED;
+    int code = reload(d, &a);
+    daemon_free(d);
+    return cmd_finish(code);
+}
+
+static const struct cmd_option options[] = {ARGS_OPTION_CONFIG, ARGS_OPTION_JSON, {NULL}};
+
+const struct command command_reload = {
+    .name = "reload",
+    .summary = "Have the running daemon read its configuration anew",
+    .usage = "",
+    .about = "Only servers whose entries changed are touched. The daemon also does this by itself\n"
+             "when the file changes, and on SIGHUP.",
+    .options = options,
+    .run = run,
+};
