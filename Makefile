@@ -39,7 +39,7 @@ test: setup-test ## every test there is; the last line says how many passed and 
 asan: build/asan/build.ninja ## build the flavour the tests run
 	ninja -C build/asan
 
-bench: build ## measure calls per second, latency, memory and start time against a floor
+bench: build setup-test ## measure calls per second, latency, memory and start time against a floor
 	@bench/run
 
 fuzz: build/fuzz/build.ninja ## run every fuzz target for FUZZ_SECONDS (30) each

@@ -1,7 +1,8 @@
 /*
  * A stdio MCP server with one tool, as fast as can be: what is measured in front of it should not
  * wait for it. It trusts its input (the load generator's messages: no escapes in the echoed text)
- * and answers in order, in one write per read.
+ * and answers in order, in one write per read. With a number as argument it takes so many ms over
+ * what one read gave, as a tool does that waits for something else.
  */
 #include "bytes.h"
 
@@ -61,8 +62,9 @@ static bool send_all(struct bytes *out)
     return true;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    useconds_t pause = argc > 1 ? (useconds_t)atoi(argv[1]) * 1000 : 0;
     struct bytes in = {0}, out = {0};
     static char block[1 << 20];
     for (ssize_t n; (n = read(STDIN_FILENO, block, sizeof(block))) > 0;) {
@@ -74,6 +76,8 @@ int main(void)
             from = end + 1;
         }
         bytes_drop(&in, from);
+        if (pause)
+            usleep(pause);
         if (!send_all(&out))
             break;
     }

@@ -5,7 +5,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
 import {
-  expectGone, fake, HttpClient, logged, rialto, rialtoBin, root, serve, serveAndConnect,
+  expectGone, fake, fakeBin, HttpClient, logged, rialto, rialtoBin, root, serve, serveAndConnect, sleep,
   StdioClient, tempDir, until, within, writeConfig,
 } from './lib.mjs';
 
@@ -208,23 +208,84 @@ test('the end of a visit is told to the agent that was sent there, and to no oth
   other.stream.close();
 });
 
-test('rialto stdio --wait 0 answers lists at once, as the daemon does; without it the first list waits', async (t) => {
+test('rialto stdio: the greeting waits for servers never seen before, lists never do; --wait 0 waits for nobody', async (t) => {
   const dir = tempDir();
   const go = path.join(dir, 'go');
   const file = writeConfig(dir, {
     servers: { slow: fragile(path.join(dir, 'died'), '--wait', go), quick: fake('--name', 'quick') },
   });
-  const patient = new StdioClient(t, rialtoBin, ['stdio', '-c', file]);
-  await patient.connect();
-  const held = patient.request('tools/list');
   const hasty = new StdioClient(t, rialtoBin, ['stdio', '-c', file, '--wait', '0']);
   await hasty.connect();
   const known = (await hasty.request('tools/list')).result.tools.map((x) => x.name);
   assert.ok(!known.some((n) => n.startsWith('slow__')), 'it cannot be up: it waits for the file');
+  const patient = new StdioClient(t, rialtoBin, ['stdio', '-c', file, '--wait', '1m']);
+  const greeted = patient.connect();
+  assert.equal(await Promise.race([greeted.then(() => 'greeted'), sleep(300).then(() => 'waits')]), 'waits');
   fs.writeFileSync(go, '');
-  const names = (await held).result.tools.map((x) => x.name);
+  await greeted;
+  const names = (await patient.request('tools/list')).result.tools.map((x) => x.name);
   assert.ok(names.includes('slow__peek') && names.includes('quick__echo'), names.join());
   const wrong = await rialto(['stdio', '-c', file, '--wait', 'soon']);
   assert.equal(wrong.code, 2);
   assert.match(wrong.stderr, /--wait/);
+});
+
+test('what a server offered before is listed at once while it starts, and a call waits for it', async (t) => {
+  const dir = tempDir();
+  const go = path.join(dir, 'go');
+  const env = { XDG_CACHE_HOME: path.join(dir, 'cache') };
+  const config = { servers: { slow: fragile(path.join(dir, 'died'), '--wait', go), quick: fake('--name', 'quick') } };
+  const file = writeConfig(dir, config);
+  fs.writeFileSync(go, '');
+  const first = new StdioClient(t, rialtoBin, ['stdio', '-c', file], { env });
+  await first.connect();
+  await until('the slow tool', async () =>
+    (await first.request('tools/list')).result.tools.some((x) => x.name === 'slow__peek'));
+  await first.stop();
+  const kept = path.join(env.XDG_CACHE_HOME, 'rialto/catalogs');
+  assert.equal(fs.statSync(kept).mode & 0o777, 0o700);
+  for (const name of fs.readdirSync(kept)) assert.equal(fs.statSync(path.join(kept, name)).mode & 0o777, 0o600);
+
+  fs.unlinkSync(go);
+  const second = new StdioClient(t, rialtoBin, ['stdio', '-c', file, '--wait', '1h'], { env });
+  await second.connect();
+  const names = (await second.request('tools/list')).result.tools.map((x) => x.name);
+  assert.ok(names.includes('slow__peek') && names.includes('quick__echo'), names.join());
+  const call = second.request('tools/call', { name: 'slow__secret', arguments: {} });
+  assert.equal(await Promise.race([call.then(() => 'answered'), sleep(200).then(() => 'waits')]), 'waits');
+  fs.writeFileSync(go, '');
+  assert.ok((await call).result);
+  await second.stop();
+  assert.doesNotMatch(second.lines.join('\n'), /list_changed/, 'nothing was new');
+
+  // One that does not come up this time is taken off the list, and a changed entry is another server.
+  const broken = writeConfig(dir, { servers: { ...config.servers, quick: fake('--name', 'quick', '--exit-at-once') } });
+  const third = new StdioClient(t, rialtoBin, ['stdio', '-c', broken], { env });
+  await third.connect();
+  const now = (await third.request('tools/list')).result.tools.map((x) => x.name);
+  assert.ok(now.includes('slow__peek') && !now.includes('quick__echo'), now.join());
+});
+
+test('a remembered server that does not come up is taken off the list', async (t) => {
+  const dir = tempDir();
+  const env = { XDG_CACHE_HOME: path.join(dir, 'cache') };
+  const program = path.join(dir, 'program');
+  fs.symlinkSync(fakeBin, program);
+  const file = writeConfig(dir, { listen: '127.0.0.1:0', servers: { a: { command: program, args: ['--name', 'a'] } } });
+  const first = new StdioClient(t, rialtoBin, ['stdio', '-c', file], { env });
+  await first.connect();
+  assert.ok((await first.request('tools/list')).result.tools.length > 0);
+  await first.stop();
+  fs.unlinkSync(program);
+  const second = new StdioClient(t, rialtoBin, ['stdio', '-c', file], { env });
+  await second.connect();
+  await until('an empty list', async () => (await second.request('tools/list')).result.tools.length === 0);
+  assert.match((await second.request('tools/call', { name: 'a__echo', arguments: {} })).error.message, /not available/);
+
+  fs.symlinkSync(fakeBin, program);
+  const forgetful = writeConfig(dir, { remember: false, servers: { a: { command: program, args: ['--name', 'b'] } } });
+  const third = new StdioClient(t, rialtoBin, ['stdio', '-c', forgetful], { env });
+  await third.connect();
+  await third.stop();
+  assert.equal(fs.readdirSync(path.join(env.XDG_CACHE_HOME, 'rialto/catalogs')).length, 1);
 });

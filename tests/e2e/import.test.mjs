@@ -8,7 +8,7 @@ import { rialto, root, tempDir, writeConfig } from './lib.mjs';
 const example = (name) => path.join(root, 'examples', name);
 
 test('every example of another program becomes a file that check finds fine', async () => {
-  for (const name of ['claude-desktop.json', 'vscode-mcp.json', 'manifest.yaml', 'aggregator.yaml']) {
+  for (const name of ['claude-desktop.json', 'vscode-mcp.json', 'manifest.yaml', 'aggregator.yaml', 'rockbot.json']) {
     const out = path.join(tempDir(), 'rialto.yaml');
     const imported = await rialto(['import', example(name), '-o', out]);
     assert.equal(imported.code, 0, imported.stderr);

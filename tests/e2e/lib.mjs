@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { execFile, spawn } from 'node:child_process';
 import fs from 'node:fs';
 import http from 'node:http';
+import https from 'node:https';
 import { createRequire } from 'node:module';
 import os from 'node:os';
 import path from 'node:path';
@@ -112,8 +113,9 @@ export function tempDir() {
   return dir;
 }
 
-// Control sockets of daemons that a test starts stay among its own files.
+// Control sockets of daemons that a test starts stay among its own files, and so does what they keep.
 process.env.XDG_RUNTIME_DIR = tempDir();
+process.env.XDG_STATE_HOME = tempDir();
 
 export function writeConfig(dir, config, name = 'rialto.json') {
   const file = path.join(dir, name);
@@ -148,12 +150,15 @@ export function expectClean(stderr) {
   assert.doesNotMatch(stderr, /AddressSanitizer|LeakSanitizer|runtime error:/, stderr);
 }
 
+// What one run remembers of its servers must not change the next test.
+const noMemory = '/dev/null/none';
+
 /** Runs a command to its end: {code, stdout, stderr}. */
 export function runCommand(command, args, { env = {}, cwd, input = '', timeout = 30_000 } = {}) {
   return new Promise((resolve) => {
     const child = execFile(command, args, {
       cwd, timeout, killSignal: 'SIGKILL', maxBuffer: 64 << 20,
-      env: { ...process.env, ...sanitizerEnv, ...env },
+      env: { ...process.env, ...sanitizerEnv, XDG_CACHE_HOME: noMemory, ...env },
     }, (error, stdout, stderr) => {
       const code = error ? error.code ?? `killed by ${error.signal}` : 0;
       resolve({ code, stdout, stderr });
@@ -178,7 +183,7 @@ export async function serve(t, config, { args = [], env = {}, bin = [rialtoBin],
   const dir = tempDir();
   const file = config && writeConfig(dir, { listen: '127.0.0.1:0', ...config });
   const where = {
-    XDG_RUNTIME_DIR: dir,
+    XDG_RUNTIME_DIR: dir, XDG_CACHE_HOME: path.join(dir, 'cache'),
     ...(!file && { RIALTO_LISTEN: '127.0.0.1:0', HOME: dir, XDG_CONFIG_HOME: dir }),
   };
   const child = start(bin[0], [...bin.slice(1), 'serve', ...(file ? ['-c', file] : []), ...args], {
@@ -207,7 +212,7 @@ export async function serve(t, config, { args = [], env = {}, bin = [rialtoBin],
     return stopping;
   };
   t.after(() => stop());
-  const listening = until('the listening line', () => text.match(/listening on (http:\/\/[^\s/]+)/),
+  const listening = until('the listening line', () => text.match(/listening on (https?:\/\/[^\s/]+)/),
     10_000 * slack);
   const match = await Promise.race([listening, ended.then((end) => {
     throw new Error(`rialto serve ended: ${JSON.stringify(end)}\n${text}`);
@@ -227,10 +232,15 @@ export function logged(server, pattern) {
 
 export const bothTypes = 'application/json, text/event-stream';
 
-/** One HTTP exchange: {status, headers, text}. No header is added but Host and the length. */
-export function exchange(url, { method = 'POST', headers = {}, body } = {}) {
+const requestOf = (url) => (`${url}`.startsWith('https:') ? https : http).request;
+
+/**
+ * One HTTP exchange: {status, headers, text}. No header is added but Host and the length. `ca` is
+ * whom to trust with https.
+ */
+export function exchange(url, { method = 'POST', headers = {}, body, ca } = {}) {
   return new Promise((resolve, reject) => {
-    const request = http.request(url, { method, headers, agent: false }, (response) => {
+    const request = requestOf(url)(url, { method, headers, agent: false, ca }, (response) => {
       const chunks = [];
       response.on('data', (d) => chunks.push(d));
       response.on('error', reject);
@@ -262,9 +272,11 @@ export function rawMessages(answer) {
 export class HttpClient {
   #next = 1;
 
-  constructor(url) {
+  constructor(url, { ca, token } = {}) {
     this.url = url;
+    this.ca = ca;
     this.headers = { 'Content-Type': 'application/json', Accept: bothTypes };
+    if (token) this.headers.Authorization = `Bearer ${token}`;
   }
 
   async connect({ version = '2025-11-25', capabilities = {} } = {}) {
@@ -283,7 +295,7 @@ export class HttpClient {
   /** Posts a message (text, or an object to be written as JSON). */
   post(message, headers = {}) {
     const body = typeof message === 'string' ? message : JSON.stringify(message);
-    return exchange(this.url, { headers: { ...this.headers, ...headers }, body });
+    return exchange(this.url, { headers: { ...this.headers, ...headers }, body, ca: this.ca });
   }
 
   notify(method, params) {
@@ -328,14 +340,15 @@ export class HttpClient {
   }
 
   close() {
-    return exchange(this.url, { method: 'DELETE', headers: this.headers });
+    return exchange(this.url, { method: 'DELETE', headers: this.headers, ca: this.ca });
   }
 
   /** The standing stream: {status, headers, messages, waitFor(method), close()}. */
   listen(extra = {}) {
     return new Promise((resolve, reject) => {
       const headers = { ...this.headers, Accept: 'text/event-stream', ...extra };
-      const request = http.request(this.url, { method: 'GET', headers, agent: false }, (response) => {
+      const options = { method: 'GET', headers, agent: false, ca: this.ca };
+      const request = requestOf(this.url)(this.url, options, (response) => {
         let text = '';
         const stream = { status: response.statusCode, headers: response.headers, ended: false };
         response.on('data', (d) => { text += d; });
@@ -375,7 +388,8 @@ export class StdioClient {
 
   constructor(t, command, args, options = {}) {
     this.child = start(command, args, {
-      stdio: ['pipe', 'pipe', 'pipe'], env: { ...process.env, ...sanitizerEnv }, ...options,
+      stdio: ['pipe', 'pipe', 'pipe'], ...options,
+      env: { ...process.env, ...sanitizerEnv, XDG_CACHE_HOME: tempDir(), ...options.env },
     });
     this.lines = [];
     this.stderr = '';

@@ -1,0 +1,466 @@
+// The embedded bus as other programs meet it: one JSON object a line on a socket, spoken here by
+// hand; who hosts it and who takes over; and `rialto bus tail` and `pub`.
+import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import net from 'node:net';
+import path from 'node:path';
+import { test } from 'node:test';
+import {
+  exchange, expectClean, fake, rialto, rialtoBin, sanitizerEnv, serve, sleep, start, StdioClient, tempDir,
+  until, within, writeConfig,
+} from './lib.mjs';
+
+/** Starts `rialto bus worker` on this bus: {pid, text(), stop(signal)}; waits until it has joined. */
+async function worker(t, url, { bus = {}, env = {}, servers = {} } = {}) {
+  const dir = tempDir();
+  const file = writeConfig(dir, { servers, bus: { url, events: false, ...bus } });
+  const child = start(rialtoBin, ['bus', 'worker', '-c', file], {
+    cwd: dir, stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, ...sanitizerEnv, ...env },
+  });
+  let text = '';
+  child.stdout.on('data', (d) => { text += d; });
+  child.stderr.on('data', (d) => { text += d; });
+  const ended = new Promise((resolve) => {
+    child.on('close', (code, signal) => resolve({ code, signal }));
+  });
+  let stopping;
+  const stop = (signal = 'SIGTERM') => {
+    stopping ??= (async () => {
+      child.kill(signal);
+      const end = await within(20_000, `end after ${signal}`, ended);
+      expectClean(text);
+      if (signal === 'SIGTERM') assert.deepEqual(end, { code: 0, signal: null }, text);
+    })();
+    return stopping;
+  };
+  t.after(() => stop());
+  await until('joined', () => /joined embedded bus/.test(text) || child.exitCode !== null, 20_000);
+  assert.equal(child.exitCode, null, text);
+  return { pid: child.pid, text: () => text, stop, hosts: () => /hosted here/.test(text) };
+}
+
+/** A connection, line by line. */
+class Line {
+  #got = [];
+  #next = 1;
+
+  static async connect(t, where) {
+    const line = new Line();
+    line.socket = net.connect(where);
+    line.ended = new Promise((resolve) => { line.socket.on('close', () => { line.closed = true; resolve(); }); });
+    line.socket.on('error', () => {});
+    await within(10_000, 'connecting', new Promise((resolve, reject) => {
+      line.socket.once('connect', resolve);
+      line.socket.once('close', () => reject(new Error('closed')));
+    }));
+    let rest = '';
+    line.socket.setEncoding('utf8');
+    line.socket.on('data', (d) => {
+      const lines = (rest + d).split('\n');
+      rest = lines.pop();
+      line.#got.push(...lines.map((l) => JSON.parse(l)));
+    });
+    t.after(() => line.socket.destroy());
+    return line;
+  }
+
+  raw(text) { this.socket.write(text); }
+
+  say(message) { this.raw(`${JSON.stringify(message)}\n`); }
+
+  /** The next message for which `check` holds; it is taken out. */
+  async hear(what, check) {
+    return until(what, () => {
+      const at = this.#got.findIndex(check);
+      return at >= 0 && this.#got.splice(at, 1)[0];
+    }, 60_000);
+  }
+
+  /** The answer to a message, which gets an id. */
+  async ask(message) {
+    const id = this.#next++;
+    this.say({ ...message, id });
+    return this.hear(`answer to ${message.op}`, (m) => m.id === id);
+  }
+
+  async ok(message) {
+    const answer = await this.ask(message);
+    assert.equal(answer.op, 'ok', JSON.stringify(answer));
+  }
+
+  msg(sid = undefined) { return this.hear('a message', (m) => m.op === 'msg' && (sid === undefined || m.sid === sid)); }
+
+  has(check) { return this.#got.some(check); }
+}
+
+function place() {
+  const socket = path.join(tempDir(), 'bus', 'bus.sock');
+  return { socket, url: `unix:${socket}` };
+}
+
+const pub = (topic, body, more = {}) => ({ op: 'pub', topic, env: { messageType: 'test', body, ...more } });
+
+test('two programs talk: publish, deliver, acknowledge, and the envelope is filled in', async (t) => {
+  const { socket, url } = place();
+  await worker(t, url);
+  assert.equal(fs.statSync(socket).mode & 0o777, 0o600);
+  assert.equal(fs.statSync(path.dirname(socket)).mode & 0o777, 0o700);
+  const [a, b] = [await Line.connect(t, socket), await Line.connect(t, socket)];
+  await a.ok({ op: 'hello', v: 1, name: 'alice', token: null });
+  await b.ok({ op: 'sub', sid: 7, topic: 'chat.*', group: 'bob' });
+  await a.ok(pub('chat.room', { hi: 1 }, { headers: { 'rb-content-trust': 'user-input' } }));
+  const m = await b.msg();
+  assert.equal(m.sid, 7);
+  assert.equal(m.topic, 'chat.room');
+  assert.equal(m.redelivered, false);
+  assert.equal(m.env.source, 'alice');
+  assert.match(m.env.messageId, /^[0-9a-f]{32}$/);
+  assert.match(m.env.timestamp, /^20\d\d-.*Z$/);
+  assert.deepEqual(m.env.body, { hi: 1 });
+  assert.deepEqual(m.env.headers, { 'rb-content-trust': 'user-input' });
+  b.say({ op: 'ack', tag: m.tag });
+  assert.equal((await b.ask({ op: 'ping' })).op, 'pong');
+  await b.ok({ op: 'unsub', sid: 7 });
+});
+
+test('groups: one of a group gets it, each group a copy; what was not acknowledged goes to the next', async (t) => {
+  const { socket, url } = place();
+  await worker(t, url);
+  const [a, b, c] = [await Line.connect(t, socket), await Line.connect(t, socket), await Line.connect(t, socket)];
+  await a.ok({ op: 'sub', sid: 1, topic: 't', group: 'g' });
+  await b.ok({ op: 'sub', sid: 1, topic: 't', group: 'g' });
+  await c.ok({ op: 'sub', sid: 1, topic: '#', group: 'other' });
+  for (let n = 0; n < 4; n++) await c.ok(pub('t', n));
+  for (let n = 0; n < 4; n++) assert.equal((await c.msg()).env.body, n);
+  const mine = [await a.msg(), await a.msg()];
+  assert.ok(await b.msg() && await b.msg());
+  // a goes away without a word: both of its messages are b's now.
+  a.socket.destroy();
+  const again = [await b.msg(), await b.msg()];
+  assert.deepEqual(again.map((m) => m.env.body), mine.map((m) => m.env.body));
+  assert.ok(again.every((m) => m.redelivered));
+});
+
+test('retry and dead letters', async (t) => {
+  const { socket, url } = place();
+  await worker(t, url);
+  const a = await Line.connect(t, socket);
+  await a.ok({ op: 'sub', sid: 1, topic: 't', group: 'g' });
+  await a.ok(pub('t', 'again'));
+  const times = [];
+  for (let n = 0; n < 4; n++) {
+    const m = await a.msg();
+    times.push(Date.now());
+    assert.equal(m.redelivered, n > 0);
+    a.say({ op: 'nack', tag: m.tag, requeue: true });
+  }
+  // Never before its time; how much later is the machine's business.
+  for (const [i, ms] of [1000, 2000, 4000].entries()) assert.ok(times[i + 1] - times[i] > ms * 0.9, `${times}`);
+  await a.ok(pub('t', 'never'));
+  a.say({ op: 'nack', tag: (await a.msg()).tag, requeue: false });
+  const first = await a.ask({ op: 'dead' });
+  assert.equal(first.op, 'dead');
+  assert.deepEqual([first.number, first.topic, first.group, first.env.body], [1, 't', 'g', 'again']);
+  const second = await a.ask({ op: 'dead', after: first.number });
+  assert.equal(second.env.body, 'never');
+  assert.equal((await a.ask({ op: 'dead', after: second.number })).op, 'ok');
+  // And as people see them.
+  const shown = await rialto(['bus', 'tail', '--dead', '--url', url]);
+  assert.equal(shown.code, 0, shown.stderr);
+  assert.match(shown.stdout, /#1 .* for group g was tried four times\n.*\n {4}"again"\n#2 .* was refused\n.*\n {4}"never"\n/);
+});
+
+test('a durable queue waits for its subscriber; a plain one does not', async (t) => {
+  const { socket, url } = place();
+  await worker(t, url);
+  const [a, b] = [await Line.connect(t, socket), await Line.connect(t, socket)];
+  await a.ok({ op: 'sub', sid: 1, topic: 'kept', group: 'k', durable: true });
+  await a.ok({ op: 'sub', sid: 2, topic: 'lost', group: 'l' });
+  a.say({ op: 'bye' });
+  await within(10_000, 'the end', a.ended);
+  await b.ok(pub('kept', 1));
+  await b.ok(pub('lost', 1));
+  const again = await Line.connect(t, socket);
+  await again.ok({ op: 'sub', sid: 1, topic: 'kept', group: 'k', durable: true });
+  await again.ok({ op: 'sub', sid: 2, topic: 'lost', group: 'l' });
+  await b.ok(pub('lost', 2));
+  assert.equal((await again.msg(1)).env.body, 1);
+  assert.equal((await again.msg(2)).env.body, 2);
+});
+
+test('how long a durable queue is kept is configured', async (t) => {
+  const { socket, url } = place();
+  await worker(t, url, { bus: { keep: '100ms' } });
+  const [a, b] = [await Line.connect(t, socket), await Line.connect(t, socket)];
+  const sub = { op: 'sub', sid: 1, topic: 't', group: 'g', durable: true };
+  await a.ok(sub);
+  a.say({ op: 'bye' });
+  await within(10_000, 'the end', a.ended);
+  await b.ok(pub('t', 'too late'));
+  await sleep(1000); // ten times as long
+  await b.ok(sub);
+  await b.ok(pub('t', 'in time'));
+  assert.equal((await b.msg()).env.body, 'in time');
+});
+
+test('the index of servers is told to those who come later', async (t) => {
+  const { socket, url } = place();
+  const { text } = await worker(t, url, { servers: { files: fake() }, bus: { agents: ['Late'] } });
+  const index = async (line, sid) => {
+    await line.ok({ op: 'sub', sid, topic: 'tool.meta.mcp.Late', group: `late${sid}` });
+    return line.hear('the index', (m) => m.op === 'msg' && m.sid === sid && m.env.body.servers?.[0]?.serverName === 'files');
+  };
+  await index(await Line.connect(t, socket), 1);
+  await index(await Line.connect(t, socket), 2);
+  assert.doesNotMatch(text(), /error/);
+});
+
+test('nonsense: unknown ops and bad requests are answered, the third unreadable line ends it', async (t) => {
+  const { socket, url } = place();
+  await worker(t, url);
+  const a = await Line.connect(t, socket);
+  for (let n = 0; n < 5; n++) assert.equal((await a.ask({ op: 'dance' })).code, 'unknown_op');
+  assert.equal((await a.ask({ op: 'pub', topic: 'a.*', env: {} })).code, 'bad_request');
+  assert.equal((await a.ask({ op: 'sub', sid: 0, topic: 'a' })).code, 'bad_request');
+  a.raw('\n\r\n\n'); // blank lines are nothing
+  a.raw('nonsense\n{"op":1}\n');
+  await a.hear('the first', (m) => m.code === 'parse');
+  await a.hear('the second', (m) => m.code === 'parse');
+  assert.equal((await a.ask({ op: 'ping' })).op, 'pong');
+  a.raw('[]\n');
+  await a.hear('bye', (m) => m.op === 'bye');
+  await within(10_000, 'the end', a.ended);
+});
+
+test('a line of more than 16 MiB is refused, one of almost that much is not', async (t) => {
+  const { socket, url } = place();
+  await worker(t, url);
+  const a = await Line.connect(t, socket);
+  await a.ok({ op: 'sub', sid: 1, topic: 'big', group: 'g' });
+  const body = 'x'.repeat(15 << 20);
+  await a.ok(pub('big', body));
+  assert.equal((await a.msg()).env.body.length, body.length);
+  a.say(pub('big', 'x'.repeat(17 << 20)));
+  await a.hear('refusal', (m) => m.op === 'err' && m.code === 'too_large');
+  assert.equal((await a.ask({ op: 'ping' })).op, 'pong');
+});
+
+test('a flood into a queue that nobody empties: bounded memory, and a clear refusal', async (t) => {
+  const { socket, url } = place();
+  const { pid } = await worker(t, url);
+  const rss = () => Number(/VmRSS:\s+(\d+)/.exec(fs.readFileSync(`/proc/${pid}/status`, 'utf8'))[1]);
+  const [slow, quick] = [await Line.connect(t, socket), await Line.connect(t, socket)];
+  await slow.ok({ op: 'sub', sid: 1, topic: 't', group: 'g', prefetch: 1 });
+  const before = rss();
+  const line = `${JSON.stringify(pub('t', 'x'.repeat(500)))}\n`;
+  for (let n = 0; n < 100; n++) {
+    const full = !quick.socket.write(line.repeat(1000));
+    if (full) await new Promise((resolve) => { quick.socket.once('drain', resolve); });
+  }
+  const answer = await quick.ask(pub('t', 'one more'));
+  assert.equal(answer.op, 'err');
+  assert.equal(answer.code, 'full');
+  assert.ok(rss() - before < 200_000, `${rss() - before} KiB more after 100,000 messages`);
+  // The bus is as good as before: whoever reads gets the first 1024, and there is room again.
+  slow.say({ op: 'ack', tag: (await slow.msg()).tag });
+  await until('room', async () => (await quick.ask(pub('t', 'fits'))).op === 'ok');
+});
+
+test('a subscriber that does not read holds up nobody and does not grow', async (t) => {
+  const { socket, url } = place();
+  const { pid } = await worker(t, url);
+  const rss = () => Number(/VmRSS:\s+(\d+)/.exec(fs.readFileSync(`/proc/${pid}/status`, 'utf8'))[1]);
+  const [deaf, b] = [await Line.connect(t, socket), await Line.connect(t, socket)];
+  await deaf.ok({ op: 'sub', sid: 1, topic: 't', group: 'deaf', prefetch: 1000, lossy: true });
+  await b.ok({ op: 'sub', sid: 1, topic: 't', group: 'b', prefetch: 1000 });
+  deaf.socket.pause();
+  const line = `${JSON.stringify(pub('t', 'x'.repeat(500)))}\n`;
+  const before = rss();
+  for (let wave = 0; wave < 40; wave++) {
+    b.raw(line.repeat(1000));
+    let acks = '';
+    for (let n = 0; n < 1000; n++) acks += `${JSON.stringify({ op: 'ack', tag: (await b.msg()).tag })}\n`;
+    b.raw(acks);
+    assert.equal((await b.ask({ op: 'ping' })).op, 'pong');
+  }
+  assert.ok(rss() - before < 45_000, `${rss() - before} KiB more after 40,000 messages`);
+});
+
+test('the host ends: one of those who had joined hosts, the others join it, nobody hangs', async (t) => {
+  for (const signal of ['SIGTERM', 'SIGKILL']) {
+    const { socket, url } = place();
+    const first = await worker(t, url);
+    assert.ok(first.hosts());
+    const rest = [await worker(t, url), await worker(t, url)];
+    assert.ok(rest.every((w) => !w.hosts()));
+    const guest = await Line.connect(t, socket);
+    assert.equal((await guest.ask({ op: 'ping' })).op, 'pong');
+    await first.stop(signal);
+    await within(10_000, 'the connection ends', guest.ended);
+    await until('a new host', () => rest.some((w) => w.hosts()), 20_000);
+    await until('all are back', () => rest.every((w) => w.text().match(/joined embedded bus/g).length === 2), 20_000);
+    assert.equal(rest.filter((w) => w.hosts()).length, 1);
+    // The bus works: this connection is served by the new host, and hears itself.
+    const again = await until('the socket', () => Line.connect(t, socket).catch(() => null));
+    await again.ok({ op: 'sub', sid: 1, topic: 't', group: 'g' });
+    await again.ok(pub('t', 'alive'));
+    assert.equal((await again.msg()).env.body, 'alive');
+    await rest.find((w) => w.hosts()).stop();
+    const last = rest.find((w) => !w.text().includes('stopping'));
+    await until('the last one hosts', () => last.hosts(), 20_000);
+    await last.stop();
+    assert.ok(!fs.existsSync(socket), 'the socket is left behind');
+  }
+});
+
+test('TCP: on the loopback, with the token only', async (t) => {
+  const { url } = place();
+  const w = await worker(t, url, { bus: { listen: '127.0.0.1:0', token: '${BUS_TOKEN}' }, env: { BUS_TOKEN: 'open-sesame' } });
+  const [, port] = /the embedded bus listens on 127\.0\.0\.1:(\d+)/.exec(w.text());
+  const where = { host: '127.0.0.1', port: Number(port) };
+  for (const hello of [{ op: 'ping' }, { op: 'hello' }, { op: 'hello', token: 'open' }]) {
+    const wrong = await Line.connect(t, where);
+    assert.equal((await wrong.ask(hello)).code, 'unauthorized');
+    await within(10_000, 'the end', wrong.ended);
+  }
+  const right = await Line.connect(t, where);
+  await right.ok({ op: 'hello', token: 'open-sesame', name: 'me' });
+  await right.ok({ op: 'sub', sid: 1, topic: 't', group: 'g' });
+  await right.ok(pub('t', 1));
+  assert.equal((await right.msg()).env.source, 'me');
+  assert.doesNotMatch(w.text(), /open-sesame/);
+  // Our own commands join that way, too.
+  const env = { BUS_TOKEN: 'open-sesame' };
+  const file = writeConfig(tempDir(), { bus: { url: `tcp://127.0.0.1:${port}`, token: '${BUS_TOKEN}' } });
+  const sent = await rialto(['bus', 'pub', 't', '{"via":"tcp"}', '-c', file], { env });
+  assert.equal(sent.code, 0, sent.stderr);
+  assert.deepEqual((await right.hear('via tcp', (m) => m.env?.body?.via)).env.body, { via: 'tcp' });
+});
+
+test('embedded: is one bus for all programs of a user, in the runtime folder', async (t) => {
+  const runtime = tempDir();
+  const env = { XDG_RUNTIME_DIR: runtime };
+  const a = await worker(t, 'embedded:', { env });
+  const b = await worker(t, 'embedded:', { env });
+  assert.ok(a.hosts() && !b.hosts());
+  const line = await Line.connect(t, path.join(runtime, 'rialto', 'bus.sock'));
+  assert.equal((await line.ask({ op: 'ping' })).op, 'pong');
+});
+
+test('rialto bus tail prints what passes and steals nothing', async (t) => {
+  const { socket, url } = place();
+  await worker(t, url);
+  const a = await Line.connect(t, socket);
+  await a.ok({ op: 'sub', sid: 1, topic: 'work.*', group: 'g' });
+  const tails = [['--json'], []].map((more) => {
+    const child = start(rialtoBin, ['bus', 'tail', 'work.#', '--url', url, '-n', '2', ...more], {
+      stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, ...sanitizerEnv },
+    });
+    let text = '', trouble = '';
+    child.stdout.on('data', (d) => { text += d; });
+    child.stderr.on('data', (d) => { trouble += d; });
+    return { text: () => text, trouble: () => trouble, ended: new Promise((resolve) => { child.on('close', resolve); }) };
+  });
+  await until('the tails have joined', () => tails.every((c) => /joined/.test(c.trouble())));
+  // They have said what they want right behind their hello; a bus that has answered that has read it.
+  let sent = 0;
+  while (!tails.every((c) => c.text())) {
+    await a.ok(pub('work.now', { n: ++sent }, { correlationId: 'c1', messageType: 'A.B.Thing' }));
+    await sleep(50);
+    assert.ok(sent < 200, 'the tails print nothing');
+  }
+  await a.ok(pub('work.now', { n: ++sent }, { messageType: 'A.B.Thing' }));
+  for (const c of tails) {
+    assert.equal(await within(10_000, 'the end of tail', c.ended), 0, c.trouble());
+    expectClean(c.trouble());
+  }
+  const lines = tails[0].text().trim().split('\n').map((l) => JSON.parse(l));
+  assert.equal(lines.length, 2);
+  assert.equal(lines[0].topic, 'work.now');
+  assert.equal(lines[0].env.messageType, 'A.B.Thing');
+  assert.match(tails[1].text(), /^20\S+Z {2}work\.now {2}Thing {2}from unknown {2}for c1\n {4}\{"n":\d+\}\n/);
+  for (let n = 1; n <= sent; n++) assert.equal((await a.msg()).env.body.n, n);
+});
+
+test('rialto bus pub sends, and waits for the reply', async (t) => {
+  const { socket, url } = place();
+  await worker(t, url);
+  const a = await Line.connect(t, socket);
+  await a.ok({ op: 'sub', sid: 1, topic: 'ask', group: 'g' });
+  const plain = await rialto(['bus', 'pub', 'ask', '{"q":1}', '--url', url, '-t', 'My.Type', '-H', 'rb-x=y=z',
+    '--reply-to', 'there', '--source', 'me']);
+  assert.deepEqual([plain.code, plain.stdout], [0, ''], plain.stderr);
+  const { env } = await a.msg();
+  assert.deepEqual([env.messageType, env.replyTo, env.source, env.body], ['My.Type', 'there', 'me', { q: 1 }]);
+  assert.deepEqual(env.headers, { 'rb-x': 'y=z' });
+
+  const waiting = rialto(['bus', 'pub', 'ask', '-', '--url', url, '--wait', '20s', '--json'], { input: '{"q":2}' });
+  const question = await a.msg();
+  assert.deepEqual(question.env.body, { q: 2 });
+  await a.ok(pub(question.env.replyTo, 'for somebody else', { correlationId: 'x' }));
+  await a.ok(pub(question.env.replyTo, { a: 2 }, { correlationId: question.env.correlationId }));
+  const answered = await waiting;
+  assert.equal(answered.code, 0, answered.stderr);
+  assert.deepEqual(JSON.parse(answered.stdout).env.body, { a: 2 });
+
+  const late = await rialto(['bus', 'pub', 'ask', '1', '--url', url, '--wait', '200ms']);
+  assert.equal(late.code, 1);
+  assert.match(late.stderr, /no reply came in time/);
+});
+
+test('rialto bus proxy speaks MCP on its pipes and offers what the workers have', async (t) => {
+  const { url } = place();
+  await worker(t, url, { servers: { far: fake() }, bus: { agents: ['Desk'] } });
+  const file = writeConfig(tempDir(), { bus: { url, agents: ['Desk'] } });
+  const client = new StdioClient(t, rialtoBin, ['bus', 'proxy', '-c', file]);
+  await client.connect();
+  await client.waitFor('far__echo');
+  const { result } = await client.request('tools/call', { name: 'far__echo', arguments: { text: 'over the bus' } });
+  assert.match(JSON.stringify(result.content), /over the bus/);
+});
+
+test('status and metrics tell of the bus', async (t) => {
+  const { socket, url } = place();
+  const server = await serve(t, { servers: { main: fake() }, bus: { url, agents: ['Watched'] } });
+  const line = await until('the socket', () => Line.connect(t, socket).catch(() => null));
+  await line.ok({ op: 'sub', sid: 1, topic: 'tool.result.Watched', group: 'w' });
+  await line.ok({ op: 'pub', topic: 'tool.invoke.mcp', env: {
+    messageType: 'RockBot.Tools.ToolInvokeRequest', source: 'Watched', correlationId: 'c',
+    headers: { 'rb-timeout-ms': '20000', 'rb-mcp-server': 'main' },
+    body: { toolCallId: 't', toolName: 'echo', arguments: '{"text":"hi"}' },
+  } });
+  await line.msg();
+  const status = await until('the reply is counted', async () => {
+    const { bus } = JSON.parse((await exchange(`${server.origin}/status`, { method: 'GET' })).text);
+    return bus.worker.replies === 1 && bus;
+  });
+  assert.equal(status.up, true);
+  assert.match(status.where, /^embedded bus at .*, hosted here$/);
+  assert.deepEqual([status.worker.invokes, status.worker.errors, status.proxy], [1, 0, null]);
+  const metrics = (await exchange(`${server.origin}/metrics`, { method: 'GET' })).text;
+  assert.match(metrics, /^rialto_bus_up 1$/m);
+  assert.match(metrics, /^# TYPE rialto_bus_replies_total counter\nrialto_bus_replies_total 1$/m);
+  const shown = await rialto(['status', '-c', server.config], { env: { XDG_RUNTIME_DIR: server.dir } });
+  assert.match(shown.stdout, /^Bus: embedded bus at .*, up; worker: 1 calls, 1 replies$/m);
+});
+
+test('commands that make no sense say what would', async (t) => {
+  const { url } = place();
+  const cases = [
+    [['bus'], 2, /worker, proxy, tail or pub/],
+    [['bus', 'dance'], 2, /'dance' is nothing to do on a bus/],
+    [['bus', 'tail', 'a..b'], 2, /no pattern of topics/],
+    [['bus', 'pub', 'a.*', '1'], 2, /without blanks and wildcards/],
+    [['bus', 'pub', 'a'], 2, /a topic and a body/],
+    [['bus', 'pub', 'a', '1', '-H', 'x'], 2, /NAME=VALUE/],
+    [['bus', 'pub', 'a', '1', '--url', url], 1, /No such file|no such file/],
+    [['bus', 'tail', '--url', url], 1, /cannot join embedded bus/],
+    [['bus', 'tail', '--dead', '--url', 'nats://127.0.0.1:1'], 2, /only the embedded bus/],
+    [['bus', 'worker', '--url', 'unix:/nonexistent/a/b'], 1, /cannot host the bus/],
+  ];
+  for (const [args, code, pattern] of cases) {
+    const result = await rialto(args, { env: { HOME: tempDir() } });
+    assert.equal(result.code, code, `${args}: ${result.stderr}`);
+    assert.match(result.stderr, pattern);
+  }
+});

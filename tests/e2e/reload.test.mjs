@@ -1,0 +1,144 @@
+// The configuration changes while the daemon runs: only what differs is touched.
+import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import path from 'node:path';
+import test from 'node:test';
+import {
+  descendants, exchange, expectGone, fake, HttpClient, logged, rialto, serve, until, writeConfig,
+} from './lib.mjs';
+
+const rewrite = (server, config) =>
+  writeConfig(path.dirname(server.config), { listen: '127.0.0.1:0', ...config });
+
+async function reload(server) {
+  const answer = await exchange(`${server.origin}/api/reload`, { body: '{}' });
+  return { status: answer.status, ...JSON.parse(answer.text) };
+}
+
+const pids = async (server) => Object.fromEntries(
+  JSON.parse((await exchange(`${server.origin}/api/servers`, { method: 'GET' })).text)
+    .map((s) => [s.name, s.pid]));
+
+test('a reload adds, removes, replaces and adjusts servers, and leaves the others alone', async (t) => {
+  const server = await serve(t, {
+    servers: {
+      same: fake('--name', 'same'), gone: fake('--name', 'gone'), other: fake('--name', 'other'),
+      less: fake('--name', 'less'),
+    },
+  });
+  const client = await new HttpClient(server.url).connect();
+  await client.waitFor('same__echo', 'gone__echo', 'other__echo', 'less__echo');
+  const stream = await client.listen();
+  const before = await pids(server);
+
+  rewrite(server, {
+    names: '{server}_{tool}',
+    servers: {
+      fresh: fake('--name', 'fresh'), less: { ...fake('--name', 'less'), deny: ['add'] },
+      other: fake('--name', 'another'), same: fake('--name', 'same'),
+    },
+  });
+  const report = await reload(server);
+  assert.deepEqual(report, {
+    status: 200, kept: ['same'], adjusted: ['less'], replaced: ['other'], added: ['fresh'], removed: ['gone'],
+    at_next_start: 'names',
+  });
+  await until('the new set of tools', async () => {
+    const names = await client.toolNames();
+    return names.includes('fresh__echo') && !names.includes('gone__echo') && !names.includes('less__add');
+  });
+  await stream.waitFor('notifications/tools/list_changed');
+  await until('the replaced server', async () => (await pids(server)).other !== before.other);
+  const after = await pids(server);
+  assert.equal(after.same, before.same, 'an unchanged server is not restarted');
+  assert.equal(after.less, before.less, 'nor is one with another filter');
+  assert.deepEqual(Object.keys(after), ['fresh', 'less', 'other', 'same'], 'the order is the file\'s');
+  assert.match((await client.call('less__add', { a: 1, b: 2 })).error.message, /unknown tool/);
+  assert.equal((await exchange(`${server.url}/gone`, { method: 'GET' })).status, 404);
+  assert.ok((await (await new HttpClient(`${server.url}/fresh`).connect()).toolNames()).includes('echo'));
+  await expectGone([{ pid: before.gone }, { pid: before.other }], 10_000);
+  stream.close();
+});
+
+test('a file that is replaced by renaming is read by itself; a broken one changes nothing', async (t) => {
+  const server = await serve(t, { servers: { a: fake('--name', 'a') } });
+  const client = await new HttpClient(server.url).connect();
+  await client.waitFor('a__echo');
+  const put = (text) => {
+    fs.writeFileSync(`${server.config}.new`, text);
+    fs.renameSync(`${server.config}.new`, server.config);
+  };
+  put('{"servers": {"a": ');
+  await logged(server, /the changed configuration is not taken, all goes on as it was/);
+  assert.match((await reload(server)).error, /rialto\.json/);
+  assert.equal(await client.text('a__echo', { n: 1 }), '{"n":1}');
+  put(JSON.stringify({ listen: '127.0.0.1:0', servers: { a: fake('--name', 'a'), b: fake('--name', 'b') } }));
+  await client.waitFor('b__echo');
+});
+
+test('SIGHUP and `rialto reload` read the file too', async (t) => {
+  const server = await serve(t, { servers: {} });
+  const client = await new HttpClient(server.url).connect();
+  rewrite(server, { servers: { a: fake('--name', 'a') } });
+  process.kill(server.pid, 'SIGHUP');
+  await client.waitFor('a__echo');
+  rewrite(server, { servers: { a: fake('--name', 'a'), b: fake('--name', 'b') } });
+  const said = await rialto(['reload', '-c', server.config], { env: { XDG_RUNTIME_DIR: server.dir } });
+  assert.equal(said.stderr, '');
+  assert.match(said.stdout, /^(added b|no server changed)\n$/, 'the watch may have been quicker');
+  await client.waitFor('b__echo');
+});
+
+test('calls under way when their server is replaced come to their ends, and run once', async (t) => {
+  const server = await serve(t, { servers: { a: fake('--name', 'one') } });
+  const client = await new HttpClient(server.url).connect();
+  await client.waitFor('a__echo');
+  const before = await pids(server);
+  const slow = Array.from({ length: 8 }, () => client.call('a__slow', { ms: 1500 }));
+  await until('the calls to be under way', async () =>
+    JSON.parse((await exchange(`${server.origin}/api/servers/a`, { method: 'GET' })).text).in_flight === 8);
+  rewrite(server, { servers: { a: fake('--name', 'two') } });
+  assert.deepEqual((await reload(server)).replaced, ['a']);
+  await until('the new one in place', async () => (await pids(server)).a !== before.a);
+  for (const { result } of await Promise.all(slow)) assert.ok(result && !result.isError);
+  await expectGone([{ pid: before.a }], 10_000);
+});
+
+test('a changed entry that does not come up leaves the old server in place', async (t) => {
+  const server = await serve(t, { servers: { a: fake('--name', 'a') } });
+  const client = await new HttpClient(server.url).connect();
+  await client.waitFor('a__echo');
+  rewrite(server, { servers: { a: { command: 'no-such-program-anywhere' } } });
+  assert.deepEqual((await reload(server)).replaced, ['a']);
+  await logged(server, /the new entry does not come up, so the old one goes on: .*no-such-program/);
+  assert.equal(await client.text('a__echo', { n: 1 }), '{"n":1}');
+  rewrite(server, { servers: { a: fake('--name', 'a2') } });
+  await reload(server);
+  await until('one server only', () => descendants(server.pid).length === 1);
+  assert.equal(await client.text('a__echo', { n: 2 }), '{"n":2}');
+});
+
+test('sessions with instances of their own get the new set as well', async (t) => {
+  const own = { ...fake('--name', 'own'), instances: 'per-session' };
+  const server = await serve(t, { servers: { own, shared: fake('--name', 'shared') } });
+  const client = await new HttpClient(server.url).connect();
+  await client.waitFor('own__echo', 'shared__echo');
+  rewrite(server, { servers: { own, more: fake('--name', 'more') } });
+  await reload(server);
+  await client.waitFor('more__echo');
+  await until('the dropped server to go', async () => !(await client.toolNames()).includes('shared__echo'));
+  assert.equal(await client.text('own__echo', { n: 3 }), '{"n":3}');
+});
+
+test('a secret with another value replaces its server', async (t) => {
+  const secrets = fs.mkdtempSync(path.join(process.env.XDG_RUNTIME_DIR, 'secrets-'));
+  fs.writeFileSync(path.join(secrets, 'WORD'), 'first');
+  const config = { secrets: { directory: secrets }, servers: { a: fake('--name', '${WORD}'), b: fake('--name', 'b') } };
+  const server = await serve(t, config);
+  const client = await new HttpClient(server.url).connect();
+  await client.waitFor('a__echo', 'b__echo');
+  assert.deepEqual((await reload(server)).kept, ['a', 'b']);
+  fs.writeFileSync(path.join(secrets, 'WORD'), 'second');
+  const report = await reload(server);
+  assert.deepEqual([report.kept, report.replaced], [['b'], ['a']]);
+});
