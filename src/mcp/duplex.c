@@ -113,6 +113,11 @@ size_t duplex_pending(const struct duplex *d)
            (d->modern ? modern_agent_pending(d->modern) : 0);
 }
 
+bool duplex_is_holding(const struct duplex *d)
+{
+    return d->holding && d->n_held;
+}
+
 void duplex_hold_greeting(struct duplex *d)
 {
     d->holding = true;

@@ -29,6 +29,8 @@ void duplex_complain(struct duplex *d, struct span id, int code, const char *tex
  */
 void duplex_hold_greeting(struct duplex *d);
 void duplex_release(struct duplex *d);
+/* Does something wait for that? */
+bool duplex_is_holding(const struct duplex *d);
 /* Requests that are not answered yet. */
 size_t duplex_pending(const struct duplex *d);
 

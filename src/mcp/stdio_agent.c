@@ -5,7 +5,7 @@
 #include "wire/lines.h"
 
 /* How long answers may still take once the agent has closed its end. */
-enum { DRAIN_MS = 1500, FLUSH_MS = 1000 };
+enum { DRAIN_MS = 1500, HELD_MS = 5000, FLUSH_MS = 1000 };
 
 struct stdio_agent {
     struct loop *loop;
@@ -73,13 +73,19 @@ static void on_data(void *owner, struct span chunk)
     lines_feed(&a->lines, chunk, &line_events, a);
 }
 
+/* Close once all is answered, and after this time at the latest. */
+static void drain(struct stdio_agent *a, uint64_t patience)
+{
+    timer_set(loop_timers(a->loop), &a->drain, duplex_pending(a->duplex) ? patience : 0);
+}
+
 static void on_eof(void *owner)
 {
     struct stdio_agent *a = owner;
 
     lines_end(&a->lines, &line_events, a);
     a->at_eof = true;
-    timer_set(loop_timers(a->loop), &a->drain, duplex_pending(a->duplex) ? DRAIN_MS : 0);
+    drain(a, duplex_is_holding(a->duplex) ? HELD_MS : DRAIN_MS);
 }
 
 static void on_drained(struct timer *t)
@@ -131,6 +137,8 @@ void stdio_agent_hold_greeting(struct stdio_agent *a)
 void stdio_agent_release(struct stdio_agent *a)
 {
     duplex_release(a->duplex);
+    if (a->at_eof)
+        drain(a, DRAIN_MS);
 }
 
 void stdio_agent_feed(struct stdio_agent *a, struct span early, bool at_eof)

@@ -230,6 +230,22 @@ test('rialto stdio: the greeting waits for servers never seen before, lists neve
   assert.match(wrong.stderr, /--wait/);
 });
 
+// printf '...' | rialto stdio: everything is there and the pipe closed before any server is up.
+test('rialto stdio: what was sent before the end of input is answered, the greeting that waits too', async () => {
+  const file = writeConfig(tempDir(), { servers: { a: fake('--name', 'a', '--init-delay', 1700) } });
+  const messages = [
+    { id: 1, method: 'initialize', params: { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'raw', version: '1' } } },
+    { method: 'notifications/initialized' },
+    { id: 2, method: 'tools/list' },
+  ];
+  const input = messages.map((m) => `${JSON.stringify({ jsonrpc: '2.0', ...m })}\n`).join('');
+  const { code, stdout } = await rialto(['stdio', '-c', file, '--wait', '4s'], { input });
+  assert.equal(code, 0);
+  const [greeting, list] = stdout.trim().split('\n').map((l) => JSON.parse(l));
+  assert.equal(greeting.result.serverInfo.name, 'rialto');
+  assert.ok(list.result.tools.some((x) => x.name === 'a__echo'), stdout);
+});
+
 test('what a server offered before is listed at once while it starts, and a call waits for it', async (t) => {
   const dir = tempDir();
   const go = path.join(dir, 'go');
