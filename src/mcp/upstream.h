@@ -50,7 +50,7 @@ struct mcp_provider {
     void (*on_lists)(void *arg);
     void *lists_arg;
     char *instructions;
-    char *info; /* raw serverInfo; NULL while it has said none */
+    char *info;        /* raw serverInfo; NULL while it has said none */
     char verdict[160]; /* why we closed the link ourselves; empty when we did not */
 
     uint64_t last_id;

@@ -48,9 +48,9 @@ export function natsRig(t, nats) {
   };
 }
 
-/** Makes a test of each scenario; six at a time, for most of them wait for something. */
+/** Makes a test of each scenario; four at a time, for most of them wait for something. */
 export function runAll(rig, ...tables) {
-  describe(`the bus on ${rig.name}`, { concurrency: 6 }, () => {
+  describe(`the bus on ${rig.name}`, { concurrency: 4 }, () => {
     for (const [name, run] of tables.flatMap(Object.entries)) test(`${rig.name}: ${name}`, (t) => run(t, rig));
   });
 }

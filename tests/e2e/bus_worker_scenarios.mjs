@@ -562,7 +562,7 @@ export const workerScenarios = {
     await launch(t, { servers: { main: fake() }, bus: { ...place.bus, role: 'worker', agents: [place.agent, 'Other'] } });
     const leaving = await place.join(t, 'Other');
     await leaving.hears('main');
-    leaving.invoke('main', 'sleep', { ms: 500 }).catch(() => {});
+    leaving.invoke('main', 'sleep', { ms: 500 }, { wait: 1000 }).catch(() => {});
     await sleep(250);
     await leaving.engine.close();
     const agent = await place.join(t, place.agent);
