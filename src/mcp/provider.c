@@ -279,15 +279,42 @@ void mcp_provider_greet_again(struct mcp_provider *p)
     upstream_greet(p);
 }
 
+/* The call that a response answers of which only the beginning was kept: if its id stands before
+ * its contents, all up to there is a message without them. */
+static struct call *owner_of_head(const struct mcp_provider *p, struct span head)
+{
+    static const struct span contents[] = {{",\"result\":", 10}, {",\"error\":", 9}};
+    struct call *owner = NULL;
+
+    for (size_t i = 0; i < head.n && !owner; i++) {
+        struct span rest = span_from(head, i);
+        if (!span_starts(rest, contents[0]) && !span_starts(rest, contents[1]))
+            continue;
+        struct buf text = {0};
+        int64_t id = 0;
+        buf_span(&text, span_cut(head, 0, i));
+        buf_char(&text, '}');
+        if (json_skim(buf_view(&text), NULL, NULL, NULL, NULL) == 0 &&
+            json_int(json_get(buf_view(&text), "id").value, &id)) {
+            const struct sent *sent = idmap_get(&p->sent, (uint64_t)id);
+            owner = sent ? sent->call : NULL;
+        }
+        buf_fini(&text);
+    }
+    return owner;
+}
+
 void mcp_provider_too_long(struct mcp_provider *p, struct span head, size_t limit)
 {
-    struct call *owner = router_sole_call(&p->core);
+    struct call *owner = owner_of_head(p, head);
     struct span start = span_cut(head, 0, 80);
     struct buf text = {0};
 
     log_warn(p->alias,
              "sent a message of more than %zu bytes (limits.message): dropped; it began " SPAN_FMT,
              limit, SPAN_ARG(start));
+    if (!owner)
+        owner = router_sole_call(&p->core);
     if (!owner)
         return; /* nobody knows whose answer it was: the deadlines of the open calls decide */
     upstream_sent_free(p, owner->provider_data);

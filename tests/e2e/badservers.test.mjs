@@ -100,6 +100,16 @@ test('a line of 100 MB', async (t) => {
   assert.deepEqual(back.structuredContent, { back: true });
 });
 
+// Two calls at once: whose answer was dropped is told by the id before it, and the other goes on.
+test('an answer that is too long ends its own call at once, beside others', async (t) => {
+  const { client } = await start(t, ['--huge-line', 100_000_000], ['good__echo', 'bad__huge', 'bad__sleep'],
+    { timeout: '60s' });
+  const patient = client.call('bad__sleep', { ms: 3000 });
+  const { error } = await within(20_000, 'the refusal', client.call('bad__huge'));
+  assert.match(error.message, /answered with more than \d+ bytes/);
+  assert.ok((await patient).result);
+});
+
 test('a server that ignores EOF and SIGTERM', async (t) => {
   const { client, server } = await start(t, ['--ignore-eof'], ['good__echo', 'bad__whoami']);
   const { pid } = (await client.call('bad__whoami')).result.structuredContent;
