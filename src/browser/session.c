@@ -416,8 +416,8 @@ void session_free(struct browser_session *s)
     s->ending = true;
     LIST_EACH_SAFE (&s->agents, it)
         agent_join(LIST_ENTRY(it, struct agent, node), NULL);
-    while (!list_empty(&s->pages))
-        page_free(LIST_FIRST(&s->pages, struct page, node));
+    for (struct page *first; (first = LIST_FIRST(&s->pages, struct page, node));)
+        page_free(first);
     provider_unwant(&s->core);
     timer_clear(timers_of(s), &s->publish);
     router_remove_provider(s->browser->router, &s->core);

@@ -213,8 +213,8 @@ static bool queue_has_room(const struct queue *q, size_t size)
 
 static void free_items(struct list *items)
 {
-    while (!list_empty(items))
-        item_free(LIST_FIRST(items, struct item, node));
+    for (struct item *first; (first = LIST_FIRST(items, struct item, node));)
+        item_free(first);
 }
 
 static void queue_free(struct queue *q)
@@ -357,8 +357,8 @@ struct broker_member *broker_join(struct broker *b, const struct broker_events *
 
 void broker_leave(struct broker_member *m)
 {
-    while (!list_empty(&m->subs))
-        broker_unsubscribe(LIST_FIRST(&m->subs, struct broker_sub, in_member));
+    for (struct broker_sub *first; (first = LIST_FIRST(&m->subs, struct broker_sub, in_member));)
+        broker_unsubscribe(first);
     m->broker->n_members--;
     idmap_fini(&m->by_tag);
     mem_free(m);

@@ -234,10 +234,10 @@ void bus_close(struct bus *b)
         return;
     b->closing = true;
     timer_clear(loop_timers(b->loop), &b->reconnect);
-    while (!list_empty(&b->outbox))
-        outgoing_end(LIST_FIRST(&b->outbox, struct outgoing, node), BUS_CLOSED);
-    while (!list_empty(&b->subs))
-        bus_unsubscribe(LIST_FIRST(&b->subs, struct bus_sub, node));
+    for (struct outgoing *first; (first = LIST_FIRST(&b->outbox, struct outgoing, node));)
+        outgoing_end(first, BUS_CLOSED);
+    for (struct bus_sub *first; (first = LIST_FIRST(&b->subs, struct bus_sub, node));)
+        bus_unsubscribe(first);
     b->up = false;
     b->ops->close(b->engine);
 }

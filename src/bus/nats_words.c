@@ -50,10 +50,15 @@ static struct span take_credentials(struct nats_address *a, struct span host)
     return span_from(host, at);
 }
 
+static bool is_one_of(char c, const char *set)
+{
+    return c && strchr(set, c);
+}
+
 static bool is_host(struct span host)
 {
     for (size_t i = 0; i < host.n; i++)
-        if (!isalnum((unsigned char)host.p[i]) && !memchr(".:-_[]", host.p[i], 6))
+        if (!isalnum((unsigned char)host.p[i]) && !is_one_of(host.p[i], ".:-_[]"))
             return false;
     return host.n > 0 && host.p[0] != ':';
 }
@@ -126,7 +131,7 @@ bool nats_prefix_is_valid(const char *prefix)
     struct span p = span_str(prefix);
     bool dot = true; /* no segment may be empty */
     for (size_t i = 0; i < p.n; i++) {
-        if (p.p[i] == '.' ? dot : !isalnum((unsigned char)p.p[i]) && !memchr("_-", p.p[i], 2))
+        if (p.p[i] == '.' ? dot : !isalnum((unsigned char)p.p[i]) && !is_one_of(p.p[i], "_-"))
             return false;
         dot = p.p[i] == '.';
     }
@@ -164,7 +169,7 @@ void nats_plan_init(struct nats_plan *p, const char *prefix, struct span pattern
     size_t hash = 0; /* where the first segment `#` begins */
 
     *p = (struct nats_plan){0};
-    p->rootless = pattern.n && memchr("*#", pattern.p[0], 2);
+    p->rootless = pattern.n && is_one_of(pattern.p[0], "*#");
     while (hash < pattern.n && pattern.p[hash] != '#')
         hash += span_find(span_from(pattern, hash), '.') + 1;
     if (hash >= pattern.n) {

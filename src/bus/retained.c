@@ -32,8 +32,8 @@ static void drop(struct retained *r, struct kept *k)
 
 void retained_fini(struct retained *r)
 {
-    while (!list_empty(&r->parcels))
-        drop(r, LIST_FIRST(&r->parcels, struct kept, node));
+    for (struct kept *first; (first = LIST_FIRST(&r->parcels, struct kept, node));)
+        drop(r, first);
     map_fini(&r->by_key);
 }
 

@@ -168,8 +168,8 @@ bool instances_have(const struct instances *is, const struct provider *p)
 
 void instances_hurry(struct instances *is)
 {
-    while (!list_empty(&is->draining))
-        stop(LIST_FIRST(&is->draining, struct instance, node));
+    for (struct instance *first; (first = LIST_FIRST(&is->draining, struct instance, node));)
+        stop(first);
 }
 
 void instances_stopped(struct instances *is, const struct provider *p)

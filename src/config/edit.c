@@ -42,7 +42,7 @@ static void put_around(struct buf *out, struct span text, struct span cut, struc
 int edit_add_server(struct buf *out, struct span text, struct span name, struct span entry,
                     struct err *err)
 {
-    struct span servers;
+    struct span servers = {0};
     struct buf added = {0};
     int code = find_servers(text, &servers, err);
 
@@ -82,7 +82,7 @@ static struct span with_comma(struct span servers, struct span before, struct sp
 
 int edit_remove_server(struct buf *out, struct span text, struct span name, struct err *err)
 {
-    struct span servers, before = {0};
+    struct span servers = {0}, before = {0};
     int code = find_servers(text, &servers, err);
 
     if (code)
