@@ -285,11 +285,13 @@ static void on_pump(struct deferred *d)
 {
     struct queue *q = CONTAINER_OF(d, struct queue, pump);
     struct broker_sub *sub;
+    struct item *first;
     int n = 0;
 
     q->pumping = true;
-    while (!q->gone && !list_empty(&q->waiting) && n++ < PUMP_MOST && (sub = next_sub(q)))
-        deliver(LIST_FIRST(&q->waiting, struct item, node), sub);
+    while (!q->gone && (first = LIST_FIRST(&q->waiting, struct item, node)) && n++ < PUMP_MOST &&
+           (sub = next_sub(q)))
+        deliver(first, sub);
     q->pumping = false;
     if (q->gone)
         queue_free(q);

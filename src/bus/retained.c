@@ -72,8 +72,10 @@ static void remember(struct retained *r, struct span key, struct parcel *p)
     list_append(&r->parcels, &k->node);
     r->n++;
     r->bytes += p->size;
-    while (r->n > RETAINED_MOST || (r->bytes > RETAINED_BYTES && r->n > 1))
-        drop(r, LIST_FIRST(&r->parcels, struct kept, node));
+    struct kept *first;
+    while ((r->n > RETAINED_MOST || (r->bytes > RETAINED_BYTES && r->n > 1)) &&
+           (first = LIST_FIRST(&r->parcels, struct kept, node)))
+        drop(r, first);
 }
 
 /* The announcement of one server out of many. */
