@@ -30,7 +30,8 @@ void request_keep(struct kept_request *k, const struct request *q)
 void call_arm_deadline(struct call *c)
 {
     const struct policy *policy = &c->provider->policy;
-    uint64_t wait = list_empty(&c->asks) ? policy->timeout : policy->ask_timeout;
+    uint64_t timeout = c->timeout ? c->timeout : policy->timeout;
+    uint64_t wait = list_empty(&c->asks) ? timeout : policy->ask_timeout;
 
     if (c->state == CALL_HELD)
         wait = policy->approve_timeout;
@@ -341,6 +342,7 @@ struct call *call_open_on(struct router *r, struct peer *consumer, struct view *
     c->party = request->party;
     c->answers = request->answers;
     c->wants_progress = request->wants_progress;
+    c->timeout = request->timeout;
     c->takes_structured = request->takes_structured;
     c->repeatable = repeatable;
     p->stats.opened++;

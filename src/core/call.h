@@ -61,6 +61,7 @@ struct call {
     bool repeatable; /* read-only or idempotent: may be sent again after a crash */
     unsigned tries;  /* times it was handed to its provider */
     uint64_t opened_at;
+    uint64_t timeout; /* as requested; 0 = its provider's */
     struct timer deadline;
     struct list asks; /* struct open_ask, in the order they were asked */
     size_t n_asks;

@@ -76,6 +76,7 @@ struct request {
     unsigned answers;      /* ANSWERS_ bits */
     bool wants_progress;
     bool takes_structured; /* the consumer knows structuredContent in the results of tools */
+    uint64_t timeout;      /* ms, in place of what its provider's policy says; 0 = that */
     uint64_t party;        /* for whom, when one consumer speaks for several parties; else 0 */
     bool resumes;          /* params continue a call that ended with `input_required` */
 };

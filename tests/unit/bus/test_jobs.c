@@ -77,6 +77,20 @@ static void test_a_limit_of_the_servers_own(void **state)
     rig_end(&r);
 }
 
+/* A long tool: what every other consumer would wait for the server is not what this agent does. */
+static void test_an_agent_that_waits_longer_than_others(void **state)
+{
+    struct rig r;
+
+    (void)state;
+    rig_begin(&r);
+    rig_server(&r, "fs", "hold")->core.policy.timeout = 20;
+    rig_start(&r);
+    send_hold(&r, "400", NULL);
+    assert_body_has(rig_next(&r, RESULTS), "within 200 ms");
+    rig_end(&r);
+}
+
 static void test_a_server_that_crashes(void **state)
 {
     struct rig r;
@@ -439,6 +453,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_timeout),
+        cmocka_unit_test(test_an_agent_that_waits_longer_than_others),
         cmocka_unit_test(test_a_limit_of_the_servers_own),
         cmocka_unit_test(test_a_server_that_crashes),
         cmocka_unit_test(test_a_server_on_its_way_up),

@@ -236,6 +236,23 @@ static void test_the_deadline_ends_it(void **state)
     end(&x);
 }
 
+static void test_a_request_may_bring_its_own_deadline(void **state)
+{
+    struct fixture x;
+    struct request request = {
+        .op = OP_CALL_TOOL, .name = SPAN("f__write"), .params = SPAN("{}"), .timeout = 300};
+
+    (void)state;
+    begin(&x);
+    x.policy->timeout = 100;
+    router_open(x.stage.router, &x.ann.peer, x.view, &request, &x.ann);
+    stage_wait(&x.stage, 299);
+    assert_account(&x.stage, "f open 1 write\n");
+    stage_wait(&x.stage, 1);
+    assert_account(&x.stage, "f cancel 1 timeout\nann done 1 timeout\n");
+    end(&x);
+}
+
 static void test_waiting_counts(void **state)
 {
     struct fixture x;
@@ -462,6 +479,7 @@ int main(void)
         cmocka_unit_test(test_cancel_of_one_that_waits_does_not),
         cmocka_unit_test(test_who_leaves_cancels_everything),
         cmocka_unit_test(test_the_deadline_ends_it),
+        cmocka_unit_test(test_a_request_may_bring_its_own_deadline),
         cmocka_unit_test(test_waiting_counts),
         cmocka_unit_test(test_a_late_call_is_not_handed_over),
         cmocka_unit_test(test_a_deadline_in_line_is_retryable),
