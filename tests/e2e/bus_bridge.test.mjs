@@ -145,6 +145,29 @@ test('McpBridgeResource: pictures and long texts go to the attachments folder', 
   assert.equal(blob.contents[0].size, 4);
 });
 
+// --- RockBot's own file ---
+
+test('a server that an agent registers is put into mcp.json and taken out again, every other byte kept', async (t) => {
+  const elsewhere = await serve(t, { servers: { far: busServer(path.join(tempDir(), 'far')) } });
+  const place = embeddedRig(t).place();
+  const worker = await serve(t, {
+    mcpServers: { main: busServer(path.join(tempDir(), 'main')) }, bus: { ...place.bus, agents: [place.agent] },
+  });
+  const agent = await place.join(t, place.agent);
+  await agent.hears('main');
+  const file = () => fs.readFileSync(worker.config, 'utf8');
+  const before = file();
+  const wish = { serverName: 'far', type: 'http', url: `${elsewhere.url}/far`, command: null, args: [], env: {} };
+  const added = await agent.manage('RegisterServer', wish);
+  assert.equal(added.error, null);
+  assert.equal(added.success, true);
+  assert.deepEqual(JSON.parse(file()).mcpServers.far, { type: 'http', url: wish.url, origin: 'agent' });
+  assert.match(await agent.text('far', 'count', { id: 'one' }), /^one /);
+  assert.match((await agent.manage('UnregisterServer', { serverName: 'main' })).error, /belongs to the operator/);
+  assert.equal((await agent.manage('UnregisterServer', { serverName: 'far' })).error, null);
+  assert.equal(file(), before);
+});
+
 // --- the example ---
 
 test('examples/rockbot.json: a worker made of it serves its agent', async (t) => {
