@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 /* From closing a component's stdin to SIGTERM, and from there to SIGKILL. */
-enum { STOP_GRACE_MS = 400, LAST_WORDS_MAX = 4096 };
+enum { STOP_GRACE_MS = 400 };
 
 void component_put_name(struct buf *out, const struct hop *h)
 {
@@ -17,10 +17,10 @@ void component_put_name(struct buf *out, const struct hop *h)
 }
 
 /* {code, message, data}: who ended, how, and what it said last. */
-static void put_death(struct buf *out, const struct hop *h, const char *how)
+static void put_death(struct buf *out, const struct hop *h, const char *how, size_t max_words)
 {
     struct buf text = {0}, clean = {0}, words = {0};
-    struct span rest = buf_view(&h->last_words);
+    struct span rest, line;
     bool first = true;
 
     component_put_name(&text, h);
@@ -31,17 +31,31 @@ static void put_death(struct buf *out, const struct hop *h, const char *how)
     buf_printf(out, ",\"data\":{\"component\":%d,\"label\":\"%s\",\"reason\":", h->index, h->label);
     json_quote(out, span_str(how));
     buf_str(out, ",\"stderr\":[");
-    log_redact(&words, rest);
-    for (rest = buf_view(&words); rest.n; first = false) {
-        size_t end = span_find(rest, '\n');
+    last_words_put(&words, &h->last_words, max_words);
+    for (rest = buf_view(&words); last_words_line(&rest, &line); first = false) {
         buf_str(out, first ? "" : ",");
-        json_quote(out, span_cut(rest, 0, end));
-        rest = span_from(rest, end + 1);
+        json_quote(out, line);
     }
     buf_str(out, "]}}");
     buf_fini(&words);
     buf_fini(&text);
     buf_fini(&clean);
+}
+
+static void log_death(const struct hop *h, const char *how)
+{
+    struct buf who = {0}, words = {0};
+    struct span rest, line;
+
+    component_put_name(&who, h);
+    log_error(h->label, "%s %s", buf_cstr(&who), how);
+    /* At other levels each line has been logged as it came. */
+    if (!log_enabled(LOG_INFO))
+        last_words_put(&words, &h->last_words, LAST_WORDS_WHOLE);
+    for (rest = buf_view(&words); last_words_line(&rest, &line);)
+        log_error(h->label, SPAN_FMT, SPAN_ARG(line));
+    buf_fini(&who);
+    buf_fini(&words);
 }
 
 static void on_data(void *owner, struct span chunk)
@@ -62,26 +76,25 @@ static void on_closed(void *owner, const char *reason)
 
 static const struct stream_events stream_events = {.data = on_data, .closed = on_closed};
 
-static void on_stderr(void *owner, struct span line)
+static void on_stderr(void *owner, struct span bytes)
 {
     struct hop *h = owner;
-    struct span cut = span_cut(line, 0, LAST_WORDS_MAX / 2);
+
+    last_words_add(&h->last_words, bytes);
+}
+
+static void on_stderr_line(void *owner, struct span line)
+{
+    struct hop *h = owner;
 
     acp_trace_line(h->c->options.trace, h->index, TRACE_STDERR, line);
-    while (h->last_words.n + cut.n + 1 > LAST_WORDS_MAX) {
-        struct span all = buf_view(&h->last_words);
-        size_t end = span_find(all, '\n') + 1;
-        buf_drop(&h->last_words, end < all.n ? end : all.n);
-    }
-    buf_span(&h->last_words, cut);
-    buf_char(&h->last_words, '\n');
 }
 
 static void on_exited(void *owner, int status, const char *how)
 {
     struct hop *h = owner;
     struct conductor *c = h->c;
-    struct buf error = {0};
+    struct failure why = {0};
 
     (void)status;
     h->child = NULL;
@@ -91,20 +104,19 @@ static void on_exited(void *owner, int status, const char *how)
         conductor_check_end(c);
         return;
     }
-    put_death(&error, h, how);
-    if (!greet_restart(h, buf_view(&error))) {
-        struct buf who = {0};
-        component_put_name(&who, h);
-        log_error(h->label, "%s %s", buf_cstr(&who), how);
-        buf_fini(&who);
-        conductor_fail(c, buf_view(&error));
-        hop_gone(h, buf_view(&error));
-        conductor_check_end(c);
-    }
-    buf_fini(&error);
+    if (greet_restart(h))
+        return;
+    log_death(h, how);
+    put_death(&why.whole, h, how, LAST_WORDS_WHOLE);
+    put_death(&why.brief, h, how, LAST_WORDS_BRIEF);
+    conductor_fail_as(c, &why);
+    hop_gone(h, why.whole.n ? &why : &c->failure);
+    failure_fini(&why);
+    conductor_check_end(c);
 }
 
-static const struct child_events child_events = {.exited = on_exited, .stderr_line = on_stderr};
+static const struct child_events child_events = {
+    .exited = on_exited, .stderr_line = on_stderr_line, .stderr_bytes = on_stderr};
 
 int component_start(struct hop *h, struct err *err)
 {
@@ -113,10 +125,10 @@ int component_start(struct hop *h, struct err *err)
                                     .env = (const char *const *)h->line->env,
                                     .inherit_env = true};
 
-    h->last_words.n = 0;
     h->child = child_spawn(h->c->loop, &spec, &child_events, h, err);
     if (!h->child)
         return ERR_PROTOCOL;
+    last_words_reset(&h->last_words);
     h->stream = child_stream(h->child);
     stream_start(h->stream, &stream_events, h);
     return 0;

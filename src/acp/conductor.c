@@ -193,9 +193,9 @@ static bool is_early(struct conductor *c, struct hop *from, struct acp_message *
         greet_upstream(c, m);
         return true;
     }
-    if (c->failure.n) {
+    if (c->failure.whole.n) {
         if (acp_is_request(m))
-            hop_refuse(from, m, buf_view(&c->failure));
+            hop_refuse(from, m, failure_tell(&c->failure));
         return true;
     }
     /* In proxy mode the answer to initialize comes back by the same parent, in envelopes. */
@@ -272,7 +272,7 @@ static void up_closed(void *owner, const char *reason)
     if (c->state == CHAIN_ENDING)
         conductor_check_end(c);
     else
-        conductor_end(c, c->failure.n ? 1 : c->status);
+        conductor_end(c, c->failure.whole.n ? 1 : c->status);
 }
 
 static const struct stream_events up_events = {.data = up_data, .eof = up_eof, .closed = up_closed};
@@ -287,11 +287,21 @@ void conductor_opened(struct conductor *c)
 
 void conductor_fail(struct conductor *c, struct span error)
 {
+    struct failure why = {0};
+
+    buf_span(&why.whole, error);
+    conductor_fail_as(c, &why);
+    failure_fini(&why);
+}
+
+void conductor_fail_as(struct conductor *c, struct failure *why)
+{
     bool was_open = c->state == CHAIN_OPEN;
 
-    if (c->failure.n || c->state == CHAIN_ENDING)
+    if (c->failure.whole.n || c->state == CHAIN_ENDING)
         return;
-    buf_span(&c->failure, error);
+    c->failure = *why;
+    *why = (struct failure){0};
     c->status = 1;
     c->state = CHAIN_FAILED;
     if (was_open) {
@@ -305,15 +315,13 @@ void conductor_fail(struct conductor *c, struct span error)
 /* Everything the client still waits for has failed. */
 static void fail_the_rest(struct conductor *c)
 {
-    if (!c->failure.n)
-        buf_str(&c->failure, "{\"code\":-32603,\"message\":\"the conductor is ending\"}");
-    struct span error = buf_view(&c->failure);
-
+    if (!c->failure.whole.n)
+        buf_str(&c->failure.whole, "{\"code\":-32603,\"message\":\"the conductor is ending\"}");
     for (size_t i = 0; i < c->n; i++) {
         LIST_EACH (&c->components[i].sent, it) {
             struct pending *p = LIST_ENTRY(it, struct pending, node);
             if (p->from == &c->up)
-                pending_error(p, error);
+                pending_error(p, failure_tell(&c->failure));
         }
     }
     release_held(c, true);
@@ -405,7 +413,7 @@ void conductor_free(struct conductor *c)
         hop_fini(&c->components[i]);
     hop_fini(&c->up);
     release_held(c, false);
-    buf_fini(&c->failure);
+    failure_fini(&c->failure);
     map_fini(&c->owners);
     map_fini(&c->channels);
     mem_free(c->components);

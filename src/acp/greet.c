@@ -18,8 +18,9 @@ struct greeting {
     unsigned tried;        /* 1u << enum proxy_dialect */
     uint64_t ids[P_COUNT]; /* of our attempts */
     enum proxy_dialect revealed;
-    bool fixed;    /* the configuration says what it speaks */
-    bool accepted; /* it has passed initialize on */
+    bool fixed;     /* the configuration says what it speaks */
+    bool accepted;  /* it has passed initialize on */
+    bool cancelled; /* the request behind this has been */
     struct timer silence;
 };
 
@@ -83,7 +84,7 @@ static void finish(struct pending *p, bool ok, struct span body)
         pending_error(p, body);
     if (is_up && ok && c->state == CHAIN_OPENING) {
         conductor_opened(c);
-    } else if (is_up && !ok && !c->failure.n) {
+    } else if (is_up && !ok && !c->failure.whole.n) {
         conductor_fail(c, body);
         c->may_retry = true;
     }
@@ -166,6 +167,15 @@ void greet_drop(struct hop *h)
 
 static bool proxy_answered(struct pending *p, const struct acp_message *m);
 
+/* A cancel reaches the attempt of its time, but it is meant for all that follow. */
+static void note_cancel(struct greeting *g)
+{
+    LIST_EACH (&g->hop->sent, it) {
+        const struct pending *p = LIST_ENTRY(it, struct pending, node);
+        g->cancelled = g->cancelled || (p->owner == g && p->cancelled);
+    }
+}
+
 static void attempt(struct greeting *g, enum proxy_dialect d)
 {
     const struct proxy_row *row = &proxy_rows[d];
@@ -177,6 +187,7 @@ static void attempt(struct greeting *g, enum proxy_dialect d)
     struct conductor *c = g->hop->c;
 
     log_debug(g->hop->label, "%s as %s", row->initialize, row->name);
+    note_cancel(g);
     g->tried |= 1u << d;
     /* What comes in answer is plain, whatever this component's envelopes look like. */
     bool nested = g->hop->nested;
@@ -197,6 +208,8 @@ static void attempt(struct greeting *g, enum proxy_dialect d)
     p->trace = acp_trace_call(c->options.trace, true, false, g->from->label, g->hop->label,
                               buf_view(&method), params);
     place_send((struct place){g->hop, false}, p, buf_view(&method), params);
+    if (g->cancelled)
+        pending_cancel(p);
     if (!g->fixed)
         timer_set(loop_timers(c->loop), &g->silence, SILENCE_MS);
     buf_fini(&method);
@@ -263,6 +276,7 @@ static bool proxy_answered(struct pending *p, const struct acp_message *m)
     if (!g)
         return true; /* another attempt was faster */
     struct hop *h = g->hop;
+    g->cancelled = g->cancelled || p->cancelled;
     enum proxy_dialect tried = P_UNKNOWN;
     for (enum proxy_dialect d = P0; d < P_COUNT; d++)
         if (g->ids[d] == p->id)
@@ -366,20 +380,22 @@ bool greet_heard(struct hop *h, const struct acp_message *m, enum proxy_dialect 
     return true;
 }
 
-bool greet_restart(struct hop *h, struct span error)
+bool greet_restart(struct hop *h)
 {
     struct greeting *g = h->greeting;
     enum proxy_dialect d = g && !g->accepted ? next_dialect(g) : P_UNKNOWN;
     struct err err;
 
-    (void)error;
     if (d == P_UNKNOWN || h->c->state == CHAIN_FAILED)
         return false;
     log_info(h->label, "ended during initialize: starting it again to try %s", proxy_rows[d].name);
+    if (component_start(h, &err)) {
+        log_error(h->label, "cannot be started again: %s", err.text);
+        return false;
+    }
+    note_cancel(g);
     LIST_EACH_SAFE (&h->sent, it)
         pending_free(LIST_ENTRY(it, struct pending, node));
-    if (component_start(h, &err))
-        return false;
     attempt(g, d);
     return true;
 }
@@ -534,7 +550,7 @@ void greet_upstream(struct conductor *c, const struct acp_message *m)
     }
     c->may_retry = false;
     c->status = 0;
-    buf_reset(&c->failure, 0);
+    failure_fini(&c->failure);
     c->state = CHAIN_OPENING;
     if (offered)
         put_without(&params, given, offer_paths, COUNT_OF(offer_paths));

@@ -5,6 +5,21 @@
 
 #include <stdio.h>
 
+/* So many are told the whole of a failure. */
+enum { TOLD_WHOLE = 16 };
+
+struct span failure_tell(struct failure *f)
+{
+    return buf_view(f->brief.n && f->told++ >= TOLD_WHOLE ? &f->brief : &f->whole);
+}
+
+void failure_fini(struct failure *f)
+{
+    buf_fini(&f->whole);
+    buf_fini(&f->brief);
+    *f = (struct failure){0};
+}
+
 void hop_init(struct hop *h, struct conductor *c, int index, const char *label)
 {
     h->c = c;
@@ -23,7 +38,7 @@ void hop_fini(struct hop *h)
     idmap_fini(&h->out);
     map_fini(&h->in);
     buf_fini(&h->discard);
-    buf_fini(&h->last_words);
+    last_words_reset(&h->last_words);
 }
 
 /* --- output --- */
@@ -277,7 +292,7 @@ void pending_cancel(struct pending *p)
     buf_fini(&params);
 }
 
-void hop_gone(struct hop *h, struct span error)
+void hop_gone(struct hop *h, struct failure *why)
 {
     size_t at = 0;
     struct span key;
@@ -286,6 +301,7 @@ void hop_gone(struct hop *h, struct span error)
     struct pending *p;
 
     while ((p = LIST_FIRST(&h->sent, struct pending, node)) && p->id <= last) {
+        struct span error = failure_tell(why);
         struct acp_message m = {.rpc = {.kind = RPC_ERROR, .error = error}};
         idmap_take(&h->out, p->id);
         list_remove(&p->node);

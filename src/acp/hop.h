@@ -10,6 +10,7 @@
 
 #include "acp/batch.h"
 #include "acp/command_line.h"
+#include "acp/last_words.h"
 #include "acp/words.h"
 #include "base/list.h"
 #include "base/map.h"
@@ -41,7 +42,7 @@ struct hop {
     /* components */
     const struct command_line *line;
     struct child *child;
-    struct buf last_words; /* the end of its stderr */
+    struct last_words last_words;
     struct greeting *greeting;
     bool greeted;
 };
@@ -65,11 +66,23 @@ struct pending {
     void *owner;
 };
 
+/* An error object for whoever waits. It may be long, and they may be many: only the first are told
+ * the whole of it. */
+struct failure {
+    struct buf whole;
+    struct buf brief; /* empty: the whole is short enough for everybody */
+    unsigned told;
+};
+
 /* Where a message goes next: a neighbour, and whether it comes from that one's right side. */
 struct place {
     struct hop *hop; /* NULL: nobody there */
     bool wrapped;
 };
+
+/* The error object for the next one. */
+struct span failure_tell(struct failure *f);
+void failure_fini(struct failure *f);
 
 void hop_init(struct hop *h, struct conductor *c, int index, const char *label);
 void hop_fini(struct hop *h);
@@ -93,9 +106,8 @@ void pending_let_go(struct pending *p);
 void pending_pass(struct pending *p, const struct acp_message *m);
 void pending_result(struct pending *p, struct span result);
 void pending_error(struct pending *p, struct span error);
-/* Everything this hop works on has failed with that error object; what it waited for is given up.
- */
-void hop_gone(struct hop *h, struct span error);
+/* Everything this hop works on has failed; what it waited for is given up. */
+void hop_gone(struct hop *h, struct failure *why);
 void pending_cancel(struct pending *p);
 /* Write a request (id > 0) or notification as `to` must see it. `method` is raw, with quotes. */
 void place_send(struct place to, const struct pending *p, struct span method, struct span params);

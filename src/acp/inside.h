@@ -3,6 +3,7 @@
  *
  *   hop.c        one neighbour: lines in and out, requests in flight
  *   component.c  a neighbour that is a child process
+ *   last_words.c what such a one said last
  *   conductor.c  which way a message goes
  *   greet.c      initialize, and finding out what a proxy speaks
  *   setup.c      session set-up requests: declared MCP servers, and where they end
@@ -33,8 +34,8 @@ struct conductor {
     bool at_eof;         /* the client closed its end */
     bool told_ended;
     int status;
-    struct buf failure; /* raw error object: the answer to everything */
-    struct list held;   /* what the client sent before initialize was answered */
+    struct failure failure; /* the answer to everything, once there is one */
+    struct list held;       /* what the client sent before initialize was answered */
     size_t held_bytes;
     struct timer end;
 
@@ -57,6 +58,8 @@ bool conductor_is_agent(const struct hop *h);
 struct pending *conductor_relay(struct hop *from, const struct acp_message *m, struct place to,
                                 struct span params);
 void conductor_fail(struct conductor *c, struct span error);
+/* The same; it is taken over, unless something has failed before. */
+void conductor_fail_as(struct conductor *c, struct failure *why);
 void conductor_opened(struct conductor *c);
 void conductor_check_end(struct conductor *c);
 
@@ -71,7 +74,7 @@ void greet_onward(struct hop *from, const struct acp_message *m);
 /* A proxy sent an envelope. True: it was our probe coming back, which has been answered. */
 bool greet_heard(struct hop *h, const struct acp_message *m, enum proxy_dialect d);
 /* The component of an unfinished greeting ended. True: it was started again. */
-bool greet_restart(struct hop *h, struct span error);
+bool greet_restart(struct hop *h);
 void greet_drop(struct hop *h);
 
 /* --- setup.c --- */

@@ -184,6 +184,8 @@ static const struct lines_events err_lines = {on_err_line, on_err_too_long};
 static void on_err_data(void *owner, struct span chunk)
 {
     struct child *c = owner;
+    if (c->on->stderr_bytes)
+        c->on->stderr_bytes(c->owner, chunk);
     lines_feed(&c->lines, chunk, &err_lines, c);
 }
 

@@ -31,6 +31,8 @@ struct child_events {
     void (*exited)(void *owner, int status, const char *how);
     /* One line of stderr, after it was logged. May be NULL. */
     void (*stderr_line)(void *owner, struct span line);
+    /* What comes from stderr, as it comes, before its lines. May be NULL. */
+    void (*stderr_bytes)(void *owner, struct span bytes);
 };
 
 /* NULL with `err` filled when the program cannot be started (not found, not executable ...). */

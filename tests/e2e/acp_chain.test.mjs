@@ -19,6 +19,9 @@ test('test_single_component_gets_initialize_request, test_single_component_no_pr
 for (const dialect of ['P0', 'P0n', 'P1', 'P2', 'P3']) {
   test(`test_two_components, test_two_components_proxy_gets_initialize_proxy (${dialect}, detected)`, async (t) => {
     const c = await open(t, ['agent', proxy(dialect, '--arrow'), agent()]);
+    const { methods, raw } = await seen(c);
+    assert.equal(methods[0], 'initialize');
+    assert.ok(!raw.some((line) => line.includes('"proxy"')), 'no proxy offer to the agent');
     assert.deepEqual(await c.prompt(c.session, 'Hello'), ['>Hello']);
     assert.ok(!JSON.stringify(c.initialized).includes('"proxy"'), 'the echo is stripped');
   });
@@ -300,13 +303,24 @@ for (const [name, version, method] of [
   });
 }
 
+// While it was being found out what the proxy speaks, the cancel ended with the attempt of its time.
 test('initialize_cancellation_propagates_through_proxy', async (t) => {
-  const script = 'process.stdin.on("data",d=>{for(const l of String(d).split("\\n"))if(l.includes("cancel_request"))process.stdout.write(JSON.stringify({jsonrpc:"2.0",id:1,error:{code:-32800,message:"cancelled"}})+"\\n")})';
+  // It answers nothing but the cancel of its own first request.
+  const script = `
+    let first;
+    require('readline').createInterface(process.stdin).on('line', (l) => {
+      const { id, method, params } = JSON.parse(l);
+      first ??= id;
+      if (method === '$/cancel_request' && params.requestId === first) console.log(JSON.stringify({ jsonrpc: '2.0', id: first, error: { code: -32800, message: 'cancelled' } }));
+    })`;
   const slow = JSON.stringify({ command: process.execPath, args: ['-e', script] });
-  const c = new Conductor(t, ['agent', proxy('P3'), slow]);
-  const waiting = c.request('initialize', { protocolVersion: 1, clientCapabilities: {} });
-  c.notify('$/cancel_request', { requestId: waiting.id });
-  await rejects(waiting, -32800);
+  for (const args of [['P1'], ['P2'], ['P3'], ['P1', '--exit-on-unknown']]) {
+    const c = new Conductor(t, ['agent', proxy(...args), slow]);
+    const waiting = c.request('initialize', { protocolVersion: 1, clientCapabilities: {} }, 'hello');
+    c.notify('$/cancel_request', { requestId: 'hello' });
+    await rejects(waiting, -32800);
+    await c.stop(1);
+  }
 });
 
 // --- versions ---
@@ -314,10 +328,12 @@ test('initialize_cancellation_propagates_through_proxy', async (t) => {
 test('v2_initialize_preserves_request_and_response_through_conductor', async (t) => {
   const c = new Conductor(t, ['agent', proxy('P3'), agent()]);
   const result = await c.initialize(2, { strange: { deep: [1, 2] } });
-  assert.equal(result.protocolVersion, 2);
-  assert.deepEqual(result.capabilities.session.mcp, { acp: {}, stdio: {} });
-  const { raw } = await seen(c);
-  assert.ok(raw.some((l) => l.includes('"strange":{"deep":[1,2]}')));
+  assert.deepEqual(result, {
+    protocolVersion: 2, info: { name: 'fixture', version: '1' }, unknownField: [1, 2.5, { a: null }],
+    capabilities: { session: { prompt: {}, mcp: { acp: {}, stdio: {} } } },
+  });
+  const asked = (await seen(c)).raw.map((l) => JSON.parse(l)).find((m) => m.method === 'initialize');
+  assert.deepEqual(asked.params, { protocolVersion: 2, info: { name: 'test', version: '1' }, strange: { deep: [1, 2] } });
 });
 
 test('v2_initialize_preserves_unknown_response_fields', async (t) => {
@@ -407,10 +423,13 @@ test('v2_conductor_rejects_invalid_protocol_versions_with_responses', async (t) 
 });
 
 test('conductor_canonicalizes_future_version_before_proxy_routing', async (t) => {
-  const c = new Conductor(t, ['agent', proxy('P2'), agent()]);
+  const trace = `${tempDir()}/trace`;
+  const c = new Conductor(t, ['--trace', trace, 'agent', proxy('P2'), agent()]);
   assert.equal((await c.initialize(7)).protocolVersion, 2);
-  const { raw } = await seen(c);
-  assert.ok(raw.some((l) => l.includes('"protocolVersion":2')));
+  await c.stop(0);
+  const asked = fs.readFileSync(trace, 'utf8').trim().split('\n').map((l) => JSON.parse(l)).filter((e) => e.type === 'request');
+  assert.deepEqual(asked.at(-1).to, 'Agent');
+  for (const e of asked) assert.equal(e.params.protocolVersion, 2, `${e.from} to ${e.to}`);
 });
 
 test('v2_final_agent_initialize_response_requires_protocol_version', async (t) => {

@@ -2,9 +2,10 @@
 // behind after a thousand sessions.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
+import path from 'node:path';
 import { test } from 'node:test';
 import { agent, Conductor, eventLog, inner, open, proxy, rejects } from './acp_lib.mjs';
-import { descendants, expectGone, sleep, until, within } from './lib.mjs';
+import { descendants, expectGone, sleep, tempDir, until, within } from './lib.mjs';
 
 const promptOf = (c, command) => c.request('session/prompt', { sessionId: c.session, prompt: [{ type: 'text', text: JSON.stringify(command) }] });
 
@@ -32,17 +33,73 @@ test('the error of a dead component names it and carries its last lines of stder
   assert.equal(await within(15_000, 'the end', c.exit), 1);
 });
 
-test('stderr truncation: a component that floods it is told of by its last lines only', async (t) => {
-  const loud = JSON.stringify({ command: '/bin/sh', args: ['-c', 'yes noise | head -c 3000000 >&2; echo the last words >&2; exit 4'] });
-  const c = new Conductor(t, ['agent', loud]);
-  await assert.rejects(within(20_000, 'initialize', c.initialize()), (e) => {
-    assert.match(e.message, /exited with 4/);
-    const text = JSON.stringify(e.data.stderr);
-    assert.match(text, /the last words/);
-    assert.ok(text.length <= 65_536, `${text.length} bytes`);
-    return true;
-  });
+// --- what it said last ---
+
+const KIB = 1024;
+const bytesOf = (lines) => Buffer.byteLength(`${lines.join('\n')}\n`);
+/** A component that writes what this piece of JavaScript says to stderr, and ends with 3. */
+const loud = (script) => JSON.stringify({ command: process.execPath, args: ['-e', `${script}; process.exitCode = 3`] });
+const lastWordsOf = (c) => within(20_000, 'initialize', c.initialize()).then(() => assert.fail('it ended'), (e) => {
+  assert.match(e.message, /component 0 \(.* exited with 3/);
+  return e.data.stderr;
+});
+
+// It was 4 KiB, and of a line longer than 8 KiB only the beginning.
+test('stderr truncation at 64 KiB: whole lines, the last ones, and a mark before them', async (t) => {
+  const lines = Array.from({ length: 4096 }, (_, i) => `${String(i).padStart(5, '0')} ${'é€'.repeat(9)}`); // 52 bytes each
+  const write = "for (let i = 0; i < 4096; i++) console.error(String(i).padStart(5, '0') + ' ' + 'é€'.repeat(9))";
+  const c = new Conductor(t, ['agent', loud(write)]);
+  const [mark, ...kept] = await lastWordsOf(c);
+  assert.match(mark, /left out/);
+  assert.deepEqual(kept, lines.slice(-kept.length));
+  assert.ok(bytesOf(kept) <= 64 * KIB && bytesOf(kept) > 64 * KIB - 53, `${bytesOf(kept)} bytes`);
+  // Every later request is told why, too, but in short.
+  await assert.rejects(c.request('session/new', {}), (e) => /exited with 3/.test(e.message) && e.data.stderr.at(-1) === lines.at(-1));
   await c.stop(1);
+  for (const line of [lines[0], lines.at(-1)]) assert.equal(c.stderr.split(line).length - 1, 1, 'our own stderr has all of it, once');
+});
+
+test('stderr truncation at 64 KiB: a line longer than that is cut between characters', async (t) => {
+  const c = new Conductor(t, ['agent', loud("process.stderr.write('x' + '€'.repeat(70_000))")]);
+  const [mark, line, ...rest] = await lastWordsOf(c);
+  assert.match(mark, /left out/);
+  assert.deepEqual(rest, []);
+  assert.match(line, /^€+$/);
+  assert.equal(Buffer.byteLength(line), 64 * KIB - (64 * KIB) % 3);
+  await c.stop(1);
+});
+
+test('what fits is told as it is, without a mark', async (t) => {
+  const c = new Conductor(t, ['agent', loud("process.stderr.write('one\\r\\n\\n\\x1b[31mtwo\\x1b[0m' + '\\n' + 'x'.repeat(60_000))")]);
+  assert.deepEqual(await lastWordsOf(c), ['one', '\x1b[31mtwo\x1b[0m', 'x'.repeat(60_000)]);
+  await c.stop(1);
+});
+
+test('-q: what it said last stands in our own stderr, because nothing has stood there before', async (t) => {
+  const c = new Conductor(t, ['-q', 'agent', loud("console.error('noise\\n'.repeat(40_000) + 'the last words')")]);
+  await lastWordsOf(c);
+  await c.stop(1);
+  const [first, mark, ...rest] = c.stderr.trim().split('\n');
+  assert.match(first, /component 0 .* exited with 3/);
+  assert.match(mark, /left out/);
+  assert.match(rest.at(-1), /the last words$/);
+  assert.ok(rest.length > 10_000 && rest.length <= 64 * KIB / 6, `${rest.length} lines`);
+});
+
+// 64 KiB for each of a thousand would be more than a client may be sent at once.
+test('a thousand requests in flight: the first of them get the whole of it, all others its end', async (t) => {
+  const c = await open(t, ['-q', 'agent', agent()]);
+  const waiting = Array.from({ length: 1000 }, () => promptOf(c, { command: 'wait' }).catch((e) => e));
+  promptOf(c, { command: 'die', after: 100 * KIB });
+  const told = (await within(20_000, 'the answers', Promise.all(waiting))).map((e) => {
+    assert.match(e.message, /exited with 9/);
+    assert.equal(e.data.stderr.at(-1), 'agent: told to die');
+    return bytesOf(e.data.stderr);
+  });
+  assert.equal(told.length, 1000);
+  assert.ok(told.slice(0, 16).every((n) => n > 63 * KIB), `${told.slice(0, 16)}`);
+  assert.ok(told.slice(16).every((n) => n > 3 * KIB && n < 5 * KIB), `${told.slice(16, 20)}`);
+  assert.equal(await within(15_000, 'the end', c.exit), 1);
 });
 
 // It reads nothing, so what waits for it never leaves: its end must not wait for that.
@@ -79,6 +136,17 @@ test('a component that cannot be started, or ends in initialize: every request i
   await rejects(d.initialize(), -32603, /component 1 .* exited with 3/);
   await rejects(d.request('session/new', {}), -32603, /component 1/);
   await d.stop(1);
+});
+
+// What had been asked of it was forgotten before it turned out that there was nothing to start again.
+test('a proxy that cannot be started again with the next dialect: initialize is answered', async (t) => {
+  const script = path.join(tempDir(), 'once');
+  fs.writeFileSync(script, '#!/bin/sh\nrm -- "$0"\necho gone for good >&2\nread line\n', { mode: 0o700 });
+  const c = new Conductor(t, ['agent', script, agent()]);
+  await assert.rejects(c.initialize(), (e) => e.code === -32603 && /component 0 .* exited with 0/.test(e.message) && e.data.stderr[0] === 'gone for good');
+  await rejects(c.request('session/new', {}), -32603, /component 0/);
+  await c.stop(1);
+  assert.match(c.stderr, /cannot be started again: .*once/);
 });
 
 test('provider never answers connect: the bridge process ends, the session goes on', { timeout: 60_000 }, async (t) => {
@@ -159,14 +227,18 @@ test('SIGTERM before initialize is answered: whatever waits for it is answered a
   await c.stop(0);
 });
 
-test('a wrapper\'s child does not outlive the conductor', async (t) => {
-  const wrapped = JSON.stringify({ command: '/bin/sh', args: ['-c', `${agent().replaceAll("'", '"')}; true`] });
-  const c = await open(t, ['agent', wrapped]);
-  const family = descendants(c.child.pid);
-  assert.ok(family.length >= 2);
-  await c.stop(0);
-  await expectGone(family);
-});
+// Whoever reads its input ends with it; what a wrapper has started besides must be killed.
+for (const [how, end] of [['by itself', (c) => promptOf(c, { command: 'die' })], ['with the conductor', () => {}]]) {
+  test(`a wrapper's child does not outlive the conductor: the wrapper ends ${how}`, async (t) => {
+    const stubborn = 'trap "" TERM HUP; while :; do sleep 1000; done';
+    const wrapped = JSON.stringify({ command: '/bin/sh', args: ['-c', `sh -c '${stubborn}' & ${agent().replaceAll("'", '"')}; exit $?`] });
+    const c = await open(t, ['agent', wrapped]);
+    const family = await until('all of them', () => { const f = descendants(c.child.pid); return f.length >= 4 && f; });
+    end(c);
+    await c.stop();
+    await expectGone(family);
+  });
+}
 
 // The set-up request's servers were freed with the session, and its answer then looked at them.
 test('a session closed while it is being loaded', async (t) => {

@@ -1,0 +1,79 @@
+#include "acp/last_words.h"
+
+#include "base/log.h"
+#include "base/utf8.h"
+
+enum {
+    /* Beyond what is shown: a secret on the edge must be seen whole to be recognised. */
+    EDGE = 4 * 1024,
+    KEPT = LAST_WORDS_WHOLE + EDGE,
+    /* Only now are the oldest bytes dropped, many at once: dropping some with each line would move
+     * all others each time. */
+    FULL = 2 * LAST_WORDS_WHOLE,
+};
+
+void last_words_add(struct last_words *w, struct span bytes)
+{
+    if (bytes.n > KEPT) {
+        bytes = span_from(bytes, bytes.n - KEPT);
+        w->dropped = true;
+    }
+    if (w->kept.n + bytes.n > FULL) {
+        buf_drop(&w->kept, w->kept.n + bytes.n - KEPT);
+        w->dropped = true;
+    }
+    buf_span(&w->kept, bytes);
+}
+
+void last_words_reset(struct last_words *w)
+{
+    buf_fini(&w->kept);
+    w->dropped = false;
+}
+
+/* The last `max` bytes, from the first line that begins in their first half or, if none does, from
+ * a character on. */
+static struct span end_of(struct span text, size_t max)
+{
+    struct span end = span_from(text, text.n - max);
+    size_t at = 0;
+
+    if (text.p[text.n - max - 1] == '\n')
+        return end;
+    struct span line = span_from(end, span_find(end, '\n') + 1);
+    if (line.n > max / 2)
+        return line;
+    while (at < 3 && at < end.n && utf8_tail((unsigned char)end.p[at]))
+        at++;
+    return span_from(end, at);
+}
+
+void last_words_put(struct buf *out, const struct last_words *w, size_t max)
+{
+    struct buf clean = {0};
+
+    log_redact(&clean, buf_view(&w->kept));
+    struct span shown = buf_view(&clean);
+    size_t edge = !w->dropped ? 0 : shown.n < EDGE ? shown.n : EDGE;
+    if (max > shown.n - edge)
+        max = shown.n - edge;
+    if (shown.n > max)
+        shown = end_of(shown, max);
+    if (shown.n < clean.n)
+        buf_str(out, "[... what it wrote before this is left out]\n");
+    buf_span(out, shown);
+    buf_fini(&clean);
+}
+
+bool last_words_line(struct span *text, struct span *line)
+{
+    while (text->n) {
+        *line = span_cut(*text, 0, span_find(*text, '\n'));
+        *text = span_from(*text, line->n + 1);
+        if (line->n && line->p[line->n - 1] == '\r')
+            line->n--;
+        if (span_trim(*line).n)
+            return true;
+    }
+    return false;
+}
