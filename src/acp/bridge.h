@@ -2,8 +2,8 @@
  * bridge: declared servers, as the agent is given them.
  *
  * Each server of a set-up request has its own address, bound before the agent hears of it: a
- * loopback port for `conductor mcp PORT`, or a place of the host's HTTP endpoint. Messages are
- * passed on as they are when both ends speak the same era of MCP.
+ * loopback port for `conductor mcp PORT`, or a place of the host's HTTP endpoint. Who comes there
+ * is the host's, and reaches the server by a channel.
  */
 #ifndef RIALTO_ACP_BRIDGE_H
 #define RIALTO_ACP_BRIDGE_H
@@ -33,8 +33,7 @@ struct acp_server {
     bool dialect_sure;        /* its component has answered in it */
     struct list channels;
     struct listener *listener; /* stdio bridge */
-    struct list pipes;
-    void *http; /* HTTP bridge: the host's handle */
+    void *http;                /* HTTP bridge: the host's handle */
     struct acp_http_place place;
 };
 

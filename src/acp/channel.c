@@ -37,11 +37,6 @@ bool acp_channel_is_modern(const struct acp_channel *ch)
     return channel_row(ch)->carrier;
 }
 
-size_t acp_channel_pending(const struct acp_channel *ch)
-{
-    return ch->asked.n;
-}
-
 /* Open, and known to its server by its URL only. */
 static bool is_by_url(const struct acp_channel *ch)
 {

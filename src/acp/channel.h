@@ -2,8 +2,8 @@
  * channel: one MCP connection to a component's server, carried by ACP messages.
  *
  * To its owner it is a pipe of whole MCP messages: what rides on what (M0 to M4), ids of the hops,
- * connecting and disconnecting are its own business. Owners are the bridge's sockets (bridge.c)
- * and, where the two ends speak different eras of MCP, whoever translates.
+ * connecting and disconnecting are its own business. Its owner is the host, which makes it the pipe
+ * of a provider.
  */
 #ifndef RIALTO_ACP_CHANNEL_H
 #define RIALTO_ACP_CHANNEL_H
@@ -36,8 +36,6 @@ void acp_channel_open(struct acp_channel *ch);
 bool acp_channel_is_modern(const struct acp_channel *ch);
 /* One MCP message (a JSON object or batch) to the server. False: it is none. */
 bool acp_channel_send(struct acp_channel *ch, struct span text);
-/* Requests that have not been answered. */
-size_t acp_channel_pending(const struct acp_channel *ch);
 /* Tell the server and free; no event comes any more. */
 void acp_channel_close(struct acp_channel *ch);
 

@@ -4,8 +4,8 @@
  * It speaks ACP on a stream of its own (the client, or the conductor it is nested in), starts the
  * components with the first initialize, and from then on passes messages between neighbours by
  * name: raw, in order, ids remapped on each hop. MCP servers that components declare with ACP as
- * transport are given to the agent as ordinary servers (bridge.h); where that takes more than
- * passing messages on, `host` is asked, because a family knows no other.
+ * transport are given to the agent as ordinary servers (bridge.h). Who comes to use one is the
+ * business of `host`, which makes it a provider on the core: a family knows no other.
  */
 #ifndef RIALTO_ACP_CONDUCTOR_H
 #define RIALTO_ACP_CONDUCTOR_H
@@ -30,13 +30,8 @@ struct acp_http_place {
 /* What the conductor cannot do by itself. */
 struct acp_host {
     void *arg;
-    /*
-     * The client behind `stream` and the server behind the (open) channel speak different eras of
-     * MCP. Takes both over; `early` is what has been read already, up to its end if `at_eof`. The
-     * stream is paused.
-     */
-    void (*translate)(void *arg, struct acp_channel *channel, struct stream *stream,
-                      struct span early, bool at_eof);
+    /* An MCP client of the agent has connected to this server's port. Takes the stream over. */
+    void (*accept)(void *arg, struct acp_server *server, struct stream *stream);
     /* Offer this server over HTTP; false when that is not possible. `*handle` is the host's. */
     bool (*http_open)(void *arg, struct acp_server *server, struct acp_http_place *place,
                       void **handle);

@@ -150,7 +150,6 @@ static struct acp_server *server_new(struct setup *setup, const struct declarati
     s->owner = owner_of(setup->c, d->key);
     s->dialect = mcp_dialect_guess(d->form, s->owner->dialect == P0 || s->owner->dialect == P1);
     list_init(&s->channels);
-    list_init(&s->pipes);
     list_append(&setup->servers, &s->node);
     setup->c->n_servers++;
     return s;

@@ -62,12 +62,11 @@ struct run {
 
 /* --- the host of the conductor --- */
 
-static void translate(void *arg, struct acp_channel *channel, struct stream *stream,
-                      struct span early, bool at_eof)
+static void accept_client(void *arg, struct acp_server *server, struct stream *stream)
 {
     struct run *r = arg;
 
-    conductor_translate(r->core, channel, stream, early, at_eof);
+    conductor_join(r->core, server, stream);
 }
 
 static bool http_open(void *arg, struct acp_server *server, struct acp_http_place *place,
@@ -210,7 +209,7 @@ static int conduct(const struct command *self, struct wishes *w, const struct co
         bridge_start(r.hub);
     }
     const struct acp_host host = {.arg = &r,
-                                  .translate = translate,
+                                  .accept = accept_client,
                                   .http_open = http_open,
                                   .http_close = http_close,
                                   .extra_name = r.hub ? "rialto" : NULL,

@@ -216,8 +216,7 @@ void *conductor_http_open(struct conductor_http *h, struct acp_server *server,
         return NULL;
     struct lone *lone =
         lone_new(h->core, acp_server_name(server), server, NULL, &(struct channel_link_owner){0});
-    const struct mcp_host host = {.router = conductor_core_router(h->core),
-                                  .view = lone_view(lone)};
+    const struct mcp_host host = lone_host(lone);
     struct place_http *p = place_new(h, &host, place);
     p->lone = lone;
     return p;

@@ -42,12 +42,16 @@ static void on_message(void *owner, struct span text, struct span about)
 static void on_closed(void *owner, const char *why)
 {
     struct channel_link *l = owner;
+    bool working = mcp_provider_core(l->provider)->n_open > 0;
 
     l->channel = NULL;
     timer_clear(loop_timers(l->loop), &l->report);
+    /* One that leaves in the middle of its work has failed, and its calls are told why. */
+    if (working && !l->closing)
+        mcp_provider_closed(l->provider, why);
     if (l->owner.closed)
         l->owner.closed(l->owner.arg);
-    if (!l->closing)
+    if (!working && !l->closing)
         mcp_provider_closed(l->provider, why);
 }
 
@@ -154,6 +158,7 @@ struct conductor_core {
     struct loop *loop;
     struct router *router;
     struct list lones;
+    size_t holds;
     struct timer reap;
     void (*done)(void *arg);
     void *arg;
@@ -165,6 +170,7 @@ struct lone {
     struct mcp_provider *provider;
     struct view *view;
     struct filter filter;
+    bool plain;
     bool ending;
 };
 
@@ -189,7 +195,7 @@ static void on_reap(struct timer *t)
         if (l->ending && mcp_provider_core(l->provider)->state == PROVIDER_DOWN)
             lone_free(l);
     }
-    if (k->done && list_empty(&k->lones)) {
+    if (k->done && list_empty(&k->lones) && !k->holds) {
         void (*done)(void *arg) = k->done;
         k->done = NULL;
         done(k->arg);
@@ -230,9 +236,15 @@ void conductor_core_free(struct conductor_core *k)
     mem_free(k);
 }
 
-struct router *conductor_core_router(struct conductor_core *k)
+void conductor_core_hold(struct conductor_core *k)
 {
-    return k->router;
+    k->holds++;
+}
+
+void conductor_core_release(struct conductor_core *k)
+{
+    k->holds--;
+    timer_set(loop_timers(k->loop), &k->reap, 0);
 }
 
 struct loop *conductor_core_loop(struct conductor_core *k)
@@ -250,6 +262,7 @@ struct lone *lone_new(struct conductor_core *k, const char *alias, struct acp_se
     l->view = view_new(alias, NULL);
     struct provider *p = mcp_provider_core(l->provider);
     p->policy.restart_limit = 3;
+    p->policy.timeout = 0; /* how long to wait is for the agent to decide */
     router_add_provider(k->router, p);
     view_add(l->view, p, &l->filter);
     router_add_view(k->router, l->view);
@@ -276,9 +289,15 @@ void lone_declare(struct lone *l, struct span first)
         mcp_provider_set_answers(l->provider, mcp_answers_of(declared.value));
 }
 
-struct view *lone_view(struct lone *l)
+void lone_set_plain(struct lone *l)
 {
-    return l->view;
+    l->plain = true;
+    mcp_provider_set_plain(l->provider);
+}
+
+struct mcp_host lone_host(const struct lone *l)
+{
+    return (struct mcp_host){.router = l->core->router, .view = l->view, .plain = l->plain};
 }
 
 void lone_end(struct lone *l)

@@ -161,10 +161,47 @@ void router_answer(struct call *c, struct span key, const struct outcome *outcom
     log_debug("router", "answer to '" SPAN_FMT "', which nobody asked", SPAN_ARG(key));
 }
 
+/* Forget the provider's ask and tell who was asked. False if there is none on this call. */
+static bool unask_on(struct call *c, const struct provider *p, struct span key)
+{
+    LIST_EACH (&c->asks, it) {
+        struct open_ask *ask = LIST_ENTRY(it, struct open_ask, node);
+        if (ask->provider != p || !span_eq(own_key(ask), key))
+            continue;
+        list_remove(it);
+        c->n_asks--;
+        if (c->provider)
+            call_arm_deadline(c);
+        c->consumer->verbs->event(
+            c->consumer, c,
+            &(struct event){.kind = EVENT_UNASKED, .name = span_of(ask->key, ask->key_n)});
+        mem_free(ask);
+        return true;
+    }
+    return false;
+}
+
+bool router_unask(struct call *c, struct span key)
+{
+    return unask_on(c, c->provider, key);
+}
+
+bool router_unask_any(struct provider *p, struct span key)
+{
+    LIST_EACH (&p->open, it)
+        if (unask_on(LIST_ENTRY(it, struct call, in_provider), p, key))
+            return true;
+    LIST_EACH (&p->router->standing, it)
+        if (unask_on(LIST_ENTRY(it, struct call, standing), p, key))
+            return true;
+    return false;
+}
+
 /* Operations during which servers ask; the others are answered from what the server knows. */
 static bool may_ask(const struct call *c)
 {
-    return c->op == OP_CALL_TOOL || c->op == OP_READ_RESOURCE || c->op == OP_GET_PROMPT;
+    return c->op == OP_CALL_TOOL || c->op == OP_READ_RESOURCE || c->op == OP_GET_PROMPT ||
+           c->op == OP_OTHER;
 }
 
 /*

@@ -40,6 +40,8 @@ enum op {
     OP_UNSUBSCRIBE,
     OP_SET_LEVEL,
     OP_ROOTS_CHANGED, /* told to a provider that may ask for roots; ends at once */
+    OP_OTHER,         /* any other request, as it is, to the only provider of a bare view */
+    OP_TELL,          /* the same for a notification; ends at once */
     OP_COUNT,
 };
 
@@ -67,7 +69,8 @@ enum {
  */
 struct request {
     enum op op;
-    struct span name;      /* tool, prompt or uri: public for the router, own for the provider */
+    struct span name;      /* tool, prompt or uri: public for the router, own for the provider;
+                            * of OP_OTHER and OP_TELL: the method */
     struct span params;    /* raw JSON object, or empty */
     struct cut name_at;    /* the name's raw value inside params */
     struct cut meta_at;    /* `_meta`'s raw value inside params */
@@ -117,13 +120,15 @@ enum event_kind {
     EVENT_CHANGED, /* lists changed: `changed` has a bit per item kind; standing call only */
     EVENT_UPDATED, /* a subscribed resource changed: `name` is its uri */
     EVENT_OTHER,   /* any other notification: method and params, passed on as they are */
+    EVENT_UNASKED, /* the provider took an ask back: `name` is its key; no answer is wanted */
 };
 
 struct event {
     enum event_kind kind;
     struct span method;  /* EVENT_OTHER */
     struct span params;  /* raw object, or empty */
-    struct cut token_at; /* EVENT_PROGRESS: the provider's token inside params */
+    struct cut token_at; /* EVENT_PROGRESS: the provider's token inside params; EVENT_OTHER: its
+                          * hop's id of the call, where params have it */
     struct span name;
     struct span level; /* EVENT_LOG */
     unsigned changed;  /* EVENT_CHANGED: 1u << enum item_kind */

@@ -114,6 +114,18 @@ static bool find_resource(struct view *v, struct span uri, struct route *out)
     return out->provider != NULL;
 }
 
+/* What is not addressed to anybody goes where there is only one it can be for. */
+static bool find_only(const struct view *v, struct span method, struct route *out)
+{
+    struct provider *only = view_member(v, 0);
+
+    if (!only || view_member(v, 1) || view_pattern(v))
+        return false;
+    out->provider = only;
+    out->own_name = method;
+    return true;
+}
+
 bool route_find(struct view *v, const struct request *request, struct route *out)
 {
     static const struct {
@@ -127,6 +139,8 @@ bool route_find(struct view *v, const struct request *request, struct route *out
         [OP_COMPLETE] = {ITEM_PROMPT, false, "unknown prompt or resource template"},
         [OP_SUBSCRIBE] = {ITEM_RESOURCE, true, "resource not found"},
         [OP_UNSUBSCRIBE] = {ITEM_RESOURCE, true, "resource not found"},
+        [OP_OTHER] = {ITEM_TOOL, false, "unknown method"},
+        [OP_TELL] = {ITEM_TOOL, false, "unknown method"},
     };
     const struct target *t;
 
@@ -135,6 +149,8 @@ bool route_find(struct view *v, const struct request *request, struct route *out
         out->why = SPAN("not an operation of one server");
         return false;
     }
+    if (request->op == OP_OTHER || request->op == OP_TELL)
+        return find_only(v, request->name, out);
     if (rules[request->op].by_uri)
         return find_resource(v, request->name, out);
     t = view_find(v, rules[request->op].kind, request->name);

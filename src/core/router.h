@@ -71,6 +71,11 @@ void router_ask(struct call *c, const struct ask *ask);
  * (a session with an instance of its own). False, and nothing done, if there are none or several.
  */
 bool router_ask_standing(struct provider *p, const struct ask *ask);
+/* The call's provider takes back what it asked with this key: nobody shall answer it any more.
+ * False if nothing of the kind is open. The second: on whichever of its calls, or on a standing
+ * one. */
+bool router_unask(struct call *c, struct span key);
+bool router_unask_any(struct provider *p, struct span key);
 void router_done(struct call *c, const struct outcome *outcome);
 /*
  * The call that an unattributed ask of this provider belongs to: the only one open, or the only one

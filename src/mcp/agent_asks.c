@@ -42,17 +42,40 @@ struct agent_ask *agent_asks_take(struct agent_asks *as, struct span raw_id)
     return ask;
 }
 
+static uint64_t drop(struct agent_asks *as, struct agent_ask *ask)
+{
+    uint64_t id = ask->id;
+
+    idmap_take(&as->by_id, id);
+    list_remove(&ask->node);
+    mem_free(ask);
+    return id;
+}
+
 uint64_t agent_asks_drop(struct agent_asks *as, uint64_t call)
 {
-    LIST_EACH_SAFE (&as->all, it) {
+    LIST_EACH (&as->all, it) {
         struct agent_ask *ask = LIST_ENTRY(it, struct agent_ask, node);
-        uint64_t id = ask->id;
-        if (ask->call != call)
-            continue;
-        idmap_take(&as->by_id, id);
-        list_remove(it);
-        mem_free(ask);
-        return id;
+        if (ask->call == call)
+            return drop(as, ask);
     }
     return 0;
+}
+
+uint64_t agent_asks_forget(struct agent_asks *as, uint64_t call, struct span key)
+{
+    LIST_EACH (&as->all, it) {
+        struct agent_ask *ask = LIST_ENTRY(it, struct agent_ask, node);
+        if (ask->call == call && span_eq(span_of(ask->key, ask->key_n), key))
+            return drop(as, ask);
+    }
+    return 0;
+}
+
+void agent_asks_put_cancelled(struct buf *out, uint64_t id)
+{
+    buf_str(out, "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\","
+                 "\"params\":{\"requestId\":");
+    buf_u64(out, id);
+    buf_str(out, "}}");
 }

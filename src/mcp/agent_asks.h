@@ -7,6 +7,7 @@
 #ifndef RIALTO_MCP_AGENT_ASKS_H
 #define RIALTO_MCP_AGENT_ASKS_H
 
+#include "base/buf.h"
 #include "base/list.h"
 #include "base/map.h"
 
@@ -33,5 +34,9 @@ uint64_t agent_asks_add(struct agent_asks *as, uint64_t call, struct span key);
 struct agent_ask *agent_asks_take(struct agent_asks *as, struct span raw_id);
 /* Forget one ask of a call that is over; the id of its request, or 0 if there is none left. */
 uint64_t agent_asks_drop(struct agent_asks *as, uint64_t call);
+/* Forget the one with this key; the id of its request, or 0 if there is none. */
+uint64_t agent_asks_forget(struct agent_asks *as, uint64_t call, struct span key);
+/* Append the notification that our request with this id need not be answered any more. */
+void agent_asks_put_cancelled(struct buf *out, uint64_t id);
 
 #endif

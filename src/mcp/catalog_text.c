@@ -35,13 +35,6 @@ static bool read_number(struct json_slot slot, int64_t max, int64_t *n)
     return slot.type == JSON_NUMBER && json_int(slot.value, n) && *n >= 0 && *n <= max;
 }
 
-static struct cut cut_of(struct span raw, struct json_slot slot)
-{
-    if (slot.type != JSON_STRING)
-        return (struct cut){0, 0};
-    return (struct cut){(size_t)(slot.value.p - raw.p), slot.value.n};
-}
-
 static bool read_item(struct catalog *c, struct span line)
 {
     struct buf name = {0}, own = {0};
@@ -55,6 +48,9 @@ static bool read_item(struct catalog *c, struct span line)
     struct span raw = json_get(line, "item").value;
     struct json_slot name_slot = json_get(raw, mcp_lists[kind].name_member);
     struct json_slot own_slot = json_get(line, "own");
+    struct json_slot description = json_get(raw, "description");
+    if (description.type != JSON_STRING)
+        description = (struct json_slot){0};
     good = name_slot.type == JSON_STRING && own_slot.type == JSON_STRING;
     if (good) {
         json_unescape(&name, name_slot.value);
@@ -63,8 +59,8 @@ static bool read_item(struct catalog *c, struct span line)
                     &(struct item){.name = buf_view(&name),
                                    .own = buf_view(&own),
                                    .raw = raw,
-                                   .name_at = cut_of(raw, name_slot),
-                                   .description_at = cut_of(raw, json_get(raw, "description")),
+                                   .name_at = mcp_cut(raw, &name_slot),
+                                   .description_at = mcp_cut(raw, &description),
                                    .flags = (unsigned)flags});
     }
     buf_fini(&name);

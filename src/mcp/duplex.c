@@ -2,6 +2,7 @@
 
 #include "base/mem.h"
 #include "mcp/modern.h"
+#include "mcp/passage.h"
 
 enum { MAX_HELD = 1024 * 1024 };
 
@@ -9,6 +10,7 @@ struct duplex {
     struct mcp_host host;
     const struct mcp_out *out;
     void *owner;
+    struct passage *passage; /* instead of the other two, if the host says so */
     struct mcp_session *session;
     struct modern_agent *modern; /* NULL until a request of that era comes */
     bool holding;                /* the greeting waits, and what comes behind it */
@@ -86,6 +88,8 @@ void duplex_deliver(struct duplex *d, const struct mcp_message *m)
         hold(d, m); /* what follows it must not overtake it */
     else if (m->rpc.kind == RPC_BATCH)
         receive_batch(d, m->rpc.text);
+    else if (d->passage)
+        passage_receive(d->passage, m);
     else if (modern_claims(m))
         receive_modern(d, m);
     else if (m->rpc.kind == RPC_NOTIFICATION && d->modern && !mcp_session_ready(d->session))
@@ -109,6 +113,8 @@ void duplex_receive(struct duplex *d, struct span text)
 
 size_t duplex_pending(const struct duplex *d)
 {
+    if (d->passage)
+        return d->n_held + passage_pending(d->passage);
     return d->n_held + mcp_session_pending(d->session) +
            (d->modern ? modern_agent_pending(d->modern) : 0);
 }
@@ -145,13 +151,19 @@ struct duplex *duplex_new(const struct mcp_host *host, const struct mcp_out *out
     d->host = *host;
     d->out = out;
     d->owner = owner;
-    d->session = mcp_session_new(host, out, owner);
+    if (host->plain)
+        d->passage = passage_new(host, out, owner);
+    else
+        d->session = mcp_session_new(host, out, owner);
     return d;
 }
 
 void duplex_free(struct duplex *d)
 {
-    mcp_session_free(d->session);
+    if (d->passage)
+        passage_free(d->passage);
+    if (d->session)
+        mcp_session_free(d->session);
     if (d->modern)
         modern_agent_free(d->modern);
     buf_fini(&d->held);

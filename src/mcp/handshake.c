@@ -238,6 +238,13 @@ static void discover(struct mcp_provider *p)
                      SPAN_EMPTY);
 }
 
+/* Who its client is and what it offers is for the two of them to say. */
+static void stand_aside(struct mcp_provider *p)
+{
+    provider_publish(&p->core, catalog_new());
+    provider_up(&p->core);
+}
+
 void upstream_greet(struct mcp_provider *p)
 {
     bool legacy =
@@ -245,7 +252,9 @@ void upstream_greet(struct mcp_provider *p)
         (p->wanted_era == MCP_ERA_AUTO && p->legacy_until > router_timers(p->core.router)->now);
 
     p->probed_again = false;
-    if (legacy)
+    if (p->plain)
+        stand_aside(p);
+    else if (legacy)
         initialize(p);
     else
         discover(p);

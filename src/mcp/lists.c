@@ -12,13 +12,6 @@ static void fetch_next(struct mcp_provider *p);
 static void page_answered(struct mcp_provider *p, struct sent *sent, const struct mcp_message *m);
 static void page_failed(struct mcp_provider *p, struct sent *sent, int status, const char *why);
 
-static struct cut cut_in(struct span raw, const struct json_slot *slot)
-{
-    if (slot->type == JSON_NONE)
-        return (struct cut){0, 0};
-    return (struct cut){(size_t)(slot->value.p - raw.p), slot->value.n};
-}
-
 /* What an item says of itself, as far as we care. */
 struct item_members {
     struct json_slot name, description, schema, read_only, idempotent, task;
@@ -116,8 +109,8 @@ static void offer(struct mcp_provider *p, enum item_kind kind, struct span own, 
                     .name = buf_view(&name),
                     .own = own,
                     .raw = raw,
-                    .name_at = cut_in(raw, &in.name),
-                    .description_at = cut_in(raw, &in.description),
+                    .name_at = mcp_cut(raw, &in.name),
+                    .description_at = mcp_cut(raw, &in.description),
                     .flags = (in.read_only.type == JSON_TRUE ? ITEM_READ_ONLY : 0u) |
                              (in.idempotent.type == JSON_TRUE ? ITEM_IDEMPOTENT : 0u),
                 });

@@ -201,6 +201,10 @@ static void on_event(struct peer *self, struct call *call, const struct event *e
         modern_listen_event(r, event);
         return;
     }
+    if (event->kind == EVENT_UNASKED) {
+        modern_unask(r, event->name);
+        return;
+    }
     if (!r->waits)
         return; /* parked: this era has no stream to say it on */
     if (event->kind == EVENT_PROGRESS && r->token) {
@@ -254,13 +258,6 @@ static void handle_list(struct modern_agent *a, const struct mcp_message *m, voi
     end(a, reply, MCP_OUT_FINAL);
 }
 
-static struct cut cut_of(struct span whole, const struct json_slot *slot)
-{
-    if (slot->type == JSON_NONE)
-        return (struct cut){0, 0};
-    return (struct cut){(size_t)(slot->value.p - whole.p), slot->value.n};
-}
-
 static void handle_open(struct modern_agent *a, const struct mcp_message *m, void *reply,
                         struct span principal, int op)
 {
@@ -295,8 +292,8 @@ static void handle_open(struct modern_agent *a, const struct mcp_message *m, voi
         .op = (enum op)op,
         .name = json_text(name->value, &scratch),
         .params = m->rpc.params,
-        .name_at = cut_of(m->rpc.params, name),
-        .meta_at = cut_of(m->rpc.params, &m->slots[SLOT_META]),
+        .name_at = mcp_cut(m->rpc.params, name),
+        .meta_at = mcp_cut(m->rpc.params, &m->slots[SLOT_META]),
         .meta_keep = buf_view(&kept_meta),
         .log_level = r->level >= 0 ? wanted : SPAN_EMPTY,
         .answers = mcp_answers_of(m->slots[SLOT_META_CAPABILITIES].value) | ANSWERS_BY_RETRY,

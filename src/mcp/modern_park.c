@@ -36,6 +36,17 @@ void modern_ask_free(struct modern_ask *ask)
     mem_free(ask);
 }
 
+void modern_unask(struct modern_request *r, struct span provider_key)
+{
+    LIST_EACH (&r->asks, it) {
+        struct modern_ask *ask = LIST_ENTRY(it, struct modern_ask, node);
+        if (span_is(provider_key, ask->provider_key)) {
+            modern_ask_free(ask);
+            return;
+        }
+    }
+}
+
 static void put_input_requests(struct buf *out, const struct modern_request *r)
 {
     buf_str(out, "\"inputRequests\":{");

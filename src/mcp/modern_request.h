@@ -52,6 +52,8 @@ void modern_request_free(struct modern_request *r);
 /* --- modern_park.c --- */
 void modern_on_ask(struct peer *self, struct call *call, const struct ask *ask);
 void modern_ask_free(struct modern_ask *ask);
+/* The provider does not wait for this answer any more: if it comes, nobody misses the question. */
+void modern_unask(struct modern_request *r, struct span provider_key);
 /* Is this a retry of a parked call? Then it was dealt with. */
 bool modern_resume(struct modern_agent *a, const struct mcp_message *m, void *reply,
                    struct span principal);

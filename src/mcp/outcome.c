@@ -70,6 +70,8 @@ void mcp_put_error_object(struct buf *out, enum op op, const struct outcome *out
     int code = failures[outcome->why].code;
     if (outcome->why == FAIL_UNKNOWN && op == OP_READ_RESOURCE)
         code = MCP_ERROR_NO_RESOURCE;
+    if (outcome->why == FAIL_UNKNOWN && op == OP_OTHER)
+        code = RPC_METHOD_NOT_FOUND;
     buf_printf(out, "{\"code\":%d,\"message\":", code);
     json_quote(out, outcome->text);
     buf_printf(out, ",\"data\":{\"reason\":\"%s\",\"retryable\":%s}}", failures[outcome->why].word,

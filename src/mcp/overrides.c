@@ -1,6 +1,6 @@
 #include "mcp/overrides.h"
 
-#include "wire/json.h"
+#include "mcp/protocol.h"
 
 const struct mcp_override *override_find(const struct mcp_overrides *all, struct span own)
 {
@@ -137,13 +137,6 @@ static void put_arguments(struct buf *out, const struct mcp_override *o, struct 
     buf_char(out, '}');
 }
 
-static struct cut cut_of(struct span whole, struct json_slot slot)
-{
-    if (slot.type == JSON_NONE)
-        return (struct cut){0, 0};
-    return (struct cut){(size_t)(slot.value.p - whole.p), slot.value.n};
-}
-
 struct request override_request(const struct mcp_override *o, const struct request *r,
                                 struct buf *params)
 {
@@ -171,7 +164,9 @@ struct request override_request(const struct mcp_override *o, const struct reque
     }
     buf_char(params, '}');
     pinned.params = buf_view(params);
-    pinned.name_at = cut_of(pinned.params, json_get(pinned.params, "name"));
-    pinned.meta_at = cut_of(pinned.params, json_get(pinned.params, "_meta"));
+    struct json_slot name = json_get(pinned.params, "name"),
+                     meta = json_get(pinned.params, "_meta");
+    pinned.name_at = mcp_cut(pinned.params, &name);
+    pinned.meta_at = mcp_cut(pinned.params, &meta);
     return pinned;
 }

@@ -214,6 +214,13 @@ void mcp_put_foreign_meta(struct buf *out, struct span meta)
     }
 }
 
+struct cut mcp_cut(struct span whole, const struct json_slot *slot)
+{
+    if (slot->type == JSON_NONE)
+        return (struct cut){0, 0};
+    return (struct cut){(size_t)(slot->value.p - whole.p), slot->value.n};
+}
+
 void mcp_put_raw(struct buf *out, struct span json)
 {
     if (json.n && (memchr(json.p, '\n', json.n) || memchr(json.p, '\r', json.n)))

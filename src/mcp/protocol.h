@@ -112,6 +112,9 @@ struct span mcp_legacy_ask_params(const struct ask *ask, uint64_t id, struct buf
  */
 void mcp_put_foreign_meta(struct buf *out, struct span meta);
 
+/* Where a member that was found stands inside of what it was found in. */
+struct cut mcp_cut(struct span whole, const struct json_slot *slot);
+
 /* Append raw JSON for a line-framed link: as it is, or without line breaks if it has any. */
 void mcp_put_raw(struct buf *out, struct span json);
 

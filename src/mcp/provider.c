@@ -57,24 +57,19 @@ static struct call *owner_of(const struct mcp_provider *p, uint64_t about)
     return sent && sent->call ? sent->call : router_sole_call(&p->core);
 }
 
-static void receive_request(struct mcp_provider *p, const struct mcp_message *m, uint64_t about)
+/* A question of the server, for whoever it can belong to. */
+static void receive_ask(struct mcp_provider *p, const struct mcp_message *m, uint64_t about,
+                        const struct ask *given)
 {
     struct call *owner = owner_of(p, about);
     struct buf params = {0};
-    struct ask ask = {.key = m->rpc.id,
-                      .method = m->rpc.method,
-                      .params = m->rpc.params,
-                      .needs = mcp_ask_needs(&m->rpc)};
+    struct ask ask = *given;
 
     if (m->slots[SLOT_META_TOKEN].type != JSON_NONE) {
         upstream_put_ask_params(&params, m);
         ask.params = buf_view(&params);
     }
-    if (rpc_method_is(&m->rpc, "ping")) {
-        respond(p, m->rpc.id, SPAN("{}"));
-    } else if (!ask.needs) {
-        respond_error(p, m->rpc.id, RPC_METHOD_NOT_FOUND, "Method not found");
-    } else if (owner) {
+    if (owner) {
         router_ask(owner, &ask);
     } else if (!router_ask_standing(&p->core, &ask)) {
         /* A shared server's question that belongs to nobody in particular is never broadcast. */
@@ -84,6 +79,27 @@ static void receive_request(struct mcp_provider *p, const struct mcp_message *m,
                       "No client can be asked: this request belongs to no single open call");
     }
     buf_fini(&params);
+}
+
+static void receive_request(struct mcp_provider *p, const struct mcp_message *m, uint64_t about)
+{
+    struct buf method = {0};
+    struct ask ask = {.key = m->rpc.id,
+                      .method = rpc_method_text(&m->rpc, &method),
+                      .params = m->rpc.params,
+                      .needs = p->plain ? 0 : mcp_ask_needs(&m->rpc)};
+
+    if (p->plain) {
+        if (!router_ask_standing(&p->core, &ask))
+            respond_error(p, m->rpc.id, RPC_INTERNAL_ERROR, "The client is not there");
+    } else if (rpc_method_is(&m->rpc, "ping")) {
+        respond(p, m->rpc.id, SPAN("{}"));
+    } else if (!ask.needs) {
+        respond_error(p, m->rpc.id, RPC_METHOD_NOT_FOUND, "Method not found");
+    } else {
+        receive_ask(p, m, about, &ask);
+    }
+    buf_fini(&method);
 }
 
 static void receive_progress(struct mcp_provider *p, const struct mcp_message *m, uint64_t about)
@@ -157,16 +173,45 @@ static void prompts_changed(struct mcp_provider *p, const struct mcp_message *m,
     upstream_fetch(p, 1u << ITEM_PROMPT);
 }
 
-/* On a pipe a server ends our subscription by this; it has no other request of ours to take back.
- */
+/* The server takes back what it asked. On a pipe it ends our subscription by this, too. */
 static void receive_cancelled(struct mcp_provider *p, const struct mcp_message *m, uint64_t about)
 {
-    int64_t id = 0;
+    const struct json_slot *id = &m->slots[SLOT_REQUEST_ID];
 
     (void)about;
-    if (m->slots[SLOT_REQUEST_ID].type == JSON_NUMBER &&
-        json_int(m->slots[SLOT_REQUEST_ID].value, &id) && id > 0 && (uint64_t)id == p->listen_id)
+    if (id->type == JSON_NONE)
+        return;
+    const struct sent *ours = p->modern ? sent_of(p, id->value) : NULL;
+    if (!ours)
+        router_unask_any(&p->core, id->value);
+    else if (ours->id == p->listen_id)
         mcp_provider_failed(p, p->listen_id, 0, true, "the server ended it");
+}
+
+/*
+ * Nobody reads it on the way. Only of the ids it may name something must be made: one of a request
+ * of ours, which its client knows by another, and one that the server has made itself.
+ */
+static void pass_notification(struct mcp_provider *p, const struct mcp_message *m, uint64_t about)
+{
+    const struct sent *sent = idmap_get(&p->sent, about);
+    bool cancels = rpc_method_is(&m->rpc, "notifications/cancelled");
+    const struct json_slot *id = &m->slots[cancels ? SLOT_REQUEST_ID : SLOT_META_SUBSCRIPTION];
+    struct buf method = {0};
+    struct event event = {.kind = EVENT_OTHER,
+                          .method = rpc_method_text(&m->rpc, &method),
+                          .params = m->rpc.params,
+                          .from = &p->core};
+
+    if (sent && sent->call && sent == sent_of(p, id->value)) {
+        event.token_at = mcp_cut(m->rpc.params, id);
+        router_event(sent->call, &event);
+    } else if (!cancels) {
+        router_broadcast(&p->core, &event);
+    } else if (id->type != JSON_NONE) {
+        router_unask_any(&p->core, id->value);
+    }
+    buf_fini(&method);
 }
 
 static void receive_notification(struct mcp_provider *p, const struct mcp_message *m,
@@ -191,11 +236,13 @@ static void receive_notification(struct mcp_provider *p, const struct mcp_messag
             return;
         }
     }
+    struct buf method = {0};
     tell(p, about,
          &(struct event){.kind = EVENT_OTHER,
-                         .method = m->rpc.method,
+                         .method = rpc_method_text(&m->rpc, &method),
                          .params = m->rpc.params,
                          .from = &p->core});
+    buf_fini(&method);
 }
 
 static void receive_one(struct mcp_provider *p, const struct mcp_message *m, uint64_t about)
@@ -209,7 +256,7 @@ static void receive_one(struct mcp_provider *p, const struct mcp_message *m, uin
         receive_request(p, m, about);
         break;
     case RPC_NOTIFICATION:
-        receive_notification(p, m, about);
+        (p->plain ? pass_notification : receive_notification)(p, m, about);
         break;
     case RPC_BATCH:
     case RPC_INVALID:
@@ -448,6 +495,11 @@ void mcp_provider_on_orphan(struct mcp_provider *p, void (*fn)(void *arg), void 
 {
     p->on_orphan = fn;
     p->orphan_arg = arg;
+}
+
+void mcp_provider_set_plain(struct mcp_provider *p)
+{
+    p->plain = true;
 }
 
 void mcp_provider_set_era(struct mcp_provider *p, enum mcp_era era)

@@ -71,6 +71,12 @@ struct mcp_provider *mcp_provider_new(const char *alias, const struct mcp_link_o
 void mcp_provider_free(struct mcp_provider *p);
 struct provider *mcp_provider_core(struct mcp_provider *p);
 void mcp_provider_set_era(struct mcp_provider *p, enum mcp_era era);
+/*
+ * Its only client does the talking: no handshake, no lists and no words of our own. Every message
+ * passes as it is, as OP_OTHER and OP_TELL one way, as EVENT_OTHER and asks the other; ids are of
+ * their hop all the same. Before it is started.
+ */
+void mcp_provider_set_plain(struct mcp_provider *p);
 /* Borrowed: the rows must outlive the provider. */
 void mcp_provider_set_overrides(struct mcp_provider *p, const struct mcp_overrides *overrides);
 /* The same; before it is started. */

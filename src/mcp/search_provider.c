@@ -269,7 +269,9 @@ static void on_event(struct peer *self, struct call *inner, const struct event *
 
     (void)self;
     relay->inner = inner;
-    if (relay->outer)
+    if (relay->outer && event->kind == EVENT_UNASKED)
+        router_unask(relay->outer, event->name);
+    else if (relay->outer)
         router_event(relay->outer, event);
 }
 

@@ -88,20 +88,25 @@ static void pending_free(struct pending *p)
     mem_free(p);
 }
 
-/* The agent need not answer any more what was asked for a call that is over. */
+/* The agent need not answer this any more; `id` 0: it was not asked. */
+static void withdraw_ask(struct mcp_session *s, void *reply, uint64_t id)
+{
+    enum mcp_out_kind kind = reply ? MCP_OUT_RELATED : MCP_OUT_UNRELATED;
+
+    if (!id)
+        return;
+    agent_asks_put_cancelled(begin(s, reply, kind), id);
+    end(s, reply, kind);
+}
+
+/* The same for all that was asked for a call that is over. */
 static void withdraw_asks(struct mcp_session *s, const struct call *call)
 {
     const struct pending *p = call->consumer_data;
     uint64_t id;
 
-    while ((id = agent_asks_drop(&s->asks, call->handle))) {
-        struct buf *out = begin(s, p->reply, MCP_OUT_RELATED);
-        buf_str(out, "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\","
-                     "\"params\":{\"requestId\":");
-        buf_u64(out, id);
-        buf_str(out, "}}");
-        end(s, p->reply, MCP_OUT_RELATED);
-    }
+    while ((id = agent_asks_drop(&s->asks, call->handle)))
+        withdraw_ask(s, p->reply, id);
 }
 
 static void attach(struct mcp_session *s)
@@ -208,6 +213,9 @@ static void on_event(struct peer *self, struct call *call, const struct event *e
         mem_free(method);
         break;
     }
+    case EVENT_UNASKED:
+        withdraw_ask(s, reply, agent_asks_forget(&s->asks, call->handle, event->name));
+        break;
     }
 }
 
@@ -343,13 +351,6 @@ static void handle_set_level(struct mcp_session *s, const struct mcp_message *m,
     reply_result(s, reply, m->rpc.id, SPAN("{}"));
 }
 
-static struct cut cut_of(struct span whole, const struct json_slot *slot)
-{
-    if (slot->type == JSON_NONE)
-        return (struct cut){0, 0};
-    return (struct cut){(size_t)(slot->value.p - whole.p), slot->value.n};
-}
-
 static struct pending *pending_new(struct mcp_session *s, const struct mcp_message *m, void *reply,
                                    enum op op, struct span uri)
 {
@@ -398,8 +399,8 @@ static void handle_open(struct mcp_session *s, const struct mcp_message *m, void
         .op = (enum op)op,
         .name = text,
         .params = m->rpc.params,
-        .name_at = cut_of(m->rpc.params, name),
-        .meta_at = cut_of(m->rpc.params, meta),
+        .name_at = mcp_cut(m->rpc.params, name),
+        .meta_at = mcp_cut(m->rpc.params, meta),
         .meta_keep = buf_view(&kept_meta),
         .log_level = s->level >= 0 ? span_str(mcp_levels[s->level]) : SPAN_EMPTY,
         .answers = s->answers,

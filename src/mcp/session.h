@@ -40,6 +40,7 @@ struct mcp_out {
 struct mcp_host {
     struct router *router;
     struct view *view;
+    bool plain; /* the view has one provider, which is as plain (passage.h); on pipes only */
     /* A raw serverInfo to show in place of our own, by a view that has tools alone; may be NULL. */
     const char *server_info;
     /* Whose agents they all are, when that is known (auth.tokens); else NULL. */

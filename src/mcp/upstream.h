@@ -31,6 +31,7 @@ struct mcp_provider {
     void *link;
     char *alias;
 
+    bool plain; /* messages pass as they are: see mcp_provider_set_plain */
     enum mcp_era wanted_era;
     bool modern;           /* the dialect in use */
     uint64_t legacy_until; /* a probe said so: no need to ask again before this time */

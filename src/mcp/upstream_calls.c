@@ -50,9 +50,8 @@ static void begin_request(struct buf *out, uint64_t id, const char *method)
 {
     buf_str(out, "{\"jsonrpc\":\"2.0\",\"id\":");
     buf_u64(out, id);
-    buf_str(out, ",\"method\":\"");
-    buf_str(out, method);
-    buf_char(out, '"');
+    buf_str(out, ",\"method\":");
+    json_quote(out, span_str(method));
 }
 
 void upstream_request(struct mcp_provider *p, const struct sent *sent, const char *method,
@@ -100,7 +99,8 @@ static void call_answered(struct mcp_provider *p, struct sent *sent, const struc
     bool ok = m->rpc.kind == RPC_RESULT;
     struct buf text = {0}, body = {0};
 
-    if (ok && m->slots[SLOT_RESULT_TYPE].type == JSON_STRING && modern_ask_input(p, sent, m))
+    if (ok && !p->plain && m->slots[SLOT_RESULT_TYPE].type == JSON_STRING &&
+        modern_ask_input(p, sent, m))
         return;
     struct outcome outcome = mcp_outcome_of(m, &text);
     if (sent->made)
@@ -139,8 +139,13 @@ static void put_param_headers(struct mcp_provider *p, const struct request *r, s
 void upstream_send_call(struct mcp_provider *p, const struct sent *sent,
                         const struct request *request, struct span extra)
 {
+    struct buf meta = {0}, headers = {0}, other = {0};
     const char *method = mcp_operations[request->op].method;
-    struct buf meta = {0}, headers = {0};
+
+    if (!method) {
+        buf_span(&other, request->name);
+        method = buf_cstr(&other);
+    }
 
     if (p->modern) {
         modern_put_meta(&meta, request->answers);
@@ -155,16 +160,30 @@ void upstream_send_call(struct mcp_provider *p, const struct sent *sent,
 
     struct buf *out = p->ops->begin(p->link);
     begin_request(out, sent->id, method);
-    buf_str(out, ",\"params\":");
-    upstream_put_params(out, request, buf_view(&meta), extra);
+    if (request->params.n || meta.n || extra.n) {
+        buf_str(out, ",\"params\":");
+        upstream_put_params(out, request, buf_view(&meta), extra);
+    }
     buf_char(out, '}');
     upstream_send(p, (struct mcp_parcel){.kind = RPC_REQUEST,
                                          .id = sent->id,
                                          .method = method,
-                                         .name = request->name,
+                                         .name = other.n ? SPAN_EMPTY : request->name,
                                          .headers = buf_view(&headers)});
+    buf_fini(&other);
     buf_fini(&headers);
     buf_fini(&meta);
+}
+
+static void tell_server(struct mcp_provider *p, const struct request *request)
+{
+    char *method = mem_span(request->name);
+    struct buf params = {0};
+
+    mcp_put_raw(&params, request->params);
+    upstream_notify(p, method, buf_view(&params));
+    buf_fini(&params);
+    mem_free(method);
 }
 
 /* Operations that one era does not have are answered here. False: goes to the server. */
@@ -188,6 +207,13 @@ static bool answer_here(struct mcp_provider *p, struct call *call, const struct 
         /* Modern servers ask for the roots when they need them. */
         if (!p->modern && (p->declares & ANSWERS_ROOTS_CHANGED))
             upstream_notify(p, "notifications/roots/list_changed", SPAN_EMPTY);
+        router_done(call, &fine);
+        return true;
+    }
+    if (request->op == OP_TELL) {
+        /* In the stateless era clients have nothing to tell. */
+        if (!p->modern)
+            tell_server(p, request);
         router_done(call, &fine);
         return true;
     }

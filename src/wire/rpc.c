@@ -87,12 +87,20 @@ int rpc_skim(struct span text, const struct json_shape *params_shape,
     return 0;
 }
 
+/* The quotes stand right around it. */
+static struct span quoted_method(const struct rpc_message *m)
+{
+    return span_of(m->method.p - 1, m->method.n + 2);
+}
+
 bool rpc_method_is(const struct rpc_message *m, const char *name)
 {
-    if (!m->method.p)
-        return false;
-    /* The quotes stand right around it. */
-    return json_string_is(span_of(m->method.p - 1, m->method.n + 2), span_str(name));
+    return m->method.p && json_string_is(quoted_method(m), span_str(name));
+}
+
+struct span rpc_method_text(const struct rpc_message *m, struct buf *scratch)
+{
+    return m->method.p ? json_text(quoted_method(m), scratch) : SPAN_EMPTY;
 }
 
 struct rpc_error rpc_error_of(struct span error)

@@ -1,6 +1,7 @@
 // Every generation of MCP over ACP with official MCP clients of both eras, by both bridges: the same
 // checks as for any other server. M4 carries the stateless era, all others the initialize era; where
-// client and server differ, and always over HTTP, the core stands between them (decision 005).
+// client and server differ, and always over HTTP, the core translates; else messages pass through it as
+// they are (decision 009).
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { agent, open, proxy } from './acp_lib.mjs';
@@ -31,10 +32,10 @@ for (const bridge of ['stdio', 'http']) {
         const client = await connect(tt, kind, transportOf(d));
         client.name = `${kind} ${d.name}`;
         const era = d.name === 'M4' ? 'modern' : 'legacy';
-        const relayed = bridge === 'stdio' && era === clientEra;
+        const plain = bridge === 'stdio' && era === clientEra;
         for (const [name, check] of Object.entries({ ...checks, roots })) {
-          if (relayed && name.startsWith('knows nothing')) continue; // it knows all that its client says
-          await tt.test(name, { timeout: 60_000 }, () => check(client, { era, relayed, name: relayed ? 'fixture' : 'rialto' }));
+          if (plain && name.startsWith('knows nothing')) continue; // it knows all that its client says
+          await tt.test(name, { timeout: 60_000 }, () => check(client, { era, plain, name: plain ? 'fixture' : 'rialto' }));
         }
       })));
     });

@@ -178,7 +178,7 @@ export const checks = {
     assert.equal(agent.told.find((n) => n.method === updated).params.uri, uri);
     if (subscription) await subscription.close();
     else await client.unsubscribeResource({ uri });
-    if (server.relayed) return; // nobody there but the fixture, which tells everybody everything
+    if (server.plain) return; // nobody there but the fixture, which tells everybody everything
     await sleep(100);
     const heard = agent.count(updated);
     await agent.call('touch', { uri });

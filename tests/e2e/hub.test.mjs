@@ -208,6 +208,25 @@ test('the end of a visit is told to the agent that was sent there, and to no oth
   other.stream.close();
 });
 
+// The agent was left with a question that nobody wanted to be answered, until the call was over.
+for (const expose of ['full', 'search']) {
+  test(`a question that its server takes back is taken back at the agent (expose: ${expose})`, async (t) => {
+    const file = writeConfig(tempDir(), { expose, servers: { a: asking() } });
+    const client = await new StdioClient(t, rialtoBin, ['stdio', '-c', file]).connect({ capabilities: { elicitation: {} } });
+    await client.waitFor(expose === 'search' ? 'call_tool' : 'a__go_on');
+    const call = (name) => client.request('tools/call', expose === 'search'
+      ? { name: 'call_tool', arguments: { name, arguments: {} } } : { name, arguments: {} });
+    const mind = call('a__change_mind');
+    const heard = (method) => until(method, () => client.messages().find((m) => m.method === method));
+    const { id } = await heard('elicitation/create');
+    assert.equal((await heard('notifications/cancelled')).params.requestId, id);
+    client.send({ jsonrpc: '2.0', id, result: { action: 'accept', content: {} } }); // too late, and harmless
+    assert.ok((await call('a__go_on')).result);
+    assert.ok((await mind).result);
+    assert.equal(client.messages().filter((m) => m.method === 'notifications/cancelled').length, 1);
+  });
+}
+
 test('rialto stdio: the greeting waits for servers never seen before, lists never do; --wait 0 waits for nobody', async (t) => {
   const dir = tempDir();
   const go = path.join(dir, 'go');

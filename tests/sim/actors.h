@@ -23,13 +23,16 @@ void provider_send_away(struct sim_provider *p);
 /* By hand: stop it, start it, or both. */
 void provider_operate(struct sim_provider *p);
 void provider_announce(struct sim_provider *p);
-/* Ask on no call. */
+/* Ask on no call, and take such a question back. */
 void provider_wonder(struct sim_provider *p);
+void provider_know(struct sim_provider *p);
 /* Would its items be listed now, as far as the simulator knows? */
 bool provider_shows(const struct sim_provider *p);
 
 void job_event(struct job *j);
 void job_ask(struct job *j);
+/* Take back a question, if there is one. */
+void job_unask(struct job *j);
 void job_finish(struct job *j);
 
 /* --- fake_consumer.c --- */

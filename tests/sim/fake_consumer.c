@@ -201,6 +201,23 @@ static void check_changed(struct flight *f, unsigned changed)
     }
 }
 
+/* The provider does not want to know any more. */
+static void take_unasked(struct flight *f, struct span key)
+{
+    struct world *w = f->consumer->world;
+
+    for (size_t i = 0; i < MAX_ASKS; i++) {
+        struct question *q = &f->questions[i];
+        if (!q->open || !span_is(key, q->text))
+            continue;
+        q->open = false;
+        f->n_open--;
+        f->armed_at = w->timers.now;
+        return;
+    }
+    CHECK(w, f->standing, "%u: " SPAN_FMT " was taken back, but not asked", f->id, SPAN_ARG(key));
+}
+
 static void on_event(struct peer *self, struct call *call, const struct event *event)
 {
     struct flight *f = flight_of(self, call);
@@ -211,7 +228,9 @@ static void on_event(struct peer *self, struct call *call, const struct event *e
     if (event->kind == EVENT_UPDATED) {
         CHECK(w, f->wish, "%s did not wish to hear of that", c->name);
         f->expects_update = false;
-    } else if (event->kind == EVENT_CHANGED)
+    } else if (event->kind == EVENT_UNASKED)
+        take_unasked(f, event->name);
+    else if (event->kind == EVENT_CHANGED)
         check_changed(f, event->changed);
     else if (f->standing)
         CHECK(w, view_has(c->view, event->from), "%s heard what is none of its business", c->name);
@@ -360,7 +379,8 @@ void consumer_open(struct sim_consumer *c)
         enum item_kind kind;
     } kinds[] = {{OP_CALL_TOOL, ITEM_TOOL},    {OP_CALL_TOOL, ITEM_TOOL},
                  {OP_CALL_TOOL, ITEM_TOOL},    {OP_READ_RESOURCE, ITEM_RESOURCE},
-                 {OP_COMPLETE, ITEM_TEMPLATE}, {OP_GET_PROMPT, ITEM_PROMPT}};
+                 {OP_COMPLETE, ITEM_TEMPLATE}, {OP_GET_PROMPT, ITEM_PROMPT},
+                 {OP_OTHER, ITEM_TOOL}};
     struct world *w = c->world;
     size_t which = pick(w, COUNT_OF(kinds));
     char name[96], params[32];

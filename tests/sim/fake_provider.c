@@ -103,6 +103,40 @@ void job_ask(struct job *j)
     router_ask(j->call, &ask);
 }
 
+/* Some question that waits for its answer, with its key as text; it waits no more. */
+static bool drop_question(struct world *w, struct question *places, char key[16])
+{
+    struct question *q = &places[pick(w, MAX_ASKS)];
+
+    if (!q->open)
+        return false;
+    q->open = false;
+    snprintf(key, 16, "%u", q->key);
+    return true;
+}
+
+void job_unask(struct job *j)
+{
+    struct world *w = j->provider->world;
+    char key[16];
+
+    if (!drop_question(w, j->questions, key))
+        return;
+    TRACE(w, "%s: takes %s back on %u", j->provider->alias, key, id_of(j));
+    CHECK(w, router_unask(j->call, span_str(key)), "%s was asked, but cannot be taken back", key);
+}
+
+void provider_know(struct sim_provider *p)
+{
+    struct world *w = p->world;
+    char key[16];
+
+    if (!p->alive || !drop_question(w, p->questions, key))
+        return;
+    TRACE(w, "%s: takes %s back", p->alias, key);
+    router_unask_any(&p->core, span_str(key)); /* who was asked may have left */
+}
+
 void provider_wonder(struct sim_provider *p)
 {
     struct world *w = p->world;
@@ -193,7 +227,8 @@ static void on_open(struct peer *self, struct call *call, const struct request *
     w->depth++;
     /* What a provider does before it has even returned. */
     while (!j->over && chance(w, p->temper.in_verb)) {
-        void (*const acts[])(struct job *) = {job_event, job_ask, job_ask, job_finish, job_finish};
+        void (*const acts[])(struct job *) = {job_event,  job_ask,    job_ask,
+                                              job_finish, job_finish, job_unask};
         PICK(w, acts)(j);
         if (!j->over)
             maybe_fall(p);

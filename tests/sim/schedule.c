@@ -129,6 +129,16 @@ static void step_ask(struct world *w)
         job_ask(w->jobs[pick(w, w->n_jobs)]);
 }
 
+static void step_unask(struct world *w)
+{
+    struct sim_provider *p = some_provider(w);
+
+    if (w->n_jobs)
+        job_unask(w->jobs[pick(w, w->n_jobs)]);
+    else if (p)
+        provider_know(p);
+}
+
 static void step_finish(struct world *w)
 {
     if (w->n_jobs)
@@ -227,7 +237,7 @@ static const struct {
     {step_announce, 2, true}, {step_rise, 12, false},  {step_fall, 6, false},
     {step_clock, 12, false},  {reload, 3, false},      {step_operate, 2, true},
     {step_wonder, 2, true},   {step_decide, 8, true},  {step_subscribe, 2, true},
-    {step_want_log, 1, true},
+    {step_want_log, 1, true}, {step_unask, 4, true},
 };
 
 static void take_step(struct world *w, bool anywhere_only)

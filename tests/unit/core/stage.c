@@ -211,7 +211,8 @@ static void put_changed(struct buf *out, unsigned changed)
 
 static void client_event(struct peer *self, struct call *call, const struct event *event)
 {
-    static const char *const words[] = {"progress", "log", "changed", "updated", "other"};
+    static const char *const words[] = {"progress", "log",   "changed",
+                                        "updated",  "other", "unasked"};
     struct client *c = of_client(self);
     struct buf *out = &c->stage->account;
 
@@ -219,6 +220,8 @@ static void client_event(struct peer *self, struct call *call, const struct even
     put_changed(out, event->changed);
     if (event->params.n)
         buf_printf(out, " " SPAN_FMT, SPAN_ARG(event->params));
+    if (event->kind == EVENT_UNASKED)
+        buf_printf(out, " " SPAN_FMT, SPAN_ARG(event->name));
     buf_char(out, '\n');
     if (c->in_event)
         c->in_event(c, call, event);

@@ -246,9 +246,50 @@ static void test_open_questions_are_bounded(void **state)
     end(&x);
 }
 
+/* A server that takes its question back left its client asked until the call was over. */
+static void test_what_is_taken_back_is_not_answered(void **state)
+{
+    struct fixture x;
+
+    (void)state;
+    begin(&x);
+    x.policy->timeout = 100;
+    x.policy->ask_timeout = 1000;
+    struct call *c = client_open(&x.ann, "f__write");
+    ask_call(c, "1", 0);
+    ask_call(c, "2", 0);
+    assert_true(router_unask(c, SPAN("1")));
+    assert_false(router_unask(c, SPAN("1")));
+    assert_true(router_unask_any(&x.fake.core, SPAN("2")));
+    assert_false(router_unask_any(&x.fake.core, SPAN("2")));
+    answer_call(c, "1", "too late");
+    assert_account(&x.stage, "f open 1 write\nann ask 1 1\nann ask 1 2\nann unasked 1 1\n"
+                             "ann unasked 1 2\n");
+    stage_wait(&x.stage, 100); /* nobody is asked any more, so the provider's own time counts */
+    assert_account(&x.stage, "f cancel 1 timeout\nann done 1 timeout\n");
+    end(&x);
+}
+
+static void test_the_same_on_a_standing_call(void **state)
+{
+    struct fixture x;
+
+    (void)state;
+    begin(&x);
+    struct call *c = router_attach(x.stage.router, &x.ann.peer, x.view, 0, &x.ann);
+    assert_true(router_ask_standing(&x.fake.core, &(struct ask){.key = SPAN("7")}));
+    assert_false(router_unask_any(&x.fake.core, SPAN("f/7"))); /* that is how the client knows it */
+    assert_true(router_unask_any(&x.fake.core, SPAN("7")));
+    answer_call(c, "f/7", "too late");
+    assert_account(&x.stage, "ann ask 1 f/7\nann unasked 1 f/7\n");
+    end(&x);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_what_is_taken_back_is_not_answered),
+        cmocka_unit_test(test_the_same_on_a_standing_call),
         cmocka_unit_test(test_ask_and_answer),
         cmocka_unit_test(test_what_a_client_cannot_answer_is_refused),
         cmocka_unit_test(test_a_call_that_waits_for_an_answer_does_not_ask),

@@ -245,6 +245,35 @@ static void test_what_has_no_owner_is_not_routed(void **state)
     end(&x);
 }
 
+/* A method that nobody knows has a place to go only where there is one server, by its own names. */
+static void test_any_other_method_goes_to_the_only_one(void **state)
+{
+    struct fixture x;
+    struct route route;
+    const struct request other = {.op = OP_OTHER, .name = SPAN("invented/yesterday")};
+    const struct request told = {.op = OP_TELL, .name = SPAN("notifications/invented")};
+
+    (void)state;
+    begin(&x, "tool", "tool");
+    assert_false(find(&x, OP_OTHER, "invented/yesterday"));
+    assert_span(x.route.why, "unknown method");
+    struct view *bare = view_new("bare", NULL), *named = view_new("named", "{server}_{tool}");
+    assert_false(route_find(bare, &other, &route));
+    view_add(bare, &x.a.core, NULL);
+    view_add(named, &x.a.core, NULL);
+    assert_true(route_find(bare, &other, &route));
+    assert_ptr_equal(route.provider, &x.a.core);
+    assert_span(route.own_name, "invented/yesterday");
+    assert_false(route.repeatable); /* who knows what it does */
+    assert_true(route_find(bare, &told, &route));
+    assert_false(route_find(named, &other, &route));
+    view_add(bare, &x.b.core, NULL);
+    assert_false(route_find(bare, &other, &route));
+    view_free(named);
+    view_free(bare);
+    end(&x);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -257,6 +286,7 @@ int main(void)
         cmocka_unit_test(test_reading_is_repeatable),
         cmocka_unit_test(test_templates_of_one_that_is_down),
         cmocka_unit_test(test_what_has_no_owner_is_not_routed),
+        cmocka_unit_test(test_any_other_method_goes_to_the_only_one),
     };
     return cmocka_run_group_tests_name("core/route", tests, NULL, NULL);
 }
