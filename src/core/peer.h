@@ -40,7 +40,7 @@ enum op {
     OP_UNSUBSCRIBE,
     OP_SET_LEVEL,
     OP_ROOTS_CHANGED, /* told to a provider that may ask for roots; ends at once */
-    OP_OTHER,         /* any other request, as it is, to the only provider of a bare view */
+    OP_OTHER,         /* any other request, as it is, to whom a view is the way (view_only) */
     OP_TELL,          /* the same for a notification; ends at once */
     OP_COUNT,
 };

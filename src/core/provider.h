@@ -61,6 +61,7 @@ struct provider {
     struct router *router;
     const char *alias;   /* owned by the family, lives as long as the provider */
     bool bare_names;     /* what it offers keeps its own name in every view */
+    bool takes_any;      /* its family can pass on what nobody knows: OP_OTHER, OP_TELL */
     bool built_in;       /* a part of the bridge: not among the router's providers, and no news */
     const char *told_as; /* one of many that come and go: its calls are news under this name */
     bool tells_later; /* its family tells of what it published (router_tell_changes), in one go */

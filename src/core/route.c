@@ -114,12 +114,15 @@ static bool find_resource(struct view *v, struct span uri, struct route *out)
     return out->provider != NULL;
 }
 
-/* What is not addressed to anybody goes where there is only one it can be for. */
+/*
+ * What is not addressed to anybody goes where there is only one it can be for. A view that hides
+ * some of the tools is no such way: who knows what else a method can do.
+ */
 static bool find_only(const struct view *v, struct span method, struct route *out)
 {
-    struct provider *only = view_member(v, 0);
+    struct provider *only = view_only(v);
 
-    if (!only || view_member(v, 1) || view_pattern(v))
+    if (!only || !only->takes_any)
         return false;
     out->provider = only;
     out->own_name = method;

@@ -125,6 +125,14 @@ void view_set_fallback(struct view *v, struct provider *p)
     v->fallback = p;
 }
 
+struct provider *view_only(const struct view *v)
+{
+    if (v->pattern || v->narrowing || v->base || v->n_members != 1)
+        return NULL;
+    const struct filter *f = &v->members[0].filter;
+    return f->n_allow || f->n_deny ? NULL : v->members[0].provider;
+}
+
 struct provider *view_fallback(const struct view *v)
 {
     return v->fallback;

@@ -95,11 +95,14 @@ void modern_request_free(struct modern_request *r)
 
 /* --- verbs --- */
 
-static int status_of(const struct outcome *outcome)
+/* Some errors are said by HTTP as well. */
+static int status_of(enum op op, const struct outcome *outcome)
 {
-    if (outcome->kind == OUTCOME_ERROR && rpc_error_of(outcome->body).code == MCP_ERROR_CAPABILITY)
+    int64_t code = outcome->kind == OUTCOME_ERROR ? rpc_error_of(outcome->body).code : 0;
+
+    if (code == MCP_ERROR_CAPABILITY)
         return 400;
-    return 200;
+    return op == OP_OTHER && code == RPC_METHOD_NOT_FOUND ? 404 : 200;
 }
 
 /* This era has no code of its own for a resource that is not there. */
@@ -164,7 +167,7 @@ static void on_done(struct peer *self, struct call *call, const struct outcome *
     } else {
         struct buf body = {0};
         struct outcome told = mcp_refusal_as_result(call->op, outcome, &body);
-        set_status(a, r->reply, status_of(&told));
+        set_status(a, r->reply, status_of(call->op, &told));
         struct buf *out = begin(a, r->reply, MCP_OUT_FINAL);
         if (told.kind == OUTCOME_RESULT) {
             begin_result(out, span_str(r->id));
@@ -258,27 +261,15 @@ static void handle_list(struct modern_agent *a, const struct mcp_message *m, voi
     end(a, reply, MCP_OUT_FINAL);
 }
 
-static void handle_open(struct modern_agent *a, const struct mcp_message *m, void *reply,
-                        struct span principal, int op)
+/* `request` has op, name and the name's place; the rest is filled in here. */
+static void open_call(struct modern_agent *a, const struct mcp_message *m, void *reply,
+                      struct span principal, struct request request)
 {
-    const struct mcp_operation *operation = &mcp_operations[op];
-    const struct json_slot *name = &m->slots[operation->name_slot];
     const struct json_slot *level = &m->slots[SLOT_META_LOG_LEVEL];
-    struct buf scratch = {0}, kept_meta = {0}, level_text = {0};
+    struct buf kept_meta = {0}, level_text = {0};
 
-    if (op == OP_COMPLETE && name->type == JSON_NONE)
-        name = &m->slots[SLOT_REF_URI];
-    if (name->type != JSON_STRING) {
-        buf_printf(&scratch, "%s needs params.%s, a string", operation->method,
-                   operation->name_member);
-        reply_invalid(a, reply, m->rpc.id, buf_cstr(&scratch));
-        buf_fini(&scratch);
+    if (modern_resume(a, m, reply, principal))
         return;
-    }
-    if (modern_resume(a, m, reply, principal)) {
-        buf_fini(&scratch);
-        return;
-    }
     mcp_put_foreign_meta(&kept_meta, m->slots[SLOT_META].value);
     struct modern_request *r = modern_request_new(a, m, reply);
     r->principal = map_hash(principal);
@@ -288,28 +279,55 @@ static void handle_open(struct modern_agent *a, const struct mcp_message *m, voi
     r->level = mcp_level(wanted);
     if (r->level >= 0)
         router_want_log(a->host.router, a->host.view, r->level, mcp_levels[r->level]);
-    struct request request = {
-        .op = (enum op)op,
-        .name = json_text(name->value, &scratch),
-        .params = m->rpc.params,
-        .name_at = mcp_cut(m->rpc.params, name),
-        .meta_at = mcp_cut(m->rpc.params, &m->slots[SLOT_META]),
-        .meta_keep = buf_view(&kept_meta),
-        .log_level = r->level >= 0 ? wanted : SPAN_EMPTY,
-        .answers = mcp_answers_of(m->slots[SLOT_META_CAPABILITIES].value) | ANSWERS_BY_RETRY,
-        .wants_progress = r->token != NULL,
-        .takes_structured = true,
-        .party = r->principal,
-        .resumes = m->slots[SLOT_REQUEST_STATE].type != JSON_NONE ||
-                   m->slots[SLOT_INPUT_RESPONSES].type != JSON_NONE,
-    };
+    request.params = m->rpc.params;
+    request.meta_at = mcp_cut(m->rpc.params, &m->slots[SLOT_META]);
+    request.meta_keep = buf_view(&kept_meta);
+    request.log_level = r->level >= 0 ? wanted : SPAN_EMPTY;
+    request.answers = mcp_answers_of(m->slots[SLOT_META_CAPABILITIES].value) | ANSWERS_BY_RETRY;
+    request.wants_progress = r->token != NULL;
+    request.takes_structured = true;
+    request.party = r->principal;
+    request.resumes = m->slots[SLOT_REQUEST_STATE].type != JSON_NONE ||
+                      m->slots[SLOT_INPUT_RESPONSES].type != JSON_NONE;
     /* `done` may come inside: only what the router gives back is still there. */
     struct call *call = router_open(a->host.router, &a->peer, a->host.view, &request, r);
     if (call)
         r->call = call;
     buf_fini(&level_text);
     buf_fini(&kept_meta);
+}
+
+static void handle_open(struct modern_agent *a, const struct mcp_message *m, void *reply,
+                        struct span principal, int op)
+{
+    const struct mcp_operation *operation = &mcp_operations[op];
+    const struct json_slot *name = &m->slots[operation->name_slot];
+    struct buf scratch = {0};
+
+    if (op == OP_COMPLETE && name->type == JSON_NONE)
+        name = &m->slots[SLOT_REF_URI];
+    if (name->type == JSON_STRING) {
+        open_call(a, m, reply, principal,
+                  (struct request){.op = (enum op)op,
+                                   .name = json_text(name->value, &scratch),
+                                   .name_at = mcp_cut(m->rpc.params, name)});
+    } else {
+        buf_printf(&scratch, "%s needs params.%s, a string", operation->method,
+                   operation->name_member);
+        reply_invalid(a, reply, m->rpc.id, buf_cstr(&scratch));
+    }
     buf_fini(&scratch);
+}
+
+/* What MCP does not know, the server may. */
+static void pass_on(struct modern_agent *a, const struct mcp_message *m, void *reply,
+                    struct span principal, int op)
+{
+    struct buf method = {0};
+
+    open_call(a, m, reply, principal,
+              (struct request){.op = (enum op)op, .name = rpc_method_text(&m->rpc, &method)});
+    buf_fini(&method);
 }
 
 /* clang-format off */
@@ -327,17 +345,19 @@ static const struct handler handlers[] = {
 };
 /* clang-format on */
 
-static const struct handler *handler_of(const struct mcp_message *m)
+static const struct handler *handler_of(const struct mcp_host *host, const struct mcp_message *m)
 {
+    static const struct handler any_other = {NULL, pass_on, OP_OTHER};
+
     for (size_t i = 0; i < COUNT_OF(handlers); i++)
         if (rpc_method_is(&m->rpc, handlers[i].method))
             return &handlers[i];
-    return NULL;
+    return mcp_passes(host, m) ? &any_other : NULL;
 }
 
-bool modern_knows_method(const struct mcp_message *m)
+bool modern_knows_method(const struct mcp_host *host, const struct mcp_message *m)
 {
-    return handler_of(m) != NULL;
+    return handler_of(host, m) != NULL;
 }
 
 /* Only on pipes: on HTTP an agent cancels by closing the stream. */
@@ -364,7 +384,7 @@ void modern_agent_receive(struct modern_agent *a, const struct mcp_message *m, v
         handle_cancelled(a, m);
     if (m->rpc.kind != RPC_REQUEST)
         return;
-    const struct handler *h = handler_of(m);
+    const struct handler *h = handler_of(&a->host, m);
     if (!h) {
         reply_fault(a, reply, m->rpc.id,
                     &(struct modern_fault){404, RPC_METHOD_NOT_FOUND, "Method not found", NULL});

@@ -30,7 +30,7 @@ struct modern_fault {
 bool modern_claims(const struct mcp_message *m);
 /* Check the envelope. `scratch` holds texts that `fault` points to. True when all is fine. */
 bool modern_check(const struct mcp_message *m, struct modern_fault *fault, struct buf *scratch);
-bool modern_knows_method(const struct mcp_message *m);
+bool modern_knows_method(const struct mcp_host *host, const struct mcp_message *m);
 
 /*
  * One checked request, or a notification. `principal` says who asks: parked calls can be taken up

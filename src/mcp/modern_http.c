@@ -178,9 +178,9 @@ static bool find_fault(struct modern_http *h, const struct http_request *req,
         return true;
     if (!modern_check(m, fault, scratch))
         return true;
-    *fault = modern_knows_method(m) ? header_fault : unknown;
-    return !modern_knows_method(m) || !version.p ||
-           !span_eq(http_header(req, "mcp-method"), m->rpc.method) ||
+    bool known = modern_knows_method(&h->host, m);
+    *fault = known ? header_fault : unknown;
+    return !known || !version.p || !span_eq(http_header(req, "mcp-method"), m->rpc.method) ||
            (name && name->type == JSON_STRING && !header_is(req, "mcp-name", name->value)) ||
            !params_match(h, m, req);
 }

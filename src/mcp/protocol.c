@@ -85,6 +85,31 @@ int mcp_skim(struct span text, struct mcp_message *out)
     return rpc_skim(text, &params_shape, &result_shape, out->slots, SLOT_COUNT, &out->rpc);
 }
 
+bool mcp_is_own_method(const struct rpc_message *m)
+{
+    static const char *const others[] = {
+        "initialize",
+        "ping",
+        "server/discover",
+        "subscriptions/listen",
+        "notifications/initialized",
+        "notifications/cancelled",
+        "notifications/progress",
+        "notifications/roots/list_changed",
+    };
+
+    for (size_t i = 0; i < COUNT_OF(others); i++)
+        if (rpc_method_is(m, others[i]))
+            return true;
+    for (size_t i = 0; i < COUNT_OF(mcp_lists); i++)
+        if (rpc_method_is(m, mcp_lists[i].method))
+            return true;
+    for (size_t i = 0; i < COUNT_OF(mcp_operations); i++)
+        if (mcp_operations[i].method && rpc_method_is(m, mcp_operations[i].method))
+            return true;
+    return false;
+}
+
 bool mcp_is_legacy_version(struct span version)
 {
     static const char *const known[] = {MCP_NEWEST_LEGACY, "2025-06-18", "2025-03-26", "2024-11-05",

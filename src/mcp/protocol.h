@@ -86,6 +86,12 @@ struct mcp_list {
 };
 extern const struct mcp_list mcp_lists[ITEM_KINDS];
 
+/*
+ * Is this a request or notification of a client that MCP itself has, in whichever era? What does
+ * not exist in the era it is used in is refused then, and not passed on to a server.
+ */
+bool mcp_is_own_method(const struct rpc_message *m);
+
 /* Is this one of the legacy revisions we speak? */
 bool mcp_is_legacy_version(struct span version);
 

@@ -441,6 +441,7 @@ struct mcp_provider *mcp_provider_new(const char *alias, const struct mcp_link_o
     p->probe.fire = upstream_on_silence;
     p->ping.fire = upstream_on_ping;
     provider_init(&p->core, &upstream_verbs, &life, p->alias);
+    p->core.takes_any = true;
     return p;
 }
 

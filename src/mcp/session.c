@@ -1,73 +1,20 @@
-#include "mcp/session.h"
+#include "mcp/session_inside.h"
 
-#include "base/log.h"
-#include "base/map.h"
 #include "base/mem.h"
 #include "core/wishes.h"
-#include "mcp/agent_asks.h"
-#include "mcp/elicited.h"
-#include "mcp/outcome.h"
 #include "mcp/welcome.h"
-
-/* A request of the agent that waits for its answer. */
-struct pending {
-    struct mcp_session *session;
-    struct list node;
-    struct call *call;
-    void *reply;
-    enum op op;
-    size_t id_n, token_n, uri_n;
-    char bytes[]; /* the raw id, the raw progress token, the uri of a subscription */
-};
-
-struct mcp_session {
-    struct peer peer;
-    struct mcp_host host;
-    void *lease; /* what host.enter gave us */
-    const struct mcp_out *out;
-    void *owner;
-    struct call *standing;
-    bool greeted; /* initialize was answered */
-    char version[16];
-    unsigned answers;
-    int level; /* least log level wanted, index of mcp_levels; -1 = never said */
-    struct agent_asks asks;
-    struct elicited elicited;
-    struct list pending;
-    size_t n_pending;
-};
-
-static struct span pending_id(const struct pending *p)
-{
-    return span_of(p->bytes, p->id_n);
-}
-
-static struct span pending_token(const struct pending *p)
-{
-    return span_of(p->bytes + p->id_n, p->token_n);
-}
-
-static struct buf *begin(struct mcp_session *s, void *reply, enum mcp_out_kind kind)
-{
-    return s->out->begin(s->owner, reply, kind);
-}
-
-static void end(struct mcp_session *s, void *reply, enum mcp_out_kind kind)
-{
-    s->out->end(s->owner, reply, kind);
-}
 
 static void reply_result(struct mcp_session *s, void *reply, struct span id, struct span result)
 {
-    rpc_put_result(begin(s, reply, MCP_OUT_FINAL), id, result);
-    end(s, reply, MCP_OUT_FINAL);
+    rpc_put_result(session_begin(s, reply, MCP_OUT_FINAL), id, result);
+    session_end(s, reply, MCP_OUT_FINAL);
 }
 
 static void reply_error(struct mcp_session *s, void *reply, struct span id, int64_t code,
                         const char *text)
 {
-    rpc_put_error(begin(s, reply, MCP_OUT_FINAL), id, code, span_str(text), SPAN_EMPTY);
-    end(s, reply, MCP_OUT_FINAL);
+    rpc_put_error(session_begin(s, reply, MCP_OUT_FINAL), id, code, span_str(text), SPAN_EMPTY);
+    session_end(s, reply, MCP_OUT_FINAL);
 }
 
 void mcp_put_parse_error(struct buf *out, int code)
@@ -78,166 +25,6 @@ void mcp_put_parse_error(struct buf *out, int code)
     rpc_put_error(out, SPAN_EMPTY, RPC_PARSE_ERROR, buf_view(&text), SPAN_EMPTY);
     buf_fini(&text);
 }
-
-/* --- what the provider side tells us --- */
-
-static void pending_free(struct pending *p)
-{
-    list_remove(&p->node);
-    p->session->n_pending--;
-    mem_free(p);
-}
-
-/* The agent need not answer this any more; `id` 0: it was not asked. */
-static void withdraw_ask(struct mcp_session *s, void *reply, uint64_t id)
-{
-    enum mcp_out_kind kind = reply ? MCP_OUT_RELATED : MCP_OUT_UNRELATED;
-
-    if (!id)
-        return;
-    agent_asks_put_cancelled(begin(s, reply, kind), id);
-    end(s, reply, kind);
-}
-
-/* The same for all that was asked for a call that is over. */
-static void withdraw_asks(struct mcp_session *s, const struct call *call)
-{
-    const struct pending *p = call->consumer_data;
-    uint64_t id;
-
-    while ((id = agent_asks_drop(&s->asks, call->handle)))
-        withdraw_ask(s, p->reply, id);
-}
-
-static void attach(struct mcp_session *s)
-{
-    if (!s->standing)
-        s->standing = router_attach(s->host.router, &s->peer, s->host.view, s->answers, NULL);
-}
-
-/* The server accepted it: what it tells of this resource is for this session from now on. */
-static void note_subscription(struct mcp_session *s, const struct pending *p,
-                              const struct call *call)
-{
-    attach(s);
-    router_subscribed(s->standing, call->provider,
-                      span_of(p->bytes + p->id_n + p->token_n, p->uri_n));
-}
-
-static void on_done(struct peer *self, struct call *call, const struct outcome *outcome)
-{
-    struct mcp_session *s = CONTAINER_OF(self, struct mcp_session, peer);
-
-    if (call->op == OP_STANDING) {
-        s->standing = NULL;
-        return;
-    }
-    struct pending *p = call->consumer_data;
-    withdraw_asks(s, call);
-    if (call->op == OP_SUBSCRIBE && outcome->kind == OUTCOME_RESULT)
-        note_subscription(s, p, call);
-    if (outcome->kind == OUTCOME_ERROR)
-        elicited_note_error(&s->elicited, outcome->body);
-    if (outcome->kind == OUTCOME_FAILED && outcome->why == FAIL_CANCELLED) {
-        s->out->abandon(s->owner, p->reply);
-    } else {
-        struct buf body = {0};
-        struct outcome told = mcp_refusal_as_result(call->op, outcome, &body);
-        mcp_put_outcome(begin(s, p->reply, MCP_OUT_FINAL), pending_id(p), call->op, &told);
-        end(s, p->reply, MCP_OUT_FINAL);
-        buf_fini(&body);
-    }
-    pending_free(p);
-}
-
-static void send_notification(struct mcp_session *s, void *reply, const char *method,
-                              struct span params)
-{
-    enum mcp_out_kind kind = reply ? MCP_OUT_RELATED : MCP_OUT_UNRELATED;
-
-    rpc_put_notification(begin(s, reply, kind), method, params);
-    end(s, reply, kind);
-}
-
-static void send_progress(struct mcp_session *s, const struct pending *p, const struct event *e)
-{
-    struct buf *out = begin(s, p->reply, MCP_OUT_RELATED);
-    size_t after = e->token_at.at + e->token_at.n;
-
-    buf_str(out, "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\",\"params\":");
-    buf_span(out, span_cut(e->params, 0, e->token_at.at));
-    buf_span(out, pending_token(p));
-    mcp_put_raw(out, span_from(e->params, after));
-    buf_char(out, '}');
-    end(s, p->reply, MCP_OUT_RELATED);
-}
-
-static void send_changed(struct mcp_session *s, unsigned kinds)
-{
-    /* Resources and their templates share one notification. */
-    if (kinds & (1u << ITEM_TEMPLATE))
-        kinds |= 1u << ITEM_RESOURCE;
-    kinds &= ~(1u << ITEM_TEMPLATE);
-    for (int kind = 0; kind < ITEM_KINDS; kind++)
-        if (kinds & (1u << kind))
-            send_notification(s, NULL, mcp_lists[kind].changed, SPAN_EMPTY);
-}
-
-static void on_event(struct peer *self, struct call *call, const struct event *event)
-{
-    struct mcp_session *s = CONTAINER_OF(self, struct mcp_session, peer);
-    struct pending *p = call->op == OP_STANDING ? NULL : call->consumer_data;
-    void *reply = p ? p->reply : NULL;
-
-    switch (event->kind) {
-    case EVENT_PROGRESS:
-        if (p)
-            send_progress(s, p, event);
-        break;
-    case EVENT_LOG:
-        if (mcp_level(event->level) >= s->level)
-            send_notification(s, reply, "notifications/message", event->params);
-        break;
-    case EVENT_CHANGED:
-        send_changed(s, event->changed);
-        break;
-    case EVENT_UPDATED:
-        send_notification(s, NULL, "notifications/resources/updated", event->params);
-        break;
-    case EVENT_OTHER: {
-        if (span_is(event->method, "notifications/elicitation/complete") &&
-            !elicited_knows(&s->elicited, event->params))
-            break;
-        char *method = mem_span(event->method);
-        send_notification(s, reply, method, event->params);
-        mem_free(method);
-        break;
-    }
-    case EVENT_UNASKED:
-        withdraw_ask(s, reply, agent_asks_forget(&s->asks, call->handle, event->name));
-        break;
-    }
-}
-
-static void on_ask(struct peer *self, struct call *call, const struct ask *ask)
-{
-    struct mcp_session *s = CONTAINER_OF(self, struct mcp_session, peer);
-    struct pending *p = call->consumer_data;
-    char *method = mem_span(ask->method);
-    uint64_t id = agent_asks_add(&s->asks, call->handle, ask->key);
-
-    elicited_note_request(&s->elicited, ask->params);
-    /* An ask on the standing call belongs to no request of the agent. */
-    void *reply = p ? p->reply : NULL;
-    enum mcp_out_kind kind = p ? MCP_OUT_RELATED : MCP_OUT_UNRELATED;
-    struct buf params = {0};
-    rpc_put_request(begin(s, reply, kind), id, method, mcp_legacy_ask_params(ask, id, &params));
-    end(s, reply, kind);
-    buf_fini(&params);
-    mem_free(method);
-}
-
-static const struct peer_verbs verbs = {.event = on_event, .ask = on_ask, .done = on_done};
 
 /* --- what the agent sends --- */
 
@@ -274,7 +61,7 @@ static void handle_initialize(struct mcp_session *s, const struct mcp_message *m
     if (s->host.wake)
         s->host.wake(s->host.arg);
 
-    struct buf *out = begin(s, reply, MCP_OUT_FINAL);
+    struct buf *out = session_begin(s, reply, MCP_OUT_FINAL);
     buf_str(out, "{\"jsonrpc\":\"2.0\",\"id\":");
     buf_span(out, m->rpc.id);
     buf_str(out, ",\"result\":{\"protocolVersion\":\"");
@@ -286,7 +73,7 @@ static void handle_initialize(struct mcp_session *s, const struct mcp_message *m
     else
         mcp_put_welcome(out, s->host.view);
     buf_str(out, "}}");
-    end(s, reply, MCP_OUT_FINAL);
+    session_end(s, reply, MCP_OUT_FINAL);
     buf_fini(&scratch);
 }
 
@@ -295,7 +82,7 @@ static void handle_initialized(struct mcp_session *s, const struct mcp_message *
 {
     (void)m, (void)reply, (void)arg;
     if (s->greeted)
-        attach(s);
+        session_attach(s);
 }
 
 static void handle_roots_changed(struct mcp_session *s, const struct mcp_message *m, void *reply,
@@ -321,13 +108,13 @@ static void handle_list(struct mcp_session *s, const struct mcp_message *m, void
         return;
     }
     struct span list = view_list(s->host.view, (enum item_kind)kind);
-    struct buf *out = begin(s, reply, MCP_OUT_FINAL);
+    struct buf *out = session_begin(s, reply, MCP_OUT_FINAL);
     buf_str(out, "{\"jsonrpc\":\"2.0\",\"id\":");
     buf_span(out, m->rpc.id);
     buf_printf(out, ",\"result\":{\"%s\":", mcp_lists[kind].member);
     buf_span(out, list);
     buf_str(out, "}}");
-    end(s, reply, MCP_OUT_FINAL);
+    session_end(s, reply, MCP_OUT_FINAL);
 }
 
 static void handle_set_level(struct mcp_session *s, const struct mcp_message *m, void *reply,
@@ -351,66 +138,24 @@ static void handle_set_level(struct mcp_session *s, const struct mcp_message *m,
     reply_result(s, reply, m->rpc.id, SPAN("{}"));
 }
 
-static struct pending *pending_new(struct mcp_session *s, const struct mcp_message *m, void *reply,
-                                   enum op op, struct span uri)
-{
-    const struct json_slot *token = &m->slots[SLOT_META_TOKEN];
-    size_t token_n = token->type == JSON_NONE ? 0 : token->value.n;
-    struct pending *p = mem_alloc(sizeof *p + m->rpc.id.n + token_n + uri.n);
-
-    *p = (struct pending){.session = s,
-                          .reply = reply,
-                          .op = op,
-                          .id_n = m->rpc.id.n,
-                          .token_n = token_n,
-                          .uri_n = uri.n};
-    memcpy(p->bytes, m->rpc.id.p, m->rpc.id.n);
-    if (token_n)
-        memcpy(p->bytes + p->id_n, token->value.p, token_n);
-    if (uri.n)
-        memcpy(p->bytes + p->id_n + p->token_n, uri.p, uri.n);
-    list_append(&s->pending, &p->node);
-    s->n_pending++;
-    return p;
-}
-
 static void handle_open(struct mcp_session *s, const struct mcp_message *m, void *reply, int op)
 {
     const struct mcp_operation *operation = &mcp_operations[op];
     const struct json_slot *name = &m->slots[operation->name_slot];
-    const struct json_slot *meta = &m->slots[SLOT_META];
-    struct buf scratch = {0}, kept_meta = {0};
+    struct buf scratch = {0};
 
     if (op == OP_COMPLETE && name->type == JSON_NONE)
         name = &m->slots[SLOT_REF_URI];
-    if (name->type != JSON_STRING) {
+    if (name->type == JSON_STRING) {
+        session_open(s, m, reply,
+                     (struct request){.op = (enum op)op,
+                                      .name = json_text(name->value, &scratch),
+                                      .name_at = mcp_cut(m->rpc.params, name)});
+    } else {
         buf_printf(&scratch, "%s needs params.%s, a string", operation->method,
                    operation->name_member);
         reply_error(s, reply, m->rpc.id, RPC_INVALID_PARAMS, buf_cstr(&scratch));
-        buf_fini(&scratch);
-        return;
     }
-    if (meta->type == JSON_OBJECT)
-        mcp_put_foreign_meta(&kept_meta, meta->value);
-    struct span text = json_text(name->value, &scratch);
-    bool subscribes = op == OP_SUBSCRIBE || op == OP_UNSUBSCRIBE;
-    struct pending *p = pending_new(s, m, reply, (enum op)op, subscribes ? text : SPAN_EMPTY);
-    struct request request = {
-        .op = (enum op)op,
-        .name = text,
-        .params = m->rpc.params,
-        .name_at = mcp_cut(m->rpc.params, name),
-        .meta_at = mcp_cut(m->rpc.params, meta),
-        .meta_keep = buf_view(&kept_meta),
-        .log_level = s->level >= 0 ? span_str(mcp_levels[s->level]) : SPAN_EMPTY,
-        .answers = s->answers,
-        .wants_progress = p->token_n > 0,
-        .takes_structured = strcmp(s->version, "2025-06-18") >= 0,
-    };
-    struct call *call = router_open(s->host.router, &s->peer, s->host.view, &request, p);
-    if (call)
-        p->call = call;
-    buf_fini(&kept_meta);
     buf_fini(&scratch);
 }
 
@@ -438,14 +183,8 @@ static void handle_cancelled(struct mcp_session *s, const struct mcp_message *m,
     const struct json_slot *id = &m->slots[SLOT_REQUEST_ID];
 
     (void)reply, (void)arg;
-    LIST_EACH (&s->pending, it) {
-        struct pending *p = LIST_ENTRY(it, struct pending, node);
-        if (id->type != JSON_NONE && span_eq(pending_id(p), id->value)) {
-            if (p->call)
-                router_cancel(p->call, FAIL_CANCELLED);
-            return;
-        }
-    }
+    if (id->type != JSON_NONE)
+        session_cancel(s, id->value);
 }
 
 /* clang-format off */
@@ -486,6 +225,22 @@ static bool allowed_before_initialize(const struct mcp_message *m)
     return rpc_method_is(&m->rpc, "initialize") || rpc_method_is(&m->rpc, "ping");
 }
 
+bool mcp_passes(const struct mcp_host *host, const struct mcp_message *m)
+{
+    const struct provider *only = view_only(host->view);
+
+    return only && only->takes_any && !mcp_is_own_method(&m->rpc);
+}
+
+static void pass_on(struct mcp_session *s, const struct mcp_message *m, void *reply)
+{
+    struct buf method = {0};
+
+    session_open(s, m, reply,
+                 (struct request){.op = OP_OTHER, .name = rpc_method_text(&m->rpc, &method)});
+    buf_fini(&method);
+}
+
 static void receive_request(struct mcp_session *s, const struct mcp_message *m, void *reply)
 {
     const struct handler *h = find_handler(requests, COUNT_OF(requests), m);
@@ -493,6 +248,8 @@ static void receive_request(struct mcp_session *s, const struct mcp_message *m, 
     if (!s->greeted && !allowed_before_initialize(m)) {
         reply_error(s, reply, m->rpc.id, RPC_INVALID_REQUEST,
                     "Not initialized: send initialize first");
+    } else if (!h && mcp_passes(&s->host, m)) {
+        pass_on(s, m, reply);
     } else if (!h) {
         struct buf text = {0};
         buf_printf(&text, "Method not found: " SPAN_FMT, SPAN_ARG(m->rpc.method));
@@ -501,26 +258,6 @@ static void receive_request(struct mcp_session *s, const struct mcp_message *m, 
     } else {
         h->handle(s, m, reply, h->arg);
     }
-}
-
-/* The agent answers one of our asks. */
-static void receive_response(struct mcp_session *s, const struct mcp_message *m)
-{
-    struct agent_ask *ask = agent_asks_take(&s->asks, m->rpc.id);
-
-    if (!ask) {
-        log_debug("mcp", "agent answered id " SPAN_FMT ", which was not asked",
-                  SPAN_ARG(m->rpc.id));
-        return;
-    }
-    struct call *call = router_find(s->host.router, ask->call);
-    if (call) {
-        bool ok = m->rpc.kind == RPC_RESULT;
-        router_answer(call, span_of(ask->key, ask->key_n),
-                      &(struct outcome){.kind = ok ? OUTCOME_RESULT : OUTCOME_ERROR,
-                                        .body = ok ? m->rpc.result : m->rpc.error});
-    }
-    mem_free(ask);
 }
 
 void mcp_session_receive(struct mcp_session *s, const struct mcp_message *m, void *reply)
@@ -535,10 +272,12 @@ void mcp_session_receive(struct mcp_session *s, const struct mcp_message *m, voi
         h = find_handler(notifications, COUNT_OF(notifications), m);
         if (h)
             h->handle(s, m, NULL, h->arg);
+        else if (s->greeted && mcp_passes(&s->host, m))
+            session_tell(s, m);
         break;
     case RPC_RESULT:
     case RPC_ERROR:
-        receive_response(s, m);
+        session_answered(s, m);
         break;
     case RPC_BATCH:
     case RPC_INVALID:
@@ -553,7 +292,7 @@ struct mcp_session *mcp_session_new(const struct mcp_host *host, const struct mc
 {
     struct mcp_session *s = MEM_NEW(struct mcp_session);
 
-    peer_init(&s->peer, &verbs);
+    peer_init(&s->peer, &session_verbs);
     s->host = *host;
     s->out = out;
     s->owner = owner;

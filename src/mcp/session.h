@@ -69,6 +69,8 @@ struct span mcp_session_version(const struct mcp_session *s);
 /* Calls open now. */
 size_t mcp_session_pending(const struct mcp_session *s);
 
+/* Is this what MCP does not know, but the one server of the view may? */
+bool mcp_passes(const struct mcp_host *host, const struct mcp_message *m);
 /* Append an error response for text that is no message at all. */
 void mcp_put_parse_error(struct buf *out, int code);
 

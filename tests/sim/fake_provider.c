@@ -367,6 +367,7 @@ struct sim_provider *provider_new(struct world *w)
     p->world = w;
     p->temper = (struct temper){pick(w, 4) * 15, pick(w, 3) * 30};
     provider_init(&p->core, &verbs, &ops, p->alias);
+    p->core.takes_any = true;
     random_policy(w, &p->core.policy);
     router_add_provider(w->router, &p->core);
     return p;

@@ -117,6 +117,7 @@ void fake_init(struct fake *f, struct stage *s, const char *alias)
 {
     *f = (struct fake){.stage = s};
     provider_init(&f->core, &fake_verbs, &fake_ops, alias);
+    f->core.takes_any = true;
     router_add_provider(s->router, &f->core);
 }
 

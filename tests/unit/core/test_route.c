@@ -267,6 +267,14 @@ static void test_any_other_method_goes_to_the_only_one(void **state)
     assert_false(route.repeatable); /* who knows what it does */
     assert_true(route_find(bare, &told, &route));
     assert_false(route_find(named, &other, &route));
+    x.a.core.takes_any = false; /* its family has no words for it */
+    assert_false(route_find(bare, &other, &route));
+    x.a.core.takes_any = true;
+    const struct span some[] = {SPAN("to*")};
+    struct view *less = view_new("less", NULL);
+    view_add(less, &x.a.core, &(struct filter){.deny = some, .n_deny = 1});
+    assert_false(route_find(less, &other, &route)); /* something of it is hidden here */
+    view_free(less);
     view_add(bare, &x.b.core, NULL);
     assert_false(route_find(bare, &other, &route));
     view_free(named);
