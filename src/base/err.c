@@ -36,6 +36,8 @@ const char *err_name(int code)
         [ERR_UTF8 - ERR_FIRST] = "not valid UTF-8",
         [ERR_CONFIG - ERR_FIRST] = "configuration error",
         [ERR_PROTOCOL - ERR_FIRST] = "protocol error",
+        [ERR_NO_HOST - ERR_FIRST] = "there is no host of that name",
+        [ERR_NAME_SERVER - ERR_FIRST] = "its name could not be looked up",
     };
     int at = code - ERR_FIRST;
     if (at >= 0 && at < (int)(sizeof ours / sizeof ours[0]))

@@ -17,6 +17,8 @@ enum {
     ERR_UTF8,               /* not UTF-8 */
     ERR_CONFIG,             /* the configuration is wrong */
     ERR_PROTOCOL,           /* the peer broke its protocol */
+    ERR_NO_HOST,            /* nobody has this name */
+    ERR_NAME_SERVER,        /* it could not be found out whether anybody has */
 };
 
 struct err {

@@ -12,6 +12,7 @@
 #include "base/span.h"
 
 #include <stdbool.h>
+#include <stdint.h>
 
 enum log_level { LOG_ERROR, LOG_WARN, LOG_INFO, LOG_DEBUG };
 
@@ -19,6 +20,8 @@ void log_set_level(enum log_level level);
 /* false for a word that is no level; the words are error, warn, info, debug. */
 bool log_level_parse(const char *word, enum log_level *level);
 void log_set_json(bool json);
+/* Nothing is written; who listens hears it all the same. */
+void log_set_muted(bool muted);
 bool log_enabled(enum log_level level);
 
 /* `who` is the part of the program or the server's alias that the line is about. */
@@ -33,6 +36,26 @@ void log_line(enum log_level level, const char *who, const char *fmt, ...)
         if (log_enabled(LOG_DEBUG))                                                                \
             log_line(LOG_DEBUG, who, __VA_ARGS__);                                                 \
     } while (0)
+
+/*
+ * The level for what comes in floods: LOG_WARN once a second, else LOG_DEBUG. `last` is the
+ * caller's, zeroed at first; `now` is in ms.
+ */
+enum log_level log_seldom(uint64_t *last, uint64_t now);
+
+/* A line that was written, valid inside the callback. */
+struct log_record {
+    enum log_level level;
+    uint64_t at; /* ms of Unix time */
+    const char *who;
+    struct span text; /* redacted, but with control characters and all */
+};
+/*
+ * Tell `heard` each line that is written, from inside of log_line; NULL: nobody. Lines that it
+ * writes itself are not told.
+ */
+void log_set_listener(void (*heard)(void *arg, const struct log_record *line), void *arg);
+const char *log_level_name(enum log_level level);
 
 /* From now on `secret` (at least four bytes) appears nowhere. The value is copied. */
 void log_add_secret(struct span secret);

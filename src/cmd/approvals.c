@@ -112,7 +112,7 @@ static int run(const struct command *self, int argc, char **argv)
         return CMD_FAILED;
     int code = wish ? decide(d, &a, a.rest[1], wish > 0) : list_held(d, &a);
     daemon_free(d);
-    return cmd_finish(code);
+    return code;
 }
 
 static const struct cmd_option options[] = {ARGS_OPTION_CONFIG, ARGS_OPTION_JSON, {NULL}};

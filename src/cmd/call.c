@@ -131,8 +131,10 @@ static void on_event(struct peer *self, struct call *call, const struct event *e
         buf_span(&line, total.value);
     }
     if (message.type == JSON_STRING) {
+        struct buf scratch = {0};
         buf_str(&line, "  ");
-        json_unescape(&line, message.value);
+        cmd_put_plain(&line, json_text(message.value, &scratch));
+        buf_fini(&scratch);
     }
     fputs(buf_cstr(&line), stderr);
     c->progress_shown = true;
@@ -143,12 +145,13 @@ static void on_event(struct peer *self, struct call *call, const struct event *e
 static bool ask_person(struct span params)
 {
     struct json_slot message = json_get(params, "message");
-    struct buf text = {0};
+    struct buf text = {0}, scratch = {0};
     char line[16] = "";
 
     if (message.type == JSON_STRING)
-        json_unescape(&text, message.value);
+        cmd_put_plain(&text, json_text(message.value, &scratch));
     fprintf(stderr, "%s [y/N] ", buf_cstr(&text));
+    buf_fini(&scratch);
     buf_fini(&text);
     return fgets(line, sizeof line, stdin) && (line[0] == 'y' || line[0] == 'Y');
 }
@@ -309,7 +312,7 @@ static int run(const struct command *self, int argc, char **argv)
     peer_init(&c.peer, &verbs);
     int code = daemon ? call_by_daemon(&a, config, &c) : ask_run(config, a.verbose, settled, &c);
     config_free(config);
-    return cmd_finish(code);
+    return code;
 }
 
 static const struct cmd_option options[] = {

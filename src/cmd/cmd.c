@@ -1,5 +1,7 @@
 #include "cmd/cmd.h"
 
+#include "base/utf8.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,18 +17,28 @@ static bool use_colour(void)
     return isatty(STDERR_FILENO) && term && strcmp(term, "dumb") != 0;
 }
 
+void cmd_put_plain(struct buf *out, struct span text)
+{
+    for (size_t i = 0, n; i < text.n; i += n ? n : 1) {
+        n = utf8_control(text.p + i, text.p + text.n);
+        buf_char(out, n ? ' ' : text.p[i]);
+    }
+}
+
 /* "PREFIX TEXT\n" with the prefix in the given colour, written at once. */
 __attribute__((format(printf, 3, 0))) static void put_line(const char *colour, const char *prefix,
                                                            const char *fmt, va_list ap)
 {
-    struct buf line = {0};
+    struct buf line = {0}, text = {0};
     bool coloured = use_colour();
 
     buf_printf(&line, "%s%s%s ", coloured ? colour : "", prefix, coloured ? "\033[0m" : "");
-    buf_vprintf(&line, fmt, ap);
+    buf_vprintf(&text, fmt, ap);
+    cmd_put_plain(&line, buf_view(&text));
     buf_char(&line, '\n');
     fwrite(line.p, 1, line.n, stderr);
     buf_fini(&line);
+    buf_fini(&text);
 }
 
 void cmd_error(const struct command *who, const char *fmt, ...)
@@ -52,14 +64,16 @@ void cmd_hint(const char *fmt, ...)
 
 void cmd_print(struct buf *out)
 {
-    fwrite(buf_cstr(out), 1, out->n, stdout);
+    bool fine = !ferror(stdout);
+    bool written = fwrite(buf_cstr(out), 1, out->n, stdout) == out->n && fflush(stdout) == 0;
+
+    /* The reason is known only now, and said once. Who reads no further knows it anyway. */
+    if (fine && !written && errno != EPIPE)
+        cmd_error(NULL, "cannot write the output: %s", strerror(errno));
     buf_fini(out);
 }
 
 int cmd_finish(int code)
 {
-    if (fflush(stdout) == 0 && !ferror(stdout))
-        return code;
-    cmd_error(NULL, "cannot write the output: %s", strerror(errno));
-    return code ? code : CMD_FAILED;
+    return code || !ferror(stdout) ? code : CMD_FAILED;
 }

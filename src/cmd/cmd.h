@@ -44,9 +44,11 @@ void cmd_hint(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /* --- output --- */
 
-/* Writes and frees it. */
+/* What somebody else wrote, for a terminal: control characters become blanks. */
+void cmd_put_plain(struct buf *out, struct span text);
+/* Writes and frees it; says so if it could not. */
 void cmd_print(struct buf *out);
-/* Call last: turns `code` into a failure when the standard output could not be written. */
+/* For main: turns `code` into a failure when the standard output could not be written. */
 int cmd_finish(int code);
 
 #endif

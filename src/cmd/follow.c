@@ -31,9 +31,30 @@ static void tell_problems(const struct problems *problems, struct err *err)
     }
 }
 
+/* Many editors and scripts empty a file before they write it anew: nobody means that. */
+static bool is_blank(const char *path)
+{
+    struct problems problems = {0};
+    struct buf text = {0};
+    bool blank = config_read_text(path, &text, &problems);
+
+    for (size_t i = 0; i < text.n && blank; i++)
+        blank = strchr(" \t\r\n", text.p[i]) != NULL;
+    buf_fini(&text);
+    problems_fini(&problems);
+    return blank;
+}
+
 static struct config *load(const struct follow *f, struct err *err)
 {
     struct problems problems = {0};
+
+    if (is_blank(f->first->file)) {
+        err_set(err, ERR_CONFIG, "%s is empty", f->first->file);
+        err_hint(err, "nothing was changed; if there are to be no servers, write servers: {}");
+        log_error("rialto", "%s", err->text);
+        return NULL;
+    }
     struct config *c = config_load(f->first->file, &problems);
 
     if (c)
@@ -84,8 +105,9 @@ int follow_now(struct follow *f, struct buf *report, struct err *err)
     struct buf others = {0};
 
     if (!f->watch) {
+        err_set(err, ERR_CONFIG, "there is no configuration file to read");
         err_hint(err, "start it with -c FILE");
-        return err_set(err, ERR_CONFIG, "there is no configuration file to read");
+        return ERR_CONFIG;
     }
     struct config *c = load(f, err);
     if (!c)

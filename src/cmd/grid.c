@@ -1,5 +1,7 @@
 #include "cmd/grid.h"
 
+#include "cmd/cmd.h"
+
 static bool starts_character(char byte)
 {
     return ((unsigned char)byte & 0xc0) != 0x80;
@@ -23,8 +25,7 @@ void grid_add(struct grid *g, struct span text)
     while (cell.n < line.n && cell.n && !starts_character(line.p[cell.n]))
         cell.n--;
     size_t shown = count_characters(cell);
-    for (size_t i = 0; i < cell.n; i++)
-        buf_char(&g->cells, (unsigned char)cell.p[i] < 0x20 ? ' ' : cell.p[i]);
+    cmd_put_plain(&g->cells, cell);
     buf_char(&g->cells, '\0');
     if (shown > g->width[column])
         g->width[column] = shown;

@@ -1,11 +1,13 @@
 #include "base/mem.h"
 #include "cmd/args.h"
 #include "cmd/commands.h"
+#include "config/edit.h"
 #include "config/load.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { OPT_OUTPUT = 'o' };
@@ -24,16 +26,30 @@ static int write_all(int fd, struct span text)
 }
 
 /* What other programs keep in their files may be secret: a new file is for its owner alone. */
-static int write_file(const struct command *self, const char *path, struct span text)
+static int write_new(const char *path, struct span text, struct err *err)
 {
-    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
     int rc = fd < 0 ? -errno : write_all(fd, text);
 
     if (fd >= 0 && close(fd) < 0 && !rc)
         rc = -errno;
+    return rc ? err_set(err, rc, "cannot write %s: %s", path, strerror(-rc)) : 0;
+}
+
+/* A file that is there is replaced whole or not at all; a pipe or a device is written to. */
+static int write_file(const struct command *self, const char *path, struct span text)
+{
+    struct stat st;
+    struct err err;
+    bool there = stat(path, &st) == 0;
+    int rc = there && S_ISREG(st.st_mode) ? edit_replace_file(path, text, &err)
+                                          : write_new(path, text, &err);
+
     if (!rc)
         return CMD_FINE;
-    cmd_error(self, "cannot write %s: %s", path, strerror(-rc));
+    if (!there)
+        (void)unlink(path);
+    cmd_error(self, "%s", err.text);
     return CMD_FAILED;
 }
 
@@ -78,7 +94,7 @@ static int run(const struct command *self, int argc, char **argv)
     }
     if (args_expect(&a, 1))
         return CMD_USAGE;
-    return cmd_finish(import(&a, a.rest[0], output));
+    return import(&a, a.rest[0], output);
 }
 
 static const struct cmd_option options[] = {

@@ -63,10 +63,10 @@ static void put_description(struct buf *out, struct span item, size_t room)
         line.n = room - 3;
         while (line.n && ((unsigned char)line.p[line.n] & 0xc0) == 0x80)
             line.n--; /* not in the middle of a character */
-        buf_span(out, line);
+        cmd_put_plain(out, line);
         buf_str(out, "...");
     } else {
-        buf_span(out, line);
+        cmd_put_plain(out, line);
     }
     buf_fini(&text);
 }
@@ -86,7 +86,9 @@ static void put_table(struct buf *out, struct span list)
     it = json_iter(list);
     while (json_next(&it)) {
         size_t start = out->n;
-        json_unescape(out, name_of(it.value));
+        struct buf scratch = {0};
+        cmd_put_plain(out, json_text(name_of(it.value), &scratch));
+        buf_fini(&scratch);
         while (out->n - start < column)
             buf_char(out, ' ');
         buf_str(out, "  ");
@@ -174,7 +176,7 @@ int listing_run(const struct command *self, int argc, char **argv, const struct 
     int code = daemon ? ask_daemon(&a, config, &r) : ask_run(config, a.verbose, settled, &r);
     buf_fini(&r.list);
     config_free(config);
-    return cmd_finish(code);
+    return code;
 }
 
 const struct cmd_option listing_options[] = {

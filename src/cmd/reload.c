@@ -67,7 +67,7 @@ static int run(const struct command *self, int argc, char **argv)
         return CMD_FAILED;
     int code = reload(d, &a);
     daemon_free(d);
-    return cmd_finish(code);
+    return code;
 }
 
 static const struct cmd_option options[] = {ARGS_OPTION_CONFIG, ARGS_OPTION_JSON, {NULL}};

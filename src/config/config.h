@@ -92,8 +92,10 @@ struct config {
     struct {
         enum log_level level;
         enum config_log_format format;
+        uint64_t keep; /* bytes of lines that are kept to be looked at; 0 = none */
     } log;
     const char *control; /* "auto", "off" or unix:PATH */
+    uint64_t record;     /* bytes of calls that are kept to be looked at; 0 = none */
     struct {
         uint64_t message; /* bytes */
         uint64_t sessions, connections;

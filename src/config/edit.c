@@ -5,20 +5,23 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The map of servers: the file's first of these. */
+/* The map of servers: the file's first of these; empty when it has none. */
 static int find_servers(struct span text, struct span *servers, struct err *err)
 {
     static const char *const names[] = {"mcpServers", "servers"};
     enum json_type type;
+    bool any = false;
 
     if (json_skim(text, NULL, NULL, &type, NULL) || type != JSON_OBJECT) {
+        err_set(err, ERR_SYNTAX,
+                "the configuration is not JSON, and other formats are not rewritten");
         err_hint(err, "add the server to the file by hand, or keep the configuration as JSON");
-        return err_set(err, ERR_SYNTAX,
-                       "the configuration is not JSON, and other formats are not rewritten");
+        return ERR_SYNTAX;
     }
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         struct json_slot slot = json_get(text, names[i]);
@@ -26,7 +29,10 @@ static int find_servers(struct span text, struct span *servers, struct err *err)
             *servers = slot.value;
             return 0;
         }
+        any |= slot.type != JSON_NONE;
     }
+    if (!any)
+        return 0;
     return err_set(err, ERR_CONFIG, "the configuration has no map of servers to add to");
 }
 
@@ -39,6 +45,20 @@ static void put_around(struct buf *out, struct span text, struct span cut, struc
     buf_span(out, span_from(text, at + cut.n));
 }
 
+/* As the first of the file's members: a map with this one server. */
+static void put_map(struct buf *out, struct span text, struct span name, struct span entry)
+{
+    const char *at = text.p + span_find(text, '{') + 1;
+    struct json_iter it = json_iter(text);
+    struct buf added = {0};
+
+    buf_str(&added, "\n  \"servers\": {\n    ");
+    json_quote(&added, name);
+    buf_printf(&added, ": " SPAN_FMT "\n  }%s", SPAN_ARG(entry), json_next(&it) ? "," : "");
+    put_around(out, text, span_of(at, 0), buf_view(&added));
+    buf_fini(&added);
+}
+
 int edit_add_server(struct buf *out, struct span text, struct span name, struct span entry,
                     struct err *err)
 {
@@ -48,6 +68,10 @@ int edit_add_server(struct buf *out, struct span text, struct span name, struct 
 
     if (code)
         return code;
+    if (!servers.n) {
+        put_map(out, text, name, entry);
+        return 0;
+    }
     struct json_iter it = json_iter(servers);
     struct span last = {0};
     while (json_next(&it))
@@ -97,7 +121,8 @@ int edit_remove_server(struct buf *out, struct span text, struct span name, stru
                    SPAN_ARG(name));
 }
 
-static int write_file(const char *path, struct span text, mode_t mode)
+/* With the mode and, if that can be, the owner of the one before it. */
+static int write_file(const char *path, struct span text, const struct stat *before)
 {
     int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
     size_t done = 0;
@@ -112,22 +137,27 @@ static int write_file(const char *path, struct span text, mode_t mode)
             break;
         done += (size_t)n;
     }
-    int code = done < text.n || fchmod(fd, mode) || fsync(fd) ? -errno : 0;
+    int code = done < text.n ? -errno : 0;
+    int ignored = fchown(fd, before->st_uid, before->st_gid);
+    (void)ignored;
+    if (!code && (fchmod(fd, before->st_mode & 0777) || fsync(fd)))
+        code = -errno;
     if (close(fd) && !code)
         code = -errno;
     return code;
 }
 
-int edit_replace_file(const char *path, struct span text, struct err *err)
+/* `path` is no link. */
+static int replace(const char *path, struct span text)
 {
     struct buf fresh = {0}, old = {0};
     struct stat st;
 
+    if (stat(path, &st))
+        return -errno;
     buf_printf(&fresh, "%s.new", path);
     buf_printf(&old, "%s.bak", path);
-    int code = stat(path, &st) ? -errno : 0;
-    if (!code)
-        code = write_file(buf_cstr(&fresh), text, st.st_mode & 0777);
+    int code = write_file(buf_cstr(&fresh), text, &st);
     if (!code) {
         /* A link, so that there is no moment without the file. */
         (void)unlink(buf_cstr(&old));
@@ -135,11 +165,18 @@ int edit_replace_file(const char *path, struct span text, struct err *err)
     }
     if (!code && rename(buf_cstr(&fresh), path))
         code = -errno;
-    if (code) {
+    if (code)
         (void)unlink(buf_cstr(&fresh));
-        err_set(err, code, "cannot write %s: %s", path, strerror(-code));
-    }
     buf_fini(&fresh);
     buf_fini(&old);
     return code;
+}
+
+int edit_replace_file(const char *path, struct span text, struct err *err)
+{
+    char *real = realpath(path, NULL); /* a link to the file stays one */
+    int code = real ? replace(real, text) : -errno;
+
+    free(real);
+    return code ? err_set(err, code, "cannot write %s: %s", path, strerror(-code)) : 0;
 }

@@ -11,7 +11,8 @@
 #include "base/buf.h"
 #include "base/err.h"
 
-/* Append `text` with the server `name`, whose raw entry is `entry`, as the last. */
+/* Append `text` with the server `name`, whose raw entry is `entry`, as the last; in a file without
+ * servers, in a map of its own. */
 MUST_CHECK int edit_add_server(struct buf *out, struct span text, struct span name,
                                struct span entry, struct err *err);
 /* Append `text` without the server `name`. */

@@ -44,34 +44,42 @@ static bool exists(const char *path)
     return access(path, F_OK) == 0;
 }
 
+char *config_place(size_t n)
+{
+    struct buf user = {0};
+
+    if (n < COUNT_OF(local_files))
+        return mem_str(local_files[n]);
+    n -= COUNT_OF(local_files);
+    if (put_user_file(&user) && n-- == 0)
+        return buf_take(&user);
+    buf_fini(&user);
+    return n == 0 ? mem_str(system_file) : NULL;
+}
+
 char *config_find(const char *given)
 {
     if (!given)
         given = env_or_null("RIALTO_CONFIG");
     if (given)
         return mem_str(given);
-    for (size_t i = 0; i < COUNT_OF(local_files); i++)
-        if (exists(local_files[i]))
-            return mem_str(local_files[i]);
-
-    struct buf user = {0};
-    if (put_user_file(&user) && exists(buf_cstr(&user)))
-        return buf_take(&user);
-    buf_fini(&user);
-    return exists(system_file) ? mem_str(system_file) : NULL;
+    for (size_t i = 0;; i++) {
+        char *place = config_place(i);
+        if (!place || exists(place))
+            return place;
+        mem_free(place);
+    }
 }
 
 void config_put_places(struct buf *out)
 {
-    struct buf user = {0};
+    char *place;
 
-    buf_str(out, "$RIALTO_CONFIG, ");
-    for (size_t i = 0; i < COUNT_OF(local_files); i++)
-        buf_printf(out, "%s, ", local_files[i]);
-    if (put_user_file(&user))
-        buf_printf(out, "%s, ", buf_cstr(&user));
-    buf_str(out, system_file);
-    buf_fini(&user);
+    buf_str(out, "$RIALTO_CONFIG");
+    for (size_t i = 0; (place = config_place(i)); i++) {
+        buf_printf(out, ", %s", place);
+        mem_free(place);
+    }
 }
 
 /* --- reading --- */

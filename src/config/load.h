@@ -22,7 +22,10 @@ enum { CONFIG_MAX_BYTES = 4 * 1024 * 1024 };
  * caller frees it; NULL when there is none.
  */
 char *config_find(const char *given);
-/* Where config_find looks when nothing is given, for messages: "./rialto.yaml, ..." */
+/* The n-th place where config_find looks when nothing is given, NULL past the end. The caller frees
+ * it. */
+char *config_place(size_t n);
+/* All of them, for messages: "./rialto.yaml, ..." */
 void config_put_places(struct buf *out);
 
 enum config_format { CONFIG_YAML, CONFIG_JSON };

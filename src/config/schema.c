@@ -108,7 +108,9 @@ static bool read_entry(struct schema_read *r, const struct schema_row *row, cons
         schema_read_leaf(r, key, v, scope->shown, scope->base);
     } else if (row->shorthand && v->type == VALUE_NUMBER) {
         const struct schema_row *key = find_child(scope->path, span_str(row->shorthand));
-        problems_add(r->problems, PROBLEM_ERROR, v->at, scope->shown, "%s", key->check(v->text));
+        const char *why = key->check(v->text);
+        problems_add(r->problems, PROBLEM_ERROR, v->at, scope->shown, "%s",
+                     why ? why : "expected text; put quotes around it");
         return false;
     } else if (v->type == VALUE_MAP || is_empty_map(v)) {
         read_map(r, v, scope);

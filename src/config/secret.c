@@ -106,6 +106,9 @@ static bool from_command(const struct config_strings *command, const char *name,
         argv[i] = command->items[i];
     argv[command->n] = name;
     posix_spawn_file_actions_init(&actions);
+    /* It may ask at the terminal, but what comes on our standard input may be for us alone. */
+    if (!isatty(STDIN_FILENO))
+        posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
     posix_spawn_file_actions_adddup2(&actions, pipe_fds[1], STDOUT_FILENO);
     int failed = posix_spawnp(&pid, argv[0], &actions, NULL, (char *const *)argv, environ);
     posix_spawn_file_actions_destroy(&actions);

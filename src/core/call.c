@@ -151,6 +151,13 @@ static void publish_end(const struct call *c, const struct outcome *outcome, uin
                        });
 }
 
+/* Shown to whoever looks on, but for what we open by ourselves. */
+static void show_end(struct router *r, const struct call *c, const struct outcome *outcome)
+{
+    if (r->tap && c->consumer != &r->own && c->op != OP_STANDING)
+        r->tap->ended(r->tap, c, outcome);
+}
+
 /* The one end of every call. */
 static void finish(struct call *c, const struct outcome *outcome)
 {
@@ -165,6 +172,7 @@ static void finish(struct call *c, const struct outcome *outcome)
         stats_count_outcome(&r->stats, outcome, took);
         publish_end(c, outcome, took);
     }
+    show_end(r, c, outcome);
     list_remove(&c->standing);
     list_remove(&c->in_consumer);
     idmap_take(&r->calls, c->handle);
@@ -262,7 +270,11 @@ struct call *call_new(struct router *r, struct peer *consumer, enum op op, struc
 static void refuse_unknown(struct router *r, struct peer *consumer, const struct request *request,
                            struct view *v, struct span why, void *data)
 {
-    struct call stub = {.op = request->op, .consumer = consumer, .consumer_data = data};
+    struct call stub = {.handle = ++r->last_handle,
+                        .op = request->op,
+                        .consumer = consumer,
+                        .consumer_data = data,
+                        .opened_at = r->timers->now};
     struct provider *p;
     struct buf text = {0};
 
@@ -273,9 +285,12 @@ static void refuse_unknown(struct router *r, struct peer *consumer, const struct
             buf_printf(&text, "; server '%s' is not available: %s", p->alias, reason_of(p));
     r->stats.opened++;
     r->stats.failed[FAIL_UNKNOWN]++;
-    consumer->verbs->done(
-        consumer, &stub,
-        &(struct outcome){.kind = OUTCOME_FAILED, .why = FAIL_UNKNOWN, .text = buf_view(&text)});
+    const struct outcome outcome = {
+        .kind = OUTCOME_FAILED, .why = FAIL_UNKNOWN, .text = buf_view(&text)};
+    if (r->tap)
+        r->tap->opened(r->tap, &stub, request);
+    show_end(r, &stub, &outcome);
+    consumer->verbs->done(consumer, &stub, &outcome);
     buf_fini(&text);
 }
 
@@ -347,6 +362,8 @@ struct call *call_open_on(struct router *r, struct peer *consumer, struct view *
     c->repeatable = repeatable;
     p->stats.opened++;
     r->stats.opened++;
+    if (r->tap && consumer != &r->own)
+        r->tap->opened(r->tap, c, request);
     if (request->op == OP_CALL_TOOL && !p->halted && approval_needed(p, request->name))
         approval_hold(c, request);
     else

@@ -8,6 +8,7 @@
 #include "base/map.h"
 #include "core/events.h"
 #include "core/router.h"
+#include "core/tap.h"
 
 struct approver;
 
@@ -25,6 +26,7 @@ struct router {
     struct stats stats;
     struct events events;
     const struct approver *approver; /* NULL: nobody can be asked */
+    struct tap *tap;                 /* NULL: nobody looks on */
     struct peer own;                 /* opens what the router wants by itself (wishes.c) */
 };
 

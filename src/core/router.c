@@ -113,6 +113,11 @@ void router_remove_view(struct router *r, struct view *v)
     r->n_views = kept;
 }
 
+void router_set_tap(struct router *r, struct tap *tap)
+{
+    r->tap = tap;
+}
+
 void router_on_stopped(struct router *r, void (*fn)(void *arg, struct provider *p), void *arg)
 {
     r->on_stopped = fn;

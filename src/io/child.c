@@ -263,6 +263,11 @@ void child_stop(struct child *c, uint64_t grace_ms)
     timer_set(loop_timers(c->loop), &c->timer, grace_ms);
 }
 
+bool child_signalled(const struct child *c)
+{
+    return c->terminated;
+}
+
 void child_kill(struct child *c)
 {
     kill_group(c, SIGKILL);

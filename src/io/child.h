@@ -12,6 +12,7 @@
 #ifndef RIALTO_IO_CHILD_H
 #define RIALTO_IO_CHILD_H
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "io/stream.h"
 
@@ -38,12 +39,22 @@ struct child_events {
 /* NULL with `err` filled when the program cannot be started (not found, not executable ...). */
 struct child *child_spawn(struct loop *l, const struct child_spec *spec,
                           const struct child_events *on, void *owner, struct err *err);
+/*
+ * Which file child_spawn would run for `program`, which is argv[0] or what a script asks for: by
+ * the child's own PATH, and from its own folder. 0; -EACCES with a file that is there but may not
+ * be executed; -ENOENT with nothing.
+ */
+MUST_CHECK int child_find(const struct child_spec *spec, const char *program, struct buf *file);
+/* The PATH that it gets. The caller frees it. */
+char *child_path(const struct child_spec *spec);
 int child_pid(const struct child *c);
 /* The child's stdin/stdout. The caller stream_starts it at once; its `closed` comes before
  * `exited`. */
 struct stream *child_stream(struct child *c);
 /* Close stdin now, SIGTERM to the group after `grace` ms, SIGKILL after as much again. */
 void child_stop(struct child *c, uint64_t grace_ms);
+/* Has child_stop sent a signal? Still to be asked inside `exited`. */
+bool child_signalled(const struct child *c);
 /* SIGKILL to the group now. */
 void child_kill(struct child *c);
 

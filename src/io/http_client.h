@@ -73,5 +73,7 @@ struct buf http_fetch_take_body(struct http_fetch *f);
 char *http_url_resolve(const char *base, struct span reference);
 /* "host:port" of a URL, for people: no path, no user, no password. The caller owns it. */
 char *http_url_host(const char *url);
+/* Does it lead to this very machine? */
+bool http_url_is_local(const char *url);
 
 #endif

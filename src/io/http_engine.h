@@ -66,10 +66,6 @@ void http_engine_wake(struct http_engine *e);
 CURL *http_engine_lend(struct http_engine *e);
 void http_engine_return(struct http_engine *e, CURL *easy);
 
-/* --- http_url.c --- */
-/* Does it lead to this very machine? */
-bool http_url_is_local(const char *url);
-
 /* --- http_client.c --- */
 /* libcurl is through with it; frees it, or sends it on where it was redirected to. */
 void http_fetch_finish(struct http_fetch *f, CURLcode result);

@@ -64,7 +64,8 @@ static void on_accept(void *owner, struct stream *stream)
     if (door->tls)
         stream_secure(stream, door->tls, NULL, plain_answer,
                       s->options.head_timeout ? s->options.head_timeout : HANDSHAKE_MS);
-    if (s->n_conns >= s->options.max_connections) {
+    /* Nobody on the network comes by a Unix socket, but commands do that look after us. */
+    if (s->n_conns >= s->options.max_connections && listener_port(door->listener)) {
         turn_away(s, stream);
         return;
     }

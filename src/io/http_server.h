@@ -22,7 +22,7 @@ struct http_server_options {
     /* ms, 0 = for ever: from the first byte of a head to its end, from there to the end of the
      * body, and between requests. */
     uint64_t head_timeout, body_timeout, idle_timeout;
-    size_t max_connections;
+    size_t max_connections; /* more are turned away, but for those by Unix sockets */
 };
 
 /* Called for each complete request. The request's spans are valid until the exchange is answered.

@@ -7,12 +7,16 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { BACKLOG = 1024 };
+enum {
+    BACKLOG = 1024,
+    SPARE = 32, /* descriptors that clients by TCP do not get */
+};
 
 struct listener {
     struct loop *loop;
@@ -43,12 +47,28 @@ void listener_close(struct listener *ls)
 }
 
 /* Out of descriptors, every client would be a line in the log: one a second is enough. */
-static void warn(struct listener *ls, int code)
+static void warn(struct listener *ls, const char *why)
 {
     if (loop_now(ls->loop) - ls->warned < 1000)
         return;
     ls->warned = loop_now(ls->loop);
-    log_warn("listen", "%s: cannot accept: %s", ls->address, uv_strerror(code));
+    log_warn("listen", "%s: cannot accept: %s", ls->address, why);
+}
+
+/*
+ * Without any descriptor left, libuv takes clients in and drops them, and we hear nothing of it;
+ * nor could a server be started. So the last ones are for ourselves, and for the commands that come
+ * by Unix sockets. The kernel gives the lowest number that is free: a high one says how it stands.
+ */
+static bool is_one_too_many(const struct stream *s)
+{
+    struct rlimit limit;
+    uv_os_fd_t fd;
+
+    if (uv_fileno(&s->in.uv.handle, &fd) < 0 || getrlimit(RLIMIT_NOFILE, &limit) < 0)
+        return false;
+    rlim_t spare = limit.rlim_cur / 4 < SPARE ? limit.rlim_cur / 4 : SPARE;
+    return (rlim_t)fd >= limit.rlim_cur - spare;
 }
 
 static void on_connection(uv_stream_t *handle, int status)
@@ -58,7 +78,7 @@ static void on_connection(uv_stream_t *handle, int status)
 
     loop_enter(ls->loop);
     if (status < 0) {
-        warn(ls, status);
+        warn(ls, uv_strerror(status));
         return;
     }
     struct stream *s = stream_new_socket(ls->loop, tcp);
@@ -67,19 +87,23 @@ static void on_connection(uv_stream_t *handle, int status)
         stream_close(s, uv_strerror(status));
         return;
     }
+    if (tcp && is_one_too_many(s)) {
+        warn(ls, "too many open files: raise the limit (ulimit -n, LimitNOFILE)");
+        stream_close(s, "too many open files");
+        return;
+    }
     stream_connected(s, tcp ? NULL : ls->address);
     ls->on_accept(ls->owner, s);
 }
 
-/* Does anybody answer at this Unix socket? */
-static bool is_live(const char *path)
+bool listen_is_live(const char *path)
 {
     struct sockaddr_un sa = {.sun_family = AF_UNIX};
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 
     if (fd < 0)
         return true;
-    memcpy(sa.sun_path, path, strlen(path));
+    snprintf(sa.sun_path, sizeof sa.sun_path, "%s", path);
     bool refused = connect(fd, (struct sockaddr *)&sa, sizeof sa) < 0 && errno == ECONNREFUSED;
     close(fd);
     return !refused;
@@ -91,7 +115,7 @@ static int open_unix(struct listener *ls, const char *path)
 
     uv_pipe_init(&ls->loop->uv, &ls->uv.pipe, 0);
     /* Only a dead socket is removed, never a file that is something else. */
-    if (lstat(path, &st) == 0 && S_ISSOCK(st.st_mode) && !is_live(path))
+    if (lstat(path, &st) == 0 && S_ISSOCK(st.st_mode) && !listen_is_live(path))
         unlink(path);
     mode_t before = umask(0177);
     int code = uv_pipe_bind(&ls->uv.pipe, path);

@@ -21,5 +21,7 @@ const char *listener_address(const struct listener *ls);
 int listener_port(const struct listener *ls); /* 0 for Unix sockets */
 /* No accept is called after this returns. */
 void listener_close(struct listener *ls);
+/* Does anybody answer at this Unix socket? */
+bool listen_is_live(const char *path);
 
 #endif

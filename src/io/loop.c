@@ -2,11 +2,13 @@
 
 #include "base/log.h"
 #include "io/loop_uv.h"
+#include "io/tls.h"
 
 #include <assert.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 struct loop_signal {
@@ -123,6 +125,18 @@ static void tidy_process(void)
             log_error("loop", "cannot open /dev/null");
 }
 
+void loop_raise_limit(void)
+{
+    const rlim_t enough = 65536;
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= enough)
+        return;
+    limit.rlim_cur = limit.rlim_max < enough ? limit.rlim_max : enough;
+    if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
+        log_debug("loop", "the limit of open files stays as it is");
+}
+
 struct loop *loop_new(void)
 {
     struct loop *l = MEM_NEW(struct loop);
@@ -196,12 +210,12 @@ void loop_free(struct loop *l)
     uv_close((uv_handle_t *)&l->cap, NULL);
 
     assert(count_handles(l).open == 0 && "loop_free: something on the loop is still open");
-    /* A cancelled name lookup may still sit in libuv's thread pool: this waits for it. */
     uv_run(&l->uv, UV_RUN_DEFAULT);
     int busy = uv_loop_close(&l->uv);
     assert(busy == 0);
     (void)busy;
     timers_fini(&l->timers);
+    tls_context_free(l->trust);
     mem_free(l);
 }
 

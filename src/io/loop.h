@@ -18,6 +18,9 @@ struct loop;
 struct loop *loop_new(void);
 /* Everything on the loop must be closed; runs pending closes first. */
 void loop_free(struct loop *l);
+/* Let this process have as many open files as it may, 65536 at most: for daemons, whose clients
+ * take one each. */
+void loop_raise_limit(void);
 /* Runs until loop_stop, or until nothing is left to wait for. */
 void loop_run(struct loop *l);
 void loop_stop(struct loop *l);

@@ -14,6 +14,7 @@
 enum { LOOP_READ_SIZE = 64 * 1024 };
 
 struct http_engine;
+struct tls_context;
 
 struct loop {
     uv_loop_t uv;
@@ -23,11 +24,12 @@ struct loop {
     uv_timer_t cap;       /* ends the wait of loop_step */
     uint64_t armed;       /* when `timer` goes off; UINT64_MAX = not armed */
     struct timers timers;
-    struct list deferred;     /* of struct deferred: run first at the end of a turn */
-    struct list flushes;      /* of struct deferred: run behind those */
-    struct list marker;       /* where the work of this turn ends in the list being run */
-    struct list signals;      /* of struct loop_signal */
-    struct http_engine *http; /* the HTTP clients' share; NULL while there are none */
+    struct list deferred;      /* of struct deferred: run first at the end of a turn */
+    struct list flushes;       /* of struct deferred: run behind those */
+    struct list marker;        /* where the work of this turn ends in the list being run */
+    struct list signals;       /* of struct loop_signal */
+    struct http_engine *http;  /* the HTTP clients' share; NULL while there are none */
+    struct tls_context *trust; /* the system's authorities, once somebody asked for them */
     bool running, stopping;
     char read_buffer[LOOP_READ_SIZE];
 };

@@ -32,15 +32,18 @@ bool runtime_folder(struct buf *out, int n)
     }
 }
 
-/* Makes the folder if need be. Somebody else's is not taken, nor one that others can write to. */
-static bool is_ours(const char *folder)
+bool runtime_folder_is_ours(const char *folder)
 {
     struct stat st;
 
-    if (mkdir(folder, 0700) && errno != EEXIST)
-        return false;
     return lstat(folder, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == getuid() &&
            !(st.st_mode & 022);
+}
+
+/* Makes the folder if need be. */
+static bool is_usable(const char *folder)
+{
+    return (mkdir(folder, 0700) == 0 || errno == EEXIST) && runtime_folder_is_ours(folder);
 }
 
 char *runtime_address(const char *name)
@@ -50,7 +53,7 @@ char *runtime_address(const char *name)
     for (int i = 0; i < RUNTIME_FOLDERS && !address.n; i++) {
         if (!runtime_folder(&folder, i))
             continue;
-        if (is_ours(buf_cstr(&folder)))
+        if (is_usable(buf_cstr(&folder)))
             buf_printf(&address, "unix:%s/%s", buf_cstr(&folder), name);
         else if (i == 0)
             break; /* the environment says where, so nowhere else */

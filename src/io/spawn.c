@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <sys/pidfd.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -105,6 +106,46 @@ static struct strings make_candidates(const char *program, const char *path)
         at = colon ? colon + 1 : NULL;
     }
     return files;
+}
+
+char *child_path(const struct child_spec *spec)
+{
+    struct strings env = make_env(spec);
+    char *path = mem_str(find_path(&env));
+
+    strings_fini(&env);
+    return path;
+}
+
+static bool is_file(const char *path)
+{
+    struct stat st;
+
+    return stat(path, &st) == 0 && S_ISREG(st.st_mode);
+}
+
+int child_find(const struct child_spec *spec, const char *program, struct buf *file)
+{
+    char *path = child_path(spec);
+    struct strings files = make_candidates(program, path);
+    int code = -ENOENT;
+
+    for (size_t i = 0; i < files.n && code; i++) {
+        struct buf seen = {0};
+        if (spec->cwd && files.p[i][0] != '/')
+            buf_printf(&seen, "%s/", spec->cwd);
+        buf_str(&seen, files.p[i]);
+        bool there = is_file(buf_cstr(&seen)), fine = there && access(seen.p, X_OK) == 0;
+        if (fine || (there && code == -ENOENT)) {
+            code = fine ? 0 : -EACCES;
+            file->n = 0;
+            buf_span(file, buf_view(&seen));
+        }
+        buf_fini(&seen);
+    }
+    strings_fini(&files);
+    mem_free(path);
+    return code;
 }
 
 /* --- the new process --- */

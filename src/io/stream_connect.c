@@ -1,11 +1,14 @@
 #include "io/address.h"
+#include "io/lookup.h"
 #include "io/stream_uv.h"
 
 #include "base/mem.h"
 
+#include <errno.h>
+
 /*
- * One attempt: look the name up (in libuv's thread pool), then try its addresses one by one. The
- * struct lives until the last callback libuv owes us, cancelled or not.
+ * One attempt: look the name up, then try its addresses one by one. The struct lives until the last
+ * callback libuv owes us, cancelled or not.
  */
 struct connect {
     struct loop *loop;
@@ -13,7 +16,7 @@ struct connect {
     void *owner;
     char *address;
     struct stream *stream; /* being connected */
-    uv_getaddrinfo_t lookup;
+    struct lookup *lookup; /* under way, or NULL */
     uv_connect_t request;
     struct addrinfo *found, *next;
     struct deferred later; /* a failure that was clear at once is told from the loop all the same */
@@ -24,7 +27,7 @@ struct connect {
 static void connect_free(struct connect *c)
 {
     if (c->found)
-        uv_freeaddrinfo(c->found);
+        freeaddrinfo(c->found);
     mem_free(c->address);
     mem_free(c);
 }
@@ -87,17 +90,14 @@ static void try_next(struct connect *c)
     finish(c, NULL, c->code);
 }
 
-static void on_found(uv_getaddrinfo_t *lookup, int status, struct addrinfo *found)
+static void on_found(void *owner, struct addrinfo *found, int code)
 {
-    struct connect *c = CONTAINER_OF(lookup, struct connect, lookup);
+    struct connect *c = owner;
 
-    loop_enter(c->loop);
+    c->lookup = NULL;
     c->found = c->next = found;
-    c->code = status;
-    if (c->cancelled)
-        connect_free(c);
-    else
-        try_next(c);
+    c->code = code;
+    try_next(c);
 }
 
 /* Begin; a negative code if it failed at once. */
@@ -116,8 +116,8 @@ static int begin(struct connect *c)
     }
     if (address_numeric(&a, &sa) == 0)
         return try_address(c, (struct sockaddr *)&sa);
-    struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
-    return uv_getaddrinfo(&c->loop->uv, &c->lookup, on_found, a.host, a.digits, &hints);
+    c->lookup = lookup_start(c->loop, a.host, a.digits, on_found, c);
+    return c->lookup ? 0 : -EAGAIN;
 }
 
 struct connect *stream_connect(struct loop *l, const char *address,
@@ -140,10 +140,10 @@ void connect_cancel(struct connect *c)
     if (c->stream) {
         /* libuv reports the connect as cancelled, and that frees us. */
         stream_close(c->stream, "cancelled");
-    } else if (c->code < 0) {
-        loop_undefer(&c->later);
-        connect_free(c);
-    } else {
-        uv_cancel((uv_req_t *)&c->lookup); /* too late for that is fine: on_found knows */
+        return;
     }
+    if (c->lookup)
+        lookup_cancel(c->lookup);
+    loop_undefer(&c->later);
+    connect_free(c);
 }

@@ -108,6 +108,11 @@ static void pump(struct stream *s)
         timer_clear(loop_timers(s->loop), &x->handshake);
     if (n == TLS_BROKEN && !s->draining && !s->finishing)
         give_up(s);
+    /* What TLS says by itself counts as well: a peer can ask for new keys and read no answer. */
+    if (stream_queued(s) + tls_output(x->tls) > s->limit) {
+        stream_close(s, "reader too slow");
+        return;
+    }
     stream_flush_later(s); /* answers of the handshake, and what waited for it */
     if (n == TLS_END)
         stream_at_eof(s);

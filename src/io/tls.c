@@ -17,6 +17,7 @@ enum { READ_ENOUGH = 16 * 1024 }; /* room for one whole record */
 
 struct tls_context {
     SSL_CTX *ssl;
+    unsigned holders;
 };
 
 struct tls {
@@ -160,8 +161,9 @@ static int load_identity(SSL_CTX *ssl, const char *cert, const char *key, struct
     SSL_CTX_set_default_passwd_cb(ssl, no_passphrase);
     SSL_CTX_set_default_passwd_cb_userdata(ssl, &asked);
     if (SSL_CTX_use_certificate_chain_file(ssl, cert) != 1) {
+        cannot_use(err, "certificate", cert);
         err_hint(err, "it takes the server's certificate, and those between it and its authority");
-        return cannot_use(err, "certificate", cert);
+        return ERR_CONFIG;
     }
     int loaded = SSL_CTX_use_PrivateKey_file(ssl, key, SSL_FILETYPE_PEM);
     SSL_CTX_set_default_passwd_cb_userdata(ssl, NULL);
@@ -190,6 +192,7 @@ static struct tls_context *wrap(SSL_CTX *ssl)
     struct tls_context *c = MEM_NEW(struct tls_context);
 
     c->ssl = ssl;
+    c->holders = 1;
     return c;
 }
 
@@ -228,9 +231,15 @@ struct tls_context *tls_context_client(const char *ca_file, struct err *err)
     return NULL;
 }
 
+struct tls_context *tls_context_hold(struct tls_context *c)
+{
+    c->holders++;
+    return c;
+}
+
 void tls_context_free(struct tls_context *c)
 {
-    if (!c)
+    if (!c || --c->holders)
         return;
     SSL_CTX_free(c->ssl);
     mem_free(c);
@@ -356,12 +365,17 @@ void tls_end(struct tls *t)
 
 void tls_take_output(struct tls *t, struct buf *out)
 {
-    size_t n = BIO_ctrl_pending(t->out);
+    size_t n = tls_output(t);
 
     if (!n)
         return;
     int taken = BIO_read(t->out, buf_room(out, n), (int)n);
     out->n += taken > 0 ? (size_t)taken : 0;
+}
+
+size_t tls_output(const struct tls *t)
+{
+    return BIO_ctrl_pending(t->out);
 }
 
 bool tls_has_input(const struct tls *t)

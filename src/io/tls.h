@@ -30,6 +30,8 @@ struct tls_context *tls_context_server(const char *cert_file, const char *key_fi
  * system (SSL_CERT_FILE and SSL_CERT_DIR name others).
  */
 struct tls_context *tls_context_client(const char *ca_file, struct err *err);
+/* One more holder; each lets go of it by tls_context_free. */
+struct tls_context *tls_context_hold(struct tls_context *c);
 void tls_context_free(struct tls_context *c);
 /* May anybody at all read it, not only its owner and group? */
 bool tls_key_is_exposed(const char *key_file);
@@ -54,8 +56,9 @@ bool tls_is_ready(const struct tls *t);
 size_t tls_write(struct tls *t, struct span plain);
 /* Say that nothing follows (close_notify). */
 void tls_end(struct tls *t);
-/* Append what is to be sent. */
+/* Append what is to be sent; how many bytes that would be. */
 void tls_take_output(struct tls *t, struct buf *out);
+size_t tls_output(const struct tls *t);
 /* Are there fed bytes that tls_read has not seen? */
 bool tls_has_input(const struct tls *t);
 /* Why it is broken, for people. */

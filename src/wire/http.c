@@ -414,6 +414,15 @@ static bool query_is(struct span raw, const char *text)
     return at == raw.n && !*text;
 }
 
+bool http_is_embedded(const struct http_request *r)
+{
+    struct span site = http_header(r, "sec-fetch-site"), as = http_header(r, "sec-fetch-dest");
+
+    if (http_header(r, "origin").p || !site.p || !span_is(site, "cross-site"))
+        return false;
+    return !as.p || !span_is(as, "document") || !span_is(r->method, "GET");
+}
+
 bool http_next_item(struct span *list, struct span *item)
 {
     while (list->n) {

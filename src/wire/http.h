@@ -37,6 +37,10 @@ struct http_request {
 struct span http_header(const struct http_request *r, const char *name);
 /* The next item of a comma-separated header value, trimmed; false at the end. Skips empty ones. */
 bool http_next_item(struct span *list, struct span *item);
+/* Is it of a page of another site, as a picture, a script or a frame of it, or as a form? Not all
+ * of these come with an Origin, but browsers say so in another way. A link that is followed is not.
+ */
+bool http_is_embedded(const struct http_request *r);
 /* Value of a query parameter, percent-decoded into `scratch`; p == NULL when absent. */
 struct span http_query(struct span query, const char *name, struct buf *scratch);
 

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
-import { rialto, root, tempDir, writeConfig } from './lib.mjs';
+import { rialto, rialtoBin, root, runCommand, tempDir, writeConfig } from './lib.mjs';
 
 const example = (name) => path.join(root, 'examples', name);
 
@@ -53,6 +53,24 @@ test('a place that cannot be written: status 1', async () => {
   const { code, stderr } = await rialto(['import', example('manifest.yaml'), '-o', '/no/such/folder/x']);
   assert.equal(code, 1);
   assert.match(stderr, /cannot write \/no\/such\/folder\/x/);
+});
+
+// The file that was there was emptied first: on a full disk it was gone, and nothing in its place.
+test('a file in its place is replaced whole and kept as OUT.bak, or left as it was', async () => {
+  const out = writeConfig(tempDir(), 'servers: {}\n', 'rialto.yaml');
+  // As on a full disk: no file may have more than a block.
+  const full = ['-c', 'trap "" XFSZ; ulimit -f 1; exec "$0" "$@"', rialtoBin];
+  const failed = await runCommand('/bin/sh', [...full, 'import', example('vscode-mcp.json'), '-o', out]);
+  assert.equal(failed.code, 1);
+  assert.match(failed.stderr, /cannot write .*rialto\.yaml/);
+  assert.equal(fs.readFileSync(out, 'utf8'), 'servers: {}\n');
+  const fresh = path.join(path.dirname(out), 'fresh.yaml');
+  assert.equal((await runCommand('/bin/sh', [...full, 'import', example('vscode-mcp.json'), '-o', fresh])).code, 1);
+  assert.deepEqual(fs.readdirSync(path.dirname(out)), ['rialto.yaml'], 'no half of a file stays');
+
+  assert.equal((await rialto(['import', example('vscode-mcp.json'), '-o', out])).code, 0);
+  assert.match(fs.readFileSync(out, 'utf8'), /^# Made from/);
+  assert.equal(fs.readFileSync(`${out}.bak`, 'utf8'), 'servers: {}\n');
 });
 
 test('check shows the setup instructions of a manifest', async () => {

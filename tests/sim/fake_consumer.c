@@ -181,7 +181,7 @@ static struct flight *flight_of(struct peer *self, struct call *call)
     CHECK(c->world, f->consumer == c, "%s heard of %u, which is another's", c->name, f->id);
     CHECK(c->world, !f->ended, "%s heard of %u after its end", c->name, f->id);
     CHECK(c->world, !f->call || f->call == call, "%u is another call now", f->id);
-    if (call->handle)
+    if (router_find(c->world->router, call->handle))
         f->call = call;
     return f;
 }

@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 static void check_redact(const char *text, const char *expected)
@@ -82,6 +83,39 @@ static void test_secret_as_url_user(void **state)
     check_redact("https://ghp_secret@host/", "https://***@host/");
 }
 
+/* A token of other letters than bearer tokens usually have was cut in two by its shape: what stood
+ * behind the first such letter was printed. The same for two secrets that overlap. */
+static void test_secret_beyond_its_shape(void **state)
+{
+    (void)state;
+    log_add_secret(SPAN("abc$def!ghi"));
+    log_add_secret(SPAN("x@y/z"));
+    check_redact("Authorization: Bearer abc$def!ghi, 401", "Authorization: Bearer ***, 401");
+    check_redact("Bearer 1abc$def!ghi", "Bearer ***");
+    check_redact("amqp://user:x@y/z@host", "amqp://user:***@host");
+    log_add_secret(SPAN("first-second"));
+    log_add_secret(SPAN("second-third"));
+    check_redact("first-second-third.", "***.");
+}
+
+/* Each reload of the configuration told the same secrets again, and each line of the log was
+ * compared with all of them: this test did not come to an end. */
+static void test_a_secret_is_kept_once(void **state)
+{
+    char text[4096];
+
+    (void)state;
+    memset(text, 'x', sizeof text);
+    for (int i = 0; i < 20000; i++)
+        log_add_secret(SPAN("told again and again"));
+    for (int i = 0; i < 200; i++) {
+        struct buf b = {0};
+        log_redact(&b, span_of(text, sizeof text));
+        assert_int_equal(b.n, sizeof text);
+        buf_fini(&b);
+    }
+}
+
 /* What one call writes to stderr. */
 static void check_line(bool json, const char *who, const char *text, const char *tail)
 {
@@ -113,6 +147,81 @@ static void test_lines(void **state)
         "\"level\":\"error\",\"who\":\"alias\",\"message\":\"say \\\"***\\\" \\\\ \\u0009\"}\n");
 }
 
+/* Programs print what they like on their standard error. A line that is not UTF-8 was no JSON, so
+ * collectors dropped it. */
+static void test_lines_are_text(void **state)
+{
+    (void)state;
+    check_line(true, "alias", "caf\xe9 \xc3\xa9 \xed\xa0\x80",
+               "\"message\":\"caf\xef\xbf\xbd \xc3\xa9 \xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\"}\n");
+    check_line(false, "alias", "caf\xe9 \xc3\xa9", "alias: caf\\xe9 \xc3\xa9\n");
+    /* U+009B is to some terminals what ESC [ is. */
+    check_line(false, "alias",
+               "\xc2\x9b"
+               "31m",
+               "alias: \\u009b31m\n");
+}
+
+struct listener {
+    unsigned heard;
+    struct buf text;
+    bool answers;
+};
+
+static void on_line(void *arg, const struct log_record *line)
+{
+    struct listener *l = arg;
+
+    l->heard++;
+    buf_printf(&l->text, "%s %s: " SPAN_FMT "|", log_level_name(line->level), line->who,
+               SPAN_ARG(line->text));
+    assert_true(line->at > 1700000000000); /* Unix time, in ms */
+    if (l->answers && l->heard < 10)
+        log_error("listener", "heard that");
+}
+
+/* Told what is written, redacted, and nothing else; a listener that logs does not hear itself. */
+static void test_listener(void **state)
+{
+    struct listener l = {.answers = true};
+
+    (void)state;
+    log_add_secret(SPAN("s3cret"));
+    log_set_listener(on_line, &l);
+    check_line(false, "alias", "it is s3cret\n", "Z error listener: heard that\n");
+    check_line(true, "alias", "again", "\"message\":\"heard that\"}\n");
+    log_set_listener(NULL, NULL);
+    check_line(false, "alias", "unheard", "Z error alias: unheard\n");
+    assert_int_equal(l.heard, 2);
+    assert_string_equal(buf_cstr(&l.text), "error alias: it is ***\n|error alias: again|");
+    buf_fini(&l.text);
+}
+
+/* For a command that shows in its own way what is logged. */
+static void test_muted(void **state)
+{
+    struct listener l = {0};
+    int ends[2], before = dup(STDERR_FILENO);
+    char got;
+
+    (void)state;
+    assert_int_equal(pipe2(ends, O_NONBLOCK), 0);
+    dup2(ends[1], STDERR_FILENO);
+    log_set_listener(on_line, &l);
+    log_set_muted(true);
+    log_error("alias", "not for stderr");
+    log_set_muted(false);
+    log_set_listener(NULL, NULL);
+    dup2(before, STDERR_FILENO);
+    close(before);
+    assert_int_equal(read(ends[0], &got, 1), -1);
+    close(ends[0]);
+    close(ends[1]);
+    assert_string_equal(buf_cstr(&l.text), "error alias: not for stderr|");
+    buf_fini(&l.text);
+    check_line(false, "alias", "heard again", "Z error alias: heard again\n");
+}
+
 static void test_levels(void **state)
 {
     enum log_level level = LOG_ERROR;
@@ -128,6 +237,18 @@ static void test_levels(void **state)
     assert_false(log_enabled(LOG_INFO));
 }
 
+static void test_seldom(void **state)
+{
+    (void)state;
+    uint64_t last = 0;
+
+    assert_int_equal(log_seldom(&last, 5), LOG_WARN);
+    assert_int_equal(log_seldom(&last, 5), LOG_DEBUG);
+    assert_int_equal(log_seldom(&last, 1004), LOG_DEBUG);
+    assert_int_equal(log_seldom(&last, 1005), LOG_WARN);
+    assert_int_equal(log_seldom(&last, 2004), LOG_DEBUG);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -136,8 +257,14 @@ int main(void)
         cmocka_unit_test_teardown(test_urls, forget),
         cmocka_unit_test_teardown(test_url_password_with_at, forget),
         cmocka_unit_test_teardown(test_secret_as_url_user, forget),
+        cmocka_unit_test_teardown(test_secret_beyond_its_shape, forget),
+        cmocka_unit_test_teardown(test_a_secret_is_kept_once, forget),
         cmocka_unit_test_teardown(test_lines, forget),
+        cmocka_unit_test_teardown(test_lines_are_text, forget),
+        cmocka_unit_test_teardown(test_listener, forget),
+        cmocka_unit_test_teardown(test_muted, forget),
         cmocka_unit_test_teardown(test_levels, forget),
+        cmocka_unit_test(test_seldom),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -39,6 +39,15 @@ static void a_server_is_added_as_the_last(void **state)
           "{\"servers\":{\"b\":{},\n    \"q\\\"\": {\"url\":1}}}");
 }
 
+/* A bridge that begins with no servers is told of its first by an agent. */
+static void a_file_without_servers_gets_a_map_of_them(void **state)
+{
+    (void)state;
+    added("{}", "a", "{\n  \"servers\": {\n    \"a\": {\"url\":1}\n  }}");
+    added(" {\n  \"bus\": {} }\n", "a",
+          " {\n  \"servers\": {\n    \"a\": {\"url\":1}\n  },\n  \"bus\": {} }\n");
+}
+
 static void a_server_is_removed_with_its_comma(void **state)
 {
     (void)state;
@@ -57,6 +66,7 @@ static void what_cannot_be_edited_is_refused(void **state)
     (void)state;
     assert_true(edit_add_server(&out, SPAN("servers: {}"), SPAN("a"), SPAN("{}"), &err) < 0);
     assert_non_null(strstr(err.text, "not JSON"));
+    assert_non_null(strstr(err.hint, "by hand"));
     assert_true(edit_add_server(&out, SPAN("{\"mcpServers\":[]}"), SPAN("a"), SPAN("{}"), &err) <
                 0);
     assert_non_null(strstr(err.text, "no map of servers"));
@@ -106,10 +116,68 @@ static void a_file_is_replaced_at_once_and_the_old_one_kept(void **state)
     assert_int_equal(rmdir(folder), 0);
 }
 
+/* A daemon of root's made the file of its user root's own, whom alone it could be read by then. */
+static void a_file_stays_its_owners(void **state)
+{
+    char folder[] = "/tmp/rialto-test-XXXXXX", path[64], old[80];
+    struct err err = {0};
+    struct stat st;
+
+    (void)state;
+    if (geteuid() != 0)
+        skip();
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/mcp.json", folder);
+    snprintf(old, sizeof old, "%s.bak", path);
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    fclose(f);
+    assert_int_equal(chown(path, 12345, 12346), 0);
+    assert_int_equal(edit_replace_file(path, SPAN("two"), &err), 0);
+    assert_int_equal(stat(path, &st), 0);
+    assert_int_equal(st.st_uid, 12345);
+    assert_int_equal(st.st_gid, 12346);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(unlink(old), 0);
+    assert_int_equal(rmdir(folder), 0);
+}
+
+/* Who keeps such files elsewhere and links to them found a file in the place of the link, and the
+ * one that it had led to unchanged. */
+static void a_link_to_the_file_stays_one(void **state)
+{
+    char folder[] = "/tmp/rialto-test-XXXXXX", kept[64], path[64], old[80];
+    struct err err = {0};
+    struct stat st;
+
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    snprintf(kept, sizeof kept, "%s/kept.json", folder);
+    snprintf(path, sizeof path, "%s/mcp.json", folder);
+    snprintf(old, sizeof old, "%s.bak", kept);
+    FILE *f = fopen(kept, "w");
+    assert_non_null(f);
+    fputs("one", f);
+    fclose(f);
+    assert_int_equal(symlink("kept.json", path), 0);
+    assert_int_equal(edit_replace_file(path, SPAN("two"), &err), 0);
+    assert_int_equal(lstat(path, &st), 0);
+    assert_true(S_ISLNK(st.st_mode));
+    read_back(kept, "two");
+    read_back(old, "one");
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(unlink(kept), 0);
+    assert_int_equal(unlink(old), 0);
+    assert_int_equal(rmdir(folder), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_link_to_the_file_stays_one),
+        cmocka_unit_test(a_file_stays_its_owners),
         cmocka_unit_test(a_server_is_added_as_the_last),
+        cmocka_unit_test(a_file_without_servers_gets_a_map_of_them),
         cmocka_unit_test(a_server_is_removed_with_its_comma),
         cmocka_unit_test(what_cannot_be_edited_is_refused),
         cmocka_unit_test(a_file_is_replaced_at_once_and_the_old_one_kept),

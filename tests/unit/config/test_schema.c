@@ -349,6 +349,18 @@ static void test_server_checks(void **state)
                     "f:5:33: servers.d: this 'transport' needs an http or https URL\n");
 }
 
+/* A number was refused with "(null)" where its text would have been a fine name. */
+static void test_a_number_for_a_name(void **state)
+{
+    (void)state;
+    expect_yaml(
+        "listen: 8765\n"
+        "servers: {a: {command: x, prompts_as_context: [5, six]}}\n",
+        "f:1:9: listen: expected an address: HOST:PORT, [IPv6]:PORT, :PORT or unix:PATH, as "
+        "in 127.0.0.1:8765\n"
+        "f:2:48: servers.a.prompts_as_context[0]: expected text; put quotes around it\n");
+}
+
 static void test_private_authorities(void **state)
 {
     (void)state;
@@ -684,6 +696,7 @@ int main(void)
         cmocka_unit_test(test_bounds),
         cmocka_unit_test(test_nul),
         cmocka_unit_test(test_server_checks),
+        cmocka_unit_test(test_a_number_for_a_name),
         cmocka_unit_test(test_private_authorities),
         cmocka_unit_test(test_tls_addresses),
         cmocka_unit_test(test_views_and_tokens),

@@ -96,12 +96,37 @@ static void test_values_are_redacted(void **state)
     log_forget_secrets();
 }
 
+/* On `rialto stdio` the standard input is the host's: a command that reads its own ate the host's
+ * first messages, or waited for more until its time was over. */
+static void test_a_command_does_not_read_our_input(void **state)
+{
+    const char *command[] = {"sh", "-c", "read line; echo \"got:$line\""};
+    struct config c = {.secrets = {.command = {command, 3}}};
+    int ends[2], before = dup(STDIN_FILENO);
+    char left[16] = {0};
+
+    (void)state;
+    assert_int_equal(pipe(ends), 0);
+    assert_int_equal(write(ends[1], "for us\n", 7), 7);
+    dup2(ends[0], STDIN_FILENO);
+    struct secrets *s = secrets_new(&c);
+    expect_filled(s, "${ANY}", "got:", "");
+    secrets_free(s);
+    assert_int_equal(close(ends[1]), 0);
+    assert_int_equal(read(STDIN_FILENO, left, sizeof left), 7);
+    dup2(before, STDIN_FILENO);
+    close(before);
+    close(ends[0]);
+    log_forget_secrets();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sources_in_order),
         cmocka_unit_test(test_what_is_no_reference),
         cmocka_unit_test(test_values_are_redacted),
+        cmocka_unit_test(test_a_command_does_not_read_our_input),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -67,7 +67,7 @@ static void test_an_unknown_name_is_refused_at_once(void **state)
     (void)state;
     begin(&x);
     assert_null(client_open(&x.ann, "f__nothing"));
-    assert_account(&x.stage, "ann done 0 unknown\n");
+    assert_account(&x.stage, "ann done 1 unknown\n");
     assert_int_equal(router_call_count(x.stage.router), 0);
     assert_int_equal(router_stats(x.stage.router)->failed[FAIL_UNKNOWN], 1);
     end(&x);

@@ -325,7 +325,7 @@ static void test_a_withdrawn_provider_is_not_found(void **state)
     router_withdraw_provider(x.stage.router, &x.b.core);
     assert_account(&x.stage, "ann changed 1 tools\n");
     client_open(&x.ann, "b__read");
-    assert_account(&x.stage, "ann done 0 unknown\n");
+    assert_account(&x.stage, "ann done 3 unknown\n");
     finish_call(c, "calls that are open go on");
     assert_account(&x.stage, "ann done 2 calls that are open go on\n");
     provider_unwant(&x.b.core);

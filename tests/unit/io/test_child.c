@@ -243,6 +243,48 @@ static void test_path_of_the_child(void **state)
     loop_free(l);
 }
 
+static void expect_found(const struct child_spec *spec, const char *program, int code,
+                         const char *file)
+{
+    struct buf found = {0};
+
+    assert_int_equal(child_find(spec, program, &found), code);
+    assert_string_equal(buf_cstr(&found), file);
+    buf_fini(&found);
+}
+
+/* Which file it would be, by the same rules: a file that may be executed wins over one before it
+ * that may not, folders are no programs, and relative names begin in the child's own folder. */
+static void test_found_without_starting(void **state)
+{
+    char folder[32], first[64], second[64], a[80], b[80], path[160];
+
+    (void)state;
+    make_folder(folder);
+    snprintf(first, sizeof first, "%s/1", folder);
+    snprintf(second, sizeof second, "%s/2", folder);
+    snprintf(a, sizeof a, "%s/tool", first);
+    snprintf(b, sizeof b, "%s/tool", second);
+    snprintf(path, sizeof path, "PATH=/no/such:%s:%s", first, second);
+    assert_int_equal(mkdir(first, 0700) || mkdir(second, 0700), 0);
+    close(open(a, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+    const char *env[] = {path, NULL};
+    struct child_spec spec = {.name = "test", .env = env};
+    char *seen = child_path(&spec);
+    assert_string_equal(seen, path + strlen("PATH="));
+    mem_free(seen);
+    expect_found(&spec, "tool", -EACCES, a);
+    close(open(b, O_CREAT | O_WRONLY | O_CLOEXEC, 0700));
+    expect_found(&spec, "tool", 0, b);
+    expect_found(&spec, "no-such-tool", -ENOENT, "");
+    expect_found(&spec, second, -ENOENT, "");
+    expect_found(&spec, b, 0, b);
+    spec.cwd = folder;
+    expect_found(&spec, "2/tool", 0, b);
+    expect_found(&spec, "3/tool", -ENOENT, "");
+    assert_int_equal(unlink(a) || unlink(b) || rmdir(first) || rmdir(second) || rmdir(folder), 0);
+}
+
 /* Nothing of ours reaches the child: no descriptors, no ignored or blocked signals. */
 static void test_child_starts_clean(void **state)
 {
@@ -458,6 +500,7 @@ int main(void)
         cmocka_unit_test(test_cannot_start),
         cmocka_unit_test(test_environment_and_folder),
         cmocka_unit_test(test_path_of_the_child),
+        cmocka_unit_test(test_found_without_starting),
         cmocka_unit_test(test_child_starts_clean),
         cmocka_unit_test(test_who_ignores_everything_is_killed),
         cmocka_unit_test(test_who_ignores_eof_is_terminated),

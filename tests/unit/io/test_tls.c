@@ -2,6 +2,7 @@
 
 #include "io/listen.h"
 #include "io/tls.h"
+#include "io/ws.h"
 
 #include <openssl/ssl.h>
 #include <sys/socket.h>
@@ -309,6 +310,8 @@ static void test_files_that_cannot_be_used(void **state)
         if (!strstr(err.text, rows[i].file) || !strstr(err.text, rows[i].why))
             fail_msg("row %zu: %s", i, err.text);
     }
+    assert_null(tls_context_server(text, w.good.key_file, &err));
+    assert_non_null(strstr(err.hint, "those between it and its authority"));
     assert_null(tls_context_client(missing, &err));
     assert_non_null(strstr(err.text, missing));
     assert_null(tls_context_client(text, &err));
@@ -446,6 +449,41 @@ static void test_stream_slow_reader_is_cut(void **state)
     line_fini(&x);
 }
 
+/* A client that asks for new keys again and again gets an answer to each. One that does not read
+ * them made us keep them all. */
+static void test_stream_asks_for_keys_and_does_not_read(void **state)
+{
+    (void)state;
+    struct tls_context *server = server_of(&w.good);
+    SSL_CTX *raw = SSL_CTX_new(TLS_client_method());
+    SSL *ssl = SSL_new(raw);
+    struct loop *l = loop_new();
+    struct party p;
+    int fds[2];
+
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds), 0);
+    struct stream *s = stream_from_fds(l, fds[1], fds[1], "server");
+    stream_secure(s, server, NULL, NULL, 20000);
+    stream_set_limit(s, 256 * 1024);
+    party_join(&p, s);
+    SSL_set_fd(ssl, fds[0]);
+    SSL_set_connect_state(ssl);
+    WAIT(l, SSL_do_handshake(ssl) == 1);
+    for (int i = 0; i < 200000 && !p.n_closed; i++) {
+        SSL_key_update(ssl, SSL_KEY_UPDATE_REQUESTED);
+        while (SSL_do_handshake(ssl) != 1 && !p.n_closed)
+            loop_step(l, 1);
+    }
+    WAIT(l, p.n_closed == 1);
+    assert_string_equal(p.reason, "reader too slow");
+    party_leave(&p, l);
+    tls_context_free(server);
+    SSL_free(ssl);
+    SSL_CTX_free(raw);
+    close(fds[0]);
+    loop_free(l);
+}
+
 static void test_stream_close_says_goodbye(void **state)
 {
     (void)state;
@@ -507,6 +545,76 @@ static void test_stream_peer_leaves_during_the_handshake(void **state)
     line_fini(&x);
 }
 
+/* --- the system's authorities --- */
+
+static void on_request(void *owner, struct http_exchange *x, const struct http_request *req)
+{
+    (void)owner, (void)req;
+    http_respond(x, 404, NULL, SPAN_EMPTY, SPAN_EMPTY);
+}
+
+static void on_server_closed(void *arg)
+{
+    *(bool *)arg = true;
+}
+
+struct caller {
+    struct ws *ws;
+    int refused_with;
+    char reason[128];
+    bool closed;
+};
+
+static void on_message(void *owner, enum ws_opcode op, struct span payload)
+{
+    (void)owner, (void)op, (void)payload;
+}
+
+static void on_ws_closed(void *owner, uint16_t code, const char *reason)
+{
+    struct caller *c = owner;
+
+    (void)code;
+    c->refused_with = ws_refused_with(c->ws);
+    snprintf(c->reason, sizeof c->reason, "%s", reason);
+    c->closed = true;
+}
+
+/* To read the system's list takes 20 ms, and nothing else happens meanwhile: a server that comes
+ * and goes cost everybody that much each time. Now it is read once. */
+static void test_authorities_of_the_system_are_read_once(void **state)
+{
+    (void)state;
+    static const struct http_server_options options = {.max_body = 10, .max_connections = 10};
+    static const struct ws_events events = {NULL, on_message, on_ws_closed};
+    struct loop *l = loop_new();
+    struct http_server *server = http_server_new(l, &options, on_request, NULL);
+    struct err err;
+    char list[96], url[96];
+    bool closed = false;
+
+    snprintf(list, sizeof list, "%s/list.pem", w.dir);
+    assert_int_equal(link(w.ca.cert_file, list), 0);
+    setenv("SSL_CERT_FILE", list, 1);
+    assert_int_equal(
+        http_server_listen_tls(server, "127.0.0.1:0", w.good.cert_file, w.good.key_file, &err), 0);
+    snprintf(url, sizeof url, "wss://%s/", http_server_address(server, 0));
+    for (int i = 0; i < 2; i++) {
+        struct caller c = {0};
+        c.ws = ws_connect(l, &(struct ws_target){.url = url}, &(struct ws_options){0}, &events, &c,
+                          &err);
+        assert_non_null(c.ws);
+        WAIT(l, c.closed);
+        if (c.refused_with != 404)
+            fail_msg("attempt %d: %s", i, c.reason);
+        unlink(list);
+    }
+    unsetenv("SSL_CERT_FILE");
+    http_server_close(server, on_server_closed, &closed);
+    WAIT(l, closed);
+    loop_free(l);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -519,11 +627,13 @@ int main(void)
         cmocka_unit_test(test_stream_both_ways),
         cmocka_unit_test(test_stream_pause_keeps_what_is_decrypted),
         cmocka_unit_test(test_stream_slow_reader_is_cut),
+        cmocka_unit_test(test_stream_asks_for_keys_and_does_not_read),
         cmocka_unit_test(test_stream_close_says_goodbye),
         cmocka_unit_test(test_stream_bad_certificate),
         cmocka_unit_test(test_stream_half_open_peer_is_cut),
         cmocka_unit_test(test_stream_answers_plain_http),
         cmocka_unit_test(test_stream_peer_leaves_during_the_handshake),
+        cmocka_unit_test(test_authorities_of_the_system_are_read_once),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

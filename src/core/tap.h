@@ -1,0 +1,25 @@
+/*
+ * tap: sees every call, with what it carries, on its way through the router: for a recorder.
+ *
+ * Watchers (events.h) are told that something happened and never what was said; a tap is shown the
+ * whole of it. There is one at most, it is told inside of whatever happens, so it must not call the
+ * router: it copies and looks at its copies later.
+ */
+#ifndef RIALTO_CORE_TAP_H
+#define RIALTO_CORE_TAP_H
+
+struct call;
+struct outcome;
+struct request;
+struct router;
+
+struct tap {
+    /* `c->provider` is NULL for a call that nobody can be found for; it ends at once. */
+    void (*opened)(struct tap *self, const struct call *c, const struct request *request);
+    void (*ended)(struct tap *self, const struct call *c, const struct outcome *outcome);
+};
+
+/* NULL: none any more. What the router wants for itself is not shown. */
+void router_set_tap(struct router *r, struct tap *tap);
+
+#endif
