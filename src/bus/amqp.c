@@ -13,6 +13,7 @@ enum {
     FRAME_MAX = 128 * 1024,
     MAX_BODY = 128 * 1024 * 1024, /* RabbitMQ's own default */
     MAX_OUTBOX = 64 * 1024 * 1024,
+    PRECONDITION_FAILED = 406,
 };
 
 static const struct stream_events connection_events;
@@ -81,7 +82,6 @@ static void engine_free(struct engine *e)
     mem_free(e->confirms.numbers);
     mem_free(e->lost_why);
     buf_fini(&e->held);
-    buf_fini(&e->refused);
     mem_free(e);
 }
 
@@ -95,14 +95,6 @@ static void report(struct deferred *d)
         engine_closed(bus);
         return;
     }
-    struct buf refused = e->refused;
-    e->refused = (struct buf){0};
-    for (size_t at = 0; at < refused.n; at += sizeof(uint64_t)) {
-        uint64_t number;
-        memcpy(&number, refused.p + at, sizeof number);
-        engine_sent(bus, number, BUS_TOO_LARGE);
-    }
-    buf_fini(&refused);
     if (e->lost_why) {
         char *why = e->lost_why;
         e->lost_why = NULL;
@@ -138,6 +130,11 @@ static void on_deadline(struct timer *t)
 }
 
 /* --- publishes that wait --- */
+
+static size_t max_outbox(const struct engine *e)
+{
+    return e->options->max_outbox ? e->options->max_outbox : MAX_OUTBOX;
+}
 
 static bool is_holding(const struct engine *e)
 {
@@ -346,15 +343,37 @@ static void on_connection_method(struct engine *e, const struct amqp_method *m)
     amqp_lose(e, "it broke the protocol (method %d in state %d)", (int)m->id, (int)e->state);
 }
 
+/*
+ * How large a message may be the broker tells only in its complaint about one: "... message size
+ * 5011 is larger than configured max size 5000". What is not learned here ends every connection on
+ * which the same message is sent again.
+ */
+static void learn_limit(struct engine *e, const struct amqp_method *m)
+{
+    struct span text = m->text;
+    size_t at = text.n, most = 0;
+
+    if (m->code != PRECONDITION_FAILED || !span_has_nocase(text, SPAN("message size ")))
+        return;
+    while (at && text.p[at - 1] >= '0' && text.p[at - 1] <= '9')
+        at--;
+    for (; at < text.n && most < MAX_BODY; at++)
+        most = most * 10 + (size_t)(text.p[at] - '0');
+    if (most && most < e->max_body)
+        e->max_body = most;
+}
+
 static void on_publishing_method(struct engine *e, const struct amqp_method *m)
 {
-    if (m->id == AMQP_ACK || m->id == AMQP_NACK)
+    if (m->id == AMQP_ACK || m->id == AMQP_NACK) {
         on_confirm(e, m);
-    else if (m->id == AMQP_CONFIRM_OK && e->state == AMQP_PREPARING)
+    } else if (m->id == AMQP_CONFIRM_OK && e->state == AMQP_PREPARING) {
         on_ready(e);
-    else if (m->id == AMQP_CHANNEL_CLOSE)
+    } else if (m->id == AMQP_CHANNEL_CLOSE) {
+        learn_limit(e, m);
         amqp_lose(e, "it ended the channel for publishing to '%s': %u " SPAN_FMT, e->exchange,
                   m->code, SPAN_ARG(m->text));
+    }
 }
 
 static void on_frame(void *owner, const struct amqp_frame *f)
@@ -411,13 +430,12 @@ static void on_connected(void *owner, struct stream *s, int code)
         amqp_lose(e, "cannot connect: %s", err_name(code));
         return;
     }
-    size_t outbox = e->options->max_outbox ? e->options->max_outbox : MAX_OUTBOX;
     e->stream = s;
     e->state = AMQP_GREETING;
     e->silent_beats = 0;
     if (e->tls)
         stream_secure(s, e->tls, e->address.host, NULL, HANDSHAKE_MS);
-    stream_set_limit(s, 2 * outbox + STREAM_LIMIT);
+    stream_set_limit(s, 2 * max_outbox(e) + STREAM_LIMIT);
     stream_start(s, &connection_events, e);
     amqp_put_protocol(amqp_out(e));
     amqp_wrote(e);
@@ -453,6 +471,7 @@ static struct engine *open_engine(struct bus *b, struct loop *loop,
     e->tls = tls;
     e->exchange = mem_str(exchange);
     e->dlx = buf_take(&dlx);
+    e->max_body = MAX_BODY;
     e->deadline.fire = on_deadline;
     e->beat.fire = on_beat;
     amqp_reader_init(&e->reader);
@@ -502,8 +521,7 @@ static void describe_engine(const struct engine *e, struct buf *out)
 
 static size_t max_body(const struct engine *e)
 {
-    (void)e;
-    return MAX_BODY;
+    return e->max_body;
 }
 
 static void subscribe(struct engine *e, struct engine_sub *sub)
@@ -519,14 +537,28 @@ static void unsubscribe(struct engine *e, struct engine_sub *sub)
         amqp_channel_end(sub);
 }
 
+/* BUS_SENT: it is on its way. */
+static enum bus_sent put_message(struct engine *e, struct span topic, const struct message *m)
+{
+    struct buf *out = is_holding(e) ? &e->held : amqp_out(e);
+
+    if (m->body.n > e->max_body)
+        return BUS_TOO_LARGE;
+    /* The outbox bounds what is worth sending; what has expired there still waits here. */
+    if (e->held.n > 2 * max_outbox(e))
+        return BUS_FULL;
+    if (amqp_write_message(out, PUBLISHING, e->frame_max, span_str(e->exchange), topic, m))
+        return BUS_TOO_LARGE;
+    return BUS_SENT;
+}
+
 static void publish(struct engine *e, uint64_t number, struct span topic, const struct message *m)
 {
     if (e->state != AMQP_UP)
         return; /* it is lost, which bus.c learns at the end of this turn */
-    struct buf *out = is_holding(e) ? &e->held : amqp_out(e);
-    if (amqp_write_message(out, PUBLISHING, e->frame_max, span_str(e->exchange), topic, m)) {
-        buf_bytes(&e->refused, &number, sizeof number);
-        loop_defer(e->loop, &e->later, report);
+    enum bus_sent how = put_message(e, topic, m);
+    if (how != BUS_SENT) {
+        engine_sent(e->bus, number, how);
         return;
     }
     confirms_add(&e->confirms, number);

@@ -60,6 +60,7 @@ struct amqp_channel {
     uint64_t tag, left;
     bool redelivered;
     struct buf key, properties, body;
+    uint64_t warned; /* of a dead letter, when */
 };
 
 static struct buf *out_of(struct amqp_channel *ch)
@@ -372,8 +373,9 @@ static void on_deliver(struct amqp_channel *ch, const struct amqp_method *m)
 
 static void bury(struct amqp_channel *ch, const char *why)
 {
-    log_warn("bus", "queue " SPAN_FMT ": a message went to the dead letters: %s",
-             SPAN_ARG(ch->queue), why);
+    log_line(log_seldom(&ch->warned, loop_now(ch->engine->loop)), "bus",
+             "queue " SPAN_FMT ": a message went to the dead letters: %s", SPAN_ARG(ch->queue),
+             why);
     amqp_put_nack(out_of(ch), ch->number, ch->tag, false);
     amqp_wrote(ch->engine);
 }

@@ -77,12 +77,12 @@ struct engine {
     struct amqp_channel **channels; /* by number */
     size_t n_channels, channel_max;
     struct amqp_confirms confirms;
+    size_t max_body; /* as far as the broker has told */
     struct buf held; /* publishes that wait: we are blocked, or a subscription does not stand yet */
     bool blocked;
     size_t starting; /* subscriptions on their way: who asks must not miss the answer */
 
     struct deferred later; /* reports that must not come from inside an op */
-    struct buf refused;    /* uint64_t numbers that are too large */
     char *lost_why;        /* to be reported */
     bool ended;            /* engine_closed is to be reported */
 };

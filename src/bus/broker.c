@@ -27,6 +27,7 @@ struct group { /* its queues: one for each pattern */
     char *name;
     size_t n_queues;
     uint64_t publication; /* the last one that it got */
+    size_t found;         /* where its queue stands among those of that */
 };
 
 struct queue {
@@ -82,7 +83,7 @@ struct broker {
     size_t n_found, found_cap;
     uint64_t publication, last_tag;
     size_t n_members, n_subs;
-    size_t bytes;    /* of all parcels */
+    size_t bytes;    /* of all parcels and items */
     uint64_t warned; /* of a dead letter, when */
     struct dead_letters dead;
     struct retained retained;
@@ -158,6 +159,7 @@ static void queue_put(struct queue *q, struct parcel *p)
     list_append(&q->waiting, &it->node);
     q->n++;
     q->bytes += p->size;
+    q->broker->bytes += sizeof *it;
     pump_later(q);
 }
 
@@ -167,6 +169,7 @@ static void item_free(struct item *it)
     list_remove(&it->node);
     it->queue->n--;
     it->queue->bytes -= it->parcel->size;
+    it->queue->broker->bytes -= sizeof *it;
     parcel_unref(it->parcel);
     mem_free(it);
 }
@@ -174,15 +177,12 @@ static void item_free(struct item *it)
 static void item_bury(struct item *it, const char *why)
 {
     const struct queue *q = it->queue;
-    const struct message *m = &it->parcel->copy.m;
+    struct message m;
     struct broker *b = q->broker;
-    bool quiet = b->warned && loop_now(b->loop) - b->warned < 1000;
 
-    /* Poison comes in floods: one line a second is enough. */
-    if (!quiet)
-        b->warned = loop_now(b->loop);
-    log_line(quiet ? LOG_DEBUG : LOG_WARN, "bus",
-             "dead letter: " SPAN_FMT " on " SPAN_FMT " for group %s %s", SPAN_ARG(m->type),
+    message_pack_read(it->parcel->pack, &m);
+    log_line(log_seldom(&b->warned, loop_now(b->loop)), "bus",
+             "dead letter: " SPAN_FMT " on " SPAN_FMT " for group %s %s", SPAN_ARG(m.type),
              SPAN_ARG(it->parcel->topic), q->group->name, why);
     dead_letters_add(&b->dead, it->parcel, q->group->name, why);
     item_free(it);
@@ -270,14 +270,16 @@ static void deliver(struct item *it, struct broker_sub *sub)
 {
     struct broker_member *m = sub->member;
     struct parcel *p = parcel_ref(it->parcel);
+    struct message message;
 
+    message_pack_read(p->pack, &message);
     list_remove(&it->node);
     list_append(&sub->unsettled, &it->node);
     sub->n_unsettled++;
     it->sub = sub;
     it->tag = ++m->broker->last_tag;
     idmap_put(&m->by_tag, it->tag, it);
-    m->on->deliver(m->owner, sub, it->tag, it->redelivered, p->topic, &p->copy.m);
+    m->on->deliver(m->owner, sub, it->tag, it->redelivered, p->topic, &message);
     parcel_unref(p);
 }
 
@@ -468,15 +470,47 @@ static void on_found(void *arg, struct topic_entry *e)
     struct broker *b = arg;
     struct queue *q = CONTAINER_OF(e, struct queue, entry);
 
-    /* Two patterns of one group match: one of them is enough. */
-    if (q->group->publication == b->publication)
+    /* Two patterns of one group match: one of them is enough, best one that has subscribers. */
+    if (q->group->publication == b->publication) {
+        if (list_empty(&b->found[q->group->found]->subs))
+            b->found[q->group->found] = q;
         return;
+    }
     q->group->publication = b->publication;
+    q->group->found = b->n_found;
     if (b->n_found == b->found_cap) {
         b->found_cap = b->found_cap ? b->found_cap * 2 : 16;
         b->found = mem_resize(b->found, b->found_cap * sizeof(struct queue *));
     }
     b->found[b->n_found++] = q;
+}
+
+/*
+ * All who want it have room for it. A queue that is kept for somebody who is not there must not
+ * stop what others get, unless nobody else gets it; onlookers do not count.
+ */
+static bool may_be_put(const struct broker *b, size_t size)
+{
+    bool any = false, crowded = false;
+
+    for (size_t i = 0; i < b->n_found; i++) {
+        const struct queue *q = b->found[i];
+        bool room = q->lossy || queue_has_room(q, size);
+        if (!room && !list_empty(&q->subs))
+            return false;
+        any |= !q->lossy && !list_empty(&q->subs);
+        crowded |= !room;
+    }
+    return any || !crowded;
+}
+
+static void drop_oldest(struct queue *q, size_t size)
+{
+    struct item *oldest;
+
+    while (!queue_has_room(q, size) && size <= q->broker->options.queue_bytes &&
+           (oldest = LIST_FIRST(&q->waiting, struct item, node)))
+        item_free(oldest);
 }
 
 enum bus_sent broker_publish(struct broker *b, struct span topic, const struct message *m)
@@ -486,17 +520,20 @@ enum bus_sent broker_publish(struct broker *b, struct span topic, const struct m
     b->n_found = 0;
     b->publication++;
     topic_tree_match(&b->tree, topic, on_found, b);
-    for (size_t i = 0; i < b->n_found; i++)
-        if (!b->found[i]->lossy && !queue_has_room(b->found[i], size))
-            return BUS_FULL;
+    if (!may_be_put(b, size))
+        return BUS_FULL;
     if (!b->n_found && !retained_wanted(topic))
         return BUS_SENT;
-    if (size > b->options.total_bytes || b->bytes > b->options.total_bytes - size)
+    size_t more = size + b->n_found * sizeof(struct item);
+    if (more > b->options.total_bytes || b->bytes > b->options.total_bytes - more)
         return BUS_FULL;
     struct parcel *p = parcel_new(topic, m, &b->bytes);
-    for (size_t i = 0; i < b->n_found; i++)
+    for (size_t i = 0; i < b->n_found; i++) {
+        if (list_empty(&b->found[i]->subs))
+            drop_oldest(b->found[i], size);
         if (queue_has_room(b->found[i], size))
             queue_put(b->found[i], p);
+    }
     retained_look(&b->retained, p);
     parcel_unref(p);
     return BUS_SENT;

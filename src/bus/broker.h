@@ -65,7 +65,7 @@ struct dead_letter {
     uint64_t at_ms;  /* Unix time */
     const char *why;
     struct span topic, group;
-    const struct message *message;
+    struct message message; /* valid until the next call of a function of the broker */
 };
 /* The oldest that is kept with a number above `after`; false when there is none. */
 bool broker_dead_letter(const struct broker *b, uint64_t after, struct dead_letter *out);

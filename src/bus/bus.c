@@ -44,7 +44,7 @@ struct outgoing {
     struct bus *bus;
     uint64_t number;
     char *topic;
-    struct message_copy copy;
+    struct message_pack *pack;
     size_t size;
     struct timer deadline;
     bus_sent_fn *done;
@@ -61,6 +61,7 @@ struct bus {
     void *owner;
     bool up, told_down, closing;
     uint64_t connection; /* counts them */
+    uint64_t up_since;
 
     struct list subs, left; /* left: unsubscribed this turn, freed at its end */
     uint64_t last_id;
@@ -89,7 +90,7 @@ static const struct scheme *scheme_of(const char *url)
 static void outgoing_free(struct outgoing *o)
 {
     list_remove(&o->node);
-    message_copy_fini(&o->copy);
+    message_pack_free(o->pack);
     mem_free(o->topic);
     mem_free(o);
 }
@@ -151,7 +152,10 @@ struct bus *bus_open(struct loop *loop, const struct bus_options *options,
     const struct scheme *scheme = scheme_of(options->url);
 
     if (!scheme) {
-        err_set(err, ERR_CONFIG, "'%s' is no address of a message bus", options->url);
+        struct span url = span_str(options->url);
+        /* No more of it: a password may stand behind. */
+        err_set(err, ERR_CONFIG, "no address of a message bus begins with '" SPAN_FMT "'",
+                SPAN_ARG(span_cut(url, 0, span_find(url, ':') + 1)));
         err_hint(err, "embedded:, unix:PATH, tcp://HOST:PORT, amqp(s)://, nats:// or tls://");
         return NULL;
     }
@@ -176,24 +180,46 @@ struct bus *bus_open(struct loop *loop, const struct bus_options *options,
     return b;
 }
 
+/* It may have ended when this returns. */
+static void publish_now(const struct outgoing *o)
+{
+    struct bus *b = o->bus;
+    struct message m;
+
+    message_pack_read(o->pack, &m);
+    b->ops->publish(b->engine, o->number, span_str(o->topic), &m);
+}
+
+static void send_outbox(struct bus *b)
+{
+    LIST_EACH_SAFE (&b->outbox, it)
+        publish_now(LIST_ENTRY(it, struct outgoing, node));
+}
+
 void engine_up(struct bus *b)
 {
     log_info("bus", "joined %s", bus_describe(b));
     b->up = true;
     b->connection++;
     b->told_down = false;
-    backoff_reset(&b->backoff);
+    b->up_since = loop_now(b->loop);
     LIST_EACH (&b->subs, it)
         b->ops->subscribe(b->engine, &LIST_ENTRY(it, struct bus_sub, node)->engine);
-    LIST_EACH (&b->outbox, it) {
-        struct outgoing *o = LIST_ENTRY(it, struct outgoing, node);
-        b->ops->publish(b->engine, o->number, span_str(o->topic), &o->copy.m);
-    }
+    send_outbox(b);
     b->on->up(b->owner);
+}
+
+void engine_again(struct bus *b)
+{
+    if (b->up)
+        send_outbox(b);
 }
 
 void engine_lost(struct bus *b, const char *why, bool reconnects_itself)
 {
+    /* One that did not last is one more failure: a server may let us in and then find fault. */
+    if (b->up && loop_now(b->loop) - b->up_since >= b->backoff.max)
+        backoff_reset(&b->backoff);
     b->up = false;
     if (b->closing)
         return;
@@ -228,6 +254,12 @@ static void outgoing_end(struct outgoing *o, enum bus_sent how)
     loop_defer(b->loop, &b->later, on_later);
 }
 
+static void leave_all(struct bus *b)
+{
+    for (struct bus_sub *first; (first = LIST_FIRST(&b->subs, struct bus_sub, node));)
+        bus_unsubscribe(first);
+}
+
 void bus_close(struct bus *b)
 {
     if (b->closing)
@@ -236,8 +268,7 @@ void bus_close(struct bus *b)
     timer_clear(loop_timers(b->loop), &b->reconnect);
     for (struct outgoing *first; (first = LIST_FIRST(&b->outbox, struct outgoing, node));)
         outgoing_end(first, BUS_CLOSED);
-    for (struct bus_sub *first; (first = LIST_FIRST(&b->subs, struct bus_sub, node));)
-        bus_unsubscribe(first);
+    leave_all(b);
     b->up = false;
     b->ops->close(b->engine);
 }
@@ -247,10 +278,12 @@ void engine_closed(struct bus *b)
     const struct bus_events *on = b->on;
     void *owner = b->owner;
 
-    loop_undefer(&b->later);
-    free_left(b);
+    /* Those who are told may still publish, which is refused, and subscribe. */
     while (!list_empty(&b->ended))
         tell_ended(b);
+    leave_all(b);
+    free_left(b);
+    loop_undefer(&b->later);
     idmap_fini(&b->by_number);
     buf_fini(&b->described);
     mem_free(b);
@@ -321,8 +354,8 @@ static struct outgoing *outgoing_new(struct bus *b, struct span topic, const str
     o->bus = b;
     list_init(&o->node);
     o->topic = mem_span(topic);
-    message_copy(&o->copy, &filled);
-    o->size = sizeof *o + topic.n + m->body.n;
+    o->pack = message_pack_new(&filled);
+    o->size = sizeof *o + topic.n + message_pack_size(&filled);
     o->deadline.fire = on_deadline;
     o->done = done;
     o->owner = owner;
@@ -353,7 +386,7 @@ static void send(struct bus *b, struct outgoing *o, uint64_t wait_ms)
     if (wait_ms)
         timer_set(loop_timers(b->loop), &o->deadline, wait_ms);
     if (b->up)
-        b->ops->publish(b->engine, o->number, span_str(o->topic), &o->copy.m);
+        publish_now(o);
 }
 
 void bus_publish(struct bus *b, struct span topic, const struct message *m, uint64_t wait_ms,

@@ -35,8 +35,7 @@ static void get(struct buf *out, struct span object, const char *key)
         json_unescape(out, slot.value);
 }
 
-/* Cuts at `max` bytes or a little before, never inside of a character. */
-static struct span cut_text(struct span text, size_t max)
+struct span content_cut(struct span text, size_t max)
 {
     if (text.n <= max)
         return text;
@@ -51,8 +50,8 @@ void content_put_line(struct buf *out, struct span text)
     struct span line;
     bool blank = true;
 
-    log_redact(&clean, cut_text(text, (size_t)4 * MAX_LINE));
-    line = cut_text(buf_view(&clean), MAX_LINE);
+    log_redact(&clean, content_cut(text, (size_t)4 * MAX_LINE));
+    line = content_cut(buf_view(&clean), MAX_LINE);
     for (size_t i = 0; i < line.n; i++) {
         bool control = (unsigned char)line.p[i] < 0x20 || line.p[i] == 0x7f;
         /* A run of line ends is one blank. */
@@ -172,7 +171,7 @@ static void read_unknown(struct block *b, const struct content_options *options)
 {
     (void)options;
     buf_str(&b->text, "[content of type '");
-    content_put_line(&b->text, cut_text(buf_view(&b->type), 64));
+    content_put_line(&b->text, content_cut(buf_view(&b->type), 64));
     buf_str(&b->text, "', which cannot be shown here]");
 }
 
@@ -264,7 +263,7 @@ static void trim_text(struct piece *p, const struct content_options *options)
                    p->size);
         return;
     }
-    p->text.n = cut_text(buf_view(&p->text), options->inline_limit).n;
+    p->text.n = content_cut(buf_view(&p->text), options->inline_limit).n;
     buf_printf(&p->note, "Cut: these are the first %zu of %" PRIu64 " bytes.", p->text.n, p->size);
 }
 

@@ -30,6 +30,8 @@ void content_put_resource(struct buf *out, struct span result,
 /* Append the JSON array of McpGetPromptResponse's messages, from the raw result of a get. */
 void content_put_messages(struct buf *out, struct span result);
 
+/* At most `max` bytes of it, and never a part of a character. */
+struct span content_cut(struct span text, size_t max);
 /* On one line, control characters as blanks, secrets hidden, at most 2,000 bytes: a server's text
  * must not look like anything but a text. */
 void content_put_line(struct buf *out, struct span text);

@@ -60,8 +60,8 @@ bool dead_letters_next(const struct dead_letters *d, uint64_t after, struct dead
                                     .at_ms = c->at_ms,
                                     .why = c->why,
                                     .topic = c->parcel->topic,
-                                    .group = span_str(c->group),
-                                    .message = &c->parcel->copy.m};
+                                    .group = span_str(c->group)};
+        message_pack_read(c->parcel->pack, &out->message);
         return true;
     }
     return false;

@@ -20,11 +20,6 @@
  * it back from the dead.
  */
 
-struct confirm {
-    uint64_t number;
-    enum bus_sent how;
-};
-
 struct engine {
     struct bus *bus;
     struct loop *loop;
@@ -37,8 +32,7 @@ struct engine {
     struct broker *broker;
     struct broker_member *self;
     struct line_server *server;
-    struct buf confirms; /* struct confirm, to be told from the loop */
-    struct deferred later, up;
+    struct deferred up;
 };
 
 static bool is_hosting(const struct engine *e)
@@ -112,6 +106,13 @@ static void drop_host(struct engine *e)
     e->broker = NULL;
 }
 
+static bool is_socket(const char *path)
+{
+    struct stat st;
+
+    return lstat(path, &st) == 0 && S_ISSOCK(st.st_mode);
+}
+
 /* Host the bus if nobody does: 0; -EWOULDBLOCK when somebody does; else negative with a reason. */
 static int try_host(struct engine *e, struct err *err)
 {
@@ -130,7 +131,8 @@ static int try_host(struct engine *e, struct err *err)
     if (e->server)
         return 0;
     drop_host(e);
-    return ERR_CONFIG;
+    /* If the socket is there somebody answers at it: the lock's file was removed under a host. */
+    return is_socket(path_of(e)) ? err_set(err, -EWOULDBLOCK, "%s", "") : ERR_CONFIG;
 }
 
 static void on_up(struct deferred *d)
@@ -138,27 +140,11 @@ static void on_up(struct deferred *d)
     engine_up(CONTAINER_OF(d, struct engine, up)->bus);
 }
 
-static void on_later(struct deferred *d)
-{
-    struct engine *e = CONTAINER_OF(d, struct engine, later);
-    struct buf told = e->confirms;
-
-    e->confirms = (struct buf){0};
-    for (size_t at = 0; at < told.n; at += sizeof(struct confirm)) {
-        struct confirm c;
-        memcpy(&c, told.p + at, sizeof c);
-        engine_sent(e->bus, c.number, c.how);
-    }
-    buf_fini(&told);
-}
-
 /* --- the engine --- */
 
 static void engine_free(struct engine *e)
 {
     loop_undefer(&e->up);
-    loop_undefer(&e->later);
-    buf_fini(&e->confirms);
     mem_free(e->address);
     mem_free(e);
 }
@@ -217,7 +203,6 @@ static void on_server_closed(void *owner)
 static void local_close(struct engine *e)
 {
     loop_undefer(&e->up);
-    loop_undefer(&e->later);
     if (is_hosting(e)) {
         line_server_close(e->server, on_server_closed, e);
         return;
@@ -266,13 +251,10 @@ static void local_unsubscribe(struct engine *e, struct engine_sub *sub)
 static void local_publish(struct engine *e, uint64_t number, struct span topic,
                           const struct message *m)
 {
-    if (!is_hosting(e)) {
+    if (is_hosting(e))
+        engine_sent(e->bus, number, broker_publish(e->broker, topic, m));
+    else
         line_engine.publish(e->link, number, topic, m);
-        return;
-    }
-    const struct confirm c = {number, broker_publish(e->broker, topic, m)};
-    buf_bytes(&e->confirms, &c, sizeof c);
-    loop_defer(e->loop, &e->later, on_later);
 }
 
 static void local_settle(struct engine *e, struct engine_sub *sub, uint64_t tag,

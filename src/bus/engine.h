@@ -3,7 +3,8 @@
  *
  * An engine is a row in the table of URL schemes (bus.c) and a file of its own. It connects when it
  * is told to and reports what happens; bus.c remembers subscriptions and unconfirmed messages, and
- * decides when to connect again. All reports come from the loop, none from inside an op.
+ * decides when to connect again. All reports come from the loop, none from inside an op, but for
+ * engine_sent, which publish may call itself.
  */
 #ifndef RIALTO_BUS_ENGINE_H
 #define RIALTO_BUS_ENGINE_H
@@ -57,6 +58,8 @@ void engine_up(struct bus *b);
 void engine_lost(struct bus *b, const char *why, bool reconnects_itself);
 void engine_closed(struct bus *b);
 void engine_sent(struct bus *b, uint64_t number, enum bus_sent how);
+/* One of the unconfirmed did not arrive, and who knows which: all of them are published again. */
+void engine_again(struct bus *b);
 /* The message's spans are borrowed for the call; the tag is below 2^48. */
 void engine_deliver(struct bus *b, struct engine_sub *sub, uint64_t tag, bool redelivered,
                     struct span topic, const struct message *m);

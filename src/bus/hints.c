@@ -1,13 +1,20 @@
 #include "bus/hints.h"
 
 #include "base/mem.h"
+#include "bus/content.h"
 #include "wire/json.h"
 
-enum { MAX_NAMED = 20 };
+/* What is named, and what is looked at for it: arguments are as many as a message can have. */
+enum { MAX_NAMED = 20, MAX_NAME = 64, MAX_COMPARED = 100 };
+
+struct finding {
+    struct buf names;
+    size_t n;
+};
 
 /* What is wrong with the arguments, by name. */
 struct findings {
-    struct buf missing, unknown, wrong;
+    struct finding missing, unknown, wrong;
 };
 
 static bool speaks_of_arguments(struct span error)
@@ -97,10 +104,17 @@ static const char *type_word(enum json_type type)
     return words[type];
 }
 
-static void put_name(struct buf *out, struct span raw_key)
+/* Where something about it can be added; NULL when enough was named. */
+static struct buf *put_name(struct finding *f, struct span raw_key)
 {
-    buf_str(out, out->n ? ", " : "");
-    json_unescape(out, raw_key);
+    struct buf scratch = {0};
+
+    if (f->n++ >= MAX_NAMED)
+        return NULL;
+    buf_str(&f->names, f->n > 1 ? ", " : "");
+    buf_span(&f->names, content_cut(json_text(raw_key, &scratch), MAX_NAME));
+    buf_fini(&scratch);
+    return &f->names;
 }
 
 static void put_type(struct buf *out, struct span property)
@@ -131,20 +145,23 @@ static void compare(struct findings *f, struct span schema, struct span properti
     struct json_iter it = json_iter(required.type == JSON_ARRAY ? required.value : SPAN("[]"));
     bool open_ended = is_open_ended(schema);
 
-    while (json_next(&it))
+    for (size_t n = 0; n < MAX_COMPARED && json_next(&it); n++)
         if (it.type == JSON_STRING && member(arguments, it.value).type == JSON_NONE)
             put_name(&f->missing, it.value);
-    for (it = json_iter(arguments); json_next(&it);) {
+    it = json_iter(arguments);
+    for (size_t n = 0; n < MAX_COMPARED && json_next(&it); n++) {
         struct json_slot value = {it.type, it.value, it.member};
         struct json_slot property = member(properties, it.key);
         if (property.type == JSON_NONE) {
             if (!open_ended)
                 put_name(&f->unknown, it.key);
         } else if (property.type == JSON_OBJECT && !value_fits(property.value, &value)) {
-            put_name(&f->wrong, it.key);
-            buf_printf(&f->wrong, " (is a %s, should be ", type_word(it.type));
-            put_type(&f->wrong, property.value);
-            buf_char(&f->wrong, ')');
+            struct buf *out = put_name(&f->wrong, it.key);
+            if (!out)
+                continue;
+            buf_printf(out, " (is a %s, should be ", type_word(it.type));
+            put_type(out, property.value);
+            buf_char(out, ')');
         }
     }
 }
@@ -181,10 +198,11 @@ static void put_signature(struct buf *out, struct span properties, struct json_s
     buf_str(out, json_next(&it) ? " and more." : ".");
 }
 
-static void put_finding(struct buf *out, const char *label, const struct buf *names)
+static void put_finding(struct buf *out, const char *label, const struct finding *f)
 {
-    if (names->n)
-        buf_printf(out, " %s: " SPAN_FMT ".", label, SPAN_ARG(buf_view(names)));
+    if (f->n)
+        buf_printf(out, " %s: " SPAN_FMT "%s.", label, SPAN_ARG(buf_view(&f->names)),
+                   f->n > MAX_NAMED ? " and more" : "");
 }
 
 bool hints_put(struct buf *out, struct span tool, struct span schema, struct span arguments,
@@ -209,8 +227,8 @@ bool hints_put(struct buf *out, struct span tool, struct span schema, struct spa
         buf_printf(out, " '" SPAN_FMT "' takes ", SPAN_ARG(tool));
         put_signature(out, known, required);
     }
-    buf_fini(&f.missing);
-    buf_fini(&f.unknown);
-    buf_fini(&f.wrong);
+    buf_fini(&f.missing.names);
+    buf_fini(&f.unknown.names);
+    buf_fini(&f.wrong.names);
     return evidence || hedged;
 }

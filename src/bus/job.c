@@ -42,7 +42,8 @@ static void come_again(struct bus_worker *w, struct recent_entry *e, const struc
         return;
     }
     if (!running && e->reply) {
-        struct message again = e->reply->m;
+        struct message again;
+        message_pack_read(e->reply, &again);
         again.id = SPAN_EMPTY;
         again.sent_ms = 0;
         bus_publish(w->bus, span_str(e->topic), &again, MIN_WORTH_MS, NULL, NULL);
@@ -74,6 +75,15 @@ struct job *job_new(struct bus_worker *w, const struct bus_delivery *d, enum roc
     if (m->id.n)
         j->memory = recent_add(&w->recent, m->source, m->id, j);
     return j;
+}
+
+struct span job_text(struct job *j, const struct json_slot *slot)
+{
+    struct buf scratch = {0};
+    struct span copy = arena_span(&j->arena, rockbot_text(slot, &scratch));
+
+    buf_fini(&scratch);
+    return copy;
 }
 
 void job_limit(struct job *j, uint64_t budget)
@@ -124,6 +134,7 @@ static void settle(struct job *j)
 
     if (j->memory)
         recent_finish(&j->worker->recent, j->memory, j->reply_topic, &m);
+    j->memory = NULL;
     for (size_t i = 0; i < j->n_claims; i++)
         bus_settle(j->claims[i].sub, j->claims[i].tag, BUS_ACK);
     buf_fini(&source);

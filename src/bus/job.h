@@ -60,6 +60,8 @@ struct job {
  */
 struct job *job_new(struct bus_worker *w, const struct bus_delivery *d, enum rockbot_record type);
 void job_limit(struct job *j, uint64_t budget);
+/* A text of the message, for as long as the job lives. */
+struct span job_text(struct job *j, const struct json_slot *slot);
 /* Each ends the job's work; it must not be touched afterwards. */
 void job_reply(struct job *j, enum rockbot_record type, const struct span *values);
 void job_fail(struct job *j, const char *code, bool retryable, const char *fmt, ...)

@@ -31,8 +31,7 @@ struct engine {
     bool joined, closing;
     unsigned silence;
     struct timer pulse;
-    struct buf refused; /* numbers that are too large to send, told from the loop */
-    struct deferred later, gone;
+    struct deferred gone;
 };
 
 /* --- writing --- */
@@ -87,8 +86,7 @@ static void on_err(struct engine *e, const struct line *l)
     int64_t number = line_number(l, LINE_ID, -1);
 
     if (number > 0)
-        engine_sent(e->bus, (uint64_t)number,
-                    span_is(code, "too_large") ? BUS_TOO_LARGE : BUS_FULL);
+        engine_sent(e->bus, (uint64_t)number, span_is(code, "full") ? BUS_FULL : BUS_TOO_LARGE);
     if (number <= 0 || !span_is(code, "full")) {
         struct span text = line_text(l, LINE_MESSAGE, &scratch);
         log_warn("bus", "the bus at %s says: " SPAN_FMT, e->address,
@@ -180,9 +178,7 @@ static void engine_free(struct engine *e)
     struct bus *b = e->bus;
 
     timer_clear(loop_timers(e->loop), &e->pulse);
-    loop_undefer(&e->later);
     idmap_fini(&e->subs);
-    buf_fini(&e->refused);
     mem_free(e->address);
     mem_free(e);
     engine_closed(b);
@@ -196,7 +192,6 @@ static void forget_connection(struct engine *e)
     idmap_fini(&e->subs);
     e->stream = NULL;
     e->joined = false;
-    e->refused.n = 0;
 }
 
 static void on_closed(void *owner, const char *reason)
@@ -270,18 +265,6 @@ static void line_close(struct engine *e)
 
 /* --- the engine --- */
 
-static void on_later(struct deferred *d)
-{
-    struct engine *e = CONTAINER_OF(d, struct engine, later);
-
-    for (size_t at = 0; at < e->refused.n; at += sizeof(uint64_t)) {
-        uint64_t number;
-        memcpy(&number, e->refused.p + at, sizeof number);
-        engine_sent(e->bus, number, BUS_TOO_LARGE);
-    }
-    e->refused.n = 0;
-}
-
 struct engine *line_engine_open(struct bus *b, struct loop *loop, const struct bus_options *options,
                                 const char *address)
 {
@@ -300,6 +283,11 @@ static struct engine *line_open(struct bus *b, struct loop *loop, const struct b
 {
     struct span rest = span_from(span_str(o->url), strlen("tcp://"));
 
+    if (span_find(rest, '@') < rest.n) {
+        err_set(err, ERR_CONFIG, "a tcp:// address of a bus has no user and no password");
+        err_hint(err, "bus.token is the place for what the bus wants to be shown");
+        return NULL;
+    }
     if (!rest.n || span_find(rest, ':') == rest.n) {
         err_set(err, ERR_CONFIG, "'%s' names no HOST:PORT", o->url);
         return NULL;
@@ -351,8 +339,7 @@ static void line_publish(struct engine *e, uint64_t number, struct span topic,
     buf_str(out, "}\n");
     if (out->n - from > LINE_MOST) {
         out->n = from;
-        buf_bytes(&e->refused, &number, sizeof number);
-        loop_defer(e->loop, &e->later, on_later);
+        engine_sent(e->bus, number, BUS_TOO_LARGE);
     }
     stream_wrote(e->stream);
 }

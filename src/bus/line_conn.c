@@ -157,8 +157,8 @@ static struct span place_key(const uint64_t *sid)
     return span_of((const char *)sid, sizeof *sid);
 }
 
-/* Without a name it is a group of its own. */
-static void put_group(struct buf *group, const struct line *l)
+/* False when it has no name: then it is a group of its own. */
+static bool put_group(struct buf *group, const struct line *l)
 {
     struct buf scratch = {0};
     struct span named = line_text(l, LINE_GROUP, &scratch);
@@ -167,6 +167,7 @@ static void put_group(struct buf *group, const struct line *l)
     id_token(own);
     buf_span(group, named.n ? named : span_str(own));
     buf_fini(&scratch);
+    return named.n > 0;
 }
 
 /* What is wrong with it, or NULL. */
@@ -192,20 +193,20 @@ static void do_sub(struct line_conn *c, const struct line *l, struct span id)
     struct buf group = {0}, topic = {0}, scratch = {0};
 
     buf_span(&topic, line_text(l, LINE_TOPIC, &scratch));
-    put_group(&group, l);
+    /* To a group without a name nobody can come back. */
+    bool durable = put_group(&group, l) && line_is_true(l, LINE_DURABLE);
     const char *wrong = check_sub(c, sid, buf_view(&topic), buf_view(&group), prefetch);
     if (!wrong) {
         struct place *p = MEM_NEW(struct place);
         p->conn = c;
         p->sid = (uint64_t)sid;
-        p->sub =
-            broker_subscribe(c->member,
-                             &(struct bus_subscription){.topic = buf_cstr(&topic),
-                                                        .group = buf_cstr(&group),
-                                                        .prefetch = (unsigned)prefetch,
-                                                        .ephemeral = !line_is_true(l, LINE_DURABLE),
-                                                        .lossy = line_is_true(l, LINE_LOSSY)},
-                             p);
+        p->sub = broker_subscribe(c->member,
+                                  &(struct bus_subscription){.topic = buf_cstr(&topic),
+                                                             .group = buf_cstr(&group),
+                                                             .prefetch = (unsigned)prefetch,
+                                                             .ephemeral = !durable,
+                                                             .lossy = line_is_true(l, LINE_LOSSY)},
+                                  p);
         if (p->sub) {
             map_put(&c->places, place_key(&p->sid), p);
         } else {
@@ -268,6 +269,8 @@ static void do_pub(struct line_conn *c, const struct line *l, struct span id)
         fill_in(c, &m, own_id);
         if (m.body.n > LINE_MOST - LINE_OVERHEAD)
             say_err(c, id, "too_large", "the body is larger than this bus takes");
+        else if (message_size(&m) - m.body.n > LINE_OVERHEAD)
+            say_err(c, id, "too_large", "what is around the body may have 64 KiB");
         else if (broker_publish(c->broker, topic, &m) == BUS_FULL)
             say_err(c, id, "full", "a subscriber's queue is full; try again later");
         else
@@ -336,7 +339,7 @@ static void do_dead(struct line_conn *c, const struct line *l, struct span id)
     buf_str(out, ",\"group\":");
     json_quote(out, d.group);
     buf_str(out, ",\"env\":");
-    message_put_json(out, d.message);
+    message_put_json(out, &d.message);
     end(c, out);
 }
 

@@ -11,7 +11,8 @@
 
 enum {
     GUESTS_MOST = 512,
-    HELLO_MS = 10000, /* to show the token in */
+    STRANGERS_MOST = 64, /* of them that have not shown the token yet */
+    HELLO_MS = 10000,    /* to show the token in */
     HELLO_BYTES = 4096,
     PATIENCE_MS = 30000,
     BYE_MS = 500,
@@ -24,6 +25,7 @@ struct guest {
     struct lines lines;
     struct line_conn *conn;
     bool finishing;
+    bool stranger;            /* has yet to show the token */
     bool high;                /* not read from until it has read */
     uint64_t appended, taken; /* bytes for it; how many of them it had at the last look */
     size_t queued_before;     /* while we append */
@@ -36,7 +38,7 @@ struct line_server {
     struct line_server_options options;
     struct listener *local, *tcp;
     struct list guests;
-    size_t n_guests;
+    size_t n_guests, n_strangers;
     void (*closed)(void *owner);
     void *owner;
     struct deferred later;
@@ -87,10 +89,17 @@ static void guest_end(void *owner, const char *why)
     stream_finish(g->stream, why, BYE_MS);
 }
 
+static void no_stranger(struct guest *g)
+{
+    g->server->n_strangers -= g->stranger;
+    g->stranger = false;
+}
+
 static void guest_welcomed(void *owner)
 {
     struct guest *g = owner;
 
+    no_stranger(g);
     timer_clear(loop_timers(g->server->loop), &g->hello);
     g->lines.cap = LINE_MOST;
 }
@@ -171,6 +180,7 @@ static void on_closed(void *owner, const char *reason)
     line_conn_free(g->conn);
     lines_fini(&g->lines);
     list_remove(&g->node);
+    no_stranger(g);
     s->n_guests--;
     mem_free(g);
     if (s->closing && !s->n_guests)
@@ -192,6 +202,8 @@ static void let_in(struct line_server *s, struct stream *stream, const char *tok
     g->stuck.fire = on_stuck;
     list_append(&s->guests, &g->node);
     s->n_guests++;
+    g->stranger = token != NULL;
+    s->n_strangers += g->stranger;
     lines_init(&g->lines, token ? HELLO_BYTES : LINE_MOST);
     stream_set_limit(stream, 4ul * LINE_MOST);
     g->conn = line_conn_new(s->broker, token, &conn_events, g);
@@ -237,7 +249,7 @@ static void on_tcp(void *owner, struct stream *stream)
 {
     struct line_server *s = owner;
 
-    if (s->n_guests == GUESTS_MOST)
+    if (s->n_guests == GUESTS_MOST || s->n_strangers == STRANGERS_MOST)
         turn_away(stream, "too many connections");
     else
         let_in(s, stream, s->options.token);

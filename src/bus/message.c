@@ -223,7 +223,7 @@ int message_from_json(struct message *m, struct span env, struct buf *scratch, s
 
 /* --- copies --- */
 
-static size_t bytes_of(const struct message *m)
+size_t message_size(const struct message *m)
 {
     size_t n = m->id.n + m->type.n + m->correlation.n + m->reply_to.n + m->source.n +
                m->destination.n + m->body.n;
@@ -231,6 +231,21 @@ static size_t bytes_of(const struct message *m)
     for (size_t i = 0; i < m->n_headers; i++)
         n += m->headers[i].key.n + m->headers[i].value.n;
     return n;
+}
+
+/* Of a message: its words, its body, and the keys and values of its headers in turn. */
+struct message_pack {
+    uint64_t sent_ms;
+    size_t n_headers;
+    struct span texts[]; /* they stand behind the last of these */
+};
+
+enum { BODY_AT = COUNT_OF(words), HEADERS_AT };
+
+size_t message_pack_size(const struct message *m)
+{
+    return sizeof(struct message_pack) + (HEADERS_AT + 2 * m->n_headers) * sizeof(struct span) +
+           message_size(m);
 }
 
 static struct span keep(char **at, struct span s)
@@ -243,25 +258,50 @@ static struct span keep(char **at, struct span s)
     return kept;
 }
 
+struct message_pack *message_pack_new(const struct message *m)
+{
+    struct message_pack *p = mem_alloc(message_pack_size(m));
+    struct span *headers = p->texts + HEADERS_AT;
+    char *at = (char *)(headers + 2 * m->n_headers);
+
+    p->sent_ms = m->sent_ms;
+    p->n_headers = m->n_headers;
+    for (size_t i = 0; i < COUNT_OF(words); i++)
+        p->texts[i] = keep(&at, *(const struct span *)((const char *)m + words[i].offset));
+    p->texts[BODY_AT] = keep(&at, m->body);
+    for (size_t i = 0; i < m->n_headers; i++) {
+        headers[2 * i] = keep(&at, m->headers[i].key);
+        headers[2 * i + 1] = keep(&at, m->headers[i].value);
+    }
+    return p;
+}
+
+void message_pack_free(struct message_pack *p)
+{
+    mem_free(p);
+}
+
+void message_pack_read(const struct message_pack *p, struct message *m)
+{
+    const struct span *headers = p->texts + HEADERS_AT;
+
+    m->sent_ms = p->sent_ms;
+    m->n_headers = p->n_headers;
+    for (size_t i = 0; i < COUNT_OF(words); i++)
+        *(struct span *)((char *)m + words[i].offset) = p->texts[i];
+    m->body = p->texts[BODY_AT];
+    for (size_t i = 0; i < p->n_headers; i++)
+        m->headers[i] = (struct message_header){headers[2 * i], headers[2 * i + 1]};
+}
+
 void message_copy(struct message_copy *copy, const struct message *m)
 {
-    char *at = mem_alloc(bytes_of(m) + 1);
-
-    copy->m = *m;
-    copy->bytes = at;
-    for (size_t i = 0; i < COUNT_OF(words); i++) {
-        struct span *word = (struct span *)((char *)&copy->m + words[i].offset);
-        *word = keep(&at, *word);
-    }
-    for (size_t i = 0; i < m->n_headers; i++) {
-        copy->m.headers[i].key = keep(&at, m->headers[i].key);
-        copy->m.headers[i].value = keep(&at, m->headers[i].value);
-    }
-    copy->m.body = keep(&at, m->body);
+    copy->pack = message_pack_new(m);
+    message_pack_read(copy->pack, &copy->m);
 }
 
 void message_copy_fini(struct message_copy *copy)
 {
-    mem_free(copy->bytes);
-    copy->bytes = NULL;
+    message_pack_free(copy->pack);
+    copy->pack = NULL;
 }

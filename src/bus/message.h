@@ -36,6 +36,8 @@ struct message {
 
 /* False, and nothing added, when there are too many. */
 bool message_add_header(struct message *m, const char *key, struct span value);
+/* Bytes of all its texts. */
+size_t message_size(const struct message *m);
 /* Empty when there is none. */
 struct span message_header(const struct message *m, const char *key);
 
@@ -48,10 +50,19 @@ void message_put_json(struct buf *out, const struct message *m);
 MUST_CHECK int message_from_json(struct message *m, struct span env, struct buf *scratch,
                                  struct err *err);
 
-/* A copy with its own memory, of what must outlive the call. */
+/* What must outlive the call: a message at rest, in one block no larger than what is in it. */
+struct message_pack;
+struct message_pack *message_pack_new(const struct message *m);
+void message_pack_free(struct message_pack *p);
+/* `m` points into the pack. */
+void message_pack_read(const struct message_pack *p, struct message *m);
+/* The memory that a pack of this message takes. */
+size_t message_pack_size(const struct message *m);
+
+/* The same, ready to be read at any time. */
 struct message_copy {
     struct message m;
-    char *bytes;
+    struct message_pack *pack;
 };
 void message_copy(struct message_copy *copy, const struct message *m);
 void message_copy_fini(struct message_copy *copy);

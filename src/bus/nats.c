@@ -72,12 +72,6 @@ static void on_lost(struct engine *e, struct nats_news *n)
     lose(e, n->text, false);
 }
 
-static void on_dropped(struct engine *e, struct nats_news *n)
-{
-    if (e->up)
-        engine_sent(e->bus, n->id, (enum bus_sent)n->how);
-}
-
 static void on_note(struct engine *e, struct nats_news *n)
 {
     (void)e;
@@ -125,7 +119,6 @@ static const struct {
     [NATS_LOST] = {on_lost, false},
     [NATS_STREAM] = {nats_pipe_stream, false},
     [NATS_CONSUMER] = {nats_leg_consumer, false},
-    [NATS_DROPPED] = {on_dropped, false},
     [NATS_NOTE] = {on_note, false},
     [NATS_GONE] = {on_gone, true},
 };
@@ -227,26 +220,16 @@ static size_t max_body(const struct engine *e)
     return payload > 2 * HEADER_ROOM ? payload - HEADER_ROOM : payload / 2;
 }
 
-/* Nobody can wait at such a topic, as in bus_publish. Told by way of our own mailbox: not from
- * inside of an op. */
-static void drop(struct engine *e, uint64_t number, struct span topic)
-{
-    struct nats_news *n = MEM_NEW(struct nats_news);
-
-    log_warn("nats", "'" SPAN_FMT "' is no subject: a message to it was dropped", SPAN_ARG(topic));
-    n->kind = NATS_DROPPED;
-    n->id = number;
-    n->how = BUS_SENT;
-    mailbox_post(e->box, &n->mail);
-}
-
 static void publish(struct engine *e, uint64_t number, struct span topic, const struct message *m)
 {
     struct buf subject = {0}, reply = {0}, once = {0};
     bool jet = e->options->jetstream;
 
-    if (span_find(topic, '>') < topic.n) { /* on NATS that would be a pattern */
-        drop(e, number, topic);
+    /* On NATS that would be a pattern: nobody can wait at such a topic, as in bus_publish. */
+    if (span_find(topic, '>') < topic.n) {
+        log_warn("nats", "'" SPAN_FMT "' is no subject: a message to it was dropped",
+                 SPAN_ARG(topic));
+        engine_sent(e->bus, number, BUS_SENT);
         return;
     }
     nats_put_subject(&subject, e->options->prefix, topic);

@@ -27,8 +27,8 @@ struct nats_pipe {
     size_t holds;
     struct list unsure; /* of struct nats_unsure: sent, and has it arrived? */
     uint64_t last_unsure, asked_upto;
-    struct list unheard; /* messages to be sent again, by this timer */
-    struct timer again;
+    struct list unheard;  /* messages to be sent again, by this timer */
+    struct timer again;   /* JetStream: all that is not stored is */
     uint64_t fresh_until; /* see nats_pipe_is_fresh */
     bool opened;          /* not for the first time */
     struct timer ask;     /* whether what is unsure has arrived */
@@ -61,6 +61,7 @@ struct engine {
     struct idmap items; /* handed over and not settled, by tag */
     uint64_t last_tag;
     struct nats_item *current; /* being handed over: must outlive that */
+    uint64_t warned;           /* of a dead letter, when */
 };
 
 /* Something has come, or is to be sent, or there is room again: at the end of the turn messages are

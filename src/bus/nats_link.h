@@ -37,7 +37,6 @@ enum nats_news_kind {
     NATS_LOST,     /* nothing will happen by itself; text */
     NATS_STREAM,   /* what became of nats_link_find_stream: id, ok, text = a reason if not */
     NATS_CONSUMER, /* and of nats_link_find_consumer: id, ok, text = where to ask for messages */
-    NATS_DROPPED,  /* a message could not be sent and never will: id = its number, how */
     NATS_NOTE,     /* to be logged; text */
     NATS_GONE,     /* the thread is through, nothing follows */
 };
@@ -50,7 +49,6 @@ struct nats_news {
     size_t max_payload;
     uint64_t id;
     bool ok;
-    int how;
     char *text;
 };
 void nats_news_free(struct nats_news *n);

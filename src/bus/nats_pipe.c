@@ -11,6 +11,7 @@ enum {
     BUFFERED_BYTES = 1024 * 1024, /* in libnats' hands, which moves them all after each write */
     FRESH_MS = 10000,             /* after a reconnect: others may be still on their way */
     AGAIN_MS = 250,
+    STREAM_AGAIN_MS = 3000, /* when their consumers have come back, who wait for 2 s */
     ASK_MS = 1,      /* how long we wait for company before we ask whether messages have arrived */
     SILENT_ASK = 2,  /* ticks without a word until we ask whether anybody is there */
     SILENT_DEAD = 4, /* and until nobody is */
@@ -209,13 +210,8 @@ static void publish_now(struct engine *e, uint64_t number, natsMsg *msg)
         msg = keep ? NULL : msg;
     }
     natsMsg_Destroy(msg);
-    if (s == NATS_MAX_PAYLOAD && number) {
-        struct nats_news *n = MEM_NEW(struct nats_news);
-        n->kind = NATS_DROPPED;
-        n->id = number;
-        n->how = BUS_TOO_LARGE;
-        mailbox_post(e->box, &n->mail); /* not from inside of an op */
-    }
+    if (s == NATS_MAX_PAYLOAD && number)
+        engine_sent(e->bus, number, BUS_TOO_LARGE);
     /* All else is a connection that is lost, and that we shall hear. */
 }
 
@@ -373,12 +369,42 @@ natsMsg *nats_next(natsSubscription *sub)
     return next_message(sub, &msg) == NATS_OK ? msg : NULL;
 }
 
+/* The next message for each stream sees to it that it is there. */
+static void forget_streams(struct engine *e)
+{
+    size_t at = 0;
+    struct span key;
+    void *root;
+
+    while (map_next(&e->pipe.roots, &at, &key, &root)) {
+        if (!((struct nats_root *)root)->ready)
+            continue;
+        map_del(&e->pipe.roots, key);
+        root_free(root);
+        at = 0; /* the map has changed */
+    }
+}
+
+/* Somebody deleted a stream: what was published to it is stored nowhere. */
+static void on_homeless(struct engine *e)
+{
+    if (timer_is_set(&e->pipe.again))
+        return;
+    log_warn("nats", "a stream is gone: what is not stored yet is published once more");
+    timer_set(loop_timers(e->loop), &e->pipe.again, STREAM_AGAIN_MS);
+}
+
 static void on_again(struct timer *t)
 {
     struct engine *e = CONTAINER_OF(t, struct engine, pipe.again);
     uint64_t number;
     natsMsg *msg;
 
+    if (e->options->jetstream) {
+        forget_streams(e);
+        engine_again(e->bus);
+        return;
+    }
     while (take_letter(&e->pipe.unheard, &number, &msg))
         send_now(e, number, msg);
 }
@@ -427,7 +453,7 @@ static void on_arrived(struct engine *e, const char *text)
     ask_soon(e);
 }
 
-/* {"stream":…,"seq":…}, or {"error":…} from a stream that is full. Nobody there: no stream. */
+/* {"stream":…,"seq":…}, or {"error":…} from a stream that is full. */
 static void on_stored(struct engine *e, const char *number, struct span text)
 {
     bool ok = json_skim(text, NULL, NULL, NULL, NULL) == 0 &&
@@ -435,8 +461,7 @@ static void on_stored(struct engine *e, const char *number, struct span text)
               json_get(text, "seq").type == JSON_NUMBER;
 
     if (!ok)
-        log_warn("nats", "a message was not stored: " SPAN_FMT,
-                 SPAN_ARG(text.n ? span_cut(text, 0, 300) : SPAN("its stream is gone")));
+        log_warn("nats", "a message was not stored: " SPAN_FMT, SPAN_ARG(span_cut(text, 0, 300)));
     engine_sent(e->bus, strtoull(number, NULL, 10), ok ? BUS_SENT : BUS_FULL);
 }
 
@@ -452,6 +477,8 @@ void nats_pipe_read_answers(struct engine *e)
     while ((s = next_message(e->pipe.answers, &msg)) != NATS_TIMEOUT) {
         if (s != NATS_OK) {
             e->pipe.nobody = true;
+            if (e->options->jetstream)
+                on_homeless(e);
             continue;
         }
         const char *what = natsMsg_GetSubject(msg) + strlen(e->inbox);

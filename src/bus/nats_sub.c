@@ -70,6 +70,8 @@ static struct nats_item *item_new(struct nats_leg *leg, natsMsg *msg)
     i->jet = leg->jet;
     i->topic = nats_topic(prefix, span_str(natsMsg_GetSubject(msg)));
     i->deliveries = leg->jet ? nats_delivery_count(span_str(natsMsg_GetReply(msg))) : 1;
+    if (!i->deliveries) /* it is not from JetStream, but here it is */
+        i->deliveries = 1;
     i->rest.fire = on_rested;
     list_init(&i->node);
     return i;
@@ -112,7 +114,8 @@ static void bury(struct engine *e, struct nats_item *i, const char *why)
     struct buf scratch = {0}, subject = {0}, topic = {0};
     struct err err;
 
-    log_warn("nats", SPAN_FMT ": a message goes to the dead letters: %s", SPAN_ARG(i->topic), why);
+    log_line(log_seldom(&e->warned, loop_now(e->loop)), "nats",
+             SPAN_FMT ": a message goes to the dead letters: %s", SPAN_ARG(i->topic), why);
     /* What cannot be read goes as far as it could be; and dead letters are not buried twice. */
     (void)(nats_message_read(&m, i->msg, &scratch, &err) < 0);
     if (!span_starts(i->topic, SPAN("dlq."))) {
@@ -224,13 +227,16 @@ static struct nats_item *sub_next(struct engine *e, struct nats_sub *s)
 }
 
 /* Deliveries may close any subscription, also the one they are made to: looked at anew each time.
- */
+ * Whose turn it was stands last then. */
 static struct nats_item *next_item(struct engine *e)
 {
     LIST_EACH (&e->subs, it) {
         struct nats_item *i = sub_next(e, LIST_ENTRY(it, struct nats_sub, node));
-        if (i)
-            return i;
+        if (!i)
+            continue;
+        list_remove(it);
+        list_append(&e->subs, it);
+        return i;
     }
     return NULL;
 }

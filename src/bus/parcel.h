@@ -14,16 +14,12 @@ struct parcel {
     size_t size;     /* what it costs to keep */
     size_t *account; /* counts all of them */
     struct span topic;
-    struct message_copy copy;
+    struct message_pack *pack;
 };
 
 static inline size_t parcel_size(struct span topic, const struct message *m)
 {
-    size_t n = sizeof(struct parcel) + topic.n + m->body.n;
-
-    for (size_t i = 0; i < m->n_headers; i++)
-        n += m->headers[i].key.n + m->headers[i].value.n;
-    return n;
+    return sizeof(struct parcel) + topic.n + message_pack_size(m);
 }
 
 static inline struct parcel *parcel_new(struct span topic, const struct message *m, size_t *account)
@@ -32,7 +28,7 @@ static inline struct parcel *parcel_new(struct span topic, const struct message 
 
     memcpy((char *)(p + 1), topic.p, topic.n);
     p->topic = span_of((char *)(p + 1), topic.n);
-    message_copy(&p->copy, m);
+    p->pack = message_pack_new(m);
     p->size = parcel_size(topic, m);
     p->account = account;
     *account += p->size;
@@ -51,7 +47,7 @@ static inline void parcel_unref(struct parcel *p)
     if (--p->refs)
         return;
     *p->account -= p->size;
-    message_copy_fini(&p->copy);
+    message_pack_free(p->pack);
     mem_free(p);
 }
 

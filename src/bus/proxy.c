@@ -39,12 +39,18 @@ static bool is_ours(const struct bus_proxy *x, struct span name)
     return false;
 }
 
+/* We keep names as texts, which end at a NUL. */
+static bool is_name(struct span name)
+{
+    return name.n && name.n <= NAME_BYTES_MAX && !memchr(name.p, '\0', name.n);
+}
+
 static struct remote *meet(struct bus_proxy *x, struct span name)
 {
     struct buf key = {0};
     struct remote *r = find_remote(x, name, &key);
 
-    if (!r && name.n && name.n <= NAME_BYTES_MAX && !is_ours(x, name)) {
+    if (!r && is_name(name) && !is_ours(x, name)) {
         if (x->remotes.n < REMOTES_MAX) {
             r = remote_new(x, name);
             map_put(&x->remotes, buf_view(&key), r);
@@ -57,17 +63,27 @@ static struct remote *meet(struct bus_proxy *x, struct span name)
     return r;
 }
 
+static void part(struct remote *r)
+{
+    struct bus_proxy *x = r->proxy;
+    struct buf key = {0};
+
+    (void)find_remote(x, span_str(r->name), &key);
+    map_del(&x->remotes, buf_view(&key));
+    buf_fini(&key);
+    remote_free(r);
+}
+
 static void forget(struct bus_proxy *x, struct span name)
 {
     struct buf key = {0};
     struct remote *r = find_remote(x, name, &key);
 
-    if (r) {
-        log_info(r->alias, "is not on the bus any more");
-        map_del(&x->remotes, buf_view(&key));
-        remote_free(r);
-    }
     buf_fini(&key);
+    if (!r)
+        return;
+    log_info(r->alias, "is not on the bus any more");
+    part(r);
 }
 
 size_t bus_proxy_servers(const struct bus_proxy *x)
@@ -214,6 +230,32 @@ static void each_remote(struct bus_proxy *x, void (*fn)(struct remote *r))
     mem_free(names);
 }
 
+static bool has_name_of_ours(const struct remote *r)
+{
+    const struct bus_host *host = r->proxy->host;
+    const struct provider *p;
+
+    for (size_t i = 0; (p = host->server(host->arg, i)); i++)
+        if (strcmp(p->alias, r->alias) == 0)
+            return true;
+    return false;
+}
+
+static void look_at(struct remote *r)
+{
+    if (is_ours(r->proxy, span_str(r->name))) {
+        log_info(r->alias, "is what our own worker announces from now on");
+        part(r);
+    } else if (has_name_of_ours(r)) {
+        remote_rename(r);
+    }
+}
+
+void bus_proxy_look(struct bus_proxy *x)
+{
+    each_remote(x, look_at);
+}
+
 static void want(struct remote *r)
 {
     provider_want(&r->core);
@@ -309,17 +351,6 @@ static void end(struct deferred *d)
     mem_free(x->managed_topic);
     mem_free(x);
     done(arg);
-}
-
-static void part(struct remote *r)
-{
-    struct bus_proxy *x = r->proxy;
-    struct buf key = {0};
-
-    (void)find_remote(x, span_str(r->name), &key);
-    map_del(&x->remotes, buf_view(&key));
-    buf_fini(&key);
-    remote_free(r);
 }
 
 void bus_proxy_stop(struct bus_proxy *x, void (*done)(void *arg), void *arg)

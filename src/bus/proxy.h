@@ -32,6 +32,9 @@ struct bus_proxy *bus_proxy_new(struct loop *loop, struct bus *bus, const struct
 /* The bus has one owner, who passes on what it hears. */
 void bus_proxy_up(struct bus_proxy *x);
 void bus_proxy_down(struct bus_proxy *x, const char *why);
+/* Servers of our own were added: a remote one that has the name of one gets another, or, beside a
+ * worker, is passed over from now on. */
+void bus_proxy_look(struct bus_proxy *x);
 /*
  * Open calls end, and the providers are DOWN and out of the router on return, so that the bridge
  * may be stopped right after. `done` is called from the loop, and the proxy is gone when it

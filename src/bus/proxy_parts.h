@@ -14,6 +14,7 @@
 #include "bus/rockbot.h"
 
 enum { MANAGE_WAIT_MS = 30 * 1000, REMOTES_MAX = 1000, REPLIES_PREFETCH = 256, ALIAS_MAX = 64 };
+enum { REMOTE_ITEMS_MAX = 100000 }; /* of a kind, of one server */
 
 struct errand;
 struct first_request;
@@ -89,6 +90,8 @@ void errand_reply(struct bus_proxy *x, const struct message *m);
 struct remote *remote_new(struct bus_proxy *x, struct span name);
 /* Gone from the router, its calls ended. */
 void remote_free(struct remote *r);
+/* One of ours has its alias now: it gets another. Calls under way do not notice. */
+void remote_rename(struct remote *r);
 /* It was announced; `fingerprint` may be empty. */
 void remote_indexed(struct remote *r, struct span fingerprint, bool has_resources);
 /* A whole list of tools came with the announcement (raw arrays); false: it has none left. */

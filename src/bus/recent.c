@@ -24,19 +24,13 @@ void recent_init(struct recent *r)
     list_init(&r->kept);
 }
 
-static size_t bytes_of(const struct recent_entry *e)
-{
-    return sizeof *e->reply + e->reply->m.body.n;
-}
-
 static void drop_reply(struct recent *r, struct recent_entry *e)
 {
     if (!e->reply)
         return;
-    r->bytes -= bytes_of(e);
+    r->bytes -= e->reply_bytes;
     list_remove(&e->in_kept);
-    message_copy_fini(e->reply);
-    mem_free(e->reply);
+    message_pack_free(e->reply);
     mem_free(e->topic);
     e->reply = NULL;
 }
@@ -103,9 +97,9 @@ void recent_finish(struct recent *r, struct recent_entry *e, struct span topic,
 {
     e->work = NULL;
     e->topic = mem_span(topic);
-    e->reply = MEM_NEW(struct message_copy);
-    message_copy(e->reply, reply);
+    e->reply = message_pack_new(reply);
+    e->reply_bytes = message_pack_size(reply);
     list_append(&r->kept, &e->in_kept);
-    r->bytes += bytes_of(e);
+    r->bytes += e->reply_bytes;
     make_room(r);
 }

@@ -24,8 +24,9 @@ struct recent {
 struct recent_entry {
     struct list node, in_kept;
     void *work;                 /* NULL when it is done */
-    struct message_copy *reply; /* NULL when it is not kept */
-    char *topic;                /* of the reply */
+    struct message_pack *reply; /* NULL when it is not kept */
+    size_t reply_bytes;
+    char *topic; /* of the reply */
     size_t key_n;
     char key[];
 };
@@ -35,7 +36,7 @@ void recent_fini(struct recent *r);
 struct recent_entry *recent_find(const struct recent *r, struct span source, struct span id);
 /* It must not be there yet. */
 struct recent_entry *recent_add(struct recent *r, struct span source, struct span id, void *work);
-/* The work is done; the reply is copied. */
+/* The work is done; the reply is copied. Where too many are under way it is forgotten at once. */
 void recent_finish(struct recent *r, struct recent_entry *e, struct span topic,
                    const struct message *reply);
 

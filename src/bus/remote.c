@@ -58,6 +58,8 @@ static void asking_failed(struct errand *e, enum failure why, bool retryable, co
     replace_text(&r->known, SPAN_EMPTY);
     if (r->core.state == PROVIDER_READY && why != FAIL_TIMEOUT) {
         log_warn(r->alias, "still offers what it did: %s", text);
+        if (r->stale)
+            remote_ask(r);
         return;
     }
     snprintf(reason, sizeof reason, "%s", text);
@@ -166,18 +168,31 @@ void remote_indexed(struct remote *r, struct span fingerprint, bool has_resource
     r->indexed = true;
     r->has_resources = has_resources;
     replace_text(&r->announced, fingerprint);
-    if (r->core.state != PROVIDER_READY)
+    if (r->core.state != PROVIDER_READY && !r->asking)
         provider_want(&r->core);
     else if (!r->known || !fingerprint.n || !span_is(fingerprint, r->known))
-        remote_ask(r);
+        remote_ask(r); /* once more, if the answer under way may be of before */
 }
 
-static bool is_listed(struct span list, struct span name)
+/* Keep of its tools what is neither listed anew nor removed. */
+static void keep_others(struct remote *r, const struct catalog *before, struct span removed)
 {
-    for (struct json_iter it = json_iter(list); json_next(&it);)
-        if (json_string_is(it.value, name))
-            return true;
-    return false;
+    struct catalog *now = r->fetching;
+    struct map changed = {0};
+    struct buf text = {0};
+
+    for (size_t i = 0; i < now->n[ITEM_TOOL]; i++)
+        map_put(&changed, now->items[ITEM_TOOL][i].name, now);
+    for (struct json_iter it = json_iter(removed); json_next(&it);) {
+        text.n = 0;
+        if (it.type == JSON_STRING)
+            map_put(&changed, json_text(it.value, &text), now);
+    }
+    for (size_t i = 0; i < before->n[ITEM_TOOL] && now->n[ITEM_TOOL] < REMOTE_ITEMS_MAX; i++)
+        if (!map_get(&changed, before->items[ITEM_TOOL][i].name))
+            catalog_add(now, ITEM_TOOL, &before->items[ITEM_TOOL][i]);
+    buf_fini(&text);
+    map_fini(&changed);
 }
 
 bool remote_tools(struct remote *r, struct span tools, struct span removed)
@@ -189,11 +204,8 @@ bool remote_tools(struct remote *r, struct span tools, struct span removed)
     stop_asking(r);
     r->fetching = catalog_new();
     add_each(r->fetching, tools, ITEM_TOOL);
-    for (size_t i = 0; before && i < before->n[ITEM_TOOL]; i++) {
-        const struct item *old = &before->items[ITEM_TOOL][i];
-        if (!is_listed(removed, old->name) && !catalog_find(r->fetching, ITEM_TOOL, old->name))
-            catalog_add(r->fetching, ITEM_TOOL, old);
-    }
+    if (before)
+        keep_others(r, before, removed);
     bool any = r->fetching->n[ITEM_TOOL] > 0;
     publish(r);
     if (any && r->core.state != PROVIDER_READY)
@@ -310,6 +322,18 @@ struct remote *remote_new(struct bus_proxy *x, struct span name)
     router_add_provider(x->host->router, &r->core);
     x->host->admit(x->host->arg, &r->core);
     return r;
+}
+
+void remote_rename(struct remote *r)
+{
+    struct router *router = r->proxy->host->router;
+    char *before = r->alias;
+
+    r->alias = choose_alias(r->proxy, span_str(r->name));
+    r->core.alias = r->alias;
+    mem_free(before);
+    router_provider_changed(router, &r->core);
+    router_tell_changes(router, &r->core);
 }
 
 void remote_free(struct remote *r)

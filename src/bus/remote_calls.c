@@ -238,6 +238,9 @@ static void on_open(struct peer *self, struct call *call, const struct request *
         call->provider_data = send_invoke(r, call, request);
     else if (request->op == OP_GET_PROMPT || request->op == OP_READ_RESOURCE)
         call->provider_data = send_managed(r, call, request);
+    else if (request->op == OP_COMPLETE)
+        router_done(call, &(struct outcome){.kind = OUTCOME_RESULT,
+                                            .body = SPAN("{\"completion\":{\"values\":[]}}")});
     else
         router_done(call, &(struct outcome){.kind = OUTCOME_RESULT, .body = SPAN("{}")});
 }

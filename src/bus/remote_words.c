@@ -51,6 +51,7 @@ static void put_schema(struct buf *out, const struct json_slot *slot)
     buf_fini(&scratch);
 }
 
+/* A name that stands twice is no harm: views take the first. */
 static void add(struct catalog *c, enum item_kind kind, struct item *item,
                 const struct json_slot *name, const struct buf *raw)
 {
@@ -58,7 +59,7 @@ static void add(struct catalog *c, enum item_kind kind, struct item *item,
 
     item->name = rockbot_text(name, &scratch);
     item->raw = buf_view(raw);
-    if (item->name.n && !catalog_find(c, kind, item->name))
+    if (item->name.n && c->n[kind] < REMOTE_ITEMS_MAX)
         catalog_add(c, kind, item);
     buf_fini(&scratch);
 }

@@ -81,10 +81,11 @@ static void remember(struct retained *r, struct span key, struct parcel *p)
 /* The announcement of one server out of many. */
 static struct parcel *part_of(const struct parcel *p, struct span server)
 {
-    struct message m = p->copy.m;
+    struct message m;
     struct buf body = {0};
     char id[ID_TOKEN_SIZE];
 
+    message_pack_read(p->pack, &m);
     id_token(id);
     m.id = span_str(id);
     buf_str(&body, "{\"servers\":[");
@@ -108,15 +109,18 @@ static size_t count(struct span list)
 
 void retained_look(struct retained *r, struct parcel *p)
 {
-    struct span body = p->copy.m.body;
+    struct message m;
     enum json_type type;
     struct buf key = {0};
 
-    if (!span_eq(p->copy.m.type, index_type) || !span_starts(p->topic, topics) ||
-        json_skim(body, NULL, NULL, &type, NULL) < 0 || type != JSON_OBJECT)
+    if (!span_starts(p->topic, topics))
         return;
-    struct span servers = json_get(body, "servers").value;
-    struct span removed = json_get(body, "removedServers").value;
+    message_pack_read(p->pack, &m);
+    if (!span_eq(m.type, index_type) || json_skim(m.body, NULL, NULL, &type, NULL) < 0 ||
+        type != JSON_OBJECT)
+        return;
+    struct span servers = json_get(m.body, "servers").value;
+    struct span removed = json_get(m.body, "removedServers").value;
     size_t n = count(servers), n_removed = count(removed);
     struct json_iter it = json_iter(removed);
     while (json_next(&it)) {
@@ -124,7 +128,9 @@ void retained_look(struct retained *r, struct parcel *p)
         forget(r, buf_view(&key));
     }
     it = json_iter(servers);
-    while (json_next(&it)) {
+    for (size_t left = n; json_next(&it); left--) {
+        if (left > RETAINED_MOST)
+            continue; /* those behind it would push it out again */
         struct json_slot name = json_get(it.value, "serverName");
         if (name.type != JSON_STRING)
             continue;

@@ -172,7 +172,8 @@ static void put_summary(struct buf *out, const struct surface *s,
     struct span own = facts->instructions.n ? facts->instructions : facts->description;
 
     if (own.n) {
-        content_put_line(out, span_cut(own, 0, SUMMARY_BYTES));
+        content_put_line(out, content_cut(own, SUMMARY_BYTES));
+        buf_str(out, own.n > SUMMARY_BYTES ? "..." : "");
         return;
     }
     buf_printf(out, "Provides %zu tool(s)", s->n_tools);

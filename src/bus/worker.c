@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "bus/stamp.h"
 #include "bus/worker_inside.h"
 
 #include <inttypes.h>
@@ -12,6 +13,7 @@ enum {
     TICK_MS = 50,    /* while a job waits for its server */
     PREFETCH = 10,
     MAX_LISTENERS = 1000,
+    MAX_NAMED = 50, /* of what a server has, in an error */
     INLINE_LIMIT = 32000,
     ATTACH_LIMIT = 64 * 1024,
 };
@@ -39,14 +41,26 @@ void worker_put_servers(struct buf *out, const struct bus_worker *w)
         buf_str(out, "none");
 }
 
+void worker_put_names(struct buf *out, struct view *v, enum item_kind kind)
+{
+    const struct target *t;
+    size_t n = 0;
+
+    for (; n < MAX_NAMED && (t = view_item(v, kind, n)); n++)
+        buf_printf(out, "%s" SPAN_FMT, n ? ", " : "", SPAN_ARG(t->public_name));
+    buf_str(out, !n ? "none" : view_item(v, kind, n) ? " and more" : "");
+}
+
 /* --- whom we serve --- */
 
-static bool has_listener(const struct bus_worker *w, struct span agent)
+const struct listener *worker_listener(const struct bus_worker *w, struct span agent)
 {
-    LIST_EACH (&w->listeners, it)
-        if (span_is(agent, LIST_ENTRY(it, struct listener, node)->agent))
-            return true;
-    return false;
+    LIST_EACH (&w->listeners, it) {
+        const struct listener *l = LIST_ENTRY(it, struct listener, node);
+        if (span_is(agent, l->agent))
+            return l;
+    }
+    return NULL;
 }
 
 static struct listener *add_listener(struct bus_worker *w, struct span agent)
@@ -54,6 +68,7 @@ static struct listener *add_listener(struct bus_worker *w, struct span agent)
     struct listener *l = mem_zalloc(sizeof *l + agent.n + 1);
 
     memcpy(l->agent, agent.p, agent.n);
+    l->since = stamp_now();
     list_append(&w->listeners, &l->node);
     w->n_listeners++;
     return l;
@@ -62,7 +77,7 @@ static struct listener *add_listener(struct bus_worker *w, struct span agent)
 /* One that we did not know is told what there is; beyond the limit it must ask. */
 static void notice(struct bus_worker *w, struct span agent, bool greet)
 {
-    if (has_listener(w, agent) || w->n_listeners == MAX_LISTENERS)
+    if (worker_listener(w, agent) || w->n_listeners == MAX_LISTENERS)
         return;
     struct listener *l = add_listener(w, agent);
     if (greet)
@@ -192,6 +207,12 @@ void worker_tick_within(struct bus_worker *w, uint64_t ms)
 
 void bus_worker_look(struct bus_worker *w)
 {
+    worker_tick_within(w, 1);
+}
+
+void bus_worker_up(struct bus_worker *w)
+{
+    w->was_up = false;
     worker_tick_within(w, 1);
 }
 

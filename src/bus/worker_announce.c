@@ -11,6 +11,8 @@
 enum { DEBOUNCE_MS = 500, LOOK_SOON_MS = 50, LOOK_MS = 500 };
 /* Not every server says when its lists change: how often to ask, and how often at most. */
 enum { RELIST_MS = 5 * 60 * 1000, RELIST_GAP_MS = 1000 };
+/* How long a request for what there is may wait on the bus, while we come up say. */
+enum { REQUEST_WAITS_MS = 10 * 1000 };
 /* A list of tools is sent in parts of this share of what a message may have. */
 enum { PART = 2 };
 
@@ -299,7 +301,8 @@ static void drop_removed(struct bus_worker *w)
         struct known *k = LIST_ENTRY(it, struct known, node);
         if (k->there)
             continue;
-        if (k->announced)
+        /* Also if it could not be announced anew since the bus was away. */
+        if (k->entry.n)
             LIST_EACH (&w->listeners, l)
                 tell_removal(w, LIST_ENTRY(l, struct listener, node)->agent, k);
         known_free(k);
@@ -346,12 +349,17 @@ void worker_greet(struct bus_worker *w, const char *agent)
 }
 
 /*
- * Whoever asks had its subscription before: what was announced after that it has heard. Stamps may
- * be whole seconds, so the same second counts as before.
+ * Whoever asks had its subscription before: what was announced after that it has heard, if it was
+ * announced to it. Stamps may be whole seconds, so the same second counts as before. A request that
+ * is older than an announcement of long ago has not waited since then: it is of another clock.
  */
-static bool has_heard(const struct known *k, uint64_t asked_at)
+static bool has_heard(const struct bus_worker *w, const char *agent, const struct known *k,
+                      uint64_t asked_at)
 {
-    return asked_at / 1000 < k->announced_at / 1000;
+    const struct listener *l = worker_listener(w, span_str(agent));
+
+    return l && l->since <= k->announced_at && asked_at / 1000 < k->announced_at / 1000 &&
+           stamp_now() < k->announced_at + REQUEST_WAITS_MS;
 }
 
 /* What is known is told again; and the server is asked, on the connection that it has, so that no
@@ -363,7 +371,7 @@ static void refresh_server(struct bus_worker *w, const char *agent, const struct
 
     if (p)
         (void)worker_relist(w, p);
-    if (!has_heard(k, asked_at))
+    if (!has_heard(w, agent, k, asked_at))
         tell_server(w, agent, k, SPAN_EMPTY);
 }
 

@@ -13,7 +13,6 @@ enum {
     CLOCK_MS = 1000,           /* what stamps may be wrong: some engines keep whole seconds */
     FIRST_TIME_MS = 30 * 1000, /* what a message may be late that was never delivered before */
     RELIST_MS = 5 * 1000,      /* how long a server may take to say what it has */
-    MAX_NAMED = 50,
 };
 
 /* --- replies --- */
@@ -169,16 +168,6 @@ static void finish_invoke(struct job *j, const struct outcome *outcome)
 
 /* --- finding the tool --- */
 
-static void put_tools(struct buf *out, struct view *v)
-{
-    const struct target *t;
-    size_t n = 0;
-
-    for (; n < MAX_NAMED && (t = view_item(v, ITEM_TOOL, n)); n++)
-        buf_printf(out, "%s" SPAN_FMT, n ? ", " : "", SPAN_ARG(t->public_name));
-    buf_str(out, !n ? "none" : view_item(v, ITEM_TOOL, n) ? " and more" : "");
-}
-
 /* Models like to give the name that typed tools have, server and all. Where its own part begins. */
 static size_t after_server(struct span name)
 {
@@ -203,7 +192,7 @@ static void fail_unknown_tool(struct job *j, const struct provider *p, struct vi
                  p->alias, SPAN_ARG(j->tool), SPAN_ARG(own), named->alias);
         return;
     }
-    put_tools(&names, v);
+    worker_put_names(&names, v, ITEM_TOOL);
     job_fail(j, "tool_not_found", false,
              "server '%s' has no tool '" SPAN_FMT "'. Its tools are: %s", p->alias,
              SPAN_ARG(j->tool), buf_cstr(&names));
@@ -387,15 +376,6 @@ static uint64_t overdue(const struct bus_delivery *d, uint64_t asked)
     return sent && now > sent + late ? now - sent - late : 0;
 }
 
-static struct span copy_text(struct job *j, const struct json_slot *slot)
-{
-    struct buf scratch = {0};
-    struct span copy = arena_span(&j->arena, rockbot_text(slot, &scratch));
-
-    buf_fini(&scratch);
-    return copy;
-}
-
 /* The message is somebody else's if we have a name and not the server. */
 static bool is_elsewhere(const struct bus_worker *w, const struct message *m,
                          const struct json_slot *tool)
@@ -421,8 +401,8 @@ static void begin(struct job *j, const struct bus_delivery *d, const struct json
 
     j->fail = fail_invoke;
     j->finish = finish_invoke;
-    j->call_id = copy_text(j, &slots[INVOKE_CALL]);
-    j->tool = copy_text(j, &slots[INVOKE_TOOL]);
+    j->call_id = job_text(j, &slots[INVOKE_CALL]);
+    j->tool = job_text(j, &slots[INVOKE_TOOL]);
     p = server.n ? worker_server(w, server) : owner_of(w, j->tool);
     j->server = arena_span(&j->arena, p ? span_str(p->alias) : server);
     w->counts.invokes++;

@@ -6,7 +6,7 @@
 #include "wire/rpc.h"
 
 /* Agents wait 30 s for an answer. */
-enum { BUDGET_MS = 25 * 1000, MAX_SERVER_NAME = 64, MAX_NAMED = 50 };
+enum { BUDGET_MS = 25 * 1000, MAX_SERVER_NAME = 64 };
 
 /* How a request is answered. */
 struct row {
@@ -64,28 +64,9 @@ static bool has_result(struct job *j, const struct outcome *outcome, const char 
     return false;
 }
 
-static void put_names(struct buf *out, struct view *v, enum item_kind kind)
-{
-    const struct target *t;
-    size_t n = 0;
-
-    for (; n < MAX_NAMED && (t = view_item(v, kind, n)); n++)
-        buf_printf(out, "%s" SPAN_FMT, n ? ", " : "", SPAN_ARG(t->public_name));
-    buf_str(out, n ? "" : "none");
-}
-
 static struct view *view_of(const struct job *j, struct provider *p)
 {
     return j->worker->host->view(j->worker->host->arg, p);
-}
-
-static struct span copy_text(struct job *j, const struct json_slot *slot)
-{
-    struct buf scratch = {0};
-    struct span copy = arena_span(&j->arena, rockbot_text(slot, &scratch));
-
-    buf_fini(&scratch);
-    return copy;
 }
 
 /* --- details --- */
@@ -157,7 +138,8 @@ static bool is_server_name(struct span name)
     return name.n && name.n <= MAX_SERVER_NAME;
 }
 
-static void take_back(struct job *j, const char *why)
+/* What could not be reached is not kept. */
+static void take_back(struct job *j)
 {
     const struct bus_host *host = j->worker->host;
     struct err err = {0};
@@ -166,8 +148,6 @@ static void take_back(struct job *j, const char *why)
         log_warn("bus", "'" SPAN_FMT "' could not be removed again: %s", SPAN_ARG(j->server),
                  err.text);
     bus_worker_look(j->worker);
-    job_fail(j, "execution_failed", false, "the server could not be reached, and was not kept: %s",
-             why);
 }
 
 /* It was added and is on its way up: told when it has come, or failed. */
@@ -177,6 +157,7 @@ static void await_registered(struct job *j)
     struct buf summary = {0};
     size_t n = 0;
 
+    j->resume = NULL;
     if (p && p->state == PROVIDER_READY && p->catalog) {
         for (struct view *v = view_of(j, p); view_item(v, ITEM_TOOL, n);)
             n++;
@@ -190,26 +171,21 @@ static void await_registered(struct job *j)
     } else if (p->why[0] && (p->state == PROVIDER_BACKOFF || p->state == PROVIDER_DOWN)) {
         char why[sizeof p->why];
         memcpy(why, p->why, sizeof why);
-        take_back(j, why);
+        take_back(j);
+        job_fail(j, "execution_failed", false,
+                 "the server could not be reached, and was not kept: %s", why);
     } else {
         j->resume = await_registered;
         worker_tick_within(j->worker, 0);
     }
 }
 
-/* Nobody waits any longer for it to come up. */
+/* Nobody waits any longer for it to come up: its time is over, or ours. */
 static void fail_register(struct job *j, const char *code, bool retryable, struct span text)
 {
-    bool was_waiting = j->resume == await_registered;
-
+    if (j->resume == await_registered)
+        take_back(j);
     fail_manage(j, code, retryable, text);
-    if (was_waiting && j->timed_out) {
-        struct err err = {0};
-        const struct bus_host *host = j->worker->host;
-        if (host->remove(host->arg, j->server, &err) < 0)
-            log_warn("bus", "%s", err.text);
-        bus_worker_look(j->worker);
-    }
 }
 
 static void begin_register(struct job *j, const struct json_slot *slots)
@@ -299,7 +275,7 @@ static void get_prompt(struct job *j)
     j->resume = NULL;
     struct view *v = view_of(j, p);
     if (!view_find(v, ITEM_PROMPT, j->tool)) {
-        put_names(&names, v, ITEM_PROMPT);
+        worker_put_names(&names, v, ITEM_PROMPT);
         job_fail(j, "tool_not_found", false,
                  "server '%s' has no prompt '" SPAN_FMT "'. Its prompts are: %s", p->alias,
                  SPAN_ARG(j->tool), buf_cstr(&names));
@@ -449,9 +425,9 @@ static void begin(struct bus_worker *w, const struct bus_delivery *d, const stru
         return;
     j->fail = fail_manage;
     j->finish = row->finish;
-    j->server = copy_text(j, &slots[0]);
+    j->server = job_text(j, &slots[0]);
     if (row->echoes_two)
-        j->tool = copy_text(j, &slots[1]);
+        j->tool = job_text(j, &slots[1]);
     job_limit(j, BUDGET_MS);
     row->begin(j, slots);
 }

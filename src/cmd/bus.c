@@ -54,12 +54,12 @@ static void role_closed(void *arg)
 {
     struct station *s = arg;
 
+    follow_free(s->follow); /* until now agents on the bus could change the file */
     bridge_stop(s->bridge, bridge_stopped, s);
 }
 
 static void leave(struct station *s)
 {
-    follow_free(s->follow);
     bus_role_close(s->role, role_closed, s);
     s->role = NULL;
 }
@@ -137,7 +137,6 @@ static int serve_bus(const struct command *self, const struct wishes *w, const s
         if (err.hint[0])
             cmd_hint("%s", err.hint);
         code = CMD_FAILED;
-        follow_free(s.follow);
         role_closed(&s);
     }
     loop_run(s.loop);

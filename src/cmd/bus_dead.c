@@ -47,7 +47,7 @@ static void ask(struct reader *r)
 
 static void show(struct reader *r, const struct line *l, struct span text)
 {
-    struct buf out = {0}, scratch = {0}, texts = {0};
+    struct buf out = {0}, head = {0}, scratch = {0}, texts = {0};
     struct message m;
     struct err err;
 
@@ -58,12 +58,12 @@ static void show(struct reader *r, const struct line *l, struct span text)
         buf_char(&out, '\n');
         cmd_print(&out);
     } else if (message_from_json(&m, l->slots[LINE_ENV].value, &texts, &err) == 0) {
-        buf_printf(&out, "#%lld  " SPAN_FMT "  for group ", (long long)r->after,
+        buf_printf(&head, "#%lld  " SPAN_FMT "  for group ", (long long)r->after,
                    SPAN_ARG(line_text(l, LINE_AT, &scratch)));
-        buf_span(&out, line_text(l, LINE_GROUP, &scratch));
-        buf_char(&out, ' ');
-        buf_span(&out, line_text(l, LINE_REASON, &scratch));
-        buf_char(&out, '\n');
+        buf_span(&head, line_text(l, LINE_GROUP, &scratch));
+        buf_char(&head, ' ');
+        buf_span(&head, line_text(l, LINE_REASON, &scratch));
+        bus_put_line(&out, &head);
         cmd_print(&out);
         bus_print(line_text(l, LINE_TOPIC, &scratch), &m, false);
     }

@@ -215,19 +215,25 @@ static int check_file(struct span text, const char *fresh, struct err *err)
     return code;
 }
 
-/* Put the text into the file's place and the change in force; the file is as before if not. */
+/* Put the text into the file's place and the change in force; the file is as before if not. Where
+ * it is, and what is wrong with it, is for the operator. */
 static int commit(struct bus_hosting *h, const char *file, struct span before, struct span after,
                   struct err *err)
 {
-    struct err ignored;
-    int code = edit_replace_file(file, after, err);
+    struct err why = {0};
+    int code = edit_replace_file(file, after, &why);
 
-    if (code)
-        return code;
-    code = follow_own_write(h->follow, err);
-    if (code && edit_replace_file(file, before, &ignored))
-        log_error("bus", "%s could not be put back: %s", file, ignored.text);
-    return code;
+    if (code) {
+        log_error("bus", "%s", why.text);
+        return err_set(err, code, "the bridge's configuration file cannot be written");
+    }
+    code = follow_own_write(h->follow, &why);
+    if (!code)
+        return 0;
+    log_error("bus", "the change is not taken: %s", why.text);
+    if (edit_replace_file(file, before, &why))
+        log_error("bus", "the file could not be put back: %s", why.text);
+    return err_set(err, code, "the bridge does not take its changed configuration file");
 }
 
 static int read_file(const struct bus_hosting *h, struct buf *text, struct err *err)
@@ -284,11 +290,35 @@ static int add_server(void *arg, const struct bus_new_server *s, struct err *err
     return code;
 }
 
-/* An entry that its operator has given filters, headers or an environment is the operator's. */
+/* Is it still what add_server wrote? An entry that its operator has put anything into, a filter, a
+ * limit, or that it is switched off, is the operator's. */
 static bool is_agents(const struct config_server *s)
 {
-    return s->origin == ORIGIN_AGENT && !s->allow.n && !s->deny.n && !s->approve.n &&
-           !s->headers.n && !s->env.n && !s->tools.n && !s->own_timeout;
+    struct problems problems = {0};
+    struct buf text = {0};
+    bool same = false;
+
+    if (s->origin != ORIGIN_AGENT || !s->url)
+        return false;
+    buf_str(&text, "{\"servers\":{");
+    json_quote(&text, span_str(s->alias));
+    buf_str(&text, ":{\"origin\":\"agent\",\"url\":");
+    json_quote(&text, span_str(s->url));
+    buf_str(&text, "}}}");
+    struct config *c = config_parse(buf_view(&text), CONFIG_JSON, false, &problems);
+    if (c) {
+        struct config_server plain = c->servers.items[0];
+        plain.transport = s->transport;
+        plain.id = s->id;
+        /* These may be for all servers. */
+        plain.resources_as_tools = s->resources_as_tools;
+        plain.prompts_as_tools = s->prompts_as_tools;
+        same = config_server_equal(&plain, s);
+    }
+    config_free(c);
+    problems_fini(&problems);
+    buf_fini(&text);
+    return same;
 }
 
 static int remove_server(void *arg, struct span name, struct err *err)

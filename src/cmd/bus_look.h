@@ -34,5 +34,8 @@ int bus_pub(const struct command *self, struct bus_settings *s, const struct bus
 
 /* A message on the standard output, as a line or two for people, or as one line of JSON. */
 void bus_print(struct span topic, const struct message *m, bool json);
+/* Append what others wrote as one line for people: secrets hidden, and nothing in it that a
+ * terminal would obey. Frees `text`. */
+void bus_put_line(struct buf *out, struct buf *text);
 
 #endif

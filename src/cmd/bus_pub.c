@@ -15,7 +15,8 @@ struct pub {
     struct loop *loop;
     struct bus *bus;
     char correlation[ID_TOKEN_SIZE];
-    char reply_topic[ID_TOKEN_SIZE + 32];
+    char own_topic[ID_TOKEN_SIZE + 32];
+    const char *reply_topic;
     struct timer knock, late;
     bool heard; /* our own knock: what is sent to the reply topic reaches us */
     bool closing;
@@ -88,9 +89,10 @@ static void on_message(void *owner, const struct bus_delivery *d)
         return;
     if (span_is(d->message->type, "rialto.knock")) {
         timer_clear(loop_timers(p->loop), &p->knock);
-        if (!p->heard)
-            send(p);
+        if (p->heard)
+            return;
         p->heard = true;
+        send(p);
     } else if (span_is(d->message->correlation, p->correlation)) {
         bus_print(d->topic, d->message, p->what->json);
         leave(p, CMD_FINE);
@@ -101,7 +103,12 @@ static void on_late(struct timer *t)
 {
     struct pub *p = CONTAINER_OF(t, struct pub, late);
 
-    cmd_error(p->self, "no reply came in time");
+    if (p->heard)
+        cmd_error(p->self, "no reply came in time");
+    else if (bus_is_up(p->bus))
+        cmd_error(p->self, "not sent: the bus does not let us listen for the reply");
+    else
+        cmd_error(p->self, "not sent: %s does not answer", bus_describe(p->bus));
     leave(p, CMD_FAILED);
 }
 
@@ -141,10 +148,8 @@ static void listen_for_reply(struct pub *p)
 
     id_token(p->correlation);
     id_token(group + 4);
-    if (p->what->reply_to)
-        snprintf(p->reply_topic, sizeof p->reply_topic, "%s", p->what->reply_to);
-    else
-        snprintf(p->reply_topic, sizeof p->reply_topic, "rialto.reply.%s", group + 4);
+    snprintf(p->own_topic, sizeof p->own_topic, "rialto.reply.%s", group + 4);
+    p->reply_topic = p->what->reply_to ? p->what->reply_to : p->own_topic;
     bus_subscribe(p->bus,
                   &(struct bus_subscription){
                       .topic = p->reply_topic, .group = group, .ephemeral = true, .lossy = true},
@@ -162,13 +167,17 @@ int bus_pub(const struct command *self, struct bus_settings *s, const struct bus
     p.bus = bus_open(p.loop, &s->options, &events, &p, &err);
     if (!p.bus) {
         cmd_error(self, "%s", err.text);
+        if (err.hint[0])
+            cmd_hint("%s", err.hint);
         loop_free(p.loop);
         return CMD_FAILED;
     }
-    if (pub->wait)
+    if (pub->wait) {
         listen_for_reply(&p);
-    else
+        timer_set(loop_timers(p.loop), &p.late, SEND_MS);
+    } else {
         send(&p);
+    }
     if (loop_on_signal(p.loop, SIGINT, on_signal, &p) < 0 ||
         loop_on_signal(p.loop, SIGTERM, on_signal, &p) < 0)
         log_warn("bus", "cannot handle signals");

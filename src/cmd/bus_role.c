@@ -31,6 +31,8 @@ static void on_up(void *owner)
 {
     struct bus_role *r = owner;
 
+    if (r->worker)
+        bus_worker_up(r->worker);
     if (r->proxy)
         bus_proxy_up(r->proxy);
 }
@@ -64,6 +66,8 @@ static void on_change(struct bridge_watch *w)
 
     if (r->worker)
         bus_worker_look(r->worker);
+    if (r->proxy)
+        bus_proxy_look(r->proxy);
 }
 
 static void open_worker(struct bus_role *r, const struct config *c)

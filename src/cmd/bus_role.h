@@ -2,7 +2,7 @@
  * bus_role: what a bridge does on a message bus, as its configuration says.
  *
  * It joins the bus and puts a worker there, or a proxy, or both, and tells there what happens. The
- * bridge's changes are passed on to the worker.
+ * bridge's changes are passed on to them.
  */
 #ifndef RIALTO_CMD_BUS_ROLE_H
 #define RIALTO_CMD_BUS_ROLE_H

@@ -38,7 +38,7 @@ static struct span last_name(struct span type)
     return type;
 }
 
-static void put_text(struct buf *out, struct span topic, const struct message *m)
+static void put_head(struct buf *out, struct span topic, const struct message *m)
 {
     stamp_put(out, m->sent_ms);
     buf_printf(out, "  " SPAN_FMT "  " SPAN_FMT "  from " SPAN_FMT, SPAN_ARG(topic),
@@ -47,33 +47,42 @@ static void put_text(struct buf *out, struct span topic, const struct message *m
         buf_printf(out, "  for " SPAN_FMT, SPAN_ARG(m->correlation));
     if (m->reply_to.n)
         buf_printf(out, "  reply to " SPAN_FMT, SPAN_ARG(m->reply_to));
-    buf_str(out, "\n    ");
-    if (json_skim(m->body, NULL, NULL, NULL, NULL) == 0)
-        json_one_line(out, m->body);
-    else
-        buf_printf(out, "(%zu bytes that are no JSON)", m->body.n);
-    buf_char(out, '\n');
 }
 
-/* A terminal must not obey what a peer wrote. */
-static void blank_controls(struct buf *b)
+static void put_body(struct buf *out, struct span body)
 {
-    for (size_t i = 0; i < b->n; i++)
-        if ((unsigned char)b->p[i] < ' ' && b->p[i] != '\n')
-            b->p[i] = '?';
+    if (json_skim(body, NULL, NULL, NULL, NULL) == 0)
+        json_one_line(out, body);
+    else
+        buf_printf(out, "(%zu bytes that are no JSON)", body.n);
+}
+
+void bus_put_line(struct buf *out, struct buf *text)
+{
+    struct buf shown = {0};
+
+    log_redact(&shown, buf_view(text));
+    cmd_put_plain(out, buf_view(&shown));
+    buf_char(out, '\n');
+    buf_fini(&shown);
+    buf_fini(text);
 }
 
 void bus_print(struct span topic, const struct message *m, bool json)
 {
-    struct buf plain = {0}, shown = {0};
+    struct buf text = {0}, shown = {0};
 
-    if (json)
-        put_json(&plain, topic, m);
-    else
-        put_text(&plain, topic, m);
-    log_redact(&shown, buf_view(&plain));
-    blank_controls(&shown);
-    buf_fini(&plain);
+    if (json) {
+        put_json(&text, topic, m);
+        log_redact(&shown, buf_view(&text));
+        buf_fini(&text);
+    } else {
+        put_head(&text, topic, m);
+        bus_put_line(&shown, &text);
+        buf_str(&text, "    ");
+        put_body(&text, m->body);
+        bus_put_line(&shown, &text);
+    }
     cmd_print(&shown);
     fflush(stdout);
 }
@@ -140,6 +149,8 @@ int bus_tail(const struct command *self, struct bus_settings *s, const struct bu
     t.bus = bus_open(t.loop, &s->options, &events, &t, &err);
     if (!t.bus) {
         cmd_error(self, "%s", err.text);
+        if (err.hint[0])
+            cmd_hint("%s", err.hint);
         loop_free(t.loop);
         return CMD_FAILED;
     }

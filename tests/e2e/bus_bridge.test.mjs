@@ -7,7 +7,7 @@ import { test } from 'node:test';
 import { embeddedRig } from './bus_rig.mjs';
 import { busServer } from './bus_worker_scenarios.mjs';
 import {
-  expectClean, rialtoBin, root, sanitizerEnv, serve, start, tempDir, until, within, writeConfig,
+  expectClean, logged, rialtoBin, root, sanitizerEnv, serve, start, tempDir, until, within, writeConfig,
 } from './lib.mjs';
 import { listen, RawServer } from './upstream_lib.mjs';
 
@@ -34,14 +34,19 @@ async function workAlone(t, servers, bus) {
   let text = '';
   child.stderr.on('data', (d) => { text += d; });
   const ended = new Promise((resolve) => { child.on('close', (code) => resolve(code)); });
-  t.after(async () => {
-    child.kill('SIGTERM');
-    assert.equal(await within(10_000, 'the end of the worker', ended), 0, text);
-    expectClean(text);
-  });
+  let stopping;
+  const stop = () => {
+    stopping ??= (async () => {
+      child.kill('SIGTERM');
+      assert.equal(await within(20_000, 'the end of the worker', ended), 0, text);
+      expectClean(text);
+    })();
+    return stopping;
+  };
+  t.after(stop);
   const agent = await place.join(t, place.agent);
   await agent.hears(...Object.keys(servers));
-  return { place, agent };
+  return { place, agent, worker: { config: file, stderr: () => text, stop } };
 }
 
 // --- approvals and news ---
@@ -167,6 +172,49 @@ test('a server that an agent registers is put into mcp.json and taken out again,
   assert.equal((await agent.manage('UnregisterServer', { serverName: 'far' })).error, null);
   assert.equal(file(), before);
 });
+
+test('a bridge whose file has no servers at all gets its first from an agent', async (t) => {
+  const elsewhere = await serve(t, { servers: { far: busServer() } });
+  const place = embeddedRig(t).place();
+  const worker = await serve(t, { bus: { ...place.bus, agents: [place.agent] } });
+  const agent = await place.join(t, place.agent);
+  const wish = { serverName: 'far', type: 'http', url: `${elsewhere.url}/far`, command: null, args: [], env: {} };
+  const added = await agent.manage('RegisterServer', wish);
+  assert.deepEqual([added.success, added.error], [true, null]);
+  assert.deepEqual(JSON.parse(fs.readFileSync(worker.config, 'utf8')).servers, { far: { url: wish.url, origin: 'agent' } });
+  await agent.text('far', 'pid');
+});
+
+test('a file that cannot be written: the agent is told so, and the operator where it is', async (t) => {
+  const { agent, worker } = await work(t, { main: busServer() });
+  const before = fs.readFileSync(worker.config, 'utf8');
+  fs.mkdirSync(`${worker.config}.new`); // in the way
+  const wish = { serverName: 'far', type: 'http', url: 'http://127.0.0.1:1/', command: null, args: [], env: {} };
+  const { success, error } = await agent.manage('RegisterServer', wish);
+  assert.equal(success, false);
+  assert.match(error, /configuration file cannot be written/);
+  assert.ok(!error.includes(path.dirname(worker.config)), error);
+  await logged(worker, /cannot write .*rialto.*: Is a directory/);
+  assert.equal(fs.readFileSync(worker.config, 'utf8'), before);
+});
+
+// To take it out of the file again the bridge read the file anew, with what it had let go of before.
+for (const [name, launch] of [['serve', work], ['bus worker', workAlone]]) {
+  test(`rialto ${name}: a server that fails while the bridge leaves is taken out of the file again`, async (t) => {
+    const silent = await listen(t, () => {});
+    const { agent, worker } = await launch(t, { main: busServer() });
+    const before = fs.readFileSync(worker.config, 'utf8');
+    const wish = { serverName: 'silent', type: 'http', url: silent.url, command: null, args: [], env: {} };
+    const answer = agent.manage('RegisterServer', wish);
+    await until('it is in the file', () => fs.readFileSync(worker.config, 'utf8').includes('silent'), 20_000);
+    const stopped = worker.stop('SIGTERM', 20_000);
+    await logged(worker, /Terminated: stopping/);
+    await silent.close();
+    assert.match((await answer).error, /could not be reached, and was not kept/);
+    assert.equal(fs.readFileSync(worker.config, 'utf8'), before);
+    await stopped;
+  });
+}
 
 // --- the example ---
 

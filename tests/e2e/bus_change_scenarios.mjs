@@ -144,9 +144,16 @@ export const changeScenarios = {
     await agent.hears('added');
     edit((s) => { s.added.deny = ['crash']; });
     await until('the filter counts', () => !agent.index.get('added').toolNames.includes('crash'), 20_000);
-    const gone = await agent.manage('UnregisterServer', { serverName: 'added' });
-    assert.equal(gone.success, false);
-    assert.match(gone.error, /operator/);
+    const refused = async (what) => {
+      const gone = await agent.manage('UnregisterServer', { serverName: 'added' });
+      assert.equal(gone.success, false, what);
+      assert.match(gone.error, /operator/, what);
+    };
+    await refused('with a filter');
+    // What is switched off must not come back as what it was, by being taken out and put in again.
+    edit((s) => { delete s.added.deny; s.added.enabled = false; });
+    await until('it is off', () => !agent.index.has('added'), 20_000);
+    await refused('switched off');
   },
 
   'McpBridgeOwnership: the same server under two names is refused': async (t, rig) => {

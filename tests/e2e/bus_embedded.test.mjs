@@ -170,6 +170,21 @@ test('retry and dead letters', async (t) => {
   assert.match(shown.stdout, /#1 .* for group g was tried four times\n.*\n {4}"again"\n#2 .* was refused\n.*\n {4}"never"\n/);
 });
 
+test('what others wrote is shown as text, whatever a terminal would make of it', async (t) => {
+  const { socket, url } = place();
+  await worker(t, url);
+  const a = await Line.connect(t, socket);
+  await a.ok({ op: 'sub', sid: 1, topic: 't', group: 'g\x1b[2J' });
+  await a.ok(pub('t', '\x9b31m', { source: 'me\n#7 a letter that is none', messageType: 'T\x1b]0;x\x07' }));
+  a.say({ op: 'nack', tag: (await a.msg()).tag, requeue: false });
+  const { stdout } = await until('the dead letter', async () => {
+    const shown = await rialto(['bus', 'tail', '--dead', '--url', url]);
+    return shown.stdout && shown;
+  });
+  assert.doesNotMatch(stdout, /[\x00-\x09\x0b-\x1f\x7f-\x9f]/);
+  assert.equal(stdout.trim().split('\n').length, 3, stdout);
+});
+
 test('a durable queue waits for its subscriber; a plain one does not', async (t) => {
   const { socket, url } = place();
   await worker(t, url);
@@ -408,6 +423,35 @@ test('rialto bus pub sends, and waits for the reply', async (t) => {
   assert.match(late.stderr, /no reply came in time/);
 });
 
+test('rialto bus pub: a long topic for the reply is taken as it is', async (t) => {
+  const { socket, url } = place();
+  await worker(t, url);
+  const a = await Line.connect(t, socket);
+  const topic = `replies.${'x'.repeat(200)}`;
+  await a.ok({ op: 'sub', sid: 1, topic: 'ask', group: 'g' });
+  const waiting = rialto(['bus', 'pub', 'ask', '1', '--url', url, '--wait', '20s', '--json', '--reply-to', topic]);
+  const question = await a.msg();
+  assert.equal(question.env.replyTo, topic);
+  await a.ok(pub(topic, { a: 1 }, { correlationId: question.env.correlationId }));
+  assert.equal((await waiting).code, 0);
+});
+
+// It waited for ever: the time for the reply began when the message was sent, and it never was.
+test('rialto bus pub: a bus that brings nothing to the reply topic is told of', async (t) => {
+  const socket = path.join(tempDir(), 'deaf.sock');
+  const deaf = net.createServer((c) => {
+    c.on('error', () => {});
+    c.setEncoding('utf8').on('data', (d) => {
+      for (const line of d.split('\n').filter(Boolean)) c.write(`${JSON.stringify({ op: 'ok', id: JSON.parse(line).id })}\n`);
+    });
+  });
+  await new Promise((resolve) => { deaf.listen(socket, resolve); });
+  t.after(() => deaf.close());
+  const sent = await rialto(['bus', 'pub', 'ask', '1', '--url', `unix:${socket}`, '--wait', '1s'], { timeout: 60_000 });
+  assert.equal(sent.code, 1);
+  assert.match(sent.stderr, /not sent: the bus does not let us listen for the reply/);
+});
+
 test('rialto bus proxy speaks MCP on its pipes and offers what the workers have', async (t) => {
   const { url } = place();
   await worker(t, url, { servers: { far: fake() }, bus: { agents: ['Desk'] } });
@@ -457,10 +501,13 @@ test('commands that make no sense say what would', async (t) => {
     [['bus', 'tail', '--url', url], 1, /cannot join embedded bus/],
     [['bus', 'tail', '--dead', '--url', 'nats://127.0.0.1:1'], 2, /only the embedded bus/],
     [['bus', 'worker', '--url', 'unix:/nonexistent/a/b'], 1, /cannot host the bus/],
+    [['bus', 'tail', '--url', 'ampq://me:hunter2@x'], 1, /begins with 'ampq:'\nhint: embedded:/],
+    [['bus', 'pub', 'a', '1', '--url', 'tcp://me:hunter2@x'], 1, /no password\nhint: bus\.token/],
   ];
   for (const [args, code, pattern] of cases) {
     const result = await rialto(args, { env: { HOME: tempDir() } });
     assert.equal(result.code, code, `${args}: ${result.stderr}`);
     assert.match(result.stderr, pattern);
+    assert.doesNotMatch(result.stderr, /hunter2/);
   }
 });

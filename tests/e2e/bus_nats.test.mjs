@@ -93,6 +93,19 @@ test('a field that is too long sends the message to the dead letters', async (t)
   await probe.logged(/dead letters: rb-reply-to is longer than 255 bytes/);
 });
 
+// Each was a line in the log.
+test('poison comes in floods, and the log tells of it once a second', async (t) => {
+  const probe = await startProbe(t, plain.url);
+  await probe.sub('s', 'poison.x', 'g', { verdict: 'dead' });
+  const nc = await plain.connect(t);
+  const letters = await listenOn(nc, 'dlq.poison.x');
+  for (let n = 0; n < 2000; n++) nc.publish('poison.x', '1');
+  await until('all', () => letters.length === 2000, 60_000);
+  const lines = (level) => probe.stderr.split('\n').filter((l) => l.includes(` ${level} nats: poison.x: a message goes`));
+  await until('their lines', () => lines('warn ').length + lines('debug').length === 2000);
+  assert.ok(lines('warn ').length < 1000);
+});
+
 test('members of a group share, groups get a copy each', async (t) => {
   const [a, b, c] = await Promise.all([1, 2, 3].map(() => startProbe(t, plain.url)));
   await a.sub('s', 'share.x', 'g1');
@@ -159,6 +172,18 @@ test('no more than prefetch messages are out at a time', async (t) => {
     await probe.wait('message', n + 1);
   }
   assert.deepEqual(numbers(probe.messages()), upTo(10));
+});
+
+// Subscriptions were looked at in the order they were made, from the first on each time: a flood into
+// the first left nothing to the others until it was over.
+test('a flood into one subscription leaves the others their turn', async (t) => {
+  const probe = await startProbe(t, plain.url);
+  await probe.sub('first', 'flood.a', 'g');
+  await probe.sub('second', 'flood.b', 'g');
+  const nc = await plain.connect(t);
+  for (let n = 0; n < 30_000; n++) nc.publish(n === 500 ? 'flood.b' : 'flood.a', '1');
+  await until('all', () => probe.of('message').length === 30_000, 60_000);
+  assert.ok(probe.of('message').findIndex((m) => m.name === 'second') < 15_000);
 });
 
 test('what is too large for the server is refused, what just fits is not', async (t) => {
@@ -370,6 +395,43 @@ test('JetStream: a stream that is there already is used as it is', async (t) => 
   await probe.wait('message');
   assert.equal((await streams.info('MINE')).state.messages, 1);
   await assert.rejects(streams.info('rialto_mine'), /not found/);
+});
+
+// What was published to a stream that somebody had deleted was stored nowhere, and nobody was told:
+// this message and all that followed, until the next reconnect.
+test('JetStream: a stream that is deleted under us comes back, and nothing is missing in it', async (t) => {
+  const probe = await startProbe(t, jet.url, keeping);
+  const { streams } = await (await jet.connect(t)).jetstreamManager();
+  await probe.sub('s', 'heard.x', 'g');
+  probe.pub('heard.x', { body: { n: 1 } });
+  probe.pub('unheard.x', { body: { n: 2 } });
+  await probe.wait('sent', 2);
+  await Promise.all(['rialto_heard', 'rialto_unheard'].map((name) => streams.delete(name)));
+  probe.pub('heard.x', { body: { n: 3 } });
+  probe.pub('unheard.x', { body: { n: 4 } });
+  await probe.wait('sent', 4);
+  assert.ok(probe.of('sent').every((e) => e.how === 'sent'));
+  await until('both messages', () => probe.messages().length >= 2);
+  assert.deepEqual(numbers(probe.messages()), [1, 3]);
+  assert.equal((await streams.info('rialto_unheard')).state.messages, 1);
+  assert.match(probe.stderr, /a stream is gone/);
+  assert.equal(probe.of('down').length, 0);
+});
+
+// How often it was delivered stands in the address for its acknowledgement, if that is one of
+// JetStream's. What anybody else sends to where we wait counted as never delivered, and to wait for
+// "one less than never" before the next attempt is not defined in C.
+test('JetStream: a stranger in the inbox of a consumer is tried again like anybody', async (t) => {
+  const nc = await jet.connect(t);
+  const probe = await startProbe(t, jet.url, keeping);
+  const inboxes = [];
+  nc.subscribe('$JS.API.CONSUMER.MSG.NEXT.rialto_inbox.>', { callback: (err, m) => inboxes.push(m.reply) });
+  const words = await listenOn(nc, 'stranger.ack');
+  await probe.sub('s', 'inbox.x', 'g', { verdict: 'retry' });
+  nc.publish(await until('a request', () => inboxes[0]), '{"n":1}', { reply: 'stranger.ack' });
+  await probe.wait('message');
+  await until('its answer', () => words[0]);
+  assert.equal(words[0].text, '-NAK {"delay":1000000000}');
 });
 
 test('JetStream: onlookers see everything and keep nothing', async (t) => {

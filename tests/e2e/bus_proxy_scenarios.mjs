@@ -1,6 +1,7 @@
 // Rialto as an agent on the bus (role proxy) against a strict bridge of ours, for any engine. The
 // names begin with the group of RockBot's tests that they stand for.
 import assert from 'node:assert/strict';
+import fs from 'node:fs';
 import { Bridge, details, invoked, toolError, toolOf } from './bus_agent.mjs';
 import { launch } from './bus_rig.mjs';
 import { fake, HttpClient, logged, sleep, until } from './lib.mjs';
@@ -315,6 +316,22 @@ export const proxyScenarios = {
     assert.equal(await client.text('files__add', { a: 1, b: 2 }), '3');
     assert.equal(await client.text(`files-${place.agent}__read_file`), 'remote');
     await logged(proxy, /server 'files' on the bus is called/);
+  },
+
+  'a server that gets the name of a remote one later keeps it, and the remote one gets another': async (t, rig) => {
+    const { client, place, proxy, bridge } = await meet(t, rig, {
+      handlers: { invoke: (body) => invoked(body, { content: 'remote' }) },
+    });
+    const stream = await client.listen();
+    t.after(() => stream.close());
+    const config = JSON.parse(fs.readFileSync(proxy.config, 'utf8'));
+    fs.writeFileSync(proxy.config, JSON.stringify({ ...config, servers: { files: fake('--name', 'local') } }));
+    await client.waitFor('files__add', `files-${place.agent}__read_file`);
+    await stream.waitFor('notifications/tools/list_changed');
+    assert.ok(!(await client.toolNames()).includes('files__read_file'));
+    assert.equal(await client.text('files__add', { a: 1, b: 2 }), '3');
+    assert.equal(await client.text(`files-${place.agent}__read_file`), 'remote');
+    assert.equal(asked(bridge, 'invoke')[0].env.headers['rb-mcp-server'], 'files');
   },
 
   'poison on the announcement topic: the next announcement still counts': async (t, rig) => {

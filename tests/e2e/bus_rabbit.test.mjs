@@ -10,7 +10,8 @@ import { tempDir, until } from './lib.mjs';
 
 const secret = makeCertificate(tempDir());
 const [rabbit, safeRabbit] = await Promise.all([
-  startRabbit({ after }), startRabbit({ after }, { tls: secret })]);
+  startRabbit({ after }),
+  startRabbit({ after }, { tls: secret, settings: ['max_message_size = 1000000'] })]);
 
 const hex32 = () => crypto.randomBytes(16).toString('hex');
 const text = (value) => String(value);
@@ -510,6 +511,18 @@ test('TLS: the certificate and its name are checked', async (t) => {
   const plain = new Probe(t, safeRabbit.url().replace('amqps:', 'amqp:'));
   assert.match((await plain.wait('down')).why, /amqps:/);
   await Promise.all([stranger.leave(), misnamed.leave(), plain.leave()]);
+});
+
+// See bus_rabbit_wire.test.mjs; these are RabbitMQ's own words.
+test('a message larger than max_message_size is refused, the others arrive', async (t) => {
+  const probe = await startProbe(t, safeRabbit.url('a'), ['--ca', secret.ca]);
+  await probe.sub('s', 'large.x', 'large');
+  probe.pub('large.x', { body: { text: 'x'.repeat(1_000_000) } });
+  probe.pub('large.x', { body: { n: 2 } });
+  assert.match((await probe.wait('down')).why, /message size 1000011 is larger than/);
+  await probe.wait('sent', 2, 60_000);
+  assert.deepEqual(probe.of('sent').map((e) => [e.n, e.how]).sort(), [[1, 'too large'], [2, 'sent']]);
+  await until('the other one', () => probe.messages().some((m) => m.env.body.n === 2));
 });
 
 test('a broker that is killed and comes back finds everybody again', async (t) => {

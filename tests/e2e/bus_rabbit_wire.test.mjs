@@ -26,7 +26,7 @@ const answers = {
 };
 
 /** {url, said: [{kind, channel, name, payload}], send(bytes)}: it knows no queue, only the manners. */
-async function fakeBroker(t, { frameMax = 131072, heartbeat = 0, mute = [] } = {}) {
+async function fakeBroker(t, { frameMax = 131072, heartbeat = 0, mute = [], hearing } = {}) {
   const broker = { said: [], connections: 0 };
   const server = net.createServer((socket) => {
     let input = Buffer.alloc(0);
@@ -52,6 +52,7 @@ async function fakeBroker(t, { frameMax = 131072, heartbeat = 0, mute = [] } = {
     if (name === '10.11') broker.send(method(0, 10, 30, u16(100), u32(frameMax), u16(heartbeat)));
     else if (kind === BEAT) broker.send(frame(BEAT, 0, []));
     else if (answers[name] && !mute.includes(name)) broker.send(method(channel, ...answers[name]));
+    hearing?.(broker, broker.said.at(-1));
   }
   broker.send = (...bytes) => broker.socket.write(Buffer.concat(bytes));
   broker.count = (name) => broker.said.filter((f) => f.name === name).length;
@@ -93,6 +94,71 @@ test('nothing is published while the broker blocks us', async (t) => {
   await broker.heard(PUBLISH, 2);
   broker.send(ack(2, true));
   await probe.wait('sent', 2);
+});
+
+// A broker may be out of memory for hours, and publishers go on: each of their messages has its
+// deadline, and was kept to be sent long after that, in memory without end.
+test('what waits for a broker that blocks us has an end', async (t) => {
+  const broker = await fakeBroker(t);
+  const probe = await startProbe(t, broker.url, ['--max-outbox', '100000']);
+  broker.send(method(0, 10, 60, short('low on memory')));
+  await probe.logged(/accepts no messages/);
+  const text = 'x'.repeat(10_000);
+  const how = () => probe.of('sent').map((e) => e.how);
+  for (let n = 1; n <= 60 && !how().includes('the bus is full'); n++) {
+    probe.pub('a.b', { body: { text } }, { wait: 1 });
+    await probe.wait('sent', n);
+  }
+  assert.equal(how().filter((h) => h === 'the bus is full').length, 1);
+  assert.ok(how().length > 10, 'what the outbox may hold is kept');
+  broker.send(method(0, 10, 61));
+  await broker.heard(PUBLISH, how().length - 1);
+  probe.pub('a.b', { body: { n: 'last' } });
+  await broker.heard(PUBLISH, how().length);
+  assert.equal(probe.of('down').length, 0);
+});
+
+// One answer larger than the broker's max_message_size ended the connection, and did so again each
+// time it was sent after a reconnect: for everybody, until its deadline.
+test('a message larger than the broker takes is refused, and is no trouble to the others', async (t) => {
+  const most = 5000;
+  let n = 0; // of publishes on this connection
+  const broker = await fakeBroker(t, {
+    hearing(self, { kind, name, payload }) {
+      if (name === '10.40') n = 0;
+      if (kind !== HEADER) return;
+      const size = Number(payload.readBigUInt64BE(4));
+      const text = `PRECONDITION_FAILED - message size ${size} is larger than configured max size ${most}`;
+      self.send(size > most ? method(1, 20, 40, u16(406), short(text), u16(60), u16(40)) : ack(++n));
+    },
+  });
+  const probe = await startProbe(t, broker.url);
+  await probe.sub('s', 'a.b', 'g');
+  probe.pub('a.b', { body: { n: 1 } });
+  probe.pub('a.b', { body: { text: 'x'.repeat(most) } });
+  probe.pub('a.b', { body: { n: 3 } });
+  assert.match((await probe.wait('down')).why, /max size 5000/);
+  await probe.wait('sent', 3);
+  assert.deepEqual(probe.of('sent').map((e) => [e.n, e.how]).sort(), [[1, 'sent'], [2, 'too large'], [3, 'sent']]);
+  probe.pub('a.b', { body: { text: 'x'.repeat(most) } }); // it is known now
+  assert.equal((await probe.wait('sent', 4)).how, 'too large');
+  assert.equal(broker.connections, 2);
+});
+
+// A user without the right to publish: each message ended the connection, and the next was made
+// within 2 s every time, for ever, because each began as if all were well.
+test('a broker that lets us in and then ends the connection is not tried again ever as fast', async (t) => {
+  const broker = await fakeBroker(t, {
+    hearing(self, { name }) {
+      if (name === PUBLISH) self.send(method(1, 20, 40, u16(403), short('ACCESS_REFUSED'), u16(60), u16(40)));
+    },
+  });
+  const probe = await startProbe(t, broker.url);
+  probe.pub('a.b', { body: {} });
+  const waits = () => [...probe.stderr.matchAll(/trying again in (\d+) ms/g)].map((m) => Number(m[1]));
+  await until('the third failure', () => waits().length >= 3, 30_000);
+  assert.ok(waits()[0] <= 2000, `${waits()}`);
+  assert.ok(waits()[2] > 2000, `${waits()}`);
 });
 
 test('frames are as small as the broker wants them', async (t) => {

@@ -44,17 +44,26 @@ static int read_options(struct probe *p, int argc, char **argv)
         {"--prefix", &p->options.prefix}, {"--ca", &p->options.ca},
         {"--token", &p->options.token},   {"--listen", &p->options.listen},
     };
+    const struct {
+        const char *name;
+        size_t *to;
+    } sizes[] = {
+        {"--max-message", &p->options.max_message},
+        {"--max-outbox", &p->options.max_outbox},
+    };
     int at = 1;
     for (; at < argc && argv[at][0] == '-'; at++) {
-        size_t r = 0;
+        size_t r = 0, z = 0;
         if (strcmp(argv[at], "--jetstream") == 0) {
             p->options.jetstream = true;
             continue;
         }
         while (r < COUNT_OF(rows) && strcmp(argv[at], rows[r].name) != 0)
             r++;
-        if (strcmp(argv[at], "--max-message") == 0 && at + 1 < argc) {
-            p->options.max_message = (size_t)atol(argv[++at]);
+        while (z < COUNT_OF(sizes) && strcmp(argv[at], sizes[z].name) != 0)
+            z++;
+        if (z < COUNT_OF(sizes) && at + 1 < argc) {
+            *sizes[z].to = (size_t)atol(argv[++at]);
             continue;
         }
         if (r == COUNT_OF(rows) || at + 1 == argc)

@@ -132,6 +132,28 @@ static void test_groups(void **state)
     stage_close(&s);
 }
 
+/*
+ * An agent comes back with another pattern and its old group. The queue of the old pattern is still
+ * kept for it, and could get the messages in its stead, to forget them after a minute.
+ */
+static void test_group_that_moved(void **state)
+{
+    (void)state;
+    static const char *const patterns[] = {"t.x", "t.*", "t.#", "#", "*.x", "t.x"};
+    struct stage s = stage_open(&(struct broker_options){0});
+    struct reader r = {.settles = true};
+
+    for (size_t i = 0; i < COUNT_OF(patterns); i++) {
+        reader_join(&r, s.broker, patterns[i], "g", 10, true);
+        r.settles = true;
+        assert_int_equal(publish(s.broker, "t.x", "m"), BUS_SENT);
+        settle_turns(s.loop);
+        assert_span(buf_view(&r.got), " m");
+        reader_leave(&r);
+    }
+    stage_close(&s);
+}
+
 static void test_prefetch(void **state)
 {
     (void)state;
@@ -182,7 +204,7 @@ static void test_retry(void **state)
     assert_span(buf_view(&r.got), " m m! m! m!");
     assert_span(d.topic, "t");
     assert_span(d.group, "g");
-    assert_span(d.message->body, "m");
+    assert_span(d.message.body, "m");
     assert_int_equal(d.number, 1);
     assert_string_equal(d.why, "was tried four times");
     reader_leave(&r);
@@ -347,6 +369,36 @@ static void test_full(void **state)
     stage_close(&s);
 }
 
+/*
+ * The topics of tool calls are all agents'. The queue that was kept for one agent's worker, which
+ * had left, was full after 1,024 calls of another agent, and then those were refused.
+ */
+static void test_full_and_nobody_there(void **state)
+{
+    (void)state;
+    struct stage s = stage_open(&(struct broker_options){.queue_messages = 3});
+    struct reader gone = {0}, there = {.settles = true}, back = {.settles = true};
+
+    reader_join(&gone, s.broker, "t", "kept", 10, true);
+    reader_join(&there, s.broker, "t", "there", 10, false);
+    reader_leave(&gone);
+    for (int i = 0; i < 10; i++) {
+        const char body[] = {(char)('0' + i), '\0'};
+        assert_int_equal(publish(s.broker, "t", body), BUS_SENT);
+        settle_turns(s.loop);
+    }
+    assert_int_equal(there.n, 10);
+    /* Where nobody at all would get it, it is refused as ever. */
+    reader_leave(&there);
+    assert_int_equal(publish(s.broker, "t", "x"), BUS_FULL);
+    /* It has the newest: the others are as good as over. */
+    reader_join(&back, s.broker, "t", "kept", 10, true);
+    settle_turns(s.loop);
+    assert_span(buf_view(&back.got), " 7 8 9");
+    reader_leave(&back);
+    stage_close(&s);
+}
+
 static void test_full_of_bytes(void **state)
 {
     (void)state;
@@ -377,6 +429,28 @@ static void test_full_of_bytes(void **state)
 }
 
 /* An onlooker that is slow misses messages; nobody is refused for it. */
+/* A message is there once, but its place in each of many queues is memory, too: without a count of
+ * those a few thousand groups took gigabytes where 256 MiB were promised. */
+static void test_full_of_places(void **state)
+{
+    (void)state;
+    struct stage s = stage_open(&(struct broker_options){.total_bytes = 200000});
+    struct reader r = {.member = broker_join(s.broker, &events, &r)};
+    char group[16];
+    int sent = 0;
+
+    for (int i = 0; i < 100; i++) {
+        snprintf(group, sizeof group, "g%d", i);
+        assert_non_null(broker_subscribe(
+            r.member, &(struct bus_subscription){.topic = "t", .group = group}, NULL));
+    }
+    while (sent < 1000 && publish(s.broker, "t", "m") == BUS_SENT)
+        sent++;
+    assert_in_range(sent, 10, 50);
+    broker_leave(r.member);
+    stage_close(&s);
+}
+
 static void test_lossy(void **state)
 {
     (void)state;
@@ -493,14 +567,25 @@ int main(void)
 {
     log_set_level(LOG_ERROR); /* dead letters are news */
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_round_trip),    cmocka_unit_test(test_groups),
-        cmocka_unit_test(test_prefetch),      cmocka_unit_test(test_retry),
-        cmocka_unit_test(test_retry_delay),   cmocka_unit_test(test_dead),
-        cmocka_unit_test(test_given_back),    cmocka_unit_test(test_order_kept),
-        cmocka_unit_test(test_durable),       cmocka_unit_test(test_full),
-        cmocka_unit_test(test_full_of_bytes), cmocka_unit_test(test_lossy),
-        cmocka_unit_test(test_leaves_inside), cmocka_unit_test(test_retained),
-        cmocka_unit_test(test_flood),         cmocka_unit_test(test_many_queues),
+        cmocka_unit_test(test_round_trip),
+        cmocka_unit_test(test_groups),
+        cmocka_unit_test(test_prefetch),
+        cmocka_unit_test(test_retry),
+        cmocka_unit_test(test_retry_delay),
+        cmocka_unit_test(test_dead),
+        cmocka_unit_test(test_given_back),
+        cmocka_unit_test(test_order_kept),
+        cmocka_unit_test(test_durable),
+        cmocka_unit_test(test_full),
+        cmocka_unit_test(test_full_and_nobody_there),
+        cmocka_unit_test(test_full_of_bytes),
+        cmocka_unit_test(test_lossy),
+        cmocka_unit_test(test_leaves_inside),
+        cmocka_unit_test(test_retained),
+        cmocka_unit_test(test_flood),
+        cmocka_unit_test(test_many_queues),
+        cmocka_unit_test(test_group_that_moved),
+        cmocka_unit_test(test_full_of_places),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

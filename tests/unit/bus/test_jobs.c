@@ -200,6 +200,43 @@ static void test_a_message_that_comes_again(void **state)
 }
 
 /* Nobody waits for it any more: it must not do its work now. */
+/*
+ * With more calls under way than messages are remembered, the one that ends is forgotten in the
+ * same moment; it was used once more after that.
+ */
+static void test_more_under_way_than_can_be_remembered(void **state)
+{
+    enum { AGENTS = 10, EACH = 900, BATCH = 100, MANY = AGENTS * EACH }; /* a queue takes 1,024 */
+    static const char *const agents[AGENTS] = {"A", "B", "C", "D", "E", "F", "G", "H", "I", "J"};
+    struct rig_request q = {.topic = ROCKBOT_TOPIC_INVOKE,
+                            .type = rockbot_name(ROCKBOT_INVOKE),
+                            .server = "fs",
+                            .reply_to = "nobody.listens",
+                            .body = "{\"toolCallId\":\"c\",\"toolName\":\"echo\"}"};
+    struct rig r;
+
+    (void)state;
+    rig_begin(&r);
+    r.options.prefetch = 1000;
+    r.options.agents = agents;
+    r.options.n_agents = AGENTS;
+    rig_server(&r, "fs", "echo")->slow_start = true;
+    rig_start(&r);
+    for (uint64_t n = 0; n < MANY; n += BATCH) {
+        q.source = agents[n / EACH];
+        for (int i = 0; i < BATCH; i++)
+            rig_send(&r, &q);
+        WAIT(r.loop, bus_worker_counts(r.worker)->invokes == n + BATCH);
+    }
+    q.source = agents[0];
+    q.server = "nobody";
+    rig_send(&r, &q);
+    WAIT(r.loop, bus_worker_counts(r.worker)->replies >= 1);
+    rig_server_up(&r.servers[0]);
+    WAIT(r.loop, bus_worker_counts(r.worker)->replies == MANY + 1);
+    rig_end(&r);
+}
+
 static void test_a_message_that_is_too_old(void **state)
 {
     struct rig r;
@@ -460,6 +497,7 @@ int main(void)
         cmocka_unit_test(test_a_server_that_does_not_come_up),
         cmocka_unit_test(test_a_server_that_failed_before),
         cmocka_unit_test(test_a_message_that_comes_again),
+        cmocka_unit_test(test_more_under_way_than_can_be_remembered),
         cmocka_unit_test(test_a_message_that_is_too_old),
         cmocka_unit_test(test_messages_of_no_use),
         cmocka_unit_test(test_other_agents),

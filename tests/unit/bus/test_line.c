@@ -303,13 +303,60 @@ static void test_too_long(void **state)
     stage_close(&s);
 }
 
+/*
+ * What is not the body has 64 KiB of a line. More of it was taken, told "ok", and then fitted into
+ * no line to a subscriber; and a list of many servers was kept with a copy of it for each of them.
+ */
+static void test_too_much_around_a_body(void **state)
+{
+    (void)state;
+    struct stage s = stage_open();
+    struct wire w;
+    struct buf line = {0};
+
+    wire_open(&s, NULL, &w);
+    for (size_t n = 60 * 1024; n <= 70 * 1024; n += 10 * 1024) {
+        line.n = w.out.n = 0;
+        buf_str(&line, "{\"op\":\"pub\",\"id\":1,\"topic\":\"a\",\"env\":{\"headers\":{\"k\":\"");
+        memset(buf_room(&line, n), 'x', n);
+        line.n += n;
+        buf_str(&line, "\"}}}");
+        line_conn_line(w.conn, buf_view(&line));
+        assert_int_equal(strstr(buf_cstr(&w.out), "\"code\":\"too_large\"") != NULL, n > 65536);
+    }
+    buf_fini(&line);
+    wire_close(&w);
+    stage_close(&s);
+}
+
+/* A queue that nobody can come back to, for want of a name, is not kept for anybody. */
+static void test_durable_without_a_name(void **state)
+{
+    (void)state;
+    struct stage s = stage_open();
+    struct wire w;
+
+    wire_open(&s, NULL, &w);
+    for (int i = 0; i < 10001; i++) {
+        expect(&w, "{\"op\":\"sub\",\"sid\":1,\"topic\":\"a\",\"durable\":true}", "");
+        expect(&w, "{\"op\":\"unsub\",\"sid\":1}", "");
+    }
+    wire_close(&w);
+    stage_close(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_conversation), cmocka_unit_test(test_nonsense),
-        cmocka_unit_test(test_bad_requests), cmocka_unit_test(test_token),
-        cmocka_unit_test(test_dead_letters), cmocka_unit_test(test_full),
+        cmocka_unit_test(test_conversation),
+        cmocka_unit_test(test_nonsense),
+        cmocka_unit_test(test_bad_requests),
+        cmocka_unit_test(test_token),
+        cmocka_unit_test(test_dead_letters),
+        cmocka_unit_test(test_full),
         cmocka_unit_test(test_too_long),
+        cmocka_unit_test(test_too_much_around_a_body),
+        cmocka_unit_test(test_durable_without_a_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

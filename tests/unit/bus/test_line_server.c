@@ -3,8 +3,10 @@
 #include "base/log.h"
 #include "bus_test.h"
 
+#include <netinet/in.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -30,7 +32,9 @@ static void stage_open(struct stage *s, uint64_t patience)
     s->broker = broker_new(s->loop, &(struct broker_options){0});
     s->server = line_server_open(
         s->loop, s->broker,
-        &(struct line_server_options){.address = s->address, .patience = patience}, &err);
+        &(struct line_server_options){
+            .address = s->address, .listen = "127.0.0.1:0", .token = "token", .patience = patience},
+        &err);
     assert_non_null(s->server);
 }
 
@@ -58,6 +62,16 @@ static int connect_to(const struct stage *s)
         close(fd);
         return -1;
     }
+    return fd;
+}
+
+static int connect_by_tcp(const struct stage *s)
+{
+    struct sockaddr_in sa = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    sa.sin_port = htons((uint16_t)atoi(strchr(line_server_tcp(s->server), ':') + 1));
+    assert_int_equal(connect(fd, (struct sockaddr *)&sa, sizeof sa), 0);
     return fd;
 }
 
@@ -173,13 +187,88 @@ static void test_bye(void **state)
     close(fd);
 }
 
+/* A line counts when it has its end, however it comes; what breaks off before that never was. */
+static void test_half_a_line(void **state)
+{
+    (void)state;
+    struct stage s;
+    char text[400] = "";
+
+    stage_open(&s, 0);
+    int reader = connect_to(&s), writer = connect_to(&s);
+    say(reader, "{\"op\":\"sub\",\"id\":1,\"sid\":1,\"topic\":\"t\"}\n");
+    WAIT(s.loop, recv(reader, text, sizeof text - 1, MSG_DONTWAIT) > 0);
+    say(writer, "{\"op\":\"pub\",\"topic\":\"t\",\"env\":{\"body\":\"whole\"}}");
+    run_for(s.loop, 50);
+    close(writer);
+    run_for(s.loop, 50);
+    assert_true(recv(reader, text, sizeof text - 1, MSG_DONTWAIT) < 0);
+
+    writer = connect_to(&s);
+    for (const char *p = "{\"op\":\"pub\",\"topic\":\"t\",\"env\":{\"body\":\"bit by bit\"}}\r\n";
+         *p; p++) {
+        assert_int_equal(write(writer, p, 1), 1);
+        loop_step(s.loop, 0);
+    }
+    memset(text, 0, sizeof text);
+    WAIT(s.loop, recv(reader, text, sizeof text - 1, MSG_DONTWAIT) > 0);
+    assert_non_null(strstr(text, "\"body\":\"bit by bit\""));
+
+    /* No JSON, no text, no end. */
+    struct buf noise = {0};
+    for (int i = 0; i < 50000; i++)
+        buf_char(&noise, (char)(i * 7919 >> 3));
+    ssize_t ignored = send(writer, noise.p, noise.n, MSG_DONTWAIT | MSG_NOSIGNAL);
+    (void)ignored;
+    WAIT(s.loop, is_cut(writer));
+    buf_fini(&noise);
+    close(writer);
+    close(reader);
+    stage_close(&s);
+}
+
+/*
+ * On TCP everybody of the machine can knock. Those who have not shown the token are few at a time:
+ * they took all places, and nobody who belonged there could join.
+ */
+static void test_strangers(void **state)
+{
+    enum { MANY = 70 };
+    (void)state;
+    struct stage s;
+    int strangers[MANY];
+    char text[100] = "";
+
+    stage_open(&s, 0);
+    int friend = connect_by_tcp(&s);
+    say(friend, "{\"op\":\"hello\",\"id\":1,\"token\":\"token\"}\n");
+    WAIT(s.loop, recv(friend, text, sizeof text - 1, MSG_DONTWAIT) > 0);
+    assert_string_equal(text, "{\"op\":\"ok\",\"id\":1}\n");
+    for (int i = 0; i < MANY; i++)
+        strangers[i] = connect_by_tcp(&s);
+    memset(text, 0, sizeof text);
+    WAIT(s.loop, recv(strangers[MANY - 1], text, sizeof text - 1, MSG_DONTWAIT) > 0);
+    assert_string_equal(text, "{\"op\":\"bye\",\"reason\":\"too many connections\"}\n");
+    close(strangers[0]);
+    for (int i = 0; i < 20; i++)
+        loop_step(s.loop, 5);
+    strangers[0] = connect_by_tcp(&s);
+    say(strangers[0], "{\"op\":\"hello\",\"id\":2,\"token\":\"token\"}\n");
+    memset(text, 0, sizeof text);
+    WAIT(s.loop, recv(strangers[0], text, sizeof text - 1, MSG_DONTWAIT) > 0);
+    assert_string_equal(text, "{\"op\":\"ok\",\"id\":2}\n");
+    for (int i = 0; i < MANY; i++)
+        close(strangers[i]);
+    close(friend);
+    stage_close(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_stuck),
-        cmocka_unit_test(test_quiet),
-        cmocka_unit_test(test_another_user),
-        cmocka_unit_test(test_bye),
+        cmocka_unit_test(test_stuck),        cmocka_unit_test(test_quiet),
+        cmocka_unit_test(test_another_user), cmocka_unit_test(test_bye),
+        cmocka_unit_test(test_half_a_line),  cmocka_unit_test(test_strangers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -250,6 +250,7 @@ static int host_add(void *arg, const struct bus_new_server *n, struct err *err)
              SPAN_ARG(n->args), SPAN_ARG(n->env));
     struct rig_server *s = rig_server(r, "added", "echo hold");
     s->fails = span_is(n->url, "http://nowhere") ? "nobody there" : NULL;
+    s->slow_start = span_is(n->url, "http://slow");
     provider_want(&s->core);
     return 0;
 }
@@ -378,7 +379,11 @@ void rig_forget(struct rig *r)
 
 static void on_up(void *owner)
 {
-    ((struct rig *)owner)->up = true;
+    struct rig *r = owner;
+
+    r->up = true;
+    if (r->worker)
+        bus_worker_up(r->worker);
 }
 
 static void on_down(void *owner, const char *why)
@@ -438,6 +443,13 @@ void rig_lose_bus(struct rig *r)
     bus_close(r->bus_host);
     r->bus_host = NULL;
     WAIT(r->loop, r->host_closed && !r->up);
+}
+
+void rig_regain_bus(struct rig *r)
+{
+    r->host_up = r->host_closed = false;
+    open_apart(r);
+    WAIT(r->loop, r->up);
 }
 
 static const struct bus_events events = {on_up, on_down, on_bus_closed};
@@ -500,6 +512,10 @@ void rig_end(struct rig *r)
     WAIT(r->loop, r->worker_closed);
     bus_close(r->bus);
     WAIT(r->loop, r->bus_closed);
+    if (r->bus_host) {
+        bus_close(r->bus_host);
+        WAIT(r->loop, r->host_closed);
+    }
     for (size_t i = 0; i < r->n_servers; i++) {
         timer_clear(loop_timers(r->loop), &r->servers[i].relist);
         provider_unwant(&r->servers[i].core);

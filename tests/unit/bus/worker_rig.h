@@ -71,6 +71,8 @@ void rig_start(struct rig *r);
 void rig_listen(struct rig *r, const char *pattern);
 /* The bus goes away; what is published waits. */
 void rig_lose_bus(struct rig *r);
+/* It is back, and we are on it again. */
+void rig_regain_bus(struct rig *r);
 /* Begins to close the worker: `worker_closed` when it is done. */
 void rig_close_worker(struct rig *r);
 /* Closes the worker, if it is not, and everything else. */
