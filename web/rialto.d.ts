@@ -19,7 +19,7 @@ export type RialtoConsent = 'once' | 'session' | 'persistent' | 'deny';
 export interface RialtoOptions {
   /** Address of the bridge; ws://127.0.0.1:8765 when not given. */
   url?: string;
-  /** Name of the session; the tab's own when not given. */
+  /** Name of the session, 1 to 128 of letters, digits and . _ : -; the tab's own when not given. */
   session?: string;
   /** Pairing token, where the bridge wants one. */
   token?: string;

@@ -39,10 +39,15 @@
     if (value && typeof value === 'object' && Array.isArray(value.content)) return value;
     if (typeof value === 'string') return { content: [{ type: 'text', text: value }], isError: false };
     if (value === undefined) return { content: [], isError: false };
-    const result = { content: [{ type: 'text', text: JSON.stringify(value) }], isError: false };
+    const text = JSON.stringify(value) ?? String(value);
+    const result = { content: [{ type: 'text', text }], isError: false };
     if (value && typeof value === 'object' && !Array.isArray(value)) result.structuredContent = value;
     return result;
   }
+
+  const failure = (error) => ({
+    content: [{ type: 'text', text: error && error.message ? error.message : String(error) }], isError: true,
+  });
 
   class Rialto extends EventTarget {
     #tools = new Map();
@@ -63,6 +68,10 @@
 
     /** Connects, and again whenever the connection is lost. Options: url, session, token, consent. */
     connect(options = {}) {
+      // The bridge would refuse it, and browsers do not tell pages why a WebSocket was refused.
+      if (options.session !== undefined && !/^[\w.:-]{1,128}$/.test(options.session)) {
+        throw new TypeError('a session is named by 1 to 128 of letters, digits and . _ : -');
+      }
       this.#options = { consent: showConsent, ...this.#options, ...options };
       this.#options.session ??= remembered('rialto.session');
       this.#options.page ??= pageName('rialto.page');
@@ -150,6 +159,15 @@
       if (this.connected) this.#socket.send(JSON.stringify(message));
     }
 
+    // A result can hold what JSON cannot say; whoever called hears of that, too.
+    #reply(id, answer) {
+      try {
+        this.#send({ jsonrpc: '2.0', id, ...answer });
+      } catch (error) {
+        this.#send({ jsonrpc: '2.0', id, result: failure(error) });
+      }
+    }
+
     #request(method, params) {
       const id = `rialto-${this.#next++}`;
       return new Promise((resolve, reject) => {
@@ -184,12 +202,13 @@
         this.#waiting.delete(id);
         if (waiting && message.error) waiting.reject(new Error(message.error.message));
         else if (waiting) waiting.resolve(message.result);
+        else if (message.error) console.error('rialto: the bridge refused:', message.error.message);
         return;
       }
       if (method === 'notifications/cancelled') {
         this.#running.get(params.requestId)?.abort();
       } else if (id !== undefined) {
-        this.#send({ jsonrpc: '2.0', id, ...await this.#answer(id, method, params ?? {}) });
+        this.#reply(id, await this.#answer(id, method, params ?? {}));
       }
     }
 
@@ -212,22 +231,28 @@
       try {
         return { result: toResult(await tool.handler(args ?? {}, { signal: abort.signal })) };
       } catch (error) {
-        const text = error && error.message ? error.message : String(error);
-        return { result: { content: [{ type: 'text', text }], isError: true } };
+        return { result: failure(error) };
       } finally {
         this.#running.delete(id);
       }
     }
 
-    // A question whose bridge has left is nobody's any more: the dialog goes, too.
+    // A question whose bridge has left is nobody's any more: the dialog goes, too. What is no clear
+    // yes is a no, also when asking fails.
     async #consent(id, capabilities) {
       const abort = new AbortController();
       this.#running.set(id, abort);
-      const decision = await this.#options.consent(capabilities, { signal: abort.signal });
+      let decision;
+      try {
+        decision = await this.#options.consent(capabilities, { signal: abort.signal });
+      } catch (error) {
+        console.error('rialto: the user could not be asked:', error);
+      }
       this.#running.delete(id);
-      const granted = decision === 'deny' ? [] : capabilities;
-      return { result: { granted, denied: capabilities.filter((c) => !granted.includes(c)),
-        type: decision === 'deny' ? 'session' : decision } };
+      if (['once', 'session', 'persistent'].includes(decision)) {
+        return { result: { granted: capabilities, denied: [], type: decision } };
+      }
+      return { result: { granted: [], denied: capabilities, type: 'session' } };
     }
   }
 
@@ -261,7 +286,7 @@
     'notifications': 'show notifications',
     'code:execute': 'run code in this page',
   };
-  const RISKY = /^(\*|[a-z]+:\*|storage:(indexed:write|cookie:.*)|network:.*:cross-origin|clipboard:read|geolocation|media:.*|code:execute)$/;
+  const RISKY = /\*$|^(storage:(indexed:write|cookie:.*)|network:.*:cross-origin|clipboard:read|geolocation|media:.*|code:execute)$/;
 
   // Asks the user; gives once, session, persistent or deny. Escape denies.
   function showConsent(capabilities, { signal }) {
@@ -302,7 +327,7 @@
         const code = document.createElement('code');
         code.textContent = name;
         item.classList.toggle('risky', RISKY.test(name));
-        item.append(MEANINGS[name] ?? 'use', code);
+        item.append(MEANINGS[name] ?? (name.endsWith('*') ? 'use all of' : 'use'), code);
         root.querySelector('ul').append(item);
       }
       const end = (answer) => { host.remove(); resolve(answer); };

@@ -13,7 +13,7 @@
   const own = document.currentScript;
   const base = (own?.dataset.url ?? (own?.src ? new URL(own.src).origin : 'http://127.0.0.1:8765'))
     .replace(/^http/, 'ws').replace(/\/+$/, '');
-  const session = own?.dataset.session ?? remembered('rialto.session');
+  const session = own?.dataset.session || remembered('rialto.session');
   const page = pageName('rialto.webmcp');
   const running = new Map();
 
@@ -189,6 +189,8 @@
 
   const send = (message) => { if (socket?.readyState === 1) socket.send(JSON.stringify({ jsonrpc: '2.0', ...message })); };
 
+  const failure = (error) => ({ content: [{ type: 'text', text: error?.message ?? String(error) }], isError: true });
+
   async function announce() {
     const list = await tools.list();
     const text = JSON.stringify(list);
@@ -206,7 +208,7 @@
   function toResult(given) {
     if (Array.isArray(given?.content)) return given;
     if (typeof given === 'string') return { content: [{ type: 'text', text: given }], isError: false };
-    const result = { content: [{ type: 'text', text: JSON.stringify(given ?? null) }], isError: false };
+    const result = { content: [{ type: 'text', text: JSON.stringify(given ?? null) ?? String(given) }], isError: false };
     if (given && typeof given === 'object' && !Array.isArray(given)) result.structuredContent = given;
     return result;
   }
@@ -217,17 +219,28 @@
     try {
       return { result: toResult(await tools.run(name, input, abort.signal)) };
     } catch (error) {
-      return { result: { content: [{ type: 'text', text: error?.message ?? String(error) }], isError: true } };
+      return { result: failure(error) };
     } finally {
       running.delete(id);
     }
   }
 
-  async function receive({ id, method, params = {} }) {
-    if (method === 'tools/call') send({ id, ...await call(id, params) });
+  // A result can hold what JSON cannot say; whoever called hears of that, too.
+  async function answer(id, params) {
+    const given = await call(id, params);
+    try {
+      send({ id, ...given });
+    } catch (error) {
+      send({ id, result: failure(error) });
+    }
+  }
+
+  async function receive({ id, method, params = {}, error }) {
+    if (method === 'tools/call') await answer(id, params);
     else if (method === 'tools/list') send({ id, result: { tools: await tools.list() } });
     else if (method === 'ping') send({ id, result: { pong: true } });
     else if (method === 'notifications/cancelled') running.get(params.requestId)?.abort();
+    else if (!method && error) console.error('rialto: the bridge refused:', error.message);
     else if (method && id !== undefined) send({ id, error: { code: -32601, message: `Method not found: ${method}` } });
   }
 

@@ -188,7 +188,8 @@ void agent_join(struct agent *a, struct browser_session *s)
 {
     if (a->session == s)
         return;
-    router_detach(a->browser->router, &a->peer);
+    if (a->standing)
+        router_cancel(a->standing, FAIL_CANCELLED);
     list_remove(&a->node);
     a->session = s;
     if (!s)
@@ -199,7 +200,7 @@ void agent_join(struct agent *a, struct browser_session *s)
     a->standing = router_attach(a->browser->router, &a->peer, s->view, 0, NULL);
 }
 
-void agent_call(struct agent *a, struct span id, struct span params)
+void agent_call(struct agent *a, struct browser_session *s, struct span id, struct span params)
 {
     struct json_slot name = json_get(params, "name");
     struct asked *c = mem_zalloc(sizeof *c + id.n);
@@ -209,23 +210,25 @@ void agent_call(struct agent *a, struct span id, struct span params)
     c->id_n = id.n;
     memcpy(c->id, id.p, id.n);
     list_append(&a->calls, &c->node);
-    session_touch(a->session);
+    session_touch(s);
     struct request request = {.op = OP_CALL_TOOL,
                               .name = json_text(name.value, &scratch),
                               .params = params,
                               .name_at = {(size_t)(name.value.p - params.p), name.value.n}};
-    (void)router_open(a->browser->router, &a->peer, a->session->view, &request, c);
+    (void)router_open(a->browser->router, &a->peer, s->view, &request, c);
     buf_fini(&scratch);
 }
 
 struct agent *agent_find(const struct browser *b, struct span client, struct span own)
 {
+    struct agent *newest = NULL;
+
     LIST_EACH (&b->pipes, it) {
         struct agent *a = LIST_ENTRY(it, struct pipe, node)->agent;
         if (!a)
             continue;
         if (client.n ? a->client && span_is(client, a->client) : a->own && span_is(own, a->own))
-            return a;
+            newest = a;
     }
-    return NULL;
+    return newest;
 }

@@ -26,7 +26,7 @@ uint64_t wall_ms(void)
 
 /* --- sessions --- */
 
-static bool is_session_id(struct span id)
+bool browser_can_be_session(struct span id)
 {
     if (!id.n || id.n > 128)
         return false;
@@ -56,7 +56,7 @@ struct browser_session *browser_session(struct browser *b, struct span id, bool 
 
     if (s || !create || b->closed)
         return s;
-    if (!is_session_id(id) || b->sessions.n >= b->options.max_sessions)
+    if (!browser_can_be_session(id) || b->sessions.n >= b->options.max_sessions)
         return NULL;
     s = session_new(b, id);
     map_put(&b->sessions, id, s);
@@ -108,6 +108,8 @@ static bool is_over(const struct browser *b, struct browser_session *s)
     uint64_t unused = loop_now(b->loop) - s->used_at, limit = b->options.session_idle;
     bool deserted = !session_is_connected(s) && list_empty(&s->agents);
 
+    if (s->core.n_open)
+        return false; /* somebody waits for a page's answer */
     if (!(deserted && unused >= b->options.session_ttl) && !(limit && unused >= limit))
         return false;
     return !b->options.may_end || b->options.may_end(b->options.arg, s);

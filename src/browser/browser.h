@@ -40,9 +40,13 @@ struct browser *browser_new(struct loop *loop, struct router *router,
                             const struct browser_options *options);
 /* Is this request for us? `path` has its repeated slashes. */
 bool browser_wants(const struct http_request *req);
-/* `known`: who asks has shown elsewhere who it is, and need not show our token. */
+/* What is known of who asks, besides its request. */
+struct browser_caller {
+    bool known;       /* it has shown elsewhere who it is, and need not show our token */
+    bool offers_only; /* a page of a site that may offer tools, and use nobody's */
+};
 void browser_handle(struct browser *b, struct http_exchange *x, const struct http_request *req,
-                    bool known);
+                    struct browser_caller who);
 /*
  * Connections are closed and sessions end; `closed` is called from the loop when nothing is left,
  * and the browser is gone when it returns.
@@ -51,6 +55,8 @@ void browser_close(struct browser *b, void (*closed)(void *arg), void *arg);
 
 /* --- for agents of other families --- */
 
+/* 1 to 128 of letters, digits and . _ : - */
+bool browser_can_be_session(struct span id);
 /* NULL when there is none of this name, or with `create` when it cannot be one. */
 struct browser_session *browser_session(struct browser *b, struct span id, bool create);
 /* The only session there is; NULL for none or several. */

@@ -16,6 +16,7 @@ struct dialect {
     bool stamps_pongs;  /* replies to ping have a timestamp */
     bool answers_blind; /* its answers carry nothing but the id of the call */
     bool is_terse;      /* "success" is all that tools/register replies */
+    bool reads_status;  /* of replies to its POSTs its clients read nothing else */
     bool speaks_words;  /* codes of errors are words, as the specification has them */
     bool pushes_ask;    /* its agents are told of changes by requests, which nobody answers */
     /* For one that is no JSON-RPC: */

@@ -7,7 +7,10 @@ const struct dialect dialect_d4a = {
     .name = "sse", .answers_list = true, .says_success = true, .stamps_pongs = true};
 const struct dialect dialect_d4b = {.name = "sse-header", .answers_list = true};
 const struct dialect dialect_d5 = {.name = "extension", .event = "tool_call"};
-const struct dialect dialect_d6 = {
-    .name = "remote", .event = "request", .answers_blind = true, .is_terse = true};
+const struct dialect dialect_d6 = {.name = "remote",
+                                   .event = "request",
+                                   .answers_blind = true,
+                                   .is_terse = true,
+                                   .reads_status = true};
 const struct dialect dialect_d7 = {.name = "rpc"};
 const struct dialect dialect_d8 = {.name = "socket", .answers_list = true, .speaks_words = true};

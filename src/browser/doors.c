@@ -16,7 +16,7 @@ struct visit {
     const struct http_request *req;
     struct span session, client, type;
     bool in_query; /* the session was named there and not in a header */
-    bool known;    /* needs no token */
+    struct browser_caller who;
     struct buf scratch[4];
 };
 
@@ -106,8 +106,15 @@ static struct pipe *open_stream(struct visit *v, const struct dialect *d)
 {
     struct pipe *p = pipe_new(v->browser, d, origin_of(v->req));
 
+    p->offers_only = v->who.offers_only;
     pipe_take_stream(p, v->x);
     return p;
+}
+
+static void refuse_agent(struct visit *v)
+{
+    refuse(v->x, 403, "pages of this site may offer tools, and use nobody's",
+           "browser.origins lets sites in for that alone");
 }
 
 static void refuse_page(struct visit *v)
@@ -174,9 +181,17 @@ static void welcome_agent(struct visit *v, struct pipe *pipe)
     buf_fini(&text);
 }
 
+/* Where this client was last. */
+static struct page *client_page(const struct visit *v)
+{
+    struct page *p = map_get(&v->browser->clients, v->client);
+
+    return p && page_may_be(p, origin_of(v->req)) ? p : NULL;
+}
+
 static void stream_for_extension(struct visit *v)
 {
-    struct page *known = map_get(&v->browser->clients, v->client);
+    struct page *known = client_page(v);
     struct span session = v->session;
     struct buf text = {0};
 
@@ -207,7 +222,7 @@ static void stream_for_remote(struct visit *v, struct page *p)
 static void on_events(struct visit *v)
 {
     struct browser_session *s = browser_session(v->browser, v->session, false);
-    struct page *remote = s ? page_find(s, SPAN(REMOTE_KEY)) : NULL;
+    struct page *remote = s ? page_find(s, SPAN(REMOTE_KEY), origin_of(v->req)) : NULL;
 
     if (!v->type.n && v->client.n)
         stream_for_extension(v);
@@ -217,6 +232,8 @@ static void on_events(struct visit *v)
         stream_for_page(v);
     else if (remote && !v->type.n)
         stream_for_remote(v, remote);
+    else if (v->who.offers_only)
+        refuse_agent(v);
     else
         welcome_agent(v, open_stream(v, &dialect_d4a));
 }
@@ -230,7 +247,8 @@ static struct sender sender_of(struct visit *v, const struct dialect *d)
                            .origin = origin_of(v->req),
                            .session_id = v->session,
                            .session = browser_session(v->browser, v->session, false),
-                           .x = v->x};
+                           .x = v->x,
+                           .offers_only = v->who.offers_only};
 }
 
 /* The answer is in the body and, for those who listen, on the stream. */
@@ -255,7 +273,8 @@ static void deliver(struct visit *v, struct sender *s)
     if (!fine)
         refuse(v->x, 400, "Invalid JSON-RPC message", "send one JSON-RPC 2.0 message as JSON");
     else
-        http_respond(v->x, 200, "application/json", SPAN_EMPTY, buf_view(&s->reply));
+        http_respond(v->x, s->refused && s->dialect->reads_status ? 400 : 200, "application/json",
+                     SPAN_EMPTY, buf_view(&s->reply));
     buf_fini(&s->reply);
 }
 
@@ -287,7 +306,7 @@ static void on_message(struct visit *v)
     if (!s.session && s.agent)
         s.session = s.agent->session;
     if (s.session && !(s.agent && v->client.n))
-        s.page = page_find(s.session, s.key);
+        s.page = page_find(s.session, s.key, s.origin);
     /* Agents that never join call the page's session their own: then only the message tells. */
     if (s.page && is_agents(v->req->body))
         s.page = NULL;
@@ -300,9 +319,9 @@ static void on_message(struct visit *v)
 static struct page *extension_page(const struct visit *v)
 {
     struct browser_session *s = browser_session(v->browser, v->session, false);
-    struct page *p = s && v->client.n ? page_find(s, v->client) : NULL;
+    struct page *p = s && v->client.n ? page_find(s, v->client, origin_of(v->req)) : NULL;
 
-    return p || !v->client.n ? p : map_get(&v->browser->clients, v->client);
+    return p || !v->client.n ? p : client_page(v);
 }
 
 static void on_tools_register(struct visit *v)
@@ -352,7 +371,7 @@ static void on_register(struct visit *v)
         return;
     }
     s.session = browser_session(v->browser, s.session_id, false);
-    s.page = s.session ? page_find(s.session, s.key) : NULL;
+    s.page = s.session ? page_find(s.session, s.key, s.origin) : NULL;
     deliver(v, &s);
 }
 
@@ -387,9 +406,15 @@ static void on_socket(struct visit *v, bool named)
         relay_open(v->browser, v->x, v->req, &options);
         return;
     }
-    if (named && !span_is(v->type, "agent") && !(p = enter(v, v->session, v->client, d)))
+    bool agent = named && span_is(v->type, "agent");
+    if (agent && v->who.offers_only) {
+        refuse_agent(v);
+        return;
+    }
+    if (named && !agent && !(p = enter(v, v->session, v->client, d)))
         return;
     struct pipe *pipe = pipe_new(v->browser, d, origin_of(v->req));
+    pipe->offers_only = v->who.offers_only;
     /* Other subprotocols are let in and none is chosen: these clients want none. */
     pipe->ws = ws_accept(v->browser->loop, v->x, v->req, NULL, &options, &pipe_ws_events, pipe);
     if (!pipe->ws) {
@@ -417,17 +442,18 @@ static void on_socket(struct visit *v, bool named)
 static const struct door {
     const char *method, *path;
     void (*handle)(struct visit *v);
-    bool is_open; /* to those without the token */
+    bool is_open;    /* to those without the token */
+    bool for_agents; /* and not for those who may only offer tools */
 } doors[] = {
-    {"GET", "/events", on_events, false},
-    {"POST", "/message", on_message, false},
-    {"POST", "/tools/register", on_tools_register, false},
-    {"POST", "/tools/response", on_tools_response, false},
-    {"POST", "/register", on_register, false},
-    {"POST", "/response", on_response, false},
-    {"POST", "/rpc", on_rpc, false},
-    {"GET", "/health", on_health, true},
-    {"GET", "/sessions", on_sessions, false},
+    {"GET", "/events", on_events, false, false},
+    {"POST", "/message", on_message, false, false},
+    {"POST", "/tools/register", on_tools_register, false, false},
+    {"POST", "/tools/response", on_tools_response, false, false},
+    {"POST", "/register", on_register, false, false},
+    {"POST", "/response", on_response, false, false},
+    {"POST", "/rpc", on_rpc, false, true},
+    {"GET", "/health", on_health, true, false},
+    {"GET", "/sessions", on_sessions, false, true},
 };
 
 /* Clients glue paths to addresses that end in a slash. */
@@ -452,11 +478,22 @@ static const struct door *door_of(struct span path)
     return NULL;
 }
 
+/* Clients of MCP offer this, also where they were given no path. */
+static bool speaks_mcp(const struct http_request *req)
+{
+    struct span offered = http_header(req, "sec-websocket-protocol"), item;
+
+    while (http_next_item(&offered, &item))
+        if (span_is(item, "mcp"))
+            return true;
+    return false;
+}
+
 bool browser_wants(const struct http_request *req)
 {
     struct buf text = {0};
     struct span path = plain_path(req->path, &text);
-    bool socket = ws_is_wanted(req) && !span_starts(path, SPAN("/mcp")) &&
+    bool socket = ws_is_wanted(req) && !speaks_mcp(req) && !span_starts(path, SPAN("/mcp")) &&
                   (span_is(path, "/") || span_is(path, "/btcp") || ends_in_ws(path));
     bool wants = socket || door_of(path) || is_file(path);
 
@@ -507,7 +544,9 @@ static void route(struct visit *v, struct span path)
         refuse(v->x, 503, "the bridge is shutting down", NULL);
     } else if (!socket && is_file(path)) {
         serve_file(v->x, path);
-    } else if (!(door && door->is_open) && !v->known && !browser_admits(v->browser, v->req)) {
+    } else if (http_is_embedded(v->req)) {
+        refuse(v->x, 403, "pages of other sites may only load our scripts", NULL);
+    } else if (!(door && door->is_open) && !v->who.known && !browser_admits(v->browser, v->req)) {
         refuse(v->x, 401, "the pairing token is missing or wrong",
                "'rialto browser pair' shows it; give it as ?token= or as a Bearer token");
     } else if (socket) {
@@ -518,15 +557,17 @@ static void route(struct visit *v, struct span path)
         http_respond(v->x, 204, NULL, SPAN_EMPTY, SPAN_EMPTY);
     } else if (!span_is(v->req->method, door->method)) {
         refuse(v->x, 405, "method not allowed", door->method);
+    } else if (door->for_agents && v->who.offers_only) {
+        refuse_agent(v);
     } else {
         door->handle(v);
     }
 }
 
 void browser_handle(struct browser *b, struct http_exchange *x, const struct http_request *req,
-                    bool known)
+                    struct browser_caller who)
 {
-    struct visit v = {.browser = b, .x = x, .req = req, .known = known};
+    struct visit v = {.browser = b, .x = x, .req = req, .who = who};
     struct buf path = {0};
 
     read_visit(&v);

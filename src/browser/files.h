@@ -12,7 +12,11 @@ struct web_file {
     size_t n;
 };
 
+/* For web pages of any site. */
 extern const struct web_file web_files[];
 extern const size_t web_files_n;
+/* The daemon's own page (admin/dashboard.h). */
+extern const struct web_file dashboard_files[];
+extern const size_t dashboard_files_n;
 
 #endif

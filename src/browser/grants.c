@@ -3,7 +3,8 @@
 #include "browser/inside.h"
 #include "wire/rpc.h"
 
-enum { GRANTS_MAX = 256 };
+/* Of a session, of one request, and of what a page's user may have before them at a time. */
+enum { GRANTS_MAX = 256, WISHES_MAX = 64, QUESTIONS_MAX = 8 };
 
 /* --- grants of a session --- */
 
@@ -240,15 +241,16 @@ static bool is_wish(struct json_slot list)
 {
     struct json_iter it = json_iter(list.value);
     struct buf scratch = {0};
-    bool fine = list.type == JSON_ARRAY, any = false;
+    bool fine = list.type == JSON_ARRAY;
+    size_t n = 0;
 
     while (fine && json_next(&it)) {
         scratch.n = 0;
-        fine = it.type == JSON_STRING && capability_is_valid(json_text(it.value, &scratch));
-        any = true;
+        fine = it.type == JSON_STRING && capability_is_valid(json_text(it.value, &scratch)) &&
+               ++n <= WISHES_MAX;
     }
     buf_fini(&scratch);
-    return fine && any;
+    return fine && n;
 }
 
 /* What is wanted and not there yet. */
@@ -297,36 +299,68 @@ static struct page *consenting_page(const struct browser_session *s)
     return found;
 }
 
+/* What the user was asked before and has not decided on, when nobody waits for it any more. */
+static struct errand *open_question(const struct page *p, struct span wanted, size_t *n)
+{
+    struct errand *same = NULL;
+
+    LIST_EACH (&p->errands, it) {
+        struct errand *e = LIST_ENTRY(it, struct errand, in_page);
+        if (e->kind != ERRAND_CONSENT)
+            continue;
+        ++*n;
+        if (!e->call && span_eq(buf_view(&e->wanted), wanted))
+            same = e;
+    }
+    return same;
+}
+
+/* An agent that asks again waits for the dialog that is there; NULL: there are too many. */
+static struct errand *ask_user(struct page *p, struct span wanted, struct span lacking)
+{
+    struct browser *b = p->session->browser;
+    size_t n = 0;
+    struct errand *e = open_question(p, wanted, &n);
+    struct buf params = {0};
+
+    if (e)
+        timer_set(loop_timers(b->loop), &e->timer, b->options.consent_timeout);
+    if (e || n >= QUESTIONS_MAX)
+        return e;
+    buf_str(&params, "{\"capabilities\":[");
+    buf_span(&params, lacking);
+    buf_str(&params, "]}");
+    e = page_ask(p, ERRAND_CONSENT, "capabilities/request", buf_view(&params),
+                 b->options.consent_timeout);
+    buf_span(&e->wanted, wanted);
+    buf_fini(&params);
+    return e;
+}
+
 void grants_open(struct browser_session *s, struct call *call, struct span arguments)
 {
     struct json_slot wanted = json_get(arguments, "capabilities");
     struct page *p = consenting_page(s);
-    struct buf lacking = {0}, params = {0};
+    struct buf lacking = {0};
 
     if (!is_wish(wanted)) {
-        router_done(
-            call, &(struct outcome){
-                      .kind = OUTCOME_ERROR,
-                      .body = SPAN("{\"code\":-32602,\"message\":\"capabilities must be a list of "
-                                   "names\",\"data\":{\"btcpCode\":\"INVALID_PARAMS\"}}"),
-                      .text = SPAN("capabilities must be a list of names")});
+        router_done(call, &(struct outcome){
+                              .kind = OUTCOME_ERROR,
+                              .body = SPAN(
+                                  "{\"code\":-32602,\"message\":\"capabilities must be a list of 1 "
+                                  "to 64 names\",\"data\":{\"btcpCode\":\"INVALID_PARAMS\"}}"),
+                              .text = SPAN("capabilities must be a list of 1 to 64 names")});
         return;
     }
     put_lacking(&lacking, s, p, wanted.value);
-    if (!lacking.n || !p || !s->enforces) {
-        answer(s, p, call, wanted.value, false);
-        buf_fini(&lacking);
-        return;
+    bool asks = lacking.n && p && s->enforces;
+    struct errand *e = asks ? ask_user(p, wanted.value, buf_view(&lacking)) : NULL;
+    if (e) {
+        e->call = call;
+        call->provider_data = e;
+    } else {
+        answer(s, p, call, wanted.value, asks);
     }
-    buf_str(&params, "{\"capabilities\":[");
-    buf_span(&params, buf_view(&lacking));
-    buf_str(&params, "]}");
-    struct errand *e = page_ask(p, ERRAND_CONSENT, "capabilities/request", buf_view(&params),
-                                s->browser->options.consent_timeout);
-    e->call = call;
-    buf_span(&e->wanted, wanted.value);
-    call->provider_data = e;
-    buf_fini(&params);
     buf_fini(&lacking);
 }
 

@@ -27,6 +27,8 @@ struct sender {
     struct span key;         /* of the page, if it has one */
     struct http_exchange *x; /* the POST that brought it */
     bool held;               /* the POST is answered later */
+    bool refused;            /* the reply is an error */
+    bool offers_only;        /* see struct browser_caller */
     struct buf reply;
 };
 
@@ -56,7 +58,10 @@ struct span session_lacks(const struct browser_session *s, const struct page *pa
 /* --- page.c --- */
 struct page *page_new(struct browser_session *s, struct span key, struct span origin,
                       const struct dialect *dialect);
-struct page *page_find(const struct browser_session *s, struct span key);
+/* Keys can be guessed: one of another site is not it. Not everything that a site sends says whose
+ * it is, and programs have no origin. */
+bool page_may_be(const struct page *p, struct span origin);
+struct page *page_find(const struct browser_session *s, struct span key, struct span origin);
 void page_free(struct page *p);
 void page_attach(struct page *p, struct pipe *pipe);
 /* 0, or a negative code with a text of what is wrong. */
@@ -67,6 +72,8 @@ uint64_t timeout_of(struct span object, uint64_t otherwise);
 /* Sends a request and waits for its answer; NULL when the page has no stream. */
 struct errand *page_ask(struct page *p, enum errand_kind kind, const char *method,
                         struct span params, uint64_t timeout);
+/* Tells the page that its answer is not wanted any more, if it would know what to do with that. */
+void errand_call_off(const struct errand *e);
 void errand_free(struct errand *e);
 /* The answer to a request of ours; false when it was not this page's to answer. */
 bool page_answer(const struct sender *from, const struct message *m);
@@ -110,9 +117,12 @@ void reply_result(struct sender *s, struct span id, struct span result);
 /* --- agent.c --- */
 struct agent *agent_new(struct browser *b, struct pipe *pipe);
 void agent_free(struct agent *a);
+/* Of which it hears of changes from now on; NULL: of none. Its calls go on. */
 void agent_join(struct agent *a, struct browser_session *s);
-void agent_call(struct agent *a, struct span id, struct span params);
-/* By the id we gave it, or else by its own session. */
+/* Also of a session that it has not joined: it hears of that one's answers, not of its changes. */
+void agent_call(struct agent *a, struct browser_session *s, struct span id, struct span params);
+/* By the id we gave it, or else by its own session. Of one that came back before we noticed that
+ * its old stream was lost, the new one. */
 struct agent *agent_find(const struct browser *b, struct span client, struct span own);
 
 /* --- files.c --- */

@@ -34,6 +34,7 @@ void reply_error(struct sender *s, struct span id, int code, const char *fmt, ..
     va_start(ap, fmt);
     buf_vprintf(&text, fmt, ap);
     va_end(ap);
+    s->refused = true;
     put_id(&s->reply, id);
     buf_printf(&s->reply, ",\"error\":{\"code\":%d,\"message\":", code);
     json_quote(&s->reply, buf_view(&text));
@@ -54,7 +55,7 @@ static struct span text_of(struct span params, const char *key, struct buf *scra
 struct page *page_enter(struct browser_session *s, struct span key, struct span origin,
                         const struct dialect *dialect)
 {
-    struct page *p = key.n ? page_find(s, key) : NULL;
+    struct page *p = key.n ? page_find(s, key, origin) : NULL;
 
     if (p)
         return p;
@@ -94,7 +95,21 @@ static void refuse_session(struct sender *s, const struct message *m)
                 "must not be too many");
 }
 
+static void refuse_agent(struct sender *s, const struct message *m)
+{
+    reply_error(s, m->id, RPC_INVALID_REQUEST,
+                "Pages of this site may offer tools, and use nobody's");
+}
+
 /* --- sessions --- */
+
+/* As the first server called sessions: by the time. Empty when that one is taken. */
+static struct span free_name(struct browser *b, uint64_t at, struct buf *out)
+{
+    out->n = 0;
+    buf_printf(out, "session-%" PRIu64, at);
+    return browser_session(b, buf_view(out), false) ? SPAN_EMPTY : buf_view(out);
+}
 
 static void do_hello(struct sender *s, const struct message *m)
 {
@@ -104,17 +119,17 @@ static void do_hello(struct sender *s, const struct message *m)
 
     if (s->pipe && s->pipe->dialect == &dialect_d1)
         s->pipe->dialect = &dialect_d2;
-    if (is_agent) {
+    if (is_agent && s->offers_only) {
+        refuse_agent(s, m);
+    } else if (is_agent) {
         become_agent(s);
         buf_str(&result, "{\"message\":\"Welcome to BTCP server\",\"availableSessions\":");
         put_sessions(&result, s->browser, true);
         buf_char(&result, '}');
         reply_result(s, m->id, buf_view(&result));
     } else {
-        if (!session.n) {
-            buf_printf(&id, "session-%" PRIu64, wall_ms());
-            session = buf_view(&id);
-        }
+        for (uint64_t at = wall_ms(); !session.n; at++)
+            session = free_name(s->browser, at, &id);
         if (!s->page && s->pipe && !s->agent)
             sender_become_page(s, session_make(s->browser, session));
         if (s->page) {
@@ -250,7 +265,6 @@ static struct agent *post_agent(struct sender *s)
     a->dialect = s->dialect;
     s->held = true;
     http_exchange_on_gone(s->x, post_gone, a);
-    a->session = s->session;
     list_append(&s->browser->posts, &a->node);
     return a;
 }
@@ -270,9 +284,9 @@ static void do_call(struct sender *s, const struct message *m)
     } else {
         if (!a)
             a = s->x ? post_agent(s) : become_agent(s);
-        if (a->pipe)
+        if (a->pipe && !a->session)
             agent_join(a, s->session); /* whoever names a session is in it */
-        agent_call(a, m->id, m->params);
+        agent_call(a, s->session, m->id, m->params);
     }
 }
 
@@ -347,17 +361,18 @@ static void do_ping(struct sender *s, const struct message *m)
 static const struct {
     const char *method;
     void (*handle)(struct sender *s, const struct message *m);
+    bool of_agents;
 } methods[] = {
-    {"hello", do_hello},
-    {"ping", do_ping},
-    {"session/create", do_create},
-    {"session/join", do_join},
-    {"session/leave", do_leave},
-    {"tools/register", do_register},
-    {"tools/list", do_list},
-    {"tools/call", do_call},
-    {"capabilities/grant", do_grant},
-    {"capabilities/revoke", do_revoke},
+    {"hello", do_hello, false},
+    {"ping", do_ping, false},
+    {"session/create", do_create, false},
+    {"session/join", do_join, true},
+    {"session/leave", do_leave, false},
+    {"tools/register", do_register, false},
+    {"tools/list", do_list, true},
+    {"tools/call", do_call, true},
+    {"capabilities/grant", do_grant, false},
+    {"capabilities/revoke", do_revoke, false},
 };
 
 static void dispatch(struct sender *s, const struct message *m)
@@ -369,7 +384,9 @@ static void dispatch(struct sender *s, const struct message *m)
     for (i = 0; i < COUNT_OF(methods); i++)
         if (span_is(method, methods[i].method))
             break;
-    if (i < COUNT_OF(methods))
+    if (i < COUNT_OF(methods) && methods[i].of_agents && s->offers_only)
+        refuse_agent(s, m);
+    else if (i < COUNT_OF(methods))
         methods[i].handle(s, m);
     else if (m->id.n)
         reply_error(s, m->id, RPC_METHOD_NOT_FOUND, "Method not found: " SPAN_FMT,
@@ -388,11 +405,10 @@ bool sender_receive(struct sender *s, struct span text)
     static const struct json_shape shape = JSON_SHAPE(rows);
     struct json_slot slots[SLOTS] = {0};
     struct message m = {0};
-    enum json_type type;
 
     if (s->dialect->receive)
         return s->dialect->receive(s, text);
-    int code = json_skim(text, &shape, slots, &type, NULL);
+    int code = json_skim(text, &shape, slots, NULL, NULL);
     if (code) {
         reply_error(s, SPAN_EMPTY, RPC_PARSE_ERROR, "Parse error: %s", err_name(code));
         return false;
@@ -406,13 +422,19 @@ bool sender_receive(struct sender *s, struct span text)
     m.result = slots[RESULT].value;
     if (slots[ERROR].type == JSON_OBJECT)
         m.error = slots[ERROR].value;
-    if (type != JSON_OBJECT || (!m.method.n && !m.result.n && !m.error.n)) {
-        reply_error(s, m.id, RPC_INVALID_REQUEST, "Invalid request: neither method nor result");
-        return false;
-    }
-    if (m.method.n)
+    if (m.method.n) {
         dispatch(s, &m);
-    else if (!page_answer(s, &m))
+        return true;
+    }
+    bool answers = m.result.n || m.error.n;
+    /* A result that was undefined is left out of the JSON: whoever waits is told so at once. */
+    if (!answers)
+        m.error = SPAN("{\"code\":\"EXECUTION_ERROR\",\"message\":"
+                       "\"The page's answer has neither a result nor an error object\"}");
+    bool awaited = m.id.n && page_answer(s, &m);
+    if (!answers && !awaited)
+        reply_error(s, m.id, RPC_INVALID_REQUEST, "Invalid request: neither method nor result");
+    else if (!awaited)
         log_debug("browser", "an answer that nobody waits for was dropped");
-    return true;
+    return answers || awaited;
 }

@@ -50,11 +50,16 @@ struct page *page_new(struct browser_session *s, struct span key, struct span or
     return p;
 }
 
-struct page *page_find(const struct browser_session *s, struct span key)
+bool page_may_be(const struct page *p, struct span origin)
+{
+    return !p->origin || !origin.n || span_is(origin, p->origin);
+}
+
+struct page *page_find(const struct browser_session *s, struct span key, struct span origin)
 {
     LIST_EACH (&s->pages, it) {
         struct page *p = LIST_ENTRY(it, struct page, node);
-        if (p->key && span_is(key, p->key))
+        if (p->key && span_is(key, p->key) && page_may_be(p, origin))
             return p;
     }
     return NULL;
@@ -252,10 +257,12 @@ static void on_late(struct timer *t)
 {
     struct errand *e = CONTAINER_OF(t, struct errand, timer);
 
-    if (e->kind == ERRAND_CONSENT)
+    if (e->kind == ERRAND_CONSENT) {
         grants_late(e); /* the answer may still come, and counts */
-    else
-        fail_errand(e, "TIMEOUT", SPAN("Tool execution timeout"));
+        return;
+    }
+    errand_call_off(e);
+    fail_errand(e, "TIMEOUT", SPAN("Tool execution timeout"));
 }
 
 static void put_errand_id(struct buf *out, const struct errand *e)
@@ -296,6 +303,22 @@ struct errand *page_ask(struct page *p, enum errand_kind kind, const char *metho
     pipe_send(pipe, buf_view(&text), true);
     buf_fini(&text);
     return e;
+}
+
+/* Only our own client knows of it. */
+void errand_call_off(const struct errand *e)
+{
+    struct pipe *pipe = page_pipe(e->page);
+    struct buf text = {0};
+
+    if (!e->page->ours || !pipe)
+        return;
+    buf_printf(&text,
+               "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":"
+               "{\"requestId\":\"btcp-%" PRIu64 "\"}}",
+               e->n);
+    pipe_send(pipe, buf_view(&text), true);
+    buf_fini(&text);
 }
 
 void errand_free(struct errand *e)

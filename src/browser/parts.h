@@ -56,6 +56,7 @@ struct pipe {
     struct ws *ws;
     struct http_exchange *x; /* NULL once it was cut */
     bool is_events;          /* it is an event stream: answers come by POST */
+    bool offers_only;        /* see struct browser_caller */
     struct stream *stream;   /* a Unix socket, one message a line */
     struct lines *lines;
     const struct dialect *dialect;
@@ -107,7 +108,7 @@ struct browser_session {
 struct agent {
     struct peer peer;
     struct browser *browser;
-    struct browser_session *session; /* NULL before it joined */
+    struct browser_session *session; /* NULL before it joined, and for a POST */
     struct list node;                /* in the session */
     struct call *standing;
     struct pipe *pipe;       /* NULL for one that waits for the answer of one POST */

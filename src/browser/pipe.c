@@ -162,6 +162,7 @@ void pipe_receive(struct pipe *p, struct span text)
         return;
     }
     s.dialect = p->dialect;
+    s.offers_only = p->offers_only;
     s.origin = span_str(p->origin);
     s.session = p->page ? p->page->session : p->agent ? p->agent->session : NULL;
     if (s.session)

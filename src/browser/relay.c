@@ -47,14 +47,11 @@ static void say_hello(const struct browser *b, struct pipe *p, const struct http
 
 bool relay_is_wanted(const struct http_request *req)
 {
-    struct span offered = http_header(req, "sec-websocket-protocol");
+    struct span offered = http_header(req, "sec-websocket-protocol"), item;
 
-    while (offered.n) {
-        size_t comma = span_find(offered, ',');
-        if (span_starts(span_trim(span_cut(offered, 0, comma)), SPAN("webmcp")))
+    while (http_next_item(&offered, &item))
+        if (span_starts(item, SPAN("webmcp")))
             return true;
-        offered = span_from(offered, comma < offered.n ? comma + 1 : comma);
-    }
     return false;
 }
 

@@ -1,14 +1,12 @@
 #include "base/log.h"
 #include "base/mem.h"
+#include "browser/entry.h"
 #include "browser/inside.h"
 #include "browser/result.h"
 #include "wire/json.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-
-/* Of a public name. */
-enum { PUBLIC_MAX = 64, MARK = 4 };
+/* Of a public name, of its page's mark, and of the number behind that, with what joins them. */
+enum { PUBLIC_MAX = 64, MARK = 4, MARKS_MAX = MARK + 1 + 5 };
 
 static struct browser_session *of_peer(struct peer *self)
 {
@@ -76,6 +74,7 @@ static void put_public_name(struct buf *out, struct span name)
 struct draft {
     struct catalog *catalog;
     struct map names;
+    struct map marked; /* names with a mark -> the number of the last one that needed more */
 };
 
 /* The first that registered a name has it; a later one gets a mark of its page. */
@@ -84,72 +83,30 @@ static void choose_name(struct draft *d, const struct page *p, const struct tool
 {
     put_public_name(name, tool->name);
     if (map_get(&d->names, buf_view(name))) {
-        if (name->n > PUBLIC_MAX - MARK - 4)
-            name->n = PUBLIC_MAX - MARK - 4;
+        if (name->n > PUBLIC_MAX - MARKS_MAX)
+            name->n = PUBLIC_MAX - MARKS_MAX;
         buf_char(name, '_');
         buf_bytes(name, p->id, MARK);
     }
-    size_t stem = name->n;
-    for (unsigned n = 2; map_get(&d->names, buf_view(name)); n++) {
-        name->n = stem;
-        buf_printf(name, "_%u", n);
+    if (map_get(&d->names, buf_view(name))) {
+        size_t stem = name->n;
+        uintptr_t n = (uintptr_t)map_get(&d->marked, buf_view(name));
+        for (n = n ? n : 1; map_get(&d->names, buf_view(name));) {
+            name->n = stem;
+            buf_printf(name, "_%u", (unsigned)++n);
+        }
+        map_put(&d->marked, span_cut(buf_view(name), 0, stem), (void *)n);
     }
     map_put(&d->names, buf_view(name), d);
-}
-
-static void put_optional(struct buf *out, struct span raw, const char *key, enum json_type type)
-{
-    struct json_slot slot = json_get(raw, key);
-
-    if (slot.type == type) {
-        buf_char(out, ',');
-        buf_span(out, slot.member);
-    }
-}
-
-static bool says(struct span annotations, const char *key)
-{
-    return annotations.n && json_get(annotations, key).type == JSON_TRUE;
-}
-
-/* Annotations as MCP has them: WebMCP's "consequential" is our "destructive". */
-static void put_annotations(struct buf *out, struct span annotations)
-{
-    bool both = says(annotations, "consequentialHint") &&
-                json_get(annotations, "destructiveHint").type == JSON_NONE;
-
-    buf_str(out, ",\"annotations\":");
-    json_insert(out, annotations, both ? SPAN("\"destructiveHint\":true") : SPAN_EMPTY);
 }
 
 static void add_tool(struct browser_session *s, struct draft *d, struct page *p, struct tool *tool)
 {
     struct buf raw = {0}, name = {0};
-    struct json_slot schema = json_get(tool->raw, "inputSchema");
-    struct json_slot description = json_get(tool->raw, "description");
-    struct json_slot annotations = json_get(tool->raw, "annotations");
     struct item item = {0};
 
     choose_name(d, p, tool, &name);
-    buf_str(&raw, "{\"name\":");
-    item.name_at.at = raw.n;
-    json_quote(&raw, buf_view(&name));
-    item.name_at.n = raw.n - item.name_at.at;
-    put_optional(&raw, tool->raw, "title", JSON_STRING);
-    if (description.type == JSON_STRING) {
-        buf_str(&raw, ",\"description\":");
-        item.description_at = (struct cut){raw.n, description.value.n};
-        buf_span(&raw, description.value);
-    }
-    buf_str(&raw, ",\"inputSchema\":");
-    bool usable = schema.type == JSON_OBJECT && json_get(schema.value, "type").type != JSON_NONE;
-    buf_span(&raw, usable ? schema.value : SPAN("{\"type\":\"object\",\"properties\":{}}"));
-    if (annotations.type == JSON_OBJECT) {
-        put_annotations(&raw, annotations.value);
-        item.flags = (says(annotations.value, "readOnlyHint") ? (unsigned)ITEM_READ_ONLY : 0) |
-                     (says(annotations.value, "idempotentHint") ? (unsigned)ITEM_IDEMPOTENT : 0);
-    }
-    buf_char(&raw, '}');
+    entry_put(&raw, tool->raw, buf_view(&name), &item);
     item.name = buf_view(&name);
     item.raw = buf_view(&raw);
     catalog_add(d->catalog, ITEM_TOOL, &item);
@@ -204,6 +161,7 @@ static void publish(struct browser_session *s)
         put_meta_tool(draft.catalog);
     buf_fini(&scratch);
     map_fini(&draft.names);
+    map_fini(&draft.marked);
     catalog_fit(draft.catalog);
     provider_publish(&s->core, draft.catalog);
     browser_news(s->browser);
@@ -331,11 +289,9 @@ static void on_answer(struct peer *self, struct call *call, struct span key,
     (void)self, (void)call, (void)key, (void)outcome;
 }
 
-/* Only our own client knows what to do with a cancelled call. */
 static void on_cancel(struct peer *self, struct call *call, enum failure why)
 {
     struct errand *e = call->provider_data;
-    struct buf text = {0};
 
     (void)self, (void)why;
     if (!e)
@@ -343,15 +299,7 @@ static void on_cancel(struct peer *self, struct call *call, enum failure why)
     e->call = NULL;
     if (e->kind == ERRAND_CONSENT)
         return; /* what the user says still counts */
-    struct pipe *pipe = page_pipe(e->page);
-    if (e->page->ours && pipe) {
-        buf_printf(&text,
-                   "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":"
-                   "{\"requestId\":\"btcp-%" PRIu64 "\"}}",
-                   e->n);
-        pipe_send(pipe, buf_view(&text), true);
-        buf_fini(&text);
-    }
+    errand_call_off(e);
     errand_free(e);
 }
 

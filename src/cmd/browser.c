@@ -4,6 +4,7 @@
 #include "cmd/browser_desk.h"
 #include "cmd/browser_relay.h"
 #include "cmd/commands.h"
+#include "io/ws.h"
 #include "mcp/stdio_agent.h"
 
 #include <signal.h>
@@ -63,6 +64,16 @@ static void on_mcp(void *owner, struct http_exchange *x, const struct http_reque
         browser_desk_all(o->desk, x, req, sse);
 }
 
+/* An agent on a WebSocket may have been given no path. */
+static void on_root(void *owner, struct http_exchange *x, const struct http_request *req,
+                    struct span rest)
+{
+    if (ws_is_wanted(req))
+        on_mcp(owner, x, req, rest);
+    else
+        front_refuse(x, 404, "nothing is here", "MCP is at /mcp, a page to try at /demo");
+}
+
 static int host(const struct command *self, const struct config *config, const char *session)
 {
     struct own o = {.loop = loop_new()};
@@ -73,6 +84,7 @@ static int host(const struct command *self, const struct config *config, const c
     o.front = front_new(o.loop, config);
     o.desk = browser_desk_new(o.loop, config, o.bridge, o.front);
     front_route(o.front, "/mcp", true, on_mcp, &o);
+    front_route(o.front, "/", false, on_root, &o);
     front_let_in(o.front, "/mcp", FRONT_AGENTS);
     if (front_listen(o.front, &err)) {
         cmd_error(self, "%s", err.text);
@@ -117,13 +129,6 @@ static int pair(const struct command *self, const struct config *config)
     return cmd_finish(CMD_FINE);
 }
 
-static bool is_session_name(const char *id)
-{
-    return *id && strlen(id) <= 128 &&
-           strspn(id, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._:-") ==
-               strlen(id);
-}
-
 static int converse(const struct command *self, const struct config *config, const char *session)
 {
     const char *address = config->listen.items[0].address;
@@ -154,7 +159,7 @@ static int run(const struct command *self, int argc, char **argv)
     }
     if (session && !*session)
         session = NULL;
-    if (session && !is_session_name(session)) {
+    if (session && !browser_can_be_session(span_str(session))) {
         cmd_error(self, "a session is named by 1 to 128 of letters, digits and . _ : -");
         return CMD_USAGE;
     }

@@ -33,7 +33,8 @@ struct browser_desk {
     struct bridge *bridge;
     struct front *front;
     struct browser *browser;
-    struct view *pages; /* every session's tools, and nothing else */
+    struct view *pages;                   /* every session's tools, and nothing else */
+    const struct browser_session *hosted; /* of the agent on our own standard input; or NULL */
     struct list seats;
     struct span *granted;
     char *token;
@@ -132,6 +133,8 @@ static bool may_end(void *arg, struct browser_session *session)
     struct browser_desk *d = arg;
     const char *id = browser_session_id(session);
 
+    if (session == d->hosted)
+        return false;
     LIST_EACH (&d->seats, it) {
         const struct seat *s = LIST_ENTRY(it, struct seat, node);
         if (strcmp(s->session, id) == 0 && entrance_sessions(s->entrance))
@@ -156,6 +159,7 @@ struct mcp_host browser_desk_host(struct browser_desk *d, const char *session)
     struct browser_session *s =
         session ? browser_session(d->browser, span_str(session), true) : NULL;
 
+    d->hosted = s;
     return host_of(d, s ? browser_session_view(s) : d->pages);
 }
 
@@ -275,7 +279,9 @@ static void on_page(void *owner, struct http_exchange *x, const struct http_requ
 {
     struct browser_desk *d = owner;
 
-    browser_handle(d->browser, x, req, front_vouches(d->front));
+    browser_handle(d->browser, x, req,
+                   (struct browser_caller){.known = front_vouches(d->front),
+                                           .offers_only = front_is_page_only(d->front)});
 }
 
 struct browser_desk *browser_desk_new(struct loop *loop, const struct config *c,

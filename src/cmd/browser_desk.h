@@ -24,7 +24,8 @@ bool browser_desk_mcp(struct browser_desk *d, struct http_exchange *x,
 /* Handles it for one who sees all pages and no server. */
 void browser_desk_all(struct browser_desk *d, struct http_exchange *x,
                       const struct http_request *req, bool sse);
-/* What an agent of this session needs; the session is made if need be. NULL: all pages. */
+/* What the one agent beside the front needs. Its session is made if need be, and does not end
+ * before the desk does. NULL: all pages. */
 struct mcp_host browser_desk_host(struct browser_desk *d, const char *session);
 size_t browser_desk_sessions(const struct browser_desk *d);
 void browser_desk_count(const struct browser_desk *d, struct browser_numbers *out);

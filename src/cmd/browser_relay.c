@@ -5,10 +5,12 @@
 #include "base/mem.h"
 #include "io/ws.h"
 #include "wire/lines.h"
+#include "wire/rpc.h"
 
 #include <errno.h>
 
-enum { CONNECT_MS = 2000, FINISH_MS = 2000, NOBODY = 1 };
+/* DRAIN_MS: for answers that are still to come when the host program has closed its end. */
+enum { CONNECT_MS = 2000, DRAIN_MS = 1500, FINISH_MS = 2000, NOBODY = 1 };
 
 struct relay {
     struct loop *loop;
@@ -16,22 +18,47 @@ struct relay {
     struct ws *ws;
     struct stream *stdio; /* NULL before the bridge has answered, and once it is closed */
     struct lines lines;
+    size_t pending; /* requests of the host program without an answer */
+    struct timer drain;
     bool opened, ended;
     int code;
 };
+
+/* A request, or with `answer` the answer to one? */
+static bool is_kind(struct span text, bool answer)
+{
+    struct rpc_message m;
+
+    if (rpc_skim(text, NULL, NULL, NULL, 0, &m))
+        return false;
+    return answer ? m.kind == RPC_RESULT || m.kind == RPC_ERROR : m.kind == RPC_REQUEST;
+}
 
 static void on_line(void *owner, struct span line)
 {
     struct relay *r = owner;
 
-    if (r->ws)
-        ws_send(r->ws, WS_TEXT, line);
+    if (!r->ws)
+        return;
+    ws_send(r->ws, WS_TEXT, line);
+    r->pending += is_kind(line, false);
 }
 
+/* The bridge would cut us for it: the host program hears what the bridge would say on a pipe. */
 static void on_too_long(void *owner, struct span head)
 {
-    (void)owner, (void)head;
-    log_warn("browser", "a message over limits.message was dropped");
+    struct relay *r = owner;
+    struct buf text = {0};
+
+    (void)head;
+    buf_printf(&text, "Message of more than %zu bytes (limits.message)", r->config->limits.message);
+    if (r->stdio) {
+        rpc_put_error(stream_out(r->stdio), SPAN_EMPTY, RPC_INVALID_REQUEST, buf_view(&text),
+                      SPAN_EMPTY);
+        buf_char(stream_out(r->stdio), '\n');
+        stream_wrote(r->stdio);
+    }
+    buf_fini(&text);
 }
 
 static const struct lines_events line_events = {on_line, on_too_long};
@@ -49,6 +76,13 @@ static void on_eof(void *owner)
 
     r->ended = true;
     lines_end(&r->lines, &line_events, r);
+    timer_set(loop_timers(r->loop), &r->drain, r->pending ? DRAIN_MS : 0);
+}
+
+static void on_drained(struct timer *t)
+{
+    struct relay *r = CONTAINER_OF(t, struct relay, drain);
+
     if (r->ws)
         ws_close(r->ws, 1000, "the host program is done");
 }
@@ -87,6 +121,8 @@ static void on_message(void *owner, enum ws_opcode op, struct span payload)
         return;
     stream_write(r->stdio, payload);
     stream_write(r->stdio, SPAN("\n"));
+    if (r->pending && is_kind(payload, true) && --r->pending == 0 && r->ended)
+        timer_set(loop_timers(r->loop), &r->drain, 0);
 }
 
 static void on_closed(void *owner, uint16_t code, const char *reason)
@@ -94,6 +130,7 @@ static void on_closed(void *owner, uint16_t code, const char *reason)
     struct relay *r = owner;
 
     r->ws = NULL;
+    timer_clear(loop_timers(r->loop), &r->drain);
     if (!r->opened) {
         r->code = NOBODY;
     } else if (!r->ended) {
@@ -113,7 +150,7 @@ int browser_relay(const char *address, const char *session, const struct config 
 {
     static const char *const protocols[] = {"mcp", NULL};
     const struct ws_options options = {.max_message = c->limits.message, .ping_every = WS_PING_MS};
-    struct relay r = {.loop = loop_new(), .config = c};
+    struct relay r = {.loop = loop_new(), .config = c, .drain.fire = on_drained};
     struct buf url = {0};
     struct err err;
     /* The control socket asks for no token and has no certificate to check. */

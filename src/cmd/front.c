@@ -11,6 +11,7 @@ struct route {
     const char *path;
     bool below;
     bool local; /* only for this machine, and not for pages of other origins */
+    bool (*wants)(const struct http_request *req); /* NULL: every request */
     enum front_access access;
     front_handler_fn *handler;
     void *owner;
@@ -29,6 +30,7 @@ struct front {
     /* Of the request being handled. */
     const struct config_token *guest;
     bool vouched;
+    bool page_only;
 };
 
 void front_refuse(struct http_exchange *x, int status, const char *error, const char *hint)
@@ -191,22 +193,22 @@ static void answer_preflight(struct http_exchange *x, const struct http_request 
 
 /* --- routes --- */
 
-static bool route_matches(const struct route *r, struct span path)
+static bool route_matches(const struct route *r, const struct http_request *req)
 {
-    struct span own = span_str(r->path);
+    struct span own = span_str(r->path), path = req->path;
 
-    if (span_eq(path, own))
-        return true;
-    return r->below && span_starts(path, own) && path.p[own.n] == '/';
+    if (!span_eq(path, own) && !(r->below && span_starts(path, own) && path.p[own.n] == '/'))
+        return false;
+    return !r->wants || r->wants(req);
 }
 
-static const struct route *find_route(const struct front *f, struct span path)
+static const struct route *find_route(const struct front *f, const struct http_request *req)
 {
     const struct route *best = NULL;
 
     for (size_t i = 0; i < f->n_routes; i++) {
         const struct route *r = &f->routes[i];
-        if (route_matches(r, path) && (!best || strlen(r->path) > strlen(best->path)))
+        if (route_matches(r, req) && (!best || strlen(r->path) > strlen(best->path)))
             best = r;
     }
     return best;
@@ -250,7 +252,7 @@ static void on_request(void *owner, struct http_exchange *x, const struct http_r
     struct front *f = owner;
     bool page = f->wants_page && f->wants_page(req);
 
-    if (!admits(f, x, req, page)) {
+    if (!admits(f, x, req, page) || (!page && http_is_embedded(req))) {
         refuse_stranger(x, page);
         return;
     }
@@ -262,12 +264,13 @@ static void on_request(void *owner, struct http_exchange *x, const struct http_r
     }
     f->guest = f->gate && !is_by_socket(x) ? gate_find(f->gate, req) : NULL;
     f->vouched = f->gate && (is_by_socket(x) || (f->guest && !f->guest->view));
+    f->page_only = page && !admits(f, x, req, false);
     if (page) {
         /* It has a token of its own for those who cannot send a header. */
         f->on_page(f->page_owner, x, req);
         return;
     }
-    const struct route *r = find_route(f, req->path);
+    const struct route *r = find_route(f, req);
     if (!passes(f, r, x, req))
         return;
     if (r)
@@ -284,6 +287,11 @@ const struct config_token *front_guest(const struct front *f)
 bool front_vouches(const struct front *f)
 {
     return f->vouched;
+}
+
+bool front_is_page_only(const struct front *f)
+{
+    return f->page_only;
 }
 
 static void on_metadata(void *owner, struct http_exchange *x, const struct http_request *req,
@@ -340,6 +348,19 @@ void front_route_local(struct front *f, const char *path, bool below, front_hand
     front_route(f, path, below, handler, owner);
     if (f->n_routes > n)
         f->routes[n].local = true;
+}
+
+void front_route_open(struct front *f, const char *path,
+                      bool (*wants)(const struct http_request *req), front_handler_fn *handler,
+                      void *owner)
+{
+    size_t n = f->n_routes;
+
+    front_route(f, path, false, handler, owner);
+    if (f->n_routes > n) {
+        f->routes[n].wants = wants;
+        f->routes[n].access = FRONT_ANYBODY;
+    }
 }
 
 void front_route_pages(struct front *f, bool (*wants)(const struct http_request *req),

@@ -32,10 +32,19 @@ enum front_access {
     FRONT_ANYBODY,   /* also none */
 };
 void front_let_in(struct front *f, const char *path, enum front_access who);
+/*
+ * For everybody, with or without a token: the requests for `path` that `wants` says yes to. Others
+ * go to the route of that path that is told afterwards.
+ */
+void front_route_open(struct front *f, const char *path,
+                      bool (*wants)(const struct http_request *req), front_handler_fn *handler,
+                      void *owner);
 /* Inside a handler: whose token it was; NULL when none is needed. */
 const struct config_token *front_guest(const struct front *f);
 /* Inside a handler: are tokens asked for, and may this caller do all there is? */
 bool front_vouches(const struct front *f);
+/* Inside a handler of pages: is it of a site that no route would let in? */
+bool front_is_page_only(const struct front *f);
 /*
  * What no route is for: requests that `wants` claims. These may come from pages of the sites in
  * `browser.origins` and from browser extensions as well.

@@ -4,8 +4,11 @@ import { once } from 'node:events';
 import net from 'node:net';
 import path from 'node:path';
 import test from 'node:test';
-import { exchange, sleep, tempDir, until, within } from './lib.mjs';
+import { exchange, load, sleep, tempDir, until, within } from './lib.mjs';
 import { Socket, agent, greet, page, post, serveBrowser, stream, text } from './browser_lib.mjs';
+
+const { Client } = load('@modelcontextprotocol/sdk/client/index.js');
+const { StreamableHTTPClientTransport } = load('@modelcontextprotocol/sdk/client/streamableHttp.js');
 
 /** A page that works, and a function that makes sure of it. */
 async function witness(t, server) {
@@ -116,6 +119,48 @@ test('results that are no results', async (t) => {
     const message = await client.call('greet');
     assert.ok(check(message), JSON.stringify([members, message]));
   }
+});
+
+// They were told to the page as invalid requests, and whoever had called waited for the timeout.
+test('answers with neither result nor error end their call at once', async (t) => {
+  const server = await serveBrowser(t);
+  const socket = await page(t, server, 'S', [{ ...greet, timeout: 300_000 }]);
+  const client = await agent(server, 'S');
+  for (const members of [{}, { error: 'broken' }, { error: null }]) {
+    socket.answer(() => members);
+    const { error } = await within(20_000, 'the end of the call', client.call('greet'));
+    assert.deepEqual([error.code, error.data], [-32603, { btcpCode: 'EXECUTION_ERROR' }]);
+    assert.match(error.message, /neither a result nor an error object/);
+  }
+  const stray = await socket.request(undefined, undefined, 'nobody-asked');
+  assert.deepEqual(stray.error, { code: -32600, message: 'Invalid request: neither method nor result' });
+});
+
+// The official client refuses a list for one entry that is not as MCP has it: a single page took the
+// tools of all servers away from it.
+test('a tool that is described wrongly does not spoil the list', async (t) => {
+  const server = await serveBrowser(t);
+  await page(t, server, 'S', [greet, { name: 'schema', inputSchema: { type: 'string' } }, { name: 'listed', inputSchema: [] },
+    { name: 'properties', inputSchema: { type: 'object', properties: { a: true }, required: 'a' } },
+    { name: 'untyped', inputSchema: { properties: { a: { type: 'string' } } } },
+    { name: 'hints', description: 7, title: [], annotations: { readOnlyHint: 'yes', destructiveHint: 1, title: {}, other: 2 } }]);
+  const client = new Client({ name: 'checks', version: '1' });
+  await client.connect(new StreamableHTTPClientTransport(new URL(server.url)));
+  const { tools } = await client.listTools();
+  assert.deepEqual(tools.map((tool) => tool.name), ['greet', 'schema', 'listed', 'properties', 'untyped', 'hints']);
+  assert.deepEqual(tools[4].inputSchema, { type: 'object', properties: { a: { type: 'string' } } });
+  await client.close();
+});
+
+// Each looked for a free number from 2 on: a thousand of one name took half a million looks.
+test('many tools of one name: each gets its own, none too long', async (t) => {
+  const server = await serveBrowser(t);
+  const long = 'x'.repeat(100);
+  await page(t, server, 'S', Array.from({ length: 1000 }, (_, i) => ({ name: i % 2 ? 'same' : long })));
+  const names = await (await agent(server, 'S')).toolNames();
+  assert.equal(new Set(names).size, 1000);
+  assert.deepEqual(names.filter((n) => n.length > 64), []);
+  assert.deepEqual(names.filter((n) => /^same(_[0-9a-f]{4}(_\d+)?)?$/.test(n)).length, 500);
 });
 
 test('names of sessions, and too many pages in one', async (t) => {

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import path from 'node:path';
 import test from 'node:test';
-import { load, root, until, within } from './lib.mjs';
+import { exchange, load, root, until, within } from './lib.mjs';
 import { atOnce, serveBrowser } from './browser_lib.mjs';
 import { launch, site } from './browser_chromium_lib.mjs';
 
@@ -110,13 +110,18 @@ test('consent denied, and granted for good', async (t) => {
   await page.goto(`${server.origin}/demo?session=mine`);
   await connected(page);
   const { client, names } = await connect(t, server, 'mine');
-  const ask = async (answer) => {
-    const asked = client.callTool({ name: '__btcp_request_capabilities', arguments: { capabilities: ['dom:write'] } });
+  const ask = async (answer, capabilities = ['dom:write']) => {
+    const asked = client.callTool({ name: '__btcp_request_capabilities', arguments: { capabilities } });
     await page.waitForSelector('dialog[open]');
     await answer();
     return (await asked).content[0].text;
   };
   assert.equal(await ask(() => page.keyboard.press('Escape')), '{"granted":[],"denied":["dom:write"],"pending":[]}');
+  // A star deep in a name looked as harmless as what it is not: network:fetch:* means any site.
+  await ask(async () => {
+    assert.deepEqual(await page.locator('dialog li.risky code').allTextContents(), ['network:fetch:*', 'media:camera']);
+    await page.keyboard.press('Escape');
+  }, ['dom:read', 'network:fetch:*', 'network:fetch:same-origin', 'media:camera']);
   assert.ok(!(await names()).includes('move_card'));
   assert.equal(await ask(() => page.click('text=Always')), '{"granted":["dom:write"],"denied":[],"pending":[]}');
   await until('move_card', async () => (await names()).includes('move_card'));
@@ -159,6 +164,18 @@ test('a page of a foreign origin is refused', async (t) => {
   // *.localhost is loopback to the browser and a foreign site to us.
   assert.equal(await outcome('http://evil.localhost'), 'refused');
   assert.equal(await outcome('http://localhost'), 'open');
+  // Pictures and frames are fetched without an Origin: any site could open sessions, or put a stream
+  // of its own before that of a page whose session it knows.
+  await page.goto(`http://evil.localhost:${port}/`);
+  await page.evaluate((url) => Promise.all(['img', 'iframe', 'script'].map((kind) => new Promise((resolve) => {
+    const element = document.createElement(kind);
+    element.onload = element.onerror = resolve;
+    element.src = `${url}/events?sessionId=${kind}&clientType=browser`;
+    document.body.append(element);
+    setTimeout(resolve, 1000); // one that is let in goes on loading
+  }))), server.origin);
+  const { sessions } = JSON.parse((await exchange(`${server.origin}/sessions`, { method: 'GET' })).text);
+  assert.deepEqual(sessions.map((s) => s.id).filter((id) => id !== 'E'), []);
   const read = await (async () => {
     await page.goto(`http://evil.localhost:${port}/`);
     return page.evaluate((url) => fetch(`${url}/sessions`).then((r) => r.status, () => 'refused'), server.origin);

@@ -82,6 +82,16 @@ test('flow 8, D2: hello of a browser and of an agent', async (t) => {
   assert.match((await nameless.request('hello', { clientType: 'browser' })).result.sessionId, /^session-\d+$/);
 });
 
+// Those that came within the same millisecond were put into one session.
+test('flow 8, D2: every browser that names no session gets its own', async (t) => {
+  const server = await serveBrowser(t);
+  const sockets = Array.from({ length: 20 }, () => new Socket(t, server, '/'));
+  await Promise.all(sockets.map((s) => s.opened));
+  const replies = await Promise.all(sockets.map((s) => s.request('hello', { clientType: 'browser', version: '1.0.0' })));
+  assert.equal(new Set(replies.map((r) => r.result.sessionId)).size, 20);
+  for (const { result } of replies) assert.match(result.sessionId, /^session-\d{13}$/);
+});
+
 test('flow 1, D3: the URL is the handshake, repeated slashes and all', async (t) => {
   const server = await serveBrowser(t);
   const socket = await page(t, server, 'S', [greet]);
@@ -394,6 +404,73 @@ test('an agent under the page\'s session is not taken for the page, nor the page
   await post(server, '/message', { jsonrpc: '2.0', id: second.data.id, ...text('theirs') }, { 'X-Session-ID': 'S' });
   assert.equal((await calling).text, '');
   await other.find('their answer', (e) => e.data.id === 9 && e.data.result.content[0].text === 'theirs');
+});
+
+// A call into another session was taken for moving there, and ended what was under way in the first.
+test('an agent may call into several sessions at a time', async (t) => {
+  const server = await serveBrowser(t);
+  const [one, two] = [await page(t, server, 'one', [greet]), await page(t, server, 'two', [greet])];
+  const events = await stream(t, server, '/events?sessionId=mine&clientType=agent');
+  const { data } = await events.find('connected', (e) => e.data.method === 'connected');
+  for (const [id, session] of ['one', 'two'].entries()) {
+    await post(server, `/message?sessionId=${session}&clientId=${data.params.clientId}`,
+      { jsonrpc: '2.0', id, method: 'tools/call', params: { name: 'greet', arguments: {} } });
+  }
+  for (const [socket, said] of [[two, 'from two'], [one, 'from one']]) {
+    const { id } = await socket.find('the call', (m) => m.method === 'tools/call');
+    socket.send({ jsonrpc: '2.0', id, ...text(said) });
+  }
+  assert.equal((await events.find('the first answer', (e) => e.data.id === 0)).data.result?.content[0].text, 'from one');
+  assert.equal((await events.find('the second', (e) => e.data.id === 1)).data.result.content[0].text, 'from two');
+});
+
+// Answers went to the oldest stream, which after a lost connection is one that nobody reads.
+test('an agent that comes back is answered on its new stream', async (t) => {
+  const server = await serveBrowser(t);
+  (await page(t, server, 'S', [greet])).answer(() => text('hi'));
+  const lost = await stream(t, server, '/events?sessionId=mine&clientType=agent');
+  const back = await stream(t, server, '/events?sessionId=mine&clientType=agent');
+  const say = (message) => post(server, '/message', { jsonrpc: '2.0', ...message }, { 'X-Session-ID': 'mine' });
+  await say({ id: 1, method: 'session/join', params: { sessionId: 'S' } });
+  await say({ id: 2, method: 'tools/call', params: { name: 'greet', arguments: {} } });
+  await back.find('the result', (e) => e.data.id === 2 && e.data.result.content[0].text === 'hi');
+  assert.ok(!lost.events().some((e) => e.data.id === 2));
+});
+
+// Whoever knew the name of a session could answer for its page, or register tools in its place.
+test('a page that comes by events is not taken for one of another site', async (t) => {
+  const server = await serveBrowser(t);
+  const right = { Origin: 'http://localhost:3000' };
+  const wrong = { Origin: 'http://localhost:4000' };
+  const events = await stream(t, server, '/events?sessionId=S&clientType=browser', right);
+  const register = (tools, headers) => post(server, '/message?sessionId=S',
+    { jsonrpc: '2.0', id: 1, method: 'tools/register', params: { tools } }, headers);
+  await register([greet], right);
+  await register([{ ...greet, name: 'stolen' }], wrong);
+  const client = await agent(server, 'S');
+  assert.deepEqual(await client.toolNames(), ['greet']);
+  const answer = client.call('greet', {});
+  const { data } = await events.find('the call', (e) => e.data.method === 'tools/call');
+  await post(server, '/message?sessionId=S', { jsonrpc: '2.0', id: data.id, ...text('forged') }, wrong);
+  await post(server, '/message?sessionId=S', { jsonrpc: '2.0', id: data.id, ...text('right') }, right);
+  assert.equal((await answer).result.content[0].text, 'right');
+  // The other site can have a page of its own there, and programs say no origin at all.
+  const second = await stream(t, server, '/events?sessionId=S&clientType=browser', wrong);
+  await client.waitFor('greet', 'stolen');
+  second.close();
+  await register([], {});
+  await until('none', async () => (await client.toolNames()).length === 0);
+});
+
+// Its client looks at the status alone: a refusal that came with 200 was taken for a registration.
+test('flow 6, D6: a refused registration shows in the status', async (t) => {
+  const server = await serveBrowser(t);
+  const register = (sessionId, tools) => post(server, '/register',
+    { jsonrpc: '2.0', id: 'register-1', method: 'tools/register', params: { sessionId, tools } });
+  assert.equal((await register('B', [greet])).status, 200);
+  const refused = await register('B', [{ name: 7 }]);
+  assert.deepEqual([refused.status, JSON.parse(refused.text).error.message], [400, 'every tool needs a name, a text']);
+  assert.equal((await register('not a name', [greet])).status, 400);
 });
 
 test('preflights allow every header that clients send', async (t) => {

@@ -2,6 +2,7 @@
 // value, what happens when pages come and go, capabilities, and who is let in.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
+import http from 'node:http';
 import net from 'node:net';
 import path from 'node:path';
 import test from 'node:test';
@@ -152,6 +153,17 @@ test('a cancelled call: our own client hears of it, others are not bothered', as
     browser.send({ jsonrpc: '2.0', id, ...text('too late') });
     assert.deepEqual((await browser.request('ping')).result, { pong: true });
   }
+});
+
+// Whoever had called was told that it took too long, and the page worked on for nobody.
+test('a call that takes too long: our own client hears that it is over', async (t) => {
+  const server = await serveBrowser(t);
+  const browser = await page(t, server, 'S', [{ ...greet, timeout: 1000 }], '&client=rialto.js');
+  const client = await agent(server, 'S');
+  assert.deepEqual((await client.call('greet')).error.data, { btcpCode: 'TIMEOUT' });
+  const { id } = await browser.find('the call', (m) => m.method === 'tools/call');
+  const told = await browser.find('its end', (m) => m.method === 'notifications/cancelled');
+  assert.deepEqual(told.params, { requestId: id });
 });
 
 test('capabilities: granted for good, they are there after a restart, for that origin only', async (t) => {
@@ -342,6 +354,27 @@ test('MCP by SSE selects a session', async (t) => {
   }
 });
 
+test('MCP on a WebSocket is known by its subprotocol where no path is given', async (t) => {
+  const server = await serveBrowser(t);
+  (await page(t, server, 'S', [greet])).answer(() => text('hi'));
+  const own = new StdioClient(t, rialtoBin, ['browser', '-c', writeConfig(tempDir(), { listen: '127.0.0.1:0' })],
+    { env: { ...process.env, ...sanitizerEnv, XDG_STATE_HOME: tempDir() } });
+  const origin = (await until('its address', () => own.stderr.match(/listening on (http:\S+)/)))[1];
+  (await page(t, { origin }, 'S', [greet])).answer(() => text('hi'));
+  for (const where of [server, { origin }]) {
+    const client = new Socket(t, where, '/?session=S', {}, ['mcp']);
+    await client.opened;
+    assert.equal(client.ws.protocol, 'mcp');
+    await client.request('initialize', { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'x', version: '1' } });
+    assert.deepEqual((await client.request('tools/list')).result.tools, [greet]);
+    client.ws.close();
+    assert.equal((await exchange(`${where.origin}/`, { method: 'GET' })).status, where === server ? 200 : 404);
+  }
+  // A site that may only offer tools may not come in this way either.
+  await assert.rejects(new Socket(t, server, '/', { Origin: 'chrome-extension://abcdefghijklmnopabcdefghijklmnop' }, ['mcp']).opened, /403/);
+  await own.stop();
+});
+
 test('flow 14, rialto browser: attaches to the bridge that runs, else listens itself', async (t) => {
   const server = await serveBrowser(t, { servers: { fake: fake() } });
   const browser = await page(t, server, 'S', [greet]);
@@ -380,6 +413,53 @@ test('flow 14, rialto browser: attaches to the bridge that runs, else listens it
   await own.stop();
 });
 
+// The session that `rialto browser` hosts ended like any other when no page had come for its time, and
+// the program with it: what its host program asked next was looked up in freed memory.
+test('flow 14: the session of a host program waits for its page as long as the program runs', async (t) => {
+  const config = writeConfig(tempDir(), { listen: '127.0.0.1:0', browser: { session_ttl: '1s' } });
+  const env = { ...process.env, ...sanitizerEnv, XDG_STATE_HOME: tempDir() };
+  const own = new StdioClient(t, rialtoBin, ['browser', '--session', 'later', '-c', config], { env });
+  await own.connect();
+  const origin = (await until('its address', () => own.stderr.match(/listening on (http:\S+)/)))[1];
+  (await page(t, { origin }, 'other', [])).ws.terminate();
+  await until('the end of one that came after it', () => /session other is over/.test(own.stderr));
+  assert.deepEqual((await own.request('tools/list')).result.tools, []);
+  const late = await page(t, { origin }, 'later', [greet]);
+  late.answer(() => text('waited for'));
+  await until('list_changed', () => own.messages().some((m) => m.method === 'notifications/tools/list_changed'));
+  assert.equal((await own.request('tools/call', { name: 'greet', arguments: {} })).result.content[0].text, 'waited for');
+  await own.stop();
+});
+
+// The end of the input was the end of the connection, with every answer that was still to come.
+test('flow 14: what was asked before the end of the input is answered, attached or not', async (t) => {
+  const server = await serveBrowser(t);
+  await page(t, server, 'S', [greet]);
+  const input = [
+    { id: 1, method: 'initialize', params: { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'x', version: '1' } } },
+    { method: 'notifications/initialized' }, { id: 2, method: 'tools/list' }, { id: 3, method: 'ping' },
+  ].map((m) => `${JSON.stringify({ jsonrpc: '2.0', ...m })}\n`).join('');
+  for (const listen of [new URL(server.origin).host, '127.0.0.1:0']) {
+    const { code, stdout } = await rialto(['browser', '--session', 'S', '-c', writeConfig(tempDir(), { listen })],
+      { input, env: { XDG_STATE_HOME: tempDir() }, cwd: tempDir() });
+    assert.equal(code, 0);
+    assert.deepEqual(stdout.trim().split('\n').map((l) => JSON.parse(l).id).filter(Boolean), [1, 2, 3]);
+  }
+});
+
+// Between the host program and the bridge a line too long was dropped, and never answered.
+test('flow 14: a line too long is told to the host program, and the next one is served', async (t) => {
+  const server = await serveBrowser(t, { limits: { message: '64KiB' } });
+  const config = writeConfig(tempDir(), { listen: new URL(server.origin).host, limits: { message: '64KiB' } });
+  const attached = new StdioClient(t, rialtoBin, ['browser', '-c', config], { env: { ...process.env, ...sanitizerEnv } });
+  await attached.connect();
+  attached.send(`{"jsonrpc":"2.0","id":5,"method":"ping","params":{"x":"${'y'.repeat(70_000)}"}}`);
+  const told = await until('the complaint', () => attached.messages().find((m) => m.error));
+  assert.match(told.error.message, /more than 65536 bytes/);
+  assert.deepEqual((await attached.request('ping')).result, {});
+  await attached.stop();
+});
+
 // Somebody else has the address: that is said, and nothing is sent to it but a handshake.
 test('flow 14: an address that is no bridge\'s is not attached to', async (t) => {
   const other = net.createServer((socket) => socket.on('error', () => {}).end('HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n'));
@@ -405,6 +485,59 @@ test('flow 13: foreign origins and hosts are refused, configured ones are not', 
   assert.equal((await post(server, '/message?sessionId=S', {}, evil)).status, 403);
   // A site that may offer tools may not call those of others.
   assert.equal((await exchange(server.url, { body: '{}', headers: { Origin: 'https://app.example.com' } })).status, 403);
+});
+
+// What a page embeds is fetched without an Origin, from whatever site it is.
+test('flow 13: what other sites embed opens nothing; our scripts are for everybody', async (t) => {
+  const server = await serveBrowser(t);
+  const status = async (where, site, dest) => (await within(20_000, where, new Promise((resolve, reject) => {
+    const request = http.get(server.origin + where, { agent: false, headers: { 'Sec-Fetch-Site': site, 'Sec-Fetch-Mode': 'no-cors', 'Sec-Fetch-Dest': dest } },
+      (response) => { resolve(response.statusCode); response.destroy(); });
+    request.on('error', reject);
+  })));
+  for (const where of ['/events?sessionId=E&clientType=browser', '/mcp/sse', '/sessions', '/health', '/']) {
+    assert.equal(await status(where, 'cross-site', 'image'), 403, where);
+    assert.equal(await status(where, 'cross-site', 'iframe'), 403, where);
+    assert.equal(await status(where, 'none', 'document'), 200, where);
+    assert.equal(await status(where, 'same-origin', 'empty'), 200, where);
+  }
+  assert.equal(await status('/', 'cross-site', 'document'), 200, 'a link');
+  const form = { 'Sec-Fetch-Site': 'cross-site', 'Sec-Fetch-Mode': 'navigate', 'Sec-Fetch-Dest': 'document' };
+  for (const where of ['/rpc', '/message?sessionId=E', '/mcp']) assert.equal((await post(server, where, '{}', form)).status, 403, where);
+  for (const script of ['/rialto.js', '/webmcp.js']) assert.equal(await status(script, 'cross-site', 'script'), 200);
+});
+
+// The sites of browser.origins are let in to offer tools. As BTCP agents they could use everybody's.
+test('flow 13: a site that may offer tools cannot be an agent by any dialect', async (t) => {
+  const server = await serveBrowser(t, { browser: { origins: ['https://app.example.com'] } });
+  (await page(t, server, 'S', [greet])).answer(() => text('private'));
+  const site = { Origin: 'https://app.example.com' };
+  const call = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'greet', arguments: {} } };
+  assert.equal((await exchange(`${server.origin}/sessions`, { method: 'GET', headers: site })).status, 403);
+  assert.equal((await post(server, '/rpc?sessionId=S', call, site)).status, 403);
+  for (const query of ['sessionId=S', 'sessionId=S&clientType=agent', 'sessionId=new']) {
+    assert.equal((await stream(t, server, `/events?${query}`, site)).status, 403, query);
+  }
+  await assert.rejects(new Socket(t, server, '/ws?sessionId=S&clientType=agent', site).opened, /403/);
+  for (const where of ['/message?sessionId=S', '/response?sessionId=S', '/tools/response?sessionId=S']) {
+    assert.match((await post(server, where, call, site)).text, /may offer tools, and use nobody's/, where);
+  }
+  for (const where of ['/', '/ws?sessionId=S&clientType=browser']) {
+    const socket = new Socket(t, server, where, site);
+    await socket.opened;
+    for (const [method, params] of [['hello', { clientType: 'agent' }], ['session/join', { sessionId: 'S' }], ['tools/list'], ['tools/call', call.params]]) {
+      assert.deepEqual((await socket.request(method, params)).error,
+        { code: -32600, message: 'Pages of this site may offer tools, and use nobody\'s' }, `${where} ${method}`);
+    }
+  }
+  // What it is let in for, and what others may.
+  const own = new Socket(t, server, '/ws?sessionId=T&clientType=browser', site);
+  await own.opened;
+  own.answer(() => text('offered'));
+  await own.request('tools/register', { tools: [greet] });
+  const near = { Origin: 'http://localhost:5173' };
+  assert.match((await post(server, '/rpc?sessionId=T', call, near)).text, /offered/);
+  assert.equal((await exchange(`${server.origin}/sessions`, { method: 'GET', headers: near })).status, 200);
 });
 
 test('flow 13, pairing: who has no token stays out', async (t) => {

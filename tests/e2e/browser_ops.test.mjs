@@ -122,6 +122,30 @@ test('capabilities: nobody decided in time, and the late word counts', async (t)
   assert.deepEqual(await client.toolNames(), ['greet']);
 });
 
+// Every repetition was one more dialog in the page, without end.
+test('capabilities: whoever asks again waits for the question that is there, and there are not many', async (t) => {
+  const server = await serveBrowser(t, { browser: { consent_timeout: '1s' } });
+  const socket = await page(t, server, 'S', [{ ...greet, capabilities: ['dom:write'] }], '&client=rialto.js');
+  const client = await agent(server, 'S');
+  const ask = async (...capabilities) => (await client.call('__btcp_request_capabilities', { capabilities })).result?.content[0].text;
+  const asked = async () => {
+    await socket.request('ping'); // what was sent before is here now
+    return socket.messages().filter((m) => m.method === 'capabilities/request');
+  };
+  for (let i = 0; i < 2; i++) assert.equal(await ask('dom:write'), '{"granted":[],"denied":[],"pending":["dom:write"]}');
+  assert.equal((await asked()).length, 1);
+  const names = Array.from({ length: 20 }, (_, i) => `some:thing${i}`);
+  for (const text of await Promise.all(names.map((n) => ask(n)))) assert.match(text, /"pending":\["some:thing/);
+  const questions = await asked();
+  assert.equal(questions.length, 8);
+  assert.equal(await ask(...Array.from({ length: 65 }, (_, i) => `n${i}`)), undefined, 'too many at once');
+  // The first question can still be answered, whoever waits for it now or does not any more.
+  const again = ask('dom:write');
+  socket.send({ jsonrpc: '2.0', id: questions[0].id, result: { granted: ['dom:write'] } });
+  assert.match(await again, /"(granted|pending)":\["dom:write"\]/);
+  await client.waitFor('greet');
+});
+
 test('capabilities: the policy list asks nobody, and pages cannot grant', async (t) => {
   const server = await serveBrowser(t, { browser: { capabilities: 'list', granted: ['storage:*', 'dom:write'] } });
   const socket = await page(t, server, 'S', [
@@ -224,6 +248,21 @@ test('a session in which nothing happens ends, pages or not, and its grants with
   await page(t, server, 'S', tools);
   await client.waitFor('__btcp_request_capabilities');
   assert.ok(!(await client.toolNames()).includes('greet'));
+});
+
+// A call is no news while it lasts: its session was idle, and ended under it.
+test('a session in which a call is under way is not idle', async (t) => {
+  const server = await serveBrowser(t, { browser: { session_idle: '3s' } });
+  const working = await page(t, server, 'S', [greet]);
+  const talking = setInterval(() => working.send({ jsonrpc: '2.0', id: 'p', method: 'ping' }), 100);
+  t.after(() => clearInterval(talking));
+  const answer = post(server, '/rpc?sessionId=S', { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'greet', arguments: {} } });
+  const { id } = await working.find('the call', (m) => m.method === 'tools/call');
+  clearInterval(talking);
+  const idle = await page(t, server, 'T', [greet]);
+  assert.equal(await within(20_000, 'the end of one that came after it', idle.closed), 4002);
+  working.send({ jsonrpc: '2.0', id, ...text('done') });
+  assert.equal(JSON.parse((await answer).text).result?.content[0].text, 'done');
 });
 
 test('flow 11: a call has the time that it, or else its tool, says', async (t) => {

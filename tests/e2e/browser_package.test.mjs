@@ -7,7 +7,7 @@ import net from 'node:net';
 import path from 'node:path';
 import test from 'node:test';
 import { pathToFileURL } from 'node:url';
-import { root, runCommand, tempDir, until } from './lib.mjs';
+import { root, runCommand, tempDir, until, within } from './lib.mjs';
 import { agent, serveBrowser } from './browser_lib.mjs';
 
 const web = path.join(root, 'web');
@@ -83,6 +83,23 @@ test('rialto.js: what handlers give and throw becomes a result', async (t) => {
   for (let i = 0; i < 50; i++) assert.deepEqual((await mcp.call('echo', { i })).result.structuredContent, { i }, 'one after the other');
 });
 
+// Such a result was never sent: the agent waited until the call timed out.
+test('rialto.js: a result that JSON cannot say is a failed one', async (t) => {
+  const server = await serveBrowser(t);
+  const page = client(t, server, 'S');
+  const ring = { content: [] };
+  ring.content.push(ring);
+  const handlers = { big: () => ({ content: [{ type: 'text', text: 1n }] }), round: () => ring, inside: () => ({ a: 1n }), code: () => () => 1 };
+  for (const [name, handler] of Object.entries(handlers)) page.registerTool({ name, description: name, timeout: 300_000, handler });
+  const mcp = await agent(server, 'S', { wait: true });
+  await mcp.waitFor(...Object.keys(handlers));
+  for (const name of ['big', 'round', 'inside']) {
+    const { result } = await within(20_000, name, mcp.call(name));
+    assert.deepEqual([result.isError, result.content[0].type, typeof result.content[0].text], [true, 'text', 'string'], name);
+  }
+  assert.match(await mcp.text('code'), /1/);
+});
+
 test('rialto.js: tools come and go, wrong ones are refused at once', async (t) => {
   const server = await serveBrowser(t);
   const page = client(t, server, 'S');
@@ -99,6 +116,27 @@ test('rialto.js: tools come and go, wrong ones are refused at once', async (t) =
   page.unregisterTool('two');
   await until('none', async () => (await mcp.toolNames()).length === 0);
   assert.deepEqual(page.tools(), []);
+});
+
+// It tried for ever, and nothing said why.
+test('rialto.js: a session that the bridge would not have is refused at once', (t) => {
+  const page = new Rialto();
+  t.after(() => page.disconnect());
+  for (const session of ['my shop', '', 'ä', 'x'.repeat(129), 'a\n']) {
+    assert.throws(() => page.connect({ url: 'http://127.0.0.1:1', session }), /1 to 128 of letters/, session);
+  }
+});
+
+// The tools were not there, and nothing said why.
+test('rialto.js: a refused registration is in the console', async (t) => {
+  const server = await serveBrowser(t);
+  const said = [];
+  const before = console.error;
+  console.error = (...words) => said.push(words.join(' '));
+  t.after(() => { console.error = before; });
+  client(t, server, 'S').registerTool({ name: 'x'.repeat(129), description: 'x', handler: () => 'x' });
+  await until('the reason', () => said.length);
+  assert.match(said[0], /^rialto: the bridge refused: the name of a tool is longer than 128 bytes$/);
 });
 
 test('rialto.js: consent by a function of the page, grants and revocation', async (t) => {
@@ -118,6 +156,26 @@ test('rialto.js: consent by a function of the page, grants and revocation', asyn
   await mcp.waitFor('write');
   assert.deepEqual(await page.revoke(['dom:*']), { granted: [] });
   await until('revoked', async () => !(await mcp.toolNames()).includes('write'));
+});
+
+// Everything but 'deny' was a yes, and a function that threw was no answer at all.
+test('rialto.js: what is no clear yes is a no', async (t) => {
+  const server = await serveBrowser(t);
+  const words = [false, undefined, true, 'yes', 'Deny', new Error('no way to ask')];
+  const page = client(t, server, 'S', { consent: async () => {
+    const word = words.shift();
+    if (word instanceof Error) throw word;
+    return word;
+  } });
+  page.registerTool({ name: 'write', description: 'x', capabilities: ['dom:write'], handler: () => 'written' });
+  const mcp = await agent(server, 'S', { wait: true });
+  await mcp.waitFor('__btcp_request_capabilities');
+  while (words.length) {
+    const told = `after ${words[0]}`;
+    const { result } = await mcp.call('__btcp_request_capabilities', { capabilities: ['dom:write'] });
+    assert.equal(result.content[0].text, '{"granted":[],"denied":["dom:write"],"pending":[]}', told);
+  }
+  assert.ok(!(await mcp.toolNames()).includes('write'));
 });
 
 // In Node a WebSocket that never opened has an error and no end: nothing was tried after it.

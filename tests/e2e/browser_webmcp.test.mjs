@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import path from 'node:path';
 import test from 'node:test';
-import { npmFolder, until } from './lib.mjs';
+import { npmFolder, until, within } from './lib.mjs';
 import { agent, serveBrowser } from './browser_lib.mjs';
 import { launch, site } from './browser_chromium_lib.mjs';
 
@@ -129,6 +129,11 @@ test('WebMCP: the browser\'s own, older ones, and none at all', async (t) => {
   await t.test('none: the script is the API', async () => {
     const { page, client } = await visit('none', hide);
     await shopping(page, client);
+    // A result that JSON cannot say was never sent.
+    await page.evaluate(() => document.modelContext.registerTool({ name: 'big', description: 'Too big for JSON',
+      execute: async () => ({ content: [{ type: 'text', text: 1n }] }) }));
+    await client.waitFor('big');
+    assert.equal((await within(20_000, 'its end', client.call('big'))).result.isError, true);
     const seen = await page.evaluate(async () => {
       const { modelContext } = document;
       const outcome = (tool, options) => modelContext.registerTool(tool, options).then(() => 'fine', (e) => e.name);
