@@ -111,16 +111,21 @@ struct admin *admin_new(const struct admin_host *host)
 
     a->host = *host;
     a->started_at = router_timers(host->router)->now;
-    a->config = host->config->file ? realpath(host->config->file, NULL) : NULL;
+    const char *file = host->config(host->arg)->file;
+    a->config = file ? realpath(file, NULL) : NULL;
+    log_ring_begin(&a->log, host->config(host->arg)->log.keep);
     watch_begin(a);
+    recorder_begin(&a->recorder, host->router, host->config(host->arg)->record);
     router_set_approver(host->router, &mcp_approver_with_operator);
     return a;
 }
 
 void admin_free(struct admin *a)
 {
+    recorder_end(&a->recorder);
     watch_end(a);
     router_set_approver(a->host.router, &mcp_approver);
+    log_ring_end(&a->log);
     free(a->config); /* realpath's */
     mem_free(a);
 }

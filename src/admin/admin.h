@@ -20,7 +20,8 @@ struct admin;
 /* What there is to look after. */
 struct admin_host {
     struct router *router;
-    const struct config *config;
+    /* The configuration that holds now: a reload puts another in its place. */
+    const struct config *(*config)(void *arg);
     /* The n-th server and the view that shows it alone; NULL past the end. */
     struct provider *(*server)(void *arg, size_t n);
     struct view *(*view)(void *arg, size_t n);

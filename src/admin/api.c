@@ -6,13 +6,8 @@
 
 #include <inttypes.h>
 
-/* A list can be looked at, one of its entries too or told to do something. */
-struct target_path {
-    struct span list, name, verb;
-};
-
 /* "/servers/files/stop" */
-static struct target_path path_of(struct span rest)
+static struct api_path path_of(struct span rest)
 {
     struct span parts[3] = {{0}};
 
@@ -23,14 +18,7 @@ static struct target_path path_of(struct span rest)
     }
     if (rest.n)
         parts[2] = SPAN("?"); /* deeper than anything there is */
-    return (struct target_path){parts[0], parts[1], parts[2]};
-}
-
-static void no_such_path(struct http_exchange *x)
-{
-    admin_refuse(x, 404, "no such path",
-                 "there are /api/servers, /api/servers/<name>[/start|stop|restart], "
-                 "/api/approvals[/<id>] and /api/reload");
+    return (struct api_path){parts[0], parts[1], parts[2]};
 }
 
 static bool wants_post(struct http_exchange *x, const struct http_request *req)
@@ -70,11 +58,11 @@ static void order_server(struct admin *a, struct http_exchange *x, size_t n, str
         show_server(a, x, 202, n); /* it takes a while: look again */
         return;
     }
-    no_such_path(x);
+    api_no_such_path(x);
 }
 
 static void handle_servers(struct admin *a, struct http_exchange *x, const struct http_request *req,
-                           const struct target_path *path)
+                           const struct api_path *path)
 {
     const struct provider *p;
     size_t n = 0;
@@ -143,7 +131,20 @@ static void list_held(const struct admin *a, struct http_exchange *x)
     http_respond_end(x);
 }
 
-static bool read_id(struct span text, uint64_t *id)
+bool api_read_number(const struct http_request *req, const char *name, uint64_t *n)
+{
+    struct buf scratch = {0};
+    struct span text = http_query(req->query, name, &scratch);
+    int64_t value = 0;
+    bool fine = !text.p || (json_int(text, &value) && value >= 0);
+
+    if (text.p && fine)
+        *n = (uint64_t)value;
+    buf_fini(&scratch);
+    return fine;
+}
+
+bool api_read_id(struct span text, uint64_t *id)
 {
     int64_t n;
 
@@ -181,7 +182,7 @@ static void decide(struct admin *a, struct http_exchange *x, const struct http_r
         admin_refuse(x, 400, "no decision in the body", "send {\"approved\": true} or false");
         return;
     }
-    enum decided decided = read_id(name, &id)
+    enum decided decided = api_read_id(name, &id)
                                ? approval_decide(a->host.router, id, approved, "the operator")
                                : DECIDED_UNKNOWN;
     if (decided == DECIDED_UNKNOWN) {
@@ -198,13 +199,29 @@ static void decide(struct admin *a, struct http_exchange *x, const struct http_r
     }
 }
 
+static void handle_approvals(struct admin *a, struct http_exchange *x,
+                             const struct http_request *req, const struct api_path *path)
+{
+    if (path->verb.n)
+        api_no_such_path(x);
+    else if (path->name.n && wants_post(x, req))
+        decide(a, x, req, path->name);
+    else if (!path->name.n && admin_wants_get(x, req))
+        list_held(a, x);
+}
+
 /* --- the configuration --- */
 
-static void reload(struct admin *a, struct http_exchange *x, const struct http_request *req)
+static void handle_reload(struct admin *a, struct http_exchange *x, const struct http_request *req,
+                          const struct api_path *path)
 {
     struct buf report = {0};
     struct err err = {0};
 
+    if (path->name.n) {
+        api_no_such_path(x);
+        return;
+    }
     if (!wants_post(x, req))
         return;
     if (a->host.reload(a->host.arg, &report, &err)) {
@@ -218,20 +235,46 @@ static void reload(struct admin *a, struct http_exchange *x, const struct http_r
     buf_fini(&report);
 }
 
+/* --- all of it --- */
+
+static const struct {
+    const char *list;
+    void (*handle)(struct admin *a, struct http_exchange *x, const struct http_request *req,
+                   const struct api_path *path);
+    const char *paths; /* for people */
+} rows[] = {
+    {"servers", handle_servers, "/api/servers, /api/servers/<name>[/start|stop|restart]"},
+    {"approvals", handle_approvals, "/api/approvals[/<id>]"},
+    {"calls", calls_handle, "/api/calls[/<id>]"},
+    {"logs", logs_handle, "/api/logs"},
+    {"reload", handle_reload, "/api/reload"},
+};
+
+void api_no_such_path(struct http_exchange *x)
+{
+    struct buf hint = {0};
+
+    buf_str(&hint, "there are ");
+    for (size_t i = 0; i < COUNT_OF(rows); i++)
+        buf_printf(&hint, "%s%s",
+                   i == 0                   ? ""
+                   : i + 1 < COUNT_OF(rows) ? ", "
+                                            : " and ",
+                   rows[i].paths);
+    admin_refuse(x, 404, "no such path", buf_cstr(&hint));
+    buf_fini(&hint);
+}
+
 void api_handle(void *owner, struct http_exchange *x, const struct http_request *req,
                 struct span rest)
 {
-    struct admin *a = owner;
-    struct target_path path = path_of(rest);
+    struct api_path path = path_of(rest);
 
-    if (span_is(path.list, "servers"))
-        handle_servers(a, x, req, &path);
-    else if (span_is(path.list, "reload") && !path.name.n)
-        reload(a, x, req);
-    else if (!span_is(path.list, "approvals") || path.verb.n)
-        no_such_path(x);
-    else if (path.name.n && wants_post(x, req))
-        decide(a, x, req, path.name);
-    else if (!path.name.n && admin_wants_get(x, req))
-        list_held(a, x);
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        if (span_is(path.list, rows[i].list)) {
+            rows[i].handle(owner, x, req, &path);
+            return;
+        }
+    }
+    api_no_such_path(x);
 }

@@ -1,6 +1,8 @@
 #include "admin/inside.h"
 
 #include "base/log.h"
+#include "base/map.h"
+#include "base/mem.h"
 #include "wire/json.h"
 
 enum server_health health_of(const struct provider *p)
@@ -33,35 +35,36 @@ static bool is_missing(const struct provider *p)
     return h == SERVER_STARTING || h == SERVER_FAILING;
 }
 
-static bool is_there(const struct admin *a, const char *alias)
+/* The servers that the configuration has and the daemon has not, for they lack a secret. The caller
+ * frees the list, which NULL ends. */
+static const char **find_left_out(const struct admin *a)
 {
-    const struct provider *p;
+    const struct config *c = a->host.config(a->host.arg);
+    const char **found = MEM_ARRAY(const char *, c->servers.n + 1);
+    struct map there = {0};
+    struct provider *p;
+    size_t n = 0;
 
     for (size_t i = 0; (p = a->host.server(a->host.arg, i)); i++)
-        if (strcmp(p->alias, alias) == 0)
-            return true;
-    return false;
-}
-
-const char *health_left_out(const struct admin *a, size_t n)
-{
-    const struct config *c = a->host.config;
-
+        map_put(&there, span_str(p->alias), p);
     for (size_t i = 0; i < c->servers.n; i++) {
         const struct config_server *s = &c->servers.items[i];
-        if (s->enabled && !is_there(a, s->alias) && n-- == 0)
-            return s->alias;
+        if (s->enabled && !map_get(&there, span_str(s->alias)))
+            found[n++] = s->alias;
     }
-    return NULL;
+    map_fini(&there);
+    return found;
 }
 
 enum overall health_overall(const struct admin *a, bool strict)
 {
+    const char **left_out = find_left_out(a);
     size_t usable = 0, missing = 0;
     const struct provider *p;
 
-    while (health_left_out(a, missing))
+    while (left_out[missing])
         missing++;
+    mem_free(left_out);
     for (size_t i = 0; (p = a->host.server(a->host.arg, i)); i++) {
         missing += is_missing(p);
         usable += health_of(p) == SERVER_UP || health_of(p) == SERVER_IDLE;
@@ -100,8 +103,8 @@ static void put_missing(struct buf *out, const char *alias, const char *state, c
 
 void health_put_members(struct buf *out, const struct admin *a, bool strict, bool with_reasons)
 {
+    const char **left_out = find_left_out(a);
     const struct provider *p;
-    const char *alias;
 
     buf_printf(out, "\"status\":\"%s\",\"reasons\":[", overall_word(health_overall(a, strict)));
     for (size_t i = 0; (p = a->host.server(a->host.arg, i)); i++) {
@@ -109,8 +112,9 @@ void health_put_members(struct buf *out, const struct admin *a, bool strict, boo
         if (is_missing(p))
             put_missing(out, p->alias, health_word(health_of(p)), with_reasons ? why : NULL);
     }
-    for (size_t i = 0; (alias = health_left_out(a, i)); i++)
-        put_missing(out, alias, "left out",
+    for (size_t i = 0; left_out[i]; i++)
+        put_missing(out, left_out[i], "left out",
                     with_reasons ? "a secret is missing; the log says which" : NULL);
     buf_char(out, ']');
+    mem_free(left_out);
 }

@@ -1,12 +1,15 @@
 /*
  * inside: the admin as its own files see it: admin.c (who answers what), health.c (how the servers
  * are), status.c (state as JSON), metrics.c (numbers for Prometheus), api.c (what can be done),
- * watch.c (what happened).
+ * watch.c (what happened), calls.c (what the recorder has of it),
+ * logs.c (lines of the log).
  */
 #ifndef RIALTO_ADMIN_INSIDE_H
 #define RIALTO_ADMIN_INSIDE_H
 
 #include "admin/admin.h"
+#include "admin/log_ring.h"
+#include "admin/recorder.h"
 #include "base/buf.h"
 
 /* What happened to one server so far. */
@@ -23,6 +26,8 @@ struct admin {
     struct map accounts; /* alias -> struct account */
     uint64_t started_at;
     char *config; /* absolute path of the configuration file, or NULL */
+    struct recorder recorder;
+    struct log_ring log;
 };
 
 /* --- watch.c --- */
@@ -42,10 +47,6 @@ enum server_health {
 enum server_health health_of(const struct provider *p);
 const char *health_word(enum server_health h);
 
-/* The n-th server that the configuration has and the daemon has not, for it lacks a secret; NULL
- * past the end. */
-const char *health_left_out(const struct admin *a, size_t n);
-
 enum overall { OVERALL_OK, OVERALL_DEGRADED, OVERALL_DOWN };
 /* Is it down as soon as one server is, or only when none is left (`strict` or not)? */
 enum overall health_overall(const struct admin *a, bool strict);
@@ -63,12 +64,34 @@ void status_put(struct buf *out, const struct admin *a);
 /* When something on the router's clock was, as "2026-02-18T06:30:24Z". */
 void status_put_time(struct buf *out, const struct admin *a, uint64_t at);
 
+/* A moment of Unix time in ms, as "2026-02-18T06:30:24.017Z". */
+void status_put_stamp(struct buf *out, uint64_t ms);
+
 /* --- metrics.c --- */
 void metrics_put(struct buf *out, const struct admin *a);
 
 /* --- api.c --- */
+/* "/servers/files/stop": a list can be looked at, one of its entries too or told to do something.
+ */
+struct api_path {
+    struct span list, name, verb;
+};
+void api_no_such_path(struct http_exchange *x);
+/* The number of a call. */
+bool api_read_id(struct span text, uint64_t *id);
+/* From the query; `n` stays as it is when it is not given. false for what is no number. */
+bool api_read_number(const struct http_request *req, const char *name, uint64_t *n);
 void api_handle(void *owner, struct http_exchange *x, const struct http_request *req,
                 struct span rest);
+
+/* --- calls.c --- */
+/* What the recorder has, and what is going on. */
+void calls_handle(struct admin *a, struct http_exchange *x, const struct http_request *req,
+                  const struct api_path *path);
+
+/* --- logs.c --- */
+void logs_handle(struct admin *a, struct http_exchange *x, const struct http_request *req,
+                 const struct api_path *path);
 
 /* --- admin.c --- */
 /* {"error": ..., "hint": ...} */

@@ -1,4 +1,5 @@
 #include "admin/inside.h"
+#include "base/mem.h"
 #include "core/approval.h"
 #include "mcp/outcome.h"
 
@@ -80,47 +81,57 @@ struct party {
     struct stats stats;
 };
 
-static bool next_party(const struct admin *a, size_t n, struct party *out)
-{
-    const struct provider *p = server(a, n);
-    struct browser_numbers pages;
+/* All of them, added up once: there are many lines about each. */
+struct parties {
+    struct party *items;
+    size_t n;
+};
 
-    if (p) {
-        *out = (struct party){p->alias, status_stats(a, p)};
-        return true;
-    }
-    if (!a->host.pages || (n > 0 && !server(a, n - 1)))
-        return false;
-    a->host.pages(a->host.arg, &pages);
-    *out = (struct party){BROWSER_TOLD_AS, pages.stats};
-    return true;
+static void add_party(struct parties *all, const char *name, const struct stats *stats)
+{
+    all->items = mem_resize(all->items, (all->n + 1) * sizeof *all->items);
+    all->items[all->n++] = (struct party){name, *stats};
 }
 
-static void put_numbers(struct buf *out, const struct admin *a)
+static struct parties find_parties(const struct admin *a)
 {
-    struct party party;
+    struct parties all = {0};
+    struct browser_numbers pages;
+    const struct provider *p;
 
+    for (size_t i = 0; (p = server(a, i)); i++) {
+        struct stats stats = status_stats(a, p);
+        add_party(&all, p->alias, &stats);
+    }
+    if (a->host.pages) {
+        a->host.pages(a->host.arg, &pages);
+        add_party(&all, BROWSER_TOLD_AS, &pages.stats);
+    }
+    return all;
+}
+
+static void put_numbers(struct buf *out, const struct parties *all)
+{
     for (size_t m = 0; m < sizeof server_metrics / sizeof server_metrics[0]; m++) {
         const struct metric *metric = &server_metrics[m];
         put_head(out, metric->name, metric->type, metric->help);
-        for (size_t i = 0; next_party(a, i, &party); i++) {
+        for (size_t i = 0; i < all->n; i++) {
             uint64_t n;
-            memcpy(&n, (const char *)&party.stats + metric->at, sizeof n);
-            put_line(out, metric->name, party.name, NULL, NULL, n);
+            memcpy(&n, (const char *)&all->items[i].stats + metric->at, sizeof n);
+            put_line(out, metric->name, all->items[i].name, NULL, NULL, n);
         }
     }
 }
 
-static void put_failures(struct buf *out, const struct admin *a)
+static void put_failures(struct buf *out, const struct admin *a, const struct parties *all)
 {
     const char *name = "rialto_call_failures_total";
-    struct party party;
 
     put_head(out, name, "counter", "Operations that ended without an answer of the server.");
-    for (size_t i = 0; next_party(a, i, &party); i++)
+    for (size_t i = 0; i < all->n; i++)
         for (int why = FAIL_UNKNOWN + 1; why < FAIL_COUNT; why++)
-            put_line(out, name, party.name, "reason", mcp_failure_word((enum failure)why),
-                     party.stats.failed[why]);
+            put_line(out, name, all->items[i].name, "reason", mcp_failure_word((enum failure)why),
+                     all->items[i].stats.failed[why]);
     /* What nobody offers belongs to no server. */
     put_line(out, name, "", "reason", mcp_failure_word(FAIL_UNKNOWN),
              router_stats(a->host.router)->failed[FAIL_UNKNOWN]);
@@ -147,29 +158,25 @@ static void put_histogram(struct buf *out, const struct party *party)
     put_line(out, "rialto_call_duration_seconds_count", party->name, NULL, NULL, sum);
 }
 
-static void put_durations(struct buf *out, const struct admin *a)
+static void put_durations(struct buf *out, const struct parties *all)
 {
-    struct party party;
-
     put_head(out, "rialto_call_duration_seconds", "histogram", "How long operations took.");
-    for (size_t i = 0; next_party(a, i, &party); i++)
-        put_histogram(out, &party);
+    for (size_t i = 0; i < all->n; i++)
+        put_histogram(out, &all->items[i]);
 }
 
-static void put_happenings(struct buf *out, const struct admin *a)
+static void put_happenings(struct buf *out, const struct admin *a, const struct parties *all)
 {
-    struct party party;
-
     put_head(out, "rialto_happenings_total", "counter", "Events, by name.");
-    for (size_t i = 0; next_party(a, i, &party); i++)
+    for (size_t i = 0; i < all->n; i++)
         for (int kind = 0; kind < HAPPENED_KINDS; kind++)
-            put_line(out, "rialto_happenings_total", party.name, "event",
+            put_line(out, "rialto_happenings_total", all->items[i].name, "event",
                      happening_name((enum happening_kind)kind),
-                     watch_account(a, party.name)->happened[kind]);
+                     watch_account(a, all->items[i].name)->happened[kind]);
     put_head(out, "rialto_tool_errors_total", "counter", "Tool results that say they are errors.");
-    for (size_t i = 0; next_party(a, i, &party); i++)
-        put_line(out, "rialto_tool_errors_total", party.name, NULL, NULL,
-                 watch_account(a, party.name)->tool_errors);
+    for (size_t i = 0; i < all->n; i++)
+        put_line(out, "rialto_tool_errors_total", all->items[i].name, NULL, NULL,
+                 watch_account(a, all->items[i].name)->tool_errors);
 }
 
 static void put_states(struct buf *out, const struct admin *a)
@@ -260,11 +267,14 @@ static void put_process(struct buf *out, const struct admin *a)
 
 void metrics_put(struct buf *out, const struct admin *a)
 {
+    struct parties all = find_parties(a);
+
     put_states(out, a);
-    put_happenings(out, a);
-    put_numbers(out, a);
-    put_failures(out, a);
-    put_durations(out, a);
+    put_happenings(out, a, &all);
+    put_numbers(out, &all);
+    put_failures(out, a, &all);
+    put_durations(out, &all);
     bus_put_metrics(out, a);
     put_process(out, a);
+    mem_free(all.items);
 }

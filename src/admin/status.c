@@ -19,6 +19,17 @@ void status_put_time(struct buf *out, const struct admin *a, uint64_t at)
     buf_str(out, text);
 }
 
+void status_put_stamp(struct buf *out, uint64_t ms)
+{
+    time_t seconds = (time_t)(ms / 1000);
+    struct tm parts;
+    char text[32];
+
+    gmtime_r(&seconds, &parts);
+    strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &parts);
+    buf_printf(out, "%s.%03uZ", text, (unsigned)(ms % 1000));
+}
+
 struct stats status_stats(const struct admin *a, const struct provider *p)
 {
     struct stats sum = {0};
@@ -82,6 +93,19 @@ static void put_last_error(struct buf *out, const struct admin *a, const struct 
     }
 }
 
+/* How many took less than 1, 2, 4, ... ms, each counted once; as far as there are any. */
+static void put_durations(struct buf *out, const struct stats *stats)
+{
+    int n = STATS_BUCKETS;
+
+    while (n > 0 && !stats->latency[n - 1])
+        n--;
+    buf_str(out, ",\"durations\":[");
+    for (int i = 0; i < n; i++)
+        buf_printf(out, "%s%" PRIu64, i ? "," : "", stats->latency[i]);
+    buf_char(out, ']');
+}
+
 void status_put_server(struct buf *out, const struct admin *a, size_t n)
 {
     static const struct {
@@ -117,8 +141,10 @@ void status_put_server(struct buf *out, const struct admin *a, size_t n)
     put_number(out, "calls", stats.opened);
     put_number(out, "errors", stats.errors);
     put_number(out, "failed", failed);
+    put_number(out, "tool_errors", watch_account(a, p->alias)->tool_errors);
     put_number(out, "in_flight", stats.in_flight);
     put_number(out, "queued", stats.queued);
+    put_durations(out, &stats);
     put_number(out, "starts", stats.starts);
     put_number(out, "crashes", stats.crashes);
     put_last_error(out, a, p);

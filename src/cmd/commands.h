@@ -12,13 +12,16 @@ extern const struct command command_approvals;
 extern const struct command command_browser;
 extern const struct command command_bus;
 extern const struct command command_call;
+extern const struct command command_calls;
 extern const struct command command_check;
 extern const struct command command_completion;
 extern const struct command command_conductor;
 extern const struct command command_config;
 extern const struct command command_demo_server;
+extern const struct command command_doctor;
 extern const struct command command_help;
 extern const struct command command_import;
+extern const struct command command_logs;
 extern const struct command command_prompts;
 extern const struct command command_reload;
 extern const struct command command_resources;
@@ -26,6 +29,7 @@ extern const struct command command_serve;
 extern const struct command command_status;
 extern const struct command command_stdio;
 extern const struct command command_tools;
+extern const struct command command_top;
 extern const struct command command_version;
 
 #endif

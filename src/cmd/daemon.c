@@ -9,11 +9,14 @@
 #include "wire/sse.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 /* The daemon is ours, but what its servers answer is not. */
 enum { ANSWER_MAX = 256 * 1024 * 1024 };
+/* For what the daemon answers by itself, at once. A tool may take its time. */
+enum { PATIENCE_MS = 10 * 1000 };
 
 struct daemon {
     const struct command *self;
@@ -27,6 +30,10 @@ struct daemon {
     int code;
     bool sse;
     char why[256];
+    struct timer patience;
+    /* of a command that goes on */
+    struct timer wake;
+    bool over;
 };
 
 /* --- fetching --- */
@@ -50,6 +57,7 @@ static void on_chunk(void *owner, struct span chunk)
     d->code = ERR_SIZE;
     snprintf(d->why, sizeof d->why, "the answer has more than %d bytes", ANSWER_MAX);
     http_fetch_cancel(d->fetch);
+    d->fetch = NULL;
     loop_stop(d->loop);
 }
 
@@ -58,12 +66,24 @@ static void on_done(void *owner, int code, const char *why, bool delivered)
     struct daemon *d = owner;
 
     (void)delivered;
+    d->fetch = NULL; /* a signal may come in this very turn */
     d->code = code;
     snprintf(d->why, sizeof d->why, "%s", why);
     loop_stop(d->loop);
 }
 
 static const struct http_fetch_events fetch_events = {on_head, on_chunk, on_done};
+
+static void on_too_slow(struct timer *t)
+{
+    struct daemon *d = CONTAINER_OF(t, struct daemon, patience);
+
+    http_fetch_cancel(d->fetch);
+    d->fetch = NULL;
+    d->code = -ETIMEDOUT;
+    snprintf(d->why, sizeof d->why, "it gave no answer within %d s", PATIENCE_MS / 1000);
+    loop_stop(d->loop);
+}
 
 static void say_unreachable(const struct daemon *d)
 {
@@ -99,10 +119,14 @@ static int take_last_event(struct daemon *d)
     return code;
 }
 
-static int fetch(struct daemon *d, const char *path, const char *const *headers, struct buf *body)
+/* Negative without an answer, and nothing has been said yet. `patience`: ms, 0 = for ever. */
+static int fetch_quietly(struct daemon *d, const char *path, const char *const *headers,
+                         struct buf *body, uint64_t patience)
 {
     struct buf url = {0};
 
+    if (d->over)
+        return -ECANCELED;
     d->status = 0;
     d->code = 0;
     d->sse = false;
@@ -116,10 +140,20 @@ static int fetch(struct daemon *d, const char *path, const char *const *headers,
                                                           .unix_path = d->socket},
                                 &fetch_events, d);
     buf_fini(&url);
+    d->patience.fire = on_too_slow;
+    if (patience)
+        timer_set(loop_timers(d->loop), &d->patience, patience);
     loop_run(d->loop);
+    timer_clear(loop_timers(d->loop), &d->patience);
     if (!d->code && d->sse)
         d->code = take_last_event(d);
-    if (d->code) {
+    return d->code;
+}
+
+static int fetch(struct daemon *d, const char *path, const char *const *headers, struct buf *body,
+                 uint64_t patience)
+{
+    if (fetch_quietly(d, path, headers, body, patience)) {
         say_unreachable(d);
         return d->code;
     }
@@ -138,7 +172,7 @@ int daemon_fetch(struct daemon *d, const char *path, struct span body, int *stat
     struct buf copy = {0};
 
     buf_span(&copy, body);
-    int code = fetch(d, path, headers, body.n ? &copy : NULL);
+    int code = fetch(d, path, headers, body.n ? &copy : NULL, PATIENCE_MS);
     buf_fini(&copy);
     if (code)
         return code;
@@ -146,6 +180,96 @@ int daemon_fetch(struct daemon *d, const char *path, struct span body, int *stat
     *answer = d->body;
     d->body = (struct buf){0};
     return 0;
+}
+
+int daemon_try(struct daemon *d, const char *path, int *status, struct buf *answer)
+{
+    int code = fetch_quietly(d, path, NULL, NULL, PATIENCE_MS);
+
+    if (code)
+        return code;
+    if (json_skim(buf_view(&d->body), NULL, NULL, NULL, NULL))
+        return ERR_PROTOCOL;
+    *status = d->status;
+    *answer = d->body;
+    d->body = (struct buf){0};
+    return 0;
+}
+
+bool daemon_agreed(const struct daemon *d, int status, struct span answer)
+{
+    struct buf scratch = {0};
+
+    if (status == 200)
+        return true;
+    cmd_error(d->self, SPAN_FMT, SPAN_ARG(daemon_text(answer, "error", &scratch)));
+    cmd_hint(SPAN_FMT, SPAN_ARG(daemon_text(answer, "hint", &scratch)));
+    buf_fini(&scratch);
+    return false;
+}
+
+void daemon_put_value(struct buf *path, const char *text)
+{
+    for (; *text; text++)
+        buf_printf(path, "%%%02X", (unsigned char)*text);
+}
+
+/* --- going on --- */
+
+void daemon_leave(struct daemon *d)
+{
+    d->over = true;
+    if (d->fetch)
+        http_fetch_cancel(d->fetch);
+    d->fetch = NULL;
+    d->code = -ECANCELED;
+    loop_stop(d->loop);
+}
+
+static void on_signal(void *arg, int signo)
+{
+    (void)signo;
+    daemon_leave(arg);
+}
+
+void daemon_mind_signals(struct daemon *d)
+{
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+
+    for (size_t i = 0; i < COUNT_OF(signals); i++) {
+        struct sigaction now;
+        /* Whoever started us with nohup wants us to stay. */
+        if (sigaction(signals[i], NULL, &now) == 0 && now.sa_handler == SIG_IGN)
+            continue;
+        if (loop_on_signal(d->loop, signals[i], on_signal, d) < 0)
+            cmd_error(d->self, "cannot handle %s", strsignal(signals[i]));
+    }
+}
+
+bool daemon_is_over(const struct daemon *d)
+{
+    return d->over;
+}
+
+static void on_wake(struct timer *t)
+{
+    loop_stop(CONTAINER_OF(t, struct daemon, wake)->loop);
+}
+
+bool daemon_pause(struct daemon *d, uint64_t ms)
+{
+    if (d->over)
+        return false;
+    d->wake.fire = on_wake;
+    timer_set(loop_timers(d->loop), &d->wake, ms);
+    loop_run(d->loop);
+    timer_clear(loop_timers(d->loop), &d->wake);
+    return !d->over;
+}
+
+struct loop *daemon_loop(const struct daemon *d)
+{
+    return d->loop;
 }
 
 /* --- MCP --- */
@@ -167,10 +291,10 @@ enum { HEADERS_MAX = 64 };
 /* Lines "Name: value\r\n" as http_fetch wants them; `lines` is cut up. */
 static void split_lines(struct buf *lines, const char **out)
 {
-    char *at = lines->p;
     size_t n = 0;
 
-    buf_cstr(lines);
+    buf_cstr(lines); /* may move it */
+    char *at = lines->p;
     for (char *end; at && n < HEADERS_MAX && (end = strstr(at, "\r\n")); at = end + 2) {
         *end = '\0';
         out[n++] = at;
@@ -204,10 +328,9 @@ int daemon_request(struct daemon *d, const char *path, const char *method, struc
         buf_str(&lines, "\r\n");
     }
     buf_span(&lines, headers);
-    buf_char(&lines, '\0');
     split_lines(&lines, split);
     put_request(&body, method, params);
-    int code = fetch(d, path, split, &body);
+    int code = fetch(d, path, split, &body, 0);
     buf_fini(&body);
     buf_fini(&lines);
     if (code)
@@ -230,7 +353,7 @@ struct span daemon_text(struct span object, const char *key, struct buf *scratch
 
 /* --- finding --- */
 
-static struct daemon *open_daemon(const struct args *a, const char *setting)
+struct daemon *daemon_open(const struct args *a, const char *setting)
 {
     char *socket = control_find(setting);
 
@@ -256,7 +379,7 @@ struct daemon *daemon_find(const struct args *a)
     struct config *c = args_read_config(a, &problems);
     const char *from_env = getenv("RIALTO_CONTROL");
     const char *setting = c ? c->control : from_env && *from_env ? from_env : "auto";
-    struct daemon *d = open_daemon(a, setting);
+    struct daemon *d = daemon_open(a, setting);
 
     problems_fini(&problems);
     if (c)
@@ -279,7 +402,7 @@ static bool is_same_config(struct span status, const struct config *c)
 
 struct daemon *daemon_find_same(const struct args *a, const struct config *c)
 {
-    struct daemon *d = open_daemon(a, c->control);
+    struct daemon *d = daemon_open(a, c->control);
     struct buf answer = {0};
     int status;
 

@@ -8,6 +8,7 @@
 
 #include "base/err.h"
 #include "cmd/args.h"
+#include "io/loop.h"
 
 struct daemon;
 
@@ -16,6 +17,8 @@ struct daemon;
 struct daemon *daemon_find(const struct args *a);
 /* The daemon that runs with this very configuration, for commands that want its servers. */
 struct daemon *daemon_find_same(const struct args *a, const struct config *c);
+/* The one at this place, which is what the configuration has as `control`. */
+struct daemon *daemon_open(const struct args *a, const char *setting);
 void daemon_free(struct daemon *d);
 
 /*
@@ -24,6 +27,25 @@ void daemon_free(struct daemon *d);
  */
 MUST_CHECK int daemon_fetch(struct daemon *d, const char *path, struct span body, int *status,
                             struct buf *answer);
+
+/* Is the status 200? Else what the answer says is said. */
+bool daemon_agreed(const struct daemon *d, int status, struct span answer);
+/* Append a value to a path's query, whatever is in it. */
+void daemon_put_value(struct buf *path, const char *text);
+
+/* --- for commands that go on until they are told to end --- */
+
+/* From now on SIGINT, SIGTERM and SIGHUP (unless ignored) end what is waited for, and the command
+ * is to leave. */
+void daemon_mind_signals(struct daemon *d);
+/* As if a signal had come. */
+void daemon_leave(struct daemon *d);
+bool daemon_is_over(const struct daemon *d);
+/* Wait; false once a signal has come. Callbacks of the loop may come meanwhile. */
+bool daemon_pause(struct daemon *d, uint64_t ms);
+/* daemon_fetch that does not say why there is no answer. -ECANCELED: a signal came. */
+MUST_CHECK int daemon_try(struct daemon *d, const char *path, int *status, struct buf *answer);
+struct loop *daemon_loop(const struct daemon *d);
 
 /*
  * One MCP request, in the stateless era, to the servers behind `path`. `name` is what it is about,

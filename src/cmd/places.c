@@ -13,7 +13,7 @@ static const struct {
     [PLACE_CACHE] = {"XDG_CACHE_HOME", ".cache"},
 };
 
-char *place_path(enum home home, const char *name)
+char *place_name(enum home home, const char *name)
 {
     const char *own = getenv(places[home].variable), *user = getenv("HOME");
     struct buf path = {0};
@@ -24,8 +24,14 @@ char *place_path(enum home home, const char *name)
         buf_printf(&path, "%s/%s/rialto/%s", user, places[home].below_home, name);
     else
         return NULL;
-    char *whole = buf_take(&path);
-    for (char *at = whole + 1; *at; at++) {
+    return buf_take(&path);
+}
+
+char *place_path(enum home home, const char *name)
+{
+    char *whole = place_name(home, name);
+
+    for (char *at = whole ? whole + 1 : NULL; at && *at; at++) {
         if (*at != '/')
             continue;
         *at = '\0';

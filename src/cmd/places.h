@@ -11,5 +11,7 @@ enum home {
 
 /* .../rialto/NAME, its folders made (0700); NULL when there is no home. The caller frees it. */
 char *place_path(enum home home, const char *name);
+/* The same, with nothing made. */
+char *place_name(enum home home, const char *name);
 
 #endif

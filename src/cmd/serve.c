@@ -1,5 +1,6 @@
 #include "admin/admin.h"
 #include "admin/control.h"
+#include "admin/dashboard.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "cmd/args.h"
@@ -13,9 +14,9 @@
 #include "cmd/narrowings.h"
 #include "cmd/tls_files.h"
 #include "config/load.h"
+#include "io/ws.h"
 
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 enum { OPT_LISTEN = 'l' };
@@ -105,19 +106,23 @@ static void on_sse(void *owner, struct http_exchange *x, const struct http_reque
     on_mcp(owner, x, req, SPAN("/sse"));
 }
 
-/* For whoever opens the address in a browser to see what is there. */
+/* What is there, for those who look without a browser. */
 static void on_root(void *owner, struct http_exchange *x, const struct http_request *req,
                     struct span rest)
 {
     struct serve *s = owner;
     struct provider *p;
 
-    (void)rest;
+    if (ws_is_wanted(req)) {
+        on_mcp(owner, x, req, rest); /* agents that were given no path */
+        return;
+    }
     if (!span_is(req->method, "GET") && !span_is(req->method, "HEAD")) {
         front_refuse(x, 405, "method not allowed", "MCP is at /mcp");
         return;
     }
-    struct buf *out = http_respond_begin(x, 200, "text/plain; charset=utf-8", SPAN_EMPTY);
+    struct buf *out =
+        http_respond_begin(x, 200, "text/plain; charset=utf-8", SPAN("Vary: Accept\r\n"));
     buf_str(out, "Rialto " RIALTO_VERSION "\n\n/mcp  all servers\n/demo  a web page with tools\n");
     for (size_t i = 0; (p = bridge_provider(s->bridge, i)); i++) {
         buf_printf(out, "/mcp/%s  %s", p->alias, provider_state_name(p->state));
@@ -180,10 +185,16 @@ static void print_welcome(const struct serve *s)
         put_curl_hint(&out, front_address(s->front, 0));
     buf_str(&out, "Ctrl-C ends it.\n");
     cmd_print(&out);
-    fflush(stdout);
 }
 
 /* --- for those who look after it --- */
+
+static const struct config *config_now(void *arg)
+{
+    const struct serve *s = arg;
+
+    return bridge_config(s->bridge);
+}
 
 static struct provider *server_at(void *arg, size_t n)
 {
@@ -210,6 +221,8 @@ static int reload(void *arg, struct buf *report, struct err *err)
 {
     const struct serve *s = arg;
 
+    if (s->stopping)
+        return err_set(err, ERR_CONFIG, "this Rialto is being stopped");
     front_renew_certificates(s->front);
     return follow_now(s->follow, report, err);
 }
@@ -234,7 +247,7 @@ static bool look_at_bus(void *arg, struct bus_report *out)
 static void open_admin(struct serve *s)
 {
     s->admin = admin_new(&(struct admin_host){.router = bridge_router(s->bridge),
-                                              .config = s->config,
+                                              .config = config_now,
                                               .server = server_at,
                                               .view = view_at,
                                               .sessions = count_sessions,
@@ -279,6 +292,8 @@ static void role_closed(void *arg)
 {
     struct serve *s = arg;
 
+    s->role = NULL;
+    follow_free(s->follow); /* until now agents on the bus could change the file */
     bridge_stop(s->bridge, part_closed, s);
 }
 
@@ -293,7 +308,6 @@ static void on_signal(void *arg, int signo)
     log_info("rialto", "%s: stopping", strsignal(signo));
     s->stopping = true;
     s->closing = 4;
-    follow_free(s->follow);
     browser_desk_close(s->desk, part_closed, s);
     entrances_close(s->entrances, part_closed, s);
     front_close(s->front, part_closed, s);
@@ -311,6 +325,8 @@ static void open_endpoints(struct serve *s)
     s->entrances = entrances_new(s->loop, s->bridge, s->config);
     front_route(s->front, "/mcp", true, on_mcp, s);
     front_route(s->front, "/sse", false, on_sse, s);
+    for (size_t i = 0; dashboard_path(i); i++)
+        front_route_open(s->front, dashboard_path(i), dashboard_is_wanted, dashboard_handle, NULL);
     front_route(s->front, "/", false, on_root, s);
     front_let_in(s->front, "/mcp", FRONT_AGENTS);
     front_let_in(s->front, "/sse", FRONT_AGENTS);
@@ -365,12 +381,25 @@ static void on_hangup(void *arg, int signo)
         log_error("rialto", "all goes on as it was: %s", err.text);
 }
 
+/* Before anybody can know that we are there: who sees our socket may want us gone at once. */
+static void mind_signals(struct serve *s)
+{
+    static const struct {
+        int signo;
+        void (*handle)(void *arg, int signo);
+    } rows[] = {{SIGINT, on_signal}, {SIGTERM, on_signal}, {SIGHUP, on_hangup}};
+
+    for (size_t i = 0; i < COUNT_OF(rows); i++)
+        if (loop_on_signal(s->loop, rows[i].signo, rows[i].handle, s) < 0)
+            log_warn("rialto", "cannot handle %s", strsignal(rows[i].signo));
+}
+
 static int serve(const struct command *self, const struct config *config, const char *listen,
                  bool quiet)
 {
     struct serve s = {.loop = loop_new(), .config = config};
-    static const int signals[] = {SIGINT, SIGTERM};
 
+    loop_raise_limit();
     s.narrowings = narrowings_new(config);
     s.bridge = bridge_new(s.loop, config);
     s.front = front_new(s.loop, config);
@@ -378,15 +407,11 @@ static int serve(const struct command *self, const struct config *config, const 
     open_endpoints(&s);
     s.follow = follow_new(s.loop, s.bridge, listen);
     open_admin(&s);
+    mind_signals(&s);
     int code = listen_everywhere(&s, self);
     if (code == CMD_FINE)
         code = join_bus(&s, self);
     if (code == CMD_FINE) {
-        for (size_t i = 0; i < COUNT_OF(signals); i++)
-            if (loop_on_signal(s.loop, signals[i], on_signal, &s) < 0)
-                log_warn("rialto", "cannot handle %s", strsignal(signals[i]));
-        if (loop_on_signal(s.loop, SIGHUP, on_hangup, &s) < 0)
-            log_warn("rialto", "cannot handle %s", strsignal(SIGHUP));
         if (!quiet)
             print_welcome(&s);
         bridge_start(s.bridge);
@@ -432,7 +457,7 @@ static int run(const struct command *self, int argc, char **argv)
     }
     int code = serve(self, config, listen, a.quiet);
     config_free(config);
-    return cmd_finish(code);
+    return code;
 }
 
 static const struct cmd_option options[] = {

@@ -6,7 +6,6 @@
 #include "base/mem.h"
 #include "cmd/memory.h"
 #include "mcp/http_upstream.h"
-#include "mcp/stdio_upstream.h"
 #include "mcp/ws_upstream.h"
 
 #include <limits.h>
@@ -316,6 +315,11 @@ struct mcp_provider *server_start(struct loop *loop, const struct server_plan *p
 const char *server_alias(const struct server_plan *plan)
 {
     return plan->stdio.alias;
+}
+
+const struct stdio_upstream_options *server_program(const struct server_plan *plan)
+{
+    return plan->http.url ? NULL : &plan->stdio;
 }
 
 const struct filter *server_filter(const struct server_plan *plan)

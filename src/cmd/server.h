@@ -11,6 +11,7 @@
 #include "core/view.h"
 #include "io/loop.h"
 #include "mcp/provider.h"
+#include "mcp/stdio_upstream.h"
 
 /* What an entry means, worked out once. It is kept as long as somebody has it: an entry may change
  * or go while instances that were made by it still run. */
@@ -31,6 +32,8 @@ bool server_plan_same_secrets(const struct server_plan *a, const struct server_p
 /* A new provider, not in any router yet; it borrows from the plan. */
 struct mcp_provider *server_start(struct loop *loop, const struct server_plan *plan);
 const char *server_alias(const struct server_plan *plan);
+/* The program that it runs; NULL when it is a remote one. */
+const struct stdio_upstream_options *server_program(const struct server_plan *plan);
 const struct filter *server_filter(const struct server_plan *plan);
 const struct policy *server_policy(const struct server_plan *plan);
 /* Where what it offers is remembered; NULL when it is not. */

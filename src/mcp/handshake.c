@@ -4,10 +4,20 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <time.h>
 
 static bool has(struct span object, const char *key)
 {
     return json_get(object, key).type == JSON_OBJECT;
+}
+
+/* Not by the clock of the loop, which stands still while a program is started. */
+void upstream_reached(struct mcp_provider *p, enum mcp_phase phase)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    p->phase_at[phase] = (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
 }
 
 static void learn_capabilities(struct mcp_provider *p, struct span capabilities)
@@ -71,6 +81,7 @@ static void learn_info(struct mcp_provider *p, const struct mcp_message *m)
 /* Acquainted: from here on both eras go the same way. */
 static void get_to_work(struct mcp_provider *p, const struct mcp_message *m, struct span version)
 {
+    upstream_reached(p, MCP_GREETED);
     snprintf(p->version, sizeof p->version, SPAN_FMT, SPAN_ARG(version));
     learn_capabilities(p, m->slots[SLOT_CAPABILITIES].value);
     learn_instructions(p, m);
@@ -211,7 +222,10 @@ void upstream_on_silence(struct timer *t)
 {
     struct mcp_provider *p = CONTAINER_OF(t, struct mcp_provider, probe);
 
-    log_debug(p->alias, "no answer to server/discover: trying initialize");
+    log_info(p->alias,
+             "does not answer server/discover: trying initialize (`era: legacy` in its "
+             "entry saves the %d s of waiting)",
+             SILENCE_MS / 1000);
     LIST_EACH_SAFE (&p->all_sent, it)
         upstream_sent_free(p, LIST_ENTRY(it, struct sent, node));
     try_legacy(p, "it did not answer server/discover");

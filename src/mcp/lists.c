@@ -237,6 +237,7 @@ static void finish(struct mcp_provider *p)
     if (p->on_lists)
         p->on_lists(p->lists_arg);
     if (starting) {
+        upstream_reached(p, MCP_LISTED);
         provider_up(&p->core);
         if (p->modern)
             upstream_listen(p);

@@ -374,8 +374,14 @@ void mcp_provider_too_long(struct mcp_provider *p, struct span head, size_t limi
 
 /* --- life --- */
 
+uint64_t mcp_provider_phase(const struct mcp_provider *p, enum mcp_phase phase)
+{
+    return p->phase_at[phase];
+}
+
 void mcp_provider_connected(struct mcp_provider *p)
 {
+    upstream_reached(p, MCP_CONNECTED);
     upstream_ping_start(p);
     upstream_greet(p);
 }
@@ -407,6 +413,8 @@ static void start(struct provider *core)
     struct mcp_provider *p = CONTAINER_OF(core, struct mcp_provider, core);
 
     p->verdict[0] = '\0';
+    memset(p->phase_at, 0, sizeof p->phase_at);
+    upstream_reached(p, MCP_OPENING);
     p->ops->open(p->link);
 }
 

@@ -93,6 +93,16 @@ void mcp_provider_on_lists(struct mcp_provider *p, void (*fn)(void *arg), void *
 void mcp_provider_relist(struct mcp_provider *p);
 /* What it speaks: "2025-11-25"; empty before the handshake. */
 const char *mcp_provider_version(const struct mcp_provider *p);
+/* How far its last start came. */
+enum mcp_phase {
+    MCP_OPENING,   /* the link was told to open */
+    MCP_CONNECTED, /* a program runs; a remote server may be spoken to */
+    MCP_GREETED,   /* it has answered: versions and capabilities are known */
+    MCP_LISTED,    /* and what it offers */
+    MCP_PHASES,
+};
+/* When it did, in microseconds of the monotonic clock; 0 when it did not come so far. */
+uint64_t mcp_provider_phase(const struct mcp_provider *p, enum mcp_phase phase);
 /* What it says of itself: a raw object with name and version; empty before the handshake. */
 struct span mcp_provider_info(const struct mcp_provider *p);
 /* Its own instructions; NULL when it has none. */

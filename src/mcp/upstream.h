@@ -1,8 +1,7 @@
 /*
- * upstream: the inside of an MCP provider, shared by the files that make it up:
- * provider.c (its messages and its life), upstream_calls.c (verbs and requests), handshake.c
- * (getting acquainted), lists.c (catalogs), params.c (splicing a request for the next hop), ping.c
- * (is it still there?), upstream_modern.c (what only the stateless era has).
+ * upstream: the inside of an MCP provider, shared by the files that make it up: provider.c (its
+ * messages and its life), upstream_calls.c (verbs and requests), handshake.c (getting acquainted),
+ * lists.c, params.c (splicing a request for the next hop), ping.c, upstream_modern.c.
  */
 #ifndef RIALTO_MCP_UPSTREAM_H
 #define RIALTO_MCP_UPSTREAM_H
@@ -51,7 +50,8 @@ struct mcp_provider {
     void (*on_lists)(void *arg);
     void *lists_arg;
     char *instructions;
-    char *info;        /* raw serverInfo; NULL while it has said none */
+    char *info; /* raw serverInfo; NULL while it has said none */
+    uint64_t phase_at[MCP_PHASES];
     char verdict[160]; /* why we closed the link ourselves; empty when we did not */
 
     uint64_t last_id;
@@ -99,6 +99,7 @@ void upstream_withdraw(struct mcp_provider *p, uint64_t id, const char *reason);
 /* Close the link, for this reason. */
 void upstream_give_up(struct mcp_provider *p, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
+void upstream_reached(struct mcp_provider *p, enum mcp_phase phase);
 void upstream_greet(struct mcp_provider *p);
 void upstream_on_silence(struct timer *t);
 /* The link has closed, perhaps because of what we asked. */

@@ -387,6 +387,18 @@ test('rialto status', async (t) => {
   assert.match(bad.stdout, /: degraded/);
 });
 
+// Just when it was needed, the command was turned away with all the others.
+test('rialto status of a daemon whose connections are all taken', async (t) => {
+  const server = await serve(t, { ...two, limits: { connections: 2 } });
+  const { hostname, port } = new URL(server.origin);
+  const sockets = [1, 2, 3].map(() => net.connect(Number(port), hostname));
+  t.after(() => sockets.forEach((s) => s.destroy()));
+  sockets.forEach((s) => s.on('error', () => {}));
+  await logged(server, /all 2 connections are taken/);
+  const { stdout } = await status(server, ['--json']);
+  assert.equal(JSON.parse(stdout).pid, server.pid);
+});
+
 test('rialto status without a daemon', async (t) => {
   const dir = tempDir();
   const env = { XDG_RUNTIME_DIR: dir, RIALTO_CONTROL: `unix:${dir}/control.sock` };
@@ -446,6 +458,19 @@ test('rialto tools and call, by the daemon', async (t) => {
   assert.match(wrong.stderr, /another configuration/);
 });
 
+// Lines of just 256 bytes were moved while they were being cut up, and cut up where they had been.
+test('rialto call --daemon with a name of any length', async (t) => {
+  const { server } = await serveAndConnect(t, two, bothUp);
+  const lines = 'Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n'
+    + 'MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: \r\n\0';
+  const name = 'n'.repeat(256 - lines.length);
+  const { code, stderr } = await rialto(['call', '-c', server.config, '--daemon', 'alpha', name], {
+    env: { XDG_RUNTIME_DIR: server.dir }, cwd: server.dir,
+  });
+  assert.equal(code, 1);
+  assert.match(stderr, new RegExp(`${name}`));
+});
+
 test('the numbers of sessions\' own instances are not lost with them', async (t) => {
   const server = await serve(t, { servers: { own: { ...fake('--name', 'own'), instances: 'per-session' } } });
   const client = await new HttpClient(server.url).connect();
@@ -455,4 +480,17 @@ test('the numbers of sessions\' own instances are not lost with them', async (t)
   await client.close();
   await sleep(500);
   assert.equal((await stateOf(server, 'own')).calls, 1);
+});
+
+// It waited for ever.
+test('a daemon that stands still is not waited for without end', { timeout: 60_000 }, async (t) => {
+  const server = await serve(t, two);
+  process.kill(server.pid, 'SIGSTOP');
+  try {
+    const { code, stderr } = await status(server);
+    assert.equal(code, 1);
+    assert.match(stderr, /gave no answer within 10 s/);
+  } finally {
+    process.kill(server.pid, 'SIGCONT');
+  }
 });

@@ -4,7 +4,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
 import {
-  fake, HttpClient, rialto, rialtoBin, sanitizerEnv, serve, start, StdioClient, tempDir, until,
+  fake, HttpClient, rialto, rialtoBin, runCommand, sanitizerEnv, serve, start, StdioClient, tempDir, until,
   writeConfig,
 } from './lib.mjs';
 
@@ -123,6 +123,16 @@ test('tools lists names and descriptions; --json gives the list itself', async (
   assert.ok(list.find((tool) => tool.name === 'alpha__echo').inputSchema);
 });
 
+// Servers write descriptions and errors, and a terminal obeys what it is sent.
+test('control characters of servers do not reach the terminal', async () => {
+  const file = writeConfig(tempDir(), {
+    servers: { alpha: { ...fake('--name', 'alpha'), tools: { echo: { description: 'red \u001b[31m \u009b31m\u0007 end' } } } },
+  });
+  assert.match(await ok(['tools', '-c', file]), /^alpha__echo +red  \[31m  31m  end$/m);
+  const wrong = await refused(1, ['call', '-c', file, 'alpha', 'ec\u001b[31mho']);
+  assert.doesNotMatch(wrong, /\u001b/);
+});
+
 test('call prints the result; arguments as JSON or as key=value', async () => {
   const file = writeConfig(tempDir(), oneServer);
   const call = (...args) => ok(['call', '-c', file, 'alpha', ...args]);
@@ -145,6 +155,16 @@ test('call that fails ends with 1 and says why', async () => {
   assert.match(await call('alpha', 'crash'), /alpha/);
   assert.match(await call('alpha', 'ehco'), /echo/);
   assert.match(await refused(2, ['call', '-c', file, 'alhpa', 'echo']), /alhpa/);
+});
+
+// It was said twice, the second time with the reason of something else.
+test('output that cannot be written: status 1, and the reason once', async () => {
+  const file = writeConfig(tempDir(), oneServer);
+  for (const args of [['tools', '-c', file], ['config', '--explain'], ['version']]) {
+    const run = await runCommand('/bin/sh', ['-c', '"$0" "$@" > /dev/full', rialtoBin, ...args]);
+    assert.equal(run.code, 1, args.join(' '));
+    assert.equal(run.stderr, 'rialto: cannot write the output: No space left on device\n');
+  }
 });
 
 test('no colours off a terminal, none with NO_COLOR', async () => {

@@ -1,9 +1,10 @@
 // Servers that die and come back, and a program that ends cleanly however it is told to.
 import assert from 'node:assert/strict';
+import fs from 'node:fs';
 import net from 'node:net';
 import { test } from 'node:test';
 import {
-  descendants, expectGone, fake, HttpClient, isAlive, rialto, rialtoBin, sanitizerEnv, serve,
+  descendants, exchange, expectGone, fake, HttpClient, isAlive, logged, rialto, rialtoBin, sanitizerEnv, serve,
   serveAndConnect, sleep, start, stdio, tempDir, until, within, writeConfig,
 } from './lib.mjs';
 
@@ -148,4 +149,53 @@ test('env, args and cwd reach the server; the rest of our environment does not',
   assert.equal(await client.text('alpha__env', { name: 'SECRET_OF_THE_PARENT' }), '(unset)');
   assert.equal(await client.text('alpha__env', { name: 'PATH' }), process.env.PATH);
   assert.equal((await whoami(client, 'alpha')).cwd, cwd);
+});
+
+// Once a process has no descriptors left the kernel gives it no connections either. Clients vanished without a word in
+// the log, and a server that ended meanwhile could not be started again.
+test('out of file descriptors: the log says so, servers are still started, and it passes', async (t) => {
+  const server = await serve(t, { servers: { alpha: fake('--name', 'alpha') } }, {
+    bin: ['/bin/sh', '-c', 'ulimit -n 96; exec "$0" "$@"', rialtoBin],
+  });
+  const client = await new HttpClient(server.url).connect();
+  await client.waitFor('alpha__echo');
+  const sockets = [];
+  t.after(() => sockets.forEach((s) => s.destroy()));
+  for (let i = 0; i < 128; i++) {
+    const socket = net.connect(Number(new URL(server.url).port), '127.0.0.1');
+    socket.on('error', () => {});
+    sockets.push(socket);
+  }
+  await logged(server, /cannot accept: .*open files.*ulimit -n/);
+
+  // By the control socket, which the reserve is for as well.
+  const status = async () => {
+    const run = await rialto(['status', '-c', server.config, '--json'], {
+      env: { XDG_RUNTIME_DIR: server.dir }, cwd: server.dir,
+    });
+    return JSON.parse(run.stdout).servers[0];
+  };
+  const { pid } = await status();
+  process.kill(pid, 'SIGKILL');
+  await until('another process', async () => {
+    const now = await status();
+    return now.state === 'up' && now.pid !== pid;
+  });
+  sockets.forEach((s) => s.destroy());
+  await until('new clients', async () => {
+    try {
+      return (await exchange(`${server.origin}/healthz`, { method: 'GET' })).status === 200;
+    } catch {
+      return false;
+    }
+  });
+});
+
+// Shells give 1024 open files and let programs have more: a daemon for ten thousand connections has to take them.
+test('the daemon takes as many open files as it may have', async (t) => {
+  const server = await serve(t, { servers: {} }, {
+    bin: ['/bin/sh', '-c', 'ulimit -S -n 256; exec "$0" "$@"', rialtoBin],
+  });
+  const [, soft, hard] = /^Max open files +(\d+) +(\d+)/m.exec(fs.readFileSync(`/proc/${server.pid}/limits`, 'utf8'));
+  assert.equal(Number(soft), Math.min(Number(hard), 65536));
 });

@@ -4,7 +4,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import test from 'node:test';
 import {
-  descendants, exchange, expectGone, fake, HttpClient, logged, rialto, serve, until, writeConfig,
+  descendants, exchange, expectGone, fake, HttpClient, logged, rialto, serve, tempDir, until, writeConfig,
 } from './lib.mjs';
 
 const rewrite = (server, config) =>
@@ -141,4 +141,54 @@ test('a secret with another value replaces its server', async (t) => {
   fs.writeFileSync(path.join(secrets, 'WORD'), 'second');
   const report = await reload(server);
   assert.deepEqual([report.kept, report.replaced], [['b'], ['a']]);
+});
+
+// Health was reckoned from the file as it was at the start: a server that a reload had dropped was "left out, a secret
+// is missing" for ever after, and one that it had added without its secret was not missed.
+test('what is missing is reckoned from the file that holds now', async (t) => {
+  const lacking = { ...fake('--name', 'b'), env: { KEY: '${RIALTO_TEST_NO_SUCH_KEY}' } };
+  const server = await serve(t, { servers: { a: fake('--name', 'a'), gone: fake('--name', 'gone') } });
+  const client = await new HttpClient(server.url).connect();
+  await client.waitFor('a__echo', 'gone__echo');
+  const ready = async () => {
+    const { status, reasons } = JSON.parse((await exchange(`${server.origin}/readyz`, { method: 'GET' })).text);
+    return [status, ...reasons.map((r) => `${r.server} ${r.state}`)];
+  };
+  rewrite(server, { servers: { a: fake('--name', 'a') } });
+  assert.equal((await reload(server)).status, 200);
+  assert.deepEqual(await ready(), ['ok']);
+  rewrite(server, { servers: { a: fake('--name', 'a'), b: lacking } });
+  assert.equal((await reload(server)).status, 200);
+  assert.deepEqual(await ready(), ['degraded', 'b left out']);
+});
+
+test('without a file there is nothing to read anew, and the answer says what to do', async (t) => {
+  const server = await serve(t, null);
+  const { status, error, hint } = await reload(server);
+  assert.equal(status, 409);
+  assert.match(error, /no configuration file/);
+  assert.match(hint, /-c FILE/);
+});
+
+// Editors and scripts that empty the file before they write it anew took all servers away for a moment:
+// no YAML at all is a configuration without servers.
+test('a file that is empty for a moment changes nothing', async (t) => {
+  const file = path.join(tempDir(), 'rialto.yaml');
+  const write = (...names) => fs.writeFileSync(file, JSON.stringify({
+    listen: '127.0.0.1:0', servers: Object.fromEntries(names.map((n) => [n, fake('--name', n)])),
+  }));
+  write('a');
+  const server = await serve(t, {}, { args: ['-c', file] });
+  const client = await new HttpClient(server.url).connect();
+  await client.waitFor('a__echo');
+  const before = await pids(server);
+  fs.writeFileSync(file, '\n');
+  await logged(server, /rialto\.yaml is empty/);
+  const { status, error, hint } = await reload(server);
+  assert.equal(status, 409);
+  assert.match(`${error} ${hint}`, /is empty.*servers: \{\}/);
+  assert.deepEqual(await pids(server), before);
+  write('a', 'b');
+  await client.waitFor('a__echo', 'b__echo');
+  assert.equal((await pids(server)).a, before.a);
 });

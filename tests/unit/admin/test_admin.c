@@ -19,6 +19,13 @@ struct fixture {
     struct admin *admin;
 };
 
+static const struct config *config_of(void *arg)
+{
+    struct fixture *x = arg;
+
+    return &x->config;
+}
+
 static struct provider *server_at(void *arg, size_t n)
 {
     struct fixture *x = arg;
@@ -53,7 +60,7 @@ static void begin(struct fixture *x)
     }
     client_init(&x->ann, &x->stage, "ann", x->views[0]);
     x->admin = admin_new(&(struct admin_host){.router = x->stage.router,
-                                              .config = &x->config,
+                                              .config = config_of,
                                               .server = server_at,
                                               .view = view_at,
                                               .sessions = seven,

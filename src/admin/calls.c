@@ -1,0 +1,194 @@
+#include "admin/inside.h"
+#include "base/log.h"
+#include "base/utf8.h"
+#include "mcp/protocol.h"
+#include "wire/json.h"
+
+#include <inttypes.h>
+#include <time.h>
+
+enum { SHOWN = 50, SHOWN_MAX = 1000, ERROR_SHOWN = 300 };
+
+/* On the router's clock, as "2026-02-18T06:30:24.017Z". */
+static void put_moment(struct buf *out, const struct admin *a, uint64_t at)
+{
+    uint64_t ago = router_timers(a->host.router)->now - at;
+    struct timespec now;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    status_put_stamp(out, (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000 - ago);
+}
+
+static const char *state_of(const struct admin *a, const struct record *rec)
+{
+    const struct call *c = rec->ended ? NULL : router_find(a->host.router, rec->id);
+
+    if (!rec->ended)
+        return c && c->state == CALL_OPEN ? "running" : "waiting";
+    if (rec->kind == OUTCOME_FAILED)
+        return "failed";
+    return rec->kind == OUTCOME_ERROR || rec->is_error ? "error" : "ok";
+}
+
+/* As much of it as fits, in whole characters, redacted. */
+static void put_text(struct buf *out, struct span text, size_t max)
+{
+    struct buf shown = {0};
+
+    log_redact(&shown, text);
+    struct span cut = span_cut(buf_view(&shown), 0, max);
+    while (cut.n < shown.n && cut.n && utf8_tail((unsigned char)shown.p[cut.n]))
+        cut.n--;
+    json_quote(out, cut);
+    buf_fini(&shown);
+}
+
+static bool is_whole(const struct record_body *body)
+{
+    return body->whole <= RECORD_SHOWN;
+}
+
+/*
+ * JSON where it is all there, else text. What was hidden may have been more than a text, and then
+ * it is no JSON any more.
+ */
+static void put_body(struct buf *out, struct span json, bool whole)
+{
+    struct buf shown = {0};
+
+    log_redact(&shown, json);
+    if (!json.n)
+        buf_str(out, "null");
+    else if (whole && json_skim(buf_view(&shown), NULL, NULL, NULL, NULL) == 0)
+        json_one_line(out, buf_view(&shown));
+    else
+        put_text(out, json, RECORD_SHOWN);
+    buf_fini(&shown);
+}
+
+/* What a tool was given; of other operations all that was said. */
+static struct span given_to(const struct record *rec)
+{
+    if (rec->op != OP_CALL_TOOL || !is_whole(&rec->params))
+        return rec->params.kept;
+    return json_get(rec->params.kept, "arguments").value;
+}
+
+static void put_members(struct buf *out, const struct admin *a, const struct record *rec)
+{
+    uint64_t took = rec->ended ? rec->took : router_timers(a->host.router)->now - rec->opened_at;
+    const char *method = mcp_operations[rec->op].method;
+
+    buf_printf(out, "\"id\":\"%" PRIu64 "\",\"at\":\"", rec->id);
+    put_moment(out, a, rec->opened_at);
+    buf_str(out, "\",\"server\":");
+    if (rec->server.n)
+        json_quote(out, rec->server);
+    else
+        buf_str(out, "null");
+    /* What MCP does not know is known by its method alone. */
+    buf_str(out, ",\"operation\":");
+    put_text(out, method ? span_str(method) : rec->name, rec->name.n + 64);
+    buf_str(out, ",\"name\":");
+    put_text(out, rec->name, RECORD_SHOWN);
+    buf_printf(out, ",\"state\":\"%s\",\"duration_ms\":%" PRIu64, state_of(a, rec), took);
+    buf_printf(out, ",\"arguments_bytes\":%zu,\"result_bytes\":%zu,\"error\":",
+               is_whole(&rec->params) ? given_to(rec).n : rec->params.whole, rec->result.whole);
+    if (rec->error.n)
+        put_text(out, rec->error, ERROR_SHOWN);
+    else
+        buf_str(out, "null");
+}
+
+static void show_record(const struct admin *a, struct http_exchange *x, const struct record *rec)
+{
+    bool params_whole = is_whole(&rec->params), result_whole = is_whole(&rec->result);
+    struct buf *out = http_respond_begin(x, 200, "application/json", SPAN_EMPTY);
+    buf_char(out, '{');
+    put_members(out, a, rec);
+    buf_str(out, ",\"arguments\":");
+    put_body(out, given_to(rec), params_whole);
+    buf_str(out, ",\"result\":");
+    put_body(out, rec->result.kept, result_whole);
+    buf_printf(out, ",\"cut\":{\"arguments\":%s,\"result\":%s}}\n", params_whole ? "false" : "true",
+               result_whole ? "false" : "true");
+    http_respond_end(x);
+}
+
+/* What a list of calls is asked for. */
+struct question {
+    uint64_t limit, after;
+    struct buf server;
+    bool of_server, failed;
+};
+
+static bool read_question(const struct http_request *req, struct question *q)
+{
+    struct buf scratch = {0};
+
+    *q = (struct question){.limit = SHOWN};
+    struct span server = http_query(req->query, "server", &scratch);
+    q->of_server = server.p != NULL;
+    buf_span(&q->server, server);
+    buf_reset(&scratch, 0);
+    struct span failed = http_query(req->query, "failed", &scratch);
+    q->failed = failed.p && !span_is(failed, "0") && !span_is(failed, "false");
+    buf_fini(&scratch);
+    return api_read_number(req, "limit", &q->limit) && api_read_number(req, "after", &q->after) &&
+           q->limit <= SHOWN_MAX;
+}
+
+static bool is_wanted(const struct question *q, const struct record *rec)
+{
+    bool went_wrong = rec->ended && (rec->kind != OUTCOME_RESULT || rec->is_error);
+
+    return (!q->of_server || span_eq(rec->server, buf_view(&q->server))) &&
+           (!q->failed || went_wrong);
+}
+
+static void list_records(const struct admin *a, struct http_exchange *x, const struct question *q)
+{
+    struct buf *out = http_respond_begin(x, 200, "application/json", SPAN_EMPTY);
+    const struct record *rec = NULL;
+    uint64_t n = 0;
+
+    buf_char(out, '[');
+    while (n < q->limit && (rec = recorder_next(&a->recorder, rec)) && rec->id > q->after) {
+        if (!is_wanted(q, rec))
+            continue;
+        buf_str(out, n++ ? ",{" : "{");
+        put_members(out, a, rec);
+        buf_char(out, '}');
+    }
+    buf_str(out, "]\n");
+    http_respond_end(x);
+}
+
+void calls_handle(struct admin *a, struct http_exchange *x, const struct http_request *req,
+                  const struct api_path *path)
+{
+    const struct record *rec;
+    struct question q;
+    uint64_t id = 0;
+
+    if (path->verb.n) {
+        api_no_such_path(x);
+    } else if (!admin_wants_get(x, req)) {
+        return;
+    } else if (!a->recorder.max_chunks) {
+        admin_refuse(x, 404, "nothing is recorded", "set 'record' in the configuration: 1MiB");
+    } else if (path->name.n) {
+        rec = api_read_id(path->name, &id) ? recorder_find(&a->recorder, id) : NULL;
+        if (rec)
+            show_record(a, x, rec);
+        else
+            admin_refuse(x, 404, "no such call, or not any more", "/api/calls lists them");
+    } else {
+        if (read_question(req, &q))
+            list_records(a, x, &q);
+        else
+            admin_refuse(x, 400, "bad query",
+                         "limit (at most 1000) and after take numbers; server a name; failed=1");
+        buf_fini(&q.server);
+    }
+}

@@ -1,0 +1,69 @@
+#include "admin/dashboard.h"
+
+#include "admin/inside.h"
+#include "browser/files.h"
+#include "io/ws.h"
+
+/*
+ * The page runs nothing but its own script, talks to nobody but its own daemon, stands in no frame,
+ * and cannot turn a text into HTML even by mistake. A browser keeps none of it: after an update of
+ * the program an old page would ask a new daemon.
+ */
+#define HEADERS                                                                                    \
+    "Cache-Control: no-store\r\n"                                                                  \
+    "Vary: Accept\r\n"                                                                             \
+    "Content-Security-Policy: default-src 'none'; script-src 'self'; style-src 'self'; "           \
+    "img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; "                    \
+    "frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'\r\n"         \
+    "X-Content-Type-Options: nosniff\r\n"                                                          \
+    "X-Frame-Options: DENY\r\n"                                                                    \
+    "Referrer-Policy: no-referrer\r\n"                                                             \
+    "Cross-Origin-Opener-Policy: same-origin\r\n"                                                  \
+    "Cross-Origin-Resource-Policy: same-origin\r\n"
+
+static bool asks_for_html(const struct http_request *req)
+{
+    struct span list = http_header(req, "accept"), item;
+
+    while (http_next_item(&list, &item)) {
+        struct span type = span_trim(span_cut(item, 0, span_find(item, ';')));
+        if (span_eq_nocase(type, SPAN("text/html")))
+            return true;
+    }
+    return false;
+}
+
+static const struct web_file *find(struct span path)
+{
+    for (size_t i = 0; i < dashboard_files_n; i++)
+        if (span_is(path, dashboard_files[i].path))
+            return &dashboard_files[i];
+    return NULL;
+}
+
+const char *dashboard_path(size_t n)
+{
+    return n < dashboard_files_n ? dashboard_files[n].path : NULL;
+}
+
+bool dashboard_is_wanted(const struct http_request *req)
+{
+    bool looks = span_is(req->method, "GET") || span_is(req->method, "HEAD");
+
+    if (span_is(req->path, "/"))
+        return looks && !ws_is_wanted(req) && asks_for_html(req);
+    return find(req->path) != NULL;
+}
+
+void dashboard_handle(void *owner, struct http_exchange *x, const struct http_request *req,
+                      struct span rest)
+{
+    const struct web_file *file = find(req->path);
+
+    (void)owner, (void)rest;
+    if (!file)
+        admin_refuse(x, 404, "no such path", "the page is at /");
+    else if (admin_wants_get(x, req))
+        http_respond(x, 200, file->type, SPAN(HEADERS),
+                     span_of((const char *)file->bytes, file->n));
+}

@@ -1,0 +1,159 @@
+#include "admin/log_ring.h"
+
+#include "admin/inside.h"
+#include "base/utf8.h"
+#include "wire/json.h"
+
+#include <inttypes.h>
+
+enum {
+    TEXT_MAX = 12 * 1024, /* more than the longest line of a server */
+    WHO_MAX = 256,
+    BOOKKEEPING = 16, /* what the allocator adds to each line */
+};
+
+struct kept_line {
+    struct list node;
+    uint64_t seq, at;
+    enum log_level level;
+    size_t n_who, n;
+    char bytes[]; /* who, text */
+};
+
+static struct kept_line *line_at(struct list *node)
+{
+    return LIST_ENTRY(node, struct kept_line, node);
+}
+
+static size_t cost_of(const struct kept_line *line)
+{
+    return sizeof *line + line->n_who + line->n + BOOKKEEPING;
+}
+
+/* As much as fits, in whole characters. */
+static struct span bounded(struct span text, size_t max)
+{
+    struct span cut = span_cut(text, 0, max);
+
+    while (cut.n < text.n && cut.n && utf8_tail((unsigned char)text.p[cut.n]))
+        cut.n--;
+    return cut;
+}
+
+static void forget_oldest(struct log_ring *r)
+{
+    struct kept_line *oldest = line_at(r->lines.next);
+
+    list_remove(&oldest->node);
+    r->used -= cost_of(oldest);
+    mem_free(oldest);
+}
+
+static void on_line(void *arg, const struct log_record *written)
+{
+    struct log_ring *r = arg;
+    struct span who = bounded(span_str(written->who), WHO_MAX);
+    struct span text = bounded(written->text, TEXT_MAX);
+    struct kept_line *line = mem_alloc(sizeof *line + who.n + text.n);
+
+    *line = (struct kept_line){
+        .seq = r->next++, .at = written->at, .level = written->level, .n_who = who.n, .n = text.n};
+    if (who.n)
+        memcpy(line->bytes, who.p, who.n);
+    if (text.n)
+        memcpy(line->bytes + who.n, text.p, text.n);
+    list_append(&r->lines, &line->node);
+    r->used += cost_of(line);
+    while (r->used > r->keep)
+        forget_oldest(r);
+}
+
+void log_ring_begin(struct log_ring *r, size_t keep)
+{
+    *r = (struct log_ring){.keep = keep, .next = 1};
+    list_init(&r->lines);
+    id_token(r->run);
+    if (keep)
+        log_set_listener(on_line, r);
+}
+
+void log_ring_end(struct log_ring *r)
+{
+    if (r->keep)
+        log_set_listener(NULL, NULL);
+    while (!list_empty(&r->lines))
+        forget_oldest(r);
+}
+
+/* --- reading --- */
+
+/* "files" is also "files/3", an instance of it. */
+static bool is_of(const struct kept_line *line, struct span wanted)
+{
+    struct span who = span_of(line->bytes, line->n_who);
+
+    return span_starts(who, wanted) && (who.n == wanted.n || who.p[wanted.n] == '/');
+}
+
+static bool is_wanted(const struct kept_line *line, const struct log_question *q)
+{
+    return line->level <= q->level && (!q->who.n || is_of(line, q->who));
+}
+
+static void put_line(struct buf *out, const struct kept_line *line)
+{
+    struct buf shown = {0};
+
+    buf_printf(out, "{\"seq\":%" PRIu64 ",\"at\":\"", line->seq);
+    status_put_stamp(out, line->at);
+    buf_printf(out, "\",\"level\":\"%s\",\"who\":", log_level_name(line->level));
+    json_quote(out, span_of(line->bytes, line->n_who));
+    buf_str(out, ",\"text\":");
+    /* Once more: some secrets became known only after it was written. */
+    log_redact(&shown, span_of(line->bytes + line->n_who, line->n));
+    json_quote(out, buf_view(&shown));
+    buf_char(out, '}');
+    buf_fini(&shown);
+}
+
+/* The number of the first of the last `limit` lines that are wanted. */
+static uint64_t find_last(const struct log_ring *r, const struct log_question *q)
+{
+    uint64_t from = r->next;
+    size_t n = 0;
+
+    for (struct list *it = r->lines.prev; it != &r->lines && n < q->limit; it = it->prev) {
+        if (!is_wanted(line_at(it), q))
+            continue;
+        from = line_at(it)->seq;
+        n++;
+    }
+    return from;
+}
+
+void log_ring_put(struct buf *out, const struct log_ring *r, const struct log_question *q)
+{
+    uint64_t first = list_empty(&r->lines) ? r->next : line_at(r->lines.next)->seq;
+    uint64_t from = q->has_after && q->after && q->after <= r->next ? q->after : 1;
+    uint64_t lost = from < first ? first - from : 0, next = r->next;
+    size_t n = 0;
+
+    if (!q->has_after) {
+        from = find_last(r, q);
+        lost = 0;
+    }
+    buf_str(out, "{\"lines\":[");
+    LIST_EACH (&r->lines, it) {
+        const struct kept_line *line = line_at(it);
+        if (line->seq < from || !is_wanted(line, q))
+            continue;
+        if (n == q->limit) {
+            next = line->seq;
+            break;
+        }
+        buf_str(out, n++ ? "," : "");
+        put_line(out, line);
+    }
+    buf_printf(out, "],\"next\":%" PRIu64 ",\"lost\":%" PRIu64 ",\"run\":\"%s\"}", next, lost,
+               r->run);
+}

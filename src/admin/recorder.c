@@ -1,0 +1,149 @@
+#include "admin/recorder.h"
+
+#include "base/mem.h"
+
+#include <stddef.h>
+
+/* Records, and what they point to, in the order in which they came. */
+struct chunk {
+    struct list node;
+    size_t used;
+    _Alignas(max_align_t) char bytes[RECORD_CHUNK];
+};
+
+static bool holds(const struct chunk *c, const void *p)
+{
+    return (const char *)p >= c->bytes && (const char *)p < c->bytes + RECORD_CHUNK;
+}
+
+/* Those that begin in it. What is said at their ends stands in it or in a later one. */
+static void forget_all_in(struct recorder *r, const struct chunk *c)
+{
+    struct record *oldest;
+
+    while ((oldest = LIST_FIRST(&r->records, struct record, node)) && holds(c, oldest)) {
+        idmap_take(&r->by_id, oldest->id);
+        list_remove(&oldest->node);
+    }
+}
+
+static struct chunk *next_chunk(struct recorder *r)
+{
+    struct chunk *c;
+
+    if (r->n_chunks < r->max_chunks) {
+        c = mem_alloc(sizeof *c);
+        r->n_chunks++;
+    } else {
+        c = LIST_FIRST(&r->chunks, struct chunk, node);
+        forget_all_in(r, c);
+        list_remove(&c->node);
+    }
+    c->used = 0;
+    list_append(&r->chunks, &c->node);
+    return c;
+}
+
+static void *take(struct recorder *r, size_t n)
+{
+    struct chunk *c =
+        list_empty(&r->chunks) ? NULL : LIST_ENTRY(r->chunks.prev, struct chunk, node);
+    size_t whole = (n + _Alignof(max_align_t) - 1) & ~(_Alignof(max_align_t) - 1);
+
+    if (!c || c->used + whole > RECORD_CHUNK)
+        c = next_chunk(r);
+    c->used += whole;
+    return c->bytes + c->used - whole;
+}
+
+static struct span bounded(struct span text)
+{
+    return span_cut(text, 0, RECORD_KEPT);
+}
+
+/* A copy at `*at`, which moves on behind it. */
+static struct span keep(char **at, struct span text)
+{
+    struct span copy = span_of(*at, text.n);
+
+    if (text.n)
+        memcpy(*at, text.p, text.n);
+    *at += text.n;
+    return copy;
+}
+
+/* What happens inside of us, and is told by what it does to others, would stand here twice. */
+static bool concerns_people(const struct call *c)
+{
+    const struct provider *p = c->provider;
+
+    return c->op != OP_TELL && (!p || !p->built_in || p->told_as);
+}
+
+static void on_opened(struct tap *self, const struct call *c, const struct request *q)
+{
+    struct recorder *r = CONTAINER_OF(self, struct recorder, tap);
+    const struct provider *p = c->provider;
+
+    if (!concerns_people(c))
+        return;
+    struct span server = p ? span_str(p->told_as ? p->told_as : p->alias) : SPAN_EMPTY;
+    struct span name = bounded(q->name), params = bounded(q->params);
+    struct record *rec = take(r, sizeof *rec + server.n + name.n + params.n);
+    char *at = (char *)(rec + 1);
+    *rec = (struct record){.id = c->handle, .op = c->op, .opened_at = c->opened_at};
+    rec->server = keep(&at, server);
+    rec->name = keep(&at, name);
+    rec->params = (struct record_body){keep(&at, params), q->params.n};
+    list_append(&r->records, &rec->node);
+    idmap_put(&r->by_id, rec->id, rec);
+}
+
+static void on_ended(struct tap *self, const struct call *c, const struct outcome *outcome)
+{
+    struct recorder *r = CONTAINER_OF(self, struct recorder, tap);
+    struct record *rec = idmap_get(&r->by_id, c->handle);
+
+    if (!rec)
+        return; /* it has made room for others meanwhile */
+    struct span error = bounded(outcome->text), result = bounded(outcome->body);
+    char *at = take(r, error.n + result.n);
+    if (recorder_find(r, c->handle) != rec)
+        return; /* just now, for its own end */
+    rec->ended = true;
+    rec->took = router_timers(r->router)->now - rec->opened_at;
+    rec->kind = outcome->kind;
+    rec->why = outcome->why;
+    rec->is_error = outcome->is_error;
+    rec->error = keep(&at, error);
+    rec->result = (struct record_body){keep(&at, result), outcome->body.n};
+}
+
+void recorder_begin(struct recorder *r, struct router *router, size_t keep)
+{
+    *r = (struct recorder){
+        .tap = {on_opened, on_ended}, .router = router, .max_chunks = keep / RECORD_CHUNK};
+    list_init(&r->chunks);
+    list_init(&r->records);
+    router_set_tap(router, r->max_chunks ? &r->tap : NULL);
+}
+
+void recorder_end(struct recorder *r)
+{
+    router_set_tap(r->router, NULL);
+    LIST_EACH_SAFE (&r->chunks, it)
+        mem_free(LIST_ENTRY(it, struct chunk, node));
+    idmap_fini(&r->by_id);
+}
+
+const struct record *recorder_find(const struct recorder *r, uint64_t id)
+{
+    return idmap_get(&r->by_id, id);
+}
+
+const struct record *recorder_next(const struct recorder *r, const struct record *rec)
+{
+    const struct list *prev = rec ? rec->node.prev : r->records.prev;
+
+    return prev == &r->records ? NULL : LIST_ENTRY(prev, struct record, node);
+}

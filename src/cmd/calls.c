@@ -1,0 +1,358 @@
+#include "base/mem.h"
+#include "cmd/commands.h"
+#include "cmd/daemon.h"
+#include "cmd/grid.h"
+#include "wire/json.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+enum { OPT_SERVER = ARGS_OWN, OPT_FAILED };
+enum { SHOWN = 20, SHOWN_MAX = 1000, LOOK_MS = 400, MAX_DEPTH = 64 };
+
+/* The command line, read. */
+struct wish {
+    const char *server;
+    const char *id;
+    bool failed, follow;
+    uint64_t n;
+};
+
+/* --- one call --- */
+
+static void put_indent(struct buf *out, unsigned depth)
+{
+    buf_char(out, '\n');
+    for (unsigned i = 0; i < depth; i++)
+        buf_str(out, "  ");
+}
+
+/* JSON as people read it; raw values stay as they are. */
+static void put_json(struct buf *out, struct span json, unsigned depth)
+{
+    enum json_type type = json_type_of(json);
+    struct json_iter it = json_iter(json);
+    const char *comma = "";
+
+    if ((type != JSON_OBJECT && type != JSON_ARRAY) || depth > MAX_DEPTH) {
+        buf_span(out, json);
+        return;
+    }
+    buf_char(out, type == JSON_OBJECT ? '{' : '[');
+    while (json_next(&it)) {
+        buf_str(out, comma);
+        put_indent(out, depth + 1);
+        if (type == JSON_OBJECT) {
+            buf_span(out, it.key);
+            buf_str(out, ": ");
+        }
+        put_json(out, it.value, depth + 1);
+        comma = ",";
+    }
+    if (*comma)
+        put_indent(out, depth);
+    buf_char(out, type == JSON_OBJECT ? '}' : ']');
+}
+
+/* Control characters of peers do not get to the terminal: JSON has them escaped, and text that was
+ * cut is shown as the string that it came as. */
+static void put_part(struct buf *out, const char *title, struct span call, const char *key)
+{
+    struct json_slot part = json_get(call, key);
+
+    if (part.type == JSON_NONE || part.type == JSON_NULL)
+        return;
+    buf_printf(out, "\n%s%s:\n", title,
+               json_get(json_get(call, "cut").value, key).type == JSON_TRUE ? " (its beginning)"
+                                                                            : "");
+    put_json(out, part.value, 0);
+    buf_char(out, '\n');
+}
+
+static void put_call(struct buf *out, struct span call)
+{
+    static const char *const rows[][2] = {
+        {"call", "id"},   {"at", "at"},       {"server", "server"}, {"operation", "operation"},
+        {"name", "name"}, {"state", "state"}, {"error", "error"}};
+
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct buf scratch = {0};
+        struct span text = daemon_text(call, rows[i][1], &scratch);
+        if (text.n) {
+            buf_printf(out, "%-10s ", rows[i][0]);
+            cmd_put_plain(out, text);
+            buf_char(out, '\n');
+        }
+        buf_fini(&scratch);
+    }
+    buf_printf(out, "%-10s " SPAN_FMT " ms\n", "took",
+               SPAN_ARG(json_get(call, "duration_ms").value));
+    put_part(out, "arguments", call, "arguments");
+    put_part(out, "result", call, "result");
+}
+
+/* --- many --- */
+
+/* "2026-02-18T06:30:24.017Z" -> "07:30:24", where we are */
+static void put_time(struct buf *out, struct span when)
+{
+    struct tm parts = {0};
+    struct buf text = {0};
+    char local[16];
+
+    buf_span(&text, when);
+    if (strptime(buf_cstr(&text), "%Y-%m-%dT%H:%M:%S", &parts)) {
+        time_t seconds = timegm(&parts);
+        localtime_r(&seconds, &parts);
+        strftime(local, sizeof local, "%H:%M:%S", &parts);
+        buf_str(out, local);
+    }
+    buf_fini(&text);
+}
+
+static void add_call(struct grid *grid, struct span call)
+{
+    static const char *const texts[] = {"server", "name", "state"};
+    struct buf scratch = {0}, cell = {0};
+
+    grid_add(grid, daemon_text(call, "id", &scratch));
+    put_time(&cell, daemon_text(call, "at", &scratch));
+    grid_add(grid, buf_view(&cell));
+    for (size_t i = 0; i < COUNT_OF(texts); i++)
+        grid_add(grid, daemon_text(call, texts[i], &scratch));
+    buf_reset(&cell, 0);
+    buf_printf(&cell, SPAN_FMT " ms", SPAN_ARG(json_get(call, "duration_ms").value));
+    grid_add(grid, buf_view(&cell));
+    grid_add(grid, daemon_text(call, "error", &scratch));
+    buf_fini(&cell);
+    buf_fini(&scratch);
+}
+
+/* They come newest first; people read down. Gives what stands in the list. */
+static size_t collect(struct span list, struct span *calls, size_t max)
+{
+    struct json_iter it = json_iter(list);
+    size_t n = 0;
+
+    while (n < max && json_next(&it))
+        calls[n++] = it.value;
+    return n;
+}
+
+static void put_calls(struct buf *out, const struct span *calls, size_t n)
+{
+    static const char *const titles[] = {"ID", "TIME", "SERVER", "NAME", "STATE", "TOOK", "ERROR"};
+    struct grid grid = {.columns = COUNT_OF(titles)};
+
+    for (size_t i = 0; i < COUNT_OF(titles); i++)
+        grid_add(&grid, span_str(titles[i]));
+    for (size_t i = n; i > 0; i--)
+        add_call(&grid, calls[i - 1]);
+    grid_put(out, &grid);
+}
+
+static void put_query(struct buf *path, const struct wish *w, uint64_t limit)
+{
+    buf_printf(path, "/api/calls?limit=%" PRIu64 "%s", limit, w->failed ? "&failed=1" : "");
+    if (!w->server)
+        return;
+    buf_str(path, "&server=");
+    daemon_put_value(path, w->server);
+}
+
+/* --- asking the daemon --- */
+
+static int show(struct daemon *d, const struct args *a, const struct wish *w)
+{
+    struct buf path = {0}, answer = {0}, out = {0};
+    int status = 0;
+
+    if (w->id)
+        buf_printf(&path, "/api/calls/%s", w->id);
+    else
+        put_query(&path, w, w->n);
+    bool fine = daemon_fetch(d, buf_cstr(&path), SPAN_EMPTY, &status, &answer) == 0 &&
+                daemon_agreed(d, status, buf_view(&answer));
+    struct span *calls = MEM_ARRAY(struct span, SHOWN_MAX);
+    size_t n = fine && !w->id ? collect(buf_view(&answer), calls, SHOWN_MAX) : 0;
+    if (fine && a->json)
+        buf_span(&out, buf_view(&answer));
+    else if (fine && w->id)
+        put_call(&out, buf_view(&answer));
+    else if (n)
+        put_calls(&out, calls, n);
+    else if (fine)
+        buf_str(&out, "No such call is recorded.\n");
+    cmd_print(&out);
+    mem_free(calls);
+    buf_fini(&answer);
+    buf_fini(&path);
+    return fine ? CMD_FINE : CMD_FAILED;
+}
+
+/* --- following --- */
+
+static int64_t id_of(struct span call)
+{
+    struct buf scratch = {0};
+    int64_t id = 0;
+
+    (void)json_int(daemon_text(call, "id", &scratch), &id);
+    buf_fini(&scratch);
+    return id;
+}
+
+static bool has_ended(struct span call)
+{
+    struct json_slot state = json_get(call, "state");
+
+    return !json_string_is(state.value, SPAN("running")) &&
+           !json_string_is(state.value, SPAN("waiting"));
+}
+
+/* What was seen so far. */
+struct follow {
+    bool begun;
+    int64_t last;            /* all up to this one were seen */
+    int64_t open[SHOWN_MAX]; /* of those, these had not ended */
+    size_t n_open;
+};
+
+static bool was_open(const struct follow *f, int64_t id)
+{
+    for (size_t i = 0; i < f->n_open; i++)
+        if (f->open[i] == id)
+            return true;
+    return false;
+}
+
+/* A call is shown once it has ended; one line each. Of those before us, the last `past`. */
+static void put_news(struct buf *out, struct follow *f, struct span list, uint64_t past, bool json)
+{
+    struct span *calls = MEM_ARRAY(struct span, SHOWN_MAX);
+    size_t n = collect(list, calls, SHOWN_MAX), n_open = 0;
+
+    if (!f->begun && n > past)
+        f->last = id_of(calls[past]);
+    f->begun = true;
+    struct follow before = *f;
+
+    for (size_t i = n; i > 0; i--) {
+        struct span call = calls[i - 1];
+        int64_t id = id_of(call);
+        f->last = id > f->last ? id : f->last;
+        if (!has_ended(call)) {
+            f->open[n_open++] = id;
+        } else if (id > before.last || was_open(&before, id)) {
+            struct grid row = {.columns = 7, .width = {6, 8, 12, 24, 7, 9}};
+            if (json) {
+                buf_span(out, call);
+                buf_char(out, '\n');
+            } else {
+                add_call(&row, call);
+                grid_put(out, &row);
+            }
+        }
+    }
+    f->n_open = n_open;
+    mem_free(calls);
+}
+
+static int follow(struct daemon *d, const struct args *a, const struct wish *w)
+{
+    struct follow *f = MEM_NEW(struct follow);
+    struct buf path = {0};
+    bool lost = false;
+    int code = CMD_FINE;
+
+    put_query(&path, w, SHOWN_MAX);
+    daemon_mind_signals(d);
+    do {
+        struct buf answer = {0}, out = {0};
+        int status = 0, failed = daemon_try(d, buf_cstr(&path), &status, &answer);
+        if (!failed && !daemon_agreed(d, status, buf_view(&answer))) {
+            code = CMD_FAILED;
+            buf_fini(&answer);
+            break;
+        }
+        if (failed && !lost && !daemon_is_over(d)) {
+            cmd_error(a->command, "the daemon is gone; waiting for it");
+            *f = (struct follow){.begun = true}; /* the next one counts from the beginning */
+        }
+        lost = failed;
+        if (!failed)
+            put_news(&out, f, buf_view(&answer), w->n, a->json);
+        cmd_print(&out);
+        fflush(stdout);
+        buf_fini(&answer);
+    } while (daemon_pause(d, LOOK_MS));
+    buf_fini(&path);
+    mem_free(f);
+    return code;
+}
+
+/* --- the command line --- */
+
+static bool read_count(const struct args *a, struct wish *w)
+{
+    char *end;
+
+    w->n = strtoull(a->value, &end, 10);
+    if (*a->value >= '0' && *a->value <= '9' && !*end && w->n <= SHOWN_MAX)
+        return true;
+    cmd_error(a->command, "-n takes a number up to %d, not '%s'", SHOWN_MAX, a->value);
+    return false;
+}
+
+static int run(const struct command *self, int argc, char **argv)
+{
+    struct args a = args_begin(self, argc, argv);
+    struct wish w = {.n = SHOWN};
+    int id;
+
+    while ((id = args_next(&a)) > 0) {
+        w.server = id == OPT_SERVER ? a.value : w.server;
+        w.failed |= id == OPT_FAILED;
+        w.follow |= id == 'f';
+        if (id == 'n' && !read_count(&a, &w))
+            return CMD_USAGE;
+    }
+    if (id < 0)
+        return a.exit_code;
+    if (args_expect(&a, 1))
+        return CMD_USAGE;
+    w.id = a.rest_n ? a.rest[0] : NULL;
+    if (w.id && (!*w.id || strspn(w.id, "0123456789") != strlen(w.id))) {
+        cmd_error(self, "a call is known by its number, not '%s'", w.id);
+        cmd_hint("rialto calls lists them; --server NAME those of one server");
+        return CMD_USAGE;
+    }
+    struct daemon *d = daemon_find(&a);
+    if (!d)
+        return CMD_FAILED;
+    int code = w.follow && !w.id ? follow(d, &a, &w) : show(d, &a, &w);
+    daemon_free(d);
+    return code;
+}
+
+static const struct cmd_option options[] = {
+    {"server", OPT_SERVER, "NAME", "only those of this server"},
+    {"failed", OPT_FAILED, NULL, "only those that went wrong"},
+    {"lines", 'n', "N", "so many at most (20)"},
+    {"follow", 'f', NULL, "show each call when it has ended, until interrupted"},
+    ARGS_OPTION_CONFIG,
+    ARGS_OPTION_JSON,
+    {NULL}};
+
+const struct command command_calls = {
+    .name = "calls",
+    .summary = "Show the last calls that went through the daemon, or all about one of them",
+    .usage = "[ID]",
+    .about = "The daemon keeps its last calls in memory ('record' in the configuration says how\n"
+             "much), with arguments, results and errors. Known secrets are left out when they\n"
+             "are shown.",
+    .options = options,
+    .run = run,
+};

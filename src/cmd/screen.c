@@ -1,0 +1,194 @@
+#include "cmd/screen.h"
+
+#include "base/buf.h"
+#include "base/mem.h"
+#include "base/utf8.h"
+#include "io/poll.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <termios.h>
+#include <unistd.h>
+
+#define ENTER      "\033[?1049h\033[?25l" /* the alternate screen, without a cursor */
+#define LEAVE      "\033[?25h\033[?1049l"
+#define HOME       "\033[H"
+#define WIPE_LINE  "\033[K"
+#define WIPE_BELOW "\033[J"
+
+enum { USUAL_WIDTH = 80, USUAL_HEIGHT = 24 };
+
+struct screen {
+    struct loop *loop;
+    struct buf text;
+    void (*quit)(void *arg);
+    void *arg;
+    int keyboard; /* -1: there is none */
+    struct poll *keys;
+    struct termios before; /* of the keyboard */
+};
+
+static void write_out(struct span bytes)
+{
+    fwrite(bytes.p, 1, bytes.n, stdout);
+    fflush(stdout);
+}
+
+/* --- drawing --- */
+
+static struct winsize size_now(void)
+{
+    struct winsize size = {0};
+
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) < 0 || !size.ws_col || !size.ws_row)
+        size = (struct winsize){.ws_col = USUAL_WIDTH, .ws_row = USUAL_HEIGHT};
+    return size;
+}
+
+static struct span fitting(struct span line, size_t width)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < line.n; i++)
+        if (!utf8_tail((unsigned char)line.p[i]) && n++ == width)
+            return span_cut(line, 0, i);
+    return line;
+}
+
+/* Lines are wiped before they are written: behind a full one the cursor still stands on its last
+ * character. */
+static void draw(const struct screen *s)
+{
+    struct winsize size = size_now();
+    struct span rest = buf_view(&s->text);
+    struct buf out = {0};
+    size_t row = 0;
+
+    buf_str(&out, HOME);
+    for (; row < size.ws_row && rest.n; row++) {
+        struct span line = span_cut(rest, 0, span_find(rest, '\n'));
+        rest = span_from(rest, line.n + 1);
+        buf_str(&out, row ? "\r\n" WIPE_LINE : WIPE_LINE);
+        buf_span(&out, fitting(line, size.ws_col));
+    }
+    if (row < size.ws_row)
+        buf_str(&out, row ? "\r\n" WIPE_BELOW : WIPE_BELOW);
+    write_out(buf_view(&out));
+    buf_fini(&out);
+}
+
+void screen_draw(struct screen *s, struct span text)
+{
+    buf_reset(&s->text, text.n);
+    buf_span(&s->text, text);
+    draw(s);
+}
+
+/* --- the terminal --- */
+
+static void take(struct screen *s)
+{
+    if (s->keyboard >= 0) {
+        struct termios raw = s->before;
+        raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
+        tcsetattr(s->keyboard, TCSADRAIN, &raw);
+    }
+    write_out(SPAN(ENTER));
+}
+
+static void give_back(struct screen *s)
+{
+    write_out(SPAN(LEAVE));
+    if (s->keyboard >= 0)
+        tcsetattr(s->keyboard, TCSADRAIN, &s->before);
+}
+
+static void on_stop(void *arg, int signo)
+{
+    (void)signo;
+    give_back(arg);
+    raise(SIGSTOP); /* until somebody lets us go on */
+    take(arg);
+    draw(arg);
+}
+
+static void on_resize(void *arg, int signo)
+{
+    (void)signo;
+    draw(arg);
+}
+
+/* For signals that came before screen_close and are handled after it. */
+static void on_too_late(void *arg, int signo)
+{
+    (void)arg, (void)signo;
+}
+
+static void on_keys(void *owner, bool readable, bool writable)
+{
+    struct screen *s = owner;
+    char typed[64];
+    ssize_t n = read(s->keyboard, typed, sizeof typed);
+
+    (void)readable, (void)writable;
+    if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) { /* the terminal is gone */
+        poll_close(s->keys);
+        s->keys = NULL;
+        s->keyboard = -1;
+    }
+    for (ssize_t i = 0; i < n; i++)
+        if (typed[i] == 'q' || typed[i] == 'Q')
+            s->quit(s->arg);
+}
+
+/* One of our own, for waiting on it changes how it is read by all who share it. */
+static void open_keyboard(struct screen *s)
+{
+    s->keyboard = open("/dev/tty", O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (s->keyboard >= 0 && tcgetattr(s->keyboard, &s->before) < 0) {
+        close(s->keyboard);
+        s->keyboard = -1;
+    }
+    if (s->keyboard >= 0)
+        s->keys = poll_new(s->loop, s->keyboard, on_keys, s);
+}
+
+/* Without these it is drawn anew a moment later, or left as it is. */
+static void mind(struct screen *s, void (*stop)(void *arg, int signo),
+                 void (*resize)(void *arg, int signo))
+{
+    (void)loop_on_signal(s->loop, SIGTSTP, stop, s);
+    (void)loop_on_signal(s->loop, SIGWINCH, resize, s);
+}
+
+struct screen *screen_open(struct loop *l, void (*quit)(void *arg), void *arg)
+{
+    const char *term = getenv("TERM");
+
+    if (!isatty(STDOUT_FILENO) || !term || !*term || strcmp(term, "dumb") == 0)
+        return NULL;
+    struct screen *s = MEM_NEW(struct screen);
+    s->loop = l;
+    s->quit = quit;
+    s->arg = arg;
+    open_keyboard(s);
+    mind(s, on_stop, on_resize);
+    take(s);
+    return s;
+}
+
+void screen_close(struct screen *s)
+{
+    if (!s)
+        return;
+    give_back(s);
+    mind(s, on_too_late, on_too_late);
+    if (s->keys)
+        poll_close(s->keys);
+    buf_fini(&s->text);
+    mem_free(s);
+}

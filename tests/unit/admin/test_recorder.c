@@ -1,0 +1,207 @@
+/* The recorder keeps the last calls, in bounds that no peer can move. */
+#include "../core/stage.h"
+#include "admin/recorder.h"
+
+struct fixture {
+    struct stage stage;
+    struct view *view;
+    struct fake fake;
+    struct client ann;
+    struct recorder recorder;
+};
+
+static void begin(struct fixture *x, size_t keep)
+{
+    stage_init(&x->stage);
+    x->view = view_new("test", NULL);
+    router_add_view(x->stage.router, x->view);
+    fake_init(&x->fake, &x->stage, "f");
+    view_add(x->view, &x->fake.core, NULL);
+    client_init(&x->ann, &x->stage, "ann", x->view);
+    fake_ready(&x->fake, "write read+ro");
+    recorder_begin(&x->recorder, x->stage.router, keep);
+}
+
+static void end(struct fixture *x)
+{
+    router_detach(x->stage.router, &x->ann.peer);
+    fake_fini(&x->fake);
+    recorder_end(&x->recorder);
+    router_remove_view(x->stage.router, x->view);
+    view_free(x->view);
+    stage_fini(&x->stage);
+}
+
+static const struct record *nth(const struct fixture *x, size_t n)
+{
+    const struct record *rec = NULL;
+
+    do
+        rec = recorder_next(&x->recorder, rec);
+    while (rec && n--);
+    return rec;
+}
+
+static struct call *open_with(struct fixture *x, const char *name, struct span params)
+{
+    struct request request = {.op = OP_CALL_TOOL, .name = span_str(name), .params = params};
+
+    return router_open(x->stage.router, &x->ann.peer, x->view, &request, &x->ann);
+}
+
+static void test_a_call_from_its_opening_to_its_end(void **state)
+{
+    struct fixture x;
+
+    (void)state;
+    begin(&x, 1 << 20);
+    struct call *c = open_with(&x, "write", SPAN("{\"arguments\":{}}"));
+    const struct record *rec = nth(&x, 0);
+    assert_int_equal(rec->id, c->handle);
+    assert_false(rec->ended);
+    assert_span(rec->server, "f");
+    assert_span(rec->name, "write");
+    assert_span(rec->params.kept, "{\"arguments\":{}}");
+    stage_wait(&x.stage, 30);
+    finish_call(c, "{\"done\":1}");
+    assert_true(rec->ended);
+    assert_int_equal(rec->took, 30);
+    assert_int_equal(rec->kind, OUTCOME_RESULT);
+    assert_span(rec->result.kept, "{\"done\":1}");
+    assert_ptr_equal(recorder_find(&x.recorder, rec->id), rec);
+    assert_null(nth(&x, 1));
+    end(&x);
+}
+
+static void test_what_nobody_offers_is_recorded_too(void **state)
+{
+    struct fixture x;
+
+    (void)state;
+    begin(&x, 1 << 20);
+    assert_null(open_with(&x, "nothing", SPAN("{}")));
+    const struct record *rec = nth(&x, 0);
+    assert_true(rec->ended);
+    assert_int_equal(rec->kind, OUTCOME_FAILED);
+    assert_int_equal(rec->why, FAIL_UNKNOWN);
+    assert_int_equal(rec->server.n, 0);
+    assert_span(rec->error, "unknown tool: nothing");
+    end(&x);
+}
+
+/* What the router opens by itself, and what nobody waits for, is not a call of anybody's. */
+static void test_what_is_not_recorded(void **state)
+{
+    struct fixture x;
+
+    (void)state;
+    begin(&x, 1 << 20);
+    x.fake.core.built_in = true;
+    finish_call(open_with(&x, "write", SPAN("{}")), "{}");
+    assert_null(nth(&x, 0));
+    x.fake.core.told_as = "pages";
+    finish_call(open_with(&x, "write", SPAN("{}")), "{}");
+    assert_span(nth(&x, 0)->server, "pages");
+    struct request told = {.op = OP_TELL, .name = SPAN("notifications/x")};
+    struct call *c = router_open(x.stage.router, &x.ann.peer, x.view, &told, &x.ann);
+    finish_call(c, "{}");
+    assert_null(nth(&x, 1));
+    end(&x);
+}
+
+static void test_long_bodies_are_kept_by_their_beginning(void **state)
+{
+    struct fixture x;
+    struct buf long_text = {0};
+
+    (void)state;
+    begin(&x, 1 << 20);
+    for (int i = 0; i < 3 * RECORD_KEPT; i++)
+        buf_char(&long_text, 'x');
+    struct call *c = open_with(&x, "write", buf_view(&long_text));
+    finish_call(c, buf_cstr(&long_text));
+    const struct record *rec = nth(&x, 0);
+    assert_int_equal(rec->params.kept.n, RECORD_KEPT);
+    assert_int_equal(rec->params.whole, 3 * RECORD_KEPT);
+    assert_int_equal(rec->result.kept.n, RECORD_KEPT);
+    assert_int_equal(rec->result.whole, 3 * RECORD_KEPT);
+    buf_fini(&long_text);
+    end(&x);
+}
+
+static size_t count(const struct fixture *x)
+{
+    size_t n = 0;
+
+    for (const struct record *rec = NULL; (rec = recorder_next(&x->recorder, rec));)
+        n++;
+    return n;
+}
+
+static void test_the_oldest_go_first(void **state)
+{
+    struct fixture x;
+    char body[1000];
+
+    (void)state;
+    memset(body, 'x', sizeof body);
+    begin(&x, 4 * RECORD_CHUNK);
+    struct call *first = open_with(&x, "write", span_of(body, sizeof body));
+    uint64_t id = first->handle;
+    for (int i = 0; i < 1000; i++) {
+        struct call *c = open_with(&x, "read", span_of(body, sizeof body));
+        assert_int_equal(nth(&x, 0)->id, c->handle);
+        finish_call(c, "{}");
+        assert_true(nth(&x, 0)->ended);
+        assert_in_range(x.recorder.n_chunks, 1, 4);
+    }
+    assert_null(recorder_find(&x.recorder, id));
+    finish_call(first, "it ended after it was forgotten");
+    assert_in_range(count(&x), 3 * RECORD_CHUNK / 1300, 4 * RECORD_CHUNK / 1000);
+    end(&x);
+}
+
+/* With one chunk the end of a call may need the room that its beginning stands in. */
+static void test_a_call_that_makes_room_for_its_own_end(void **state)
+{
+    struct fixture x;
+    struct buf body = {0};
+
+    (void)state;
+    begin(&x, RECORD_CHUNK);
+    for (int i = 0; i < RECORD_KEPT; i++)
+        buf_char(&body, 'x');
+    for (int i = 0; i < 20; i++)
+        finish_call(open_with(&x, "write", buf_view(&body)), buf_cstr(&body));
+    struct call *c = open_with(&x, "write", SPAN("{}"));
+    finish_call(c, "{}");
+    assert_true(nth(&x, 0)->ended);
+    assert_int_equal(x.recorder.n_chunks, 1);
+    buf_fini(&body);
+    end(&x);
+}
+
+static void test_nothing_is_kept_without_room(void **state)
+{
+    struct fixture x;
+
+    (void)state;
+    begin(&x, 0);
+    finish_call(open_with(&x, "write", SPAN("{}")), "{}");
+    assert_null(nth(&x, 0));
+    end(&x);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_call_from_its_opening_to_its_end),
+        cmocka_unit_test(test_what_nobody_offers_is_recorded_too),
+        cmocka_unit_test(test_what_is_not_recorded),
+        cmocka_unit_test(test_long_bodies_are_kept_by_their_beginning),
+        cmocka_unit_test(test_the_oldest_go_first),
+        cmocka_unit_test(test_a_call_that_makes_room_for_its_own_end),
+        cmocka_unit_test(test_nothing_is_kept_without_room),
+    };
+    return cmocka_run_group_tests_name("admin/recorder", tests, NULL, NULL);
+}
