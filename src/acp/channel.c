@@ -119,19 +119,17 @@ void exchange_free(struct exchange *x)
     mem_free(x);
 }
 
-static void send_disconnect(struct acp_channel *ch)
+static void send_disconnect(struct conductor *c, enum mcp_dialect dialect, struct span connection)
 {
-    struct conductor *c = channel_conductor(ch);
-    const struct mcp_row *row = channel_row(ch);
     struct buf params = {0}, method = {0};
     struct place to = channel_way(c);
     struct pending *p = NULL;
 
-    if (!ch->connection || c->state == CHAIN_ENDING)
+    if (c->state == CHAIN_ENDING)
         return;
-    mcp_put_disconnect(&params, ch->server->dialect, span_str(ch->connection));
-    json_quote(&method, span_str(row->disconnect));
-    if (row->disconnect_asks)
+    mcp_put_disconnect(&params, dialect, connection);
+    json_quote(&method, span_str(mcp_rows[dialect].disconnect));
+    if (mcp_rows[dialect].disconnect_asks)
         p = pending_new(to.hop, NULL, NULL); /* the answer says nothing */
     place_send(to, p, buf_view(&method), buf_view(&params));
     buf_fini(&params);
@@ -154,6 +152,17 @@ static void unmap_url(struct acp_channel *ch)
     }
 }
 
+/* It connected, although nobody wanted that any more. */
+static bool connected_late(struct pending *p, const struct acp_message *m)
+{
+    const struct mcp_row *row = p->owner;
+    struct json_slot id = acp_first(m, ACP_CONNECTION_ID, ACP_CONNECTION_ID_OLD);
+
+    if (m->rpc.kind == RPC_RESULT && id.type == JSON_STRING)
+        send_disconnect(p->to->c, (enum mcp_dialect)(row - mcp_rows), id.value);
+    return true;
+}
+
 static void release(struct acp_channel *ch)
 {
     struct timers *timers = loop_timers(channel_conductor(ch)->loop);
@@ -162,7 +171,9 @@ static void release(struct acp_channel *ch)
 
     timer_clear(timers, &ch->timer);
     if (ch->connect) {
-        ch->connect->owner = NULL;
+        ch->connect->owner = (void *)(uintptr_t)channel_row(ch);
+        ch->connect->answered = connected_late;
+        ch->connect->dropped = NULL;
         pending_cancel(ch->connect);
     }
     LIST_EACH_SAFE (&ch->exchanges, it) {
@@ -176,9 +187,10 @@ static void release(struct acp_channel *ch)
         pending_error(p, gone);
         pending_free(p);
     }
-    send_disconnect(ch);
-    if (ch->connection)
+    if (ch->connection) {
+        send_disconnect(channel_conductor(ch), ch->server->dialect, span_str(ch->connection));
         channel_map(ch, 'c', span_str(ch->connection), false);
+    }
     list_remove(&ch->node);
     unmap_url(ch);
     map_fini(&ch->asked);
@@ -271,8 +283,6 @@ static bool connect_answered(struct pending *p, const struct acp_message *m)
 {
     struct acp_channel *ch = p->owner;
 
-    if (!ch)
-        return true;
     ch->connect = NULL;
     bool ok = m->rpc.kind == RPC_RESULT;
     acp_trace_answer(channel_conductor(ch)->options.trace, p->trace, ok,
@@ -298,8 +308,7 @@ static void connect_dropped(struct pending *p)
 {
     struct acp_channel *ch = p->owner;
 
-    if (ch)
-        ch->connect = NULL;
+    ch->connect = NULL;
 }
 
 static void send_connect(struct acp_channel *ch)

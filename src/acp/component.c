@@ -67,8 +67,8 @@ static void on_closed(void *owner, const char *reason)
 {
     struct hop *h = owner;
 
-    (void)reason;
     h->stream = NULL;
+    h->closed = mem_str(reason);
     hop_feed_end(h);
     /* One that closed its stdout is of no more use, even if it lives on. */
     child_stop(h->child, STOP_GRACE_MS);
@@ -90,29 +90,38 @@ static void on_stderr_line(void *owner, struct span line)
     acp_trace_line(h->c->options.trace, h->index, TRACE_STDERR, line);
 }
 
+/* How it ended, and why if it was us who ended it: then its pipe was closed first. */
+static void put_how(struct buf *out, const struct hop *h, const char *how)
+{
+    buf_str(out, how);
+    if (child_signalled(h->child) && h->closed)
+        buf_printf(out, "; before that its pipe was closed: %s", h->closed);
+}
+
 static void on_exited(void *owner, int status, const char *how)
 {
     struct hop *h = owner;
     struct conductor *c = h->c;
     struct failure why = {0};
+    struct buf story = {0};
 
     (void)status;
+    put_how(&story, h, how);
     h->child = NULL;
     lines_fini(&h->lines);
     lines_init(&h->lines, HOP_MAX_MESSAGE);
     if (c->state == CHAIN_ENDING) {
         conductor_check_end(c);
-        return;
+    } else if (!greet_restart(h)) {
+        log_death(h, buf_cstr(&story));
+        put_death(&why.whole, h, buf_cstr(&story), LAST_WORDS_WHOLE);
+        put_death(&why.brief, h, buf_cstr(&story), LAST_WORDS_BRIEF);
+        conductor_fail_as(c, &why);
+        hop_gone(h, why.whole.n ? &why : &c->failure);
+        failure_fini(&why);
+        conductor_check_end(c);
     }
-    if (greet_restart(h))
-        return;
-    log_death(h, how);
-    put_death(&why.whole, h, how, LAST_WORDS_WHOLE);
-    put_death(&why.brief, h, how, LAST_WORDS_BRIEF);
-    conductor_fail_as(c, &why);
-    hop_gone(h, why.whole.n ? &why : &c->failure);
-    failure_fini(&why);
-    conductor_check_end(c);
+    buf_fini(&story);
 }
 
 static const struct child_events child_events = {
@@ -129,6 +138,8 @@ int component_start(struct hop *h, struct err *err)
     if (!h->child)
         return ERR_PROTOCOL;
     last_words_reset(&h->last_words);
+    mem_free(h->closed);
+    h->closed = NULL;
     h->stream = child_stream(h->child);
     stream_start(h->stream, &stream_events, h);
     return 0;

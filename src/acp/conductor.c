@@ -86,18 +86,6 @@ struct pending *conductor_relay(struct hop *from, const struct acp_message *m, s
 
 /* --- what comes --- */
 
-static void on_cancel(struct hop *from, const struct acp_message *m)
-{
-    struct json_slot id = acp_first(m, ACP_REQUEST_ID, ACP_REQUEST_ID);
-    struct pending *p = id.type == JSON_NONE ? NULL : map_get(&from->in, id.value);
-
-    /* Unknown and finished ones are no mistake: the answer was faster. */
-    if (p && p->to)
-        pending_cancel(p);
-    else if (p)
-        channel_ask_cancelled(p);
-}
-
 static void refuse(struct hop *from, const struct acp_message *m, int code, const char *text,
                    const char *data)
 {
@@ -155,6 +143,7 @@ struct held {
     struct list node;
     struct batch *batch;
     char *text;
+    char *id; /* of a request, raw */
 };
 
 static void hold(struct conductor *c, const struct acp_message *m)
@@ -164,8 +153,18 @@ static void hold(struct conductor *c, const struct acp_message *m)
     h->batch = m->batch;
     batch_hold(h->batch);
     h->text = mem_span(m->rpc.text);
+    h->id = acp_is_request(m) ? mem_span(m->rpc.id) : NULL;
     c->held_bytes += m->rpc.text.n + sizeof *h;
     list_append(&c->held, &h->node);
+}
+
+static void held_free(struct held *h)
+{
+    list_remove(&h->node);
+    batch_release(h->batch);
+    mem_free(h->text);
+    mem_free(h->id);
+    mem_free(h);
 }
 
 /* Look at what waits again, or forget it. */
@@ -176,11 +175,39 @@ static void release_held(struct conductor *c, bool receive)
         list_remove(&h->node);
         if (receive)
             hop_receive(&c->up, span_str(h->text), h->batch);
-        batch_release(h->batch);
-        mem_free(h->text);
-        mem_free(h);
+        held_free(h);
     }
     c->held_bytes = 0;
+    if (receive)
+        conductor_check_end(c);
+}
+
+static void cancel_held(struct conductor *c, struct span id)
+{
+    LIST_EACH (&c->held, it) {
+        struct held *h = LIST_ENTRY(it, struct held, node);
+        if (!h->id || !span_is(id, h->id))
+            continue;
+        const struct acp_message asked = {.rpc = {.id = id}, .batch = h->batch};
+        hop_error(&c->up, &asked, ACP_CANCELLED, "Request cancelled", NULL);
+        c->held_bytes -= strlen(h->text) + sizeof *h;
+        held_free(h);
+        return;
+    }
+}
+
+static void on_cancel(struct hop *from, const struct acp_message *m)
+{
+    struct json_slot id = acp_first(m, ACP_REQUEST_ID, ACP_REQUEST_ID);
+    struct pending *p = id.type == JSON_NONE ? NULL : map_get(&from->in, id.value);
+
+    /* Unknown and finished ones are no mistake: the answer was faster. */
+    if (p && p->to)
+        pending_cancel(p);
+    else if (p)
+        channel_ask_cancelled(p);
+    else if (from->index == HOP_UPSTREAM)
+        cancel_held(from->c, id.value);
 }
 
 /* Messages before the chain stands. */
@@ -269,10 +296,14 @@ static void up_closed(void *owner, const char *reason)
 
     log_debug(c->up.label, "closed: %s", reason);
     c->up.stream = NULL;
-    if (c->state == CHAIN_ENDING)
+    if (c->state == CHAIN_ENDING) {
         conductor_check_end(c);
-    else
-        conductor_end(c, c->failure.whole.n ? 1 : c->status);
+        return;
+    }
+    /* Who wants no more closes its end; this is something else. */
+    if (!c->at_eof)
+        log_error(c->options.name, "the client is given up: %s", reason);
+    conductor_end(c, c->failure.whole.n || !c->at_eof ? 1 : c->status);
 }
 
 static const struct stream_events up_events = {.data = up_data, .eof = up_eof, .closed = up_closed};
@@ -365,7 +396,7 @@ void conductor_check_end(struct conductor *c)
 {
     if (c->state != CHAIN_ENDING) {
         /* Nobody waits for anything any more. */
-        if ((c->at_eof || c->dying) && c->up.in.n == 0)
+        if ((c->at_eof || c->dying) && c->up.in.n == 0 && list_empty(&c->held))
             timer_set(loop_timers(c->loop), &c->end, 0);
         return;
     }

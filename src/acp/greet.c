@@ -44,6 +44,16 @@ static bool has_any(struct span object, const char *const *const *paths, size_t 
     return false;
 }
 
+static struct span object_or_empty(struct span params)
+{
+    return params.n && params.p[0] == '{' ? params : SPAN("{}");
+}
+
+static bool has_offer(const struct acp_message *m)
+{
+    return has_any(object_or_empty(m->params), offer_paths, COUNT_OF(offer_paths));
+}
+
 /* Append the object without any of these members. */
 static void put_without(struct buf *out, struct span object, const char *const *const *paths,
                         size_t n)
@@ -59,11 +69,6 @@ static void put_without(struct buf *out, struct span object, const char *const *
     }
     buf_span(out, buf_view(&now));
     buf_fini(&now);
-}
-
-static struct span object_or_empty(struct span params)
-{
-    return params.n && params.p[0] == '{' ? params : SPAN("{}");
 }
 
 /* --- the answer on its way to whoever asked --- */
@@ -91,15 +96,24 @@ static void finish(struct pending *p, bool ok, struct span body)
     buf_fini(&edited);
 }
 
-/* We found something wrong ourselves. */
+/* Something that we found wrong ourselves; the text may have command lines in it. */
+static void put_wrong(struct buf *error, const char *who, const char *text)
+{
+    struct buf clean = {0};
+
+    log_error(who, "%s", text);
+    log_redact(&clean, span_str(text));
+    buf_printf(error, "{\"code\":%d,\"message\":", RPC_INTERNAL_ERROR);
+    json_quote(error, buf_view(&clean));
+    buf_char(error, '}');
+    buf_fini(&clean);
+}
+
 static void finish_wrong(struct pending *p, struct conductor *c, const char *text)
 {
     struct buf error = {0};
 
-    log_error(c->options.name, "%s", text);
-    buf_printf(&error, "{\"code\":%d,\"message\":", RPC_INTERNAL_ERROR);
-    json_quote(&error, span_str(text));
-    buf_char(&error, '}');
+    put_wrong(&error, c->options.name, text);
     conductor_fail(c, buf_view(&error));
     finish(p, false, buf_view(&error));
     buf_fini(&error);
@@ -363,12 +377,15 @@ bool greet_heard(struct hop *h, const struct acp_message *m, enum proxy_dialect 
     h->nested = m->nested;
     if (!g)
         return false;
-    if (m->word == WORD_INITIALIZE) {
+    enum proxy_dialect probe = proxy_initialize_of(m->method);
+    /* Only P0 and P1 are asked by an offer: in another's envelope it is a question come back. */
+    if (m->word == WORD_INITIALIZE && !proxy_rows[d].offers && has_offer(m)) {
+        probe = P1;
+    } else if (m->word == WORD_INITIALIZE) {
         g->accepted = true;
         timer_clear(loop_timers(h->c->loop), &g->silence);
         return false;
     }
-    enum proxy_dialect probe = proxy_initialize_of(m->method);
     if (probe == d)
         g->accepted = true; /* it knew the question, and makes a mistake of its own */
     if (probe == P_UNKNOWN || !(g->tried & 1u << probe) || probe == d)
@@ -433,8 +450,7 @@ void greet_onward(struct hop *from, const struct acp_message *m)
 {
     if (!acp_is_request(m))
         return;
-    if (from->index != HOP_UPSTREAM &&
-        has_any(object_or_empty(m->params), offer_paths, COUNT_OF(offer_paths))) {
+    if (from->index != HOP_UPSTREAM && has_offer(m)) {
         hop_error(from, m, RPC_INTERNAL_ERROR,
                   "conductor received unexpected initialization request with proxy capability",
                   NULL);
@@ -469,16 +485,11 @@ static int start_components(struct conductor *c, struct buf *error)
         struct hop *h = &c->components[i];
         if (h->child || component_start(h, &err) == 0)
             continue;
-        struct buf text = {0}, clean = {0};
+        struct buf text = {0};
         component_put_name(&text, h);
         buf_printf(&text, " cannot be started: %s", err.text);
-        log_redact(&clean, buf_view(&text));
-        log_error(h->label, "%s", buf_cstr(&clean));
-        buf_printf(error, "{\"code\":%d,\"message\":", RPC_INTERNAL_ERROR);
-        json_quote(error, buf_view(&clean));
-        buf_char(error, '}');
+        put_wrong(error, h->label, buf_cstr(&text));
         buf_fini(&text);
-        buf_fini(&clean);
         return ERR_PROTOCOL;
     }
     return 0;
@@ -501,7 +512,8 @@ static const char *settle_mode(struct conductor *c, const struct acp_message *m,
                  (unsigned)(c->n - 1) % 10000);
     c->mode = CONDUCT_PROXY;
     c->parent_offered = d == P_UNKNOWN;
-    c->up.dialect = d == P_UNKNOWN ? P1 : d;
+    /* P0 and P1 greet alike; only the configuration can tell. */
+    c->up.dialect = d != P_UNKNOWN ? d : c->options.dialect == P0 ? P0 : P1;
     return NULL;
 }
 
@@ -526,7 +538,7 @@ static void refuse_upstream(struct conductor *c, const struct acp_message *m, in
 void greet_upstream(struct conductor *c, const struct acp_message *m)
 {
     struct span given = object_or_empty(m->params);
-    bool offered = m->word == WORD_INITIALIZE && has_any(given, offer_paths, COUNT_OF(offer_paths));
+    bool offered = m->word == WORD_INITIALIZE && has_offer(m);
     struct buf params = {0}, error = {0};
 
     if (!acp_is_request(m))

@@ -39,6 +39,7 @@ void hop_fini(struct hop *h)
     map_fini(&h->in);
     buf_fini(&h->discard);
     last_words_reset(&h->last_words);
+    mem_free(h->closed);
 }
 
 /* --- output --- */
@@ -435,13 +436,63 @@ static void on_line(void *owner, struct span line)
         hop_receive(h, line, NULL);
 }
 
+/* The members that stand whole in the beginning of a message, as an object: enough to know what it
+ * is, since what is long about it comes last as a rule. Their length, or 0. */
+static size_t put_beginning(struct buf *out, struct span head)
+{
+    for (size_t n = head.n; n-- > 0;) {
+        if (head.p[n] != ',')
+            continue;
+        out->n = 0;
+        buf_span(out, span_cut(head, 0, n));
+        buf_char(out, '}');
+        if (json_skim(buf_view(out), NULL, NULL, NULL, NULL) == 0)
+            return n;
+    }
+    out->n = 0;
+    buf_str(out, "{}");
+    return 0;
+}
+
+/* Whoever waits for the answer that began like this gets an error in its place. */
+static void answer_too_long(struct hop *h, struct span id)
+{
+    struct buf text = {0}, clean = {0}, answer = {0};
+
+    if (h->index == HOP_UPSTREAM)
+        buf_str(&text, "the client");
+    else
+        component_put_name(&text, h);
+    buf_printf(&text, " answered with more than %d bytes", HOP_MAX_MESSAGE);
+    log_redact(&clean, buf_view(&text));
+    rpc_put_error(&answer, id, RPC_INTERNAL_ERROR, buf_view(&clean), SPAN_EMPTY);
+    hop_receive(h, buf_view(&answer), NULL);
+    buf_fini(&text);
+    buf_fini(&clean);
+    buf_fini(&answer);
+}
+
 static void on_too_long(void *owner, struct span head)
 {
     struct hop *h = owner;
+    struct buf start = {0};
 
+    if (h->c->state == CHAIN_ENDING)
+        return;
     log_warn(h->label, "sent a message of more than %d bytes: dropped; it began " SPAN_FMT,
              HOP_MAX_MESSAGE, SPAN_ARG(span_cut(head, 0, 80)));
-    put_error(h, NULL, SPAN("null"), RPC_INVALID_REQUEST, "Message too long", NULL);
+    struct span next = span_trim(span_from(head, put_beginning(&start, head) + 1));
+    struct json_slot id = json_get(buf_view(&start), "id");
+    bool has_id = id.type == JSON_STRING || id.type == JSON_NUMBER;
+    bool asks = json_get(buf_view(&start), "method").type == JSON_STRING;
+    bool answers = span_starts(next, SPAN("\"result\"")) || span_starts(next, SPAN("\"error\""));
+    /* As ever, nothing is said to notifications and to answers. */
+    if (!asks && answers && has_id)
+        answer_too_long(h, id.value);
+    else if (asks ? has_id : !answers)
+        put_error(h, NULL, has_id ? id.value : SPAN("null"), RPC_INVALID_REQUEST,
+                  "Message too long", NULL);
+    buf_fini(&start);
 }
 
 static const struct lines_events line_events = {on_line, on_too_long};

@@ -42,6 +42,7 @@ struct hop {
     /* components */
     const struct command_line *line;
     struct child *child;
+    char *closed; /* why its pipe is closed; NULL while it is not */
     struct last_words last_words;
     struct greeting *greeting;
     bool greeted;

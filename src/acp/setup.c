@@ -349,10 +349,12 @@ static bool close_answered(struct pending *p, const struct acp_message *m)
     char *session = p->owner;
     struct conductor *c = p->to->c;
 
-    (void)m; /* a session that is not found is closed as well */
+    /* One that is not found is closed as well; after any other error the session goes on. */
+    bool closed =
+        m->rpc.kind == RPC_RESULT || rpc_error_of(m->rpc.error).code == ACP_RESOURCE_NOT_FOUND;
     LIST_EACH_SAFE (&c->setups, it) {
         struct setup *s = LIST_ENTRY(it, struct setup, node);
-        if (s->session && strcmp(s->session, session) == 0)
+        if (closed && s->session && strcmp(s->session, session) == 0)
             setup_free(s);
     }
     mem_free(session);

@@ -82,6 +82,6 @@ MUST_CHECK bool acp_carried(const struct acp_message *m, struct acp_carried *out
 struct json_slot acp_first(const struct acp_message *m, enum acp_slot a, enum acp_slot b);
 
 /* ACP's own error codes. */
-enum { ACP_CANCELLED = -32800 };
+enum { ACP_CANCELLED = -32800, ACP_RESOURCE_NOT_FOUND = -32002 };
 
 #endif

@@ -4,7 +4,9 @@ import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import { test } from 'node:test';
 import { agent, Conductor, inner, open, proxy, rejects } from './acp_lib.mjs';
-import { descendants, tempDir, until } from './lib.mjs';
+import {
+  descendants, rialto, rialtoBin, tempDir, until,
+} from './lib.mjs';
 
 const seen = (c) => c.request('_test/seen', {});
 
@@ -43,6 +45,23 @@ test('a proxy that ends at a wrong first message is started again with the next 
   const c = await open(t, ['agent', proxy('P1', '--arrow', '--exit-on-unknown'), agent()]);
   assert.deepEqual(await c.prompt(c.session, 'x'), ['>x']);
   assert.match(c.stderr, /starting it again/);
+});
+
+test('a proxy that says nothing to a question it does not know is asked in the next dialect as well', async (t) => {
+  const c = await open(t, ['agent', proxy('P2', '--arrow', '--ignore-unknown'), agent()]);
+  assert.deepEqual(await c.prompt(c.session, 'x'), ['>x']);
+  assert.match(c.stderr, /no answer to initialize yet: trying P2 as well/);
+});
+
+// Only slow: it answers the first question after others have been asked, and counts once. One that
+// passes on even a plain initialize sent us back our own, which was then refused as its mistake.
+test('a proxy that is slow to answer is initialised once', async (t) => {
+  await Promise.all([[], ['--forward-plain']].map(async (more) => {
+    const c = await open(t, ['agent', proxy('P3', '--arrow', '--slow-init', 6000, ...more), agent()]);
+    assert.match(c.stderr, /trying P2 as well/);
+    assert.deepEqual(await c.prompt(c.session, 'x'), ['>x']);
+    assert.deepEqual((await seen(c)).methods.filter((m) => m === 'initialize').length, 1);
+  }));
 });
 
 test('test_proxy_component_must_respond_with_proxy', async (t) => {
@@ -93,6 +112,24 @@ for (const parent of ['P1', 'P2', 'P3']) {
   });
 }
 
+// The oldest greets like the one after it, so it has to be told apart by hand; its envelopes have other
+// names in each direction.
+test('a conductor of the oldest dialect around this one', async (t) => {
+  const c = new Conductor(t, ['--proxy-dialect', 'P0', 'proxy']);
+  c.answer = (method, params) => {
+    assert.equal(method, '_proxy/successor/send/request');
+    return params.method === 'initialize' ? { protocolVersion: 1, agentCapabilities: {} } : { told: params };
+  };
+  const hello = await c.initialize(1, { clientCapabilities: { _meta: { symposium: { version: '1.0', proxy: true } } } });
+  assert.equal(hello.agentCapabilities._meta.symposium.proxy, true);
+  assert.deepEqual(c.heard[0].params.params.clientCapabilities, { _meta: { symposium: { version: '1.0' } } }, 'without the offer');
+  assert.deepEqual(await c.request('_test/x', { n: 1 }), { told: { method: '_test/x', params: { n: 1 } } });
+  c.notify('_test/y', { n: 2 });
+  await until('the notification', () => c.heard.some((m) => m.method === '_proxy/successor/send/notification' && m.params.method === '_test/y'));
+  c.answer = (method, params) => ({ plain: method, params });
+  assert.deepEqual(await c.request('_proxy/successor/receive/request', { method: '_test/z', params: { n: 3 } }), { plain: '_test/z', params: { n: 3 } });
+});
+
 test('a conductor inside a conductor inside a conductor', async (t) => {
   const deep = inner('proxy', proxy('P3', '--arrow'));
   const quoted = JSON.stringify({ command: process.env.RIALTO_TEST_SHELL ?? '/bin/sh', args: ['-c', `exec ${deep.replaceAll("'", '"')}`] });
@@ -109,11 +146,36 @@ test('an agent conductor that is made a proxy becomes one, unless it is strict',
 });
 
 test('the program is a conductor by its name, too', async (t) => {
-  const { rialtoBin } = await import('./lib.mjs');
   const link = `${tempDir()}/conductor`;
   fs.symlinkSync(rialtoBin, link);
   const c = new Conductor(t, ['agent', agent()], { command: [link] });
   assert.equal((await c.initialize()).protocolVersion, 1);
+});
+
+test('command lines: words, quotes, environment and JSON, as the process gets them', async (t) => {
+  const show = `${tempDir()}/show.mjs`;
+  fs.writeFileSync(show, 'console.error(JSON.stringify([process.argv.slice(2), process.env.FOO ?? null])); process.exitCode = 1;');
+  for (const [line, got] of [
+    [`${process.execPath} ${show}`, [[], null]],
+    [`  '${process.execPath}' "${show}" one 'two three' "fo\\"ur" fi\\ ve ''  `, [['one', 'two three', 'fo"ur', 'fi ve', ''], null]],
+    [`FOO='a b' BAR= ${process.execPath} ${show} $HOME FOO=c`, [['$HOME', 'FOO=c'], 'a b']],
+    [JSON.stringify({ command: process.execPath, args: [show, 'a "b"', '$HOME'], env: { FOO: 'é' } }), [['a "b"', '$HOME'], 'é']],
+  ]) {
+    const c = new Conductor(t, ['agent', line]);
+    await assert.rejects(c.initialize(), (e) => {
+      assert.deepEqual(JSON.parse(e.data.stderr[0]), got);
+      return true;
+    });
+    await c.stop(1);
+  }
+  for (const [line, why] of [
+    ['', /is empty/], ['K=V', /names no program/], ["'open", /quote is not closed/], ['{"command":"x","args":1}', /"args" is not an array/],
+    ['{"mcpServers":{"x":{"command":"y"}}}', /"mcpServers"/], ['{"name":"x","command":"y","args":[],"env":[]}', /"name"/],
+  ]) {
+    const { code, stderr } = await rialto(['conductor', 'agent', line]);
+    assert.equal(code, 2, line);
+    assert.match(stderr, why);
+  }
 });
 
 test('zero components: an agent conductor has nobody to ask', async (t) => {
@@ -136,11 +198,21 @@ test('mixed chain: P1, P2, P3 and P0 proxies before one agent, unknown methods u
   assert.deepEqual((await c.request('_test/raw', params)).params, params);
 });
 
-test('raw fidelity: key order, number text and escapes pass through a chain without proxies', async (t) => {
-  const c = await open(t, ['agent', agent()]);
-  const answer = new Promise((resolve) => { c.onLine = (line) => { if (line.includes('"raw"')) resolve(line); }; });
-  c.send('{"jsonrpc":"2.0","id":"x-1","method":"_test/raw","params":{"z":1.50e+2,"a":"\\u00e9\\/","big":12345678901234567890}}');
-  assert.match(await answer, /"params\\":\{\\"z\\":1\.50e\+2,\\"a\\":\\"\\\\u00e9\\\\\/\\",\\"big\\":12345678901234567890\}/);
+test('raw fidelity: every byte but the id passes through a chain without proxies, both ways', async (t) => {
+  // It answers with the line that it got, in a line that no library would write.
+  const script = `
+    require('readline').createInterface(process.stdin).on('line', (line) => {
+      const { id, method } = JSON.parse(line);
+      const result = method === 'initialize' ? '{"protocolVersion":1}' : JSON.stringify(line);
+      process.stdout.write('{"odd" : [1.50,"\\\\u00e9"], "result":' + result + ', "id":' + id + ' ,"jsonrpc":"2.0"}\\n');
+    })`;
+  const c = new Conductor(t, ['agent', JSON.stringify({ command: process.execPath, args: ['-e', script] })]);
+  await c.initialize();
+  const asked = (id) => `{"odd":{"a" : 1.0}, "method":"_test/x","params":{"z":1.50e+2,"a":"\\u00e9\\/", "big":12345678901234567890}, "id" : ${id},"jsonrpc":"2.0"}`;
+  c.send(asked('"x-1"'));
+  const line = await until('the answer', () => c.lines.find((l) => l.includes('x-1')));
+  const [, id] = /\\"id\\" : (\d+)/.exec(line);
+  assert.equal(line, `{"odd" : [1.50,"\\u00e9"], "result":${JSON.stringify(asked(id))}, "id":"x-1" ,"jsonrpc":"2.0"}`);
 });
 
 test('conductor_proxy_chain_preserves_prompt_meta', async (t) => {
@@ -302,6 +374,18 @@ for (const [name, version, method] of [
     assert.equal((await seen(c)).cancels.length, 1);
   });
 }
+
+// The cancel found nothing in flight, and what it was about was passed on later.
+test('a request that waits for initialize to be answered can be cancelled', async (t) => {
+  const c = new Conductor(t, ['agent', proxy('P1'), agent()]);
+  const hello = c.initialize();
+  const [setup, other] = [c.request('session/new', { cwd: '/', mcpServers: [] }, 'mine'), c.request('_test/echo', { n: 1 }, 7)];
+  c.notify('$/cancel_request', { requestId: 'mine' });
+  await rejects(setup, -32800);
+  assert.equal((await hello).protocolVersion, 1);
+  assert.deepEqual(await other, { n: 1 });
+  assert.deepEqual((await seen(c)).setups, [], 'the agent has not seen it');
+});
 
 // While it was being found out what the proxy speaks, the cancel ended with the attempt of its time.
 test('initialize_cancellation_propagates_through_proxy', async (t) => {

@@ -2,10 +2,13 @@
 // behind after a thousand sessions.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
+import net from 'node:net';
 import path from 'node:path';
 import { test } from 'node:test';
-import { agent, Conductor, eventLog, inner, open, proxy, rejects } from './acp_lib.mjs';
-import { descendants, expectGone, sleep, tempDir, until, within } from './lib.mjs';
+import { agent, Conductor, inner, open, proxy, rejects } from './acp_lib.mjs';
+import {
+  descendants, expectGone, releaseBin, rialtoBin, sleep, tempDir, until, within,
+} from './lib.mjs';
 
 const promptOf = (c, command) => c.request('session/prompt', { sessionId: c.session, prompt: [{ type: 'text', text: JSON.stringify(command) }] });
 
@@ -106,12 +109,81 @@ test('a thousand requests in flight: the first of them get the whole of it, all 
 test('blocked stdin after stdout EOF is bounded', { timeout: 30_000 }, async (t) => {
   const deaf = JSON.stringify({ command: '/bin/sh', args: ['-c', 'exec >&-; exec sleep 1000'] });
   const c = new Conductor(t, ['agent', deaf]);
-  await rejects(c.initialize(1, { filler: 'x'.repeat(1_000_000) }), -32603, /component 0/);
+  await rejects(c.initialize(1, { filler: 'x'.repeat(1_000_000) }), -32603, /component 0 .* killed by SIGTERM; .* its pipe was closed: closed by the peer/);
   await c.stop(1);
 });
 
-test('proxy dies mid-prompt: the prompt is answered and all ends', async (t) => {
-  const c = await open(t, ['agent', proxy('P3'), proxy('P2', '--die-on', 'session/update'), agent()]);
+// All that was told was that it had been killed, not that it was us, nor why.
+test('a component that does not read is ended with that reason', async (t) => {
+  const script = `process.stdin.once('data', (d) => {
+    console.log(JSON.stringify({ jsonrpc: '2.0', id: JSON.parse(d).id, result: { protocolVersion: 1 } }));
+    process.stdin.pause();
+    setInterval(() => {}, 1000);
+  })`;
+  const c = new Conductor(t, ['-q', 'agent', JSON.stringify({ command: process.execPath, args: ['-e', script] })]);
+  await c.initialize();
+  const waiting = c.request('session/list', {});
+  for (let i = 0; i < 70; i++) c.notify('_test/nothing', { filler: 'x'.repeat(1 << 20) });
+  await rejects(waiting, -32603, /killed by SIGTERM; before that its pipe was closed: reader too slow/);
+  assert.equal(await within(15_000, 'the end', c.exit), 1);
+});
+
+// Who had asked waited for ever, and an answer to nobody went to who had answered.
+for (const chain of [[], ['P2']]) {
+  test(`a message longer than 32 MiB ends the request it belongs to, and nothing else (${chain.length} proxies)`, async (t) => {
+    const c = await open(t, ['-q', 'agent', ...chain.map((d) => proxy(d)), agent()]);
+    const stray = [];
+    c.onStray = (m) => stray.push(m);
+    const bytes = 33 << 20;
+    await rejects(c.request('_test/huge', { bytes }), -32603, /component \d \(.*\) answered with more than 33554432 bytes/);
+    await rejects(c.request('_test/echo', { filler: 'x'.repeat(bytes) }, 'mine'), -32600, /too long/);
+    c.notify('_test/nothing', { filler: 'x'.repeat(bytes) });
+    c.send(`{"params":{"filler":"${'x'.repeat(bytes)}"},"method":"_test/nothing"}`);
+    c.answer = () => ({ outcome: 'x'.repeat(bytes) });
+    await rejects(promptOf(c, { command: 'permission' }), -32603, /the client answered with more than/);
+    assert.deepEqual(await c.prompt(c.session, 'still here'), ['still here']);
+    assert.deepEqual(stray.map((m) => [m.id, m.error.code]), [[null, -32600]], 'to what cannot be told apart from a request');
+  });
+}
+
+// The one that is no proxy was named with all of its arguments.
+test('secrets in a command line do not show in errors', async (t) => {
+  const secret = ['--note', 'https://me:hunter22@example.com'];
+  for (const components of [[proxy('P1', '--no-echo', ...secret), agent()], [agent('--die-in-initialize', ...secret)], [`/no/such/program ${secret.join(' ')}`]]) {
+    const c = new Conductor(t, ['agent', ...components]);
+    await assert.rejects(c.initialize(), (e) => {
+      assert.match(e.message, /component 0 .*https:\/\/me:\*\*\*@example\.com/);
+      assert.doesNotMatch(JSON.stringify([e.message, e.data]), /hunter22/);
+      return true;
+    });
+    await c.stop(1);
+    assert.doesNotMatch(c.stderr, /hunter22/);
+  }
+});
+
+// It ended as if all were well, without a word.
+test('a client that does not read is given up with that reason', async (t) => {
+  const c = new Conductor(t, ['-q', 'agent', agent()]);
+  await c.initialize();
+  const family = descendants(c.child.pid);
+  c.child.stdout.pause();
+  for (let i = 0; i < 4; i++) c.request('_test/huge', { bytes: 20 << 20 });
+  await expectGone(family, 15_000);
+  c.child.stdout.resume();
+  assert.equal(await within(15_000, 'the end', c.exit), 1);
+  assert.match(c.stderr, /the client is given up: reader too slow/);
+});
+
+test('a component that others kill: no word of a pipe', async (t) => {
+  const c = await open(t, ['agent', agent()]);
+  const waiting = promptOf(c, { command: 'wait' });
+  for (const { pid } of descendants(c.child.pid)) process.kill(pid, 'SIGKILL');
+  await rejects(waiting, -32603, /killed by SIGKILL \{/);
+});
+
+test('proxy dies mid-prompt: the prompt is answered, what it waited for is taken back, and all ends', async (t) => {
+  const dir = `${tempDir()}/logs`;
+  const c = await open(t, ['--debug', '--debug-dir', dir, 'agent', proxy('P3'), proxy('P2', '--die-on', 'session/update'), agent()]);
   const family = descendants(c.child.pid);
   const first = promptOf(c, { command: 'wait' });
   const second = promptOf(c, { command: 'echo', text: 'x' });
@@ -119,6 +191,9 @@ test('proxy dies mid-prompt: the prompt is answered and all ends', async (t) => 
   await rejects(second, -32603, /component 1 .* exited with 5/);
   assert.equal(await within(15_000, 'the end', c.exit), 1);
   await expectGone(family);
+  const written = fs.readFileSync(`${dir}/${fs.readdirSync(dir)[0]}`, 'utf8').split('\n').filter((l) => l.startsWith('2 → ')).map((l) => JSON.parse(l.slice(l.indexOf('{'))));
+  const waiting = written.find((m) => m.method === 'session/prompt').id;
+  assert.equal(written.filter((m) => m.method === '$/cancel_request' && m.params.requestId === waiting).length, 1);
 });
 
 test('provider crash: the agent\'s tool call ends and the prompt with it', async (t) => {
@@ -178,10 +253,11 @@ for (const chain of [[], ['P2'], ['P3', 'P1', 'P2']]) {
 const resident = (pid) => Number(/VmRSS:\s+(\d+)/.exec(fs.readFileSync(`/proc/${pid}/status`, 'utf8'))[1]);
 const descriptors = (pid) => fs.readdirSync(`/proc/${pid}/fd`).length;
 
-for (const mode of ['stdio', 'http']) {
-  test(`1,000 session/new in one process leave no listener, descriptor or memory behind (${mode})`, { timeout: 120_000 }, async (t) => {
-    const log = eventLog();
-    const c = new Conductor(t, ['-q', 'agent', '--mcp-bridge', mode, proxy('P2', '--mcp', 'M2a,M3c', '--log', log.file), agent('--http', '--no-connect', 'yes')]);
+// The sanitizers keep what is freed for a while; the release build shows what really stays.
+const builds = [['checked', rialtoBin, 24 * 1024], ['release', releaseBin, 256]];
+for (const [mode, [build, program, limit]] of ['stdio', 'http'].flatMap((m) => builds.map((b) => [m, b]))) {
+  test(`1,000 session/new in one process leave no listener, descriptor or memory behind (${mode}, ${build})`, { timeout: 120_000 }, async (t) => {
+    const c = new Conductor(t, ['-q', 'agent', '--mcp-bridge', mode, proxy('P2', '--mcp', 'M2a,M3c'), agent('--http', '--no-connect', 'yes')], { command: [program, 'conductor'] });
     await c.initialize();
     const round = async () => {
       const sessionId = await c.newSession();
@@ -193,7 +269,40 @@ for (const mode of ['stdio', 'http']) {
     for (let i = 0; i < 1000; i++) await round();
     await until(`as few descriptors as before (${before})`, () => descriptors(c.child.pid) <= before);
     const grown = resident(c.child.pid) - memory;
-    assert.ok(grown < 24 * 1024, `grown by ${grown} KiB`);
+    assert.ok(grown < limit, `grown by ${grown} KiB`);
+    await c.stop(0);
+  });
+}
+
+const hello = '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"n","version":"1"}}}\n';
+
+/** An MCP client that says hello to a bridged server and goes. */
+const visit = (port) => new Promise((resolve, reject) => {
+  const socket = net.connect(port, '127.0.0.1', () => socket.write(hello));
+  let text = '';
+  socket.on('error', reject).on('data', (d) => {
+    text += d;
+    if (text.includes('"serverInfo"')) socket.end();
+  }).on('close', () => resolve(text));
+});
+
+for (const [build, program, limit] of builds) {
+  test(`500 sessions whose servers are used leave nothing behind either (${build})`, { timeout: 120_000 }, async (t) => {
+    const c = new Conductor(t, ['-q', 'agent', proxy('P2', '--mcp', 'M1,M3c,M4'), agent('--no-connect', 'yes')], { command: [program, 'conductor'] });
+    await c.initialize();
+    const round = async () => {
+      const sessionId = await c.newSession();
+      const declared = await c.ask(sessionId, { command: 'declared' });
+      for (const text of await within(20_000, 'the answers', Promise.all(declared.map(({ args }) => visit(Number(args[1])))))) assert.match(text, /serverInfo/);
+      await c.request('session/close', { sessionId });
+    };
+    for (let i = 0; i < 50; i++) await round();
+    await sleep(300);
+    const [before, memory] = [descriptors(c.child.pid), resident(c.child.pid)];
+    for (let i = 0; i < 500; i++) await round();
+    await until(`as few descriptors as before (${before})`, () => descriptors(c.child.pid) <= before);
+    const grown = resident(c.child.pid) - memory;
+    assert.ok(grown < limit, `grown by ${grown} KiB`);
     await c.stop(0);
   });
 }
@@ -203,6 +312,18 @@ test('closing the input answers what is in flight, then ends with status 0', asy
   const last = promptOf(c, { command: 'echo', text: 'last' });
   c.child.stdin.end();
   assert.equal((await within(15_000, 'the answer', last)).stopReason, 'end_turn');
+  assert.equal(await within(15_000, 'the end', c.exit), 0);
+});
+
+// What had waited for initialize was passed on when it was answered, and then failed at once, because
+// nobody seemed to wait for anything.
+test('closing the input before initialize is answered: what waits for that is answered as well', async (t) => {
+  const c = new Conductor(t, ['agent', proxy('P2'), agent()]);
+  const [hello, session, echo] = [c.initialize(), c.newSession(), c.request('_test/echo', { n: 1 })];
+  c.child.stdin.end();
+  assert.equal((await hello).protocolVersion, 1);
+  assert.equal(await session, 'session-1');
+  assert.deepEqual(await within(15_000, 'the answer', echo), { n: 1 });
   assert.equal(await within(15_000, 'the end', c.exit), 0);
 });
 

@@ -6,7 +6,7 @@ import net from 'node:net';
 import { once } from 'node:events';
 import { test } from 'node:test';
 import { agent, Conductor, eventLog, inner, open, proxy, rejects } from './acp_lib.mjs';
-import { exchange, fake, tempDir, until, within, writeConfig } from './lib.mjs';
+import { exchange, fake, sleep, tempDir, until, within, writeConfig } from './lib.mjs';
 
 const dialects = ['M0', 'M0b', 'M1', 'M1s', 'M2a', 'M2b', 'M3a', 'M3b', 'M3c', 'M4'];
 const connected = dialects.filter((m) => !['M0', 'M0b', 'M4'].includes(m));
@@ -138,6 +138,39 @@ for (const container of ['array', 'snake', 'map']) {
     }
   });
 }
+
+test('every form of declaration in every container, what stands beside it untouched', async (t) => {
+  const c = new Conductor(t, ['agent', agent('--no-connect', 'yes')]);
+  await c.initialize();
+  const forms = [
+    { type: 'http', url: 'acp:1', headers: [] }, { transport: 'http', url: 'acp:2', headers: {} }, { url: 'acp:3' },
+    { type: 'acp', serverId: '4' }, { transport: 'acp', serverId: '5' }, { type: 'acp', id: '6' },
+  ];
+  const other = { type: 'http', url: 'http://127.0.0.1:1/acp:x', headers: [] };
+  const list = (form) => [{ name: 'o', ...other }, { name: 'm', ...form, _meta: { kept: 1 } }];
+  const map = (form) => ({ o: other, m: { ...form, _meta: { kept: 1 } } });
+  const containers = [
+    (f) => ({ mcpServers: list(f) }), (f) => ({ mcpServers: map(f) }), (f) => ({ mcp_servers: list(f) }), (f) => ({ mcp_servers: map(f) }),
+    (f) => ({ tools: { mcpServers: map(f), more: 1 } }), (f) => ({ tools: { mcpServers: list(f) } }),
+  ];
+  for (const form of forms) {
+    for (const put of containers) {
+      const params = { cwd: '/', ...put(form) };
+      await c.request('session/new', params);
+      const got = (await c.request('_test/seen', {})).setups.at(-1).params;
+      const what = JSON.stringify([params, got]);
+      const holder = got.tools?.mcpServers ?? got.mcpServers ?? got.mcp_servers;
+      const [kept, bridged] = Array.isArray(holder) ? holder : [holder.o, holder.m];
+      assert.deepEqual(kept, Array.isArray(holder) ? { name: 'o', ...other } : other, what);
+      const { command, args, _meta, ...rest } = bridged;
+      assert.match(`${command} ${args.join(' ')}`, /^\/.* mcp \d+$/, what);
+      assert.deepEqual(_meta, { kept: 1 }, what);
+      assert.deepEqual(rest, Array.isArray(holder) ? { name: 'm', env: [] } : { transport: 'stdio' }, what);
+      assert.deepEqual(Object.keys(got), Object.keys(params), what);
+      if (got.tools) assert.deepEqual(Object.keys(got.tools), Object.keys(params.tools), what);
+    }
+  }
+});
 
 test('test_mcp_server_injected_into_all_session_setup_requests', async (t) => {
   const c = await open(t, ['agent', proxy('P2', '--mcp', 'M2a,M3c'), agent()]);
@@ -331,6 +364,22 @@ test('bridge process killed -> disconnect sent', async (t) => {
   }
 });
 
+// Its late answer was dropped, and the component had a connection for ever that nobody knew of.
+for (const m of ['M1', 'M2a', 'M3c']) {
+  test(`a session that ends while its server is connecting leaves no connection behind (${m})`, async (t) => {
+    const log = eventLog();
+    const c = await open(t, ['agent', proxy('P2', '--mcp', m, '--slow-connect', 2000, '--log', log.file), agent('--no-connect', 'yes')]);
+    const [{ args }] = await c.ask(c.session, { command: 'declared' });
+    const socket = net.connect(Number(args[1]), '127.0.0.1');
+    t.after(() => socket.destroy());
+    socket.on('error', () => {}).write('{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}\n');
+    await sleep(1000); // the connect is with the component, which takes its time
+    await c.request('session/close', { sessionId: c.session });
+    await until('the connection', () => log.of('connect').length === 1);
+    await until('the disconnect', () => log.of('disconnect').length === 1);
+  });
+}
+
 test('two servers in one session, two connections on one listener', async (t) => {
   const log = eventLog();
   const c = await open(t, ['agent', proxy('P2', '--mcp', 'M2a,M3c', '--log', log.file), agent()]);
@@ -408,6 +457,18 @@ for (const method of ['session/close', 'session/delete']) {
     await assert.rejects(new Promise((resolve, reject) => { net.connect(Number(args[1]), '127.0.0.1', resolve).on('error', reject); }));
   });
 }
+
+// The session went on, but its servers were gone.
+test('a session that the agent does not close keeps its servers, one that it does not know loses them', async (t) => {
+  for (const [code, kept] of [[-32601, true], [-32603, true], [-32002, false]]) {
+    const log = eventLog();
+    const c = await open(t, ['agent', proxy('P2', '--mcp', 'M2a', '--log', log.file), agent('--no-close', code)]);
+    await c.callTool(c.session, 'M2a');
+    await rejects(c.request('session/close', { sessionId: c.session }), code);
+    if (kept) assert.equal(textOf(await c.callTool(c.session, 'M2a')), 'M2a: hi');
+    else await until('the disconnect', () => log.of('disconnect').length === 1);
+  }
+});
 
 test('local_cancellation_is_not_tunneled_as_an_mcp_message', async (t) => {
   const log = eventLog();
