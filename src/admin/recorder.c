@@ -27,7 +27,7 @@ static void forget_all_in(struct recorder *r, const struct chunk *c)
     }
 }
 
-static struct chunk *next_chunk(struct recorder *r)
+static void next_chunk(struct recorder *r)
 {
     struct chunk *c;
 
@@ -41,19 +41,17 @@ static struct chunk *next_chunk(struct recorder *r)
     }
     c->used = 0;
     list_append(&r->chunks, &c->node);
-    return c;
+    r->current = c;
 }
 
 static void *take(struct recorder *r, size_t n)
 {
-    struct chunk *c =
-        list_empty(&r->chunks) ? NULL : LIST_ENTRY(r->chunks.prev, struct chunk, node);
     size_t whole = (n + _Alignof(max_align_t) - 1) & ~(_Alignof(max_align_t) - 1);
 
-    if (!c || c->used + whole > RECORD_CHUNK)
-        c = next_chunk(r);
-    c->used += whole;
-    return c->bytes + c->used - whole;
+    if (!r->current || r->current->used + whole > RECORD_CHUNK)
+        next_chunk(r);
+    r->current->used += whole;
+    return r->current->bytes + r->current->used - whole;
 }
 
 static struct span bounded(struct span text)

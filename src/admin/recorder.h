@@ -44,7 +44,8 @@ struct recorder {
     struct tap tap;
     struct router *router;
     size_t max_chunks, n_chunks;
-    struct list chunks; /* the one in use is the last */
+    struct list chunks;    /* oldest first */
+    struct chunk *current; /* the last of them; NULL before the first call */
     struct list records;
     struct idmap by_id;
 };
