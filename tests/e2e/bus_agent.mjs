@@ -255,10 +255,10 @@ export class LineEngine {
 
   async #take(message) {
     const { op, id, sid, tag, env } = message;
-    if (op === 'ok' || op === 'err') {
+    if (op === 'ok' || op === 'pong' || op === 'err') {
       const waiting = this.#waiting.get(id);
       this.#waiting.delete(id);
-      if (op === 'ok') waiting?.resolve();
+      if (op !== 'err') waiting?.resolve();
       else if (waiting) waiting.reject(new Error(`${message.code}: ${message.message}`));
     } else if (op === 'msg') {
       const verdict = await this.#subs.get(sid)?.(LineEngine.#envelope(message, env));
@@ -288,8 +288,13 @@ export class LineEngine {
 
   async subscribe(topic, group, deliver) {
     const sid = ++this.#sids;
+    const id = ++this.#ids;
     this.#subs.set(sid, deliver);
     this.send({ op: 'sub', sid, topic, group, prefetch: 10 });
+    // Nothing answers that, but what answers this comes after it: from now on nothing is missed.
+    const done = new Promise((resolve, reject) => { this.#waiting.set(id, { resolve, reject }); });
+    this.send({ op: 'ping', id });
+    await within(10_000, `subscribing to ${topic}`, done);
     return { stop: () => { this.#subs.delete(sid); this.send({ op: 'unsub', sid }); } };
   }
 
