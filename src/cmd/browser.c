@@ -126,7 +126,7 @@ static int pair(const struct command *self, const struct config *config)
     if (!config->browser.pairing && !config->tokens.n)
         cmd_hint("nobody is asked for it yet: set browser.pairing to true in the configuration");
     mem_free(token);
-    return cmd_finish(CMD_FINE);
+    return CMD_FINE;
 }
 
 static int converse(const struct command *self, const struct config *config, const char *session)

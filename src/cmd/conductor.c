@@ -15,7 +15,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 enum {
@@ -153,17 +152,6 @@ static void on_signal(void *arg, int signo)
 
 /* --- running --- */
 
-/* Listeners of many sessions may be open at a time. */
-static void raise_limits(void)
-{
-    struct rlimit limit;
-
-    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
-        limit.rlim_cur = limit.rlim_max < 65536 ? limit.rlim_max : 65536;
-        setrlimit(RLIMIT_NOFILE, &limit);
-    }
-}
-
 /* How agents are told to start the bridge: the small program beside us, or ourselves. */
 static void find_shim(char path[PATH_MAX], const char *shim[4])
 {
@@ -199,7 +187,7 @@ static int conduct(const struct command *self, struct wishes *w, const struct co
         loop_free(r.loop);
         return CMD_FAILED;
     }
-    raise_limits();
+    loop_raise_limit(); /* listeners of many sessions may be open at a time */
     find_shim(path, shim);
     r.core = conductor_core_new(r.loop);
     r.http = conductor_http_new(r.loop, r.core);

@@ -48,6 +48,23 @@ static void on_text(void *arg, struct span line)
     write_line(t->text, line);
 }
 
+/* What we say ourselves. What components print is logged as well, at this level and under their
+ * labels, but stands here already. */
+static void on_log(void *arg, const struct log_record *line)
+{
+    const struct conductor_trace *t = arg;
+    struct span who = span_str(line->who);
+    bool of_component = span_starts(who, SPAN("Proxy(")) || span_is(who, "Agent");
+    struct buf text = {0};
+
+    if (line->level == LOG_INFO && of_component)
+        return;
+    buf_printf(&text, "%s " SPAN_FMT ": " SPAN_FMT, log_level_name(line->level), SPAN_ARG(who),
+               SPAN_ARG(line->text));
+    acp_trace_line(t->acp, -1, TRACE_STDERR, buf_view(&text));
+    buf_fini(&text);
+}
+
 static int open_file(const char *path, struct err *err)
 {
     /* What people say to their agents is nobody else's business. */
@@ -111,6 +128,8 @@ struct conductor_trace *conductor_trace_new(struct loop *loop,
         sinks.text = on_text;
     if (sinks.event || sinks.text)
         t->acp = acp_trace_new(&sinks);
+    if (sinks.text)
+        log_set_listener(on_log, t);
     return t;
 }
 
@@ -131,8 +150,10 @@ void conductor_trace_free(struct conductor_trace *t)
 {
     if (t->events >= 0)
         close(t->events);
-    if (t->text >= 0)
+    if (t->text >= 0) {
+        log_set_listener(NULL, NULL);
         close(t->text);
+    }
     if (t->viewer)
         conductor_viewer_free(t->viewer);
     acp_trace_free(t->acp);

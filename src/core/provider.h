@@ -59,7 +59,7 @@ struct provider {
     struct peer peer;
     const struct provider_ops *ops;
     struct router *router;
-    const char *alias;   /* owned by the family, lives as long as the provider */
+    const char *alias;   /* the family's; another one only between turns: router_provider_changed */
     bool bare_names;     /* what it offers keeps its own name in every view */
     bool takes_any;      /* its family can pass on what nobody knows: OP_OTHER, OP_TELL */
     bool built_in;       /* a part of the bridge: not among the router's providers, and no news */

@@ -557,6 +557,17 @@ test('--debug writes every line of every pipe', async (t) => {
   for (const pattern of [/^component 1: /m, /^0 → \+\d+ms .*proxy\/initialize/m, /^1 ← \+\d+ms /m, /^C ← \+\d+ms .*session\/new/m]) assert.match(text, pattern);
 });
 
+test('--debug has what components print and what we say of them, each once', async (t) => {
+  const dir = `${tempDir()}/logs`;
+  const c = new Conductor(t, ['--debug', '--debug-dir', dir, 'agent', agent('--die-in-initialize')]);
+  await rejects(c.initialize(), -32603, /exited with 3/);
+  await c.stop(1);
+  const lines = fs.readFileSync(`${dir}/${fs.readdirSync(dir)[0]}`, 'utf8').split('\n');
+  assert.equal(lines.filter((l) => l.includes('agent: last words') && l.includes(' ! ')).length, 1, lines.join('\n'));
+  assert.ok(lines.some((l) => /^0 ! \+\d+ms agent: last words$/.test(l)));
+  assert.ok(lines.some((l) => /^C ! \+\d+ms error Agent: component 0 .* exited with 3$/.test(l)), lines.join('\n'));
+});
+
 test('--serve shows the events on a local page', async (t) => {
   const c = await open(t, ['--serve', 'agent', agent()]);
   const [, url] = await until('the address', () => c.stderr.match(/watch at (http:\/\/\S+)/));
