@@ -23,7 +23,7 @@ FUZZ_OPTIONS = --buildtype=debugoptimized -Db_sanitize=address,undefined -Db_lun
 
 C_FILES = $(shell git ls-files -co --exclude-standard '*.c' '*.h')
 
-.PHONY: build run test bench fuzz format lint install clean help asan
+.PHONY: build run test test-peers bench fuzz format lint install clean help asan
 
 build: build/release/build.ninja ## build the program: build/rialto (release, hardened)
 	ninja -C build/release
@@ -35,6 +35,9 @@ run: build ## build, then serve: ARGS="-c my.yaml" passes options on
 
 test: setup-test ## every test there is; the last line says how many passed and failed
 	@tests/run
+
+test-peers: asan setup-test ## against real peers of other people (needs go); says which are missing
+	@tests/peers/run
 
 asan: build/asan/build.ninja ## build the flavour the tests run
 	ninja -C build/asan

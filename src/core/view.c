@@ -130,7 +130,8 @@ struct provider *view_only(const struct view *v)
     if (v->pattern || v->narrowing || v->base || v->n_members != 1)
         return NULL;
     const struct filter *f = &v->members[0].filter;
-    return f->n_allow || f->n_deny ? NULL : v->members[0].provider;
+    struct provider *p = v->members[0].provider;
+    return f->n_allow || f->n_deny || p->policy.n_approve ? NULL : p;
 }
 
 struct provider *view_fallback(const struct view *v)

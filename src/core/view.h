@@ -65,8 +65,8 @@ bool view_has(const struct view *v, const struct provider *p);
 void view_set_fallback(struct view *v, struct provider *p);
 struct provider *view_fallback(const struct view *v);
 /*
- * Whom this view is nothing but a way to: the only member of a bare view that hides nothing of it.
- * NULL if there is no such one.
+ * Whom this view is nothing but a way to: the only member of a bare view that hides nothing of it,
+ * with no tool that needs a person's approval. NULL if there is no such one.
  */
 struct provider *view_only(const struct view *v);
 /* The n-th member's provider in order, or NULL. */

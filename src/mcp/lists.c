@@ -13,38 +13,44 @@ static void page_answered(struct mcp_provider *p, struct sent *sent, const struc
 static void page_failed(struct mcp_provider *p, struct sent *sent, int status, const char *why);
 
 /* What an item says of itself, as far as we care. */
-struct item_members {
-    struct json_slot name, description, schema, read_only, idempotent, task;
+enum {
+    IN_NAME,
+    IN_DESCRIPTION,
+    IN_SCHEMA,
+    IN_ANNOTATIONS,
+    IN_READ_ONLY,
+    IN_IDEMPOTENT,
+    IN_EXECUTION,
+    IN_TASK,
+    IN_LOOKALIKE,
+    IN_COUNT,
 };
 
-static struct item_members members_of(enum item_kind kind, struct span raw)
+/* False when something of it stands twice: which of the two an agent reads, nobody knows. */
+static bool members_of(enum item_kind kind, struct span raw, struct json_slot in[IN_COUNT])
 {
-    struct item_members in = {0};
-    struct json_iter it = json_iter(raw);
+    static const struct json_shape_row hints[] = {{"readOnlyHint", IN_READ_ONLY, NULL},
+                                                  {"idempotentHint", IN_IDEMPOTENT, NULL}};
+    static const struct json_shape_row tasks[] = {{"taskSupport", IN_TASK, NULL}};
+    static const struct json_shape annotations = JSON_SHAPE(hints), execution = JSON_SHAPE(tasks);
+    const struct json_shape_row rows[] = {
+        {mcp_lists[kind].name_member, IN_NAME, NULL},
+        {"description", IN_DESCRIPTION, NULL},
+        {"inputSchema", IN_SCHEMA, NULL},
+        {"annotations", IN_ANNOTATIONS, &annotations},
+        {"execution", IN_EXECUTION, &execution},
+    };
+    const struct json_shape shape = JSON_SHAPE_GUARDED(rows, IN_LOOKALIKE);
 
-    while (json_next(&it)) {
-        struct json_slot slot = {it.type, it.value, it.member};
-        if (json_string_is(it.key, span_str(mcp_lists[kind].name_member))) {
-            in.name = slot;
-        } else if (json_string_is(it.key, SPAN("description"))) {
-            in.description = it.type == JSON_STRING ? slot : in.description;
-        } else if (json_string_is(it.key, SPAN("inputSchema"))) {
-            in.schema = slot;
-        } else if (json_string_is(it.key, SPAN("annotations"))) {
-            in.read_only = json_get(it.value, "readOnlyHint");
-            in.idempotent = json_get(it.value, "idempotentHint");
-        } else if (json_string_is(it.key, SPAN("execution"))) {
-            in.task = json_get(it.value, "taskSupport");
-        }
-    }
-    return in;
+    memset(in, 0, IN_COUNT * sizeof *in);
+    return json_skim(raw, &shape, in, NULL, NULL) == 0;
 }
 
 /* Why a tool cannot be offered at all, or NULL. */
 static const char *unfit(struct mcp_provider *p, enum item_kind kind, struct span raw,
-                         const struct item_members *in)
+                         const struct json_slot in[IN_COUNT])
 {
-    if (in->task.type == JSON_STRING && json_string_is(in->task.value, SPAN("required")))
+    if (json_string_is(in[IN_TASK].value, SPAN("required")))
         return "can only be run as a task";
     if (kind == ITEM_TOOL && p->modern && param_headers_possible(raw)) {
         p->param_headers = true;
@@ -92,47 +98,67 @@ static struct span with_schema(struct span raw, const struct json_slot *schema, 
 /* The item as it is offered; `own` is the server's name for it. */
 static void offer(struct mcp_provider *p, enum item_kind kind, struct span own, struct span raw)
 {
-    struct item_members in = members_of(kind, raw);
+    struct json_slot in[IN_COUNT];
     struct buf name = {0}, whole = {0};
 
+    (void)members_of(kind, raw, in);
     if (kind == ITEM_TOOL) {
-        struct span fit = with_schema(raw, &in.schema, &whole);
+        struct span fit = with_schema(raw, &in[IN_SCHEMA], &whole);
         if (fit.p != raw.p)
             log_info(p->alias, "tool '" SPAN_FMT "' has no schema of an object: it gets one",
                      SPAN_ARG(own));
         raw = fit;
-        in = members_of(kind, raw);
+        (void)members_of(kind, raw, in);
     }
-    json_unescape(&name, in.name.value);
+    if (in[IN_DESCRIPTION].type != JSON_STRING)
+        in[IN_DESCRIPTION].type = JSON_NONE;
+    json_unescape(&name, in[IN_NAME].value);
     catalog_add(p->fetching, kind,
                 &(struct item){
                     .name = buf_view(&name),
                     .own = own,
                     .raw = raw,
-                    .name_at = mcp_cut(raw, &in.name),
-                    .description_at = mcp_cut(raw, &in.description),
-                    .flags = (in.read_only.type == JSON_TRUE ? ITEM_READ_ONLY : 0u) |
-                             (in.idempotent.type == JSON_TRUE ? ITEM_IDEMPOTENT : 0u),
+                    .name_at = mcp_cut(raw, &in[IN_NAME]),
+                    .description_at = mcp_cut(raw, &in[IN_DESCRIPTION]),
+                    .flags = (in[IN_READ_ONLY].type == JSON_TRUE ? ITEM_READ_ONLY : 0u) |
+                             (in[IN_IDEMPOTENT].type == JSON_TRUE ? ITEM_IDEMPOTENT : 0u),
                 });
     buf_fini(&whole);
     buf_fini(&name);
 }
 
+/* Is it to be left out? What agents could read otherwise than we do is offered to nobody. */
+static bool leave_out(struct mcp_provider *p, enum item_kind kind, struct span raw,
+                      struct json_slot in[IN_COUNT])
+{
+    struct buf why = {0};
+
+    if (!members_of(kind, raw, in))
+        buf_str(&why, "a member stands in it twice");
+    else if (in[IN_NAME].type != JSON_STRING)
+        buf_printf(&why, "it has no %s", mcp_lists[kind].name_member);
+    else if (in[IN_LOOKALIKE].type != JSON_NONE)
+        mcp_put_lookalike(&why, in[IN_LOOKALIKE].member);
+    bool out = why.n > 0;
+    if (out)
+        log_warn(p->alias, "something under '%s' is not offered, for %s: " SPAN_FMT,
+                 mcp_lists[kind].member, buf_cstr(&why), SPAN_ARG(span_cut(raw, 0, 120)));
+    buf_fini(&why);
+    return out;
+}
+
 void upstream_add_item(struct mcp_provider *p, enum item_kind kind, struct span raw)
 {
-    struct item_members in = members_of(kind, raw);
+    struct json_slot in[IN_COUNT];
     struct buf own = {0}, line = {0}, changed = {0};
     const struct mcp_override *o = NULL;
 
-    if (in.name.type != JSON_STRING) {
-        log_warn(p->alias, "lists something under '%s' without a %s: left out",
-                 mcp_lists[kind].member, mcp_lists[kind].name_member);
+    if (leave_out(p, kind, raw, in))
         return;
-    }
-    json_unescape(&own, in.name.value);
+    json_unescape(&own, in[IN_NAME].value);
     if (kind == ITEM_TOOL)
         o = override_find(&p->overrides, buf_view(&own));
-    const char *why = unfit(p, kind, raw, &in);
+    const char *why = unfit(p, kind, raw, in);
     if (why)
         log_info(p->alias, "tool '" SPAN_FMT "' %s: not offered", SPAN_ARG(buf_view(&own)), why);
     if (!why && !(o && o->hide)) {

@@ -390,9 +390,15 @@ void modern_agent_receive(struct modern_agent *a, const struct mcp_message *m, v
                     &(struct modern_fault){404, RPC_METHOD_NOT_FOUND, "Method not found", NULL});
         return;
     }
-    if (a->host.wake)
-        a->host.wake(a->host.arg);
-    h->handle(a, m, reply, principal, h->arg);
+    struct buf why = {0};
+    if (h->handle != pass_on && mcp_params_mislead(m, &why)) {
+        reply_invalid(a, reply, m->rpc.id, buf_cstr(&why));
+    } else {
+        if (a->host.wake)
+            a->host.wake(a->host.arg);
+        h->handle(a, m, reply, principal, h->arg);
+    }
+    buf_fini(&why);
 }
 
 void modern_agent_cancel(struct modern_agent *a, void *reply)

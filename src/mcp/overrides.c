@@ -10,13 +10,24 @@ const struct mcp_override *override_find(const struct mcp_overrides *all, struct
     return NULL;
 }
 
+bool overrides_restrict(const struct mcp_overrides *all)
+{
+    for (size_t i = 0; i < all->n; i++)
+        if (all->rows[i].hide || all->rows[i].arguments)
+            return true;
+    return false;
+}
+
 static void put_comma(struct buf *out, size_t start)
 {
     if (out->n > start)
         buf_char(out, ',');
 }
 
-static bool is_pinned(const struct mcp_override *o, struct span raw_key)
+typedef bool compare_fn(struct span raw, struct span text);
+
+/* Is there a pinned argument whose name compares to this one? */
+static bool is_pinned_by(const struct mcp_override *o, struct span raw_key, compare_fn *compare)
 {
     struct json_iter it = json_iter(span_str(o->arguments));
     struct buf key = {0};
@@ -24,9 +35,25 @@ static bool is_pinned(const struct mcp_override *o, struct span raw_key)
 
     json_unescape(&key, raw_key);
     while (!pinned && json_next(&it))
-        pinned = json_string_is(it.key, buf_view(&key));
+        pinned = compare(it.key, buf_view(&key));
     buf_fini(&key);
     return pinned;
+}
+
+static bool is_pinned(const struct mcp_override *o, struct span raw_key)
+{
+    return is_pinned_by(o, raw_key, json_string_is);
+}
+
+bool override_is_evaded(const struct mcp_override *o, const struct request *r)
+{
+    if (!o->arguments)
+        return false;
+    struct json_iter it = json_iter(json_get(r->params, "arguments").value);
+    while (json_next(&it))
+        if (!is_pinned(o, it.key) && is_pinned_by(o, it.key, json_string_resembles))
+            return true;
+    return false;
 }
 
 /* The members of `properties` that are not pinned. */

@@ -23,9 +23,13 @@ struct mcp_overrides {
     size_t n;
 };
 
+/* Do they keep agents from anything? */
+bool overrides_restrict(const struct mcp_overrides *all);
 const struct mcp_override *override_find(const struct mcp_overrides *all, struct span own);
 /* Append the tool's JSON as agents are to see it. */
 void override_put_tool(struct buf *out, const struct mcp_override *o, struct span raw);
+/* Does the request give, under a name that only differs in case, an argument that is pinned? */
+bool override_is_evaded(const struct mcp_override *o, const struct request *r);
 /*
  * The request with the pinned arguments in place. `params` holds its text, which the result points
  * to. The same request when nothing is pinned.

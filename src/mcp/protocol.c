@@ -10,16 +10,17 @@ static const struct json_shape_row meta_rows[] = {
     {"progressToken", SLOT_META_TOKEN, NULL},
     {MCP_META_PREFIX "protocolVersion", SLOT_META_VERSION, NULL},
     {MCP_META_PREFIX "clientCapabilities", SLOT_META_CAPABILITIES, NULL},
+    {MCP_META_PREFIX "clientInfo", SLOT_META_INFO, NULL},
     {MCP_META_PREFIX "logLevel", SLOT_META_LOG_LEVEL, NULL},
     {MCP_META_PREFIX "subscriptionId", SLOT_META_SUBSCRIPTION, NULL},
 };
-static const struct json_shape meta_shape = JSON_SHAPE(meta_rows);
+static const struct json_shape meta_shape = JSON_SHAPE_GUARDED(meta_rows, SLOT_LOOKALIKE);
 
 static const struct json_shape_row ref_rows[] = {
     {"name", SLOT_REF_NAME, NULL},
     {"uri", SLOT_REF_URI, NULL},
 };
-static const struct json_shape ref_shape = JSON_SHAPE(ref_rows);
+static const struct json_shape ref_shape = JSON_SHAPE_GUARDED(ref_rows, SLOT_LOOKALIKE);
 
 static const struct json_shape_row params_rows[] = {
     {"name", SLOT_NAME, NULL},
@@ -38,7 +39,7 @@ static const struct json_shape_row params_rows[] = {
     {"requestState", SLOT_REQUEST_STATE, NULL},
     {"inputResponses", SLOT_INPUT_RESPONSES, NULL},
 };
-static const struct json_shape params_shape = JSON_SHAPE(params_rows);
+static const struct json_shape params_shape = JSON_SHAPE_GUARDED(params_rows, SLOT_LOOKALIKE);
 
 static const struct json_shape_row result_rows[] = {
     {"protocolVersion", SLOT_VERSION, NULL},
@@ -99,15 +100,37 @@ bool mcp_is_own_method(const struct rpc_message *m)
     };
 
     for (size_t i = 0; i < COUNT_OF(others); i++)
-        if (rpc_method_is(m, others[i]))
+        if (rpc_method_resembles(m, others[i]))
             return true;
     for (size_t i = 0; i < COUNT_OF(mcp_lists); i++)
-        if (rpc_method_is(m, mcp_lists[i].method))
+        if (rpc_method_resembles(m, mcp_lists[i].method))
             return true;
     for (size_t i = 0; i < COUNT_OF(mcp_operations); i++)
-        if (mcp_operations[i].method && rpc_method_is(m, mcp_operations[i].method))
+        if (mcp_operations[i].method && rpc_method_resembles(m, mcp_operations[i].method))
             return true;
     return false;
+}
+
+void mcp_put_lookalike(struct buf *out, struct span member)
+{
+    enum { SHOWN_MAX = 80 };
+    size_t key = span_find(member, ':'); /* of those that we know, none has a colon in it */
+
+    buf_printf(out, SPAN_FMT " is no member that MCP has, but a lenient reader takes it for one",
+               SPAN_ARG(span_cut(member, 0, key < SHOWN_MAX ? key : SHOWN_MAX)));
+}
+
+bool mcp_params_mislead(const struct mcp_message *m, struct buf *why)
+{
+    const struct json_slot *slots = m->slots;
+
+    if (slots[SLOT_LOOKALIKE].type != JSON_NONE) {
+        mcp_put_lookalike(why, slots[SLOT_LOOKALIKE].member);
+        buf_str(why, ": write it exactly as MCP does, or leave it out");
+    } else if (slots[SLOT_REF_NAME].type != JSON_NONE && slots[SLOT_REF_URI].type != JSON_NONE) {
+        buf_str(why, "params.ref has either a name or a uri, not both");
+    }
+    return why->n > 0;
 }
 
 bool mcp_is_legacy_version(struct span version)

@@ -43,6 +43,7 @@ enum mcp_slot {
     SLOT_META_TOKEN,
     SLOT_META_VERSION,
     SLOT_META_CAPABILITIES,
+    SLOT_META_INFO,
     SLOT_META_LOG_LEVEL,
     SLOT_META_SUBSCRIPTION,
     SLOT_VERSION, /* initialize, either way */
@@ -60,6 +61,8 @@ enum mcp_slot {
     SLOT_IS_ERROR,
     SLOT_INPUT_REQUESTS,
     SLOT_SUPPORTED,
+    /* a member of params, `_meta` or ref that a lenient reader takes for one of those above */
+    SLOT_LOOKALIKE,
     SLOT_COUNT,
 };
 
@@ -87,10 +90,19 @@ struct mcp_list {
 extern const struct mcp_list mcp_lists[ITEM_KINDS];
 
 /*
- * Is this a request or notification of a client that MCP itself has, in whichever era? What does
- * not exist in the era it is used in is refused then, and not passed on to a server.
+ * Is this a request or notification of a client that MCP itself has, in whichever era, or would a
+ * lenient server take it for one? What does not exist in the era it is used in is refused then, and
+ * not passed on to a server.
  */
 bool mcp_is_own_method(const struct rpc_message *m);
+
+/* What is wrong with a member that was found to be a lookalike, for people. */
+void mcp_put_lookalike(struct buf *out, struct span member);
+/*
+ * Why nothing may be decided by these params, appended for people: the server could read something
+ * else in them than we do. False when there is no such reason.
+ */
+bool mcp_params_mislead(const struct mcp_message *m, struct buf *why);
 
 /* Is this one of the legacy revisions we speak? */
 bool mcp_is_legacy_version(struct span version);

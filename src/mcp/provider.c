@@ -245,8 +245,24 @@ static void receive_notification(struct mcp_provider *p, const struct mcp_messag
     buf_fini(&method);
 }
 
+/* What a server asks and tells is read again by agents, not all of them as strictly as we do. */
+static bool refuse_misleading(struct mcp_provider *p, const struct mcp_message *m)
+{
+    struct buf why = {0};
+    bool misleads = !p->plain && mcp_params_mislead(m, &why);
+
+    if (misleads)
+        log_warn(p->alias, "dropped '" SPAN_FMT "': %s", SPAN_ARG(m->rpc.method), buf_cstr(&why));
+    if (misleads && m->rpc.kind == RPC_REQUEST)
+        respond_error(p, m->rpc.id, RPC_INVALID_PARAMS, buf_cstr(&why));
+    buf_fini(&why);
+    return misleads;
+}
+
 static void receive_one(struct mcp_provider *p, const struct mcp_message *m, uint64_t about)
 {
+    if (m->rpc.method.p && refuse_misleading(p, m))
+        return;
     switch (m->rpc.kind) {
     case RPC_RESULT:
     case RPC_ERROR:
@@ -476,6 +492,8 @@ struct provider *mcp_provider_core(struct mcp_provider *p)
 void mcp_provider_set_overrides(struct mcp_provider *p, const struct mcp_overrides *overrides)
 {
     p->overrides = *overrides;
+    /* Who knows what a method that we do not know does with a tool that is hidden or held? */
+    p->core.takes_any = !overrides_restrict(overrides);
 }
 
 void mcp_provider_set_extras(struct mcp_provider *p, const struct mcp_extras *extras)

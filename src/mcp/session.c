@@ -241,6 +241,17 @@ static void pass_on(struct mcp_session *s, const struct mcp_message *m, void *re
     buf_fini(&method);
 }
 
+static bool refuse_misleading(struct mcp_session *s, const struct mcp_message *m, void *reply)
+{
+    struct buf why = {0};
+    bool misleads = mcp_params_mislead(m, &why);
+
+    if (misleads)
+        reply_error(s, reply, m->rpc.id, RPC_INVALID_PARAMS, buf_cstr(&why));
+    buf_fini(&why);
+    return misleads;
+}
+
 static void receive_request(struct mcp_session *s, const struct mcp_message *m, void *reply)
 {
     const struct handler *h = find_handler(requests, COUNT_OF(requests), m);
@@ -255,7 +266,7 @@ static void receive_request(struct mcp_session *s, const struct mcp_message *m, 
         buf_printf(&text, "Method not found: " SPAN_FMT, SPAN_ARG(m->rpc.method));
         reply_error(s, reply, m->rpc.id, RPC_METHOD_NOT_FOUND, buf_cstr(&text));
         buf_fini(&text);
-    } else {
+    } else if (!refuse_misleading(s, m, reply)) {
         h->handle(s, m, reply, h->arg);
     }
 }

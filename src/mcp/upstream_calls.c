@@ -224,15 +224,29 @@ static bool answer_here(struct mcp_provider *p, struct call *call, const struct 
     return false;
 }
 
+static const struct mcp_override *override_of(const struct mcp_provider *p, const struct request *r)
+{
+    bool any = p->overrides.n && r->op == OP_CALL_TOOL;
+
+    return any ? override_find(&p->overrides, r->name) : NULL;
+}
+
+static void refuse_evasion(struct call *call)
+{
+    router_done(call, &(struct outcome){
+                          .kind = OUTCOME_ERROR,
+                          .body = SPAN("{\"code\":-32602,\"message\":\"an argument has the name of "
+                                       "one that this bridge sets itself, but for case: leave it "
+                                       "out\"}"),
+                      });
+}
+
 /* The request with what the configuration pins, and as what a tool of ours stands for. */
-static const char *prepare(struct mcp_provider *p, struct request *r, enum op *made,
-                           struct buf *params, struct buf *other)
+static const char *prepare(struct mcp_provider *p, const struct mcp_override *o, struct request *r,
+                           enum op *made, struct buf *params, struct buf *other)
 {
     const struct made_tool *tool = as_tools_find(p, r);
-    const struct mcp_override *o = NULL;
 
-    if (p->overrides.n && r->op == OP_CALL_TOOL)
-        o = override_find(&p->overrides, r->name);
     if (o)
         *r = override_request(o, r, params);
     *made = tool ? as_tools_op(tool) : OP_STANDING;
@@ -248,7 +262,12 @@ static void on_open(struct peer *self, struct call *call, const struct request *
 
     if (answer_here(p, call, request))
         return;
-    const char *wrong = prepare(p, &r, &made, &params, &other);
+    const struct mcp_override *o = override_of(p, request);
+    if (o && override_is_evaded(o, request)) {
+        refuse_evasion(call);
+        return;
+    }
+    const char *wrong = prepare(p, o, &r, &made, &params, &other);
     if (wrong) {
         tool_fail(call, wrong);
     } else {

@@ -245,6 +245,31 @@ static size_t shape_find(const struct json_shape *shape, struct span key)
 static const char *skim_object(struct skim *s, const char *p, const struct json_shape *shape,
                                struct json_slot *slots);
 
+/* A slot for the value from `value` to `end`. */
+static inline void fill_slot(struct json_slot *slot, const char *key, const char *value,
+                             const char *end)
+{
+    slot->value = span_of(value, (size_t)(end - value));
+    slot->member = span_of(key, (size_t)(end - key));
+    slot->type = json_type_of(slot->value);
+}
+
+/* A member that the shape does not have; `p` is at its value. */
+static const char *skim_other(struct skim *s, const char *key, const char *p,
+                              const struct json_shape *shape, struct json_slot *slots)
+{
+    const char *value = p;
+
+    p = skim_plain(s, p);
+    if (!p || !shape->lookalike)
+        return p;
+    struct span name = span_of(key, (size_t)(scan_string(key + 1, p) - key));
+    for (size_t i = 0; i < shape->n; i++)
+        if (json_string_resembles(name, span_str(shape->rows[i].key)))
+            fill_slot(&slots[shape->lookalike], key, value, p);
+    return p;
+}
+
 /*
  * One member of an object with a shape; `p` is at the key. `seen` has a bit for each row of the
  * shape that this object has already had.
@@ -265,7 +290,7 @@ static const char *skim_member(struct skim *s, const char *p, const struct json_
         return skim_fail(s, p, ERR_SYNTAX);
     p = scan_space(p + 1, s->end);
     if (i == shape->n)
-        return skim_plain(s, p);
+        return skim_other(s, key, p, shape, slots);
 
     const struct json_shape_row *row = &shape->rows[i];
     if (*seen & (uint64_t)1 << i)
@@ -276,12 +301,8 @@ static const char *skim_member(struct skim *s, const char *p, const struct json_
         p = skim_object(s, p, row->inside, s->inner);
     else
         p = skim_plain(s, p);
-    if (p) {
-        struct json_slot *slot = &slots[row->slot];
-        slot->value = span_of(value, (size_t)(p - value));
-        slot->member = span_of(key, (size_t)(p - key));
-        slot->type = json_type_of(slot->value);
-    }
+    if (p)
+        fill_slot(&slots[row->slot], key, value, p);
     return p;
 }
 

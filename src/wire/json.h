@@ -9,7 +9,9 @@
  * A shape is a static table that may nest: {"params" -> {"name", "_meta" -> {"progressToken"}}}.
  * Each row names a slot; rows that are not present leave their slot at JSON_NONE. Key names are
  * compared after unescaping. A member of the shape that stands twice in one object is refused
- * (ERR_DUPLICATE): two readers of one message must never see two different members.
+ * (ERR_DUPLICATE): two readers of one message must never see two different members. For the same
+ * reason a shape can name a slot for a *lookalike*: a member that is none of the shape's, but would
+ * be one to a reader that ignores case or stops at a NUL, as those of some languages do.
  */
 #ifndef RIALTO_WIRE_JSON_H
 #define RIALTO_WIRE_JSON_H
@@ -50,12 +52,19 @@ struct json_shape_row {
 struct json_shape {
     const struct json_shape_row *rows;
     size_t n;
+    unsigned lookalike; /* slot for the last lookalike of a row; 0 = they are not looked for */
 };
 
 /* Builds a shape out of a static array of rows. */
 #define JSON_SHAPE(rows_array)                                                                     \
     {                                                                                              \
         .rows = (rows_array), .n = sizeof(rows_array) / sizeof((rows_array)[0])                    \
+    }
+/* The same for a shape by which something is decided; `slot` must not be 0. */
+#define JSON_SHAPE_GUARDED(rows_array, slot)                                                       \
+    {                                                                                              \
+        .rows = (rows_array), .n = sizeof(rows_array) / sizeof((rows_array)[0]),                   \
+        .lookalike = (slot)                                                                        \
     }
 
 /*
@@ -104,6 +113,12 @@ struct json_slot json_get(struct span object, const char *key);
 
 /* Is the raw string (with quotes) equal to `s` once unescaped? false for other types. */
 bool json_string_is(struct span raw, struct span s);
+/*
+ * Would a lenient reader take the raw string for `s`? Without regard to case, as Unicode folds it
+ * into ASCII (U+017F is an s, U+212A a k), and without what follows a NUL. Beyond ASCII any two
+ * characters count as alike.
+ */
+bool json_string_resembles(struct span raw, struct span s);
 /* Append the unescaped text. Lone surrogates become U+FFFD. */
 void json_unescape(struct buf *out, struct span raw);
 /*

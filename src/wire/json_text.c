@@ -100,6 +100,63 @@ bool json_string_is(struct span raw, struct span s)
     return s.n == 0;
 }
 
+/* What a character is to readers that fold case: the ASCII letters it stands for, if any. */
+static struct span folded(struct span character)
+{
+    static const struct {
+        const char *character, *letters;
+    } rows[] = {
+        {"\u017f", "s"},   {"\u212a", "k"},  {"\u0131", "i"},  {"\u0130", "i"},  {"\u00df", "ss"},
+        {"\u1e9e", "ss"},  {"\ufb00", "ff"}, {"\ufb01", "fi"}, {"\ufb02", "fl"}, {"\ufb03", "ffi"},
+        {"\ufb04", "ffl"}, {"\ufb05", "st"}, {"\ufb06", "st"},
+    };
+
+    for (size_t i = 0; character.n > 1 && i < COUNT_OF(rows); i++)
+        if (span_is(character, rows[i].character))
+            return span_str(rows[i].letters);
+    return character;
+}
+
+/* A text as readers that fold case see it, letter by letter. */
+struct folding {
+    struct pieces rest;
+    struct span piece;   /* what is left of the piece at hand */
+    struct span letters; /* and of what its last character folds into */
+};
+
+enum { FOLDED_BEYOND = 0x80 }; /* any character that is not ASCII, nor folds into it */
+
+/* The next small letter or other character; 0 at the end, which a NUL is, too. */
+static int folding_next(struct folding *f)
+{
+    while (!f->letters.n) {
+        if (!f->piece.n && !pieces_next(&f->rest, &f->piece))
+            return 0;
+        size_t n = utf8_length(f->piece.p, f->piece.p + f->piece.n);
+        f->letters = folded(span_cut(f->piece, 0, n ? n : 1));
+        f->piece = span_from(f->piece, n ? n : 1);
+    }
+    unsigned char c = (unsigned char)f->letters.p[0];
+    bool beyond = c >= 0x80;
+    f->letters = beyond ? SPAN_EMPTY : span_from(f->letters, 1);
+    if (beyond)
+        return FOLDED_BEYOND;
+    return c >= 'A' && c <= 'Z' ? c | 0x20 : c;
+}
+
+bool json_string_resembles(struct span raw, struct span s)
+{
+    struct folding a = {.rest = pieces_of(raw)}, b = {.piece = s};
+    int c;
+
+    do {
+        c = folding_next(&a);
+        if (c != folding_next(&b))
+            return false;
+    } while (c);
+    return a.rest.p != NULL;
+}
+
 void json_unescape(struct buf *out, struct span raw)
 {
     struct pieces t = pieces_of(raw);

@@ -98,6 +98,11 @@ bool rpc_method_is(const struct rpc_message *m, const char *name)
     return m->method.p && json_string_is(quoted_method(m), span_str(name));
 }
 
+bool rpc_method_resembles(const struct rpc_message *m, const char *name)
+{
+    return m->method.p && json_string_resembles(quoted_method(m), span_str(name));
+}
+
 struct span rpc_method_text(const struct rpc_message *m, struct buf *scratch)
 {
     return m->method.p ? json_text(quoted_method(m), scratch) : SPAN_EMPTY;

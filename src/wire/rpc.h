@@ -58,6 +58,8 @@ MUST_CHECK int rpc_skim(struct span text, const struct json_shape *params_shape,
  * "tools\/call" is the same string as "tools/call".
  */
 bool rpc_method_is(const struct rpc_message *m, const char *name);
+/* Would a lenient reader say so? See json_string_resembles. */
+bool rpc_method_resembles(const struct rpc_message *m, const char *name);
 /* The method as plain text, for whoever passes it on; `scratch` may hold it. */
 struct span rpc_method_text(const struct rpc_message *m, struct buf *scratch);
 

@@ -420,9 +420,40 @@ static void test_envelope_has_its_own_slots(void **state)
     assert_span(inner[S_TOKEN].value, "5");
 }
 
+/* A shape by which something is decided says when another reader could decide otherwise. */
+static void test_guarded_shape(void **state)
+{
+    enum { NAME, INNER, TOKEN, ODD, SLOTS };
+    static const struct json_shape_row inner_rows[] = {{"token", TOKEN, NULL}};
+    static const struct json_shape inner = JSON_SHAPE_GUARDED(inner_rows, ODD);
+    static const struct json_shape_row rows[] = {{"name", NAME, NULL}, {"_in", INNER, &inner}};
+    static const struct json_shape shape = JSON_SHAPE_GUARDED(rows, ODD);
+    static const struct {
+        const char *text, *odd; /* NULL: nothing odd is found */
+    } cases[] = {
+        {"{\"name\":1,\"other\":2,\"_in\":{\"x\":1}}", NULL},
+        {"{\"name\":1,\"other\":{\"Name\":2}}", NULL},
+        {"{\"name\":1,\"Name\":2}", "\"Name\":2"},
+        {"{\"Name\" : [2] ,\"name\":1}", "\"Name\" : [2]"},
+        {"{\"_in\":{\"TOKEN\":3}}", "\"TOKEN\":3"},
+        {"{\"_IN\":{\"token\":3}}", "\"_IN\":{\"token\":3}"},
+        {"{\"name\\u0000\":{\"a\":\"}\"}}", "\"name\\u0000\":{\"a\":\"}\"}"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct json_slot s[SLOTS] = {0};
+        assert_int_equal(json_skim(span_str(cases[i].text), &shape, s, NULL, NULL), 0);
+        assert_int_equal(s[ODD].type != JSON_NONE, cases[i].odd != NULL);
+        if (cases[i].odd)
+            assert_span(s[ODD].member, cases[i].odd);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_guarded_shape),
         cmocka_unit_test(test_accepts),
         cmocka_unit_test(test_refuses),
         cmocka_unit_test(test_refuses_every_prefix),

@@ -331,9 +331,53 @@ static void test_insert(void **state)
     }
 }
 
+/* What the readers of other languages take for a name that they look for. */
+static void test_resembles(void **state)
+{
+    static const struct {
+        const char *raw, *name;
+        bool alike;
+    } cases[] = {
+        {"\"name\"", "name", true},
+        {"\"Name\"", "name", true},
+        {"\"NAME\"", "name", true},
+        {"\"progresstoken\"", "progressToken", true},
+        {"\"n\\u0041me\"", "name", true},
+        {"\"argument\u017f\"", "arguments", true},
+        {"\"argument\\u017F\"", "arguments", true},
+        {"\"progressTo\u212aen\"", "progressToken", true},
+        {"\"progre\u00dfToken\"", "progressToken", true},
+        {"\"reque\ufb06State\"", "requestState", true},
+        {"\"ur\u0131\"", "uri", true},
+        {"\"name\\u0000\"", "name", true},
+        {"\"name\\u0000\\u0000\"", "name", true},
+        {"\"NAME\\u0000and more\"", "name", true},
+        {"\"\u00c4rger\"", "\u00e4rger", true}, /* beyond ASCII we rather say yes */
+        {"\"GR\u00d6SSE\"", "gr\u00f6\u00dfe", true},
+        {"\"names\"", "name", false},
+        {"\"nam\"", "name", false},
+        {"\"\"", "name", false},
+        {"\"\\u0000name\"", "name", false},
+        {"\"n\u00e4me\"", "name", false},
+        {"\"na_me\"", "name", false},
+        {"\"@ame\"", "`ame", false}, /* a bit apart as letters are, but no letters */
+        {"1", "1", false},
+        {"", "", false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct span raw = unit_exact(span_str(cases[i].raw));
+        if (json_string_resembles(raw, span_str(cases[i].name)) != cases[i].alike)
+            fail_msg("%s and %s", cases[i].raw, cases[i].name);
+        unit_free(raw);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_resembles),
         cmocka_unit_test(test_walk),
         cmocka_unit_test(test_walk_block_edges),
         cmocka_unit_test(test_walk_survives_unchecked_text),
