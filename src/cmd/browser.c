@@ -4,6 +4,7 @@
 #include "cmd/browser_desk.h"
 #include "cmd/browser_relay.h"
 #include "cmd/commands.h"
+#include "cmd/gate.h"
 #include "io/ws.h"
 #include "mcp/stdio_agent.h"
 
@@ -74,6 +75,18 @@ static void on_root(void *owner, struct http_exchange *x, const struct http_requ
         front_refuse(x, 404, "nothing is here", "MCP is at /mcp, a page to try at /demo");
 }
 
+static bool may_listen(const struct config *config)
+{
+    struct problems problems = {0};
+
+    problems_set_file(&problems, config->file);
+    gate_check(config, &problems);
+    bool may = !problems.errors;
+    args_show_problems(&problems);
+    problems_fini(&problems);
+    return may;
+}
+
 static int host(const struct command *self, const struct config *config, const char *session)
 {
     struct own o = {.loop = loop_new()};
@@ -135,7 +148,7 @@ static int converse(const struct command *self, const struct config *config, con
     int code = strncmp(address, "unix:", 5) == 0 ? 1 : browser_relay(address, session, config);
 
     if (code == 1)
-        return host(self, config, session);
+        return may_listen(config) ? host(self, config, session) : CMD_USAGE;
     return code ? CMD_FAILED : CMD_FINE;
 }
 

@@ -153,8 +153,8 @@ int browser_relay(const char *address, const char *session, const struct config 
     struct relay r = {.loop = loop_new(), .config = c, .drain.fire = on_drained};
     struct buf url = {0};
     struct err err;
-    /* The control socket asks for no token and has no certificate to check. */
-    bool guarded = c->tokens.n || c->listen.items[0].tls_cert;
+    /* The control socket asks for no token, has no certificate to check and takes any name. */
+    bool guarded = c->tokens.n || c->listen.items[0].tls_cert || c->listen.items[0].open;
     char *socket = guarded ? control_find(c->control) : NULL;
     struct buf there = {0};
 

@@ -1,6 +1,7 @@
 #include "base/mem.h"
 #include "cmd/args.h"
 #include "cmd/commands.h"
+#include "cmd/gate.h"
 #include "cmd/tls_files.h"
 #include "config/load.h"
 #include "wire/json.h"
@@ -118,8 +119,10 @@ static int run(const struct command *self, int argc, char **argv)
         a.config = a.rest[0];
     char *file = config_find(a.config);
     struct config *c = args_read_config(&a, &problems);
-    if (c)
+    if (c) {
+        gate_check(c, &problems);
         tls_files_check(c, &problems);
+    }
     if (problems.errors) {
         config_free(c);
         c = NULL;

@@ -1,5 +1,6 @@
 #include "base/mem.h"
 #include "cmd/doctor.h"
+#include "cmd/gate.h"
 #include "cmd/tls_files.h"
 #include "config/load.h"
 #include "config/schema.h"
@@ -105,8 +106,10 @@ void doctor_check_config(struct doctor *d)
 
     d->file = config_find(d->args->config);
     d->config = args_read_config(d->args, &problems);
-    if (d->config)
+    if (d->config) {
+        gate_check(d->config, &problems);
         tls_files_check(d->config, &problems);
+    }
     check_place(d);
     check_environment(d);
     check_problems(d, &problems);

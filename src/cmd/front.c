@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "cmd/gate.h"
+#include "wire/host.h"
 #include "wire/json.h"
 
 enum { ROUTES_MAX = 32 };
@@ -25,7 +26,6 @@ struct front {
     bool (*wants_page)(const struct http_request *req);
     void (*on_page)(void *owner, struct http_exchange *x, const struct http_request *req);
     void *page_owner;
-    bool open_to_all;  /* some address is not loopback: the configuration says so on purpose */
     struct gate *gate; /* NULL: no tokens are asked for */
     /* Of the request being handled. */
     const struct config_token *guest;
@@ -45,31 +45,6 @@ void front_refuse(struct http_exchange *x, int status, const char *error, const 
     http_respond_end(x);
 }
 
-/* "localhost:8765" -> "localhost", "[::1]:80" -> "[::1]" */
-static struct span host_of(struct span authority)
-{
-    if (authority.n && authority.p[0] == '[')
-        return span_cut(authority, 0, span_find(authority, ']') + 1);
-    return span_cut(authority, 0, span_find(authority, ':'));
-}
-
-static bool is_loopback(struct span host)
-{
-    return span_eq_nocase(host, SPAN("localhost")) || span_starts(host, SPAN("127.")) ||
-           span_is(host, "[::1]") || span_is(host, "::1");
-}
-
-/* An IP address that starts with "127." must not be a name like 127.0.0.1.evil.example. */
-static bool is_trusted_host(struct span host)
-{
-    if (!is_loopback(host))
-        return false;
-    for (size_t i = 0; i < host.n; i++)
-        if (host.p[0] == '1' && !strchr("0123456789.", host.p[i]))
-            return false;
-    return true;
-}
-
 /* Extensions are programs that the user installed; sites are let in by name. */
 static bool admits_page(const struct front *f, struct span origin)
 {
@@ -86,41 +61,70 @@ static bool is_by_socket(const struct http_exchange *x)
     return strncmp(http_exchange_peer(x), "unix:", 5) == 0;
 }
 
-static bool admits(const struct front *f, const struct http_exchange *x,
-                   const struct http_request *req, bool page)
+/* Does the client sit at this machine? */
+static bool is_near(const struct http_exchange *x)
 {
-    struct span host = http_header(req, "host"), origin = http_header(req, "origin");
+    struct span peer = span_str(http_exchange_peer(x));
 
-    /* No browser reaches a Unix socket, so there is no name that could have been rebound to it. */
-    if (!f->open_to_all && !is_by_socket(x) && !is_trusted_host(host_of(host)))
-        return false;
-    if (!origin.p || (page && admits_page(f, origin)))
-        return true;
-    size_t scheme = 0;
-    if (span_starts(origin, SPAN("http://")))
-        scheme = 7;
-    else if (span_starts(origin, SPAN("https://")))
-        scheme = 8;
-    else
-        return false;
-    struct span from = span_from(origin, scheme);
-    return is_trusted_host(host_of(from)) || (f->open_to_all && span_eq_nocase(from, host));
+    return host_is_loopback(host_name(peer)) || span_starts(peer, SPAN("[::ffff:127."));
+}
+
+/* The entry of the address that the request came by. */
+static const struct config_listen *address_of(const struct front *f, const struct http_exchange *x)
+{
+    static const struct config_listen control = {0};
+    size_t n = http_exchange_door(x);
+
+    return n < f->config->listen.n ? &f->config->listen.items[n] : &control;
 }
 
 /*
- * Whoever controls the bridge sits at this machine. On an open address the name that a browser was
- * given says nothing, and a page of another site is never let in, whatever site that is.
+ * Is this a name of ours, at the address that the request came by? A page that has its site's name
+ * lead to this machine (DNS rebinding) sends that name: so it must be one that nobody else can have
+ * (a loopback name, the address itself) or that the configuration has.
+ */
+static bool admits_host(const struct config_listen *l, const struct http_exchange *x,
+                        struct span authority, bool secure)
+{
+    struct span name = host_name(authority), usual = secure ? SPAN("443") : SPAN("80");
+
+    if (host_is_loopback(name) && (!l->open || !l->hosts.n || is_near(x)))
+        return true;
+    for (size_t i = 0; i < l->hosts.n; i++)
+        if (host_matches(authority, span_str(l->hosts.items[i]), usual))
+            return true;
+    return l->open && http_exchange_is_to(x, name);
+}
+
+static bool admits(const struct front *f, const struct http_exchange *x,
+                   const struct http_request *req, bool page)
+{
+    const struct config_listen *l = address_of(f, x);
+    struct span host = http_header(req, "host"), origin = http_header(req, "origin");
+
+    /* No browser reaches a Unix socket, so there is no name that could have been rebound to it. */
+    if (!is_by_socket(x) && !admits_host(l, x, host, http_exchange_is_secure(x)))
+        return false;
+    if (!origin.p || (page && admits_page(f, origin)))
+        return true;
+    if (span_starts(origin, SPAN("http://")))
+        return admits_host(l, x, span_from(origin, 7), false);
+    return span_starts(origin, SPAN("https://")) && admits_host(l, x, span_from(origin, 8), true);
+}
+
+/*
+ * Whoever controls the bridge sits at this machine, whatever names the configuration lets in: a
+ * proxy on this machine has those for people elsewhere. And a page of another site is never let in,
+ * whatever site that is.
  */
 static bool is_local(const struct http_exchange *x, const struct http_request *req)
 {
-    struct span peer = span_str(http_exchange_peer(x));
     struct span host = http_header(req, "host"), origin = http_header(req, "origin");
     struct span scheme = http_exchange_is_secure(x) ? SPAN("https://") : SPAN("http://");
 
     if (is_by_socket(x))
         return true;
-    bool near = is_trusted_host(host_of(peer)) || span_starts(peer, SPAN("[::ffff:127."));
-    if (!near || !is_trusted_host(host_of(host)))
+    if (!is_near(x) || !host_is_loopback(host_name(host)))
         return false;
     return !origin.p ||
            (span_starts(origin, scheme) && span_eq_nocase(span_from(origin, scheme.n), host));
@@ -214,14 +218,21 @@ static const struct route *find_route(const struct front *f, const struct http_r
     return best;
 }
 
-static void refuse_stranger(struct http_exchange *x, bool page)
+static void refuse_stranger(const struct front *f, struct http_exchange *x, bool page)
 {
-    log_warn("http", "refused a request from %s: Host or Origin is not of this machine",
+    struct buf hint = {0};
+
+    log_warn("http", "refused a request from %s: its Host or Origin is not let in at this address",
              http_exchange_peer(x));
-    front_refuse(x, 403, "Host or Origin not allowed",
-                 page ? "use a loopback name such as localhost or 127.0.0.1, also as the Origin, "
-                        "or name the Origin in browser.origins of the configuration"
-                      : "use a loopback name such as localhost or 127.0.0.1, also as the Origin");
+    buf_str(&hint, address_of(f, x)->open
+                       ? "use the IP address that you connect to, or a name that listen[].hosts of "
+                         "the configuration has for this address, also as the Origin"
+                       : "use a loopback name such as localhost or 127.0.0.1, also as the Origin, "
+                         "or name the host in listen[].hosts of the configuration");
+    if (page)
+        buf_str(&hint, "; pages of other sites are let in by browser.origins");
+    front_refuse(x, 403, "Host or Origin not allowed", buf_cstr(&hint));
+    buf_fini(&hint);
 }
 
 /* May the caller use this route, by its token and by where it is? If not it has been told. */
@@ -253,7 +264,7 @@ static void on_request(void *owner, struct http_exchange *x, const struct http_r
     bool page = f->wants_page && f->wants_page(req);
 
     if (!admits(f, x, req, page) || (!page && http_is_embedded(req))) {
-        refuse_stranger(x, page);
+        refuse_stranger(f, x, page);
         return;
     }
     if (http_header(req, "origin").p)
@@ -388,16 +399,13 @@ static int listen_on(struct front *f, const struct config_listen *l, struct err 
 int front_listen(struct front *f, struct err *err)
 {
     for (size_t i = 0; i < f->config->listen.n; i++) {
-        const char *address = f->config->listen.items[i].address;
-        int code = listen_on(f, &f->config->listen.items[i], err);
+        const struct config_listen *l = &f->config->listen.items[i];
+        int code = listen_on(f, l, err);
         if (code)
             return code;
-        struct span host = host_of(span_str(http_server_address(f->server, i)));
-        if (!span_is(host, "unix") && !is_trusted_host(host)) {
-            log_warn("http", "%s can be reached from other machines%s", address,
-                     f->gate ? "" : ", and everybody there is let in (auth.tokens)");
-            f->open_to_all = true;
-        }
+        if (l->open)
+            log_warn("http", "%s can be reached from other machines%s", l->address,
+                     f->gate ? "" : ", and everybody there is let in (auth.anonymous)");
     }
     return 0;
 }

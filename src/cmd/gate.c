@@ -47,6 +47,17 @@ void gate_free(struct gate *g)
     mem_free(g);
 }
 
+void gate_check(const struct config *c, struct problems *problems)
+{
+    for (size_t i = 0; !c->tokens.n && !c->anonymous && i < c->listen.n; i++)
+        if (c->listen.items[i].open)
+            problems_add(problems, PROBLEM_ERROR, (struct place){0}, "listen",
+                         "other machines reach %s, and there are no tokens; add auth.tokens "
+                         "('rialto config --new-token NAME' makes one), or say that everybody may "
+                         "use all servers, auth: {anonymous: true}",
+                         c->listen.items[i].address);
+}
+
 /* Empty when there is none. */
 static struct span bearer_of(const struct http_request *req)
 {

@@ -8,6 +8,7 @@
 #define RIALTO_CMD_GATE_H
 
 #include "config/config.h"
+#include "config/problems.h"
 #include "io/http_server.h"
 
 struct gate;
@@ -15,6 +16,8 @@ struct gate;
 /* NULL when the configuration has no tokens: everybody is let in. */
 struct gate *gate_new(const struct config *c);
 void gate_free(struct gate *g);
+/* An address that other machines reach needs tokens, or the word that everybody is let in. */
+void gate_check(const struct config *c, struct problems *problems);
 
 /* Whose token the request shows; NULL for none, or one that is not ours. Every wrong one takes as
  * long. */

@@ -11,6 +11,7 @@
 #include "cmd/entrances.h"
 #include "cmd/follow.h"
 #include "cmd/front.h"
+#include "cmd/gate.h"
 #include "cmd/narrowings.h"
 #include "cmd/tls_files.h"
 #include "config/load.h"
@@ -149,6 +150,24 @@ static void put_curl_hint(struct buf *out, const char *address)
                RIALTO_VERSION, address + strlen("unix:"));
 }
 
+/* Where this machine reaches an address that stands for all of its addresses. */
+static void put_usable_origin(struct buf *out, const struct front *front, size_t n)
+{
+    static const char *const all[] = {"://0.0.0.0:", "://[::]:"};
+    size_t at = out->n;
+
+    front_put_origin(out, front, n);
+    for (size_t i = 0; i < COUNT_OF(all); i++) {
+        const char *hit = strstr(buf_cstr(out) + at, all[i]);
+        if (!hit)
+            continue;
+        char *port = mem_str(hit + strlen(all[i]));
+        out->n = (size_t)(hit - out->p);
+        buf_printf(out, "://127.0.0.1:%s", port);
+        mem_free(port);
+    }
+}
+
 static void put_links(struct buf *out, const struct serve *s, size_t n)
 {
     static const char *const lines[][2] = {
@@ -164,7 +183,7 @@ static void put_links(struct buf *out, const struct serve *s, size_t n)
     buf_str(out, "Rialto " RIALTO_VERSION "\n\n");
     for (size_t i = 0; i < COUNT_OF(lines); i++) {
         buf_str(out, lines[i][0]);
-        front_put_origin(out, s->front, n);
+        put_usable_origin(out, s->front, n);
         buf_str(out, lines[i][1]);
     }
     if (s->config->tokens.n)
@@ -447,6 +466,7 @@ static int run(const struct command *self, int argc, char **argv)
     problems_set_file(&problems, config->file);
     if (listen)
         config_set(config, "listen", listen, &problems);
+    gate_check(config, &problems);
     tls_files_check(config, &problems);
     bool wrong = problems.errors > 0;
     args_show_problems(&problems);

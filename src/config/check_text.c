@@ -1,5 +1,7 @@
 #include "config/checks.h"
 
+#include "wire/host.h"
+
 enum {
     ALIAS_MAX = 64,
     TOOL_NAME_MAX = 128,
@@ -176,6 +178,18 @@ const char *check_origin(struct span text)
     if (!is_url(text, schemes, 4) || text.p[text.n - 1] == '/')
         return "expected an origin without a path, as in https://app.example.com";
     return NULL;
+}
+
+const char *check_host(struct span text)
+{
+    static const char wanted[] =
+        "expected a host as clients name it, HOST or HOST:PORT, as in bridge.example.com";
+    struct span name = host_name(text), behind = span_from(text, name.n);
+    bool v6 = name.n > 2 && name.p[0] == '[' && name.p[name.n - 1] == ']';
+
+    if (v6 ? !made_of(span_cut(name, 1, name.n - 2), ":.") : !name.n || !made_of(name, ".-_"))
+        return wanted;
+    return !behind.n || (behind.p[0] == ':' && is_port(span_from(behind, 1))) ? NULL : wanted;
 }
 
 const char *check_unix_address(struct span text)

@@ -1,6 +1,7 @@
 #include "config/checks.h"
 
 #include "base/map.h"
+#include "wire/host.h"
 
 /* Where the key stands, or else the map around it. */
 static struct place place_of(const struct value *map, const char *key)
@@ -75,7 +76,7 @@ bool check_server(struct schema_read *r, const struct value *v, const char *show
 
 bool check_listen(struct schema_read *r, const struct value *v, const char *shown, void *entry)
 {
-    const struct config_listen *l = entry;
+    struct config_listen *l = entry;
 
     if (v->type == VALUE_MAP && !is_given(v, "address"))
         problems_add(r->problems, PROBLEM_ERROR, v->at, shown, "expected the key 'address'");
@@ -86,6 +87,8 @@ bool check_listen(struct schema_read *r, const struct value *v, const char *show
     if (l->address && l->tls_cert && strncmp(l->address, "unix:", 5) == 0)
         problems_add(r->problems, PROBLEM_ERROR, place_of(v, "tls"), shown,
                      "a Unix socket does not leave this machine and has no TLS");
+    struct span host = host_name(span_str(l->address));
+    l->open = host.n && !span_is(host, "unix") && !host_is_loopback(host);
     return l->address != NULL;
 }
 
@@ -196,8 +199,9 @@ static void check_tokens(struct schema_read *r, const struct value *root, const 
 
     /* Nobody means to let everybody in by an empty list. */
     if (list && list->type == VALUE_LIST && !list->n)
-        problems_add(r->problems, PROBLEM_ERROR, at, "auth.tokens",
-                     "expected at least one token; without 'auth' everybody is let in");
+        problems_add(
+            r->problems, PROBLEM_ERROR, at, "auth.tokens",
+            "expected at least one token; without 'auth' everybody on this machine is let in");
     for (size_t i = 0; i < c->tokens.n; i++) {
         const struct config_token *t = &c->tokens.items[i];
         if (t->view && !find_view(c, t->view))

@@ -15,6 +15,8 @@
 struct config_listen {
     const char *address;
     const char *tls_cert, *tls_key;
+    struct config_strings hosts;
+    bool open; /* not a loopback address, nor a Unix socket */
 };
 
 /* The words of a key stand in the same order in the schema. */
@@ -63,6 +65,7 @@ struct config {
         struct config_token *items;
         size_t n;
     } tokens;
+    bool anonymous;
     struct {
         enum config_capabilities capabilities;
         struct config_strings granted;

@@ -106,6 +106,10 @@ const struct schema_row schema_rows[] = {
      .help = "File in PEM with the certificate, followed by those between it and its authority."},
     {"listen.*.tls.key", SCHEMA_STRING, LISTEN(tls_key), .check = check_path,
      .help = "File in PEM with the private key, without a passphrase."},
+    {"listen.*.hosts", SCHEMA_STRINGS, LISTEN(hosts), .check = check_host,
+     .help = "Names by which clients may call this address in their Host and Origin: HOST for any "
+             "port, or HOST:PORT. Without it an address for other machines takes only itself (its "
+             "IP address) and loopback names; a loopback address always takes those."},
     {"names", SCHEMA_STRING, TOP(names), .preset = "{server}__{tool}", .check = check_names_pattern,
      .help = "How tools of several servers are named: a pattern with {server} and {tool}, such as "
              "\"mcp_{server}_{tool}\", or bare for the servers' own names."},
@@ -263,6 +267,9 @@ const struct schema_row schema_rows[] = {
      .help = "When given, whoever comes by the network must show one of these, as "
              "'Authorization: Bearer TOKEN'. /healthz and /readyz need none, nor do Unix sockets. "
              "'rialto config --new-token NAME' makes one."},
+    {"auth.anonymous", SCHEMA_BOOL, TOP(anonymous), .preset = "false",
+     .help = "Whether an address that other machines reach may be served without tokens. All of "
+             "them may then use every server; without this word Rialto does not start."},
     {"auth.tokens.*.name", SCHEMA_STRING, TOKEN(name), .check = check_name,
      .help = "Who it belongs to. Sessions and waiting calls are its owner's alone."},
     {"auth.tokens.*.hash", SCHEMA_STRING, TOKEN(hash), .check = check_token_hash, .secret = true,

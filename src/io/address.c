@@ -61,6 +61,34 @@ int address_numeric(const struct address *a, struct sockaddr_storage *sa)
     return uv_ip6_addr(a->host, a->port, (struct sockaddr_in6 *)sa);
 }
 
+/* As IPv6 knows it: an IPv4 address is one of ::ffff:0:0/96 there. */
+static void widen(const void *v4, struct in6_addr *out)
+{
+    *out = (struct in6_addr){.s6_addr[10] = 0xff, .s6_addr[11] = 0xff};
+    memcpy(&out->s6_addr[12], v4, sizeof(struct in_addr));
+}
+
+bool address_is(const struct sockaddr_storage *sa, struct span host)
+{
+    struct in6_addr own = ((const struct sockaddr_in6 *)sa)->sin6_addr, given;
+    struct in_addr v4;
+    char text[INET6_ADDRSTRLEN] = "";
+    bool v6 = host.n > 2 && host.p[0] == '[' && host.p[host.n - 1] == ']';
+
+    if (v6)
+        host = span_cut(host, 1, host.n - 2);
+    if (host.n >= sizeof text)
+        return false;
+    memcpy(text, host.p, host.n);
+    if (sa->ss_family == AF_INET)
+        widen(&((const struct sockaddr_in *)sa)->sin_addr, &own);
+    if (v6 ? uv_inet_pton(AF_INET6, text, &given) : uv_inet_pton(AF_INET, text, &v4))
+        return false;
+    if (!v6)
+        widen(&v4, &given);
+    return memcmp(&own, &given, sizeof own) == 0;
+}
+
 int address_port(const struct sockaddr_storage *sa)
 {
     if (sa->ss_family == AF_INET)

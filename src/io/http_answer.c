@@ -182,6 +182,16 @@ const char *http_exchange_peer(const struct http_exchange *x)
     return stream_name(conn_of(x)->stream);
 }
 
+size_t http_exchange_door(const struct http_exchange *x)
+{
+    return conn_of(x)->door;
+}
+
+bool http_exchange_is_to(const struct http_exchange *x, struct span host)
+{
+    return stream_is_to(conn_of(x)->stream, host);
+}
+
 bool http_exchange_is_secure(const struct http_exchange *x)
 {
     return stream_is_secure(conn_of(x)->stream);

@@ -335,14 +335,15 @@ static void on_eof(void *owner)
 
 static const struct stream_events events = {.data = on_data, .eof = on_eof, .closed = on_closed};
 
-void conn_new(struct http_server *s, struct stream *stream)
+void conn_new(const struct http_door *door, struct stream *stream)
 {
     struct http_conn *c = MEM_NEW(struct http_conn);
-    c->server = s;
+    c->server = door->server;
+    c->door = door->n;
     c->stream = stream;
     c->timer.fire = on_timer;
     c->x.state = EXCHANGE_DONE;
-    list_append(&s->conns, &c->node);
+    list_append(&door->server->conns, &c->node);
     wait_idle(c);
     stream_start(stream, &events, c);
 }

@@ -39,6 +39,7 @@ struct http_exchange {
 struct http_conn {
     struct list node; /* in the server's list */
     struct http_server *server;
+    size_t door;           /* which of the server's */
     struct stream *stream; /* NULL once somebody took it over */
     struct http_parser *parser;
     struct buf in; /* bytes behind the request at work, from `in_at` on */
@@ -57,6 +58,7 @@ struct http_conn {
 /* An address that the server listens on. */
 struct http_door {
     struct http_server *server;
+    size_t n; /* in its list */
     struct listener *listener;
     struct tls_context *tls; /* NULL in the clear */
 };
@@ -80,7 +82,7 @@ struct http_server {
     struct deferred end;
 };
 
-void conn_new(struct http_server *s, struct stream *stream);
+void conn_new(const struct http_door *door, struct stream *stream);
 /* The server ends: answer what is open, and close. */
 void conn_stop(struct http_conn *c);
 /* The answer is complete: go on to the next request, or close. */

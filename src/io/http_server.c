@@ -70,7 +70,7 @@ static void on_accept(void *owner, struct stream *stream)
         return;
     }
     s->n_conns++;
-    conn_new(s, stream);
+    conn_new(door, stream);
 }
 
 /* --- life --- */
@@ -94,6 +94,7 @@ static int open_door(struct http_server *s, const char *address, struct tls_cont
     struct http_door *door = MEM_NEW(struct http_door);
 
     door->server = s;
+    door->n = s->n_doors;
     door->tls = tls;
     door->listener = listener_open(s->loop, address, on_accept, door, err);
     if (!door->listener) {

@@ -77,6 +77,10 @@ void http_exchange_on_gone(struct http_exchange *x, void (*gone)(void *owner), v
 /* Cut the connection, e.g. a reader too slow; `gone` is not called. */
 void http_exchange_abort(struct http_exchange *x, const char *reason);
 const char *http_exchange_peer(const struct http_exchange *x);
+/* Which address it came by: the n of http_server_address. */
+size_t http_exchange_door(const struct http_exchange *x);
+/* Is this host ("192.0.2.7", "[2001:db8::7]") the address that the client connected to? */
+bool http_exchange_is_to(const struct http_exchange *x, struct span host);
 /* Did it come by TLS? */
 bool http_exchange_is_secure(const struct http_exchange *x);
 

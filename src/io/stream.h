@@ -59,6 +59,8 @@ void stream_finish(struct stream *s, const char *reason, uint64_t wait_ms);
 
 /* "127.0.0.1:5123", "unix:/run/x.sock", "pipe": for logs. */
 const char *stream_name(const struct stream *s);
+/* Is this host ("192.0.2.7", "[2001:db8::7]") our end of a TCP connection? */
+bool stream_is_to(const struct stream *s, struct span host);
 /* Whose process is at the other end of a Unix socket; false for any other stream. */
 MUST_CHECK bool stream_peer_user(const struct stream *s, unsigned *uid);
 

@@ -66,6 +66,17 @@ void stream_connected(struct stream *s, const char *name)
     s->name = mem_str(text);
 }
 
+bool stream_is_to(const struct stream *s, struct span host)
+{
+    struct sockaddr_storage own = {0};
+    int size = sizeof own;
+
+    if (s->in.kind != END_UV || s->in.uv.handle.type != UV_TCP ||
+        uv_tcp_getsockname(&s->in.uv.tcp, (struct sockaddr *)&own, &size) < 0)
+        return false;
+    return address_is(&own, host);
+}
+
 bool stream_peer_user(const struct stream *s, unsigned *uid)
 {
     struct ucred peer;

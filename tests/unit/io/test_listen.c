@@ -1,3 +1,4 @@
+#include "io/address.h"
 #include "io/listen.h"
 
 #include "io_test.h"
@@ -337,6 +338,35 @@ static void test_accepted_sockets_are_watched(void **state)
     loop_free(l);
 }
 
+static void test_address_is_this_host(void **state)
+{
+    static const struct {
+        const char *own, *given;
+        bool same;
+    } rows[] = {
+        {"192.0.2.7", "192.0.2.7", true},
+        {"192.0.2.7", "192.0.2.70", false},
+        {"192.0.2.7", "192.0.2.7.evil.example", false},
+        {"192.0.2.7", "a.example", false},
+        {"192.0.2.7", "[::ffff:192.0.2.7]", true},
+        {"::ffff:192.0.2.7", "192.0.2.7", true}, /* a client by IPv4 at [::] */
+        {"2001:db8::7", "[2001:DB8:0::7]", true},
+        {"2001:db8::7", "2001:db8::7", false},
+        {"2001:db8::7", "[2001:db8::8]", false},
+        {"2001:db8::7", "[]", false},
+        {"2001:db8::7", "", false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct address a = {.port = 80};
+        struct sockaddr_storage sa = {0};
+        snprintf(a.host, sizeof a.host, "%s", rows[i].own);
+        assert_int_equal(address_numeric(&a, &sa), 0);
+        assert_int_equal(address_is(&sa, span_str(rows[i].given)), rows[i].same);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -350,6 +380,7 @@ int main(void)
         cmocka_unit_test(test_connect_failures),
         cmocka_unit_test(test_cancelled_connects_stay_silent),
         cmocka_unit_test(test_accepted_sockets_are_watched),
+        cmocka_unit_test(test_address_is_this_host),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,35 @@
+#include "wire/host.h"
+
+struct span host_name(struct span authority)
+{
+    if (authority.n && authority.p[0] == '[')
+        return span_cut(authority, 0, span_find(authority, ']') + 1);
+    return span_cut(authority, 0, span_find(authority, ':'));
+}
+
+bool host_is_loopback(struct span name)
+{
+    if (span_eq_nocase(name, SPAN("localhost")) || span_is(name, "[::1]"))
+        return true;
+    if (!span_starts(name, SPAN("127.")))
+        return false;
+    /* An address, and not a name like 127.0.0.1.evil.example. */
+    for (size_t i = 0; i < name.n; i++)
+        if (name.p[i] != '.' && (name.p[i] < '0' || name.p[i] > '9'))
+            return false;
+    return true;
+}
+
+/* What stands behind the name and its colon. */
+static struct span port_of(struct span authority)
+{
+    return span_from(authority, host_name(authority).n + 1);
+}
+
+bool host_matches(struct span authority, struct span allowed, struct span usual)
+{
+    struct span port = port_of(authority), wanted = port_of(allowed);
+
+    return span_eq_nocase(host_name(authority), host_name(allowed)) &&
+           (!wanted.n || span_eq(port.n ? port : usual, wanted));
+}
