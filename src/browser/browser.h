@@ -25,7 +25,8 @@ struct browser_options {
     uint64_t consent_timeout;   /* ms that an agent waits for a page's user */
     const struct span *granted; /* capabilities (patterns) that every session has; borrowed */
     size_t n_granted;
-    const char *token;       /* what pages and agents must show; NULL = nothing */
+    const char *token;       /* the pairing token; NULL = nobody has one */
+    bool pairing;            /* pages and agents must show it */
     const char *socket;      /* a Unix address to listen on as well; NULL = none */
     const char *grants_file; /* where persistent grants are kept; NULL = nowhere */
 
@@ -44,6 +45,7 @@ bool browser_wants(const struct http_request *req);
 struct browser_caller {
     bool known;       /* it has shown elsewhere who it is, and need not show our token */
     bool offers_only; /* a page of a site that may offer tools, and use nobody's */
+    bool must_pair;   /* an extension that nobody named: it must show our token */
 };
 void browser_handle(struct browser *b, struct http_exchange *x, const struct http_request *req,
                     struct browser_caller who);
@@ -73,8 +75,5 @@ struct browser_numbers {
     struct stats stats;
 };
 void browser_count(const struct browser *b, struct browser_numbers *out);
-
-/* Does the request show the token, if one is needed? */
-bool browser_admits(const struct browser *b, const struct http_request *req);
 
 #endif

@@ -501,14 +501,12 @@ bool browser_wants(const struct http_request *req)
     return wants;
 }
 
-bool browser_admits(const struct browser *b, const struct http_request *req)
+static bool shows_token(const struct browser *b, const struct http_request *req)
 {
     struct span wanted = span_str(b->options.token), given = http_header(req, "authorization");
     struct buf scratch = {0};
     unsigned differ = 0;
 
-    if (!wanted.p)
-        return true;
     if (span_eq_nocase(span_cut(given, 0, 7), SPAN("Bearer ")))
         given = span_trim(span_from(given, 7));
     else
@@ -516,9 +514,29 @@ bool browser_admits(const struct browser *b, const struct http_request *req)
     /* Takes as long for every wrong one. */
     for (size_t i = 0; given.n == wanted.n && i < wanted.n; i++)
         differ |= (unsigned char)(given.p[i] ^ wanted.p[i]);
-    bool same = given.n == wanted.n && !differ;
+    bool same = wanted.n && given.n == wanted.n && !differ;
     buf_fini(&scratch);
     return same;
+}
+
+/* May it go on? If not it has been refused. */
+static bool is_let_in(struct visit *v)
+{
+    bool must_show = v->who.must_pair || v->browser->options.pairing;
+
+    if (!must_show || v->who.known || shows_token(v->browser, v->req))
+        return true;
+    if (v->who.must_pair) {
+        log_warn("browser", "refused " SPAN_FMT ": it is not in browser.origins, and not paired",
+                 SPAN_ARG(origin_of(v->req)));
+        refuse(v->x, 403, "this browser extension is not known here",
+               "name it in browser.origins of the configuration (chrome-extension://ID), or let "
+               "it show the token of 'rialto browser pair', as ?token= or as a Bearer token");
+    } else {
+        refuse(v->x, 401, "the pairing token is missing or wrong",
+               "'rialto browser pair' shows it; give it as ?token= or as a Bearer token");
+    }
+    return false;
 }
 
 static void read_visit(struct visit *v)
@@ -546,9 +564,8 @@ static void route(struct visit *v, struct span path)
         serve_file(v->x, path);
     } else if (http_is_embedded(v->req)) {
         refuse(v->x, 403, "pages of other sites may only load our scripts", NULL);
-    } else if (!(door && door->is_open) && !v->who.known && !browser_admits(v->browser, v->req)) {
-        refuse(v->x, 401, "the pairing token is missing or wrong",
-               "'rialto browser pair' shows it; give it as ?token= or as a Bearer token");
+    } else if (!(door && door->is_open) && !is_let_in(v)) {
+        return;
     } else if (socket) {
         on_socket(v, ends_in_ws(path));
     } else if (!door) {

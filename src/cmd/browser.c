@@ -137,7 +137,8 @@ static int pair(const struct command *self, const struct config *config)
     buf_printf(&out, "%s\n", token);
     cmd_print(&out);
     if (!config->browser.pairing && !config->tokens.n)
-        cmd_hint("nobody is asked for it yet: set browser.pairing to true in the configuration");
+        cmd_hint("only extensions that browser.origins does not name are asked for it; "
+                 "browser.pairing: true in the configuration asks everybody");
     mem_free(token);
     return CMD_FINE;
 }
@@ -197,7 +198,8 @@ const struct command command_browser = {
     .usage = "[pair]",
     .about = "Attaches to the bridge that is running, or else listens for pages itself. Without a\n"
              "session it offers the tools of all pages. 'rialto browser pair' prints the token\n"
-             "that pages must show when browser.pairing or auth.tokens is set.",
+             "that pages must show when browser.pairing or auth.tokens is set, and extensions\n"
+             "that browser.origins does not name always.",
     .options = options,
     .run = run,
 };

@@ -281,7 +281,8 @@ static void on_page(void *owner, struct http_exchange *x, const struct http_requ
 
     browser_handle(d->browser, x, req,
                    (struct browser_caller){.known = front_vouches(d->front),
-                                           .offers_only = front_is_page_only(d->front)});
+                                           .offers_only = front_is_page_only(d->front),
+                                           .must_pair = front_must_pair(d->front)});
 }
 
 struct browser_desk *browser_desk_new(struct loop *loop, const struct config *c,
@@ -303,15 +304,10 @@ struct browser_desk *browser_desk_new(struct loop *loop, const struct config *c,
     d->grants_file = place_path(PLACE_STATE, "browser-grants.json");
     /* Where agents must show a token, pages and BTCP agents must: they have this one for it. */
     bool paired = c->browser.pairing || c->tokens.n;
-    if (paired && !(d->token = browser_token(&err)))
-        log_error("browser", "%s", err.text);
+    if (!(d->token = browser_token(&err)))
+        log_line(paired ? LOG_ERROR : LOG_INFO, "browser", "%s", err.text);
     if (d->token)
         log_add_secret(span_str(d->token));
-    /* Nobody is let in when there should be a token and is none. */
-    char closed_to_all[ID_TOKEN_SIZE];
-    id_token(closed_to_all);
-    if (paired && !d->token)
-        d->token = mem_str(closed_to_all);
     d->browser = browser_new(
         loop, bridge_router(bridge),
         &(struct browser_options){.session_ttl = c->browser.session_ttl,
@@ -324,6 +320,7 @@ struct browser_desk *browser_desk_new(struct loop *loop, const struct config *c,
                                   .granted = d->granted,
                                   .n_granted = c->browser.granted.n,
                                   .token = d->token,
+                                  .pairing = paired,
                                   .socket = c->browser.socket,
                                   .grants_file = d->grants_file,
                                   .arg = d,

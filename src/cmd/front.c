@@ -30,7 +30,7 @@ struct front {
     /* Of the request being handled. */
     const struct config_token *guest;
     bool vouched;
-    bool page_only;
+    bool page_only, must_pair;
 };
 
 void front_refuse(struct http_exchange *x, int status, const char *error, const char *hint)
@@ -45,11 +45,20 @@ void front_refuse(struct http_exchange *x, int status, const char *error, const 
     http_respond_end(x);
 }
 
-/* Extensions are programs that the user installed; sites are let in by name. */
-static bool admits_page(const struct front *f, struct span origin)
+static bool is_extension(struct span origin)
 {
-    if (span_starts(origin, SPAN("chrome-extension://")))
-        return true;
+    static const char *const schemes[] = {"chrome-extension://", "moz-extension://",
+                                          "safari-web-extension://"};
+
+    for (size_t i = 0; i < COUNT_OF(schemes); i++)
+        if (span_starts(origin, span_str(schemes[i])))
+            return true;
+    return false;
+}
+
+/* Sites and extensions that the configuration names. */
+static bool knows_origin(const struct front *f, struct span origin)
+{
     for (size_t i = 0; i < f->config->browser.origins.n; i++)
         if (span_eq_nocase(origin, span_str(f->config->browser.origins.items[i])))
             return true;
@@ -105,7 +114,8 @@ static bool admits(const struct front *f, const struct http_exchange *x,
     /* No browser reaches a Unix socket, so there is no name that could have been rebound to it. */
     if (!is_by_socket(x) && !admits_host(l, x, host, http_exchange_is_secure(x)))
         return false;
-    if (!origin.p || (page && admits_page(f, origin)))
+    /* Extensions that are not known show the pairing token, which their pages are asked for. */
+    if (!origin.p || (page && (knows_origin(f, origin) || is_extension(origin))))
         return true;
     if (span_starts(origin, SPAN("http://")))
         return admits_host(l, x, span_from(origin, 7), false);
@@ -275,8 +285,10 @@ static void on_request(void *owner, struct http_exchange *x, const struct http_r
     }
     f->guest = f->gate && !is_by_socket(x) ? gate_find(f->gate, req) : NULL;
     f->vouched = f->gate && (is_by_socket(x) || (f->guest && !f->guest->view));
-    f->page_only = page && !admits(f, x, req, false);
     if (page) {
+        struct span origin = http_header(req, "origin");
+        f->page_only = !admits(f, x, req, false);
+        f->must_pair = is_extension(origin) && !knows_origin(f, origin);
         /* It has a token of its own for those who cannot send a header. */
         f->on_page(f->page_owner, x, req);
         return;
@@ -303,6 +315,11 @@ bool front_vouches(const struct front *f)
 bool front_is_page_only(const struct front *f)
 {
     return f->page_only;
+}
+
+bool front_must_pair(const struct front *f)
+{
+    return f->must_pair;
 }
 
 static void on_metadata(void *owner, struct http_exchange *x, const struct http_request *req,

@@ -45,9 +45,11 @@ const struct config_token *front_guest(const struct front *f);
 bool front_vouches(const struct front *f);
 /* Inside a handler of pages: is it of a site that no route would let in? */
 bool front_is_page_only(const struct front *f);
+/* Inside a handler of pages: is it of an extension that `browser.origins` does not name? */
+bool front_must_pair(const struct front *f);
 /*
  * What no route is for: requests that `wants` claims. These may come from pages of the sites in
- * `browser.origins` and from browser extensions as well.
+ * `browser.origins` and from browser extensions as well; see front_must_pair.
  */
 void front_route_pages(struct front *f, bool (*wants)(const struct http_request *req),
                        void (*handler)(void *owner, struct http_exchange *x,

@@ -173,9 +173,9 @@ const char *check_bus_url(struct span text)
 const char *check_origin(struct span text)
 {
     static const char *const schemes[] = {"http://", "https://", "chrome-extension://",
-                                          "moz-extension://"};
+                                          "moz-extension://", "safari-web-extension://"};
 
-    if (!is_url(text, schemes, 4) || text.p[text.n - 1] == '/')
+    if (!is_url(text, schemes, 5) || text.p[text.n - 1] == '/')
         return "expected an origin without a path, as in https://app.example.com";
     return NULL;
 }

@@ -295,10 +295,12 @@ const struct schema_row schema_rows[] = {
      .help = "How long a session may go without any message though its pages are connected; then "
              "it ends, and what was granted for the session with it."},
     {"browser.origins", SCHEMA_STRINGS, TOP(browser.origins), .check = check_origin,
-     .help = "Web sites whose pages may connect, besides those on this machine."},
+     .help = "Web sites whose pages may connect, besides those on this machine, and browser "
+             "extensions (chrome-extension://ID) that need not show the pairing token."},
     {"browser.pairing", SCHEMA_BOOL, TOP(browser.pairing), .preset = "false",
      .help = "Whether pages and BTCP agents must show the token that 'rialto browser pair' "
-             "prints. With auth.tokens they always must."},
+             "prints. With auth.tokens they always must, and so must browser extensions that "
+             "'origins' does not name."},
     {"browser.socket", SCHEMA_STRING, TOP(browser.socket), .check = check_unix_address,
      .help = "A Unix socket for programs that speak BTCP, one JSON message a line: unix:PATH."},
     {"bus", SCHEMA_SECTION, .help = "Tools offered and called over a message bus."},

@@ -24,6 +24,11 @@ struct table {
     bool stale;
 };
 
+/* What the pattern puts before and behind the names of a server's tools. */
+struct frame {
+    struct span head, tail;
+};
+
 /* A table in the making, and the item that is being entered. */
 struct build {
     struct view *view;
@@ -32,7 +37,11 @@ struct build {
     struct map known; /* the names before: renames among them were reported then */
     struct provider *provider;
     const struct item *item;
+    bool exempt; /* our own, whose names are known */
     struct buf name;
+    struct frame *frames; /* of all servers, once a bare name is to be compared with them */
+    size_t n_frames;
+    bool framed;
 };
 
 /* What a view changes in an item's JSON: at this place stands the text, with these around it. */
@@ -309,14 +318,87 @@ static bool is_this_item(const struct target *t, const struct build *b)
     return t->provider == b->provider && span_eq(t->item->name, b->item->name);
 }
 
+/* As it looks in a public name, and to programs that ignore case. */
+static char fold(char c)
+{
+    return !plain_char(c) ? '-' : c >= 'A' && c <= 'Z' ? (char)(c + ('a' - 'A')) : c;
+}
+
+static bool looks_alike(struct span a, struct span b)
+{
+    for (size_t i = 0; a.n == b.n && i < a.n; i++)
+        if (fold(a.p[i]) != fold(b.p[i]))
+            return false;
+    return a.n == b.n;
+}
+
+static bool has_frame(struct span name, const struct frame *f)
+{
+    return name.n >= f->head.n + f->tail.n && looks_alike(span_cut(name, 0, f->head.n), f->head) &&
+           looks_alike(span_from(name, name.n - f->tail.n), f->tail);
+}
+
+/* Of servers that are down as well, or have told nothing yet: their names are theirs. */
+static void find_frames(struct build *b)
+{
+    static const struct span tool = {"\n", 1};
+    struct buf text = {0};
+    const struct member *m;
+
+    b->framed = true;
+    for (size_t at = 0; (m = next_member(b->view, &at));) {
+        text.n = 0;
+        apply_pattern(&text, b->view->pattern, m->provider->alias, tool);
+        if (m->provider->bare_names || text.n == tool.n)
+            continue;
+        struct span kept = arena_span(&b->table->arena, buf_view(&text));
+        size_t head = span_find(kept, tool.p[0]);
+        b->frames = mem_resize(b->frames, (b->n_frames + 1) * sizeof(struct frame));
+        /* The name of a tool that is too long for more begins with as much as this. */
+        b->frames[b->n_frames++] = (struct frame){
+            span_cut(span_cut(kept, 0, head), 0, VIEW_MAX_NAME - 9), span_from(kept, head + 1)};
+    }
+    buf_fini(&text);
+}
+
+/*
+ * A name that is not subject to the pattern must not look as if the pattern had given it to a
+ * server: whoever offers it could be taken for that server. Without what makes it look so it goes
+ * on, also if that stands there several times.
+ */
+static void take_frames_off(struct build *b)
+{
+    bool taken = false;
+
+    if (!b->framed)
+        find_frames(b);
+    for (size_t i = 0; i < b->n_frames;) {
+        const struct frame *f = &b->frames[i++];
+        if (!has_frame(buf_view(&b->name), f))
+            continue;
+        b->name.n -= f->tail.n;
+        buf_drop(&b->name, f->head.n);
+        taken = true;
+        i = 0;
+    }
+    if (taken) {
+        make_plain(&b->name);
+        rename_item(b, "looks like a tool of a server");
+    }
+}
+
 /* Finds the item's public name; false when it gets none. */
 static bool name_item(struct build *b)
 {
     const struct view *v = b->view;
 
     b->name.n = 0;
-    if (!v->pattern || !is_named(b->kind) || b->provider->bare_names) {
+    if (!v->pattern || !is_named(b->kind)) {
         buf_span(&b->name, b->item->name);
+    } else if (b->provider->bare_names) {
+        buf_span(&b->name, b->item->name);
+        if (!b->exempt)
+            take_frames_off(b);
     } else {
         apply_pattern(&b->name, v->pattern, b->provider->alias, b->item->name);
         make_plain(&b->name);
@@ -422,6 +504,7 @@ static void table_rebuild(struct view *v, enum item_kind kind)
     const struct member *m;
     for (size_t at = 0; (m = next_member(v, &at));) {
         b.provider = m->provider;
+        b.exempt = m->exempt;
         const struct catalog *c = b.provider->catalog;
         for (size_t i = 0; c && i < c->n[kind]; i++) {
             b.item = &c->items[kind][i];
@@ -434,6 +517,7 @@ static void table_rebuild(struct view *v, enum item_kind kind)
     t->stale = false;
     map_fini(&b.known);
     buf_fini(&b.name);
+    mem_free(b.frames);
 }
 
 void view_touch(struct view *v, unsigned kinds)

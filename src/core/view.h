@@ -9,7 +9,8 @@
  * VIEW_MAX_NAME bytes (a longer one is cut and gets a hash). A clash is resolved by config order:
  * the later item gets a suffix made from its provider and own name. Both are logged. Names are kept
  * for providers that are down, so that they never depend on who connected first. A provider with
- * bare_names is not subject to the pattern.
+ * bare_names is not subject to the pattern, but what looks as if the pattern had made it of the
+ * name of another member ("bank__transfer", whether or not `bank` has such a tool) is renamed.
  *
  * A view can be narrowed to some providers and tools, and can show, narrowed, what another view
  * has, whatever that will be: so each consumer may see a part of the same whole.

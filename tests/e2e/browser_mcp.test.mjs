@@ -472,14 +472,15 @@ test('flow 14: an address that is no bridge\'s is not attached to', async (t) =>
 });
 
 test('flow 13: foreign origins and hosts are refused, configured ones are not', async (t) => {
-  const server = await serveBrowser(t, { browser: { origins: ['https://app.example.com'] } });
+  const extension = 'chrome-extension://abcdefghijklmnopabcdefghijklmnop';
+  const server = await serveBrowser(t, { browser: { origins: ['https://app.example.com', extension] } });
   const socket = (headers) => new Socket(t, server, '/ws?sessionId=S&clientType=browser', headers).opened;
   await assert.rejects(socket({ Origin: 'https://evil.example' }), /403/);
   await assert.rejects(socket({ Origin: 'null' }), /403/);
   await assert.rejects(socket({ Host: 'rebound.example' }), /403/);
   await socket({ Origin: 'https://app.example.com' });
   await socket({ Origin: 'http://localhost:5173' });
-  await socket({ Origin: 'chrome-extension://abcdefghijklmnopabcdefghijklmnop' });
+  await socket({ Origin: extension });
   const evil = { Origin: 'https://evil.example' };
   assert.equal((await exchange(`${server.origin}/sessions`, { method: 'GET', headers: evil })).status, 403);
   assert.equal((await post(server, '/message?sessionId=S', {}, evil)).status, 403);

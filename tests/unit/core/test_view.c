@@ -126,13 +126,58 @@ static void test_bare_names_of_a_provider(void **state)
     begin(&x, "{server}__{tool}", 2);
     x.fakes[1].core.bare_names = true;
     fake_ready(&x.fakes[0], "read p:ask");
-    fake_ready(&x.fakes[1], "read alpha__read p:ask");
+    fake_ready(&x.fakes[1], "read write p:ask");
     assert_span(view_item(x.view, ITEM_TOOL, 0)->public_name, "alpha__read");
     assert_span(view_item(x.view, ITEM_TOOL, 1)->public_name, "read");
-    /* The later one gives way. */
-    assert_true(span_starts(view_item(x.view, ITEM_TOOL, 2)->public_name, SPAN("alpha__read-")));
+    assert_span(view_item(x.view, ITEM_TOOL, 2)->public_name, "write");
     assert_span(view_list(x.view, ITEM_PROMPT), "[{\"name\":\"alpha__ask\"},{\"name\":\"ask\"}]");
     end(&x);
+}
+
+/*
+ * A page that offered "bank__transfer" before the server `bank` had told its tools had the name for
+ * itself, and every agent took it for the server's; and one that the server does not offer looked
+ * like one that it does. Now the names that the pattern gives a server are the server's alone.
+ */
+static void test_a_bare_name_cannot_look_like_a_servers(void **state)
+{
+    static const struct {
+        const char *pattern, *own, *begins; /* of the new name; NULL: it stays as it is */
+    } rows[] = {
+        {"{server}__{tool}", "alpha__read", "read-"},
+        {"{server}__{tool}", "ALPHA__read", "read-"},
+        {"{server}__{tool}", "alpha__Alpha__read", "read-"},
+        {"{server}__{tool}", "alpha__gamma__read", "read-"},
+        {"{server}__{tool}", "alpha__", "-"},
+        {"{server}__{tool}", "alpha_read", NULL},
+        {"{server}__{tool}", "xalpha__read", NULL},
+        {"{server}__{tool}", "beta__read", NULL}, /* its own alias is nobody's server */
+        {"mcp_{server}_{tool}", "mcp_alpha_read", "read-"},
+        {"mcp_{server}_{tool}", "mcp_beta_read", NULL},
+        {"mcp_{server}-{tool}", "mcp_alpha.read", "read-"}, /* as it looks once it is plain */
+        {"{tool}_by_{server}", "read_by_alpha", "read-"},
+        {"{tool}_by_{server}", "alpha_read", NULL},
+        {"our_{tool}", "our_read", "read-"},
+        {"{tool}", "read", NULL},
+        {NULL, "alpha__read", NULL},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct fixture x;
+        begin(&x, rows[i].pattern, 3);
+        x.fakes[1].core.bare_names = true;
+        fake_ready(&x.fakes[1], rows[i].own); /* and the servers have told nothing yet */
+        struct span name = view_item(x.view, ITEM_TOOL, 0)->public_name;
+        if (rows[i].begins) {
+            assert_true(span_starts(name, span_str(rows[i].begins)));
+            assert_int_equal(name.n, strlen(rows[i].begins) + 8);
+            assert_null(view_find(x.view, ITEM_TOOL, span_str(rows[i].own)));
+        } else {
+            assert_span(name, rows[i].own);
+        }
+        end(&x);
+    }
 }
 
 /* --- descriptions --- */
@@ -588,6 +633,7 @@ int main(void)
         cmocka_unit_test(test_uris_have_no_pattern),
         cmocka_unit_test(test_long_names_get_a_hash),
         cmocka_unit_test(test_bare_names_of_a_provider),
+        cmocka_unit_test(test_a_bare_name_cannot_look_like_a_servers),
         cmocka_unit_test(test_descriptions_name_the_server),
         cmocka_unit_test(test_clashes_do_not_depend_on_who_came_first),
         cmocka_unit_test(test_a_name_is_kept_for_one_that_is_down),
