@@ -288,50 +288,58 @@
   };
   const RISKY = /\*$|^(storage:(indexed:write|cookie:.*)|network:.*:cross-origin|clipboard:read|geolocation|media:.*|code:execute)$/;
 
+  // A sheet and elements made by hand: pages whose policy allows neither inline styles nor HTML out of
+  // texts can ask as well.
+  const STYLE = `
+    dialog{--ink:#1c2430;--soft:#4a5566;--paper:#fff;--row:#f1f4f9;--line:#c5ccd8;--blue:#1d5fd1;
+      box-sizing:border-box;width:min(29rem,calc(100vw - 32px));max-width:none;padding:24px;
+      border:1px solid #8884;border-radius:14px;font:16px/1.45 system-ui,sans-serif;
+      color:var(--ink);background:var(--paper);box-shadow:0 18px 60px #0005}
+    @media (prefers-color-scheme:dark){dialog{--ink:#e8edf5;--soft:#9aa6b8;--paper:#1a2230;
+      --row:#253045;--line:#3d4a60}}
+    dialog::backdrop{background:#0b122066}
+    h2{margin:0 0 6px;font-size:1.15rem}
+    p{margin:0 0 12px;color:var(--soft);overflow-wrap:anywhere}
+    ul{margin:0 0 18px;padding:0;list-style:none}
+    li{display:flex;flex-wrap:wrap;justify-content:space-between;align-items:baseline;gap:0 12px;
+      padding:8px 12px;margin:0 0 6px;background:var(--row);border-radius:8px}
+    .risky{box-shadow:inset 4px 0 #d9822b}
+    code{color:var(--soft);font-size:.85em;overflow-wrap:anywhere}
+    .row{display:flex;flex-wrap:wrap;gap:8px}
+    button{font:inherit;padding:8px 14px;border-radius:8px;border:1px solid var(--line);
+      background:none;color:inherit;cursor:pointer}
+    button:focus-visible{outline:3px solid #6ea8fe}
+    .yes{background:var(--blue);border-color:var(--blue);color:#fff}
+    .no{margin-left:auto}`;
+  const QUESTION = 'Allow an agent to do more here?';
+  const ANSWERS = [['session', 'Allow for now', 'yes'], ['once', 'Once', ''], ['persistent', 'Always', ''], ['deny', 'Deny', 'no']];
+
+  const make = (tag, members, ...children) => {
+    const element = Object.assign(document.createElement(tag), members);
+    element.append(...children);
+    return element;
+  };
+
   // Asks the user; gives once, session, persistent or deny. Escape denies.
   function showConsent(capabilities, { signal }) {
     return new Promise((resolve) => {
       const host = document.createElement('div');
       const root = host.attachShadow({ mode: 'open' });
-      root.innerHTML = `<style>
-        dialog{--ink:#1c2430;--soft:#4a5566;--paper:#fff;--row:#f1f4f9;--line:#c5ccd8;--blue:#1d5fd1;
-          box-sizing:border-box;width:min(29rem,calc(100vw - 32px));max-width:none;padding:24px;
-          border:1px solid #8884;border-radius:14px;font:16px/1.45 system-ui,sans-serif;
-          color:var(--ink);background:var(--paper);box-shadow:0 18px 60px #0005}
-        @media (prefers-color-scheme:dark){dialog{--ink:#e8edf5;--soft:#9aa6b8;--paper:#1a2230;
-          --row:#253045;--line:#3d4a60}}
-        dialog::backdrop{background:#0b122066}
-        h2{margin:0 0 6px;font-size:1.15rem}
-        p{margin:0 0 12px;color:var(--soft);overflow-wrap:anywhere}
-        ul{margin:0 0 18px;padding:0;list-style:none}
-        li{display:flex;flex-wrap:wrap;justify-content:space-between;align-items:baseline;gap:0 12px;
-          padding:8px 12px;margin:0 0 6px;background:var(--row);border-radius:8px}
-        .risky{box-shadow:inset 4px 0 #d9822b}
-        code{color:var(--soft);font-size:.85em;overflow-wrap:anywhere}
-        .row{display:flex;flex-wrap:wrap;gap:8px}
-        button{font:inherit;padding:8px 14px;border-radius:8px;border:1px solid var(--line);
-          background:none;color:inherit;cursor:pointer}
-        button:focus-visible{outline:3px solid #6ea8fe}
-        .yes{background:var(--blue);border-color:var(--blue);color:#fff}
-        .no{margin-left:auto}
-        </style><dialog aria-labelledby="t"><h2 id="t">Allow an agent to do more here?</h2>
-        <p></p><ul></ul><div class="row">
-        <button class="yes" data-answer="session">Allow for now</button>
-        <button data-answer="once">Once</button>
-        <button data-answer="persistent">Always</button>
-        <button class="no" data-answer="deny" autofocus>Deny</button></div></dialog>`;
-      const dialog = root.querySelector('dialog');
-      root.querySelector('p').textContent = `On ${location.host || 'this page'}, an agent asks to:`;
-      for (const name of capabilities) {
-        const item = document.createElement('li');
-        const code = document.createElement('code');
-        code.textContent = name;
-        item.classList.toggle('risky', RISKY.test(name));
-        item.append(MEANINGS[name] ?? (name.endsWith('*') ? 'use all of' : 'use'), code);
-        root.querySelector('ul').append(item);
-      }
+      const sheet = new CSSStyleSheet();
+      sheet.replaceSync(STYLE);
+      root.adoptedStyleSheets = [sheet];
+      const list = make('ul', {}, ...capabilities.map((name) => make('li', { className: RISKY.test(name) ? 'risky' : '' },
+        MEANINGS[name] ?? (name.endsWith('*') ? 'use all of' : 'use'), make('code', { textContent: name }))));
+      const row = make('div', { className: 'row' }, ...ANSWERS.map(([answer, label, className]) => {
+        const button = make('button', { className, textContent: label, autofocus: answer === 'deny' });
+        button.dataset.answer = answer;
+        return button;
+      }));
+      const dialog = make('dialog', { ariaLabel: QUESTION }, make('h2', { textContent: QUESTION }),
+        make('p', { textContent: `On ${location.host || 'this page'}, an agent asks to:` }), list, row);
+      root.append(dialog);
       const end = (answer) => { host.remove(); resolve(answer); };
-      root.querySelector('.row').addEventListener('click', (event) => {
+      row.addEventListener('click', (event) => {
         // A click that a script made is nobody's consent.
         if (event.isTrusted && event.target.dataset.answer) end(event.target.dataset.answer);
       });

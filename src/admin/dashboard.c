@@ -4,22 +4,8 @@
 #include "browser/files.h"
 #include "io/ws.h"
 
-/*
- * The page runs nothing but its own script, talks to nobody but its own daemon, stands in no frame,
- * and cannot turn a text into HTML even by mistake. A browser keeps none of it: after an update of
- * the program an old page would ask a new daemon.
- */
-#define HEADERS                                                                                    \
-    "Cache-Control: no-store\r\n"                                                                  \
-    "Vary: Accept\r\n"                                                                             \
-    "Content-Security-Policy: default-src 'none'; script-src 'self'; style-src 'self'; "           \
-    "img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; "                    \
-    "frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'\r\n"         \
-    "X-Content-Type-Options: nosniff\r\n"                                                          \
-    "X-Frame-Options: DENY\r\n"                                                                    \
-    "Referrer-Policy: no-referrer\r\n"                                                             \
-    "Cross-Origin-Opener-Policy: same-origin\r\n"                                                  \
-    "Cross-Origin-Resource-Policy: same-origin\r\n"
+/* A browser keeps none of it: after an update of the program an old page would ask a new daemon. */
+#define HEADERS "Cache-Control: no-store\r\nVary: Accept\r\n" WEB_PAGE_HEADERS
 
 static bool asks_for_html(const struct http_request *req)
 {

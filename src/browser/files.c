@@ -15,13 +15,17 @@ bool is_file(struct span path)
     return find(path) != NULL;
 }
 
+#define NO_CACHE "Cache-Control: no-cache\r\n"
+
 /* Scripts may be loaded by pages of any site: what they may do is decided when they connect. */
 void serve_file(struct http_exchange *x, struct span path)
 {
     const struct web_file *f = find(path);
+    bool page = span_starts(span_str(f->type), SPAN("text/html"));
 
     http_respond(x, 200, f->type,
-                 SPAN("Cache-Control: no-cache\r\nX-Content-Type-Options: nosniff\r\n"
-                      "Cross-Origin-Resource-Policy: cross-origin\r\n"),
+                 page ? SPAN(NO_CACHE WEB_PAGE_HEADERS)
+                      : SPAN(NO_CACHE "X-Content-Type-Options: nosniff\r\n"
+                                      "Cross-Origin-Resource-Policy: cross-origin\r\n"),
                  span_of((const char *)f->bytes, f->n));
 }

@@ -3,7 +3,14 @@
 /* Text only ever goes into the page by textContent: peers' words are shown, never run. */
 const char conductor_page[] =
     "<!doctype html><meta charset=utf-8><title>conductor</title>\n"
-    "<style>\n"
+    "<link rel=stylesheet href=/page.css>\n"
+    "<header><b>conductor</b><span id=count>0 events</span>"
+    "<label><input type=checkbox id=follow checked> follow</label>"
+    "<label>filter <input id=filter placeholder=method></label></header>\n"
+    "<div id=lanes></div><div id=rows></div>\n"
+    "<script src=/page.js></script>\n";
+
+const char conductor_style[] =
     "body{font:14px system-ui,sans-serif;margin:0;color:#1c2330;background:#fff}\n"
     "header{position:sticky;top:0;background:#f5f7fa;border-bottom:1px solid #d5dbe5;"
     "padding:.5em 1em;z-index:2}\n"
@@ -20,13 +27,9 @@ const char conductor_page[] =
     ".mcp .arrow{border-color:#2c8a57}\n"
     ".name{position:absolute;top:.1em;transform:translateX(-50%);white-space:nowrap}\n"
     ".ts{position:absolute;left:.5em;top:.4em;color:#7a8496;font-size:12px}\n"
-    "pre{margin:0;padding:.5em 1em;background:#f5f7fa;overflow:auto;max-height:30em}\n"
-    "</style>\n"
-    "<header><b>conductor</b><span id=count>0 events</span>"
-    "<label><input type=checkbox id=follow checked> follow</label>"
-    "<label>filter <input id=filter placeholder=method></label></header>\n"
-    "<div id=lanes></div><div id=rows></div>\n"
-    "<script>\n"
+    "pre{margin:0;padding:.5em 1em;background:#f5f7fa;overflow:auto;max-height:30em}\n";
+
+const char conductor_script[] =
     "'use strict';\n"
     "const rows=document.getElementById('rows'),lanes=document.getElementById('lanes');\n"
     "const filter=document.getElementById('filter'),follow=document.getElementById('follow');\n"
@@ -65,5 +68,4 @@ const char conductor_page[] =
     " next=r.next;document.getElementById('count').textContent=events.length+' events';\n"
     " if(added.length&&follow.checked)scrollTo(0,document.body.scrollHeight);\n"
     " setTimeout(poll,r.events.length>=500?0:500)}catch{setTimeout(poll,2000)}}\n"
-    "poll();\n"
-    "</script>\n";
+    "poll();\n";

@@ -1,6 +1,7 @@
 #include "cmd/conductor_viewer.h"
 
 #include "base/mem.h"
+#include "browser/files.h"
 #include "io/http_server.h"
 
 #include <stdio.h>
@@ -85,16 +86,32 @@ static bool is_local(const struct conductor_viewer *v, const struct http_request
            (span_starts(origin, SPAN("http://")) && span_eq_nocase(span_from(origin, 7), host));
 }
 
+static bool serve_file(struct http_exchange *x, struct span path)
+{
+    static const struct {
+        const char *path, *type, *text;
+    } files[] = {
+        {"/", "text/html; charset=utf-8", conductor_page},
+        {"/page.css", "text/css; charset=utf-8", conductor_style},
+        {"/page.js", "text/javascript; charset=utf-8", conductor_script},
+    };
+
+    for (size_t i = 0; i < COUNT_OF(files); i++)
+        if (span_is(path, files[i].path)) {
+            http_respond(x, 200, files[i].type, SPAN(WEB_PAGE_HEADERS), span_str(files[i].text));
+            return true;
+        }
+    return false;
+}
+
 static void on_request(void *owner, struct http_exchange *x, const struct http_request *req)
 {
     struct conductor_viewer *v = owner;
 
     if (!is_local(v, req)) {
         http_respond(x, 403, "text/plain", SPAN_EMPTY, SPAN("Host or Origin not allowed\n"));
-    } else if (span_is(req->path, "/")) {
-        http_respond(x, 200, "text/html; charset=utf-8",
-                     SPAN("Content-Security-Policy: default-src 'self' 'unsafe-inline'\r\n"),
-                     span_str(conductor_page));
+    } else if (serve_file(x, req->path)) {
+        return;
     } else if (span_is(req->path, "/events")) {
         struct buf scratch = {0};
         struct span from = http_query(req->query, "from", &scratch);

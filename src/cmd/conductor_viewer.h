@@ -18,6 +18,6 @@ void conductor_viewer_close(struct conductor_viewer *v, void (*done)(void *arg),
 void conductor_viewer_free(struct conductor_viewer *v);
 
 /* The page itself (conductor_page.c). */
-extern const char conductor_page[];
+extern const char conductor_page[], conductor_style[], conductor_script[];
 
 #endif

@@ -203,6 +203,10 @@ struct tls_context *tls_context_server(const char *cert_file, const char *key_fi
     ERR_clear_error();
     *err = (struct err){0};
     SSL_CTX_set_alpn_select_cb(ssl, choose_protocol, NULL);
+    /* What is recorded today must stay closed to who gets the key tomorrow. TLS 1.3 has no others.
+     */
+    if (SSL_CTX_set_cipher_list(ssl, "ECDHE+AESGCM:ECDHE+CHACHA20") != 1)
+        abort(); /* an OpenSSL without them */
     /* Tickets serve clients that come back; a table of sessions here would only be memory. */
     SSL_CTX_set_session_cache_mode(ssl, SSL_SESS_CACHE_OFF);
     if (load_identity(ssl, cert_file, key_file, err) == 0)
