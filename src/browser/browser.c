@@ -39,6 +39,49 @@ bool browser_can_be_session(struct span id)
     return true;
 }
 
+/* Nobody is connected to it, and nobody waits for a page's answer. */
+static bool is_deserted(const struct browser_session *s)
+{
+    return !session_is_connected(s) && list_empty(&s->agents) && !s->core.n_open;
+}
+
+static bool may_end(const struct browser *b, struct browser_session *s)
+{
+    return !b->options.may_end || b->options.may_end(b->options.arg, s);
+}
+
+static void end_session(struct browser *b, struct browser_session *s)
+{
+    log_info("browser", "session %s is over", s->id);
+    map_del(&b->sessions, span_str(s->id));
+    session_hang_up(s, CLIENT_GONE, "the session is over");
+    session_free(s);
+}
+
+/*
+ * Room for one more, if need be that of the session that is deserted for longest: pages that went
+ * for good must not keep others out until their time is over. What was used in this very turn
+ * stays: a message to it may be at work.
+ */
+static bool make_room(struct browser *b)
+{
+    struct browser_session *oldest = NULL;
+    size_t at = 0;
+    void *value;
+
+    if (b->sessions.n < b->options.max_sessions)
+        return true;
+    while (map_next(&b->sessions, &at, NULL, &value)) {
+        struct browser_session *s = value;
+        if (s->used_at < (oldest ? oldest->used_at : loop_now(b->loop)) && is_deserted(s) &&
+            may_end(b, s))
+            oldest = s;
+    }
+    if (oldest)
+        end_session(b, oldest);
+    return oldest != NULL;
+}
+
 struct browser_session *session_make(struct browser *b, struct span id)
 {
     char uuid[ID_UUID_SIZE];
@@ -56,7 +99,7 @@ struct browser_session *browser_session(struct browser *b, struct span id, bool 
 
     if (s || !create || b->closed)
         return s;
-    if (!browser_can_be_session(id) || b->sessions.n >= b->options.max_sessions)
+    if (!browser_can_be_session(id) || !make_room(b))
         return NULL;
     s = session_new(b, id);
     map_put(&b->sessions, id, s);
@@ -106,13 +149,12 @@ void browser_count(const struct browser *b, struct browser_numbers *out)
 static bool is_over(const struct browser *b, struct browser_session *s)
 {
     uint64_t unused = loop_now(b->loop) - s->used_at, limit = b->options.session_idle;
-    bool deserted = !session_is_connected(s) && list_empty(&s->agents);
 
     if (s->core.n_open)
         return false; /* somebody waits for a page's answer */
-    if (!(deserted && unused >= b->options.session_ttl) && !(limit && unused >= limit))
+    if (!(is_deserted(s) && unused >= b->options.session_ttl) && !(limit && unused >= limit))
         return false;
-    return !b->options.may_end || b->options.may_end(b->options.arg, s);
+    return may_end(b, s);
 }
 
 static struct browser_session *next_over(const struct browser *b)
@@ -133,12 +175,8 @@ static void on_sweep(struct timer *t)
     uint64_t ttl = b->options.session_ttl, idle = b->options.session_idle;
     uint64_t every = (idle && idle < ttl ? idle : ttl) / 4;
 
-    while ((s = next_over(b))) {
-        log_info("browser", "session %s is over", s->id);
-        map_del(&b->sessions, span_str(s->id));
-        session_hang_up(s, CLIENT_GONE, "the session is over");
-        session_free(s);
-    }
+    while ((s = next_over(b)))
+        end_session(b, s);
     timer_set(loop_timers(b->loop), t,
               every < SWEEP_MIN   ? SWEEP_MIN
               : every > SWEEP_MAX ? SWEEP_MAX

@@ -18,10 +18,10 @@ struct browser_session;
 struct browser_options {
     uint64_t session_ttl;  /* ms that a session without any connection is kept */
     uint64_t session_idle; /* ms that one is kept in which nothing happens; 0 = no limit */
-    size_t max_sessions;
-    size_t max_message; /* bytes */
-    bool strict;        /* tools are hidden until granted, also where no page can ask its user */
-    bool listed_only;   /* `granted` decides alone: no page is asked, none can grant */
+    size_t max_sessions;   /* more take the place of one that nobody is connected to, if there is */
+    size_t max_message;    /* bytes */
+    bool strict;           /* tools are hidden until granted, also where no page can ask its user */
+    bool listed_only;      /* `granted` decides alone: no page is asked, none can grant */
     uint64_t consent_timeout;   /* ms that an agent waits for a page's user */
     const struct span *granted; /* capabilities (patterns) that every session has; borrowed */
     size_t n_granted;

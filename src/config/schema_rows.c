@@ -381,7 +381,9 @@ const struct schema_row schema_rows[] = {
     {"limits.sessions", SCHEMA_NUMBER, TOP(limits.sessions), .preset = "10000", .min = 1,
      .max = COUNT_MAX,
      .help = "How many sessions there may be at once at each address (/mcp, /mcp/NAME), counted "
-             "for each owner of a token and each way to speak (HTTP, SSE, WebSocket) by itself."},
+             "for each owner of a token and each way to speak (HTTP, SSE, WebSocket) by itself. "
+             "One more takes the place of the session that is idle for longest; if something is "
+             "open in all of them it is refused."},
     {"limits.session_ttl", SCHEMA_DURATION, TOP(limits.session_ttl), .preset = "1h",
      .min = SECONDS(1), .max = HOURS(24 * 30),
      .help = "How long a session that nobody uses is kept."},

@@ -13,6 +13,7 @@ struct http_endpoint {
     struct mcp_host host;
     struct http_endpoint_options options;
     struct map sessions; /* id -> struct http_session */
+    struct list idle;    /* those of them of which nothing is open */
     struct modern_http *modern;
     struct timer janitor;
 };
@@ -101,14 +102,18 @@ static void end_session(struct http_endpoint *e, struct http_session *hs, const 
 
 static struct http_session *open_session(struct http_endpoint *e, struct http_exchange *x)
 {
+    struct http_session *oldest = http_session_oldest(&e->idle);
     char id[ID_TOKEN_SIZE];
 
+    /* Clients that go without a DELETE must not keep others out until their time is over. */
+    if (e->sessions.n >= e->options.max_sessions && oldest)
+        end_session(e, oldest, "another client needs its place");
     if (e->sessions.n >= e->options.max_sessions) {
         refuse_plain(x, 503, MCP_ERROR_SERVER, "Too many sessions (limits.sessions)");
         return NULL;
     }
     id_token(id);
-    struct http_session *hs = http_session_new(e->loop, &e->host, id);
+    struct http_session *hs = http_session_new(e->loop, &e->host, id, &e->idle);
     map_put(&e->sessions, span_str(id), hs);
     return hs;
 }
@@ -275,6 +280,7 @@ struct http_endpoint *http_endpoint_new(struct loop *loop, const struct mcp_host
     e->loop = loop;
     e->host = *host;
     e->options = *options;
+    list_init(&e->idle);
     e->modern = modern_http_new(host);
     e->janitor.fire = on_janitor;
     timer_set(loop_timers(loop), &e->janitor, JANITOR_MS);

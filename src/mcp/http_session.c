@@ -40,6 +40,7 @@ struct http_session {
     struct buf event;   /* the event being written */
     struct event_id event_id;
     uint64_t last_used;
+    struct list in_idle, *idle; /* see http_session_new */
 };
 
 /* --- events --- */
@@ -65,6 +66,7 @@ static void finish_event(struct http_session *hs, struct http_exchange **x)
         if (http_exchange_queued(*x) > READER_MAX + hs->event.n) {
             http_exchange_abort(*x, "reader too slow");
             *x = NULL;
+            http_session_touch(hs);
         }
     }
     event_store_add(&hs->store, hs->event_id, buf_view(&hs->event), *x == NULL);
@@ -172,7 +174,8 @@ static void post_free(struct post *p)
  */
 static void post_complete(struct post *p)
 {
-    http_session_touch(p->session);
+    struct http_session *hs = p->session;
+
     if (p->x && !p->stream && !p->answers.n) {
         http_stream_begin(p->x, 200, "text/event-stream", SPAN(SSE_HEADERS));
         http_stream_end(p->x);
@@ -186,6 +189,7 @@ static void post_complete(struct post *p)
         http_respond_end(p->x);
     }
     post_free(p);
+    http_session_touch(hs);
 }
 
 static void out_end(void *owner, void *reply, enum mcp_out_kind kind)
@@ -246,6 +250,7 @@ struct post *http_session_post(struct http_session *hs, struct http_exchange *x,
     p->batch = batch;
     p->left = requests;
     list_append(&hs->posts, &p->node);
+    list_remove(&hs->in_idle);
     http_exchange_on_gone(x, post_gone, p);
     return p;
 }
@@ -274,6 +279,7 @@ static void listen_from(struct http_session *hs, struct http_exchange *x, uint64
 
     let_go(hs->stream);
     hs->stream = x;
+    list_remove(&hs->in_idle);
     http_exchange_on_gone(x, stream_gone, hs);
     put_priming(hs, &events, STANDING_STREAM);
     event_store_replay(&hs->store, (struct event_id){STANDING_STREAM, after}, &events);
@@ -333,13 +339,15 @@ bool http_session_resume(struct http_session *hs, struct http_exchange *x, struc
 /* --- life --- */
 
 struct http_session *http_session_new(struct loop *loop, const struct mcp_host *host,
-                                      const char *id)
+                                      const char *id, struct list *idle)
 {
     struct http_session *hs = MEM_NEW(struct http_session);
 
     snprintf(hs->id, sizeof hs->id, "%s", id);
     hs->loop = loop;
     list_init(&hs->posts);
+    list_init(&hs->in_idle);
+    hs->idle = idle;
     event_store_init(&hs->store);
     hs->mcp = mcp_session_new(host, &out_ops, hs);
     http_session_touch(hs);
@@ -352,6 +360,7 @@ void http_session_free(struct http_session *hs)
     LIST_EACH_SAFE (&hs->posts, it)
         post_complete(LIST_ENTRY(it, struct post, node));
     let_go(hs->stream);
+    list_remove(&hs->in_idle);
     event_store_fini(&hs->store);
     buf_fini(&hs->event);
     mem_free(hs);
@@ -367,14 +376,27 @@ struct mcp_session *http_session_mcp(struct http_session *hs)
     return hs->mcp;
 }
 
+static bool is_in_use(const struct http_session *hs)
+{
+    return hs->stream || !list_empty(&hs->posts);
+}
+
 void http_session_touch(struct http_session *hs)
 {
     hs->last_used = loop_now(hs->loop);
+    list_remove(&hs->in_idle);
+    if (!is_in_use(hs))
+        list_append(hs->idle, &hs->in_idle);
+}
+
+struct http_session *http_session_oldest(const struct list *idle)
+{
+    return LIST_FIRST(idle, struct http_session, in_idle);
 }
 
 uint64_t http_session_idle(const struct http_session *hs)
 {
-    if (hs->stream || !list_empty(&hs->posts))
+    if (is_in_use(hs))
         return 0;
     return loop_now(hs->loop) - hs->last_used;
 }

@@ -15,8 +15,11 @@
 struct http_session;
 struct post;
 
+/* While nothing of it is open (no call, no stream) it stands in `idle`, last used last. */
 struct http_session *http_session_new(struct loop *loop, const struct mcp_host *host,
-                                      const char *id);
+                                      const char *id, struct list *idle);
+/* The one that is idle for longest; NULL when all are in use. */
+struct http_session *http_session_oldest(const struct list *idle);
 /* Open calls are cancelled, streams ended. */
 void http_session_free(struct http_session *hs);
 const char *http_session_id(const struct http_session *hs);
@@ -38,6 +41,7 @@ void http_session_listen(struct http_session *hs, struct http_exchange *x);
 MUST_CHECK bool http_session_resume(struct http_session *hs, struct http_exchange *x,
                                     struct span last_id);
 
+/* A sign of life. */
 void http_session_touch(struct http_session *hs);
 /* ms since the last sign of life; 0 while anything is open. */
 uint64_t http_session_idle(const struct http_session *hs);
