@@ -13,9 +13,7 @@ CLANG = $(call first_of,clang-14 clang)
 CLANG_TIDY = $(call first_of,clang-tidy-14 clang-tidy)
 CLANG_FORMAT = $(call first_of,clang-format-14 clang-format)
 
-HARDENED = -D_FORTIFY_SOURCE=3 -fstack-protector-strong
-RELEASE_OPTIONS = --buildtype=debugoptimized -Db_pie=true -Dtests=disabled \
-	-Dc_args='$(HARDENED)' -Dc_link_args='-Wl,-z,relro,-z,now'
+RELEASE_OPTIONS = --buildtype=debugoptimized -Dtests=disabled
 ASAN_OPTIONS_MESON = --buildtype=debugoptimized -Db_sanitize=address,undefined -Dwerror=true \
 	-Dtests=enabled -Dc_args='-fno-omit-frame-pointer -fno-sanitize-recover=all'
 FUZZ_OPTIONS = --buildtype=debugoptimized -Db_sanitize=address,undefined -Db_lundef=false \
