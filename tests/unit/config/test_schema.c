@@ -427,7 +427,7 @@ static void test_views_and_tokens(void **state)
                 "NAME' makes a token\n"
                 "f:11:7: auth.tokens[3]: expected the key 'name'\n");
     expect_yaml("auth: {tokens: []}", "f:1:16: auth.tokens: expected at least one token; without "
-                                      "'auth' everybody is let in\n");
+                                      "'auth' everybody on this machine is let in\n");
 }
 
 static void test_aliases_differ(void **state)
@@ -517,6 +517,13 @@ static void test_other_checks(void **state)
         {"bus.agents", "Rock-Bot_1", "-x"},
         {"bus.agents", "*", "a.b"},
         {"browser.origins", "https://a.example", "https://a.example/"},
+        {"browser.origins", "safari-web-extension://4F0E4EE5-0D5B", "safari-web-extension://"},
+        {"browser.origins", "chrome-extension://abcdefghijklmnop", "extension://abcdefghijklmnop"},
+        {"listen.*.hosts", "a.example", "https://a.example"},
+        {"listen.*.hosts", "a_b.example:8443", "a.example:99999"},
+        {"listen.*.hosts", "[2001:db8::7]:80", "2001:db8::7"},
+        {"listen.*.hosts", "192.0.2.7", "*.example"},
+        {"listen.*.hosts", "localhost", ""},
         {"auth.tokens.*.hash",
          "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
          "sha256:0123456789ABCDEF0123456789abcdef0123456789abcdef0123456789abcdef"},
