@@ -165,6 +165,7 @@ struct bridge *bridge_new(struct loop *loop, const struct config *c)
     struct bridge *b = MEM_NEW(struct bridge);
     bool bare = strcmp(c->names, "bare") == 0;
 
+    loop_hide_memory(); /* it has the secrets of all servers, and none may read another's there */
     b->loop = loop;
     b->config = c;
     b->router = router_new(loop_timers(loop), id_random_u64());

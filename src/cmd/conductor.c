@@ -188,6 +188,7 @@ static int conduct(const struct command *self, struct wishes *w, const struct co
         return CMD_FAILED;
     }
     loop_raise_limit(); /* listeners of many sessions may be open at a time */
+    loop_hide_memory();
     find_shim(path, shim);
     r.core = conductor_core_new(r.loop);
     r.http = conductor_http_new(r.loop, r.core);

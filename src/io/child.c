@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "io/kin.h"
 #include "io/spawn.h"
 #include "io/stream_uv.h"
 #include "wire/lines.h"
@@ -15,6 +16,7 @@ enum {
     DRAIN_MS = 200,
     STDERR_LINE_MAX = 8 * 1024,
     LOOK_MS = 20,
+    ORPHANS_MS = 1000, /* for what it left behind to be gone */
 };
 
 struct child {
@@ -22,26 +24,27 @@ struct child {
     const struct child_events *on;
     void *owner;
     char *name;
-    int pid;
+    struct kin kin; /* in the loop's `kin` until it is reaped, then in `ended` */
     int pidfd;
     uv_poll_t poll;    /* of the pidfd: readable when the process has ended */
     struct timer look; /* without a pidfd we look now and then */
     struct stream *io, *err;
     struct lines lines;
-    struct timer timer; /* of child_stop */
+    struct timer timer; /* of child_stop; then the patience with what it left behind */
     uint64_t grace_ms;
     bool stopping, terminated, reaped;
-    bool watching; /* the process is not reaped, or the poll handle not closed */
+    bool has_orphans; /* reaped, and as far as we know it left processes behind */
+    bool watching;    /* the process is not reaped, or the poll handle not closed */
     int status;
     char how[48];
 };
 
 /* --- the end --- */
 
-/* `exited` comes when nothing of the child is left: process, streams, libuv handle. */
+/* `exited` comes when nothing of the child is left: process, orphans, streams, libuv handle. */
 static void maybe_exited(struct child *c)
 {
-    if (!c->reaped || c->watching || c->io || c->err)
+    if (!c->reaped || c->has_orphans || c->watching || c->io || c->err)
         return;
     timer_clear(&c->loop->timers, &c->timer);
     c->on->exited(c->owner, c->status, c->how);
@@ -73,11 +76,50 @@ static void on_poll_closed(uv_handle_t *handle)
     maybe_exited(c);
 }
 
+static void on_orphans_gone(struct child *c)
+{
+    list_remove(&c->kin.node);
+    timer_clear(&c->loop->timers, &c->timer);
+    c->has_orphans = false;
+    maybe_exited(c);
+}
+
+/* No other event than the end of a child can make or end an orphan that has to go. */
+static void sweep(void *arg, int signo)
+{
+    struct loop *l = arg;
+
+    (void)signo;
+    if (kin_sweep(&l->kin) > 0)
+        return;
+    while (!list_empty(&l->ended))
+        on_orphans_gone(LIST_ENTRY(l->ended.next, struct child, kin.node));
+}
+
+static void on_orphans_stay(struct timer *t)
+{
+    struct child *c = CONTAINER_OF(t, struct child, timer);
+
+    log_warn(c->name, "processes that it left behind do not end");
+    on_orphans_gone(c);
+}
+
+/* What has left its group goes as well. */
+static void end_orphans(struct child *c)
+{
+    list_remove(&c->kin.node);
+    list_append(&c->loop->ended, &c->kin.node);
+    c->has_orphans = true;
+    c->timer.fire = on_orphans_stay;
+    timer_set(&c->loop->timers, &c->timer, ORPHANS_MS);
+    sweep(c->loop, SIGCHLD);
+}
+
 static void kill_group(struct child *c, int signo)
 {
     /* Once it is reaped its number may be somebody else's. */
     if (!c->reaped)
-        kill(-c->pid, signo);
+        kill(-c->kin.pid, signo);
 }
 
 static void describe(struct child *c, const siginfo_t *info)
@@ -102,7 +144,7 @@ static void describe(struct child *c, const siginfo_t *info)
 static bool reap(struct child *c)
 {
     idtype_t type = c->pidfd >= 0 ? P_PIDFD : P_PID;
-    id_t id = (id_t)(c->pidfd >= 0 ? c->pidfd : c->pid);
+    id_t id = (id_t)(c->pidfd >= 0 ? c->pidfd : c->kin.pid);
     siginfo_t info = {0};
 
     if (waitid(type, id, &info, WEXITED | WNOHANG | WNOWAIT) < 0) {
@@ -116,12 +158,12 @@ static bool reap(struct child *c)
         waitid(type, id, &info, WEXITED | WNOHANG);
     }
     c->reaped = true;
-    timer_clear(&c->loop->timers, &c->timer);
-    log_debug(c->name, "process %d %s", c->pid, c->how);
+    log_debug(c->name, "process %d %s", c->kin.pid, c->how);
     if (c->io)
         stream_drain(c->io, c->how, DRAIN_MS);
     if (c->err)
         stream_drain(c->err, c->how, DRAIN_MS);
+    end_orphans(c);
     return true;
 }
 
@@ -205,14 +247,18 @@ struct child *child_spawn(struct loop *l, const struct child_spec *spec,
 {
     struct spawned new;
 
-    if (spawn(&new, spec, err) < 0)
+    if (spawn(&new, spec, &l->core, err) < 0)
         return NULL;
     struct child *c = MEM_NEW(struct child);
     c->loop = l;
     c->on = on;
     c->owner = owner;
     c->name = mem_str(spec->name);
-    c->pid = new.pid;
+    c->kin.pid = new.pid;
+    c->kin.mark = new.mark;
+    list_append(&l->kin, &c->kin.node);
+    if (loop_on_signal(l, SIGCHLD, sweep, l) < 0)
+        log_debug(c->name, "orphans of this process are not seen before it ends");
     c->pidfd = new.pidfd;
     lines_init(&c->lines, STDERR_LINE_MAX);
 
@@ -223,13 +269,13 @@ struct child *child_spawn(struct loop *l, const struct child_spec *spec,
     stream_start(c->err, &err_events, c);
 
     watch(c);
-    log_debug(c->name, "started as process %d", c->pid);
+    log_debug(c->name, "started as process %d", c->kin.pid);
     return c;
 }
 
 int child_pid(const struct child *c)
 {
-    return c->pid;
+    return c->kin.pid;
 }
 
 struct stream *child_stream(struct child *c)
@@ -242,7 +288,7 @@ static void on_patience_lost(struct timer *t)
     struct child *c = CONTAINER_OF(t, struct child, timer);
 
     if (c->terminated) {
-        log_warn(c->name, "process %d ignores SIGTERM: killing it", c->pid);
+        log_warn(c->name, "process %d ignores SIGTERM: killing it", c->kin.pid);
         kill_group(c, SIGKILL);
         return;
     }

@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -137,6 +138,17 @@ void loop_raise_limit(void)
         log_debug("loop", "the limit of open files stays as it is");
 }
 
+void loop_hide_memory(void)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_CORE, &limit) == 0) {
+        limit.rlim_cur = 0;
+        setrlimit(RLIMIT_CORE, &limit);
+    }
+    prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+}
+
 struct loop *loop_new(void)
 {
     struct loop *l = MEM_NEW(struct loop);
@@ -160,6 +172,9 @@ struct loop *loop_new(void)
     list_init(&l->deferred);
     list_init(&l->flushes);
     list_init(&l->signals);
+    list_init(&l->kin);
+    list_init(&l->ended);
+    getrlimit(RLIMIT_CORE, &l->core);
     loop_enter(l);
     return l;
 }

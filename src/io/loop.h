@@ -21,6 +21,11 @@ void loop_free(struct loop *l);
 /* Let this process have as many open files as it may, 65536 at most: for daemons, whose clients
  * take one each. */
 void loop_raise_limit(void);
+/*
+ * No core dumps from now on, and no other process of the same user may look into our memory or our
+ * environment: for programs that know secrets. Children get the limit of before.
+ */
+void loop_hide_memory(void);
 /* Runs until loop_stop, or until nothing is left to wait for. */
 void loop_run(struct loop *l);
 void loop_stop(struct loop *l);

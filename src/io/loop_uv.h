@@ -9,6 +9,7 @@
 
 #include "io/loop.h"
 
+#include <sys/resource.h>
 #include <uv.h>
 
 enum { LOOP_READ_SIZE = 64 * 1024 };
@@ -28,6 +29,9 @@ struct loop {
     struct list flushes;       /* of struct deferred: run behind those */
     struct list marker;        /* where the work of this turn ends in the list being run */
     struct list signals;       /* of struct loop_signal */
+    struct list kin;           /* of struct kin: the children that have not been reaped */
+    struct list ended;         /* of struct kin: reaped, but what they left behind is not gone */
+    struct rlimit core;        /* as it was when we were started: what children get */
     struct http_engine *http;  /* the HTTP clients' share; NULL while there are none */
     struct tls_context *trust; /* the system's authorities, once somebody asked for them */
     bool running, stopping;

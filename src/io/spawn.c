@@ -1,6 +1,7 @@
 #include "io/spawn.h"
 
 #include "base/mem.h"
+#include "io/kin.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -160,6 +161,8 @@ struct plan {
     const char *cwd;
     int stdio[3]; /* the child's ends, all above 2 because loop_new saw to that */
     int parent;
+    rlim_t mark;
+    const struct rlimit *core;
     volatile int chdir_errno, exec_errno;
 };
 
@@ -187,6 +190,8 @@ static _Noreturn void become(struct plan *plan)
     for (int fd = 0; fd < 3; fd++)
         dup2(plan->stdio[fd], fd);
     close_range(3, UINT_MAX, CLOSE_RANGE_CLOEXEC);
+    setrlimit(RLIMIT_CORE, plan->core);
+    kin_brand(plan->mark);
     if (plan->cwd && chdir(plan->cwd) < 0) {
         plan->chdir_errno = errno;
         _exit(127);
@@ -287,7 +292,8 @@ static int launch(struct spawned *to, struct plan *plan, const char *path, struc
     return explain(plan, path, err);
 }
 
-int spawn(struct spawned *to, const struct child_spec *spec, struct err *err)
+int spawn(struct spawned *to, const struct child_spec *spec, const struct rlimit *core,
+          struct err *err)
 {
     int pipes[3][2] = {{-1, -1}, {-1, -1}, {-1, -1}};
     int code = 0;
@@ -313,7 +319,10 @@ int spawn(struct spawned *to, const struct child_spec *spec, struct err *err)
         .cwd = spec->cwd,
         .stdio = {pipes[0][0], pipes[1][1], pipes[2][1]},
         .parent = getpid(),
+        .mark = kin_expect(),
+        .core = core,
     };
+    to->mark = plan.mark;
     code = launch(to, &plan, path, err);
     close_all(plan.stdio, 3);
     to->in = pipes[0][1];

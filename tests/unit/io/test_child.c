@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -353,20 +354,121 @@ static void test_the_group_dies_with_its_leader(void **state)
     loop_free(l);
 }
 
-/* A grandchild in a session of its own escapes the group's kill and keeps the pipe open. */
+/* Somebody else who has the pipe (here: we ourselves) does not delay the end. */
 static void test_a_pipe_held_open_does_not_delay_the_end(void **state)
 {
     (void)state;
+    char path[32];
     struct loop *l = loop_new();
     struct family f;
-    start_sh(&f, l, "setsid sleep 1000 & echo $!; sleep 0.2; exit 3");
+    start_sh(&f, l, "echo ready; cat; exit 3");
+    WAIT(l, party_has(&f.party, "ready"));
+    snprintf(path, sizeof path, "/proc/%d/fd/1", child_pid(f.child));
+    int held = open(path, O_WRONLY | O_CLOEXEC);
+    assert_true(held >= 0);
+    child_stop(f.child, 10000);
     WAIT_MS(l, f.n_exited, 5000);
-    int grandchild = atoi(buf_cstr(&f.party.got));
-    assert_true(grandchild > 1);
-    assert_true(is_running(grandchild)); /* or this tested nothing */
-    assert_int_equal(kill(grandchild, SIGKILL), 0);
     finish(&f, l);
     assert_int_equal(f.status, 3);
+    close(held);
+    loop_free(l);
+}
+
+/* Prints the number of a process that has a session of its own, no parent and no descriptor of
+ * ours; then stays until EOF. */
+#define DAEMON(prefix, command)                                                                    \
+    "(" prefix " setsid sh -c '" command " <&- >&- 2>&- & echo $!'); cat"
+
+static int first_number(struct family *f, struct loop *l)
+{
+    WAIT(l, party_has(&f->party, "\n"));
+    int pid = atoi(buf_cstr(&f->party.got));
+    assert_true(pid > 1);
+    return pid;
+}
+
+/*
+ * A server that daemonised a helper left it behind when it ended: the helper is in no group of ours
+ * and nobody's child. It has to go with its server, whether that is killed or stopped, and by then
+ * must be gone; the helper of another server has to stay. A helper with an environment of its own
+ * is known just as well, and what it started itself goes with it.
+ */
+static void test_what_double_forks_dies_with_its_server(void **state)
+{
+    (void)state;
+    static const char *const scripts[] = {
+        DAEMON("", "sleep 1000"),
+        DAEMON("env -i", "sleep 1000"),
+        DAEMON("", "sh -c \"setsid sleep 1000; :\""),
+    };
+    struct loop *l = loop_new();
+    struct family other;
+    start_sh(&other, l, scripts[0]);
+    int others = first_number(&other, l);
+    for (size_t i = 0; i < 2 * COUNT_OF(scripts); i++) {
+        struct family f;
+        start_sh(&f, l, scripts[i / 2]);
+        int helper = first_number(&f, l);
+        assert_true(is_running(helper));
+        if (i % 2)
+            child_kill(f.child);
+        else
+            child_stop(f.child, 1000);
+        finish(&f, l);
+        assert_false(is_running(helper));
+        assert_true(is_running(others));
+    }
+    child_kill(other.child);
+    finish(&other, l);
+    assert_false(is_running(others));
+    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* nothing unreaped, nothing left */
+    loop_free(l);
+}
+
+/* As a subreaper we have to reap those who come to us, while their server lives on. */
+static void test_an_orphan_that_ends_is_reaped(void **state)
+{
+    (void)state;
+    char path[32];
+    struct loop *l = loop_new();
+    struct family f;
+    start_sh(&f, l, DAEMON("", "sleep 0.2"));
+    snprintf(path, sizeof path, "/proc/%d", first_number(&f, l));
+    assert_int_equal(access(path, F_OK), 0);
+    WAIT(l, access(path, F_OK) != 0);
+    assert_int_equal(f.n_exited, 0);
+    child_stop(f.child, 10000);
+    finish(&f, l);
+    loop_free(l);
+}
+
+/* Children that are no servers of ours were there before us, or came to us as process 1. */
+static void test_who_is_not_kin_is_left_alone(void **state)
+{
+    (void)state;
+    int strangers[2];
+    for (int i = 0; i < 2; i++) {
+        strangers[i] = fork();
+        if (strangers[i] == 0) {
+            prctl(PR_SET_PDEATHSIG, SIGKILL);
+            if (i)
+                setsid();
+            for (;;)
+                pause();
+        }
+    }
+    struct loop *l = loop_new();
+    struct family f;
+    start_sh(&f, l, DAEMON("", "sleep 1000"));
+    int helper = first_number(&f, l);
+    child_kill(f.child);
+    finish(&f, l);
+    assert_false(is_running(helper));
+    for (int i = 0; i < 2; i++) {
+        assert_true(is_running(strangers[i]));
+        kill(strangers[i], SIGKILL);
+        assert_int_equal(waitpid(strangers[i], NULL, 0), strangers[i]);
+    }
     loop_free(l);
 }
 
@@ -506,6 +608,9 @@ int main(void)
         cmocka_unit_test(test_who_ignores_eof_is_terminated),
         cmocka_unit_test(test_the_group_dies_with_its_leader),
         cmocka_unit_test(test_a_pipe_held_open_does_not_delay_the_end),
+        cmocka_unit_test(test_what_double_forks_dies_with_its_server),
+        cmocka_unit_test(test_an_orphan_that_ends_is_reaped),
+        cmocka_unit_test(test_who_is_not_kin_is_left_alone),
         cmocka_unit_test(test_stderr_is_logged_by_line),
         cmocka_unit_test(test_ten_megabytes_through_cat),
         cmocka_unit_test(test_a_thousand_children_leave_nothing),

@@ -1,0 +1,270 @@
+#include "io/kin.h"
+
+#include "base/buf.h"
+#include "base/id.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum {
+    FILE_MOST = 1024 * 1024,
+    CHUNK = 4096,
+    RETRIES = 8,
+    GENERATIONS_MOST = 4096,
+};
+
+/* --- the brand --- */
+
+/* Ours is a number, too, when we are somebody's server ourselves: a limit can only be lowered. */
+rlim_t kin_expect(void)
+{
+    struct rlimit own = {0};
+
+    prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+    getrlimit(RLIMIT_LOCKS, &own);
+    rlim_t below = own.rlim_max < INT32_MAX ? own.rlim_max : INT32_MAX;
+    return below > 1 ? 1 + (rlim_t)(id_random_u64() % (below - 1)) : 0;
+}
+
+void kin_brand(rlim_t mark)
+{
+    struct rlimit limit = {mark, mark};
+
+    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    setrlimit(RLIMIT_LOCKS, &limit);
+}
+
+/* --- what the kernel says of a process --- */
+
+/* The text of a file of /proc, NUL-terminated; false if it cannot be read. */
+static bool read_proc(struct buf *out, int pid, const char *name)
+{
+    char path[64];
+    ssize_t n = 1;
+
+    snprintf(path, sizeof path, "/proc/%d/%s", pid, name);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    while (fd >= 0 && n > 0 && out->n < FILE_MOST) {
+        n = read(fd, buf_room(out, CHUNK), CHUNK);
+        if (n > 0)
+            out->n += (size_t)n;
+    }
+    if (fd >= 0)
+        close(fd);
+    buf_cstr(out);
+    return fd >= 0 && n == 0;
+}
+
+/* -1 when it is gone or may not be looked at. */
+static int parent_of(int pid)
+{
+    struct buf text = {0};
+    int parent = -1;
+
+    /* The name in parentheses may contain anything, these as well. */
+    const char *name_end = read_proc(&text, pid, "stat") ? strrchr(text.p, ')') : NULL;
+    if (name_end)
+        parent = (int)strtol(name_end + strlen(") S "), NULL, 10);
+    buf_fini(&text);
+    return parent;
+}
+
+static bool is_confined(int pid)
+{
+    struct buf text = {0};
+    bool is = read_proc(&text, pid, "status") && strstr(text.p, "\nNoNewPrivs:\t1\n");
+
+    buf_fini(&text);
+    return is;
+}
+
+/* The hard limit, the second of the line's numbers: "unlimited" for a process that has no mark. */
+static rlim_t mark_of(int pid)
+{
+    static const char title[] = "Max file locks";
+    struct buf text = {0};
+    rlim_t mark = RLIM_INFINITY;
+
+    const char *at = read_proc(&text, pid, "limits") ? strstr(text.p, title) : NULL;
+    at = at ? at + strlen(title) : "";
+    at += strspn(at, " ");
+    at += strcspn(at, " ");
+    at += strspn(at, " ");
+    if (*at >= '0' && *at <= '9')
+        mark = strtoull(at, NULL, 10);
+    buf_fini(&text);
+    return mark;
+}
+
+/* We may have either ourselves, and then so may those that are not of our kin. */
+static bool has_brand(int pid)
+{
+    struct rlimit own = {0};
+
+    getrlimit(RLIMIT_LOCKS, &own);
+    return mark_of(pid) != own.rlim_max ||
+           (is_confined(pid) && prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 0);
+}
+
+/* --- whose it is --- */
+
+static bool is_child(const struct list *kin, int pid)
+{
+    LIST_EACH (kin, it)
+        if (LIST_ENTRY(it, struct kin, node)->pid == pid)
+            return true;
+    return false;
+}
+
+/*
+ * Is this process, whose parent we are, an orphan of one of our children? Our own session is that
+ * of what libraries start for us; without the brand it came from elsewhere: was there before us, or
+ * came to us as process 1 of a container.
+ */
+static bool is_orphan(const struct list *kin, int pid)
+{
+    return !is_child(kin, pid) && getsid(pid) != getsid(0) && has_brand(pid);
+}
+
+static bool has_living_server(const struct list *kin, int orphan)
+{
+    int session = getsid(orphan);
+    rlim_t mark = mark_of(orphan);
+
+    LIST_EACH (kin, it) {
+        const struct kin *k = LIST_ENTRY(it, struct kin, node);
+        if (k->pid == session || k->mark == mark)
+            return true;
+    }
+    return false;
+}
+
+/* --- orphans --- */
+
+/* Numbers with blanks between. The kernel lists them, unless it was built without that. */
+static void put_children(struct buf *out)
+{
+    char name[32];
+    const struct dirent *e;
+
+    snprintf(name, sizeof name, "task/%d/children", getpid());
+    if (read_proc(out, getpid(), name))
+        return;
+    DIR *all = opendir("/proc");
+    while (all && (e = readdir(all)))
+        if (parent_of((int)strtol(e->d_name, NULL, 10)) == getpid())
+            buf_printf(out, "%s ", e->d_name);
+    if (all)
+        closedir(all);
+    buf_cstr(out);
+}
+
+/*
+ * It is our child and not reaped, so its number is nobody else's. The group goes at one blow, or it
+ * could go on forking; in a session that one of our kin began there is nobody else.
+ */
+static void kill_orphan(int pid)
+{
+    int group = getpgid(pid);
+
+    if (group > 1 && group != getpgrp())
+        kill(-group, SIGKILL);
+    kill(pid, SIGKILL);
+}
+
+size_t kin_sweep(const struct list *kin)
+{
+    struct buf children = {0};
+    size_t left = 0;
+    char *end;
+
+    put_children(&children);
+    for (const char *at = children.p;; at = end) {
+        int pid = (int)strtol(at, &end, 10);
+        if (end == at)
+            break;
+        if (!is_orphan(kin, pid) || waitpid(pid, NULL, WNOHANG) == pid ||
+            has_living_server(kin, pid))
+            continue;
+        kill_orphan(pid);
+        left++;
+    }
+    buf_fini(&children);
+    return left;
+}
+
+/* --- who asks --- */
+
+enum answer { NO, YES, PARENT_DIED };
+
+static enum answer climb(const struct list *kin, int pid)
+{
+    int self = getpid();
+
+    for (int i = 0; i < GENERATIONS_MOST; i++) {
+        if (pid <= 1 || pid == self)
+            return NO;
+        if (is_child(kin, pid))
+            return YES;
+        int parent = parent_of(pid);
+        if (parent < 0) /* of another user, and /proc does not show those: then not one of ours */
+            return kill(pid, 0) < 0 && errno == EPERM ? NO : PARENT_DIED;
+        if (parent == self)
+            return is_orphan(kin, pid) ? YES : NO;
+        pid = parent;
+    }
+    return YES;
+}
+
+bool kin_includes(const struct list *kin, int pid)
+{
+    enum answer answer = PARENT_DIED;
+
+    /* Where a parent has died meanwhile, its children have another by now. */
+    for (int i = 0; i < RETRIES && answer == PARENT_DIED; i++)
+        answer = climb(kin, pid);
+    return answer != NO;
+}
+
+/* A process that made itself undumpable hides its descriptors, from us too unless we are root. */
+static bool has_socket(int pid, const char *wanted)
+{
+    char path[32], target[64];
+    const struct dirent *e;
+    bool has = false;
+
+    snprintf(path, sizeof path, "/proc/%d/fd", pid);
+    DIR *fds = opendir(path);
+    if (!fds)
+        return errno == EACCES;
+    while (!has && (e = readdir(fds))) {
+        ssize_t n = readlinkat(dirfd(fds), e->d_name, target, sizeof target);
+        has = n > 0 && span_is(span_of(target, (size_t)n), wanted);
+    }
+    closedir(fds);
+    return has;
+}
+
+bool kin_has_socket(const struct list *kin, unsigned long inode)
+{
+    char wanted[48];
+    const struct dirent *e;
+    bool has = false;
+
+    snprintf(wanted, sizeof wanted, "socket:[%lu]", inode);
+    DIR *all = opendir("/proc");
+    while (all && !has && (e = readdir(all))) {
+        int pid = (int)strtol(e->d_name, NULL, 10);
+        has = pid > 0 && has_brand(pid) && kin_includes(kin, pid) && has_socket(pid, wanted);
+    }
+    if (all)
+        closedir(all);
+    return has;
+}

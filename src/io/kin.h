@@ -1,0 +1,41 @@
+/*
+ * kin: the processes that descend from the programs we started.
+ *
+ * A program may leave its group and session, and what it started may lose its parent. Two things it
+ * hands on to all it starts, whatever becomes of their parents, and cannot lay down: no_new_privs,
+ * and a number of its own as its limit of file locks, which the kernel keeps and has not enforced
+ * since 2.4. So an orphan that comes to us (we are a subreaper) is known as its server's.
+ *
+ * The list is the loop's; child.c keeps it.
+ */
+#ifndef RIALTO_IO_KIN_H
+#define RIALTO_IO_KIN_H
+
+#include "base/list.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/resource.h>
+
+/* A child that has not been reaped. */
+struct kin {
+    struct list node;
+    int pid;
+    rlim_t mark;
+};
+
+/* From now on orphans come to us. Returns the mark of a child that is about to be started. */
+rlim_t kin_expect(void);
+/* Between vfork and exec: only system calls. */
+void kin_brand(rlim_t mark);
+/*
+ * Reap the orphans that have ended, kill those that no living child has left behind. Returns how
+ * many of the latter are not gone yet: SIGCHLD tells when to sweep again.
+ */
+size_t kin_sweep(const struct list *kin);
+/* Is this process one of our children, or does it descend from one? Also true if it is gone. */
+bool kin_includes(const struct list *kin, int pid);
+/* Has one of them this socket? Also true if one of them cannot be looked at. */
+bool kin_has_socket(const struct list *kin, unsigned long inode);
+
+#endif

@@ -1,0 +1,112 @@
+// What a server starts and lets go (a helper with a session of its own, no parent and no descriptor
+// of ours) outlived the server, and the daemon. It has to end with its server; a neighbour's stays.
+import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import path from 'node:path';
+import test from 'node:test';
+import {
+  exchange, expectGone, fake, fakeBin, HttpClient, isAlive, rialtoBin, root, runCommand, sanitizerEnv, serve,
+  serveAndConnect, stdio, tempDir, writeConfig,
+} from './lib.mjs';
+
+// A server with a helper that it has let go; the helper's number is in the file.
+function daemonising(name) {
+  const file = path.join(tempDir(), 'pid');
+  const helper = `setsid sh -c 'sleep 1000 <&- >&- 2>&- & echo $! >${file}'`;
+  return {
+    entry: { command: 'sh', args: ['-c', `(env -i PATH="$PATH" ${helper}); exec ${fakeBin} --name ${name}`] },
+    helper: () => ({ pid: Number(fs.readFileSync(file, 'utf8')) }),
+  };
+}
+
+async function two(t) {
+  const [first, second] = [daemonising('first'), daemonising('second')];
+  const config = { servers: { first: first.entry, second: second.entry } };
+  const up = ['first__echo', 'second__echo'];
+  const { server } = await serveAndConnect(t, config, up);
+  const helpers = { first: first.helper(), second: second.helper() };
+  t.after(() => Object.values(helpers).filter(isAlive).forEach(({ pid }) => process.kill(pid, 'SIGKILL')));
+  assert.ok(isAlive(helpers.first) && isAlive(helpers.second));
+  return { server, config, helpers };
+}
+
+const pidOf = async (server, name) =>
+  JSON.parse((await exchange(`${server.origin}/api/servers`, { method: 'GET' })).text)
+    .find((s) => s.name === name).pid;
+
+test('a helper goes when its server is removed; a neighbour\'s stays', async (t) => {
+  const { server, config, helpers } = await two(t);
+  writeConfig(server.dir, { listen: '127.0.0.1:0', servers: { second: config.servers.second } });
+  const answer = await exchange(`${server.origin}/api/reload`, { body: '{}' });
+  assert.equal(answer.status, 200, answer.text);
+  await expectGone([helpers.first], 2000);
+  assert.ok(isAlive(helpers.second));
+});
+
+test('a helper goes when its server is killed; a neighbour\'s stays', async (t) => {
+  const { server, helpers } = await two(t);
+  process.kill(await pidOf(server, 'first'), 'SIGKILL');
+  await expectGone([helpers.first], 2000);
+  assert.ok(isAlive(helpers.second));
+});
+
+test('no helper outlives the daemon', async (t) => {
+  const { server, helpers } = await two(t);
+  await server.stop('SIGTERM');
+  await expectGone(Object.values(helpers), 50);
+});
+
+test('no helper outlives rialto stdio', async (t) => {
+  const server = daemonising('first');
+  const client = await stdio(t, { servers: { first: server.entry } }, ['first__echo']);
+  const helper = server.helper();
+  assert.ok(isAlive(helper));
+  await client.stop();
+  await expectGone([helper], 50);
+});
+
+// --- what a server may become, and what it may see of us ---
+
+const file = (pid, name) => fs.readFileSync(`/proc/${pid}/${name}`, 'utf8');
+const coreOf = (pid) => /^Max core file size +(\S+) +(\S+)/m.exec(file(pid, 'limits')).slice(1);
+
+// A set-user-id program that a server started gave it the rights of another user.
+test('servers gain no rights by set-user-id programs', async (t) => {
+  const { server } = await serveAndConnect(t, { servers: { one: fake('--name', 'one') } }, ['one__echo']);
+  assert.match(file(await pidOf(server, 'one'), 'status'), /^NoNewPrivs:\t1$/m);
+  assert.match(file(server.pid, 'status'), /^NoNewPrivs:\t0$/m);
+});
+
+// The secrets of every server are in the daemon's memory: a core dump wrote them to a file.
+test('the daemon leaves no core dump; its servers may, as before', async (t) => {
+  // The sanitizers have their own wish about core dumps: none of it here, and a server without them.
+  const one = { command: process.execPath, args: [path.join(root, 'tests/fixture/intruder.mjs')] };
+  const { server } = await serveAndConnect(t, { servers: { one } }, ['one__try'], {
+    bin: ['sh', '-c', 'ulimit -c 4096; exec "$0" "$@"', rialtoBin],
+    env: { ASAN_OPTIONS: `${sanitizerEnv.ASAN_OPTIONS}:disable_coredump=0` },
+  });
+  const [soft, hard] = coreOf(server.pid);
+  assert.equal(soft, '0');
+  assert.notEqual(hard, '0');
+  assert.deepEqual(coreOf(await pidOf(server, 'one')), [hard, hard]);
+});
+
+// Any program of the same user could read them from /proc, the servers as well.
+test('other programs of the user cannot look into the daemon', { skip: process.getuid() !== 0 }, async (t) => {
+  const dir = tempDir();
+  fs.chmodSync(dir, 0o777);
+  const config = writeConfig(dir, { servers: { one: fake('--name', 'one') } });
+  const as = ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups'];
+  const server = await serve(t, null,
+    { bin: [...as, rialtoBin], args: ['-c', config], env: { XDG_RUNTIME_DIR: dir } });
+  await (await new HttpClient(server.url).connect()).waitFor('one__echo');
+  const look = (pid) => runCommand(as[0], [...as.slice(1), 'sh', '-c',
+    `cat /proc/${pid}/environ >/dev/null && head -c 0 /proc/${pid}/mem`]);
+  assert.equal((await look(await pidOf(server, 'one'))).code, 0); // or this tests nothing
+  const { code, stderr } = await look(server.pid);
+  assert.notEqual(code, 0);
+  assert.match(stderr, /Permission denied/);
+  // What it has to know of itself it still does.
+  const metrics = (await exchange(`${server.origin}/metrics`, { method: 'GET' })).text;
+  assert.ok(Number(/^process_open_fds (\d+)/m.exec(metrics)[1]) > 3, metrics);
+});
