@@ -238,6 +238,9 @@ static void on_local(void *owner, struct stream *stream)
     if (!stream_peer_user(stream, &uid) || (uid != geteuid() && uid != 0)) {
         log_warn("bus", "a process of another user wanted to join: refused");
         turn_away(stream, "another user's bus");
+    } else if (stream_peer_is_kin(stream)) {
+        log_warn("bus", "one of the servers that run here wanted to join: refused");
+        turn_away(stream, "not for the servers that its host runs");
     } else if (s->n_guests == GUESTS_MOST) {
         turn_away(stream, "too many connections");
     } else {

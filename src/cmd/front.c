@@ -70,6 +70,14 @@ static bool is_by_socket(const struct http_exchange *x)
     return strncmp(http_exchange_peer(x), "unix:", 5) == 0;
 }
 
+/* The mode of its file says that it is the user's; servers are the user's as well, and no
+ * operators.
+ */
+static bool is_by_operators_socket(const struct http_exchange *x)
+{
+    return is_by_socket(x) && !http_exchange_is_by_kin(x);
+}
+
 /* Does the client sit at this machine? */
 static bool is_near(const struct http_exchange *x)
 {
@@ -132,7 +140,7 @@ static bool is_local(const struct http_exchange *x, const struct http_request *r
     struct span host = http_header(req, "host"), origin = http_header(req, "origin");
     struct span scheme = http_exchange_is_secure(x) ? SPAN("https://") : SPAN("http://");
 
-    if (is_by_socket(x))
+    if (is_by_operators_socket(x))
         return true;
     if (!is_near(x) || !host_is_loopback(host_name(host)))
         return false;
@@ -245,12 +253,34 @@ static void refuse_stranger(const struct front *f, struct http_exchange *x, bool
     buf_fini(&hint);
 }
 
+/* Is this for those who look after the daemon? By TCP it takes long to find
+ * out who it is: what changes nothing is let through there. */
+static bool is_for_operators(const struct route *r, const struct http_exchange *x,
+                             const struct http_request *req)
+{
+    if (is_by_socket(x))
+        return !r || r->access == FRONT_OPERATORS;
+    return r && r->local && !span_is(req->method, "GET") && !span_is(req->method, "HEAD");
+}
+
+static void refuse_server(struct http_exchange *x)
+{
+    log_warn("http", "refused a request from %s: it is of one of the servers that run here",
+             http_exchange_peer(x));
+    front_refuse(x, 403, "not for the servers that this Rialto runs",
+                 "run the command from a shell that no server started; MCP is at /mcp for all");
+}
+
 /* May the caller use this route, by its token and by where it is? If not it has been told. */
 static bool passes(const struct front *f, const struct route *r, struct http_exchange *x,
                    const struct http_request *req)
 {
-    bool asked = f->gate && !is_by_socket(x);
+    bool asked = f->gate && !is_by_operators_socket(x);
 
+    if (!asked && is_for_operators(r, x, req) && http_exchange_is_by_kin(x)) {
+        refuse_server(x);
+        return false;
+    }
     if (asked && !f->guest && (!r || r->access != FRONT_ANYBODY)) {
         gate_refuse(x, req);
         return false;
@@ -283,8 +313,8 @@ static void on_request(void *owner, struct http_exchange *x, const struct http_r
         answer_preflight(x, req);
         return;
     }
-    f->guest = f->gate && !is_by_socket(x) ? gate_find(f->gate, req) : NULL;
-    f->vouched = f->gate && (is_by_socket(x) || (f->guest && !f->guest->view));
+    f->guest = f->gate && !is_by_operators_socket(x) ? gate_find(f->gate, req) : NULL;
+    f->vouched = f->gate && (is_by_operators_socket(x) || (f->guest && !f->guest->view));
     if (page) {
         struct span origin = http_header(req, "origin");
         f->page_only = !admits(f, x, req, false);

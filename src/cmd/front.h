@@ -4,7 +4,8 @@
  * It checks who may come in (Host and Origin: a page that a browser loaded from elsewhere must not
  * reach the bridge, not even by a rebound name; bearer tokens, if the configuration has any),
  * answers what browsers ask before they let a page of an admitted Origin in (CORS), and finds the
- * path in its table of routes. Unix sockets need no token: their files' modes guard them.
+ * path in its table of routes. Unix sockets need no token: their files' modes guard them. The
+ * servers that run here are the user's as well, but no operators: what is for those is refused.
  */
 #ifndef RIALTO_CMD_FRONT_H
 #define RIALTO_CMD_FRONT_H

@@ -192,6 +192,13 @@ bool http_exchange_is_to(const struct http_exchange *x, struct span host)
     return stream_is_to(conn_of(x)->stream, host);
 }
 
+bool http_exchange_is_by_kin(const struct http_exchange *x)
+{
+    const struct http_conn *c = conn_of(x);
+
+    return c->by_kin || stream_is_held_by_kin(c->stream);
+}
+
 bool http_exchange_is_secure(const struct http_exchange *x)
 {
     return stream_is_secure(conn_of(x)->stream);

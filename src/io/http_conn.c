@@ -341,6 +341,7 @@ void conn_new(const struct http_door *door, struct stream *stream)
     c->server = door->server;
     c->door = door->n;
     c->stream = stream;
+    c->by_kin = stream_peer_is_kin(stream);
     c->timer.fire = on_timer;
     c->x.state = EXCHANGE_DONE;
     list_append(&door->server->conns, &c->node);

@@ -52,6 +52,7 @@ struct http_conn {
     enum conn_phase phase;
     bool handling; /* inside the handler */
     bool head_only, keep_alive, v1_0;
+    bool by_kin; /* a Unix socket with one of our children behind it */
     struct http_exchange x;
 };
 

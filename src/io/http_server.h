@@ -81,6 +81,9 @@ const char *http_exchange_peer(const struct http_exchange *x);
 size_t http_exchange_door(const struct http_exchange *x);
 /* Is this host ("192.0.2.7", "[2001:db8::7]") the address that the client connected to? */
 bool http_exchange_is_to(const struct http_exchange *x, struct span host);
+/* Did it come from a process that one of our children started or is? Slow for TCP, and only for
+ * connections within this machine. */
+bool http_exchange_is_by_kin(const struct http_exchange *x);
 /* Did it come by TLS? */
 bool http_exchange_is_secure(const struct http_exchange *x);
 

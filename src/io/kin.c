@@ -1,3 +1,5 @@
+/* Which processes descend from our children, and the end of those that nobody waits for. Called by
+ * child.c, and by stream_peer.c, which asks who is at a socket. */
 #include "io/kin.h"
 
 #include "base/buf.h"

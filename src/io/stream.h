@@ -63,6 +63,12 @@ const char *stream_name(const struct stream *s);
 bool stream_is_to(const struct stream *s, struct span host);
 /* Whose process is at the other end of a Unix socket; false for any other stream. */
 MUST_CHECK bool stream_peer_user(const struct stream *s, unsigned *uid);
+/* Is it a child of this loop or a process that descends from one? Also true if it is gone already;
+ * false for any other stream than a Unix socket. To be asked when it has just connected. */
+MUST_CHECK bool stream_peer_is_kin(const struct stream *s);
+/* The same for TCP connections within this machine, any time; all of /proc is looked through. One
+ * whose descriptor is on its way from process to process just then is not found. */
+MUST_CHECK bool stream_is_held_by_kin(const struct stream *s);
 
 /* The process's own stdin and stdout as one stream; stdout may be written even after stdin's EOF.
  * Descriptors 0 and 1 are /dev/null from now on, so that nothing else gets into the protocol. */

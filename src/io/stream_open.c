@@ -77,19 +77,6 @@ bool stream_is_to(const struct stream *s, struct span host)
     return address_is(&own, host);
 }
 
-bool stream_peer_user(const struct stream *s, unsigned *uid)
-{
-    struct ucred peer;
-    socklen_t size = sizeof peer;
-    uv_os_fd_t fd;
-
-    if (s->in.kind != END_UV || uv_fileno(&s->in.uv.handle, &fd) < 0 ||
-        getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0 || peer.uid == (uid_t)-1)
-        return false;
-    *uid = peer.uid;
-    return true;
-}
-
 int stream_open_end(struct stream *s, struct stream_end *end, int fd)
 {
     if (uv_guess_handle(fd) == UV_FILE) {

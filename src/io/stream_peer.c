@@ -1,0 +1,125 @@
+/* Which process is at the other end of a socket. Called where a server of ours must not get in: the
+ * HTTP front, for those who look after the daemon, and the embedded bus. */
+#include "io/address.h"
+#include "io/kin.h"
+#include "io/stream_uv.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/pidfd.h>
+#include <unistd.h>
+
+enum { PEER_PIDFD = 77 }; /* SO_PEERPIDFD, which Debian 12's headers do not have */
+
+static int socket_of(const struct stream *s)
+{
+    uv_os_fd_t fd;
+
+    return s->in.kind == END_UV && uv_fileno(&s->in.uv.handle, &fd) == 0 ? fd : -1;
+}
+
+/* --- Unix sockets: the kernel remembers who connected --- */
+
+static bool find_peer(int fd, struct ucred *peer)
+{
+    socklen_t size = sizeof *peer;
+
+    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, peer, &size) == 0 && peer->uid != (uid_t)-1;
+}
+
+bool stream_peer_user(const struct stream *s, unsigned *uid)
+{
+    struct ucred peer;
+
+    if (!find_peer(socket_of(s), &peer))
+        return false;
+    *uid = peer.uid;
+    return true;
+}
+
+/* Its number could be another's by now. Kernels before 6.5 cannot tell: they pass. */
+static bool is_peer_there(int fd)
+{
+    int pidfd = -1;
+    socklen_t size = sizeof pidfd;
+
+    if (getsockopt(fd, SOL_SOCKET, PEER_PIDFD, &pidfd, &size) < 0)
+        return errno == ENOPROTOOPT;
+    bool there = pidfd_send_signal(pidfd, 0, NULL, 0) == 0 || errno == EPERM;
+    close(pidfd);
+    return there;
+}
+
+bool stream_peer_is_kin(const struct stream *s)
+{
+    struct ucred peer;
+    int fd = socket_of(s);
+
+    /* 0 is a process outside of our pid namespace. Whatever ours started is inside. */
+    if (!find_peer(fd, &peer) || peer.pid == 0)
+        return false;
+    return kin_includes(&s->loop->kin, peer.pid) || !is_peer_there(fd);
+}
+
+/* --- TCP within this machine: the kernel lists the sockets, and who has them --- */
+
+static unsigned long port_in(const char *address)
+{
+    const char *colon = strchr(address, ':');
+
+    return colon ? strtoul(colon + 1, NULL, 16) : 0;
+}
+
+/* "0: 0100007F:A2C4 0100007F:2242 01 ..." The tenth word is the inode, 0 when nobody has the socket
+ * any more; also 0 for a socket with other ports. */
+static unsigned long inode_in(char *line, int local, int remote)
+{
+    char *words[10], *rest = NULL;
+
+    for (size_t i = 0; i < COUNT_OF(words); i++) {
+        words[i] = strtok_r(i ? NULL : line, " ", &rest);
+        if (!words[i])
+            return 0;
+    }
+    if (port_in(words[1]) != (unsigned long)local || port_in(words[2]) != (unsigned long)remote)
+        return 0;
+    return strtoul(words[9], NULL, 10);
+}
+
+enum holder { NOBODY, OTHERS, KIN };
+
+/* Who has the sockets from this port to that one: by two addresses there may be more than one. */
+static enum holder find_holder(const struct list *kin, const char *table, int local, int remote)
+{
+    FILE *f = fopen(table, "re");
+    enum holder found = NOBODY;
+    char line[512];
+
+    while (f && found != KIN && fgets(line, sizeof line, f)) {
+        unsigned long inode = inode_in(line, local, remote);
+        if (inode)
+            found = kin_has_socket(kin, inode) ? KIN : OTHERS;
+    }
+    if (f)
+        fclose(f);
+    return found;
+}
+
+bool stream_is_held_by_kin(const struct stream *s)
+{
+    struct sockaddr_storage own = {0}, peer = {0};
+    socklen_t own_size = sizeof own, peer_size = sizeof peer;
+    const struct list *kin = &s->loop->kin;
+    int fd = socket_of(s);
+
+    if (list_empty(kin) || getsockname(fd, (struct sockaddr *)&own, &own_size) < 0 ||
+        own.ss_family == AF_UNIX)
+        return false;
+    if (getpeername(fd, (struct sockaddr *)&peer, &peer_size) < 0)
+        return true; /* who has gone already does not want the answer */
+    int local = address_port(&peer), remote = address_port(&own);
+    enum holder four = find_holder(kin, "/proc/net/tcp", local, remote);
+    enum holder six = four == KIN ? KIN : find_holder(kin, "/proc/net/tcp6", local, remote);
+    return six == KIN || (six == NOBODY && four == NOBODY);
+}

@@ -1,0 +1,86 @@
+// A server is a program of the user's and may open the user's sockets: one that knew the path of the
+// control socket could stop its neighbours, approve its own calls and read everybody's; on the
+// embedded bus it could speak as an agent. Neither is for what the daemon itself started, however
+// far down: by the server, by its child, by a daemon that has no parent any more.
+import assert from 'node:assert/strict';
+import crypto from 'node:crypto';
+import path from 'node:path';
+import test from 'node:test';
+import { exchange, fake, HttpClient, logged, rialto, root, serve, serveAndConnect } from './lib.mjs';
+
+const intruder = { command: process.execPath, args: [path.join(root, 'tests/fixture/intruder.mjs')] };
+const ways = ['itself', 'child', 'orphan'];
+
+const post = (what) => `POST ${what} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n`
+  + 'Content-Length: 2\r\nConnection: close\r\n\r\n{}';
+
+const states = async (server) => Object.fromEntries(
+  JSON.parse((await exchange(`${server.origin}/api/servers`, { method: 'GET' })).text)
+    .map((s) => [s.name, s.state]));
+
+// By the control socket, and by the loopback address that has the same paths.
+const doors = {
+  'the control socket': (server) => path.join(server.dir, 'rialto/control.sock'),
+  'the loopback address': (server) => Number(new URL(server.origin).port),
+};
+
+for (const by of ways) {
+  for (const [name, doorOf] of Object.entries(doors)) {
+    test(`${name} refuses a server (${by})`, async (t) => {
+      const { server, client } = await serveAndConnect(t, {
+        servers: { victim: fake('--name', 'victim'), intruder },
+      }, ['victim__echo', 'intruder__try']);
+      const socket = doorOf(server);
+      for (const what of ['/api/servers/victim/stop', '/api/approvals/1', '/api/reload']) {
+        const heard = await client.text('intruder__try', { by, socket, text: post(what) });
+        // One that was forked away is not process 1's, but the daemon's.
+        if (by === 'orphan') assert.match(heard, new RegExp(`^${server.pid}\n`));
+        assert.match(heard, /HTTP\/1.1 403 /, heard);
+        assert.match(heard, /"error":"not for the servers that this Rialto runs","hint":/);
+      }
+      await logged(server, /refused a request from \S+: it is of one of the servers that run here/);
+      assert.equal((await states(server)).victim, 'up');
+
+      // Who looks after it gets through meanwhile, and so does an agent, whoever it is.
+      const env = { XDG_RUNTIME_DIR: server.dir };
+      for (const command of ['status', 'reload']) {
+        const done = await rialto([command, '-c', server.config], { env });
+        assert.equal(done.code, 0, done.stderr);
+      }
+      const reload = await exchange(`${server.origin}/api/reload`, { body: '{}' });
+      assert.equal(reload.status, 200, reload.text);
+      const mcp = await client.text('intruder__try', { by, socket, text: post('/mcp') });
+      assert.doesNotMatch(mcp, /403/);
+    });
+  }
+
+  test(`the embedded bus refuses a server (${by})`, async (t) => {
+    const { server, client } = await serveAndConnect(t, {
+      servers: { intruder }, bus: { url: 'embedded:' },
+    }, ['intruder__try']);
+    const socket = path.join(server.dir, 'rialto/bus.sock');
+    const text = '{"op":"sub","sid":1,"topic":"#"}\n{"op":"ping"}\n';
+    const heard = await client.text('intruder__try', { by, socket, text });
+    assert.match(heard, /\{"op":"bye","reason":"not for the servers that its host runs"\}/, heard);
+    assert.doesNotMatch(heard, /pong|"ok"/);
+    await logged(server, /one of the servers that run here wanted to join: refused/);
+    const env = { XDG_RUNTIME_DIR: server.dir };
+    const sent = await rialto(['bus', 'pub', 't', '{}', '-c', server.config], { env });
+    assert.equal(sent.code, 0, sent.stderr);
+  });
+}
+
+// With tokens, the socket needs none; a server that comes by it is asked like everybody.
+test('a server gets no further by the socket than by the network', async (t) => {
+  const hash = crypto.createHash('sha256').update('test-token').digest('hex');
+  const server = await serve(t, {
+    servers: { intruder }, auth: { tokens: [{ name: 'agent', hash: `sha256:${hash}` }] },
+  });
+  const client = await new HttpClient(server.url, { token: 'test-token' }).connect();
+  await client.waitFor('intruder__try');
+  const socket = path.join(server.dir, 'rialto/control.sock');
+  for (const by of ways) {
+    const heard = await client.text('intruder__try', { by, socket, text: post('/mcp') });
+    assert.match(heard, /HTTP\/1.1 401 /, heard);
+  }
+});
