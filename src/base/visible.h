@@ -1,0 +1,22 @@
+/*
+ * visible: text as a person can trust it to look.
+ *
+ * Control characters can move the cursor of a terminal, characters that set the direction of text
+ * can turn around what follows, and invisible ones can hide a word. Whoever shows a text of a peer
+ * to somebody who decides by it puts it through here: such characters become escapes like \u202e,
+ * and bytes that are no UTF-8 escapes like \xff. Beyond U+FFFF the escape is a pair, as in JSON: so
+ * JSON text stays JSON text, and means the same.
+ */
+#ifndef RIALTO_BASE_VISIBLE_H
+#define RIALTO_BASE_VISIBLE_H
+
+#include "base/buf.h"
+
+enum {
+    VISIBLE_LINES = 1u << 0, /* keep \n and \t as they are */
+};
+
+/* Append `text` with every character that does not show escaped; `flags`: VISIBLE_ bits. */
+void visible_put(struct buf *out, struct span text, unsigned flags);
+
+#endif
