@@ -20,9 +20,10 @@ static struct account *account_of(struct admin *a, struct span alias)
 
 static void write_down(const struct happening *h)
 {
-    struct span error = span_cut(h->error, 0, 200);
-    struct buf name = {0};
+    struct buf name = {0}, clean = {0};
 
+    log_redact(&clean, h->error); /* before it is cut: half a secret would not be recognised */
+    struct span error = span_cut(buf_view(&clean), 0, 200);
     buf_span(&name, h->server);
     if (h->which.n)
         buf_char(&name, '/');
@@ -51,6 +52,7 @@ static void write_down(const struct happening *h)
     case HAPPENED_KINDS:
         break;
     }
+    buf_fini(&clean);
     buf_fini(&name);
 }
 

@@ -8,13 +8,9 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { SECRET_MIN = 4 };
-
 static struct {
     enum log_level level;
     bool json, muted;
-    char **secrets;
-    size_t secrets_n;
     void (*heard)(void *arg, const struct log_record *line);
     void *heard_arg;
     bool telling;
@@ -72,102 +68,6 @@ enum log_level log_seldom(uint64_t *last, uint64_t now)
     return LOG_WARN;
 }
 
-void log_add_secret(struct span secret)
-{
-    if (secret.n < SECRET_MIN)
-        return;
-    /* Told at every reload of the configuration: the list must not grow by it. */
-    for (size_t i = 0; i < state.secrets_n; i++)
-        if (span_is(secret, state.secrets[i]))
-            return;
-    state.secrets = mem_resize(state.secrets, (state.secrets_n + 1) * sizeof(char *));
-    state.secrets[state.secrets_n++] = mem_span(secret);
-}
-
-void log_forget_secrets(void)
-{
-    for (size_t i = 0; i < state.secrets_n; i++)
-        mem_free(state.secrets[i]);
-    mem_free(state.secrets);
-    state.secrets = NULL;
-    state.secrets_n = 0;
-}
-
-/* Length of the secret that starts at the front of `rest`, or 0. */
-static size_t known_secret(struct span rest)
-{
-    size_t longest = 0;
-    for (size_t i = 0; i < state.secrets_n; i++) {
-        struct span secret = span_str(state.secrets[i]);
-        if (secret.n > longest && span_starts(rest, secret))
-            longest = secret.n;
-    }
-    return longest;
-}
-
-static bool token_char(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           (c != '\0' && strchr("-._~+/=", c) != NULL);
-}
-
-/* "Bearer abc" and "://user:pw@host": how many bytes to keep, and how many behind them to hide. */
-static size_t shaped_secret(struct span rest, size_t *keep)
-{
-    if (rest.n > 7 && span_eq_nocase(span_cut(rest, 0, 7), SPAN("bearer "))) {
-        size_t n = 0;
-        while (7 + n < rest.n && token_char(rest.p[7 + n]))
-            n++;
-        *keep = 7;
-        return n;
-    }
-    if (span_starts(rest, SPAN("://"))) {
-        size_t colon = 0, at = 0;
-        for (size_t i = 3; i < rest.n && !strchr("/?# \"'", rest.p[i]); i++) {
-            if (rest.p[i] == ':' && !colon)
-                colon = i;
-            if (rest.p[i] == '@')
-                at = i; /* the last one counts: a password may have its own */
-        }
-        if (colon && at > colon) {
-            *keep = colon + 1;
-            return at - colon - 1;
-        }
-    }
-    return 0;
-}
-
-/* Where what is hidden ends, given that secrets may begin within it and go on behind it. */
-static size_t hidden_end(struct span rest, size_t from, size_t end)
-{
-    for (size_t i = from; i < end; i++) {
-        size_t n = known_secret(span_from(rest, i));
-        end = i + n > end ? i + n : end;
-    }
-    return end;
-}
-
-void log_redact(struct buf *out, struct span text)
-{
-    size_t i = 0;
-
-    while (i < text.n) {
-        struct span rest = span_from(text, i);
-        size_t keep = 0;
-        size_t hide = known_secret(rest);
-        if (!hide)
-            hide = shaped_secret(rest, &keep);
-        if (hide) {
-            /* The user's name may itself be a secret that we know; it has no shaped one in it. */
-            log_redact(out, span_cut(rest, 0, keep));
-            buf_str(out, "***");
-            i += hidden_end(rest, keep, keep + hide);
-        } else {
-            buf_char(out, text.p[i++]);
-        }
-    }
-}
-
 /* Control characters from a peer must not reach the terminal or break the line, and what is not
  * UTF-8 would make a line of JSON something else. */
 static void put_text(struct buf *out, struct span s, bool json)
@@ -205,12 +105,13 @@ void log_line(enum log_level level, const char *who, const char *fmt, ...)
     if (!log_enabled(level))
         return;
 
-    struct buf raw = {0}, clean = {0}, line = {0};
+    struct buf raw = {0}, clean = {0}, name = {0}, line = {0};
     va_list ap;
     va_start(ap, fmt);
     buf_vprintf(&raw, fmt, ap);
     va_end(ap);
     log_redact(&clean, buf_view(&raw));
+    log_redact(&name, span_str(who)); /* a program's is its command line */
 
     struct timespec now;
     struct tm tm;
@@ -223,7 +124,7 @@ void log_line(enum log_level level, const char *who, const char *fmt, ...)
                state.json ? "{\"time\":\"%s.%03ldZ\",\"level\":\"%s\",\"who\":\""
                           : "%s.%03ldZ %-5s ",
                stamp, now.tv_nsec / 1000000, level_words[level]);
-    put_text(&line, span_str(who), state.json);
+    put_text(&line, buf_view(&name), state.json);
     buf_str(&line, state.json ? "\",\"message\":\"" : ": ");
     put_text(&line, buf_view(&clean), state.json);
     buf_str(&line, state.json ? "\"}\n" : "\n");
@@ -234,10 +135,11 @@ void log_line(enum log_level level, const char *who, const char *fmt, ...)
     tell(&(struct log_record){
         .level = level,
         .at = (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000,
-        .who = who,
+        .who = buf_cstr(&name),
         .text = buf_view(&clean),
     });
     buf_fini(&raw);
     buf_fini(&clean);
+    buf_fini(&name);
     buf_fini(&line);
 }

@@ -57,10 +57,18 @@ struct log_record {
 void log_set_listener(void (*heard)(void *arg, const struct log_record *line), void *arg);
 const char *log_level_name(enum log_level level);
 
-/* From now on `secret` (at least four bytes) appears nowhere. The value is copied. */
+/*
+ * From now on `secret` appears nowhere, nor does a line of it of eight bytes or more: not as it is,
+ * not escaped as in JSON, C, HTML, URLs, forms or shells (also several times), not in base64. The
+ * value is copied. Less than four bytes, a number of up to five digits or a word like "true" is no
+ * secret: without those the log could not be read.
+ */
 void log_add_secret(struct span secret);
 void log_forget_secrets(void);
-/* Append `text` to `out` with secrets, bearer tokens and URL passwords replaced by "***". */
+/* Is what has this name (of a variable, a header, an option, a parameter) a secret? */
+bool log_names_secret(struct span name);
+/* Append `text` to `out` with secrets, bearer tokens, passwords and tokens in URLs replaced by
+ * "***". A secret in which the text ends is hidden, too, from eight bytes on. */
 void log_redact(struct buf *out, struct span text);
 
 #endif

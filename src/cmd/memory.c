@@ -88,13 +88,17 @@ static int write_all(const char *path, struct span text)
 
 void memory_keep(const char *path, const struct catalog *known)
 {
-    struct buf text = {0}, before = {0};
+    struct buf text = {0}, clean = {0}, before = {0};
 
     catalog_put_text(&text, known);
+    log_redact(&clean, buf_view(&text));
+    if (!span_eq(buf_view(&clean), buf_view(&text)))
+        text.n = 0; /* it shows a secret, which has no place in a file: nothing is remembered */
     bool same = read_all(path, &before) && span_eq(buf_view(&before), buf_view(&text));
     int code = !same && text.n <= MAX_BYTES ? write_all(path, buf_view(&text)) : 0;
     if (code)
         log_debug("rialto", "cannot remember in %s what a server offers: %s", path, err_name(code));
     buf_fini(&before);
+    buf_fini(&clean);
     buf_fini(&text);
 }

@@ -5,6 +5,7 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "cmd/memory.h"
+#include "config/credentials.h"
 #include "mcp/http_upstream.h"
 #include "mcp/ws_upstream.h"
 
@@ -65,31 +66,8 @@ static const char *const *argv_of(struct filling *f, const struct config_server 
     argv[0] = keep(f->arena, s->command);
     for (size_t i = 0; i < s->args.n; i++)
         argv[i + 1] = fill(f, s->args.items[i]);
+    credentials_in_args(argv);
     return argv;
-}
-
-static bool names_a_credential(const char *name)
-{
-    static const char *const signs[] = {"*auth*",   "*token*",  "*key*",
-                                        "*secret*", "*cookie*", "*passw*"};
-
-    for (size_t i = 0; i < COUNT_OF(signs); i++)
-        if (span_glob(span_str(signs[i]), span_str(name)))
-            return true;
-    return false;
-}
-
-/* What stands in the file in plain sight must not show in a log either. "Bearer abc": also "abc".
- */
-static void hide_credential(const char *name, const char *value)
-{
-    struct span text = span_str(value);
-
-    if (!names_a_credential(name))
-        return;
-    log_add_secret(text);
-    if (span_find(text, ' ') < text.n)
-        log_add_secret(span_trim(span_from(text, span_find(text, ' '))));
 }
 
 /* "NAME<separator>VALUE" texts, NULL at the end. */
@@ -101,7 +79,7 @@ static const char *const *pairs_of(struct filling *f, const struct config_pairs 
     for (size_t i = 0; i < pairs->n; i++) {
         struct buf text = {0};
         const char *value = fill(f, pairs->items[i].value);
-        hide_credential(pairs->items[i].name, value);
+        credentials_in_pair(span_str(pairs->items[i].name), span_str(value));
         buf_printf(&text, "%s%s%s", pairs->items[i].name, separator, value);
         texts[i] = arena_span(f->arena, buf_view(&text)).p;
         buf_fini(&text);
@@ -211,14 +189,16 @@ static void plan_pipe(struct filling *f, const struct config *c, const struct co
     const char *alias = keep(f->arena, s->alias);
 
     f->plan->stdio.alias = alias;
-    if (s->url)
+    if (s->url) {
+        const char *url = fill(f, s->url);
+        credentials_in_text(span_str(url));
         f->plan->http = (struct http_upstream_options){.alias = alias,
-                                                       .url = fill(f, s->url),
+                                                       .url = url,
                                                        .ca = keep(f->arena, s->ca),
                                                        .headers = pairs_of(f, &s->headers, ": "),
                                                        .transport = transports[s->transport],
                                                        .max_message = c->limits.message};
-    else
+    } else
         f->plan->stdio = (struct stdio_upstream_options){.alias = alias,
                                                          .argv = argv_of(f, s),
                                                          .env = pairs_of(f, &s->env, "="),

@@ -3,6 +3,7 @@
 #include "base/mem.h"
 #include "config/checks.h"
 #include "config/convert.h"
+#include "config/credentials.h"
 #include "config/import.h"
 #include "config/reader.h"
 #include "config/schema.h"
@@ -216,6 +217,7 @@ struct config *config_parse(struct span text, enum config_format format, bool pr
     struct value *root = read_document(&scratch, text, format, &reading, false);
     if (root) {
         schema_read(&reading, root, c);
+        credentials_in_config(c); /* before anything is said about it */
         check_config(&reading, root, c);
     }
     problems_sort(problems, first);
@@ -236,6 +238,7 @@ bool config_convert(struct span text, enum config_format format, const char *sou
     struct value *root = read_document(&scratch, text, format, &reading, true);
     if (root) {
         schema_read(&reading, root, c);
+        credentials_in_config(c); /* before anything is said about it */
         check_config(&reading, root, c);
     }
     problems_sort(problems, 0);

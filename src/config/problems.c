@@ -1,5 +1,6 @@
 #include "config/problems.h"
 
+#include "base/log.h"
 #include "base/mem.h"
 #include "wire/json.h"
 
@@ -80,15 +81,21 @@ void problem_put(struct buf *out, const struct problem *p)
         buf_str(out, ": ");
     if (p->level == PROBLEM_WARNING)
         buf_str(out, "warning: ");
+    /* They quote the file. */
     if (*p->key)
-        buf_printf(out, "%s: ", p->key);
-    buf_str(out, p->text);
+        log_redact(out, span_str(p->key));
+    buf_str(out, *p->key ? ": " : "");
+    log_redact(out, span_str(p->text));
 }
 
 static void put_member(struct buf *out, const char *name, const char *text)
 {
+    struct buf clean = {0};
+
     buf_printf(out, ",\"%s\":", name);
-    json_quote(out, span_str(text));
+    log_redact(&clean, span_str(text));
+    json_quote(out, buf_view(&clean));
+    buf_fini(&clean);
 }
 
 void problem_put_json(struct buf *out, const struct problem *p)

@@ -1,7 +1,9 @@
 #include "config/secret.h"
 
+#include "base/log.h"
 #include "base/map.h"
 #include "base/mem.h"
+#include "config/credentials.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -153,6 +155,7 @@ static struct span value_of(struct secrets *s, struct span name)
         if (!look_up(s->config, key, &found))
             found.n = 0;
         log_add_secret(buf_view(&found));
+        credentials_in_text(buf_view(&found));
         value = buf_take(&found);
         map_put(&s->values, name, value);
         mem_free(key);

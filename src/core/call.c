@@ -158,8 +158,7 @@ static void show_end(struct router *r, const struct call *c, const struct outcom
         r->tap->ended(r->tap, c, outcome);
 }
 
-/* The one end of every call. */
-static void finish(struct call *c, const struct outcome *outcome)
+static void end_call(struct call *c, const struct outcome *outcome)
 {
     struct router *r = c->router;
     struct provider *p = c->provider;
@@ -185,6 +184,20 @@ static void finish(struct call *c, const struct outcome *outcome)
     mem_free(c);
     if (p)
         pump(p);
+}
+
+/* The one end of every call. What we say ourselves may quote a server, and so its secrets. */
+static void finish(struct call *c, const struct outcome *outcome)
+{
+    struct outcome told = *outcome;
+    struct buf clean = {0};
+
+    if (outcome->kind == OUTCOME_FAILED) {
+        log_redact(&clean, outcome->text);
+        told.text = buf_view(&clean);
+    }
+    end_call(c, &told);
+    buf_fini(&clean);
 }
 
 static void fail(struct call *c, enum failure why, bool retryable, const char *fmt, ...)

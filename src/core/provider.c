@@ -305,8 +305,13 @@ void provider_up(struct provider *p)
 void provider_lost(struct provider *p, const char *why)
 {
     /* We stopped it, and if that had a reason it is written down: how it then went is none. */
-    if (p->state != PROVIDER_STOPPING)
-        snprintf(p->why, sizeof p->why, "%s", why);
+    if (p->state != PROVIDER_STOPPING) {
+        struct buf clean = {0};
+        /* It may quote a URL or what the server said, and is told to everybody. */
+        log_redact(&clean, span_str(why));
+        snprintf(p->why, sizeof p->why, "%s", buf_cstr(&clean));
+        buf_fini(&clean);
+    }
     p->remembered = false;
     happen(p, PROVIDER_LOST);
 }

@@ -1,5 +1,6 @@
 #include "mcp/stdio_upstream.h"
 
+#include "base/log.h"
 #include "base/mem.h"
 #include "wire/lines.h"
 
@@ -71,8 +72,12 @@ static void on_exited(void *owner, int status, const char *how)
 static void on_stderr(void *owner, struct span line)
 {
     struct stdio_upstream *u = owner;
+    struct buf clean = {0};
 
-    snprintf(u->last_stderr, sizeof u->last_stderr, SPAN_FMT, SPAN_ARG(span_cut(line, 0, 150)));
+    /* Before it is cut: half a secret would not be recognised. */
+    log_redact(&clean, line);
+    snprintf(u->last_stderr, sizeof u->last_stderr, "%.150s", buf_cstr(&clean));
+    buf_fini(&clean);
 }
 
 static const struct child_events child_events = {.exited = on_exited, .stderr_line = on_stderr};

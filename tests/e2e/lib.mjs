@@ -212,7 +212,7 @@ export async function serve(t, config, { args = [], env = {}, bin = [rialtoBin],
     return stopping;
   };
   t.after(() => stop());
-  const listening = until('the listening line', () => text.match(/listening on (https?:\/\/[^\s/]+)/),
+  const listening = until('the listening line', () => text.match(/listening on (https?:\/\/[^\s/"]+)/),
     10_000 * slack);
   const match = await Promise.race([listening, ended.then((end) => {
     throw new Error(`rialto serve ended: ${JSON.stringify(end)}\n${text}`);

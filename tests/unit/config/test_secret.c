@@ -1,5 +1,6 @@
 #include "../unit.h"
 #include "base/log.h"
+#include "config/credentials.h"
 #include "config/secret.h"
 
 #include <stdio.h>
@@ -120,6 +121,57 @@ static void test_a_command_does_not_read_our_input(void **state)
     log_forget_secrets();
 }
 
+/* What stands in the file in plain sight was hidden only under a few names, and never in arguments
+ * and URLs: NAME=VALUE, ARGUMENT NEXT or a text, and the secret in it. */
+static void test_credentials_in_plain_sight(void **state)
+{
+    static const struct {
+        const char *name, *value; /* no name: the value is a text */
+        bool secret;
+    } pairs[] =
+        {
+            {"PGPASS", "abc-def", true},
+            {"Authorization", "Bearer abc-def", true},
+            {"Authorization", "Basic Ym9iOmFiYy1kZWY=", true},
+            {"Cookie", "a=1; theme=abc-def", true},
+            {"MAIN_DSN", "bob:abc-def@tcp(db)/x", true},
+            {"LOG_LEVEL", "abc-def", false},
+            {"TOKEN_FILE", "abc-def", false},
+            {"DATABASE_URL", "postgres://bob:abc%2Ddef@db/x", true},
+            {NULL, "wss://h/?x=1&token=abc-def#top", true},
+            {NULL, "host=db password='abc-def' user=bob", true},
+            {NULL, "Server=db;Pwd=abc-def;", true},
+            {NULL, "http://h/?x=abc-def", false},
+        },
+      args[] = {
+          {"--token=abc-def", "", true},    {"--api-key", "abc-def", true},
+          {"-p", "abc-def", true},          {"-u", "bob:abc-def", true},
+          {"X-Api-Key: abc-def", "", true}, {"--folder", "abc-def", false},
+          {"-p", "./abc-def", false},       {"--api-key", "-abc-def", false},
+      };
+    struct buf out = {0};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(pairs) + COUNT_OF(args); i++) {
+        bool is_arg = i >= COUNT_OF(pairs);
+        const char *name = is_arg ? args[i - COUNT_OF(pairs)].name : pairs[i].name;
+        const char *value = is_arg ? args[i - COUNT_OF(pairs)].value : pairs[i].value;
+        bool secret = is_arg ? args[i - COUNT_OF(pairs)].secret : pairs[i].secret;
+        if (is_arg)
+            credentials_in_args((const char *const[]){name, value, NULL});
+        else if (name)
+            credentials_in_pair(span_str(name), span_str(value));
+        else
+            credentials_in_text(span_str(value));
+        out.n = 0;
+        log_redact(&out, SPAN("say abc-def."));
+        if (strcmp(buf_cstr(&out), secret ? "say ***." : "say abc-def.") != 0)
+            fail_msg("%s %s gave: %s", name, value, buf_cstr(&out));
+        log_forget_secrets();
+    }
+    buf_fini(&out);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -127,6 +179,7 @@ int main(void)
         cmocka_unit_test(test_what_is_no_reference),
         cmocka_unit_test(test_values_are_redacted),
         cmocka_unit_test(test_a_command_does_not_read_our_input),
+        cmocka_unit_test(test_credentials_in_plain_sight),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,535 @@
+/* The one redactor: what the log was told to hide, found again in whatever disguise a text shows
+ * it. Called by log_line for every line, and by whatever else shows peers' bytes to people. */
+#include "base/base64.h"
+#include "base/log.h"
+#include "base/map.h"
+#include "base/mem.h"
+#include "base/utf8.h"
+
+enum {
+    SECRET_MIN = 4,
+    LINE_MIN = 8,    /* of a line that is a secret by itself */
+    CUT_MIN = 8,     /* shown of a secret in which the text ends */
+    ESCAPE_MAX = 12, /* of one character: \ud83d\ude00 */
+    PORT_DIGITS = 5, /* a number of so few digits is a port or a count */
+    SIGNS_MAX = 16,  /* of one escape: a text in a text in a text */
+    BASE64_ALPHABET = 64,
+};
+
+/* What is looked for: a secret, a line of it, or the inside of its base64 form. */
+struct pattern {
+    struct pattern *next; /* that begins with the same byte */
+    size_t n;
+    bool base64;
+    char bytes[];
+};
+
+static struct {
+    struct pattern *by_first[256];
+    struct map known; /* pattern -> itself */
+} secrets;
+
+/* --- what is a secret --- */
+
+bool log_names_secret(struct span name)
+{
+    static const char *const signs[] = {"*auth*",    "*token*",
+                                        "*key*",     "*secret*",
+                                        "*cookie*",  "*pass*",
+                                        "*pwd*",     "*cred*",
+                                        "*dsn*",     "*jwt*",
+                                        "*session*", "*bearer*",
+                                        "*private*", "*connection*string*",
+                                        "sig",       "*signature*"};
+    /* Where a secret lies is none. */
+    static const char *const places[] = {"*file", "*path", "*dir"};
+
+    for (size_t i = 0; i < COUNT_OF(places); i++)
+        if (span_glob(span_str(places[i]), name))
+            return false;
+    for (size_t i = 0; i < COUNT_OF(signs); i++)
+        if (span_glob(span_str(signs[i]), name))
+            return true;
+    return false;
+}
+
+/* To hide these would blank out half of every line, and tell nobody anything. */
+static bool is_common(struct span s)
+{
+    static const char *const words[] = {"true",  "false", "null",   "none",    "auto",
+                                        "basic", "guest", "bearer", "default", "localhost"};
+    size_t digits = 0;
+
+    for (size_t i = 0; i < COUNT_OF(words); i++)
+        if (span_eq_nocase(s, span_str(words[i])))
+            return true;
+    while (digits < s.n && s.p[digits] >= '0' && s.p[digits] <= '9')
+        digits++;
+    return digits == s.n && digits <= PORT_DIGITS;
+}
+
+static void add_pattern(struct span bytes, bool base64)
+{
+    /* Told at every reload of the configuration: the list must not grow by it. */
+    if (bytes.n < SECRET_MIN || map_get(&secrets.known, bytes))
+        return;
+    struct pattern **first = &secrets.by_first[(unsigned char)bytes.p[0]];
+    struct pattern *p = mem_alloc(sizeof *p + bytes.n);
+    *p = (struct pattern){.next = *first, .n = bytes.n, .base64 = base64};
+    memcpy(p->bytes, bytes.p, bytes.n);
+    *first = p;
+    map_put(&secrets.known, bytes, p);
+}
+
+/*
+ * The base64 of a text in which the secret stands behind `before` other bytes of a group of three,
+ * as a password does in that of "user:password": the digits that it alone determines.
+ */
+static void add_base64(struct span secret, size_t before)
+{
+    struct buf bytes = {0}, text = {0};
+    size_t first = (before * 8 + 5) / 6, end = (before + secret.n) * 8 / 6;
+
+    buf_bytes(&bytes, "\0\0", before);
+    buf_span(&bytes, secret);
+    base64_put(&text, buf_view(&bytes));
+    add_pattern(span_cut(buf_view(&text), first, end - first), true);
+    buf_fini(&bytes);
+    buf_fini(&text);
+}
+
+/* Base64 is broken into lines of 64 or 76 digits, and each may stand on a line of the log. */
+static void add_wrapped_base64(struct span secret)
+{
+    static const size_t widths[] = {48, 57};
+
+    for (size_t i = 0; i < COUNT_OF(widths); i++)
+        for (size_t at = 0; secret.n > widths[i] && at < secret.n; at += widths[i])
+            if (secret.n - at >= LINE_MIN)
+                add_base64(span_cut(secret, at, widths[i]), 0);
+}
+
+/* A key of many lines is printed line by line. Its line ends may be written as \n inside of it. */
+static void add_lines(struct span secret)
+{
+    for (size_t at = 0, n; at < secret.n; at += n + 1) {
+        struct span rest = span_from(secret, at);
+        for (n = 0; n < rest.n && rest.p[n] != '\n' && rest.p[n] != '\r'; n++)
+            if (span_starts(span_from(rest, n), SPAN("\\n")))
+                break;
+        struct span line = span_trim(span_cut(rest, 0, n));
+        n += n < rest.n && rest.p[n] == '\\';
+        if (line.n >= LINE_MIN && line.n < secret.n && !span_starts(line, SPAN("-----")))
+            add_pattern(line, false);
+    }
+}
+
+void log_add_secret(struct span secret)
+{
+    if (secret.n < SECRET_MIN || is_common(secret) || map_get(&secrets.known, secret))
+        return;
+    add_pattern(secret, false);
+    add_lines(secret);
+    for (size_t before = 0; before < 3; before++)
+        add_base64(secret, before);
+    add_wrapped_base64(secret);
+}
+
+void log_forget_secrets(void)
+{
+    size_t at = 0;
+    void *pattern;
+
+    while (map_next(&secrets.known, &at, NULL, &pattern))
+        mem_free(pattern);
+    map_fini(&secrets.known);
+    memset(&secrets, 0, sizeof secrets);
+}
+
+/* --- disguises --- */
+
+static int hex_digit(char c)
+{
+    return c >= '0' && c <= '9'   ? c - '0'
+           : c >= 'a' && c <= 'f' ? c - 'a' + 10
+           : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                  : -1;
+}
+
+/* Reads up to `max` digits of `base`; returns how many there were. */
+static size_t read_digits(struct span text, size_t max, uint32_t base, uint32_t *value)
+{
+    size_t n = 0;
+
+    *value = 0;
+    for (; n < max && n < text.n; n++) {
+        int digit = hex_digit(text.p[n]);
+        if (digit < 0 || (uint32_t)digit >= base)
+            break;
+        *value = *value * base + (uint32_t)digit;
+    }
+    return n;
+}
+
+/* One character as an escape shows it. */
+struct shown {
+    size_t n; /* bytes of the text; 0: it is no escape */
+    uint32_t code;
+    bool is_byte; /* of a character that may have more */
+};
+
+/* Behind "\u": XXXX, {X...}, or the two halves of a pair. */
+static struct shown read_unicode(struct span text)
+{
+    uint32_t code, low;
+    size_t n;
+
+    if (text.n && text.p[0] == '{') {
+        n = read_digits(span_from(text, 1), 6, 16, &code);
+        bool closed = n && n + 1 < text.n && text.p[n + 1] == '}';
+        return (struct shown){closed ? n + 2 : 0, code, false};
+    }
+    if (read_digits(text, 4, 16, &code) < 4)
+        return (struct shown){0};
+    struct span next = span_from(text, 4);
+    n = 0;
+    while (n < SIGNS_MAX && n < next.n && next.p[n] == '\\')
+        n++;
+    if (code >> 10 == 0xd800 >> 10 && n && n < next.n && next.p[n] == 'u' &&
+        read_digits(span_from(next, n + 1), 4, 16, &low) == 4 && low >> 10 == 0xdc00 >> 10)
+        return (struct shown){n + 9, 0x10000 + ((code & 0x3ff) << 10 | (low & 0x3ff)), false};
+    return (struct shown){4, code, false};
+}
+
+/* What stands behind backslashes, in JSON, C, Python and shells. */
+static struct shown read_backslashed(struct span text)
+{
+    static const char letters[] = "ntrbfaveE0", controls[] = "\n\t\r\b\f\a\v\033\033";
+    uint32_t code;
+
+    if (!text.n)
+        return (struct shown){0};
+    struct span digits = span_from(text, 1);
+    if (text.p[0] == 'u') {
+        struct shown c = read_unicode(digits);
+        return (struct shown){c.n ? c.n + 1 : 0, c.code, false};
+    }
+    if (text.p[0] == 'U' && read_digits(digits, 8, 16, &code) == 8)
+        return (struct shown){9, code, false};
+    if (text.p[0] == 'x' && read_digits(digits, 2, 16, &code) == 2)
+        return (struct shown){3, code, true};
+    if (read_digits(text, 3, 8, &code) == 3)
+        return (struct shown){3, code & 0xff, true};
+    const char *at = memchr(letters, text.p[0], sizeof letters - 1);
+    return at ? (struct shown){1, (unsigned char)controls[at - letters], true} : (struct shown){0};
+}
+
+/* What stands behind "&" in HTML and XML. */
+static struct shown read_entity(struct span text)
+{
+    static const struct {
+        struct span name;
+        uint32_t code;
+    } names[] = {{{"quot;", 5}, '"'}, {{"apos;", 5}, '\''}, {{"lt;", 3}, '<'}, {{"gt;", 3}, '>'}};
+    uint32_t code;
+
+    for (size_t i = 0; i < COUNT_OF(names); i++)
+        if (span_starts(text, names[i].name))
+            return (struct shown){names[i].name.n, names[i].code, false};
+    if (!span_starts(text, SPAN("#")))
+        return (struct shown){0};
+    bool hex = text.n > 1 && (text.p[1] == 'x' || text.p[1] == 'X');
+    size_t from = hex ? 2 : 1;
+    size_t n = read_digits(span_from(text, from), 7, hex ? 16 : 10, &code);
+    bool closed = n && from + n < text.n && text.p[from + n] == ';';
+    return (struct shown){closed ? from + n + 1 : 0, code, false};
+}
+
+static struct shown read_percent(struct span text)
+{
+    uint32_t code;
+    size_t n = read_digits(text, 2, 16, &code);
+
+    return (struct shown){n == 2 ? 2 : 0, code, true};
+}
+
+/*
+ * A sign that begins escapes, and what stands behind it when it is itself escaped: as often as the
+ * text was put into another, so "\\\\n" is a line end in JSON in JSON in JSON.
+ */
+static const struct escape {
+    char sign;
+    struct span again;
+    struct shown (*read)(struct span text);
+} escapes[] = {
+    {'\\', {"\\", 1}, read_backslashed},
+    {'%', {"25", 2}, read_percent},
+    {'&', {"amp;", 4}, read_entity},
+};
+
+static const struct escape *escape_at(struct span text)
+{
+    for (size_t i = 0; i < COUNT_OF(escapes); i++)
+        if (text.n && text.p[0] == escapes[i].sign)
+            return &escapes[i];
+    return NULL;
+}
+
+/* Length of the sign at the front of `text`, with all that shows that it is escaped; or 0. */
+static size_t sign_length(struct span text, const struct escape *e)
+{
+    size_t n = text.n && text.p[0] == e->sign;
+
+    while (n && n < SIGNS_MAX && span_starts(span_from(text, n), e->again))
+        n += e->again.n;
+    return n;
+}
+
+/* Takes the character off both, if it is what comes next in the secret. */
+static bool take_shown(struct span *text, struct span *secret, const struct shown *c)
+{
+    char bytes[4];
+    size_t n = 1;
+
+    if (!c->n || c->code > 0x10ffff)
+        return false;
+    bytes[0] = (char)c->code;
+    if (!c->is_byte)
+        n = utf8_put(bytes, c->code);
+    if (!span_starts(*secret, span_of(bytes, n)))
+        return false;
+    *text = span_from(*text, c->n);
+    *secret = span_from(*secret, n);
+    return true;
+}
+
+/* The sign of an escape stands at the front of the text. */
+static bool take_escaped(struct span *text, struct span *secret, const struct escape *e)
+{
+    size_t n = sign_length(*text, e), own = sign_length(*secret, e);
+    struct span behind = span_from(*text, n), after = span_from(*secret, own);
+    struct shown c = e->read(behind);
+
+    if (take_shown(&behind, secret, &c)) {
+        *text = behind;
+        return true;
+    }
+    if (own > n)
+        return false;
+    /* The secret has such signs itself. Where the text has more of them, the last may be of an
+     * escape that follows; and before any other character a shell's backslash means nothing. */
+    bool more = n > own && e->sign == '\\' && after.n;
+    bool took = more && take_shown(&behind, &after, &c);
+    if (more && !took && behind.n && behind.p[0] == after.p[0]) {
+        behind = span_from(behind, 1);
+        after = span_from(after, 1);
+        took = true;
+    }
+    *text = behind;
+    *secret = after;
+    return own || took;
+}
+
+/* Shells and SQL have no escape for a quote inside of quotes, but these. */
+static size_t quoted_quote(struct span text, struct span secret)
+{
+    static const struct span ways[] = {{"'\\''", 4}, {"'\"'\"'", 5}, {"''", 2}};
+
+    for (size_t i = 0; i < COUNT_OF(ways); i++)
+        if (span_starts(text, ways[i]) && !span_starts(secret, ways[i]))
+            return ways[i].n;
+    return 1;
+}
+
+/* The other of the two alphabets has these in the place of + and /. */
+static char standard_digit(char c)
+{
+    return c == '-' ? '+' : c == '_' ? '/' : c;
+}
+
+/* Takes what shows the next byte or bytes of the secret off the text. */
+static bool take(struct span *text, struct span *secret, bool base64)
+{
+    char c = text->p[0], wanted = secret->p[0];
+    const struct escape *e = escape_at(*text);
+
+    if (e)
+        return take_escaped(text, secret, e);
+    bool same =
+        c == wanted || (c == '+' && wanted == ' ') || (base64 && standard_digit(c) == wanted);
+    if (!same)
+        return false;
+    *text = span_from(*text, c == '\'' ? quoted_quote(*text, *secret) : 1);
+    *secret = span_from(*secret, 1);
+    return true;
+}
+
+/* --- finding --- */
+
+/* The digit that the secret shares with what follows it, and the padding. */
+static size_t base64_rest(struct span text)
+{
+    static const char digits[BASE64_ALPHABET + 1] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    size_t n = text.n && memchr(digits, standard_digit(text.p[0]), BASE64_ALPHABET);
+
+    while (n < text.n && text.p[n] == '=')
+        n++;
+    return n;
+}
+
+/* How much of `text` shows the pattern from its front on, or 0. */
+static size_t match(struct span text, const struct pattern *p)
+{
+    struct span rest = text, secret = span_of(p->bytes, p->n);
+
+    while (secret.n) {
+        bool cut = !rest.n || (rest.n < ESCAPE_MAX && escape_at(rest));
+        if (rest.n && take(&rest, &secret, p->base64))
+            continue;
+        /* Somebody cut the text short, perhaps in the middle of an escape. */
+        return cut && p->n - secret.n >= CUT_MIN ? text.n : 0;
+    }
+    return text.n - rest.n + (p->base64 ? base64_rest(rest) : 0);
+}
+
+static size_t longest_of(const struct pattern *p, struct span rest)
+{
+    size_t longest = 0;
+
+    for (; p; p = p->next) {
+        size_t n = match(rest, p);
+        if (n > longest)
+            longest = n;
+    }
+    return longest;
+}
+
+/* The byte that an escape at the front of `rest` begins with. */
+static unsigned char first_shown(struct span rest)
+{
+    const struct escape *e = escape_at(rest);
+    char bytes[4] = {rest.p[0] == '+' ? ' ' : standard_digit(rest.p[0])};
+
+    if (e) {
+        struct span behind = span_from(rest, sign_length(rest, e));
+        struct shown c = e->read(behind);
+        bytes[0] = c.n ? (char)c.code : behind.n ? behind.p[0] : e->sign;
+        if (c.n && !c.is_byte && c.code <= 0x10ffff)
+            utf8_put(bytes, c.code);
+    }
+    return (unsigned char)bytes[0];
+}
+
+/* Length of the secret that starts at the front of `rest`, or 0. */
+static size_t known_secret(struct span rest)
+{
+    unsigned char first = (unsigned char)rest.p[0], shown = first_shown(rest);
+    size_t n = longest_of(secrets.by_first[first], rest);
+    size_t m = shown != first ? longest_of(secrets.by_first[shown], rest) : 0;
+
+    return n > m ? n : m;
+}
+
+/* --- secrets that are known by where they stand --- */
+
+static bool token_char(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           (c != '\0' && strchr("-._~+/=", c) != NULL);
+}
+
+static size_t bearer_token(struct span rest, size_t *keep)
+{
+    size_t n = 0;
+
+    if (rest.n <= 7 || !span_eq_nocase(span_cut(rest, 0, 7), SPAN("bearer ")))
+        return 0;
+    while (7 + n < rest.n && token_char(rest.p[7 + n]))
+        n++;
+    *keep = 7;
+    return n;
+}
+
+static size_t url_password(struct span rest, size_t *keep)
+{
+    size_t colon = 0, at = 0;
+
+    if (!span_starts(rest, SPAN("://")))
+        return 0;
+    for (size_t i = 3; i < rest.n && !strchr("/?# \"'", rest.p[i]); i++) {
+        if (rest.p[i] == ':' && !colon)
+            colon = i;
+        if (rest.p[i] == '@')
+            at = i; /* the last one counts: a password may have its own */
+    }
+    *keep = colon + 1;
+    return colon && at > colon ? at - colon - 1 : 0;
+}
+
+/* "?token=abc" or "&token=abc", also when the & is escaped; `text` has an = at `at`. */
+static size_t query_value(struct span text, size_t at)
+{
+    size_t from = at, n = 0;
+
+    while (from && (token_char(text.p[from - 1]) && text.p[from - 1] != '=') &&
+           text.p[from - 1] != '/')
+        from--;
+    if (!from || !strchr("?&;\\", text.p[from - 1]) ||
+        !log_names_secret(span_cut(text, from, at - from)))
+        return 0;
+    struct span value = span_from(text, at + 1);
+    while (n < value.n && (unsigned char)value.p[n] > ' ' && !strchr("&#\"'<>\\;,)]}", value.p[n]))
+        n++;
+    return n;
+}
+
+/* How many bytes from `at` on to keep, and how many behind them to hide. */
+static size_t shaped_secret(struct span text, size_t at, size_t *keep)
+{
+    struct span rest = span_from(text, at);
+
+    switch (rest.p[0]) {
+    case 'b':
+    case 'B':
+        return bearer_token(rest, keep);
+    case ':':
+        return url_password(rest, keep);
+    case '=':
+        *keep = 1;
+        return query_value(text, at);
+    default:
+        return 0;
+    }
+}
+
+/* Where what is hidden ends, given that secrets may begin within it and go on behind it. */
+static size_t hidden_end(struct span rest, size_t from, size_t end)
+{
+    for (size_t i = from; i < end; i++) {
+        size_t n = known_secret(span_from(rest, i));
+        end = i + n > end ? i + n : end;
+    }
+    return end;
+}
+
+void log_redact(struct buf *out, struct span text)
+{
+    size_t i = 0;
+
+    while (i < text.n) {
+        struct span rest = span_from(text, i);
+        size_t keep = 0;
+        size_t hide = known_secret(rest);
+        if (!hide)
+            hide = shaped_secret(text, i, &keep);
+        if (hide) {
+            /* The user's name may itself be a secret that we know; it has no shaped one in it. */
+            log_redact(out, span_cut(rest, 0, keep));
+            buf_str(out, "***");
+            i += hidden_end(rest, keep, keep + hide);
+        } else {
+            buf_char(out, text.p[i++]);
+        }
+    }
+}
