@@ -2,6 +2,7 @@
 
 #include "base/mem.h"
 #include "base/utf8.h"
+#include "base/visible.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -68,26 +69,22 @@ enum log_level log_seldom(uint64_t *last, uint64_t now)
     return LOG_WARN;
 }
 
-/* Control characters from a peer must not reach the terminal or break the line, and what is not
- * UTF-8 would make a line of JSON something else. */
+/* What does not show must not reach the terminal or break the line, and what is not UTF-8 would
+ * make a line of JSON something else. */
 static void put_text(struct buf *out, struct span s, bool json)
 {
-    for (size_t i = 0, n = 0; i < s.n; i += n) {
-        unsigned char c = (unsigned char)s.p[i];
+    for (size_t i = 0, n = 0; json && i < s.n; i += n) {
         n = utf8_length(s.p + i, s.p + s.n);
-        bool wild = n == 0, control = utf8_control(s.p + i, s.p + s.n) > 0;
-        n += wild;
-        if (json && (c == '"' || c == '\\')) {
+        if (s.p[i] == '"' || s.p[i] == '\\')
             buf_char(out, '\\');
-            buf_char(out, (char)c);
-        } else if (wild && json) {
+        if (n)
+            visible_put(out, span_cut(s, i, n), 0);
+        else
             buf_str(out, "\xef\xbf\xbd");
-        } else if (wild || control) {
-            buf_printf(out, json || n > 1 ? "\\u%04x" : "\\x%02x", (unsigned char)s.p[i + n - 1]);
-        } else {
-            buf_span(out, span_cut(s, i, n));
-        }
+        n += !n;
     }
+    if (!json)
+        visible_put(out, s, 0);
 }
 
 /* A line about a line would have no end. */

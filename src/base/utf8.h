@@ -39,19 +39,6 @@ static inline size_t utf8_length(const char *start, const char *end)
     return high >= 0x10000 >> 12 && high <= 0x10ffff >> 12 ? 4 : 0;
 }
 
-/*
- * Length of the control character at `start`, which is before `end`; 0 for any other. U+0080 to
- * U+009F are controls, too: to some terminals U+009B is what ESC [ is.
- */
-static inline size_t utf8_control(const char *start, const char *end)
-{
-    const unsigned char *p = (const unsigned char *)start;
-
-    if (p[0] < 0x20 || p[0] == 0x7f)
-        return 1;
-    return p[0] == 0xc2 && end - start >= 2 && utf8_tail(p[1]) && p[1] < 0xa0 ? 2 : 0;
-}
-
 /* Are the `n` words at `p` plain ASCII? */
 static inline bool utf8_ascii(const char *p, size_t n)
 {

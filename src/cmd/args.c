@@ -145,8 +145,11 @@ void args_show_problems(const struct problems *problems)
     struct buf lines = {0};
 
     for (size_t i = 0; i < problems->n; i++) {
-        problem_put(&lines, &problems->items[i]);
+        struct buf line = {0};
+        problem_put(&line, &problems->items[i]);
+        cmd_put_plain(&lines, buf_view(&line)); /* it may quote the file */
         buf_char(&lines, '\n');
+        buf_fini(&line);
     }
     if (problems->errors + problems->warnings > problems->n)
         buf_printf(&lines, "and %zu more\n", problems->errors + problems->warnings - problems->n);

@@ -49,12 +49,13 @@ static int show_result(const struct call_run *c, struct span result)
     if (c->json || content.type != JSON_ARRAY) {
         buf_span(&out, result);
         buf_char(&out, '\n');
+        cmd_print(&out);
     } else {
         struct json_iter it = json_iter(content.value);
         while (json_next(&it))
             put_content(&out, it.value);
+        cmd_print_exact(&out);
     }
-    cmd_print(&out);
     return json_get(result, "isError").type == JSON_TRUE ? CMD_FAILED : CMD_FINE;
 }
 
@@ -125,10 +126,10 @@ static void on_event(struct peer *self, struct call *call, const struct event *e
     struct json_slot total = json_get(event->params, "total");
     struct json_slot message = json_get(event->params, "message");
     buf_str(&line, "\r\033[K");
-    buf_span(&line, done.value);
+    cmd_put_plain(&line, done.value);
     if (total.type == JSON_NUMBER) {
         buf_str(&line, " of ");
-        buf_span(&line, total.value);
+        cmd_put_plain(&line, total.value);
     }
     if (message.type == JSON_STRING) {
         struct buf scratch = {0};
@@ -330,7 +331,10 @@ const struct command command_call = {
     .usage = "SERVER TOOL [KEY=VALUE... | JSON]",
     .about =
         "Values are taken as the tool's schema says: text stays text, numbers and booleans are\n"
-        "read as such. Exits with 1 when the tool reports an error.",
+        "read as such. Exits with 1 when the tool reports an error. On a terminal, characters that "
+        "do\n"
+        "not show (such as escape sequences) are written as \\u001b; into a pipe or file its text\n"
+        "goes as it is.",
     .options = options,
     .run = run,
 };

@@ -1,6 +1,7 @@
 #include "cmd/cmd.h"
 
-#include "base/utf8.h"
+#include "base/log.h"
+#include "base/visible.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -19,26 +20,30 @@ static bool use_colour(void)
 
 void cmd_put_plain(struct buf *out, struct span text)
 {
-    for (size_t i = 0, n; i < text.n; i += n ? n : 1) {
-        n = utf8_control(text.p + i, text.p + text.n);
-        buf_char(out, n ? ' ' : text.p[i]);
-    }
+    size_t from = out->n;
+
+    visible_put(out, text, VISIBLE_LINES);
+    for (size_t i = from; i < out->n; i++)
+        if (out->p[i] == '\n' || out->p[i] == '\t')
+            out->p[i] = ' ';
 }
 
 /* "PREFIX TEXT\n" with the prefix in the given colour, written at once. */
 __attribute__((format(printf, 3, 0))) static void put_line(const char *colour, const char *prefix,
                                                            const char *fmt, va_list ap)
 {
-    struct buf line = {0}, text = {0};
+    struct buf line = {0}, text = {0}, clean = {0};
     bool coloured = use_colour();
 
     buf_printf(&line, "%s%s%s ", coloured ? colour : "", prefix, coloured ? "\033[0m" : "");
     buf_vprintf(&text, fmt, ap);
-    cmd_put_plain(&line, buf_view(&text));
+    log_redact(&clean, buf_view(&text));
+    cmd_put_plain(&line, buf_view(&clean));
     buf_char(&line, '\n');
     fwrite(line.p, 1, line.n, stderr);
     buf_fini(&line);
     buf_fini(&text);
+    buf_fini(&clean);
 }
 
 void cmd_error(const struct command *who, const char *fmt, ...)
@@ -62,7 +67,8 @@ void cmd_hint(const char *fmt, ...)
     va_end(ap);
 }
 
-void cmd_print(struct buf *out)
+/* Frees it. */
+static void write_out(struct buf *out)
 {
     bool fine = !ferror(stdout);
     bool written = fwrite(buf_cstr(out), 1, out->n, stdout) == out->n && fflush(stdout) == 0;
@@ -71,6 +77,23 @@ void cmd_print(struct buf *out)
     if (fine && !written && errno != EPIPE)
         cmd_error(NULL, "cannot write the output: %s", strerror(errno));
     buf_fini(out);
+}
+
+void cmd_print(struct buf *out)
+{
+    struct buf shown = {0};
+
+    visible_put(&shown, buf_view(out), VISIBLE_LINES);
+    buf_fini(out);
+    write_out(&shown);
+}
+
+void cmd_print_exact(struct buf *out)
+{
+    if (isatty(STDOUT_FILENO))
+        cmd_print(out);
+    else
+        write_out(out);
 }
 
 int cmd_finish(int code)

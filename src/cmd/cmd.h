@@ -44,10 +44,16 @@ void cmd_hint(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /* --- output --- */
 
-/* What somebody else wrote, for a terminal: control characters become blanks. */
+/* What somebody else wrote, on one line: line ends and tabs become blanks, and characters that do
+ * not show become escapes (see visible). */
 void cmd_put_plain(struct buf *out, struct span text);
-/* Writes and frees it; says so if it could not. */
+/*
+ * Writes and frees it; says so if it could not. Whatever stands in it, no character that does not
+ * show gets out: a terminal obeys some of them. JSON stays the same JSON.
+ */
 void cmd_print(struct buf *out);
+/* The same for what people send into files and other programs: there it arrives byte for byte. */
+void cmd_print_exact(struct buf *out);
 /* For main: turns `code` into a failure when the standard output could not be written. */
 int cmd_finish(int code);
 

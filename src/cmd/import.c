@@ -69,7 +69,7 @@ static int import(const struct args *a, const char *from, const char *to)
         code = write_file(a->command, to, buf_view(&out));
         buf_fini(&out);
     } else if (fine) {
-        cmd_print(&out);
+        cmd_print_exact(&out);
         code = CMD_FINE;
     }
     problems_fini(&problems);

@@ -126,7 +126,7 @@ test('rialto logs: the last lines, by name and level, as text and JSON', async (
   const all = await command(server, 'logs');
   assert.equal(all.code, 0);
   assert.match(all.stdout, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z info  rialto: listening on http/m);
-  assert.match(all.stdout, /Z info  odd: red {2}\[31m$/m, 'nothing of a server gets to the terminal but text');
+  assert.match(all.stdout, /Z info  odd: red \\u001b\[31m$/m, 'nothing of a server gets to the terminal but text');
   const one = await command(server, 'logs', 'beta', '-n', '1');
   assert.match(one.stdout, /^\S+Z info  beta: [^\n]+\n$/);
   const bad = await command(server, 'logs', '--level', 'warn', 'alpha', '--json');

@@ -141,7 +141,7 @@ static void test_lines(void **state)
     (void)state;
     log_add_secret(SPAN("s3cret"));
     check_line(false, "alias", "it is s3cret\n\x1b[31m",
-               "Z error alias: it is ***\\x0a\\x1b[31m\n");
+               "Z error alias: it is ***\\u000a\\u001b[31m\n");
     check_line(
         true, "alias", "say \"s3cret\" \\ \t",
         "\"level\":\"error\",\"who\":\"alias\",\"message\":\"say \\\"***\\\" \\\\ \\u0009\"}\n");
@@ -160,6 +160,12 @@ static void test_lines_are_text(void **state)
                "\xc2\x9b"
                "31m",
                "alias: \\u009b31m\n");
+    /* U+202E turns around what follows it. */
+    check_line(false, "alias",
+               "\xe2\x80\xae"
+               "gnp.exe",
+               "alias: \\u202egnp.exe\n");
+    check_line(true, "alias", "\xe2\x80\xae", "\"message\":\"\\u202e\"}\n");
 }
 
 struct listener {
