@@ -3,6 +3,7 @@
 #include "admin/dashboard.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/visible.h"
 #include "cmd/args.h"
 #include "cmd/bridge.h"
 #include "cmd/browser_desk.h"
@@ -128,8 +129,11 @@ static void on_root(void *owner, struct http_exchange *x, const struct http_requ
     for (size_t i = 0; (p = bridge_provider(s->bridge, i)); i++) {
         buf_printf(out, "/mcp/%s  %s", p->alias, provider_state_name(p->state));
         if (p->why[0]) {
+            struct buf why = {0};
+            log_redact(&why, span_str(p->why));
             buf_str(out, ": ");
-            log_redact(out, span_str(p->why));
+            visible_put(out, buf_view(&why), 0); /* who looks with curl has a terminal */
+            buf_fini(&why);
         }
         buf_char(out, '\n');
     }

@@ -189,13 +189,14 @@ static void end_call(struct call *c, const struct outcome *outcome)
 /* The one end of every call. What we say ourselves may quote a server, and so its secrets. */
 static void finish(struct call *c, const struct outcome *outcome)
 {
+    if (outcome->kind != OUTCOME_FAILED) {
+        end_call(c, outcome);
+        return;
+    }
     struct outcome told = *outcome;
     struct buf clean = {0};
-
-    if (outcome->kind == OUTCOME_FAILED) {
-        log_redact(&clean, outcome->text);
-        told.text = buf_view(&clean);
-    }
+    log_redact(&clean, outcome->text);
+    told.text = buf_view(&clean);
     end_call(c, &told);
     buf_fini(&clean);
 }

@@ -7,7 +7,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { after, before, test } from 'node:test';
 import {
-  fakeBin, HttpClient, logged, rialto, rialtoBin, root, runCommand, serve, tempDir, until, writeConfig,
+  exchange, fakeBin, HttpClient, logged, rialto, rialtoBin, root, runCommand, serve, tempDir, until, writeConfig,
 } from './lib.mjs';
 
 const terminal = path.join(path.dirname(fakeBin), 'terminal');
@@ -102,7 +102,10 @@ test('nor from top, which draws', async () => {
   assert.doesNotMatch(stdout, bad);
 });
 
-test('nor from the log of the daemon', async () => {
+test('nor from the log of the daemon and its first page', async () => {
+  const page = await exchange(`${server.origin}/`, { method: 'GET' });
+  assert.match(page.text, /pwned/);
+  assert.doesNotMatch(page.text, bad);
   await until('a line of the server', () => /pwned/.test(server.stderr()));
   assert.doesNotMatch(server.stderr(), bad);
 });
