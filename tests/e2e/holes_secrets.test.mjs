@@ -9,6 +9,7 @@ import fs from 'node:fs';
 import http from 'node:http';
 import path from 'node:path';
 import { before, test } from 'node:test';
+import { embeddedRig } from './bus_rig.mjs';
 import {
   exchange, HttpClient, logged, rialto, root, serve, tempDir, until, writeConfig,
 } from './lib.mjs';
@@ -170,6 +171,23 @@ test('no command shows a secret', async () => {
     env: { ...environment(), HOME: dir, XDG_CONFIG_HOME: dir, XDG_RUNTIME_DIR: dir, XDG_CACHE_HOME: path.join(dir, 'cache') }, timeout: 60_000,
   })));
   run.forEach(({ stdout, stderr }, i) => expectNone(commands[i].join(' '), `${stdout}${stderr}.`));
+});
+
+test('nothing that is told on the bus shows a secret', async (t) => {
+  const place = embeddedRig(t).place();
+  const { leaky: entry } = config.servers;
+  await serve(t, { servers: { leaky: entry }, bus: { ...place.bus, role: 'worker', agents: [place.agent] } }, { env: environment() });
+  const agent = await place.join(t, place.agent);
+  await agent.hears('leaky');
+  const engine = await place.engine(t);
+  let news = '';
+  await engine.subscribe('mcp.event.#', 'news', (env) => { news += `${env.text}\n`; });
+  for (const make of Object.values(forms)) await agent.invoke('leaky', 'say', { text: make(secrets.quotes) });
+  const error = await agent.error('leaky', 'die', { text: `${secrets.plain} ${forms.json(secrets.quotes)}` });
+  assert.match(error.message, /last words/);
+  expectNone('the error on the bus', JSON.stringify(error));
+  await until('the news', () => /server_failed/.test(news));
+  expectNone('the news', news);
 });
 
 // What is wrong with a file is said with the file's own words.
