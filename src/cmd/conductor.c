@@ -9,6 +9,7 @@
 #include "cmd/conductor_link.h"
 #include "cmd/conductor_mcp.h"
 #include "cmd/conductor_trace.h"
+#include "config/credentials.h"
 #include "mcp/stdio_agent.h"
 
 #include <limits.h>
@@ -282,6 +283,17 @@ static int read_option(const struct command *self, struct wishes *w, int id, con
     return 0;
 }
 
+/* They are named by their command lines in errors, and quote themselves on their stderr. */
+static void hide_credentials(const struct command_line *line)
+{
+    credentials_in_args((const char *const *)line->argv);
+    for (size_t i = 0; i < line->n_env; i++) {
+        struct span pair = span_str(line->env[i]);
+        size_t end = span_find(pair, '=');
+        credentials_in_pair(span_cut(pair, 0, end), span_from(pair, end + 1));
+    }
+}
+
 static int read_components(const struct command *self, struct wishes *w, char **lines, int n)
 {
     struct err err = {0};
@@ -292,6 +304,7 @@ static int read_components(const struct command *self, struct wishes *w, char **
             cmd_error(self, "component %d, '%s': %s", i, lines[i], err.text);
             return CMD_USAGE;
         }
+        hide_credentials(&w->conductor.components[i]);
         w->conductor.n_components++;
     }
     w->trace.commands = lines;

@@ -9,6 +9,7 @@ import fs from 'node:fs';
 import http from 'node:http';
 import path from 'node:path';
 import { before, test } from 'node:test';
+import { Conductor } from './acp_lib.mjs';
 import { embeddedRig } from './bus_rig.mjs';
 import {
   exchange, HttpClient, logged, rialto, root, serve, tempDir, until, writeConfig,
@@ -188,6 +189,22 @@ test('nothing that is told on the bus shows a secret', async (t) => {
   expectNone('the error on the bus', JSON.stringify(error));
   await until('the news', () => /server_failed/.test(news));
   expectNone('the news', news);
+});
+
+// A component has its secrets on its command line, and says them when it ends.
+test('a conductor shows no secret of its components', async (t) => {
+  const traces = tempDir();
+  const script = 'console.error(process.env.MY_TOKEN); console.error(JSON.stringify(process.argv)); process.exitCode = 3';
+  const c = new Conductor(t, ['--trace', `${traces}/trace`, '--debug', '--debug-dir', traces, 'agent', JSON.stringify({
+    command: process.execPath, args: ['-e', script, 'x', `--password=${secrets.quotes}`, '--api-key', secrets.option],
+    env: { MY_TOKEN: secrets.key },
+  })]);
+  const error = await c.initialize().then(() => assert.fail('it ended'), (e) => e);
+  assert.match(JSON.stringify(error.data), /password/);
+  await c.stop(1);
+  expectNone('the error', JSON.stringify({ message: error.message, data: error.data }));
+  expectNone('its stderr', c.stderr);
+  for (const file of fs.readdirSync(traces)) expectNone(file, `.${fs.readFileSync(path.join(traces, file), 'utf8')}`);
 });
 
 // What is wrong with a file is said with the file's own words.
