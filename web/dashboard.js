@@ -291,8 +291,8 @@ function approvalRow(first, argumentsOf) {
     pane('Arguments', argumentsOf(first)));
   const fill = (now) => {
     const word = decided.get(now.id)?.word;
-    buttons.forEach((b) => { b.hidden = Boolean(word) || now.asked === 'client'; });
-    put(text, word ?? (now.asked === 'client' ? 'its client is being asked' : `refused in ${span(now.refused_in_ms / 1000)}`));
+    buttons.forEach((b) => { b.hidden = Boolean(word) || now.approve_by === 'client'; });
+    put(text, word ?? `${now.asked === 'client' ? 'its client is being asked, ' : ''}refused in ${span(now.refused_in_ms / 1000)}`);
   };
   return { nodes: [item], fill };
 }
@@ -333,6 +333,8 @@ function showDetails(cell, { value: call, text }) {
   else if (call.result !== null) panes.append(bodyPane('Result', call, raw, 'result'));
   cell.replaceChildren(make('small', {}, `${call.operation} ${call.name}, call ${call.id}, ${new Date(call.at).toLocaleString()}`));
   if (call.error) cell.append(make('p', { className: 'error' }, call.error));
+  for (const word of ['approved', 'refused'])
+    if (call[`${word}_by`]) cell.append(make('p', {}, `${word} by ${call[`${word}_by`]}`));
   cell.append(panes);
   if (said) cell.append(make('details', {}, make('summary', {}, 'The whole result'), bodyPane('Result', call, raw, 'result')));
 }

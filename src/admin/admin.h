@@ -30,6 +30,7 @@ struct admin_host {
     int (*reload)(void *arg, struct buf *report, struct err *err);
     void (*pages)(void *arg, struct browser_numbers *out); /* web pages; NULL: there are none */
     bool (*bus)(void *arg, struct bus_report *out);        /* false, or NULL: there is none */
+    const char *(*token)(void *arg); /* whose token the request being handled showed; or NULL */
     void *arg;
 };
 

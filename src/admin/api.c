@@ -1,5 +1,6 @@
 #include "admin/inside.h"
 #include "base/log.h"
+#include "base/visible.h"
 #include "core/approval.h"
 #include "mcp/consent.h"
 #include "wire/json.h"
@@ -95,7 +96,7 @@ static void put_arguments(struct buf *out, const struct call *c)
     mcp_put_held_arguments(&shown, c);
     /* A hidden secret may have been more than a text, and then this is no JSON any more. */
     if (json_skim(buf_view(&shown), NULL, NULL, NULL, NULL) == 0)
-        json_one_line(out, buf_view(&shown));
+        buf_span(out, buf_view(&shown));
     else
         json_quote(out, buf_view(&shown));
     buf_fini(&shown);
@@ -103,18 +104,25 @@ static void put_arguments(struct buf *out, const struct call *c)
 
 static void put_held(struct buf *out, const struct admin *a, const struct call *c)
 {
+    static const char *const words[] = {[APPROVE_BY_OPERATOR] = "operator",
+                                        [APPROVE_BY_CLIENT] = "client",
+                                        [APPROVE_BY_EITHER] = "either"};
     uint64_t now = router_timers(a->host.router)->now;
+    struct buf tool = {0};
 
+    visible_put(&tool, span_of(c->name, c->name_n), 0);
     buf_printf(out, "{\"id\":\"%" PRIu64 "\",\"server\":", c->handle);
     json_quote(out, span_str(c->provider->alias));
     buf_str(out, ",\"tool\":");
-    json_quote(out, span_of(c->name, c->name_n));
+    json_quote(out, buf_view(&tool));
     buf_str(out, ",\"arguments\":");
     put_arguments(out, c);
     buf_str(out, ",\"since\":\"");
     status_put_time(out, a, c->opened_at);
-    buf_printf(out, "\",\"refused_in_ms\":%" PRIu64 ",\"asked\":\"%s\"}", c->deadline.at - now,
-               approval_is_with_consumer(c) ? "client" : "operator");
+    buf_printf(out, "\",\"refused_in_ms\":%" PRIu64 ",\"asked\":\"%s\",\"approve_by\":\"%s\"}",
+               c->deadline.at - now, approval_is_with_consumer(c) ? "client" : "operator",
+               words[c->provider->policy.approve_by]);
+    buf_fini(&tool);
 }
 
 static void list_held(const struct admin *a, struct http_exchange *x)
@@ -172,9 +180,26 @@ static bool read_decision(struct span body, bool *approved)
     return slot.type == JSON_TRUE || slot.type == JSON_FALSE;
 }
 
+/* Which of the operators it is, as far as that can be known. */
+static void put_operator(struct buf *out, const struct admin *a, const struct http_exchange *x,
+                         const struct http_request *req)
+{
+    const char *peer = http_exchange_peer(x);
+    const char *token = a->host.token ? a->host.token(a->host.arg) : NULL;
+
+    if (span_starts(span_str(peer), SPAN("unix:")))
+        buf_str(out, "the operator (control socket)");
+    else if (token)
+        buf_printf(out, "the operator (token %s)", token);
+    else
+        buf_printf(out, "the operator (%s%s)", http_header(req, "origin").p ? "the page, " : "",
+                   peer);
+}
+
 static void decide(struct admin *a, struct http_exchange *x, const struct http_request *req,
                    struct span name)
 {
+    struct buf by = {0};
     uint64_t id = 0;
     bool approved = false;
 
@@ -182,16 +207,17 @@ static void decide(struct admin *a, struct http_exchange *x, const struct http_r
         admin_refuse(x, 400, "no decision in the body", "send {\"approved\": true} or false");
         return;
     }
-    enum decided decided = api_read_id(name, &id)
-                               ? approval_decide(a->host.router, id, approved, "the operator")
-                               : DECIDED_UNKNOWN;
+    put_operator(&by, a, x, req);
+    const struct verdict verdict = {approved, buf_cstr(&by), "the operator"};
+    enum decided decided =
+        api_read_id(name, &id) ? approval_decide(a->host.router, id, &verdict) : DECIDED_UNKNOWN;
+    buf_fini(&by);
     if (decided == DECIDED_UNKNOWN) {
         admin_refuse(x, 404, "no such call waits", "/api/approvals lists those that do");
     } else if (decided == DECIDED_ELSEWHERE) {
-        admin_refuse(x, 409, "its client is being asked", "only the client can answer for it");
+        admin_refuse(x, 409, "its client is being asked",
+                     "only the client can answer for it (servers.*.approve_by)");
     } else {
-        log_info("rialto", "call %" PRIu64 " was %s by %s", id, approved ? "approved" : "refused",
-                 http_exchange_peer(x));
         struct buf *out = http_respond_begin(x, 200, "application/json", SPAN_EMPTY);
         buf_printf(out, "{\"id\":\"%" PRIu64 "\",\"approved\":%s}\n", id,
                    approved ? "true" : "false");

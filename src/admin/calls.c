@@ -98,6 +98,10 @@ static void put_members(struct buf *out, const struct admin *a, const struct rec
         put_text(out, rec->error, ERROR_SHOWN);
     else
         buf_str(out, "null");
+    if (rec->decided_by.n) {
+        buf_str(out, rec->allowed ? ",\"approved_by\":" : ",\"refused_by\":");
+        put_text(out, rec->decided_by, ERROR_SHOWN);
+    }
 }
 
 static void show_record(const struct admin *a, struct http_exchange *x, const struct record *rec)

@@ -117,10 +117,26 @@ static void on_ended(struct tap *self, const struct call *c, const struct outcom
     rec->result = (struct record_body){keep(&at, result), outcome->body.n};
 }
 
+static void on_decided(struct tap *self, const struct call *c, bool allowed, struct span by)
+{
+    struct recorder *r = CONTAINER_OF(self, struct recorder, tap);
+    struct record *rec = idmap_get(&r->by_id, c->handle);
+
+    if (!rec)
+        return;
+    struct span who = bounded(by);
+    char *at = take(r, who.n);
+    if (recorder_find(r, c->handle) != rec)
+        return;
+    rec->decided_by = keep(&at, who);
+    rec->allowed = allowed;
+}
+
 void recorder_begin(struct recorder *r, struct router *router, size_t keep)
 {
-    *r = (struct recorder){
-        .tap = {on_opened, on_ended}, .router = router, .max_chunks = keep / RECORD_CHUNK};
+    *r = (struct recorder){.tap = {on_opened, on_ended, on_decided},
+                           .router = router,
+                           .max_chunks = keep / RECORD_CHUNK};
     list_init(&r->chunks);
     list_init(&r->records);
     router_set_tap(router, r->max_chunks ? &r->tap : NULL);

@@ -38,6 +38,8 @@ struct record {
     struct record_body params;
     struct span error; /* empty when there is no text */
     struct record_body result;
+    struct span decided_by; /* who let it go on or refused it; empty: nobody was asked */
+    bool allowed;
 };
 
 struct recorder {

@@ -138,20 +138,26 @@ static void decide(struct bus_news *n, struct span body, struct span source)
 {
     struct json_slot id = json_get(body, "request_id"), approved = json_get(body, "approved");
     struct json_slot reason = json_get(body, "reason");
-    struct buf id_text = {0}, reason_text = {0}, who = {0};
+    struct buf id_text = {0}, reason_text = {0}, who = {0}, told = {0};
     uint64_t handle = handle_of(n, rockbot_text(&id, &id_text));
 
-    buf_str(&who, "'");
-    content_put_line(&who, span_cut(source, 0, MESSAGE_MAX_WORD));
-    buf_str(&who, "' on the bus");
+    buf_str(&told, "'");
+    content_put_line(&told, span_cut(source, 0, MESSAGE_MAX_WORD));
+    buf_str(&told, "' on the bus");
+    buf_printf(&who, "agent %s", buf_cstr(&told));
     struct span why = rockbot_text(&reason, &reason_text);
     if (why.n) {
-        buf_str(&who, ": ");
-        content_put_line(&who, why);
+        buf_str(&told, ": ");
+        content_put_line(&told, why);
     }
-    /* Anything but a plain yes is a no. */
+    /* Anything but a plain yes is a no. That it counts as an operator's is what bus.approvals
+     * says. */
     if (handle && approved.type != JSON_NONE)
-        (void)approval_decide(n->router, handle, approved.type == JSON_TRUE, buf_cstr(&who));
+        (void)approval_decide(n->router, handle,
+                              &(struct verdict){.allowed = approved.type == JSON_TRUE,
+                                                .by = buf_cstr(&who),
+                                                .told = buf_cstr(&told)});
+    buf_fini(&told);
     buf_fini(&who);
     buf_fini(&reason_text);
     buf_fini(&id_text);

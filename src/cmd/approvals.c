@@ -1,7 +1,28 @@
+#include "base/utf8.h"
 #include "cmd/commands.h"
 #include "cmd/daemon.h"
 #include "cmd/grid.h"
 #include "wire/json.h"
+
+/* All of it, or how much of it, and where the rest is. The daemon has escaped what does not show.
+ */
+static void add_arguments(struct grid *grid, struct span arguments)
+{
+    enum { ROOM_FOR_NOTE = 60 };
+    struct span shown = span_cut(arguments, 0, GRID_MAX_CELL - ROOM_FOR_NOTE);
+    struct buf cell = {0};
+
+    if (arguments.n <= GRID_MAX_CELL) {
+        grid_add(grid, arguments);
+        return;
+    }
+    while (shown.n && utf8_tail((unsigned char)arguments.p[shown.n]))
+        shown.n--;
+    buf_printf(&cell, "(%zu of %zu bytes; --json shows all) " SPAN_FMT "...", shown.n, arguments.n,
+               SPAN_ARG(shown));
+    grid_add(grid, buf_view(&cell));
+    buf_fini(&cell);
+}
 
 static void put_held(struct buf *out, struct span list)
 {
@@ -21,7 +42,7 @@ static void put_held(struct buf *out, struct span list)
         (void)json_int(json_get(it.value, "refused_in_ms").value, &ms);
         buf_printf(&left, "%llds", (long long)(ms / 1000));
         grid_add(&grid, buf_view(&left));
-        grid_add(&grid, json_get(it.value, "arguments").value);
+        add_arguments(&grid, json_get(it.value, "arguments").value);
         buf_fini(&left);
         buf_fini(&scratch);
     }
@@ -123,7 +144,7 @@ const struct command command_approvals = {
     .usage = "[approve|reject ID]",
     .about =
         "Tools named by 'approve' in the configuration run only after somebody has allowed the\n"
-        "call. Where the client can ask its user, it does; the other calls are shown here.",
+        "call. Whose word counts, the client's or yours, is what 'approve_by' says.",
     .options = options,
     .run = run,
 };

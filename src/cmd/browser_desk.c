@@ -237,7 +237,9 @@ bool browser_desk_mcp(struct browser_desk *d, struct http_exchange *x,
     struct span id = selection(req, sse, &scratch);
     bool selects = id.p != NULL;
 
-    if (selects && front_guest(d->front) && !front_vouches(d->front)) {
+    const struct config_token *guest = front_guest(d->front);
+
+    if (selects && guest && guest->view) {
         front_refuse(x, 403, "this token's view has no browser sessions",
                      "leave ?session= out, or use a token without a view");
     } else if (selects) {

@@ -192,6 +192,8 @@ static void settled(struct ask_run *a)
         ask_finish(a, CMD_USAGE);
         return;
     }
+    /* Whoever has the configuration in hand and starts the server by it is its operator. */
+    view_member(v, 0)->policy.approve_by = APPROVE_BY_EITHER;
     const struct target *t = view_find(v, ITEM_TOOL, span_str(c->tool));
     buf_str(&params, "{\"name\":");
     struct cut name = {params.n, 0};

@@ -73,9 +73,11 @@ static void put_part(struct buf *out, const char *title, struct span call, const
 
 static void put_call(struct buf *out, struct span call)
 {
-    static const char *const rows[][2] = {
-        {"call", "id"},   {"at", "at"},       {"server", "server"}, {"operation", "operation"},
-        {"name", "name"}, {"state", "state"}, {"error", "error"}};
+    static const char *const rows[][2] = {{"call", "id"},           {"at", "at"},
+                                          {"server", "server"},     {"operation", "operation"},
+                                          {"name", "name"},         {"state", "state"},
+                                          {"error", "error"},       {"approved", "approved_by"},
+                                          {"refused", "refused_by"}};
 
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct buf scratch = {0};

@@ -285,9 +285,9 @@ static bool passes(const struct front *f, const struct route *r, struct http_exc
         gate_refuse(x, req);
         return false;
     }
-    if (asked && r && r->access == FRONT_OPERATORS && !f->vouched) {
+    if (asked && r && r->access == FRONT_OPERATORS && f->guest->role != ROLE_OPERATOR) {
         front_refuse(x, 403, "this token is for MCP alone",
-                     "it has a view (auth.tokens.*.view); one without may do this");
+                     "its role is agent (auth.tokens.*.role); one of role: operator may do this");
         return false;
     }
     if (r && r->local && !is_local(x, req)) {

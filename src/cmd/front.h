@@ -28,7 +28,7 @@ void front_route_local(struct front *f, const char *path, bool below, front_hand
                        void *owner);
 /* Who may use the route of this path when tokens are asked for; at first only FRONT_OPERATORS. */
 enum front_access {
-    FRONT_OPERATORS, /* a token that is not for a view */
+    FRONT_OPERATORS, /* a token of role: operator */
     FRONT_AGENTS,    /* any token */
     FRONT_ANYBODY,   /* also none */
 };
@@ -42,7 +42,7 @@ void front_route_open(struct front *f, const char *path,
                       void *owner);
 /* Inside a handler: whose token it was; NULL when none is needed. */
 const struct config_token *front_guest(const struct front *f);
-/* Inside a handler: are tokens asked for, and may this caller do all there is? */
+/* Inside a handler: are tokens asked for, and may this caller see all there is? */
 bool front_vouches(const struct front *f);
 /* Inside a handler of pages: is it of a site that no route would let in? */
 bool front_is_page_only(const struct front *f);

@@ -267,6 +267,14 @@ static bool look_at_bus(void *arg, struct bus_report *out)
     return true;
 }
 
+static const char *token_now(void *arg)
+{
+    const struct serve *s = arg;
+    const struct config_token *guest = front_guest(s->front);
+
+    return guest ? guest->name : NULL;
+}
+
 static void open_admin(struct serve *s)
 {
     s->admin = admin_new(&(struct admin_host){.router = bridge_router(s->bridge),
@@ -277,6 +285,7 @@ static void open_admin(struct serve *s)
                                               .pages = count_pages,
                                               .bus = look_at_bus,
                                               .reload = reload,
+                                              .token = token_now,
                                               .arg = s});
     for (size_t i = 0; i < admin_paths_n; i++) {
         const struct admin_path *p = &admin_paths[i];

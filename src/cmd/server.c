@@ -137,6 +137,7 @@ static struct policy policy_of(const struct config_server *s)
     policy.eager = s->start == START_EAGER;
     policy.idle_stop = s->idle_stop;
     policy.approve_timeout = s->approve_timeout;
+    policy.approve_by = s->approve_by;
     return policy;
 }
 

@@ -63,6 +63,7 @@ bool check_server(struct schema_read *r, const struct value *v, const char *show
                          "'%s' makes no sense for a server with 'command'", for_url[i]);
     check_transport(r, v, shown, s);
     s->own_timeout = is_given(v, "timeout");
+    s->own_approve_by = is_given(v, "approve_by");
     if (command && !is_given(v, "ping"))
         s->ping = 0; /* a program that ends closes its pipes; one that is busy must not be ended */
     if (s->command && strchr(s->command, ' ') && !s->args.n)
@@ -94,8 +95,10 @@ bool check_listen(struct schema_read *r, const struct value *v, const char *show
 
 bool check_token(struct schema_read *r, const struct value *v, const char *shown, void *entry)
 {
-    const struct config_token *t = entry;
+    struct config_token *t = entry;
 
+    if (t->view && !is_given(v, "role"))
+        t->role = ROLE_AGENT;
     if (v->type == VALUE_MAP && !is_given(v, "name"))
         problems_add(r->problems, PROBLEM_ERROR, v->at, shown, "expected the key 'name'");
     if (v->type == VALUE_MAP && !is_given(v, "hash"))
@@ -248,8 +251,12 @@ void check_config(struct schema_read *r, const struct value *root, struct config
         check_aliases(r, servers);
     apply_enabled_servers(r, root, c);
     for (size_t i = 0; i < c->servers.n; i++) {
-        c->servers.items[i].resources_as_tools |= c->resources_as_tools;
-        c->servers.items[i].prompts_as_tools |= c->prompts_as_tools;
+        struct config_server *s = &c->servers.items[i];
+        s->resources_as_tools |= c->resources_as_tools;
+        s->prompts_as_tools |= c->prompts_as_tools;
+        /* Who has been given tokens or views is not trusted with everything. */
+        if (!s->own_approve_by && (c->tokens.n || c->views.n))
+            s->approve_by = APPROVE_BY_OPERATOR;
     }
     check_addresses(r, root, c);
     check_views(r, root, c);

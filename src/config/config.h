@@ -30,8 +30,10 @@ struct config_view {
     struct config_strings servers, allow, deny;
 };
 
+enum config_role { ROLE_AGENT, ROLE_OPERATOR };
 struct config_token {
     const char *name, *hash, *view;
+    enum config_role role;
 };
 struct config {
     struct arena arena;

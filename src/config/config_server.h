@@ -7,6 +7,8 @@
 #ifndef RIALTO_CONFIG_CONFIG_SERVER_H
 #define RIALTO_CONFIG_CONFIG_SERVER_H
 
+#include "core/policy.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -68,6 +70,8 @@ struct config_server {
     const char *ca;
 
     struct config_strings allow, deny, approve;
+    enum approve_by approve_by;
+    bool own_approve_by; /* it stands in the file */
     struct {
         struct config_tool *items;
         size_t n;

@@ -18,6 +18,7 @@ static bool only_adjusted(const struct config_server *from, const struct config_
     adjusted.allow = to->allow;
     adjusted.deny = to->deny;
     adjusted.approve = to->approve;
+    adjusted.approve_by = to->approve_by;
     adjusted.approve_timeout = to->approve_timeout;
     adjusted.timeout = to->timeout;
     adjusted.timeout_on_progress = to->timeout_on_progress;

@@ -56,6 +56,17 @@ static const struct schema_word instances_words[] = {
     {"per-session", "each session has a process of its own, which ends with it"},
     {NULL},
 };
+static const struct schema_word approve_by_words[] = {
+    {"operator", "'rialto approvals', the daemon's page, or a token of role: operator"},
+    {"client", "the agent's program, which asks its user (MCP elicitation); else refused"},
+    {"either", "the agent's program if it can ask its user; an operator may decide as well"},
+    {NULL},
+};
+static const struct schema_word token_role_words[] = {
+    {"agent", "uses MCP, and what else is there for agents"},
+    {"operator", "may also look after the daemon: /status, /api, /metrics, approvals"},
+    {NULL},
+};
 static const struct schema_word level_words[] = {
     {"error", "what failed"},
     {"warn", "and what looks wrong"},
@@ -176,8 +187,12 @@ const struct schema_row schema_rows[] = {
     {"servers.*.approve", SCHEMA_STRINGS, SERVER(approve), .check = check_tool_pattern,
      .shorthand = "always", .also = "require_approval",
      .help = "Tools whose calls a person must approve first, in the same form as allow; always "
-             "stands for all of them. The client is asked if it can put a form before its user "
-             "(MCP elicitation); otherwise the call waits for 'rialto approvals'."},
+             "stands for all of them. approve_by says whose word counts."},
+    {"servers.*.approve_by", SCHEMA_WORD, SERVER(approve_by), .preset = "either",
+     .words = approve_by_words,
+     .help = "Who may approve such a call. Whether a program that can put a form before its user "
+             "does so is its own affair: it may as well answer by itself. So where there are "
+             "tokens (auth.tokens) or views, the default is operator."},
     {"servers.*.approve_timeout", SCHEMA_DURATION, SERVER(approve_timeout), .preset = "1m",
      .min = 100, .max = HOURS(24),
      .help = "How long such a call waits for the word; then it is refused."},
@@ -275,8 +290,10 @@ const struct schema_row schema_rows[] = {
     {"auth.tokens.*.hash", SCHEMA_STRING, TOKEN(hash), .check = check_token_hash, .secret = true,
      .help = "Hash of the token, which itself stands nowhere: sha256: and 64 hexadecimal digits."},
     {"auth.tokens.*.view", SCHEMA_STRING, TOKEN(view), .check = check_name,
-     .help = "The view its owner gets. When not given that is everything, and the owner may also "
-             "look after the daemon (/status, /api, /metrics)."},
+     .help = "The view its owner gets. When not given that is everything."},
+    {"auth.tokens.*.role", SCHEMA_WORD, TOKEN(role), .preset = "operator",
+     .words = token_role_words,
+     .help = "What its owner may do. The default is agent for a token with a view."},
 
     /* --- browser and bus --- */
     {"browser", SCHEMA_SECTION, .help = "Tools that web pages offer."},
@@ -338,7 +355,7 @@ const struct schema_row schema_rows[] = {
      .help = "Tell on the bus what happens: mcp.event.KIND.SERVER, never with arguments."},
     {"bus.approvals", SCHEMA_BOOL, TOP(bus.approvals), .preset = "false",
      .help = "Ask on the bus, too, for the approval of calls (servers.*.approve): whoever is on "
-             "it may give it."},
+             "it may give it, as an operator."},
     {"bus.listen", SCHEMA_STRING, TOP(bus.listen), .check = check_address,
      .help = "Our own bus also listens here, for containers and the like: a loopback HOST:PORT."},
     {"bus.token", SCHEMA_STRING, TOP(bus.token), .check = check_not_empty, .secret = true,

@@ -1,5 +1,6 @@
 #include "core/approval.h"
 
+#include "base/log.h"
 #include "core/inside.h"
 
 #include <stdarg.h>
@@ -50,21 +51,52 @@ __attribute__((format(printf, 2, 3))) static void refuse(struct call *c, const c
     buf_fini(&text);
 }
 
-/* Its consumer cannot say, so somebody else must. */
+static void write_down(struct call *c, bool allowed, const char *by)
+{
+    struct tap *tap = c->router->tap;
+
+    log_info(c->provider->alias, "the call of '%s' on server '%s' was %s by %s", c->name,
+             c->provider->alias, allowed ? "approved" : "refused", by);
+    if (tap)
+        tap->decided(tap, c, allowed, span_str(by));
+}
+
+static void consumer_decides(struct call *c, bool allowed)
+{
+    const char *principal = c->consumer->principal;
+    struct buf by = {0};
+
+    buf_str(&by, "the client");
+    if (principal)
+        buf_printf(&by, " (token %s)", principal);
+    write_down(c, allowed, buf_cstr(&by));
+    buf_fini(&by);
+    if (allowed)
+        allow(c);
+    else
+        refuse(c, "was refused by the person at the client");
+}
+
+/* Its consumer cannot say, or has no say, so somebody else must. */
 static void wait_for_operator(struct call *c)
 {
     struct router *r = c->router;
+    enum approve_by by = c->provider->policy.approve_by;
 
-    if (!r->approver || !r->approver->has_operator) {
-        refuse(c, "needs a person's approval, and there is nobody to ask");
-        return;
+    if (by == APPROVE_BY_CLIENT) {
+        refuse(c, "needs the approval of the person at the client (approve_by), and this client "
+                  "cannot put a form before its user");
+    } else if (!r->approver || !r->approver->has_operator) {
+        refuse(c, "needs %s approval, and there is nobody to ask",
+               by == APPROVE_BY_OPERATOR ? "an operator's" : "a person's");
+    } else {
+        events_publish(&r->events, &(struct happening){
+                                       .kind = HAPPENED_APPROVAL_WANTED,
+                                       .server = span_str(c->provider->alias),
+                                       .tool = span_of(c->name, c->name_n),
+                                       .call = c->handle,
+                                   });
     }
-    events_publish(&r->events, &(struct happening){
-                                   .kind = HAPPENED_APPROVAL_WANTED,
-                                   .server = span_str(c->provider->alias),
-                                   .tool = span_of(c->name, c->name_n),
-                                   .call = c->handle,
-                               });
 }
 
 static void ask_consumer(struct call *c)
@@ -83,16 +115,19 @@ static void ask_consumer(struct call *c)
 
 void approval_hold(struct call *c, const struct request *request)
 {
+    bool may_answer = c->provider->policy.approve_by != APPROVE_BY_OPERATOR;
+
     request_keep(&c->kept, request);
     /* One consent is for one call: were its consumer to resume it by a call of its own, a person
      * would be asked in every round. So questions of the server come as asks on this one. */
+    c->comes_back = c->answers & ANSWERS_BY_RETRY;
     c->kept.request.answers &= ~(unsigned)ANSWERS_BY_RETRY;
     c->answers &= ~(unsigned)ANSWERS_BY_RETRY;
     c->repeatable = false;
     c->state = CALL_HELD;
     list_append(&c->provider->held, &c->in_provider);
     timer_set(c->router->timers, &c->deadline, c->provider->policy.approve_timeout);
-    if (c->router->approver && (c->answers & ANSWERS_ELICIT_FORM))
+    if (may_answer && c->router->approver && (c->answers & ANSWERS_ELICIT_FORM))
         ask_consumer(c);
     else
         wait_for_operator(c);
@@ -100,35 +135,48 @@ void approval_hold(struct call *c, const struct request *request)
 
 void approval_answered(struct call *c, const struct outcome *answer)
 {
-    switch (c->router->approver->read_answer(answer)) {
-    case CONSENT_GIVEN:
+    enum consent consent = c->router->approver->read_answer(answer);
+
+    if (c->word == WORD_NO)
+        refuse(c, "was refused by the operator");
+    else if (c->word == WORD_YES && consent != CONSENT_DENIED)
         allow(c);
-        break;
-    case CONSENT_DENIED:
-        refuse(c, "was refused by the person at the client");
-        break;
-    case CONSENT_UNASKED:
-        wait_for_operator(c);
-        break;
-    }
+    else if (consent == CONSENT_UNASKED || c->provider->policy.approve_by == APPROVE_BY_OPERATOR)
+        wait_for_operator(c); /* another configuration may hold than when it was asked */
+    else
+        consumer_decides(c, consent == CONSENT_GIVEN);
 }
 
-enum decided approval_decide(struct router *r, uint64_t handle, bool allowed, const char *who)
+static bool is_undecided(const struct call *c)
+{
+    return c->state == CALL_HELD && c->word == WORD_NONE;
+}
+
+enum decided approval_decide(struct router *r, uint64_t handle, const struct verdict *verdict)
 {
     struct call *c = router_find(r, handle);
 
-    if (!c || c->state != CALL_HELD)
+    if (!c || !is_undecided(c))
         return DECIDED_UNKNOWN;
-    if (approval_is_with_consumer(c))
+    bool asked = approval_is_with_consumer(c);
+    if (asked && c->provider->policy.approve_by == APPROVE_BY_CLIENT)
         return DECIDED_ELSEWHERE;
-    if (allowed)
+    write_down(c, verdict->allowed, verdict->by);
+    c->word = verdict->allowed ? WORD_YES : WORD_NO;
+    if (asked && c->comes_back)
+        return DECIDED;
+    if (asked) {
+        router_unask(c, approval_key);
+        c = router_find(r, handle); /* its consumer may have left on hearing that */
+    }
+    if (c && verdict->allowed)
         allow(c);
-    else
-        refuse(c, "was refused by %s", who);
+    else if (c)
+        refuse(c, "was refused by %s", verdict->told);
     return DECIDED;
 }
 
-struct call *approval_next(const struct router *r, const struct call *c)
+static struct call *next_held(const struct router *r, const struct call *c)
 {
     const struct provider *p = c ? c->provider : router_next_provider(r, NULL);
     const struct list *next = c ? c->in_provider.next : p ? p->held.next : NULL;
@@ -138,4 +186,13 @@ struct call *approval_next(const struct router *r, const struct call *c)
         next = p ? p->held.next : NULL;
     }
     return p ? LIST_ENTRY(next, struct call, in_provider) : NULL;
+}
+
+struct call *approval_next(const struct router *r, const struct call *c)
+{
+    struct call *next = next_held(r, c);
+
+    while (next && !is_undecided(next))
+        next = next_held(r, next);
+    return next;
 }

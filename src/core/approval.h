@@ -1,10 +1,12 @@
 /*
  * approval: calls that a person must allow before they reach their server.
  *
- * The router holds a call of a tool that its provider's policy names. If its consumer can put a
- * form before a person it is asked, by an ordinary ask: so it works for every dialect that has one.
- * Otherwise the call waits for an operator, who is told by HAPPENED_APPROVAL_WANTED and decides
- * with approval_decide. Silence is a no, and so is having nobody to ask.
+ * The router holds a call of a tool that its provider's policy names. The policy also says whose
+ * word counts (enum approve_by), for a consumer that is asked may well answer without any person.
+ * Where it may answer and can put a form before a person it is asked, by an ordinary ask: so it
+ * works for every dialect that has one. Otherwise the call waits for an operator, who is told by
+ * HAPPENED_APPROVAL_WANTED and decides with approval_decide. Silence is a no, and so is having
+ * nobody to ask. Who decided is logged and shown to the tap.
  *
  * A held call has no slot, and its provider need not run. Allowed, it goes the way of every
  * call, with a fresh deadline; it is never sent a second time by itself.
@@ -35,7 +37,7 @@ void router_set_approver(struct router *r, const struct approver *approver);
 
 /* The calls that are held, in no particular order: pass NULL for the first. */
 struct call *approval_next(const struct router *r, const struct call *c);
-/* Does it wait for its own consumer's answer? Otherwise for the operator's. */
+/* Was its own consumer asked? Otherwise the operator alone was. */
 bool approval_is_with_consumer(const struct call *c);
 
 enum decided {
@@ -43,8 +45,19 @@ enum decided {
     DECIDED_UNKNOWN,   /* there is no such call, or it is not held any more */
     DECIDED_ELSEWHERE, /* its consumer was asked, and nobody else is to answer for it */
 };
-/* The call may end inside. `who` is told to the consumer with a refusal: "the operator". */
-enum decided approval_decide(struct router *r, uint64_t handle, bool allowed, const char *who);
+
+/* An operator's word. */
+struct verdict {
+    bool allowed;
+    const char *by;   /* for the record: "the operator (control socket)" */
+    const char *told; /* to the consumer, with a refusal: "the operator" */
+};
+/*
+ * The call may end inside. A question that its consumer was asked is taken back. One that resumes
+ * calls by itself (ANSWERS_BY_RETRY) cannot be told so: the call goes on when it comes back, unless
+ * the answer that it brings is a no.
+ */
+enum decided approval_decide(struct router *r, uint64_t handle, const struct verdict *verdict);
 
 /* --- for call.c --- */
 bool approval_needed(const struct provider *p, struct span tool);

@@ -24,6 +24,9 @@ enum call_state {
     CALL_HELD,    /* until a person allows it (core/approval.h) */
 };
 
+/* What an operator has decided about a held call; its consumer may have to come back first. */
+enum word { WORD_NONE, WORD_YES, WORD_NO };
+
 /* A request kept beyond the callback it came in: for waiting calls and for those that may be
  * sent again. */
 struct kept_request {
@@ -53,6 +56,8 @@ struct call {
     struct map uris;           /* standing calls: subscribed resources -> their provider */
     uint64_t told[ITEM_KINDS]; /* digests of the lists that the consumer was last told of */
 
+    enum word word;  /* while held */
+    bool comes_back; /* while held: its consumer has the question as an end, and calls again */
     uint64_t party;
     unsigned answers;
     unsigned lacks; /* what it was asked for and cannot answer */

@@ -160,12 +160,14 @@ struct peer_verbs {
 
 struct peer {
     const struct peer_verbs *verbs;
-    struct list opened; /* calls this peer opened (struct call.in_consumer) */
+    const char *principal; /* a consumer's: whose it is, when that is known; else NULL. Borrowed */
+    struct list opened;    /* calls this peer opened (struct call.in_consumer) */
 };
 
 static inline void peer_init(struct peer *p, const struct peer_verbs *verbs)
 {
     p->verbs = verbs;
+    p->principal = NULL;
     list_init(&p->opened);
 }
 

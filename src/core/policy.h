@@ -14,6 +14,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Whose word lets a held call go on (core/approval.h). */
+enum approve_by {
+    APPROVE_BY_OPERATOR, /* and never its consumer's */
+    APPROVE_BY_CLIENT,   /* its consumer's, and nobody else's */
+    APPROVE_BY_EITHER,   /* its consumer is asked if it can be; the first word counts */
+};
+
 struct policy {
     uint64_t timeout;       /* ms per call; 0 = none */
     uint64_t ask_timeout;   /* ms a provider waits for people; replaces the deadline meanwhile */
@@ -29,6 +36,7 @@ struct policy {
     uint64_t approve_timeout;   /* ms a call is held for a person's word */
     const struct span *approve; /* patterns of tools whose calls are held; borrowed */
     size_t n_approve;
+    enum approve_by approve_by;
 };
 
 extern const struct policy policy_default;

@@ -8,6 +8,8 @@
 #ifndef RIALTO_CORE_TAP_H
 #define RIALTO_CORE_TAP_H
 
+#include "base/span.h"
+
 struct call;
 struct outcome;
 struct request;
@@ -17,6 +19,8 @@ struct tap {
     /* `c->provider` is NULL for a call that nobody can be found for; it ends at once. */
     void (*opened)(struct tap *self, const struct call *c, const struct request *request);
     void (*ended)(struct tap *self, const struct call *c, const struct outcome *outcome);
+    /* Somebody has said whether a held call (core/approval.h) may go on; `by` is for people. */
+    void (*decided)(struct tap *self, const struct call *c, bool allowed, struct span by);
 };
 
 /* NULL: none any more. What the router wants for itself is not shown. */

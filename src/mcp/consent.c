@@ -1,42 +1,71 @@
 #include "mcp/consent.h"
 
 #include "base/log.h"
+#include "base/utf8.h"
+#include "base/visible.h"
 #include "core/provider.h"
 #include "wire/json.h"
 
-/* What fits into a dialog; who wants to see more looks at the control API. */
+#include <inttypes.h>
+
+/* What fits into a dialog. */
 enum { SHOWN_MAX = 1000 };
 
 void mcp_put_held_arguments(struct buf *out, const struct call *c)
 {
     struct json_slot arguments = json_get(c->kept.request.params, "arguments");
+    struct buf line = {0}, shown = {0};
 
-    log_redact(out, arguments.type == JSON_OBJECT ? arguments.value : SPAN("{}"));
+    json_one_line(&line, arguments.type == JSON_OBJECT ? arguments.value : SPAN("{}"));
+    log_redact(&shown, buf_view(&line));
+    visible_put(out, buf_view(&shown), 0);
+    buf_fini(&shown);
+    buf_fini(&line);
 }
 
-static void put_shown(struct buf *out, struct span text)
+/* Nobody is to take a part for the whole. */
+static void put_shown(struct buf *out, struct span text, const char *rest)
 {
     struct span shown = span_cut(text, 0, SHOWN_MAX);
 
-    while (shown.n < text.n && shown.n && ((unsigned char)text.p[shown.n] & 0xc0) == 0x80)
+    while (shown.n < text.n && shown.n && utf8_tail((unsigned char)text.p[shown.n]))
         shown.n--; /* not in the middle of a character */
+    if (shown.n < text.n)
+        buf_printf(out, "(only the first %zu of %zu bytes are shown here; %s) ", shown.n, text.n,
+                   rest);
     buf_span(out, shown);
     buf_str(out, shown.n < text.n ? "..." : "");
 }
 
-static void put_question(struct buf *out, const struct call *c)
+static void put_words(struct buf *out, const struct call *c, const char *rest)
 {
     struct buf message = {0}, arguments = {0};
 
     mcp_put_held_arguments(&arguments, c);
-    buf_printf(&message, "Allow the call of '%s' on server '%s'? Its arguments: ", c->name,
-               c->provider->alias);
-    put_shown(&message, buf_view(&arguments));
+    buf_str(&message, "Allow the call of '");
+    visible_put(&message, span_of(c->name, c->name_n), 0);
+    buf_printf(&message, "' on server '%s'? Its arguments: ", c->provider->alias);
+    put_shown(&message, buf_view(&arguments), rest);
     buf_str(out, "{\"message\":");
     json_quote(out, buf_view(&message));
     buf_str(out, ",\"requestedSchema\":{\"type\":\"object\",\"properties\":{}}}");
     buf_fini(&arguments);
     buf_fini(&message);
+}
+
+static void put_question(struct buf *out, const struct call *c)
+{
+    struct buf rest = {0};
+
+    buf_printf(&rest, "'rialto approvals --json' and /api/approvals show all of call %" PRIu64,
+               c->handle);
+    put_words(out, c, buf_cstr(&rest));
+    buf_fini(&rest);
+}
+
+static void put_question_alone(struct buf *out, const struct call *c)
+{
+    put_words(out, c, "nothing shows the rest, so refuse it when in doubt");
 }
 
 static enum consent read_answer(const struct outcome *answer)
@@ -48,5 +77,5 @@ static enum consent read_answer(const struct outcome *answer)
     return accepts ? CONSENT_GIVEN : CONSENT_DENIED;
 }
 
-const struct approver mcp_approver = {put_question, read_answer, false};
+const struct approver mcp_approver = {put_question_alone, read_answer, false};
 const struct approver mcp_approver_with_operator = {put_question, read_answer, true};

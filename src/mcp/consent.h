@@ -11,7 +11,8 @@ extern const struct approver mcp_approver;
 /* The same where an operator can be asked instead. */
 extern const struct approver mcp_approver_with_operator;
 
-/* Append what the held call wants to do, as a JSON object: its arguments, secrets hidden. */
+/* Append what the held call wants to do, all of it: its arguments as JSON in one line, secrets
+ * hidden, what would not show escaped. */
 void mcp_put_held_arguments(struct buf *out, const struct call *c);
 
 #endif

@@ -421,6 +421,7 @@ struct modern_agent *modern_agent_new(const struct mcp_host *host, const struct 
     struct modern_agent *a = MEM_NEW(struct modern_agent);
 
     peer_init(&a->peer, &verbs);
+    a->peer.principal = host->principal;
     a->host = *host;
     a->out = out;
     a->owner = owner;

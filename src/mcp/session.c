@@ -304,6 +304,7 @@ struct mcp_session *mcp_session_new(const struct mcp_host *host, const struct mc
     struct mcp_session *s = MEM_NEW(struct mcp_session);
 
     peer_init(&s->peer, &session_verbs);
+    s->peer.principal = host->principal;
     s->host = *host;
     s->out = out;
     s->owner = owner;

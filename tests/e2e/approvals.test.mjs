@@ -64,7 +64,7 @@ for (const [kind, { sdk, schema, options }] of Object.entries(agents)) {
 }
 
 test('a modern agent that hides nothing: input_required, then the word', async (t) => {
-  const { server, client } = await serveAndConnect(t, guarded(), up);
+  const { server, client } = await serveAndConnect(t, guarded({ approve_by: 'client' }), up);
   const agent = new ModernClient(server.url, { capabilities: { elicitation: { form: {} } } });
   const params = { name: 'files__echo', arguments: { message: 'x' } };
   const first = (await agent.request('tools/call', params)).result;

@@ -212,7 +212,7 @@ test('a call that waits for an answer is its owner\'s alone', async (t) => {
   assert.equal((await ann.request('tools/call', retry)).result.resultType, 'complete');
 });
 
-test('looking after the daemon takes a token without a view; Unix sockets take none', async (t) => {
+test('looking after the daemon takes a token of an operator; Unix sockets take none', async (t) => {
   const dir = tempDir();
   const socket = `${dir}/rialto.sock`;
   const { server } = await start(t, { listen: ['127.0.0.1:0', `unix:${socket}`] });
@@ -220,7 +220,7 @@ test('looking after the daemon takes a token without a view; Unix sockets take n
   for (const where of ['/status', '/metrics', '/api/servers', '/']) {
     const refused = await get(where, LAPTOP);
     assert.equal(refused.status, 403, where);
-    assert.match(refused.text, /view/);
+    assert.match(refused.text, /role/);
     assert.notEqual((await get(where, ADMIN)).status, 403, where);
     assert.notEqual((await get(where, ADMIN)).status, 401, where);
   }

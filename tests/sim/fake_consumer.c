@@ -98,19 +98,20 @@ static void flight_allowed(struct flight *f)
 void flight_decide(struct flight *f)
 {
     struct world *w = f->consumer->world;
-    bool yes = chance(w, 60), mine = f->held && !f->n_open;
+    bool yes = chance(w, 60), mine = f->held && !f->said_no;
 
     if (f->ended || !f->call || (f->held && f->provider->unwanting))
         return;
     TRACE(w, "the operator says %s to %u", yes ? "yes" : "no", f->id);
-    bool was_opening = f->opening, was_held = f->held;
+    bool was_opening = f->opening;
     if (mine && yes)
         flight_allowed(f);
     else if (mine)
         f->said_no = true;
-    enum decided decided = approval_decide(w->router, f->call->handle, yes, "the operator");
+    enum decided decided = approval_decide(w->router, f->call->handle,
+                                           &(struct verdict){yes, "the operator", "the operator"});
     f->opening = was_opening;
-    CHECK(w, (decided == DECIDED) == mine && (mine || !was_held || decided == DECIDED_ELSEWHERE),
+    CHECK(w, decided == (mine ? DECIDED : DECIDED_UNKNOWN),
           "the operator decided %u, which was not his to decide, or the other way round", f->id);
 }
 

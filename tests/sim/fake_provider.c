@@ -103,16 +103,16 @@ void job_ask(struct job *j)
     router_ask(j->call, &ask);
 }
 
-/* Some question that waits for its answer, with its key as text; it waits no more. */
-static bool drop_question(struct world *w, struct question *places, char key[16])
+/* Some question that waits for its answer, with its key as text; it waits no more. Or NULL. */
+static struct question *drop_question(struct world *w, struct question *places, char key[16])
 {
     struct question *q = &places[pick(w, MAX_ASKS)];
 
     if (!q->open)
-        return false;
+        return NULL;
     q->open = false;
     snprintf(key, 16, "%u", q->key);
-    return true;
+    return q;
 }
 
 void job_unask(struct job *j)
@@ -130,11 +130,13 @@ void provider_know(struct sim_provider *p)
 {
     struct world *w = p->world;
     char key[16];
+    struct question *q = p->alive ? drop_question(w, p->questions, key) : NULL;
 
-    if (!p->alive || !drop_question(w, p->questions, key))
+    if (!q)
         return;
     TRACE(w, "%s: takes %s back", p->alias, key);
-    router_unask_any(&p->core, span_str(key)); /* who was asked may have left */
+    /* Who was asked may be leaving: then the word that no answer will come is on its way. */
+    q->open = !router_unask_any(&p->core, span_str(key));
 }
 
 void provider_wonder(struct sim_provider *p)
@@ -357,6 +359,7 @@ static void random_policy(struct world *w, struct policy *policy)
     policy->approve_timeout = 100 + pick(w, 1000);
     policy->approve = approve;
     policy->n_approve = chance(w, 50);
+    policy->approve_by = APPROVE_BY_EITHER;
 }
 
 struct sim_provider *provider_new(struct world *w)

@@ -430,6 +430,61 @@ static void test_views_and_tokens(void **state)
                                       "'auth' everybody on this machine is let in\n");
 }
 
+/* Who has been given a token or a view does not approve its own calls, unless the file says so. */
+static void test_whose_word_counts(void **state)
+{
+    static const struct {
+        const char *more;
+        enum approve_by unsaid;
+    } rows[] = {
+        {"", APPROVE_BY_EITHER},
+        {"views: {one: {}}\n", APPROVE_BY_OPERATOR},
+        {"auth: {tokens: [{name: a, hash: '" HASH_A "'}]}\n", APPROVE_BY_OPERATOR},
+    };
+    struct problems ps = {0};
+    struct buf text = {0};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        text.n = 0;
+        buf_printf(&text, "servers: {a: {command: x}, b: {command: x, approve_by: client}}\n%s",
+                   rows[i].more);
+        struct config *c = config_parse(buf_view(&text), CONFIG_YAML, false, &ps);
+        assert_int_equal(config_server(c, "a")->approve_by, rows[i].unsaid);
+        assert_int_equal(config_server(c, "b")->approve_by, APPROVE_BY_CLIENT);
+        config_free(c);
+    }
+    buf_fini(&text);
+    problems_fini(&ps);
+}
+
+static void test_roles_of_tokens(void **state)
+{
+    struct problems ps = {0};
+    struct config *c = config_parse(SPAN("views: {v: {}}\n"
+                                         "auth:\n"
+                                         "  tokens:\n"
+                                         "    - {name: a, hash: '" HASH_A "'}\n"
+                                         "    - {name: b, hash: '" HASH_B "', view: v}\n"),
+                                    CONFIG_YAML, false, &ps);
+
+    (void)state;
+    assert_int_equal(c->tokens.items[0].role, ROLE_OPERATOR);
+    assert_int_equal(c->tokens.items[1].role, ROLE_AGENT);
+    config_free(c);
+    c = config_parse(SPAN("views: {v: {}}\n"
+                          "auth:\n"
+                          "  tokens:\n"
+                          "    - {name: a, hash: '" HASH_A "', role: agent}\n"
+                          "    - {name: b, hash: '" HASH_B "', view: v, role: operator}\n"),
+                     CONFIG_YAML, false, &ps);
+    assert_int_equal(c->tokens.items[0].role, ROLE_AGENT);
+    assert_int_equal(c->tokens.items[1].role, ROLE_OPERATOR);
+    config_free(c);
+    assert_problems(&ps, "");
+    problems_fini(&ps);
+}
+
 static void test_aliases_differ(void **state)
 {
     (void)state;
@@ -707,6 +762,8 @@ int main(void)
         cmocka_unit_test(test_private_authorities),
         cmocka_unit_test(test_tls_addresses),
         cmocka_unit_test(test_views_and_tokens),
+        cmocka_unit_test(test_whose_word_counts),
+        cmocka_unit_test(test_roles_of_tokens),
         cmocka_unit_test(test_aliases_differ),
         cmocka_unit_test(test_enabled_servers),
         cmocka_unit_test(test_addresses),

@@ -1,5 +1,6 @@
 /* Held calls: bus-and-aggregator §11.2 item 12, the approval hook, as far as the core has it. */
 #include "core/approval.h"
+#include "core/tap.h"
 #include "stage.h"
 
 #include <inttypes.h>
@@ -27,6 +28,9 @@ static enum consent read_answer(const struct outcome *answer)
     return span_is(answer->body, "yes") ? CONSENT_GIVEN : CONSENT_DENIED;
 }
 
+static const struct verdict yes = {true, "the operator (test)", "the operator"};
+static const struct verdict no = {false, "the operator (test)", "the operator"};
+
 static const struct approver operated = {put_question, read_answer, true};
 static const struct approver alone = {put_question, read_answer, false};
 
@@ -43,6 +47,7 @@ static void begin(struct fixture *x)
     x->policy->approve = patterns;
     x->policy->n_approve = COUNT_OF(patterns);
     x->policy->approve_timeout = 60 * 1000;
+    x->policy->approve_by = APPROVE_BY_EITHER;
     fake_ready(&x->fake, "read delete_file+ro Format");
     x->stage.account.n = 0;
 }
@@ -93,12 +98,11 @@ static void test_accepted_by_the_client(void **state)
     struct call *c = client_open(&x.ann, "f__delete_file");
     assert_account(&x.stage, "ann ask 1 approval\n");
     assert_true(approval_is_with_consumer(c));
-    assert_int_equal(approval_decide(x.stage.router, 1, true, "the operator"), DECIDED_ELSEWHERE);
     answer_call(c, "approval", "yes");
     answer_call(c, "approval", "no"); /* too late */
     finish_call(c, "deleted");
     assert_account(&x.stage, "f open 1 delete_file\nann done 1 deleted\n");
-    assert_int_equal(approval_decide(x.stage.router, 1, true, "the operator"), DECIDED_UNKNOWN);
+    assert_int_equal(approval_decide(x.stage.router, 1, &yes), DECIDED_UNKNOWN);
     end(&x);
 }
 
@@ -159,7 +163,7 @@ static void test_a_client_that_cannot_ask_after_all(void **state)
     router_answer(c, SPAN("approval"),
                   &(struct outcome){.kind = OUTCOME_ERROR, .body = SPAN("{}")});
     assert_int_equal(c->state, CALL_HELD);
-    assert_int_equal(approval_decide(x.stage.router, 1, true, "the operator"), DECIDED);
+    assert_int_equal(approval_decide(x.stage.router, 1, &yes), DECIDED);
     assert_account(&x.stage, "ann ask 1 approval\nf open 1 delete_file\n");
     end(&x);
 }
@@ -193,11 +197,11 @@ static void test_decided_by_the_operator(void **state)
     x.ann.in_done = note_text;
     client_open(&x.ann, "f__delete_file");
     client_open(&x.ann, "f__Format");
-    assert_int_equal(approval_decide(x.stage.router, 3, true, "the operator"), DECIDED_UNKNOWN);
-    assert_int_equal(approval_decide(x.stage.router, 2, false, "the operator"), DECIDED);
+    assert_int_equal(approval_decide(x.stage.router, 3, &yes), DECIDED_UNKNOWN);
+    assert_int_equal(approval_decide(x.stage.router, 2, &no), DECIDED);
     assert_string_equal(last_text,
                         "the call of 'Format' on server 'f' was refused by the operator");
-    assert_int_equal(approval_decide(x.stage.router, 1, true, "the operator"), DECIDED);
+    assert_int_equal(approval_decide(x.stage.router, 1, &yes), DECIDED);
     assert_account(&x.stage, "ann done 2 refused\nf open 1 delete_file\n");
     end(&x);
 }
@@ -217,6 +221,180 @@ static void test_nobody_to_ask(void **state)
     assert_account(&x.stage, "ann done 1 refused\nann done 2 refused\n");
     assert_string_equal(last_text, "the call of 'Format' on server 'f' needs a person's approval, "
                                    "and there is nobody to ask");
+    end(&x);
+}
+
+/* --- whose word counts --- */
+
+/* The tap, which is told who decided. */
+struct clerk {
+    struct tap tap;
+    char noted[256];
+};
+
+static void pass_opened(struct tap *self, const struct call *c, const struct request *request)
+{
+    (void)self, (void)c, (void)request;
+}
+
+static void pass_ended(struct tap *self, const struct call *c, const struct outcome *outcome)
+{
+    (void)self, (void)c, (void)outcome;
+}
+
+static void note_decided(struct tap *self, const struct call *c, bool allowed, struct span by)
+{
+    struct clerk *clerk = CONTAINER_OF(self, struct clerk, tap);
+    size_t n = strlen(clerk->noted);
+
+    snprintf(clerk->noted + n, sizeof clerk->noted - n, "%" PRIu64 " %s " SPAN_FMT "\n", c->handle,
+             allowed ? "yes" : "no", SPAN_ARG(by));
+}
+
+static const struct tap clerk_tap = {pass_opened, pass_ended, note_decided};
+
+/*
+ * A client that declares elicitation need not have a person at all: an agent's own program answered
+ * the question whether its agent may delete a file, and it ran.
+ */
+static void test_by_the_operator_alone(void **state)
+{
+    struct clerk clerk = {.tap = clerk_tap};
+    struct fixture x;
+
+    (void)state;
+    begin(&x);
+    router_set_tap(x.stage.router, &clerk.tap);
+    x.policy->approve_by = APPROVE_BY_OPERATOR;
+    x.ann.answers = ANSWERS_ELICIT_FORM;
+    x.ann.in_ask = say_yes;
+    struct call *c = client_open(&x.ann, "f__delete_file");
+    assert_account(&x.stage, "");
+    answer_call(c, "approval", "yes"); /* nobody asked */
+    assert_int_equal(c->state, CALL_HELD);
+    assert_int_equal(approval_decide(x.stage.router, 1, &yes), DECIDED);
+    assert_account(&x.stage, "f open 1 delete_file\n");
+    assert_string_equal(clerk.noted, "1 yes the operator (test)\n");
+    x.ann.in_done = note_text;
+    router_set_approver(x.stage.router, &alone);
+    assert_null(client_open(&x.ann, "f__delete_file"));
+    assert_string_equal(last_text, "the call of 'delete_file' on server 'f' needs an operator's "
+                                   "approval, and there is nobody to ask");
+    router_set_tap(x.stage.router, NULL);
+    end(&x);
+}
+
+static void test_by_the_client_alone(void **state)
+{
+    struct clerk clerk = {.tap = clerk_tap};
+    struct fixture x;
+
+    (void)state;
+    begin(&x);
+    router_set_tap(x.stage.router, &clerk.tap);
+    x.policy->approve_by = APPROVE_BY_CLIENT;
+    x.ann.in_done = note_text;
+    assert_null(client_open(&x.ann, "f__delete_file"));
+    assert_string_equal(last_text, "the call of 'delete_file' on server 'f' needs the approval of "
+                                   "the person at the client (approve_by), and this client cannot "
+                                   "put a form before its user");
+    x.ann.answers = ANSWERS_ELICIT_FORM;
+    struct call *c = client_open(&x.ann, "f__delete_file");
+    assert_int_equal(approval_decide(x.stage.router, 2, &yes), DECIDED_ELSEWHERE);
+    router_answer(c, SPAN("approval"), &(struct outcome){.kind = OUTCOME_ERROR});
+    assert_account(&x.stage, "ann done 1 refused\nann ask 2 approval\nann done 2 refused\n");
+    assert_string_equal(clerk.noted, "");
+    x.ann.peer.principal = "ann";
+    answer_call(client_open(&x.ann, "f__delete_file"), "approval", "yes");
+    answer_call(client_open(&x.ann, "f__delete_file"), "approval", "no");
+    assert_string_equal(clerk.noted, "3 yes the client (token ann)\n4 no the client (token ann)\n");
+    router_set_tap(x.stage.router, NULL);
+    end(&x);
+}
+
+static void test_by_either_the_first_word_counts(void **state)
+{
+    struct fixture x;
+
+    (void)state;
+    begin(&x);
+    x.ann.answers = ANSWERS_ELICIT_FORM;
+    struct call *c = client_open(&x.ann, "f__delete_file");
+    assert_int_equal(approval_decide(x.stage.router, 1, &yes), DECIDED);
+    answer_call(c, "approval", "no"); /* too late */
+    assert_account(&x.stage,
+                   "ann ask 1 approval\nann unasked 1 approval\nf open 1 delete_file\n");
+    client_open(&x.ann, "f__delete_file");
+    assert_int_equal(approval_decide(x.stage.router, 2, &no), DECIDED);
+    assert_account(&x.stage,
+                   "ann ask 2 approval\nann unasked 2 approval\nann done 2 refused\n");
+    end(&x);
+}
+
+static void leave_on_event(struct client *c, struct call *call, const struct event *event)
+{
+    (void)c, (void)event;
+    router_cancel(call, FAIL_CANCELLED);
+}
+
+static void test_a_client_that_leaves_when_the_question_is_taken_back(void **state)
+{
+    struct fixture x;
+
+    (void)state;
+    begin(&x);
+    x.ann.answers = ANSWERS_ELICIT_FORM;
+    x.ann.in_event = leave_on_event;
+    client_open(&x.ann, "f__delete_file");
+    assert_int_equal(approval_decide(x.stage.router, 1, &yes), DECIDED);
+    assert_account(&x.stage,
+                   "ann ask 1 approval\nann unasked 1 approval\nann done 1 cancelled\n");
+    end(&x);
+}
+
+/* The stateless era: the question went out as the end of a request, and comes back with an answer.
+ * The result must not be lost meanwhile, so the call goes on then. */
+static void test_the_operator_decides_for_one_that_comes_back(void **state)
+{
+    static const struct {
+        const struct verdict *first;
+        const char *then, *account;
+    } rows[] = {
+        {&yes, "yes", "f open 1 delete_file\n"},
+        {&yes, "no", "ann done 1 refused\n"},
+        {&no, "yes", "ann done 1 refused\n"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct fixture x;
+        begin(&x);
+        x.ann.answers = ANSWERS_ELICIT_FORM | ANSWERS_BY_RETRY;
+        struct call *c = client_open(&x.ann, "f__delete_file");
+        assert_int_equal(approval_decide(x.stage.router, 1, rows[i].first), DECIDED);
+        assert_int_equal(approval_decide(x.stage.router, 1, &yes), DECIDED_UNKNOWN);
+        assert_null(approval_next(x.stage.router, NULL));
+        assert_account(&x.stage, "ann ask 1 approval\n");
+        answer_call(c, "approval", rows[i].then);
+        assert_account(&x.stage, rows[i].account);
+        end(&x);
+    }
+}
+
+/* The configuration was changed while the client was asked: its word does not count any more. */
+static void test_an_answer_that_came_too_late_to_count(void **state)
+{
+    struct fixture x;
+
+    (void)state;
+    begin(&x);
+    x.ann.answers = ANSWERS_ELICIT_FORM;
+    struct call *c = client_open(&x.ann, "f__delete_file");
+    x.policy->approve_by = APPROVE_BY_OPERATOR;
+    answer_call(c, "approval", "yes");
+    assert_int_equal(c->state, CALL_HELD);
+    assert_int_equal(approval_decide(x.stage.router, 1, &no), DECIDED);
+    assert_account(&x.stage, "ann ask 1 approval\nann done 1 refused\n");
     end(&x);
 }
 
@@ -254,7 +432,7 @@ static void test_the_deadline_counts_from_the_consent(void **state)
     x.policy->timeout = 1000;
     client_open(&x.ann, "f__delete_file");
     stage_wait(&x.stage, 50 * 1000);
-    assert_int_equal(approval_decide(x.stage.router, 1, true, "the operator"), DECIDED);
+    assert_int_equal(approval_decide(x.stage.router, 1, &yes), DECIDED);
     stage_wait(&x.stage, 999);
     assert_account(&x.stage, "f open 1 delete_file\n");
     stage_wait(&x.stage, 1);
@@ -273,7 +451,7 @@ static void test_a_held_call_takes_no_slot(void **state)
     x.policy->concurrency = 1;
     client_open(&x.ann, "f__delete_file");
     struct call *read = client_open(&x.ann, "f__read");
-    approval_decide(x.stage.router, 1, true, "the operator"); /* now it waits in line */
+    approval_decide(x.stage.router, 1, &yes); /* now it waits in line */
     assert_account(&x.stage, "f open 2 read\n");
     finish_call(read, "read");
     assert_account(&x.stage, "ann done 2 read\nf open 1 delete_file\n");
@@ -305,7 +483,7 @@ static void test_a_crash_does_not_concern_it(void **state)
     provider_lost(&x.fake.core, "exited with 1");
     assert_int_equal(x.fake.core.state, PROVIDER_BACKOFF);
     assert_account(&x.stage, "");
-    approval_decide(x.stage.router, 1, true, "the operator");
+    approval_decide(x.stage.router, 1, &yes);
     stage_wait(&x.stage, 1000);
     provider_up(&x.fake.core);
     assert_account(&x.stage, "f start\nf open 1 delete_file\n");
@@ -369,6 +547,12 @@ int main(void)
         cmocka_unit_test(test_one_consent_is_for_one_call),
         cmocka_unit_test(test_decided_by_the_operator),
         cmocka_unit_test(test_nobody_to_ask),
+        cmocka_unit_test(test_by_the_operator_alone),
+        cmocka_unit_test(test_by_the_client_alone),
+        cmocka_unit_test(test_by_either_the_first_word_counts),
+        cmocka_unit_test(test_a_client_that_leaves_when_the_question_is_taken_back),
+        cmocka_unit_test(test_the_operator_decides_for_one_that_comes_back),
+        cmocka_unit_test(test_an_answer_that_came_too_late_to_count),
         cmocka_unit_test(test_silence_is_a_no),
         cmocka_unit_test(test_the_deadline_counts_from_the_consent),
         cmocka_unit_test(test_a_held_call_takes_no_slot),

@@ -46,7 +46,25 @@ static void test_the_question(void **state)
     log_forget_secrets();
 }
 
-/* What a peer sends is bounded before it is shown, and not cut inside of a character. */
+/*
+ * What does not show, or turns around what follows it, was shown as it came: a person allowed
+ * something else than what he read.
+ */
+static void test_nothing_hides(void **state)
+{
+    (void)state;
+    expect_question(
+        "{\"arguments\":{\n\"path\":\"/tmp/\xe2\x80\xae txt.exe\x7f\xf3\xa0\x80\x81\"}}",
+        "{\"message\":\"Allow the call of 'delete_file' on server 'files'? Its "
+        "arguments: {\\\"path\\\":\\\"/tmp/\\\\u202e "
+        "txt.exe\\\\u007f\\\\udb40\\\\udc01\\\"}\","
+        "\"requestedSchema\":{\"type\":\"object\",\"properties\":{}}}");
+}
+
+/*
+ * What a peer sends is bounded before it is shown, and not cut inside of a character. The person
+ * is told: what mattered could stand behind the first thousand bytes, and three dots said it all.
+ */
 static void test_a_long_question(void **state)
 {
     struct provider p = {.alias = "files"};
@@ -62,6 +80,13 @@ static void test_a_long_question(void **state)
     assert_int_equal(json_skim(buf_view(&out), NULL, NULL, NULL, NULL), 0);
     assert_true(out.n < 1300);
     assert_non_null(strstr(buf_cstr(&out), "\xc3\xa4...\""));
+    assert_non_null(strstr(buf_cstr(&out), "(only the first 999 of 4009 bytes are shown here; "
+                                           "nothing shows the rest, so refuse it when in doubt)"));
+    out.n = 0;
+    c->handle = 7;
+    mcp_approver_with_operator.put_question(&out, c);
+    assert_non_null(strstr(buf_cstr(&out), "'rialto approvals --json' and /api/approvals show all "
+                                           "of call 7)"));
     buf_fini(&out);
     buf_fini(&params);
     mem_free(c);
@@ -144,6 +169,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_question),
+        cmocka_unit_test(test_nothing_hides),
         cmocka_unit_test(test_a_long_question),
         cmocka_unit_test(test_the_answers),
         cmocka_unit_test(test_a_refusal_is_a_result_of_the_tool),
