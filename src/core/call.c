@@ -368,6 +368,7 @@ struct call *call_open_on(struct router *r, struct peer *consumer, struct view *
 
     c->provider = p;
     c->view = v;
+    c->sees_whole = !v || view_is_whole(v);
     c->party = request->party;
     c->answers = request->answers;
     c->wants_progress = request->wants_progress;

@@ -60,7 +60,8 @@ struct call {
     bool comes_back; /* while held: its consumer has the question as an end, and calls again */
     uint64_t party;
     unsigned answers;
-    unsigned lacks; /* what it was asked for and cannot answer */
+    unsigned lacks;  /* what it was asked for and cannot answer */
+    bool sees_whole; /* its view hides nothing of its provider */
     bool wants_progress;
     bool takes_structured;
     bool repeatable; /* read-only or idempotent: may be sent again after a crash */

@@ -1,6 +1,10 @@
+#include "base/log.h"
 #include "base/mem.h"
 #include "core/inside.h"
 #include "core/wishes.h"
+
+/* What a provider said and nobody hears; more of it would only fill the log. */
+enum { MAX_LOGGED = 500 };
 
 struct router *router_new(struct timers *timers, uint64_t seed)
 {
@@ -195,6 +199,52 @@ void router_broadcast(struct provider *p, const struct event *event)
             tell(c, event);
     }
     mem_free(handles);
+}
+
+/* A call of the only party that has any open; NULL if there is none, or are several. */
+static struct call *sole_party(const struct provider *p)
+{
+    struct call *sole = NULL;
+
+    LIST_EACH (&p->open, it) {
+        struct call *c = LIST_ENTRY(it, struct call, in_provider);
+        if (c->consumer == &p->router->own)
+            continue;
+        if (sole && (c->consumer != sole->consumer || c->party != sole->party))
+            return NULL;
+        if (!sole || !list_empty(&sole->asks))
+            sole = c; /* one that waits for an answer stands still */
+    }
+    return sole;
+}
+
+/* Do all whom this provider serves see the whole of it? */
+static bool all_see_it_whole(const struct provider *p)
+{
+    LIST_EACH (&p->open, it) {
+        const struct call *c = LIST_ENTRY(it, struct call, in_provider);
+        if (c->consumer != &p->router->own && !c->sees_whole)
+            return false;
+    }
+    LIST_EACH (&p->router->standing, it) {
+        const struct call *c = LIST_ENTRY(it, struct call, standing);
+        if (!view_is_whole(c->view) && view_has(c->view, p))
+            return false;
+    }
+    return true;
+}
+
+void router_tell(struct provider *p, const struct event *event)
+{
+    struct call *owner = sole_party(p);
+
+    if (owner)
+        router_event(owner, event);
+    else if (all_see_it_whole(p))
+        router_broadcast(p, event);
+    else
+        log_info(p->alias, "told to nobody, for it may be anybody's: " SPAN_FMT,
+                 SPAN_ARG(span_cut(event->params, 0, MAX_LOGGED)));
 }
 
 void router_provider_changed(struct router *r, struct provider *p)

@@ -65,6 +65,12 @@ void router_detach(struct router *r, struct peer *consumer);
 void router_event(struct call *c, const struct event *event);
 /* What belongs to no call: told to every standing call whose view has the provider. */
 void router_broadcast(struct provider *p, const struct event *event);
+/*
+ * What may be about anybody's business, such as a log line, and does not say whose: it belongs to
+ * the one party whose calls are all that is open. If there is no such one it is told to everybody,
+ * but only as long as everybody sees the provider whole; else it goes to our own log.
+ */
+void router_tell(struct provider *p, const struct event *event);
 void router_ask(struct call *c, const struct ask *ask);
 /*
  * An ask that belongs to no call, on the standing call of the only consumer that sees this provider

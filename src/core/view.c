@@ -143,6 +143,13 @@ struct provider *view_only(const struct view *v)
     return f->n_allow || f->n_deny || p->policy.n_approve ? NULL : p;
 }
 
+bool view_is_whole(const struct view *v)
+{
+    const struct filter *f = v->narrowing ? &v->narrowing->filter : NULL;
+
+    return !f || (!f->n_allow && !f->n_deny);
+}
+
 struct provider *view_fallback(const struct view *v)
 {
     return v->fallback;

@@ -70,6 +70,9 @@ struct provider *view_fallback(const struct view *v);
  * with no tool that needs a person's approval. NULL if there is no such one.
  */
 struct provider *view_only(const struct view *v);
+/* Whoever it shows, it shows all of: it may be narrowed to some providers, but hides nothing of
+ * these that others can use. */
+bool view_is_whole(const struct view *v);
 /* The n-th member's provider in order, or NULL. */
 struct provider *view_member(const struct view *v, size_t n);
 

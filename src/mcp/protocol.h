@@ -15,7 +15,8 @@
 #define MCP_MODERN        "2026-07-28"
 
 /* Members of `_meta` that belong to one hop. */
-#define MCP_META_PREFIX "io.modelcontextprotocol/"
+#define MCP_META_PREFIX          "io.modelcontextprotocol/"
+#define MCP_ELICITATION_COMPLETE "notifications/elicitation/complete"
 
 enum mcp_error {
     MCP_ERROR_SERVER = -32000, /* connection to the server lost; also SDK's HTTP refusals */

@@ -118,15 +118,15 @@ static void receive_progress(struct mcp_provider *p, const struct mcp_message *m
                         .from = &p->core});
 }
 
-/* To the call it can only belong to, else to everybody who sees this server. */
+/* To the call whose stream it came on, else to whomever it can be about. */
 static void tell(struct mcp_provider *p, uint64_t about, const struct event *event)
 {
-    struct call *owner = owner_of(p, about);
+    const struct sent *sent = idmap_get(&p->sent, about);
 
-    if (owner)
-        router_event(owner, event);
+    if (sent && sent->call)
+        router_event(sent->call, event);
     else
-        router_broadcast(&p->core, event);
+        router_tell(&p->core, event);
 }
 
 static void receive_log(struct mcp_provider *p, const struct mcp_message *m, uint64_t about)
@@ -171,6 +171,22 @@ static void prompts_changed(struct mcp_provider *p, const struct mcp_message *m,
 {
     (void)m, (void)about;
     upstream_fetch(p, 1u << ITEM_PROMPT);
+}
+
+/* It comes when the call that asked may be over. Of all sessions only the one that was asked knows
+ * what it names, and passes it on. */
+static void receive_completed(struct mcp_provider *p, const struct mcp_message *m, uint64_t about)
+{
+    const struct sent *sent = idmap_get(&p->sent, about);
+    const struct event event = {.kind = EVENT_OTHER,
+                                .method = SPAN(MCP_ELICITATION_COMPLETE),
+                                .params = m->rpc.params,
+                                .from = &p->core};
+
+    if (sent && sent->call)
+        router_event(sent->call, &event);
+    else
+        router_broadcast(&p->core, &event);
 }
 
 /* The server takes back what it asked. On a pipe it ends our subscription by this, too. */
@@ -228,6 +244,7 @@ static void receive_notification(struct mcp_provider *p, const struct mcp_messag
         {"notifications/resources/list_changed", resources_changed},
         {"notifications/prompts/list_changed", prompts_changed},
         {"notifications/cancelled", receive_cancelled},
+        {MCP_ELICITATION_COMPLETE, receive_completed},
     };
 
     for (size_t i = 0; i < COUNT_OF(rows); i++) {

@@ -151,7 +151,7 @@ static void on_event(struct peer *self, struct call *call, const struct event *e
         send_notification(s, NULL, "notifications/resources/updated", event->params);
         break;
     case EVENT_OTHER: {
-        if (span_is(event->method, "notifications/elicitation/complete") &&
+        if (span_is(event->method, MCP_ELICITATION_COMPLETE) &&
             !elicited_knows(&s->elicited, event->params))
             break;
         char *method = mem_span(event->method);

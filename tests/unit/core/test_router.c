@@ -111,6 +111,61 @@ static void test_what_is_seen_at_first_is_no_change(void **state)
     end(&x);
 }
 
+static const struct event line = {.kind = EVENT_LOG, .params = {"{1}", 3}};
+
+/*
+ * What a server logged while calls of two sessions were open went to both, and so did the path in
+ * the line of the one to the other, which could not even see the tool.
+ */
+static void test_a_line_goes_to_the_one_party_it_can_be_of(void **state)
+{
+    static const struct span deny[] = {{"secret", 6}};
+    static const struct narrowing less = {.filter = {NULL, 0, deny, 1}};
+    struct fixture x;
+
+    (void)state;
+    begin(&x);
+    attach(&x.ann);
+    attach(&x.bob);
+    fake_ready(&x.a, "read secret");
+    x.stage.account.n = 0;
+    struct call *first = client_open(&x.ann, "a__secret");
+    struct call *second = client_open(&x.ann, "a__read");
+    x.stage.account.n = 0;
+    router_tell(&x.a.core, &line); /* two calls, and one whose they are */
+    assert_account(&x.stage, "ann log 3 {1}\n");
+    struct call *other = client_open(&x.bob, "read");
+    x.stage.account.n = 0;
+    router_tell(&x.a.core, &line); /* nobody has anything to hide from the other */
+    assert_account(&x.stage, "ann log 1 {1}\nbob log 2 {1}\n");
+    finish_call(other, "");
+    view_narrow(x.one, NULL, &less);
+    x.stage.account.n = 0;
+    router_tell(&x.a.core, &line); /* one party again: the other just looks on */
+    assert_account(&x.stage, "ann log 3 {1}\n");
+    other = client_open(&x.bob, "read");
+    x.stage.account.n = 0;
+    router_tell(&x.a.core, &line);
+    assert_account(&x.stage, "");
+    /* Nor when the one with the narrow view has no standing call to hear it on. */
+    router_detach(x.stage.router, &x.bob.peer);
+    other = client_open(&x.bob, "read");
+    x.stage.account.n = 0;
+    router_tell(&x.a.core, &line);
+    assert_account(&x.stage, "");
+    finish_call(other, "");
+    finish_call(first, "");
+    finish_call(second, "");
+    x.stage.account.n = 0;
+    router_tell(&x.a.core, &line); /* what it does by itself is told to those who see it whole */
+    assert_account(&x.stage, "ann log 1 {1}\n");
+    attach(&x.bob);
+    x.stage.account.n = 0;
+    router_tell(&x.a.core, &line);
+    assert_account(&x.stage, "");
+    end(&x);
+}
+
 static void test_broadcasts_reach_who_sees_the_provider(void **state)
 {
     struct fixture x;
@@ -358,6 +413,7 @@ int main(void)
         cmocka_unit_test(test_changes_are_told_to_those_who_see_them),
         cmocka_unit_test(test_nothing_new_is_told_to_nobody),
         cmocka_unit_test(test_what_is_seen_at_first_is_no_change),
+        cmocka_unit_test(test_a_line_goes_to_the_one_party_it_can_be_of),
         cmocka_unit_test(test_broadcasts_reach_who_sees_the_provider),
         cmocka_unit_test(test_a_standing_call_ends_by_cancel),
         cmocka_unit_test(test_leaving_while_being_told),
