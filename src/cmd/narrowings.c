@@ -18,6 +18,12 @@ static const struct span *spans_of(struct arena *arena, const struct config_stri
     return spans;
 }
 
+static struct filter filter_of(struct arena *arena, const struct config_filter *f)
+{
+    return (struct filter){spans_of(arena, &f->allow), f->allow.n, spans_of(arena, &f->deny),
+                           f->deny.n};
+}
+
 struct narrowings *narrowings_new(const struct config *c)
 {
     struct narrowings *n = MEM_NEW(struct narrowings);
@@ -26,11 +32,14 @@ struct narrowings *narrowings_new(const struct config *c)
     n->items = ARENA_ARRAY(&n->arena, struct narrowing, c->views.n + 1);
     for (size_t i = 0; i < c->views.n; i++) {
         const struct config_view *v = &c->views.items[i];
+        const struct filter resources = filter_of(&n->arena, &v->resources);
         n->items[i] = (struct narrowing){
             .providers = spans_of(&n->arena, &v->servers),
             .n_providers = v->servers.n,
-            .filter = {spans_of(&n->arena, &v->allow), v->allow.n, spans_of(&n->arena, &v->deny),
-                       v->deny.n},
+            .filters = {[ITEM_TOOL] = filter_of(&n->arena, &v->tools),
+                        [ITEM_RESOURCE] = resources,
+                        [ITEM_TEMPLATE] = resources,
+                        [ITEM_PROMPT] = filter_of(&n->arena, &v->prompts)},
         };
     }
     return n;

@@ -49,7 +49,7 @@ void showcase_follow(struct showcase *s, struct view *whole)
     if (!s->search)
         return;
     s->toolless = *s->narrowing;
-    s->toolless.filter = no_tools;
+    s->toolless.filters[ITEM_TOOL] = no_tools;
     view_narrow(s->seen, whole, &s->toolless);
 }
 

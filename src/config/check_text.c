@@ -71,6 +71,13 @@ const char *check_tool_pattern(struct span text)
     return has_control(text) ? "a control character cannot stand in a tool's name" : NULL;
 }
 
+const char *check_pattern(struct span text)
+{
+    if (!text.n || text.n > 2048)
+        return "a pattern has 1 to 2048 characters";
+    return has_control(text) ? "a control character cannot stand in a pattern" : NULL;
+}
+
 const char *check_control(struct span text)
 {
     if (span_is(text, "auto") || span_is(text, "off"))

@@ -25,9 +25,13 @@ enum config_log_format { LOG_FORMAT_TEXT, LOG_FORMAT_JSON };
 enum config_capabilities { CAPABILITIES_AUTO, CAPABILITIES_STRICT, CAPABILITIES_LIST };
 enum config_bus_role { BUS_WORKER, BUS_PROXY, BUS_BOTH };
 enum { DISCOVERY_SERVERS_INDEXED = 1u << 0, DISCOVERY_TOOLS_AVAILABLE = 1u << 1 };
+struct config_filter {
+    struct config_strings allow, deny;
+};
 struct config_view {
     const char *name;
-    struct config_strings servers, allow, deny;
+    struct config_strings servers;
+    struct config_filter tools, resources, prompts;
 };
 
 enum config_role { ROLE_AGENT, ROLE_OPERATOR };

@@ -27,6 +27,7 @@ void catalog_add(struct catalog *c, enum item_kind kind, const struct item *item
     *copy = *item;
     copy->name = arena_span(&c->arena, item->name);
     copy->own = item->own.n ? arena_span(&c->arena, item->own) : copy->name;
+    copy->label = arena_span(&c->arena, item->label);
     copy->raw = arena_span(&c->arena, item->raw);
 }
 

@@ -23,6 +23,8 @@ enum {
 struct item {
     struct span name;   /* tool, prompt: name; resource: uri; template: uriTemplate; unescaped */
     struct span own;    /* what the provider calls it, where that differs; empty = name */
+    struct span label;  /* by what else a view may hide it: a resource's or template's name, the
+                         * prompt that a made tool stands for; or empty */
     struct span raw;    /* the JSON object */
     struct cut name_at; /* raw value of that member inside `raw` */
     struct cut description_at; /* raw value of the description; n == 0 when there is none */

@@ -71,16 +71,99 @@ bool route_template_matches(struct span t, struct span uri)
     return places[uri.n % 2][t.n];
 }
 
-/* The first template that fits, in the order of the view, of whatever provider is known: as with
- * tools, who is up at the moment does not decide where a name leads. */
+/* --- what a narrowed view lets through --- */
+
+static int hex_of(char c)
+{
+    const char *digits = "0123456789abcdef";
+    const char *at = c ? strchr(digits, c >= 'A' && c <= 'F' ? c | 0x20 : c) : NULL;
+
+    return at ? (int)(at - digits) : -1;
+}
+
+/* With %XX as the bytes that they stand for. */
+static void decode(struct buf *out, struct span uri)
+{
+    for (size_t i = 0; i < uri.n; i++) {
+        bool coded = uri.p[i] == '%' && i + 2 < uri.n && hex_of(uri.p[i + 1]) >= 0 &&
+                     hex_of(uri.p[i + 2]) >= 0;
+        int byte = coded ? hex_of(uri.p[i + 1]) * 16 + hex_of(uri.p[i + 2]) : 0;
+        buf_char(out, coded ? (char)byte : uri.p[i]);
+        i += coded ? 2 : 0;
+    }
+}
+
+/* Has it a part "." or "..", or an empty one behind its authority? Where it leads is then up to
+ * whoever reads it. */
+static bool is_roundabout(struct span uri)
+{
+    struct span rest = uri;
+
+    for (size_t part = 0; rest.n; part++) {
+        struct span name = span_cut(rest, 0, span_find(rest, '/'));
+        bool last = name.n == rest.n;
+        if (span_is(name, ".") || span_is(name, "..") || (!name.n && part > 2 && !last))
+            return true;
+        rest = span_from(rest, name.n + 1);
+    }
+    return false;
+}
+
+static bool is_denied(const struct filter *f, struct span uri)
+{
+    struct buf plain = {0};
+
+    decode(&plain, uri);
+    bool denied = !filter_passes(f, uri) || !filter_passes(f, buf_view(&plain)) ||
+                  is_roundabout(buf_view(&plain));
+    buf_fini(&plain);
+    return denied;
+}
+
+/* Of the templates of the provider that fit: is there one, and is one of them shown? */
+static void look_at_templates(const struct filter *f, const struct provider *p, struct span uri,
+                              bool *any, bool *shown)
+{
+    for (size_t i = 0; i < p->catalog->n[ITEM_TEMPLATE]; i++) {
+        const struct item *t = &p->catalog->items[ITEM_TEMPLATE][i];
+        if (!span_eq(t->name, uri) && !route_template_matches(t->name, uri))
+            continue;
+        *any = true;
+        *shown |= filter_passes_item(f, t);
+    }
+}
+
+bool route_may_read(const struct view *v, const struct provider *p, struct span uri)
+{
+    const struct filter *f = v ? view_filter(v, ITEM_RESOURCE) : NULL;
+    bool any = false, shown = false;
+
+    if (!f || !p->catalog)
+        return true;
+    const struct item *listed = catalog_find(p->catalog, ITEM_RESOURCE, uri);
+    if (listed)
+        return filter_passes_item(f, listed);
+    look_at_templates(f, p, uri, &any, &shown);
+    if (f->n_allow)
+        return shown || filter_passes(f, uri);
+    return (shown || !any) && !is_denied(f, uri);
+}
+
+/* --- where a request goes --- */
+
+/* The first template that fits and is shown, in the order of the view, of whatever provider is
+ * known: as with tools, who is up at the moment does not decide where a name leads. */
 static struct provider *template_owner(const struct view *v, struct span uri)
 {
+    const struct filter *f = view_filter(v, ITEM_TEMPLATE);
     struct provider *p;
 
     for (size_t m = 0; (p = view_member(v, m)); m++)
-        for (size_t i = 0; p->catalog && i < p->catalog->n[ITEM_TEMPLATE]; i++)
-            if (route_template_matches(p->catalog->items[ITEM_TEMPLATE][i].name, uri))
+        for (size_t i = 0; p->catalog && i < p->catalog->n[ITEM_TEMPLATE]; i++) {
+            const struct item *t = &p->catalog->items[ITEM_TEMPLATE][i];
+            if (route_template_matches(t->name, uri) && (!f || filter_passes_item(f, t)))
                 return p;
+        }
     return NULL;
 }
 
@@ -111,7 +194,7 @@ static bool find_resource(struct view *v, struct span uri, struct route *out)
     out->provider = t ? t->provider : template_owner(v, uri);
     if (!out->provider)
         out->provider = resource_owner(v);
-    return out->provider != NULL;
+    return out->provider && (t || route_may_read(v, out->provider, uri));
 }
 
 /*
@@ -162,8 +245,9 @@ bool route_find(struct view *v, const struct request *request, struct route *out
         out->own_name = request->name;
         return true;
     }
-    if (!t)
-        return request->op == OP_COMPLETE && find_resource(v, request->name, out);
+    if (!t) /* a prompt that the view hides, or calls something else, is no resource either */
+        return request->op == OP_COMPLETE && find_resource(v, request->name, out) &&
+               !catalog_find(out->provider->catalog, ITEM_PROMPT, request->name);
     out->provider = t->provider;
     out->own_name = t->item->own;
     /* Only tools do things; looking twice at anything else is looking once. */

@@ -17,6 +17,13 @@ struct route {
 bool route_find(struct view *v, const struct request *request, struct route *out);
 
 /*
+ * Does the view let this resource of the provider be read, subscribed and completed? One that is
+ * listed, if it is shown. Any other by its address, and if it is an expansion of templates, only
+ * while one of these is shown; where some addresses are denied, other spellings of them are, too.
+ */
+bool route_may_read(const struct view *v, const struct provider *p, struct span uri);
+
+/*
  * Could `uri` be an expansion of `uri_template` (RFC 6570)? Expressions are taken to expand to any
  * text, those without an operator to text without a slash: enough to route by, not to extract.
  */

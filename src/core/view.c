@@ -65,17 +65,28 @@ struct view {
     struct table tables[ITEM_KINDS];
 };
 
+static bool any_matches(const struct span *patterns, size_t n, struct span text)
+{
+    for (size_t i = 0; i < n; i++)
+        if (span_glob(patterns[i], text))
+            return true;
+    return false;
+}
+
 bool filter_passes(const struct filter *f, struct span name)
 {
-    for (size_t i = 0; i < f->n_allow; i++)
-        if (span_glob(f->allow[i], name))
-            return true;
     if (f->n_allow)
-        return false;
-    for (size_t i = 0; i < f->n_deny; i++)
-        if (span_glob(f->deny[i], name))
-            return false;
-    return true;
+        return any_matches(f->allow, f->n_allow, name);
+    return !any_matches(f->deny, f->n_deny, name);
+}
+
+bool filter_passes_item(const struct filter *f, const struct item *item)
+{
+    bool own = filter_passes(f, item->own);
+
+    if (!item->label.n)
+        return own;
+    return f->n_allow ? own || filter_passes(f, item->label) : own && filter_passes(f, item->label);
 }
 
 struct view *view_new(const char *name, const char *pattern)
@@ -145,9 +156,17 @@ struct provider *view_only(const struct view *v)
 
 bool view_is_whole(const struct view *v)
 {
-    const struct filter *f = v->narrowing ? &v->narrowing->filter : NULL;
+    for (int kind = 0; v->narrowing && kind < ITEM_KINDS; kind++)
+        if (view_filter(v, (enum item_kind)kind))
+            return false;
+    return true;
+}
 
-    return !f || (!f->n_allow && !f->n_deny);
+const struct filter *view_filter(const struct view *v, enum item_kind kind)
+{
+    const struct filter *f = v->narrowing ? &v->narrowing->filters[kind] : NULL;
+
+    return f && (f->n_allow || f->n_deny) ? f : NULL;
 }
 
 struct provider *view_fallback(const struct view *v)
@@ -211,9 +230,14 @@ static const struct member *next_member(const struct view *v, size_t *at)
 static bool shows(const struct view *v, const struct member *m, enum item_kind kind,
                   const struct item *item)
 {
-    return kind != ITEM_TOOL ||
-           (filter_passes(&m->filter, item->own) &&
-            (m->exempt || !v->narrowing || filter_passes(&v->narrowing->filter, item->own)));
+    const struct filter *f = m->exempt ? NULL : view_filter(v, kind);
+    const struct filter *prompts = m->exempt ? NULL : view_filter(v, ITEM_PROMPT);
+
+    if (kind != ITEM_TOOL)
+        return !f || filter_passes_item(f, item);
+    /* A tool that stands for a prompt is hidden with it. */
+    return filter_passes(&m->filter, item->own) && (!f || filter_passes(f, item->own)) &&
+           (!prompts || !item->label.n || filter_passes(prompts, item->label));
 }
 
 void view_remove(struct view *v, const struct provider *p)
@@ -429,6 +453,23 @@ static bool name_item(struct build *b)
     return !owner;
 }
 
+/* A made tool that stands for all resources names them: also those that this view hides. */
+static bool tells_hidden(const struct build *b, const struct item *item)
+{
+    return b->kind == ITEM_TOOL && (item->flags & ITEM_MADE) && !item->label.n &&
+           (view_filter(b->view, ITEM_RESOURCE) || view_filter(b->view, ITEM_TEMPLATE));
+}
+
+/* An alias is made of characters that need no escape. Without a description the new one goes to the
+ * front, where the name follows it. */
+static struct edit alias_edit(const struct provider *p, struct cut description)
+{
+    struct span alias = span_str(p->alias);
+
+    return description.n ? (struct edit){{description.at + 1, 0}, {"[", "] "}, alias}
+                         : (struct edit){{1, 0}, {"\"description\":\"[", "]\","}, alias};
+}
+
 /* The name as it is public, and the description with the server's alias before it. */
 static size_t edits_of(const struct build *b, const struct target *target, struct edit edits[2])
 {
@@ -438,14 +479,12 @@ static size_t edits_of(const struct build *b, const struct target *target, struc
 
     if (!span_eq(target->public_name, item->name))
         edits[n++] = (struct edit){item->name_at, {"\"", "\""}, target->public_name};
-    if (!b->view->described || b->kind != ITEM_TOOL || b->provider->built_in)
+    if (tells_hidden(b, item))
+        edits[n++] = (struct edit){description, {"\"", "\""}, SPAN("Read a resource")};
+    else if (!b->view->described || b->kind != ITEM_TOOL || b->provider->built_in)
         return n;
-    /* An alias is made of characters that need no escape. Without a description the new one goes to
-     * the front, where the name follows it. */
-    struct span alias = span_str(b->provider->alias);
-    edits[n] = description.n ? (struct edit){{description.at + 1, 0}, {"[", "] "}, alias}
-                             : (struct edit){{1, 0}, {"\"description\":\"[", "]\","}, alias};
-    n++;
+    else
+        edits[n++] = alias_edit(b->provider, description);
     if (n == 2 && edits[1].at.at < edits[0].at.at) {
         struct edit first = edits[1];
         edits[1] = edits[0];

@@ -34,12 +34,15 @@ struct filter {
 };
 
 bool filter_passes(const struct filter *f, struct span name);
+/* The same by its own name or its label. */
+bool filter_passes_item(const struct filter *f, const struct item *item);
 
 /* What is left of a view. Borrowed, must outlive it. */
 struct narrowing {
     const struct span *providers; /* by alias; none = all */
     size_t n_providers;
-    struct filter filter; /* of tools, besides the members' own */
+    struct filter filters[ITEM_KINDS]; /* that of tools besides the members' own; resources and
+                                        * templates pass by their address or their name */
 };
 
 enum { VIEW_MAX_NAME = 64 };
@@ -73,6 +76,8 @@ struct provider *view_only(const struct view *v);
 /* Whoever it shows, it shows all of: it may be narrowed to some providers, but hides nothing of
  * these that others can use. */
 bool view_is_whole(const struct view *v);
+/* What it is narrowed to of this kind; NULL: nothing of it is hidden. */
+const struct filter *view_filter(const struct view *v, enum item_kind kind);
 /* The n-th member's provider in order, or NULL. */
 struct provider *view_member(const struct view *v, size_t n);
 

@@ -41,7 +41,14 @@ static void make_tool(struct mcp_provider *p, struct span own, struct span raw, 
     upstream_add_item(p, ITEM_TOOL, raw);
     if (c->n[ITEM_TOOL] == before)
         return; /* the configuration hides it */
-    c->items[ITEM_TOOL][before].flags |= ITEM_MADE;
+    struct item *item = &c->items[ITEM_TOOL][before];
+    item->flags |= ITEM_MADE;
+    if (prompt.n) {
+        struct buf label = {0};
+        json_unescape(&label, prompt);
+        item->label = arena_span(&c->arena, buf_view(&label));
+        buf_fini(&label);
+    }
     struct made_tool *t = MEM_NEW(struct made_tool);
     t->op = op;
     t->prompt = prompt.n ? mem_span(prompt) : NULL;

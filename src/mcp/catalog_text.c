@@ -3,10 +3,10 @@
 #include "mcp/protocol.h"
 #include "wire/json.h"
 
-enum { FORMAT = 1, MAX_ITEMS = 100000 };
+enum { FORMAT = 2, MAX_ITEMS = 100000 };
 
-/* {"format":1,"items":2,"offers":3,"instructions":"..."}
- * {"kind":0,"own":"...","flags":1,"item":{...}} */
+/* {"format":2,"items":2,"offers":3,"instructions":"..."}
+ * {"kind":0,"own":"...","label":"...","flags":1,"item":{...}} */
 
 void catalog_put_text(struct buf *out, const struct catalog *c)
 {
@@ -23,6 +23,8 @@ void catalog_put_text(struct buf *out, const struct catalog *c)
             const struct item *item = &c->items[kind][i];
             buf_printf(out, "{\"kind\":%d,\"own\":", kind);
             json_quote(out, item->own);
+            buf_str(out, ",\"label\":");
+            json_quote(out, item->label);
             buf_printf(out, ",\"flags\":%u,\"item\":", item->flags);
             json_one_line(out, item->raw);
             buf_str(out, "}\n");
@@ -37,7 +39,7 @@ static bool read_number(struct json_slot slot, int64_t max, int64_t *n)
 
 static bool read_item(struct catalog *c, struct span line)
 {
-    struct buf name = {0}, own = {0};
+    struct buf name = {0}, own = {0}, label = {0};
     int64_t kind, flags;
     bool good = json_skim(line, NULL, NULL, NULL, NULL) == 0 &&
                 read_number(json_get(line, "kind"), ITEM_KINDS - 1, &kind) &&
@@ -47,23 +49,27 @@ static bool read_item(struct catalog *c, struct span line)
         return false;
     struct span raw = json_get(line, "item").value;
     struct json_slot name_slot = json_get(raw, mcp_lists[kind].name_member);
-    struct json_slot own_slot = json_get(line, "own");
+    struct json_slot own_slot = json_get(line, "own"), label_slot = json_get(line, "label");
     struct json_slot description = json_get(raw, "description");
     if (description.type != JSON_STRING)
         description = (struct json_slot){0};
-    good = name_slot.type == JSON_STRING && own_slot.type == JSON_STRING;
+    good = name_slot.type == JSON_STRING && own_slot.type == JSON_STRING &&
+           label_slot.type == JSON_STRING;
     if (good) {
         json_unescape(&name, name_slot.value);
         json_unescape(&own, own_slot.value);
+        json_unescape(&label, label_slot.value);
         catalog_add(c, (enum item_kind)kind,
                     &(struct item){.name = buf_view(&name),
                                    .own = buf_view(&own),
+                                   .label = buf_view(&label),
                                    .raw = raw,
                                    .name_at = mcp_cut(raw, &name_slot),
                                    .description_at = mcp_cut(raw, &description),
                                    .flags = (unsigned)flags});
     }
     buf_fini(&name);
+    buf_fini(&label);
     buf_fini(&own);
     return good;
 }

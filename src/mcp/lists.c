@@ -15,6 +15,7 @@ static void page_failed(struct mcp_provider *p, struct sent *sent, int status, c
 /* What an item says of itself, as far as we care. */
 enum {
     IN_NAME,
+    IN_LABEL, /* the name of what is known by its address */
     IN_DESCRIPTION,
     IN_SCHEMA,
     IN_ANNOTATIONS,
@@ -35,6 +36,7 @@ static bool members_of(enum item_kind kind, struct span raw, struct json_slot in
     static const struct json_shape annotations = JSON_SHAPE(hints), execution = JSON_SHAPE(tasks);
     const struct json_shape_row rows[] = {
         {mcp_lists[kind].name_member, IN_NAME, NULL},
+        {"name", IN_LABEL, NULL}, /* where that is another member */
         {"description", IN_DESCRIPTION, NULL},
         {"inputSchema", IN_SCHEMA, NULL},
         {"annotations", IN_ANNOTATIONS, &annotations},
@@ -99,7 +101,7 @@ static struct span with_schema(struct span raw, const struct json_slot *schema, 
 static void offer(struct mcp_provider *p, enum item_kind kind, struct span own, struct span raw)
 {
     struct json_slot in[IN_COUNT];
-    struct buf name = {0}, whole = {0};
+    struct buf name = {0}, label = {0}, whole = {0};
 
     (void)members_of(kind, raw, in);
     if (kind == ITEM_TOOL) {
@@ -113,10 +115,13 @@ static void offer(struct mcp_provider *p, enum item_kind kind, struct span own, 
     if (in[IN_DESCRIPTION].type != JSON_STRING)
         in[IN_DESCRIPTION].type = JSON_NONE;
     json_unescape(&name, in[IN_NAME].value);
+    if (in[IN_LABEL].type == JSON_STRING)
+        json_unescape(&label, in[IN_LABEL].value);
     catalog_add(p->fetching, kind,
                 &(struct item){
                     .name = buf_view(&name),
                     .own = own,
+                    .label = buf_view(&label),
                     .raw = raw,
                     .name_at = mcp_cut(raw, &in[IN_NAME]),
                     .description_at = mcp_cut(raw, &in[IN_DESCRIPTION]),
@@ -124,6 +129,7 @@ static void offer(struct mcp_provider *p, enum item_kind kind, struct span own, 
                              (in[IN_IDEMPOTENT].type == JSON_TRUE ? ITEM_IDEMPOTENT : 0u),
                 });
     buf_fini(&whole);
+    buf_fini(&label);
     buf_fini(&name);
 }
 

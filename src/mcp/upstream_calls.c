@@ -1,4 +1,5 @@
 #include "base/mem.h"
+#include "core/route.h"
 #include "mcp/as_tools.h"
 #include "mcp/outcome.h"
 #include "mcp/param_headers.h"
@@ -268,6 +269,8 @@ static void on_open(struct peer *self, struct call *call, const struct request *
         return;
     }
     const char *wrong = prepare(p, o, &r, &made, &params, &other);
+    if (!wrong && made == OP_READ_RESOURCE && !route_may_read(call->view, &p->core, r.name))
+        wrong = "resource not found";
     if (wrong) {
         tool_fail(call, wrong);
     } else {

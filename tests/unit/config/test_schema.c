@@ -104,7 +104,9 @@ static const char every_key[] =
     "  far: {url: 'https://x.example/mcp', transport: sse, era: modern, headers: {A: 'b c'}}\n"
     "enabled_servers: [files, far]\n"
     "secrets: {directory: /run/secrets, command: [pass, show]}\n"
-    "views: {lap: {servers: [files], allow: [a], deny: [b]}}\n"
+    "views: {lap: {servers: [files], allow: [a], deny: [b], resources: {allow: ['x://*'], deny: "
+    "[r]},\n"
+    "              prompts: {allow: [p], deny: [q]}}}\n"
     "auth: {tokens: [{name: n, view: lap, hash: 'sha256:"
     "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef'}]}\n"
     "browser: {capabilities: strict, session_ttl: 2h, origins: ['https://a.example']}\n"
@@ -168,7 +170,9 @@ static void test_every_other_key(void **state)
     assert_int_equal(c->expose, EXPOSE_SEARCH);
     assert_string_equal(c->secrets.command.items[1], "show");
     assert_string_equal(c->views.items[0].name, "lap");
-    assert_string_equal(c->views.items[0].deny.items[0], "b");
+    assert_string_equal(c->views.items[0].tools.deny.items[0], "b");
+    assert_string_equal(c->views.items[0].resources.allow.items[0], "x://*");
+    assert_string_equal(c->views.items[0].prompts.deny.items[0], "q");
     assert_string_equal(c->tokens.items[0].view, "lap");
     assert_int_equal(c->browser.capabilities, CAPABILITIES_STRICT);
     assert_string_equal(c->bus.url, "unix:/b");

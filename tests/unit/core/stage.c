@@ -160,6 +160,8 @@ static void add_word(struct catalog *c, struct span word)
         item.flags = span_is(flag, "ro") ? ITEM_READ_ONLY : ITEM_IDEMPOTENT;
         word.n = span_find(word, '+');
     }
+    item.label = span_from(word, span_find(word, '=') + 1);
+    word.n = span_find(word, '=');
     buf_printf(&raw, "{\"%s\":\"" SPAN_FMT "\"}", member, SPAN_ARG(word));
     item.name = word;
     item.raw = buf_view(&raw);

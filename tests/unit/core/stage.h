@@ -39,7 +39,7 @@ void fake_init(struct fake *f, struct stage *s, const char *alias);
 void fake_fini(struct fake *f);
 /*
  * Publish a catalog of words: "read" is a tool, "read+ro" says read-only and "read+id" idempotent;
- * "p:x", "r:x" and "t:x" are a prompt, a resource and a template.
+ * "p:x", "r:x" and "t:x" are a prompt, a resource and a template; "=NAME" behind one is its label.
  */
 void fake_publish(struct fake *f, const char *words);
 /* Want, publish and up. */

@@ -282,9 +282,87 @@ static void test_any_other_method_goes_to_the_only_one(void **state)
     end(&x);
 }
 
+/*
+ * A view could hide tools only: whoever was given one tool of a server read all of its resources.
+ * One that is hidden must not be had by another way either: by a template that fits it, because
+ * there is nobody else that has resources, or by another spelling.
+ */
+static void test_a_narrowed_view_hides_resources(void **state)
+{
+    static const struct span names[] = {{"*secret*", 8}, {"Hidden?", 7}};
+    static const struct span shown[] = {{"note://a", 8}, {"Open", 4}};
+    static const struct narrowing deny = {
+        .filters = {[ITEM_RESOURCE] = {NULL, 0, names, 2}, [ITEM_TEMPLATE] = {NULL, 0, names, 2}}};
+    static const struct narrowing allow = {
+        .filters = {[ITEM_RESOURCE] = {shown, 2, NULL, 0}, [ITEM_TEMPLATE] = {shown, 2, NULL, 0}}};
+    static const struct {
+        const char *uri;
+        bool denying, allowing;
+    } rows[] = {
+        {"note://a", true, true},
+        {"note://b", false, false}, /* listed as Hidden1 */
+        {"note://c", true, false},
+        {"note://secret", false, false},
+        {"note://SECRET/x", false, false},
+        {"note://s%65cret", false, false},
+        {"note://x/../secre%74", false, false},
+        {"note://x/../y", false, false}, /* wherever that leads */
+        {"note://x//y", false, false},
+        {"note://x/y", true, false},
+        {"open://7", true, true}, /* by the template Open */
+        {"open://7/8", true, false},
+        {"closed://7", false, false}, /* by the template Hidden2 */
+        {"closed://{x}", false, false},
+        {"open://{x}", true, true},
+    };
+    struct fixture x;
+
+    (void)state;
+    begin(&x,
+          "r:note://a r:note://b=Hidden1 r:note://c t:open://{x}=Open t:closed://{x}=Hidden2 "
+          "p:greet",
+          "");
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        static const enum op ops[] = {OP_READ_RESOURCE, OP_SUBSCRIBE, OP_UNSUBSCRIBE, OP_COMPLETE};
+        for (size_t way = 0; way < COUNT_OF(ops); way++) {
+            view_narrow(x.view, NULL, NULL);
+            assert_true(find(&x, ops[way], rows[i].uri));
+            view_narrow(x.view, NULL, &allow);
+            if (find(&x, ops[way], rows[i].uri) != rows[i].allowing)
+                fail_msg("allow: %s by %zu", rows[i].uri, way);
+            view_narrow(x.view, NULL, &deny);
+            if (find(&x, ops[way], rows[i].uri) != rows[i].denying)
+                fail_msg("deny: %s by %zu", rows[i].uri, way);
+        }
+        assert_int_equal(route_may_read(x.view, &x.a.core, span_str(rows[i].uri)), rows[i].denying);
+    }
+    end(&x);
+}
+
+static void test_a_narrowed_view_hides_prompts(void **state)
+{
+    static const struct span names[] = {{"secret*", 7}};
+    static const struct narrowing deny = {.filters = {[ITEM_PROMPT] = {NULL, 0, names, 1}}};
+    struct fixture x;
+
+    (void)state;
+    begin(&x, "r:note://a p:greet p:secret_plan", "");
+    view_narrow(x.view, NULL, &deny);
+    assert_span(view_list(x.view, ITEM_PROMPT), "[{\"name\":\"a__greet\"}]");
+    assert_true(find(&x, OP_GET_PROMPT, "a__greet"));
+    assert_true(find(&x, OP_COMPLETE, "a__greet"));
+    assert_false(find(&x, OP_GET_PROMPT, "a__secret_plan"));
+    /* By this the server would know it. */
+    assert_false(find(&x, OP_GET_PROMPT, "secret_plan"));
+    assert_false(find(&x, OP_COMPLETE, "secret_plan"));
+    end(&x);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_narrowed_view_hides_resources),
+        cmocka_unit_test(test_a_narrowed_view_hides_prompts),
         cmocka_unit_test(test_templates),
         cmocka_unit_test(test_templates_try_every_way),
         cmocka_unit_test(test_templates_do_not_search),

@@ -120,7 +120,7 @@ static const struct event line = {.kind = EVENT_LOG, .params = {"{1}", 3}};
 static void test_a_line_goes_to_the_one_party_it_can_be_of(void **state)
 {
     static const struct span deny[] = {{"secret", 6}};
-    static const struct narrowing less = {.filter = {NULL, 0, deny, 1}};
+    static const struct narrowing less = {.filters = {[ITEM_TOOL] = {NULL, 0, deny, 1}}};
     struct fixture x;
 
     (void)state;

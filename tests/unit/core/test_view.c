@@ -532,7 +532,7 @@ static void test_a_part_of_a_view(void **state)
 {
     static const struct span some[] = {{"alpha", 5}, {"gamma", 5}};
     static const struct span deny[] = {{"*delete*", 8}}, no_write[] = {{"write", 5}};
-    const struct narrowing narrowing = {some, 2, {NULL, 0, deny, 1}};
+    const struct narrowing narrowing = {some, 2, {[ITEM_TOOL] = {NULL, 0, deny, 1}}};
     const struct filter filter = {NULL, 0, no_write, 1};
     struct fixture x;
     struct route found;
@@ -581,7 +581,7 @@ static void test_a_part_of_a_view(void **state)
 static void test_narrowing_of_own_members(void **state)
 {
     static const struct span some[] = {{"alpha", 5}}, allow[] = {{"read", 4}};
-    const struct narrowing narrowing = {some, 1, {allow, 1, NULL, 0}};
+    const struct narrowing narrowing = {some, 1, {[ITEM_TOOL] = {allow, 1, NULL, 0}}};
     struct fixture x;
 
     (void)state;
