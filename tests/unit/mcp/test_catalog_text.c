@@ -77,16 +77,18 @@ static void anything_else_is_nothing(void **state)
         "\n",
         "[]\n",
         "{}\n",
-        "{\"format\":2,\"items\":0,\"offers\":0,\"instructions\":\"\"}\n",
-        "{\"format\":1,\"items\":-1,\"offers\":0,\"instructions\":\"\"}\n",
-        "{\"format\":1,\"items\":1,\"offers\":0,\"instructions\":\"\"}\n"
-        "{\"kind\":4,\"own\":\"\",\"flags\":0,\"item\":{\"name\":\"a\"}}\n",
-        "{\"format\":1,\"items\":1,\"offers\":0,\"instructions\":\"\"}\n"
-        "{\"kind\":0,\"own\":\"\",\"flags\":0,\"item\":{\"name\":1}}\n",
-        "{\"format\":1,\"items\":1,\"offers\":0,\"instructions\":\"\"}\n"
-        "{\"kind\":0,\"flags\":0,\"item\":{\"name\":\"a\"}}\n",
-        "{\"format\":1,\"items\":1,\"offers\":0,\"instructions\":\"\"}\n"
-        "{\"kind\":0,\"own\":\"\",\"flags\":0,\"item\":[\"name\"]}\n",
+        "{\"format\":1,\"items\":0,\"offers\":0,\"instructions\":\"\"}\n",
+        "{\"format\":2,\"items\":-1,\"offers\":0,\"instructions\":\"\"}\n",
+        "{\"format\":2,\"items\":1,\"offers\":0,\"instructions\":\"\"}\n"
+        "{\"kind\":4,\"own\":\"\",\"label\":\"\",\"flags\":0,\"item\":{\"name\":\"a\"}}\n",
+        "{\"format\":2,\"items\":1,\"offers\":0,\"instructions\":\"\"}\n"
+        "{\"kind\":0,\"own\":\"\",\"label\":\"\",\"flags\":0,\"item\":{\"name\":1}}\n",
+        "{\"format\":2,\"items\":1,\"offers\":0,\"instructions\":\"\"}\n"
+        "{\"kind\":0,\"label\":\"\",\"flags\":0,\"item\":{\"name\":\"a\"}}\n",
+        "{\"format\":2,\"items\":1,\"offers\":0,\"instructions\":\"\"}\n"
+        "{\"kind\":0,\"own\":\"\",\"label\":\"\",\"flags\":0,\"item\":[\"name\"]}\n",
+        "{\"format\":2,\"items\":1,\"offers\":0,\"instructions\":\"\"}\n"
+        "{\"kind\":0,\"own\":\"\",\"flags\":0,\"item\":{\"name\":\"a\"}}\n",
     };
 
     (void)state;
