@@ -109,13 +109,15 @@ static bool is_roundabout(struct span uri)
     return false;
 }
 
+/* Whichever way the address is read: what is allowed must be written as the pattern has it, what is
+ * denied must not be written in another way. */
 static bool is_denied(const struct filter *f, struct span uri)
 {
     struct buf plain = {0};
 
     decode(&plain, uri);
-    bool denied = !filter_passes(f, uri) || !filter_passes(f, buf_view(&plain)) ||
-                  is_roundabout(buf_view(&plain));
+    bool denied = !filter_passes(f, uri) || is_roundabout(buf_view(&plain)) ||
+                  (!f->n_allow && !filter_passes(f, buf_view(&plain)));
     buf_fini(&plain);
     return denied;
 }
@@ -145,7 +147,7 @@ bool route_may_read(const struct view *v, const struct provider *p, struct span 
         return filter_passes_item(f, listed);
     look_at_templates(f, p, uri, &any, &shown);
     if (f->n_allow)
-        return shown || filter_passes(f, uri);
+        return shown || !is_denied(f, uri);
     return (shown || !any) && !is_denied(f, uri);
 }
 

@@ -290,11 +290,11 @@ static void test_any_other_method_goes_to_the_only_one(void **state)
 static void test_a_narrowed_view_hides_resources(void **state)
 {
     static const struct span names[] = {{"*secret*", 8}, {"Hidden?", 7}};
-    static const struct span shown[] = {{"note://a", 8}, {"Open", 4}};
+    static const struct span shown[] = {{"note://a", 8}, {"Open", 4}, {"dir://d/*", 9}};
     static const struct narrowing deny = {
         .filters = {[ITEM_RESOURCE] = {NULL, 0, names, 2}, [ITEM_TEMPLATE] = {NULL, 0, names, 2}}};
     static const struct narrowing allow = {
-        .filters = {[ITEM_RESOURCE] = {shown, 2, NULL, 0}, [ITEM_TEMPLATE] = {shown, 2, NULL, 0}}};
+        .filters = {[ITEM_RESOURCE] = {shown, 3, NULL, 0}, [ITEM_TEMPLATE] = {shown, 3, NULL, 0}}};
     static const struct {
         const char *uri;
         bool denying, allowing;
@@ -314,6 +314,9 @@ static void test_a_narrowed_view_hides_resources(void **state)
         {"closed://7", false, false}, /* by the template Hidden2 */
         {"closed://{x}", false, false},
         {"open://{x}", true, true},
+        {"dir://d/x%20y", true, true},
+        {"dir://d/../x", false, false}, /* out of what is allowed */
+        {"dir://d/%2e%2e/x", false, false},
     };
     struct fixture x;
 
