@@ -49,7 +49,7 @@ static void publish(struct provider *p, enum happening_kind kind)
 static void start(struct provider *p)
 {
     enter(p, PROVIDER_STARTING);
-    p->rests = false;
+    p->rests = p->retries_late = false;
     p->started_at = p->since;
     p->stats.starts++;
     if (p->policy.start_timeout)
@@ -131,6 +131,8 @@ static void back_off(struct provider *p)
     p->backoff.first = p->policy.backoff_first;
     p->backoff.max = p->policy.backoff_max;
     uint64_t wait = backoff_next(&p->backoff, router_random(p->router));
+    if (p->retries_late)
+        wait = p->policy.backoff_max;
 
     if (limit && p->backoff.failures > limit) {
         log_error(p->alias, "failed %u times in a row (%s); staying down until it is wanted again",

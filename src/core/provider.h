@@ -65,6 +65,7 @@ struct provider {
     bool built_in;       /* a part of the bridge: not among the router's providers, and no news */
     const char *told_as; /* one of many that come and go: its calls are news under this name */
     bool tells_later; /* its family tells of what it published (router_tell_changes), in one go */
+    struct span bridges; /* that it leads to, in the words of its family, which has them */
     struct policy policy;
 
     enum provider_state state;
@@ -72,6 +73,7 @@ struct provider {
     uint64_t started_at; /* last start */
     bool wanted_again;   /* WANTED came while stopping */
     bool was_too_slow;   /* it is being stopped because it did not come up in time */
+    bool retries_late;   /* its family knows that trying again soon is of no use */
     bool remembered;     /* its catalog is of an earlier run: shown while it starts */
     bool rests;          /* it is being stopped, or was, because nobody used it */
     bool halted;         /* stopped by hand: down until it is started by hand */

@@ -1,5 +1,6 @@
 #include "base/log.h"
 #include "base/mem.h"
+#include "mcp/circle.h"
 #include "mcp/upstream.h"
 
 #include <stdarg.h>
@@ -86,6 +87,7 @@ static void get_to_work(struct mcp_provider *p, const struct mcp_message *m, str
     learn_capabilities(p, m->slots[SLOT_CAPABILITIES].value);
     learn_instructions(p, m);
     learn_info(p, m);
+    circle_greeted(p);
     if (!p->modern)
         upstream_notify(p, "notifications/initialized", SPAN_EMPTY);
     upstream_fetch(p, (1u << ITEM_KINDS) - 1);

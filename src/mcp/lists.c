@@ -1,6 +1,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "mcp/as_tools.h"
+#include "mcp/circle.h"
 #include "mcp/context.h"
 #include "mcp/param_headers.h"
 #include "mcp/upstream.h"
@@ -202,6 +203,8 @@ static void page_answered(struct mcp_provider *p, struct sent *sent, const struc
         /* Many servers claim a capability and then do not know the method. */
         log_debug(p->alias, "%s: " SPAN_FMT, mcp_lists[kind].method,
                   SPAN_ARG(span_cut(m->rpc.error, 0, 200)));
+    } else if (circle_found(p, m->rpc.result)) {
+        return;
     } else {
         struct json_iter it = json_iter(items->value);
         while (items->type == JSON_ARRAY && json_next(&it) && p->fetching->n[kind] < MAX_ITEMS)

@@ -4,6 +4,7 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "core/wishes.h"
+#include "mcp/circle.h"
 #include "mcp/modern_request.h"
 #include "mcp/modern_result.h"
 #include "mcp/outcome.h"
@@ -243,6 +244,11 @@ static void handle_discover(struct modern_agent *a, const struct mcp_message *m,
     end(a, reply, MCP_OUT_FINAL);
 }
 
+static struct span client_info(const struct mcp_message *m)
+{
+    return json_get(m->slots[SLOT_META].value, MCP_META_PREFIX "clientInfo").value;
+}
+
 static void handle_list(struct modern_agent *a, const struct mcp_message *m, void *reply,
                         struct span principal, int kind)
 {
@@ -257,7 +263,12 @@ static void handle_list(struct modern_agent *a, const struct mcp_message *m, voi
     begin_result(out, m->rpc.id);
     buf_printf(out, "{\"resultType\":\"complete\",\"%s\":", mcp_lists[kind].member);
     buf_span(out, list);
-    buf_str(out, "," MODERN_NO_CACHE "," MODERN_IDENTITY "}}");
+    buf_str(out, "," MODERN_NO_CACHE ",\"_meta\":{" MODERN_SERVER_INFO);
+    if (circle_is_bridge(client_info(m))) {
+        buf_char(out, ',');
+        circle_put_marks(out, a->host.view);
+    }
+    buf_str(out, "}}}");
     end(a, reply, MCP_OUT_FINAL);
 }
 

@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "mcp/as_tools.h"
+#include "mcp/circle.h"
 #include "mcp/context.h"
 #include "mcp/outcome.h"
 #include "mcp/param_headers.h"
@@ -495,6 +496,7 @@ void mcp_provider_free(struct mcp_provider *p)
     map_fini(&p->listen_uris);
     as_tools_fini(p);
     context_fini(p);
+    circle_fini(p);
     mem_free(p->instructions);
     mem_free(p->info);
     mem_free(p->alias);

@@ -2,6 +2,7 @@
 
 #include "base/mem.h"
 #include "core/wishes.h"
+#include "mcp/circle.h"
 #include "mcp/welcome.h"
 
 static void reply_result(struct mcp_session *s, void *reply, struct span id, struct span result)
@@ -53,6 +54,7 @@ static void handle_initialize(struct mcp_session *s, const struct mcp_message *m
     s->answers = mcp_answers_of(m->slots[SLOT_CAPABILITIES].type == JSON_OBJECT
                                     ? m->slots[SLOT_CAPABILITIES].value
                                     : SPAN_EMPTY);
+    s->bridge = circle_is_bridge(m->slots[SLOT_INFO].value);
     if (s->host.enter && !s->lease) {
         struct view *own = s->host.enter(s->host.arg, s->host.view, s->answers, &s->lease);
         s->host.view = own ? own : s->host.view;
@@ -113,6 +115,11 @@ static void handle_list(struct mcp_session *s, const struct mcp_message *m, void
     buf_span(out, m->rpc.id);
     buf_printf(out, ",\"result\":{\"%s\":", mcp_lists[kind].member);
     buf_span(out, list);
+    if (s->bridge) {
+        buf_str(out, ",\"_meta\":{");
+        circle_put_marks(out, s->host.view);
+        buf_char(out, '}');
+    }
     buf_str(out, "}}");
     session_end(s, reply, MCP_OUT_FINAL);
 }

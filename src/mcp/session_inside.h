@@ -17,6 +17,7 @@ struct mcp_session {
     void *owner;
     struct call *standing;
     bool greeted; /* initialize was answered */
+    bool bridge;  /* the agent is another bridge (circle.h) */
     char version[16];
     unsigned answers;
     int level; /* least log level wanted, index of mcp_levels; -1 = never said */

@@ -50,7 +50,8 @@ struct mcp_provider {
     void (*on_lists)(void *arg);
     void *lists_arg;
     char *instructions;
-    char *info; /* raw serverInfo; NULL while it has said none */
+    char *info;       /* raw serverInfo; NULL while it has said none */
+    struct buf marks; /* what core.bridges points into (circle.h) */
     uint64_t phase_at[MCP_PHASES];
     char verdict[160]; /* why we closed the link ourselves; empty when we did not */
 

@@ -1,0 +1,116 @@
+#include "mcp/circle.h"
+
+#include "base/map.h"
+#include "core/provider.h"
+
+#include <inttypes.h>
+
+#define KEY "io.rialto/bridges"
+
+/* More bridges than this behind one server are a mistake, too; bytes of a mark, quotes included. */
+enum { MAX_MARKS = 1000, MARK_BYTES = 18 };
+
+bool circle_is_bridge(struct span info)
+{
+    return info.n && json_string_is(json_get(info, "name").value, SPAN("rialto"));
+}
+
+/*
+ * Of this process and this name, so it is another one after a restart and the same for all
+ * instances of a server. map_hash is keyed at random: nobody can guess it, and it tells no name.
+ */
+static void put_mark(struct buf *out, const struct mcp_provider *p)
+{
+    buf_printf(out, "\"%016" PRIx64 "\"", map_hash(span_str(p->alias)));
+}
+
+/* Is this raw value what put_mark writes? Nothing else is passed on. */
+static bool is_mark(struct span raw)
+{
+    for (size_t i = 1; i + 1 < raw.n; i++)
+        if (!strchr("0123456789abcdef", raw.p[i]))
+            return false;
+    return raw.n == MARK_BYTES && raw.p[0] == '"';
+}
+
+/* --- as a server --- */
+
+void circle_put_marks(struct buf *out, const struct view *v)
+{
+    struct map told = {0};
+    const struct provider *p;
+
+    buf_str(out, "\"" KEY "\":[");
+    for (size_t i = 0; (p = view_member(v, i)); i++) {
+        struct json_iter it = json_iter(p->bridges);
+        while (json_next(&it)) {
+            if (map_put(&told, it.value, &told))
+                continue;
+            buf_str(out, told.n > 1 ? "," : "");
+            buf_span(out, it.value);
+        }
+    }
+    buf_char(out, ']');
+    map_fini(&told);
+}
+
+/* --- as a client --- */
+
+static void set_marks(struct mcp_provider *p, struct span told)
+{
+    struct json_iter it = json_iter(told);
+
+    p->marks.n = 0;
+    buf_char(&p->marks, '[');
+    put_mark(&p->marks, p);
+    while (json_next(&it)) {
+        if (!is_mark(it.value))
+            continue;
+        buf_char(&p->marks, ',');
+        buf_span(&p->marks, it.value);
+    }
+    buf_char(&p->marks, ']');
+    p->core.bridges = buf_view(&p->marks);
+}
+
+void circle_greeted(struct mcp_provider *p)
+{
+    p->core.bridges = SPAN_EMPTY;
+    if (p->info && circle_is_bridge(span_str(p->info)))
+        set_marks(p, SPAN_EMPTY);
+}
+
+bool circle_found(struct mcp_provider *p, struct span result)
+{
+    struct buf own = {0};
+    size_t n = 0;
+    bool back = false;
+
+    if (!p->core.bridges.n)
+        return false;
+    struct span told = json_get(json_get(result, "_meta").value, KEY).value;
+    struct json_iter it = json_iter(told);
+    put_mark(&own, p);
+    while (!back && n <= MAX_MARKS && json_next(&it)) {
+        back = span_eq(it.value, buf_view(&own));
+        n++;
+    }
+    buf_fini(&own);
+    bool found = back || n > MAX_MARKS;
+    set_marks(p, found ? SPAN_EMPTY : told);
+    p->core.retries_late = found;
+    if (back)
+        upstream_give_up(p,
+                         "leads back to this bridge: remove '%.64s' here, or what leads to this "
+                         "bridge behind it",
+                         p->alias);
+    else if (found)
+        upstream_give_up(p, "leads to more than %d other bridges: remove '%.64s'", MAX_MARKS,
+                         p->alias);
+    return found;
+}
+
+void circle_fini(struct mcp_provider *p)
+{
+    buf_fini(&p->marks);
+}
