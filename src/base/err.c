@@ -38,6 +38,7 @@ const char *err_name(int code)
         [ERR_PROTOCOL - ERR_FIRST] = "protocol error",
         [ERR_NO_HOST - ERR_FIRST] = "there is no host of that name",
         [ERR_NAME_SERVER - ERR_FIRST] = "its name could not be looked up",
+        [ERR_REACH - ERR_FIRST] = "connections to it are not allowed",
     };
     int at = code - ERR_FIRST;
     if (at >= 0 && at < (int)(sizeof ours / sizeof ours[0]))

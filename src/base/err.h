@@ -19,6 +19,7 @@ enum {
     ERR_PROTOCOL,           /* the peer broke its protocol */
     ERR_NO_HOST,            /* nobody has this name */
     ERR_NAME_SERVER,        /* it could not be found out whether anybody has */
+    ERR_REACH,              /* we are not to go there */
 };
 
 struct err {

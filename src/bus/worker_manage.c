@@ -172,8 +172,7 @@ static void await_registered(struct job *j)
         char why[sizeof p->why];
         memcpy(why, p->why, sizeof why);
         take_back(j);
-        job_fail(j, "execution_failed", false,
-                 "the server could not be reached, and was not kept: %s", why);
+        job_fail(j, "execution_failed", false, "the server was not kept: %s", why);
     } else {
         j->resume = await_registered;
         worker_tick_within(j->worker, 0);

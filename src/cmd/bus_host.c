@@ -5,6 +5,7 @@
 #include "config/checks.h"
 #include "config/edit.h"
 #include "config/load.h"
+#include "io/reach.h"
 #include "wire/json.h"
 
 #include <errno.h>
@@ -152,6 +153,27 @@ static const struct config_server *find_nocase(const struct config *c, struct sp
     return NULL;
 }
 
+/* Would it lead where the operator lets agents go? The address behind a name is looked at when it
+ * is connected to. */
+static int check_reach(const struct config *c, struct span url, struct err *err)
+{
+    const struct config_strings *hosts = &c->bus.register_hosts;
+    struct buf text = {0};
+
+    if (!hosts->n)
+        return err_set(err, -EPERM,
+                       "agents register no servers here: the operator has named no hosts for that "
+                       "(bus.register_hosts)");
+    buf_span(&text, url);
+    bool has = reach_has_url(&(struct reach){(const char *const *)hosts->items, hosts->n},
+                             buf_cstr(&text));
+    buf_fini(&text);
+    return has ? 0
+               : err_set(err, -EPERM,
+                         "the url's host is none of those whose servers agents may register "
+                         "(bus.register_hosts)");
+}
+
 static int check_new(const struct bus_hosting *h, const struct bus_new_server *s, struct err *err)
 {
     const struct config_server *there = find_nocase(bridge_config(h->bridge), s->name);
@@ -173,7 +195,7 @@ static int check_new(const struct bus_hosting *h, const struct bus_new_server *s
                        "give type sse, http or streamable-http");
     if (!s->url.n)
         return err_set(err, -EINVAL, "a url is required");
-    return 0;
+    return check_reach(bridge_config(h->bridge), s->url, err);
 }
 
 /* The same server under another name: which one? */

@@ -23,6 +23,8 @@ struct server_plan {
     struct server_plan *newer;           /* where filter and policy have their texts, if not here */
     struct stdio_upstream_options stdio; /* argv NULL for remote servers */
     struct http_upstream_options http;   /* url NULL for others */
+    struct reach reach;                  /* of one that an agent has registered */
+    bool discreet;                       /* the same */
     const char *memory;                  /* NULL: it is not remembered */
     struct filter filter;
     struct mcp_overrides overrides;
@@ -178,6 +180,18 @@ bool server_plan_same_secrets(const struct server_plan *a, const struct server_p
     return a->filled == b->filled;
 }
 
+/* What an agent has registered leads where the operator lets agents go, and nowhere else. */
+static void bound_reach(struct server_plan *plan, const struct config *c)
+{
+    const struct config_strings *hosts = &c->bus.register_hosts;
+    const char **copies = ARENA_ARRAY(&plan->arena, const char *, hosts->n + 1);
+
+    for (size_t i = 0; i < hosts->n; i++)
+        copies[i] = keep(&plan->arena, hosts->items[i]);
+    plan->reach = (struct reach){copies, hosts->n};
+    plan->discreet = true;
+}
+
 static void plan_pipe(struct filling *f, const struct config *c, const struct config_server *s)
 {
     static const enum http_transport transports[] = {
@@ -193,12 +207,14 @@ static void plan_pipe(struct filling *f, const struct config *c, const struct co
     if (s->url) {
         const char *url = fill(f, s->url);
         credentials_in_text(span_str(url));
-        f->plan->http = (struct http_upstream_options){.alias = alias,
-                                                       .url = url,
-                                                       .ca = keep(f->arena, s->ca),
-                                                       .headers = pairs_of(f, &s->headers, ": "),
-                                                       .transport = transports[s->transport],
-                                                       .max_message = c->limits.message};
+        f->plan->http =
+            (struct http_upstream_options){.alias = alias,
+                                           .url = url,
+                                           .ca = keep(f->arena, s->ca),
+                                           .headers = pairs_of(f, &s->headers, ": "),
+                                           .transport = transports[s->transport],
+                                           .max_message = c->limits.message,
+                                           .reach = f->plan->discreet ? &f->plan->reach : NULL};
     } else
         f->plan->stdio = (struct stdio_upstream_options){.alias = alias,
                                                          .argv = argv_of(f, s),
@@ -229,6 +245,8 @@ struct server_plan *server_plan_new(const struct config *c, const struct config_
     plan->ping = s->ping;
     plan->era = eras[s->era];
     plan->per_session = s->instances == INSTANCES_PER_SESSION;
+    if (s->origin == ORIGIN_AGENT)
+        bound_reach(plan, c);
     plan_pipe(&f, c, s);
     char *memory = memory_path(c, s);
     plan->memory = keep(arena, memory);
@@ -278,7 +296,8 @@ static struct mcp_provider *make_provider(struct loop *loop, const struct server
                                                                .url = remote->url,
                                                                .ca = remote->ca,
                                                                .headers = remote->headers,
-                                                               .max_message = remote->max_message});
+                                                               .max_message = remote->max_message,
+                                                               .reach = remote->reach});
 }
 
 struct mcp_provider *server_start(struct loop *loop, const struct server_plan *plan)
@@ -290,6 +309,8 @@ struct mcp_provider *server_start(struct loop *loop, const struct server_plan *p
     mcp_provider_set_ping(p, plan->ping);
     mcp_provider_set_overrides(p, &plan->overrides);
     mcp_provider_set_extras(p, &plan->extras);
+    if (plan->discreet)
+        mcp_provider_set_discreet(p);
     return p;
 }
 

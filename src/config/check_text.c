@@ -199,6 +199,15 @@ const char *check_host(struct span text)
     return !behind.n || (behind.p[0] == ':' && is_port(span_from(behind, 1))) ? NULL : wanted;
 }
 
+const char *check_host_pattern(struct span text)
+{
+    struct span host = span_starts(text, SPAN("*.")) ? span_from(text, 2) : text;
+
+    return check_host(host) ? "expected HOST, HOST:PORT or *.DOMAIN, as in tools.example.com, "
+                              "127.0.0.1:8080 or [::1]"
+                            : NULL;
+}
+
 const char *check_unix_address(struct span text)
 {
     return span_starts(text, SPAN("unix:/")) ? check_address(text)

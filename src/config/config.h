@@ -91,6 +91,7 @@ struct config {
         bool plain_names;
         const char *attachments;
         bool events, approvals;
+        struct config_strings register_hosts;
         const char *listen, *token;
         uint64_t keep;
         const char *exchange;

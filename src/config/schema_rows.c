@@ -372,6 +372,12 @@ const struct schema_row schema_rows[] = {
     {"bus.approvals", SCHEMA_BOOL, TOP(bus.approvals), .preset = "false",
      .help = "Ask on the bus, too, for the approval of calls (servers.*.approve): whoever is on "
              "it may give it, as an operator."},
+    {"bus.register_hosts", SCHEMA_STRINGS, TOP(bus.register_hosts), .max = SERVERS_MAX,
+     .check = check_host_pattern,
+     .help = "Hosts whose servers agents may register over the bus: HOST, HOST:PORT or *.DOMAIN. "
+             "Without any, agents register none. Addresses of this machine and of private "
+             "networks are refused, whatever name leads there, unless they stand here themselves "
+             "(localhost for this machine)."},
     {"bus.listen", SCHEMA_STRING, TOP(bus.listen), .check = check_address,
      .help = "Our own bus also listens here, for containers and the like: a loopback HOST:PORT."},
     {"bus.token", SCHEMA_STRING, TOP(bus.token), .check = check_not_empty, .secret = true,

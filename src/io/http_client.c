@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <sys/socket.h>
 
 enum { HEAD_MAX = 64 * 1024, REDIRECTS_MAX = 3 };
 
@@ -34,7 +35,12 @@ static char *redirected_to(const struct http_fetch *f, const struct http_head *h
 
     if ((s != 301 && s != 302 && s != 307 && s != 308) || !location.n)
         return NULL;
-    return f->redirects < REDIRECTS_MAX ? http_url_resolve(f->url, location) : NULL;
+    char *next = f->redirects < REDIRECTS_MAX ? http_url_resolve(f->url, location) : NULL;
+    if (next && f->reach && !reach_has_url(f->reach, next)) {
+        mem_free(next);
+        return NULL;
+    }
+    return next;
 }
 
 static void head_complete(struct http_fetch *f)
@@ -102,10 +108,24 @@ static bool was_sent(const struct http_fetch *f)
  */
 static int on_attempt(void *arg, char *to_ip, char *from_ip, int to_port, int from_port)
 {
-    const struct http_fetch *f = arg;
+    struct http_fetch *f = arg;
 
-    (void)to_ip, (void)from_ip, (void)to_port, (void)from_port;
+    (void)from_ip, (void)from_port;
+    /* The connection may be one that somebody else has opened, who may go there. */
+    f->barred = f->reach && !reach_has_ip(f->reach, to_ip, to_port);
+    if (f->barred)
+        return CURL_PREREQFUNC_ABORT;
     return f->has_body && was_sent(f) ? CURL_PREREQFUNC_ABORT : CURL_PREREQFUNC_OK;
+}
+
+/* Called with each address that is tried, whatever name it was found by. */
+static curl_socket_t on_address(void *arg, curlsocktype purpose, struct curl_sockaddr *a)
+{
+    struct http_fetch *f = arg;
+
+    (void)purpose;
+    f->barred = !reach_has_address(f->reach, &a->addr);
+    return f->barred ? CURL_SOCKET_BAD : socket(a->family, a->socktype | SOCK_CLOEXEC, a->protocol);
 }
 
 /* --- the end --- */
@@ -137,6 +157,10 @@ static int describe(const struct http_fetch *f, CURLcode result, struct buf *why
     if (result == CURLE_OK)
         return 0;
     buf_printf(why, "%s: ", f->host);
+    if (f->barred) {
+        buf_str(why, err_name(ERR_REACH));
+        return ERR_REACH;
+    }
     curl_easy_getinfo(f->easy, CURLINFO_OS_ERRNO, &os);
     if (result == CURLE_COULDNT_CONNECT) {
         int code = os ? -(int)os : -ECONNREFUSED;
@@ -237,7 +261,10 @@ static void set_method(struct http_fetch *f, const char *method)
 static void set_options(struct http_fetch *f, const struct http_fetch_spec *spec)
 {
     curl_easy_setopt(f->easy, CURLOPT_PRIVATE, f);
-    curl_easy_setopt(f->easy, CURLOPT_URL, f->url);
+    f->barred = f->reach && !reach_has_url(f->reach, f->url);
+    curl_easy_setopt(f->easy, CURLOPT_URL, f->barred ? NULL : f->url); /* without, it fails */
+    curl_easy_setopt(f->easy, CURLOPT_OPENSOCKETFUNCTION, f->reach ? on_address : NULL);
+    curl_easy_setopt(f->easy, CURLOPT_OPENSOCKETDATA, f);
     curl_easy_setopt(f->easy, CURLOPT_HTTPHEADER, f->headers);
     curl_easy_setopt(f->easy, CURLOPT_ERRORBUFFER, f->why);
     curl_easy_setopt(f->easy, CURLOPT_HEADERFUNCTION, on_header);
@@ -253,8 +280,10 @@ static void set_options(struct http_fetch *f, const struct http_fetch_spec *spec
         curl_easy_setopt(f->easy, CURLOPT_CAPATH, NULL);
         f->own_trust = true;
     }
-    /* What listens on this machine is not reached through a proxy elsewhere. */
-    curl_easy_setopt(f->easy, CURLOPT_PROXY, http_url_is_local(f->url) ? "" : NULL);
+    /* What listens on this machine is not reached through a proxy elsewhere; and of a proxy's
+     * connections nobody knows where they go. */
+    bool direct = f->reach || http_url_is_local(f->url);
+    curl_easy_setopt(f->easy, CURLOPT_PROXY, direct ? "" : NULL);
 }
 
 struct http_fetch *http_fetch_start(struct http_client *c, const struct http_fetch_spec *spec,
@@ -267,6 +296,7 @@ struct http_fetch *http_fetch_start(struct http_client *c, const struct http_fet
     f->owner = owner;
     f->url = mem_str(spec->url);
     f->host = http_url_host(spec->url);
+    f->reach = spec->reach;
     if (spec->body) {
         f->has_body = true;
         f->body = *spec->body;

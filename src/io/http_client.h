@@ -20,6 +20,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "io/loop.h"
+#include "io/reach.h"
 
 struct http_client;
 struct http_fetch;
@@ -51,6 +52,8 @@ struct http_fetch_spec {
     const char *ca;             /* file with the authorities to trust (https), in place of the
                                    system's; NULL = those */
     const char *unix_path;      /* reach its host by this Unix socket; NULL = by the network */
+    const struct reach *reach;  /* where it may go, redirects and all, without a proxy; borrowed;
+                                   NULL = anywhere */
 };
 
 struct http_client *http_client_new(struct loop *l);

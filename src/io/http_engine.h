@@ -41,8 +41,10 @@ struct http_fetch {
     CURL *easy;
     struct curl_slist *headers;
     char *url;
-    char *host;     /* for people */
-    bool own_trust; /* the handle trusts authorities of its own */
+    char *host;                /* for people */
+    bool own_trust;            /* the handle trusts authorities of its own */
+    const struct reach *reach; /* NULL: it may go anywhere */
+    bool barred;               /* it must not go where it was to go */
     bool has_body;
     struct buf body;
     char why[CURL_ERROR_SIZE];

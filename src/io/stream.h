@@ -15,6 +15,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "io/loop.h"
+#include "io/reach.h"
 
 struct stream;
 
@@ -85,6 +86,11 @@ struct stream *stream_from_fds(struct loop *l, int in_fd, int out_fd, const char
 struct connect;
 struct connect *stream_connect(struct loop *l, const char *address,
                                void (*done)(void *owner, struct stream *s, int code), void *owner);
+/* The same, but only there where `reach` lets it (borrowed until `done`; NULL = anywhere). */
+struct connect *stream_connect_within(struct loop *l, const struct reach *reach,
+                                      const char *address,
+                                      void (*done)(void *owner, struct stream *s, int code),
+                                      void *owner);
 void connect_cancel(struct connect *c);
 
 #endif

@@ -15,8 +15,9 @@ struct connect {
     void (*done)(void *owner, struct stream *s, int code);
     void *owner;
     char *address;
-    struct stream *stream; /* being connected */
-    struct lookup *lookup; /* under way, or NULL */
+    const struct reach *reach; /* NULL: it may go anywhere */
+    struct stream *stream;     /* being connected */
+    struct lookup *lookup;     /* under way, or NULL */
     uv_connect_t request;
     struct addrinfo *found, *next;
     struct deferred later; /* a failure that was clear at once is told from the loop all the same */
@@ -68,6 +69,8 @@ static void on_connected(uv_connect_t *request, int status)
 
 static int try_address(struct connect *c, const struct sockaddr *sa)
 {
+    if (c->reach && !reach_has_address(c->reach, sa))
+        return c->code = ERR_REACH;
     c->stream = stream_new_socket(c->loop, true);
     int code = uv_tcp_connect(&c->request, &c->stream->in.uv.tcp, sa, on_connected);
     if (code < 0) {
@@ -109,6 +112,8 @@ static int begin(struct connect *c)
 
     if (code < 0)
         return code;
+    if (c->reach && (a.path || !reach_has_host(c->reach, span_str(a.host), a.port)))
+        return ERR_REACH;
     if (a.path) {
         c->stream = stream_new_socket(c->loop, false);
         uv_pipe_connect(&c->request, &c->stream->in.uv.pipe, a.path, on_connected);
@@ -120,11 +125,14 @@ static int begin(struct connect *c)
     return c->lookup ? 0 : -EAGAIN;
 }
 
-struct connect *stream_connect(struct loop *l, const char *address,
-                               void (*done)(void *owner, struct stream *s, int code), void *owner)
+struct connect *stream_connect_within(struct loop *l, const struct reach *reach,
+                                      const char *address,
+                                      void (*done)(void *owner, struct stream *s, int code),
+                                      void *owner)
 {
     struct connect *c = MEM_NEW(struct connect);
     c->loop = l;
+    c->reach = reach;
     c->done = done;
     c->owner = owner;
     c->address = mem_str(address);
@@ -132,6 +140,12 @@ struct connect *stream_connect(struct loop *l, const char *address,
     if (c->code < 0)
         loop_defer(l, &c->later, fail_later);
     return c;
+}
+
+struct connect *stream_connect(struct loop *l, const char *address,
+                               void (*done)(void *owner, struct stream *s, int code), void *owner)
+{
+    return stream_connect_within(l, NULL, address, done, owner);
 }
 
 void connect_cancel(struct connect *c)

@@ -62,6 +62,7 @@ struct ws_target {
     const char *const *protocols; /* to offer, NULL-terminated; NULL = none */
     struct span headers;          /* more header lines of the handshake ("Name: value\r\n") */
     uint64_t timeout;             /* ms until `opened`; 0 = 10 s */
+    const struct reach *reach;    /* where it may go; borrowed; NULL = anywhere */
 };
 
 /*

@@ -345,6 +345,6 @@ struct ws *ws_connect(struct loop *l, const struct ws_target *target,
     ws_new_key(d->key);
     write_request(d, &u, target->headers);
     timer_set(loop_timers(l), &w->timer, target->timeout ? target->timeout : DIAL_MS);
-    d->connect = stream_connect(l, d->address, on_connected, w);
+    d->connect = stream_connect_within(l, target->reach, d->address, on_connected, w);
     return w;
 }

@@ -93,6 +93,7 @@ struct http_fetch *http_link_fetch(struct http_upstream *u, const struct request
         .url = u->endpoint && spec->body ? u->endpoint : u->options.url,
         .headers = (const char *const *)list.items,
         .ca = u->options.ca,
+        .reach = u->options.reach,
         .body = spec->body,
     };
     struct http_fetch *f = http_fetch_start(u->client, &fetch, on, owner);

@@ -439,7 +439,12 @@ void mcp_provider_closed(struct mcp_provider *p, const char *why)
     clear_timers(p);
     p->listen_id = 0;
     upstream_fetch_abort(p);
-    provider_lost(&p->core, p->verdict[0] ? p->verdict : why);
+    why = p->verdict[0] ? p->verdict : why;
+    if (p->discreet && !p->core.retries_late) { /* that one is of our own making */
+        log_info(p->alias, "failed: %s", why);
+        why = "could not be reached, or did not answer as an MCP server";
+    }
+    provider_lost(&p->core, why);
 }
 
 static void start(struct provider *core)
@@ -523,6 +528,11 @@ void mcp_provider_set_extras(struct mcp_provider *p, const struct mcp_extras *ex
 void mcp_provider_set_answers(struct mcp_provider *p, unsigned answers)
 {
     p->declares = answers;
+}
+
+void mcp_provider_set_discreet(struct mcp_provider *p)
+{
+    p->discreet = true;
 }
 
 void mcp_provider_relist(struct mcp_provider *p)

@@ -85,6 +85,8 @@ void mcp_provider_set_extras(struct mcp_provider *p, const struct mcp_extras *ex
 void mcp_provider_set_answers(struct mcp_provider *p, unsigned answers);
 /* Ask for a sign of life after this long without one; 0 = never. Before it is started. */
 void mcp_provider_set_ping(struct mcp_provider *p, uint64_t interval_ms);
+/* Whoever had it added may not read what stands there: why it failed is for the log alone. */
+void mcp_provider_set_discreet(struct mcp_provider *p);
 /* Called when the server asked something that could belong to several calls, or to none. */
 void mcp_provider_on_orphan(struct mcp_provider *p, void (*fn)(void *arg), void *arg);
 /* Called when it has published what the server offers. */

@@ -30,7 +30,7 @@ struct mcp_provider {
     void *link;
     char *alias;
 
-    bool plain; /* messages pass as they are: see mcp_provider_set_plain */
+    bool plain, discreet; /* see mcp_provider_set_plain and _discreet */
     enum mcp_era wanted_era;
     bool modern;           /* the dialect in use */
     uint64_t legacy_until; /* a probe said so: no need to ask again before this time */
@@ -46,9 +46,8 @@ struct mcp_provider {
     struct map made; /* own names of tools that we made -> struct made_tool */
     struct context *context;
     void (*on_orphan)(void *arg);
-    void *orphan_arg;
     void (*on_lists)(void *arg);
-    void *lists_arg;
+    void *orphan_arg, *lists_arg;
     char *instructions;
     char *info;       /* raw serverInfo; NULL while it has said none */
     struct buf marks; /* what core.bridges points into (circle.h) */

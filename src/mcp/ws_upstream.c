@@ -78,6 +78,7 @@ static void link_open(void *link)
     u->ws = ws_connect(u->loop,
                        &(struct ws_target){.url = u->options.url,
                                            .ca = u->options.ca,
+                                           .reach = u->options.reach,
                                            .protocols = protocols,
                                            .headers = buf_view(&headers)},
                        &(struct ws_options){.max_message = u->options.max_message,

@@ -15,7 +15,7 @@ import { listen, RawServer } from './upstream_lib.mjs';
 async function work(t, servers, { bus = {}, config = {} } = {}) {
   const place = embeddedRig(t).place();
   const worker = await serve(t, {
-    servers, bus: { ...place.bus, role: 'worker', agents: [place.agent], ...bus }, ...config,
+    servers, bus: { ...place.bus, role: 'worker', agents: [place.agent], register_hosts: ['127.0.0.1'], ...bus }, ...config,
   });
   const agent = await place.join(t, place.agent);
   await agent.hears(...Object.keys(servers));
@@ -26,7 +26,9 @@ async function work(t, servers, { bus = {}, config = {} } = {}) {
 async function workAlone(t, servers, bus) {
   const place = embeddedRig(t).place();
   const dir = tempDir();
-  const file = writeConfig(dir, { servers, bus: { ...place.bus, agents: [place.agent], ...bus } });
+  const file = writeConfig(dir, {
+    servers, bus: { ...place.bus, agents: [place.agent], register_hosts: ['127.0.0.1'], ...bus },
+  });
   const child = start(rialtoBin, ['bus', 'worker', '-c', file], {
     cwd: dir, stdio: ['ignore', 'ignore', 'pipe'],
     env: { ...process.env, ...sanitizerEnv, XDG_RUNTIME_DIR: dir, XDG_CACHE_HOME: dir },
@@ -156,7 +158,8 @@ test('a server that an agent registers is put into mcp.json and taken out again,
   const elsewhere = await serve(t, { servers: { far: busServer(path.join(tempDir(), 'far')) } });
   const place = embeddedRig(t).place();
   const worker = await serve(t, {
-    mcpServers: { main: busServer(path.join(tempDir(), 'main')) }, bus: { ...place.bus, agents: [place.agent] },
+    mcpServers: { main: busServer(path.join(tempDir(), 'main')) },
+    bus: { ...place.bus, agents: [place.agent], register_hosts: ['127.0.0.1'] },
   });
   const agent = await place.join(t, place.agent);
   await agent.hears('main');
@@ -176,7 +179,7 @@ test('a server that an agent registers is put into mcp.json and taken out again,
 test('a bridge whose file has no servers at all gets its first from an agent', async (t) => {
   const elsewhere = await serve(t, { servers: { far: busServer() } });
   const place = embeddedRig(t).place();
-  const worker = await serve(t, { bus: { ...place.bus, agents: [place.agent] } });
+  const worker = await serve(t, { bus: { ...place.bus, agents: [place.agent], register_hosts: ['127.0.0.1'] } });
   const agent = await place.join(t, place.agent);
   const wish = { serverName: 'far', type: 'http', url: `${elsewhere.url}/far`, command: null, args: [], env: {} };
   const added = await agent.manage('RegisterServer', wish);
@@ -210,7 +213,7 @@ for (const [name, launch] of [['serve', work], ['bus worker', workAlone]]) {
     const stopped = worker.stop('SIGTERM', 20_000);
     await logged(worker, /Terminated: stopping/);
     await silent.close();
-    assert.match((await answer).error, /could not be reached, and was not kept/);
+    assert.match((await answer).error, /was not kept: could not be reached/);
     assert.equal(fs.readFileSync(worker.config, 'utf8'), before);
     await stopped;
   });

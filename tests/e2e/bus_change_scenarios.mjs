@@ -11,7 +11,7 @@ import { fake, serveAndConnect, sleep, tempDir, until } from './lib.mjs';
 async function start(t, rig, servers) {
   const place = await rig.place(t);
   await place.host?.(t);
-  const config = { servers, bus: { ...place.bus, role: 'worker', agents: [place.agent] } };
+  const config = { servers, bus: { ...place.bus, role: 'worker', agents: [place.agent], register_hosts: ['127.0.0.1'] } };
   const worker = await launch(t, config);
   const agent = await place.join(t, place.agent);
   await agent.hears(...Object.keys(servers));

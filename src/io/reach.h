@@ -1,0 +1,31 @@
+/*
+ * reach: where connections may go that are made for somebody who is not trusted.
+ *
+ * Two questions, and both must be answered with yes: is the host of the URL among those that the
+ * operator has named, and is the address that is connected to in the end, whatever name led there,
+ * a public one? Addresses of this machine and of its own networks are let through only if the
+ * operator has written that very address, or, for this machine, `localhost`.
+ *
+ * An entry is HOST, HOST:PORT or *.DOMAIN; IPv6 addresses stand in brackets. Case is ignored.
+ */
+#ifndef RIALTO_IO_REACH_H
+#define RIALTO_IO_REACH_H
+
+#include "base/span.h"
+
+struct sockaddr;
+
+/* Borrowed: must outlive whoever is given it. */
+struct reach {
+    const char *const *hosts;
+    size_t n;
+};
+
+bool reach_has_host(const struct reach *r, struct span host, int port);
+/* The same of the host in an http, https, ws or wss URL; false when it is no URL. */
+bool reach_has_url(const struct reach *r, const char *url);
+bool reach_has_address(const struct reach *r, const struct sockaddr *sa);
+/* The same of "127.0.0.1" or "::1". */
+bool reach_has_ip(const struct reach *r, const char *ip, int port);
+
+#endif
