@@ -179,7 +179,7 @@ struct bridge *bridge_new(struct loop *loop, const struct config *c)
     list_init(&b->watches);
     b->report.fire = report_stopped;
     b->replace.fire = bridge_on_replace;
-    b->instances = instances_new(loop, b->router, on_emptied, b);
+    b->instances = instances_new(loop, b->router, c->limits.processes, on_emptied, b);
     b->leases = leases_new(loop, b->router, b->instances);
     router_on_stopped(b->router, on_stopped, b);
     first_servers(b);

@@ -22,11 +22,25 @@ static void on_orphan(void *arg)
     s->per_session = true;
 }
 
+/* Sessions whose own instances nobody has called yet see what the shared one offers. */
+static void on_lists(void *arg)
+{
+    const struct bridge_server *s = arg;
+    struct bridge *b = s->bridge;
+
+    if (!s->per_session || !s->instance)
+        return;
+    for (struct lease *l = NULL; (l = leases_next(b->leases, l));)
+        lease_learn(l, s->plan, core_of(s)->catalog);
+    router_tell_changes(b->router, NULL);
+}
+
 static struct instance *make_instance(struct bridge_server *s, struct server_plan *plan)
 {
     struct instance *i = instance_new(s->bridge->instances, plan);
 
     mcp_provider_on_orphan(instance_server(i), on_orphan, s);
+    instance_on_lists(i, on_lists, s);
     return i;
 }
 
@@ -52,10 +66,19 @@ void bridge_want(struct bridge_server *s)
         provider_want(core_of(s));
 }
 
+/* It may live longer than its entry. */
+static void let_go_of(struct instance *i)
+{
+    mcp_provider_on_orphan(instance_server(i), NULL, NULL);
+    instance_on_lists(i, NULL, NULL);
+}
+
 static void forget_next(struct bridge_server *s)
 {
-    if (s->next)
+    if (s->next) {
+        let_go_of(s->next);
         instance_let_go(s->next, 0);
+    }
     server_plan_drop(s->next_plan);
     s->next = NULL;
     s->next_plan = NULL;
@@ -67,7 +90,7 @@ void bridge_drop_server(struct bridge_server *s)
     s->gone = true;
     list_remove(&s->node);
     forget_next(s);
-    mcp_provider_on_orphan(instance_server(s->instance), NULL, NULL);
+    let_go_of(s->instance);
     instance_let_go(s->instance, s->bridge->stopping ? 0 : PATIENCE_MS);
     s->instance = NULL;
     bridge_server_release(s);
@@ -89,7 +112,7 @@ static void take_place(struct bridge_server *s)
 {
     struct instance *before = s->instance;
 
-    mcp_provider_on_orphan(instance_server(before), NULL, NULL);
+    let_go_of(before);
     server_plan_drop(s->plan);
     s->plan = s->next_plan;
     s->instance = s->next;

@@ -3,6 +3,8 @@
 #include "base/mem.h"
 #include "cmd/memory.h"
 
+#include <stdio.h>
+
 enum { DRAIN_POLL_MS = 20, SAVE_MS = 1000 };
 
 struct instance {
@@ -10,6 +12,9 @@ struct instance {
     struct instances *all;
     struct mcp_provider *provider;
     struct server_plan *plan;
+    struct provider_room room;   /* of one that is made for a session */
+    void (*on_lists)(void *arg); /* may be NULL */
+    void *lists_arg;
     uint64_t patient_until;
     bool unsaved; /* what it offers has changed since it was written down */
 };
@@ -23,7 +28,9 @@ struct instances {
     struct list draining; /* let go, with calls under way */
     struct list stopping;
     struct list down;
-    size_t n;           /* that are not down */
+    size_t n; /* that are not down */
+    size_t max_processes;
+    char full[160];     /* what is told when there are so many */
     struct timer drain; /* looks after `draining` */
     struct timer sweep; /* frees what is down, from the loop */
     struct timer save;  /* writes down what they offer */
@@ -75,6 +82,10 @@ static void on_lists(void *arg)
 {
     struct instance *i = arg;
 
+    if (i->on_lists)
+        i->on_lists(i->lists_arg);
+    if (!server_memory(i->plan))
+        return;
     i->unsaved = true;
     /* A list that changes all the time is not written all the time. */
     if (!timer_is_set(&i->all->save))
@@ -88,16 +99,66 @@ static void remember(struct instance *i)
 
     if (known)
         provider_recall(mcp_provider_core(i->provider), known);
-    if (path)
-        mcp_provider_on_lists(i->provider, on_lists, i);
+    mcp_provider_on_lists(i->provider, on_lists, i);
 }
 
-/* --- letting go --- */
+/* --- how many run at once --- */
 
 static bool is_busy(const struct provider *p)
 {
     return p->n_open || p->n_waiting || !list_empty(&p->held);
 }
+
+static bool has_process(const struct instance *i)
+{
+    enum provider_state state = mcp_provider_core(i->provider)->state;
+
+    return server_program(i->plan) && state != PROVIDER_DOWN && state != PROVIDER_BACKOFF;
+}
+
+/* Of those that sessions have, the one that has been of no use to anybody for longest. */
+static struct provider *find_idle(const struct instances *is)
+{
+    struct provider *found = NULL;
+
+    LIST_EACH (&is->held, it) {
+        const struct instance *i = LIST_ENTRY(it, struct instance, node);
+        struct provider *p = mcp_provider_core(i->provider);
+        bool idle = p->room && has_process(i) && p->state == PROVIDER_READY && !provider_in_use(p);
+        if (idle && (!found || p->used_at < found->used_at))
+            found = p;
+    }
+    return found;
+}
+
+static const char *ask_for_room(struct provider_room *room, bool *soon)
+{
+    struct instances *is = CONTAINER_OF(room, struct instance, room)->all;
+    struct list *const lists[] = {&is->held, &is->draining, &is->stopping};
+    size_t n = 0;
+
+    for (size_t k = 0; k < COUNT_OF(lists); k++) {
+        LIST_EACH (lists[k], it) {
+            const struct instance *i = LIST_ENTRY(it, struct instance, node);
+            n += has_process(i);
+            *soon |= has_process(i) && mcp_provider_core(i->provider)->state == PROVIDER_STOPPING;
+        }
+    }
+    if (n < is->max_processes)
+        return NULL;
+    struct provider *idle = *soon ? NULL : find_idle(is);
+    *soon |= idle && provider_rest(idle);
+    return is->full;
+}
+
+void instance_bound(struct instance *i)
+{
+    i->room.ask = ask_for_room;
+    if (server_program(i->plan))
+        mcp_provider_core(i->provider)->room = &i->room;
+}
+
+/* --- letting go --- */
 
 static void stop(struct instance *i)
 {
@@ -119,7 +180,7 @@ static void on_drain(struct timer *t)
         timer_set(loop_timers(is->loop), t, DRAIN_POLL_MS);
 }
 
-struct instances *instances_new(struct loop *loop, struct router *router,
+struct instances *instances_new(struct loop *loop, struct router *router, size_t max_processes,
                                 void (*emptied)(void *arg), void *arg)
 {
     struct instances *is = MEM_NEW(struct instances);
@@ -128,6 +189,10 @@ struct instances *instances_new(struct loop *loop, struct router *router,
     is->router = router;
     is->emptied = emptied;
     is->arg = arg;
+    is->max_processes = max_processes;
+    snprintf(is->full, sizeof is->full,
+             "all %zu processes that limits.processes allows are at work. Try again later",
+             max_processes);
     is->drain.fire = on_drain;
     is->sweep.fire = on_sweep;
     is->save.fire = on_save;
@@ -214,6 +279,12 @@ struct mcp_provider *instance_server(const struct instance *i)
 const struct server_plan *instance_plan(const struct instance *i)
 {
     return i->plan;
+}
+
+void instance_on_lists(struct instance *i, void (*fn)(void *arg), void *arg)
+{
+    i->on_lists = fn;
+    i->lists_arg = arg;
 }
 
 void instance_let_go(struct instance *i, uint64_t patience)

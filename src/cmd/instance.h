@@ -15,7 +15,7 @@ struct instances; /* all of a bridge */
 struct instance;
 
 /* `emptied` is told from the loop when none is left. */
-struct instances *instances_new(struct loop *loop, struct router *router,
+struct instances *instances_new(struct loop *loop, struct router *router, size_t max_processes,
                                 void (*emptied)(void *arg), void *arg);
 /* When none is left. */
 void instances_free(struct instances *is);
@@ -33,6 +33,13 @@ struct instance *instance_new(struct instances *is, struct server_plan *plan);
 struct provider *instance_provider(const struct instance *i);
 struct mcp_provider *instance_server(const struct instance *i);
 const struct server_plan *instance_plan(const struct instance *i);
+/*
+ * It is a session's: started only while there are fewer than `max_processes`, all others counted.
+ * Others of sessions that nobody uses are stopped to make room; if there are none, its calls fail.
+ */
+void instance_bound(struct instance *i);
+/* Told whenever it has published what it offers. */
+void instance_on_lists(struct instance *i, void (*fn)(void *arg), void *arg);
 /* Not ours any more. Its calls have `patience` ms to end by themselves. */
 void instance_let_go(struct instance *i, uint64_t patience);
 

@@ -9,8 +9,7 @@ enum { PATIENCE_MS = 30 * 1000 };
 struct own {
     struct list node;
     struct instance *instance;
-    bool added;   /* since lease_clear */
-    bool started; /* for the first time */
+    bool added; /* since lease_clear */
 };
 
 struct lease {
@@ -118,6 +117,19 @@ static struct catalog *copy_of(const struct catalog *known)
     return copy;
 }
 
+/* Until it has said so itself it offers what the shared one does. The lease's session is told of it
+ * by whoever has changed things. */
+static void learn(struct own *o, const struct catalog *known)
+{
+    struct provider *core = instance_provider(o->instance);
+
+    if (!known || core->stats.starts)
+        return;
+    core->tells_later = true;
+    provider_publish(core, copy_of(known));
+    core->tells_later = false;
+}
+
 static struct own *make_own(struct lease *l, struct server_plan *plan, const struct catalog *known)
 {
     struct own *o = MEM_NEW(struct own);
@@ -126,22 +138,35 @@ static struct own *make_own(struct lease *l, struct server_plan *plan, const str
     list_append(&l->owns, &o->node);
     mcp_provider_set_answers(instance_server(o->instance), l->answers);
     struct provider *core = instance_provider(o->instance);
-    /* Not kept running by itself: it comes and goes with its session and may rest in between. */
+    /* Not kept running by itself: its first call starts it, and it may rest in between. */
     core->policy.eager = false;
-    if (known)
-        provider_publish(core, copy_of(known));
+    instance_bound(o->instance);
+    learn(o, known);
     return o;
+}
+
+static struct own *find_own(struct lease *l, const struct server_plan *plan)
+{
+    LIST_EACH (&l->owns, it) {
+        struct own *o = LIST_ENTRY(it, struct own, node);
+        if (instance_plan(o->instance) == plan)
+            return o;
+    }
+    return NULL;
+}
+
+void lease_learn(struct lease *l, const struct server_plan *plan, const struct catalog *known)
+{
+    struct own *o = find_own(l, plan);
+
+    if (o)
+        learn(o, known);
 }
 
 void lease_add_own(struct lease *l, struct server_plan *plan, const struct catalog *known)
 {
-    struct own *found = NULL;
+    struct own *found = find_own(l, plan);
 
-    LIST_EACH (&l->owns, it) {
-        struct own *o = LIST_ENTRY(it, struct own, node);
-        if (instance_plan(o->instance) == plan)
-            found = o;
-    }
     if (!found)
         found = make_own(l, plan, known);
     found->added = true;
@@ -159,12 +184,8 @@ void lease_settle(struct lease *l)
 {
     LIST_EACH_SAFE (&l->owns, it) {
         struct own *o = LIST_ENTRY(it, struct own, node);
-        if (!o->added) {
+        if (!o->added)
             let_go(o, PATIENCE_MS);
-        } else if (!o->started) {
-            o->started = true;
-            provider_want(instance_provider(o->instance));
-        }
     }
 }
 

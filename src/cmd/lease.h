@@ -2,9 +2,10 @@
  * lease: what one session sees when some of its servers are not to be shared.
  *
  * A session that enters a view with such servers gets a view of its own: the shared providers as
- * they are, and in the same places fresh instances of the others, started for it alone and stopped
- * when it leaves. What a fresh instance offers is taken to be what the shared one offers until it
- * says so itself, so the session sees its tools at once.
+ * they are, and in the same places fresh instances of the others, for it alone: started with their
+ * first call and stopped when it leaves. What a fresh instance offers is taken to be what the
+ * shared one offers until it says so itself, so the session sees its tools at once, and a session
+ * that calls none of them costs no process.
  *
  * It is furnished when it is made and again whenever the bridge changes:
  * lease_clear, the lease_add_s in order, lease_settle.
@@ -38,7 +39,9 @@ void lease_add_shared(struct lease *l, struct provider *p, const struct filter *
 /* Its instance by `plan`, a fresh one if it has none; `known` is what the shared instance offers,
  * or NULL. */
 void lease_add_own(struct lease *l, struct server_plan *plan, const struct catalog *known);
-/* All is in it: start what is new, let go of what was not added again. */
+/* All is in it: let go of what was not added again. */
 void lease_settle(struct lease *l);
+/* The shared instance by this plan has said what it offers; router_tell_changes is to follow. */
+void lease_learn(struct lease *l, const struct server_plan *plan, const struct catalog *known);
 
 #endif

@@ -430,6 +430,12 @@ const struct schema_row schema_rows[] = {
      .max = COUNT_MAX,
      .help = "How many HTTP connections may be open at once; WebSockets count as sessions, and "
              "Unix sockets are not bounded."},
+    {"limits.processes", SCHEMA_NUMBER, TOP(limits.processes), .preset = "256", .min = 1,
+     .max = COUNT_MAX,
+     .help = "How many programs may run at once before no more are started for single sessions "
+             "(servers.*.instances). Those of sessions that do not use them are stopped first; "
+             "then calls that need one are refused, as busy. Shared servers count, but are always "
+             "started."},
     {"limits.head_timeout", SCHEMA_DURATION, TOP(limits.head_timeout), .preset = "10s", .min = 100,
      .max = MINUTES(10), .help = "How long the head of an HTTP request may take."},
     {"limits.body_timeout", SCHEMA_DURATION, TOP(limits.body_timeout), .preset = "30s", .min = 100,

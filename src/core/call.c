@@ -227,6 +227,8 @@ static bool is_harmless(const struct call *c)
 
 static const char *reason_of(const struct provider *p)
 {
+    if (p->no_room)
+        return p->no_room;
     return p->why[0] ? p->why : provider_state_name(p->state);
 }
 
@@ -458,6 +460,8 @@ static void fail_ended(struct call *c, enum failure why, const char *reason)
              reason);
     else if (why == FAIL_UNAVAILABLE)
         fail(c, why, is_harmless(c), "server '%s' is not available: %s", alias, reason);
+    else if (why == FAIL_BUSY)
+        fail(c, why, true, "server '%s' cannot be started now: %s", alias, reason);
     else
         fail(c, why, is_harmless(c), "server '%s' is being stopped", alias);
 }

@@ -97,7 +97,7 @@ enum failure {
     FAIL_UNAVAILABLE, /* its provider is not running and did not come up in time */
     FAIL_CRASHED,     /* its provider ended while the call was open */
     FAIL_TIMEOUT,     /* the deadline passed */
-    FAIL_BUSY,        /* the provider's queue is full */
+    FAIL_BUSY,        /* the provider's queue is full, or there is no room to start it */
     FAIL_CANCELLED,   /* the consumer took it back, or left */
     FAIL_REFUSED,     /* the consumer cannot answer the ask; or a person did not allow the call */
     FAIL_PROTOCOL,    /* the provider's answer made no sense */

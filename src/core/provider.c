@@ -8,6 +8,8 @@
 
 /* A call may wake a provider out of its backoff, but not more often than this. */
 enum { WAKE_GAP_MS = 250 };
+/* How often one that is held back looks whether there is room now. */
+enum { ROOM_POLL_MS = 20 };
 
 typedef void action_fn(struct provider *p);
 
@@ -46,8 +48,26 @@ static void publish(struct provider *p, enum happening_kind kind)
         &(struct happening){.kind = kind, .server = span_str(p->alias), .error = span_str(p->why)});
 }
 
+/* Its calls wait if there is room soon, and are told to come again if not. */
+static void hold_back(struct provider *p, bool soon)
+{
+    if (p->state != PROVIDER_DOWN)
+        enter(p, PROVIDER_DOWN);
+    if (soon)
+        timer_set(timers_of(p), &p->timer, ROOM_POLL_MS);
+    else
+        router_provider_ended(p->router, p, FAIL_BUSY);
+}
+
 static void start(struct provider *p)
 {
+    bool soon = false;
+
+    p->no_room = p->room ? p->room->ask(p->room, &soon) : NULL;
+    if (p->no_room) {
+        hold_back(p, soon);
+        return;
+    }
     enter(p, PROVIDER_STARTING);
     p->rests = p->retries_late = false;
     p->started_at = p->since;
@@ -93,7 +113,7 @@ static void stop(struct provider *p)
     end_instance(p, false);
 }
 
-static bool is_in_use(const struct provider *p)
+bool provider_in_use(const struct provider *p)
 {
     return p->n_open || p->n_waiting || !list_empty(&p->held) || wishes_any(p);
 }
@@ -103,7 +123,7 @@ static void rest_if_idle(struct provider *p)
 {
     uint64_t rested = timers_of(p)->now - p->used_at, limit = p->policy.idle_stop;
 
-    if (is_in_use(p) || rested < limit) {
+    if (provider_in_use(p) || rested < limit) {
         timer_set(timers_of(p), &p->idle, rested < limit ? limit - rested : limit);
         return;
     }
@@ -185,10 +205,17 @@ static void stopped(struct provider *p)
     }
 }
 
+static void look_for_room(struct provider *p)
+{
+    if (p->n_waiting)
+        start(p);
+}
+
 /* It is down, but calls of it may be held. */
 static void stay_down(struct provider *p)
 {
     p->rests = false;
+    timer_clear(timers_of(p), &p->timer);
     router_provider_ended(p->router, p, FAIL_SHUTDOWN);
     tell_stopped(p);
 }
@@ -234,7 +261,7 @@ static action_fn *const actions[PROVIDER_STATES][PROVIDER_EVENTS] = {
     [PROVIDER_DOWN] = {[PROVIDER_WANTED] = start,
                        [PROVIDER_UP] = nothing,
                        [PROVIDER_LOST] = nothing,
-                       [PROVIDER_TIMER] = nothing,
+                       [PROVIDER_TIMER] = look_for_room,
                        [PROVIDER_IDLE] = nothing,
                        [PROVIDER_UNWANTED] = stay_down},
     [PROVIDER_STARTING] = {[PROVIDER_WANTED] = nothing,
@@ -374,6 +401,14 @@ void provider_restart(struct provider *p)
 {
     provider_unwant(p);
     provider_resume(p);
+}
+
+bool provider_rest(struct provider *p)
+{
+    if (p->state != PROVIDER_READY || provider_in_use(p))
+        return false;
+    end_instance(p, true);
+    return true;
 }
 
 bool provider_advertised(const struct provider *p)

@@ -55,6 +55,12 @@ struct provider_ops {
     void (*describe)(const struct provider *p, struct provider_facts *facts); /* may be NULL */
 };
 
+/* Who says whether it may be started now, where only so many may run at once. */
+struct provider_room {
+    /* NULL if it may. Otherwise why not; `*soon` if that is about to change. Must not touch `p`. */
+    const char *(*ask)(struct provider_room *room, bool *soon);
+};
+
 struct provider {
     struct peer peer;
     const struct provider_ops *ops;
@@ -67,6 +73,8 @@ struct provider {
     bool tells_later; /* its family tells of what it published (router_tell_changes), in one go */
     struct span bridges; /* that it leads to, in the words of its family, which has them */
     struct policy policy;
+    struct provider_room *room; /* NULL: it may always be started */
+    const char *no_room;        /* why it was not, when it was wanted last; NULL when it was */
 
     enum provider_state state;
     uint64_t since;      /* when the state was entered */
@@ -119,6 +127,10 @@ void provider_unwant(struct provider *p);
 void provider_halt(struct provider *p);
 void provider_resume(struct provider *p);
 void provider_restart(struct provider *p);
+/* Has it calls, or has anybody subscribed to something of it? */
+bool provider_in_use(const struct provider *p);
+/* Stop it until the next call, if it is ready and nobody uses it; false if that is not so. */
+bool provider_rest(struct provider *p);
 /* Are its items to be listed now? */
 bool provider_advertised(const struct provider *p);
 const char *provider_state_name(enum provider_state s);

@@ -173,6 +173,7 @@ test('roots of a session reach its own server, and their changes too', async (t)
   }, 20);
   t.after(() => clearInterval(answering));
   await client.waitFor('a__roots');
+  await client.text('a__roots'); // the first call starts the session's own server, which asks at once
   // Only then: a question that comes while a call is open belongs to that call's own stream.
   const seen = async (asked, expected) => {
     await until(`question ${asked}`, () => answered.size === asked);
