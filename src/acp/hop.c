@@ -376,13 +376,19 @@ static void receive_invalid(struct hop *h, const struct rpc_message *m, struct b
     }
 }
 
-static void receive_batch(struct hop *h, struct span array, struct batch *around)
+static void receive_batch(struct hop *h, const struct rpc_message *m, struct batch *around)
 {
-    struct json_iter it = json_iter(array);
+    struct json_iter it = json_iter(m->text);
+    struct buf why = {0};
     struct batch *batch;
 
     if (around) {
         put_error(h, around, SPAN("null"), RPC_INVALID_REQUEST, "a batch inside a batch", NULL);
+        return;
+    }
+    if (!rpc_batch_fits(m, h->c->options.max_batch, &why)) {
+        put_error(h, NULL, SPAN("null"), RPC_INVALID_REQUEST, buf_cstr(&why), NULL);
+        buf_fini(&why);
         return;
     }
     batch = batch_new(h);
@@ -418,7 +424,7 @@ void hop_receive(struct hop *h, struct span text, struct batch *batch)
         receive_answer(h, &m);
         break;
     case RPC_BATCH:
-        receive_batch(h, m.rpc.text, batch);
+        receive_batch(h, &m.rpc, batch);
         break;
     case RPC_INVALID:
         receive_invalid(h, &m.rpc, batch);

@@ -313,8 +313,14 @@ static void leave(void *arg, void *lease)
 
 struct mcp_host bridge_host(struct bridge *b, struct view *v)
 {
-    return (struct mcp_host){
-        .router = b->router, .view = v, .arg = b, .wake = wake, .enter = enter, .leave = leave};
+    return (struct mcp_host){.router = b->router,
+                             .view = v,
+                             .max_batch = b->config->limits.batch,
+                             .max_answers = b->config->limits.message,
+                             .arg = b,
+                             .wake = wake,
+                             .enter = enter,
+                             .leave = leave};
 }
 
 struct provider *bridge_provider(const struct bridge *b, size_t n)

@@ -150,8 +150,11 @@ static bool may_end(void *arg, struct browser_session *session)
 
 static struct mcp_host host_of(const struct browser_desk *d, struct view *view)
 {
-    return (struct mcp_host){
-        .router = bridge_router(d->bridge), .view = view, .server_info = SERVER_INFO};
+    return (struct mcp_host){.router = bridge_router(d->bridge),
+                             .view = view,
+                             .server_info = SERVER_INFO,
+                             .max_batch = d->config->limits.batch,
+                             .max_answers = d->config->limits.message};
 }
 
 struct mcp_host browser_desk_host(struct browser_desk *d, const char *session)

@@ -206,6 +206,7 @@ static int conduct(const struct command *self, struct wishes *w, const struct co
                                   .extra_accept = extra_accept,
                                   .extra_http = extra_http,
                                   .ended = ended};
+    w->conductor.max_batch = with ? with->limits.batch : RPC_MAX_BATCH;
     w->conductor.shim = shim;
     w->conductor.trace = conductor_trace_acp(r.trace);
     r.conductor = conductor_new(r.loop, &w->conductor, &host, stream_stdio(r.loop));

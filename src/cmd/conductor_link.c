@@ -5,6 +5,9 @@
 #include "mcp/protocol.h"
 #include "wire/rpc.h"
 
+/* Bytes of answers to a batch: as much as one message may have here. */
+enum { MAX_ANSWERS = 32 * 1024 * 1024 };
+
 /* --- the link --- */
 
 struct channel_link {
@@ -297,7 +300,11 @@ void lone_set_plain(struct lone *l)
 
 struct mcp_host lone_host(const struct lone *l)
 {
-    return (struct mcp_host){.router = l->core->router, .view = l->view, .plain = l->plain};
+    return (struct mcp_host){.router = l->core->router,
+                             .view = l->view,
+                             .plain = l->plain,
+                             .max_batch = RPC_MAX_BATCH,
+                             .max_answers = MAX_ANSWERS};
 }
 
 void lone_end(struct lone *l)

@@ -57,10 +57,11 @@ static void leave(void *arg, void *lease)
 
 struct mcp_host selection_host(struct selection *s)
 {
-    return (struct mcp_host){.router = bridge_router(s->bridge),
-                             .view = showcase_view(s->showcase),
-                             .arg = s,
-                             .wake = wake,
-                             .enter = enter,
-                             .leave = leave};
+    struct mcp_host host = bridge_host(s->bridge, showcase_view(s->showcase));
+
+    host.arg = s;
+    host.wake = wake;
+    host.enter = enter;
+    host.leave = leave;
+    return host;
 }

@@ -417,6 +417,10 @@ const struct schema_row schema_rows[] = {
     {"limits", SCHEMA_SECTION, .help = "Bounds that protect this program from its peers."},
     {"limits.message", SCHEMA_SIZE, TOP(limits.message), .preset = "16MiB", .min = 1024,
      .max = 1ull << 30, .help = "The largest message or body taken from or given to anybody."},
+    {"limits.batch", SCHEMA_NUMBER, TOP(limits.batch), .preset = "100", .min = 1, .max = COUNT_MAX,
+     .help = "How many messages one JSON-RPC batch may hold; of a larger one nothing is run. Once "
+             "the answers to a batch are larger than limits.message, its other requests get "
+             "errors."},
     {"limits.sessions", SCHEMA_NUMBER, TOP(limits.sessions), .preset = "10000", .min = 1,
      .max = COUNT_MAX,
      .help = "How many sessions there may be at once at each address (/mcp, /mcp/NAME), counted "

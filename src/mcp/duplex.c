@@ -52,10 +52,16 @@ static void receive_modern(struct duplex *d, const struct mcp_message *m)
 }
 
 /* 2025-03-26 allows batches; each answer then comes alone, which it allows too. */
-static void receive_batch(struct duplex *d, struct span text)
+static void receive_batch(struct duplex *d, const struct rpc_message *batch)
 {
-    struct json_iter it = json_iter(text);
+    struct json_iter it = json_iter(batch->text);
+    struct buf why = {0};
 
+    if (!rpc_batch_fits(batch, d->host.max_batch, &why)) {
+        duplex_complain(d, SPAN_EMPTY, RPC_INVALID_REQUEST, buf_cstr(&why));
+        buf_fini(&why);
+        return;
+    }
     while (json_next(&it)) {
         if (it.type == JSON_ARRAY)
             duplex_complain(d, SPAN_EMPTY, RPC_INVALID_REQUEST, "a batch inside a batch");
@@ -87,7 +93,7 @@ void duplex_deliver(struct duplex *d, const struct mcp_message *m)
     else if (d->holding && (d->n_held || is_greeting(m)))
         hold(d, m); /* what follows it must not overtake it */
     else if (m->rpc.kind == RPC_BATCH)
-        receive_batch(d, m->rpc.text);
+        receive_batch(d, &m->rpc);
     else if (d->passage)
         passage_receive(d->passage, m);
     else if (modern_claims(m))

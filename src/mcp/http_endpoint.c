@@ -129,9 +129,14 @@ static void deliver(struct http_session *hs, const struct mcp_message *m, struct
     }
     struct json_iter it = json_iter(m->rpc.text);
     struct mcp_message one;
-    while (json_next(&it))
-        if (mcp_skim(it.value, &one) == 0)
+    while (json_next(&it)) {
+        if (mcp_skim(it.value, &one))
+            continue;
+        if (one.rpc.kind == RPC_REQUEST && http_session_post_is_full(post))
+            http_session_post_refuse(post, one.rpc.id);
+        else
             mcp_session_receive(http_session_mcp(hs), &one, post);
+    }
 }
 
 /* How many requests a body holds; -1 if it holds something that is no message. */
@@ -151,6 +156,19 @@ static int count_requests(const struct mcp_message *m)
         n += one.rpc.kind == RPC_REQUEST;
     }
     return n;
+}
+
+/* A batch that is too long has been refused. */
+static bool batch_fits(const struct http_endpoint *e, struct http_exchange *x,
+                       const struct mcp_message *m)
+{
+    struct buf why = {0};
+    bool fits = m->rpc.kind != RPC_BATCH || rpc_batch_fits(&m->rpc, e->host.max_batch, &why);
+
+    if (!fits)
+        refuse_plain(x, 400, RPC_INVALID_REQUEST, buf_cstr(&why));
+    buf_fini(&why);
+    return fits;
 }
 
 static void handle_post(struct http_endpoint *e, struct http_exchange *x,
@@ -179,6 +197,8 @@ static void handle_post(struct http_endpoint *e, struct http_exchange *x,
                      "name, without wildcards)");
         return;
     }
+    if (!batch_fits(e, x, &m))
+        return;
     int requests = count_requests(&m);
     if (requests < 0) {
         refuse(x, 400, SPAN_EMPTY, m.rpc.id, RPC_INVALID_REQUEST,

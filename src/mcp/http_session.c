@@ -26,12 +26,15 @@ struct post {
     bool hello, batch;
     size_t left;        /* requests not answered yet */
     struct buf answers; /* of a batch, comma-separated */
+    size_t answer_at;   /* where the last of them starts */
+    size_t answered;    /* bytes of all answers, also of those that went out as events */
 };
 
 struct http_session {
     char id[ID_TOKEN_SIZE];
     struct loop *loop;
     struct mcp_session *mcp;
+    size_t max_answers;
     struct list posts;
     struct http_exchange *stream; /* the GET, or NULL */
     struct event_store store;
@@ -135,6 +138,8 @@ static bool is_lost(const struct post *p)
     return !p->x && !p->stream;
 }
 
+static void out_end(void *owner, void *reply, enum mcp_out_kind kind);
+
 static struct buf *out_begin(void *owner, void *reply, enum mcp_out_kind kind)
 {
     struct http_session *hs = owner;
@@ -153,6 +158,7 @@ static struct buf *out_begin(void *owner, void *reply, enum mcp_out_kind kind)
     if (p->batch) {
         if (p->answers.n)
             buf_char(&p->answers, ',');
+        p->answer_at = p->answers.n;
         return &p->answers;
     }
     char header[64] = "";
@@ -192,6 +198,44 @@ static void post_complete(struct post *p)
     http_session_touch(hs);
 }
 
+bool http_session_post_is_full(const struct post *p)
+{
+    return p->answered > p->session->max_answers;
+}
+
+static void put_refusal(const struct post *p, struct buf *out, struct span id)
+{
+    struct buf text = {0};
+
+    buf_printf(&text,
+               "the answers to this batch are larger than %zu bytes (limits.message): send this "
+               "request alone",
+               p->session->max_answers);
+    rpc_put_error(out, id, MCP_ERROR_SERVER, buf_view(&text), SPAN_EMPTY);
+    buf_fini(&text);
+}
+
+void http_session_post_refuse(struct post *p, struct span id)
+{
+    put_refusal(p, out_begin(p->session, p, MCP_OUT_FINAL), id);
+    out_end(p->session, p, MCP_OUT_FINAL);
+}
+
+/* One more answer of a batch: a short one in its place when there are enough bytes already. */
+static void take_answer(struct post *p)
+{
+    struct span answer = span_from(buf_view(&p->answers), p->answer_at);
+
+    if (http_session_post_is_full(p)) {
+        struct buf id = {0};
+        buf_span(&id, json_get(answer, "id").value);
+        p->answers.n = p->answer_at;
+        put_refusal(p, &p->answers, buf_view(&id));
+        buf_fini(&id);
+    }
+    p->answered += p->answers.n - p->answer_at;
+}
+
 static void out_end(void *owner, void *reply, enum mcp_out_kind kind)
 {
     struct http_session *hs = owner;
@@ -205,7 +249,10 @@ static void out_end(void *owner, void *reply, enum mcp_out_kind kind)
     }
     if (p->stream) {
         finish_event(hs, &p->x);
-    } else if (p->x && !p->batch) {
+        p->answered += hs->event.n;
+    } else if (p->batch) {
+        take_answer(p);
+    } else if (p->x) {
         http_respond_end(p->x);
         p->x = NULL;
     }
@@ -345,6 +392,7 @@ struct http_session *http_session_new(struct loop *loop, const struct mcp_host *
 
     snprintf(hs->id, sizeof hs->id, "%s", id);
     hs->loop = loop;
+    hs->max_answers = host->max_answers;
     list_init(&hs->posts);
     list_init(&hs->in_idle);
     hs->idle = idle;

@@ -31,6 +31,10 @@ struct mcp_session *http_session_mcp(struct http_session *hs);
  */
 struct post *http_session_post(struct http_session *hs, struct http_exchange *x, bool hello,
                                bool batch, size_t requests);
+/* Are the answers to this batch as large as they may be? Then its other requests are not run but
+ * refused. */
+bool http_session_post_is_full(const struct post *p);
+void http_session_post_refuse(struct post *p, struct span id);
 /* A GET: becomes the session's stream; an older one is ended. */
 void http_session_listen(struct http_session *hs, struct http_exchange *x);
 /*

@@ -45,7 +45,9 @@ struct mcp_host {
     const char *server_info;
     /* Whose agents they all are, when that is known (auth.tokens); else NULL. */
     const char *principal;
-    void *arg; /* of the functions below; each may be NULL */
+    size_t max_batch;   /* messages in a batch */
+    size_t max_answers; /* bytes of answers to a batch, before its other requests are refused */
+    void *arg;          /* of the functions below; each may be NULL */
     /* Called when an agent has introduced itself; may start lazy providers. */
     void (*wake)(void *arg);
     /*

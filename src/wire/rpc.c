@@ -87,6 +87,22 @@ int rpc_skim(struct span text, const struct json_shape *params_shape,
     return 0;
 }
 
+bool rpc_batch_fits(const struct rpc_message *batch, size_t max, struct buf *why)
+{
+    struct json_iter it = json_iter(batch->text);
+    size_t n = 0;
+
+    while (json_next(&it))
+        n++;
+    if (n <= max)
+        return true;
+    buf_printf(why,
+               "a batch of %zu messages: at most %zu are taken at once (limits.batch), and none of "
+               "these was run; send them in smaller batches",
+               n, max);
+    return false;
+}
+
 /* The quotes stand right around it. */
 static struct span quoted_method(const struct rpc_message *m)
 {

@@ -53,6 +53,12 @@ MUST_CHECK int rpc_skim(struct span text, const struct json_shape *params_shape,
                         const struct json_shape *result_shape, struct json_slot *slots,
                         size_t n_slots, struct rpc_message *out);
 
+/* Messages that a batch may hold where no configuration (limits.batch) says another number. */
+enum { RPC_MAX_BATCH = 100 };
+
+/* Does a batch hold at most `max` messages? If not, `why` gets a text for its sender. */
+MUST_CHECK bool rpc_batch_fits(const struct rpc_message *batch, size_t max, struct buf *why);
+
 /*
  * Is this the method? Compare with this and not by hand: some peers escape the slash, and
  * "tools\/call" is the same string as "tools/call".

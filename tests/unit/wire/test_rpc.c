@@ -115,6 +115,21 @@ static void test_batch(void **state)
     assert_int_equal(skim("[]").kind, RPC_BATCH);
 }
 
+static void test_batch_that_is_too_long(void **state)
+{
+    struct rpc_message m = skim("[1,[2,3],{\"a\":[4]}]"), none = skim("[]");
+    struct buf why = {0};
+
+    (void)state;
+    assert_true(rpc_batch_fits(&none, 1, &why));
+    assert_true(rpc_batch_fits(&m, 3, &why));
+    assert_int_equal(why.n, 0);
+    assert_false(rpc_batch_fits(&m, 2, &why));
+    assert_non_null(strstr(buf_cstr(&why), "a batch of 3 messages: at most 2 "));
+    assert_non_null(strstr(buf_cstr(&why), "limits.batch"));
+    buf_fini(&why);
+}
+
 static void test_invalid(void **state)
 {
     static const struct {
@@ -275,11 +290,17 @@ static void test_writers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_request),     cmocka_unit_test(test_ids_stay_raw),
-        cmocka_unit_test(test_other_kinds), cmocka_unit_test(test_method_with_escapes),
-        cmocka_unit_test(test_batch),       cmocka_unit_test(test_invalid),
-        cmocka_unit_test(test_not_json),    cmocka_unit_test(test_shapes),
-        cmocka_unit_test(test_error_of),    cmocka_unit_test(test_writers),
+        cmocka_unit_test(test_request),
+        cmocka_unit_test(test_ids_stay_raw),
+        cmocka_unit_test(test_other_kinds),
+        cmocka_unit_test(test_method_with_escapes),
+        cmocka_unit_test(test_batch),
+        cmocka_unit_test(test_invalid),
+        cmocka_unit_test(test_not_json),
+        cmocka_unit_test(test_shapes),
+        cmocka_unit_test(test_error_of),
+        cmocka_unit_test(test_writers),
+        cmocka_unit_test(test_batch_that_is_too_long),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
