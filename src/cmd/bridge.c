@@ -168,7 +168,9 @@ struct bridge *bridge_new(struct loop *loop, const struct config *c)
     loop_hide_memory(); /* it has the secrets of all servers, and none may read another's there */
     b->loop = loop;
     b->config = c;
+    loop_holdings(loop)->limit = c->limits.memory;
     b->router = router_new(loop_timers(loop), id_random_u64());
+    router_set_holdings(b->router, loop_holdings(loop));
     router_set_approver(b->router, &mcp_approver);
     b->style = (struct showcase_style){.name = "all",
                                        .pattern = bare ? NULL : c->names,

@@ -417,6 +417,11 @@ const struct schema_row schema_rows[] = {
     {"limits", SCHEMA_SECTION, .help = "Bounds that protect this program from its peers."},
     {"limits.message", SCHEMA_SIZE, TOP(limits.message), .preset = "16MiB", .min = 1024,
      .max = 1ull << 30, .help = "The largest message or body taken from or given to anybody."},
+    {"limits.memory", SCHEMA_SIZE, TOP(limits.memory), .preset = "512MiB", .min = 64ull << 20,
+     .max = 1ull << 40,
+     .help = "How much may be held for all peers together: output they do not read, requests they "
+             "do not finish, calls that wait, events kept for clients that were cut. Over it those "
+             "that hold much for long are cut first. Make it several times limits.message."},
     {"limits.batch", SCHEMA_NUMBER, TOP(limits.batch), .preset = "100", .min = 1, .max = COUNT_MAX,
      .help = "How many messages one JSON-RPC batch may hold; of a larger one nothing is run. Once "
              "the answers to a batch are larger than limits.message, its other requests get "

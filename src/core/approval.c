@@ -117,7 +117,7 @@ void approval_hold(struct call *c, const struct request *request)
 {
     bool may_answer = c->provider->policy.approve_by != APPROVE_BY_OPERATOR;
 
-    request_keep(&c->kept, request);
+    call_keep(c, request);
     /* One consent is for one call: were its consumer to resume it by a call of its own, a person
      * would be asked in every round. So questions of the server come as asks on this one. */
     c->comes_back = c->answers & ANSWERS_BY_RETRY;

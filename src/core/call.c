@@ -27,6 +27,25 @@ void request_keep(struct kept_request *k, const struct request *q)
     k->request.log_level = kept[3];
 }
 
+void call_keep(struct call *c, const struct request *request)
+{
+    struct holding *kept = &c->router->kept;
+
+    request_keep(&c->kept, request);
+    if (kept->in)
+        holding_set(kept, kept->bytes + c->kept.bytes.n);
+}
+
+/* The call ends: nothing of its request is needed any more. */
+static void drop_kept(struct call *c)
+{
+    struct holding *kept = &c->router->kept;
+
+    if (kept->in && c->kept.bytes.n)
+        holding_set(kept, kept->bytes - c->kept.bytes.n);
+    buf_fini(&c->kept.bytes);
+}
+
 void call_arm_deadline(struct call *c)
 {
     const struct policy *policy = &c->provider->policy;
@@ -180,7 +199,7 @@ static void end_call(struct call *c, const struct outcome *outcome)
         asks_refuse(c);
         wishes_standing_ended(c);
     }
-    buf_fini(&c->kept.bytes);
+    drop_kept(c);
     mem_free(c);
     if (p)
         pump(p);
@@ -322,6 +341,13 @@ static void refuse_busy(struct call *c)
         provider_want(p);
 }
 
+static void refuse_full(struct call *c)
+{
+    c->state = CALL_ENDING; /* it never was in line */
+    fail(c, FAIL_BUSY, true,
+         "the bridge holds as much for its peers as it may (limits.memory): try again later");
+}
+
 void call_admit(struct call *c, const struct request *request)
 {
     struct provider *p = c->provider;
@@ -333,13 +359,13 @@ void call_admit(struct call *c, const struct request *request)
         fail(c, FAIL_UNAVAILABLE, false, "server '%s' was stopped by its operator", p->alias);
     } else if (has_slot(p) && list_empty(&p->waiting)) {
         if (c->repeatable && !kept)
-            request_keep(&c->kept, request);
+            call_keep(c, request);
         hand_over(c, request);
     } else if (p->n_waiting >= p->policy.queue) {
         refuse_busy(c);
     } else {
         if (!kept)
-            request_keep(&c->kept, request);
+            call_keep(c, request);
         wait_for_provider(c);
         if (p->state != PROVIDER_READY)
             provider_want(p);
@@ -381,7 +407,9 @@ struct call *call_open_on(struct router *r, struct peer *consumer, struct view *
     r->stats.opened++;
     if (r->tap && consumer != &r->own)
         r->tap->opened(r->tap, c, request);
-    if (request->op == OP_CALL_TOOL && !p->halted && approval_needed(p, request->name))
+    if (r->kept.in && !holdings_fit(r->kept.in, request->params.n))
+        refuse_full(c);
+    else if (request->op == OP_CALL_TOOL && !p->halted && approval_needed(p, request->name))
         approval_hold(c, request);
     else
         call_admit(c, request);

@@ -5,6 +5,7 @@
 #ifndef RIALTO_CORE_INSIDE_H
 #define RIALTO_CORE_INSIDE_H
 
+#include "base/holdings.h"
 #include "base/map.h"
 #include "core/events.h"
 #include "core/router.h"
@@ -17,6 +18,7 @@ struct router {
     uint64_t random;
     uint64_t last_handle;
     struct idmap calls;
+    struct holding kept; /* the requests of those that wait, or may have to be sent again */
     struct list providers;
     struct list standing;
     struct view **views;
@@ -44,6 +46,8 @@ struct call *call_open_on(struct router *r, struct peer *consumer, struct view *
  * request may be the one that the call has kept.
  */
 void call_admit(struct call *c, const struct request *request);
+/* Keep a copy of its request. */
+void call_keep(struct call *c, const struct request *request);
 /* The time limit that holds for it now, counted from now. */
 void call_arm_deadline(struct call *c);
 

@@ -26,6 +26,11 @@ void router_free(struct router *r)
     mem_free(r);
 }
 
+void router_set_holdings(struct router *r, struct holdings *holdings)
+{
+    holding_init(&r->kept, holdings, NULL);
+}
+
 struct timers *router_timers(const struct router *r)
 {
     return r->timers;

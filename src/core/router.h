@@ -13,6 +13,7 @@
 #ifndef RIALTO_CORE_ROUTER_H
 #define RIALTO_CORE_ROUTER_H
 
+#include "base/holdings.h"
 #include "core/call.h"
 #include "core/events.h"
 #include "core/provider.h"
@@ -24,6 +25,8 @@ struct router;
 struct router *router_new(struct timers *timers, uint64_t seed);
 /* All providers must be removed and all calls ended. */
 void router_free(struct router *r);
+/* Requests that the router keeps count there, and no call is opened when there is no room. */
+void router_set_holdings(struct router *r, struct holdings *holdings);
 struct timers *router_timers(const struct router *r);
 uint64_t router_random(struct router *r);
 struct call *router_find(const struct router *r, uint64_t handle);

@@ -10,6 +10,7 @@ enum {
     LINGER_MS = 2000,         /* for the client to close after our last answer */
     STALL_MS = 30000,         /* a client that takes no byte of an answer for so long is cut */
     STOP_MS = 1000,
+    INPUT_SMALL = 4 * 1024, /* bytes of a request that need no counting */
 };
 
 /* --- deadlines --- */
@@ -93,6 +94,7 @@ static void linger(struct http_conn *c)
     stream_resume(c->stream);
     buf_fini(&c->in);
     c->in_at = 0;
+    holding_set(&c->input, 0);
     set_deadline(c, LINGER_MS);
 }
 
@@ -151,6 +153,30 @@ void conn_stop(struct http_conn *c)
     stream_finish(c->stream, "server closing", STOP_MS);
 }
 
+/* What is held of it is too much. A request that is not complete can be told so. */
+static void let_go(struct holding *h, const char *why)
+{
+    struct http_conn *c = CONTAINER_OF(h, struct http_conn, input);
+
+    log_warn("memory", "%s was cut: %s", stream_name(c->stream), why);
+    if (c->phase == CONN_HEAD || c->phase == CONN_BODY) {
+        conn_refuse(c, 503, why);
+        http_parser_free(c->parser);
+        c->parser = NULL;
+    } else {
+        stream_close(c->stream, why);
+    }
+}
+
+/* May end the connection. */
+static void count_input(struct http_conn *c)
+{
+    size_t n = c->in.cap + (c->parser ? http_parser_body(c->parser) : 0);
+
+    if (c->stream && c->phase != CONN_CLOSING)
+        holding_set(&c->input, n > INPUT_SMALL ? n : 0);
+}
+
 static void conn_free(struct http_conn *c)
 {
     http_parser_free(c->parser);
@@ -164,6 +190,7 @@ static void unlink_conn(struct http_conn *c)
 {
     timer_clear(loop_timers(c->server->loop), &c->timer);
     loop_undefer(&c->next);
+    holding_set(&c->input, 0);
     list_remove(&c->node);
     server_conn_gone(c->server);
 }
@@ -223,6 +250,8 @@ static void handle(struct http_conn *c, struct span rest)
     c->handling = false;
     if (c->stream && c->x.state == EXCHANGE_DONE)
         conn_answered(c);
+    else
+        count_input(c);
 }
 
 static void on_head(struct http_conn *c, bool body_is_here)
@@ -280,6 +309,7 @@ static void parse_kept(struct deferred *d)
     }
     if (left < PIPELINE_MAX)
         stream_resume(c->stream);
+    count_input(c);
 }
 
 static void keep(struct http_conn *c, struct span bytes)
@@ -303,6 +333,8 @@ static void on_data(void *owner, struct span chunk)
         chunk = parse(c, chunk);
     if (chunk.n)
         keep(c, chunk);
+    if (c->phase == CONN_BODY || c->in.n)
+        count_input(c);
 }
 
 void conn_answered(struct http_conn *c)
@@ -317,6 +349,7 @@ void conn_answered(struct http_conn *c)
     server_return_parser(c->server, c->parser);
     c->parser = NULL;
     wait_idle(c);
+    holding_set(&c->input, 0);
     /* Not at once: we may be inside somebody's http_respond. */
     if (c->in.n)
         loop_defer(c->server->loop, &c->next, parse_kept);
@@ -344,6 +377,7 @@ void conn_new(const struct http_door *door, struct stream *stream)
     c->by_kin = stream_peer_is_kin(stream);
     c->timer.fire = on_timer;
     c->x.state = EXCHANGE_DONE;
+    holding_init(&c->input, loop_holdings(door->server->loop), let_go);
     list_append(&door->server->conns, &c->node);
     wait_idle(c);
     stream_start(stream, &events, c);

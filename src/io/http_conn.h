@@ -44,6 +44,7 @@ struct http_conn {
     struct http_parser *parser;
     struct buf in; /* bytes behind the request at work, from `in_at` on */
     size_t in_at;
+    struct holding input; /* the body and `in`, as far as they are more than a little */
     struct span rest;     /* inside the handler: what of this chunk stands behind its request */
     struct timer timer;   /* may go off before the deadline and is then set again */
     uint64_t deadline;    /* UINT64_MAX = none */

@@ -169,6 +169,7 @@ struct loop *loop_new(void)
     uv_unref((uv_handle_t *)&l->timer);
     uv_unref((uv_handle_t *)&l->cap);
     l->armed = UINT64_MAX;
+    holdings_init(&l->holdings, &l->timers);
     list_init(&l->deferred);
     list_init(&l->flushes);
     list_init(&l->signals);
@@ -288,6 +289,11 @@ struct timers *loop_timers(struct loop *l)
         loop_enter(l);
     }
     return &l->timers;
+}
+
+struct holdings *loop_holdings(struct loop *l)
+{
+    return &l->holdings;
 }
 
 uint64_t loop_now(const struct loop *l)

@@ -8,6 +8,7 @@
 #ifndef RIALTO_IO_LOOP_H
 #define RIALTO_IO_LOOP_H
 
+#include "base/holdings.h"
 #include "base/list.h"
 #include "base/timers.h"
 
@@ -33,6 +34,8 @@ void loop_stop(struct loop *l);
 void loop_step(struct loop *l, uint64_t wait_ms);
 
 struct timers *loop_timers(struct loop *l);
+/* What the peers of everything on this loop make us hold. */
+struct holdings *loop_holdings(struct loop *l);
 uint64_t loop_now(const struct loop *l); /* ms, monotonic, of this turn */
 
 /* Run `fn` at the end of this turn (before output is flushed). The node is embedded in its owner.

@@ -25,6 +25,7 @@ struct loop {
     uv_timer_t cap;       /* ends the wait of loop_step */
     uint64_t armed;       /* when `timer` goes off; UINT64_MAX = not armed */
     struct timers timers;
+    struct holdings holdings;
     struct list deferred;      /* of struct deferred: run first at the end of a turn */
     struct list flushes;       /* of struct deferred: run behind those */
     struct list marker;        /* where the work of this turn ends in the list being run */

@@ -1,5 +1,6 @@
 #include "io/stream_uv.h"
 
+#include "base/log.h"
 #include "base/mem.h"
 
 #include <errno.h>
@@ -11,7 +12,8 @@ enum {
     OUT_KEEP = 1024,        /* capacity an idle stream may hold on to */
     SLICE_MAX = 256 * 1024, /* most bytes handed to libuv at once */
     LOW_WATER = STREAM_HIGH_WATER / 4,
-    EOF_FLUSH_MS = 1000, /* for answers to reach a peer that has already said its last */
+    COUNT_FROM = 64 * 1024, /* less than this counts as waiting only behind the end of the turn */
+    EOF_FLUSH_MS = 1000,    /* for answers to reach a peer that has already said its last */
 };
 
 struct stream *stream_new(struct loop *l)
@@ -19,6 +21,7 @@ struct stream *stream_new(struct loop *l)
     struct stream *s = MEM_NEW(struct stream);
     s->loop = l;
     s->limit = STREAM_LIMIT;
+    holding_init(&s->waiting, &l->holdings, NULL);
     s->in.fl_restored = s->back.fl_restored = -1;
     return s;
 }
@@ -92,6 +95,7 @@ void stream_close(struct stream *s, const char *reason)
     if (s->closing)
         return;
     s->closing = true;
+    holding_set(&s->waiting, 0);
     if (s->secure)
         say_goodbye(s);
     set_reason(s, reason);
@@ -138,6 +142,32 @@ size_t stream_queued(const struct stream *s)
     return s->out.n + inside + s->flight.n - s->flight_at;
 }
 
+static void cut(struct holding *h, const char *why)
+{
+    struct stream *s = CONTAINER_OF(h, struct stream, waiting);
+
+    log_warn("memory", "%s was cut: %s", stream_name(s), why);
+    stream_close(s, why);
+    if (!s->appending)
+        buf_fini(&s->out); /* at once: much may be written before the end of this turn */
+}
+
+void stream_is_guest(struct stream *s)
+{
+    s->waiting.let_go = cut;
+}
+
+/* With the room that the buffers have taken. May close the stream, or others. */
+static void count_waiting(struct stream *s)
+{
+    size_t queued = stream_queued(s);
+
+    if (queued < s->out.cap + s->flight.cap)
+        queued = queued ? s->out.cap + s->flight.cap : 0;
+    if (!s->closing)
+        holding_set(&s->waiting, queued);
+}
+
 /* Everything is written: do what waited for it. */
 static void written_out(struct stream *s)
 {
@@ -178,7 +208,9 @@ static void on_written(uv_write_t *req, int status)
         fail(s, status);
         return;
     }
+    s->waiting.since = s->loop->timers.now; /* it takes what it gets */
     flush(s);
+    count_waiting(s);
     note_progress(s);
 }
 
@@ -264,6 +296,7 @@ static void on_flush(struct deferred *d)
 {
     struct stream *s = CONTAINER_OF(d, struct stream, flush);
     flush(s);
+    count_waiting(s);
     note_progress(s);
 }
 
@@ -274,23 +307,28 @@ void stream_flush_later(struct stream *s)
 
 struct buf *stream_out(struct stream *s)
 {
+    s->appending = true;
     return &s->out;
 }
 
 void stream_wrote(struct stream *s)
 {
+    s->appending = false;
     if (s->closing || s->shut_out) {
         buf_reset(&s->out, 0);
         return;
     }
-    if (stream_queued(s) > STREAM_HIGH_WATER)
+    size_t queued = stream_queued(s);
+    if (queued > STREAM_HIGH_WATER)
         s->high = true;
-    if (stream_queued(s) > s->limit) {
+    if (queued > s->limit) {
         /* Much in one turn is not yet a slow reader: it is if the kernel does not take it. */
         flush(s);
         if (stream_queued(s) > s->limit)
             stream_close(s, "reader too slow");
     }
+    if (queued > COUNT_FROM || s->waiting.bytes)
+        count_waiting(s);
     if (!s->closing)
         stream_flush_later(s);
 }

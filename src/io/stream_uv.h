@@ -52,6 +52,8 @@ struct stream {
     size_t flight_at;  /* so much of it is written */
     size_t slice;      /* so much of it is in libuv's hands */
     size_t limit;
+    struct holding waiting; /* what of all that waits for the reader */
+    bool appending;         /* somebody writes into `out` */
     uv_write_t write;
 
     struct secure *secure; /* NULL in the clear */
@@ -84,6 +86,8 @@ MUST_CHECK int stream_open_end(struct stream *s, struct stream_end *end, int fd)
 
 /* The peer has sent its last byte. */
 void stream_at_eof(struct stream *s);
+/* The peer came to us: it is cut when what waits for it is too much of limits.memory. */
+void stream_is_guest(struct stream *s);
 /* Output waits: write it at the end of the turn. */
 void stream_flush_later(struct stream *s);
 

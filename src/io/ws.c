@@ -11,6 +11,15 @@ enum {
 
 static void on_timer(struct timer *t);
 
+/* Too much is held of what it has begun to send. */
+static void let_go(struct holding *h, const char *why)
+{
+    struct ws *w = CONTAINER_OF(h, struct ws, input);
+
+    log_warn("memory", "%s was cut: %s", ws_peer(w), why);
+    ws_abort(w, why);
+}
+
 struct ws *ws_new(struct loop *l, enum ws_role role, const struct ws_options *options,
                   const struct ws_events *on, void *owner)
 {
@@ -23,6 +32,7 @@ struct ws *ws_new(struct loop *l, enum ws_role role, const struct ws_options *op
     w->owner = owner;
     w->timer.fire = on_timer;
     ws_decoder_init(&w->decoder, role, options->max_message);
+    holding_init(&w->input, loop_holdings(l), role == WS_SERVER ? let_go : NULL);
     return w;
 }
 
@@ -43,6 +53,7 @@ void ws_finalize(struct ws *w)
     w->state = WS_OVER;
     w->stream = NULL;
     w->on->closed(w->owner, w->code, w->reason);
+    holding_set(&w->input, 0);
     ws_dial_free(w->dial);
     ws_decoder_fini(&w->decoder);
     buf_fini(&w->early);
@@ -155,6 +166,8 @@ static void feed(struct ws *w, struct span chunk)
                                              : "broken frame";
         fail(w, w->decoder.close_code, why);
     }
+    if (w->decoder.message.n || w->input.bytes)
+        holding_set(&w->input, w->decoder.message.n ? w->decoder.message.cap : 0);
 }
 
 static void feed_early(struct deferred *d)

@@ -26,6 +26,7 @@ struct ws {
     struct stream *stream; /* NULL while a client connects */
     struct ws_dial *dial;  /* only while WS_DIALING */
     struct ws_decoder decoder;
+    struct holding input;  /* of a message that is not complete */
     struct buf early;      /* came behind the handshake; fed at the end of the turn */
     struct deferred later; /* feeds `early`; ends a connection that has no stream */
     struct timer timer;    /* by state: the handshake's limit, the next ping, the closing's limit */

@@ -1,6 +1,7 @@
 #include "mcp/event_store.h"
 
 #include "base/id.h"
+#include "base/log.h"
 #include "base/mem.h"
 
 struct kept {
@@ -9,12 +10,6 @@ struct kept {
     size_t n;
     char bytes[];
 };
-
-void event_store_init(struct event_store *s)
-{
-    *s = (struct event_store){.tag = (uint32_t)id_random_u64()};
-    list_init(&s->events);
-}
 
 static void drop_oldest(struct event_store *s)
 {
@@ -26,10 +21,29 @@ static void drop_oldest(struct event_store *s)
     mem_free(k);
 }
 
-void event_store_fini(struct event_store *s)
+static void drop_all(struct event_store *s)
 {
     while (s->n)
         drop_oldest(s);
+}
+
+static void let_go(struct holding *h, const char *why)
+{
+    log_warn("memory", "the events kept for a session were dropped: %s", why);
+    drop_all(CONTAINER_OF(h, struct event_store, held));
+}
+
+void event_store_init(struct event_store *s, struct holdings *holdings)
+{
+    *s = (struct event_store){.tag = (uint32_t)id_random_u64()};
+    list_init(&s->events);
+    holding_init(&s->held, holdings, let_go);
+}
+
+void event_store_fini(struct event_store *s)
+{
+    holding_set(&s->held, 0);
+    drop_all(s);
 }
 
 struct event_id event_store_next(struct event_store *s, uint64_t stream)
@@ -85,6 +99,7 @@ void event_store_add(struct event_store *s, struct event_id id, struct span even
     s->bytes += k->n;
     while (s->n > 1 && (s->bytes > EVENT_STORE_BYTES || s->n > EVENT_STORE_EVENTS))
         drop_oldest(s);
+    holding_set(&s->held, s->bytes);
 }
 
 size_t event_store_replay(const struct event_store *s, struct event_id after, struct buf *out)

@@ -4,12 +4,14 @@
  * Every event has a number that is unique in the session; its id on the wire, TAG-STREAM-NUMBER,
  * also names the stream, so a client that presents the last id it saw gets what came later on that
  * stream and nothing of the others. The tag is the session's own: the id of another session is
- * recognised as such. The store is bounded in bytes and in events, the oldest go first.
+ * recognised as such. The store is bounded in bytes and in events, the oldest go first; when too
+ * much is held for all peers together (base/holdings.h), it may lose everything.
  */
 #ifndef RIALTO_MCP_EVENT_STORE_H
 #define RIALTO_MCP_EVENT_STORE_H
 
 #include "base/buf.h"
+#include "base/holdings.h"
 #include "base/list.h"
 
 enum { EVENT_STORE_BYTES = 256 * 1024, EVENT_STORE_EVENTS = 1000 };
@@ -23,11 +25,12 @@ struct event_id {
 struct event_store {
     struct list events; /* oldest first */
     size_t n, bytes;
+    struct holding held;
     uint64_t last; /* number */
     uint32_t tag;
 };
 
-void event_store_init(struct event_store *s);
+void event_store_init(struct event_store *s, struct holdings *holdings);
 void event_store_fini(struct event_store *s);
 
 /* A fresh id on this stream. */

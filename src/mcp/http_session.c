@@ -1,13 +1,14 @@
 #include "mcp/http_session.h"
 
 #include "base/id.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "mcp/event_store.h"
 
 #include <stdio.h>
 
 /* How far a reader may fall behind, in bytes. */
-enum { READER_MAX = 16 * 1024 * 1024, EVENT_KEEP = 64 * 1024 };
+enum { READER_MAX = 16 * 1024 * 1024, EVENT_KEEP = 4 * 1024 };
 /* When a client that was cut should come back; when a POST that has no answer yet gets a stream. */
 enum { RETRY_MS = 1000, STREAM_AFTER_MS = 10 * 1000 };
 /* The number of the GET's stream; POSTs that turn into one count from 1. */
@@ -24,10 +25,11 @@ struct post {
     uint64_t since;
     uint64_t stream; /* its number once it is an SSE stream, else 0 */
     bool hello, batch;
-    size_t left;        /* requests not answered yet */
-    struct buf answers; /* of a batch, comma-separated */
-    size_t answer_at;   /* where the last of them starts */
-    size_t answered;    /* bytes of all answers, also of those that went out as events */
+    size_t left;         /* requests not answered yet */
+    struct buf answers;  /* of a batch, comma-separated */
+    size_t answer_at;    /* where the last of them starts */
+    struct holding held; /* they, until the last one is here */
+    size_t answered;     /* bytes of all answers, also of those that went out as events */
 };
 
 struct http_session {
@@ -51,7 +53,6 @@ struct http_session {
 static void start_event(struct http_session *hs, uint64_t stream)
 {
     hs->event_id = event_store_next(&hs->store, stream);
-    buf_reset(&hs->event, EVENT_KEEP);
     buf_str(&hs->event, "event: message\nid: ");
     event_store_put_id(&hs->store, &hs->event, hs->event_id);
     buf_str(&hs->event, "\ndata: ");
@@ -73,6 +74,7 @@ static void finish_event(struct http_session *hs, struct http_exchange **x)
         }
     }
     event_store_add(&hs->store, hs->event_id, buf_view(&hs->event), *x == NULL);
+    buf_reset(&hs->event, EVENT_KEEP);
 }
 
 /*
@@ -113,6 +115,7 @@ static void stream_ready_answers(struct post *p)
     }
     buf_fini(&array);
     buf_fini(&p->answers);
+    holding_set(&p->held, 0);
 }
 
 static void turn_into_stream(struct post *p)
@@ -145,10 +148,8 @@ static struct buf *out_begin(void *owner, void *reply, enum mcp_out_kind kind)
     struct http_session *hs = owner;
     struct post *p = reply;
 
-    if (p && is_lost(p)) {
-        buf_reset(&hs->event, EVENT_KEEP);
+    if (p && is_lost(p))
         return &hs->event;
-    }
     if (p && kind == MCP_OUT_RELATED && !p->stream)
         turn_into_stream(p);
     if (!p || p->stream) {
@@ -169,6 +170,7 @@ static struct buf *out_begin(void *owner, void *reply, enum mcp_out_kind kind)
 
 static void post_free(struct post *p)
 {
+    holding_set(&p->held, 0);
     list_remove(&p->node);
     buf_fini(&p->answers);
     mem_free(p);
@@ -234,6 +236,7 @@ static void take_answer(struct post *p)
         buf_fini(&id);
     }
     p->answered += p->answers.n - p->answer_at;
+    holding_set(&p->held, p->answers.n);
 }
 
 static void out_end(void *owner, void *reply, enum mcp_out_kind kind)
@@ -248,11 +251,13 @@ static void out_end(void *owner, void *reply, enum mcp_out_kind kind)
         return;
     }
     if (p->stream) {
-        finish_event(hs, &p->x);
         p->answered += hs->event.n;
+        finish_event(hs, &p->x);
+    } else if (is_lost(p)) {
+        buf_reset(&hs->event, EVENT_KEEP);
     } else if (p->batch) {
         take_answer(p);
-    } else if (p->x) {
+    } else {
         http_respond_end(p->x);
         p->x = NULL;
     }
@@ -282,7 +287,22 @@ static void post_gone(void *owner)
     struct post *p = owner;
 
     p->x = NULL;
+    buf_fini(&p->answers);
+    holding_set(&p->held, 0);
     http_session_touch(p->session);
+}
+
+/* Too much is held for a batch whose last answers are not here: its client gets none of them. */
+static void post_let_go(struct holding *h, const char *why)
+{
+    struct post *p = CONTAINER_OF(h, struct post, held);
+
+    if (p->x) {
+        log_warn("memory", "%s was cut: %s", http_exchange_peer(p->x), why);
+        http_exchange_abort(p->x, why);
+    }
+    p->x = NULL;
+    buf_fini(&p->answers);
 }
 
 struct post *http_session_post(struct http_session *hs, struct http_exchange *x, bool hello,
@@ -296,6 +316,7 @@ struct post *http_session_post(struct http_session *hs, struct http_exchange *x,
     p->hello = hello;
     p->batch = batch;
     p->left = requests;
+    holding_init(&p->held, loop_holdings(hs->loop), post_let_go);
     list_append(&hs->posts, &p->node);
     list_remove(&hs->in_idle);
     http_exchange_on_gone(x, post_gone, p);
@@ -396,7 +417,7 @@ struct http_session *http_session_new(struct loop *loop, const struct mcp_host *
     list_init(&hs->posts);
     list_init(&hs->in_idle);
     hs->idle = idle;
-    event_store_init(&hs->store);
+    event_store_init(&hs->store, loop_holdings(loop));
     hs->mcp = mcp_session_new(host, &out_ops, hs);
     http_session_touch(hs);
     return hs;

@@ -8,7 +8,7 @@
 #include "wire/sse.h"
 
 /* How far a reader may fall behind, in bytes. */
-enum { READER_MAX = 16 * 1024 * 1024, KEEP_ALIVE_MS = 15 * 1000, EVENT_KEEP = 64 * 1024 };
+enum { READER_MAX = 16 * 1024 * 1024, KEEP_ALIVE_MS = 15 * 1000, EVENT_KEEP = 4 * 1024 };
 
 struct sse_agents {
     struct loop *loop;
@@ -34,7 +34,6 @@ static struct buf *out_begin(void *owner, void *reply, enum mcp_out_kind kind)
     struct sse_agent *a = owner;
 
     (void)reply, (void)kind;
-    buf_reset(&a->event, EVENT_KEEP);
     buf_str(&a->event, "event: message\ndata: ");
     return &a->event;
 }
@@ -52,15 +51,15 @@ static void out_end(void *owner, void *reply, enum mcp_out_kind kind)
 
     (void)reply, (void)kind;
     buf_str(&a->event, "\n\n");
-    if (!a->x)
-        return;
-    http_stream_write(a->x, buf_view(&a->event));
-    if (http_exchange_queued(a->x) > READER_MAX + a->event.n) {
+    if (a->x)
+        http_stream_write(a->x, buf_view(&a->event));
+    if (a->x && http_exchange_queued(a->x) > READER_MAX + a->event.n) {
         /* We are inside of its session, which can only be ended later. */
         http_exchange_abort(a->x, "reader too slow");
         a->x = NULL;
         loop_defer(a->all->loop, &a->end, end_later);
     }
+    buf_reset(&a->event, EVENT_KEEP);
 }
 
 static void out_abandon(void *owner, void *reply)

@@ -335,6 +335,11 @@ bool http_parser_expects_continue(const struct http_parser *p)
     return p->expects_continue;
 }
 
+size_t http_parser_body(const struct http_parser *p)
+{
+    return p->body.cap;
+}
+
 bool http_parser_begun(const struct http_parser *p)
 {
     return p->phase != IN_HEAD || p->head.n;

@@ -63,6 +63,8 @@ void http_parser_free(struct http_parser *p);
 enum http_state http_parser_feed(struct http_parser *p, struct span chunk, size_t *consumed);
 const struct http_request *http_parser_request(const struct http_parser *p);
 bool http_parser_expects_continue(const struct http_parser *p);
+/* Bytes of memory that the body takes so far. */
+size_t http_parser_body(const struct http_parser *p);
 /* Has anything of a request arrived yet? (An idle connection has not begun one.) */
 bool http_parser_begun(const struct http_parser *p);
 int http_parser_status(const struct http_parser *p);

@@ -54,6 +54,7 @@ static void test_defaults(void **state)
     assert_int_equal(c->log.level, LOG_INFO);
     assert_int_equal(c->limits.message, 16 << 20);
     assert_int_equal(c->limits.batch, 100);
+    assert_int_equal(c->limits.memory, 512 << 20);
     assert_int_equal(c->limits.sessions, 10000);
     assert_int_equal(c->limits.body_timeout, 30000);
     assert_int_equal(c->bus.discovery, DISCOVERY_SERVERS_INDEXED);
@@ -114,7 +115,8 @@ static const char every_key[] =
     "bus: {url: 'unix:/b', role: both, agents: [R], discovery: [tools-available]}\n"
     "log: {level: debug, format: json}\n"
     "limits: {message: 1MiB, sessions: 5, body_timeout: 1s, head_timeout: 2s,\n"
-    "         idle_timeout: 3s, session_ttl: 4s, connections: 7, batch: 9}\n";
+    "         idle_timeout: 3s, session_ttl: 4s, connections: 7, batch: 9,\n"
+    "         memory: 65MiB}\n";
 
 static void test_every_server_key(void **state)
 {
@@ -184,6 +186,7 @@ static void test_every_other_key(void **state)
     assert_int_equal(c->limits.session_ttl, 4000);
     assert_int_equal(c->limits.connections, 7);
     assert_int_equal(c->limits.batch, 9);
+    assert_int_equal(c->limits.memory, 65 << 20);
     config_free(c);
 }
 

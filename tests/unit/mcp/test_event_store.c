@@ -1,6 +1,9 @@
 #include "../unit.h"
 #include "mcp/event_store.h"
 
+static struct timers timers;
+static struct holdings holdings;
+
 static void add(struct event_store *s, uint64_t stream, size_t n, char fill, bool missed)
 {
     struct buf event = {0};
@@ -24,7 +27,7 @@ static void test_a_stream_gets_its_own_later_events(void **state)
 {
     (void)state;
     struct event_store s;
-    event_store_init(&s);
+    event_store_init(&s, &holdings);
     add(&s, 0, 1, 'a', false); /* number 1 */
     add(&s, 7, 1, 'b', false);
     add(&s, 0, 1, 'c', true);
@@ -44,8 +47,8 @@ static void test_ids_go_out_and_come_back(void **state)
     struct event_store s, other;
     struct event_id id;
     struct buf text = {0};
-    event_store_init(&s);
-    event_store_init(&other);
+    event_store_init(&s, &holdings);
+    event_store_init(&other, &holdings);
     for (int i = 0; i < 12; i++) {
         text.n = 0;
         event_store_put_id(&s, &text, event_store_next(&s, 5));
@@ -75,7 +78,7 @@ static void test_the_oldest_go_first(void **state)
 {
     (void)state;
     struct event_store s;
-    event_store_init(&s);
+    event_store_init(&s, &holdings);
     for (int i = 0; i < EVENT_STORE_EVENTS + 10; i++)
         add(&s, 1, 1, (char)('a' + i % 26), false);
     assert_int_equal(s.n, EVENT_STORE_EVENTS);
@@ -96,7 +99,7 @@ static void test_one_that_is_too_large(void **state)
 {
     (void)state;
     struct event_store s;
-    event_store_init(&s);
+    event_store_init(&s, &holdings);
     add(&s, 1, 10, 'a', false);
     add(&s, 1, EVENT_STORE_BYTES + 1, 'b', false);
     assert_replayed(&s, 1, 0, 1, "aaaaaaaaaa");
@@ -108,13 +111,42 @@ static void test_one_that_is_too_large(void **state)
     event_store_fini(&s);
 }
 
+/* Sessions are many: each store is bounded, and so are all of them together. */
+static void test_all_stores_together_are_bounded(void **state)
+{
+    (void)state;
+    struct event_store old, young;
+    event_store_init(&old, &holdings);
+    event_store_init(&young, &holdings);
+    holdings.limit = 100;
+    add(&old, 1, 40, 'a', false);
+    timers.now += 10;
+    add(&young, 1, 60, 'b', false);
+    assert_int_equal(holdings.bytes, 100);
+    assert_int_equal(old.n, 1);
+    timers.now += 10;
+    add(&young, 1, 10, 'c', false);
+    assert_int_equal(old.n, 0);
+    assert_int_equal(young.n, 2);
+    add(&young, 1, 50, 'd', true); /* alone too much: nothing is kept of it either */
+    assert_int_equal(young.n, 0);
+    assert_int_equal(holdings.bytes, 0);
+    add(&young, 1, 5, 'e', true);
+    assert_replayed(&young, 1, 0, 1, "eeeee");
+    event_store_fini(&old);
+    event_store_fini(&young);
+    assert_int_equal(holdings.bytes, 0);
+}
+
 int main(void)
 {
+    holdings_init(&holdings, &timers);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_stream_gets_its_own_later_events),
         cmocka_unit_test(test_ids_go_out_and_come_back),
         cmocka_unit_test(test_the_oldest_go_first),
         cmocka_unit_test(test_one_that_is_too_large),
+        cmocka_unit_test(test_all_stores_together_are_bounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

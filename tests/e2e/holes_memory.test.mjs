@@ -1,0 +1,118 @@
+// Each connection is bounded, but 40 clients that did not read their answers made the bridge hold
+// 600 MB: `limits.memory` bounds what is held for all peers together. Those who do not read are cut,
+// the one who reads gets all its answers.
+import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import http from 'node:http';
+import net from 'node:net';
+import path from 'node:path';
+import { test } from 'node:test';
+import { fake, HttpClient, load, logged, serve, serveAndConnect, sleep, tempDir, until } from './lib.mjs';
+
+const { WebSocket } = load('ws');
+const MiB = 1024 * 1024;
+const peak = (pid) => Number(fs.readFileSync(`/proc/${pid}/status`, 'utf8').match(/VmHWM:\s+(\d+)/)[1]) * 1024;
+
+const ask = (id) => JSON.stringify({ jsonrpc: '2.0', id, method: 'tools/call', params: { name: 'much__echo' } });
+const hello = JSON.stringify({
+  jsonrpc: '2.0', id: 'i', method: 'initialize',
+  params: { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: { name: 'slow', version: '1' } },
+});
+
+/** Pipelined POSTs by a client that reads nothing; gives a function that ends it. */
+async function slowPosts(server, calls) {
+  const session = await new HttpClient(server.url).connect();
+  const { hostname, port, pathname } = new URL(server.url);
+  const socket = net.connect({ host: hostname, port }).on('error', () => {});
+  socket.pause();
+  for (let i = 0; i < calls; i++) {
+    const body = ask(i);
+    const lines = Object.entries({ Host: `${hostname}:${port}`, ...session.headers, 'Content-Length': body.length });
+    socket.write(`POST ${pathname} HTTP/1.1\r\n${lines.map(([k, v]) => `${k}: ${v}\r\n`).join('')}\r\n${body}`);
+  }
+  return () => socket.destroy();
+}
+
+async function slowWebSocket(server, calls) {
+  const ws = new WebSocket(server.url.replace('http', 'ws'), ['mcp']);
+  ws.on('error', () => {});
+  await new Promise((resolve) => { ws.on('open', resolve); });
+  ws.pause();
+  ws.send(hello);
+  for (let i = 0; i < calls; i++) ws.send(ask(i));
+  return () => ws.terminate();
+}
+
+async function slowOldSse(server, calls) {
+  const response = await new Promise((resolve) => {
+    http.get(`${server.origin}/sse`, { agent: false }, resolve);
+  });
+  response.on('error', () => {});
+  const place = await new Promise((resolve) => {
+    response.once('data', (d) => resolve(d.toString().match(/data: (\S+)/)[1]));
+  });
+  response.pause();
+  const client = new HttpClient(`${server.origin}${place}`);
+  await client.post(hello);
+  for (let i = 0; i < calls; i++) await client.post(ask(i)).catch(() => {});
+  return () => response.destroy();
+}
+
+test('40 clients that do not read', async (t) => {
+  const limit = 64 * MiB;
+  const file = path.join(tempDir(), 'result.json');
+  fs.writeFileSync(file, JSON.stringify({ content: [{ type: 'text', text: 'x'.repeat(4 * MiB) }] }));
+  const { server, client } = await serveAndConnect(t, {
+    servers: { a: fake('--name', 'a'), much: fake('--raw-result', file) }, limits: { memory: '64MiB' },
+  }, ['a__big', 'much__echo']);
+  await client.text('much__echo');
+  const before = peak(server.pid);
+
+  const ends = [];
+  let done = false;
+  const slow = (async () => {
+    for (let i = 0; i < 40; i++)
+      ends.push(await [slowPosts, slowWebSocket, slowOldSse][i % 3](server, 3));
+    await new HttpClient(server.url).connect().then((last) => last.text('much__echo')); // all before it are answered
+    done = true;
+  })();
+  let answers = 0;
+  while (!done) {
+    assert.equal((await client.text('a__big', { bytes: 100_000 })).length, 100_000);
+    assert.equal(await client.text('a__add', { a: 1, b: 2 }), '3');
+    answers++;
+  }
+  await slow;
+  assert.ok(answers > 10, `${answers} answers`);
+  const grown = peak(server.pid) - before;
+  assert.ok(grown < limit + 64 * MiB, `${Math.round(grown / MiB)} MiB more than before`);
+  await logged(server, /memory: \S+ was cut: the bridge held \d+ MiB .*limits\.memory/);
+  for (const end of ends) end();
+});
+
+// Bodies that are begun and never finished: 12 of 15 MiB each would be 180 MiB.
+test('clients that do not finish what they send', async (t) => {
+  const server = await serve(t, { servers: {}, limits: { memory: '64MiB' } });
+  const { hostname, port, pathname } = new URL(server.url);
+  const before = peak(server.pid);
+  const part = Buffer.alloc(15 * MiB, ' ');
+  const clients = [];
+  for (let i = 0; i < 12; i++) {
+    const socket = net.connect({ host: hostname, port }).on('error', () => {});
+    const c = { socket, text: '' };
+    socket.on('data', (d) => { c.text += d; });
+    socket.write(`POST ${pathname} HTTP/1.1\r\nHost: ${hostname}:${port}\r\nContent-Type: application/json\r\n`
+      + `Content-Length: ${part.length + 2}\r\n\r\n`);
+    await new Promise((resolve) => { socket.write(part, resolve); });
+    clients.push(c);
+    await sleep(50);
+  }
+  const refused = await until('refusals', () => {
+    const some = clients.filter((c) => /^HTTP\/1\.1 503/.test(c.text));
+    return some.length >= 8 && some;
+  });
+  for (const c of refused) assert.match(c.text, /limits\.memory/);
+  assert.ok(peak(server.pid) - before < 128 * MiB, `${Math.round((peak(server.pid) - before) / MiB)} MiB more`);
+  assert.equal((await new HttpClient(server.url).connect()).initialized.serverInfo.name, 'rialto');
+  for (const c of clients) c.socket.destroy();
+});
