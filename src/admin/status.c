@@ -138,6 +138,7 @@ void status_put_server(struct buf *out, const struct admin *a, size_t n)
     put_number(out, "instances", count_instances(a, p));
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
         put_number(out, kinds[i].name, count_items(view, kinds[i].kind));
+    buf_printf(out, ",\"lists_cut\":%s", p->catalog && p->catalog->cut ? "true" : "false");
     put_number(out, "calls", stats.opened);
     put_number(out, "errors", stats.errors);
     put_number(out, "failed", failed);

@@ -51,6 +51,8 @@ void session_changed(struct browser_session *s);
 void session_changed_late(struct browser_session *s);
 bool session_is_connected(const struct browser_session *s);
 size_t session_tool_count(const struct browser_session *s);
+/* Bytes of what all of its pages have registered, also those that are away. */
+size_t session_tool_bytes(const struct browser_session *s);
 /* "" when all are granted, else the first that is not. */
 struct span session_lacks(const struct browser_session *s, const struct page *page,
                           const struct tool *tool, struct buf *scratch);

@@ -207,8 +207,24 @@ static int read_tool(struct arena *arena, struct span raw, enum json_type type, 
     return fits ? 0 : err_set(err, ERR_SIZE, "the name of a tool is longer than 128 bytes");
 }
 
+/* May its tools be as large as these, with those of the session's other pages? */
+static int check_size(const struct page *p, struct span tools, struct err *err)
+{
+    size_t most = router_max_catalog(p->session->core.router);
+    size_t others = session_tool_bytes(p->session) - p->text_n;
+
+    if (others + tools.n <= most)
+        return 0;
+    return err_set(err, ERR_SIZE,
+                   "the tools of this session's pages would be larger than %zu KiB together "
+                   "(limits.catalog)",
+                   most / 1024);
+}
+
 int page_register(struct page *p, struct span tools, struct err *err)
 {
+    if (check_size(p, tools, err))
+        return ERR_SIZE;
     char *text = mem_span(tools);
     struct json_iter it = json_iter(span_of(text, tools.n));
     struct arena arena = {0};
@@ -240,6 +256,7 @@ int page_register(struct page *p, struct span tools, struct err *err)
     mem_free(p->tools);
     mem_free(p->text);
     p->text = text;
+    p->text_n = tools.n;
     p->arena = arena;
     p->tools = n ? mem_resize(list, n * sizeof *list) : NULL;
     p->n_tools = n;

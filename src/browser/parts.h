@@ -43,8 +43,9 @@ struct page {
     bool registered;     /* since its newest stream came */
     struct list pipes;   /* struct pipe.in_owner, newest last */
     struct list errands; /* struct errand.in_page */
-    char *text;          /* the raw list of tools, which the tools point into */
-    struct arena arena;  /* names that stand there with escapes */
+    size_t text_n;
+    char *text;         /* the raw list of tools, which the tools point into */
+    struct arena arena; /* names that stand there with escapes */
     struct tool *tools;
     size_t n_tools;
     struct timer reread;

@@ -42,6 +42,15 @@ size_t session_tool_count(const struct browser_session *s)
     return n;
 }
 
+size_t session_tool_bytes(const struct browser_session *s)
+{
+    size_t n = 0;
+
+    LIST_EACH (&s->pages, it)
+        n += LIST_ENTRY(it, struct page, node)->text_n;
+    return n;
+}
+
 /* --- the catalog --- */
 
 struct span session_lacks(const struct browser_session *s, const struct page *page,
@@ -109,8 +118,8 @@ static void add_tool(struct browser_session *s, struct draft *d, struct page *p,
     entry_put(&raw, tool->raw, buf_view(&name), &item);
     item.name = buf_view(&name);
     item.raw = buf_view(&raw);
-    catalog_add(d->catalog, ITEM_TOOL, &item);
-    s->leads[s->n_leads++] = (struct lead){p, tool};
+    if (catalog_add(d->catalog, ITEM_TOOL, &item))
+        s->leads[s->n_leads++] = (struct lead){p, tool};
     buf_fini(&name);
     buf_fini(&raw);
 }
@@ -138,7 +147,7 @@ static bool is_shadowed(const struct browser_session *s, const struct page *p)
 
 static void publish(struct browser_session *s)
 {
-    struct draft draft = {.catalog = catalog_new()};
+    struct draft draft = {.catalog = provider_draft(&s->core)};
     struct buf scratch = {0};
     bool hidden = false;
 

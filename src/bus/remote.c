@@ -159,7 +159,7 @@ void remote_ask(struct remote *r)
     if (r->asking)
         return;
     replace_text(&r->known, span_str(r->announced));
-    r->fetching = catalog_new();
+    r->fetching = provider_draft(&r->core);
     ask(r, &get_details);
 }
 
@@ -202,7 +202,7 @@ bool remote_tools(struct remote *r, struct span tools, struct span removed)
     if (r->indexed)
         return true; /* the index says more */
     stop_asking(r);
-    r->fetching = catalog_new();
+    r->fetching = provider_draft(&r->core);
     add_each(r->fetching, tools, ITEM_TOOL);
     if (before)
         keep_others(r, before, removed);

@@ -170,6 +170,7 @@ struct bridge *bridge_new(struct loop *loop, const struct config *c)
     b->config = c;
     loop_holdings(loop)->limit = c->limits.memory;
     b->router = router_new(loop_timers(loop), id_random_u64());
+    router_set_max_catalog(b->router, c->limits.catalog);
     router_set_holdings(b->router, loop_holdings(loop));
     router_set_approver(b->router, &mcp_approver);
     b->style = (struct showcase_style){.name = "all",

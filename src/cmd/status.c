@@ -96,6 +96,22 @@ static void put_left_out(struct buf *out, struct span status)
     }
 }
 
+/* Servers that list more than is taken of one. */
+static void put_cut_lists(struct buf *out, struct span status)
+{
+    struct json_iter it = json_iter(json_get(status, "servers").value);
+
+    while (json_next(&it)) {
+        struct buf scratch = {0};
+        if (json_get(it.value, "lists_cut").type == JSON_TRUE) {
+            buf_str(out, "\nLists cut: ");
+            buf_span(out, daemon_text(it.value, "name", &scratch));
+            buf_str(out, " lists more than limits.catalog lets in\n");
+        }
+        buf_fini(&scratch);
+    }
+}
+
 /* A line for the web pages, if there ever were any. */
 static void put_pages(struct buf *out, struct span status)
 {
@@ -151,6 +167,7 @@ static void put_status(struct buf *out, struct span status)
     put_pages(out, status);
     put_bus(out, status);
     put_left_out(out, status);
+    put_cut_lists(out, status);
     if (held.n && !span_is(held, "0"))
         buf_printf(out, "\nCalls that wait for approval: " SPAN_FMT " ('rialto approvals')\n",
                    SPAN_ARG(held));

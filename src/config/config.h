@@ -107,8 +107,8 @@ struct config {
     const char *control; /* "auto", "off" or unix:PATH */
     uint64_t record;     /* bytes of calls that are kept to be looked at; 0 = none */
     struct {
-        uint64_t message, memory; /* bytes */
-        uint64_t batch;           /* messages */
+        uint64_t message, memory, catalog; /* bytes */
+        uint64_t batch;                    /* messages */
         uint64_t sessions, connections, processes;
         uint64_t head_timeout, body_timeout, idle_timeout, session_ttl;
     } limits;

@@ -422,6 +422,11 @@ const struct schema_row schema_rows[] = {
      .help = "How much may be held for all peers together: output they do not read, requests they "
              "do not finish, calls that wait, events kept for clients that were cut. Over it those "
              "that hold much for long are cut first. Make it several times limits.message."},
+    {"limits.catalog", SCHEMA_SIZE, TOP(limits.catalog), .preset = "16MiB", .min = 64 * 1024,
+     .max = 1ull << 30,
+     .help = "How much one server (or the pages of a browser session) may list: tools, resources, "
+             "templates, prompts and instructions together, over all pages of the lists. What does "
+             "not fit is left out, and the log and 'rialto status' say so."},
     {"limits.batch", SCHEMA_NUMBER, TOP(limits.batch), .preset = "100", .min = 1, .max = COUNT_MAX,
      .help = "How many messages one JSON-RPC batch may hold; of a larger one nothing is run. Once "
              "the answers to a batch are larger than limits.message, its other requests get "

@@ -4,7 +4,20 @@
 
 struct catalog *catalog_new(void)
 {
-    return MEM_NEW(struct catalog);
+    struct catalog *c = MEM_NEW(struct catalog);
+
+    c->max_bytes = SIZE_MAX;
+    return c;
+}
+
+/* Room for so many bytes more, or a note that there is none. */
+static bool take_room(struct catalog *c, size_t n)
+{
+    bool fits = n <= c->max_bytes - c->bytes;
+
+    c->cut |= !fits;
+    c->bytes += fits ? n : 0;
+    return fits;
 }
 
 void catalog_free(struct catalog *c)
@@ -17,8 +30,10 @@ void catalog_free(struct catalog *c)
     mem_free(c);
 }
 
-void catalog_add(struct catalog *c, enum item_kind kind, const struct item *item)
+bool catalog_add(struct catalog *c, enum item_kind kind, const struct item *item)
 {
+    if (!take_room(c, sizeof *item + item->name.n + item->own.n + item->raw.n))
+        return false;
     if (c->n[kind] == c->cap[kind]) {
         c->cap[kind] = c->cap[kind] ? c->cap[kind] * 2 : 16;
         c->items[kind] = mem_resize(c->items[kind], c->cap[kind] * sizeof(struct item));
@@ -29,6 +44,7 @@ void catalog_add(struct catalog *c, enum item_kind kind, const struct item *item
     copy->own = item->own.n ? arena_span(&c->arena, item->own) : copy->name;
     copy->label = arena_span(&c->arena, item->label);
     copy->raw = arena_span(&c->arena, item->raw);
+    return true;
 }
 
 void catalog_fit(struct catalog *c)
@@ -43,7 +59,8 @@ void catalog_fit(struct catalog *c)
 
 void catalog_set_instructions(struct catalog *c, struct span text)
 {
-    c->instructions = arena_span(&c->arena, text);
+    if (take_room(c, text.n))
+        c->instructions = arena_span(&c->arena, text);
 }
 
 void catalog_copy_kind(struct catalog *to, const struct catalog *from, enum item_kind kind)

@@ -4,7 +4,7 @@
  * A provider's family fills a fresh catalog (catalog_new, catalog_add) and publishes it whole with
  * provider_publish; after that nobody changes it. Items keep the provider's own JSON; the places of
  * the members that a view may replace are remembered, so that the core can splice without reading
- * JSON.
+ * JSON. It is bounded in bytes (limits.catalog): what does not fit is left out and noted.
  */
 #ifndef RIALTO_CORE_CATALOG_H
 #define RIALTO_CORE_CATALOG_H
@@ -47,12 +47,17 @@ struct catalog {
     size_t n[ITEM_KINDS], cap[ITEM_KINDS];
     struct span instructions; /* plain text, or empty */
     unsigned offers;
+    size_t bytes, max_bytes; /* of all of it */
+    bool cut;                /* the provider has more than this */
 };
 
+enum { CATALOG_MAX = 16 * 1024 * 1024 }; /* bytes, where no configuration says another number */
+
+/* For somebody's own lists: provider_draft makes those of a provider. */
 struct catalog *catalog_new(void);
 void catalog_free(struct catalog *c);
-/* Copies everything the item points to. */
-void catalog_add(struct catalog *c, enum item_kind kind, const struct item *item);
+/* Copies everything the item points to. False when it does not fit. */
+bool catalog_add(struct catalog *c, enum item_kind kind, const struct item *item);
 /* It gets no more items: gives back the room for them. */
 void catalog_fit(struct catalog *c);
 void catalog_set_instructions(struct catalog *c, struct span text);

@@ -18,6 +18,7 @@ struct router {
     uint64_t random;
     uint64_t last_handle;
     struct idmap calls;
+    size_t max_catalog;  /* bytes that one provider may list */
     struct holding kept; /* the requests of those that wait, or may have to be sent again */
     struct list providers;
     struct list standing;

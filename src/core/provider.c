@@ -345,9 +345,23 @@ void provider_lost(struct provider *p, const char *why)
     happen(p, PROVIDER_LOST);
 }
 
+struct catalog *provider_draft(const struct provider *p)
+{
+    struct catalog *c = catalog_new();
+
+    c->max_bytes = router_max_catalog(p->router);
+    return c;
+}
+
 void provider_publish(struct provider *p, struct catalog *c)
 {
     struct catalog *before = p->catalog;
+
+    if (c->cut && !(before && before->cut))
+        log_warn(p->alias,
+                 "lists more than is taken of one server (%zu KiB, limits.catalog): the rest is "
+                 "left out",
+                 c->max_bytes / 1024);
 
     c->generation = before ? before->generation + 1 : 1;
     p->catalog = c;

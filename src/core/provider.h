@@ -113,6 +113,8 @@ void provider_fini(struct provider *p);
 void provider_up(struct provider *p);
 /* `why` in a few words: "exited with 1", "no answer to initialize within 30 s". */
 void provider_lost(struct provider *p, const char *why);
+/* An empty catalog to fill and publish, as large as limits.catalog lets it be. */
+struct catalog *provider_draft(const struct provider *p);
 /* Takes the catalog over as the next generation; consumers hear of it if what they see differs. */
 void provider_publish(struct provider *p, struct catalog *c);
 /* The same of what it offered in an earlier run, before it is started: it is shown until the

@@ -12,6 +12,7 @@ struct router *router_new(struct timers *timers, uint64_t seed)
 
     r->timers = timers;
     r->random = seed | 1;
+    r->max_catalog = CATALOG_MAX;
     list_init(&r->providers);
     list_init(&r->standing);
     events_init(&r->events);
@@ -24,6 +25,16 @@ void router_free(struct router *r)
     idmap_fini(&r->calls);
     mem_free(r->views);
     mem_free(r);
+}
+
+void router_set_max_catalog(struct router *r, size_t bytes)
+{
+    r->max_catalog = bytes;
+}
+
+size_t router_max_catalog(const struct router *r)
+{
+    return r->max_catalog;
 }
 
 void router_set_holdings(struct router *r, struct holdings *holdings)

@@ -27,6 +27,9 @@ struct router *router_new(struct timers *timers, uint64_t seed);
 void router_free(struct router *r);
 /* Requests that the router keeps count there, and no call is opened when there is no room. */
 void router_set_holdings(struct router *r, struct holdings *holdings);
+/* How many bytes one provider may list; CATALOG_MAX unless set. */
+void router_set_max_catalog(struct router *r, size_t bytes);
+size_t router_max_catalog(const struct router *r);
 struct timers *router_timers(const struct router *r);
 uint64_t router_random(struct router *r);
 struct call *router_find(const struct router *r, uint64_t handle);

@@ -193,6 +193,14 @@ static void fetch_page(struct mcp_provider *p, enum item_kind kind, struct span 
     buf_fini(&params);
 }
 
+/* It lists more than we take: no more of it is looked at. */
+static bool is_full(const struct mcp_provider *p, enum item_kind kind)
+{
+    if (p->fetching->n[kind] >= MAX_ITEMS)
+        p->fetching->cut = true;
+    return p->fetching->cut;
+}
+
 static void page_answered(struct mcp_provider *p, struct sent *sent, const struct mcp_message *m)
 {
     enum item_kind kind = sent->kind;
@@ -207,10 +215,12 @@ static void page_answered(struct mcp_provider *p, struct sent *sent, const struc
         return;
     } else {
         struct json_iter it = json_iter(items->value);
-        while (items->type == JSON_ARRAY && json_next(&it) && p->fetching->n[kind] < MAX_ITEMS)
+        while (items->type == JSON_ARRAY && json_next(&it) && !is_full(p, kind))
             if (it.type == JSON_OBJECT)
                 upstream_add_item(p, kind, it.value);
-        if (next->type == JSON_STRING && ++p->pages < MAX_PAGES) {
+        if (next->type == JSON_STRING && ++p->pages >= MAX_PAGES)
+            p->fetching->cut = true;
+        if (next->type == JSON_STRING && !is_full(p, kind)) {
             fetch_page(p, kind, next->value);
             return;
         }
@@ -313,7 +323,7 @@ void upstream_fetch(struct mcp_provider *p, unsigned kinds)
         p->kinds_stale |= kinds;
         return;
     }
-    p->fetching = catalog_new();
+    p->fetching = provider_draft(&p->core);
     p->kinds_asked |= kinds;
     p->kinds_left = kinds;
     p->pages = 0;

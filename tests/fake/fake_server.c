@@ -12,6 +12,7 @@
  * order
  *   --raw-result FILE  result of every call          --odd-schemas    tools odd_*, whose schemas
  * are missing or not those of objects
+ *   --endless-pages N  pages of tools without end, N bytes each
  *
  * Tools: see the table in fake_tools.c.
  */
@@ -312,6 +313,7 @@ static void read_options(struct server *s, int argc, char **argv)
         {"--version", NULL, &s->version, NULL},
         {"--raw-result", NULL, &s->raw_result, NULL},
         {"--tools", NULL, NULL, &s->extra_tools},
+        {"--endless-pages", NULL, NULL, &s->endless},
         {"--huge-line", NULL, NULL, &s->huge},
         {"--init-delay", NULL, NULL, &s->init_delay},
     };

@@ -22,6 +22,7 @@ struct server {
     const char *name, *version;
     const char *raw_result; /* file */
     long extra_tools, init_delay, huge;
+    long endless, pages; /* bytes of each page of a list of tools that never ends; pages given */
     bool junk, exit_at_once, silent, twice, ignore_eof, grandchild, reverse, odd_schemas;
 
     bool extra_shown; /* the tool that notify-list-changed toggles */

@@ -240,7 +240,16 @@ void list_tools(struct server *s, struct piece id)
                         "{\"name\":\"odd_text\",\"inputSchema\":{\"type\":\"string\"}},"
                         "{\"inputSchema\":{\"properties\":{\"a\":{\"x-lexeme\":1.50}}},"
                         "\"name\":\"odd_untyped\",\"description\":5}");
-    text_put(&list, "],\"x-unknown\":[1.0,2e0]}");
+    if (s->endless) {
+        text_put(&list, ",{\"name\":\"page_%ld\",\"inputSchema\":{\"type\":\"object\"},",
+                 ++s->pages);
+        text_put(&list, "\"description\":\"");
+        for (long i = 0; i < s->endless; i++)
+            text_add(&list, "d", 1);
+        text_put(&list, "\"}],\"nextCursor\":\"%ld\"}", s->pages);
+    } else {
+        text_put(&list, "],\"x-unknown\":[1.0,2e0]}");
+    }
     send_result(s, id, (struct piece){list.p, list.n}, 0);
     free(list.p);
 }

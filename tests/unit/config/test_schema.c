@@ -116,7 +116,7 @@ static const char every_key[] =
     "log: {level: debug, format: json}\n"
     "limits: {message: 1MiB, sessions: 5, body_timeout: 1s, head_timeout: 2s,\n"
     "         idle_timeout: 3s, session_ttl: 4s, connections: 7, batch: 9,\n"
-    "         memory: 65MiB}\n";
+    "         memory: 65MiB, catalog: 1MiB}\n";
 
 static void test_every_server_key(void **state)
 {
@@ -187,6 +187,7 @@ static void test_every_other_key(void **state)
     assert_int_equal(c->limits.connections, 7);
     assert_int_equal(c->limits.batch, 9);
     assert_int_equal(c->limits.memory, 65 << 20);
+    assert_int_equal(c->limits.catalog, 1 << 20);
     config_free(c);
 }
 

@@ -88,6 +88,34 @@ static void test_nothing_is_in_no_catalog(void **state)
     catalog_free(NULL);
 }
 
+/* What a provider lists is bounded in bytes; what fits stays. */
+static void test_what_does_not_fit_is_left_out(void **state)
+{
+    struct stage s;
+    struct fake f;
+    struct item item = {.name = SPAN("a"), .raw = SPAN("{\"name\":\"a\"}")};
+
+    (void)state;
+    stage_init(&s);
+    fake_init(&f, &s, "files");
+    router_set_max_catalog(s.router, 2 * (sizeof item + 1 + item.raw.n) + 5);
+    struct catalog *c = provider_draft(&f.core);
+    assert_true(catalog_add(c, ITEM_TOOL, &item));
+    assert_true(catalog_add(c, ITEM_PROMPT, &item));
+    assert_false(c->cut);
+    assert_false(catalog_add(c, ITEM_TOOL, &item));
+    assert_true(c->cut);
+    catalog_set_instructions(c, SPAN("too long"));
+    assert_int_equal(c->instructions.n, 0);
+    catalog_set_instructions(c, SPAN("short"));
+    assert_span(c->instructions, "short");
+    assert_int_equal(c->n[ITEM_TOOL] + c->n[ITEM_PROMPT], 2);
+    provider_publish(&f.core, c);
+    assert_non_null(catalog_find(f.core.catalog, ITEM_TOOL, SPAN("a")));
+    fake_fini(&f);
+    stage_fini(&s);
+}
+
 static void test_generations_count_up(void **state)
 {
     struct stage s;
@@ -113,6 +141,7 @@ int main(void)
         cmocka_unit_test(test_a_kind_is_taken_over_whole),
         cmocka_unit_test(test_instructions_are_copied),
         cmocka_unit_test(test_nothing_is_in_no_catalog),
+        cmocka_unit_test(test_what_does_not_fit_is_left_out),
         cmocka_unit_test(test_generations_count_up),
     };
     return cmocka_run_group_tests_name("core/catalog", tests, NULL, NULL);
