@@ -18,12 +18,10 @@ void holding_init(struct holding *h, struct holdings *in,
     list_init(&h->node);
 }
 
-void holding_set(struct holding *h, size_t bytes)
+void holding_change(struct holding *h, size_t bytes)
 {
     struct holdings *in = h->in;
 
-    if (bytes == h->bytes)
-        return;
     if (!h->bytes)
         list_append(&in->all, &h->node);
     else if (!bytes)

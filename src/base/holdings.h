@@ -37,8 +37,14 @@ void holdings_init(struct holdings *all, const struct timers *clock);
 
 void holding_init(struct holding *h, struct holdings *in,
                   void (*let_go)(struct holding *h, const char *why));
+void holding_change(struct holding *h, size_t bytes);
+
 /* Set it to 0 before its owner is freed. */
-void holding_set(struct holding *h, size_t bytes);
+static inline void holding_set(struct holding *h, size_t bytes)
+{
+    if (bytes != h->bytes)
+        holding_change(h, bytes);
+}
 
 /* Let go of the worst until there is room for `more` bytes; false if there still is none. */
 bool holdings_relieve(struct holdings *all, size_t more);

@@ -250,7 +250,7 @@ static void handle(struct http_conn *c, struct span rest)
     c->handling = false;
     if (c->stream && c->x.state == EXCHANGE_DONE)
         conn_answered(c);
-    else
+    else if (req->body.n > INPUT_SMALL)
         count_input(c);
 }
 

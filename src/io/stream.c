@@ -296,7 +296,8 @@ static void on_flush(struct deferred *d)
 {
     struct stream *s = CONTAINER_OF(d, struct stream, flush);
     flush(s);
-    count_waiting(s);
+    if (s->slice || s->secure || s->waiting.bytes)
+        count_waiting(s);
     note_progress(s);
 }
 

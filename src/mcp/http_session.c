@@ -316,7 +316,8 @@ struct post *http_session_post(struct http_session *hs, struct http_exchange *x,
     p->hello = hello;
     p->batch = batch;
     p->left = requests;
-    holding_init(&p->held, loop_holdings(hs->loop), post_let_go);
+    if (batch)
+        holding_init(&p->held, loop_holdings(hs->loop), post_let_go);
     list_append(&hs->posts, &p->node);
     list_remove(&hs->in_idle);
     http_exchange_on_gone(x, post_gone, p);
