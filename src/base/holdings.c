@@ -1,3 +1,5 @@
+/* The sum of what peers make us hold, and who is let go of when that is too much. Called by
+ * streams, HTTP and WebSocket connections, sessions and the router. */
 #include "base/holdings.h"
 
 #include <stdio.h>

@@ -25,7 +25,7 @@ struct table {
 };
 
 /* What the pattern puts before and behind the names of a server's tools. */
-struct frame {
+struct name_frame {
     struct span head, tail;
 };
 
@@ -39,7 +39,7 @@ struct build {
     const struct item *item;
     bool exempt; /* our own, whose names are known */
     struct buf name;
-    struct frame *frames; /* of all servers, once a bare name is to be compared with them */
+    struct name_frame *frames; /* of all servers, once a bare name is to be compared with them */
     size_t n_frames;
     bool framed;
 };
@@ -363,7 +363,7 @@ static bool looks_alike(struct span a, struct span b)
     return a.n == b.n;
 }
 
-static bool has_frame(struct span name, const struct frame *f)
+static bool has_frame(struct span name, const struct name_frame *f)
 {
     return name.n >= f->head.n + f->tail.n && looks_alike(span_cut(name, 0, f->head.n), f->head) &&
            looks_alike(span_from(name, name.n - f->tail.n), f->tail);
@@ -384,9 +384,9 @@ static void find_frames(struct build *b)
             continue;
         struct span kept = arena_span(&b->table->arena, buf_view(&text));
         size_t head = span_find(kept, tool.p[0]);
-        b->frames = mem_resize(b->frames, (b->n_frames + 1) * sizeof(struct frame));
+        b->frames = mem_resize(b->frames, (b->n_frames + 1) * sizeof(struct name_frame));
         /* The name of a tool that is too long for more begins with as much as this. */
-        b->frames[b->n_frames++] = (struct frame){
+        b->frames[b->n_frames++] = (struct name_frame){
             span_cut(span_cut(kept, 0, head), 0, VIEW_MAX_NAME - 9), span_from(kept, head + 1)};
     }
     buf_fini(&text);
@@ -404,7 +404,7 @@ static void take_frames_off(struct build *b)
     if (!b->framed)
         find_frames(b);
     for (size_t i = 0; i < b->n_frames;) {
-        const struct frame *f = &b->frames[i++];
+        const struct name_frame *f = &b->frames[i++];
         if (!has_frame(buf_view(&b->name), f))
             continue;
         b->name.n -= f->tail.n;

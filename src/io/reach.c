@@ -1,3 +1,5 @@
+/* Names and addresses that connections made for agents may go to. Called by the HTTP client and by
+ * stream_connect, before they connect, and by the bus when an agent registers a server. */
 #include "io/reach.h"
 
 #include "base/mem.h"
@@ -7,14 +9,14 @@
 #include <stdlib.h>
 
 /* An address as 16 bytes, IPv4 in its IPv6 form. */
-struct place {
+struct ip {
     unsigned char bytes[16];
     int port;
 };
 
 enum { V4_AT = 12 };
 
-struct range {
+struct network {
     unsigned char bytes[16];
     unsigned bits;
 };
@@ -24,15 +26,15 @@ struct range {
         {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, a, b}, 96 + (bits)                              \
     }
 
-static const struct range v4_in_v6 = {{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff}, 96};
+static const struct network v4_in_v6 = {{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff}, 96};
 
-static const struct range loopback[] = {
+static const struct network loopback[] = {
     V4(127, 0, 8),
     {{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}, 128},
 };
 
 /* Of this machine, of its networks, of groups, and of nobody. */
-static const struct range private[] = {
+static const struct network private[] = {
     V4(0, 0, 8),      V4(10, 0, 8),
     V4(100, 64, 10),                    /* carrier's NAT */
     V4(127, 0, 8),    V4(169, 254, 16), /* link-local: where clouds keep their metadata */
@@ -46,14 +48,14 @@ static const struct range private[] = {
 
 /* IPv6 addresses that mean an IPv4 one, which stands at this byte. */
 static const struct {
-    struct range range;
+    struct network range;
     size_t at;
 } translated[] = {
     {{{0, 0x64, 0xff, 0x9b}, 96}, V4_AT},
     {{{0x20, 0x02}, 16}, 2},
 };
 
-static bool in_range(const struct place *p, const struct range *range)
+static bool in_range(const struct ip *p, const struct network *range)
 {
     size_t whole = range->bits / 8, rest = range->bits % 8;
 
@@ -61,7 +63,7 @@ static bool in_range(const struct place *p, const struct range *range)
            (!rest || (p->bytes[whole] ^ range->bytes[whole]) >> (8 - rest) == 0);
 }
 
-static bool in_any(const struct place *p, const struct range *ranges, size_t n)
+static bool in_any(const struct ip *p, const struct network *ranges, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         if (in_range(p, &ranges[i]))
@@ -69,7 +71,7 @@ static bool in_any(const struct place *p, const struct range *ranges, size_t n)
     return false;
 }
 
-static void set_v4(struct place *p, const void *four)
+static void set_v4(struct ip *p, const void *four)
 {
     unsigned char bytes[4];
 
@@ -78,7 +80,7 @@ static void set_v4(struct place *p, const void *four)
     memcpy(p->bytes + V4_AT, bytes, sizeof bytes);
 }
 
-static bool is_public(struct place p)
+static bool is_public(struct ip p)
 {
     for (size_t i = 0; i < COUNT_OF(translated); i++) {
         if (in_range(&p, &translated[i].range)) {
@@ -89,7 +91,7 @@ static bool is_public(struct place p)
     return !in_any(&p, private, COUNT_OF(private));
 }
 
-static bool place_of_text(struct place *p, const char *ip, int port)
+static bool place_of_text(struct ip *p, const char *ip, int port)
 {
     unsigned char four[4];
 
@@ -103,24 +105,24 @@ static bool place_of_text(struct place *p, const char *ip, int port)
 
 /* --- entries --- */
 
-struct entry {
+struct allowed {
     struct span host; /* without brackets */
     struct span port; /* empty: any */
 };
 
-static struct entry entry_of(const char *text)
+static struct allowed entry_of(const char *text)
 {
     struct span whole = span_str(text);
     bool v6 = whole.p[0] == '[';
     size_t colon = v6 ? span_find(whole, ']') + 1 : span_find(whole, ':');
 
-    return (struct entry){
+    return (struct allowed){
         .host = v6 ? span_cut(whole, 1, colon - 2) : span_cut(whole, 0, colon),
         .port = colon < whole.n ? span_from(whole, colon + 1) : SPAN_EMPTY,
     };
 }
 
-static bool has_port(const struct entry *e, int port)
+static bool has_port(const struct allowed *e, int port)
 {
     int n = 0;
 
@@ -129,7 +131,7 @@ static bool has_port(const struct entry *e, int port)
     return !e->port.n || n == port;
 }
 
-static bool names(const struct entry *e, struct span host)
+static bool names(const struct allowed *e, struct span host)
 {
     if (!span_starts(e->host, SPAN("*.")))
         return span_eq_nocase(e->host, host);
@@ -138,9 +140,9 @@ static bool names(const struct entry *e, struct span host)
 }
 
 /* Has the operator written this very address? */
-static bool is_written(const struct entry *e, const struct place *p)
+static bool is_written(const struct allowed *e, const struct ip *p)
 {
-    struct place own;
+    struct ip own;
     char ip[64] = "";
 
     if (span_eq_nocase(e->host, SPAN("localhost")))
@@ -155,19 +157,19 @@ bool reach_has_host(const struct reach *r, struct span host, int port)
     if (host.n >= 2 && host.p[0] == '[')
         host = span_cut(host, 1, host.n - 2);
     for (size_t i = 0; i < r->n; i++) {
-        struct entry e = entry_of(r->hosts[i]);
+        struct allowed e = entry_of(r->hosts[i]);
         if (has_port(&e, port) && names(&e, host))
             return true;
     }
     return false;
 }
 
-static bool has_place(const struct reach *r, const struct place *p)
+static bool has_place(const struct reach *r, const struct ip *p)
 {
     if (is_public(*p))
         return true;
     for (size_t i = 0; i < r->n; i++) {
-        struct entry e = entry_of(r->hosts[i]);
+        struct allowed e = entry_of(r->hosts[i]);
         if (has_port(&e, p->port) && is_written(&e, p))
             return true;
     }
@@ -176,14 +178,14 @@ static bool has_place(const struct reach *r, const struct place *p)
 
 bool reach_has_ip(const struct reach *r, const char *ip, int port)
 {
-    struct place p;
+    struct ip p;
 
     return place_of_text(&p, ip, port) && has_place(r, &p);
 }
 
 bool reach_has_address(const struct reach *r, const struct sockaddr *sa)
 {
-    struct place p = {.port = address_port((const struct sockaddr_storage *)sa)};
+    struct ip p = {.port = address_port((const struct sockaddr_storage *)sa)};
 
     if (sa->sa_family == AF_INET)
         set_v4(&p, &((const struct sockaddr_in *)sa)->sin_addr);

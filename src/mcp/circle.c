@@ -1,3 +1,5 @@
+/* What bridges tell each other of the bridges behind them, and who is found to lead back. Called by
+ * sessions for the lists of agents that are bridges, by handshake.c and lists.c for servers. */
 #include "mcp/circle.h"
 
 #include "base/map.h"

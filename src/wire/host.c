@@ -1,3 +1,5 @@
+/* Names of hosts and their ports in Host and Origin headers. Called by the HTTP front door, and
+ * when addresses of the configuration are checked. */
 #include "wire/host.h"
 
 struct span host_name(struct span authority)
