@@ -1,5 +1,5 @@
 /* catalog_text: whatever is read is written and read again as the same. */
-#include "mcp/catalog_text.h"
+#include "mcp/server/catalog_text.h"
 
 #include <stdint.h>
 #include <stdlib.h>

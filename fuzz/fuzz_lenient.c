@@ -8,7 +8,7 @@
  * generator that writes members with names which nearly are the ones that matter.
  */
 #include "mcp/protocol.h"
-#include "mcp/upstream.h"
+#include "mcp/server/upstream.h"
 
 #include <stdlib.h>
 

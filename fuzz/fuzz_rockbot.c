@@ -3,12 +3,12 @@
  * written must be JSON again, and a record that was read and written must be read the same.
  */
 #include "base/log.h"
-#include "bus/content.h"
-#include "bus/fingerprint.h"
-#include "bus/hints.h"
-#include "bus/proxy_parts.h"
-#include "bus/rockbot.h"
-#include "bus/trace.h"
+#include "rockbot/content.h"
+#include "rockbot/fingerprint.h"
+#include "rockbot/hints.h"
+#include "rockbot/proxy_parts.h"
+#include "rockbot/rockbot.h"
+#include "rockbot/trace.h"
 
 #include <stdlib.h>
 

@@ -10,10 +10,10 @@
 #define RIALTO_ADMIN_ADMIN_H
 
 #include "browser/browser.h"
-#include "bus/report.h"
 #include "config/config.h"
 #include "core/router.h"
 #include "io/http_server.h"
+#include "rockbot/report.h"
 
 struct admin;
 

@@ -7,8 +7,8 @@
 #ifndef RIALTO_CMD_ASK_H
 #define RIALTO_CMD_ASK_H
 
-#include "cmd/bridge.h"
 #include "cmd/cmd.h"
+#include "hub/bridge.h"
 
 struct ask_run {
     struct loop *loop;

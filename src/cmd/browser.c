@@ -1,12 +1,12 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "cmd/args.h"
-#include "cmd/browser_desk.h"
 #include "cmd/browser_relay.h"
 #include "cmd/commands.h"
-#include "cmd/gate.h"
+#include "hub/browser_desk.h"
+#include "hub/gate.h"
 #include "io/ws.h"
-#include "mcp/stdio_agent.h"
+#include "mcp/agent/stdio_agent.h"
 
 #include <signal.h>
 #include <stdio.h>

@@ -2,13 +2,13 @@
 #include "base/mem.h"
 #include "bus/topic.h"
 #include "cmd/args.h"
-#include "cmd/bridge.h"
 #include "cmd/bus_look.h"
-#include "cmd/bus_role.h"
 #include "cmd/commands.h"
-#include "cmd/follow.h"
 #include "config/units.h"
-#include "mcp/stdio_agent.h"
+#include "hub/bridge.h"
+#include "hub/bus_role.h"
+#include "hub/follow.h"
+#include "mcp/agent/stdio_agent.h"
 
 #include <signal.h>
 #include <stdio.h>

@@ -7,8 +7,8 @@
 #ifndef RIALTO_CMD_BUS_LOOK_H
 #define RIALTO_CMD_BUS_LOOK_H
 
-#include "cmd/bus_settings.h"
 #include "cmd/cmd.h"
+#include "hub/bus_settings.h"
 
 struct bus_tail {
     const char *pattern;

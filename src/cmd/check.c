@@ -1,9 +1,9 @@
 #include "base/mem.h"
 #include "cmd/args.h"
 #include "cmd/commands.h"
-#include "cmd/gate.h"
-#include "cmd/tls_files.h"
 #include "config/load.h"
+#include "hub/gate.h"
+#include "hub/tls_files.h"
 #include "wire/json.h"
 
 static const char *plural(size_t n)

@@ -3,14 +3,14 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "cmd/args.h"
-#include "cmd/bridge.h"
 #include "cmd/commands.h"
-#include "cmd/conductor_http.h"
-#include "cmd/conductor_link.h"
 #include "cmd/conductor_mcp.h"
 #include "cmd/conductor_trace.h"
 #include "config/credentials.h"
-#include "mcp/stdio_agent.h"
+#include "hub/bridge.h"
+#include "hub/conductor_http.h"
+#include "hub/conductor_link.h"
+#include "mcp/agent/stdio_agent.h"
 
 #include <limits.h>
 #include <signal.h>

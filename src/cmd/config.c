@@ -2,10 +2,10 @@
 #include "base/log.h"
 #include "cmd/args.h"
 #include "cmd/commands.h"
-#include "cmd/gate.h"
 #include "config/checks.h"
 #include "config/load.h"
 #include "config/schema.h"
+#include "hub/gate.h"
 #include "wire/json.h"
 
 #include <stdio.h>

@@ -1,10 +1,10 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "cmd/args.h"
-#include "cmd/bridge.h"
 #include "cmd/commands.h"
 #include "config/units.h"
-#include "mcp/stdio_agent.h"
+#include "hub/bridge.h"
+#include "mcp/agent/stdio_agent.h"
 
 #include <signal.h>
 #include <stdlib.h>

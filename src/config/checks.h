@@ -10,8 +10,8 @@
 #include "config/schema.h"
 
 schema_check_fn check_alias, check_name, check_not_empty, check_path;
-schema_check_fn check_agent, check_address, check_url, check_bus_url, check_origin,
-    check_host, check_host_pattern, check_token_hash;
+schema_check_fn check_agent, check_address, check_url, check_bus_url, check_origin, check_host,
+    check_host_pattern, check_token_hash;
 schema_check_fn check_capability, check_unix_address;
 schema_check_fn check_names_pattern, check_tool_pattern, check_pattern, check_control;
 schema_check_fn check_env_name, check_header_name, check_header_value;

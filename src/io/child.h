@@ -6,8 +6,8 @@
  * stdin are one stream; its stderr goes to the log line by line under the server's name.
  *
  * `exited` is called exactly once, from the loop, after the process is reaped *and* its stream has
- * closed *and* what it left behind is gone; the struct is freed when it returns. When the process is
- * gone its group is killed, and so is what left the group (kin.h), for which we wait a second at
+ * closed *and* what it left behind is gone; the struct is freed when it returns. When the process
+ * is gone its group is killed, and so is what left the group (kin.h), for which we wait a second at
  * most. Whoever holds the pipe cannot delay that: the stream is closed after a short drain.
  */
 #ifndef RIALTO_IO_CHILD_H

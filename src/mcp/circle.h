@@ -12,7 +12,7 @@
 
 #include "base/buf.h"
 #include "core/view.h"
-#include "mcp/upstream.h"
+#include "mcp/server/upstream.h"
 
 /* Does this clientInfo or serverInfo (raw; may be empty) say that it is one of us? */
 bool circle_is_bridge(struct span info);

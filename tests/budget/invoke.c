@@ -3,8 +3,8 @@
  * the worker, a server that answers at once, and the reply. All of it is in this process, so the
  * count has the agent's part and the broker's in it.
  */
-#include "bus/rockbot.h"
-#include "bus/worker.h"
+#include "rockbot/rockbot.h"
+#include "rockbot/worker.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 #include "../unit.h"
 
-#include "cmd/doctor.h"
-#include "cmd/doctor_heard.h"
+#include "cmd/doctor/doctor.h"
+#include "cmd/doctor/heard.h"
 
 #include <stdio.h>
 

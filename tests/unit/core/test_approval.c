@@ -322,12 +322,10 @@ static void test_by_either_the_first_word_counts(void **state)
     struct call *c = client_open(&x.ann, "f__delete_file");
     assert_int_equal(approval_decide(x.stage.router, 1, &yes), DECIDED);
     answer_call(c, "approval", "no"); /* too late */
-    assert_account(&x.stage,
-                   "ann ask 1 approval\nann unasked 1 approval\nf open 1 delete_file\n");
+    assert_account(&x.stage, "ann ask 1 approval\nann unasked 1 approval\nf open 1 delete_file\n");
     client_open(&x.ann, "f__delete_file");
     assert_int_equal(approval_decide(x.stage.router, 2, &no), DECIDED);
-    assert_account(&x.stage,
-                   "ann ask 2 approval\nann unasked 2 approval\nann done 2 refused\n");
+    assert_account(&x.stage, "ann ask 2 approval\nann unasked 2 approval\nann done 2 refused\n");
     end(&x);
 }
 
@@ -347,8 +345,7 @@ static void test_a_client_that_leaves_when_the_question_is_taken_back(void **sta
     x.ann.in_event = leave_on_event;
     client_open(&x.ann, "f__delete_file");
     assert_int_equal(approval_decide(x.stage.router, 1, &yes), DECIDED);
-    assert_account(&x.stage,
-                   "ann ask 1 approval\nann unasked 1 approval\nann done 1 cancelled\n");
+    assert_account(&x.stage, "ann ask 1 approval\nann unasked 1 approval\nann done 1 cancelled\n");
     end(&x);
 }
 

@@ -1,6 +1,6 @@
 /* Results of resources and prompts as results of tools. */
 #include "../unit.h"
-#include "mcp/as_tools.h"
+#include "mcp/server/as_tools.h"
 
 static void expect_result(enum op op, const char *result, const char *expected)
 {

@@ -1,7 +1,7 @@
 /* A catalog written down and read again; and what is read when the file is not what it should be.
  */
 #include "../unit.h"
-#include "mcp/catalog_text.h"
+#include "mcp/server/catalog_text.h"
 
 static void add(struct catalog *c, enum item_kind kind, const char *name, const char *own,
                 const char *raw, unsigned flags)

@@ -1,5 +1,5 @@
 #include "../unit.h"
-#include "mcp/event_store.h"
+#include "mcp/agent/event_store.h"
 
 static struct timers timers;
 static struct holdings holdings;

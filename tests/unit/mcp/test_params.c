@@ -1,7 +1,7 @@
 /* What leaves for the next hop: params with name and _meta replaced, all else byte for byte. */
 #include "../unit.h"
-#include "mcp/overrides.h"
-#include "mcp/upstream.h"
+#include "mcp/server/overrides.h"
+#include "mcp/server/upstream.h"
 
 static struct cut cut_at(const char *text, const char *piece)
 {

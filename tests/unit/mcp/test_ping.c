@@ -1,7 +1,7 @@
 /* bus-and-aggregator §11.2 item 8: the health of a server is asked for by MCP's own ping. */
 #include "../unit.h"
 #include "base/log.h"
-#include "mcp/provider.h"
+#include "mcp/server/provider.h"
 
 #include <stdio.h>
 

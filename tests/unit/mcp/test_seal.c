@@ -1,5 +1,5 @@
 #include "../unit.h"
-#include "mcp/seal.h"
+#include "mcp/agent/seal.h"
 
 static const struct seal sample = {.call = 7, .principal = 8, .request = 9, .expires = 10};
 

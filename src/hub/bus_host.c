@@ -1,0 +1,438 @@
+#include "hub/bus_host.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "config/checks.h"
+#include "config/edit.h"
+#include "config/load.h"
+#include "io/reach.h"
+#include "wire/json.h"
+
+#include <errno.h>
+#include <openssl/evp.h>
+
+enum { ID_DIGITS = 12, IDENTITY_DIGITS = 16 };
+
+struct bus_hosting {
+    struct bridge *bridge;
+    struct follow *follow;
+    struct bus_host host;
+    struct buf texts; /* what the facts of the moment point into */
+};
+
+/* --- what a server is known by --- */
+
+static void put_digest(struct buf *out, struct span text, size_t digits)
+{
+    unsigned char digest[EVP_MAX_MD_SIZE];
+    unsigned n = 0;
+
+    if (EVP_Digest(text.p, text.n, digest, &n, EVP_sha256(), NULL) != 1)
+        return;
+    for (size_t i = 0; i < digits / 2; i++)
+        buf_printf(out, "%02x", digest[i]);
+}
+
+static struct span digest(struct bus_hosting *h, struct span text, size_t digits)
+{
+    size_t at = h->texts.n;
+
+    put_digest(&h->texts, text, digits);
+    return span_from(buf_view(&h->texts), at);
+}
+
+/* Scheme and host have no case, and the slash at the end says nothing. */
+static void put_url(struct buf *out, const char *url)
+{
+    struct span text = span_str(url);
+    size_t host = span_find(text, ':') + 3, path = host;
+
+    while (path < text.n && text.p[path] != '/')
+        path++;
+    for (size_t i = 0; i < path && i < text.n; i++)
+        buf_char(out, text.p[i] >= 'A' && text.p[i] <= 'Z' ? (char)(text.p[i] + 32) : text.p[i]);
+    struct span rest = span_from(text, path);
+    while (rest.n && rest.p[rest.n - 1] == '/')
+        rest.n--;
+    buf_span(out, rest);
+}
+
+static void put_texts(struct buf *out, const char *what, const struct config_strings *list)
+{
+    for (size_t i = 0; i < list->n; i++)
+        buf_printf(out, "%s=%s\n", what, list->items[i]);
+}
+
+static void put_pairs(struct buf *out, const char *what, const struct config_pairs *pairs)
+{
+    for (size_t i = 0; i < pairs->n; i++)
+        buf_printf(out, "%s=%s=%s\n", what, pairs->items[i].name, pairs->items[i].value);
+}
+
+/* Two entries with the same of this are one server under two names. It has secrets in it and is
+ * never shown, only its digest. */
+static void put_identity(struct buf *out, const struct config_server *s)
+{
+    if (s->url) {
+        buf_str(out, "url=");
+        put_url(out, s->url);
+        buf_char(out, '\n');
+    }
+    if (s->command)
+        buf_printf(out, "command=%s\n", s->command);
+    buf_printf(out, "transport=%d\n", (int)s->transport);
+    put_texts(out, "arg", &s->args);
+    put_pairs(out, "env", &s->env);
+    put_pairs(out, "header", &s->headers);
+    put_texts(out, "allow", &s->allow);
+    put_texts(out, "deny", &s->deny);
+}
+
+static void copy_text(struct bus_hosting *h, struct span object, const char *key, struct span *to)
+{
+    struct json_slot slot = json_get(object, key);
+    size_t at = h->texts.n;
+
+    if (slot.type != JSON_STRING)
+        return;
+    json_unescape(&h->texts, slot.value);
+    *to = span_from(buf_view(&h->texts), at);
+}
+
+static const struct config_server *entry_of(const struct bus_hosting *h, const struct provider *p)
+{
+    return config_server(bridge_config(h->bridge), p->alias);
+}
+
+static void put_facts(void *arg, const struct provider *p, struct bus_server_facts *facts)
+{
+    struct bus_hosting *h = arg;
+    const struct config_server *s = entry_of(h, p);
+    const struct mcp_provider *server = bridge_mcp_provider(h->bridge, p);
+    struct span info = server ? mcp_provider_info(server) : SPAN_EMPTY;
+    struct buf identity = {0};
+
+    *facts = (struct bus_server_facts){0};
+    buf_reset(&h->texts, 4096);
+    buf_room(&h->texts, info.n + 256); /* what is put in below must not move */
+    if (info.n) {
+        copy_text(h, info, "title", &facts->display_name);
+        copy_text(h, info, "version", &facts->version);
+        copy_text(h, info, "name", &facts->implementation);
+        copy_text(h, info, "description", &facts->description);
+    }
+    const char *instructions = server ? mcp_provider_instructions(server) : NULL;
+    facts->instructions = instructions ? span_str(instructions) : SPAN_EMPTY;
+    facts->server_id = s && s->id ? span_str(s->id) : digest(h, span_str(p->alias), ID_DIGITS);
+    if (!s)
+        return; /* the demo server, which no file has */
+    put_identity(&identity, s);
+    facts->identity_hash = digest(h, buf_view(&identity), IDENTITY_DIGITS);
+    buf_fini(&identity);
+    facts->timeout_ms = s->own_timeout ? s->timeout : 0;
+    facts->agent_owned = s->origin == ORIGIN_AGENT;
+}
+
+/* --- register and unregister --- */
+
+static int check_new_name(struct span name, struct err *err)
+{
+    const char *wrong = check_alias(name);
+
+    for (size_t i = 1; !wrong && i < name.n; i++)
+        if (name.p[i] == '_' && name.p[i - 1] == '_')
+            wrong = "a server's name has no '__' in it, which parts it from its tools' names";
+    return wrong ? err_set(err, -EINVAL, "%s", wrong) : 0;
+}
+
+static const struct config_server *find_nocase(const struct config *c, struct span name)
+{
+    for (size_t i = 0; i < c->servers.n; i++)
+        if (span_eq_nocase(name, span_str(c->servers.items[i].alias)))
+            return &c->servers.items[i];
+    return NULL;
+}
+
+/* Would it lead where the operator lets agents go? The address behind a name is looked at when it
+ * is connected to. */
+static int check_reach(const struct config *c, struct span url, struct err *err)
+{
+    const struct config_strings *hosts = &c->bus.register_hosts;
+    struct buf text = {0};
+
+    if (!hosts->n)
+        return err_set(err, -EPERM,
+                       "agents register no servers here: the operator has named no hosts for that "
+                       "(bus.register_hosts)");
+    buf_span(&text, url);
+    bool has = reach_has_url(&(struct reach){(const char *const *)hosts->items, hosts->n},
+                             buf_cstr(&text));
+    buf_fini(&text);
+    return has ? 0
+               : err_set(err, -EPERM,
+                         "the url's host is none of those whose servers agents may register "
+                         "(bus.register_hosts)");
+}
+
+static int check_new(const struct bus_hosting *h, const struct bus_new_server *s, struct err *err)
+{
+    const struct config_server *there = find_nocase(bridge_config(h->bridge), s->name);
+    static const char *const types[] = {"sse", "http", "streamable-http"};
+    bool known = false;
+
+    if (check_new_name(s->name, err))
+        return -EINVAL;
+    if (there)
+        return err_set(err, -EEXIST,
+                       "a server named '%s' exists and is not replaced; unregister it first, or "
+                       "choose another name",
+                       there->alias);
+    for (size_t i = 0; i < COUNT_OF(types); i++)
+        known |= span_eq_nocase(s->type, span_str(types[i]));
+    if (s->command.n || !known)
+        return err_set(err, -EINVAL,
+                       "only servers that are reached by a url can be registered over the bus: "
+                       "give type sse, http or streamable-http");
+    if (!s->url.n)
+        return err_set(err, -EINVAL, "a url is required");
+    return check_reach(bridge_config(h->bridge), s->url, err);
+}
+
+/* The same server under another name: which one? */
+static const char *find_twin(const struct config *c, const char *alias)
+{
+    const struct config_server *fresh = config_server(c, alias);
+    struct buf own = {0}, other = {0};
+    const char *twin = NULL;
+
+    put_identity(&own, fresh);
+    for (size_t i = 0; i < c->servers.n && !twin; i++) {
+        buf_reset(&other, 1024);
+        put_identity(&other, &c->servers.items[i]);
+        if (&c->servers.items[i] != fresh && span_eq(buf_view(&own), buf_view(&other)))
+            twin = c->servers.items[i].alias;
+    }
+    buf_fini(&own);
+    buf_fini(&other);
+    return twin;
+}
+
+/* Would the changed file do? The reason is the agent's, so it names no place in our file. */
+static int check_file(struct span text, const char *fresh, struct err *err)
+{
+    struct problems problems = {0};
+    struct config *c = config_parse(text, CONFIG_JSON, false, &problems);
+    int code = 0;
+
+    for (size_t i = 0; !c && i < problems.n && !code; i++)
+        if (problems.items[i].level == PROBLEM_ERROR)
+            code = err_set(err, ERR_CONFIG, "%s", problems.items[i].text);
+    if (!c && !code)
+        code = err_set(err, ERR_CONFIG, "the entry is not valid");
+    const char *twin = c && fresh ? find_twin(c, fresh) : NULL;
+    if (twin)
+        code = err_set(err, -EEXIST, "'%s' is the same server already", twin);
+    problems_fini(&problems);
+    config_free(c);
+    return code;
+}
+
+/* Put the text into the file's place and the change in force; the file is as before if not. Where
+ * it is, and what is wrong with it, is for the operator. */
+static int commit(struct bus_hosting *h, const char *file, struct span before, struct span after,
+                  struct err *err)
+{
+    struct err why = {0};
+    int code = edit_replace_file(file, after, &why);
+
+    if (code) {
+        log_error("bus", "%s", why.text);
+        return err_set(err, code, "the bridge's configuration file cannot be written");
+    }
+    code = follow_own_write(h->follow, &why);
+    if (!code)
+        return 0;
+    log_error("bus", "the change is not taken: %s", why.text);
+    if (edit_replace_file(file, before, &why))
+        log_error("bus", "the file could not be put back: %s", why.text);
+    return err_set(err, code, "the bridge does not take its changed configuration file");
+}
+
+static int read_file(const struct bus_hosting *h, struct buf *text, struct err *err)
+{
+    const char *file = bridge_config(h->bridge)->file;
+    struct problems problems = {0};
+
+    if (!file) {
+        return err_set(err, -ENOENT,
+                       "this bridge has no configuration file in which servers could be kept");
+    }
+    bool read = config_read_text(file, text, &problems);
+    problems_fini(&problems);
+    return read ? 0 : err_set(err, -EIO, "the configuration file cannot be read");
+}
+
+/* In the words of the file: RockBot's has a type, ours finds out how to speak to an address. */
+static void put_entry(struct buf *out, struct span file, const struct bus_new_server *s)
+{
+    buf_char(out, '{');
+    if (json_get(file, "mcpServers").type == JSON_OBJECT) {
+        buf_str(out, "\"type\": ");
+        json_quote(out, s->type);
+        buf_str(out, ", ");
+    }
+    buf_str(out, "\"url\": ");
+    json_quote(out, s->url);
+    buf_str(out, ", \"origin\": \"agent\"}");
+}
+
+static int add_server(void *arg, const struct bus_new_server *s, struct err *err)
+{
+    struct bus_hosting *h = arg;
+    struct buf before = {0}, after = {0}, entry = {0}, name = {0};
+    int code = check_new(h, s, err);
+
+    if (!code)
+        code = read_file(h, &before, err);
+    if (!code) {
+        put_entry(&entry, buf_view(&before), s);
+        code = edit_add_server(&after, buf_view(&before), s->name, buf_view(&entry), err);
+    }
+    buf_span(&name, s->name);
+    if (!code)
+        code = check_file(buf_view(&after), buf_cstr(&name), err);
+    if (!code)
+        code = commit(h, bridge_config(h->bridge)->file, buf_view(&before), buf_view(&after), err);
+    if (!code)
+        log_info("bus", "server '%s' was registered by an agent", buf_cstr(&name));
+    buf_fini(&before);
+    buf_fini(&after);
+    buf_fini(&entry);
+    buf_fini(&name);
+    return code;
+}
+
+/* Is it still what add_server wrote? An entry that its operator has put anything into, a filter, a
+ * limit, or that it is switched off, is the operator's. */
+static bool is_agents(const struct config_server *s)
+{
+    struct problems problems = {0};
+    struct buf text = {0};
+    bool same = false;
+
+    if (s->origin != ORIGIN_AGENT || !s->url)
+        return false;
+    buf_str(&text, "{\"servers\":{");
+    json_quote(&text, span_str(s->alias));
+    buf_str(&text, ":{\"origin\":\"agent\",\"url\":");
+    json_quote(&text, span_str(s->url));
+    buf_str(&text, "}}}");
+    struct config *c = config_parse(buf_view(&text), CONFIG_JSON, false, &problems);
+    if (c) {
+        struct config_server plain = c->servers.items[0];
+        plain.transport = s->transport;
+        plain.id = s->id;
+        /* These may be for all servers. */
+        plain.resources_as_tools = s->resources_as_tools;
+        plain.prompts_as_tools = s->prompts_as_tools;
+        same = config_server_equal(&plain, s);
+    }
+    config_free(c);
+    problems_fini(&problems);
+    buf_fini(&text);
+    return same;
+}
+
+static int remove_server(void *arg, struct span name, struct err *err)
+{
+    struct bus_hosting *h = arg;
+    const struct config_server *s = find_nocase(bridge_config(h->bridge), name);
+    struct buf before = {0}, after = {0};
+
+    if (!s)
+        return err_set(err, -ENOENT, "there is no server '" SPAN_FMT "'", SPAN_ARG(name));
+    if (!is_agents(s))
+        return err_set(err, -EPERM, "'%s' belongs to the operator and is not removed over the bus",
+                       s->alias);
+    int code = read_file(h, &before, err);
+    if (!code)
+        code = edit_remove_server(&after, buf_view(&before), span_str(s->alias), err);
+    if (!code)
+        code = check_file(buf_view(&after), NULL, err);
+    if (!code)
+        code = commit(h, bridge_config(h->bridge)->file, buf_view(&before), buf_view(&after), err);
+    if (!code)
+        log_info("bus", "server '" SPAN_FMT "' was removed by an agent", SPAN_ARG(name));
+    buf_fini(&before);
+    buf_fini(&after);
+    return code;
+}
+
+/* --- the graph --- */
+
+static struct provider *server_at(void *arg, size_t n)
+{
+    const struct bus_hosting *h = arg;
+
+    return bridge_provider(h->bridge, n);
+}
+
+static struct view *view_of(void *arg, struct provider *p)
+{
+    const struct bus_hosting *h = arg;
+
+    return bridge_server_view(h->bridge, span_str(p->alias));
+}
+
+static void relist(void *arg, struct provider *p)
+{
+    const struct bus_hosting *h = arg;
+    struct mcp_provider *server = bridge_mcp_provider(h->bridge, p);
+
+    if (server)
+        mcp_provider_relist(server);
+}
+
+static void admit(void *arg, struct provider *p)
+{
+    const struct bus_hosting *h = arg;
+
+    bridge_admit(h->bridge, p);
+}
+
+/* The views forget a guest when the router does. */
+static void dismiss(void *arg, struct provider *p)
+{
+    (void)arg;
+    (void)p;
+}
+
+struct bus_hosting *bus_hosting_new(struct bridge *bridge, struct follow *follow)
+{
+    struct bus_hosting *h = MEM_NEW(struct bus_hosting);
+
+    h->bridge = bridge;
+    h->follow = follow;
+    h->host = (struct bus_host){.router = bridge_router(bridge),
+                                .arg = h,
+                                .server = server_at,
+                                .view = view_of,
+                                .facts = put_facts,
+                                .relist = relist,
+                                .add = add_server,
+                                .remove = remove_server,
+                                .admit = admit,
+                                .dismiss = dismiss};
+    return h;
+}
+
+void bus_hosting_free(struct bus_hosting *h)
+{
+    buf_fini(&h->texts);
+    mem_free(h);
+}
+
+const struct bus_host *bus_hosting_host(const struct bus_hosting *h)
+{
+    return &h->host;
+}

@@ -1,0 +1,271 @@
+#include "hub/conductor_http.h"
+
+#include "base/id.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "io/http_server.h"
+#include "mcp/agent/http_endpoint.h"
+#include "wire/json.h"
+
+#include <stdio.h>
+
+enum {
+    MAX_BODY = 32 * 1024 * 1024,
+    HEAD_MS = 10 * 1000,
+    BODY_MS = 60 * 1000,
+    IDLE_MS = 300 * 1000,
+    MAX_CONNECTIONS = 1024,
+    MAX_SESSIONS = 64,
+    SESSION_TTL_MS = 24 * 3600 * 1000,
+    LOOK_MS = 5,
+    START_MS = 20 * 1000,
+};
+
+struct conductor_http {
+    struct loop *loop;
+    struct conductor_core *core;
+    struct http_server *server; /* NULL until the first place is opened */
+    struct list places;
+    bool closing;
+};
+
+/* A request that waits for its server to come up. */
+struct held {
+    struct list node;
+    struct http_exchange *x;
+    const struct http_request *req;
+};
+
+struct place_http {
+    struct list node;
+    struct conductor_http *http;
+    char id[ID_TOKEN_SIZE], token[ID_TOKEN_SIZE];
+    struct lone *lone; /* NULL for a view of somebody else */
+    struct http_endpoint *endpoint;
+    struct list held;
+    struct timer look;
+    uint64_t until;
+};
+
+static void refuse(struct http_exchange *x, int status, const char *error)
+{
+    struct buf *out = http_respond_begin(x, status, "application/json", SPAN_EMPTY);
+
+    buf_str(out, "{\"error\":");
+    json_quote(out, span_str(error));
+    buf_str(out, "}\n");
+    http_respond_end(x);
+}
+
+/* --- waiting for the server --- */
+
+static void held_gone(void *owner)
+{
+    struct held *h = owner;
+
+    list_remove(&h->node);
+    mem_free(h);
+}
+
+static void let_go(struct place_http *p, const char *why)
+{
+    while (!list_empty(&p->held)) {
+        struct held *h = LIST_FIRST(&p->held, struct held, node);
+        struct http_exchange *x = h->x;
+        const struct http_request *req = h->req;
+        http_exchange_on_gone(x, NULL, NULL);
+        held_gone(h);
+        if (why)
+            refuse(x, 503, why);
+        else
+            http_endpoint_handle(p->endpoint, x, req);
+    }
+}
+
+static void on_look(struct timer *t)
+{
+    struct place_http *p = CONTAINER_OF(t, struct place_http, look);
+    const struct provider *provider = lone_provider(p->lone);
+
+    if (provider->state == PROVIDER_READY)
+        let_go(p, NULL);
+    else if (provider->why[0] && provider->state != PROVIDER_STARTING)
+        let_go(p, provider->why);
+    else if (loop_now(p->http->loop) > p->until)
+        let_go(p, "the server did not start in time");
+    else
+        timer_set(loop_timers(p->http->loop), t, LOOK_MS);
+}
+
+static void hold(struct place_http *p, struct http_exchange *x, const struct http_request *req)
+{
+    struct held *h = MEM_NEW(struct held);
+
+    h->x = x;
+    h->req = req;
+    list_append(&p->held, &h->node);
+    http_exchange_on_gone(x, held_gone, h);
+    if (timer_is_set(&p->look))
+        return;
+    lone_declare(p->lone, req->body);
+    provider_want(lone_provider(p->lone));
+    p->until = loop_now(p->http->loop) + START_MS;
+    timer_set(loop_timers(p->http->loop), &p->look, LOOK_MS);
+}
+
+/* --- who may come in --- */
+
+/* Compared without telling by its time how much was right. */
+static bool same_token(struct span given, const char *token)
+{
+    unsigned char differs = given.n != strlen(token);
+
+    for (size_t i = 0; i < given.n && token[i]; i++)
+        differs |= (unsigned char)(given.p[i] ^ token[i]);
+    return !differs;
+}
+
+static bool is_bearer(struct span value, const char *token)
+{
+    return value.n > 7 && span_eq_nocase(span_cut(value, 0, 7), SPAN("Bearer ")) &&
+           same_token(span_trim(span_from(value, 7)), token);
+}
+
+/* An Origin must be our own address, and so must the Host. */
+static bool is_own(const struct conductor_http *h, const struct http_request *req)
+{
+    struct span host = http_header(req, "host"), origin = http_header(req, "origin");
+    const char *address = http_server_address(h->server, 0);
+    const char *port = strrchr(address, ':');
+    struct buf local = {0};
+
+    buf_printf(&local, "localhost%s", port ? port : "");
+    bool fine = span_is(host, address) || span_eq_nocase(host, buf_view(&local));
+    if (fine && origin.p)
+        fine = span_starts(origin, SPAN("http://")) && span_eq_nocase(span_from(origin, 7), host);
+    buf_fini(&local);
+    return fine;
+}
+
+static void on_request(void *owner, struct http_exchange *x, const struct http_request *req)
+{
+    struct conductor_http *h = owner;
+    struct place_http *found = NULL;
+
+    LIST_EACH (&h->places, it) {
+        struct place_http *p = LIST_ENTRY(it, struct place_http, node);
+        if (span_starts(req->path, SPAN("/mcp/")) && span_is(span_from(req->path, 5), p->id))
+            found = p;
+    }
+    if (!is_own(h, req))
+        refuse(x, 403, "Host or Origin is not of this address");
+    else if (!found)
+        refuse(x, 404, "no such server");
+    else if (!is_bearer(http_header(req, "authorization"), found->token))
+        refuse(x, 401, "the bearer token of the declaration is missing");
+    else if (found->lone && lone_provider(found->lone)->state != PROVIDER_READY)
+        hold(found, x, req);
+    else
+        http_endpoint_handle(found->endpoint, x, req);
+}
+
+/* --- places --- */
+
+static bool listens(struct conductor_http *h)
+{
+    const struct http_server_options options = {.max_body = MAX_BODY,
+                                                .head_timeout = HEAD_MS,
+                                                .body_timeout = BODY_MS,
+                                                .idle_timeout = IDLE_MS,
+                                                .max_connections = MAX_CONNECTIONS};
+    struct err err;
+
+    if (h->server)
+        return true;
+    h->server = http_server_new(h->loop, &options, on_request, h);
+    if (http_server_listen(h->server, "127.0.0.1:0", &err) == 0)
+        return true;
+    log_error("conductor", "%s", err.text);
+    return false;
+}
+
+static struct place_http *place_new(struct conductor_http *h, const struct mcp_host *host,
+                                    struct acp_http_place *place)
+{
+    const struct http_endpoint_options options = {.max_sessions = MAX_SESSIONS,
+                                                  .session_ttl = SESSION_TTL_MS};
+    struct place_http *p = MEM_NEW(struct place_http);
+
+    p->http = h;
+    p->look.fire = on_look;
+    list_init(&p->held);
+    id_token(p->id);
+    id_token(p->token);
+    p->endpoint = http_endpoint_new(h->loop, host, &options);
+    list_append(&h->places, &p->node);
+    snprintf(place->url, sizeof place->url, "http://%s/mcp/%s", http_server_address(h->server, 0),
+             p->id);
+    snprintf(place->token, sizeof place->token, "%s", p->token);
+    return p;
+}
+
+void *conductor_http_open(struct conductor_http *h, struct acp_server *server,
+                          struct acp_http_place *place)
+{
+    if (h->closing || !listens(h))
+        return NULL;
+    struct lone *lone =
+        lone_new(h->core, acp_server_name(server), server, NULL, &(struct channel_link_owner){0});
+    const struct mcp_host host = lone_host(lone);
+    struct place_http *p = place_new(h, &host, place);
+    p->lone = lone;
+    return p;
+}
+
+void *conductor_http_open_host(struct conductor_http *h, const struct mcp_host *host,
+                               struct acp_http_place *place)
+{
+    return h->closing || !listens(h) ? NULL : place_new(h, host, place);
+}
+
+void conductor_http_end(void *place)
+{
+    struct place_http *p = place;
+
+    timer_clear(loop_timers(p->http->loop), &p->look);
+    let_go(p, "the session has ended");
+    http_endpoint_free(p->endpoint);
+    if (p->lone)
+        lone_end(p->lone);
+    list_remove(&p->node);
+    mem_free(p);
+}
+
+/* --- life --- */
+
+struct conductor_http *conductor_http_new(struct loop *loop, struct conductor_core *core)
+{
+    struct conductor_http *h = MEM_NEW(struct conductor_http);
+
+    h->loop = loop;
+    h->core = core;
+    list_init(&h->places);
+    return h;
+}
+
+void conductor_http_close(struct conductor_http *h, void (*done)(void *arg), void *arg)
+{
+    h->closing = true;
+    LIST_EACH_SAFE (&h->places, it)
+        conductor_http_end(LIST_ENTRY(it, struct place_http, node));
+    if (h->server)
+        http_server_close(h->server, done, arg);
+    else
+        done(arg);
+    h->server = NULL;
+}
+
+void conductor_http_free(struct conductor_http *h)
+{
+    mem_free(h);
+}

@@ -1,0 +1,202 @@
+#include "base/log.h"
+#include "base/mem.h"
+#include "hub/conductor_link.h"
+#include "mcp/agent/modern.h"
+#include "mcp/agent/stdio_agent.h"
+
+/* How often the provider is looked at while it starts, and how long it may take. */
+enum { LOOK_MS = 5, START_MS = 20 * 1000, FLUSH_MS = 1000 };
+/* Of a message, and of what a client may say before its server is up. */
+enum { MAX_MESSAGE = 32 * 1024 * 1024, MAX_EARLY = 16 * 1024 * 1024 };
+
+/* An MCP client on a socket, and the server that it was given. */
+struct joint {
+    struct loop *loop;
+    struct conductor_core *core;
+    char *name;
+    struct stream *stream;
+    struct buf early;            /* what it has said, until there is an agent to hear it */
+    bool at_eof;                 /* ... which is all there is */
+    struct acp_channel *channel; /* until the provider has it; NULL afterwards, or when closed */
+    struct lone *lone;           /* NULL before that, and once it was told to end */
+    struct stdio_agent *agent;   /* NULL until the server is up */
+    struct timer look;
+    uint64_t until;
+};
+
+static void end_lone(struct joint *j)
+{
+    if (j->lone)
+        lone_end(j->lone);
+    j->lone = NULL;
+}
+
+static void joint_free(struct joint *j)
+{
+    timer_clear(loop_timers(j->loop), &j->look);
+    if (j->channel)
+        acp_channel_close(j->channel);
+    end_lone(j);
+    conductor_core_release(j->core);
+    buf_fini(&j->early);
+    mem_free(j->name);
+    mem_free(j);
+}
+
+static struct span first_line(const struct joint *j)
+{
+    struct span early = buf_view(&j->early);
+
+    return span_cut(early, 0, span_find(early, '\n'));
+}
+
+/* The client's first request is answered with the reason; then it is over. */
+static void give_up(struct joint *j, const char *why)
+{
+    struct rpc_message m;
+    struct buf text = {0};
+
+    log_warn(j->name, "cannot be given to this MCP client: %s", why);
+    timer_clear(loop_timers(j->loop), &j->look);
+    if (rpc_skim(first_line(j), NULL, NULL, NULL, 0, &m) == 0 && m.kind == RPC_REQUEST) {
+        buf_printf(&text, "server '%s' is not available: %s", j->name, why);
+        rpc_put_error(stream_out(j->stream), m.id, RPC_INTERNAL_ERROR, buf_view(&text), SPAN_EMPTY);
+        buf_char(stream_out(j->stream), '\n');
+        stream_wrote(j->stream);
+        buf_fini(&text);
+    }
+    end_lone(j);
+    stream_finish(j->stream, why, FLUSH_MS);
+}
+
+/* --- the client before its server --- */
+
+static void agent_closed(void *arg)
+{
+    struct joint *j = arg;
+
+    j->agent = NULL;
+    joint_free(j);
+}
+
+static void on_look(struct timer *timer)
+{
+    struct joint *j = CONTAINER_OF(timer, struct joint, look);
+    const struct provider *p = lone_provider(j->lone);
+
+    if (p->state == PROVIDER_READY) {
+        const struct mcp_host host = lone_host(j->lone);
+        j->agent = stdio_agent_new(j->loop, j->stream, &host, MAX_MESSAGE, agent_closed, j);
+        stream_resume(j->stream);
+        stdio_agent_feed(j->agent, buf_view(&j->early), j->at_eof);
+        buf_reset(&j->early, 0);
+    } else if (p->state == PROVIDER_BACKOFF || p->state == PROVIDER_DOWN || p->why[0]) {
+        give_up(j, p->why[0] ? p->why : "it has ended");
+    } else if (loop_now(j->loop) > j->until) {
+        give_up(j, "it did not start in time");
+    } else {
+        timer_set(loop_timers(j->loop), &j->look, LOOK_MS);
+    }
+}
+
+/* --- the server --- */
+
+static void link_closed(void *arg)
+{
+    struct joint *j = arg;
+
+    if (!j->agent)
+        return; /* the next look at the provider tells */
+    /* It stays until the agent is gone, but is not to be started again. */
+    provider_unwant(lone_provider(j->lone));
+    stdio_agent_close(j->agent, "the server's component closed the connection");
+}
+
+/* Now that it is known what the server speaks: is there anything to translate? */
+static void channel_opened(void *owner)
+{
+    struct joint *j = owner;
+    const struct channel_link_owner link_owner = {j, link_closed};
+    struct mcp_message first;
+    bool modern = mcp_skim(first_line(j), &first) == 0 && modern_claims(&first);
+    struct acp_channel *channel = j->channel;
+
+    j->channel = NULL;
+    stream_pause(j->stream);
+    j->lone = lone_new(j->core, j->name, NULL, channel, &link_owner);
+    if (modern == acp_channel_is_modern(channel))
+        lone_set_plain(j->lone);
+    else
+        lone_declare(j->lone, first_line(j));
+    j->until = loop_now(j->loop) + START_MS;
+    provider_want(lone_provider(j->lone));
+    timer_set(loop_timers(j->loop), &j->look, 0);
+}
+
+/* Nothing comes before it is open, and then it is the provider's. */
+static void channel_message(void *owner, struct span text, struct span about)
+{
+    (void)owner, (void)text, (void)about;
+}
+
+static void channel_closed(void *owner, const char *why)
+{
+    struct joint *j = owner;
+
+    j->channel = NULL;
+    give_up(j, why);
+}
+
+static const struct channel_events channel_events = {channel_opened, channel_message,
+                                                     channel_closed};
+
+/* --- the socket, until it is an agent's --- */
+
+static void stream_data(void *owner, struct span chunk)
+{
+    struct joint *j = owner;
+
+    if (j->early.n + chunk.n > MAX_EARLY) {
+        stream_close(j->stream, "too much came before the MCP connection was open");
+        return;
+    }
+    buf_span(&j->early, chunk);
+    if (j->channel && memchr(chunk.p, '\n', chunk.n))
+        acp_channel_open(j->channel);
+}
+
+static void stream_eof(void *owner)
+{
+    struct joint *j = owner;
+
+    j->at_eof = true;
+    if (!j->early.n)
+        stream_finish(j->stream, "the MCP client closed its end", FLUSH_MS);
+    else if (j->channel)
+        acp_channel_open(j->channel); /* the last line may lack its end */
+}
+
+static void stream_closed(void *owner, const char *reason)
+{
+    struct joint *j = owner;
+
+    log_debug(j->name, "bridge closed: %s", reason);
+    joint_free(j);
+}
+
+static const struct stream_events stream_events = {
+    .data = stream_data, .eof = stream_eof, .closed = stream_closed};
+
+void conductor_join(struct conductor_core *core, struct acp_server *server, struct stream *stream)
+{
+    struct joint *j = MEM_NEW(struct joint);
+
+    conductor_core_hold(core);
+    j->core = core;
+    j->loop = conductor_core_loop(core);
+    j->name = mem_str(acp_server_name(server));
+    j->stream = stream;
+    j->look.fire = on_look;
+    j->channel = acp_channel_new(server, &channel_events, j);
+    stream_start(stream, &stream_events, j);
+}

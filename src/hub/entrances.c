@@ -1,0 +1,190 @@
+#include "hub/entrances.h"
+
+#include "base/mem.h"
+#include "hub/selection.h"
+
+struct door {
+    struct list node;
+    struct entrances *all;
+    struct bridge_server *server; /* NULL: leads to all of them */
+    struct visitor visitor;       /* for whom */
+    struct selection *selection;  /* what is seen of it; NULL: everything */
+    struct entrance *entrance;    /* NULL once it is closing */
+};
+
+struct entrances {
+    struct loop *loop;
+    struct bridge *bridge;
+    struct entrance_options options;
+    struct list doors;
+    struct bridge_watch watch;
+    void (*closed)(void *arg); /* NULL until it is to close */
+    void *closed_arg;
+};
+
+static struct door *entry(struct list *it)
+{
+    return LIST_ENTRY(it, struct door, node);
+}
+
+/* --- doors --- */
+
+static void finish(struct entrances *e)
+{
+    if (!e->closed || !list_empty(&e->doors))
+        return;
+    e->closed(e->closed_arg);
+    mem_free(e);
+}
+
+static void door_closed(void *arg)
+{
+    struct door *d = arg;
+    struct entrances *e = d->all;
+
+    list_remove(&d->node);
+    selection_free(d->selection);
+    if (d->server)
+        bridge_server_release(d->server);
+    mem_free(d);
+    finish(e);
+}
+
+static void close_door(struct door *d)
+{
+    struct entrance *entrance = d->entrance;
+
+    d->entrance = NULL;
+    if (entrance)
+        entrance_close(entrance, door_closed, d);
+}
+
+static bool is_for(const struct door *d, const struct visitor *v)
+{
+    return d->entrance && d->visitor.guest == v->guest && d->visitor.narrowing == v->narrowing;
+}
+
+/* Keeps the hold on the server. */
+static struct door *open_door(struct entrances *e, struct bridge_server *s, const struct visitor *v)
+{
+    struct door *d = MEM_NEW(struct door);
+    struct mcp_host host;
+
+    d->all = e;
+    d->server = s;
+    d->visitor = *v;
+    if (v->narrowing) {
+        d->selection = selection_new(e->bridge, s, v->narrowing);
+        host = selection_host(d->selection);
+    } else {
+        host = bridge_host(e->bridge, s ? bridge_server_own_view(s) : bridge_view(e->bridge));
+    }
+    host.principal = v->guest ? v->guest->name : NULL;
+    d->entrance = entrance_new(e->loop, &host, &e->options);
+    list_append(&e->doors, &d->node);
+    return d;
+}
+
+/* --- who leads where --- */
+
+struct entrance *entrances_all(struct entrances *e, const struct visitor *v)
+{
+    LIST_EACH (&e->doors, it)
+        if (!entry(it)->server && is_for(entry(it), v))
+            return entry(it)->entrance;
+    return open_door(e, NULL, v)->entrance;
+}
+
+/* The server of that name, held; NULL when there is none. */
+static struct bridge_server *hold_server(struct entrances *e, struct span alias)
+{
+    struct bridge_server *s;
+
+    for (size_t i = 0; (s = bridge_server_hold(e->bridge, i)); i++) {
+        if (span_is(alias, view_name(bridge_server_own_view(s))))
+            return s;
+        bridge_server_release(s);
+    }
+    return NULL;
+}
+
+static bool may_see(const struct narrowing *n, struct span alias)
+{
+    for (size_t i = 0; n && i < n->n_providers; i++)
+        if (span_eq(n->providers[i], alias))
+            return true;
+    return !n || !n->n_providers;
+}
+
+/* One that is open already: no need to look through all servers. */
+static struct door *find_named(const struct entrances *e, struct span alias,
+                               const struct visitor *v)
+{
+    LIST_EACH (&e->doors, it) {
+        struct door *d = entry(it);
+        if (d->server && is_for(d, v) &&
+            span_is(alias, view_name(bridge_server_own_view(d->server))))
+            return d;
+    }
+    return NULL;
+}
+
+struct entrance *entrances_one(struct entrances *e, const struct visitor *v, struct span alias)
+{
+    struct door *d = find_named(e, alias, v);
+    struct bridge_server *s = !d && may_see(v->narrowing, alias) ? hold_server(e, alias) : NULL;
+
+    if (s)
+        d = open_door(e, s, v);
+    return d ? d->entrance : NULL;
+}
+
+size_t entrances_sessions(const struct entrances *e)
+{
+    size_t n = 0;
+
+    LIST_EACH (&e->doors, it)
+        if (entry(it)->entrance)
+            n += entrance_sessions(entry(it)->entrance);
+    return n;
+}
+
+/* --- life --- */
+
+void entrances_follow(struct entrances *e)
+{
+    LIST_EACH_SAFE (&e->doors, it)
+        if (entry(it)->server && bridge_server_is_gone(entry(it)->server))
+            close_door(entry(it));
+}
+
+static void on_change(struct bridge_watch *w)
+{
+    entrances_follow(CONTAINER_OF(w, struct entrances, watch));
+}
+
+struct entrances *entrances_new(struct loop *loop, struct bridge *bridge, const struct config *c)
+{
+    struct entrances *e = MEM_NEW(struct entrances);
+
+    e->loop = loop;
+    e->bridge = bridge;
+    e->options = (struct entrance_options){.max_sessions = c->limits.sessions,
+                                           .session_ttl = c->limits.session_ttl,
+                                           .max_message = c->limits.message};
+    list_init(&e->doors);
+    entrances_all(e,
+                  &(struct visitor){NULL, NULL}); /* there is always one, for the end to wait for */
+    e->watch.changed = on_change;
+    bridge_watch(bridge, &e->watch);
+    return e;
+}
+
+void entrances_close(struct entrances *e, void (*closed)(void *arg), void *arg)
+{
+    bridge_unwatch(&e->watch);
+    e->closed = closed;
+    e->closed_arg = arg;
+    LIST_EACH_SAFE (&e->doors, it)
+        close_door(entry(it));
+}

@@ -1,0 +1,156 @@
+#include "hub/follow.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "config/load.h"
+#include "io/watch.h"
+#include "wire/json.h"
+
+struct follow {
+    struct bridge *bridge;
+    const struct config *first; /* settings that hold until the program is started again */
+    const char *listen;
+    struct watch *watch; /* NULL without a file */
+};
+
+/* All problems go to the log; the first error is also the reason. */
+static void tell_problems(const struct problems *problems, struct err *err)
+{
+    bool said = false;
+
+    for (size_t i = 0; i < problems->n; i++) {
+        const struct problem *p = &problems->items[i];
+        struct buf line = {0};
+        problem_put(&line, p);
+        bool wrong = p->level == PROBLEM_ERROR;
+        log_line(wrong ? LOG_ERROR : LOG_WARN, "rialto", "%s", buf_cstr(&line));
+        if (wrong && !said)
+            err_set(err, ERR_CONFIG, "%s", buf_cstr(&line));
+        said |= wrong;
+        buf_fini(&line);
+    }
+}
+
+/* Many editors and scripts empty a file before they write it anew: nobody means that. */
+static bool is_blank(const char *path)
+{
+    struct problems problems = {0};
+    struct buf text = {0};
+    bool blank = config_read_text(path, &text, &problems);
+
+    for (size_t i = 0; i < text.n && blank; i++)
+        blank = strchr(" \t\r\n", text.p[i]) != NULL;
+    buf_fini(&text);
+    problems_fini(&problems);
+    return blank;
+}
+
+static struct config *load(const struct follow *f, struct err *err)
+{
+    struct problems problems = {0};
+
+    if (is_blank(f->first->file)) {
+        err_set(err, ERR_CONFIG, "%s is empty", f->first->file);
+        err_hint(err, "nothing was changed; if there are to be no servers, write servers: {}");
+        log_error("rialto", "%s", err->text);
+        return NULL;
+    }
+    struct config *c = config_load(f->first->file, &problems);
+
+    if (c)
+        config_environment(c, &problems);
+    if (c && f->listen)
+        config_set(c, "listen", f->listen, &problems);
+    tell_problems(&problems, err);
+    if (problems.errors) {
+        config_free(c);
+        c = NULL;
+    }
+    problems_fini(&problems);
+    return c;
+}
+
+static void put_report(struct buf *out, const struct bridge_changes *changes, struct span others)
+{
+    const char *comma = "{";
+
+    for (int act = 0; act < PLAN_ACTS; act++) {
+        buf_printf(out, "%s\"%s\":[" SPAN_FMT "]", comma, plan_act_name((enum plan_act)act),
+                   SPAN_ARG(buf_view(&changes->names[act])));
+        comma = ",";
+    }
+    buf_str(out, ",\"at_next_start\":");
+    json_quote(out, others);
+    buf_char(out, '}');
+}
+
+static void tell(const struct bridge_changes *changes, struct span others)
+{
+    struct buf line = {0};
+
+    for (int act = 0; act < PLAN_ACTS; act++)
+        if (act != PLAN_KEEP && changes->names[act].n)
+            buf_printf(&line, "%s%s " SPAN_FMT, line.n ? ", " : "",
+                       plan_act_name((enum plan_act)act), SPAN_ARG(buf_view(&changes->names[act])));
+    log_info("rialto", "configuration read anew: %s", line.n ? buf_cstr(&line) : "nothing to do");
+    if (others.n)
+        log_warn("rialto", "changes of " SPAN_FMT " take effect at the next start",
+                 SPAN_ARG(others));
+    buf_fini(&line);
+}
+
+int follow_now(struct follow *f, struct buf *report, struct err *err)
+{
+    struct bridge_changes changes = {0};
+    struct buf others = {0};
+
+    if (!f->watch) {
+        err_set(err, ERR_CONFIG, "there is no configuration file to read");
+        err_hint(err, "start it with -c FILE");
+        return ERR_CONFIG;
+    }
+    struct config *c = load(f, err);
+    if (!c)
+        return ERR_CONFIG;
+    plan_put_other_keys(&others, f->first, c);
+    bridge_apply(f->bridge, c, &changes);
+    tell(&changes, buf_view(&others));
+    if (report)
+        put_report(report, &changes, buf_view(&others));
+    bridge_changes_fini(&changes);
+    buf_fini(&others);
+    return 0;
+}
+
+int follow_own_write(struct follow *f, struct err *err)
+{
+    if (f->watch)
+        watch_note(f->watch);
+    return follow_now(f, NULL, err);
+}
+
+static void on_changed(void *arg)
+{
+    struct err err = {0};
+
+    if (follow_now(arg, NULL, &err))
+        log_error("rialto", "the changed configuration is not taken, all goes on as it was");
+}
+
+struct follow *follow_new(struct loop *loop, struct bridge *bridge, const char *listen)
+{
+    struct follow *f = MEM_NEW(struct follow);
+
+    f->bridge = bridge;
+    f->first = bridge_config(bridge);
+    f->listen = listen;
+    if (f->first->file)
+        f->watch = watch_open(loop, f->first->file, on_changed, f);
+    return f;
+}
+
+void follow_free(struct follow *f)
+{
+    watch_close(f->watch);
+    mem_free(f);
+}

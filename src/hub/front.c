@@ -1,0 +1,499 @@
+#include "hub/front.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "hub/gate.h"
+#include "wire/host.h"
+#include "wire/json.h"
+
+enum { ROUTES_MAX = 32 };
+
+struct route {
+    const char *path;
+    bool below;
+    bool local; /* only for this machine, and not for pages of other origins */
+    bool (*wants)(const struct http_request *req); /* NULL: every request */
+    enum front_access access;
+    front_handler_fn *handler;
+    void *owner;
+};
+
+struct front {
+    const struct config *config;
+    struct http_server *server;
+    struct route routes[ROUTES_MAX];
+    size_t n_routes;
+    bool (*wants_page)(const struct http_request *req);
+    void (*on_page)(void *owner, struct http_exchange *x, const struct http_request *req);
+    void *page_owner;
+    struct gate *gate; /* NULL: no tokens are asked for */
+    /* Of the request being handled. */
+    const struct config_token *guest;
+    bool vouched;
+    bool page_only, must_pair;
+};
+
+void front_refuse(struct http_exchange *x, int status, const char *error, const char *hint)
+{
+    struct buf *out = http_respond_begin(x, status, "application/json", SPAN_EMPTY);
+
+    buf_str(out, "{\"error\":");
+    json_quote(out, span_str(error));
+    buf_str(out, ",\"hint\":");
+    json_quote(out, span_str(hint));
+    buf_str(out, "}\n");
+    http_respond_end(x);
+}
+
+static bool is_extension(struct span origin)
+{
+    static const char *const schemes[] = {"chrome-extension://", "moz-extension://",
+                                          "safari-web-extension://"};
+
+    for (size_t i = 0; i < COUNT_OF(schemes); i++)
+        if (span_starts(origin, span_str(schemes[i])))
+            return true;
+    return false;
+}
+
+/* Sites and extensions that the configuration names. */
+static bool knows_origin(const struct front *f, struct span origin)
+{
+    for (size_t i = 0; i < f->config->browser.origins.n; i++)
+        if (span_eq_nocase(origin, span_str(f->config->browser.origins.items[i])))
+            return true;
+    return false;
+}
+
+static bool is_by_socket(const struct http_exchange *x)
+{
+    return strncmp(http_exchange_peer(x), "unix:", 5) == 0;
+}
+
+/* The mode of its file says that it is the user's; servers are the user's as well, and no
+ * operators.
+ */
+static bool is_by_operators_socket(const struct http_exchange *x)
+{
+    return is_by_socket(x) && !http_exchange_is_by_kin(x);
+}
+
+/* Does the client sit at this machine? */
+static bool is_near(const struct http_exchange *x)
+{
+    struct span peer = span_str(http_exchange_peer(x));
+
+    return host_is_loopback(host_name(peer)) || span_starts(peer, SPAN("[::ffff:127."));
+}
+
+/* The entry of the address that the request came by. */
+static const struct config_listen *address_of(const struct front *f, const struct http_exchange *x)
+{
+    static const struct config_listen control = {0};
+    size_t n = http_exchange_door(x);
+
+    return n < f->config->listen.n ? &f->config->listen.items[n] : &control;
+}
+
+/*
+ * Is this a name of ours, at the address that the request came by? A page that has its site's name
+ * lead to this machine (DNS rebinding) sends that name: so it must be one that nobody else can have
+ * (a loopback name, the address itself) or that the configuration has.
+ */
+static bool admits_host(const struct config_listen *l, const struct http_exchange *x,
+                        struct span authority, bool secure)
+{
+    struct span name = host_name(authority), usual = secure ? SPAN("443") : SPAN("80");
+
+    if (host_is_loopback(name) && (!l->open || !l->hosts.n || is_near(x)))
+        return true;
+    for (size_t i = 0; i < l->hosts.n; i++)
+        if (host_matches(authority, span_str(l->hosts.items[i]), usual))
+            return true;
+    return l->open && http_exchange_is_to(x, name);
+}
+
+static bool admits(const struct front *f, const struct http_exchange *x,
+                   const struct http_request *req, bool page)
+{
+    const struct config_listen *l = address_of(f, x);
+    struct span host = http_header(req, "host"), origin = http_header(req, "origin");
+
+    /* No browser reaches a Unix socket, so there is no name that could have been rebound to it. */
+    if (!is_by_socket(x) && !admits_host(l, x, host, http_exchange_is_secure(x)))
+        return false;
+    /* Extensions that are not known show the pairing token, which their pages are asked for. */
+    if (!origin.p || (page && (knows_origin(f, origin) || is_extension(origin))))
+        return true;
+    if (span_starts(origin, SPAN("http://")))
+        return admits_host(l, x, span_from(origin, 7), false);
+    return span_starts(origin, SPAN("https://")) && admits_host(l, x, span_from(origin, 8), true);
+}
+
+/*
+ * Whoever controls the bridge sits at this machine, whatever names the configuration lets in: a
+ * proxy on this machine has those for people elsewhere. And a page of another site is never let in,
+ * whatever site that is.
+ */
+static bool is_local(const struct http_exchange *x, const struct http_request *req)
+{
+    struct span host = http_header(req, "host"), origin = http_header(req, "origin");
+    struct span scheme = http_exchange_is_secure(x) ? SPAN("https://") : SPAN("http://");
+
+    if (is_by_operators_socket(x))
+        return true;
+    if (!is_near(x) || !host_is_loopback(host_name(host)))
+        return false;
+    return !origin.p ||
+           (span_starts(origin, scheme) && span_eq_nocase(span_from(origin, scheme.n), host));
+}
+
+/* --- CORS: what a page of an admitted Origin may send and read --- */
+
+static const char *const cors_headers[] = {
+    "Authorization",        "Content-Type",  "Accept",        "Mcp-Session-Id",
+    "MCP-Protocol-Version", "Last-Event-ID", "Mcp-Method",    "Mcp-Name",
+    "X-Session-ID",         "X-Client-ID",   "X-Client-Type",
+};
+
+static bool may_send(struct span header)
+{
+    static const struct span params = {"Mcp-Param-", 10};
+
+    for (size_t i = 0; i < COUNT_OF(cors_headers); i++)
+        if (span_eq_nocase(header, span_str(cors_headers[i])))
+            return true;
+    return span_eq_nocase(span_cut(header, 0, params.n), params);
+}
+
+static void allow_origin(struct http_exchange *x, struct span origin)
+{
+    struct buf lines = {0};
+
+    http_put_header(&lines, "Access-Control-Allow-Origin", origin);
+    http_put_header(&lines, "Access-Control-Expose-Headers",
+                    SPAN("Mcp-Session-Id, WWW-Authenticate"));
+    http_put_header(&lines, "Vary", SPAN("Origin"));
+    http_exchange_add_headers(x, buf_view(&lines));
+    buf_fini(&lines);
+}
+
+static bool is_preflight(const struct http_request *req)
+{
+    return span_is(req->method, "OPTIONS") && http_header(req, "origin").p &&
+           http_header(req, "access-control-request-method").p;
+}
+
+/* Of the headers the page wants to send, those it may; all that we know if it names none. */
+static void put_allowed_headers(struct buf *lines, struct span wanted)
+{
+    struct buf allowed = {0};
+    struct span item;
+
+    for (size_t i = 0; !wanted.p && i < COUNT_OF(cors_headers); i++)
+        buf_printf(&allowed, "%s%s", i ? ", " : "", cors_headers[i]);
+    while (http_next_item(&wanted, &item))
+        if (may_send(item))
+            buf_printf(&allowed, "%s" SPAN_FMT, allowed.n ? ", " : "", SPAN_ARG(item));
+    http_put_header(lines, "Access-Control-Allow-Headers", buf_view(&allowed));
+    buf_fini(&allowed);
+}
+
+static void answer_preflight(struct http_exchange *x, const struct http_request *req)
+{
+    struct buf lines = {0};
+
+    http_put_header(&lines, "Access-Control-Allow-Methods", SPAN("GET, POST, DELETE"));
+    put_allowed_headers(&lines, http_header(req, "access-control-request-headers"));
+    http_put_header(&lines, "Access-Control-Max-Age", SPAN("600"));
+    /* A page of another network asks whether it may reach into this one. */
+    if (http_header(req, "access-control-request-private-network").p)
+        http_put_header(&lines, "Access-Control-Allow-Private-Network", SPAN("true"));
+    http_respond(x, 204, NULL, buf_view(&lines), SPAN_EMPTY);
+    buf_fini(&lines);
+}
+
+/* --- routes --- */
+
+static bool route_matches(const struct route *r, const struct http_request *req)
+{
+    struct span own = span_str(r->path), path = req->path;
+
+    if (!span_eq(path, own) && !(r->below && span_starts(path, own) && path.p[own.n] == '/'))
+        return false;
+    return !r->wants || r->wants(req);
+}
+
+static const struct route *find_route(const struct front *f, const struct http_request *req)
+{
+    const struct route *best = NULL;
+
+    for (size_t i = 0; i < f->n_routes; i++) {
+        const struct route *r = &f->routes[i];
+        if (route_matches(r, req) && (!best || strlen(r->path) > strlen(best->path)))
+            best = r;
+    }
+    return best;
+}
+
+static void refuse_stranger(const struct front *f, struct http_exchange *x, bool page)
+{
+    struct buf hint = {0};
+
+    log_warn("http", "refused a request from %s: its Host or Origin is not let in at this address",
+             http_exchange_peer(x));
+    buf_str(&hint, address_of(f, x)->open
+                       ? "use the IP address that you connect to, or a name that listen[].hosts of "
+                         "the configuration has for this address, also as the Origin"
+                       : "use a loopback name such as localhost or 127.0.0.1, also as the Origin, "
+                         "or name the host in listen[].hosts of the configuration");
+    if (page)
+        buf_str(&hint, "; pages of other sites are let in by browser.origins");
+    front_refuse(x, 403, "Host or Origin not allowed", buf_cstr(&hint));
+    buf_fini(&hint);
+}
+
+/* Is this for those who look after the daemon? By TCP it takes long to find
+ * out who it is: what changes nothing is let through there. */
+static bool is_for_operators(const struct route *r, const struct http_exchange *x,
+                             const struct http_request *req)
+{
+    if (is_by_socket(x))
+        return !r || r->access == FRONT_OPERATORS;
+    return r && r->local && !span_is(req->method, "GET") && !span_is(req->method, "HEAD");
+}
+
+static void refuse_server(struct http_exchange *x)
+{
+    log_warn("http", "refused a request from %s: it is of one of the servers that run here",
+             http_exchange_peer(x));
+    front_refuse(x, 403, "not for the servers that this Rialto runs",
+                 "run the command from a shell that no server started; MCP is at /mcp for all");
+}
+
+/* May the caller use this route, by its token and by where it is? If not it has been told. */
+static bool passes(const struct front *f, const struct route *r, struct http_exchange *x,
+                   const struct http_request *req)
+{
+    bool asked = f->gate && !is_by_operators_socket(x);
+
+    if (!asked && is_for_operators(r, x, req) && http_exchange_is_by_kin(x)) {
+        refuse_server(x);
+        return false;
+    }
+    if (asked && !f->guest && (!r || r->access != FRONT_ANYBODY)) {
+        gate_refuse(x, req);
+        return false;
+    }
+    if (asked && r && r->access == FRONT_OPERATORS && f->guest->role != ROLE_OPERATOR) {
+        front_refuse(x, 403, "this token is for MCP alone",
+                     "its role is agent (auth.tokens.*.role); one of role: operator may do this");
+        return false;
+    }
+    if (r && r->local && !is_local(x, req)) {
+        front_refuse(x, 403, "only for this machine",
+                     "ask from the machine itself, or use the control socket (rialto status)");
+        return false;
+    }
+    return true;
+}
+
+static void on_request(void *owner, struct http_exchange *x, const struct http_request *req)
+{
+    struct front *f = owner;
+    bool page = f->wants_page && f->wants_page(req);
+
+    if (!admits(f, x, req, page) || (!page && http_is_embedded(req))) {
+        refuse_stranger(f, x, page);
+        return;
+    }
+    if (http_header(req, "origin").p)
+        allow_origin(x, http_header(req, "origin"));
+    if (is_preflight(req)) {
+        answer_preflight(x, req);
+        return;
+    }
+    f->guest = f->gate && !is_by_operators_socket(x) ? gate_find(f->gate, req) : NULL;
+    f->vouched = f->gate && (is_by_operators_socket(x) || (f->guest && !f->guest->view));
+    if (page) {
+        struct span origin = http_header(req, "origin");
+        f->page_only = !admits(f, x, req, false);
+        f->must_pair = is_extension(origin) && !knows_origin(f, origin);
+        /* It has a token of its own for those who cannot send a header. */
+        f->on_page(f->page_owner, x, req);
+        return;
+    }
+    const struct route *r = find_route(f, req);
+    if (!passes(f, r, x, req))
+        return;
+    if (r)
+        r->handler(r->owner, x, req, span_from(req->path, strlen(r->path)));
+    else
+        front_refuse(x, 404, "no such path", "MCP is at /mcp and at /mcp/<server>");
+}
+
+const struct config_token *front_guest(const struct front *f)
+{
+    return f->guest;
+}
+
+bool front_vouches(const struct front *f)
+{
+    return f->vouched;
+}
+
+bool front_is_page_only(const struct front *f)
+{
+    return f->page_only;
+}
+
+bool front_must_pair(const struct front *f)
+{
+    return f->must_pair;
+}
+
+static void on_metadata(void *owner, struct http_exchange *x, const struct http_request *req,
+                        struct span rest)
+{
+    (void)owner;
+    if (span_is(req->method, "GET") || span_is(req->method, "HEAD"))
+        gate_describe(x, req, rest);
+    else
+        front_refuse(x, 405, "method not allowed", "this can only be looked at: GET");
+}
+
+struct front *front_new(struct loop *loop, const struct config *c)
+{
+    struct front *f = MEM_NEW(struct front);
+
+    f->config = c;
+    f->server =
+        http_server_new(loop,
+                        &(struct http_server_options){.max_body = c->limits.message,
+                                                      .head_timeout = c->limits.head_timeout,
+                                                      .body_timeout = c->limits.body_timeout,
+                                                      .idle_timeout = c->limits.idle_timeout,
+                                                      .max_connections = c->limits.connections},
+                        on_request, f);
+    f->gate = gate_new(c);
+    if (f->gate) {
+        front_route(f, GATE_METADATA, true, on_metadata, f);
+        front_let_in(f, GATE_METADATA, FRONT_ANYBODY);
+    }
+    return f;
+}
+
+void front_let_in(struct front *f, const char *path, enum front_access who)
+{
+    for (size_t i = 0; i < f->n_routes; i++)
+        if (strcmp(f->routes[i].path, path) == 0)
+            f->routes[i].access = who;
+}
+
+void front_route(struct front *f, const char *path, bool below, front_handler_fn *handler,
+                 void *owner)
+{
+    if (f->n_routes < ROUTES_MAX)
+        f->routes[f->n_routes++] =
+            (struct route){.path = path, .below = below, .handler = handler, .owner = owner};
+}
+
+void front_route_local(struct front *f, const char *path, bool below, front_handler_fn *handler,
+                       void *owner)
+{
+    size_t n = f->n_routes;
+
+    front_route(f, path, below, handler, owner);
+    if (f->n_routes > n)
+        f->routes[n].local = true;
+}
+
+void front_route_open(struct front *f, const char *path,
+                      bool (*wants)(const struct http_request *req), front_handler_fn *handler,
+                      void *owner)
+{
+    size_t n = f->n_routes;
+
+    front_route(f, path, false, handler, owner);
+    if (f->n_routes > n) {
+        f->routes[n].wants = wants;
+        f->routes[n].access = FRONT_ANYBODY;
+    }
+}
+
+void front_route_pages(struct front *f, bool (*wants)(const struct http_request *req),
+                       void (*handler)(void *owner, struct http_exchange *x,
+                                       const struct http_request *req),
+                       void *owner)
+{
+    f->wants_page = wants;
+    f->on_page = handler;
+    f->page_owner = owner;
+}
+
+int front_listen_control(struct front *f, const char *address, struct err *err)
+{
+    return http_server_listen(f->server, address, err);
+}
+
+static int listen_on(struct front *f, const struct config_listen *l, struct err *err)
+{
+    if (!l->tls_cert)
+        return http_server_listen(f->server, l->address, err);
+    return http_server_listen_tls(f->server, l->address, l->tls_cert, l->tls_key, err);
+}
+
+int front_listen(struct front *f, struct err *err)
+{
+    for (size_t i = 0; i < f->config->listen.n; i++) {
+        const struct config_listen *l = &f->config->listen.items[i];
+        int code = listen_on(f, l, err);
+        if (code)
+            return code;
+        if (l->open)
+            log_warn("http", "%s can be reached from other machines%s", l->address,
+                     f->gate ? "" : ", and everybody there is let in (auth.anonymous)");
+    }
+    return 0;
+}
+
+void front_renew_certificates(struct front *f)
+{
+    struct err err;
+
+    for (size_t i = 0; i < f->config->listen.n; i++) {
+        const struct config_listen *l = &f->config->listen.items[i];
+        if (!l->tls_cert)
+            continue;
+        if (http_server_renew_tls(f->server, i, l->tls_cert, l->tls_key, &err))
+            log_error("http", "%s: the certificate stays as it was: %s", l->address, err.text);
+        else
+            log_info("http", "%s: the certificate was read anew", l->address);
+    }
+}
+
+const char *front_address(const struct front *f, size_t n)
+{
+    return http_server_address(f->server, n);
+}
+
+void front_put_origin(struct buf *out, const struct front *f, size_t n)
+{
+    const char *address = front_address(f, n);
+
+    if (strncmp(address, "unix:", 5) != 0)
+        buf_str(out, http_server_is_secure(f->server, n) ? "https://" : "http://");
+    buf_str(out, address);
+}
+
+void front_close(struct front *f, void (*closed)(void *arg), void *arg)
+{
+    http_server_close(f->server, closed, arg);
+    f->server = NULL; /* it frees itself */
+}
+
+void front_free(struct front *f)
+{
+    gate_free(f->gate);
+    mem_free(f);
+}

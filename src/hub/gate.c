@@ -1,0 +1,178 @@
+#include "hub/gate.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "mcp/protocol.h"
+#include "wire/json.h"
+#include "wire/rpc.h"
+
+#include <openssl/crypto.h>
+#include <openssl/sha.h>
+#include <stdio.h>
+
+struct gate {
+    const struct config_token *tokens;
+    size_t n;
+    unsigned char (*hashes)[SHA256_DIGEST_LENGTH];
+};
+
+/* --- tokens --- */
+
+static unsigned char digit(char c)
+{
+    return (unsigned char)(c <= '9' ? c - '0' : c - 'a' + 10);
+}
+
+struct gate *gate_new(const struct config *c)
+{
+    if (!c->tokens.n)
+        return NULL;
+    struct gate *g = MEM_NEW(struct gate);
+    g->tokens = c->tokens.items;
+    g->n = c->tokens.n;
+    g->hashes = mem_zalloc(g->n * sizeof *g->hashes);
+    for (size_t i = 0; i < g->n; i++) {
+        const char *hex = g->tokens[i].hash + strlen("sha256:"); /* checked when it was read */
+        for (size_t k = 0; k < SHA256_DIGEST_LENGTH; k++)
+            g->hashes[i][k] = (unsigned char)(digit(hex[2 * k]) << 4 | digit(hex[2 * k + 1]));
+    }
+    return g;
+}
+
+void gate_free(struct gate *g)
+{
+    if (!g)
+        return;
+    mem_free(g->hashes);
+    mem_free(g);
+}
+
+void gate_check(const struct config *c, struct problems *problems)
+{
+    for (size_t i = 0; !c->tokens.n && !c->anonymous && i < c->listen.n; i++)
+        if (c->listen.items[i].open)
+            problems_add(problems, PROBLEM_ERROR, (struct place){0}, "listen",
+                         "other machines reach %s, and there are no tokens; add auth.tokens "
+                         "('rialto config --new-token NAME' makes one), or say that everybody may "
+                         "use all servers, auth: {anonymous: true}",
+                         c->listen.items[i].address);
+}
+
+/* Empty when there is none. */
+static struct span bearer_of(const struct http_request *req)
+{
+    struct span value = http_header(req, "authorization");
+
+    if (!span_eq_nocase(span_cut(value, 0, 7), SPAN("Bearer ")))
+        return SPAN_EMPTY;
+    return span_trim(span_from(value, 7));
+}
+
+const struct config_token *gate_find(const struct gate *g, const struct http_request *req)
+{
+    struct span token = bearer_of(req);
+    unsigned char hash[SHA256_DIGEST_LENGTH];
+    const struct config_token *found = NULL;
+
+    if (!token.n)
+        return NULL;
+    SHA256((const unsigned char *)token.p, token.n, hash);
+    for (size_t i = 0; i < g->n; i++)
+        if (CRYPTO_memcmp(hash, g->hashes[i], sizeof hash) == 0)
+            found = &g->tokens[i];
+    return found;
+}
+
+void gate_hash(struct span token, char out[GATE_HASH_SIZE])
+{
+    unsigned char hash[SHA256_DIGEST_LENGTH];
+
+    SHA256((const unsigned char *)token.p, token.n, hash);
+    int at = snprintf(out, GATE_HASH_SIZE, "sha256:");
+    for (size_t i = 0; i < sizeof hash; i++)
+        at += snprintf(out + at, 3, "%02x", hash[i]);
+}
+
+/* --- what is said to those without --- */
+
+static bool is_made_of(struct span text, const char *more)
+{
+    for (size_t i = 0; i < text.n; i++) {
+        char c = text.p[i];
+        bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+        if (!plain && (!c || !strchr(more, c)))
+            return false;
+    }
+    return text.n > 0;
+}
+
+/* "https://host:port" as the client wrote it: what it compares our words with. */
+static void put_origin(struct buf *out, const struct http_exchange *x,
+                       const struct http_request *req)
+{
+    struct span host = http_header(req, "host");
+
+    buf_str(out, http_exchange_is_secure(x) ? "https://" : "http://");
+    buf_span(out, is_made_of(host, ".:-_[]") ? host : SPAN("localhost"));
+}
+
+/* The resource that a path belongs to. */
+static struct span resource_of(struct span path)
+{
+    bool is_one = span_starts(path, SPAN("/mcp")) || span_starts(path, SPAN("/sse"));
+
+    return is_one && is_made_of(path, "/._-") ? path : SPAN("/mcp");
+}
+
+static bool speaks_rpc(struct span path)
+{
+    return span_starts(path, SPAN("/mcp")) || span_is(path, "/sse");
+}
+
+void gate_refuse(struct http_exchange *x, const struct http_request *req)
+{
+    bool wrong = bearer_of(req).n > 0;
+    const char *error = wrong ? "Unauthorized: this bearer token is not known here"
+                              : "Unauthorized: a bearer token is needed";
+    const char *hint = "send Authorization: Bearer TOKEN; whoever looks after this bridge has it "
+                       "from 'rialto config --new-token NAME'";
+    struct buf headers = {0}, text = {0};
+
+    log_warn("http", "refused a request from %s: %s", http_exchange_peer(x),
+             wrong ? "its token is not in auth.tokens" : "it shows no token");
+    buf_str(&headers, "WWW-Authenticate: Bearer resource_metadata=\"");
+    put_origin(&headers, x, req);
+    buf_str(&headers, GATE_METADATA);
+    buf_span(&headers, resource_of(req->path));
+    buf_printf(&headers, "\"%s\r\n", wrong ? ", error=\"invalid_token\"" : "");
+    struct buf *out = http_respond_begin(x, 401, "application/json", buf_view(&headers));
+    if (speaks_rpc(req->path)) {
+        buf_printf(&text, "%s: %s", error, hint);
+        rpc_put_error(out, SPAN_EMPTY, MCP_ERROR_SERVER, buf_view(&text), SPAN_EMPTY);
+    } else {
+        buf_str(out, "{\"error\":");
+        json_quote(out, span_str(error));
+        buf_str(out, ",\"hint\":");
+        json_quote(out, span_str(hint));
+        buf_str(out, "}\n");
+    }
+    http_respond_end(x);
+    buf_fini(&text);
+    buf_fini(&headers);
+}
+
+void gate_describe(struct http_exchange *x, const struct http_request *req, struct span rest)
+{
+    struct buf resource = {0};
+
+    put_origin(&resource, x, req);
+    buf_span(&resource, resource_of(rest));
+    /* No authorization_servers: tokens are handed out by a person, and an empty list is not
+     * allowed. */
+    struct buf *out = http_respond_begin(x, 200, "application/json", SPAN_EMPTY);
+    buf_str(out, "{\"resource\":");
+    json_quote(out, buf_view(&resource));
+    buf_str(out, ",\"bearer_methods_supported\":[\"header\"],\"resource_name\":\"Rialto\"}\n");
+    http_respond_end(x);
+    buf_fini(&resource);
+}

@@ -1,0 +1,306 @@
+#include "hub/instance.h"
+
+#include "base/mem.h"
+#include "hub/memory.h"
+
+#include <stdio.h>
+
+enum { DRAIN_POLL_MS = 20, SAVE_MS = 1000 };
+
+struct instance {
+    struct list node; /* in one of the lists of struct instances */
+    struct instances *all;
+    struct mcp_provider *provider;
+    struct server_plan *plan;
+    struct provider_room room;   /* of one that is made for a session */
+    void (*on_lists)(void *arg); /* may be NULL */
+    void *lists_arg;
+    uint64_t patient_until;
+    bool unsaved; /* what it offers has changed since it was written down */
+};
+
+struct instances {
+    struct loop *loop;
+    struct router *router;
+    void (*emptied)(void *arg);
+    void *arg;
+    struct list held;     /* somebody has them */
+    struct list draining; /* let go, with calls under way */
+    struct list stopping;
+    struct list down;
+    size_t n; /* that are not down */
+    size_t max_processes;
+    char full[160];     /* what is told when there are so many */
+    struct timer drain; /* looks after `draining` */
+    struct timer sweep; /* frees what is down, from the loop */
+    struct timer save;  /* writes down what they offer */
+};
+
+static void free_instance(struct instance *i)
+{
+    struct router *router = i->all->router;
+    struct provider *core = mcp_provider_core(i->provider);
+
+    list_remove(&i->node);
+    router_remove_provider(router, core);
+    struct provider *heir = router_provider(router, span_str(core->alias));
+    if (heir)
+        stats_add(&heir->stats, &core->stats); /* counters only ever grow */
+    mcp_provider_free(i->provider);
+    server_plan_drop(i->plan);
+    mem_free(i);
+}
+
+static void on_sweep(struct timer *t)
+{
+    struct instances *is = CONTAINER_OF(t, struct instances, sweep);
+
+    LIST_EACH_SAFE (&is->down, it)
+        free_instance(LIST_ENTRY(it, struct instance, node));
+    if (!is->n)
+        is->emptied(is->arg);
+}
+
+/* --- what it offers is written down, for the next time --- */
+
+static void save(struct instance *i)
+{
+    if (i->unsaved)
+        memory_keep(server_memory(i->plan), mcp_provider_core(i->provider)->catalog);
+    i->unsaved = false;
+}
+
+static void on_save(struct timer *t)
+{
+    struct instances *is = CONTAINER_OF(t, struct instances, save);
+
+    LIST_EACH (&is->held, it)
+        save(LIST_ENTRY(it, struct instance, node));
+}
+
+static void on_lists(void *arg)
+{
+    struct instance *i = arg;
+
+    if (i->on_lists)
+        i->on_lists(i->lists_arg);
+    if (!server_memory(i->plan))
+        return;
+    i->unsaved = true;
+    /* A list that changes all the time is not written all the time. */
+    if (!timer_is_set(&i->all->save))
+        timer_set(loop_timers(i->all->loop), &i->all->save, SAVE_MS);
+}
+
+static void remember(struct instance *i)
+{
+    const char *path = server_memory(i->plan);
+    struct catalog *known = path ? memory_recall(path) : NULL;
+
+    if (known)
+        provider_recall(mcp_provider_core(i->provider), known);
+    mcp_provider_on_lists(i->provider, on_lists, i);
+}
+
+/* --- how many run at once --- */
+
+static bool is_busy(const struct provider *p)
+{
+    return p->n_open || p->n_waiting || !list_empty(&p->held);
+}
+
+static bool has_process(const struct instance *i)
+{
+    enum provider_state state = mcp_provider_core(i->provider)->state;
+
+    return server_program(i->plan) && state != PROVIDER_DOWN && state != PROVIDER_BACKOFF;
+}
+
+/* Of those that sessions have, the one that has been of no use to anybody for longest. */
+static struct provider *find_idle(const struct instances *is)
+{
+    struct provider *found = NULL;
+
+    LIST_EACH (&is->held, it) {
+        const struct instance *i = LIST_ENTRY(it, struct instance, node);
+        struct provider *p = mcp_provider_core(i->provider);
+        bool idle = p->room && has_process(i) && p->state == PROVIDER_READY && !provider_in_use(p);
+        if (idle && (!found || p->used_at < found->used_at))
+            found = p;
+    }
+    return found;
+}
+
+static const char *ask_for_room(struct provider_room *room, bool *soon)
+{
+    struct instances *is = CONTAINER_OF(room, struct instance, room)->all;
+    struct list *const lists[] = {&is->held, &is->draining, &is->stopping};
+    size_t n = 0;
+
+    for (size_t k = 0; k < COUNT_OF(lists); k++) {
+        LIST_EACH (lists[k], it) {
+            const struct instance *i = LIST_ENTRY(it, struct instance, node);
+            n += has_process(i);
+            *soon |= has_process(i) && mcp_provider_core(i->provider)->state == PROVIDER_STOPPING;
+        }
+    }
+    if (n < is->max_processes)
+        return NULL;
+    struct provider *idle = *soon ? NULL : find_idle(is);
+    *soon |= idle && provider_rest(idle);
+    return is->full;
+}
+
+void instance_bound(struct instance *i)
+{
+    i->room.ask = ask_for_room;
+    if (server_program(i->plan))
+        mcp_provider_core(i->provider)->room = &i->room;
+}
+
+/* --- letting go --- */
+
+static void stop(struct instance *i)
+{
+    list_remove(&i->node);
+    list_append(&i->all->stopping, &i->node);
+    provider_unwant(mcp_provider_core(i->provider)); /* it may be down inside */
+}
+
+static void on_drain(struct timer *t)
+{
+    struct instances *is = CONTAINER_OF(t, struct instances, drain);
+
+    LIST_EACH_SAFE (&is->draining, it) {
+        struct instance *i = LIST_ENTRY(it, struct instance, node);
+        if (!is_busy(mcp_provider_core(i->provider)) || loop_now(is->loop) >= i->patient_until)
+            stop(i);
+    }
+    if (!list_empty(&is->draining))
+        timer_set(loop_timers(is->loop), t, DRAIN_POLL_MS);
+}
+
+struct instances *instances_new(struct loop *loop, struct router *router, size_t max_processes,
+                                void (*emptied)(void *arg), void *arg)
+{
+    struct instances *is = MEM_NEW(struct instances);
+
+    is->loop = loop;
+    is->router = router;
+    is->emptied = emptied;
+    is->arg = arg;
+    is->max_processes = max_processes;
+    snprintf(is->full, sizeof is->full,
+             "all %zu processes that limits.processes allows are at work. Try again later",
+             max_processes);
+    is->drain.fire = on_drain;
+    is->sweep.fire = on_sweep;
+    is->save.fire = on_save;
+    list_init(&is->held);
+    list_init(&is->draining);
+    list_init(&is->stopping);
+    list_init(&is->down);
+    return is;
+}
+
+void instances_free(struct instances *is)
+{
+    timer_clear(loop_timers(is->loop), &is->drain);
+    timer_clear(loop_timers(is->loop), &is->sweep);
+    timer_clear(loop_timers(is->loop), &is->save);
+    LIST_EACH_SAFE (&is->down, it)
+        free_instance(LIST_ENTRY(it, struct instance, node));
+    LIST_EACH_SAFE (&is->held, it)
+        free_instance(LIST_ENTRY(it, struct instance, node)); /* never started */
+    mem_free(is);
+}
+
+size_t instances_count(const struct instances *is)
+{
+    return is->n;
+}
+
+bool instances_have(const struct instances *is, const struct provider *p)
+{
+    const struct list *const lists[] = {&is->held, &is->draining, &is->stopping, &is->down};
+
+    for (size_t i = 0; i < COUNT_OF(lists); i++)
+        for (const struct list *it = lists[i]->next; it != lists[i]; it = it->next)
+            if (mcp_provider_core(CONTAINER_OF(it, const struct instance, node)->provider) == p)
+                return true;
+    return false;
+}
+
+void instances_hurry(struct instances *is)
+{
+    for (struct instance *first; (first = LIST_FIRST(&is->draining, struct instance, node));)
+        stop(first);
+}
+
+void instances_stopped(struct instances *is, const struct provider *p)
+{
+    LIST_EACH (&is->stopping, it) {
+        struct instance *i = LIST_ENTRY(it, struct instance, node);
+        if (mcp_provider_core(i->provider) != p)
+            continue;
+        /* The provider is still in the middle of its own ending: free it from the loop. */
+        list_remove(&i->node);
+        list_append(&is->down, &i->node);
+        is->n--;
+        timer_set(loop_timers(is->loop), &is->sweep, 0);
+        return;
+    }
+}
+
+struct instance *instance_new(struct instances *is, struct server_plan *plan)
+{
+    struct instance *i = MEM_NEW(struct instance);
+
+    i->all = is;
+    i->plan = server_plan_hold(plan);
+    i->provider = server_start(is->loop, plan);
+    list_append(&is->held, &i->node);
+    is->n++;
+    router_add_provider(is->router, mcp_provider_core(i->provider));
+    remember(i);
+    return i;
+}
+
+struct provider *instance_provider(const struct instance *i)
+{
+    return mcp_provider_core(i->provider);
+}
+
+struct mcp_provider *instance_server(const struct instance *i)
+{
+    return i->provider;
+}
+
+const struct server_plan *instance_plan(const struct instance *i)
+{
+    return i->plan;
+}
+
+void instance_on_lists(struct instance *i, void (*fn)(void *arg), void *arg)
+{
+    i->on_lists = fn;
+    i->lists_arg = arg;
+}
+
+void instance_let_go(struct instance *i, uint64_t patience)
+{
+    struct instances *is = i->all;
+
+    save(i);
+    mcp_provider_on_lists(i->provider, NULL, NULL);
+    /* Out of the views first: a late call must not wake what is being stopped. */
+    router_withdraw_provider(is->router, mcp_provider_core(i->provider));
+    i->patient_until = loop_now(is->loop) + patience;
+    if (!patience || !is_busy(mcp_provider_core(i->provider))) {
+        stop(i);
+        return;
+    }
+    list_remove(&i->node);
+    list_append(&is->draining, &i->node);
+    timer_set(loop_timers(is->loop), &is->drain, DRAIN_POLL_MS);
+}

@@ -1,0 +1,202 @@
+#include "hub/lease.h"
+
+#include "base/mem.h"
+
+/* How long calls to a server that the configuration has dropped may still take. */
+enum { PATIENCE_MS = 30 * 1000 };
+
+/* An instance that only this session has. */
+struct own {
+    struct list node;
+    struct instance *instance;
+    bool added; /* since lease_clear */
+};
+
+struct lease {
+    struct list node; /* in leases.held, at its end in leases.ended */
+    struct leases *all;
+    struct view *shared;
+    unsigned answers;
+    struct showcase *showcase;
+    struct list owns;
+};
+
+struct leases {
+    struct loop *loop;
+    struct router *router;
+    struct instances *instances;
+    struct list held;
+    struct list ended;  /* leases that nobody has any more */
+    struct timer sweep; /* frees those, from the loop */
+};
+
+static void on_sweep(struct timer *t)
+{
+    struct leases *ls = CONTAINER_OF(t, struct leases, sweep);
+
+    LIST_EACH_SAFE (&ls->ended, it) {
+        struct lease *l = LIST_ENTRY(it, struct lease, node);
+        list_remove(&l->node);
+        showcase_free(l->showcase);
+        mem_free(l);
+    }
+}
+
+struct leases *leases_new(struct loop *loop, struct router *router, struct instances *instances)
+{
+    struct leases *ls = MEM_NEW(struct leases);
+
+    ls->loop = loop;
+    ls->router = router;
+    ls->instances = instances;
+    ls->sweep.fire = on_sweep;
+    list_init(&ls->held);
+    list_init(&ls->ended);
+    return ls;
+}
+
+void leases_free(struct leases *ls)
+{
+    timer_clear(loop_timers(ls->loop), &ls->sweep);
+    on_sweep(&ls->sweep);
+    mem_free(ls);
+}
+
+struct lease *leases_next(const struct leases *ls, const struct lease *l)
+{
+    const struct list *next = l ? l->node.next : ls->held.next;
+
+    return next == &ls->held ? NULL : LIST_ENTRY(next, struct lease, node);
+}
+
+struct lease *lease_new(struct leases *ls, const struct showcase_style *style, struct view *shared,
+                        unsigned answers)
+{
+    struct lease *l = MEM_NEW(struct lease);
+
+    l->all = ls;
+    l->shared = shared;
+    l->answers = answers;
+    l->showcase = showcase_new(ls->router, style);
+    list_init(&l->owns);
+    list_append(&ls->held, &l->node);
+    showcase_open(l->showcase);
+    return l;
+}
+
+struct view *lease_shared(const struct lease *l)
+{
+    return l->shared;
+}
+
+struct view *lease_view(const struct lease *l)
+{
+    return showcase_view(l->showcase);
+}
+
+void lease_clear(struct lease *l)
+{
+    showcase_clear(l->showcase);
+    LIST_EACH (&l->owns, it)
+        LIST_ENTRY(it, struct own, node)->added = false;
+}
+
+void lease_add_shared(struct lease *l, struct provider *p, const struct filter *filter)
+{
+    showcase_add(l->showcase, p, filter);
+}
+
+static struct catalog *copy_of(const struct catalog *known)
+{
+    struct catalog *copy = catalog_new();
+
+    for (int kind = 0; kind < ITEM_KINDS; kind++)
+        catalog_copy_kind(copy, known, (enum item_kind)kind);
+    catalog_set_instructions(copy, known->instructions);
+    copy->offers = known->offers;
+    return copy;
+}
+
+/* Until it has said so itself it offers what the shared one does. The lease's session is told of it
+ * by whoever has changed things. */
+static void learn(struct own *o, const struct catalog *known)
+{
+    struct provider *core = instance_provider(o->instance);
+
+    if (!known || core->stats.starts)
+        return;
+    core->tells_later = true;
+    provider_publish(core, copy_of(known));
+    core->tells_later = false;
+}
+
+static struct own *make_own(struct lease *l, struct server_plan *plan, const struct catalog *known)
+{
+    struct own *o = MEM_NEW(struct own);
+
+    o->instance = instance_new(l->all->instances, plan);
+    list_append(&l->owns, &o->node);
+    mcp_provider_set_answers(instance_server(o->instance), l->answers);
+    struct provider *core = instance_provider(o->instance);
+    /* Not kept running by itself: its first call starts it, and it may rest in between. */
+    core->policy.eager = false;
+    instance_bound(o->instance);
+    learn(o, known);
+    return o;
+}
+
+static struct own *find_own(struct lease *l, const struct server_plan *plan)
+{
+    LIST_EACH (&l->owns, it) {
+        struct own *o = LIST_ENTRY(it, struct own, node);
+        if (instance_plan(o->instance) == plan)
+            return o;
+    }
+    return NULL;
+}
+
+void lease_learn(struct lease *l, const struct server_plan *plan, const struct catalog *known)
+{
+    struct own *o = find_own(l, plan);
+
+    if (o)
+        learn(o, known);
+}
+
+void lease_add_own(struct lease *l, struct server_plan *plan, const struct catalog *known)
+{
+    struct own *found = find_own(l, plan);
+
+    if (!found)
+        found = make_own(l, plan, known);
+    found->added = true;
+    showcase_add(l->showcase, instance_provider(found->instance), server_filter(plan));
+}
+
+static void let_go(struct own *o, uint64_t patience)
+{
+    list_remove(&o->node);
+    instance_let_go(o->instance, patience);
+    mem_free(o);
+}
+
+void lease_settle(struct lease *l)
+{
+    LIST_EACH_SAFE (&l->owns, it) {
+        struct own *o = LIST_ENTRY(it, struct own, node);
+        if (!o->added)
+            let_go(o, PATIENCE_MS);
+    }
+}
+
+void lease_end(struct lease *l)
+{
+    struct leases *ls = l->all;
+
+    LIST_EACH_SAFE (&l->owns, it)
+        let_go(LIST_ENTRY(it, struct own, node), 0);
+    showcase_stop(l->showcase);
+    list_remove(&l->node);
+    list_append(&ls->ended, &l->node);
+    timer_set(loop_timers(ls->loop), &ls->sweep, 0);
+}

@@ -1,0 +1,42 @@
+#include "hub/places.h"
+
+#include "base/buf.h"
+#include "base/mem.h"
+
+#include <stdlib.h>
+#include <sys/stat.h>
+
+static const struct {
+    const char *variable, *below_home;
+} places[] = {
+    [PLACE_STATE] = {"XDG_STATE_HOME", ".local/state"},
+    [PLACE_CACHE] = {"XDG_CACHE_HOME", ".cache"},
+};
+
+char *place_name(enum home home, const char *name)
+{
+    const char *own = getenv(places[home].variable), *user = getenv("HOME");
+    struct buf path = {0};
+
+    if (own && own[0] == '/')
+        buf_printf(&path, "%s/rialto/%s", own, name);
+    else if (user && user[0] == '/')
+        buf_printf(&path, "%s/%s/rialto/%s", user, places[home].below_home, name);
+    else
+        return NULL;
+    return buf_take(&path);
+}
+
+char *place_path(enum home home, const char *name)
+{
+    char *whole = place_name(home, name);
+
+    for (char *at = whole ? whole + 1 : NULL; at && *at; at++) {
+        if (*at != '/')
+            continue;
+        *at = '\0';
+        (void)mkdir(whole, 0700);
+        *at = '/';
+    }
+    return whole;
+}

@@ -1,0 +1,17 @@
+/*
+ * places: where files of ours are kept, by the rules of the XDG base directories.
+ */
+#ifndef RIALTO_HUB_PLACES_H
+#define RIALTO_HUB_PLACES_H
+
+enum home {
+    PLACE_STATE, /* what must not be lost: grants, tokens */
+    PLACE_CACHE, /* what can be found out again */
+};
+
+/* .../rialto/NAME, its folders made (0700); NULL when there is no home. The caller frees it. */
+char *place_path(enum home home, const char *name);
+/* The same, with nothing made. */
+char *place_name(enum home home, const char *name);
+
+#endif

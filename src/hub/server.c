@@ -1,0 +1,350 @@
+#include "hub/server.h"
+
+#include "base/arena.h"
+#include "base/log.h"
+#include "base/map.h"
+#include "base/mem.h"
+#include "config/credentials.h"
+#include "hub/memory.h"
+#include "mcp/server/http_upstream.h"
+#include "mcp/server/ws_upstream.h"
+
+#include <limits.h>
+#include <unistd.h>
+
+/* From closing a server's stdin to SIGTERM, and from there to SIGKILL: Ctrl-C ends within a second.
+ */
+enum { STOP_GRACE_MS = 400 };
+
+struct server_plan {
+    struct arena arena; /* all of its texts */
+    unsigned holders;
+    uint64_t filled;                     /* digest of the values that came from outside */
+    struct server_plan *newer;           /* where filter and policy have their texts, if not here */
+    struct stdio_upstream_options stdio; /* argv NULL for remote servers */
+    struct http_upstream_options http;   /* url NULL for others */
+    struct reach reach;                  /* of one that an agent has registered */
+    bool discreet;                       /* the same */
+    const char *memory;                  /* NULL: it is not remembered */
+    struct filter filter;
+    struct mcp_overrides overrides;
+    struct mcp_extras extras;
+    struct policy policy;
+    uint64_t ping;
+    enum mcp_era era;
+    bool per_session;
+};
+
+/* Where filled-in texts live, where secrets come from, and which were not there. */
+struct filling {
+    struct server_plan *plan;
+    struct arena *arena;     /* the plan's */
+    struct secrets *secrets; /* NULL: nothing is filled in */
+    struct buf missing;
+};
+
+static const char *keep(struct arena *arena, const char *text)
+{
+    return text ? arena_span(arena, span_str(text)).p : NULL;
+}
+
+static const char *fill(struct filling *f, const char *text)
+{
+    struct buf filled = {0};
+
+    if (!f->secrets || !strstr(text, "${"))
+        return keep(f->arena, text);
+    secrets_fill(f->secrets, text, &filled, &f->missing);
+    f->plan->filled = f->plan->filled * 31 + map_hash(buf_view(&filled));
+    const char *copy = arena_span(f->arena, buf_view(&filled)).p;
+    buf_fini(&filled);
+    return copy;
+}
+
+static const char *const *argv_of(struct filling *f, const struct config_server *s)
+{
+    const char **argv = ARENA_ARRAY(f->arena, const char *, s->args.n + 2);
+
+    argv[0] = keep(f->arena, s->command);
+    for (size_t i = 0; i < s->args.n; i++)
+        argv[i + 1] = fill(f, s->args.items[i]);
+    credentials_in_args(argv);
+    return argv;
+}
+
+/* "NAME<separator>VALUE" texts, NULL at the end. */
+static const char *const *pairs_of(struct filling *f, const struct config_pairs *pairs,
+                                   const char *separator)
+{
+    const char **texts = ARENA_ARRAY(f->arena, const char *, pairs->n + 1);
+
+    for (size_t i = 0; i < pairs->n; i++) {
+        struct buf text = {0};
+        const char *value = fill(f, pairs->items[i].value);
+        credentials_in_pair(span_str(pairs->items[i].name), span_str(value));
+        buf_printf(&text, "%s%s%s", pairs->items[i].name, separator, value);
+        texts[i] = arena_span(f->arena, buf_view(&text)).p;
+        buf_fini(&text);
+    }
+    return texts;
+}
+
+static const struct span *spans_of(struct arena *arena, const struct config_strings *list)
+{
+    struct span *spans = ARENA_ARRAY(arena, struct span, list->n + 1);
+
+    for (size_t i = 0; i < list->n; i++)
+        spans[i] = arena_span(arena, span_str(list->items[i]));
+    return spans;
+}
+
+static struct mcp_overrides overrides_of(struct arena *arena, const struct config_server *s)
+{
+    struct mcp_override *rows = ARENA_ARRAY(arena, struct mcp_override, s->tools.n + 1);
+
+    for (size_t i = 0; i < s->tools.n; i++) {
+        const struct config_tool *t = &s->tools.items[i];
+        rows[i] =
+            (struct mcp_override){keep(arena, t->own), keep(arena, t->name),
+                                  keep(arena, t->description), keep(arena, t->arguments), t->hide};
+    }
+    return (struct mcp_overrides){rows, s->tools.n};
+}
+
+static struct mcp_extras extras_of(struct arena *arena, const struct config_server *s)
+{
+    size_t n = s->prompts_as_context.n;
+    struct mcp_context_row *rows = ARENA_ARRAY(arena, struct mcp_context_row, n + 1);
+
+    for (size_t i = 0; i < n; i++)
+        rows[i] = (struct mcp_context_row){keep(arena, s->prompts_as_context.items[i].name),
+                                           keep(arena, s->prompts_as_context.items[i].arguments)};
+    return (struct mcp_extras){.resources_as_tools = s->resources_as_tools,
+                               .prompts_as_tools = s->prompts_as_tools,
+                               .context = rows,
+                               .n_context = n};
+}
+
+static struct policy policy_of(const struct config_server *s)
+{
+    struct policy policy = policy_default;
+
+    policy.timeout = s->timeout;
+    policy.ask_timeout = s->ask_timeout;
+    policy.progress_extends = s->timeout_on_progress == PROGRESS_RESET;
+    policy.concurrency = s->concurrency;
+    policy.queue = s->queue;
+    policy.start_timeout = s->start_timeout;
+    policy.restart_limit = (unsigned)s->restarts;
+    policy.eager = s->start == START_EAGER;
+    policy.idle_stop = s->idle_stop;
+    policy.approve_timeout = s->approve_timeout;
+    policy.approve_by = s->approve_by;
+    return policy;
+}
+
+static struct server_plan *new_plan(void)
+{
+    struct server_plan *plan = MEM_NEW(struct server_plan);
+
+    plan->holders = 1;
+    return plan;
+}
+
+struct server_plan *server_plan_hold(struct server_plan *plan)
+{
+    plan->holders++;
+    return plan;
+}
+
+void server_plan_drop(struct server_plan *plan)
+{
+    if (!plan || --plan->holders)
+        return;
+    server_plan_drop(plan->newer);
+    arena_fini(&plan->arena);
+    mem_free(plan);
+}
+
+void server_plan_adjust(struct server_plan *plan, struct server_plan *newer)
+{
+    server_plan_hold(newer);
+    server_plan_drop(plan->newer);
+    plan->newer = newer;
+    plan->filter = newer->filter;
+    plan->policy = newer->policy;
+}
+
+bool server_plan_same_secrets(const struct server_plan *a, const struct server_plan *b)
+{
+    return a->filled == b->filled;
+}
+
+/* What an agent has registered leads where the operator lets agents go, and nowhere else. */
+static void bound_reach(struct server_plan *plan, const struct config *c)
+{
+    const struct config_strings *hosts = &c->bus.register_hosts;
+    const char **copies = ARENA_ARRAY(&plan->arena, const char *, hosts->n + 1);
+
+    for (size_t i = 0; i < hosts->n; i++)
+        copies[i] = keep(&plan->arena, hosts->items[i]);
+    plan->reach = (struct reach){copies, hosts->n};
+    plan->discreet = true;
+}
+
+static void plan_pipe(struct filling *f, const struct config *c, const struct config_server *s)
+{
+    static const enum http_transport transports[] = {
+        [TRANSPORT_AUTO] = HTTP_TRANSPORT_AUTO,
+        [TRANSPORT_STREAMABLE_HTTP] = HTTP_TRANSPORT_STREAMABLE,
+        [TRANSPORT_SSE] = HTTP_TRANSPORT_OLD_SSE,
+        [TRANSPORT_WS] = HTTP_TRANSPORT_AUTO,
+        [TRANSPORT_STDIO] = HTTP_TRANSPORT_AUTO,
+    };
+    const char *alias = keep(f->arena, s->alias);
+
+    f->plan->stdio.alias = alias;
+    if (s->url) {
+        const char *url = fill(f, s->url);
+        credentials_in_text(span_str(url));
+        f->plan->http =
+            (struct http_upstream_options){.alias = alias,
+                                           .url = url,
+                                           .ca = keep(f->arena, s->ca),
+                                           .headers = pairs_of(f, &s->headers, ": "),
+                                           .transport = transports[s->transport],
+                                           .max_message = c->limits.message,
+                                           .reach = f->plan->discreet ? &f->plan->reach : NULL};
+    } else
+        f->plan->stdio = (struct stdio_upstream_options){.alias = alias,
+                                                         .argv = argv_of(f, s),
+                                                         .env = pairs_of(f, &s->env, "="),
+                                                         .cwd = keep(f->arena, s->cwd),
+                                                         .max_message = c->limits.message,
+                                                         .stop_grace = STOP_GRACE_MS};
+}
+
+struct server_plan *server_plan_new(const struct config *c, const struct config_server *s,
+                                    struct secrets *secrets)
+{
+    static const enum mcp_era eras[] = {
+        [ERA_AUTO] = MCP_ERA_AUTO, [ERA_LEGACY] = MCP_ERA_LEGACY, [ERA_MODERN] = MCP_ERA_MODERN};
+    struct server_plan *plan = new_plan();
+    struct arena *arena = &plan->arena;
+    /* What an agent has registered must not draw our secrets out. */
+    struct filling f = {
+        .plan = plan, .arena = arena, .secrets = s->origin == ORIGIN_AGENT ? NULL : secrets};
+
+    plan->filter = (struct filter){spans_of(arena, &s->allow), s->allow.n,
+                                   spans_of(arena, &s->deny), s->deny.n};
+    plan->overrides = overrides_of(arena, s);
+    plan->extras = extras_of(arena, s);
+    plan->policy = policy_of(s);
+    plan->policy.approve = spans_of(arena, &s->approve);
+    plan->policy.n_approve = s->approve.n;
+    plan->ping = s->ping;
+    plan->era = eras[s->era];
+    plan->per_session = s->instances == INSTANCES_PER_SESSION;
+    if (s->origin == ORIGIN_AGENT)
+        bound_reach(plan, c);
+    plan_pipe(&f, c, s);
+    char *memory = memory_path(c, s);
+    plan->memory = keep(arena, memory);
+    mem_free(memory);
+    if (f.missing.n) {
+        log_error(s->alias,
+                  "is left out: no value for " SPAN_FMT
+                  " (not in the secrets, not in the environment)",
+                  SPAN_ARG(buf_view(&f.missing)));
+        server_plan_drop(plan);
+        plan = NULL;
+    }
+    buf_fini(&f.missing);
+    return plan;
+}
+
+struct server_plan *server_plan_demo(const struct config *c)
+{
+    static const char *const no_env[] = {NULL};
+    char self[PATH_MAX];
+    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+
+    if (n < 0)
+        return NULL;
+    struct server_plan *plan = new_plan();
+    const char **argv = ARENA_ARRAY(&plan->arena, const char *, 3);
+    argv[0] = arena_span(&plan->arena, span_of(self, (size_t)n)).p;
+    argv[1] = "demo-server";
+    plan->policy = policy_default;
+    plan->stdio = (struct stdio_upstream_options){.alias = "demo",
+                                                  .argv = argv,
+                                                  .env = no_env,
+                                                  .max_message = c->limits.message,
+                                                  .stop_grace = STOP_GRACE_MS};
+    return plan;
+}
+
+static struct mcp_provider *make_provider(struct loop *loop, const struct server_plan *plan)
+{
+    const struct http_upstream_options *remote = &plan->http;
+
+    if (!remote->url)
+        return stdio_upstream_new(loop, &plan->stdio);
+    if (!span_starts(span_str(remote->url), SPAN("ws")))
+        return http_upstream_new(loop, remote);
+    return ws_upstream_new(loop, &(struct ws_upstream_options){.alias = remote->alias,
+                                                               .url = remote->url,
+                                                               .ca = remote->ca,
+                                                               .headers = remote->headers,
+                                                               .max_message = remote->max_message,
+                                                               .reach = remote->reach});
+}
+
+struct mcp_provider *server_start(struct loop *loop, const struct server_plan *plan)
+{
+    struct mcp_provider *p = make_provider(loop, plan);
+
+    mcp_provider_core(p)->policy = plan->policy;
+    mcp_provider_set_era(p, plan->era);
+    mcp_provider_set_ping(p, plan->ping);
+    mcp_provider_set_overrides(p, &plan->overrides);
+    mcp_provider_set_extras(p, &plan->extras);
+    if (plan->discreet)
+        mcp_provider_set_discreet(p);
+    return p;
+}
+
+const char *server_alias(const struct server_plan *plan)
+{
+    return plan->stdio.alias;
+}
+
+const struct stdio_upstream_options *server_program(const struct server_plan *plan)
+{
+    return plan->http.url ? NULL : &plan->stdio;
+}
+
+const struct filter *server_filter(const struct server_plan *plan)
+{
+    return &plan->filter;
+}
+
+const struct policy *server_policy(const struct server_plan *plan)
+{
+    return &plan->policy;
+}
+
+const char *server_memory(const struct server_plan *plan)
+{
+    return plan->memory;
+}
+
+bool server_is_lazy(const struct server_plan *plan)
+{
+    return !plan->policy.eager;
+}
+
+bool server_is_per_session(const struct server_plan *plan)
+{
+    return plan->per_session;
+}

@@ -1,0 +1,42 @@
+/*
+ * agent_asks: the requests that we made to an agent for the asks of providers.
+ *
+ * Each remembers which call it was made for (by handle: the call may end before the agent answers)
+ * and the provider's key.
+ */
+#ifndef RIALTO_MCP_AGENT_AGENT_ASKS_H
+#define RIALTO_MCP_AGENT_AGENT_ASKS_H
+
+#include "base/buf.h"
+#include "base/list.h"
+#include "base/map.h"
+
+struct agent_ask {
+    struct list node;
+    uint64_t id; /* of our request */
+    uint64_t call;
+    size_t key_n;
+    char key[];
+};
+
+struct agent_asks {
+    uint64_t last_id;
+    struct idmap by_id;
+    struct list all;
+};
+
+void agent_asks_init(struct agent_asks *as);
+void agent_asks_fini(struct agent_asks *as);
+/* The id to make the request with. */
+uint64_t agent_asks_add(struct agent_asks *as, uint64_t call, struct span key);
+/* The ask that a response with this raw id answers, now the caller's to free; NULL if there is
+ * none. */
+struct agent_ask *agent_asks_take(struct agent_asks *as, struct span raw_id);
+/* Forget one ask of a call that is over; the id of its request, or 0 if there is none left. */
+uint64_t agent_asks_drop(struct agent_asks *as, uint64_t call);
+/* Forget the one with this key; the id of its request, or 0 if there is none. */
+uint64_t agent_asks_forget(struct agent_asks *as, uint64_t call, struct span key);
+/* Append the notification that our request with this id need not be answered any more. */
+void agent_asks_put_cancelled(struct buf *out, uint64_t id);
+
+#endif

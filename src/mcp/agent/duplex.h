@@ -1,0 +1,37 @@
+/*
+ * duplex: an agent on a pipe that carries everything in one stream, either era (stdio, WebSocket,
+ * HTTP+SSE).
+ *
+ * Each request says of which era it is. What is no message at all is answered with an error. All
+ * that goes out goes through the transport's mcp_out with `reply` NULL.
+ */
+#ifndef RIALTO_MCP_AGENT_DUPLEX_H
+#define RIALTO_MCP_AGENT_DUPLEX_H
+
+#include "mcp/agent/session.h"
+
+struct duplex;
+
+struct duplex *duplex_new(const struct mcp_host *host, const struct mcp_out *out, void *owner);
+/* Calls it opened are cancelled; what they still say is sent from inside. */
+void duplex_free(struct duplex *d);
+
+/* One message, or a batch of them, as text. */
+void duplex_receive(struct duplex *d, struct span text);
+/* The same for a message that was skimmed already. */
+void duplex_deliver(struct duplex *d, const struct mcp_message *m);
+/* Send an error that answers no request in particular, or the one with this raw id. */
+void duplex_complain(struct duplex *d, struct span id, int code, const char *text);
+/*
+ * The agent's greeting waits until duplex_release, and what it sends behind it: for a host that
+ * asks for lists once, right after it started us, and would take what is not there yet for nothing
+ * at all. Lists themselves never wait.
+ */
+void duplex_hold_greeting(struct duplex *d);
+void duplex_release(struct duplex *d);
+/* Does something wait for that? */
+bool duplex_is_holding(const struct duplex *d);
+/* Requests that are not answered yet. */
+size_t duplex_pending(const struct duplex *d);
+
+#endif

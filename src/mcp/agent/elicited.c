@@ -1,0 +1,52 @@
+#include "mcp/agent/elicited.h"
+
+#include "wire/rpc.h"
+
+/* More are not remembered: their agents look for themselves whether it is done. */
+enum { REMEMBERED = 1000, URL_ELICITATION_REQUIRED = -32042 };
+
+void elicited_fini(struct elicited *e)
+{
+    map_fini(&e->ids);
+}
+
+static void note(struct elicited *e, struct json_slot id)
+{
+    struct buf text = {0};
+
+    if (id.type != JSON_STRING || e->ids.n >= REMEMBERED)
+        return;
+    json_unescape(&text, id.value);
+    map_put(&e->ids, buf_view(&text), e);
+    buf_fini(&text);
+}
+
+void elicited_note_request(struct elicited *e, struct span params)
+{
+    note(e, json_get(params, "elicitationId"));
+}
+
+void elicited_note_error(struct elicited *e, struct span error)
+{
+    struct rpc_error parts = rpc_error_of(error);
+
+    if (parts.code != URL_ELICITATION_REQUIRED)
+        return;
+    struct json_slot list = json_get(parts.data, "elicitations");
+    struct json_iter it = json_iter(list.value);
+    while (list.type == JSON_ARRAY && json_next(&it))
+        note(e, json_get(it.value, "elicitationId"));
+}
+
+bool elicited_knows(const struct elicited *e, struct span params)
+{
+    struct json_slot id = json_get(params, "elicitationId");
+    struct buf text = {0};
+
+    if (id.type != JSON_STRING)
+        return false;
+    json_unescape(&text, id.value);
+    bool known = map_get(&e->ids, buf_view(&text)) != NULL;
+    buf_fini(&text);
+    return known;
+}

@@ -1,0 +1,117 @@
+#include "mcp/agent/event_store.h"
+
+#include "base/id.h"
+#include "base/log.h"
+#include "base/mem.h"
+
+struct kept {
+    struct list node;
+    struct event_id id;
+    size_t n;
+    char bytes[];
+};
+
+static void drop_oldest(struct event_store *s)
+{
+    struct kept *k = LIST_FIRST(&s->events, struct kept, node);
+
+    s->n--;
+    s->bytes -= k->n;
+    list_remove(&k->node);
+    mem_free(k);
+}
+
+static void drop_all(struct event_store *s)
+{
+    while (s->n)
+        drop_oldest(s);
+}
+
+static void let_go(struct holding *h, const char *why)
+{
+    log_warn("memory", "the events kept for a session were dropped: %s", why);
+    drop_all(CONTAINER_OF(h, struct event_store, held));
+}
+
+void event_store_init(struct event_store *s, struct holdings *holdings)
+{
+    *s = (struct event_store){.tag = (uint32_t)id_random_u64()};
+    list_init(&s->events);
+    holding_init(&s->held, holdings, let_go);
+}
+
+void event_store_fini(struct event_store *s)
+{
+    holding_set(&s->held, 0);
+    drop_all(s);
+}
+
+struct event_id event_store_next(struct event_store *s, uint64_t stream)
+{
+    return (struct event_id){stream, ++s->last};
+}
+
+void event_store_put_id(const struct event_store *s, struct buf *out, struct event_id id)
+{
+    buf_printf(out, "%08x-", s->tag);
+    buf_u64(out, id.stream);
+    buf_char(out, '-');
+    buf_u64(out, id.number);
+}
+
+/* Digits and nothing else; not so many that they could overflow. */
+static bool read_number(struct span digits, uint64_t *number)
+{
+    *number = 0;
+    if (digits.n == 0 || digits.n > 18)
+        return false;
+    for (size_t i = 0; i < digits.n; i++) {
+        if (digits.p[i] < '0' || digits.p[i] > '9')
+            return false;
+        *number = *number * 10 + (uint64_t)(digits.p[i] - '0');
+    }
+    return true;
+}
+
+bool event_store_parse(const struct event_store *s, struct span text, struct event_id *id)
+{
+    struct buf tag = {0};
+
+    buf_printf(&tag, "%08x-", s->tag);
+    bool ours = span_starts(text, buf_view(&tag));
+    struct span rest = span_from(text, tag.n);
+    size_t dash = span_find(rest, '-');
+    buf_fini(&tag);
+    return ours && read_number(span_cut(rest, 0, dash), &id->stream) &&
+           read_number(span_from(rest, dash + 1), &id->number) && id->number <= s->last;
+}
+
+void event_store_add(struct event_store *s, struct event_id id, struct span event, bool missed)
+{
+    if (!missed && event.n > EVENT_STORE_BYTES)
+        return;
+    struct kept *k = mem_alloc(sizeof *k + event.n);
+    k->id = id;
+    k->n = event.n;
+    memcpy(k->bytes, event.p, event.n);
+    list_append(&s->events, &k->node);
+    s->n++;
+    s->bytes += k->n;
+    while (s->n > 1 && (s->bytes > EVENT_STORE_BYTES || s->n > EVENT_STORE_EVENTS))
+        drop_oldest(s);
+    holding_set(&s->held, s->bytes);
+}
+
+size_t event_store_replay(const struct event_store *s, struct event_id after, struct buf *out)
+{
+    size_t n = 0;
+
+    LIST_EACH (&s->events, it) {
+        struct kept *k = LIST_ENTRY(it, struct kept, node);
+        if (k->id.stream != after.stream || k->id.number <= after.number)
+            continue;
+        buf_bytes(out, k->bytes, k->n);
+        n++;
+    }
+    return n;
+}

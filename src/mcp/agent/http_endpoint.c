@@ -1,0 +1,326 @@
+#include "mcp/agent/http_endpoint.h"
+
+#include "base/id.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "mcp/agent/http_session.h"
+#include "mcp/agent/modern_http.h"
+
+enum { JANITOR_MS = 15 * 1000 };
+
+struct http_endpoint {
+    struct loop *loop;
+    struct mcp_host host;
+    struct http_endpoint_options options;
+    struct map sessions; /* id -> struct http_session */
+    struct list idle;    /* those of them of which nothing is open */
+    struct modern_http *modern;
+    struct timer janitor;
+};
+
+/* --- refusals --- */
+
+static void refuse(struct http_exchange *x, int status, struct span headers, struct span id,
+                   int code, const char *text)
+{
+    rpc_put_error(http_respond_begin(x, status, "application/json", headers), id, code,
+                  span_str(text), SPAN_EMPTY);
+    http_respond_end(x);
+}
+
+static void refuse_plain(struct http_exchange *x, int status, int code, const char *text)
+{
+    refuse(x, status, SPAN_EMPTY, SPAN_EMPTY, code, text);
+}
+
+/*
+ * Does the client name this media type in Accept? A wildcard does not count: it is what programs
+ * send that know nothing of MCP, and they would be left with an event stream.
+ */
+static bool accepts(const struct http_request *req, struct span type)
+{
+    struct span one;
+
+    for (size_t i = 0; i < req->n_headers; i++) {
+        struct span rest = req->headers[i].value;
+        if (!span_eq_nocase(req->headers[i].name, SPAN("accept")))
+            continue;
+        while (http_next_item(&rest, &one))
+            if (span_eq_nocase(span_trim(span_cut(one, 0, span_find(one, ';'))), type))
+                return true;
+    }
+    return false;
+}
+
+static bool is_json(struct span content_type)
+{
+    struct span type = span_trim(span_cut(content_type, 0, span_find(content_type, ';')));
+
+    return span_eq_nocase(type, SPAN("application/json"));
+}
+
+static bool version_is_fine(const struct http_request *req)
+{
+    struct span version = http_header(req, "mcp-protocol-version");
+
+    return !version.p || mcp_is_legacy_version(version);
+}
+
+/* --- sessions --- */
+
+/* The session a request names; if there is none the request has been refused. */
+static struct http_session *session_of(struct http_endpoint *e, struct http_exchange *x,
+                                       const struct http_request *req)
+{
+    struct span id = http_header(req, "mcp-session-id");
+
+    if (!id.p) {
+        refuse_plain(x, 400, MCP_ERROR_SERVER,
+                     "Bad Request: Mcp-Session-Id header is required (send initialize first)");
+        return NULL;
+    }
+    struct http_session *hs = map_get(&e->sessions, id);
+    if (!hs) {
+        refuse_plain(x, 404, MCP_ERROR_TIMEOUT, "Session not found: send initialize again");
+        return NULL;
+    }
+    if (!version_is_fine(req)) {
+        refuse_plain(x, 400, MCP_ERROR_SERVER,
+                     "Bad Request: Unsupported protocol version in MCP-Protocol-Version");
+        return NULL;
+    }
+    http_session_touch(hs);
+    return hs;
+}
+
+static void end_session(struct http_endpoint *e, struct http_session *hs, const char *why)
+{
+    log_debug("mcp", "session %.8s ended: %s", http_session_id(hs), why);
+    map_del(&e->sessions, span_str(http_session_id(hs)));
+    http_session_free(hs);
+}
+
+static struct http_session *open_session(struct http_endpoint *e, struct http_exchange *x)
+{
+    struct http_session *oldest = http_session_oldest(&e->idle);
+    char id[ID_TOKEN_SIZE];
+
+    /* Clients that go without a DELETE must not keep others out until their time is over. */
+    if (e->sessions.n >= e->options.max_sessions && oldest)
+        end_session(e, oldest, "another client needs its place");
+    if (e->sessions.n >= e->options.max_sessions) {
+        refuse_plain(x, 503, MCP_ERROR_SERVER, "Too many sessions (limits.sessions)");
+        return NULL;
+    }
+    id_token(id);
+    struct http_session *hs = http_session_new(e->loop, &e->host, id, &e->idle);
+    map_put(&e->sessions, span_str(id), hs);
+    return hs;
+}
+
+/* --- methods --- */
+
+/* One message or the elements of a batch; what is no message was refused before. */
+static void deliver(struct http_session *hs, const struct mcp_message *m, struct post *post)
+{
+    if (m->rpc.kind != RPC_BATCH) {
+        mcp_session_receive(http_session_mcp(hs), m, post);
+        return;
+    }
+    struct json_iter it = json_iter(m->rpc.text);
+    struct mcp_message one;
+    while (json_next(&it)) {
+        if (mcp_skim(it.value, &one))
+            continue;
+        if (one.rpc.kind == RPC_REQUEST && http_session_post_is_full(post))
+            http_session_post_refuse(post, one.rpc.id);
+        else
+            mcp_session_receive(http_session_mcp(hs), &one, post);
+    }
+}
+
+/* How many requests a body holds; -1 if it holds something that is no message. */
+static int count_requests(const struct mcp_message *m)
+{
+    struct json_iter it;
+    struct mcp_message one;
+    int n = 0;
+
+    if (m->rpc.kind != RPC_BATCH)
+        return m->rpc.kind == RPC_INVALID ? -1 : m->rpc.kind == RPC_REQUEST;
+    it = json_iter(m->rpc.text);
+    while (json_next(&it)) {
+        if (mcp_skim(it.value, &one) || one.rpc.kind == RPC_INVALID || one.rpc.kind == RPC_BATCH ||
+            modern_claims(&one) || rpc_method_is(&one.rpc, "initialize"))
+            return -1;
+        n += one.rpc.kind == RPC_REQUEST;
+    }
+    return n;
+}
+
+/* A batch that is too long has been refused. */
+static bool batch_fits(const struct http_endpoint *e, struct http_exchange *x,
+                       const struct mcp_message *m)
+{
+    struct buf why = {0};
+    bool fits = m->rpc.kind != RPC_BATCH || rpc_batch_fits(&m->rpc, e->host.max_batch, &why);
+
+    if (!fits)
+        refuse_plain(x, 400, RPC_INVALID_REQUEST, buf_cstr(&why));
+    buf_fini(&why);
+    return fits;
+}
+
+static void handle_post(struct http_endpoint *e, struct http_exchange *x,
+                        const struct http_request *req)
+{
+    struct mcp_message m;
+
+    if (!is_json(http_header(req, "content-type"))) {
+        refuse_plain(x, 415, MCP_ERROR_SERVER,
+                     "Unsupported Media Type: Content-Type must be application/json");
+        return;
+    }
+    int code = mcp_skim(req->body, &m);
+    if (code) {
+        mcp_put_parse_error(http_respond_begin(x, 400, "application/json", SPAN_EMPTY), code);
+        http_respond_end(x);
+        return;
+    }
+    if (modern_http_claims(&m, req) && m.rpc.kind != RPC_INVALID) {
+        modern_http_handle(e->modern, x, req, &m);
+        return;
+    }
+    if (!accepts(req, SPAN("application/json")) || !accepts(req, SPAN("text/event-stream"))) {
+        refuse_plain(x, 406, MCP_ERROR_SERVER,
+                     "Not Acceptable: send Accept: application/json, text/event-stream (both by "
+                     "name, without wildcards)");
+        return;
+    }
+    if (!batch_fits(e, x, &m))
+        return;
+    int requests = count_requests(&m);
+    if (requests < 0) {
+        refuse(x, 400, SPAN_EMPTY, m.rpc.id, RPC_INVALID_REQUEST,
+               m.rpc.why ? m.rpc.why : "Invalid Request: the batch holds no valid messages");
+        return;
+    }
+    bool hello = m.rpc.kind == RPC_REQUEST && rpc_method_is(&m.rpc, "initialize");
+    struct http_session *hs =
+        hello && !http_header(req, "mcp-session-id").p ? open_session(e, x) : session_of(e, x, req);
+    if (!hs)
+        return;
+    if (requests == 0) {
+        deliver(hs, &m, NULL);
+        http_respond(x, 202, NULL, SPAN_EMPTY, SPAN_EMPTY);
+        return;
+    }
+    deliver(hs, &m, http_session_post(hs, x, hello, m.rpc.kind == RPC_BATCH, (size_t)requests));
+    if (hello && !mcp_session_ready(http_session_mcp(hs)))
+        end_session(e, hs, "initialize failed");
+}
+
+static void handle_get(struct http_endpoint *e, struct http_exchange *x,
+                       const struct http_request *req)
+{
+    if (!accepts(req, SPAN("text/event-stream"))) {
+        refuse_plain(x, 406, MCP_ERROR_SERVER,
+                     "Not Acceptable: GET needs Accept: text/event-stream");
+        return;
+    }
+    struct http_session *hs = session_of(e, x, req);
+    struct span last_id = http_header(req, "last-event-id");
+    if (hs && !last_id.n)
+        http_session_listen(hs, x);
+    else if (hs && !http_session_resume(hs, x, last_id))
+        refuse_plain(x, 400, MCP_ERROR_SERVER,
+                     "Bad Request: Last-Event-ID is not of this session; leave it out to listen");
+}
+
+static void handle_delete(struct http_endpoint *e, struct http_exchange *x,
+                          const struct http_request *req)
+{
+    struct http_session *hs = session_of(e, x, req);
+
+    if (!hs)
+        return;
+    end_session(e, hs, "deleted by the agent");
+    http_respond(x, 200, NULL, SPAN_EMPTY, SPAN_EMPTY);
+}
+
+void http_endpoint_handle(struct http_endpoint *e, struct http_exchange *x,
+                          const struct http_request *req)
+{
+    static const struct {
+        const char *method;
+        void (*handle)(struct http_endpoint *, struct http_exchange *, const struct http_request *);
+    } rows[] = {{"POST", handle_post}, {"GET", handle_get}, {"DELETE", handle_delete}};
+
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        if (span_is(req->method, rows[i].method)) {
+            rows[i].handle(e, x, req);
+            return;
+        }
+    }
+    refuse(x, 405, SPAN("Allow: GET, POST, DELETE\r\n"), SPAN_EMPTY, MCP_ERROR_SERVER,
+           "Method not allowed: use POST, GET or DELETE");
+}
+
+/* --- life --- */
+
+/* Keep-alive comments and forgotten sessions, in one place, now and then. */
+static void on_janitor(struct timer *t)
+{
+    struct http_endpoint *e = CONTAINER_OF(t, struct http_endpoint, janitor);
+    struct http_session *expired = NULL;
+    void *value;
+
+    do {
+        size_t at = 0;
+        expired = NULL;
+        while (!expired && map_next(&e->sessions, &at, NULL, &value))
+            if (http_session_idle(value) > e->options.session_ttl)
+                expired = value;
+        if (expired)
+            end_session(e, expired, "idle for too long");
+    } while (expired);
+
+    size_t at = 0;
+    while (map_next(&e->sessions, &at, NULL, &value))
+        http_session_keep_alive(value);
+    modern_http_keep_alive(e->modern);
+    timer_set(loop_timers(e->loop), &e->janitor, JANITOR_MS);
+}
+
+struct http_endpoint *http_endpoint_new(struct loop *loop, const struct mcp_host *host,
+                                        const struct http_endpoint_options *options)
+{
+    struct http_endpoint *e = MEM_NEW(struct http_endpoint);
+
+    e->loop = loop;
+    e->host = *host;
+    e->options = *options;
+    list_init(&e->idle);
+    e->modern = modern_http_new(host);
+    e->janitor.fire = on_janitor;
+    timer_set(loop_timers(loop), &e->janitor, JANITOR_MS);
+    return e;
+}
+
+void http_endpoint_free(struct http_endpoint *e)
+{
+    size_t at = 0;
+    void *hs;
+
+    timer_clear(loop_timers(e->loop), &e->janitor);
+    while (map_next(&e->sessions, &at, NULL, &hs))
+        http_session_free(hs);
+    map_fini(&e->sessions);
+    modern_http_free(e->modern);
+    mem_free(e);
+}
+
+size_t http_endpoint_sessions(const struct http_endpoint *e)
+{
+    return e->sessions.n;
+}

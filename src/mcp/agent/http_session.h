@@ -1,0 +1,54 @@
+/*
+ * http_session: one agent's session over Streamable HTTP: its waiting POSTs and its GET stream.
+ *
+ * A post starts as a plain JSON answer and turns into an SSE stream when the call has something to
+ * say before its result. What belongs to no request goes to the GET stream, or waits until there is
+ * one. Events are kept for a while (event_store), so that a client that was cut can resume any of
+ * its streams; also the answer of a call whose POST was cut is found there.
+ */
+#ifndef RIALTO_MCP_AGENT_HTTP_SESSION_H
+#define RIALTO_MCP_AGENT_HTTP_SESSION_H
+
+#include "io/http_server.h"
+#include "mcp/agent/session.h"
+
+struct http_session;
+struct post;
+
+/* While nothing of it is open (no call, no stream) it stands in `idle`, last used last. */
+struct http_session *http_session_new(struct loop *loop, const struct mcp_host *host,
+                                      const char *id, struct list *idle);
+/* The one that is idle for longest; NULL when all are in use. */
+struct http_session *http_session_oldest(const struct list *idle);
+/* Open calls are cancelled, streams ended. */
+void http_session_free(struct http_session *hs);
+const char *http_session_id(const struct http_session *hs);
+struct mcp_session *http_session_mcp(struct http_session *hs);
+
+/*
+ * The reply handle for a POST with `requests` requests; lives until each of them is answered.
+ * `hello`: the answer carries the session id.
+ */
+struct post *http_session_post(struct http_session *hs, struct http_exchange *x, bool hello,
+                               bool batch, size_t requests);
+/* Are the answers to this batch as large as they may be? Then its other requests are not run but
+ * refused. */
+bool http_session_post_is_full(const struct post *p);
+void http_session_post_refuse(struct post *p, struct span id);
+/* A GET: becomes the session's stream; an older one is ended. */
+void http_session_listen(struct http_session *hs, struct http_exchange *x);
+/*
+ * A GET with Last-Event-ID: that stream's later events, then the stream goes on, or ends if it was
+ * a POST's whose answer is among them. 204 says that nothing is left of a POST's stream. False when
+ * the id is not one of this session; the exchange is not answered then.
+ */
+MUST_CHECK bool http_session_resume(struct http_session *hs, struct http_exchange *x,
+                                    struct span last_id);
+
+/* A sign of life. */
+void http_session_touch(struct http_session *hs);
+/* ms since the last sign of life; 0 while anything is open. */
+uint64_t http_session_idle(const struct http_session *hs);
+void http_session_keep_alive(struct http_session *hs);
+
+#endif

@@ -1,0 +1,452 @@
+#include "mcp/agent/modern.h"
+
+#include "base/log.h"
+#include "base/map.h"
+#include "base/mem.h"
+#include "core/wishes.h"
+#include "mcp/agent/modern_request.h"
+#include "mcp/agent/modern_result.h"
+#include "mcp/agent/seal.h"
+#include "mcp/agent/welcome.h"
+#include "mcp/circle.h"
+#include "mcp/outcome.h"
+
+/* --- answering --- */
+
+static struct buf *begin(struct modern_agent *a, void *reply, enum mcp_out_kind kind)
+{
+    return a->out->begin(a->owner, reply, kind);
+}
+
+static void end(struct modern_agent *a, void *reply, enum mcp_out_kind kind)
+{
+    a->out->end(a->owner, reply, kind);
+}
+
+static void set_status(struct modern_agent *a, void *reply, int status)
+{
+    if (a->out->set_status)
+        a->out->set_status(a->owner, reply, status);
+}
+
+static void reply_fault(struct modern_agent *a, void *reply, struct span id,
+                        const struct modern_fault *fault)
+{
+    set_status(a, reply, fault->status);
+    modern_put_fault(begin(a, reply, MCP_OUT_FINAL), id, fault);
+    end(a, reply, MCP_OUT_FINAL);
+}
+
+static void reply_invalid(struct modern_agent *a, void *reply, struct span id, const char *text)
+{
+    reply_fault(a, reply, id, &(struct modern_fault){200, RPC_INVALID_PARAMS, text, NULL});
+}
+
+static void begin_result(struct buf *out, struct span id)
+{
+    buf_str(out, "{\"jsonrpc\":\"2.0\",\"id\":");
+    buf_span(out, id);
+    buf_str(out, ",\"result\":");
+}
+
+/* --- requests in flight --- */
+
+struct modern_request *modern_request_new(struct modern_agent *a, const struct mcp_message *m,
+                                          void *reply)
+{
+    struct modern_request *r = MEM_NEW(struct modern_request);
+
+    r->agent = a;
+    r->level = -1;
+    list_init(&r->asks);
+    list_append(&a->requests, &r->node);
+    a->n_requests++;
+    modern_request_bind(r, m, reply);
+    return r;
+}
+
+/* From now on this message's request is the one to answer. */
+void modern_request_bind(struct modern_request *r, const struct mcp_message *m, void *reply)
+{
+    const struct json_slot *token = &m->slots[SLOT_META_TOKEN];
+
+    mem_free(r->id);
+    mem_free(r->token);
+    r->id = mem_span(m->rpc.id);
+    r->token = token->type == JSON_NONE ? NULL : mem_span(token->value);
+    r->reply = reply;
+    r->waits = true;
+}
+
+void modern_request_free(struct modern_request *r)
+{
+    struct modern_agent *a = r->agent;
+
+    if (r->parked)
+        a->n_parked--;
+    timer_clear(router_timers(a->host.router), &r->flush);
+    LIST_EACH_SAFE (&r->asks, it)
+        modern_ask_free(LIST_ENTRY(it, struct modern_ask, node));
+    list_remove(&r->node);
+    a->n_requests--;
+    mem_free(r->id);
+    mem_free(r->token);
+    mem_free(r);
+}
+
+/* --- verbs --- */
+
+/* Some errors are said by HTTP as well. */
+static int status_of(enum op op, const struct outcome *outcome)
+{
+    int64_t code = outcome->kind == OUTCOME_ERROR ? rpc_error_of(outcome->body).code : 0;
+
+    if (code == MCP_ERROR_CAPABILITY)
+        return 400;
+    return op == OP_OTHER && code == RPC_METHOD_NOT_FOUND ? 404 : 200;
+}
+
+/* This era has no code of its own for a resource that is not there. */
+static void put_error(struct buf *out, struct span id, enum op op, const struct outcome *outcome)
+{
+    if (op == OP_READ_RESOURCE && outcome->kind == OUTCOME_ERROR) {
+        struct rpc_error error = rpc_error_of(outcome->body);
+        if (error.code == MCP_ERROR_NO_RESOURCE) {
+            struct buf text = {0};
+            json_unescape(&text, error.message.n ? error.message : SPAN("\"\""));
+            rpc_put_error(out, id, RPC_INVALID_PARAMS, buf_view(&text), error.data);
+            buf_fini(&text);
+            return;
+        }
+    }
+    /* Our own failures are told as if of another operation: the same reason, the common code. */
+    mcp_put_outcome(out, id, op == OP_READ_RESOURCE ? OP_CALL_TOOL : op, outcome);
+}
+
+static bool went_wrong(const struct outcome *outcome)
+{
+    return outcome->kind != OUTCOME_RESULT || outcome->is_error;
+}
+
+/*
+ * A server of the other era asked for what this client never declared, was refused, and failed. A
+ * server of this era says so with a code of its own, and with what to declare.
+ */
+static void reply_lacking(struct modern_request *r, unsigned lacks)
+{
+    struct buf data = {0};
+
+    if (lacks & ANSWERS_SAMPLING_TOOLS)
+        lacks |= ANSWERS_SAMPLING;
+    buf_str(&data, "{\"requiredCapabilities\":");
+    mcp_put_capabilities(&data, lacks);
+    buf_char(&data, '}');
+    reply_fault(r->agent, r->reply, span_str(r->id),
+                &(struct modern_fault){400, MCP_ERROR_CAPABILITY,
+                                       "Missing required client capability: the server asked the "
+                                       "client for something it did not declare",
+                                       buf_cstr(&data)});
+    buf_fini(&data);
+}
+
+static void on_done(struct peer *self, struct call *call, const struct outcome *outcome)
+{
+    struct modern_agent *a = CONTAINER_OF(self, struct modern_agent, peer);
+    struct modern_request *r = call->consumer_data;
+
+    if (call->op == OP_STANDING) {
+        modern_listen_ended(r);
+        return;
+    }
+    if (!r->waits) {
+        /* Parked, and nobody came back in time: there is no one to tell. */
+        log_debug("mcp", "a parked call ended: " SPAN_FMT, SPAN_ARG(outcome->text));
+    } else if (outcome->kind == OUTCOME_FAILED && outcome->why == FAIL_CANCELLED) {
+        a->out->abandon(a->owner, r->reply);
+    } else if (call->lacks && went_wrong(outcome)) {
+        reply_lacking(r, call->lacks);
+    } else {
+        struct buf body = {0};
+        struct outcome told = mcp_refusal_as_result(call->op, outcome, &body);
+        set_status(a, r->reply, status_of(call->op, &told));
+        struct buf *out = begin(a, r->reply, MCP_OUT_FINAL);
+        if (told.kind == OUTCOME_RESULT) {
+            begin_result(out, span_str(r->id));
+            modern_put_result(out, told.body, call->op == OP_READ_RESOURCE);
+            buf_char(out, '}');
+        } else {
+            put_error(out, span_str(r->id), call->op, &told);
+        }
+        end(a, r->reply, MCP_OUT_FINAL);
+        buf_fini(&body);
+    }
+    modern_request_free(r);
+}
+
+static void send_progress(struct modern_request *r, const struct event *e)
+{
+    struct modern_agent *a = r->agent;
+    struct buf *out = begin(a, r->reply, MCP_OUT_RELATED);
+
+    buf_str(out, "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\",\"params\":");
+    buf_span(out, span_cut(e->params, 0, e->token_at.at));
+    buf_str(out, r->token);
+    mcp_put_raw(out, span_from(e->params, e->token_at.at + e->token_at.n));
+    buf_char(out, '}');
+    end(a, r->reply, MCP_OUT_RELATED);
+}
+
+static void on_event(struct peer *self, struct call *call, const struct event *event)
+{
+    struct modern_agent *a = CONTAINER_OF(self, struct modern_agent, peer);
+    struct modern_request *r = call->consumer_data;
+
+    if (call->op == OP_STANDING) {
+        modern_listen_event(r, event);
+        return;
+    }
+    if (event->kind == EVENT_UNASKED) {
+        modern_unask(r, event->name);
+        return;
+    }
+    if (!r->waits)
+        return; /* parked: this era has no stream to say it on */
+    if (event->kind == EVENT_PROGRESS && r->token) {
+        send_progress(r, event);
+    } else if (event->kind == EVENT_LOG && r->level >= 0 && mcp_level(event->level) >= r->level) {
+        rpc_put_notification(begin(a, r->reply, MCP_OUT_RELATED), "notifications/message",
+                             event->params);
+        end(a, r->reply, MCP_OUT_RELATED);
+    }
+}
+
+static const struct peer_verbs verbs = {.event = on_event, .ask = modern_on_ask, .done = on_done};
+
+/* --- methods --- */
+
+struct handler {
+    const char *method;
+    void (*handle)(struct modern_agent *a, const struct mcp_message *m, void *reply,
+                   struct span principal, int arg);
+    int arg;
+};
+
+static void handle_discover(struct modern_agent *a, const struct mcp_message *m, void *reply,
+                            struct span principal, int arg)
+{
+    (void)principal, (void)arg;
+    struct buf *out = begin(a, reply, MCP_OUT_FINAL);
+    begin_result(out, m->rpc.id);
+    buf_str(out, "{\"resultType\":\"complete\",\"supportedVersions\":[\"" MCP_MODERN "\"],");
+    mcp_put_capabilities_of(out, a->host.view);
+    mcp_put_instructions_of(out, a->host.view);
+    buf_str(out, "," MODERN_NO_CACHE "," MODERN_IDENTITY "}}");
+    end(a, reply, MCP_OUT_FINAL);
+}
+
+static struct span client_info(const struct mcp_message *m)
+{
+    return json_get(m->slots[SLOT_META].value, MCP_META_PREFIX "clientInfo").value;
+}
+
+static void handle_list(struct modern_agent *a, const struct mcp_message *m, void *reply,
+                        struct span principal, int kind)
+{
+    (void)principal;
+    if (m->slots[SLOT_CURSOR].type != JSON_NONE) {
+        reply_invalid(a, reply, m->rpc.id,
+                      "Invalid cursor: this server gives its lists in one page");
+        return;
+    }
+    struct span list = view_list(a->host.view, (enum item_kind)kind);
+    struct buf *out = begin(a, reply, MCP_OUT_FINAL);
+    begin_result(out, m->rpc.id);
+    buf_printf(out, "{\"resultType\":\"complete\",\"%s\":", mcp_lists[kind].member);
+    buf_span(out, list);
+    buf_str(out, "," MODERN_NO_CACHE ",\"_meta\":{" MODERN_SERVER_INFO);
+    if (circle_is_bridge(client_info(m))) {
+        buf_char(out, ',');
+        circle_put_marks(out, a->host.view);
+    }
+    buf_str(out, "}}}");
+    end(a, reply, MCP_OUT_FINAL);
+}
+
+/* `request` has op, name and the name's place; the rest is filled in here. */
+static void open_call(struct modern_agent *a, const struct mcp_message *m, void *reply,
+                      struct span principal, struct request request)
+{
+    const struct json_slot *level = &m->slots[SLOT_META_LOG_LEVEL];
+    struct buf kept_meta = {0}, level_text = {0};
+
+    if (modern_resume(a, m, reply, principal))
+        return;
+    mcp_put_foreign_meta(&kept_meta, m->slots[SLOT_META].value);
+    struct modern_request *r = modern_request_new(a, m, reply);
+    r->principal = map_hash(principal);
+    r->digest = modern_digest(m);
+    struct span wanted =
+        level->type == JSON_STRING ? json_text(level->value, &level_text) : SPAN_EMPTY;
+    r->level = mcp_level(wanted);
+    if (r->level >= 0)
+        router_want_log(a->host.router, a->host.view, r->level, mcp_levels[r->level]);
+    request.params = m->rpc.params;
+    request.meta_at = mcp_cut(m->rpc.params, &m->slots[SLOT_META]);
+    request.meta_keep = buf_view(&kept_meta);
+    request.log_level = r->level >= 0 ? wanted : SPAN_EMPTY;
+    request.answers = mcp_answers_of(m->slots[SLOT_META_CAPABILITIES].value) | ANSWERS_BY_RETRY;
+    request.wants_progress = r->token != NULL;
+    request.takes_structured = true;
+    request.party = r->principal;
+    request.resumes = m->slots[SLOT_REQUEST_STATE].type != JSON_NONE ||
+                      m->slots[SLOT_INPUT_RESPONSES].type != JSON_NONE;
+    /* `done` may come inside: only what the router gives back is still there. */
+    struct call *call = router_open(a->host.router, &a->peer, a->host.view, &request, r);
+    if (call)
+        r->call = call;
+    buf_fini(&level_text);
+    buf_fini(&kept_meta);
+}
+
+static void handle_open(struct modern_agent *a, const struct mcp_message *m, void *reply,
+                        struct span principal, int op)
+{
+    const struct mcp_operation *operation = &mcp_operations[op];
+    const struct json_slot *name = &m->slots[operation->name_slot];
+    struct buf scratch = {0};
+
+    if (op == OP_COMPLETE && name->type == JSON_NONE)
+        name = &m->slots[SLOT_REF_URI];
+    if (name->type == JSON_STRING) {
+        open_call(a, m, reply, principal,
+                  (struct request){.op = (enum op)op,
+                                   .name = json_text(name->value, &scratch),
+                                   .name_at = mcp_cut(m->rpc.params, name)});
+    } else {
+        buf_printf(&scratch, "%s needs params.%s, a string", operation->method,
+                   operation->name_member);
+        reply_invalid(a, reply, m->rpc.id, buf_cstr(&scratch));
+    }
+    buf_fini(&scratch);
+}
+
+/* What MCP does not know, the server may. */
+static void pass_on(struct modern_agent *a, const struct mcp_message *m, void *reply,
+                    struct span principal, int op)
+{
+    struct buf method = {0};
+
+    open_call(a, m, reply, principal,
+              (struct request){.op = (enum op)op, .name = rpc_method_text(&m->rpc, &method)});
+    buf_fini(&method);
+}
+
+/* clang-format off */
+static const struct handler handlers[] = {
+    {"tools/call", handle_open, OP_CALL_TOOL},
+    {"tools/list", handle_list, ITEM_TOOL},
+    {"resources/read", handle_open, OP_READ_RESOURCE},
+    {"resources/list", handle_list, ITEM_RESOURCE},
+    {"resources/templates/list", handle_list, ITEM_TEMPLATE},
+    {"prompts/get", handle_open, OP_GET_PROMPT},
+    {"prompts/list", handle_list, ITEM_PROMPT},
+    {"completion/complete", handle_open, OP_COMPLETE},
+    {"subscriptions/listen", modern_listen, 0},
+    {"server/discover", handle_discover, 0},
+};
+/* clang-format on */
+
+static const struct handler *handler_of(const struct mcp_host *host, const struct mcp_message *m)
+{
+    static const struct handler any_other = {NULL, pass_on, OP_OTHER};
+
+    for (size_t i = 0; i < COUNT_OF(handlers); i++)
+        if (rpc_method_is(&m->rpc, handlers[i].method))
+            return &handlers[i];
+    return mcp_passes(host, m) ? &any_other : NULL;
+}
+
+bool modern_knows_method(const struct mcp_host *host, const struct mcp_message *m)
+{
+    return handler_of(host, m) != NULL;
+}
+
+/* Only on pipes: on HTTP an agent cancels by closing the stream. */
+static void handle_cancelled(struct modern_agent *a, const struct mcp_message *m)
+{
+    const struct json_slot *id = &m->slots[SLOT_REQUEST_ID];
+
+    if (id->type == JSON_NONE)
+        return;
+    LIST_EACH (&a->requests, it) {
+        struct modern_request *r = LIST_ENTRY(it, struct modern_request, node);
+        if (r->call && span_is(id->value, r->id)) {
+            r->waits = r->waits && r->call->op != OP_STANDING; /* a listen just ends */
+            router_cancel(r->call, FAIL_CANCELLED);
+            return;
+        }
+    }
+}
+
+void modern_agent_receive(struct modern_agent *a, const struct mcp_message *m, void *reply,
+                          struct span principal)
+{
+    if (m->rpc.kind == RPC_NOTIFICATION && rpc_method_is(&m->rpc, "notifications/cancelled"))
+        handle_cancelled(a, m);
+    if (m->rpc.kind != RPC_REQUEST)
+        return;
+    const struct handler *h = handler_of(&a->host, m);
+    if (!h) {
+        reply_fault(a, reply, m->rpc.id,
+                    &(struct modern_fault){404, RPC_METHOD_NOT_FOUND, "Method not found", NULL});
+        return;
+    }
+    struct buf why = {0};
+    if (h->handle != pass_on && mcp_params_mislead(m, &why)) {
+        reply_invalid(a, reply, m->rpc.id, buf_cstr(&why));
+    } else {
+        if (a->host.wake)
+            a->host.wake(a->host.arg);
+        h->handle(a, m, reply, principal, h->arg);
+    }
+    buf_fini(&why);
+}
+
+void modern_agent_cancel(struct modern_agent *a, void *reply)
+{
+    LIST_EACH (&a->requests, it) {
+        struct modern_request *r = LIST_ENTRY(it, struct modern_request, node);
+        if (r->waits && r->reply == reply && r->call) {
+            r->waits = false; /* there is nobody to abandon */
+            router_cancel(r->call, FAIL_CANCELLED);
+            return;
+        }
+    }
+}
+
+/* --- life --- */
+
+struct modern_agent *modern_agent_new(const struct mcp_host *host, const struct mcp_out *out,
+                                      void *owner)
+{
+    struct modern_agent *a = MEM_NEW(struct modern_agent);
+
+    peer_init(&a->peer, &verbs);
+    a->peer.principal = host->principal;
+    a->host = *host;
+    a->out = out;
+    a->owner = owner;
+    list_init(&a->requests);
+    return a;
+}
+
+void modern_agent_free(struct modern_agent *a)
+{
+    router_detach(a->host.router, &a->peer);
+    mem_free(a);
+}
+
+size_t modern_agent_pending(const struct modern_agent *a)
+{
+    return a->n_requests - a->n_parked;
+}

@@ -1,0 +1,48 @@
+/*
+ * modern: an agent of the stateless era (2026-07-28) as a consumer.
+ *
+ * Every request stands for itself: it carries the protocol version, the client's capabilities and
+ * the log level. What a provider asks during a call becomes an `input_required` result; the call is
+ * parked meanwhile, and the agent's retry, which presents the sealed state, takes it up again. On
+ * HTTP one modern_agent serves all requests of an endpoint; on stdio and WebSocket it is the
+ * connection.
+ */
+#ifndef RIALTO_MCP_AGENT_MODERN_H
+#define RIALTO_MCP_AGENT_MODERN_H
+
+#include "mcp/agent/session.h"
+
+struct modern_agent;
+
+struct modern_agent *modern_agent_new(const struct mcp_host *host, const struct mcp_out *out,
+                                      void *owner);
+void modern_agent_free(struct modern_agent *a);
+
+/* What is wrong with a request before anybody looks at what it asks for. */
+struct modern_fault {
+    int status; /* of HTTP */
+    int code;
+    const char *text;
+    const char *data; /* raw JSON or NULL; owned by the caller's buffer */
+};
+
+/* Does the message claim to be of this era? (It has the version in its `_meta`.) */
+bool modern_claims(const struct mcp_message *m);
+/* Check the envelope. `scratch` holds texts that `fault` points to. True when all is fine. */
+bool modern_check(const struct mcp_message *m, struct modern_fault *fault, struct buf *scratch);
+bool modern_knows_method(const struct mcp_host *host, const struct mcp_message *m);
+
+/*
+ * One checked request, or a notification. `principal` says who asks: parked calls can be taken up
+ * only by whom they were parked for.
+ */
+void modern_agent_receive(struct modern_agent *a, const struct mcp_message *m, void *reply,
+                          struct span principal);
+/* The stream of this reply was closed by the agent, which is how it cancels. */
+void modern_agent_cancel(struct modern_agent *a, void *reply);
+size_t modern_agent_pending(const struct modern_agent *a);
+
+/* Append the error response for a fault. */
+void modern_put_fault(struct buf *out, struct span id, const struct modern_fault *fault);
+
+#endif

@@ -1,0 +1,252 @@
+#include "mcp/agent/modern_http.h"
+
+#include "base/mem.h"
+#include "mcp/header_value.h"
+#include "mcp/param_headers.h"
+
+/* One POST that waits for its answer. */
+struct modern_post {
+    struct modern_http *http;
+    struct list node;
+    struct http_exchange *x;
+    int status;
+    bool sse;
+};
+
+struct modern_http {
+    struct mcp_host host;
+    struct modern_agent *agent;
+    struct list posts;
+    struct buf event;
+};
+
+/* --- writing --- */
+
+static struct buf *out_begin(void *owner, void *reply, enum mcp_out_kind kind)
+{
+    struct modern_http *h = owner;
+    struct modern_post *p = reply;
+
+    if (kind == MCP_OUT_RELATED && !p->sse) {
+        p->sse = true;
+        http_stream_begin(
+            p->x, 200, "text/event-stream",
+            SPAN("Cache-Control: no-cache, no-transform\r\nX-Accel-Buffering: no\r\n"));
+    }
+    if (!p->sse)
+        return http_respond_begin(p->x, p->status, "application/json", SPAN_EMPTY);
+    buf_reset(&h->event, 64 * 1024);
+    buf_str(&h->event, "event: message\ndata: ");
+    return &h->event;
+}
+
+static void post_free(struct modern_post *p)
+{
+    list_remove(&p->node);
+    mem_free(p);
+}
+
+static void post_gone(void *owner)
+{
+    struct modern_post *p = owner;
+
+    modern_agent_cancel(p->http->agent, p);
+    post_free(p);
+}
+
+static void out_end(void *owner, void *reply, enum mcp_out_kind kind)
+{
+    struct modern_http *h = owner;
+    struct modern_post *p = reply;
+
+    if (p->sse) {
+        buf_str(&h->event, "\n\n");
+        http_stream_write(p->x, buf_view(&h->event));
+        if (kind == MCP_OUT_FINAL)
+            http_stream_end(p->x);
+    } else {
+        http_respond_end(p->x);
+    }
+    if (kind == MCP_OUT_FINAL)
+        post_free(p);
+}
+
+static void out_abandon(void *owner, void *reply)
+{
+    struct modern_post *p = reply;
+
+    (void)owner;
+    if (p->sse)
+        http_stream_end(p->x);
+    else
+        http_respond(p->x, 204, NULL, SPAN_EMPTY, SPAN_EMPTY);
+    post_free(p);
+}
+
+static void out_status(void *owner, void *reply, int status)
+{
+    struct modern_post *p = reply;
+
+    (void)owner;
+    p->status = status;
+}
+
+static const struct mcp_out out_ops = {out_begin, out_end, out_abandon, out_status};
+
+/* --- checking --- */
+
+bool modern_http_claims(const struct mcp_message *m, const struct http_request *req)
+{
+    struct span version = http_header(req, "mcp-protocol-version");
+
+    return modern_claims(m) || (version.p && span_cmp(version, SPAN(MCP_MODERN)) >= 0);
+}
+
+static void refuse(struct http_exchange *x, struct span id, const struct modern_fault *fault)
+{
+    modern_put_fault(http_respond_begin(x, fault->status, "application/json", SPAN_EMPTY), id,
+                     fault);
+    http_respond_end(x);
+}
+
+static bool header_is(const struct http_request *req, const char *name, struct span raw_string)
+{
+    struct span value = http_header(req, name);
+    struct buf text = {0};
+    bool same =
+        value.p && header_value_decode(value, &text) && json_string_is(raw_string, buf_view(&text));
+
+    buf_fini(&text);
+    return same;
+}
+
+/* The member that Mcp-Name repeats, for the methods that have one. */
+static const struct json_slot *named_by(const struct mcp_message *m)
+{
+    static const enum op ops[] = {OP_CALL_TOOL, OP_GET_PROMPT, OP_READ_RESOURCE};
+
+    for (size_t i = 0; i < COUNT_OF(ops); i++)
+        if (rpc_method_is(&m->rpc, mcp_operations[ops[i]].method))
+            return &m->slots[mcp_operations[ops[i]].name_slot];
+    return NULL;
+}
+
+static struct span header_of(void *arg, struct span name)
+{
+    const struct http_request *req = arg;
+    char *text = mem_span(name);
+    struct span value = http_header(req, text);
+
+    mem_free(text);
+    return value;
+}
+
+static bool params_match(struct modern_http *h, const struct mcp_message *m,
+                         const struct http_request *req)
+{
+    struct buf scratch = {0};
+    const struct target *t = NULL;
+
+    if (rpc_method_is(&m->rpc, "tools/call") && m->slots[SLOT_NAME].type == JSON_STRING)
+        t = view_find(h->host.view, ITEM_TOOL, json_text(m->slots[SLOT_NAME].value, &scratch));
+    buf_fini(&scratch);
+    if (!t || !param_headers_possible(t->item->raw))
+        return true;
+    const struct json_slot *arguments = &m->slots[SLOT_ARGUMENTS];
+    return param_headers_match(t->item->raw,
+                               arguments->type == JSON_OBJECT ? arguments->value : SPAN_EMPTY,
+                               header_of, (void *)(uintptr_t)req);
+}
+
+/* What is wrong with a request, in the order in which the protocol wants it checked; or all is
+ * fine. */
+static bool find_fault(struct modern_http *h, const struct http_request *req,
+                       const struct mcp_message *m, struct modern_fault *fault, struct buf *scratch)
+{
+    static const struct modern_fault header_fault = {
+        400, MCP_ERROR_HEADER,
+        "Header mismatch: MCP-Protocol-Version, Mcp-Method, Mcp-Name and "
+        "Mcp-Param-* must repeat the body",
+        NULL};
+    static const struct modern_fault unknown = {404, RPC_METHOD_NOT_FOUND, "Method not found",
+                                                NULL};
+    struct span version = http_header(req, "mcp-protocol-version");
+    const struct json_slot *claimed = &m->slots[SLOT_META_VERSION], *name = named_by(m);
+
+    *fault = header_fault;
+    if (version.p && claimed->type == JSON_STRING && !json_string_is(claimed->value, version))
+        return true;
+    if (!modern_check(m, fault, scratch))
+        return true;
+    bool known = modern_knows_method(&h->host, m);
+    *fault = known ? header_fault : unknown;
+    return !known || !version.p || !span_eq(http_header(req, "mcp-method"), m->rpc.method) ||
+           (name && name->type == JSON_STRING && !header_is(req, "mcp-name", name->value)) ||
+           !params_match(h, m, req);
+}
+
+/* False when the request was refused. */
+static bool check_request(struct modern_http *h, struct http_exchange *x,
+                          const struct http_request *req, const struct mcp_message *m)
+{
+    struct modern_fault fault;
+    struct buf scratch = {0};
+    bool faulty = find_fault(h, req, m, &fault, &scratch);
+
+    if (faulty)
+        refuse(x, m->rpc.id, &fault);
+    buf_fini(&scratch);
+    return !faulty;
+}
+
+void modern_http_handle(struct modern_http *h, struct http_exchange *x,
+                        const struct http_request *req, const struct mcp_message *m)
+{
+    if (m->rpc.kind == RPC_NOTIFICATION) {
+        http_respond(x, 202, NULL, SPAN_EMPTY, SPAN_EMPTY);
+        return;
+    }
+    if (m->rpc.kind != RPC_REQUEST) {
+        refuse(x, SPAN_EMPTY,
+               &(struct modern_fault){400, RPC_INVALID_REQUEST,
+                                      "One request or notification per POST", NULL});
+        return;
+    }
+    if (!check_request(h, x, req, m))
+        return;
+    struct modern_post *p = MEM_NEW(struct modern_post);
+    p->http = h;
+    p->x = x;
+    p->status = 200;
+    list_append(&h->posts, &p->node);
+    http_exchange_on_gone(x, post_gone, p);
+    modern_agent_receive(h->agent, m, p,
+                         h->host.principal ? span_str(h->host.principal)
+                                           : http_header(req, "authorization"));
+}
+
+void modern_http_keep_alive(struct modern_http *h)
+{
+    LIST_EACH (&h->posts, it) {
+        struct modern_post *p = LIST_ENTRY(it, struct modern_post, node);
+        if (p->sse)
+            http_stream_write(p->x, SPAN(": keep-alive\n\n"));
+    }
+}
+
+struct modern_http *modern_http_new(const struct mcp_host *host)
+{
+    struct modern_http *h = MEM_NEW(struct modern_http);
+
+    h->host = *host;
+    list_init(&h->posts);
+    h->agent = modern_agent_new(host, &out_ops, h);
+    return h;
+}
+
+void modern_http_free(struct modern_http *h)
+{
+    modern_agent_free(h->agent);
+    buf_fini(&h->event);
+    mem_free(h);
+}

@@ -1,0 +1,25 @@
+/*
+ * modern_http: requests of the stateless era over HTTP.
+ *
+ * One POST, one request, one answer or stream; headers repeat what the body says and are checked
+ * against it; closing the stream cancels. There is no session.
+ */
+#ifndef RIALTO_MCP_AGENT_MODERN_HTTP_H
+#define RIALTO_MCP_AGENT_MODERN_HTTP_H
+
+#include "io/http_server.h"
+#include "mcp/agent/modern.h"
+
+struct modern_http;
+
+struct modern_http *modern_http_new(const struct mcp_host *host);
+void modern_http_free(struct modern_http *h);
+
+/* Is this request of the stateless era, by its body or by its headers? */
+bool modern_http_claims(const struct mcp_message *m, const struct http_request *req);
+void modern_http_handle(struct modern_http *h, struct http_exchange *x,
+                        const struct http_request *req, const struct mcp_message *m);
+/* Comments on open streams, so that nobody in between takes them for dead. */
+void modern_http_keep_alive(struct modern_http *h);
+
+#endif

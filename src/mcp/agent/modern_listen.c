@@ -1,0 +1,137 @@
+#include "base/map.h"
+#include "base/mem.h"
+#include "core/wishes.h"
+#include "mcp/agent/modern_request.h"
+#include "mcp/agent/modern_result.h"
+
+/* clang-format off */
+static const struct {
+    const char *member;
+    unsigned kinds;
+    const char *notification;
+} topics[] = {
+    {"toolsListChanged", 1u << ITEM_TOOL, "notifications/tools/list_changed"},
+    {"promptsListChanged", 1u << ITEM_PROMPT, "notifications/prompts/list_changed"},
+    {"resourcesListChanged", 1u << ITEM_RESOURCE | 1u << ITEM_TEMPLATE,
+     "notifications/resources/list_changed"},
+};
+/* clang-format on */
+
+/* Every message of a subscription says which one it belongs to. */
+static void put_subscription(struct buf *out, const struct modern_request *r)
+{
+    buf_printf(out, "\"_meta\":{\"" MCP_META_PREFIX "subscriptionId\":%s}", r->id);
+}
+
+static void send(struct modern_request *r, const char *method, struct span members)
+{
+    struct modern_agent *a = r->agent;
+    struct buf *out = a->out->begin(a->owner, r->reply, MCP_OUT_RELATED);
+
+    buf_printf(out, "{\"jsonrpc\":\"2.0\",\"method\":\"%s\",\"params\":{", method);
+    put_subscription(out, r);
+    if (members.n) {
+        buf_char(out, ',');
+        mcp_put_raw(out, members);
+    }
+    buf_str(out, "}}");
+    a->out->end(a->owner, r->reply, MCP_OUT_RELATED);
+}
+
+/* Those that nobody offers are left out, and so out of the acknowledgement. */
+static void subscribe(struct modern_request *r, const struct json_slot *wanted)
+{
+    struct json_iter it = json_iter(wanted->value);
+
+    while (wanted->type == JSON_ARRAY && json_next(&it)) {
+        struct buf uri = {0};
+        if (it.type == JSON_STRING) {
+            json_unescape(&uri, it.value);
+            if (router_subscribe(r->call, buf_view(&uri)))
+                map_put(&r->uris, buf_view(&uri), r);
+        }
+        buf_fini(&uri);
+    }
+}
+
+/* The acknowledgement comes first and names what will be heard. */
+static void acknowledge(struct modern_request *r)
+{
+    struct buf members = {0};
+    size_t at = 0;
+    struct span uri;
+
+    buf_str(&members, "\"notifications\":{");
+    for (size_t i = 0; i < COUNT_OF(topics); i++)
+        if (r->listens & topics[i].kinds)
+            buf_printf(&members, "\"%s\":true,", topics[i].member);
+    if (r->uris.n) {
+        buf_str(&members, "\"resourceSubscriptions\":[");
+        while (map_next(&r->uris, &at, &uri, NULL)) {
+            json_quote(&members, uri);
+            buf_char(&members, ',');
+        }
+        members.p[members.n - 1] = ']';
+        buf_char(&members, ',');
+    }
+    if (members.p[members.n - 1] == ',')
+        members.n--;
+    buf_char(&members, '}');
+    send(r, "notifications/subscriptions/acknowledged", buf_view(&members));
+    buf_fini(&members);
+}
+
+void modern_listen(struct modern_agent *a, const struct mcp_message *m, void *reply,
+                   struct span principal, int arg)
+{
+    const struct json_slot *wanted = &m->slots[SLOT_NOTIFICATIONS];
+
+    (void)principal, (void)arg;
+    if (wanted->type != JSON_OBJECT) {
+        rpc_put_error(a->out->begin(a->owner, reply, MCP_OUT_FINAL), m->rpc.id, RPC_INVALID_PARAMS,
+                      SPAN("subscriptions/listen needs params.notifications, an object"),
+                      SPAN_EMPTY);
+        a->out->end(a->owner, reply, MCP_OUT_FINAL);
+        return;
+    }
+    struct modern_request *r = modern_request_new(a, m, reply);
+    for (size_t i = 0; i < COUNT_OF(topics); i++)
+        if (json_get(wanted->value, topics[i].member).type == JSON_TRUE)
+            r->listens |= topics[i].kinds;
+    struct json_slot resources = json_get(wanted->value, "resourceSubscriptions");
+    r->call = router_attach(a->host.router, &a->peer, a->host.view, 0, r);
+    subscribe(r, &resources);
+    acknowledge(r);
+}
+
+void modern_listen_event(struct modern_request *r, const struct event *event)
+{
+    if (event->kind == EVENT_CHANGED) {
+        for (size_t i = 0; i < COUNT_OF(topics); i++)
+            if (event->changed & topics[i].kinds & r->listens)
+                send(r, topics[i].notification, SPAN_EMPTY);
+    } else if (event->kind == EVENT_UPDATED && map_get(&r->uris, event->name)) {
+        struct buf members = {0};
+        buf_str(&members, "\"uri\":");
+        json_quote(&members, event->name);
+        send(r, "notifications/resources/updated", buf_view(&members));
+        buf_fini(&members);
+    }
+}
+
+/* We end it, or the agent did: in the first case it is told so. */
+void modern_listen_ended(struct modern_request *r)
+{
+    struct modern_agent *a = r->agent;
+
+    if (r->waits) {
+        struct buf *out = a->out->begin(a->owner, r->reply, MCP_OUT_FINAL);
+        buf_printf(out, "{\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{\"resultType\":\"complete\",",
+                   r->id);
+        put_subscription(out, r);
+        buf_str(out, "}}");
+        a->out->end(a->owner, r->reply, MCP_OUT_FINAL);
+    }
+    map_fini(&r->uris);
+    modern_request_free(r);
+}

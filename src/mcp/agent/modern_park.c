@@ -1,0 +1,221 @@
+#include "base/log.h"
+#include "base/map.h"
+#include "base/mem.h"
+#include "mcp/agent/modern_request.h"
+#include "mcp/agent/modern_result.h"
+#include "mcp/agent/seal.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+/* Calls that may lie about, of all parties and of one; a further ask is refused. */
+enum { PARKED_MAX = 1000, PARKED_BY_ONE = 100 };
+
+uint64_t modern_digest(const struct mcp_message *m)
+{
+    const struct json_slot *pieces[] = {&m->slots[SLOT_NAME], &m->slots[SLOT_URI],
+                                        &m->slots[SLOT_ARGUMENTS]};
+    struct buf text = {0};
+
+    buf_span(&text, m->rpc.method);
+    for (size_t i = 0; i < COUNT_OF(pieces); i++) {
+        buf_char(&text, '\0');
+        buf_span(&text, pieces[i]->value);
+    }
+    uint64_t digest = map_hash(buf_view(&text));
+    buf_fini(&text);
+    return digest;
+}
+
+void modern_ask_free(struct modern_ask *ask)
+{
+    list_remove(&ask->node);
+    mem_free(ask->provider_key);
+    mem_free(ask->method);
+    mem_free(ask->params);
+    mem_free(ask);
+}
+
+void modern_unask(struct modern_request *r, struct span provider_key)
+{
+    LIST_EACH (&r->asks, it) {
+        struct modern_ask *ask = LIST_ENTRY(it, struct modern_ask, node);
+        if (span_is(provider_key, ask->provider_key)) {
+            modern_ask_free(ask);
+            return;
+        }
+    }
+}
+
+static void put_input_requests(struct buf *out, const struct modern_request *r)
+{
+    buf_str(out, "\"inputRequests\":{");
+    LIST_EACH (&r->asks, it) {
+        const struct modern_ask *ask = LIST_ENTRY(it, struct modern_ask, node);
+        buf_printf(out, "%s\"%s\":{\"method\":", it == r->asks.next ? "" : ",", ask->key);
+        json_quote(out, span_str(ask->method));
+        if (ask->params) {
+            buf_str(out, ",\"params\":");
+            mcp_put_raw(out, span_str(ask->params));
+        }
+        buf_char(out, '}');
+    }
+    buf_char(out, '}');
+}
+
+/* End the reply with all questions that are open; the call waits on without one. */
+static void park(struct timer *t)
+{
+    struct modern_request *r = CONTAINER_OF(t, struct modern_request, flush);
+    struct modern_agent *a = r->agent;
+    const struct seal seal = {
+        .call = r->call->handle,
+        .principal = r->principal,
+        .request = r->digest,
+        .expires = r->call->deadline.at,
+    };
+
+    if (!r->waits || list_empty(&r->asks))
+        return;
+    struct buf *out = a->out->begin(a->owner, r->reply, MCP_OUT_FINAL);
+    buf_printf(out, "{\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{\"resultType\":\"input_required\",",
+               r->id);
+    put_input_requests(out, r);
+    buf_str(out, ",\"requestState\":\"");
+    seal_put(out, &seal);
+    buf_str(out, "\"," MODERN_IDENTITY "}}");
+    a->out->end(a->owner, r->reply, MCP_OUT_FINAL);
+    r->reply = NULL;
+    r->waits = false;
+    if (!r->parked)
+        a->n_parked++;
+    r->parked = true;
+}
+
+static bool may_park(const struct modern_agent *a, const struct modern_request *r)
+{
+    size_t own = 0;
+
+    LIST_EACH (&a->requests, it) {
+        const struct modern_request *other = LIST_ENTRY(it, struct modern_request, node);
+        own += other->parked && other->principal == r->principal;
+    }
+    return r->parked || (a->n_parked < PARKED_MAX && own < PARKED_BY_ONE);
+}
+
+void modern_on_ask(struct peer *self, struct call *call, const struct ask *ask)
+{
+    struct modern_agent *a = CONTAINER_OF(self, struct modern_agent, peer);
+    struct modern_request *r = call->consumer_data;
+
+    if (!may_park(a, r)) {
+        router_answer(call, ask->key,
+                      &(struct outcome){.kind = OUTCOME_FAILED,
+                                        .why = FAIL_REFUSED,
+                                        .text = SPAN("too many calls wait for their client")});
+        return;
+    }
+    struct modern_ask *open = MEM_NEW(struct modern_ask);
+    snprintf(open->key, sizeof open->key, "ask-%" PRIu64, ++a->last_ask);
+    open->provider_key = mem_span(ask->key);
+    open->method = mem_span(ask->method);
+    open->params = ask->params.n ? mem_span(ask->params) : NULL;
+    list_append(&r->asks, &open->node);
+    r->call = call;
+    r->flush.fire = park;
+    /* Questions that come together are asked together. */
+    timer_set(router_timers(a->host.router), &r->flush, 0);
+}
+
+/* The parked request that a seal names, if this retry may take it up. */
+static struct modern_request *unseal(struct modern_agent *a, const struct mcp_message *m,
+                                     struct span state, struct span principal)
+{
+    struct seal seal;
+
+    if (!seal_open(state, &seal) || seal.principal != map_hash(principal) ||
+        seal.request != modern_digest(m) || seal.expires < router_timers(a->host.router)->now)
+        return NULL;
+    struct call *call = router_find(a->host.router, seal.call);
+    if (!call || call->consumer != &a->peer || call->op == OP_STANDING)
+        return NULL;
+    struct modern_request *r = call->consumer_data;
+    return r->parked && !r->waits ? r : NULL;
+}
+
+static bool responses_are_objects(const struct json_slot *responses)
+{
+    struct json_iter it = json_iter(responses->value);
+
+    if (responses->type != JSON_OBJECT)
+        return false;
+    while (json_next(&it))
+        if (it.type != JSON_OBJECT)
+            return false;
+    return true;
+}
+
+static struct modern_ask *find_ask(const struct modern_request *r, struct span raw_key)
+{
+    LIST_EACH (&r->asks, it) {
+        struct modern_ask *ask = LIST_ENTRY(it, struct modern_ask, node);
+        if (json_string_is(raw_key, span_str(ask->key)))
+            return ask;
+    }
+    return NULL;
+}
+
+static void fail(struct modern_agent *a, void *reply, struct span id, const char *text)
+{
+    rpc_put_error(a->out->begin(a->owner, reply, MCP_OUT_FINAL), id, RPC_INVALID_PARAMS,
+                  span_str(text), SPAN_EMPTY);
+    a->out->end(a->owner, reply, MCP_OUT_FINAL);
+}
+
+bool modern_resume(struct modern_agent *a, const struct mcp_message *m, void *reply,
+                   struct span principal)
+{
+    const struct json_slot *state = &m->slots[SLOT_REQUEST_STATE];
+    const struct json_slot *responses = &m->slots[SLOT_INPUT_RESPONSES];
+    struct buf scratch = {0};
+
+    if (state->type != JSON_STRING)
+        return false;
+    struct span text = json_text(state->value, &scratch);
+    if (!span_starts(text, SPAN(SEAL_PREFIX))) {
+        buf_fini(&scratch);
+        return false; /* a server's own state: passes through to it */
+    }
+    struct modern_request *r = unseal(a, m, text, principal);
+    buf_fini(&scratch);
+    if (!r) {
+        fail(a, reply, m->rpc.id,
+             "Invalid requestState: it was changed, has expired, or belongs to another request");
+        return true;
+    }
+    if (responses->type != JSON_NONE && !responses_are_objects(responses)) {
+        fail(a, reply, m->rpc.id, "Invalid inputResponses: each must be an object");
+        return true;
+    }
+    modern_request_bind(r, m, reply);
+    r->parked = false;
+    a->n_parked--;
+    /* What this retry leaves open is asked again. An answer may end the call: then r is gone. */
+    timer_set(router_timers(a->host.router), &r->flush, 0);
+    uint64_t handle = r->call->handle;
+    struct json_iter it = json_iter(responses->value);
+    while (responses->type == JSON_OBJECT && json_next(&it)) {
+        if (!router_find(a->host.router, handle))
+            break;
+        struct modern_ask *ask = find_ask(r, it.key);
+        if (!ask)
+            continue;
+        char *key = ask->provider_key;
+        ask->provider_key = NULL;
+        modern_ask_free(ask);
+        router_answer(r->call, span_str(key),
+                      &(struct outcome){.kind = OUTCOME_RESULT, .body = it.value});
+        mem_free(key);
+    }
+    return true;
+}

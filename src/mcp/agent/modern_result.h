@@ -1,0 +1,23 @@
+/*
+ * modern_result: what the stateless era wants on every result, put onto results that lack it.
+ */
+#ifndef RIALTO_MCP_AGENT_MODERN_RESULT_H
+#define RIALTO_MCP_AGENT_MODERN_RESULT_H
+
+#include "base/buf.h"
+
+/* The member of `_meta` that says who we are, and such a `_meta`. */
+#define MODERN_SERVER_INFO                                                                         \
+    "\"io.modelcontextprotocol/serverInfo\":{\"name\":\"rialto\",\"version\":\"" RIALTO_VERSION    \
+    "\"}"
+#define MODERN_IDENTITY "\"_meta\":{" MODERN_SERVER_INFO "}"
+/* How long a list or a resource may be reused: not at all, for we cannot know. */
+#define MODERN_NO_CACHE "\"ttlMs\":0,\"cacheScope\":\"private\""
+
+/*
+ * Append a result of a provider: resultType and (if `cacheable`) the cache members are added where
+ * they are missing, the identity becomes ours; everything else stays byte for byte.
+ */
+void modern_put_result(struct buf *out, struct span result, bool cacheable);
+
+#endif

@@ -1,0 +1,30 @@
+/*
+ * seal: what we hand to an agent to keep and want back untouched (requestState of parked calls).
+ *
+ * Authenticated encryption under a key of this process: an agent cannot read it, change it, or give
+ * it to another. A restart makes all seals void, as it does the calls they name.
+ */
+#ifndef RIALTO_MCP_AGENT_SEAL_H
+#define RIALTO_MCP_AGENT_SEAL_H
+
+#include "base/buf.h"
+
+#include <stdint.h>
+
+/* What a requestState says. */
+struct seal {
+    uint64_t call;      /* the parked call's handle */
+    uint64_t principal; /* digest of who may present it */
+    uint64_t request;   /* digest of the request it belongs to */
+    uint64_t expires;   /* loop time, ms */
+};
+
+/* Every seal starts like this, and no other server's state does by accident. */
+#define SEAL_PREFIX "rialto1."
+
+/* Append the text of the seal: visible ASCII, safe in JSON and in headers. */
+void seal_put(struct buf *out, const struct seal *s);
+/* false when it is not one of ours or was changed. */
+bool seal_open(struct span text, struct seal *out);
+
+#endif

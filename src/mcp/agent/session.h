@@ -1,0 +1,79 @@
+/*
+ * session: an MCP agent as a consumer, whatever pipe it came by.
+ *
+ * The transport (own stdio, Streamable HTTP, SSE, WebSocket) skims each message once, hands it to
+ * mcp_session_receive together with its own handle of the request (`reply`), and is told where each
+ * outgoing message belongs: to that request's stream or to none. The session speaks the legacy
+ * dialect: initialize, ids kept as raw text, progress tokens restored, asks sent as requests of its
+ * own.
+ *
+ * A session ends with mcp_session_free: calls it opened are cancelled and their replies abandoned.
+ */
+#ifndef RIALTO_MCP_AGENT_SESSION_H
+#define RIALTO_MCP_AGENT_SESSION_H
+
+#include "core/router.h"
+#include "mcp/protocol.h"
+
+struct mcp_session;
+
+enum mcp_out_kind {
+    MCP_OUT_FINAL,     /* the response; the reply is over afterwards */
+    MCP_OUT_RELATED,   /* an event or ask of the call behind `reply`: goes on its stream */
+    MCP_OUT_UNRELATED, /* belongs to no request; `reply` is NULL */
+};
+
+/*
+ * Outgoing messages are appended to the buffer that `begin` returns; `end` sends them. On pipes
+ * that carry everything in one stream `reply` may always be NULL.
+ */
+struct mcp_out {
+    struct buf *(*begin)(void *owner, void *reply, enum mcp_out_kind kind);
+    void (*end)(void *owner, void *reply, enum mcp_out_kind kind);
+    /* The request was cancelled: its reply ends without a message. */
+    void (*abandon)(void *owner, void *reply);
+    /* The HTTP status of the final answer, before its `begin`; 200 unless set. May be NULL. */
+    void (*set_status)(void *owner, void *reply, int status);
+};
+
+/* What a session looks at and says of the bridge. */
+struct mcp_host {
+    struct router *router;
+    struct view *view;
+    bool plain; /* the view has one provider, which is as plain (passage.h); on pipes only */
+    /* A raw serverInfo to show in place of our own, by a view that has tools alone; may be NULL. */
+    const char *server_info;
+    /* Whose agents they all are, when that is known (auth.tokens); else NULL. */
+    const char *principal;
+    size_t max_batch;   /* messages in a batch */
+    size_t max_answers; /* bytes of answers to a batch, before its other requests are refused */
+    void *arg;          /* of the functions below; each may be NULL */
+    /* Called when an agent has introduced itself; may start lazy providers. */
+    void (*wake)(void *arg);
+    /*
+     * A view of the session's own in place of `shared`, for servers that want an instance per
+     * session; NULL if it needs none. `answers` is what its agent can be asked.
+     */
+    struct view *(*enter)(void *arg, struct view *shared, unsigned answers, void **lease);
+    void (*leave)(void *arg, void *lease);
+};
+
+struct mcp_session *mcp_session_new(const struct mcp_host *host, const struct mcp_out *out,
+                                    void *owner);
+void mcp_session_free(struct mcp_session *s);
+
+/* One skimmed message (no batch) from the agent. `reply` is ignored unless it is a request. */
+void mcp_session_receive(struct mcp_session *s, const struct mcp_message *m, void *reply);
+/* Has the agent sent initialize? */
+bool mcp_session_ready(const struct mcp_session *s);
+/* The revision agreed on; empty before initialize. */
+struct span mcp_session_version(const struct mcp_session *s);
+/* Calls open now. */
+size_t mcp_session_pending(const struct mcp_session *s);
+
+/* Is this what MCP does not know, but the one server of the view may? */
+bool mcp_passes(const struct mcp_host *host, const struct mcp_message *m);
+/* Append an error response for text that is no message at all. */
+void mcp_put_parse_error(struct buf *out, int code);
+
+#endif

@@ -1,0 +1,155 @@
+#include "mcp/agent/stdio_agent.h"
+
+#include "base/mem.h"
+#include "mcp/agent/duplex.h"
+#include "wire/lines.h"
+
+/* How long answers may still take once the agent has closed its end. */
+enum { DRAIN_MS = 1500, HELD_MS = 5000, FLUSH_MS = 1000 };
+
+struct stdio_agent {
+    struct loop *loop;
+    struct stream *stream;
+    struct lines lines;
+    struct duplex *duplex;
+    size_t max_message;
+    bool at_eof;
+    struct timer drain;
+    void (*closed)(void *arg);
+    void *arg;
+};
+
+static struct buf *out_begin(void *owner, void *reply, enum mcp_out_kind kind)
+{
+    struct stdio_agent *a = owner;
+
+    (void)reply, (void)kind;
+    return stream_out(a->stream);
+}
+
+static void out_end(void *owner, void *reply, enum mcp_out_kind kind)
+{
+    struct stdio_agent *a = owner;
+
+    (void)reply, (void)kind;
+    buf_char(stream_out(a->stream), '\n');
+    stream_wrote(a->stream);
+    /* The pending entry of a final answer is still counted at this moment. */
+    if (a->at_eof && kind == MCP_OUT_FINAL && duplex_pending(a->duplex) <= 1)
+        timer_set(loop_timers(a->loop), &a->drain, 0);
+}
+
+static void out_abandon(void *owner, void *reply)
+{
+    (void)owner, (void)reply;
+}
+
+static const struct mcp_out out_ops = {out_begin, out_end, out_abandon, NULL};
+
+static void on_line(void *owner, struct span line)
+{
+    struct stdio_agent *a = owner;
+
+    duplex_receive(a->duplex, line);
+}
+
+static void on_too_long(void *owner, struct span head)
+{
+    struct stdio_agent *a = owner;
+    struct buf text = {0};
+
+    (void)head;
+    buf_printf(&text, "Message of more than %zu bytes (limits.message)", a->max_message);
+    duplex_complain(a->duplex, SPAN_EMPTY, RPC_INVALID_REQUEST, buf_cstr(&text));
+    buf_fini(&text);
+}
+
+static const struct lines_events line_events = {on_line, on_too_long};
+
+static void on_data(void *owner, struct span chunk)
+{
+    struct stdio_agent *a = owner;
+
+    lines_feed(&a->lines, chunk, &line_events, a);
+}
+
+/* Close once all is answered, and after this time at the latest. */
+static void drain(struct stdio_agent *a, uint64_t patience)
+{
+    timer_set(loop_timers(a->loop), &a->drain, duplex_pending(a->duplex) ? patience : 0);
+}
+
+static void on_eof(void *owner)
+{
+    struct stdio_agent *a = owner;
+
+    lines_end(&a->lines, &line_events, a);
+    a->at_eof = true;
+    drain(a, duplex_is_holding(a->duplex) ? HELD_MS : DRAIN_MS);
+}
+
+static void on_drained(struct timer *t)
+{
+    struct stdio_agent *a = CONTAINER_OF(t, struct stdio_agent, drain);
+
+    stdio_agent_close(a, "the agent closed its end");
+}
+
+static void on_closed(void *owner, const char *reason)
+{
+    struct stdio_agent *a = owner;
+
+    (void)reason;
+    a->at_eof = false; /* what the ending calls still say is not waited for any more */
+    timer_clear(loop_timers(a->loop), &a->drain);
+    lines_fini(&a->lines);
+    duplex_free(a->duplex);
+    a->closed(a->arg);
+    mem_free(a);
+}
+
+static const struct stream_events stream_events = {
+    .data = on_data, .eof = on_eof, .closed = on_closed};
+
+struct stdio_agent *stdio_agent_new(struct loop *loop, struct stream *stream,
+                                    const struct mcp_host *host, size_t max_message,
+                                    void (*closed)(void *arg), void *arg)
+{
+    struct stdio_agent *a = MEM_NEW(struct stdio_agent);
+
+    a->loop = loop;
+    a->stream = stream;
+    a->max_message = max_message;
+    a->drain.fire = on_drained;
+    a->closed = closed;
+    a->arg = arg;
+    lines_init(&a->lines, max_message);
+    a->duplex = duplex_new(host, &out_ops, a);
+    stream_start(stream, &stream_events, a);
+    return a;
+}
+
+void stdio_agent_hold_greeting(struct stdio_agent *a)
+{
+    duplex_hold_greeting(a->duplex);
+}
+
+void stdio_agent_release(struct stdio_agent *a)
+{
+    duplex_release(a->duplex);
+    if (a->at_eof)
+        drain(a, DRAIN_MS);
+}
+
+void stdio_agent_feed(struct stdio_agent *a, struct span early, bool at_eof)
+{
+    on_data(a, early);
+    if (at_eof)
+        on_eof(a);
+}
+
+void stdio_agent_close(struct stdio_agent *a, const char *reason)
+{
+    lines_stop(&a->lines);
+    stream_finish(a->stream, reason, FLUSH_MS);
+}

@@ -1,0 +1,30 @@
+/*
+ * as_tools: what a server offers besides tools, as tools, for clients that have nothing else.
+ *
+ * `read_resource` takes the uri of a resource, `get_prompt_NAME` the arguments of the prompt NAME.
+ * The server hears the request that such a call stands for, so questions, progress and cancellation
+ * go their usual way; only the result is turned into that of a tool.
+ */
+#ifndef RIALTO_MCP_SERVER_AS_TOOLS_H
+#define RIALTO_MCP_SERVER_AS_TOOLS_H
+
+#include "mcp/server/upstream.h"
+
+struct made_tool;
+
+/* Make the tools, out of the catalog that is being collected and into it. */
+void as_tools_make(struct mcp_provider *p);
+void as_tools_fini(struct mcp_provider *p);
+
+/* The tool of ours that this request calls; NULL when it is the server's. */
+const struct made_tool *as_tools_find(const struct mcp_provider *p, const struct request *r);
+enum op as_tools_op(const struct made_tool *t);
+/*
+ * Turn the request into the one it stands for; `params` holds its text. NULL, or what is wrong with
+ * the arguments.
+ */
+const char *as_tools_redirect(const struct made_tool *t, struct request *r, struct buf *params);
+/* What the answer to it means for the caller; `body` takes the result. */
+struct outcome as_tools_outcome(enum op op, const struct outcome *outcome, struct buf *body);
+
+#endif

@@ -1,0 +1,17 @@
+/*
+ * catalog_text: a catalog as text, to be kept while its server is not running, and back.
+ *
+ * One line of JSON for the whole and one for each item. What is read is checked as if it came from
+ * a server: a file may have been cut short, or be somebody else's.
+ */
+#ifndef RIALTO_MCP_SERVER_CATALOG_TEXT_H
+#define RIALTO_MCP_SERVER_CATALOG_TEXT_H
+
+#include "base/buf.h"
+#include "core/catalog.h"
+
+void catalog_put_text(struct buf *out, const struct catalog *c);
+/* NULL when it is not such a text, or not all of it. */
+struct catalog *catalog_from_text(struct span text);
+
+#endif

@@ -1,0 +1,174 @@
+#include "mcp/server/context.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+
+/* Of all prompts together: agents read it at the start of every conversation. */
+enum { MAX_TEXT = 64 * 1024 };
+
+struct context {
+    struct buf text; /* complete */
+    struct buf next; /* being collected */
+    size_t at;       /* the prompt of the catalog that is next */
+    uint64_t asked;  /* our request for the one before it; gone when it is over, however it ends */
+    bool stale;      /* the prompts were listed again meanwhile */
+};
+
+static void fetch_next(struct mcp_provider *p);
+
+static const struct mcp_context_row *row_of(const struct mcp_provider *p, struct span name)
+{
+    for (size_t i = 0; i < p->extras.n_context; i++)
+        if (span_glob(span_str(p->extras.context[i].name), name))
+            return &p->extras.context[i];
+    return NULL;
+}
+
+/* An argument that the prompt must have and the configuration does not give. */
+static bool lacks_argument(const struct item *prompt, const struct mcp_context_row *row)
+{
+    struct json_iter it = json_iter(json_get(prompt->raw, "arguments").value);
+    bool lacks = false;
+
+    while (json_next(&it)) {
+        struct buf name = {0};
+        struct json_slot named = json_get(it.value, "name");
+        if (named.type == JSON_STRING && json_get(it.value, "required").type == JSON_TRUE) {
+            json_unescape(&name, named.value);
+            lacks |= !row->arguments ||
+                     json_get(span_str(row->arguments), buf_cstr(&name)).type == JSON_NONE;
+        }
+        buf_fini(&name);
+    }
+    return lacks;
+}
+
+/* False when there is no text, or too much. */
+static bool add_text(struct context *c, const struct item *prompt, struct span result)
+{
+    struct json_iter it = json_iter(json_get(result, "messages").value);
+    size_t start = c->next.n;
+    bool any = false;
+
+    buf_printf(&c->next, "%s[prompt " SPAN_FMT "]", start ? "\n\n" : "", SPAN_ARG(prompt->name));
+    while (json_next(&it)) {
+        struct json_slot text = json_get(json_get(it.value, "content").value, "text");
+        if (text.type != JSON_STRING)
+            continue;
+        buf_char(&c->next, '\n');
+        json_unescape(&c->next, text.value);
+        any = true;
+    }
+    if (any && c->next.n <= MAX_TEXT)
+        return true;
+    c->next.n = start;
+    return false;
+}
+
+static void answered(struct mcp_provider *p, struct sent *sent, const struct mcp_message *m)
+{
+    struct context *c = p->context;
+    const struct catalog *catalog = p->core.catalog;
+
+    (void)sent;
+    /* It is the prompt before the next one, unless there are other prompts now. */
+    if (!c->stale && c->at <= catalog->n[ITEM_PROMPT]) {
+        const struct item *prompt = &catalog->items[ITEM_PROMPT][c->at - 1];
+        if (m->rpc.kind == RPC_ERROR)
+            log_warn(p->alias, "prompt '" SPAN_FMT "' cannot be context: " SPAN_FMT,
+                     SPAN_ARG(prompt->name), SPAN_ARG(span_cut(m->rpc.error, 0, 200)));
+        else if (!add_text(c, prompt, m->rpc.result))
+            log_warn(p->alias,
+                     "prompt '" SPAN_FMT "' cannot be context: it has no text, or all together "
+                     "have more than %d bytes",
+                     SPAN_ARG(prompt->name), MAX_TEXT);
+    }
+    fetch_next(p);
+}
+
+static void failed(struct mcp_provider *p, struct sent *sent, int status, const char *why)
+{
+    (void)sent;
+    log_warn(p->alias, "a prompt cannot be context: %s (%d)", why, status);
+    fetch_next(p);
+}
+
+static void fetch(struct mcp_provider *p, const struct item *prompt,
+                  const struct mcp_context_row *row)
+{
+    struct buf members = {0};
+
+    buf_str(&members, "\"name\":");
+    json_quote(&members, prompt->own);
+    if (row->arguments)
+        buf_printf(&members, ",\"arguments\":%s", row->arguments);
+    const struct sent *sent = upstream_sent_new(p, answered, failed);
+    p->context->asked = sent->id;
+    upstream_request(p, sent, "prompts/get", buf_view(&members));
+    buf_fini(&members);
+}
+
+static void finish(struct mcp_provider *p)
+{
+    struct context *c = p->context;
+
+    if (c->stale) {
+        context_refresh(p);
+        return;
+    }
+    if (span_eq(buf_view(&c->text), buf_view(&c->next)))
+        return;
+    c->text.n = 0;
+    buf_span(&c->text, buf_view(&c->next));
+    upstream_fetch(p, 0); /* the same lists, published with the new text */
+}
+
+static void fetch_next(struct mcp_provider *p)
+{
+    struct context *c = p->context;
+    const struct catalog *catalog = p->core.catalog;
+
+    while (!c->stale && c->at < catalog->n[ITEM_PROMPT]) {
+        const struct item *prompt = &catalog->items[ITEM_PROMPT][c->at++];
+        const struct mcp_context_row *row = row_of(p, prompt->name);
+        if (!row)
+            continue;
+        if (!lacks_argument(prompt, row)) {
+            fetch(p, prompt, row);
+            return;
+        }
+        log_info(p->alias, "prompt '" SPAN_FMT "' is no context: it needs arguments",
+                 SPAN_ARG(prompt->name));
+    }
+    finish(p);
+}
+
+void context_refresh(struct mcp_provider *p)
+{
+    struct context *c = p->context;
+
+    if (!p->extras.n_context)
+        return;
+    if (!c)
+        c = p->context = MEM_NEW(struct context);
+    c->stale = mcp_provider_expects(p, c->asked);
+    if (c->stale)
+        return; /* begins anew with the answer */
+    c->at = 0;
+    c->next.n = 0;
+    fetch_next(p);
+}
+
+struct span context_text(const struct mcp_provider *p)
+{
+    return p->context ? buf_view(&p->context->text) : SPAN_EMPTY;
+}
+
+void context_fini(struct mcp_provider *p)
+{
+    if (!p->context)
+        return;
+    buf_fini(&p->context->text);
+    buf_fini(&p->context->next);
+    mem_free(p->context);
+}

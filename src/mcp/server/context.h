@@ -1,0 +1,19 @@
+/*
+ * context: prompts whose text agents get without asking, with the instructions.
+ *
+ * Each time the server's prompts were listed, those that the configuration names are fetched, one
+ * after the other and behind everything else; when their text has changed the catalog is published
+ * anew with it. A prompt that needs arguments which are not configured is left out.
+ */
+#ifndef RIALTO_MCP_SERVER_CONTEXT_H
+#define RIALTO_MCP_SERVER_CONTEXT_H
+
+#include "mcp/server/upstream.h"
+
+/* The prompts were listed and published. */
+void context_refresh(struct mcp_provider *p);
+/* What stands behind the server's own instructions; empty when there is nothing. */
+struct span context_text(const struct mcp_provider *p);
+void context_fini(struct mcp_provider *p);
+
+#endif

@@ -1,0 +1,277 @@
+#include "base/log.h"
+#include "base/mem.h"
+#include "mcp/circle.h"
+#include "mcp/server/upstream.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <time.h>
+
+static bool has(struct span object, const char *key)
+{
+    return json_get(object, key).type == JSON_OBJECT;
+}
+
+/* Not by the clock of the loop, which stands still while a program is started. */
+void upstream_reached(struct mcp_provider *p, enum mcp_phase phase)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    p->phase_at[phase] = (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+}
+
+static void learn_capabilities(struct mcp_provider *p, struct span capabilities)
+{
+    static const struct {
+        const char *key;
+        unsigned offers;
+    } rows[] = {
+        {"resources", OFFERS_RESOURCES},
+        {"prompts", OFFERS_PROMPTS},
+        {"completions", OFFERS_COMPLETION},
+        {"logging", OFFERS_LOGGING},
+    };
+
+    p->offers = 0;
+    p->has_tools = has(capabilities, "tools");
+    for (size_t i = 0; i < COUNT_OF(rows); i++)
+        if (has(capabilities, rows[i].key))
+            p->offers |= rows[i].offers;
+    struct json_slot resources = json_get(capabilities, "resources");
+    if (resources.type == JSON_OBJECT && json_get(resources.value, "subscribe").type == JSON_TRUE)
+        p->offers |= OFFERS_SUBSCRIBE;
+}
+
+void upstream_give_up(struct mcp_provider *p, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(p->verdict, sizeof p->verdict, fmt, ap);
+    va_end(ap);
+    p->ops->close(p->link);
+}
+
+static void learn_instructions(struct mcp_provider *p, const struct mcp_message *m)
+{
+    mem_free(p->instructions);
+    p->instructions = NULL;
+    if (m->slots[SLOT_INSTRUCTIONS].type == JSON_STRING) {
+        struct buf text = {0};
+        json_unescape(&text, m->slots[SLOT_INSTRUCTIONS].value);
+        p->instructions = buf_take(&text);
+    }
+}
+
+static void learn_info(struct mcp_provider *p, const struct mcp_message *m)
+{
+    struct json_slot info = m->slots[SLOT_INFO];
+    struct buf copy = {0};
+
+    mem_free(p->info);
+    p->info = NULL;
+    if (info.type == JSON_NONE) /* the stateless era has it with every result */
+        info = json_get(json_get(m->rpc.result, "_meta").value, MCP_META_PREFIX "serverInfo");
+    if (info.type != JSON_OBJECT)
+        return;
+    json_one_line(&copy, info.value);
+    p->info = buf_take(&copy);
+}
+
+/* Acquainted: from here on both eras go the same way. */
+static void get_to_work(struct mcp_provider *p, const struct mcp_message *m, struct span version)
+{
+    upstream_reached(p, MCP_GREETED);
+    snprintf(p->version, sizeof p->version, SPAN_FMT, SPAN_ARG(version));
+    learn_capabilities(p, m->slots[SLOT_CAPABILITIES].value);
+    learn_instructions(p, m);
+    learn_info(p, m);
+    circle_greeted(p);
+    if (!p->modern)
+        upstream_notify(p, "notifications/initialized", SPAN_EMPTY);
+    upstream_fetch(p, (1u << ITEM_KINDS) - 1);
+}
+
+/* --- the initialize era --- */
+
+static void discover(struct mcp_provider *p);
+
+/*
+ * Whatever made us think that it is of this era was wrong. A server that took longer to start than
+ * we wait for an answer to server/discover has heard that question by now and may just not want to
+ * hear this one.
+ */
+static void refused_initialize(struct mcp_provider *p, struct span error)
+{
+    p->legacy_until = 0;
+    if (p->wanted_era == MCP_ERA_AUTO && !p->probed_again) {
+        p->probed_again = true;
+        discover(p);
+        return;
+    }
+    upstream_give_up(p, "refused initialize: " SPAN_FMT, SPAN_ARG(span_cut(error, 0, 100)));
+}
+
+static void initialize_answered(struct mcp_provider *p, struct sent *sent,
+                                const struct mcp_message *m)
+{
+    struct buf scratch = {0};
+
+    (void)sent;
+    if (m->rpc.kind == RPC_ERROR) {
+        refused_initialize(p, m->rpc.error);
+        return;
+    }
+    struct span version = m->slots[SLOT_VERSION].type == JSON_STRING
+                              ? json_text(m->slots[SLOT_VERSION].value, &scratch)
+                              : SPAN_EMPTY;
+    if (mcp_is_legacy_version(version))
+        get_to_work(p, m, version);
+    else
+        upstream_give_up(p, "speaks protocol version '" SPAN_FMT "', which is not known here",
+                         SPAN_ARG(span_cut(version, 0, 40)));
+    buf_fini(&scratch);
+}
+
+static void initialize_failed(struct mcp_provider *p, struct sent *sent, int status,
+                              const char *why)
+{
+    (void)sent;
+    bool other_way = status == 400 || status == 404 || status == 405;
+    if (other_way && p->ops->fall_back && p->ops->fall_back(p->link))
+        return;
+    upstream_give_up(p, "%s", why);
+}
+
+static void initialize(struct mcp_provider *p)
+{
+    struct buf members = {0};
+
+    p->modern = false;
+    p->version[0] = '\0';
+    buf_str(&members, "\"protocolVersion\":\"" MCP_NEWEST_LEGACY "\",\"capabilities\":");
+    mcp_put_capabilities(&members, p->declares);
+    buf_str(&members, ",\"clientInfo\":{\"name\":\"rialto\",\"version\":\"" RIALTO_VERSION "\"}");
+    upstream_request(p, upstream_sent_new(p, initialize_answered, initialize_failed), "initialize",
+                     buf_view(&members));
+    buf_fini(&members);
+}
+
+/* --- the stateless era --- */
+
+/*
+ * Silence this long is a server that does not know the question. A verdict "legacy" is kept for a
+ * day: it never fails by itself, so a server that was upgraded must be asked again some time.
+ */
+enum { SILENCE_MS = 3000, VERDICT_MS = 24 * 3600 * 1000 };
+
+/* Not a server of the stateless era, or not one we can talk to. */
+static void try_legacy(struct mcp_provider *p, const char *why)
+{
+    timer_clear(router_timers(p->core.router), &p->probe);
+    if (p->wanted_era == MCP_ERA_MODERN) {
+        upstream_give_up(p, "does not speak " MCP_MODERN ": %s", why);
+        return;
+    }
+    p->legacy_until = router_timers(p->core.router)->now + VERDICT_MS;
+    initialize(p);
+}
+
+static bool lists_modern(struct json_slot versions)
+{
+    struct json_iter it = json_iter(versions.value);
+
+    while (versions.type == JSON_ARRAY && json_next(&it))
+        if (json_string_is(it.value, SPAN(MCP_MODERN)))
+            return true;
+    return false;
+}
+
+static void discover_answered(struct mcp_provider *p, struct sent *sent,
+                              const struct mcp_message *m)
+{
+    (void)sent;
+    timer_clear(router_timers(p->core.router), &p->probe);
+    if (m->rpc.kind == RPC_RESULT && lists_modern(m->slots[SLOT_SUPPORTED])) {
+        get_to_work(p, m, SPAN(MCP_MODERN));
+        return;
+    }
+    struct rpc_error error =
+        m->rpc.kind == RPC_ERROR ? rpc_error_of(m->rpc.error) : (struct rpc_error){0};
+    bool again = error.code == MCP_ERROR_VERSION && error.data.n &&
+                 lists_modern(json_get(error.data, "supported")) && !p->probed_again;
+    if (again) {
+        p->probed_again = true;
+        discover(p);
+    } else {
+        try_legacy(p, "it refused server/discover");
+    }
+}
+
+static void discover_failed(struct mcp_provider *p, struct sent *sent, int status, const char *why)
+{
+    (void)sent;
+    timer_clear(router_timers(p->core.router), &p->probe);
+    /* No connection and no permission say nothing about what the server speaks. */
+    if (status == 0 || status == 401 || status == 403)
+        upstream_give_up(p, "%s", why);
+    else
+        try_legacy(p, why);
+}
+
+void upstream_on_silence(struct timer *t)
+{
+    struct mcp_provider *p = CONTAINER_OF(t, struct mcp_provider, probe);
+
+    log_info(p->alias,
+             "does not answer server/discover: trying initialize (`era: legacy` in its "
+             "entry saves the %d s of waiting)",
+             SILENCE_MS / 1000);
+    LIST_EACH_SAFE (&p->all_sent, it)
+        upstream_sent_free(p, LIST_ENTRY(it, struct sent, node));
+    try_legacy(p, "it did not answer server/discover");
+}
+
+/* Some servers end when the first thing they hear is not initialize: do not ask that again. */
+void upstream_ended(struct mcp_provider *p)
+{
+    struct timers *timers = router_timers(p->core.router);
+
+    if (timer_is_set(&p->probe) && p->wanted_era == MCP_ERA_AUTO)
+        p->legacy_until = timers->now + VERDICT_MS;
+    timer_clear(timers, &p->probe);
+}
+
+static void discover(struct mcp_provider *p)
+{
+    p->modern = true;
+    snprintf(p->version, sizeof p->version, "%s", MCP_MODERN);
+    /* One that is known to be of this era may take its time, like any server that starts. */
+    if (!p->ops->reports_failures && p->wanted_era == MCP_ERA_AUTO)
+        timer_set(router_timers(p->core.router), &p->probe, SILENCE_MS);
+    upstream_request(p, upstream_sent_new(p, discover_answered, discover_failed), "server/discover",
+                     SPAN_EMPTY);
+}
+
+/* Who its client is and what it offers is for the two of them to say. */
+static void stand_aside(struct mcp_provider *p)
+{
+    provider_publish(&p->core, catalog_new());
+    provider_up(&p->core);
+}
+
+void upstream_greet(struct mcp_provider *p)
+{
+    bool legacy =
+        p->wanted_era == MCP_ERA_LEGACY ||
+        (p->wanted_era == MCP_ERA_AUTO && p->legacy_until > router_timers(p->core.router)->now);
+
+    p->probed_again = false;
+    if (p->plain)
+        stand_aside(p);
+    else if (legacy)
+        initialize(p);
+    else
+        discover(p);
+}

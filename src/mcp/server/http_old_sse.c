@@ -1,0 +1,95 @@
+#include "base/log.h"
+#include "base/mem.h"
+#include "mcp/server/http_link.h"
+
+#include <stdio.h>
+
+/*
+ * The older transport: one GET whose stream has everything that the server says; its first event
+ * tells where to post. The end of that stream is the end of the session.
+ */
+
+static void learn_endpoint(struct http_upstream *u, struct span where)
+{
+    char why[256];
+
+    if (u->endpoint)
+        return;
+    u->endpoint = http_url_resolve(u->options.url, where);
+    if (u->endpoint) {
+        u->phase = LINK_FRESH;
+        mcp_provider_connected(u->provider);
+        return;
+    }
+    /* Our messages may hold secrets, and this would send them to whomever the server names. */
+    snprintf(why, sizeof why, "wants messages to be sent elsewhere ('" SPAN_FMT "')",
+             SPAN_ARG(span_cut(where, 0, 100)));
+    http_link_lost(u, why);
+}
+
+static void on_event(void *owner, const struct sse_event *event)
+{
+    struct listening *l = owner;
+
+    if (span_is(event->name, "endpoint"))
+        learn_endpoint(l->link, event->data);
+    else if (span_is(event->name, "message") && event->data.n)
+        mcp_provider_receive(l->link->provider, event->data, 0);
+}
+
+static void too_long(struct listening *l)
+{
+    struct http_upstream *u = l->link;
+    char why[96];
+
+    snprintf(why, sizeof why, "sent a message of more than %zu bytes (limits.message)",
+             u->options.max_message);
+    http_link_lost(u, why);
+}
+
+static void on_head(void *owner, const struct http_head *head)
+{
+    struct listening *l = owner;
+
+    l->link->answered = true;
+    l->status = head->status;
+    if (head->status == 200 && http_type_is(head, "text/event-stream"))
+        sse_source_open(&l->source, l->link->options.max_message);
+}
+
+static void on_chunk(void *owner, struct span chunk)
+{
+    listening_feed(owner, chunk, on_event, too_long);
+}
+
+static void on_done(void *owner, int code, const char *why, bool delivered)
+{
+    struct listening *l = owner;
+    struct http_upstream *u = l->link;
+    struct buf text = {0};
+
+    (void)delivered;
+    l->fetch = NULL;
+    if (l->source.reading)
+        buf_str(&text, code < 0 ? why : "closed its event stream");
+    else if (!l->status)
+        buf_str(&text, why);
+    else if (l->status == 200)
+        buf_str(&text, "HTTP 200, but no event stream");
+    else
+        http_put_refusal(&text, l->status, buf_view(&l->refusal));
+    if (u->refusal[0] && !u->endpoint)
+        buf_printf(&text, "; before that, with Streamable HTTP: %s", u->refusal);
+    http_link_lost(u, buf_cstr(&text));
+    buf_fini(&text);
+}
+
+static const struct http_fetch_events stream_events = {on_head, on_chunk, on_done};
+
+void old_sse_start(struct http_upstream *u)
+{
+    u->old_sse = true;
+    u->listening = listening_new(u);
+    u->listening->fetch =
+        http_link_fetch(u, &(struct request_spec){.method = "GET"}, &stream_events, u->listening);
+}

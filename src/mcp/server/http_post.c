@@ -1,0 +1,392 @@
+#include "base/log.h"
+#include "base/mem.h"
+#include "mcp/header_value.h"
+#include "mcp/server/http_link.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+enum {
+    ERROR_BODY_MAX = 64 * 1024, /* of what a refusal says, so much is read */
+    SESSION_ID_MAX = 1024,
+    RESUME_MS = 1000, /* when the server does not say how long to wait */
+    RESUME_TRIES = 5, /* in a row without hearing anything */
+    LINGER_MS = 2000, /* a stream may stay open so long behind the answer */
+};
+
+static const struct http_fetch_events post_events;
+static void on_timer(struct timer *t);
+
+/* --- life --- */
+
+/* Does a header repeat what this request is about? */
+static bool is_named(const char *method)
+{
+    static const char *const methods[] = {"tools/call", "prompts/get", "resources/read"};
+
+    for (size_t i = 0; i < COUNT_OF(methods); i++)
+        if (strcmp(method, methods[i]) == 0)
+            return true;
+    return false;
+}
+
+/* In the stateless era the headers repeat what the message says. */
+static void put_modern_lines(struct post *p, const struct mcp_parcel *parcel)
+{
+    snprintf(p->version, sizeof p->version, "%s", parcel->version ? parcel->version : "");
+    if (parcel->method)
+        buf_printf(&p->lines, "Mcp-Method: %s\r\n", parcel->method);
+    if (parcel->method && parcel->name.p && is_named(parcel->method)) {
+        buf_str(&p->lines, "Mcp-Name: ");
+        header_value_put(&p->lines, parcel->name);
+        buf_str(&p->lines, "\r\n");
+    }
+}
+
+struct post *post_new(struct http_upstream *u, const struct mcp_parcel *parcel)
+{
+    struct post *p = MEM_NEW(struct post);
+
+    p->link = u;
+    p->kind = parcel->kind;
+    p->id = parcel->kind == RPC_REQUEST ? parcel->id : 0;
+    p->modern = parcel->modern;
+    p->timer.fire = on_timer;
+    p->source.retry = -1;
+    list_init(&p->node);
+    p->body = u->out;
+    u->out = (struct buf){0};
+    p->repeatable = !parcel->method || strcmp(parcel->method, "tools/call") != 0;
+    if (parcel->method) {
+        p->initialize = strcmp(parcel->method, "initialize") == 0;
+        p->initialized = strcmp(parcel->method, "notifications/initialized") == 0;
+    }
+    if (p->modern)
+        put_modern_lines(p, parcel);
+    buf_span(&p->lines, parcel->headers);
+    if (p->id)
+        idmap_put(&u->by_id, p->id, p);
+    return p;
+}
+
+static void post_free(struct post *p)
+{
+    buf_fini(&p->lines);
+    buf_fini(&p->body);
+    buf_fini(&p->answer);
+    sse_source_fini(&p->source);
+    mem_free(p);
+}
+
+/* From inside one of its own callbacks it is only taken out of sight; leave() frees it. */
+void post_drop(struct post *p)
+{
+    if (p->discarded)
+        return;
+    if (p->fetch)
+        http_fetch_cancel(p->fetch);
+    p->fetch = NULL;
+    timer_clear(loop_timers(p->link->loop), &p->timer);
+    list_remove(&p->node);
+    if (p->id)
+        idmap_take(&p->link->by_id, p->id);
+    p->discarded = true;
+    if (p->busy)
+        sse_decoder_stop(&p->source.decoder);
+    else
+        post_free(p);
+}
+
+static void leave(struct post *p)
+{
+    p->busy = false;
+    if (p->discarded)
+        post_free(p);
+}
+
+void post_send(struct post *p)
+{
+    struct http_upstream *u = p->link;
+
+    list_remove(&p->node);
+    list_append(&u->posts, &p->node);
+    p->epoch = u->epoch;
+    p->status = 0;
+    p->with_session = !p->modern && !p->initialize && u->session;
+    struct request_spec spec = {
+        .method = "POST",
+        .lines = buf_view(&p->lines),
+        .with_session = p->with_session,
+        .body = &p->body,
+    };
+    if (p->modern)
+        spec.version = p->version;
+    else if (!p->initialize && !u->old_sse)
+        spec.version = u->version;
+    p->fetch = http_link_fetch(u, &spec, &post_events, p);
+}
+
+/* --- the answer as it comes --- */
+
+static void learn_session(struct post *p, const struct http_head *head)
+{
+    struct http_upstream *u = p->link;
+    struct span id = http_head_value(head, "Mcp-Session-Id");
+
+    if (!id.p || head->status >= 300)
+        return;
+    for (size_t i = 0; i < id.n; i++)
+        if (id.p[i] < 0x21 || id.p[i] > 0x7e)
+            id.n = 0;
+    if (!id.n || id.n > SESSION_ID_MAX) {
+        log_warn(u->options.alias, "gave a session id that cannot be used: left out");
+        return;
+    }
+    mem_free(u->session);
+    u->session = mem_span(id);
+}
+
+static bool is_fine(int status)
+{
+    return status >= 200 && status < 300;
+}
+
+static void on_head(void *owner, const struct http_head *head)
+{
+    struct post *p = owner;
+    struct http_upstream *u = p->link;
+
+    u->answered = true;
+    p->status = head->status;
+    p->json = http_type_is(head, "application/json");
+    if (p->initialize)
+        learn_session(p, head);
+    if (!is_fine(p->status) || !p->id || u->old_sse)
+        return;
+    if (p->with_session)
+        u->forgets = 0;
+    if (http_type_is(head, "text/event-stream"))
+        sse_source_open(&p->source, u->options.max_message);
+}
+
+static void on_event(void *owner, const struct sse_event *event)
+{
+    struct post *p = owner;
+    struct http_upstream *u = p->link;
+
+    p->tries = 0;
+    if (!event->data.n || !span_is(event->name, "message"))
+        return;
+    mcp_provider_receive(u->provider, event->data, p->id);
+    /* The server should end the stream now. Cutting it off at once would cost the connection. */
+    if (!p->discarded && !timer_is_set(&p->timer) && !mcp_provider_expects(u->provider, p->id))
+        timer_set(loop_timers(u->loop), &p->timer, LINGER_MS);
+}
+
+static void answer_too_long(struct post *p)
+{
+    char why[96];
+
+    snprintf(why, sizeof why, "answered with more than %zu bytes (limits.message)",
+             p->link->options.max_message);
+    log_warn(p->link->options.alias, "%s", why);
+    mcp_provider_failed(p->link->provider, p->id, p->status, true, why);
+    post_drop(p);
+}
+
+static void on_chunk(void *owner, struct span chunk)
+{
+    struct post *p = owner;
+    bool fine = is_fine(p->status);
+    size_t max = fine ? p->link->options.max_message : ERROR_BODY_MAX;
+    int code = 0;
+
+    p->busy = true;
+    if (p->source.reading) {
+        code = sse_source_feed(&p->source, chunk, on_event, p);
+    } else if (chunk.n <= max - p->answer.n) {
+        buf_span(&p->answer, chunk);
+    } else if (fine && p->id) {
+        code = ERR_SIZE;
+    } else {
+        buf_span(&p->answer, span_cut(chunk, 0, max - p->answer.n));
+    }
+    if (code < 0 && !p->discarded)
+        answer_too_long(p);
+    leave(p);
+}
+
+/* --- the end of an answer --- */
+
+static void fail(struct post *p, int status, bool delivered, const char *why)
+{
+    if (p->id)
+        mcp_provider_failed(p->link->provider, p->id, status, delivered, why);
+    else
+        log_debug(p->link->options.alias, "a message was not taken: %s", why);
+    post_drop(p);
+}
+
+/*
+ * A stream ended and the answer did not come. In the initialize era a server may do that on
+ * purpose, to have us come back for the rest; events with ids are how it says so.
+ */
+static void stream_over(struct post *p, const char *why)
+{
+    struct http_upstream *u = p->link;
+
+    sse_source_close(&p->source);
+    timer_clear(loop_timers(u->loop), &p->timer);
+    if (!mcp_provider_expects(u->provider, p->id)) {
+        post_drop(p);
+    } else if (!p->modern && p->source.last_id && p->tries < RESUME_TRIES) {
+        p->tries++;
+        timer_set(loop_timers(u->loop), &p->timer,
+                  p->source.retry >= 0 ? (uint64_t)p->source.retry : RESUME_MS);
+    } else {
+        fail(p, 0, true, why);
+    }
+}
+
+static void on_timer(struct timer *t)
+{
+    struct post *p = CONTAINER_OF(t, struct post, timer);
+    struct http_upstream *u = p->link;
+
+    if (p->fetch) { /* the answer has come, but the stream has not ended */
+        post_drop(p);
+        return;
+    }
+    p->resuming = true;
+    p->status = 0;
+    p->fetch = http_link_fetch(u,
+                               &(struct request_spec){.method = "GET",
+                                                      .version = u->version,
+                                                      .with_session = p->with_session,
+                                                      .last_id = p->source.last_id},
+                               &post_events, p);
+}
+
+/* Is the body an answer to this very request? */
+static bool is_answer(const struct post *p)
+{
+    struct rpc_message m;
+    int64_t id;
+
+    if (rpc_skim(buf_view(&p->answer), NULL, NULL, NULL, 0, &m) < 0)
+        return false;
+    return (m.kind == RPC_ERROR || m.kind == RPC_RESULT) && json_int(m.id, &id) && id > 0 &&
+           (uint64_t)id == p->id;
+}
+
+/* The session is gone. True if the request waits for the next one. */
+static bool session_lost(struct post *p)
+{
+    struct http_upstream *u = p->link;
+    bool news = p->epoch == u->epoch && u->phase == LINK_READY;
+    bool again = p->id && !p->resent && mcp_provider_expects(u->provider, p->id);
+
+    if (again) {
+        p->resent = true;
+        buf_reset(&p->answer, 0);
+        list_remove(&p->node);
+        list_append(&u->held, &p->node);
+    }
+    if (news)
+        http_link_forgotten(u);
+    else if (again && u->phase == LINK_READY)
+        post_send(p); /* another one noticed first, and the next session is there already */
+    return again;
+}
+
+static void refused(struct post *p)
+{
+    struct span body = buf_view(&p->answer);
+    struct buf why = {0};
+
+    /* This comes first: some servers say so in an error that has the request's id. */
+    if (p->with_session && !p->resuming && http_says_no_session(p->status, body) && session_lost(p))
+        return;
+    if (p->id && is_answer(p)) {
+        mcp_provider_receive(p->link->provider, body, p->id);
+        post_drop(p);
+        return;
+    }
+    http_put_refusal(&why, p->status, body);
+    if (p->initialize)
+        snprintf(p->link->refusal, sizeof p->link->refusal, "%s", buf_cstr(&why));
+    fail(p, p->status, true, buf_cstr(&why));
+    buf_fini(&why);
+}
+
+static void answered(struct post *p)
+{
+    struct mcp_provider *provider = p->link->provider;
+    char why[80];
+
+    if (p->json && p->answer.n)
+        mcp_provider_receive(provider, buf_view(&p->answer), p->id);
+    if (mcp_provider_expects(provider, p->id)) {
+        snprintf(why, sizeof why, "HTTP %d, but %s", p->status,
+                 !p->answer.n ? "without an answer"
+                 : p->json    ? "with another answer"
+                              : "the answer is not JSON");
+        fail(p, p->status, true, why);
+    } else {
+        post_drop(p);
+    }
+}
+
+static void unreachable(struct post *p, int code, const char *why, bool delivered)
+{
+    struct http_upstream *u = p->link;
+    bool down = code == -ECONNREFUSED || !u->answered;
+
+    /* A server that closes idle connections may do so the moment we use one again. */
+    if (!down && !p->resuming && p->repeatable && !p->repeated) {
+        p->repeated = true;
+        post_send(p);
+        return;
+    }
+    down |= p->initialized;
+    if (p->resuming && !down)
+        stream_over(p, why);
+    else
+        fail(p, 0, delivered, why);
+    if (down)
+        http_link_lost(u, why);
+}
+
+static void finish(struct post *p, int code, const char *why, bool delivered)
+{
+    struct http_upstream *u = p->link;
+
+    if (code < 0 && !p->status)
+        unreachable(p, code, why, delivered);
+    else if (!is_fine(p->status))
+        refused(p);
+    else if (p->source.reading)
+        stream_over(p, code < 0 ? why : "the stream ended without the answer");
+    else if (!p->id || u->old_sse)
+        post_drop(p); /* taken; in the old transport the answer comes on the one stream */
+    else if (code < 0)
+        fail(p, 0, true, why);
+    else
+        answered(p);
+    if (p->initialized && p->discarded && u->phase == LINK_GREETING)
+        http_link_ready(u);
+}
+
+static void on_done(void *owner, int code, const char *why, bool delivered)
+{
+    struct post *p = owner;
+
+    p->busy = true;
+    if (!p->resuming)
+        p->body = http_fetch_take_body(p->fetch);
+    p->fetch = NULL;
+    finish(p, code, why, delivered);
+    leave(p);
+}
+
+static const struct http_fetch_events post_events = {on_head, on_chunk, on_done};

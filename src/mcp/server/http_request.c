@@ -1,0 +1,230 @@
+#include "base/mem.h"
+#include "mcp/server/http_link.h"
+#include "wire/http.h"
+
+#include <stdlib.h>
+
+/* --- headers --- */
+
+/* A list of lines that ends with NULL, as http_fetch_start wants it. */
+struct header_list {
+    char **items;
+    size_t n;
+};
+
+static void add_line(struct header_list *l, struct span name, struct span value)
+{
+    struct buf line = {0};
+
+    buf_span(&line, name);
+    buf_str(&line, ": ");
+    buf_span(&line, value);
+    l->items = mem_resize(l->items, (l->n + 2) * sizeof *l->items);
+    l->items[l->n++] = buf_take(&line);
+    l->items[l->n] = NULL;
+}
+
+static void header_list_free(struct header_list *l)
+{
+    for (size_t i = 0; i < l->n; i++)
+        mem_free(l->items[i]);
+    mem_free(l->items);
+}
+
+/* Headers that follow from the message: a configuration that sets them as well means no harm. */
+static bool is_ours(struct span name)
+{
+    static const char *const names[] = {
+        "Accept",        "Content-Type", "Content-Length", "Mcp-Session-Id", "MCP-Protocol-Version",
+        "Last-Event-ID", "Mcp-Method",   "Mcp-Name"};
+
+    for (size_t i = 0; i < COUNT_OF(names); i++)
+        if (span_eq_nocase(name, span_str(names[i])))
+            return true;
+    return false;
+}
+
+static void add_raw(struct header_list *l, struct span line)
+{
+    size_t colon = span_find(line, ':');
+
+    if (colon < line.n)
+        add_line(l, span_cut(line, 0, colon), span_trim(span_from(line, colon + 1)));
+}
+
+static void add_configured(struct header_list *l, const struct http_upstream *u)
+{
+    for (const char *const *line = u->options.headers; line && *line; line++) {
+        struct span text = span_str(*line);
+        if (!is_ours(span_cut(text, 0, span_find(text, ':'))))
+            add_raw(l, text);
+    }
+}
+
+static void add_spec(struct header_list *l, const struct http_upstream *u,
+                     const struct request_spec *spec)
+{
+    for (struct span rest = spec->lines; rest.n;) {
+        struct span line = span_cut(rest, 0, span_find(rest, '\r'));
+        add_raw(l, line);
+        rest = span_from(rest, line.n + 2);
+    }
+    if (spec->body)
+        add_line(l, SPAN("Content-Type"), SPAN("application/json"));
+    if (spec->version && *spec->version)
+        add_line(l, SPAN("MCP-Protocol-Version"), span_str(spec->version));
+    if (spec->with_session && u->session)
+        add_line(l, SPAN("Mcp-Session-Id"), span_str(u->session));
+    if (spec->last_id)
+        add_line(l, SPAN("Last-Event-ID"), span_str(spec->last_id));
+    add_line(l, SPAN("Accept"),
+             spec->body ? SPAN("application/json, text/event-stream") : SPAN("text/event-stream"));
+}
+
+struct http_fetch *http_link_fetch(struct http_upstream *u, const struct request_spec *spec,
+                                   const struct http_fetch_events *on, void *owner)
+{
+    struct header_list list = {0};
+
+    add_configured(&list, u);
+    add_spec(&list, u, spec);
+    struct http_fetch_spec fetch = {
+        .method = spec->method,
+        .url = u->endpoint && spec->body ? u->endpoint : u->options.url,
+        .headers = (const char *const *)list.items,
+        .ca = u->options.ca,
+        .reach = u->options.reach,
+        .body = spec->body,
+    };
+    struct http_fetch *f = http_fetch_start(u->client, &fetch, on, owner);
+    header_list_free(&list);
+    return f;
+}
+
+/* --- words --- */
+
+static bool mentions(struct span text, const char *word)
+{
+    size_t n = strlen(word);
+
+    for (size_t i = 0; i + n <= text.n; i++)
+        if (span_eq_nocase(span_cut(text, i, n), span_of(word, n)))
+            return true;
+    return false;
+}
+
+bool http_type_is(const struct http_head *head, const char *type)
+{
+    struct span value = http_head_value(head, "Content-Type");
+
+    return span_eq_nocase(span_trim(span_cut(value, 0, span_find(value, ';'))), span_str(type));
+}
+
+bool http_says_no_session(int status, struct span body)
+{
+    /* 404 is the rule; the servers that follow the old examples of the SDK answer 400. */
+    return status == 404 || (status == 400 && mentions(body, "session"));
+}
+
+/* What an error body says to people: JSON-RPC's error.message, or what others call so. */
+static struct span message_of(struct span body, struct buf *scratch)
+{
+    static const char *const keys[] = {"message", "error_description", "error", "detail"};
+    enum json_type type;
+
+    if (json_skim(body, NULL, NULL, &type, NULL) < 0 || type != JSON_OBJECT)
+        return SPAN_EMPTY;
+    struct json_slot error = json_get(body, "error");
+    struct span in = error.type == JSON_OBJECT ? error.value : body;
+    for (size_t i = 0; i < COUNT_OF(keys); i++) {
+        struct json_slot slot = json_get(in, keys[i]);
+        if (slot.type == JSON_STRING)
+            return json_text(slot.value, scratch);
+    }
+    return SPAN_EMPTY;
+}
+
+void http_put_refusal(struct buf *out, int status, struct span body)
+{
+    struct buf scratch = {0};
+    struct span said = span_cut(message_of(body, &scratch), 0, 100);
+
+    if (status == 401)
+        buf_str(out, "needs authorization, to be given in 'headers' (HTTP 401");
+    else if (status == 403)
+        buf_str(out, "refuses us (HTTP 403");
+    else if (status >= 300 && status < 400)
+        buf_printf(out, "redirects to another host (HTTP %d", status);
+    else
+        buf_printf(out, "HTTP %d %s", status, http_reason(status));
+    if (said.n)
+        buf_printf(out, ": " SPAN_FMT, SPAN_ARG(said));
+    if (status == 401 || status == 403 || (status >= 300 && status < 400))
+        buf_char(out, ')');
+    buf_fini(&scratch);
+}
+
+/* --- event streams --- */
+
+struct feeding {
+    struct sse_source *source;
+    sse_event_fn *on_event;
+    void *owner;
+};
+
+/* An id goes back to the server in a header, where no control character can stand. */
+static bool fits_header(struct span id)
+{
+    for (size_t i = 0; i < id.n; i++)
+        if ((unsigned char)id.p[i] < 0x20 || id.p[i] == 0x7f)
+            return false;
+    return id.n && id.n <= 4096;
+}
+
+static void remember(void *owner, const struct sse_event *event)
+{
+    struct feeding *f = owner;
+    struct sse_source *s = f->source;
+
+    s->fresh = true;
+    if (event->retry >= 0)
+        s->retry = event->retry;
+    if (fits_header(event->id) && !(s->last_id && span_is(event->id, s->last_id))) {
+        mem_free(s->last_id);
+        s->last_id = mem_span(event->id);
+    }
+    f->on_event(f->owner, event);
+}
+
+void sse_source_open(struct sse_source *s, size_t max_message)
+{
+    enum { FIELDS = 8192 }; /* what an event may have besides its data */
+
+    sse_source_close(s);
+    sse_decoder_init(&s->decoder, max_message + FIELDS);
+    s->reading = true;
+    s->fresh = false;
+    if (!s->last_id)
+        s->retry = -1;
+}
+
+int sse_source_feed(struct sse_source *s, struct span chunk, sse_event_fn *on_event, void *owner)
+{
+    struct feeding f = {s, on_event, owner};
+
+    return sse_feed(&s->decoder, chunk, remember, &f);
+}
+
+void sse_source_close(struct sse_source *s)
+{
+    if (s->reading)
+        sse_decoder_fini(&s->decoder);
+    s->reading = false;
+}
+
+void sse_source_fini(struct sse_source *s)
+{
+    sse_source_close(s);
+    mem_free(s->last_id);
+    s->last_id = NULL;
+}

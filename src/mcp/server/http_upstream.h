@@ -1,0 +1,31 @@
+/*
+ * http_upstream: the link to an MCP server that is reached by HTTP.
+ *
+ * Streamable HTTP in both eras, or the older HTTP+SSE with one stream for all answers.
+ */
+#ifndef RIALTO_MCP_SERVER_HTTP_UPSTREAM_H
+#define RIALTO_MCP_SERVER_HTTP_UPSTREAM_H
+
+#include "io/loop.h"
+#include "mcp/server/provider.h"
+
+enum http_transport {
+    HTTP_TRANSPORT_AUTO, /* Streamable HTTP, and if the server does not know it, the older one */
+    HTTP_TRANSPORT_STREAMABLE,
+    HTTP_TRANSPORT_OLD_SSE,
+};
+
+struct http_upstream_options {
+    const char *alias;
+    const char *url;            /* borrowed, like all below: must outlive the provider */
+    const char *ca;             /* file with the authorities to trust; NULL = the system's */
+    const char *const *headers; /* "Name: value" lines for every request; NULL ends the list */
+    enum http_transport transport;
+    size_t max_message;
+    const struct reach *reach; /* where it may be; NULL = anywhere */
+};
+
+struct mcp_provider *http_upstream_new(struct loop *loop,
+                                       const struct http_upstream_options *options);
+
+#endif

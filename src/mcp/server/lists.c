@@ -1,0 +1,341 @@
+#include "base/log.h"
+#include "base/mem.h"
+#include "mcp/circle.h"
+#include "mcp/param_headers.h"
+#include "mcp/server/as_tools.h"
+#include "mcp/server/context.h"
+#include "mcp/server/upstream.h"
+
+/* A server that never stops giving cursors must not keep us busy for ever. */
+enum { MAX_PAGES = 1000, MAX_ITEMS = 100000 };
+
+static void fetch_next(struct mcp_provider *p);
+static void page_answered(struct mcp_provider *p, struct sent *sent, const struct mcp_message *m);
+static void page_failed(struct mcp_provider *p, struct sent *sent, int status, const char *why);
+
+/* What an item says of itself, as far as we care. */
+enum {
+    IN_NAME,
+    IN_LABEL, /* the name of what is known by its address */
+    IN_DESCRIPTION,
+    IN_SCHEMA,
+    IN_ANNOTATIONS,
+    IN_READ_ONLY,
+    IN_IDEMPOTENT,
+    IN_EXECUTION,
+    IN_TASK,
+    IN_LOOKALIKE,
+    IN_COUNT,
+};
+
+/* False when something of it stands twice: which of the two an agent reads, nobody knows. */
+static bool members_of(enum item_kind kind, struct span raw, struct json_slot in[IN_COUNT])
+{
+    static const struct json_shape_row hints[] = {{"readOnlyHint", IN_READ_ONLY, NULL},
+                                                  {"idempotentHint", IN_IDEMPOTENT, NULL}};
+    static const struct json_shape_row tasks[] = {{"taskSupport", IN_TASK, NULL}};
+    static const struct json_shape annotations = JSON_SHAPE(hints), execution = JSON_SHAPE(tasks);
+    const struct json_shape_row rows[] = {
+        {mcp_lists[kind].name_member, IN_NAME, NULL},
+        {"name", IN_LABEL, NULL}, /* where that is another member */
+        {"description", IN_DESCRIPTION, NULL},
+        {"inputSchema", IN_SCHEMA, NULL},
+        {"annotations", IN_ANNOTATIONS, &annotations},
+        {"execution", IN_EXECUTION, &execution},
+    };
+    const struct json_shape shape = JSON_SHAPE_GUARDED(rows, IN_LOOKALIKE);
+
+    memset(in, 0, IN_COUNT * sizeof *in);
+    return json_skim(raw, &shape, in, NULL, NULL) == 0;
+}
+
+/* Why a tool cannot be offered at all, or NULL. */
+static const char *unfit(struct mcp_provider *p, enum item_kind kind, struct span raw,
+                         const struct json_slot in[IN_COUNT])
+{
+    if (json_string_is(in[IN_TASK].value, SPAN("required")))
+        return "can only be run as a task";
+    if (kind == ITEM_TOOL && p->modern && param_headers_possible(raw)) {
+        p->param_headers = true;
+        if (!param_headers_valid(raw))
+            return "has x-mcp-header annotations that break the rules";
+    }
+    return NULL;
+}
+
+/* Lists go out on line-framed links: an item is brought on one line once, here. */
+static struct span one_line(struct span raw, struct buf *line)
+{
+    if (!memchr(raw.p, '\n', raw.n) && !memchr(raw.p, '\r', raw.n))
+        return raw;
+    json_one_line(line, raw);
+    return buf_view(line);
+}
+
+/*
+ * Clients refuse a whole list for one tool whose schema is not that of an object, and some want to
+ * see its properties. Such a tool gets a schema that allows everything.
+ */
+static struct span with_schema(struct span raw, const struct json_slot *schema, struct buf *out)
+{
+    static const char anything[] = "{\"type\":\"object\",\"properties\":{}}";
+    struct json_slot type =
+        schema->type == JSON_OBJECT ? json_get(schema->value, "type") : (struct json_slot){0};
+
+    if (json_string_is(type.value, SPAN("object")))
+        return raw;
+    if (schema->type == JSON_NONE) {
+        json_insert(out, raw, SPAN("\"inputSchema\":{\"type\":\"object\",\"properties\":{}}"));
+        return buf_view(out);
+    }
+    size_t at = (size_t)(schema->value.p - raw.p);
+    buf_span(out, span_cut(raw, 0, at));
+    if (schema->type == JSON_OBJECT && type.type == JSON_NONE)
+        json_insert(out, schema->value, SPAN("\"type\":\"object\""));
+    else
+        buf_str(out, anything);
+    buf_span(out, span_from(raw, at + schema->value.n));
+    return buf_view(out);
+}
+
+/* The item as it is offered; `own` is the server's name for it. */
+static void offer(struct mcp_provider *p, enum item_kind kind, struct span own, struct span raw)
+{
+    struct json_slot in[IN_COUNT];
+    struct buf name = {0}, label = {0}, whole = {0};
+
+    (void)members_of(kind, raw, in);
+    if (kind == ITEM_TOOL) {
+        struct span fit = with_schema(raw, &in[IN_SCHEMA], &whole);
+        if (fit.p != raw.p)
+            log_info(p->alias, "tool '" SPAN_FMT "' has no schema of an object: it gets one",
+                     SPAN_ARG(own));
+        raw = fit;
+        (void)members_of(kind, raw, in);
+    }
+    if (in[IN_DESCRIPTION].type != JSON_STRING)
+        in[IN_DESCRIPTION].type = JSON_NONE;
+    json_unescape(&name, in[IN_NAME].value);
+    if (in[IN_LABEL].type == JSON_STRING)
+        json_unescape(&label, in[IN_LABEL].value);
+    catalog_add(p->fetching, kind,
+                &(struct item){
+                    .name = buf_view(&name),
+                    .own = own,
+                    .label = buf_view(&label),
+                    .raw = raw,
+                    .name_at = mcp_cut(raw, &in[IN_NAME]),
+                    .description_at = mcp_cut(raw, &in[IN_DESCRIPTION]),
+                    .flags = (in[IN_READ_ONLY].type == JSON_TRUE ? ITEM_READ_ONLY : 0u) |
+                             (in[IN_IDEMPOTENT].type == JSON_TRUE ? ITEM_IDEMPOTENT : 0u),
+                });
+    buf_fini(&whole);
+    buf_fini(&label);
+    buf_fini(&name);
+}
+
+/* Is it to be left out? What agents could read otherwise than we do is offered to nobody. */
+static bool leave_out(struct mcp_provider *p, enum item_kind kind, struct span raw,
+                      struct json_slot in[IN_COUNT])
+{
+    struct buf why = {0};
+
+    if (!members_of(kind, raw, in))
+        buf_str(&why, "a member stands in it twice");
+    else if (in[IN_NAME].type != JSON_STRING)
+        buf_printf(&why, "it has no %s", mcp_lists[kind].name_member);
+    else if (in[IN_LOOKALIKE].type != JSON_NONE)
+        mcp_put_lookalike(&why, in[IN_LOOKALIKE].member);
+    bool out = why.n > 0;
+    if (out)
+        log_warn(p->alias, "something under '%s' is not offered, for %s: " SPAN_FMT,
+                 mcp_lists[kind].member, buf_cstr(&why), SPAN_ARG(span_cut(raw, 0, 120)));
+    buf_fini(&why);
+    return out;
+}
+
+void upstream_add_item(struct mcp_provider *p, enum item_kind kind, struct span raw)
+{
+    struct json_slot in[IN_COUNT];
+    struct buf own = {0}, line = {0}, changed = {0};
+    const struct mcp_override *o = NULL;
+
+    if (leave_out(p, kind, raw, in))
+        return;
+    json_unescape(&own, in[IN_NAME].value);
+    if (kind == ITEM_TOOL)
+        o = override_find(&p->overrides, buf_view(&own));
+    const char *why = unfit(p, kind, raw, in);
+    if (why)
+        log_info(p->alias, "tool '" SPAN_FMT "' %s: not offered", SPAN_ARG(buf_view(&own)), why);
+    if (!why && !(o && o->hide)) {
+        raw = one_line(raw, &line);
+        if (o) {
+            override_put_tool(&changed, o, raw);
+            raw = buf_view(&changed);
+        }
+        offer(p, kind, buf_view(&own), raw);
+    }
+    buf_fini(&changed);
+    buf_fini(&line);
+    buf_fini(&own);
+}
+
+static void fetch_page(struct mcp_provider *p, enum item_kind kind, struct span cursor)
+{
+    struct buf params = {0};
+
+    if (cursor.n)
+        buf_printf(&params, "\"cursor\":" SPAN_FMT, SPAN_ARG(cursor));
+    struct sent *sent = upstream_sent_new(p, page_answered, page_failed);
+    sent->kind = kind;
+    upstream_request(p, sent, mcp_lists[kind].method, buf_view(&params));
+    buf_fini(&params);
+}
+
+/* It lists more than we take: no more of it is looked at. */
+static bool is_full(const struct mcp_provider *p, enum item_kind kind)
+{
+    if (p->fetching->n[kind] >= MAX_ITEMS)
+        p->fetching->cut = true;
+    return p->fetching->cut;
+}
+
+static void page_answered(struct mcp_provider *p, struct sent *sent, const struct mcp_message *m)
+{
+    enum item_kind kind = sent->kind;
+    const struct json_slot *items = &m->slots[SLOT_ITEMS + kind];
+    const struct json_slot *next = &m->slots[SLOT_NEXT_CURSOR];
+
+    if (m->rpc.kind == RPC_ERROR) {
+        /* Many servers claim a capability and then do not know the method. */
+        log_debug(p->alias, "%s: " SPAN_FMT, mcp_lists[kind].method,
+                  SPAN_ARG(span_cut(m->rpc.error, 0, 200)));
+    } else if (circle_found(p, m->rpc.result)) {
+        return;
+    } else {
+        struct json_iter it = json_iter(items->value);
+        while (items->type == JSON_ARRAY && json_next(&it) && !is_full(p, kind))
+            if (it.type == JSON_OBJECT)
+                upstream_add_item(p, kind, it.value);
+        if (next->type == JSON_STRING && ++p->pages >= MAX_PAGES)
+            p->fetching->cut = true;
+        if (next->type == JSON_STRING && !is_full(p, kind)) {
+            fetch_page(p, kind, next->value);
+            return;
+        }
+    }
+    p->kinds_left &= ~(1u << kind);
+    fetch_next(p);
+}
+
+static void page_failed(struct mcp_provider *p, struct sent *sent, int status, const char *why)
+{
+    log_warn(p->alias, "%s: %s (%d)", mcp_lists[sent->kind].method, why, status);
+    /* Not to know the new list is no reason to forget the old one. */
+    if (!p->fetching->n[sent->kind])
+        catalog_copy_kind(p->fetching, p->core.catalog, sent->kind);
+    p->kinds_left &= ~(1u << sent->kind);
+    fetch_next(p);
+}
+
+/* Does the server claim to have this list at all? */
+static bool claims(const struct mcp_provider *p, enum item_kind kind)
+{
+    static const unsigned needs[ITEM_KINDS] = {
+        [ITEM_RESOURCE] = OFFERS_RESOURCES,
+        [ITEM_TEMPLATE] = OFFERS_RESOURCES,
+        [ITEM_PROMPT] = OFFERS_PROMPTS,
+    };
+
+    return kind == ITEM_TOOL ? p->has_tools : (p->offers & needs[kind]) != 0;
+}
+
+/* What the server says of itself, and what the configuration adds. */
+static void set_instructions(struct mcp_provider *p, struct catalog *c)
+{
+    struct buf text = {0};
+
+    if (p->instructions)
+        buf_str(&text, p->instructions);
+    if (text.n && context_text(p).n)
+        buf_str(&text, "\n\n");
+    buf_span(&text, context_text(p));
+    if (text.n)
+        catalog_set_instructions(c, buf_view(&text));
+    buf_fini(&text);
+}
+
+static void finish(struct mcp_provider *p)
+{
+    struct catalog *fresh = p->fetching;
+    unsigned stale = p->kinds_stale, asked = p->kinds_asked;
+    bool starting = p->core.state == PROVIDER_STARTING;
+
+    as_tools_make(p);
+    p->fetching = NULL;
+    p->kinds_stale = 0;
+    p->kinds_asked = stale ? asked : 0;
+    fresh->offers = p->offers;
+    set_instructions(p, fresh);
+    provider_publish(&p->core, fresh);
+    if (p->on_lists)
+        p->on_lists(p->lists_arg);
+    if (starting) {
+        upstream_reached(p, MCP_LISTED);
+        provider_up(&p->core);
+        if (p->modern)
+            upstream_listen(p);
+    }
+    if (stale)
+        upstream_fetch(p, stale);
+    else if (asked & (1u << ITEM_PROMPT))
+        context_refresh(p);
+}
+
+/* One list after the other: a server that cannot do two things at once is common. */
+static void fetch_next(struct mcp_provider *p)
+{
+    for (int kind = 0; kind < ITEM_KINDS; kind++) {
+        if (!(p->kinds_left & (1u << kind)))
+            continue;
+        if (claims(p, (enum item_kind)kind)) {
+            fetch_page(p, (enum item_kind)kind, SPAN_EMPTY);
+            return;
+        }
+        p->kinds_left &= ~(1u << kind);
+    }
+    finish(p);
+}
+
+/* All but what was made, and will be made anew. */
+static void copy_listed(struct catalog *to, const struct catalog *from, enum item_kind kind)
+{
+    for (size_t i = 0; from && i < from->n[kind]; i++)
+        if (!(from->items[kind][i].flags & ITEM_MADE))
+            catalog_add(to, kind, &from->items[kind][i]);
+}
+
+void upstream_fetch(struct mcp_provider *p, unsigned kinds)
+{
+    if (p->fetching) {
+        /* A burst of changes costs one more round, however many notifications it has. */
+        p->kinds_stale |= kinds;
+        return;
+    }
+    p->fetching = provider_draft(&p->core);
+    p->kinds_asked |= kinds;
+    p->kinds_left = kinds;
+    p->pages = 0;
+    for (int kind = 0; kind < ITEM_KINDS; kind++)
+        if (!(kinds & (1u << kind)))
+            copy_listed(p->fetching, p->core.catalog, (enum item_kind)kind);
+    fetch_next(p);
+}
+
+void upstream_fetch_abort(struct mcp_provider *p)
+{
+    catalog_free(p->fetching);
+    p->fetching = NULL;
+    p->kinds_left = p->kinds_stale = p->kinds_asked = 0;
+}

@@ -1,0 +1,81 @@
+#include "mcp/server/upstream.h"
+
+static void put_meta(struct buf *out, const struct request *r, struct span own)
+{
+    buf_char(out, '{');
+    buf_span(out, own);
+    if (own.n && r->meta_keep.n)
+        buf_char(out, ',');
+    mcp_put_raw(out, r->meta_keep);
+    buf_char(out, '}');
+}
+
+static void put_piece(struct buf *out, const struct request *r, size_t from, size_t to)
+{
+    mcp_put_raw(out, span_cut(r->params, from, to - from));
+}
+
+/* New members go to the front, behind the opening brace; returns where the rest begins. */
+static size_t put_front(struct buf *out, const struct request *r, struct span own_meta, bool meta,
+                        struct span extra)
+{
+    size_t open = r->params.n ? span_find(r->params, '{') + 1 : 0;
+    struct span rest = span_from(r->params, open);
+
+    buf_char(out, '{');
+    buf_span(out, extra);
+    if (meta) {
+        buf_str(out, extra.n ? ",\"_meta\":" : "\"_meta\":");
+        put_meta(out, r, own_meta);
+    }
+    while (rest.n && strchr(" \t\r\n", rest.p[0]))
+        rest = span_from(rest, 1);
+    if (!rest.n)
+        buf_char(out, '}');
+    else if (rest.p[0] != '}')
+        buf_char(out, ',');
+    return open;
+}
+
+/* One replaced member at a time, in the order in which they stand. */
+void upstream_put_params(struct buf *out, const struct request *r, struct span own_meta,
+                         struct span extra)
+{
+    bool rename =
+        r->name_at.n && !json_string_is(span_cut(r->params, r->name_at.at, r->name_at.n), r->name);
+    bool remeta = r->meta_at.n != 0;
+    size_t at = 0;
+
+    if (extra.n || (!remeta && own_meta.n))
+        at = put_front(out, r, own_meta, !remeta && own_meta.n, extra);
+    for (int pass = 0; pass < 2; pass++) {
+        bool name_first = !remeta || (rename && r->name_at.at < r->meta_at.at);
+        if (rename && name_first) {
+            put_piece(out, r, at, r->name_at.at);
+            json_quote(out, r->name);
+            at = r->name_at.at + r->name_at.n;
+            rename = false;
+        } else if (remeta) {
+            put_piece(out, r, at, r->meta_at.at);
+            put_meta(out, r, own_meta);
+            at = r->meta_at.at + r->meta_at.n;
+            remeta = false;
+        }
+    }
+    put_piece(out, r, at, r->params.n);
+}
+
+void upstream_put_ask_params(struct buf *out, const struct mcp_message *m)
+{
+    const struct json_slot *meta = &m->slots[SLOT_META];
+    struct buf keep = {0};
+
+    mcp_put_foreign_meta(&keep, meta->value);
+    upstream_put_params(
+        out,
+        &(struct request){.params = m->rpc.params,
+                          .meta_at = {(size_t)(meta->value.p - m->rpc.params.p), meta->value.n},
+                          .meta_keep = buf_view(&keep)},
+        SPAN_EMPTY, SPAN_EMPTY);
+    buf_fini(&keep);
+}

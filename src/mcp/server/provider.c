@@ -1,0 +1,579 @@
+#include "mcp/server/provider.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "mcp/circle.h"
+#include "mcp/outcome.h"
+#include "mcp/param_headers.h"
+#include "mcp/server/as_tools.h"
+#include "mcp/server/context.h"
+#include "mcp/server/upstream.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+/* --- what the server sends --- */
+
+static void respond(struct mcp_provider *p, struct span id, struct span result)
+{
+    rpc_put_result(p->ops->begin(p->link), id, result);
+    upstream_send(p, (struct mcp_parcel){.kind = RPC_RESULT});
+}
+
+static void respond_error(struct mcp_provider *p, struct span id, int code, const char *text)
+{
+    rpc_put_error(p->ops->begin(p->link), id, code, span_str(text), SPAN_EMPTY);
+    upstream_send(p, (struct mcp_parcel){.kind = RPC_ERROR});
+}
+
+static struct sent *sent_of(const struct mcp_provider *p, struct span raw_id)
+{
+    int64_t id;
+
+    return json_int(raw_id, &id) && id > 0 ? idmap_get(&p->sent, (uint64_t)id) : NULL;
+}
+
+static void receive_response(struct mcp_provider *p, const struct mcp_message *m)
+{
+    struct sent *sent = sent_of(p, m->rpc.id);
+
+    if (!sent) {
+        /* A second answer, or one to a call that was given up. */
+        log_debug(p->alias, "answer to id " SPAN_FMT ", which is not open", SPAN_ARG(m->rpc.id));
+        return;
+    }
+    idmap_take(&p->sent, sent->id);
+    sent->id = 0;
+    sent->keep = false;
+    sent->answered(p, sent, m);
+    if (!sent->keep)
+        upstream_sent_free(p, sent);
+}
+
+/* The call that something unsolicited belongs to: by its stream, else the only one open. */
+static struct call *owner_of(const struct mcp_provider *p, uint64_t about)
+{
+    const struct sent *sent = idmap_get(&p->sent, about);
+
+    return sent && sent->call ? sent->call : router_sole_call(&p->core);
+}
+
+/* A question of the server, for whoever it can belong to. */
+static void receive_ask(struct mcp_provider *p, const struct mcp_message *m, uint64_t about,
+                        const struct ask *given)
+{
+    struct call *owner = owner_of(p, about);
+    struct buf params = {0};
+    struct ask ask = *given;
+
+    if (m->slots[SLOT_META_TOKEN].type != JSON_NONE) {
+        upstream_put_ask_params(&params, m);
+        ask.params = buf_view(&params);
+    }
+    if (owner) {
+        router_ask(owner, &ask);
+    } else if (!router_ask_standing(&p->core, &ask)) {
+        /* A shared server's question that belongs to nobody in particular is never broadcast. */
+        if (p->on_orphan)
+            p->on_orphan(p->orphan_arg);
+        respond_error(p, m->rpc.id, RPC_METHOD_NOT_FOUND,
+                      "No client can be asked: this request belongs to no single open call");
+    }
+    buf_fini(&params);
+}
+
+static void receive_request(struct mcp_provider *p, const struct mcp_message *m, uint64_t about)
+{
+    struct buf method = {0};
+    struct ask ask = {.key = m->rpc.id,
+                      .method = rpc_method_text(&m->rpc, &method),
+                      .params = m->rpc.params,
+                      .needs = p->plain ? 0 : mcp_ask_needs(&m->rpc)};
+
+    if (p->plain) {
+        if (!router_ask_standing(&p->core, &ask))
+            respond_error(p, m->rpc.id, RPC_INTERNAL_ERROR, "The client is not there");
+    } else if (rpc_method_is(&m->rpc, "ping")) {
+        respond(p, m->rpc.id, SPAN("{}"));
+    } else if (!ask.needs) {
+        respond_error(p, m->rpc.id, RPC_METHOD_NOT_FOUND, "Method not found");
+    } else {
+        receive_ask(p, m, about, &ask);
+    }
+    buf_fini(&method);
+}
+
+static void receive_progress(struct mcp_provider *p, const struct mcp_message *m, uint64_t about)
+{
+    const struct json_slot *token = &m->slots[SLOT_TOKEN];
+    struct sent *sent = token->type == JSON_NUMBER ? sent_of(p, token->value) : NULL;
+
+    (void)about;
+    if (!sent || !sent->call)
+        return;
+    router_event(
+        sent->call,
+        &(struct event){.kind = EVENT_PROGRESS,
+                        .params = m->rpc.params,
+                        .token_at = {(size_t)(token->value.p - m->rpc.params.p), token->value.n},
+                        .from = &p->core});
+}
+
+/* To the call whose stream it came on, else to whomever it can be about. */
+static void tell(struct mcp_provider *p, uint64_t about, const struct event *event)
+{
+    const struct sent *sent = idmap_get(&p->sent, about);
+
+    if (sent && sent->call)
+        router_event(sent->call, event);
+    else
+        router_tell(&p->core, event);
+}
+
+static void receive_log(struct mcp_provider *p, const struct mcp_message *m, uint64_t about)
+{
+    struct buf scratch = {0};
+    struct event event = {.kind = EVENT_LOG, .params = m->rpc.params, .from = &p->core};
+
+    if (m->slots[SLOT_LEVEL].type == JSON_STRING) {
+        event.level = json_text(m->slots[SLOT_LEVEL].value, &scratch);
+        tell(p, about, &event);
+    }
+    buf_fini(&scratch);
+}
+
+static void receive_updated(struct mcp_provider *p, const struct mcp_message *m, uint64_t about)
+{
+    struct buf scratch = {0};
+
+    (void)about;
+    if (m->slots[SLOT_URI].type == JSON_STRING)
+        router_broadcast(&p->core,
+                         &(struct event){.kind = EVENT_UPDATED,
+                                         .params = m->rpc.params,
+                                         .name = json_text(m->slots[SLOT_URI].value, &scratch),
+                                         .from = &p->core});
+    buf_fini(&scratch);
+}
+
+static void tools_changed(struct mcp_provider *p, const struct mcp_message *m, uint64_t about)
+{
+    (void)m, (void)about;
+    upstream_fetch(p, 1u << ITEM_TOOL);
+}
+
+static void resources_changed(struct mcp_provider *p, const struct mcp_message *m, uint64_t about)
+{
+    (void)m, (void)about;
+    upstream_fetch(p, 1u << ITEM_RESOURCE | 1u << ITEM_TEMPLATE);
+}
+
+static void prompts_changed(struct mcp_provider *p, const struct mcp_message *m, uint64_t about)
+{
+    (void)m, (void)about;
+    upstream_fetch(p, 1u << ITEM_PROMPT);
+}
+
+/* It comes when the call that asked may be over. Of all sessions only the one that was asked knows
+ * what it names, and passes it on. */
+static void receive_completed(struct mcp_provider *p, const struct mcp_message *m, uint64_t about)
+{
+    const struct sent *sent = idmap_get(&p->sent, about);
+    const struct event event = {.kind = EVENT_OTHER,
+                                .method = SPAN(MCP_ELICITATION_COMPLETE),
+                                .params = m->rpc.params,
+                                .from = &p->core};
+
+    if (sent && sent->call)
+        router_event(sent->call, &event);
+    else
+        router_broadcast(&p->core, &event);
+}
+
+/* The server takes back what it asked. On a pipe it ends our subscription by this, too. */
+static void receive_cancelled(struct mcp_provider *p, const struct mcp_message *m, uint64_t about)
+{
+    const struct json_slot *id = &m->slots[SLOT_REQUEST_ID];
+
+    (void)about;
+    if (id->type == JSON_NONE)
+        return;
+    const struct sent *ours = p->modern ? sent_of(p, id->value) : NULL;
+    if (!ours)
+        router_unask_any(&p->core, id->value);
+    else if (ours->id == p->listen_id)
+        mcp_provider_failed(p, p->listen_id, 0, true, "the server ended it");
+}
+
+/*
+ * Nobody reads it on the way. Only of the ids it may name something must be made: one of a request
+ * of ours, which its client knows by another, and one that the server has made itself.
+ */
+static void pass_notification(struct mcp_provider *p, const struct mcp_message *m, uint64_t about)
+{
+    const struct sent *sent = idmap_get(&p->sent, about);
+    bool cancels = rpc_method_is(&m->rpc, "notifications/cancelled");
+    const struct json_slot *id = &m->slots[cancels ? SLOT_REQUEST_ID : SLOT_META_SUBSCRIPTION];
+    struct buf method = {0};
+    struct event event = {.kind = EVENT_OTHER,
+                          .method = rpc_method_text(&m->rpc, &method),
+                          .params = m->rpc.params,
+                          .from = &p->core};
+
+    if (sent && sent->call && sent == sent_of(p, id->value)) {
+        event.token_at = mcp_cut(m->rpc.params, id);
+        router_event(sent->call, &event);
+    } else if (!cancels) {
+        router_broadcast(&p->core, &event);
+    } else if (id->type != JSON_NONE) {
+        router_unask_any(&p->core, id->value);
+    }
+    buf_fini(&method);
+}
+
+static void receive_notification(struct mcp_provider *p, const struct mcp_message *m,
+                                 uint64_t about)
+{
+    static const struct {
+        const char *method;
+        void (*handle)(struct mcp_provider *p, const struct mcp_message *m, uint64_t about);
+    } rows[] = {
+        {"notifications/progress", receive_progress},
+        {"notifications/message", receive_log},
+        {"notifications/resources/updated", receive_updated},
+        {"notifications/tools/list_changed", tools_changed},
+        {"notifications/resources/list_changed", resources_changed},
+        {"notifications/prompts/list_changed", prompts_changed},
+        {"notifications/cancelled", receive_cancelled},
+        {MCP_ELICITATION_COMPLETE, receive_completed},
+    };
+
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        if (rpc_method_is(&m->rpc, rows[i].method)) {
+            rows[i].handle(p, m, about);
+            return;
+        }
+    }
+    struct buf method = {0};
+    tell(p, about,
+         &(struct event){.kind = EVENT_OTHER,
+                         .method = rpc_method_text(&m->rpc, &method),
+                         .params = m->rpc.params,
+                         .from = &p->core});
+    buf_fini(&method);
+}
+
+/* What a server asks and tells is read again by agents, not all of them as strictly as we do. */
+static bool refuse_misleading(struct mcp_provider *p, const struct mcp_message *m)
+{
+    struct buf why = {0};
+    bool misleads = !p->plain && mcp_params_mislead(m, &why);
+
+    if (misleads)
+        log_warn(p->alias, "dropped '" SPAN_FMT "': %s", SPAN_ARG(m->rpc.method), buf_cstr(&why));
+    if (misleads && m->rpc.kind == RPC_REQUEST)
+        respond_error(p, m->rpc.id, RPC_INVALID_PARAMS, buf_cstr(&why));
+    buf_fini(&why);
+    return misleads;
+}
+
+static void receive_one(struct mcp_provider *p, const struct mcp_message *m, uint64_t about)
+{
+    if (m->rpc.method.p && refuse_misleading(p, m))
+        return;
+    switch (m->rpc.kind) {
+    case RPC_RESULT:
+    case RPC_ERROR:
+        receive_response(p, m);
+        break;
+    case RPC_REQUEST:
+        receive_request(p, m, about);
+        break;
+    case RPC_NOTIFICATION:
+        (p->plain ? pass_notification : receive_notification)(p, m, about);
+        break;
+    case RPC_BATCH:
+    case RPC_INVALID:
+        log_warn(p->alias, "sent JSON that is no message (%s)", m->rpc.why);
+        break;
+    }
+}
+
+static bool has_line_breaks(struct span text)
+{
+    return memchr(text.p, '\n', text.n) || memchr(text.p, '\r', text.n);
+}
+
+void mcp_provider_receive(struct mcp_provider *p, struct span text, uint64_t about)
+{
+    struct mcp_message m;
+    int code = mcp_skim(text, &m);
+
+    if (code == 0 && has_line_breaks(text)) {
+        /* Pieces of it will go out where a message is one line: it becomes one here, once. */
+        struct buf line = {0};
+        json_one_line(&line, text);
+        mcp_provider_receive(p, buf_view(&line), about);
+        buf_fini(&line);
+        return;
+    }
+    p->heard_at = router_timers(p->core.router)->now;
+    if (code) {
+        /* Servers do print banners and debug output: skip it, but let people see it. */
+        struct span head = span_cut(text, 0, 120);
+        log_warn(p->alias, "said something that is not JSON (%s): " SPAN_FMT "%s", err_name(code),
+                 SPAN_ARG(head), head.n < text.n ? "..." : "");
+        return;
+    }
+    if (m.rpc.kind != RPC_BATCH) {
+        receive_one(p, &m, about);
+        return;
+    }
+    struct json_iter it = json_iter(m.rpc.text);
+    while (json_next(&it))
+        if (mcp_skim(it.value, &m) == 0 && m.rpc.kind != RPC_BATCH)
+            receive_one(p, &m, about);
+}
+
+void mcp_provider_failed(struct mcp_provider *p, uint64_t id, int status, bool delivered,
+                         const char *why)
+{
+    struct sent *sent = idmap_take(&p->sent, id);
+
+    if (!sent)
+        return;
+    if (!delivered && sent->call)
+        sent->call->repeatable = true; /* calling again cannot do what the first call never did */
+    sent->id = 0;
+    sent->failed(p, sent, status, why);
+    upstream_sent_free(p, sent);
+}
+
+bool mcp_provider_expects(const struct mcp_provider *p, uint64_t id)
+{
+    return idmap_get(&p->sent, id) != NULL;
+}
+
+void mcp_provider_greet_again(struct mcp_provider *p)
+{
+    log_info(p->alias, "forgot our session: introducing ourselves again");
+    upstream_greet(p);
+}
+
+/* The call that a response answers of which only the beginning was kept: if its id stands before
+ * its contents, all up to there is a message without them. */
+static struct call *owner_of_head(const struct mcp_provider *p, struct span head)
+{
+    static const struct span contents[] = {{",\"result\":", 10}, {",\"error\":", 9}};
+    struct call *owner = NULL;
+
+    for (size_t i = 0; i < head.n && !owner; i++) {
+        struct span rest = span_from(head, i);
+        if (!span_starts(rest, contents[0]) && !span_starts(rest, contents[1]))
+            continue;
+        struct buf text = {0};
+        int64_t id = 0;
+        buf_span(&text, span_cut(head, 0, i));
+        buf_char(&text, '}');
+        if (json_skim(buf_view(&text), NULL, NULL, NULL, NULL) == 0 &&
+            json_int(json_get(buf_view(&text), "id").value, &id)) {
+            const struct sent *sent = idmap_get(&p->sent, (uint64_t)id);
+            owner = sent ? sent->call : NULL;
+        }
+        buf_fini(&text);
+    }
+    return owner;
+}
+
+void mcp_provider_too_long(struct mcp_provider *p, struct span head, size_t limit)
+{
+    struct call *owner = owner_of_head(p, head);
+    struct span start = span_cut(head, 0, 80);
+    struct buf text = {0};
+
+    log_warn(p->alias,
+             "sent a message of more than %zu bytes (limits.message): dropped; it began " SPAN_FMT,
+             limit, SPAN_ARG(start));
+    if (!owner)
+        owner = router_sole_call(&p->core);
+    if (!owner)
+        return; /* nobody knows whose answer it was: the deadlines of the open calls decide */
+    upstream_sent_free(p, owner->provider_data);
+    buf_printf(&text, "server '%s' answered with more than %zu bytes (limits.message)", p->alias,
+               limit);
+    router_done(owner, &(struct outcome){
+                           .kind = OUTCOME_FAILED, .why = FAIL_PROTOCOL, .text = buf_view(&text)});
+    buf_fini(&text);
+}
+
+/* --- life --- */
+
+uint64_t mcp_provider_phase(const struct mcp_provider *p, enum mcp_phase phase)
+{
+    return p->phase_at[phase];
+}
+
+void mcp_provider_connected(struct mcp_provider *p)
+{
+    upstream_reached(p, MCP_CONNECTED);
+    upstream_ping_start(p);
+    upstream_greet(p);
+}
+
+static void drop_sent(struct mcp_provider *p)
+{
+    LIST_EACH_SAFE (&p->all_sent, it)
+        upstream_sent_free(p, LIST_ENTRY(it, struct sent, node));
+}
+
+static void clear_timers(struct mcp_provider *p)
+{
+    upstream_ended(p);
+    timer_clear(router_timers(p->core.router), &p->listen);
+    timer_clear(router_timers(p->core.router), &p->ping);
+}
+
+void mcp_provider_closed(struct mcp_provider *p, const char *why)
+{
+    drop_sent(p);
+    clear_timers(p);
+    p->listen_id = 0;
+    upstream_fetch_abort(p);
+    why = p->verdict[0] ? p->verdict : why;
+    if (p->discreet && !p->core.retries_late) { /* that one is of our own making */
+        log_info(p->alias, "failed: %s", why);
+        why = "could not be reached, or did not answer as an MCP server";
+    }
+    provider_lost(&p->core, why);
+}
+
+static void start(struct provider *core)
+{
+    struct mcp_provider *p = CONTAINER_OF(core, struct mcp_provider, core);
+
+    p->verdict[0] = '\0';
+    memset(p->phase_at, 0, sizeof p->phase_at);
+    upstream_reached(p, MCP_OPENING);
+    p->ops->open(p->link);
+}
+
+static void stop(struct provider *core)
+{
+    struct mcp_provider *p = CONTAINER_OF(core, struct mcp_provider, core);
+
+    p->ops->close(p->link);
+}
+
+static void describe(const struct provider *core, struct provider_facts *facts)
+{
+    const struct mcp_provider *p = CONTAINER_OF(core, struct mcp_provider, core);
+
+    facts->version = p->version;
+    if (p->ops->describe)
+        p->ops->describe(p->link, facts);
+}
+
+static const struct provider_ops life = {.start = start, .stop = stop, .describe = describe};
+
+struct mcp_provider *mcp_provider_new(const char *alias, const struct mcp_link_ops *ops, void *link)
+{
+    struct mcp_provider *p = MEM_NEW(struct mcp_provider);
+
+    p->alias = mem_str(alias);
+    p->ops = ops;
+    p->link = link;
+    p->declares = ANSWERS_ELICIT_FORM | ANSWERS_ELICIT_URL | ANSWERS_SAMPLING;
+    list_init(&p->all_sent);
+    p->listen.fire = upstream_on_listen;
+    p->probe.fire = upstream_on_silence;
+    p->ping.fire = upstream_on_ping;
+    provider_init(&p->core, &upstream_verbs, &life, p->alias);
+    p->core.takes_any = true;
+    return p;
+}
+
+void mcp_provider_free(struct mcp_provider *p)
+{
+    p->ops->free(p->link);
+    provider_fini(&p->core);
+    drop_sent(p);
+    idmap_fini(&p->sent);
+    map_fini(&p->listen_uris);
+    as_tools_fini(p);
+    context_fini(p);
+    circle_fini(p);
+    mem_free(p->instructions);
+    mem_free(p->info);
+    mem_free(p->alias);
+    mem_free(p);
+}
+
+struct provider *mcp_provider_core(struct mcp_provider *p)
+{
+    return &p->core;
+}
+
+void mcp_provider_set_overrides(struct mcp_provider *p, const struct mcp_overrides *overrides)
+{
+    p->overrides = *overrides;
+    /* Who knows what a method that we do not know does with a tool that is hidden or held? */
+    p->core.takes_any = !overrides_restrict(overrides);
+}
+
+void mcp_provider_set_extras(struct mcp_provider *p, const struct mcp_extras *extras)
+{
+    p->extras = *extras;
+}
+
+void mcp_provider_set_answers(struct mcp_provider *p, unsigned answers)
+{
+    p->declares = answers;
+}
+
+void mcp_provider_set_discreet(struct mcp_provider *p)
+{
+    p->discreet = true;
+}
+
+void mcp_provider_relist(struct mcp_provider *p)
+{
+    if (p->core.state == PROVIDER_READY)
+        upstream_fetch(p, (1u << ITEM_KINDS) - 1);
+}
+
+void mcp_provider_on_lists(struct mcp_provider *p, void (*fn)(void *arg), void *arg)
+{
+    p->on_lists = fn;
+    p->lists_arg = arg;
+}
+
+void mcp_provider_on_orphan(struct mcp_provider *p, void (*fn)(void *arg), void *arg)
+{
+    p->on_orphan = fn;
+    p->orphan_arg = arg;
+}
+
+void mcp_provider_set_plain(struct mcp_provider *p)
+{
+    p->plain = true;
+}
+
+void mcp_provider_set_era(struct mcp_provider *p, enum mcp_era era)
+{
+    p->wanted_era = era;
+}
+
+struct span mcp_provider_info(const struct mcp_provider *p)
+{
+    return p->info ? span_str(p->info) : SPAN_EMPTY;
+}
+
+const char *mcp_provider_instructions(const struct mcp_provider *p)
+{
+    return p->instructions;
+}
+
+const char *mcp_provider_version(const struct mcp_provider *p)
+{
+    return p->version;
+}

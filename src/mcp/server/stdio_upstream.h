@@ -1,0 +1,22 @@
+/*
+ * stdio_upstream: the link to an MCP server that is a child process (one message per line).
+ */
+#ifndef RIALTO_MCP_SERVER_STDIO_UPSTREAM_H
+#define RIALTO_MCP_SERVER_STDIO_UPSTREAM_H
+
+#include "io/child.h"
+#include "mcp/server/provider.h"
+
+struct stdio_upstream_options {
+    const char *alias;
+    const char *const *argv; /* borrowed, like env: must outlive the provider */
+    const char *const *env;
+    const char *cwd;
+    size_t max_message;
+    uint64_t stop_grace; /* ms from closing stdin to SIGTERM, and again to SIGKILL */
+};
+
+struct mcp_provider *stdio_upstream_new(struct loop *loop,
+                                        const struct stdio_upstream_options *options);
+
+#endif

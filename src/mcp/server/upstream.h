@@ -1,0 +1,150 @@
+/*
+ * upstream: the inside of an MCP provider, shared by the files that make it up: provider.c (its
+ * messages and its life), upstream_calls.c (verbs and requests), handshake.c (getting acquainted),
+ * lists.c, params.c (splicing a request for the next hop), ping.c, upstream_modern.c.
+ */
+#ifndef RIALTO_MCP_SERVER_UPSTREAM_H
+#define RIALTO_MCP_SERVER_UPSTREAM_H
+
+#include "mcp/server/overrides.h"
+#include "mcp/server/provider.h"
+
+/* A request we sent and whose answer we expect, or a call that waits for answers to its asks. */
+struct sent {
+    struct list node; /* in the provider */
+    uint64_t id;      /* 0 while nothing of it is under way */
+    /* Takes the answer (RPC_RESULT or RPC_ERROR). The entry is freed afterwards unless `keep`. */
+    void (*answered)(struct mcp_provider *p, struct sent *sent, const struct mcp_message *m);
+    /* The request will get no answer; status as in mcp_provider_failed. */
+    void (*failed)(struct mcp_provider *p, struct sent *sent, int status, const char *why);
+    bool keep;
+    struct call *call;     /* for calls */
+    enum item_kind kind;   /* for lists */
+    struct rounds *rounds; /* stateless era: a call that may have to be sent again; else NULL */
+    enum op made;          /* a call of a tool that we made of such an operation; else 0 */
+};
+
+struct mcp_provider {
+    struct provider core;
+    const struct mcp_link_ops *ops;
+    void *link;
+    char *alias;
+
+    bool plain, discreet; /* see mcp_provider_set_plain and _discreet */
+    enum mcp_era wanted_era;
+    bool modern;           /* the dialect in use */
+    uint64_t legacy_until; /* a probe said so: no need to ask again before this time */
+    bool probed_again;     /* server/discover was sent a second time */
+    struct timer probe;    /* silence is an answer, too */
+    char version[16];
+    unsigned declares; /* the asks we tell the server we can answer */
+    unsigned offers;   /* OFFERS_ bits of its capabilities */
+    bool has_tools;
+    bool param_headers; /* some tool wants arguments repeated as headers */
+    struct mcp_overrides overrides;
+    struct mcp_extras extras;
+    struct map made; /* own names of tools that we made -> struct made_tool */
+    struct context *context;
+    void (*on_orphan)(void *arg);
+    void (*on_lists)(void *arg);
+    void *orphan_arg, *lists_arg;
+    char *instructions;
+    char *info;       /* raw serverInfo; NULL while it has said none */
+    struct buf marks; /* what core.bridges points into (circle.h) */
+    uint64_t phase_at[MCP_PHASES];
+    char verdict[160]; /* why we closed the link ourselves; empty when we did not */
+
+    uint64_t last_id;
+    struct idmap sent;    /* id -> struct sent */
+    struct list all_sent; /* every struct sent */
+
+    struct catalog *fetching; /* the generation being collected; NULL when none is */
+    unsigned kinds_asked;     /* lists that are fetched for it */
+    unsigned kinds_left;      /* lists still to fetch for it */
+    unsigned kinds_stale;     /* lists that changed meanwhile */
+    size_t pages;
+
+    uint64_t ping_interval; /* ms of silence before a ping; 0 = never */
+    struct timer ping;
+    struct sent *pinged; /* the ping that waits for its answer, or NULL */
+    uint64_t pinged_at, heard_at;
+
+    uint64_t listen_id;     /* our open subscriptions/listen, or 0 */
+    struct timer listen;    /* opens it (anew) */
+    struct map listen_uris; /* resources that somebody subscribed to */
+};
+
+/* --- upstream_calls.c --- */
+extern const struct peer_verbs upstream_verbs;
+/* What was written since the link's `begin`. */
+void upstream_send(struct mcp_provider *p, struct mcp_parcel parcel);
+typedef void sent_answered_fn(struct mcp_provider *, struct sent *, const struct mcp_message *);
+typedef void sent_failed_fn(struct mcp_provider *, struct sent *, int, const char *);
+struct sent *upstream_sent_new(struct mcp_provider *p, sent_answered_fn *answered,
+                               sent_failed_fn *failed);
+/* Give it a fresh id, so that it can be sent (again). */
+void upstream_sent_renew(struct mcp_provider *p, struct sent *sent);
+void upstream_sent_free(struct mcp_provider *p, struct sent *sent);
+/* Send a request; `members` go into its params ("k":v,...; may be empty). */
+void upstream_request(struct mcp_provider *p, const struct sent *sent, const char *method,
+                      struct span members);
+void upstream_notify(struct mcp_provider *p, const char *method, struct span params);
+/* Send a call's request; `extra` members go into its params first. */
+void upstream_send_call(struct mcp_provider *p, const struct sent *sent,
+                        const struct request *request, struct span extra);
+/* Tell the server that a request of ours is not wanted any more. */
+void upstream_withdraw(struct mcp_provider *p, uint64_t id, const char *reason);
+
+/* --- handshake.c --- */
+/* Close the link, for this reason. */
+void upstream_give_up(struct mcp_provider *p, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+void upstream_reached(struct mcp_provider *p, enum mcp_phase phase);
+void upstream_greet(struct mcp_provider *p);
+void upstream_on_silence(struct timer *t);
+/* The link has closed, perhaps because of what we asked. */
+void upstream_ended(struct mcp_provider *p);
+
+/* --- ping.c --- */
+/* The link is up: see to it that it stays so. */
+void upstream_ping_start(struct mcp_provider *p);
+void upstream_on_ping(struct timer *t);
+
+/* --- lists.c --- */
+/* Add what the server lists, or what it might have listed, to the catalog that is collected. */
+void upstream_add_item(struct mcp_provider *p, enum item_kind kind, struct span raw);
+/* Fetch these kinds (bits) anew and publish; the first time also provider_up. */
+void upstream_fetch(struct mcp_provider *p, unsigned kinds);
+void upstream_fetch_abort(struct mcp_provider *p);
+
+/* --- params.c --- */
+/*
+ * Append the request's params as the next hop must see them: the name replaced by the provider's
+ * own, `_meta` replaced by `own_meta` ("k":v members, may be empty) plus what travels on.
+ */
+void upstream_put_params(struct buf *out, const struct request *r, struct span own_meta,
+                         struct span extra);
+
+/*
+ * Append the params of a request of the server as its client must see them: without its progress
+ * token, which is of this hop; nobody beyond it shall report on it.
+ */
+void upstream_put_ask_params(struct buf *out, const struct mcp_message *m);
+
+/* --- upstream_modern.c --- */
+/* The members that every request of the stateless era has in `_meta`. */
+void modern_put_meta(struct buf *out, unsigned answers);
+/* Remember a call's request, if its consumer cannot repeat it by itself. */
+void modern_keep(struct mcp_provider *p, struct sent *sent, const struct request *request);
+/* A result with a type: true if it was dealt with, false if it is the consumer's business. */
+bool modern_ask_input(struct mcp_provider *p, struct sent *sent, const struct mcp_message *m);
+/* An ask of such a call was answered. */
+void modern_answered(struct mcp_provider *p, struct sent *sent, struct span key,
+                     const struct outcome *outcome);
+void rounds_free(struct rounds *rounds);
+/* Subscriptions: what to hear of, all in one stream. */
+void upstream_listen(struct mcp_provider *p);
+void upstream_subscribe(struct mcp_provider *p, struct span uri, bool on);
+void upstream_on_listen(struct timer *t);
+
+#endif

@@ -1,0 +1,315 @@
+#include "base/mem.h"
+#include "core/route.h"
+#include "mcp/outcome.h"
+#include "mcp/param_headers.h"
+#include "mcp/server/as_tools.h"
+#include "mcp/tool_call.h"
+
+#include <inttypes.h>
+
+static struct mcp_provider *of_peer(struct peer *self)
+{
+    return CONTAINER_OF(CONTAINER_OF(self, struct provider, peer), struct mcp_provider, core);
+}
+
+/* --- sending --- */
+
+void upstream_sent_renew(struct mcp_provider *p, struct sent *sent)
+{
+    sent->id = ++p->last_id;
+    idmap_put(&p->sent, sent->id, sent);
+}
+
+struct sent *upstream_sent_new(struct mcp_provider *p, sent_answered_fn *answered,
+                               sent_failed_fn *failed)
+{
+    struct sent *sent = MEM_NEW(struct sent);
+
+    sent->answered = answered;
+    sent->failed = failed;
+    list_append(&p->all_sent, &sent->node);
+    upstream_sent_renew(p, sent);
+    return sent;
+}
+
+void upstream_sent_free(struct mcp_provider *p, struct sent *sent)
+{
+    idmap_take(&p->sent, sent->id);
+    list_remove(&sent->node);
+    rounds_free(sent->rounds);
+    mem_free(sent);
+}
+
+void upstream_send(struct mcp_provider *p, struct mcp_parcel parcel)
+{
+    parcel.version = p->version[0] ? p->version : NULL;
+    parcel.modern = p->modern;
+    p->ops->end(p->link, &parcel);
+}
+
+static void begin_request(struct buf *out, uint64_t id, const char *method)
+{
+    buf_str(out, "{\"jsonrpc\":\"2.0\",\"id\":");
+    buf_u64(out, id);
+    buf_str(out, ",\"method\":");
+    json_quote(out, span_str(method));
+}
+
+void upstream_request(struct mcp_provider *p, const struct sent *sent, const char *method,
+                      struct span members)
+{
+    struct buf *out = p->ops->begin(p->link);
+
+    begin_request(out, sent->id, method);
+    if (p->modern) {
+        buf_str(out, ",\"params\":{\"_meta\":{");
+        modern_put_meta(out, p->declares);
+        buf_str(out, members.n ? "}," : "}");
+        buf_span(out, members);
+        buf_char(out, '}');
+    } else if (members.n) {
+        buf_str(out, ",\"params\":{");
+        buf_span(out, members);
+        buf_char(out, '}');
+    }
+    buf_char(out, '}');
+    upstream_send(p, (struct mcp_parcel){.kind = RPC_REQUEST, .id = sent->id, .method = method});
+}
+
+void upstream_notify(struct mcp_provider *p, const char *method, struct span params)
+{
+    rpc_put_notification(p->ops->begin(p->link), method, params);
+    upstream_send(p, (struct mcp_parcel){.kind = RPC_NOTIFICATION, .method = method});
+}
+
+void upstream_withdraw(struct mcp_provider *p, uint64_t id, const char *reason)
+{
+    struct buf params = {0};
+
+    if (p->ops->forget && p->ops->forget(p->link, id))
+        return;
+    buf_printf(&params, "{\"requestId\":%" PRIu64 ",\"reason\":\"%s\"}", id, reason);
+    upstream_notify(p, "notifications/cancelled", buf_view(&params));
+    buf_fini(&params);
+}
+
+/* --- verbs --- */
+
+static void call_answered(struct mcp_provider *p, struct sent *sent, const struct mcp_message *m)
+{
+    bool ok = m->rpc.kind == RPC_RESULT;
+    struct buf text = {0}, body = {0};
+
+    if (ok && !p->plain && m->slots[SLOT_RESULT_TYPE].type == JSON_STRING &&
+        modern_ask_input(p, sent, m))
+        return;
+    struct outcome outcome = mcp_outcome_of(m, &text);
+    if (sent->made)
+        outcome = as_tools_outcome(sent->made, &outcome, &body);
+    router_done(sent->call, &outcome);
+    buf_fini(&body);
+    buf_fini(&text);
+}
+
+static void call_failed(struct mcp_provider *p, struct sent *sent, int status, const char *why)
+{
+    struct buf text = {0};
+
+    buf_printf(&text, "server '%s' gave no answer: %s", p->alias, why);
+    router_done(sent->call, &(struct outcome){.kind = OUTCOME_FAILED,
+                                              .why = status ? FAIL_PROTOCOL : FAIL_UNAVAILABLE,
+                                              .text = buf_view(&text),
+                                              .retryable = sent->call->repeatable});
+    buf_fini(&text);
+}
+
+/* Arguments that a tool wants repeated as headers; nothing for nearly all tools. */
+static void put_param_headers(struct mcp_provider *p, const struct request *r, struct buf *out)
+{
+    const struct item *tool = NULL;
+
+    if (p->param_headers && r->op == OP_CALL_TOOL)
+        tool = catalog_find(p->core.catalog, ITEM_TOOL, r->name);
+    if (tool && param_headers_possible(tool->raw)) {
+        struct json_slot arguments = json_get(r->params, "arguments");
+        param_headers_put(out, tool->raw,
+                          arguments.type == JSON_OBJECT ? arguments.value : SPAN_EMPTY);
+    }
+}
+
+void upstream_send_call(struct mcp_provider *p, const struct sent *sent,
+                        const struct request *request, struct span extra)
+{
+    struct buf meta = {0}, headers = {0}, other = {0};
+    const char *method = mcp_operations[request->op].method;
+
+    if (!method) {
+        buf_span(&other, request->name);
+        method = buf_cstr(&other);
+    }
+
+    if (p->modern) {
+        modern_put_meta(&meta, request->answers);
+        if (request->log_level.n)
+            buf_printf(&meta, ",\"" MCP_META_PREFIX "logLevel\":\"" SPAN_FMT "\"",
+                       SPAN_ARG(request->log_level));
+        put_param_headers(p, request, &headers);
+    }
+    /* Our request id is unique on this hop, so it serves as the progress token as well. */
+    if (request->wants_progress)
+        buf_printf(&meta, "%s\"progressToken\":%" PRIu64, meta.n ? "," : "", sent->id);
+
+    struct buf *out = p->ops->begin(p->link);
+    begin_request(out, sent->id, method);
+    if (request->params.n || meta.n || extra.n) {
+        buf_str(out, ",\"params\":");
+        upstream_put_params(out, request, buf_view(&meta), extra);
+    }
+    buf_char(out, '}');
+    upstream_send(p, (struct mcp_parcel){.kind = RPC_REQUEST,
+                                         .id = sent->id,
+                                         .method = method,
+                                         .name = other.n ? SPAN_EMPTY : request->name,
+                                         .headers = buf_view(&headers)});
+    buf_fini(&other);
+    buf_fini(&headers);
+    buf_fini(&meta);
+}
+
+static void tell_server(struct mcp_provider *p, const struct request *request)
+{
+    char *method = mem_span(request->name);
+    struct buf params = {0};
+
+    mcp_put_raw(&params, request->params);
+    upstream_notify(p, method, buf_view(&params));
+    buf_fini(&params);
+    mem_free(method);
+}
+
+/* Operations that one era does not have are answered here. False: goes to the server. */
+static bool answer_here(struct mcp_provider *p, struct call *call, const struct request *request)
+{
+    struct outcome fine = {.kind = OUTCOME_RESULT, .body = SPAN("{}")};
+    struct outcome no = {.kind = OUTCOME_ERROR,
+                         .body = SPAN("{\"code\":-32602,\"message\":\"Invalid requestState: "
+                                      "this server has no such call\"}")};
+
+    if (!p->modern && request->resumes) {
+        router_done(call, &no);
+        return true;
+    }
+    if (p->modern && (request->op == OP_SUBSCRIBE || request->op == OP_UNSUBSCRIBE)) {
+        upstream_subscribe(p, request->name, request->op == OP_SUBSCRIBE);
+        router_done(call, &fine);
+        return true;
+    }
+    if (request->op == OP_ROOTS_CHANGED) {
+        /* Modern servers ask for the roots when they need them. */
+        if (!p->modern && (p->declares & ANSWERS_ROOTS_CHANGED))
+            upstream_notify(p, "notifications/roots/list_changed", SPAN_EMPTY);
+        router_done(call, &fine);
+        return true;
+    }
+    if (request->op == OP_TELL) {
+        /* In the stateless era clients have nothing to tell. */
+        if (!p->modern)
+            tell_server(p, request);
+        router_done(call, &fine);
+        return true;
+    }
+    if (p->modern && request->op == OP_SET_LEVEL) {
+        router_done(call, &fine); /* every request says its level */
+        return true;
+    }
+    return false;
+}
+
+static const struct mcp_override *override_of(const struct mcp_provider *p, const struct request *r)
+{
+    bool any = p->overrides.n && r->op == OP_CALL_TOOL;
+
+    return any ? override_find(&p->overrides, r->name) : NULL;
+}
+
+static void refuse_evasion(struct call *call)
+{
+    router_done(call, &(struct outcome){
+                          .kind = OUTCOME_ERROR,
+                          .body = SPAN("{\"code\":-32602,\"message\":\"an argument has the name of "
+                                       "one that this bridge sets itself, but for case: leave it "
+                                       "out\"}"),
+                      });
+}
+
+/* The request with what the configuration pins, and as what a tool of ours stands for. */
+static const char *prepare(struct mcp_provider *p, const struct mcp_override *o, struct request *r,
+                           enum op *made, struct buf *params, struct buf *other)
+{
+    const struct made_tool *tool = as_tools_find(p, r);
+
+    if (o)
+        *r = override_request(o, r, params);
+    *made = tool ? as_tools_op(tool) : OP_STANDING;
+    return tool ? as_tools_redirect(tool, r, other) : NULL;
+}
+
+static void on_open(struct peer *self, struct call *call, const struct request *request)
+{
+    struct mcp_provider *p = of_peer(self);
+    struct request r = *request;
+    struct buf params = {0}, other = {0};
+    enum op made;
+
+    if (answer_here(p, call, request))
+        return;
+    const struct mcp_override *o = override_of(p, request);
+    if (o && override_is_evaded(o, request)) {
+        refuse_evasion(call);
+        return;
+    }
+    const char *wrong = prepare(p, o, &r, &made, &params, &other);
+    if (!wrong && made == OP_READ_RESOURCE && !route_may_read(call->view, &p->core, r.name))
+        wrong = "resource not found";
+    if (wrong) {
+        tool_fail(call, wrong);
+    } else {
+        struct sent *sent = upstream_sent_new(p, call_answered, call_failed);
+        sent->call = call;
+        sent->made = made;
+        call->provider_data = sent;
+        if (p->modern)
+            modern_keep(p, sent, &r);
+        upstream_send_call(p, sent, &r, SPAN_EMPTY);
+    }
+    buf_fini(&other);
+    buf_fini(&params);
+}
+
+static void on_answer(struct peer *self, struct call *call, struct span key,
+                      const struct outcome *outcome)
+{
+    struct mcp_provider *p = of_peer(self);
+    struct sent *sent = call->op == OP_STANDING ? NULL : call->provider_data;
+
+    if (sent && sent->rounds) {
+        modern_answered(p, sent, key, outcome);
+        return;
+    }
+    /* The key is the raw id of the server's own request. */
+    mcp_put_outcome(p->ops->begin(p->link), key, call->op, outcome);
+    upstream_send(p, (struct mcp_parcel){.kind = RPC_RESULT, .about = sent ? sent->id : 0});
+}
+
+static void on_cancel(struct peer *self, struct call *call, enum failure why)
+{
+    struct mcp_provider *p = of_peer(self);
+    struct sent *sent = call->provider_data;
+
+    if (sent->id)
+        upstream_withdraw(p, sent->id, mcp_failure_word(why));
+    upstream_sent_free(p, sent);
+}
+
+const struct peer_verbs upstream_verbs = {
+    .open = on_open, .answer = on_answer, .cancel = on_cancel};

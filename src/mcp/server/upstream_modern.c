@@ -1,0 +1,277 @@
+#include "base/log.h"
+#include "base/mem.h"
+#include "mcp/server/upstream.h"
+
+#include <inttypes.h>
+
+/* A server that keeps asking is told to stop after as many rounds as the official client takes. */
+enum { MAX_ROUNDS = 10, RELISTEN_MS = 1000 };
+/* Between rounds in which nobody is asked anything: the server only wants to be asked again. */
+enum { PAUSE_MS = 250 };
+
+/* A call that goes back and forth: what was asked, and what is needed to ask again. */
+struct rounds {
+    struct kept_request kept;
+    unsigned done;        /* rounds so far */
+    size_t open;          /* asks without an answer */
+    struct buf responses; /* "key":{...},... collected so far */
+    char *state;          /* the server's requestState, raw; NULL when it gave none */
+    struct mcp_provider *provider;
+    struct sent *sent;
+    struct timer pause;
+    bool refused; /* an ask failed: the call cannot go on */
+    enum failure why;
+    struct buf refusal; /* raw error object of the agent, or our text */
+};
+
+void modern_put_meta(struct buf *out, unsigned answers)
+{
+    buf_str(out, "\"" MCP_META_PREFIX "protocolVersion\":\"" MCP_MODERN "\",\"" MCP_META_PREFIX
+                 "clientCapabilities\":");
+    mcp_put_capabilities(out, answers);
+    buf_str(out, ",\"" MCP_META_PREFIX
+                 "clientInfo\":{\"name\":\"rialto\",\"version\":\"" RIALTO_VERSION "\"}");
+}
+
+void rounds_free(struct rounds *r)
+{
+    if (!r)
+        return;
+    timer_clear(router_timers(r->provider->core.router), &r->pause);
+    buf_fini(&r->kept.bytes);
+    buf_fini(&r->responses);
+    buf_fini(&r->refusal);
+    mem_free(r->state);
+    mem_free(r);
+}
+
+static void on_pause_over(struct timer *t);
+
+void modern_keep(struct mcp_provider *p, struct sent *sent, const struct request *request)
+{
+    if (request->answers & ANSWERS_BY_RETRY)
+        return;
+    sent->rounds = MEM_NEW(struct rounds);
+    sent->rounds->provider = p;
+    sent->rounds->sent = sent;
+    sent->rounds->pause.fire = on_pause_over;
+    request_keep(&sent->rounds->kept, request);
+}
+
+static void end_refused(struct sent *sent)
+{
+    struct rounds *r = sent->rounds;
+    struct outcome outcome = {.kind = OUTCOME_ERROR, .body = buf_view(&r->refusal)};
+
+    if (r->why != FAIL_NONE)
+        outcome =
+            (struct outcome){.kind = OUTCOME_FAILED, .why = r->why, .text = buf_view(&r->refusal)};
+    router_done(sent->call, &outcome);
+}
+
+/* Everything is answered: the same request once more, with the answers. */
+static void next_round(struct mcp_provider *p, struct sent *sent)
+{
+    struct rounds *r = sent->rounds;
+    struct buf extra = {0};
+
+    if (r->responses.n) {
+        buf_str(&extra, "\"inputResponses\":{");
+        buf_span(&extra, buf_view(&r->responses));
+        buf_char(&extra, '}');
+    }
+    if (r->state)
+        buf_printf(&extra, "%s\"requestState\":%s", extra.n ? "," : "", r->state);
+    buf_reset(&r->responses, 0);
+    upstream_sent_renew(p, sent);
+    upstream_send_call(p, sent, &r->kept.request, buf_view(&extra));
+    buf_fini(&extra);
+}
+
+static void on_pause_over(struct timer *t)
+{
+    struct rounds *r = CONTAINER_OF(t, struct rounds, pause);
+
+    next_round(r->provider, r->sent);
+}
+
+/* The last open ask was answered. True if the call has ended. */
+static bool round_complete(struct mcp_provider *p, struct sent *sent)
+{
+    if (!sent->rounds->refused) {
+        next_round(p, sent);
+        return false;
+    }
+    end_refused(sent);
+    return true;
+}
+
+void modern_answered(struct mcp_provider *p, struct sent *sent, struct span key,
+                     const struct outcome *outcome)
+{
+    struct rounds *r = sent->rounds;
+
+    if (outcome->kind == OUTCOME_RESULT) {
+        if (r->responses.n)
+            buf_char(&r->responses, ',');
+        buf_span(&r->responses, key);
+        buf_char(&r->responses, ':');
+        mcp_put_raw(&r->responses, outcome->body);
+    } else if (!r->refused) {
+        bool ours = outcome->kind == OUTCOME_FAILED;
+        r->refused = true;
+        r->why = ours ? outcome->why : FAIL_NONE;
+        buf_span(&r->refusal, ours ? outcome->text : outcome->body);
+    }
+    if (--r->open == 0 && round_complete(p, sent))
+        upstream_sent_free(p, sent);
+}
+
+static void ask_all(struct mcp_provider *p, struct sent *sent, struct json_slot requests)
+{
+    const struct outcome no_such_question = {
+        .kind = OUTCOME_FAILED,
+        .why = FAIL_REFUSED,
+        .text = SPAN("the server asked for something that does not exist"),
+    };
+    struct json_iter it = json_iter(requests.value);
+
+    while (requests.type == JSON_OBJECT && json_next(&it)) {
+        struct json_slot method = json_get(it.value, "method"),
+                         params = json_get(it.value, "params");
+        struct buf scratch = {0};
+        struct rpc_message as_request = {.kind = RPC_REQUEST};
+        if (method.type == JSON_STRING)
+            as_request.method = json_text(method.value, &scratch);
+        if (params.type == JSON_OBJECT)
+            as_request.params = params.value;
+        struct ask ask = {.key = it.key, /* raw, as the answer will carry it */
+                          .method = as_request.method,
+                          .params = as_request.params,
+                          .needs = mcp_ask_needs(&as_request)};
+        sent->rounds->open++;
+        if (ask.needs)
+            router_ask(sent->call, &ask);
+        else
+            modern_answered(p, sent, it.key, &no_such_question);
+        buf_fini(&scratch);
+    }
+}
+
+static void end_unwanted(struct sent *sent, struct span why)
+{
+    router_done(sent->call,
+                &(struct outcome){.kind = OUTCOME_FAILED, .why = FAIL_PROTOCOL, .text = why});
+}
+
+bool modern_ask_input(struct mcp_provider *p, struct sent *sent, const struct mcp_message *m)
+{
+    struct rounds *r = sent->rounds;
+    const struct json_slot *state = &m->slots[SLOT_REQUEST_STATE];
+    struct span type = m->slots[SLOT_RESULT_TYPE].value;
+
+    if (!p->modern || json_string_is(type, SPAN("complete")))
+        return false;
+    if (!json_string_is(type, SPAN("input_required"))) {
+        end_unwanted(sent, SPAN("the server answered with a type of result that nobody asked for"));
+        return true;
+    }
+    if (!r)
+        return false;
+    if (++r->done > MAX_ROUNDS) {
+        end_unwanted(sent, SPAN("the server asked for input too many times"));
+        return true;
+    }
+    sent->keep = true;
+    mem_free(r->state);
+    r->state = state->type == JSON_NONE ? NULL : mem_span(state->value);
+    struct json_iter any = json_iter(m->slots[SLOT_INPUT_REQUESTS].value);
+    if (m->slots[SLOT_INPUT_REQUESTS].type != JSON_OBJECT || !json_next(&any)) {
+        timer_set(router_timers(p->core.router), &r->pause, PAUSE_MS);
+        return true;
+    }
+    /* Answers may come inside: our own count of one keeps the round open until all are asked. */
+    r->open = 1;
+    ask_all(p, sent, m->slots[SLOT_INPUT_REQUESTS]);
+    if (--r->open == 0 && round_complete(p, sent))
+        sent->keep = false;
+    return true;
+}
+
+/* --- subscriptions --- */
+
+static void listen_answered(struct mcp_provider *p, struct sent *sent, const struct mcp_message *m)
+{
+    (void)sent;
+    p->listen_id = 0;
+    if (m->rpc.kind == RPC_ERROR)
+        log_debug(p->alias, "subscriptions/listen: " SPAN_FMT, SPAN_ARG(m->rpc.error));
+    else
+        timer_set(router_timers(p->core.router), &p->listen, RELISTEN_MS);
+}
+
+static void listen_failed(struct mcp_provider *p, struct sent *sent, int status, const char *why)
+{
+    (void)sent;
+    p->listen_id = 0;
+    log_debug(p->alias, "subscriptions/listen ended: %s (%d)", why, status);
+    if (status == 0)
+        timer_set(router_timers(p->core.router), &p->listen, RELISTEN_MS);
+}
+
+static void put_wishes(const struct mcp_provider *p, struct buf *out)
+{
+    size_t at = 0;
+    struct span uri;
+
+    buf_str(out, "\"notifications\":{\"toolsListChanged\":true");
+    if (p->offers & OFFERS_PROMPTS)
+        buf_str(out, ",\"promptsListChanged\":true");
+    if (p->offers & OFFERS_RESOURCES)
+        buf_str(out, ",\"resourcesListChanged\":true");
+    if (p->listen_uris.n) {
+        const char *comma = "";
+        buf_str(out, ",\"resourceSubscriptions\":[");
+        while (map_next(&p->listen_uris, &at, &uri, NULL)) {
+            buf_str(out, comma);
+            json_quote(out, uri);
+            comma = ",";
+        }
+        buf_char(out, ']');
+    }
+    buf_char(out, '}');
+}
+
+void upstream_listen(struct mcp_provider *p)
+{
+    struct buf wishes = {0};
+    struct sent *old = idmap_get(&p->sent, p->listen_id);
+
+    if (old) {
+        upstream_withdraw(p, old->id, "replaced");
+        upstream_sent_free(p, old);
+    }
+    put_wishes(p, &wishes);
+    struct sent *sent = upstream_sent_new(p, listen_answered, listen_failed);
+    p->listen_id = sent->id;
+    upstream_request(p, sent, "subscriptions/listen", buf_view(&wishes));
+    buf_fini(&wishes);
+}
+
+void upstream_on_listen(struct timer *t)
+{
+    struct mcp_provider *p = CONTAINER_OF(t, struct mcp_provider, listen);
+
+    if (p->core.state == PROVIDER_READY && p->modern)
+        upstream_listen(p);
+}
+
+void upstream_subscribe(struct mcp_provider *p, struct span uri, bool on)
+{
+    if (on)
+        map_put(&p->listen_uris, uri, p);
+    else
+        map_del(&p->listen_uris, uri);
+    /* At the end of the turn: several changes, one new stream. */
+    timer_set(router_timers(p->core.router), &p->listen, 0);
+}

@@ -1,0 +1,96 @@
+#include "rockbot/attachments.h"
+
+#include "base/base64.h"
+#include "base/id.h"
+#include "base/mem.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+static const char *ending_of(struct span mime)
+{
+    static const struct {
+        const char *mime, *ending;
+    } rows[] = {
+        {"image/png", ".png"},         {"image/jpeg", ".jpg"},      {"image/gif", ".gif"},
+        {"image/webp", ".webp"},       {"image/svg+xml", ".svg"},   {"audio/wav", ".wav"},
+        {"audio/mpeg", ".mp3"},        {"audio/ogg", ".ogg"},       {"application/pdf", ".pdf"},
+        {"application/json", ".json"}, {"application/zip", ".zip"}, {"text/html", ".html"},
+        {"text/markdown", ".md"},      {"text/csv", ".csv"},
+    };
+    struct span bare = span_trim(span_cut(mime, 0, span_find(mime, ';')));
+
+    for (size_t i = 0; i < COUNT_OF(rows); i++)
+        if (span_eq_nocase(bare, span_str(rows[i].mime)))
+            return rows[i].ending;
+    return bare.n >= 5 && span_eq_nocase(span_cut(bare, 0, 5), SPAN("text/")) ? ".txt" : ".bin";
+}
+
+static int write_all(int fd, struct span s)
+{
+    while (s.n) {
+        ssize_t n = write(fd, s.p, s.n);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return n ? -errno : -EIO;
+        s = span_from(s, (size_t)n);
+    }
+    return 0;
+}
+
+int attachment_save(struct attachment *a, const char *folder, struct span text, struct span mime,
+                    struct err *err)
+{
+    char name[ID_TOKEN_SIZE];
+    struct buf path = {0};
+
+    *a = (struct attachment){.size = text.n};
+    id_token(name);
+    buf_printf(&path, "%s/%s%s", folder, name, ending_of(mime));
+    int fd = open(buf_cstr(&path), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    int rc = fd < 0 ? -errno : write_all(fd, text);
+    if (fd >= 0 && close(fd) < 0 && !rc)
+        rc = -errno;
+    if (rc < 0) {
+        if (fd >= 0)
+            (void)unlink(buf_cstr(&path));
+        rc =
+            err_set(err, rc, "cannot write to the attachments folder %s: %s", folder, err_name(rc));
+        buf_fini(&path);
+        return rc;
+    }
+    a->path = buf_take(&path);
+    a->name = a->path + strlen(folder) + 1;
+    return 0;
+}
+
+size_t attachment_size(struct span base64)
+{
+    size_t n = base64.n / 4 * 3;
+
+    for (size_t i = 0; i < 2 && base64.n > i && base64.p[base64.n - 1 - i] == '='; i++)
+        n--;
+    return n;
+}
+
+int attachment_save_base64(struct attachment *a, const char *folder, struct span base64,
+                           struct span mime, struct err *err)
+{
+    struct buf bytes = {0};
+    int rc = base64_read(&bytes, base64);
+
+    if (rc < 0)
+        rc = err_set(err, rc, "the server's data is no base64");
+    else
+        rc = attachment_save(a, folder, buf_view(&bytes), mime, err);
+    buf_fini(&bytes);
+    return rc;
+}
+
+void attachment_fini(struct attachment *a)
+{
+    mem_free(a->path);
+    a->path = NULL;
+}

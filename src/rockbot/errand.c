@@ -1,0 +1,174 @@
+#include "base/log.h"
+#include "base/mem.h"
+#include "rockbot/proxy_parts.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+static struct timers *timers_of(const struct bus_proxy *x)
+{
+    return loop_timers(x->loop);
+}
+
+static bool is_over(const struct errand *e)
+{
+    return list_empty(&e->node);
+}
+
+/* Out of every list. Its memory stays as long as the bus may still tell something about it. */
+static void take_out(struct errand *e)
+{
+    struct bus_proxy *x = e->remote->proxy;
+
+    timer_clear(timers_of(x), &e->timer);
+    map_del(&x->errands, span_str(e->id));
+    list_remove(&e->node);
+}
+
+static void let_go(struct errand *e)
+{
+    if (!e->sending)
+        mem_free(e);
+}
+
+void errand_drop(struct errand *e)
+{
+    take_out(e);
+    let_go(e);
+}
+
+static void fail(struct errand *e, enum failure why, bool retryable, const char *text)
+{
+    take_out(e);
+    e->kind->failed(e, why, retryable, text);
+    let_go(e);
+}
+
+static void on_late(struct timer *t)
+{
+    fail(CONTAINER_OF(t, struct errand, timer), FAIL_TIMEOUT, true, "no bridge on the bus answers");
+}
+
+/* What became of the question itself; the answer may have come before this is told. */
+static void on_sent(void *owner, enum bus_sent how)
+{
+    struct errand *e = owner;
+    char text[160];
+
+    e->sending = false;
+    if (is_over(e)) {
+        mem_free(e);
+        return;
+    }
+    struct bus_proxy *x = e->remote->proxy;
+    switch (how) {
+    case BUS_SENT:
+        return;
+    case BUS_TOO_LARGE:
+        snprintf(text, sizeof text,
+                 "the request is larger than the bus takes (%zu bytes): send less at once",
+                 bus_max_body(x->bus));
+        fail(e, FAIL_REFUSED, false, text);
+        return;
+    case BUS_FULL:
+        fail(e, FAIL_BUSY, true, "the bus takes no more messages at the moment");
+        return;
+    case BUS_EXPIRED:
+        snprintf(text, sizeof text, "timed out: the bus did not confirm the request%s%.100s",
+                 x->away[0] ? ": " : "", x->away);
+        fail(e, FAIL_TIMEOUT, false, text);
+        return;
+    case BUS_CLOSED:
+        fail(e, FAIL_SHUTDOWN, false, "the bus was closed");
+        return;
+    }
+}
+
+static void on_reply(void *owner, const struct bus_delivery *d)
+{
+    struct bus_proxy *x = owner;
+
+    errand_reply(x, d->message);
+    bus_settle(d->sub, d->tag, BUS_ACK);
+}
+
+/* With the first question, as agents do it. */
+static struct bus_sub *listen_for_replies(struct bus_proxy *x, const char *topic, const char *group)
+{
+    bool plain = x->options.plain_names;
+    char name[160];
+
+    snprintf(name, sizeof name, "%s.%s%s%s", group, x->options.agent, plain ? "" : ".",
+             plain ? "" : x->instance);
+    return bus_subscribe(
+        x->bus,
+        &(struct bus_subscription){
+            .topic = topic, .group = name, .prefetch = REPLIES_PREFETCH, .ephemeral = !plain},
+        on_reply, x);
+}
+
+static struct span reply_topic(struct bus_proxy *x, bool is_invoke)
+{
+    if (is_invoke && !x->result)
+        x->result = listen_for_replies(x, x->result_topic, "mcp-proxy");
+    if (!is_invoke && !x->managed)
+        x->managed = listen_for_replies(x, x->managed_topic, "mcp-management");
+    return span_str(is_invoke ? x->result_topic : x->managed_topic);
+}
+
+struct errand *errand_send(struct remote *r, const struct errand_kind *kind, struct call *call,
+                           struct span body, struct message *m, uint64_t wait_ms)
+{
+    struct bus_proxy *x = r->proxy;
+    struct errand *e = MEM_NEW(struct errand);
+
+    e->kind = kind;
+    e->remote = r;
+    e->call = call;
+    e->timer.fire = on_late;
+    e->sending = true;
+    id_token(e->id);
+    map_put(&x->errands, span_str(e->id), e);
+    list_append(&r->errands, &e->node);
+    m->type = span_str(rockbot_name(kind->request));
+    m->correlation = span_str(e->id);
+    m->source = span_str(x->options.agent);
+    m->reply_to = reply_topic(x, kind->is_invoke);
+    m->body = body;
+    /* An invocation has the deadline of its call. */
+    if (!kind->is_invoke)
+        timer_set(timers_of(x), &e->timer, wait_ms);
+    bus_publish(x->bus, span_str(kind->is_invoke ? ROCKBOT_TOPIC_INVOKE : ROCKBOT_TOPIC_MANAGE), m,
+                wait_ms, on_sent, e);
+    return e;
+}
+
+void errand_reply(struct bus_proxy *x, const struct message *m)
+{
+    struct errand *e = map_get(&x->errands, m->correlation);
+    enum rockbot_record type = rockbot_record(m->type);
+    char text[320];
+
+    if (!e) {
+        log_info("bus", "dropped a reply that nobody waits for (any more): " SPAN_FMT " " SPAN_FMT,
+                 SPAN_ARG(span_cut(m->type, 0, 80)), SPAN_ARG(span_cut(m->correlation, 0, 40)));
+        return;
+    }
+    /* What does not say that it is a tool's output must not be taken for one. */
+    if (!span_is(message_header(m, ROCKBOT_TRUST), ROCKBOT_TRUST_OUTPUT)) {
+        log_warn(e->remote->alias,
+                 "refused a reply without " ROCKBOT_TRUST ": " ROCKBOT_TRUST_OUTPUT);
+        fail(e, FAIL_PROTOCOL, false,
+             "the bridge's reply does not say that it is a tool's output: refused");
+        return;
+    }
+    if (type != e->kind->response && !(e->kind->is_invoke && type == ROCKBOT_ERROR)) {
+        snprintf(text, sizeof text, "the bridge answered with '" SPAN_FMT "', which is no answer",
+                 SPAN_ARG(span_cut(m->type, 0, 80)));
+        fail(e, FAIL_PROTOCOL, false, text);
+        return;
+    }
+    take_out(e);
+    e->kind->answered(e, type, m->body);
+    let_go(e);
+}

@@ -1,0 +1,374 @@
+#include "base/log.h"
+#include "base/mem.h"
+#include "bus/topic.h"
+#include "rockbot/worker_inside.h"
+
+#include <stdarg.h>
+
+/* A reply is worth sending for longer than the call may take: the agent may wait longer than it
+ * says, and the bus may be away for a moment. */
+enum { MIN_WORTH_MS = 60 * 1000, SEND_AGAIN_MS = 500 };
+
+static void on_timer(struct timer *t);
+
+/* --- beginning --- */
+
+static struct span reply_topic_of(struct job *j, const struct message *m)
+{
+    bool invoke = j->type == ROCKBOT_INVOKE;
+    struct buf topic = {0};
+    struct span copy;
+
+    if (m->reply_to.n && topic_is_valid(m->reply_to))
+        return arena_span(&j->arena, m->reply_to);
+    if (m->reply_to.n)
+        log_warn("bus", "'" SPAN_FMT "' is no topic to reply to: using the agent's own",
+                 SPAN_ARG(m->reply_to));
+    buf_str(&topic, invoke ? ROCKBOT_TOPIC_RESULT : ROCKBOT_TOPIC_MANAGED);
+    buf_span(&topic, m->source);
+    copy = arena_span(&j->arena, buf_view(&topic));
+    buf_fini(&topic);
+    return copy;
+}
+
+/* It came before: it waits for the same reply, or gets it once more. */
+static void come_again(struct bus_worker *w, struct recent_entry *e, const struct bus_delivery *d)
+{
+    struct job *running = e->work;
+
+    w->counts.duplicates++;
+    if (running && running->n_claims < JOB_MAX_CLAIMS) {
+        running->claims[running->n_claims++] = (struct claim){d->sub, d->tag};
+        return;
+    }
+    if (!running && e->reply) {
+        struct message again;
+        message_pack_read(e->reply, &again);
+        again.id = SPAN_EMPTY;
+        again.sent_ms = 0;
+        bus_publish(w->bus, span_str(e->topic), &again, MIN_WORTH_MS, NULL, NULL);
+    }
+    bus_settle(d->sub, d->tag, BUS_ACK);
+}
+
+struct job *job_new(struct bus_worker *w, const struct bus_delivery *d, enum rockbot_record type)
+{
+    const struct message *m = d->message;
+    struct recent_entry *before = m->id.n ? recent_find(&w->recent, m->source, m->id) : NULL;
+
+    if (before) {
+        come_again(w, before, d);
+        return NULL;
+    }
+    struct job *j = MEM_NEW(struct job);
+    j->worker = w;
+    j->type = type;
+    j->claims[j->n_claims++] = (struct claim){d->sub, d->tag};
+    j->agent = arena_span(&j->arena, m->source);
+    j->correlation = arena_span(&j->arena, m->correlation);
+    j->reply_topic = reply_topic_of(j, m);
+    trace_extract(&j->trace, m);
+    trace_descend(&j->trace);
+    j->began = loop_now(w->loop);
+    j->timer.fire = on_timer;
+    list_append(&w->jobs, &j->node);
+    if (m->id.n)
+        j->memory = recent_add(&w->recent, m->source, m->id, j);
+    return j;
+}
+
+struct span job_text(struct job *j, const struct json_slot *slot)
+{
+    struct buf scratch = {0};
+    struct span copy = arena_span(&j->arena, rockbot_text(slot, &scratch));
+
+    buf_fini(&scratch);
+    return copy;
+}
+
+void job_limit(struct job *j, uint64_t budget)
+{
+    j->budget = budget;
+    timer_set(loop_timers(j->worker->loop), &j->timer, budget);
+}
+
+static void job_free(struct job *j)
+{
+    struct bus_worker *w = j->worker;
+
+    list_remove(&j->node);
+    if (w)
+        timer_clear(loop_timers(w->loop), &j->timer);
+    if (w && j->memory && j->memory->work == j)
+        j->memory->work = NULL;
+    buf_fini(&j->reply);
+    arena_fini(&j->arena);
+    mem_free(j);
+    if (w)
+        worker_job_ended(w);
+}
+
+/* --- the reply --- */
+
+/* `source` holds the text that the message points to. */
+static struct message reply_of(const struct job *j, struct buf *source)
+{
+    struct message m = {.type = span_str(rockbot_name(j->reply_type)),
+                        .correlation = j->correlation,
+                        .body = buf_view(&j->reply)};
+
+    buf_str(source, ROCKBOT_BRIDGE);
+    buf_span(source, j->agent);
+    m.source = buf_view(source);
+    (void)message_add_header(&m, ROCKBOT_TRUST, SPAN(ROCKBOT_TRUST_OUTPUT));
+    (void)message_add_header(&m, ROCKBOT_PROVIDER, SPAN(ROCKBOT_PROVIDER_MCP));
+    trace_inject(&j->trace, &m);
+    return m;
+}
+
+/* The deliveries are done with, and the next may come. */
+static void settle(struct job *j)
+{
+    struct buf source = {0};
+    struct message m = reply_of(j, &source);
+
+    if (j->memory)
+        recent_finish(&j->worker->recent, j->memory, j->reply_topic, &m);
+    j->memory = NULL;
+    for (size_t i = 0; i < j->n_claims; i++)
+        bus_settle(j->claims[i].sub, j->claims[i].tag, BUS_ACK);
+    buf_fini(&source);
+    job_free(j);
+}
+
+static void give_up(struct job *j, enum bus_sent how)
+{
+    j->worker->counts.unsent++;
+    log_warn("bus", "a reply of %zu bytes to '" SPAN_FMT "' was not sent: %s", j->reply.n,
+             SPAN_ARG(j->reply_topic), bus_sent_name(how));
+    settle(j);
+}
+
+static void fail_too_large(struct job *j)
+{
+    size_t size = j->reply.n;
+
+    buf_reset(&j->reply, 0);
+    job_fail(j, "execution_failed", false,
+             "the result is too large for the bus: %zu bytes, and a message may have %zu. Ask for "
+             "less: a part, a filter, a summary",
+             size, bus_max_body(j->worker->bus));
+}
+
+static void on_sent(void *owner, enum bus_sent how)
+{
+    struct job *j = owner;
+    struct bus_worker *w = j->worker;
+
+    j->sending = false;
+    if (!w || how == BUS_CLOSED) {
+        job_free(j);
+        return;
+    }
+    switch (how) {
+    case BUS_SENT:
+        w->counts.replies++;
+        w->counts.errors += j->reply_type == ROCKBOT_ERROR;
+        settle(j);
+        break;
+    case BUS_TOO_LARGE:
+        if (j->is_error)
+            give_up(j, how);
+        else
+            fail_too_large(j);
+        break;
+    case BUS_FULL:
+        if (loop_now(w->loop) < j->send_until)
+            timer_set(loop_timers(w->loop), &j->timer, SEND_AGAIN_MS);
+        else
+            give_up(j, how);
+        break;
+    case BUS_EXPIRED:
+    case BUS_CLOSED:
+        give_up(j, how);
+        break;
+    }
+}
+
+static void send(struct job *j)
+{
+    struct bus_worker *w = j->worker;
+    uint64_t now = loop_now(w->loop);
+    struct buf source = {0};
+    struct message m = reply_of(j, &source);
+
+    j->sending = true;
+    bus_publish(w->bus, j->reply_topic, &m, now < j->send_until ? j->send_until - now : 1, on_sent,
+                j);
+    buf_fini(&source);
+}
+
+void job_reply(struct job *j, enum rockbot_record type, const struct span *values)
+{
+    struct bus_worker *w = j->worker;
+    uint64_t worth = 2 * j->budget;
+
+    timer_clear(loop_timers(w->loop), &j->timer);
+    j->resume = NULL;
+    j->reply_type = type;
+    rockbot_put(&j->reply, type, values);
+    j->send_until = loop_now(w->loop) + (worth > MIN_WORTH_MS ? worth : MIN_WORTH_MS);
+    send(j);
+}
+
+void job_fail(struct job *j, const char *code, bool retryable, const char *fmt, ...)
+{
+    struct buf raw = {0}, line = {0};
+    va_list ap;
+
+    va_start(ap, fmt);
+    buf_vprintf(&raw, fmt, ap);
+    va_end(ap);
+    content_put_line(&line, buf_view(&raw));
+    j->is_error = true;
+    j->fail(j, code, retryable, buf_view(&line));
+    buf_fini(&line);
+    buf_fini(&raw);
+}
+
+/* --- its call --- */
+
+void job_open(struct job *j, struct view *v, const struct request *request)
+{
+    struct bus_worker *w = j->worker;
+    struct call *call = router_open(w->host->router, &w->peer, v, request, j);
+
+    if (call)
+        j->call = call; /* else it has ended, and the job may be gone */
+}
+
+static void on_event(struct peer *self, struct call *call, const struct event *event)
+{
+    (void)self, (void)call, (void)event;
+}
+
+/* We say that we can answer nothing; who asks all the same hears it again. */
+static void on_ask(struct peer *self, struct call *call, const struct ask *ask)
+{
+    (void)self;
+    router_answer(call, ask->key,
+                  &(struct outcome){.kind = OUTCOME_FAILED,
+                                    .why = FAIL_REFUSED,
+                                    .text = SPAN("agents on the bus cannot be asked")});
+}
+
+static void on_done(struct peer *self, struct call *call, const struct outcome *outcome)
+{
+    struct job *j = call->consumer_data;
+
+    (void)self;
+    j->call = NULL;
+    j->finish(j, outcome);
+}
+
+const struct peer_verbs job_verbs = {.event = on_event, .ask = on_ask, .done = on_done};
+
+static void on_timer(struct timer *t)
+{
+    struct job *j = CONTAINER_OF(t, struct job, timer);
+
+    if (j->reply.n) {
+        send(j);
+        return;
+    }
+    j->timed_out = true;
+    if (j->call)
+        router_cancel(j->call, FAIL_TIMEOUT); /* `done` comes inside */
+    else
+        job_fail(j, "timeout", true,
+                 "timed out: server '" SPAN_FMT "' did not come up within %llu ms",
+                 SPAN_ARG(j->server), (unsigned long long)j->budget);
+}
+
+/* --- its server --- */
+
+static void fail_unknown_server(struct job *j)
+{
+    struct buf names = {0};
+
+    worker_put_servers(&names, j->worker);
+    job_fail(j, "tool_not_found", false, "there is no server '" SPAN_FMT "'. The servers are: %s",
+             SPAN_ARG(j->server), buf_cstr(&names));
+    buf_fini(&names);
+}
+
+/* The families that speak HTTP say so in these words. */
+bool job_needs_credentials(struct span why)
+{
+    return span_has_nocase(why, SPAN("HTTP 401"));
+}
+
+void job_fail_unreachable(struct job *j, const struct provider *p)
+{
+    const char *why = p->halted ? "it was stopped by its operator" : p->why;
+    bool locked = job_needs_credentials(span_str(why));
+
+    job_fail(j, locked ? "auth_required" : "tool_not_found", false,
+             "server '%s' is registered but cannot be reached now%s%s. %s", p->alias,
+             why[0] ? ": " : "", why,
+             locked ? "A person must renew its credentials"
+                    : "Try again later, or use another server");
+}
+
+bool job_awaits(struct job *j, struct provider *p)
+{
+    bool resting = p->state == PROVIDER_DOWN || p->state == PROVIDER_BACKOFF;
+
+    if (!j->awaits) {
+        j->awaits = true;
+        j->starts = p->stats.starts - (p->state == PROVIDER_STARTING);
+    }
+    if (p->halted || (resting && p->stats.starts > j->starts))
+        return false;
+    provider_want(p);
+    return p->state != PROVIDER_READY;
+}
+
+struct provider *job_server(struct job *j, void (*resume)(struct job *j))
+{
+    struct provider *p = worker_server(j->worker, j->server);
+
+    if (!p) {
+        fail_unknown_server(j);
+        return NULL;
+    }
+    if (p->catalog)
+        return p; /* its names are known: if it rests, the router wakes it and lets the call wait */
+    if (job_awaits(j, p)) {
+        j->resume = resume;
+        worker_tick_within(j->worker, 0);
+        return NULL;
+    }
+    if (!p->catalog)
+        job_fail_unreachable(j, p);
+    return p->catalog ? p : NULL;
+}
+
+/* --- the end of patience --- */
+
+void job_abandon(struct job *j)
+{
+    if (j->sending) {
+        /* The reply is in the outbox; what becomes of it is nobody's business any more. */
+        timer_clear(loop_timers(j->worker->loop), &j->timer);
+        list_remove(&j->node);
+        j->memory = NULL;
+        j->worker = NULL;
+    } else if (j->reply.n) {
+        job_free(j);
+    } else if (j->call) {
+        router_cancel(j->call, FAIL_SHUTDOWN);
+    } else {
+        job_fail(j, "execution_failed", true, "the bridge is shutting down: try again");
+    }
+}

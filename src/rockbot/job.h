@@ -1,0 +1,86 @@
+/*
+ * job: a message that is being worked on, from its delivery to the confirmation of its reply.
+ *
+ * Part of the worker (worker_inside.h). What kind of message it is decides what is done (`resume`,
+ * `finish`) and how it is told that something went wrong (`fail`); everything else, that is waiting
+ * for servers, limits, sending, and settling what was delivered, is the same for all.
+ */
+#ifndef RIALTO_ROCKBOT_JOB_H
+#define RIALTO_ROCKBOT_JOB_H
+
+#include "base/arena.h"
+#include "rockbot/recent.h"
+#include "rockbot/rockbot.h"
+#include "rockbot/trace.h"
+#include "rockbot/worker.h"
+
+enum { JOB_MAX_CLAIMS = 8 };
+
+/* A delivery that waits for a job's reply. */
+struct claim {
+    struct bus_sub *sub;
+    uint64_t tag;
+};
+
+struct job {
+    struct bus_worker *worker; /* NULL: it is gone, and only our reply is still on its way */
+    struct list node;
+    struct claim claims[JOB_MAX_CLAIMS];
+    size_t n_claims;
+    struct recent_entry *memory;
+    struct arena arena;
+    struct span agent, correlation, reply_topic;
+    struct trace trace;
+    enum rockbot_record type; /* of the request */
+    struct span server, tool; /* the tool, prompt or uri */
+    struct span call_id;      /* of an invoke */
+    struct span arguments;    /* raw object */
+    uint64_t began, budget;   /* ms; the budget is what the call may take */
+    struct timer timer;       /* the end of the budget; then the next try to send */
+    bool timed_out;
+    void (*resume)(struct job *j); /* it waits for its server: called with every tick */
+    bool awaits;                   /* it has asked for its server to come up */
+    uint64_t starts;               /* how often that had been tried before */
+    bool relisted;                 /* the server was asked for its lists because of it */
+    uint64_t generation;           /* of the catalog at that time */
+    struct call *call;
+    /* How this kind of job says that something went wrong. `retryable`: calling again may help. */
+    void (*fail)(struct job *j, const char *code, bool retryable, struct span text);
+    /* How its call's end becomes a reply. */
+    void (*finish)(struct job *j, const struct outcome *outcome);
+    struct buf reply;
+    enum rockbot_record reply_type;
+    uint64_t send_until;
+    bool is_error, sending;
+};
+
+/*
+ * NULL when the message came before: then it is taken care of. `fail` and `finish` are to be set
+ * next, and the budget with job_limit.
+ */
+struct job *job_new(struct bus_worker *w, const struct bus_delivery *d, enum rockbot_record type);
+void job_limit(struct job *j, uint64_t budget);
+/* A text of the message, for as long as the job lives. */
+struct span job_text(struct job *j, const struct json_slot *slot);
+/* Each ends the job's work; it must not be touched afterwards. */
+void job_reply(struct job *j, enum rockbot_record type, const struct span *values);
+void job_fail(struct job *j, const char *code, bool retryable, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
+/* Open the job's call; `finish` may be called inside. */
+void job_open(struct job *j, struct view *v, const struct request *request);
+/*
+ * Its server, which has been up at least once. NULL: the job has failed, or waits and `resume` will
+ * be called, so there is nothing to do for the caller.
+ */
+struct provider *job_server(struct job *j, void (*resume)(struct job *j));
+/* Wants the server up. True as long as it may still come: it is not up, and has not failed since
+ * the job first asked. */
+bool job_awaits(struct job *j, struct provider *p);
+void job_fail_unreachable(struct job *j, const struct provider *p);
+/* Is this reason that a server wants other credentials? */
+bool job_needs_credentials(struct span why);
+/* The worker does not wait any longer: the job fails, or, if it has a reply, is forgotten. */
+void job_abandon(struct job *j);
+extern const struct peer_verbs job_verbs;
+
+#endif

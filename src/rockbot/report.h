@@ -1,0 +1,17 @@
+/*
+ * report: how a part on the bus is doing, for people.
+ */
+#ifndef RIALTO_ROCKBOT_REPORT_H
+#define RIALTO_ROCKBOT_REPORT_H
+
+#include "rockbot/worker.h"
+
+struct bus_report {
+    const char *where; /* "RabbitMQ at 127.0.0.1:5672" */
+    bool up;
+    const struct bus_worker_counts *worker; /* NULL: there is no worker */
+    bool proxy;                             /* there is a proxy */
+    size_t servers;                         /* that the proxy knows */
+};
+
+#endif

@@ -1,0 +1,325 @@
+#include "rockbot/worker.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "bus/stamp.h"
+#include "rockbot/worker_inside.h"
+
+#include <inttypes.h>
+
+enum {
+    GRACE_MS = 5000, /* for calls in flight when we are to leave */
+    LAST_MS = 2000,  /* then for their replies */
+    TICK_MS = 50,    /* while a job waits for its server */
+    PREFETCH = 10,
+    MAX_LISTENERS = 1000,
+    MAX_NAMED = 50, /* of what a server has, in an error */
+    INLINE_LIMIT = 32000,
+    ATTACH_LIMIT = 64 * 1024,
+};
+
+struct provider *worker_server(const struct bus_worker *w, struct span name)
+{
+    struct provider *p, *like = NULL;
+
+    for (size_t i = 0; (p = w->host->server(w->host->arg, i)); i++) {
+        if (span_is(name, p->alias))
+            return p;
+        if (!like && span_eq_nocase(name, span_str(p->alias)))
+            like = p;
+    }
+    return like;
+}
+
+void worker_put_servers(struct buf *out, const struct bus_worker *w)
+{
+    const struct provider *p;
+
+    for (size_t i = 0; (p = w->host->server(w->host->arg, i)); i++)
+        buf_printf(out, "%s%s", i ? ", " : "", p->alias);
+    if (!out->n)
+        buf_str(out, "none");
+}
+
+void worker_put_names(struct buf *out, struct view *v, enum item_kind kind)
+{
+    const struct target *t;
+    size_t n = 0;
+
+    for (; n < MAX_NAMED && (t = view_item(v, kind, n)); n++)
+        buf_printf(out, "%s" SPAN_FMT, n ? ", " : "", SPAN_ARG(t->public_name));
+    buf_str(out, !n ? "none" : view_item(v, kind, n) ? " and more" : "");
+}
+
+/* --- whom we serve --- */
+
+const struct listener *worker_listener(const struct bus_worker *w, struct span agent)
+{
+    LIST_EACH (&w->listeners, it) {
+        const struct listener *l = LIST_ENTRY(it, struct listener, node);
+        if (span_is(agent, l->agent))
+            return l;
+    }
+    return NULL;
+}
+
+static struct listener *add_listener(struct bus_worker *w, struct span agent)
+{
+    struct listener *l = mem_zalloc(sizeof *l + agent.n + 1);
+
+    memcpy(l->agent, agent.p, agent.n);
+    l->since = stamp_now();
+    list_append(&w->listeners, &l->node);
+    w->n_listeners++;
+    return l;
+}
+
+/* One that we did not know is told what there is; beyond the limit it must ask. */
+static void notice(struct bus_worker *w, struct span agent, bool greet)
+{
+    if (worker_listener(w, agent) || w->n_listeners == MAX_LISTENERS)
+        return;
+    struct listener *l = add_listener(w, agent);
+    if (greet)
+        worker_greet(w, l->agent);
+}
+
+/*
+ * The topics are everybody's: each bridge gets each message. What is not from our agent is another
+ * bridge's to answer. While leaving, messages are left as they are, and go back with the
+ * subscription.
+ */
+static bool is_ours(struct station *s, const struct bus_delivery *d, bool greet)
+{
+    struct bus_worker *w = s->worker;
+    struct span source = d->message->source;
+    bool everybody = strcmp(s->agent, "*") == 0;
+
+    if (w->closing)
+        return false;
+    if (everybody ? !rockbot_is_agent_name(source) : !span_is(source, s->agent)) {
+        w->counts.foreign++;
+        bus_settle(d->sub, d->tag, BUS_ACK);
+        return false;
+    }
+    if (everybody)
+        notice(w, source, greet);
+    return true;
+}
+
+static void on_invoke(void *owner, const struct bus_delivery *d)
+{
+    struct station *s = owner;
+
+    if (is_ours(s, d, true))
+        worker_invoke(s->worker, d);
+}
+
+static void on_manage(void *owner, const struct bus_delivery *d)
+{
+    struct station *s = owner;
+
+    if (is_ours(s, d, true))
+        worker_manage(s->worker, d);
+}
+
+static void on_refresh(void *owner, const struct bus_delivery *d)
+{
+    struct station *s = owner;
+
+    if (is_ours(s, d, false))
+        worker_refresh(s->worker, d);
+}
+
+/* mcp-bridge.AGENT[.refresh|.manage][.NAME]; no agent's name begins with an underscore. */
+static struct bus_sub *subscribe(struct station *s, const char *topic, const char *suffix,
+                                 bus_deliver_fn *deliver)
+{
+    const struct bus_worker_options *options = s->worker->options;
+    struct buf group = {0};
+
+    buf_printf(&group, "%s%s%s", ROCKBOT_BRIDGE, strcmp(s->agent, "*") == 0 ? "_all" : s->agent,
+               suffix);
+    if (options->name)
+        buf_printf(&group, ".%s", options->name);
+    struct bus_sub *sub = bus_subscribe(
+        s->worker->bus,
+        &(struct bus_subscription){.topic = topic,
+                                   .group = buf_cstr(&group),
+                                   .prefetch = options->prefetch ? options->prefetch : PREFETCH},
+        deliver, s);
+    buf_fini(&group);
+    return sub;
+}
+
+static void station_open(struct bus_worker *w, struct station *s, const char *agent)
+{
+    s->worker = w;
+    s->agent = agent;
+    s->invoke = subscribe(s, ROCKBOT_TOPIC_INVOKE, "", on_invoke);
+    s->refresh = subscribe(s, ROCKBOT_TOPIC_REFRESH, ".refresh", on_refresh);
+    s->manage = subscribe(s, ROCKBOT_TOPIC_MANAGE, ".manage", on_manage);
+    if (strcmp(agent, "*") != 0)
+        add_listener(w, span_str(agent));
+}
+
+/* Who serves everybody needs no place for single ones beside. */
+static void open_stations(struct bus_worker *w)
+{
+    const struct bus_worker_options *options = w->options;
+
+    w->stations = MEM_ARRAY(struct station, options->n_agents + 1);
+    for (size_t i = 0; i < options->n_agents; i++)
+        if (strcmp(options->agents[i], "*") == 0) {
+            station_open(w, &w->stations[w->n_stations++], "*");
+            return;
+        }
+    for (size_t i = 0; i < options->n_agents; i++)
+        station_open(w, &w->stations[w->n_stations++], options->agents[i]);
+}
+
+/* --- the tick --- */
+
+/*
+ * Servers come, go and change without anybody telling us, and it costs next to nothing to see that
+ * nothing has happened: their lists' digests are compared, which are only made anew after a change.
+ */
+static void on_tick(struct timer *t)
+{
+    struct bus_worker *w = CONTAINER_OF(t, struct bus_worker, tick);
+    uint64_t next = w->closing ? TICK_MS : worker_look(w);
+
+    timer_set(loop_timers(w->loop), &w->tick, next);
+    LIST_EACH_SAFE (&w->jobs, it) {
+        struct job *j = LIST_ENTRY(it, struct job, node);
+        if (j->resume)
+            j->resume(j);
+    }
+}
+
+void worker_tick_within(struct bus_worker *w, uint64_t ms)
+{
+    uint64_t wait = ms ? ms : TICK_MS;
+
+    if (!timer_is_set(&w->tick) || w->tick.at > loop_now(w->loop) + wait)
+        timer_set(loop_timers(w->loop), &w->tick, wait);
+}
+
+void bus_worker_look(struct bus_worker *w)
+{
+    worker_tick_within(w, 1);
+}
+
+void bus_worker_up(struct bus_worker *w)
+{
+    w->was_up = false;
+    worker_tick_within(w, 1);
+}
+
+/* --- life --- */
+
+static void on_grace(struct timer *t);
+
+struct bus_worker *bus_worker_new(struct loop *loop, struct bus *bus, const struct bus_host *host,
+                                  const struct bus_worker_options *options)
+{
+    struct bus_worker *w = MEM_NEW(struct bus_worker);
+
+    w->loop = loop;
+    w->bus = bus;
+    w->host = host;
+    w->options = options;
+    w->content = (struct content_options){
+        .attachments = options->attachments,
+        .attach_limit = options->attach_limit ? options->attach_limit : ATTACH_LIMIT,
+        .inline_limit = options->inline_limit ? options->inline_limit : INLINE_LIMIT};
+    peer_init(&w->peer, &job_verbs);
+    list_init(&w->listeners);
+    list_init(&w->jobs);
+    list_init(&w->known);
+    recent_init(&w->recent);
+    w->tick.fire = on_tick;
+    w->grace.fire = on_grace;
+    open_stations(w);
+    for (size_t i = 0; i < w->n_stations; i++)
+        log_info("bus", "works for %s%s%s",
+                 strcmp(w->stations[i].agent, "*") == 0 ? "every agent" : w->stations[i].agent,
+                 options->name ? " as " : "", options->name ? options->name : "");
+    timer_set(loop_timers(loop), &w->tick, 1);
+    return w;
+}
+
+static void worker_free(struct bus_worker *w)
+{
+    struct listener *l;
+
+    timer_clear(loop_timers(w->loop), &w->tick);
+    timer_clear(loop_timers(w->loop), &w->grace);
+    while ((l = LIST_FIRST(&w->listeners, struct listener, node))) {
+        list_remove(&l->node);
+        mem_free(l);
+    }
+    worker_forget_all(w);
+    recent_fini(&w->recent);
+    mem_free(w->stations);
+    mem_free(w);
+}
+
+static void on_leave(struct deferred *d)
+{
+    struct bus_worker *w = CONTAINER_OF(d, struct bus_worker, leave);
+    const struct bus_worker_counts *n = &w->counts;
+    void (*closed)(void *arg) = w->closed;
+    void *arg = w->closed_arg;
+
+    log_info("bus",
+             "the worker leaves: %" PRIu64 " calls, %" PRIu64 " replies (%" PRIu64
+             " errors, %" PRIu64 " not sent), %" PRIu64 " messages came again, %" PRIu64
+             " were too late, %" PRIu64 " of no use",
+             n->invokes, n->replies, n->errors, n->unsent, n->duplicates, n->stale, n->dead);
+    for (size_t i = 0; i < w->n_stations; i++) {
+        bus_unsubscribe(w->stations[i].invoke);
+        bus_unsubscribe(w->stations[i].refresh);
+        bus_unsubscribe(w->stations[i].manage);
+    }
+    worker_free(w);
+    closed(arg);
+}
+
+void worker_job_ended(struct bus_worker *w)
+{
+    if (!w->closing || w->leaving || !list_empty(&w->jobs))
+        return;
+    w->leaving = true;
+    loop_defer(w->loop, &w->leave, on_leave);
+}
+
+/* First the calls are ended, and their ends told; then we go, whatever is confirmed. */
+static void on_grace(struct timer *t)
+{
+    struct bus_worker *w = CONTAINER_OF(t, struct bus_worker, grace);
+
+    if (!w->failing)
+        timer_set(loop_timers(w->loop), &w->grace, LAST_MS);
+    LIST_EACH_SAFE (&w->jobs, it) {
+        struct job *j = LIST_ENTRY(it, struct job, node);
+        if (!j->reply.n || w->failing)
+            job_abandon(j);
+    }
+    w->failing = true;
+    worker_job_ended(w);
+}
+
+void bus_worker_close(struct bus_worker *w, void (*closed)(void *arg), void *arg)
+{
+    w->closing = true;
+    w->closed = closed;
+    w->closed_arg = arg;
+    timer_set(loop_timers(w->loop), &w->grace, GRACE_MS);
+    worker_job_ended(w);
+}
+
+const struct bus_worker_counts *bus_worker_counts(const struct bus_worker *w)
+{
+    return &w->counts;
+}

@@ -1,0 +1,410 @@
+#include "base/log.h"
+#include "base/map.h"
+#include "base/mem.h"
+#include "bus/stamp.h"
+#include "rockbot/surface.h"
+#include "rockbot/worker_inside.h"
+
+#include <stdio.h>
+
+/* A server that changes its lists often changes them several times in a row. */
+enum { DEBOUNCE_MS = 500, LOOK_SOON_MS = 50, LOOK_MS = 500 };
+/* Not every server says when its lists change: how often to ask, and how often at most. */
+enum { RELIST_MS = 5 * 60 * 1000, RELIST_GAP_MS = 1000 };
+/* How long a request for what there is may wait on the bus, while we come up say. */
+enum { REQUEST_WAITS_MS = 10 * 1000 };
+/* A list of tools is sent in parts of this share of what a message may have. */
+enum { PART = 2 };
+
+/* --- sending --- */
+
+/* Not worth keeping while the bus is away: all of it is told again when it is back. */
+static void publish(struct bus_worker *w, const char *agent, enum rockbot_record type,
+                    struct span body)
+{
+    struct buf topic = {0}, source = {0};
+    struct message m = {.type = span_str(rockbot_name(type)), .body = body};
+
+    buf_printf(&topic, "%s%s", ROCKBOT_TOPIC_META, agent);
+    buf_printf(&source, "%s%s", ROCKBOT_BRIDGE, agent);
+    m.source = buf_view(&source);
+    (void)message_add_header(&m, ROCKBOT_TRUST, SPAN(ROCKBOT_TRUST_SYSTEM));
+    bus_publish(w->bus, buf_view(&topic), &m, LOOK_MS * 20, NULL, NULL);
+    w->counts.announced++;
+    w->said_anything = true;
+    buf_fini(&source);
+    buf_fini(&topic);
+}
+
+static void publish_index(struct bus_worker *w, const char *agent, struct span servers,
+                          struct span removed)
+{
+    struct buf body = {0};
+
+    rockbot_put(&body, ROCKBOT_SERVERS_INDEXED,
+                (const struct span[ROCKBOT_MAX_MEMBERS]){
+                    [INDEXED_SERVERS] = servers, [INDEXED_REMOVED] = removed});
+    publish(w, agent, ROCKBOT_SERVERS_INDEXED, buf_view(&body));
+    buf_fini(&body);
+}
+
+static void publish_tools(struct bus_worker *w, const char *agent, const char *alias,
+                          struct span tools, struct span removed)
+{
+    struct buf body = {0};
+
+    rockbot_put(&body, ROCKBOT_TOOLS_AVAILABLE,
+                (const struct span[ROCKBOT_MAX_MEMBERS]){[AVAILABLE_SERVER] = span_str(alias),
+                                                         [AVAILABLE_TOOLS] = tools,
+                                                         [AVAILABLE_REMOVED] = removed});
+    publish(w, agent, ROCKBOT_TOOLS_AVAILABLE, buf_view(&body));
+    buf_fini(&body);
+}
+
+/* --- one server, to one agent --- */
+
+/* In as many messages as it needs: agents add what they hear to what they have. */
+static void tell_tools(struct bus_worker *w, const char *agent, const char *alias, struct view *v,
+                       struct span removed)
+{
+    struct buf list = {0};
+    const struct target *t;
+
+    for (size_t i = 0; (t = view_item(v, ITEM_TOOL, i)); i++) {
+        buf_char(&list, list.n ? ',' : '[');
+        surface_put_tool(&list, t);
+        if (list.n < bus_max_body(w->bus) / PART)
+            continue;
+        buf_char(&list, ']');
+        publish_tools(w, agent, alias, buf_view(&list), removed);
+        removed = SPAN_EMPTY;
+        list.n = 0;
+    }
+    if (list.n)
+        buf_char(&list, ']');
+    publish_tools(w, agent, alias, buf_view(&list), removed);
+    buf_fini(&list);
+}
+
+static void tell_entry(struct bus_worker *w, const char *agent, const struct known *k)
+{
+    struct buf servers = {0};
+
+    buf_printf(&servers, "[" SPAN_FMT "]", SPAN_ARG(buf_view(&k->entry)));
+    publish_index(w, agent, buf_view(&servers), SPAN_EMPTY);
+    buf_fini(&servers);
+}
+
+static void tell_server(struct bus_worker *w, const char *agent, const struct known *k,
+                        struct span removed)
+{
+    struct provider *p = worker_server(w, span_str(k->alias));
+
+    if (w->options->servers_indexed)
+        tell_entry(w, agent, k);
+    if (w->options->tools_available && p && provider_advertised(p))
+        tell_tools(w, agent, k->alias, w->host->view(w->host->arg, p), removed);
+}
+
+static void tell_removal(struct bus_worker *w, const char *agent, const struct known *k)
+{
+    struct buf names = {0};
+
+    buf_char(&names, '[');
+    json_quote(&names, span_str(k->alias));
+    buf_char(&names, ']');
+    if (w->options->servers_indexed)
+        publish_index(w, agent, SPAN_EMPTY, buf_view(&names));
+    if (w->options->tools_available)
+        publish_tools(w, agent, k->alias, SPAN_EMPTY, buf_view(&k->tools));
+    buf_fini(&names);
+}
+
+/* --- what is known --- */
+
+static struct known *known_find(const struct bus_worker *w, const char *alias)
+{
+    LIST_EACH (&w->known, it) {
+        struct known *k = LIST_ENTRY(it, struct known, node);
+        if (strcmp(k->alias, alias) == 0)
+            return k;
+    }
+    return NULL;
+}
+
+static struct known *known_add(struct bus_worker *w, const char *alias)
+{
+    struct known *k = MEM_NEW(struct known);
+
+    k->alias = mem_str(alias);
+    k->relisted_at = loop_now(w->loop);
+    list_append(&w->known, &k->node);
+    return k;
+}
+
+static void known_free(struct known *k)
+{
+    list_remove(&k->node);
+    buf_fini(&k->entry);
+    buf_fini(&k->tools);
+    mem_free(k->alias);
+    mem_free(k);
+}
+
+void worker_forget_all(struct bus_worker *w)
+{
+    struct known *k;
+
+    while ((k = LIST_FIRST(&w->known, struct known, node)))
+        known_free(k);
+}
+
+/* Append the names of `before` that are not in `now`, both JSON arrays of texts. */
+static void put_missing(struct buf *out, struct span before, struct span now)
+{
+    struct map names = {0};
+    struct buf text = {0};
+
+    for (struct json_iter it = json_iter(now); json_next(&it);) {
+        text.n = 0;
+        map_put(&names, json_text(it.value, &text), &names);
+    }
+    buf_char(out, '[');
+    for (struct json_iter it = json_iter(before); json_next(&it);) {
+        text.n = 0;
+        if (map_get(&names, json_text(it.value, &text)))
+            continue;
+        buf_str(out, out->n > 1 ? "," : "");
+        buf_span(out, it.value);
+    }
+    buf_char(out, ']');
+    buf_fini(&text);
+    map_fini(&names);
+}
+
+/* --- changes --- */
+
+/* The tools' fingerprints are left out when the message would be too large with them. */
+static void put_entry(struct bus_worker *w, struct buf *out, const struct surface *s,
+                      const struct provider *p)
+{
+    struct bus_server_facts facts = {0};
+
+    w->host->facts(w->host->arg, p, &facts);
+    surface_put_server(out, s, p->alias, &facts, true);
+    if (out->n < bus_max_body(w->bus) / PART)
+        return;
+    buf_reset(out, 0);
+    surface_put_server(out, s, p->alias, &facts, false);
+    if (out->n > bus_max_body(w->bus))
+        log_error(p->alias, "has too many tools to be announced on the bus (%zu bytes)", out->n);
+}
+
+static void announce(struct bus_worker *w, struct known *k, const struct provider *p,
+                     const struct surface *s)
+{
+    struct buf removed = {0};
+
+    put_missing(&removed, k->tools.n ? buf_view(&k->tools) : SPAN("[]"), buf_view(&s->tools));
+    buf_reset(&k->entry, 0);
+    buf_reset(&k->tools, 0);
+    put_entry(w, &k->entry, s, p);
+    buf_span(&k->tools, buf_view(&s->tools));
+    snprintf(k->fingerprint, sizeof k->fingerprint, "%s", s->fingerprint);
+    k->announced = true;
+    k->announced_at = stamp_now();
+    k->due = 0;
+    LIST_EACH (&w->listeners, it)
+        tell_server(w, LIST_ENTRY(it, struct listener, node)->agent, k, buf_view(&removed));
+    buf_fini(&removed);
+}
+
+static uint64_t digest_of(struct view *v)
+{
+    uint64_t digests[ITEM_KINDS];
+
+    for (int kind = 0; kind < ITEM_KINDS; kind++)
+        digests[kind] = view_digest(v, (enum item_kind)kind);
+    return map_hash(span_of((const char *)digests, sizeof digests));
+}
+
+/* Facts cost too much to be asked for with every call. */
+static void note_timeout(struct bus_worker *w, struct known *k, const struct provider *p)
+{
+    struct bus_server_facts facts = {0};
+
+    w->host->facts(w->host->arg, p, &facts);
+    k->timeout_ms = facts.timeout_ms;
+}
+
+uint64_t worker_timeout_of(struct bus_worker *w, const struct provider *p)
+{
+    struct known *k = known_find(w, p->alias);
+
+    if (!k) {
+        k = known_add(w, p->alias);
+        note_timeout(w, k, p);
+    }
+    return k->timeout_ms;
+}
+
+bool worker_relist(struct bus_worker *w, struct provider *p)
+{
+    struct known *k = known_find(w, p->alias);
+    uint64_t now = loop_now(w->loop);
+
+    if (!k || p->state != PROVIDER_READY || now - k->relisted_at < RELIST_GAP_MS)
+        return false;
+    k->relisted_at = now;
+    w->host->relist(w->host->arg, p);
+    return true;
+}
+
+/* True when it should be looked at again soon. */
+static bool look_at(struct bus_worker *w, struct known *k, struct provider *p)
+{
+    uint64_t now = loop_now(w->loop);
+    struct surface s;
+
+    if (!p->catalog && p->state == PROVIDER_DOWN && !p->why[0])
+        provider_want(p); /* nobody can call what nobody has heard of */
+    if (!provider_advertised(p))
+        return p->state == PROVIDER_STARTING; /* what agents know of it stays true until then */
+    uint64_t digest = digest_of(w->host->view(w->host->arg, p));
+    if (k->announced && digest == k->digest && !k->due)
+        return false;
+    if (k->announced && digest != k->digest && !k->due)
+        k->due = now + DEBOUNCE_MS;
+    k->digest = digest;
+    if (k->announced && now < k->due)
+        return true;
+    surface_read(&s, w->host->view(w->host->arg, p));
+    if (!k->announced || strcmp(s.fingerprint, k->fingerprint) != 0)
+        announce(w, k, p, &s);
+    k->due = 0;
+    surface_fini(&s);
+    return false;
+}
+
+/* Agents get their management tools with the first index, so there must be one. */
+static void say_something(struct bus_worker *w)
+{
+    if (w->options->servers_indexed)
+        LIST_EACH (&w->listeners, it)
+            publish_index(w, LIST_ENTRY(it, struct listener, node)->agent, SPAN_EMPTY, SPAN_EMPTY);
+    w->said_anything = true;
+}
+
+static void drop_removed(struct bus_worker *w)
+{
+    LIST_EACH_SAFE (&w->known, it) {
+        struct known *k = LIST_ENTRY(it, struct known, node);
+        if (k->there)
+            continue;
+        /* Also if it could not be announced anew since the bus was away. */
+        if (k->entry.n)
+            LIST_EACH (&w->listeners, l)
+                tell_removal(w, LIST_ENTRY(l, struct listener, node)->agent, k);
+        known_free(k);
+    }
+}
+
+uint64_t worker_look(struct bus_worker *w)
+{
+    bool up = bus_is_up(w->bus), soon = false;
+    struct provider *p;
+
+    LIST_EACH (&w->known, it) {
+        struct known *k = LIST_ENTRY(it, struct known, node);
+        k->there = false;
+        k->announced = k->announced && (w->was_up || !up); /* what was said may be lost */
+    }
+    w->was_up = up;
+    if (!up)
+        return w->said_anything ? LOOK_MS : LOOK_SOON_MS;
+    for (size_t i = 0; (p = w->host->server(w->host->arg, i)); i++) {
+        struct known *k = known_find(w, p->alias);
+        k = k ? k : known_add(w, p->alias);
+        k->there = true;
+        note_timeout(w, k, p);
+        if (loop_now(w->loop) - k->relisted_at >= RELIST_MS)
+            (void)worker_relist(w, p);
+        soon |= look_at(w, k, p);
+    }
+    drop_removed(w);
+    if (!soon && !w->said_anything)
+        say_something(w);
+    return soon ? LOOK_SOON_MS : LOOK_MS;
+}
+
+/* --- agents that come, or ask --- */
+
+void worker_greet(struct bus_worker *w, const char *agent)
+{
+    LIST_EACH (&w->known, it) {
+        const struct known *k = LIST_ENTRY(it, struct known, node);
+        if (k->announced)
+            tell_server(w, agent, k, SPAN_EMPTY);
+    }
+}
+
+/*
+ * Whoever asks had its subscription before: what was announced after that it has heard, if it was
+ * announced to it. Stamps may be whole seconds, so the same second counts as before. A request that
+ * is older than an announcement of long ago has not waited since then: it is of another clock.
+ */
+static bool has_heard(const struct bus_worker *w, const char *agent, const struct known *k,
+                      uint64_t asked_at)
+{
+    const struct listener *l = worker_listener(w, span_str(agent));
+
+    return l && l->since <= k->announced_at && asked_at / 1000 < k->announced_at / 1000 &&
+           stamp_now() < k->announced_at + REQUEST_WAITS_MS;
+}
+
+/* What is known is told again; and the server is asked, on the connection that it has, so that no
+ * call is disturbed: should it have something new, that is told as every change is. */
+static void refresh_server(struct bus_worker *w, const char *agent, const struct known *k,
+                           uint64_t asked_at)
+{
+    struct provider *p = worker_server(w, span_str(k->alias));
+
+    if (p)
+        (void)worker_relist(w, p);
+    if (!has_heard(w, agent, k, asked_at))
+        tell_server(w, agent, k, SPAN_EMPTY);
+}
+
+void worker_refresh(struct bus_worker *w, const struct bus_delivery *d)
+{
+    struct json_slot slots[ROCKBOT_MAX_MEMBERS];
+    struct buf scratch = {0};
+    struct err err = {0};
+    char *agent = mem_span(d->message->source);
+    uint64_t asked_at = d->message->sent_ms ? d->message->sent_ms : stamp_now();
+    bool any = false;
+
+    if (rockbot_read(ROCKBOT_REFRESH, d->message->body, slots, &err) < 0) {
+        w->counts.dead++;
+        log_warn("bus", "a refresh of '%s' is of no use: %s", agent, err.text);
+        bus_settle(d->sub, d->tag, BUS_DEAD);
+        mem_free(agent);
+        return;
+    }
+    struct span server = rockbot_text(&slots[ONLY_SERVER], &scratch);
+    LIST_EACH (&w->known, it) {
+        struct known *k = LIST_ENTRY(it, struct known, node);
+        if (!k->announced || (server.n && !span_eq_nocase(server, span_str(k->alias))))
+            continue;
+        any = true;
+        refresh_server(w, agent, k, asked_at);
+    }
+    struct provider *named = server.n ? worker_server(w, server) : NULL;
+    if (named)
+        provider_want(named);
+    if (!any && !server.n && w->said_anything && w->options->servers_indexed)
+        publish_index(w, agent, SPAN_EMPTY, SPAN_EMPTY);
+    bus_settle(d->sub, d->tag, BUS_ACK);
+    buf_fini(&scratch);
+    mem_free(agent);
+}

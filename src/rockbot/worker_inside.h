@@ -1,0 +1,97 @@
+/*
+ * worker_inside: what the files of the worker share. Nobody else includes it.
+ *
+ *     worker.c          life, subscriptions, whom we serve, the tick
+ *     job.c             a message that is being worked on, up to its confirmed reply
+ *     worker_invoke.c   tool calls
+ *     worker_manage.c   what agents ask about servers
+ *     worker_announce.c what agents are told about servers
+ */
+#ifndef RIALTO_ROCKBOT_WORKER_INSIDE_H
+#define RIALTO_ROCKBOT_WORKER_INSIDE_H
+
+#include "rockbot/content.h"
+#include "rockbot/job.h"
+#include "rockbot/recent.h"
+
+/* A place at the bus: the three subscriptions for an agent, or for everybody. */
+struct station {
+    struct bus_worker *worker;
+    const char *agent; /* "*" = everybody */
+    struct bus_sub *invoke, *refresh, *manage;
+};
+
+/* Whom to tell about servers. */
+struct listener {
+    struct list node;
+    uint64_t since; /* Unix time in ms: what was announced before, it has not heard */
+    char agent[];
+};
+
+/* A server as the agents know it. */
+struct known {
+    struct list node;
+    char *alias;
+    bool announced;
+    bool there;              /* while looking: it still exists */
+    uint64_t digest;         /* of its lists when we last looked */
+    uint64_t due;            /* when to announce that it changed; 0 = it has not */
+    uint64_t announced_at;   /* Unix time in ms */
+    uint64_t timeout_ms;     /* its own limit for calls; 0 = none */
+    uint64_t relisted_at;    /* when it was last asked for its lists */
+    char fingerprint[65];    /* as announced */
+    struct buf entry, tools; /* as announced: of the index; JSON array of the tools' names */
+};
+
+struct bus_worker {
+    struct loop *loop;
+    struct bus *bus;
+    const struct bus_host *host;
+    const struct bus_worker_options *options;
+    struct content_options content;
+    struct peer peer; /* the consumer of all calls */
+    struct station *stations;
+    size_t n_stations;
+    struct list listeners;
+    size_t n_listeners;
+    struct list jobs;
+    struct recent recent;
+    struct list known;
+    bool was_up, said_anything;
+    struct timer tick;
+    bool closing, failing, leaving; /* no more messages; no more patience; nothing left */
+    struct timer grace;
+    struct deferred leave;
+    void (*closed)(void *arg);
+    void *closed_arg;
+    struct bus_worker_counts counts;
+};
+/* --- worker.c --- */
+struct provider *worker_server(const struct bus_worker *w, struct span name);
+/* The next tick comes in `ms` at the latest. */
+void worker_tick_within(struct bus_worker *w, uint64_t ms);
+void worker_job_ended(struct bus_worker *w);
+/* NULL: nothing is announced to this agent, it must ask. */
+const struct listener *worker_listener(const struct bus_worker *w, struct span agent);
+/* "a, b, c" of all servers; "none" when there are none. */
+void worker_put_servers(struct buf *out, const struct bus_worker *w);
+/* The same of what a server shows; of many, the first. */
+void worker_put_names(struct buf *out, struct view *v, enum item_kind kind);
+
+/* --- worker_invoke.c, worker_manage.c --- */
+void worker_invoke(struct bus_worker *w, const struct bus_delivery *d);
+void worker_manage(struct bus_worker *w, const struct bus_delivery *d);
+
+/* --- worker_announce.c --- */
+void worker_refresh(struct bus_worker *w, const struct bus_delivery *d);
+/* Everything that is known, to one who has just come. */
+void worker_greet(struct bus_worker *w, const char *agent);
+/* At all servers; returns in how many ms to look again. */
+uint64_t worker_look(struct bus_worker *w);
+void worker_forget_all(struct bus_worker *w);
+/* Asks the server for its lists, unless that was done just now; false then, or if it is down. */
+bool worker_relist(struct bus_worker *w, struct provider *p);
+/* The server's own limit for a call, in ms, as of the last look; 0 = none. */
+uint64_t worker_timeout_of(struct bus_worker *w, const struct provider *p);
+
+#endif
