@@ -190,6 +190,15 @@ static void receive_completed(struct mcp_provider *p, const struct mcp_message *
         router_broadcast(&p->core, &event);
 }
 
+/* What a bridge has learned between its lists and this subscription it does not tell again, and it
+ * may be what shows that it leads back to us (circle.h). */
+static void subscribed(struct mcp_provider *p, const struct mcp_message *m, uint64_t about)
+{
+    (void)m, (void)about;
+    if (p->core.bridges.n)
+        mcp_provider_relist(p);
+}
+
 /* The server takes back what it asked. On a pipe it ends our subscription by this, too. */
 static void receive_cancelled(struct mcp_provider *p, const struct mcp_message *m, uint64_t about)
 {
@@ -246,6 +255,7 @@ static void receive_notification(struct mcp_provider *p, const struct mcp_messag
         {"notifications/prompts/list_changed", prompts_changed},
         {"notifications/cancelled", receive_cancelled},
         {MCP_ELICITATION_COMPLETE, receive_completed},
+        {"notifications/subscriptions/acknowledged", subscribed},
     };
 
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
