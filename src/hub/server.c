@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "config/credentials.h"
 #include "hub/memory.h"
+#include "hub/nesting.h"
 #include "mcp/server/http_upstream.h"
 #include "mcp/server/ws_upstream.h"
 
@@ -72,11 +73,11 @@ static const char *const *argv_of(struct filling *f, const struct config_server 
     return argv;
 }
 
-/* "NAME<separator>VALUE" texts, NULL at the end. */
-static const char *const *pairs_of(struct filling *f, const struct config_pairs *pairs,
-                                   const char *separator)
+/* "NAME<separator>VALUE" texts, NULL at the end, with room for one more. */
+static const char **pairs_of(struct filling *f, const struct config_pairs *pairs,
+                             const char *separator)
 {
-    const char **texts = ARENA_ARRAY(f->arena, const char *, pairs->n + 1);
+    const char **texts = ARENA_ARRAY(f->arena, const char *, pairs->n + 2);
 
     for (size_t i = 0; i < pairs->n; i++) {
         struct buf text = {0};
@@ -86,6 +87,18 @@ static const char *const *pairs_of(struct filling *f, const struct config_pairs 
         texts[i] = arena_span(f->arena, buf_view(&text)).p;
         buf_fini(&text);
     }
+    return texts;
+}
+
+static const char *const *env_of(struct filling *f, const struct config *c,
+                                 const struct config_server *s)
+{
+    const char **texts = pairs_of(f, &s->env, "=");
+    struct buf text = {0};
+
+    nesting_put(&text, c->file);
+    texts[s->env.n] = arena_span(f->arena, buf_view(&text)).p;
+    buf_fini(&text);
     return texts;
 }
 
@@ -218,7 +231,7 @@ static void plan_pipe(struct filling *f, const struct config *c, const struct co
     } else
         f->plan->stdio = (struct stdio_upstream_options){.alias = alias,
                                                          .argv = argv_of(f, s),
-                                                         .env = pairs_of(f, &s->env, "="),
+                                                         .env = env_of(f, c, s),
                                                          .cwd = keep(f->arena, s->cwd),
                                                          .max_message = c->limits.message,
                                                          .stop_grace = STOP_GRACE_MS};
@@ -251,11 +264,18 @@ struct server_plan *server_plan_new(const struct config *c, const struct config_
     char *memory = memory_path(c, s);
     plan->memory = keep(arena, memory);
     mem_free(memory);
-    if (f.missing.n) {
+    bool nested = s->command && nesting_has(c->file);
+    if (nested)
+        log_error(s->alias,
+                  "is left out: this Rialto was itself started by a server of %s, and would start "
+                  "itself without end; remove that server, or give it another configuration",
+                  c->file);
+    if (f.missing.n)
         log_error(s->alias,
                   "is left out: no value for " SPAN_FMT
                   " (not in the secrets, not in the environment)",
                   SPAN_ARG(buf_view(&f.missing)));
+    if (nested || f.missing.n) {
         server_plan_drop(plan);
         plan = NULL;
     }

@@ -17,7 +17,8 @@
  * or go while instances that were made by it still run. */
 struct server_plan;
 
-/* With one holder. NULL when a secret it needs is not to be found; the log says which. */
+/* With one holder. NULL when a secret it needs is not to be found, or when it would start us again;
+ * the log says so. */
 struct server_plan *server_plan_new(const struct config *c, const struct config_server *s,
                                     struct secrets *secrets);
 /* The demo server that is in this program. NULL if we cannot find ourselves. */

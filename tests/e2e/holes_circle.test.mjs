@@ -3,9 +3,11 @@
 // tools after 17 seconds, and it never ended. Now the circle is found by the marks that bridges tell each
 // other with their lists (docs/decisions/010-circles.md), and one of its servers goes down with the reason.
 import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import path from 'node:path';
 import { test } from 'node:test';
 import {
-  exchange, fake, HttpClient, rialtoBin, serve, sleep, tempDir, until, writeConfig,
+  descendants, exchange, fake, HttpClient, logged, rialtoBin, serve, sleep, tempDir, until, writeConfig,
 } from './lib.mjs';
 import { freePort } from './brokers.mjs';
 import { listen } from './upstream_lib.mjs';
@@ -119,6 +121,25 @@ test('a program that is a bridge back to the one that started it', async (t) => 
   assert.equal((await client.toolNames()).length, before);
   const own = (await client.toolNames()).filter((n) => n.startsWith('s__')).length;
   assert.ok(before <= 3 * own, `${before} tools`);
+  assert.match(await client.text('s__echo', { text: 'still here' }), /still here/);
+});
+
+// A server whose program is this very bridge with this very file started itself, again and again:
+// there is no end to be found by asking, for each of them waits for the next.
+test('a configuration that starts itself', async (t) => {
+  const dir = tempDir();
+  const file = path.join(dir, 'rialto.json');
+  fs.writeFileSync(file, JSON.stringify({
+    listen: '127.0.0.1:0',
+    servers: { me: { command: rialtoBin, args: ['stdio', '--wait', '0', '-c', file] }, s: fake() },
+  }));
+  const server = await serve(t, null, { args: ['-c', file] });
+  const client = await new HttpClient(server.url).connect();
+  await client.waitFor('s__echo');
+  await logged(server, /is left out: this Rialto was itself started by a server of .*would start itself without end/);
+  await sleep(2000);
+  assert.ok(descendants(server.pid).length <= 3, `${descendants(server.pid).length} processes`);
+  assert.deepEqual((await client.toolNames()).filter((n) => /^me__/.test(n)), []);
   assert.match(await client.text('s__echo', { text: 'still here' }), /still here/);
 });
 
