@@ -30,10 +30,10 @@ bool admin_wants_get(struct http_exchange *x, const struct http_request *req)
 }
 
 /* Whoever can answer at all is alive. */
-static void on_healthz(void *owner, struct http_exchange *x, const struct http_request *req,
-                       struct span rest)
+static void on_healthz(void *owner, const struct caller *caller, struct http_exchange *x,
+                       const struct http_request *req, struct span rest)
 {
-    (void)owner, (void)rest;
+    (void)owner, (void)caller, (void)rest;
     if (admin_wants_get(x, req))
         http_respond(x, 200, "application/json", SPAN_EMPTY, SPAN("{\"status\":\"ok\"}\n"));
 }
@@ -57,13 +57,13 @@ static bool is_near(const struct http_exchange *x)
            span_starts(peer, SPAN("[::1]"));
 }
 
-static void on_readyz(void *owner, struct http_exchange *x, const struct http_request *req,
-                      struct span rest)
+static void on_readyz(void *owner, const struct caller *caller, struct http_exchange *x,
+                      const struct http_request *req, struct span rest)
 {
     struct admin *a = owner;
     bool strict = is_set(req, "strict");
 
-    (void)rest;
+    (void)caller, (void)rest;
     if (!admin_wants_get(x, req))
         return;
     int status = health_overall(a, strict) == OVERALL_DOWN ? 503 : 200;
@@ -74,10 +74,10 @@ static void on_readyz(void *owner, struct http_exchange *x, const struct http_re
     http_respond_end(x);
 }
 
-static void on_metrics(void *owner, struct http_exchange *x, const struct http_request *req,
-                       struct span rest)
+static void on_metrics(void *owner, const struct caller *caller, struct http_exchange *x,
+                       const struct http_request *req, struct span rest)
 {
-    (void)rest;
+    (void)caller, (void)rest;
     if (!admin_wants_get(x, req))
         return;
     metrics_put(http_respond_begin(x, 200, "text/plain; version=0.0.4; charset=utf-8", SPAN_EMPTY),
@@ -85,10 +85,10 @@ static void on_metrics(void *owner, struct http_exchange *x, const struct http_r
     http_respond_end(x);
 }
 
-static void on_status(void *owner, struct http_exchange *x, const struct http_request *req,
-                      struct span rest)
+static void on_status(void *owner, const struct caller *caller, struct http_exchange *x,
+                      const struct http_request *req, struct span rest)
 {
-    (void)rest;
+    (void)caller, (void)rest;
     if (!admin_wants_get(x, req))
         return;
     struct buf *out = http_respond_begin(x, 200, "application/json", SPAN_EMPTY);

@@ -12,6 +12,7 @@
 #include "browser/browser.h"
 #include "config/config.h"
 #include "core/router.h"
+#include "hub/front.h"
 #include "io/http_server.h"
 #include "rockbot/report.h"
 
@@ -30,7 +31,6 @@ struct admin_host {
     int (*reload)(void *arg, struct buf *report, struct err *err);
     void (*pages)(void *arg, struct browser_numbers *out); /* web pages; NULL: there are none */
     bool (*bus)(void *arg, struct bus_report *out);        /* false, or NULL: there is none */
-    const char *(*token)(void *arg); /* whose token the request being handled showed; or NULL */
     void *arg;
 };
 
@@ -40,11 +40,9 @@ void admin_free(struct admin *a);
 
 struct admin_path {
     const char *path;
-    bool below; /* and everything under it */
-    bool local; /* only for callers on this machine */
-    /* `owner` is the struct admin; `rest` is what follows the path. */
-    void (*handle)(void *owner, struct http_exchange *x, const struct http_request *req,
-                   struct span rest);
+    bool below;               /* and everything under it */
+    bool local;               /* only for callers on this machine */
+    front_handler_fn *handle; /* `owner` is the struct admin */
 };
 extern const struct admin_path admin_paths[];
 extern const size_t admin_paths_n;

@@ -181,23 +181,20 @@ static bool read_decision(struct span body, bool *approved)
 }
 
 /* Which of the operators it is, as far as that can be known. */
-static void put_operator(struct buf *out, const struct admin *a, const struct http_exchange *x,
-                         const struct http_request *req)
+static void put_operator(struct buf *out, const struct caller *caller,
+                         const struct http_exchange *x, const struct http_request *req)
 {
-    const char *peer = http_exchange_peer(x);
-    const char *token = a->host.token ? a->host.token(a->host.arg) : NULL;
-
-    if (span_starts(span_str(peer), SPAN("unix:")))
+    if (caller->way == CALLER_SOCKET)
         buf_str(out, "the operator (control socket)");
-    else if (token)
-        buf_printf(out, "the operator (token %s)", token);
+    else if (caller->principal)
+        buf_printf(out, "the operator (token %s)", caller->principal);
     else
         buf_printf(out, "the operator (%s%s)", http_header(req, "origin").p ? "the page, " : "",
-                   peer);
+                   http_exchange_peer(x));
 }
 
 static void decide(struct admin *a, struct http_exchange *x, const struct http_request *req,
-                   struct span name)
+                   const struct api_path *path)
 {
     struct buf by = {0};
     uint64_t id = 0;
@@ -207,10 +204,11 @@ static void decide(struct admin *a, struct http_exchange *x, const struct http_r
         admin_refuse(x, 400, "no decision in the body", "send {\"approved\": true} or false");
         return;
     }
-    put_operator(&by, a, x, req);
+    put_operator(&by, path->caller, x, req);
     const struct verdict verdict = {approved, buf_cstr(&by), "the operator"};
-    enum decided decided =
-        api_read_id(name, &id) ? approval_decide(a->host.router, id, &verdict) : DECIDED_UNKNOWN;
+    enum decided decided = api_read_id(path->name, &id)
+                               ? approval_decide(a->host.router, id, &verdict)
+                               : DECIDED_UNKNOWN;
     buf_fini(&by);
     if (decided == DECIDED_UNKNOWN) {
         admin_refuse(x, 404, "no such call waits", "/api/approvals lists those that do");
@@ -231,7 +229,7 @@ static void handle_approvals(struct admin *a, struct http_exchange *x,
     if (path->verb.n)
         api_no_such_path(x);
     else if (path->name.n && wants_post(x, req))
-        decide(a, x, req, path->name);
+        decide(a, x, req, path);
     else if (!path->name.n && admin_wants_get(x, req))
         list_held(a, x);
 }
@@ -291,11 +289,12 @@ void api_no_such_path(struct http_exchange *x)
     buf_fini(&hint);
 }
 
-void api_handle(void *owner, struct http_exchange *x, const struct http_request *req,
-                struct span rest)
+void api_handle(void *owner, const struct caller *caller, struct http_exchange *x,
+                const struct http_request *req, struct span rest)
 {
     struct api_path path = path_of(rest);
 
+    path.caller = caller;
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         if (span_is(path.list, rows[i].list)) {
             rows[i].handle(owner, x, req, &path);

@@ -41,12 +41,12 @@ bool dashboard_is_wanted(const struct http_request *req)
     return find(req->path) != NULL;
 }
 
-void dashboard_handle(void *owner, struct http_exchange *x, const struct http_request *req,
-                      struct span rest)
+void dashboard_handle(void *owner, const struct caller *caller, struct http_exchange *x,
+                      const struct http_request *req, struct span rest)
 {
     const struct web_file *file = find(req->path);
 
-    (void)owner, (void)rest;
+    (void)owner, (void)caller, (void)rest;
     if (!file)
         admin_refuse(x, 404, "no such path", "the page is at /");
     else if (admin_wants_get(x, req))

@@ -7,14 +7,13 @@
 #ifndef RIALTO_ADMIN_DASHBOARD_H
 #define RIALTO_ADMIN_DASHBOARD_H
 
-#include "io/http_server.h"
+#include "hub/front.h"
 
 /* The n-th path that it is made of; NULL past the end. "/" is among them. */
 const char *dashboard_path(size_t n);
 /* Is this a request for one of them? At "/" only browsers get the page: who asks for HTML. */
 bool dashboard_is_wanted(const struct http_request *req);
-/* Answers it; `owner` and `rest` are not used. */
-void dashboard_handle(void *owner, struct http_exchange *x, const struct http_request *req,
-                      struct span rest);
+/* Answers it; no argument but the exchange and its request is used. */
+front_handler_fn dashboard_handle;
 
 #endif

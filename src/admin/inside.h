@@ -75,14 +75,15 @@ void metrics_put(struct buf *out, const struct admin *a);
  */
 struct api_path {
     struct span list, name, verb;
+    const struct caller *caller; /* who asks for it */
 };
 void api_no_such_path(struct http_exchange *x);
 /* The number of a call. */
 bool api_read_id(struct span text, uint64_t *id);
 /* From the query; `n` stays as it is when it is not given. false for what is no number. */
 bool api_read_number(const struct http_request *req, const char *name, uint64_t *n);
-void api_handle(void *owner, struct http_exchange *x, const struct http_request *req,
-                struct span rest);
+void api_handle(void *owner, const struct caller *caller, struct http_exchange *x,
+                const struct http_request *req, struct span rest);
 
 /* --- calls.c --- */
 /* What the recorder has, and what is going on. */

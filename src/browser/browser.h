@@ -9,6 +9,7 @@
 #ifndef RIALTO_BROWSER_BROWSER_H
 #define RIALTO_BROWSER_BROWSER_H
 
+#include "core/caller.h"
 #include "core/router.h"
 #include "io/http_server.h"
 
@@ -41,14 +42,9 @@ struct browser *browser_new(struct loop *loop, struct router *router,
                             const struct browser_options *options);
 /* Is this request for us? `path` has its repeated slashes. */
 bool browser_wants(const struct http_request *req);
-/* What is known of who asks, besides its request. */
-struct browser_caller {
-    bool known;       /* it has shown elsewhere who it is, and need not show our token */
-    bool offers_only; /* a page of a site that may offer tools, and use nobody's */
-    bool must_pair;   /* an extension that nobody named: it must show our token */
-};
-void browser_handle(struct browser *b, struct http_exchange *x, const struct http_request *req,
-                    struct browser_caller who);
+/* One that is `trusted` need not show the pairing token, an extension that nobody named always. */
+void browser_handle(struct browser *b, const struct caller *caller, struct http_exchange *x,
+                    const struct http_request *req);
 /*
  * Connections are closed and sessions end; `closed` is called from the loop when nothing is left,
  * and the browser is gone when it returns.

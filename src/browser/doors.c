@@ -16,7 +16,8 @@ struct visit {
     const struct http_request *req;
     struct span session, client, type;
     bool in_query; /* the session was named there and not in a header */
-    struct browser_caller who;
+    const struct caller *caller;
+    bool offers_only; /* a page of a site that may offer tools, and use nobody's */
     struct buf scratch[4];
 };
 
@@ -106,7 +107,7 @@ static struct pipe *open_stream(struct visit *v, const struct dialect *d)
 {
     struct pipe *p = pipe_new(v->browser, d, origin_of(v->req));
 
-    p->offers_only = v->who.offers_only;
+    p->offers_only = v->offers_only;
     pipe_take_stream(p, v->x);
     return p;
 }
@@ -232,7 +233,7 @@ static void on_events(struct visit *v)
         stream_for_page(v);
     else if (remote && !v->type.n)
         stream_for_remote(v, remote);
-    else if (v->who.offers_only)
+    else if (v->offers_only)
         refuse_agent(v);
     else
         welcome_agent(v, open_stream(v, &dialect_d4a));
@@ -248,7 +249,7 @@ static struct sender sender_of(struct visit *v, const struct dialect *d)
                            .session_id = v->session,
                            .session = browser_session(v->browser, v->session, false),
                            .x = v->x,
-                           .offers_only = v->who.offers_only};
+                           .offers_only = v->offers_only};
 }
 
 /* The answer is in the body and, for those who listen, on the stream. */
@@ -407,14 +408,14 @@ static void on_socket(struct visit *v, bool named)
         return;
     }
     bool agent = named && span_is(v->type, "agent");
-    if (agent && v->who.offers_only) {
+    if (agent && v->offers_only) {
         refuse_agent(v);
         return;
     }
     if (named && !agent && !(p = enter(v, v->session, v->client, d)))
         return;
     struct pipe *pipe = pipe_new(v->browser, d, origin_of(v->req));
-    pipe->offers_only = v->who.offers_only;
+    pipe->offers_only = v->offers_only;
     /* Other subprotocols are let in and none is chosen: these clients want none. */
     pipe->ws = ws_accept(v->browser->loop, v->x, v->req, NULL, &options, &pipe_ws_events, pipe);
     if (!pipe->ws) {
@@ -522,11 +523,12 @@ static bool shows_token(const struct browser *b, const struct http_request *req)
 /* May it go on? If not it has been refused. */
 static bool is_let_in(struct visit *v)
 {
-    bool must_show = v->who.must_pair || v->browser->options.pairing;
+    bool unnamed = v->caller->way == CALLER_EXTENSION;
+    bool must_show = unnamed || v->browser->options.pairing;
 
-    if (!must_show || v->who.known || shows_token(v->browser, v->req))
+    if (!must_show || v->caller->trusted || shows_token(v->browser, v->req))
         return true;
-    if (v->who.must_pair) {
+    if (unnamed) {
         log_warn("browser", "refused " SPAN_FMT ": it is not in browser.origins, and not paired",
                  SPAN_ARG(origin_of(v->req)));
         refuse(v->x, 403, "this browser extension is not known here",
@@ -574,17 +576,21 @@ static void route(struct visit *v, struct span path)
         http_respond(v->x, 204, NULL, SPAN_EMPTY, SPAN_EMPTY);
     } else if (!span_is(v->req->method, door->method)) {
         refuse(v->x, 405, "method not allowed", door->method);
-    } else if (door->for_agents && v->who.offers_only) {
+    } else if (door->for_agents && v->offers_only) {
         refuse_agent(v);
     } else {
         door->handle(v);
     }
 }
 
-void browser_handle(struct browser *b, struct http_exchange *x, const struct http_request *req,
-                    struct browser_caller who)
+void browser_handle(struct browser *b, const struct caller *caller, struct http_exchange *x,
+                    const struct http_request *req)
 {
-    struct visit v = {.browser = b, .x = x, .req = req, .who = who};
+    struct visit v = {.browser = b,
+                      .x = x,
+                      .req = req,
+                      .caller = caller,
+                      .offers_only = caller->way == CALLER_SITE || caller->way == CALLER_EXTENSION};
     struct buf path = {0};
 
     read_visit(&v);

@@ -28,7 +28,7 @@ struct sender {
     struct http_exchange *x; /* the POST that brought it */
     bool held;               /* the POST is answered later */
     bool refused;            /* the reply is an error */
-    bool offers_only;        /* see struct browser_caller */
+    bool offers_only;        /* it may use nobody's tools: CALLER_SITE, CALLER_EXTENSION */
     struct buf reply;
 };
 

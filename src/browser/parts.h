@@ -57,7 +57,7 @@ struct pipe {
     struct ws *ws;
     struct http_exchange *x; /* NULL once it was cut */
     bool is_events;          /* it is an event stream: answers come by POST */
-    bool offers_only;        /* see struct browser_caller */
+    bool offers_only;        /* it may use nobody's tools: CALLER_SITE, CALLER_EXTENSION */
     struct stream *stream;   /* a Unix socket, one message a line */
     struct lines *lines;
     const struct dialect *dialect;

@@ -53,24 +53,24 @@ static void on_signal(void *arg, int signo)
 }
 
 /* For those who came later and found us here. */
-static void on_mcp(void *owner, struct http_exchange *x, const struct http_request *req,
-                   struct span rest)
+static void on_mcp(void *owner, const struct caller *caller, struct http_exchange *x,
+                   const struct http_request *req, struct span rest)
 {
     struct own *o = owner;
     bool sse = span_is(rest, "/sse");
 
     if (rest.n && !sse)
         front_refuse(x, 404, "no such server", "there are only web pages here, at /mcp");
-    else if (!browser_desk_mcp(o->desk, x, req, sse))
-        browser_desk_all(o->desk, x, req, sse);
+    else if (!browser_desk_mcp(o->desk, caller, x, req, sse))
+        browser_desk_all(o->desk, caller, x, req, sse);
 }
 
 /* An agent on a WebSocket may have been given no path. */
-static void on_root(void *owner, struct http_exchange *x, const struct http_request *req,
-                    struct span rest)
+static void on_root(void *owner, const struct caller *caller, struct http_exchange *x,
+                    const struct http_request *req, struct span rest)
 {
     if (ws_is_wanted(req))
-        on_mcp(owner, x, req, rest);
+        on_mcp(owner, caller, x, req, rest);
     else
         front_refuse(x, 404, "nothing is here", "MCP is at /mcp, a page to try at /demo");
 }

@@ -49,18 +49,17 @@ static bool take_suffix(struct span *s, struct span suffix)
 
 /* What the caller is to see: its token's view, or the one it asks for. If not it has been refused.
  */
-static bool find_visitor(const struct serve *s, struct http_exchange *x,
-                         const struct http_request *req, struct visitor *v)
+static bool find_narrowing(const struct serve *s, const struct caller *caller,
+                           struct http_exchange *x, const struct http_request *req,
+                           const struct narrowing **narrowing)
 {
     struct buf scratch = {0};
     struct span asked = http_query(req->query, "view", &scratch);
+    bool foreign = asked.p && caller->view && !span_is(asked, caller->view);
+    char *name = asked.p && !caller->view ? mem_span(asked) : mem_str(caller->view);
 
-    v->guest = front_guest(s->front);
-    const char *own = v->guest ? v->guest->view : NULL;
-    bool foreign = asked.p && own && !span_is(asked, own);
-    char *name = asked.p && !own ? mem_span(asked) : mem_str(own);
-    v->narrowing = narrowings_find(s->narrowings, name);
-    bool unknown = name && !v->narrowing;
+    *narrowing = narrowings_find(s->narrowings, name);
+    bool unknown = name && !*narrowing;
     mem_free(name);
     buf_fini(&scratch);
     if (foreign)
@@ -71,52 +70,48 @@ static bool find_visitor(const struct serve *s, struct http_exchange *x,
     return !foreign && !unknown;
 }
 
-/* ?view= and no token that decides it. */
-static bool asks_for_view(const struct visitor *v)
-{
-    return v->narrowing && !(v->guest && v->guest->view);
-}
-
 /* /mcp, /mcp/sse, /mcp/<server>, /mcp/<server>/sse */
-static void on_mcp(void *owner, struct http_exchange *x, const struct http_request *req,
-                   struct span rest)
+static void on_mcp(void *owner, const struct caller *caller, struct http_exchange *x,
+                   const struct http_request *req, struct span rest)
 {
     struct serve *s = owner;
     bool sse = take_suffix(&rest, SPAN("/sse"));
-    struct visitor v;
+    const struct narrowing *narrowing;
 
-    if (!find_visitor(s, x, req, &v))
+    if (!find_narrowing(s, caller, x, req, &narrowing))
         return;
     if (!rest.n || span_is(rest, "/")) {
-        if (asks_for_view(&v) || !browser_desk_mcp(s->desk, x, req, sse))
-            entrance_handle(entrances_all(s->entrances, &v), x, req, sse);
+        bool asks_for_view = narrowing && !caller->view;
+        if (asks_for_view || !browser_desk_mcp(s->desk, caller, x, req, sse))
+            entrance_handle(entrances_all(s->entrances, caller->principal, narrowing), x, req, sse);
         return;
     }
-    struct entrance *one = entrances_one(s->entrances, &v, span_from(rest, 1));
+    struct entrance *one =
+        entrances_one(s->entrances, caller->principal, narrowing, span_from(rest, 1));
     if (one)
         entrance_handle(one, x, req, sse);
     else
         front_refuse(x, 404, "no such server",
-                     v.narrowing ? "/mcp/<server> takes a name from the view"
-                                 : "/mcp/<server> takes a name from the configuration");
+                     narrowing ? "/mcp/<server> takes a name from the view"
+                               : "/mcp/<server> takes a name from the configuration");
 }
 
-static void on_sse(void *owner, struct http_exchange *x, const struct http_request *req,
-                   struct span rest)
+static void on_sse(void *owner, const struct caller *caller, struct http_exchange *x,
+                   const struct http_request *req, struct span rest)
 {
     (void)rest;
-    on_mcp(owner, x, req, SPAN("/sse"));
+    on_mcp(owner, caller, x, req, SPAN("/sse"));
 }
 
 /* What is there, for those who look without a browser. */
-static void on_root(void *owner, struct http_exchange *x, const struct http_request *req,
-                    struct span rest)
+static void on_root(void *owner, const struct caller *caller, struct http_exchange *x,
+                    const struct http_request *req, struct span rest)
 {
     struct serve *s = owner;
     struct provider *p;
 
     if (ws_is_wanted(req)) {
-        on_mcp(owner, x, req, rest); /* agents that were given no path */
+        on_mcp(owner, caller, x, req, rest); /* agents that were given no path */
         return;
     }
     if (!span_is(req->method, "GET") && !span_is(req->method, "HEAD")) {
@@ -267,14 +262,6 @@ static bool look_at_bus(void *arg, struct bus_report *out)
     return true;
 }
 
-static const char *token_now(void *arg)
-{
-    const struct serve *s = arg;
-    const struct config_token *guest = front_guest(s->front);
-
-    return guest ? guest->name : NULL;
-}
-
 static void open_admin(struct serve *s)
 {
     s->admin = admin_new(&(struct admin_host){.router = bridge_router(s->bridge),
@@ -285,7 +272,6 @@ static void open_admin(struct serve *s)
                                               .pages = count_pages,
                                               .bus = look_at_bus,
                                               .reload = reload,
-                                              .token = token_now,
                                               .arg = s});
     for (size_t i = 0; i < admin_paths_n; i++) {
         const struct admin_path *p = &admin_paths[i];

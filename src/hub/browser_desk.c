@@ -19,11 +19,11 @@
 /* As the specification of BTCP introduces itself. */
 #define SERVER_INFO "{\"name\":\"btcp-server\",\"version\":\"1.0.0\"}"
 
-/* The entrance to one session, for one guest of the front. */
+/* The entrance to one session, for one owner of a token. */
 struct seat {
     struct list node;
     struct entrance *entrance;
-    const struct config_token *guest; /* NULL: everybody's */
+    const char *principal; /* whose it is; NULL: everybody's */
     char *session;
 };
 
@@ -31,7 +31,6 @@ struct browser_desk {
     struct loop *loop;
     const struct config *config;
     struct bridge *bridge;
-    struct front *front;
     struct browser *browser;
     struct view *pages;                   /* every session's tools, and nothing else */
     const struct browser_session *hosted; /* of the agent on our own standard input; or NULL */
@@ -94,11 +93,11 @@ static void on_opened(void *arg, struct provider *p)
 }
 
 static struct seat *seat_of(const struct browser_desk *d, const char *session,
-                            const struct config_token *guest)
+                            const char *principal)
 {
     LIST_EACH (&d->seats, it) {
         struct seat *s = LIST_ENTRY(it, struct seat, node);
-        if (strcmp(s->session, session) == 0 && s->guest == guest)
+        if (strcmp(s->session, session) == 0 && caller_same(s->principal, principal))
             return s;
     }
     return NULL;
@@ -167,19 +166,19 @@ struct mcp_host browser_desk_host(struct browser_desk *d, const char *session)
 }
 
 /* NULL: the seat of those who want all pages and no server. */
-static struct seat *seat_make(struct browser_desk *d, struct browser_session *session)
+static struct seat *seat_make(struct browser_desk *d, const struct caller *caller,
+                              struct browser_session *session)
 {
     const char *name = session ? browser_session_id(session) : EVERY_PAGE;
-    const struct config_token *guest = front_guest(d->front);
-    struct seat *s = seat_of(d, name, guest);
+    struct seat *s = seat_of(d, name, caller->principal);
 
     if (s)
         return s;
     struct mcp_host host = host_of(d, session ? browser_session_view(session) : d->pages);
-    host.principal = guest ? guest->name : NULL;
+    host.principal = caller->principal;
     s = MEM_NEW(struct seat);
     s->session = mem_str(name);
-    s->guest = guest;
+    s->principal = caller->principal;
     s->entrance =
         entrance_new(d->loop, &host,
                      &(struct entrance_options){.max_sessions = d->config->limits.sessions,
@@ -233,23 +232,21 @@ static void refuse_session(struct browser_desk *d, struct http_exchange *x,
     ws_close(ws, SESSION_NOT_FOUND, "Session not found");
 }
 
-bool browser_desk_mcp(struct browser_desk *d, struct http_exchange *x,
+bool browser_desk_mcp(struct browser_desk *d, const struct caller *caller, struct http_exchange *x,
                       const struct http_request *req, bool sse)
 {
     struct buf scratch = {0}, more = {0};
     struct span id = selection(req, sse, &scratch);
     bool selects = id.p != NULL;
 
-    const struct config_token *guest = front_guest(d->front);
-
-    if (selects && guest && guest->view) {
+    if (selects && caller->view) {
         front_refuse(x, 403, "this token's view has no browser sessions",
                      "leave ?session= out, or use a token without a view");
     } else if (selects) {
         bool waits = http_query(req->query, "wait", &more).p != NULL;
         struct browser_session *s = browser_session(d->browser, id, waits);
         if (s || span_is(id, EVERY_PAGE))
-            entrance_handle(seat_make(d, s)->entrance, x, req, sse);
+            entrance_handle(seat_make(d, caller, s)->entrance, x, req, sse);
         else
             refuse_session(d, x, req);
     }
@@ -258,10 +255,10 @@ bool browser_desk_mcp(struct browser_desk *d, struct http_exchange *x,
     return selects;
 }
 
-void browser_desk_all(struct browser_desk *d, struct http_exchange *x,
+void browser_desk_all(struct browser_desk *d, const struct caller *caller, struct http_exchange *x,
                       const struct http_request *req, bool sse)
 {
-    entrance_handle(seat_make(d, NULL)->entrance, x, req, sse);
+    entrance_handle(seat_make(d, caller, NULL)->entrance, x, req, sse);
 }
 
 size_t browser_desk_sessions(const struct browser_desk *d)
@@ -280,14 +277,13 @@ void browser_desk_count(const struct browser_desk *d, struct browser_numbers *ou
 
 /* --- life --- */
 
-static void on_page(void *owner, struct http_exchange *x, const struct http_request *req)
+static void on_page(void *owner, const struct caller *caller, struct http_exchange *x,
+                    const struct http_request *req, struct span path)
 {
     struct browser_desk *d = owner;
 
-    browser_handle(d->browser, x, req,
-                   (struct browser_caller){.known = front_vouches(d->front),
-                                           .offers_only = front_is_page_only(d->front),
-                                           .must_pair = front_must_pair(d->front)});
+    (void)path;
+    browser_handle(d->browser, caller, x, req);
 }
 
 struct browser_desk *browser_desk_new(struct loop *loop, const struct config *c,
@@ -299,7 +295,6 @@ struct browser_desk *browser_desk_new(struct loop *loop, const struct config *c,
     d->loop = loop;
     d->config = c;
     d->bridge = bridge;
-    d->front = front;
     list_init(&d->seats);
     d->pages = view_new("pages", NULL);
     router_add_view(bridge_router(bridge), d->pages);

@@ -17,12 +17,12 @@ struct browser_desk *browser_desk_new(struct loop *loop, const struct config *c,
                                       struct bridge *bridge, struct front *front);
 /*
  * Handles a request for MCP if it selects a browser session; false if it does not. With tokens,
- * each guest's sessions are its own, and only those without a view may.
+ * the sessions of each owner of a token are its own, and only those without a view may.
  */
-bool browser_desk_mcp(struct browser_desk *d, struct http_exchange *x,
+bool browser_desk_mcp(struct browser_desk *d, const struct caller *caller, struct http_exchange *x,
                       const struct http_request *req, bool sse);
 /* Handles it for one who sees all pages and no server. */
-void browser_desk_all(struct browser_desk *d, struct http_exchange *x,
+void browser_desk_all(struct browser_desk *d, const struct caller *caller, struct http_exchange *x,
                       const struct http_request *req, bool sse);
 /* What the one agent beside the front needs. Its session is made if need be, and does not end
  * before the desk does. NULL: all pages. */

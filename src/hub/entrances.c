@@ -1,15 +1,17 @@
 #include "hub/entrances.h"
 
 #include "base/mem.h"
+#include "core/caller.h"
 #include "hub/selection.h"
 
 struct door {
     struct list node;
     struct entrances *all;
     struct bridge_server *server; /* NULL: leads to all of them */
-    struct visitor visitor;       /* for whom */
-    struct selection *selection;  /* what is seen of it; NULL: everything */
-    struct entrance *entrance;    /* NULL once it is closing */
+    const char *principal;        /* for whom; NULL: whoever needs no token */
+    const struct narrowing *narrowing;
+    struct selection *selection; /* what is seen of it; NULL: everything */
+    struct entrance *entrance;   /* NULL once it is closing */
 };
 
 struct entrances {
@@ -59,27 +61,29 @@ static void close_door(struct door *d)
         entrance_close(entrance, door_closed, d);
 }
 
-static bool is_for(const struct door *d, const struct visitor *v)
+static bool is_for(const struct door *d, const char *principal, const struct narrowing *narrowing)
 {
-    return d->entrance && d->visitor.guest == v->guest && d->visitor.narrowing == v->narrowing;
+    return d->entrance && d->narrowing == narrowing && caller_same(d->principal, principal);
 }
 
 /* Keeps the hold on the server. */
-static struct door *open_door(struct entrances *e, struct bridge_server *s, const struct visitor *v)
+static struct door *open_door(struct entrances *e, struct bridge_server *s, const char *principal,
+                              const struct narrowing *narrowing)
 {
     struct door *d = MEM_NEW(struct door);
     struct mcp_host host;
 
     d->all = e;
     d->server = s;
-    d->visitor = *v;
-    if (v->narrowing) {
-        d->selection = selection_new(e->bridge, s, v->narrowing);
+    d->principal = principal;
+    d->narrowing = narrowing;
+    if (narrowing) {
+        d->selection = selection_new(e->bridge, s, narrowing);
         host = selection_host(d->selection);
     } else {
         host = bridge_host(e->bridge, s ? bridge_server_own_view(s) : bridge_view(e->bridge));
     }
-    host.principal = v->guest ? v->guest->name : NULL;
+    host.principal = principal;
     d->entrance = entrance_new(e->loop, &host, &e->options);
     list_append(&e->doors, &d->node);
     return d;
@@ -87,12 +91,13 @@ static struct door *open_door(struct entrances *e, struct bridge_server *s, cons
 
 /* --- who leads where --- */
 
-struct entrance *entrances_all(struct entrances *e, const struct visitor *v)
+struct entrance *entrances_all(struct entrances *e, const char *principal,
+                               const struct narrowing *narrowing)
 {
     LIST_EACH (&e->doors, it)
-        if (!entry(it)->server && is_for(entry(it), v))
+        if (!entry(it)->server && is_for(entry(it), principal, narrowing))
             return entry(it)->entrance;
-    return open_door(e, NULL, v)->entrance;
+    return open_door(e, NULL, principal, narrowing)->entrance;
 }
 
 /* The server of that name, held; NULL when there is none. */
@@ -117,25 +122,26 @@ static bool may_see(const struct narrowing *n, struct span alias)
 }
 
 /* One that is open already: no need to look through all servers. */
-static struct door *find_named(const struct entrances *e, struct span alias,
-                               const struct visitor *v)
+static struct door *find_named(const struct entrances *e, struct span alias, const char *principal,
+                               const struct narrowing *narrowing)
 {
     LIST_EACH (&e->doors, it) {
         struct door *d = entry(it);
-        if (d->server && is_for(d, v) &&
+        if (d->server && is_for(d, principal, narrowing) &&
             span_is(alias, view_name(bridge_server_own_view(d->server))))
             return d;
     }
     return NULL;
 }
 
-struct entrance *entrances_one(struct entrances *e, const struct visitor *v, struct span alias)
+struct entrance *entrances_one(struct entrances *e, const char *principal,
+                               const struct narrowing *narrowing, struct span alias)
 {
-    struct door *d = find_named(e, alias, v);
-    struct bridge_server *s = !d && may_see(v->narrowing, alias) ? hold_server(e, alias) : NULL;
+    struct door *d = find_named(e, alias, principal, narrowing);
+    struct bridge_server *s = !d && may_see(narrowing, alias) ? hold_server(e, alias) : NULL;
 
     if (s)
-        d = open_door(e, s, v);
+        d = open_door(e, s, principal, narrowing);
     return d ? d->entrance : NULL;
 }
 
@@ -173,8 +179,7 @@ struct entrances *entrances_new(struct loop *loop, struct bridge *bridge, const 
                                            .session_ttl = c->limits.session_ttl,
                                            .max_message = c->limits.message};
     list_init(&e->doors);
-    entrances_all(e,
-                  &(struct visitor){NULL, NULL}); /* there is always one, for the end to wait for */
+    entrances_all(e, NULL, NULL); /* there is always one, for the end to wait for */
     e->watch.changed = on_change;
     bridge_watch(bridge, &e->watch);
     return e;

@@ -20,14 +20,13 @@ void entrances_close(struct entrances *e, void (*closed)(void *arg), void *arg);
 /* The bridge has other servers than before. */
 void entrances_follow(struct entrances *e);
 
-/* Who comes, and what of the servers it is to see. */
-struct visitor {
-    const struct config_token *guest;  /* NULL: one who needs no token */
-    const struct narrowing *narrowing; /* NULL: everything; outlives the bridge */
-};
-struct entrance *entrances_all(struct entrances *e, const struct visitor *v);
-/* NULL when there is no server of that name, or none that the visitor may see. */
-struct entrance *entrances_one(struct entrances *e, const struct visitor *v, struct span alias);
+/* What the owner of a token (NULL: whoever needs none) has of all servers, and of the one of that
+ * name: what the narrowing leaves (NULL: everything; outlives the bridge). */
+struct entrance *entrances_all(struct entrances *e, const char *principal,
+                               const struct narrowing *narrowing);
+/* NULL when there is no server of that name, or none that is left. */
+struct entrance *entrances_one(struct entrances *e, const char *principal,
+                               const struct narrowing *narrowing, struct span alias);
 /* Of all doors. */
 size_t entrances_sessions(const struct entrances *e);
 

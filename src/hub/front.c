@@ -24,13 +24,9 @@ struct front {
     struct route routes[ROUTES_MAX];
     size_t n_routes;
     bool (*wants_page)(const struct http_request *req);
-    void (*on_page)(void *owner, struct http_exchange *x, const struct http_request *req);
+    front_handler_fn *on_page;
     void *page_owner;
     struct gate *gate; /* NULL: no tokens are asked for */
-    /* Of the request being handled. */
-    const struct config_token *guest;
-    bool vouched;
-    bool page_only, must_pair;
 };
 
 void front_refuse(struct http_exchange *x, int status, const char *error, const char *hint)
@@ -272,8 +268,8 @@ static void refuse_server(struct http_exchange *x)
 }
 
 /* May the caller use this route, by its token and by where it is? If not it has been told. */
-static bool passes(const struct front *f, const struct route *r, struct http_exchange *x,
-                   const struct http_request *req)
+static bool passes(const struct front *f, const struct route *r, const struct config_token *token,
+                   struct http_exchange *x, const struct http_request *req)
 {
     bool asked = f->gate && !is_by_operators_socket(x);
 
@@ -281,11 +277,11 @@ static bool passes(const struct front *f, const struct route *r, struct http_exc
         refuse_server(x);
         return false;
     }
-    if (asked && !f->guest && (!r || r->access != FRONT_ANYBODY)) {
+    if (asked && !token && (!r || r->access != FRONT_ANYBODY)) {
         gate_refuse(x, req);
         return false;
     }
-    if (asked && r && r->access == FRONT_OPERATORS && f->guest->role != ROLE_OPERATOR) {
+    if (asked && r && r->access == FRONT_OPERATORS && token->role != ROLE_OPERATOR) {
         front_refuse(x, 403, "this token is for MCP alone",
                      "its role is agent (auth.tokens.*.role); one of role: operator may do this");
         return false;
@@ -298,9 +294,21 @@ static bool passes(const struct front *f, const struct route *r, struct http_exc
     return true;
 }
 
+static enum caller_way way_of(const struct front *f, const struct http_exchange *x,
+                              const struct http_request *req, bool page)
+{
+    struct span origin = http_header(req, "origin");
+
+    if (page && is_extension(origin) && !knows_origin(f, origin))
+        return CALLER_EXTENSION;
+    if (page && !admits(f, x, req, false))
+        return CALLER_SITE;
+    return is_by_operators_socket(x) ? CALLER_SOCKET : CALLER_NETWORK;
+}
+
 static void on_request(void *owner, struct http_exchange *x, const struct http_request *req)
 {
-    struct front *f = owner;
+    const struct front *f = owner;
     bool page = f->wants_page && f->wants_page(req);
 
     if (!admits(f, x, req, page) || (!page && http_is_embedded(req))) {
@@ -313,49 +321,30 @@ static void on_request(void *owner, struct http_exchange *x, const struct http_r
         answer_preflight(x, req);
         return;
     }
-    f->guest = f->gate && !is_by_operators_socket(x) ? gate_find(f->gate, req) : NULL;
-    f->vouched = f->gate && (is_by_operators_socket(x) || (f->guest && !f->guest->view));
+    bool asked = f->gate && !is_by_operators_socket(x);
+    const struct config_token *token = asked ? gate_find(f->gate, req) : NULL;
+    const struct caller caller = {.way = way_of(f, x, req, page),
+                                  .principal = token ? token->name : NULL,
+                                  .view = token ? token->view : NULL,
+                                  .trusted = f->gate && (!asked || (token && !token->view))};
     if (page) {
-        struct span origin = http_header(req, "origin");
-        f->page_only = !admits(f, x, req, false);
-        f->must_pair = is_extension(origin) && !knows_origin(f, origin);
         /* It has a token of its own for those who cannot send a header. */
-        f->on_page(f->page_owner, x, req);
+        f->on_page(f->page_owner, &caller, x, req, req->path);
         return;
     }
     const struct route *r = find_route(f, req);
-    if (!passes(f, r, x, req))
+    if (!passes(f, r, token, x, req))
         return;
     if (r)
-        r->handler(r->owner, x, req, span_from(req->path, strlen(r->path)));
+        r->handler(r->owner, &caller, x, req, span_from(req->path, strlen(r->path)));
     else
         front_refuse(x, 404, "no such path", "MCP is at /mcp and at /mcp/<server>");
 }
 
-const struct config_token *front_guest(const struct front *f)
+static void on_metadata(void *owner, const struct caller *caller, struct http_exchange *x,
+                        const struct http_request *req, struct span rest)
 {
-    return f->guest;
-}
-
-bool front_vouches(const struct front *f)
-{
-    return f->vouched;
-}
-
-bool front_is_page_only(const struct front *f)
-{
-    return f->page_only;
-}
-
-bool front_must_pair(const struct front *f)
-{
-    return f->must_pair;
-}
-
-static void on_metadata(void *owner, struct http_exchange *x, const struct http_request *req,
-                        struct span rest)
-{
-    (void)owner;
+    (void)owner, (void)caller;
     if (span_is(req->method, "GET") || span_is(req->method, "HEAD"))
         gate_describe(x, req, rest);
     else
@@ -422,9 +411,7 @@ void front_route_open(struct front *f, const char *path,
 }
 
 void front_route_pages(struct front *f, bool (*wants)(const struct http_request *req),
-                       void (*handler)(void *owner, struct http_exchange *x,
-                                       const struct http_request *req),
-                       void *owner)
+                       front_handler_fn *handler, void *owner)
 {
     f->wants_page = wants;
     f->on_page = handler;

@@ -11,13 +11,14 @@
 #define RIALTO_HUB_FRONT_H
 
 #include "config/config.h"
+#include "core/caller.h"
 #include "io/http_server.h"
 
 struct front;
 
 /* `rest` is what follows the route's path: "" or "/files". */
-typedef void front_handler_fn(void *owner, struct http_exchange *x, const struct http_request *req,
-                              struct span rest);
+typedef void front_handler_fn(void *owner, const struct caller *caller, struct http_exchange *x,
+                              const struct http_request *req, struct span rest);
 
 struct front *front_new(struct loop *loop, const struct config *c);
 /* Requests for `path` itself; with `below` also for everything under it. Longest path wins. */
@@ -40,22 +41,13 @@ void front_let_in(struct front *f, const char *path, enum front_access who);
 void front_route_open(struct front *f, const char *path,
                       bool (*wants)(const struct http_request *req), front_handler_fn *handler,
                       void *owner);
-/* Inside a handler: whose token it was; NULL when none is needed. */
-const struct config_token *front_guest(const struct front *f);
-/* Inside a handler: are tokens asked for, and may this caller see all there is? */
-bool front_vouches(const struct front *f);
-/* Inside a handler of pages: is it of a site that no route would let in? */
-bool front_is_page_only(const struct front *f);
-/* Inside a handler of pages: is it of an extension that `browser.origins` does not name? */
-bool front_must_pair(const struct front *f);
 /*
  * What no route is for: requests that `wants` claims. These may come from pages of the sites in
- * `browser.origins` and from browser extensions as well; see front_must_pair.
+ * `browser.origins` and from browser extensions as well: CALLER_SITE, CALLER_EXTENSION. `rest` is
+ * the whole path.
  */
 void front_route_pages(struct front *f, bool (*wants)(const struct http_request *req),
-                       void (*handler)(void *owner, struct http_exchange *x,
-                                       const struct http_request *req),
-                       void *owner);
+                       front_handler_fn *handler, void *owner);
 /* All addresses of the configuration; 0 or a negative code with `err` filled. */
 MUST_CHECK int front_listen(struct front *f, struct err *err);
 /* One more address, a Unix socket; after front_listen. */

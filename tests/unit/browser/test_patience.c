@@ -35,7 +35,7 @@ static void handle(void *owner, struct http_exchange *x, const struct http_reque
 {
     struct site *s = owner;
 
-    browser_handle(s->browser, x, req, (struct browser_caller){0});
+    browser_handle(s->browser, &(struct caller){0}, x, req);
 }
 
 static void part_closed(void *arg)
