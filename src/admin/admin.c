@@ -6,26 +6,12 @@
 
 #include <stdlib.h>
 
-void admin_refuse(struct http_exchange *x, int status, const char *error, const char *hint)
-{
-    struct buf *out = http_respond_begin(x, status, "application/json", SPAN_EMPTY);
-
-    buf_str(out, "{\"error\":");
-    json_quote(out, span_str(error));
-    buf_str(out, ",\"hint\":");
-    json_quote(out, span_str(hint));
-    buf_str(out, "}\n");
-    http_respond_end(x);
-}
-
 bool admin_wants_get(struct http_exchange *x, const struct http_request *req)
 {
     if (span_is(req->method, "GET") || span_is(req->method, "HEAD"))
         return true;
-    struct buf *out = http_respond_begin(x, 405, "application/json", SPAN("Allow: GET, HEAD\r\n"));
-    buf_str(out,
-            "{\"error\":\"method not allowed\",\"hint\":\"this can only be looked at: GET\"}\n");
-    http_respond_end(x);
+    http_refuse_with(x, 405, SPAN("Allow: GET, HEAD\r\n"), "method not allowed",
+                     "this can only be looked at: GET");
     return false;
 }
 

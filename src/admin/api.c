@@ -26,9 +26,8 @@ static bool wants_post(struct http_exchange *x, const struct http_request *req)
 {
     if (span_is(req->method, "POST"))
         return true;
-    struct buf *out = http_respond_begin(x, 405, "application/json", SPAN("Allow: POST\r\n"));
-    buf_str(out, "{\"error\":\"method not allowed\",\"hint\":\"this does something: POST\"}\n");
-    http_respond_end(x);
+    http_refuse_with(x, 405, SPAN("Allow: POST\r\n"), "method not allowed",
+                     "this does something: POST");
     return false;
 }
 
@@ -80,7 +79,7 @@ static void handle_servers(struct admin *a, struct http_exchange *x, const struc
     while ((p = a->host.server(a->host.arg, n)) && !span_is(path->name, p->alias))
         n++;
     if (!p)
-        admin_refuse(x, 404, "no such server", "/api/servers lists them");
+        http_refuse(x, 404, "no such server", "/api/servers lists them");
     else if (!path->verb.n && admin_wants_get(x, req))
         show_server(a, x, 200, n);
     else if (path->verb.n && wants_post(x, req))
@@ -201,7 +200,7 @@ static void decide(struct admin *a, struct http_exchange *x, const struct http_r
     bool approved = false;
 
     if (!read_decision(req->body, &approved)) {
-        admin_refuse(x, 400, "no decision in the body", "send {\"approved\": true} or false");
+        http_refuse(x, 400, "no decision in the body", "send {\"approved\": true} or false");
         return;
     }
     put_operator(&by, path->caller, x, req);
@@ -211,10 +210,10 @@ static void decide(struct admin *a, struct http_exchange *x, const struct http_r
                                : DECIDED_UNKNOWN;
     buf_fini(&by);
     if (decided == DECIDED_UNKNOWN) {
-        admin_refuse(x, 404, "no such call waits", "/api/approvals lists those that do");
+        http_refuse(x, 404, "no such call waits", "/api/approvals lists those that do");
     } else if (decided == DECIDED_ELSEWHERE) {
-        admin_refuse(x, 409, "its client is being asked",
-                     "only the client can answer for it (servers.*.approve_by)");
+        http_refuse(x, 409, "its client is being asked",
+                    "only the client can answer for it (servers.*.approve_by)");
     } else {
         struct buf *out = http_respond_begin(x, 200, "application/json", SPAN_EMPTY);
         buf_printf(out, "{\"id\":\"%" PRIu64 "\",\"approved\":%s}\n", id,
@@ -249,7 +248,7 @@ static void handle_reload(struct admin *a, struct http_exchange *x, const struct
     if (!wants_post(x, req))
         return;
     if (a->host.reload(a->host.arg, &report, &err)) {
-        admin_refuse(x, 409, err.text, err.hint[0] ? err.hint : "nothing was changed");
+        http_refuse(x, 409, err.text, err.hint[0] ? err.hint : "nothing was changed");
     } else {
         struct buf *out = http_respond_begin(x, 200, "application/json", SPAN_EMPTY);
         buf_span(out, buf_view(&report));
@@ -285,7 +284,7 @@ void api_no_such_path(struct http_exchange *x)
                    : i + 1 < COUNT_OF(rows) ? ", "
                                             : " and ",
                    rows[i].paths);
-    admin_refuse(x, 404, "no such path", buf_cstr(&hint));
+    http_refuse(x, 404, "no such path", buf_cstr(&hint));
     buf_fini(&hint);
 }
 

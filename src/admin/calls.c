@@ -180,19 +180,19 @@ void calls_handle(struct admin *a, struct http_exchange *x, const struct http_re
     } else if (!admin_wants_get(x, req)) {
         return;
     } else if (!a->recorder.max_chunks) {
-        admin_refuse(x, 404, "nothing is recorded", "set 'record' in the configuration: 1MiB");
+        http_refuse(x, 404, "nothing is recorded", "set 'record' in the configuration: 1MiB");
     } else if (path->name.n) {
         rec = api_read_id(path->name, &id) ? recorder_find(&a->recorder, id) : NULL;
         if (rec)
             show_record(a, x, rec);
         else
-            admin_refuse(x, 404, "no such call, or not any more", "/api/calls lists them");
+            http_refuse(x, 404, "no such call, or not any more", "/api/calls lists them");
     } else {
         if (read_question(req, &q))
             list_records(a, x, &q);
         else
-            admin_refuse(x, 400, "bad query",
-                         "limit (at most 1000) and after take numbers; server a name; failed=1");
+            http_refuse(x, 400, "bad query",
+                        "limit (at most 1000) and after take numbers; server a name; failed=1");
         buf_fini(&q.server);
     }
 }

@@ -48,7 +48,7 @@ void dashboard_handle(void *owner, const struct caller *caller, struct http_exch
 
     (void)owner, (void)caller, (void)rest;
     if (!file)
-        admin_refuse(x, 404, "no such path", "the page is at /");
+        http_refuse(x, 404, "no such path", "the page is at /");
     else if (admin_wants_get(x, req))
         http_respond(x, 200, file->type, SPAN(HEADERS),
                      span_of((const char *)file->bytes, file->n));

@@ -95,8 +95,6 @@ void logs_handle(struct admin *a, struct http_exchange *x, const struct http_req
                  const struct api_path *path);
 
 /* --- admin.c --- */
-/* {"error": ..., "hint": ...} */
-void admin_refuse(struct http_exchange *x, int status, const char *error, const char *hint);
 /* Refuses and returns false unless the method is GET or HEAD. */
 bool admin_wants_get(struct http_exchange *x, const struct http_request *req);
 

@@ -41,11 +41,11 @@ void logs_handle(struct admin *a, struct http_exchange *x, const struct http_req
     } else if (!admin_wants_get(x, req)) {
         return;
     } else if (!a->log.keep) {
-        admin_refuse(x, 404, "the log is not kept", "set 'log.keep' in the configuration: 256KiB");
+        http_refuse(x, 404, "the log is not kept", "set 'log.keep' in the configuration: 256KiB");
     } else if (!read_question(req, &q, &scratch)) {
-        admin_refuse(x, 400, "bad query",
-                     "limit (at most 10000) and after take numbers; server a name; level is error, "
-                     "warn, info or debug");
+        http_refuse(x, 400, "bad query",
+                    "limit (at most 10000) and after take numbers; server a name; level is error, "
+                    "warn, info or debug");
     } else {
         struct buf *out = http_respond_begin(x, 200, "application/json", SPAN_EMPTY);
         log_ring_put(out, &a->log, &q);

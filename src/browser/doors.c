@@ -21,17 +21,10 @@ struct visit {
     struct buf scratch[4];
 };
 
+/* Clients of BTCP are given no line end. */
 static void refuse(struct http_exchange *x, int status, const char *error, const char *hint)
 {
-    struct buf *out = http_respond_begin(x, status, "application/json", SPAN_EMPTY);
-
-    buf_str(out, "{\"error\":");
-    json_quote(out, span_str(error));
-    if (hint) {
-        buf_str(out, ",\"hint\":");
-        json_quote(out, span_str(hint));
-    }
-    buf_str(out, "}");
+    http_put_error_body(http_respond_begin(x, status, "application/json", SPAN_EMPTY), error, hint);
     http_respond_end(x);
 }
 

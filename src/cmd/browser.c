@@ -60,7 +60,7 @@ static void on_mcp(void *owner, const struct caller *caller, struct http_exchang
     bool sse = span_is(rest, "/sse");
 
     if (rest.n && !sse)
-        front_refuse(x, 404, "no such server", "there are only web pages here, at /mcp");
+        http_refuse(x, 404, "no such server", "there are only web pages here, at /mcp");
     else if (!browser_desk_mcp(o->desk, caller, x, req, sse))
         browser_desk_all(o->desk, caller, x, req, sse);
 }
@@ -72,7 +72,7 @@ static void on_root(void *owner, const struct caller *caller, struct http_exchan
     if (ws_is_wanted(req))
         on_mcp(owner, caller, x, req, rest);
     else
-        front_refuse(x, 404, "nothing is here", "MCP is at /mcp, a page to try at /demo");
+        http_refuse(x, 404, "nothing is here", "MCP is at /mcp, a page to try at /demo");
 }
 
 static bool may_listen(const struct config *config)

@@ -63,10 +63,10 @@ static bool find_narrowing(const struct serve *s, const struct caller *caller,
     mem_free(name);
     buf_fini(&scratch);
     if (foreign)
-        front_refuse(x, 403, "this token is for another view", "leave ?view= out");
+        http_refuse(x, 403, "this token is for another view", "leave ?view= out");
     else if (unknown)
-        front_refuse(x, 404, "no such view",
-                     "?view= takes a name from 'views' of the configuration");
+        http_refuse(x, 404, "no such view",
+                    "?view= takes a name from 'views' of the configuration");
     return !foreign && !unknown;
 }
 
@@ -91,9 +91,9 @@ static void on_mcp(void *owner, const struct caller *caller, struct http_exchang
     if (one)
         entrance_handle(one, x, req, sse);
     else
-        front_refuse(x, 404, "no such server",
-                     narrowing ? "/mcp/<server> takes a name from the view"
-                               : "/mcp/<server> takes a name from the configuration");
+        http_refuse(x, 404, "no such server",
+                    narrowing ? "/mcp/<server> takes a name from the view"
+                              : "/mcp/<server> takes a name from the configuration");
 }
 
 static void on_sse(void *owner, const struct caller *caller, struct http_exchange *x,
@@ -115,7 +115,7 @@ static void on_root(void *owner, const struct caller *caller, struct http_exchan
         return;
     }
     if (!span_is(req->method, "GET") && !span_is(req->method, "HEAD")) {
-        front_refuse(x, 405, "method not allowed", "MCP is at /mcp");
+        http_refuse(x, 405, "method not allowed", "MCP is at /mcp");
         return;
     }
     struct buf *out =

@@ -219,8 +219,8 @@ static void refuse_session(struct browser_desk *d, struct http_exchange *x,
     enum { SESSION_NOT_FOUND = 4001 };
 
     if (!ws_is_wanted(req)) {
-        front_refuse(x, 404, "Session not found",
-                     "no page has this session; /sessions lists them, and &wait=1 waits for one");
+        http_refuse(x, 404, "Session not found",
+                    "no page has this session; /sessions lists them, and &wait=1 waits for one");
         return;
     }
     struct ws *ws = ws_accept(d->loop, x, req, protocols,
@@ -240,8 +240,8 @@ bool browser_desk_mcp(struct browser_desk *d, const struct caller *caller, struc
     bool selects = id.p != NULL;
 
     if (selects && caller->view) {
-        front_refuse(x, 403, "this token's view has no browser sessions",
-                     "leave ?session= out, or use a token without a view");
+        http_refuse(x, 403, "this token's view has no browser sessions",
+                    "leave ?session= out, or use a token without a view");
     } else if (selects) {
         bool waits = http_query(req->query, "wait", &more).p != NULL;
         struct browser_session *s = browser_session(d->browser, id, waits);

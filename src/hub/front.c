@@ -29,18 +29,6 @@ struct front {
     struct gate *gate; /* NULL: no tokens are asked for */
 };
 
-void front_refuse(struct http_exchange *x, int status, const char *error, const char *hint)
-{
-    struct buf *out = http_respond_begin(x, status, "application/json", SPAN_EMPTY);
-
-    buf_str(out, "{\"error\":");
-    json_quote(out, span_str(error));
-    buf_str(out, ",\"hint\":");
-    json_quote(out, span_str(hint));
-    buf_str(out, "}\n");
-    http_respond_end(x);
-}
-
 static bool is_extension(struct span origin)
 {
     static const char *const schemes[] = {"chrome-extension://", "moz-extension://",
@@ -245,7 +233,7 @@ static void refuse_stranger(const struct front *f, struct http_exchange *x, bool
                          "or name the host in listen[].hosts of the configuration");
     if (page)
         buf_str(&hint, "; pages of other sites are let in by browser.origins");
-    front_refuse(x, 403, "Host or Origin not allowed", buf_cstr(&hint));
+    http_refuse(x, 403, "Host or Origin not allowed", buf_cstr(&hint));
     buf_fini(&hint);
 }
 
@@ -263,8 +251,8 @@ static void refuse_server(struct http_exchange *x)
 {
     log_warn("http", "refused a request from %s: it is of one of the servers that run here",
              http_exchange_peer(x));
-    front_refuse(x, 403, "not for the servers that this Rialto runs",
-                 "run the command from a shell that no server started; MCP is at /mcp for all");
+    http_refuse(x, 403, "not for the servers that this Rialto runs",
+                "run the command from a shell that no server started; MCP is at /mcp for all");
 }
 
 /* May the caller use this route, by its token and by where it is? If not it has been told. */
@@ -282,13 +270,13 @@ static bool passes(const struct front *f, const struct route *r, const struct co
         return false;
     }
     if (asked && r && r->access == FRONT_OPERATORS && token->role != ROLE_OPERATOR) {
-        front_refuse(x, 403, "this token is for MCP alone",
-                     "its role is agent (auth.tokens.*.role); one of role: operator may do this");
+        http_refuse(x, 403, "this token is for MCP alone",
+                    "its role is agent (auth.tokens.*.role); one of role: operator may do this");
         return false;
     }
     if (r && r->local && !is_local(x, req)) {
-        front_refuse(x, 403, "only for this machine",
-                     "ask from the machine itself, or use the control socket (rialto status)");
+        http_refuse(x, 403, "only for this machine",
+                    "ask from the machine itself, or use the control socket (rialto status)");
         return false;
     }
     return true;
@@ -338,7 +326,7 @@ static void on_request(void *owner, struct http_exchange *x, const struct http_r
     if (r)
         r->handler(r->owner, &caller, x, req, span_from(req->path, strlen(r->path)));
     else
-        front_refuse(x, 404, "no such path", "MCP is at /mcp and at /mcp/<server>");
+        http_refuse(x, 404, "no such path", "MCP is at /mcp and at /mcp/<server>");
 }
 
 static void on_metadata(void *owner, const struct caller *caller, struct http_exchange *x,
@@ -348,7 +336,7 @@ static void on_metadata(void *owner, const struct caller *caller, struct http_ex
     if (span_is(req->method, "GET") || span_is(req->method, "HEAD"))
         gate_describe(x, req, rest);
     else
-        front_refuse(x, 405, "method not allowed", "this can only be looked at: GET");
+        http_refuse(x, 405, "method not allowed", "this can only be looked at: GET");
 }
 
 struct front *front_new(struct loop *loop, const struct config *c)

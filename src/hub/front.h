@@ -61,7 +61,4 @@ void front_renew_certificates(struct front *f);
 void front_close(struct front *f, void (*closed)(void *arg), void *arg);
 void front_free(struct front *f);
 
-/* An error body for peers that do not speak JSON-RPC: {"error": ..., "hint": ...}. */
-void front_refuse(struct http_exchange *x, int status, const char *error, const char *hint);
-
 #endif

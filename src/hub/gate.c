@@ -145,18 +145,14 @@ void gate_refuse(struct http_exchange *x, const struct http_request *req)
     buf_str(&headers, GATE_METADATA);
     buf_span(&headers, resource_of(req->path));
     buf_printf(&headers, "\"%s\r\n", wrong ? ", error=\"invalid_token\"" : "");
-    struct buf *out = http_respond_begin(x, 401, "application/json", buf_view(&headers));
     if (speaks_rpc(req->path)) {
+        struct buf *out = http_respond_begin(x, 401, "application/json", buf_view(&headers));
         buf_printf(&text, "%s: %s", error, hint);
         rpc_put_error(out, SPAN_EMPTY, MCP_ERROR_SERVER, buf_view(&text), SPAN_EMPTY);
+        http_respond_end(x);
     } else {
-        buf_str(out, "{\"error\":");
-        json_quote(out, span_str(error));
-        buf_str(out, ",\"hint\":");
-        json_quote(out, span_str(hint));
-        buf_str(out, "}\n");
+        http_refuse_with(x, 401, buf_view(&headers), error, hint);
     }
-    http_respond_end(x);
     buf_fini(&text);
     buf_fini(&headers);
 }

@@ -1,4 +1,5 @@
 #include "io/http_conn.h"
+#include "wire/json.h"
 
 /* The body's length is written behind the body, into as many blanks: they are legal there. */
 #define LENGTH_BLANKS "            "
@@ -175,6 +176,32 @@ void http_exchange_abort(struct http_exchange *x, const char *reason)
     x->state = EXCHANGE_DONE;
     c->phase = CONN_CLOSING;
     stream_close(c->stream, reason);
+}
+
+void http_put_error_body(struct buf *out, const char *error, const char *hint)
+{
+    buf_str(out, "{\"error\":");
+    json_quote(out, span_str(error));
+    if (hint) {
+        buf_str(out, ",\"hint\":");
+        json_quote(out, span_str(hint));
+    }
+    buf_char(out, '}');
+}
+
+void http_refuse_with(struct http_exchange *x, int status, struct span headers, const char *error,
+                      const char *hint)
+{
+    struct buf *out = http_respond_begin(x, status, "application/json", headers);
+
+    http_put_error_body(out, error, hint);
+    buf_char(out, '\n');
+    http_respond_end(x);
+}
+
+void http_refuse(struct http_exchange *x, int status, const char *error, const char *hint)
+{
+    http_refuse_with(x, status, SPAN_EMPTY, error, hint);
 }
 
 const char *http_exchange_peer(const struct http_exchange *x)

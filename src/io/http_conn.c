@@ -123,11 +123,7 @@ void conn_refuse(struct http_conn *c, int status, const char *why)
     struct buf *out = stream_out(c->stream);
 
     log_debug("http", "%s: %d %s", stream_name(c->stream), status, why);
-    buf_str(&body, "{\"error\":");
-    json_quote(&body, span_str(why));
-    buf_str(&body, ",\"hint\":");
-    json_quote(&body, span_str(hint_for(status)));
-    buf_char(&body, '}');
+    http_put_error_body(&body, why, hint_for(status));
 
     http_put_status(out, status);
     buf_str(out, "Content-Type: application/json\r\nConnection: close\r\nContent-Length: ");

@@ -74,6 +74,12 @@ size_t http_exchange_queued(const struct http_exchange *x);
 
 /* Who to tell when the client leaves before the answer is complete. */
 void http_exchange_on_gone(struct http_exchange *x, void (*gone)(void *owner), void *owner);
+/* {"error": ..., "hint": ...}, for peers that do not speak JSON-RPC; `hint` may be NULL. */
+void http_refuse(struct http_exchange *x, int status, const char *error, const char *hint);
+/* The same with more header lines. */
+void http_refuse_with(struct http_exchange *x, int status, struct span headers, const char *error,
+                      const char *hint);
+void http_put_error_body(struct buf *out, const char *error, const char *hint);
 /* Cut the connection, e.g. a reader too slow; `gone` is not called. */
 void http_exchange_abort(struct http_exchange *x, const char *reason);
 const char *http_exchange_peer(const struct http_exchange *x);

@@ -32,13 +32,7 @@ static void refuse(struct http_exchange *x, int status, const char *error, const
                                         : SPAN_EMPTY;
 
     log_debug("ws", "%s: refused: %s", http_exchange_peer(x), error);
-    struct buf *out = http_respond_begin(x, status, "application/json", headers);
-    buf_str(out, "{\"error\":");
-    json_quote(out, span_str(error));
-    buf_str(out, ",\"hint\":");
-    json_quote(out, span_str(hint));
-    buf_str(out, "}\n");
-    http_respond_end(x);
+    http_refuse_with(x, status, headers, error, hint);
 }
 
 /* The index in `protocols` of the one to speak; -1: none was offered; -2: only others were. */

@@ -141,9 +141,8 @@ void ws_agents_accept(struct ws_agents *all, struct http_exchange *x,
                                        .ping_every = WS_PING_MS};
 
     if (all->n >= all->options.max_agents) {
-        http_respond(x, 503, "application/json", SPAN_EMPTY,
-                     SPAN("{\"error\":\"too many sessions\",\"hint\":\"try again later, or raise "
-                          "limits.sessions in the configuration\"}\n"));
+        http_refuse(x, 503, "too many sessions",
+                    "try again later, or raise limits.sessions in the configuration");
         return;
     }
     struct ws_agent *a = MEM_NEW(struct ws_agent);
