@@ -56,3 +56,12 @@ bool span_glob(struct span pattern, struct span text)
         p++;
     return p == pattern.n;
 }
+
+bool span_eq_secret(struct span given, struct span secret)
+{
+    unsigned char differ = given.n != secret.n || !secret.n;
+
+    for (size_t i = 0; i < given.n && secret.n; i++)
+        differ |= (unsigned char)(given.p[i] ^ secret.p[i % secret.n]);
+    return !differ;
+}

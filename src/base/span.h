@@ -72,6 +72,9 @@ static inline size_t span_find(struct span a, char c)
 
 /* ASCII case is ignored, as HTTP header names and host names want it. */
 bool span_eq_nocase(struct span a, struct span b);
+/* For what must not be guessed byte by byte: how long it takes says how long `given` is, and
+ * nothing of what is right about it. */
+bool span_eq_secret(struct span given, struct span secret);
 /* Does `part` stand anywhere in `a`? */
 bool span_has_nocase(struct span a, struct span part);
 

@@ -497,18 +497,12 @@ bool browser_wants(const struct http_request *req)
 
 static bool shows_token(const struct browser *b, const struct http_request *req)
 {
-    struct span wanted = span_str(b->options.token), given = http_header(req, "authorization");
+    struct span wanted = span_str(b->options.token), given = http_bearer(req);
     struct buf scratch = {0};
-    unsigned differ = 0;
 
-    if (span_eq_nocase(span_cut(given, 0, 7), SPAN("Bearer ")))
-        given = span_trim(span_from(given, 7));
-    else
+    if (!given.n)
         given = http_query(req->query, "token", &scratch);
-    /* Takes as long for every wrong one. */
-    for (size_t i = 0; given.n == wanted.n && i < wanted.n; i++)
-        differ |= (unsigned char)(given.p[i] ^ wanted.p[i]);
-    bool same = wanted.n && given.n == wanted.n && !differ;
+    bool same = span_eq_secret(given, wanted);
     buf_fini(&scratch);
     return same;
 }

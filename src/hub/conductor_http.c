@@ -115,22 +115,6 @@ static void hold(struct place_http *p, struct http_exchange *x, const struct htt
 
 /* --- who may come in --- */
 
-/* Compared without telling by its time how much was right. */
-static bool same_token(struct span given, const char *token)
-{
-    unsigned char differs = given.n != strlen(token);
-
-    for (size_t i = 0; i < given.n && token[i]; i++)
-        differs |= (unsigned char)(given.p[i] ^ token[i]);
-    return !differs;
-}
-
-static bool is_bearer(struct span value, const char *token)
-{
-    return value.n > 7 && span_eq_nocase(span_cut(value, 0, 7), SPAN("Bearer ")) &&
-           same_token(span_trim(span_from(value, 7)), token);
-}
-
 /* An Origin must be our own address, and so must the Host. */
 static bool is_own(const struct conductor_http *h, const struct http_request *req)
 {
@@ -161,7 +145,7 @@ static void on_request(void *owner, struct http_exchange *x, const struct http_r
         refuse(x, 403, "Host or Origin is not of this address");
     else if (!found)
         refuse(x, 404, "no such server");
-    else if (!is_bearer(http_header(req, "authorization"), found->token))
+    else if (!span_eq_secret(http_bearer(req), span_str(found->token)))
         refuse(x, 401, "the bearer token of the declaration is missing");
     else if (found->lone && lone_provider(found->lone)->state != PROVIDER_READY)
         hold(found, x, req);

@@ -58,19 +58,9 @@ void gate_check(const struct config *c, struct problems *problems)
                          c->listen.items[i].address);
 }
 
-/* Empty when there is none. */
-static struct span bearer_of(const struct http_request *req)
-{
-    struct span value = http_header(req, "authorization");
-
-    if (!span_eq_nocase(span_cut(value, 0, 7), SPAN("Bearer ")))
-        return SPAN_EMPTY;
-    return span_trim(span_from(value, 7));
-}
-
 const struct config_token *gate_find(const struct gate *g, const struct http_request *req)
 {
-    struct span token = bearer_of(req);
+    struct span token = http_bearer(req);
     unsigned char hash[SHA256_DIGEST_LENGTH];
     const struct config_token *found = NULL;
 
@@ -131,7 +121,7 @@ static bool speaks_rpc(struct span path)
 
 void gate_refuse(struct http_exchange *x, const struct http_request *req)
 {
-    bool wrong = bearer_of(req).n > 0;
+    bool wrong = http_bearer(req).n > 0;
     const char *error = wrong ? "Unauthorized: this bearer token is not known here"
                               : "Unauthorized: a bearer token is needed";
     const char *hint = "send Authorization: Bearer TOKEN; whoever looks after this bridge has it "

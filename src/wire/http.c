@@ -440,6 +440,15 @@ bool http_next_item(struct span *list, struct span *item)
     return false;
 }
 
+struct span http_bearer(const struct http_request *req)
+{
+    struct span value = http_header(req, "authorization");
+
+    if (!span_eq_nocase(span_cut(value, 0, 7), SPAN("Bearer ")))
+        return SPAN_EMPTY;
+    return span_trim(span_from(value, 7));
+}
+
 struct span http_query(struct span query, const char *name, struct buf *scratch)
 {
     while (query.n) {

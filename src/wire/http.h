@@ -37,6 +37,8 @@ struct http_request {
 struct span http_header(const struct http_request *r, const char *name);
 /* The next item of a comma-separated header value, trimmed; false at the end. Skips empty ones. */
 bool http_next_item(struct span *list, struct span *item);
+/* The token of "Authorization: Bearer TOKEN"; empty when there is none. */
+struct span http_bearer(const struct http_request *req);
 /* Is it of a page of another site, as a picture, a script or a frame of it, or as a form? Not all
  * of these come with an Origin, but browsers say so in another way. A link that is followed is not.
  */

@@ -144,12 +144,27 @@ static void test_glob_is_fast(void **state)
     assert_false(span_glob(span_str(pattern), span_str(text)));
 }
 
+static void test_eq_secret(void **state)
+{
+    (void)state;
+    assert_true(span_eq_secret(SPAN("token"), SPAN("token")));
+    assert_false(span_eq_secret(SPAN("token"), SPAN("tokem")));
+    assert_false(span_eq_secret(SPAN("tokentoken"), SPAN("token")));
+    assert_false(span_eq_secret(SPAN("toke"), SPAN("token")));
+    assert_false(span_eq_secret(SPAN_EMPTY, SPAN("token")));
+    assert_false(span_eq_secret(SPAN_EMPTY, SPAN_EMPTY)); /* nothing is no secret to have shown */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_equality),     cmocka_unit_test(test_cutting),
-        cmocka_unit_test(test_trim),         cmocka_unit_test(test_order),
-        cmocka_unit_test(test_glob),         cmocka_unit_test(test_glob_against_definition),
+        cmocka_unit_test(test_eq_secret),
+        cmocka_unit_test(test_equality),
+        cmocka_unit_test(test_cutting),
+        cmocka_unit_test(test_trim),
+        cmocka_unit_test(test_order),
+        cmocka_unit_test(test_glob),
+        cmocka_unit_test(test_glob_against_definition),
         cmocka_unit_test(test_glob_is_fast),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
