@@ -4,16 +4,30 @@
 
 #include <signal.h>
 
-enum { POLL_MS = 2 };
-
-static void on_poll(struct timer *t)
+static void tell_settled(struct ask_run *a)
 {
-    struct ask_run *a = CONTAINER_OF(t, struct ask_run, poll);
+    timer_clear(loop_timers(a->loop), &a->deadline);
+    a->told = true;
+    a->settled(a);
+}
 
-    if (bridge_settled(a->bridge))
-        a->settled(a);
-    else
-        timer_set(loop_timers(a->loop), &a->poll, POLL_MS);
+static void on_servers(struct observer *o)
+{
+    struct ask_run *a = CONTAINER_OF(o, struct ask_run, servers);
+
+    if (!a->told && bridge_settled(a->bridge))
+        tell_settled(a);
+}
+
+static void on_deadline(struct timer *t)
+{
+    tell_settled(CONTAINER_OF(t, struct ask_run, deadline));
+}
+
+void ask_again(struct ask_run *a, uint64_t ms)
+{
+    a->told = false;
+    timer_set(loop_timers(a->loop), &a->deadline, ms);
 }
 
 static void on_stopped(void *arg)
@@ -29,7 +43,8 @@ void ask_finish(struct ask_run *a, int code)
         return;
     a->finished = true;
     a->code = code;
-    timer_clear(loop_timers(a->loop), &a->poll);
+    timer_clear(loop_timers(a->loop), &a->deadline);
+    observer_remove(&a->servers);
     bridge_stop(a->bridge, on_stopped, a);
 }
 
@@ -47,13 +62,14 @@ int ask_run(const struct config *config, bool verbose, void (*settled)(struct as
     if (!verbose && !log_enabled(LOG_DEBUG))
         log_set_level(LOG_ERROR);
     a.bridge = bridge_new(a.loop, config);
-    a.poll.fire = on_poll;
+    a.servers.changed = on_servers;
+    a.deadline.fire = on_deadline;
     if (loop_on_signal(a.loop, SIGINT, on_signal, &a) < 0 ||
         loop_on_signal(a.loop, SIGTERM, on_signal, &a) < 0)
         log_warn("rialto", "cannot handle signals");
     bridge_start(a.bridge);
     bridge_wake(a.bridge);
-    timer_set(loop_timers(a.loop), &a.poll, 0);
+    observers_add(router_observers(bridge_router(a.bridge)), &a.servers);
     loop_run(a.loop);
     bridge_free(a.bridge);
     loop_free(a.loop);

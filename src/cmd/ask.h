@@ -17,7 +17,9 @@ struct ask_run {
     void *arg;
     int code; /* what ask_run returns; CMD_FINE at first */
     void (*settled)(struct ask_run *a);
-    struct timer poll;
+    struct observer servers;
+    struct timer deadline; /* of ask_again */
+    bool told;             /* `settled` was called, and not ask_again since */
     bool finished;
 };
 
@@ -27,6 +29,8 @@ struct ask_run {
  */
 int ask_run(const struct config *config, bool verbose, void (*settled)(struct ask_run *a),
             void *arg);
+/* For `settled`, instead of ask_finish: call it again when a server has changed, or in `ms`. */
+void ask_again(struct ask_run *a, uint64_t ms);
 void ask_finish(struct ask_run *a, int code);
 /* Says on stderr which servers could not be started; true if there were any. */
 bool ask_report_failures(const struct command *self, const struct ask_run *a);

@@ -13,25 +13,39 @@
 enum { OPT_SERVER = 's', OPT_WAIT = 'w' };
 
 /* How long the greeting waits for servers that we have never seen before (decision 006). */
-enum { WAIT_MS = 2000, POLL_MS = 5 };
+enum { WAIT_MS = 2000 };
 
 struct stdio {
     struct loop *loop;
     struct bridge *bridge;
     struct stdio_agent *agent; /* NULL once it has gone */
-    struct timer settle;
-    uint64_t started_at, wait;
+    struct observer servers;   /* while the greeting waits for them */
+    struct timer patience;
 };
 
-static void on_settle(struct timer *t)
+static void stop_waiting(struct stdio *s)
 {
-    struct stdio *s = CONTAINER_OF(t, struct stdio, settle);
-    bool patient = loop_now(s->loop) - s->started_at < s->wait;
+    observer_remove(&s->servers);
+    timer_clear(loop_timers(s->loop), &s->patience);
+}
 
-    if (patient && !bridge_is_known(s->bridge))
-        timer_set(loop_timers(s->loop), t, POLL_MS);
-    else
-        stdio_agent_release(s->agent);
+static void greet(struct stdio *s)
+{
+    stop_waiting(s);
+    stdio_agent_release(s->agent);
+}
+
+static void on_servers(struct observer *o)
+{
+    struct stdio *s = CONTAINER_OF(o, struct stdio, servers);
+
+    if (bridge_is_known(s->bridge))
+        greet(s);
+}
+
+static void on_patience(struct timer *t)
+{
+    greet(CONTAINER_OF(t, struct stdio, patience));
 }
 
 static void bridge_stopped(void *arg)
@@ -46,7 +60,7 @@ static void agent_closed(void *arg)
     struct stdio *s = arg;
 
     s->agent = NULL;
-    timer_clear(loop_timers(s->loop), &s->settle);
+    stop_waiting(s);
     bridge_stop(s->bridge, bridge_stopped, s);
 }
 
@@ -62,7 +76,8 @@ static void on_signal(void *arg, int signo)
 static int converse(const struct command *self, const struct config *config, const char *server,
                     uint64_t wait)
 {
-    struct stdio s = {.loop = loop_new(), .wait = wait};
+    struct stdio s = {
+        .loop = loop_new(), .servers.changed = on_servers, .patience.fire = on_patience};
 
     s.bridge = bridge_new(s.loop, config);
     struct view *view =
@@ -81,11 +96,10 @@ static int converse(const struct command *self, const struct config *config, con
         log_warn("rialto", "cannot handle signals");
     bridge_start(s.bridge);
     bridge_wake(s.bridge); /* the host is here */
-    s.started_at = loop_now(s.loop);
-    s.settle.fire = on_settle;
     if (wait) {
         stdio_agent_hold_greeting(s.agent);
-        timer_set(loop_timers(s.loop), &s.settle, 0);
+        observers_add(router_observers(bridge_router(s.bridge)), &s.servers);
+        timer_set(loop_timers(s.loop), &s.patience, wait);
     }
     loop_run(s.loop);
     bridge_free(s.bridge);

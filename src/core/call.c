@@ -201,8 +201,11 @@ static void end_call(struct call *c, const struct outcome *outcome)
     }
     drop_kept(c);
     mem_free(c);
-    if (p)
-        pump(p);
+    if (!p)
+        return;
+    pump(p);
+    if (p->draining && !provider_has_calls(p))
+        observers_note(&r->observers);
 }
 
 /* The one end of every call. What we say ourselves may quote a server, and so its secrets. */

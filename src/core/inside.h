@@ -8,6 +8,7 @@
 #include "base/holdings.h"
 #include "base/map.h"
 #include "core/events.h"
+#include "core/observers.h"
 #include "core/router.h"
 #include "core/tap.h"
 
@@ -28,6 +29,7 @@ struct router {
     void *on_stopped_arg;
     struct stats stats;
     struct events events;
+    struct observers observers;
     const struct approver *approver; /* NULL: nobody can be asked */
     struct tap *tap;                 /* NULL: nobody looks on */
     struct peer own;                 /* opens what the router wants by itself (wishes.c) */

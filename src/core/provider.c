@@ -8,8 +8,6 @@
 
 /* A call may wake a provider out of its backoff, but not more often than this. */
 enum { WAKE_GAP_MS = 250 };
-/* How often one that is held back looks whether there is room now. */
-enum { ROOM_POLL_MS = 20 };
 
 typedef void action_fn(struct provider *p);
 
@@ -27,15 +25,16 @@ static struct timers *timers_of(const struct provider *p)
 }
 
 /*
- * The only place where a provider changes its state. Nobody is told here: inside an event or a
+ * The only place where a provider changes its state. No consumer is told here: inside an event or a
  * `done` anything may happen to the provider, so an action first brings everything in order (state,
- * timer, reason) and tells afterwards.
+ * timer, reason) and tells afterwards. Observers are told by the loop.
  */
 static void enter(struct provider *p, enum provider_state state)
 {
     log_debug(p->alias, "%s -> %s", state_names[p->state], state_names[state]);
     timer_clear(timers_of(p), &p->timer);
     timer_clear(timers_of(p), &p->idle);
+    observer_remove(&p->room_soon);
     p->state = state;
     p->since = timers_of(p)->now;
     router_provider_changed(p->router, p);
@@ -53,10 +52,22 @@ static void hold_back(struct provider *p, bool soon)
 {
     if (p->state != PROVIDER_DOWN)
         enter(p, PROVIDER_DOWN);
-    if (soon)
-        timer_set(timers_of(p), &p->timer, ROOM_POLL_MS);
+    if (soon) {
+        observers_add(router_observers(p->router), &p->room_soon);
+        return;
+    }
+    observer_remove(&p->room_soon);
+    router_provider_ended(p->router, p, FAIL_BUSY);
+}
+
+static void look_for_room(struct observer *o)
+{
+    struct provider *p = CONTAINER_OF(o, struct provider, room_soon);
+
+    if (p->n_waiting)
+        provider_want(p);
     else
-        router_provider_ended(p->router, p, FAIL_BUSY);
+        observer_remove(o);
 }
 
 static void start(struct provider *p)
@@ -113,9 +124,14 @@ static void stop(struct provider *p)
     end_instance(p, false);
 }
 
+bool provider_has_calls(const struct provider *p)
+{
+    return p->n_open || p->n_waiting || !list_empty(&p->held);
+}
+
 bool provider_in_use(const struct provider *p)
 {
-    return p->n_open || p->n_waiting || !list_empty(&p->held) || wishes_any(p);
+    return provider_has_calls(p) || wishes_any(p);
 }
 
 /* Looked at now and then instead of with every call, which costs nothing while it is used. */
@@ -205,17 +221,11 @@ static void stopped(struct provider *p)
     }
 }
 
-static void look_for_room(struct provider *p)
-{
-    if (p->n_waiting)
-        start(p);
-}
-
 /* It is down, but calls of it may be held. */
 static void stay_down(struct provider *p)
 {
     p->rests = false;
-    timer_clear(timers_of(p), &p->timer);
+    observer_remove(&p->room_soon);
     router_provider_ended(p->router, p, FAIL_SHUTDOWN);
     tell_stopped(p);
 }
@@ -261,7 +271,7 @@ static action_fn *const actions[PROVIDER_STATES][PROVIDER_EVENTS] = {
     [PROVIDER_DOWN] = {[PROVIDER_WANTED] = start,
                        [PROVIDER_UP] = nothing,
                        [PROVIDER_LOST] = nothing,
-                       [PROVIDER_TIMER] = look_for_room,
+                       [PROVIDER_TIMER] = nothing,
                        [PROVIDER_IDLE] = nothing,
                        [PROVIDER_UNWANTED] = stay_down},
     [PROVIDER_STARTING] = {[PROVIDER_WANTED] = nothing,
@@ -312,6 +322,7 @@ void provider_init(struct provider *p, const struct peer_verbs *verbs,
     peer_init(&p->peer, verbs);
     p->timer.fire = on_timer;
     p->idle.fire = on_idle;
+    p->room_soon.changed = look_for_room;
     p->log_rank = LOG_RANK_NONE;
     list_init(&p->open);
     list_init(&p->waiting);

@@ -17,6 +17,7 @@
 #include "base/backoff.h"
 #include "base/timers.h"
 #include "core/catalog.h"
+#include "core/observers.h"
 #include "core/peer.h"
 #include "core/policy.h"
 #include "core/stats.h"
@@ -57,7 +58,8 @@ struct provider_ops {
 
 /* Who says whether it may be started now, where only so many may run at once. */
 struct provider_room {
-    /* NULL if it may. Otherwise why not; `*soon` if that is about to change. Must not touch `p`. */
+    /* NULL if it may. Otherwise why not; `*soon` if that will change with the next change of some
+     * provider. Must not touch `p`. */
     const char *(*ask)(struct provider_room *room, bool *soon);
 };
 
@@ -75,6 +77,7 @@ struct provider {
     struct policy policy;
     struct provider_room *room; /* NULL: it may always be started */
     const char *no_room;        /* why it was not, when it was wanted last; NULL when it was */
+    struct observer room_soon;  /* while its calls wait for room */
 
     enum provider_state state;
     uint64_t since;      /* when the state was entered */
@@ -85,6 +88,7 @@ struct provider {
     bool remembered;     /* its catalog is of an earlier run: shown while it starts */
     bool rests;          /* it is being stopped, or was, because nobody used it */
     bool halted;         /* stopped by hand: down until it is started by hand */
+    bool draining;       /* it gets no new calls: observers are told when its last one has ended */
     uint64_t used_at;    /* when its last call ended, or it became ready */
     char why[256];       /* last reason for going down; empty when there was none */
     struct timer timer;
@@ -129,7 +133,9 @@ void provider_unwant(struct provider *p);
 void provider_halt(struct provider *p);
 void provider_resume(struct provider *p);
 void provider_restart(struct provider *p);
-/* Has it calls, or has anybody subscribed to something of it? */
+/* Has it calls, in whichever state? */
+bool provider_has_calls(const struct provider *p);
+/* Or has anybody subscribed to something of it? */
 bool provider_in_use(const struct provider *p);
 /* Stop it until the next call, if it is ready and nobody uses it; false if that is not so. */
 bool provider_rest(struct provider *p);

@@ -16,12 +16,14 @@ struct router *router_new(struct timers *timers, uint64_t seed)
     list_init(&r->providers);
     list_init(&r->standing);
     events_init(&r->events);
+    observers_init(&r->observers, timers);
     peer_init(&r->own, &router_own_verbs);
     return r;
 }
 
 void router_free(struct router *r)
 {
+    observers_fini(&r->observers);
     idmap_fini(&r->calls);
     mem_free(r->views);
     mem_free(r);
@@ -74,6 +76,11 @@ const struct stats *router_stats(const struct router *r)
 struct events *router_events(struct router *r)
 {
     return &r->events;
+}
+
+struct observers *router_observers(struct router *r)
+{
+    return &r->observers;
 }
 
 /* --- the graph --- */
@@ -268,6 +275,7 @@ void router_provider_changed(struct router *r, struct provider *p)
     for (size_t i = 0; i < r->n_views; i++)
         if (view_has(r->views[i], p))
             view_touch(r->views[i], (1u << ITEM_KINDS) - 1);
+    observers_note(&r->observers);
 }
 
 void router_tell_changes(struct router *r, struct provider *from)

@@ -37,6 +37,8 @@ size_t router_call_count(const struct router *r);
 const struct stats *router_stats(const struct router *r);
 /* What happens here, to be watched. */
 struct events *router_events(struct router *r);
+/* Those who wait for a change of any provider. */
+struct observers *router_observers(struct router *r);
 
 /* --- the graph --- */
 void router_add_provider(struct router *r, struct provider *p);
@@ -101,7 +103,7 @@ struct call *router_sole_call(const struct provider *p);
 void router_tell_changes(struct router *r, struct provider *from);
 
 /* --- for provider.c: what its life means for views and calls --- */
-/* What it shows may have changed: its views look anew at their next use. */
+/* Its state, or what it shows: its views look anew at their next use, and observers are told. */
 void router_provider_changed(struct router *r, struct provider *p);
 void router_provider_ready(struct router *r, struct provider *p);
 void router_provider_ended(struct router *r, struct provider *p, enum failure why);

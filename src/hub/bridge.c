@@ -181,7 +181,7 @@ struct bridge *bridge_new(struct loop *loop, const struct config *c)
     list_init(&b->servers);
     list_init(&b->watches);
     b->report.fire = report_stopped;
-    b->replace.fire = bridge_on_replace;
+    b->replace.changed = bridge_on_replace;
     b->instances = instances_new(loop, b->router, c->limits.processes, on_emptied, b);
     b->leases = leases_new(loop, b->router, b->instances);
     router_on_stopped(b->router, on_stopped, b);
@@ -193,7 +193,7 @@ struct bridge *bridge_new(struct loop *loop, const struct config *c)
 void bridge_free(struct bridge *b)
 {
     timer_clear(loop_timers(b->loop), &b->report);
-    timer_clear(loop_timers(b->loop), &b->replace);
+    observer_remove(&b->replace);
     leases_free(b->leases);
     LIST_EACH_SAFE (&b->servers, it) {
         struct bridge_server *s = entry(it); /* never started */
@@ -228,7 +228,7 @@ void bridge_stop(struct bridge *b, void (*done)(void *arg), void *arg)
     b->stopped = done;
     b->stopped_arg = arg;
     b->stopping = true;
-    timer_clear(loop_timers(b->loop), &b->replace);
+    observer_remove(&b->replace);
     showcase_stop(b->all);
     LIST_EACH_SAFE (&b->servers, it)
         bridge_drop_server(entry(it));

@@ -3,9 +3,8 @@
 #include "hub/bridge_inside.h"
 #include "wire/json.h"
 
-/* How long calls to a server that was replaced or dropped may still take, and how often we look
- * whether the new one is ready. */
-enum { PATIENCE_MS = 30 * 1000, REPLACE_POLL_MS = 20 };
+/* How long calls to a server that was replaced or dropped may still take. */
+enum { PATIENCE_MS = 30 * 1000 };
 
 /* --- one server --- */
 
@@ -144,9 +143,9 @@ static void look_at_next(struct bridge_server *s)
     }
 }
 
-void bridge_on_replace(struct timer *t)
+void bridge_on_replace(struct observer *o)
 {
-    struct bridge *b = CONTAINER_OF(t, struct bridge, replace);
+    struct bridge *b = CONTAINER_OF(o, struct bridge, replace);
     bool more = false;
 
     LIST_EACH (&b->servers, it) {
@@ -155,8 +154,8 @@ void bridge_on_replace(struct timer *t)
         look_at_next(entry(it));
         more |= entry(it)->next != NULL;
     }
-    if (more)
-        timer_set(loop_timers(b->loop), t, REPLACE_POLL_MS);
+    if (!more)
+        observer_remove(o);
 }
 
 /* Takes the plan over. */
@@ -173,7 +172,7 @@ static void replace(struct bridge_server *s, struct server_plan *plan)
         return;
     }
     provider_want(instance_provider(s->next));
-    timer_set(loop_timers(b->loop), &b->replace, REPLACE_POLL_MS);
+    observers_add(router_observers(b->router), &b->replace);
 }
 
 /* --- carrying out a plan --- */

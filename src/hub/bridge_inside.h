@@ -38,7 +38,7 @@ struct bridge {
     void (*stopped)(void *arg);
     void *stopped_arg;
     struct timer report;
-    struct timer replace; /* looks after servers that have a next one */
+    struct observer replace; /* while a server has a next one */
     struct list watches;
 };
 
@@ -67,6 +67,6 @@ void bridge_want(struct bridge_server *s);
 void bridge_carry_out(struct bridge *b, const struct config *c, const struct plan *plan,
                       struct bridge_changes *changes);
 /* Looks after the servers that have a next one. */
-void bridge_on_replace(struct timer *t);
+void bridge_on_replace(struct observer *o);
 
 #endif

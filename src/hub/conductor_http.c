@@ -17,7 +17,6 @@ enum {
     MAX_CONNECTIONS = 1024,
     MAX_SESSIONS = 64,
     SESSION_TTL_MS = 24 * 3600 * 1000,
-    LOOK_MS = 5,
     START_MS = 20 * 1000,
 };
 
@@ -43,8 +42,8 @@ struct place_http {
     struct lone *lone; /* NULL for a view of somebody else */
     struct http_endpoint *endpoint;
     struct list held;
-    struct timer look;
-    uint64_t until;
+    struct observer starting; /* the provider, with this limit: while requests are held */
+    struct timer limit;
 };
 
 static void refuse(struct http_exchange *x, int status, const char *error)
@@ -69,6 +68,8 @@ static void held_gone(void *owner)
 
 static void let_go(struct place_http *p, const char *why)
 {
+    observer_remove(&p->starting);
+    timer_clear(loop_timers(p->http->loop), &p->limit);
     while (!list_empty(&p->held)) {
         struct held *h = LIST_FIRST(&p->held, struct held, node);
         struct http_exchange *x = h->x;
@@ -82,19 +83,20 @@ static void let_go(struct place_http *p, const char *why)
     }
 }
 
-static void on_look(struct timer *t)
+static void on_starting(struct observer *o)
 {
-    struct place_http *p = CONTAINER_OF(t, struct place_http, look);
+    struct place_http *p = CONTAINER_OF(o, struct place_http, starting);
     const struct provider *provider = lone_provider(p->lone);
 
     if (provider->state == PROVIDER_READY)
         let_go(p, NULL);
     else if (provider->why[0] && provider->state != PROVIDER_STARTING)
         let_go(p, provider->why);
-    else if (loop_now(p->http->loop) > p->until)
-        let_go(p, "the server did not start in time");
-    else
-        timer_set(loop_timers(p->http->loop), t, LOOK_MS);
+}
+
+static void on_limit(struct timer *t)
+{
+    let_go(CONTAINER_OF(t, struct place_http, limit), "the server did not start in time");
 }
 
 static void hold(struct place_http *p, struct http_exchange *x, const struct http_request *req)
@@ -105,12 +107,12 @@ static void hold(struct place_http *p, struct http_exchange *x, const struct htt
     h->req = req;
     list_append(&p->held, &h->node);
     http_exchange_on_gone(x, held_gone, h);
-    if (timer_is_set(&p->look))
+    if (timer_is_set(&p->limit))
         return;
     lone_declare(p->lone, req->body);
     provider_want(lone_provider(p->lone));
-    p->until = loop_now(p->http->loop) + START_MS;
-    timer_set(loop_timers(p->http->loop), &p->look, LOOK_MS);
+    observers_add(router_observers(lone_provider(p->lone)->router), &p->starting);
+    timer_set(loop_timers(p->http->loop), &p->limit, START_MS);
 }
 
 /* --- who may come in --- */
@@ -181,7 +183,8 @@ static struct place_http *place_new(struct conductor_http *h, const struct mcp_h
     struct place_http *p = MEM_NEW(struct place_http);
 
     p->http = h;
-    p->look.fire = on_look;
+    p->starting.changed = on_starting;
+    p->limit.fire = on_limit;
     list_init(&p->held);
     id_token(p->id);
     id_token(p->token);
@@ -216,7 +219,6 @@ void conductor_http_end(void *place)
 {
     struct place_http *p = place;
 
-    timer_clear(loop_timers(p->http->loop), &p->look);
     let_go(p, "the session has ended");
     http_endpoint_free(p->endpoint);
     if (p->lone)

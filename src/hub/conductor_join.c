@@ -4,8 +4,8 @@
 #include "mcp/agent/modern.h"
 #include "mcp/agent/stdio_agent.h"
 
-/* How often the provider is looked at while it starts, and how long it may take. */
-enum { LOOK_MS = 5, START_MS = 20 * 1000, FLUSH_MS = 1000 };
+/* How long the provider may take to start. */
+enum { START_MS = 20 * 1000, FLUSH_MS = 1000 };
 /* Of a message, and of what a client may say before its server is up. */
 enum { MAX_MESSAGE = 32 * 1024 * 1024, MAX_EARLY = 16 * 1024 * 1024 };
 
@@ -20,9 +20,15 @@ struct joint {
     struct acp_channel *channel; /* until the provider has it; NULL afterwards, or when closed */
     struct lone *lone;           /* NULL before that, and once it was told to end */
     struct stdio_agent *agent;   /* NULL until the server is up */
-    struct timer look;
-    uint64_t until;
+    struct observer starting;    /* the provider, with this limit */
+    struct timer limit;
 };
+
+static void stop_waiting(struct joint *j)
+{
+    observer_remove(&j->starting);
+    timer_clear(loop_timers(j->loop), &j->limit);
+}
 
 static void end_lone(struct joint *j)
 {
@@ -33,7 +39,7 @@ static void end_lone(struct joint *j)
 
 static void joint_free(struct joint *j)
 {
-    timer_clear(loop_timers(j->loop), &j->look);
+    stop_waiting(j);
     if (j->channel)
         acp_channel_close(j->channel);
     end_lone(j);
@@ -57,7 +63,7 @@ static void give_up(struct joint *j, const char *why)
     struct buf text = {0};
 
     log_warn(j->name, "cannot be given to this MCP client: %s", why);
-    timer_clear(loop_timers(j->loop), &j->look);
+    stop_waiting(j);
     if (rpc_skim(first_line(j), NULL, NULL, NULL, 0, &m) == 0 && m.kind == RPC_REQUEST) {
         buf_printf(&text, "server '%s' is not available: %s", j->name, why);
         rpc_put_error(stream_out(j->stream), m.id, RPC_INTERNAL_ERROR, buf_view(&text), SPAN_EMPTY);
@@ -79,12 +85,13 @@ static void agent_closed(void *arg)
     joint_free(j);
 }
 
-static void on_look(struct timer *timer)
+static void on_starting(struct observer *o)
 {
-    struct joint *j = CONTAINER_OF(timer, struct joint, look);
+    struct joint *j = CONTAINER_OF(o, struct joint, starting);
     const struct provider *p = lone_provider(j->lone);
 
     if (p->state == PROVIDER_READY) {
+        stop_waiting(j);
         const struct mcp_host host = lone_host(j->lone);
         j->agent = stdio_agent_new(j->loop, j->stream, &host, MAX_MESSAGE, agent_closed, j);
         stream_resume(j->stream);
@@ -92,11 +99,12 @@ static void on_look(struct timer *timer)
         buf_reset(&j->early, 0);
     } else if (p->state == PROVIDER_BACKOFF || p->state == PROVIDER_DOWN || p->why[0]) {
         give_up(j, p->why[0] ? p->why : "it has ended");
-    } else if (loop_now(j->loop) > j->until) {
-        give_up(j, "it did not start in time");
-    } else {
-        timer_set(loop_timers(j->loop), &j->look, LOOK_MS);
     }
+}
+
+static void on_limit(struct timer *t)
+{
+    give_up(CONTAINER_OF(t, struct joint, limit), "it did not start in time");
 }
 
 /* --- the server --- */
@@ -106,7 +114,7 @@ static void link_closed(void *arg)
     struct joint *j = arg;
 
     if (!j->agent)
-        return; /* the next look at the provider tells */
+        return; /* the provider's state tells */
     /* It stays until the agent is gone, but is not to be started again. */
     provider_unwant(lone_provider(j->lone));
     stdio_agent_close(j->agent, "the server's component closed the connection");
@@ -128,9 +136,9 @@ static void channel_opened(void *owner)
         lone_set_plain(j->lone);
     else
         lone_declare(j->lone, first_line(j));
-    j->until = loop_now(j->loop) + START_MS;
     provider_want(lone_provider(j->lone));
-    timer_set(loop_timers(j->loop), &j->look, 0);
+    observers_add(router_observers(lone_provider(j->lone)->router), &j->starting);
+    timer_set(loop_timers(j->loop), &j->limit, START_MS);
 }
 
 /* Nothing comes before it is open, and then it is the provider's. */
@@ -196,7 +204,8 @@ void conductor_join(struct conductor_core *core, struct acp_server *server, stru
     j->loop = conductor_core_loop(core);
     j->name = mem_str(acp_server_name(server));
     j->stream = stream;
-    j->look.fire = on_look;
+    j->starting.changed = on_starting;
+    j->limit.fire = on_limit;
     j->channel = acp_channel_new(server, &channel_events, j);
     stream_start(stream, &stream_events, j);
 }

@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-enum { DRAIN_POLL_MS = 20, SAVE_MS = 1000 };
+enum { SAVE_MS = 1000 };
 
 struct instance {
     struct list node; /* in one of the lists of struct instances */
@@ -15,8 +15,8 @@ struct instance {
     struct provider_room room;   /* of one that is made for a session */
     void (*on_lists)(void *arg); /* may be NULL */
     void *lists_arg;
-    uint64_t patient_until;
-    bool unsaved; /* what it offers has changed since it was written down */
+    struct timer patience; /* with its last calls */
+    bool unsaved;          /* what it offers has changed since it was written down */
 };
 
 struct instances {
@@ -30,10 +30,10 @@ struct instances {
     struct list down;
     size_t n; /* that are not down */
     size_t max_processes;
-    char full[160];     /* what is told when there are so many */
-    struct timer drain; /* looks after `draining` */
-    struct timer sweep; /* frees what is down, from the loop */
-    struct timer save;  /* writes down what they offer */
+    char full[160];        /* what is told when there are so many */
+    struct observer calls; /* that end, of those that are draining */
+    struct timer sweep;    /* frees what is down, from the loop */
+    struct timer save;     /* writes down what they offer */
 };
 
 static void free_instance(struct instance *i)
@@ -104,11 +104,6 @@ static void remember(struct instance *i)
 
 /* --- how many run at once --- */
 
-static bool is_busy(const struct provider *p)
-{
-    return p->n_open || p->n_waiting || !list_empty(&p->held);
-}
-
 static bool has_process(const struct instance *i)
 {
     enum provider_state state = mcp_provider_core(i->provider)->state;
@@ -162,22 +157,28 @@ void instance_bound(struct instance *i)
 
 static void stop(struct instance *i)
 {
+    timer_clear(loop_timers(i->all->loop), &i->patience);
     list_remove(&i->node);
     list_append(&i->all->stopping, &i->node);
     provider_unwant(mcp_provider_core(i->provider)); /* it may be down inside */
 }
 
-static void on_drain(struct timer *t)
+static void on_calls(struct observer *o)
 {
-    struct instances *is = CONTAINER_OF(t, struct instances, drain);
+    struct instances *is = CONTAINER_OF(o, struct instances, calls);
 
     LIST_EACH_SAFE (&is->draining, it) {
         struct instance *i = LIST_ENTRY(it, struct instance, node);
-        if (!is_busy(mcp_provider_core(i->provider)) || loop_now(is->loop) >= i->patient_until)
+        if (!provider_has_calls(mcp_provider_core(i->provider)))
             stop(i);
     }
-    if (!list_empty(&is->draining))
-        timer_set(loop_timers(is->loop), t, DRAIN_POLL_MS);
+    if (list_empty(&is->draining))
+        observer_remove(o);
+}
+
+static void on_patience(struct timer *t)
+{
+    stop(CONTAINER_OF(t, struct instance, patience));
 }
 
 struct instances *instances_new(struct loop *loop, struct router *router, size_t max_processes,
@@ -193,7 +194,7 @@ struct instances *instances_new(struct loop *loop, struct router *router, size_t
     snprintf(is->full, sizeof is->full,
              "all %zu processes that limits.processes allows are at work. Try again later",
              max_processes);
-    is->drain.fire = on_drain;
+    is->calls.changed = on_calls;
     is->sweep.fire = on_sweep;
     is->save.fire = on_save;
     list_init(&is->held);
@@ -205,7 +206,7 @@ struct instances *instances_new(struct loop *loop, struct router *router, size_t
 
 void instances_free(struct instances *is)
 {
-    timer_clear(loop_timers(is->loop), &is->drain);
+    observer_remove(&is->calls);
     timer_clear(loop_timers(is->loop), &is->sweep);
     timer_clear(loop_timers(is->loop), &is->save);
     LIST_EACH_SAFE (&is->down, it)
@@ -257,6 +258,7 @@ struct instance *instance_new(struct instances *is, struct server_plan *plan)
     struct instance *i = MEM_NEW(struct instance);
 
     i->all = is;
+    i->patience.fire = on_patience;
     i->plan = server_plan_hold(plan);
     i->provider = server_start(is->loop, plan);
     list_append(&is->held, &i->node);
@@ -290,17 +292,19 @@ void instance_on_lists(struct instance *i, void (*fn)(void *arg), void *arg)
 void instance_let_go(struct instance *i, uint64_t patience)
 {
     struct instances *is = i->all;
+    struct provider *core = mcp_provider_core(i->provider);
 
     save(i);
     mcp_provider_on_lists(i->provider, NULL, NULL);
     /* Out of the views first: a late call must not wake what is being stopped. */
-    router_withdraw_provider(is->router, mcp_provider_core(i->provider));
-    i->patient_until = loop_now(is->loop) + patience;
-    if (!patience || !is_busy(mcp_provider_core(i->provider))) {
+    router_withdraw_provider(is->router, core);
+    if (!patience || !provider_has_calls(core)) {
         stop(i);
         return;
     }
+    core->draining = true;
     list_remove(&i->node);
     list_append(&is->draining, &i->node);
-    timer_set(loop_timers(is->loop), &is->drain, DRAIN_POLL_MS);
+    timer_set(loop_timers(is->loop), &i->patience, patience);
+    observers_add(router_observers(is->router), &is->calls);
 }

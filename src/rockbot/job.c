@@ -346,7 +346,6 @@ struct provider *job_server(struct job *j, void (*resume)(struct job *j))
         return p; /* its names are known: if it rests, the router wakes it and lets the call wait */
     if (job_awaits(j, p)) {
         j->resume = resume;
-        worker_tick_within(j->worker, 0);
         return NULL;
     }
     if (!p->catalog)

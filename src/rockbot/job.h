@@ -38,7 +38,7 @@ struct job {
     uint64_t began, budget;   /* ms; the budget is what the call may take */
     struct timer timer;       /* the end of the budget; then the next try to send */
     bool timed_out;
-    void (*resume)(struct job *j); /* it waits for its server: called with every tick */
+    void (*resume)(struct job *j); /* it waits for its server: called when one changed */
     bool awaits;                   /* it has asked for its server to come up */
     uint64_t starts;               /* how often that had been tried before */
     bool relisted;                 /* the server was asked for its lists because of it */

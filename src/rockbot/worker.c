@@ -10,7 +10,6 @@
 enum {
     GRACE_MS = 5000, /* for calls in flight when we are to leave */
     LAST_MS = 2000,  /* then for their replies */
-    TICK_MS = 50,    /* while a job waits for its server */
     PREFETCH = 10,
     MAX_LISTENERS = 1000,
     MAX_NAMED = 50, /* of what a server has, in an error */
@@ -178,18 +177,13 @@ static void open_stations(struct bus_worker *w)
         station_open(w, &w->stations[w->n_stations++], options->agents[i]);
 }
 
-/* --- the tick --- */
+/* --- looking at the servers --- */
 
-/*
- * Servers come, go and change without anybody telling us, and it costs next to nothing to see that
- * nothing has happened: their lists' digests are compared, which are only made anew after a change.
- */
-static void on_tick(struct timer *t)
+/* Whatever has changed: to see that nothing has costs next to nothing, since the lists' digests are
+ * compared, which are only made anew after a change. */
+static void look(struct bus_worker *w)
 {
-    struct bus_worker *w = CONTAINER_OF(t, struct bus_worker, tick);
-    uint64_t next = w->closing ? TICK_MS : worker_look(w);
-
-    timer_set(loop_timers(w->loop), &w->tick, next);
+    timer_set(loop_timers(w->loop), &w->next_look, w->closing ? UINT64_MAX : worker_look(w));
     LIST_EACH_SAFE (&w->jobs, it) {
         struct job *j = LIST_ENTRY(it, struct job, node);
         if (j->resume)
@@ -197,23 +191,31 @@ static void on_tick(struct timer *t)
     }
 }
 
-void worker_tick_within(struct bus_worker *w, uint64_t ms)
+static void on_servers(struct observer *o)
 {
-    uint64_t wait = ms ? ms : TICK_MS;
+    look(CONTAINER_OF(o, struct bus_worker, servers));
+}
 
-    if (!timer_is_set(&w->tick) || w->tick.at > loop_now(w->loop) + wait)
-        timer_set(loop_timers(w->loop), &w->tick, wait);
+static void on_next_look(struct timer *t)
+{
+    look(CONTAINER_OF(t, struct bus_worker, next_look));
+}
+
+void worker_look_within(struct bus_worker *w, uint64_t ms)
+{
+    if (!timer_is_set(&w->next_look) || w->next_look.at > loop_now(w->loop) + ms)
+        timer_set(loop_timers(w->loop), &w->next_look, ms);
 }
 
 void bus_worker_look(struct bus_worker *w)
 {
-    worker_tick_within(w, 1);
+    worker_look_within(w, 0);
 }
 
 void bus_worker_up(struct bus_worker *w)
 {
     w->was_up = false;
-    worker_tick_within(w, 1);
+    worker_look_within(w, 0);
 }
 
 /* --- life --- */
@@ -238,14 +240,15 @@ struct bus_worker *bus_worker_new(struct loop *loop, struct bus *bus, const stru
     list_init(&w->jobs);
     list_init(&w->known);
     recent_init(&w->recent);
-    w->tick.fire = on_tick;
+    w->servers.changed = on_servers;
+    w->next_look.fire = on_next_look;
     w->grace.fire = on_grace;
     open_stations(w);
     for (size_t i = 0; i < w->n_stations; i++)
         log_info("bus", "works for %s%s%s",
                  strcmp(w->stations[i].agent, "*") == 0 ? "every agent" : w->stations[i].agent,
                  options->name ? " as " : "", options->name ? options->name : "");
-    timer_set(loop_timers(loop), &w->tick, 1);
+    observers_add(router_observers(host->router), &w->servers);
     return w;
 }
 
@@ -253,7 +256,8 @@ static void worker_free(struct bus_worker *w)
 {
     struct listener *l;
 
-    timer_clear(loop_timers(w->loop), &w->tick);
+    observer_remove(&w->servers);
+    timer_clear(loop_timers(w->loop), &w->next_look);
     timer_clear(loop_timers(w->loop), &w->grace);
     while ((l = LIST_FIRST(&w->listeners, struct listener, node))) {
         list_remove(&l->node);

@@ -59,7 +59,7 @@ struct bus_worker *bus_worker_new(struct loop *loop, struct bus *bus, const stru
 void bus_worker_close(struct bus_worker *w, void (*closed)(void *arg), void *arg);
 /* The bus has one owner, who passes on that it is (again) connected: what was said may be lost. */
 void bus_worker_up(struct bus_worker *w);
-/* Servers were added or removed, or changed: it looks at them at once instead of soon. */
+/* Servers were added or removed, or their entries changed. What they do themselves it observes. */
 void bus_worker_look(struct bus_worker *w);
 const struct bus_worker_counts *bus_worker_counts(const struct bus_worker *w);
 

@@ -8,7 +8,9 @@
 #include <stdio.h>
 
 /* A server that changes its lists often changes them several times in a row. */
-enum { DEBOUNCE_MS = 500, LOOK_SOON_MS = 50, LOOK_MS = 500 };
+enum { DEBOUNCE_MS = 500 };
+/* How long what we announce may wait on the bus. */
+enum { ANNOUNCED_WAITS_MS = 10 * 1000 };
 /* Not every server says when its lists change: how often to ask, and how often at most. */
 enum { RELIST_MS = 5 * 60 * 1000, RELIST_GAP_MS = 1000 };
 /* How long a request for what there is may wait on the bus, while we come up say. */
@@ -29,7 +31,7 @@ static void publish(struct bus_worker *w, const char *agent, enum rockbot_record
     buf_printf(&source, "%s%s", ROCKBOT_BRIDGE, agent);
     m.source = buf_view(&source);
     (void)message_add_header(&m, ROCKBOT_TRUST, SPAN(ROCKBOT_TRUST_SYSTEM));
-    bus_publish(w->bus, buf_view(&topic), &m, LOOK_MS * 20, NULL, NULL);
+    bus_publish(w->bus, buf_view(&topic), &m, ANNOUNCED_WAITS_MS, NULL, NULL);
     w->counts.announced++;
     w->said_anything = true;
     buf_fini(&source);
@@ -260,7 +262,7 @@ bool worker_relist(struct bus_worker *w, struct provider *p)
     return true;
 }
 
-/* True when it should be looked at again soon. */
+/* True while there is more to come: it starts, or its changes are collected. */
 static bool look_at(struct bus_worker *w, struct known *k, struct provider *p)
 {
     uint64_t now = loop_now(w->loop);
@@ -309,9 +311,24 @@ static void drop_removed(struct bus_worker *w)
     }
 }
 
+/* When time alone makes it worth another look, in ms from now. A change of one that is not there is
+ * told when it is back, and that is a change of its own. */
+static uint64_t next_look(const struct bus_worker *w, const struct known *k,
+                          const struct provider *p)
+{
+    uint64_t now = loop_now(w->loop), at = UINT64_MAX;
+
+    if (k->due && provider_advertised(p))
+        at = k->due;
+    if (p->state == PROVIDER_READY && at > k->relisted_at + RELIST_MS)
+        at = k->relisted_at + RELIST_MS;
+    return at == UINT64_MAX ? at : at > now ? at - now : 0;
+}
+
 uint64_t worker_look(struct bus_worker *w)
 {
-    bool up = bus_is_up(w->bus), soon = false;
+    bool up = bus_is_up(w->bus), coming = false;
+    uint64_t next = UINT64_MAX;
     struct provider *p;
 
     LIST_EACH (&w->known, it) {
@@ -321,7 +338,7 @@ uint64_t worker_look(struct bus_worker *w)
     }
     w->was_up = up;
     if (!up)
-        return w->said_anything ? LOOK_MS : LOOK_SOON_MS;
+        return next;
     for (size_t i = 0; (p = w->host->server(w->host->arg, i)); i++) {
         struct known *k = known_find(w, p->alias);
         k = k ? k : known_add(w, p->alias);
@@ -329,12 +346,14 @@ uint64_t worker_look(struct bus_worker *w)
         note_timeout(w, k, p);
         if (loop_now(w->loop) - k->relisted_at >= RELIST_MS)
             (void)worker_relist(w, p);
-        soon |= look_at(w, k, p);
+        coming |= look_at(w, k, p);
+        uint64_t wait = next_look(w, k, p);
+        next = wait < next ? wait : next;
     }
     drop_removed(w);
-    if (!soon && !w->said_anything)
+    if (!coming && !w->said_anything)
         say_something(w);
-    return soon ? LOOK_SOON_MS : LOOK_MS;
+    return next;
 }
 
 /* --- agents that come, or ask --- */

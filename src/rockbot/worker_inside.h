@@ -1,7 +1,7 @@
 /*
  * worker_inside: what the files of the worker share. Nobody else includes it.
  *
- *     worker.c          life, subscriptions, whom we serve, the tick
+ *     worker.c          life, subscriptions, whom we serve, when to look
  *     job.c             a message that is being worked on, up to its confirmed reply
  *     worker_invoke.c   tool calls
  *     worker_manage.c   what agents ask about servers
@@ -58,7 +58,8 @@ struct bus_worker {
     struct recent recent;
     struct list known;
     bool was_up, said_anything;
-    struct timer tick;
+    struct observer servers;
+    struct timer next_look;         /* for what comes by time alone */
     bool closing, failing, leaving; /* no more messages; no more patience; nothing left */
     struct timer grace;
     struct deferred leave;
@@ -68,8 +69,8 @@ struct bus_worker {
 };
 /* --- worker.c --- */
 struct provider *worker_server(const struct bus_worker *w, struct span name);
-/* The next tick comes in `ms` at the latest. */
-void worker_tick_within(struct bus_worker *w, uint64_t ms);
+/* Servers are looked at, and jobs resumed, in `ms` at the latest. */
+void worker_look_within(struct bus_worker *w, uint64_t ms);
 void worker_job_ended(struct bus_worker *w);
 /* NULL: nothing is announced to this agent, it must ask. */
 const struct listener *worker_listener(const struct bus_worker *w, struct span agent);
@@ -86,7 +87,8 @@ void worker_manage(struct bus_worker *w, const struct bus_delivery *d);
 void worker_refresh(struct bus_worker *w, const struct bus_delivery *d);
 /* Everything that is known, to one who has just come. */
 void worker_greet(struct bus_worker *w, const char *agent);
-/* At all servers; returns in how many ms to look again. */
+/* At all servers; returns in how many ms to look again though nothing has changed, or UINT64_MAX.
+ */
 uint64_t worker_look(struct bus_worker *w);
 void worker_forget_all(struct bus_worker *w);
 /* Asks the server for its lists, unless that was done just now; false then, or if it is down. */

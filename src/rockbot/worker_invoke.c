@@ -269,7 +269,7 @@ static bool ask_for_lists(struct job *j, struct provider *p)
     return true;
 }
 
-/* Also called again, with every tick, while the server is on its way up. */
+/* Also called again, with every change, while the server is on its way up. */
 static void call_tool(struct job *j)
 {
     const struct bus_host *host = j->worker->host;
@@ -304,15 +304,17 @@ static void await_lists(struct job *j)
 {
     struct provider *p = worker_server(j->worker, j->server);
     bool coming = p && p->state != PROVIDER_READY && job_awaits(j, p);
+    uint64_t waited = loop_now(j->worker->loop) - j->began;
     bool listing = p && p->state == PROVIDER_READY && p->catalog->generation == j->generation &&
-                   loop_now(j->worker->loop) - j->began < RELIST_MS;
+                   waited < RELIST_MS;
 
-    if (coming || listing) {
-        j->resume = await_lists;
-        worker_tick_within(j->worker, 0);
-    } else {
+    if (!coming && !listing) {
         call_tool(j);
+        return;
     }
+    j->resume = await_lists;
+    if (listing)
+        worker_look_within(j->worker, RELIST_MS - waited);
 }
 
 /* Is there a server whose tools are not known yet, but will be? */
@@ -336,7 +338,6 @@ static void find_server(struct job *j)
         call_tool(j);
     } else if (is_any_coming(j->worker)) {
         j->resume = find_server;
-        worker_tick_within(j->worker, 0);
     } else {
         job_fail(j, "tool_not_found", false,
                  "no server has a tool '" SPAN_FMT "'. Name the server too", SPAN_ARG(j->tool));

@@ -175,7 +175,6 @@ static void await_registered(struct job *j)
         job_fail(j, "execution_failed", false, "the server was not kept: %s", why);
     } else {
         j->resume = await_registered;
-        worker_tick_within(j->worker, 0);
     }
 }
 

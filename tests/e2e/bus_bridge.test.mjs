@@ -7,7 +7,7 @@ import { test } from 'node:test';
 import { embeddedRig } from './bus_rig.mjs';
 import { busServer } from './bus_worker_scenarios.mjs';
 import {
-  expectClean, logged, rialtoBin, root, sanitizerEnv, serve, start, tempDir, until, within, writeConfig,
+  exchange, expectClean, logged, rialtoBin, root, sanitizerEnv, serve, start, tempDir, until, within, writeConfig,
 } from './lib.mjs';
 import { listen, RawServer } from './upstream_lib.mjs';
 
@@ -178,6 +178,9 @@ test('a server that an agent registers is put into mcp.json and taken out again,
 
 test('a bridge whose file has no servers at all gets its first from an agent', async (t) => {
   const elsewhere = await serve(t, { servers: { far: busServer() } });
+  // Its list is empty until then, and so is what the agent registers.
+  await until('its server is up', async () =>
+    (await exchange(`${elsewhere.origin}/readyz?strict`, { method: 'GET' })).status === 200);
   const place = embeddedRig(t).place();
   const worker = await serve(t, { bus: { ...place.bus, agents: [place.agent], register_hosts: ['127.0.0.1'] } });
   const agent = await place.join(t, place.agent);

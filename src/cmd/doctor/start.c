@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { LIMIT_MS = 15 * 1000, LOOK_MS = 20, NAMES_MAX = 8, LAST_WORDS = 6 };
+enum { LIMIT_MS = 15 * 1000, NAMES_MAX = 8, LAST_WORDS = 6 };
 
 /* One start of all servers. */
 struct trial {
@@ -309,12 +309,13 @@ static void settled(struct ask_run *a)
 {
     struct trial *t = a->arg;
     const struct provider *p;
+    uint64_t took = now_ms() - t->began;
     bool wait = false;
 
     for (size_t i = 0; (p = bridge_provider(a->bridge, i)); i++)
         wait |= deserves_another(t, p);
-    if (wait && now_ms() - t->began < LIMIT_MS) {
-        timer_set(loop_timers(a->loop), &a->poll, LOOK_MS);
+    if (wait && took < LIMIT_MS) {
+        ask_again(a, LIMIT_MS - took);
         return;
     }
     (void)view_list(bridge_full_view(a->bridge), ITEM_TOOL); /* it says what it renames */

@@ -132,6 +132,24 @@ static void test_changes_are_announced_once(void **state)
     rig_end(&r);
 }
 
+/* It is told when the server is back, which is seen then: until that, nothing is to be looked at.
+ */
+static void test_a_change_of_one_that_is_down_wakes_nobody(void **state)
+{
+    struct rig r;
+
+    (void)state;
+    begin(&r, "read");
+    rig_next(&r, META);
+    rig_publish(&r.servers[0], "read write");
+    run_for(r.loop, 100);
+    provider_lost(&r.servers[0].core, "gone");
+    run_for(r.loop, 700);
+    assert_int_equal(rig_count(&r, META), 0);
+    assert_true(timers_next(loop_timers(r.loop)) > loop_now(r.loop) + 1000);
+    rig_end(&r);
+}
+
 static void test_a_removal_is_announced(void **state)
 {
     struct rig r;
@@ -143,6 +161,7 @@ static void test_a_removal_is_announced(void **state)
     bus_worker_look(r.worker);
     assert_body(rig_next(&r, META), "{\"servers\":[],\"removedServers\":[\"fs\"]}");
     r.hidden[0] = false;
+    bus_worker_look(r.worker);
     assert_body_has(rig_next(&r, META), "\"serverName\":\"fs\"");
     rig_end(&r);
 }
@@ -186,6 +205,7 @@ static void test_a_removal_after_the_bus_was_away(void **state)
     rig_regain_bus(&r);
     run_for(r.loop, 200); /* it looks at its servers, and this one is not up */
     r.hidden[0] = true;
+    bus_worker_look(r.worker);
     assert_body(rig_next(&r, META), "{\"servers\":[],\"removedServers\":[\"fs\"]}");
     rig_end(&r);
 }
@@ -208,6 +228,7 @@ static void test_the_older_form(void **state)
     rig_publish(&r.servers[0], "write");
     assert_body_has(rig_next(&r, META), "\"removedTools\":[\"read\"]}");
     r.hidden[0] = true;
+    bus_worker_look(r.worker);
     assert_body(rig_next(&r, META),
                 "{\"serverName\":\"fs\",\"tools\":[],\"removedTools\":[\"write\"]}");
     rig_end(&r);
@@ -369,6 +390,7 @@ int main(void)
         cmocka_unit_test(test_nothing_is_announced_too),
         cmocka_unit_test(test_a_server_without_tools),
         cmocka_unit_test(test_changes_are_announced_once),
+        cmocka_unit_test(test_a_change_of_one_that_is_down_wakes_nobody),
         cmocka_unit_test(test_a_removal_is_announced),
         cmocka_unit_test(test_announced_anew_when_the_bus_is_back),
         cmocka_unit_test(test_a_removal_after_the_bus_was_away),
