@@ -26,6 +26,19 @@ uint64_t wall_ms(void)
 
 /* --- sessions --- */
 
+/* While there are any. */
+static void sweep_later(struct browser *b)
+{
+    uint64_t ttl = b->options.session_ttl, idle = b->options.session_idle;
+    uint64_t every = (idle && idle < ttl ? idle : ttl) / 4;
+
+    if (!timer_is_set(&b->sweep))
+        timer_set(loop_timers(b->loop), &b->sweep,
+                  every < SWEEP_MIN   ? SWEEP_MIN
+                  : every > SWEEP_MAX ? SWEEP_MAX
+                                      : every);
+}
+
 bool browser_can_be_session(struct span id)
 {
     if (!id.n || id.n > 128)
@@ -103,6 +116,7 @@ struct browser_session *browser_session(struct browser *b, struct span id, bool 
         return NULL;
     s = session_new(b, id);
     map_put(&b->sessions, id, s);
+    sweep_later(b);
     log_info("browser", "session %s is open", s->id);
     if (b->options.opened)
         b->options.opened(b->options.arg, &s->core);
@@ -172,15 +186,11 @@ static void on_sweep(struct timer *t)
 {
     struct browser *b = CONTAINER_OF(t, struct browser, sweep);
     struct browser_session *s;
-    uint64_t ttl = b->options.session_ttl, idle = b->options.session_idle;
-    uint64_t every = (idle && idle < ttl ? idle : ttl) / 4;
 
     while ((s = next_over(b)))
         end_session(b, s);
-    timer_set(loop_timers(b->loop), t,
-              every < SWEEP_MIN   ? SWEEP_MIN
-              : every > SWEEP_MAX ? SWEEP_MAX
-                                  : every);
+    if (b->sessions.n)
+        sweep_later(b);
 }
 
 /* --- news --- */
@@ -205,6 +215,12 @@ void browser_news(struct browser *b)
 
 /* --- life --- */
 
+void browser_keep_alive(struct browser *b)
+{
+    if (!timer_is_set(&b->keep_alive))
+        timer_set(loop_timers(b->loop), &b->keep_alive, KEEP_ALIVE_MS);
+}
+
 /* Also how a page that vanished is found out: what is written must be acknowledged. */
 static void on_keep_alive(struct timer *t)
 {
@@ -220,7 +236,8 @@ static void on_keep_alive(struct timer *t)
         else
             pipe_send(p, span_str(p->dialect->ping), true);
     }
-    timer_set(loop_timers(b->loop), t, KEEP_ALIVE_MS);
+    if (b->n_pipes)
+        browser_keep_alive(b);
 }
 
 static void on_goodbye(struct timer *t)
@@ -254,8 +271,6 @@ struct browser *browser_new(struct loop *loop, struct router *router,
     struct err err;
     if (options->socket && unix_open(b, options->socket, &err))
         log_error("browser", "%s", err.text);
-    timer_set(loop_timers(loop), &b->keep_alive, KEEP_ALIVE_MS);
-    on_sweep(&b->sweep);
     return b;
 }
 

@@ -38,6 +38,8 @@ uint64_t wall_ms(void);
 void browser_check_ended(struct browser *b);
 /* Something was published: agents hear of it soon, and of what else changes until then. */
 void browser_news(struct browser *b);
+/* There is a pipe to keep alive. */
+void browser_keep_alive(struct browser *b);
 
 /* --- session.c --- */
 struct browser_session *session_new(struct browser *b, struct span id);

@@ -17,6 +17,7 @@ struct pipe *pipe_new(struct browser *b, const struct dialect *d, struct span or
     list_init(&p->in_owner);
     list_append(&b->pipes, &p->node);
     b->n_pipes++;
+    browser_keep_alive(b);
     return p;
 }
 

@@ -95,7 +95,6 @@ static void ready(struct provider *p)
     enter(p, PROVIDER_READY);
     p->why[0] = '\0';
     p->used_at = p->since;
-    timer_set(timers_of(p), &p->timer, p->policy.settle);
     if (p->policy.idle_stop)
         timer_set(timers_of(p), &p->idle, p->policy.idle_stop);
     if (failed_before)
@@ -104,13 +103,17 @@ static void ready(struct provider *p)
     router_provider_ready(p->router, p);
 }
 
-static void settled(struct provider *p)
+/* If it was up for long, what went wrong before does not count. This is seen when it is over: a
+ * timer for it would wake the program for nothing. */
+static void forget_failures(struct provider *p)
 {
-    backoff_reset(&p->backoff);
+    if (p->state == PROVIDER_READY && timers_of(p)->now - p->since >= p->policy.settle)
+        backoff_reset(&p->backoff);
 }
 
 static void end_instance(struct provider *p, bool rests)
 {
+    forget_failures(p);
     p->wanted_again = p->was_too_slow = false;
     p->rests = rests;
     enter(p, PROVIDER_STOPPING);
@@ -191,6 +194,7 @@ static void start_failed(struct provider *p)
 
 static void crashed(struct provider *p)
 {
+    forget_failures(p);
     p->stats.crashes++;
     log_warn(p->alias, "ended: %s", p->why);
     back_off(p);
@@ -283,7 +287,7 @@ static action_fn *const actions[PROVIDER_STATES][PROVIDER_EVENTS] = {
     [PROVIDER_READY] = {[PROVIDER_WANTED] = nothing,
                         [PROVIDER_UP] = nothing,
                         [PROVIDER_LOST] = crashed,
-                        [PROVIDER_TIMER] = settled,
+                        [PROVIDER_TIMER] = nothing,
                         [PROVIDER_IDLE] = rest_if_idle,
                         [PROVIDER_UNWANTED] = stop},
     [PROVIDER_BACKOFF] = {[PROVIDER_WANTED] = wake,

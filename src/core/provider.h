@@ -37,7 +37,7 @@ enum provider_event {
     PROVIDER_WANTED,   /* boot, a call came, the configuration wants it */
     PROVIDER_UP,       /* handshake done and the first catalog published */
     PROVIDER_LOST,     /* the instance is gone */
-    PROVIDER_TIMER,    /* start deadline, settled uptime, or end of the backoff */
+    PROVIDER_TIMER,    /* start deadline, or end of the backoff */
     PROVIDER_IDLE,     /* it is time to see whether anybody needs it */
     PROVIDER_UNWANTED, /* shutdown, removed, stopped by hand */
     PROVIDER_EVENTS,

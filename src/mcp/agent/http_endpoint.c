@@ -15,7 +15,7 @@ struct http_endpoint {
     struct map sessions; /* id -> struct http_session */
     struct list idle;    /* those of them of which nothing is open */
     struct modern_http *modern;
-    struct timer janitor;
+    struct timer janitor; /* set while there are sessions or open answers */
 };
 
 /* --- refusals --- */
@@ -256,6 +256,8 @@ void http_endpoint_handle(struct http_endpoint *e, struct http_exchange *x,
         void (*handle)(struct http_endpoint *, struct http_exchange *, const struct http_request *);
     } rows[] = {{"POST", handle_post}, {"GET", handle_get}, {"DELETE", handle_delete}};
 
+    if (!timer_is_set(&e->janitor))
+        timer_set(loop_timers(e->loop), &e->janitor, JANITOR_MS);
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         if (span_is(req->method, rows[i].method)) {
             rows[i].handle(e, x, req);
@@ -288,8 +290,8 @@ static void on_janitor(struct timer *t)
     size_t at = 0;
     while (map_next(&e->sessions, &at, NULL, &value))
         http_session_keep_alive(value);
-    modern_http_keep_alive(e->modern);
-    timer_set(loop_timers(e->loop), &e->janitor, JANITOR_MS);
+    if (modern_http_keep_alive(e->modern) || e->sessions.n)
+        timer_set(loop_timers(e->loop), &e->janitor, JANITOR_MS);
 }
 
 struct http_endpoint *http_endpoint_new(struct loop *loop, const struct mcp_host *host,
@@ -303,7 +305,6 @@ struct http_endpoint *http_endpoint_new(struct loop *loop, const struct mcp_host
     list_init(&e->idle);
     e->modern = modern_http_new(host);
     e->janitor.fire = on_janitor;
-    timer_set(loop_timers(loop), &e->janitor, JANITOR_MS);
     return e;
 }
 

@@ -150,6 +150,8 @@ static void handle_get(struct sse_agents *all, struct http_exchange *x,
     a->x = x;
     id_token(a->id);
     map_put(&all->agents, span_str(a->id), a);
+    if (!timer_is_set(&all->keep_alive))
+        timer_set(loop_timers(all->loop), &all->keep_alive, KEEP_ALIVE_MS);
     a->duplex = duplex_new(&all->host, &out_ops, a);
     http_exchange_on_gone(x, on_gone, a);
     http_stream_begin(x, 200, "text/event-stream",
@@ -240,7 +242,8 @@ static void on_keep_alive(struct timer *t)
         if (a->x)
             http_stream_write(a->x, SPAN(": keep-alive\n\n"));
     }
-    timer_set(loop_timers(all->loop), t, KEEP_ALIVE_MS);
+    if (all->agents.n)
+        timer_set(loop_timers(all->loop), t, KEEP_ALIVE_MS);
 }
 
 struct sse_agents *sse_agents_new(struct loop *loop, const struct mcp_host *host, size_t max_agents)
@@ -251,7 +254,6 @@ struct sse_agents *sse_agents_new(struct loop *loop, const struct mcp_host *host
     all->host = *host;
     all->max_agents = max_agents;
     all->keep_alive.fire = on_keep_alive;
-    timer_set(loop_timers(loop), &all->keep_alive, KEEP_ALIVE_MS);
     return all;
 }
 

@@ -127,10 +127,7 @@ static void test_every_state_meets_every_event(void **state)
                      (int)cells[i].event, provider_state_name(x.fake.core.state));
         assert_account(&x.stage, cells[i].account);
         /* Its timer runs exactly where the table waits for time to pass. */
-        bool timed = cells[i].to == PROVIDER_STARTING || cells[i].to == PROVIDER_BACKOFF ||
-                     (cells[i].to == PROVIDER_READY && cells[i].event != PROVIDER_TIMER);
-        if (cells[i].from == cells[i].to && cells[i].event == PROVIDER_TIMER)
-            timed = cells[i].from == PROVIDER_READY;
+        bool timed = cells[i].to == PROVIDER_STARTING || cells[i].to == PROVIDER_BACKOFF;
         assert_int_equal(timer_is_set(&x.fake.core.timer), timed);
         seen[cells[i].from][cells[i].event] = true;
         end(&x);
@@ -216,6 +213,12 @@ static void test_failures_are_forgotten_after_a_while(void **state)
     fake_ready(&x.fake, "read");
     assert_string_equal(x.fake.core.why, "");
     stage_wait(&x.stage, 1000);
+    provider_lost(&x.fake.core, "exited with 1");
+    assert_int_equal(x.fake.core.backoff.failures, 1);
+    /* Also if it is stopped then. */
+    fake_ready(&x.fake, "read");
+    stage_wait(&x.stage, 1000);
+    provider_unwant(&x.fake.core);
     assert_int_equal(x.fake.core.backoff.failures, 0);
     end(&x);
 }
