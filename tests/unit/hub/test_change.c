@@ -1,0 +1,370 @@
+/* Servers that come, are adjusted, are replaced and go, while others go on as if nothing were. */
+#include "hub_rig.h"
+
+/* A caller who sees all there is. */
+static void enter_all(struct caller *c, struct hub_rig *r)
+{
+    struct mcp_host host = bridge_host(r->bridge, bridge_view(r->bridge));
+
+    caller_enter(c, &host);
+}
+
+static struct view *all(const struct hub_rig *r)
+{
+    return bridge_view(r->bridge);
+}
+
+/* --- the start --- */
+
+/* A bridge has its servers in the order of the file as soon as it is made. None runs before it is
+ * started, and a lazy one not before somebody is there. */
+static void boot_is_a_change_from_nothing(void **state)
+{
+    struct hub_rig r;
+
+    (void)state;
+    rig_prepare(&r, "servers: {b: {command: FAKE}, off: {command: FAKE, enabled: false},"
+                    " a: {command: FAKE, start: lazy}}");
+    rig_build(&r);
+    assert_string_equal(bridge_provider(r.bridge, 0)->alias, "b");
+    assert_string_equal(bridge_provider(r.bridge, 1)->alias, "a");
+    assert_null(bridge_provider(r.bridge, 2));
+    bridge_wake(r.bridge); /* too early: it is not started */
+    assert_int_equal(rig_children(), 0);
+    rig_tear_down(&r);
+
+    rig_set_up(&r, "servers: {b: {command: FAKE}, a: {command: FAKE, start: lazy}}");
+    assert_int_equal(rig_server(&r, "b")->state, PROVIDER_READY);
+    assert_int_equal(rig_server(&r, "a")->state, PROVIDER_DOWN);
+    assert_non_null(bridge_mcp_provider(r.bridge, rig_server(&r, "b")));
+    bridge_wake(r.bridge);
+    assert_false(bridge_settled(r.bridge));
+    WAIT(r.loop, bridge_settled(r.bridge));
+    assert_int_equal(rig_server(&r, "a")->state, PROVIDER_READY);
+    rig_tear_down(&r);
+}
+
+/* A file that says `servers: {}` means none; without any file there is one to look at. */
+static void only_without_a_file_there_is_a_demo(void **state)
+{
+    struct hub_rig r;
+
+    (void)state;
+    rig_prepare(&r, "servers: {}");
+    rig_build(&r);
+    assert_null(bridge_provider(r.bridge, 0));
+    rig_tear_down(&r);
+
+    rig_prepare(&r, "servers: {}");
+    r.config->file = NULL;
+    rig_build(&r);
+    assert_true(rig_has_server(&r, "demo"));
+    rig_tear_down(&r);
+}
+
+/* --- a reload --- */
+
+/* The one that reads the same has the same process afterwards, though its neighbours come and go
+ * and it stands elsewhere in the file. */
+static void what_did_not_change_is_not_touched(void **state)
+{
+    struct hub_rig r;
+    struct caller c;
+
+    (void)state;
+    rig_set_up(&r, "servers: {gone: {command: FAKE, allow: [echo]},"
+                   " kept: {command: FAKE, allow: [echo]}}");
+    enter_all(&c, &r);
+    struct provider *kept = rig_server(&r, "kept");
+    int pid = rig_pid(kept), gone = rig_pid(rig_server(&r, "gone"));
+    uint64_t generation = kept->catalog->generation;
+    assert_true(pid > 0);
+
+    rig_apply(&r,
+              "servers: {fresh: {command: FAKE, allow: [add]},"
+              " kept: {command: FAKE, allow: [echo]}}",
+              "kept kept; added fresh; removed gone");
+    assert_false(rig_has_server(&r, "gone"));
+    WAIT(r.loop, bridge_settled(r.bridge) && !rig_is_running(gone));
+    assert_string_equal(rig_names(&r, all(&r), ITEM_TOOL), "fresh__add kept__echo");
+    assert_ptr_equal(rig_server(&r, "kept"), kept);
+    assert_int_equal(rig_pid(kept), pid);
+    assert_int_equal(kept->catalog->generation, generation);
+    assert_int_equal(kept->stats.starts, 1);
+    assert_int_equal(r.n_changes, 1);
+    assert_true(caller_heard(&c, "changed tools\n"));
+    caller_leave(&c);
+    rig_tear_down(&r);
+}
+
+/* The same file twice: nobody hears of anything. */
+static void the_same_again_is_no_news(void **state)
+{
+    static const char yaml[] = "servers: {a: {command: FAKE}, b: {command: FAKE}}";
+    struct hub_rig r;
+    struct caller c;
+
+    (void)state;
+    rig_set_up(&r, yaml);
+    enter_all(&c, &r);
+    rig_apply(&r, yaml, "kept a, b");
+    run_for(r.loop, 50);
+    assert_int_equal(c.said.n, 0);
+    assert_int_equal(rig_children(), 2);
+    caller_leave(&c);
+    rig_tear_down(&r);
+}
+
+/* Filters and limits are put in force under the running server: a call that is under way notices
+ * nothing, the next one is bound by them. */
+static void filters_and_limits_change_under_a_running_server(void **state)
+{
+    struct hub_rig r;
+    struct caller c;
+
+    (void)state;
+    rig_set_up(&r, "servers: {a: {command: FAKE, allow: [echo, sleep]}}");
+    enter_all(&c, &r);
+    struct provider *a = rig_server(&r, "a");
+    int pid = rig_pid(a);
+    caller_call(&c, "a__sleep", "{\"ms\":50}");
+
+    rig_apply(&r, "servers: {a: {command: FAKE, deny: [e*, sleep], timeout: 7s, queue: 3}}",
+              "adjusted a");
+    assert_ptr_equal(rig_server(&r, "a"), a);
+    assert_int_equal(a->policy.timeout, 7000);
+    assert_int_equal(a->policy.queue, 3);
+    assert_true(caller_heard(&c, "changed tools\n"));
+    assert_null(strstr(rig_names(&r, all(&r), ITEM_TOOL), "a__echo"));
+    assert_non_null(strstr(rig_names(&r, all(&r), ITEM_TOOL), "a__add"));
+    assert_null(strstr(rig_names(&r, bridge_server_view(r.bridge, SPAN("a")), ITEM_TOOL), "echo"));
+    assert_true(span_starts(span_str(caller_ask(&c, &r, "a__echo", NULL)), SPAN("failed ")));
+    WAIT(r.loop, caller_heard(&c, "slept"));
+    assert_int_equal(rig_pid(a), pid);
+    caller_leave(&c);
+    rig_tear_down(&r);
+}
+
+/* --- another server of the same name --- */
+
+/* The old one answers until the new one can, and what it was asked it answers to the end. Nobody
+ * who calls in between is told that there is no server. */
+static void a_changed_server_is_replaced_when_the_new_one_is_ready(void **state)
+{
+    struct hub_rig r;
+    struct caller c;
+
+    (void)state;
+    rig_set_up(&r, "servers: {a: {command: FAKE, args: [--name, old]}}");
+    enter_all(&c, &r);
+    int pid = rig_pid(rig_server(&r, "a"));
+    caller_call(&c, "a__sleep", "{\"ms\":700}");
+
+    rig_apply(&r, "servers: {a: {command: FAKE, args: [--name, new, --init-delay, 200]}}",
+              "replaced a");
+    WAIT(r.loop, rig_children() == 2); /* both */
+    assert_int_equal(rig_pid(rig_server(&r, "a")), pid);
+    assert_non_null(strstr(caller_ask(&c, &r, "a__whoami", NULL), "\"name\":\"old\""));
+    int told = r.n_changes;
+
+    WAIT(r.loop, rig_pid(rig_server(&r, "a")) != pid);
+    assert_int_equal(rig_server(&r, "a")->state, PROVIDER_READY);
+    assert_int_equal(r.n_changes, told + 1);
+    assert_non_null(strstr(caller_ask(&c, &r, "a__whoami", NULL), "\"name\":\"new\""));
+    assert_true(rig_is_running(pid));
+    assert_false(caller_heard(&c, "slept"));
+    WAIT(r.loop, caller_heard(&c, "slept")); /* by the old one, in its own time */
+    WAIT(r.loop, !rig_is_running(pid));
+    assert_int_equal(rig_children(), 1);
+    assert_false(caller_heard(&c, "failed"));
+    caller_leave(&c);
+    rig_tear_down(&r);
+}
+
+/* Counters only ever grow, whoever did the work. */
+static void the_new_one_inherits_the_counters(void **state)
+{
+    struct hub_rig r;
+    struct caller c;
+
+    (void)state;
+    rig_set_up(&r, "servers: {a: {command: FAKE}}");
+    enter_all(&c, &r);
+    caller_ask(&c, &r, "a__echo", NULL);
+    uint64_t calls = rig_server(&r, "a")->stats.results;
+    assert_int_equal(calls, 1);
+    rig_apply(&r, "servers: {a: {command: FAKE, env: {K: v}}}", "replaced a");
+    struct provider *before = rig_server(&r, "a");
+    WAIT(r.loop, rig_server(&r, "a") != before);
+    WAIT(r.loop, rig_children() == 1);
+    WAIT(r.loop, rig_server(&r, "a")->stats.results == calls);
+    caller_leave(&c);
+    rig_tear_down(&r);
+}
+
+/* A typing error in a command must not take away what works. The log says so once; and when the
+ * file is mended the next reload gets through. */
+static void one_that_does_not_come_up_leaves_the_old_one_in_place(void **state)
+{
+    struct hub_rig r;
+    struct caller c;
+
+    (void)state;
+    rig_set_up(&r, "servers: {a: {command: FAKE, args: [--name, old]}}");
+    enter_all(&c, &r);
+    int pid = rig_pid(rig_server(&r, "a"));
+    rig_apply(&r, "servers: {a: {command: FAKE, args: [--exit-at-once]}}", "replaced a");
+    WAIT(r.loop, rig_heard(&r, "a: the new entry does not come up, so the old one goes on: "));
+    run_for(r.loop, 60);
+    assert_int_equal(rig_pid(rig_server(&r, "a")), pid);
+    assert_non_null(strstr(caller_ask(&c, &r, "a__whoami", NULL), "\"name\":\"old\""));
+
+    rig_apply(&r, "servers: {a: {command: FAKE, args: [--name, mended]}}", "replaced a");
+    WAIT(r.loop, rig_pid(rig_server(&r, "a")) != pid);
+    assert_non_null(strstr(caller_ask(&c, &r, "a__whoami", NULL), "\"name\":\"mended\""));
+    WAIT(r.loop, rig_children() == 1);
+    caller_leave(&c);
+    rig_tear_down(&r);
+}
+
+/* There is nothing to lose with one that does not run: the new one is in its place at once. */
+static void one_that_is_down_is_replaced_at_once(void **state)
+{
+    struct hub_rig r;
+
+    (void)state;
+    rig_set_up(&r, "servers: {a: {command: /nonexistent, restarts: 1}}");
+    struct provider *before = rig_server(&r, "a");
+    assert_int_not_equal(before->state, PROVIDER_READY);
+    rig_apply(&r, "servers: {a: {command: FAKE}}", "replaced a");
+    assert_ptr_not_equal(rig_server(&r, "a"), before);
+    WAIT(r.loop, rig_server(&r, "a")->state == PROVIDER_READY);
+    rig_tear_down(&r);
+}
+
+/* --- secrets --- */
+
+/* The entry reads the same, but what stands for ${NAME} is another value: that is another server.
+ * One whose secret was nowhere is left out, and comes when it is there. */
+static void another_secret_is_another_server(void **state)
+{
+    static const char yaml[] =
+        "servers: {a: {command: FAKE, env: {WORD: '${HUB_TEST_WORD}'}}, b: {command: FAKE}}";
+    struct hub_rig r;
+    struct caller c;
+
+    (void)state;
+    unsetenv("HUB_TEST_WORD");
+    rig_set_up(&r, yaml);
+    assert_false(rig_has_server(&r, "a"));
+    assert_true(rig_heard(&r, "a: is left out: no value for HUB_TEST_WORD"));
+    int b = rig_pid(rig_server(&r, "b"));
+
+    setenv("HUB_TEST_WORD", "first-word", 1);
+    rig_apply(&r, yaml, "kept b; added a");
+    WAIT(r.loop, bridge_settled(r.bridge));
+    rig_apply(&r, yaml, "kept a, b");
+    setenv("HUB_TEST_WORD", "second-word", 1);
+    struct provider *before = rig_server(&r, "a");
+    rig_apply(&r, yaml, "kept b; replaced a");
+    WAIT(r.loop, rig_server(&r, "a") != before);
+    enter_all(&c, &r);
+    assert_non_null(strstr(caller_ask(&c, &r, "a__env", "{\"name\":\"WORD\"}"), "second-word"));
+    assert_int_equal(rig_pid(rig_server(&r, "b")), b);
+    unsetenv("HUB_TEST_WORD");
+    caller_leave(&c);
+    rig_tear_down(&r);
+}
+
+/* --- the end of a server --- */
+
+/* It is in no list any more and no call finds it, but what it was asked it may answer; and who
+ * holds on to it, as an open door does, has its view until it lets go. */
+static void a_dropped_server_ends_its_calls_first(void **state)
+{
+    struct hub_rig r;
+    struct caller c;
+
+    (void)state;
+    rig_set_up(&r, "servers: {a: {command: FAKE, allow: [sleep, echo]}}");
+    enter_all(&c, &r);
+    int pid = rig_pid(rig_server(&r, "a"));
+    struct bridge_server *held = bridge_server_hold(r.bridge, 0);
+    assert_null(bridge_server_hold(r.bridge, 1));
+    caller_call(&c, "a__sleep", "{\"ms\":300}");
+    loop_step(r.loop, 0);
+
+    rig_apply(&r, "servers: {}", "removed a");
+    assert_true(bridge_server_is_gone(held));
+    assert_null(bridge_server_view(r.bridge, SPAN("a")));
+    assert_string_equal(rig_names(&r, bridge_server_own_view(held), ITEM_TOOL), "");
+    assert_string_equal(rig_names(&r, all(&r), ITEM_TOOL), "");
+    assert_true(span_starts(span_str(caller_ask(&c, &r, "a__echo", NULL)), SPAN("failed ")));
+    assert_true(rig_is_running(pid));
+    WAIT(r.loop, caller_heard(&c, "slept"));
+    WAIT(r.loop, !rig_is_running(pid));
+    bridge_server_release(held);
+    caller_leave(&c);
+    rig_tear_down(&r);
+}
+
+/* --- the end of all --- */
+
+/* Servers that heed neither EOF nor SIGTERM, one that is only being started, one that is to take
+ * another's place, and one whose calls were waited for: rig_stop has a deadline for all of it. */
+static void all_ends_within_its_deadline(void **state)
+{
+    struct hub_rig r;
+    struct caller c;
+
+    (void)state;
+    rig_set_up(&r, "servers: {deaf: {command: FAKE, args: [--ignore-eof]}, a: {command: FAKE},"
+                   " gone: {command: FAKE}}");
+    enter_all(&c, &r);
+    caller_call(&c, "deaf__sleep", "{\"ms\":60000}");
+    caller_call(&c, "gone__sleep", "{\"ms\":60000}");
+    loop_step(r.loop, 0);
+    rig_apply(&r,
+              "servers: {deaf: {command: FAKE, args: [--ignore-eof]},"
+              " a: {command: FAKE, args: [--silent]}, mute: {command: FAKE, args: [--silent]}}",
+              "kept deaf; replaced a; added mute; removed gone");
+    WAIT(r.loop, rig_children() == 5);
+    rig_stop(&r);
+    assert_int_equal(c.n_done, 2);
+    assert_false(caller_heard(&c, "slept"));
+    caller_leave(&c);
+    rig_tear_down(&r);
+}
+
+/* Nothing was started: that is told from the loop, too. */
+static void one_that_was_never_started_ends_as_well(void **state)
+{
+    struct hub_rig r;
+
+    (void)state;
+    rig_prepare(&r, "servers: {a: {command: FAKE}, b: {command: FAKE}}");
+    rig_build(&r);
+    rig_stop(&r);
+    rig_tear_down(&r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(boot_is_a_change_from_nothing),
+        cmocka_unit_test(only_without_a_file_there_is_a_demo),
+        cmocka_unit_test(what_did_not_change_is_not_touched),
+        cmocka_unit_test(the_same_again_is_no_news),
+        cmocka_unit_test(filters_and_limits_change_under_a_running_server),
+        cmocka_unit_test(a_changed_server_is_replaced_when_the_new_one_is_ready),
+        cmocka_unit_test(the_new_one_inherits_the_counters),
+        cmocka_unit_test(one_that_does_not_come_up_leaves_the_old_one_in_place),
+        cmocka_unit_test(one_that_is_down_is_replaced_at_once),
+        cmocka_unit_test(another_secret_is_another_server),
+        cmocka_unit_test(a_dropped_server_ends_its_calls_first),
+        cmocka_unit_test(all_ends_within_its_deadline),
+        cmocka_unit_test(one_that_was_never_started_ends_as_well),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

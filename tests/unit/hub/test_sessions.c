@@ -1,0 +1,320 @@
+/* Servers of which every session gets an instance of its own: started with its first call, stopped
+ * with the session, and not more of them at once than there may be. */
+#include "hub_rig.h"
+
+#include "hub/narrowings.h"
+#include "hub/selection.h"
+
+/* One that sessions have for themselves, and one that all of them share. */
+#define PAIR                                                                                       \
+    "servers: {own: {command: FAKE, instances: per-session, allow: [whoami, sleep]},"              \
+    " all: {command: FAKE, allow: [whoami]}}"
+#define PAIR_TOOLS "own__sleep own__whoami all__whoami"
+
+static void enter_all(struct caller *c, struct hub_rig *r)
+{
+    struct mcp_host host = bridge_host(r->bridge, bridge_view(r->bridge));
+
+    caller_enter(c, &host);
+}
+
+/* The process that answers this tool; 0 when none does. */
+static int pid_behind(struct caller *c, struct hub_rig *r, const char *tool)
+{
+    const char *result = caller_ask(c, r, tool, NULL), *at = strstr(result, "\"pid\":");
+
+    return at ? atoi(at + strlen("\"pid\":")) : 0;
+}
+
+/* --- its own --- */
+
+/* The shared instance is there for its lists alone, which everybody sees at once. Who only looks
+ * costs no process; who calls gets one, which nobody else has, and which ends with the session. */
+static void the_first_call_starts_it_and_the_end_stops_it(void **state)
+{
+    struct hub_rig r;
+    struct caller a, b;
+
+    (void)state;
+    rig_set_up(&r, PAIR);
+    int shared = rig_pid(rig_server(&r, "own"));
+    enter_all(&a, &r);
+    enter_all(&b, &r);
+    assert_non_null(a.lease);
+    assert_ptr_not_equal(a.view, bridge_view(r.bridge));
+    assert_string_equal(rig_names(&r, a.view, ITEM_TOOL), PAIR_TOOLS);
+    run_for(r.loop, 50);
+    assert_int_equal(rig_children(), 2);
+
+    int of_a = pid_behind(&a, &r, "own__whoami");
+    assert_int_equal(rig_children(), 3);
+    int of_b = pid_behind(&b, &r, "own__whoami");
+    assert_int_equal(rig_children(), 4);
+    assert_true(of_a && of_b && of_a != of_b && of_a != shared && of_b != shared);
+    assert_int_equal(pid_behind(&a, &r, "own__whoami"), of_a);
+    assert_int_equal(pid_behind(&a, &r, "all__whoami"), pid_behind(&b, &r, "all__whoami"));
+    assert_int_equal(rig_children(), 4);
+
+    caller_call(&a, "own__sleep", "{\"ms\":60000}");
+    caller_leave(&a); /* nobody waits for that call any more */
+    WAIT(r.loop, !rig_is_running(of_a));
+    assert_int_equal(pid_behind(&b, &r, "own__whoami"), of_b);
+    caller_leave(&b);
+    WAIT(r.loop, !rig_is_running(of_b));
+    assert_int_equal(rig_pid(rig_server(&r, "own")), shared);
+    rig_tear_down(&r);
+}
+
+static void where_all_is_shared_there_is_nothing_to_lease(void **state)
+{
+    struct hub_rig r;
+    struct caller c;
+
+    (void)state;
+    rig_set_up(&r, PAIR);
+    struct mcp_host host = bridge_host(r.bridge, bridge_server_view(r.bridge, SPAN("all")));
+    caller_enter(&c, &host);
+    assert_null(c.lease);
+    assert_ptr_equal(c.view, host.view);
+    caller_leave(&c);
+    /* The one alone, with its own names. */
+    host = bridge_host(r.bridge, bridge_server_view(r.bridge, SPAN("own")));
+    caller_enter(&c, &host);
+    assert_non_null(c.lease);
+    assert_string_equal(rig_names(&r, c.view, ITEM_TOOL), "sleep whoami");
+    assert_int_not_equal(pid_behind(&c, &r, "whoami"), rig_pid(rig_server(&r, "own")));
+    caller_leave(&c);
+    rig_tear_down(&r);
+}
+
+/* A session that came first hears of the lists when the shared instance has them, without that one
+ * of its own is started for it. */
+static void lists_that_come_later_are_shared_too(void **state)
+{
+    struct hub_rig r;
+    struct caller c;
+
+    (void)state;
+    rig_prepare(&r, "servers: {own: {command: FAKE, args: [--init-delay, 100],"
+                    " instances: per-session, allow: [echo]}}");
+    rig_build(&r);
+    bridge_start(r.bridge);
+    enter_all(&c, &r);
+    assert_string_equal(rig_names(&r, c.view, ITEM_TOOL), "");
+    WAIT(r.loop, caller_heard(&c, "changed tools\n"));
+    assert_string_equal(rig_names(&r, c.view, ITEM_TOOL), "own__echo");
+    assert_int_equal(rig_children(), 1);
+    caller_leave(&c);
+    rig_tear_down(&r);
+}
+
+/* A configured view, and tools that are searched for, hold for a session's own instances as well.
+ */
+static void views_and_search_hold_for_it(void **state)
+{
+    struct hub_rig r;
+    struct caller c;
+
+    (void)state;
+    rig_prepare(&r, "{expose: search, views: {awake: {deny: [sleep]}}, " PAIR "}");
+    struct narrowings *narrowings = narrowings_new(r.config);
+    rig_build(&r);
+    bridge_start(r.bridge);
+    WAIT(r.loop, bridge_settled(r.bridge));
+    struct selection *s = selection_new(r.bridge, NULL, narrowings_find(narrowings, "awake"));
+    struct mcp_host host = selection_host(s);
+    caller_enter(&c, &host);
+    assert_non_null(c.lease);
+    assert_string_equal(rig_names(&r, c.view, ITEM_TOOL), "find_tools call_tool");
+    const char *found = caller_ask(&c, &r, "find_tools", "{\"query\":\"whoami sleep\"}");
+    assert_non_null(strstr(found, "own__whoami"));
+    assert_null(strstr(found, "own__sleep"));
+    found = caller_ask(&c, &r, "call_tool", "{\"name\":\"own__whoami\",\"arguments\":{}}");
+    assert_non_null(strstr(found, "\"pid\":"));
+    assert_int_equal(rig_children(), 3);
+    found = caller_ask(&c, &r, "call_tool", "{\"name\":\"own__sleep\",\"arguments\":{\"ms\":1}}");
+    assert_null(strstr(found, "slept"));
+    caller_leave(&c);
+    run_for(r.loop, 5); /* what the session saw is freed by the loop */
+    selection_free(s);
+    rig_tear_down(&r);
+    narrowings_free(narrowings);
+}
+
+/* --- while the bridge changes --- */
+
+/* A neighbour that comes is seen beside it and does not disturb it. An entry that changes is
+ * another server for the session, too: its call under way comes to its end, the next one goes to
+ * the new one, which is started by it. */
+static void a_reload_reaches_sessions_that_are_there(void **state)
+{
+    struct hub_rig r;
+    struct caller c;
+
+    (void)state;
+    rig_set_up(&r, PAIR);
+    enter_all(&c, &r);
+    int pid = pid_behind(&c, &r, "own__whoami"), shared = rig_pid(rig_server(&r, "own"));
+
+    rig_apply(&r,
+              "servers: {own: {command: FAKE, instances: per-session, allow: [whoami, sleep]},"
+              " more: {command: FAKE, allow: [add]}}",
+              "kept own; added more; removed all");
+    WAIT(r.loop, bridge_settled(r.bridge));
+    assert_string_equal(rig_names(&r, c.view, ITEM_TOOL), "own__sleep own__whoami more__add");
+    assert_int_equal(pid_behind(&c, &r, "own__whoami"), pid);
+
+    caller_call(&c, "own__sleep", "{\"ms\":400}");
+    rig_apply(&r,
+              "servers: {own: {command: FAKE, args: [--name, new], instances: per-session,"
+              " allow: [whoami, sleep]}}",
+              "replaced own; removed more");
+    WAIT(r.loop, rig_pid(rig_server(&r, "own")) != shared);
+    assert_non_null(strstr(caller_ask(&c, &r, "own__whoami", NULL), "\"name\":\"new\""));
+    assert_true(rig_is_running(pid));
+    WAIT(r.loop, caller_heard(&c, "slept"));
+    WAIT(r.loop, !rig_is_running(pid));
+    assert_false(caller_heard(&c, "failed"));
+
+    rig_apply(&r, "servers: {}", "removed own");
+    assert_string_equal(rig_names(&r, c.view, ITEM_TOOL), "");
+    WAIT(r.loop, rig_children() == 0);
+    caller_leave(&c);
+    rig_tear_down(&r);
+}
+
+/* A shared server has asked its clients something, and two of them could have been meant. It is
+ * told no; and sessions that come from then on have one each, which knows whom to ask. */
+static void one_that_asks_its_clients_is_not_shared_any_more(void **state)
+{
+    struct hub_rig r;
+    struct caller a, b, later;
+
+    (void)state;
+    rig_set_up(&r, "servers: {a: {command: FAKE}}");
+    enter_all(&a, &r);
+    enter_all(&b, &r);
+    assert_null(a.lease);
+    caller_call(&a, "a__sleep", "{\"ms\":300}");
+    assert_non_null(strstr(caller_ask(&b, &r, "a__ask", NULL), "No client can be asked"));
+    enter_all(&later, &r);
+    assert_non_null(later.lease);
+    assert_int_not_equal(pid_behind(&later, &r, "a__whoami"), rig_pid(rig_server(&r, "a")));
+    WAIT(r.loop, caller_heard(&a, "slept"));
+    caller_leave(&later);
+    caller_leave(&a);
+    caller_leave(&b);
+    rig_tear_down(&r);
+}
+
+/* Nobody gets anything of a bridge that is ending. */
+static void none_is_made_at_the_end(void **state)
+{
+    struct hub_rig r;
+    struct caller c;
+    void *lease = NULL;
+
+    (void)state;
+    rig_set_up(&r, PAIR);
+    enter_all(&c, &r);
+    assert_int_not_equal(pid_behind(&c, &r, "own__whoami"), 0);
+    caller_leave(&c); /* and all ends while its instance still does */
+    rig_stop(&r);
+    struct mcp_host host = bridge_host(r.bridge, bridge_view(r.bridge));
+    assert_null(host.enter(host.arg, host.view, 0, &lease));
+    assert_null(lease);
+    rig_tear_down(&r);
+}
+
+/* --- not more than there may be --- */
+
+#define CROWD(n)                                                                                   \
+    "{limits: {processes: " #n "}, servers: {own: {command: FAKE, instances: per-session}}}"
+
+/* Three may run, and the shared one is one of them. The third session's call makes that one rest
+ * which nobody has used for longest; its session notices nothing but a new process. */
+static void an_idle_one_makes_room(void **state)
+{
+    struct hub_rig r;
+    struct caller a, b, c;
+
+    (void)state;
+    rig_set_up(&r, CROWD(3));
+    enter_all(&a, &r);
+    enter_all(&b, &r);
+    enter_all(&c, &r);
+    int of_a = pid_behind(&a, &r, "own__whoami");
+    int of_b = pid_behind(&b, &r, "own__whoami");
+    run_for(r.loop, 5);
+    assert_int_equal(pid_behind(&a, &r, "own__whoami"), of_a); /* now b's is the longest idle */
+    int of_c = pid_behind(&c, &r, "own__whoami");
+    assert_true(of_c > 0);
+    assert_false(rig_is_running(of_b));
+    assert_true(rig_is_running(of_a));
+    assert_int_equal(rig_children(), 3);
+    assert_non_null(strstr(rig_names(&r, b.view, ITEM_TOOL), "own__whoami")); /* it only rests */
+    int again = pid_behind(&b, &r, "own__whoami");
+    assert_true(again > 0 && again != of_b);
+    assert_false(rig_is_running(of_a));
+    assert_int_equal(rig_children(), 3);
+    caller_leave(&a);
+    caller_leave(&b);
+    caller_leave(&c);
+    rig_tear_down(&r);
+}
+
+/* All are at work: that is said, and what to do; what works is left alone. */
+static void when_all_are_at_work_the_call_is_told_so(void **state)
+{
+    struct hub_rig r;
+    struct caller a, b;
+
+    (void)state;
+    rig_set_up(&r, CROWD(2));
+    enter_all(&a, &r);
+    enter_all(&b, &r);
+    int of_a = pid_behind(&a, &r, "own__whoami");
+    caller_call(&a, "own__sleep", "{\"ms\":200}");
+    assert_non_null(strstr(caller_ask(&b, &r, "own__whoami", NULL),
+                           "all 2 processes that limits.processes allows are at work. Try again "
+                           "later"));
+    assert_int_equal(rig_children(), 2);
+    assert_int_equal(rig_server(&r, "own")->state, PROVIDER_READY); /* the shared one never rests */
+    WAIT(r.loop, caller_heard(&a, "slept"));
+    assert_true(rig_is_running(of_a));
+    assert_true(pid_behind(&b, &r, "own__whoami") > 0);
+    assert_false(rig_is_running(of_a));
+    caller_leave(&a);
+    caller_leave(&b);
+    rig_tear_down(&r);
+}
+
+/* Shared servers are always started, however few may run. */
+static void shared_ones_are_not_bounded(void **state)
+{
+    struct hub_rig r;
+
+    (void)state;
+    rig_set_up(&r, "{limits: {processes: 1}, servers: {a: {command: FAKE}, b: {command: FAKE},"
+                   " own: {command: FAKE, instances: per-session}}}");
+    assert_int_equal(rig_children(), 3);
+    rig_tear_down(&r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_first_call_starts_it_and_the_end_stops_it),
+        cmocka_unit_test(where_all_is_shared_there_is_nothing_to_lease),
+        cmocka_unit_test(lists_that_come_later_are_shared_too),
+        cmocka_unit_test(views_and_search_hold_for_it),
+        cmocka_unit_test(a_reload_reaches_sessions_that_are_there),
+        cmocka_unit_test(one_that_asks_its_clients_is_not_shared_any_more),
+        cmocka_unit_test(none_is_made_at_the_end),
+        cmocka_unit_test(an_idle_one_makes_room),
+        cmocka_unit_test(when_all_are_at_work_the_call_is_told_so),
+        cmocka_unit_test(shared_ones_are_not_bounded),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
