@@ -88,6 +88,16 @@ static void start(struct provider *p)
     p->ops->start(p);
 }
 
+/* Looked at now and then instead of with every call, which costs nothing while it is used. */
+static void watch_idle(struct provider *p)
+{
+    uint64_t rested = timers_of(p)->now - p->used_at, limit = p->policy.idle_stop;
+
+    timer_clear(timers_of(p), &p->idle);
+    if (limit)
+        timer_set(timers_of(p), &p->idle, rested < limit ? limit - rested : limit);
+}
+
 static void ready(struct provider *p)
 {
     bool failed_before = p->why[0] != '\0';
@@ -95,8 +105,7 @@ static void ready(struct provider *p)
     enter(p, PROVIDER_READY);
     p->why[0] = '\0';
     p->used_at = p->since;
-    if (p->policy.idle_stop)
-        timer_set(timers_of(p), &p->idle, p->policy.idle_stop);
+    watch_idle(p);
     if (failed_before)
         publish(p, HAPPENED_SERVERS_RECONNECTED);
     router_tell_changes(p->router, p);
@@ -137,13 +146,12 @@ bool provider_in_use(const struct provider *p)
     return provider_has_calls(p) || wishes_any(p);
 }
 
-/* Looked at now and then instead of with every call, which costs nothing while it is used. */
 static void rest_if_idle(struct provider *p)
 {
-    uint64_t rested = timers_of(p)->now - p->used_at, limit = p->policy.idle_stop;
+    uint64_t rested = timers_of(p)->now - p->used_at;
 
-    if (provider_in_use(p) || rested < limit) {
-        timer_set(timers_of(p), &p->idle, rested < limit ? limit - rested : limit);
+    if (provider_in_use(p) || rested < p->policy.idle_stop) {
+        watch_idle(p);
         return;
     }
     log_info(p->alias, "nobody called it for %llu s: stopped until somebody does",
@@ -391,6 +399,13 @@ void provider_recall(struct provider *p, struct catalog *c)
 {
     p->remembered = true;
     provider_publish(p, c);
+}
+
+void provider_adjust(struct provider *p, const struct policy *policy)
+{
+    p->policy = *policy;
+    if (p->state == PROVIDER_READY)
+        watch_idle(p);
 }
 
 void provider_want(struct provider *p)

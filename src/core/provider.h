@@ -126,6 +126,8 @@ void provider_publish(struct provider *p, struct catalog *c);
 void provider_recall(struct provider *p, struct catalog *c);
 
 /* --- for the bridge and the router --- */
+/* Other limits from now on, also while it runs; views that show it are to be touched. */
+void provider_adjust(struct provider *p, const struct policy *policy);
 void provider_want(struct provider *p);
 void provider_unwant(struct provider *p);
 /* By hand: stop it and refuse its calls until it is started by hand; start it as if it had never

@@ -212,10 +212,11 @@ static enum plan_act carry_out(struct bridge *b, enum plan_act act, struct serve
         return act;
     }
     if (act == PLAN_ADJUST) {
-        server_plan_adjust(s->plan, plan);
-        core_of(s)->policy = *server_policy(s->plan);
+        instances_adjust(b->instances, s->plan, plan);
         if (s->next_plan)
-            server_plan_adjust(s->next_plan, plan);
+            instances_adjust(b->instances, s->next_plan, plan);
+        if (core_of(s)->rests && !server_policy(s->plan)->idle_stop)
+            bridge_want(s); /* nobody would see it, and so nobody call it */
     }
     server_plan_drop(plan);
     return act;

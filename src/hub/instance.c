@@ -238,6 +238,20 @@ void instances_hurry(struct instances *is)
         stop(first);
 }
 
+void instances_adjust(struct instances *is, struct server_plan *plan, struct server_plan *newer)
+{
+    server_plan_adjust(plan, newer);
+    struct policy policy = *server_policy(plan);
+    LIST_EACH (&is->held, it) {
+        const struct instance *i = LIST_ENTRY(it, struct instance, node);
+        struct provider *core = mcp_provider_core(i->provider);
+        if (i->plan != plan)
+            continue;
+        policy.eager = core->policy.eager; /* a session's own is started by calls, always */
+        provider_adjust(core, &policy);
+    }
+}
+
 void instances_stopped(struct instances *is, const struct provider *p)
 {
     LIST_EACH (&is->stopping, it) {

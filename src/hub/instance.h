@@ -25,6 +25,9 @@ size_t instances_count(const struct instances *is);
 bool instances_have(const struct instances *is, const struct provider *p);
 /* No more patience with those that were let go. */
 void instances_hurry(struct instances *is);
+/* Filters and limits are those of `newer` from now on: of the plan, and of whatever was made by it
+ * and is still held. */
+void instances_adjust(struct instances *is, struct server_plan *plan, struct server_plan *newer);
 /* For router_on_stopped. */
 void instances_stopped(struct instances *is, const struct provider *p);
 

@@ -186,6 +186,34 @@ static void test_restarted_by_hand(void **state)
     end(&x);
 }
 
+/* The key went from the file, came back, and became shorter while it was idle: it holds as it is
+ * now, counted from its last use. */
+static void test_other_limits_hold_while_it_runs(void **state)
+{
+    struct fixture x;
+
+    (void)state;
+    begin(&x, true);
+    struct policy policy = x.fake.core.policy;
+    policy.idle_stop = 0;
+    provider_adjust(&x.fake.core, &policy);
+    stage_wait(&x.stage, 5000);
+    assert_int_equal(x.fake.core.state, PROVIDER_READY);
+    policy.idle_stop = 9000;
+    provider_adjust(&x.fake.core, &policy);
+    stage_wait(&x.stage, 2000);
+    policy.idle_stop = 8000;
+    provider_adjust(&x.fake.core, &policy);
+    stage_wait(&x.stage, 999);
+    assert_account(&x.stage, "");
+    stage_wait(&x.stage, 1);
+    assert_account(&x.stage, "f stop\n");
+    provider_lost(&x.fake.core, "exited with 0");
+    provider_adjust(&x.fake.core, &policy); /* it rests: there is nothing to watch */
+    assert_int_equal(x.stage.timers.n, 0);
+    end(&x);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -197,6 +225,7 @@ int main(void)
         cmocka_unit_test(test_stopped_by_hand_it_stays_down),
         cmocka_unit_test(test_started_by_hand_it_has_never_failed),
         cmocka_unit_test(test_restarted_by_hand),
+        cmocka_unit_test(test_other_limits_hold_while_it_runs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -115,36 +115,6 @@ static void the_same_again_is_no_news(void **state)
     rig_tear_down(&r);
 }
 
-/* Filters and limits are put in force under the running server: a call that is under way notices
- * nothing, the next one is bound by them. */
-static void filters_and_limits_change_under_a_running_server(void **state)
-{
-    struct hub_rig r;
-    struct caller c;
-
-    (void)state;
-    rig_set_up(&r, "servers: {a: {command: FAKE, allow: [echo, sleep]}}");
-    enter_all(&c, &r);
-    struct provider *a = rig_server(&r, "a");
-    int pid = rig_pid(a);
-    caller_call(&c, "a__sleep", "{\"ms\":50}");
-
-    rig_apply(&r, "servers: {a: {command: FAKE, deny: [e*, sleep], timeout: 7s, queue: 3}}",
-              "adjusted a");
-    assert_ptr_equal(rig_server(&r, "a"), a);
-    assert_int_equal(a->policy.timeout, 7000);
-    assert_int_equal(a->policy.queue, 3);
-    assert_true(caller_heard(&c, "changed tools\n"));
-    assert_null(strstr(rig_names(&r, all(&r), ITEM_TOOL), "a__echo"));
-    assert_non_null(strstr(rig_names(&r, all(&r), ITEM_TOOL), "a__add"));
-    assert_null(strstr(rig_names(&r, bridge_server_view(r.bridge, SPAN("a")), ITEM_TOOL), "echo"));
-    assert_true(span_starts(span_str(caller_ask(&c, &r, "a__echo", NULL)), SPAN("failed ")));
-    WAIT(r.loop, caller_heard(&c, "slept"));
-    assert_int_equal(rig_pid(a), pid);
-    caller_leave(&c);
-    rig_tear_down(&r);
-}
-
 /* --- another server of the same name --- */
 
 /* The old one answers until the new one can, and what it was asked it answers to the end. Nobody
@@ -355,7 +325,6 @@ int main(void)
         cmocka_unit_test(only_without_a_file_there_is_a_demo),
         cmocka_unit_test(what_did_not_change_is_not_touched),
         cmocka_unit_test(the_same_again_is_no_news),
-        cmocka_unit_test(filters_and_limits_change_under_a_running_server),
         cmocka_unit_test(a_changed_server_is_replaced_when_the_new_one_is_ready),
         cmocka_unit_test(the_new_one_inherits_the_counters),
         cmocka_unit_test(one_that_does_not_come_up_leaves_the_old_one_in_place),

@@ -1,0 +1,130 @@
+/* Filters and limits that change under a server which is left running: what holds from then on, for
+ * whom, and what does not notice. */
+#include "hub_rig.h"
+
+/* A caller who sees all there is. */
+static void enter_all(struct caller *c, struct hub_rig *r)
+{
+    struct mcp_host host = bridge_host(r->bridge, bridge_view(r->bridge));
+
+    caller_enter(c, &host);
+}
+
+/* Filters and limits are put in force under the running server: a call that is under way notices
+ * nothing, the next one is bound by them. */
+static void filters_and_limits_change_under_a_running_server(void **state)
+{
+    struct hub_rig r;
+    struct caller c;
+
+    (void)state;
+    rig_set_up(&r, "servers: {a: {command: FAKE, allow: [echo, sleep]}}");
+    enter_all(&c, &r);
+    struct provider *a = rig_server(&r, "a");
+    int pid = rig_pid(a);
+    caller_call(&c, "a__sleep", "{\"ms\":50}");
+
+    rig_apply(&r, "servers: {a: {command: FAKE, deny: [e*, sleep], timeout: 7s, queue: 3}}",
+              "adjusted a");
+    assert_ptr_equal(rig_server(&r, "a"), a);
+    assert_int_equal(a->policy.timeout, 7000);
+    assert_int_equal(a->policy.queue, 3);
+    assert_true(caller_heard(&c, "changed tools\n"));
+    assert_null(strstr(rig_names(&r, bridge_view(r.bridge), ITEM_TOOL), "a__echo"));
+    assert_non_null(strstr(rig_names(&r, bridge_view(r.bridge), ITEM_TOOL), "a__add"));
+    assert_null(strstr(rig_names(&r, bridge_server_view(r.bridge, SPAN("a")), ITEM_TOOL), "echo"));
+    assert_true(span_starts(span_str(caller_ask(&c, &r, "a__echo", NULL)), SPAN("failed ")));
+    WAIT(r.loop, caller_heard(&c, "slept"));
+    assert_int_equal(rig_pid(a), pid);
+    caller_leave(&c);
+    rig_tear_down(&r);
+}
+
+/* Without the key it does not rest any more, and one that does is started: its tools would be lost
+ * with it. With the key they stay listed. Until this test one without stopped for good when its old
+ * time was up, one that had got the key never rested before its next start, and one that rested
+ * when it lost the key was not seen again. */
+static void idle_stop_holds_from_the_reload_on(void **state)
+{
+    struct hub_rig r;
+
+    (void)state;
+    rig_set_up(&r, "servers: {was: {command: FAKE, allow: [echo], idle_stop: 1s},"
+                   " is: {command: FAKE, allow: [echo]}}");
+    rig_apply(&r,
+              "servers: {was: {command: FAKE, allow: [echo]},"
+              " is: {command: FAKE, allow: [echo], idle_stop: 1s}}",
+              "adjusted was, is");
+    WAIT_MS(r.loop, rig_server(&r, "is")->state == PROVIDER_DOWN, 3000);
+    assert_int_equal(rig_server(&r, "was")->state, PROVIDER_READY);
+    assert_string_equal(rig_names(&r, bridge_view(r.bridge), ITEM_TOOL), "was__echo is__echo");
+    rig_apply(&r,
+              "servers: {was: {command: FAKE, allow: [echo]},"
+              " is: {command: FAKE, allow: [echo]}}",
+              "kept was; adjusted is");
+    WAIT_MS(r.loop, rig_server(&r, "is")->state == PROVIDER_READY, 3000);
+    rig_tear_down(&r);
+}
+
+/* The file changes twice in a row, and the second time only a limit does. The server that comes up
+ * by then is the one of the first change; until this test it came up with the limits of that, too,
+ * and kept them. */
+static void one_that_is_about_to_take_the_place_is_adjusted_too(void **state)
+{
+    struct hub_rig r;
+    struct caller c;
+
+    (void)state;
+    rig_set_up(&r, "servers: {a: {command: FAKE}}");
+    enter_all(&c, &r);
+    struct provider *before = rig_server(&r, "a");
+    rig_apply(&r, "servers: {a: {command: FAKE, args: [--init-delay, 100]}}", "replaced a");
+    rig_apply(&r,
+              "servers: {a: {command: FAKE, args: [--init-delay, 100], timeout: 7s,"
+              " approve: [echo]}}",
+              "adjusted a");
+    assert_int_equal(before->policy.timeout, 7000);
+    WAIT(r.loop, rig_server(&r, "a") != before);
+    assert_int_equal(rig_server(&r, "a")->policy.timeout, 7000);
+    assert_non_null(strstr(caller_ask(&c, &r, "a__echo", NULL), "approval"));
+    caller_leave(&c);
+    rig_tear_down(&r);
+}
+
+#define OWN(more)                                                                                  \
+    "servers: {own: {command: FAKE, instances: per-session, allow: [whoami, add], " more "}}"
+
+/* A tool shall need a person's word from now on. Sessions that are there have instances of their
+ * own, which were made before. Until this test they went on without, and after two such reloads
+ * they read patterns that had been freed. */
+static void what_sessions_have_is_adjusted_too(void **state)
+{
+    struct hub_rig r;
+    struct caller c;
+
+    (void)state;
+    rig_set_up(&r, OWN(""));
+    rig_apply(&r, OWN("approve: [nothing]"), "adjusted own");
+    enter_all(&c, &r);
+    assert_non_null(strstr(caller_ask(&c, &r, "own__whoami", NULL), "\"pid\":"));
+    rig_apply(&r, OWN("approve: [who*], timeout: 7s"), "adjusted own");
+    assert_non_null(strstr(caller_ask(&c, &r, "own__whoami", NULL), "approval"));
+    assert_non_null(strstr(caller_ask(&c, &r, "own__add", "{\"a\":1,\"b\":2}"), "\"3\""));
+    assert_int_equal(view_find(c.view, ITEM_TOOL, SPAN("own__add"))->provider->policy.timeout,
+                     7000);
+    assert_int_equal(rig_children(), 2); /* the same processes */
+    caller_leave(&c);
+    rig_tear_down(&r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(filters_and_limits_change_under_a_running_server),
+        cmocka_unit_test(idle_stop_holds_from_the_reload_on),
+        cmocka_unit_test(one_that_is_about_to_take_the_place_is_adjusted_too),
+        cmocka_unit_test(what_sessions_have_is_adjusted_too),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
