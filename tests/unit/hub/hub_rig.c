@@ -11,9 +11,9 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 
-/* From the moment it is told to, until all servers are gone: they have 400 ms for EOF and as much
- * for SIGTERM, and what they leave behind has a second. */
-enum { STOP_MS = 2000 };
+/* Until all servers are gone: they have 400 ms for EOF and as much for SIGTERM, and what they leave
+ * behind has a second. The rest is for a busy machine. */
+enum { STOP_MS = 4000 };
 
 /* --- the folder --- */
 

@@ -100,12 +100,13 @@ static void one_that_is_about_to_take_the_place_is_adjusted_too(void **state)
 static void what_sessions_have_is_adjusted_too(void **state)
 {
     struct hub_rig r;
-    struct caller c;
+    struct caller c, quiet;
 
     (void)state;
     rig_set_up(&r, OWN(""));
     rig_apply(&r, OWN("approve: [nothing]"), "adjusted own");
     enter_all(&c, &r);
+    enter_all(&quiet, &r);
     assert_non_null(strstr(caller_ask(&c, &r, "own__whoami", NULL), "\"pid\":"));
     rig_apply(&r, OWN("approve: [who*], timeout: 7s"), "adjusted own");
     assert_non_null(strstr(caller_ask(&c, &r, "own__whoami", NULL), "approval"));
@@ -113,7 +114,10 @@ static void what_sessions_have_is_adjusted_too(void **state)
     assert_int_equal(view_find(c.view, ITEM_TOOL, SPAN("own__add"))->provider->policy.timeout,
                      7000);
     assert_int_equal(rig_children(), 2); /* the same processes */
+    /* Nor is one lost that has yet to be started, by a call. */
+    assert_string_equal(rig_names(&r, quiet.view, ITEM_TOOL), "own__add own__whoami");
     caller_leave(&c);
+    caller_leave(&quiet);
     rig_tear_down(&r);
 }
 

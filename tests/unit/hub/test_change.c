@@ -128,7 +128,7 @@ static void a_changed_server_is_replaced_when_the_new_one_is_ready(void **state)
     rig_set_up(&r, "servers: {a: {command: FAKE, args: [--name, old]}}");
     enter_all(&c, &r);
     int pid = rig_pid(rig_server(&r, "a"));
-    caller_call(&c, "a__sleep", "{\"ms\":700}");
+    caller_call(&c, "a__sleep", "{\"ms\":1500}");
 
     rig_apply(&r, "servers: {a: {command: FAKE, args: [--name, new, --init-delay, 200]}}",
               "replaced a");
@@ -261,7 +261,7 @@ static void a_dropped_server_ends_its_calls_first(void **state)
     int pid = rig_pid(rig_server(&r, "a"));
     struct bridge_server *held = bridge_server_hold(r.bridge, 0);
     assert_null(bridge_server_hold(r.bridge, 1));
-    caller_call(&c, "a__sleep", "{\"ms\":300}");
+    caller_call(&c, "a__sleep", "{\"ms\":500}");
     loop_step(r.loop, 0);
 
     rig_apply(&r, "servers: {}", "removed a");

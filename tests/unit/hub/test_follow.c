@@ -29,6 +29,7 @@ static int close_reader(void **state)
 {
     struct reader *f = *state;
 
+    unsetenv("RIALTO_LOG_LEVEL");
     follow_free(f->follow);
     rig_tear_down(&f->rig);
     mem_free(f);
@@ -83,6 +84,10 @@ static void a_broken_file_changes_nothing(void **state)
     check_refused(f, "is empty");
     assert_int_equal(unlink(f->rig.file), 0);
     check_refused(f, f->rig.file);
+    rig_write(&f->rig, "servers: {}");
+    setenv("RIALTO_LOG_LEVEL", "loud", 1); /* what the environment says is read with the file */
+    check_refused(f, "RIALTO_LOG_LEVEL");
+    unsetenv("RIALTO_LOG_LEVEL");
     check_report(f, "servers: {a: {command: FAKE, allow: [echo]}}",
                  "{\"kept\":[\"a\"],\"adjusted\":[],\"replaced\":[],\"added\":[],"
                  "\"removed\":[\"b\"],\"at_next_start\":\"\"}");

@@ -47,7 +47,7 @@ static void any_other_is_nobodys(void **state)
 {
     static const char *const strangers[] = {
         "", "Bearer", "Bearer ", "Bearer appl", "Bearer apples", "Bearer Apple", "apple",
-        "Basic apple", "Bearerapple", "Bearer apple pear",
+        "Basic apple", "Digest apple", "Bearerapple", "Bearer apple pear",
         /* The hash is in a file that more people may read than should be let in. */
         "Bearer sha256:3a7bd3e2360a3d29eea436fcfb7e44c735d117c42d1c1835420b6b9942dd4f1b",
         "Bearer 3a7bd3e2360a3d29eea436fcfb7e44c735d117c42d1c1835420b6b9942dd4f1b"};
