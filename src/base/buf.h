@@ -20,6 +20,9 @@ struct buf {
 
 void buf_fini(struct buf *b);
 
+/* A local one that ends with its block: BUF_SCOPED text = {0}; */
+#define BUF_SCOPED __attribute__((cleanup(buf_fini))) struct buf
+
 /* Room for `extra` more bytes; returns where they go. Add what was written to b->n. */
 char *buf_room(struct buf *b, size_t extra);
 

@@ -1,15 +1,10 @@
 #include "browser/kept.h"
 
-#include "base/buf.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "browser/capability.h"
 #include "wire/json.h"
-
-#include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <unistd.h>
 
 enum { KEPT_MAX = 1000, FILE_MAX = 1024 * 1024 };
 
@@ -74,23 +69,16 @@ struct kept_grants *kept_load(const char *file)
     if (!file)
         return k;
     k->file = mem_str(file);
-    int fd = open(file, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return k;
-    ssize_t n = 1;
-    while (n > 0 && text.n < FILE_MAX) {
-        n = read(fd, buf_room(&text, 4096), 4096);
-        text.n += n > 0 ? (size_t)n : 0;
-    }
-    close(fd);
-    read_grants(k, buf_view(&text));
+    int rc = file_read(&text, file, FILE_MAX);
+    if (!rc || rc == ERR_SIZE)
+        read_grants(k, buf_view(&text));
     buf_fini(&text);
     return k;
 }
 
 void kept_save(const struct kept_grants *k)
 {
-    struct buf text = {0}, part = {0};
+    struct buf text = {0};
 
     if (!k->file)
         return;
@@ -120,15 +108,9 @@ void kept_save(const struct kept_grants *k)
         buf_char(&text, ']');
     }
     buf_str(&text, "\n}\n");
-    buf_printf(&part, "%s.part", k->file);
-    const char *path = buf_cstr(&part);
-    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    bool fine = fd >= 0 && write(fd, text.p, text.n) == (ssize_t)text.n;
-    if (fd >= 0)
-        fine &= close(fd) == 0;
-    if (!fine || rename(path, k->file))
-        log_warn("browser", "cannot keep grants in %s: %s", k->file, strerror(errno));
-    buf_fini(&part);
+    int rc = file_replace(k->file, buf_view(&text));
+    if (rc)
+        log_warn("browser", "cannot keep grants in %s: %s", k->file, err_name(rc));
     buf_fini(&text);
 }
 

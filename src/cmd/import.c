@@ -1,4 +1,4 @@
-#include "base/mem.h"
+#include "base/file.h"
 #include "cmd/args.h"
 #include "cmd/commands.h"
 #include "config/edit.h"
@@ -6,50 +6,39 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 enum { OPT_OUTPUT = 'o' };
 
-static int write_all(int fd, struct span text)
+/* A pipe or a device. */
+static int write_into(const char *path, struct span text)
 {
-    while (text.n) {
-        ssize_t n = write(fd, text.p, text.n);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return -errno;
-        text = span_from(text, (size_t)n);
-    }
-    return 0;
-}
-
-/* What other programs keep in their files may be secret: a new file is for its owner alone. */
-static int write_new(const char *path, struct span text, struct err *err)
-{
-    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-    int rc = fd < 0 ? -errno : write_all(fd, text);
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
+    int rc = fd < 0 ? -errno : file_write_fd(fd, text);
 
     if (fd >= 0 && close(fd) < 0 && !rc)
         rc = -errno;
-    return rc ? err_set(err, rc, "cannot write %s: %s", path, strerror(-rc)) : 0;
+    return rc;
 }
 
-/* A file that is there is replaced whole or not at all; a pipe or a device is written to. */
+/*
+ * A file is replaced whole or not at all. What other programs keep in theirs may be secret: a new
+ * one is for its owner alone.
+ */
 static int write_file(const struct command *self, const char *path, struct span text)
 {
     struct stat st;
     struct err err;
     bool there = stat(path, &st) == 0;
-    int rc = there && S_ISREG(st.st_mode) ? edit_replace_file(path, text, &err)
-                                          : write_new(path, text, &err);
+
+    int rc = !there                ? file_replace(path, text)
+             : S_ISREG(st.st_mode) ? edit_replace_file(path, text, &err)
+                                   : write_into(path, text);
 
     if (!rc)
         return CMD_FINE;
-    if (!there)
-        (void)unlink(path);
-    cmd_error(self, "%s", err.text);
+    cmd_error(self, "cannot write %s: %s", path, err_name(rc));
     return CMD_FAILED;
 }
 

@@ -1,14 +1,11 @@
 #include "config/edit.h"
 
+#include "base/file.h"
 #include "wire/json.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 /* The map of servers: the file's first of these; empty when it has none. */
 static int find_servers(struct span text, struct span *servers, struct err *err)
@@ -121,62 +118,14 @@ int edit_remove_server(struct buf *out, struct span text, struct span name, stru
                    SPAN_ARG(name));
 }
 
-/* With the mode and, if that can be, the owner of the one before it. */
-static int write_file(const char *path, struct span text, const struct stat *before)
-{
-    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
-    size_t done = 0;
-
-    if (fd < 0)
-        return -errno;
-    while (done < text.n) {
-        ssize_t n = write(fd, text.p + done, text.n - done);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            break;
-        done += (size_t)n;
-    }
-    int code = done < text.n ? -errno : 0;
-    int ignored = fchown(fd, before->st_uid, before->st_gid);
-    (void)ignored;
-    if (!code && (fchmod(fd, before->st_mode & 0777) || fsync(fd)))
-        code = -errno;
-    if (close(fd) && !code)
-        code = -errno;
-    return code;
-}
-
-/* `path` is no link. */
-static int replace(const char *path, struct span text)
-{
-    struct buf fresh = {0}, old = {0};
-    struct stat st;
-
-    if (stat(path, &st))
-        return -errno;
-    buf_printf(&fresh, "%s.new", path);
-    buf_printf(&old, "%s.bak", path);
-    int code = write_file(buf_cstr(&fresh), text, &st);
-    if (!code) {
-        /* A link, so that there is no moment without the file. */
-        (void)unlink(buf_cstr(&old));
-        code = link(path, buf_cstr(&old)) ? -errno : 0;
-    }
-    if (!code && rename(buf_cstr(&fresh), path))
-        code = -errno;
-    if (code)
-        (void)unlink(buf_cstr(&fresh));
-    buf_fini(&fresh);
-    buf_fini(&old);
-    return code;
-}
-
 int edit_replace_file(const char *path, struct span text, struct err *err)
 {
     char *real = realpath(path, NULL); /* a link to the file stays one */
-    int code = real ? replace(real, text) : -errno;
+    BUF_SCOPED old = {0};
 
+    if (real)
+        buf_printf(&old, "%s.bak", real);
+    int code = real ? file_replace_keeping(real, text, buf_cstr(&old)) : -errno;
     free(real);
     return code ? err_set(err, code, "cannot write %s: %s", path, strerror(-code)) : 0;
 }

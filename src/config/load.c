@@ -1,5 +1,6 @@
 #include "config/load.h"
 
+#include "base/file.h"
 #include "base/mem.h"
 #include "config/checks.h"
 #include "config/convert.h"
@@ -9,10 +10,7 @@
 #include "config/schema.h"
 #include "wire/json.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 /* --- finding --- */
@@ -85,42 +83,6 @@ void config_put_places(struct buf *out)
 
 /* --- reading --- */
 
-static int read_all(int fd, struct buf *out)
-{
-    struct stat st;
-
-    if (fstat(fd, &st) < 0)
-        return -errno;
-    if (S_ISDIR(st.st_mode))
-        return -EISDIR;
-    for (;;) {
-        size_t room = CONFIG_MAX_BYTES + 1 - out->n;
-        ssize_t n =
-            read(fd, buf_room(out, room < 65536 ? room : 65536), room < 65536 ? room : 65536);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return -errno;
-        if (n == 0)
-            return 0;
-        out->n += (size_t)n;
-        if (out->n > CONFIG_MAX_BYTES)
-            return ERR_SIZE;
-    }
-}
-
-static int read_file(const char *path, struct buf *out)
-{
-    /* "-" as everywhere; its own name in /dev cannot be opened when it is a socket. */
-    int fd = strcmp(path, "-") == 0 ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0)
-                                    : open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return -errno;
-    int rc = read_all(fd, out);
-    close(fd);
-    return rc;
-}
-
 static bool ends_with(const char *path, const char *end)
 {
     size_t n = strlen(path), m = strlen(end);
@@ -147,7 +109,9 @@ enum config_format config_format_of(const char *path, struct span text)
 
 bool config_read_text(const char *path, struct buf *text, struct problems *problems)
 {
-    int rc = read_file(path, text);
+    /* "-" as everywhere; its own name in /dev cannot be opened when it is a socket. */
+    int rc = strcmp(path, "-") == 0 ? file_read_fd(text, STDIN_FILENO, CONFIG_MAX_BYTES)
+                                    : file_read(text, path, CONFIG_MAX_BYTES);
 
     problems_set_file(problems, path);
     if (rc == ERR_SIZE)

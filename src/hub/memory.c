@@ -1,16 +1,14 @@
 #include "hub/memory.h"
 
-#include "base/err.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "config/schema.h"
 #include "hub/places.h"
 #include "mcp/server/catalog_text.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <openssl/evp.h>
-#include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -42,19 +40,14 @@ static bool read_all(const char *path, struct buf *text)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     struct stat st;
-    ssize_t n = -1;
 
     if (fd < 0)
         return false;
     /* Only what we have written ourselves. */
-    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
-        st.st_size <= MAX_BYTES) {
-        n = read(fd, buf_room(text, (size_t)st.st_size + 1), (size_t)st.st_size);
-        if (n > 0)
-            text->n += (size_t)n;
-    }
+    bool fine = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
+                !file_read_fd(text, fd, MAX_BYTES) && text->n;
     close(fd);
-    return n > 0;
+    return fine;
 }
 
 struct catalog *memory_recall(const char *path)
@@ -66,26 +59,6 @@ struct catalog *memory_recall(const char *path)
     return known;
 }
 
-static int write_all(const char *path, struct span text)
-{
-    struct buf fresh = {0};
-
-    /* Several of us may write at once: each its own file, the last name wins. */
-    buf_printf(&fresh, "%s.%d", path, (int)getpid());
-    int fd = open(buf_cstr(&fresh), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
-    int code = fd < 0 ? -errno : 0;
-    if (!code && write(fd, text.p, text.n) != (ssize_t)text.n)
-        code = errno ? -errno : -EIO;
-    if (fd >= 0)
-        close(fd);
-    if (!code && rename(buf_cstr(&fresh), path))
-        code = -errno;
-    if (code)
-        (void)unlink(buf_cstr(&fresh));
-    buf_fini(&fresh);
-    return code;
-}
-
 void memory_keep(const char *path, const struct catalog *known)
 {
     struct buf text = {0}, clean = {0}, before = {0};
@@ -95,7 +68,7 @@ void memory_keep(const char *path, const struct catalog *known)
     if (!span_eq(buf_view(&clean), buf_view(&text)))
         text.n = 0; /* it shows a secret, which has no place in a file: nothing is remembered */
     bool same = read_all(path, &before) && span_eq(buf_view(&before), buf_view(&text));
-    int code = !same && text.n <= MAX_BYTES ? write_all(path, buf_view(&text)) : 0;
+    int code = !same && text.n <= MAX_BYTES ? file_replace(path, buf_view(&text)) : 0;
     if (code)
         log_debug("rialto", "cannot remember in %s what a server offers: %s", path, err_name(code));
     buf_fini(&before);

@@ -2,12 +2,11 @@
  * child.c, and by stream_peer.c, which asks who is at a socket. */
 #include "io/kin.h"
 
-#include "base/buf.h"
+#include "base/file.h"
 #include "base/id.h"
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +16,6 @@
 
 enum {
     FILE_MOST = 1024 * 1024,
-    CHUNK = 4096,
     RETRIES = 8,
     GENERATIONS_MOST = 4096,
 };
@@ -49,19 +47,11 @@ void kin_brand(rlim_t mark)
 static bool read_proc(struct buf *out, int pid, const char *name)
 {
     char path[64];
-    ssize_t n = 1;
 
     snprintf(path, sizeof path, "/proc/%d/%s", pid, name);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    while (fd >= 0 && n > 0 && out->n < FILE_MOST) {
-        n = read(fd, buf_room(out, CHUNK), CHUNK);
-        if (n > 0)
-            out->n += (size_t)n;
-    }
-    if (fd >= 0)
-        close(fd);
+    int rc = file_read(out, path, FILE_MOST);
     buf_cstr(out);
-    return fd >= 0 && n == 0;
+    return !rc;
 }
 
 /* -1 when it is gone or may not be looked at. */

@@ -1,12 +1,9 @@
 #include "rockbot/attachments.h"
 
 #include "base/base64.h"
+#include "base/file.h"
 #include "base/id.h"
 #include "base/mem.h"
-
-#include <errno.h>
-#include <fcntl.h>
-#include <unistd.h>
 
 static const char *ending_of(struct span mime)
 {
@@ -27,19 +24,6 @@ static const char *ending_of(struct span mime)
     return bare.n >= 5 && span_eq_nocase(span_cut(bare, 0, 5), SPAN("text/")) ? ".txt" : ".bin";
 }
 
-static int write_all(int fd, struct span s)
-{
-    while (s.n) {
-        ssize_t n = write(fd, s.p, s.n);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return n ? -errno : -EIO;
-        s = span_from(s, (size_t)n);
-    }
-    return 0;
-}
-
 int attachment_save(struct attachment *a, const char *folder, struct span text, struct span mime,
                     struct err *err)
 {
@@ -49,17 +33,11 @@ int attachment_save(struct attachment *a, const char *folder, struct span text, 
     *a = (struct attachment){.size = text.n};
     id_token(name);
     buf_printf(&path, "%s/%s%s", folder, name, ending_of(mime));
-    int fd = open(buf_cstr(&path), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    int rc = fd < 0 ? -errno : write_all(fd, text);
-    if (fd >= 0 && close(fd) < 0 && !rc)
-        rc = -errno;
-    if (rc < 0) {
-        if (fd >= 0)
-            (void)unlink(buf_cstr(&path));
-        rc =
-            err_set(err, rc, "cannot write to the attachments folder %s: %s", folder, err_name(rc));
+    int rc = file_replace(buf_cstr(&path), text);
+    if (rc) {
         buf_fini(&path);
-        return rc;
+        return err_set(err, rc, "cannot write to the attachments folder %s: %s", folder,
+                       err_name(rc));
     }
     a->path = buf_take(&path);
     a->name = a->path + strlen(folder) + 1;

@@ -194,13 +194,13 @@ test('a bridge whose file has no servers at all gets its first from an agent', a
 test('a file that cannot be written: the agent is told so, and the operator where it is', async (t) => {
   const { agent, worker } = await work(t, { main: busServer() });
   const before = fs.readFileSync(worker.config, 'utf8');
-  fs.mkdirSync(`${worker.config}.new`); // in the way
+  fs.mkdirSync(`${worker.config}.bak`); // in the way
   const wish = { serverName: 'far', type: 'http', url: 'http://127.0.0.1:1/', command: null, args: [], env: {} };
   const { success, error } = await agent.manage('RegisterServer', wish);
   assert.equal(success, false);
   assert.match(error, /configuration file cannot be written/);
   assert.ok(!error.includes(path.dirname(worker.config)), error);
-  await logged(worker, /cannot write .*rialto.*: Is a directory/);
+  await logged(worker, /cannot write .*rialto.*: File exists/);
   assert.equal(fs.readFileSync(worker.config, 'utf8'), before);
 });
 

@@ -1,9 +1,8 @@
-#include "base/mem.h"
+#include "base/file.h"
 #include "cmd/doctor/doctor.h"
 
 #include <ctype.h>
 #include <dirent.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -78,20 +77,6 @@ bool doctor_unix_inode(struct span table, const char *path, uint64_t *inode)
 
 /* --- the processes --- */
 
-static void read_table(const char *path, struct buf *out)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = 1;
-
-    while (fd >= 0 && n > 0 && out->n < TABLE_MAX) {
-        n = read(fd, buf_room(out, 65536), 65536);
-        if (n > 0)
-            out->n += (size_t)n;
-    }
-    if (fd >= 0)
-        close(fd);
-}
-
 static bool has_socket(const char *pid, const char *wanted)
 {
     char path[PATH_MAX], target[64];
@@ -114,7 +99,7 @@ static void put_name(struct buf *out, const char *pid)
     char path[PATH_MAX];
 
     snprintf(path, sizeof path, "/proc/%s/comm", pid);
-    read_table(path, out);
+    (void)file_read(out, path, TABLE_MAX);
     out->n = span_find(buf_view(out), '\n');
 }
 
@@ -145,7 +130,7 @@ bool doctor_process_env(int pid, const char *name, struct buf *value)
     bool found = false;
 
     snprintf(path, sizeof path, "/proc/%d/environ", pid);
-    read_table(path, &text);
+    (void)file_read(&text, path, TABLE_MAX);
     for (struct span rest = buf_view(&text); rest.n && !found;) {
         struct span entry = span_cut(rest, 0, span_find(rest, '\0'));
         size_t equals = span_find(entry, '=');
@@ -165,7 +150,7 @@ static bool find_tcp(unsigned port, uint64_t *inode)
 
     for (size_t i = 0; i < COUNT_OF(tables) && !found; i++) {
         struct buf text = {0};
-        read_table(tables[i], &text);
+        (void)file_read(&text, tables[i], TABLE_MAX);
         found = doctor_tcp_inode(buf_view(&text), port, inode);
         buf_fini(&text);
     }
@@ -176,7 +161,7 @@ static bool find_unix(const char *path, uint64_t *inode)
 {
     struct buf text = {0};
 
-    read_table("/proc/net/unix", &text);
+    (void)file_read(&text, "/proc/net/unix", TABLE_MAX);
     bool found = doctor_unix_inode(buf_view(&text), path, inode);
     buf_fini(&text);
     return found;

@@ -1,10 +1,10 @@
+#include "base/file.h"
 #include "base/mem.h"
 #include "cmd/doctor/doctor.h"
 #include "hub/server.h"
 #include "io/http_client.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -87,23 +87,12 @@ static void say_missing(struct subject *s, const char *program)
     mem_free(path);
 }
 
-static void read_head(const char *file, struct buf *head)
-{
-    enum { HEAD = 512 };
-    int fd = open(file, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd < 0 ? -1 : read(fd, buf_room(head, HEAD), HEAD);
-
-    if (n > 0)
-        head->n = (size_t)n;
-    if (fd >= 0)
-        close(fd);
-}
-
 /* A script whose interpreter is missing is "not found" although it is there. */
 static bool check_script(struct subject *s, const char *file)
 {
+    enum { HEAD = 512 };
     struct buf head = {0}, found = {0};
-    read_head(file, &head);
+    (void)file_read(&head, file, HEAD);
     struct script script = doctor_script(buf_view(&head));
     char *interpreter = mem_span(script.interpreter), *wanted = mem_span(script.wanted);
     const char *missing = NULL;

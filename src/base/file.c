@@ -1,0 +1,98 @@
+#include "base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { CHUNK = 16 * 1024 };
+
+int file_read_fd(struct buf *out, int fd, size_t max)
+{
+    for (size_t end = out->n + max;;) {
+        size_t left = end + 1 - out->n, most = left < CHUNK ? left : CHUNK;
+        ssize_t n = read(fd, buf_room(out, most), most);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return n ? -errno : 0;
+        out->n += (size_t)n;
+        if (out->n > end) {
+            out->n = end;
+            return ERR_SIZE;
+        }
+    }
+}
+
+int file_read(struct buf *out, const char *path, size_t max)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+    if (fd < 0)
+        return -errno;
+    int code = file_read_fd(out, fd, max);
+    close(fd);
+    return code;
+}
+
+int file_write_fd(int fd, struct span text)
+{
+    while (text.n) {
+        ssize_t n = write(fd, text.p, text.n);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return n ? -errno : -EIO;
+        text = span_from(text, (size_t)n);
+    }
+    return 0;
+}
+
+static int make_alike(int fd, const struct stat *before)
+{
+    int ignored = fchown(fd, before->st_uid, before->st_gid);
+
+    (void)ignored;
+    return fchmod(fd, before->st_mode & 0777) || fsync(fd) ? -errno : 0;
+}
+
+/* A link, so that there is no moment without the file. */
+static int link_anew(const char *path, const char *old)
+{
+    (void)unlink(old);
+    return link(path, old) ? -errno : 0;
+}
+
+int file_replace_keeping(const char *path, struct span text, const char *old)
+{
+    BUF_SCOPED fresh = {0};
+    struct stat before;
+
+    if (old && stat(path, &before))
+        return -errno;
+    /* Several of us may write at once: each its own file, the last name wins. */
+    buf_printf(&fresh, "%s.XXXXXX", path);
+    buf_cstr(&fresh);
+    int fd = mkostemp(fresh.p, O_CLOEXEC);
+    if (fd < 0)
+        return -errno;
+    int code = file_write_fd(fd, text);
+    if (!code && old)
+        code = make_alike(fd, &before);
+    if (close(fd) && !code)
+        code = -errno;
+    if (!code && old)
+        code = link_anew(path, old);
+    if (!code && rename(fresh.p, path))
+        code = -errno;
+    if (code)
+        (void)unlink(fresh.p);
+    return code;
+}
+
+int file_replace(const char *path, struct span text)
+{
+    return file_replace_keeping(path, text, NULL);
+}

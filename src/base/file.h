@@ -1,0 +1,29 @@
+/*
+ * file: a whole file at once, read within a bound or replaced.
+ *
+ * A file is replaced by writing another beside it and renaming that: who reads the name meanwhile
+ * gets the one or the other, whole, and what fails leaves the file as it was. All of these block,
+ * and return 0 or a negative code.
+ */
+#ifndef RIALTO_BASE_FILE_H
+#define RIALTO_BASE_FILE_H
+
+#include "base/buf.h"
+#include "base/err.h"
+
+/* Appends to `out`; ERR_SIZE when there are more than `max` bytes, the first of which were read. */
+int file_read(struct buf *out, const char *path, size_t max);
+int file_read_fd(struct buf *out, int fd, size_t max);
+
+int file_write_fd(int fd, struct span text) MUST_CHECK;
+
+/* For its owner alone. */
+int file_replace(const char *path, struct span text) MUST_CHECK;
+
+/*
+ * A file that is there, with its mode and, if that can be, its owner; the one before is `old` then.
+ * The new one is on the disk before it has the name.
+ */
+int file_replace_keeping(const char *path, struct span text, const char *old) MUST_CHECK;
+
+#endif
