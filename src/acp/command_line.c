@@ -1,9 +1,8 @@
 #include "acp/command_line.h"
 
+#include "base/ascii.h"
 #include "base/mem.h"
 #include "wire/json.h"
-
-#include <ctype.h>
 
 static void add(char ***list, size_t *n, char *text)
 {
@@ -81,12 +80,9 @@ static bool is_assignment(struct span word)
 {
     size_t n = span_find(word, '=');
 
-    if (n == word.n || n == 0 || isdigit((unsigned char)word.p[0]))
+    if (n == word.n || n == 0)
         return false;
-    for (size_t i = 0; i < n; i++)
-        if (!isalnum((unsigned char)word.p[i]) && word.p[i] != '_')
-            return false;
-    return true;
+    return !ascii_is_digit(word.p[0]) && ascii_is_words(span_cut(word, 0, n), "_");
 }
 
 static int read_words(struct command_line *c, struct span text, struct err *err)

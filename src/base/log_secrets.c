@@ -1,5 +1,6 @@
 /* The one redactor: what the log was told to hide, found again in whatever disguise a text shows
  * it. Called by log_line for every line, and by whatever else shows peers' bytes to people. */
+#include "base/ascii.h"
 #include "base/base64.h"
 #include "base/log.h"
 #include "base/map.h"
@@ -63,7 +64,7 @@ static bool is_common(struct span s)
     for (size_t i = 0; i < COUNT_OF(words); i++)
         if (span_eq_nocase(s, span_str(words[i])))
             return true;
-    while (digits < s.n && s.p[digits] >= '0' && s.p[digits] <= '9')
+    while (digits < s.n && ascii_is_digit(s.p[digits]))
         digits++;
     return digits == s.n && digits <= PORT_DIGITS;
 }
@@ -148,14 +149,6 @@ void log_forget_secrets(void)
 
 /* --- disguises --- */
 
-static int hex_digit(char c)
-{
-    return c >= '0' && c <= '9'   ? c - '0'
-           : c >= 'a' && c <= 'f' ? c - 'a' + 10
-           : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                  : -1;
-}
-
 /* Reads up to `max` digits of `base`; returns how many there were. */
 static size_t read_digits(struct span text, size_t max, uint32_t base, uint32_t *value)
 {
@@ -163,7 +156,7 @@ static size_t read_digits(struct span text, size_t max, uint32_t base, uint32_t 
 
     *value = 0;
     for (; n < max && n < text.n; n++) {
-        int digit = hex_digit(text.p[n]);
+        int digit = ascii_hex(text.p[n]);
         if (digit < 0 || (uint32_t)digit >= base)
             break;
         *value = *value * base + (uint32_t)digit;
@@ -433,19 +426,13 @@ static size_t known_secret(struct span rest)
 
 /* --- secrets that are known by where they stand --- */
 
-static bool token_char(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           (c != '\0' && strchr("-._~+/=", c) != NULL);
-}
-
 static size_t bearer_token(struct span rest, size_t *keep)
 {
     size_t n = 0;
 
     if (rest.n <= 7 || !span_eq_nocase(span_cut(rest, 0, 7), SPAN("bearer ")))
         return 0;
-    while (7 + n < rest.n && token_char(rest.p[7 + n]))
+    while (7 + n < rest.n && ascii_is_word(rest.p[7 + n], "-._~+/="))
         n++;
     *keep = 7;
     return n;
@@ -472,8 +459,7 @@ static size_t query_value(struct span text, size_t at)
 {
     size_t from = at, n = 0;
 
-    while (from && (token_char(text.p[from - 1]) && text.p[from - 1] != '=') &&
-           text.p[from - 1] != '/')
+    while (from && ascii_is_word(text.p[from - 1], "-._~+/") && text.p[from - 1] != '/')
         from--;
     if (!from || !strchr("?&;\\", text.p[from - 1]) ||
         !log_names_secret(span_cut(text, from, at - from)))

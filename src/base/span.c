@@ -1,16 +1,13 @@
 #include "base/span.h"
 
-static char lower(char c)
-{
-    return c >= 'A' && c <= 'Z' ? (char)(c + ('a' - 'A')) : c;
-}
+#include "base/ascii.h"
 
 bool span_eq_nocase(struct span a, struct span b)
 {
     if (a.n != b.n)
         return false;
     for (size_t i = 0; i < a.n; i++)
-        if (lower(a.p[i]) != lower(b.p[i]))
+        if (ascii_to_lower(a.p[i]) != ascii_to_lower(b.p[i]))
             return false;
     return true;
 }
@@ -40,8 +37,8 @@ bool span_glob(struct span pattern, struct span text)
         if (p < pattern.n && pattern.p[p] == '*') {
             star = p++;
             star_text = t;
-        } else if (p < pattern.n &&
-                   (pattern.p[p] == '?' || lower(pattern.p[p]) == lower(text.p[t]))) {
+        } else if (p < pattern.n && (pattern.p[p] == '?' ||
+                                     ascii_to_lower(pattern.p[p]) == ascii_to_lower(text.p[t]))) {
             p++;
             t++;
         } else if (star != (size_t)-1) {

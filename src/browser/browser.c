@@ -1,5 +1,6 @@
 #include "browser/browser.h"
 
+#include "base/ascii.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "browser/inside.h"
@@ -41,15 +42,7 @@ static void sweep_later(struct browser *b)
 
 bool browser_can_be_session(struct span id)
 {
-    if (!id.n || id.n > 128)
-        return false;
-    for (size_t i = 0; i < id.n; i++) {
-        char c = id.p[i];
-        bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-        if (!plain && (!c || !strchr("._:-", c)))
-            return false;
-    }
-    return true;
+    return id.n && id.n <= 128 && ascii_is_words(id, "._:-");
 }
 
 /* Nobody is connected to it, and nobody waits for a page's answer. */

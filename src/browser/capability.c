@@ -1,5 +1,6 @@
 #include "browser/capability.h"
 
+#include "base/ascii.h"
 #include "base/mem.h"
 
 static const struct {
@@ -14,15 +15,7 @@ static const struct {
 
 bool capability_is_valid(struct span name)
 {
-    if (!name.n || name.n > CAPABILITY_MAX)
-        return false;
-    for (size_t i = 0; i < name.n; i++) {
-        char c = name.p[i];
-        bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-        if (!plain && (!c || !strchr(":-_.*", c)))
-            return false;
-    }
-    return true;
+    return name.n && name.n <= CAPABILITY_MAX && ascii_is_words(name, ":-_.*");
 }
 
 bool capability_covers(struct span granted, struct span wanted)

@@ -1,3 +1,4 @@
+#include "base/ascii.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "browser/entry.h"
@@ -71,12 +72,8 @@ struct span session_lacks(const struct browser_session *s, const struct page *pa
 
 static void put_public_name(struct buf *out, struct span name)
 {
-    for (size_t i = 0; i < name.n && i < PUBLIC_MAX; i++) {
-        char c = name.p[i];
-        bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                     c == '_' || c == '-';
-        buf_char(out, plain ? c : '_');
-    }
+    for (size_t i = 0; i < name.n && i < PUBLIC_MAX; i++)
+        buf_char(out, ascii_is_word(name.p[i], "_-") ? name.p[i] : '_');
 }
 
 /* A catalog in the making, and the names that are taken in it. */

@@ -1,5 +1,6 @@
 #include "bus/amqp_inside.h"
 
+#include "base/ascii.h"
 #include "base/log.h"
 #include "base/map.h"
 #include "base/mem.h"
@@ -355,7 +356,7 @@ static void learn_limit(struct engine *e, const struct amqp_method *m)
 
     if (m->code != PRECONDITION_FAILED || !span_has_nocase(text, SPAN("message size ")))
         return;
-    while (at && text.p[at - 1] >= '0' && text.p[at - 1] <= '9')
+    while (at && ascii_is_digit(text.p[at - 1]))
         at--;
     for (; at < text.n && most < MAX_BODY; at++)
         most = most * 10 + (size_t)(text.p[at] - '0');

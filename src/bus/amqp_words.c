@@ -1,5 +1,6 @@
 #include "bus/amqp_inside.h"
 
+#include "base/ascii.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "bus/stamp.h"
@@ -10,14 +11,6 @@ enum { HEARTBEAT = 30 };
 
 /* --- addresses --- */
 
-static int hex_digit(char c)
-{
-    return c >= '0' && c <= '9'   ? c - '0'
-           : c >= 'a' && c <= 'f' ? c - 'a' + 10
-           : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                  : -1;
-}
-
 /* A part of a URL with its %XX undone; NULL when it is broken or too long. The caller owns it. */
 static char *unescape(struct span part)
 {
@@ -25,8 +18,8 @@ static char *unescape(struct span part)
     for (size_t i = 0; i < part.n; i++) {
         char c = part.p[i];
         if (c == '%') {
-            int high = i + 2 < part.n ? hex_digit(part.p[i + 1]) : -1;
-            int low = i + 2 < part.n ? hex_digit(part.p[i + 2]) : -1;
+            int high = i + 2 < part.n ? ascii_hex(part.p[i + 1]) : -1;
+            int low = i + 2 < part.n ? ascii_hex(part.p[i + 2]) : -1;
             c = (char)(high * 16 + low);
             i += 2;
             if (high < 0 || low < 0 || !c)
@@ -65,7 +58,7 @@ static int parse_host(struct amqp_address *a, struct span where)
     a->host = mem_span(host.n ? host : SPAN("localhost"));
     buf_printf(&target, strchr(a->host, ':') ? "[%s]:%s" : "%s:%s", a->host, digits);
     a->target = buf_take(&target);
-    bool fine = !*stop && digits[0] >= '0' && digits[0] <= '9' && number > 0 && number < 65536;
+    bool fine = !*stop && ascii_is_digit(digits[0]) && number > 0 && number < 65536;
     mem_free(digits);
     return fine ? 0 : ERR_CONFIG;
 }

@@ -1,5 +1,6 @@
 #include "bus/nats_message.h"
 
+#include "base/ascii.h"
 #include "base/id.h"
 #include "base/mem.h"
 #include "bus/stamp.h"
@@ -23,21 +24,10 @@ static const char time_key[] = "rb-timestamp";
 
 /* --- writing --- */
 
-/* Names of headers are RFC 7230's tokens. */
-static bool is_token(struct span key)
-{
-    static const char others[] = "!#$%&'*+-.^_`|~";
-
-    for (size_t i = 0; i < key.n; i++)
-        if (!isalnum((unsigned char)key.p[i]) && !memchr(others, key.p[i], sizeof others - 1))
-            return false;
-    return key.n > 0;
-}
-
 /* A line break in a value would begin another header, so control characters become blanks. */
 static void put_header(natsMsg *msg, struct span key, struct span value, struct buf *scratch)
 {
-    if (!is_token(key))
+    if (!key.n || !ascii_is_words(key, "!#$%&'*+-.^_`|~"))
         return;
     scratch->n = 0;
     buf_span(scratch, key);
@@ -92,16 +82,11 @@ static struct span *word_of(struct message *m, struct span key)
 /* Milliseconds, or the text that other engines carry. */
 static uint64_t read_time(struct span text)
 {
-    uint64_t ms = 0;
+    uint64_t ms;
 
     if (text.n > 15)
         return stamp_read(text);
-    for (size_t i = 0; i < text.n; i++) {
-        if (!isdigit((unsigned char)text.p[i]))
-            return 0;
-        ms = ms * 10 + (uint64_t)(text.p[i] - '0');
-    }
-    return ms;
+    return ascii_number(text, &ms) ? ms : 0;
 }
 
 static int read_header(struct message *m, const char *key, const char *value, struct err *err)

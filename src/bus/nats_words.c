@@ -1,18 +1,9 @@
 #include "bus/nats_words.h"
 
+#include "base/ascii.h"
 #include "base/mem.h"
 
-#include <ctype.h>
-
 /* --- addresses --- */
-
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c = (char)tolower((unsigned char)c);
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
 
 /* Percent-decoded; a stray percent sign stands for itself. */
 static char *decode(struct span text)
@@ -20,8 +11,8 @@ static char *decode(struct span text)
     struct buf out = {0};
 
     for (size_t i = 0; i < text.n; i++) {
-        int high = text.p[i] == '%' && i + 2 < text.n ? hex_digit(text.p[i + 1]) : -1;
-        int low = high >= 0 ? hex_digit(text.p[i + 2]) : -1;
+        int high = text.p[i] == '%' && i + 2 < text.n ? ascii_hex(text.p[i + 1]) : -1;
+        int low = high >= 0 ? ascii_hex(text.p[i + 2]) : -1;
         if (low >= 0) {
             buf_char(&out, (char)(high * 16 + low));
             i += 2;
@@ -50,19 +41,6 @@ static struct span take_credentials(struct nats_address *a, struct span host)
     return span_from(host, at);
 }
 
-static bool is_one_of(char c, const char *set)
-{
-    return c && strchr(set, c);
-}
-
-static bool is_host(struct span host)
-{
-    for (size_t i = 0; i < host.n; i++)
-        if (!isalnum((unsigned char)host.p[i]) && !is_one_of(host.p[i], ".:-_[]"))
-            return false;
-    return host.n > 0 && host.p[0] != ':';
-}
-
 static int add_server(struct nats_address *a, struct span server, struct err *err)
 {
     if (span_starts(server, SPAN("tls://")))
@@ -76,7 +54,7 @@ static int add_server(struct nats_address *a, struct span server, struct err *er
     struct span host = take_credentials(a, server);
     if (host.n && host.p[host.n - 1] == '/')
         host.n--;
-    if (!is_host(host))
+    if (!host.n || host.p[0] == ':' || !ascii_is_words(host, ".:-_[]"))
         return err_set(err, ERR_CONFIG, "'" SPAN_FMT "' is no host of a NATS server",
                        SPAN_ARG(host));
     if (a->n == NATS_MAX_SERVERS)
@@ -84,7 +62,7 @@ static int add_server(struct nats_address *a, struct span server, struct err *er
 
     /* A port is what stands behind the last colon, unless that is inside of an IPv6 address. */
     size_t end = host.n;
-    while (end && isdigit((unsigned char)host.p[end - 1]))
+    while (end && ascii_is_digit(host.p[end - 1]))
         end--;
     bool port = end < host.n && end && host.p[end - 1] == ':';
     struct buf url = {0};
@@ -131,7 +109,7 @@ bool nats_prefix_is_valid(const char *prefix)
     struct span p = span_str(prefix);
     bool dot = true; /* no segment may be empty */
     for (size_t i = 0; i < p.n; i++) {
-        if (p.p[i] == '.' ? dot : !isalnum((unsigned char)p.p[i]) && !is_one_of(p.p[i], "_-"))
+        if (p.p[i] == '.' ? dot : !ascii_is_word(p.p[i], "_-"))
             return false;
         dot = p.p[i] == '.';
     }
@@ -169,7 +147,7 @@ void nats_plan_init(struct nats_plan *p, const char *prefix, struct span pattern
     size_t hash = 0; /* where the first segment `#` begins */
 
     *p = (struct nats_plan){0};
-    p->rootless = pattern.n && is_one_of(pattern.p[0], "*#");
+    p->rootless = pattern.n && (pattern.p[0] == '*' || pattern.p[0] == '#');
     while (hash < pattern.n && pattern.p[hash] != '#')
         hash += span_find(span_from(pattern, hash), '.') + 1;
     if (hash >= pattern.n) {
@@ -211,7 +189,7 @@ struct span nats_root(const char *prefix, struct span subject)
 static void put_plain(struct buf *out, struct span text)
 {
     for (size_t i = 0; i < text.n; i++)
-        buf_char(out, isalnum((unsigned char)text.p[i]) || text.p[i] == '-' ? text.p[i] : '_');
+        buf_char(out, ascii_is_word(text.p[i], "-") ? text.p[i] : '_');
 }
 
 void nats_put_stream_name(struct buf *out, struct span root)
@@ -252,7 +230,7 @@ uint64_t nats_delivery_count(struct span ack)
     while (skip--)
         ack = span_from(ack, span_find(ack, '.') + 1);
     uint64_t n = 0;
-    for (size_t i = 0; i < ack.n && isdigit((unsigned char)ack.p[i]) && n < 1000000000; i++)
+    for (size_t i = 0; i < ack.n && ascii_is_digit(ack.p[i]) && n < 1000000000; i++)
         n = n * 10 + (uint64_t)(ack.p[i] - '0');
     return n;
 }

@@ -1,5 +1,6 @@
 #include "bus/retained.h"
 
+#include "base/ascii.h"
 #include "base/id.h"
 #include "bus/topic.h"
 #include "wire/json.h"
@@ -48,8 +49,7 @@ static void put_key(struct buf *key, struct span topic, struct span raw_name)
     from = key->n;
     json_unescape(key, raw_name);
     for (size_t i = from; i < key->n; i++)
-        if (key->p[i] >= 'A' && key->p[i] <= 'Z')
-            key->p[i] = (char)(key->p[i] - 'A' + 'a');
+        key->p[i] = ascii_to_lower(key->p[i]);
 }
 
 static void forget(struct retained *r, struct span key)

@@ -1,5 +1,7 @@
 #include "bus/stamp.h"
 
+#include "base/ascii.h"
+
 #include <time.h>
 
 uint64_t stamp_now(void)
@@ -24,17 +26,12 @@ void stamp_put(struct buf *out, uint64_t ms)
 /* `n` digits from *at on, or -1. */
 static int take_number(struct span *at, size_t n)
 {
-    int value = 0;
+    uint64_t value;
 
-    if (at->n < n)
+    if (at->n < n || !ascii_number(span_cut(*at, 0, n), &value))
         return -1;
-    for (size_t i = 0; i < n; i++) {
-        if (at->p[i] < '0' || at->p[i] > '9')
-            return -1;
-        value = value * 10 + at->p[i] - '0';
-    }
     *at = span_from(*at, n);
-    return value;
+    return (int)value;
 }
 
 static bool take_char(struct span *at, char c)
@@ -51,7 +48,7 @@ static int take_fraction(struct span *at)
 
     if (!take_char(at, '.'))
         return 0;
-    for (; at->n && at->p[0] >= '0' && at->p[0] <= '9'; *at = span_from(*at, 1)) {
+    for (; at->n && ascii_is_digit(at->p[0]); *at = span_from(*at, 1)) {
         ms += weight * (at->p[0] - '0');
         weight /= 10;
     }

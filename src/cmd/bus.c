@@ -1,3 +1,4 @@
+#include "base/ascii.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "bus/topic.h"
@@ -267,7 +268,7 @@ static int take_option(const struct command *self, struct wishes *w, int id)
         return 0;
     case OPT_COUNT:
         w->tail.most = strtoull(value, &end, 10);
-        wrong = *value < '0' || *value > '9' || *end ? "expected a number" : NULL;
+        wrong = !ascii_is_digit(*value) || *end ? "expected a number" : NULL;
         break;
     case OPT_TYPE:
         w->pub.type = value;

@@ -1,3 +1,4 @@
+#include "base/ascii.h"
 #include "base/mem.h"
 #include "cmd/commands.h"
 #include "cmd/daemon.h"
@@ -302,7 +303,7 @@ static bool read_count(const struct args *a, struct wish *w)
     char *end;
 
     w->n = strtoull(a->value, &end, 10);
-    if (*a->value >= '0' && *a->value <= '9' && !*end && w->n <= SHOWN_MAX)
+    if (ascii_is_digit(*a->value) && !*end && w->n <= SHOWN_MAX)
         return true;
     cmd_error(a->command, "-n takes a number up to %d, not '%s'", SHOWN_MAX, a->value);
     return false;

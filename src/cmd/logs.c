@@ -1,3 +1,4 @@
+#include "base/ascii.h"
 #include "cmd/commands.h"
 #include "cmd/daemon.h"
 #include "wire/json.h"
@@ -181,7 +182,7 @@ static int take_option(struct logs *l, int id, const char *value)
         return CMD_FINE;
     case 'n':
         l->n = strtoull(value, &end, 10);
-        if (*value >= '0' && *value <= '9' && !*end && l->n <= SHOWN_MAX)
+        if (ascii_is_digit(*value) && !*end && l->n <= SHOWN_MAX)
             return CMD_FINE;
         cmd_error(l->args->command, "-n takes a number up to %d, not '%s'", SHOWN_MAX, value);
         return CMD_USAGE;

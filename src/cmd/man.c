@@ -1,5 +1,6 @@
 #include "cmd/man.h"
 
+#include "base/ascii.h"
 #include "cmd/args.h"
 #include "config/load.h"
 #include "config/schema.h"
@@ -53,7 +54,7 @@ static void put_title(struct buf *out, const struct command *c)
 {
     buf_str(out, ".TH RIALTO");
     for (const char *p = c ? c->name : ""; *p; p++)
-        buf_printf(out, "%s%c", p == c->name ? "\\-" : "", *p >= 'a' && *p <= 'z' ? *p - 32 : *p);
+        buf_printf(out, "%s%c", p == c->name ? "\\-" : "", ascii_to_upper(*p));
     buf_str(out, " 1 \"\" \"rialto " RIALTO_VERSION "\"\n.SH NAME\nrialto");
     if (c) {
         buf_str(out, "\\-");

@@ -1,5 +1,6 @@
 #include "config/checks.h"
 
+#include "base/ascii.h"
 #include "wire/host.h"
 
 enum {
@@ -10,20 +11,6 @@ enum {
     PATH_LENGTH_MAX = 4095,
     URL_MAX = 2048,
 };
-
-static bool is_letter_or_digit(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-}
-
-/* Is every byte a letter, a digit or one of `others`? */
-static bool made_of(struct span text, const char *others)
-{
-    for (size_t i = 0; i < text.n; i++)
-        if (!is_letter_or_digit(text.p[i]) && (!text.p[i] || !strchr(others, text.p[i])))
-            return false;
-    return true;
-}
 
 static bool has_control(struct span text)
 {
@@ -50,9 +37,9 @@ const char *check_alias(struct span text)
 {
     if (!text.n || text.n > ALIAS_MAX)
         return "a server's name has 1 to 64 characters";
-    if (!made_of(text, "_-."))
+    if (!ascii_is_words(text, "_-."))
         return "a server's name is made of letters, digits, '_', '-' and '.'";
-    if (!is_letter_or_digit(text.p[0]))
+    if (!ascii_is_word(text.p[0], ""))
         return "a server's name starts with a letter or a digit";
     return NULL;
 }
@@ -88,16 +75,9 @@ const char *check_control(struct span text)
 
 static bool is_port(struct span text)
 {
-    unsigned port = 0;
+    uint64_t port;
 
-    if (!text.n || text.n > 5)
-        return false;
-    for (size_t i = 0; i < text.n; i++) {
-        if (text.p[i] < '0' || text.p[i] > '9')
-            return false;
-        port = port * 10 + (unsigned)(text.p[i] - '0');
-    }
-    return port <= 65535;
+    return text.n <= 5 && ascii_number(text, &port) && port <= 65535;
 }
 
 static size_t last_colon(struct span text)
@@ -124,8 +104,8 @@ const char *check_address(struct span text)
     if (colon == text.n || !is_port(span_from(text, colon + 1)))
         return wanted;
     if (host.n > 2 && host.p[0] == '[' && host.p[host.n - 1] == ']')
-        return made_of(span_cut(host, 1, host.n - 2), ":.%") ? NULL : wanted;
-    return made_of(host, ".-") ? NULL : wanted;
+        return ascii_is_words(span_cut(host, 1, host.n - 2), ":.%") ? NULL : wanted;
+    return ascii_is_words(host, ".-") ? NULL : wanted;
 }
 
 /* Does `text` start with one of the schemes and go on behind it without blanks? */
@@ -156,13 +136,9 @@ const char *check_agent(struct span text)
         return NULL;
     if (span_is(text, "refresh"))
         return "'refresh' is no name for an agent: the topic of that name means something else";
-    for (size_t i = 0; i < text.n; i++) {
-        char c = text.p[i];
-        bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-        if (!letter && !(i && (c == '_' || c == '-')))
-            return wanted;
-    }
-    return text.n && text.n <= 64 ? NULL : wanted;
+    bool fine =
+        text.n && text.n <= 64 && ascii_is_word(text.p[0], "") && ascii_is_words(text, "_-");
+    return fine ? NULL : wanted;
 }
 
 const char *check_bus_url(struct span text)
@@ -194,7 +170,8 @@ const char *check_host(struct span text)
     struct span name = host_name(text), behind = span_from(text, name.n);
     bool v6 = name.n > 2 && name.p[0] == '[' && name.p[name.n - 1] == ']';
 
-    if (v6 ? !made_of(span_cut(name, 1, name.n - 2), ":.") : !name.n || !made_of(name, ".-_"))
+    if (v6 ? !ascii_is_words(span_cut(name, 1, name.n - 2), ":.")
+           : !name.n || !ascii_is_words(name, ".-_"))
         return wanted;
     return !behind.n || (behind.p[0] == ':' && is_port(span_from(behind, 1))) ? NULL : wanted;
 }
@@ -251,7 +228,7 @@ const char *check_names_pattern(struct span text)
         } else if (span_starts(rest, SPAN("{server}"))) {
             servers++;
             i += 7;
-        } else if (!made_of(span_cut(rest, 0, 1), "_-")) {
+        } else if (!ascii_is_words(span_cut(rest, 0, 1), "_-")) {
             return "besides {server} and {tool} only letters, digits, '_' and '-' may stand in it";
         }
     }
@@ -270,7 +247,7 @@ const char *check_env_name(struct span text)
 
 const char *check_header_name(struct span text)
 {
-    if (!text.n || !made_of(text, "!#$%&'*+-.^_`|~"))
+    if (!text.n || !ascii_is_words(text, "!#$%&'*+-.^_`|~"))
         return "this is not the name of an HTTP header";
     return NULL;
 }

@@ -1,5 +1,6 @@
 #include "config/checks.h"
 
+#include "base/ascii.h"
 #include "base/map.h"
 #include "wire/host.h"
 
@@ -125,8 +126,7 @@ static void check_aliases(struct schema_read *r, const struct value *servers)
         struct buf lowered = {0};
         buf_span(&lowered, value_key(v));
         for (size_t i = 0; i < lowered.n; i++)
-            if (lowered.p[i] >= 'A' && lowered.p[i] <= 'Z')
-                lowered.p[i] = (char)(lowered.p[i] + ('a' - 'A'));
+            lowered.p[i] = ascii_to_lower(lowered.p[i]);
         const struct value *first = map_get(&seen, buf_view(&lowered));
         /* Exactly the same key twice was reported by the reader. */
         if (first && !span_eq(first->key, v->key))

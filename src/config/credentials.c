@@ -2,6 +2,7 @@
  * when ${NAME} was filled in. */
 #include "config/credentials.h"
 
+#include "base/ascii.h"
 #include "base/base64.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -56,12 +57,6 @@ static void add_login(struct span text)
     add_password(span_cut(text, 0, at));
 }
 
-static bool is_name_char(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           (c && strchr("_-.", c));
-}
-
 /* "name=value" around the = at `at`; the value may be quoted. */
 static void add_named(struct span text, size_t at, bool all)
 {
@@ -69,7 +64,7 @@ static void add_named(struct span text, size_t at, bool all)
     struct span value = span_from(text, at + 1);
     bool quoted = value.n && (value.p[0] == '"' || value.p[0] == '\'');
 
-    while (from && is_name_char(text.p[from - 1]))
+    while (from && ascii_is_word(text.p[from - 1], "_-."))
         from--;
     if (!all && !log_names_secret(span_cut(text, from, at - from)))
         return;

@@ -1,5 +1,6 @@
 #include "config/import.h"
 
+#include "base/ascii.h"
 #include "base/mem.h"
 #include "config/import_inside.h"
 
@@ -307,13 +308,9 @@ static void treat_name(struct importing *im, struct value *server)
     struct buf name = {0};
 
     buf_span(&name, server->key);
-    for (size_t i = 0; i < name.n; i++) {
-        char c = name.p[i];
-        bool fine = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                    (i > 0 && (c == '_' || c == '-' || c == '.'));
-        if (!fine)
+    for (size_t i = 0; i < name.n; i++)
+        if (!ascii_is_word(name.p[i], i ? "_-." : ""))
             name.p[i] = i ? '-' : 'x';
-    }
     if (name.n && !span_eq(buf_view(&name), server->key)) {
         server->as = arena_span(im->arena, buf_view(&name));
         import_say(im, PROBLEM_WARNING, server, NULL, "this server is called '%s' here",

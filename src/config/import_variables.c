@@ -1,3 +1,4 @@
+#include "base/ascii.h"
 #include "base/mem.h"
 #include "config/import_inside.h"
 
@@ -23,12 +24,8 @@ static bool find_variable(struct span text, size_t from, struct variable *out)
 static void put_secret(struct buf *out, struct span id)
 {
     buf_str(out, "${");
-    for (size_t i = 0; i < id.n; i++) {
-        char c = id.p[i];
-        bool lower = c >= 'a' && c <= 'z';
-        bool fine = (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-        buf_char(out, lower ? (char)(c - ('a' - 'A')) : fine ? c : '_');
-    }
+    for (size_t i = 0; i < id.n; i++)
+        buf_char(out, ascii_is_word(id.p[i], "") ? ascii_to_upper(id.p[i]) : '_');
     buf_char(out, '}');
 }
 

@@ -1,11 +1,8 @@
 #include "config/nearest.h"
 
-enum { WORD_MAX = 40 };
+#include "base/ascii.h"
 
-static char lower(char c)
-{
-    return c >= 'A' && c <= 'Z' ? (char)(c + ('a' - 'A')) : c;
-}
+enum { WORD_MAX = 40 };
 
 static unsigned least(unsigned a, unsigned b)
 {
@@ -23,9 +20,10 @@ static unsigned count_slips(struct span a, struct span b)
     for (size_t i = 1; i <= a.n; i++) {
         now[0] = (unsigned)i;
         for (size_t j = 1; j <= b.n; j++) {
-            char x = lower(a.p[i - 1]), y = lower(b.p[j - 1]);
+            char x = ascii_to_lower(a.p[i - 1]), y = ascii_to_lower(b.p[j - 1]);
             now[j] = least(least(last[j], now[j - 1]) + 1, last[j - 1] + (x != y));
-            if (i > 1 && j > 1 && x == lower(b.p[j - 2]) && y == lower(a.p[i - 2]))
+            if (i > 1 && j > 1 && x == ascii_to_lower(b.p[j - 2]) &&
+                y == ascii_to_lower(a.p[i - 2]))
                 now[j] = least(now[j], before[j - 2] + 1);
         }
         unsigned *oldest = before;

@@ -1,5 +1,6 @@
 #include "config/secret.h"
 
+#include "base/ascii.h"
 #include "base/log.h"
 #include "base/map.h"
 #include "base/mem.h"
@@ -163,18 +164,6 @@ static struct span value_of(struct secrets *s, struct span name)
     return span_str(value);
 }
 
-static bool is_name(struct span s)
-{
-    for (size_t i = 0; i < s.n; i++) {
-        char c = s.p[i];
-        bool fine =
-            (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-        if (!fine)
-            return false;
-    }
-    return s.n > 0;
-}
-
 void secrets_fill(struct secrets *s, const char *text, struct buf *out, struct buf *missing)
 {
     struct span rest = span_str(text);
@@ -189,7 +178,8 @@ void secrets_fill(struct secrets *s, const char *text, struct buf *out, struct b
         struct span name = span_cut(rest, 2, end < 2 ? 0 : end - 2);
         if (span_starts(name, SPAN("env:")))
             name = span_from(name, 4);
-        if (!span_starts(rest, SPAN("${")) || end == rest.n || !is_name(name)) {
+        if (!span_starts(rest, SPAN("${")) || end == rest.n || !name.n ||
+            !ascii_is_words(name, "_")) {
             buf_char(out, rest.p[0]);
             rest = span_from(rest, 1);
             continue;

@@ -1,5 +1,6 @@
 #include "config/units.h"
 
+#include "base/ascii.h"
 #include "base/mem.h"
 
 struct unit {
@@ -18,7 +19,7 @@ static bool read_digits(struct span *text, uint64_t *number)
     size_t at = 0;
 
     *number = 0;
-    while (at < text->n && text->p[at] >= '0' && text->p[at] <= '9') {
+    while (at < text->n && ascii_is_digit(text->p[at])) {
         if (at == 15)
             return false;
         *number = *number * 10 + (uint64_t)(text->p[at++] - '0');

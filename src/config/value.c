@@ -1,5 +1,6 @@
 #include "config/value.h"
 
+#include "base/ascii.h"
 #include "base/map.h"
 
 struct value *value_new(struct arena *a, enum value_type type, struct place at)
@@ -112,7 +113,7 @@ const char *value_type_name(enum value_type type)
 
 static size_t skip_digits(struct span text, size_t at)
 {
-    while (at < text.n && text.p[at] >= '0' && text.p[at] <= '9')
+    while (at < text.n && ascii_is_digit(text.p[at]))
         at++;
     return at;
 }

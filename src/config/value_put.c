@@ -1,5 +1,6 @@
 #include "config/value.h"
 
+#include "base/ascii.h"
 #include "wire/json.h"
 
 enum { INDENT = 2, LONG_KEY = 512 };
@@ -58,21 +59,16 @@ void value_put_json(struct buf *out, const struct value *v, bool indent)
     put_json(out, v, indent, 0);
 }
 
-static bool is_letter(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
-
 /* "30s" and "16MiB": text for every YAML reader, but "0xAB" would be a number. */
 static bool is_amount(struct span text)
 {
     size_t at = 0;
 
-    while (at < text.n && text.p[at] >= '0' && text.p[at] <= '9')
+    while (at < text.n && ascii_is_digit(text.p[at]))
         at++;
     if (!at || at == text.n || (text.p[at] | 0x20) == 'x')
         return false;
-    while (at < text.n && is_letter(text.p[at]))
+    while (at < text.n && ascii_is_letter(text.p[at]))
         at++;
     return at == text.n;
 }
@@ -89,14 +85,10 @@ static bool is_plain(struct span text)
 
     if (is_amount(text))
         return true;
-    if (!text.n || !(is_letter(text.p[0]) || text.p[0] == '/'))
+    if (!text.n || !(ascii_is_letter(text.p[0]) || text.p[0] == '/'))
         return false;
-    for (size_t i = 0; i < text.n; i++) {
-        char c = text.p[i];
-        bool digit = c >= '0' && c <= '9';
-        if (!is_letter(c) && !digit && c != '_' && c != '-' && c != '.' && c != '/')
-            return false;
-    }
+    if (!ascii_is_words(text, "_-./"))
+        return false;
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
         if (span_eq_nocase(text, span_str(words[i])))
             return false;

@@ -1,5 +1,6 @@
 #include "core/route.h"
 
+#include "base/ascii.h"
 #include "base/mem.h"
 #include "core/provider.h"
 
@@ -73,21 +74,13 @@ bool route_template_matches(struct span t, struct span uri)
 
 /* --- what a narrowed view lets through --- */
 
-static int hex_of(char c)
-{
-    const char *digits = "0123456789abcdef";
-    const char *at = c ? strchr(digits, c >= 'A' && c <= 'F' ? c | 0x20 : c) : NULL;
-
-    return at ? (int)(at - digits) : -1;
-}
-
 /* With %XX as the bytes that they stand for. */
 static void decode(struct buf *out, struct span uri)
 {
     for (size_t i = 0; i < uri.n; i++) {
-        bool coded = uri.p[i] == '%' && i + 2 < uri.n && hex_of(uri.p[i + 1]) >= 0 &&
-                     hex_of(uri.p[i + 2]) >= 0;
-        int byte = coded ? hex_of(uri.p[i + 1]) * 16 + hex_of(uri.p[i + 2]) : 0;
+        bool coded = uri.p[i] == '%' && i + 2 < uri.n && ascii_hex(uri.p[i + 1]) >= 0 &&
+                     ascii_hex(uri.p[i + 2]) >= 0;
+        int byte = coded ? ascii_hex(uri.p[i + 1]) * 16 + ascii_hex(uri.p[i + 2]) : 0;
         buf_char(out, coded ? (char)byte : uri.p[i]);
         i += coded ? 2 : 0;
     }

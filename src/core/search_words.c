@@ -1,5 +1,7 @@
 #include "core/search_words.h"
 
+#include "base/ascii.h"
+
 enum kind {
     GAP,
     LOWER, /* also digits, and letters of scripts beyond ASCII */
@@ -14,9 +16,9 @@ static enum kind kind_of(struct span text, size_t *n)
 
     *n = 1;
     if (c < 0x80) {
-        if (c >= 'A' && c <= 'Z')
+        if (ascii_is_upper((char)c))
             return UPPER;
-        return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ? LOWER : GAP;
+        return ascii_is_word((char)c, "") ? LOWER : GAP;
     }
     *n = c >= 0xf0 ? 4 : c >= 0xe0 ? 3 : c >= 0xc0 ? 2 : 1;
     if (*n > text.n)
@@ -54,10 +56,8 @@ static void give_copy(struct span word, search_word_fn *fn, void *arg)
 
     if (!word.n || word.n > sizeof copy)
         return;
-    for (size_t i = 0; i < word.n; i++) {
-        char c = word.p[i];
-        copy[i] = c >= 'A' && c <= 'Z' ? (char)(c + ('a' - 'A')) : c;
-    }
+    for (size_t i = 0; i < word.n; i++)
+        copy[i] = ascii_to_lower(word.p[i]);
     give(copy, word.n, fn, arg);
 }
 
@@ -69,7 +69,7 @@ static bool begins_part(struct span run, size_t at)
     if (!at || kind_of(span_from(run, at), &n) != UPPER)
         return false;
     return kind_of(span_cut(run, at - 1, 1), &n) != UPPER ||
-           (at + 1 < run.n && run.p[at + 1] >= 'a' && run.p[at + 1] <= 'z');
+           (at + 1 < run.n && ascii_is_lower(run.p[at + 1]));
 }
 
 /* The run as a whole, for GitHub is a word as well, and its parts if it has several. */

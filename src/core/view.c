@@ -1,5 +1,6 @@
 #include "core/view.h"
 
+#include "base/ascii.h"
 #include "base/list.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -274,12 +275,6 @@ struct provider *view_member(const struct view *v, size_t n)
     return m ? m->provider : NULL;
 }
 
-static bool plain_char(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-           c == '-';
-}
-
 /* Eight hex digits that depend on provider and own name only (FNV-1a: stable across runs). */
 static void name_hash(const struct provider *p, struct span own, char out[9])
 {
@@ -295,7 +290,7 @@ static void name_hash(const struct provider *p, struct span own, char out[9])
 static void make_plain(struct buf *name)
 {
     for (size_t i = 0; i < name->n; i++)
-        if (!plain_char(name->p[i]))
+        if (!ascii_is_word(name->p[i], "_-"))
             name->p[i] = '-';
 }
 
@@ -352,7 +347,7 @@ static bool is_this_item(const struct target *t, const struct build *b)
 /* As it looks in a public name, and to programs that ignore case. */
 static char fold(char c)
 {
-    return !plain_char(c) ? '-' : c >= 'A' && c <= 'Z' ? (char)(c + ('a' - 'A')) : c;
+    return ascii_is_word(c, "_-") ? ascii_to_lower(c) : '-';
 }
 
 static bool looks_alike(struct span a, struct span b)

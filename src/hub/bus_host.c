@@ -1,5 +1,6 @@
 #include "hub/bus_host.h"
 
+#include "base/ascii.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "config/checks.h"
@@ -50,7 +51,7 @@ static void put_url(struct buf *out, const char *url)
     while (path < text.n && text.p[path] != '/')
         path++;
     for (size_t i = 0; i < path && i < text.n; i++)
-        buf_char(out, text.p[i] >= 'A' && text.p[i] <= 'Z' ? (char)(text.p[i] + 32) : text.p[i]);
+        buf_char(out, ascii_to_lower(text.p[i]));
     struct span rest = span_from(text, path);
     while (rest.n && rest.p[rest.n - 1] == '/')
         rest.n--;

@@ -1,5 +1,6 @@
 #include "io/address.h"
 
+#include "base/ascii.h"
 #include "base/span.h"
 
 #include <errno.h>
@@ -8,15 +9,13 @@
 
 static int parse_port(struct address *a, struct span digits)
 {
-    if (digits.n == 0 || digits.n >= sizeof a->digits)
+    uint64_t port;
+
+    if (digits.n >= sizeof a->digits || !ascii_number(digits, &port) || port > 65535)
         return -EINVAL;
-    for (size_t i = 0; i < digits.n; i++) {
-        if (digits.p[i] < '0' || digits.p[i] > '9')
-            return -EINVAL;
-        a->port = a->port * 10 + (digits.p[i] - '0');
-        a->digits[i] = digits.p[i];
-    }
-    return a->port <= 65535 ? 0 : -EINVAL;
+    a->port = (int)port;
+    memcpy(a->digits, digits.p, digits.n);
+    return 0;
 }
 
 static int parse_path(struct address *a, const char *path, struct err *err)

@@ -2,6 +2,7 @@
  * child.c, and by stream_peer.c, which asks who is at a socket. */
 #include "io/kin.h"
 
+#include "base/ascii.h"
 #include "base/file.h"
 #include "base/id.h"
 
@@ -89,7 +90,7 @@ static rlim_t mark_of(int pid)
     at += strspn(at, " ");
     at += strcspn(at, " ");
     at += strspn(at, " ");
-    if (*at >= '0' && *at <= '9')
+    if (ascii_is_digit(*at))
         mark = strtoull(at, NULL, 10);
     buf_fini(&text);
     return mark;

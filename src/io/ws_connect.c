@@ -1,5 +1,6 @@
 #include "io/ws_conn.h"
 
+#include "base/ascii.h"
 #include "base/mem.h"
 #include "io/address.h"
 #include "io/loop_uv.h"
@@ -98,16 +99,11 @@ static void take_header(struct answer *a, struct span name, struct span value)
 /* "HTTP/1.1 101 ..."; 0 when it is no status line. */
 static int status_of(struct span line)
 {
-    int status = 0;
+    uint64_t status;
+    bool fine = span_starts(line, SPAN("HTTP/1.")) && line.n >= 12 && line.p[8] == ' ' &&
+                ascii_number(span_cut(line, 9, 3), &status) && (line.n == 12 || line.p[12] == ' ');
 
-    if (!span_starts(line, SPAN("HTTP/1.")) || line.n < 12 || line.p[8] != ' ')
-        return 0;
-    for (size_t i = 9; i < 12; i++) {
-        if (line.p[i] < '0' || line.p[i] > '9')
-            return 0;
-        status = status * 10 + (line.p[i] - '0');
-    }
-    return line.n == 12 || line.p[12] == ' ' ? status : 0;
+    return fine ? (int)status : 0;
 }
 
 /* `head` is all lines with their CRLF, without the blank one. False: not HTTP. */

@@ -1,5 +1,6 @@
 #include "mcp/header_value.h"
 
+#include "base/ascii.h"
 #include "base/utf8.h"
 
 #include <openssl/evp.h>
@@ -43,14 +44,7 @@ static bool is_strict_base64(struct span s)
         return false;
     while (padding < 2 && padding < s.n && s.p[s.n - 1 - padding] == '=')
         padding++;
-    for (size_t i = 0; i < s.n - padding; i++) {
-        char c = s.p[i];
-        bool fine = (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ||
-                    c == '+' || c == '/';
-        if (!fine)
-            return false;
-    }
-    return true;
+    return ascii_is_words(span_cut(s, 0, s.n - padding), "+/");
 }
 
 bool header_value_decode(struct span value, struct buf *out)

@@ -1,5 +1,6 @@
 #include "mcp/param_headers.h"
 
+#include "base/ascii.h"
 #include "base/map.h"
 #include "mcp/header_value.h"
 #include "wire/json.h"
@@ -55,12 +56,6 @@ struct census {
     size_t reached;
 };
 
-static bool is_token_char(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           (c && strchr("!#$%&'*+-.^_`|~", c));
-}
-
 static bool is_plain_type(struct span property)
 {
     static const char *const plain[] = {"string", "integer", "boolean"};
@@ -82,12 +77,9 @@ static bool count_name(void *arg, struct span property, struct json_slot name,
     (void)value;
     if (name.type == JSON_STRING)
         json_unescape(&text, name.value);
-    fine = fine && text.n > 0;
-    for (size_t i = 0; i < text.n; i++) {
-        fine = fine && is_token_char(text.p[i]);
-        if (text.p[i] >= 'A' && text.p[i] <= 'Z')
-            text.p[i] = (char)(text.p[i] + ('a' - 'A'));
-    }
+    fine = fine && text.n > 0 && ascii_is_words(buf_view(&text), "!#$%&'*+-.^_`|~");
+    for (size_t i = 0; i < text.n; i++)
+        text.p[i] = ascii_to_lower(text.p[i]);
     fine = fine && map_put(&census->names, buf_view(&text), census) == NULL;
     census->reached++;
     buf_fini(&text);

@@ -1,5 +1,6 @@
 #include "rockbot/news.h"
 
+#include "base/ascii.h"
 #include "base/id.h"
 #include "base/list.h"
 #include "base/mem.h"
@@ -45,11 +46,8 @@ static void put_topic(struct buf *out, const struct happening *h)
     struct span alias = span_cut(h->server, 0, MESSAGE_MAX_WORD / 2);
 
     buf_printf(out, "%s%s.", ROCKBOT_TOPIC_EVENT, happening_name(h->kind) + strlen("mcp."));
-    for (size_t i = 0; i < alias.n; i++) {
-        char c = alias.p[i];
-        bool word = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-        buf_char(out, word || c == '_' ? c : '-');
-    }
+    for (size_t i = 0; i < alias.n; i++)
+        buf_char(out, ascii_is_word(alias.p[i], "_") ? alias.p[i] : '-');
     if (!alias.n)
         buf_char(out, '-');
 }
@@ -121,17 +119,11 @@ static void ask_all(struct deferred *d)
 static uint64_t handle_of(const struct bus_news *n, struct span id)
 {
     size_t own = strlen(n->token);
-    uint64_t handle = 0;
+    uint64_t handle;
 
-    if (id.n <= own + 1 || id.n > own + 20 || !span_starts(id, span_str(n->token)) ||
-        id.p[own] != '-')
+    if (id.n <= own + 1 || !span_starts(id, span_str(n->token)) || id.p[own] != '-')
         return 0;
-    for (size_t i = own + 1; i < id.n; i++) {
-        if (id.p[i] < '0' || id.p[i] > '9')
-            return 0;
-        handle = handle * 10 + (uint64_t)(id.p[i] - '0');
-    }
-    return handle;
+    return ascii_number(span_from(id, own + 1), &handle) ? handle : 0;
 }
 
 static void decide(struct bus_news *n, struct span body, struct span source)

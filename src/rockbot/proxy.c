@@ -1,5 +1,6 @@
 #include "rockbot/proxy.h"
 
+#include "base/ascii.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "bus/stamp.h"
@@ -22,7 +23,7 @@ static struct remote *find_remote(struct bus_proxy *x, struct span name, struct 
 {
     key->n = 0;
     for (size_t i = 0; i < name.n; i++)
-        buf_char(key, (char)(name.p[i] >= 'A' && name.p[i] <= 'Z' ? name.p[i] + 32 : name.p[i]));
+        buf_char(key, ascii_to_lower(name.p[i]));
     return map_get(&x->remotes, buf_view(key));
 }
 

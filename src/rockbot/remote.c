@@ -1,3 +1,4 @@
+#include "base/ascii.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "rockbot/proxy_parts.h"
@@ -270,12 +271,6 @@ static const struct provider_ops life = {.start = start, .stop = stop, .describe
 
 /* --- its name here --- */
 
-static bool is_plain(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-           c == '-' || c == '.';
-}
-
 /* Eight hex digits of the name (FNV-1a): the same in every run. */
 static void put_hash(struct buf *out, struct span name)
 {
@@ -292,7 +287,7 @@ static char *choose_alias(const struct bus_proxy *x, struct span name)
     struct buf alias = {0};
 
     for (size_t i = 0; i < name.n && i < ALIAS_MAX; i++)
-        buf_char(&alias, is_plain(name.p[i]) ? name.p[i] : '-');
+        buf_char(&alias, ascii_is_word(name.p[i], "_-.") ? name.p[i] : '-');
     size_t stem = alias.n;
     if (router_provider(x->host->router, buf_view(&alias)))
         buf_printf(&alias, "-%s", x->options.agent);

@@ -1,5 +1,6 @@
 #include "rockbot/rockbot.h"
 
+#include "base/ascii.h"
 #include "base/mem.h"
 
 enum { MAX_AGENT_NAME = 64, MAX_TIMEOUT_DIGITS = 10 };
@@ -223,32 +224,16 @@ struct span rockbot_text(const struct json_slot *slot, struct buf *scratch)
 
 /* --- words --- */
 
-static bool is_word_byte(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-}
-
 bool rockbot_is_agent_name(struct span name)
 {
-    if (!name.n || name.n > MAX_AGENT_NAME || !is_word_byte(name.p[0]) || span_is(name, "refresh"))
-        return false;
-    for (size_t i = 1; i < name.n; i++)
-        if (!is_word_byte(name.p[i]) && name.p[i] != '_' && name.p[i] != '-')
-            return false;
-    return true;
+    return name.n && name.n <= MAX_AGENT_NAME && ascii_is_word(name.p[0], "") &&
+           ascii_is_words(name, "_-") && !span_is(name, "refresh");
 }
 
 uint64_t rockbot_timeout(const struct message *m)
 {
     struct span text = span_trim(message_header(m, ROCKBOT_TIMEOUT));
-    uint64_t ms = 0;
+    uint64_t ms;
 
-    if (text.n > MAX_TIMEOUT_DIGITS)
-        return 0;
-    for (size_t i = 0; i < text.n; i++) {
-        if (text.p[i] < '0' || text.p[i] > '9')
-            return 0;
-        ms = ms * 10 + (uint64_t)(text.p[i] - '0');
-    }
-    return ms;
+    return text.n <= MAX_TIMEOUT_DIGITS && ascii_number(text, &ms) ? ms : 0;
 }

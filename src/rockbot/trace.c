@@ -1,5 +1,6 @@
 #include "rockbot/trace.h"
 
+#include "base/ascii.h"
 #include "base/id.h"
 #include "rockbot/rockbot.h"
 
@@ -12,7 +13,7 @@ static bool is_id(struct span s)
     bool any = false;
 
     for (size_t i = 0; i < s.n; i++) {
-        if (!((s.p[i] >= '0' && s.p[i] <= '9') || (s.p[i] >= 'a' && s.p[i] <= 'f')))
+        if (ascii_hex(s.p[i]) < 0 || ascii_is_upper(s.p[i]))
             return false;
         any |= s.p[i] != '0';
     }

@@ -2,6 +2,8 @@
  * when addresses of the configuration are checked. */
 #include "wire/host.h"
 
+#include "base/ascii.h"
+
 struct span host_name(struct span authority)
 {
     if (authority.n && authority.p[0] == '[')
@@ -17,7 +19,7 @@ bool host_is_loopback(struct span name)
         return false;
     /* An address, and not a name like 127.0.0.1.evil.example. */
     for (size_t i = 0; i < name.n; i++)
-        if (name.p[i] != '.' && (name.p[i] < '0' || name.p[i] > '9'))
+        if (name.p[i] != '.' && !ascii_is_digit(name.p[i]))
             return false;
     return true;
 }

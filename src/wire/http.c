@@ -1,5 +1,6 @@
 #include "wire/http.h"
 
+#include "base/ascii.h"
 #include "base/mem.h"
 
 /* llhttp has an enumerator for each method, and one has the name of a state of ours. */
@@ -385,14 +386,6 @@ struct span http_header(const struct http_request *r, const char *name)
     return SPAN_EMPTY;
 }
 
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c |= 0x20;
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* The next character of a query, decoded, and *at moved behind it. A broken escape is itself. */
 static char query_char(struct span raw, size_t *at)
 {
@@ -402,7 +395,7 @@ static char query_char(struct span raw, size_t *at)
         return ' ';
     if (c != '%' || raw.n - *at < 2)
         return c;
-    int high = hex_digit(raw.p[*at]), low = hex_digit(raw.p[*at + 1]);
+    int high = ascii_hex(raw.p[*at]), low = ascii_hex(raw.p[*at + 1]);
     if (high < 0 || low < 0)
         return c;
     *at += 2;

@@ -1,5 +1,6 @@
 #include "wire/json.h"
 
+#include "base/ascii.h"
 #include "base/utf8.h"
 #include "wire/json_scan.h"
 
@@ -25,16 +26,6 @@ __attribute__((cold, noinline)) static const char *skim_fail(struct skim *s, con
     return NULL;
 }
 
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
-static bool is_hex(char c)
-{
-    return is_digit(c) || ((c | 0x20) >= 'a' && (c | 0x20) <= 'f');
-}
-
 /* `p` is at a backslash. Surrogates are not paired up here: the grammar does not ask for it. */
 static const char *skim_escape(struct skim *s, const char *p)
 {
@@ -53,7 +44,7 @@ static const char *skim_escape(struct skim *s, const char *p)
         return p;
     case 'u':
         for (int i = 0; i < 4; i++, p++)
-            if (p == s->end || !is_hex(*p))
+            if (p == s->end || ascii_hex(*p) < 0)
                 return skim_fail(s, p, ERR_SYNTAX);
         return p;
     default:
@@ -125,9 +116,9 @@ static inline const char *skim_key(struct skim *s, const char *p)
 
 static const char *skim_digits(struct skim *s, const char *p)
 {
-    if (p == s->end || !is_digit(*p))
+    if (p == s->end || !ascii_is_digit(*p))
         return skim_fail(s, p, ERR_SYNTAX);
-    while (p < s->end && is_digit(*p))
+    while (p < s->end && ascii_is_digit(*p))
         p++;
     return p;
 }
@@ -389,7 +380,7 @@ enum json_type json_type_of(struct span value)
     case 'n':
         return JSON_NULL;
     default:
-        return value.p[0] == '-' || is_digit(value.p[0]) ? JSON_NUMBER : JSON_NONE;
+        return value.p[0] == '-' || ascii_is_digit(value.p[0]) ? JSON_NUMBER : JSON_NONE;
     }
 }
 

@@ -1,6 +1,7 @@
 /* json's strings, numbers and writers; json.c has the reader. */
 #include "wire/json.h"
 
+#include "base/ascii.h"
 #include "base/mem.h"
 #include "base/utf8.h"
 #include "wire/json_scan.h"
@@ -31,13 +32,10 @@ static uint32_t hex_unit(const char *p, const char *end)
     if (end - p < 4)
         return REPLACEMENT;
     for (int i = 0; i < 4; i++) {
-        char c = p[i];
-        if (c >= '0' && c <= '9')
-            unit = unit << 4 | (uint32_t)(c - '0');
-        else if ((c | 0x20) >= 'a' && (c | 0x20) <= 'f')
-            unit = unit << 4 | (uint32_t)((c | 0x20) - 'a' + 10);
-        else
+        int digit = ascii_hex(p[i]);
+        if (digit < 0)
             return REPLACEMENT;
+        unit = unit << 4 | (uint32_t)digit;
     }
     return unit;
 }
@@ -141,7 +139,7 @@ static int folding_next(struct folding *f)
     f->letters = beyond ? SPAN_EMPTY : span_from(f->letters, 1);
     if (beyond)
         return FOLDED_BEYOND;
-    return c >= 'A' && c <= 'Z' ? c | 0x20 : c;
+    return ascii_to_lower((char)c);
 }
 
 bool json_string_resembles(struct span raw, struct span s)
@@ -187,7 +185,7 @@ bool json_int(struct span raw, int64_t *out)
     if (!digits.n)
         return false;
     for (size_t i = 0; i < digits.n; i++) {
-        if (digits.p[i] < '0' || digits.p[i] > '9')
+        if (!ascii_is_digit(digits.p[i]))
             return false;
         uint64_t digit = (uint64_t)(digits.p[i] - '0');
         if (v > (most - digit) / 10)

@@ -1,7 +1,7 @@
+#include "base/ascii.h"
 #include "base/file.h"
 #include "cmd/doctor/doctor.h"
 
-#include <ctype.h>
 #include <dirent.h>
 #include <limits.h>
 #include <stdio.h>
@@ -36,7 +36,7 @@ static bool parse_number(struct span digits, int base, uint64_t *out)
 {
     char text[24], *end;
 
-    if (!digits.n || digits.n >= sizeof text || !isxdigit((unsigned char)digits.p[0]))
+    if (!digits.n || digits.n >= sizeof text || ascii_hex(digits.p[0]) < 0)
         return false;
     memcpy(text, digits.p, digits.n);
     text[digits.n] = '\0';

@@ -1,5 +1,6 @@
 #include "mcp/agent/event_store.h"
 
+#include "base/ascii.h"
 #include "base/id.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -59,20 +60,6 @@ void event_store_put_id(const struct event_store *s, struct buf *out, struct eve
     buf_u64(out, id.number);
 }
 
-/* Digits and nothing else; not so many that they could overflow. */
-static bool read_number(struct span digits, uint64_t *number)
-{
-    *number = 0;
-    if (digits.n == 0 || digits.n > 18)
-        return false;
-    for (size_t i = 0; i < digits.n; i++) {
-        if (digits.p[i] < '0' || digits.p[i] > '9')
-            return false;
-        *number = *number * 10 + (uint64_t)(digits.p[i] - '0');
-    }
-    return true;
-}
-
 bool event_store_parse(const struct event_store *s, struct span text, struct event_id *id)
 {
     struct buf tag = {0};
@@ -82,8 +69,8 @@ bool event_store_parse(const struct event_store *s, struct span text, struct eve
     struct span rest = span_from(text, tag.n);
     size_t dash = span_find(rest, '-');
     buf_fini(&tag);
-    return ours && read_number(span_cut(rest, 0, dash), &id->stream) &&
-           read_number(span_from(rest, dash + 1), &id->number) && id->number <= s->last;
+    return ours && ascii_number(span_cut(rest, 0, dash), &id->stream) &&
+           ascii_number(span_from(rest, dash + 1), &id->number) && id->number <= s->last;
 }
 
 void event_store_add(struct event_store *s, struct event_id id, struct span event, bool missed)

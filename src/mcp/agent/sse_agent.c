@@ -1,5 +1,6 @@
 #include "mcp/agent/sse_agent.h"
 
+#include "base/ascii.h"
 #include "base/id.h"
 #include "base/log.h"
 #include "base/map.h"
@@ -113,9 +114,7 @@ static void put_parameter(struct buf *out, const char *name, struct span value)
         buf_printf(out, "&%s=", name);
     for (size_t i = 0; i < value.n; i++) {
         char c = value.p[i];
-        bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                     (c && strchr("._:-*", c));
-        if (plain)
+        if (ascii_is_word(c, "._:-*"))
             buf_char(out, c);
         else
             buf_printf(out, "%%%02X", (unsigned char)c);

@@ -1,5 +1,6 @@
 #include "mcp/server/as_tools.h"
 
+#include "base/ascii.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "mcp/tool_call.h"
@@ -134,12 +135,8 @@ static void put_prompt_schema(struct buf *out, struct span prompt)
 static void put_tool_name(struct buf *out, struct span prompt)
 {
     buf_str(out, "get_prompt_");
-    for (size_t i = 0; i < prompt.n; i++) {
-        char c = prompt.p[i];
-        bool fine = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                    c == '_' || c == '-' || c == '.';
-        buf_char(out, fine ? c : '-');
-    }
+    for (size_t i = 0; i < prompt.n; i++)
+        buf_char(out, ascii_is_word(prompt.p[i], "_-.") ? prompt.p[i] : '-');
 }
 
 static void make_getter(struct mcp_provider *p, const struct item *prompt)
