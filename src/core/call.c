@@ -228,6 +228,7 @@ static void fail(struct call *c, enum failure why, bool retryable, const char *f
 
 static void fail(struct call *c, enum failure why, bool retryable, const char *fmt, ...)
 {
+    const struct provider *p = c->provider;
     struct buf text = {0};
     va_list ap;
 
@@ -237,6 +238,7 @@ static void fail(struct call *c, enum failure why, bool retryable, const char *f
     finish(c, &(struct outcome){.kind = OUTCOME_FAILED,
                                 .why = why,
                                 .text = buf_view(&text),
+                                .locked = why == FAIL_UNAVAILABLE && p->locked && !p->halted,
                                 .retryable = retryable});
     buf_fini(&text);
 }

@@ -111,6 +111,7 @@ struct outcome {
     enum failure why;
     struct span text; /* for people; OUTCOME_FAILED: names the provider */
     bool retryable;   /* calling again may help and cannot do harm that the first call did not */
+    bool locked;      /* OUTCOME_FAILED: the provider wants credentials that it was not given */
     bool is_error;    /* OUTCOME_RESULT of a tool that says it failed; `text` may say why */
 };
 

@@ -85,6 +85,7 @@ struct provider {
     bool wanted_again;   /* WANTED came while stopping */
     bool was_too_slow;   /* it is being stopped because it did not come up in time */
     bool retries_late;   /* its family knows that trying again soon is of no use */
+    bool locked;         /* its family knows that it wants credentials that it was not given */
     bool remembered;     /* its catalog is of an earlier run: shown while it starts */
     bool rests;          /* it is being stopped, or was, because nobody used it */
     bool halted;         /* stopped by hand: down until it is started by hand */

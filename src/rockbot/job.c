@@ -302,16 +302,10 @@ static void fail_unknown_server(struct job *j)
     buf_fini(&names);
 }
 
-/* The families that speak HTTP say so in these words. */
-bool job_needs_credentials(struct span why)
-{
-    return span_has_nocase(why, SPAN("HTTP 401"));
-}
-
 void job_fail_unreachable(struct job *j, const struct provider *p)
 {
     const char *why = p->halted ? "it was stopped by its operator" : p->why;
-    bool locked = job_needs_credentials(span_str(why));
+    bool locked = p->locked && !p->halted;
 
     job_fail(j, locked ? "auth_required" : "tool_not_found", false,
              "server '%s' is registered but cannot be reached now%s%s. %s", p->alias,

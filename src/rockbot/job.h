@@ -77,8 +77,6 @@ struct provider *job_server(struct job *j, void (*resume)(struct job *j));
  * the job first asked. */
 bool job_awaits(struct job *j, struct provider *p);
 void job_fail_unreachable(struct job *j, const struct provider *p);
-/* Is this reason that a server wants other credentials? */
-bool job_needs_credentials(struct span why);
 /* The worker does not wait any longer: the job fails, or, if it has a reply, is forgotten. */
 void job_abandon(struct job *j);
 extern const struct peer_verbs job_verbs;

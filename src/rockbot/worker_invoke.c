@@ -133,7 +133,7 @@ static void finish_failed(struct job *j, const struct outcome *outcome)
 
     if (outcome->why == FAIL_TIMEOUT) {
         fail_timeout(j, outcome);
-    } else if (job_needs_credentials(text)) {
+    } else if (outcome->locked) {
         job_fail(j, "auth_required", false, SPAN_FMT ". A person must renew its credentials",
                  SPAN_ARG(text));
     } else if (outcome->why == FAIL_UNAVAILABLE) {

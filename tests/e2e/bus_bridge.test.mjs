@@ -130,6 +130,20 @@ test('a server that wants other credentials: auth_required, whether it comes up 
   }
 });
 
+// Whether it wants credentials was read out of the sentence that says why it failed, which quotes the server.
+test('a server that speaks of HTTP 401 does not want credentials by that', async (t) => {
+  const broken = ({ response }) => response.writeHead(500, { 'content-type': 'application/json' })
+    .end('{"error":"the backend said HTTP 401"}');
+  const server = await listen(t, new RawServer({ 'tools/call': broken }).handler);
+  const place = embeddedRig(t).place();
+  await serve(t, { servers: { server: { url: server.url } }, bus: { ...place.bus, agents: [place.agent] } });
+  const agent = await place.join(t, place.agent);
+  await agent.hears('server');
+  const error = await agent.error('server', 'echo');
+  assert.equal(error.code, 'execution_failed', JSON.stringify(error));
+  assert.match(error.message, /HTTP 500.*said HTTP 401/);
+});
+
 // --- large results ---
 
 test('McpBridgeResource: pictures and long texts go to the attachments folder', async (t) => {

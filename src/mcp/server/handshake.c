@@ -141,6 +141,7 @@ static void initialize_failed(struct mcp_provider *p, struct sent *sent, int sta
     bool other_way = status == 400 || status == 404 || status == 405;
     if (other_way && p->ops->fall_back && p->ops->fall_back(p->link))
         return;
+    p->core.locked = status == 401;
     upstream_give_up(p, "%s", why);
 }
 
@@ -213,6 +214,7 @@ static void discover_failed(struct mcp_provider *p, struct sent *sent, int statu
 {
     (void)sent;
     timer_clear(router_timers(p->core.router), &p->probe);
+    p->core.locked = status == 401;
     /* No connection and no permission say nothing about what the server speaks. */
     if (status == 0 || status == 401 || status == 403)
         upstream_give_up(p, "%s", why);

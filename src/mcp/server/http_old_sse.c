@@ -80,6 +80,8 @@ static void on_done(void *owner, int code, const char *why, bool delivered)
         http_put_refusal(&text, l->status, buf_view(&l->refusal));
     if (u->refusal[0] && !u->endpoint)
         buf_printf(&text, "; before that, with Streamable HTTP: %s", u->refusal);
+    if (l->status == 401)
+        mcp_provider_locked(u->provider);
     http_link_lost(u, buf_cstr(&text));
     buf_fini(&text);
 }

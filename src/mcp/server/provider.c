@@ -443,6 +443,11 @@ static void clear_timers(struct mcp_provider *p)
     timer_clear(router_timers(p->core.router), &p->ping);
 }
 
+void mcp_provider_locked(struct mcp_provider *p)
+{
+    p->core.locked = true;
+}
+
 void mcp_provider_closed(struct mcp_provider *p, const char *why)
 {
     drop_sent(p);
@@ -453,6 +458,7 @@ void mcp_provider_closed(struct mcp_provider *p, const char *why)
     if (p->discreet && !p->core.retries_late) { /* that one is of our own making */
         log_info(p->alias, "failed: %s", why);
         why = "could not be reached, or did not answer as an MCP server";
+        p->core.locked = false;
     }
     provider_lost(&p->core, why);
 }
@@ -462,6 +468,7 @@ static void start(struct provider *core)
     struct mcp_provider *p = CONTAINER_OF(core, struct mcp_provider, core);
 
     p->verdict[0] = '\0';
+    p->core.locked = false;
     memset(p->phase_at, 0, sizeof p->phase_at);
     upstream_reached(p, MCP_OPENING);
     p->ops->open(p->link);

@@ -132,6 +132,8 @@ bool mcp_provider_expects(const struct mcp_provider *p, uint64_t id);
 void mcp_provider_greet_again(struct mcp_provider *p);
 /* A message came that was too large to be taken; `head` is how it began. */
 void mcp_provider_too_long(struct mcp_provider *p, struct span head, size_t limit);
+/* Before it closes: the server turned us away for want of credentials. */
+void mcp_provider_locked(struct mcp_provider *p);
 void mcp_provider_closed(struct mcp_provider *p, const char *why);
 
 #endif

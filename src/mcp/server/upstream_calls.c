@@ -119,6 +119,7 @@ static void call_failed(struct mcp_provider *p, struct sent *sent, int status, c
     router_done(sent->call, &(struct outcome){.kind = OUTCOME_FAILED,
                                               .why = status ? FAIL_PROTOCOL : FAIL_UNAVAILABLE,
                                               .text = buf_view(&text),
+                                              .locked = status == 401,
                                               .retryable = sent->call->repeatable});
     buf_fini(&text);
 }

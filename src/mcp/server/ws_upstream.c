@@ -40,8 +40,9 @@ static void on_message(void *owner, enum ws_opcode op, struct span payload)
 static void on_closed(void *owner, uint16_t code, const char *reason)
 {
     struct ws_upstream *u = owner;
+    bool locked = ws_refused_with(u->ws) == 401;
 
-    if (ws_refused_with(u->ws) == 401)
+    if (locked)
         snprintf(u->why, sizeof u->why, "needs authorization, to be given in 'headers' (HTTP 401)");
     else if (code == 1006)
         snprintf(u->why, sizeof u->why, "%s", reason);
@@ -51,6 +52,8 @@ static void on_closed(void *owner, uint16_t code, const char *reason)
     timer_clear(loop_timers(u->loop), &u->timer);
     u->ws = NULL;
     u->open = false;
+    if (locked)
+        mcp_provider_locked(u->provider);
     mcp_provider_closed(u->provider, u->why);
 }
 
