@@ -123,7 +123,7 @@ static void check_aliases(struct schema_read *r, const struct value *servers)
     struct map seen = {0};
 
     for (const struct value *v = servers->first; v; v = v->next) {
-        struct buf lowered = {0};
+        BUF_SCOPED lowered = {0};
         buf_span(&lowered, value_key(v));
         for (size_t i = 0; i < lowered.n; i++)
             lowered.p[i] = ascii_to_lower(lowered.p[i]);
@@ -136,7 +136,6 @@ static void check_aliases(struct schema_read *r, const struct value *servers)
                          first->key_at.line);
         if (!first)
             map_put(&seen, buf_view(&lowered), (void *)(uintptr_t)v);
-        buf_fini(&lowered);
     }
     map_fini(&seen);
 }

@@ -67,7 +67,7 @@ void convert_put(struct buf *out, const struct value *root, const char *source,
                  const struct problems *problems)
 {
     struct arena scratch = {0};
-    struct buf line = {0};
+    BUF_SCOPED line = {0};
 
     buf_printf(&line, "Made from %s.%s", source,
                problems->n ? " What was not carried over as it stands there:" : "");
@@ -81,6 +81,5 @@ void convert_put(struct buf *out, const struct value *root, const char *source,
     struct value *ours = convert_map(&scratch, root, "");
     if (ours->n)
         value_put_yaml(out, ours);
-    buf_fini(&line);
     arena_fini(&scratch);
 }

@@ -13,7 +13,7 @@
  * either form if told both. */
 static void add_decoded(struct span part)
 {
-    struct buf decoded = {0};
+    BUF_SCOPED decoded = {0};
     char digits[3] = {0};
 
     for (size_t i = 0; i < part.n; i++) {
@@ -29,7 +29,6 @@ static void add_decoded(struct span part)
     }
     log_add_secret(part);
     log_add_secret(buf_view(&decoded));
-    buf_fini(&decoded);
 }
 
 /* "user:password" */
@@ -95,14 +94,13 @@ void credentials_in_text(struct span text)
 static void add_scheme(struct span value)
 {
     struct span behind = span_trim(span_from(value, span_find(value, ' ')));
-    struct buf login = {0};
+    BUF_SCOPED login = {0};
 
     if (!behind.n)
         return;
     log_add_secret(behind);
     if (base64_read(&login, behind) == 0)
         add_password(buf_view(&login));
-    buf_fini(&login);
 }
 
 void credentials_in_pair(struct span name, struct span value)

@@ -47,20 +47,19 @@ static void put_map(struct buf *out, struct span text, struct span name, struct 
 {
     const char *at = text.p + span_find(text, '{') + 1;
     struct json_iter it = json_iter(text);
-    struct buf added = {0};
+    BUF_SCOPED added = {0};
 
     buf_str(&added, "\n  \"servers\": {\n    ");
     json_quote(&added, name);
     buf_printf(&added, ": " SPAN_FMT "\n  }%s", SPAN_ARG(entry), json_next(&it) ? "," : "");
     put_around(out, text, span_of(at, 0), buf_view(&added));
-    buf_fini(&added);
 }
 
 int edit_add_server(struct buf *out, struct span text, struct span name, struct span entry,
                     struct err *err)
 {
     struct span servers = {0};
-    struct buf added = {0};
+    BUF_SCOPED added = {0};
     int code = find_servers(text, &servers, err);
 
     if (code)
@@ -84,7 +83,6 @@ int edit_add_server(struct buf *out, struct span text, struct span name, struct 
     /* Behind the last member, or behind the brace of an empty map. */
     const char *at = last.p ? last.p + last.n : servers.p + 1;
     put_around(out, text, span_of(at, 0), buf_view(&added));
-    buf_fini(&added);
     return 0;
 }
 

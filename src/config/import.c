@@ -83,7 +83,7 @@ void import_say(struct importing *im, enum problem_level level, const struct val
 {
     const char *path = value_path(im->arena, im->servers, server);
     struct place at = server->key_at;
-    struct buf text = {0};
+    BUF_SCOPED text = {0};
     va_list ap;
 
     if (member) {
@@ -94,7 +94,6 @@ void import_say(struct importing *im, enum problem_level level, const struct val
     buf_vprintf(&text, fmt, ap);
     va_end(ap);
     problems_add(im->problems, level, at, path, "%s", buf_cstr(&text));
-    buf_fini(&text);
 }
 
 void import_add(struct value *map, const char *ours, struct value *v)
@@ -119,13 +118,12 @@ static const struct value *find_member(const struct importing *im, const struct 
 /* 3000 becomes "3000ms". */
 static void add_unit(struct importing *im, struct value *v, const char *unit)
 {
-    struct buf text = {0};
+    BUF_SCOPED text = {0};
 
     buf_span(&text, v->text);
     buf_str(&text, unit);
     v->type = VALUE_STRING;
     v->text = arena_span(im->arena, buf_view(&text));
-    buf_fini(&text);
 }
 
 /* --- members that say more than one word --- */
@@ -305,7 +303,7 @@ static bool treat_member(struct importing *im, struct value *server, struct valu
 /* Names may be anything elsewhere; here they become part of tool names and addresses. */
 static void treat_name(struct importing *im, struct value *server)
 {
-    struct buf name = {0};
+    BUF_SCOPED name = {0};
 
     buf_span(&name, server->key);
     for (size_t i = 0; i < name.n; i++)
@@ -316,7 +314,6 @@ static void treat_name(struct importing *im, struct value *server)
         import_say(im, PROBLEM_WARNING, server, NULL, "this server is called '%s' here",
                    server->as.p);
     }
-    buf_fini(&name);
 }
 
 bool import_server(struct importing *im, struct value *server)

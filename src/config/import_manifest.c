@@ -28,11 +28,10 @@ static void say(struct importing *im, enum problem_level level, const struct val
 
 static void say_wrong_entry(struct importing *im, size_t n, struct place at, const char *text)
 {
-    struct buf path = {0};
+    BUF_SCOPED path = {0};
 
     buf_printf(&path, "config.servers[%zu]", n);
     problems_add(im->problems, PROBLEM_ERROR, at, buf_cstr(&path), "%s", text);
-    buf_fini(&path);
 }
 
 /* Gives the entry its alias as key; false when it has none of its own. */
@@ -51,11 +50,10 @@ static bool name_entry(struct importing *im, struct value *entry, size_t n, stru
     }
     const struct value *first = map_get(seen, alias->text);
     if (first) {
-        struct buf text = {0};
+        BUF_SCOPED text = {0};
         buf_printf(&text, "the alias '%.64s' stands twice, first on line %u; choose another",
                    alias->text.p, first->at.line);
         say_wrong_entry(im, n, alias->at, buf_cstr(&text));
-        buf_fini(&text);
         return false;
     }
     map_put(seen, alias->text, alias);

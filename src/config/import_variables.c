@@ -83,7 +83,7 @@ static void put_replacement(struct importing *im, struct buf *out, const struct 
 static void rewrite(struct importing *im, struct value *v, const struct value *server,
                     const struct value *member)
 {
-    struct buf out = {0};
+    BUF_SCOPED out = {0};
     struct variable var;
     size_t at = 0;
 
@@ -96,7 +96,6 @@ static void rewrite(struct importing *im, struct value *v, const struct value *s
     buf_span(&out, span_from(v->text, at));
     if (at)
         v->text = arena_span(im->arena, buf_view(&out));
-    buf_fini(&out);
 }
 
 /* Recursion is bounded: no reader builds a tree deeper than VALUE_MAX_DEPTH. */

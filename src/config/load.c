@@ -125,14 +125,13 @@ bool config_read_text(const char *path, struct buf *text, struct problems *probl
 
 struct config *config_load(const char *path, struct problems *problems)
 {
-    struct buf text = {0};
+    BUF_SCOPED text = {0};
     struct config *c = NULL;
 
     if (config_read_text(path, &text, problems))
         c = config_parse(buf_view(&text), config_format_of(path, buf_view(&text)), false, problems);
     if (c)
         c->file = arena_span(&c->arena, span_str(path)).p;
-    buf_fini(&text);
     return c;
 }
 
@@ -143,12 +142,11 @@ struct config *config_load(const char *path, struct problems *problems)
 static struct value *read_relaxed(struct arena *a, struct span text,
                                   const struct import_hints *hints, struct problems *problems)
 {
-    struct buf relaxed = {0};
+    BUF_SCOPED relaxed = {0};
     struct value *root = NULL;
 
     if (json_skim(text, NULL, NULL, NULL, NULL) && json_doc_relax(&relaxed, text))
         root = json_doc_read(a, buf_view(&relaxed), problems);
-    buf_fini(&relaxed);
     return root && import_is_foreign(root, hints) ? root : NULL;
 }
 

@@ -40,7 +40,7 @@ void problems_add(struct problems *ps, enum problem_level level, struct place at
     if (!ps->items)
         ps->items = MEM_ARRAY(struct problem, PROBLEMS_MAX);
 
-    struct buf text = {0};
+    BUF_SCOPED text = {0};
     va_list ap;
     va_start(ap, fmt);
     buf_vprintf(&text, fmt, ap);
@@ -52,7 +52,6 @@ void problems_add(struct problems *ps, enum problem_level level, struct place at
         .key = keep_text(&ps->arena, span_str(key)),
         .text = keep_text(&ps->arena, buf_view(&text)),
     };
-    buf_fini(&text);
 }
 
 static bool stands_before(struct place a, struct place b)
@@ -90,12 +89,11 @@ void problem_put(struct buf *out, const struct problem *p)
 
 static void put_member(struct buf *out, const char *name, const char *text)
 {
-    struct buf clean = {0};
+    BUF_SCOPED clean = {0};
 
     buf_printf(out, ",\"%s\":", name);
     log_redact(&clean, span_str(text));
     json_quote(out, buf_view(&clean));
-    buf_fini(&clean);
 }
 
 void problem_put_json(struct buf *out, const struct problem *p)

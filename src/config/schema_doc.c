@@ -108,7 +108,7 @@ static void put_word_help(struct buf *line, const struct schema_word *word)
 
 static void explain_row(struct buf *out, const struct schema_row *row)
 {
-    struct buf line = {0};
+    BUF_SCOPED line = {0};
 
     buf_printf(&line, "%s: ", row->path);
     schema_put_type(&line, row);
@@ -123,7 +123,6 @@ static void explain_row(struct buf *out, const struct schema_row *row)
     put_facts(&line, row);
     if (line.n)
         put_wrapped(out, buf_view(&line), STEP);
-    buf_fini(&line);
 }
 
 static void put_json_member(struct buf *out, const char *name, const char *text)
@@ -243,7 +242,7 @@ void schema_put_roff(struct buf *out, struct span text)
 
 static void put_man_row(struct buf *out, const struct schema_row *row)
 {
-    struct buf text = {0};
+    BUF_SCOPED text = {0};
 
     schema_put_type(&text, row);
     buf_str(out, ".TP\n\\fB");
@@ -264,7 +263,6 @@ static void put_man_row(struct buf *out, const struct schema_row *row)
         schema_put_roff(out, buf_view(&text));
         buf_char(out, '\n');
     }
-    buf_fini(&text);
 }
 
 void schema_put_man(struct buf *out)

@@ -83,7 +83,7 @@ static struct value *dump_pairs(struct arena *a, const struct schema_row *row, c
 
 static struct value *dump_amount(struct arena *a, const struct schema_row *row, uint64_t amount)
 {
-    struct buf text = {0};
+    BUF_SCOPED text = {0};
 
     if (row->type == SCHEMA_SIZE)
         units_put_size(&text, amount);
@@ -92,9 +92,7 @@ static struct value *dump_amount(struct arena *a, const struct schema_row *row, 
     else
         buf_u64(&text, amount);
     bool number = row->type == SCHEMA_NUMBER || !amount;
-    struct value *v = value_text(a, number ? VALUE_NUMBER : VALUE_STRING, buf_view(&text));
-    buf_fini(&text);
-    return v;
+    return value_text(a, number ? VALUE_NUMBER : VALUE_STRING, buf_view(&text));
 }
 
 static struct value *dump_words(struct arena *a, const struct schema_row *row, unsigned bits)

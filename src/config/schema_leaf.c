@@ -29,12 +29,11 @@ static void wrong(struct schema_read *r, const struct value *v, const char *show
 void schema_wrong_type(struct schema_read *r, const struct schema_row *row, const struct value *v,
                        const char *shown)
 {
-    struct buf type = {0};
+    BUF_SCOPED type = {0};
 
     schema_put_type(&type, row);
     problems_add(r->problems, PROBLEM_ERROR, v->at, shown, "expected %s, not %s", buf_cstr(&type),
                  value_type_name(v->type));
-    buf_fini(&type);
 }
 
 bool schema_count_fits(struct schema_read *r, const struct schema_row *row, const struct value *v,
@@ -172,11 +171,10 @@ static bool amount_in_bounds(struct schema_read *r, const struct schema_row *row
 
     if (!low && !high)
         return true;
-    struct buf bound = {0};
+    BUF_SCOPED bound = {0};
     put_amount(&bound, row, low ? row->min : row->max);
     problems_add(r->problems, PROBLEM_ERROR, v->at, shown, "too %s, it must be at %s %s",
                  low ? "small" : "large", low ? "least" : "most", buf_cstr(&bound));
-    buf_fini(&bound);
     return false;
 }
 
@@ -231,7 +229,7 @@ static int find_word(struct schema_read *r, const struct schema_row *row, const 
         }
         nearest_offer(&near, span_str(row->words[i].word));
     }
-    struct buf type = {0};
+    BUF_SCOPED type = {0};
     schema_put_type(&type, row);
     if (near.best.n)
         problems_add(r->problems, PROBLEM_ERROR, v->at, shown,
@@ -239,7 +237,6 @@ static int find_word(struct schema_read *r, const struct schema_row *row, const 
                      SPAN_ARG(near.best));
     else
         problems_add(r->problems, PROBLEM_ERROR, v->at, shown, "expected %s", buf_cstr(&type));
-    buf_fini(&type);
     return -1;
 }
 

@@ -93,13 +93,11 @@ void value_check_keys(const struct value *map, struct problems *problems)
 
 const char *value_path(struct arena *a, const char *parent, const struct value *member)
 {
-    struct buf path = {0};
+    BUF_SCOPED path = {0};
 
     buf_printf(&path, "%s.", parent);
     buf_span(&path, member->key);
-    const char *kept = arena_span(a, buf_view(&path)).p;
-    buf_fini(&path);
-    return kept;
+    return arena_span(a, buf_view(&path)).p;
 }
 
 const char *value_type_name(enum value_type type)

@@ -122,7 +122,7 @@ static unsigned yaml_special(struct span text, size_t *n)
 
 static void put_yaml_text(struct buf *out, struct span text)
 {
-    struct buf quoted = {0};
+    BUF_SCOPED quoted = {0};
 
     if (is_plain(text)) {
         buf_span(out, text);
@@ -139,13 +139,12 @@ static void put_yaml_text(struct buf *out, struct span text)
             buf_char(out, quoted.p[i]);
         }
     }
-    buf_fini(&quoted);
 }
 
 /* "key:"; a key over 1024 characters must be announced, so that no reader has to look ahead. */
 static void put_yaml_key(struct buf *out, struct span key, unsigned depth)
 {
-    struct buf text = {0};
+    BUF_SCOPED text = {0};
 
     put_yaml_text(&text, key);
     if (text.n > LONG_KEY) {
@@ -157,7 +156,6 @@ static void put_yaml_key(struct buf *out, struct span key, unsigned depth)
         buf_span(out, buf_view(&text));
     }
     buf_char(out, ':');
-    buf_fini(&text);
 }
 
 static void put_yaml(struct buf *out, const struct value *v, unsigned depth);
@@ -205,7 +203,7 @@ void value_put_yaml(struct buf *out, const struct value *v)
 
 void value_put_comment(struct buf *out, struct span text)
 {
-    struct buf quoted = {0}, clean = {0};
+    BUF_SCOPED quoted = {0}, clean = {0};
 
     json_quote(&quoted, text); /* bytes that are no UTF-8 are gone after this */
     json_unescape(&clean, buf_view(&quoted));
@@ -216,6 +214,4 @@ void value_put_comment(struct buf *out, struct span text)
         buf_char(out, special || (unsigned char)clean.p[i] < 0x20 ? '?' : clean.p[i]);
     }
     buf_char(out, '\n');
-    buf_fini(&clean);
-    buf_fini(&quoted);
 }
