@@ -72,7 +72,7 @@ static void put_one(struct buf *out, const char *name, const char *type, const c
 void bus_put_metrics(struct buf *out, const struct admin *a)
 {
     struct bus_report r;
-    struct buf name = {0};
+    BUF_SCOPED name = {0};
 
     if (!look(a, &r))
         return;
@@ -85,5 +85,4 @@ void bus_put_metrics(struct buf *out, const struct admin *a)
         buf_printf(&name, "%s_total", counts[i].name);
         put_one(out, buf_cstr(&name), "counter", counts[i].help, count_at(r.worker, i));
     }
-    buf_fini(&name);
 }

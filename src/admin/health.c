@@ -85,7 +85,7 @@ const char *overall_word(enum overall o)
 /* `reason` may be NULL. */
 static void put_missing(struct buf *out, const char *alias, const char *state, const char *reason)
 {
-    struct buf why = {0};
+    BUF_SCOPED why = {0};
 
     if (out->p[out->n - 1] == '}')
         buf_char(out, ',');
@@ -98,7 +98,6 @@ static void put_missing(struct buf *out, const char *alias, const char *state, c
         json_quote(out, buf_view(&why));
     }
     buf_char(out, '}');
-    buf_fini(&why);
 }
 
 void health_put_members(struct buf *out, const struct admin *a, bool strict, bool with_reasons)

@@ -102,7 +102,7 @@ static bool is_wanted(const struct kept_line *line, const struct log_question *q
 
 static void put_line(struct buf *out, const struct kept_line *line)
 {
-    struct buf shown = {0};
+    BUF_SCOPED shown = {0};
 
     buf_printf(out, "{\"seq\":%" PRIu64 ",\"at\":\"", line->seq);
     status_put_stamp(out, line->at);
@@ -113,7 +113,6 @@ static void put_line(struct buf *out, const struct kept_line *line)
     log_redact(&shown, span_of(line->bytes + line->n_who, line->n));
     json_quote(out, buf_view(&shown));
     buf_char(out, '}');
-    buf_fini(&shown);
 }
 
 /* The number of the first of the last `limit` lines that are wanted. */

@@ -4,14 +4,11 @@ enum { SHOWN = 200, SHOWN_MAX = 10000 };
 
 static bool read_level(const struct http_request *req, enum log_level *level)
 {
-    struct buf scratch = {0}, word = {0};
+    BUF_SCOPED scratch = {0}, word = {0};
     struct span text = http_query(req->query, "level", &scratch);
 
     buf_span(&word, text);
-    bool fine = !text.p || log_level_parse(buf_cstr(&word), level);
-    buf_fini(&word);
-    buf_fini(&scratch);
-    return fine;
+    return !text.p || log_level_parse(buf_cstr(&word), level);
 }
 
 /* The name that is asked for points into `scratch`. */
@@ -33,7 +30,7 @@ static bool read_question(const struct http_request *req, struct log_question *q
 void logs_handle(struct admin *a, struct http_exchange *x, const struct http_request *req,
                  const struct api_path *path)
 {
-    struct buf scratch = {0};
+    BUF_SCOPED scratch = {0};
     struct log_question q;
 
     if (path->name.n) {
@@ -52,5 +49,4 @@ void logs_handle(struct admin *a, struct http_exchange *x, const struct http_req
         buf_char(out, '\n');
         http_respond_end(x);
     }
-    buf_fini(&scratch);
 }

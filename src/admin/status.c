@@ -60,7 +60,7 @@ static size_t count_items(struct view *v, enum item_kind kind)
 
 static void put_text(struct buf *out, const char *name, const char *text)
 {
-    struct buf shown = {0};
+    BUF_SCOPED shown = {0};
 
     buf_printf(out, ",\"%s\":", name);
     if (text && *text) {
@@ -69,7 +69,6 @@ static void put_text(struct buf *out, const char *name, const char *text)
     } else {
         buf_str(out, "null");
     }
-    buf_fini(&shown);
 }
 
 static void put_number(struct buf *out, const char *name, uint64_t n)

@@ -20,7 +20,7 @@ static struct account *account_of(struct admin *a, struct span alias)
 
 static void write_down(const struct happening *h)
 {
-    struct buf name = {0}, clean = {0};
+    BUF_SCOPED name = {0}, clean = {0};
 
     log_redact(&clean, h->error); /* before it is cut: half a secret would not be recognised */
     struct span error = span_cut(buf_view(&clean), 0, 200);
@@ -52,8 +52,6 @@ static void write_down(const struct happening *h)
     case HAPPENED_KINDS:
         break;
     }
-    buf_fini(&clean);
-    buf_fini(&name);
 }
 
 static void on_happened(struct watcher *self, const struct happening *h)
