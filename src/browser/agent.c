@@ -65,7 +65,7 @@ static void put_code(struct buf *out, const struct agent *a, struct json_slot co
 static void put_error(struct buf *out, const struct agent *a, struct span id, struct span error)
 {
     struct json_slot data = json_get(error, "data");
-    struct buf body = {0};
+    BUF_SCOPED body = {0};
 
     buf_str(&body, "{\"code\":");
     put_code(&body, a,
@@ -74,7 +74,6 @@ static void put_error(struct buf *out, const struct agent *a, struct span id, st
     buf_span(&body, json_get(error, "message").member);
     buf_char(&body, '}');
     rpc_put_error_raw(out, id, buf_view(&body));
-    buf_fini(&body);
 }
 
 static void put_outcome(struct buf *out, const struct agent *a, struct span id,
@@ -93,7 +92,7 @@ static void on_done(struct peer *self, struct call *call, const struct outcome *
     struct agent *a = of_peer(self);
     struct asked *c = call->consumer_data;
     bool hears = a->pipe || a->x; /* not when its call ends because it left */
-    struct buf text = {0};
+    BUF_SCOPED text = {0};
 
     if (call->op == OP_STANDING) {
         a->standing = NULL;
@@ -105,25 +104,23 @@ static void on_done(struct peer *self, struct call *call, const struct outcome *
     mem_free(c);
     if (hears)
         send(a, buf_view(&text));
-    buf_fini(&text);
 }
 
 static void push(struct agent *a, const char *method, struct span params)
 {
-    struct buf text = {0};
+    BUF_SCOPED text = {0};
 
     if (a->pipe->dialect->pushes_ask)
         rpc_put_request(&text, ++a->n_pushed, method, params);
     else
         rpc_put_notification(&text, method, params);
     send(a, buf_view(&text));
-    buf_fini(&text);
 }
 
 static void on_event(struct peer *self, struct call *call, const struct event *event)
 {
     struct agent *a = of_peer(self);
-    struct buf params = {0};
+    BUF_SCOPED params = {0};
 
     (void)call;
     if (event->kind != EVENT_CHANGED || !a->session || !a->pipe)
@@ -141,7 +138,6 @@ static void on_event(struct peer *self, struct call *call, const struct event *e
         push(a, "browser/disconnected", buf_view(&params));
     }
     a->had_pages = connected;
-    buf_fini(&params);
 }
 
 /* BTCP has no questions to agents. */
@@ -204,7 +200,7 @@ void agent_call(struct agent *a, struct browser_session *s, struct span id, stru
 {
     struct json_slot name = json_get(params, "name");
     struct asked *c = mem_zalloc(sizeof *c + id.n);
-    struct buf scratch = {0};
+    BUF_SCOPED scratch = {0};
 
     c->agent = a;
     c->id_n = id.n;
@@ -216,7 +212,6 @@ void agent_call(struct agent *a, struct browser_session *s, struct span id, stru
                               .params = params,
                               .name_at = {(size_t)(name.value.p - params.p), name.value.n}};
     (void)router_open(a->browser->router, &a->peer, s->view, &request, c);
-    buf_fini(&scratch);
 }
 
 struct agent *agent_find(const struct browser *b, struct span client, struct span own)

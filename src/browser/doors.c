@@ -133,7 +133,7 @@ static struct page *enter(struct visit *v, struct span session, struct span key,
 static void say_connected(struct pipe *pipe, struct span client, struct span session,
                           const char *type)
 {
-    struct buf text = {0};
+    BUF_SCOPED text = {0};
 
     buf_str(&text, "{\"jsonrpc\":\"2.0\",\"method\":\"connected\",\"params\":{\"clientId\":");
     json_quote(&text, client);
@@ -141,7 +141,6 @@ static void say_connected(struct pipe *pipe, struct span client, struct span ses
     json_quote(&text, session);
     buf_printf(&text, ",\"clientType\":\"%s\"}}", type);
     pipe_send(pipe, buf_view(&text), false);
-    buf_fini(&text);
 }
 
 static void stream_for_page(struct visit *v)
@@ -160,7 +159,7 @@ static void welcome_agent(struct visit *v, struct pipe *pipe)
     struct agent *a = agent_new(v->browser, pipe);
     struct browser_session *s = browser_session(v->browser, v->session, false);
     char id[ID_TOKEN_SIZE];
-    struct buf text = {0};
+    BUF_SCOPED text = {0};
 
     id_token(id);
     a->client = v->client.n ? mem_span(v->client) : mem_str(id);
@@ -172,7 +171,6 @@ static void welcome_agent(struct visit *v, struct pipe *pipe)
     say_connected(pipe, span_str(a->client), v->session, "agent");
     if (s)
         agent_join(a, s);
-    buf_fini(&text);
 }
 
 /* Where this client was last. */
@@ -187,7 +185,7 @@ static void stream_for_extension(struct visit *v)
 {
     struct page *known = client_page(v);
     struct span session = v->session;
-    struct buf text = {0};
+    BUF_SCOPED text = {0};
 
     if (!session.n && known)
         session = span_str(known->session->id);
@@ -199,18 +197,16 @@ static void stream_for_extension(struct visit *v)
     buf_printf(&text, "event: session\ndata: {\"sessionId\":\"%s\"}\n\n", p->session->id);
     pipe_comment(pipe, buf_view(&text));
     page_attach(p, pipe);
-    buf_fini(&text);
 }
 
 static void stream_for_remote(struct visit *v, struct page *p)
 {
     struct pipe *pipe = open_stream(v, &dialect_d6);
-    struct buf text = {0};
+    BUF_SCOPED text = {0};
 
     buf_printf(&text, "event: connected\ndata: {\"sessionId\":\"%s\"}\n\n", p->session->id);
     pipe_comment(pipe, buf_view(&text));
     page_attach(p, pipe);
-    buf_fini(&text);
 }
 
 static void on_events(struct visit *v)
@@ -394,7 +390,7 @@ static void on_socket(struct visit *v, bool named)
                                        .ping_every = WS_PING_MS};
     const struct dialect *d = named ? &dialect_d3 : &dialect_d1;
     struct page *p = NULL;
-    struct buf scratch = {0};
+    BUF_SCOPED scratch = {0};
 
     if (relay_is_wanted(v->req)) {
         relay_open(v->browser, v->x, v->req, &options);
@@ -428,7 +424,6 @@ static void on_socket(struct visit *v, bool named)
     } else if (named) {
         welcome_agent(v, pipe);
     }
-    buf_fini(&scratch);
 }
 
 /* --- which door --- */
@@ -485,26 +480,23 @@ static bool speaks_mcp(const struct http_request *req)
 
 bool browser_wants(const struct http_request *req)
 {
-    struct buf text = {0};
+    BUF_SCOPED text = {0};
     struct span path = plain_path(req->path, &text);
     bool socket = ws_is_wanted(req) && !speaks_mcp(req) && !span_starts(path, SPAN("/mcp")) &&
                   (span_is(path, "/") || span_is(path, "/btcp") || ends_in_ws(path));
     bool wants = socket || door_of(path) || is_file(path);
 
-    buf_fini(&text);
     return wants;
 }
 
 static bool shows_token(const struct browser *b, const struct http_request *req)
 {
     struct span wanted = span_str(b->options.token), given = http_bearer(req);
-    struct buf scratch = {0};
+    BUF_SCOPED scratch = {0};
 
     if (!given.n)
         given = http_query(req->query, "token", &scratch);
-    bool same = span_eq_secret(given, wanted);
-    buf_fini(&scratch);
-    return same;
+    return span_eq_secret(given, wanted);
 }
 
 /* May it go on? If not it has been refused. */

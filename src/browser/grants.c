@@ -214,7 +214,7 @@ static void answer(struct browser_session *s, const struct page *page, struct ca
                    struct span wanted, bool pending)
 {
     struct json_iter it = json_iter(wanted);
-    struct buf granted = {0}, other = {0}, report = {0}, result = {0}, scratch = {0};
+    BUF_SCOPED granted = {0}, other = {0}, report = {0}, result = {0}, scratch = {0};
 
     while (json_next(&it)) {
         scratch.n = 0;
@@ -230,17 +230,12 @@ static void answer(struct browser_session *s, const struct page *page, struct ca
     json_quote(&result, buf_view(&report));
     buf_str(&result, "}]}");
     router_done(call, &(struct outcome){.kind = OUTCOME_RESULT, .body = buf_view(&result)});
-    buf_fini(&scratch);
-    buf_fini(&result);
-    buf_fini(&report);
-    buf_fini(&other);
-    buf_fini(&granted);
 }
 
 static bool is_wish(struct json_slot list)
 {
     struct json_iter it = json_iter(list.value);
-    struct buf scratch = {0};
+    BUF_SCOPED scratch = {0};
     bool fine = list.type == JSON_ARRAY;
     size_t n = 0;
 
@@ -249,7 +244,6 @@ static bool is_wish(struct json_slot list)
         fine = it.type == JSON_STRING && capability_is_valid(json_text(it.value, &scratch)) &&
                ++n <= WISHES_MAX;
     }
-    buf_fini(&scratch);
     return fine && n;
 }
 
@@ -258,24 +252,22 @@ static void put_lacking(struct buf *out, const struct browser_session *s, const 
                         struct span wanted)
 {
     struct json_iter it = json_iter(wanted);
-    struct buf scratch = {0};
+    BUF_SCOPED scratch = {0};
 
     while (json_next(&it)) {
         scratch.n = 0;
         if (!session_has(s, page, json_text(it.value, &scratch)))
             put_name(out, it.value);
     }
-    buf_fini(&scratch);
 }
 
 static bool has_hidden_tools(const struct browser_session *s, const struct page *p)
 {
-    struct buf scratch = {0};
+    BUF_SCOPED scratch = {0};
     bool hidden = false;
 
     for (size_t i = 0; !hidden && i < p->n_tools; i++)
         hidden = session_lacks(s, p, &p->tools[i], &scratch).n > 0;
-    buf_fini(&scratch);
     return hidden;
 }
 
@@ -321,7 +313,7 @@ static struct errand *ask_user(struct page *p, struct span wanted, struct span l
     struct browser *b = p->session->browser;
     size_t n = 0;
     struct errand *e = open_question(p, wanted, &n);
-    struct buf params = {0};
+    BUF_SCOPED params = {0};
 
     if (e)
         timer_set(loop_timers(b->loop), &e->timer, b->options.consent_timeout);
@@ -333,7 +325,6 @@ static struct errand *ask_user(struct page *p, struct span wanted, struct span l
     e = page_ask(p, ERRAND_CONSENT, "capabilities/request", buf_view(&params),
                  b->options.consent_timeout);
     buf_span(&e->wanted, wanted);
-    buf_fini(&params);
     return e;
 }
 
@@ -341,7 +332,7 @@ void grants_open(struct browser_session *s, struct call *call, struct span argum
 {
     struct json_slot wanted = json_get(arguments, "capabilities");
     struct page *p = consenting_page(s);
-    struct buf lacking = {0};
+    BUF_SCOPED lacking = {0};
 
     if (!is_wish(wanted)) {
         router_done(call, &(struct outcome){
@@ -361,7 +352,6 @@ void grants_open(struct browser_session *s, struct call *call, struct span argum
     } else {
         answer(s, p, call, wanted.value, asks);
     }
-    buf_fini(&lacking);
 }
 
 /* {granted: [...]} or, as the specification has it, {granted: true, approved: [...]}. */
@@ -383,7 +373,7 @@ void grants_answered(struct errand *e, const struct message *m)
 {
     struct page *page = e->page;
     struct call *call = e->call;
-    struct buf wanted = {0};
+    BUF_SCOPED wanted = {0};
 
     if (m->result.n && json_type_of(m->result) == JSON_OBJECT)
         take_grants(e, m->result);
@@ -393,7 +383,6 @@ void grants_answered(struct errand *e, const struct message *m)
     errand_free(e);
     if (call)
         answer(page->session, page, call, buf_view(&wanted), false);
-    buf_fini(&wanted);
 }
 
 void grants_late(struct errand *e)

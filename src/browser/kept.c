@@ -36,7 +36,7 @@ void kept_add(struct kept_grants *k, struct span origin, struct span name)
 
 static void read_grants(struct kept_grants *k, struct span text)
 {
-    struct buf origin = {0}, name = {0};
+    BUF_SCOPED origin = {0}, name = {0};
     enum json_type type;
 
     if (json_skim(text, NULL, NULL, &type, NULL) || type != JSON_OBJECT) {
@@ -56,14 +56,12 @@ static void read_grants(struct kept_grants *k, struct span text)
                 kept_add(k, from, what);
         }
     }
-    buf_fini(&name);
-    buf_fini(&origin);
 }
 
 struct kept_grants *kept_load(const char *file)
 {
     struct kept_grants *k = MEM_NEW(struct kept_grants);
-    struct buf text = {0};
+    BUF_SCOPED text = {0};
 
     list_init(&k->all);
     if (!file)
@@ -72,13 +70,12 @@ struct kept_grants *kept_load(const char *file)
     int rc = file_read(&text, file, FILE_MAX);
     if (!rc || rc == ERR_SIZE)
         read_grants(k, buf_view(&text));
-    buf_fini(&text);
     return k;
 }
 
 void kept_save(const struct kept_grants *k)
 {
-    struct buf text = {0};
+    BUF_SCOPED text = {0};
 
     if (!k->file)
         return;
@@ -111,7 +108,6 @@ void kept_save(const struct kept_grants *k)
     int rc = file_replace(k->file, buf_view(&text));
     if (rc)
         log_warn("browser", "cannot keep grants in %s: %s", k->file, err_name(rc));
-    buf_fini(&text);
 }
 
 const struct kept_grant *kept_next(const struct kept_grants *k, const struct kept_grant *after)

@@ -28,7 +28,7 @@ void reply_result(struct sender *s, struct span id, struct span result)
 
 void reply_error(struct sender *s, struct span id, int code, const char *fmt, ...)
 {
-    struct buf text = {0};
+    BUF_SCOPED text = {0};
     va_list ap;
 
     va_start(ap, fmt);
@@ -39,7 +39,6 @@ void reply_error(struct sender *s, struct span id, int code, const char *fmt, ..
     buf_printf(&s->reply, ",\"error\":{\"code\":%d,\"message\":", code);
     json_quote(&s->reply, buf_view(&text));
     buf_str(&s->reply, "}}");
-    buf_fini(&text);
 }
 
 /* The text of a member of params; empty when it is absent or no text. */
@@ -113,7 +112,7 @@ static struct span free_name(struct browser *b, uint64_t at, struct buf *out)
 
 static void do_hello(struct sender *s, const struct message *m)
 {
-    struct buf type = {0}, id = {0}, result = {0};
+    BUF_SCOPED type = {0}, id = {0}, result = {0};
     struct span session = text_of(m->params, "sessionId", &id);
     bool is_agent = span_is(text_of(m->params, "clientType", &type), "agent");
 
@@ -140,14 +139,11 @@ static void do_hello(struct sender *s, const struct message *m)
             refuse_session(s, m);
         }
     }
-    buf_fini(&result);
-    buf_fini(&id);
-    buf_fini(&type);
 }
 
 static void do_create(struct sender *s, const struct message *m)
 {
-    struct buf result = {0};
+    BUF_SCOPED result = {0};
 
     if (!s->page && s->pipe && !s->agent)
         sender_become_page(s, session_make(s->browser, SPAN_EMPTY));
@@ -158,12 +154,11 @@ static void do_create(struct sender *s, const struct message *m)
     buf_printf(&result, "{\"sessionId\":\"%s\",\"expiresAt\":%" PRIu64 "}", s->page->session->id,
                wall_ms() + s->browser->options.session_ttl);
     reply_result(s, m->id, buf_view(&result));
-    buf_fini(&result);
 }
 
 static void do_join(struct sender *s, const struct message *m)
 {
-    struct buf id = {0}, result = {0};
+    BUF_SCOPED id = {0}, result = {0};
     struct span name = text_of(m->params, "sessionId", &id);
     struct browser_session *session = browser_session(s->browser, name, false);
 
@@ -181,8 +176,6 @@ static void do_join(struct sender *s, const struct message *m)
         buf_char(&result, '}');
         reply_result(s, m->id, buf_view(&result));
     }
-    buf_fini(&result);
-    buf_fini(&id);
 }
 
 static void do_leave(struct sender *s, const struct message *m)
@@ -210,7 +203,7 @@ static void do_leave(struct sender *s, const struct message *m)
 static void do_register(struct sender *s, const struct message *m)
 {
     struct json_slot tools = m->params.n ? json_get(m->params, "tools") : (struct json_slot){0};
-    struct buf id = {0}, result = {0};
+    BUF_SCOPED id = {0}, result = {0};
     struct err err;
 
     if (!s->page && s->session_id.n) {
@@ -229,13 +222,11 @@ static void do_register(struct sender *s, const struct message *m)
         reply_result(s, m->id,
                      s->dialect->is_terse ? SPAN("{\"success\":true}") : buf_view(&result));
     }
-    buf_fini(&result);
-    buf_fini(&id);
 }
 
 static void do_list(struct sender *s, const struct message *m)
 {
-    struct buf result = {0};
+    BUF_SCOPED result = {0};
 
     if (!s->session && !s->dialect->says_success) {
         reply_error(s, m->id, RPC_INVALID_REQUEST, "Not in a session");
@@ -245,7 +236,6 @@ static void do_list(struct sender *s, const struct message *m)
     buf_span(&result, s->session ? view_list(s->session->view, ITEM_TOOL) : SPAN("[]"));
     buf_char(&result, '}');
     reply_result(s, m->id, buf_view(&result));
-    buf_fini(&result);
 }
 
 static void post_gone(void *owner)
@@ -294,7 +284,7 @@ static void do_call(struct sender *s, const struct message *m)
 
 static void answer_granted(struct sender *s, const struct message *m)
 {
-    struct buf result = {0};
+    BUF_SCOPED result = {0};
     bool first = true;
 
     buf_str(&result, "{\"granted\":[");
@@ -308,7 +298,6 @@ static void answer_granted(struct sender *s, const struct message *m)
     }
     buf_str(&result, "]}");
     reply_result(s, m->id, buf_view(&result));
-    buf_fini(&result);
 }
 
 /* Whoever grants can also refuse: from now on it is asked. */
@@ -348,14 +337,13 @@ static void do_revoke(struct sender *s, const struct message *m)
 
 static void do_ping(struct sender *s, const struct message *m)
 {
-    struct buf result = {0};
+    BUF_SCOPED result = {0};
 
     buf_str(&result, "{\"pong\":true");
     if (s->dialect->stamps_pongs)
         buf_printf(&result, ",\"timestamp\":%" PRIu64, wall_ms());
     buf_char(&result, '}');
     reply_result(s, m->id, buf_view(&result));
-    buf_fini(&result);
 }
 
 static const struct {
@@ -377,7 +365,7 @@ static const struct {
 
 static void dispatch(struct sender *s, const struct message *m)
 {
-    struct buf scratch = {0};
+    BUF_SCOPED scratch = {0};
     struct span method = json_text(m->method, &scratch);
     size_t i;
 
@@ -391,7 +379,6 @@ static void dispatch(struct sender *s, const struct message *m)
     else if (m->id.n)
         reply_error(s, m->id, RPC_METHOD_NOT_FOUND, "Method not found: " SPAN_FMT,
                     SPAN_ARG(span_cut(method, 0, 100)));
-    buf_fini(&scratch);
 }
 
 bool sender_receive(struct sender *s, struct span text)

@@ -75,7 +75,7 @@ static void forget_leads(struct page *p)
 static void fail_errand(struct errand *e, const char *code, struct span why)
 {
     struct call *call = e->call;
-    struct buf body = {0};
+    BUF_SCOPED body = {0};
     bool consent = e->kind == ERRAND_CONSENT;
 
     if (call && consent) {
@@ -88,7 +88,6 @@ static void fail_errand(struct errand *e, const char *code, struct span why)
     result_put_failure(&body, code, why);
     router_done(call,
                 &(struct outcome){.kind = OUTCOME_ERROR, .body = buf_view(&body), .text = why});
-    buf_fini(&body);
 }
 
 /* Those that were sent by this pipe; all with NULL. */
@@ -190,7 +189,7 @@ static int read_tool(struct arena *arena, struct span raw, enum json_type type, 
                      struct err *err)
 {
     struct json_slot name = type == JSON_OBJECT ? json_get(raw, "name") : (struct json_slot){0};
-    struct buf scratch = {0};
+    BUF_SCOPED scratch = {0};
 
     if (name.type != JSON_STRING || name.value.n < 3)
         return err_set(err, ERR_PROTOCOL, "every tool needs a name, a text");
@@ -203,7 +202,6 @@ static int read_tool(struct arena *arena, struct span raw, enum json_type type, 
         out->capabilities = capabilities.type == JSON_ARRAY ? capabilities.value : SPAN_EMPTY;
         out->timeout = timeout_of(raw, CALL_TIMEOUT_MS);
     }
-    buf_fini(&scratch);
     return fits ? 0 : err_set(err, ERR_SIZE, "the name of a tool is longer than 128 bytes");
 }
 
@@ -294,7 +292,7 @@ struct errand *page_ask(struct page *p, enum errand_kind kind, const char *metho
 {
     struct browser *b = p->session->browser;
     struct pipe *pipe = page_pipe(p);
-    struct buf text = {0};
+    BUF_SCOPED text = {0};
 
     if (!pipe)
         return NULL;
@@ -318,7 +316,6 @@ struct errand *page_ask(struct page *p, enum errand_kind kind, const char *metho
         buf_char(&text, '}');
     }
     pipe_send(pipe, buf_view(&text), true);
-    buf_fini(&text);
     return e;
 }
 
@@ -326,7 +323,7 @@ struct errand *page_ask(struct page *p, enum errand_kind kind, const char *metho
 void errand_call_off(const struct errand *e)
 {
     struct pipe *pipe = page_pipe(e->page);
-    struct buf text = {0};
+    BUF_SCOPED text = {0};
 
     if (!e->page->ours || !pipe)
         return;
@@ -335,7 +332,6 @@ void errand_call_off(const struct errand *e)
                "{\"requestId\":\"btcp-%" PRIu64 "\"}}",
                e->n);
     pipe_send(pipe, buf_view(&text), true);
-    buf_fini(&text);
 }
 
 void errand_free(struct errand *e)
@@ -350,7 +346,7 @@ void errand_free(struct errand *e)
 static void finish_call(struct errand *e, const struct message *m)
 {
     struct call *call = e->call;
-    struct buf body = {0}, scratch = {0};
+    BUF_SCOPED body = {0}, scratch = {0};
     struct outcome outcome = {.kind = OUTCOME_RESULT};
 
     errand_free(e);
@@ -366,8 +362,6 @@ static void finish_call(struct errand *e, const struct message *m)
     outcome.body = buf_view(&body);
     if (call)
         router_done(call, &outcome);
-    buf_fini(&scratch);
-    buf_fini(&body);
 }
 
 /* Some answer with the bare array. */
@@ -388,7 +382,7 @@ static void take_list(struct errand *e, const struct message *m)
 
 static struct errand *errand_of(const struct browser *b, struct span raw_id)
 {
-    struct buf scratch = {0}, wanted = {0};
+    BUF_SCOPED scratch = {0}, wanted = {0};
     struct errand *e = NULL;
 
     if (json_type_of(raw_id) == JSON_STRING) {
@@ -402,8 +396,6 @@ static struct errand *errand_of(const struct browser *b, struct span raw_id)
         if (e && !span_eq(id, buf_view(&wanted)))
             e = NULL;
     }
-    buf_fini(&wanted);
-    buf_fini(&scratch);
     return e;
 }
 

@@ -100,7 +100,7 @@ static void write_event(struct pipe *p, struct span event)
 
 void pipe_send(struct pipe *p, struct span json, bool request)
 {
-    struct buf event = {0};
+    BUF_SCOPED event = {0};
 
     if (p->ws) {
         ws_send(p->ws, WS_TEXT, json);
@@ -118,7 +118,6 @@ void pipe_send(struct pipe *p, struct span json, bool request)
     put_ascii(&event, json);
     buf_str(&event, "\n\n");
     write_event(p, buf_view(&event));
-    buf_fini(&event);
 }
 
 void pipe_comment(struct pipe *p, struct span text)

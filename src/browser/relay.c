@@ -26,7 +26,7 @@ static void say_hello(const struct browser *b, struct pipe *p, const struct http
 {
     struct span host = http_header(req, "host");
     size_t colon = host.n;
-    struct buf text = {0};
+    BUF_SCOPED text = {0};
     int64_t port = 80;
 
     while (colon > 0 && host.p[colon - 1] != ':' && host.p[colon - 1] != ']')
@@ -42,7 +42,6 @@ static void say_hello(const struct browser *b, struct pipe *p, const struct http
     buf_printf(&text, ",\"instanceId\":\"%s\",\"port\":%" PRId64 ",\"label\":\"Rialto\"}",
                b->instance, port);
     pipe_send(p, buf_view(&text), false);
-    buf_fini(&text);
 }
 
 bool relay_is_wanted(const struct http_request *req)
@@ -73,7 +72,7 @@ void relay_open(struct browser *b, struct http_exchange *x, const struct http_re
 static void take_hello(struct sender *s, struct span message)
 {
     struct json_slot tab = json_get(message, "tabId");
-    struct buf scratch = {0};
+    BUF_SCOPED scratch = {0};
     struct span id = tab.type == JSON_STRING ? json_text(tab.value, &scratch) : SPAN_EMPTY;
 
     if (s->page || sender_become_page(s, session_make(s->browser, id))) {
@@ -86,7 +85,6 @@ static void take_hello(struct sender *s, struct span message)
                   false);
         pipe_close(s->pipe, 1008, "no session");
     }
-    buf_fini(&scratch);
 }
 
 /* A tool that runs as a task only is none that we could call. */
@@ -103,7 +101,7 @@ static void take_tools(struct sender *s, struct span message)
 {
     struct json_slot tools = json_get(message, "tools");
     struct json_iter it = json_iter(tools.value);
-    struct buf list = {0};
+    BUF_SCOPED list = {0};
     struct err err;
 
     if (!s->page || tools.type != JSON_ARRAY)
@@ -119,7 +117,6 @@ static void take_tools(struct sender *s, struct span message)
     if (page_register(s->page, buf_view(&list), &err))
         log_warn("browser", "tools of a page in session %s are not taken: %s", s->page->session->id,
                  err.text);
-    buf_fini(&list);
 }
 
 static void take_result(struct sender *s, struct span message)

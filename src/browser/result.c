@@ -62,20 +62,19 @@ static void put_compact(struct buf *out, struct span json)
 /* The JSON of a value as the text of an item. */
 static void put_json_item(struct buf *out, struct span value)
 {
-    struct buf compact = {0};
+    BUF_SCOPED compact = {0};
 
     put_compact(&compact, value);
     buf_str(out, "{\"type\":\"text\",\"text\":");
     json_quote(out, buf_view(&compact));
     buf_char(out, '}');
-    buf_fini(&compact);
 }
 
 /* "data:image/png;base64,AAAA" is cut into its two halves; what is no picture is a text. */
 static void put_image(struct buf *out, struct span item)
 {
     struct json_slot data = json_get(item, "data");
-    struct buf scratch = {0};
+    BUF_SCOPED scratch = {0};
 
     if (data.type != JSON_STRING) {
         buf_span(out, item);
@@ -99,7 +98,6 @@ static void put_image(struct buf *out, struct span item)
     } else {
         buf_span(out, item);
     }
-    buf_fini(&scratch);
 }
 
 static void put_member(struct buf *out, struct span item, const char *name, const char *before)
@@ -209,7 +207,7 @@ bool result_put(struct buf *out, struct span result, bool structured)
 void result_put_error(struct buf *out, struct span error)
 {
     struct json_slot code = json_get(error, "code"), message = json_get(error, "message");
-    struct buf scratch = {0};
+    BUF_SCOPED scratch = {0};
     int64_t number;
     int mapped = RPC_INTERNAL_ERROR;
 
@@ -229,7 +227,6 @@ void result_put_error(struct buf *out, struct span error)
         buf_char(out, '}');
     }
     buf_char(out, '}');
-    buf_fini(&scratch);
 }
 
 void result_put_failure(struct buf *out, const char *code, struct span message)

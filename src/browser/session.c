@@ -108,7 +108,7 @@ static void choose_name(struct draft *d, const struct page *p, const struct tool
 
 static void add_tool(struct browser_session *s, struct draft *d, struct page *p, struct tool *tool)
 {
-    struct buf raw = {0}, name = {0};
+    BUF_SCOPED raw = {0}, name = {0};
     struct item item = {0};
 
     choose_name(d, p, tool, &name);
@@ -117,8 +117,6 @@ static void add_tool(struct browser_session *s, struct draft *d, struct page *p,
     item.raw = buf_view(&raw);
     if (catalog_add(d->catalog, ITEM_TOOL, &item))
         s->leads[s->n_leads++] = (struct lead){p, tool};
-    buf_fini(&name);
-    buf_fini(&raw);
 }
 
 /*
@@ -194,15 +192,13 @@ void session_changed_late(struct browser_session *s)
 
 static void refuse(struct call *call, const char *code, const char *fmt, struct span what)
 {
-    struct buf text = {0}, body = {0};
+    BUF_SCOPED text = {0}, body = {0};
 
     buf_str(&text, fmt);
     buf_span(&text, what);
     result_put_failure(&body, code, buf_view(&text));
     router_done(call, &(struct outcome){
                           .kind = OUTCOME_ERROR, .body = buf_view(&body), .text = buf_view(&text)});
-    buf_fini(&body);
-    buf_fini(&text);
 }
 
 /* Nothing of this name is offered: for want of a page, of consent, or because it never was. */
