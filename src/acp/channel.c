@@ -48,7 +48,7 @@ static bool is_by_url(const struct acp_channel *ch)
 
 void channel_map(struct acp_channel *ch, char kind, struct span raw, bool on)
 {
-    struct buf key = {0};
+    BUF_SCOPED key = {0};
     struct map *m = &channel_conductor(ch)->channels;
 
     buf_char(&key, kind);
@@ -57,20 +57,17 @@ void channel_map(struct acp_channel *ch, char kind, struct span raw, bool on)
         map_put(m, buf_view(&key), ch);
     else if (map_get(m, buf_view(&key)) == ch)
         map_del(m, buf_view(&key));
-    buf_fini(&key);
 }
 
 struct acp_channel *channel_find(struct conductor *c, char kind, struct json_slot raw)
 {
-    struct buf key = {0};
+    BUF_SCOPED key = {0};
 
     if (raw.type != JSON_STRING)
         return NULL;
     buf_char(&key, kind);
     json_unescape(&key, raw.value);
-    struct acp_channel *ch = map_get(&c->channels, buf_view(&key));
-    buf_fini(&key);
-    return ch;
+    return map_get(&c->channels, buf_view(&key));
 }
 
 /* --- life --- */
@@ -121,7 +118,7 @@ void exchange_free(struct exchange *x)
 
 static void send_disconnect(struct conductor *c, enum mcp_dialect dialect, struct span connection)
 {
-    struct buf params = {0}, method = {0};
+    BUF_SCOPED params = {0}, method = {0};
     struct place to = channel_way(c);
     struct pending *p = NULL;
 
@@ -132,8 +129,6 @@ static void send_disconnect(struct conductor *c, enum mcp_dialect dialect, struc
     if (mcp_rows[dialect].disconnect_asks)
         p = pending_new(to.hop, NULL, NULL); /* the answer says nothing */
     place_send(to, p, buf_view(&method), buf_view(&params));
-    buf_fini(&params);
-    buf_fini(&method);
 }
 
 /* A server without connections knows only its URL: what it says goes to who is left. */
@@ -258,7 +253,7 @@ static void connect_refused(struct acp_channel *ch, struct span error)
 {
     struct acp_server *s = ch->server;
     struct rpc_error e = rpc_error_of(error);
-    struct buf text = {0};
+    BUF_SCOPED text = {0};
 
     if (e.code == RPC_METHOD_NOT_FOUND && !s->dialect_sure) {
         enum mcp_dialect next = mcp_dialect_after(s->dialect, s->form);
@@ -276,7 +271,6 @@ static void connect_refused(struct acp_channel *ch, struct span error)
     json_unescape(&text, e.message.n ? e.message : SPAN("\"no reason given\""));
     log_warn(s->name, "%s", buf_cstr(&text));
     channel_kill(ch, buf_cstr(&text));
-    buf_fini(&text);
 }
 
 static bool connect_answered(struct pending *p, const struct acp_message *m)
@@ -316,7 +310,7 @@ static void send_connect(struct acp_channel *ch)
     struct conductor *c = channel_conductor(ch);
     const struct mcp_row *row = channel_row(ch);
     struct place to = channel_way(c);
-    struct buf params = {0}, method = {0};
+    BUF_SCOPED params = {0}, method = {0};
     const char *session = ch->server->setup->session;
 
     if (!row->connect) {
@@ -337,8 +331,6 @@ static void send_connect(struct acp_channel *ch)
     ch->connect->trace = acp_trace_call(c->options.trace, true, false, "Agent", to.hop->label,
                                         buf_view(&method), buf_view(&params));
     place_send(to, ch->connect, buf_view(&method), buf_view(&params));
-    buf_fini(&params);
-    buf_fini(&method);
 }
 
 static void on_timer(struct timer *t)

@@ -106,14 +106,13 @@ static bool request_answered(struct pending *p, const struct acp_message *m)
     if (!ok && rpc_error_of(body).code == RPC_METHOD_NOT_FOUND && sent_again(x))
         return true;
     ch->server->dialect_sure = true;
-    struct buf scratch = {0};
+    BUF_SCOPED scratch = {0};
     open_carrier(channel_row(ch), &ok, &body);
     body = with_own_id(x, body, &scratch);
     char *id = mem_str(x->id);
     exchange_free(x);
     emit_answer(ch, span_str(id), ok, body);
     mem_free(id);
-    buf_fini(&scratch);
     return true;
 }
 
@@ -131,7 +130,7 @@ static void send_request(struct exchange *x, struct span text, struct span metho
     struct acp_channel *ch = x->channel;
     struct conductor *c = channel_conductor(ch);
     struct place to = channel_way(c);
-    struct buf carried = {0}, name = {0};
+    BUF_SCOPED carried = {0}, name = {0};
     const struct mcp_parts parts = {.text = text,
                                     .method = method,
                                     .params = params,
@@ -149,8 +148,6 @@ static void send_request(struct exchange *x, struct span text, struct span metho
     x->sent->trace =
         acp_trace_call(c->options.trace, true, true, "Agent", to.hop->label, method, params);
     place_send(to, x->sent, buf_view(&name), buf_view(&carried));
-    buf_fini(&carried);
-    buf_fini(&name);
 }
 
 static void take_request(struct acp_channel *ch, const struct rpc_message *m)
@@ -179,7 +176,7 @@ static void take_notification(struct acp_channel *ch, const struct rpc_message *
     const struct mcp_row *row = channel_row(ch);
     struct place to = channel_way(channel_conductor(ch));
     struct span method = span_of(m->method.p - 1, m->method.n + 2);
-    struct buf carried = {0}, name = {0};
+    BUF_SCOPED carried = {0}, name = {0};
 
     if (rpc_method_is(m, "notifications/cancelled")) {
         /* Ids of this side mean nothing on the other: the request's own hop is told. */
@@ -203,8 +200,6 @@ static void take_notification(struct acp_channel *ch, const struct rpc_message *
     acp_trace_call(channel_conductor(ch)->options.trace, false, true, "Agent", to.hop->label,
                    method, m->params);
     place_send(to, NULL, buf_view(&name), buf_view(&carried));
-    buf_fini(&carried);
-    buf_fini(&name);
 }
 
 static void take_answer(struct acp_channel *ch, const struct rpc_message *m)
@@ -276,15 +271,13 @@ static struct acp_channel *channel_of(struct conductor *c, const struct acp_mess
 /* Of the dialect that names the server in the method. */
 static struct acp_channel *channel_of_path(struct conductor *c, const struct acp_carried *said)
 {
-    struct buf url = {0};
+    BUF_SCOPED url = {0};
 
     buf_str(&url, "\"acp:");
     buf_span(&url, said->server);
     buf_char(&url, '"');
     struct json_slot slot = {.type = JSON_STRING, .value = buf_view(&url)};
-    struct acp_channel *ch = channel_find(c, 'u', slot);
-    buf_fini(&url);
-    return ch;
+    return channel_find(c, 'u', slot);
 }
 
 static void put_call(struct buf *out, uint64_t id, struct span method, struct span params)

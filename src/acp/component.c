@@ -19,7 +19,7 @@ void component_put_name(struct buf *out, const struct hop *h)
 /* {code, message, data}: who ended, how, and what it said last. */
 static void put_death(struct buf *out, const struct hop *h, const char *how, size_t max_words)
 {
-    struct buf text = {0}, clean = {0}, words = {0};
+    BUF_SCOPED text = {0}, clean = {0}, words = {0};
     struct span rest, line;
     bool first = true;
 
@@ -37,14 +37,11 @@ static void put_death(struct buf *out, const struct hop *h, const char *how, siz
         json_quote(out, line);
     }
     buf_str(out, "]}}");
-    buf_fini(&words);
-    buf_fini(&text);
-    buf_fini(&clean);
 }
 
 static void log_death(const struct hop *h, const char *how)
 {
-    struct buf who = {0}, words = {0};
+    BUF_SCOPED who = {0}, words = {0};
     struct span rest, line;
 
     component_put_name(&who, h);
@@ -54,8 +51,6 @@ static void log_death(const struct hop *h, const char *how)
         last_words_put(&words, &h->last_words, LAST_WORDS_WHOLE);
     for (rest = buf_view(&words); last_words_line(&rest, &line);)
         log_error(h->label, SPAN_FMT, SPAN_ARG(line));
-    buf_fini(&who);
-    buf_fini(&words);
 }
 
 static void on_data(void *owner, struct span chunk)
@@ -103,7 +98,7 @@ static void on_exited(void *owner, int status, const char *how)
     struct hop *h = owner;
     struct conductor *c = h->c;
     struct failure why = {0};
-    struct buf story = {0};
+    BUF_SCOPED story = {0};
 
     (void)status;
     put_how(&story, h, how);
@@ -121,7 +116,6 @@ static void on_exited(void *owner, int status, const char *how)
         failure_fini(&why);
         conductor_check_end(c);
     }
-    buf_fini(&story);
 }
 
 static const struct child_events child_events = {

@@ -13,7 +13,7 @@ static void replace(struct buf *out, struct span object, struct span old, struct
 void edit_set(struct buf *out, struct span object, const char *const *path, struct span value)
 {
     struct json_slot slot = json_get(object, path[0]);
-    struct buf inner = {0};
+    BUF_SCOPED inner = {0};
 
     if (path[1])
         edit_set(&inner, slot.type == JSON_OBJECT ? slot.value : SPAN("{}"), path + 1, value);
@@ -22,14 +22,12 @@ void edit_set(struct buf *out, struct span object, const char *const *path, stru
     if (slot.type != JSON_NONE) {
         replace(out, object, slot.value, buf_view(&inner));
     } else {
-        struct buf member = {0};
+        BUF_SCOPED member = {0};
         json_quote(&member, span_str(path[0]));
         buf_char(&member, ':');
         buf_span(&member, buf_view(&inner));
         json_insert(out, object, buf_view(&member));
-        buf_fini(&member);
     }
-    buf_fini(&inner);
 }
 
 /* One member less: one of the commas around it goes as well. */
@@ -59,10 +57,9 @@ void edit_remove(struct buf *out, struct span object, const char *const *path)
     } else if (!path[1]) {
         drop(out, object, path[0]);
     } else {
-        struct buf inner = {0};
+        BUF_SCOPED inner = {0};
         edit_remove(&inner, slot.value, path + 1);
         replace(out, object, slot.value, buf_view(&inner));
-        buf_fini(&inner);
     }
 }
 

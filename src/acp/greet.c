@@ -77,7 +77,7 @@ static void finish(struct pending *p, bool ok, struct span body)
 {
     struct conductor *c = p->to ? p->to->c : p->from->c;
     bool is_up = p->from == &c->up;
-    struct buf edited = {0};
+    BUF_SCOPED edited = {0};
 
     if (ok && is_up && c->parent_offered) {
         edit_set(&edited, object_or_empty(body), echo_paths[0], SPAN("true"));
@@ -93,30 +93,27 @@ static void finish(struct pending *p, bool ok, struct span body)
         conductor_fail(c, body);
         c->may_retry = true;
     }
-    buf_fini(&edited);
 }
 
 /* Something that we found wrong ourselves; the text may have command lines in it. */
 static void put_wrong(struct buf *error, const char *who, const char *text)
 {
-    struct buf clean = {0};
+    BUF_SCOPED clean = {0};
 
     log_error(who, "%s", text);
     log_redact(&clean, span_str(text));
     buf_printf(error, "{\"code\":%d,\"message\":", RPC_INTERNAL_ERROR);
     json_quote(error, buf_view(&clean));
     buf_char(error, '}');
-    buf_fini(&clean);
 }
 
 static void finish_wrong(struct pending *p, struct conductor *c, const char *text)
 {
-    struct buf error = {0};
+    BUF_SCOPED error = {0};
 
     put_wrong(&error, c->options.name, text);
     conductor_fail(c, buf_view(&error));
     finish(p, false, buf_view(&error));
-    buf_fini(&error);
 }
 
 /* --- the agent --- */
@@ -124,7 +121,7 @@ static void finish_wrong(struct pending *p, struct conductor *c, const char *tex
 static bool agent_answered(struct pending *p, const struct acp_message *m)
 {
     struct conductor *c = p->to->c;
-    struct buf result = {0};
+    BUF_SCOPED result = {0};
     int64_t version = 0;
     char text[120];
 
@@ -148,7 +145,6 @@ static bool agent_answered(struct pending *p, const struct acp_message *m)
     setup_learn_agent(c, m->rpc.result);
     setup_put_welcome(c, &result, m->rpc.result);
     finish(p, true, buf_view(&result));
-    buf_fini(&result);
     return true;
 }
 
@@ -197,7 +193,7 @@ static void attempt(struct greeting *g, enum proxy_dialect d)
                                 .batch = g->batch,
                                 .nested = g->inner_id != NULL,
                                 .inner_id = span_str(g->inner_id)};
-    struct buf method = {0}, offered = {0};
+    BUF_SCOPED method = {0}, offered = {0};
     struct conductor *c = g->hop->c;
 
     log_debug(g->hop->label, "%s as %s", row->initialize, row->name);
@@ -226,8 +222,6 @@ static void attempt(struct greeting *g, enum proxy_dialect d)
         pending_cancel(p);
     if (!g->fixed)
         timer_set(loop_timers(c->loop), &g->silence, SILENCE_MS);
-    buf_fini(&method);
-    buf_fini(&offered);
 }
 
 /* The dialect to try next; P_UNKNOWN when there is none left. */
@@ -256,7 +250,7 @@ static void on_silence(struct timer *t)
 
 static void not_a_proxy(struct pending *p, struct hop *h, struct span error)
 {
-    struct buf text = {0};
+    BUF_SCOPED text = {0};
 
     component_put_name(&text, h);
     buf_str(&text, " is not a proxy");
@@ -265,12 +259,11 @@ static void not_a_proxy(struct pending *p, struct hop *h, struct span error)
     if (error.n)
         buf_printf(&text, "; it answered " SPAN_FMT, SPAN_ARG(span_cut(error, 0, 200)));
     finish_wrong(p, h->c, buf_cstr(&text));
-    buf_fini(&text);
 }
 
 static void proxy_accepted(struct pending *p, struct hop *h, bool offered, struct span result)
 {
-    struct buf stripped = {0};
+    BUF_SCOPED stripped = {0};
 
     if (offered && !has_any(result, echo_paths, COUNT_OF(echo_paths))) {
         not_a_proxy(p, h, SPAN_EMPTY);
@@ -280,7 +273,6 @@ static void proxy_accepted(struct pending *p, struct hop *h, bool offered, struc
     if (offered)
         put_without(&stripped, result, echo_paths, COUNT_OF(echo_paths));
     finish(p, true, offered ? buf_view(&stripped) : result);
-    buf_fini(&stripped);
 }
 
 static bool proxy_answered(struct pending *p, const struct acp_message *m)
@@ -485,11 +477,10 @@ static int start_components(struct conductor *c, struct buf *error)
         struct hop *h = &c->components[i];
         if (h->child || component_start(h, &err) == 0)
             continue;
-        struct buf text = {0};
+        BUF_SCOPED text = {0};
         component_put_name(&text, h);
         buf_printf(&text, " cannot be started: %s", err.text);
         put_wrong(error, h->label, buf_cstr(&text));
-        buf_fini(&text);
         return ERR_PROTOCOL;
     }
     return 0;
@@ -520,7 +511,7 @@ static const char *settle_mode(struct conductor *c, const struct acp_message *m,
 static void refuse_upstream(struct conductor *c, const struct acp_message *m, int code,
                             const char *text, const char *data, bool for_good)
 {
-    struct buf error = {0};
+    BUF_SCOPED error = {0};
 
     buf_printf(&error, "{\"code\":%d,\"message\":", code);
     json_quote(&error, span_str(text));
@@ -532,14 +523,14 @@ static void refuse_upstream(struct conductor *c, const struct acp_message *m, in
     hop_refuse(&c->up, m, buf_view(&error));
     if (for_good)
         conductor_fail(c, buf_view(&error));
-    buf_fini(&error);
 }
 
 void greet_upstream(struct conductor *c, const struct acp_message *m)
 {
     struct span given = object_or_empty(m->params);
     bool offered = m->word == WORD_INITIALIZE && has_offer(m);
-    struct buf params = {0}, error = {0};
+    BUF_SCOPED error = {0};
+    struct buf params = {0};
 
     if (!acp_is_request(m))
         return;
@@ -584,5 +575,4 @@ void greet_upstream(struct conductor *c, const struct acp_message *m)
         send_on(&c->up, m, buf_view(&params));
     }
     buf_fini(&params);
-    buf_fini(&error);
 }

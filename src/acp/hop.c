@@ -79,13 +79,12 @@ void hop_refuse(struct hop *h, const struct acp_message *m, struct span error)
 static void put_error(struct hop *h, struct batch *batch, struct span id, int code,
                       const char *text, const char *data)
 {
-    struct buf quoted = {0};
+    BUF_SCOPED quoted = {0};
 
     if (data)
         json_quote(&quoted, span_str(data));
     rpc_put_error(batch_begin(batch, h), id, code, span_str(text), buf_view(&quoted));
     batch_end(batch, h);
-    buf_fini(&quoted);
 }
 
 void hop_error(struct hop *h, const struct acp_message *m, int code, const char *text,
@@ -280,7 +279,7 @@ void pending_pass(struct pending *p, const struct acp_message *m)
 
 void pending_cancel(struct pending *p)
 {
-    struct buf params = {0};
+    BUF_SCOPED params = {0};
 
     if (p->cancelled || !p->to)
         return;
@@ -290,7 +289,6 @@ void pending_cancel(struct pending *p)
     buf_char(&params, '}');
     /* Always plain: it is about the request on this very connection, envelope or not. */
     place_send((struct place){p->to, false}, NULL, SPAN("\"$/cancel_request\""), buf_view(&params));
-    buf_fini(&params);
 }
 
 void hop_gone(struct hop *h, struct failure *why)
@@ -379,7 +377,7 @@ static void receive_invalid(struct hop *h, const struct rpc_message *m, struct b
 static void receive_batch(struct hop *h, const struct rpc_message *m, struct batch *around)
 {
     struct json_iter it = json_iter(m->text);
-    struct buf why = {0};
+    BUF_SCOPED why = {0};
     struct batch *batch;
 
     if (around) {
@@ -388,7 +386,6 @@ static void receive_batch(struct hop *h, const struct rpc_message *m, struct bat
     }
     if (!rpc_batch_fits(m, h->c->options.max_batch, &why)) {
         put_error(h, NULL, SPAN("null"), RPC_INVALID_REQUEST, buf_cstr(&why), NULL);
-        buf_fini(&why);
         return;
     }
     batch = batch_new(h);
@@ -463,7 +460,7 @@ static size_t put_beginning(struct buf *out, struct span head)
 /* Whoever waits for the answer that began like this gets an error in its place. */
 static void answer_too_long(struct hop *h, struct span id)
 {
-    struct buf text = {0}, clean = {0}, answer = {0};
+    BUF_SCOPED text = {0}, clean = {0}, answer = {0};
 
     if (h->index == HOP_UPSTREAM)
         buf_str(&text, "the client");
@@ -473,15 +470,12 @@ static void answer_too_long(struct hop *h, struct span id)
     log_redact(&clean, buf_view(&text));
     rpc_put_error(&answer, id, RPC_INTERNAL_ERROR, buf_view(&clean), SPAN_EMPTY);
     hop_receive(h, buf_view(&answer), NULL);
-    buf_fini(&text);
-    buf_fini(&clean);
-    buf_fini(&answer);
 }
 
 static void on_too_long(void *owner, struct span head)
 {
     struct hop *h = owner;
-    struct buf start = {0};
+    BUF_SCOPED start = {0};
 
     if (h->c->state == CHAIN_ENDING)
         return;
@@ -498,7 +492,6 @@ static void on_too_long(void *owner, struct span head)
     else if (asks ? has_id : !answers)
         put_error(h, NULL, has_id ? id.value : SPAN("null"), RPC_INVALID_REQUEST,
                   "Message too long", NULL);
-    buf_fini(&start);
 }
 
 static const struct lines_events line_events = {on_line, on_too_long};

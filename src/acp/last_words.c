@@ -50,7 +50,7 @@ static struct span end_of(struct span text, size_t max)
 
 void last_words_put(struct buf *out, const struct last_words *w, size_t max)
 {
-    struct buf clean = {0};
+    BUF_SCOPED clean = {0};
 
     log_redact(&clean, buf_view(&w->kept));
     struct span shown = buf_view(&clean);
@@ -62,7 +62,6 @@ void last_words_put(struct buf *out, const struct last_words *w, size_t max)
     if (shown.n < clean.n)
         buf_str(out, "[... what it wrote before this is left out]\n");
     buf_span(out, shown);
-    buf_fini(&clean);
 }
 
 bool last_words_line(struct span *text, struct span *line)

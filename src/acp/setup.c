@@ -254,14 +254,13 @@ static void rewrite_container(struct rewrite *r, struct buf *out, struct json_sl
         rewrite_entry(r, out, &it, map);
     }
     if (r->setup->c->host.extra_name && !r->injected) {
-        struct buf entry = {0};
+        BUF_SCOPED entry = {0};
         if (bridge_put_extra(r->setup->c, &entry, map) == 0) {
             buf_str(out, first ? "" : ",");
             buf_span(out, buf_view(&entry));
             r->changed = true;
         }
         r->injected = true;
-        buf_fini(&entry);
     }
     buf_char(out, map ? '}' : ']');
 }
@@ -316,7 +315,7 @@ void setup_relay(struct hop *from, const struct acp_message *m, struct place to)
 {
     struct conductor *c = from->c;
     struct rewrite r = {.setup = setup_new(c)};
-    struct buf params = {0};
+    BUF_SCOPED params = {0};
 
     if (json_type_of(m->params) != JSON_OBJECT || !acp_is_request(m)) {
         setup_free(r.setup);
@@ -341,7 +340,6 @@ void setup_relay(struct hop *from, const struct acp_message *m, struct place to)
             r.setup->asked = p;
         }
     }
-    buf_fini(&params);
 }
 
 static bool close_answered(struct pending *p, const struct acp_message *m)

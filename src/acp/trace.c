@@ -54,11 +54,10 @@ void acp_trace_free(struct acp_trace *t)
 
 static void tell(struct acp_trace *t, struct buf *event)
 {
-    struct buf clean = {0};
+    BUF_SCOPED clean = {0};
 
     log_redact(&clean, buf_view(event));
     t->sinks.event(t->sinks.arg, buf_view(&clean));
-    buf_fini(&clean);
     buf_fini(event);
 }
 
@@ -136,7 +135,7 @@ static void put_plain(struct buf *out, struct span line)
 void acp_trace_line(struct acp_trace *t, int index, enum trace_arrow arrow, struct span line)
 {
     static const char *const arrows[] = {"→", "←", "!"};
-    struct buf text = {0}, clean = {0};
+    BUF_SCOPED text = {0}, clean = {0};
 
     if (!t || !t->sinks.text)
         return;
@@ -151,6 +150,4 @@ void acp_trace_line(struct acp_trace *t, int index, enum trace_arrow arrow, stru
         buf_span(&text, line);
     log_redact(&clean, buf_view(&text));
     t->sinks.text(t->sinks.arg, buf_view(&clean));
-    buf_fini(&text);
-    buf_fini(&clean);
 }

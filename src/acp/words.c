@@ -75,7 +75,7 @@ static enum acp_word word_of_plain(struct span method)
 
 enum acp_word acp_word_of(struct span method)
 {
-    struct buf plain = {0};
+    BUF_SCOPED plain = {0};
     enum acp_word word = WORD_OTHER;
 
     /* Some peers escape the slash: the same string, spelled in another way. */
@@ -89,7 +89,6 @@ enum acp_word acp_word_of(struct span method)
     json_unescape(&plain, method);
     buf_char(&plain, '"');
     word = word_of_plain(buf_view(&plain));
-    buf_fini(&plain);
     return word;
 }
 
