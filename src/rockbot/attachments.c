@@ -56,14 +56,13 @@ size_t attachment_size(struct span base64)
 int attachment_save_base64(struct attachment *a, const char *folder, struct span base64,
                            struct span mime, struct err *err)
 {
-    struct buf bytes = {0};
+    BUF_SCOPED bytes = {0};
     int rc = base64_read(&bytes, base64);
 
     if (rc < 0)
         rc = err_set(err, rc, "the server's data is no base64");
     else
         rc = attachment_save(a, folder, buf_view(&bytes), mime, err);
-    buf_fini(&bytes);
     return rc;
 }
 

@@ -46,7 +46,7 @@ struct span content_cut(struct span text, size_t max)
 
 void content_put_line(struct buf *out, struct span text)
 {
-    struct buf clean = {0};
+    BUF_SCOPED clean = {0};
     struct span line;
     bool blank = true;
 
@@ -63,7 +63,6 @@ void content_put_line(struct buf *out, struct span text)
     }
     if (line.n < clean.n || text.n > (size_t)4 * MAX_LINE)
         buf_str(out, "...");
-    buf_fini(&clean);
 }
 
 /* --- blocks of results --- */
@@ -121,7 +120,7 @@ static void read_data(struct block *b, const struct content_options *options)
 /* One line that a model can read. */
 static void read_link(struct block *b, const struct content_options *options)
 {
-    struct buf name = {0}, description = {0};
+    BUF_SCOPED name = {0}, description = {0};
 
     (void)options;
     get(&name, b->raw, json_get(b->raw, "title").type == JSON_STRING ? "title" : "name");
@@ -144,8 +143,6 @@ static void read_link(struct block *b, const struct content_options *options)
         buf_str(&b->text, ": ");
         content_put_line(&b->text, buf_view(&description));
     }
-    buf_fini(&description);
-    buf_fini(&name);
 }
 
 static void read_resource(struct block *b, const struct content_options *options)
@@ -285,7 +282,7 @@ static void move_blob(struct piece *p, struct span base64, const struct content_
 
 static void put_piece(struct buf *out, struct piece *p)
 {
-    struct buf size = {0};
+    BUF_SCOPED size = {0};
 
     buf_u64(&size, p->size);
     rockbot_put(out, ROCKBOT_A_CONTENT,
@@ -296,7 +293,6 @@ static void put_piece(struct buf *out, struct piece *p)
                                                          [CONTENT_NAME] = span_str(p->file.name),
                                                          [CONTENT_SIZE] = buf_view(&size),
                                                          [CONTENT_NOTE] = buf_view(&p->note)});
-    buf_fini(&size);
     buf_fini(&p->uri);
     buf_fini(&p->mime);
     buf_fini(&p->text);
@@ -315,7 +311,7 @@ void content_put_resource(struct buf *out, struct span result,
          json_next(&it); first = false) {
         struct span raw = it.type == JSON_OBJECT ? it.value : SPAN("{}");
         struct piece p = {0};
-        struct buf blob = {0};
+        BUF_SCOPED blob = {0};
         get(&p.uri, raw, "uri");
         get(&p.mime, raw, "mimeType");
         get(&p.text, raw, "text");
@@ -326,7 +322,6 @@ void content_put_resource(struct buf *out, struct span result,
             trim_text(&p, options);
         buf_str(out, first ? "" : ",");
         put_piece(out, &p);
-        buf_fini(&blob);
     }
     buf_char(out, ']');
 }
@@ -343,7 +338,7 @@ void content_put_messages(struct buf *out, struct span result)
          json_next(&it); first = false) {
         struct span raw = it.type == JSON_OBJECT ? it.value : SPAN("{}");
         struct json_slot content = json_get(raw, "content");
-        struct buf role = {0}, type = {0}, text = {0};
+        BUF_SCOPED role = {0}, type = {0}, text = {0};
         get(&role, raw, "role");
         if (content.type == JSON_OBJECT)
             get(&type, content.value, "type");
@@ -357,9 +352,6 @@ void content_put_messages(struct buf *out, struct span result)
             (const struct span[ROCKBOT_MAX_MEMBERS]){[MESSAGE_ROLE] = buf_view(&role),
                                                      [MESSAGE_CONTENT] = buf_view(&text),
                                                      [MESSAGE_CONTENT_TYPE] = buf_view(&type)});
-        buf_fini(&text);
-        buf_fini(&type);
-        buf_fini(&role);
     }
     buf_char(out, ']');
 }

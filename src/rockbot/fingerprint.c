@@ -82,7 +82,7 @@ void fingerprint_put_canonical(struct buf *out, struct span json)
 void fingerprint_of_tool(char out[FINGERPRINT_SIZE], struct span name, struct span description,
                          struct span schema)
 {
-    struct buf text = {0};
+    BUF_SCOPED text = {0};
 
     buf_span(&text, name);
     buf_char(&text, FINGERPRINT_UNIT);
@@ -91,5 +91,4 @@ void fingerprint_of_tool(char out[FINGERPRINT_SIZE], struct span name, struct sp
     if (schema.n)
         fingerprint_put_canonical(&text, schema);
     fingerprint_of(out, buf_view(&text));
-    buf_fini(&text);
 }

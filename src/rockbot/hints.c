@@ -39,7 +39,7 @@ static bool says_nothing(struct span error)
 static struct json_slot member(struct span object, struct span raw_key)
 {
     struct json_iter it = json_iter(object);
-    struct buf wanted = {0}, key = {0};
+    BUF_SCOPED wanted = {0}, key = {0};
     struct json_slot found = {0};
     struct span name = json_text(raw_key, &wanted);
 
@@ -48,8 +48,6 @@ static struct json_slot member(struct span object, struct span raw_key)
         if (span_eq(json_text(it.key, &key), name))
             found = (struct json_slot){it.type, it.value, it.member};
     }
-    buf_fini(&key);
-    buf_fini(&wanted);
     return found;
 }
 
@@ -107,13 +105,12 @@ static const char *type_word(enum json_type type)
 /* Where something about it can be added; NULL when enough was named. */
 static struct buf *put_name(struct finding *f, struct span raw_key)
 {
-    struct buf scratch = {0};
+    BUF_SCOPED scratch = {0};
 
     if (f->n++ >= MAX_NAMED)
         return NULL;
     buf_str(&f->names, f->n > 1 ? ", " : "");
     buf_span(&f->names, content_cut(json_text(raw_key, &scratch), MAX_NAME));
-    buf_fini(&scratch);
     return &f->names;
 }
 
@@ -171,13 +168,12 @@ static void compare(struct findings *f, struct span schema, struct span properti
 static bool is_required(struct json_slot required, struct span raw_key)
 {
     struct json_iter it = json_iter(required.type == JSON_ARRAY ? required.value : SPAN("[]"));
-    struct buf scratch = {0};
+    BUF_SCOPED scratch = {0};
     bool found = false;
     struct span name = json_text(raw_key, &scratch);
 
     while (!found && json_next(&it))
         found = json_string_is(it.value, name);
-    buf_fini(&scratch);
     return found;
 }
 

@@ -16,7 +16,7 @@ static void on_timer(struct timer *t);
 static struct span reply_topic_of(struct job *j, const struct message *m)
 {
     bool invoke = j->type == ROCKBOT_INVOKE;
-    struct buf topic = {0};
+    BUF_SCOPED topic = {0};
     struct span copy;
 
     if (m->reply_to.n && topic_is_valid(m->reply_to))
@@ -27,7 +27,6 @@ static struct span reply_topic_of(struct job *j, const struct message *m)
     buf_str(&topic, invoke ? ROCKBOT_TOPIC_RESULT : ROCKBOT_TOPIC_MANAGED);
     buf_span(&topic, m->source);
     copy = arena_span(&j->arena, buf_view(&topic));
-    buf_fini(&topic);
     return copy;
 }
 
@@ -79,10 +78,9 @@ struct job *job_new(struct bus_worker *w, const struct bus_delivery *d, enum roc
 
 struct span job_text(struct job *j, const struct json_slot *slot)
 {
-    struct buf scratch = {0};
+    BUF_SCOPED scratch = {0};
     struct span copy = arena_span(&j->arena, rockbot_text(slot, &scratch));
 
-    buf_fini(&scratch);
     return copy;
 }
 
@@ -129,7 +127,7 @@ static struct message reply_of(const struct job *j, struct buf *source)
 /* The deliveries are done with, and the next may come. */
 static void settle(struct job *j)
 {
-    struct buf source = {0};
+    BUF_SCOPED source = {0};
     struct message m = reply_of(j, &source);
 
     if (j->memory)
@@ -137,7 +135,6 @@ static void settle(struct job *j)
     j->memory = NULL;
     for (size_t i = 0; i < j->n_claims; i++)
         bus_settle(j->claims[i].sub, j->claims[i].tag, BUS_ACK);
-    buf_fini(&source);
     job_free(j);
 }
 
@@ -199,13 +196,12 @@ static void send(struct job *j)
 {
     struct bus_worker *w = j->worker;
     uint64_t now = loop_now(w->loop);
-    struct buf source = {0};
+    BUF_SCOPED source = {0};
     struct message m = reply_of(j, &source);
 
     j->sending = true;
     bus_publish(w->bus, j->reply_topic, &m, now < j->send_until ? j->send_until - now : 1, on_sent,
                 j);
-    buf_fini(&source);
 }
 
 void job_reply(struct job *j, enum rockbot_record type, const struct span *values)
@@ -223,7 +219,7 @@ void job_reply(struct job *j, enum rockbot_record type, const struct span *value
 
 void job_fail(struct job *j, const char *code, bool retryable, const char *fmt, ...)
 {
-    struct buf raw = {0}, line = {0};
+    BUF_SCOPED raw = {0}, line = {0};
     va_list ap;
 
     va_start(ap, fmt);
@@ -232,8 +228,6 @@ void job_fail(struct job *j, const char *code, bool retryable, const char *fmt, 
     content_put_line(&line, buf_view(&raw));
     j->is_error = true;
     j->fail(j, code, retryable, buf_view(&line));
-    buf_fini(&line);
-    buf_fini(&raw);
 }
 
 /* --- its call --- */
@@ -294,12 +288,11 @@ static void on_timer(struct timer *t)
 
 static void fail_unknown_server(struct job *j)
 {
-    struct buf names = {0};
+    BUF_SCOPED names = {0};
 
     worker_put_servers(&names, j->worker);
     job_fail(j, "tool_not_found", false, "there is no server '" SPAN_FMT "'. The servers are: %s",
              SPAN_ARG(j->server), buf_cstr(&names));
-    buf_fini(&names);
 }
 
 void job_fail_unreachable(struct job *j, const struct provider *p)

@@ -54,7 +54,7 @@ static void put_topic(struct buf *out, const struct happening *h)
 
 static void put_text(struct buf *out, const char *key, struct span text)
 {
-    struct buf line = {0};
+    BUF_SCOPED line = {0};
 
     content_put_line(&line, text);
     buf_printf(out, ",\"%s\":", key);
@@ -62,12 +62,11 @@ static void put_text(struct buf *out, const char *key, struct span text)
         json_quote(out, buf_view(&line));
     else
         buf_str(out, "null");
-    buf_fini(&line);
 }
 
 static void tell(struct bus_news *n, const struct happening *h)
 {
-    struct buf topic = {0}, body = {0};
+    BUF_SCOPED topic = {0}, body = {0};
 
     put_topic(&topic, h);
     buf_printf(&body, "{\"event\":\"%s\"", happening_name(h->kind));
@@ -79,8 +78,6 @@ static void tell(struct bus_news *n, const struct happening *h)
     buf_printf(&body, ",\"correlation_id\":\"%s-%" PRIu64 "\"}", n->token, h->call);
     publish(n, buf_cstr(&topic), span_str(happening_name(h->kind)), ROCKBOT_TRUST_SYSTEM,
             buf_view(&body), EVENT_WORTH_MS);
-    buf_fini(&body);
-    buf_fini(&topic);
 }
 
 /* --- approvals --- */
@@ -88,7 +85,7 @@ static void tell(struct bus_news *n, const struct happening *h)
 static void ask(struct bus_news *n, const struct call *c)
 {
     struct json_slot arguments = json_get(c->kept.request.params, "arguments");
-    struct buf body = {0};
+    BUF_SCOPED body = {0};
 
     buf_printf(&body, "{\"request_id\":\"%s-%" PRIu64 "\",\"tool_name\":", n->token, c->handle);
     json_quote(&body, span_of(c->name, c->name_n));
@@ -99,7 +96,6 @@ static void ask(struct bus_news *n, const struct call *c)
     buf_str(&body, ",\"channel_id\":null}");
     publish(n, ROCKBOT_TOPIC_ASK, SPAN(ROCKBOT_TOPIC_ASK), ROCKBOT_TRUST_REQUEST, buf_view(&body),
             ASK_WORTH_MS);
-    buf_fini(&body);
 }
 
 static void ask_all(struct deferred *d)
@@ -130,7 +126,7 @@ static void decide(struct bus_news *n, struct span body, struct span source)
 {
     struct json_slot id = json_get(body, "request_id"), approved = json_get(body, "approved");
     struct json_slot reason = json_get(body, "reason");
-    struct buf id_text = {0}, reason_text = {0}, who = {0}, told = {0};
+    BUF_SCOPED id_text = {0}, reason_text = {0}, who = {0}, told = {0};
     uint64_t handle = handle_of(n, rockbot_text(&id, &id_text));
 
     buf_str(&told, "'");
@@ -149,10 +145,6 @@ static void decide(struct bus_news *n, struct span body, struct span source)
                               &(struct verdict){.allowed = approved.type == JSON_TRUE,
                                                 .by = buf_cstr(&who),
                                                 .told = buf_cstr(&told)});
-    buf_fini(&told);
-    buf_fini(&who);
-    buf_fini(&reason_text);
-    buf_fini(&id_text);
 }
 
 static void on_answer(void *owner, const struct bus_delivery *d)

@@ -48,7 +48,7 @@ static bool is_name(struct span name)
 
 static struct remote *meet(struct bus_proxy *x, struct span name)
 {
-    struct buf key = {0};
+    BUF_SCOPED key = {0};
     struct remote *r = find_remote(x, name, &key);
 
     if (!r && is_name(name) && !is_ours(x, name)) {
@@ -60,18 +60,16 @@ static struct remote *meet(struct bus_proxy *x, struct span name)
                      REMOTES_MAX, SPAN_ARG(name));
         }
     }
-    buf_fini(&key);
     return r;
 }
 
 static void part(struct remote *r)
 {
     struct bus_proxy *x = r->proxy;
-    struct buf key = {0};
+    BUF_SCOPED key = {0};
 
     (void)find_remote(x, span_str(r->name), &key);
     map_del(&x->remotes, buf_view(&key));
-    buf_fini(&key);
     remote_free(r);
 }
 
@@ -97,7 +95,7 @@ size_t bus_proxy_servers(const struct bus_proxy *x)
 static void take_server(struct bus_proxy *x, struct span entry)
 {
     struct json_slot in[ROCKBOT_MAX_MEMBERS];
-    struct buf name = {0}, print = {0};
+    BUF_SCOPED name = {0}, print = {0};
     int64_t resources = 0;
     struct err err;
 
@@ -110,8 +108,6 @@ static void take_server(struct bus_proxy *x, struct span entry)
         (void)json_int(in[SERVER_N_RESOURCES].value, &resources);
     if (r)
         remote_indexed(r, rockbot_text(&in[SERVER_FINGERPRINT], &print), resources > 0);
-    buf_fini(&print);
-    buf_fini(&name);
 }
 
 static void take_index(struct bus_proxy *x, const struct json_slot *in)
@@ -130,16 +126,14 @@ static void take_index(struct bus_proxy *x, const struct json_slot *in)
 
 static void take_tools(struct bus_proxy *x, const struct json_slot *in)
 {
-    struct buf name = {0};
+    BUF_SCOPED name = {0};
     struct span server = rockbot_text(&in[AVAILABLE_SERVER], &name);
     struct json_iter any = json_iter(in[AVAILABLE_TOOLS].value);
-    struct buf key = {0};
+    BUF_SCOPED key = {0};
     struct remote *r = json_next(&any) ? meet(x, server) : find_remote(x, server, &key);
 
     if (r && !remote_tools(r, in[AVAILABLE_TOOLS].value, in[AVAILABLE_REMOVED].value))
         forget(x, server);
-    buf_fini(&key);
-    buf_fini(&name);
 }
 
 static void on_meta(void *owner, const struct bus_delivery *d)
@@ -173,12 +167,11 @@ static void ask_for_all(struct bus_proxy *x, bus_sent_fn *done, void *owner)
 {
     struct message m = {.type = span_str(rockbot_name(ROCKBOT_REFRESH)),
                         .source = span_str(x->options.agent)};
-    struct buf body = {0};
+    BUF_SCOPED body = {0};
 
     rockbot_put(&body, ROCKBOT_REFRESH, &SPAN_EMPTY);
     m.body = buf_view(&body);
     bus_publish(x->bus, SPAN(ROCKBOT_TOPIC_REFRESH), &m, MANAGE_WAIT_MS, done, owner);
-    buf_fini(&body);
 }
 
 /*
@@ -214,7 +207,7 @@ static void each_remote(struct bus_proxy *x, void (*fn)(struct remote *r))
 {
     size_t n = 0, at = 0;
     struct span *names = MEM_ARRAY(struct span, x->remotes.n + 1);
-    struct buf key = {0};
+    BUF_SCOPED key = {0};
     void *value;
 
     while (map_next(&x->remotes, &at, &names[n], &value)) {
@@ -227,7 +220,6 @@ static void each_remote(struct bus_proxy *x, void (*fn)(struct remote *r))
             fn(r);
         mem_free((char *)names[i].p);
     }
-    buf_fini(&key);
     mem_free(names);
 }
 

@@ -112,11 +112,10 @@ static const struct errand_kind list_resources = {.request = ROCKBOT_LIST_RESOUR
 static void ask(struct remote *r, const struct errand_kind *kind)
 {
     struct message m = {0};
-    struct buf body = {0};
+    BUF_SCOPED body = {0};
 
     rockbot_put(&body, kind->request, &(struct span){r->name, strlen(r->name)});
     r->asking = errand_send(r, kind, NULL, buf_view(&body), &m, MANAGE_WAIT_MS);
-    buf_fini(&body);
 }
 
 static void details_answered(struct errand *e, enum rockbot_record type, struct span body)
@@ -180,7 +179,7 @@ static void keep_others(struct remote *r, const struct catalog *before, struct s
 {
     struct catalog *now = r->fetching;
     struct map changed = {0};
-    struct buf text = {0};
+    BUF_SCOPED text = {0};
 
     for (size_t i = 0; i < now->n[ITEM_TOOL]; i++)
         map_put(&changed, now->items[ITEM_TOOL][i].name, now);
@@ -192,7 +191,6 @@ static void keep_others(struct remote *r, const struct catalog *before, struct s
     for (size_t i = 0; i < before->n[ITEM_TOOL] && now->n[ITEM_TOOL] < REMOTE_ITEMS_MAX; i++)
         if (!map_get(&changed, before->items[ITEM_TOOL][i].name))
             catalog_add(now, ITEM_TOOL, &before->items[ITEM_TOOL][i]);
-    buf_fini(&text);
     map_fini(&changed);
 }
 

@@ -20,14 +20,13 @@ static void finish(struct errand *e, const struct outcome *outcome)
 
 static void call_failed(struct errand *e, enum failure why, bool retryable, const char *reason)
 {
-    struct buf text = {0};
+    BUF_SCOPED text = {0};
 
     buf_printf(&text, "server '%s': %s", e->remote->alias, reason);
     finish(e, &(struct outcome){.kind = OUTCOME_FAILED,
                                 .why = why,
                                 .text = buf_view(&text),
                                 .retryable = retryable});
-    buf_fini(&text);
 }
 
 static const struct {
@@ -44,7 +43,7 @@ static const struct {
  * as by the tool itself. */
 static void tool_failed(struct errand *e, const struct json_slot *in)
 {
-    struct buf message = {0}, body = {0};
+    BUF_SCOPED message = {0}, body = {0};
     enum failure why = FAIL_UNAVAILABLE;
 
     for (size_t i = 0; i < COUNT_OF(tool_errors); i++)
@@ -62,14 +61,12 @@ static void tool_failed(struct errand *e, const struct json_slot *in)
     } else {
         call_failed(e, why, in[ERROR_RETRYABLE].type == JSON_TRUE, buf_cstr(&message));
     }
-    buf_fini(&body);
-    buf_fini(&message);
 }
 
 static void invoke_answered(struct errand *e, enum rockbot_record type, struct span body)
 {
     struct json_slot in[ROCKBOT_MAX_MEMBERS];
-    struct buf result = {0}, why = {0};
+    BUF_SCOPED result = {0}, why = {0};
     bool is_error = false;
     struct err err;
 
@@ -84,8 +81,6 @@ static void invoke_answered(struct errand *e, enum rockbot_record type, struct s
                                     .text = buf_view(&why)});
     else
         call_failed(e, FAIL_PROTOCOL, false, buf_cstr(&why));
-    buf_fini(&why);
-    buf_fini(&result);
 }
 
 static const struct errand_kind invoke = {.request = ROCKBOT_INVOKE,
@@ -99,7 +94,7 @@ typedef bool put_fn(struct buf *out, struct span body, struct buf *why);
 /* An answer of the management topic: a result, or the bridge's word for why there is none. */
 static void finish_managed(struct errand *e, struct span body, put_fn *put, int code)
 {
-    struct buf result = {0}, why = {0}, error = {0};
+    BUF_SCOPED result = {0}, why = {0}, error = {0};
 
     if (put(&result, body, &why)) {
         finish(e, &(struct outcome){.kind = OUTCOME_RESULT, .body = buf_view(&result)});
@@ -110,9 +105,6 @@ static void finish_managed(struct errand *e, struct span body, put_fn *put, int 
         finish(e, &(struct outcome){
                       .kind = OUTCOME_ERROR, .body = buf_view(&error), .text = buf_view(&why)});
     }
-    buf_fini(&error);
-    buf_fini(&why);
-    buf_fini(&result);
 }
 
 enum { ERROR_PARAMS = -32602, ERROR_NO_RESOURCE = -32002 };
@@ -210,7 +202,7 @@ static struct errand *send_managed(struct remote *r, struct call *call,
     bool prompt = request->op == OP_GET_PROMPT;
     struct json_slot arguments = json_get(request->params, "arguments");
     struct message m = {0};
-    struct buf body = {0};
+    BUF_SCOPED body = {0};
 
     if (prompt)
         rockbot_put(&body, ROCKBOT_GET_PROMPT,
@@ -224,10 +216,8 @@ static struct errand *send_managed(struct remote *r, struct call *call,
         rockbot_put(
             &body, ROCKBOT_READ_RESOURCE,
             (const struct span[]){[READ_SERVER] = span_str(r->name), [READ_URI] = request->name});
-    struct errand *e = errand_send(r, prompt ? &get_prompt : &read_resource, call, buf_view(&body),
-                                   &m, MANAGE_WAIT_MS);
-    buf_fini(&body);
-    return e;
+    return errand_send(r, prompt ? &get_prompt : &read_resource, call, buf_view(&body), &m,
+                       MANAGE_WAIT_MS);
 }
 
 static void on_open(struct peer *self, struct call *call, const struct request *request)

@@ -32,7 +32,7 @@ static struct span json_inside(const struct json_slot *slot, enum json_type want
 
 static void put_schema(struct buf *out, const struct json_slot *slot)
 {
-    struct buf scratch = {0}, line = {0};
+    BUF_SCOPED scratch = {0}, line = {0};
     struct span schema = json_inside(slot, JSON_OBJECT, &scratch);
     struct json_slot type = {0};
 
@@ -47,28 +47,25 @@ static void put_schema(struct buf *out, const struct json_slot *slot)
         json_insert(out, buf_view(&line), SPAN("\"type\":\"object\""));
     else
         buf_str(out, anything);
-    buf_fini(&line);
-    buf_fini(&scratch);
 }
 
 /* A name that stands twice is no harm: views take the first. */
 static void add(struct catalog *c, enum item_kind kind, struct item *item,
                 const struct json_slot *name, const struct buf *raw)
 {
-    struct buf scratch = {0};
+    BUF_SCOPED scratch = {0};
 
     item->name = rockbot_text(name, &scratch);
     item->raw = buf_view(raw);
     if (item->name.n && c->n[kind] < REMOTE_ITEMS_MAX)
         catalog_add(c, kind, item);
-    buf_fini(&scratch);
 }
 
 void remote_add_tool(struct catalog *c, struct span tool)
 {
     struct json_slot in[ROCKBOT_MAX_MEMBERS];
     struct item item = {0};
-    struct buf raw = {0};
+    BUF_SCOPED raw = {0};
     struct err err;
 
     if (rockbot_read(ROCKBOT_A_TOOL, tool, in, &err) < 0)
@@ -79,7 +76,6 @@ void remote_add_tool(struct catalog *c, struct span tool)
     put_schema(&raw, &in[TOOL_SCHEMA]);
     buf_char(&raw, '}');
     add(c, ITEM_TOOL, &item, &in[TOOL_NAME], &raw);
-    buf_fini(&raw);
 }
 
 static void put_arguments(struct buf *out, struct span arguments)
@@ -107,7 +103,7 @@ void remote_add_prompt(struct catalog *c, struct span prompt)
 {
     struct json_slot in[ROCKBOT_MAX_MEMBERS];
     struct item item = {0};
-    struct buf raw = {0};
+    BUF_SCOPED raw = {0};
     struct err err;
 
     if (rockbot_read(ROCKBOT_A_PROMPT, prompt, in, &err) < 0)
@@ -118,14 +114,13 @@ void remote_add_prompt(struct catalog *c, struct span prompt)
     put_arguments(&raw, in[A_PROMPT_ARGUMENTS].value);
     buf_char(&raw, '}');
     add(c, ITEM_PROMPT, &item, &in[A_PROMPT_NAME], &raw);
-    buf_fini(&raw);
 }
 
 void remote_add_resource(struct catalog *c, struct span resource, enum item_kind kind)
 {
     struct json_slot in[ROCKBOT_MAX_MEMBERS];
     struct item item = {0};
-    struct buf raw = {0};
+    BUF_SCOPED raw = {0};
     struct err err;
 
     if (rockbot_read(ROCKBOT_A_RESOURCE, resource, in, &err) < 0)
@@ -143,7 +138,6 @@ void remote_add_resource(struct catalog *c, struct span resource, enum item_kind
         put_member(&raw, "size", &in[A_RESOURCE_SIZE]);
     buf_char(&raw, '}');
     add(c, kind, &item, &in[A_RESOURCE_URI], &raw);
-    buf_fini(&raw);
 }
 
 /* --- answers --- */
@@ -234,7 +228,7 @@ static bool is_fine(int rc, const struct err *err, const struct json_slot *error
 static void put_message(struct buf *out, const struct json_slot *in)
 {
     const struct json_slot *type = &in[MESSAGE_CONTENT_TYPE];
-    struct buf scratch = {0};
+    BUF_SCOPED scratch = {0};
     struct span block = SPAN_EMPTY;
 
     /* What is no text comes as the JSON of its block. */
@@ -248,7 +242,6 @@ static void put_message(struct buf *out, const struct json_slot *in)
     else
         put_text_block(out, &in[MESSAGE_CONTENT]);
     buf_char(out, '}');
-    buf_fini(&scratch);
 }
 
 bool remote_put_prompt(struct buf *out, struct span body, struct buf *why)
@@ -275,7 +268,7 @@ bool remote_put_prompt(struct buf *out, struct span body, struct buf *why)
 /* A blob stays on the bridge's machine: what comes is where it lies, which is all we can tell. */
 static void put_content(struct buf *out, const struct json_slot *in)
 {
-    struct buf scratch = {0};
+    BUF_SCOPED scratch = {0};
 
     buf_char(out, '{');
     put_member(out, "uri", &in[CONTENT_URI]);
@@ -283,7 +276,7 @@ static void put_content(struct buf *out, const struct json_slot *in)
         put_member(out, "mimeType", &in[CONTENT_MIME]);
         put_member(out, "text", &in[CONTENT_TEXT]);
     } else {
-        struct buf text = {0};
+        BUF_SCOPED text = {0};
         buf_span(&text, rockbot_text(&in[CONTENT_NOTE], &scratch));
         if (in[CONTENT_PATH].type != JSON_NONE) {
             scratch.n = 0;
@@ -293,10 +286,8 @@ static void put_content(struct buf *out, const struct json_slot *in)
         }
         buf_str(out, ",\"mimeType\":\"text/plain\",\"text\":");
         json_quote(out, buf_view(&text));
-        buf_fini(&text);
     }
     buf_char(out, '}');
-    buf_fini(&scratch);
 }
 
 bool remote_put_contents(struct buf *out, struct span body, struct buf *why)

@@ -97,7 +97,7 @@ static void read_tools(struct surface *s, struct view *v, struct buf *text)
     buf_char(&s->tool_prints, '{');
     for (size_t i = 0; i < n; i++) {
         char print[FINGERPRINT_SIZE];
-        struct buf description = {0};
+        BUF_SCOPED description = {0};
         struct span raw = tools[i]->item->raw;
         get(&description, raw, "description");
         fingerprint_of_tool(print, tools[i]->public_name, buf_view(&description), schema_of(raw));
@@ -106,7 +106,6 @@ static void read_tools(struct surface *s, struct view *v, struct buf *text)
         buf_printf(&s->tool_prints, ":\"%s\"", print);
         buf_str(text, print);
         buf_char(text, FINGERPRINT_RECORD);
-        buf_fini(&description);
     }
     buf_char(&s->tool_prints, '}');
     mem_free(tools);
@@ -121,13 +120,12 @@ static size_t read_names(struct buf *out, struct view *v, enum item_kind kind)
 
     buf_char(out, '[');
     for (; (t = view_item(v, kind, n)); n++) {
-        struct buf name = {0};
+        BUF_SCOPED name = {0};
         /* Agents show resources by their names, and read them by the uris in the list. */
         if (kind == ITEM_RESOURCE)
             get(&name, t->item->raw, "name");
         buf_str(out, n ? "," : "");
         json_quote(out, name.n ? buf_view(&name) : t->public_name);
-        buf_fini(&name);
     }
     buf_char(out, ']');
     return n;
@@ -135,7 +133,7 @@ static size_t read_names(struct buf *out, struct view *v, enum item_kind kind)
 
 void surface_read(struct surface *s, struct view *v)
 {
-    struct buf text = {0};
+    BUF_SCOPED text = {0};
     const struct target *t;
 
     *s = (struct surface){0};
@@ -151,7 +149,6 @@ void surface_read(struct surface *s, struct view *v)
     put_items_text(&text, v, ITEM_RESOURCE);
     put_items_text(&text, v, ITEM_TEMPLATE);
     fingerprint_of(s->fingerprint, buf_view(&text));
-    buf_fini(&text);
 }
 
 void surface_fini(struct surface *s)
@@ -186,7 +183,7 @@ static void put_summary(struct buf *out, const struct surface *s,
 void surface_put_server(struct buf *out, const struct surface *s, const char *alias,
                         const struct bus_server_facts *facts, bool prints)
 {
-    struct buf summary = {0}, n_tools = {0}, n_prompts = {0}, n_resources = {0};
+    BUF_SCOPED summary = {0}, n_tools = {0}, n_prompts = {0}, n_resources = {0};
 
     put_summary(&summary, s, facts);
     buf_u64(&n_tools, s->n_tools);
@@ -209,15 +206,11 @@ void surface_put_server(struct buf *out, const struct surface *s, const char *al
                     [SERVER_VERSION] = facts->version,
                     [SERVER_IDENTITY] = facts->identity_hash,
                 });
-    buf_fini(&n_resources);
-    buf_fini(&n_prompts);
-    buf_fini(&n_tools);
-    buf_fini(&summary);
 }
 
 void surface_put_tool(struct buf *out, const struct target *tool)
 {
-    struct buf description = {0};
+    BUF_SCOPED description = {0};
 
     get(&description, tool->item->raw, "description");
     rockbot_put(
@@ -225,7 +218,6 @@ void surface_put_tool(struct buf *out, const struct target *tool)
         (const struct span[ROCKBOT_MAX_MEMBERS]){[TOOL_NAME] = tool->public_name,
                                                  [TOOL_DESCRIPTION] = buf_view(&description),
                                                  [TOOL_SCHEMA] = schema_of(tool->item->raw)});
-    buf_fini(&description);
 }
 
 static void put_arguments(struct buf *out, struct span prompt)
@@ -262,7 +254,7 @@ void surface_put_prompts(struct buf *out, struct view *v)
 
     buf_char(out, '[');
     for (size_t i = 0; (t = view_item(v, ITEM_PROMPT, i)); i++) {
-        struct buf description = {0}, arguments = {0};
+        BUF_SCOPED description = {0}, arguments = {0};
         get(&description, t->item->raw, "description");
         put_arguments(&arguments, t->item->raw);
         buf_str(out, i ? "," : "");
@@ -271,8 +263,6 @@ void surface_put_prompts(struct buf *out, struct view *v)
                         [A_PROMPT_NAME] = t->public_name,
                         [A_PROMPT_DESCRIPTION] = buf_view(&description),
                         [A_PROMPT_ARGUMENTS] = buf_view(&arguments)});
-        buf_fini(&arguments);
-        buf_fini(&description);
     }
     buf_char(out, ']');
 }
@@ -283,7 +273,7 @@ void surface_put_resources(struct buf *out, struct view *v, enum item_kind kind)
 
     buf_char(out, '[');
     for (size_t i = 0; (t = view_item(v, kind, i)); i++) {
-        struct buf name = {0}, title = {0}, description = {0}, mime = {0};
+        BUF_SCOPED name = {0}, title = {0}, description = {0}, mime = {0};
         struct json_slot size = json_get(t->item->raw, "size");
         get(&name, t->item->raw, "name");
         get(&title, t->item->raw, "title");
@@ -300,10 +290,6 @@ void surface_put_resources(struct buf *out, struct view *v, enum item_kind kind)
                 [A_RESOURCE_MIME] = buf_view(&mime),
                 [A_RESOURCE_SIZE] = size.type == JSON_NUMBER ? size.value : SPAN_EMPTY,
                 [A_RESOURCE_IS_TEMPLATE] = kind == ITEM_TEMPLATE ? SPAN("true") : SPAN_EMPTY});
-        buf_fini(&mime);
-        buf_fini(&description);
-        buf_fini(&title);
-        buf_fini(&name);
     }
     buf_char(out, ']');
 }
