@@ -10,7 +10,7 @@ static void add_arguments(struct grid *grid, struct span arguments)
 {
     enum { ROOM_FOR_NOTE = 60 };
     struct span shown = span_cut(arguments, 0, GRID_MAX_CELL - ROOM_FOR_NOTE);
-    struct buf cell = {0};
+    BUF_SCOPED cell = {0};
 
     if (arguments.n <= GRID_MAX_CELL) {
         grid_add(grid, arguments);
@@ -21,7 +21,6 @@ static void add_arguments(struct grid *grid, struct span arguments)
     buf_printf(&cell, "(%zu of %zu bytes; --json shows all) " SPAN_FMT "...", shown.n, arguments.n,
                SPAN_ARG(shown));
     grid_add(grid, buf_view(&cell));
-    buf_fini(&cell);
 }
 
 static void put_held(struct buf *out, struct span list)
@@ -34,7 +33,7 @@ static void put_held(struct buf *out, struct span list)
     for (size_t i = 0; i < grid.columns; i++)
         grid_add(&grid, span_str(titles[i]));
     while (json_next(&it)) {
-        struct buf scratch = {0}, left = {0};
+        BUF_SCOPED scratch = {0}, left = {0};
         int64_t ms = 0;
         static const char *const texts[] = {"id", "server", "tool", "asked"};
         for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
@@ -43,15 +42,14 @@ static void put_held(struct buf *out, struct span list)
         buf_printf(&left, "%llds", (long long)(ms / 1000));
         grid_add(&grid, buf_view(&left));
         add_arguments(&grid, json_get(it.value, "arguments").value);
-        buf_fini(&left);
-        buf_fini(&scratch);
     }
     grid_put(out, &grid);
 }
 
 static int list_held(struct daemon *d, const struct args *a)
 {
-    struct buf answer = {0}, out = {0};
+    BUF_SCOPED answer = {0};
+    struct buf out = {0};
     int status;
 
     if (daemon_fetch(d, "/api/approvals", SPAN_EMPTY, &status, &answer))
@@ -64,13 +62,13 @@ static int list_held(struct daemon *d, const struct args *a)
     else
         buf_str(&out, "No call waits for approval.\n");
     cmd_print(&out);
-    buf_fini(&answer);
     return CMD_FINE;
 }
 
 static int decide(struct daemon *d, const struct args *a, const char *id, bool approve)
 {
-    struct buf path = {0}, answer = {0}, out = {0}, scratch = {0};
+    BUF_SCOPED answer = {0}, scratch = {0};
+    struct buf path = {0}, out = {0};
     int status;
 
     buf_printf(&path, "/api/approvals/%s", id);
@@ -91,8 +89,6 @@ static int decide(struct daemon *d, const struct args *a, const char *id, bool a
                   SPAN_ARG(daemon_text(buf_view(&answer), "error", &scratch)));
         cmd_hint(SPAN_FMT, SPAN_ARG(daemon_text(buf_view(&answer), "hint", &scratch)));
     }
-    buf_fini(&scratch);
-    buf_fini(&answer);
     return status == 200 ? CMD_FINE : CMD_FAILED;
 }
 

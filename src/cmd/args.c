@@ -142,19 +142,17 @@ struct config *args_read_config(const struct args *a, struct problems *problems)
 
 void args_show_problems(const struct problems *problems)
 {
-    struct buf lines = {0};
+    BUF_SCOPED lines = {0};
 
     for (size_t i = 0; i < problems->n; i++) {
-        struct buf line = {0};
+        BUF_SCOPED line = {0};
         problem_put(&line, &problems->items[i]);
         cmd_put_plain(&lines, buf_view(&line)); /* it may quote the file */
         buf_char(&lines, '\n');
-        buf_fini(&line);
     }
     if (problems->errors + problems->warnings > problems->n)
         buf_printf(&lines, "and %zu more\n", problems->errors + problems->warnings - problems->n);
     fwrite(buf_cstr(&lines), 1, lines.n, stderr);
-    buf_fini(&lines);
 }
 
 struct config *args_load_config(const struct args *a)

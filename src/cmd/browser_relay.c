@@ -48,7 +48,7 @@ static void on_line(void *owner, struct span line)
 static void on_too_long(void *owner, struct span head)
 {
     struct relay *r = owner;
-    struct buf text = {0};
+    BUF_SCOPED text = {0};
 
     (void)head;
     buf_printf(&text, "Message of more than %zu bytes (limits.message)", r->config->limits.message);
@@ -58,7 +58,6 @@ static void on_too_long(void *owner, struct span head)
         buf_char(stream_out(r->stdio), '\n');
         stream_wrote(r->stdio);
     }
-    buf_fini(&text);
 }
 
 static const struct lines_events line_events = {on_line, on_too_long};
@@ -151,7 +150,7 @@ int browser_relay(const char *address, const char *session, const struct config 
     static const char *const protocols[] = {"mcp", NULL};
     const struct ws_options options = {.max_message = c->limits.message, .ping_every = WS_PING_MS};
     struct relay r = {.loop = loop_new(), .config = c, .drain.fire = on_drained};
-    struct buf url = {0};
+    BUF_SCOPED url = {0};
     struct err err;
     /* The control socket asks for no token, has no certificate to check and takes any name. */
     bool guarded = c->tokens.n || c->listen.items[0].tls_cert || c->listen.items[0].open;
@@ -177,7 +176,6 @@ int browser_relay(const char *address, const char *session, const struct config 
     if (r.ws)
         loop_run(r.loop);
     lines_fini(&r.lines);
-    buf_fini(&url);
     loop_free(r.loop);
     return r.code;
 }

@@ -209,7 +209,7 @@ static bool read_body(const struct command *self, struct buf *body, const char *
 static int do_pub(const struct command *self, struct wishes *w, const struct config *c)
 {
     struct bus_settings settings;
-    struct buf body = {0};
+    BUF_SCOPED body = {0};
     int code = CMD_USAGE;
 
     if (w->args.rest_n < 3) {
@@ -223,14 +223,11 @@ static int do_pub(const struct command *self, struct wishes *w, const struct con
         cmd_error(self, "a topic is segments parted by dots, without blanks and wildcards");
         return CMD_USAGE;
     }
-    if (!read_body(self, &body, w->args.rest[2]) || !open_settings(self, &settings, w, c)) {
-        buf_fini(&body);
+    if (!read_body(self, &body, w->args.rest[2]) || !open_settings(self, &settings, w, c))
         return code;
-    }
     w->pub.body = buf_view(&body);
     code = bus_pub(self, &settings, &w->pub);
     bus_settings_fini(&settings);
-    buf_fini(&body);
     return code;
 }
 

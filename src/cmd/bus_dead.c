@@ -47,7 +47,8 @@ static void ask(struct reader *r)
 
 static void show(struct reader *r, const struct line *l, struct span text)
 {
-    struct buf out = {0}, head = {0}, scratch = {0}, texts = {0};
+    BUF_SCOPED scratch = {0}, texts = {0};
+    struct buf out = {0}, head = {0};
     struct message m;
     struct err err;
 
@@ -67,8 +68,6 @@ static void show(struct reader *r, const struct line *l, struct span text)
         cmd_print(&out);
         bus_print(line_text(l, LINE_TOPIC, &scratch), &m, false);
     }
-    buf_fini(&scratch);
-    buf_fini(&texts);
 }
 
 static void on_line(void *owner, struct span text)

@@ -59,12 +59,11 @@ static void put_body(struct buf *out, struct span body)
 
 void bus_put_line(struct buf *out, struct buf *text)
 {
-    struct buf shown = {0};
+    BUF_SCOPED shown = {0};
 
     log_redact(&shown, buf_view(text));
     cmd_put_plain(out, buf_view(&shown));
     buf_char(out, '\n');
-    buf_fini(&shown);
     buf_fini(text);
 }
 

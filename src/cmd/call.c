@@ -75,7 +75,7 @@ static void hint_at_tools(const struct call_run *c)
 
 static int show_error(const struct call_run *c, const struct outcome *outcome)
 {
-    struct buf text = {0};
+    BUF_SCOPED text = {0};
 
     if (outcome->kind == OUTCOME_FAILED) {
         buf_span(&text, outcome->text);
@@ -91,7 +91,6 @@ static int show_error(const struct call_run *c, const struct outcome *outcome)
         hint_at_tools(c);
     if (outcome->why == FAIL_REFUSED && !c->yes && !c->may_ask)
         cmd_hint("--yes approves it");
-    buf_fini(&text);
     return CMD_FAILED;
 }
 
@@ -117,7 +116,7 @@ static void on_done(struct peer *self, struct call *call, const struct outcome *
 static void on_event(struct peer *self, struct call *call, const struct event *event)
 {
     struct call_run *c = CONTAINER_OF(self, struct call_run, peer);
-    struct buf line = {0};
+    BUF_SCOPED line = {0};
 
     (void)call;
     if (event->kind != EVENT_PROGRESS || !c->show_progress)
@@ -132,28 +131,24 @@ static void on_event(struct peer *self, struct call *call, const struct event *e
         cmd_put_plain(&line, total.value);
     }
     if (message.type == JSON_STRING) {
-        struct buf scratch = {0};
+        BUF_SCOPED scratch = {0};
         buf_str(&line, "  ");
         cmd_put_plain(&line, json_text(message.value, &scratch));
-        buf_fini(&scratch);
     }
     fputs(buf_cstr(&line), stderr);
     c->progress_shown = true;
-    buf_fini(&line);
 }
 
 /* y or yes, and nothing else, is a yes. */
 static bool ask_person(struct span params)
 {
     struct json_slot message = json_get(params, "message");
-    struct buf text = {0}, scratch = {0};
+    BUF_SCOPED text = {0}, scratch = {0};
     char line[16] = "";
 
     if (message.type == JSON_STRING)
         cmd_put_plain(&text, json_text(message.value, &scratch));
     fprintf(stderr, "%s [y/N] ", buf_cstr(&text));
-    buf_fini(&scratch);
-    buf_fini(&text);
     return fgets(line, sizeof line, stdin) && (line[0] == 'y' || line[0] == 'Y');
 }
 
@@ -182,7 +177,7 @@ static void settled(struct ask_run *a)
 {
     struct call_run *c = a->arg;
     struct view *v = bridge_server_view(a->bridge, span_str(c->server));
-    struct buf params = {0};
+    BUF_SCOPED params = {0};
     struct err err;
 
     c->ask = a;
@@ -215,7 +210,6 @@ static void settled(struct ask_run *a)
                                       .wants_progress = c->show_progress},
                     c);
     }
-    buf_fini(&params);
 }
 
 /* --- the same, by the running daemon --- */
@@ -234,7 +228,7 @@ static struct span find_tool(struct span result, const char *name)
 
 static int call_at(struct daemon *d, const struct call_run *c, const char *path, struct span tool)
 {
-    struct buf params = {0}, headers = {0}, result = {0};
+    BUF_SCOPED params = {0}, headers = {0}, result = {0};
     struct err err;
     int code = CMD_FAILED;
 
@@ -253,9 +247,6 @@ static int call_at(struct daemon *d, const struct call_run *c, const char *path,
                            buf_view(&headers), &result) == 0)
             code = show_result(c, buf_view(&result));
     }
-    buf_fini(&result);
-    buf_fini(&headers);
-    buf_fini(&params);
     return code;
 }
 
@@ -263,7 +254,7 @@ static int call_by_daemon(const struct args *a, const struct config *config,
                           const struct call_run *c)
 {
     struct daemon *d = daemon_find_same(a, config);
-    struct buf path = {0}, list = {0};
+    BUF_SCOPED path = {0}, list = {0};
     int code = CMD_FAILED;
 
     if (!d)
@@ -277,8 +268,6 @@ static int call_by_daemon(const struct args *a, const struct config *config,
                            &list) == 0)
             code = call_at(d, c, buf_cstr(&path), find_tool(buf_view(&list), c->tool));
     }
-    buf_fini(&list);
-    buf_fini(&path);
     daemon_free(d);
     return code;
 }

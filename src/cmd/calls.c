@@ -81,14 +81,13 @@ static void put_call(struct buf *out, struct span call)
                                           {"refused", "refused_by"}};
 
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
-        struct buf scratch = {0};
+        BUF_SCOPED scratch = {0};
         struct span text = daemon_text(call, rows[i][1], &scratch);
         if (text.n) {
             buf_printf(out, "%-10s ", rows[i][0]);
             cmd_put_plain(out, text);
             buf_char(out, '\n');
         }
-        buf_fini(&scratch);
     }
     buf_printf(out, "%-10s " SPAN_FMT " ms\n", "took",
                SPAN_ARG(json_get(call, "duration_ms").value));
@@ -102,7 +101,7 @@ static void put_call(struct buf *out, struct span call)
 static void put_time(struct buf *out, struct span when)
 {
     struct tm parts = {0};
-    struct buf text = {0};
+    BUF_SCOPED text = {0};
     char local[16];
 
     buf_span(&text, when);
@@ -112,13 +111,12 @@ static void put_time(struct buf *out, struct span when)
         strftime(local, sizeof local, "%H:%M:%S", &parts);
         buf_str(out, local);
     }
-    buf_fini(&text);
 }
 
 static void add_call(struct grid *grid, struct span call)
 {
     static const char *const texts[] = {"server", "name", "state"};
-    struct buf scratch = {0}, cell = {0};
+    BUF_SCOPED scratch = {0}, cell = {0};
 
     grid_add(grid, daemon_text(call, "id", &scratch));
     put_time(&cell, daemon_text(call, "at", &scratch));
@@ -129,8 +127,6 @@ static void add_call(struct grid *grid, struct span call)
     buf_printf(&cell, SPAN_FMT " ms", SPAN_ARG(json_get(call, "duration_ms").value));
     grid_add(grid, buf_view(&cell));
     grid_add(grid, daemon_text(call, "error", &scratch));
-    buf_fini(&cell);
-    buf_fini(&scratch);
 }
 
 /* They come newest first; people read down. Gives what stands in the list. */
@@ -169,7 +165,8 @@ static void put_query(struct buf *path, const struct wish *w, uint64_t limit)
 
 static int show(struct daemon *d, const struct args *a, const struct wish *w)
 {
-    struct buf path = {0}, answer = {0}, out = {0};
+    BUF_SCOPED path = {0}, answer = {0};
+    struct buf out = {0};
     int status = 0;
 
     if (w->id)
@@ -190,8 +187,6 @@ static int show(struct daemon *d, const struct args *a, const struct wish *w)
         buf_str(&out, "No such call is recorded.\n");
     cmd_print(&out);
     mem_free(calls);
-    buf_fini(&answer);
-    buf_fini(&path);
     return fine ? CMD_FINE : CMD_FAILED;
 }
 
@@ -199,11 +194,10 @@ static int show(struct daemon *d, const struct args *a, const struct wish *w)
 
 static int64_t id_of(struct span call)
 {
-    struct buf scratch = {0};
+    BUF_SCOPED scratch = {0};
     int64_t id = 0;
 
     (void)json_int(daemon_text(call, "id", &scratch), &id);
-    buf_fini(&scratch);
     return id;
 }
 
@@ -266,7 +260,7 @@ static void put_news(struct buf *out, struct follow *f, struct span list, uint64
 static int follow(struct daemon *d, const struct args *a, const struct wish *w)
 {
     struct follow *f = MEM_NEW(struct follow);
-    struct buf path = {0};
+    BUF_SCOPED path = {0};
     bool lost = false;
     int code = CMD_FINE;
 
@@ -291,7 +285,6 @@ static int follow(struct daemon *d, const struct args *a, const struct wish *w)
         fflush(stdout);
         buf_fini(&answer);
     } while (daemon_pause(d, LOOK_MS));
-    buf_fini(&path);
     mem_free(f);
     return code;
 }

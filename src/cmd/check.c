@@ -130,10 +130,9 @@ static int run(const struct command *self, int argc, char **argv)
     show(&a, file, c, &problems);
     int code = c ? CMD_FINE : CMD_USAGE;
     if (!file && !a.quiet) {
-        struct buf places = {0};
+        BUF_SCOPED places = {0};
         config_put_places(&places);
         cmd_hint("no configuration file found; looked for %s", buf_cstr(&places));
-        buf_fini(&places);
     }
     config_free(c);
     mem_free(file);

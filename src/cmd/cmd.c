@@ -32,7 +32,7 @@ void cmd_put_plain(struct buf *out, struct span text)
 __attribute__((format(printf, 3, 0))) static void put_line(const char *colour, const char *prefix,
                                                            const char *fmt, va_list ap)
 {
-    struct buf line = {0}, text = {0}, clean = {0};
+    BUF_SCOPED line = {0}, text = {0}, clean = {0};
     bool coloured = use_colour();
 
     buf_printf(&line, "%s%s%s ", coloured ? colour : "", prefix, coloured ? "\033[0m" : "");
@@ -41,21 +41,17 @@ __attribute__((format(printf, 3, 0))) static void put_line(const char *colour, c
     cmd_put_plain(&line, buf_view(&clean));
     buf_char(&line, '\n');
     fwrite(line.p, 1, line.n, stderr);
-    buf_fini(&line);
-    buf_fini(&text);
-    buf_fini(&clean);
 }
 
 void cmd_error(const struct command *who, const char *fmt, ...)
 {
-    struct buf prefix = {0};
+    BUF_SCOPED prefix = {0};
     va_list ap;
 
     buf_printf(&prefix, "rialto%s%s:", who ? " " : "", who ? who->name : "");
     va_start(ap, fmt);
     put_line("\033[1;31m", buf_cstr(&prefix), fmt, ap);
     va_end(ap);
-    buf_fini(&prefix);
 }
 
 void cmd_hint(const char *fmt, ...)

@@ -160,7 +160,7 @@ static void put_zsh_option(struct buf *out, const struct cmd_option *o)
 
 static void put_zsh_command(struct buf *out, const struct command *c)
 {
-    struct buf first = {0};
+    BUF_SCOPED first = {0};
 
     put_first_words(&first, c);
     buf_printf(out, "_rialto_%s() {\n    _arguments -s", c->name);
@@ -170,7 +170,6 @@ static void put_zsh_command(struct buf *out, const struct command *c)
     if (first.n)
         buf_printf(out, " \\\n        '1:word:(%s)'", buf_cstr(&first));
     buf_str(out, " \\\n        '*:argument:_files'\n}\n");
-    buf_fini(&first);
 }
 
 static void put_zsh(struct buf *out)
@@ -238,14 +237,13 @@ static void put_fish(struct buf *out)
 {
     buf_str(out, "# fish completion of rialto, by: rialto completion fish\n");
     for (size_t i = 0; commands[i]; i++) {
-        struct buf when = {0};
+        BUF_SCOPED when = {0};
         buf_printf(out, "complete -c rialto -n __fish_use_subcommand -f -a %s -d '",
                    commands[i]->name);
         put_quoted(out, commands[i]->summary, "\\'");
         buf_str(out, "'\n");
         buf_printf(&when, "__fish_seen_subcommand_from %s; and ", commands[i]->name);
         put_fish_command(out, "rialto", buf_cstr(&when), commands[i]);
-        buf_fini(&when);
     }
     put_fish_command(out, "conductor", "", command_find("conductor"));
 }

@@ -21,7 +21,7 @@ struct conductor_trace {
 /* Whole at once, so that whoever reads along never sees half a line. */
 static void write_line(int fd, struct span line)
 {
-    struct buf out = {0};
+    BUF_SCOPED out = {0};
 
     if (fd < 0)
         return;
@@ -29,7 +29,6 @@ static void write_line(int fd, struct span line)
     buf_char(&out, '\n');
     if (write(fd, out.p, out.n) < 0)
         log_debug("trace", "cannot write: %s", strerror(errno));
-    buf_fini(&out);
 }
 
 static void on_event(void *arg, struct span line)
@@ -55,14 +54,13 @@ static void on_log(void *arg, const struct log_record *line)
     const struct conductor_trace *t = arg;
     struct span who = span_str(line->who);
     bool of_component = span_starts(who, SPAN("Proxy(")) || span_is(who, "Agent");
-    struct buf text = {0};
+    BUF_SCOPED text = {0};
 
     if (line->level == LOG_INFO && of_component)
         return;
     buf_printf(&text, "%s " SPAN_FMT ": " SPAN_FMT, log_level_name(line->level), SPAN_ARG(who),
                SPAN_ARG(line->text));
     acp_trace_line(t->acp, -1, TRACE_STDERR, buf_view(&text));
-    buf_fini(&text);
 }
 
 static int open_file(const char *path, struct err *err)
@@ -78,7 +76,7 @@ static int open_file(const char *path, struct err *err)
 /* DIR/20260131-235959.log, with a head that says what is being run. */
 static int open_text(const struct conductor_trace_options *o, struct err *err)
 {
-    struct buf path = {0}, head = {0};
+    BUF_SCOPED path = {0}, head = {0};
     char stamp[32];
     time_t now = time(NULL);
     struct tm tm;
@@ -94,13 +92,10 @@ static int open_text(const struct conductor_trace_options *o, struct err *err)
         buf_printf(&head, "started %s\n", stamp);
         for (int i = 0; i < o->n_commands; i++)
             buf_printf(&head, "component %d: %s\n", i, o->commands[i]);
-        struct buf clean = {0};
+        BUF_SCOPED clean = {0};
         log_redact(&clean, buf_view(&head));
         write_line(fd, buf_view(&clean));
-        buf_fini(&clean);
     }
-    buf_fini(&head);
-    buf_fini(&path);
     return fd;
 }
 

@@ -113,14 +113,13 @@ static void on_request(void *owner, struct http_exchange *x, const struct http_r
     } else if (serve_file(x, req->path)) {
         return;
     } else if (span_is(req->path, "/events")) {
-        struct buf scratch = {0};
+        BUF_SCOPED scratch = {0};
         struct span from = http_query(req->query, "from", &scratch);
         char number[24];
         snprintf(number, sizeof number, SPAN_FMT, SPAN_ARG(span_cut(from, 0, 20)));
         put_events(v, http_respond_begin(x, 200, "application/json", SPAN_EMPTY),
                    strtoull(number, NULL, 10));
         http_respond_end(x);
-        buf_fini(&scratch);
     } else {
         http_respond(x, 404, "text/plain", SPAN_EMPTY, SPAN("the page is at /\n"));
     }

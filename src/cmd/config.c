@@ -71,7 +71,7 @@ static int make_token(const struct args *a, const char *name)
     id_token(halves[1]);
     snprintf(token, sizeof token, "rialto_%s%s", halves[0], halves[1]);
     gate_hash(span_str(token), hash);
-    struct buf quoted = {0};
+    BUF_SCOPED quoted = {0};
     json_quote(&quoted, span_str(name));
     if (a->json)
         buf_printf(&out, "{\"name\":" SPAN_FMT ",\"token\":\"%s\",\"hash\":\"%s\"}\n",
@@ -84,7 +84,6 @@ static int make_token(const struct args *a, const char *name)
                    "    - {name: " SPAN_FMT ", hash: \"%s\"}   # view: NAME limits what it sees\n",
                    token, SPAN_ARG(buf_view(&quoted)), hash);
     cmd_print(&out);
-    buf_fini(&quoted);
     return CMD_FINE;
 }
 

@@ -198,13 +198,12 @@ int daemon_try(struct daemon *d, const char *path, int *status, struct buf *answ
 
 bool daemon_agreed(const struct daemon *d, int status, struct span answer)
 {
-    struct buf scratch = {0};
+    BUF_SCOPED scratch = {0};
 
     if (status == 200)
         return true;
     cmd_error(d->self, SPAN_FMT, SPAN_ARG(daemon_text(answer, "error", &scratch)));
     cmd_hint(SPAN_FMT, SPAN_ARG(daemon_text(answer, "hint", &scratch)));
-    buf_fini(&scratch);
     return false;
 }
 
@@ -304,11 +303,10 @@ static void split_lines(struct buf *lines, const char **out)
 
 static int report_error(const struct daemon *d, struct span error)
 {
-    struct buf scratch = {0};
+    BUF_SCOPED scratch = {0};
     struct span text = daemon_text(error, "message", &scratch);
 
     cmd_error(d->self, SPAN_FMT, SPAN_ARG(text.n ? text : error));
-    buf_fini(&scratch);
     return ERR_PROTOCOL;
 }
 
@@ -358,11 +356,10 @@ struct daemon *daemon_open(const struct args *a, const char *setting)
     char *socket = control_find(setting);
 
     if (!socket) {
-        struct buf places = {0};
+        BUF_SCOPED places = {0};
         control_put_places(&places, setting);
         cmd_error(a->command, "no daemon is running");
         cmd_hint("'rialto serve' starts one; looked for its socket at %s", buf_cstr(&places));
-        buf_fini(&places);
         return NULL;
     }
     struct daemon *d = MEM_NEW(struct daemon);
@@ -390,13 +387,12 @@ struct daemon *daemon_find(const struct args *a)
 /* Is the answer about the file that we have read? */
 static bool is_same_config(struct span status, const struct config *c)
 {
-    struct buf scratch = {0};
+    BUF_SCOPED scratch = {0};
     struct span theirs = daemon_text(status, "config", &scratch);
     char *ours = c->file ? realpath(c->file, NULL) : NULL;
     bool same = span_eq(theirs, span_str(ours));
 
     free(ours);
-    buf_fini(&scratch);
     return same;
 }
 

@@ -80,7 +80,7 @@ static bool text_argument(struct span arguments, const char *name, struct buf *o
 
 static void run_time(struct demo *d, struct span id, struct span arguments, struct span token)
 {
-    struct buf zone = {0};
+    BUF_SCOPED zone = {0};
     time_t now = time(NULL);
     struct tm tm;
     char text[80];
@@ -94,12 +94,11 @@ static void run_time(struct demo *d, struct span id, struct span arguments, stru
     localtime_r(&now, &tm);
     strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S%z (%Z), %A", &tm);
     send_text(d, id, span_str(text), false);
-    buf_fini(&zone);
 }
 
 static void run_text_stats(struct demo *d, struct span id, struct span arguments, struct span token)
 {
-    struct buf text = {0}, answer = {0};
+    BUF_SCOPED text = {0}, answer = {0};
     size_t characters = 0, words = 0, lines = 0;
     bool in_word = false;
 
@@ -121,13 +120,11 @@ static void run_text_stats(struct demo *d, struct span id, struct span arguments
     buf_printf(&answer, "%zu characters, %zu bytes, %zu words, %zu lines", characters, text.n,
                words, lines);
     send_text(d, id, buf_view(&answer), false);
-    buf_fini(&answer);
-    buf_fini(&text);
 }
 
 static void run_hash(struct demo *d, struct span id, struct span arguments, struct span token)
 {
-    struct buf text = {0}, name = {0}, answer = {0};
+    BUF_SCOPED text = {0}, name = {0}, answer = {0};
     unsigned char digest[EVP_MAX_MD_SIZE];
     unsigned n = 0;
 
@@ -144,9 +141,6 @@ static void run_hash(struct demo *d, struct span id, struct span arguments, stru
             buf_printf(&answer, "%02x", digest[i]);
         send_text(d, id, buf_view(&answer), false);
     }
-    buf_fini(&answer);
-    buf_fini(&name);
-    buf_fini(&text);
 }
 
 static void countdown_free(struct countdown *c)
@@ -230,7 +224,7 @@ static const struct tool tools[] = {
 
 static void answer_initialize(struct demo *d, const struct mcp_message *m)
 {
-    struct buf scratch = {0};
+    BUF_SCOPED scratch = {0};
     struct span asked = m->slots[SLOT_VERSION].type == JSON_STRING
                             ? json_text(m->slots[SLOT_VERSION].value, &scratch)
                             : SPAN_EMPTY;
@@ -243,7 +237,6 @@ static void answer_initialize(struct demo *d, const struct mcp_message *m)
                "\"version\":\"" RIALTO_VERSION "\"}}}",
                SPAN_ARG(m->rpc.id), SPAN_ARG(version));
     send_end(d);
-    buf_fini(&scratch);
 }
 
 static void answer_list(struct demo *d, const struct mcp_message *m)

@@ -18,7 +18,7 @@ static void put_row(struct buf *out, const char *left, const char *right)
 
 static void put_option(struct buf *out, const struct cmd_option *o)
 {
-    struct buf left = {0};
+    BUF_SCOPED left = {0};
 
     if (o->id < 256)
         buf_printf(&left, "-%c, ", o->id);
@@ -26,7 +26,6 @@ static void put_option(struct buf *out, const struct cmd_option *o)
         buf_str(&left, "    ");
     buf_printf(&left, "--%s%s%s", o->name, o->arg ? " " : "", o->arg ? o->arg : "");
     put_row(out, buf_cstr(&left), o->help);
-    buf_fini(&left);
 }
 
 static void put_overview(struct buf *out)

@@ -55,7 +55,7 @@ static struct span description_of(struct span item)
 /* The first line of a description, as much as fits. */
 static void put_description(struct buf *out, struct span item, size_t room)
 {
-    struct buf text = {0};
+    BUF_SCOPED text = {0};
 
     json_unescape(&text, description_of(item));
     struct span line = span_trim(span_cut(buf_view(&text), 0, span_find(buf_view(&text), '\n')));
@@ -68,7 +68,6 @@ static void put_description(struct buf *out, struct span item, size_t room)
     } else {
         cmd_put_plain(out, line);
     }
-    buf_fini(&text);
 }
 
 static void put_table(struct buf *out, struct span list)
@@ -143,12 +142,11 @@ static int ask_daemon(const struct args *a, const struct config *config, struct 
 
     for (size_t i = 0; code == CMD_FINE && i < r->what->n; i++) {
         const struct mcp_list *list = &mcp_lists[r->what->kinds[i]];
-        struct buf result = {0};
+        BUF_SCOPED result = {0};
         if (daemon_request(d, "/mcp", list->method, SPAN_EMPTY, SPAN_EMPTY, SPAN_EMPTY, &result))
             code = CMD_FAILED;
         else
             collect(r, json_get(buf_view(&result), list->member).value);
-        buf_fini(&result);
     }
     if (code == CMD_FINE)
         show(r);

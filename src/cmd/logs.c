@@ -26,7 +26,7 @@ struct logs {
 
 static void put_text_line(struct buf *out, struct span line)
 {
-    struct buf scratch = {0};
+    BUF_SCOPED scratch = {0};
 
     cmd_put_plain(out, daemon_text(line, "at", &scratch));
     struct span level = daemon_text(line, "level", &scratch);
@@ -35,7 +35,6 @@ static void put_text_line(struct buf *out, struct span line)
     buf_str(out, ": ");
     cmd_put_plain(out, daemon_text(line, "text", &scratch));
     buf_char(out, '\n');
-    buf_fini(&scratch);
 }
 
 /* How many there were. */
@@ -80,7 +79,7 @@ static int64_t number_of(struct span answer, const char *key)
 
 static int show(struct logs *l)
 {
-    struct buf path = {0}, answer = {0}, scratch = {0};
+    BUF_SCOPED path = {0}, answer = {0}, scratch = {0};
     int status = 0;
 
     put_path(&path, l, l->n);
@@ -94,9 +93,6 @@ static int show(struct logs *l)
         l->next = number_of(buf_view(&answer), "next");
         buf_span(&l->run, daemon_text(buf_view(&answer), "run", &scratch));
     }
-    buf_fini(&path);
-    buf_fini(&answer);
-    buf_fini(&scratch);
     return fine ? CMD_FINE : CMD_FAILED;
 }
 
@@ -105,7 +101,7 @@ static int show(struct logs *l)
 /* Numbers of another daemon mean other lines: all of its own are to be shown. */
 static bool is_another(struct logs *l, struct span answer)
 {
-    struct buf scratch = {0};
+    BUF_SCOPED scratch = {0};
     struct span run = daemon_text(answer, "run", &scratch);
     bool another = !span_eq(run, buf_view(&l->run));
 
@@ -116,7 +112,6 @@ static bool is_another(struct logs *l, struct span answer)
         if (!l->gone)
             cmd_error(l->args->command, "the daemon was started anew");
     }
-    buf_fini(&scratch);
     return another;
 }
 
@@ -139,7 +134,7 @@ static bool take_answer(struct logs *l, struct span answer)
 /* Negative when that was all. */
 static int look(struct logs *l, bool *more)
 {
-    struct buf path = {0}, answer = {0};
+    BUF_SCOPED path = {0}, answer = {0};
     int status = 0, code = 0;
 
     put_path(&path, l, AT_ONCE);
@@ -154,8 +149,6 @@ static int look(struct logs *l, bool *more)
     } else {
         code = ERR_PROTOCOL;
     }
-    buf_fini(&path);
-    buf_fini(&answer);
     return code;
 }
 

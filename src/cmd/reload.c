@@ -12,7 +12,7 @@ static void put_changes(struct buf *out, struct span report)
                 {"removed", "removed"},
                 {"replaced", "replaced"},
                 {"adjusted", "other filters or limits for"}};
-    struct buf scratch = {0};
+    BUF_SCOPED scratch = {0};
     size_t before = out->n;
 
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
@@ -28,12 +28,12 @@ static void put_changes(struct buf *out, struct span report)
     struct span later = daemon_text(report, "at_next_start", &scratch);
     if (later.n)
         buf_printf(out, "at the next start: " SPAN_FMT "\n", SPAN_ARG(later));
-    buf_fini(&scratch);
 }
 
 static int reload(struct daemon *d, const struct args *a)
 {
-    struct buf answer = {0}, out = {0}, scratch = {0};
+    BUF_SCOPED answer = {0}, scratch = {0};
+    struct buf out = {0};
     int status;
 
     if (daemon_fetch(d, "/api/reload", SPAN("{}"), &status, &answer))
@@ -49,8 +49,6 @@ static int reload(struct daemon *d, const struct args *a)
                   SPAN_ARG(daemon_text(buf_view(&answer), "error", &scratch)));
         cmd_hint(SPAN_FMT, SPAN_ARG(daemon_text(buf_view(&answer), "hint", &scratch)));
     }
-    buf_fini(&scratch);
-    buf_fini(&answer);
     return status == 200 ? CMD_FINE : CMD_FAILED;
 }
 

@@ -65,7 +65,7 @@ static void draw(const struct screen *s)
 {
     struct winsize size = size_now();
     struct span rest = buf_view(&s->text);
-    struct buf out = {0};
+    BUF_SCOPED out = {0};
     size_t row = 0;
 
     buf_str(&out, HOME);
@@ -78,7 +78,6 @@ static void draw(const struct screen *s)
     if (row < size.ws_row)
         buf_str(&out, row ? "\r\n" WIPE_BELOW : WIPE_BELOW);
     write_out(buf_view(&out));
-    buf_fini(&out);
 }
 
 void screen_draw(struct screen *s, struct span text)

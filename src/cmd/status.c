@@ -13,7 +13,7 @@ static void put_age(struct buf *out, struct span when)
         char letter;
     } units[] = {{86400, 'd'}, {3600, 'h'}, {60, 'm'}, {1, 's'}};
     struct tm parts = {0};
-    struct buf text = {0};
+    BUF_SCOPED text = {0};
     size_t unit = 0;
 
     buf_span(&text, when);
@@ -23,7 +23,6 @@ static void put_age(struct buf *out, struct span when)
             unit++;
         buf_printf(out, "%ld%c", age > 0 ? age / units[unit].seconds : 0, units[unit].letter);
     }
-    buf_fini(&text);
 }
 
 enum cell { CELL_TEXT, CELL_NUMBER, CELL_AGE };
@@ -45,7 +44,7 @@ enum { COLUMNS = sizeof columns / sizeof columns[0] };
 static void add_server(struct grid *grid, struct span server)
 {
     for (size_t i = 0; i < COLUMNS; i++) {
-        struct buf scratch = {0}, age = {0};
+        BUF_SCOPED scratch = {0}, age = {0};
         struct span text = columns[i].cell == CELL_NUMBER
                                ? json_get(server, columns[i].key).value
                                : daemon_text(server, columns[i].key, &scratch);
@@ -54,14 +53,12 @@ static void add_server(struct grid *grid, struct span server)
             text = buf_view(&age);
         }
         grid_add(grid, text);
-        buf_fini(&age);
-        buf_fini(&scratch);
     }
 }
 
 static void put_summary(struct buf *out, struct span status)
 {
-    struct buf scratch = {0};
+    BUF_SCOPED scratch = {0};
 
     buf_str(out, "Rialto ");
     buf_span(out, daemon_text(status, "version", &scratch));
@@ -75,7 +72,6 @@ static void put_summary(struct buf *out, struct span status)
     buf_str(out, ": ");
     buf_span(out, daemon_text(status, "status", &scratch));
     buf_str(out, "\n\n");
-    buf_fini(&scratch);
 }
 
 /* Servers that are not in the table, because the daemon has not got them. */
@@ -84,7 +80,7 @@ static void put_left_out(struct buf *out, struct span status)
     struct json_iter it = json_iter(json_get(status, "reasons").value);
 
     while (json_next(&it)) {
-        struct buf scratch = {0};
+        BUF_SCOPED scratch = {0};
         if (json_string_is(json_get(it.value, "state").value, SPAN("left out"))) {
             buf_str(out, "\nLeft out: ");
             buf_span(out, daemon_text(it.value, "server", &scratch));
@@ -92,7 +88,6 @@ static void put_left_out(struct buf *out, struct span status)
             buf_span(out, daemon_text(it.value, "reason", &scratch));
             buf_str(out, ")\n");
         }
-        buf_fini(&scratch);
     }
 }
 
@@ -102,13 +97,12 @@ static void put_cut_lists(struct buf *out, struct span status)
     struct json_iter it = json_iter(json_get(status, "servers").value);
 
     while (json_next(&it)) {
-        struct buf scratch = {0};
+        BUF_SCOPED scratch = {0};
         if (json_get(it.value, "lists_cut").type == JSON_TRUE) {
             buf_str(out, "\nLists cut: ");
             buf_span(out, daemon_text(it.value, "name", &scratch));
             buf_str(out, " lists more than limits.catalog lets in\n");
         }
-        buf_fini(&scratch);
     }
 }
 
@@ -132,7 +126,7 @@ static void put_pages(struct buf *out, struct span status)
 static void put_bus(struct buf *out, struct span status)
 {
     struct json_slot bus = json_get(status, "bus"), worker, proxy;
-    struct buf scratch = {0};
+    BUF_SCOPED scratch = {0};
 
     if (bus.type != JSON_OBJECT)
         return;
@@ -149,7 +143,6 @@ static void put_bus(struct buf *out, struct span status)
         buf_printf(out, "; proxy: " SPAN_FMT " servers elsewhere",
                    SPAN_ARG(json_get(proxy.value, "servers").value));
     buf_char(out, '\n');
-    buf_fini(&scratch);
 }
 
 static void put_status(struct buf *out, struct span status)
@@ -175,7 +168,8 @@ static void put_status(struct buf *out, struct span status)
 
 static int show(struct daemon *d, const struct args *a)
 {
-    struct buf answer = {0}, out = {0};
+    BUF_SCOPED answer = {0};
+    struct buf out = {0};
     int status;
 
     if (daemon_fetch(d, "/status", SPAN_EMPTY, &status, &answer))
@@ -187,7 +181,6 @@ static int show(struct daemon *d, const struct args *a)
     else
         put_status(&out, got);
     cmd_print(&out);
-    buf_fini(&answer);
     return fine ? CMD_FINE : CMD_FAILED;
 }
 

@@ -118,18 +118,17 @@ static struct seen *seen_of(struct top *t, struct span name, bool *is_new)
 
 static void add_number(struct grid *grid, uint64_t n)
 {
-    struct buf cell = {0};
+    BUF_SCOPED cell = {0};
 
     buf_u64(&cell, n);
     grid_add(grid, buf_view(&cell));
-    buf_fini(&cell);
 }
 
 static void add_row(struct top *t, struct grid *grid, struct span name, struct span state,
                     struct span numbers)
 {
     uint64_t calls = number_of(numbers, "calls");
-    struct buf rate = {0};
+    BUF_SCOPED rate = {0};
     bool is_new;
     struct seen *s = seen_of(t, name, &is_new);
 
@@ -145,12 +144,11 @@ static void add_row(struct top *t, struct grid *grid, struct span name, struct s
                          number_of(numbers, "tool_errors"));
     grid_add(grid, span_str(s->p50));
     grid_add(grid, span_str(s->p95));
-    buf_fini(&rate);
 }
 
 static void put_head(struct buf *out, struct top *t, struct span status)
 {
-    struct buf scratch = {0};
+    BUF_SCOPED scratch = {0};
     time_t now = time(NULL);
     struct tm parts;
     char clock[16];
@@ -169,7 +167,6 @@ static void put_head(struct buf *out, struct top *t, struct span status)
                number_of(status, "in_flight"), number_of(status, "queued"),
                number_of(status, "approvals"), number_of(status, "sessions"));
     t->all.calls = number_of(status, "calls");
-    buf_fini(&scratch);
 }
 
 static void put_table(struct buf *out, struct top *t, struct span status)
@@ -182,11 +179,9 @@ static void put_table(struct buf *out, struct top *t, struct span status)
     for (size_t i = 0; i < COUNT_OF(titles); i++)
         grid_add(&grid, span_str(titles[i]));
     while (json_next(&it)) {
-        struct buf name = {0}, state = {0};
+        BUF_SCOPED name = {0}, state = {0};
         add_row(t, &grid, daemon_text(it.value, "name", &name),
                 daemon_text(it.value, "state", &state), it.value);
-        buf_fini(&name);
-        buf_fini(&state);
     }
     if (number_of(pages, "sessions") || number_of(pages, "calls"))
         add_row(t, &grid, SPAN(BROWSER_TOLD_AS), SPAN_EMPTY, pages);
@@ -234,14 +229,13 @@ static void read_status(struct top *t, struct buf *table, struct span status)
 /* What goes wrong here is said before anything is drawn. */
 static int first_reading(struct top *t, struct buf *table)
 {
-    struct buf answer = {0};
+    BUF_SCOPED answer = {0};
     int status = 0;
 
     bool fine = daemon_fetch(t->d, "/status", SPAN_EMPTY, &status, &answer) == 0 &&
                 daemon_agreed(t->d, status, buf_view(&answer));
     if (fine)
         read_status(t, table, buf_view(&answer));
-    buf_fini(&answer);
     return fine ? CMD_FINE : CMD_FAILED;
 }
 

@@ -36,12 +36,11 @@ static void check_shadowed(struct doctor *d)
 static void check_place(struct doctor *d)
 {
     if (!d->file) {
-        struct buf places = {0};
+        BUF_SCOPED places = {0};
         config_put_places(&places);
         struct doctor_check *c = doctor_add(
             d, DOCTOR_WARN, group, NULL, "there is no file: only the built-in demo server is used");
         doctor_hint(c, "looked for %s; '-c FILE' names another", buf_cstr(&places));
-        buf_fini(&places);
         return;
     }
     const char *how = d->args->config ? "given with -c"
@@ -56,14 +55,13 @@ static void check_problems(struct doctor *d, const struct problems *problems)
 {
     for (size_t i = 0; i < problems->n; i++) {
         const struct problem *p = &problems->items[i];
-        struct buf text = {0};
+        BUF_SCOPED text = {0};
         problem_put(&text, p);
         struct doctor_check *c =
             doctor_add(d, p->level == PROBLEM_ERROR ? DOCTOR_FAIL : DOCTOR_WARN, group, NULL, "%s",
                        buf_cstr(&text));
         if (p->level == PROBLEM_ERROR && p->key[0])
             doctor_hint(c, "'rialto config --explain %s' tells what it takes", p->key);
-        buf_fini(&text);
     }
     size_t more = problems->errors + problems->warnings - problems->n;
     if (more)

@@ -62,7 +62,7 @@ static void check_daemon_servers(struct doctor *d, struct span status)
     struct json_iter it = json_iter(json_get(status, "servers").value);
 
     while (json_next(&it)) {
-        struct buf name = {0}, why = {0};
+        BUF_SCOPED name = {0}, why = {0};
         if (json_string_is(json_get(it.value, "state").value, SPAN("failing"))) {
             struct span text = daemon_text(it.value, "last_error", &why);
             struct doctor_check *c = doctor_add(
@@ -72,8 +72,6 @@ static void check_daemon_servers(struct doctor *d, struct span status)
             if (advice)
                 doctor_hint(c, "%s", advice);
         }
-        buf_fini(&name);
-        buf_fini(&why);
     }
 }
 
@@ -81,7 +79,7 @@ static void check_daemon_servers(struct doctor *d, struct span status)
 static void check_path(struct doctor *d)
 {
     const char *ours = getenv("PATH");
-    struct buf theirs = {0};
+    BUF_SCOPED theirs = {0};
 
     if (ours && doctor_process_env(d->daemon_pid, "PATH", &theirs) &&
         !span_is(buf_view(&theirs), ours))
@@ -89,12 +87,11 @@ static void check_path(struct doctor *d)
                                buf_cstr(&theirs)),
                     "what is found here may not be found there: write whole paths, or set PATH in "
                     "`env`");
-    buf_fini(&theirs);
 }
 
 static void report_daemon(struct doctor *d, struct span status)
 {
-    struct buf scratch = {0}, word = {0};
+    BUF_SCOPED scratch = {0}, word = {0};
     struct span config = daemon_text(status, "config", &scratch);
     int64_t pid = 0;
 
@@ -115,8 +112,6 @@ static void report_daemon(struct doctor *d, struct span status)
     }
     check_path(d);
     check_daemon_servers(d, status);
-    buf_fini(&scratch);
-    buf_fini(&word);
 }
 
 static void check_daemon(struct doctor *d)
@@ -126,7 +121,7 @@ static void check_daemon(struct doctor *d)
                           : from_env && *from_env ? from_env
                                                   : "auto";
     char *socket = control_find(setting);
-    struct buf answer = {0};
+    BUF_SCOPED answer = {0};
 
     if (strcmp(setting, "off") == 0) {
         doctor_add(d, DOCTOR_OK, group, NULL, "`control` is off: commands cannot find one");
@@ -152,7 +147,6 @@ static void check_daemon(struct doctor *d)
                         "only the user who started it may; `control: unix:PATH` gives it another "
                         "place");
     }
-    buf_fini(&answer);
     mem_free(socket);
 }
 
@@ -160,7 +154,7 @@ static void check_daemon(struct doctor *d)
 
 static void say_taken(struct doctor *d, const char *address)
 {
-    struct buf name = {0};
+    BUF_SCOPED name = {0};
     int pid = doctor_find_listener(address, &name);
 
     if (pid && pid == d->daemon_pid) {
@@ -174,7 +168,6 @@ static void say_taken(struct doctor *d, const char *address)
             buf_str(&c->text, " by a process that this user may not see");
         doctor_hint(c, "stop that one, or write another address in `listen`");
     }
-    buf_fini(&name);
 }
 
 static void no_client(void *owner, struct stream *s)

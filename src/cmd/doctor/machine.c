@@ -40,12 +40,10 @@ static bool can_make(const char *path)
 /* Could a file be made in it? Its folders are made for that. */
 static bool is_writable(const char *folder)
 {
-    struct buf file = {0};
+    BUF_SCOPED file = {0};
 
     buf_printf(&file, "%s/x", folder);
-    bool can = can_make(buf_cstr(&file));
-    buf_fini(&file);
-    return can;
+    return can_make(buf_cstr(&file));
 }
 
 static void check_cache(struct doctor *d)
@@ -81,7 +79,7 @@ static bool is_usable(const char *folder)
 /* Where the sockets stand: the same choice as io/runtime_folder makes. */
 static void check_runtime(struct doctor *d)
 {
-    struct buf folder = {0}, tried = {0};
+    BUF_SCOPED folder = {0}, tried = {0};
     bool found = false;
 
     for (int i = 0; i < RUNTIME_FOLDERS && !found; i++) {
@@ -100,15 +98,13 @@ static void check_runtime(struct doctor *d)
                                buf_cstr(&tried)),
                     "commands do not find the daemon then: set XDG_RUNTIME_DIR to a folder of your "
                     "own, or `control: unix:PATH`");
-    buf_fini(&folder);
-    buf_fini(&tried);
 }
 
 static void check_secrets(struct doctor *d)
 {
     const char *folder = d->config->secrets.directory;
     const struct config_strings *command = &d->config->secrets.command;
-    struct buf file = {0};
+    BUF_SCOPED file = {0};
 
     if (folder && *folder && access(folder, R_OK | X_OK) < 0)
         doctor_hint(doctor_add(d, DOCTOR_WARN, group, NULL,
@@ -120,7 +116,6 @@ static void check_secrets(struct doctor *d)
                                "secrets.command: %s is not to be found, or may not be executed",
                                command->items[0]),
                     "install it, or write its whole path");
-    buf_fini(&file);
 }
 
 /* --- the rest --- */

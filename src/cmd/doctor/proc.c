@@ -126,7 +126,7 @@ static int find_process(uint64_t inode, struct buf *name)
 bool doctor_process_env(int pid, const char *name, struct buf *value)
 {
     char path[64];
-    struct buf text = {0};
+    BUF_SCOPED text = {0};
     bool found = false;
 
     snprintf(path, sizeof path, "/proc/%d/environ", pid);
@@ -139,7 +139,6 @@ bool doctor_process_env(int pid, const char *name, struct buf *value)
         if (found)
             buf_span(value, span_from(entry, equals + 1));
     }
-    buf_fini(&text);
     return found;
 }
 
@@ -149,22 +148,19 @@ static bool find_tcp(unsigned port, uint64_t *inode)
     bool found = false;
 
     for (size_t i = 0; i < COUNT_OF(tables) && !found; i++) {
-        struct buf text = {0};
+        BUF_SCOPED text = {0};
         (void)file_read(&text, tables[i], TABLE_MAX);
         found = doctor_tcp_inode(buf_view(&text), port, inode);
-        buf_fini(&text);
     }
     return found;
 }
 
 static bool find_unix(const char *path, uint64_t *inode)
 {
-    struct buf text = {0};
+    BUF_SCOPED text = {0};
 
     (void)file_read(&text, "/proc/net/unix", TABLE_MAX);
-    bool found = doctor_unix_inode(buf_view(&text), path, inode);
-    buf_fini(&text);
-    return found;
+    return doctor_unix_inode(buf_view(&text), path, inode);
 }
 
 int doctor_find_listener(const char *address, struct buf *name)

@@ -91,7 +91,7 @@ static void say_missing(struct subject *s, const char *program)
 static bool check_script(struct subject *s, const char *file)
 {
     enum { HEAD = 512 };
-    struct buf head = {0}, found = {0};
+    BUF_SCOPED head = {0}, found = {0};
     (void)file_read(&head, file, HEAD);
     struct script script = doctor_script(buf_view(&head));
     char *interpreter = mem_span(script.interpreter), *wanted = mem_span(script.wanted);
@@ -119,8 +119,6 @@ static bool check_script(struct subject *s, const char *file)
         else
             doctor_hint(c, "install that, or correct the first line of the script");
     }
-    buf_fini(&head);
-    buf_fini(&found);
     mem_free(interpreter);
     mem_free(wanted);
     return !missing;
@@ -129,7 +127,7 @@ static bool check_script(struct subject *s, const char *file)
 static void check_command(struct subject *s)
 {
     const char *program = s->spec.argv[0];
-    struct buf file = {0};
+    BUF_SCOPED file = {0};
     int code = child_find(&s->spec, program, &file);
 
     if (code == -EACCES) {
@@ -146,12 +144,11 @@ static void check_command(struct subject *s)
         if (relative)
             doctor_hint(c, "write the whole path");
     }
-    buf_fini(&file);
 }
 
 static void check_argument(struct subject *s, const char *argument)
 {
-    struct buf file = {0};
+    BUF_SCOPED file = {0};
     bool home = argument[0] == '~';
 
     if (!doctor_names_file(span_str(argument)))
@@ -173,7 +170,6 @@ static void check_argument(struct subject *s, const char *argument)
                                "args: %s depends on the folder where rialto is started", argument),
                     "write the whole path, or set `cwd`");
     }
-    buf_fini(&file);
 }
 
 /* --- an address --- */

@@ -61,12 +61,11 @@ void doctor_line(struct doctor_check *c, struct span line)
 
 static void put_shown(struct buf *out, struct span text)
 {
-    struct buf clean = {0};
+    BUF_SCOPED clean = {0};
 
     log_redact(&clean, text);
     cmd_put_plain(out, buf_view(&clean));
     buf_char(out, '\n');
-    buf_fini(&clean);
 }
 
 static void put_check(struct buf *out, const struct doctor_check *c)
@@ -112,7 +111,7 @@ static void put_text(struct buf *out, const struct doctor *d)
 
 static void put_string(struct buf *out, const char *name, struct span text)
 {
-    struct buf clean = {0};
+    BUF_SCOPED clean = {0};
 
     buf_printf(out, ",\"%s\":", name);
     log_redact(&clean, text);
@@ -120,7 +119,6 @@ static void put_string(struct buf *out, const char *name, struct span text)
         json_quote(out, buf_view(&clean));
     else
         buf_str(out, "null");
-    buf_fini(&clean);
 }
 
 static void put_lines(struct buf *out, struct span rest)

@@ -49,7 +49,7 @@ static struct span own_name(const struct item *item)
 
 static void hint_names(struct doctor_check *check, const struct catalog *c)
 {
-    struct buf names = {0};
+    BUF_SCOPED names = {0};
 
     for (size_t i = 0; i < c->n[ITEM_TOOL] && i < NAMES_MAX; i++)
         buf_printf(&names, "%s" SPAN_FMT, i ? ", " : "",
@@ -57,7 +57,6 @@ static void hint_names(struct doctor_check *check, const struct catalog *c)
     if (names.n)
         doctor_hint(check, "it has %s%s", buf_cstr(&names),
                     c->n[ITEM_TOOL] > NAMES_MAX ? ", ..." : "");
-    buf_fini(&names);
 }
 
 /* Words in the configuration that are about tools which the server does not have. */
@@ -101,7 +100,7 @@ static void check_filtered(struct trial *t, struct bridge *b, const struct provi
 {
     struct view *own = bridge_server_view(b, span_str(p->alias));
     const struct catalog *c = p->catalog;
-    struct buf names = {0};
+    BUF_SCOPED names = {0};
     size_t n = 0;
 
     for (size_t i = 0; own && i < c->n[ITEM_TOOL]; i++) {
@@ -115,7 +114,6 @@ static void check_filtered(struct trial *t, struct bridge *b, const struct provi
         buf_printf(&add(t, DOCTOR_OK, p->alias, "")->text,
                    "%zu tool%s left out by `allow` or `deny`: %s%s", n, n == 1 ? " is" : "s are",
                    buf_cstr(&names), n > NAMES_MAX ? ", ..." : "");
-    buf_fini(&names);
 }
 
 /* --- how it came up --- */
