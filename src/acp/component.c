@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "wire/json_out.h"
 
 #include <stdio.h>
 
@@ -21,21 +22,20 @@ static void put_death(struct buf *out, const struct hop *h, const char *how, siz
 {
     BUF_SCOPED text = {0}, clean = {0}, words = {0};
     struct span rest, line;
-    bool first = true;
 
     component_put_name(&text, h);
     buf_printf(&text, " %s", how);
     log_redact(&clean, buf_view(&text));
-    buf_printf(out, "{\"code\":%d,\"message\":", RPC_INTERNAL_ERROR);
-    json_quote(out, buf_view(&clean));
-    buf_printf(out, ",\"data\":{\"component\":%d,\"label\":\"%s\",\"reason\":", h->index, h->label);
-    json_quote(out, span_str(how));
-    buf_str(out, ",\"stderr\":[");
+    buf_printf(out, "{\"code\":%d", RPC_INTERNAL_ERROR);
+    json_out_text(out, "message", buf_view(&clean));
+    json_out_open(out, "data", '{');
+    json_out_number(out, "component", (uint64_t)h->index);
+    json_out_str(out, "label", h->label);
+    json_out_str(out, "reason", how);
+    json_out_open(out, "stderr", '[');
     last_words_put(&words, &h->last_words, max_words);
-    for (rest = buf_view(&words); last_words_line(&rest, &line); first = false) {
-        buf_str(out, first ? "" : ",");
-        json_quote(out, line);
-    }
+    for (rest = buf_view(&words); last_words_line(&rest, &line);)
+        json_out_text(out, NULL, line);
     buf_str(out, "]}}");
 }
 

@@ -3,7 +3,7 @@
 #include "base/log.h"
 #include "base/map.h"
 #include "base/mem.h"
-#include "wire/json.h"
+#include "wire/json_out.h"
 
 #include <time.h>
 
@@ -63,10 +63,8 @@ static void tell(struct acp_trace *t, struct buf *event)
 
 static void put_ends(struct buf *out, const char *from, const char *to)
 {
-    buf_str(out, ",\"from\":");
-    json_quote(out, span_str(from));
-    buf_str(out, ",\"to\":");
-    json_quote(out, span_str(to));
+    json_out_str(out, "from", from);
+    json_out_str(out, "to", to);
 }
 
 uint64_t acp_trace_call(struct acp_trace *t, bool request, bool mcp, const char *from,
@@ -87,10 +85,8 @@ uint64_t acp_trace_call(struct acp_trace *t, bool request, bool mcp, const char 
         idmap_put(&t->open, id, entry);
         buf_printf(&out, ",\"id\":\"%llu\"", (unsigned long long)id);
     }
-    buf_str(&out, ",\"method\":");
-    buf_span(&out, method);
-    buf_str(&out, ",\"params\":");
-    buf_span(&out, params.n ? params : SPAN("null"));
+    json_out_raw(&out, "method", method);
+    json_out_raw(&out, "params", params.n ? params : SPAN("null"));
     buf_char(&out, '}');
     tell(t, &out);
     return id;
@@ -105,9 +101,9 @@ void acp_trace_answer(struct acp_trace *t, uint64_t call, bool ok, struct span b
         return;
     buf_printf(&out, "{\"type\":\"response\",\"ts\":%.6f", now() - t->start);
     put_ends(&out, entry->to, entry->from);
-    buf_printf(&out, ",\"id\":\"%llu\",\"is_error\":%s,\"payload\":", (unsigned long long)call,
-               ok ? "false" : "true");
-    buf_span(&out, body.n ? body : SPAN("null"));
+    buf_printf(&out, ",\"id\":\"%llu\"", (unsigned long long)call);
+    json_out_bool(&out, "is_error", !ok);
+    json_out_raw(&out, "payload", body.n ? body : SPAN("null"));
     buf_char(&out, '}');
     mem_free(entry);
     tell(t, &out);

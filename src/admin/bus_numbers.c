@@ -1,5 +1,5 @@
 #include "admin/inside.h"
-#include "wire/json.h"
+#include "wire/json_out.h"
 
 #include <inttypes.h>
 #include <stddef.h>
@@ -45,21 +45,23 @@ void bus_put_status(struct buf *out, const struct admin *a)
 {
     struct bus_report r;
 
-    buf_str(out, ",\"bus\":");
     if (!look(a, &r)) {
-        buf_str(out, "null");
+        json_out_raw(out, "bus", SPAN("null"));
         return;
     }
-    buf_str(out, "{\"where\":");
-    json_quote(out, span_str(r.where));
-    buf_printf(out, ",\"up\":%s,\"worker\":", r.up ? "true" : "false");
+    json_out_open(out, "bus", '{');
+    json_out_str(out, "where", r.where);
+    json_out_bool(out, "up", r.up);
+    json_out(out, "worker");
+    buf_str(out, r.worker ? "{" : "null");
     for (size_t i = 0; r.worker && i < sizeof counts / sizeof counts[0]; i++)
-        buf_printf(out, "%c\"%s\":%" PRIu64, i ? ',' : '{', counts[i].name, count_at(r.worker, i));
-    buf_str(out, r.worker ? "}" : "null");
+        json_out_number(out, counts[i].name, count_at(r.worker, i));
+    buf_str(out, r.worker ? "}" : "");
+    json_out(out, "proxy");
     if (r.proxy)
-        buf_printf(out, ",\"proxy\":{\"servers\":%zu}}", r.servers);
+        buf_printf(out, "{\"servers\":%zu}}", r.servers);
     else
-        buf_str(out, ",\"proxy\":null}");
+        buf_str(out, "null}");
 }
 
 static void put_one(struct buf *out, const char *name, const char *type, const char *help,

@@ -3,6 +3,7 @@
 #include "base/utf8.h"
 #include "mcp/protocol.h"
 #include "wire/json.h"
+#include "wire/json_out.h"
 
 #include <inttypes.h>
 #include <time.h>
@@ -31,16 +32,15 @@ static const char *state_of(const struct admin *a, const struct record *rec)
 }
 
 /* As much of it as fits, in whole characters, redacted. */
-static void put_text(struct buf *out, struct span text, size_t max)
+static void put_text(struct buf *out, const char *name, struct span text, size_t max)
 {
-    struct buf shown = {0};
+    BUF_SCOPED shown = {0};
 
     log_redact(&shown, text);
     struct span cut = span_cut(buf_view(&shown), 0, max);
     while (cut.n < shown.n && cut.n && utf8_tail((unsigned char)shown.p[cut.n]))
         cut.n--;
-    json_quote(out, cut);
-    buf_fini(&shown);
+    json_out_text(out, name, cut);
 }
 
 static bool is_whole(const struct record_body *body)
@@ -52,18 +52,19 @@ static bool is_whole(const struct record_body *body)
  * JSON where it is all there, else text. What was hidden may have been more than a text, and then
  * it is no JSON any more.
  */
-static void put_body(struct buf *out, struct span json, bool whole)
+static void put_body(struct buf *out, const char *name, struct span json, bool whole)
 {
-    struct buf shown = {0};
+    BUF_SCOPED shown = {0};
 
     log_redact(&shown, json);
-    if (!json.n)
-        buf_str(out, "null");
-    else if (whole && json_skim(buf_view(&shown), NULL, NULL, NULL, NULL) == 0)
+    if (!json.n) {
+        json_out_raw(out, name, SPAN("null"));
+    } else if (whole && json_skim(buf_view(&shown), NULL, NULL, NULL, NULL) == 0) {
+        json_out(out, name);
         json_one_line(out, buf_view(&shown));
-    else
-        put_text(out, json, RECORD_SHOWN);
-    buf_fini(&shown);
+    } else {
+        put_text(out, name, json, RECORD_SHOWN);
+    }
 }
 
 /* What a tool was given; of other operations all that was said. */
@@ -79,29 +80,26 @@ static void put_members(struct buf *out, const struct admin *a, const struct rec
     uint64_t took = rec->ended ? rec->took : router_timers(a->host.router)->now - rec->opened_at;
     const char *method = mcp_operations[rec->op].method;
 
-    buf_printf(out, "\"id\":\"%" PRIu64 "\",\"at\":\"", rec->id);
+    json_out(out, "id");
+    buf_printf(out, "\"%" PRIu64 "\"", rec->id);
+    json_out_open(out, "at", '"');
     put_moment(out, a, rec->opened_at);
-    buf_str(out, "\",\"server\":");
-    if (rec->server.n)
-        json_quote(out, rec->server);
-    else
-        buf_str(out, "null");
+    buf_char(out, '"');
+    json_out_text_or_null(out, "server", rec->server);
     /* What MCP does not know is known by its method alone. */
-    buf_str(out, ",\"operation\":");
-    put_text(out, method ? span_str(method) : rec->name, rec->name.n + 64);
-    buf_str(out, ",\"name\":");
-    put_text(out, rec->name, RECORD_SHOWN);
-    buf_printf(out, ",\"state\":\"%s\",\"duration_ms\":%" PRIu64, state_of(a, rec), took);
-    buf_printf(out, ",\"arguments_bytes\":%zu,\"result_bytes\":%zu,\"error\":",
-               is_whole(&rec->params) ? given_to(rec).n : rec->params.whole, rec->result.whole);
+    put_text(out, "operation", method ? span_str(method) : rec->name, rec->name.n + 64);
+    put_text(out, "name", rec->name, RECORD_SHOWN);
+    json_out_str(out, "state", state_of(a, rec));
+    json_out_number(out, "duration_ms", took);
+    json_out_number(out, "arguments_bytes",
+                    is_whole(&rec->params) ? given_to(rec).n : rec->params.whole);
+    json_out_number(out, "result_bytes", rec->result.whole);
     if (rec->error.n)
-        put_text(out, rec->error, ERROR_SHOWN);
+        put_text(out, "error", rec->error, ERROR_SHOWN);
     else
-        buf_str(out, "null");
-    if (rec->decided_by.n) {
-        buf_str(out, rec->allowed ? ",\"approved_by\":" : ",\"refused_by\":");
-        put_text(out, rec->decided_by, ERROR_SHOWN);
-    }
+        json_out_raw(out, "error", SPAN("null"));
+    if (rec->decided_by.n)
+        put_text(out, rec->allowed ? "approved_by" : "refused_by", rec->decided_by, ERROR_SHOWN);
 }
 
 static void show_record(const struct admin *a, struct http_exchange *x, const struct record *rec)
@@ -110,12 +108,12 @@ static void show_record(const struct admin *a, struct http_exchange *x, const st
     struct buf *out = http_respond_begin(x, 200, "application/json", SPAN_EMPTY);
     buf_char(out, '{');
     put_members(out, a, rec);
-    buf_str(out, ",\"arguments\":");
-    put_body(out, given_to(rec), params_whole);
-    buf_str(out, ",\"result\":");
-    put_body(out, rec->result.kept, result_whole);
-    buf_printf(out, ",\"cut\":{\"arguments\":%s,\"result\":%s}}\n", params_whole ? "false" : "true",
-               result_whole ? "false" : "true");
+    put_body(out, "arguments", given_to(rec), params_whole);
+    put_body(out, "result", rec->result.kept, result_whole);
+    json_out_open(out, "cut", '{');
+    json_out_bool(out, "arguments", !params_whole);
+    json_out_bool(out, "result", !result_whole);
+    buf_str(out, "}}\n");
     http_respond_end(x);
 }
 
@@ -128,7 +126,7 @@ struct question {
 
 static bool read_question(const struct http_request *req, struct question *q)
 {
-    struct buf scratch = {0};
+    BUF_SCOPED scratch = {0};
 
     *q = (struct question){.limit = SHOWN};
     struct span server = http_query(req->query, "server", &scratch);
@@ -137,7 +135,6 @@ static bool read_question(const struct http_request *req, struct question *q)
     buf_reset(&scratch, 0);
     struct span failed = http_query(req->query, "failed", &scratch);
     q->failed = failed.p && !span_is(failed, "0") && !span_is(failed, "false");
-    buf_fini(&scratch);
     return api_read_number(req, "limit", &q->limit) && api_read_number(req, "after", &q->after) &&
            q->limit <= SHOWN_MAX;
 }
@@ -160,7 +157,8 @@ static void list_records(const struct admin *a, struct http_exchange *x, const s
     while (n < q->limit && (rec = recorder_next(&a->recorder, rec)) && rec->id > q->after) {
         if (!is_wanted(q, rec))
             continue;
-        buf_str(out, n++ ? ",{" : "{");
+        n++;
+        json_out_open(out, NULL, '{');
         put_members(out, a, rec);
         buf_char(out, '}');
     }

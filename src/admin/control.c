@@ -49,7 +49,7 @@ char *control_find(const char *setting)
 
 void control_put_places(struct buf *out, const char *setting)
 {
-    struct buf folder = {0};
+    BUF_SCOPED folder = {0};
     const char *comma = "";
 
     if (path_in(setting)) {
@@ -62,5 +62,4 @@ void control_put_places(struct buf *out, const char *setting)
         buf_printf(out, "%s%s/control.sock", comma, buf_cstr(&folder));
         comma = ", ";
     }
-    buf_fini(&folder);
 }

@@ -1,9 +1,8 @@
 #include "admin/inside.h"
 
-#include "base/log.h"
 #include "base/map.h"
 #include "base/mem.h"
-#include "wire/json.h"
+#include "wire/json_out.h"
 
 enum server_health health_of(const struct provider *p)
 {
@@ -85,18 +84,11 @@ const char *overall_word(enum overall o)
 /* `reason` may be NULL. */
 static void put_missing(struct buf *out, const char *alias, const char *state, const char *reason)
 {
-    BUF_SCOPED why = {0};
-
-    if (out->p[out->n - 1] == '}')
-        buf_char(out, ',');
-    buf_str(out, "{\"server\":");
-    json_quote(out, span_str(alias));
-    buf_printf(out, ",\"state\":\"%s\"", state);
-    if (reason) {
-        log_redact(&why, span_str(reason));
-        buf_str(out, ",\"reason\":");
-        json_quote(out, buf_view(&why));
-    }
+    json_out_open(out, NULL, '{');
+    json_out_str(out, "server", alias);
+    json_out_str(out, "state", state);
+    if (reason)
+        json_out_redacted(out, "reason", span_str(reason));
     buf_char(out, '}');
 }
 
@@ -105,7 +97,8 @@ void health_put_members(struct buf *out, const struct admin *a, bool strict, boo
     const char **left_out = find_left_out(a);
     const struct provider *p;
 
-    buf_printf(out, "\"status\":\"%s\",\"reasons\":[", overall_word(health_overall(a, strict)));
+    json_out_str(out, "status", overall_word(health_overall(a, strict)));
+    json_out_open(out, "reasons", '[');
     for (size_t i = 0; (p = a->host.server(a->host.arg, i)); i++) {
         const char *why = p->why[0] ? p->why : "it has not come up yet";
         if (is_missing(p))

@@ -2,9 +2,8 @@
 
 #include "admin/inside.h"
 #include "base/utf8.h"
-#include "wire/json.h"
+#include "wire/json_out.h"
 
-#include <inttypes.h>
 
 enum {
     TEXT_MAX = 12 * 1024, /* more than the longest line of a server */
@@ -104,14 +103,16 @@ static void put_line(struct buf *out, const struct kept_line *line)
 {
     BUF_SCOPED shown = {0};
 
-    buf_printf(out, "{\"seq\":%" PRIu64 ",\"at\":\"", line->seq);
+    json_out_open(out, NULL, '{');
+    json_out_number(out, "seq", line->seq);
+    json_out_open(out, "at", '"');
     status_put_stamp(out, line->at);
-    buf_printf(out, "\",\"level\":\"%s\",\"who\":", log_level_name(line->level));
-    json_quote(out, span_of(line->bytes, line->n_who));
-    buf_str(out, ",\"text\":");
+    buf_char(out, '"');
+    json_out_str(out, "level", log_level_name(line->level));
+    json_out_text(out, "who", span_of(line->bytes, line->n_who));
     /* Once more: some secrets became known only after it was written. */
     log_redact(&shown, span_of(line->bytes + line->n_who, line->n));
-    json_quote(out, buf_view(&shown));
+    json_out_text(out, "text", buf_view(&shown));
     buf_char(out, '}');
 }
 
@@ -141,7 +142,8 @@ void log_ring_put(struct buf *out, const struct log_ring *r, const struct log_qu
         from = find_last(r, q);
         lost = 0;
     }
-    buf_str(out, "{\"lines\":[");
+    buf_char(out, '{');
+    json_out_open(out, "lines", '[');
     LIST_EACH (&r->lines, it) {
         const struct kept_line *line = line_at(it);
         if (line->seq < from || !is_wanted(line, q))
@@ -150,9 +152,12 @@ void log_ring_put(struct buf *out, const struct log_ring *r, const struct log_qu
             next = line->seq;
             break;
         }
-        buf_str(out, n++ ? "," : "");
+        n++;
         put_line(out, line);
     }
-    buf_printf(out, "],\"next\":%" PRIu64 ",\"lost\":%" PRIu64 ",\"run\":\"%s\"}", next, lost,
-               r->run);
+    buf_char(out, ']');
+    json_out_number(out, "next", next);
+    json_out_number(out, "lost", lost);
+    json_out_str(out, "run", r->run);
+    buf_char(out, '}');
 }

@@ -1,9 +1,7 @@
 #include "admin/inside.h"
-#include "base/log.h"
 #include "core/approval.h"
-#include "wire/json.h"
+#include "wire/json_out.h"
 
-#include <inttypes.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -60,20 +58,14 @@ static size_t count_items(struct view *v, enum item_kind kind)
 
 static void put_text(struct buf *out, const char *name, const char *text)
 {
-    BUF_SCOPED shown = {0};
-
-    buf_printf(out, ",\"%s\":", name);
-    if (text && *text) {
-        log_redact(&shown, span_str(text));
-        json_quote(out, buf_view(&shown));
-    } else {
-        buf_str(out, "null");
-    }
+    json_out_redacted(out, name, span_str(text));
 }
 
-static void put_number(struct buf *out, const char *name, uint64_t n)
+static void put_time(struct buf *out, const char *name, const struct admin *a, uint64_t at)
 {
-    buf_printf(out, ",\"%s\":%" PRIu64, name, n);
+    json_out_open(out, name, '"');
+    status_put_time(out, a, at);
+    buf_char(out, '"');
 }
 
 /* What the last failure was and when; the present one, if it is failing now. */
@@ -82,14 +74,10 @@ static void put_last_error(struct buf *out, const struct admin *a, const struct 
     const struct account *account = watch_account(a, p->alias);
 
     put_text(out, "last_error", p->why[0] ? p->why : account->error);
-    buf_str(out, ",\"last_error_at\":");
-    if (account->error[0]) {
-        buf_char(out, '"');
-        status_put_time(out, a, account->error_at);
-        buf_char(out, '"');
-    } else {
-        buf_str(out, "null");
-    }
+    if (account->error[0])
+        put_time(out, "last_error_at", a, account->error_at);
+    else
+        put_text(out, "last_error_at", NULL);
 }
 
 /* How many took less than 1, 2, 4, ... ms, each counted once; as far as there are any. */
@@ -99,9 +87,9 @@ static void put_durations(struct buf *out, const struct stats *stats)
 
     while (n > 0 && !stats->latency[n - 1])
         n--;
-    buf_str(out, ",\"durations\":[");
+    json_out_open(out, "durations", '[');
     for (int i = 0; i < n; i++)
-        buf_printf(out, "%s%" PRIu64, i ? "," : "", stats->latency[i]);
+        json_out_number(out, NULL, stats->latency[i]);
     buf_char(out, ']');
 }
 
@@ -122,31 +110,30 @@ void status_put_server(struct buf *out, const struct admin *a, size_t n)
 
     for (int i = 0; i < FAIL_COUNT; i++)
         failed += stats.failed[i];
-    buf_str(out, "{\"name\":");
-    json_quote(out, span_str(p->alias));
-    buf_printf(out, ",\"state\":\"%s\",\"phase\":\"%s\",\"since\":\"", health_word(health_of(p)),
-               provider_state_name(p->state));
-    status_put_time(out, a, p->since);
-    buf_char(out, '"');
+    buf_char(out, '{');
+    json_out_str(out, "name", p->alias);
+    json_out_str(out, "state", health_word(health_of(p)));
+    json_out_str(out, "phase", provider_state_name(p->state));
+    put_time(out, "since", a, p->since);
     put_text(out, "transport", facts.transport);
     put_text(out, "protocol", facts.version);
     if (facts.pid)
-        put_number(out, "pid", (uint64_t)facts.pid);
+        json_out_number(out, "pid", (uint64_t)facts.pid);
     else
-        buf_str(out, ",\"pid\":null");
-    put_number(out, "instances", count_instances(a, p));
+        put_text(out, "pid", NULL);
+    json_out_number(out, "instances", count_instances(a, p));
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
-        put_number(out, kinds[i].name, count_items(view, kinds[i].kind));
-    buf_printf(out, ",\"lists_cut\":%s", p->catalog && p->catalog->cut ? "true" : "false");
-    put_number(out, "calls", stats.opened);
-    put_number(out, "errors", stats.errors);
-    put_number(out, "failed", failed);
-    put_number(out, "tool_errors", watch_account(a, p->alias)->tool_errors);
-    put_number(out, "in_flight", stats.in_flight);
-    put_number(out, "queued", stats.queued);
+        json_out_number(out, kinds[i].name, count_items(view, kinds[i].kind));
+    json_out_bool(out, "lists_cut", p->catalog && p->catalog->cut);
+    json_out_number(out, "calls", stats.opened);
+    json_out_number(out, "errors", stats.errors);
+    json_out_number(out, "failed", failed);
+    json_out_number(out, "tool_errors", watch_account(a, p->alias)->tool_errors);
+    json_out_number(out, "in_flight", stats.in_flight);
+    json_out_number(out, "queued", stats.queued);
     put_durations(out, &stats);
-    put_number(out, "starts", stats.starts);
-    put_number(out, "crashes", stats.crashes);
+    json_out_number(out, "starts", stats.starts);
+    json_out_number(out, "crashes", stats.crashes);
     put_last_error(out, a, p);
     buf_char(out, '}');
 }
@@ -155,7 +142,7 @@ void status_put_servers(struct buf *out, const struct admin *a)
 {
     buf_char(out, '[');
     for (size_t i = 0; a->host.server(a->host.arg, i); i++) {
-        buf_str(out, i ? "," : "");
+        json_out(out, NULL);
         status_put_server(out, a, i);
     }
     buf_char(out, ']');
@@ -170,14 +157,15 @@ static void put_pages(struct buf *out, const struct admin *a)
         a->host.pages(a->host.arg, &now);
     for (int i = 0; i < FAIL_COUNT; i++)
         failed += now.stats.failed[i];
-    buf_printf(out, ",\"browser\":{\"sessions\":%zu", now.sessions);
-    put_number(out, "pages", now.pages);
-    put_number(out, "agents", now.agents);
-    put_number(out, "tools", now.tools);
-    put_number(out, "calls", now.stats.opened);
-    put_number(out, "errors", now.stats.errors);
-    put_number(out, "failed", failed);
-    put_number(out, "in_flight", now.stats.in_flight);
+    json_out_open(out, "browser", '{');
+    json_out_number(out, "sessions", now.sessions);
+    json_out_number(out, "pages", now.pages);
+    json_out_number(out, "agents", now.agents);
+    json_out_number(out, "tools", now.tools);
+    json_out_number(out, "calls", now.stats.opened);
+    json_out_number(out, "errors", now.stats.errors);
+    json_out_number(out, "failed", failed);
+    json_out_number(out, "in_flight", now.stats.in_flight);
     buf_char(out, '}');
 }
 
@@ -197,17 +185,17 @@ void status_put(struct buf *out, const struct admin *a)
 
     buf_char(out, '{');
     health_put_members(out, a, false, true);
-    buf_printf(out, ",\"version\":\"%s\",\"pid\":%d,\"started\":\"", RIALTO_VERSION, (int)getpid());
-    status_put_time(out, a, a->started_at);
-    buf_char(out, '"');
-    put_number(out, "uptime_s", up / 1000);
+    json_out_str(out, "version", RIALTO_VERSION);
+    json_out_number(out, "pid", (uint64_t)getpid());
+    put_time(out, "started", a, a->started_at);
+    json_out_number(out, "uptime_s", up / 1000);
     put_text(out, "config", a->config);
-    put_number(out, "sessions", a->host.sessions(a->host.arg));
-    put_number(out, "calls", stats->opened);
-    put_number(out, "in_flight", stats->in_flight);
-    put_number(out, "queued", stats->queued);
-    put_number(out, "approvals", count_held(a));
-    buf_str(out, ",\"servers\":");
+    json_out_number(out, "sessions", a->host.sessions(a->host.arg));
+    json_out_number(out, "calls", stats->opened);
+    json_out_number(out, "in_flight", stats->in_flight);
+    json_out_number(out, "queued", stats->queued);
+    json_out_number(out, "approvals", count_held(a));
+    json_out(out, "servers");
     status_put_servers(out, a);
     put_pages(out, a);
     bus_put_status(out, a);

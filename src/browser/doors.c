@@ -2,8 +2,8 @@
 #include "base/mem.h"
 #include "browser/inside.h"
 #include "wire/json.h"
+#include "wire/json_out.h"
 
-#include <inttypes.h>
 #include <time.h>
 
 #define SSE_KEY    "sse"    /* the page of a session that comes by SSE and names itself nothing */
@@ -48,7 +48,7 @@ static void put_time(struct buf *out, uint64_t ms)
 
 void put_sessions(struct buf *out, const struct browser *b, bool ids_only)
 {
-    size_t at = 0, n = 0;
+    size_t at = 0;
     void *value;
 
     buf_char(out, '[');
@@ -57,15 +57,16 @@ void put_sessions(struct buf *out, const struct browser *b, bool ids_only)
         size_t agents = 0;
         LIST_EACH (&s->agents, it)
             agents++;
-        buf_str(out, n++ ? "," : "");
         if (ids_only) {
-            json_quote(out, span_str(s->id));
+            json_out_str(out, NULL, s->id);
             continue;
         }
-        buf_printf(out, "{\"id\":\"%s\",\"hasBrowser\":%s,\"agentCount\":%zu,\"toolCount\":%zu,",
-                   s->id, session_is_connected(s) ? "true" : "false", agents,
-                   session_tool_count(s));
-        buf_str(out, "\"createdAt\":");
+        json_out_open(out, NULL, '{');
+        json_out_str(out, "id", s->id);
+        json_out_bool(out, "hasBrowser", session_is_connected(s));
+        json_out_number(out, "agentCount", agents);
+        json_out_number(out, "toolCount", session_tool_count(s));
+        json_out(out, "createdAt");
         put_time(out, s->created_at);
         buf_char(out, '}');
     }
@@ -77,10 +78,13 @@ static void on_health(struct visit *v)
     struct browser *b = v->browser;
     struct buf *out = http_respond_begin(v->x, 200, "application/json", SPAN_EMPTY);
 
-    buf_printf(out,
-               "{\"status\":\"ok\",\"service\":\"rialto\",\"sessions\":%zu,\"clients\":%zu,"
-               "\"uptime\":%" PRIu64 "}",
-               b->sessions.n, b->n_pipes, (loop_now(b->loop) - b->started_at) / 1000);
+    buf_char(out, '{');
+    json_out_str(out, "status", "ok");
+    json_out_str(out, "service", "rialto");
+    json_out_number(out, "sessions", b->sessions.n);
+    json_out_number(out, "clients", b->n_pipes);
+    json_out_number(out, "uptime", (loop_now(b->loop) - b->started_at) / 1000);
+    buf_char(out, '}');
     http_respond_end(v->x);
 }
 
@@ -135,11 +139,11 @@ static void say_connected(struct pipe *pipe, struct span client, struct span ses
 {
     BUF_SCOPED text = {0};
 
-    buf_str(&text, "{\"jsonrpc\":\"2.0\",\"method\":\"connected\",\"params\":{\"clientId\":");
-    json_quote(&text, client);
-    buf_str(&text, ",\"sessionId\":");
-    json_quote(&text, session);
-    buf_printf(&text, ",\"clientType\":\"%s\"}}", type);
+    buf_str(&text, "{\"jsonrpc\":\"2.0\",\"method\":\"connected\",\"params\":{");
+    json_out_text(&text, "clientId", client);
+    json_out_text(&text, "sessionId", session);
+    json_out_str(&text, "clientType", type);
+    buf_str(&text, "}}");
     pipe_send(pipe, buf_view(&text), false);
 }
 

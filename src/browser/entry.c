@@ -2,6 +2,7 @@
 
 #include "base/mem.h"
 #include "wire/json.h"
+#include "wire/json_out.h"
 
 /* --- the schema --- */
 
@@ -48,7 +49,7 @@ static void put_schema(struct buf *out, struct json_slot schema)
 {
     bool typed;
 
-    buf_str(out, ",\"inputSchema\":");
+    json_out(out, "inputSchema");
     if (is_schema(schema, &typed))
         json_insert(out, schema.value, typed ? SPAN_EMPTY : SPAN("\"type\":\"object\""));
     else
@@ -80,21 +81,14 @@ static bool is_annotation(struct span key, enum json_type type)
 static void put_annotations(struct buf *out, struct span annotations)
 {
     struct json_iter it = json_iter(annotations);
-    const char *before = "";
 
-    buf_str(out, ",\"annotations\":{");
+    json_out_open(out, "annotations", '{');
     if (says(annotations, "consequentialHint") &&
-        json_get(annotations, "destructiveHint").type == JSON_NONE) {
-        buf_str(out, "\"destructiveHint\":true");
-        before = ",";
-    }
-    while (json_next(&it)) {
-        if (!is_annotation(it.key, it.type))
-            continue;
-        buf_str(out, before);
-        buf_span(out, it.member);
-        before = ",";
-    }
+        json_get(annotations, "destructiveHint").type == JSON_NONE)
+        json_out_bool(out, "destructiveHint", true);
+    while (json_next(&it))
+        if (is_annotation(it.key, it.type))
+            json_out_raw(out, NULL, it.member);
     buf_char(out, '}');
 }
 
@@ -109,12 +103,10 @@ void entry_put(struct buf *out, struct span tool, struct span name, struct item 
     item->name_at.at = out->n;
     json_quote(out, name);
     item->name_at.n = out->n - item->name_at.at;
-    if (title.type == JSON_STRING) {
-        buf_char(out, ',');
-        buf_span(out, title.member);
-    }
+    if (title.type == JSON_STRING)
+        json_out_raw(out, NULL, title.member);
     if (description.type == JSON_STRING) {
-        buf_str(out, ",\"description\":");
+        json_out(out, "description");
         item->description_at = (struct cut){out->n, description.value.n};
         buf_span(out, description.value);
     }

@@ -1,6 +1,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "browser/inside.h"
+#include "wire/json_out.h"
 #include "wire/rpc.h"
 
 /* Of a session, of one request, and of what a page's user may have before them at a time. */
@@ -197,16 +198,9 @@ void put_meta_tool(struct catalog *c)
 
 static void put_list(struct buf *out, const char *member, struct span items)
 {
-    buf_printf(out, "%s\"%s\":[", out->n > 1 ? "," : "", member);
+    json_out_open(out, member, '[');
     buf_span(out, items);
     buf_char(out, ']');
-}
-
-static void put_name(struct buf *list, struct span raw)
-{
-    if (list->n)
-        buf_char(list, ',');
-    buf_span(list, raw);
 }
 
 /* Tells of each wanted one how it stands now with the page that was asked, or with any. */
@@ -219,7 +213,7 @@ static void answer(struct browser_session *s, const struct page *page, struct ca
     while (json_next(&it)) {
         scratch.n = 0;
         bool has = !s->enforces || session_has(s, page, json_text(it.value, &scratch));
-        put_name(has ? &granted : &other, it.value);
+        json_out_raw(has ? &granted : &other, NULL, it.value);
     }
     buf_char(&report, '{');
     put_list(&report, "granted", buf_view(&granted));
@@ -257,7 +251,7 @@ static void put_lacking(struct buf *out, const struct browser_session *s, const 
     while (json_next(&it)) {
         scratch.n = 0;
         if (!session_has(s, page, json_text(it.value, &scratch)))
-            put_name(out, it.value);
+            json_out_raw(out, NULL, it.value);
     }
 }
 

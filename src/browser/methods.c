@@ -1,6 +1,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "browser/inside.h"
+#include "wire/json_out.h"
 #include "wire/rpc.h"
 
 #include <inttypes.h>
@@ -21,8 +22,7 @@ void reply_result(struct sender *s, struct span id, struct span result)
     if (!id.n)
         return; /* a notification wants no answer */
     put_id(&s->reply, id);
-    buf_str(&s->reply, ",\"result\":");
-    buf_span(&s->reply, result);
+    json_out_raw(&s->reply, "result", result);
     buf_char(&s->reply, '}');
 }
 
@@ -285,16 +285,12 @@ static void do_call(struct sender *s, const struct message *m)
 static void answer_granted(struct sender *s, const struct message *m)
 {
     BUF_SCOPED result = {0};
-    bool first = true;
 
     buf_str(&result, "{\"granted\":[");
     LIST_EACH (&s->page->session->grants, it) {
         const struct grant *g = LIST_ENTRY(it, struct grant, node);
-        if (!grant_concerns(g, s->page))
-            continue;
-        buf_str(&result, first ? "" : ",");
-        first = false;
-        json_quote(&result, span_str(g->name));
+        if (grant_concerns(g, s->page))
+            json_out_str(&result, NULL, g->name);
     }
     buf_str(&result, "]}");
     reply_result(s, m->id, buf_view(&result));

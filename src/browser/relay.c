@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "browser/inside.h"
 #include "wire/json.h"
+#include "wire/json_out.h"
 
 #include <inttypes.h>
 
@@ -14,10 +15,9 @@
 
 static void put_invoke(struct buf *out, uint64_t n, struct span params)
 {
-    buf_printf(out, "{\"type\":\"invoke\",\"callId\":\"btcp-%" PRIu64 "\",\"toolName\":", n);
-    buf_span(out, json_get(params, "name").value);
-    buf_str(out, ",\"args\":");
-    buf_span(out, json_get(params, "arguments").value);
+    buf_printf(out, "{\"type\":\"invoke\",\"callId\":\"btcp-%" PRIu64 "\"", n);
+    json_out_raw(out, "toolName", json_get(params, "name").value);
+    json_out_raw(out, "args", json_get(params, "arguments").value);
     buf_char(out, '}');
 }
 
@@ -36,11 +36,13 @@ static void say_hello(const struct browser *b, struct pipe *p, const struct http
             port = 0;
         host.n = colon - 1;
     }
-    buf_str(&text, "{\"type\":\"server-hello\",\"service\":\"webmcp-local-relay\",\"version\":1,"
-                   "\"host\":");
-    json_quote(&text, host);
-    buf_printf(&text, ",\"instanceId\":\"%s\",\"port\":%" PRId64 ",\"label\":\"Rialto\"}",
-               b->instance, port);
+    buf_char(&text, '{');
+    json_out_str(&text, "type", "server-hello");
+    json_out_str(&text, "service", "webmcp-local-relay");
+    json_out_number(&text, "version", 1);
+    json_out_text(&text, "host", host);
+    json_out_str(&text, "instanceId", b->instance);
+    buf_printf(&text, ",\"port\":%" PRId64 ",\"label\":\"Rialto\"}", port);
     pipe_send(p, buf_view(&text), false);
 }
 

@@ -1,6 +1,7 @@
 #include "browser/result.h"
 
 #include "base/mem.h"
+#include "wire/json_out.h"
 #include "wire/rpc.h"
 
 /* BTCP's own words for what went wrong. */
@@ -90,24 +91,21 @@ static void put_image(struct buf *out, struct span item)
         put_text_item(out, data.value);
     } else if (is_url) {
         struct span mime = span_from(span_cut(head, 0, span_find(head, ';')), 5);
-        buf_str(out, "{\"type\":\"image\",\"data\":");
-        json_quote(out, bytes);
-        buf_str(out, ",\"mimeType\":");
-        json_quote(out, mime);
+        buf_str(out, "{\"type\":\"image\"");
+        json_out_text(out, "data", bytes);
+        json_out_text(out, "mimeType", mime);
         buf_char(out, '}');
     } else {
         buf_span(out, item);
     }
 }
 
-static void put_member(struct buf *out, struct span item, const char *name, const char *before)
+static void put_member(struct buf *out, struct span item, const char *name)
 {
     struct json_slot slot = json_get(item, name);
 
-    if (slot.type != JSON_NONE) {
-        buf_str(out, before);
-        buf_span(out, slot.member);
-    }
+    if (slot.type != JSON_NONE)
+        json_out_raw(out, NULL, slot.member);
 }
 
 /* MCP keeps what a resource has one level deeper, and one without contents is a link. */
@@ -123,13 +121,11 @@ static void put_resource(struct buf *out, struct span item)
     }
     buf_str(out, full ? "{\"type\":\"resource\",\"resource\":{" : "{\"type\":\"resource_link\",");
     buf_span(out, uri.member);
-    if (!full) {
-        buf_str(out, ",\"name\":");
-        buf_span(out, uri.value);
-    }
-    put_member(out, item, "mimeType", ",");
-    put_member(out, item, "text", ",");
-    put_member(out, item, "blob", ",");
+    if (!full)
+        json_out_raw(out, "name", uri.value);
+    put_member(out, item, "mimeType");
+    put_member(out, item, "text");
+    put_member(out, item, "blob");
     buf_str(out, full ? "}}" : "}");
 }
 
@@ -170,30 +166,25 @@ bool result_put(struct buf *out, struct span result, bool structured)
         buf_str(out, "{\"content\":[");
         put_json_item(out, result);
         buf_char(out, ']');
-        if (object && structured) {
-            buf_str(out, ",\"structuredContent\":");
-            buf_span(out, result);
-        }
+        if (object && structured)
+            json_out_raw(out, "structuredContent", result);
         buf_char(out, '}');
         return false;
     }
     struct json_iter members = json_iter(result);
-    bool failed = false, first = true;
+    bool failed = false;
     buf_char(out, '{');
     while (json_next(&members)) {
-        if (!first)
-            buf_char(out, ',');
-        first = false;
         if (json_string_is(members.key, SPAN("isError")))
             failed = members.type == JSON_TRUE;
         if (!json_string_is(members.key, SPAN("content"))) {
-            buf_span(out, members.member);
+            json_out_raw(out, NULL, members.member);
             continue;
         }
         struct json_iter items = json_iter(members.value);
-        buf_str(out, "\"content\":[");
-        for (bool head = true; json_next(&items); head = false) {
-            buf_str(out, head ? "" : ",");
+        json_out_open(out, "content", '[');
+        while (json_next(&items)) {
+            json_out(out, NULL);
             put_item(out, items.value);
         }
         buf_char(out, ']');
@@ -216,14 +207,13 @@ void result_put_error(struct buf *out, struct span error)
     else if (code.type == JSON_NUMBER && json_int(code.value, &number) &&
              (number == RPC_METHOD_NOT_FOUND || number == RPC_INVALID_PARAMS))
         mapped = (int)number;
-    buf_printf(out, "{\"code\":%d,\"message\":", mapped);
-    if (message.type == JSON_STRING)
-        buf_span(out, message.value);
-    else
-        json_quote(out, SPAN("the page reported an error"));
+    buf_printf(out, "{\"code\":%d", mapped);
+    json_out_raw(out, "message",
+                 message.type == JSON_STRING ? message.value
+                                             : SPAN("\"the page reported an error\""));
     if (code.type != JSON_NONE) {
-        buf_str(out, ",\"data\":{\"btcpCode\":");
-        buf_span(out, code.value);
+        json_out_open(out, "data", '{');
+        json_out_raw(out, "btcpCode", code.value);
         buf_char(out, '}');
     }
     buf_char(out, '}');
@@ -231,7 +221,7 @@ void result_put_error(struct buf *out, struct span error)
 
 void result_put_failure(struct buf *out, const char *code, struct span message)
 {
-    buf_printf(out, "{\"code\":%d,\"message\":", code_of_word(span_str(code)));
-    json_quote(out, message);
+    buf_printf(out, "{\"code\":%d", code_of_word(span_str(code)));
+    json_out_text(out, "message", message);
     buf_printf(out, ",\"data\":{\"btcpCode\":\"%s\"}}", code);
 }

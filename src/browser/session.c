@@ -5,6 +5,7 @@
 #include "browser/inside.h"
 #include "browser/result.h"
 #include "wire/json.h"
+#include "wire/json_out.h"
 
 /* Of a public name, of its page's mark, and of the number behind that, with what joins them. */
 enum { PUBLIC_MAX = 64, MARK = 4, MARKS_MAX = MARK + 1 + 5 };
@@ -226,10 +227,9 @@ static void refuse_unknown(struct browser_session *s, struct call *call, struct 
 
 static void put_call(struct buf *out, const struct tool *tool, struct span arguments)
 {
-    buf_str(out, "{\"name\":");
-    json_quote(out, tool->name);
-    buf_str(out, ",\"arguments\":");
-    buf_span(out, arguments);
+    buf_char(out, '{');
+    json_out_text(out, "name", tool->name);
+    json_out_raw(out, "arguments", arguments);
     buf_char(out, '}');
 }
 

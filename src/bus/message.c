@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "bus/stamp.h"
 #include "wire/json.h"
+#include "wire/json_out.h"
 
 /* A body that is nested deeper goes as base64: inside of its envelope and a line of the embedded
  * bus it would pass the reader's depth limit. */
@@ -68,16 +69,6 @@ static const struct {
     {S_DEST, offsetof(struct message, destination)},
 };
 
-static void put_word(struct buf *out, const char *key, struct span word)
-{
-    buf_printf(out, "\"%s\":", key);
-    if (word.n)
-        json_quote(out, word);
-    else
-        buf_str(out, "null");
-    buf_char(out, ',');
-}
-
 /* Brackets that are open at once; the text is valid JSON. */
 static size_t depth_of(struct span json)
 {
@@ -106,11 +97,11 @@ static size_t depth_of(struct span json)
 static void put_body(struct buf *out, struct span body)
 {
     if (json_skim(body, NULL, NULL, NULL, NULL) == 0 && depth_of(body) <= BODY_MAX_DEPTH) {
-        buf_str(out, "\"body\":");
+        json_out(out, "body");
         json_one_line(out, body);
         return;
     }
-    buf_str(out, "\"bodyBase64\":\"");
+    json_out_open(out, "bodyBase64", '"');
     base64_put(out, body);
     buf_char(out, '"');
 }
@@ -119,25 +110,22 @@ void message_put_json(struct buf *out, const struct message *m)
 {
     buf_char(out, '{');
     for (size_t i = 0; i < COUNT_OF(words); i++)
-        put_word(out, rows[words[i].slot].key,
-                 *(const struct span *)((const char *)m + words[i].offset));
-    buf_str(out, "\"timestamp\":");
+        json_out_text_or_null(out, rows[words[i].slot].key,
+                              *(const struct span *)((const char *)m + words[i].offset));
     if (m->sent_ms) {
-        buf_char(out, '"');
+        json_out_open(out, "timestamp", '"');
         stamp_put(out, m->sent_ms);
         buf_char(out, '"');
     } else {
-        buf_str(out, "null");
+        json_out_raw(out, "timestamp", SPAN("null"));
     }
-    buf_str(out, ",\"headers\":{");
+    json_out_open(out, "headers", '{');
     for (size_t i = 0; i < m->n_headers; i++) {
-        if (i)
-            buf_char(out, ',');
-        json_quote(out, m->headers[i].key);
+        json_out_text(out, NULL, m->headers[i].key);
         buf_char(out, ':');
         json_quote(out, m->headers[i].value);
     }
-    buf_str(out, "},");
+    buf_char(out, '}');
     put_body(out, m->body);
     buf_char(out, '}');
 }

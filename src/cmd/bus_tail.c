@@ -4,6 +4,7 @@
 #include "bus/stamp.h"
 #include "cmd/bus_look.h"
 #include "wire/json.h"
+#include "wire/json_out.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -22,9 +23,9 @@ struct tail {
 
 static void put_json(struct buf *out, struct span topic, const struct message *m)
 {
-    buf_str(out, "{\"topic\":");
-    json_quote(out, topic);
-    buf_str(out, ",\"env\":");
+    buf_char(out, '{');
+    json_out_text(out, "topic", topic);
+    json_out(out, "env");
     message_put_json(out, m);
     buf_str(out, "}\n");
 }

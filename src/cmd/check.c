@@ -4,7 +4,7 @@
 #include "config/load.h"
 #include "hub/gate.h"
 #include "hub/tls_files.h"
-#include "wire/json.h"
+#include "wire/json_out.h"
 
 static const char *plural(size_t n)
 {
@@ -66,25 +66,20 @@ static void put_text(struct buf *out, const struct problems *ps, bool quiet)
 static void put_json(struct buf *out, const char *file, const struct config *c,
                      const struct problems *ps)
 {
-    buf_str(out, "{\"file\":");
-    if (file)
-        json_quote(out, span_str(file));
-    else
-        buf_str(out, "null");
-    buf_printf(out, ",\"ok\":%s,\"errors\":%zu,\"warnings\":%zu", c ? "true" : "false", ps->errors,
-               ps->warnings);
-    if (c)
-        buf_printf(out, ",\"servers\":%zu,\"disabled\":%zu", c->servers.n, count_disabled(c));
-    if (c && c->setup_instructions) {
-        buf_str(out, ",\"setup_instructions\":");
-        json_quote(out, span_str(c->setup_instructions));
+    buf_char(out, '{');
+    json_out_text_or_null(out, "file", span_str(file));
+    json_out_bool(out, "ok", c != NULL);
+    json_out_number(out, "errors", ps->errors);
+    json_out_number(out, "warnings", ps->warnings);
+    if (c) {
+        json_out_number(out, "servers", c->servers.n);
+        json_out_number(out, "disabled", count_disabled(c));
     }
-    buf_str(out, ",\"problems\":[");
-    for (size_t i = 0; i < ps->n; i++) {
-        if (i)
-            buf_char(out, ',');
+    if (c && c->setup_instructions)
+        json_out_str(out, "setup_instructions", c->setup_instructions);
+    json_out_open(out, "problems", '[');
+    for (size_t i = 0; i < ps->n; i++)
         problem_put_json(out, &ps->items[i]);
-    }
     buf_str(out, "]}\n");
 }
 

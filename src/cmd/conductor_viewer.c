@@ -3,6 +3,7 @@
 #include "base/mem.h"
 #include "browser/files.h"
 #include "io/http_server.h"
+#include "wire/json_out.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -62,12 +63,11 @@ static void put_events(struct conductor_viewer *v, struct buf *out, uint64_t fro
         const struct event_text *e = LIST_ENTRY(it, struct event_text, node);
         if (number++ < from || told == ANSWER_MAX)
             continue;
-        if (told++)
-            buf_char(out, ',');
-        buf_bytes(out, e->text, e->n);
+        told++;
+        json_out_raw(out, NULL, span_of(e->text, e->n));
     }
-    buf_str(out, "],\"next\":");
-    buf_u64(out, from + told);
+    buf_char(out, ']');
+    json_out_number(out, "next", from + told);
     buf_char(out, '}');
 }
 

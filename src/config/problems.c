@@ -2,7 +2,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
-#include "wire/json.h"
+#include "wire/json_out.h"
 
 void problems_fini(struct problems *ps)
 {
@@ -87,24 +87,18 @@ void problem_put(struct buf *out, const struct problem *p)
     log_redact(out, span_str(p->text));
 }
 
-static void put_member(struct buf *out, const char *name, const char *text)
-{
-    BUF_SCOPED clean = {0};
-
-    buf_printf(out, ",\"%s\":", name);
-    log_redact(&clean, span_str(text));
-    json_quote(out, buf_view(&clean));
-}
-
 void problem_put_json(struct buf *out, const struct problem *p)
 {
-    buf_printf(out, "{\"level\":\"%s\"", p->level == PROBLEM_ERROR ? "error" : "warning");
+    json_out_open(out, NULL, '{');
+    json_out_str(out, "level", p->level == PROBLEM_ERROR ? "error" : "warning");
     if (p->file)
-        put_member(out, "file", p->file);
-    if (p->at.line)
-        buf_printf(out, ",\"line\":%u,\"column\":%u", p->at.line, p->at.column);
+        json_out_redacted(out, "file", span_str(p->file));
+    if (p->at.line) {
+        json_out_number(out, "line", p->at.line);
+        json_out_number(out, "column", p->at.column);
+    }
     if (*p->key)
-        put_member(out, "key", p->key);
-    put_member(out, "message", p->text);
+        json_out_redacted(out, "key", span_str(p->key));
+    json_out_redacted(out, "message", span_str(p->text));
     buf_char(out, '}');
 }

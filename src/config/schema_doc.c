@@ -2,7 +2,7 @@
 #include "config/nearest.h"
 #include "config/schema.h"
 #include "config/units.h"
-#include "wire/json.h"
+#include "wire/json_out.h"
 
 enum { WIDTH = 79, STEP = 4 };
 
@@ -125,36 +125,27 @@ static void explain_row(struct buf *out, const struct schema_row *row)
         put_wrapped(out, buf_view(&line), STEP);
 }
 
-static void put_json_member(struct buf *out, const char *name, const char *text)
-{
-    buf_printf(out, ",\"%s\":", name);
-    json_quote(out, span_str(text));
-}
-
 static void explain_row_json(struct buf *out, const struct schema_row *row)
 {
-    struct buf type = {0};
+    BUF_SCOPED type = {0};
 
     schema_put_type(&type, row);
-    buf_str(out, "{\"key\":");
-    json_quote(out, span_str(row->path));
-    put_json_member(out, "type", buf_cstr(&type));
-    buf_fini(&type);
-    put_json_member(out, "help", row->help);
+    buf_char(out, '{');
+    json_out_str(out, "key", row->path);
+    json_out_text(out, "type", buf_view(&type));
+    json_out_str(out, "help", row->help);
     if (row->preset)
-        put_json_member(out, "default", row->preset);
+        json_out_str(out, "default", row->preset);
     if (row->env)
-        put_json_member(out, "env", row->env);
+        json_out_str(out, "env", row->env);
     if (row->words) {
-        buf_str(out, ",\"values\":[");
-        for (size_t i = 0; row->words[i].word; i++) {
-            if (i)
-                buf_char(out, ',');
-            json_quote(out, span_str(row->words[i].word));
-        }
+        json_out_open(out, "values", '[');
+        for (size_t i = 0; row->words[i].word; i++)
+            json_out_str(out, NULL, row->words[i].word);
         buf_char(out, ']');
     }
-    buf_printf(out, ",\"available\":%s}", schema_missing(row) ? "false" : "true");
+    json_out_bool(out, "available", !schema_missing(row));
+    buf_char(out, '}');
 }
 
 /* Is `key`, with any name where the path has a star, this path or the beginning of it? */

@@ -4,7 +4,7 @@
 #include "base/mem.h"
 #include "config/load.h"
 #include "io/watch.h"
-#include "wire/json.h"
+#include "wire/json_out.h"
 
 struct follow {
     struct bridge *bridge;
@@ -72,15 +72,13 @@ static struct config *load(const struct follow *f, struct err *err)
 
 static void put_report(struct buf *out, const struct bridge_changes *changes, struct span others)
 {
-    const char *comma = "{";
-
+    buf_char(out, '{');
     for (int act = 0; act < PLAN_ACTS; act++) {
-        buf_printf(out, "%s\"%s\":[" SPAN_FMT "]", comma, plan_act_name((enum plan_act)act),
-                   SPAN_ARG(buf_view(&changes->names[act])));
-        comma = ",";
+        json_out_open(out, plan_act_name((enum plan_act)act), '[');
+        buf_span(out, buf_view(&changes->names[act]));
+        buf_char(out, ']');
     }
-    buf_str(out, ",\"at_next_start\":");
-    json_quote(out, others);
+    json_out_text(out, "at_next_start", others);
     buf_char(out, '}');
 }
 

@@ -5,6 +5,7 @@
 #include "rockbot/attachments.h"
 #include "rockbot/rockbot.h"
 #include "wire/json.h"
+#include "wire/json_out.h"
 
 #include <inttypes.h>
 
@@ -71,17 +72,12 @@ void content_put_line(struct buf *out, struct span text)
 static void put_attachment(struct buf *out, const struct attachment *a, struct span mime,
                            struct span uri)
 {
-    buf_str(out, "{\"path\":");
-    json_quote(out, span_str(a->path));
-    buf_str(out, ",\"name\":");
-    json_quote(out, span_str(a->name));
-    buf_printf(out, ",\"size\":%" PRIu64 ",\"mimeType\":", a->size);
-    json_quote(out, mime);
-    buf_str(out, ",\"uri\":");
-    if (uri.n)
-        json_quote(out, uri);
-    else
-        buf_str(out, "null");
+    buf_char(out, '{');
+    json_out_str(out, "path", a->path);
+    json_out_str(out, "name", a->name);
+    json_out_number(out, "size", a->size);
+    json_out_text(out, "mimeType", mime);
+    json_out_text_or_null(out, "uri", uri);
     buf_char(out, '}');
 }
 

@@ -8,6 +8,7 @@
 #include "rockbot/content.h"
 #include "rockbot/rockbot.h"
 #include "wire/json.h"
+#include "wire/json_out.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -57,11 +58,13 @@ static void put_text(struct buf *out, const char *key, struct span text)
     BUF_SCOPED line = {0};
 
     content_put_line(&line, text);
-    buf_printf(out, ",\"%s\":", key);
-    if (line.n)
-        json_quote(out, buf_view(&line));
-    else
-        buf_str(out, "null");
+    json_out_text_or_null(out, key, buf_view(&line));
+}
+
+static void put_id(struct buf *out, const char *key, const struct bus_news *n, uint64_t number)
+{
+    json_out(out, key);
+    buf_printf(out, "\"%s-%" PRIu64 "\"", n->token, number);
 }
 
 static void tell(struct bus_news *n, const struct happening *h)
@@ -69,13 +72,15 @@ static void tell(struct bus_news *n, const struct happening *h)
     BUF_SCOPED topic = {0}, body = {0};
 
     put_topic(&topic, h);
-    buf_printf(&body, "{\"event\":\"%s\"", happening_name(h->kind));
+    buf_char(&body, '{');
+    json_out_str(&body, "event", happening_name(h->kind));
     put_text(&body, "server", h->server);
     put_text(&body, "tool", h->tool);
-    buf_printf(&body, ",\"duration_ms\":%" PRIu64 ",\"is_error\":%s", h->duration_ms,
-               h->is_error ? "true" : "false");
+    json_out_number(&body, "duration_ms", h->duration_ms);
+    json_out_bool(&body, "is_error", h->is_error);
     put_text(&body, "error", h->error);
-    buf_printf(&body, ",\"correlation_id\":\"%s-%" PRIu64 "\"}", n->token, h->call);
+    put_id(&body, "correlation_id", n, h->call);
+    buf_char(&body, '}');
     publish(n, buf_cstr(&topic), span_str(happening_name(h->kind)), ROCKBOT_TRUST_SYSTEM,
             buf_view(&body), EVENT_WORTH_MS);
 }
@@ -87,13 +92,13 @@ static void ask(struct bus_news *n, const struct call *c)
     struct json_slot arguments = json_get(c->kept.request.params, "arguments");
     BUF_SCOPED body = {0};
 
-    buf_printf(&body, "{\"request_id\":\"%s-%" PRIu64 "\",\"tool_name\":", n->token, c->handle);
-    json_quote(&body, span_of(c->name, c->name_n));
-    buf_str(&body, ",\"arguments\":");
-    buf_span(&body, arguments.type == JSON_OBJECT ? arguments.value : SPAN("{}"));
-    buf_str(&body, ",\"server_alias\":");
-    json_quote(&body, span_str(c->provider->alias));
-    buf_str(&body, ",\"channel_id\":null}");
+    buf_char(&body, '{');
+    put_id(&body, "request_id", n, c->handle);
+    json_out_text(&body, "tool_name", span_of(c->name, c->name_n));
+    json_out_raw(&body, "arguments", arguments.type == JSON_OBJECT ? arguments.value : SPAN("{}"));
+    json_out_str(&body, "server_alias", c->provider->alias);
+    json_out_raw(&body, "channel_id", SPAN("null"));
+    buf_char(&body, '}');
     publish(n, ROCKBOT_TOPIC_ASK, SPAN(ROCKBOT_TOPIC_ASK), ROCKBOT_TRUST_REQUEST, buf_view(&body),
             ASK_WORTH_MS);
 }

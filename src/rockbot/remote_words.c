@@ -1,4 +1,5 @@
 #include "rockbot/proxy_parts.h"
+#include "wire/json_out.h"
 
 /* What an agent may pass on to a tool whose schema nobody knows. */
 static const char anything[] = "{\"type\":\"object\",\"properties\":{}}";
@@ -8,9 +9,7 @@ static struct cut put_member(struct buf *out, const char *key, const struct json
 {
     if (slot->type == JSON_NONE)
         return (struct cut){0, 0};
-    if (out->n && out->p[out->n - 1] != '{')
-        buf_char(out, ',');
-    buf_printf(out, "\"%s\":", key);
+    json_out(out, key);
     struct cut cut = {out->n, slot->value.n};
     buf_span(out, slot->value);
     return cut;
@@ -40,7 +39,7 @@ static void put_schema(struct buf *out, const struct json_slot *slot)
         json_one_line(&line, schema);
         type = json_get(buf_view(&line), "type");
     }
-    buf_str(out, ",\"inputSchema\":");
+    json_out(out, "inputSchema");
     if (json_string_is(type.value, SPAN("object")))
         buf_span(out, buf_view(&line));
     else if (schema.n && type.type == JSON_NONE)
@@ -82,15 +81,13 @@ static void put_arguments(struct buf *out, struct span arguments)
 {
     struct json_slot in[ROCKBOT_MAX_MEMBERS];
     struct json_iter it = json_iter(arguments);
-    bool first = true;
     struct err err;
 
-    buf_str(out, ",\"arguments\":[");
+    json_out_open(out, "arguments", '[');
     while (json_next(&it)) {
         if (rockbot_read(ROCKBOT_AN_ARGUMENT, it.value, in, &err) < 0)
             continue;
-        buf_str(out, first ? "{" : ",{");
-        first = false;
+        json_out_open(out, NULL, '{');
         put_member(out, "name", &in[ARGUMENT_NAME]);
         put_member(out, "description", &in[ARGUMENT_DESCRIPTION]);
         put_member(out, "required", &in[ARGUMENT_REQUIRED]);
@@ -144,14 +141,17 @@ void remote_add_resource(struct catalog *c, struct span resource, enum item_kind
 
 static void put_text_block(struct buf *out, const struct json_slot *text)
 {
-    buf_str(out, "{\"type\":\"text\",\"text\":");
-    buf_span(out, text->type == JSON_STRING ? text->value : SPAN("\"\""));
+    json_out_open(out, NULL, '{');
+    json_out_str(out, "type", "text");
+    json_out_raw(out, "text", text->type == JSON_STRING ? text->value : SPAN("\"\""));
     buf_char(out, '}');
 }
 
 static void put_resource_block(struct buf *out, const struct json_slot *in)
 {
-    buf_str(out, "{\"type\":\"resource\",\"resource\":{");
+    json_out_open(out, NULL, '{');
+    json_out_str(out, "type", "resource");
+    json_out_open(out, "resource", '{');
     put_member(out, "uri", &in[BLOCK_URI]);
     put_member(out, "mimeType", &in[BLOCK_MIME]);
     put_member(out, in[BLOCK_DATA].type == JSON_NONE ? "text" : "blob",
@@ -167,7 +167,7 @@ static void put_block(struct buf *out, const struct json_slot *in)
 
     if (has_data && in[BLOCK_MIME].type != JSON_NONE &&
         (json_string_is(type, SPAN("image")) || json_string_is(type, SPAN("audio")))) {
-        buf_char(out, '{');
+        json_out_open(out, NULL, '{');
         put_member(out, "type", &in[BLOCK_TYPE]);
         put_member(out, "data", &in[BLOCK_DATA]);
         put_member(out, "mimeType", &in[BLOCK_MIME]);
@@ -190,7 +190,7 @@ static void put_blocks(struct buf *out, const struct json_slot *in)
     while (json_next(&it)) {
         if (rockbot_read(ROCKBOT_A_BLOCK, it.value, block, &err) < 0)
             continue;
-        buf_str(out, n++ ? "," : "");
+        n++;
         put_block(out, block);
     }
     if (!n && in[RESULT_CONTENT].type != JSON_NONE)
@@ -209,7 +209,9 @@ bool remote_put_result(struct buf *out, struct span body, bool *is_error, struct
     *is_error = in[RESULT_IS_ERROR].type == JSON_TRUE;
     buf_str(out, "{\"content\":[");
     put_blocks(out, in);
-    buf_printf(out, "],\"isError\":%s}", *is_error ? "true" : "false");
+    buf_char(out, ']');
+    json_out_bool(out, "isError", *is_error);
+    buf_char(out, '}');
     if (*is_error && in[RESULT_CONTENT].type == JSON_STRING)
         json_unescape(why, in[RESULT_CONTENT].value);
     return true;
@@ -234,9 +236,9 @@ static void put_message(struct buf *out, const struct json_slot *in)
     /* What is no text comes as the JSON of its block. */
     if (type->type == JSON_STRING && !json_string_is(type->value, SPAN("text")))
         block = json_inside(&in[MESSAGE_CONTENT], JSON_OBJECT, &scratch);
-    buf_char(out, '{');
+    json_out_open(out, NULL, '{');
     put_member(out, "role", &in[MESSAGE_ROLE]);
-    buf_str(out, ",\"content\":");
+    json_out(out, "content");
     if (block.n)
         json_one_line(out, block);
     else
@@ -248,18 +250,15 @@ bool remote_put_prompt(struct buf *out, struct span body, struct buf *why)
 {
     struct json_slot in[ROCKBOT_MAX_MEMBERS], message[ROCKBOT_MAX_MEMBERS];
     struct err err;
-    size_t n = 0;
 
     if (!is_fine(rockbot_read(ROCKBOT_PROMPT, body, in, &err), &err, &in[PROMPT_ERROR], why))
         return false;
     buf_char(out, '{');
     put_member(out, "description", &in[PROMPT_DESCRIPTION]);
-    buf_str(out, out->p[out->n - 1] == '{' ? "\"messages\":[" : ",\"messages\":[");
+    json_out_open(out, "messages", '[');
     for (struct json_iter it = json_iter(in[PROMPT_MESSAGES].value); json_next(&it);) {
-        if (rockbot_read(ROCKBOT_A_MESSAGE, it.value, message, &err) < 0)
-            continue;
-        buf_str(out, n++ ? "," : "");
-        put_message(out, message);
+        if (rockbot_read(ROCKBOT_A_MESSAGE, it.value, message, &err) >= 0)
+            put_message(out, message);
     }
     buf_str(out, "]}");
     return true;
@@ -270,7 +269,7 @@ static void put_content(struct buf *out, const struct json_slot *in)
 {
     BUF_SCOPED scratch = {0};
 
-    buf_char(out, '{');
+    json_out_open(out, NULL, '{');
     put_member(out, "uri", &in[CONTENT_URI]);
     if (in[CONTENT_TEXT].type != JSON_NONE) {
         put_member(out, "mimeType", &in[CONTENT_MIME]);
@@ -284,8 +283,8 @@ static void put_content(struct buf *out, const struct json_slot *in)
             buf_str(&text, "kept on the bridge's machine as ");
             buf_span(&text, rockbot_text(&in[CONTENT_PATH], &scratch));
         }
-        buf_str(out, ",\"mimeType\":\"text/plain\",\"text\":");
-        json_quote(out, buf_view(&text));
+        json_out_str(out, "mimeType", "text/plain");
+        json_out_text(out, "text", buf_view(&text));
     }
     buf_char(out, '}');
 }
@@ -294,16 +293,13 @@ bool remote_put_contents(struct buf *out, struct span body, struct buf *why)
 {
     struct json_slot in[ROCKBOT_MAX_MEMBERS], content[ROCKBOT_MAX_MEMBERS];
     struct err err;
-    size_t n = 0;
 
     if (!is_fine(rockbot_read(ROCKBOT_RESOURCE, body, in, &err), &err, &in[RESOURCE_ERROR], why))
         return false;
     buf_str(out, "{\"contents\":[");
     for (struct json_iter it = json_iter(in[RESOURCE_CONTENTS].value); json_next(&it);) {
-        if (rockbot_read(ROCKBOT_A_CONTENT, it.value, content, &err) < 0)
-            continue;
-        buf_str(out, n++ ? "," : "");
-        put_content(out, content);
+        if (rockbot_read(ROCKBOT_A_CONTENT, it.value, content, &err) >= 0)
+            put_content(out, content);
     }
     buf_str(out, "]}");
     return true;

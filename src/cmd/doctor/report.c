@@ -1,7 +1,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "cmd/doctor/doctor.h"
-#include "wire/json.h"
+#include "wire/json_out.h"
 
 static const struct {
     const char *shown, *word;
@@ -109,31 +109,14 @@ static void put_text(struct buf *out, const struct doctor *d)
 
 /* --- as JSON --- */
 
-static void put_string(struct buf *out, const char *name, struct span text)
-{
-    BUF_SCOPED clean = {0};
-
-    buf_printf(out, ",\"%s\":", name);
-    log_redact(&clean, text);
-    if (text.p)
-        json_quote(out, buf_view(&clean));
-    else
-        buf_str(out, "null");
-}
-
 static void put_lines(struct buf *out, struct span rest)
 {
-    const char *comma = "";
-
-    buf_str(out, ",\"lines\":[");
+    json_out_open(out, "lines", '[');
     while (rest.n) {
-        struct buf clean = {0};
+        BUF_SCOPED clean = {0};
         struct span line = span_cut(rest, 0, span_find(rest, '\n'));
         log_redact(&clean, line);
-        buf_str(out, comma);
-        json_quote(out, buf_view(&clean));
-        buf_fini(&clean);
-        comma = ",";
+        json_out_text(out, NULL, buf_view(&clean));
         rest = span_from(rest, line.n + 1);
     }
     buf_char(out, ']');
@@ -141,26 +124,26 @@ static void put_lines(struct buf *out, struct span rest)
 
 static void put_json(struct buf *out, const struct doctor *d)
 {
-    const char *comma = "";
-
-    buf_printf(out, "{\"ok\":%s,\"passed\":%zu,\"warnings\":%zu,\"failed\":%zu",
-               d->count[DOCTOR_FAIL] ? "false" : "true", d->count[DOCTOR_OK], d->count[DOCTOR_WARN],
-               d->count[DOCTOR_FAIL]);
-    put_string(out, "config", span_str(d->file));
-    buf_str(out, ",\"checks\":[");
+    buf_char(out, '{');
+    json_out_bool(out, "ok", !d->count[DOCTOR_FAIL]);
+    json_out_number(out, "passed", d->count[DOCTOR_OK]);
+    json_out_number(out, "warnings", d->count[DOCTOR_WARN]);
+    json_out_number(out, "failed", d->count[DOCTOR_FAIL]);
+    json_out_redacted(out, "config", span_str(d->file));
+    json_out_open(out, "checks", '[');
     LIST_EACH (&d->checks, it) {
         const struct doctor_check *c = LIST_ENTRY(it, struct doctor_check, node);
-        buf_printf(out, "%s{\"level\":\"%s\"", comma, levels[c->level].word);
-        put_string(out, "group", span_str(c->group));
-        put_string(out, "server", span_str(c->server));
-        put_string(out, "text", buf_view(&c->text));
-        put_string(out, "hint", buf_view(&c->hint));
+        json_out_open(out, NULL, '{');
+        json_out_str(out, "level", levels[c->level].word);
+        json_out_redacted(out, "group", span_str(c->group));
+        json_out_redacted(out, "server", span_str(c->server));
+        json_out_redacted(out, "text", buf_view(&c->text));
+        json_out_redacted(out, "hint", buf_view(&c->hint));
         if (c->lines.n)
             put_lines(out, buf_view(&c->lines));
         if (c->data.n)
-            buf_printf(out, "," SPAN_FMT, SPAN_ARG(buf_view(&c->data)));
+            json_out_raw(out, NULL, buf_view(&c->data));
         buf_char(out, '}');
-        comma = ",";
     }
     buf_str(out, "]}\n");
 }

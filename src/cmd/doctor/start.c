@@ -7,6 +7,7 @@
 #include "hub/server.h"
 #include "io/http_client.h"
 #include "mcp/protocol.h"
+#include "wire/json_out.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -165,13 +166,15 @@ static void report_up(struct trial *t, const struct provider *p, const struct mc
     put_ms(&c->text, lists);
     buf_printf(&c->text, "), speaks %s, ", facts.version);
     put_counts(&c->text, p->catalog);
-    buf_printf(&c->data,
-               "\"protocol\":\"%s\",\"transport\":\"%s\",\"spawn_us\":%" PRIu64
-               ",\"greeting_us\":%" PRIu64 ",\"lists_us\":%" PRIu64
-               ",\"tools\":%zu,\"resources\":%zu,\"resource_templates\":%zu,\"prompts\":%zu",
-               facts.version, facts.transport ? facts.transport : "", spawn, greeting, lists,
-               p->catalog->n[ITEM_TOOL], p->catalog->n[ITEM_RESOURCE], p->catalog->n[ITEM_TEMPLATE],
-               p->catalog->n[ITEM_PROMPT]);
+    json_out_str(&c->data, "protocol", facts.version);
+    json_out_str(&c->data, "transport", facts.transport);
+    json_out_number(&c->data, "spawn_us", spawn);
+    json_out_number(&c->data, "greeting_us", greeting);
+    json_out_number(&c->data, "lists_us", lists);
+    json_out_number(&c->data, "tools", p->catalog->n[ITEM_TOOL]);
+    json_out_number(&c->data, "resources", p->catalog->n[ITEM_RESOURCE]);
+    json_out_number(&c->data, "resource_templates", p->catalog->n[ITEM_TEMPLATE]);
+    json_out_number(&c->data, "prompts", p->catalog->n[ITEM_PROMPT]);
 }
 
 /* It was given a second chance, and took it. */

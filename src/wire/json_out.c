@@ -1,0 +1,67 @@
+#include "wire/json_out.h"
+
+#include "base/log.h"
+#include "wire/json.h"
+
+void json_out(struct buf *out, const char *name)
+{
+    char last = out->n ? out->p[out->n - 1] : '{';
+
+    if (last != '{' && last != '[' && last != ':')
+        buf_char(out, ',');
+    if (name) {
+        buf_char(out, '"');
+        buf_str(out, name);
+        buf_str(out, "\":");
+    }
+}
+
+void json_out_open(struct buf *out, const char *name, char bracket)
+{
+    json_out(out, name);
+    buf_char(out, bracket);
+}
+
+void json_out_text(struct buf *out, const char *name, struct span text)
+{
+    json_out(out, name);
+    json_quote(out, text);
+}
+
+void json_out_text_or_null(struct buf *out, const char *name, struct span text)
+{
+    if (text.n)
+        json_out_text(out, name, text);
+    else
+        json_out_raw(out, name, SPAN("null"));
+}
+
+void json_out_str(struct buf *out, const char *name, const char *text)
+{
+    json_out_text(out, name, span_str(text));
+}
+
+void json_out_number(struct buf *out, const char *name, uint64_t number)
+{
+    json_out(out, name);
+    buf_u64(out, number);
+}
+
+void json_out_bool(struct buf *out, const char *name, bool yes)
+{
+    json_out_raw(out, name, yes ? SPAN("true") : SPAN("false"));
+}
+
+void json_out_raw(struct buf *out, const char *name, struct span json)
+{
+    json_out(out, name);
+    buf_span(out, json);
+}
+
+void json_out_redacted(struct buf *out, const char *name, struct span text)
+{
+    BUF_SCOPED shown = {0};
+
+    log_redact(&shown, text);
+    json_out_text_or_null(out, name, buf_view(&shown));
+}

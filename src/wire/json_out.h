@@ -1,0 +1,28 @@
+/*
+ * json_out: the JSON that we make ourselves, member by member.
+ *
+ * All goes to the end of a buf. Where a comma belongs is seen by what stands there: before every
+ * value but the first of an object, an array or the buf. `name` is the member's, plain ASCII; NULL
+ * in arrays. What is opened is closed with buf_char. Not for the hot path, which writes whole
+ * pieces.
+ */
+#ifndef RIALTO_WIRE_JSON_OUT_H
+#define RIALTO_WIRE_JSON_OUT_H
+
+#include "base/buf.h"
+
+/* Comma and name; the caller writes the value. */
+void json_out(struct buf *out, const char *name);
+void json_out_open(struct buf *out, const char *name, char bracket);
+void json_out_text(struct buf *out, const char *name, struct span text);
+/* null when it is empty. */
+void json_out_text_or_null(struct buf *out, const char *name, struct span text);
+/* The same, without what the log would hide. */
+void json_out_redacted(struct buf *out, const char *name, struct span text);
+void json_out_str(struct buf *out, const char *name, const char *text);
+void json_out_number(struct buf *out, const char *name, uint64_t number);
+void json_out_bool(struct buf *out, const char *name, bool yes);
+/* JSON already. */
+void json_out_raw(struct buf *out, const char *name, struct span json);
+
+#endif
