@@ -150,7 +150,7 @@ int amqp_write_message(struct buf *out, uint16_t channel, size_t frame_max, stru
                        struct span topic, const struct message *m)
 {
     struct amqp_header headers[MESSAGE_MAX_HEADERS + 2];
-    struct buf keys = {0};
+    BUF_SCOPED keys = {0};
     size_t n = 0;
 
     headers[n++] = (struct amqp_header){SPAN("rb-source"), m->source};
@@ -179,9 +179,7 @@ int amqp_write_message(struct buf *out, uint16_t channel, size_t frame_max, stru
         .n_headers = n,
         .body = m->body,
     };
-    int code = amqp_put_publish(out, channel, frame_max, &wire);
-    buf_fini(&keys);
-    return code;
+    return amqp_put_publish(out, channel, frame_max, &wire);
 }
 
 static struct span find_header(const struct amqp_properties *p, struct span key)

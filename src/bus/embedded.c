@@ -77,7 +77,7 @@ static void make_folder(const char *path)
 /* The lock's descriptor; -EWOULDBLOCK when somebody else has it. */
 static int take_lock(const struct engine *e, struct err *err)
 {
-    struct buf path = {0};
+    BUF_SCOPED path = {0};
 
     make_folder(path_of(e));
     buf_printf(&path, "%s.lock", path_of(e));
@@ -91,7 +91,6 @@ static int take_lock(const struct engine *e, struct err *err)
         err_set(err, code, "cannot host the bus at %s: %s", e->address, strerror(-code));
         err_hint(err, "it needs a folder that exists and that you may write to; bus.url names it");
     }
-    buf_fini(&path);
     return code < 0 ? code : fd;
 }
 

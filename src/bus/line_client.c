@@ -81,7 +81,7 @@ static void on_ok(struct engine *e, const struct line *l)
 
 static void on_err(struct engine *e, const struct line *l)
 {
-    struct buf scratch = {0};
+    BUF_SCOPED scratch = {0};
     struct span code = line_text(l, LINE_CODE, &scratch);
     int64_t number = line_number(l, LINE_ID, -1);
 
@@ -92,14 +92,13 @@ static void on_err(struct engine *e, const struct line *l)
         log_warn("bus", "the bus at %s says: " SPAN_FMT, e->address,
                  SPAN_ARG(span_cut(text, 0, 200)));
     }
-    buf_fini(&scratch);
 }
 
 static void on_msg(struct engine *e, const struct line *l)
 {
     int64_t sid = line_number(l, LINE_SID, -1), tag = line_number(l, LINE_TAG, -1);
     struct engine_sub *sub = sid > 0 ? idmap_get(&e->subs, (uint64_t)sid) : NULL;
-    struct buf topic = {0}, texts = {0};
+    BUF_SCOPED topic = {0}, texts = {0};
     struct message m;
     struct err err;
 
@@ -111,8 +110,6 @@ static void on_msg(struct engine *e, const struct line *l)
     else
         engine_deliver(e->bus, sub, (uint64_t)tag, line_is_true(l, LINE_REDELIVERED),
                        line_text(l, LINE_TOPIC, &topic), &m);
-    buf_fini(&topic);
-    buf_fini(&texts);
 }
 
 static void on_bye(struct engine *e, const struct line *l)

@@ -149,13 +149,12 @@ static struct span place_key(const uint64_t *sid)
 /* False when it has no name: then it is a group of its own. */
 static bool put_group(struct buf *group, const struct line *l)
 {
-    struct buf scratch = {0};
+    BUF_SCOPED scratch = {0};
     struct span named = line_text(l, LINE_GROUP, &scratch);
     char own[ID_TOKEN_SIZE];
 
     id_token(own);
     buf_span(group, named.n ? named : span_str(own));
-    buf_fini(&scratch);
     return named.n > 0;
 }
 
@@ -179,7 +178,7 @@ static const char *check_sub(const struct line_conn *c, int64_t sid, struct span
 static void do_sub(struct line_conn *c, const struct line *l, struct span id)
 {
     int64_t sid = line_number(l, LINE_SID, 0), prefetch = line_number(l, LINE_PREFETCH, 10);
-    struct buf group = {0}, topic = {0}, scratch = {0};
+    BUF_SCOPED group = {0}, topic = {0}, scratch = {0};
 
     buf_span(&topic, line_text(l, LINE_TOPIC, &scratch));
     /* To a group without a name nobody can come back. */
@@ -207,9 +206,6 @@ static void do_sub(struct line_conn *c, const struct line *l, struct span id)
         say_err(c, id, "bad_request", wrong);
     else
         say_ok(c, id);
-    buf_fini(&group);
-    buf_fini(&topic);
-    buf_fini(&scratch);
 }
 
 static void do_unsub(struct line_conn *c, const struct line *l, struct span id)
@@ -242,7 +238,7 @@ static void fill_in(const struct line_conn *c, struct message *m, char own_id[ID
 
 static void do_pub(struct line_conn *c, const struct line *l, struct span id)
 {
-    struct buf scratch = {0}, texts = {0};
+    BUF_SCOPED scratch = {0}, texts = {0};
     struct span topic = line_text(l, LINE_TOPIC, &scratch);
     struct message m;
     struct err err;
@@ -265,8 +261,6 @@ static void do_pub(struct line_conn *c, const struct line *l, struct span id)
         else
             say_ok(c, id);
     }
-    buf_fini(&scratch);
-    buf_fini(&texts);
 }
 
 static void settle(struct line_conn *c, const struct line *l, struct span id, enum bus_verdict how)

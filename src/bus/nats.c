@@ -222,7 +222,7 @@ static size_t max_body(const struct engine *e)
 
 static void publish(struct engine *e, uint64_t number, struct span topic, const struct message *m)
 {
-    struct buf subject = {0}, reply = {0}, once = {0};
+    BUF_SCOPED subject = {0}, reply = {0}, once = {0};
     bool jet = e->options->jetstream;
 
     /* On NATS that would be a pattern: nobody can wait at such a topic, as in bus_publish. */
@@ -242,9 +242,6 @@ static void publish(struct engine *e, uint64_t number, struct span topic, const 
     nats_pipe_publish(e, number,
                       nats_message_new(buf_cstr(&subject), reply.n ? buf_cstr(&reply) : NULL, m,
                                        jet ? buf_cstr(&once) : NULL));
-    buf_fini(&subject);
-    buf_fini(&reply);
-    buf_fini(&once);
 }
 
 static void settle(struct engine *e, struct engine_sub *sub, uint64_t tag, enum bus_verdict verdict)

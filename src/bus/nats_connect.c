@@ -228,14 +228,13 @@ void nats_link_leave_server(struct nats_link *l)
 
 static bool prepare_jetstream(struct nats_link *l)
 {
-    struct buf why = {0};
+    BUF_SCOPED why = {0};
     natsStatus s = natsConnection_JetStream(&l->js, l->connection, NULL);
 
     if (s == NATS_OK)
         s = nats_stream_check(l->js, &why);
     if (s != NATS_OK)
         nats_link_tell(l, NATS_LOST, "%s", why.n ? buf_cstr(&why) : natsStatus_GetText(s));
-    buf_fini(&why);
     return s == NATS_OK;
 }
 

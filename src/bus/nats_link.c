@@ -108,7 +108,8 @@ static void do_stream(struct nats_link *l, struct order *o)
 
 static void do_consumer(struct nats_link *l, struct order *o)
 {
-    struct buf text = {0}, next = {0};
+    BUF_SCOPED next = {0};
+    struct buf text = {0};
     bool ok = find_stream(l, o, &text);
 
     if (ok) {
@@ -125,7 +126,6 @@ static void do_consumer(struct nats_link *l, struct order *o)
         answer(l, NATS_CONSUMER, o->id, false, &text);
     }
     buf_fini(&text);
-    buf_fini(&next);
 }
 
 static void do_drop(struct nats_link *l, struct order *o)

@@ -47,7 +47,7 @@ natsMsg *nats_message_new(const char *subject, const char *reply, const struct m
                           const char *once)
 {
     natsMsg *msg = NULL;
-    struct buf scratch = {0}, time = {0};
+    BUF_SCOPED scratch = {0}, time = {0};
 
     if (natsMsg_Create(&msg, subject, reply, m->body.p, (int)m->body.n) != NATS_OK)
         abort();
@@ -64,8 +64,6 @@ natsMsg *nats_message_new(const char *subject, const char *reply, const struct m
         put_header(msg, m->headers[i].key, m->headers[i].value, &scratch);
     if (once)
         put_header(msg, SPAN("Nats-Msg-Id"), span_str(once), &scratch);
-    buf_fini(&scratch);
-    buf_fini(&time);
     return msg;
 }
 

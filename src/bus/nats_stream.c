@@ -54,7 +54,7 @@ static natsStatus find_stream(natsConnection *connection, const char *subject, s
 
 static natsStatus make_stream(const struct nats_stream_wish *w, struct span root, struct buf *out)
 {
-    struct buf name = {0}, below = {0}, itself = {0};
+    BUF_SCOPED name = {0}, below = {0}, itself = {0};
     jsStreamConfig config;
     jsErrCode code = 0;
     /* The segment in front of dead letters' topics. */
@@ -83,16 +83,13 @@ static natsStatus make_stream(const struct nats_stream_wish *w, struct span root
     } else {
         say_why(s, code, out, "cannot make a stream");
     }
-    buf_fini(&name);
-    buf_fini(&below);
-    buf_fini(&itself);
     return s;
 }
 
 natsStatus nats_stream_ensure(const struct nats_stream_wish *w, struct buf *out)
 {
     struct span root = nats_root(w->prefix, w->subject);
-    struct buf subject = {0};
+    BUF_SCOPED subject = {0};
 
     buf_span(&subject, w->subject);
     natsStatus s = find_stream(w->connection, buf_cstr(&subject), out);
@@ -100,7 +97,6 @@ natsStatus nats_stream_ensure(const struct nats_stream_wish *w, struct buf *out)
         s = make_stream(w, root, out);
     else if (s != NATS_OK)
         say_why(s, 0, out, "cannot ask for streams");
-    buf_fini(&subject);
     return s;
 }
 
@@ -109,7 +105,7 @@ natsStatus nats_consumer_ensure(jsCtx *js, const char *stream, const char *group
 {
     jsConsumerConfig config;
     jsErrCode code = 0;
-    struct buf name = {0};
+    BUF_SCOPED name = {0};
 
     nats_put_consumer_name(&name, group, subject);
     jsConsumerConfig_Init(&config);
@@ -130,7 +126,6 @@ natsStatus nats_consumer_ensure(jsCtx *js, const char *stream, const char *group
     } else {
         say_why(s, code, out, "cannot make a consumer");
     }
-    buf_fini(&name);
     return s;
 }
 

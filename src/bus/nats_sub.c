@@ -111,7 +111,7 @@ static void item_say(struct engine *e, const struct nats_item *i, const char *wo
 static void bury(struct engine *e, struct nats_item *i, const char *why)
 {
     struct message m;
-    struct buf scratch = {0}, subject = {0}, topic = {0};
+    BUF_SCOPED scratch = {0}, subject = {0}, topic = {0};
     struct err err;
 
     log_line(log_seldom(&e->warned, loop_now(e->loop)), "nats",
@@ -125,9 +125,6 @@ static void bury(struct engine *e, struct nats_item *i, const char *why)
         nats_pipe_publish(e, 0, nats_message_new(buf_cstr(&subject), NULL, &m, NULL));
     }
     item_say(e, i, "+TERM");
-    buf_fini(&scratch);
-    buf_fini(&subject);
-    buf_fini(&topic);
 }
 
 /* --- handing over --- */
@@ -135,7 +132,7 @@ static void bury(struct engine *e, struct nats_item *i, const char *why)
 static void hand_over(struct engine *e, struct nats_item *i)
 {
     struct message m;
-    struct buf scratch = {0};
+    BUF_SCOPED scratch = {0};
     struct err err = {0};
     struct nats_sub *s = i->sub;
 
@@ -155,7 +152,6 @@ static void hand_over(struct engine *e, struct nats_item *i)
         if (i->over)
             item_free(e, i);
     }
-    buf_fini(&scratch);
 }
 
 static void item_wait(struct nats_item *i)
@@ -325,7 +321,7 @@ static void leg_listen(struct nats_leg *leg)
 {
     struct engine *e = leg->sub->engine;
     const struct engine_sub *sub = leg->sub->sub;
-    struct buf text = {0};
+    BUF_SCOPED text = {0};
 
     leg->id = ++e->last_id;
     idmap_put(&e->legs, leg->id, leg);
@@ -342,7 +338,6 @@ static void leg_listen(struct nats_leg *leg)
         buf_printf(&text, "%s:%s", sub->group, sub->topic);
     leg->queue = nats_pipe_subscribe(e, leg->subject, text.n ? buf_cstr(&text) : sub->group);
     nats_pipe_make_sure(e, leg->id);
-    buf_fini(&text);
 }
 
 static void leg_release(struct nats_leg *leg)

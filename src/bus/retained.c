@@ -82,7 +82,7 @@ static void remember(struct retained *r, struct span key, struct parcel *p)
 static struct parcel *part_of(const struct parcel *p, struct span server)
 {
     struct message m;
-    struct buf body = {0};
+    BUF_SCOPED body = {0};
     char id[ID_TOKEN_SIZE];
 
     message_pack_read(p->pack, &m);
@@ -92,9 +92,7 @@ static struct parcel *part_of(const struct parcel *p, struct span server)
     buf_span(&body, server);
     buf_str(&body, "],\"removedServers\":[]}");
     m.body = buf_view(&body);
-    struct parcel *part = parcel_new(p->topic, &m, p->account);
-    buf_fini(&body);
-    return part;
+    return parcel_new(p->topic, &m, p->account);
 }
 
 static size_t count(struct span list)
@@ -111,7 +109,7 @@ void retained_look(struct retained *r, struct parcel *p)
 {
     struct message m;
     enum json_type type;
-    struct buf key = {0};
+    BUF_SCOPED key = {0};
 
     if (!span_starts(p->topic, topics))
         return;
@@ -141,7 +139,6 @@ void retained_look(struct retained *r, struct parcel *p)
         put_key(&key, p->topic, SPAN("\"\""));
         remember(r, buf_view(&key), parcel_ref(p));
     }
-    buf_fini(&key);
 }
 
 bool retained_wanted(struct span pattern)
