@@ -300,7 +300,8 @@ static void deliver(struct acp_channel *ch, struct hop *from, const struct acp_m
                     const struct acp_carried *said, const struct exchange *x)
 {
     struct conductor *c = channel_conductor(ch);
-    struct buf text = {0}, own = {0};
+    BUF_SCOPED own = {0};
+    struct buf text = {0};
     struct pending *p = NULL;
 
     if (acp_is_request(m)) {
@@ -318,7 +319,6 @@ static void deliver(struct acp_channel *ch, struct hop *from, const struct acp_m
     if (p)
         p->trace = trace;
     put_call(&text, p ? p->id : 0, said->method, with_own_id(x, said->params, &own));
-    buf_fini(&own);
     emit(ch, &text, x ? span_str(x->id) : SPAN_EMPTY);
 }
 
@@ -356,13 +356,13 @@ bool channel_divert(struct conductor *c, struct hop *from, const struct acp_mess
 void channel_ask_cancelled(struct pending *p)
 {
     struct acp_channel *ch = p->owner;
-    struct buf params = {0}, text = {0};
+    BUF_SCOPED params = {0};
+    struct buf text = {0};
 
     buf_str(&params, "{\"requestId\":");
     buf_u64(&params, p->id);
     buf_char(&params, '}');
     put_call(&text, 0, SPAN("\"notifications/cancelled\""), buf_view(&params));
-    buf_fini(&params);
     /* An MCP client does not answer what was taken back; ACP wants an answer all the same. */
     pending_error(p, SPAN("{\"code\":-32800,\"message\":\"Request cancelled\"}"));
     pending_free(p);

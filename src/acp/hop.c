@@ -361,13 +361,12 @@ static bool is_response_like(struct span text)
 
 static void receive_invalid(struct hop *h, const struct rpc_message *m, struct batch *batch)
 {
-    struct buf without = {0};
+    BUF_SCOPED without = {0};
 
     if (json_get(m->text, "params").type == JSON_NULL) {
         /* Strictly speaking wrong, but what becomes of null in an envelope: it means none. */
         edit_remove(&without, m->text, EDIT_PATH("params"));
         hop_receive(h, buf_view(&without), batch);
-        buf_fini(&without);
     } else if (!is_response_like(m->text)) {
         /* What looks like an answer is never answered: two such peers would never stop. */
         put_error(h, batch, SPAN("null"), RPC_INVALID_REQUEST, "Invalid request", m->why);

@@ -574,11 +574,10 @@ void browser_handle(struct browser *b, const struct caller *caller, struct http_
                       .req = req,
                       .caller = caller,
                       .offers_only = caller->way == CALLER_SITE || caller->way == CALLER_EXTENSION};
-    struct buf path = {0};
+    BUF_SCOPED path = {0};
 
     read_visit(&v);
     route(&v, plain_path(req->path, &path));
-    buf_fini(&path);
     for (size_t i = 0; i < COUNT_OF(v.scratch); i++)
         buf_fini(&v.scratch[i]);
 }

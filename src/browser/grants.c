@@ -68,7 +68,7 @@ void session_grant(struct browser_session *s, const struct page *page, struct sp
                    enum grant_kind kind)
 {
     struct json_iter it = json_iter(array);
-    struct buf scratch = {0};
+    BUF_SCOPED scratch = {0};
     bool kept = kind == GRANT_PERSISTENT && page->origin;
 
     while (json_next(&it)) {
@@ -82,7 +82,6 @@ void session_grant(struct browser_session *s, const struct page *page, struct sp
     }
     if (kept)
         kept_save(s->browser->kept);
-    buf_fini(&scratch);
     session_changed(s);
 }
 
@@ -112,7 +111,7 @@ static void revoke_kept(struct browser_session *s, const char *origin, const cha
 void session_revoke(struct browser_session *s, const struct page *page, struct span array)
 {
     struct json_iter wanted = json_iter(array);
-    struct buf scratch = {0};
+    BUF_SCOPED scratch = {0};
 
     while (json_next(&wanted)) {
         if (wanted.type != JSON_STRING)
@@ -130,7 +129,6 @@ void session_revoke(struct browser_session *s, const struct page *page, struct s
             mem_free(text);
         }
     }
-    buf_fini(&scratch);
     kept_save(s->browser->kept);
     session_changed(s);
 }
@@ -150,7 +148,7 @@ void session_recall(struct browser_session *s, const struct page *page)
 void session_use_once(struct browser_session *s, const struct page *page, const struct tool *tool)
 {
     struct json_iter it = json_iter(tool->capabilities);
-    struct buf scratch = {0};
+    BUF_SCOPED scratch = {0};
     bool any = false;
 
     while (s->enforces && tool->capabilities.n && json_next(&it)) {
@@ -165,7 +163,6 @@ void session_use_once(struct browser_session *s, const struct page *page, const 
             any = true;
         }
     }
-    buf_fini(&scratch);
     if (any)
         session_changed_late(s); /* we are inside of a call of it */
 }

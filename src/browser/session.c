@@ -144,7 +144,7 @@ static bool is_shadowed(const struct browser_session *s, const struct page *p)
 static void publish(struct browser_session *s)
 {
     struct draft draft = {.catalog = provider_draft(&s->core)};
-    struct buf scratch = {0};
+    BUF_SCOPED scratch = {0};
     bool hidden = false;
 
     map_put(&draft.names, SPAN(META_TOOL), &draft); /* ours, whoever else would like it */
@@ -164,7 +164,6 @@ static void publish(struct browser_session *s)
     }
     if (hidden)
         put_meta_tool(draft.catalog);
-    buf_fini(&scratch);
     map_fini(&draft.names);
     map_fini(&draft.marked);
     catalog_fit(draft.catalog);
@@ -205,7 +204,7 @@ static void refuse(struct call *call, const char *code, const char *fmt, struct 
 /* Nothing of this name is offered: for want of a page, of consent, or because it never was. */
 static void refuse_unknown(struct browser_session *s, struct call *call, struct span name)
 {
-    struct buf scratch = {0};
+    BUF_SCOPED scratch = {0};
 
     LIST_EACH (&s->pages, it) {
         const struct page *p = LIST_ENTRY(it, struct page, node);
@@ -214,11 +213,9 @@ static void refuse_unknown(struct browser_session *s, struct call *call, struct 
             if (!lacks.n || !span_eq(p->tools[i].name, name))
                 continue;
             refuse(call, "CAPABILITY_DENIED", "Capability not granted: ", lacks);
-            buf_fini(&scratch);
             return;
         }
     }
-    buf_fini(&scratch);
     if (session_is_connected(s))
         refuse(call, "TOOL_NOT_FOUND", "Tool not found: ", name);
     else
@@ -248,7 +245,7 @@ static void on_open(struct peer *self, struct call *call, const struct request *
     struct browser_session *s = of_peer(self);
     struct json_slot given = json_get(request->params, "arguments");
     struct span arguments = given.type == JSON_OBJECT ? given.value : SPAN("{}");
-    struct buf params = {0};
+    BUF_SCOPED params = {0};
 
     session_touch(s);
     if (request->op != OP_CALL_TOOL) {
@@ -272,7 +269,6 @@ static void on_open(struct peer *self, struct call *call, const struct request *
     struct span lacks = session_lacks(s, lead->page, lead->tool, &params);
     if (lacks.n) {
         refuse(call, "CAPABILITY_DENIED", "Capability not granted: ", lacks);
-        buf_fini(&params);
         return;
     }
     params.n = 0;
@@ -281,7 +277,6 @@ static void on_open(struct peer *self, struct call *call, const struct request *
                                 timeout_of(request->params, lead->tool->timeout));
     e->call = call;
     call->provider_data = e;
-    buf_fini(&params);
     session_use_once(s, lead->page, lead->tool);
 }
 

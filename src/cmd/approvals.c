@@ -67,15 +67,14 @@ static int list_held(struct daemon *d, const struct args *a)
 
 static int decide(struct daemon *d, const struct args *a, const char *id, bool approve)
 {
-    BUF_SCOPED answer = {0}, scratch = {0};
-    struct buf path = {0}, out = {0};
+    BUF_SCOPED answer = {0}, scratch = {0}, path = {0};
+    struct buf out = {0};
     int status;
 
     buf_printf(&path, "/api/approvals/%s", id);
     int code = daemon_fetch(d, buf_cstr(&path),
                             approve ? SPAN("{\"approved\":true}") : SPAN("{\"approved\":false}"),
                             &status, &answer);
-    buf_fini(&path);
     if (code)
         return CMD_FAILED;
     if (status == 200) {

@@ -72,10 +72,9 @@ int args_next(struct args *a)
     struct option longs[OPTIONS_MAX + 1];
 
     for (;;) {
-        struct buf shorts = {0};
+        BUF_SCOPED shorts = {0};
         build_options(a->command, longs, &shorts);
         int id = getopt_long(a->argc, a->argv, buf_cstr(&shorts), longs, NULL);
-        buf_fini(&shorts);
         switch (id) {
         case -1:
             a->rest = a->argv + optind;

@@ -155,7 +155,7 @@ int browser_relay(const char *address, const char *session, const struct config 
     /* The control socket asks for no token, has no certificate to check and takes any name. */
     bool guarded = c->tokens.n || c->listen.items[0].tls_cert || c->listen.items[0].open;
     char *socket = guarded ? control_find(c->control) : NULL;
-    struct buf there = {0};
+    BUF_SCOPED there = {0};
 
     if (socket) {
         buf_printf(&there, "unix:%s", socket);
@@ -171,7 +171,6 @@ int browser_relay(const char *address, const char *session, const struct config 
                                           .timeout = CONNECT_MS},
                       &options, &events, &r, &err);
     mem_free(socket);
-    buf_fini(&there);
     r.code = r.ws ? 0 : NOBODY;
     if (r.ws)
         loop_run(r.loop);

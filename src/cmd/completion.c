@@ -206,13 +206,12 @@ static void put_zsh(struct buf *out)
 static void put_fish_command(struct buf *out, const char *program, const char *when,
                              const struct command *c)
 {
-    struct buf first = {0};
+    BUF_SCOPED first = {0};
 
     put_first_words(&first, c);
     if (first.n)
         buf_printf(out, "complete -c %s -n '%snot __fish_seen_subcommand_from %s' -f -a '%s'\n",
                    program, when, buf_cstr(&first), buf_cstr(&first));
-    buf_fini(&first);
     for (const struct cmd_option *o = c->options; o->name; o++) {
         enum takes what = takes(o);
         buf_printf(out, "complete -c %s -n '%strue' -l %s", program, when, o->name);

@@ -33,7 +33,7 @@ static int show_effective(const struct args *a)
 {
     struct config *c = args_load_config(a);
     struct arena scratch = {0};
-    struct buf out = {0};
+    BUF_SCOPED out = {0};
 
     if (!c)
         return CMD_USAGE;
@@ -49,7 +49,6 @@ static int show_effective(const struct args *a)
     /* Tokens also hide in places that the schema does not know as secret, such as arguments. */
     struct buf redacted = {0};
     log_redact(&redacted, buf_view(&out));
-    buf_fini(&out);
     cmd_print(&redacted);
     arena_fini(&scratch);
     config_free(c);

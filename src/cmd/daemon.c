@@ -123,7 +123,7 @@ static int take_last_event(struct daemon *d)
 static int fetch_quietly(struct daemon *d, const char *path, const char *const *headers,
                          struct buf *body, uint64_t patience)
 {
-    struct buf url = {0};
+    BUF_SCOPED url = {0};
 
     if (d->over)
         return -ECANCELED;
@@ -139,7 +139,6 @@ static int fetch_quietly(struct daemon *d, const char *path, const char *const *
                                                           .body = body,
                                                           .unix_path = d->socket},
                                 &fetch_events, d);
-    buf_fini(&url);
     d->patience.fire = on_too_slow;
     if (patience)
         timer_set(loop_timers(d->loop), &d->patience, patience);
@@ -313,7 +312,7 @@ static int report_error(const struct daemon *d, struct span error)
 int daemon_request(struct daemon *d, const char *path, const char *method, struct span name,
                    struct span params, struct span headers, struct buf *result)
 {
-    struct buf body = {0}, lines = {0};
+    BUF_SCOPED body = {0}, lines = {0};
     const char *split[HEADERS_MAX + 1];
 
     buf_printf(&lines,
@@ -329,8 +328,6 @@ int daemon_request(struct daemon *d, const char *path, const char *method, struc
     split_lines(&lines, split);
     put_request(&body, method, params);
     int code = fetch(d, path, split, &body, 0);
-    buf_fini(&body);
-    buf_fini(&lines);
     if (code)
         return code;
     struct json_slot got = json_get(buf_view(&d->body), "result");

@@ -45,18 +45,16 @@ static int write_file(const struct command *self, const char *path, struct span 
 static int import(const struct args *a, const char *from, const char *to)
 {
     struct problems problems = {0};
-    struct buf text = {0}, out = {0};
+    BUF_SCOPED text = {0}, out = {0};
     int code = CMD_USAGE;
 
     bool fine = config_read_text(from, &text, &problems) &&
                 config_convert(buf_view(&text), config_format_of(from, buf_view(&text)), from, &out,
                                &problems);
-    buf_fini(&text);
     if (!fine || !a->quiet)
         args_show_problems(&problems);
     if (fine && to) {
         code = write_file(a->command, to, buf_view(&out));
-        buf_fini(&out);
     } else if (fine) {
         cmd_print_exact(&out);
         code = CMD_FINE;

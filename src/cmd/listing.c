@@ -85,9 +85,8 @@ static void put_table(struct buf *out, struct span list)
     it = json_iter(list);
     while (json_next(&it)) {
         size_t start = out->n;
-        struct buf scratch = {0};
+        BUF_SCOPED scratch = {0};
         cmd_put_plain(out, json_text(name_of(it.value), &scratch));
-        buf_fini(&scratch);
         while (out->n - start < column)
             buf_char(out, ' ');
         buf_str(out, "  ");
@@ -110,7 +109,8 @@ static void collect(struct run *r, struct span list)
 
 static void show(struct run *r)
 {
-    struct buf list = {0}, out = {0};
+    BUF_SCOPED list = {0};
+    struct buf out = {0};
 
     buf_char(&list, '[');
     buf_span(&list, buf_view(&r->list));
@@ -121,7 +121,6 @@ static void show(struct run *r)
     } else {
         put_table(&out, buf_view(&list));
     }
-    buf_fini(&list);
     cmd_print(&out);
 }
 

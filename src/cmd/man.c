@@ -89,10 +89,9 @@ static void put_program(struct buf *out)
     }
     schema_put_man(out);
     buf_str(out, ".SH FILES\nThe configuration is the first of these that is there: ");
-    struct buf places = {0};
+    BUF_SCOPED places = {0};
     config_put_places(&places);
     schema_put_roff(out, buf_view(&places));
-    buf_fini(&places);
     buf_str(out, ".\n");
     put_ends(out);
 }

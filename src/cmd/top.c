@@ -241,24 +241,21 @@ static int first_reading(struct top *t, struct buf *table)
 
 static int next_reading(struct top *t, bool first)
 {
-    struct buf answer = {0}, table = {0};
+    BUF_SCOPED answer = {0}, table = {0};
     int status = 0, code = daemon_try(t->d, "/status", &status, &answer);
 
     if (!code && status == 200)
         read_status(t, &table, buf_view(&answer));
     else if (t->screen)
         buf_str(&table, "The daemon is gone; waiting for the next.\n");
-    buf_fini(&answer);
-    if (daemon_is_over(t->d)) {
-        buf_fini(&table);
-    } else if (t->screen) {
+    if (daemon_is_over(t->d))
+        return CMD_FINE;
+    if (t->screen) {
         screen_draw(t->screen, buf_view(&table));
-        buf_fini(&table);
     } else if (table.n) {
         struct buf out = {0};
         buf_str(&out, first ? "" : "\n");
         buf_span(&out, buf_view(&table));
-        buf_fini(&table);
         cmd_print(&out);
     } else {
         cmd_error(t->args->command, "the daemon is gone");
@@ -274,7 +271,7 @@ static void on_quit(void *arg)
 
 static int watch(struct top *t)
 {
-    struct buf table = {0};
+    BUF_SCOPED table = {0};
 
     int code = first_reading(t, &table);
     if (code == CMD_FINE) {
@@ -284,7 +281,6 @@ static int watch(struct top *t)
     /* On a screen, better a table without rates than none for a while. */
     if (t->screen)
         screen_draw(t->screen, buf_view(&table));
-    buf_fini(&table);
     for (uint64_t n = 0; code == CMD_FINE && (!t->rounds || n < t->rounds) && !ferror(stdout);
          n++) {
         if (!daemon_pause(t->d, t->interval))

@@ -272,10 +272,9 @@ static void read_json(struct schema_read *r, const struct schema_row *row, const
         schema_wrong_type(r, row, v, shown);
         return;
     }
-    struct buf json = {0};
+    BUF_SCOPED json = {0};
     value_put_json(&json, v, false);
     const char *text = arena_span(r->arena, buf_view(&json)).p;
-    buf_fini(&json);
     memcpy(field(row, base), &text, sizeof text);
 }
 

@@ -75,10 +75,9 @@ static void part(struct remote *r)
 
 static void forget(struct bus_proxy *x, struct span name)
 {
-    struct buf key = {0};
+    BUF_SCOPED key = {0};
     struct remote *r = find_remote(x, name, &key);
 
-    buf_fini(&key);
     if (!r)
         return;
     log_info(r->alias, "is not on the bus any more");
@@ -112,14 +111,13 @@ static void take_server(struct bus_proxy *x, struct span entry)
 
 static void take_index(struct bus_proxy *x, const struct json_slot *in)
 {
-    struct buf name = {0};
+    BUF_SCOPED name = {0};
 
     for (struct json_iter it = json_iter(in[INDEXED_REMOVED].value); json_next(&it);) {
         name.n = 0;
         if (it.type == JSON_STRING)
             forget(x, json_text(it.value, &name));
     }
-    buf_fini(&name);
     for (struct json_iter it = json_iter(in[INDEXED_SERVERS].value); json_next(&it);)
         take_server(x, it.value);
 }

@@ -122,7 +122,7 @@ static void details_answered(struct errand *e, enum rockbot_record type, struct 
 {
     struct remote *r = e->remote;
     struct json_slot in[ROCKBOT_MAX_MEMBERS];
-    struct buf scratch = {0};
+    BUF_SCOPED scratch = {0};
     int64_t resources = 0;
     struct err err;
 
@@ -133,13 +133,11 @@ static void details_answered(struct errand *e, enum rockbot_record type, struct 
     }
     if (in[DETAILS_ERROR].type == JSON_STRING) {
         fail_asking(e, rockbot_text(&in[DETAILS_ERROR], &scratch));
-        buf_fini(&scratch);
         return;
     }
     add_each(r->fetching, in[DETAILS_TOOLS].value, ITEM_TOOL);
     add_each(r->fetching, in[DETAILS_PROMPTS].value, ITEM_PROMPT);
     catalog_set_instructions(r->fetching, rockbot_text(&in[DETAILS_INSTRUCTIONS], &scratch));
-    buf_fini(&scratch);
     if (json_int(in[DETAILS_N_RESOURCES].value, &resources))
         r->has_resources |= resources > 0;
     if (r->has_resources)

@@ -180,11 +180,10 @@ static bool fits(enum kind kind, enum json_type type)
 static int take_member(const struct record *r, const struct json_iter *it, struct json_slot *slots,
                        struct err *err)
 {
-    struct buf scratch = {0};
+    BUF_SCOPED scratch = {0};
     size_t place;
     const struct member *m = find_member(r, json_text(it->key, &scratch), &place);
 
-    buf_fini(&scratch);
     if (!m || it->type == JSON_NULL)
         return 0;
     if (slots[place].type != JSON_NONE)

@@ -228,7 +228,7 @@ static void put_arguments(struct buf *out, struct span prompt)
 
     buf_char(out, '[');
     while (json_next(&it)) {
-        struct buf name = {0}, description = {0};
+        BUF_SCOPED name = {0}, description = {0};
         if (it.type != JSON_OBJECT)
             continue;
         get(&name, it.value, "name");
@@ -241,8 +241,6 @@ static void put_arguments(struct buf *out, struct span prompt)
                         [ARGUMENT_REQUIRED] = json_get(it.value, "required").type == JSON_TRUE
                                                   ? SPAN("true")
                                                   : SPAN_EMPTY});
-        buf_fini(&description);
-        buf_fini(&name);
         first = false;
     }
     buf_char(out, ']');
