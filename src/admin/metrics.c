@@ -1,4 +1,5 @@
 #include "admin/inside.h"
+#include "base/file.h"
 #include "base/mem.h"
 #include "core/approval.h"
 #include "mcp/outcome.h"
@@ -202,15 +203,11 @@ static void put_states(struct buf *out, const struct admin *a)
 /* The second number of statm: pages in memory. */
 static uint64_t resident_bytes(void)
 {
-    char text[128], *second;
-    FILE *f = fopen("/proc/self/statm", "re");
+    BUF_SCOPED text = {0};
 
-    if (!f)
+    if (file_read(&text, "/proc/self/statm", 128))
         return 0;
-    size_t n = fread(text, 1, sizeof text - 1, f);
-    fclose(f);
-    text[n] = '\0';
-    second = strchr(text, ' ');
+    const char *second = strchr(buf_cstr(&text), ' ');
     return second ? strtoull(second, NULL, 10) * (uint64_t)sysconf(_SC_PAGESIZE) : 0;
 }
 
