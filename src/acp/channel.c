@@ -17,7 +17,7 @@ const struct mcp_row *channel_row(const struct acp_channel *ch)
     return &mcp_rows[ch->server->dialect];
 }
 
-struct place channel_way(struct conductor *c)
+struct hop_place channel_way(struct conductor *c)
 {
     return conductor_left_of(c, (int)c->n - 1);
 }
@@ -119,7 +119,7 @@ void exchange_free(struct exchange *x)
 static void send_disconnect(struct conductor *c, enum mcp_dialect dialect, struct span connection)
 {
     BUF_SCOPED params = {0}, method = {0};
-    struct place to = channel_way(c);
+    struct hop_place to = channel_way(c);
     struct pending *p = NULL;
 
     if (c->state == CHAIN_ENDING)
@@ -309,7 +309,7 @@ static void send_connect(struct acp_channel *ch)
 {
     struct conductor *c = channel_conductor(ch);
     const struct mcp_row *row = channel_row(ch);
-    struct place to = channel_way(c);
+    struct hop_place to = channel_way(c);
     BUF_SCOPED params = {0}, method = {0};
     const char *session = ch->server->setup->session;
 

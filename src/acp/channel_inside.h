@@ -44,7 +44,7 @@ struct exchange {
 struct conductor *channel_conductor(const struct acp_channel *ch);
 const struct mcp_row *channel_row(const struct acp_channel *ch);
 /* Toward the servers: what the agent's predecessor gets from the agent. */
-struct place channel_way(struct conductor *c);
+struct hop_place channel_way(struct conductor *c);
 
 /* Channels by what their servers call them; `kind` keeps keys of different kinds apart. */
 void channel_map(struct acp_channel *ch, char kind, struct span raw, bool on);

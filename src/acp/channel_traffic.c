@@ -129,7 +129,7 @@ static void send_request(struct exchange *x, struct span text, struct span metho
 {
     struct acp_channel *ch = x->channel;
     struct conductor *c = channel_conductor(ch);
-    struct place to = channel_way(c);
+    struct hop_place to = channel_way(c);
     BUF_SCOPED carried = {0}, name = {0};
     const struct mcp_parts parts = {.text = text,
                                     .method = method,
@@ -174,7 +174,7 @@ static void take_request(struct acp_channel *ch, const struct rpc_message *m)
 static void take_notification(struct acp_channel *ch, const struct rpc_message *m)
 {
     const struct mcp_row *row = channel_row(ch);
-    struct place to = channel_way(channel_conductor(ch));
+    struct hop_place to = channel_way(channel_conductor(ch));
     struct span method = span_of(m->method.p - 1, m->method.n + 2);
     BUF_SCOPED carried = {0}, name = {0};
 

@@ -17,21 +17,21 @@ bool conductor_is_agent(const struct hop *h)
     return h->c->mode == CONDUCT_AGENT && h->index == (int)h->c->n - 1;
 }
 
-struct place conductor_right_of(struct conductor *c, int index)
+struct hop_place conductor_right_of(struct conductor *c, int index)
 {
     if (index + 1 < (int)c->n)
-        return (struct place){&c->components[index + 1], false};
-    return (struct place){c->mode == CONDUCT_PROXY ? &c->up : NULL, true};
+        return (struct hop_place){&c->components[index + 1], false};
+    return (struct hop_place){c->mode == CONDUCT_PROXY ? &c->up : NULL, true};
 }
 
-struct place conductor_left_of(struct conductor *c, int index)
+struct hop_place conductor_left_of(struct conductor *c, int index)
 {
     if (index > 0)
-        return (struct place){&c->components[index - 1], true};
-    return (struct place){&c->up, false};
+        return (struct hop_place){&c->components[index - 1], true};
+    return (struct hop_place){&c->up, false};
 }
 
-static const char *label_of(struct place p)
+static const char *label_of(struct hop_place p)
 {
     return p.wrapped && p.hop->index == HOP_UPSTREAM ? "Successor" : p.hop->label;
 }
@@ -53,7 +53,7 @@ static void splice_id(struct hop *to, const struct acp_message *m, const struct 
     hop_end(to);
 }
 
-static void trace_relay(const struct hop *from, const struct acp_message *m, struct place to,
+static void trace_relay(const struct hop *from, const struct acp_message *m, struct hop_place to,
                         struct span params, struct pending *p)
 {
     bool was_right = from->index == HOP_UPSTREAM && m->wrapped;
@@ -68,7 +68,7 @@ static void trace_relay(const struct hop *from, const struct acp_message *m, str
     buf_fini(&said.quoted);
 }
 
-struct pending *conductor_relay(struct hop *from, const struct acp_message *m, struct place to,
+struct pending *conductor_relay(struct hop *from, const struct acp_message *m, struct hop_place to,
                                 struct span params)
 {
     struct pending *p = NULL;
@@ -96,7 +96,7 @@ static void refuse(struct hop *from, const struct acp_message *m, int code, cons
 }
 
 /* A message on its way toward the agent. */
-static void go_right(struct hop *from, const struct acp_message *m, struct place to)
+static void go_right(struct hop *from, const struct acp_message *m, struct hop_place to)
 {
     struct conductor *c = from->c;
     bool to_agent = conductor_is_agent(to.hop);
@@ -262,7 +262,7 @@ void conductor_receive(struct hop *from, struct acp_message *m)
     int at = from->index;
     if (from->index == HOP_UPSTREAM && m->wrapped)
         at = (int)c->n; /* what comes from the parent's right enters at our right end */
-    struct place to = rightward ? conductor_right_of(c, at) : conductor_left_of(c, at);
+    struct hop_place to = rightward ? conductor_right_of(c, at) : conductor_left_of(c, at);
     if (!to.hop)
         refuse(from, m, RPC_INVALID_REQUEST, "there is no successor", NULL);
     else if (rightward)

@@ -217,7 +217,7 @@ static void attempt(struct greeting *g, enum proxy_dialect d)
     }
     p->trace = acp_trace_call(c->options.trace, true, false, g->from->label, g->hop->label,
                               buf_view(&method), params);
-    place_send((struct place){g->hop, false}, p, buf_view(&method), params);
+    place_send((struct hop_place){g->hop, false}, p, buf_view(&method), params);
     if (g->cancelled)
         pending_cancel(p);
     if (!g->fixed)
@@ -422,7 +422,7 @@ static bool parent_answered(struct pending *p, const struct acp_message *m)
 static void send_on(struct hop *from, const struct acp_message *m, struct span params)
 {
     static const char plain[] = "\"initialize\"";
-    struct place to = conductor_right_of(from->c, from->index);
+    struct hop_place to = conductor_right_of(from->c, from->index);
     struct acp_message renamed = *m;
 
     if (!to.hop || (!conductor_is_agent(to.hop) && !to.wrapped)) {

@@ -140,7 +140,8 @@ static void put_envelope(struct buf *out, const struct hop *h, uint64_t id, stru
     buf_str(out, "}}");
 }
 
-void place_send(struct place to, const struct pending *p, struct span method, struct span params)
+void place_send(struct hop_place to, const struct pending *p, struct span method,
+                struct span params)
 {
     struct buf *out = hop_begin(to.hop);
     uint64_t id = p ? p->id : 0;
@@ -288,7 +289,8 @@ void pending_cancel(struct pending *p)
     buf_u64(&params, p->id);
     buf_char(&params, '}');
     /* Always plain: it is about the request on this very connection, envelope or not. */
-    place_send((struct place){p->to, false}, NULL, SPAN("\"$/cancel_request\""), buf_view(&params));
+    place_send((struct hop_place){p->to, false}, NULL, SPAN("\"$/cancel_request\""),
+               buf_view(&params));
 }
 
 void hop_gone(struct hop *h, struct failure *why)

@@ -76,7 +76,7 @@ struct failure {
 };
 
 /* Where a message goes next: a neighbour, and whether it comes from that one's right side. */
-struct place {
+struct hop_place {
     struct hop *hop; /* NULL: nobody there */
     bool wrapped;
 };
@@ -111,6 +111,7 @@ void pending_error(struct pending *p, struct span error);
 void hop_gone(struct hop *h, struct failure *why);
 void pending_cancel(struct pending *p);
 /* Write a request (id > 0) or notification as `to` must see it. `method` is raw, with quotes. */
-void place_send(struct place to, const struct pending *p, struct span method, struct span params);
+void place_send(struct hop_place to, const struct pending *p, struct span method,
+                struct span params);
 
 #endif

@@ -51,11 +51,11 @@ struct conductor {
 
 /* --- conductor.c --- */
 void conductor_receive(struct hop *from, struct acp_message *m);
-struct place conductor_right_of(struct conductor *c, int index);
-struct place conductor_left_of(struct conductor *c, int index);
+struct hop_place conductor_right_of(struct conductor *c, int index);
+struct hop_place conductor_left_of(struct conductor *c, int index);
 bool conductor_is_agent(const struct hop *h);
 /* Pass a message on; the pending of a request, else NULL. */
-struct pending *conductor_relay(struct hop *from, const struct acp_message *m, struct place to,
+struct pending *conductor_relay(struct hop *from, const struct acp_message *m, struct hop_place to,
                                 struct span params);
 void conductor_fail(struct conductor *c, struct span error);
 /* The same; it is taken over, unless something has failed before. */
@@ -79,8 +79,8 @@ void greet_drop(struct hop *h);
 
 /* --- setup.c --- */
 void setup_note_owners(struct hop *from, const struct acp_message *m);
-void setup_relay(struct hop *from, const struct acp_message *m, struct place to);
-void setup_close_relay(struct hop *from, const struct acp_message *m, struct place to);
+void setup_relay(struct hop *from, const struct acp_message *m, struct hop_place to);
+void setup_close_relay(struct hop *from, const struct acp_message *m, struct hop_place to);
 void setup_learn_agent(struct conductor *c, struct span result);
 /* Append the agent's initialize result as everybody left of it must see it. */
 void setup_put_welcome(struct conductor *c, struct buf *out, struct span result);

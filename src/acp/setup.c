@@ -311,7 +311,7 @@ static bool setup_answered(struct pending *p, const struct acp_message *m)
     return false;
 }
 
-void setup_relay(struct hop *from, const struct acp_message *m, struct place to)
+void setup_relay(struct hop *from, const struct acp_message *m, struct hop_place to)
 {
     struct conductor *c = from->c;
     struct rewrite r = {.setup = setup_new(c)};
@@ -364,7 +364,7 @@ static void close_dropped(struct pending *p)
     mem_free(p->owner);
 }
 
-void setup_close_relay(struct hop *from, const struct acp_message *m, struct place to)
+void setup_close_relay(struct hop *from, const struct acp_message *m, struct hop_place to)
 {
     struct pending *p = conductor_relay(from, m, to, m->params);
 

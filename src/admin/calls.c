@@ -118,17 +118,17 @@ static void show_record(const struct admin *a, struct http_exchange *x, const st
 }
 
 /* What a list of calls is asked for. */
-struct question {
+struct calls_query {
     uint64_t limit, after;
     struct buf server;
     bool of_server, failed;
 };
 
-static bool read_question(const struct http_request *req, struct question *q)
+static bool read_question(const struct http_request *req, struct calls_query *q)
 {
     BUF_SCOPED scratch = {0};
 
-    *q = (struct question){.limit = SHOWN};
+    *q = (struct calls_query){.limit = SHOWN};
     struct span server = http_query(req->query, "server", &scratch);
     q->of_server = server.p != NULL;
     buf_span(&q->server, server);
@@ -139,7 +139,7 @@ static bool read_question(const struct http_request *req, struct question *q)
            q->limit <= SHOWN_MAX;
 }
 
-static bool is_wanted(const struct question *q, const struct record *rec)
+static bool is_wanted(const struct calls_query *q, const struct record *rec)
 {
     bool went_wrong = rec->ended && (rec->kind != OUTCOME_RESULT || rec->is_error);
 
@@ -147,7 +147,8 @@ static bool is_wanted(const struct question *q, const struct record *rec)
            (!q->failed || went_wrong);
 }
 
-static void list_records(const struct admin *a, struct http_exchange *x, const struct question *q)
+static void list_records(const struct admin *a, struct http_exchange *x,
+                         const struct calls_query *q)
 {
     struct buf *out = http_respond_begin(x, 200, "application/json", SPAN_EMPTY);
     const struct record *rec = NULL;
@@ -170,7 +171,7 @@ void calls_handle(struct admin *a, struct http_exchange *x, const struct http_re
                   const struct api_path *path)
 {
     const struct record *rec;
-    struct question q;
+    struct calls_query q;
     uint64_t id = 0;
 
     if (path->verb.n) {

@@ -283,12 +283,12 @@ static struct page *consenting_page(const struct browser_session *s)
 }
 
 /* What the user was asked before and has not decided on, when nobody waits for it any more. */
-static struct errand *open_question(const struct page *p, struct span wanted, size_t *n)
+static struct page_errand *open_question(const struct page *p, struct span wanted, size_t *n)
 {
-    struct errand *same = NULL;
+    struct page_errand *same = NULL;
 
     LIST_EACH (&p->errands, it) {
-        struct errand *e = LIST_ENTRY(it, struct errand, in_page);
+        struct page_errand *e = LIST_ENTRY(it, struct page_errand, in_page);
         if (e->kind != ERRAND_CONSENT)
             continue;
         ++*n;
@@ -299,11 +299,11 @@ static struct errand *open_question(const struct page *p, struct span wanted, si
 }
 
 /* An agent that asks again waits for the dialog that is there; NULL: there are too many. */
-static struct errand *ask_user(struct page *p, struct span wanted, struct span lacking)
+static struct page_errand *ask_user(struct page *p, struct span wanted, struct span lacking)
 {
     struct browser *b = p->session->browser;
     size_t n = 0;
-    struct errand *e = open_question(p, wanted, &n);
+    struct page_errand *e = open_question(p, wanted, &n);
     BUF_SCOPED params = {0};
 
     if (e)
@@ -336,7 +336,7 @@ void grants_open(struct browser_session *s, struct call *call, struct span argum
     }
     put_lacking(&lacking, s, p, wanted.value);
     bool asks = lacking.n && p && s->enforces;
-    struct errand *e = asks ? ask_user(p, wanted.value, buf_view(&lacking)) : NULL;
+    struct page_errand *e = asks ? ask_user(p, wanted.value, buf_view(&lacking)) : NULL;
     if (e) {
         e->call = call;
         call->provider_data = e;
@@ -346,7 +346,7 @@ void grants_open(struct browser_session *s, struct call *call, struct span argum
 }
 
 /* {granted: [...]} or, as the specification has it, {granted: true, approved: [...]}. */
-static void take_grants(struct errand *e, struct span result)
+static void take_grants(struct page_errand *e, struct span result)
 {
     struct browser_session *s = e->page->session;
     struct json_slot granted = json_get(result, "granted"), approved = json_get(result, "approved");
@@ -360,7 +360,7 @@ static void take_grants(struct errand *e, struct span result)
         session_grant(s, e->page, buf_view(&e->wanted), kind);
 }
 
-void grants_answered(struct errand *e, const struct message *m)
+void grants_answered(struct page_errand *e, const struct page_message *m)
 {
     struct page *page = e->page;
     struct call *call = e->call;
@@ -376,7 +376,7 @@ void grants_answered(struct errand *e, const struct message *m)
         answer(page->session, page, call, buf_view(&wanted), false);
 }
 
-void grants_late(struct errand *e)
+void grants_late(struct page_errand *e)
 {
     struct call *call = e->call;
 

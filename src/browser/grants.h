@@ -7,7 +7,7 @@
 #include "browser/kept.h"
 #include "browser/parts.h"
 
-struct message;
+struct page_message;
 
 enum grant_kind { GRANT_ONCE, GRANT_SESSION, GRANT_PERSISTENT };
 
@@ -32,8 +32,8 @@ void session_use_once(struct browser_session *s, const struct page *page, const 
 enum grant_kind grant_kind_of(struct span params);
 /* The meta-tool. */
 void grants_open(struct browser_session *s, struct call *call, struct span arguments);
-void grants_answered(struct errand *e, const struct message *m);
-void grants_late(struct errand *e);
+void grants_answered(struct page_errand *e, const struct page_message *m);
+void grants_late(struct page_errand *e);
 void put_meta_tool(struct catalog *c);
 
 #define META_TOOL "__btcp_request_capabilities"

@@ -8,7 +8,7 @@
 #include "browser/grants.h"
 #include "browser/parts.h"
 
-struct message {
+struct page_message {
     struct span id;     /* raw; empty: none */
     struct span method; /* raw string, or empty */
     struct span params, result, error;
@@ -74,13 +74,13 @@ struct pipe *page_pipe(const struct page *p);
 /* What a tool or the params of a call say in `timeout`, within bounds. */
 uint64_t timeout_of(struct span object, uint64_t otherwise);
 /* Sends a request and waits for its answer; NULL when the page has no stream. */
-struct errand *page_ask(struct page *p, enum errand_kind kind, const char *method,
-                        struct span params, uint64_t timeout);
+struct page_errand *page_ask(struct page *p, enum errand_kind kind, const char *method,
+                             struct span params, uint64_t timeout);
 /* Tells the page that its answer is not wanted any more, if it would know what to do with that. */
-void errand_call_off(const struct errand *e);
-void errand_free(struct errand *e);
+void errand_call_off(const struct page_errand *e);
+void errand_free(struct page_errand *e);
 /* The answer to a request of ours; false when it was not this page's to answer. */
-bool page_answer(const struct sender *from, const struct message *m);
+bool page_answer(const struct sender *from, const struct page_message *m);
 void page_pipe_gone(struct page *p, struct pipe *pipe);
 
 /* --- pipe.c --- */

@@ -87,14 +87,14 @@ static struct agent *become_agent(struct sender *s)
     return s->agent;
 }
 
-static void refuse_session(struct sender *s, const struct message *m)
+static void refuse_session(struct sender *s, const struct page_message *m)
 {
     reply_error(s, m->id, RPC_INVALID_REQUEST,
                 "No session: its name must be 1 to 128 of letters, digits and . _ : -, and there "
                 "must not be too many");
 }
 
-static void refuse_agent(struct sender *s, const struct message *m)
+static void refuse_agent(struct sender *s, const struct page_message *m)
 {
     reply_error(s, m->id, RPC_INVALID_REQUEST,
                 "Pages of this site may offer tools, and use nobody's");
@@ -110,7 +110,7 @@ static struct span free_name(struct browser *b, uint64_t at, struct buf *out)
     return browser_session(b, buf_view(out), false) ? SPAN_EMPTY : buf_view(out);
 }
 
-static void do_hello(struct sender *s, const struct message *m)
+static void do_hello(struct sender *s, const struct page_message *m)
 {
     BUF_SCOPED type = {0}, id = {0}, result = {0};
     struct span session = text_of(m->params, "sessionId", &id);
@@ -141,7 +141,7 @@ static void do_hello(struct sender *s, const struct message *m)
     }
 }
 
-static void do_create(struct sender *s, const struct message *m)
+static void do_create(struct sender *s, const struct page_message *m)
 {
     BUF_SCOPED result = {0};
 
@@ -156,7 +156,7 @@ static void do_create(struct sender *s, const struct message *m)
     reply_result(s, m->id, buf_view(&result));
 }
 
-static void do_join(struct sender *s, const struct message *m)
+static void do_join(struct sender *s, const struct page_message *m)
 {
     BUF_SCOPED id = {0}, result = {0};
     struct span name = text_of(m->params, "sessionId", &id);
@@ -178,7 +178,7 @@ static void do_join(struct sender *s, const struct message *m)
     }
 }
 
-static void do_leave(struct sender *s, const struct message *m)
+static void do_leave(struct sender *s, const struct page_message *m)
 {
     struct page *p = s->page;
 
@@ -200,7 +200,7 @@ static void do_leave(struct sender *s, const struct message *m)
 
 /* --- tools --- */
 
-static void do_register(struct sender *s, const struct message *m)
+static void do_register(struct sender *s, const struct page_message *m)
 {
     struct json_slot tools = m->params.n ? json_get(m->params, "tools") : (struct json_slot){0};
     BUF_SCOPED id = {0}, result = {0};
@@ -224,7 +224,7 @@ static void do_register(struct sender *s, const struct message *m)
     }
 }
 
-static void do_list(struct sender *s, const struct message *m)
+static void do_list(struct sender *s, const struct page_message *m)
 {
     BUF_SCOPED result = {0};
 
@@ -259,7 +259,7 @@ static struct agent *post_agent(struct sender *s)
     return a;
 }
 
-static void do_call(struct sender *s, const struct message *m)
+static void do_call(struct sender *s, const struct page_message *m)
 {
     struct json_slot name = m->params.n ? json_get(m->params, "name") : (struct json_slot){0};
     struct agent *a = s->agent;
@@ -282,7 +282,7 @@ static void do_call(struct sender *s, const struct message *m)
 
 /* --- capabilities --- */
 
-static void answer_granted(struct sender *s, const struct message *m)
+static void answer_granted(struct sender *s, const struct page_message *m)
 {
     BUF_SCOPED result = {0};
 
@@ -297,7 +297,7 @@ static void answer_granted(struct sender *s, const struct message *m)
 }
 
 /* Whoever grants can also refuse: from now on it is asked. */
-static void change_grants(struct sender *s, const struct message *m, bool grant)
+static void change_grants(struct sender *s, const struct page_message *m, bool grant)
 {
     struct json_slot list =
         m->params.n ? json_get(m->params, "capabilities") : (struct json_slot){0};
@@ -319,19 +319,19 @@ static void change_grants(struct sender *s, const struct message *m, bool grant)
     }
 }
 
-static void do_grant(struct sender *s, const struct message *m)
+static void do_grant(struct sender *s, const struct page_message *m)
 {
     change_grants(s, m, true);
 }
 
-static void do_revoke(struct sender *s, const struct message *m)
+static void do_revoke(struct sender *s, const struct page_message *m)
 {
     change_grants(s, m, false);
 }
 
 /* --- the rest --- */
 
-static void do_ping(struct sender *s, const struct message *m)
+static void do_ping(struct sender *s, const struct page_message *m)
 {
     BUF_SCOPED result = {0};
 
@@ -344,7 +344,7 @@ static void do_ping(struct sender *s, const struct message *m)
 
 static const struct {
     const char *method;
-    void (*handle)(struct sender *s, const struct message *m);
+    void (*handle)(struct sender *s, const struct page_message *m);
     bool of_agents;
 } methods[] = {
     {"hello", do_hello, false},
@@ -359,7 +359,7 @@ static const struct {
     {"capabilities/revoke", do_revoke, false},
 };
 
-static void dispatch(struct sender *s, const struct message *m)
+static void dispatch(struct sender *s, const struct page_message *m)
 {
     BUF_SCOPED scratch = {0};
     struct span method = json_text(m->method, &scratch);
@@ -387,7 +387,7 @@ bool sender_receive(struct sender *s, struct span text)
                                                  {"error", ERROR, NULL}};
     static const struct json_shape shape = JSON_SHAPE(rows);
     struct json_slot slots[SLOTS] = {0};
-    struct message m = {0};
+    struct page_message m = {0};
 
     if (s->dialect->receive)
         return s->dialect->receive(s, text);

@@ -72,7 +72,7 @@ static void forget_leads(struct page *p)
             p->session->leads[i] = (struct lead){NULL, NULL};
 }
 
-static void fail_errand(struct errand *e, const char *code, struct span why)
+static void fail_errand(struct page_errand *e, const char *code, struct span why)
 {
     struct call *call = e->call;
     BUF_SCOPED body = {0};
@@ -96,7 +96,7 @@ static void fail_errands(struct page *p, const struct pipe *pipe)
     for (bool again = true; again;) {
         again = false;
         LIST_EACH (&p->errands, it) {
-            struct errand *e = LIST_ENTRY(it, struct errand, in_page);
+            struct page_errand *e = LIST_ENTRY(it, struct page_errand, in_page);
             if (pipe && e->pipe != pipe)
                 continue;
             /* A call that ends may begin another one: look anew. */
@@ -165,7 +165,7 @@ void page_pipe_gone(struct page *p, struct pipe *pipe)
     if (deaf || !pipe->is_events)
         fail_errands(p, deaf ? NULL : pipe);
     LIST_EACH (&p->errands, it) {
-        struct errand *e = LIST_ENTRY(it, struct errand, in_page);
+        struct page_errand *e = LIST_ENTRY(it, struct page_errand, in_page);
         e->pipe = e->pipe == pipe ? NULL : e->pipe;
     }
     if (deaf && !p->key)
@@ -270,7 +270,7 @@ int page_register(struct page *p, struct span tools, struct err *err)
 
 static void on_late(struct timer *t)
 {
-    struct errand *e = CONTAINER_OF(t, struct errand, timer);
+    struct page_errand *e = CONTAINER_OF(t, struct page_errand, timer);
 
     if (e->kind == ERRAND_CONSENT) {
         grants_late(e); /* the answer may still come, and counts */
@@ -280,15 +280,15 @@ static void on_late(struct timer *t)
     fail_errand(e, "TIMEOUT", SPAN("Tool execution timeout"));
 }
 
-static void put_errand_id(struct buf *out, const struct errand *e)
+static void put_errand_id(struct buf *out, const struct page_errand *e)
 {
     buf_printf(out, "btcp-%" PRIu64, e->n);
     if (e->secret)
         buf_printf(out, "-%016" PRIx64, e->secret);
 }
 
-struct errand *page_ask(struct page *p, enum errand_kind kind, const char *method,
-                        struct span params, uint64_t timeout)
+struct page_errand *page_ask(struct page *p, enum errand_kind kind, const char *method,
+                             struct span params, uint64_t timeout)
 {
     struct browser *b = p->session->browser;
     struct pipe *pipe = page_pipe(p);
@@ -296,7 +296,7 @@ struct errand *page_ask(struct page *p, enum errand_kind kind, const char *metho
 
     if (!pipe)
         return NULL;
-    struct errand *e = MEM_NEW(struct errand);
+    struct page_errand *e = MEM_NEW(struct page_errand);
     e->n = ++b->last_errand;
     e->secret = p->dialect->answers_blind ? id_random_u64() | 1 : 0;
     e->kind = kind;
@@ -320,7 +320,7 @@ struct errand *page_ask(struct page *p, enum errand_kind kind, const char *metho
 }
 
 /* Only our own client knows of it. */
-void errand_call_off(const struct errand *e)
+void errand_call_off(const struct page_errand *e)
 {
     struct pipe *pipe = page_pipe(e->page);
     BUF_SCOPED text = {0};
@@ -334,7 +334,7 @@ void errand_call_off(const struct errand *e)
     pipe_send(pipe, buf_view(&text), true);
 }
 
-void errand_free(struct errand *e)
+void errand_free(struct page_errand *e)
 {
     timer_clear(timers_of(e->page), &e->timer);
     list_remove(&e->in_page);
@@ -343,7 +343,7 @@ void errand_free(struct errand *e)
     mem_free(e);
 }
 
-static void finish_call(struct errand *e, const struct message *m)
+static void finish_call(struct page_errand *e, const struct page_message *m)
 {
     struct call *call = e->call;
     BUF_SCOPED body = {0}, scratch = {0};
@@ -365,7 +365,7 @@ static void finish_call(struct errand *e, const struct message *m)
 }
 
 /* Some answer with the bare array. */
-static void take_list(struct errand *e, const struct message *m)
+static void take_list(struct page_errand *e, const struct page_message *m)
 {
     struct page *p = e->page;
     struct span tools = m->result;
@@ -380,10 +380,10 @@ static void take_list(struct errand *e, const struct message *m)
                  err.text);
 }
 
-static struct errand *errand_of(const struct browser *b, struct span raw_id)
+static struct page_errand *errand_of(const struct browser *b, struct span raw_id)
 {
     BUF_SCOPED scratch = {0}, wanted = {0};
-    struct errand *e = NULL;
+    struct page_errand *e = NULL;
 
     if (json_type_of(raw_id) == JSON_STRING) {
         struct span id = json_text(raw_id, &scratch), number = span_from(id, 5);
@@ -399,9 +399,9 @@ static struct errand *errand_of(const struct browser *b, struct span raw_id)
     return e;
 }
 
-bool page_answer(const struct sender *from, const struct message *m)
+bool page_answer(const struct sender *from, const struct page_message *m)
 {
-    struct errand *e = errand_of(from->browser, m->id);
+    struct page_errand *e = errand_of(from->browser, m->id);
 
     if (!e)
         return false;

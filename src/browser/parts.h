@@ -42,7 +42,7 @@ struct page {
     bool ours;           /* by rialto.js or webmcp.js: it hears of cancelled calls */
     bool registered;     /* since its newest stream came */
     struct list pipes;   /* struct pipe.in_owner, newest last */
-    struct list errands; /* struct errand.in_page */
+    struct list errands; /* struct page_errand.in_page */
     size_t text_n;
     char *text;         /* the raw list of tools, which the tools point into */
     struct arena arena; /* names that stand there with escapes */
@@ -71,7 +71,7 @@ struct pipe {
 };
 
 enum errand_kind { ERRAND_CALL, ERRAND_LIST, ERRAND_CONSENT };
-struct errand {
+struct page_errand {
     uint64_t n;      /* "btcp-N" on the wire */
     uint64_t secret; /* and "-SECRET" where the id is all that an answer shows; else 0 */
     enum errand_kind kind;

@@ -124,7 +124,7 @@ static void take_tools(struct sender *s, struct span message)
 static void take_result(struct sender *s, struct span message)
 {
     struct json_slot call = json_get(message, "callId"), result = json_get(message, "result");
-    struct message m = {0};
+    struct page_message m = {0};
 
     if (call.type == JSON_STRING)
         m.id = call.value;

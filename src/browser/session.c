@@ -273,8 +273,8 @@ static void on_open(struct peer *self, struct call *call, const struct request *
     }
     params.n = 0;
     put_call(&params, lead->tool, arguments);
-    struct errand *e = page_ask(lead->page, ERRAND_CALL, "tools/call", buf_view(&params),
-                                timeout_of(request->params, lead->tool->timeout));
+    struct page_errand *e = page_ask(lead->page, ERRAND_CALL, "tools/call", buf_view(&params),
+                                     timeout_of(request->params, lead->tool->timeout));
     e->call = call;
     call->provider_data = e;
     session_use_once(s, lead->page, lead->tool);
@@ -288,7 +288,7 @@ static void on_answer(struct peer *self, struct call *call, struct span key,
 
 static void on_cancel(struct peer *self, struct call *call, enum failure why)
 {
-    struct errand *e = call->provider_data;
+    struct page_errand *e = call->provider_data;
 
     (void)self, (void)why;
     if (!e)

@@ -19,12 +19,12 @@ enum {
 
 static const struct stream_events connection_events;
 
-struct buf *amqp_out(struct engine *e)
+struct buf *amqp_out(struct amqp_connection *e)
 {
     return stream_out(e->stream);
 }
 
-void amqp_wrote(struct engine *e)
+void amqp_wrote(struct amqp_connection *e)
 {
     stream_wrote(e->stream);
 }
@@ -46,7 +46,7 @@ static void nobody_closed(void *owner, const char *reason)
 /* For a stream that we are through with and that still has to say goodbye. */
 static const struct stream_events nobody = {.data = nobody_data, .closed = nobody_closed};
 
-static void drop_connection(struct engine *e, const char *reason)
+static void drop_connection(struct amqp_connection *e, const char *reason)
 {
     if (e->connecting)
         connect_cancel(e->connecting);
@@ -70,7 +70,7 @@ static void drop_connection(struct engine *e, const char *reason)
     e->state = AMQP_DOWN;
 }
 
-static void engine_free(struct engine *e)
+static void engine_free(struct amqp_connection *e)
 {
     loop_undefer(&e->later);
     amqp_reader_fini(&e->reader);
@@ -88,7 +88,7 @@ static void engine_free(struct engine *e)
 
 static void report(struct deferred *d)
 {
-    struct engine *e = CONTAINER_OF(d, struct engine, later);
+    struct amqp_connection *e = CONTAINER_OF(d, struct amqp_connection, later);
     struct bus *bus = e->bus;
 
     if (e->ended) {
@@ -104,7 +104,7 @@ static void report(struct deferred *d)
     }
 }
 
-void amqp_lose(struct engine *e, const char *fmt, ...)
+void amqp_lose(struct amqp_connection *e, const char *fmt, ...)
 {
     struct buf why = {0};
     va_list ap;
@@ -126,23 +126,23 @@ void amqp_lose(struct engine *e, const char *fmt, ...)
 
 static void on_deadline(struct timer *t)
 {
-    struct engine *e = CONTAINER_OF(t, struct engine, deadline);
+    struct amqp_connection *e = CONTAINER_OF(t, struct amqp_connection, deadline);
     amqp_lose(e, "no answer within %d s", HANDSHAKE_MS / 1000);
 }
 
 /* --- publishes that wait --- */
 
-static size_t max_outbox(const struct engine *e)
+static size_t max_outbox(const struct amqp_connection *e)
 {
     return e->options->max_outbox ? e->options->max_outbox : MAX_OUTBOX;
 }
 
-static bool is_holding(const struct engine *e)
+static bool is_holding(const struct amqp_connection *e)
 {
     return e->blocked || e->starting;
 }
 
-static void send_held(struct engine *e)
+static void send_held(struct amqp_connection *e)
 {
     if (is_holding(e) || !e->stream || !e->held.n)
         return;
@@ -150,7 +150,7 @@ static void send_held(struct engine *e)
     buf_reset(&e->held, 0);
 }
 
-void amqp_channel_settled(struct engine *e)
+void amqp_channel_settled(struct amqp_connection *e)
 {
     e->starting--;
     send_held(e);
@@ -182,7 +182,7 @@ static uint64_t confirms_pop(struct amqp_confirms *c)
     return number;
 }
 
-static void on_confirm(struct engine *e, const struct amqp_method *m)
+static void on_confirm(struct amqp_connection *e, const struct amqp_method *m)
 {
     struct amqp_confirms *c = &e->confirms;
     /* A nack is the broker's way to say that a queue did not take it. */
@@ -211,7 +211,7 @@ static void on_confirm(struct engine *e, const struct amqp_method *m)
 
 static void on_beat(struct timer *t)
 {
-    struct engine *e = CONTAINER_OF(t, struct engine, beat);
+    struct amqp_connection *e = CONTAINER_OF(t, struct amqp_connection, beat);
 
     /* Counted, not measured: after a standstill of our own the broker's beats are waiting. */
     if (++e->silent_beats > SILENT_BEATS) {
@@ -228,14 +228,14 @@ static size_t smaller_but_not_none(size_t ours, size_t theirs)
     return theirs && theirs < ours ? theirs : ours;
 }
 
-static void on_start(struct engine *e, const struct amqp_method *m)
+static void on_start(struct amqp_connection *e, const struct amqp_method *m)
 {
     (void)m;
     amqp_put_start_ok(amqp_out(e), span_str(e->address.user), span_str(e->address.password));
     e->state = AMQP_LOGIN;
 }
 
-static void on_tune(struct engine *e, const struct amqp_method *m)
+static void on_tune(struct amqp_connection *e, const struct amqp_method *m)
 {
     size_t heartbeat = smaller_but_not_none(e->address.heartbeat, m->heartbeat);
 
@@ -255,7 +255,7 @@ static void on_tune(struct engine *e, const struct amqp_method *m)
     e->state = AMQP_ENTERING;
 }
 
-static void on_open(struct engine *e, const struct amqp_method *m)
+static void on_open(struct amqp_connection *e, const struct amqp_method *m)
 {
     (void)m;
     struct buf *out = amqp_out(e);
@@ -266,7 +266,7 @@ static void on_open(struct engine *e, const struct amqp_method *m)
     e->state = AMQP_PREPARING;
 }
 
-static void on_ready(struct engine *e)
+static void on_ready(struct amqp_connection *e)
 {
     timer_clear(loop_timers(e->loop), &e->deadline);
     e->confirms.first = 1;
@@ -275,7 +275,7 @@ static void on_ready(struct engine *e)
 }
 
 /* Why the broker ends the connection, with what to do about it where we know. */
-static void on_close(struct engine *e, const struct amqp_method *m)
+static void on_close(struct amqp_connection *e, const struct amqp_method *m)
 {
     static const struct {
         enum amqp_state state;
@@ -295,13 +295,13 @@ static void on_close(struct engine *e, const struct amqp_method *m)
               m->code, SPAN_ARG(m->text), hint ? "; " : "", hint ? hint : "");
 }
 
-static void on_blocked(struct engine *e, const struct amqp_method *m)
+static void on_blocked(struct amqp_connection *e, const struct amqp_method *m)
 {
     log_warn("bus", "RabbitMQ accepts no messages: " SPAN_FMT, SPAN_ARG(m->text));
     e->blocked = true;
 }
 
-static void on_unblocked(struct engine *e, const struct amqp_method *m)
+static void on_unblocked(struct amqp_connection *e, const struct amqp_method *m)
 {
     (void)m;
     log_info("bus", "RabbitMQ accepts messages again");
@@ -309,7 +309,7 @@ static void on_unblocked(struct engine *e, const struct amqp_method *m)
     send_held(e);
 }
 
-static void on_close_ok(struct engine *e, const struct amqp_method *m)
+static void on_close_ok(struct amqp_connection *e, const struct amqp_method *m)
 {
     (void)m;
     amqp_lose(e, "closed");
@@ -318,7 +318,7 @@ static void on_close_ok(struct engine *e, const struct amqp_method *m)
 static const struct {
     enum amqp_method_id id;
     enum amqp_state first, last; /* when it may come */
-    void (*handle)(struct engine *e, const struct amqp_method *m);
+    void (*handle)(struct amqp_connection *e, const struct amqp_method *m);
 } connection_methods[] = {
     {AMQP_START, AMQP_GREETING, AMQP_GREETING, on_start},
     {AMQP_TUNE, AMQP_LOGIN, AMQP_LOGIN, on_tune},
@@ -329,7 +329,7 @@ static const struct {
     {AMQP_CLOSE_OK, AMQP_BYE, AMQP_BYE, on_close_ok},
 };
 
-static void on_connection_method(struct engine *e, const struct amqp_method *m)
+static void on_connection_method(struct amqp_connection *e, const struct amqp_method *m)
 {
     for (size_t i = 0; i < COUNT_OF(connection_methods); i++) {
         if (connection_methods[i].id != m->id)
@@ -349,7 +349,7 @@ static void on_connection_method(struct engine *e, const struct amqp_method *m)
  * 5011 is larger than configured max size 5000". What is not learned here ends every connection on
  * which the same message is sent again.
  */
-static void learn_limit(struct engine *e, const struct amqp_method *m)
+static void learn_limit(struct amqp_connection *e, const struct amqp_method *m)
 {
     struct span text = m->text;
     size_t at = text.n, most = 0;
@@ -364,7 +364,7 @@ static void learn_limit(struct engine *e, const struct amqp_method *m)
         e->max_body = most;
 }
 
-static void on_publishing_method(struct engine *e, const struct amqp_method *m)
+static void on_publishing_method(struct amqp_connection *e, const struct amqp_method *m)
 {
     if (m->id == AMQP_ACK || m->id == AMQP_NACK) {
         on_confirm(e, m);
@@ -379,7 +379,7 @@ static void on_publishing_method(struct engine *e, const struct amqp_method *m)
 
 static void on_frame(void *owner, const struct amqp_frame *f)
 {
-    struct engine *e = owner;
+    struct amqp_connection *e = owner;
     struct amqp_method m;
 
     if (f->kind == AMQP_BEAT)
@@ -401,7 +401,7 @@ static void on_frame(void *owner, const struct amqp_frame *f)
 
 static void on_data(void *owner, struct span chunk)
 {
-    struct engine *e = owner;
+    struct amqp_connection *e = owner;
 
     e->silent_beats = 0;
     int code = amqp_feed(&e->reader, chunk, on_frame, e);
@@ -414,7 +414,7 @@ static void on_data(void *owner, struct span chunk)
 
 static void on_closed(void *owner, const char *reason)
 {
-    struct engine *e = owner;
+    struct amqp_connection *e = owner;
 
     e->stream = NULL;
     amqp_lose(e, "%s%s", e->state == AMQP_LOGIN ? "it hung up during the login: " : "", reason);
@@ -424,7 +424,7 @@ static const struct stream_events connection_events = {.data = on_data, .closed 
 
 static void on_connected(void *owner, struct stream *s, int code)
 {
-    struct engine *e = owner;
+    struct amqp_connection *e = owner;
 
     e->connecting = NULL;
     if (code) {
@@ -444,8 +444,8 @@ static void on_connected(void *owner, struct stream *s, int code)
 
 /* --- ops --- */
 
-static struct engine *open_engine(struct bus *b, struct loop *loop,
-                                  const struct bus_options *options, struct err *err)
+static void *open_engine(struct bus *b, struct loop *loop, const struct bus_options *options,
+                         struct err *err)
 {
     const char *exchange = options->exchange ? options->exchange : "rockbot";
     struct amqp_address address;
@@ -462,7 +462,7 @@ static struct engine *open_engine(struct bus *b, struct loop *loop,
         amqp_address_fini(&address);
         return NULL;
     }
-    struct engine *e = MEM_NEW(struct engine);
+    struct amqp_connection *e = MEM_NEW(struct amqp_connection);
     struct buf dlx = {0};
     buf_printf(&dlx, "%s.dlx", exchange);
     e->bus = b;
@@ -479,8 +479,9 @@ static struct engine *open_engine(struct bus *b, struct loop *loop,
     return e;
 }
 
-static void connect_engine(struct engine *e)
+static void connect_engine(void *engine)
 {
+    struct amqp_connection *e = engine;
     amqp_reader_fini(&e->reader);
     amqp_reader_init(&e->reader);
     e->state = AMQP_REACHING;
@@ -488,7 +489,7 @@ static void connect_engine(struct engine *e)
     e->connecting = stream_connect(e->loop, e->address.target, on_connected, e);
 }
 
-void amqp_channels_gone(struct engine *e)
+void amqp_channels_gone(struct amqp_connection *e)
 {
     if (e->state != AMQP_LEAVING)
         return;
@@ -497,8 +498,9 @@ void amqp_channels_gone(struct engine *e)
     amqp_wrote(e);
 }
 
-static void close_engine(struct engine *e)
+static void close_engine(void *engine)
 {
+    struct amqp_connection *e = engine;
     if (e->state != AMQP_UP) {
         drop_connection(e, "leaving");
         e->ended = true;
@@ -513,33 +515,38 @@ static void close_engine(struct engine *e)
     amqp_channels_gone(e);
 }
 
-static void describe_engine(const struct engine *e, struct buf *out)
+static void describe_engine(const void *engine, struct buf *out)
 {
+    const struct amqp_connection *e = engine;
     buf_printf(out, "RabbitMQ at %s", e->address.target);
     if (strcmp(e->address.vhost, "/") != 0)
         buf_printf(out, ", virtual host %s", e->address.vhost);
 }
 
-static size_t max_body(const struct engine *e)
+static size_t max_body(const void *engine)
 {
+    const struct amqp_connection *e = engine;
     return e->max_body;
 }
 
-static void subscribe(struct engine *e, struct engine_sub *sub)
+static void subscribe(void *engine, struct engine_sub *sub)
 {
+    struct amqp_connection *e = engine;
     if (e->state == AMQP_UP)
         amqp_channel_start(e, sub);
 }
 
-static void unsubscribe(struct engine *e, struct engine_sub *sub)
+static void unsubscribe(void *engine, struct engine_sub *sub)
 {
+    struct amqp_connection *e = engine;
     (void)e;
     if (sub->data)
         amqp_channel_end(sub);
 }
 
 /* BUS_SENT: it is on its way. */
-static enum bus_sent put_message(struct engine *e, struct span topic, const struct message *m)
+static enum bus_sent put_message(struct amqp_connection *e, struct span topic,
+                                 const struct message *m)
 {
     struct buf *out = is_holding(e) ? &e->held : amqp_out(e);
 
@@ -553,8 +560,9 @@ static enum bus_sent put_message(struct engine *e, struct span topic, const stru
     return BUS_SENT;
 }
 
-static void publish(struct engine *e, uint64_t number, struct span topic, const struct message *m)
+static void publish(void *engine, uint64_t number, struct span topic, const struct message *m)
 {
+    struct amqp_connection *e = engine;
     if (e->state != AMQP_UP)
         return; /* it is lost, which bus.c learns at the end of this turn */
     enum bus_sent how = put_message(e, topic, m);
@@ -567,8 +575,9 @@ static void publish(struct engine *e, uint64_t number, struct span topic, const 
         amqp_wrote(e);
 }
 
-static void settle(struct engine *e, struct engine_sub *sub, uint64_t tag, enum bus_verdict verdict)
+static void settle(void *engine, struct engine_sub *sub, uint64_t tag, enum bus_verdict verdict)
 {
+    struct amqp_connection *e = engine;
     (void)e;
     if (sub->data)
         amqp_channel_settle(sub, tag, verdict);

@@ -37,7 +37,7 @@ enum step {
 enum way { AS_OURS, DELETE_FIRST, AS_IT_IS };
 
 struct amqp_channel {
-    struct engine *engine;
+    struct amqp_connection *engine;
     struct engine_sub *sub; /* NULL once unsubscribed */
     uint16_t number;
     struct span topic, queue, dead;
@@ -248,7 +248,7 @@ static void forget_deliveries(struct amqp_channel *ch)
 
 static void channel_free(struct amqp_channel *ch)
 {
-    struct engine *e = ch->engine;
+    struct amqp_connection *e = ch->engine;
 
     timer_clear(loop_timers(e->loop), &ch->again);
     settled(ch);
@@ -270,7 +270,7 @@ void amqp_channel_drop(struct amqp_channel *ch)
 
 static void channel_gone(struct amqp_channel *ch)
 {
-    struct engine *e = ch->engine;
+    struct amqp_connection *e = ch->engine;
 
     channel_free(ch);
     for (size_t i = 0; i < e->n_channels; i++)
@@ -382,7 +382,7 @@ static void bury(struct amqp_channel *ch, const char *why)
 
 static void give_message(struct amqp_channel *ch, struct span body)
 {
-    struct engine *e = ch->engine;
+    struct amqp_connection *e = ch->engine;
     struct message m;
     char made_id[ID_TOKEN_SIZE];
 
@@ -461,7 +461,7 @@ static void on_method(struct amqp_channel *ch, const struct amqp_method *m)
 
 void amqp_channel_frame(struct amqp_channel *ch, const struct amqp_frame *f)
 {
-    struct engine *e = ch->engine;
+    struct amqp_connection *e = ch->engine;
     struct amqp_method m;
 
     if (f->kind == AMQP_METHOD) {
@@ -480,7 +480,7 @@ void amqp_channel_frame(struct amqp_channel *ch, const struct amqp_frame *f)
 
 /* --- from the bus --- */
 
-static uint16_t free_number(struct engine *e)
+static uint16_t free_number(struct amqp_connection *e)
 {
     for (size_t i = 2; i < e->n_channels; i++)
         if (!e->channels[i])
@@ -508,7 +508,7 @@ static bool name_queues(struct amqp_channel *ch, const struct engine_sub *sub)
     return topic <= AMQP_WORD && ch->dead.n <= AMQP_WORD;
 }
 
-void amqp_channel_start(struct engine *e, struct engine_sub *sub)
+void amqp_channel_start(struct amqp_connection *e, struct engine_sub *sub)
 {
     uint16_t number = free_number(e);
     struct amqp_channel *ch = MEM_NEW(struct amqp_channel);

@@ -56,7 +56,7 @@ struct amqp_confirms {
     uint64_t first; /* the broker's number of the first */
 };
 
-struct engine {
+struct amqp_connection {
     struct bus *bus;
     struct loop *loop;
     const struct bus_options *options;
@@ -88,21 +88,22 @@ struct engine {
 };
 
 /* Where to append what is to be sent now; call amqp_wrote afterwards. */
-struct buf *amqp_out(struct engine *e);
-void amqp_wrote(struct engine *e);
+struct buf *amqp_out(struct amqp_connection *e);
+void amqp_wrote(struct amqp_connection *e);
 /* The connection is unusable. It is told at the end of the turn. */
-void amqp_lose(struct engine *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void amqp_lose(struct amqp_connection *e, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
 
 /* --- channels --- */
-void amqp_channel_start(struct engine *e, struct engine_sub *sub);
+void amqp_channel_start(struct amqp_connection *e, struct engine_sub *sub);
 void amqp_channel_end(struct engine_sub *sub);
 void amqp_channel_settle(struct engine_sub *sub, uint64_t tag, enum bus_verdict verdict);
 void amqp_channel_frame(struct amqp_channel *ch, const struct amqp_frame *f);
 /* The connection is gone. */
 void amqp_channel_drop(struct amqp_channel *ch);
 /* One that was on its way stands, or failed and is tried again later (amqp.c). */
-void amqp_channel_settled(struct engine *e);
+void amqp_channel_settled(struct amqp_connection *e);
 /* The last channel is closed (amqp.c). */
-void amqp_channels_gone(struct engine *e);
+void amqp_channels_gone(struct amqp_connection *e);
 
 #endif

@@ -46,7 +46,7 @@ struct queue {
     struct deferred pump;
 };
 
-struct item { /* a parcel in a queue: on its lists or on those of a subscription */
+struct queue_item { /* a parcel in a queue: on its lists or on those of a subscription */
     struct list node;
     struct parcel *parcel;
     struct queue *queue;
@@ -141,7 +141,7 @@ static void pump_later(struct queue *q);
 
 static void on_retry(struct timer *t)
 {
-    struct item *it = CONTAINER_OF(t, struct item, retry);
+    struct queue_item *it = CONTAINER_OF(t, struct queue_item, retry);
 
     list_remove(&it->node);
     /* It has waited longer than those that stand there. */
@@ -151,7 +151,7 @@ static void on_retry(struct timer *t)
 
 static void queue_put(struct queue *q, struct parcel *p)
 {
-    struct item *it = MEM_NEW(struct item);
+    struct queue_item *it = MEM_NEW(struct queue_item);
 
     it->parcel = parcel_ref(p);
     it->queue = q;
@@ -163,7 +163,7 @@ static void queue_put(struct queue *q, struct parcel *p)
     pump_later(q);
 }
 
-static void item_free(struct item *it)
+static void item_free(struct queue_item *it)
 {
     timer_clear(loop_timers(it->queue->broker->loop), &it->retry);
     list_remove(&it->node);
@@ -174,7 +174,7 @@ static void item_free(struct item *it)
     mem_free(it);
 }
 
-static void item_bury(struct item *it, const char *why)
+static void item_bury(struct queue_item *it, const char *why)
 {
     const struct queue *q = it->queue;
     struct message m;
@@ -188,7 +188,7 @@ static void item_bury(struct item *it, const char *why)
     item_free(it);
 }
 
-static void item_retry(struct item *it)
+static void item_retry(struct queue_item *it)
 {
     struct queue *q = it->queue;
 
@@ -213,7 +213,7 @@ static bool queue_has_room(const struct queue *q, size_t size)
 
 static void free_items(struct list *items)
 {
-    for (struct item *first; (first = LIST_FIRST(items, struct item, node));)
+    for (struct queue_item *first; (first = LIST_FIRST(items, struct queue_item, node));)
         item_free(first);
 }
 
@@ -266,7 +266,7 @@ static struct broker_sub *next_sub(struct queue *q)
 }
 
 /* Inside the callback anything may happen to the item, the subscription and the queue. */
-static void deliver(struct item *it, struct broker_sub *sub)
+static void deliver(struct queue_item *it, struct broker_sub *sub)
 {
     struct broker_member *m = sub->member;
     struct parcel *p = parcel_ref(it->parcel);
@@ -287,12 +287,12 @@ static void on_pump(struct deferred *d)
 {
     struct queue *q = CONTAINER_OF(d, struct queue, pump);
     struct broker_sub *sub;
-    struct item *first;
+    struct queue_item *first;
     int n = 0;
 
     q->pumping = true;
-    while (!q->gone && (first = LIST_FIRST(&q->waiting, struct item, node)) && n++ < PUMP_MOST &&
-           (sub = next_sub(q)))
+    while (!q->gone && (first = LIST_FIRST(&q->waiting, struct queue_item, node)) &&
+           n++ < PUMP_MOST && (sub = next_sub(q)))
         deliver(first, sub);
     q->pumping = false;
     if (q->gone)
@@ -418,7 +418,7 @@ void *broker_sub_data(const struct broker_sub *sub)
 static void give_back(struct broker_sub *sub)
 {
     while (!list_empty(&sub->unsettled)) {
-        struct item *it = LIST_ENTRY(sub->unsettled.prev, struct item, node);
+        struct queue_item *it = LIST_ENTRY(sub->unsettled.prev, struct queue_item, node);
         idmap_take(&sub->member->by_tag, it->tag);
         list_remove(&it->node);
         it->sub = NULL;
@@ -446,7 +446,7 @@ void broker_unsubscribe(struct broker_sub *sub)
 
 void broker_settle(struct broker_member *m, uint64_t tag, enum bus_verdict verdict)
 {
-    struct item *it = tag ? idmap_take(&m->by_tag, tag) : NULL;
+    struct queue_item *it = tag ? idmap_take(&m->by_tag, tag) : NULL;
 
     if (!it)
         return;
@@ -506,10 +506,10 @@ static bool may_be_put(const struct broker *b, size_t size)
 
 static void drop_oldest(struct queue *q, size_t size)
 {
-    struct item *oldest;
+    struct queue_item *oldest;
 
     while (!queue_has_room(q, size) && size <= q->broker->options.queue_bytes &&
-           (oldest = LIST_FIRST(&q->waiting, struct item, node)))
+           (oldest = LIST_FIRST(&q->waiting, struct queue_item, node)))
         item_free(oldest);
 }
 
@@ -524,7 +524,7 @@ enum bus_sent broker_publish(struct broker *b, struct span topic, const struct m
         return BUS_FULL;
     if (!b->n_found && !retained_wanted(topic))
         return BUS_SENT;
-    size_t more = size + b->n_found * sizeof(struct item);
+    size_t more = size + b->n_found * sizeof(struct queue_item);
     if (more > b->options.total_bytes || b->bytes > b->options.total_bytes - more)
         return BUS_FULL;
     struct parcel *p = parcel_new(topic, m, &b->bytes);

@@ -55,7 +55,7 @@ struct outgoing {
 struct bus {
     struct loop *loop;
     const struct engine_ops *ops;
-    struct engine *engine;
+    void *engine; /* its own */
     const struct bus_options *options;
     const struct bus_events *on;
     void *owner;

@@ -20,12 +20,12 @@
  * it back from the dead.
  */
 
-struct engine {
+struct embedded_bus {
     struct bus *bus;
     struct loop *loop;
     const struct bus_options *options;
-    char *address;       /* unix:PATH */
-    struct engine *link; /* joins when somebody else hosts */
+    char *address;            /* unix:PATH */
+    struct line_client *link; /* joins when somebody else hosts */
 
     /* Hosting: */
     int lock; /* -1 = we do not */
@@ -35,7 +35,7 @@ struct engine {
     struct deferred up;
 };
 
-static bool is_hosting(const struct engine *e)
+static bool is_hosting(const struct embedded_bus *e)
 {
     return e->lock >= 0;
 }
@@ -45,7 +45,7 @@ static bool is_hosting(const struct engine *e)
 static void on_deliver(void *owner, struct broker_sub *sub, uint64_t tag, bool redelivered,
                        struct span topic, const struct message *m)
 {
-    struct engine *e = owner;
+    struct embedded_bus *e = owner;
 
     engine_deliver(e->bus, broker_sub_data(sub), tag, redelivered, topic, m);
 }
@@ -58,7 +58,7 @@ static bool on_ready(void *owner)
 
 static const struct broker_events broker_events = {on_deliver, on_ready};
 
-static const char *path_of(const struct engine *e)
+static const char *path_of(const struct embedded_bus *e)
 {
     return e->address + strlen("unix:");
 }
@@ -75,7 +75,7 @@ static void make_folder(const char *path)
 }
 
 /* The lock's descriptor; -EWOULDBLOCK when somebody else has it. */
-static int take_lock(const struct engine *e, struct err *err)
+static int take_lock(const struct embedded_bus *e, struct err *err)
 {
     BUF_SCOPED path = {0};
 
@@ -94,7 +94,7 @@ static int take_lock(const struct engine *e, struct err *err)
     return code < 0 ? code : fd;
 }
 
-static void drop_host(struct engine *e)
+static void drop_host(struct embedded_bus *e)
 {
     if (!is_hosting(e))
         return;
@@ -113,7 +113,7 @@ static bool is_socket(const char *path)
 }
 
 /* Host the bus if nobody does: 0; -EWOULDBLOCK when somebody does; else negative with a reason. */
-static int try_host(struct engine *e, struct err *err)
+static int try_host(struct embedded_bus *e, struct err *err)
 {
     int lock = take_lock(e, err);
 
@@ -136,23 +136,23 @@ static int try_host(struct engine *e, struct err *err)
 
 static void on_up(struct deferred *d)
 {
-    engine_up(CONTAINER_OF(d, struct engine, up)->bus);
+    engine_up(CONTAINER_OF(d, struct embedded_bus, up)->bus);
 }
 
 /* --- the engine --- */
 
-static void engine_free(struct engine *e)
+static void engine_free(struct embedded_bus *e)
 {
     loop_undefer(&e->up);
     mem_free(e->address);
     mem_free(e);
 }
 
-static struct engine *local_open(struct bus *b, struct loop *loop, const struct bus_options *o,
-                                 struct err *err)
+static void *local_open(struct bus *b, struct loop *loop, const struct bus_options *o,
+                        struct err *err)
 {
     bool named = strncmp(o->url, "unix:", 5) == 0 && o->url[5];
-    struct engine *e = MEM_NEW(struct engine);
+    struct embedded_bus *e = MEM_NEW(struct embedded_bus);
 
     e->bus = b;
     e->loop = loop;
@@ -174,8 +174,9 @@ static struct engine *local_open(struct bus *b, struct loop *loop, const struct 
     return e;
 }
 
-static void local_connect(struct engine *e)
+static void local_connect(void *engine)
 {
+    struct embedded_bus *e = engine;
     struct err err;
     int code = is_hosting(e) ? 0 : e->options->join_only ? -EWOULDBLOCK : try_host(e, &err);
 
@@ -191,16 +192,17 @@ static void local_connect(struct engine *e)
 /* The link has the last word: it tells that all is closed. */
 static void on_server_closed(void *owner)
 {
-    struct engine *e = owner;
-    struct engine *link = e->link;
+    struct embedded_bus *e = owner;
+    struct line_client *link = e->link;
 
     drop_host(e);
     engine_free(e);
     line_engine.close(link);
 }
 
-static void local_close(struct engine *e)
+static void local_close(void *engine)
 {
+    struct embedded_bus *e = engine;
     loop_undefer(&e->up);
     if (is_hosting(e)) {
         line_server_close(e->server, on_server_closed, e);
@@ -209,19 +211,22 @@ static void local_close(struct engine *e)
     on_server_closed(e);
 }
 
-static void local_describe(const struct engine *e, struct buf *out)
+static void local_describe(const void *engine, struct buf *out)
 {
+    const struct embedded_bus *e = engine;
     buf_printf(out, "embedded bus at %s%s", path_of(e), is_hosting(e) ? ", hosted here" : "");
 }
 
-static size_t local_max_body(const struct engine *e)
+static size_t local_max_body(const void *engine)
 {
+    const struct embedded_bus *e = engine;
     (void)e;
     return LINE_MOST - LINE_OVERHEAD;
 }
 
-static void local_subscribe(struct engine *e, struct engine_sub *sub)
+static void local_subscribe(void *engine, struct engine_sub *sub)
 {
+    struct embedded_bus *e = engine;
     if (!is_hosting(e)) {
         line_engine.subscribe(e->link, sub);
         return;
@@ -238,8 +243,9 @@ static void local_subscribe(struct engine *e, struct engine_sub *sub)
                   sub->topic);
 }
 
-static void local_unsubscribe(struct engine *e, struct engine_sub *sub)
+static void local_unsubscribe(void *engine, struct engine_sub *sub)
 {
+    struct embedded_bus *e = engine;
     if (!is_hosting(e))
         line_engine.unsubscribe(e->link, sub);
     else if (sub->data)
@@ -247,18 +253,19 @@ static void local_unsubscribe(struct engine *e, struct engine_sub *sub)
     sub->data = NULL;
 }
 
-static void local_publish(struct engine *e, uint64_t number, struct span topic,
-                          const struct message *m)
+static void local_publish(void *engine, uint64_t number, struct span topic, const struct message *m)
 {
+    struct embedded_bus *e = engine;
     if (is_hosting(e))
         engine_sent(e->bus, number, broker_publish(e->broker, topic, m));
     else
         line_engine.publish(e->link, number, topic, m);
 }
 
-static void local_settle(struct engine *e, struct engine_sub *sub, uint64_t tag,
+static void local_settle(void *engine, struct engine_sub *sub, uint64_t tag,
                          enum bus_verdict verdict)
 {
+    struct embedded_bus *e = engine;
     if (is_hosting(e))
         broker_settle(e->self, tag, verdict);
     else

@@ -12,8 +12,6 @@
 #include "bus/bus.h"
 #include "io/loop.h"
 
-struct engine; /* each engine's own; its first member is no business of bus.c */
-
 struct engine_sub { /* a subscription as an engine sees it */
     const char *topic;
     const char *group;
@@ -26,23 +24,22 @@ struct engine_sub { /* a subscription as an engine sees it */
 struct engine_ops {
     const char *name; /* "RabbitMQ" */
     /* Does not connect yet. NULL with a reason when the options make no sense. */
-    struct engine *(*open)(struct bus *b, struct loop *loop, const struct bus_options *options,
-                           struct err *err);
+    void *(*open)(struct bus *b, struct loop *loop, const struct bus_options *options,
+                  struct err *err);
     /* Begin to connect; ends in engine_up or engine_lost. Again after each engine_lost, when bus.c
      * thinks it is time. */
-    void (*connect)(struct engine *e);
+    void (*connect)(void *engine);
     /* Ends in engine_closed, which is the last report, whatever state it was in. */
-    void (*close)(struct engine *e);
-    void (*describe)(const struct engine *e, struct buf *out);
-    size_t (*max_body)(const struct engine *e);
+    void (*close)(void *engine);
+    void (*describe)(const void *engine, struct buf *out);
+    size_t (*max_body)(const void *engine);
 
     /* The rest only while up. */
-    void (*subscribe)(struct engine *e, struct engine_sub *sub);
-    void (*unsubscribe)(struct engine *e, struct engine_sub *sub);
+    void (*subscribe)(void *engine, struct engine_sub *sub);
+    void (*unsubscribe)(void *engine, struct engine_sub *sub);
     /* Ends in engine_sent with this `number` unless the connection is lost before. */
-    void (*publish)(struct engine *e, uint64_t number, struct span topic, const struct message *m);
-    void (*settle)(struct engine *e, struct engine_sub *sub, uint64_t tag,
-                   enum bus_verdict verdict);
+    void (*publish)(void *engine, uint64_t number, struct span topic, const struct message *m);
+    void (*settle)(void *engine, struct engine_sub *sub, uint64_t tag, enum bus_verdict verdict);
 };
 
 extern const struct engine_ops embedded_engine; /* embedded: and unix:, hosting or joining */

@@ -19,7 +19,7 @@ static const size_t queue_limit = 512ul * 1024 * 1024;
 /* A message in base64 is longer than the line it came from. */
 static const size_t read_limit = 2ul * LINE_MOST;
 
-struct engine {
+struct line_client {
     struct bus *bus;
     struct loop *loop;
     const struct bus_options *options;
@@ -36,9 +36,9 @@ struct engine {
 
 /* --- writing --- */
 
-static void say(struct engine *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static void say(struct line_client *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-static void say(struct engine *e, const char *fmt, ...)
+static void say(struct line_client *e, const char *fmt, ...)
 {
     va_list ap;
 
@@ -51,7 +51,7 @@ static void say(struct engine *e, const char *fmt, ...)
     stream_wrote(e->stream);
 }
 
-static void say_hello(struct engine *e)
+static void say_hello(struct line_client *e)
 {
     struct buf *out = stream_out(e->stream);
 
@@ -67,7 +67,7 @@ static void say_hello(struct engine *e)
 
 /* --- reading --- */
 
-static void on_ok(struct engine *e, const struct line *l)
+static void on_ok(struct line_client *e, const struct line *l)
 {
     if (!e->joined && json_string_is(l->slots[LINE_ID].value, SPAN("hello"))) {
         e->joined = true;
@@ -79,7 +79,7 @@ static void on_ok(struct engine *e, const struct line *l)
         engine_sent(e->bus, (uint64_t)number, BUS_SENT);
 }
 
-static void on_err(struct engine *e, const struct line *l)
+static void on_err(struct line_client *e, const struct line *l)
 {
     BUF_SCOPED scratch = {0};
     struct span code = line_text(l, LINE_CODE, &scratch);
@@ -94,7 +94,7 @@ static void on_err(struct engine *e, const struct line *l)
     }
 }
 
-static void on_msg(struct engine *e, const struct line *l)
+static void on_msg(struct line_client *e, const struct line *l)
 {
     int64_t sid = line_number(l, LINE_SID, -1), tag = line_number(l, LINE_TAG, -1);
     struct engine_sub *sub = sid > 0 ? idmap_get(&e->subs, (uint64_t)sid) : NULL;
@@ -112,13 +112,13 @@ static void on_msg(struct engine *e, const struct line *l)
                        line_text(l, LINE_TOPIC, &topic), &m);
 }
 
-static void on_bye(struct engine *e, const struct line *l)
+static void on_bye(struct line_client *e, const struct line *l)
 {
     (void)l;
     stream_close(e->stream, "the host said bye");
 }
 
-static void on_pong(struct engine *e, const struct line *l)
+static void on_pong(struct line_client *e, const struct line *l)
 {
     (void)e;
     (void)l;
@@ -126,12 +126,12 @@ static void on_pong(struct engine *e, const struct line *l)
 
 static const struct {
     const char *op;
-    void (*fn)(struct engine *e, const struct line *l);
+    void (*fn)(struct line_client *e, const struct line *l);
 } ops[] = {{"msg", on_msg}, {"ok", on_ok}, {"err", on_err}, {"pong", on_pong}, {"bye", on_bye}};
 
 static void on_line(void *owner, struct span text)
 {
-    struct engine *e = owner;
+    struct line_client *e = owner;
     struct line l;
 
     if (e->closing || !e->stream)
@@ -152,7 +152,7 @@ static void on_line(void *owner, struct span text)
 
 static void on_too_long(void *owner, struct span head)
 {
-    struct engine *e = owner;
+    struct line_client *e = owner;
 
     (void)head;
     stream_close(e->stream, "it sent a line that is too long");
@@ -163,14 +163,14 @@ static const struct lines_events line_events = {on_line, on_too_long};
 
 static void on_data(void *owner, struct span chunk)
 {
-    struct engine *e = owner;
+    struct line_client *e = owner;
 
     lines_feed(&e->lines, chunk, &line_events, e);
 }
 
 /* --- connecting --- */
 
-static void engine_free(struct engine *e)
+static void engine_free(struct line_client *e)
 {
     struct bus *b = e->bus;
 
@@ -182,7 +182,7 @@ static void engine_free(struct engine *e)
 }
 
 /* Nothing of the connection is left: the bus makes its subscriptions anew. */
-static void forget_connection(struct engine *e)
+static void forget_connection(struct line_client *e)
 {
     timer_clear(loop_timers(e->loop), &e->pulse);
     lines_fini(&e->lines);
@@ -193,7 +193,7 @@ static void forget_connection(struct engine *e)
 
 static void on_closed(void *owner, const char *reason)
 {
-    struct engine *e = owner;
+    struct line_client *e = owner;
 
     forget_connection(e);
     if (e->closing)
@@ -207,7 +207,7 @@ static const struct stream_events stream_events = {.data = on_data, .closed = on
 /* The first beat is the time for the hello. */
 static void on_pulse(struct timer *t)
 {
-    struct engine *e = CONTAINER_OF(t, struct engine, pulse);
+    struct line_client *e = CONTAINER_OF(t, struct line_client, pulse);
 
     if (!e->joined || e->silence == SILENCE_MOST) {
         stream_close(e->stream, "the host does not answer");
@@ -220,7 +220,7 @@ static void on_pulse(struct timer *t)
 
 static void on_connected(void *owner, struct stream *s, int code)
 {
-    struct engine *e = owner;
+    struct line_client *e = owner;
 
     e->connecting = NULL;
     if (!s) {
@@ -236,18 +236,20 @@ static void on_connected(void *owner, struct stream *s, int code)
     timer_set(loop_timers(e->loop), &e->pulse, HELLO_MS);
 }
 
-static void line_connect(struct engine *e)
+static void line_connect(void *engine)
 {
+    struct line_client *e = engine;
     e->connecting = stream_connect(e->loop, e->address, on_connected, e);
 }
 
 static void on_gone(struct deferred *d)
 {
-    engine_free(CONTAINER_OF(d, struct engine, gone));
+    engine_free(CONTAINER_OF(d, struct line_client, gone));
 }
 
-static void line_close(struct engine *e)
+static void line_close(void *engine)
 {
+    struct line_client *e = engine;
     e->closing = true;
     if (e->stream) {
         say(e, "{\"op\":\"bye\"}");
@@ -262,10 +264,10 @@ static void line_close(struct engine *e)
 
 /* --- the engine --- */
 
-struct engine *line_engine_open(struct bus *b, struct loop *loop, const struct bus_options *options,
-                                const char *address)
+struct line_client *line_engine_open(struct bus *b, struct loop *loop,
+                                     const struct bus_options *options, const char *address)
 {
-    struct engine *e = MEM_NEW(struct engine);
+    struct line_client *e = MEM_NEW(struct line_client);
 
     e->bus = b;
     e->loop = loop;
@@ -275,8 +277,8 @@ struct engine *line_engine_open(struct bus *b, struct loop *loop, const struct b
     return e;
 }
 
-static struct engine *line_open(struct bus *b, struct loop *loop, const struct bus_options *o,
-                                struct err *err)
+static void *line_open(struct bus *b, struct loop *loop, const struct bus_options *o,
+                       struct err *err)
 {
     struct span rest = span_from(span_str(o->url), strlen("tcp://"));
 
@@ -292,19 +294,22 @@ static struct engine *line_open(struct bus *b, struct loop *loop, const struct b
     return line_engine_open(b, loop, o, rest.p);
 }
 
-static void line_describe(const struct engine *e, struct buf *out)
+static void line_describe(const void *engine, struct buf *out)
 {
+    const struct line_client *e = engine;
     buf_printf(out, "embedded bus at %s", e->address);
 }
 
-static size_t line_max_body(const struct engine *e)
+static size_t line_max_body(const void *engine)
 {
+    const struct line_client *e = engine;
     (void)e;
     return LINE_MOST - LINE_OVERHEAD;
 }
 
-static void line_subscribe(struct engine *e, struct engine_sub *sub)
+static void line_subscribe(void *engine, struct engine_sub *sub)
 {
+    struct line_client *e = engine;
     struct buf *out = stream_out(e->stream);
 
     idmap_put(&e->subs, sub->id, sub);
@@ -317,15 +322,16 @@ static void line_subscribe(struct engine *e, struct engine_sub *sub)
     stream_wrote(e->stream);
 }
 
-static void line_unsubscribe(struct engine *e, struct engine_sub *sub)
+static void line_unsubscribe(void *engine, struct engine_sub *sub)
 {
+    struct line_client *e = engine;
     idmap_take(&e->subs, sub->id);
     say(e, "{\"op\":\"unsub\",\"sid\":%llu}", (unsigned long long)sub->id);
 }
 
-static void line_publish(struct engine *e, uint64_t number, struct span topic,
-                         const struct message *m)
+static void line_publish(void *engine, uint64_t number, struct span topic, const struct message *m)
 {
+    struct line_client *e = engine;
     struct buf *out = stream_out(e->stream);
     size_t from = out->n;
 
@@ -341,9 +347,10 @@ static void line_publish(struct engine *e, uint64_t number, struct span topic,
     stream_wrote(e->stream);
 }
 
-static void line_settle(struct engine *e, struct engine_sub *sub, uint64_t tag,
+static void line_settle(void *engine, struct engine_sub *sub, uint64_t tag,
                         enum bus_verdict verdict)
 {
+    struct line_client *e = engine;
     (void)sub;
     if (verdict == BUS_ACK)
         say(e, "{\"op\":\"ack\",\"tag\":%llu}", (unsigned long long)tag);

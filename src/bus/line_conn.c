@@ -14,7 +14,7 @@ enum {
     ID_MOST = 64, /* bytes of an id that is echoed */
 };
 
-struct place { /* a subscription, by the number its owner gave it */
+struct queue_place { /* a subscription, by the number its owner gave it */
     struct line_conn *conn;
     uint64_t sid;
     struct broker_sub *sub;
@@ -86,7 +86,7 @@ static void on_deliver(void *owner, struct broker_sub *sub, uint64_t tag, bool r
                        struct span topic, const struct message *m)
 {
     struct line_conn *c = owner;
-    const struct place *place = broker_sub_data(sub);
+    const struct queue_place *place = broker_sub_data(sub);
     struct buf *out = begin(c, "msg", SPAN_EMPTY);
     size_t from = out->n;
 
@@ -185,7 +185,7 @@ static void do_sub(struct line_conn *c, const struct line *l, struct span id)
     bool durable = put_group(&group, l) && line_is_true(l, LINE_DURABLE);
     const char *wrong = check_sub(c, sid, buf_view(&topic), buf_view(&group), prefetch);
     if (!wrong) {
-        struct place *p = MEM_NEW(struct place);
+        struct queue_place *p = MEM_NEW(struct queue_place);
         p->conn = c;
         p->sid = (uint64_t)sid;
         p->sub = broker_subscribe(c->member,
@@ -211,7 +211,7 @@ static void do_sub(struct line_conn *c, const struct line *l, struct span id)
 static void do_unsub(struct line_conn *c, const struct line *l, struct span id)
 {
     uint64_t sid = (uint64_t)line_number(l, LINE_SID, 0);
-    struct place *p = map_del(&c->places, place_key(&sid));
+    struct queue_place *p = map_del(&c->places, place_key(&sid));
 
     if (!p) {
         say_err(c, id, "bad_request", "no subscription has this sid");

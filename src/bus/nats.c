@@ -15,7 +15,7 @@ enum {
 
 static void on_work(struct deferred *d)
 {
-    struct engine *e = CONTAINER_OF(d, struct engine, work);
+    struct nats_client *e = CONTAINER_OF(d, struct nats_client, work);
 
     nats_pipe_read_answers(e);
     if (nats_subs_work(e))
@@ -23,14 +23,14 @@ static void on_work(struct deferred *d)
     nats_pipe_write(e);
 }
 
-void nats_work_later(struct engine *e)
+void nats_work_later(struct nats_client *e)
 {
     loop_defer(e->loop, &e->work, on_work);
 }
 
 static void on_tick(struct timer *t)
 {
-    struct engine *e = CONTAINER_OF(t, struct engine, tick);
+    struct nats_client *e = CONTAINER_OF(t, struct nats_client, tick);
 
     nats_pipe_tick(e);
     nats_subs_tick(e);
@@ -40,7 +40,7 @@ static void on_tick(struct timer *t)
 
 /* --- news of the link --- */
 
-static void lose(struct engine *e, const char *why, bool comes_back)
+static void lose(struct nats_client *e, const char *why, bool comes_back)
 {
     e->up = false;
     timer_clear(loop_timers(e->loop), &e->tick);
@@ -49,7 +49,7 @@ static void lose(struct engine *e, const char *why, bool comes_back)
     engine_lost(e->bus, why, comes_back);
 }
 
-static void on_up(struct engine *e, struct nats_news *n)
+static void on_up(struct nats_client *e, struct nats_news *n)
 {
     if (e->up) /* it was lost before we had heard that it was made */
         lose(e, "the connection was made anew", true);
@@ -61,37 +61,37 @@ static void on_up(struct engine *e, struct nats_news *n)
     engine_up(e->bus);
 }
 
-static void on_down(struct engine *e, struct nats_news *n)
+static void on_down(struct nats_client *e, struct nats_news *n)
 {
     if (e->up)
         lose(e, n->text, true);
 }
 
-static void on_lost(struct engine *e, struct nats_news *n)
+static void on_lost(struct nats_client *e, struct nats_news *n)
 {
     lose(e, n->text, false);
 }
 
-static void on_note(struct engine *e, struct nats_news *n)
+static void on_note(struct nats_client *e, struct nats_news *n)
 {
     (void)e;
     log_warn("nats", "%s", n->text);
 }
 
-static void on_poked(struct engine *e, struct nats_news *n)
+static void on_poked(struct nats_client *e, struct nats_news *n)
 {
     (void)n;
     nats_work_later(e);
 }
 
-static void on_leaving(struct engine *e, struct nats_news *n)
+static void on_leaving(struct nats_client *e, struct nats_news *n)
 {
     (void)n;
     nats_pipe_let_go(e);
     nats_link_let_go(e->link);
 }
 
-static void on_gone(struct engine *e, struct nats_news *n)
+static void on_gone(struct nats_client *e, struct nats_news *n)
 {
     struct bus *b = e->bus;
 
@@ -108,7 +108,7 @@ static void on_gone(struct engine *e, struct nats_news *n)
 }
 
 static const struct {
-    void (*hear)(struct engine *e, struct nats_news *n);
+    void (*hear)(struct nats_client *e, struct nats_news *n);
     bool always; /* also when we are closing */
 } ears[] = {
     [NATS_ATTACHED] = {nats_pipe_attach, true},
@@ -125,7 +125,7 @@ static const struct {
 
 static void on_news(void *owner, struct mail *mail)
 {
-    struct engine *e = owner;
+    struct nats_client *e = owner;
     struct nats_news *n = CONTAINER_OF(mail, struct nats_news, mail);
 
     if (!e->closing || ears[n->kind].always)
@@ -143,7 +143,7 @@ static const struct mailbox_events mail_events = {.deliver = on_news, .discard =
 
 /* --- the engine --- */
 
-static int check_options(struct engine *e, const struct bus_options *options, struct err *err)
+static int check_options(struct nats_client *e, const struct bus_options *options, struct err *err)
 {
     if (!nats_prefix_is_valid(options->prefix)) {
         err_set(err, ERR_CONFIG, "'%s' cannot stand in front of NATS subjects", options->prefix);
@@ -158,10 +158,10 @@ static int check_options(struct engine *e, const struct bus_options *options, st
     return code;
 }
 
-static struct engine *open_engine(struct bus *b, struct loop *loop,
-                                  const struct bus_options *options, struct err *err)
+static void *open_engine(struct bus *b, struct loop *loop, const struct bus_options *options,
+                         struct err *err)
 {
-    struct engine *e = MEM_NEW(struct engine);
+    struct nats_client *e = MEM_NEW(struct nats_client);
     char token[ID_TOKEN_SIZE];
 
     if (check_options(e, options, err) < 0) {
@@ -190,14 +190,16 @@ static struct engine *open_engine(struct bus *b, struct loop *loop,
     return e;
 }
 
-static void connect_engine(struct engine *e)
+static void connect_engine(void *engine)
 {
+    struct nats_client *e = engine;
     nats_link_connect(e->link);
 }
 
 /* The socket is served until the thread says that it is about to leave. */
-static void close_engine(struct engine *e)
+static void close_engine(void *engine)
 {
+    struct nats_client *e = engine;
     e->closing = true;
     e->up = false;
     timer_clear(loop_timers(e->loop), &e->tick);
@@ -207,21 +209,24 @@ static void close_engine(struct engine *e)
     nats_link_stop(e->link);
 }
 
-static void describe(const struct engine *e, struct buf *out)
+static void describe(const void *engine, struct buf *out)
 {
+    const struct nats_client *e = engine;
     buf_printf(out, "%s at " SPAN_FMT, e->options->jetstream ? "NATS JetStream" : "NATS",
                SPAN_ARG(buf_view(&e->address.label)));
 }
 
-static size_t max_body(const struct engine *e)
+static size_t max_body(const void *engine)
 {
+    const struct nats_client *e = engine;
     size_t payload = e->max_payload ? e->max_payload : USUAL_PAYLOAD;
 
     return payload > 2 * HEADER_ROOM ? payload - HEADER_ROOM : payload / 2;
 }
 
-static void publish(struct engine *e, uint64_t number, struct span topic, const struct message *m)
+static void publish(void *engine, uint64_t number, struct span topic, const struct message *m)
 {
+    struct nats_client *e = engine;
     BUF_SCOPED subject = {0}, reply = {0}, once = {0};
     bool jet = e->options->jetstream;
 
@@ -244,8 +249,9 @@ static void publish(struct engine *e, uint64_t number, struct span topic, const 
                                        jet ? buf_cstr(&once) : NULL));
 }
 
-static void settle(struct engine *e, struct engine_sub *sub, uint64_t tag, enum bus_verdict verdict)
+static void settle(void *engine, struct engine_sub *sub, uint64_t tag, enum bus_verdict verdict)
 {
+    struct nats_client *e = engine;
     (void)sub;
     nats_sub_settle(e, tag, verdict);
 }

@@ -39,7 +39,7 @@ struct nats_pipe {
     unsigned n_silent;    /* ticks without */
 };
 
-struct engine {
+struct nats_client {
     struct bus *bus;
     struct loop *loop;
     const struct bus_options *options;
@@ -66,54 +66,56 @@ struct engine {
 
 /* Something has come, or is to be sent, or there is room again: at the end of the turn messages are
  * handed over and everything that was sent leaves in one write. */
-void nats_work_later(struct engine *e);
+void nats_work_later(struct nats_client *e);
 
 /* --- nats_pipe.c --- */
-void nats_pipe_init(struct engine *e);
-void nats_pipe_fini(struct engine *e);
-void nats_pipe_attach(struct engine *e, struct nats_news *n);
-void nats_pipe_let_go(struct engine *e);
+void nats_pipe_init(struct nats_client *e);
+void nats_pipe_fini(struct nats_client *e);
+void nats_pipe_attach(struct nats_client *e, struct nats_news *n);
+void nats_pipe_let_go(struct nats_client *e);
 /* Connected: may the others begin? */
-bool nats_pipe_open(struct engine *e);
+bool nats_pipe_open(struct nats_client *e);
 /* The connection is lost: nothing of it is left. */
-void nats_pipe_drop(struct engine *e);
-bool nats_pipe_is_live(const struct engine *e);
+void nats_pipe_drop(struct nats_client *e);
+bool nats_pipe_is_live(const struct nats_client *e);
 /* Reconnected a moment ago: a message whose reply subject is INBOX.n is sent again when nobody
  * heard it. */
-bool nats_pipe_is_fresh(const struct engine *e);
+bool nats_pipe_is_fresh(const struct nats_client *e);
 /* Takes the message over. number 0: nobody wants to know what becomes of it. */
-void nats_pipe_publish(struct engine *e, uint64_t number, natsMsg *msg);
-void nats_pipe_stream(struct engine *e, struct nats_news *n);
+void nats_pipe_publish(struct nats_client *e, uint64_t number, natsMsg *msg);
+void nats_pipe_stream(struct nats_client *e, struct nats_news *n);
 /* JetStream: a consumer is on its way, and gets only what is published once it is there: who
  * subscribes and then asks must not miss the answer. Publishes wait until it is, or has failed. */
-void nats_pipe_hold(struct engine *e);
-void nats_pipe_release(struct engine *e);
+void nats_pipe_hold(struct nats_client *e);
+void nats_pipe_release(struct nats_client *e);
 /* A few words to the server; `reply` may be NULL. */
-void nats_pipe_say(struct engine *e, const char *subject, const char *reply, const char *words);
+void nats_pipe_say(struct nats_client *e, const char *subject, const char *reply,
+                   const char *words);
 /* A subscription with a queue of its own, of limited length; NULL when the connection is broken. */
-natsSubscription *nats_pipe_subscribe(struct engine *e, const char *subject, const char *group);
+natsSubscription *nats_pipe_subscribe(struct nats_client *e, const char *subject,
+                                      const char *group);
 /* Calls nats_leg_is_sure when what was sent by now has arrived. */
-void nats_pipe_make_sure(struct engine *e, uint64_t leg);
-void nats_pipe_read_answers(struct engine *e);
-void nats_pipe_write(struct engine *e);
+void nats_pipe_make_sure(struct nats_client *e, uint64_t leg);
+void nats_pipe_read_answers(struct nats_client *e);
+void nats_pipe_write(struct nats_client *e);
 /* Every NATS_TICK_MS: is anybody there? */
-void nats_pipe_tick(struct engine *e);
+void nats_pipe_tick(struct nats_client *e);
 /* The next message of a subscription, if there is one; the caller destroys it. */
 natsMsg *nats_next(natsSubscription *sub);
 
 /* --- nats_sub.c --- */
-void nats_subs_init(struct engine *e);
-void nats_subs_fini(struct engine *e);
-void nats_subs_drop(struct engine *e);
+void nats_subs_init(struct nats_client *e);
+void nats_subs_fini(struct nats_client *e);
+void nats_subs_drop(struct nats_client *e);
 /* Hands over what there is room for; true when there is more to be done. */
-bool nats_subs_work(struct engine *e);
-void nats_subs_tick(struct engine *e);
-void nats_sub_open(struct engine *e, struct engine_sub *sub);
+bool nats_subs_work(struct nats_client *e);
+void nats_subs_tick(struct nats_client *e);
+void nats_sub_open(void *engine, struct engine_sub *sub);
 /* What is unsettled goes back to the group, where NATS can do that. */
-void nats_sub_close(struct engine *e, struct engine_sub *sub);
-void nats_sub_settle(struct engine *e, uint64_t tag, enum bus_verdict verdict);
-void nats_leg_consumer(struct engine *e, struct nats_news *n);
-void nats_leg_is_sure(struct engine *e, uint64_t leg);
+void nats_sub_close(void *engine, struct engine_sub *sub);
+void nats_sub_settle(struct nats_client *e, uint64_t tag, enum bus_verdict verdict);
+void nats_leg_consumer(struct nats_client *e, struct nats_news *n);
+void nats_leg_is_sure(struct nats_client *e, uint64_t leg);
 
 enum { NATS_TICK_MS = 5000 };
 

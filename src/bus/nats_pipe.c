@@ -46,14 +46,14 @@ struct letter {
 
 /* --- the socket --- */
 
-bool nats_pipe_is_live(const struct engine *e)
+bool nats_pipe_is_live(const struct nats_client *e)
 {
     return e->pipe.connection && nats_link_is_live(e->link);
 }
 
 static void on_ready(void *owner, bool readable, bool writable)
 {
-    struct engine *e = owner;
+    struct nats_client *e = owner;
 
     (void)writable; /* is what the work at the end of the turn looks after */
     if (!nats_pipe_is_live(e)) {
@@ -68,7 +68,7 @@ static void on_ready(void *owner, bool readable, bool writable)
     nats_work_later(e);
 }
 
-void nats_pipe_attach(struct engine *e, struct nats_news *n)
+void nats_pipe_attach(struct nats_client *e, struct nats_news *n)
 {
     struct nats_pipe *p = &e->pipe;
 
@@ -80,7 +80,7 @@ void nats_pipe_attach(struct engine *e, struct nats_news *n)
     nats_work_later(e);
 }
 
-void nats_pipe_let_go(struct engine *e)
+void nats_pipe_let_go(struct nats_client *e)
 {
     struct nats_pipe *p = &e->pipe;
 
@@ -91,7 +91,7 @@ void nats_pipe_let_go(struct engine *e)
     p->connection = NULL;
 }
 
-void nats_pipe_tick(struct engine *e)
+void nats_pipe_tick(struct nats_client *e)
 {
     struct nats_pipe *p = &e->pipe;
 
@@ -110,13 +110,13 @@ void nats_pipe_tick(struct engine *e)
  * published before the first subscriber is there. So for a while after a reconnect each message
  * asks to be told if there was none, and is sent again then.
  */
-bool nats_pipe_is_fresh(const struct engine *e)
+bool nats_pipe_is_fresh(const struct nats_client *e)
 {
     return !e->options->jetstream && loop_now(e->loop) < e->pipe.fresh_until;
 }
 
 /* As a rule one question at a time: the next one is about all that was sent meanwhile. */
-static void ask_soon(struct engine *e)
+static void ask_soon(struct nats_client *e)
 {
     struct nats_pipe *p = &e->pipe;
 
@@ -124,7 +124,7 @@ static void ask_soon(struct engine *e)
         timer_set(loop_timers(e->loop), &p->ask, ASK_MS);
 }
 
-static void ask_now(struct engine *e)
+static void ask_now(struct nats_client *e)
 {
     struct nats_pipe *p = &e->pipe;
     struct buf subject = {0};
@@ -142,10 +142,10 @@ static void ask_now(struct engine *e)
 
 static void on_ask(struct timer *t)
 {
-    ask_now(CONTAINER_OF(t, struct engine, pipe.ask));
+    ask_now(CONTAINER_OF(t, struct nats_client, pipe.ask));
 }
 
-static void unsure_add(struct engine *e, uint64_t number, uint64_t leg, natsMsg *msg)
+static void unsure_add(struct nats_client *e, uint64_t number, uint64_t leg, natsMsg *msg)
 {
     struct nats_unsure *u = MEM_NEW(struct nats_unsure);
 
@@ -161,7 +161,7 @@ static void unsure_add(struct engine *e, uint64_t number, uint64_t leg, natsMsg 
         ask_soon(e);
 }
 
-void nats_pipe_make_sure(struct engine *e, uint64_t leg)
+void nats_pipe_make_sure(struct nats_client *e, uint64_t leg)
 {
     unsure_add(e, 0, leg, NULL);
 }
@@ -198,7 +198,7 @@ static void free_letters(struct list *where)
         natsMsg_Destroy(msg);
 }
 
-static void publish_now(struct engine *e, uint64_t number, natsMsg *msg)
+static void publish_now(struct nats_client *e, uint64_t number, natsMsg *msg)
 {
     natsStatus s = NATS_CONNECTION_DISCONNECTED;
 
@@ -215,13 +215,13 @@ static void publish_now(struct engine *e, uint64_t number, natsMsg *msg)
     /* All else is a connection that is lost, and that we shall hear. */
 }
 
-static bool has_room(struct engine *e)
+static bool has_room(struct nats_client *e)
 {
     return !nats_link_wants_write(e->link) ||
            natsConnection_Buffered(e->pipe.connection) < BUFFERED_BYTES;
 }
 
-static void send_now(struct engine *e, uint64_t number, natsMsg *msg)
+static void send_now(struct nats_client *e, uint64_t number, natsMsg *msg)
 {
     if (nats_pipe_is_live(e) && (!list_empty(&e->pipe.backlog) || !has_room(e)))
         keep_letter(&e->pipe.backlog, number, msg);
@@ -230,7 +230,7 @@ static void send_now(struct engine *e, uint64_t number, natsMsg *msg)
     nats_work_later(e);
 }
 
-static void send_backlog(struct engine *e)
+static void send_backlog(struct nats_client *e)
 {
     uint64_t number;
     natsMsg *msg;
@@ -239,7 +239,7 @@ static void send_backlog(struct engine *e)
         publish_now(e, number, msg);
 }
 
-void nats_pipe_say(struct engine *e, const char *subject, const char *reply, const char *words)
+void nats_pipe_say(struct nats_client *e, const char *subject, const char *reply, const char *words)
 {
     if (!nats_pipe_is_live(e))
         return;
@@ -257,7 +257,7 @@ static void root_free(struct nats_root *r)
 }
 
 /* To a stream, which may have to be made first. */
-static void store(struct engine *e, uint64_t number, natsMsg *msg)
+static void store(struct nats_client *e, uint64_t number, natsMsg *msg)
 {
     const char *subject = natsMsg_GetSubject(msg);
     struct span root = nats_root(e->options->prefix, span_str(subject));
@@ -275,7 +275,7 @@ static void store(struct engine *e, uint64_t number, natsMsg *msg)
         keep_letter(&r->letters, number, msg);
 }
 
-void nats_pipe_publish(struct engine *e, uint64_t number, natsMsg *msg)
+void nats_pipe_publish(struct nats_client *e, uint64_t number, natsMsg *msg)
 {
     if (!e->options->jetstream)
         send_now(e, number, msg);
@@ -285,12 +285,12 @@ void nats_pipe_publish(struct engine *e, uint64_t number, natsMsg *msg)
         store(e, number, msg);
 }
 
-void nats_pipe_hold(struct engine *e)
+void nats_pipe_hold(struct nats_client *e)
 {
     e->pipe.holds++;
 }
 
-void nats_pipe_release(struct engine *e)
+void nats_pipe_release(struct nats_client *e)
 {
     uint64_t number;
     natsMsg *msg;
@@ -301,7 +301,7 @@ void nats_pipe_release(struct engine *e)
         store(e, number, msg);
 }
 
-static struct nats_root *find_root(struct engine *e, uint64_t id, struct span *key)
+static struct nats_root *find_root(struct nats_client *e, uint64_t id, struct span *key)
 {
     size_t at = 0;
     void *value;
@@ -312,7 +312,7 @@ static struct nats_root *find_root(struct engine *e, uint64_t id, struct span *k
     return NULL;
 }
 
-void nats_pipe_stream(struct engine *e, struct nats_news *n)
+void nats_pipe_stream(struct nats_client *e, struct nats_news *n)
 {
     struct span key;
     struct nats_root *r = find_root(e, n->id, &key);
@@ -338,7 +338,7 @@ void nats_pipe_stream(struct engine *e, struct nats_news *n)
     root_free(r);
 }
 
-void nats_pipe_write(struct engine *e)
+void nats_pipe_write(struct nats_client *e)
 {
     struct nats_pipe *p = &e->pipe;
 
@@ -370,7 +370,7 @@ natsMsg *nats_next(natsSubscription *sub)
 }
 
 /* The next message for each stream sees to it that it is there. */
-static void forget_streams(struct engine *e)
+static void forget_streams(struct nats_client *e)
 {
     size_t at = 0;
     struct span key;
@@ -386,7 +386,7 @@ static void forget_streams(struct engine *e)
 }
 
 /* Somebody deleted a stream: what was published to it is stored nowhere. */
-static void on_homeless(struct engine *e)
+static void on_homeless(struct nats_client *e)
 {
     if (timer_is_set(&e->pipe.again))
         return;
@@ -396,7 +396,7 @@ static void on_homeless(struct engine *e)
 
 static void on_again(struct timer *t)
 {
-    struct engine *e = CONTAINER_OF(t, struct engine, pipe.again);
+    struct nats_client *e = CONTAINER_OF(t, struct nats_client, pipe.again);
     uint64_t number;
     natsMsg *msg;
 
@@ -409,7 +409,7 @@ static void on_again(struct timer *t)
         send_now(e, number, msg);
 }
 
-static void is_sure(struct engine *e, struct nats_unsure *u, bool unheard)
+static void is_sure(struct nats_client *e, struct nats_unsure *u, bool unheard)
 {
     if (u->leg)
         nats_leg_is_sure(e, u->leg);
@@ -430,7 +430,7 @@ static void unsure_free(struct nats_unsure *u)
 }
 
 /* "SOCKET.PLACE" */
-static void on_arrived(struct engine *e, const char *text)
+static void on_arrived(struct nats_client *e, const char *text)
 {
     struct nats_pipe *p = &e->pipe;
     struct nats_unsure *u;
@@ -454,7 +454,7 @@ static void on_arrived(struct engine *e, const char *text)
 }
 
 /* {"stream":…,"seq":…}, or {"error":…} from a stream that is full. */
-static void on_stored(struct engine *e, const char *number, struct span text)
+static void on_stored(struct nats_client *e, const char *number, struct span text)
 {
     bool ok = json_skim(text, NULL, NULL, NULL, NULL) == 0 &&
               json_get(text, "error").type == JSON_NONE &&
@@ -469,7 +469,7 @@ static void on_stored(struct engine *e, const char *number, struct span text)
  * libnats makes an error of the server's word that nobody heard a message, without saying which.
  * The answer to the question that was asked behind that very message comes next, and it does say.
  */
-void nats_pipe_read_answers(struct engine *e)
+void nats_pipe_read_answers(struct nats_client *e)
 {
     natsMsg *msg;
     natsStatus s;
@@ -493,7 +493,7 @@ void nats_pipe_read_answers(struct engine *e)
 
 /* --- life --- */
 
-natsSubscription *nats_pipe_subscribe(struct engine *e, const char *subject, const char *group)
+natsSubscription *nats_pipe_subscribe(struct nats_client *e, const char *subject, const char *group)
 {
     natsSubscription *sub = NULL;
     natsStatus s = NATS_CONNECTION_DISCONNECTED;
@@ -509,7 +509,7 @@ natsSubscription *nats_pipe_subscribe(struct engine *e, const char *subject, con
     return sub;
 }
 
-void nats_pipe_init(struct engine *e)
+void nats_pipe_init(struct nats_client *e)
 {
     list_init(&e->pipe.unsure);
     list_init(&e->pipe.backlog);
@@ -519,7 +519,7 @@ void nats_pipe_init(struct engine *e)
     e->pipe.ask.fire = on_ask;
 }
 
-bool nats_pipe_open(struct engine *e)
+bool nats_pipe_open(struct nats_client *e)
 {
     struct buf subject = {0};
 
@@ -534,7 +534,7 @@ bool nats_pipe_open(struct engine *e)
     return e->pipe.answers != NULL;
 }
 
-void nats_pipe_drop(struct engine *e)
+void nats_pipe_drop(struct nats_client *e)
 {
     struct nats_pipe *p = &e->pipe;
     struct nats_unsure *u;
@@ -562,7 +562,7 @@ void nats_pipe_drop(struct engine *e)
     p->roots = (struct map){0};
 }
 
-void nats_pipe_fini(struct engine *e)
+void nats_pipe_fini(struct nats_client *e)
 {
     nats_pipe_drop(e);
 }

@@ -34,7 +34,7 @@ struct nats_leg {
 
 struct nats_sub {
     struct list node;
-    struct engine *engine;
+    struct nats_client *engine;
     struct engine_sub *sub;
     struct nats_plan plan;
     struct nats_leg legs[NATS_MAX_SUBJECTS];
@@ -80,7 +80,7 @@ static struct nats_item *item_new(struct nats_leg *leg, natsMsg *msg)
 /* Off whatever list it is on. */
 static void item_take(struct nats_item *i)
 {
-    struct engine *e = i->sub->engine;
+    struct nats_client *e = i->sub->engine;
 
     if (i->tag) {
         idmap_take(&e->items, i->tag);
@@ -91,7 +91,7 @@ static void item_take(struct nats_item *i)
     list_remove(&i->node);
 }
 
-static void item_free(struct engine *e, struct nats_item *i)
+static void item_free(struct nats_client *e, struct nats_item *i)
 {
     if (i == e->current) {
         i->over = true;
@@ -102,13 +102,13 @@ static void item_free(struct engine *e, struct nats_item *i)
 }
 
 /* JetStream's verbs are words, sent to the address that came with the message. */
-static void item_say(struct engine *e, const struct nats_item *i, const char *words)
+static void item_say(struct nats_client *e, const struct nats_item *i, const char *words)
 {
     if (i->jet)
         nats_pipe_say(e, natsMsg_GetReply(i->msg), NULL, words);
 }
 
-static void bury(struct engine *e, struct nats_item *i, const char *why)
+static void bury(struct nats_client *e, struct nats_item *i, const char *why)
 {
     struct message m;
     BUF_SCOPED scratch = {0}, subject = {0}, topic = {0};
@@ -129,7 +129,7 @@ static void bury(struct engine *e, struct nats_item *i, const char *why)
 
 /* --- handing over --- */
 
-static void hand_over(struct engine *e, struct nats_item *i)
+static void hand_over(struct nats_client *e, struct nats_item *i)
 {
     struct message m;
     BUF_SCOPED scratch = {0};
@@ -177,7 +177,7 @@ static bool is_wanted(const struct nats_sub *s, const struct nats_item *i)
 }
 
 /* NULL when it goes no further. */
-static struct nats_item *admit(struct engine *e, struct nats_leg *leg, natsMsg *msg)
+static struct nats_item *admit(struct nats_client *e, struct nats_leg *leg, natsMsg *msg)
 {
     struct nats_item *i = item_new(leg, msg);
 
@@ -191,9 +191,9 @@ static struct nats_item *admit(struct engine *e, struct nats_leg *leg, natsMsg *
     return NULL;
 }
 
-static void end_of_request(struct engine *e, struct nats_leg *leg, natsMsg *msg);
+static void end_of_request(struct nats_client *e, struct nats_leg *leg, natsMsg *msg);
 
-static struct nats_item *leg_next(struct engine *e, struct nats_leg *leg)
+static struct nats_item *leg_next(struct nats_client *e, struct nats_leg *leg)
 {
     struct nats_item *i = NULL;
     natsMsg *msg;
@@ -210,7 +210,7 @@ static struct nats_item *leg_next(struct engine *e, struct nats_leg *leg)
     return i;
 }
 
-static struct nats_item *sub_next(struct engine *e, struct nats_sub *s)
+static struct nats_item *sub_next(struct nats_client *e, struct nats_sub *s)
 {
     struct nats_item *i = NULL;
 
@@ -224,7 +224,7 @@ static struct nats_item *sub_next(struct engine *e, struct nats_sub *s)
 
 /* Deliveries may close any subscription, also the one they are made to: looked at anew each time.
  * Whose turn it was stands last then. */
-static struct nats_item *next_item(struct engine *e)
+static struct nats_item *next_item(struct nats_client *e)
 {
     LIST_EACH (&e->subs, it) {
         struct nats_item *i = sub_next(e, LIST_ENTRY(it, struct nats_sub, node));
@@ -237,9 +237,9 @@ static struct nats_item *next_item(struct engine *e)
     return NULL;
 }
 
-static void ask_for_more(struct engine *e, struct nats_sub *s);
+static void ask_for_more(struct nats_client *e, struct nats_sub *s);
 
-bool nats_subs_work(struct engine *e)
+bool nats_subs_work(struct nats_client *e)
 {
     struct nats_item *i = NULL;
 
@@ -252,7 +252,7 @@ bool nats_subs_work(struct engine *e)
 
 /* --- settling --- */
 
-static void retry(struct engine *e, struct nats_item *i)
+static void retry(struct nats_client *e, struct nats_item *i)
 {
     uint64_t wait = (uint64_t)RETRY_MS << (i->deliveries - 1);
     char words[64];
@@ -269,7 +269,7 @@ static void retry(struct engine *e, struct nats_item *i)
     timer_set(loop_timers(e->loop), &i->rest, wait);
 }
 
-void nats_sub_settle(struct engine *e, uint64_t tag, enum bus_verdict verdict)
+void nats_sub_settle(struct nats_client *e, uint64_t tag, enum bus_verdict verdict)
 {
     struct nats_item *i = idmap_get(&e->items, tag);
 
@@ -295,7 +295,7 @@ void nats_sub_settle(struct engine *e, uint64_t tag, enum bus_verdict verdict)
  * A consumer sends what it was asked for. We ask for as many as we have room for, but not for each
  * message by itself when there is room for more.
  */
-static void ask_for_more(struct engine *e, struct nats_sub *s)
+static void ask_for_more(struct nats_client *e, struct nats_sub *s)
 {
     uint64_t taken = s->n_held;
     char words[96];
@@ -319,7 +319,7 @@ static void ask_for_more(struct engine *e, struct nats_sub *s)
 
 static void leg_listen(struct nats_leg *leg)
 {
-    struct engine *e = leg->sub->engine;
+    struct nats_client *e = leg->sub->engine;
     const struct engine_sub *sub = leg->sub->sub;
     BUF_SCOPED text = {0};
 
@@ -350,7 +350,7 @@ static void leg_release(struct nats_leg *leg)
 
 static void leg_unlisten(struct nats_leg *leg)
 {
-    struct engine *e = leg->sub->engine;
+    struct nats_client *e = leg->sub->engine;
 
     if (!leg->id)
         return;
@@ -385,7 +385,7 @@ static void say_subscribed(const struct nats_leg *leg)
                   leg->sub->sub->group ? leg->sub->sub->group : "itself");
 }
 
-void nats_leg_is_sure(struct engine *e, uint64_t id)
+void nats_leg_is_sure(struct nats_client *e, uint64_t id)
 {
     struct nats_leg *leg = idmap_get(&e->legs, id);
 
@@ -393,7 +393,7 @@ void nats_leg_is_sure(struct engine *e, uint64_t id)
         say_subscribed(leg);
 }
 
-void nats_leg_consumer(struct engine *e, struct nats_news *n)
+void nats_leg_consumer(struct nats_client *e, struct nats_news *n)
 {
     struct nats_leg *leg = idmap_get(&e->legs, n->id);
     struct buf inbox = {0};
@@ -428,7 +428,7 @@ static uint64_t number_in(natsMsg *msg, const char *header, uint64_t otherwise)
  * What comes without an address for an acknowledgement is about our request: 408 says that its time
  * is over, 100 means nothing to us. All else means that the consumer is not what it was.
  */
-static void end_of_request(struct engine *e, struct nats_leg *leg, natsMsg *msg)
+static void end_of_request(struct nats_client *e, struct nats_leg *leg, natsMsg *msg)
 {
     uint64_t status = number_in(msg, "Status", 0);
     uint64_t left = number_in(msg, "Nats-Pending-Messages", UINT64_MAX);
@@ -442,13 +442,13 @@ static void end_of_request(struct engine *e, struct nats_leg *leg, natsMsg *msg)
     nats_work_later(e);
 }
 
-static void say_alive(struct engine *e, struct list *items)
+static void say_alive(struct nats_client *e, struct list *items)
 {
     LIST_EACH (items, it)
         item_say(e, LIST_ENTRY(it, struct nats_item, node), "+WPI");
 }
 
-void nats_subs_tick(struct engine *e)
+void nats_subs_tick(struct nats_client *e)
 {
     LIST_EACH (&e->subs, it) {
         struct nats_sub *s = LIST_ENTRY(it, struct nats_sub, node);
@@ -463,8 +463,9 @@ void nats_subs_tick(struct engine *e)
 
 /* --- subscriptions --- */
 
-void nats_sub_open(struct engine *e, struct engine_sub *sub)
+void nats_sub_open(void *engine, struct engine_sub *sub)
 {
+    struct nats_client *e = engine;
     struct nats_sub *s = MEM_NEW(struct nats_sub);
 
     s->engine = e;
@@ -484,7 +485,7 @@ void nats_sub_open(struct engine *e, struct engine_sub *sub)
     }
 }
 
-static void free_items(struct engine *e, struct list *items, const char *words)
+static void free_items(struct nats_client *e, struct list *items, const char *words)
 {
     struct nats_item *i;
 
@@ -501,7 +502,7 @@ static void free_items(struct engine *e, struct list *items, const char *words)
  * first that we do not listen any more, or it sends us again what we give back: we still have a
  * request.
  */
-static void leg_stop(struct engine *e, struct nats_leg *leg)
+static void leg_stop(struct nats_client *e, struct nats_leg *leg)
 {
     natsMsg *msg;
 
@@ -515,7 +516,7 @@ static void leg_stop(struct engine *e, struct nats_leg *leg)
         natsSubscription_Unsubscribe(leg->queue);
 }
 
-static void sub_free(struct engine *e, struct nats_sub *s, const char *words)
+static void sub_free(struct nats_client *e, struct nats_sub *s, const char *words)
 {
     for (size_t i = 0; words && i < s->plan.n; i++)
         leg_stop(e, &s->legs[i]);
@@ -533,18 +534,19 @@ static void sub_free(struct engine *e, struct nats_sub *s, const char *words)
     mem_free(s);
 }
 
-void nats_sub_close(struct engine *e, struct engine_sub *sub)
+void nats_sub_close(void *engine, struct engine_sub *sub)
 {
+    struct nats_client *e = engine;
     if (sub->data)
         sub_free(e, sub->data, "-NAK");
 }
 
-void nats_subs_init(struct engine *e)
+void nats_subs_init(struct nats_client *e)
 {
     list_init(&e->subs);
 }
 
-void nats_subs_drop(struct engine *e)
+void nats_subs_drop(struct nats_client *e)
 {
     struct nats_sub *s;
 
@@ -552,7 +554,7 @@ void nats_subs_drop(struct engine *e)
         sub_free(e, s, NULL);
 }
 
-void nats_subs_fini(struct engine *e)
+void nats_subs_fini(struct nats_client *e)
 {
     idmap_fini(&e->legs);
     idmap_fini(&e->items);

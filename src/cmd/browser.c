@@ -15,7 +15,7 @@
 enum { OPT_SESSION = 's' };
 
 /* A bridge of our own, for as long as the host program wants it. */
-struct own {
+struct own_bridge {
     struct loop *loop;
     struct bridge *bridge;
     struct front *front;
@@ -26,7 +26,7 @@ struct own {
 
 static void part_closed(void *arg)
 {
-    struct own *o = arg;
+    struct own_bridge *o = arg;
 
     if (--o->closing == 0)
         loop_stop(o->loop);
@@ -34,7 +34,7 @@ static void part_closed(void *arg)
 
 static void agent_closed(void *arg)
 {
-    struct own *o = arg;
+    struct own_bridge *o = arg;
 
     o->agent = NULL;
     o->closing = 3;
@@ -45,7 +45,7 @@ static void agent_closed(void *arg)
 
 static void on_signal(void *arg, int signo)
 {
-    struct own *o = arg;
+    struct own_bridge *o = arg;
 
     if (!o->agent)
         _Exit(CMD_FAILED);
@@ -56,7 +56,7 @@ static void on_signal(void *arg, int signo)
 static void on_mcp(void *owner, const struct caller *caller, struct http_exchange *x,
                    const struct http_request *req, struct span rest)
 {
-    struct own *o = owner;
+    struct own_bridge *o = owner;
     bool sse = span_is(rest, "/sse");
 
     if (rest.n && !sse)
@@ -89,7 +89,7 @@ static bool may_listen(const struct config *config)
 
 static int host(const struct command *self, const struct config *config, const char *session)
 {
-    struct own o = {.loop = loop_new()};
+    struct own_bridge o = {.loop = loop_new()};
     struct err err;
     int code = CMD_FINE;
 

@@ -12,7 +12,7 @@
 /* DRAIN_MS: for answers that are still to come when the host program has closed its end. */
 enum { CONNECT_MS = 2000, DRAIN_MS = 1500, FINISH_MS = 2000, NOBODY = 1 };
 
-struct relay {
+struct browser_relay {
     struct loop *loop;
     const struct config *config;
     struct ws *ws;
@@ -36,7 +36,7 @@ static bool is_kind(struct span text, bool answer)
 
 static void on_line(void *owner, struct span line)
 {
-    struct relay *r = owner;
+    struct browser_relay *r = owner;
 
     if (!r->ws)
         return;
@@ -47,7 +47,7 @@ static void on_line(void *owner, struct span line)
 /* The bridge would cut us for it: the host program hears what the bridge would say on a pipe. */
 static void on_too_long(void *owner, struct span head)
 {
-    struct relay *r = owner;
+    struct browser_relay *r = owner;
     BUF_SCOPED text = {0};
 
     (void)head;
@@ -64,14 +64,14 @@ static const struct lines_events line_events = {on_line, on_too_long};
 
 static void on_data(void *owner, struct span chunk)
 {
-    struct relay *r = owner;
+    struct browser_relay *r = owner;
 
     lines_feed(&r->lines, chunk, &line_events, r);
 }
 
 static void on_eof(void *owner)
 {
-    struct relay *r = owner;
+    struct browser_relay *r = owner;
 
     r->ended = true;
     lines_end(&r->lines, &line_events, r);
@@ -80,7 +80,7 @@ static void on_eof(void *owner)
 
 static void on_drained(struct timer *t)
 {
-    struct relay *r = CONTAINER_OF(t, struct relay, drain);
+    struct browser_relay *r = CONTAINER_OF(t, struct browser_relay, drain);
 
     if (r->ws)
         ws_close(r->ws, 1000, "the host program is done");
@@ -88,7 +88,7 @@ static void on_drained(struct timer *t)
 
 static void on_stdio_closed(void *owner, const char *reason)
 {
-    struct relay *r = owner;
+    struct browser_relay *r = owner;
 
     (void)reason;
     r->stdio = NULL;
@@ -104,7 +104,7 @@ static const struct stream_events stdio_events = {
 
 static void on_opened(void *owner)
 {
-    struct relay *r = owner;
+    struct browser_relay *r = owner;
 
     r->opened = true;
     log_info("browser", "attached to the bridge that is running");
@@ -114,7 +114,7 @@ static void on_opened(void *owner)
 
 static void on_message(void *owner, enum ws_opcode op, struct span payload)
 {
-    struct relay *r = owner;
+    struct browser_relay *r = owner;
 
     if (op != WS_TEXT || !r->stdio)
         return;
@@ -126,7 +126,7 @@ static void on_message(void *owner, enum ws_opcode op, struct span payload)
 
 static void on_closed(void *owner, uint16_t code, const char *reason)
 {
-    struct relay *r = owner;
+    struct browser_relay *r = owner;
 
     r->ws = NULL;
     timer_clear(loop_timers(r->loop), &r->drain);
@@ -149,7 +149,7 @@ int browser_relay(const char *address, const char *session, const struct config 
 {
     static const char *const protocols[] = {"mcp", NULL};
     const struct ws_options options = {.max_message = c->limits.message, .ping_every = WS_PING_MS};
-    struct relay r = {.loop = loop_new(), .config = c, .drain.fire = on_drained};
+    struct browser_relay r = {.loop = loop_new(), .config = c, .drain.fire = on_drained};
     BUF_SCOPED url = {0};
     struct err err;
     /* The control socket asks for no token, has no certificate to check and takes any name. */

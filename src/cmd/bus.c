@@ -27,7 +27,7 @@ enum {
 };
 
 /* What the options said. */
-struct wishes {
+struct bus_wishes {
     struct args args;
     const char *url;
     bool dead;
@@ -38,7 +38,7 @@ struct wishes {
 /* --- worker and proxy --- */
 
 /* The bridge of `rialto serve` without its door; a proxy has one host program instead. */
-struct station {
+struct bus_station {
     struct loop *loop;
     struct bridge *bridge;
     struct follow *follow;
@@ -48,18 +48,18 @@ struct station {
 
 static void bridge_stopped(void *arg)
 {
-    loop_stop(((struct station *)arg)->loop);
+    loop_stop(((struct bus_station *)arg)->loop);
 }
 
 static void role_closed(void *arg)
 {
-    struct station *s = arg;
+    struct bus_station *s = arg;
 
     follow_free(s->follow); /* until now agents on the bus could change the file */
     bridge_stop(s->bridge, bridge_stopped, s);
 }
 
-static void leave(struct station *s)
+static void leave(struct bus_station *s)
 {
     bus_role_close(s->role, role_closed, s);
     s->role = NULL;
@@ -67,7 +67,7 @@ static void leave(struct station *s)
 
 static void agent_closed(void *arg)
 {
-    struct station *s = arg;
+    struct bus_station *s = arg;
 
     s->agent = NULL;
     leave(s);
@@ -75,7 +75,7 @@ static void agent_closed(void *arg)
 
 static void on_signal(void *arg, int signo)
 {
-    struct station *s = arg;
+    struct bus_station *s = arg;
 
     if (!s->role) {
         log_warn("rialto", "second signal: leaving at once");
@@ -90,7 +90,7 @@ static void on_signal(void *arg, int signo)
 
 static void on_hangup(void *arg, int signo)
 {
-    struct station *s = arg;
+    struct bus_station *s = arg;
     struct err err = {0};
 
     (void)signo;
@@ -98,7 +98,7 @@ static void on_hangup(void *arg, int signo)
         log_error("rialto", "all goes on as it was: %s", err.text);
 }
 
-static void take_signals(struct station *s)
+static void take_signals(struct bus_station *s)
 {
     static const struct {
         int signo;
@@ -110,7 +110,7 @@ static void take_signals(struct station *s)
             log_warn("rialto", "cannot handle %s", strsignal(rows[i].signo));
 }
 
-static void open_agent(struct station *s, const struct config *c)
+static void open_agent(struct bus_station *s, const struct config *c)
 {
     struct mcp_host host = bridge_host(s->bridge, bridge_view(s->bridge));
 
@@ -118,10 +118,10 @@ static void open_agent(struct station *s, const struct config *c)
         stdio_agent_new(s->loop, stream_stdio(s->loop), &host, c->limits.message, agent_closed, s);
 }
 
-static int serve_bus(const struct command *self, const struct wishes *w, const struct config *c,
+static int serve_bus(const struct command *self, const struct bus_wishes *w, const struct config *c,
                      enum config_bus_role role)
 {
-    struct station s = {.loop = loop_new()};
+    struct bus_station s = {.loop = loop_new()};
     struct err err = {0};
     int code = CMD_FINE;
 
@@ -146,12 +146,12 @@ static int serve_bus(const struct command *self, const struct wishes *w, const s
     return code;
 }
 
-static int do_worker(const struct command *self, struct wishes *w, const struct config *c)
+static int do_worker(const struct command *self, struct bus_wishes *w, const struct config *c)
 {
     return serve_bus(self, w, c, BUS_WORKER);
 }
 
-static int do_proxy(const struct command *self, struct wishes *w, const struct config *c)
+static int do_proxy(const struct command *self, struct bus_wishes *w, const struct config *c)
 {
     return serve_bus(self, w, c, BUS_PROXY);
 }
@@ -159,7 +159,7 @@ static int do_proxy(const struct command *self, struct wishes *w, const struct c
 /* --- tail and pub --- */
 
 static bool open_settings(const struct command *self, struct bus_settings *s,
-                          const struct wishes *w, const struct config *c)
+                          const struct bus_wishes *w, const struct config *c)
 {
     struct err err = {0};
 
@@ -169,7 +169,7 @@ static bool open_settings(const struct command *self, struct bus_settings *s,
     return false;
 }
 
-static int do_tail(const struct command *self, struct wishes *w, const struct config *c)
+static int do_tail(const struct command *self, struct bus_wishes *w, const struct config *c)
 {
     struct bus_settings settings;
 
@@ -206,7 +206,7 @@ static bool read_body(const struct command *self, struct buf *body, const char *
     return body->n <= MOST && !ferror(stdin);
 }
 
-static int do_pub(const struct command *self, struct wishes *w, const struct config *c)
+static int do_pub(const struct command *self, struct bus_wishes *w, const struct config *c)
 {
     struct bus_settings settings;
     BUF_SCOPED body = {0};
@@ -236,7 +236,7 @@ static int do_pub(const struct command *self, struct wishes *w, const struct con
 static const struct {
     const char *name;
     int most; /* words, itself included */
-    int (*run)(const struct command *self, struct wishes *w, const struct config *c);
+    int (*run)(const struct command *self, struct bus_wishes *w, const struct config *c);
 } acts[] = {
     {"worker", 1, do_worker}, {"proxy", 1, do_proxy}, {"tail", 2, do_tail}, {"pub", 3, do_pub}};
 
@@ -254,7 +254,7 @@ static int add_header(const struct command *self, struct bus_pub *pub, const cha
     return 0;
 }
 
-static int take_option(const struct command *self, struct wishes *w, int id)
+static int take_option(const struct command *self, struct bus_wishes *w, int id)
 {
     const char *value = w->args.value, *wrong = NULL;
     char *end;
@@ -292,7 +292,7 @@ static int take_option(const struct command *self, struct wishes *w, int id)
 
 static int run(const struct command *self, int argc, char **argv)
 {
-    struct wishes w = {.args = args_begin(self, argc, argv)};
+    struct bus_wishes w = {.args = args_begin(self, argc, argv)};
     int id;
 
     while ((id = args_next(&w.args)) > 0)

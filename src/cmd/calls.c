@@ -210,14 +210,14 @@ static bool has_ended(struct span call)
 }
 
 /* What was seen so far. */
-struct follow {
+struct calls_follow {
     bool begun;
     int64_t last;            /* all up to this one were seen */
     int64_t open[SHOWN_MAX]; /* of those, these had not ended */
     size_t n_open;
 };
 
-static bool was_open(const struct follow *f, int64_t id)
+static bool was_open(const struct calls_follow *f, int64_t id)
 {
     for (size_t i = 0; i < f->n_open; i++)
         if (f->open[i] == id)
@@ -226,7 +226,8 @@ static bool was_open(const struct follow *f, int64_t id)
 }
 
 /* A call is shown once it has ended; one line each. Of those before us, the last `past`. */
-static void put_news(struct buf *out, struct follow *f, struct span list, uint64_t past, bool json)
+static void put_news(struct buf *out, struct calls_follow *f, struct span list, uint64_t past,
+                     bool json)
 {
     struct span *calls = MEM_ARRAY(struct span, SHOWN_MAX);
     size_t n = collect(list, calls, SHOWN_MAX), n_open = 0;
@@ -234,7 +235,7 @@ static void put_news(struct buf *out, struct follow *f, struct span list, uint64
     if (!f->begun && n > past)
         f->last = id_of(calls[past]);
     f->begun = true;
-    struct follow before = *f;
+    struct calls_follow before = *f;
 
     for (size_t i = n; i > 0; i--) {
         struct span call = calls[i - 1];
@@ -259,7 +260,7 @@ static void put_news(struct buf *out, struct follow *f, struct span list, uint64
 
 static int follow(struct daemon *d, const struct args *a, const struct wish *w)
 {
-    struct follow *f = MEM_NEW(struct follow);
+    struct calls_follow *f = MEM_NEW(struct calls_follow);
     BUF_SCOPED path = {0};
     bool lost = false;
     int code = CMD_FINE;
@@ -276,7 +277,7 @@ static int follow(struct daemon *d, const struct args *a, const struct wish *w)
         }
         if (failed && !lost && !daemon_is_over(d)) {
             cmd_error(a->command, "the daemon is gone; waiting for it");
-            *f = (struct follow){.begun = true}; /* the next one counts from the beginning */
+            *f = (struct calls_follow){.begun = true}; /* the next one counts from the beginning */
         }
         lost = failed;
         if (!failed)

@@ -34,7 +34,7 @@ struct countdown {
 
 typedef void tool_fn(struct demo *d, struct span id, struct span arguments, struct span token);
 
-struct tool {
+struct demo_tool {
     const char *name;
     const char *json; /* the rest of its entry in the list */
     tool_fn *run;
@@ -195,7 +195,7 @@ static void run_countdown(struct demo *d, struct span id, struct span arguments,
 }
 
 /* clang-format off */
-static const struct tool tools[] = {
+static const struct demo_tool tools[] = {
     {"time",
      "\"description\":\"The current date and time, in UTC or in a time zone\","
      "\"inputSchema\":{\"type\":\"object\",\"properties\":{\"zone\":{\"type\":\"string\","

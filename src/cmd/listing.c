@@ -11,7 +11,7 @@
 
 enum { NAME_MAX_COLUMN = 40, OPT_DAEMON = ARGS_OWN };
 
-struct run {
+struct listing_run {
     const struct command *self;
     const struct listing *what;
     bool json;
@@ -96,7 +96,7 @@ static void put_table(struct buf *out, struct span list)
     }
 }
 
-static void collect(struct run *r, struct span list)
+static void collect(struct listing_run *r, struct span list)
 {
     struct json_iter it = json_iter(list);
 
@@ -107,7 +107,7 @@ static void collect(struct run *r, struct span list)
     }
 }
 
-static void show(struct run *r)
+static void show(struct listing_run *r)
 {
     BUF_SCOPED list = {0};
     struct buf out = {0};
@@ -126,7 +126,7 @@ static void show(struct run *r)
 
 static void settled(struct ask_run *a)
 {
-    struct run *r = a->arg;
+    struct listing_run *r = a->arg;
 
     for (size_t i = 0; i < r->what->n; i++)
         collect(r, view_list(bridge_full_view(a->bridge), r->what->kinds[i]));
@@ -134,7 +134,7 @@ static void settled(struct ask_run *a)
     ask_finish(a, ask_report_failures(r->self, a) ? CMD_FAILED : CMD_FINE);
 }
 
-static int ask_daemon(const struct args *a, const struct config *config, struct run *r)
+static int ask_daemon(const struct args *a, const struct config *config, struct listing_run *r)
 {
     struct daemon *d = daemon_find_same(a, config);
     int code = d ? CMD_FINE : CMD_FAILED;
@@ -169,7 +169,7 @@ int listing_run(const struct command *self, int argc, char **argv, const struct 
     struct config *config = args_load_config(&a);
     if (!config)
         return CMD_USAGE;
-    struct run r = {.self = self, .what = what, .json = a.json};
+    struct listing_run r = {.self = self, .what = what, .json = a.json};
     int code = daemon ? ask_daemon(&a, config, &r) : ask_run(config, a.verbose, settled, &r);
     buf_fini(&r.list);
     config_free(config);

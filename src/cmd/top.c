@@ -18,7 +18,7 @@ enum { OPT_INTERVAL = ARGS_OWN };
 enum { INTERVAL_MS = 1000, INTERVAL_MIN = 100, INTERVAL_MAX = 3600 * 1000 };
 
 /* What a server was at the last reading. */
-struct seen {
+struct top_seen {
     uint64_t calls;
     uint64_t durations[STATS_BUCKETS];
     char p50[16], p95[16]; /* of the last calls that we know of; empty: there were none */
@@ -30,8 +30,8 @@ struct top {
     struct screen *screen; /* NULL: tables are printed one after the other */
     uint64_t interval, rounds;
     /* of the last reading */
-    struct map seen; /* name -> struct seen */
-    struct seen all;
+    struct map seen; /* name -> struct top_seen */
+    struct top_seen all;
     uint64_t pid, uptime; /* of the daemon that it was */
     uint64_t at, elapsed;
     bool begun;
@@ -48,7 +48,8 @@ static uint64_t number_of(struct span object, const char *key)
 }
 
 /* "12.0", or nothing before there are two readings. */
-static void put_rate(struct buf *out, const struct top *t, const struct seen *before, uint64_t now)
+static void put_rate(struct buf *out, const struct top *t, const struct top_seen *before,
+                     uint64_t now)
 {
     if (!t->begun || !t->elapsed || !before || now < before->calls)
         buf_char(out, '-');
@@ -79,7 +80,7 @@ static void name_percentile(char *out, size_t size, const uint64_t *counts, uint
 }
 
 /* Of the calls since the last reading, if there were any; else what was known stays. */
-static void take_durations(struct seen *s, struct span list)
+static void take_durations(struct top_seen *s, struct span list)
 {
     struct json_iter it = json_iter(list);
     uint64_t news[STATS_BUCKETS] = {0}, total = 0;
@@ -104,13 +105,13 @@ static void take_durations(struct seen *s, struct span list)
 static const char *const titles[] = {"SERVER", "STATE",  "CALLS/S", "IN FLIGHT",
                                      "QUEUED", "ERRORS", "P50",     "P95"};
 
-static struct seen *seen_of(struct top *t, struct span name, bool *is_new)
+static struct top_seen *seen_of(struct top *t, struct span name, bool *is_new)
 {
-    struct seen *s = map_get(&t->seen, name);
+    struct top_seen *s = map_get(&t->seen, name);
 
     *is_new = !s;
     if (!s) {
-        s = MEM_NEW(struct seen);
+        s = MEM_NEW(struct top_seen);
         map_put(&t->seen, name, s);
     }
     return s;
@@ -130,7 +131,7 @@ static void add_row(struct top *t, struct grid *grid, struct span name, struct s
     uint64_t calls = number_of(numbers, "calls");
     BUF_SCOPED rate = {0};
     bool is_new;
-    struct seen *s = seen_of(t, name, &is_new);
+    struct top_seen *s = seen_of(t, name, &is_new);
 
     put_rate(&rate, t, is_new ? NULL : s, calls);
     s->calls = calls;

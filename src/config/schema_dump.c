@@ -34,14 +34,14 @@ static unsigned get_word(const void *at)
     return word;
 }
 
-struct any_list {
+struct dumped_list {
     const char *items;
     size_t n;
 };
 
-static struct any_list get_list(const void *at)
+static struct dumped_list get_list(const void *at)
 {
-    struct any_list list;
+    struct dumped_list list;
     memcpy(&list, at, sizeof list);
     return list;
 }
@@ -57,7 +57,7 @@ static struct value *dump_text(struct arena *a, const struct schema_row *row, co
 
 static struct value *dump_strings(struct arena *a, const struct schema_row *row, const void *at)
 {
-    struct any_list list = get_list(at);
+    struct dumped_list list = get_list(at);
     struct value *v = value_new(a, VALUE_LIST, (struct place){0});
 
     for (size_t i = 0; i < list.n; i++)
@@ -115,7 +115,7 @@ static struct value *dump_json(struct arena *a, const char *text)
 
 static struct value *dump_entries(struct arena *a, const struct schema_row *row, const void *at)
 {
-    struct any_list list = get_list(at);
+    struct dumped_list list = get_list(at);
     bool named = row->type == SCHEMA_ENTRIES;
     struct value *v = value_new(a, named ? VALUE_MAP : VALUE_LIST, (struct place){0});
     char path[PATH_SIZE];
@@ -207,7 +207,7 @@ static bool same_text(const char *a, const char *b)
 /* Strings and pairs both are runs of texts: `each` of them an item. */
 static bool same_texts(const void *a, const void *b, size_t each)
 {
-    struct any_list x = get_list(a), y = get_list(b);
+    struct dumped_list x = get_list(a), y = get_list(b);
 
     if (x.n != y.n)
         return false;
@@ -220,7 +220,7 @@ static bool same_texts(const void *a, const void *b, size_t each)
 
 static bool same_entries(const struct schema_row *row, const void *a, const void *b)
 {
-    struct any_list x = get_list(a), y = get_list(b);
+    struct dumped_list x = get_list(a), y = get_list(b);
     char path[PATH_SIZE];
 
     if (x.n != y.n)

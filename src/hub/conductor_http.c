@@ -29,7 +29,7 @@ struct conductor_http {
 };
 
 /* A request that waits for its server to come up. */
-struct held {
+struct held_request {
     struct list node;
     struct http_exchange *x;
     const struct http_request *req;
@@ -60,7 +60,7 @@ static void refuse(struct http_exchange *x, int status, const char *error)
 
 static void held_gone(void *owner)
 {
-    struct held *h = owner;
+    struct held_request *h = owner;
 
     list_remove(&h->node);
     mem_free(h);
@@ -71,7 +71,7 @@ static void let_go(struct place_http *p, const char *why)
     observer_remove(&p->starting);
     timer_clear(loop_timers(p->http->loop), &p->limit);
     while (!list_empty(&p->held)) {
-        struct held *h = LIST_FIRST(&p->held, struct held, node);
+        struct held_request *h = LIST_FIRST(&p->held, struct held_request, node);
         struct http_exchange *x = h->x;
         const struct http_request *req = h->req;
         http_exchange_on_gone(x, NULL, NULL);
@@ -101,7 +101,7 @@ static void on_limit(struct timer *t)
 
 static void hold(struct place_http *p, struct http_exchange *x, const struct http_request *req)
 {
-    struct held *h = MEM_NEW(struct held);
+    struct held_request *h = MEM_NEW(struct held_request);
 
     h->x = x;
     h->req = req;

@@ -8,7 +8,7 @@
 
 enum { ROUTES_MAX = 32 };
 
-struct route {
+struct http_route {
     const char *path;
     bool below;
     bool local; /* only for this machine, and not for pages of other origins */
@@ -21,7 +21,7 @@ struct route {
 struct front {
     const struct config *config;
     struct http_server *server;
-    struct route routes[ROUTES_MAX];
+    struct http_route routes[ROUTES_MAX];
     size_t n_routes;
     bool (*wants_page)(const struct http_request *req);
     front_handler_fn *on_page;
@@ -199,7 +199,7 @@ static void answer_preflight(struct http_exchange *x, const struct http_request 
 
 /* --- routes --- */
 
-static bool route_matches(const struct route *r, const struct http_request *req)
+static bool route_matches(const struct http_route *r, const struct http_request *req)
 {
     struct span own = span_str(r->path), path = req->path;
 
@@ -208,12 +208,12 @@ static bool route_matches(const struct route *r, const struct http_request *req)
     return !r->wants || r->wants(req);
 }
 
-static const struct route *find_route(const struct front *f, const struct http_request *req)
+static const struct http_route *find_route(const struct front *f, const struct http_request *req)
 {
-    const struct route *best = NULL;
+    const struct http_route *best = NULL;
 
     for (size_t i = 0; i < f->n_routes; i++) {
-        const struct route *r = &f->routes[i];
+        const struct http_route *r = &f->routes[i];
         if (route_matches(r, req) && (!best || strlen(r->path) > strlen(best->path)))
             best = r;
     }
@@ -239,7 +239,7 @@ static void refuse_stranger(const struct front *f, struct http_exchange *x, bool
 
 /* Is this for those who look after the daemon? By TCP it takes long to find
  * out who it is: what changes nothing is let through there. */
-static bool is_for_operators(const struct route *r, const struct http_exchange *x,
+static bool is_for_operators(const struct http_route *r, const struct http_exchange *x,
                              const struct http_request *req)
 {
     if (is_by_socket(x))
@@ -256,8 +256,9 @@ static void refuse_server(struct http_exchange *x)
 }
 
 /* May the caller use this route, by its token and by where it is? If not it has been told. */
-static bool passes(const struct front *f, const struct route *r, const struct config_token *token,
-                   struct http_exchange *x, const struct http_request *req)
+static bool passes(const struct front *f, const struct http_route *r,
+                   const struct config_token *token, struct http_exchange *x,
+                   const struct http_request *req)
 {
     bool asked = f->gate && !is_by_operators_socket(x);
 
@@ -320,7 +321,7 @@ static void on_request(void *owner, struct http_exchange *x, const struct http_r
         f->on_page(f->page_owner, &caller, x, req, req->path);
         return;
     }
-    const struct route *r = find_route(f, req);
+    const struct http_route *r = find_route(f, req);
     if (!passes(f, r, token, x, req))
         return;
     if (r)
@@ -372,7 +373,7 @@ void front_route(struct front *f, const char *path, bool below, front_handler_fn
 {
     if (f->n_routes < ROUTES_MAX)
         f->routes[f->n_routes++] =
-            (struct route){.path = path, .below = below, .handler = handler, .owner = owner};
+            (struct http_route){.path = path, .below = below, .handler = handler, .owner = owner};
 }
 
 void front_route_local(struct front *f, const char *path, bool below, front_handler_fn *handler,

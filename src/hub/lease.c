@@ -6,7 +6,7 @@
 enum { PATIENCE_MS = 30 * 1000 };
 
 /* An instance that only this session has. */
-struct own {
+struct own_instance {
     struct list node;
     struct instance *instance;
     bool added; /* since lease_clear */
@@ -98,7 +98,7 @@ void lease_clear(struct lease *l)
 {
     showcase_clear(l->showcase);
     LIST_EACH (&l->owns, it)
-        LIST_ENTRY(it, struct own, node)->added = false;
+        LIST_ENTRY(it, struct own_instance, node)->added = false;
 }
 
 void lease_add_shared(struct lease *l, struct provider *p, const struct filter *filter)
@@ -119,7 +119,7 @@ static struct catalog *copy_of(const struct catalog *known)
 
 /* Until it has said so itself it offers what the shared one does. The lease's session is told of it
  * by whoever has changed things. */
-static void learn(struct own *o, const struct catalog *known)
+static void learn(struct own_instance *o, const struct catalog *known)
 {
     struct provider *core = instance_provider(o->instance);
 
@@ -130,9 +130,10 @@ static void learn(struct own *o, const struct catalog *known)
     core->tells_later = false;
 }
 
-static struct own *make_own(struct lease *l, struct server_plan *plan, const struct catalog *known)
+static struct own_instance *make_own(struct lease *l, struct server_plan *plan,
+                                     const struct catalog *known)
 {
-    struct own *o = MEM_NEW(struct own);
+    struct own_instance *o = MEM_NEW(struct own_instance);
 
     o->instance = instance_new(l->all->instances, plan);
     list_append(&l->owns, &o->node);
@@ -145,10 +146,10 @@ static struct own *make_own(struct lease *l, struct server_plan *plan, const str
     return o;
 }
 
-static struct own *find_own(struct lease *l, const struct server_plan *plan)
+static struct own_instance *find_own(struct lease *l, const struct server_plan *plan)
 {
     LIST_EACH (&l->owns, it) {
-        struct own *o = LIST_ENTRY(it, struct own, node);
+        struct own_instance *o = LIST_ENTRY(it, struct own_instance, node);
         if (instance_plan(o->instance) == plan)
             return o;
     }
@@ -157,7 +158,7 @@ static struct own *find_own(struct lease *l, const struct server_plan *plan)
 
 void lease_learn(struct lease *l, const struct server_plan *plan, const struct catalog *known)
 {
-    struct own *o = find_own(l, plan);
+    struct own_instance *o = find_own(l, plan);
 
     if (o)
         learn(o, known);
@@ -165,7 +166,7 @@ void lease_learn(struct lease *l, const struct server_plan *plan, const struct c
 
 void lease_add_own(struct lease *l, struct server_plan *plan, const struct catalog *known)
 {
-    struct own *found = find_own(l, plan);
+    struct own_instance *found = find_own(l, plan);
 
     if (!found)
         found = make_own(l, plan, known);
@@ -173,7 +174,7 @@ void lease_add_own(struct lease *l, struct server_plan *plan, const struct catal
     showcase_add(l->showcase, instance_provider(found->instance), server_filter(plan));
 }
 
-static void let_go(struct own *o, uint64_t patience)
+static void let_go(struct own_instance *o, uint64_t patience)
 {
     list_remove(&o->node);
     instance_let_go(o->instance, patience);
@@ -183,7 +184,7 @@ static void let_go(struct own *o, uint64_t patience)
 void lease_settle(struct lease *l)
 {
     LIST_EACH_SAFE (&l->owns, it) {
-        struct own *o = LIST_ENTRY(it, struct own, node);
+        struct own_instance *o = LIST_ENTRY(it, struct own_instance, node);
         if (!o->added)
             let_go(o, PATIENCE_MS);
     }
@@ -194,7 +195,7 @@ void lease_end(struct lease *l)
     struct leases *ls = l->all;
 
     LIST_EACH_SAFE (&l->owns, it)
-        let_go(LIST_ENTRY(it, struct own, node), 0);
+        let_go(LIST_ENTRY(it, struct own_instance, node), 0);
     showcase_stop(l->showcase);
     list_remove(&l->node);
     list_append(&ls->ended, &l->node);

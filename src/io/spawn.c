@@ -154,7 +154,7 @@ int child_find(const struct child_spec *spec, const char *program, struct buf *f
 enum { PIPE_BYTES = 256 * 1024 };
 
 /* What the child needs, made ready before, and where it says why it failed. */
-struct plan {
+struct spawn_plan {
     char *const *files;
     char *const *argv;
     char *const *env;
@@ -170,7 +170,7 @@ struct plan {
  * The child between vfork and exec. It runs in the parent's memory while the parent stands still:
  * it makes system calls, writes nothing but `plan`'s two error fields, and never returns.
  */
-static _Noreturn void become(struct plan *plan)
+static _Noreturn void become(struct spawn_plan *plan)
 {
     sigset_t none;
     int why = ENOENT;
@@ -215,7 +215,7 @@ static _Noreturn void become(struct plan *plan)
  * stands still) and posix_spawn cannot set PR_SET_PDEATHSIG: docs/decisions/002-vfork.md. Kept
  * apart and not inlined, so that no variable of a caller lives in the frame both processes share.
  */
-static __attribute__((noinline)) int fork_and_exec(struct plan *plan)
+static __attribute__((noinline)) int fork_and_exec(struct spawn_plan *plan)
 {
     sigset_t all, before;
 
@@ -238,7 +238,7 @@ static void close_all(const int *fds, size_t n)
             close(fds[i]);
 }
 
-static int explain(const struct plan *plan, const char *path, struct err *err)
+static int explain(const struct spawn_plan *plan, const char *path, struct err *err)
 {
     const char *program = plan->argv[0];
     int code;
@@ -278,7 +278,7 @@ static int watch(struct spawned *to, int pid, struct err *err)
 }
 
 /* Start what is planned; a child that could not exec is reaped here. */
-static int launch(struct spawned *to, struct plan *plan, const char *path, struct err *err)
+static int launch(struct spawned *to, struct spawn_plan *plan, const char *path, struct err *err)
 {
     int pid = fork_and_exec(plan);
 
@@ -312,7 +312,7 @@ int spawn(struct spawned *to, const struct child_spec *spec, const struct rlimit
     struct strings env = make_env(spec);
     const char *path = find_path(&env);
     struct strings files = make_candidates(spec->argv[0], path);
-    struct plan plan = {
+    struct spawn_plan plan = {
         .files = files.p,
         .argv = (char *const *)spec->argv,
         .env = env.p,

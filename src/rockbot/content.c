@@ -235,14 +235,14 @@ void content_fini(struct content *c)
 
 /* --- resources --- */
 
-struct piece {
+struct content_piece {
     struct buf uri, mime, text, note;
     struct attachment file;
     uint64_t size;
 };
 
 /* A text that is too long goes to a file, or is cut, and says so. */
-static void trim_text(struct piece *p, const struct content_options *options)
+static void trim_text(struct content_piece *p, const struct content_options *options)
 {
     struct err err = {0};
 
@@ -260,7 +260,8 @@ static void trim_text(struct piece *p, const struct content_options *options)
     buf_printf(&p->note, "Cut: these are the first %zu of %" PRIu64 " bytes.", p->text.n, p->size);
 }
 
-static void move_blob(struct piece *p, struct span base64, const struct content_options *options)
+static void move_blob(struct content_piece *p, struct span base64,
+                      const struct content_options *options)
 {
     struct err err = {0};
 
@@ -276,7 +277,7 @@ static void move_blob(struct piece *p, struct span base64, const struct content_
                    err.text);
 }
 
-static void put_piece(struct buf *out, struct piece *p)
+static void put_piece(struct buf *out, struct content_piece *p)
 {
     BUF_SCOPED size = {0};
 
@@ -306,7 +307,7 @@ void content_put_resource(struct buf *out, struct span result,
     for (struct json_iter it = json_iter(list.type == JSON_ARRAY ? list.value : SPAN("[]"));
          json_next(&it); first = false) {
         struct span raw = it.type == JSON_OBJECT ? it.value : SPAN("{}");
-        struct piece p = {0};
+        struct content_piece p = {0};
         BUF_SCOPED blob = {0};
         get(&p.uri, raw, "uri");
         get(&p.mime, raw, "mimeType");

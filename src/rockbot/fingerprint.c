@@ -22,26 +22,26 @@ void fingerprint_of(char out[FINGERPRINT_SIZE], struct span text)
     out[FINGERPRINT_SIZE - 1] = '\0';
 }
 
-struct member {
+struct hashed_member {
     struct span key, value;
 };
 
 static int by_key(const void *a, const void *b)
 {
-    return span_cmp(((const struct member *)a)->key, ((const struct member *)b)->key);
+    return span_cmp(((const struct hashed_member *)a)->key, ((const struct hashed_member *)b)->key);
 }
 
 static void put_object(struct buf *out, struct span json)
 {
-    struct member *members = NULL;
+    struct hashed_member *members = NULL;
     size_t n = 0;
 
     for (struct json_iter it = json_iter(json); json_next(&it);)
         n++;
-    members = MEM_ARRAY(struct member, n + 1);
+    members = MEM_ARRAY(struct hashed_member, n + 1);
     n = 0;
     for (struct json_iter it = json_iter(json); json_next(&it);)
-        members[n++] = (struct member){it.key, it.value};
+        members[n++] = (struct hashed_member){it.key, it.value};
     qsort(members, n, sizeof *members, by_key);
     buf_char(out, '{');
     for (size_t i = 0; i < n; i++) {

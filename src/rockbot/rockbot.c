@@ -30,7 +30,7 @@ static const struct {
     [TABLE] = {"{}", JSON_OBJECT, false}, [INSIDE] = {"null", JSON_OBJECT, false},
 };
 
-struct member {
+struct record_member {
     const char *key;
     enum kind kind;
     bool required;
@@ -41,7 +41,7 @@ struct member {
 /* In the order of the enums in the header, which is the order in which RockBot writes them. */
 static const struct record {
     const char *name;
-    struct member members[ROCKBOT_MAX_MEMBERS + 1];
+    struct record_member members[ROCKBOT_MAX_MEMBERS + 1];
 } records[ROCKBOT_RECORDS] = {
     [ROCKBOT_INVOKE] = {"RockBot.Tools.ToolInvokeRequest",
                         MEMBERS({"toolCallId", TEXT, true}, {"toolName", TEXT, true},
@@ -142,7 +142,7 @@ enum rockbot_record rockbot_record(struct span name)
 
 void rockbot_put(struct buf *out, enum rockbot_record type, const struct span *values)
 {
-    const struct member *m = records[type].members;
+    const struct record_member *m = records[type].members;
 
     for (size_t i = 0; m[i].key; i++) {
         buf_str(out, i ? ",\"" : "{\"");
@@ -160,7 +160,8 @@ void rockbot_put(struct buf *out, enum rockbot_record type, const struct span *v
 
 /* --- reading --- */
 
-static const struct member *find_member(const struct record *r, struct span key, size_t *place)
+static const struct record_member *find_member(const struct record *r, struct span key,
+                                               size_t *place)
 {
     for (size_t i = 0; r->members[i].key; i++) {
         *place = i;
@@ -182,7 +183,7 @@ static int take_member(const struct record *r, const struct json_iter *it, struc
 {
     BUF_SCOPED scratch = {0};
     size_t place;
-    const struct member *m = find_member(r, json_text(it->key, &scratch), &place);
+    const struct record_member *m = find_member(r, json_text(it->key, &scratch), &place);
 
     if (!m || it->type == JSON_NULL)
         return 0;

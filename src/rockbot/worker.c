@@ -52,19 +52,19 @@ void worker_put_names(struct buf *out, struct view *v, enum item_kind kind)
 
 /* --- whom we serve --- */
 
-const struct listener *worker_listener(const struct bus_worker *w, struct span agent)
+const struct bus_listener *worker_listener(const struct bus_worker *w, struct span agent)
 {
     LIST_EACH (&w->listeners, it) {
-        const struct listener *l = LIST_ENTRY(it, struct listener, node);
+        const struct bus_listener *l = LIST_ENTRY(it, struct bus_listener, node);
         if (span_is(agent, l->agent))
             return l;
     }
     return NULL;
 }
 
-static struct listener *add_listener(struct bus_worker *w, struct span agent)
+static struct bus_listener *add_listener(struct bus_worker *w, struct span agent)
 {
-    struct listener *l = mem_zalloc(sizeof *l + agent.n + 1);
+    struct bus_listener *l = mem_zalloc(sizeof *l + agent.n + 1);
 
     memcpy(l->agent, agent.p, agent.n);
     l->since = stamp_now();
@@ -78,7 +78,7 @@ static void notice(struct bus_worker *w, struct span agent, bool greet)
 {
     if (worker_listener(w, agent) || w->n_listeners == MAX_LISTENERS)
         return;
-    struct listener *l = add_listener(w, agent);
+    struct bus_listener *l = add_listener(w, agent);
     if (greet)
         worker_greet(w, l->agent);
 }
@@ -254,12 +254,12 @@ struct bus_worker *bus_worker_new(struct loop *loop, struct bus *bus, const stru
 
 static void worker_free(struct bus_worker *w)
 {
-    struct listener *l;
+    struct bus_listener *l;
 
     observer_remove(&w->servers);
     timer_clear(loop_timers(w->loop), &w->next_look);
     timer_clear(loop_timers(w->loop), &w->grace);
-    while ((l = LIST_FIRST(&w->listeners, struct listener, node))) {
+    while ((l = LIST_FIRST(&w->listeners, struct bus_listener, node))) {
         list_remove(&l->node);
         mem_free(l);
     }

@@ -217,7 +217,7 @@ static void announce(struct bus_worker *w, struct known *k, const struct provide
     k->announced_at = stamp_now();
     k->due = 0;
     LIST_EACH (&w->listeners, it)
-        tell_server(w, LIST_ENTRY(it, struct listener, node)->agent, k, buf_view(&removed));
+        tell_server(w, LIST_ENTRY(it, struct bus_listener, node)->agent, k, buf_view(&removed));
     buf_fini(&removed);
 }
 
@@ -293,7 +293,8 @@ static void say_something(struct bus_worker *w)
 {
     if (w->options->servers_indexed)
         LIST_EACH (&w->listeners, it)
-            publish_index(w, LIST_ENTRY(it, struct listener, node)->agent, SPAN_EMPTY, SPAN_EMPTY);
+            publish_index(w, LIST_ENTRY(it, struct bus_listener, node)->agent, SPAN_EMPTY,
+                          SPAN_EMPTY);
     w->said_anything = true;
 }
 
@@ -306,7 +307,7 @@ static void drop_removed(struct bus_worker *w)
         /* Also if it could not be announced anew since the bus was away. */
         if (k->entry.n)
             LIST_EACH (&w->listeners, l)
-                tell_removal(w, LIST_ENTRY(l, struct listener, node)->agent, k);
+                tell_removal(w, LIST_ENTRY(l, struct bus_listener, node)->agent, k);
         known_free(k);
     }
 }
@@ -375,7 +376,7 @@ void worker_greet(struct bus_worker *w, const char *agent)
 static bool has_heard(const struct bus_worker *w, const char *agent, const struct known *k,
                       uint64_t asked_at)
 {
-    const struct listener *l = worker_listener(w, span_str(agent));
+    const struct bus_listener *l = worker_listener(w, span_str(agent));
 
     return l && l->since <= k->announced_at && asked_at / 1000 < k->announced_at / 1000 &&
            stamp_now() < k->announced_at + REQUEST_WAITS_MS;

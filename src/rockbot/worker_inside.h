@@ -22,7 +22,7 @@ struct station {
 };
 
 /* Whom to tell about servers. */
-struct listener {
+struct bus_listener {
     struct list node;
     uint64_t since; /* Unix time in ms: what was announced before, it has not heard */
     char agent[];
@@ -73,7 +73,7 @@ struct provider *worker_server(const struct bus_worker *w, struct span name);
 void worker_look_within(struct bus_worker *w, uint64_t ms);
 void worker_job_ended(struct bus_worker *w);
 /* NULL: nothing is announced to this agent, it must ask. */
-const struct listener *worker_listener(const struct bus_worker *w, struct span agent);
+const struct bus_listener *worker_listener(const struct bus_worker *w, struct span agent);
 /* "a, b, c" of all servers; "none" when there are none. */
 void worker_put_servers(struct buf *out, const struct bus_worker *w);
 /* The same of what a server shows; of many, the first. */

@@ -5,13 +5,13 @@
 
 enum { LINES_MAX = 20, LINE_MAX_BYTES = 300, SERVERS_MAX = 1000 };
 
-struct lines {
+struct heard_lines {
     char *items[LINES_MAX];
     size_t n;
 };
 
 struct one {
-    struct lines said, complaints;
+    struct heard_lines said, complaints;
     char *error;
 };
 
@@ -24,7 +24,7 @@ struct heard *heard_new(void)
     return MEM_NEW(struct heard);
 }
 
-static void lines_clear(struct lines *l)
+static void lines_clear(struct heard_lines *l)
 {
     for (size_t i = 0; i < l->n; i++)
         mem_free(l->items[i]);
@@ -64,7 +64,7 @@ static struct one *make(struct heard *h, const char *server)
 }
 
 /* Each once: a server that is started again says the same again. */
-static void keep(struct lines *l, struct span text)
+static void keep(struct heard_lines *l, struct span text)
 {
     text = span_cut(text, 0, LINE_MAX_BYTES);
     for (size_t i = 0; i < l->n; i++)

@@ -5,7 +5,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 
-struct kept {
+struct kept_event {
     struct list node;
     struct event_id id;
     size_t n;
@@ -14,7 +14,7 @@ struct kept {
 
 static void drop_oldest(struct event_store *s)
 {
-    struct kept *k = LIST_FIRST(&s->events, struct kept, node);
+    struct kept_event *k = LIST_FIRST(&s->events, struct kept_event, node);
 
     s->n--;
     s->bytes -= k->n;
@@ -77,7 +77,7 @@ void event_store_add(struct event_store *s, struct event_id id, struct span even
 {
     if (!missed && event.n > EVENT_STORE_BYTES)
         return;
-    struct kept *k = mem_alloc(sizeof *k + event.n);
+    struct kept_event *k = mem_alloc(sizeof *k + event.n);
     k->id = id;
     k->n = event.n;
     memcpy(k->bytes, event.p, event.n);
@@ -94,7 +94,7 @@ size_t event_store_replay(const struct event_store *s, struct event_id after, st
     size_t n = 0;
 
     LIST_EACH (&s->events, it) {
-        struct kept *k = LIST_ENTRY(it, struct kept, node);
+        struct kept_event *k = LIST_ENTRY(it, struct kept_event, node);
         if (k->id.stream != after.stream || k->id.number <= after.number)
             continue;
         buf_bytes(out, k->bytes, k->n);

@@ -224,7 +224,7 @@ static const struct peer_verbs verbs = {.event = on_event, .ask = modern_on_ask,
 
 /* --- methods --- */
 
-struct handler {
+struct modern_handler {
     const char *method;
     void (*handle)(struct modern_agent *a, const struct mcp_message *m, void *reply,
                    struct span principal, int arg);
@@ -342,7 +342,7 @@ static void pass_on(struct modern_agent *a, const struct mcp_message *m, void *r
 }
 
 /* clang-format off */
-static const struct handler handlers[] = {
+static const struct modern_handler handlers[] = {
     {"tools/call", handle_open, OP_CALL_TOOL},
     {"tools/list", handle_list, ITEM_TOOL},
     {"resources/read", handle_open, OP_READ_RESOURCE},
@@ -356,9 +356,10 @@ static const struct handler handlers[] = {
 };
 /* clang-format on */
 
-static const struct handler *handler_of(const struct mcp_host *host, const struct mcp_message *m)
+static const struct modern_handler *handler_of(const struct mcp_host *host,
+                                               const struct mcp_message *m)
 {
-    static const struct handler any_other = {NULL, pass_on, OP_OTHER};
+    static const struct modern_handler any_other = {NULL, pass_on, OP_OTHER};
 
     for (size_t i = 0; i < COUNT_OF(handlers); i++)
         if (rpc_method_is(&m->rpc, handlers[i].method))
@@ -395,7 +396,7 @@ void modern_agent_receive(struct modern_agent *a, const struct mcp_message *m, v
         handle_cancelled(a, m);
     if (m->rpc.kind != RPC_REQUEST)
         return;
-    const struct handler *h = handler_of(&a->host, m);
+    const struct modern_handler *h = handler_of(&a->host, m);
     if (!h) {
         reply_fault(a, reply, m->rpc.id,
                     &(struct modern_fault){404, RPC_METHOD_NOT_FOUND, "Method not found", NULL});

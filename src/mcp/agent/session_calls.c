@@ -5,7 +5,7 @@
 #include "mcp/outcome.h"
 
 /* A request of the agent that waits for its answer. */
-struct pending {
+struct agent_request {
     struct mcp_session *session;
     struct list node;
     struct call *call;
@@ -15,19 +15,19 @@ struct pending {
     char bytes[]; /* the raw id, the raw progress token, the uri of a subscription */
 };
 
-static struct span pending_id(const struct pending *p)
+static struct span pending_id(const struct agent_request *p)
 {
     return span_of(p->bytes, p->id_n);
 }
 
-static struct span pending_token(const struct pending *p)
+static struct span pending_token(const struct agent_request *p)
 {
     return span_of(p->bytes + p->id_n, p->token_n);
 }
 
 /* --- what the provider side tells us --- */
 
-static void pending_free(struct pending *p)
+static void pending_free(struct agent_request *p)
 {
     list_remove(&p->node);
     p->session->n_pending--;
@@ -48,7 +48,7 @@ static void withdraw_ask(struct mcp_session *s, void *reply, uint64_t id)
 /* The same for all that was asked for a call that is over. */
 static void withdraw_asks(struct mcp_session *s, const struct call *call)
 {
-    const struct pending *p = call->consumer_data;
+    const struct agent_request *p = call->consumer_data;
     uint64_t id;
 
     while ((id = agent_asks_drop(&s->asks, call->handle)))
@@ -62,7 +62,7 @@ void session_attach(struct mcp_session *s)
 }
 
 /* The server accepted it: what it tells of this resource is for this session from now on. */
-static void note_subscription(struct mcp_session *s, const struct pending *p,
+static void note_subscription(struct mcp_session *s, const struct agent_request *p,
                               const struct call *call)
 {
     session_attach(s);
@@ -78,7 +78,7 @@ static void on_done(struct peer *self, struct call *call, const struct outcome *
         s->standing = NULL;
     if (call->op == OP_STANDING || call->op == OP_TELL)
         return;
-    struct pending *p = call->consumer_data;
+    struct agent_request *p = call->consumer_data;
     withdraw_asks(s, call);
     if (call->op == OP_SUBSCRIBE && outcome->kind == OUTCOME_RESULT)
         note_subscription(s, p, call);
@@ -105,7 +105,8 @@ static void send_notification(struct mcp_session *s, void *reply, const char *me
     session_end(s, reply, kind);
 }
 
-static void send_progress(struct mcp_session *s, const struct pending *p, const struct event *e)
+static void send_progress(struct mcp_session *s, const struct agent_request *p,
+                          const struct event *e)
 {
     struct buf *out = session_begin(s, p->reply, MCP_OUT_RELATED);
     size_t after = e->token_at.at + e->token_at.n;
@@ -132,7 +133,7 @@ static void send_changed(struct mcp_session *s, unsigned kinds)
 static void on_event(struct peer *self, struct call *call, const struct event *event)
 {
     struct mcp_session *s = CONTAINER_OF(self, struct mcp_session, peer);
-    struct pending *p = call->op == OP_STANDING ? NULL : call->consumer_data;
+    struct agent_request *p = call->op == OP_STANDING ? NULL : call->consumer_data;
     void *reply = p ? p->reply : NULL;
 
     switch (event->kind) {
@@ -168,7 +169,7 @@ static void on_event(struct peer *self, struct call *call, const struct event *e
 static void on_ask(struct peer *self, struct call *call, const struct ask *ask)
 {
     struct mcp_session *s = CONTAINER_OF(self, struct mcp_session, peer);
-    struct pending *p = call->consumer_data;
+    struct agent_request *p = call->consumer_data;
     char *method = mem_span(ask->method);
     uint64_t id = agent_asks_add(&s->asks, call->handle, ask->key);
 
@@ -188,19 +189,19 @@ const struct peer_verbs session_verbs = {.event = on_event, .ask = on_ask, .done
 
 /* --- what the agent wants --- */
 
-static struct pending *pending_new(struct mcp_session *s, const struct mcp_message *m, void *reply,
-                                   enum op op, struct span uri)
+static struct agent_request *pending_new(struct mcp_session *s, const struct mcp_message *m,
+                                         void *reply, enum op op, struct span uri)
 {
     const struct json_slot *token = &m->slots[SLOT_META_TOKEN];
     size_t token_n = token->type == JSON_NONE ? 0 : token->value.n;
-    struct pending *p = mem_alloc(sizeof *p + m->rpc.id.n + token_n + uri.n);
+    struct agent_request *p = mem_alloc(sizeof *p + m->rpc.id.n + token_n + uri.n);
 
-    *p = (struct pending){.session = s,
-                          .reply = reply,
-                          .op = op,
-                          .id_n = m->rpc.id.n,
-                          .token_n = token_n,
-                          .uri_n = uri.n};
+    *p = (struct agent_request){.session = s,
+                                .reply = reply,
+                                .op = op,
+                                .id_n = m->rpc.id.n,
+                                .token_n = token_n,
+                                .uri_n = uri.n};
     memcpy(p->bytes, m->rpc.id.p, m->rpc.id.n);
     if (token_n)
         memcpy(p->bytes + p->id_n, token->value.p, token_n);
@@ -217,7 +218,7 @@ void session_open(struct mcp_session *s, const struct mcp_message *m, void *repl
     const struct json_slot *meta = &m->slots[SLOT_META];
     bool subscribes = request.op == OP_SUBSCRIBE || request.op == OP_UNSUBSCRIBE;
     struct buf kept_meta = {0};
-    struct pending *p =
+    struct agent_request *p =
         pending_new(s, m, reply, request.op, subscribes ? request.name : SPAN_EMPTY);
 
     if (meta->type == JSON_OBJECT)
@@ -248,7 +249,7 @@ void session_tell(struct mcp_session *s, const struct mcp_message *m)
 void session_cancel(struct mcp_session *s, struct span id)
 {
     LIST_EACH (&s->pending, it) {
-        struct pending *p = LIST_ENTRY(it, struct pending, node);
+        struct agent_request *p = LIST_ENTRY(it, struct agent_request, node);
         if (span_eq(pending_id(p), id)) {
             if (p->call)
                 router_cancel(p->call, FAIL_CANCELLED);

@@ -32,7 +32,7 @@ struct sse_source {
 };
 
 /* A message on its way, or its answer. */
-struct post {
+struct server_post {
     struct http_upstream *link;
     struct list node;         /* in the link's `posts`, or `held` while it waits */
     struct http_fetch *fetch; /* NULL when nothing is on the wire */
@@ -69,7 +69,7 @@ struct listening {
     int status;
     struct buf refusal;   /* what the server says instead of a stream */
     bool worked;          /* there is or may be a stream to be had in this session */
-    bool busy, discarded; /* as in struct post */
+    bool busy, discarded; /* as in struct server_post */
 };
 
 struct http_upstream {
@@ -106,10 +106,10 @@ void http_link_ready(struct http_upstream *u);
 void http_link_forgotten(struct http_upstream *u);
 
 /* --- http_post.c --- */
-void post_send(struct post *p);
+void post_send(struct server_post *p);
 /* The message in u->out. */
-struct post *post_new(struct http_upstream *u, const struct mcp_parcel *parcel);
-void post_drop(struct post *p);
+struct server_post *post_new(struct http_upstream *u, const struct mcp_parcel *parcel);
+void post_drop(struct server_post *p);
 
 /* --- http_listen.c --- */
 void http_listen_start(struct http_upstream *u);

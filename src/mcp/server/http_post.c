@@ -31,7 +31,7 @@ static bool is_named(const char *method)
 }
 
 /* In the stateless era the headers repeat what the message says. */
-static void put_modern_lines(struct post *p, const struct mcp_parcel *parcel)
+static void put_modern_lines(struct server_post *p, const struct mcp_parcel *parcel)
 {
     snprintf(p->version, sizeof p->version, "%s", parcel->version ? parcel->version : "");
     if (parcel->method)
@@ -43,9 +43,9 @@ static void put_modern_lines(struct post *p, const struct mcp_parcel *parcel)
     }
 }
 
-struct post *post_new(struct http_upstream *u, const struct mcp_parcel *parcel)
+struct server_post *post_new(struct http_upstream *u, const struct mcp_parcel *parcel)
 {
-    struct post *p = MEM_NEW(struct post);
+    struct server_post *p = MEM_NEW(struct server_post);
 
     p->link = u;
     p->kind = parcel->kind;
@@ -69,7 +69,7 @@ struct post *post_new(struct http_upstream *u, const struct mcp_parcel *parcel)
     return p;
 }
 
-static void post_free(struct post *p)
+static void post_free(struct server_post *p)
 {
     buf_fini(&p->lines);
     buf_fini(&p->body);
@@ -79,7 +79,7 @@ static void post_free(struct post *p)
 }
 
 /* From inside one of its own callbacks it is only taken out of sight; leave() frees it. */
-void post_drop(struct post *p)
+void post_drop(struct server_post *p)
 {
     if (p->discarded)
         return;
@@ -97,14 +97,14 @@ void post_drop(struct post *p)
         post_free(p);
 }
 
-static void leave(struct post *p)
+static void leave(struct server_post *p)
 {
     p->busy = false;
     if (p->discarded)
         post_free(p);
 }
 
-void post_send(struct post *p)
+void post_send(struct server_post *p)
 {
     struct http_upstream *u = p->link;
 
@@ -128,7 +128,7 @@ void post_send(struct post *p)
 
 /* --- the answer as it comes --- */
 
-static void learn_session(struct post *p, const struct http_head *head)
+static void learn_session(struct server_post *p, const struct http_head *head)
 {
     struct http_upstream *u = p->link;
     struct span id = http_head_value(head, "Mcp-Session-Id");
@@ -153,7 +153,7 @@ static bool is_fine(int status)
 
 static void on_head(void *owner, const struct http_head *head)
 {
-    struct post *p = owner;
+    struct server_post *p = owner;
     struct http_upstream *u = p->link;
 
     u->answered = true;
@@ -171,7 +171,7 @@ static void on_head(void *owner, const struct http_head *head)
 
 static void on_event(void *owner, const struct sse_event *event)
 {
-    struct post *p = owner;
+    struct server_post *p = owner;
     struct http_upstream *u = p->link;
 
     p->tries = 0;
@@ -183,7 +183,7 @@ static void on_event(void *owner, const struct sse_event *event)
         timer_set(loop_timers(u->loop), &p->timer, LINGER_MS);
 }
 
-static void answer_too_long(struct post *p)
+static void answer_too_long(struct server_post *p)
 {
     char why[96];
 
@@ -196,7 +196,7 @@ static void answer_too_long(struct post *p)
 
 static void on_chunk(void *owner, struct span chunk)
 {
-    struct post *p = owner;
+    struct server_post *p = owner;
     bool fine = is_fine(p->status);
     size_t max = fine ? p->link->options.max_message : ERROR_BODY_MAX;
     int code = 0;
@@ -218,7 +218,7 @@ static void on_chunk(void *owner, struct span chunk)
 
 /* --- the end of an answer --- */
 
-static void fail(struct post *p, int status, bool delivered, const char *why)
+static void fail(struct server_post *p, int status, bool delivered, const char *why)
 {
     if (p->id)
         mcp_provider_failed(p->link->provider, p->id, status, delivered, why);
@@ -231,7 +231,7 @@ static void fail(struct post *p, int status, bool delivered, const char *why)
  * A stream ended and the answer did not come. In the initialize era a server may do that on
  * purpose, to have us come back for the rest; events with ids are how it says so.
  */
-static void stream_over(struct post *p, const char *why)
+static void stream_over(struct server_post *p, const char *why)
 {
     struct http_upstream *u = p->link;
 
@@ -250,7 +250,7 @@ static void stream_over(struct post *p, const char *why)
 
 static void on_timer(struct timer *t)
 {
-    struct post *p = CONTAINER_OF(t, struct post, timer);
+    struct server_post *p = CONTAINER_OF(t, struct server_post, timer);
     struct http_upstream *u = p->link;
 
     if (p->fetch) { /* the answer has come, but the stream has not ended */
@@ -268,7 +268,7 @@ static void on_timer(struct timer *t)
 }
 
 /* Is the body an answer to this very request? */
-static bool is_answer(const struct post *p)
+static bool is_answer(const struct server_post *p)
 {
     struct rpc_message m;
     int64_t id;
@@ -280,7 +280,7 @@ static bool is_answer(const struct post *p)
 }
 
 /* The session is gone. True if the request waits for the next one. */
-static bool session_lost(struct post *p)
+static bool session_lost(struct server_post *p)
 {
     struct http_upstream *u = p->link;
     bool news = p->epoch == u->epoch && u->phase == LINK_READY;
@@ -299,7 +299,7 @@ static bool session_lost(struct post *p)
     return again;
 }
 
-static void refused(struct post *p)
+static void refused(struct server_post *p)
 {
     struct span body = buf_view(&p->answer);
     struct buf why = {0};
@@ -319,7 +319,7 @@ static void refused(struct post *p)
     buf_fini(&why);
 }
 
-static void answered(struct post *p)
+static void answered(struct server_post *p)
 {
     struct mcp_provider *provider = p->link->provider;
     char why[80];
@@ -337,7 +337,7 @@ static void answered(struct post *p)
     }
 }
 
-static void unreachable(struct post *p, int code, const char *why, bool delivered)
+static void unreachable(struct server_post *p, int code, const char *why, bool delivered)
 {
     struct http_upstream *u = p->link;
     bool down = code == -ECONNREFUSED || !u->answered;
@@ -357,7 +357,7 @@ static void unreachable(struct post *p, int code, const char *why, bool delivere
         http_link_lost(u, why);
 }
 
-static void finish(struct post *p, int code, const char *why, bool delivered)
+static void finish(struct server_post *p, int code, const char *why, bool delivered)
 {
     struct http_upstream *u = p->link;
 
@@ -379,7 +379,7 @@ static void finish(struct post *p, int code, const char *why, bool delivered)
 
 static void on_done(void *owner, int code, const char *why, bool delivered)
 {
-    struct post *p = owner;
+    struct server_post *p = owner;
 
     p->busy = true;
     if (!p->resuming)

@@ -15,9 +15,9 @@ enum {
 
 static void drop_posts(struct list *posts)
 {
-    struct post *p;
+    struct server_post *p;
 
-    while ((p = LIST_FIRST(posts, struct post, node)))
+    while ((p = LIST_FIRST(posts, struct server_post, node)))
         post_drop(p);
 }
 
@@ -163,7 +163,7 @@ static struct buf *link_begin(void *link)
 
 /* What the server must not see before the handshake is over; two requests may overtake each other.
  */
-static bool must_wait(const struct http_upstream *u, const struct post *p)
+static bool must_wait(const struct http_upstream *u, const struct server_post *p)
 {
     if (p->modern || p->initialize || p->initialized || u->phase == LINK_READY)
         return false;
@@ -178,7 +178,7 @@ static void link_end(void *link, const struct mcp_parcel *parcel)
         return;
     if (!parcel->modern)
         snprintf(u->version, sizeof u->version, "%s", parcel->version ? parcel->version : "");
-    struct post *p = post_new(u, parcel);
+    struct server_post *p = post_new(u, parcel);
     if (p->initialize)
         u->phase = LINK_GREETING;
     if (must_wait(u, p))
@@ -190,7 +190,7 @@ static void link_end(void *link, const struct mcp_parcel *parcel)
 static bool link_forget(void *link, uint64_t id)
 {
     struct http_upstream *u = link;
-    struct post *p = idmap_get(&u->by_id, id);
+    struct server_post *p = idmap_get(&u->by_id, id);
     bool waits = p && !p->fetch && !p->resuming && !timer_is_set(&p->timer);
     /* One that waits was never seen; in the stateless era a closed stream says it all. */
     bool known = waits || (p && p->modern && !u->old_sse);
@@ -202,10 +202,10 @@ static bool link_forget(void *link, uint64_t id)
 
 void http_link_ready(struct http_upstream *u)
 {
-    struct post *p;
+    struct server_post *p;
 
     u->phase = LINK_READY;
-    while (u->phase == LINK_READY && (p = LIST_FIRST(&u->held, struct post, node)))
+    while (u->phase == LINK_READY && (p = LIST_FIRST(&u->held, struct server_post, node)))
         post_send(p);
     if (u->phase == LINK_READY && !u->old_sse)
         http_listen_start(u);
