@@ -1,3 +1,5 @@
+/* main of `rialto`: runs the command that the first argument names, or `conductor` if the program
+ * is called so; prints the help without one. Called by the C runtime. */
 #include "base/mem.h"
 #include "cmd/cmd.h"
 #include "cmd/help.h"

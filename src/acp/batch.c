@@ -1,3 +1,5 @@
+/* Collects the answers to one JSON-RPC batch, and writes the array when the last holder releases
+ * the batch. Called by hop.c, conductor.c and greet.c. */
 #include "acp/batch.h"
 
 #include "acp/hop.h"

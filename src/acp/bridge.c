@@ -1,3 +1,5 @@
+/* Opens a loopback port or an HTTP place for a declared server, and writes the members that tell
+ * the agent where. Called by setup.c, and by conductor.c at the end. */
 #include "acp/bridge.h"
 
 #include "base/log.h"

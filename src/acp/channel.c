@@ -1,3 +1,5 @@
+/* Making, connecting, finding and closing a channel. Called by hub/conductor_join.c,
+ * hub/conductor_link.c and hub/conductor_http.c, and by channel_traffic.c and setup.c. */
 #include "acp/channel_inside.h"
 #include "base/log.h"
 #include "base/mem.h"

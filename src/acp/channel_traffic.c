@@ -1,3 +1,6 @@
+/* MCP messages over an open channel, from the client to the server and back. Called by
+ * hub/conductor_link.c for each message to the server, and by conductor.c for those that come from
+ * components. */
 #include "acp/channel_inside.h"
 #include "acp/edit.h"
 #include "base/mem.h"

@@ -1,3 +1,5 @@
+/* Parses a component's command line, as shell words or as JSON. Called by cmd/conductor.c for each
+ * component. */
 #include "acp/command_line.h"
 
 #include "base/ascii.h"

@@ -1,3 +1,5 @@
+/* A component as a child process: starting, reading stdout and stderr, reporting how the process
+ * ended, stopping. Called by greet.c and conductor.c; hop.c asks for the component's name. */
 #include "acp/inside.h"
 
 #include "base/log.h"

@@ -1,3 +1,6 @@
+/* Chooses the next neighbour for each message, holds messages that come before initialize is
+ * answered, and starts and ends the conductor. Called by cmd/conductor.c, and by hop.c for each
+ * message. */
 #include "acp/inside.h"
 
 #include "acp/bridge.h"

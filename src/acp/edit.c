@@ -1,3 +1,5 @@
+/* Setting, removing and reading a member at a path in raw JSON. Called by channel_traffic.c,
+ * greet.c, hop.c and setup.c. */
 #include "acp/edit.h"
 
 /* `object` with the bytes of `old` (inside it) replaced. */

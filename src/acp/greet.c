@@ -1,3 +1,6 @@
+/* The initialize request along the chain: starts the components, greets the agent and each proxy,
+ * and tries proxy dialects one after another. Called by conductor.c, and by component.c when a
+ * process ends early. */
 #include "acp/edit.h"
 #include "acp/inside.h"
 #include "base/log.h"

@@ -1,3 +1,5 @@
+/* Keeps the end of a component's stderr in a bounded buffer, and writes the last lines redacted.
+ * Called by component.c; hop.c frees the buffer. */
 #include "acp/last_words.h"
 
 #include "base/log.h"

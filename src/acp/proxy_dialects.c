@@ -1,3 +1,5 @@
+/* The table of the proxy dialects P0 to P3, and finding the dialect of a method or a word. Called
+ * by conductor.c, greet.c, hop.c, command_line.c and cmd/conductor.c. */
 #include "acp/proxy_dialects.h"
 
 #include "base/mem.h"

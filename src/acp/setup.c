@@ -1,3 +1,6 @@
+/* Session set-up and close requests: rewrites declared MCP servers for the agent, and remembers
+ * which component declared each server. Called by conductor.c, and by greet.c with the agent's
+ * initialize result. */
 #include "acp/bridge.h"
 #include "acp/edit.h"
 #include "base/log.h"

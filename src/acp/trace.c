@@ -1,3 +1,5 @@
+/* Writes messages as JSON events, and lines of pipes as text, to the sinks of a trace. Called by
+ * the conductor's files for each message; cmd/conductor_trace.c makes the trace. */
 #include "acp/trace.h"
 
 #include "base/log.h"

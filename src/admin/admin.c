@@ -1,3 +1,5 @@
+/* Start and end of the admin part, the table of its paths, and the answers of /healthz, /readyz,
+ * /metrics and /status. Called by cmd/serve.c; other files of admin/ check for GET here. */
 #include "admin/inside.h"
 
 #include "base/mem.h"

@@ -1,3 +1,5 @@
+/* The paths under /api: servers (show, start, stop, restart), approvals and reload; calls and logs
+ * are passed on to calls.c and logs.c. Called by way of the table of paths in admin.c. */
 #include "admin/inside.h"
 #include "base/log.h"
 #include "base/visible.h"

@@ -1,3 +1,5 @@
+/* The counts of the bus worker and the state of the bus, as a member of the status and as metrics.
+ * Called by status.c and metrics.c. */
 #include "admin/inside.h"
 #include "wire/json_out.h"
 

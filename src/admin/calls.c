@@ -1,3 +1,5 @@
+/* GET /api/calls: the recorded calls as a list or one with its arguments and result, secrets
+ * redacted. Called by api.c. */
 #include "admin/inside.h"
 #include "base/log.h"
 #include "base/utf8.h"

@@ -1,3 +1,5 @@
+/* The path of the control socket: where the daemon puts it and where commands look for it. Called
+ * by cmd/serve.c, cmd/daemon.c, cmd/browser_relay.c and cmd/doctor/daemon.c. */
 #include "admin/control.h"
 
 #include "base/log.h"

@@ -1,3 +1,5 @@
+/* Answers requests for the embedded files of the dashboard, and decides which requests for / want
+ * the page. Called by cmd/serve.c, which adds the routes. */
 #include "admin/dashboard.h"
 
 #include "admin/inside.h"

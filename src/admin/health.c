@@ -1,3 +1,5 @@
+/* The health of each server by the state of its provider, and of the daemon as a whole, with
+ * reasons. Called by admin.c for /readyz, by status.c and by metrics.c. */
 #include "admin/inside.h"
 
 #include "base/map.h"

@@ -1,9 +1,10 @@
+/* Keeps the last lines of the log and writes those that are asked for as JSON. Begun and ended by
+ * admin.c; logs.c reads the lines. */
 #include "admin/log_ring.h"
 
 #include "admin/inside.h"
 #include "base/utf8.h"
 #include "wire/json_out.h"
-
 
 enum {
     TEXT_MAX = 12 * 1024, /* more than the longest line of a server */

@@ -1,3 +1,5 @@
+/* GET /api/logs: reads the query (after, limit, level, server) and answers with lines of the log
+ * ring. Called by api.c. */
 #include "admin/inside.h"
 
 enum { SHOWN = 200, SHOWN_MAX = 10000 };

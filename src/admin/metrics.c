@@ -1,3 +1,5 @@
+/* The text of /metrics in the format of Prometheus: numbers of servers, calls, durations and the
+ * process. Called by admin.c. */
 #include "admin/inside.h"
 #include "base/file.h"
 #include "base/mem.h"

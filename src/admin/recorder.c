@@ -1,3 +1,5 @@
+/* The memory of the last calls: chunks that are filled by the router's tap and used again, oldest
+ * first. Begun and ended by admin.c; calls.c reads the records. */
 #include "admin/recorder.h"
 
 #include "base/mem.h"

@@ -1,3 +1,5 @@
+/* The JSON of /status and of single servers, and times written as text. Called by admin.c and
+ * api.c; metrics.c takes the sums over instances from here, calls.c and log_ring.c the times. */
 #include "admin/inside.h"
 #include "core/approval.h"
 #include "wire/json_out.h"

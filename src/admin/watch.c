@@ -1,3 +1,5 @@
+/* Counts the router's events for each server, keeps the last error, and logs most of the events.
+ * Begun and ended by admin.c; status.c and metrics.c read the counts. */
 #include "admin/inside.h"
 
 #include "base/log.h"

@@ -1,3 +1,6 @@
+/* Blocks of memory that small allocations are cut from, and that are freed all at once. Called by
+ * config/, the catalogs, views and search of core/, and parts of hub/, browser/, mcp/server/ and
+ * rockbot/. */
 #include "base/arena.h"
 
 #include "base/mem.h"

@@ -1,3 +1,5 @@
+/* Growing a buffer, appending bytes, numbers and formatted text to it, and dropping bytes from its
+ * front. Called by every folder. */
 #include "base/buf.h"
 
 #include "base/mem.h"

@@ -1,3 +1,5 @@
+/* Filling in a struct err with a reason and a hint, and the text for each error code. Called by
+ * io/, bus/, hub/, config/, cmd/ and the families, where an error is shown to people. */
 #include "base/err.h"
 
 #include <stdarg.h>

@@ -1,3 +1,6 @@
+/* The log's level, format and listener, and log_line, which redacts a line and writes it to stderr.
+ * Lines come from every folder but base/, wire/ and config/; cmd/ and admin/log_ring.c change the
+ * settings. */
 #include "base/log.h"
 
 #include "base/mem.h"

@@ -1,3 +1,5 @@
+/* Both hash tables: SipHash with a random key for map, and lookup, insertion, removal and iteration
+ * for map and idmap. Called by every folder but io/ and wire/. */
 #include "base/map.h"
 
 #include "base/id.h"

@@ -1,3 +1,5 @@
+/* malloc, calloc and realloc that abort when there is no memory, copies of strings, and the tuning
+ * of malloc. Called by every folder; mem_tune by main.c. */
 #include "base/mem.h"
 
 #include <malloc.h>

@@ -1,3 +1,5 @@
+/* Comparisons of spans that are too long for the header: without case, by order, by glob pattern,
+ * and in constant time for secrets. Called by every folder. */
 #include "base/span.h"
 
 #include "base/ascii.h"

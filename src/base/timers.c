@@ -1,3 +1,5 @@
+/* The binary heap of timers: setting, clearing, and firing those that are due. io/loop.c advances
+ * the time; timers are set by every folder that has deadlines. */
 #include "base/timers.h"
 
 #include "base/mem.h"

@@ -1,3 +1,5 @@
+/* A BTCP agent: joining a session, calls and their answers, notices about changed tools. Called by
+ * doors.c, methods.c, session.c, pipe.c and browser.c, and by the core with the ends of calls. */
 #include "base/mem.h"
 #include "browser/inside.h"
 #include "wire/rpc.h"

@@ -1,3 +1,6 @@
+/* The list of sessions, with limits and expiry; keep-alive of connections, start and shutdown.
+ * Called by hub/browser_desk.c and the other files of browser/; cmd/browser.c checks session ids
+ * here. */
 #include "browser/browser.h"
 
 #include "base/ascii.h"

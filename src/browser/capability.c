@@ -1,3 +1,5 @@
+/* The table of implied capabilities, and checking and comparing names of capabilities. Called by
+ * grants.c and kept.c. */
 #include "browser/capability.h"
 
 #include "base/ascii.h"

@@ -1,3 +1,5 @@
+/* The rows for the BTCP dialects D1 to D8. Used by doors.c, methods.c and unix.c, which give each
+ * connection or request a dialect. */
 #include "browser/dialect.h"
 
 const struct dialect dialect_d1 = {.name = "websocket", .answers_list = true, .speaks_words = true};

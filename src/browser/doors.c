@@ -1,3 +1,5 @@
+/* HTTP routes for pages and agents: event streams, POSTs, WebSockets, health, the list of sessions,
+ * and the check of the pairing token. Called by hub/browser_desk.c for each request. */
 #include "base/log.h"
 #include "base/mem.h"
 #include "browser/inside.h"

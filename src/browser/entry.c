@@ -1,3 +1,5 @@
+/* Writes a page's tool as an MCP tool entry, with schema and annotations checked. Called by
+ * session.c for the catalog. */
 #include "browser/entry.h"
 
 #include "base/mem.h"

@@ -1,3 +1,4 @@
+/* Finds and serves the scripts and pages that are built into the program. Called by doors.c. */
 #include "browser/files.h"
 
 #include "browser/inside.h"

@@ -1,3 +1,5 @@
+/* Granting, revoking and checking capabilities in a session, and the meta-tool by which agents ask
+ * a page's user for more. Called by session.c, page.c and methods.c. */
 #include "base/log.h"
 #include "base/mem.h"
 #include "browser/inside.h"

@@ -1,3 +1,5 @@
+/* The list of persistent grants, with loading and saving the JSON file. Called by grants.c for each
+ * change, and by browser.c at start and end. */
 #include "browser/kept.h"
 
 #include "base/file.h"

@@ -1,3 +1,5 @@
+/* The table of BTCP methods with a handler for each, and the replies. Called by doors.c, pipe.c and
+ * relay.c for messages of pages and agents. */
 #include "base/log.h"
 #include "base/mem.h"
 #include "browser/inside.h"

@@ -1,3 +1,5 @@
+/* A page: streams, registered tools, and requests to the page with their answers. Called by
+ * doors.c, methods.c, relay.c, session.c, grants.c and pipe.c. */
 #include "base/log.h"
 #include "base/mem.h"
 #include "browser/inside.h"

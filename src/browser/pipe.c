@@ -1,3 +1,6 @@
+/* One connection of a page or an agent (WebSocket, event stream or Unix socket): sending,
+ * receiving, the rate limit, closing. Called by doors.c, relay.c, unix.c and the other files of
+ * browser/. */
 #include "base/log.h"
 #include "base/mem.h"
 #include "browser/inside.h"

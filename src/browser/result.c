@@ -1,3 +1,5 @@
+/* Converts a page's answer or error to an MCP result or error object. Called by page.c, and by
+ * session.c for calls that are refused. */
 #include "browser/result.h"
 
 #include "base/mem.h"

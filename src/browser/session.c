@@ -1,3 +1,6 @@
+/* A session as a provider: the catalog of the pages' tools, public names of tools, and calls.
+ * Called by browser.c, which makes and frees sessions, by the other files of browser/, and by the
+ * core for calls. */
 #include "base/ascii.h"
 #include "base/log.h"
 #include "base/mem.h"

@@ -1,3 +1,5 @@
+/* Listens on the Unix socket, and reads one message a line from each connection. Called by
+ * browser.c at the start. */
 #include "base/log.h"
 #include "base/mem.h"
 #include "browser/inside.h"

@@ -1,3 +1,5 @@
+/* The RabbitMQ connection: handshake, heartbeats, publishing with confirms, and closing. Called by
+ * bus.c through amqp_engine, for amqp:// and amqps:// URLs, and by amqp_channel.c. */
 #include "bus/amqp_inside.h"
 
 #include "base/ascii.h"

@@ -1,3 +1,5 @@
+/* One RabbitMQ subscription: the steps that declare and bind queues, deliveries, acknowledgements,
+ * and reopening a channel that the broker closed. Called by amqp.c. */
 #include "bus/amqp_inside.h"
 
 #include "base/backoff.h"

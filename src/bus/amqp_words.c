@@ -1,3 +1,5 @@
+/* Parses amqp:// and amqps:// URLs, and converts messages to and from AMQP properties and headers.
+ * Called by amqp.c, and by amqp_channel.c for each message that arrives. */
 #include "bus/amqp_inside.h"
 
 #include "base/ascii.h"

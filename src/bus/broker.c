@@ -1,3 +1,5 @@
+/* The embedded bus: queues of groups, subscriptions, deliveries, retries and limits. Called by
+ * embedded.c for the process that hosts the bus, and by line_conn.c for each connected process. */
 #include "bus/broker.h"
 
 #include "base/list.h"

@@ -1,3 +1,6 @@
+/* The table of URL schemes and engines, reconnecting, the outbox of unconfirmed messages, and the
+ * list of subscriptions. Called by hub/bus_role.c, rockbot/, cmd/bus_pub.c and cmd/bus_tail.c; the
+ * engines report to the engine_ functions. */
 #include "bus/bus.h"
 
 #include "base/backoff.h"

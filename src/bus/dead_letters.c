@@ -1,3 +1,5 @@
+/* The ring of dead letters: adding one, dropping the oldest beyond the limits, finding the next by
+ * number. Called by broker.c. */
 #include "bus/dead_letters.h"
 
 #include "bus/stamp.h"

@@ -1,3 +1,5 @@
+/* The engine for embedded: and unix: URLs: takes the lock file to host the bus in this process, or
+ * else joins the process that hosts the bus. Called by bus.c through embedded_engine. */
 #include "base/log.h"
 #include "bus/broker.h"
 #include "bus/engine.h"

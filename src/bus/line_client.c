@@ -1,3 +1,6 @@
+/* The engine that joins an embedded bus of another process over a socket: hello, the lines in both
+ * directions, pings. Called by bus.c for tcp:// URLs, and by embedded.c when another process hosts
+ * the bus. */
 #include "bus/line_client.h"
 
 #include "base/log.h"

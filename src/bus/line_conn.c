@@ -1,3 +1,5 @@
+/* The server's side of one connection to the embedded bus: a handler for each op (hello, sub, pub,
+ * ack, ...), and the lines sent back. Called by line_server.c. */
 #include "bus/line_conn.h"
 
 #include "base/id.h"

@@ -1,3 +1,6 @@
+/* The sockets of the embedded bus, Unix and loopback TCP: accepting, refusing and cutting off
+ * connections, and passing their lines to line_conn.c. Called by embedded.c when this process hosts
+ * the bus. */
 #include "bus/line_server.h"
 
 #include "base/list.h"

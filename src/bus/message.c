@@ -1,3 +1,5 @@
+/* Headers of a message, the JSON form of a message, and packed copies that outlive a call. Called
+ * by the other files of bus/, by rockbot/, and by bus.c, bus_tail.c and bus_dead.c of cmd/. */
 #include "bus/message.h"
 
 #include "base/base64.h"

@@ -1,3 +1,5 @@
+/* The NATS engine's operations (open, connect, publish, close) and the handlers for news from the
+ * link's thread. Called by bus.c through nats_engine, for nats:// and tls:// URLs. */
 #include "base/log.h"
 #include "bus/engine.h"
 #include "bus/nats_engine.h"

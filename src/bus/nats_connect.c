@@ -1,3 +1,5 @@
+/* Connecting to the NATS server and leaving the server: the options for libnats, and the callbacks
+ * that libnats makes. Called by nats_link.c, on the link's thread. */
 #include "bus/nats_inside.h"
 #include "bus/nats_stream.h"
 

@@ -1,3 +1,6 @@
+/* The thread that makes libnats' blocking calls, the queue of orders from the loop to that thread,
+ * and the news back to the loop. Called by nats.c, nats_pipe.c and nats_sub.c; nats_connect.c posts
+ * news. */
 #include "bus/nats_link.h"
 
 #include "base/log.h"

@@ -1,3 +1,5 @@
+/* Converts a message of the bus to a natsMsg with headers, and back. Called by nats.c for messages
+ * that are published, and by nats_sub.c for those that arrive and for dead letters. */
 #include "bus/nats_message.h"
 
 #include "base/ascii.h"

@@ -1,3 +1,5 @@
+/* The NATS connection on the loop's side: reading and writing the socket, publishing, and finding
+ * out whether messages have arrived. Called by nats.c and nats_sub.c. */
 #include "base/log.h"
 #include "bus/nats_engine.h"
 #include "wire/json.h"

@@ -1,3 +1,5 @@
+/* Finds or creates JetStream streams and consumers, with blocking requests to the server. Called by
+ * nats_link.c and nats_connect.c, on the link's thread. */
 #include "bus/nats_stream.h"
 
 #include "bus/nats_words.h"

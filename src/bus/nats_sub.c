@@ -1,3 +1,6 @@
+/* NATS subscriptions: messages that arrive, settling and retrying them, dead letters, and requests
+ * for more from JetStream consumers. Called by nats.c, and by nats_pipe.c once the server has a
+ * subscription. */
 #include "base/log.h"
 #include "bus/nats_engine.h"
 #include "bus/nats_message.h"

@@ -1,3 +1,5 @@
+/* Splits McpServersIndexed messages and keeps the newest entry of each server. Called by broker.c
+ * for published messages, and when a queue for announcements gets the first subscriber. */
 #include "bus/retained.h"
 
 #include "base/ascii.h"

@@ -1,3 +1,5 @@
+/* The wall clock in milliseconds, and writing and reading ISO 8601 times. Called by the other files
+ * of bus/, by rockbot/ for the current time, and by cmd/bus_tail.c. */
 #include "bus/stamp.h"
 
 #include "base/ascii.h"

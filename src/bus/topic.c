@@ -1,3 +1,5 @@
+/* Checks topics and patterns, matches one with the other, and the tree that finds all patterns for
+ * a topic. Called by broker.c (the tree), the other files of bus/, rockbot/job.c and cmd/bus.c. */
 #include "bus/topic.h"
 
 #include "bus/message.h"

@@ -1,3 +1,5 @@
+/* The command `rialto approvals`: lists the calls that the daemon holds, and approves or rejects
+ * one. Called through the table of commands (cmd/table.c). */
 #include "base/utf8.h"
 #include "cmd/commands.h"
 #include "cmd/daemon.h"

@@ -1,3 +1,5 @@
+/* Reads a command line by getopt and the command's table of options, and loads the configuration
+ * that the options name. Called by the commands. */
 #include "cmd/args.h"
 
 #include "base/log.h"

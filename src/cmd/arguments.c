@@ -1,3 +1,5 @@
+/* Turns KEY=VALUE words, or one JSON object, into the arguments of a tool, by the tool's schema.
+ * Called by call.c. */
 #include "cmd/arguments.h"
 
 #include "wire/json.h"

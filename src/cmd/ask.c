@@ -1,3 +1,5 @@
+/* Runs a bridge until its servers are up or have failed, calls the command back, and stops the
+ * bridge again. Called by call.c, listing.c and doctor/start.c. */
 #include "cmd/ask.h"
 
 #include "base/log.h"

@@ -1,3 +1,5 @@
+/* The command `rialto browser`: an agent on standard input and output for tools of web pages, with
+ * a bridge of its own if none runs. Called through the table of commands (cmd/table.c). */
 #include "base/log.h"
 #include "base/mem.h"
 #include "cmd/args.h"

@@ -1,3 +1,5 @@
+/* Carries lines of standard input and output over a WebSocket to a bridge that runs already. Called
+ * by cmd/browser.c before it opens a bridge of its own. */
 #include "cmd/browser_relay.h"
 
 #include "admin/control.h"

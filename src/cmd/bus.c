@@ -1,3 +1,5 @@
+/* The command `rialto bus`: its options, and the worker and the proxy; tail and pub are in
+ * bus_tail.c, bus_dead.c and bus_pub.c. Called through the table of commands (cmd/table.c). */
 #include "base/ascii.h"
 #include "base/log.h"
 #include "base/mem.h"

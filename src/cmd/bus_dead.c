@@ -1,3 +1,5 @@
+/* Prints the dead letters of an embedded bus, which it asks for one by one over the line protocol.
+ * Called by cmd/bus.c for `rialto bus tail --dead`. */
 #include "base/log.h"
 #include "base/mem.h"
 #include "bus/line_words.h"

@@ -1,3 +1,5 @@
+/* Sends one message to a topic of the bus and, if wanted, waits for the reply and prints it. Called
+ * by cmd/bus.c for `rialto bus pub`. */
 #include "base/id.h"
 #include "base/log.h"
 #include "base/mem.h"

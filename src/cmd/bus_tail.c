@@ -1,3 +1,5 @@
+/* Prints the messages of a bus as they pass, and the form in which messages are printed. Called by
+ * cmd/bus.c for `rialto bus tail`; bus_dead.c and bus_pub.c print with it. */
 #include "base/id.h"
 #include "base/log.h"
 #include "base/mem.h"

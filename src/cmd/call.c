@@ -1,3 +1,5 @@
+/* The command `rialto call`: one call of a tool, through a bridge of its own or the daemon, and the
+ * result printed. Called through the table of commands (cmd/table.c). */
 #include "base/mem.h"
 #include "cmd/args.h"
 #include "cmd/arguments.h"

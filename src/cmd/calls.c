@@ -1,3 +1,5 @@
+/* The command `rialto calls`: lists the daemon's recorded calls, shows one in full, or prints each
+ * as it ends. Called through the table of commands (cmd/table.c). */
 #include "base/ascii.h"
 #include "base/mem.h"
 #include "cmd/commands.h"

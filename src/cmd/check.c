@@ -1,3 +1,5 @@
+/* The command `rialto check`: prints the problems of a configuration as text or JSON. Called
+ * through the table of commands (cmd/table.c). */
 #include "base/mem.h"
 #include "cmd/args.h"
 #include "cmd/commands.h"

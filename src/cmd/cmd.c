@@ -1,3 +1,5 @@
+/* Messages on the standard error, and output with characters that do not show escaped. Called by
+ * the commands; main.c calls cmd_finish at the end. */
 #include "cmd/cmd.h"
 
 #include "base/log.h"

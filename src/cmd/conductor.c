@@ -1,3 +1,5 @@
+/* The command `rialto conductor`: its options, the components, and what the conductor in acp/ needs
+ * of hub/. Called through the table of commands (cmd/table.c). */
 #include "acp/conductor.h"
 
 #include "base/log.h"

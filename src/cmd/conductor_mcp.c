@@ -1,3 +1,5 @@
+/* Connects to a port of the conductor and copies bytes between it and standard input and output.
+ * Called by cmd/conductor.c and by conductor_main.c, the small program. */
 #include "cmd/conductor_mcp.h"
 
 #include <arpa/inet.h>

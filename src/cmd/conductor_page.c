@@ -1,3 +1,5 @@
+/* The HTML, style sheet and script of the page that shows a conductor's traffic, as constants.
+ * Served by conductor_viewer.c. */
 #include "cmd/conductor_viewer.h"
 
 /* Text only ever goes into the page by textContent: peers' words are shown, never run. */

@@ -1,3 +1,5 @@
+/* Opens the files of --trace and --debug, writes the traffic and our own log lines into them, and
+ * hands events to the viewer. Called by cmd/conductor.c. */
 #include "cmd/conductor_trace.h"
 
 #include "base/log.h"

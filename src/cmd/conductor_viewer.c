@@ -1,3 +1,5 @@
+/* The HTTP server of --serve: it keeps the last events, and answers with the page or with events.
+ * Called by conductor_trace.c. */
 #include "cmd/conductor_viewer.h"
 
 #include "base/mem.h"

@@ -1,3 +1,5 @@
+/* The command `rialto config`: prints the configuration in effect, explains keys, makes tokens.
+ * Called through the table of commands (cmd/table.c). */
 #include "base/id.h"
 #include "base/log.h"
 #include "cmd/args.h"

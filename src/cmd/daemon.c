@@ -1,3 +1,6 @@
+/* HTTP requests to the running daemon through its control socket, waited for one at a time, and how
+ * the daemon is found. Called by status, top, calls, logs, reload, approvals, call, listing.c and
+ * the doctor. */
 #include "cmd/daemon.h"
 
 #include "admin/control.h"

@@ -1,3 +1,6 @@
+/* The command `rialto demo-server`: an MCP server with four tools. Called through the table of
+ * commands (cmd/table.c). hub/server.c plans it as the only server when there is no
+ * configuration. */
 #include "base/list.h"
 #include "base/mem.h"
 #include "cmd/args.h"

@@ -1,3 +1,5 @@
+/* The help texts, made from the tables of commands and options, and the command `rialto help`.
+ * Called by main.c without a command, by args.c for --help, and through the table of commands. */
 #include "cmd/help.h"
 
 #include "cmd/args.h"

@@ -1,3 +1,5 @@
+/* The command `rialto import`: converts another program's file and writes the result. Called
+ * through the table of commands (cmd/table.c). */
 #include "base/file.h"
 #include "cmd/args.h"
 #include "cmd/commands.h"

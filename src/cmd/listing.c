@@ -1,3 +1,5 @@
+/* Collects tools, resources or prompts from a bridge of its own or from the daemon, and prints them
+ * as a table or JSON. Called by tools.c, resources.c and prompts.c. */
 #include "cmd/listing.h"
 
 #include "base/mem.h"

@@ -1,3 +1,5 @@
+/* The command `rialto logs`: prints lines of the daemon's log, and with --follow those that come.
+ * Called through the table of commands (cmd/table.c). */
 #include "base/ascii.h"
 #include "cmd/commands.h"
 #include "cmd/daemon.h"

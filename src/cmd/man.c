@@ -1,3 +1,5 @@
+/* Writes manual pages in roff from the tables of commands, options and configuration keys. Called
+ * by help.c for `rialto help --man`. */
 #include "cmd/man.h"
 
 #include "base/ascii.h"

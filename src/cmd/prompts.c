@@ -1,3 +1,5 @@
+/* The command `rialto prompts`, which is listing.c with prompts. Called through the table of
+ * commands (cmd/table.c). */
 #include "cmd/commands.h"
 #include "cmd/listing.h"
 

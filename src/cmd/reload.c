@@ -1,3 +1,5 @@
+/* The command `rialto reload`: has the daemon read its configuration and prints what changed.
+ * Called through the table of commands (cmd/table.c). */
 #include "base/mem.h"
 #include "cmd/commands.h"
 #include "cmd/daemon.h"

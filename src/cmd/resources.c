@@ -1,3 +1,5 @@
+/* The command `rialto resources`, which is listing.c with resources and resource templates. Called
+ * through the table of commands (cmd/table.c). */
 #include "cmd/commands.h"
 #include "cmd/listing.h"
 

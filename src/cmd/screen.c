@@ -1,3 +1,5 @@
+/* Draws lines on the whole terminal, reads its keys, and handles stopping and changes of size.
+ * Called by top.c. */
 #include "cmd/screen.h"
 
 #include "base/buf.h"

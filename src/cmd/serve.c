@@ -1,3 +1,5 @@
+/* The command `rialto serve`: makes the parts of the daemon, adds the routes of the front door, and
+ * ends everything on a signal. Called through the table of commands (cmd/table.c). */
 #include "admin/admin.h"
 #include "admin/control.h"
 #include "admin/dashboard.h"

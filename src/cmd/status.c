@@ -1,3 +1,5 @@
+/* The command `rialto status`: prints the daemon's status as a table of servers, with lines for
+ * pages and bus. Called through the table of commands (cmd/table.c). */
 #include "cmd/commands.h"
 #include "cmd/daemon.h"
 #include "cmd/grid.h"

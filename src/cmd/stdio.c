@@ -1,3 +1,5 @@
+/* The command `rialto stdio`: a bridge with one agent on standard input and output, and the wait
+ * for servers not seen before. Called through the table of commands (cmd/table.c). */
 #include "base/log.h"
 #include "base/mem.h"
 #include "cmd/args.h"

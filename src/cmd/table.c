@@ -1,3 +1,5 @@
+/* The table of all commands, and the search for a command by its name or the nearest one. Used by
+ * main.c, help.c, man.c and completion.c. */
 #include "cmd/commands.h"
 #include "config/nearest.h"
 

@@ -1,3 +1,5 @@
+/* The command `rialto tools`, which is listing.c with tools. Called through the table of commands
+ * (cmd/table.c). */
 #include "cmd/commands.h"
 #include "cmd/listing.h"
 

@@ -1,3 +1,5 @@
+/* The command `rialto top`: reads the daemon's status again and again and shows rates and durations
+ * of each server. Called through the table of commands (cmd/table.c). */
 #include "base/map.h"
 #include "base/mem.h"
 #include "browser/browser.h"

@@ -1,3 +1,5 @@
+/* The command `rialto version`: the version and the compiler. Called through the table of commands
+ * (cmd/table.c). */
 #include "cmd/args.h"
 #include "cmd/commands.h"
 

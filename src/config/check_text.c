@@ -1,3 +1,6 @@
+/* The checks of single texts: paths, names, addresses, URLs, origins, hosts, token hashes, headers.
+ * Listed in the table of schema_rows.c; cmd/config.c also calls check_name, hub/bus_host.c
+ * check_alias. */
 #include "config/checks.h"
 
 #include "base/ascii.h"

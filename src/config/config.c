@@ -1,3 +1,5 @@
+/* Freeing a configuration, finding a server by its alias, and comparing two servers. Called by the
+ * commands, hub/ and the other files of config/. */
 #include "config/config.h"
 
 #include "base/mem.h"

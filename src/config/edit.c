@@ -1,3 +1,6 @@
+/* Inserting and removing one server in the text of a JSON file, and replacing a file with a backup.
+ * Called by hub/bus_host.c when agents add or remove servers, and by cmd/import.c to replace a
+ * file. */
 #include "config/edit.h"
 
 #include "base/file.h"

@@ -1,3 +1,5 @@
+/* assistant4's manifest: the list of servers made a map, the allowlist and `enabled` carried over
+ * to each server. Called by import.c. */
 #include "base/map.h"
 #include "base/mem.h"
 #include "config/import_inside.h"

@@ -1,3 +1,5 @@
+/* The ${...} in texts of other programs' servers: inputs and editors' variables rewritten as ours.
+ * Called by import.c. */
 #include "base/ascii.h"
 #include "base/mem.h"
 #include "config/import_inside.h"

@@ -1,3 +1,6 @@
+/* Finding the configuration file, reading and checking it, and settings from the environment and
+ * command line on top. Called by cmd/ at the start, by hub/follow.c for a reload, and by
+ * hub/bus_host.c. */
 #include "config/load.h"
 
 #include "base/file.h"

@@ -1,3 +1,5 @@
+/* The edit distance between words, and the best candidate so far. Called by schema*.c for misspelt
+ * keys and values, and by cmd/ for misspelt commands, options and names. */
 #include "config/nearest.h"
 
 #include "base/ascii.h"

@@ -1,3 +1,5 @@
+/* Reading a value tree by the table of keys: defaults, sections, entries, lists, unknown keys.
+ * Called by load.c; convert.c, plan.c, schema_doc.c and schema_dump.c look up rows here. */
 #include "config/schema.h"
 
 #include "base/mem.h"

@@ -1,3 +1,5 @@
+/* A configuration turned back into a value tree, with *** for secrets, and the comparison of two by
+ * the table of keys. Called by cmd/config.c, hub/memory.c, config.c and plan.c. */
 #include "base/mem.h"
 #include "config/reader.h"
 #include "config/schema.h"

@@ -1,3 +1,5 @@
+/* Reading one value by its type: text, list, pairs, boolean, number, size, duration, word, JSON.
+ * Called by schema.c. */
 #include "config/schema_leaf.h"
 
 #include "base/mem.h"

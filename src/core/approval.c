@@ -1,3 +1,5 @@
+/* Holding a call, asking its consumer or waiting for an operator, and carrying out the decision.
+ * Called by call.c and ask.c; operators decide through admin/api.c and rockbot/news.c. */
 #include "core/approval.h"
 
 #include "base/log.h"

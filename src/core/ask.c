@@ -1,3 +1,6 @@
+/* The questions that a provider has open on a call or standing call: asked, answered, withdrawn,
+ * refused. Called by mcp/ and approval.c to ask, by the consumers' families and cmd/call.c to
+ * answer, and by call.c. */
 #include "base/log.h"
 #include "base/mem.h"
 #include "core/approval.h"

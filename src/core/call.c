@@ -1,3 +1,6 @@
+/* Each call from its opening to its end: queue, slot, deadline, cancelling, and repeating after a
+ * provider's restart. Called by the families at both ends of a call, cmd/call.c, and the other
+ * files of the router. */
 #include "base/log.h"
 #include "base/mem.h"
 #include "core/approval.h"

@@ -1,3 +1,5 @@
+/* The list of observers and the timer that tells them of a change. Notified by router.c and call.c;
+ * observers are added by provider.c, hub/, rockbot/worker.c, cmd/ask.c and cmd/stdio.c. */
 #include "core/observers.h"
 
 static bool is_added(const struct observer *o)

@@ -1,3 +1,6 @@
+/* The state machine of a provider: the table of states and events, the actions, timers and
+ * restarts, and publishing the catalog. Called by the providers' families, hub/, admin/, call.c and
+ * view.c. */
 #include "core/provider.h"
 
 #include "base/log.h"

@@ -1,3 +1,5 @@
+/* Finding the provider for a request: by public name, resource URI or URI template, and whether a
+ * narrowed view lets a URI be read. Called by call.c, wishes.c and mcp/server/upstream_calls.c. */
 #include "core/route.h"
 
 #include "base/ascii.h"

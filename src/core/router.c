@@ -1,3 +1,6 @@
+/* The router's lists of providers, views and standing calls, and telling standing calls about
+ * changes and events. Called by hub/ for the graph, by the families, admin/, and call.c, provider.c
+ * and approval.c. */
 #include "base/log.h"
 #include "base/mem.h"
 #include "core/inside.h"

@@ -1,3 +1,5 @@
+/* The BM25 index: adding documents, weighing words, ranking the documents for a question. Called by
+ * mcp/search_provider.c. */
 #include "core/search.h"
 
 #include "base/arena.h"

@@ -1,3 +1,5 @@
+/* Splitting a text into lower-case words without a plural s: camelCase into parts, scripts without
+ * blanks into characters. Called by search.c for documents and for questions. */
 #include "core/search_words.h"
 
 #include "base/ascii.h"

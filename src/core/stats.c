@@ -1,3 +1,5 @@
+/* Counting the outcome and duration of a call, and adding up the counters of several providers.
+ * Called by call.c at the end of each call; sums by admin/status.c, hub/instance.c and browser/. */
 #include "core/stats.h"
 
 /* Nothing but counters, so they can be added up as a row of numbers. */

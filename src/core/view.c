@@ -1,3 +1,6 @@
+/* Members and filters of a view, and the merged tables with public names and list JSON, rebuilt
+ * when a catalog has changed. Called by hub/ and browser/ to build views, by route.c and router.c,
+ * and by the families and cmd/ to list items. */
 #include "core/view.h"
 
 #include "base/ascii.h"

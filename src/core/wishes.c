@@ -1,3 +1,6 @@
+/* Subscriptions of standing calls, log levels of providers, and the requests by which providers are
+ * told. Called by mcp/agent/ for subscriptions, log levels and roots, and by call.c, router.c and
+ * provider.c. */
 #include "core/wishes.h"
 
 #include "base/mem.h"

@@ -1,3 +1,6 @@
+/* Start and stop of a bridge, its views, and what agents and commands ask of it; changes of servers
+ * are in bridge_change.c. Called by the commands that need servers, by entrances.c, selection.c,
+ * browser_desk.c, bus_role.c and bus_host.c. */
 #include "hub/bridge_inside.h"
 
 #include "base/id.h"

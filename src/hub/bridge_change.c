@@ -1,3 +1,5 @@
+/* Adding, replacing and dropping servers of a bridge, at the start and when a new configuration is
+ * applied. Called by bridge.c and follow.c; entrances.c releases the servers it holds here. */
 #include "base/log.h"
 #include "base/mem.h"
 #include "hub/bridge_inside.h"

@@ -1,3 +1,6 @@
+/* The functions of struct bus_host: facts about servers, adding and removing servers in the
+ * configuration file, views and guests. Made by bus_role.c, called by worker and proxy in
+ * rockbot/. */
 #include "hub/bus_host.h"
 
 #include "base/ascii.h"

@@ -1,3 +1,5 @@
+/* The HTTP server of a conductor for MCP servers: a path and a token for each, and requests held
+ * until the server has started. Called by cmd/conductor.c. */
 #include "hub/conductor_http.h"
 
 #include "base/id.h"

@@ -1,3 +1,5 @@
+/* One MCP client on a socket: its first bytes are kept until the component's server is up, then a
+ * stdio_agent takes the socket over. Called by cmd/conductor.c for each connection. */
 #include "base/log.h"
 #include "base/mem.h"
 #include "hub/conductor_link.h"

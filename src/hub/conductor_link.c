@@ -1,3 +1,6 @@
+/* The link that carries MCP over an ACP channel, the conductor's router, and single providers with
+ * a view each. Called by conductor_join.c and conductor_http.c, and by cmd/conductor.c for start
+ * and end. */
 #include "hub/conductor_link.h"
 
 #include "base/id.h"

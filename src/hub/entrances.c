@@ -1,3 +1,5 @@
+/* The list of HTTP entrances to all servers and to single ones, opened when first asked for and
+ * closed when the server is dropped. Called by cmd/serve.c for each MCP request. */
 #include "hub/entrances.h"
 
 #include "base/mem.h"

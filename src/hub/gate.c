@@ -1,3 +1,6 @@
+/* Bearer tokens compared by their hashes, the 401 answer, and the metadata of RFC 9728. Called by
+ * front.c for requests, by cmd/config.c for new tokens, and by commands that check `listen` and
+ * `auth` of a configuration. */
 #include "hub/gate.h"
 
 #include "base/log.h"

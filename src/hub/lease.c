@@ -1,3 +1,5 @@
+/* The view and the instances of one session, made, filled again when the bridge changes, and let go
+ * at the end. Called by bridge.c and bridge_change.c; selection.c ends leases. */
 #include "hub/lease.h"
 
 #include "base/mem.h"

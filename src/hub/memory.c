@@ -1,3 +1,5 @@
+/* The cache files with the catalogs of servers: their names (a digest of the entry), reading and
+ * writing. Called by instance.c; server.c asks for the path of a server's file. */
 #include "hub/memory.h"
 
 #include "base/file.h"

@@ -1,3 +1,5 @@
+/* A view of the bridge, or of one server, narrowed by a configured view, and the mcp_host for
+ * agents that see it. Called by entrances.c when it opens an entrance for a configured view. */
 #include "hub/selection.h"
 
 #include "base/mem.h"

@@ -1,3 +1,6 @@
+/* Plans made from entries of the configuration: command line, environment, filters, limits, with
+ * secrets filled in; and providers made from plans. Called by bridge.c, bridge_change.c,
+ * instance.c, lease.c and the doctor. */
 #include "hub/server.h"
 
 #include "base/arena.h"

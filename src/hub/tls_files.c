@@ -1,3 +1,5 @@
+/* Loads the certificates, keys and CA files that a configuration names, and reports those that
+ * cannot be used. Called by cmd/serve.c, cmd/check.c and cmd/doctor/config.c. */
 #include "hub/tls_files.h"
 
 #include "io/tls.h"

@@ -1,3 +1,5 @@
+/* Parsing of "HOST:PORT" and "unix:PATH"; socket addresses compared and written as text. Called by
+ * listen.c, reach.c, ws_connect.c and the stream_*.c files that deal with sockets. */
 #include "io/address.h"
 
 #include "base/ascii.h"

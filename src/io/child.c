@@ -1,3 +1,5 @@
+/* A running child process: stderr lines, stopping, reaping, and the end of what it left behind.
+ * Called by mcp/server/stdio_upstream.c for servers and acp/component.c for components. */
 #include "io/child.h"
 
 #include "base/log.h"

@@ -1,3 +1,5 @@
+/* Answers to HTTP requests: whole, streamed, refused or upgraded; facts about the client. Called by
+ * the HTTP handlers of hub/, mcp/agent/, admin/, browser/ and cmd/, and by ws_accept.c. */
 #include "io/http_conn.h"
 #include "wire/json.h"
 

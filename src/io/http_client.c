@@ -1,3 +1,5 @@
+/* One HTTP request by libcurl: options, redirects, head and chunks, cancelling. Called by
+ * mcp/server/http_*.c and cmd/daemon.c, and by http_engine.c at the end of a transfer. */
 #include "io/http_engine.h"
 
 #include "base/mem.h"

@@ -1,3 +1,5 @@
+/* One connection of an HTTP server: bytes to requests, deadlines, refusals, closing. Called by
+ * http_server.c for new clients and at its end, by http_answer.c when an answer is complete. */
 #include "io/http_conn.h"
 
 #include "base/log.h"

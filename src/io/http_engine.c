@@ -1,3 +1,5 @@
+/* libcurl's multi handle on the loop: its sockets, its timer, and the lists of fetches to start,
+ * resume and cancel at the end of a turn. Called by http_client.c only. */
 #include "io/http_engine.h"
 
 #include "base/log.h"

@@ -1,3 +1,6 @@
+/* An HTTP server's listening addresses with their TLS files, its limit of connections, its spare
+ * parsers and its end. Called by hub/front.c, hub/conductor_http.c and cmd/conductor_viewer.c, and
+ * by http_conn.c for parsers. */
 #include "io/http_server.h"
 
 #include "base/log.h"

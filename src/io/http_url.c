@@ -1,3 +1,5 @@
+/* URLs taken apart: a reference resolved on the same host, host and port for people, whether the
+ * URL is of this machine. Called by http_client.c, mcp/server/http_old_sse.c and cmd/doctor/. */
 #include "io/http_engine.h"
 
 #include "base/mem.h"

@@ -1,3 +1,5 @@
+/* Listening sockets: binding, accepting, stale socket files, running out of descriptors. Called by
+ * http_server.c, acp/bridge.c, browser/, bus/line_server.c and cmd/doctor/daemon.c. */
 #include "io/listen.h"
 
 #include "base/log.h"

@@ -1,3 +1,5 @@
+/* The thread that asks the system's resolver for a host's addresses, and how the loop gets the
+ * answer or cancels. Called by stream_connect.c. */
 #include "io/lookup.h"
 
 #include "base/err.h"

@@ -1,3 +1,5 @@
+/* The event loop on libuv: work at the end of a turn, timers, signals, limits of the process.
+ * Commands make and run a loop; everything with I/O sets timers and defers work on it. */
 #include "io/loop.h"
 
 #include "base/log.h"

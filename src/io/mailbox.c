@@ -1,3 +1,5 @@
+/* A locked queue that other threads post to, and the handle that wakes the loop to deliver it.
+ * Owned by bus/nats.c; bus/nats_connect.c and bus/nats_link.c post to it. */
 #include "io/mailbox.h"
 
 #include "base/log.h"

@@ -1,3 +1,5 @@
+/* A libuv poll handle on one descriptor that its owner reads and writes itself. Called by
+ * bus/nats_pipe.c for libnats' socket and by cmd/screen.c for the keyboard. */
 #include "io/poll.h"
 
 #include "io/loop_uv.h"

@@ -1,3 +1,5 @@
+/* Candidates for the folder of our sockets, its owner and mode checked, a socket's address in it.
+ * Called by admin/control.c, bus/embedded.c, cmd/bus_dead.c and cmd/doctor/machine.c. */
 #include "io/runtime_folder.h"
 
 #include "base/mem.h"

@@ -1,3 +1,5 @@
+/* Starting a program: its environment, the search in PATH, pipes, vfork and exec. Called by
+ * child.c, and by cmd/doctor/ to find which file would be run. */
 #include "io/spawn.h"
 
 #include "base/mem.h"

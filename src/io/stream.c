@@ -1,3 +1,5 @@
+/* Reading, writing and closing an open stream: output queue, limits, pausing, EOF. Called by
+ * whatever owns a stream: HTTP and WebSocket connections, children, bus connections, stdio. */
 #include "io/stream_uv.h"
 
 #include "base/log.h"

@@ -1,3 +1,5 @@
+/* Connecting to an address: name lookup, then one address after the other, as far as the reach
+ * allows. Called by ws_connect.c, bus/amqp.c, bus/line_client.c and cmd/bus_dead.c. */
 #include "io/address.h"
 #include "io/lookup.h"
 #include "io/stream_uv.h"

@@ -1,3 +1,5 @@
+/* Streams made from sockets, descriptors, and our own stdin and stdout; keepalive of TCP. Called by
+ * listen.c, stream_connect.c, child.c, and by the commands that speak on stdio. */
 #include "io/address.h"
 #include "io/stream_uv.h"
 

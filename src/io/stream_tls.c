@@ -1,3 +1,5 @@
+/* TLS on a stream: plain output encrypted, input decrypted, the handshake's time limit. Called by
+ * stream.c for each read and write, switched on by http_server.c, ws_connect.c and bus/amqp.c. */
 #include "io/stream_uv.h"
 #include "io/tls.h"
 

@@ -1,3 +1,6 @@
+/* OpenSSL: contexts from certificate files, one connection between memory buffers, errors in words
+ * for people. Connections are called by stream_tls.c; contexts are made by http_server.c,
+ * ws_connect.c, bus/amqp.c and hub/tls_files.c. */
 #include "io/tls.h"
 
 #include "base/mem.h"

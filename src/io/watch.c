@@ -1,3 +1,5 @@
+/* Noticing that a file has changed, by libuv's events of its folder and by a look every five
+ * seconds. Called by hub/follow.c for the configuration file. */
 #include "io/watch.h"
 
 #include "base/log.h"

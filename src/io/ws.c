@@ -1,3 +1,6 @@
+/* An open WebSocket connection: messages, pings, the closing handshake, the end. Called by
+ * ws_accept.c and ws_connect.c after their handshakes, and by users in mcp/, browser/, hub/ and
+ * cmd/. */
 #include "io/ws_conn.h"
 
 #include "base/log.h"

@@ -1,3 +1,6 @@
+/* The client's side of the WebSocket handshake: URL, connecting, TLS, the request and the check of
+ * the answer. Called by mcp/server/ws_upstream.c and cmd/browser_relay.c, and by ws.c while a
+ * connection is being made. */
 #include "io/ws_conn.h"
 
 #include "base/ascii.h"

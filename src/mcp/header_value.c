@@ -1,3 +1,5 @@
+/* Encoding a text as an HTTP header value, in base64 where it must be, and strict decoding. Called
+ * by param_headers.c, server/http_post.c, agent/modern_http.c and cmd/daemon.c. */
 #include "mcp/header_value.h"
 
 #include "base/ascii.h"

@@ -1,3 +1,6 @@
+/* The tables of MCP's members, methods, lists and log levels, the skimmer of messages, and
+ * capabilities read and written. Called by all of agent/ and server/, and by a few files of hub/,
+ * admin/ and cmd/. */
 #include "mcp/protocol.h"
 
 #include "base/mem.h"

@@ -1,3 +1,5 @@
+/* Results that the bridge writes for a tool call itself, and the request of a call turned into
+ * another. Called by search_provider.c, server/as_tools.c and server/upstream_calls.c. */
 #include "mcp/tool_call.h"
 
 #include "base/mem.h"

@@ -1,3 +1,5 @@
+/* Saves a text or decoded base64 as a file in the attachments folder, with an extension by MIME
+ * type. Called by content.c. */
 #include "rockbot/attachments.h"
 
 #include "base/base64.h"

@@ -1,3 +1,6 @@
+/* Converts results of tools, resources and prompts to RockBot's content, with large parts saved as
+ * attachments; also shortens texts. Called by worker_invoke.c, worker_manage.c, job.c, news.c,
+ * surface.c and hints.c. */
 #include "rockbot/content.h"
 
 #include "base/log.h"

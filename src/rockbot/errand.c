@@ -1,3 +1,5 @@
+/* One question of the proxy to a bridge: sending, the time limit, and matching the reply by
+ * correlation id. Called by remote.c and remote_calls.c. */
 #include "base/log.h"
 #include "base/mem.h"
 #include "rockbot/proxy_parts.h"

@@ -1,3 +1,5 @@
+/* SHA-256 of texts and of tools, and the canonical JSON that is hashed for a schema. Called by
+ * surface.c. */
 #include "rockbot/fingerprint.h"
 
 #include "base/mem.h"

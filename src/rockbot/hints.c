@@ -1,3 +1,5 @@
+/* Compares the arguments of a failed call with the tool's schema, and writes the hint for the
+ * model. Called by worker_invoke.c. */
 #include "rockbot/hints.h"
 
 #include "base/mem.h"

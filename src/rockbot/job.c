@@ -1,3 +1,6 @@
+/* One request of an agent: duplicates, time limit, waiting for the server, opening the call,
+ * sending the reply. Called by worker_invoke.c, worker_manage.c and worker.c, and by the core with
+ * the events of the call. */
 #include "base/log.h"
 #include "base/mem.h"
 #include "bus/topic.h"

@@ -1,3 +1,5 @@
+/* Publishes events of the router on the bus, asks there for approvals, and passes the answers to
+ * the router. Called by hub/bus_role.c, and by the core for each event. */
 #include "rockbot/news.h"
 
 #include "base/ascii.h"

@@ -1,3 +1,5 @@
+/* The table of recent messages by sender and id, with their replies, and dropping the oldest.
+ * Called by job.c for each request; worker.c makes and frees the table. */
 #include "rockbot/recent.h"
 
 #include "base/mem.h"

@@ -1,3 +1,5 @@
+/* One remote server as a provider: asking the bridge for details, building the catalog, going up
+ * and down, choosing an alias. Called by proxy.c, remote_calls.c and the core. */
 #include "base/ascii.h"
 #include "base/log.h"
 #include "base/mem.h"

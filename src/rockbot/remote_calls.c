@@ -1,3 +1,5 @@
+/* Calls of a remote server: sends tools, prompts and resource reads over the bus, and turns replies
+ * into outcomes. Called by the core through remote_verbs, which remote.c registers. */
 #include "base/mem.h"
 #include "rockbot/proxy_parts.h"
 #include "rockbot/trace.h"

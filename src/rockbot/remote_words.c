@@ -1,3 +1,5 @@
+/* Converts RockBot records to MCP: tools, prompts and resources for the catalog, and the results of
+ * calls. Called by remote.c and remote_calls.c. */
 #include "rockbot/proxy_parts.h"
 #include "wire/json_out.h"
 

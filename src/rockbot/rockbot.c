@@ -1,3 +1,5 @@
+/* The table of RockBot's records, with writing and reading a record; also checks names of agents
+ * and reads the timeout header. Called by the other files of rockbot/. */
 #include "rockbot/rockbot.h"
 
 #include "base/ascii.h"

@@ -1,3 +1,5 @@
+/* Collects the names, counts and fingerprints of one server's view, and writes tools, prompts and
+ * resources as RockBot records. Called by worker_announce.c and worker_manage.c. */
 #include "rockbot/surface.h"
 
 #include "base/mem.h"

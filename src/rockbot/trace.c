@@ -1,3 +1,5 @@
+/* Reads, checks and writes the traceparent and tracestate headers, and makes new span ids. Called
+ * by job.c and remote_calls.c. */
 #include "rockbot/trace.h"
 
 #include "base/ascii.h"

@@ -1,3 +1,5 @@
+/* Starting and closing a worker, the subscriptions, which agents are served, and when to look at
+ * the servers for changes. Called by hub/bus_role.c and the other worker files. */
 #include "rockbot/worker.h"
 
 #include "base/log.h"

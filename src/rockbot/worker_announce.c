@@ -1,3 +1,5 @@
+/* Announces servers and their tools to agents: finds changes, publishes them, and answers refresh
+ * requests. Called by worker.c; worker_invoke.c asks here for time limits and fresh lists. */
 #include "base/log.h"
 #include "base/map.h"
 #include "base/mem.h"

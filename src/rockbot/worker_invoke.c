@@ -1,3 +1,5 @@
+/* Tool calls of agents: reads the message, finds server and tool, makes the call, and writes the
+ * result or the error. Called by worker.c for messages of served agents on the invoke topic. */
 #include "base/log.h"
 #include "base/map.h"
 #include "base/mem.h"

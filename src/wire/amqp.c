@@ -1,3 +1,5 @@
+/* The reading half of AMQP: bytes cut into frames, methods and message properties decoded, tables
+ * checked for depth. Called by bus/amqp.c, bus/amqp_channel.c and bus/amqp_words.c. */
 #include "wire/amqp.h"
 
 #include "base/mem.h"

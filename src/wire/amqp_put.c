@@ -1,3 +1,5 @@
+/* The writing half of AMQP: a function for each method that a client sends, and one for a message
+ * with its properties. Called by bus/amqp.c, bus/amqp_channel.c and bus/amqp_words.c. */
 #include "wire/amqp_put.h"
 
 #include "base/mem.h"

@@ -1,3 +1,6 @@
+/* The parser of HTTP requests, access to headers, query and bearer token, and the writers of
+ * response heads and chunks. Called by the HTTP server and WebSocket files of io/, hub/front.c and
+ * the HTTP endpoints. */
 #include "wire/http.h"
 
 #include "base/ascii.h"

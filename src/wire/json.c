@@ -1,3 +1,6 @@
+/* The JSON reader: the skimmer that validates a text and fills in a shape's slots, and iteration
+ * over members of checked text. Called by rpc.c and by whatever reads JSON; json_text.c has strings
+ * and numbers. */
 #include "wire/json.h"
 
 #include "base/ascii.h"

@@ -1,3 +1,5 @@
+/* Writers of single JSON members: text, number, boolean, raw JSON, redacted text. Called by admin/,
+ * browser/, acp/, rockbot/, cmd/ and others, for JSON that Rialto makes itself. */
 #include "wire/json_out.h"
 
 #include "base/log.h"

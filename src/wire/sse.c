@@ -1,3 +1,5 @@
+/* The decoder of event streams, and the encoder of single events. The decoder is called by
+ * mcp/server/http_*.c and cmd/daemon.c, the encoder by tests and fuzzers alone. */
 #include "wire/sse.h"
 
 enum { KEEP = 4096 }; /* buffers above this go back after each event */

@@ -1,3 +1,5 @@
+/* WebSocket frames decoded and encoded, and the keys of the opening handshake. Called by io/ws.c;
+ * the keys by io/ws_accept.c and io/ws_connect.c. */
 #include "wire/ws.h"
 
 #include "base/id.h"

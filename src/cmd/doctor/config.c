@@ -1,3 +1,5 @@
+/* Checks of the configuration: which file is read, its problems, settings from the environment, the
+ * number of servers. Called by doctor.c. */
 #include "base/mem.h"
 #include "cmd/doctor/doctor.h"
 #include "config/load.h"

@@ -1,3 +1,5 @@
+/* Checks of the running daemon (its answer, its servers, its PATH) and of the addresses where it
+ * listens or would listen. Called by doctor.c. */
 #include "cmd/daemon.h"
 #include "admin/control.h"
 #include "base/mem.h"

@@ -3,7 +3,7 @@
  *
  * Each part adds checks: one line each, fine or not, with what to do about it. They only look; the
  * one thing that they do is to start the servers for a moment, as `rialto tools` does. Whatever is
- * shown passes the redactor. For the files doctor*.c only.
+ * shown passes the redactor. For this folder only.
  */
 #ifndef RIALTO_CMD_DOCTOR_DOCTOR_H
 #define RIALTO_CMD_DOCTOR_DOCTOR_H
@@ -36,7 +36,7 @@ struct doctor {
     bool daemon_same; /* and it has this very configuration */
 };
 
-/* --- doctor_report.c --- */
+/* --- report.c --- */
 
 /* One more line; the check is the doctor's, and may be added to. `server` may be NULL. */
 struct doctor_check *doctor_add(struct doctor *d, enum doctor_level level, const char *group,
@@ -49,12 +49,12 @@ void doctor_put(struct buf *out, const struct doctor *d, bool json);
 void doctor_fini(struct doctor *d);
 const char *doctor_plural(size_t n);
 
-/* --- doctor_config.c --- */
+/* --- config.c --- */
 
 /* Finds the configuration and says what is wrong with it. */
 void doctor_check_config(struct doctor *d);
 
-/* --- doctor_program.c --- */
+/* --- program.c --- */
 
 /* The program of a server, or its address, before it is started. */
 void doctor_check_program(struct doctor *d, const struct config_server *s,
@@ -63,24 +63,24 @@ void doctor_check_program(struct doctor *d, const struct config_server *s,
 /* The first of these variables that says something; NULL when none does. NULL ends the names. */
 const char *doctor_env(const char *const *names, const char **which);
 
-/* --- doctor_start.c --- */
+/* --- start.c --- */
 
 /* What can be seen of the servers, and, if `start`, what they do. */
 void doctor_check_servers(struct doctor *d, bool start);
 
-/* --- doctor_daemon.c --- */
+/* --- daemon.c --- */
 
 /* The daemon, if one runs, and the addresses where it is, or would be. */
 void doctor_check_daemon(struct doctor *d);
 
-/* --- doctor_machine.c --- */
+/* --- machine.c --- */
 
 /* Folders, limits, clock. */
 void doctor_check_machine(struct doctor *d);
 /* Is it a folder in which files can be made? */
 bool doctor_can_write(const char *folder);
 
-/* --- doctor_words.c: pure --- */
+/* --- words.c: pure --- */
 
 /* What to do about a reason that a server is not available for; NULL when that is not known. */
 const char *doctor_advice(struct span why);
@@ -98,7 +98,7 @@ bool doctor_names_file(struct span argument);
 /* Does a list as in NO_PROXY have this host? */
 bool doctor_list_has(struct span list, struct span host);
 
-/* --- doctor_proc.c --- */
+/* --- proc.c --- */
 
 /* The socket that listens, in the text of /proc/net/tcp, tcp6 or unix; false if there is none. */
 bool doctor_tcp_inode(struct span table, unsigned port, uint64_t *inode);

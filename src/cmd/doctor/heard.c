@@ -1,3 +1,5 @@
+/* Collects log lines for each server: its output on stderr, warnings, the last error. Called by
+ * start.c of this folder, which sets it as the log's listener. */
 #include "cmd/doctor/heard.h"
 
 #include "base/map.h"

@@ -1,8 +1,8 @@
 /*
- * doctor_heard: what the log says of each server while `rialto doctor` looks at it.
+ * heard: what the log says of each server while `rialto doctor` looks at it.
  *
  * A server's own words on stderr stand in the log as information under its name; what is wrong with
- * it stands there as a warning or an error. Both are bounded. For the files doctor*.c only.
+ * it stands there as a warning or an error. Both are bounded. For this folder only.
  */
 #ifndef RIALTO_CMD_DOCTOR_HEARD_H
 #define RIALTO_CMD_DOCTOR_HEARD_H

@@ -1,3 +1,5 @@
+/* Checks of the machine: cache and runtime folders, where secrets come from, proxy variables, open
+ * files, the clock. Called by doctor.c, and by daemon.c about a folder. */
 #include "base/mem.h"
 #include "cmd/doctor/doctor.h"
 #include "hub/places.h"

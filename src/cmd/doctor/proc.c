@@ -1,3 +1,5 @@
+/* Finds in /proc which process listens on an address, and reads a variable of a process's
+ * environment. Called by daemon.c of this folder. */
 #include "base/ascii.h"
 #include "base/file.h"
 #include "cmd/doctor/doctor.h"

@@ -1,3 +1,5 @@
+/* Checks of a server before it is started: working folder, program, script interpreter, file
+ * arguments, or address and proxy. Called by start.c for each server. */
 #include "base/file.h"
 #include "base/mem.h"
 #include "cmd/doctor/doctor.h"

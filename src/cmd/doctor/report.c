@@ -1,3 +1,5 @@
+/* The list of checks that were made, and its output as text or JSON. The other files of the doctor
+ * add to the list; doctor.c prints it. */
 #include "base/log.h"
 #include "base/mem.h"
 #include "cmd/doctor/doctor.h"

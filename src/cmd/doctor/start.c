@@ -1,3 +1,5 @@
+/* Starts the servers for a moment and reports how each came up, what it offers, or why it failed.
+ * Called by doctor.c. */
 #include "base/log.h"
 #include "base/mem.h"
 #include "cmd/ask.h"

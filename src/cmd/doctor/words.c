@@ -1,3 +1,5 @@
+/* Tables of advice for known error texts and missing programs, and small parsers: #! lines, file
+ * arguments, NO_PROXY. Called by daemon.c, machine.c, program.c and start.c of this folder. */
 #include "base/mem.h"
 #include "cmd/doctor/doctor.h"
 

@@ -1,3 +1,5 @@
+/* Each message of an agent on one pipe, or of its batch, given to a session, a modern agent or a
+ * passage; greetings held back. Called by stdio_agent.c, ws_agent.c and sse_agent.c. */
 #include "mcp/agent/duplex.h"
 
 #include "base/mem.h"

@@ -1,3 +1,5 @@
+/* One view's HTTP endpoint, WebSocket agents and HTTP+SSE agents, and which of them gets a request.
+ * Called by hub/entrances.c, hub/browser_desk.c and cmd/serve.c. */
 #include "mcp/agent/entrance.h"
 
 #include "base/mem.h"

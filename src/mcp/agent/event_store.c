@@ -1,3 +1,5 @@
+/* The list of a session's latest SSE events: their ids, dropping the oldest, replaying those after
+ * an id. Called by http_session.c. */
 #include "mcp/agent/event_store.h"
 
 #include "base/ascii.h"

@@ -1,3 +1,5 @@
+/* POST, GET and DELETE of Streamable HTTP: checks of headers, which era, which session, batches,
+ * idle sessions. Called by entrance.c and hub/conductor_http.c. */
 #include "mcp/agent/http_endpoint.h"
 
 #include "base/id.h"

@@ -1,3 +1,5 @@
+/* The POSTs of a session that wait for answers, its GET stream, resuming by Last-Event-ID,
+ * keep-alive. Called by http_endpoint.c. */
 #include "mcp/agent/http_session.h"
 
 #include "base/id.h"

@@ -1,3 +1,5 @@
+/* Methods of the stateless era, requests in flight, their events and answers. Called by duplex.c
+ * and modern_http.c for each message; modern_park.c and modern_listen.c share its requests. */
 #include "mcp/agent/modern.h"
 
 #include "base/log.h"

@@ -1,3 +1,6 @@
+/* Whether a message is of the stateless era, what is wrong with its version or capabilities, and
+ * the error that says so. Called by duplex.c, modern.c, modern_http.c, http_endpoint.c and
+ * hub/conductor_join.c. */
 #include "base/mem.h"
 #include "mcp/agent/modern.h"
 

@@ -1,3 +1,5 @@
+/* subscriptions/listen of an agent of the stateless era: what it wants to hear of, the
+ * acknowledgement, notifications, the end. Called by modern.c. */
 #include "base/map.h"
 #include "base/mem.h"
 #include "core/wishes.h"

@@ -1,3 +1,5 @@
+/* Calls of the stateless era that wait for input: questions collected into an input_required
+ * result, and retries matched to their parked call. Called by modern.c. */
 #include "base/log.h"
 #include "base/map.h"
 #include "base/mem.h"

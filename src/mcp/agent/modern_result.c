@@ -1,3 +1,5 @@
+/* A server's result with the members that the stateless era wants added, and its identity replaced
+ * by ours. Called by modern.c. */
 #include "mcp/agent/modern_result.h"
 
 #include "mcp/protocol.h"

@@ -1,3 +1,5 @@
+/* Messages passed unchanged between one client and its only server, but for ids and cancellations,
+ * which are translated. Called by duplex.c when the host is plain. */
 #include "mcp/agent/passage.h"
 
 #include "base/mem.h"

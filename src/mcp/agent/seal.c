@@ -1,3 +1,5 @@
+/* A requestState encrypted and opened again, by AES-256-GCM with a random key of this process.
+ * Called by modern_park.c. */
 #include "mcp/agent/seal.h"
 
 #include "base/id.h"

@@ -1,3 +1,6 @@
+/* What an agent of the initialize era sends: a table of methods with their handlers, the checks
+ * before them, and the session's start and end. Called by duplex.c, http_endpoint.c and
+ * http_session.c. */
 #include "mcp/agent/session_inside.h"
 
 #include "base/mem.h"

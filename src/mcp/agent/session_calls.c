@@ -1,3 +1,5 @@
+/* The calls of a session: opened, cancelled, and their progress, asks and answers sent to the
+ * agent. Called by session.c; the router calls its verbs. */
 #include "base/log.h"
 #include "base/mem.h"
 #include "core/wishes.h"

@@ -1,3 +1,5 @@
+/* One agent on a stream of lines: lines in and out, EOF with answers still open, closing. Called by
+ * cmd/stdio.c, cmd/browser.c, cmd/bus.c, cmd/conductor.c and hub/conductor_join.c. */
 #include "mcp/agent/stdio_agent.h"
 
 #include "base/mem.h"

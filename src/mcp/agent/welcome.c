@@ -1,3 +1,5 @@
+/* Capabilities, serverInfo and instructions of a view as JSON. Called by session.c to answer
+ * initialize and by modern.c to answer server/discover. */
 #include "mcp/agent/welcome.h"
 
 #include "core/provider.h"

@@ -1,3 +1,5 @@
+/* Tools made of a server's resources and prompts: their schemas, calls turned into requests,
+ * results turned back. Called by lists.c, upstream_calls.c and provider.c. */
 #include "mcp/server/as_tools.h"
 
 #include "base/ascii.h"

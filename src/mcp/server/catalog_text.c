@@ -1,3 +1,5 @@
+/* A catalog written as lines of JSON, and read back with checks. Called by hub/memory.c, which
+ * remembers what servers offered. */
 #include "mcp/server/catalog_text.h"
 
 #include "mcp/protocol.h"

@@ -1,3 +1,5 @@
+/* Fetching the prompts that the configuration names, one by one, and the text they make for the
+ * instructions. Called by lists.c, and by provider.c at the end. */
 #include "mcp/server/context.h"
 
 #include "base/log.h"

@@ -1,3 +1,5 @@
+/* server/discover and initialize: a server's era, version and capabilities; giving a server up.
+ * Called by provider.c when the link opens or closes; ping.c and circle.c give up by it. */
 #include "base/log.h"
 #include "base/mem.h"
 #include "mcp/circle.h"

@@ -1,3 +1,5 @@
+/* The GET stream of a session of the initialize era: opening, reading, opening again after a
+ * failure. Called by http_upstream.c; http_old_sse.c reads its own stream by the same functions. */
 #include "base/id.h"
 #include "base/log.h"
 #include "base/mem.h"

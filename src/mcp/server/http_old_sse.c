@@ -1,3 +1,5 @@
+/* The HTTP+SSE transport: the one stream of a server, and the address for posts that its first
+ * event tells. Called by http_upstream.c, when configured or when Streamable HTTP was refused. */
 #include "base/log.h"
 #include "base/mem.h"
 #include "mcp/server/http_link.h"

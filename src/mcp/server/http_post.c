@@ -1,3 +1,5 @@
+/* One message posted to a server: its headers, the answer as JSON or as a stream, streams resumed,
+ * posts repeated. Called by http_upstream.c. */
 #include "base/log.h"
 #include "base/mem.h"
 #include "mcp/header_value.h"

@@ -1,3 +1,5 @@
+/* Headers of every request to an HTTP server, refusals in words, and SSE streams with their last
+ * id. Called by http_upstream.c, http_post.c, http_listen.c and http_old_sse.c. */
 #include "base/mem.h"
 #include "mcp/server/http_link.h"
 #include "wire/http.h"

@@ -1,3 +1,5 @@
+/* The HTTP link: opening, messages held during the handshake, lost sessions, the older transport.
+ * Made by hub/server.c; the provider's files call its link functions, http_*.c report to it. */
 #include "mcp/server/http_upstream.h"
 
 #include "base/log.h"

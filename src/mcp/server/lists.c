@@ -1,3 +1,6 @@
+/* Lists fetched page by page, each item checked and overridden, and the catalog published. Called
+ * by handshake.c after the greeting, by provider.c when lists change, by context.c and
+ * as_tools.c. */
 #include "base/log.h"
 #include "base/mem.h"
 #include "mcp/circle.h"

@@ -1,3 +1,5 @@
+/* A tool's JSON and the params of its calls rewritten as the configuration says. Called by lists.c
+ * for each tool, by upstream_calls.c for each call, and by provider.c. */
 #include "mcp/server/overrides.h"
 
 #include "mcp/protocol.h"

@@ -1,3 +1,5 @@
+/* Pings to a silent server of the initialize era, and what follows when no answer comes. Called by
+ * provider.c when the link is up and by its timer; hub/server.c sets the interval. */
 #include "base/log.h"
 #include "mcp/server/upstream.h"
 

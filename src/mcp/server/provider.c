@@ -1,3 +1,6 @@
+/* What a server sends (answers, asks, notifications) brought to its calls, and the provider's
+ * start, stop and settings. Called by the links for each message, and by hub/ to make, set up and
+ * free providers. */
 #include "mcp/server/provider.h"
 
 #include "base/log.h"

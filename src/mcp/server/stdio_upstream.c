@@ -1,3 +1,5 @@
+/* The link to a server that is a child process: started, lines in and out, its last line of stderr,
+ * stopped. Made by hub/server.c; the provider calls its link functions. */
 #include "mcp/server/stdio_upstream.h"
 
 #include "base/log.h"

@@ -1,3 +1,6 @@
+/* Calls sent to a server as requests, their answers and cancellation, and the table of requests
+ * that wait. The router calls its verbs; handshake.c, lists.c, ping.c, context.c and
+ * upstream_modern.c send by it. */
 #include "base/mem.h"
 #include "core/route.h"
 #include "mcp/outcome.h"

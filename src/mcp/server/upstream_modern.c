@@ -1,3 +1,5 @@
+/* Servers of the stateless era: `_meta` of each request, rounds of input for one call, and the
+ * subscriptions/listen stream. Called by upstream_calls.c, lists.c and provider.c. */
 #include "base/log.h"
 #include "base/mem.h"
 #include "mcp/server/upstream.h"
