@@ -1,5 +1,5 @@
 /* The table of our open requests to one agent, by id, and the notification that cancels one. Called
- * by session.c, session_calls.c and passage.c. */
+ * by session.c and passage.c. */
 #include "mcp/agent/agent_asks.h"
 
 #include "base/mem.h"

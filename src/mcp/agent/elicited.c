@@ -1,6 +1,5 @@
-/* The set of elicitation ids that one agent was sent, in requests or in errors. Called by
- * session_calls.c for each ask, error and notification of an end, and by session.c at its own
- * end. */
+/* The set of elicitation ids that one agent was sent, in requests or in errors. Called by session.c
+ * for each ask, error and notification of an end. */
 #include "mcp/agent/elicited.h"
 
 #include "wire/rpc.h"
