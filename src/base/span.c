@@ -4,12 +4,10 @@
 
 #include "base/ascii.h"
 
-bool span_eq_nocase(struct span a, struct span b)
+bool span_same_nocase(const char *a, const char *b, size_t n)
 {
-    if (a.n != b.n)
-        return false;
-    for (size_t i = 0; i < a.n; i++)
-        if (ascii_to_lower(a.p[i]) != ascii_to_lower(b.p[i]))
+    for (size_t i = 0; i < n; i++)
+        if (a[i] != b[i] && ascii_to_lower(a[i]) != ascii_to_lower(b[i]))
             return false;
     return true;
 }

@@ -71,7 +71,11 @@ static inline size_t span_find(struct span a, char c)
 }
 
 /* ASCII case is ignored, as HTTP header names and host names want it. */
-bool span_eq_nocase(struct span a, struct span b);
+bool span_same_nocase(const char *a, const char *b, size_t n);
+static inline bool span_eq_nocase(struct span a, struct span b)
+{
+    return a.n == b.n && span_same_nocase(a.p, b.p, a.n); /* most differ in length */
+}
 /* For what must not be guessed byte by byte: how long it takes says how long `given` is, and
  * nothing of what is right about it. */
 bool span_eq_secret(struct span given, struct span secret);
