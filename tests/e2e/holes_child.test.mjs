@@ -92,11 +92,12 @@ test('the daemon leaves no core dump; its servers may, as before', async (t) => 
 });
 
 // Any program of the same user could read them from /proc, the servers as well.
-test('other programs of the user cannot look into the daemon', { skip: process.getuid() !== 0 }, async (t) => {
+test('other programs of the user cannot look into the daemon', async (t) => {
   const dir = tempDir();
   fs.chmodSync(dir, 0o777);
   const config = writeConfig(dir, { servers: { one: fake('--name', 'one') } });
-  const as = ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups'];
+  // Root may look everywhere: then it is another user's daemon, and that user looks.
+  const as = process.getuid() === 0 ? ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups'] : ['env'];
   const server = await serve(t, null,
     { bin: [...as, rialtoBin], args: ['-c', config], env: { XDG_RUNTIME_DIR: dir } });
   await (await new HttpClient(server.url).connect()).waitFor('one__echo');
