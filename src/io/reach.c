@@ -208,7 +208,7 @@ bool reach_has_url(const struct reach *r, const char *url)
         bool secure = span_is(span_str(scheme), "https") || span_is(span_str(scheme), "wss");
         int n = secure ? 443 : 80;
         if (curl_url_get(u, CURLUPART_PORT, &port, 0) == CURLUE_OK)
-            n = atoi(port);
+            n = (int)strtol(port, NULL, 10); /* libcurl has checked it */
         has = reach_has_host(r, span_str(host), n);
     }
     curl_free(scheme);
