@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "io/cgroup.h"
 #include "io/kin.h"
 #include "io/spawn.h"
 #include "io/stream_uv.h"
@@ -27,6 +28,7 @@ struct child {
     void *owner;
     char *name;
     struct kin kin; /* in the loop's `kin` until it is reaped, then in `ended` */
+    char *cgroup;   /* the folder of its control group, or NULL */
     int pidfd;
     uv_poll_t poll;    /* of the pidfd: readable when the process has ended */
     struct timer look; /* without a pidfd we look now and then */
@@ -52,6 +54,7 @@ static void maybe_exited(struct child *c)
     c->on->exited(c->owner, c->status, c->how);
     lines_fini(&c->lines);
     mem_free(c->name);
+    mem_free(c->cgroup);
     mem_free(c);
 }
 
@@ -94,8 +97,11 @@ static void sweep(void *arg, int signo)
     (void)signo;
     if (kin_sweep(&l->kin) > 0)
         return;
-    while (!list_empty(&l->ended))
-        on_orphans_gone(LIST_ENTRY(l->ended.next, struct child, kin.node));
+    LIST_EACH_SAFE (&l->ended, it) {
+        struct child *c = LIST_ENTRY(it, struct child, kin.node);
+        if (!c->cgroup || cgroup_remove(c->cgroup))
+            on_orphans_gone(c);
+    }
 }
 
 static void on_orphans_stay(struct timer *t)
@@ -112,6 +118,8 @@ static void end_orphans(struct child *c)
     list_remove(&c->kin.node);
     list_append(&c->loop->ended, &c->kin.node);
     c->has_orphans = true;
+    if (c->cgroup)
+        cgroup_kill(c->cgroup);
     c->timer.fire = on_orphans_stay;
     timer_set(&c->loop->timers, &c->timer, ORPHANS_MS);
     sweep(c->loop, SIGCHLD);
@@ -258,6 +266,7 @@ struct child *child_spawn(struct loop *l, const struct child_spec *spec,
     c->name = mem_str(spec->name);
     c->kin.pid = new.pid;
     c->kin.mark = new.mark;
+    c->cgroup = new.cgroup;
     list_append(&l->kin, &c->kin.node);
     if (loop_on_signal(l, SIGCHLD, sweep, l) < 0)
         log_debug(c->name, "orphans of this process are not seen before it ends");

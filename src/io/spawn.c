@@ -3,6 +3,7 @@
 #include "io/spawn.h"
 
 #include "base/mem.h"
+#include "io/cgroup.h"
 #include "io/kin.h"
 
 #include <errno.h>
@@ -164,6 +165,7 @@ struct spawn_plan {
     int stdio[3]; /* the child's ends, all above 2 because loop_new saw to that */
     int parent;
     rlim_t mark;
+    int cgroup; /* the open cgroup.procs of its group, or -1 */
     const struct rlimit *core;
     volatile int chdir_errno, exec_errno;
 };
@@ -191,6 +193,7 @@ static _Noreturn void become(struct spawn_plan *plan)
         syscall(SYS_rt_sigaction, sig, to_default, NULL, sizeof to_default[0]);
     for (int fd = 0; fd < 3; fd++)
         dup2(plan->stdio[fd], fd);
+    cgroup_join(plan->cgroup);
     close_range(3, UINT_MAX, CLOSE_RANGE_CLOEXEC);
     setrlimit(RLIMIT_CORE, plan->core);
     kin_brand(plan->mark);
@@ -325,13 +328,19 @@ int spawn(struct spawned *to, const struct child_spec *spec, const struct rlimit
         .core = core,
     };
     to->mark = plan.mark;
+    to->cgroup = cgroup_make(plan.mark, &plan.cgroup);
     code = launch(to, &plan, path, err);
     close_all(plan.stdio, 3);
+    close_all(&plan.cgroup, 1);
     to->in = pipes[0][1];
     to->out = pipes[1][0];
     to->err = pipes[2][0];
-    if (code < 0)
+    if (code < 0) {
         close_all(&to->in, 3);
+        if (to->cgroup)
+            cgroup_remove(to->cgroup);
+        mem_free(to->cgroup);
+    }
     strings_fini(&files);
     strings_fini(&env);
     return code;

@@ -16,6 +16,7 @@ struct spawned {
     int pidfd;        /* -1 where the kernel has none */
     int in, out, err; /* our ends: we write to `in`, read from the others */
     rlim_t mark;      /* see kin.h */
+    char *cgroup;     /* its folder, the caller's to free; NULL where there can be none */
 };
 
 /* `core` is its limit of core dumps: we have a lower one. */

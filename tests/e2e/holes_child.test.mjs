@@ -1,12 +1,13 @@
 // What a server starts and lets go (a helper with a session of its own, no parent and no descriptor
 // of ours) outlived the server, and the daemon. It has to end with its server; a neighbour's stays.
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
 import test from 'node:test';
 import {
   exchange, expectGone, fake, fakeBin, HttpClient, isAlive, rialtoBin, root, runCommand, sanitizerEnv, serve,
-  serveAndConnect, stdio, tempDir, writeConfig,
+  serveAndConnect, start, stdio, tempDir, until, writeConfig,
 } from './lib.mjs';
 
 // A server with a helper that it has let go; the helper's number is in the file.
@@ -63,6 +64,72 @@ test('no helper outlives rialto stdio', async (t) => {
   assert.ok(isAlive(helper));
   await client.stop();
   await expectGone([helper], 50);
+});
+
+// --- the same with control groups, where there are some ---
+
+// Below a group that is delegated, as systemd does it with Delegate=yes. Making one takes root and a
+// cgroup2 file system; elsewhere the daemon has none either, and everything above must hold alone.
+function delegatedGroup(t) {
+  const mount = /^(?:\S+ ){4}(\S+) .* - cgroup2 /m.exec(fs.readFileSync('/proc/self/mountinfo', 'utf8'))?.[1];
+  try {
+    const folder = fs.mkdtempSync(path.join(mount, 'test-rialto-'));
+    t.after(() => [...groupsBelow(folder).map((name) => path.join(folder, name)), folder].forEach((f) => fs.rmdirSync(f)));
+    execFileSync('python3', ['-c', 'import os, sys; os.setxattr(sys.argv[1], "trusted.delegate", b"1")', folder]);
+    return folder;
+  } catch {
+    return null;
+  }
+}
+
+const inGroup = (folder) => ['sh', '-c', `echo $$ >${folder}/cgroup.procs && exec "$0" "$@"`, rialtoBin];
+const groupsBelow = (folder) => fs.readdirSync(folder).filter((name) => name.startsWith('rialto-'));
+
+// A helper that takes the mark of a living neighbour on itself stayed until the neighbour's end. Out
+// of the group of its server it cannot come.
+test('a helper that bears a neighbour\'s mark goes with its own server', async (t) => {
+  const folder = delegatedGroup(t);
+  const disguise = 'while ! locks=$(awk "/^Max file locks/ {print \\$5}" /proc/$(cat "$1")/limits); do sleep 0.01; done; '
+    + 'ulimit -x $locks; exec sleep 1000 <&- >&- 2>&-';
+  const [neighbour, pid] = [path.join(tempDir(), 'neighbour'), path.join(tempDir(), 'pid')];
+  const servers = {
+    second: { command: 'sh', args: ['-c', `echo $$ >${neighbour}; exec ${fakeBin} --name second`] },
+    first: { command: 'sh', args: ['-c', `while ! [ -s ${neighbour} ]; do sleep 0.01; done; `
+      + `(setsid bash -c '${disguise}' disguise ${neighbour} & echo $! >${pid}); exec ${fakeBin} --name first`] },
+  };
+  const { server } = await serveAndConnect(t, { servers }, ['first__echo', 'second__echo'],
+    folder ? { bin: inGroup(folder) } : {});
+  const helper = { pid: Number(fs.readFileSync(pid, 'utf8')) };
+  t.after(() => isAlive(helper) && process.kill(helper.pid, 'SIGKILL'));
+  assert.ok(isAlive(helper));
+  assert.equal(groupsBelow(folder ?? '/proc').length, folder ? 2 : 0);
+  process.kill(await pidOf(server, 'first'), 'SIGKILL');
+  if (folder)
+    await expectGone([helper], 2000);
+  await server.stop();
+  await expectGone([helper], 50);
+  assert.deepEqual(groupsBelow(folder ?? '/proc'), []);
+});
+
+// Nobody was left to end a helper when the daemon itself was killed: the next one does.
+test('what a killed daemon left behind is ended by the next', async (t) => {
+  const folder = delegatedGroup(t);
+  const options = folder ? { bin: inGroup(folder) } : {};
+  const { entry, helper } = daemonising('one');
+  const [program, ...args] = options.bin ?? [rialtoBin];
+  const killed = start(program, [...args, 'stdio', '-c', writeConfig(tempDir(), { servers: { one: entry } })],
+    { env: { ...process.env, ...sanitizerEnv } });
+  const left = await until('the helper', () => { try { return helper().pid && helper(); } catch { return false; } });
+  t.after(() => isAlive(left) && process.kill(left.pid, 'SIGKILL'));
+  killed.kill('SIGKILL');
+  await new Promise((resolve) => { killed.on('exit', resolve); });
+  assert.ok(isAlive(left));
+  const { server } = await serveAndConnect(t, { servers: { two: fake('--name', 'two') } }, ['two__echo'], options);
+  if (folder)
+    await expectGone([left], 2000);
+  await server.stop();
+  // The empty folder goes with the next child that is started.
+  assert.ok(groupsBelow(folder ?? '/proc').every((name) => name.startsWith(`rialto-${killed.pid}-`)));
 });
 
 // --- what a server may become, and what it may see of us ---
