@@ -18,12 +18,13 @@ bool circle_is_bridge(struct span info)
 }
 
 /*
- * Of this process and this name, so it is another one after a restart and the same for all
- * instances of a server. map_hash is keyed at random: nobody can guess it, and it tells no name.
+ * The mark of a server, or with no name the one of this process. It is another one after a restart
+ * and the same for all instances of a server. map_hash is keyed at random: nobody can guess a mark,
+ * and it tells no name.
  */
-static void put_mark(struct buf *out, const struct mcp_provider *p)
+static void put_mark(struct buf *out, const char *alias)
 {
-    buf_printf(out, "\"%016" PRIx64 "\"", map_hash(span_str(p->alias)));
+    buf_printf(out, "\"%016" PRIx64 "\"", map_hash(span_str(alias)));
 }
 
 /* Is this raw value what put_mark writes? Nothing else is passed on. */
@@ -43,12 +44,13 @@ void circle_put_marks(struct buf *out, const struct view *v)
     const struct provider *p;
 
     buf_str(out, "\"" KEY "\":[");
+    put_mark(out, "");
     for (size_t i = 0; (p = view_member(v, i)); i++) {
         struct json_iter it = json_iter(p->bridges);
         while (json_next(&it)) {
             if (map_put(&told, it.value, &told))
                 continue;
-            buf_str(out, told.n > 1 ? "," : "");
+            buf_char(out, ',');
             buf_span(out, it.value);
         }
     }
@@ -64,7 +66,7 @@ static void set_marks(struct mcp_provider *p, struct span told)
 
     p->marks.n = 0;
     buf_char(&p->marks, '[');
-    put_mark(&p->marks, p);
+    put_mark(&p->marks, p->alias);
     while (json_next(&it)) {
         if (!is_mark(it.value))
             continue;
@@ -84,7 +86,7 @@ void circle_greeted(struct mcp_provider *p)
 
 bool circle_found(struct mcp_provider *p, struct span result)
 {
-    struct buf own = {0};
+    BUF_SCOPED own = {0}, process = {0};
     size_t n = 0;
     bool back = false;
 
@@ -92,12 +94,13 @@ bool circle_found(struct mcp_provider *p, struct span result)
         return false;
     struct span told = json_get(json_get(result, "_meta").value, KEY).value;
     struct json_iter it = json_iter(told);
-    put_mark(&own, p);
+    put_mark(&own, p->alias);
+    if (p->discreet)
+        put_mark(&process, "");
     while (!back && n <= MAX_MARKS && json_next(&it)) {
-        back = span_eq(it.value, buf_view(&own));
+        back = span_eq(it.value, buf_view(&own)) || span_eq(it.value, buf_view(&process));
         n++;
     }
-    buf_fini(&own);
     bool found = back || n > MAX_MARKS;
     set_marks(p, found ? SPAN_EMPTY : told);
     p->core.retries_late = found;

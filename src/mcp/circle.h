@@ -6,6 +6,9 @@
  * their lists which bridges stand behind them: every server that is a bridge has a mark, random for
  * each process, and a view tells the marks of its members and those that they have told. A server
  * that is told its own mark leads back, and is given up. See docs/decisions/010-circles.md.
+ *
+ * A view also tells the mark of its process. A server that an agent registered (discreet) is given
+ * up when it tells ours: it leads to us, and would close a circle that breaks somewhere else.
  */
 #ifndef RIALTO_MCP_CIRCLE_H
 #define RIALTO_MCP_CIRCLE_H

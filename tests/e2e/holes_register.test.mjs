@@ -133,3 +133,28 @@ test('an agent cannot register the bridge itself', async (t) => {
   const tools = JSON.parse((await exchange(`${worker.origin}/status`, { method: 'GET' })).text).servers;
   assert.deepEqual(tools.map((s) => s.name), ['main']);
 });
+
+// A bridge behind which this one stands was taken at first. The circle then broke somewhere, perhaps at the
+// other bridge's server, and the entry stayed in the file.
+for (const between of [1, 2]) {
+  test(`an agent cannot register a bridge that leads here, ${between} bridges away`, async (t) => {
+    const ports = await Promise.all(Array.from({ length: between + 1 }, freePort));
+    const urlOf = (port) => `http://127.0.0.1:${port}/mcp`;
+    const { register, read, worker } = await work(t, ['127.0.0.1'], { listen: `127.0.0.1:${ports[0]}` });
+    const others = [];
+    for (let i = 1; i <= between; i++) {
+      const config = { listen: `127.0.0.1:${ports[i]}`, servers: { next: { url: urlOf(ports[i - 1]) } } };
+      others.push((await serveAndConnect(t, config, [`${'next__'.repeat(i)}main__echo`])).server);
+    }
+    const before = read();
+    const { success, error } = await register('friend', urlOf(ports[between]));
+    assert.deepEqual([success, error], [false, "the server was not kept: leads back to this bridge: remove 'friend' here, "
+      + 'or what leads to this bridge behind it']);
+    await until('it is not in the file any more', () => read() === before);
+    await sleep(500);
+    for (const server of [worker, ...others]) {
+      const { servers } = JSON.parse((await exchange(`${server.origin}/status`, { method: 'GET' })).text);
+      assert.deepEqual(servers.map((s) => s.state), ['up']);
+    }
+  });
+}
