@@ -93,18 +93,20 @@ const struct admin_path admin_paths[] = {
 };
 const size_t admin_paths_n = COUNT_OF(admin_paths);
 
-struct admin *admin_new(const struct admin_host *host)
+struct admin *admin_new(struct hub *hub)
 {
     struct admin *a = MEM_NEW(struct admin);
 
-    a->host = *host;
-    a->started_at = router_timers(host->router)->now;
-    const char *file = host->config(host->arg)->file;
-    a->config = file ? realpath(file, NULL) : NULL;
-    log_ring_begin(&a->log, host->config(host->arg)->log.keep);
+    a->hub = hub;
+    a->bridge = hub_bridge(hub);
+    a->router = bridge_router(a->bridge);
+    const struct config *c = bridge_config(a->bridge);
+    a->started_at = router_timers(a->router)->now;
+    a->config = c->file ? realpath(c->file, NULL) : NULL;
+    log_ring_begin(&a->log, c->log.keep);
     watch_begin(a);
-    recorder_begin(&a->recorder, host->router, host->config(host->arg)->record);
-    router_set_approver(host->router, &mcp_approver_with_operator);
+    recorder_begin(&a->recorder, a->router, c->record);
+    router_set_approver(a->router, &mcp_approver_with_operator);
     return a;
 }
 
@@ -112,7 +114,7 @@ void admin_free(struct admin *a)
 {
     recorder_end(&a->recorder);
     watch_end(a);
-    router_set_approver(a->host.router, &mcp_approver);
+    router_set_approver(a->router, &mcp_approver);
     log_ring_end(&a->log);
     free(a->config); /* realpath's */
     mem_free(a);

@@ -9,33 +9,12 @@
 #ifndef RIALTO_ADMIN_ADMIN_H
 #define RIALTO_ADMIN_ADMIN_H
 
-#include "browser/browser.h"
-#include "config/config.h"
-#include "core/router.h"
-#include "hub/front.h"
-#include "io/http_server.h"
-#include "rockbot/report.h"
+#include "hub/hub.h"
 
 struct admin;
 
-/* What there is to look after. */
-struct admin_host {
-    struct router *router;
-    /* The configuration that holds now: a reload puts another in its place. */
-    const struct config *(*config)(void *arg);
-    /* The n-th server and the view that shows it alone; NULL past the end. */
-    struct provider *(*server)(void *arg, size_t n);
-    struct view *(*view)(void *arg, size_t n);
-    size_t (*sessions)(void *arg);
-    /* Read the configuration anew: 0 with what changed as a JSON object, or negative. */
-    int (*reload)(void *arg, struct buf *report, struct err *err);
-    void (*pages)(void *arg, struct browser_numbers *out); /* web pages; NULL: there are none */
-    bool (*bus)(void *arg, struct bus_report *out);        /* false, or NULL: there is none */
-    void *arg;
-};
-
-struct admin *admin_new(const struct admin_host *host);
-/* While the router still lives. */
+struct admin *admin_new(struct hub *hub);
+/* While the hub is still there. */
 void admin_free(struct admin *a);
 
 struct admin_path {

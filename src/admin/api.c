@@ -35,29 +35,30 @@ static bool wants_post(struct http_exchange *x, const struct http_request *req)
 
 /* --- servers --- */
 
-static void show_server(const struct admin *a, struct http_exchange *x, int status, size_t n)
+static void show_server(const struct admin *a, struct http_exchange *x, int status,
+                        const struct provider *p)
 {
     struct buf *out = http_respond_begin(x, status, "application/json", SPAN_EMPTY);
 
-    status_put_server(out, a, n);
+    status_put_server(out, a, p);
     buf_char(out, '\n');
     http_respond_end(x);
 }
 
-static void order_server(struct admin *a, struct http_exchange *x, size_t n, struct span verb)
+static void order_server(struct admin *a, struct http_exchange *x, struct provider *p,
+                         struct span verb)
 {
     static const struct {
         const char *verb;
         void (*act)(struct provider *p);
     } rows[] = {{"start", provider_resume}, {"stop", provider_halt}, {"restart", provider_restart}};
-    struct provider *p = a->host.server(a->host.arg, n);
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         if (!span_is(verb, rows[i].verb))
             continue;
         log_info(p->alias, "%s, by %s", rows[i].verb, http_exchange_peer(x));
         rows[i].act(p);
-        show_server(a, x, 202, n); /* it takes a while: look again */
+        show_server(a, x, 202, p); /* it takes a while: look again */
         return;
     }
     api_no_such_path(x);
@@ -66,8 +67,7 @@ static void order_server(struct admin *a, struct http_exchange *x, size_t n, str
 static void handle_servers(struct admin *a, struct http_exchange *x, const struct http_request *req,
                            const struct api_path *path)
 {
-    const struct provider *p;
-    size_t n = 0;
+    struct provider *p = NULL;
 
     if (!path->name.n) {
         if (!admin_wants_get(x, req))
@@ -78,14 +78,15 @@ static void handle_servers(struct admin *a, struct http_exchange *x, const struc
         http_respond_end(x);
         return;
     }
-    while ((p = a->host.server(a->host.arg, n)) && !span_is(path->name, p->alias))
-        n++;
+    do
+        p = bridge_next(a->bridge, p);
+    while (p && !span_is(path->name, p->alias));
     if (!p)
         http_refuse(x, 404, "no such server", "/api/servers lists them");
     else if (!path->verb.n && admin_wants_get(x, req))
-        show_server(a, x, 200, n);
+        show_server(a, x, 200, p);
     else if (path->verb.n && wants_post(x, req))
-        order_server(a, x, n, path->verb);
+        order_server(a, x, p, path->verb);
 }
 
 /* --- approvals --- */
@@ -108,7 +109,7 @@ static void put_held(struct buf *out, const struct admin *a, const struct call *
     static const char *const words[] = {[APPROVE_BY_OPERATOR] = "operator",
                                         [APPROVE_BY_CLIENT] = "client",
                                         [APPROVE_BY_EITHER] = "either"};
-    uint64_t now = router_timers(a->host.router)->now;
+    uint64_t now = router_timers(a->router)->now;
     struct buf tool = {0};
 
     visible_put(&tool, span_of(c->name, c->name_n), 0);
@@ -132,7 +133,7 @@ static void list_held(const struct admin *a, struct http_exchange *x)
     const char *comma = "";
 
     buf_char(out, '[');
-    for (struct call *c = NULL; (c = approval_next(a->host.router, c)); comma = ",") {
+    for (struct call *c = NULL; (c = approval_next(a->router, c)); comma = ",") {
         buf_str(out, comma);
         put_held(out, a, c);
     }
@@ -207,9 +208,8 @@ static void decide(struct admin *a, struct http_exchange *x, const struct http_r
     }
     put_operator(&by, path->caller, x, req);
     const struct verdict verdict = {approved, buf_cstr(&by), "the operator"};
-    enum decided decided = api_read_id(path->name, &id)
-                               ? approval_decide(a->host.router, id, &verdict)
-                               : DECIDED_UNKNOWN;
+    enum decided decided =
+        api_read_id(path->name, &id) ? approval_decide(a->router, id, &verdict) : DECIDED_UNKNOWN;
     buf_fini(&by);
     if (decided == DECIDED_UNKNOWN) {
         http_refuse(x, 404, "no such call waits", "/api/approvals lists those that do");
@@ -249,7 +249,7 @@ static void handle_reload(struct admin *a, struct http_exchange *x, const struct
     }
     if (!wants_post(x, req))
         return;
-    if (a->host.reload(a->host.arg, &report, &err)) {
+    if (hub_reload(a->hub, &report, &err)) {
         http_refuse(x, 409, err.text, err.hint[0] ? err.hint : "nothing was changed");
     } else {
         struct buf *out = http_respond_begin(x, 200, "application/json", SPAN_EMPTY);

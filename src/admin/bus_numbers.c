@@ -40,7 +40,7 @@ static uint64_t count_at(const struct bus_worker_counts *c, size_t i)
 static bool look(const struct admin *a, struct bus_report *r)
 {
     *r = (struct bus_report){0};
-    return a->host.bus && a->host.bus(a->host.arg, r);
+    return hub_look_at_bus(a->hub, r);
 }
 
 void bus_put_status(struct buf *out, const struct admin *a)

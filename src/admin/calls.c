@@ -15,7 +15,7 @@ enum { SHOWN = 50, SHOWN_MAX = 1000, ERROR_SHOWN = 300 };
 /* On the router's clock, as "2026-02-18T06:30:24.017Z". */
 static void put_moment(struct buf *out, const struct admin *a, uint64_t at)
 {
-    uint64_t ago = router_timers(a->host.router)->now - at;
+    uint64_t ago = router_timers(a->router)->now - at;
     struct timespec now;
 
     clock_gettime(CLOCK_REALTIME, &now);
@@ -24,7 +24,7 @@ static void put_moment(struct buf *out, const struct admin *a, uint64_t at)
 
 static const char *state_of(const struct admin *a, const struct record *rec)
 {
-    const struct call *c = rec->ended ? NULL : router_find(a->host.router, rec->id);
+    const struct call *c = rec->ended ? NULL : router_find(a->router, rec->id);
 
     if (!rec->ended)
         return c && c->state == CALL_OPEN ? "running" : "waiting";
@@ -79,7 +79,7 @@ static struct span given_to(const struct record *rec)
 
 static void put_members(struct buf *out, const struct admin *a, const struct record *rec)
 {
-    uint64_t took = rec->ended ? rec->took : router_timers(a->host.router)->now - rec->opened_at;
+    uint64_t took = rec->ended ? rec->took : router_timers(a->router)->now - rec->opened_at;
     const char *method = mcp_operations[rec->op].method;
 
     json_out(out, "id");

@@ -40,13 +40,12 @@ static bool is_missing(const struct provider *p)
  * frees the list, which NULL ends. */
 static const char **find_left_out(const struct admin *a)
 {
-    const struct config *c = a->host.config(a->host.arg);
+    const struct config *c = bridge_config(a->bridge);
     const char **found = MEM_ARRAY(const char *, c->servers.n + 1);
     struct map there = {0};
-    struct provider *p;
     size_t n = 0;
 
-    for (size_t i = 0; (p = a->host.server(a->host.arg, i)); i++)
+    for (struct provider *p = NULL; (p = bridge_next(a->bridge, p));)
         map_put(&there, span_str(p->alias), p);
     for (size_t i = 0; i < c->servers.n; i++) {
         const struct config_server *s = &c->servers.items[i];
@@ -61,12 +60,11 @@ enum overall health_overall(const struct admin *a, bool strict)
 {
     const char **left_out = find_left_out(a);
     size_t usable = 0, missing = 0;
-    const struct provider *p;
 
     while (left_out[missing])
         missing++;
     mem_free(left_out);
-    for (size_t i = 0; (p = a->host.server(a->host.arg, i)); i++) {
+    for (const struct provider *p = NULL; (p = bridge_next(a->bridge, p));) {
         missing += is_missing(p);
         usable += health_of(p) == SERVER_UP || health_of(p) == SERVER_IDLE;
     }
@@ -97,11 +95,10 @@ static void put_missing(struct buf *out, const char *alias, const char *state, c
 void health_put_members(struct buf *out, const struct admin *a, bool strict, bool with_reasons)
 {
     const char **left_out = find_left_out(a);
-    const struct provider *p;
 
     json_out_str(out, "status", overall_word(health_overall(a, strict)));
     json_out_open(out, "reasons", '[');
-    for (size_t i = 0; (p = a->host.server(a->host.arg, i)); i++) {
+    for (const struct provider *p = NULL; (p = bridge_next(a->bridge, p));) {
         const char *why = p->why[0] ? p->why : "it has not come up yet";
         if (is_missing(p))
             put_missing(out, p->alias, health_word(health_of(p)), with_reasons ? why : NULL);

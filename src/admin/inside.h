@@ -21,7 +21,9 @@ struct account {
 };
 
 struct admin {
-    struct admin_host host;
+    struct hub *hub;
+    struct bridge *bridge; /* the hub's */
+    struct router *router; /* the bridge's */
     struct watcher watcher;
     struct map accounts; /* alias -> struct account */
     uint64_t started_at;
@@ -57,7 +59,7 @@ void health_put_members(struct buf *out, const struct admin *a, bool strict, boo
 /* --- status.c --- */
 /* All instances of a server together. */
 struct stats status_stats(const struct admin *a, const struct provider *p);
-void status_put_server(struct buf *out, const struct admin *a, size_t n);
+void status_put_server(struct buf *out, const struct admin *a, const struct provider *p);
 void status_put_servers(struct buf *out, const struct admin *a);
 /* The whole of /status. */
 void status_put(struct buf *out, const struct admin *a);

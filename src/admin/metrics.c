@@ -73,11 +73,6 @@ static void put_line(struct buf *out, const char *name, const char *server, cons
     buf_printf(out, "\"} %" PRIu64 "\n", n);
 }
 
-static const struct provider *server(const struct admin *a, size_t n)
-{
-    return a->host.server(a->host.arg, n);
-}
-
 /* Whose calls are counted: a server, or behind them the web pages, all as one. */
 struct party {
     const char *name;
@@ -100,16 +95,13 @@ static struct parties find_parties(const struct admin *a)
 {
     struct parties all = {0};
     struct browser_numbers pages;
-    const struct provider *p;
 
-    for (size_t i = 0; (p = server(a, i)); i++) {
+    for (const struct provider *p = NULL; (p = bridge_next(a->bridge, p));) {
         struct stats stats = status_stats(a, p);
         add_party(&all, p->alias, &stats);
     }
-    if (a->host.pages) {
-        a->host.pages(a->host.arg, &pages);
-        add_party(&all, BROWSER_TOLD_AS, &pages.stats);
-    }
+    hub_count_pages(a->hub, &pages);
+    add_party(&all, BROWSER_TOLD_AS, &pages.stats);
     return all;
 }
 
@@ -137,7 +129,7 @@ static void put_failures(struct buf *out, const struct admin *a, const struct pa
                      all->items[i].stats.failed[why]);
     /* What nobody offers belongs to no server. */
     put_line(out, name, "", "reason", mcp_failure_word(FAIL_UNKNOWN),
-             router_stats(a->host.router)->failed[FAIL_UNKNOWN]);
+             router_stats(a->router)->failed[FAIL_UNKNOWN]);
 }
 
 static void put_histogram(struct buf *out, const struct party *party)
@@ -184,17 +176,15 @@ static void put_happenings(struct buf *out, const struct admin *a, const struct 
 
 static void put_states(struct buf *out, const struct admin *a)
 {
-    const struct provider *p;
-
     put_head(out, "rialto_server_up", "gauge", "Whether the server can be called: up or idle.");
-    for (size_t i = 0; (p = server(a, i)); i++) {
+    for (const struct provider *p = NULL; (p = bridge_next(a->bridge, p));) {
         enum server_health h = health_of(p);
         put_line(out, "rialto_server_up", p->alias, NULL, NULL, h == SERVER_UP || h == SERVER_IDLE);
     }
     put_head(out, "rialto_calls_held", "gauge", "Tool calls that wait for approval.");
-    for (size_t i = 0; (p = server(a, i)); i++) {
+    for (const struct provider *p = NULL; (p = bridge_next(a->bridge, p));) {
         uint64_t n = 0;
-        for (const struct call *c = NULL; (c = approval_next(a->host.router, c));)
+        for (const struct call *c = NULL; (c = approval_next(a->router, c));)
             n += span_is(span_str(c->provider->alias), p->alias);
         put_line(out, "rialto_calls_held", p->alias, NULL, NULL, n);
     }
@@ -238,14 +228,13 @@ static double cpu_seconds(void)
 static void put_process(struct buf *out, const struct admin *a)
 {
     struct browser_numbers pages = {0};
-    uint64_t up = (router_timers(a->host.router)->now - a->started_at) / 1000;
-    if (a->host.pages)
-        a->host.pages(a->host.arg, &pages);
+    uint64_t up = (router_timers(a->router)->now - a->started_at) / 1000;
+    hub_count_pages(a->hub, &pages);
     const struct {
         const char *name, *type, *help;
         double value;
     } rows[] = {
-        {"rialto_sessions", "gauge", "Sessions of agents.", (double)a->host.sessions(a->host.arg)},
+        {"rialto_sessions", "gauge", "Sessions of agents.", (double)hub_sessions(a->hub)},
         {"rialto_browser_sessions", "gauge", "Sessions of web pages.", (double)pages.sessions},
         {"rialto_browser_pages", "gauge", "Web pages connected.", (double)pages.pages},
         {"rialto_browser_tools", "gauge", "Tools that they offer.", (double)pages.tools},

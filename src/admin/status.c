@@ -9,7 +9,7 @@
 
 void status_put_time(struct buf *out, const struct admin *a, uint64_t at)
 {
-    uint64_t ago = (router_timers(a->host.router)->now - at) / 1000;
+    uint64_t ago = (router_timers(a->router)->now - at) / 1000;
     time_t when = time(NULL) - (time_t)ago;
     struct tm parts;
     char text[32];
@@ -34,7 +34,7 @@ struct stats status_stats(const struct admin *a, const struct provider *p)
 {
     struct stats sum = {0};
 
-    for (struct provider *i = NULL; (i = router_next_provider(a->host.router, i));)
+    for (struct provider *i = NULL; (i = router_next_provider(a->router, i));)
         if (span_is(span_str(i->alias), p->alias))
             stats_add(&sum, &i->stats);
     return sum;
@@ -44,7 +44,7 @@ static size_t count_instances(const struct admin *a, const struct provider *p)
 {
     size_t n = 0;
 
-    for (struct provider *i = NULL; (i = router_next_provider(a->host.router, i));)
+    for (struct provider *i = NULL; (i = router_next_provider(a->router, i));)
         n += span_is(span_str(i->alias), p->alias) && i->state == PROVIDER_READY;
     return n;
 }
@@ -95,7 +95,7 @@ static void put_durations(struct buf *out, const struct stats *stats)
     buf_char(out, ']');
 }
 
-void status_put_server(struct buf *out, const struct admin *a, size_t n)
+void status_put_server(struct buf *out, const struct admin *a, const struct provider *p)
 {
     static const struct {
         const char *name;
@@ -104,8 +104,7 @@ void status_put_server(struct buf *out, const struct admin *a, size_t n)
                  {"resources", ITEM_RESOURCE},
                  {"resource_templates", ITEM_TEMPLATE},
                  {"prompts", ITEM_PROMPT}};
-    const struct provider *p = a->host.server(a->host.arg, n);
-    struct view *view = a->host.view(a->host.arg, n);
+    struct view *view = bridge_server_view(p);
     struct provider_facts facts = provider_describe(p);
     struct stats stats = status_stats(a, p);
     uint64_t failed = 0;
@@ -143,9 +142,9 @@ void status_put_server(struct buf *out, const struct admin *a, size_t n)
 void status_put_servers(struct buf *out, const struct admin *a)
 {
     buf_char(out, '[');
-    for (size_t i = 0; a->host.server(a->host.arg, i); i++) {
+    for (const struct provider *p = NULL; (p = bridge_next(a->bridge, p));) {
         json_out(out, NULL);
-        status_put_server(out, a, i);
+        status_put_server(out, a, p);
     }
     buf_char(out, ']');
 }
@@ -155,8 +154,7 @@ static void put_pages(struct buf *out, const struct admin *a)
     struct browser_numbers now = {0};
     uint64_t failed = 0;
 
-    if (a->host.pages)
-        a->host.pages(a->host.arg, &now);
+    hub_count_pages(a->hub, &now);
     for (int i = 0; i < FAIL_COUNT; i++)
         failed += now.stats.failed[i];
     json_out_open(out, "browser", '{');
@@ -175,15 +173,15 @@ static size_t count_held(const struct admin *a)
 {
     size_t n = 0;
 
-    for (struct call *c = NULL; (c = approval_next(a->host.router, c));)
+    for (struct call *c = NULL; (c = approval_next(a->router, c));)
         n++;
     return n;
 }
 
 void status_put(struct buf *out, const struct admin *a)
 {
-    const struct stats *stats = router_stats(a->host.router);
-    uint64_t up = router_timers(a->host.router)->now - a->started_at;
+    const struct stats *stats = router_stats(a->router);
+    uint64_t up = router_timers(a->router)->now - a->started_at;
 
     buf_char(out, '{');
     health_put_members(out, a, false, true);
@@ -192,7 +190,7 @@ void status_put(struct buf *out, const struct admin *a)
     put_time(out, "started", a, a->started_at);
     json_out_number(out, "uptime_s", up / 1000);
     put_text(out, "config", a->config);
-    json_out_number(out, "sessions", a->host.sessions(a->host.arg));
+    json_out_number(out, "sessions", hub_sessions(a->hub));
     json_out_number(out, "calls", stats->opened);
     json_out_number(out, "in_flight", stats->in_flight);
     json_out_number(out, "queued", stats->queued);

@@ -65,7 +65,7 @@ static void on_happened(struct watcher *self, const struct happening *h)
     account->tool_errors += h->is_error;
     if (h->kind == HAPPENED_SERVER_FAILED) {
         snprintf(account->error, sizeof account->error, SPAN_FMT, SPAN_ARG(h->error));
-        account->error_at = router_timers(a->host.router)->now;
+        account->error_at = router_timers(a->router)->now;
     }
     if (h->kind != HAPPENED_TOOL_CALLED || log_enabled(LOG_DEBUG))
         write_down(h);
@@ -74,7 +74,7 @@ static void on_happened(struct watcher *self, const struct happening *h)
 void watch_begin(struct admin *a)
 {
     a->watcher.happened = on_happened;
-    if (!events_watch(router_events(a->host.router), &a->watcher))
+    if (!events_watch(router_events(a->router), &a->watcher))
         log_warn("rialto", "too many watchers: events are not counted");
 }
 
@@ -84,7 +84,7 @@ void watch_end(struct admin *a)
     struct span alias;
     void *account;
 
-    events_unwatch(router_events(a->host.router), &a->watcher);
+    events_unwatch(router_events(a->router), &a->watcher);
     while (map_next(&a->accounts, &at, &alias, &account))
         mem_free(account);
     map_fini(&a->accounts);

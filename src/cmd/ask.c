@@ -80,10 +80,9 @@ int ask_run(const struct config *config, bool verbose, void (*settled)(struct as
 
 bool ask_report_failures(const struct command *self, const struct ask_run *a)
 {
-    const struct provider *p;
     bool any = false;
 
-    for (size_t i = 0; (p = bridge_provider(a->bridge, i)); i++) {
+    for (const struct provider *p = NULL; (p = bridge_next(a->bridge, p));) {
         if (p->state == PROVIDER_READY)
             continue;
         struct buf why = {0};

@@ -114,7 +114,7 @@ static void take_signals(struct bus_station *s)
 
 static void open_agent(struct bus_station *s, const struct config *c)
 {
-    struct mcp_host host = bridge_host(s->bridge, bridge_view(s->bridge));
+    struct mcp_host host = bridge_host(s->bridge, bridge_all(s->bridge));
 
     s->agent =
         stdio_agent_new(s->loop, stream_stdio(s->loop), &host, c->limits.message, agent_closed, s);

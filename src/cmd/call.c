@@ -63,7 +63,7 @@ static int show_result(const struct call_run *c, struct span result)
 
 static void hint_at_tools(const struct call_run *c)
 {
-    struct view *v = bridge_server_view(c->ask->bridge, span_str(c->server));
+    struct view *v = exposure_view(bridge_one(c->ask->bridge, span_str(c->server)));
     struct nearest near = nearest_to(span_str(c->tool));
     const struct target *t;
 
@@ -178,17 +178,18 @@ static const struct peer_verbs verbs = {.event = on_event, .ask = on_ask, .done 
 static void settled(struct ask_run *a)
 {
     struct call_run *c = a->arg;
-    struct view *v = bridge_server_view(a->bridge, span_str(c->server));
+    const struct exposure *one = bridge_one(a->bridge, span_str(c->server));
     BUF_SCOPED params = {0};
     struct err err;
 
     c->ask = a;
-    if (!v) {
+    if (!one) {
         cmd_error(c->self, "there is no server '%s'", c->server);
         cmd_hint("the configuration's servers are listed by `rialto config`");
         ask_finish(a, CMD_USAGE);
         return;
     }
+    struct view *v = exposure_view(one);
     /* Whoever has the configuration in hand and starts the server by it is its operator. */
     view_member(v, 0)->policy.approve_by = APPROVE_BY_EITHER;
     const struct target *t = view_find(v, ITEM_TOOL, span_str(c->tool));

@@ -108,7 +108,7 @@ static void hub_agent_closed(void *arg)
 static void extra_accept(void *arg, struct stream *stream)
 {
     struct run *r = arg;
-    struct mcp_host host = bridge_host(r->hub, bridge_view(r->hub));
+    struct mcp_host host = bridge_host(r->hub, bridge_all(r->hub));
     struct hub_agent *a = MEM_NEW(struct hub_agent);
 
     a->run = r;
@@ -121,7 +121,7 @@ static bool extra_http(void *arg, struct acp_http_place *place)
     struct run *r = arg;
 
     if (!r->hub_place) {
-        struct mcp_host host = bridge_host(r->hub, bridge_view(r->hub));
+        struct mcp_host host = bridge_host(r->hub, bridge_all(r->hub));
         r->hub_place = conductor_http_open_host(r->http, &host, &r->hub_address);
     }
     *place = r->hub_address;

@@ -82,15 +82,14 @@ static int converse(const struct command *self, const struct config *config, con
         .loop = loop_new(), .servers.changed = on_servers, .patience.fire = on_patience};
 
     s.bridge = bridge_new(s.loop, config);
-    struct view *view =
-        server ? bridge_server_view(s.bridge, span_str(server)) : bridge_view(s.bridge);
-    if (!view) {
+    struct exposure *seen = server ? bridge_one(s.bridge, span_str(server)) : bridge_all(s.bridge);
+    if (!seen) {
         cmd_error(self, "there is no server '%s' in the configuration", server);
         bridge_free(s.bridge);
         loop_free(s.loop);
         return CMD_USAGE;
     }
-    struct mcp_host host = bridge_host(s.bridge, view);
+    struct mcp_host host = bridge_host(s.bridge, seen);
     s.agent = stdio_agent_new(s.loop, stream_stdio(s.loop), &host, config->limits.message,
                               agent_closed, &s);
     if (loop_on_signal(s.loop, SIGINT, on_signal, &s) < 0 ||

@@ -1,5 +1,5 @@
 /* Replacing ${NAME} in a text, and looking the name up in directories, by a command and in the
- * environment. Called by hub/server.c, hub/bridge_change.c, hub/bus_settings.c and
+ * environment. Called by hub/server.c, hub/bridge.c, hub/bus_settings.c and
  * cmd/doctor/start.c. */
 #include "config/secret.h"
 

@@ -74,6 +74,7 @@ struct provider {
     const char *told_as; /* one of many that come and go: its calls are news under this name */
     bool tells_later; /* its family tells of what it published (router_tell_changes), in one go */
     struct span bridges; /* that it leads to, in the words of its family, which has them */
+    void *entry; /* the hub's: the server that this is the shared instance of; NULL for others */
     struct policy policy;
     struct provider_room *room; /* NULL: it may always be started */
     const char *no_room;        /* why it was not, when it was wanted last; NULL when it was */

@@ -1,7 +1,7 @@
-/* Start and stop of a bridge, its views, and what agents and commands ask of it; changes of servers
- * are in bridge_change.c. Called by the commands that need servers, by entrances.c, selection.c,
- * browser_desk.c, bus_role.c and bus_host.c. */
-#include "hub/bridge_inside.h"
+/* The graph: servers that come, are replaced and go, the views that show them, and what agents and
+ * commands ask of it. Called by hub.c, follow.c, entrances.c, browser_desk.c, bus_role.c,
+ * bus_host.c, and by the commands that need servers and no daemon. */
+#include "hub/bridge.h"
 
 #include "base/id.h"
 #include "base/log.h"
@@ -10,19 +10,56 @@
 #include "hub/lease.h"
 #include "hub/server.h"
 #include "mcp/consent.h"
+#include "wire/json.h"
 
-struct bridge_server *bridge_find(const struct bridge *b, struct span alias)
+/* How long calls to a server that was replaced or dropped may still take. */
+enum { PATIENCE_MS = 30 * 1000 };
+
+struct bridge_server {
+    struct list node; /* in bridge.servers, or on its own once it is gone */
+    struct bridge *bridge;
+    struct server_plan *plan;
+    struct instance *instance;
+    struct instance *next; /* is to take its place once it is ready; NULL when there is none */
+    struct server_plan *next_plan;
+    bool next_failed;     /* and that was said */
+    struct exposure *own; /* this server alone, names untouched */
+    bool per_session;     /* sessions get an instance of their own */
+    bool gone;
+    unsigned holders; /* of the view, the bridge among them */
+};
+
+struct bridge {
+    struct loop *loop;
+    const struct config *config; /* of the start, which is not ours */
+    struct config *newer;        /* what was applied since; NULL when nothing was */
+    struct router *router;
+    struct exposure *all;
+    struct list servers; /* in config order */
+    struct instances *instances;
+    struct leases *leases;
+    bool started, awake, stopping;
+    void (*stopped)(void *arg);
+    void *stopped_arg;
+    struct timer report;
+    struct observer replace; /* while a server has a next one */
+    struct list watches;
+};
+
+static struct bridge_server *entry(struct list *it)
+{
+    return LIST_ENTRY(it, struct bridge_server, node);
+}
+
+static struct provider *core_of(const struct bridge_server *s)
+{
+    return instance_provider(s->instance);
+}
+
+static struct bridge_server *find_server(const struct bridge *b, struct span alias)
 {
     LIST_EACH (&b->servers, it)
         if (span_is(alias, server_alias(entry(it)->plan)))
-            return entry(it);
-    return NULL;
-}
-
-static struct bridge_server *server_at(const struct bridge *b, size_t n)
-{
-    LIST_EACH (&b->servers, it)
-        if (n-- == 0)
             return entry(it);
     return NULL;
 }
@@ -71,21 +108,20 @@ static void furnish(struct bridge *b, struct lease *l)
 }
 
 /* Everybody sees what there is now, in the order of the configuration. */
-void bridge_arrange(struct bridge *b)
+static void arrange(struct bridge *b)
 {
     struct guests g = find_guests(b);
     struct lease *next;
 
-    showcase_clear(b->all);
+    exposure_clear(b->all);
     LIST_EACH (&b->servers, it) {
         struct bridge_server *s = entry(it);
-        while (view_member(s->own, 0))
-            view_remove(s->own, view_member(s->own, 0));
-        view_add(s->own, core_of(s), server_filter(s->plan));
-        showcase_add(b->all, core_of(s), server_filter(s->plan));
+        exposure_clear(s->own);
+        exposure_add(s->own, core_of(s), server_filter(s->plan));
+        exposure_add(b->all, core_of(s), server_filter(s->plan));
     }
     for (size_t i = 0; i < g.n; i++)
-        showcase_add(b->all, g.items[i], NULL);
+        exposure_add(b->all, g.items[i], NULL);
     mem_free(g.items);
     for (struct lease *l = leases_next(b->leases, NULL); l; l = next) {
         next = leases_next(b->leases, l);
@@ -96,7 +132,7 @@ void bridge_arrange(struct bridge *b)
 
 void bridge_admit(struct bridge *b, struct provider *p)
 {
-    showcase_add(b->all, p, NULL);
+    exposure_add(b->all, p, NULL);
     for (struct lease *l = NULL; (l = leases_next(b->leases, l));)
         if (view_has(lease_shared(l), p))
             lease_add_shared(l, p, NULL);
@@ -112,12 +148,268 @@ void bridge_unwatch(struct bridge_watch *w)
     list_remove(&w->node);
 }
 
-void bridge_tell_watches(struct bridge *b)
+static void tell_watches(struct bridge *b)
 {
     LIST_EACH_SAFE (&b->watches, it) {
         struct bridge_watch *w = LIST_ENTRY(it, struct bridge_watch, node);
         w->changed(w);
     }
+}
+
+/* --- one server --- */
+
+/* It asks its clients things, and we could not tell which: the next sessions get their own. */
+static void on_orphan(void *arg)
+{
+    struct bridge_server *s = arg;
+
+    if (!s->per_session)
+        log_info(
+            server_alias(s->plan),
+            "asks its clients questions: from now on every session gets an instance of its own "
+            "(`instances: per-session` says so from the start)");
+    s->per_session = true;
+}
+
+/* Sessions whose own instances nobody has called yet see what the shared one offers. */
+static void on_lists(void *arg)
+{
+    const struct bridge_server *s = arg;
+    struct bridge *b = s->bridge;
+
+    if (!s->per_session || !s->instance)
+        return;
+    for (struct lease *l = NULL; (l = leases_next(b->leases, l));)
+        lease_learn(l, s->plan, core_of(s)->catalog);
+    router_tell_changes(b->router, NULL);
+}
+
+static struct instance *make_instance(struct bridge_server *s, struct server_plan *plan)
+{
+    struct instance *i = instance_new(s->bridge->instances, plan);
+
+    instance_provider(i)->entry = s;
+    mcp_provider_on_orphan(instance_server(i), on_orphan, s);
+    instance_on_lists(i, on_lists, s);
+    return i;
+}
+
+/* Takes the plan over. */
+static struct bridge_server *add_server(struct bridge *b, struct server_plan *plan)
+{
+    struct bridge_server *s = MEM_NEW(struct bridge_server);
+
+    s->bridge = b;
+    s->plan = plan;
+    s->holders = 1;
+    s->per_session = server_is_per_session(plan);
+    s->own =
+        exposure_new(b->router, &(struct exposure_style){.bridge = b, .name = server_alias(plan)});
+    s->instance = make_instance(s, plan);
+    list_append(&b->servers, &s->node);
+    return s;
+}
+
+static void want(struct bridge_server *s)
+{
+    if (s->bridge->started && (s->bridge->awake || !server_is_lazy(s->plan)))
+        provider_want(core_of(s));
+}
+
+/* It may live longer than its entry. */
+static void let_go_of(struct instance *i)
+{
+    instance_provider(i)->entry = NULL;
+    mcp_provider_on_orphan(instance_server(i), NULL, NULL);
+    instance_on_lists(i, NULL, NULL);
+}
+
+static void forget_next(struct bridge_server *s)
+{
+    if (s->next) {
+        let_go_of(s->next);
+        instance_let_go(s->next, 0);
+    }
+    server_plan_drop(s->next_plan);
+    s->next = NULL;
+    s->next_plan = NULL;
+    s->next_failed = false;
+}
+
+static void drop_server(struct bridge_server *s)
+{
+    s->gone = true;
+    list_remove(&s->node);
+    forget_next(s);
+    let_go_of(s->instance);
+    instance_let_go(s->instance, s->bridge->stopping ? 0 : PATIENCE_MS);
+    s->instance = NULL;
+    bridge_server_release(s);
+}
+
+void bridge_server_release(struct bridge_server *s)
+{
+    if (--s->holders)
+        return;
+    exposure_free(s->own);
+    server_plan_drop(s->plan);
+    mem_free(s);
+}
+
+/* --- taking its place --- */
+
+static void take_place(struct bridge_server *s)
+{
+    struct instance *before = s->instance;
+
+    let_go_of(before);
+    server_plan_drop(s->plan);
+    s->plan = s->next_plan;
+    s->instance = s->next;
+    s->next = NULL;
+    s->next_plan = NULL;
+    s->next_failed = false;
+    s->per_session = server_is_per_session(s->plan);
+    arrange(s->bridge);
+    instance_let_go(before, PATIENCE_MS);
+    tell_watches(s->bridge);
+}
+
+/* Is there something to lose by changing over at once? */
+static bool serves(const struct bridge_server *s)
+{
+    return core_of(s)->state == PROVIDER_READY;
+}
+
+static void look_at_next(struct bridge_server *s)
+{
+    const struct provider *next = instance_provider(s->next);
+
+    if (next->state == PROVIDER_READY || !serves(s)) {
+        take_place(s);
+    } else if (next->why[0] && !s->next_failed) {
+        s->next_failed = true;
+        log_warn(next->alias, "the new entry does not come up, so the old one goes on: %s",
+                 next->why);
+    }
+}
+
+static void on_replace(struct observer *o)
+{
+    struct bridge *b = CONTAINER_OF(o, struct bridge, replace);
+    bool more = false;
+
+    LIST_EACH (&b->servers, it) {
+        if (!entry(it)->next)
+            continue;
+        look_at_next(entry(it));
+        more |= entry(it)->next != NULL;
+    }
+    if (!more)
+        observer_remove(o);
+}
+
+/* Takes the plan over. */
+static void replace(struct bridge_server *s, struct server_plan *plan)
+{
+    struct bridge *b = s->bridge;
+
+    forget_next(s);
+    s->next_plan = plan;
+    s->next = make_instance(s, plan);
+    if (!serves(s)) {
+        take_place(s);
+        want(s);
+        return;
+    }
+    provider_want(instance_provider(s->next));
+    observers_add(router_observers(b->router), &b->replace);
+}
+
+/* --- carrying out a plan --- */
+
+static void note(struct bridge_changes *changes, enum plan_act act, const char *alias)
+{
+    struct buf *names = &changes->names[act];
+
+    if (names->n)
+        buf_char(names, ',');
+    json_quote(names, span_str(alias));
+}
+
+void bridge_changes_fini(struct bridge_changes *c)
+{
+    for (int i = 0; i < PLAN_ACTS; i++)
+        buf_fini(&c->names[i]);
+}
+
+/* What to do with a server that is in the configuration; `plan` is taken over. */
+static enum plan_act take_step(struct bridge *b, enum plan_act act, struct server_plan *plan)
+{
+    struct bridge_server *s = find_server(b, span_str(server_alias(plan)));
+
+    if (!s) {
+        want(add_server(b, plan)); /* also one that lacked a secret before */
+        return PLAN_ADD;
+    }
+    list_remove(&s->node);
+    list_append(&b->servers, &s->node); /* the order is the configuration's */
+    /* While a next one waits the old entry is what that one was made of. */
+    const struct server_plan *latest = s->next_plan ? s->next_plan : s->plan;
+    if ((act == PLAN_KEEP || act == PLAN_ADJUST) && !server_plan_same_secrets(latest, plan))
+        act = PLAN_REPLACE;
+    if (act == PLAN_REPLACE) {
+        replace(s, plan);
+        return act;
+    }
+    if (act == PLAN_ADJUST) {
+        instances_adjust(b->instances, s->plan, plan);
+        if (s->next_plan)
+            instances_adjust(b->instances, s->next_plan, plan);
+        if (core_of(s)->rests && !server_policy(s->plan)->idle_stop)
+            want(s); /* nobody would see it, and so nobody call it */
+    }
+    server_plan_drop(plan);
+    return act;
+}
+
+static void carry_out(struct bridge *b, const struct config *c, const struct plan *plan,
+                      struct bridge_changes *changes)
+{
+    struct secrets *secrets = secrets_new(c);
+
+    for (size_t i = 0; i < plan->n; i++) {
+        const struct plan_step *step = &plan->steps[i];
+        if (step->act == PLAN_REMOVE) {
+            struct bridge_server *s = find_server(b, span_str(step->from->alias));
+            note(changes, PLAN_REMOVE, step->from->alias);
+            if (s)
+                drop_server(s);
+            continue;
+        }
+        struct server_plan *server = server_plan_new(c, step->to, secrets);
+        if (server)
+            note(changes, take_step(b, step->act, server), step->to->alias);
+    }
+    secrets_free(secrets);
+}
+
+const struct config *bridge_config(const struct bridge *b)
+{
+    return b->newer ? b->newer : b->config;
+}
+
+void bridge_apply(struct bridge *b, struct config *c, struct bridge_changes *changes)
+{
+    struct plan plan;
+
+    plan_make(&plan, bridge_config(b), c);
+    carry_out(b, c, &plan, changes);
+    plan_fini(&plan);
+    config_free(b->newer);
+    b->newer = c;
+    arrange(b);
+    tell_watches(b);
 }
 
 /* --- beginning and end --- */
@@ -152,15 +444,15 @@ static void first_servers(struct bridge *b)
     struct plan plan;
 
     plan_make(&plan, NULL, b->config);
-    bridge_carry_out(b, b->config, &plan, &changes);
+    carry_out(b, b->config, &plan, &changes);
     plan_fini(&plan);
     bridge_changes_fini(&changes);
     /* Nothing configured: this very program has a small server to show what a bridge does. */
     struct server_plan *demo =
         !b->config->file && !b->config->servers.n ? server_plan_demo(b->config) : NULL;
     if (demo)
-        bridge_add_server(b, demo);
-    bridge_arrange(b);
+        add_server(b, demo);
+    arrange(b);
 }
 
 struct bridge *bridge_new(struct loop *loop, const struct config *c)
@@ -176,20 +468,21 @@ struct bridge *bridge_new(struct loop *loop, const struct config *c)
     router_set_max_catalog(b->router, c->limits.catalog);
     router_set_holdings(b->router, loop_holdings(loop));
     router_set_approver(b->router, &mcp_approver);
-    b->style = (struct showcase_style){.name = "all",
-                                       .pattern = bare ? NULL : c->names,
-                                       .described = c->describe_server,
-                                       .search = c->expose == EXPOSE_SEARCH};
-    b->all = showcase_new(b->router, &b->style);
+    b->all =
+        exposure_new(b->router, &(struct exposure_style){.bridge = b,
+                                                         .name = "all",
+                                                         .pattern = bare ? NULL : c->names,
+                                                         .described = c->describe_server,
+                                                         .search = c->expose == EXPOSE_SEARCH});
     list_init(&b->servers);
     list_init(&b->watches);
     b->report.fire = report_stopped;
-    b->replace.changed = bridge_on_replace;
+    b->replace.changed = on_replace;
     b->instances = instances_new(loop, b->router, c->limits.processes, on_emptied, b);
     b->leases = leases_new(loop, b->router, b->instances);
     router_on_stopped(b->router, on_stopped, b);
     first_servers(b);
-    showcase_open(b->all);
+    exposure_open(b->all);
     return b;
 }
 
@@ -203,7 +496,7 @@ void bridge_free(struct bridge *b)
         list_remove(&s->node);
         bridge_server_release(s);
     }
-    showcase_free(b->all);
+    exposure_free(b->all);
     instances_free(b->instances);
     router_free(b->router);
     config_free(b->newer);
@@ -214,7 +507,7 @@ void bridge_start(struct bridge *b)
 {
     b->started = true;
     LIST_EACH (&b->servers, it)
-        bridge_want(entry(it));
+        want(entry(it));
 }
 
 void bridge_wake(struct bridge *b)
@@ -223,7 +516,7 @@ void bridge_wake(struct bridge *b)
         return;
     b->awake = true;
     LIST_EACH (&b->servers, it)
-        bridge_want(entry(it));
+        want(entry(it));
 }
 
 void bridge_stop(struct bridge *b, void (*done)(void *arg), void *arg)
@@ -232,9 +525,9 @@ void bridge_stop(struct bridge *b, void (*done)(void *arg), void *arg)
     b->stopped_arg = arg;
     b->stopping = true;
     observer_remove(&b->replace);
-    showcase_stop(b->all);
+    exposure_stop(b->all);
     LIST_EACH_SAFE (&b->servers, it)
-        bridge_drop_server(entry(it));
+        drop_server(entry(it));
     instances_hurry(b->instances);
     if (!instances_count(b->instances))
         on_emptied(b);
@@ -247,31 +540,36 @@ struct router *bridge_router(const struct bridge *b)
 
 struct view *bridge_view(const struct bridge *b)
 {
-    return showcase_view(b->all);
+    return exposure_view(b->all);
 }
 
 struct view *bridge_full_view(const struct bridge *b)
 {
-    return showcase_full(b->all);
+    return exposure_full(b->all);
 }
 
-struct view *bridge_server_view(const struct bridge *b, struct span alias)
+struct exposure *bridge_all(const struct bridge *b)
 {
-    const struct bridge_server *s = bridge_find(b, alias);
+    return b->all;
+}
+
+struct exposure *bridge_one(const struct bridge *b, struct span alias)
+{
+    const struct bridge_server *s = find_server(b, alias);
 
     return s ? s->own : NULL;
 }
 
-struct bridge_server *bridge_server_hold(struct bridge *b, size_t n)
+struct bridge_server *bridge_server_hold(struct bridge *b, struct span alias)
 {
-    struct bridge_server *s = server_at(b, n);
+    struct bridge_server *s = find_server(b, alias);
 
     if (s)
         s->holders++;
     return s;
 }
 
-struct view *bridge_server_own_view(const struct bridge_server *s)
+struct exposure *bridge_server_exposure(const struct bridge_server *s)
 {
     return s->own;
 }
@@ -281,16 +579,17 @@ bool bridge_server_is_gone(const struct bridge_server *s)
     return s->gone;
 }
 
-/* --- agents --- */
+/* --- agents; the `arg` of their host is the exposure that they see --- */
 
 static void wake(void *arg)
 {
-    bridge_wake(arg);
+    bridge_wake(exposure_style(arg)->bridge);
 }
 
-struct view *bridge_enter(struct bridge *b, struct view *shared, const struct showcase_style *style,
-                          unsigned answers, void **lease)
+static struct view *enter(void *arg, struct view *shared, unsigned answers, void **lease)
 {
+    const struct exposure_style *style = exposure_style(arg);
+    struct bridge *b = style->bridge;
     bool any = false;
 
     LIST_EACH (&b->servers, it)
@@ -303,45 +602,61 @@ struct view *bridge_enter(struct bridge *b, struct view *shared, const struct sh
     return lease_view(l);
 }
 
-static struct view *enter(void *arg, struct view *shared, unsigned answers, void **lease)
-{
-    struct bridge *b = arg;
-    struct showcase_style own = {.name = view_name(shared), .pattern = view_pattern(shared)};
-
-    return bridge_enter(b, shared, shared == bridge_view(b) ? &b->style : &own, answers, lease);
-}
-
 static void leave(void *arg, void *lease)
 {
     (void)arg;
     lease_end(lease);
 }
 
-struct mcp_host bridge_host(struct bridge *b, struct view *v)
+struct mcp_host bridge_host(struct bridge *b, struct exposure *e)
 {
     return (struct mcp_host){.router = b->router,
-                             .view = v,
+                             .view = exposure_view(e),
                              .max_batch = b->config->limits.batch,
                              .max_answers = b->config->limits.message,
-                             .arg = b,
+                             .arg = e,
                              .wake = wake,
                              .enter = enter,
                              .leave = leave};
 }
 
-struct provider *bridge_provider(const struct bridge *b, size_t n)
+struct exposure *bridge_narrow(struct bridge *b, const struct bridge_server *s,
+                               const struct narrowing *narrowing)
 {
-    const struct bridge_server *s = server_at(b, n);
+    struct view *whole = s ? exposure_full(s->own) : bridge_full_view(b);
+    struct exposure_style style = *exposure_style(s ? s->own : b->all);
 
-    return s ? core_of(s) : NULL;
+    style.narrowing = narrowing;
+    struct exposure *e = exposure_new(b->router, &style);
+    exposure_follow(e, whole);
+    exposure_open(e);
+    return e;
 }
 
-struct mcp_provider *bridge_mcp_provider(const struct bridge *b, const struct provider *p)
+/* --- looking --- */
+
+struct provider *bridge_next(const struct bridge *b, const struct provider *p)
 {
-    LIST_EACH (&b->servers, it)
-        if (core_of(entry(it)) == p)
-            return instance_server(entry(it)->instance);
-    return NULL;
+    const struct bridge_server *s = p ? p->entry : NULL;
+    const struct list *next = s ? s->node.next : b->servers.next;
+
+    if ((p && !s) || next == &b->servers)
+        return NULL;
+    return core_of(LIST_ENTRY(next, struct bridge_server, node));
+}
+
+struct view *bridge_server_view(const struct provider *p)
+{
+    const struct bridge_server *s = p->entry;
+
+    return s ? exposure_view(s->own) : NULL;
+}
+
+struct mcp_provider *bridge_mcp_provider(const struct provider *p)
+{
+    const struct bridge_server *s = p->entry;
+
+    return s && core_of(s) == p ? instance_server(s->instance) : NULL;
 }
 
 static bool is_settled(const struct bridge_server *s)

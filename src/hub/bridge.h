@@ -14,7 +14,7 @@
 #include "config/config.h"
 #include "config/plan.h"
 #include "core/router.h"
-#include "hub/showcase.h"
+#include "hub/exposure.h"
 #include "io/loop.h"
 #include "mcp/agent/session.h"
 #include "mcp/server/provider.h"
@@ -36,27 +36,32 @@ void bridge_stop(struct bridge *b, void (*done)(void *arg), void *arg);
 
 struct router *bridge_router(const struct bridge *b);
 /* All servers, names by the configured pattern; or what agents see in their place (`expose`). */
+struct exposure *bridge_all(const struct bridge *b);
+/* The server of this name alone, with its own names; NULL when there is none. */
+struct exposure *bridge_one(const struct bridge *b, struct span alias);
 struct view *bridge_view(const struct bridge *b);
 /* All servers and all their tools, however they are exposed. */
 struct view *bridge_full_view(const struct bridge *b);
-/* One server with its own names; NULL when there is none of that name. */
-struct view *bridge_server_view(const struct bridge *b, struct span alias);
 /* One more provider that all see, which is not the bridge's to start and to stop; it leaves when
  * it is removed from the router. */
 void bridge_admit(struct bridge *b, struct provider *p);
-/* What an agent that sees this view needs. */
-struct mcp_host bridge_host(struct bridge *b, struct view *v);
+/* What an agent needs that sees this exposure, which is the bridge's or made by bridge_narrow. */
+struct mcp_host bridge_host(struct bridge *b, struct exposure *e);
 /*
- * A view of a session's own in place of `shared`, in this style; NULL if no server in it wants an
- * instance per session. *lease is for lease_end.
+ * What a configured view leaves of all servers, or, with `s`, of that one with its own names. It
+ * follows the bridge: allow and deny hold for lists and for calls, whether tools are listed or
+ * searched for, and for instances that serve one session. The caller frees it when no session looks
+ * at it any more, before the bridge; `narrowing` must outlive it.
  */
-struct view *bridge_enter(struct bridge *b, struct view *shared, const struct showcase_style *style,
-                          unsigned answers, void **lease);
+struct exposure *bridge_narrow(struct bridge *b, const struct bridge_server *s,
+                               const struct narrowing *narrowing);
 
-/* The n-th server in config order, NULL past the end. */
-struct provider *bridge_provider(const struct bridge *b, size_t n);
+/* The servers in the order of the configuration: the one behind `p`, NULL for the first. */
+struct provider *bridge_next(const struct bridge *b, const struct provider *p);
+/* The view of one of these alone, with its own names; NULL for any other provider. */
+struct view *bridge_server_view(const struct provider *p);
 /* The MCP side of one of these; NULL for any other provider. */
-struct mcp_provider *bridge_mcp_provider(const struct bridge *b, const struct provider *p);
+struct mcp_provider *bridge_mcp_provider(const struct provider *p);
 /* Has every started server come up or failed at least once? */
 bool bridge_settled(const struct bridge *b);
 /* Or is it known from an earlier run what it offers? */
@@ -83,10 +88,12 @@ struct bridge_watch {
 };
 void bridge_watch(struct bridge *b, struct bridge_watch *w);
 void bridge_unwatch(struct bridge_watch *w);
-/* The n-th server as a thing to hold on to: its view lives until bridge_server_release. */
-struct bridge_server *bridge_server_hold(struct bridge *b, size_t n);
+/* The server of this name as a thing to hold on to: what shows it lives until
+ * bridge_server_release. NULL when there is none. */
+struct bridge_server *bridge_server_hold(struct bridge *b, struct span alias);
 void bridge_server_release(struct bridge_server *s);
-struct view *bridge_server_own_view(const struct bridge_server *s);
+/* This server alone, with its own names. */
+struct exposure *bridge_server_exposure(const struct bridge_server *s);
 /* Has the configuration dropped it? */
 bool bridge_server_is_gone(const struct bridge_server *s);
 

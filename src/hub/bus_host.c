@@ -112,7 +112,7 @@ static void put_facts(void *arg, const struct provider *p, struct bus_server_fac
 {
     struct bus_hosting *h = arg;
     const struct config_server *s = entry_of(h, p);
-    const struct mcp_provider *server = bridge_mcp_provider(h->bridge, p);
+    const struct mcp_provider *server = bridge_mcp_provider(p);
     struct span info = server ? mcp_provider_info(server) : SPAN_EMPTY;
     struct buf identity = {0};
 
@@ -374,24 +374,24 @@ static int remove_server(void *arg, struct span name, struct err *err)
 
 /* --- the graph --- */
 
-static struct provider *server_at(void *arg, size_t n)
+static struct provider *next_server(void *arg, const struct provider *p)
 {
     const struct bus_hosting *h = arg;
 
-    return bridge_provider(h->bridge, n);
+    return bridge_next(h->bridge, p);
 }
 
 static struct view *view_of(void *arg, struct provider *p)
 {
-    const struct bus_hosting *h = arg;
-
-    return bridge_server_view(h->bridge, span_str(p->alias));
+    (void)arg;
+    return bridge_server_view(p);
 }
 
 static void relist(void *arg, struct provider *p)
 {
-    const struct bus_hosting *h = arg;
-    struct mcp_provider *server = bridge_mcp_provider(h->bridge, p);
+    struct mcp_provider *server = bridge_mcp_provider(p);
+
+    (void)arg;
 
     if (server)
         mcp_provider_relist(server);
@@ -404,13 +404,6 @@ static void admit(void *arg, struct provider *p)
     bridge_admit(h->bridge, p);
 }
 
-/* The views forget a guest when the router does. */
-static void dismiss(void *arg, struct provider *p)
-{
-    (void)arg;
-    (void)p;
-}
-
 struct bus_hosting *bus_hosting_new(struct bridge *bridge, struct follow *follow)
 {
     struct bus_hosting *h = MEM_NEW(struct bus_hosting);
@@ -419,14 +412,13 @@ struct bus_hosting *bus_hosting_new(struct bridge *bridge, struct follow *follow
     h->follow = follow;
     h->host = (struct bus_host){.router = bridge_router(bridge),
                                 .arg = h,
-                                .server = server_at,
+                                .next = next_server,
                                 .view = view_of,
                                 .facts = put_facts,
                                 .relist = relist,
                                 .add = add_server,
                                 .remove = remove_server,
-                                .admit = admit,
-                                .dismiss = dismiss};
+                                .admit = admit};
     return h;
 }
 

@@ -1,10 +1,9 @@
 /* The list of HTTP entrances to all servers and to single ones, opened when first asked for and
- * closed when the server is dropped. Called by cmd/serve.c for each MCP request. */
+ * closed when the server is dropped. Called by hub.c for each MCP request. */
 #include "hub/entrances.h"
 
 #include "base/mem.h"
 #include "core/caller.h"
-#include "hub/selection.h"
 
 struct door {
     struct list node;
@@ -12,8 +11,8 @@ struct door {
     struct bridge_server *server; /* NULL: leads to all of them */
     const char *principal;        /* for whom; NULL: whoever needs no token */
     const struct narrowing *narrowing;
-    struct selection *selection; /* what is seen of it; NULL: everything */
-    struct entrance *entrance;   /* NULL once it is closing */
+    struct exposure *narrowed; /* what is seen of it; NULL: everything */
+    struct entrance *entrance; /* NULL once it is closing */
 };
 
 struct entrances {
@@ -47,7 +46,8 @@ static void door_closed(void *arg)
     struct entrances *e = d->all;
 
     list_remove(&d->node);
-    selection_free(d->selection);
+    if (d->narrowed)
+        exposure_free(d->narrowed);
     if (d->server)
         bridge_server_release(d->server);
     mem_free(d);
@@ -73,18 +73,15 @@ static struct door *open_door(struct entrances *e, struct bridge_server *s, cons
                               const struct narrowing *narrowing)
 {
     struct door *d = MEM_NEW(struct door);
-    struct mcp_host host;
+    struct exposure *seen = s ? bridge_server_exposure(s) : bridge_all(e->bridge);
 
     d->all = e;
     d->server = s;
     d->principal = principal;
     d->narrowing = narrowing;
-    if (narrowing) {
-        d->selection = selection_new(e->bridge, s, narrowing);
-        host = selection_host(d->selection);
-    } else {
-        host = bridge_host(e->bridge, s ? bridge_server_own_view(s) : bridge_view(e->bridge));
-    }
+    if (narrowing)
+        seen = d->narrowed = bridge_narrow(e->bridge, s, narrowing);
+    struct mcp_host host = bridge_host(e->bridge, seen);
     host.principal = principal;
     d->entrance = entrance_new(e->loop, &host, &e->options);
     list_append(&e->doors, &d->node);
@@ -102,19 +99,6 @@ struct entrance *entrances_all(struct entrances *e, const char *principal,
     return open_door(e, NULL, principal, narrowing)->entrance;
 }
 
-/* The server of that name, held; NULL when there is none. */
-static struct bridge_server *hold_server(struct entrances *e, struct span alias)
-{
-    struct bridge_server *s;
-
-    for (size_t i = 0; (s = bridge_server_hold(e->bridge, i)); i++) {
-        if (span_is(alias, view_name(bridge_server_own_view(s))))
-            return s;
-        bridge_server_release(s);
-    }
-    return NULL;
-}
-
 static bool may_see(const struct narrowing *n, struct span alias)
 {
     for (size_t i = 0; n && i < n->n_providers; i++)
@@ -130,7 +114,7 @@ static struct door *find_named(const struct entrances *e, struct span alias, con
     LIST_EACH (&e->doors, it) {
         struct door *d = entry(it);
         if (d->server && is_for(d, principal, narrowing) &&
-            span_is(alias, view_name(bridge_server_own_view(d->server))))
+            span_is(alias, exposure_style(bridge_server_exposure(d->server))->name))
             return d;
     }
     return NULL;
@@ -140,7 +124,8 @@ struct entrance *entrances_one(struct entrances *e, const char *principal,
                                const struct narrowing *narrowing, struct span alias)
 {
     struct door *d = find_named(e, alias, principal, narrowing);
-    struct bridge_server *s = !d && may_see(narrowing, alias) ? hold_server(e, alias) : NULL;
+    struct bridge_server *s =
+        !d && may_see(narrowing, alias) ? bridge_server_hold(e->bridge, alias) : NULL;
 
     if (s)
         d = open_door(e, s, principal, narrowing);

@@ -1,5 +1,5 @@
 /* Making, counting, stopping and freeing the running copies of servers; also the bound on processes
- * and the saving of their catalogs. Called by bridge.c, bridge_change.c and lease.c. */
+ * and the saving of their catalogs. Called by bridge.c and lease.c. */
 #include "hub/instance.h"
 
 #include "base/mem.h"

@@ -1,5 +1,5 @@
 /* The view and the instances of one session, made, filled again when the bridge changes, and let go
- * at the end. Called by bridge.c and bridge_change.c; selection.c ends leases. */
+ * at the end. Called by bridge.c. */
 #include "hub/lease.h"
 
 #include "base/mem.h"
@@ -19,7 +19,7 @@ struct lease {
     struct leases *all;
     struct view *shared;
     unsigned answers;
-    struct showcase *showcase;
+    struct exposure *exposure;
     struct list owns;
 };
 
@@ -39,7 +39,7 @@ static void on_sweep(struct timer *t)
     LIST_EACH_SAFE (&ls->ended, it) {
         struct lease *l = LIST_ENTRY(it, struct lease, node);
         list_remove(&l->node);
-        showcase_free(l->showcase);
+        exposure_free(l->exposure);
         mem_free(l);
     }
 }
@@ -71,7 +71,7 @@ struct lease *leases_next(const struct leases *ls, const struct lease *l)
     return next == &ls->held ? NULL : LIST_ENTRY(next, struct lease, node);
 }
 
-struct lease *lease_new(struct leases *ls, const struct showcase_style *style, struct view *shared,
+struct lease *lease_new(struct leases *ls, const struct exposure_style *style, struct view *shared,
                         unsigned answers)
 {
     struct lease *l = MEM_NEW(struct lease);
@@ -79,10 +79,10 @@ struct lease *lease_new(struct leases *ls, const struct showcase_style *style, s
     l->all = ls;
     l->shared = shared;
     l->answers = answers;
-    l->showcase = showcase_new(ls->router, style);
+    l->exposure = exposure_new(ls->router, style);
     list_init(&l->owns);
     list_append(&ls->held, &l->node);
-    showcase_open(l->showcase);
+    exposure_open(l->exposure);
     return l;
 }
 
@@ -93,19 +93,19 @@ struct view *lease_shared(const struct lease *l)
 
 struct view *lease_view(const struct lease *l)
 {
-    return showcase_view(l->showcase);
+    return exposure_view(l->exposure);
 }
 
 void lease_clear(struct lease *l)
 {
-    showcase_clear(l->showcase);
+    exposure_clear(l->exposure);
     LIST_EACH (&l->owns, it)
         LIST_ENTRY(it, struct own_instance, node)->added = false;
 }
 
 void lease_add_shared(struct lease *l, struct provider *p, const struct filter *filter)
 {
-    showcase_add(l->showcase, p, filter);
+    exposure_add(l->exposure, p, filter);
 }
 
 static struct catalog *copy_of(const struct catalog *known)
@@ -173,7 +173,7 @@ void lease_add_own(struct lease *l, struct server_plan *plan, const struct catal
     if (!found)
         found = make_own(l, plan, known);
     found->added = true;
-    showcase_add(l->showcase, instance_provider(found->instance), server_filter(plan));
+    exposure_add(l->exposure, instance_provider(found->instance), server_filter(plan));
 }
 
 static void let_go(struct own_instance *o, uint64_t patience)
@@ -198,7 +198,7 @@ void lease_end(struct lease *l)
 
     LIST_EACH_SAFE (&l->owns, it)
         let_go(LIST_ENTRY(it, struct own_instance, node), 0);
-    showcase_stop(l->showcase);
+    exposure_stop(l->exposure);
     list_remove(&l->node);
     list_append(&ls->ended, &l->node);
     timer_set(loop_timers(ls->loop), &ls->sweep, 0);

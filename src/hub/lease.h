@@ -14,8 +14,8 @@
 #define RIALTO_HUB_LEASE_H
 
 #include "core/router.h"
+#include "hub/exposure.h"
 #include "hub/instance.h"
-#include "hub/showcase.h"
 
 struct leases; /* all of a bridge */
 struct lease;
@@ -27,7 +27,7 @@ void leases_free(struct leases *ls);
 struct lease *leases_next(const struct leases *ls, const struct lease *l);
 
 /* `shared` is the view it stands for, `answers` what its session can be asked. */
-struct lease *lease_new(struct leases *ls, const struct showcase_style *style, struct view *shared,
+struct lease *lease_new(struct leases *ls, const struct exposure_style *style, struct view *shared,
                         unsigned answers);
 struct view *lease_shared(const struct lease *l);
 struct view *lease_view(const struct lease *l);

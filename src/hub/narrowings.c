@@ -1,5 +1,5 @@
 /* Makes filters for core/view from the views of the configuration, and finds them by name. Called
- * by cmd/serve.c, at the start and for each MCP request. */
+ * by hub.c, at the start and for each MCP request. */
 #include "hub/narrowings.h"
 
 #include "base/arena.h"

@@ -1,5 +1,5 @@
 /* Plans made from entries of the configuration: command line, environment, filters, limits, with
- * secrets filled in; and providers made from plans. Called by bridge.c, bridge_change.c,
+ * secrets filled in; and providers made from plans. Called by bridge.c,
  * instance.c, lease.c and the doctor. */
 #include "hub/server.h"
 

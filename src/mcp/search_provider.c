@@ -1,5 +1,5 @@
 /* The index of find_tools, the calls that call_tool relays, and the provider that offers both. Made
- * by hub/showcase.c; the router calls its verbs. */
+ * by hub/exposure.c; the router calls its verbs. */
 #include "mcp/search_provider.h"
 
 #include "base/mem.h"

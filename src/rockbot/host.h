@@ -1,8 +1,8 @@
 /*
  * host: what the bus roles need of the bridge they stand in.
  *
- * The family knows no configuration and no MCP transport; whoever builds the graph (cmd/) hands
- * these in. A worker is a consumer of the servers' own views, a proxy brings providers.
+ * The family knows no configuration and no MCP transport; hub/bus_host.c hands these in. A worker
+ * is a consumer of the servers' own views, a proxy brings providers.
  */
 #ifndef RIALTO_ROCKBOT_HOST_H
 #define RIALTO_ROCKBOT_HOST_H
@@ -31,8 +31,9 @@ struct bus_server_facts {
 struct bus_host {
     struct router *router;
     void *arg;
-    /* The n-th server, NULL past the end. Its `alias` is its name on the bus. */
-    struct provider *(*server)(void *arg, size_t n);
+    /* The server behind `p`, the first for NULL; NULL past the end. Its `alias` is its name on the
+     * bus. */
+    struct provider *(*next)(void *arg, const struct provider *p);
     /* The view of this server alone: own names, filters applied. */
     struct view *(*view)(void *arg, struct provider *p);
     void (*facts)(void *arg, const struct provider *p, struct bus_server_facts *facts);
@@ -42,10 +43,9 @@ struct bus_host {
      * Adding only starts it: what comes of it is seen in the provider's state. */
     int (*add)(void *arg, const struct bus_new_server *s, struct err *err);
     int (*remove)(void *arg, struct span name, struct err *err);
-    /* A provider that a proxy brings, to be put into the views: it is in the router already. And
-     * taken away again once it is DOWN: the views have forgotten it. */
+    /* A provider that a proxy brings, to be put into the views: it is in the router already. The
+     * views forget it when the router does. */
     void (*admit)(void *arg, struct provider *p);
-    void (*dismiss)(void *arg, struct provider *p);
 };
 
 #endif

@@ -32,11 +32,9 @@ static struct remote *find_remote(struct bus_proxy *x, struct span name, struct 
 /* Our own worker's, which we hear of like everybody else. */
 static bool is_ours(const struct bus_proxy *x, struct span name)
 {
-    struct provider *p;
-
     if (!x->options.beside_worker)
         return false;
-    for (size_t i = 0; (p = x->host->server(x->host->arg, i)); i++)
+    for (struct provider *p = NULL; (p = x->host->next(x->host->arg, p));)
         if (span_eq_nocase(name, span_str(p->alias)))
             return true;
     return false;
@@ -226,9 +224,8 @@ static void each_remote(struct bus_proxy *x, void (*fn)(struct remote *r))
 static bool has_name_of_ours(const struct remote *r)
 {
     const struct bus_host *host = r->proxy->host;
-    const struct provider *p;
 
-    for (size_t i = 0; (p = host->server(host->arg, i)); i++)
+    for (struct provider *p = NULL; (p = host->next(host->arg, p));)
         if (strcmp(p->alias, r->alias) == 0)
             return true;
     return false;

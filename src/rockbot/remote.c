@@ -335,7 +335,6 @@ void remote_free(struct remote *r)
 
     router_withdraw_provider(x->host->router, &r->core);
     provider_unwant(&r->core);
-    x->host->dismiss(x->host->arg, &r->core);
     router_remove_provider(x->host->router, &r->core);
     provider_fini(&r->core);
     mem_free(r->announced);

@@ -21,9 +21,9 @@ enum {
 
 struct provider *worker_server(const struct bus_worker *w, struct span name)
 {
-    struct provider *p, *like = NULL;
+    struct provider *like = NULL;
 
-    for (size_t i = 0; (p = w->host->server(w->host->arg, i)); i++) {
+    for (struct provider *p = NULL; (p = w->host->next(w->host->arg, p));) {
         if (span_is(name, p->alias))
             return p;
         if (!like && span_eq_nocase(name, span_str(p->alias)))
@@ -34,10 +34,8 @@ struct provider *worker_server(const struct bus_worker *w, struct span name)
 
 void worker_put_servers(struct buf *out, const struct bus_worker *w)
 {
-    const struct provider *p;
-
-    for (size_t i = 0; (p = w->host->server(w->host->arg, i)); i++)
-        buf_printf(out, "%s%s", i ? ", " : "", p->alias);
+    for (struct provider *p = NULL; (p = w->host->next(w->host->arg, p));)
+        buf_printf(out, "%s%s", out->n ? ", " : "", p->alias);
     if (!out->n)
         buf_str(out, "none");
 }

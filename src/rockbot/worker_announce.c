@@ -332,7 +332,6 @@ uint64_t worker_look(struct bus_worker *w)
 {
     bool up = bus_is_up(w->bus), coming = false;
     uint64_t next = UINT64_MAX;
-    struct provider *p;
 
     LIST_EACH (&w->known, it) {
         struct known *k = LIST_ENTRY(it, struct known, node);
@@ -342,7 +341,7 @@ uint64_t worker_look(struct bus_worker *w)
     w->was_up = up;
     if (!up)
         return next;
-    for (size_t i = 0; (p = w->host->server(w->host->arg, i)); i++) {
+    for (struct provider *p = NULL; (p = w->host->next(w->host->arg, p));) {
         struct known *k = known_find(w, p->alias);
         k = k ? k : known_add(w, p->alias);
         k->there = true;

@@ -205,9 +205,8 @@ static void fail_unknown_tool(struct job *j, const struct provider *p, struct vi
 static struct provider *owner_of(const struct bus_worker *w, struct span tool)
 {
     const struct bus_host *host = w->host;
-    struct provider *p;
 
-    for (size_t i = 0; (p = host->server(host->arg, i)); i++)
+    for (struct provider *p = NULL; (p = host->next(host->arg, p));)
         if (view_find(host->view(host->arg, p), ITEM_TOOL, tool))
             return p;
     return NULL;
@@ -322,9 +321,7 @@ static void await_lists(struct job *j)
 /* Is there a server whose tools are not known yet, but will be? */
 static bool is_any_coming(const struct bus_worker *w)
 {
-    const struct provider *p;
-
-    for (size_t i = 0; (p = w->host->server(w->host->arg, i)); i++)
+    for (struct provider *p = NULL; (p = w->host->next(w->host->arg, p));)
         if (!p->catalog && (p->state == PROVIDER_STARTING || (!p->why[0] && !p->halted)))
             return true;
     return false;

@@ -99,9 +99,9 @@ static void check_patterns(struct trial *t, const struct provider *p, const stru
             check_pattern(t, p, "tools", s->tools.items[i].own);
 }
 
-static void check_filtered(struct trial *t, struct bridge *b, const struct provider *p)
+static void check_filtered(struct trial *t, const struct provider *p)
 {
-    struct view *own = bridge_server_view(b, span_str(p->alias));
+    struct view *own = bridge_server_view(p);
     const struct catalog *c = p->catalog;
     BUF_SCOPED names = {0};
     size_t n = 0;
@@ -189,10 +189,10 @@ static void check_era(struct trial *t, const struct provider *p, const struct mc
                     "write `era: legacy` in its entry");
 }
 
-static void report_good(struct trial *t, struct bridge *b, const struct provider *p)
+static void report_good(struct trial *t, const struct provider *p)
 {
     const struct config_server *s = config_server(t->doctor->config, p->alias);
-    const struct mcp_provider *m = bridge_mcp_provider(b, p);
+    const struct mcp_provider *m = bridge_mcp_provider(p);
     size_t all = 0;
 
     report_up(t, p, m);
@@ -202,7 +202,7 @@ static void report_good(struct trial *t, struct bridge *b, const struct provider
     if (!all)
         doctor_hint(add(t, DOCTOR_WARN, p->alias, "it offers nothing"),
                     "some servers need arguments or a token before they show their tools");
-    check_filtered(t, b, p);
+    check_filtered(t, p);
     if (s)
         check_patterns(t, p, s);
 }
@@ -311,20 +311,19 @@ static bool deserves_another(const struct trial *t, const struct provider *p)
 static void settled(struct ask_run *a)
 {
     struct trial *t = a->arg;
-    const struct provider *p;
     uint64_t took = now_ms() - t->began;
     bool wait = false;
 
-    for (size_t i = 0; (p = bridge_provider(a->bridge, i)); i++)
+    for (const struct provider *p = NULL; (p = bridge_next(a->bridge, p));)
         wait |= deserves_another(t, p);
     if (wait && took < LIMIT_MS) {
         ask_again(a, LIMIT_MS - took);
         return;
     }
     (void)view_list(bridge_full_view(a->bridge), ITEM_TOOL); /* it says what it renames */
-    for (size_t i = 0; (p = bridge_provider(a->bridge, i)); i++) {
+    for (const struct provider *p = NULL; (p = bridge_next(a->bridge, p));) {
         if (p->state == PROVIDER_READY)
-            report_good(t, a->bridge, p);
+            report_good(t, p);
         else
             report_bad(t, p);
         report_complaints(t, p);

@@ -94,6 +94,7 @@ void rig_prepare(struct hub_rig *r, const char *yaml)
     make_folder(r->folder);
     buf_printf(&path, "%s/cache", r->folder);
     setenv("XDG_CACHE_HOME", buf_cstr(&path), 1);
+    setenv("XDG_STATE_HOME", buf_cstr(&path), 1);
     path.n = 0;
     buf_printf(&path, "%s/rialto.yaml", r->folder);
     r->file = buf_take(&path);
@@ -144,6 +145,11 @@ void rig_tear_down(struct hub_rig *r)
     assert_int_equal(router_call_count(bridge_router(r->bridge)), 0);
     bridge_unwatch(&r->watch);
     bridge_free(r->bridge);
+    rig_clean(r);
+}
+
+void rig_clean(struct hub_rig *r)
+{
     assert_int_equal(loop_timers(r->loop)->n, 0);
     config_free(r->config);
     loop_free(r->loop);
@@ -192,9 +198,7 @@ static bool has_text(const struct buf *b, const char *text)
 
 static struct provider *find_server(struct hub_rig *r, const char *alias)
 {
-    struct provider *p;
-
-    for (size_t i = 0; (p = bridge_provider(r->bridge, i)); i++)
+    for (struct provider *p = NULL; (p = bridge_next(r->bridge, p));)
         if (strcmp(p->alias, alias) == 0)
             return p;
     return NULL;
@@ -294,7 +298,7 @@ struct catalog *catalog_of_words(const char *words)
 static void on_event(struct peer *self, struct call *call, const struct event *event)
 {
     static const char *const words[ITEM_KINDS] = {"tools", "resources", "templates", "prompts"};
-    struct caller *c = CONTAINER_OF(self, struct caller, peer);
+    struct rig_agent *c = CONTAINER_OF(self, struct rig_agent, peer);
 
     (void)call;
     if (event->kind != EVENT_CHANGED)
@@ -310,7 +314,7 @@ static void on_done(struct peer *self, struct call *call, const struct outcome *
 {
     static const char *const words[] = {
         [OUTCOME_RESULT] = "result", [OUTCOME_ERROR] = "error", [OUTCOME_FAILED] = "failed"};
-    struct caller *c = CONTAINER_OF(self, struct caller, peer);
+    struct rig_agent *c = CONTAINER_OF(self, struct rig_agent, peer);
     bool failed = outcome->kind == OUTCOME_FAILED;
 
     if (call->op == OP_STANDING)
@@ -322,9 +326,9 @@ static void on_done(struct peer *self, struct call *call, const struct outcome *
 
 static const struct peer_verbs verbs = {.event = on_event, .done = on_done};
 
-void caller_enter(struct caller *c, const struct mcp_host *host)
+void rig_agent_enter(struct rig_agent *c, const struct mcp_host *host)
 {
-    *c = (struct caller){.host = *host, .view = host->view, .router = host->router};
+    *c = (struct rig_agent){.host = *host, .view = host->view, .router = host->router};
     peer_init(&c->peer, &verbs);
     if (host->wake)
         host->wake(host->arg);
@@ -334,7 +338,7 @@ void caller_enter(struct caller *c, const struct mcp_host *host)
     router_attach(c->router, &c->peer, c->view, 0, c);
 }
 
-void caller_leave(struct caller *c)
+void rig_agent_leave(struct rig_agent *c)
 {
     router_detach(c->router, &c->peer);
     if (c->lease)
@@ -342,7 +346,7 @@ void caller_leave(struct caller *c)
     buf_fini(&c->said);
 }
 
-struct call *caller_call(struct caller *c, const char *tool, const char *arguments)
+struct call *rig_agent_call(struct rig_agent *c, const char *tool, const char *arguments)
 {
     struct buf params = {0};
 
@@ -356,18 +360,19 @@ struct call *caller_call(struct caller *c, const char *tool, const char *argumen
     return call;
 }
 
-const char *caller_ask(struct caller *c, struct hub_rig *r, const char *tool, const char *arguments)
+const char *rig_agent_ask(struct rig_agent *c, struct hub_rig *r, const char *tool,
+                          const char *arguments)
 {
     size_t before = c->n_done, at;
 
-    caller_call(c, tool, arguments);
+    rig_agent_call(c, tool, arguments);
     WAIT(r->loop, c->n_done > before);
     for (at = c->said.n - 1; at && c->said.p[at - 1] != '\n';)
         at--;
     return buf_cstr(&c->said) + at;
 }
 
-bool caller_heard(const struct caller *c, const char *text)
+bool rig_agent_heard(const struct rig_agent *c, const char *text)
 {
     return has_text(&c->said, text);
 }

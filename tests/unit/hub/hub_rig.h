@@ -37,6 +37,8 @@ void rig_set_up(struct hub_rig *r, const char *yaml);
 void rig_stop(struct hub_rig *r);
 /* Also stops it, if the test has not; no call and no timer may be left. */
 void rig_tear_down(struct hub_rig *r);
+/* What is left to do for one who has made and freed the bridge without the rig. */
+void rig_clean(struct hub_rig *r);
 
 /* What the file reads from now on. */
 void rig_write(struct hub_rig *r, const char *yaml);
@@ -66,7 +68,7 @@ struct catalog *catalog_of_words(const char *words);
 
 /* --- one who calls --- */
 
-struct caller {
+struct rig_agent {
     struct peer peer;
     struct mcp_host host;
     struct view *view; /* the host's, or one of its own */
@@ -77,14 +79,14 @@ struct caller {
 };
 
 /* Enters as a session does, and looks at what changes. */
-void caller_enter(struct caller *c, const struct mcp_host *host);
+void rig_agent_enter(struct rig_agent *c, const struct mcp_host *host);
 /* Its calls end, and its own instances with it. */
-void caller_leave(struct caller *c);
+void rig_agent_leave(struct rig_agent *c);
 /* `arguments` NULL: none. */
-struct call *caller_call(struct caller *c, const char *tool, const char *arguments);
+struct call *rig_agent_call(struct rig_agent *c, const char *tool, const char *arguments);
 /* The same, and the loop until it has ended; how it ended. */
-const char *caller_ask(struct caller *c, struct hub_rig *r, const char *tool,
-                       const char *arguments);
-bool caller_heard(const struct caller *c, const char *text);
+const char *rig_agent_ask(struct rig_agent *c, struct hub_rig *r, const char *tool,
+                          const char *arguments);
+bool rig_agent_heard(const struct rig_agent *c, const char *text);
 
 #endif

@@ -3,11 +3,11 @@
 #include "hub_rig.h"
 
 /* A caller who sees all there is. */
-static void enter_all(struct caller *c, struct hub_rig *r)
+static void enter_all(struct rig_agent *c, struct hub_rig *r)
 {
-    struct mcp_host host = bridge_host(r->bridge, bridge_view(r->bridge));
+    struct mcp_host host = bridge_host(r->bridge, bridge_all(r->bridge));
 
-    caller_enter(c, &host);
+    rig_agent_enter(c, &host);
 }
 
 /* Filters and limits are put in force under the running server: a call that is under way notices
@@ -15,28 +15,29 @@ static void enter_all(struct caller *c, struct hub_rig *r)
 static void filters_and_limits_change_under_a_running_server(void **state)
 {
     struct hub_rig r;
-    struct caller c;
+    struct rig_agent c;
 
     (void)state;
     rig_set_up(&r, "servers: {a: {command: FAKE, allow: [echo, sleep]}}");
     enter_all(&c, &r);
     struct provider *a = rig_server(&r, "a");
     int pid = rig_pid(a);
-    caller_call(&c, "a__sleep", "{\"ms\":50}");
+    rig_agent_call(&c, "a__sleep", "{\"ms\":50}");
 
     rig_apply(&r, "servers: {a: {command: FAKE, deny: [e*, sleep], timeout: 7s, queue: 3}}",
               "adjusted a");
     assert_ptr_equal(rig_server(&r, "a"), a);
     assert_int_equal(a->policy.timeout, 7000);
     assert_int_equal(a->policy.queue, 3);
-    assert_true(caller_heard(&c, "changed tools\n"));
+    assert_true(rig_agent_heard(&c, "changed tools\n"));
     assert_null(strstr(rig_names(&r, bridge_view(r.bridge), ITEM_TOOL), "a__echo"));
     assert_non_null(strstr(rig_names(&r, bridge_view(r.bridge), ITEM_TOOL), "a__add"));
-    assert_null(strstr(rig_names(&r, bridge_server_view(r.bridge, SPAN("a")), ITEM_TOOL), "echo"));
-    assert_true(span_starts(span_str(caller_ask(&c, &r, "a__echo", NULL)), SPAN("failed ")));
-    WAIT(r.loop, caller_heard(&c, "slept"));
+    assert_null(
+        strstr(rig_names(&r, exposure_view(bridge_one(r.bridge, SPAN("a"))), ITEM_TOOL), "echo"));
+    assert_true(span_starts(span_str(rig_agent_ask(&c, &r, "a__echo", NULL)), SPAN("failed ")));
+    WAIT(r.loop, rig_agent_heard(&c, "slept"));
     assert_int_equal(rig_pid(a), pid);
-    caller_leave(&c);
+    rig_agent_leave(&c);
     rig_tear_down(&r);
 }
 
@@ -72,7 +73,7 @@ static void idle_stop_holds_from_the_reload_on(void **state)
 static void one_that_is_about_to_take_the_place_is_adjusted_too(void **state)
 {
     struct hub_rig r;
-    struct caller c;
+    struct rig_agent c;
 
     (void)state;
     rig_set_up(&r, "servers: {a: {command: FAKE}}");
@@ -86,8 +87,8 @@ static void one_that_is_about_to_take_the_place_is_adjusted_too(void **state)
     assert_int_equal(before->policy.timeout, 7000);
     WAIT(r.loop, rig_server(&r, "a") != before);
     assert_int_equal(rig_server(&r, "a")->policy.timeout, 7000);
-    assert_non_null(strstr(caller_ask(&c, &r, "a__echo", NULL), "approval"));
-    caller_leave(&c);
+    assert_non_null(strstr(rig_agent_ask(&c, &r, "a__echo", NULL), "approval"));
+    rig_agent_leave(&c);
     rig_tear_down(&r);
 }
 
@@ -100,24 +101,24 @@ static void one_that_is_about_to_take_the_place_is_adjusted_too(void **state)
 static void what_sessions_have_is_adjusted_too(void **state)
 {
     struct hub_rig r;
-    struct caller c, quiet;
+    struct rig_agent c, quiet;
 
     (void)state;
     rig_set_up(&r, OWN(""));
     rig_apply(&r, OWN("approve: [nothing]"), "adjusted own");
     enter_all(&c, &r);
     enter_all(&quiet, &r);
-    assert_non_null(strstr(caller_ask(&c, &r, "own__whoami", NULL), "\"pid\":"));
+    assert_non_null(strstr(rig_agent_ask(&c, &r, "own__whoami", NULL), "\"pid\":"));
     rig_apply(&r, OWN("approve: [who*], timeout: 7s"), "adjusted own");
-    assert_non_null(strstr(caller_ask(&c, &r, "own__whoami", NULL), "approval"));
-    assert_non_null(strstr(caller_ask(&c, &r, "own__add", "{\"a\":1,\"b\":2}"), "\"3\""));
+    assert_non_null(strstr(rig_agent_ask(&c, &r, "own__whoami", NULL), "approval"));
+    assert_non_null(strstr(rig_agent_ask(&c, &r, "own__add", "{\"a\":1,\"b\":2}"), "\"3\""));
     assert_int_equal(view_find(c.view, ITEM_TOOL, SPAN("own__add"))->provider->policy.timeout,
                      7000);
     assert_int_equal(rig_children(), 2); /* the same processes */
     /* Nor is one lost that has yet to be started, by a call. */
     assert_string_equal(rig_names(&r, quiet.view, ITEM_TOOL), "own__add own__whoami");
-    caller_leave(&c);
-    caller_leave(&quiet);
+    rig_agent_leave(&c);
+    rig_agent_leave(&quiet);
     rig_tear_down(&r);
 }
 

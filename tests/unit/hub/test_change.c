@@ -2,11 +2,11 @@
 #include "hub_rig.h"
 
 /* A caller who sees all there is. */
-static void enter_all(struct caller *c, struct hub_rig *r)
+static void enter_all(struct rig_agent *c, struct hub_rig *r)
 {
-    struct mcp_host host = bridge_host(r->bridge, bridge_view(r->bridge));
+    struct mcp_host host = bridge_host(r->bridge, bridge_all(r->bridge));
 
-    caller_enter(c, &host);
+    rig_agent_enter(c, &host);
 }
 
 static struct view *all(const struct hub_rig *r)
@@ -26,9 +26,10 @@ static void boot_is_a_change_from_nothing(void **state)
     rig_prepare(&r, "servers: {b: {command: FAKE}, off: {command: FAKE, enabled: false},"
                     " a: {command: FAKE, start: lazy}}");
     rig_build(&r);
-    assert_string_equal(bridge_provider(r.bridge, 0)->alias, "b");
-    assert_string_equal(bridge_provider(r.bridge, 1)->alias, "a");
-    assert_null(bridge_provider(r.bridge, 2));
+    struct provider *first = bridge_next(r.bridge, NULL), *second = bridge_next(r.bridge, first);
+    assert_string_equal(first->alias, "b");
+    assert_string_equal(second->alias, "a");
+    assert_null(bridge_next(r.bridge, second));
     bridge_wake(r.bridge); /* too early: it is not started */
     assert_int_equal(rig_children(), 0);
     rig_tear_down(&r);
@@ -36,7 +37,7 @@ static void boot_is_a_change_from_nothing(void **state)
     rig_set_up(&r, "servers: {b: {command: FAKE}, a: {command: FAKE, start: lazy}}");
     assert_int_equal(rig_server(&r, "b")->state, PROVIDER_READY);
     assert_int_equal(rig_server(&r, "a")->state, PROVIDER_DOWN);
-    assert_non_null(bridge_mcp_provider(r.bridge, rig_server(&r, "b")));
+    assert_non_null(bridge_mcp_provider(rig_server(&r, "b")));
     bridge_wake(r.bridge);
     assert_false(bridge_settled(r.bridge));
     WAIT(r.loop, bridge_settled(r.bridge));
@@ -52,7 +53,7 @@ static void only_without_a_file_there_is_a_demo(void **state)
     (void)state;
     rig_prepare(&r, "servers: {}");
     rig_build(&r);
-    assert_null(bridge_provider(r.bridge, 0));
+    assert_null(bridge_next(r.bridge, NULL));
     rig_tear_down(&r);
 
     rig_prepare(&r, "servers: {}");
@@ -69,7 +70,7 @@ static void only_without_a_file_there_is_a_demo(void **state)
 static void what_did_not_change_is_not_touched(void **state)
 {
     struct hub_rig r;
-    struct caller c;
+    struct rig_agent c;
 
     (void)state;
     rig_set_up(&r, "servers: {gone: {command: FAKE, allow: [echo]},"
@@ -92,8 +93,8 @@ static void what_did_not_change_is_not_touched(void **state)
     assert_int_equal(kept->catalog->generation, generation);
     assert_int_equal(kept->stats.starts, 1);
     assert_int_equal(r.n_changes, 1);
-    assert_true(caller_heard(&c, "changed tools\n"));
-    caller_leave(&c);
+    assert_true(rig_agent_heard(&c, "changed tools\n"));
+    rig_agent_leave(&c);
     rig_tear_down(&r);
 }
 
@@ -102,7 +103,7 @@ static void the_same_again_is_no_news(void **state)
 {
     static const char yaml[] = "servers: {a: {command: FAKE}, b: {command: FAKE}}";
     struct hub_rig r;
-    struct caller c;
+    struct rig_agent c;
 
     (void)state;
     rig_set_up(&r, yaml);
@@ -111,7 +112,7 @@ static void the_same_again_is_no_news(void **state)
     run_for(r.loop, 50);
     assert_int_equal(c.said.n, 0);
     assert_int_equal(rig_children(), 2);
-    caller_leave(&c);
+    rig_agent_leave(&c);
     rig_tear_down(&r);
 }
 
@@ -122,32 +123,32 @@ static void the_same_again_is_no_news(void **state)
 static void a_changed_server_is_replaced_when_the_new_one_is_ready(void **state)
 {
     struct hub_rig r;
-    struct caller c;
+    struct rig_agent c;
 
     (void)state;
     rig_set_up(&r, "servers: {a: {command: FAKE, args: [--name, old]}}");
     enter_all(&c, &r);
     int pid = rig_pid(rig_server(&r, "a"));
-    caller_call(&c, "a__sleep", "{\"ms\":1500}");
+    rig_agent_call(&c, "a__sleep", "{\"ms\":1500}");
 
     rig_apply(&r, "servers: {a: {command: FAKE, args: [--name, new, --init-delay, 200]}}",
               "replaced a");
     WAIT(r.loop, rig_children() == 2); /* both */
     assert_int_equal(rig_pid(rig_server(&r, "a")), pid);
-    assert_non_null(strstr(caller_ask(&c, &r, "a__whoami", NULL), "\"name\":\"old\""));
+    assert_non_null(strstr(rig_agent_ask(&c, &r, "a__whoami", NULL), "\"name\":\"old\""));
     int told = r.n_changes;
 
     WAIT(r.loop, rig_pid(rig_server(&r, "a")) != pid);
     assert_int_equal(rig_server(&r, "a")->state, PROVIDER_READY);
     assert_int_equal(r.n_changes, told + 1);
-    assert_non_null(strstr(caller_ask(&c, &r, "a__whoami", NULL), "\"name\":\"new\""));
+    assert_non_null(strstr(rig_agent_ask(&c, &r, "a__whoami", NULL), "\"name\":\"new\""));
     assert_true(rig_is_running(pid));
-    assert_false(caller_heard(&c, "slept"));
-    WAIT(r.loop, caller_heard(&c, "slept")); /* by the old one, in its own time */
+    assert_false(rig_agent_heard(&c, "slept"));
+    WAIT(r.loop, rig_agent_heard(&c, "slept")); /* by the old one, in its own time */
     WAIT(r.loop, !rig_is_running(pid));
     assert_int_equal(rig_children(), 1);
-    assert_false(caller_heard(&c, "failed"));
-    caller_leave(&c);
+    assert_false(rig_agent_heard(&c, "failed"));
+    rig_agent_leave(&c);
     rig_tear_down(&r);
 }
 
@@ -155,12 +156,12 @@ static void a_changed_server_is_replaced_when_the_new_one_is_ready(void **state)
 static void the_new_one_inherits_the_counters(void **state)
 {
     struct hub_rig r;
-    struct caller c;
+    struct rig_agent c;
 
     (void)state;
     rig_set_up(&r, "servers: {a: {command: FAKE}}");
     enter_all(&c, &r);
-    caller_ask(&c, &r, "a__echo", NULL);
+    rig_agent_ask(&c, &r, "a__echo", NULL);
     uint64_t calls = rig_server(&r, "a")->stats.results;
     assert_int_equal(calls, 1);
     rig_apply(&r, "servers: {a: {command: FAKE, env: {K: v}}}", "replaced a");
@@ -168,7 +169,7 @@ static void the_new_one_inherits_the_counters(void **state)
     WAIT(r.loop, rig_server(&r, "a") != before);
     WAIT(r.loop, rig_children() == 1);
     WAIT(r.loop, rig_server(&r, "a")->stats.results == calls);
-    caller_leave(&c);
+    rig_agent_leave(&c);
     rig_tear_down(&r);
 }
 
@@ -177,7 +178,7 @@ static void the_new_one_inherits_the_counters(void **state)
 static void one_that_does_not_come_up_leaves_the_old_one_in_place(void **state)
 {
     struct hub_rig r;
-    struct caller c;
+    struct rig_agent c;
 
     (void)state;
     rig_set_up(&r, "servers: {a: {command: FAKE, args: [--name, old]}}");
@@ -187,13 +188,13 @@ static void one_that_does_not_come_up_leaves_the_old_one_in_place(void **state)
     WAIT(r.loop, rig_heard(&r, "a: the new entry does not come up, so the old one goes on: "));
     run_for(r.loop, 60);
     assert_int_equal(rig_pid(rig_server(&r, "a")), pid);
-    assert_non_null(strstr(caller_ask(&c, &r, "a__whoami", NULL), "\"name\":\"old\""));
+    assert_non_null(strstr(rig_agent_ask(&c, &r, "a__whoami", NULL), "\"name\":\"old\""));
 
     rig_apply(&r, "servers: {a: {command: FAKE, args: [--name, mended]}}", "replaced a");
     WAIT(r.loop, rig_pid(rig_server(&r, "a")) != pid);
-    assert_non_null(strstr(caller_ask(&c, &r, "a__whoami", NULL), "\"name\":\"mended\""));
+    assert_non_null(strstr(rig_agent_ask(&c, &r, "a__whoami", NULL), "\"name\":\"mended\""));
     WAIT(r.loop, rig_children() == 1);
-    caller_leave(&c);
+    rig_agent_leave(&c);
     rig_tear_down(&r);
 }
 
@@ -221,7 +222,7 @@ static void another_secret_is_another_server(void **state)
     static const char yaml[] =
         "servers: {a: {command: FAKE, env: {WORD: '${HUB_TEST_WORD}'}}, b: {command: FAKE}}";
     struct hub_rig r;
-    struct caller c;
+    struct rig_agent c;
 
     (void)state;
     unsetenv("HUB_TEST_WORD");
@@ -239,10 +240,10 @@ static void another_secret_is_another_server(void **state)
     rig_apply(&r, yaml, "kept b; replaced a");
     WAIT(r.loop, rig_server(&r, "a") != before);
     enter_all(&c, &r);
-    assert_non_null(strstr(caller_ask(&c, &r, "a__env", "{\"name\":\"WORD\"}"), "second-word"));
+    assert_non_null(strstr(rig_agent_ask(&c, &r, "a__env", "{\"name\":\"WORD\"}"), "second-word"));
     assert_int_equal(rig_pid(rig_server(&r, "b")), b);
     unsetenv("HUB_TEST_WORD");
-    caller_leave(&c);
+    rig_agent_leave(&c);
     rig_tear_down(&r);
 }
 
@@ -253,28 +254,28 @@ static void another_secret_is_another_server(void **state)
 static void a_dropped_server_ends_its_calls_first(void **state)
 {
     struct hub_rig r;
-    struct caller c;
+    struct rig_agent c;
 
     (void)state;
     rig_set_up(&r, "servers: {a: {command: FAKE, allow: [sleep, echo]}}");
     enter_all(&c, &r);
     int pid = rig_pid(rig_server(&r, "a"));
-    struct bridge_server *held = bridge_server_hold(r.bridge, 0);
-    assert_null(bridge_server_hold(r.bridge, 1));
-    caller_call(&c, "a__sleep", "{\"ms\":500}");
+    struct bridge_server *held = bridge_server_hold(r.bridge, SPAN("a"));
+    assert_null(bridge_server_hold(r.bridge, SPAN("b")));
+    rig_agent_call(&c, "a__sleep", "{\"ms\":500}");
     loop_step(r.loop, 0);
 
     rig_apply(&r, "servers: {}", "removed a");
     assert_true(bridge_server_is_gone(held));
-    assert_null(bridge_server_view(r.bridge, SPAN("a")));
-    assert_string_equal(rig_names(&r, bridge_server_own_view(held), ITEM_TOOL), "");
+    assert_null(bridge_one(r.bridge, SPAN("a")));
+    assert_string_equal(rig_names(&r, exposure_view(bridge_server_exposure(held)), ITEM_TOOL), "");
     assert_string_equal(rig_names(&r, all(&r), ITEM_TOOL), "");
-    assert_true(span_starts(span_str(caller_ask(&c, &r, "a__echo", NULL)), SPAN("failed ")));
+    assert_true(span_starts(span_str(rig_agent_ask(&c, &r, "a__echo", NULL)), SPAN("failed ")));
     assert_true(rig_is_running(pid));
-    WAIT(r.loop, caller_heard(&c, "slept"));
+    WAIT(r.loop, rig_agent_heard(&c, "slept"));
     WAIT(r.loop, !rig_is_running(pid));
     bridge_server_release(held);
-    caller_leave(&c);
+    rig_agent_leave(&c);
     rig_tear_down(&r);
 }
 
@@ -285,14 +286,14 @@ static void a_dropped_server_ends_its_calls_first(void **state)
 static void all_ends_within_its_deadline(void **state)
 {
     struct hub_rig r;
-    struct caller c;
+    struct rig_agent c;
 
     (void)state;
     rig_set_up(&r, "servers: {deaf: {command: FAKE, args: [--ignore-eof]}, a: {command: FAKE},"
                    " gone: {command: FAKE}}");
     enter_all(&c, &r);
-    caller_call(&c, "deaf__sleep", "{\"ms\":60000}");
-    caller_call(&c, "gone__sleep", "{\"ms\":60000}");
+    rig_agent_call(&c, "deaf__sleep", "{\"ms\":60000}");
+    rig_agent_call(&c, "gone__sleep", "{\"ms\":60000}");
     loop_step(r.loop, 0);
     rig_apply(&r,
               "servers: {deaf: {command: FAKE, args: [--ignore-eof]},"
@@ -301,8 +302,8 @@ static void all_ends_within_its_deadline(void **state)
     WAIT(r.loop, rig_children() == 5);
     rig_stop(&r);
     assert_int_equal(c.n_done, 2);
-    assert_false(caller_heard(&c, "slept"));
-    caller_leave(&c);
+    assert_false(rig_agent_heard(&c, "slept"));
+    rig_agent_leave(&c);
     rig_tear_down(&r);
 }
 

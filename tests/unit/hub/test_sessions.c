@@ -3,7 +3,6 @@
 #include "hub_rig.h"
 
 #include "hub/narrowings.h"
-#include "hub/selection.h"
 
 /* One that sessions have for themselves, and one that all of them share. */
 #define PAIR                                                                                       \
@@ -11,17 +10,17 @@
     " all: {command: FAKE, allow: [whoami]}}"
 #define PAIR_TOOLS "own__sleep own__whoami all__whoami"
 
-static void enter_all(struct caller *c, struct hub_rig *r)
+static void enter_all(struct rig_agent *c, struct hub_rig *r)
 {
-    struct mcp_host host = bridge_host(r->bridge, bridge_view(r->bridge));
+    struct mcp_host host = bridge_host(r->bridge, bridge_all(r->bridge));
 
-    caller_enter(c, &host);
+    rig_agent_enter(c, &host);
 }
 
 /* The process that answers this tool; 0 when none does. */
-static int pid_behind(struct caller *c, struct hub_rig *r, const char *tool)
+static int pid_behind(struct rig_agent *c, struct hub_rig *r, const char *tool)
 {
-    const char *result = caller_ask(c, r, tool, NULL), *at = strstr(result, "\"pid\":");
+    const char *result = rig_agent_ask(c, r, tool, NULL), *at = strstr(result, "\"pid\":");
 
     return at ? atoi(at + strlen("\"pid\":")) : 0;
 }
@@ -33,7 +32,7 @@ static int pid_behind(struct caller *c, struct hub_rig *r, const char *tool)
 static void the_first_call_starts_it_and_the_end_stops_it(void **state)
 {
     struct hub_rig r;
-    struct caller a, b;
+    struct rig_agent a, b;
 
     (void)state;
     rig_set_up(&r, PAIR);
@@ -55,11 +54,11 @@ static void the_first_call_starts_it_and_the_end_stops_it(void **state)
     assert_int_equal(pid_behind(&a, &r, "all__whoami"), pid_behind(&b, &r, "all__whoami"));
     assert_int_equal(rig_children(), 4);
 
-    caller_call(&a, "own__sleep", "{\"ms\":60000}");
-    caller_leave(&a); /* nobody waits for that call any more */
+    rig_agent_call(&a, "own__sleep", "{\"ms\":60000}");
+    rig_agent_leave(&a); /* nobody waits for that call any more */
     WAIT(r.loop, !rig_is_running(of_a));
     assert_int_equal(pid_behind(&b, &r, "own__whoami"), of_b);
-    caller_leave(&b);
+    rig_agent_leave(&b);
     WAIT(r.loop, !rig_is_running(of_b));
     assert_int_equal(rig_pid(rig_server(&r, "own")), shared);
     rig_tear_down(&r);
@@ -68,22 +67,22 @@ static void the_first_call_starts_it_and_the_end_stops_it(void **state)
 static void where_all_is_shared_there_is_nothing_to_lease(void **state)
 {
     struct hub_rig r;
-    struct caller c;
+    struct rig_agent c;
 
     (void)state;
     rig_set_up(&r, PAIR);
-    struct mcp_host host = bridge_host(r.bridge, bridge_server_view(r.bridge, SPAN("all")));
-    caller_enter(&c, &host);
+    struct mcp_host host = bridge_host(r.bridge, bridge_one(r.bridge, SPAN("all")));
+    rig_agent_enter(&c, &host);
     assert_null(c.lease);
     assert_ptr_equal(c.view, host.view);
-    caller_leave(&c);
+    rig_agent_leave(&c);
     /* The one alone, with its own names. */
-    host = bridge_host(r.bridge, bridge_server_view(r.bridge, SPAN("own")));
-    caller_enter(&c, &host);
+    host = bridge_host(r.bridge, bridge_one(r.bridge, SPAN("own")));
+    rig_agent_enter(&c, &host);
     assert_non_null(c.lease);
     assert_string_equal(rig_names(&r, c.view, ITEM_TOOL), "sleep whoami");
     assert_int_not_equal(pid_behind(&c, &r, "whoami"), rig_pid(rig_server(&r, "own")));
-    caller_leave(&c);
+    rig_agent_leave(&c);
     rig_tear_down(&r);
 }
 
@@ -92,7 +91,7 @@ static void where_all_is_shared_there_is_nothing_to_lease(void **state)
 static void lists_that_come_later_are_shared_too(void **state)
 {
     struct hub_rig r;
-    struct caller c;
+    struct rig_agent c;
 
     (void)state;
     rig_prepare(&r, "servers: {own: {command: FAKE, args: [--init-delay, 100],"
@@ -101,10 +100,10 @@ static void lists_that_come_later_are_shared_too(void **state)
     bridge_start(r.bridge);
     enter_all(&c, &r);
     assert_string_equal(rig_names(&r, c.view, ITEM_TOOL), "");
-    WAIT(r.loop, caller_heard(&c, "changed tools\n"));
+    WAIT(r.loop, rig_agent_heard(&c, "changed tools\n"));
     assert_string_equal(rig_names(&r, c.view, ITEM_TOOL), "own__echo");
     assert_int_equal(rig_children(), 1);
-    caller_leave(&c);
+    rig_agent_leave(&c);
     rig_tear_down(&r);
 }
 
@@ -113,7 +112,7 @@ static void lists_that_come_later_are_shared_too(void **state)
 static void views_and_search_hold_for_it(void **state)
 {
     struct hub_rig r;
-    struct caller c;
+    struct rig_agent c;
 
     (void)state;
     rig_prepare(&r, "{expose: search, views: {awake: {deny: [sleep]}}, " PAIR "}");
@@ -121,21 +120,22 @@ static void views_and_search_hold_for_it(void **state)
     rig_build(&r);
     bridge_start(r.bridge);
     WAIT(r.loop, bridge_settled(r.bridge));
-    struct selection *s = selection_new(r.bridge, NULL, narrowings_find(narrowings, "awake"));
-    struct mcp_host host = selection_host(s);
-    caller_enter(&c, &host);
+    struct exposure *e = bridge_narrow(r.bridge, NULL, narrowings_find(narrowings, "awake"));
+    struct mcp_host host = bridge_host(r.bridge, e);
+    rig_agent_enter(&c, &host);
     assert_non_null(c.lease);
     assert_string_equal(rig_names(&r, c.view, ITEM_TOOL), "find_tools call_tool");
-    const char *found = caller_ask(&c, &r, "find_tools", "{\"query\":\"whoami sleep\"}");
+    const char *found = rig_agent_ask(&c, &r, "find_tools", "{\"query\":\"whoami sleep\"}");
     assert_non_null(strstr(found, "own__whoami"));
     assert_null(strstr(found, "own__sleep"));
-    found = caller_ask(&c, &r, "call_tool", "{\"name\":\"own__whoami\",\"arguments\":{}}");
+    found = rig_agent_ask(&c, &r, "call_tool", "{\"name\":\"own__whoami\",\"arguments\":{}}");
     assert_non_null(strstr(found, "\"pid\":"));
     assert_int_equal(rig_children(), 3);
-    found = caller_ask(&c, &r, "call_tool", "{\"name\":\"own__sleep\",\"arguments\":{\"ms\":1}}");
+    found =
+        rig_agent_ask(&c, &r, "call_tool", "{\"name\":\"own__sleep\",\"arguments\":{\"ms\":1}}");
     assert_null(strstr(found, "slept"));
-    caller_leave(&c);
-    selection_free(s);
+    rig_agent_leave(&c);
+    exposure_free(e);
     rig_tear_down(&r);
     narrowings_free(narrowings);
 }
@@ -148,7 +148,7 @@ static void views_and_search_hold_for_it(void **state)
 static void a_reload_reaches_sessions_that_are_there(void **state)
 {
     struct hub_rig r;
-    struct caller c;
+    struct rig_agent c;
 
     (void)state;
     rig_set_up(&r, PAIR);
@@ -163,22 +163,22 @@ static void a_reload_reaches_sessions_that_are_there(void **state)
     assert_string_equal(rig_names(&r, c.view, ITEM_TOOL), "own__sleep own__whoami more__add");
     assert_int_equal(pid_behind(&c, &r, "own__whoami"), pid);
 
-    caller_call(&c, "own__sleep", "{\"ms\":1000}");
+    rig_agent_call(&c, "own__sleep", "{\"ms\":1000}");
     rig_apply(&r,
               "servers: {own: {command: FAKE, args: [--name, new], instances: per-session,"
               " allow: [whoami, sleep]}}",
               "replaced own; removed more");
     WAIT(r.loop, rig_pid(rig_server(&r, "own")) != shared);
-    assert_non_null(strstr(caller_ask(&c, &r, "own__whoami", NULL), "\"name\":\"new\""));
+    assert_non_null(strstr(rig_agent_ask(&c, &r, "own__whoami", NULL), "\"name\":\"new\""));
     assert_true(rig_is_running(pid));
-    WAIT(r.loop, caller_heard(&c, "slept"));
+    WAIT(r.loop, rig_agent_heard(&c, "slept"));
     WAIT(r.loop, !rig_is_running(pid));
-    assert_false(caller_heard(&c, "failed"));
+    assert_false(rig_agent_heard(&c, "failed"));
 
     rig_apply(&r, "servers: {}", "removed own");
     assert_string_equal(rig_names(&r, c.view, ITEM_TOOL), "");
     WAIT(r.loop, rig_children() == 0);
-    caller_leave(&c);
+    rig_agent_leave(&c);
     rig_tear_down(&r);
 }
 
@@ -187,22 +187,22 @@ static void a_reload_reaches_sessions_that_are_there(void **state)
 static void one_that_asks_its_clients_is_not_shared_any_more(void **state)
 {
     struct hub_rig r;
-    struct caller a, b, later;
+    struct rig_agent a, b, later;
 
     (void)state;
     rig_set_up(&r, "servers: {a: {command: FAKE}}");
     enter_all(&a, &r);
     enter_all(&b, &r);
     assert_null(a.lease);
-    caller_call(&a, "a__sleep", "{\"ms\":500}");
-    assert_non_null(strstr(caller_ask(&b, &r, "a__ask", NULL), "No client can be asked"));
+    rig_agent_call(&a, "a__sleep", "{\"ms\":500}");
+    assert_non_null(strstr(rig_agent_ask(&b, &r, "a__ask", NULL), "No client can be asked"));
     enter_all(&later, &r);
     assert_non_null(later.lease);
     assert_int_not_equal(pid_behind(&later, &r, "a__whoami"), rig_pid(rig_server(&r, "a")));
-    WAIT(r.loop, caller_heard(&a, "slept"));
-    caller_leave(&later);
-    caller_leave(&a);
-    caller_leave(&b);
+    WAIT(r.loop, rig_agent_heard(&a, "slept"));
+    rig_agent_leave(&later);
+    rig_agent_leave(&a);
+    rig_agent_leave(&b);
     rig_tear_down(&r);
 }
 
@@ -210,16 +210,16 @@ static void one_that_asks_its_clients_is_not_shared_any_more(void **state)
 static void none_is_made_at_the_end(void **state)
 {
     struct hub_rig r;
-    struct caller c;
+    struct rig_agent c;
     void *lease = NULL;
 
     (void)state;
     rig_set_up(&r, PAIR);
     enter_all(&c, &r);
     assert_int_not_equal(pid_behind(&c, &r, "own__whoami"), 0);
-    caller_leave(&c); /* and all ends while its instance still does */
+    rig_agent_leave(&c); /* and all ends while its instance still does */
     rig_stop(&r);
-    struct mcp_host host = bridge_host(r.bridge, bridge_view(r.bridge));
+    struct mcp_host host = bridge_host(r.bridge, bridge_all(r.bridge));
     assert_null(host.enter(host.arg, host.view, 0, &lease));
     assert_null(lease);
     rig_tear_down(&r);
@@ -235,7 +235,7 @@ static void none_is_made_at_the_end(void **state)
 static void an_idle_one_makes_room(void **state)
 {
     struct hub_rig r;
-    struct caller a, b, c;
+    struct rig_agent a, b, c;
 
     (void)state;
     rig_set_up(&r, CROWD(3));
@@ -256,9 +256,9 @@ static void an_idle_one_makes_room(void **state)
     assert_true(again > 0 && again != of_b);
     assert_false(rig_is_running(of_a));
     assert_int_equal(rig_children(), 3);
-    caller_leave(&a);
-    caller_leave(&b);
-    caller_leave(&c);
+    rig_agent_leave(&a);
+    rig_agent_leave(&b);
+    rig_agent_leave(&c);
     rig_tear_down(&r);
 }
 
@@ -266,25 +266,25 @@ static void an_idle_one_makes_room(void **state)
 static void when_all_are_at_work_the_call_is_told_so(void **state)
 {
     struct hub_rig r;
-    struct caller a, b;
+    struct rig_agent a, b;
 
     (void)state;
     rig_set_up(&r, CROWD(2));
     enter_all(&a, &r);
     enter_all(&b, &r);
     int of_a = pid_behind(&a, &r, "own__whoami");
-    caller_call(&a, "own__sleep", "{\"ms\":400}");
-    assert_non_null(strstr(caller_ask(&b, &r, "own__whoami", NULL),
+    rig_agent_call(&a, "own__sleep", "{\"ms\":400}");
+    assert_non_null(strstr(rig_agent_ask(&b, &r, "own__whoami", NULL),
                            "all 2 processes that limits.processes allows are at work. Try again "
                            "later"));
     assert_int_equal(rig_children(), 2);
     assert_int_equal(rig_server(&r, "own")->state, PROVIDER_READY); /* the shared one never rests */
-    WAIT(r.loop, caller_heard(&a, "slept"));
+    WAIT(r.loop, rig_agent_heard(&a, "slept"));
     assert_true(rig_is_running(of_a));
     assert_true(pid_behind(&b, &r, "own__whoami") > 0);
     assert_false(rig_is_running(of_a));
-    caller_leave(&a);
-    caller_leave(&b);
+    rig_agent_leave(&a);
+    rig_agent_leave(&b);
     rig_tear_down(&r);
 }
 

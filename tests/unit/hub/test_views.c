@@ -4,7 +4,6 @@
 #include "hub_rig.h"
 
 #include "hub/narrowings.h"
-#include "hub/selection.h"
 
 #define WIKI  "read write p:summary p:draft r:wiki:///home r:wiki:///secret/keys t:wiki:///{page}"
 #define FILES "read list r:file:///etc p:tidy"
@@ -38,14 +37,13 @@ static void gallery_close(struct gallery *g)
     narrowings_free(g->narrowings);
 }
 
-/* The configured view of this name: of all, or of the n-th server that is held. */
-static struct selection *select_of(struct gallery *g, const struct bridge_server *s,
-                                   const char *view)
+/* What the configured view of this name leaves of all, or of the server that is held. */
+static struct exposure *narrow(struct gallery *g, const struct bridge_server *s, const char *view)
 {
     const struct narrowing *n = narrowings_find(g->narrowings, view);
 
     assert_non_null(n);
-    return selection_new(g->rig.bridge, s, n);
+    return bridge_narrow(g->rig.bridge, s, n);
 }
 
 static void check_view(struct gallery *g, struct view *v, const char *tools, const char *resources,
@@ -71,9 +69,9 @@ static void names_are_made_by_the_pattern_or_left_bare(void **state)
     check_view(&g, bridge_view(g.rig.bridge), "wiki__read wiki__write files__read files__list",
                "wiki:///home wiki:///secret/keys file:///etc", "wiki:///{page}",
                "wiki__summary wiki__draft files__tidy");
-    check_view(&g, bridge_server_view(g.rig.bridge, SPAN("files")), "read list", "file:///etc", "",
-               "tidy");
-    assert_null(bridge_server_view(g.rig.bridge, SPAN("nobody")));
+    check_view(&g, exposure_view(bridge_one(g.rig.bridge, SPAN("files"))), "read list",
+               "file:///etc", "", "tidy");
+    assert_null(bridge_one(g.rig.bridge, SPAN("nobody")));
     gallery_close(&g);
 
     gallery_open(&g, "{names: '{tool}_of_{server}', " BOTH "}");
@@ -105,13 +103,12 @@ static void a_view_leaves_what_it_says(void **state)
 
     (void)state;
     gallery_open(&g, "{" VIEWS BOTH "}");
-    struct selection *reader = select_of(&g, NULL, "reader"), *clerk = select_of(&g, NULL, "clerk");
-    check_view(&g, selection_host(reader).view, "wiki__read files__read",
-               "wiki:///home file:///etc", "", "wiki__summary files__tidy");
-    check_view(&g, selection_host(clerk).view, "files__read", "file:///etc", "", "files__tidy");
-    selection_free(reader);
-    selection_free(clerk);
-    selection_free(NULL);
+    struct exposure *reader = narrow(&g, NULL, "reader"), *clerk = narrow(&g, NULL, "clerk");
+    check_view(&g, exposure_view(reader), "wiki__read files__read", "wiki:///home file:///etc", "",
+               "wiki__summary files__tidy");
+    check_view(&g, exposure_view(clerk), "files__read", "file:///etc", "", "files__tidy");
+    exposure_free(reader);
+    exposure_free(clerk);
     gallery_close(&g);
 }
 
@@ -119,19 +116,19 @@ static void a_view_leaves_what_it_says(void **state)
 static void what_a_view_hides_is_not_called(void **state)
 {
     struct gallery g;
-    struct caller c;
+    struct rig_agent c;
 
     (void)state;
     gallery_open(&g, "{" VIEWS BOTH "}");
-    struct selection *s = select_of(&g, NULL, "reader");
-    struct mcp_host host = selection_host(s);
+    struct exposure *s = narrow(&g, NULL, "reader");
+    struct mcp_host host = bridge_host(g.rig.bridge, s);
     host.wake = NULL;
-    caller_enter(&c, &host);
-    assert_null(caller_call(&c, "wiki__write", NULL));
-    assert_true(caller_heard(&c, "failed "));
+    rig_agent_enter(&c, &host);
+    assert_null(rig_agent_call(&c, "wiki__write", NULL));
+    assert_true(rig_agent_heard(&c, "failed "));
     assert_int_equal(c.n_done, 1);
-    caller_leave(&c);
-    selection_free(s);
+    rig_agent_leave(&c);
+    exposure_free(s);
     gallery_close(&g);
 }
 
@@ -143,17 +140,16 @@ static void a_view_of_one_server_has_its_own_names(void **state)
 
     (void)state;
     gallery_open(&g, "{" VIEWS BOTH "}");
-    struct bridge_server *wiki = bridge_server_hold(g.rig.bridge, 0);
-    struct bridge_server *files = bridge_server_hold(g.rig.bridge, 1);
-    struct selection *reader = select_of(&g, wiki, "reader"),
-                     *clerk = select_of(&g, files, "clerk");
-    struct selection *none = select_of(&g, wiki, "clerk");
-    check_view(&g, selection_host(reader).view, "read", "wiki:///home", "", "summary");
-    check_view(&g, selection_host(clerk).view, "read", "file:///etc", "", "tidy");
-    check_view(&g, selection_host(none).view, "", "", "", "");
-    selection_free(reader);
-    selection_free(clerk);
-    selection_free(none);
+    struct bridge_server *wiki = bridge_server_hold(g.rig.bridge, SPAN("wiki"));
+    struct bridge_server *files = bridge_server_hold(g.rig.bridge, SPAN("files"));
+    struct exposure *reader = narrow(&g, wiki, "reader"), *clerk = narrow(&g, files, "clerk");
+    struct exposure *none = narrow(&g, wiki, "clerk");
+    check_view(&g, exposure_view(reader), "read", "wiki:///home", "", "summary");
+    check_view(&g, exposure_view(clerk), "read", "file:///etc", "", "tidy");
+    check_view(&g, exposure_view(none), "", "", "", "");
+    exposure_free(reader);
+    exposure_free(clerk);
+    exposure_free(none);
     bridge_server_release(wiki);
     bridge_server_release(files);
     gallery_close(&g);
@@ -192,22 +188,23 @@ static void searched_for_they_are_not_listed(void **state)
     assert_string_equal(rig_names(&g.rig, bridge_full_view(g.rig.bridge), ITEM_TOOL),
                         "wiki__read wiki__write files__read files__list");
 
-    struct selection *s = select_of(&g, NULL, "reader");
-    struct mcp_host host = selection_host(s);
+    struct exposure *s = narrow(&g, NULL, "reader");
+    struct mcp_host host = bridge_host(g.rig.bridge, s);
     check_view(&g, host.view, "find_tools call_tool", "wiki:///home file:///etc", "",
                "wiki__summary files__tidy");
-    struct caller c;
+    struct rig_agent c;
     host.wake = NULL;
-    caller_enter(&c, &host);
-    const char *found = caller_ask(&c, &g.rig, "find_tools", "{\"query\":\"read write list\"}");
+    rig_agent_enter(&c, &host);
+    const char *found = rig_agent_ask(&c, &g.rig, "find_tools", "{\"query\":\"read write list\"}");
     assert_non_null(strstr(found, "wiki__read"));
     assert_null(strstr(found, "wiki__write"));
     assert_null(strstr(found, "files__list"));
-    caller_leave(&c);
-    selection_free(s);
+    rig_agent_leave(&c);
+    exposure_free(s);
     /* One server is not searched. */
     assert_string_equal(
-        rig_names(&g.rig, bridge_server_view(g.rig.bridge, SPAN("files")), ITEM_TOOL), "read list");
+        rig_names(&g.rig, exposure_view(bridge_one(g.rig.bridge, SPAN("files"))), ITEM_TOOL),
+        "read list");
     gallery_close(&g);
 }
 
@@ -221,16 +218,16 @@ static void views_follow_the_bridge(void **state)
         "{views: {reader: {allow: [read]}}, servers: {notes: {command: FAKE, start: lazy},"
         " wiki: {command: FAKE, start: lazy, args: [--twice], deny: [read]}}}";
     struct gallery g;
-    struct caller c;
+    struct rig_agent c;
 
     (void)state;
     gallery_open(&g, "{" VIEWS BOTH "}");
-    struct selection *reader = select_of(&g, NULL, "reader");
-    struct bridge_server *wiki = bridge_server_hold(g.rig.bridge, 0);
-    struct selection *alone = select_of(&g, wiki, "reader");
-    struct mcp_host host = selection_host(reader);
+    struct exposure *reader = narrow(&g, NULL, "reader");
+    struct bridge_server *wiki = bridge_server_hold(g.rig.bridge, SPAN("wiki"));
+    struct exposure *alone = narrow(&g, wiki, "reader");
+    struct mcp_host host = bridge_host(g.rig.bridge, reader);
     host.wake = NULL;
-    caller_enter(&c, &host);
+    rig_agent_enter(&c, &host);
 
     struct config *next = rig_load(&g.rig, later);
     rig_remember(&g.rig, next, "notes", "read note");
@@ -239,13 +236,13 @@ static void views_follow_the_bridge(void **state)
     rig_apply(&g.rig, later, "replaced wiki; added notes; removed files");
 
     check_view(&g, host.view, "notes__read", "wiki:///index", "", "wiki__summary wiki__outline");
-    check_view(&g, selection_host(alone).view, "", "wiki:///index", "", "summary outline");
+    check_view(&g, exposure_view(alone), "", "wiki:///index", "", "summary outline");
     check_view(&g, bridge_view(g.rig.bridge), "notes__read notes__note wiki__write",
                "wiki:///index", "", "wiki__summary wiki__outline");
-    assert_true(caller_heard(&c, "changed tools resources prompts\n"));
-    caller_leave(&c);
-    selection_free(reader);
-    selection_free(alone);
+    assert_true(rig_agent_heard(&c, "changed tools resources prompts\n"));
+    rig_agent_leave(&c);
+    exposure_free(reader);
+    exposure_free(alone);
     bridge_server_release(wiki);
     gallery_close(&g);
 }
@@ -273,26 +270,26 @@ static void one_that_was_admitted_stays(void **state)
 
     (void)state;
     gallery_open(&g, "{" VIEWS BOTH "}");
-    struct selection *reader = select_of(&g, NULL, "reader");
+    struct exposure *reader = narrow(&g, NULL, "reader");
     provider_init(&page, &verbs, &ops, "page");
     router_add_provider(bridge_router(g.rig.bridge), &page);
     bridge_admit(g.rig.bridge, &page);
     provider_want(&page);
     provider_publish(&page, catalog_of_words("read click"));
     provider_up(&page);
-    assert_string_equal(rig_names(&g.rig, selection_host(reader).view, ITEM_TOOL),
+    assert_string_equal(rig_names(&g.rig, exposure_view(reader), ITEM_TOOL),
                         "wiki__read files__read page__read");
 
     rig_apply(&g.rig, "{" VIEWS "servers: {files: {command: FAKE, start: lazy}}}",
               "kept files; removed wiki");
     assert_string_equal(rig_names(&g.rig, bridge_view(g.rig.bridge), ITEM_TOOL),
                         "files__read files__list page__read page__click");
-    assert_null(bridge_mcp_provider(g.rig.bridge, &page));
+    assert_null(bridge_mcp_provider(&page));
     provider_unwant(&page);
     router_remove_provider(bridge_router(g.rig.bridge), &page);
-    assert_string_equal(rig_names(&g.rig, selection_host(reader).view, ITEM_TOOL), "files__read");
+    assert_string_equal(rig_names(&g.rig, exposure_view(reader), ITEM_TOOL), "files__read");
     provider_fini(&page);
-    selection_free(reader);
+    exposure_free(reader);
     gallery_close(&g);
 }
 

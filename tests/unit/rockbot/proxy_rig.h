@@ -22,7 +22,7 @@ struct proxy_rig {
     char url[160];
     struct bus *ours, *theirs; /* the proxy's place on the bus, and the bridge's */
     struct bus_proxy *proxy;
-    int closed, stopped, admitted, dismissed;
+    int closed, stopped, admitted;
     bool ours_up, theirs_up;
 
     /* The bridge. */

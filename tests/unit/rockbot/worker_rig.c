@@ -207,13 +207,16 @@ struct rig_server *rig_server(struct rig *r, const char *alias, const char *tool
 
 /* --- the host --- */
 
-static struct provider *host_server(void *arg, size_t n)
+static struct provider *host_next(void *arg, const struct provider *p)
 {
     struct rig *r = arg;
+    bool behind = !p;
 
-    for (size_t i = 0; i < r->n_servers; i++)
-        if (!r->hidden[i] && n-- == 0)
+    for (size_t i = 0; i < r->n_servers; i++) {
+        if (behind && !r->hidden[i])
             return &r->servers[i].core;
+        behind |= p == &r->servers[i].core;
+    }
     return NULL;
 }
 
@@ -469,7 +472,7 @@ void rig_begin(struct rig *r)
     r->router = router_new(loop_timers(r->loop), 1);
     r->host = (struct bus_host){.router = r->router,
                                 .arg = r,
-                                .server = host_server,
+                                .next = host_next,
                                 .view = host_view,
                                 .facts = host_facts,
                                 .relist = host_relist,

@@ -1,18 +1,20 @@
 /*
- * showcase: the providers that belong together, as agents see them.
+ * exposure: a group of providers as agents see it (`expose`).
  *
  * Usually that is one view. With `search` there are two: the full one, which has all tools, and the
  * one that agents see, in which two tools of our own stand for them (mcp/search_provider.h);
  * resources and prompts are in both.
  */
-#ifndef RIALTO_HUB_SHOWCASE_H
-#define RIALTO_HUB_SHOWCASE_H
+#ifndef RIALTO_HUB_EXPOSURE_H
+#define RIALTO_HUB_EXPOSURE_H
 
 #include "core/router.h"
 
-struct showcase;
+struct exposure;
+struct bridge;
 
-struct showcase_style {
+struct exposure_style {
+    struct bridge *bridge; /* whose servers these are */
     const char *name;
     const char *pattern; /* NULL: names are passed on untouched */
     bool described;      /* descriptions name the server */
@@ -21,22 +23,24 @@ struct showcase_style {
 };
 
 /* Its views are in the router from now on. */
-struct showcase *showcase_new(struct router *r, const struct showcase_style *style);
-void showcase_add(struct showcase *s, struct provider *p, const struct filter *filter);
-/* Empty again, to be filled anew; router_tell_changes tells what came of it. */
-void showcase_clear(struct showcase *s);
+struct exposure *exposure_new(struct router *r, const struct exposure_style *style);
+/* Good as long as the exposure is. */
+const struct exposure_style *exposure_style(const struct exposure *e);
+void exposure_add(struct exposure *e, struct provider *p, const struct filter *filter);
+/* Empty again, to be filled again; router_tell_changes tells what came of it. */
+void exposure_clear(struct exposure *e);
 /* Instead of adding: show what `whole`, which must outlive it, has at any time. With a narrowing.
  */
-void showcase_follow(struct showcase *s, struct view *whole);
+void exposure_follow(struct exposure *e, struct view *whole);
 /* The tools of our own, if any, may be used. */
-void showcase_open(struct showcase *s);
+void exposure_open(struct exposure *e);
 /* What agents see. */
-struct view *showcase_view(const struct showcase *s);
+struct view *exposure_view(const struct exposure *e);
 /* Everything there is. */
-struct view *showcase_full(const struct showcase *s);
+struct view *exposure_full(const struct exposure *e);
 /* Nobody shall call any more: ends what is under way. */
-void showcase_stop(struct showcase *s);
+void exposure_stop(struct exposure *e);
 /* In a later turn of the loop than a call of it: what has ended may still be on the stack. */
-void showcase_free(struct showcase *s);
+void exposure_free(struct exposure *e);
 
 #endif

@@ -1,0 +1,118 @@
+/* The one or two views that show a group of providers, filled, cleared and filled again, with the
+ * search provider if tools are to be searched for. Called by bridge.c, lease.c and entrances.c. */
+#include "hub/exposure.h"
+
+#include "base/mem.h"
+#include "mcp/search_provider.h"
+
+struct exposure {
+    struct router *router;
+    struct exposure_style style;
+    struct view *full;
+    struct view *seen;              /* the same without search */
+    struct search_provider *search; /* NULL without search */
+    struct narrowing toolless;      /* the narrowing for `seen` */
+};
+
+/* Of the tools in `seen`, which are found and called by our own two. */
+static const struct span every_tool[] = {{"*", 1}};
+static const struct filter no_tools = {NULL, 0, every_tool, 1};
+
+struct exposure *exposure_new(struct router *r, const struct exposure_style *style)
+{
+    struct exposure *e = MEM_NEW(struct exposure);
+
+    e->router = r;
+    e->style = *style;
+    e->full = e->seen = view_new(style->name, style->pattern);
+    view_set_described(e->full, style->described);
+    e->style.name = view_name(e->full);
+    e->style.pattern = view_pattern(e->full);
+    view_narrow(e->full, NULL, style->narrowing);
+    router_add_view(r, e->full);
+    if (!style->search)
+        return e;
+    e->search = search_provider_new(e->full);
+    e->seen = view_new(style->name, style->pattern);
+    router_add_provider(r, search_provider_core(e->search));
+    view_add_exempt(e->seen, search_provider_core(e->search));
+    router_add_view(r, e->seen);
+    return e;
+}
+
+const struct exposure_style *exposure_style(const struct exposure *e)
+{
+    return &e->style;
+}
+
+void exposure_add(struct exposure *e, struct provider *p, const struct filter *filter)
+{
+    view_add(e->full, p, filter);
+    if (e->search)
+        view_add(e->seen, p, &no_tools);
+}
+
+void exposure_follow(struct exposure *e, struct view *whole)
+{
+    view_narrow(e->full, whole, e->style.narrowing);
+    if (!e->search)
+        return;
+    e->toolless = *e->style.narrowing;
+    e->toolless.filters[ITEM_TOOL] = no_tools;
+    view_narrow(e->seen, whole, &e->toolless);
+}
+
+static void clear_view(struct view *v, const struct provider *but)
+{
+    struct provider *p;
+
+    for (size_t i = 0; (p = view_member(v, i));) {
+        if (p == but)
+            i++;
+        else
+            view_remove(v, p);
+    }
+}
+
+void exposure_clear(struct exposure *e)
+{
+    clear_view(e->full, NULL);
+    if (e->search)
+        clear_view(e->seen, search_provider_core(e->search));
+}
+
+void exposure_open(struct exposure *e)
+{
+    if (e->search)
+        provider_want(search_provider_core(e->search));
+}
+
+struct view *exposure_view(const struct exposure *e)
+{
+    return e->seen;
+}
+
+struct view *exposure_full(const struct exposure *e)
+{
+    return e->full;
+}
+
+void exposure_stop(struct exposure *e)
+{
+    if (e->search)
+        provider_unwant(search_provider_core(e->search));
+}
+
+void exposure_free(struct exposure *e)
+{
+    exposure_stop(e);
+    if (e->search) {
+        router_remove_view(e->router, e->seen);
+        router_remove_provider(e->router, search_provider_core(e->search));
+        search_provider_free(e->search);
+        view_free(e->seen);
+    }
+    router_remove_view(e->router, e->full);
+    view_free(e->full);
+    mem_free(e);
+}

@@ -1,0 +1,249 @@
+/* Beginning and end of what runs in a daemon, and the routes of MCP: which endpoint a request is
+ * for. Called by cmd/serve.c and, to look and to reload, by admin/. */
+#include "hub/hub.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/visible.h"
+#include "hub/browser_desk.h"
+#include "hub/bus_role.h"
+#include "hub/entrances.h"
+#include "hub/follow.h"
+#include "hub/narrowings.h"
+#include "io/ws.h"
+
+struct hub {
+    struct loop *loop;
+    const struct config *config; /* of the start */
+    struct narrowings *narrowings;
+    struct bridge *bridge;
+    struct front *front;
+    struct entrances *entrances;
+    struct browser_desk *desk;
+    struct follow *follow;
+    struct bus_role *role;      /* NULL without a bus */
+    int closing;                /* parts that are not closed yet */
+    void (*stopped)(void *arg); /* NULL until it is to stop */
+    void *stopped_arg;
+};
+
+/* --- routes --- */
+
+static bool take_suffix(struct span *s, struct span suffix)
+{
+    if (s->n < suffix.n || !span_eq(span_from(*s, s->n - suffix.n), suffix))
+        return false;
+    s->n -= suffix.n;
+    return true;
+}
+
+/* What the caller is to see: the view of its token, or the one it asks for. If there is none such,
+ * the request has been refused. */
+static bool find_narrowing(const struct hub *h, const struct caller *caller,
+                           struct http_exchange *x, const struct http_request *req,
+                           const struct narrowing **narrowing)
+{
+    BUF_SCOPED scratch = {0};
+    struct span asked = http_query(req->query, "view", &scratch);
+    bool foreign = asked.p && caller->view && !span_is(asked, caller->view);
+    char *name = asked.p && !caller->view ? mem_span(asked) : mem_str(caller->view);
+
+    *narrowing = narrowings_find(h->narrowings, name);
+    bool unknown = name && !*narrowing;
+    mem_free(name);
+    if (foreign)
+        http_refuse(x, 403, "this token is for another view", "leave ?view= out");
+    else if (unknown)
+        http_refuse(x, 404, "no such view",
+                    "?view= takes a name from 'views' of the configuration");
+    return !foreign && !unknown;
+}
+
+/* /mcp, /mcp/sse, /mcp/<server>, /mcp/<server>/sse */
+static void on_mcp(void *owner, const struct caller *caller, struct http_exchange *x,
+                   const struct http_request *req, struct span rest)
+{
+    struct hub *h = owner;
+    bool sse = take_suffix(&rest, SPAN("/sse"));
+    const struct narrowing *narrowing;
+
+    if (!find_narrowing(h, caller, x, req, &narrowing))
+        return;
+    if (!rest.n || span_is(rest, "/")) {
+        bool asks_for_view = narrowing && !caller->view;
+        if (asks_for_view || !browser_desk_mcp(h->desk, caller, x, req, sse))
+            entrance_handle(entrances_all(h->entrances, caller->principal, narrowing), x, req, sse);
+        return;
+    }
+    struct entrance *one =
+        entrances_one(h->entrances, caller->principal, narrowing, span_from(rest, 1));
+    if (one)
+        entrance_handle(one, x, req, sse);
+    else
+        http_refuse(x, 404, "no such server",
+                    narrowing ? "/mcp/<server> takes a name from the view"
+                              : "/mcp/<server> takes a name from the configuration");
+}
+
+static void on_sse(void *owner, const struct caller *caller, struct http_exchange *x,
+                   const struct http_request *req, struct span rest)
+{
+    (void)rest;
+    on_mcp(owner, caller, x, req, SPAN("/sse"));
+}
+
+/* What is there, for those who look without a browser. */
+static void on_root(void *owner, const struct caller *caller, struct http_exchange *x,
+                    const struct http_request *req, struct span rest)
+{
+    const struct hub *h = owner;
+
+    if (ws_is_wanted(req)) {
+        on_mcp(owner, caller, x, req, rest); /* agents that were given no path */
+        return;
+    }
+    if (!span_is(req->method, "GET") && !span_is(req->method, "HEAD")) {
+        http_refuse(x, 405, "method not allowed", "MCP is at /mcp");
+        return;
+    }
+    struct buf *out =
+        http_respond_begin(x, 200, "text/plain; charset=utf-8", SPAN("Vary: Accept\r\n"));
+    buf_str(out, "Rialto " RIALTO_VERSION "\n\n/mcp  all servers\n/demo  a web page with tools\n");
+    for (struct provider *p = NULL; (p = bridge_next(h->bridge, p));) {
+        buf_printf(out, "/mcp/%s  %s", p->alias, provider_state_name(p->state));
+        if (p->why[0]) {
+            BUF_SCOPED why = {0};
+            log_redact(&why, span_str(p->why));
+            buf_str(out, ": ");
+            visible_put(out, buf_view(&why), 0); /* who looks with curl has a terminal */
+        }
+        buf_char(out, '\n');
+    }
+    http_respond_end(x);
+}
+
+/* --- beginning --- */
+
+struct hub *hub_new(struct loop *loop, const struct config *c, const char *listen)
+{
+    struct hub *h = MEM_NEW(struct hub);
+
+    h->loop = loop;
+    h->config = c;
+    h->narrowings = narrowings_new(c);
+    h->bridge = bridge_new(loop, c);
+    h->front = front_new(loop, c);
+    h->desk = browser_desk_new(loop, c, h->bridge, h->front);
+    h->entrances = entrances_new(loop, h->bridge, c);
+    h->follow = follow_new(loop, h->bridge, listen);
+    return h;
+}
+
+/* Last: at `/` the page for people comes first. */
+static void add_routes(struct hub *h)
+{
+    front_route(h->front, "/mcp", true, on_mcp, h);
+    front_route(h->front, "/sse", false, on_sse, h);
+    front_route(h->front, "/", false, on_root, h);
+    front_let_in(h->front, "/mcp", FRONT_AGENTS);
+    front_let_in(h->front, "/sse", FRONT_AGENTS);
+}
+
+int hub_open(struct hub *h, struct err *err)
+{
+    add_routes(h);
+    int code = front_listen(h->front, err);
+    if (code || !bus_is_configured(h->config))
+        return code;
+    h->role = bus_role_open(h->loop, h->config, h->bridge, h->follow, NULL, NULL, err);
+    return h->role ? 0 : ERR_CONFIG;
+}
+
+void hub_start(struct hub *h)
+{
+    bridge_start(h->bridge);
+}
+
+/* --- end --- */
+
+static void part_closed(void *arg)
+{
+    struct hub *h = arg;
+
+    if (--h->closing == 0)
+        h->stopped(h->stopped_arg);
+}
+
+static void role_closed(void *arg)
+{
+    struct hub *h = arg;
+
+    h->role = NULL;
+    follow_free(h->follow); /* until now agents on the bus could change the file */
+    h->follow = NULL;
+    bridge_stop(h->bridge, part_closed, h);
+}
+
+void hub_stop(struct hub *h, void (*stopped)(void *arg), void *arg)
+{
+    h->stopped = stopped;
+    h->stopped_arg = arg;
+    h->closing = 4;
+    browser_desk_close(h->desk, part_closed, h);
+    entrances_close(h->entrances, part_closed, h);
+    front_close(h->front, part_closed, h);
+    if (h->role)
+        bus_role_close(h->role, role_closed, h);
+    else
+        role_closed(h);
+}
+
+bool hub_is_stopping(const struct hub *h)
+{
+    return h->stopped != NULL;
+}
+
+void hub_free(struct hub *h)
+{
+    front_free(h->front);
+    bridge_free(h->bridge);
+    narrowings_free(h->narrowings);
+    mem_free(h);
+}
+
+/* --- looking, and reading the file again --- */
+
+struct bridge *hub_bridge(const struct hub *h)
+{
+    return h->bridge;
+}
+
+struct front *hub_front(const struct hub *h)
+{
+    return h->front;
+}
+
+size_t hub_sessions(const struct hub *h)
+{
+    return entrances_sessions(h->entrances) + browser_desk_sessions(h->desk);
+}
+
+void hub_count_pages(const struct hub *h, struct browser_numbers *out)
+{
+    browser_desk_count(h->desk, out);
+}
+
+bool hub_look_at_bus(const struct hub *h, struct bus_report *out)
+{
+    if (h->role)
+        bus_role_report(h->role, out);
+    return h->role != NULL;
+}
+
+int hub_reload(struct hub *h, struct buf *report, struct err *err)
+{
+    if (h->stopped)
+        return err_set(err, ERR_CONFIG, "this Rialto is being stopped");
+    front_renew_certificates(h->front);
+    return follow_now(h->follow, report, err);
+}
