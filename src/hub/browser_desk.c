@@ -1,5 +1,5 @@
 /* The browser family put behind the front door: the pairing token, the providers of browser
- * sessions, and MCP requests that select a session. Called by cmd/serve.c and cmd/browser.c. */
+ * sessions, and MCP requests that select a session. Called by hub.c and cmd/browser.c. */
 #include "hub/browser_desk.h"
 
 #include "base/id.h"

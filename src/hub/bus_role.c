@@ -1,5 +1,5 @@
 /* Opens the bus and the worker, proxy and news on it, passes changes of the bridge on to them, and
- * closes them one after the other. Called by cmd/serve.c and cmd/bus.c. */
+ * closes them one after the other. Called by hub.c and cmd/bus.c. */
 #include "hub/bus_role.h"
 
 #include "base/log.h"

@@ -1,5 +1,5 @@
 /* The options for opening a bus, taken from the configuration and the command line, with secrets
- * filled in. Called by bus_role.c and cmd/bus.c; cmd/serve.c asks whether a bus is configured. */
+ * filled in. Called by bus_role.c and cmd/bus.c; hub.c asks whether a bus is configured. */
 #include "hub/bus_settings.h"
 
 #include "base/log.h"

@@ -1,5 +1,5 @@
 /* Reads the configuration file again, hands it to the bridge and reports what changed. Called by
- * cmd/serve.c, cmd/bus.c, by bus_host.c after a write of its own, and by io/watch when the file
+ * hub.c, cmd/bus.c, by bus_host.c after a write of its own, and by io/watch when the file
  * changes. */
 #include "hub/follow.h"
 
