@@ -1,6 +1,6 @@
 /* The checks of Host, Origin and token, CORS answers, the table of routes and the listening
- * addresses of the HTTP server. Called by hub.c, cmd/serve.c, cmd/browser.c and browser_desk.c, which add
- * routes. */
+ * addresses of the HTTP server. Called by hub.c, cmd/serve.c, cmd/browser.c and browser_desk.c,
+ * which add routes. */
 #include "hub/front.h"
 
 #include "base/log.h"
