@@ -103,7 +103,7 @@ static void close_stage(struct stage *s)
     for (size_t i = 0; i < PARTIES; i++)
         if (s->pipes[i])
             pipe_free(s->pipes[i]);
-    router_detach(s->router, &s->agent);
+    call_cancel_all(&s->agent);
     CHECK(s->done == s->opened);
     browser_close(s->browser, on_closed, s);
     while (!s->closed)
@@ -120,13 +120,13 @@ static void call_tool(struct stage *s, struct span name)
     json_quote(&params, name);
     buf_str(&params, ",\"arguments\":{\"capabilities\":[\"dom:write\"]}}");
     s->opened++;
-    (void)router_open(s->router, &s->agent, s->session->view,
-                      &(struct request){.op = OP_CALL_TOOL,
-                                        .name = name,
-                                        .params = buf_view(&params),
-                                        .name_at = {8, name.n},
-                                        .takes_structured = true},
-                      NULL);
+    (void)call_open(s->router, &s->agent, s->session->view,
+                    &(struct request){.op = OP_CALL_TOOL,
+                                      .name = name,
+                                      .params = buf_view(&params),
+                                      .name_at = {8, name.n},
+                                      .takes_structured = true},
+                    NULL);
     buf_fini(&params);
 }
 

@@ -8,16 +8,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct catalog *c = catalog_from_text(span_of((const char *)data, size));
+    struct catalog *c = catalog_text_read(span_of((const char *)data, size));
     struct buf once = {0}, twice = {0};
 
     if (!c)
         return 0;
-    catalog_put_text(&once, c);
-    struct catalog *back = catalog_from_text(buf_view(&once));
+    catalog_text_put(&once, c);
+    struct catalog *back = catalog_text_read(buf_view(&once));
     if (!back)
         abort();
-    catalog_put_text(&twice, back);
+    catalog_text_put(&twice, back);
     if (!span_eq(buf_view(&once), buf_view(&twice)))
         abort();
     catalog_free(c);

@@ -296,11 +296,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         const struct json_slot *meta = &m.slots[SLOT_META];
         if (meta->type == JSON_OBJECT)
             mcp_put_foreign_meta(&keep, meta->value);
-        upstream_put_params(&sent,
-                            &(struct request){.params = m.rpc.params,
-                                              .meta_at = mcp_cut(m.rpc.params, meta),
-                                              .meta_keep = buf_view(&keep)},
-                            SPAN("\"progressToken\":7"), SPAN_EMPTY);
+        params_put(&sent,
+                   &(struct request){.params = m.rpc.params,
+                                     .meta_at = mcp_cut(m.rpc.params, meta),
+                                     .meta_keep = buf_view(&keep)},
+                   SPAN("\"progressToken\":7"), SPAN_EMPTY);
         for (size_t i = 0; i < COUNT_OF(readers); i++)
             compare(&readers[i], buf_view(&sent), m.slots);
     }

@@ -8,7 +8,7 @@ static void round_trip(struct span payload, enum ws_role from, enum ws_role to)
     struct buf frame = {0}, log = {0}, expected = {0};
     struct cuts whole = {0};
 
-    ws_put_frame(&frame, from, WS_BINARY, payload);
+    ws_frame_put(&frame, from, WS_BINARY, payload);
     replay_put(&expected, "binary", payload);
     replay_ws(&log, buf_view(&frame), whole, payload.n, to);
     if (!span_eq(buf_view(&log), buf_view(&expected)))

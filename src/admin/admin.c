@@ -106,7 +106,7 @@ struct admin *admin_new(struct hub *hub)
     log_ring_begin(&a->log, c->log.keep);
     watch_begin(a);
     recorder_begin(&a->recorder, a->router, c->record);
-    router_set_approver(a->router, &mcp_approver_with_operator);
+    approval_set_approver(a->router, &consent_approver_with_operator);
     return a;
 }
 
@@ -114,7 +114,7 @@ void admin_free(struct admin *a)
 {
     recorder_end(&a->recorder);
     watch_end(a);
-    router_set_approver(a->router, &mcp_approver);
+    approval_set_approver(a->router, &consent_approver);
     log_ring_end(&a->log);
     free(a->config); /* realpath's */
     mem_free(a);

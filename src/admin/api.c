@@ -95,7 +95,7 @@ static void put_arguments(struct buf *out, const struct call *c)
 {
     struct buf shown = {0};
 
-    mcp_put_held_arguments(&shown, c);
+    consent_put_arguments(&shown, c);
     /* A hidden secret may have been more than a text, and then this is no JSON any more. */
     if (json_skim(buf_view(&shown), NULL, NULL, NULL, NULL) == 0)
         buf_span(out, buf_view(&shown));

@@ -19,7 +19,7 @@ char *control_address(const char *setting)
         return NULL;
     if (path_in(setting))
         return mem_str(setting);
-    char *address = runtime_address("control.sock");
+    char *address = runtime_folder_address("control.sock");
     if (!address)
         log_warn("rialto", "no place for the control socket; 'control: unix:PATH' names one");
     return address;

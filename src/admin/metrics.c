@@ -125,10 +125,10 @@ static void put_failures(struct buf *out, const struct admin *a, const struct pa
     put_head(out, name, "counter", "Operations that ended without an answer of the server.");
     for (size_t i = 0; i < all->n; i++)
         for (int why = FAIL_UNKNOWN + 1; why < FAIL_COUNT; why++)
-            put_line(out, name, all->items[i].name, "reason", mcp_failure_word((enum failure)why),
-                     all->items[i].stats.failed[why]);
+            put_line(out, name, all->items[i].name, "reason",
+                     mcp_outcome_failure_word((enum failure)why), all->items[i].stats.failed[why]);
     /* What nobody offers belongs to no server. */
-    put_line(out, name, "", "reason", mcp_failure_word(FAIL_UNKNOWN),
+    put_line(out, name, "", "reason", mcp_outcome_failure_word(FAIL_UNKNOWN),
              router_stats(a->router)->failed[FAIL_UNKNOWN]);
 }
 

@@ -9,6 +9,8 @@
  *
  * `let_go` may come inside any holding_set and holdings_fit, also while its owner is at work: it
  * may close, drop and mark, but nothing is freed that its owner still looks at.
+ *
+ * Nouns: holdings_, holding_.
  */
 #ifndef RIALTO_BASE_HOLDINGS_H
 #define RIALTO_BASE_HOLDINGS_H

@@ -5,6 +5,8 @@
  * chooses keys cannot choose collisions. `idmap` is for numbers that we hand out ourselves, such as
  * request ids on a hop. Both are open-addressed, grow as needed, and a zeroed struct is an empty
  * map.
+ *
+ * Nouns: map_, idmap_.
  */
 #ifndef RIALTO_BASE_MAP_H
 #define RIALTO_BASE_MAP_H

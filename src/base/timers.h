@@ -4,6 +4,8 @@
  * A binary heap of timers that are embedded in their owners. Nothing here reads a clock: io/loop
  * calls timers_advance with the loop's time, tests call it with any time they like. Times are
  * milliseconds of one monotonic clock.
+ *
+ * Nouns: timers_, timer_.
  */
 #ifndef RIALTO_BASE_TIMERS_H
 #define RIALTO_BASE_TIMERS_H

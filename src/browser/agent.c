@@ -146,10 +146,10 @@ static void on_event(struct peer *self, struct call *call, const struct event *e
 static void on_ask(struct peer *self, struct call *call, const struct ask *ask)
 {
     (void)self;
-    router_answer(call, ask->key,
-                  &(struct outcome){.kind = OUTCOME_FAILED,
-                                    .why = FAIL_REFUSED,
-                                    .text = SPAN("this agent cannot be asked")});
+    ask_answer(call, ask->key,
+               &(struct outcome){.kind = OUTCOME_FAILED,
+                                 .why = FAIL_REFUSED,
+                                 .text = SPAN("this agent cannot be asked")});
 }
 
 static const struct peer_verbs verbs = {.event = on_event, .ask = on_ask, .done = on_done};
@@ -175,7 +175,7 @@ void agent_free(struct agent *a)
     a->pipe = NULL;
     a->x = NULL;
     loop_undefer(&a->end);
-    router_detach(a->browser->router, &a->peer);
+    call_cancel_all(&a->peer);
     list_remove(&a->node);
     mem_free(a->client);
     mem_free(a->own);
@@ -187,7 +187,7 @@ void agent_join(struct agent *a, struct browser_session *s)
     if (a->session == s)
         return;
     if (a->standing)
-        router_cancel(a->standing, FAIL_CANCELLED);
+        call_cancel(a->standing, FAIL_CANCELLED);
     list_remove(&a->node);
     a->session = s;
     if (!s)
@@ -213,7 +213,7 @@ void agent_call(struct agent *a, struct browser_session *s, struct span id, stru
                               .name = json_text(name.value, &scratch),
                               .params = params,
                               .name_at = {(size_t)(name.value.p - params.p), name.value.n}};
-    (void)router_open(a->browser->router, &a->peer, s->view, &request, c);
+    (void)call_open(a->browser->router, &a->peer, s->view, &request, c);
 }
 
 struct agent *agent_find(const struct browser *b, struct span client, struct span own)

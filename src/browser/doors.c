@@ -26,7 +26,8 @@ struct visit {
 /* Clients of BTCP are given no line end. */
 static void refuse(struct http_exchange *x, int status, const char *error, const char *hint)
 {
-    http_put_error_body(http_respond_begin(x, status, "application/json", SPAN_EMPTY), error, hint);
+    http_refuse_put_body(http_respond_begin(x, status, "application/json", SPAN_EMPTY), error,
+                         hint);
     http_respond_end(x);
 }
 

@@ -222,7 +222,7 @@ static void answer(struct browser_session *s, const struct page *page, struct ca
     buf_str(&result, "{\"content\":[{\"type\":\"text\",\"text\":");
     json_quote(&result, buf_view(&report));
     buf_str(&result, "}]}");
-    router_done(call, &(struct outcome){.kind = OUTCOME_RESULT, .body = buf_view(&result)});
+    call_done(call, &(struct outcome){.kind = OUTCOME_RESULT, .body = buf_view(&result)});
 }
 
 static bool is_wish(struct json_slot list)
@@ -328,12 +328,12 @@ void grants_open(struct browser_session *s, struct call *call, struct span argum
     BUF_SCOPED lacking = {0};
 
     if (!is_wish(wanted)) {
-        router_done(call, &(struct outcome){
-                              .kind = OUTCOME_ERROR,
-                              .body = SPAN(
-                                  "{\"code\":-32602,\"message\":\"capabilities must be a list of 1 "
-                                  "to 64 names\",\"data\":{\"btcpCode\":\"INVALID_PARAMS\"}}"),
-                              .text = SPAN("capabilities must be a list of 1 to 64 names")});
+        call_done(call, &(struct outcome){
+                            .kind = OUTCOME_ERROR,
+                            .body = SPAN(
+                                "{\"code\":-32602,\"message\":\"capabilities must be a list of 1 "
+                                "to 64 names\",\"data\":{\"btcpCode\":\"INVALID_PARAMS\"}}"),
+                            .text = SPAN("capabilities must be a list of 1 to 64 names")});
         return;
     }
     put_lacking(&lacking, s, p, wanted.value);

@@ -88,8 +88,7 @@ static void fail_errand(struct page_errand *e, const char *code, struct span why
     if (!call)
         return;
     result_put_failure(&body, code, why);
-    router_done(call,
-                &(struct outcome){.kind = OUTCOME_ERROR, .body = buf_view(&body), .text = why});
+    call_done(call, &(struct outcome){.kind = OUTCOME_ERROR, .body = buf_view(&body), .text = why});
 }
 
 /* Those that were sent by this pipe; all with NULL. */
@@ -363,7 +362,7 @@ static void finish_call(struct page_errand *e, const struct page_message *m)
     }
     outcome.body = buf_view(&body);
     if (call)
-        router_done(call, &outcome);
+        call_done(call, &outcome);
 }
 
 /* Some answer with the bare array. */

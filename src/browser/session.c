@@ -200,8 +200,8 @@ static void refuse(struct call *call, const char *code, const char *fmt, struct 
     buf_str(&text, fmt);
     buf_span(&text, what);
     result_put_failure(&body, code, buf_view(&text));
-    router_done(call, &(struct outcome){
-                          .kind = OUTCOME_ERROR, .body = buf_view(&body), .text = buf_view(&text)});
+    call_done(call, &(struct outcome){
+                        .kind = OUTCOME_ERROR, .body = buf_view(&body), .text = buf_view(&text)});
 }
 
 /* Nothing of this name is offered: for want of a page, of consent, or because it never was. */
@@ -252,7 +252,7 @@ static void on_open(struct peer *self, struct call *call, const struct request *
 
     session_touch(s);
     if (request->op != OP_CALL_TOOL) {
-        router_done(call, &(struct outcome){.kind = OUTCOME_RESULT, .body = SPAN("{}")});
+        call_done(call, &(struct outcome){.kind = OUTCOME_RESULT, .body = SPAN("{}")});
         return;
     }
     if (span_is(request->name, META_TOOL)) {

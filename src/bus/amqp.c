@@ -51,7 +51,7 @@ static const struct stream_events nobody = {.data = nobody_data, .closed = nobod
 static void drop_connection(struct amqp_connection *e, const char *reason)
 {
     if (e->connecting)
-        connect_cancel(e->connecting);
+        stream_connect_cancel(e->connecting);
     e->connecting = NULL;
     if (e->stream) {
         struct stream *s = e->stream;
@@ -406,7 +406,7 @@ static void on_data(void *owner, struct span chunk)
     struct amqp_connection *e = owner;
 
     e->silent_beats = 0;
-    int code = amqp_feed(&e->reader, chunk, on_frame, e);
+    int code = amqp_reader_feed(&e->reader, chunk, on_frame, e);
     if (code && e->state == AMQP_GREETING)
         amqp_lose(e, "what listens there does not speak AMQP 0-9-1%s",
                   e->tls ? "" : " (or wants TLS: amqps://)");

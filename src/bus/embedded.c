@@ -160,7 +160,7 @@ static void *local_open(struct bus *b, struct loop *loop, const struct bus_optio
     e->loop = loop;
     e->options = o;
     e->lock = -1;
-    e->address = named ? mem_str(o->url) : runtime_address("bus.sock");
+    e->address = named ? mem_str(o->url) : runtime_folder_address("bus.sock");
     if (!e->address) {
         err_set(err, ERR_CONFIG, "there is no place for the socket of the embedded bus");
         err_hint(err, "set XDG_RUNTIME_DIR, or name a place: bus.url: unix:PATH");

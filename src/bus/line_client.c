@@ -261,7 +261,7 @@ static void line_close(void *engine)
         return;
     }
     if (e->connecting)
-        connect_cancel(e->connecting);
+        stream_connect_cancel(e->connecting);
     loop_defer(e->loop, &e->gone, on_gone);
 }
 

@@ -147,7 +147,7 @@ static void on_late(struct timer *t)
 static char *address_of(const char *url)
 {
     if (strncmp(url, "embedded:", 9) == 0)
-        return runtime_address("bus.sock");
+        return runtime_folder_address("bus.sock");
     if (strncmp(url, "unix:", 5) == 0)
         return mem_str(url);
     return strncmp(url, "tcp://", 6) == 0 ? mem_str(url + 6) : NULL;

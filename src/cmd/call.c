@@ -168,7 +168,7 @@ static void on_ask(struct peer *self, struct call *call, const struct ask *ask)
                                   .body = yes ? SPAN("{\"action\":\"accept\"}")
                                               : SPAN("{\"action\":\"decline\"}")};
     }
-    router_answer(call, ask->key, &answer);
+    ask_answer(call, ask->key, &answer);
 }
 
 static const struct peer_verbs verbs = {.event = on_event, .ask = on_ask, .done = on_done};
@@ -204,14 +204,14 @@ static void settled(struct ask_run *a)
         ask_finish(a, CMD_USAGE);
     } else {
         buf_char(&params, '}');
-        router_open(bridge_router(a->bridge), &c->peer, v,
-                    &(struct request){.op = OP_CALL_TOOL,
-                                      .name = span_str(c->tool),
-                                      .params = buf_view(&params),
-                                      .name_at = name,
-                                      .answers = c->yes || c->may_ask ? ANSWERS_ELICIT_FORM : 0u,
-                                      .wants_progress = c->show_progress},
-                    c);
+        call_open(bridge_router(a->bridge), &c->peer, v,
+                  &(struct request){.op = OP_CALL_TOOL,
+                                    .name = span_str(c->tool),
+                                    .params = buf_view(&params),
+                                    .name_at = name,
+                                    .answers = c->yes || c->may_ask ? ANSWERS_ELICIT_FORM : 0u,
+                                    .wants_progress = c->show_progress},
+                  c);
     }
 }
 

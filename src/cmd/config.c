@@ -4,7 +4,7 @@
 #include "base/log.h"
 #include "cmd/args.h"
 #include "cmd/commands.h"
-#include "config/checks.h"
+#include "config/check.h"
 #include "config/load.h"
 #include "config/schema.h"
 #include "hub/gate.h"

@@ -1,7 +1,7 @@
 /* The checks of single texts: paths, names, addresses, URLs, origins, hosts, token hashes, headers.
  * Listed in the table of schema_rows.c; cmd/config.c also calls check_name, hub/bus_host.c
  * check_alias. */
-#include "config/checks.h"
+#include "config/check.h"
 
 #include "base/ascii.h"
 #include "wire/host.h"

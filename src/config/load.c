@@ -5,7 +5,7 @@
 
 #include "base/file.h"
 #include "base/mem.h"
-#include "config/checks.h"
+#include "config/check.h"
 #include "config/convert.h"
 #include "config/credentials.h"
 #include "config/import.h"

@@ -5,6 +5,8 @@
  * problem is one line: "FILE:LINE:COL: key: what is wrong, what was expected". The list keeps the
  * first PROBLEMS_MAX lines and counts the rest, so a hostile file cannot make it grow. A zeroed
  * struct is an empty list.
+ *
+ * Nouns: problems_, problem_.
  */
 #ifndef RIALTO_CONFIG_PROBLEMS_H
 #define RIALTO_CONFIG_PROBLEMS_H

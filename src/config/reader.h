@@ -5,6 +5,8 @@
  * depth and number of nodes are bounded (aliases count with all they stand for), and a key may
  * stand only once in a map. A tree whose only fault is such a key is still returned, so that the
  * schema can report what else is wrong: the caller must look at problems->errors.
+ *
+ * Nouns: json_doc_, yaml_. Files: json_doc, yaml.
  */
 #ifndef RIALTO_CONFIG_READER_H
 #define RIALTO_CONFIG_READER_H

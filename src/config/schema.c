@@ -87,7 +87,7 @@ static void set_presets(struct schema_read *r, const char *parent, void *base)
         if (row->type == SCHEMA_SECTION)
             set_presets(r, row->path, base);
         else if (row->preset)
-            read_row(&quiet, row, schema_text_value(&scratch, row, span_str(row->preset)),
+            read_row(&quiet, row, schema_leaf_text_value(&scratch, row, span_str(row->preset)),
                      row->path, base);
     }
     arena_fini(&scratch);
@@ -107,7 +107,7 @@ static bool read_entry(struct schema_read *r, const struct schema_row *row, cons
     set_presets(r, scope->path, scope->base);
     if (row->shorthand && v->type == VALUE_STRING) {
         const struct schema_row *key = find_child(scope->path, span_str(row->shorthand));
-        schema_read_leaf(r, key, v, scope->shown, scope->base);
+        schema_leaf_read(r, key, v, scope->shown, scope->base);
     } else if (row->shorthand && v->type == VALUE_NUMBER) {
         const struct schema_row *key = find_child(scope->path, span_str(row->shorthand));
         const char *why = key->check(v->text);
@@ -146,10 +146,10 @@ static void read_entries(struct schema_read *r, const struct schema_row *row, co
     size_t n = 0;
 
     if (v->type != VALUE_MAP) {
-        schema_wrong_type(r, row, v, shown);
+        schema_leaf_wrong_type(r, row, v, shown);
         return;
     }
-    if (!schema_count_fits(r, row, v, shown))
+    if (!schema_leaf_count_fits(r, row, v, shown))
         return;
     entry_path(row, path, sizeof path);
     char *items = arena_alloc(r->arena, row->entry_size * v->n);
@@ -171,7 +171,7 @@ static void read_entries(struct schema_read *r, const struct schema_row *row, co
         if (read_entry(r, row, child, &scope))
             n++;
     }
-    schema_put_list(row, base, items, n);
+    schema_leaf_put_list(row, base, items, n);
 }
 
 static void read_list(struct schema_read *r, const struct schema_row *row, const struct value *v,
@@ -181,7 +181,7 @@ static void read_list(struct schema_read *r, const struct schema_row *row, const
     char path[PATH_SIZE];
     size_t n = 0, at = 0;
 
-    if (!schema_count_fits(r, row, v, shown))
+    if (!schema_leaf_count_fits(r, row, v, shown))
         return;
     entry_path(row, path, sizeof path);
     char *items = arena_alloc(r->arena, row->entry_size * (list ? v->n : 1));
@@ -197,7 +197,7 @@ static void read_list(struct schema_read *r, const struct schema_row *row, const
         if (read_entry(r, row, child, &scope))
             n++;
     }
-    schema_put_list(row, base, items, n);
+    schema_leaf_put_list(row, base, items, n);
 }
 
 static void read_section(struct schema_read *r, const struct schema_row *row, const struct value *v,
@@ -206,7 +206,7 @@ static void read_section(struct schema_read *r, const struct schema_row *row, co
     struct scope scope = {.path = row->path, .base = base};
 
     if (v->type != VALUE_MAP) {
-        schema_wrong_type(r, row, v, shown);
+        schema_leaf_wrong_type(r, row, v, shown);
         return;
     }
     snprintf(scope.shown, sizeof scope.shown, "%.*s", SHOWN_PARENT_MAX, shown);
@@ -232,7 +232,7 @@ static void read_row(struct schema_read *r, const struct schema_row *row, const 
     else if (row->type == SCHEMA_LIST)
         read_list(r, row, v, shown, base);
     else
-        schema_read_leaf(r, row, v, shown, base);
+        schema_leaf_read(r, row, v, shown, base);
 }
 
 /* Is `word` one of the words in `list`, which are parted by blanks? */
@@ -328,6 +328,6 @@ void schema_set(struct schema_read *r, struct config *c, const char *path, struc
     const struct schema_row *row = schema_find(path);
     struct arena scratch = {0};
 
-    read_row(r, row, schema_text_value(&scratch, row, text), path, c);
+    read_row(r, row, schema_leaf_text_value(&scratch, row, text), path, c);
     arena_fini(&scratch);
 }

@@ -17,7 +17,7 @@ static void *field(const struct schema_row *row, void *base)
     return (char *)base + row->offset;
 }
 
-void schema_put_list(const struct schema_row *row, void *base, void *items, size_t n)
+void schema_leaf_put_list(const struct schema_row *row, void *base, void *items, size_t n)
 {
     struct any_list list = {items, n};
     memcpy(field(row, base), &list, sizeof list);
@@ -28,8 +28,8 @@ static void wrong(struct schema_read *r, const struct value *v, const char *show
     problems_add(r->problems, PROBLEM_ERROR, v->at, shown, "%s", text);
 }
 
-void schema_wrong_type(struct schema_read *r, const struct schema_row *row, const struct value *v,
-                       const char *shown)
+void schema_leaf_wrong_type(struct schema_read *r, const struct schema_row *row,
+                            const struct value *v, const char *shown)
 {
     BUF_SCOPED type = {0};
 
@@ -38,8 +38,8 @@ void schema_wrong_type(struct schema_read *r, const struct schema_row *row, cons
                  value_type_name(v->type));
 }
 
-bool schema_count_fits(struct schema_read *r, const struct schema_row *row, const struct value *v,
-                       const char *shown)
+bool schema_leaf_count_fits(struct schema_read *r, const struct schema_row *row,
+                            const struct value *v, const char *shown)
 {
     if (!row->max || v->n <= row->max)
         return true;
@@ -69,7 +69,7 @@ static void read_string(struct schema_read *r, const struct schema_row *row, con
         if (v->type == VALUE_NUMBER || v->type == VALUE_BOOL)
             wrong(r, v, shown, "expected text; put quotes around it");
         else
-            schema_wrong_type(r, row, v, shown);
+            schema_leaf_wrong_type(r, row, v, shown);
         return;
     }
     if (!text_is_fine(r, row->check, v->text, v->at, shown))
@@ -96,14 +96,14 @@ static void read_strings(struct schema_read *r, const struct schema_row *row, co
     size_t n = 0;
 
     if (is_word_for_all(row, v)) {
-        schema_put_list(row, base, everything, 1);
+        schema_leaf_put_list(row, base, everything, 1);
         return;
     }
     if (v->type != VALUE_LIST) {
-        schema_wrong_type(r, row, v, shown);
+        schema_leaf_wrong_type(r, row, v, shown);
         return;
     }
-    if (!schema_count_fits(r, row, v, shown))
+    if (!schema_leaf_count_fits(r, row, v, shown))
         return;
     if (v->n < row->min) {
         wrong(r, v, shown, "the list is empty; leave the key out, or name something");
@@ -117,7 +117,7 @@ static void read_strings(struct schema_read *r, const struct schema_row *row, co
         else if (text_is_fine(r, row->check, item->text, item->at, shown))
             items[n++] = is_word_for_all(row, item) ? "*" : arena_span(r->arena, item->text).p;
     }
-    schema_put_list(row, base, items, n);
+    schema_leaf_put_list(row, base, items, n);
 }
 
 static void read_pairs(struct schema_read *r, const struct schema_row *row, const struct value *v,
@@ -126,10 +126,10 @@ static void read_pairs(struct schema_read *r, const struct schema_row *row, cons
     size_t n = 0;
 
     if (v->type != VALUE_MAP) {
-        schema_wrong_type(r, row, v, shown);
+        schema_leaf_wrong_type(r, row, v, shown);
         return;
     }
-    if (!schema_count_fits(r, row, v, shown))
+    if (!schema_leaf_count_fits(r, row, v, shown))
         return;
     struct config_pair *items = ARENA_ARRAY(r->arena, struct config_pair, v->n);
     for (const struct value *item = v->first; item; item = item->next) {
@@ -143,7 +143,7 @@ static void read_pairs(struct schema_read *r, const struct schema_row *row, cons
             items[n++] = (struct config_pair){arena_span(r->arena, item->key).p,
                                               arena_span(r->arena, item->text).p};
     }
-    schema_put_list(row, base, items, n);
+    schema_leaf_put_list(row, base, items, n);
 }
 
 static void read_bool(struct schema_read *r, const struct schema_row *row, const struct value *v,
@@ -198,7 +198,7 @@ static void read_amount(struct schema_read *r, const struct schema_row *row, con
 
     if (row->type == SCHEMA_NUMBER ? v->type != VALUE_NUMBER
                                    : v->type != VALUE_NUMBER && v->type != VALUE_STRING) {
-        schema_wrong_type(r, row, v, shown);
+        schema_leaf_wrong_type(r, row, v, shown);
         return;
     }
     if (row->type == SCHEMA_SIZE)
@@ -256,7 +256,7 @@ static void read_words(struct schema_read *r, const struct schema_row *row, cons
     unsigned bits = 0;
 
     if (v->type != VALUE_LIST) {
-        schema_wrong_type(r, row, v, shown);
+        schema_leaf_wrong_type(r, row, v, shown);
         return;
     }
     for (const struct value *item = v->first; item; item = item->next) {
@@ -271,7 +271,7 @@ static void read_json(struct schema_read *r, const struct schema_row *row, const
                       const char *shown, void *base)
 {
     if (v->type != VALUE_MAP) {
-        schema_wrong_type(r, row, v, shown);
+        schema_leaf_wrong_type(r, row, v, shown);
         return;
     }
     BUF_SCOPED json = {0};
@@ -280,7 +280,7 @@ static void read_json(struct schema_read *r, const struct schema_row *row, const
     memcpy(field(row, base), &text, sizeof text);
 }
 
-void schema_read_leaf(struct schema_read *r, const struct schema_row *row, const struct value *v,
+void schema_leaf_read(struct schema_read *r, const struct schema_row *row, const struct value *v,
                       const char *shown, void *base)
 {
     static void (*const readers[])(struct schema_read *, const struct schema_row *,
@@ -306,7 +306,8 @@ static struct value *text_list(struct arena *a, struct span text)
     return list;
 }
 
-struct value *schema_text_value(struct arena *a, const struct schema_row *row, struct span text)
+struct value *schema_leaf_text_value(struct arena *a, const struct schema_row *row,
+                                     struct span text)
 {
     if (row->type == SCHEMA_STRINGS || row->type == SCHEMA_WORDS || row->type == SCHEMA_LIST)
         return text_list(a, text);

@@ -1,7 +1,7 @@
 /* The table of all configuration keys with type, default, limits, check and help. Read by schema.c,
  * schema_doc.c, schema_dump.c, convert.c, plan.c and load.c, and by cmd/doctor/config.c. */
 #include "base/mem.h"
-#include "config/checks.h"
+#include "config/check.h"
 #include "config/schema.h"
 
 #define TOP(field)    .offset = offsetof(struct config, field)

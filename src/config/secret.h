@@ -4,6 +4,8 @@
  * Looked for in this order: a file of that name in secrets.directory, one in systemd's credentials
  * directory, what secrets.command prints for the name, the environment. Every value found is made
  * known to the log's redactor before anybody can print it.
+ *
+ * Nouns: secrets_.
  */
 #ifndef RIALTO_CONFIG_SECRET_H
 #define RIALTO_CONFIG_SECRET_H

@@ -10,7 +10,7 @@
 /* The provider has not seen the call yet, so no key of its own can be open. */
 static const struct span approval_key = {"approval", 8};
 
-void router_set_approver(struct router *r, const struct approver *approver)
+void approval_set_approver(struct router *r, const struct approver *approver)
 {
     r->approver = approver;
 }
@@ -48,7 +48,7 @@ __attribute__((format(printf, 2, 3))) static void refuse(struct call *c, const c
     va_start(ap, fmt);
     buf_vprintf(&text, fmt, ap);
     va_end(ap);
-    router_done(
+    call_done(
         c, &(struct outcome){.kind = OUTCOME_FAILED, .why = FAIL_REFUSED, .text = buf_view(&text)});
     buf_fini(&text);
 }
@@ -106,10 +106,10 @@ static void ask_consumer(struct call *c)
     struct buf params = {0};
 
     c->router->approver->put_question(&params, c);
-    router_ask(c, &(struct ask){.key = approval_key,
-                                .method = SPAN("elicitation/create"),
-                                .params = buf_view(&params),
-                                .needs = ANSWERS_ELICIT_FORM});
+    ask_put(c, &(struct ask){.key = approval_key,
+                             .method = SPAN("elicitation/create"),
+                             .params = buf_view(&params),
+                             .needs = ANSWERS_ELICIT_FORM});
     buf_fini(&params);
 }
 
@@ -168,7 +168,7 @@ enum decided approval_decide(struct router *r, uint64_t handle, const struct ver
     if (asked && c->comes_back)
         return DECIDED;
     if (asked) {
-        router_unask(c, approval_key);
+        ask_take_back(c, approval_key);
         c = router_find(r, handle); /* its consumer may have left on hearing that */
     }
     if (c && verdict->allowed)

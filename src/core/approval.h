@@ -33,7 +33,7 @@ struct approver {
 };
 
 /* Without an approver nobody can be asked. The struct is borrowed. */
-void router_set_approver(struct router *r, const struct approver *approver);
+void approval_set_approver(struct router *r, const struct approver *approver);
 
 /* The calls that are held, in no particular order: pass NULL for the first. */
 struct call *approval_next(const struct router *r, const struct call *c);

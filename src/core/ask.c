@@ -29,7 +29,7 @@ static bool is_running(const struct provider *p)
     return p->state == PROVIDER_STARTING || p->state == PROVIDER_READY;
 }
 
-void asks_forget(struct call *c)
+void ask_forget_all(struct call *c)
 {
     LIST_EACH_SAFE (&c->asks, it) {
         list_remove(it);
@@ -46,7 +46,7 @@ static void refuse_ask(struct call *c, struct provider *p, struct span key, enum
 }
 
 /* Nobody cancels a standing call at a provider: who asked on it hears that no answer will come. */
-void asks_refuse(struct call *c)
+void ask_refuse_all(struct call *c)
 {
     struct open_ask *ask;
 
@@ -102,12 +102,12 @@ static void ask_on(struct call *c, struct provider *p, const struct ask *ask)
     buf_fini(&key);
 }
 
-void router_ask(struct call *c, const struct ask *ask)
+void ask_put(struct call *c, const struct ask *ask)
 {
     ask_on(c, c->provider, ask);
 }
 
-bool router_ask_standing(struct provider *p, const struct ask *ask)
+bool ask_put_standing(struct provider *p, const struct ask *ask)
 {
     struct call *owner = NULL;
     size_t n = 0;
@@ -127,7 +127,7 @@ bool router_ask_standing(struct provider *p, const struct ask *ask)
 }
 
 /* Nobody is there any more to hear the answers. */
-void asks_forget_standing(struct provider *p)
+void ask_forget_standing(struct provider *p)
 {
     LIST_EACH (&p->router->standing, at) {
         struct call *c = LIST_ENTRY(at, struct call, standing);
@@ -142,7 +142,7 @@ void asks_forget_standing(struct provider *p)
     }
 }
 
-void router_answer(struct call *c, struct span key, const struct outcome *outcome)
+void ask_answer(struct call *c, struct span key, const struct outcome *outcome)
 {
     LIST_EACH (&c->asks, it) {
         struct open_ask *ask = LIST_ENTRY(it, struct open_ask, node);
@@ -184,12 +184,12 @@ static bool unask_on(struct call *c, const struct provider *p, struct span key)
     return false;
 }
 
-bool router_unask(struct call *c, struct span key)
+bool ask_take_back(struct call *c, struct span key)
 {
     return unask_on(c, c->provider, key);
 }
 
-bool router_unask_any(struct provider *p, struct span key)
+bool ask_take_back_any(struct provider *p, struct span key)
 {
     LIST_EACH (&p->open, it)
         if (unask_on(LIST_ENTRY(it, struct call, in_provider), p, key))
@@ -212,7 +212,7 @@ static bool may_ask(const struct call *c)
  * may be parked for minutes and must not take everybody's turn. Only among calls of one party,
  * though: a server that does ask two things at once must not ask the wrong person.
  */
-struct call *router_sole_call(const struct provider *p)
+struct call *ask_sole_call(const struct provider *p)
 {
     struct call *sole = NULL, *running = NULL;
     size_t n = 0, n_running = 0;

@@ -11,7 +11,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-void request_keep(struct kept_request *k, const struct request *q)
+void call_keep_request(struct kept_request *k, const struct request *q)
 {
     const struct span pieces[] = {q->name, q->params, q->meta_keep, q->log_level};
     struct span kept[COUNT_OF(pieces)];
@@ -34,7 +34,7 @@ void call_keep(struct call *c, const struct request *request)
 {
     struct holding *kept = &c->router->kept;
 
-    request_keep(&c->kept, request);
+    call_keep_request(&c->kept, request);
     if (kept->in)
         holding_set(kept, kept->bytes + c->kept.bytes.n);
 }
@@ -119,7 +119,7 @@ static void take_back(struct call *c)
     c->state = CALL_ENDING;
     timer_clear(c->router->timers, &c->deadline);
     if (c->provider)
-        asks_forget(c);
+        ask_forget_all(c);
 }
 
 static bool has_slot(const struct provider *p)
@@ -199,7 +199,7 @@ static void end_call(struct call *c, const struct outcome *outcome)
     idmap_take(&r->calls, c->handle);
     c->consumer->verbs->done(c->consumer, c, outcome);
     if (c->op == OP_STANDING) {
-        asks_refuse(c);
+        ask_refuse_all(c);
         wishes_standing_ended(c);
     }
     drop_kept(c);
@@ -380,8 +380,8 @@ void call_admit(struct call *c, const struct request *request)
     }
 }
 
-struct call *router_open(struct router *r, struct peer *consumer, struct view *v,
-                         const struct request *request, void *data)
+struct call *call_open(struct router *r, struct peer *consumer, struct view *v,
+                       const struct request *request, void *data)
 {
     struct route route;
 
@@ -424,7 +424,7 @@ struct call *call_open_on(struct router *r, struct peer *consumer, struct view *
     return router_find(r, handle);
 }
 
-void router_cancel(struct call *c, enum failure why)
+void call_cancel(struct call *c, enum failure why)
 {
     struct provider *p = c->provider;
     bool open = p && c->state == CALL_OPEN;
@@ -435,18 +435,17 @@ void router_cancel(struct call *c, enum failure why)
     fail(c, why, false, "cancelled");
 }
 
-void router_detach(struct router *r, struct peer *consumer)
+void call_cancel_all(struct peer *consumer)
 {
     struct call *c;
 
-    (void)r;
     while ((c = LIST_FIRST(&consumer->opened, struct call, in_consumer)))
-        router_cancel(c, FAIL_CANCELLED);
+        call_cancel(c, FAIL_CANCELLED);
 }
 
 /* --- providers --- */
 
-void router_event(struct call *c, const struct event *event)
+void call_event(struct call *c, const struct event *event)
 {
     if (event->kind == EVENT_PROGRESS) {
         if (c->provider->policy.progress_extends && list_empty(&c->asks))
@@ -459,16 +458,15 @@ void router_event(struct call *c, const struct event *event)
     c->consumer->verbs->event(c->consumer, c, event);
 }
 
-void router_done(struct call *c, const struct outcome *outcome)
+void call_done(struct call *c, const struct outcome *outcome)
 {
     finish(c, outcome);
 }
 
 /* --- what a provider's life means for its calls --- */
 
-void router_provider_ready(struct router *r, struct provider *p)
+void call_provider_ready(struct provider *p)
 {
-    (void)r;
     wishes_provider_ready(p);
     pump(p);
 }
@@ -507,14 +505,13 @@ static void fail_ended(struct call *c, enum failure why, const char *reason)
  * may cancel the next of these calls, open others or start the provider anew, and none of that may
  * reach the instance that has ended or be swept away with it.
  */
-void router_provider_ended(struct router *r, struct provider *p, enum failure why)
+void call_provider_ended(struct provider *p, enum failure why)
 {
     char reason[sizeof p->why];
     struct list ending;
     struct call *c;
 
-    (void)r;
-    asks_forget_standing(p);
+    ask_forget_standing(p);
     snprintf(reason, sizeof reason, "%s", reason_of(p));
     list_init(&ending);
     while ((c = LIST_FIRST(&p->open, struct call, in_provider))) {

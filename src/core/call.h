@@ -2,7 +2,7 @@
  * call: one operation in flight, from a consumer to a provider.
  *
  * The router owns it. The two data pointers belong to the families at its ends: the consumer's (set
- * through router_open) finds the waiting request of its hop there, the provider's (set in its
+ * through call_open) finds the waiting request of its hop there, the provider's (set in its
  * `open` verb) finds the request it sent. The handle outlives nothing and is never reused, so a
  * family that must name a call outside of the process (a sealed requestState) names it by handle.
  */
@@ -15,6 +15,7 @@
 #include "base/timers.h"
 #include "core/catalog.h"
 
+struct router;
 struct view;
 
 enum call_state {
@@ -35,7 +36,7 @@ struct kept_request {
 };
 
 /* Copies everything the request points to; the caller ends it with buf_fini(&k->bytes). */
-void request_keep(struct kept_request *k, const struct request *q);
+void call_keep_request(struct kept_request *k, const struct request *q);
 
 struct call {
     uint64_t handle;
@@ -75,5 +76,21 @@ struct call {
     size_t name_n;
     char name[]; /* of what it is about, by its provider; a NUL follows */
 };
+
+/* --- for consumers --- */
+/* NULL when the call has ended inside, which its consumer was told by `done`. */
+struct call *call_open(struct router *r, struct peer *consumer, struct view *v,
+                       const struct request *request, void *consumer_data);
+void call_cancel(struct call *c, enum failure why);
+/* The consumer leaves: everything it opened is cancelled. It must not open more meanwhile. */
+void call_cancel_all(struct peer *consumer);
+
+/* --- for providers --- */
+void call_event(struct call *c, const struct event *event);
+void call_done(struct call *c, const struct outcome *outcome);
+
+/* --- for provider.c: what the life of a provider means for its calls --- */
+void call_provider_ready(struct provider *p);
+void call_provider_ended(struct provider *p, enum failure why);
 
 #endif

@@ -5,6 +5,8 @@
  * names the server, the tool and the call, never its arguments. Watchers are told at once, inside
  * of whatever happened, so they must not call the router or change who watches: they count, write
  * down or copy, and act later.
+ *
+ * Nouns: events_, happening_.
  */
 #ifndef RIALTO_CORE_EVENTS_H
 #define RIALTO_CORE_EVENTS_H

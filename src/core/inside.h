@@ -35,7 +35,7 @@ struct router {
     struct peer own;                 /* opens what the router wants by itself (wishes.c) */
 };
 
-extern const struct peer_verbs router_own_verbs;
+extern const struct peer_verbs wishes_verbs;
 
 /* A call that the consumer has opened and that nobody knows of yet. */
 struct call *call_new(struct router *r, struct peer *consumer, enum op op, struct span name,
@@ -53,13 +53,5 @@ void call_admit(struct call *c, const struct request *request);
 void call_keep(struct call *c, const struct request *request);
 /* The time limit that holds for it now, counted from now. */
 void call_arm_deadline(struct call *c);
-
-/* --- ask.c --- */
-/* What was asked on the call is of no interest any more. */
-void asks_forget(struct call *c);
-/* The same for what a provider that is gone asked on standing calls. */
-void asks_forget_standing(struct provider *p);
-/* Its consumer is gone: who asked on a standing call hears that no answer will come. */
-void asks_refuse(struct call *standing);
 
 #endif

@@ -12,6 +12,8 @@
  * changed or not, so it needs no other place to look; after that, once for what has changed since
  * it was told last. What changes while observers are told is told in the next turn, to those who
  * have not seen it.
+ *
+ * Nouns: observers_, observer_.
  */
 #ifndef RIALTO_CORE_OBSERVERS_H
 #define RIALTO_CORE_OBSERVERS_H

@@ -7,12 +7,12 @@
  * works the verbs through for every dialect.
  *
  *     consumer's family          router            provider's family
- *     router_open      ------->  finds, admits --> verbs->open
- *     verbs->event     <-------  router_event <--  (progress, log)
- *     verbs->ask       <-------  router_ask   <--  (elicitation, sampling, roots, consent)
- *     router_answer    ------->                --> verbs->answer
- *     router_cancel    ------->                --> verbs->cancel
- *     verbs->done      <-------  router_done  <--  (result or error)
+ *     call_open      ------->  finds, admits --> verbs->open
+ *     verbs->event     <-------  call_event <--  (progress, log)
+ *     verbs->ask       <-------  ask_put   <--  (elicitation, sampling, roots, consent)
+ *     ask_answer    ------->                --> verbs->answer
+ *     call_cancel    ------->                --> verbs->cancel
+ *     verbs->done      <-------  call_done  <--  (result or error)
  *
  * Payloads are raw JSON in MCP's shapes, the one vocabulary that all families can express. Spans
  * are valid only during the call they are passed to: whoever needs them longer copies.
@@ -144,12 +144,12 @@ struct ask {
 };
 
 struct peer_verbs {
-    /* Provider role. None of these may be called again for a call after `cancel` or router_done.
+    /* Provider role. None of these may be called again for a call after `cancel` or call_done.
      * `request` is gone as well if the provider ends the call inside of `open`. */
     void (*open)(struct peer *self, struct call *call, const struct request *request);
     void (*answer)(struct peer *self, struct call *call, struct span key,
                    const struct outcome *outcome);
-    /* Forget the call; tell the other end if its protocol can. No router_done for it any more. */
+    /* Forget the call; tell the other end if its protocol can. No call_done for it any more. */
     void (*cancel)(struct peer *self, struct call *call, enum failure why);
 
     /* Consumer role. */

@@ -60,7 +60,7 @@ static void hold_back(struct provider *p, bool soon)
         return;
     }
     observer_remove(&p->room_soon);
-    router_provider_ended(p->router, p, FAIL_BUSY);
+    call_provider_ended(p, FAIL_BUSY);
 }
 
 static void look_for_room(struct observer *o)
@@ -112,7 +112,7 @@ static void ready(struct provider *p)
     if (failed_before)
         publish(p, HAPPENED_SERVERS_RECONNECTED);
     router_tell_changes(p->router, p);
-    router_provider_ready(p->router, p);
+    call_provider_ready(p);
 }
 
 /* If it was up for long, what went wrong before does not count. This is seen when it is over: a
@@ -129,7 +129,7 @@ static void end_instance(struct provider *p, bool rests)
     p->wanted_again = p->was_too_slow = false;
     p->rests = rests;
     enter(p, PROVIDER_STOPPING);
-    router_provider_ended(p->router, p, FAIL_SHUTDOWN);
+    call_provider_ended(p, FAIL_SHUTDOWN);
     router_tell_changes(p->router, p);
     p->ops->stop(p);
 }
@@ -199,7 +199,7 @@ static void start_failed(struct provider *p)
     log_warn(p->alias, "could not be started: %s", p->why);
     back_off(p);
     publish(p, HAPPENED_SERVER_FAILED);
-    router_provider_ended(p->router, p, FAIL_UNAVAILABLE);
+    call_provider_ended(p, FAIL_UNAVAILABLE);
     router_tell_changes(p->router, p);
 }
 
@@ -210,7 +210,7 @@ static void crashed(struct provider *p)
     log_warn(p->alias, "ended: %s", p->why);
     back_off(p);
     publish(p, HAPPENED_SERVER_FAILED);
-    router_provider_ended(p->router, p, FAIL_CRASHED);
+    call_provider_ended(p, FAIL_CRASHED);
     router_tell_changes(p->router, p);
 }
 
@@ -241,14 +241,14 @@ static void stay_down(struct provider *p)
 {
     p->rests = false;
     observer_remove(&p->room_soon);
-    router_provider_ended(p->router, p, FAIL_SHUTDOWN);
+    call_provider_ended(p, FAIL_SHUTDOWN);
     tell_stopped(p);
 }
 
 static void give_up(struct provider *p)
 {
     enter(p, PROVIDER_DOWN);
-    router_provider_ended(p->router, p, FAIL_SHUTDOWN);
+    call_provider_ended(p, FAIL_SHUTDOWN);
     router_tell_changes(p->router, p);
     tell_stopped(p);
 }
@@ -273,7 +273,7 @@ static void want_again(struct provider *p)
 static void want_no_more(struct provider *p)
 {
     p->wanted_again = p->was_too_slow = p->rests = false;
-    router_provider_ended(p->router, p, FAIL_SHUTDOWN);
+    call_provider_ended(p, FAIL_SHUTDOWN);
 }
 
 static void nothing(struct provider *p)

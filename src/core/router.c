@@ -20,7 +20,7 @@ struct router *router_new(struct timers *timers, uint64_t seed)
     list_init(&r->standing);
     events_init(&r->events);
     observers_init(&r->observers, timers);
-    peer_init(&r->own, &router_own_verbs);
+    peer_init(&r->own, &wishes_verbs);
     return r;
 }
 
@@ -265,7 +265,7 @@ void router_tell(struct provider *p, const struct event *event)
     struct call *owner = sole_party(p);
 
     if (owner)
-        router_event(owner, event);
+        call_event(owner, event);
     else if (all_see_it_whole(p))
         router_broadcast(p, event);
     else

@@ -6,7 +6,7 @@
  * takes it back. Pure: told the time by struct timers, does no I/O.
  *
  * Re-entrancy: every verb may be told inside the function that causes it. `event`, `ask` and `done`
- * may come inside router_open (which returns NULL after `done`), `answer` inside router_ask, a
+ * may come inside call_open (which returns NULL after `done`), `answer` inside ask_put, a
  * provider's next `open` inside the end of another call. Inside any verb everything here may be
  * called again. A call must not be touched after its `done` or `cancel`.
  */
@@ -14,6 +14,7 @@
 #define RIALTO_CORE_ROUTER_H
 
 #include "base/holdings.h"
+#include "core/ask.h"
 #include "core/call.h"
 #include "core/events.h"
 #include "core/provider.h"
@@ -58,19 +59,11 @@ void router_remove_view(struct router *r, struct view *v);
  * whoever reported the loss, or a call of it that ends, may still be on the stack. */
 void router_on_stopped(struct router *r, void (*fn)(void *arg, struct provider *p), void *arg);
 
-/* --- for consumers --- */
 /* Open the standing call: list changes and other events of the view come on it until cancelled. */
 struct call *router_attach(struct router *r, struct peer *consumer, struct view *v,
                            unsigned answers, void *consumer_data);
-struct call *router_open(struct router *r, struct peer *consumer, struct view *v,
-                         const struct request *request, void *consumer_data);
-void router_answer(struct call *c, struct span key, const struct outcome *outcome);
-void router_cancel(struct call *c, enum failure why);
-/* The consumer leaves: everything it opened is cancelled. It must not open more meanwhile. */
-void router_detach(struct router *r, struct peer *consumer);
 
 /* --- for providers --- */
-void router_event(struct call *c, const struct event *event);
 /* What belongs to no call: told to every standing call whose view has the provider. */
 void router_broadcast(struct provider *p, const struct event *event);
 /*
@@ -79,34 +72,15 @@ void router_broadcast(struct provider *p, const struct event *event);
  * but only as long as everybody sees the provider whole; else it goes to our own log.
  */
 void router_tell(struct provider *p, const struct event *event);
-void router_ask(struct call *c, const struct ask *ask);
-/*
- * An ask that belongs to no call, on the standing call of the only consumer that sees this provider
- * (a session with an instance of its own). False, and nothing done, if there are none or several.
- */
-bool router_ask_standing(struct provider *p, const struct ask *ask);
-/* The call's provider takes back what it asked with this key: nobody shall answer it any more.
- * False if nothing of the kind is open. The second: on whichever of its calls, or on a standing
- * one. */
-bool router_unask(struct call *c, struct span key);
-bool router_unask_any(struct provider *p, struct span key);
-void router_done(struct call *c, const struct outcome *outcome);
-/*
- * The call that an unattributed ask of this provider belongs to: the only one open, or the only one
- * of its party that does not wait for an answer itself; else NULL.
- */
-struct call *router_sole_call(const struct provider *p);
 
 /* --- after changing the members of a view, for providers with tells_later, and for provider.c ---
  */
 /* Tell every standing call whose lists read differently from what it was last told. */
 void router_tell_changes(struct router *r, struct provider *from);
 
-/* --- for provider.c: what its life means for views and calls --- */
+/* --- for provider.c: what its life means for views --- */
 /* Its state, or what it shows: its views look anew at their next use, and observers are told. */
 void router_provider_changed(struct router *r, struct provider *p);
-void router_provider_ready(struct router *r, struct provider *p);
-void router_provider_ended(struct router *r, struct provider *p, enum failure why);
 void router_provider_stopped(struct router *r, struct provider *p);
 
 #endif

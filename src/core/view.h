@@ -14,6 +14,8 @@
  *
  * A view can be narrowed to some providers and tools, and can show, narrowed, what another view
  * has, whatever that will be: so each consumer may see a part of the same whole.
+ *
+ * Nouns: view_, filter_.
  */
 #ifndef RIALTO_CORE_VIEW_H
 #define RIALTO_CORE_VIEW_H

@@ -23,13 +23,13 @@ static void on_event(struct peer *self, struct call *call, const struct event *e
 static void on_ask(struct peer *self, struct call *call, const struct ask *ask)
 {
     (void)self;
-    router_answer(call, ask->key,
-                  &(struct outcome){.kind = OUTCOME_FAILED,
-                                    .why = FAIL_REFUSED,
-                                    .text = SPAN("there is nobody to be asked")});
+    ask_answer(call, ask->key,
+               &(struct outcome){.kind = OUTCOME_FAILED,
+                                 .why = FAIL_REFUSED,
+                                 .text = SPAN("there is nobody to be asked")});
 }
 
-const struct peer_verbs router_own_verbs = {.event = on_event, .ask = on_ask, .done = on_done};
+const struct peer_verbs wishes_verbs = {.event = on_event, .ask = on_ask, .done = on_done};
 
 /* The plain texts here are URIs and level words: what JSON must escape does not occur unescaped. */
 static void put_quoted(struct buf *out, struct span text)
@@ -71,7 +71,7 @@ static bool anybody_wishes(const struct router *r, const struct provider *p, str
     return false;
 }
 
-bool router_subscribe(struct call *standing, struct span uri)
+bool wishes_subscribe(struct call *standing, struct span uri)
 {
     struct route route;
     struct request request = {.op = OP_SUBSCRIBE, .name = uri};
@@ -86,12 +86,12 @@ bool router_subscribe(struct call *standing, struct span uri)
     return true;
 }
 
-void router_subscribed(struct call *standing, struct provider *p, struct span uri)
+void wishes_subscribed(struct call *standing, struct provider *p, struct span uri)
 {
     map_put(&standing->uris, uri, p);
 }
 
-bool router_unsubscribed(struct call *standing, struct span uri)
+bool wishes_unsubscribed(struct call *standing, struct span uri)
 {
     struct provider *p = map_del(&standing->uris, uri);
 
@@ -178,7 +178,7 @@ void wishes_provider_withdrawn(const struct router *r, const struct provider *p)
 }
 
 /* Only ever more verbose: what others did not ask for is filtered out on their side. */
-void router_want_log(struct router *r, struct view *v, int rank, const char *word)
+void wishes_want_log(struct router *r, struct view *v, int rank, const char *word)
 {
     struct provider *p;
 
@@ -203,7 +203,7 @@ static size_t watchers_of(const struct provider *p)
 }
 
 /* A provider that several consumers share knows no roots, so it is not told of any either. */
-void router_roots_changed(struct call *standing)
+void wishes_roots_changed(struct call *standing)
 {
     struct provider *p;
 

@@ -13,18 +13,18 @@
  * Subscribe on the consumer's behalf; the provider is told unless another consumer wishes it too.
  * False if nobody offers that.
  */
-bool router_subscribe(struct call *standing, struct span uri);
+bool wishes_subscribe(struct call *standing, struct span uri);
 /* The provider has accepted a subscription that the consumer opened itself: remember it. */
-void router_subscribed(struct call *standing, struct provider *p, struct span uri);
+void wishes_subscribed(struct call *standing, struct provider *p, struct span uri);
 /* Forget it; true if no other consumer of that provider wishes to hear of this resource. */
-bool router_unsubscribed(struct call *standing, struct span uri);
+bool wishes_unsubscribed(struct call *standing, struct span uri);
 
 /* Log lines from this rank on (0 = debug ... 7) are wanted of all providers of the view. */
 enum { LOG_RANK_NONE = 8 };
-void router_want_log(struct router *r, struct view *v, int rank, const char *word);
+void wishes_want_log(struct router *r, struct view *v, int rank, const char *word);
 
 /* The consumer\'s roots changed: told to the providers that it has for itself. */
-void router_roots_changed(struct call *standing);
+void wishes_roots_changed(struct call *standing);
 
 /* --- for call.c and router.c --- */
 void wishes_standing_ended(struct call *standing);

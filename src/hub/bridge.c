@@ -467,7 +467,7 @@ struct bridge *bridge_new(struct loop *loop, const struct config *c)
     b->router = router_new(loop_timers(loop), id_random_u64());
     router_set_max_catalog(b->router, c->limits.catalog);
     router_set_holdings(b->router, loop_holdings(loop));
-    router_set_approver(b->router, &mcp_approver);
+    approval_set_approver(b->router, &consent_approver);
     b->all =
         exposure_new(b->router, &(struct exposure_style){.bridge = b,
                                                          .name = "all",

@@ -6,7 +6,7 @@
 #include "base/ascii.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "config/checks.h"
+#include "config/check.h"
 #include "config/edit.h"
 #include "config/load.h"
 #include "io/reach.h"

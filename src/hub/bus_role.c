@@ -106,7 +106,7 @@ static void open_news(struct bus_role *r, const struct config *c)
         .source = buf_cstr(&r->source), .events = c->bus.events, .approvals = c->bus.approvals};
     r->news = bus_news_new(r->loop, r->bus, bridge_router(r->bridge), &r->news_options);
     if (c->bus.approvals)
-        router_set_approver(bridge_router(r->bridge), &mcp_approver_with_operator);
+        approval_set_approver(bridge_router(r->bridge), &consent_approver_with_operator);
 }
 
 static int check_role(const struct config *c, enum config_bus_role role, struct err *err)

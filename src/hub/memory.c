@@ -55,7 +55,7 @@ static bool read_all(const char *path, struct buf *text)
 struct catalog *memory_recall(const char *path)
 {
     struct buf text = {0};
-    struct catalog *known = read_all(path, &text) ? catalog_from_text(buf_view(&text)) : NULL;
+    struct catalog *known = read_all(path, &text) ? catalog_text_read(buf_view(&text)) : NULL;
 
     buf_fini(&text);
     return known;
@@ -65,7 +65,7 @@ void memory_keep(const char *path, const struct catalog *known)
 {
     struct buf text = {0}, clean = {0}, before = {0};
 
-    catalog_put_text(&text, known);
+    catalog_text_put(&text, known);
     log_redact(&clean, buf_view(&text));
     if (!span_eq(buf_view(&clean), buf_view(&text)))
         text.n = 0; /* it shows a secret, which has no place in a file: nothing is remembered */

@@ -45,9 +45,9 @@ struct child *child_spawn(struct loop *l, const struct child_spec *spec,
  * the child's own PATH, and from its own folder. 0; -EACCES with a file that is there but may not
  * be executed; -ENOENT with nothing.
  */
-MUST_CHECK int child_find(const struct child_spec *spec, const char *program, struct buf *file);
+MUST_CHECK int spawn_find(const struct child_spec *spec, const char *program, struct buf *file);
 /* The PATH that it gets. The caller frees it. */
-char *child_path(const struct child_spec *spec);
+char *spawn_path(const struct child_spec *spec);
 int child_pid(const struct child *c);
 /* The child's stdin/stdout. The caller stream_starts it at once; its `closed` comes before
  * `exited`. */

@@ -22,7 +22,7 @@ static void finish(struct http_exchange *x)
 {
     buf_fini(&x->more);
     x->state = EXCHANGE_DONE;
-    conn_answered(conn_of(x));
+    http_conn_answered(conn_of(x));
 }
 
 void http_exchange_add_headers(struct http_exchange *x, struct span lines)
@@ -180,7 +180,7 @@ void http_exchange_abort(struct http_exchange *x, const char *reason)
     stream_close(c->stream, reason);
 }
 
-void http_put_error_body(struct buf *out, const char *error, const char *hint)
+void http_refuse_put_body(struct buf *out, const char *error, const char *hint)
 {
     buf_str(out, "{\"error\":");
     json_quote(out, span_str(error));
@@ -196,7 +196,7 @@ void http_refuse_with(struct http_exchange *x, int status, struct span headers, 
 {
     struct buf *out = http_respond_begin(x, status, "application/json", headers);
 
-    http_put_error_body(out, error, hint);
+    http_refuse_put_body(out, error, hint);
     buf_char(out, '\n');
     http_respond_end(x);
 }
@@ -243,7 +243,7 @@ struct stream *http_upgrade(struct http_exchange *x, struct span headers, struct
     buf_span(out, headers);
     buf_span(out, SPAN("\r\n"));
     stream_wrote(s);
-    conn_detach(c);
+    http_conn_detach(c);
     *early = span_from(buf_view(&c->in), c->in_at);
     return s;
 }

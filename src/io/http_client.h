@@ -13,6 +13,8 @@
  * A request that may have reached a server is never sent a second time. Callbacks come from the
  * loop, never from inside a function below; inside them everything here may be called. A fetch is
  * gone once `done` returns, or with http_fetch_cancel, after which no callback comes any more.
+ *
+ * Nouns: http_client_, http_fetch_, http_head_.
  */
 #ifndef RIALTO_IO_HTTP_CLIENT_H
 #define RIALTO_IO_HTTP_CLIENT_H

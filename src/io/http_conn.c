@@ -67,10 +67,10 @@ static void on_timer(struct timer *t)
     }
     switch (c->phase) {
     case CONN_HEAD:
-        conn_refuse(c, 408, "the head of the request did not arrive in time");
+        http_conn_refuse(c, 408, "the head of the request did not arrive in time");
         break;
     case CONN_BODY:
-        conn_refuse(c, 408, "the body of the request did not arrive in time");
+        http_conn_refuse(c, 408, "the body of the request did not arrive in time");
         break;
     case CONN_IDLE:
     case CONN_CLOSING:
@@ -119,13 +119,13 @@ static const char *hint_for(int status)
 }
 
 /* For requests that never become an exchange, and for those the server ends. */
-void conn_refuse(struct http_conn *c, int status, const char *why)
+void http_conn_refuse(struct http_conn *c, int status, const char *why)
 {
     struct buf body = {0};
     struct buf *out = stream_out(c->stream);
 
     log_debug("http", "%s: %d %s", stream_name(c->stream), status, why);
-    http_put_error_body(&body, why, hint_for(status));
+    http_refuse_put_body(&body, why, hint_for(status));
 
     http_put_status(out, status);
     buf_str(out, "Content-Type: application/json\r\nConnection: close\r\nContent-Length: ");
@@ -138,10 +138,10 @@ void conn_refuse(struct http_conn *c, int status, const char *why)
     linger(c);
 }
 
-void conn_stop(struct http_conn *c)
+void http_conn_stop(struct http_conn *c)
 {
     if (c->phase == CONN_EXCHANGE && c->x.state == EXCHANGE_OPEN)
-        conn_refuse(c, 503, "the server is shutting down");
+        http_conn_refuse(c, 503, "the server is shutting down");
     else if (c->phase == CONN_EXCHANGE && c->x.state == EXCHANGE_STREAM && c->x.chunked) {
         http_put_last_chunk(stream_out(c->stream));
         stream_wrote(c->stream);
@@ -158,7 +158,7 @@ static void let_go(struct holding *h, const char *why)
 
     log_warn("memory", "%s was cut: %s", stream_name(c->stream), why);
     if (c->phase == CONN_HEAD || c->phase == CONN_BODY) {
-        conn_refuse(c, 503, why);
+        http_conn_refuse(c, 503, why);
         http_parser_free(c->parser);
         c->parser = NULL;
     } else {
@@ -190,7 +190,7 @@ static void unlink_conn(struct http_conn *c)
     loop_undefer(&c->next);
     holding_set(&c->input, 0);
     list_remove(&c->node);
-    server_conn_gone(c->server);
+    http_server_conn_gone(c->server);
 }
 
 static void on_closed(void *owner, const char *reason)
@@ -212,7 +212,7 @@ static void free_later(struct deferred *d)
     conn_free(CONTAINER_OF(d, struct http_conn, next));
 }
 
-void conn_detach(struct http_conn *c)
+void http_conn_detach(struct http_conn *c)
 {
     struct loop *l = c->server->loop;
 
@@ -247,7 +247,7 @@ static void handle(struct http_conn *c, struct span rest)
     s->handler(s->owner, &c->x, req);
     c->handling = false;
     if (c->stream && c->x.state == EXCHANGE_DONE)
-        conn_answered(c);
+        http_conn_answered(c);
     else if (req->body.n > INPUT_SMALL)
         count_input(c);
 }
@@ -266,7 +266,7 @@ static struct span parse(struct http_conn *c, struct span bytes)
     while (bytes.n && c->stream && c->phase < CONN_EXCHANGE) {
         size_t used;
         if (!c->parser)
-            c->parser = server_lend_parser(c->server);
+            c->parser = http_server_lend_parser(c->server);
         enum http_state state = http_parser_feed(c->parser, bytes, &used);
         bytes = span_from(bytes, used);
         switch (state) {
@@ -283,7 +283,7 @@ static struct span parse(struct http_conn *c, struct span bytes)
             handle(c, bytes);
             break;
         case HTTP_BAD:
-            conn_refuse(c, http_parser_status(c->parser), http_parser_why(c->parser));
+            http_conn_refuse(c, http_parser_status(c->parser), http_parser_why(c->parser));
             break;
         }
     }
@@ -335,7 +335,7 @@ static void on_data(void *owner, struct span chunk)
         count_input(c);
 }
 
-void conn_answered(struct http_conn *c)
+void http_conn_answered(struct http_conn *c)
 {
     /* From inside the handler this is done when it returns, with the request still at hand. */
     if (c->handling || c->phase != CONN_EXCHANGE)
@@ -344,7 +344,7 @@ void conn_answered(struct http_conn *c)
         linger(c);
         return;
     }
-    server_return_parser(c->server, c->parser);
+    http_server_return_parser(c->server, c->parser);
     c->parser = NULL;
     wait_idle(c);
     holding_set(&c->input, 0);
@@ -366,7 +366,7 @@ static void on_eof(void *owner)
 
 static const struct stream_events events = {.data = on_data, .eof = on_eof, .closed = on_closed};
 
-void conn_new(const struct http_door *door, struct stream *stream)
+void http_conn_new(const struct http_door *door, struct stream *stream)
 {
     struct http_conn *c = MEM_NEW(struct http_conn);
     c->server = door->server;

@@ -84,20 +84,20 @@ struct http_server {
     struct deferred end;
 };
 
-void conn_new(const struct http_door *door, struct stream *stream);
+void http_conn_new(const struct http_door *door, struct stream *stream);
 /* The server ends: answer what is open, and close. */
-void conn_stop(struct http_conn *c);
+void http_conn_stop(struct http_conn *c);
 /* The answer is complete: go on to the next request, or close. */
-void conn_answered(struct http_conn *c);
+void http_conn_answered(struct http_conn *c);
 /* Give up the stream; frees the connection at the end of the turn. */
-void conn_detach(struct http_conn *c);
+void http_conn_detach(struct http_conn *c);
 /* An answer of our own, {"error", "hint"}; then the connection closes. */
-void conn_refuse(struct http_conn *c, int status, const char *why);
+void http_conn_refuse(struct http_conn *c, int status, const char *why);
 
 /* The parsers of a server. */
-struct http_parser *server_lend_parser(struct http_server *s);
-void server_return_parser(struct http_server *s, struct http_parser *p);
+struct http_parser *http_server_lend_parser(struct http_server *s);
+void http_server_return_parser(struct http_server *s, struct http_parser *p);
 /* A connection has left `conns`. */
-void server_conn_gone(struct http_server *s);
+void http_server_conn_gone(struct http_server *s);
 
 #endif

@@ -11,12 +11,12 @@ enum { HANDSHAKE_MS = 10 * 1000 };
 
 /* --- parsers: lent to connections that have a request --- */
 
-struct http_parser *server_lend_parser(struct http_server *s)
+struct http_parser *http_server_lend_parser(struct http_server *s)
 {
     return s->n_spare ? s->spare[--s->n_spare] : http_parser_new(s->options.max_body);
 }
 
-void server_return_parser(struct http_server *s, struct http_parser *p)
+void http_server_return_parser(struct http_server *s, struct http_parser *p)
 {
     if (s->n_spare == COUNT_OF(s->spare)) {
         http_parser_free(p);
@@ -73,7 +73,7 @@ static void on_accept(void *owner, struct stream *stream)
         return;
     }
     s->n_conns++;
-    conn_new(door, stream);
+    http_conn_new(door, stream);
 }
 
 /* --- life --- */
@@ -157,7 +157,7 @@ static void on_end(struct deferred *d)
     mem_free(s);
 }
 
-void server_conn_gone(struct http_server *s)
+void http_server_conn_gone(struct http_server *s)
 {
     s->n_conns--;
     s->full = false;
@@ -182,7 +182,7 @@ void http_server_close(struct http_server *s, void (*closed)(void *arg), void *a
     s->n_doors = 0;
 
     LIST_EACH (&s->conns, it)
-        conn_stop(LIST_ENTRY(it, struct http_conn, node));
+        http_conn_stop(LIST_ENTRY(it, struct http_conn, node));
     if (s->n_conns == 0)
         loop_defer(s->loop, &s->end, on_end);
 }

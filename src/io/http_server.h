@@ -6,6 +6,9 @@
  * and answers it now or later, whole or as a stream. If the client goes away first, the exchange's
  * `gone` callback is called; after that, or after the answer is complete, the exchange may not be
  * touched any more.
+ *
+ * Nouns: http_server_, http_exchange_, http_respond_, http_stream_, http_refuse_.
+ * Nouns: http_upgrade_. Files: http_answer.
  */
 #ifndef RIALTO_IO_HTTP_SERVER_H
 #define RIALTO_IO_HTTP_SERVER_H
@@ -79,7 +82,7 @@ void http_refuse(struct http_exchange *x, int status, const char *error, const c
 /* The same with more header lines. */
 void http_refuse_with(struct http_exchange *x, int status, struct span headers, const char *error,
                       const char *hint);
-void http_put_error_body(struct buf *out, const char *error, const char *hint);
+void http_refuse_put_body(struct buf *out, const char *error, const char *hint);
 /* Cut the connection, e.g. a reader too slow; `gone` is not called. */
 void http_exchange_abort(struct http_exchange *x, const char *reason);
 const char *http_exchange_peer(const struct http_exchange *x);

@@ -3,6 +3,8 @@
  *
  * ":PORT" is the loopback address, port 0 takes a free one. A stale Unix socket (nobody answers
  * behind it) is replaced, a live one is an error; it is created 0600 and removed on close.
+ *
+ * Nouns: listen_, listener_.
  */
 #ifndef RIALTO_IO_LISTEN_H
 #define RIALTO_IO_LISTEN_H

@@ -48,7 +48,7 @@ static bool is_usable(const char *folder)
     return (mkdir(folder, 0700) == 0 || errno == EEXIST) && runtime_folder_is_ours(folder);
 }
 
-char *runtime_address(const char *name)
+char *runtime_folder_address(const char *name)
 {
     struct buf folder = {0}, address = {0};
 

@@ -17,6 +17,6 @@ bool runtime_folder(struct buf *out, int n);
 /* Is it there, and neither somebody else's nor one that others can write to? */
 bool runtime_folder_is_ours(const char *folder);
 /* "unix:FOLDER/NAME" in the first that can be used, which is made; NULL when there is none. */
-char *runtime_address(const char *name);
+char *runtime_folder_address(const char *name);
 
 #endif

@@ -112,7 +112,7 @@ static struct strings make_candidates(const char *program, const char *path)
     return files;
 }
 
-char *child_path(const struct child_spec *spec)
+char *spawn_path(const struct child_spec *spec)
 {
     struct strings env = make_env(spec);
     char *path = mem_str(find_path(&env));
@@ -128,9 +128,9 @@ static bool is_file(const char *path)
     return stat(path, &st) == 0 && S_ISREG(st.st_mode);
 }
 
-int child_find(const struct child_spec *spec, const char *program, struct buf *file)
+int spawn_find(const struct child_spec *spec, const char *program, struct buf *file)
 {
-    char *path = child_path(spec);
+    char *path = spawn_path(spec);
     struct strings files = make_candidates(program, path);
     int code = -ENOENT;
 

@@ -41,7 +41,7 @@ static void finalize(struct stream *s)
         s->on->closed(s->owner, s->reason);
     if (s->gone)
         s->gone(s->gone_arg);
-    secure_free(s);
+    stream_tls_free(s);
     buf_fini(&s->out);
     buf_fini(&s->flight);
     mem_free(s->name);
@@ -85,7 +85,7 @@ static void set_reason(struct stream *s, const char *reason)
 /* Who speaks TLS is told that this is the end and no accident, if that needs no waiting. */
 static void say_goodbye(struct stream *s)
 {
-    struct span last = secure_goodbye(s);
+    struct span last = stream_tls_goodbye(s);
     uv_buf_t part = uv_buf_init((char *)(uintptr_t)last.p, (unsigned)last.n);
 
     if (last.n && s->in.kind == END_UV)
@@ -139,7 +139,7 @@ static void close_within(struct stream *s, const char *reason, uint64_t wait_ms)
 
 size_t stream_queued(const struct stream *s)
 {
-    size_t inside = s->secure ? secure_queued(s) : 0;
+    size_t inside = s->secure ? stream_tls_queued(s) : 0;
 
     return s->out.n + inside + s->flight.n - s->flight_at;
 }
@@ -287,10 +287,10 @@ static void flush(struct stream *s)
     s->flight_at = 0;
 
     struct buf *from = &s->out;
-    while (s->secure && (from = secure_next(s))->n)
+    while (s->secure && (from = stream_tls_next(s))->n)
         if (!write_from(s, from))
             return;
-    if (write_from(s, from) && !(s->secure && secure_holds(s)))
+    if (write_from(s, from) && !(s->secure && stream_tls_holds(s)))
         written_out(s);
 }
 
@@ -394,12 +394,12 @@ static void on_read(uv_stream_t *handle, ssize_t n, const uv_buf_t *buf)
 
     loop_enter(s->loop);
     if (n > 0 && s->secure) {
-        secure_receive(s, span_of(buf->base, (size_t)n));
+        stream_tls_receive(s, span_of(buf->base, (size_t)n));
     } else if (n > 0) {
         if (!s->finishing)
             s->on->data(s->owner, span_of(buf->base, (size_t)n));
     } else if (n == UV_EOF && s->secure) {
-        secure_eof(s);
+        stream_tls_eof(s);
     } else if (n == UV_EOF) {
         stream_at_eof(s);
     } else if (n < 0) {
@@ -470,7 +470,7 @@ void stream_resume(struct stream *s)
     if (s->on)
         read_start(s);
     if (s->on && s->secure)
-        secure_resume(s);
+        stream_tls_resume(s);
 }
 
 const char *stream_name(const struct stream *s)

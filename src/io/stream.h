@@ -91,6 +91,6 @@ struct connect *stream_connect_within(struct loop *l, const struct reach *reach,
                                       const char *address,
                                       void (*done)(void *owner, struct stream *s, int code),
                                       void *owner);
-void connect_cancel(struct connect *c);
+void stream_connect_cancel(struct connect *c);
 
 #endif

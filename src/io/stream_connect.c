@@ -150,7 +150,7 @@ struct connect *stream_connect(struct loop *l, const char *address,
     return stream_connect_within(l, NULL, address, done, owner);
 }
 
-void connect_cancel(struct connect *c)
+void stream_connect_cancel(struct connect *c)
 {
     c->cancelled = true;
     if (c->stream) {

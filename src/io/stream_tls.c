@@ -13,21 +13,21 @@ enum {
 
 /* --- output --- */
 
-size_t secure_queued(const struct stream *s)
+size_t stream_tls_queued(const struct stream *s)
 {
     return s->secure->plain.n - s->secure->plain_at;
 }
 
-bool secure_holds(const struct stream *s)
+bool stream_tls_holds(const struct stream *s)
 {
-    return s->out.n > 0 || secure_queued(s) > 0;
+    return s->out.n > 0 || stream_tls_queued(s) > 0;
 }
 
-struct buf *secure_next(struct stream *s)
+struct buf *stream_tls_next(struct stream *s)
 {
     struct secure *x = s->secure;
 
-    if (!secure_queued(s) && s->out.n) {
+    if (!stream_tls_queued(s) && s->out.n) {
         struct buf used = x->plain;
         x->plain = s->out;
         x->plain_at = 0;
@@ -35,11 +35,11 @@ struct buf *secure_next(struct stream *s)
         buf_reset(&s->out, SEALED_KEEP);
     }
     x->plain_at += tls_write(x->tls, span_cut(buf_view(&x->plain), x->plain_at, PIECE_MAX));
-    if (!secure_queued(s)) {
+    if (!stream_tls_queued(s)) {
         buf_reset(&x->plain, SEALED_KEEP);
         x->plain_at = 0;
     }
-    if ((s->shut || s->finishing) && !secure_holds(s) && !x->ended) {
+    if ((s->shut || s->finishing) && !stream_tls_holds(s) && !x->ended) {
         x->ended = true;
         tls_end(x->tls);
     }
@@ -47,7 +47,7 @@ struct buf *secure_next(struct stream *s)
     return &x->sealed;
 }
 
-struct span secure_goodbye(struct stream *s)
+struct span stream_tls_goodbye(struct stream *s)
 {
     struct secure *x = s->secure;
 
@@ -125,19 +125,19 @@ static void pump_later(struct deferred *d)
     pump(CONTAINER_OF(d, struct stream, later));
 }
 
-void secure_receive(struct stream *s, struct span bytes)
+void stream_tls_receive(struct stream *s, struct span bytes)
 {
     tls_feed(s->secure->tls, bytes);
     pump(s);
 }
 
-void secure_resume(struct stream *s)
+void stream_tls_resume(struct stream *s)
 {
     if (!s->closing && tls_has_input(s->secure->tls))
         loop_defer(s->loop, &s->later, pump_later);
 }
 
-void secure_eof(struct stream *s)
+void stream_tls_eof(struct stream *s)
 {
     if (!tls_is_ready(s->secure->tls) && !s->draining)
         stream_close(s, "TLS: the peer closed the connection during the handshake");
@@ -174,7 +174,7 @@ bool stream_is_secure(const struct stream *s)
     return s->secure != NULL;
 }
 
-void secure_free(struct stream *s)
+void stream_tls_free(struct stream *s)
 {
     struct secure *x = s->secure;
 

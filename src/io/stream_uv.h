@@ -93,20 +93,20 @@ void stream_flush_later(struct stream *s);
 
 /* --- stream_tls.c: of streams with `secure` --- */
 /* Bytes from the socket; what they say goes to the owner. */
-void secure_receive(struct stream *s, struct span bytes);
+void stream_tls_receive(struct stream *s, struct span bytes);
 /* Reading goes on after a pause: give what is already here. */
-void secure_resume(struct stream *s);
+void stream_tls_resume(struct stream *s);
 /* The socket's end. */
-void secure_eof(struct stream *s);
+void stream_tls_eof(struct stream *s);
 /* What to write next, some of the output at a time; empty when there is nothing for now. */
-struct buf *secure_next(struct stream *s);
+struct buf *stream_tls_next(struct stream *s);
 /* Is there output that waits for the handshake? */
-bool secure_holds(const struct stream *s);
+bool stream_tls_holds(const struct stream *s);
 /* Plain bytes that were taken out of `out` and are not encrypted yet. */
-size_t secure_queued(const struct stream *s);
+size_t stream_tls_queued(const struct stream *s);
 /* The stream closes now: a last word if it can be said at once. */
-struct span secure_goodbye(struct stream *s);
-void secure_free(struct stream *s);
+struct span stream_tls_goodbye(struct stream *s);
+void stream_tls_free(struct stream *s);
 
 /* Call `gone` right after `closed`, the last thing before the stream is freed. */
 void stream_on_gone(struct stream *s, void (*gone)(void *arg), void *arg);

@@ -75,7 +75,7 @@ static void wait_for_end(struct ws *w, enum ws_state state)
 
 static void put_close(struct ws *w, uint16_t code, const char *reason)
 {
-    ws_put_close(stream_out(w->stream), w->role, code, span_str(reason));
+    ws_frame_put_close(stream_out(w->stream), w->role, code, span_str(reason));
     stream_wrote(w->stream);
 }
 
@@ -105,7 +105,7 @@ void ws_abort(struct ws *w, const char *reason)
 /* Both have said that they close. The server is the one to end the stream. */
 static void on_close_frame(struct ws *w, struct span payload)
 {
-    uint16_t code = ws_close_code(payload);
+    uint16_t code = ws_frame_close_code(payload);
 
     if (w->state == WS_OPEN) {
         char *reason = mem_span(span_from(payload, 2));
@@ -146,7 +146,7 @@ static void on_frame(void *owner, enum ws_opcode op, struct span payload)
         break;
     case WS_PING:
         if (w->state == WS_OPEN) {
-            ws_put_frame(stream_out(w->stream), w->role, WS_PONG, payload);
+            ws_frame_put(stream_out(w->stream), w->role, WS_PONG, payload);
             stream_wrote(w->stream);
         }
         break;
@@ -162,7 +162,7 @@ static void on_frame(void *owner, enum ws_opcode op, struct span payload)
 static void feed(struct ws *w, struct span chunk)
 {
     w->heard = true;
-    int code = ws_feed(&w->decoder, chunk, on_frame, w);
+    int code = ws_decoder_feed(&w->decoder, chunk, on_frame, w);
     if (code && w->state != WS_OVER) {
         const char *why = code == ERR_SIZE   ? "message too large"
                           : code == ERR_UTF8 ? "text that is not UTF-8"
@@ -248,7 +248,7 @@ static void check_life(struct ws *w)
         return;
     }
     w->pings++;
-    ws_put_frame(stream_out(w->stream), w->role, WS_PING, SPAN_EMPTY);
+    ws_frame_put(stream_out(w->stream), w->role, WS_PING, SPAN_EMPTY);
     stream_wrote(w->stream);
     timer_set(loop_timers(w->loop), &w->timer, w->options.ping_every);
 }
@@ -301,7 +301,7 @@ void ws_send(struct ws *w, enum ws_opcode op, struct span payload)
 {
     if (w->state != WS_OPEN)
         return;
-    ws_put_frame(stream_out(w->stream), w->role, op, payload);
+    ws_frame_put(stream_out(w->stream), w->role, op, payload);
     stream_wrote(w->stream);
 }
 

@@ -96,7 +96,7 @@ struct ws *ws_accept(struct loop *l, struct http_exchange *x, const struct http_
         return NULL;
     }
     struct ws *w = ws_new(l, WS_SERVER, options, on, owner);
-    ws_accept_key(http_header(req, "sec-websocket-key"), accept);
+    ws_key_answer(http_header(req, "sec-websocket-key"), accept);
     buf_str(&headers, "Upgrade: websocket\r\nConnection: Upgrade\r\n");
     http_put_header(&headers, "Sec-WebSocket-Accept", span_str(accept));
     if (chosen >= 0) {

@@ -53,7 +53,7 @@ void ws_dial_cancel(struct ws *w)
         stream_close(w->stream, w->reason);
         return;
     }
-    connect_cancel(w->dial->connect);
+    stream_connect_cancel(w->dial->connect);
     w->dial->connect = NULL;
     loop_defer(w->loop, &w->later, end_later);
 }
@@ -142,7 +142,7 @@ static const char *judge(const struct ws_dial *d, const struct answer *a)
 {
     char accept[29];
 
-    ws_accept_key(span_str(d->key), accept);
+    ws_key_answer(span_str(d->key), accept);
     if (!a->upgrade || !a->connection)
         return "the answer lacks Upgrade: websocket or Connection: Upgrade";
     if (a->twice || !span_is(a->accept, accept))
@@ -341,7 +341,7 @@ struct ws *ws_connect(struct loop *l, const struct ws_target *target,
     d->tls = tls;
     d->host = mem_str(a.host);
     d->protocols = copy_list(target->protocols);
-    ws_new_key(d->key);
+    ws_key_new(d->key);
     write_request(d, &u, target->headers);
     timer_set(loop_timers(l), &w->timer, target->timeout ? target->timeout : DIAL_MS);
     d->connect = stream_connect_within(l, target->reach, d->address, on_connected, w);

@@ -105,13 +105,13 @@ bool circle_found(struct mcp_provider *p, struct span result)
     set_marks(p, found ? SPAN_EMPTY : told);
     p->core.retries_late = found;
     if (back)
-        upstream_give_up(p,
-                         "leads back to this bridge: remove '%.64s' here, or what leads to this "
-                         "bridge behind it",
-                         p->alias);
+        handshake_give_up(p,
+                          "leads back to this bridge: remove '%.64s' here, or what leads to this "
+                          "bridge behind it",
+                          p->alias);
     else if (found)
-        upstream_give_up(p, "leads to more than %d other bridges: remove '%.64s'", MAX_MARKS,
-                         p->alias);
+        handshake_give_up(p, "leads to more than %d other bridges: remove '%.64s'", MAX_MARKS,
+                          p->alias);
     return found;
 }
 

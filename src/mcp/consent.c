@@ -13,7 +13,7 @@
 /* What fits into a dialog. */
 enum { SHOWN_MAX = 1000 };
 
-void mcp_put_held_arguments(struct buf *out, const struct call *c)
+void consent_put_arguments(struct buf *out, const struct call *c)
 {
     struct json_slot arguments = json_get(c->kept.request.params, "arguments");
     struct buf line = {0}, shown = {0};
@@ -43,7 +43,7 @@ static void put_words(struct buf *out, const struct call *c, const char *rest)
 {
     struct buf message = {0}, arguments = {0};
 
-    mcp_put_held_arguments(&arguments, c);
+    consent_put_arguments(&arguments, c);
     buf_str(&message, "Allow the call of '");
     visible_put(&message, span_of(c->name, c->name_n), 0);
     buf_printf(&message, "' on server '%s'? Its arguments: ", c->provider->alias);
@@ -79,5 +79,5 @@ static enum consent read_answer(const struct outcome *answer)
     return accepts ? CONSENT_GIVEN : CONSENT_DENIED;
 }
 
-const struct approver mcp_approver = {put_question_alone, read_answer, false};
-const struct approver mcp_approver_with_operator = {put_question, read_answer, true};
+const struct approver consent_approver = {put_question_alone, read_answer, false};
+const struct approver consent_approver_with_operator = {put_question, read_answer, true};

@@ -32,7 +32,7 @@ static struct span error_text(struct span result, struct buf *text)
     return first.type == JSON_STRING ? json_text(first.value, text) : SPAN_EMPTY;
 }
 
-struct outcome mcp_outcome_of(const struct mcp_message *m, struct buf *text)
+struct outcome mcp_outcome_read(const struct mcp_message *m, struct buf *text)
 {
     struct outcome o = {.kind = OUTCOME_RESULT, .body = m->rpc.result};
 
@@ -48,7 +48,7 @@ struct outcome mcp_outcome_of(const struct mcp_message *m, struct buf *text)
     return o;
 }
 
-struct outcome mcp_refusal_as_result(enum op op, const struct outcome *outcome, struct buf *body)
+struct outcome mcp_outcome_of_refusal(enum op op, const struct outcome *outcome, struct buf *body)
 {
     if (op != OP_CALL_TOOL || outcome->kind != OUTCOME_FAILED || outcome->why != FAIL_REFUSED)
         return *outcome;
@@ -58,7 +58,7 @@ struct outcome mcp_refusal_as_result(enum op op, const struct outcome *outcome, 
     return (struct outcome){.kind = OUTCOME_RESULT, .body = buf_view(body)};
 }
 
-const char *mcp_failure_word(enum failure why)
+const char *mcp_outcome_failure_word(enum failure why)
 {
     return failures[why].word;
 }
@@ -80,7 +80,7 @@ void mcp_put_error_object(struct buf *out, enum op op, const struct outcome *out
                outcome->retryable ? "true" : "false");
 }
 
-void mcp_put_outcome(struct buf *out, struct span id, enum op op, const struct outcome *outcome)
+void mcp_outcome_put(struct buf *out, struct span id, enum op op, const struct outcome *outcome)
 {
     buf_str(out, "{\"jsonrpc\":\"2.0\",\"id\":");
     buf_span(out, id);

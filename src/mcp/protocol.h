@@ -3,6 +3,8 @@
  *
  * mcp_skim reads any MCP message once and leaves every member that the bridge ever looks at in a
  * slot, whoever sent it. Both directions and both eras work on these slots.
+ *
+ * Nouns: mcp_.
  */
 #ifndef RIALTO_MCP_PROTOCOL_H
 #define RIALTO_MCP_PROTOCOL_H

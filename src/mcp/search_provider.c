@@ -175,12 +175,12 @@ static void open_inner(struct search_provider *s, struct call *outer, const stru
     relay->outer = outer;
     relay->name = mem_span(inner->name);
     outer->provider_data = relay;
-    struct call *opened = router_open(s->core.router, &s->core.peer, s->full, inner, relay);
+    struct call *opened = call_open(s->core.router, &s->core.peer, s->full, inner, relay);
     if (!opened)
         return; /* it has ended, and the relay with it */
     relay->inner = opened;
     if (!relay->outer)
-        router_cancel(opened, FAIL_CANCELLED); /* that came before we knew what to cancel */
+        call_cancel(opened, FAIL_CANCELLED); /* that came before we knew what to cancel */
 }
 
 static void call_tool(struct search_provider *s, struct call *call, const struct request *request,
@@ -241,7 +241,7 @@ static void on_open(struct peer *self, struct call *call, const struct request *
     else if (request->op == OP_CALL_TOOL)
         call_tool(s, call, request, arguments);
     else
-        router_done(call, &(struct outcome){.kind = OUTCOME_RESULT, .body = SPAN("{}")});
+        call_done(call, &(struct outcome){.kind = OUTCOME_RESULT, .body = SPAN("{}")});
 }
 
 static void on_answer(struct peer *self, struct call *outer, struct span key,
@@ -250,7 +250,7 @@ static void on_answer(struct peer *self, struct call *outer, struct span key,
     const struct relay *relay = outer->provider_data;
 
     (void)self;
-    router_answer(relay->inner, key, outcome);
+    ask_answer(relay->inner, key, outcome);
 }
 
 static void on_cancel(struct peer *self, struct call *outer, enum failure why)
@@ -260,7 +260,7 @@ static void on_cancel(struct peer *self, struct call *outer, enum failure why)
     (void)self;
     relay->outer = NULL;
     if (relay->inner)
-        router_cancel(relay->inner, why); /* our `done` frees the relay */
+        call_cancel(relay->inner, why); /* our `done` frees the relay */
 }
 
 /* --- verbs of the consumer, told by the inner call --- */
@@ -272,9 +272,9 @@ static void on_event(struct peer *self, struct call *inner, const struct event *
     (void)self;
     relay->inner = inner;
     if (relay->outer && event->kind == EVENT_UNASKED)
-        router_unask(relay->outer, event->name);
+        ask_take_back(relay->outer, event->name);
     else if (relay->outer)
-        router_event(relay->outer, event);
+        call_event(relay->outer, event);
 }
 
 static void on_ask(struct peer *self, struct call *inner, const struct ask *ask)
@@ -284,7 +284,7 @@ static void on_ask(struct peer *self, struct call *inner, const struct ask *ask)
     (void)self;
     relay->inner = inner;
     if (relay->outer)
-        router_ask(relay->outer, ask);
+        ask_put(relay->outer, ask);
 }
 
 static void on_done(struct peer *self, struct call *inner, const struct outcome *outcome)
@@ -297,7 +297,7 @@ static void on_done(struct peer *self, struct call *inner, const struct outcome 
         if (outcome->kind == OUTCOME_FAILED && outcome->why == FAIL_UNKNOWN)
             fail_unknown(of_peer(self), outer, outcome->text, relay->name);
         else
-            router_done(outer, outcome);
+            call_done(outer, outcome);
     }
     mem_free(relay->name);
     mem_free(relay);

@@ -17,10 +17,10 @@ void tool_fail(struct call *call, const char *why)
     struct buf result = {0};
 
     tool_put_failure(&result, span_str(why));
-    router_done(call, &(struct outcome){.kind = OUTCOME_RESULT,
-                                        .body = buf_view(&result),
-                                        .is_error = true,
-                                        .text = span_str(why)});
+    call_done(call, &(struct outcome){.kind = OUTCOME_RESULT,
+                                      .body = buf_view(&result),
+                                      .is_error = true,
+                                      .text = span_str(why)});
     buf_fini(&result);
 }
 
@@ -33,7 +33,7 @@ void tool_finish_structured(struct call *call, struct span object)
     buf_str(&result, "}],\"structuredContent\":");
     buf_span(&result, object);
     buf_char(&result, '}');
-    router_done(call, &(struct outcome){.kind = OUTCOME_RESULT, .body = buf_view(&result)});
+    call_done(call, &(struct outcome){.kind = OUTCOME_RESULT, .body = buf_view(&result)});
     buf_fini(&result);
 }
 

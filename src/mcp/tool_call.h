@@ -3,6 +3,8 @@
  *
  * What a model did wrong is told as a result that says it is an error, not as an error of the
  * protocol: only results reach the model, and it can do better next time.
+ *
+ * Nouns: tool_.
  */
 #ifndef RIALTO_MCP_TOOL_CALL_H
 #define RIALTO_MCP_TOOL_CALL_H

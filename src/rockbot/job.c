@@ -238,7 +238,7 @@ void job_fail(struct job *j, const char *code, bool retryable, const char *fmt, 
 void job_open(struct job *j, struct view *v, const struct request *request)
 {
     struct bus_worker *w = j->worker;
-    struct call *call = router_open(w->host->router, &w->peer, v, request, j);
+    struct call *call = call_open(w->host->router, &w->peer, v, request, j);
 
     if (call)
         j->call = call; /* else it has ended, and the job may be gone */
@@ -253,10 +253,10 @@ static void on_event(struct peer *self, struct call *call, const struct event *e
 static void on_ask(struct peer *self, struct call *call, const struct ask *ask)
 {
     (void)self;
-    router_answer(call, ask->key,
-                  &(struct outcome){.kind = OUTCOME_FAILED,
-                                    .why = FAIL_REFUSED,
-                                    .text = SPAN("agents on the bus cannot be asked")});
+    ask_answer(call, ask->key,
+               &(struct outcome){.kind = OUTCOME_FAILED,
+                                 .why = FAIL_REFUSED,
+                                 .text = SPAN("agents on the bus cannot be asked")});
 }
 
 static void on_done(struct peer *self, struct call *call, const struct outcome *outcome)
@@ -280,7 +280,7 @@ static void on_timer(struct timer *t)
     }
     j->timed_out = true;
     if (j->call)
-        router_cancel(j->call, FAIL_TIMEOUT); /* `done` comes inside */
+        call_cancel(j->call, FAIL_TIMEOUT); /* `done` comes inside */
     else
         job_fail(j, "timeout", true,
                  "timed out: server '" SPAN_FMT "' did not come up within %llu ms",
@@ -356,7 +356,7 @@ void job_abandon(struct job *j)
     } else if (j->reply.n) {
         job_free(j);
     } else if (j->call) {
-        router_cancel(j->call, FAIL_SHUTDOWN);
+        call_cancel(j->call, FAIL_SHUTDOWN);
     } else {
         job_fail(j, "execution_failed", true, "the bridge is shutting down: try again");
     }

@@ -17,7 +17,7 @@ static void finish(struct errand *e, const struct outcome *outcome)
     struct call *call = e->call;
 
     call->provider_data = NULL;
-    router_done(call, outcome);
+    call_done(call, outcome);
 }
 
 static void call_failed(struct errand *e, enum failure why, bool retryable, const char *reason)
@@ -231,10 +231,10 @@ static void on_open(struct peer *self, struct call *call, const struct request *
     else if (request->op == OP_GET_PROMPT || request->op == OP_READ_RESOURCE)
         call->provider_data = send_managed(r, call, request);
     else if (request->op == OP_COMPLETE)
-        router_done(call, &(struct outcome){.kind = OUTCOME_RESULT,
-                                            .body = SPAN("{\"completion\":{\"values\":[]}}")});
+        call_done(call, &(struct outcome){.kind = OUTCOME_RESULT,
+                                          .body = SPAN("{\"completion\":{\"values\":[]}}")});
     else
-        router_done(call, &(struct outcome){.kind = OUTCOME_RESULT, .body = SPAN("{}")});
+        call_done(call, &(struct outcome){.kind = OUTCOME_RESULT, .body = SPAN("{}")});
 }
 
 static void on_answer(struct peer *self, struct call *call, struct span key,

@@ -109,7 +109,7 @@ static int complete(struct amqp_reader *r, struct span *chunk, bool *whole)
     }
 }
 
-int amqp_feed(struct amqp_reader *r, struct span chunk, amqp_frame_fn *on_frame, void *owner)
+int amqp_reader_feed(struct amqp_reader *r, struct span chunk, amqp_frame_fn *on_frame, void *owner)
 {
     while (!r->stopped) {
         size_t size = 0;

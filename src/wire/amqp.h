@@ -6,6 +6,8 @@
  * on from strangers (properties) is checked for depth first, because that library recurses.
  *
  * Everything read from a frame is valid until the callback that got the frame returns.
+ *
+ * Nouns: amqp_reader_, amqp_read_.
  */
 #ifndef RIALTO_WIRE_AMQP_H
 #define RIALTO_WIRE_AMQP_H
@@ -43,8 +45,8 @@ typedef void amqp_frame_fn(void *owner, const struct amqp_frame *f);
 void amqp_reader_init(struct amqp_reader *r);
 void amqp_reader_fini(struct amqp_reader *r);
 /* 0, ERR_PROTOCOL or ERR_SIZE. The callback may stop the reader and change frame_max. */
-MUST_CHECK int amqp_feed(struct amqp_reader *r, struct span chunk, amqp_frame_fn *on_frame,
-                         void *owner);
+MUST_CHECK int amqp_reader_feed(struct amqp_reader *r, struct span chunk, amqp_frame_fn *on_frame,
+                                void *owner);
 /* No more frames come. */
 void amqp_reader_stop(struct amqp_reader *r);
 

@@ -4,6 +4,8 @@
  * Most of a message is string contents, so these loops decide what reading costs: with SSE2 they
  * look at 16 bytes at once. RIALTO_NO_SIMD, or another machine, selects the plain loops, which also
  * take the last bytes of a text: nothing here ever loads a byte outside [p, end).
+ *
+ * Nouns: scan_.
  */
 #ifndef RIALTO_WIRE_JSON_SCAN_H
 #define RIALTO_WIRE_JSON_SCAN_H

@@ -163,7 +163,7 @@ static int check_payload(struct ws_decoder *d, enum ws_opcode op, struct span pa
         return fail(d, 1007);
     if (op != WS_CLOSE || !payload.n)
         return 0;
-    if (payload.n < 2 || !close_code_is_valid(ws_close_code(payload)))
+    if (payload.n < 2 || !close_code_is_valid(ws_frame_close_code(payload)))
         return fail(d, 1002);
     return utf8_valid(span_from(payload, 2)) ? 0 : fail(d, 1007);
 }
@@ -210,7 +210,7 @@ static int take_payload(struct ws_decoder *d, struct span *chunk, ws_frame_fn *o
     return d->left ? 0 : finish_frame(d, buf_view(into), on_frame, owner);
 }
 
-int ws_feed(struct ws_decoder *d, struct span chunk, ws_frame_fn *on_frame, void *owner)
+int ws_decoder_feed(struct ws_decoder *d, struct span chunk, ws_frame_fn *on_frame, void *owner)
 {
     while (!d->stopped && !d->close_code) {
         if (!d->in_frame) {
@@ -244,7 +244,7 @@ static size_t make_head(uint8_t head[HEAD_MAX], enum ws_role role, enum ws_opcod
     return at;
 }
 
-void ws_put_frame(struct buf *out, enum ws_role role, enum ws_opcode op, struct span payload)
+void ws_frame_put(struct buf *out, enum ws_role role, enum ws_opcode op, struct span payload)
 {
     uint8_t head[HEAD_MAX];
     size_t n = make_head(head, role, op, payload.n);
@@ -289,7 +289,7 @@ void ws_frame_end(struct buf *out, enum ws_role role, enum ws_opcode op, size_t 
         mask_copy(out->p + at + n, out->p + at + n, payload_n, head + n - 4, 0);
 }
 
-void ws_put_close(struct buf *out, enum ws_role role, uint16_t code, struct span reason)
+void ws_frame_put_close(struct buf *out, enum ws_role role, uint16_t code, struct span reason)
 {
     char payload[MAX_CONTROL] = {(char)(code >> 8), (char)code};
     size_t n = reason.n < MAX_CONTROL - 2 ? reason.n : MAX_CONTROL - 2;
@@ -299,15 +299,15 @@ void ws_put_close(struct buf *out, enum ws_role role, uint16_t code, struct span
         n--;
     if (n)
         memcpy(payload + 2, reason.p, n);
-    ws_put_frame(out, role, WS_CLOSE, span_of(payload, code == 1005 ? 0 : 2 + n));
+    ws_frame_put(out, role, WS_CLOSE, span_of(payload, code == 1005 ? 0 : 2 + n));
 }
 
-uint16_t ws_close_code(struct span payload)
+uint16_t ws_frame_close_code(struct span payload)
 {
     return payload.n < 2 ? 1005 : (uint16_t)big_endian(payload.p, 2);
 }
 
-void ws_new_key(char out[25])
+void ws_key_new(char out[25])
 {
     uint8_t key[KEY_BYTES];
 
@@ -325,7 +325,7 @@ bool ws_key_is_valid(struct span key)
            EVP_DecodeBlock(bytes, (const uint8_t *)key.p, KEY_CHARS) == (int)sizeof bytes;
 }
 
-void ws_accept_key(struct span key, char out[29])
+void ws_key_answer(struct span key, char out[29])
 {
     static const struct span guid = {"258EAFA5-E914-47DA-95CA-C5AB0DC85B11", 36};
     struct buf text = {0};

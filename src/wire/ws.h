@@ -6,6 +6,8 @@
  * Checks what the RFC makes the receiver check: masking by role, reserved bits, opcodes, control
  * frame length and fragmentation, UTF-8 of text, close codes, and a cap on a message. Behind a
  * close frame nothing more is read.
+ *
+ * Nouns: ws_decoder_, ws_frame_, ws_key_.
  */
 #ifndef RIALTO_WIRE_WS_H
 #define RIALTO_WIRE_WS_H
@@ -39,11 +41,12 @@ typedef void ws_frame_fn(void *owner, enum ws_opcode op, struct span payload);
 void ws_decoder_init(struct ws_decoder *d, enum ws_role role, size_t cap);
 void ws_decoder_fini(struct ws_decoder *d);
 /* 0 or ERR_PROTOCOL / ERR_SIZE / ERR_UTF8 with d->close_code set. The callback may stop it. */
-MUST_CHECK int ws_feed(struct ws_decoder *d, struct span chunk, ws_frame_fn *on_frame, void *owner);
+MUST_CHECK int ws_decoder_feed(struct ws_decoder *d, struct span chunk, ws_frame_fn *on_frame,
+                               void *owner);
 void ws_decoder_stop(struct ws_decoder *d);
 
 /* One unfragmented frame. Clients mask (with fresh random keys), servers do not. */
-void ws_put_frame(struct buf *out, enum ws_role role, enum ws_opcode op, struct span payload);
+void ws_frame_put(struct buf *out, enum ws_role role, enum ws_opcode op, struct span payload);
 /*
  * The same for a payload that is appended to `out` itself: begin leaves room for the head and
  * returns where the frame starts, end fills the head in (and masks). Nothing is copied unless the
@@ -52,14 +55,14 @@ void ws_put_frame(struct buf *out, enum ws_role role, enum ws_opcode op, struct 
 size_t ws_frame_begin(struct buf *out, enum ws_role role);
 void ws_frame_end(struct buf *out, enum ws_role role, enum ws_opcode op, size_t at);
 /* A reason too long is cut. Code 1005, "none given", makes a close frame without payload. */
-void ws_put_close(struct buf *out, enum ws_role role, uint16_t code, struct span reason);
-uint16_t ws_close_code(struct span payload); /* 1005 when the frame has none */
+void ws_frame_put_close(struct buf *out, enum ws_role role, uint16_t code, struct span reason);
+uint16_t ws_frame_close_code(struct span payload); /* 1005 when the frame has none */
 
 /* A fresh Sec-WebSocket-Key; `out` takes 25 bytes with the NUL. */
-void ws_new_key(char out[25]);
+void ws_key_new(char out[25]);
 /* Is this a key, 16 bytes in base64? */
 bool ws_key_is_valid(struct span key);
 /* Sec-WebSocket-Accept for a key; `out` takes 29 bytes with the NUL. */
-void ws_accept_key(struct span key, char out[29]);
+void ws_key_answer(struct span key, char out[29]);
 
 #endif

@@ -28,9 +28,9 @@ struct run {
 static void on_open(struct peer *self, struct call *c, const struct request *q)
 {
     (void)self, (void)q;
-    router_done(c, &(struct outcome){.kind = OUTCOME_RESULT,
-                                     .body = SPAN("{\"content\":[{\"type\":\"text\",\"text\":"
-                                                  "\"done\"}]}")});
+    call_done(c, &(struct outcome){.kind = OUTCOME_RESULT,
+                                   .body = SPAN("{\"content\":[{\"type\":\"text\",\"text\":"
+                                                "\"done\"}]}")});
 }
 
 static void on_cancel(struct peer *self, struct call *c, enum failure why)

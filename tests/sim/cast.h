@@ -48,7 +48,7 @@ struct flight {
     unsigned answers;
     unsigned handed; /* times a provider was given it */
     bool asked;      /* somebody was asked on its behalf */
-    bool opening;    /* router_open has not returned */
+    bool opening;    /* call_open has not returned */
     bool finishing;  /* its provider is saying `done` */
     bool cancelling; /* its consumer takes it back */
     bool ended;

@@ -63,7 +63,7 @@ void flight_cancel(struct flight *f)
         return;
     TRACE(w, "%s: cancels %u", f->consumer->name, f->id);
     f->cancelling = true;
-    router_cancel(f->call, FAIL_CANCELLED);
+    call_cancel(f->call, FAIL_CANCELLED);
     CHECK(w, f->ended, "%u was cancelled, but did not end", f->id);
 }
 
@@ -118,8 +118,8 @@ void flight_decide(struct flight *f)
 static void send_answer(struct flight *f, const char *key, const char *body)
 {
     TRACE(f->consumer->world, "%s: answers %s on %u", f->consumer->name, key, f->id);
-    router_answer(f->call, span_str(key),
-                  &(struct outcome){.kind = OUTCOME_RESULT, .body = span_str(body)});
+    ask_answer(f->call, span_str(key),
+               &(struct outcome){.kind = OUTCOME_RESULT, .body = span_str(body)});
 }
 
 static void answer_approval(struct flight *f, const char *key)
@@ -406,7 +406,7 @@ void consumer_open(struct sim_consumer *c)
     TRACE(w, "%s: opens %u, " SPAN_FMT " of %s", c->name, f->id, SPAN_ARG(request.name),
           f->provider ? f->provider->alias : "nobody");
     f->opening = true;
-    struct call *call = router_open(w->router, &c->peer, c->view, &request, f);
+    struct call *call = call_open(w->router, &c->peer, c->view, &request, f);
     f->opening = false;
     CHECK(w, f->ended == !call, "%u was opened: %s", f->id,
           call ? "it has ended, but is there" : "it has not ended, but is gone");
@@ -441,7 +441,7 @@ void consumer_leave(struct sim_consumer *c)
     for (size_t i = 0; i < w->n_flights; i++)
         if (w->flights[i]->consumer == c)
             w->flights[i]->cancelling = true;
-    router_detach(w->router, &c->peer);
+    call_cancel_all(&c->peer);
     for (size_t i = 0; i < w->n_flights; i++)
         CHECK(w, w->flights[i]->consumer != c, "%s left, but %u stayed", c->name,
               w->flights[i]->id);
@@ -465,7 +465,7 @@ void consumer_look(struct sim_consumer *c)
 
 void consumer_want_log(struct sim_consumer *c)
 {
-    router_want_log(c->world->router, c->view, (int)pick(c->world, LOG_RANK_NONE), "info");
+    wishes_want_log(c->world->router, c->view, (int)pick(c->world, LOG_RANK_NONE), "info");
 }
 
 /* One resource that everybody may have, subscribed to or not any more. */
@@ -481,13 +481,13 @@ void consumer_subscribe(struct sim_consumer *c)
     if (f->wish) {
         TRACE(c->world, "%s: unsubscribes", c->name);
         f->wish = NULL;
-        (void)router_unsubscribed(f->call, request.name);
+        (void)wishes_unsubscribed(f->call, request.name);
         return;
     }
     TRACE(c->world, "%s: subscribes", c->name);
     bool found = route_find(c->view, &request, &route) && route.provider->catalog &&
                  (route.provider->catalog->offers & OFFERS_SUBSCRIBE);
     f->wish = found ? CONTAINER_OF(route.provider, struct sim_provider, core) : NULL;
-    CHECK(c->world, router_subscribe(f->call, request.name) == found, "%u: subscribed or not?",
+    CHECK(c->world, wishes_subscribe(f->call, request.name) == found, "%u: subscribed or not?",
           f->id);
 }

@@ -69,7 +69,7 @@ void job_event(struct job *j)
         if (event.kind != EVENT_PROGRESS || f->wants_progress)
             event.token_at.at = ++f->events_sent; /* tells the consumer which one it is */
     }
-    router_event(j->call, &event);
+    call_event(j->call, &event);
 }
 
 /* A new question in one of these places, with its key as text; NULL if all are taken. */
@@ -100,7 +100,7 @@ void job_ask(struct job *j)
     if (!ask_new(w, j->questions, key, &ask))
         return;
     TRACE(w, "%s: asks %s on %u", j->provider->alias, key, id_of(j));
-    router_ask(j->call, &ask);
+    ask_put(j->call, &ask);
 }
 
 /* Some question that waits for its answer, with its key as text; it waits no more. Or NULL. */
@@ -123,7 +123,7 @@ void job_unask(struct job *j)
     if (!drop_question(w, j->questions, key))
         return;
     TRACE(w, "%s: takes %s back on %u", j->provider->alias, key, id_of(j));
-    CHECK(w, router_unask(j->call, span_str(key)), "%s was asked, but cannot be taken back", key);
+    CHECK(w, ask_take_back(j->call, span_str(key)), "%s was asked, but cannot be taken back", key);
 }
 
 void provider_know(struct sim_provider *p)
@@ -136,7 +136,7 @@ void provider_know(struct sim_provider *p)
         return;
     TRACE(w, "%s: takes %s back", p->alias, key);
     /* Who was asked may be leaving: then the word that no answer will come is on its way. */
-    q->open = !router_unask_any(&p->core, span_str(key));
+    q->open = !ask_take_back_any(&p->core, span_str(key));
 }
 
 void provider_wonder(struct sim_provider *p)
@@ -159,7 +159,7 @@ void provider_wonder(struct sim_provider *p)
     }
     TRACE(w, "%s: asks %s of whoever is there", p->alias, key);
     bool told_to_stop = p->core.state == PROVIDER_STOPPING;
-    bool asked = router_ask_standing(&p->core, &ask);
+    bool asked = ask_put_standing(&p->core, &ask);
     CHECK(w, leaving || asked == (who == 1 && !told_to_stop), "%s asked %zu who are there",
           p->alias, who);
     if (!asked)
@@ -176,8 +176,8 @@ void job_finish(struct job *j)
     if (j->flight)
         j->flight->finishing = true;
     job_over(j);
-    router_done(call,
-                &(struct outcome){.kind = ok ? OUTCOME_RESULT : OUTCOME_ERROR, .body = SPAN("{}")});
+    call_done(call,
+              &(struct outcome){.kind = ok ? OUTCOME_RESULT : OUTCOME_ERROR, .body = SPAN("{}")});
 }
 
 /* --- verbs --- */

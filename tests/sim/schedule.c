@@ -288,7 +288,7 @@ static void world_begin(struct world *w)
     w->router = router_new(&w->timers, w->seed);
     router_on_stopped(w->router, on_stopped, w);
     approver_init(&w->approver, w);
-    router_set_approver(w->router, &w->approver);
+    approval_set_approver(w->router, &w->approver);
     w->n_views = 1 + pick(w, MAX_VIEWS);
     for (size_t i = 0; i < w->n_views; i++) {
         w->views[i].pattern = PICK(w, patterns);

@@ -113,7 +113,7 @@ static void check_secrets(struct doctor *d)
                                "secrets.directory: %s is not to be read", folder),
                     "make it, or correct the key; the environment is looked at as well");
     if (command->n &&
-        child_find(&(struct child_spec){.inherit_env = true}, command->items[0], &file))
+        spawn_find(&(struct child_spec){.inherit_env = true}, command->items[0], &file))
         doctor_hint(doctor_add(d, DOCTOR_WARN, group, NULL,
                                "secrets.command: %s is not to be found, or may not be executed",
                                command->items[0]),

@@ -62,7 +62,7 @@ static bool check_folder(struct subject *s)
 
 static void say_missing(struct subject *s, const char *program)
 {
-    char *path = child_path(&s->spec);
+    char *path = spawn_path(&s->spec);
     const char *package = doctor_package(span_str(program));
     struct doctor_check *c = add(s, DOCTOR_FAIL);
 
@@ -99,9 +99,9 @@ static bool check_script(struct subject *s, const char *file)
     char *interpreter = mem_span(script.interpreter), *wanted = mem_span(script.wanted);
     const char *missing = NULL;
 
-    if (*interpreter && child_find(&s->spec, interpreter, &found))
+    if (*interpreter && spawn_find(&s->spec, interpreter, &found))
         missing = interpreter;
-    else if (*wanted && child_find(&s->spec, wanted, &found))
+    else if (*wanted && spawn_find(&s->spec, wanted, &found))
         missing = wanted;
     else if (script.dos)
         missing = *wanted ? wanted : interpreter;
@@ -130,7 +130,7 @@ static void check_command(struct subject *s)
 {
     const char *program = s->spec.argv[0];
     BUF_SCOPED file = {0};
-    int code = child_find(&s->spec, program, &file);
+    int code = spawn_find(&s->spec, program, &file);
 
     if (code == -EACCES) {
         struct doctor_check *c = add(s, DOCTOR_FAIL);

@@ -122,7 +122,7 @@ static void put_error(struct buf *out, struct span id, enum op op, const struct 
         }
     }
     /* Our own failures are told as if of another operation: the same reason, the common code. */
-    mcp_put_outcome(out, id, op == OP_READ_RESOURCE ? OP_CALL_TOOL : op, outcome);
+    mcp_outcome_put(out, id, op == OP_READ_RESOURCE ? OP_CALL_TOOL : op, outcome);
 }
 
 static bool went_wrong(const struct outcome *outcome)
@@ -169,12 +169,12 @@ static void on_done(struct peer *self, struct call *call, const struct outcome *
         reply_lacking(r, call->lacks);
     } else {
         struct buf body = {0};
-        struct outcome told = mcp_refusal_as_result(call->op, outcome, &body);
+        struct outcome told = mcp_outcome_of_refusal(call->op, outcome, &body);
         set_status(a, r->reply, status_of(call->op, &told));
         struct buf *out = begin(a, r->reply, MCP_OUT_FINAL);
         if (told.kind == OUTCOME_RESULT) {
             begin_result(out, span_str(r->id));
-            modern_put_result(out, told.body, call->op == OP_READ_RESOURCE);
+            modern_result_put(out, told.body, call->op == OP_READ_RESOURCE);
             buf_char(out, '}');
         } else {
             put_error(out, span_str(r->id), call->op, &told);
@@ -240,8 +240,8 @@ static void handle_discover(struct modern_agent *a, const struct mcp_message *m,
     struct buf *out = begin(a, reply, MCP_OUT_FINAL);
     begin_result(out, m->rpc.id);
     buf_str(out, "{\"resultType\":\"complete\",\"supportedVersions\":[\"" MCP_MODERN "\"],");
-    mcp_put_capabilities_of(out, a->host.view);
-    mcp_put_instructions_of(out, a->host.view);
+    welcome_put_capabilities(out, a->host.view);
+    welcome_put_instructions(out, a->host.view);
     buf_str(out, "," MODERN_NO_CACHE "," MODERN_IDENTITY "}}");
     end(a, reply, MCP_OUT_FINAL);
 }
@@ -291,7 +291,7 @@ static void open_call(struct modern_agent *a, const struct mcp_message *m, void 
         level->type == JSON_STRING ? json_text(level->value, &level_text) : SPAN_EMPTY;
     r->level = mcp_level(wanted);
     if (r->level >= 0)
-        router_want_log(a->host.router, a->host.view, r->level, mcp_levels[r->level]);
+        wishes_want_log(a->host.router, a->host.view, r->level, mcp_levels[r->level]);
     request.params = m->rpc.params;
     request.meta_at = mcp_cut(m->rpc.params, &m->slots[SLOT_META]);
     request.meta_keep = buf_view(&kept_meta);
@@ -303,7 +303,7 @@ static void open_call(struct modern_agent *a, const struct mcp_message *m, void 
     request.resumes = m->slots[SLOT_REQUEST_STATE].type != JSON_NONE ||
                       m->slots[SLOT_INPUT_RESPONSES].type != JSON_NONE;
     /* `done` may come inside: only what the router gives back is still there. */
-    struct call *call = router_open(a->host.router, &a->peer, a->host.view, &request, r);
+    struct call *call = call_open(a->host.router, &a->peer, a->host.view, &request, r);
     if (call)
         r->call = call;
     buf_fini(&level_text);
@@ -366,7 +366,7 @@ static const struct modern_handler *handler_of(const struct mcp_host *host,
     for (size_t i = 0; i < COUNT_OF(handlers); i++)
         if (rpc_method_is(&m->rpc, handlers[i].method))
             return &handlers[i];
-    return mcp_passes(host, m) ? &any_other : NULL;
+    return mcp_host_passes(host, m) ? &any_other : NULL;
 }
 
 bool modern_knows_method(const struct mcp_host *host, const struct mcp_message *m)
@@ -385,7 +385,7 @@ static void handle_cancelled(struct modern_agent *a, const struct mcp_message *m
         struct modern_request *r = LIST_ENTRY(it, struct modern_request, node);
         if (r->call && span_is(id->value, r->id)) {
             r->waits = r->waits && r->call->op != OP_STANDING; /* a listen just ends */
-            router_cancel(r->call, FAIL_CANCELLED);
+            call_cancel(r->call, FAIL_CANCELLED);
             return;
         }
     }
@@ -421,7 +421,7 @@ void modern_agent_cancel(struct modern_agent *a, void *reply)
         struct modern_request *r = LIST_ENTRY(it, struct modern_request, node);
         if (r->waits && r->reply == reply && r->call) {
             r->waits = false; /* there is nobody to abandon */
-            router_cancel(r->call, FAIL_CANCELLED);
+            call_cancel(r->call, FAIL_CANCELLED);
             return;
         }
     }
@@ -445,7 +445,7 @@ struct modern_agent *modern_agent_new(const struct mcp_host *host, const struct 
 
 void modern_agent_free(struct modern_agent *a)
 {
-    router_detach(a->host.router, &a->peer);
+    call_cancel_all(&a->peer);
     mem_free(a);
 }
 

@@ -49,7 +49,7 @@ static void subscribe(struct modern_request *r, const struct json_slot *wanted)
         struct buf uri = {0};
         if (it.type == JSON_STRING) {
             json_unescape(&uri, it.value);
-            if (router_subscribe(r->call, buf_view(&uri)))
+            if (wishes_subscribe(r->call, buf_view(&uri)))
                 map_put(&r->uris, buf_view(&uri), r);
         }
         buf_fini(&uri);

@@ -111,10 +111,10 @@ void modern_on_ask(struct peer *self, struct call *call, const struct ask *ask)
     struct modern_request *r = call->consumer_data;
 
     if (!may_park(a, r)) {
-        router_answer(call, ask->key,
-                      &(struct outcome){.kind = OUTCOME_FAILED,
-                                        .why = FAIL_REFUSED,
-                                        .text = SPAN("too many calls wait for their client")});
+        ask_answer(call, ask->key,
+                   &(struct outcome){.kind = OUTCOME_FAILED,
+                                     .why = FAIL_REFUSED,
+                                     .text = SPAN("too many calls wait for their client")});
         return;
     }
     struct modern_ask *open = MEM_NEW(struct modern_ask);
@@ -215,8 +215,8 @@ bool modern_resume(struct modern_agent *a, const struct mcp_message *m, void *re
         char *key = ask->provider_key;
         ask->provider_key = NULL;
         modern_ask_free(ask);
-        router_answer(r->call, span_str(key),
-                      &(struct outcome){.kind = OUTCOME_RESULT, .body = it.value});
+        ask_answer(r->call, span_str(key),
+                   &(struct outcome){.kind = OUTCOME_RESULT, .body = it.value});
         mem_free(key);
     }
     return true;

@@ -52,7 +52,7 @@ static void put_with_own_meta(struct buf *out, struct span result, struct span m
     buf_span(out, span_from(result, at + meta.n));
 }
 
-void modern_put_result(struct buf *out, struct span result, bool cacheable)
+void modern_result_put(struct buf *out, struct span result, bool cacheable)
 {
     struct seen seen = look(result);
     struct buf extra = {0}, own = {0}, line = {0};

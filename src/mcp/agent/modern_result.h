@@ -18,6 +18,6 @@
  * Append a result of a provider: resultType and (if `cacheable`) the cache members are added where
  * they are missing, the identity becomes ours; everything else stays byte for byte.
  */
-void modern_put_result(struct buf *out, struct span result, bool cacheable);
+void modern_result_put(struct buf *out, struct span result, bool cacheable);
 
 #endif

@@ -84,7 +84,7 @@ static void on_done(struct peer *self, struct call *call, const struct outcome *
     } else {
         struct buf body = {0};
         struct outcome told = with_own_id(x, outcome, &body);
-        mcp_put_outcome(begin(p, MCP_OUT_FINAL), id_of(x), call->op, &told);
+        mcp_outcome_put(begin(p, MCP_OUT_FINAL), id_of(x), call->op, &told);
         end(p, MCP_OUT_FINAL);
         buf_fini(&body);
     }
@@ -156,7 +156,7 @@ static void pass(struct passage *p, enum op op, const struct mcp_message *m, str
     struct request request = {
         .op = op, .name = rpc_method_text(&m->rpc, &method), .params = m->rpc.params};
     /* `done` may come inside: only what the router gives back is still there. */
-    struct call *call = router_open(p->router, &p->peer, p->view, &request, x);
+    struct call *call = call_open(p->router, &p->peer, p->view, &request, x);
 
     if (call && x)
         x->call = call;
@@ -171,7 +171,7 @@ static void cancel(struct passage *p, const struct mcp_message *m)
     LIST_EACH (&p->passing, it) {
         struct passing *x = LIST_ENTRY(it, struct passing, node);
         if (id->type != JSON_NONE && x->call && span_eq(id_of(x), id->value)) {
-            router_cancel(x->call, FAIL_CANCELLED);
+            call_cancel(x->call, FAIL_CANCELLED);
             return;
         }
     }
@@ -184,9 +184,9 @@ static void answer(struct passage *p, const struct mcp_message *m)
     struct call *call = ask ? router_find(p->router, ask->call) : NULL;
 
     if (call)
-        router_answer(call, span_of(ask->key, ask->key_n),
-                      &(struct outcome){.kind = ok ? OUTCOME_RESULT : OUTCOME_ERROR,
-                                        .body = ok ? m->rpc.result : m->rpc.error});
+        ask_answer(call, span_of(ask->key, ask->key_n),
+                   &(struct outcome){.kind = ok ? OUTCOME_RESULT : OUTCOME_ERROR,
+                                     .body = ok ? m->rpc.result : m->rpc.error});
     mem_free(ask);
 }
 
@@ -232,7 +232,7 @@ struct passage *passage_new(const struct mcp_host *host, const struct mcp_out *o
 
 void passage_free(struct passage *p)
 {
-    router_detach(p->router, &p->peer);
+    call_cancel_all(&p->peer);
     agent_asks_fini(&p->asks);
     mem_free(p);
 }

@@ -103,7 +103,7 @@ static void note_subscription(struct mcp_session *s, const struct agent_request 
                               const struct call *call)
 {
     session_attach(s);
-    router_subscribed(s->standing, call->provider,
+    wishes_subscribed(s->standing, call->provider,
                       span_of(p->bytes + p->id_n + p->token_n, p->uri_n));
 }
 
@@ -125,8 +125,8 @@ static void on_done(struct peer *self, struct call *call, const struct outcome *
         s->out->abandon(s->owner, p->reply);
     } else {
         struct buf body = {0};
-        struct outcome told = mcp_refusal_as_result(call->op, outcome, &body);
-        mcp_put_outcome(session_begin(s, p->reply, MCP_OUT_FINAL), pending_id(p), call->op, &told);
+        struct outcome told = mcp_outcome_of_refusal(call->op, outcome, &body);
+        mcp_outcome_put(session_begin(s, p->reply, MCP_OUT_FINAL), pending_id(p), call->op, &told);
         session_end(s, p->reply, MCP_OUT_FINAL);
         buf_fini(&body);
     }
@@ -268,7 +268,7 @@ static void session_open(struct mcp_session *s, const struct mcp_message *m, voi
     request.answers = s->answers;
     request.wants_progress = p->token_n > 0;
     request.takes_structured = strcmp(s->version, "2025-06-18") >= 0;
-    struct call *call = router_open(s->host.router, &s->peer, s->host.view, &request, p);
+    struct call *call = call_open(s->host.router, &s->peer, s->host.view, &request, p);
     if (call)
         p->call = call; /* else it has ended, and `p` is gone */
     buf_fini(&kept_meta);
@@ -281,7 +281,7 @@ static void session_tell(struct mcp_session *s, const struct mcp_message *m)
     const struct request request = {
         .op = OP_TELL, .name = rpc_method_text(&m->rpc, &method), .params = m->rpc.params};
 
-    router_open(s->host.router, &s->peer, s->host.view, &request, NULL);
+    call_open(s->host.router, &s->peer, s->host.view, &request, NULL);
     buf_fini(&method);
 }
 
@@ -292,7 +292,7 @@ static void session_cancel(struct mcp_session *s, struct span id)
         struct agent_request *p = LIST_ENTRY(it, struct agent_request, node);
         if (span_eq(pending_id(p), id)) {
             if (p->call)
-                router_cancel(p->call, FAIL_CANCELLED);
+                call_cancel(p->call, FAIL_CANCELLED);
             return;
         }
     }
@@ -311,9 +311,9 @@ static void session_answered(struct mcp_session *s, const struct mcp_message *m)
     struct call *call = router_find(s->host.router, ask->call);
     if (call) {
         bool ok = m->rpc.kind == RPC_RESULT;
-        router_answer(call, span_of(ask->key, ask->key_n),
-                      &(struct outcome){.kind = ok ? OUTCOME_RESULT : OUTCOME_ERROR,
-                                        .body = ok ? m->rpc.result : m->rpc.error});
+        ask_answer(call, span_of(ask->key, ask->key_n),
+                   &(struct outcome){.kind = ok ? OUTCOME_RESULT : OUTCOME_ERROR,
+                                     .body = ok ? m->rpc.result : m->rpc.error});
     }
     mem_free(ask);
 }
@@ -331,7 +331,7 @@ static void reply_error(struct mcp_session *s, void *reply, struct span id, int6
     session_end(s, reply, MCP_OUT_FINAL);
 }
 
-void mcp_put_parse_error(struct buf *out, int code)
+void mcp_session_put_parse_error(struct buf *out, int code)
 {
     struct buf text = {0};
 
@@ -386,7 +386,7 @@ static void handle_initialize(struct mcp_session *s, const struct mcp_message *m
         buf_printf(out, "\"capabilities\":{\"tools\":{\"listChanged\":true}},\"serverInfo\":%s",
                    s->host.server_info);
     else
-        mcp_put_welcome(out, s->host.view);
+        welcome_put(out, s->host.view);
     buf_str(out, "}}");
     session_end(s, reply, MCP_OUT_FINAL);
     buf_fini(&scratch);
@@ -405,7 +405,7 @@ static void handle_roots_changed(struct mcp_session *s, const struct mcp_message
 {
     (void)m, (void)reply, (void)arg;
     if (s->standing)
-        router_roots_changed(s->standing);
+        wishes_roots_changed(s->standing);
 }
 
 static void handle_ping(struct mcp_session *s, const struct mcp_message *m, void *reply, int arg)
@@ -454,7 +454,7 @@ static void handle_set_level(struct mcp_session *s, const struct mcp_message *m,
         return;
     }
     s->level = level;
-    router_want_log(s->host.router, s->host.view, level, mcp_levels[level]);
+    wishes_want_log(s->host.router, s->host.view, level, mcp_levels[level]);
     reply_result(s, reply, m->rpc.id, SPAN("{}"));
 }
 
@@ -489,7 +489,7 @@ static void handle_unsubscribe(struct mcp_session *s, const struct mcp_message *
 
     (void)arg;
     if (uri->type == JSON_STRING && s->standing)
-        last = router_unsubscribed(s->standing, json_text(uri->value, &scratch));
+        last = wishes_unsubscribed(s->standing, json_text(uri->value, &scratch));
     buf_fini(&scratch);
     if (last)
         handle_open(s, m, reply, OP_UNSUBSCRIBE);
@@ -545,7 +545,7 @@ static bool allowed_before_initialize(const struct mcp_message *m)
     return rpc_method_is(&m->rpc, "initialize") || rpc_method_is(&m->rpc, "ping");
 }
 
-bool mcp_passes(const struct mcp_host *host, const struct mcp_message *m)
+bool mcp_host_passes(const struct mcp_host *host, const struct mcp_message *m)
 {
     const struct provider *only = view_only(host->view);
 
@@ -579,7 +579,7 @@ static void receive_request(struct mcp_session *s, const struct mcp_message *m, 
     if (!s->greeted && !allowed_before_initialize(m)) {
         reply_error(s, reply, m->rpc.id, RPC_INVALID_REQUEST,
                     "Not initialized: send initialize first");
-    } else if (!h && mcp_passes(&s->host, m)) {
+    } else if (!h && mcp_host_passes(&s->host, m)) {
         pass_on(s, m, reply);
     } else if (!h) {
         struct buf text = {0};
@@ -603,7 +603,7 @@ void mcp_session_receive(struct mcp_session *s, const struct mcp_message *m, voi
         h = find_handler(notifications, COUNT_OF(notifications), m);
         if (h)
             h->handle(s, m, NULL, h->arg);
-        else if (s->greeted && mcp_passes(&s->host, m))
+        else if (s->greeted && mcp_host_passes(&s->host, m))
             session_tell(s, m);
         break;
     case RPC_RESULT:
@@ -636,7 +636,7 @@ struct mcp_session *mcp_session_new(const struct mcp_host *host, const struct mc
 
 void mcp_session_free(struct mcp_session *s)
 {
-    router_detach(s->host.router, &s->peer);
+    call_cancel_all(&s->peer);
     agent_asks_fini(&s->asks);
     elicited_fini(&s->elicited);
     if (s->lease)

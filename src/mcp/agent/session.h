@@ -8,6 +8,8 @@
  * own.
  *
  * A session ends with mcp_session_free: calls it opened are cancelled and their replies abandoned.
+ *
+ * Nouns: mcp_session_, mcp_host_.
  */
 #ifndef RIALTO_MCP_AGENT_SESSION_H
 #define RIALTO_MCP_AGENT_SESSION_H
@@ -72,8 +74,8 @@ struct span mcp_session_version(const struct mcp_session *s);
 size_t mcp_session_pending(const struct mcp_session *s);
 
 /* Is this what MCP does not know, but the one server of the view may? */
-bool mcp_passes(const struct mcp_host *host, const struct mcp_message *m);
+bool mcp_host_passes(const struct mcp_host *host, const struct mcp_message *m);
 /* Append an error response for text that is no message at all. */
-void mcp_put_parse_error(struct buf *out, int code);
+void mcp_session_put_parse_error(struct buf *out, int code);
 
 #endif

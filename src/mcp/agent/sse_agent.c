@@ -208,7 +208,8 @@ static void handle_post(struct sse_agents *all, struct http_exchange *x,
     }
     int code = mcp_skim(req->body, &m);
     if (code) {
-        mcp_put_parse_error(http_respond_begin(x, 400, "application/json", SPAN_EMPTY), code);
+        mcp_session_put_parse_error(http_respond_begin(x, 400, "application/json", SPAN_EMPTY),
+                                    code);
         http_respond_end(x);
     } else if (m.rpc.kind == RPC_INVALID) {
         refuse(x, 400, m.rpc.id, RPC_INVALID_REQUEST, m.rpc.why);

@@ -5,6 +5,8 @@
  * unguessable session id. Each POST is answered with 202 at once, and everything that the bridge
  * has to say comes on the stream. The stream is the session: when it closes, the session ends. An
  * sse_agents holds all agents of one view.
+ *
+ * Nouns: sse_agents_.
  */
 #ifndef RIALTO_MCP_AGENT_SSE_AGENT_H
 #define RIALTO_MCP_AGENT_SSE_AGENT_H

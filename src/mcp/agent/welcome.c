@@ -13,7 +13,7 @@ static const struct catalog *only_catalog(const struct view *v)
     return p && !view_member(v, 1) ? p->catalog : NULL;
 }
 
-void mcp_put_capabilities_of(struct buf *out, const struct view *v)
+void welcome_put_capabilities(struct buf *out, const struct view *v)
 {
     const struct catalog *only = only_catalog(v);
     unsigned offers = only ? only->offers : ~0u;
@@ -31,7 +31,7 @@ void mcp_put_capabilities_of(struct buf *out, const struct view *v)
     buf_char(out, '}');
 }
 
-void mcp_put_instructions_of(struct buf *out, const struct view *v)
+void welcome_put_instructions(struct buf *out, const struct view *v)
 {
     struct buf text = {0};
     struct provider *p;
@@ -53,12 +53,12 @@ void mcp_put_instructions_of(struct buf *out, const struct view *v)
     buf_fini(&text);
 }
 
-void mcp_put_welcome(struct buf *out, const struct view *v)
+void welcome_put(struct buf *out, const struct view *v)
 {
-    mcp_put_capabilities_of(out, v);
+    welcome_put_capabilities(out, v);
     buf_str(
         out,
         ",\"serverInfo\":{\"name\":\"rialto\",\"title\":\"Rialto\",\"version\":\"" RIALTO_VERSION
         "\"}");
-    mcp_put_instructions_of(out, v);
+    welcome_put_instructions(out, v);
 }

@@ -12,10 +12,10 @@
  * several providers, or of one that is still unknown, offers everything: what comes later must not
  * have been denied before, and an empty list is a true answer.
  */
-void mcp_put_welcome(struct buf *out, const struct view *v);
+void welcome_put(struct buf *out, const struct view *v);
 /* Only "capabilities":{...}. */
-void mcp_put_capabilities_of(struct buf *out, const struct view *v);
+void welcome_put_capabilities(struct buf *out, const struct view *v);
 /* Only ,"instructions":"..." with the comma before it, or nothing. */
-void mcp_put_instructions_of(struct buf *out, const struct view *v);
+void welcome_put_instructions(struct buf *out, const struct view *v);
 
 #endif

@@ -3,6 +3,8 @@
  *
  * The connection is the session. The subprotocol is `mcp`, for agents that offer one. A ws_agents
  * holds all agents of one view.
+ *
+ * Nouns: ws_agents_.
  */
 #ifndef RIALTO_MCP_AGENT_WS_AGENT_H
 #define RIALTO_MCP_AGENT_WS_AGENT_H

@@ -41,7 +41,7 @@ static void make_tool(struct mcp_provider *p, struct span own, struct span raw, 
                  SPAN_ARG(own));
         return;
     }
-    upstream_add_item(p, ITEM_TOOL, raw);
+    lists_add_item(p, ITEM_TOOL, raw);
     if (c->n[ITEM_TOOL] == before)
         return; /* the configuration hides it */
     struct item *item = &c->items[ITEM_TOOL][before];

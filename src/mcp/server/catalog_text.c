@@ -10,7 +10,7 @@ enum { FORMAT = 2, MAX_ITEMS = 100000 };
 /* {"format":2,"items":2,"offers":3,"instructions":"..."}
  * {"kind":0,"own":"...","label":"...","flags":1,"item":{...}} */
 
-void catalog_put_text(struct buf *out, const struct catalog *c)
+void catalog_text_put(struct buf *out, const struct catalog *c)
 {
     size_t n = 0;
 
@@ -104,7 +104,7 @@ static int64_t read_head(struct catalog *c, struct span line)
     return items;
 }
 
-struct catalog *catalog_from_text(struct span text)
+struct catalog *catalog_text_read(struct span text)
 {
     struct catalog *c = catalog_new();
     int64_t left = read_head(c, next_line(&text));

@@ -10,8 +10,8 @@
 #include "base/buf.h"
 #include "core/catalog.h"
 
-void catalog_put_text(struct buf *out, const struct catalog *c);
+void catalog_text_put(struct buf *out, const struct catalog *c);
 /* NULL when it is not such a text, or not all of it. */
-struct catalog *catalog_from_text(struct span text);
+struct catalog *catalog_text_read(struct span text);
 
 #endif

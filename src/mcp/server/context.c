@@ -122,7 +122,7 @@ static void finish(struct mcp_provider *p)
         return;
     c->text.n = 0;
     buf_span(&c->text, buf_view(&c->next));
-    upstream_fetch(p, 0); /* the same lists, published with the new text */
+    lists_fetch(p, 0); /* the same lists, published with the new text */
 }
 
 static void fetch_next(struct mcp_provider *p)

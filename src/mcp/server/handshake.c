@@ -15,7 +15,7 @@ static bool has(struct span object, const char *key)
 }
 
 /* Not by the clock of the loop, which stands still while a program is started. */
-void upstream_reached(struct mcp_provider *p, enum mcp_phase phase)
+void handshake_reached(struct mcp_provider *p, enum mcp_phase phase)
 {
     struct timespec now;
 
@@ -45,7 +45,7 @@ static void learn_capabilities(struct mcp_provider *p, struct span capabilities)
         p->offers |= OFFERS_SUBSCRIBE;
 }
 
-void upstream_give_up(struct mcp_provider *p, const char *fmt, ...)
+void handshake_give_up(struct mcp_provider *p, const char *fmt, ...)
 {
     va_list ap;
 
@@ -84,7 +84,7 @@ static void learn_info(struct mcp_provider *p, const struct mcp_message *m)
 /* Acquainted: from here on both eras go the same way. */
 static void get_to_work(struct mcp_provider *p, const struct mcp_message *m, struct span version)
 {
-    upstream_reached(p, MCP_GREETED);
+    handshake_reached(p, MCP_GREETED);
     snprintf(p->version, sizeof p->version, SPAN_FMT, SPAN_ARG(version));
     learn_capabilities(p, m->slots[SLOT_CAPABILITIES].value);
     learn_instructions(p, m);
@@ -92,7 +92,7 @@ static void get_to_work(struct mcp_provider *p, const struct mcp_message *m, str
     circle_greeted(p);
     if (!p->modern)
         upstream_notify(p, "notifications/initialized", SPAN_EMPTY);
-    upstream_fetch(p, (1u << ITEM_KINDS) - 1);
+    lists_fetch(p, (1u << ITEM_KINDS) - 1);
 }
 
 /* --- the initialize era --- */
@@ -112,7 +112,7 @@ static void refused_initialize(struct mcp_provider *p, struct span error)
         discover(p);
         return;
     }
-    upstream_give_up(p, "refused initialize: " SPAN_FMT, SPAN_ARG(span_cut(error, 0, 100)));
+    handshake_give_up(p, "refused initialize: " SPAN_FMT, SPAN_ARG(span_cut(error, 0, 100)));
 }
 
 static void initialize_answered(struct mcp_provider *p, struct sent *sent,
@@ -131,8 +131,8 @@ static void initialize_answered(struct mcp_provider *p, struct sent *sent,
     if (mcp_is_legacy_version(version))
         get_to_work(p, m, version);
     else
-        upstream_give_up(p, "speaks protocol version '" SPAN_FMT "', which is not known here",
-                         SPAN_ARG(span_cut(version, 0, 40)));
+        handshake_give_up(p, "speaks protocol version '" SPAN_FMT "', which is not known here",
+                          SPAN_ARG(span_cut(version, 0, 40)));
     buf_fini(&scratch);
 }
 
@@ -144,7 +144,7 @@ static void initialize_failed(struct mcp_provider *p, struct sent *sent, int sta
     if (other_way && p->ops->fall_back && p->ops->fall_back(p->link))
         return;
     p->core.locked = status == 401;
-    upstream_give_up(p, "%s", why);
+    handshake_give_up(p, "%s", why);
 }
 
 static void initialize(struct mcp_provider *p)
@@ -174,7 +174,7 @@ static void try_legacy(struct mcp_provider *p, const char *why)
 {
     timer_clear(router_timers(p->core.router), &p->probe);
     if (p->wanted_era == MCP_ERA_MODERN) {
-        upstream_give_up(p, "does not speak " MCP_MODERN ": %s", why);
+        handshake_give_up(p, "does not speak " MCP_MODERN ": %s", why);
         return;
     }
     p->legacy_until = router_timers(p->core.router)->now + VERDICT_MS;
@@ -219,12 +219,12 @@ static void discover_failed(struct mcp_provider *p, struct sent *sent, int statu
     p->core.locked = status == 401;
     /* No connection and no permission say nothing about what the server speaks. */
     if (status == 0 || status == 401 || status == 403)
-        upstream_give_up(p, "%s", why);
+        handshake_give_up(p, "%s", why);
     else
         try_legacy(p, why);
 }
 
-void upstream_on_silence(struct timer *t)
+void handshake_on_silence(struct timer *t)
 {
     struct mcp_provider *p = CONTAINER_OF(t, struct mcp_provider, probe);
 
@@ -238,7 +238,7 @@ void upstream_on_silence(struct timer *t)
 }
 
 /* Some servers end when the first thing they hear is not initialize: do not ask that again. */
-void upstream_ended(struct mcp_provider *p)
+void handshake_ended(struct mcp_provider *p)
 {
     struct timers *timers = router_timers(p->core.router);
 
@@ -265,7 +265,7 @@ static void stand_aside(struct mcp_provider *p)
     provider_up(&p->core);
 }
 
-void upstream_greet(struct mcp_provider *p)
+void handshake_start(struct mcp_provider *p)
 {
     bool legacy =
         p->wanted_era == MCP_ERA_LEGACY ||

@@ -3,6 +3,8 @@
  * http_upstream.c (the link and its life), http_post.c (messages on their way and their answers),
  * http_listen.c (the standing stream of the initialize era), http_old_sse.c (the older transport),
  * http_request.c (headers and words for people).
+ *
+ * Nouns: http_request_, sse_source_. Files: http_request.
  */
 #ifndef RIALTO_MCP_SERVER_HTTP_LINK_H
 #define RIALTO_MCP_SERVER_HTTP_LINK_H
@@ -99,28 +101,28 @@ struct http_upstream {
 
 /* --- http_upstream.c --- */
 /* The server is gone: drop everything, report it. */
-void http_link_lost(struct http_upstream *u, const char *why);
+void http_upstream_lost(struct http_upstream *u, const char *why);
 /* notifications/initialized was taken: what waited may go. */
-void http_link_ready(struct http_upstream *u);
+void http_upstream_ready(struct http_upstream *u);
 /* The server does not know our session any more. */
-void http_link_forgotten(struct http_upstream *u);
+void http_upstream_forgotten(struct http_upstream *u);
 
 /* --- http_post.c --- */
-void post_send(struct server_post *p);
+void http_post_send(struct server_post *p);
 /* The message in u->out. */
-struct server_post *post_new(struct http_upstream *u, const struct mcp_parcel *parcel);
-void post_drop(struct server_post *p);
+struct server_post *http_post_new(struct http_upstream *u, const struct mcp_parcel *parcel);
+void http_post_drop(struct server_post *p);
 
 /* --- http_listen.c --- */
 void http_listen_start(struct http_upstream *u);
 void http_listen_stop(struct http_upstream *u);
 /* For both kinds of stream. */
-struct listening *listening_new(struct http_upstream *u);
-void listening_feed(struct listening *l, struct span chunk, sse_event_fn *on_event,
-                    void (*too_long)(struct listening *l));
+struct listening *http_listen_new(struct http_upstream *u);
+void http_listen_feed(struct listening *l, struct span chunk, sse_event_fn *on_event,
+                      void (*too_long)(struct listening *l));
 
 /* --- http_old_sse.c --- */
-void old_sse_start(struct http_upstream *u);
+void http_old_sse_start(struct http_upstream *u);
 
 /* --- http_request.c --- */
 struct request_spec {
@@ -131,13 +133,13 @@ struct request_spec {
     const char *last_id; /* of a stream to be taken up again */
     struct buf *body;    /* taken over */
 };
-struct http_fetch *http_link_fetch(struct http_upstream *u, const struct request_spec *spec,
-                                   const struct http_fetch_events *on, void *owner);
-bool http_type_is(const struct http_head *head, const char *type);
+struct http_fetch *http_request_start(struct http_upstream *u, const struct request_spec *spec,
+                                      const struct http_fetch_events *on, void *owner);
+bool http_request_type_is(const struct http_head *head, const char *type);
 /* Does it say that the session is not known? */
-bool http_says_no_session(int status, struct span body);
+bool http_request_says_no_session(int status, struct span body);
 /* A few words on an HTTP status that is no success, with what the body says about it. */
-void http_put_refusal(struct buf *out, int status, struct span body);
+void http_request_put_refusal(struct buf *out, int status, struct span body);
 
 void sse_source_open(struct sse_source *s, size_t max_message);
 /* 0, or ERR_SIZE; whatever stands in the events is remembered before `on_event` is called. */

@@ -18,7 +18,7 @@ static const struct http_fetch_events listen_events;
 
 /* --- for both kinds of stream --- */
 
-struct listening *listening_new(struct http_upstream *u)
+struct listening *http_listen_new(struct http_upstream *u)
 {
     struct listening *l = MEM_NEW(struct listening);
 
@@ -59,8 +59,8 @@ static void leave(struct listening *l)
         listening_free(l);
 }
 
-void listening_feed(struct listening *l, struct span chunk, sse_event_fn *on_event,
-                    void (*too_long)(struct listening *l))
+void http_listen_feed(struct listening *l, struct span chunk, sse_event_fn *on_event,
+                      void (*too_long)(struct listening *l))
 {
     if (!l->source.reading) {
         buf_span(&l->refusal, span_cut(chunk, 0, REFUSAL_MAX - l->refusal.n));
@@ -81,12 +81,12 @@ static void try_now(struct timer *t)
 
     l->status = 0;
     buf_reset(&l->refusal, 0);
-    l->fetch = http_link_fetch(u,
-                               &(struct request_spec){.method = "GET",
-                                                      .version = u->version,
-                                                      .with_session = true,
-                                                      .last_id = l->source.last_id},
-                               &listen_events, l);
+    l->fetch = http_request_start(u,
+                                  &(struct request_spec){.method = "GET",
+                                                         .version = u->version,
+                                                         .with_session = true,
+                                                         .last_id = l->source.last_id},
+                                  &listen_events, l);
 }
 
 static void try_later(struct listening *l)
@@ -106,7 +106,7 @@ static void on_head(void *owner, const struct http_head *head)
     struct listening *l = owner;
 
     l->status = head->status;
-    if (head->status == 200 && http_type_is(head, "text/event-stream")) {
+    if (head->status == 200 && http_request_type_is(head, "text/event-stream")) {
         l->worked = true;
         sse_source_open(&l->source, l->link->options.max_message);
     }
@@ -134,15 +134,15 @@ static void too_long(struct listening *l)
 
 static void on_chunk(void *owner, struct span chunk)
 {
-    listening_feed(owner, chunk, on_event, too_long);
+    http_listen_feed(owner, chunk, on_event, too_long);
 }
 
 static void refused(struct listening *l)
 {
     struct http_upstream *u = l->link;
 
-    if (l->worked && http_says_no_session(l->status, buf_view(&l->refusal)))
-        http_link_forgotten(u);
+    if (l->worked && http_request_says_no_session(l->status, buf_view(&l->refusal)))
+        http_upstream_forgotten(u);
     else if (l->status >= 500 || l->status == 409 || l->status == 429)
         try_later(l);
     else if (l->status != 405)
@@ -171,7 +171,7 @@ static void on_done(void *owner, int code, const char *why, bool delivered)
     else if (l->status)
         refused(l);
     else if (code == -ECONNREFUSED)
-        http_link_lost(l->link, why);
+        http_upstream_lost(l->link, why);
     else
         broken(l);
     leave(l);
@@ -182,7 +182,7 @@ static const struct http_fetch_events listen_events = {on_head, on_chunk, on_don
 void http_listen_start(struct http_upstream *u)
 {
     http_listen_stop(u);
-    u->listening = listening_new(u);
+    u->listening = http_listen_new(u);
     u->listening->timer.fire = try_now;
     try_now(&u->listening->timer);
 }

@@ -26,7 +26,7 @@ static void learn_endpoint(struct http_upstream *u, struct span where)
     /* Our messages may hold secrets, and this would send them to whomever the server names. */
     snprintf(why, sizeof why, "wants messages to be sent elsewhere ('" SPAN_FMT "')",
              SPAN_ARG(span_cut(where, 0, 100)));
-    http_link_lost(u, why);
+    http_upstream_lost(u, why);
 }
 
 static void on_event(void *owner, const struct sse_event *event)
@@ -46,7 +46,7 @@ static void too_long(struct listening *l)
 
     snprintf(why, sizeof why, "sent a message of more than %zu bytes (limits.message)",
              u->options.max_message);
-    http_link_lost(u, why);
+    http_upstream_lost(u, why);
 }
 
 static void on_head(void *owner, const struct http_head *head)
@@ -55,13 +55,13 @@ static void on_head(void *owner, const struct http_head *head)
 
     l->link->answered = true;
     l->status = head->status;
-    if (head->status == 200 && http_type_is(head, "text/event-stream"))
+    if (head->status == 200 && http_request_type_is(head, "text/event-stream"))
         sse_source_open(&l->source, l->link->options.max_message);
 }
 
 static void on_chunk(void *owner, struct span chunk)
 {
-    listening_feed(owner, chunk, on_event, too_long);
+    http_listen_feed(owner, chunk, on_event, too_long);
 }
 
 static void on_done(void *owner, int code, const char *why, bool delivered)
@@ -79,21 +79,21 @@ static void on_done(void *owner, int code, const char *why, bool delivered)
     else if (l->status == 200)
         buf_str(&text, "HTTP 200, but no event stream");
     else
-        http_put_refusal(&text, l->status, buf_view(&l->refusal));
+        http_request_put_refusal(&text, l->status, buf_view(&l->refusal));
     if (u->refusal[0] && !u->endpoint)
         buf_printf(&text, "; before that, with Streamable HTTP: %s", u->refusal);
     if (l->status == 401)
         mcp_provider_locked(u->provider);
-    http_link_lost(u, buf_cstr(&text));
+    http_upstream_lost(u, buf_cstr(&text));
     buf_fini(&text);
 }
 
 static const struct http_fetch_events stream_events = {on_head, on_chunk, on_done};
 
-void old_sse_start(struct http_upstream *u)
+void http_old_sse_start(struct http_upstream *u)
 {
     u->old_sse = true;
-    u->listening = listening_new(u);
-    u->listening->fetch =
-        http_link_fetch(u, &(struct request_spec){.method = "GET"}, &stream_events, u->listening);
+    u->listening = http_listen_new(u);
+    u->listening->fetch = http_request_start(u, &(struct request_spec){.method = "GET"},
+                                             &stream_events, u->listening);
 }

@@ -45,7 +45,7 @@ static void put_modern_lines(struct server_post *p, const struct mcp_parcel *par
     }
 }
 
-struct server_post *post_new(struct http_upstream *u, const struct mcp_parcel *parcel)
+struct server_post *http_post_new(struct http_upstream *u, const struct mcp_parcel *parcel)
 {
     struct server_post *p = MEM_NEW(struct server_post);
 
@@ -81,7 +81,7 @@ static void post_free(struct server_post *p)
 }
 
 /* From inside one of its own callbacks it is only taken out of sight; leave() frees it. */
-void post_drop(struct server_post *p)
+void http_post_drop(struct server_post *p)
 {
     if (p->discarded)
         return;
@@ -106,7 +106,7 @@ static void leave(struct server_post *p)
         post_free(p);
 }
 
-void post_send(struct server_post *p)
+void http_post_send(struct server_post *p)
 {
     struct http_upstream *u = p->link;
 
@@ -125,7 +125,7 @@ void post_send(struct server_post *p)
         spec.version = p->version;
     else if (!p->initialize && !u->old_sse)
         spec.version = u->version;
-    p->fetch = http_link_fetch(u, &spec, &post_events, p);
+    p->fetch = http_request_start(u, &spec, &post_events, p);
 }
 
 /* --- the answer as it comes --- */
@@ -160,14 +160,14 @@ static void on_head(void *owner, const struct http_head *head)
 
     u->answered = true;
     p->status = head->status;
-    p->json = http_type_is(head, "application/json");
+    p->json = http_request_type_is(head, "application/json");
     if (p->initialize)
         learn_session(p, head);
     if (!is_fine(p->status) || !p->id || u->old_sse)
         return;
     if (p->with_session)
         u->forgets = 0;
-    if (http_type_is(head, "text/event-stream"))
+    if (http_request_type_is(head, "text/event-stream"))
         sse_source_open(&p->source, u->options.max_message);
 }
 
@@ -193,7 +193,7 @@ static void answer_too_long(struct server_post *p)
              p->link->options.max_message);
     log_warn(p->link->options.alias, "%s", why);
     mcp_provider_failed(p->link->provider, p->id, p->status, true, why);
-    post_drop(p);
+    http_post_drop(p);
 }
 
 static void on_chunk(void *owner, struct span chunk)
@@ -226,7 +226,7 @@ static void fail(struct server_post *p, int status, bool delivered, const char *
         mcp_provider_failed(p->link->provider, p->id, status, delivered, why);
     else
         log_debug(p->link->options.alias, "a message was not taken: %s", why);
-    post_drop(p);
+    http_post_drop(p);
 }
 
 /*
@@ -240,7 +240,7 @@ static void stream_over(struct server_post *p, const char *why)
     sse_source_close(&p->source);
     timer_clear(loop_timers(u->loop), &p->timer);
     if (!mcp_provider_expects(u->provider, p->id)) {
-        post_drop(p);
+        http_post_drop(p);
     } else if (!p->modern && p->source.last_id && p->tries < RESUME_TRIES) {
         p->tries++;
         timer_set(loop_timers(u->loop), &p->timer,
@@ -256,17 +256,17 @@ static void on_timer(struct timer *t)
     struct http_upstream *u = p->link;
 
     if (p->fetch) { /* the answer has come, but the stream has not ended */
-        post_drop(p);
+        http_post_drop(p);
         return;
     }
     p->resuming = true;
     p->status = 0;
-    p->fetch = http_link_fetch(u,
-                               &(struct request_spec){.method = "GET",
-                                                      .version = u->version,
-                                                      .with_session = p->with_session,
-                                                      .last_id = p->source.last_id},
-                               &post_events, p);
+    p->fetch = http_request_start(u,
+                                  &(struct request_spec){.method = "GET",
+                                                         .version = u->version,
+                                                         .with_session = p->with_session,
+                                                         .last_id = p->source.last_id},
+                                  &post_events, p);
 }
 
 /* Is the body an answer to this very request? */
@@ -295,9 +295,9 @@ static bool session_lost(struct server_post *p)
         list_append(&u->held, &p->node);
     }
     if (news)
-        http_link_forgotten(u);
+        http_upstream_forgotten(u);
     else if (again && u->phase == LINK_READY)
-        post_send(p); /* another one noticed first, and the next session is there already */
+        http_post_send(p); /* another one noticed first, and the next session is there already */
     return again;
 }
 
@@ -307,14 +307,15 @@ static void refused(struct server_post *p)
     struct buf why = {0};
 
     /* This comes first: some servers say so in an error that has the request's id. */
-    if (p->with_session && !p->resuming && http_says_no_session(p->status, body) && session_lost(p))
+    if (p->with_session && !p->resuming && http_request_says_no_session(p->status, body) &&
+        session_lost(p))
         return;
     if (p->id && is_answer(p)) {
         mcp_provider_receive(p->link->provider, body, p->id);
-        post_drop(p);
+        http_post_drop(p);
         return;
     }
-    http_put_refusal(&why, p->status, body);
+    http_request_put_refusal(&why, p->status, body);
     if (p->initialize)
         snprintf(p->link->refusal, sizeof p->link->refusal, "%s", buf_cstr(&why));
     fail(p, p->status, true, buf_cstr(&why));
@@ -335,7 +336,7 @@ static void answered(struct server_post *p)
                               : "the answer is not JSON");
         fail(p, p->status, true, why);
     } else {
-        post_drop(p);
+        http_post_drop(p);
     }
 }
 
@@ -347,7 +348,7 @@ static void unreachable(struct server_post *p, int code, const char *why, bool d
     /* A server that closes idle connections may do so the moment we use one again. */
     if (!down && !p->resuming && p->repeatable && !p->repeated) {
         p->repeated = true;
-        post_send(p);
+        http_post_send(p);
         return;
     }
     down |= p->initialized;
@@ -356,7 +357,7 @@ static void unreachable(struct server_post *p, int code, const char *why, bool d
     else
         fail(p, 0, delivered, why);
     if (down)
-        http_link_lost(u, why);
+        http_upstream_lost(u, why);
 }
 
 static void finish(struct server_post *p, int code, const char *why, bool delivered)
@@ -370,13 +371,13 @@ static void finish(struct server_post *p, int code, const char *why, bool delive
     else if (p->source.reading)
         stream_over(p, code < 0 ? why : "the stream ended without the answer");
     else if (!p->id || u->old_sse)
-        post_drop(p); /* taken; in the old transport the answer comes on the one stream */
+        http_post_drop(p); /* taken; in the old transport the answer comes on the one stream */
     else if (code < 0)
         fail(p, 0, true, why);
     else
         answered(p);
     if (p->initialized && p->discarded && u->phase == LINK_GREETING)
-        http_link_ready(u);
+        http_upstream_ready(u);
 }
 
 static void on_done(void *owner, int code, const char *why, bool delivered)

@@ -83,8 +83,8 @@ static void add_spec(struct header_list *l, const struct http_upstream *u,
              spec->body ? SPAN("application/json, text/event-stream") : SPAN("text/event-stream"));
 }
 
-struct http_fetch *http_link_fetch(struct http_upstream *u, const struct request_spec *spec,
-                                   const struct http_fetch_events *on, void *owner)
+struct http_fetch *http_request_start(struct http_upstream *u, const struct request_spec *spec,
+                                      const struct http_fetch_events *on, void *owner)
 {
     struct header_list list = {0};
 
@@ -115,14 +115,14 @@ static bool mentions(struct span text, const char *word)
     return false;
 }
 
-bool http_type_is(const struct http_head *head, const char *type)
+bool http_request_type_is(const struct http_head *head, const char *type)
 {
     struct span value = http_head_value(head, "Content-Type");
 
     return span_eq_nocase(span_trim(span_cut(value, 0, span_find(value, ';'))), span_str(type));
 }
 
-bool http_says_no_session(int status, struct span body)
+bool http_request_says_no_session(int status, struct span body)
 {
     /* 404 is the rule; the servers that follow the old examples of the SDK answer 400. */
     return status == 404 || (status == 400 && mentions(body, "session"));
@@ -146,7 +146,7 @@ static struct span message_of(struct span body, struct buf *scratch)
     return SPAN_EMPTY;
 }
 
-void http_put_refusal(struct buf *out, int status, struct span body)
+void http_request_put_refusal(struct buf *out, int status, struct span body)
 {
     struct buf scratch = {0};
     struct span said = span_cut(message_of(body, &scratch), 0, 100);

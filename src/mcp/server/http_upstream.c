@@ -20,7 +20,7 @@ static void drop_posts(struct list *posts)
     struct server_post *p;
 
     while ((p = LIST_FIRST(posts, struct server_post, node)))
-        post_drop(p);
+        http_post_drop(p);
 }
 
 static void forget_session(struct http_upstream *u)
@@ -50,7 +50,7 @@ static void shut(struct http_upstream *u)
     u->phase = LINK_DOWN;
 }
 
-void http_link_lost(struct http_upstream *u, const char *why)
+void http_upstream_lost(struct http_upstream *u, const char *why)
 {
     if (u->phase == LINK_DOWN || u->phase == LINK_CLOSING)
         return;
@@ -83,7 +83,7 @@ static void link_open(void *link)
     u->forgets = 0;
     u->refusal[0] = '\0';
     if (u->options.transport == HTTP_TRANSPORT_OLD_SSE)
-        old_sse_start(u);
+        http_old_sse_start(u);
     else
         timer_set(loop_timers(u->loop), &u->report, 0);
 }
@@ -96,7 +96,7 @@ static bool link_fall_back(void *link)
         return false;
     clear(u);
     u->phase = LINK_OPENING;
-    old_sse_start(u);
+    http_old_sse_start(u);
     return true;
 }
 
@@ -133,7 +133,7 @@ static void link_close(void *link)
     u->phase = LINK_CLOSING;
     if (u->session) {
         wait = GOODBYE_MS;
-        http_link_fetch(
+        http_request_start(
             u,
             &(struct request_spec){.method = "DELETE", .version = u->version, .with_session = true},
             &goodbye_events, u);
@@ -180,13 +180,13 @@ static void link_end(void *link, const struct mcp_parcel *parcel)
         return;
     if (!parcel->modern)
         snprintf(u->version, sizeof u->version, "%s", parcel->version ? parcel->version : "");
-    struct server_post *p = post_new(u, parcel);
+    struct server_post *p = http_post_new(u, parcel);
     if (p->initialize)
         u->phase = LINK_GREETING;
     if (must_wait(u, p))
         list_append(&u->held, &p->node);
     else
-        post_send(p);
+        http_post_send(p);
 }
 
 static bool link_forget(void *link, uint64_t id)
@@ -198,27 +198,27 @@ static bool link_forget(void *link, uint64_t id)
     bool known = waits || (p && p->modern && !u->old_sse);
 
     if (p)
-        post_drop(p);
+        http_post_drop(p);
     return known;
 }
 
-void http_link_ready(struct http_upstream *u)
+void http_upstream_ready(struct http_upstream *u)
 {
     struct server_post *p;
 
     u->phase = LINK_READY;
     while (u->phase == LINK_READY && (p = LIST_FIRST(&u->held, struct server_post, node)))
-        post_send(p);
+        http_post_send(p);
     if (u->phase == LINK_READY && !u->old_sse)
         http_listen_start(u);
 }
 
-void http_link_forgotten(struct http_upstream *u)
+void http_upstream_forgotten(struct http_upstream *u)
 {
     if (u->phase != LINK_READY)
         return;
     if (++u->forgets > FORGETS_MAX) {
-        http_link_lost(u, "forgets our session as soon as it has given one");
+        http_upstream_lost(u, "forgets our session as soon as it has given one");
         return;
     }
     forget_session(u);

@@ -157,7 +157,7 @@ static bool leave_out(struct mcp_provider *p, enum item_kind kind, struct span r
     return out;
 }
 
-void upstream_add_item(struct mcp_provider *p, enum item_kind kind, struct span raw)
+void lists_add_item(struct mcp_provider *p, enum item_kind kind, struct span raw)
 {
     struct json_slot in[IN_COUNT];
     struct buf own = {0}, line = {0}, changed = {0};
@@ -220,7 +220,7 @@ static void page_answered(struct mcp_provider *p, struct sent *sent, const struc
         struct json_iter it = json_iter(items->value);
         while (items->type == JSON_ARRAY && json_next(&it) && !is_full(p, kind))
             if (it.type == JSON_OBJECT)
-                upstream_add_item(p, kind, it.value);
+                lists_add_item(p, kind, it.value);
         if (next->type == JSON_STRING && ++p->pages >= MAX_PAGES)
             p->fetching->cut = true;
         if (next->type == JSON_STRING && !is_full(p, kind)) {
@@ -285,13 +285,13 @@ static void finish(struct mcp_provider *p)
     if (p->on_lists)
         p->on_lists(p->lists_arg);
     if (starting) {
-        upstream_reached(p, MCP_LISTED);
+        handshake_reached(p, MCP_LISTED);
         provider_up(&p->core);
         if (p->modern)
             upstream_listen(p);
     }
     if (stale)
-        upstream_fetch(p, stale);
+        lists_fetch(p, stale);
     else if (asked & (1u << ITEM_PROMPT))
         context_refresh(p);
 }
@@ -319,7 +319,7 @@ static void copy_listed(struct catalog *to, const struct catalog *from, enum ite
             catalog_add(to, kind, &from->items[kind][i]);
 }
 
-void upstream_fetch(struct mcp_provider *p, unsigned kinds)
+void lists_fetch(struct mcp_provider *p, unsigned kinds)
 {
     if (p->fetching) {
         /* A burst of changes costs one more round, however many notifications it has. */
@@ -336,7 +336,7 @@ void upstream_fetch(struct mcp_provider *p, unsigned kinds)
     fetch_next(p);
 }
 
-void upstream_fetch_abort(struct mcp_provider *p)
+void lists_abort(struct mcp_provider *p)
 {
     catalog_free(p->fetching);
     p->fetching = NULL;

@@ -3,6 +3,8 @@
  *
  * A tool can be renamed, described anew, hidden, or have arguments pinned. A pinned argument has
  * the configured value whatever the agent says, and the schema the agent sees does not mention it.
+ *
+ * Nouns: overrides_, override_.
  */
 #ifndef RIALTO_MCP_SERVER_OVERRIDES_H
 #define RIALTO_MCP_SERVER_OVERRIDES_H

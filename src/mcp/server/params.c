@@ -40,8 +40,7 @@ static size_t put_front(struct buf *out, const struct request *r, struct span ow
 }
 
 /* One replaced member at a time, in the order in which they stand. */
-void upstream_put_params(struct buf *out, const struct request *r, struct span own_meta,
-                         struct span extra)
+void params_put(struct buf *out, const struct request *r, struct span own_meta, struct span extra)
 {
     bool rename =
         r->name_at.n && !json_string_is(span_cut(r->params, r->name_at.at, r->name_at.n), r->name);
@@ -67,13 +66,13 @@ void upstream_put_params(struct buf *out, const struct request *r, struct span o
     put_piece(out, r, at, r->params.n);
 }
 
-void upstream_put_ask_params(struct buf *out, const struct mcp_message *m)
+void params_put_ask(struct buf *out, const struct mcp_message *m)
 {
     const struct json_slot *meta = &m->slots[SLOT_META];
     struct buf keep = {0};
 
     mcp_put_foreign_meta(&keep, meta->value);
-    upstream_put_params(
+    params_put(
         out,
         &(struct request){.params = m->rpc.params,
                           .meta_at = {(size_t)(meta->value.p - m->rpc.params.p), meta->value.n},

@@ -31,7 +31,7 @@ static void ping_failed(struct mcp_provider *p, struct sent *sent, int status, c
         return;
     }
     p->pinged = NULL;
-    upstream_give_up(p, "could not be reached by a ping: %s", why);
+    handshake_give_up(p, "could not be reached by a ping: %s", why);
 }
 
 static void send_ping(struct mcp_provider *p)
@@ -53,7 +53,7 @@ static void no_answer(struct mcp_provider *p)
     }
     upstream_sent_free(p, p->pinged);
     p->pinged = NULL;
-    upstream_give_up(p, "did not answer a ping within %d s", PING_LIMIT_MS / 1000);
+    handshake_give_up(p, "did not answer a ping within %d s", PING_LIMIT_MS / 1000);
 }
 
 /* A server at work may be too busy to answer, and its call has a deadline of its own; the stateless
@@ -63,7 +63,7 @@ static bool may_ping(const struct mcp_provider *p)
     return p->core.state == PROVIDER_READY && !p->modern && !p->core.n_open;
 }
 
-void upstream_on_ping(struct timer *t)
+void ping_on_answer(struct timer *t)
 {
     struct mcp_provider *p = CONTAINER_OF(t, struct mcp_provider, ping);
     uint64_t quiet = router_timers(p->core.router)->now - p->heard_at;
@@ -78,15 +78,10 @@ void upstream_on_ping(struct timer *t)
         set_timer(p, p->ping_interval);
 }
 
-void upstream_ping_start(struct mcp_provider *p)
+void ping_start(struct mcp_provider *p)
 {
     p->heard_at = router_timers(p->core.router)->now;
     p->pinged = NULL;
     if (p->ping_interval)
         set_timer(p, p->ping_interval);
-}
-
-void mcp_provider_set_ping(struct mcp_provider *p, uint64_t interval_ms)
-{
-    p->ping_interval = interval_ms;
 }

@@ -58,7 +58,7 @@ static struct call *owner_of(const struct mcp_provider *p, uint64_t about)
 {
     const struct sent *sent = idmap_get(&p->sent, about);
 
-    return sent && sent->call ? sent->call : router_sole_call(&p->core);
+    return sent && sent->call ? sent->call : ask_sole_call(&p->core);
 }
 
 /* A question of the server, for whoever it can belong to. */
@@ -70,12 +70,12 @@ static void receive_ask(struct mcp_provider *p, const struct mcp_message *m, uin
     struct ask ask = *given;
 
     if (m->slots[SLOT_META_TOKEN].type != JSON_NONE) {
-        upstream_put_ask_params(&params, m);
+        params_put_ask(&params, m);
         ask.params = buf_view(&params);
     }
     if (owner) {
-        router_ask(owner, &ask);
-    } else if (!router_ask_standing(&p->core, &ask)) {
+        ask_put(owner, &ask);
+    } else if (!ask_put_standing(&p->core, &ask)) {
         /* A shared server's question that belongs to nobody in particular is never broadcast. */
         if (p->on_orphan)
             p->on_orphan(p->orphan_arg);
@@ -94,7 +94,7 @@ static void receive_request(struct mcp_provider *p, const struct mcp_message *m,
                       .needs = p->plain ? 0 : mcp_ask_needs(&m->rpc)};
 
     if (p->plain) {
-        if (!router_ask_standing(&p->core, &ask))
+        if (!ask_put_standing(&p->core, &ask))
             respond_error(p, m->rpc.id, RPC_INTERNAL_ERROR, "The client is not there");
     } else if (rpc_method_is(&m->rpc, "ping")) {
         respond(p, m->rpc.id, SPAN("{}"));
@@ -114,12 +114,11 @@ static void receive_progress(struct mcp_provider *p, const struct mcp_message *m
     (void)about;
     if (!sent || !sent->call)
         return;
-    router_event(
-        sent->call,
-        &(struct event){.kind = EVENT_PROGRESS,
-                        .params = m->rpc.params,
-                        .token_at = {(size_t)(token->value.p - m->rpc.params.p), token->value.n},
-                        .from = &p->core});
+    call_event(sent->call, &(struct event){.kind = EVENT_PROGRESS,
+                                           .params = m->rpc.params,
+                                           .token_at = {(size_t)(token->value.p - m->rpc.params.p),
+                                                        token->value.n},
+                                           .from = &p->core});
 }
 
 /* To the call whose stream it came on, else to whomever it can be about. */
@@ -128,7 +127,7 @@ static void tell(struct mcp_provider *p, uint64_t about, const struct event *eve
     const struct sent *sent = idmap_get(&p->sent, about);
 
     if (sent && sent->call)
-        router_event(sent->call, event);
+        call_event(sent->call, event);
     else
         router_tell(&p->core, event);
 }
@@ -162,19 +161,19 @@ static void receive_updated(struct mcp_provider *p, const struct mcp_message *m,
 static void tools_changed(struct mcp_provider *p, const struct mcp_message *m, uint64_t about)
 {
     (void)m, (void)about;
-    upstream_fetch(p, 1u << ITEM_TOOL);
+    lists_fetch(p, 1u << ITEM_TOOL);
 }
 
 static void resources_changed(struct mcp_provider *p, const struct mcp_message *m, uint64_t about)
 {
     (void)m, (void)about;
-    upstream_fetch(p, 1u << ITEM_RESOURCE | 1u << ITEM_TEMPLATE);
+    lists_fetch(p, 1u << ITEM_RESOURCE | 1u << ITEM_TEMPLATE);
 }
 
 static void prompts_changed(struct mcp_provider *p, const struct mcp_message *m, uint64_t about)
 {
     (void)m, (void)about;
-    upstream_fetch(p, 1u << ITEM_PROMPT);
+    lists_fetch(p, 1u << ITEM_PROMPT);
 }
 
 /* It comes when the call that asked may be over. Of all sessions only the one that was asked knows
@@ -188,7 +187,7 @@ static void receive_completed(struct mcp_provider *p, const struct mcp_message *
                                 .from = &p->core};
 
     if (sent && sent->call)
-        router_event(sent->call, &event);
+        call_event(sent->call, &event);
     else
         router_broadcast(&p->core, &event);
 }
@@ -212,7 +211,7 @@ static void receive_cancelled(struct mcp_provider *p, const struct mcp_message *
         return;
     const struct sent *ours = p->modern ? sent_of(p, id->value) : NULL;
     if (!ours)
-        router_unask_any(&p->core, id->value);
+        ask_take_back_any(&p->core, id->value);
     else if (ours->id == p->listen_id)
         mcp_provider_failed(p, p->listen_id, 0, true, "the server ended it");
 }
@@ -234,11 +233,11 @@ static void pass_notification(struct mcp_provider *p, const struct mcp_message *
 
     if (sent && sent->call && sent == sent_of(p, id->value)) {
         event.token_at = mcp_cut(m->rpc.params, id);
-        router_event(sent->call, &event);
+        call_event(sent->call, &event);
     } else if (!cancels) {
         router_broadcast(&p->core, &event);
     } else if (id->type != JSON_NONE) {
-        router_unask_any(&p->core, id->value);
+        ask_take_back_any(&p->core, id->value);
     }
     buf_fini(&method);
 }
@@ -370,7 +369,7 @@ bool mcp_provider_expects(const struct mcp_provider *p, uint64_t id)
 void mcp_provider_greet_again(struct mcp_provider *p)
 {
     log_info(p->alias, "forgot our session: introducing ourselves again");
-    upstream_greet(p);
+    handshake_start(p);
 }
 
 /* The call that a response answers of which only the beginning was kept: if its id stands before
@@ -408,14 +407,14 @@ void mcp_provider_too_long(struct mcp_provider *p, struct span head, size_t limi
              "sent a message of more than %zu bytes (limits.message): dropped; it began " SPAN_FMT,
              limit, SPAN_ARG(start));
     if (!owner)
-        owner = router_sole_call(&p->core);
+        owner = ask_sole_call(&p->core);
     if (!owner)
         return; /* nobody knows whose answer it was: the deadlines of the open calls decide */
     upstream_sent_free(p, owner->provider_data);
     buf_printf(&text, "server '%s' answered with more than %zu bytes (limits.message)", p->alias,
                limit);
-    router_done(owner, &(struct outcome){
-                           .kind = OUTCOME_FAILED, .why = FAIL_PROTOCOL, .text = buf_view(&text)});
+    call_done(owner, &(struct outcome){
+                         .kind = OUTCOME_FAILED, .why = FAIL_PROTOCOL, .text = buf_view(&text)});
     buf_fini(&text);
 }
 
@@ -428,9 +427,9 @@ uint64_t mcp_provider_phase(const struct mcp_provider *p, enum mcp_phase phase)
 
 void mcp_provider_connected(struct mcp_provider *p)
 {
-    upstream_reached(p, MCP_CONNECTED);
-    upstream_ping_start(p);
-    upstream_greet(p);
+    handshake_reached(p, MCP_CONNECTED);
+    ping_start(p);
+    handshake_start(p);
 }
 
 static void drop_sent(struct mcp_provider *p)
@@ -441,7 +440,7 @@ static void drop_sent(struct mcp_provider *p)
 
 static void clear_timers(struct mcp_provider *p)
 {
-    upstream_ended(p);
+    handshake_ended(p);
     timer_clear(router_timers(p->core.router), &p->listen);
     timer_clear(router_timers(p->core.router), &p->ping);
 }
@@ -456,7 +455,7 @@ void mcp_provider_closed(struct mcp_provider *p, const char *why)
     drop_sent(p);
     clear_timers(p);
     p->listen_id = 0;
-    upstream_fetch_abort(p);
+    lists_abort(p);
     why = p->verdict[0] ? p->verdict : why;
     if (p->discreet && !p->core.retries_late) { /* that one is of our own making */
         log_info(p->alias, "failed: %s", why);
@@ -473,7 +472,7 @@ static void start(struct provider *core)
     p->verdict[0] = '\0';
     p->core.locked = false;
     memset(p->phase_at, 0, sizeof p->phase_at);
-    upstream_reached(p, MCP_OPENING);
+    handshake_reached(p, MCP_OPENING);
     p->ops->open(p->link);
 }
 
@@ -505,8 +504,8 @@ struct mcp_provider *mcp_provider_new(const char *alias, const struct mcp_link_o
     p->declares = ANSWERS_ELICIT_FORM | ANSWERS_ELICIT_URL | ANSWERS_SAMPLING;
     list_init(&p->all_sent);
     p->listen.fire = upstream_on_listen;
-    p->probe.fire = upstream_on_silence;
-    p->ping.fire = upstream_on_ping;
+    p->probe.fire = handshake_on_silence;
+    p->ping.fire = ping_on_answer;
     provider_init(&p->core, &upstream_verbs, &life, p->alias);
     p->core.takes_any = true;
     return p;
@@ -550,6 +549,11 @@ void mcp_provider_set_answers(struct mcp_provider *p, unsigned answers)
     p->declares = answers;
 }
 
+void mcp_provider_set_ping(struct mcp_provider *p, uint64_t interval_ms)
+{
+    p->ping_interval = interval_ms;
+}
+
 void mcp_provider_set_discreet(struct mcp_provider *p)
 {
     p->discreet = true;
@@ -558,7 +562,7 @@ void mcp_provider_set_discreet(struct mcp_provider *p)
 void mcp_provider_relist(struct mcp_provider *p)
 {
     if (p->core.state == PROVIDER_READY)
-        upstream_fetch(p, (1u << ITEM_KINDS) - 1);
+        lists_fetch(p, (1u << ITEM_KINDS) - 1);
 }
 
 void mcp_provider_on_lists(struct mcp_provider *p, void (*fn)(void *arg), void *arg)

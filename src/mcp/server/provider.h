@@ -4,6 +4,8 @@
  * It does the handshake, collects the four lists into catalogs, turns verbs into requests of its
  * own hop and the server's messages into verbs. The pipe is a *link* (stdio child, HTTP upstream):
  * a small table of functions plus the three calls by which the link reports back.
+ *
+ * Nouns: mcp_provider_.
  */
 #ifndef RIALTO_MCP_SERVER_PROVIDER_H
 #define RIALTO_MCP_SERVER_PROVIDER_H

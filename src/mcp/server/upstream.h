@@ -97,51 +97,51 @@ void upstream_withdraw(struct mcp_provider *p, uint64_t id, const char *reason);
 
 /* --- handshake.c --- */
 /* Close the link, for this reason. */
-void upstream_give_up(struct mcp_provider *p, const char *fmt, ...)
+void handshake_give_up(struct mcp_provider *p, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
-void upstream_reached(struct mcp_provider *p, enum mcp_phase phase);
-void upstream_greet(struct mcp_provider *p);
-void upstream_on_silence(struct timer *t);
+void handshake_reached(struct mcp_provider *p, enum mcp_phase phase);
+void handshake_start(struct mcp_provider *p);
+void handshake_on_silence(struct timer *t);
 /* The link has closed, perhaps because of what we asked. */
-void upstream_ended(struct mcp_provider *p);
+void handshake_ended(struct mcp_provider *p);
 
 /* --- ping.c --- */
 /* The link is up: see to it that it stays so. */
-void upstream_ping_start(struct mcp_provider *p);
-void upstream_on_ping(struct timer *t);
+void ping_start(struct mcp_provider *p);
+void ping_on_answer(struct timer *t);
 
 /* --- lists.c --- */
 /* Add what the server lists, or what it might have listed, to the catalog that is collected. */
-void upstream_add_item(struct mcp_provider *p, enum item_kind kind, struct span raw);
+void lists_add_item(struct mcp_provider *p, enum item_kind kind, struct span raw);
 /* Fetch these kinds (bits) anew and publish; the first time also provider_up. */
-void upstream_fetch(struct mcp_provider *p, unsigned kinds);
-void upstream_fetch_abort(struct mcp_provider *p);
+void lists_fetch(struct mcp_provider *p, unsigned kinds);
+void lists_abort(struct mcp_provider *p);
 
 /* --- params.c --- */
 /*
  * Append the request's params as the next hop must see them: the name replaced by the provider's
  * own, `_meta` replaced by `own_meta` ("k":v members, may be empty) plus what travels on.
  */
-void upstream_put_params(struct buf *out, const struct request *r, struct span own_meta,
-                         struct span extra);
+void params_put(struct buf *out, const struct request *r, struct span own_meta, struct span extra);
 
 /*
  * Append the params of a request of the server as its client must see them: without its progress
  * token, which is of this hop; nobody beyond it shall report on it.
  */
-void upstream_put_ask_params(struct buf *out, const struct mcp_message *m);
+void params_put_ask(struct buf *out, const struct mcp_message *m);
 
 /* --- upstream_modern.c --- */
 /* The members that every request of the stateless era has in `_meta`. */
-void modern_put_meta(struct buf *out, unsigned answers);
+void upstream_modern_put_meta(struct buf *out, unsigned answers);
 /* Remember a call's request, if its consumer cannot repeat it by itself. */
-void modern_keep(struct mcp_provider *p, struct sent *sent, const struct request *request);
+void upstream_modern_keep(struct mcp_provider *p, struct sent *sent, const struct request *request);
 /* A result with a type: true if it was dealt with, false if it is the consumer's business. */
-bool modern_ask_input(struct mcp_provider *p, struct sent *sent, const struct mcp_message *m);
+bool upstream_modern_ask_input(struct mcp_provider *p, struct sent *sent,
+                               const struct mcp_message *m);
 /* An ask of such a call was answered. */
-void modern_answered(struct mcp_provider *p, struct sent *sent, struct span key,
-                     const struct outcome *outcome);
-void rounds_free(struct rounds *rounds);
+void upstream_modern_answered(struct mcp_provider *p, struct sent *sent, struct span key,
+                              const struct outcome *outcome);
+void upstream_modern_free(struct rounds *rounds);
 /* Subscriptions: what to hear of, all in one stream. */
 void upstream_listen(struct mcp_provider *p);
 void upstream_subscribe(struct mcp_provider *p, struct span uri, bool on);

@@ -39,7 +39,7 @@ void upstream_sent_free(struct mcp_provider *p, struct sent *sent)
 {
     idmap_take(&p->sent, sent->id);
     list_remove(&sent->node);
-    rounds_free(sent->rounds);
+    upstream_modern_free(sent->rounds);
     mem_free(sent);
 }
 
@@ -66,7 +66,7 @@ void upstream_request(struct mcp_provider *p, const struct sent *sent, const cha
     begin_request(out, sent->id, method);
     if (p->modern) {
         buf_str(out, ",\"params\":{\"_meta\":{");
-        modern_put_meta(out, p->declares);
+        upstream_modern_put_meta(out, p->declares);
         buf_str(out, members.n ? "}," : "}");
         buf_span(out, members);
         buf_char(out, '}');
@@ -104,12 +104,12 @@ static void call_answered(struct mcp_provider *p, struct sent *sent, const struc
     struct buf text = {0}, body = {0};
 
     if (ok && !p->plain && m->slots[SLOT_RESULT_TYPE].type == JSON_STRING &&
-        modern_ask_input(p, sent, m))
+        upstream_modern_ask_input(p, sent, m))
         return;
-    struct outcome outcome = mcp_outcome_of(m, &text);
+    struct outcome outcome = mcp_outcome_read(m, &text);
     if (sent->made)
         outcome = as_tools_outcome(sent->made, &outcome, &body);
-    router_done(sent->call, &outcome);
+    call_done(sent->call, &outcome);
     buf_fini(&body);
     buf_fini(&text);
 }
@@ -119,11 +119,11 @@ static void call_failed(struct mcp_provider *p, struct sent *sent, int status, c
     struct buf text = {0};
 
     buf_printf(&text, "server '%s' gave no answer: %s", p->alias, why);
-    router_done(sent->call, &(struct outcome){.kind = OUTCOME_FAILED,
-                                              .why = status ? FAIL_PROTOCOL : FAIL_UNAVAILABLE,
-                                              .text = buf_view(&text),
-                                              .locked = status == 401,
-                                              .retryable = sent->call->repeatable});
+    call_done(sent->call, &(struct outcome){.kind = OUTCOME_FAILED,
+                                            .why = status ? FAIL_PROTOCOL : FAIL_UNAVAILABLE,
+                                            .text = buf_view(&text),
+                                            .locked = status == 401,
+                                            .retryable = sent->call->repeatable});
     buf_fini(&text);
 }
 
@@ -153,7 +153,7 @@ void upstream_send_call(struct mcp_provider *p, const struct sent *sent,
     }
 
     if (p->modern) {
-        modern_put_meta(&meta, request->answers);
+        upstream_modern_put_meta(&meta, request->answers);
         if (request->log_level.n)
             buf_printf(&meta, ",\"" MCP_META_PREFIX "logLevel\":\"" SPAN_FMT "\"",
                        SPAN_ARG(request->log_level));
@@ -167,7 +167,7 @@ void upstream_send_call(struct mcp_provider *p, const struct sent *sent,
     begin_request(out, sent->id, method);
     if (request->params.n || meta.n || extra.n) {
         buf_str(out, ",\"params\":");
-        upstream_put_params(out, request, buf_view(&meta), extra);
+        params_put(out, request, buf_view(&meta), extra);
     }
     buf_char(out, '}');
     upstream_send(p, (struct mcp_parcel){.kind = RPC_REQUEST,
@@ -200,30 +200,30 @@ static bool answer_here(struct mcp_provider *p, struct call *call, const struct 
                                       "this server has no such call\"}")};
 
     if (!p->modern && request->resumes) {
-        router_done(call, &no);
+        call_done(call, &no);
         return true;
     }
     if (p->modern && (request->op == OP_SUBSCRIBE || request->op == OP_UNSUBSCRIBE)) {
         upstream_subscribe(p, request->name, request->op == OP_SUBSCRIBE);
-        router_done(call, &fine);
+        call_done(call, &fine);
         return true;
     }
     if (request->op == OP_ROOTS_CHANGED) {
         /* Modern servers ask for the roots when they need them. */
         if (!p->modern && (p->declares & ANSWERS_ROOTS_CHANGED))
             upstream_notify(p, "notifications/roots/list_changed", SPAN_EMPTY);
-        router_done(call, &fine);
+        call_done(call, &fine);
         return true;
     }
     if (request->op == OP_TELL) {
         /* In the stateless era clients have nothing to tell. */
         if (!p->modern)
             tell_server(p, request);
-        router_done(call, &fine);
+        call_done(call, &fine);
         return true;
     }
     if (p->modern && request->op == OP_SET_LEVEL) {
-        router_done(call, &fine); /* every request says its level */
+        call_done(call, &fine); /* every request says its level */
         return true;
     }
     return false;
@@ -238,12 +238,12 @@ static const struct mcp_override *override_of(const struct mcp_provider *p, cons
 
 static void refuse_evasion(struct call *call)
 {
-    router_done(call, &(struct outcome){
-                          .kind = OUTCOME_ERROR,
-                          .body = SPAN("{\"code\":-32602,\"message\":\"an argument has the name of "
-                                       "one that this bridge sets itself, but for case: leave it "
-                                       "out\"}"),
-                      });
+    call_done(call, &(struct outcome){
+                        .kind = OUTCOME_ERROR,
+                        .body = SPAN("{\"code\":-32602,\"message\":\"an argument has the name of "
+                                     "one that this bridge sets itself, but for case: leave it "
+                                     "out\"}"),
+                    });
 }
 
 /* The request with what the configuration pins, and as what a tool of ours stands for. */
@@ -283,7 +283,7 @@ static void on_open(struct peer *self, struct call *call, const struct request *
         sent->made = made;
         call->provider_data = sent;
         if (p->modern)
-            modern_keep(p, sent, &r);
+            upstream_modern_keep(p, sent, &r);
         upstream_send_call(p, sent, &r, SPAN_EMPTY);
     }
     buf_fini(&other);
@@ -297,11 +297,11 @@ static void on_answer(struct peer *self, struct call *call, struct span key,
     struct sent *sent = call->op == OP_STANDING ? NULL : call->provider_data;
 
     if (sent && sent->rounds) {
-        modern_answered(p, sent, key, outcome);
+        upstream_modern_answered(p, sent, key, outcome);
         return;
     }
     /* The key is the raw id of the server's own request. */
-    mcp_put_outcome(p->ops->begin(p->link), key, call->op, outcome);
+    mcp_outcome_put(p->ops->begin(p->link), key, call->op, outcome);
     upstream_send(p, (struct mcp_parcel){.kind = RPC_RESULT, .about = sent ? sent->id : 0});
 }
 
@@ -311,7 +311,7 @@ static void on_cancel(struct peer *self, struct call *call, enum failure why)
     struct sent *sent = call->provider_data;
 
     if (sent->id)
-        upstream_withdraw(p, sent->id, mcp_failure_word(why));
+        upstream_withdraw(p, sent->id, mcp_outcome_failure_word(why));
     upstream_sent_free(p, sent);
 }
 

@@ -26,7 +26,7 @@ struct rounds {
     struct buf refusal; /* raw error object of the agent, or our text */
 };
 
-void modern_put_meta(struct buf *out, unsigned answers)
+void upstream_modern_put_meta(struct buf *out, unsigned answers)
 {
     buf_str(out, "\"" MCP_META_PREFIX "protocolVersion\":\"" MCP_MODERN "\",\"" MCP_META_PREFIX
                  "clientCapabilities\":");
@@ -35,7 +35,7 @@ void modern_put_meta(struct buf *out, unsigned answers)
                  "clientInfo\":{\"name\":\"rialto\",\"version\":\"" RIALTO_VERSION "\"}");
 }
 
-void rounds_free(struct rounds *r)
+void upstream_modern_free(struct rounds *r)
 {
     if (!r)
         return;
@@ -49,7 +49,7 @@ void rounds_free(struct rounds *r)
 
 static void on_pause_over(struct timer *t);
 
-void modern_keep(struct mcp_provider *p, struct sent *sent, const struct request *request)
+void upstream_modern_keep(struct mcp_provider *p, struct sent *sent, const struct request *request)
 {
     if (request->answers & ANSWERS_BY_RETRY)
         return;
@@ -57,7 +57,7 @@ void modern_keep(struct mcp_provider *p, struct sent *sent, const struct request
     sent->rounds->provider = p;
     sent->rounds->sent = sent;
     sent->rounds->pause.fire = on_pause_over;
-    request_keep(&sent->rounds->kept, request);
+    call_keep_request(&sent->rounds->kept, request);
 }
 
 static void end_refused(struct sent *sent)
@@ -68,7 +68,7 @@ static void end_refused(struct sent *sent)
     if (r->why != FAIL_NONE)
         outcome =
             (struct outcome){.kind = OUTCOME_FAILED, .why = r->why, .text = buf_view(&r->refusal)};
-    router_done(sent->call, &outcome);
+    call_done(sent->call, &outcome);
 }
 
 /* Everything is answered: the same request once more, with the answers. */
@@ -108,8 +108,8 @@ static bool round_complete(struct mcp_provider *p, struct sent *sent)
     return true;
 }
 
-void modern_answered(struct mcp_provider *p, struct sent *sent, struct span key,
-                     const struct outcome *outcome)
+void upstream_modern_answered(struct mcp_provider *p, struct sent *sent, struct span key,
+                              const struct outcome *outcome)
 {
     struct rounds *r = sent->rounds;
 
@@ -153,20 +153,21 @@ static void ask_all(struct mcp_provider *p, struct sent *sent, struct json_slot 
                           .needs = mcp_ask_needs(&as_request)};
         sent->rounds->open++;
         if (ask.needs)
-            router_ask(sent->call, &ask);
+            ask_put(sent->call, &ask);
         else
-            modern_answered(p, sent, it.key, &no_such_question);
+            upstream_modern_answered(p, sent, it.key, &no_such_question);
         buf_fini(&scratch);
     }
 }
 
 static void end_unwanted(struct sent *sent, struct span why)
 {
-    router_done(sent->call,
-                &(struct outcome){.kind = OUTCOME_FAILED, .why = FAIL_PROTOCOL, .text = why});
+    call_done(sent->call,
+              &(struct outcome){.kind = OUTCOME_FAILED, .why = FAIL_PROTOCOL, .text = why});
 }
 
-bool modern_ask_input(struct mcp_provider *p, struct sent *sent, const struct mcp_message *m)
+bool upstream_modern_ask_input(struct mcp_provider *p, struct sent *sent,
+                               const struct mcp_message *m)
 {
     struct rounds *r = sent->rounds;
     const struct json_slot *state = &m->slots[SLOT_REQUEST_STATE];

@@ -264,7 +264,7 @@ static void test_failures_by_reason(void **state)
     (void)state;
     begin(&x, "servers: {a: {command: FAKE}}");
     start(&x);
-    router_cancel(rig_agent_call(&x.ann, "a__sleep", "{\"ms\":60000}"), FAIL_CANCELLED);
+    call_cancel(rig_agent_call(&x.ann, "a__sleep", "{\"ms\":60000}"), FAIL_CANCELLED);
     rig_agent_ask(&x.ann, &x.rig, "a__crash", NULL);
     rig_agent_ask(&x.ann, &x.rig, "a__nothing", NULL);
     expect_metric(&x, "rialto_call_failures_total{server=\"a\",reason=\"cancelled\"} 1");

@@ -84,7 +84,7 @@ static void test_instances_are_added_up(void **state)
     assert_int_equal(stats.opened, 2);
     assert_int_equal(stats.in_flight, 1);
     assert_int_equal(stats.starts, 2);
-    router_detach(stage.router, &ann.peer);
+    call_cancel_all(&ann.peer);
     for (size_t i = 0; i < 2; i++) {
         fake_fini(&fakes[i]);
         router_remove_view(stage.router, views[i]);

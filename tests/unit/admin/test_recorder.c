@@ -24,7 +24,7 @@ static void begin(struct fixture *x, size_t keep)
 
 static void end(struct fixture *x)
 {
-    router_detach(x->stage.router, &x->ann.peer);
+    call_cancel_all(&x->ann.peer);
     fake_fini(&x->fake);
     recorder_end(&x->recorder);
     router_remove_view(x->stage.router, x->view);
@@ -46,7 +46,7 @@ static struct call *open_with(struct fixture *x, const char *name, struct span p
 {
     struct request request = {.op = OP_CALL_TOOL, .name = span_str(name), .params = params};
 
-    return router_open(x->stage.router, &x->ann.peer, x->view, &request, &x->ann);
+    return call_open(x->stage.router, &x->ann.peer, x->view, &request, &x->ann);
 }
 
 static void test_a_call_from_its_opening_to_its_end(void **state)
@@ -103,7 +103,7 @@ static void test_what_is_not_recorded(void **state)
     finish_call(open_with(&x, "write", SPAN("{}")), "{}");
     assert_span(nth(&x, 0)->server, "pages");
     struct request told = {.op = OP_TELL, .name = SPAN("notifications/x")};
-    struct call *c = router_open(x.stage.router, &x.ann.peer, x.view, &told, &x.ann);
+    struct call *c = call_open(x.stage.router, &x.ann.peer, x.view, &told, &x.ann);
     finish_call(c, "{}");
     assert_null(nth(&x, 1));
     end(&x);

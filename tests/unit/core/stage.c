@@ -267,7 +267,7 @@ struct call *client_request(struct client *c, enum op op, const char *name)
                               .answers = c->answers,
                               .wants_progress = c->wants_progress};
 
-    c->last = router_open(c->stage->router, &c->peer, c->view, &request, c);
+    c->last = call_open(c->stage->router, &c->peer, c->view, &request, c);
     return c->last;
 }
 
@@ -278,19 +278,18 @@ struct call *client_open(struct client *c, const char *tool)
 
 void finish_call(struct call *c, const char *body)
 {
-    router_done(c, &(struct outcome){.kind = OUTCOME_RESULT, .body = span_str(body)});
+    call_done(c, &(struct outcome){.kind = OUTCOME_RESULT, .body = span_str(body)});
 }
 
 void ask_call(struct call *c, const char *key, unsigned needs)
 {
-    router_ask(c, &(struct ask){.key = span_str(key),
-                                .method = SPAN("elicitation/create"),
-                                .params = SPAN("{}"),
-                                .needs = needs});
+    ask_put(c, &(struct ask){.key = span_str(key),
+                             .method = SPAN("elicitation/create"),
+                             .params = SPAN("{}"),
+                             .needs = needs});
 }
 
 void answer_call(struct call *c, const char *key, const char *body)
 {
-    router_answer(c, span_str(key),
-                  &(struct outcome){.kind = OUTCOME_RESULT, .body = span_str(body)});
+    ask_answer(c, span_str(key), &(struct outcome){.kind = OUTCOME_RESULT, .body = span_str(body)});
 }

@@ -37,7 +37,7 @@ static const struct approver alone = {put_question, read_answer, false};
 static void begin(struct fixture *x)
 {
     stage_init(&x->stage);
-    router_set_approver(x->stage.router, &operated);
+    approval_set_approver(x->stage.router, &operated);
     x->view = view_new("test", "{server}__{tool}");
     router_add_view(x->stage.router, x->view);
     fake_init(&x->fake, &x->stage, "f");
@@ -54,7 +54,7 @@ static void begin(struct fixture *x)
 
 static void end(struct fixture *x)
 {
-    router_detach(x->stage.router, &x->ann.peer);
+    call_cancel_all(&x->ann.peer);
     fake_fini(&x->fake);
     router_remove_view(x->stage.router, x->view);
     view_free(x->view);
@@ -126,13 +126,13 @@ static void test_declined_by_the_client(void **state)
 static void say_yes(struct client *c, struct call *call, const struct ask *ask)
 {
     (void)c;
-    router_answer(call, ask->key, &(struct outcome){.kind = OUTCOME_RESULT, .body = SPAN("yes")});
+    ask_answer(call, ask->key, &(struct outcome){.kind = OUTCOME_RESULT, .body = SPAN("yes")});
 }
 
 static void say_no(struct client *c, struct call *call, const struct ask *ask)
 {
     (void)c;
-    router_answer(call, ask->key, &(struct outcome){.kind = OUTCOME_RESULT, .body = SPAN("no")});
+    ask_answer(call, ask->key, &(struct outcome){.kind = OUTCOME_RESULT, .body = SPAN("no")});
 }
 
 static void test_answered_inside_the_ask(void **state)
@@ -160,8 +160,7 @@ static void test_a_client_that_cannot_ask_after_all(void **state)
     begin(&x);
     x.ann.answers = ANSWERS_ELICIT_FORM;
     struct call *c = client_open(&x.ann, "f__delete_file");
-    router_answer(c, SPAN("approval"),
-                  &(struct outcome){.kind = OUTCOME_ERROR, .body = SPAN("{}")});
+    ask_answer(c, SPAN("approval"), &(struct outcome){.kind = OUTCOME_ERROR, .body = SPAN("{}")});
     assert_int_equal(c->state, CALL_HELD);
     assert_int_equal(approval_decide(x.stage.router, 1, &yes), DECIDED);
     assert_account(&x.stage, "ann ask 1 approval\nf open 1 delete_file\n");
@@ -213,9 +212,9 @@ static void test_nobody_to_ask(void **state)
     (void)state;
     begin(&x);
     x.ann.in_done = note_text;
-    router_set_approver(x.stage.router, &alone);
+    approval_set_approver(x.stage.router, &alone);
     assert_null(client_open(&x.ann, "f__Format"));
-    router_set_approver(x.stage.router, NULL);
+    approval_set_approver(x.stage.router, NULL);
     x.ann.answers = ANSWERS_ELICIT_FORM;
     assert_null(client_open(&x.ann, "f__Format"));
     assert_account(&x.stage, "ann done 1 refused\nann done 2 refused\n");
@@ -276,7 +275,7 @@ static void test_by_the_operator_alone(void **state)
     assert_account(&x.stage, "f open 1 delete_file\n");
     assert_string_equal(clerk.noted, "1 yes the operator (test)\n");
     x.ann.in_done = note_text;
-    router_set_approver(x.stage.router, &alone);
+    approval_set_approver(x.stage.router, &alone);
     assert_null(client_open(&x.ann, "f__delete_file"));
     assert_string_equal(last_text, "the call of 'delete_file' on server 'f' needs an operator's "
                                    "approval, and there is nobody to ask");
@@ -301,7 +300,7 @@ static void test_by_the_client_alone(void **state)
     x.ann.answers = ANSWERS_ELICIT_FORM;
     struct call *c = client_open(&x.ann, "f__delete_file");
     assert_int_equal(approval_decide(x.stage.router, 2, &yes), DECIDED_ELSEWHERE);
-    router_answer(c, SPAN("approval"), &(struct outcome){.kind = OUTCOME_ERROR});
+    ask_answer(c, SPAN("approval"), &(struct outcome){.kind = OUTCOME_ERROR});
     assert_account(&x.stage, "ann done 1 refused\nann ask 2 approval\nann done 2 refused\n");
     assert_string_equal(clerk.noted, "");
     x.ann.peer.principal = "ann";
@@ -332,7 +331,7 @@ static void test_by_either_the_first_word_counts(void **state)
 static void leave_on_event(struct client *c, struct call *call, const struct event *event)
 {
     (void)c, (void)event;
-    router_cancel(call, FAIL_CANCELLED);
+    call_cancel(call, FAIL_CANCELLED);
 }
 
 static void test_a_client_that_leaves_when_the_question_is_taken_back(void **state)
@@ -463,7 +462,7 @@ static void test_taken_back_while_held(void **state)
     begin(&x);
     x.ann.answers = ANSWERS_ELICIT_FORM;
     struct call *c = client_open(&x.ann, "f__delete_file");
-    router_cancel(c, FAIL_CANCELLED);
+    call_cancel(c, FAIL_CANCELLED);
     /* Its provider never heard of it, so it is told nothing. */
     assert_account(&x.stage, "ann ask 1 approval\nann done 1 cancelled\n");
     assert_null(approval_next(x.stage.router, NULL));
@@ -527,7 +526,7 @@ static void test_held_calls_of_several_providers(void **state)
     for (struct call *c = NULL; (c = approval_next(x.stage.router, c));)
         seen = seen * 10 + c->handle;
     assert_int_equal(seen, 132);
-    router_detach(x.stage.router, &x.ann.peer);
+    call_cancel_all(&x.ann.peer);
     fake_fini(&other);
     fake_fini(&idle);
     end(&x);

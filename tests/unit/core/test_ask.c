@@ -24,7 +24,7 @@ static void begin(struct fixture *x)
 
 static void end(struct fixture *x)
 {
-    router_detach(x->stage.router, &x->ann.peer);
+    call_cancel_all(&x->ann.peer);
     fake_fini(&x->fake);
     router_remove_view(x->stage.router, x->view);
     view_free(x->view);
@@ -73,7 +73,7 @@ static struct call *open_for(struct fixture *x, struct client *client, uint64_t 
     struct request request = {
         .op = OP_CALL_TOOL, .name = SPAN("f__write"), .answers = ~0u, .party = party};
 
-    return router_open(x->stage.router, &client->peer, x->view, &request, client);
+    return call_open(x->stage.router, &client->peer, x->view, &request, client);
 }
 
 /*
@@ -88,17 +88,17 @@ static void test_a_call_that_waits_for_an_answer_does_not_ask(void **state)
     begin(&x);
     struct call *forgotten = open_for(&x, &x.ann, 7);
     ask_call(forgotten, "1", 0);
-    assert_ptr_equal(router_sole_call(&x.fake.core), forgotten); /* it may ask two things at once */
+    assert_ptr_equal(ask_sole_call(&x.fake.core), forgotten); /* it may ask two things at once */
     struct call *running = open_for(&x, &x.ann, 7);
-    assert_ptr_equal(router_sole_call(&x.fake.core), running);
+    assert_ptr_equal(ask_sole_call(&x.fake.core), running);
     struct call *third = open_for(&x, &x.ann, 7);
-    assert_null(router_sole_call(&x.fake.core));
+    assert_null(ask_sole_call(&x.fake.core));
     ask_call(third, "2", 0);
-    assert_ptr_equal(router_sole_call(&x.fake.core), running);
+    assert_ptr_equal(ask_sole_call(&x.fake.core), running);
     finish_call(running, "");
-    assert_null(router_sole_call(&x.fake.core));
+    assert_null(ask_sole_call(&x.fake.core));
     answer_call(third, "2", "");
-    assert_ptr_equal(router_sole_call(&x.fake.core), third);
+    assert_ptr_equal(ask_sole_call(&x.fake.core), third);
     end(&x);
 }
 
@@ -114,12 +114,12 @@ static void test_calls_of_two_parties_leave_the_question_open(void **state)
     struct call *forgotten = open_for(&x, &x.ann, 7);
     ask_call(forgotten, "1", 0);
     struct call *other_party = open_for(&x, &x.ann, 8);
-    assert_null(router_sole_call(&x.fake.core));
+    assert_null(ask_sole_call(&x.fake.core));
     finish_call(other_party, "");
     open_for(&x, &bob, 7);
-    assert_null(router_sole_call(&x.fake.core));
-    router_detach(x.stage.router, &bob.peer);
-    assert_ptr_equal(router_sole_call(&x.fake.core), forgotten);
+    assert_null(ask_sole_call(&x.fake.core));
+    call_cancel_all(&bob.peer);
+    assert_ptr_equal(ask_sole_call(&x.fake.core), forgotten);
     end(&x);
 }
 
@@ -135,7 +135,7 @@ static void test_people_have_time(void **state)
     struct call *c = client_open(&x.ann, "f__read");
     ask_call(c, "1", 0);
     stage_wait(&x.stage, 999);
-    router_event(c, &(struct event){.kind = EVENT_PROGRESS}); /* is no answer */
+    call_event(c, &(struct event){.kind = EVENT_PROGRESS}); /* is no answer */
     answer_call(c, "1", "yes");
     stage_wait(&x.stage, 99);
     ask_call(c, "2", 0);
@@ -204,7 +204,7 @@ static void test_everything_inside_open(void **state)
 static void cancel_in_ask(struct client *c, struct call *call, const struct ask *ask)
 {
     (void)c, (void)ask;
-    router_cancel(call, FAIL_CANCELLED);
+    call_cancel(call, FAIL_CANCELLED);
 }
 
 static void test_cancel_inside_ask(void **state)
@@ -258,10 +258,10 @@ static void test_what_is_taken_back_is_not_answered(void **state)
     struct call *c = client_open(&x.ann, "f__write");
     ask_call(c, "1", 0);
     ask_call(c, "2", 0);
-    assert_true(router_unask(c, SPAN("1")));
-    assert_false(router_unask(c, SPAN("1")));
-    assert_true(router_unask_any(&x.fake.core, SPAN("2")));
-    assert_false(router_unask_any(&x.fake.core, SPAN("2")));
+    assert_true(ask_take_back(c, SPAN("1")));
+    assert_false(ask_take_back(c, SPAN("1")));
+    assert_true(ask_take_back_any(&x.fake.core, SPAN("2")));
+    assert_false(ask_take_back_any(&x.fake.core, SPAN("2")));
     answer_call(c, "1", "too late");
     assert_account(&x.stage, "f open 1 write\nann ask 1 1\nann ask 1 2\nann unasked 1 1\n"
                              "ann unasked 1 2\n");
@@ -277,9 +277,10 @@ static void test_the_same_on_a_standing_call(void **state)
     (void)state;
     begin(&x);
     struct call *c = router_attach(x.stage.router, &x.ann.peer, x.view, 0, &x.ann);
-    assert_true(router_ask_standing(&x.fake.core, &(struct ask){.key = SPAN("7")}));
-    assert_false(router_unask_any(&x.fake.core, SPAN("f/7"))); /* that is how the client knows it */
-    assert_true(router_unask_any(&x.fake.core, SPAN("7")));
+    assert_true(ask_put_standing(&x.fake.core, &(struct ask){.key = SPAN("7")}));
+    assert_false(
+        ask_take_back_any(&x.fake.core, SPAN("f/7"))); /* that is how the client knows it */
+    assert_true(ask_take_back_any(&x.fake.core, SPAN("7")));
     answer_call(c, "f/7", "too late");
     assert_account(&x.stage, "ann ask 1 f/7\nann unasked 1 f/7\n");
     end(&x);

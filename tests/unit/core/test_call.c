@@ -30,7 +30,7 @@ static void begin(struct fixture *x)
 static void end(struct fixture *x)
 {
     x->ann.in_done = NULL;
-    router_detach(x->stage.router, &x->ann.peer);
+    call_cancel_all(&x->ann.peer);
     fake_fini(&x->fake);
     router_remove_view(x->stage.router, x->view);
     view_free(x->view);
@@ -55,7 +55,7 @@ static void test_a_call_is_opened_and_done(void **state)
     assert_null(router_find(x.stage.router, 1));
 
     c = client_open(&x.ann, "f__write");
-    router_done(c, &(struct outcome){.kind = OUTCOME_ERROR, .body = SPAN("{\"code\":1}")});
+    call_done(c, &(struct outcome){.kind = OUTCOME_ERROR, .body = SPAN("{\"code\":1}")});
     assert_account(&x.stage, "f open 2 write\nann done 2 error {\"code\":1}\n");
     end(&x);
 }
@@ -118,17 +118,17 @@ static void test_a_request_survives_waiting(void **state)
         if (waits)
             provider_lost(&x.fake.core, "gone");
         x.fake.in_open = check_request;
-        router_open(x.stage.router, &x.ann.peer, x.view,
-                    &(struct request){.op = OP_CALL_TOOL,
-                                      .name = span_str(name),
-                                      .params = span_str(params),
-                                      .name_at = {8, 10},
-                                      .meta_at = {27, 2},
-                                      .meta_keep = span_str(keep),
-                                      .log_level = span_str(level),
-                                      .answers = ANSWERS_ROOTS,
-                                      .wants_progress = true},
-                    NULL);
+        call_open(x.stage.router, &x.ann.peer, x.view,
+                  &(struct request){.op = OP_CALL_TOOL,
+                                    .name = span_str(name),
+                                    .params = span_str(params),
+                                    .name_at = {8, 10},
+                                    .meta_at = {27, 2},
+                                    .meta_keep = span_str(keep),
+                                    .log_level = span_str(level),
+                                    .answers = ANSWERS_ROOTS,
+                                    .wants_progress = true},
+                  NULL);
         memset(params, 'x', sizeof params);
         memset(name, 'x', sizeof name);
         memset(keep, 'x', sizeof keep);
@@ -150,9 +150,9 @@ static void test_events_come_before_done(void **state)
     begin(&x);
     x.ann.wants_progress = true;
     struct call *c = client_open(&x.ann, "f__write");
-    router_event(c, &(struct event){.kind = EVENT_PROGRESS, .params = SPAN("{1}")});
-    router_event(c, &(struct event){.kind = EVENT_LOG, .params = SPAN("{2}")});
-    router_event(c, &(struct event){.kind = EVENT_OTHER, .params = SPAN("{3}")});
+    call_event(c, &(struct event){.kind = EVENT_PROGRESS, .params = SPAN("{1}")});
+    call_event(c, &(struct event){.kind = EVENT_LOG, .params = SPAN("{2}")});
+    call_event(c, &(struct event){.kind = EVENT_OTHER, .params = SPAN("{3}")});
     finish_call(c, "end");
     assert_account(&x.stage, "f open 1 write\nann progress 1 {1}\nann log 1 {2}\n"
                              "ann other 1 {3}\nann done 1 end\n");
@@ -166,8 +166,8 @@ static void test_progress_only_for_those_who_want_it(void **state)
     (void)state;
     begin(&x);
     struct call *c = client_open(&x.ann, "f__write");
-    router_event(c, &(struct event){.kind = EVENT_PROGRESS});
-    router_event(c, &(struct event){.kind = EVENT_LOG});
+    call_event(c, &(struct event){.kind = EVENT_PROGRESS});
+    call_event(c, &(struct event){.kind = EVENT_LOG});
     finish_call(c, "end");
     assert_account(&x.stage, "f open 1 write\nann log 1\nann done 1 end\n");
     end(&x);
@@ -181,7 +181,7 @@ static void test_cancel_reaches_the_provider(void **state)
 
     (void)state;
     begin(&x);
-    router_cancel(client_open(&x.ann, "f__write"), FAIL_CANCELLED);
+    call_cancel(client_open(&x.ann, "f__write"), FAIL_CANCELLED);
     assert_account(&x.stage, "f open 1 write\nf cancel 1 cancelled\nann done 1 cancelled\n");
     end(&x);
 }
@@ -194,7 +194,7 @@ static void test_cancel_of_one_that_waits_does_not(void **state)
     begin(&x);
     x.policy->concurrency = 1;
     struct call *first = client_open(&x.ann, "f__write");
-    router_cancel(client_open(&x.ann, "f__write"), FAIL_CANCELLED);
+    call_cancel(client_open(&x.ann, "f__write"), FAIL_CANCELLED);
     finish_call(first, "fine");
     assert_account(&x.stage, "f open 1 write\nann done 2 cancelled\nann done 1 fine\n");
     end(&x);
@@ -210,7 +210,7 @@ static void test_who_leaves_cancels_everything(void **state)
     router_attach(x.stage.router, &x.ann.peer, x.view, 0, NULL);
     client_open(&x.ann, "f__write");
     client_open(&x.ann, "f__write");
-    router_detach(x.stage.router, &x.ann.peer);
+    call_cancel_all(&x.ann.peer);
     /* The slot of 2 goes to 3 first: that it is taken back as well is not known yet. */
     assert_account(&x.stage, "f open 2 write\nann done 1 cancelled\n"
                              "f cancel 2 cancelled\nann done 2 cancelled\nf open 3 write\n"
@@ -245,7 +245,7 @@ static void test_a_request_may_bring_its_own_deadline(void **state)
     (void)state;
     begin(&x);
     x.policy->timeout = 100;
-    router_open(x.stage.router, &x.ann.peer, x.view, &request, &x.ann);
+    call_open(x.stage.router, &x.ann.peer, x.view, &request, &x.ann);
     stage_wait(&x.stage, 299);
     assert_account(&x.stage, "f open 1 write\n");
     stage_wait(&x.stage, 1);
@@ -322,7 +322,7 @@ static void test_progress_may_extend_the_deadline(void **state)
         x.policy->progress_extends = extends;
         struct call *c = client_open(&x.ann, "f__write");
         stage_wait(&x.stage, 60);
-        router_event(c, &(struct event){.kind = EVENT_PROGRESS});
+        call_event(c, &(struct event){.kind = EVENT_PROGRESS});
         stage_wait(&x.stage, 60);
         assert_int_equal(router_call_count(x.stage.router), extends ? 1 : 0);
         stage_wait(&x.stage, 40);
@@ -360,7 +360,7 @@ static void test_no_more_at_once_than_allowed(void **state)
     assert_int_equal(x.fake.core.n_waiting, 2);
     finish_call(calls[1], "b");
     assert_account(&x.stage, "ann done 2 b\nf open 3 write\n");
-    router_cancel(calls[0], FAIL_CANCELLED);
+    call_cancel(calls[0], FAIL_CANCELLED);
     assert_account(&x.stage, "f cancel 1 cancelled\nann done 1 cancelled\nf open 4 write\n");
     finish_call(calls[2], "c");
     finish_call(calls[3], "d");
@@ -456,13 +456,13 @@ static void test_the_sole_call(void **state)
 
     (void)state;
     begin(&x);
-    assert_null(router_sole_call(&x.fake.core));
+    assert_null(ask_sole_call(&x.fake.core));
     struct call *a = client_open(&x.ann, "f__write");
-    assert_ptr_equal(router_sole_call(&x.fake.core), a);
+    assert_ptr_equal(ask_sole_call(&x.fake.core), a);
     struct call *b = client_open(&x.ann, "f__write");
-    assert_null(router_sole_call(&x.fake.core));
+    assert_null(ask_sole_call(&x.fake.core));
     finish_call(a, "");
-    assert_ptr_equal(router_sole_call(&x.fake.core), b);
+    assert_ptr_equal(ask_sole_call(&x.fake.core), b);
     end(&x);
 }
 

@@ -26,7 +26,7 @@ static void begin(struct fixture *x)
 static void end(struct fixture *x)
 {
     x->ann.in_done = NULL;
-    router_detach(x->stage.router, &x->ann.peer);
+    call_cancel_all(&x->ann.peer);
     fake_fini(&x->fake);
     router_remove_view(x->stage.router, x->view);
     view_free(x->view);
@@ -212,7 +212,7 @@ static void leave_in_done(struct client *c, const struct outcome *outcome)
 {
     (void)outcome;
     c->in_done = NULL;
-    router_detach(c->stage->router, &c->peer);
+    call_cancel_all(&c->peer);
 }
 
 /*
@@ -366,13 +366,13 @@ static void test_what_is_counted(void **state)
     assert_int_equal(own->queued, 1);
     assert_int_equal(all->in_flight, 2);
     assert_int_equal(all->queued, 1);
-    router_event(a, &(struct event){.kind = EVENT_LOG});
+    call_event(a, &(struct event){.kind = EVENT_LOG});
     ask_call(a, "1", 0);
     assert_int_equal(own->events, 1);
     assert_int_equal(all->events, 1);
     assert_int_equal(own->asks, 1);
     finish_call(a, "");
-    router_done(b, &(struct outcome){.kind = OUTCOME_ERROR});
+    call_done(b, &(struct outcome){.kind = OUTCOME_ERROR});
     provider_lost(&x.fake.core, "exited with 1");
     assert_int_equal(own->results, 1);
     assert_int_equal(own->errors, 1);

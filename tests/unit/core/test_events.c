@@ -39,7 +39,7 @@ static void begin(struct fixture *x)
 
 static void end(struct fixture *x)
 {
-    router_detach(x->stage.router, &x->ann.peer);
+    call_cancel_all(&x->ann.peer);
     fake_fini(&x->fake);
     events_unwatch(router_events(x->stage.router), &x->watcher);
     router_remove_view(x->stage.router, x->view);
@@ -73,17 +73,17 @@ static void test_a_tool_failed(void **state)
 
     (void)state;
     begin(&x);
-    router_done(client_open(&x.ann, "f__read"), &(struct outcome){.kind = OUTCOME_RESULT,
-                                                                  .body = SPAN("{...}"),
-                                                                  .is_error = true,
-                                                                  .text = SPAN("no such file")});
+    call_done(client_open(&x.ann, "f__read"), &(struct outcome){.kind = OUTCOME_RESULT,
+                                                                .body = SPAN("{...}"),
+                                                                .is_error = true,
+                                                                .text = SPAN("no such file")});
     assert_heard(&x, "mcp.tool_failed server=f tool=read call=1 ms=0 is_error=1 "
                      "error=no such file\n");
-    router_done(client_open(&x.ann, "f__read"),
-                &(struct outcome){.kind = OUTCOME_ERROR, .body = SPAN("{\"code\":1}")});
+    call_done(client_open(&x.ann, "f__read"),
+              &(struct outcome){.kind = OUTCOME_ERROR, .body = SPAN("{\"code\":1}")});
     assert_heard(&x, "mcp.tool_failed server=f tool=read call=2 ms=0 is_error=0 "
                      "error={\"code\":1}\n");
-    router_cancel(client_open(&x.ann, "f__read"), FAIL_CANCELLED);
+    call_cancel(client_open(&x.ann, "f__read"), FAIL_CANCELLED);
     assert_heard(&x, "mcp.tool_failed server=f tool=read call=3 ms=0 is_error=0 error=cancelled\n");
     end(&x);
 }

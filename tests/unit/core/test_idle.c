@@ -25,7 +25,7 @@ static void begin(struct fixture *x, bool eager)
 
 static void end(struct fixture *x)
 {
-    router_detach(x->stage.router, &x->ann.peer);
+    call_cancel_all(&x->ann.peer);
     fake_fini(&x->fake);
     router_remove_view(x->stage.router, x->view);
     view_free(x->view);
@@ -96,10 +96,10 @@ static void test_a_subscription_keeps_it_awake(void **state)
     (void)state;
     begin(&x, true);
     struct call *standing = router_attach(x.stage.router, &x.ann.peer, x.view, 0, &x.ann);
-    router_subscribed(standing, &x.fake.core, SPAN("file:///x"));
+    wishes_subscribed(standing, &x.fake.core, SPAN("file:///x"));
     stage_wait(&x.stage, 10 * 1000);
     assert_int_equal(x.fake.core.state, PROVIDER_READY);
-    router_unsubscribed(standing, SPAN("file:///x"));
+    wishes_unsubscribed(standing, SPAN("file:///x"));
     stage_wait(&x.stage, 1000);
     assert_int_equal(x.fake.core.state, PROVIDER_STOPPING);
     end(&x);

@@ -54,7 +54,7 @@ static void begin(struct fixture *x)
 
 static void end(struct fixture *x)
 {
-    router_detach(x->stage.router, &x->ann.peer);
+    call_cancel_all(&x->ann.peer);
     if (x->fake.core.router)
         fake_fini(&x->fake);
     router_remove_view(x->stage.router, x->view);
@@ -326,7 +326,7 @@ static void test_one_that_is_held_back_and_given_up(void **state)
     fake_ready(&x.fake, "read");
     provider_unwant(&x.fake.core);
     client_open(&x.ann, "write");
-    router_detach(x.stage.router, &x.ann.peer);
+    call_cancel_all(&x.ann.peer);
     x.stage.account.n = 0;
     provider_lost(&x.fake.core, "exited with 0");
     stage_wait(&x.stage, 0);

@@ -22,7 +22,7 @@ static void end(struct fixture *x)
 {
     x->ann.in_done = NULL;
     x->ann.in_event = NULL;
-    router_detach(x->stage.router, &x->ann.peer);
+    call_cancel_all(&x->ann.peer);
     fake_fini(&x->fake);
     router_remove_view(x->stage.router, x->view);
     view_free(x->view);

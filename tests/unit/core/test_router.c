@@ -33,8 +33,8 @@ static void attach(struct client *c)
 static void end(struct fixture *x)
 {
     x->ann.in_event = x->bob.in_event = NULL;
-    router_detach(x->stage.router, &x->ann.peer);
-    router_detach(x->stage.router, &x->bob.peer);
+    call_cancel_all(&x->ann.peer);
+    call_cancel_all(&x->bob.peer);
     fake_fini(&x->a);
     fake_fini(&x->b);
     router_remove_view(x->stage.router, x->both);
@@ -148,7 +148,7 @@ static void test_a_line_goes_to_the_one_party_it_can_be_of(void **state)
     router_tell(&x.a.core, &line);
     assert_account(&x.stage, "");
     /* Nor when the one with the narrow view has no standing call to hear it on. */
-    router_detach(x.stage.router, &x.bob.peer);
+    call_cancel_all(&x.bob.peer);
     other = client_open(&x.bob, "read");
     x.stage.account.n = 0;
     router_tell(&x.a.core, &line);
@@ -192,7 +192,7 @@ static void test_a_standing_call_ends_by_cancel(void **state)
     begin(&x);
     attach(&x.ann);
     stage_wait(&x.stage, 1000ull * 1000 * 1000);
-    router_cancel(router_find(x.stage.router, 1), FAIL_CANCELLED);
+    call_cancel(router_find(x.stage.router, 1), FAIL_CANCELLED);
     assert_account(&x.stage, "ann done 1 cancelled\n");
     fake_ready(&x.a, "read");
     assert_account(&x.stage, "a start\n");
@@ -204,7 +204,7 @@ static void leave(struct client *c, struct call *call, const struct event *event
 {
     (void)call, (void)event;
     c->in_event = NULL;
-    router_detach(c->stage->router, &c->peer);
+    call_cancel_all(&c->peer);
 }
 
 static void test_leaving_while_being_told(void **state)
@@ -277,7 +277,7 @@ static void test_attaching_while_others_are_being_told(void **state)
     x.ann.in_event = invite;
     fake_ready(&x.a, "read"); /* eve sees it from the beginning */
     assert_account(&x.stage, "a start\nann changed 1 tools\nbob changed 2 tools\n");
-    router_detach(x.stage.router, &eve.peer);
+    call_cancel_all(&eve.peer);
     end(&x);
 }
 
@@ -397,7 +397,7 @@ static void test_views_that_left_are_left_alone(void **state)
     begin(&x);
     attach(&x.ann);
     attach(&x.bob);
-    router_detach(x.stage.router, &x.ann.peer);
+    call_cancel_all(&x.ann.peer);
     router_remove_view(x.stage.router, x.both);
     x.stage.account.n = 0;
     fake_ready(&x.a, "read");

@@ -43,8 +43,8 @@ static void end(struct fixture *x)
 {
     x->fake.in_open = NULL;
     x->fake.in_answer = NULL;
-    router_detach(x->stage.router, &x->ann.peer);
-    router_detach(x->stage.router, &x->bob.peer);
+    call_cancel_all(&x->ann.peer);
+    call_cancel_all(&x->bob.peer);
     fake_fini(&x->fake);
     router_remove_view(x->stage.router, x->view);
     view_free(x->view);
@@ -71,17 +71,17 @@ static void test_a_provider_is_told_once(void **state)
     (void)state;
     begin(&x);
     struct call *a = attach(&x.ann), *b = attach(&x.bob);
-    assert_true(router_subscribe(a, SPAN("file:///a")));
-    assert_true(router_subscribe(b, SPAN("file:///a")));
-    assert_true(router_subscribe(b, SPAN("file:///b")));
+    assert_true(wishes_subscribe(a, SPAN("file:///a")));
+    assert_true(wishes_subscribe(b, SPAN("file:///a")));
+    assert_true(wishes_subscribe(b, SPAN("file:///b")));
     assert_account(&x.stage, "f open 3 file:///a\nf open 4 file:///b\n");
     finish_open(&x);
     updated(&x, "file:///a");
     updated(&x, "file:///b");
     updated(&x, "file:///c");
     assert_account(&x.stage, "ann updated 1\nbob updated 2\nbob updated 2\n");
-    assert_false(router_unsubscribed(a, SPAN("file:///a")));
-    assert_true(router_unsubscribed(b, SPAN("file:///a")));
+    assert_false(wishes_unsubscribed(a, SPAN("file:///a")));
+    assert_true(wishes_unsubscribed(b, SPAN("file:///a")));
     updated(&x, "file:///a");
     assert_account(&x.stage, "");
     end(&x);
@@ -95,9 +95,9 @@ static void test_not_everybody_offers_it(void **state)
     begin(&x);
     struct call *a = attach(&x.ann);
     fake_publish(&x.fake, "r:file:///a");
-    assert_false(router_subscribe(a, SPAN("file:///a")));
+    assert_false(wishes_subscribe(a, SPAN("file:///a")));
     fake_publish(&x.fake, "");
-    assert_false(router_subscribe(a, SPAN("file:///a")));
+    assert_false(wishes_subscribe(a, SPAN("file:///a")));
     assert_int_equal(x.fake.core.n_open, 0);
     end(&x);
 }
@@ -109,8 +109,8 @@ static void test_a_new_instance_is_told_again(void **state)
     (void)state;
     begin(&x);
     struct call *a = attach(&x.ann), *b = attach(&x.bob);
-    router_subscribed(a, &x.fake.core, SPAN("file:///a"));
-    router_subscribed(b, &x.fake.core, SPAN("file:///a"));
+    wishes_subscribed(a, &x.fake.core, SPAN("file:///a"));
+    wishes_subscribed(b, &x.fake.core, SPAN("file:///a"));
     provider_lost(&x.fake.core, "exited with 1");
     stage_wait(&x.stage, 500);
     x.stage.account.n = 0;
@@ -127,11 +127,11 @@ static void test_the_last_to_leave_unsubscribes(void **state)
     (void)state;
     begin(&x);
     struct call *a = attach(&x.ann), *b = attach(&x.bob);
-    router_subscribed(a, &x.fake.core, SPAN("file:///a"));
-    router_subscribed(b, &x.fake.core, SPAN("file:///a"));
-    router_cancel(a, FAIL_CANCELLED);
+    wishes_subscribed(a, &x.fake.core, SPAN("file:///a"));
+    wishes_subscribed(b, &x.fake.core, SPAN("file:///a"));
+    call_cancel(a, FAIL_CANCELLED);
     assert_account(&x.stage, "ann done 1 cancelled\n");
-    router_cancel(b, FAIL_CANCELLED);
+    call_cancel(b, FAIL_CANCELLED);
     assert_account(&x.stage, "bob done 2 cancelled\nf open 3 file:///a\n");
     end(&x);
 }
@@ -150,12 +150,12 @@ static void test_a_removed_provider_is_forgotten(void **state)
     fake_init(gone, &x.stage, "gone");
     view_add(x.view, &gone->core, NULL);
     struct call *a = attach(&x.ann);
-    router_subscribed(a, &gone->core, SPAN("other://1"));
-    router_subscribed(a, &gone->core, SPAN("other://2"));
-    router_subscribed(a, &x.fake.core, SPAN("file:///a"));
+    wishes_subscribed(a, &gone->core, SPAN("other://1"));
+    wishes_subscribed(a, &gone->core, SPAN("other://2"));
+    wishes_subscribed(a, &x.fake.core, SPAN("file:///a"));
     fake_fini(gone);
     mem_free(gone);
-    router_cancel(a, FAIL_CANCELLED);
+    call_cancel(a, FAIL_CANCELLED);
     assert_account(&x.stage, "ann done 1 cancelled\nf open 2 file:///a\n");
     end(&x);
 }
@@ -166,7 +166,7 @@ static void make_leave(struct fake *f, struct call *c, const struct request *req
 {
     (void)f, (void)c, (void)request;
     if (leaver)
-        router_detach(leaver->stage->router, &leaver->peer);
+        call_cancel_all(&leaver->peer);
     leaver = NULL;
 }
 
@@ -181,8 +181,8 @@ static void test_a_consumer_leaves_while_its_wishes_are_told(void **state)
     (void)state;
     begin(&x);
     struct call *a = attach(&x.ann), *b = attach(&x.bob);
-    router_subscribed(a, &x.fake.core, SPAN("file:///a"));
-    router_subscribed(b, &x.fake.core, SPAN("file:///b"));
+    wishes_subscribed(a, &x.fake.core, SPAN("file:///a"));
+    wishes_subscribed(b, &x.fake.core, SPAN("file:///b"));
     provider_lost(&x.fake.core, "exited with 1");
     stage_wait(&x.stage, 500);
     x.fake.in_open = make_leave;
@@ -200,9 +200,9 @@ static void test_log_levels_only_get_more_verbose(void **state)
 
     (void)state;
     begin(&x);
-    router_want_log(x.stage.router, x.view, 4, "error");
-    router_want_log(x.stage.router, x.view, 6, "alert");
-    router_want_log(x.stage.router, x.view, 1, "info");
+    wishes_want_log(x.stage.router, x.view, 4, "error");
+    wishes_want_log(x.stage.router, x.view, 6, "alert");
+    wishes_want_log(x.stage.router, x.view, 1, "info");
     finish_open(&x);
     assert_account(&x.stage, "f open 1 error\nf open 2 info\n");
     provider_lost(&x.fake.core, "exited with 1");
@@ -232,7 +232,7 @@ static void test_the_router_itself_answers_nothing(void **state)
     begin(&x);
     x.fake.in_open = ask_in_open;
     struct call *a = attach(&x.ann);
-    router_subscribe(a, SPAN("file:///a"));
+    wishes_subscribe(a, SPAN("file:///a"));
     assert_account(&x.stage, "f open 2 file:///a\nf answer 2 1 refused\n");
     finish_open(&x);
     end(&x);
@@ -244,7 +244,7 @@ static void test_own_calls_are_counted_like_others(void **state)
 
     (void)state;
     begin(&x);
-    router_want_log(x.stage.router, x.view, 1, "info");
+    wishes_want_log(x.stage.router, x.view, 1, "info");
     finish_open(&x);
     const struct stats *all = router_stats(x.stage.router);
     assert_int_equal(all->opened, 1);
@@ -256,7 +256,7 @@ static void test_own_calls_are_counted_like_others(void **state)
 
 static bool ask_standing(struct fixture *x, const char *key, unsigned needs)
 {
-    return router_ask_standing(
+    return ask_put_standing(
         &x->fake.core,
         &(struct ask){.key = span_str(key), .method = SPAN("roots/list"), .needs = needs});
 }
@@ -299,7 +299,7 @@ static void test_two_ask_with_one_key(void **state)
     struct call *a = attach(&x.ann);
     x.stage.account.n = 0;
     assert_true(ask_standing(&x, "1", 0));
-    assert_true(router_ask_standing(&g.core, &(struct ask){.key = SPAN("1")}));
+    assert_true(ask_put_standing(&g.core, &(struct ask){.key = SPAN("1")}));
     answer_call(a, "g/1", "for g");
     answer_call(a, "f/1", "for f");
     assert_account(&x.stage, "ann ask 1 f/1\nann ask 1 g/1\n"
@@ -354,7 +354,7 @@ static void test_a_standing_ask_ends_with_its_consumer(void **state)
     attach(&x.ann);
     ask_standing(&x, "1", 0);
     ask_standing(&x, "2", 0);
-    router_detach(x.stage.router, &x.ann.peer);
+    call_cancel_all(&x.ann.peer);
     assert_account(&x.stage, "ann ask 1 f/1\nann ask 1 f/2\nann done 1 cancelled\n"
                              "f answer 1 1 cancelled\nf answer 1 2 cancelled\n");
     end(&x);

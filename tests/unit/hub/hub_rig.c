@@ -340,7 +340,7 @@ void rig_agent_enter(struct rig_agent *c, const struct mcp_host *host)
 
 void rig_agent_leave(struct rig_agent *c)
 {
-    router_detach(c->router, &c->peer);
+    call_cancel_all(&c->peer);
     if (c->lease)
         c->host.leave(c->host.arg, c->lease);
     buf_fini(&c->said);
@@ -355,7 +355,7 @@ struct call *rig_agent_call(struct rig_agent *c, const char *tool, const char *a
                               .name = span_str(tool),
                               .params = buf_view(&params),
                               .name_at = {strlen("{\"name\":"), strlen(tool) + 2}};
-    struct call *call = router_open(c->router, &c->peer, c->view, &request, c);
+    struct call *call = call_open(c->router, &c->peer, c->view, &request, c);
     buf_fini(&params);
     return call;
 }

@@ -249,7 +249,7 @@ static void expect_found(const struct child_spec *spec, const char *program, int
 {
     struct buf found = {0};
 
-    assert_int_equal(child_find(spec, program, &found), code);
+    assert_int_equal(spawn_find(spec, program, &found), code);
     assert_string_equal(buf_cstr(&found), file);
     buf_fini(&found);
 }
@@ -271,7 +271,7 @@ static void test_found_without_starting(void **state)
     close(open(a, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
     const char *env[] = {path, NULL};
     struct child_spec spec = {.name = "test", .env = env};
-    char *seen = child_path(&spec);
+    char *seen = spawn_path(&spec);
     assert_string_equal(seen, path + strlen("PATH="));
     mem_free(seen);
     expect_found(&spec, "tool", -EACCES, a);

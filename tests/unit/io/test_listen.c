@@ -285,11 +285,11 @@ static void test_cancelled_connects_stay_silent(void **state)
     const char *kinds[] = {listener_address(h.listener), "nonsense", "localhost:1",
                            "unix:/no/such/socket"};
     for (size_t i = 0; i < COUNT_OF(kinds); i++) {
-        connect_cancel(stream_connect(l, kinds[i], on_failed, &a));
+        stream_connect_cancel(stream_connect(l, kinds[i], on_failed, &a));
         struct connect *c = stream_connect(l, kinds[i], on_failed, &a);
         if (i == 2)
             loop_step(l, 0); /* the lookup may be at work in its thread now */
-        connect_cancel(c);
+        stream_connect_cancel(c);
     }
     run_for(l, 50);
     assert_int_equal(a.n, 0);

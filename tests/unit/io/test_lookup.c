@@ -93,7 +93,7 @@ static void test_leaving_does_not_wait_for_an_answer(void **state)
     (void)state;
     struct connect *c = stream_connect(l, "slow.test:80", on_done, &a);
     WAIT(l, asked == 1);
-    connect_cancel(c);
+    stream_connect_cancel(c);
     loop_free(l);
     assert_int_equal(answered, 0);
     assert_int_equal(a.n_done, 0);

@@ -140,7 +140,7 @@ static void raw_connect(struct party *c, struct site *site)
 
 static void raw_frame(struct party *c, enum ws_opcode op, struct span payload)
 {
-    ws_put_frame(stream_out(c->stream), WS_CLIENT, op, payload);
+    ws_frame_put(stream_out(c->stream), WS_CLIENT, op, payload);
     stream_wrote(c->stream);
 }
 
@@ -414,7 +414,7 @@ static void test_broken_rules_are_told(void **state)
     struct buf big = {0};
     struct buf huge = {0};
     filler(&big, 1000000);
-    ws_put_frame(&huge, WS_CLIENT, WS_TEXT, buf_view(&big));
+    ws_frame_put(&huge, WS_CLIENT, WS_TEXT, buf_view(&big));
     const struct {
         struct span bytes;
         const char *answer;
@@ -576,7 +576,7 @@ static void liar_data(void *owner, struct span chunk)
     if (!key || !party_has(&liar->party, "\r\n\r\n"))
         return;
     char accept[29];
-    ws_accept_key(span_of(key + 19, 24), accept);
+    ws_key_answer(span_of(key + 19, 24), accept);
     const char *mark = strstr(liar->answer, "$KEY");
     struct buf *out = stream_out(liar->party.stream);
     if (mark) {

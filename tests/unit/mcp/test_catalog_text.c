@@ -33,8 +33,8 @@ static void it_reads_back_the_same(void **state)
     struct buf text = {0}, again = {0};
 
     (void)state;
-    catalog_put_text(&text, c);
-    struct catalog *back = catalog_from_text(buf_view(&text));
+    catalog_text_put(&text, c);
+    struct catalog *back = catalog_text_read(buf_view(&text));
     assert_non_null(back);
     const struct item *read = catalog_find(back, ITEM_TOOL, SPAN("read"));
     assert_non_null(read);
@@ -46,7 +46,7 @@ static void it_reads_back_the_same(void **state)
     assert_non_null(catalog_find(back, ITEM_RESOURCE, SPAN("file:///a")));
     assert_int_equal(back->offers, c->offers);
     assert_true(span_eq(back->instructions, c->instructions));
-    catalog_put_text(&again, back);
+    catalog_text_put(&again, back);
     assert_true(span_eq(buf_view(&again), buf_view(&text)));
     catalog_free(back);
     catalog_free(c);
@@ -61,11 +61,11 @@ static void a_part_of_it_is_nothing(void **state)
     struct buf text = {0};
 
     (void)state;
-    catalog_put_text(&text, c);
+    catalog_text_put(&text, c);
     for (size_t n = 0; n + 1 < text.n; n++) /* without the last newline it is whole */
-        assert_null(catalog_from_text(span_of(text.p, n)));
+        assert_null(catalog_text_read(span_of(text.p, n)));
     buf_str(&text, "{}\n");
-    assert_null(catalog_from_text(buf_view(&text)));
+    assert_null(catalog_text_read(buf_view(&text)));
     catalog_free(c);
     buf_fini(&text);
 }
@@ -93,7 +93,7 @@ static void anything_else_is_nothing(void **state)
 
     (void)state;
     for (size_t i = 0; i < COUNT_OF(texts); i++)
-        assert_null(catalog_from_text(span_str(texts[i])));
+        assert_null(catalog_text_read(span_str(texts[i])));
 }
 
 int main(void)

@@ -24,7 +24,7 @@ static void expect_question(const char *params, const char *question)
     struct call *c = held_call(&p, params);
     struct buf out = {0};
 
-    mcp_approver.put_question(&out, c);
+    consent_approver.put_question(&out, c);
     assert_string_equal(buf_cstr(&out), question);
     assert_int_equal(json_skim(buf_view(&out), NULL, NULL, NULL, NULL), 0);
     buf_fini(&out);
@@ -76,7 +76,7 @@ static void test_a_long_question(void **state)
         buf_str(&params, "\xc3\xa4");
     buf_str(&params, "\"}}");
     struct call *c = held_call(&p, buf_cstr(&params));
-    mcp_approver.put_question(&out, c);
+    consent_approver.put_question(&out, c);
     assert_int_equal(json_skim(buf_view(&out), NULL, NULL, NULL, NULL), 0);
     assert_true(out.n < 1300);
     assert_non_null(strstr(buf_cstr(&out), "\xc3\xa4...\""));
@@ -84,7 +84,7 @@ static void test_a_long_question(void **state)
                                            "nothing shows the rest, so refuse it when in doubt)"));
     out.n = 0;
     c->handle = 7;
-    mcp_approver_with_operator.put_question(&out, c);
+    consent_approver_with_operator.put_question(&out, c);
     assert_non_null(strstr(buf_cstr(&out), "'rialto approvals --json' and /api/approvals show all "
                                            "of call 7)"));
     buf_fini(&out);
@@ -110,9 +110,9 @@ static void test_the_answers(void **state)
 
     (void)state;
     for (size_t i = 0; i < COUNT_OF(rows); i++)
-        assert_int_equal(mcp_approver.read_answer(&rows[i].answer), rows[i].consent);
-    assert_false(mcp_approver.has_operator);
-    assert_true(mcp_approver_with_operator.has_operator);
+        assert_int_equal(consent_approver.read_answer(&rows[i].answer), rows[i].consent);
+    assert_false(consent_approver.has_operator);
+    assert_true(consent_approver_with_operator.has_operator);
 }
 
 /* --- how it is told to the agent --- */
@@ -125,12 +125,12 @@ static void test_a_refusal_is_a_result_of_the_tool(void **state)
     struct buf body = {0};
 
     (void)state;
-    struct outcome told = mcp_refusal_as_result(OP_CALL_TOOL, &refused, &body);
+    struct outcome told = mcp_outcome_of_refusal(OP_CALL_TOOL, &refused, &body);
     assert_int_equal(told.kind, OUTCOME_RESULT);
     assert_string_equal(buf_cstr(&body), "{\"content\":[{\"type\":\"text\",\"text\":\"refused by "
                                          "\\\"them\\\"\"}],\"isError\":true}");
-    assert_int_equal(mcp_refusal_as_result(OP_GET_PROMPT, &refused, &body).kind, OUTCOME_FAILED);
-    assert_int_equal(mcp_refusal_as_result(OP_CALL_TOOL, &late, &body).why, FAIL_TIMEOUT);
+    assert_int_equal(mcp_outcome_of_refusal(OP_GET_PROMPT, &refused, &body).kind, OUTCOME_FAILED);
+    assert_int_equal(mcp_outcome_of_refusal(OP_CALL_TOOL, &late, &body).why, FAIL_TIMEOUT);
     buf_fini(&body);
 }
 
@@ -141,7 +141,7 @@ static void expect_outcome(const char *message, enum outcome_kind kind, bool is_
     struct buf scratch = {0};
 
     assert_int_equal(mcp_skim(span_str(message), &m), 0);
-    struct outcome o = mcp_outcome_of(&m, &scratch);
+    struct outcome o = mcp_outcome_read(&m, &scratch);
     assert_int_equal(o.kind, kind);
     assert_int_equal(o.is_error, is_error);
     assert_true(span_is(o.text, text));

@@ -21,7 +21,7 @@ static void expect(const char *params, const char *name_raw, const char *own, co
                         .meta_at = cut_at(params, meta_raw),
                         .meta_keep = span_str(keep)};
 
-    upstream_put_params(&out, &r, span_str(meta), span_str(extra));
+    params_put(&out, &r, span_str(meta), span_str(extra));
     assert_string_equal(buf_cstr(&out), expected);
     buf_fini(&out);
 }

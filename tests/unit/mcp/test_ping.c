@@ -211,12 +211,12 @@ static void test_a_server_at_work_is_left_alone(void **state)
     struct view *v = view_new("v", NULL);
     router_add_view(x.router, v);
     view_add(v, x.core, NULL);
-    router_open(x.router, &consumer, v,
-                &(struct request){.op = OP_CALL_TOOL,
-                                  .name = SPAN("t"),
-                                  .params = SPAN("{\"name\":\"t\"}"),
-                                  .name_at = {8, 3}},
-                NULL);
+    call_open(x.router, &consumer, v,
+              &(struct request){.op = OP_CALL_TOOL,
+                                .name = SPAN("t"),
+                                .params = SPAN("{\"name\":\"t\"}"),
+                                .name_at = {8, 3}},
+              NULL);
     assert_sent(&x, "tools/call\n");
     wait_ms(&x, 100000);
     assert_sent(&x, "");

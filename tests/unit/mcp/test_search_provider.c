@@ -47,13 +47,13 @@ static struct call *call(struct fixture *x, const char *name, const char *argume
     struct buf params = {0};
 
     buf_printf(&params, "{\"name\":\"%s\",\"arguments\":%s}", name, arguments);
-    struct call *c = router_open(x->stage.router, &x->agent.peer, x->seen,
-                                 &(struct request){.op = OP_CALL_TOOL,
-                                                   .name = span_str(name),
-                                                   .params = buf_view(&params),
-                                                   .answers = x->agent.answers,
-                                                   .wants_progress = x->agent.wants_progress},
-                                 NULL);
+    struct call *c = call_open(x->stage.router, &x->agent.peer, x->seen,
+                               &(struct request){.op = OP_CALL_TOOL,
+                                                 .name = span_str(name),
+                                                 .params = buf_view(&params),
+                                                 .answers = x->agent.answers,
+                                                 .wants_progress = x->agent.wants_progress},
+                               NULL);
     buf_fini(&params);
     return c;
 }
@@ -128,8 +128,7 @@ static void test_events_and_questions_pass(void **state)
     x.agent.answers = ANSWERS_ELICIT_FORM;
     x.agent.wants_progress = true;
     struct call *outer = call(&x, "call_tool", "{\"name\":\"s__read\"}");
-    router_event(inner(&x, 2),
-                 &(struct event){.kind = EVENT_PROGRESS, .params = SPAN("{\"p\":1}")});
+    call_event(inner(&x, 2), &(struct event){.kind = EVENT_PROGRESS, .params = SPAN("{\"p\":1}")});
     ask_call(inner(&x, 2), "k1", ANSWERS_ELICIT_FORM);
     ask_call(inner(&x, 2), "k2", ANSWERS_SAMPLING); /* which it cannot answer */
     answer_call(outer, "k1", "{\"yes\":1}");
@@ -150,9 +149,9 @@ static void test_cancel_and_detach(void **state)
     (void)state;
     begin(&x);
     struct call *outer = call(&x, "call_tool", "{\"name\":\"s__read\"}");
-    router_cancel(outer, FAIL_CANCELLED);
+    call_cancel(outer, FAIL_CANCELLED);
     call(&x, "call_tool", "{\"name\":\"s__read\"}");
-    router_detach(x.stage.router, &x.agent.peer);
+    call_cancel_all(&x.agent.peer);
     assert_account(&x.stage, "s open 2 read\ns cancel 2 cancelled\nagent done 1 cancelled\n"
                              "s open 4 read\ns cancel 4 cancelled\nagent done 3 cancelled\n");
     end(&x);
@@ -167,7 +166,7 @@ static void ask_at_once(struct fake *f, struct call *c, const struct request *re
 static void leave_when_asked(struct client *c, struct call *call_, const struct ask *ask)
 {
     (void)call_, (void)ask;
-    router_detach(c->stage->router, &c->peer);
+    call_cancel_all(&c->peer);
 }
 
 /* The agent goes away inside of the very opening of the inner call. */
@@ -225,17 +224,17 @@ static void test_agents_are_told_apart(void **state)
     begin(&x);
     client_init(&other, &x.stage, "other", x.seen);
     call(&x, "call_tool", "{\"name\":\"s__read\"}");
-    assert_ptr_equal(router_sole_call(&x.server.core), inner(&x, 2));
+    assert_ptr_equal(ask_sole_call(&x.server.core), inner(&x, 2));
     call(&x, "call_tool", "{\"name\":\"s__read\"}");
-    assert_null(router_sole_call(&x.server.core)); /* two of one agent, both running */
+    assert_null(ask_sole_call(&x.server.core)); /* two of one agent, both running */
     finish_call(inner(&x, 4), "{}");
-    router_open(x.stage.router, &other.peer, x.seen,
-                &(struct request){.op = OP_CALL_TOOL,
-                                  .name = SPAN("call_tool"),
-                                  .params = SPAN("{\"arguments\":{\"name\":\"s__write\"}}")},
-                NULL);
+    call_open(x.stage.router, &other.peer, x.seen,
+              &(struct request){.op = OP_CALL_TOOL,
+                                .name = SPAN("call_tool"),
+                                .params = SPAN("{\"arguments\":{\"name\":\"s__write\"}}")},
+              NULL);
     assert_int_not_equal(inner(&x, 2)->party, inner(&x, 6)->party);
-    assert_null(router_sole_call(&x.server.core));
+    assert_null(ask_sole_call(&x.server.core));
     finish_call(inner(&x, 2), "{}");
     finish_call(inner(&x, 6), "{}");
     end(&x);

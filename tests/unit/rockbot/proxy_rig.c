@@ -156,12 +156,12 @@ struct call *rig_call(struct proxy_rig *r, const char *name)
     struct buf params = {0};
 
     buf_printf(&params, "{\"name\":\"%s\",\"arguments\":{\"a\":1}}", name);
-    struct call *c = router_open(r->router, &r->consumer, r->view,
-                                 &(struct request){.op = OP_CALL_TOOL,
-                                                   .name = span_str(name),
-                                                   .params = buf_view(&params),
-                                                   .name_at = {8, strlen(name) + 2}},
-                                 NULL);
+    struct call *c = call_open(r->router, &r->consumer, r->view,
+                               &(struct request){.op = OP_CALL_TOOL,
+                                                 .name = span_str(name),
+                                                 .params = buf_view(&params),
+                                                 .name_at = {8, strlen(name) + 2}},
+                               NULL);
     buf_fini(&params);
     return c;
 }
@@ -215,7 +215,7 @@ void rig_tear_down(struct proxy_rig *r)
     WAIT(r->loop, r->closed == 1);
     bus_close(r->theirs);
     WAIT(r->loop, r->closed == 2);
-    router_detach(r->router, &r->consumer);
+    call_cancel_all(&r->consumer);
     router_remove_view(r->router, r->view);
     view_free(r->view);
     router_free(r->router);

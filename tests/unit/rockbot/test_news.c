@@ -39,7 +39,7 @@ static void begin(struct watch *w)
     s->core.policy.approve = &w->approve;
     s->core.policy.n_approve = 1;
     w->approver = (struct approver){put_question, read_answer, true};
-    router_set_approver(r->router, &w->approver);
+    approval_set_approver(r->router, &w->approver);
     rig_start(r);
     rig_listen(r, "mcp.event.#");
     rig_listen(r, ASKED);

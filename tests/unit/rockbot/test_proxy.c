@@ -78,7 +78,7 @@ static void test_a_cancelled_call(void **state)
     r.quiet = true;
     struct call *c = rig_call(&r, "far__t");
     WAIT(r.loop, r.n_invokes == 1);
-    router_cancel(c, FAIL_CANCELLED);
+    call_cancel(c, FAIL_CANCELLED);
     assert_int_equal(r.n_done, 1);
     rig_answer_invoke(&r, &r.last.m);
     run_for(r.loop, 50);
@@ -95,7 +95,7 @@ static void test_cancelled_at_once(void **state)
     rig_set_up(&r, &rig_patient);
     rig_meet(&r);
     struct call *c = rig_call(&r, "far__t");
-    router_cancel(c, FAIL_CANCELLED);
+    call_cancel(c, FAIL_CANCELLED);
     assert_int_equal(r.n_done, 1);
     run_for(r.loop, 50);
     rig_tear_down(&r);

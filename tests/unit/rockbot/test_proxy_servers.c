@@ -157,12 +157,12 @@ static void test_a_completion(void **state)
 
     rig_set_up(&r, &rig_patient);
     rig_meet(&r);
-    router_open(r.router, &r.consumer, r.view,
-                &(struct request){.op = OP_COMPLETE,
-                                  .name = SPAN("far__p"),
-                                  .params = SPAN("{\"ref\":{\"name\":\"far__p\"}}"),
-                                  .name_at = {15, 8}},
-                NULL);
+    call_open(r.router, &r.consumer, r.view,
+              &(struct request){.op = OP_COMPLETE,
+                                .name = SPAN("far__p"),
+                                .params = SPAN("{\"ref\":{\"name\":\"far__p\"}}"),
+                                .name_at = {15, 8}},
+              NULL);
     WAIT(r.loop, r.n_done == 1);
     assert_string_equal(r.text, "{\"completion\":{\"values\":[]}}");
     rig_tear_down(&r);

@@ -19,13 +19,13 @@ void rig_finish(struct call *c, const char *text)
     buf_str(&body, "{\"content\":[{\"type\":\"text\",\"text\":");
     json_quote(&body, span_str(text));
     buf_str(&body, "}]}");
-    router_done(c, &(struct outcome){.kind = OUTCOME_RESULT, .body = buf_view(&body)});
+    call_done(c, &(struct outcome){.kind = OUTCOME_RESULT, .body = buf_view(&body)});
     buf_fini(&body);
 }
 
 static void done_raw(struct call *c, enum outcome_kind kind, const char *body, bool is_error)
 {
-    router_done(c, &(struct outcome){.kind = kind, .body = span_str(body), .is_error = is_error});
+    call_done(c, &(struct outcome){.kind = kind, .body = span_str(body), .is_error = is_error});
 }
 
 static void finish_big(struct call *c)
@@ -72,9 +72,9 @@ static void on_open(struct peer *self, struct call *c, const struct request *q)
     else if (span_is(q->name, "big"))
         finish_big(c);
     else if (span_is(q->name, "ask"))
-        router_ask(c, &(struct ask){.key = SPAN("k"),
-                                    .method = SPAN("elicitation/create"),
-                                    .needs = ANSWERS_ELICIT_FORM});
+        ask_put(c, &(struct ask){.key = SPAN("k"),
+                                 .method = SPAN("elicitation/create"),
+                                 .needs = ANSWERS_ELICIT_FORM});
     else
         rig_finish(c, given);
     mem_free(given);

@@ -83,7 +83,7 @@ static inline void replay_amqp(struct buf *log, struct span in, struct cuts cuts
     while (in.n && !code) {
         char *memory;
         struct span piece = cuts_next(&cuts, &in, &memory);
-        code = amqp_feed(&r.reader, piece, replay_amqp_frame, &r);
+        code = amqp_reader_feed(&r.reader, piece, replay_amqp_frame, &r);
         mem_free(memory);
     }
     if (code)

@@ -24,7 +24,7 @@ static inline void replay_ws(struct buf *log, struct span in, struct cuts cuts, 
     while (in.n && !rc) {
         char *memory;
         struct span piece = cuts_next(&cuts, &in, &memory);
-        rc = ws_feed(&d, piece, replay_frame, log);
+        rc = ws_decoder_feed(&d, piece, replay_frame, log);
         mem_free(memory);
     }
     if (rc)

@@ -124,7 +124,7 @@ static void test_a_stopped_reader_gives_no_more(void **state)
     put_frame(&in, 8, 0, SPAN_EMPTY);
     put_frame(&in, 5, 0, SPAN_EMPTY); /* would be an error */
     amqp_reader_init(&r);
-    assert_int_equal(amqp_feed(&r, buf_view(&in), stop_it, &r), 0);
+    assert_int_equal(amqp_reader_feed(&r, buf_view(&in), stop_it, &r), 0);
     amqp_reader_fini(&r);
     buf_fini(&in);
 }

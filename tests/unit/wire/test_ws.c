@@ -51,7 +51,7 @@ static void test_every_length_comes_through(void **state)
             struct buf payload = {0}, wire = {0}, expected = {0};
             for (size_t k = 0; k < lengths[i]; k++)
                 buf_char(&payload, (char)('a' + k % 26));
-            ws_put_frame(&wire, ways[w].from, WS_TEXT, buf_view(&payload));
+            ws_frame_put(&wire, ways[w].from, WS_TEXT, buf_view(&payload));
             replay_put(&expected, "text", buf_view(&payload));
             assert_replay(ways[w].to, buf_view(&wire), lengths[i], buf_cstr(&expected));
 
@@ -75,8 +75,8 @@ static void test_masks_are_fresh(void **state)
 {
     (void)state;
     struct buf a = {0}, b = {0};
-    ws_put_frame(&a, WS_CLIENT, WS_BINARY, SPAN("hello world"));
-    ws_put_frame(&b, WS_CLIENT, WS_BINARY, SPAN("hello world"));
+    ws_frame_put(&a, WS_CLIENT, WS_BINARY, SPAN("hello world"));
+    ws_frame_put(&b, WS_CLIENT, WS_BINARY, SPAN("hello world"));
     assert_int_equal(a.n, 17);
     assert_memory_not_equal(a.p + 2, b.p + 2, 4);
     buf_fini(&a);
@@ -250,8 +250,8 @@ static void test_errors_stay(void **state)
     struct ws_decoder d;
 
     ws_decoder_init(&d, WS_CLIENT, 3);
-    assert_int_equal(ws_feed(&d, SPAN("\x81\x04"), ignore_frame, NULL), ERR_SIZE);
-    assert_int_equal(ws_feed(&d, SPAN("\x81\x01x"), ignore_frame, NULL), ERR_SIZE);
+    assert_int_equal(ws_decoder_feed(&d, SPAN("\x81\x04"), ignore_frame, NULL), ERR_SIZE);
+    assert_int_equal(ws_decoder_feed(&d, SPAN("\x81\x01x"), ignore_frame, NULL), ERR_SIZE);
     assert_int_equal(d.close_code, 1009);
     ws_decoder_fini(&d);
 }
@@ -277,8 +277,8 @@ static void test_stop_ends_the_frames(void **state)
     struct seen s = {.frames = 0};
 
     ws_decoder_init(&s.decoder, WS_CLIENT, 100);
-    assert_int_equal(ws_feed(&s.decoder, SPAN("\x81\x01x\x81\x01y"), stop_at_frame, &s), 0);
-    assert_int_equal(ws_feed(&s.decoder, SPAN("\x81\x01z"), stop_at_frame, &s), 0);
+    assert_int_equal(ws_decoder_feed(&s.decoder, SPAN("\x81\x01x\x81\x01y"), stop_at_frame, &s), 0);
+    assert_int_equal(ws_decoder_feed(&s.decoder, SPAN("\x81\x01z"), stop_at_frame, &s), 0);
     assert_int_equal(s.frames, 1);
     ws_decoder_fini(&s.decoder);
 }
@@ -290,7 +290,7 @@ static void test_unmasked_message_within_a_chunk_is_not_copied(void **state)
     struct span chunk = SPAN("\x81\x05Hello");
 
     ws_decoder_init(&s.decoder, WS_CLIENT, 100);
-    assert_int_equal(ws_feed(&s.decoder, chunk, stop_at_frame, &s), 0);
+    assert_int_equal(ws_decoder_feed(&s.decoder, chunk, stop_at_frame, &s), 0);
     assert_ptr_equal(s.payload.p, chunk.p + 2);
     assert_int_equal(s.decoder.message.cap, 0);
     ws_decoder_fini(&s.decoder);
@@ -306,11 +306,11 @@ static void test_memory_comes_with_the_bytes_and_goes_back(void **state)
 
     memset(buf_room(&payload, LARGE), 'x', LARGE);
     payload.n = LARGE;
-    ws_put_frame(&frame, WS_CLIENT, WS_TEXT, buf_view(&payload));
+    ws_frame_put(&frame, WS_CLIENT, WS_TEXT, buf_view(&payload));
     ws_decoder_init(&d, WS_SERVER, LARGE);
-    assert_int_equal(ws_feed(&d, span_cut(buf_view(&frame), 0, 30), ignore_frame, NULL), 0);
+    assert_int_equal(ws_decoder_feed(&d, span_cut(buf_view(&frame), 0, 30), ignore_frame, NULL), 0);
     assert_true(d.message.cap <= 4096);
-    assert_int_equal(ws_feed(&d, span_from(buf_view(&frame), 30), ignore_frame, NULL), 0);
+    assert_int_equal(ws_decoder_feed(&d, span_from(buf_view(&frame), 30), ignore_frame, NULL), 0);
     assert_true(d.message.cap <= 4096);
     ws_decoder_fini(&d);
     buf_fini(&frame);
@@ -324,15 +324,15 @@ static void test_put_close(void **state)
     (void)state;
     struct buf out = {0};
 
-    ws_put_close(&out, WS_SERVER, 1001, SPAN("bye"));
+    ws_frame_put_close(&out, WS_SERVER, 1001, SPAN("bye"));
     assert_int_equal(out.n, 7);
     assert_memory_equal(out.p,
                         "\x88\x05\x03\xe9"
                         "bye",
                         7);
-    assert_int_equal(ws_close_code(span_of(out.p + 2, 5)), 1001);
+    assert_int_equal(ws_frame_close_code(span_of(out.p + 2, 5)), 1001);
     out.n = 0;
-    ws_put_close(&out, WS_SERVER, ws_close_code(SPAN_EMPTY), SPAN_EMPTY);
+    ws_frame_put_close(&out, WS_SERVER, ws_frame_close_code(SPAN_EMPTY), SPAN_EMPTY);
     assert_int_equal(out.n, 2);
     assert_memory_equal(out.p, "\x88\x00", 2);
 
@@ -342,7 +342,7 @@ static void test_put_close(void **state)
     for (int i = 0; i < 42; i++)
         buf_str(&reason, "\xe2\x82\xac");
     out.n = 0;
-    ws_put_close(&out, WS_SERVER, 1000, buf_view(&reason));
+    ws_frame_put_close(&out, WS_SERVER, 1000, buf_view(&reason));
     assert_int_equal((uint8_t)out.p[1], 2 + 2 + 40 * 3);
     char *account = replay_all(replay_ws_client, buf_view(&out), 0);
     assert_memory_equal(account, "close 124:", 10);
@@ -355,7 +355,7 @@ static void test_accept_key(void **state)
 {
     (void)state;
     char out[29];
-    ws_accept_key(SPAN("dGhlIHNhbXBsZSBub25jZQ=="), out);
+    ws_key_answer(SPAN("dGhlIHNhbXBsZSBub25jZQ=="), out);
     assert_string_equal(out, "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
 }
 
@@ -363,8 +363,8 @@ static void test_keys(void **state)
 {
     (void)state;
     char one[25], two[25];
-    ws_new_key(one);
-    ws_new_key(two);
+    ws_key_new(one);
+    ws_key_new(two);
     assert_true(ws_key_is_valid(span_str(one)));
     assert_true(ws_key_is_valid(SPAN("dGhlIHNhbXBsZSBub25jZQ==")));
     assert_string_not_equal(one, two);

@@ -1,6 +1,6 @@
 /* The checks of whole entries (a server, listen address, token or prompt) and of the configuration
  * as a whole. Those of entries are listed in schema_rows.c; load.c calls check_config. */
-#include "config/checks.h"
+#include "config/check.h"
 
 #include "base/ascii.h"
 #include "base/map.h"

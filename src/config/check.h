@@ -4,8 +4,8 @@
  * The first group are schema_check_fn: NULL when the text is fine, else what is wrong, in words
  * that never repeat the text (it may be a secret). The others look at several keys together.
  */
-#ifndef RIALTO_CONFIG_CHECKS_H
-#define RIALTO_CONFIG_CHECKS_H
+#ifndef RIALTO_CONFIG_CHECK_H
+#define RIALTO_CONFIG_CHECK_H
 
 #include "config/schema.h"
 
