@@ -324,8 +324,3 @@ bool child_signalled(const struct child *c)
 {
     return c->terminated;
 }
-
-void child_kill(struct child *c)
-{
-    kill_group(c, SIGKILL);
-}

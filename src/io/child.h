@@ -56,7 +56,5 @@ struct stream *child_stream(struct child *c);
 void child_stop(struct child *c, uint64_t grace_ms);
 /* Has child_stop sent a signal? Still to be asked inside `exited`. */
 bool child_signalled(const struct child *c);
-/* SIGKILL to the group now. */
-void child_kill(struct child *c);
 
 #endif

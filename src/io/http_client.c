@@ -88,10 +88,6 @@ static size_t on_body(char *bytes, size_t size, size_t n, void *arg)
         return 0;
     if (f->next)
         return chunk.n; /* what a redirect says besides */
-    if (f->paused) {
-        f->held = true;
-        return CURL_WRITEFUNC_PAUSE;
-    }
     f->on->chunk(f->owner, chunk);
     return f->cancelled ? 0 : chunk.n;
 }
@@ -323,22 +319,6 @@ void http_fetch_cancel(struct http_fetch *f)
     list_remove(&f->in_client);
     list_remove(&f->node);
     list_append(&f->engine->cancelled, &f->node);
-    http_engine_wake(f->engine);
-}
-
-void http_fetch_pause(struct http_fetch *f)
-{
-    f->paused = true;
-}
-
-void http_fetch_resume(struct http_fetch *f)
-{
-    f->paused = false;
-    if (!f->held)
-        return;
-    f->held = false;
-    list_remove(&f->node);
-    list_append(&f->engine->resuming, &f->node);
     http_engine_wake(f->engine);
 }
 

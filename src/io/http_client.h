@@ -65,9 +65,6 @@ void http_client_free(struct http_client *c);
 struct http_fetch *http_fetch_start(struct http_client *c, const struct http_fetch_spec *spec,
                                     const struct http_fetch_events *on, void *owner);
 void http_fetch_cancel(struct http_fetch *f);
-/* Stop and go on giving chunks; the server waits once the kernel's buffers are full. */
-void http_fetch_pause(struct http_fetch *f);
-void http_fetch_resume(struct http_fetch *f);
 /* The request's body back, to send it again; only inside `done`. */
 struct buf http_fetch_take_body(struct http_fetch *f);
 

@@ -55,6 +55,8 @@ static bool is_progressing(struct http_conn *c)
     return progress;
 }
 
+static void refuse(struct http_conn *c, int status, const char *why);
+
 static void on_timer(struct timer *t)
 {
     struct http_conn *c = CONTAINER_OF(t, struct http_conn, timer);
@@ -67,10 +69,10 @@ static void on_timer(struct timer *t)
     }
     switch (c->phase) {
     case CONN_HEAD:
-        http_conn_refuse(c, 408, "the head of the request did not arrive in time");
+        refuse(c, 408, "the head of the request did not arrive in time");
         break;
     case CONN_BODY:
-        http_conn_refuse(c, 408, "the body of the request did not arrive in time");
+        refuse(c, 408, "the body of the request did not arrive in time");
         break;
     case CONN_IDLE:
     case CONN_CLOSING:
@@ -118,8 +120,9 @@ static const char *hint_for(int status)
     return "";
 }
 
-/* For requests that never become an exchange, and for those the server ends. */
-void http_conn_refuse(struct http_conn *c, int status, const char *why)
+/* Answers {"error", "hint"} and closes: for requests that never become an exchange, and for those
+ * the server ends. */
+static void refuse(struct http_conn *c, int status, const char *why)
 {
     struct buf body = {0};
     struct buf *out = stream_out(c->stream);
@@ -141,7 +144,7 @@ void http_conn_refuse(struct http_conn *c, int status, const char *why)
 void http_conn_stop(struct http_conn *c)
 {
     if (c->phase == CONN_EXCHANGE && c->x.state == EXCHANGE_OPEN)
-        http_conn_refuse(c, 503, "the server is shutting down");
+        refuse(c, 503, "the server is shutting down");
     else if (c->phase == CONN_EXCHANGE && c->x.state == EXCHANGE_STREAM && c->x.chunked) {
         http_put_last_chunk(stream_out(c->stream));
         stream_wrote(c->stream);
@@ -158,7 +161,7 @@ static void let_go(struct holding *h, const char *why)
 
     log_warn("memory", "%s was cut: %s", stream_name(c->stream), why);
     if (c->phase == CONN_HEAD || c->phase == CONN_BODY) {
-        http_conn_refuse(c, 503, why);
+        refuse(c, 503, why);
         http_parser_free(c->parser);
         c->parser = NULL;
     } else {
@@ -283,7 +286,7 @@ static struct span parse(struct http_conn *c, struct span bytes)
             handle(c, bytes);
             break;
         case HTTP_BAD:
-            http_conn_refuse(c, http_parser_status(c->parser), http_parser_why(c->parser));
+            refuse(c, http_parser_status(c->parser), http_parser_why(c->parser));
             break;
         }
     }

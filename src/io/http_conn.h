@@ -91,8 +91,6 @@ void http_conn_stop(struct http_conn *c);
 void http_conn_answered(struct http_conn *c);
 /* Give up the stream; frees the connection at the end of the turn. */
 void http_conn_detach(struct http_conn *c);
-/* An answer of our own, {"error", "hint"}; then the connection closes. */
-void http_conn_refuse(struct http_conn *c, int status, const char *why);
 
 /* The parsers of a server. */
 struct http_parser *http_server_lend_parser(struct http_server *s);

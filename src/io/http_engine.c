@@ -159,8 +159,6 @@ static void work(struct deferred *d)
     }
     while ((f = move_first(&e->starting, &e->running)))
         curl_multi_add_handle(e->multi, f->easy);
-    while ((f = move_first(&e->resuming, &e->running)))
-        curl_easy_pause(f->easy, CURLPAUSE_CONT);
     for (int i = 0; e->due && i < ROUNDS; i++) {
         e->due = false;
         run_curl(e, CURL_SOCKET_TIMEOUT, 0);
@@ -235,7 +233,6 @@ struct http_engine *http_engine_ref(struct loop *l)
         e->loop = l;
         list_init(&e->starting);
         list_init(&e->running);
-        list_init(&e->resuming);
         list_init(&e->cancelled);
         uv_timer_init(&l->uv, &e->timer);
         if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK || !(e->multi = curl_multi_init())) {

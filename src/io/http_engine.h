@@ -2,7 +2,7 @@
  * http_engine: libcurl's multi interface on our loop, for http_client.c and http_engine.c only.
  *
  * One per loop, while the loop has http_clients. libcurl must not be called from inside its own
- * callbacks, and those are where our callers live: so starting, cancelling and resuming only note
+ * callbacks, and those are where our callers live: so starting and cancelling only note
  * down what is wanted, and the work is done at the end of the turn.
  */
 #ifndef RIALTO_IO_HTTP_ENGINE_H
@@ -18,7 +18,7 @@ struct http_engine {
     CURLM *multi;
     uv_timer_t timer;
     struct deferred work;
-    struct list starting, running, resuming, cancelled; /* of struct http_fetch */
+    struct list starting, running, cancelled; /* of struct http_fetch */
     size_t clients;
     bool due;     /* libcurl wants its turn now */
     bool working; /* inside `work` */
@@ -52,9 +52,7 @@ struct http_fetch {
     struct buf head;
     bool head_given;
     bool cancelled;
-    bool paused; /* the caller wants no chunks now */
-    bool held;   /* so libcurl was told to wait with one */
-    char *next;  /* where the answer being read redirects us to */
+    char *next; /* where the answer being read redirects us to */
     unsigned redirects;
 };
 

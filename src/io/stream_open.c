@@ -79,7 +79,8 @@ bool stream_is_to(const struct stream *s, struct span host)
     return address_is(&own, host);
 }
 
-int stream_open_end(struct stream *s, struct stream_end *end, int fd)
+/* Take over a descriptor as one end; a negative code if the kernel refuses. */
+static int open_end(struct stream *s, struct stream_end *end, int fd)
 {
     if (uv_guess_handle(fd) == UV_FILE) {
         end->kind = END_FILE;
@@ -102,11 +103,11 @@ struct stream *stream_from_fds(struct loop *l, int in_fd, int out_fd, const char
 
     s->name = mem_str(name);
     if (in_fd >= 0)
-        code = stream_open_end(s, &s->in, in_fd);
+        code = open_end(s, &s->in, in_fd);
     if (out_fd < 0)
         s->shut = s->shut_out = true;
     else if (out_fd != in_fd) {
-        int out_code = stream_open_end(s, &s->back, out_fd);
+        int out_code = open_end(s, &s->back, out_fd);
         code = code < 0 ? code : out_code;
     }
     if (code < 0)

@@ -81,9 +81,6 @@ struct stream *stream_new_socket(struct loop *l, bool tcp);
 /* The socket is connected now: low latency, and a name. `name` is for Unix sockets. */
 void stream_connected(struct stream *s, const char *name);
 
-/* Take over a descriptor as one end; a negative code if the kernel refuses. */
-MUST_CHECK int stream_open_end(struct stream *s, struct stream_end *end, int fd);
-
 /* The peer has sent its last byte. */
 void stream_at_eof(struct stream *s);
 /* The peer came to us: it is cut when what waits for it is too much of limits.memory. */

@@ -62,7 +62,6 @@ void ws_finalize(struct ws *w)
     buf_fini(&w->early);
     buf_fini(&w->nowhere);
     mem_free(w->reason);
-    mem_free(w->protocol);
     mem_free(w);
 }
 
@@ -303,16 +302,6 @@ void ws_send(struct ws *w, enum ws_opcode op, struct span payload)
         return;
     ws_frame_put(stream_out(w->stream), w->role, op, payload);
     stream_wrote(w->stream);
-}
-
-size_t ws_queued(const struct ws *w)
-{
-    return w->stream ? stream_queued(w->stream) : 0;
-}
-
-const char *ws_protocol(const struct ws *w)
-{
-    return w->protocol ? w->protocol : "";
 }
 
 const char *ws_peer(const struct ws *w)

@@ -78,8 +78,6 @@ int ws_refused_with(const struct ws *w);
 
 /* --- both --- */
 
-/* The protocol agreed on; "" when none is. */
-const char *ws_protocol(const struct ws *w);
 const char *ws_peer(const struct ws *w);
 
 void ws_send(struct ws *w, enum ws_opcode op, struct span payload);
@@ -89,8 +87,6 @@ void ws_send(struct ws *w, enum ws_opcode op, struct span payload);
  */
 struct buf *ws_begin(struct ws *w);
 void ws_end(struct ws *w, enum ws_opcode op);
-/* Bytes that wait to be written. */
-size_t ws_queued(const struct ws *w);
 
 /*
  * Send a close frame behind what is queued and wait (not for long) for the peer's. `reason` is

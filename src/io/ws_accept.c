@@ -99,10 +99,8 @@ struct ws *ws_accept(struct loop *l, struct http_exchange *x, const struct http_
     ws_key_answer(http_header(req, "sec-websocket-key"), accept);
     buf_str(&headers, "Upgrade: websocket\r\nConnection: Upgrade\r\n");
     http_put_header(&headers, "Sec-WebSocket-Accept", span_str(accept));
-    if (chosen >= 0) {
-        w->protocol = mem_str(protocols[chosen]);
-        http_put_header(&headers, "Sec-WebSocket-Protocol", span_str(w->protocol));
-    }
+    if (chosen >= 0)
+        http_put_header(&headers, "Sec-WebSocket-Protocol", span_str(protocols[chosen]));
     w->stream = http_upgrade(x, buf_view(&headers), &early);
     stream_rebind(w->stream, &ws_stream_events, w);
     ws_open(w, early);

@@ -41,7 +41,6 @@ struct ws {
 
     uint16_t code; /* of the first close; 0 = none yet */
     char *reason;
-    char *protocol;
     int refused_with;
 };
 

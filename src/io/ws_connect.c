@@ -128,13 +128,12 @@ static bool read_answer(struct answer *a, struct span head)
     return a->status != 0;
 }
 
-/* Which of the protocols offered this is; NULL for another. */
-static const char *find_offered(const struct ws_dial *d, struct span protocol)
+static bool was_offered(const struct ws_dial *d, struct span protocol)
 {
     for (size_t i = 0; d->protocols && d->protocols[i]; i++)
         if (span_is(protocol, d->protocols[i]))
-            return d->protocols[i];
-    return NULL;
+            return true;
+    return false;
 }
 
 /* NULL when the answer is the right one, else what is wrong with it. */
@@ -149,7 +148,7 @@ static const char *judge(const struct ws_dial *d, const struct answer *a)
         return "the answer does not belong to our handshake (Sec-WebSocket-Accept)";
     if (a->extensions)
         return "the server chose an extension that was not offered";
-    if (a->protocol.p && !find_offered(d, a->protocol))
+    if (a->protocol.p && !was_offered(d, a->protocol))
         return "the server chose a subprotocol that was not offered";
     return NULL;
 }
@@ -189,8 +188,6 @@ static void on_answer(struct ws *w, struct span head, struct span rest)
         give_up(w, wrong);
         return;
     }
-    if (a.protocol.p)
-        w->protocol = mem_str(find_offered(d, a.protocol));
     ws_open(w, rest);
     w->dial = NULL;
     ws_dial_free(d);

@@ -63,7 +63,8 @@ const char *mcp_outcome_failure_word(enum failure why)
     return failures[why].word;
 }
 
-void mcp_put_error_object(struct buf *out, enum op op, const struct outcome *outcome)
+/* The error object {code, message, data}; for OUTCOME_ERROR and OUTCOME_FAILED. */
+static void put_error_object(struct buf *out, enum op op, const struct outcome *outcome)
 {
     if (outcome->kind == OUTCOME_ERROR) {
         mcp_put_raw(out, outcome->body);
@@ -89,7 +90,7 @@ void mcp_outcome_put(struct buf *out, struct span id, enum op op, const struct o
         mcp_put_raw(out, outcome->body);
     } else {
         buf_str(out, ",\"error\":");
-        mcp_put_error_object(out, op, outcome);
+        put_error_object(out, op, outcome);
     }
     buf_char(out, '}');
 }

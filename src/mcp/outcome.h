@@ -18,8 +18,6 @@ struct outcome mcp_outcome_of_refusal(enum op op, const struct outcome *outcome,
 
 /* Append the whole response message. */
 void mcp_outcome_put(struct buf *out, struct span id, enum op op, const struct outcome *outcome);
-/* Append only the error object {code, message, data}; for OUTCOME_ERROR and OUTCOME_FAILED. */
-void mcp_put_error_object(struct buf *out, enum op op, const struct outcome *outcome);
 /* The word for a failure that stands in error data and in metrics. */
 const char *mcp_outcome_failure_word(enum failure why);
 

@@ -359,7 +359,8 @@ static const char call_members[] =
     "\"arguments\":{\"type\":\"object\",\"description\":\"What the tool's inputSchema asks for\"}},"
     "\"required\":[\"name\"]}";
 
-void search_provider_refresh(struct search_provider *s)
+/* The view has other members now: describe them to agents. */
+static void refresh(struct search_provider *s)
 {
     struct catalog *c = catalog_new();
     struct buf description = {0};
@@ -380,7 +381,7 @@ void search_provider_refresh(struct search_provider *s)
 
 static void start(struct provider *p)
 {
-    search_provider_refresh(CONTAINER_OF(p, struct search_provider, core));
+    refresh(CONTAINER_OF(p, struct search_provider, core));
     provider_up(p);
 }
 

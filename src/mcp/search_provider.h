@@ -19,7 +19,5 @@ struct search_provider *search_provider_new(struct view *full);
 void search_provider_free(struct search_provider *s);
 /* It comes up inside of provider_want and goes down inside of provider_unwant. */
 struct provider *search_provider_core(struct search_provider *s);
-/* The view has other members now: describe them to agents. */
-void search_provider_refresh(struct search_provider *s);
 
 #endif

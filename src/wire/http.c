@@ -344,11 +344,6 @@ size_t http_parser_body(const struct http_parser *p)
     return p->body.cap;
 }
 
-bool http_parser_begun(const struct http_parser *p)
-{
-    return p->phase != IN_HEAD || p->head.n;
-}
-
 int http_parser_status(const struct http_parser *p)
 {
     return p->status;

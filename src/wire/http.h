@@ -67,8 +67,6 @@ const struct http_request *http_parser_request(const struct http_parser *p);
 bool http_parser_expects_continue(const struct http_parser *p);
 /* Bytes of memory that the body takes so far. */
 size_t http_parser_body(const struct http_parser *p);
-/* Has anything of a request arrived yet? (An idle connection has not begun one.) */
-bool http_parser_begun(const struct http_parser *p);
 int http_parser_status(const struct http_parser *p);
 const char *http_parser_why(const struct http_parser *p);
 /* Forget the finished request and be ready for the next one. Memory over 4 KiB goes back. */

@@ -1,5 +1,4 @@
-/* The decoder of event streams, and the encoder of single events. The decoder is called by
- * mcp/server/http_*.c and cmd/daemon.c, the encoder by tests and fuzzers alone. */
+/* The decoder of event streams. Called by mcp/server/http_*.c and cmd/daemon.c. */
 #include "wire/sse.h"
 
 enum { KEEP = 4096 }; /* buffers above this go back after each event */
@@ -167,51 +166,4 @@ int sse_feed(struct sse_decoder *d, struct span chunk, sse_event_fn *on_event, v
         buf_reset(&d->line, KEEP);
     }
     return 0;
-}
-
-/* Names and ids have one line; whatever is behind a line end in them would be another field. */
-static void put_field(struct buf *out, const char *field, struct span value)
-{
-    size_t lf = 0;
-
-    if (!value.n)
-        return;
-    buf_str(out, field);
-    buf_span(out, span_cut(value, 0, line_end(value, 0, &lf)));
-    buf_char(out, '\n');
-}
-
-/* Each line of the text as a field of its own, be it empty, and the blank line behind them. */
-static void put_lines(struct buf *out, const char *field, struct span text)
-{
-    size_t at = 0, end = 0, lf = 0;
-
-    do {
-        end = line_end(text, at, &lf);
-        buf_str(out, field);
-        buf_span(out, span_cut(text, at, end - at));
-        buf_char(out, '\n');
-        bool crlf = end + 1 < text.n && text.p[end] == '\r' && text.p[end + 1] == '\n';
-        at = end + 1 + crlf;
-    } while (end < text.n);
-    buf_char(out, '\n');
-}
-
-void sse_put_event(struct buf *out, struct span name, struct span id, struct span data)
-{
-    put_field(out, "event: ", name);
-    put_field(out, "id: ", id);
-    put_lines(out, "data: ", data);
-}
-
-void sse_put_retry(struct buf *out, uint64_t ms)
-{
-    buf_str(out, "retry: ");
-    buf_u64(out, ms);
-    buf_str(out, "\n\n");
-}
-
-void sse_put_comment(struct buf *out, struct span text)
-{
-    put_lines(out, ": ", text);
 }

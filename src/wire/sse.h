@@ -41,9 +41,4 @@ MUST_CHECK int sse_feed(struct sse_decoder *d, struct span chunk, sse_event_fn *
                         void *owner);
 void sse_decoder_stop(struct sse_decoder *d);
 
-/* name and id may be empty. CR and LF in data become separate data lines. */
-void sse_put_event(struct buf *out, struct span name, struct span id, struct span data);
-void sse_put_retry(struct buf *out, uint64_t ms);
-void sse_put_comment(struct buf *out, struct span text);
-
 #endif

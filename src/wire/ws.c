@@ -32,11 +32,6 @@ void ws_decoder_fini(struct ws_decoder *d)
     buf_fini(&d->control);
 }
 
-void ws_decoder_stop(struct ws_decoder *d)
-{
-    d->stopped = true;
-}
-
 /* The error that goes with a close code; every later feed says the same again. */
 static int failure(uint16_t close_code)
 {

@@ -40,10 +40,9 @@ typedef void ws_frame_fn(void *owner, enum ws_opcode op, struct span payload);
 
 void ws_decoder_init(struct ws_decoder *d, enum ws_role role, size_t cap);
 void ws_decoder_fini(struct ws_decoder *d);
-/* 0 or ERR_PROTOCOL / ERR_SIZE / ERR_UTF8 with d->close_code set. The callback may stop it. */
+/* 0 or ERR_PROTOCOL / ERR_SIZE / ERR_UTF8 with d->close_code set. */
 MUST_CHECK int ws_decoder_feed(struct ws_decoder *d, struct span chunk, ws_frame_fn *on_frame,
                                void *owner);
-void ws_decoder_stop(struct ws_decoder *d);
 
 /* One unfragmented frame. Clients mask (with fresh random keys), servers do not. */
 void ws_frame_put(struct buf *out, enum ws_role role, enum ws_opcode op, struct span payload);

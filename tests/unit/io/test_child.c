@@ -125,7 +125,7 @@ static void test_exit_codes_and_signals(void **state)
     }
     struct family f;
     start_argv(&f, l, (const char *const[]){"sleep", "1000", NULL});
-    child_kill(f.child);
+    kill(-child_pid(f.child), SIGKILL);
     finish(&f, l);
     assert_string_equal(f.how, "killed by SIGKILL");
     loop_free(l);
@@ -411,14 +411,14 @@ static void test_what_double_forks_dies_with_its_server(void **state)
         int helper = first_number(&f, l);
         assert_true(is_running(helper));
         if (i % 2)
-            child_kill(f.child);
+            kill(-child_pid(f.child), SIGKILL);
         else
             child_stop(f.child, 1000);
         finish(&f, l);
         assert_false(is_running(helper));
         assert_true(is_running(others));
     }
-    child_kill(other.child);
+    kill(-child_pid(other.child), SIGKILL);
     finish(&other, l);
     assert_false(is_running(others));
     assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* nothing unreaped, nothing left */
@@ -461,7 +461,7 @@ static void test_who_is_not_kin_is_left_alone(void **state)
     struct family f;
     start_sh(&f, l, DAEMON("", "sleep 1000"));
     int helper = first_number(&f, l);
-    child_kill(f.child);
+    kill(-child_pid(f.child), SIGKILL);
     finish(&f, l);
     assert_false(is_running(helper));
     for (int i = 0; i < 2; i++) {
@@ -559,7 +559,7 @@ static void test_many_at_once(void **state)
         char wanted[32];
         snprintf(wanted, sizeof wanted, "I am %d\n", i);
         WAIT(l, party_has(&f[i].party, wanted));
-        child_kill(f[i].child);
+        kill(-child_pid(f[i].child), SIGKILL);
     }
     for (int i = 0; i < N; i++)
         finish(&f[i], l);

@@ -286,45 +286,6 @@ static void test_cancel(void **state)
     host_close(&h);
 }
 
-static void test_pause(void **state)
-{
-    (void)state;
-    struct host h;
-    struct reply r;
-    host_open(&h);
-    struct http_client *c = http_client_new(h.loop);
-    start(c, &r, "GET", h.origin, "/stream", NULL);
-    http_fetch_pause(r.fetch);
-    http_fetch_resume(r.fetch); /* before it has even begun */
-    WAIT(h.loop, r.heads);
-    http_stream_write(h.open, SPAN("one"));
-    WAIT(h.loop, r.body.n == 3);
-    http_fetch_pause(r.fetch);
-    http_stream_write(h.open, SPAN("two"));
-    run_for(h.loop, 50);
-    assert_int_equal(r.body.n, 3);
-    http_fetch_resume(r.fetch);
-    WAIT(h.loop, r.body.n == 6);
-    http_fetch_pause(r.fetch);
-    http_fetch_resume(r.fetch); /* nothing was held back */
-    http_stream_end(h.open);
-    WAIT(h.loop, r.dones);
-    assert_int_equal(r.code, 0);
-    reply_fini(&r);
-
-    /* One that is paused can be cancelled. */
-    start(c, &r, "GET", h.origin, "/stream", NULL);
-    WAIT(h.loop, r.heads);
-    http_fetch_pause(r.fetch);
-    http_stream_write(h.open, SPAN("one"));
-    run_for(h.loop, 20);
-    http_fetch_cancel(r.fetch);
-    WAIT(h.loop, h.gone == 1);
-    reply_fini(&r);
-    http_client_free(c);
-    host_close(&h);
-}
-
 static void test_redirects(void **state)
 {
     (void)state;
@@ -439,7 +400,6 @@ int main(void)
         cmocka_unit_test(test_large_bodies_both_ways),
         cmocka_unit_test(test_stream),
         cmocka_unit_test(test_cancel),
-        cmocka_unit_test(test_pause),
         cmocka_unit_test(test_redirects),
         cmocka_unit_test(test_connection_refused),
         cmocka_unit_test(test_resolving_urls),

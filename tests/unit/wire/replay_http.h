@@ -73,8 +73,6 @@ static inline void replay_http(struct buf *log, struct span in, struct cuts cuts
         }
         mem_free(memory);
     }
-    if (more)
-        buf_str(log, http_parser_begun(p) ? "begun\n" : "idle\n");
     http_parser_free(p);
 }
 
