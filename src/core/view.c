@@ -139,11 +139,6 @@ void view_set_described(struct view *v, bool described)
     view_touch(v, 1u << ITEM_TOOL);
 }
 
-bool view_is_described(const struct view *v)
-{
-    return v->described;
-}
-
 void view_set_fallback(struct view *v, struct provider *p)
 {
     v->fallback = p;

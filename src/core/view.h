@@ -58,7 +58,6 @@ const char *view_name(const struct view *v);
 const char *view_pattern(const struct view *v);
 /* Descriptions of tools begin with the server's alias in brackets. */
 void view_set_described(struct view *v, bool described);
-bool view_is_described(const struct view *v);
 void view_add(struct view *v, struct provider *p, const struct filter *filter);
 /* The same, with all its tools, however the view is narrowed. */
 void view_add_exempt(struct view *v, struct provider *p);

@@ -538,11 +538,6 @@ struct router *bridge_router(const struct bridge *b)
     return b->router;
 }
 
-struct view *bridge_view(const struct bridge *b)
-{
-    return exposure_view(b->all);
-}
-
 struct view *bridge_full_view(const struct bridge *b)
 {
     return exposure_full(b->all);

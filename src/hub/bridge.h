@@ -39,7 +39,6 @@ struct router *bridge_router(const struct bridge *b);
 struct exposure *bridge_all(const struct bridge *b);
 /* The server of this name alone, with its own names; NULL when there is none. */
 struct exposure *bridge_one(const struct bridge *b, struct span alias);
-struct view *bridge_view(const struct bridge *b);
 /* All servers and all their tools, however they are exposed. */
 struct view *bridge_full_view(const struct bridge *b);
 /* One more provider that all see, which is not the bridge's to start and to stop; it leaves when

@@ -30,8 +30,9 @@ static void filters_and_limits_change_under_a_running_server(void **state)
     assert_int_equal(a->policy.timeout, 7000);
     assert_int_equal(a->policy.queue, 3);
     assert_true(rig_agent_heard(&c, "changed tools\n"));
-    assert_null(strstr(rig_names(&r, bridge_view(r.bridge), ITEM_TOOL), "a__echo"));
-    assert_non_null(strstr(rig_names(&r, bridge_view(r.bridge), ITEM_TOOL), "a__add"));
+    assert_null(strstr(rig_names(&r, exposure_view(bridge_all(r.bridge)), ITEM_TOOL), "a__echo"));
+    assert_non_null(
+        strstr(rig_names(&r, exposure_view(bridge_all(r.bridge)), ITEM_TOOL), "a__add"));
     assert_null(
         strstr(rig_names(&r, exposure_view(bridge_one(r.bridge, SPAN("a"))), ITEM_TOOL), "echo"));
     assert_true(span_starts(span_str(rig_agent_ask(&c, &r, "a__echo", NULL)), SPAN("failed ")));
@@ -58,7 +59,8 @@ static void idle_stop_holds_from_the_reload_on(void **state)
               "adjusted was, is");
     WAIT_MS(r.loop, rig_server(&r, "is")->state == PROVIDER_DOWN, 3000);
     assert_int_equal(rig_server(&r, "was")->state, PROVIDER_READY);
-    assert_string_equal(rig_names(&r, bridge_view(r.bridge), ITEM_TOOL), "was__echo is__echo");
+    assert_string_equal(rig_names(&r, exposure_view(bridge_all(r.bridge)), ITEM_TOOL),
+                        "was__echo is__echo");
     rig_apply(&r,
               "servers: {was: {command: FAKE, allow: [echo]},"
               " is: {command: FAKE, allow: [echo]}}",

@@ -11,7 +11,7 @@ static void enter_all(struct rig_agent *c, struct hub_rig *r)
 
 static struct view *all(const struct hub_rig *r)
 {
-    return bridge_view(r->bridge);
+    return exposure_view(bridge_all(r->bridge));
 }
 
 /* --- the start --- */

@@ -64,7 +64,7 @@ static void check_refused(struct reader *f, const char *words)
     assert_int_equal(rig_pid(f->a), f->pid);
     assert_int_equal(rig_children(), 2);
     assert_int_equal(f->rig.n_changes, 0);
-    assert_string_equal(rig_names(&f->rig, bridge_view(f->rig.bridge), ITEM_TOOL),
+    assert_string_equal(rig_names(&f->rig, exposure_view(bridge_all(f->rig.bridge)), ITEM_TOOL),
                         "a__echo b__add");
 }
 
@@ -105,7 +105,7 @@ static void other_keys_wait_for_the_next_start(void **state)
                  "{\"kept\":[],\"adjusted\":[],\"replaced\":[],\"added\":[],"
                  "\"removed\":[\"a\",\"b\"],\"at_next_start\":\"names, limits\"}");
     assert_true(rig_heard(&f->rig, "changes of names, limits take effect at the next start"));
-    assert_string_equal(view_pattern(bridge_view(f->rig.bridge)), "{server}__{tool}");
+    assert_string_equal(view_pattern(exposure_view(bridge_all(f->rig.bridge))), "{server}__{tool}");
     check_report(f, yaml,
                  "{\"kept\":[],\"adjusted\":[],\"replaced\":[],\"added\":[],\"removed\":[],"
                  "\"at_next_start\":\"names, limits\"}");

@@ -230,9 +230,11 @@ static void the_next_run_knows_what_the_last_has_learned(void **state)
     assert_false(bridge_settled(r.bridge));
     assert_true(bridge_is_known(r.bridge));
     assert_true(rig_server(&r, "a")->remembered);
-    assert_string_equal(rig_names(&r, bridge_view(r.bridge), ITEM_TOOL), "a__echo a__add");
+    assert_string_equal(rig_names(&r, exposure_view(bridge_all(r.bridge)), ITEM_TOOL),
+                        "a__echo a__add");
     bridge_start(r.bridge);
-    assert_string_equal(rig_names(&r, bridge_view(r.bridge), ITEM_TOOL), "a__echo a__add");
+    assert_string_equal(rig_names(&r, exposure_view(bridge_all(r.bridge)), ITEM_TOOL),
+                        "a__echo a__add");
     WAIT(r.loop, bridge_settled(r.bridge));
     assert_false(rig_server(&r, "a")->remembered);
     rig_tear_down(&r);
@@ -248,10 +250,10 @@ static void one_that_fails_is_shown_no_longer(void **state)
     rig_prepare(&r, yaml);
     rig_remember(&r, r.config, "a", "read");
     rig_build(&r);
-    assert_string_equal(rig_names(&r, bridge_view(r.bridge), ITEM_TOOL), "a__read");
+    assert_string_equal(rig_names(&r, exposure_view(bridge_all(r.bridge)), ITEM_TOOL), "a__read");
     bridge_start(r.bridge);
     WAIT(r.loop, bridge_settled(r.bridge));
-    assert_string_equal(rig_names(&r, bridge_view(r.bridge), ITEM_TOOL), "");
+    assert_string_equal(rig_names(&r, exposure_view(bridge_all(r.bridge)), ITEM_TOOL), "");
     rig_tear_down(&r);
 }
 

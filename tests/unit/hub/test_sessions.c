@@ -40,7 +40,7 @@ static void the_first_call_starts_it_and_the_end_stops_it(void **state)
     enter_all(&a, &r);
     enter_all(&b, &r);
     assert_non_null(a.lease);
-    assert_ptr_not_equal(a.view, bridge_view(r.bridge));
+    assert_ptr_not_equal(a.view, exposure_view(bridge_all(r.bridge)));
     assert_string_equal(rig_names(&r, a.view, ITEM_TOOL), PAIR_TOOLS);
     run_for(r.loop, 50);
     assert_int_equal(rig_children(), 2);

@@ -66,7 +66,8 @@ static void names_are_made_by_the_pattern_or_left_bare(void **state)
 
     (void)state;
     gallery_open(&g, BOTH);
-    check_view(&g, bridge_view(g.rig.bridge), "wiki__read wiki__write files__read files__list",
+    check_view(&g, exposure_view(bridge_all(g.rig.bridge)),
+               "wiki__read wiki__write files__read files__list",
                "wiki:///home wiki:///secret/keys file:///etc", "wiki:///{page}",
                "wiki__summary wiki__draft files__tidy");
     check_view(&g, exposure_view(bridge_one(g.rig.bridge, SPAN("files"))), "read list",
@@ -75,13 +76,13 @@ static void names_are_made_by_the_pattern_or_left_bare(void **state)
     gallery_close(&g);
 
     gallery_open(&g, "{names: '{tool}_of_{server}', " BOTH "}");
-    assert_string_equal(rig_names(&g.rig, bridge_view(g.rig.bridge), ITEM_PROMPT),
+    assert_string_equal(rig_names(&g.rig, exposure_view(bridge_all(g.rig.bridge)), ITEM_PROMPT),
                         "summary_of_wiki draft_of_wiki tidy_of_files");
     gallery_close(&g);
 
     /* Bare: the first of a name keeps it, and nobody loses a tool. */
     gallery_open(&g, "{names: bare, " BOTH "}");
-    const char *names = rig_names(&g.rig, bridge_view(g.rig.bridge), ITEM_TOOL);
+    const char *names = rig_names(&g.rig, exposure_view(bridge_all(g.rig.bridge)), ITEM_TOOL);
     assert_true(span_starts(span_str(names), SPAN("read write read-")));
     assert_non_null(strstr(names, " list"));
     gallery_close(&g);
@@ -181,7 +182,7 @@ static void searched_for_they_are_not_listed(void **state)
 
     (void)state;
     gallery_open(&g, "{expose: search, " VIEWS BOTH "}");
-    struct view *seen = bridge_view(g.rig.bridge);
+    struct view *seen = exposure_view(bridge_all(g.rig.bridge));
     check_view(&g, seen, "find_tools call_tool", "wiki:///home wiki:///secret/keys file:///etc",
                "wiki:///{page}", "wiki__summary wiki__draft files__tidy");
     assert_ptr_not_equal(seen, bridge_full_view(g.rig.bridge));
@@ -237,7 +238,7 @@ static void views_follow_the_bridge(void **state)
 
     check_view(&g, host.view, "notes__read", "wiki:///index", "", "wiki__summary wiki__outline");
     check_view(&g, exposure_view(alone), "", "wiki:///index", "", "summary outline");
-    check_view(&g, bridge_view(g.rig.bridge), "notes__read notes__note wiki__write",
+    check_view(&g, exposure_view(bridge_all(g.rig.bridge)), "notes__read notes__note wiki__write",
                "wiki:///index", "", "wiki__summary wiki__outline");
     assert_true(rig_agent_heard(&c, "changed tools resources prompts\n"));
     rig_agent_leave(&c);
@@ -282,7 +283,7 @@ static void one_that_was_admitted_stays(void **state)
 
     rig_apply(&g.rig, "{" VIEWS "servers: {files: {command: FAKE, start: lazy}}}",
               "kept files; removed wiki");
-    assert_string_equal(rig_names(&g.rig, bridge_view(g.rig.bridge), ITEM_TOOL),
+    assert_string_equal(rig_names(&g.rig, exposure_view(bridge_all(g.rig.bridge)), ITEM_TOOL),
                         "files__read files__list page__read page__click");
     assert_null(bridge_mcp_provider(&page));
     provider_unwant(&page);
