@@ -41,6 +41,12 @@ static void put_death(struct buf *out, const struct hop *h, const char *how, siz
     buf_str(out, "]}}");
 }
 
+void component_put_failure(struct failure *out, const struct hop *h, const char *how)
+{
+    put_death(&out->whole, h, how, LAST_WORDS_WHOLE);
+    put_death(&out->brief, h, how, LAST_WORDS_BRIEF);
+}
+
 static void log_death(const struct hop *h, const char *how)
 {
     BUF_SCOPED who = {0}, words = {0};
@@ -107,17 +113,16 @@ static void on_exited(void *owner, int status, const char *how)
     h->child = NULL;
     lines_fini(&h->lines);
     lines_init(&h->lines, HOP_MAX_MESSAGE);
-    if (c->state == CHAIN_ENDING) {
-        conductor_check_end(c);
-    } else if (!greet_restart(h)) {
+    if (c->state != CHAIN_ENDING && !questions_outlive(h)) {
         log_death(h, buf_cstr(&story));
-        put_death(&why.whole, h, buf_cstr(&story), LAST_WORDS_WHOLE);
-        put_death(&why.brief, h, buf_cstr(&story), LAST_WORDS_BRIEF);
+        component_put_failure(&why, h, buf_cstr(&story));
         conductor_fail_as(c, &why);
         hop_gone(h, why.whole.n ? &why : &c->failure);
         failure_fini(&why);
-        conductor_check_end(c);
     }
+    if (questions_is_spare(h))
+        hop_free(h);
+    conductor_check_end(c);
 }
 
 static const struct child_events child_events = {

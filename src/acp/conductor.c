@@ -23,14 +23,14 @@ bool conductor_is_agent(const struct hop *h)
 struct hop_place conductor_right_of(struct conductor *c, int index)
 {
     if (index + 1 < (int)c->n)
-        return (struct hop_place){&c->components[index + 1], false};
+        return (struct hop_place){c->components[index + 1], false};
     return (struct hop_place){c->mode == CONDUCT_PROXY ? &c->up : NULL, true};
 }
 
 struct hop_place conductor_left_of(struct conductor *c, int index)
 {
     if (index > 0)
-        return (struct hop_place){&c->components[index - 1], true};
+        return (struct hop_place){c->components[index - 1], true};
     return (struct hop_place){&c->up, false};
 }
 
@@ -252,8 +252,12 @@ void conductor_receive(struct hop *from, struct acp_message *m)
                    may ? "the envelope holds no message" : "only proxies have a successor");
             return;
         }
-        if (from->index != HOP_UPSTREAM && greet_heard(from, m, envelope))
+        if (from->index != HOP_UPSTREAM && questions_heard(from, m, envelope))
             return;
+    }
+    if (from->greeting && questions_is_spare(from)) {
+        refuse(from, m, RPC_INVALID_REQUEST, "initialize has not been answered yet", NULL);
+        return;
     }
     if (m->word == WORD_CANCEL && !acp_is_request(m)) {
         on_cancel(from, m);
@@ -268,6 +272,8 @@ void conductor_receive(struct hop *from, struct acp_message *m)
     struct hop_place to = rightward ? conductor_right_of(c, at) : conductor_left_of(c, at);
     if (!to.hop)
         refuse(from, m, RPC_INVALID_REQUEST, "there is no successor", NULL);
+    else if (c->failure.whole.n && !to.hop->stream && acp_is_request(m))
+        hop_refuse(from, m, failure_tell(&c->failure));
     else if (rightward)
         go_right(from, m, to);
     else
@@ -328,6 +334,23 @@ void conductor_fail(struct conductor *c, struct span error)
     failure_fini(&why);
 }
 
+/* Everything the client still waits for has failed. */
+static void fail_the_rest(struct conductor *c)
+{
+    if (!c->failure.whole.n)
+        buf_str(&c->failure.whole, "{\"code\":-32603,\"message\":\"the conductor is ending\"}");
+    for (size_t i = 0; i < c->n; i++) {
+        LIST_EACH (&c->components[i]->sent, it) {
+            struct pending *p = LIST_ENTRY(it, struct pending, node);
+            if (p->from == &c->up)
+                pending_error(p, failure_tell(&c->failure));
+        }
+        questions_drop(c->components[i]);
+    }
+    greet_over(c);
+    release_held(c, true);
+}
+
 void conductor_fail_as(struct conductor *c, struct failure *why)
 {
     bool was_open = c->state == CHAIN_OPEN;
@@ -342,23 +365,10 @@ void conductor_fail_as(struct conductor *c, struct failure *why)
         /* The others get a moment to pass the bad news on; then it is over. */
         c->dying = true;
         timer_set(loop_timers(c->loop), &c->end, DYING_MS);
+        release_held(c, true); /* all of it gets the failure for an answer */
+    } else {
+        fail_the_rest(c);
     }
-    release_held(c, true); /* all of it gets the failure for an answer */
-}
-
-/* Everything the client still waits for has failed. */
-static void fail_the_rest(struct conductor *c)
-{
-    if (!c->failure.whole.n)
-        buf_str(&c->failure.whole, "{\"code\":-32603,\"message\":\"the conductor is ending\"}");
-    for (size_t i = 0; i < c->n; i++) {
-        LIST_EACH (&c->components[i].sent, it) {
-            struct pending *p = LIST_ENTRY(it, struct pending, node);
-            if (p->from == &c->up)
-                pending_error(p, failure_tell(&c->failure));
-        }
-    }
-    release_held(c, true);
 }
 
 static void tell_ended(struct timer *t)
@@ -388,10 +398,8 @@ void conductor_end(struct conductor *c, int status)
     lines_stop(&c->up.lines);
     if (c->up.stream)
         stream_finish(c->up.stream, "the conductor is ending", FLUSH_MS);
-    for (size_t i = 0; i < c->n; i++) {
-        greet_drop(&c->components[i]);
-        component_stop(&c->components[i]);
-    }
+    for (size_t i = 0; i < c->n; i++)
+        component_stop(c->components[i]);
     conductor_check_end(c);
 }
 
@@ -406,8 +414,10 @@ void conductor_check_end(struct conductor *c)
     if (c->up.stream || c->told_ended)
         return;
     for (size_t i = 0; i < c->n; i++)
-        if (c->components[i].child)
+        if (c->components[i]->child)
             return;
+    if (!list_empty(&c->spares))
+        return;
     c->told_ended = true;
     c->end.fire = tell_ended;
     timer_set(loop_timers(c->loop), &c->end, 0);
@@ -426,14 +436,16 @@ struct conductor *conductor_new(struct loop *loop, const struct conductor_option
     c->end.fire = on_end;
     list_init(&c->setups);
     list_init(&c->held);
+    list_init(&c->spares);
     hop_init(&c->up, c, HOP_UPSTREAM, "Client");
-    c->components = MEM_ARRAY(struct hop, c->n + 1);
+    c->components = MEM_ARRAY(struct hop *, c->n + 1);
     for (size_t i = 0; i < c->n; i++) {
         char label[16];
         snprintf(label, sizeof label, "Proxy(%u)", (unsigned)i % 10000);
         bool agent = c->mode == CONDUCT_AGENT && i + 1 == c->n;
-        hop_init(&c->components[i], c, (int)i, agent ? "Agent" : label);
-        c->components[i].line = &options->components[i];
+        c->components[i] = MEM_NEW(struct hop);
+        hop_init(c->components[i], c, (int)i, agent ? "Agent" : label);
+        c->components[i]->line = &options->components[i];
     }
     c->up.stream = upstream;
     stream_start(upstream, &up_events, c);
@@ -444,8 +456,11 @@ void conductor_free(struct conductor *c)
 {
     timer_clear(loop_timers(c->loop), &c->end);
     for (size_t i = 0; i < c->n; i++)
-        hop_fini(&c->components[i]);
+        hop_fini(c->components[i]);
     hop_fini(&c->up);
+    /* Requests in flight know both of their ends: free the hops when all of those are gone. */
+    for (size_t i = 0; i < c->n; i++)
+        mem_free(c->components[i]);
     release_held(c, false);
     failure_fini(&c->failure);
     map_fini(&c->owners);

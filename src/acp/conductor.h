@@ -52,6 +52,7 @@ struct conductor_options {
     size_t n_components;
     enum proxy_dialect dialect; /* for components without one of their own; P_UNKNOWN = find out */
     size_t max_batch;           /* messages in a batch */
+    uint64_t start_timeout;     /* ms that a component has to answer initialize; 0 = no limit */
     bool strict;                /* an agent conductor refuses to be made a proxy */
     enum bridge_mode bridge;
     const char *const *shim; /* argv before the port: {"/usr/bin/conductor", "mcp", NULL} */

@@ -30,6 +30,7 @@ void hop_init(struct hop *h, struct conductor *c, int index, const char *label)
     h->dialect = P_UNKNOWN;
     snprintf(h->label, sizeof h->label, "%s", label);
     list_init(&h->sent);
+    list_init(&h->spare);
     lines_init(&h->lines, HOP_MAX_MESSAGE);
 }
 
@@ -43,6 +44,13 @@ void hop_fini(struct hop *h)
     buf_fini(&h->discard);
     last_words_reset(&h->last_words);
     mem_free(h->closed);
+}
+
+void hop_free(struct hop *h)
+{
+    list_remove(&h->spare);
+    hop_fini(h);
+    mem_free(h);
 }
 
 /* --- output --- */

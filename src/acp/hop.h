@@ -44,8 +44,10 @@ struct hop {
     struct child *child;
     char *closed; /* why its pipe is closed; NULL while it is not */
     struct last_words last_words;
-    struct greeting *greeting;
+    int64_t version;           /* of the protocol: the highest that it was asked for */
+    struct greeting *greeting; /* initialize is on its way through this proxy */
     bool greeted;
+    struct list spare; /* in the conductor's `spares` unless it stands in the chain */
 };
 
 /* A request in flight on a hop. */
@@ -87,6 +89,7 @@ void failure_fini(struct failure *f);
 
 void hop_init(struct hop *h, struct conductor *c, int index, const char *label);
 void hop_fini(struct hop *h);
+void hop_free(struct hop *h);
 void hop_feed(struct hop *h, struct span chunk);
 void hop_feed_end(struct hop *h);
 /* One message as if it had just been read; batch NULL when it came alone. */

@@ -5,7 +5,8 @@
  *   component.c  a neighbour that is a child process
  *   last_words.c what such a one said last
  *   conductor.c  which way a message goes
- *   greet.c      initialize, and finding out what a proxy speaks
+ *   greet.c      initialize along the chain
+ *   questions.c  finding out what a proxy speaks
  *   setup.c      session set-up requests: declared MCP servers, and where they end
  *   channel.c    one MCP connection carried by ACP
  *   bridge.c     the sockets by which agents reach such connections
@@ -25,9 +26,12 @@ struct conductor {
     enum conductor_mode mode;
     enum conductor_state state;
     struct hop up;
-    struct hop *components;
+    struct hop **components;
     size_t n;
-    int64_t version;
+    struct list spares;  /* struct hop: other processes of proxies, see questions.c */
+    struct timer late;   /* initialize is answered by then ... */
+    int slow;            /* ... or this component is to blame */
+    int64_t version;     /* of the protocol, as the agent has it */
     bool parent_offered; /* the parent is of a dialect that wants its offer echoed */
     bool may_retry;      /* initialize failed by a component's own answer: it may be sent again */
     bool dying;          /* a component ended; what waits is answered, then all ends */
@@ -66,16 +70,30 @@ void conductor_check_end(struct conductor *c);
 /* --- component.c --- */
 MUST_CHECK int component_start(struct hop *h, struct err *err);
 void component_put_name(struct buf *out, const struct hop *h);
+/* The component has failed: `how` says in which way, "exited with 1". */
+void component_put_failure(struct failure *out, const struct hop *h, const char *how);
 void component_stop(struct hop *h);
 
 /* --- greet.c --- */
 void greet_upstream(struct conductor *c, const struct acp_message *m);
 void greet_onward(struct hop *from, const struct acp_message *m);
-/* A proxy sent an envelope. True: it was our probe coming back, which has been answered. */
-bool greet_heard(struct hop *h, const struct acp_message *m, enum proxy_dialect d);
-/* The component of an unfinished greeting ended. True: it was started again. */
-bool greet_restart(struct hop *h);
-void greet_drop(struct hop *h);
+/* Answer an initialize request: with a result or a raw error object, with what we found wrong. */
+void greet_finish(struct pending *p, bool ok, struct span body);
+void greet_finish_wrong(struct pending *p, struct conductor *c, const char *text);
+/* Nobody is waited for any more. */
+void greet_over(struct conductor *c);
+
+/* --- questions.c --- */
+/* Initialise a proxy. */
+void questions_begin(struct hop *h, struct hop *from, const struct acp_message *m,
+                     struct span params);
+/* A proxy sent an envelope. True: it was our question coming back, which has been answered. */
+bool questions_heard(struct hop *h, const struct acp_message *m, enum proxy_dialect d);
+/* A process ended. True: the proxy lives on in another one, and this one is of no interest. */
+bool questions_outlive(struct hop *h);
+/* Is this another process of a proxy than that in the chain? */
+bool questions_is_spare(const struct hop *h);
+void questions_drop(struct hop *h);
 
 /* --- setup.c --- */
 void setup_note_owners(struct hop *from, const struct acp_message *m);

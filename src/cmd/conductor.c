@@ -9,6 +9,7 @@
 #include "cmd/conductor_mcp.h"
 #include "cmd/conductor_trace.h"
 #include "config/credentials.h"
+#include "config/units.h"
 #include "hub/bridge.h"
 #include "hub/conductor_http.h"
 #include "hub/conductor_link.h"
@@ -28,9 +29,12 @@ enum {
     OPT_SERVE,
     OPT_BRIDGE,
     OPT_DIALECT,
+    OPT_START_TIMEOUT,
     OPT_STRICT,
     OPT_WITH,
 };
+
+enum { START_TIMEOUT = 60 * 1000 };
 
 /* The command line, read. */
 struct wishes {
@@ -247,6 +251,8 @@ static bool read_bridge(struct wishes *w, const char *word)
 /* 0, or CMD_USAGE with a message. */
 static int read_option(const struct command *self, struct wishes *w, int id, const char *value)
 {
+    const char *wrong;
+
     switch (id) {
     case OPT_NAME:
         w->conductor.name = value;
@@ -268,6 +274,13 @@ static int read_option(const struct command *self, struct wishes *w, int id, con
         break;
     case OPT_WITH:
         w->with = value;
+        break;
+    case OPT_START_TIMEOUT:
+        wrong = units_read_duration(span_str(value), &w->conductor.start_timeout);
+        if (wrong) {
+            cmd_error(self, "--start-timeout: '%s' %s", value, wrong);
+            return CMD_USAGE;
+        }
         break;
     case OPT_BRIDGE:
         if (!read_bridge(w, value)) {
@@ -351,7 +364,8 @@ static int start(const struct command *self, struct args *a, struct wishes *w)
 static int run(const struct command *self, int argc, char **argv)
 {
     struct args a = args_begin(self, argc, argv);
-    struct wishes w = {.conductor = {.name = "conductor", .dialect = P_UNKNOWN}};
+    struct wishes w = {
+        .conductor = {.name = "conductor", .dialect = P_UNKNOWN, .start_timeout = START_TIMEOUT}};
     int id;
 
     while ((id = args_next(&a)) > 0)
@@ -373,6 +387,8 @@ static const struct cmd_option options[] = {
     {"name", OPT_NAME, "NAME", "what to call it in the log"},
     {"mcp-bridge", OPT_BRIDGE, "stdio|http|auto", "how the agent is given MCP servers"},
     {"proxy-dialect", OPT_DIALECT, "auto|P0|P1|P2|P3", "what proxies speak"},
+    {"start-timeout", OPT_START_TIMEOUT, "TIME",
+     "how long a component may take to answer initialize"},
     {"strict", OPT_STRICT, NULL, "refuse to be made a proxy when started as agent"},
     {"with", OPT_WITH, "CONFIG", "give every session the servers of this configuration"},
     {"trace", OPT_TRACE, "FILE", "write every message between components as JSON lines"},

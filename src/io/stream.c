@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -142,6 +143,18 @@ size_t stream_queued(const struct stream *s)
     size_t inside = s->secure ? stream_tls_queued(s) : 0;
 
     return s->out.n + inside + s->flight.n - s->flight_at;
+}
+
+size_t stream_unread(const struct stream *s)
+{
+    uv_os_fd_t fd;
+    int inside = 0;
+
+    /* Asked at the end that writes, the kernel tells what lies in the pipe. */
+    if (s->back.kind == END_UV && !s->closing && uv_fileno(&s->back.uv.handle, &fd) == 0 &&
+        ioctl(fd, FIONREAD, &inside) < 0)
+        inside = 0;
+    return stream_queued(s) + (size_t)inside;
 }
 
 static void cut(struct holding *h, const char *why)

@@ -44,6 +44,8 @@ struct buf *stream_out(struct stream *s);
 void stream_wrote(struct stream *s);
 /* Bytes that wait to be written. */
 size_t stream_queued(const struct stream *s);
+/* Those, and the bytes that the reader of a pipe has not taken out of the pipe yet. */
+size_t stream_unread(const struct stream *s);
 /* Queue limit in bytes; beyond it the stream is cut ("reader too slow"). */
 void stream_set_limit(struct stream *s, size_t bytes);
 

@@ -502,7 +502,6 @@ test('v2_conductor_rejects_invalid_protocol_versions_with_responses', async (t) 
   await rejects(c.request('initialize', {}), -32602);
   await rejects(c.request('initialize', { protocolVersion: '2' }), -32602);
   await rejects(c.request('initialize', { protocolVersion: 1.5 }), -32602);
-  await rejects(c.request('initialize', { protocolVersion: 0 }), -32600);
   assert.equal((await c.initialize(2)).protocolVersion, 2);
 });
 
@@ -521,16 +520,27 @@ test('v2_final_agent_initialize_response_requires_protocol_version', async (t) =
   await rejects(c.initialize(2), -32603, /without a protocol version/);
 });
 
-test('v2_final_agent_initialize_response_must_match_selected_version', async (t) => {
+// It was refused by the conductor, which speaks both.
+test('v2_final_agent_initialize_response_must_match_selected_version: the client is told, and decides', async (t) => {
   const c = new Conductor(t, ['agent', proxy('P3'), agent('--version', 1)]);
-  await rejects(c.initialize(2), -32603, /protocol version 1, not with 2/);
+  assert.equal((await c.initialize(2)).protocolVersion, 1);
 });
 
-test('v2_initialize_rejects_v1_only_instantiator_with_response', async (t) => {
+test('v1_only_instantiator_negotiates_a_v2_chain_down_to_v1', async (t) => {
   const c = new Conductor(t, ['agent', agent('--version', 1)]);
-  await rejects(c.initialize(2), -32603, /protocol version 1, not with 2/);
-  await rejects(c.request('session/new', {}), -32603, /protocol version 1, not with 2/);
-  await c.stop(1);
+  assert.equal((await c.initialize(2)).protocolVersion, 1);
+  assert.equal(await c.newSession(), 'session-1');
+  await c.stop(0);
+});
+
+test('v1_only_proxy_negotiates_a_v2_chain_down_to_v1', async (t) => {
+  const c = new Conductor(t, ['agent', proxy('P3', '--version', 1), agent()]);
+  assert.equal((await c.initialize(2)).protocolVersion, 1);
+});
+
+test('v1_only_proxy_before_a_v2_only_agent_rejects_the_chain', async (t) => {
+  const c = new Conductor(t, ['agent', proxy('P3', '--version', 1), agent('--only-version', 2)]);
+  await rejects(c.initialize(2), -32022, /supported/);
 });
 
 test('v2_nested_proxy_rejection_is_flushed_and_remains_failed', async (t) => {
