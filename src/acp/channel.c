@@ -8,6 +8,8 @@
 
 /* How long a session id is waited for, and how long a component may take to connect. */
 enum { SESSION_GRACE_MS = 150, CONNECT_MS = 15 * 1000 };
+/* The same once the client has closed its end, and all there is to do is to answer the rest. */
+enum { LAST_CONNECT_MS = 500 };
 
 struct conductor *channel_conductor(const struct acp_channel *ch)
 {
@@ -323,7 +325,7 @@ static void send_connect(struct acp_channel *ch)
     ch->sent_session = session != NULL;
     if (!session && ch->tried_empty)
         session = "\"\"";
-    timer_set(loop_timers(c->loop), &ch->timer, CONNECT_MS);
+    timer_set(loop_timers(c->loop), &ch->timer, c->at_eof ? LAST_CONNECT_MS : CONNECT_MS);
     mcp_put_connect(&params, ch->server->dialect, span_str(ch->server->key), span_str(session));
     json_quote(&method, span_str(row->connect));
     ch->connect = pending_new(to.hop, NULL, NULL);
@@ -363,5 +365,14 @@ void channel_session_known(struct acp_server *s)
         struct acp_channel *ch = LIST_ENTRY(it, struct acp_channel, node);
         if (ch->state == CHANNEL_WAITING)
             send_connect(ch);
+    }
+}
+
+void channel_hurry_all(struct acp_server *s)
+{
+    LIST_EACH (&s->channels, it) {
+        struct acp_channel *ch = LIST_ENTRY(it, struct acp_channel, node);
+        if (ch->state == CHANNEL_WAITING || ch->state == CHANNEL_CONNECTING)
+            timer_set(loop_timers(channel_conductor(ch)->loop), &ch->timer, LAST_CONNECT_MS);
     }
 }

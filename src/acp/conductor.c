@@ -295,6 +295,7 @@ static void up_eof(void *owner)
 
     hop_feed_end(&c->up);
     c->at_eof = true;
+    setup_hurry(c);
     timer_set(loop_timers(c->loop), &c->end, DRAIN_MS);
     conductor_check_end(c);
 }

@@ -102,6 +102,8 @@ void setup_close_relay(struct hop *from, const struct acp_message *m, struct hop
 void setup_learn_agent(struct conductor *c, struct span result);
 /* Append the agent's initialize result as everybody left of it must see it. */
 void setup_put_welcome(struct conductor *c, struct buf *out, struct span result);
+/* The client has closed its end: no connection that is not open yet is waited for long. */
+void setup_hurry(struct conductor *c);
 void setup_free_all(struct conductor *c);
 
 #endif

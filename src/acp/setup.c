@@ -137,6 +137,14 @@ void setup_free_all(struct conductor *c)
         setup_free(LIST_ENTRY(it, struct setup, node));
 }
 
+void setup_hurry(struct conductor *c)
+{
+    LIST_EACH (&c->setups, i) {
+        LIST_EACH (&LIST_ENTRY(i, struct setup, node)->servers, k)
+            channel_hurry_all(LIST_ENTRY(k, struct acp_server, node));
+    }
+}
+
 static struct acp_server *server_new(struct setup *setup, const struct declaration *d,
                                      struct span name)
 {

@@ -5,7 +5,9 @@ import fs from 'node:fs';
 import net from 'node:net';
 import path from 'node:path';
 import { test } from 'node:test';
-import { agent, Conductor, inner, open, proxy, rejects } from './acp_lib.mjs';
+import {
+  agent, Conductor, eventLog, inner, open, proxy, rejects,
+} from './acp_lib.mjs';
 import {
   descendants, expectGone, releaseBin, rialtoBin, sleep, tempDir, until, within,
 } from './lib.mjs';
@@ -314,6 +316,24 @@ test('closing the input answers what is in flight, then ends with status 0', asy
   assert.equal((await within(15_000, 'the answer', last)).stopReason, 'end_turn');
   assert.equal(await within(15_000, 'the end', c.exit), 0);
 });
+
+// The agent answers session/new when its MCP servers are connected. That took as long as the whole end may
+// take, and then the request was answered by us, with nothing but that we were ending.
+for (const when of ['before', 'after']) {
+  test(`a component that does not answer connect does not hold up the end: the input closes ${when} that`, async (t) => {
+    const events = eventLog();
+    const c = new Conductor(t, ['agent', proxy('P2', '--mcp', 'M2a', '--silent-connect', '--log', events.file), agent('--eager')]);
+    await c.initialize();
+    const session = c.request('session/new', { cwd: '/', mcpServers: [] });
+    if (when === 'after') await until('the connect', () => events.of('connect').length);
+    c.child.stdin.end();
+    await assert.rejects(within(20_000, 'session/new', session), (e) => {
+      assert.match(e.message, /did not answer connect/);
+      return true;
+    });
+    assert.equal(await within(15_000, 'the end', c.exit), 0);
+  });
+}
 
 // What had waited for initialize was passed on when it was answered, and then failed at once, because
 // nobody seemed to wait for anything.
