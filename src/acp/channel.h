@@ -49,7 +49,8 @@ bool channel_divert(struct conductor *c, struct hop *from, const struct acp_mess
 void channel_ask_cancelled(struct pending *p);
 /* The id of the server's session is known now. */
 void channel_session_known(struct acp_server *s);
-/* The client has closed its end: a component that has not answered connect gets little more time. */
+/* The client has closed its end: a component that has not answered connect gets little more time.
+ */
 void channel_hurry_all(struct acp_server *s);
 /* End all its channels, telling both sides. */
 void channel_kill_all(struct acp_server *s, const char *why);

@@ -13,6 +13,7 @@
 #include "hub/bridge.h"
 #include "hub/conductor_http.h"
 #include "hub/conductor_link.h"
+#include "io/guard.h"
 #include "mcp/agent/stdio_agent.h"
 
 #include <limits.h>
@@ -194,6 +195,7 @@ static int conduct(const struct command *self, struct wishes *w, const struct co
         loop_free(r.loop);
         return CMD_FAILED;
     }
+    guard_children(r.loop);
     loop_raise_limit(); /* listeners of many sessions may be open at a time */
     loop_hide_memory();
     find_shim(path, shim);

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "io/cgroup.h"
+#include "io/guard.h"
 #include "io/kin.h"
 #include "io/spawn.h"
 #include "io/stream_uv.h"
@@ -268,6 +269,7 @@ struct child *child_spawn(struct loop *l, const struct child_spec *spec,
     c->kin.mark = new.mark;
     c->cgroup = new.cgroup;
     list_append(&l->kin, &c->kin.node);
+    guard_tell(l, new.mark);
     if (loop_on_signal(l, SIGCHLD, sweep, l) < 0)
         log_debug(c->name, "orphans of this process are not seen before it ends");
     c->pidfd = new.pidfd;

@@ -1,5 +1,5 @@
 /* Which processes descend from our children, and the end of those that nobody waits for. Called by
- * child.c, and by stream_peer.c, which asks who is at a socket. */
+ * child.c and guard.c, and by stream_peer.c, which asks who is at a socket. */
 #include "io/kin.h"
 
 #include "base/ascii.h"
@@ -11,6 +11,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/pidfd.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -191,6 +192,48 @@ size_t kin_sweep(const struct list *kin)
     }
     buf_fini(&children);
     return left;
+}
+
+/* It has ended and is not reaped, or it ends by itself. */
+static bool is_spared(int pid)
+{
+    struct buf text = {0};
+
+    const char *name_end = read_proc(&text, pid, "stat") ? strrchr(text.p, ')') : NULL;
+    bool is = !name_end || name_end[strlen(") ")] == 'Z' || strstr(text.p, "(" KIN_GUARD_NAME ")");
+    buf_fini(&text);
+    return is;
+}
+
+static bool is_marked(int pid, const rlim_t *marks, size_t n)
+{
+    rlim_t mark = mark_of(pid);
+
+    for (size_t i = 0; i < n; i++)
+        if (marks[i] == mark)
+            return !is_spared(pid);
+    return false;
+}
+
+size_t kin_kill_marked(const rlim_t *marks, size_t n)
+{
+    const struct dirent *e;
+    size_t killed = 0;
+
+    DIR *all = opendir("/proc");
+    while (all && (e = readdir(all))) {
+        int pid = (int)strtol(e->d_name, NULL, 10);
+        /* Held before it is looked at, or its number could be somebody else's meanwhile. */
+        int held = pid > 1 && pid != getpid() ? pidfd_open(pid, 0) : -1;
+        if (held < 0)
+            continue;
+        if (is_marked(pid, marks, n) && pidfd_send_signal(held, SIGKILL, NULL, 0) == 0)
+            killed++;
+        close(held);
+    }
+    if (all)
+        closedir(all);
+    return killed;
 }
 
 /* --- who asks --- */

@@ -17,6 +17,9 @@
 #include <stddef.h>
 #include <sys/resource.h>
 
+/* The name of processes that are not killed for their mark: they end by themselves (guard.h). */
+#define KIN_GUARD_NAME "rialto-guard"
+
 /* A child that has not been reaped. */
 struct kin {
     struct list node;
@@ -33,6 +36,8 @@ void kin_brand(rlim_t mark);
  * many of the latter are not gone yet: SIGCHLD tells when to sweep again.
  */
 size_t kin_sweep(const struct list *kin);
+/* Kill every process with one of these marks. Returns how many there were. */
+size_t kin_kill_marked(const rlim_t *marks, size_t n);
 /* Is this process one of our children, or does it descend from one? Also true if it is gone. */
 bool kin_includes(const struct list *kin, int pid);
 /* Has one of them this socket? Also true if one of them cannot be looked at. */

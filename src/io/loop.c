@@ -3,6 +3,7 @@
 #include "io/loop.h"
 
 #include "base/log.h"
+#include "io/guard.h"
 #include "io/loop_uv.h"
 #include "io/tls.h"
 
@@ -232,6 +233,7 @@ void loop_free(struct loop *l)
     int busy = uv_loop_close(&l->uv);
     assert(busy == 0);
     (void)busy;
+    guard_dismiss(l);
     timers_fini(&l->timers);
     tls_context_free(l->trust);
     mem_free(l);

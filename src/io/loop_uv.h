@@ -14,6 +14,7 @@
 
 enum { LOOP_READ_SIZE = 64 * 1024 };
 
+struct guard;
 struct http_engine;
 struct tls_context;
 
@@ -32,6 +33,7 @@ struct loop {
     struct list signals;       /* of struct loop_signal */
     struct list kin;           /* of struct kin: the children that have not been reaped */
     struct list ended;         /* of struct kin: reaped, but what they left behind is not gone */
+    struct guard *guard;       /* ends what they started if we are killed; NULL: nobody does */
     struct rlimit core;        /* as it was when we were started: what children get */
     struct http_engine *http;  /* the HTTP clients' share; NULL while there are none */
     struct tls_context *trust; /* the system's authorities, once somebody asked for them */

@@ -9,7 +9,7 @@ import {
   agent, Conductor, eventLog, inner, open, proxy, rejects,
 } from './acp_lib.mjs';
 import {
-  descendants, expectGone, releaseBin, rialtoBin, sleep, tempDir, until, within,
+  descendants, expectGone, isAlive, releaseBin, rialtoBin, sleep, tempDir, until, within,
 } from './lib.mjs';
 
 const promptOf = (c, command) => c.request('session/prompt', { sessionId: c.session, prompt: [{ type: 'text', text: JSON.stringify(command) }] });
@@ -380,6 +380,33 @@ for (const [how, end] of [['by itself', (c) => promptOf(c, { command: 'die' })],
     await expectGone(family);
   });
 }
+
+const guardsOf = ({ pid }) => fs.readdirSync('/proc').filter((p) => {
+  try { return fs.readFileSync(`/proc/${p}/stat`, 'utf8').includes(`(rialto-guard) S ${pid} `); } catch { return false; }
+}).map((p) => ({ pid: Number(p) }));
+
+// The kernel killed the wrappers, and what they had started lived on.
+test('kill -9 of the conductor: nothing of what components have started outlives it, nor does its guard', async (t) => {
+  const wrapped = (line) => JSON.stringify({ command: '/bin/sh', args: ['-c', `trap "" TERM HUP; sleep 1000 & setsid sleep 1000 & ${line.replaceAll("'", '"')}; exit $?`] });
+  const nested = inner('proxy', wrapped(proxy('P2')));
+  const c = new Conductor(t, ['agent', wrapped(proxy('P3')), nested, wrapped(agent())]);
+  await c.initialize();
+  const family = await until('all of them', () => { const f = descendants(c.child.pid); return f.length >= 13 && f; });
+  const guards = guardsOf(c.child);
+  c.child.kill('SIGKILL');
+  c.stopping = c.exit; // in no orderly way
+  assert.equal(await c.exit, 'SIGKILL');
+  t.after(() => { for (const { pid } of family) try { process.kill(pid, 'SIGKILL'); } catch { /* as it should be */ } });
+  await expectGone([...family, ...guards], 10_000);
+});
+
+test('a conductor that has ended leaves no guard', async (t) => {
+  const c = await open(t, ['agent', agent()]);
+  const guards = guardsOf(c.child);
+  assert.equal(guards.length, 1);
+  await c.stop(0);
+  assert.ok(!guards.some(isAlive));
+});
 
 // The set-up request's servers were freed with the session, and its answer then looked at them.
 test('a session closed while it is being loaded', async (t) => {

@@ -55,18 +55,20 @@ function processTable() {
     try {
       const stat = fs.readFileSync(`/proc/${entry}/stat`, 'utf8');
       const [state, parent, ...rest] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-      table.set(Number(entry), { state, parent: Number(parent), started: rest[17] });
+      const name = stat.slice(stat.indexOf('(') + 1, stat.lastIndexOf(')'));
+      table.set(Number(entry), { state, parent: Number(parent), started: rest[17], name });
     } catch { /* it has just ended */ }
   }
   return table;
 }
 
+/** All processes below this one, but not the guard of a conductor, which is part of the program. */
 export function descendants(pid) {
   const table = processTable();
   const found = [];
   const visit = (parent) => {
     for (const [child, p] of table) {
-      if (p.parent === parent) {
+      if (p.parent === parent && p.name !== 'rialto-guard') {
         found.push({ pid: child, started: p.started });
         visit(child);
       }
