@@ -41,10 +41,15 @@ static void put_death(struct buf *out, const struct hop *h, const char *how, siz
     buf_str(out, "]}}");
 }
 
+void component_put_end(struct buf *out, const struct hop *h, const char *how)
+{
+    put_death(out, h, how, LAST_WORDS_BRIEF);
+}
+
 void component_put_failure(struct failure *out, const struct hop *h, const char *how)
 {
     put_death(&out->whole, h, how, LAST_WORDS_WHOLE);
-    put_death(&out->brief, h, how, LAST_WORDS_BRIEF);
+    component_put_end(&out->brief, h, how);
 }
 
 static void log_death(const struct hop *h, const char *how)
@@ -113,7 +118,7 @@ static void on_exited(void *owner, int status, const char *how)
     h->child = NULL;
     lines_fini(&h->lines);
     lines_init(&h->lines, HOP_MAX_MESSAGE);
-    if (c->state != CHAIN_ENDING && !questions_outlive(h)) {
+    if (c->state != CHAIN_ENDING && !questions_outlive(h, buf_cstr(&story))) {
         log_death(h, buf_cstr(&story));
         component_put_failure(&why, h, buf_cstr(&story));
         conductor_fail_as(c, &why);

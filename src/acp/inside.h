@@ -70,8 +70,10 @@ void conductor_check_end(struct conductor *c);
 /* --- component.c --- */
 MUST_CHECK int component_start(struct hop *h, struct err *err);
 void component_put_name(struct buf *out, const struct hop *h);
-/* The component has failed: `how` says in which way, "exited with 1". */
+/* The component has failed: `how` says in which way, "exited with 1". The second is the short form
+ * of it alone. */
 void component_put_failure(struct failure *out, const struct hop *h, const char *how);
+void component_put_end(struct buf *out, const struct hop *h, const char *how);
 void component_stop(struct hop *h);
 
 /* --- greet.c --- */
@@ -90,7 +92,7 @@ void questions_begin(struct hop *h, struct hop *from, const struct acp_message *
 /* A proxy sent an envelope. True: it was our question coming back, which has been answered. */
 bool questions_heard(struct hop *h, const struct acp_message *m, enum proxy_dialect d);
 /* A process ended. True: the proxy lives on in another one, and this one is of no interest. */
-bool questions_outlive(struct hop *h);
+bool questions_outlive(struct hop *h, const char *how);
 /* Is this another process of a proxy than that in the chain? */
 bool questions_is_spare(const struct hop *h);
 void questions_drop(struct hop *h);

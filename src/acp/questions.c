@@ -21,7 +21,7 @@ struct greeting {
     struct pending *questions[P_COUNT]; /* in flight; the process is `to` */
     unsigned tried;                     /* 1u << enum proxy_dialect */
     enum proxy_dialect told;            /* by the envelope in which a question came back */
-    struct buf error;                   /* of one that knew the question, while others are asked */
+    struct buf error;                   /* better than "not a proxy", if no process accepts */
     bool fixed;                         /* there is one dialect, and one process, to ask */
     bool accepted;                      /* the proxy has passed initialize on */
     bool cancelled;                     /* the request behind this has been */
@@ -384,7 +384,7 @@ bool questions_heard(struct hop *h, const struct acp_message *m, enum proxy_dial
     return true;
 }
 
-bool questions_outlive(struct hop *h)
+bool questions_outlive(struct hop *h, const char *how)
 {
     struct greeting *g = h->greeting;
 
@@ -400,6 +400,8 @@ bool questions_outlive(struct hop *h)
     }
     if (!asked_besides(g, h))
         return false; /* how the last one ended is the answer */
+    if (!g->error.n)
+        component_put_end(&g->error, h, how);
     dismiss(h);
     return true;
 }
