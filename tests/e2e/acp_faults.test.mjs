@@ -425,3 +425,41 @@ test('the input closes while a session is being set up', async (t) => {
   await sleep(50);
   await c.stop(0);
 });
+
+/** Of each pipe in a debug log: no cancel but for a request that is in flight on it, and one at most. */
+function expectCancelsInFlight(dir) {
+  const open_ = new Map();
+  let cancels = 0;
+  for (const line of fs.readFileSync(`${dir}/${fs.readdirSync(dir)[0]}`, 'utf8').split('\n')) {
+    const [, pipe, arrow, text] = /^(\S+) ([→←]) \S+ (\{.*)$/.exec(line) ?? [];
+    if (!text) continue;
+    const m = JSON.parse(text);
+    if (!open_.has(pipe)) open_.set(pipe, new Set());
+    if (arrow === '←' && !m.method) open_.get(pipe).delete(m.id);
+    if (arrow === '→' && m.method && m.id !== undefined) open_.get(pipe).add(m.id);
+    if (arrow !== '→' || m.method !== '$/cancel_request') continue;
+    cancels++;
+    assert.ok(open_.get(pipe).delete(m.params.requestId), `to ${pipe}: ${text}`);
+  }
+  return cancels;
+}
+
+test('$/cancel_request is sent only for what is in flight, and once, whoever takes it back', { timeout: 60_000 }, async (t) => {
+  const dir = `${tempDir()}/logs`;
+  const c = await open(t, ['-q', '--debug', '--debug-dir', dir, 'agent', inner('proxy', proxy('P1')), proxy('P2', '--mcp', 'M0,M1,M2a,M3c,M4'), proxy('P3'), agent()]);
+  const running = promptOf(c, { command: 'wait' });
+  for (const requestId of [running.id, running.id, 'unknown', -1, null, {}, c.request('_test/echo', {}).id]) c.notify('$/cancel_request', { requestId });
+  for (const params of [undefined, {}, []]) c.notify('$/cancel_request', params);
+  await rejects(running, -32800);
+  c.notify('$/cancel_request', { requestId: running.id }); // it is answered
+  for (const server of ['M0', 'M1', 'M2a', 'M3c', 'M4']) assert.equal(await c.ask(c.session, { command: 'cancel_tool', server, tool: 'hang' }), `${server}: next`);
+  c.answer = (method, params, id) => new Promise((_, reject) => { until('the cancel', () => c.heard.some((m) => m.params?.requestId === id)).then(() => reject(Object.assign(new Error('x'), { code: -32800 }))); });
+  assert.deepEqual(await c.prompt(c.session, { command: 'cancel_permission' }), ['error -32800']);
+  // What is open on a connection ends with it.
+  const call = promptOf(c, { command: 'call_tool', server: 'M2a', tool: 'hang' });
+  await c.prompt(c.session, { command: 'close_mcp', server: 'M2a' });
+  await rejects(call, -32603);
+  await c.request('session/close', { sessionId: c.session });
+  await c.stop(0);
+  assert.ok(expectCancelsInFlight(dir) >= 12);
+});
