@@ -29,7 +29,9 @@ static void on_late(struct timer *t)
     snprintf(how, sizeof how, "did not answer initialize within %llus",
              (unsigned long long)(c->options.start_timeout + 999) / 1000);
     log_error(h->label, "%s", how);
-    component_put_failure(&why, h, how);
+    buf_span(&why.whole, questions_error(h));
+    if (!why.whole.n)
+        component_put_failure(&why, h, how);
     conductor_fail_as(c, &why);
     failure_fini(&why);
 }

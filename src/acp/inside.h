@@ -93,6 +93,8 @@ void questions_begin(struct hop *h, struct hop *from, const struct acp_message *
 bool questions_heard(struct hop *h, const struct acp_message *m, enum proxy_dialect d);
 /* A process ended. True: the proxy lives on in another one, and this one is of no interest. */
 bool questions_outlive(struct hop *h, const char *how);
+/* What one process of a proxy has said, or how it ended, while others are waited for; or empty. */
+struct span questions_error(const struct hop *h);
 /* Is this another process of a proxy than that in the chain? */
 bool questions_is_spare(const struct hop *h);
 void questions_drop(struct hop *h);

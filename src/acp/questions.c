@@ -348,10 +348,11 @@ static bool proxy_answered(struct pending *p, const struct acp_message *m)
         return true;
     }
     BUF_SCOPED error = {0};
-    bool accepted = g->accepted;
-    buf_span(&error, g->error.n ? buf_view(&g->error) : m->rpc.error);
+    bool refused = !g->accepted && is_of_unknown_question(m->rpc.error);
+    bool knows_better = refused && g->error.n;
+    buf_span(&error, knows_better ? buf_view(&g->error) : m->rpc.error);
     questions_drop(h);
-    if (!accepted && is_of_unknown_question(buf_view(&error)))
+    if (refused && !knows_better)
         not_a_proxy(p, h, buf_view(&error));
     else
         greet_finish(p, false, buf_view(&error));
@@ -382,6 +383,11 @@ bool questions_heard(struct hop *h, const struct acp_message *m, enum proxy_dial
     if (acp_is_request(m))
         hop_error(h, m, RPC_METHOD_NOT_FOUND, "Method not found", NULL);
     return true;
+}
+
+struct span questions_error(const struct hop *h)
+{
+    return h->greeting ? buf_view(&h->greeting->error) : SPAN_EMPTY;
 }
 
 bool questions_outlive(struct hop *h, const char *how)

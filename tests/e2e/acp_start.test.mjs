@@ -92,6 +92,12 @@ for (const [who, chain, index] of [
   });
 }
 
+test('a proxy that is deaf to one question and fails at the next: what it said is the answer, not the silence', { timeout: 60_000 }, async (t) => {
+  const c = new Conductor(t, ['--start-timeout', '7s', 'agent', proxy('P2', '--deaf-after-unknown', '--fail-init', 'no key is set'), agent()]);
+  await rejects(c.initialize(), -32000, /no key is set/);
+  await c.stop(1);
+});
+
 test('--start-timeout: each component has that time for itself; 0 is no limit; nonsense is refused', { timeout: 60_000 }, async (t) => {
   const slow = proxy('P3', '--slow-init', 1500);
   const c = await open(t, ['--start-timeout', '4s', 'agent', slow, slow, slow, agent()]);
