@@ -9,7 +9,7 @@ enum bridge_kind bridge_kind(const struct conductor *c)
 {
     enum bridge_mode mode = c->options.bridge;
 
-    if (c->takes_stdio && mode != BRIDGE_HTTP)
+    if (c->takes_stdio && (mode != BRIDGE_HTTP || !c->takes_http))
         return BRIDGED_STDIO;
     return c->takes_http && mode != BRIDGE_STDIO ? BRIDGED_HTTP : BRIDGED_NOT;
 }
@@ -96,7 +96,7 @@ static void on_accept_extra(void *owner, struct stream *stream)
     c->host.extra_accept(c->host.arg, stream);
 }
 
-int bridge_put_extra(struct conductor *c, struct buf *out, bool map)
+int bridge_put_extra(struct conductor *c, struct buf *out, struct span name, bool map)
 {
     enum bridge_kind kind = bridge_kind(c);
     struct acp_http_place place;
@@ -113,14 +113,9 @@ int bridge_put_extra(struct conductor *c, struct buf *out, bool map)
     }
     if (kind == BRIDGED_HTTP && !c->host.extra_http(c->host.arg, &place))
         return ERR_PROTOCOL;
-    if (map) {
-        json_quote(out, span_str(c->host.extra_name));
-        buf_str(out, ":{");
-    } else {
-        buf_str(out, "{\"name\":");
-        json_quote(out, span_str(c->host.extra_name));
-        buf_char(out, ',');
-    }
+    buf_str(out, map ? "" : "{\"name\":");
+    buf_span(out, name);
+    buf_str(out, map ? ":{" : ",");
     if (kind == BRIDGED_STDIO)
         put_stdio(out, c, listener_port(c->extra), map);
     else

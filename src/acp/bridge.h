@@ -39,7 +39,8 @@ struct acp_server {
 
 enum bridge_kind { BRIDGED_NOT, BRIDGED_STDIO, BRIDGED_HTTP };
 
-/* What this agent and our options allow. */
+/* What this agent and our options allow. `--mcp-bridge http` is a wish: an agent that does not take
+ * HTTP servers is given stdio ones. */
 enum bridge_kind bridge_kind(const struct conductor *c);
 /* Give the server an address. */
 MUST_CHECK int bridge_offer(struct acp_server *s);
@@ -47,8 +48,8 @@ void bridge_withdraw(struct acp_server *s);
 /* Append the members by which the agent reaches it; `map`: the entry stands in a map. */
 void bridge_put_members(struct buf *out, const struct acp_server *s, bool map);
 
-/* The same for the host's own server. */
-MUST_CHECK int bridge_put_extra(struct conductor *c, struct buf *out, bool map);
+/* Append the entry of the host's own server, under this (quoted) name. */
+MUST_CHECK int bridge_put_extra(struct conductor *c, struct buf *out, struct span name, bool map);
 void bridge_close_extra(struct conductor *c);
 
 #endif

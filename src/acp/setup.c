@@ -88,9 +88,10 @@ void setup_note_owners(struct hop *from, const struct acp_message *m)
     }
 }
 
+/* It stays known: sessions that are set up at the same time may declare the same server. */
 static struct hop *owner_of(struct conductor *c, struct span key)
 {
-    struct hop *owner = map_del(&c->owners, key);
+    struct hop *owner = map_get(&c->owners, key);
 
     return owner ? owner : conductor_left_of(c, (int)c->n - 1).hop;
 }
@@ -149,12 +150,8 @@ static struct acp_server *server_new(struct setup *setup, const struct declarati
                                      struct span name)
 {
     struct acp_server *s = MEM_NEW(struct acp_server);
-    struct buf text = {0};
 
-    if (name.n)
-        json_unescape(&text, name);
-    buf_cstr(&text);
-    s->name = buf_take(&text);
+    s->name = mem_span(name);
     s->setup = setup;
     s->form = d->form;
     s->key = mem_span(d->key);
@@ -166,12 +163,17 @@ static struct acp_server *server_new(struct setup *setup, const struct declarati
     return s;
 }
 
-/* The same server, declared for the same session by an earlier request. */
+/*
+ * The same server, declared in this request already or for the same session by an earlier one. An
+ * earlier request that the agent may still refuse does not count: its addresses would close then.
+ */
 static struct acp_server *known_server(const struct setup *setup, const struct declaration *d)
 {
     LIST_EACH (&setup->c->setups, i) {
         const struct setup *other = LIST_ENTRY(i, struct setup, node);
-        if (!setup->session || !other->session || strcmp(setup->session, other->session) != 0)
+        bool stands = !other->asked && setup->session && other->session &&
+                      strcmp(setup->session, other->session) == 0;
+        if (other != setup && !stands)
             continue;
         LIST_EACH (&other->servers, k) {
             struct acp_server *s = LIST_ENTRY(k, struct acp_server, node);
@@ -186,10 +188,71 @@ static struct acp_server *known_server(const struct setup *setup, const struct d
 
 struct rewrite {
     struct setup *setup;
+    struct map names; /* of the servers in the request -> struct acp_server, or `ordinary` */
+    bool map;         /* `mcpServers` is a map */
     bool changed;
-    bool injected;
     const char *refused; /* why the request cannot be passed on */
 };
+
+/* Who has the name of a server that is none of ours. */
+static const char ordinary[] = "";
+
+static bool is_native(const struct conductor *c, const struct declaration *d)
+{
+    return d->form == BY_URL ? c->native_url : c->native_type;
+}
+
+/* Is this entry to be given another transport? */
+static bool is_bridged(const struct conductor *c, struct span entry, struct declaration *d)
+{
+    return declaration_read(entry, d) && !is_native(c, d);
+}
+
+static struct span raw_name(const struct json_iter *it)
+{
+    return it->key.n ? it->key : json_get(it->value, "name").value;
+}
+
+/* Names that an entry of ours must not get: those of entries that pass as they are. */
+static void note_names(struct rewrite *r, struct span params)
+{
+    struct declaration d;
+
+    for (size_t i = 0; i < COUNT_OF(containers); i++) {
+        struct json_iter it = json_iter(edit_get(params, containers[i]).value);
+        while (json_next(&it)) {
+            BUF_SCOPED name = {0};
+            if (json_type_of(it.value) != JSON_OBJECT || is_bridged(r->setup->c, it.value, &d) ||
+                json_type_of(raw_name(&it)) != JSON_STRING)
+                continue;
+            json_unescape(&name, raw_name(&it));
+            map_put(&r->names, buf_view(&name), (void *)(uintptr_t)ordinary);
+        }
+    }
+}
+
+/*
+ * Append the (quoted) name that the agent gets for `who`: its own one, or with a number behind it
+ * if another server in this request has that already. Agents tell tools apart by it.
+ */
+static void put_name(struct rewrite *r, struct buf *out, struct span own, const void *who)
+{
+    BUF_SCOPED name = {0};
+    void *taken;
+
+    buf_span(&name, own);
+    for (unsigned n = 2; (taken = map_get(&r->names, buf_view(&name))) && taken != who; n++) {
+        name.n = own.n;
+        buf_printf(&name, "-%u", n);
+    }
+    if (name.n != own.n)
+        log_warn(r->setup->c->options.name,
+                 "the MCP server '" SPAN_FMT "' is given to the agent as '%s': another server in "
+                 "this session has its name",
+                 SPAN_ARG(own), buf_cstr(&name));
+    map_put(&r->names, buf_view(&name), (void *)(uintptr_t)who);
+    json_quote(out, buf_view(&name));
+}
 
 static bool is_transport_member(struct span key)
 {
@@ -202,19 +265,21 @@ static bool is_transport_member(struct span key)
     return false;
 }
 
-/* The entry with another transport; its name, `_meta` and what we do not know stay. */
-static void put_entry(struct buf *out, const struct json_iter *it, const struct acp_server *s,
-                      bool map)
+/* The entry with another transport and this (quoted) name; `_meta` and what we do not know stay. */
+static void put_entry(struct buf *out, struct span name, struct span entry,
+                      const struct acp_server *s, bool map)
 {
-    struct json_iter member = json_iter(it->value);
+    struct json_iter member = json_iter(entry);
 
-    if (map) {
-        buf_span(out, it->key);
-        buf_char(out, ':');
+    if (map)
+        buf_span(out, name);
+    buf_str(out, map ? ":{" : "{\"name\":");
+    if (!map) {
+        buf_span(out, name);
+        buf_char(out, ',');
     }
-    buf_char(out, '{');
     while (json_next(&member)) {
-        if (is_transport_member(member.key))
+        if (is_transport_member(member.key) || (!map && json_string_is(member.key, SPAN("name"))))
             continue;
         buf_span(out, member.member);
         buf_char(out, ',');
@@ -223,79 +288,130 @@ static void put_entry(struct buf *out, const struct json_iter *it, const struct 
     buf_char(out, '}');
 }
 
-static bool is_native(const struct conductor *c, const struct declaration *d)
-{
-    return d->form == BY_URL ? c->native_url : c->native_type;
-}
-
-/* One entry of a container. */
-static void rewrite_entry(struct rewrite *r, struct buf *out, const struct json_iter *it, bool map)
+/* The server that an entry declares, with an address; NULL: the request is refused. */
+static struct acp_server *offered_server(struct rewrite *r, const struct declaration *d,
+                                         struct span name)
 {
     struct conductor *c = r->setup->c;
-    struct declaration d;
+    struct acp_server *s = known_server(r->setup, d);
 
-    if (!declaration_read(it->value, &d) || is_native(c, &d)) {
+    if (s)
+        return s;
+    if (bridge_kind(c) == BRIDGED_NOT) {
+        r->refused = "this agent takes no MCP server with ACP as transport";
+    } else if (c->n_servers >= SERVERS_MAX) {
+        r->refused = "too many MCP servers with ACP as transport are open";
+    } else {
+        s = server_new(r->setup, d, name);
+        if (bridge_offer(s))
+            r->refused = "no address can be opened for an MCP server";
+    }
+    return r->refused ? NULL : s;
+}
+
+/* One entry of a container; `also` NULL: that is `mcpServers`, else what must stand there as well.
+ */
+static void rewrite_entry(struct rewrite *r, struct buf *out, const struct json_iter *it, bool map,
+                          struct buf *also)
+{
+    struct declaration d;
+    BUF_SCOPED own = {0}, name = {0};
+
+    if (!is_bridged(r->setup->c, it->value, &d)) {
         buf_span(out, it->member);
         return;
     }
     r->changed = true;
-    struct acp_server *s = known_server(r->setup, &d);
-    if (!s && bridge_kind(c) == BRIDGED_NOT) {
-        r->refused = "this agent takes no MCP server with ACP as transport";
-    } else if (!s && c->n_servers >= SERVERS_MAX) {
-        r->refused = "too many MCP servers with ACP as transport are open";
-    } else if (!s) {
-        s = server_new(r->setup, &d, map ? it->key : json_get(it->value, "name").value);
-        if (bridge_offer(s))
-            r->refused = "no address can be opened for an MCP server";
+    if (json_type_of(raw_name(it)) == JSON_STRING)
+        json_unescape(&own, raw_name(it));
+    const struct acp_server *s = offered_server(r, &d, buf_view(&own));
+    if (!s)
+        return;
+    bool there = map_get(&r->names, buf_view(&own)) == s;
+    put_name(r, &name, buf_view(&own), s);
+    put_entry(out, buf_view(&name), it->value, s, map);
+    if (also && !there) {
+        buf_str(also, also->n ? "," : "");
+        put_entry(also, buf_view(&name), it->value, s, r->map);
     }
-    if (!r->refused)
-        put_entry(out, it, s, map);
 }
 
-static void rewrite_container(struct rewrite *r, struct buf *out, struct json_slot old)
+static void rewrite_entries(struct rewrite *r, struct buf *out, struct json_slot old,
+                            struct buf *also)
 {
     struct json_iter it = json_iter(old.value);
-    bool map = old.type == JSON_OBJECT, first = true;
 
-    buf_char(out, map ? '{' : '[');
-    while (json_next(&it)) {
-        buf_str(out, first ? "" : ",");
-        first = false;
-        rewrite_entry(r, out, &it, map);
+    while (!r->refused && json_next(&it)) {
+        buf_str(out, out->n ? "," : "");
+        rewrite_entry(r, out, &it, old.type == JSON_OBJECT, also);
     }
-    if (r->setup->c->host.extra_name && !r->injected) {
-        BUF_SCOPED entry = {0};
-        if (bridge_put_extra(r->setup->c, &entry, map) == 0) {
-            buf_str(out, first ? "" : ",");
-            buf_span(out, buf_view(&entry));
-            r->changed = true;
-        }
-        r->injected = true;
-    }
-    buf_char(out, map ? '}' : ']');
 }
 
-/* The params as the agent must see them. */
+/* Replace the container at `path` in `params` by these entries. */
+static void set_container(struct buf *params, const char *const *path, struct span entries,
+                          bool map)
+{
+    BUF_SCOPED container = {0};
+    struct buf next = {0};
+
+    buf_char(&container, map ? '{' : '[');
+    buf_span(&container, entries);
+    buf_char(&container, map ? '}' : ']');
+    edit_set(&next, buf_view(params), path, buf_view(&container));
+    buf_fini(params);
+    *params = next;
+}
+
+/* The host's own server. */
+static void put_extra(struct rewrite *r, struct buf *out)
+{
+    struct conductor *c = r->setup->c;
+    BUF_SCOPED name = {0}, entry = {0};
+
+    if (!c->host.extra_name || bridge_kind(c) == BRIDGED_NOT)
+        return;
+    put_name(r, &name, span_str(c->host.extra_name), c);
+    if (bridge_put_extra(c, &entry, buf_view(&name), r->map))
+        return;
+    buf_str(out, out->n ? "," : "");
+    buf_span(out, buf_view(&entry));
+    r->changed = true;
+}
+
+static bool is_container(struct json_slot value)
+{
+    return value.type == JSON_ARRAY || value.type == JSON_OBJECT;
+}
+
+/*
+ * The params as the agent must see them. Each container is rewritten in its own form, and
+ * `mcpServers`, the only one that agents of today read, has the servers of the others as well.
+ */
 static void put_params(struct rewrite *r, struct buf *out, struct span params)
 {
+    BUF_SCOPED entries = {0}, also = {0};
+    struct json_slot main = edit_get(params, containers[0]);
+
+    r->map = main.type == JSON_OBJECT;
+    note_names(r, params);
     buf_span(out, params);
-    for (size_t i = 0; i < COUNT_OF(containers) && !r->refused; i++) {
+    if (is_container(main))
+        rewrite_entries(r, &entries, main, NULL);
+    for (size_t i = 1; i < COUNT_OF(containers) && !r->refused; i++) {
+        BUF_SCOPED inner = {0};
         struct json_slot old = edit_get(buf_view(out), containers[i]);
-        struct buf container = {0}, next = {0};
-        bool add = old.type == JSON_NONE && i == 0 && r->setup->c->host.extra_name &&
-                   edit_get(params, containers[1]).type == JSON_NONE &&
-                   edit_get(params, containers[2]).type == JSON_NONE;
-        if (add)
-            old = (struct json_slot){.type = JSON_ARRAY, .value = SPAN("[]")};
-        if (old.type != JSON_ARRAY && old.type != JSON_OBJECT)
+        if (!is_container(old))
             continue;
-        rewrite_container(r, &container, old);
-        edit_set(&next, buf_view(out), containers[i], buf_view(&container));
-        buf_fini(&container);
-        buf_fini(out);
-        *out = next;
+        rewrite_entries(r, &inner, old, &also);
+        set_container(out, containers[i], buf_view(&inner), old.type == JSON_OBJECT);
     }
+    if (r->refused || (main.type != JSON_NONE && main.type != JSON_NULL && !is_container(main)))
+        return;
+    buf_str(&entries, entries.n && also.n ? "," : "");
+    buf_span(&entries, buf_view(&also));
+    put_extra(r, &entries);
+    if (is_container(main) || entries.n)
+        set_container(out, containers[0], buf_view(&entries), r->map);
 }
 
 /* --- the requests --- */
@@ -351,6 +467,7 @@ void setup_relay(struct hop *from, const struct acp_message *m, struct hop_place
             r.setup->asked = p;
         }
     }
+    map_fini(&r.names);
 }
 
 static bool close_answered(struct pending *p, const struct acp_message *m)

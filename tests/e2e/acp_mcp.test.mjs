@@ -159,14 +159,15 @@ test('every form of declaration in every container, what stands beside it untouc
       await c.request('session/new', params);
       const got = (await c.request('_test/seen', {})).setups.at(-1).params;
       const what = JSON.stringify([params, got]);
-      const holder = got.tools?.mcpServers ?? got.mcpServers ?? got.mcp_servers;
+      const holder = got.tools?.mcpServers ?? got.mcp_servers ?? got.mcpServers;
       const [kept, bridged] = Array.isArray(holder) ? holder : [holder.o, holder.m];
       assert.deepEqual(kept, Array.isArray(holder) ? { name: 'o', ...other } : other, what);
       const { command, args, _meta, ...rest } = bridged;
       assert.match(`${command} ${args.join(' ')}`, /^\/.* mcp \d+$/, what);
       assert.deepEqual(_meta, { kept: 1 }, what);
       assert.deepEqual(rest, Array.isArray(holder) ? { name: 'm', env: [] } : { transport: 'stdio' }, what);
-      assert.deepEqual(Object.keys(got), Object.keys(params), what);
+      // Where the documents list servers is not where agents look: `mcpServers` has the bridged one, too.
+      assert.deepEqual(new Set(Object.keys(got)), new Set([...Object.keys(params), 'mcpServers']), what);
       if (got.tools) assert.deepEqual(Object.keys(got.tools), Object.keys(params.tools), what);
     }
   }
@@ -273,19 +274,17 @@ test('agent with mcp_acp_transport passes through, and mcp messages with it', as
   assert.deepEqual(log.of('connect').filter((e) => e.dialect === 'M2a').length, 1, 'by the agent alone');
 });
 
+// Agents of the first version take stdio servers always; there is nothing that cannot be bridged to them.
 test('unsupported_downstream_does_not_gain_native_capability', async (t) => {
-  const c = new Conductor(t, ['agent', '--mcp-bridge', 'http', proxy('P3', '--mcp', 'M3c'), agent()]);
-  assert.deepEqual(await c.initialize(), {
-    protocolVersion: 1, agentCapabilities: { loadSession: true, mcpCapabilities: { http: false, sse: false } },
-    authMethods: [], agentInfo: { name: 'fixture', version: '1' },
-  });
+  const c = new Conductor(t, ['agent', '--mcp-bridge', 'stdio', proxy('P3', '--mcp', 'M3c'), agent('--v2-mcp', 'http')]);
+  assert.deepEqual((await c.initialize(2)).capabilities, { session: { prompt: {}, mcp: { http: {} } } });
   await rejects(c.request('session/new', { cwd: '/', mcpServers: [] }), -32602, /takes no MCP server/);
   assert.deepEqual((await c.request('_test/seen', {})).setups, [], 'the agent has not seen it');
 });
 
 test('unavailable_mode_rejects_only_native_declarations', async (t) => {
-  const c = new Conductor(t, ['agent', '--mcp-bridge', 'http', agent()]);
-  await c.initialize();
+  const c = new Conductor(t, ['agent', agent('--v2-mcp', '')]);
+  await c.initialize(2);
   const entry = { name: 'n', command: '/bin/true', args: [], env: [] };
   await rejects(c.newSession({ mcpServers: [entry, { type: 'acp', name: 'mine', serverId: 's' }] }), -32602, /takes no MCP server/);
   assert.ok(await c.newSession({ mcpServers: [entry] }));

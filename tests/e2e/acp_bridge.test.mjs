@@ -1,0 +1,106 @@
+// How an agent is given the MCP servers of components: where their entries stand, under which names and
+// addresses, who may come to a port, and whom a server without connections means.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { agent, Conductor, open, proxy, rejects } from './acp_lib.mjs';
+import { fake, tempDir, within, writeConfig } from './lib.mjs';
+
+const textOf = (answer) => answer.result.content[0].text;
+const seenSetup = async (c) => (await c.request('_test/seen', {})).setups.at(-1).params;
+const url = (n) => ({ type: 'http', url: `acp:${n}`, headers: [] });
+
+// --- where entries stand ---
+
+// The containers of the documents were rewritten where they stand. Agents of today read `mcpServers`
+// alone, and never heard of those servers.
+test('a server declared in a container of the documents stands in mcpServers as well', async (t) => {
+  const c = new Conductor(t, ['agent', agent('--no-connect', 'yes')]);
+  await c.initialize();
+  const containers = [
+    ['mcp_servers', [{ name: 'a', url: 'acp:1', _meta: { kept: 1 } }]],
+    ['mcp_servers', { a: { url: 'acp:1', _meta: { kept: 1 } } }],
+    ['tools', { mcpServers: { a: { transport: 'http', url: 'acp:1', headers: {}, _meta: { kept: 1 } } } }],
+  ];
+  const given = [[undefined, 0], [[], 0], [[{ name: 'o', command: '/bin/true', args: [], env: [] }], 1], [{ o: { command: '/bin/true' } }, 1], [null, 0]];
+  for (const [name, value] of containers) {
+    for (const [mcpServers, others] of given) {
+      await c.request('session/new', { cwd: '/', ...(mcpServers === undefined ? {} : { mcpServers }), [name]: value });
+      const got = await seenSetup(c);
+      const what = JSON.stringify(got);
+      const list = Array.isArray(got.mcpServers) ? got.mcpServers : Object.entries(got.mcpServers).map(([n, e]) => ({ name: n, ...e }));
+      assert.deepEqual(list.map((e) => e.name), others ? ['o', 'a'] : ['a'], what);
+      const holder = got.tools?.mcpServers ?? got.mcp_servers;
+      const there = Array.isArray(holder) ? holder[0] : holder.a;
+      assert.deepEqual(list.at(-1).args, there.args, `one address: ${what}`);
+      assert.deepEqual(list.at(-1)._meta, { kept: 1 }, what);
+      assert.equal(Array.isArray(got.mcpServers), Array.isArray(mcpServers ?? []), what);
+    }
+  }
+});
+
+test('a server declared in both containers has one address and one entry in each', async (t) => {
+  const c = new Conductor(t, ['agent', agent('--no-connect', 'yes')]);
+  await c.initialize();
+  await c.request('session/new', { cwd: '/', mcpServers: [{ name: 'a', ...url(1) }], tools: { mcpServers: { a: { transport: 'http', url: 'acp:1', headers: {} } } } });
+  const got = await seenSetup(c);
+  assert.deepEqual(got.mcpServers.map((e) => [e.name, e.args]), [['a', got.tools.mcpServers.a.args]]);
+});
+
+test('--with: the hub stands in mcpServers, whatever else the request has', async (t) => {
+  const config = writeConfig(tempDir(), { servers: { alpha: fake('--name', 'alpha') } });
+  const c = new Conductor(t, ['--with', config, 'agent', agent('--no-connect', 'yes')]);
+  await c.initialize();
+  await c.request('session/new', { cwd: '/', tools: { mcpServers: {} } });
+  assert.deepEqual((await seenSetup(c)).mcpServers.map((e) => e.name), ['rialto']);
+});
+
+// --- names ---
+
+// Two proxies that each call their server `tools` gave the agent two servers of one name: agents keep the
+// last, or mix up whose tool is whose.
+test('names that collide along a chain are told apart, the editor\'s own stay as they are', async (t) => {
+  const config = writeConfig(tempDir(), { servers: { alpha: fake('--name', 'alpha') } });
+  const c = new Conductor(t, ['--with', config, 'agent', proxy('P3', '--mcp', 'M3c'), proxy('P2', '--mcp', 'M3c'), agent()]);
+  await c.initialize();
+  const own = { name: 'M3c-2', command: '/bin/cat', args: [], env: [] };
+  const session = await c.newSession({ mcpServers: [own, { name: 'rialto', command: '/bin/cat', args: [], env: [] }] });
+  const got = (await seenSetup(c)).mcpServers;
+  assert.deepEqual(got.map((e) => e.name), ['M3c-2', 'rialto', 'M3c', 'M3c-3', 'rialto-2']);
+  assert.deepEqual(got[0], own);
+  assert.notDeepEqual(got[2].args, got[3].args);
+  const [first, second] = [await c.callTool(session, 'M3c', 'ids'), await c.callTool(session, 'M3c-3', 'ids')].map(textOf);
+  assert.notEqual(first.split(' ')[0], second.split(' ')[0]);
+  assert.match(c.stderr, /'M3c' .*'M3c-3'/);
+});
+
+test('a set-up request that comes again gets the same names', async (t) => {
+  const c = await open(t, ['agent', proxy('P3', '--mcp', 'M3c'), proxy('P2', '--mcp', 'M3c'), agent('--no-connect', 'yes')]);
+  const first = (await seenSetup(c)).mcpServers.map((e) => [e.name, e.args]);
+  await c.request('session/load', { sessionId: c.session, cwd: '/', mcpServers: [] });
+  assert.deepEqual((await seenSetup(c)).mcpServers.map((e) => [e.name, e.args]), first);
+});
+
+// --- addresses ---
+
+// Every agent of the first version takes stdio servers: there was no reason to refuse the session.
+test('--mcp-bridge http: an agent that does not advertise http is given stdio servers', async (t) => {
+  const c = await open(t, ['agent', '--mcp-bridge', 'http', proxy('P3', '--mcp', 'M3c'), agent()]);
+  assert.equal(c.initialized.agentCapabilities.mcpCapabilities.acp, true);
+  assert.equal(textOf(await c.callTool(c.session, 'M3c')), 'M3c: hi');
+  assert.ok((await seenSetup(c)).mcpServers[0].command);
+});
+
+// The second was given the address of the first, which closed when the first was refused.
+test('overlapping session/load of one session: the end of one does not close the other\'s port', async (t) => {
+  const c = new Conductor(t, ['agent', proxy('P2', '--mcp', 'M2a'), agent('--fail-first-load')]);
+  await c.initialize();
+  const load = () => c.request('session/load', { sessionId: 's', cwd: '/', mcpServers: [] });
+  const [first, second] = [load(), load()];
+  await rejects(first, -32603);
+  await within(10_000, 'the second load', second);
+  assert.equal(textOf(await c.callTool('s', 'M2a')), 'M2a: hi');
+  // Once a session stands, its address stays the same.
+  const { mcpServers: [before] } = await seenSetup(c);
+  await load();
+  assert.deepEqual((await seenSetup(c)).mcpServers[0].args, before.args);
+});
