@@ -30,7 +30,7 @@ struct channel_events {
 struct acp_channel *acp_channel_new(struct acp_server *server, const struct channel_events *on,
                                     void *owner);
 void acp_channel_rebind(struct acp_channel *ch, const struct channel_events *on, void *owner);
-/* Connect: a session id that is not known yet is waited for, but not for long. */
+/* Connect. The id of a session that is being set up is waited for, by components that take it. */
 void acp_channel_open(struct acp_channel *ch);
 /* Does it carry only the stateless era of MCP? */
 bool acp_channel_is_modern(const struct acp_channel *ch);
@@ -45,6 +45,9 @@ const char *acp_channel_name(const struct acp_channel *ch);
 /* --- for the conductor's files --- */
 /* A message of a server to its client that would go to the agent: true if it belonged here. */
 bool channel_divert(struct conductor *c, struct hop *from, const struct acp_message *m);
+/* Is this a message to an MCP server of a component that is about to reach the client? Proxies pass
+ * on what they do not know, so the component does not know this message. */
+bool channel_is_astray(struct conductor *c, const struct acp_message *m);
 /* A component takes back what it asked the MCP client. */
 void channel_ask_cancelled(struct pending *p);
 /* The id of the server's session is known now. */

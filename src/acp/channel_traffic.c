@@ -271,14 +271,19 @@ static struct acp_channel *channel_of(struct conductor *c, const struct acp_mess
     return ch ? ch : channel_find(c, 'u', m->slots[ACP_URL]);
 }
 
-/* Of the dialect that names the server in the method. */
+/* The (quoted) URL of a server whose name stands in the method. */
+static void put_path_url(struct buf *url, const struct acp_carried *said)
+{
+    buf_str(url, "\"acp:");
+    buf_span(url, said->server);
+    buf_char(url, '"');
+}
+
 static struct acp_channel *channel_of_path(struct conductor *c, const struct acp_carried *said)
 {
     BUF_SCOPED url = {0};
 
-    buf_str(&url, "\"acp:");
-    buf_span(&url, said->server);
-    buf_char(&url, '"');
+    put_path_url(&url, said);
     struct json_slot slot = {.type = JSON_STRING, .value = buf_view(&url)};
     return channel_find(c, 'u', slot);
 }
@@ -354,6 +359,28 @@ bool channel_divert(struct conductor *c, struct hop *from, const struct acp_mess
         hop_error(from, m, RPC_INVALID_PARAMS, "Invalid params", "there is no MCP message in it");
     buf_fini(&said.quoted);
     return ch != NULL;
+}
+
+bool channel_is_astray(struct conductor *c, const struct acp_message *m)
+{
+    static const char *const names[] = {"acp_url", "acp_id", "acpUrl", "acpId", "serverId", "url"};
+    const struct hop *owner = NULL;
+    struct acp_carried said = {0};
+
+    if (m->word == WORD_MCP_PATH && acp_carried(m, &said)) {
+        BUF_SCOPED url = {0};
+        put_path_url(&url, &said);
+        owner = map_get(&c->owners, buf_view(&url));
+        buf_fini(&said.quoted);
+    } else if ((m->word == WORD_MCP || m->word == WORD_MCP_OPEN) &&
+               json_type_of(m->params) == JSON_OBJECT) {
+        const struct acp_channel *ch =
+            channel_find(c, 'c', acp_first(m, ACP_CONNECTION_ID, ACP_CONNECTION_ID_OLD));
+        owner = ch ? ch->server->owner : NULL;
+        for (size_t i = 0; !ch && !owner && i < COUNT_OF(names); i++)
+            owner = map_get(&c->owners, json_get(m->params, names[i]).value);
+    }
+    return owner && owner != &c->up;
 }
 
 void channel_ask_cancelled(struct pending *p)

@@ -134,9 +134,20 @@ static void go_right(struct hop *from, const struct acp_message *m, struct hop_p
         break;
     case WORD_OTHER:
     case WORD_CANCEL:
+    case WORD_MCP_OPEN:
         break;
     }
     conductor_relay(from, m, to, m->params);
+}
+
+/* A message on its way toward the client. */
+static void go_left(struct hop *from, const struct acp_message *m, struct hop_place to)
+{
+    if (to.hop == &from->c->up && channel_is_astray(from->c, m))
+        refuse(from, m, RPC_METHOD_NOT_FOUND, "Method not found",
+               "the component that declared this MCP server does not know the method");
+    else
+        conductor_relay(from, m, to, m->params);
 }
 
 /* --- what comes too early --- */
@@ -277,7 +288,7 @@ void conductor_receive(struct hop *from, struct acp_message *m)
     else if (rightward)
         go_right(from, m, to);
     else
-        conductor_relay(from, m, to, m->params);
+        go_left(from, m, to);
 }
 
 /* --- the client's pipe --- */

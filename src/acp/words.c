@@ -55,6 +55,8 @@ static const struct {
     ROW("_mcp/client_to_server/notification", WORD_MCP),
     ROW("_mcp/server_to_client/request", WORD_MCP),
     ROW("_mcp/server_to_client/notification", WORD_MCP),
+    ROW("mcp/connect", WORD_MCP_OPEN),
+    ROW("_mcp/connect", WORD_MCP_OPEN),
     ROW("mcp/disconnect", WORD_MCP_CLOSE),
     ROW("_mcp/disconnect", WORD_MCP_CLOSE),
 };

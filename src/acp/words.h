@@ -22,7 +22,8 @@ enum acp_word {
     WORD_CLOSE,     /* session/close, session/delete */
     WORD_MCP,       /* a message of an MCP server to its client, in any dialect */
     WORD_MCP_PATH,  /* the same where method and server stand in the name: _mcp/SERVER/METHOD */
-    WORD_MCP_CLOSE, /* the server's component ends the connection */
+    WORD_MCP_OPEN,  /* a connection to an MCP server is asked for */
+    WORD_MCP_CLOSE, /* ... is ended */
 };
 
 enum acp_slot {

@@ -104,3 +104,28 @@ test('overlapping session/load of one session: the end of one does not close the
   await load();
   assert.deepEqual((await seenSetup(c)).mcpServers[0].args, before.args);
 });
+
+// --- finding out what a server speaks ---
+
+// Proxies pass on what they do not know: the editor was asked for connections to servers of others.
+for (const m of ['M0', 'M0b', 'M1', 'M2a', 'M3a', 'M3c', 'M4']) {
+  test(`finding out that a server speaks ${m} does not bother the editor`, async (t) => {
+    const c = await open(t, ['agent', proxy('P2'), proxy('P2', '--mcp', m), proxy('P3'), agent()]);
+    assert.equal(textOf(await c.callTool(c.session, m)), `${m}: hi`);
+    assert.deepEqual(c.heard.map((h) => h.method).filter((h) => h.includes('mcp/')), []);
+  });
+}
+
+test('two sessions at once with a server of the editor: both reach the editor', async (t) => {
+  const c = new Conductor(t, ['agent', proxy('P2'), agent()]);
+  let connections = 0;
+  c.answer = (method, params) => {
+    if (method === '_mcp/connect') return { connection_id: `c${++connections}` };
+    if (params.method === 'initialize') return { protocolVersion: '2025-11-25', capabilities: { tools: {} }, serverInfo: { name: 'c', version: '1' } };
+    return { content: [{ type: 'text', text: 'from the editor' }] };
+  };
+  await c.initialize();
+  const sessions = await Promise.all([1, 2, 3].map(() => c.newSession({ mcpServers: [{ name: 'mine', ...url('editor') }] })));
+  for (const s of sessions) assert.equal(textOf(await c.callTool(s, 'mine')), 'from the editor');
+  assert.equal(connections, 3);
+});
