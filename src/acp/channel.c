@@ -6,8 +6,12 @@
 
 #include <stdio.h>
 
-/* How long a session id is waited for, and how long a component may take to connect. */
-enum { SESSION_GRACE_MS = 150, CONNECT_MS = 15 * 1000 };
+/*
+ * How long the id of a session is waited for: where a component may use it, and where it has to
+ * have one. For ever would be too long: some agents answer session/new only when their MCP servers
+ * are connected. And how long a component may take to connect.
+ */
+enum { SESSION_GRACE_MS = 150, SESSION_HOLD_MS = 8 * 1000, CONNECT_MS = 15 * 1000 };
 /* The same once the client has closed its end, and all there is to do is to answer the rest. */
 enum { LAST_CONNECT_MS = 500 };
 
@@ -252,6 +256,20 @@ static void opened(struct acp_channel *ch)
 
 static void send_connect(struct acp_channel *ch);
 
+/* Connect when the session's id is known, when there will be none, or after this long. */
+static void connect_in_session(struct acp_channel *ch, uint64_t ms)
+{
+    const struct setup *setup = ch->server->setup;
+
+    if (setup->session || !setup->asked || ch->waited >= ms) {
+        send_connect(ch);
+        return;
+    }
+    ch->waited = ms;
+    ch->state = CHANNEL_WAITING;
+    timer_set(loop_timers(setup->c->loop), &ch->timer, ms);
+}
+
 /* Not the answer we hoped for: is there another way? */
 static void connect_refused(struct acp_channel *ch, struct span error)
 {
@@ -266,9 +284,9 @@ static void connect_refused(struct acp_channel *ch, struct span error)
             send_connect(ch);
             return;
         }
-    } else if (channel_row(ch)->old_names && !ch->sent_session && !ch->tried_empty) {
-        ch->tried_empty = true; /* one generation insisted on a session id */
-        send_connect(ch);
+    } else if (channel_row(ch)->old_names && !ch->told) {
+        ch->insists = true;
+        connect_in_session(ch, SESSION_HOLD_MS);
         return;
     }
     buf_str(&text, "connect was refused: ");
@@ -322,9 +340,9 @@ static void send_connect(struct acp_channel *ch)
         return;
     }
     ch->state = CHANNEL_CONNECTING;
-    ch->sent_session = session != NULL;
-    if (!session && ch->tried_empty)
+    if (!session && ch->insists)
         session = "\"\"";
+    ch->told = session != NULL;
     timer_set(loop_timers(c->loop), &ch->timer, c->at_eof ? LAST_CONNECT_MS : CONNECT_MS);
     mcp_put_connect(&params, ch->server->dialect, span_str(ch->server->key), span_str(session));
     json_quote(&method, span_str(row->connect));
@@ -342,7 +360,7 @@ static void on_timer(struct timer *t)
     struct acp_channel *ch = CONTAINER_OF(t, struct acp_channel, timer);
 
     if (ch->state == CHANNEL_WAITING)
-        send_connect(ch); /* agents do connect before they answer session/new: go on without */
+        send_connect(ch);
     else
         channel_kill(ch, "the server's component did not answer connect");
 }
@@ -351,12 +369,10 @@ void acp_channel_open(struct acp_channel *ch)
 {
     if (ch->state != CHANNEL_NEW)
         return;
-    if (!channel_row(ch)->old_names || ch->server->setup->session) {
+    if (channel_row(ch)->old_names)
+        connect_in_session(ch, channel_row(ch)->names_session ? SESSION_HOLD_MS : SESSION_GRACE_MS);
+    else
         send_connect(ch);
-        return;
-    }
-    ch->state = CHANNEL_WAITING;
-    timer_set(loop_timers(channel_conductor(ch)->loop), &ch->timer, SESSION_GRACE_MS);
 }
 
 void channel_session_known(struct acp_server *s)

@@ -18,7 +18,9 @@ struct acp_channel {
     enum channel_state state;
     struct timer timer;
     struct pending *connect;
-    bool sent_session, tried_empty;
+    uint64_t waited;        /* ms, for the session's id */
+    bool insists;           /* the component wants a session id in its connect ... */
+    bool told;              /* ... and the last connect had one */
     char *connection;       /* raw string */
     struct map asked;       /* the client's raw id -> struct exchange */
     struct map requests;    /* M4's raw id -> struct exchange */

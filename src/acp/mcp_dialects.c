@@ -22,6 +22,7 @@ const struct mcp_row mcp_rows[M_COUNT] = {
             .request = "_mcp/request",
             .notification = "_mcp/notification",
             .disconnect = "_mcp/disconnect",
+            .names_session = true,
             .old_names = true,
             .twin = M2,
             .next = M3A},

@@ -21,6 +21,7 @@ struct mcp_row {
     const char *request, *notification;
     const char *disconnect;
     bool disconnect_asks;  /* it is a request */
+    bool names_session;    /* connect tells the id of the ACP session: worth waiting for */
     bool old_names;        /* ids also go under their older, snake_case names */
     bool nested;           /* params hold a whole message */
     bool path;             /* the method is request/SERVER/METHOD, and params are MCP's own */

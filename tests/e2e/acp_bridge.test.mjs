@@ -2,7 +2,7 @@
 // addresses, who may come to a port, and whom a server without connections means.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { agent, Conductor, open, proxy, rejects } from './acp_lib.mjs';
+import { agent, Conductor, eventLog, open, proxy, rejects } from './acp_lib.mjs';
 import { fake, tempDir, within, writeConfig } from './lib.mjs';
 
 const textOf = (answer) => answer.result.content[0].text;
@@ -129,3 +129,15 @@ test('two sessions at once with a server of the editor: both reach the editor', 
   for (const s of sessions) assert.equal(textOf(await c.callTool(s, 'mine')), 'from the editor');
   assert.equal(connections, 3);
 });
+
+// --- the session's id ---
+
+// The id came later than 150 ms: the connection went on with an empty one, for good.
+for (const [p, m] of [['P1', 'M1s'], ['P2', 'M1s'], ['P1', 'M1']]) {
+  test(`a slow session/new: the connect of ${m} behind ${p} waits for the session's id`, async (t) => {
+    const log = eventLog();
+    const c = await open(t, ['agent', proxy(p, '--mcp', m, '--log', log.file), agent('--slow-answer', 1200)]);
+    assert.equal(textOf(await c.callTool(c.session, m)), `${m}: hi`);
+    assert.deepEqual(log.of('connect').map((e) => e.session), [c.session]);
+  });
+}
