@@ -1,5 +1,6 @@
-/* Opens a loopback port or an HTTP place for a declared server, and writes the members that tell
- * the agent where. Called by setup.c, and by conductor.c at the end. */
+/* Opens a loopback port or an HTTP place for a declared server, lets in who shows the secret of a
+ * port, and writes the members that tell the agent where. Called by setup.c, and by conductor.c at
+ * the end. */
 #include "acp/bridge.h"
 
 #include "base/log.h"
@@ -14,42 +15,203 @@ enum bridge_kind bridge_kind(const struct conductor *c)
     return c->takes_http && mode != BRIDGE_STDIO ? BRIDGED_HTTP : BRIDGED_NOT;
 }
 
-/* --- addresses --- */
+/* --- ports --- */
+
+/* LIMIT: how long and how much a client may take to show the secret, and how many may be at it. */
+enum { KNOCK_LIMIT_MS = 10 * 1000, KNOCK_MAX = 64 * 1024, KNOCKS_MAX = 256, FLUSH_MS = 1000 };
+
+#define SECRET_NAME "RIALTO_BRIDGE_AUTH"
+/* The redactor knows what stands behind this word wherever it shows. */
+#define SECRET_PREFIX "Bearer "
+
+/* A client at a port that has not shown the secret yet. */
+struct knock {
+    struct list node; /* in the conductor; on no list once the port is closed */
+    struct conductor *c;
+    struct loop *loop;
+    const struct bridge_port *port;
+    struct acp_server *server; /* NULL: the host's own server */
+    struct stream *stream;
+    struct buf said;
+    struct timer limit;
+};
+
+static void knock_free(struct knock *k)
+{
+    if (!list_empty(&k->node))
+        k->c->n_knocks--;
+    list_remove(&k->node);
+    timer_clear(loop_timers(k->loop), &k->limit);
+    buf_fini(&k->said);
+    mem_free(k);
+}
+
+static void let_in(struct conductor *c, struct acp_server *server, struct stream *stream,
+                   struct span early)
+{
+    if (server)
+        c->host.accept(c->host.arg, server, stream, early);
+    else
+        c->host.extra_accept(c->host.arg, stream, early);
+}
+
+/* A person who tried it by hand, or an agent that drops the environment, is told what is missing.
+ */
+static void turn_away(struct knock *k, struct span line)
+{
+    struct rpc_message m;
+
+    log_warn(k->server ? k->server->name : k->c->host.extra_name,
+             "somebody connected to its port without the secret");
+    if (rpc_skim(line, NULL, NULL, NULL, 0, &m) == 0 && m.kind == RPC_REQUEST) {
+        rpc_put_error(stream_out(k->stream), m.id, RPC_INVALID_REQUEST,
+                      SPAN("this port wants the value of " SECRET_NAME " on the first line, which "
+                           "the server's entry has in `env`; `conductor --open-port` leaves it "
+                           "out"),
+                      SPAN_EMPTY);
+        buf_char(stream_out(k->stream), '\n');
+        stream_wrote(k->stream);
+    }
+    stream_pause(k->stream);
+    stream_finish(k->stream, "no secret", FLUSH_MS);
+}
+
+static void knock_data(void *owner, struct span chunk)
+{
+    struct knock *k = owner;
+    BUF_SCOPED wanted = {0}, said = {0};
+
+    buf_span(&k->said, chunk);
+    size_t end = span_find(buf_view(&k->said), '\n');
+    if (end == k->said.n) {
+        if (k->said.n > KNOCK_MAX)
+            stream_close(k->stream, "no secret");
+        return;
+    }
+    struct span line = span_cut(buf_view(&k->said), 0, end);
+    buf_printf(&wanted, SECRET_PREFIX "%s", k->port->secret);
+    if (!span_eq_secret(line, buf_view(&wanted))) {
+        turn_away(k, line);
+        return;
+    }
+    struct conductor *c = k->c;
+    struct acp_server *server = k->server;
+    struct stream *stream = k->stream;
+    buf_span(&said, span_from(buf_view(&k->said), end + 1));
+    knock_free(k);
+    stream_pause(stream);
+    let_in(c, server, stream, buf_view(&said));
+}
+
+static void knock_closed(void *owner, const char *reason)
+{
+    (void)reason;
+    knock_free(owner);
+}
+
+static void knock_late(struct timer *t)
+{
+    stream_close(CONTAINER_OF(t, struct knock, limit)->stream, "no secret");
+}
+
+static void knocked(struct conductor *c, const struct bridge_port *port, struct acp_server *server,
+                    struct stream *stream)
+{
+    static const struct stream_events events = {.data = knock_data, .closed = knock_closed};
+
+    if (c->options.open_port) {
+        let_in(c, server, stream, SPAN_EMPTY);
+        return;
+    }
+    struct knock *k = MEM_NEW(struct knock);
+    k->c = c;
+    k->loop = c->loop;
+    k->port = port;
+    k->server = server;
+    k->stream = stream;
+    k->limit.fire = knock_late;
+    list_append(&c->knocks, &k->node);
+    timer_set(loop_timers(c->loop), &k->limit, KNOCK_LIMIT_MS);
+    stream_start(stream, &events, k);
+    if (++c->n_knocks > KNOCKS_MAX)
+        stream_close(stream, "too many without the secret");
+}
 
 static void on_accept(void *owner, struct stream *stream)
 {
     struct acp_server *s = owner;
-    struct conductor *c = s->setup->c;
 
-    c->host.accept(c->host.arg, s, stream);
+    knocked(s->setup->c, &s->port, s, stream);
 }
+
+static void on_accept_extra(void *owner, struct stream *stream)
+{
+    struct conductor *c = owner;
+
+    knocked(c, &c->extra, NULL, stream);
+}
+
+static int port_open(struct conductor *c, struct bridge_port *port, listen_accept_fn *accept,
+                     void *owner, const char *name)
+{
+    struct err err;
+
+    if (port->listener)
+        return 0;
+    id_token(port->secret);
+    port->listener = listener_open(c->loop, "127.0.0.1:0", accept, owner, &err);
+    if (!port->listener)
+        log_error(name, "%s", err.text);
+    return port->listener ? 0 : ERR_PROTOCOL;
+}
+
+static void port_close(struct conductor *c, struct bridge_port *port)
+{
+    if (port->listener)
+        listener_close(port->listener);
+    port->listener = NULL;
+    LIST_EACH_SAFE (&c->knocks, it) {
+        struct knock *k = LIST_ENTRY(it, struct knock, node);
+        if (k->port != port)
+            continue;
+        c->n_knocks--;
+        list_remove(&k->node);
+        stream_close(k->stream, "the port is closed");
+    }
+}
+
+/* --- addresses --- */
 
 int bridge_offer(struct acp_server *s)
 {
     struct conductor *c = s->setup->c;
-    struct err err;
 
     if (bridge_kind(c) == BRIDGED_HTTP)
         return c->host.http_open(c->host.arg, s, &s->place, &s->http) ? 0 : ERR_PROTOCOL;
-    s->listener = listener_open(c->loop, "127.0.0.1:0", on_accept, s, &err);
-    if (!s->listener)
-        log_error(s->name, "%s", err.text);
-    return s->listener ? 0 : ERR_PROTOCOL;
+    return port_open(c, &s->port, on_accept, s, s->name);
 }
 
 void bridge_withdraw(struct acp_server *s)
 {
     struct conductor *c = s->setup->c;
 
-    if (s->listener)
-        listener_close(s->listener);
-    s->listener = NULL;
+    port_close(c, &s->port);
     if (s->http)
         c->host.http_close(c->host.arg, s->http);
     s->http = NULL;
 }
 
-static void put_stdio(struct buf *out, const struct conductor *c, int port, bool map)
+static void put_secret(struct buf *out, const struct bridge_port *port, bool map)
+{
+    if (map)
+        buf_printf(out, "{\"" SECRET_NAME "\":\"" SECRET_PREFIX "%s\"}", port->secret);
+    else
+        buf_printf(out, "[{\"name\":\"" SECRET_NAME "\",\"value\":\"" SECRET_PREFIX "%s\"}]",
+                   port->secret);
+}
+
+static void put_stdio(struct buf *out, const struct conductor *c, const struct bridge_port *port,
+                      bool map)
 {
     const char *const *shim = c->options.shim;
 
@@ -64,9 +226,13 @@ static void put_stdio(struct buf *out, const struct conductor *c, int port, bool
         json_quote(out, span_str(shim[i]));
         buf_char(out, ',');
     }
-    buf_printf(out, "\"%d\"]", port);
-    if (!map)
+    buf_printf(out, "\"%d\"]", listener_port(port->listener));
+    if (!c->options.open_port) {
+        buf_str(out, ",\"env\":");
+        put_secret(out, port, map);
+    } else if (!map) {
         buf_str(out, ",\"env\":[]");
+    }
 }
 
 static void put_http(struct buf *out, const struct acp_http_place *place, bool map)
@@ -81,43 +247,30 @@ static void put_http(struct buf *out, const struct acp_http_place *place, bool m
 
 void bridge_put_members(struct buf *out, const struct acp_server *s, bool map)
 {
-    if (s->listener)
-        put_stdio(out, s->setup->c, listener_port(s->listener), map);
+    if (s->port.listener)
+        put_stdio(out, s->setup->c, &s->port, map);
     else
         put_http(out, &s->place, map);
 }
 
 /* --- the host's own server --- */
 
-static void on_accept_extra(void *owner, struct stream *stream)
-{
-    struct conductor *c = owner;
-
-    c->host.extra_accept(c->host.arg, stream);
-}
-
 int bridge_put_extra(struct conductor *c, struct buf *out, struct span name, bool map)
 {
     enum bridge_kind kind = bridge_kind(c);
     struct acp_http_place place;
-    struct err err;
 
     if (kind == BRIDGED_NOT)
         return ERR_PROTOCOL;
-    if (kind == BRIDGED_STDIO && !c->extra) {
-        c->extra = listener_open(c->loop, "127.0.0.1:0", on_accept_extra, c, &err);
-        if (!c->extra) {
-            log_error(c->options.name, "%s", err.text);
-            return ERR_PROTOCOL;
-        }
-    }
+    if (kind == BRIDGED_STDIO && port_open(c, &c->extra, on_accept_extra, c, c->options.name))
+        return ERR_PROTOCOL;
     if (kind == BRIDGED_HTTP && !c->host.extra_http(c->host.arg, &place))
         return ERR_PROTOCOL;
     buf_str(out, map ? "" : "{\"name\":");
     buf_span(out, name);
     buf_str(out, map ? ":{" : ",");
     if (kind == BRIDGED_STDIO)
-        put_stdio(out, c, listener_port(c->extra), map);
+        put_stdio(out, c, &c->extra, map);
     else
         put_http(out, &place, map);
     buf_char(out, '}');
@@ -126,7 +279,5 @@ int bridge_put_extra(struct conductor *c, struct buf *out, struct span name, boo
 
 void bridge_close_extra(struct conductor *c)
 {
-    if (c->extra)
-        listener_close(c->extra);
-    c->extra = NULL;
+    port_close(c, &c->extra);
 }

@@ -2,8 +2,9 @@
  * bridge: declared servers, as the agent is given them.
  *
  * Each server of a set-up request has its own address, bound before the agent hears of it: a
- * loopback port for `conductor mcp PORT`, or a place of the host's HTTP endpoint. Who comes there
- * is the host's, and reaches the server by a channel.
+ * loopback port for `conductor mcp PORT`, or a place of the host's HTTP endpoint. A port wants a
+ * secret first, which the entry's environment holds: everybody on this machine can connect to it.
+ * Who has shown the secret is the host's, and reaches the server by a channel.
  */
 #ifndef RIALTO_ACP_BRIDGE_H
 #define RIALTO_ACP_BRIDGE_H
@@ -32,8 +33,8 @@ struct acp_server {
     enum mcp_dialect dialect; /* as far as it is known */
     bool dialect_sure;        /* its component has answered in it */
     struct list channels;
-    struct listener *listener; /* stdio bridge */
-    void *http;                /* HTTP bridge: the host's handle */
+    struct bridge_port port; /* stdio bridge */
+    void *http;              /* HTTP bridge: the host's handle */
     struct acp_http_place place;
 };
 

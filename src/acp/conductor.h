@@ -30,16 +30,17 @@ struct acp_http_place {
 /* What the conductor cannot do by itself. */
 struct acp_host {
     void *arg;
-    /* An MCP client of the agent has connected to this server's port. Takes the stream over. */
-    void (*accept)(void *arg, struct acp_server *server, struct stream *stream);
+    /* An MCP client of the agent has connected to this server's port and has said `early` so far.
+     * Takes the stream over, which is not being read: start and resume it. */
+    void (*accept)(void *arg, struct acp_server *server, struct stream *stream, struct span early);
     /* Offer this server over HTTP; false when that is not possible. `*handle` is the host's. */
     bool (*http_open)(void *arg, struct acp_server *server, struct acp_http_place *place,
                       void **handle);
     void (*http_close)(void *arg, void *handle);
     /* Servers of our own for every session: NULL `extra_name` = none. */
     const char *extra_name;
-    /* An agent's client has connected to it. Takes the stream over. */
-    void (*extra_accept)(void *arg, struct stream *stream);
+    /* The same for a client of those. */
+    void (*extra_accept)(void *arg, struct stream *stream, struct span early);
     bool (*extra_http)(void *arg, struct acp_http_place *place);
     /* All is closed; free the conductor in a later turn. */
     void (*ended)(void *arg, int status);
@@ -55,6 +56,7 @@ struct conductor_options {
     uint64_t start_timeout;     /* ms that a component has to answer initialize; 0 = no limit */
     bool strict;                /* an agent conductor refuses to be made a proxy */
     enum bridge_mode bridge;
+    bool open_port;          /* the ports of bridged servers want no secret */
     const char *const *shim; /* argv before the port: {"/usr/bin/conductor", "mcp", NULL} */
     struct acp_trace *trace; /* NULL = none */
 };

@@ -16,6 +16,13 @@
 
 #include "acp/conductor.h"
 #include "acp/hop.h"
+#include "base/id.h"
+
+/* A port for `conductor mcp PORT`. */
+struct bridge_port {
+    struct listener *listener; /* NULL: closed */
+    char secret[ID_TOKEN_SIZE];
+};
 
 enum conductor_state { CHAIN_FRESH, CHAIN_OPENING, CHAIN_OPEN, CHAIN_FAILED, CHAIN_ENDING };
 
@@ -50,7 +57,9 @@ struct conductor {
     size_t n_servers;    /* in all of those */
     struct map channels; /* names of MCP connections -> struct acp_channel */
     uint64_t last_ask, last_channel;
-    struct listener *extra; /* for the host's own server */
+    struct bridge_port extra; /* for the host's own server */
+    struct list knocks;       /* struct knock: clients at a port that have not shown its secret */
+    size_t n_knocks;
 };
 
 /* --- conductor.c --- */

@@ -29,6 +29,7 @@ enum {
     OPT_TRACE,
     OPT_SERVE,
     OPT_BRIDGE,
+    OPT_OPEN_PORT,
     OPT_DIALECT,
     OPT_START_TIMEOUT,
     OPT_STRICT,
@@ -69,11 +70,12 @@ struct run {
 
 /* --- the host of the conductor --- */
 
-static void accept_client(void *arg, struct acp_server *server, struct stream *stream)
+static void accept_client(void *arg, struct acp_server *server, struct stream *stream,
+                          struct span early)
 {
     struct run *r = arg;
 
-    conductor_join(r->core, server, stream);
+    conductor_join(r->core, server, stream, early);
 }
 
 static bool http_open(void *arg, struct acp_server *server, struct acp_http_place *place,
@@ -110,7 +112,7 @@ static void hub_agent_closed(void *arg)
         part_closed(r);
 }
 
-static void extra_accept(void *arg, struct stream *stream)
+static void extra_accept(void *arg, struct stream *stream, struct span early)
 {
     struct run *r = arg;
     struct mcp_host host = bridge_host(r->hub, bridge_all(r->hub));
@@ -119,6 +121,8 @@ static void extra_accept(void *arg, struct stream *stream)
     a->run = r;
     list_append(&r->hub_agents, &a->node);
     a->agent = stdio_agent_new(r->loop, stream, &host, r->max_message, hub_agent_closed, a);
+    stream_resume(stream);
+    stdio_agent_feed(a->agent, early, false);
 }
 
 static bool extra_http(void *arg, struct acp_http_place *place)
@@ -274,6 +278,9 @@ static int read_option(const struct command *self, struct wishes *w, int id, con
     case OPT_STRICT:
         w->conductor.strict = true;
         break;
+    case OPT_OPEN_PORT:
+        w->conductor.open_port = true;
+        break;
     case OPT_WITH:
         w->with = value;
         break;
@@ -388,6 +395,7 @@ static int run(const struct command *self, int argc, char **argv)
 static const struct cmd_option options[] = {
     {"name", OPT_NAME, "NAME", "what to call it in the log"},
     {"mcp-bridge", OPT_BRIDGE, "stdio|http|auto", "how the agent is given MCP servers"},
+    {"open-port", OPT_OPEN_PORT, NULL, "let anybody on this machine use the ports of MCP servers"},
     {"proxy-dialect", OPT_DIALECT, "auto|P0|P1|P2|P3", "what proxies speak"},
     {"start-timeout", OPT_START_TIMEOUT, "TIME",
      "how long a component may take to answer initialize"},

@@ -45,14 +45,28 @@ static int try_connect(int port)
     return fd;
 }
 
+/* The first line that the port wants; false when it cannot be sent. */
+static bool show_secret(int fd)
+{
+    const char *secret = getenv("RIALTO_BRIDGE_AUTH");
+    char line[256];
+
+    if (!secret)
+        return true; /* an open port */
+    int n = snprintf(line, sizeof line, "%s\n", secret);
+    return n < (int)sizeof line && write(fd, line, (size_t)n) == n;
+}
+
 static int connect_patiently(int port)
 {
     long wait = FIRST_WAIT_MS;
 
     for (int i = 0; i < TRIES; i++) {
         int fd = try_connect(port);
-        if (fd >= 0)
+        if (fd >= 0 && show_secret(fd))
             return fd;
+        if (fd >= 0)
+            close(fd);
         if (i + 1 == TRIES)
             break;
         struct timespec ts = {wait / 1000, wait % 1000 * 1000000};

@@ -197,7 +197,8 @@ static void stream_closed(void *owner, const char *reason)
 static const struct stream_events stream_events = {
     .data = stream_data, .eof = stream_eof, .closed = stream_closed};
 
-void conductor_join(struct conductor_core *core, struct acp_server *server, struct stream *stream)
+void conductor_join(struct conductor_core *core, struct acp_server *server, struct stream *stream,
+                    struct span early)
 {
     struct joint *j = MEM_NEW(struct joint);
 
@@ -210,4 +211,7 @@ void conductor_join(struct conductor_core *core, struct acp_server *server, stru
     j->limit.fire = on_limit;
     j->channel = acp_channel_new(server, &channel_events, j);
     stream_start(stream, &stream_events, j);
+    stream_resume(stream);
+    if (early.n)
+        stream_data(j, early);
 }

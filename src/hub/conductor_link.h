@@ -45,8 +45,10 @@ void conductor_core_free(struct conductor_core *k);
 void conductor_core_hold(struct conductor_core *k);
 void conductor_core_release(struct conductor_core *k);
 
-/* An MCP client of the agent has connected to the server's port. Takes the stream over. */
-void conductor_join(struct conductor_core *core, struct acp_server *server, struct stream *stream);
+/* An MCP client of the agent has connected to the server's port and has said `early` so far. Takes
+ * the stream over. */
+void conductor_join(struct conductor_core *core, struct acp_server *server, struct stream *stream,
+                    struct span early);
 
 /* One provider with a view of its own. */
 struct lone;

@@ -1,8 +1,10 @@
 // How an agent is given the MCP servers of components: where their entries stand, under which names and
 // addresses, who may come to a port, and whom a server without connections means.
 import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import net from 'node:net';
 import { test } from 'node:test';
-import { agent, Conductor, eventLog, open, proxy, rejects } from './acp_lib.mjs';
+import { agent, Conductor, eventLog, open, proxy, rejects, secretOf } from './acp_lib.mjs';
 import { fake, tempDir, within, writeConfig } from './lib.mjs';
 
 const textOf = (answer) => answer.result.content[0].text;
@@ -141,3 +143,63 @@ for (const [p, m] of [['P1', 'M1s'], ['P2', 'M1s'], ['P1', 'M1']]) {
     assert.deepEqual(log.of('connect').map((e) => e.session), [c.session]);
   });
 }
+
+// --- who may come to a port ---
+
+const hello = '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"n","version":"1"}}}\n';
+
+/** Writes to a port and gives all that comes back until it is closed, or until `enough` of it. */
+function say(t, port, text, enough = () => false) {
+  return new Promise((resolve, reject) => {
+    let heard = '';
+    const socket = net.connect({ port, host: '127.0.0.1' }, () => socket.write(text));
+    t.after(() => socket.destroy());
+    const done = () => { resolve(heard); socket.destroy(); };
+    socket.on('error', reject).on('close', done).on('data', (d) => { heard += d; if (enough(heard)) done(); });
+  });
+}
+
+// Everybody on this machine who found the port was an MCP client of the component.
+test('a port wants the secret of its entry, from every connection, and of no other port', async (t) => {
+  const log = eventLog();
+  const c = await open(t, ['agent', proxy('P2', '--mcp', 'M2a,M3c', '--log', log.file), agent('--no-connect', 'yes')]);
+  const [first, second] = await c.ask(c.session, { command: 'declared' });
+  const port = Number(first.args[1]);
+  assert.deepEqual(first.args, ['mcp', String(port)], 'the command line is that of the documents');
+  assert.equal(first.env[0].name, 'RIALTO_BRIDGE_AUTH');
+  assert.notEqual(secretOf(first), secretOf(second));
+  const refused = JSON.parse(await within(10_000, 'the refusal', say(t, port, hello)));
+  assert.equal(refused.id, 1);
+  assert.match(refused.error.message, /RIALTO_BRIDGE_AUTH.*--open-port/);
+  for (const wrong of [secretOf(second), `${secretOf(first).slice(0, -2)}\n`, 'Bearer \n', '\n', 'GET / HTTP/1.1\r\n\r\n', `x${secretOf(first)}`]) {
+    assert.equal(await within(10_000, 'the end', say(t, port, wrong + hello)), '', wrong);
+  }
+  await within(10_000, 'the end', say(t, port, 'x'.repeat(1 << 20)).catch(() => {}));
+  assert.equal(log.of('connect').length, 0, 'no component has heard of them');
+  for (let i = 0; i < 3; i++) {
+    const answer = JSON.parse(await within(10_000, 'the answer', say(t, port, secretOf(first) + hello, (h) => h.includes('\n'))));
+    assert.equal(answer.result.serverInfo.name, 'M2a');
+  }
+});
+
+test('the secret stands in no trace, and in no log', async (t) => {
+  const [file, dir] = [`${tempDir()}/trace`, `${tempDir()}/logs`];
+  const config = writeConfig(tempDir(), { servers: { alpha: fake('--name', 'alpha') } });
+  const c = await open(t, ['-v', '--trace', file, '--debug', '--debug-dir', dir, '--with', config, 'agent', proxy('P2', '--mcp', 'M2a', '--container', 'map'), agent()]);
+  await c.callTool(c.session, 'M2a');
+  const { mcpServers, tools } = await seenSetup(c);
+  const secrets = [...mcpServers.map((e) => e.env[0].value), tools.mcpServers.M2a.env.RIALTO_BRIDGE_AUTH];
+  assert.equal(new Set(secrets).size, 2, 'of the component\'s server and of the hub');
+  await c.stop(0);
+  const texts = [fs.readFileSync(file, 'utf8'), fs.readFileSync(`${dir}/${fs.readdirSync(dir)[0]}`, 'utf8'), c.stderr];
+  for (const s of secrets) for (const text of texts) assert.ok(!text.includes(s.slice(-16)), text.slice(Math.max(0, text.indexOf(s.slice(-16)) - 200)).slice(0, 300));
+  assert.match(texts[0], /RIALTO_BRIDGE_AUTH/);
+});
+
+test('--open-port: no secret, and whoever comes is let in', async (t) => {
+  const c = await open(t, ['agent', '--open-port', proxy('P2', '--mcp', 'M2a'), agent()]);
+  const [entry] = await c.ask(c.session, { command: 'declared' });
+  assert.deepEqual(entry.env, []);
+  assert.equal(textOf(await c.callTool(c.session, 'M2a')), 'M2a: hi');
+  assert.match(await within(10_000, 'the answer', say(t, Number(entry.args[1]), hello, (h) => h.includes('\n'))), /"M2a"/);
+});

@@ -2,11 +2,10 @@
 // behind after a thousand sessions.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
-import net from 'node:net';
 import path from 'node:path';
 import { test } from 'node:test';
 import {
-  agent, Conductor, eventLog, inner, open, proxy, rejects,
+  agent, Conductor, dial, eventLog, inner, open, proxy, rejects,
 } from './acp_lib.mjs';
 import {
   descendants, expectGone, isAlive, releaseBin, rialtoBin, sleep, tempDir, until, within,
@@ -279,8 +278,9 @@ for (const [mode, [build, program, limit]] of ['stdio', 'http'].flatMap((m) => b
 const hello = '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"n","version":"1"}}}\n';
 
 /** An MCP client that says hello to a bridged server and goes. */
-const visit = (port) => new Promise((resolve, reject) => {
-  const socket = net.connect(port, '127.0.0.1', () => socket.write(hello));
+const visit = (entry) => new Promise((resolve, reject) => {
+  const socket = dial(entry);
+  socket.write(hello);
   let text = '';
   socket.on('error', reject).on('data', (d) => {
     text += d;
@@ -295,7 +295,7 @@ for (const [build, program, limit] of builds) {
     const round = async () => {
       const sessionId = await c.newSession();
       const declared = await c.ask(sessionId, { command: 'declared' });
-      for (const text of await within(20_000, 'the answers', Promise.all(declared.map(({ args }) => visit(Number(args[1])))))) assert.match(text, /serverInfo/);
+      for (const text of await within(20_000, 'the answers', Promise.all(declared.map(visit)))) assert.match(text, /serverInfo/);
       await c.request('session/close', { sessionId });
     };
     for (let i = 0; i < 50; i++) await round();

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import fs from 'node:fs';
+import net from 'node:net';
 import path from 'node:path';
 import { Peer, RpcError } from '../fixture/acp/peer.mjs';
 import {
@@ -107,6 +108,16 @@ export class Conductor extends Peer {
   callTool(sessionId, server, tool = 'echo', params = { message: 'hi' }, meta = undefined) {
     return this.ask(sessionId, { command: 'call_tool', server, tool, params, meta });
   }
+}
+
+/** What the port of a declared server wants to hear first. */
+export const secretOf = ({ env }) => `${env[0].value}\n`;
+
+/** A socket to the port of a declared server, which has shown the secret. */
+export function dial({ args, env }, options = {}) {
+  const socket = net.connect({ port: Number(args.at(-1)), host: '127.0.0.1', ...options });
+  socket.write(secretOf({ env }));
+  return socket;
 }
 
 /** A conductor with a session. */

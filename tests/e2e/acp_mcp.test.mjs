@@ -5,7 +5,7 @@ import fs from 'node:fs';
 import net from 'node:net';
 import { once } from 'node:events';
 import { test } from 'node:test';
-import { agent, Conductor, eventLog, inner, open, proxy, rejects } from './acp_lib.mjs';
+import { agent, Conductor, dial, eventLog, inner, open, proxy, rejects } from './acp_lib.mjs';
 import { exchange, fake, sleep, tempDir, until, within, writeConfig } from './lib.mjs';
 
 const dialects = ['M0', 'M0b', 'M1', 'M1s', 'M2a', 'M2b', 'M3a', 'M3b', 'M3c', 'M4'];
@@ -22,7 +22,7 @@ for (const m of dialects) {
     const [declared] = await c.ask(c.session, { command: 'declared' });
     assert.ok(declared.command.startsWith('/'), 'an absolute path');
     assert.equal(declared.args[0], 'mcp');
-    assert.deepEqual(declared.env, []);
+    assert.deepEqual(declared.env.map((e) => Object.keys(e)), [['name', 'value']], 'the secret of the port, and nothing else');
     assert.deepEqual(declared._meta, { kept: 1 });
     assert.equal(declared.url, undefined);
   });
@@ -162,10 +162,11 @@ test('every form of declaration in every container, what stands beside it untouc
       const holder = got.tools?.mcpServers ?? got.mcp_servers ?? got.mcpServers;
       const [kept, bridged] = Array.isArray(holder) ? holder : [holder.o, holder.m];
       assert.deepEqual(kept, Array.isArray(holder) ? { name: 'o', ...other } : other, what);
-      const { command, args, _meta, ...rest } = bridged;
+      const { command, args, _meta, env, ...rest } = bridged;
       assert.match(`${command} ${args.join(' ')}`, /^\/.* mcp \d+$/, what);
       assert.deepEqual(_meta, { kept: 1 }, what);
-      assert.deepEqual(rest, Array.isArray(holder) ? { name: 'm', env: [] } : { transport: 'stdio' }, what);
+      assert.deepEqual(rest, Array.isArray(holder) ? { name: 'm' } : { transport: 'stdio' }, what);
+      assert.match(Array.isArray(holder) ? env[0].value : env.RIALTO_BRIDGE_AUTH, /^Bearer [0-9a-f]{32}$/, what);
       // Where the documents list servers is not where agents look: `mcpServers` has the bridged one, too.
       assert.deepEqual(new Set(Object.keys(got)), new Set([...Object.keys(params), 'mcpServers']), what);
       if (got.tools) assert.deepEqual(Object.keys(got.tools), Object.keys(params.tools), what);
@@ -368,8 +369,8 @@ for (const m of ['M1', 'M2a', 'M3c']) {
   test(`a session that ends while its server is connecting leaves no connection behind (${m})`, async (t) => {
     const log = eventLog();
     const c = await open(t, ['agent', proxy('P2', '--mcp', m, '--slow-connect', 2000, '--log', log.file), agent('--no-connect', 'yes')]);
-    const [{ args }] = await c.ask(c.session, { command: 'declared' });
-    const socket = net.connect(Number(args[1]), '127.0.0.1');
+    const [entry] = await c.ask(c.session, { command: 'declared' });
+    const socket = dial(entry);
     t.after(() => socket.destroy());
     socket.on('error', () => {}).write('{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}\n');
     await sleep(1000); // the connect is with the component, which takes its time
@@ -408,8 +409,9 @@ test('a server without connections asks the client that is left', async (t) => {
 // One that had closed its end before the server was found to be of the other era was never closed.
 test('a client that writes everything at once and closes its end is answered, then closed', async (t) => {
   const c = await open(t, ['agent', proxy('P2', '--mcp', 'M2a,M4', '--slow-connect', 200), agent('--no-connect', 'yes')]);
-  for (const { name, args } of await c.ask(c.session, { command: 'declared' })) {
-    const socket = net.connect({ port: Number(args[1]), host: '127.0.0.1', allowHalfOpen: true });
+  for (const entry of await c.ask(c.session, { command: 'declared' })) {
+    const { name } = entry;
+    const socket = dial(entry, { allowHalfOpen: true });
     let text = '';
     socket.on('data', (d) => { text += d; });
     socket.end(`${[
@@ -427,10 +429,11 @@ test('a client that writes everything at once and closes its end is answered, th
 // was left with the error to the wrong name.
 test('two clients that start at once while the dialect of their server is not known', async (t) => {
   const c = await open(t, ['agent', proxy('P2', '--mcp', 'M1'), agent('--no-connect', 'yes')]);
-  const [{ args }] = await c.ask(c.session, { command: 'declared' });
+  const [entry] = await c.ask(c.session, { command: 'declared' });
   const hello = '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"n","version":"1"}}}\n';
   const answers = await Promise.all([1, 2, 3].map(() => new Promise((resolve, reject) => {
-    const socket = net.connect(Number(args[1]), '127.0.0.1', () => socket.write(hello));
+    const socket = dial(entry);
+    socket.write(hello);
     socket.on('error', reject).once('data', (d) => { resolve(JSON.parse(d)); socket.end(); });
   })));
   for (const { result, error } of answers) assert.equal(result?.serverInfo.name, 'M1', JSON.stringify(error));

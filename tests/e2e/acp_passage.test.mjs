@@ -2,15 +2,14 @@
 // provider on the core, and every message passes as it is (decision 009). Here the test is both ends:
 // the ACP client, which hosts the server, and the MCP client of the agent, on its socket.
 import assert from 'node:assert/strict';
-import net from 'node:net';
 import { test } from 'node:test';
 import { RpcError } from '../fixture/acp/peer.mjs';
-import { agent, Conductor } from './acp_lib.mjs';
+import { agent, Conductor, dial } from './acp_lib.mjs';
 import { until, within } from './lib.mjs';
 
 /** An MCP client on the port of a declared server; everything it hears stands in `lines`. */
-function dial(t, port) {
-  const socket = net.connect({ port, host: '127.0.0.1', allowHalfOpen: true });
+function join(t, entry) {
+  const socket = dial(entry, { allowHalfOpen: true });
   const client = {
     socket, lines: [], closed: new Promise((resolve) => { socket.on('end', resolve); }),
     write: (text) => socket.write(`${text}\n`),
@@ -40,8 +39,7 @@ async function host(t, { stateless = false } = {}) {
   };
   await c.initialize();
   server.session = await c.newSession({ mcpServers: [{ type: 'acp', name: 'mine', serverId: 'mine-1' }] });
-  const [{ args }] = await c.ask(server.session, { command: 'declared' });
-  server.port = Number(args[1]);
+  [server.entry] = await c.ask(server.session, { command: 'declared' });
   /** From the server to its client. */
   server.request = (method, params) => c.request('mcp/message', { connectionId: 'c1', method, params });
   server.notify = (method, params) => c.notify('mcp/message', { connectionId: 'c1', method, params });
@@ -53,7 +51,7 @@ const never = () => new Promise(() => {});
 
 test('requests and answers keep every byte of what they carry', async (t) => {
   const server = await host(t);
-  const client = dial(t, server.port);
+  const client = join(t, server.entry);
   const params = '{"z":1.50,"a":[1e3,null],"_meta":{"progressToken":7,"own":{"é":"\\u00e9"}},"z2":12345678901234567890}';
   const result = '{"n":1.0,"m":{"b":2,"a":1},"_meta":{"x":[0.10]},"resultType":"anything"}';
   server.serve = never;
@@ -67,7 +65,7 @@ test('requests and answers keep every byte of what they carry', async (t) => {
 
 test('an error keeps its code, message and data', async (t) => {
   const server = await host(t);
-  const client = dial(t, server.port);
+  const client = join(t, server.entry);
   server.serve = () => { throw new RpcError(-31999, 'no', { why: ['x', 1] }); };
   client.send({ id: 1, method: 'tools/call', params: { name: 'unheard-of' } });
   assert.deepEqual((await client.hear('the error', (m) => m.id === 1)).error, { code: -31999, message: 'no', data: { why: ['x', 1] } });
@@ -75,7 +73,7 @@ test('an error keeps its code, message and data', async (t) => {
 
 test('the greeting is for the two of them alone', async (t) => {
   const server = await host(t);
-  const client = dial(t, server.port);
+  const client = join(t, server.entry);
   const hello = { protocolVersion: '1999-12-31', capabilities: { roots: {}, experimental: { 'x/y': { z: 1 } }, tasks: { list: {} } }, clientInfo: { name: 'me', version: '7', icons: [] }, unknown: [1] };
   const welcome = { protocolVersion: '2001-01-01', capabilities: { tasks: {}, experimental: {} }, serverInfo: { name: 'I', version: '0' }, instructions: 'be kind', more: true };
   server.serve = ({ method, params }) => {
@@ -92,7 +90,7 @@ test('the greeting is for the two of them alone', async (t) => {
 
 test('notifications pass both ways, unknown ones too, and in order', async (t) => {
   const server = await host(t);
-  const client = dial(t, server.port);
+  const client = join(t, server.entry);
   server.serve = ({ method }) => {
     for (let i = 0; i < 50 && method === 'start'; i++) server.notify('notifications/odd', { i });
     return { done: method };
@@ -113,7 +111,7 @@ test('notifications pass both ways, unknown ones too, and in order', async (t) =
 
 test('what the server asks reaches its client, whatever it is, and the answer goes back', async (t) => {
   const server = await host(t);
-  const client = dial(t, server.port);
+  const client = join(t, server.entry);
   client.send({ id: 1, method: 'hello' });
   await client.hear('the connection', (m) => m.id === 1);
   const answers = ['ping', 'roots/list', 'sampling/createMessage', 'odd/question'].map((method) => server.request(method, { _meta: { progressToken: 3 }, of: method }));
@@ -132,7 +130,7 @@ test('what the server asks reaches its client, whatever it is, and the answer go
 
 test('what the server takes back need not be answered', async (t) => {
   const server = await host(t);
-  const client = dial(t, server.port);
+  const client = join(t, server.entry);
   client.send({ id: 1, method: 'hello' });
   await client.hear('the connection', (m) => m.id === 1);
   const asked = server.request('sampling/createMessage', {});
@@ -148,7 +146,7 @@ test('what the server takes back need not be answered', async (t) => {
 
 test('a call that its client cancels ends at the server and is not answered', async (t) => {
   const server = await host(t);
-  const client = dial(t, server.port);
+  const client = join(t, server.entry);
   server.serve = ({ method }) => (method === 'wait' ? never() : {});
   client.send({ id: 'w', method: 'wait' });
   const { id } = await server.heard('wait');
@@ -162,7 +160,7 @@ test('a call that its client cancels ends at the server and is not answered', as
 // The socket was closed, and the client's requests were left without an answer.
 test('calls in flight are told when the server leaves', async (t) => {
   const server = await host(t);
-  const client = dial(t, server.port);
+  const client = join(t, server.entry);
   server.serve = never;
   client.send({ id: 1, method: 'tools/call', params: {} });
   client.send({ id: 2, method: 'tools/call', params: {} });
@@ -177,7 +175,7 @@ test('calls in flight are told when the server leaves', async (t) => {
 test('a server that cannot be connected to is an error for its client, with the reason', async (t) => {
   const server = await host(t);
   server.c.answer = () => { throw new RpcError(-32000, 'out of order'); };
-  const client = dial(t, server.port);
+  const client = join(t, server.entry);
   client.send({ id: 'first', method: 'initialize', params: {} });
   await within(10_000, 'the end of the connection', client.closed);
   const [{ id, error }] = client.messages();
@@ -187,7 +185,7 @@ test('a server that cannot be connected to is an error for its client, with the 
 
 test('a last line without its end is a message', async (t) => {
   const server = await host(t);
-  const client = dial(t, server.port);
+  const client = join(t, server.entry);
   client.socket.end('{"jsonrpc":"2.0","id":9,"method":"hello"}');
   await within(10_000, 'the end of the connection', client.closed);
   assert.deepEqual(client.messages(), [{ jsonrpc: '2.0', id: 9, result: {} }]);
@@ -195,7 +193,7 @@ test('a last line without its end is a message', async (t) => {
 
 test('the stateless era passes as well, and a subscription keeps the name its client gave it', async (t) => {
   const server = await host(t, { stateless: true });
-  const client = dial(t, server.port);
+  const client = join(t, server.entry);
   const meta = { 'io.modelcontextprotocol/protocolVersion': '2026-07-28', 'io.modelcontextprotocol/clientCapabilities': { extensions: { 'a/b': {} } }, 'io.modelcontextprotocol/clientInfo': { name: 'me', version: '7' } };
   const waiting = [];
   server.serve = ({ method, params, requestId }, id) => {
