@@ -165,7 +165,8 @@ void ask_answer(struct call *c, struct span key, const struct outcome *outcome)
 }
 
 /* Forget the provider's ask and tell who was asked. False if there is none on this call. */
-static bool unask_on(struct call *c, const struct provider *p, struct span key)
+static bool unask_on(struct call *c, const struct provider *p, struct span key,
+                     const struct event *said)
 {
     LIST_EACH (&c->asks, it) {
         struct open_ask *ask = LIST_ENTRY(it, struct open_ask, node);
@@ -175,9 +176,10 @@ static bool unask_on(struct call *c, const struct provider *p, struct span key)
         c->n_asks--;
         if (c->provider)
             call_arm_deadline(c);
-        c->consumer->verbs->event(
-            c->consumer, c,
-            &(struct event){.kind = EVENT_UNASKED, .name = span_of(ask->key, ask->key_n)});
+        struct event event = said ? *said : (struct event){0};
+        event.kind = EVENT_UNASKED;
+        event.name = span_of(ask->key, ask->key_n);
+        c->consumer->verbs->event(c->consumer, c, &event);
         mem_free(ask);
         return true;
     }
@@ -186,16 +188,16 @@ static bool unask_on(struct call *c, const struct provider *p, struct span key)
 
 bool ask_take_back(struct call *c, struct span key)
 {
-    return unask_on(c, c->provider, key);
+    return unask_on(c, c->provider, key, NULL);
 }
 
-bool ask_take_back_any(struct provider *p, struct span key)
+bool ask_take_back_any(struct provider *p, struct span key, const struct event *said)
 {
     LIST_EACH (&p->open, it)
-        if (unask_on(LIST_ENTRY(it, struct call, in_provider), p, key))
+        if (unask_on(LIST_ENTRY(it, struct call, in_provider), p, key, said))
             return true;
     LIST_EACH (&p->router->standing, it)
-        if (unask_on(LIST_ENTRY(it, struct call, standing), p, key))
+        if (unask_on(LIST_ENTRY(it, struct call, standing), p, key, said))
             return true;
     return false;
 }

@@ -20,9 +20,9 @@ void ask_put(struct call *c, const struct ask *ask);
 bool ask_put_standing(struct provider *p, const struct ask *ask);
 /* The call's provider takes back what it asked with this key: nobody shall answer it any more.
  * False if nothing of the kind is open. The second: on whichever of its calls, or on a standing
- * one. */
+ * one; `said` (or NULL) has the params that the provider said so with, and the key's place. */
 bool ask_take_back(struct call *c, struct span key);
-bool ask_take_back_any(struct provider *p, struct span key);
+bool ask_take_back_any(struct provider *p, struct span key, const struct event *said);
 /*
  * The call that an unattributed ask of this provider belongs to: the only one open, or the only one
  * of its party that does not wait for an answer itself; else NULL.

@@ -73,6 +73,10 @@ struct call {
     struct list asks; /* struct open_ask, in the order they were asked */
     size_t n_asks;
     struct kept_request kept;
+    /* While its consumer cancels it: the params that it said so with, as they are, and where its
+     * own id stands in them. Empty for most. */
+    struct span cancel_params;
+    struct cut cancel_id_at;
     size_t name_n;
     char name[]; /* of what it is about, by its provider; a NUL follows */
 };

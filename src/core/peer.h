@@ -121,15 +121,17 @@ enum event_kind {
     EVENT_CHANGED, /* lists changed: `changed` has a bit per item kind; standing call only */
     EVENT_UPDATED, /* a subscribed resource changed: `name` is its uri */
     EVENT_OTHER,   /* any other notification: method and params, passed on as they are */
-    EVENT_UNASKED, /* the provider took an ask back: `name` is its key; no answer is wanted */
+    EVENT_UNASKED, /* the provider took an ask back: `name` is its key; no answer is wanted. Params
+                    * as the provider said it, or empty */
 };
 
 struct event {
     enum event_kind kind;
     struct span method;  /* EVENT_OTHER */
     struct span params;  /* raw object, or empty */
-    struct cut token_at; /* EVENT_PROGRESS: the provider's token inside params; EVENT_OTHER: its
-                          * hop's id of the call, where params have it */
+    struct cut token_at; /* EVENT_PROGRESS: the provider's token inside params; EVENT_OTHER and
+                          * EVENT_UNASKED: its hop's id of the call, or of the ask, where params
+                          * have it */
     struct span name;
     struct span level; /* EVENT_LOG */
     unsigned changed;  /* EVENT_CHANGED: 1u << enum item_kind */

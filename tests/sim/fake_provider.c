@@ -136,7 +136,7 @@ void provider_know(struct sim_provider *p)
         return;
     TRACE(w, "%s: takes %s back", p->alias, key);
     /* Who was asked may be leaving: then the word that no answer will come is on its way. */
-    q->open = !ask_take_back_any(&p->core, span_str(key));
+    q->open = !ask_take_back_any(&p->core, span_str(key), NULL);
 }
 
 void provider_wonder(struct sim_provider *p)

@@ -76,8 +76,14 @@ uint64_t agent_asks_forget(struct agent_asks *as, uint64_t call, struct span key
 
 void agent_asks_put_cancelled(struct buf *out, uint64_t id)
 {
-    buf_str(out, "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\","
-                 "\"params\":{\"requestId\":");
+    agent_asks_pass_cancelled(out, id, SPAN("{\"requestId\":0}"), (struct cut){13, 1});
+}
+
+void agent_asks_pass_cancelled(struct buf *out, uint64_t id, struct span params, struct cut id_at)
+{
+    buf_str(out, "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":");
+    buf_span(out, span_cut(params, 0, id_at.at));
     buf_u64(out, id);
-    buf_str(out, "}}");
+    buf_span(out, span_from(params, id_at.at + id_at.n));
+    buf_char(out, '}');
 }

@@ -10,6 +10,7 @@
 #include "base/buf.h"
 #include "base/list.h"
 #include "base/map.h"
+#include "core/peer.h"
 
 struct agent_ask {
     struct list node;
@@ -38,5 +39,7 @@ uint64_t agent_asks_drop(struct agent_asks *as, uint64_t call);
 uint64_t agent_asks_forget(struct agent_asks *as, uint64_t call, struct span key);
 /* Append the notification that our request with this id need not be answered any more. */
 void agent_asks_put_cancelled(struct buf *out, uint64_t id);
+/* The same in the words of the provider: `params` have the provider's own id at `id_at`. */
+void agent_asks_pass_cancelled(struct buf *out, uint64_t id, struct span params, struct cut id_at);
 
 #endif

@@ -117,7 +117,11 @@ static void on_event(struct peer *self, struct call *call, const struct event *e
         send_notification(p, call, event);
     } else if (event->kind == EVENT_UNASKED) {
         uint64_t id = agent_asks_forget(&p->asks, call->handle, event->name);
-        agent_asks_put_cancelled(begin(p, MCP_OUT_UNRELATED), id);
+        struct buf *out = begin(p, MCP_OUT_UNRELATED);
+        if (event->token_at.n)
+            agent_asks_pass_cancelled(out, id, event->params, event->token_at);
+        else
+            agent_asks_put_cancelled(out, id);
         end(p, MCP_OUT_UNRELATED);
     }
 }
@@ -163,14 +167,21 @@ static void pass(struct passage *p, enum op op, const struct mcp_message *m, str
     buf_fini(&method);
 }
 
-/* What it names is a request of this hop, so it is not passed on but done. */
+/* The request that it names has another id on the next hop: it is cancelled there, in the client's
+ * own words. A notification that names none passes like any other. */
 static void cancel(struct passage *p, const struct mcp_message *m)
 {
     const struct json_slot *id = &m->slots[SLOT_REQUEST_ID];
 
+    if (id->type == JSON_NONE) {
+        pass(p, OP_TELL, m, NULL);
+        return;
+    }
     LIST_EACH (&p->passing, it) {
         struct passing *x = LIST_ENTRY(it, struct passing, node);
-        if (id->type != JSON_NONE && x->call && span_eq(id_of(x), id->value)) {
+        if (x->call && span_eq(id_of(x), id->value)) {
+            x->call->cancel_params = m->rpc.params;
+            x->call->cancel_id_at = mcp_cut(m->rpc.params, id);
             call_cancel(x->call, FAIL_CANCELLED);
             return;
         }

@@ -211,7 +211,7 @@ static void receive_cancelled(struct mcp_provider *p, const struct mcp_message *
         return;
     const struct sent *ours = p->modern ? sent_of(p, id->value) : NULL;
     if (!ours)
-        ask_take_back_any(&p->core, id->value);
+        ask_take_back_any(&p->core, id->value, NULL);
     else if (ours->id == p->listen_id)
         mcp_provider_failed(p, p->listen_id, 0, true, "the server ended it");
 }
@@ -231,13 +231,15 @@ static void pass_notification(struct mcp_provider *p, const struct mcp_message *
                           .params = m->rpc.params,
                           .from = &p->core};
 
-    if (sent && sent->call && sent == sent_of(p, id->value)) {
+    if (id->type != JSON_NONE)
         event.token_at = mcp_cut(m->rpc.params, id);
+    if (sent && sent->call && sent == sent_of(p, id->value)) {
         call_event(sent->call, &event);
-    } else if (!cancels) {
+    } else if (cancels && id->type != JSON_NONE) {
+        ask_take_back_any(&p->core, id->value, &event);
+    } else {
+        event.token_at = (struct cut){0};
         router_broadcast(&p->core, &event);
-    } else if (id->type != JSON_NONE) {
-        ask_take_back_any(&p->core, id->value);
     }
     buf_fini(&method);
 }

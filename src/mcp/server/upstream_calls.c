@@ -305,12 +305,27 @@ static void on_answer(struct peer *self, struct call *call, struct span key,
     upstream_send(p, (struct mcp_parcel){.kind = RPC_RESULT, .about = sent ? sent->id : 0});
 }
 
+/* What a client said when it took its request back, with our id in the place of the client's. */
+static void pass_cancelled(struct mcp_provider *p, uint64_t id, const struct call *call)
+{
+    struct span said = call->cancel_params;
+    struct cut at = call->cancel_id_at;
+    BUF_SCOPED params = {0};
+
+    buf_span(&params, span_cut(said, 0, at.at));
+    buf_u64(&params, id);
+    buf_span(&params, span_from(said, at.at + at.n));
+    upstream_notify(p, "notifications/cancelled", buf_view(&params));
+}
+
 static void on_cancel(struct peer *self, struct call *call, enum failure why)
 {
     struct mcp_provider *p = of_peer(self);
     struct sent *sent = call->provider_data;
 
-    if (sent->id)
+    if (sent->id && p->plain && call->cancel_params.n)
+        pass_cancelled(p, sent->id, call);
+    else if (sent->id)
         upstream_withdraw(p, sent->id, mcp_outcome_failure_word(why));
     upstream_sent_free(p, sent);
 }

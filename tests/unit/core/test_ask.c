@@ -260,8 +260,8 @@ static void test_what_is_taken_back_is_not_answered(void **state)
     ask_call(c, "2", 0);
     assert_true(ask_take_back(c, SPAN("1")));
     assert_false(ask_take_back(c, SPAN("1")));
-    assert_true(ask_take_back_any(&x.fake.core, SPAN("2")));
-    assert_false(ask_take_back_any(&x.fake.core, SPAN("2")));
+    assert_true(ask_take_back_any(&x.fake.core, SPAN("2"), NULL));
+    assert_false(ask_take_back_any(&x.fake.core, SPAN("2"), NULL));
     answer_call(c, "1", "too late");
     assert_account(&x.stage, "f open 1 write\nann ask 1 1\nann ask 1 2\nann unasked 1 1\n"
                              "ann unasked 1 2\n");
@@ -278,9 +278,8 @@ static void test_the_same_on_a_standing_call(void **state)
     begin(&x);
     struct call *c = router_attach(x.stage.router, &x.ann.peer, x.view, 0, &x.ann);
     assert_true(ask_put_standing(&x.fake.core, &(struct ask){.key = SPAN("7")}));
-    assert_false(
-        ask_take_back_any(&x.fake.core, SPAN("f/7"))); /* that is how the client knows it */
-    assert_true(ask_take_back_any(&x.fake.core, SPAN("7")));
+    assert_false(ask_take_back_any(&x.fake.core, SPAN("f/7"), NULL)); /* that is how the client knows it */
+    assert_true(ask_take_back_any(&x.fake.core, SPAN("7"), NULL));
     answer_call(c, "f/7", "too late");
     assert_account(&x.stage, "ann ask 1 f/7\nann unasked 1 f/7\n");
     end(&x);
