@@ -45,13 +45,6 @@ bool acp_channel_is_modern(const struct acp_channel *ch)
     return channel_row(ch)->carrier;
 }
 
-/* Open, and known to its server by its URL only. */
-static bool is_by_url(const struct acp_channel *ch)
-{
-    return ch->state == CHANNEL_OPEN && !ch->dead && ch->server->form == BY_URL &&
-           !channel_row(ch)->connect;
-}
-
 /* --- finding a channel by what its server calls it --- */
 
 void channel_map(struct acp_channel *ch, char kind, struct span raw, bool on)
@@ -93,6 +86,7 @@ struct acp_channel *acp_channel_new(struct acp_server *server, const struct chan
     ch->timer.fire = on_timer;
     list_init(&ch->exchanges);
     list_init(&ch->asks);
+    list_init(&ch->unnamed);
     list_append(&server->channels, &ch->node);
     snprintf(ch->token, sizeof ch->token, "%llx",
              (unsigned long long)++channel_conductor(ch)->last_channel);
@@ -120,6 +114,8 @@ void exchange_free(struct exchange *x)
     list_remove(&x->node);
     mem_free(x->id);
     mem_free(x->request_id);
+    mem_free(x->token);
+    mem_free(x->own_token);
     mem_free(x->kept);
     mem_free(x);
 }
@@ -137,22 +133,6 @@ static void send_disconnect(struct conductor *c, enum mcp_dialect dialect, struc
     if (mcp_rows[dialect].disconnect_asks)
         p = pending_new(to.hop, NULL, NULL); /* the answer says nothing */
     place_send(to, p, buf_view(&method), buf_view(&params));
-}
-
-/* A server without connections knows only its URL: what it says goes to who is left. */
-static void unmap_url(struct acp_channel *ch)
-{
-    struct span key = span_str(ch->server->key);
-
-    channel_map(ch, 'u', key, false);
-    LIST_EACH (&channel_conductor(ch)->setups, i) {
-        LIST_EACH (&LIST_ENTRY(i, struct setup, node)->servers, k) {
-            struct acp_server *s = LIST_ENTRY(k, struct acp_server, node);
-            struct acp_channel *other = LIST_FIRST(&s->channels, struct acp_channel, node);
-            if (other && span_is(key, s->key) && is_by_url(other))
-                channel_map(other, 'u', key, true);
-        }
-    }
 }
 
 /* It connected, although nobody wanted that any more. */
@@ -195,7 +175,7 @@ static void release(struct acp_channel *ch)
         channel_map(ch, 'c', span_str(ch->connection), false);
     }
     list_remove(&ch->node);
-    unmap_url(ch);
+    list_remove(&ch->unnamed);
     map_fini(&ch->asked);
     map_fini(&ch->requests);
     mem_free(ch->connection);
@@ -246,8 +226,8 @@ static void opened(struct acp_channel *ch)
 {
     ch->state = CHANNEL_OPEN;
     timer_clear(loop_timers(channel_conductor(ch)->loop), &ch->timer);
-    if (is_by_url(ch))
-        channel_map(ch, 'u', span_str(ch->server->key), true);
+    if (!channel_row(ch)->connect && !channel_row(ch)->carrier)
+        list_append(&channel_conductor(ch)->unnamed, &ch->unnamed);
     log_debug(ch->server->name, "MCP connection open (%s)", channel_row(ch)->name);
     channel_enter(ch);
     ch->on->opened(ch->owner);

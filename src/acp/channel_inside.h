@@ -11,7 +11,8 @@
 enum channel_state { CHANNEL_NEW, CHANNEL_WAITING, CHANNEL_CONNECTING, CHANNEL_OPEN };
 
 struct acp_channel {
-    struct list node; /* in the server */
+    struct list node;    /* in the server */
+    struct list unnamed; /* in the conductor, if the server knows no connections */
     struct acp_server *server;
     const struct channel_events *on;
     void *owner;
@@ -23,10 +24,10 @@ struct acp_channel {
     bool told;              /* ... and the last connect had one */
     char *connection;       /* raw string */
     struct map asked;       /* the client's raw id -> struct exchange */
-    struct map requests;    /* M4's raw id -> struct exchange */
+    struct map requests;    /* the server's raw id -> struct exchange */
     struct list exchanges;  /* all of those */
     struct list asks;       /* struct pending: the server's requests to the client */
-    uint64_t last_exchange; /* makes the ids of stateless requests */
+    uint64_t last_exchange; /* makes the ids of M0's and M4's requests */
     char token[16];         /* ... and this makes them unique among channels */
     bool dead;              /* closed inside one of its own events */
     unsigned busy;          /* events on the stack */
@@ -38,7 +39,9 @@ struct exchange {
     struct acp_channel *channel;
     struct pending *sent;
     char *id;         /* the client's, raw */
-    char *request_id; /* M4's, raw string */
+    char *request_id; /* the server's, raw string; M0 and M4 */
+    char *token;      /* for progress, raw, as the server knows it; M0 and M0b */
+    char *own_token;  /* ... and the client */
     char *kept;       /* the message, while it may have to be sent under other names */
     enum mcp_dialect sent_as;
 };

@@ -3,6 +3,7 @@
  * components. */
 #include "acp/channel_inside.h"
 #include "acp/edit.h"
+#include "base/log.h"
 #include "base/mem.h"
 
 /* --- from the client to the server --- */
@@ -27,27 +28,35 @@ static void emit_answer(struct acp_channel *ch, struct span id, bool ok, struct 
     emit(ch, &text, SPAN_EMPTY);
 }
 
-static void send_request(struct exchange *x, struct span text, struct span method,
-                         struct span params);
+/* A member of params, which may be missing or no object. */
+static struct json_slot member_of(struct span params, const char *name)
+{
+    return json_type_of(params) == JSON_OBJECT ? json_get(params, name) : (struct json_slot){0};
+}
 
-static const char *const *const id_paths[] = {
-    (const char *const[]){"_meta", "io.modelcontextprotocol/subscriptionId", NULL},
-    (const char *const[]){"requestId", NULL}, /* of notifications/cancelled */
-};
+static void send_request(struct exchange *x, const struct rpc_message *m);
 
 /*
- * Servers of the stateless dialect name a subscription by the id that its request has over ACP; the
- * client knows it by its own. `object` is params or a result of theirs; what is returned may stand
- * in `scratch`.
+ * Servers of the stateless dialect name a subscription by the id that its request has over ACP, and
+ * servers without connections may know a progress token by another one; the client knows both by
+ * its own. `object` is params or a result of theirs; what is returned may stand in `scratch`.
  */
-static struct span with_own_id(const struct exchange *x, struct span object, struct buf *scratch)
+static struct span with_own_names(const struct exchange *x, struct span object, struct buf *scratch)
 {
-    if (!x || !x->request_id || json_type_of(object) != JSON_OBJECT)
+    if (!x || json_type_of(object) != JSON_OBJECT)
         return object;
-    for (size_t i = 0; i < COUNT_OF(id_paths); i++) {
-        if (!span_is(edit_get(object, id_paths[i]).value, x->request_id))
+    const struct {
+        const char *const *path;
+        const char *theirs, *own;
+    } rows[] = {
+        {EDIT_PATH("_meta", "io.modelcontextprotocol/subscriptionId"), x->request_id, x->id},
+        {EDIT_PATH("requestId"), x->request_id, x->id}, /* of notifications/cancelled */
+        {EDIT_PATH("progressToken"), x->token, x->own_token},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        if (!rows[i].theirs || !span_is(edit_get(object, rows[i].path).value, rows[i].theirs))
             continue;
-        edit_set(scratch, object, id_paths[i], span_str(x->id));
+        edit_set(scratch, object, rows[i].path, span_str(rows[i].own));
         return buf_view(scratch);
     }
     return object;
@@ -90,7 +99,7 @@ static bool sent_again(struct exchange *x)
     x->kept = NULL;
     bool sent = rpc_skim(span_str(again), NULL, NULL, NULL, 0, &inner) == 0;
     if (sent)
-        send_request(x, inner.text, span_of(inner.method.p - 1, inner.method.n + 2), inner.params);
+        send_request(x, &inner);
     mem_free(again);
     return sent;
 }
@@ -111,7 +120,7 @@ static bool request_answered(struct pending *p, const struct acp_message *m)
     ch->server->dialect_sure = true;
     BUF_SCOPED scratch = {0};
     open_carrier(channel_row(ch), &ok, &body);
-    body = with_own_id(x, body, &scratch);
+    body = with_own_names(x, body, &scratch);
     char *id = mem_str(x->id);
     exchange_free(x);
     emit_answer(ch, span_str(id), ok, body);
@@ -127,15 +136,71 @@ static void request_dropped(struct pending *p)
         x->sent = NULL;
 }
 
-static void send_request(struct exchange *x, struct span text, struct span method,
-                         struct span params)
+/* A (quoted) name that nobody else gives. */
+static char *new_name(struct acp_channel *ch)
+{
+    struct buf name = {0};
+
+    buf_printf(&name, "\"rialto-%s-%llu\"", ch->token, (unsigned long long)++ch->last_exchange);
+    buf_cstr(&name);
+    return buf_take(&name);
+}
+
+/* The request to a server without connections that has this progress token. */
+static struct exchange *token_holder(struct conductor *c, struct span url, struct span token)
+{
+    LIST_EACH (&c->unnamed, i) {
+        struct acp_channel *ch = LIST_ENTRY(i, struct acp_channel, unnamed);
+        if (!span_is(url, ch->server->key))
+            continue;
+        LIST_EACH (&ch->exchanges, k) {
+            struct exchange *x = LIST_ENTRY(k, struct exchange, node);
+            if (x->token && span_is(token, x->token))
+                return x;
+        }
+    }
+    return NULL;
+}
+
+/*
+ * Clients choose progress tokens as they like. A server without connections sees those of all its
+ * clients: one that another client uses right now is replaced. What is returned may stand in
+ * `scratch`.
+ */
+static struct span with_token(struct exchange *x, struct span params, struct buf *scratch)
+{
+    struct acp_channel *ch = x->channel;
+    const char *const *path = EDIT_PATH("_meta", "progressToken");
+    struct json_slot token = edit_get(params, path);
+
+    if (list_empty(&ch->unnamed) || token.type == JSON_NONE)
+        return params;
+    const struct exchange *other =
+        token_holder(channel_conductor(ch), span_str(ch->server->key), token.value);
+    mem_free(x->token);
+    mem_free(x->own_token);
+    x->own_token = mem_span(token.value);
+    if (!other || other->channel == ch) {
+        x->token = mem_span(token.value);
+        return params;
+    }
+    x->token = new_name(ch);
+    edit_set(scratch, params, path, span_str(x->token));
+    return buf_view(scratch);
+}
+
+static void send_request(struct exchange *x, const struct rpc_message *m)
 {
     struct acp_channel *ch = x->channel;
     struct conductor *c = channel_conductor(ch);
     struct hop_place to = channel_way(c);
-    BUF_SCOPED carried = {0}, name = {0};
-    const struct mcp_parts parts = {.text = text,
-                                    .method = method,
+    BUF_SCOPED carried = {0}, name = {0}, scratch = {0};
+    struct span method = span_of(m->method.p - 1, m->method.n + 2);
+    struct span params = m->params;
+
+    if (json_type_of(params) == JSON_OBJECT)
+        params = with_token(x, params, &scratch);
+    const struct mcp_parts parts = {.method = method,
                                     .params = params,
                                     .key = span_str(ch->server->key),
                                     .connection = span_str(ch->connection),
@@ -161,47 +226,47 @@ static void take_request(struct acp_channel *ch, const struct rpc_message *m)
     x->id = mem_span(m->id);
     list_append(&ch->exchanges, &x->node);
     map_put(&ch->asked, m->id, x);
-    if (channel_row(ch)->carrier) {
-        struct buf id = {0};
-        buf_printf(&id, "\"rialto-%s-%llu\"", ch->token, (unsigned long long)++ch->last_exchange);
-        buf_cstr(&id);
-        x->request_id = buf_take(&id);
+    if (channel_row(ch)->carrier || channel_row(ch)->nested) {
+        x->request_id = new_name(ch);
         channel_map(ch, 'r', span_str(x->request_id), true);
         map_put(&ch->requests, span_str(x->request_id), x);
     }
     if (!ch->server->dialect_sure && channel_row(ch)->twin != M_NONE)
         x->kept = mem_span(m->text);
-    send_request(x, m->text, span_of(m->method.p - 1, m->method.n + 2), m->params);
+    send_request(x, m);
 }
 
 static void take_notification(struct acp_channel *ch, const struct rpc_message *m)
 {
     const struct mcp_row *row = channel_row(ch);
     struct hop_place to = channel_way(channel_conductor(ch));
-    struct span method = span_of(m->method.p - 1, m->method.n + 2);
-    BUF_SCOPED carried = {0}, name = {0};
+    struct span method = span_of(m->method.p - 1, m->method.n + 2), params = m->params;
+    BUF_SCOPED carried = {0}, name = {0}, edited = {0};
+    struct json_slot id = {0};
 
-    if (rpc_method_is(m, "notifications/cancelled")) {
-        /* Ids of this side mean nothing on the other: the request's own hop is told. */
-        struct json_slot id =
-            m->params.n ? json_get(m->params, "requestId") : (struct json_slot){0};
-        struct exchange *x = id.type == JSON_NONE ? NULL : map_get(&ch->asked, id.value);
+    if (rpc_method_is(m, "notifications/cancelled"))
+        id = member_of(params, "requestId");
+    if (id.type != JSON_NONE) {
+        /* Ids of this side mean nothing on the other: the request's own hop is told. Where the
+         * request was a message with an id of its own, that is told as well. */
+        struct exchange *x = map_get(&ch->asked, id.value);
         if (x && x->sent)
             pending_cancel(x->sent);
-        if (!row->nested)
+        if (!x || !row->nested)
             return;
+        edit_set(&edited, params, EDIT_PATH("requestId"), span_str(x->request_id));
+        params = buf_view(&edited);
     }
     if (!row->notification)
         return; /* the stateless dialect has none from this side */
-    const struct mcp_parts parts = {.text = m->text,
-                                    .method = method,
-                                    .params = m->params,
+    const struct mcp_parts parts = {.method = method,
+                                    .params = params,
                                     .key = span_str(ch->server->key),
                                     .connection = span_str(ch->connection)};
     mcp_put_message(&carried, ch->server->dialect, &parts);
     mcp_put_method(&name, ch->server->dialect, &parts, false);
     acp_trace_call(channel_conductor(ch)->options.trace, false, true, "Agent", to.hop->label,
-                   method, m->params);
+                   method, params);
     place_send(to, NULL, buf_view(&name), buf_view(&carried));
 }
 
@@ -267,8 +332,7 @@ static struct acp_channel *channel_of(struct conductor *c, const struct acp_mess
         *x = map_get(&ch->requests, m->slots[ACP_REQUEST_ID].value);
         return ch;
     }
-    ch = channel_find(c, 'c', acp_first(m, ACP_CONNECTION_ID, ACP_CONNECTION_ID_OLD));
-    return ch ? ch : channel_find(c, 'u', m->slots[ACP_URL]);
+    return channel_find(c, 'c', acp_first(m, ACP_CONNECTION_ID, ACP_CONNECTION_ID_OLD));
 }
 
 /* The (quoted) URL of a server whose name stands in the method. */
@@ -277,15 +341,6 @@ static void put_path_url(struct buf *url, const struct acp_carried *said)
     buf_str(url, "\"acp:");
     buf_span(url, said->server);
     buf_char(url, '"');
-}
-
-static struct acp_channel *channel_of_path(struct conductor *c, const struct acp_carried *said)
-{
-    BUF_SCOPED url = {0};
-
-    put_path_url(&url, said);
-    struct json_slot slot = {.type = JSON_STRING, .value = buf_view(&url)};
-    return channel_find(c, 'u', slot);
 }
 
 static void put_call(struct buf *out, uint64_t id, struct span method, struct span params)
@@ -326,7 +381,7 @@ static void deliver(struct acp_channel *ch, struct hop *from, const struct acp_m
         acp_trace_call(c->options.trace, p, true, from->label, "Agent", said->method, said->params);
     if (p)
         p->trace = trace;
-    put_call(&text, p ? p->id : 0, said->method, with_own_id(x, said->params, &own));
+    put_call(&text, p ? p->id : 0, said->method, with_own_names(x, said->params, &own));
     emit(ch, &text, x ? span_str(x->id) : SPAN_EMPTY);
 }
 
@@ -342,23 +397,145 @@ static void disconnected(struct acp_channel *ch, struct hop *from, const struct 
     channel_kill(ch, "the server's component closed the connection");
 }
 
+/* --- from a server without connections --- */
+
+/* The (quoted) URL of the server that a message names; empty when it names none. */
+static struct span url_of(const struct acp_message *m, const struct acp_carried *said,
+                          struct buf *scratch)
+{
+    if (m->word != WORD_MCP_PATH)
+        return m->slots[ACP_URL].type == JSON_STRING ? m->slots[ACP_URL].value : SPAN_EMPTY;
+    put_path_url(scratch, said);
+    return buf_view(scratch);
+}
+
+/* What is about the server itself is for all its clients. */
+static bool is_for_all(const struct acp_carried *said)
+{
+    static const char *const methods[] = {
+        "notifications/tools/list_changed", "notifications/resources/list_changed",
+        "notifications/prompts/list_changed", "notifications/resources/updated"};
+
+    for (size_t i = 0; i < COUNT_OF(methods); i++)
+        if (json_string_is(said->method, span_str(methods[i])))
+            return true;
+    return false;
+}
+
+/*
+ * Whose call is it about? Only progress says so, by its token. Anything else is for the only client
+ * there is, or for the only one that waits for an answer. NULL: that cannot be known.
+ */
+static struct acp_channel *channel_meant(struct conductor *c, struct span url,
+                                         const struct acp_carried *said, struct exchange **x)
+{
+    struct acp_channel *client = NULL, *busy = NULL;
+    size_t clients = 0, n_busy = 0;
+
+    *x = NULL;
+    if (json_string_is(said->method, SPAN("notifications/progress")))
+        *x = token_holder(c, url, member_of(said->params, "progressToken").value);
+    if (*x)
+        return (*x)->channel;
+    LIST_EACH (&c->unnamed, it) {
+        struct acp_channel *ch = LIST_ENTRY(it, struct acp_channel, unnamed);
+        if (!span_is(url, ch->server->key) || ch->dead)
+            continue;
+        client = ch;
+        clients++;
+        if (!list_empty(&ch->exchanges)) {
+            busy = ch;
+            n_busy++;
+        }
+    }
+    return clients == 1 ? client : n_busy == 1 ? busy : NULL;
+}
+
+/* What the server has asked a client under this id of its own. */
+static struct pending *ask_of(struct conductor *c, struct span url, struct span id)
+{
+    LIST_EACH (&c->unnamed, i) {
+        struct acp_channel *ch = LIST_ENTRY(i, struct acp_channel, unnamed);
+        LIST_EACH (&ch->asks, k) {
+            struct pending *p = LIST_ENTRY(k, struct pending, node);
+            if (span_is(url, ch->server->key) && p->inner_id && span_is(id, p->inner_id))
+                return p;
+        }
+    }
+    return NULL;
+}
+
+static void withdraw_ask(struct pending *p, struct span params);
+
+/* True: it was the server's word that it does not want something answered any more. */
+static bool takes_back(struct conductor *c, struct span url, const struct acp_carried *said)
+{
+    if (!json_string_is(said->method, SPAN("notifications/cancelled")))
+        return false;
+    struct json_slot id = member_of(said->params, "requestId");
+    struct pending *p = id.type == JSON_NONE ? NULL : ask_of(c, url, id.value);
+    if (p)
+        withdraw_ask(p, said->params);
+    return id.type != JSON_NONE; /* one that is not open was answered meanwhile */
+}
+
+/* A message of a server that knows no connections, to the client whom it is about. */
+static void divert_unnamed(struct conductor *c, struct hop *from, const struct acp_message *m,
+                           const struct acp_carried *said, struct span url)
+{
+    struct exchange *x;
+
+    if (!acp_is_request(m) && is_for_all(said)) {
+        LIST_EACH_SAFE (&c->unnamed, it) {
+            struct acp_channel *ch = LIST_ENTRY(it, struct acp_channel, unnamed);
+            if (span_is(url, ch->server->key))
+                deliver(ch, from, m, said, NULL);
+        }
+        return;
+    }
+    if (!acp_is_request(m) && takes_back(c, url, said))
+        return;
+    struct acp_channel *ch = channel_meant(c, url, said, &x);
+    if (ch)
+        deliver(ch, from, m, said, x);
+    else if (acp_is_request(m))
+        hop_error(from, m, RPC_INTERNAL_ERROR, "Internal error",
+                  "several sessions use this MCP server at once, and it does not say which of them "
+                  "it asks");
+    else
+        log_debug(from->label, "dropped a notification of an MCP server that does not say which "
+                               "session it is about");
+}
+
+static bool is_unnamed(const struct conductor *c, struct span url)
+{
+    LIST_EACH (&c->unnamed, it)
+        if (span_is(url, LIST_ENTRY(it, struct acp_channel, unnamed)->server->key))
+            return true;
+    return false;
+}
+
 bool channel_divert(struct conductor *c, struct hop *from, const struct acp_message *m)
 {
     struct acp_carried said = {0};
     struct exchange *x = NULL;
-    struct acp_channel *ch;
+    BUF_SCOPED scratch = {0};
     bool closes = m->word == WORD_MCP_CLOSE;
     bool carries = !closes && acp_carried(m, &said);
+    struct acp_channel *ch = m->word == WORD_MCP_PATH ? NULL : channel_of(c, m, &x);
+    struct span url = ch || closes ? SPAN_EMPTY : url_of(m, &said, &scratch);
+    bool ours = ch || is_unnamed(c, url);
 
-    ch = m->word == WORD_MCP_PATH ? channel_of_path(c, &said) : channel_of(c, m, &x);
     if (ch && closes)
         disconnected(ch, from, m);
     else if (ch && carries)
         deliver(ch, from, m, &said, x);
-    else if (ch && acp_is_request(m))
+    else if (ours && carries)
+        divert_unnamed(c, from, m, &said, url);
+    else if (ours && acp_is_request(m))
         hop_error(from, m, RPC_INVALID_PARAMS, "Invalid params", "there is no MCP message in it");
     buf_fini(&said.quoted);
-    return ch != NULL;
+    return ours;
 }
 
 bool channel_is_astray(struct conductor *c, const struct acp_message *m)
@@ -383,18 +560,23 @@ bool channel_is_astray(struct conductor *c, const struct acp_message *m)
     return owner && owner != &c->up;
 }
 
-void channel_ask_cancelled(struct pending *p)
+/* The client need not answer any more. `params`: in the server's words, with its own id. */
+static void withdraw_ask(struct pending *p, struct span params)
 {
     struct acp_channel *ch = p->owner;
-    BUF_SCOPED params = {0};
+    BUF_SCOPED id = {0}, told = {0};
     struct buf text = {0};
 
-    buf_str(&params, "{\"requestId\":");
-    buf_u64(&params, p->id);
-    buf_char(&params, '}');
-    put_call(&text, 0, SPAN("\"notifications/cancelled\""), buf_view(&params));
+    buf_u64(&id, p->id);
+    edit_set(&told, params, EDIT_PATH("requestId"), buf_view(&id));
+    put_call(&text, 0, SPAN("\"notifications/cancelled\""), buf_view(&told));
     /* An MCP client does not answer what was taken back; ACP wants an answer all the same. */
     pending_error(p, SPAN("{\"code\":-32800,\"message\":\"Request cancelled\"}"));
     pending_free(p);
     emit(ch, &text, SPAN_EMPTY);
+}
+
+void channel_ask_cancelled(struct pending *p)
+{
+    withdraw_ask(p, SPAN("{}"));
 }

@@ -448,6 +448,7 @@ struct conductor *conductor_new(struct loop *loop, const struct conductor_option
     c->end.fire = on_end;
     list_init(&c->setups);
     list_init(&c->knocks);
+    list_init(&c->unnamed);
     list_init(&c->held);
     list_init(&c->spares);
     hop_init(&c->up, c, HOP_UPSTREAM, "Client");

@@ -56,6 +56,7 @@ struct conductor {
     struct list setups;  /* struct setup */
     size_t n_servers;    /* in all of those */
     struct map channels; /* names of MCP connections -> struct acp_channel */
+    struct list unnamed; /* struct acp_channel: open ones to servers that know no connections */
     uint64_t last_ask, last_channel;
     struct bridge_port extra; /* for the host's own server */
     struct list knocks;       /* struct knock: clients at a port that have not shown its secret */

@@ -130,7 +130,11 @@ void mcp_put_message(struct buf *out, enum mcp_dialect d, const struct mcp_parts
     buf_char(out, '{');
     if (row->nested) {
         put_member(out, "url", m->key);
-        put_member(out, "message", m->text);
+        buf_str(out, ",\"message\":{\"jsonrpc\":\"2.0\"");
+        put_member(out, "id", m->request_id);
+        put_member(out, "method", m->method);
+        put_member(out, "params", m->params);
+        buf_char(out, '}');
     } else {
         put_member(out, "serverId", row->carrier ? m->key : SPAN_EMPTY);
         put_member(out, "requestId", row->carrier ? m->request_id : SPAN_EMPTY);

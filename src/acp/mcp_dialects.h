@@ -41,9 +41,10 @@ enum mcp_dialect mcp_dialect_after(enum mcp_dialect d, enum declared_as form);
 void mcp_put_connect(struct buf *out, enum mcp_dialect d, struct span key, struct span session);
 void mcp_put_disconnect(struct buf *out, enum mcp_dialect d, struct span connection);
 
-/* A message to be put into an envelope. All raw; `id` empty for notifications. */
+/* A message to be put into an envelope. All raw; `request_id` (M0 and M4: what the server knows the
+ * request by) empty for notifications. */
 struct mcp_parts {
-    struct span text, method, params;
+    struct span method, params;
     struct span key, connection, request_id;
 };
 /* Append the (quoted) method of the ACP message that carries it. */

@@ -4,8 +4,8 @@ import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import net from 'node:net';
 import { test } from 'node:test';
-import { agent, Conductor, eventLog, open, proxy, rejects, secretOf } from './acp_lib.mjs';
-import { fake, tempDir, within, writeConfig } from './lib.mjs';
+import { agent, Conductor, dial, eventLog, open, proxy, rejects, secretOf } from './acp_lib.mjs';
+import { fake, tempDir, until, within, writeConfig } from './lib.mjs';
 
 const textOf = (answer) => answer.result.content[0].text;
 const seenSetup = async (c) => (await c.request('_test/seen', {})).setups.at(-1).params;
@@ -202,4 +202,62 @@ test('--open-port: no secret, and whoever comes is let in', async (t) => {
   assert.deepEqual(entry.env, []);
   assert.equal(textOf(await c.callTool(c.session, 'M2a')), 'M2a: hi');
   assert.match(await within(10_000, 'the answer', say(t, Number(entry.args[1]), hello, (h) => h.includes('\n'))), /"M2a"/);
+});
+
+// --- servers that know no connections ---
+
+// M0 and M0b name the server in every message and nobody else: with one URL in two sessions, what the
+// server asked and told about a call of the first went to the second, which had come last.
+for (const m of ['M0', 'M0b']) {
+  test(`${m} with one URL in two sessions: questions and progress go to the session they are about`, async (t) => {
+    const c = await open(t, ['agent', proxy('P2', '--mcp', m), agent()]);
+    const other = await c.newSession();
+    await c.callTool(c.session, m);
+    await c.callTool(other, m); // this one came last
+    const echo = (session) => c.callTool(session, m, 'echo', { message: 'hi' }, { progressToken: 'tok' });
+    const asked = ['sampling/createMessage', 'roots/list'];
+    assert.deepEqual((await c.callTool(c.session, m, 'ask')).asked, asked);
+    assert.deepEqual((await echo(c.session)).notifications.length, 1);
+    // Clients choose their progress tokens by themselves, and all begin with the same.
+    const prompt = c.request('session/prompt', { sessionId: other, prompt: [{ type: 'text', text: JSON.stringify({ command: 'call_tool', server: m, tool: 'hang', meta: { progressToken: 'tok' } }) }] });
+    const { notifications } = await echo(c.session);
+    assert.deepEqual(notifications.map((n) => n.params), [1, 2].map(() => ({ progressToken: 'tok', progress: 50, total: 100 })));
+    // Both are at work now: whom a question is meant for cannot be known, so nobody is asked.
+    const ask = c.request('session/prompt', { sessionId: c.session, prompt: [{ type: 'text', text: JSON.stringify({ command: 'call_tool', server: m, tool: 'ask' }) }] });
+    await rejects(ask, -32603, /several sessions/);
+    await c.request('session/close', { sessionId: other });
+    await prompt.catch(() => {});
+    const last = await c.callTool(c.session, m, 'ask');
+    assert.deepEqual(last.asked, [...asked, ...asked]);
+    await c.stop(0);
+  });
+}
+
+test('M0 with one URL in two sessions: ids are told apart, changes of lists are for everybody', async (t) => {
+  const c = new Conductor(t, ['agent', agent('--no-connect', 'yes')]);
+  const requests = [];
+  c.answer = (method, { url: of, message } = {}) => {
+    if (method !== '_mcp/client_to_server/request') throw Object.assign(new Error('no'), { code: -32601 });
+    requests.push({ of, message });
+    return message.method === 'hang' ? new Promise(() => {}) : { message: { jsonrpc: '2.0', id: message.id, result: {} } };
+  };
+  await c.initialize();
+  const clients = [];
+  for (let i = 0; i < 2; i++) {
+    const session = await c.newSession({ mcpServers: [{ name: 'mine', ...url('shared') }] });
+    const [entry] = await c.ask(session, { command: 'declared' });
+    const client = { heard: '', socket: dial(entry) };
+    client.socket.on('data', (d) => { client.heard += d; });
+    t.after(() => client.socket.destroy());
+    client.socket.write('{"jsonrpc":"2.0","id":1,"method":"ping"}\n{"jsonrpc":"2.0","id":2,"method":"hang"}\n');
+    await until('the answer', () => client.heard.includes('"id":1,'));
+    await until('the call', () => requests.length === 2 * (i + 1));
+    clients.push(client);
+  }
+  assert.equal(new Set(requests.map((r) => r.message.id)).size, 4);
+  clients[1].socket.write('{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2,"reason":"enough","more":[1.50]}}\n');
+  const { params: { message } } = await until('the cancelling', () => c.heard.find((h) => h.params?.message?.method === 'notifications/cancelled'));
+  assert.deepEqual(message.params, { requestId: requests[3].message.id, reason: 'enough', more: [1.5] });
+  c.notify('_mcp/server_to_client/notification', { url: 'acp:shared', message: { jsonrpc: '2.0', method: 'notifications/tools/list_changed' } });
+  for (const client of clients) await until('the change', () => client.heard.includes('list_changed'));
 });

@@ -215,3 +215,34 @@ test('the stateless era passes as well, and a subscription keeps the name its cl
   const { result } = await client.hear('the end', (m) => m.id === 'sub');
   assert.equal(result._meta['io.modelcontextprotocol/subscriptionId'], 'sub');
 });
+
+// The reason was dropped on the way, and so was what names no request at all.
+test('notifications/cancelled keeps its reason and every other member, both ways', async (t) => {
+  const c = new Conductor(t, ['agent', agent('--no-connect', 'yes')]);
+  let answers = 0;
+  c.answer = (method, { message } = {}) => {
+    if (method !== '_mcp/client_to_server/request') throw new RpcError(-32601, 'Method not found');
+    return message.method === 'hang' ? never() : { message: { jsonrpc: '2.0', id: message.id, result: { n: ++answers } } };
+  };
+  await c.initialize();
+  const session = await c.newSession({ mcpServers: [{ type: 'http', name: 'mine', url: 'acp:m0', headers: [] }] });
+  const [entry] = await c.ask(session, { command: 'declared' });
+  const client = join(t, entry);
+  client.send({ id: 'a', method: 'hello' });
+  await client.hear('the connection', (m) => m.id === 'a');
+  client.send({ id: 'b', method: 'hang' });
+  const { params: { message: hang } } = await until('the call', () => c.heard.find((h) => h.params?.message?.method === 'hang'));
+  const cancelled = () => c.lines.filter((l) => l.includes('notifications/cancelled'));
+  client.write('{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"z":1.50,"reason":"too slow","requestId":"b","more":{"é":[]}}}');
+  await until('the cancelling', () => cancelled().length === 1);
+  assert.ok(cancelled()[0].includes(`"params":{"z":1.50,"reason":"too slow","requestId":${JSON.stringify(hang.id)},"more":{"é":[]}}`), cancelled()[0]);
+  client.write('{"jsonrpc":"2.0","method":"notifications/cancelled","params":{}}'); // as the document has it
+  await until('the other', () => cancelled().length === 2);
+  assert.ok(cancelled()[1].includes('"message":{"jsonrpc":"2.0","method":"notifications/cancelled","params":{}}'), cancelled()[1]);
+  // The server takes back what it asked.
+  c.request('_mcp/server_to_client/request', { url: 'acp:m0', message: { jsonrpc: '2.0', id: 'mcp-456', method: 'sampling/createMessage', params: {} } });
+  const { id } = await client.hear('the question', (m) => m.method === 'sampling/createMessage');
+  c.notify('_mcp/server_to_client/notification', { url: 'acp:m0', message: { jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 'mcp-456', reason: 'no more need', x: 1 } } });
+  const back = await client.hear('that it is taken back', (m) => m.method === 'notifications/cancelled');
+  assert.deepEqual(back.params, { requestId: id, reason: 'no more need', x: 1 });
+});

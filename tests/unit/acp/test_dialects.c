@@ -78,8 +78,7 @@ static void test_connect(void **state)
 
 static void expect_message(enum mcp_dialect d, struct span params, const char *expected)
 {
-    const struct mcp_parts parts = {.text = SPAN("{\"m\":1}"),
-                                    .method = SPAN("\"tools/list\""),
+    const struct mcp_parts parts = {.method = SPAN("\"tools/list\""),
                                     .params = params,
                                     .key = SPAN("\"k\""),
                                     .connection = SPAN("\"c\""),
@@ -96,7 +95,9 @@ static void test_message(void **state)
     struct span some = SPAN("{\"a\":1}");
 
     (void)state;
-    expect_message(M0, some, "{\"url\":\"k\",\"message\":{\"m\":1}}");
+    expect_message(M0, some,
+                   "{\"url\":\"k\",\"message\":{\"jsonrpc\":\"2.0\",\"id\":\"r\","
+                   "\"method\":\"tools/list\",\"params\":{\"a\":1}}}");
     expect_message(M0B, some, "{\"a\":1}");
     expect_message(M0B, SPAN_EMPTY, "");
     expect_message(M1, some,
