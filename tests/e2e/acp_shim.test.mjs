@@ -7,7 +7,7 @@ import net from 'node:net';
 import path from 'node:path';
 import { once } from 'node:events';
 import { test } from 'node:test';
-import { releaseBin, rialtoBin, sanitizerEnv, sleep, within } from './lib.mjs';
+import { releaseBin, rialtoBin, sanitizerEnv, sleep, tempDir, until, within } from './lib.mjs';
 
 const small = path.join(path.dirname(rialtoBin), 'conductor');
 const released = path.join(path.dirname(releaseBin), 'conductor');
@@ -109,6 +109,26 @@ test('the small program leaves everything else to rialto beside it', async (t) =
   const shim = start(t, small, ['--help']);
   assert.equal(await shim.exit, 0);
   assert.match(shim.output().toString(), /agent CMD/);
+});
+
+// Where an agent is told to start `rialto conductor mcp PORT`, each server cost ten times the memory.
+test('rialto becomes the small program beside it', async (t) => {
+  const port = await listen(t, (s) => { s.on('error', () => {}).write('here\n'); });
+  for (const args of [['conductor', 'mcp'], ['conductor', '-q', 'mcp']]) {
+    const shim = start(t, rialtoBin, [...args, String(port)]);
+    await until('the connection', () => shim.output().length > 0);
+    assert.equal(fs.readlinkSync(`/proc/${shim.child.pid}/exe`), fs.realpathSync(small));
+    shim.child.kill('SIGKILL');
+    await shim.exit;
+  }
+  const alone = path.join(tempDir(), 'rialto');
+  fs.copyFileSync(rialtoBin, alone);
+  const shim = start(t, alone, ['conductor', 'mcp', String(port)]);
+  await until('the connection without it', () => shim.output().length > 0);
+  const named = path.join(path.dirname(alone), 'conductor'); // another name of the same program
+  fs.symlinkSync('rialto', named);
+  const other = start(t, named, ['mcp', String(port)]);
+  await until('the connection by another name', () => other.output().length > 0);
 });
 
 test('at most 2 MB resident and 5 ms to the first byte (release build)', { timeout: 30_000 }, async (t) => {
