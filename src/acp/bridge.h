@@ -33,6 +33,7 @@ struct acp_server {
     enum mcp_dialect dialect; /* as far as it is known */
     bool dialect_sure;        /* its component has answered in it */
     struct list channels;
+    char *greeting;          /* raw params of the last initialize of a client; NULL before that */
     struct bridge_port port; /* stdio bridge */
     void *http;              /* HTTP bridge: the host's handle */
     struct acp_http_place place;

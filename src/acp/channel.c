@@ -14,6 +14,7 @@
 enum { SESSION_GRACE_MS = 150, SESSION_HOLD_MS = 8 * 1000, CONNECT_MS = 15 * 1000 };
 /* The same once the client has closed its end, and all there is to do is to answer the rest. */
 enum { LAST_CONNECT_MS = 500 };
+enum { GREETING_MAX = 64 * 1024 };
 
 struct conductor *channel_conductor(const struct acp_channel *ch)
 {
@@ -43,6 +44,19 @@ const char *acp_channel_name(const struct acp_channel *ch)
 bool acp_channel_is_modern(const struct acp_channel *ch)
 {
     return channel_row(ch)->carrier;
+}
+
+void acp_channel_set_greeting(struct acp_channel *ch, struct span params)
+{
+    mem_free(ch->server->greeting);
+    ch->server->greeting = params.n <= GREETING_MAX ? mem_span(params) : NULL;
+}
+
+struct span acp_channel_greeting(const struct acp_channel *ch)
+{
+    bool forgets = channel_row(ch)->connect || channel_row(ch)->carrier;
+
+    return span_str(forgets ? ch->server->greeting : NULL);
 }
 
 /* --- finding a channel by what its server calls it --- */

@@ -34,6 +34,10 @@ void acp_channel_rebind(struct acp_channel *ch, const struct channel_events *on,
 void acp_channel_open(struct acp_channel *ch);
 /* Does it carry only the stateless era of MCP? */
 bool acp_channel_is_modern(const struct acp_channel *ch);
+/* The params by which a client has greeted the server, for one that comes back without a greeting.
+ * Empty if there are none, or if the server knows no connections and has not forgotten. */
+void acp_channel_set_greeting(struct acp_channel *ch, struct span params);
+struct span acp_channel_greeting(const struct acp_channel *ch);
 /* One MCP message (a JSON object or batch) to the server. False: it is none. */
 bool acp_channel_send(struct acp_channel *ch, struct span text);
 /* Tell the server and free; no event comes any more. */

@@ -118,6 +118,7 @@ static void server_free(struct acp_server *s)
     c->n_servers--;
     mem_free(s->name);
     mem_free(s->key);
+    mem_free(s->greeting);
     mem_free(s);
 }
 

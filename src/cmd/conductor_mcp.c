@@ -1,5 +1,6 @@
-/* Connects to a port of the conductor and copies bytes between it and standard input and output.
- * Called by cmd/conductor.c and by conductor_main.c, the small program. */
+/* Connects to a port of the conductor and copies bytes between it and standard input and output; a
+ * connection that breaks is followed by another one. Called by cmd/conductor.c and by
+ * conductor_main.c, the small program. */
 #include "cmd/conductor_mcp.h"
 
 #include <arpa/inet.h>
@@ -19,13 +20,27 @@
 
 /* DRAIN: how long answers may still take once the input has ended and nothing comes any more. */
 enum { TRIES = 10, FIRST_WAIT_MS = 50, LONGEST_WAIT_MS = 1000, DRAIN_MS = 10 * 1000 };
+enum { CHUNK = 64 * 1024 };
 
 /* One direction: read from one descriptor, write to the other. */
 struct way {
     int from, to;
-    size_t n, at; /* bytes in `bytes`, and how many of them are written */
-    bool ended;   /* nothing more comes */
-    char bytes[64 * 1024];
+    size_t n, at;  /* bytes in `bytes`, and how many of them are written */
+    bool ended;    /* nothing more comes */
+    bool mid_line; /* what was written last is no whole line */
+    bool skipping; /* the rest of a line of which the beginning is lost */
+    char bytes[CHUNK];
+};
+
+struct carrier {
+    int port, fd;
+    int tries;      /* connections that failed or broke since the last byte came */
+    bool mute;      /* the socket takes nothing any more; reading tells whether it is over */
+    bool told;      /* the conductor was told that the input has ended */
+    struct way out; /* from the agent to the conductor */
+    struct way in;  /* and back */
+    size_t n_first; /* what was sent until the first byte came back; more than fits: CHUNK + 1 */
+    char first[CHUNK];
 };
 
 static int try_connect(int port)
@@ -57,24 +72,35 @@ static bool show_secret(int fd)
     return n < (int)sizeof line && write(fd, line, (size_t)n) == n;
 }
 
-static int connect_patiently(int port)
+static void wait_before(int attempt)
 {
-    long wait = FIRST_WAIT_MS;
+    long ms = FIRST_WAIT_MS;
 
-    for (int i = 0; i < TRIES; i++) {
-        int fd = try_connect(port);
-        if (fd >= 0 && show_secret(fd))
-            return fd;
+    for (int i = 1; i < attempt && ms < LONGEST_WAIT_MS; i++)
+        ms *= 2;
+    ms = ms < LONGEST_WAIT_MS ? ms : LONGEST_WAIT_MS;
+    nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000}, NULL);
+}
+
+static bool reach(struct carrier *c)
+{
+    while (c->tries < TRIES) {
+        if (c->tries)
+            wait_before(c->tries);
+        c->tries++;
+        int fd = try_connect(c->port);
+        if (fd >= 0 && show_secret(fd)) {
+            fcntl(fd, F_SETFL, O_NONBLOCK);
+            c->fd = c->out.to = c->in.from = fd;
+            c->mute = false;
+            return true;
+        }
         if (fd >= 0)
             close(fd);
-        if (i + 1 == TRIES)
-            break;
-        struct timespec ts = {wait / 1000, wait % 1000 * 1000000};
-        nanosleep(&ts, NULL);
-        wait = wait * 2 < LONGEST_WAIT_MS ? wait * 2 : LONGEST_WAIT_MS;
     }
-    fprintf(stderr, "conductor mcp: cannot connect to 127.0.0.1:%d: %s\n", port, strerror(errno));
-    return -1;
+    fprintf(stderr, "conductor mcp: cannot connect to 127.0.0.1:%d: %s\n", c->port,
+            strerror(errno));
+    return false;
 }
 
 static bool is_passing(int error)
@@ -82,90 +108,173 @@ static bool is_passing(int error)
     return error == EAGAIN || error == EWOULDBLOCK || error == EINTR;
 }
 
-/* false when the pipe broke. */
-static bool pump(struct way *w, short readable, short writable)
+/* 0, or an errno when the descriptor is broken. */
+static int fill(struct way *w)
 {
-    if (readable && w->n == 0) {
-        ssize_t n = read(w->from, w->bytes, sizeof w->bytes);
-        if (n < 0 && !is_passing(errno))
-            n = 0; /* a reset is an end, too */
-        else if (n < 0)
-            return true;
-        w->ended = n == 0;
-        w->n = (size_t)n;
-        w->at = 0;
+    ssize_t n = read(w->from, w->bytes, sizeof w->bytes);
+
+    if (n < 0)
+        return is_passing(errno) ? 0 : errno;
+    w->ended = n == 0;
+    w->n = (size_t)n;
+    w->at = 0;
+    return 0;
+}
+
+static int drain(struct way *w)
+{
+    ssize_t n = write(w->to, w->bytes + w->at, w->n - w->at);
+
+    if (n < 0)
+        return is_passing(errno) ? 0 : errno;
+    if (n > 0)
+        w->mid_line = w->bytes[w->at + (size_t)n - 1] != '\n';
+    w->at += (size_t)n;
+    if (w->at == w->n)
+        w->n = 0;
+    return 0;
+}
+
+/* Drop what is left of a line whose beginning went into a connection that broke. */
+static void skip_line(struct way *w)
+{
+    const char *end = w->n ? memchr(w->bytes + w->at, '\n', w->n - w->at) : NULL;
+
+    w->skipping = !end;
+    w->at = end ? (size_t)(end + 1 - w->bytes) : w->n;
+    if (w->at == w->n)
+        w->n = 0;
+}
+
+static void note_first(struct carrier *c, const char *bytes, size_t n)
+{
+    if (c->n_first + n <= CHUNK)
+        memcpy(c->first + c->n_first, bytes, n);
+    c->n_first = c->n_first + n <= CHUNK ? c->n_first + n : CHUNK + 1;
+}
+
+/* From the agent to the conductor. */
+static void pump_out(struct carrier *c, short readable, short writable)
+{
+    struct way *w = &c->out;
+
+    if (readable && !w->n && fill(w))
+        w->ended = true;
+    if (w->skipping)
+        skip_line(w);
+    if (!w->n || !(readable || writable))
+        return;
+    size_t at = w->at, n = w->n;
+    if (drain(w))
+        c->mute = true;
+    else if (c->n_first <= CHUNK)
+        note_first(c, w->bytes + at, (w->n ? w->at : n) - at);
+}
+
+/* And back; an errno when the socket is broken, -1 when the agent is gone. */
+static int pump_in(struct carrier *c, short readable, short writable)
+{
+    struct way *w = &c->in;
+
+    if (readable && !w->n) {
+        int code = fill(w);
+        if (code)
+            return code;
+        if (w->n) {
+            c->tries = 0;
+            c->n_first = CHUNK + 1; /* the conductor has heard it: never to be said again */
+        }
     }
-    if (w->n && (writable || readable)) {
-        ssize_t n = write(w->to, w->bytes + w->at, w->n - w->at);
-        if (n < 0)
-            return is_passing(errno);
-        w->at += (size_t)n;
-        if (w->at == w->n)
-            w->n = 0;
+    return w->n && (readable || writable) && drain(w) ? -1 : 0;
+}
+
+/*
+ * The connection broke: have another one, and begin with a whole line in both directions. Nothing
+ * is said twice, but for the greeting, as long as the conductor has not said a word.
+ */
+static bool reconnect(struct carrier *c)
+{
+    close(c->fd);
+    c->fd = -1;
+    if (c->in.mid_line) {
+        c->in.bytes[0] = '\n';
+        c->in.at = 0;
+        c->in.n = 1;
     }
+    if (!reach(c))
+        return false;
+    bool again = c->n_first && c->n_first <= CHUNK &&
+                 memmem(c->first, c->n_first, "\"initialize\"", strlen("\"initialize\""));
+    if (again && write(c->fd, c->first, c->n_first) == (ssize_t)c->n_first)
+        return true;
+    if (c->out.mid_line)
+        skip_line(&c->out);
+    c->out.mid_line = false;
     return true;
 }
 
 /* The standard input has ended and all of it is sent: tell the other side, but hear it out. */
-static void half_close(struct way *out, bool *told)
+static void half_close(struct carrier *c)
 {
-    if (out->ended && !out->n && !*told) {
-        shutdown(out->to, SHUT_WR);
-        *told = true;
+    if (c->out.ended && !c->out.n && !c->told) {
+        shutdown(c->fd, SHUT_WR);
+        c->told = true;
     }
 }
 
-static int carry(int fd)
+/* One turn; an exit status, or -1 to go on. */
+static int turn(struct carrier *c)
 {
-    static struct way out, in;
-    bool told = false;
+    struct way *out = &c->out, *in = &c->in;
+    struct pollfd polls[] = {
+        {.fd = out->ended || out->n || c->mute ? -1 : out->from, .events = POLLIN},
+        {.fd = out->n && !c->mute ? out->to : -1, .events = POLLOUT},
+        {.fd = in->ended || in->n ? -1 : in->from, .events = POLLIN},
+        {.fd = in->n ? in->to : -1, .events = POLLOUT},
+    };
+    int ready = poll(polls, 4, c->told ? DRAIN_MS : -1);
 
-    out = (struct way){.from = STDIN_FILENO, .to = fd};
-    in = (struct way){.from = fd, .to = STDOUT_FILENO};
-    while (!in.ended || in.n) {
-        struct pollfd polls[] = {
-            {.fd = out.ended || out.n ? -1 : out.from, .events = POLLIN},
-            {.fd = out.n ? out.to : -1, .events = POLLOUT},
-            {.fd = in.ended || in.n ? -1 : in.from, .events = POLLIN},
-            {.fd = in.n ? in.to : -1, .events = POLLOUT},
-        };
-        int ready = poll(polls, 4, told ? DRAIN_MS : -1);
-        if (ready < 0 && errno != EINTR)
-            return 1;
-        if (ready == 0)
-            return 0; /* nobody has anything to say any more */
-        if (ready < 0)
-            continue;
-        if (!pump(&out, polls[0].revents, polls[1].revents)) {
-            out.ended = true; /* the conductor is gone: what it has sent is still passed on */
-            out.n = 0;
-        }
-        if (!pump(&in, polls[2].revents, polls[3].revents))
-            return 1;
-        half_close(&out, &told);
+    if (ready < 0)
+        return errno == EINTR ? -1 : 1;
+    if (ready == 0)
+        return 0; /* nobody has anything to say any more */
+    pump_out(c, polls[0].revents, polls[1].revents);
+    int code = pump_in(c, polls[2].revents, polls[3].revents);
+    if (code < 0)
+        return 1;
+    if (code && out->ended)
+        return 0; /* a broken connection is an end, too, when there is nothing more to say */
+    if (code) {
+        fprintf(stderr, "conductor mcp: the connection broke (%s), trying again\n", strerror(code));
+        return reconnect(c) ? -1 : 1;
     }
-    return 0;
+    half_close(c);
+    return in->ended && !in->n ? 0 : -1;
 }
 
 int conductor_mcp(const char *port)
 {
+    static struct carrier c;
     char *end;
     long number = strtol(port, &end, 10);
+    int status = -1;
 
     if (*end || end == port || number < 1 || number > 65535) {
         fprintf(stderr, "conductor mcp: '%s' is no port\n", port);
         return 2;
     }
     signal(SIGPIPE, SIG_IGN);
-    int fd = connect_patiently((int)number);
-    if (fd < 0)
+    c.port = (int)number;
+    c.out.from = STDIN_FILENO;
+    c.in.to = STDOUT_FILENO;
+    if (!reach(&c))
         return 1;
     /* A reader that does not read must not keep us from reading what it writes. */
     int flags = fcntl(STDOUT_FILENO, F_GETFL);
     fcntl(STDOUT_FILENO, F_SETFL, flags | O_NONBLOCK);
-    fcntl(fd, F_SETFL, O_NONBLOCK);
-    int code = carry(fd);
+    while (status < 0)
+        status = turn(&c);
     fcntl(STDOUT_FILENO, F_SETFL, flags);
-    close(fd);
-    return code;
+    close(c.fd);
+    return status;
 }

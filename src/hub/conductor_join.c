@@ -122,14 +122,43 @@ static void link_closed(void *arg)
     stdio_agent_close(j->agent, "the server's component closed the connection");
 }
 
+/*
+ * A client whose connection broke comes back in the middle of its session, but the server has a new
+ * connection, and servers want to be greeted first. The client gets an answer with an id that is
+ * none of its own, which clients ignore.
+ */
+static void greet_again(struct joint *j)
+{
+    struct mcp_message first;
+    struct span greeting = acp_channel_greeting(j->channel);
+    struct buf early = {0};
+
+    if (mcp_skim(first_line(j), &first) || !first.rpc.method.p || modern_claims(&first) ||
+        rpc_method_is(&first.rpc, "ping"))
+        return;
+    if (rpc_method_is(&first.rpc, "initialize")) {
+        acp_channel_set_greeting(j->channel, first.rpc.params);
+    } else if (greeting.n) {
+        buf_str(&early, "{\"jsonrpc\":\"2.0\",\"id\":\"rialto-again\",\"method\":\"initialize\","
+                        "\"params\":");
+        buf_span(&early, greeting);
+        buf_str(&early, "}\n{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}\n");
+        buf_span(&early, buf_view(&j->early));
+        buf_fini(&j->early);
+        j->early = early;
+    }
+}
+
 /* Now that it is known what the server speaks: is there anything to translate? */
 static void channel_opened(void *owner)
 {
     struct joint *j = owner;
     const struct channel_link_owner link_owner = {j, link_closed};
     struct mcp_message first;
-    bool modern = mcp_skim(first_line(j), &first) == 0 && modern_claims(&first);
     struct acp_channel *channel = j->channel;
+
+    greet_again(j);
+    bool modern = mcp_skim(first_line(j), &first) == 0 && modern_claims(&first);
 
     j->channel = NULL;
     stream_pause(j->stream);

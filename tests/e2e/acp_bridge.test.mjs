@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import net from 'node:net';
 import { test } from 'node:test';
+import { McpClient } from '../fixture/acp/mcp_client.mjs';
 import { agent, Conductor, dial, eventLog, open, proxy, rejects, secretOf } from './acp_lib.mjs';
 import { fake, tempDir, until, within, writeConfig } from './lib.mjs';
 
@@ -261,3 +262,38 @@ test('M0 with one URL in two sessions: ids are told apart, changes of lists are 
   c.notify('_mcp/server_to_client/notification', { url: 'acp:shared', message: { jsonrpc: '2.0', method: 'notifications/tools/list_changed' } });
   for (const client of clients) await until('the change', () => client.heard.includes('list_changed'));
 });
+
+// --- a client that comes back ---
+
+/** An agent's MCP client that loses its connection to the conductor, by a relay in between that resets it. */
+async function relay(t, entry) {
+  const sockets = [];
+  const server = net.createServer((near) => {
+    const far = net.connect(Number(entry.args[1]), '127.0.0.1');
+    near.on('error', () => {}).pipe(far).on('error', () => {}).pipe(near);
+    sockets.push(near);
+    t.after(() => { near.destroy(); far.destroy(); });
+  }).listen(0, '127.0.0.1');
+  await new Promise((resolve) => { server.on('listening', resolve); });
+  t.after(() => server.close());
+  const client = new McpClient({ ...entry, args: ['mcp', String(server.address().port)] }, 'legacy');
+  t.after(() => client.child.kill('SIGKILL'));
+  return { client, breakIt: () => sockets.at(-1).resetAndDestroy(), broken: () => sockets.length };
+}
+
+// The server had a new connection that nobody had greeted, and servers refuse to work then.
+for (const m of ['M0', 'M1', 'M2a', 'M3c', 'M4']) {
+  test(`a client whose connection broke goes on with its ${m} server`, async (t) => {
+    const log = eventLog();
+    const c = await open(t, ['agent', proxy('P2', '--mcp', m, '--strict-mcp', '--log', log.file), agent('--no-connect', 'yes')]);
+    const [entry] = await c.ask(c.session, { command: 'declared' });
+    const { client, breakIt, broken } = await relay(t, entry);
+    await within(10_000, 'the greeting', client.connect());
+    const echo = () => within(10_000, 'the call', client.request('tools/call', { name: 'echo', arguments: { message: 'hi' } }));
+    assert.equal((await echo()).content[0].text, `${m}: hi`);
+    breakIt();
+    await until('another connection', () => broken() === 2);
+    assert.equal((await echo()).content[0].text, `${m}: hi`);
+    await client.close();
+  });
+}

@@ -19,8 +19,8 @@ async function listen(t, onSocket, port = 0) {
   return server.address().port;
 }
 
-function start(t, command, args) {
-  const child = spawn(command, args, { env: { ...process.env, ...sanitizerEnv } });
+function start(t, command, args, env = {}) {
+  const child = spawn(command, args, { env: { ...process.env, ...sanitizerEnv, ...env } });
   const chunks = [];
   child.stdout.on('data', (d) => chunks.push(d));
   child.stdin.on('error', () => {});
@@ -151,4 +151,65 @@ test('at most 2 MB resident and 5 ms to the first byte (release build)', { timeo
   assert.ok(resident <= 2048, `${resident} KiB resident`);
   assert.ok(best <= 5, `${best.toFixed(2)} ms to the first byte`);
   t.diagnostic(`${resident} KiB resident, ${best.toFixed(2)} ms to the first byte`);
+});
+
+// --- a connection that breaks ---
+
+/** Every connection to a port, with what it said; `on(connection, number)` is called for each. */
+async function connections(t, on) {
+  const all = [];
+  const port = await listen(t, (socket) => {
+    const c = { socket, said: '' };
+    all.push(c);
+    t.after(() => socket.destroy());
+    socket.setEncoding('utf8').on('error', () => {}).on('data', (d) => { c.said += d; });
+    on?.(c, all.length);
+  });
+  return { port, all };
+}
+
+// It ended, and the agent's server was gone for good.
+test('a connection that breaks is followed by another, which begins with whole lines', async (t) => {
+  const { port, all } = await connections(t);
+  const shim = start(t, small, ['mcp', String(port)], { RIALTO_BRIDGE_AUTH: 'Bearer abc' });
+  shim.child.stdin.write('one\ntwo is not who');
+  await until('the first lines', () => all[0]?.said === 'Bearer abc\none\ntwo is not who');
+  all[0].socket.write('eins\nzwei ist nicht');
+  await until('their answer', () => shim.output().toString() === 'eins\nzwei ist nicht');
+  all[0].socket.resetAndDestroy();
+  await until('another connection', () => all[1]?.said === 'Bearer abc\n');
+  shim.child.stdin.write('le\nthree\n');
+  await until('a whole line', () => all[1].said === 'Bearer abc\nthree\n');
+  all[1].socket.write('drei\n');
+  await until('a whole line back', () => shim.output().toString() === 'eins\nzwei ist nicht\ndrei\n');
+  all[1].socket.end();
+  assert.equal(await within(10_000, 'the end', shim.exit), 0);
+  assert.match(shim.stderr(), /the connection broke .*trying again/);
+});
+
+test('a greeting that was not answered is said again, and nothing else is', async (t) => {
+  const greeting = '{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}\n';
+  for (const [text, again] of [[greeting, greeting], ['{"id":0,"method":"tools/call"}\n', '']]) {
+    const { port, all } = await connections(t);
+    const shim = start(t, small, ['mcp', String(port)]);
+    shim.child.stdin.write(text);
+    await until('the greeting', () => all[0]?.said === text);
+    all[0].socket.resetAndDestroy();
+    await until('another connection', () => all.length === 2);
+    shim.child.stdin.write('next\n');
+    await until('the next line', () => all[1].said === `${again}next\n`);
+    all[1].socket.write('heard\n');
+    await until('an answer', () => shim.output().length > 0);
+    all[1].socket.resetAndDestroy();
+    await until('a third connection', () => all.length === 3);
+    shim.child.stdin.write('last\n');
+    await until('the last line alone', () => all[2].said === 'last\n');
+  }
+});
+
+test('connections that break before a word is said are given up after ten', { timeout: 30_000 }, async (t) => {
+  const { port, all } = await connections(t, ({ socket }) => socket.resetAndDestroy());
+  const shim = start(t, small, ['mcp', String(port)]);
+  assert.equal(await within(20_000, 'the end', shim.exit), 1);
+  assert.equal(all.length, 10);
 });
