@@ -420,16 +420,19 @@ static void put_params(struct rewrite *r, struct buf *out, struct span params)
 static bool setup_answered(struct pending *p, const struct acp_message *m)
 {
     struct setup *s = p->owner;
-    const struct json_slot *id = &m->slots[ACP_SESSION_ID];
+    struct json_slot id = m->slots[ACP_SESSION_ID];
 
     s->asked = NULL;
     if (m->rpc.kind == RPC_ERROR) {
         setup_free(s);
         return false;
     }
-    if (id->type == JSON_STRING) {
+    /* The spelling of the document that asks for the id to be passed on. */
+    if (id.type != JSON_STRING && json_type_of(m->rpc.result) == JSON_OBJECT)
+        id = json_get(m->rpc.result, "session_id");
+    if (id.type == JSON_STRING) {
         mem_free(s->session);
-        s->session = mem_span(id->value);
+        s->session = mem_span(id.value);
     }
     /* Before the answer is passed on: who waits for the id gets it first. */
     LIST_EACH (&s->servers, it)
