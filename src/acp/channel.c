@@ -1,6 +1,8 @@
-/* Making, connecting, finding and closing a channel. Called by hub/conductor_join.c,
- * hub/conductor_link.c and hub/conductor_http.c, and by channel_traffic.c and setup.c. */
+/* An MCP connection: making, connecting and closing it, and the messages over it in both
+ * directions. Called by hub/conductor_join.c, hub/conductor_link.c and hub/conductor_http.c, by
+ * conductor.c for what components say, and by setup.c. */
 #include "acp/channel_inside.h"
+#include "acp/edit.h"
 #include "base/log.h"
 #include "base/mem.h"
 
@@ -74,7 +76,7 @@ void channel_map(struct acp_channel *ch, char kind, struct span raw, bool on)
         map_del(m, buf_view(&key));
 }
 
-struct acp_channel *channel_find(struct conductor *c, char kind, struct json_slot raw)
+static struct acp_channel *channel_find(struct conductor *c, char kind, struct json_slot raw)
 {
     BUF_SCOPED key = {0};
 
@@ -111,27 +113,6 @@ void acp_channel_rebind(struct acp_channel *ch, const struct channel_events *on,
 {
     ch->on = on;
     ch->owner = owner;
-}
-
-void exchange_free(struct exchange *x)
-{
-    struct acp_channel *ch = x->channel;
-
-    if (x->sent)
-        x->sent->owner = NULL; /* its answer is nobody's any more */
-    if (x->request_id) {
-        channel_map(ch, 'r', span_str(x->request_id), false);
-        map_del(&ch->requests, span_str(x->request_id));
-    }
-    if (map_get(&ch->asked, span_str(x->id)) == x)
-        map_del(&ch->asked, span_str(x->id));
-    list_remove(&x->node);
-    mem_free(x->id);
-    mem_free(x->request_id);
-    mem_free(x->token);
-    mem_free(x->own_token);
-    mem_free(x->kept);
-    mem_free(x);
 }
 
 static void send_disconnect(struct conductor *c, enum mcp_dialect dialect, struct span connection)
@@ -206,7 +187,7 @@ void acp_channel_close(struct acp_channel *ch)
         release(ch);
 }
 
-void channel_kill(struct acp_channel *ch, const char *why)
+static void channel_kill(struct acp_channel *ch, const char *why)
 {
     if (ch->dead)
         return;
@@ -223,12 +204,12 @@ void channel_kill_all(struct acp_server *s, const char *why)
         channel_kill(LIST_ENTRY(it, struct acp_channel, node), why);
 }
 
-void channel_enter(struct acp_channel *ch)
+static void channel_enter(struct acp_channel *ch)
 {
     ch->busy++;
 }
 
-void channel_leave(struct acp_channel *ch)
+static void channel_leave(struct acp_channel *ch)
 {
     if (--ch->busy == 0 && ch->dead)
         release(ch);
@@ -385,4 +366,244 @@ void channel_hurry_all(struct acp_server *s)
         if (ch->state == CHANNEL_WAITING || ch->state == CHANNEL_CONNECTING)
             timer_set(loop_timers(channel_conductor(ch)->loop), &ch->timer, LAST_CONNECT_MS);
     }
+}
+
+/* --- from the client to the server --- */
+
+static void emit(struct acp_channel *ch, struct buf *text, struct span about)
+{
+    channel_enter(ch);
+    if (!ch->dead)
+        ch->on->message(ch->owner, buf_view(text), about);
+    channel_leave(ch);
+    buf_fini(text);
+}
+
+void channel_answer(struct acp_channel *ch, struct span id, bool ok, struct span body)
+{
+    struct buf text = {0};
+
+    if (ok)
+        rpc_put_result(&text, id, body);
+    else
+        rpc_put_error_raw(&text, id, body);
+    emit(ch, &text, SPAN_EMPTY);
+}
+
+static void take_notification(struct acp_channel *ch, const struct rpc_message *m)
+{
+    const struct mcp_row *row = channel_row(ch);
+    struct hop_place to = channel_way(channel_conductor(ch));
+    struct span method = span_of(m->method.p - 1, m->method.n + 2), params = m->params;
+    BUF_SCOPED carried = {0}, name = {0}, edited = {0};
+    struct json_slot id = {0};
+
+    if (rpc_method_is(m, "notifications/cancelled"))
+        id = edit_get(params, EDIT_PATH("requestId"));
+    if (id.type != JSON_NONE) {
+        /* Ids of this side mean nothing on the other: the request's own hop is told. Where the
+         * request was a message with an id of its own, that is told as well. */
+        struct exchange *x = map_get(&ch->asked, id.value);
+        if (x && x->sent)
+            pending_cancel(x->sent);
+        if (!x || !row->nested)
+            return;
+        edit_set(&edited, params, EDIT_PATH("requestId"), span_str(x->request_id));
+        params = buf_view(&edited);
+    }
+    if (!row->notification)
+        return; /* the stateless dialect has none from this side */
+    const struct mcp_parts parts = {.method = method,
+                                    .params = params,
+                                    .key = span_str(ch->server->key),
+                                    .connection = span_str(ch->connection)};
+    mcp_put_message(&carried, ch->server->dialect, &parts);
+    mcp_put_method(&name, ch->server->dialect, &parts, false);
+    acp_trace_call(channel_conductor(ch)->options.trace, false, true, "Agent", to.hop->label,
+                   method, params);
+    place_send(to, NULL, buf_view(&name), buf_view(&carried));
+}
+
+static void take_answer(struct acp_channel *ch, const struct rpc_message *m)
+{
+    int64_t id;
+
+    if (!json_int(m->id, &id))
+        return;
+    LIST_EACH_SAFE (&ch->asks, it) {
+        struct pending *p = LIST_ENTRY(it, struct pending, node);
+        if (p->id != (uint64_t)id)
+            continue;
+        if (m->kind == RPC_RESULT)
+            pending_result(p, m->result);
+        else
+            pending_error(p, m->error);
+        pending_free(p);
+        return;
+    }
+}
+
+bool acp_channel_send(struct acp_channel *ch, struct span text)
+{
+    struct rpc_message m;
+
+    if (rpc_skim(text, NULL, NULL, NULL, 0, &m) || m.kind == RPC_INVALID)
+        return false;
+    switch (m.kind) {
+    case RPC_REQUEST:
+        exchange_open(ch, &m);
+        break;
+    case RPC_NOTIFICATION:
+        take_notification(ch, &m);
+        break;
+    case RPC_RESULT:
+    case RPC_ERROR:
+        take_answer(ch, &m);
+        break;
+    case RPC_BATCH: {
+        struct json_iter it = json_iter(m.text);
+        while (json_next(&it))
+            if (it.type == JSON_OBJECT)
+                acp_channel_send(ch, it.value);
+        break;
+    }
+    case RPC_INVALID:
+        break;
+    }
+    return true;
+}
+
+/* --- from the server to the client --- */
+
+static struct acp_channel *channel_of(struct conductor *c, const struct acp_message *m,
+                                      struct exchange **x)
+{
+    struct acp_channel *ch;
+
+    *x = NULL;
+    if (m->slots[ACP_REQUEST_ID].type == JSON_STRING &&
+        (ch = channel_find(c, 'r', m->slots[ACP_REQUEST_ID]))) {
+        *x = map_get(&ch->requests, m->slots[ACP_REQUEST_ID].value);
+        return ch;
+    }
+    return channel_find(c, 'c', acp_first(m, ACP_CONNECTION_ID, ACP_CONNECTION_ID_OLD));
+}
+
+static void put_call(struct buf *out, uint64_t id, struct span method, struct span params)
+{
+    buf_str(out, "{\"jsonrpc\":\"2.0\"");
+    if (id) {
+        buf_str(out, ",\"id\":");
+        buf_u64(out, id);
+    }
+    buf_str(out, ",\"method\":");
+    buf_span(out, method);
+    if (params.n) {
+        buf_str(out, ",\"params\":");
+        buf_span(out, params);
+    }
+    buf_char(out, '}');
+}
+
+void channel_deliver(struct acp_channel *ch, struct hop *from, const struct acp_message *m,
+                     const struct acp_carried *said, const struct exchange *x)
+{
+    struct conductor *c = channel_conductor(ch);
+    BUF_SCOPED own = {0};
+    struct buf text = {0};
+    struct pending *p = NULL;
+
+    if (acp_is_request(m)) {
+        p = pending_new(NULL, from, m);
+        p->id = ++c->last_ask;
+        p->owner = ch;
+        if (said->id.n) {
+            mem_free(p->inner_id);
+            p->inner_id = mem_span(said->id);
+        }
+        list_append(&ch->asks, &p->node);
+    }
+    uint64_t trace =
+        acp_trace_call(c->options.trace, p, true, from->label, "Agent", said->method, said->params);
+    if (p)
+        p->trace = trace;
+    put_call(&text, p ? p->id : 0, said->method, exchange_own_names(x, said->params, &own));
+    emit(ch, &text, x ? span_str(x->id) : SPAN_EMPTY);
+}
+
+/* The server's component has ended the connection. */
+static void disconnected(struct acp_channel *ch, struct hop *from, const struct acp_message *m)
+{
+    if (acp_is_request(m))
+        hop_result(from, m, SPAN("{}"));
+    if (ch->connection)
+        channel_map(ch, 'c', span_str(ch->connection), false);
+    mem_free(ch->connection); /* no disconnect is sent to one that knows */
+    ch->connection = NULL;
+    channel_kill(ch, "the server's component closed the connection");
+}
+
+bool channel_divert(struct conductor *c, struct hop *from, const struct acp_message *m)
+{
+    struct acp_carried said = {0};
+    struct exchange *x = NULL;
+    BUF_SCOPED scratch = {0};
+    bool closes = m->word == WORD_MCP_CLOSE;
+    bool carries = !closes && acp_carried(m, &said);
+    struct acp_channel *ch = m->word == WORD_MCP_PATH ? NULL : channel_of(c, m, &x);
+    struct span url = ch || closes ? SPAN_EMPTY : unnamed_url(m, &said, &scratch);
+    bool ours = ch || unnamed_has(c, url);
+
+    if (ch && closes)
+        disconnected(ch, from, m);
+    else if (ch && carries)
+        channel_deliver(ch, from, m, &said, x);
+    else if (ours && carries)
+        unnamed_divert(c, from, m, &said, url);
+    else if (ours && acp_is_request(m))
+        hop_error(from, m, RPC_INVALID_PARAMS, "Invalid params", "there is no MCP message in it");
+    buf_fini(&said.quoted);
+    return ours;
+}
+
+bool channel_is_astray(struct conductor *c, const struct acp_message *m)
+{
+    static const char *const names[] = {"acp_url", "acp_id", "acpUrl", "acpId", "serverId", "url"};
+    const struct hop *owner = NULL;
+    struct acp_carried said = {0};
+
+    if (m->word == WORD_MCP_PATH && acp_carried(m, &said)) {
+        BUF_SCOPED url = {0};
+        unnamed_put_url(&url, &said);
+        owner = map_get(&c->owners, buf_view(&url));
+        buf_fini(&said.quoted);
+    } else if ((m->word == WORD_MCP || m->word == WORD_MCP_OPEN) &&
+               json_type_of(m->params) == JSON_OBJECT) {
+        const struct acp_channel *ch =
+            channel_find(c, 'c', acp_first(m, ACP_CONNECTION_ID, ACP_CONNECTION_ID_OLD));
+        owner = ch ? ch->server->owner : NULL;
+        for (size_t i = 0; !ch && !owner && i < COUNT_OF(names); i++)
+            owner = map_get(&c->owners, json_get(m->params, names[i]).value);
+    }
+    return owner && owner != &c->up;
+}
+
+void channel_withdraw_ask(struct pending *p, struct span params)
+{
+    struct acp_channel *ch = p->owner;
+    BUF_SCOPED id = {0}, told = {0};
+    struct buf text = {0};
+
+    buf_u64(&id, p->id);
+    edit_set(&told, params, EDIT_PATH("requestId"), buf_view(&id));
+    put_call(&text, 0, SPAN("\"notifications/cancelled\""), buf_view(&told));
+    /* An MCP client does not answer what was taken back; ACP wants an answer all the same. */
+    pending_error(p, SPAN("{\"code\":-32800,\"message\":\"Request cancelled\"}"));
+    pending_free(p);
+    emit(ch, &text, SPAN_EMPTY);
+}
+
+void channel_ask_cancelled(struct pending *p)
+{
+    channel_withdraw_ask(p, SPAN("{}"));
 }

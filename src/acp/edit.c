@@ -1,5 +1,5 @@
-/* Setting, removing and reading a member at a path in raw JSON. Called by channel_traffic.c,
- * greet.c, hop.c and setup.c. */
+/* Setting, removing and reading a member at a path in raw JSON. Called by channel.c,
+ * exchange.c, unnamed.c, greet.c, hop.c and setup.c. */
 #include "acp/edit.h"
 
 /* `object` with the bytes of `old` (inside it) replaced. */
@@ -67,7 +67,7 @@ void edit_remove(struct buf *out, struct span object, const char *const *path)
 
 struct json_slot edit_get(struct span object, const char *const *path)
 {
-    struct json_slot slot = {.type = JSON_OBJECT, .value = object};
+    struct json_slot slot = {.type = json_type_of(object), .value = object};
 
     for (; *path; path++) {
         if (slot.type != JSON_OBJECT)

@@ -13,7 +13,7 @@
 void edit_set(struct buf *out, struct span object, const char *const *path, struct span value);
 /* Append `object` without the member at `path`; as it is when there is none. */
 void edit_remove(struct buf *out, struct span object, const char *const *path);
-/* The value at `path`; JSON_NONE when there is none. */
+/* The value at `path`; JSON_NONE when there is none, or when `object` is none. */
 struct json_slot edit_get(struct span object, const char *const *path);
 /* Is there a value, and is it neither false nor null? */
 bool edit_truthy(struct span object, const char *const *path);

@@ -1,6 +1,6 @@
 /* Reading and writing a neighbour's lines, the tables of requests in flight, answers, batches and
  * cancelling. Called by the other files of the conductor (conductor.c, greet.c, setup.c,
- * component.c, channel*.c, batch.c). */
+ * component.c, channel.c, exchange.c, unnamed.c, batch.c). */
 #include "acp/edit.h"
 #include "acp/inside.h"
 #include "base/log.h"

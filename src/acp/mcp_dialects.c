@@ -1,5 +1,5 @@
 /* The table of the dialects M0 to M4, writing connect, disconnect and message envelopes, and
- * reading declarations of servers. Called by channel.c, channel_traffic.c and setup.c. */
+ * reading declarations of servers. Called by channel.c, exchange.c and setup.c. */
 #include "acp/mcp_dialects.h"
 
 #include "base/mem.h"

@@ -1,5 +1,5 @@
 /* Parses an ACP message, recognises the method, and takes messages out of envelopes. Called by
- * hop.c, conductor.c, channel.c and channel_traffic.c. */
+ * hop.c, conductor.c, channel.c and unnamed.c. */
 #include "acp/words.h"
 
 #include "base/mem.h"
