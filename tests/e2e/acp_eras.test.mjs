@@ -16,8 +16,8 @@ async function roots(client) {
 }
 
 /** The transport of a declaration, as an agent makes it. */
-const transportOf = ({ command, args, url, headers }) => (sdk) => (command
-  ? new sdk.StdioClientTransport({ command, args, env: process.env, stderr: 'inherit' })
+const transportOf = ({ command, args, env, url, headers }) => (sdk) => (command
+  ? new sdk.StdioClientTransport({ command, args, env: { ...process.env, ...Object.fromEntries(env.map((e) => [e.name, e.value])) }, stderr: 'inherit' })
   : new sdk.StreamableHTTPClientTransport(new URL(url), { requestInit: { headers: Object.fromEntries(headers.map((h) => [h.name, h.value])) } }));
 
 for (const bridge of ['stdio', 'http']) {

@@ -31,7 +31,7 @@ function start(t, command, args, env = {}) {
 }
 
 for (const [name, command, args] of [['the small program', small, ['mcp']], ['rialto itself', rialtoBin, ['conductor', 'mcp']]]) {
-  test(`${name}: what is no JSON passes as well, byte for byte, megabytes both ways at once`, { timeout: 60_000 }, async (t) => {
+  test(`what is no JSON passes as well, byte for byte, megabytes both ways at once (${name})`, { timeout: 60_000 }, async (t) => {
     const down = crypto.randomBytes(5 << 20);
     const up = crypto.randomBytes(5 << 20);
     const got = [];
