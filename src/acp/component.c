@@ -75,14 +75,20 @@ static void on_closed(void *owner, const char *reason)
 {
     struct hop *h = owner;
 
-    h->stream = NULL;
+    hop_detach(h);
     h->closed = mem_str(reason);
     hop_feed_end(h);
     /* One that closed its stdout is of no more use, even if it lives on. */
     child_stop(h->child, STOP_GRACE_MS);
 }
 
-static const struct stream_events stream_events = {.data = on_data, .closed = on_closed};
+static void on_drained(void *owner)
+{
+    flow_release(owner);
+}
+
+static const struct stream_events stream_events = {
+    .data = on_data, .drained = on_drained, .closed = on_closed};
 
 static void on_stderr(void *owner, struct span bytes)
 {
@@ -146,8 +152,7 @@ int component_start(struct hop *h, struct err *err)
     last_words_reset(&h->last_words);
     mem_free(h->closed);
     h->closed = NULL;
-    h->stream = child_stream(h->child);
-    stream_start(h->stream, &stream_events, h);
+    hop_attach(h, child_stream(h->child), &stream_events, h);
     return 0;
 }
 

@@ -311,12 +311,19 @@ static void up_eof(void *owner)
     conductor_check_end(c);
 }
 
+static void up_drained(void *owner)
+{
+    struct conductor *c = owner;
+
+    flow_release(&c->up);
+}
+
 static void up_closed(void *owner, const char *reason)
 {
     struct conductor *c = owner;
 
     log_debug(c->up.label, "closed: %s", reason);
-    c->up.stream = NULL;
+    hop_detach(&c->up);
     if (c->state == CHAIN_ENDING) {
         conductor_check_end(c);
         return;
@@ -327,7 +334,8 @@ static void up_closed(void *owner, const char *reason)
     conductor_end(c, c->failure.whole.n || !c->at_eof ? 1 : c->status);
 }
 
-static const struct stream_events up_events = {.data = up_data, .eof = up_eof, .closed = up_closed};
+static const struct stream_events up_events = {
+    .data = up_data, .eof = up_eof, .drained = up_drained, .closed = up_closed};
 
 /* --- life --- */
 
@@ -461,8 +469,7 @@ struct conductor *conductor_new(struct loop *loop, const struct conductor_option
         hop_init(c->components[i], c, (int)i, agent ? "Agent" : label);
         c->components[i]->line = &options->components[i];
     }
-    c->up.stream = upstream;
-    stream_start(upstream, &up_events, c);
+    hop_attach(&c->up, upstream, &up_events, c);
     return c;
 }
 

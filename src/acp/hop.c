@@ -8,8 +8,12 @@
 
 #include <stdio.h>
 
-/* So many are told the whole of a failure. */
-enum { TOLD_WHOLE = 16 };
+enum {
+    TOLD_WHOLE = 16, /* so many are told the whole of a failure */
+    /* What may wait for a hop: more than its neighbours can add before they are not read any more,
+     * a message each. */
+    QUEUE_MAX = 4 * HOP_MAX_MESSAGE,
+};
 
 struct span failure_tell(struct failure *f)
 {
@@ -53,6 +57,19 @@ void hop_free(struct hop *h)
     mem_free(h);
 }
 
+void hop_attach(struct hop *h, struct stream *stream, const struct stream_events *on, void *owner)
+{
+    h->stream = stream;
+    stream_set_limit(stream, QUEUE_MAX);
+    stream_start(stream, on, owner);
+}
+
+void hop_detach(struct hop *h)
+{
+    h->stream = NULL;
+    flow_release(h);
+}
+
 /* --- output --- */
 
 struct buf *hop_begin(struct hop *h)
@@ -72,7 +89,10 @@ void hop_end(struct hop *h)
     struct buf *out = stream_out(h->stream);
     acp_trace_line(h->c->options.trace, h->index, TRACE_SENT, span_from(buf_view(out), h->line_at));
     buf_char(out, '\n');
+    size_t n = out->n - h->line_at;
     stream_wrote(h->stream);
+    if (stream_is_high(h->stream))
+        flow_wrote(h, h->c->reading, n);
 }
 
 void hop_result(struct hop *h, const struct acp_message *m, struct span result)
@@ -510,7 +530,9 @@ static const struct lines_events line_events = {on_line, on_too_long};
 
 void hop_feed(struct hop *h, struct span chunk)
 {
+    h->c->reading = h;
     lines_feed(&h->lines, chunk, &line_events, h);
+    h->c->reading = NULL;
 }
 
 void hop_feed_end(struct hop *h)

@@ -10,6 +10,7 @@
 
 #include "acp/batch.h"
 #include "acp/command_line.h"
+#include "acp/flow.h"
 #include "acp/last_words.h"
 #include "acp/words.h"
 #include "base/list.h"
@@ -38,6 +39,7 @@ struct hop {
     struct list sent;           /* the pendings of `out`, in order */
     enum proxy_dialect dialect; /* P_UNKNOWN until told or configured */
     bool nested;                /* its envelopes hold whole messages */
+    struct flow flow;
 
     /* components */
     const struct command_line *line;
@@ -90,6 +92,10 @@ void failure_fini(struct failure *f);
 void hop_init(struct hop *h, struct conductor *c, int index, const char *label);
 void hop_fini(struct hop *h);
 void hop_free(struct hop *h);
+/* The hop's pipe is this stream from now on. */
+void hop_attach(struct hop *h, struct stream *stream, const struct stream_events *on, void *owner);
+/* The pipe is closed. */
+void hop_detach(struct hop *h);
 void hop_feed(struct hop *h, struct span chunk);
 void hop_feed_end(struct hop *h);
 /* One message as if it had just been read; batch NULL when it came alone. */

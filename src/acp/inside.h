@@ -2,6 +2,7 @@
  * inside: the conductor as its own files see it.
  *
  *   hop.c        one neighbour: lines in and out, requests in flight
+ *   flow.c       a neighbour that reads more slowly than others write to it
  *   component.c  a neighbour that is a child process
  *   last_words.c what such a one said last
  *   conductor.c  which way a message goes
@@ -38,6 +39,7 @@ struct conductor {
     struct list spares;  /* struct hop: other processes of proxies, see questions.c */
     struct timer late;   /* initialize is answered by then ... */
     int slow;            /* ... or this component is to blame */
+    struct hop *reading; /* whose bytes are being looked at; NULL between them */
     int64_t version;     /* of the protocol, as the agent has it */
     bool parent_offered; /* the parent is of a dialect that wants its offer echoed */
     bool may_retry;      /* initialize failed by a component's own answer: it may be sent again */

@@ -35,9 +35,10 @@ enum {
     OPT_START_TIMEOUT,
     OPT_STRICT,
     OPT_WITH,
+    OPT_STALL,
 };
 
-enum { START_TIMEOUT = 60 * 1000 };
+enum { START_TIMEOUT = 60 * 1000, STALL_TIMEOUT = 60 * 1000 };
 
 /* The command line, read. */
 struct wishes {
@@ -314,6 +315,13 @@ static int read_option(const struct command *self, struct wishes *w, int id, con
             return CMD_USAGE;
         }
         break;
+    case OPT_STALL:
+        wrong = units_read_duration(span_str(value), &w->conductor.stall_timeout);
+        if (wrong) {
+            cmd_error(self, "--stall-timeout: '%s' %s", value, wrong);
+            return CMD_USAGE;
+        }
+        break;
     case OPT_BRIDGE:
         if (!read_bridge(w, value)) {
             cmd_error(self, "--mcp-bridge takes stdio, http or auto, not '%s'", value);
@@ -396,8 +404,10 @@ static int start(const struct command *self, struct args *a, struct wishes *w)
 static int run(const struct command *self, int argc, char **argv)
 {
     struct args a = args_begin(self, argc, argv);
-    struct wishes w = {
-        .conductor = {.name = "conductor", .dialect = P_UNKNOWN, .start_timeout = START_TIMEOUT}};
+    struct wishes w = {.conductor = {.name = "conductor",
+                                     .dialect = P_UNKNOWN,
+                                     .start_timeout = START_TIMEOUT,
+                                     .stall_timeout = STALL_TIMEOUT}};
     int id;
 
     while ((id = args_next(&a)) > 0)
@@ -424,6 +434,7 @@ static const struct cmd_option options[] = {
      "how long a component may take to answer initialize"},
     {"strict", OPT_STRICT, NULL, "refuse to be made a proxy when started as agent"},
     {"with", OPT_WITH, "CONFIG", "give every session the servers of this configuration"},
+    {"stall-timeout", OPT_STALL, "TIME", "give up who reads nothing for so long (60s), 0 = nobody"},
     {"trace", OPT_TRACE, "FILE", "write every message between components as JSON lines"},
     {"serve", OPT_SERVE, NULL, "show the messages live on a local web page"},
     {"debug", OPT_DEBUG, NULL, "log every line of every pipe to a file"},

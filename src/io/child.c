@@ -170,8 +170,12 @@ static bool reap(struct child *c)
     }
     c->reaped = true;
     log_debug(c->name, "process %d %s", c->kin.pid, c->how);
-    if (c->io)
+    if (c->io) {
+        /* What the kernel still holds of a process that has ended is little: no reader is too slow
+         * for it. */
+        stream_resume(c->io);
         stream_drain(c->io, c->how, DRAIN_MS);
+    }
     if (c->err)
         stream_drain(c->err, c->how, DRAIN_MS);
     end_orphans(c);

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/sockios.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -145,16 +146,37 @@ size_t stream_queued(const struct stream *s)
     return s->out.n + inside + s->flight.n - s->flight_at;
 }
 
+/* What the kernel holds for the reader of a socket or a pipe. */
+static size_t unread(const struct stream *s)
+{
+    const struct stream_end *end = s->back.kind == END_NONE ? &s->in : &s->back;
+    uv_os_fd_t fd;
+    int n = 0;
+
+    if (end->kind != END_UV || uv_fileno(&end->uv.handle, &fd) < 0)
+        return 0;
+    /* Asked at the end of a pipe that writes, FIONREAD tells what lies in it. */
+    if (ioctl(fd, SIOCOUTQ, &n) < 0 && ioctl(fd, FIONREAD, &n) < 0)
+        return 0;
+    return (size_t)n;
+}
+
 size_t stream_unread(const struct stream *s)
 {
-    uv_os_fd_t fd;
-    int inside = 0;
+    return stream_queued(s) + (s->closing ? 0 : unread(s));
+}
 
-    /* Asked at the end that writes, the kernel tells what lies in the pipe. */
-    if (s->back.kind == END_UV && !s->closing && uv_fileno(&s->back.uv.handle, &fd) == 0 &&
-        ioctl(fd, FIONREAD, &inside) < 0)
-        inside = 0;
-    return stream_queued(s) + (size_t)inside;
+uint64_t stream_taken(const struct stream *s)
+{
+    const struct stream_end *end = s->back.kind == END_NONE ? &s->in : &s->back;
+    size_t left = s->slice ? end->uv.stream.write_queue_size : 0;
+
+    return s->written + s->slice - left - unread(s);
+}
+
+bool stream_is_high(const struct stream *s)
+{
+    return s->high;
 }
 
 static void cut(struct holding *h, const char *why)
@@ -216,6 +238,7 @@ static void on_written(uv_write_t *req, int status)
 
     loop_enter(s->loop);
     s->flight_at += s->slice;
+    s->written += s->slice;
     s->slice = 0;
     if (s->closing)
         return;
@@ -272,6 +295,7 @@ static bool write_from(struct stream *s, struct buf *from)
 {
     ssize_t n = from->n ? write_now(writer(s), from->p, from->n) : 0;
 
+    s->written += n > 0 ? (size_t)n : 0;
     if (n < 0) {
         fail(s, (int)n);
     } else if ((size_t)n == from->n) {
@@ -466,7 +490,7 @@ void stream_rebind(struct stream *s, const struct stream_events *on, void *owner
 
 void stream_pause(struct stream *s)
 {
-    if (s->paused || s->closing)
+    if (s->paused || s->closing || s->draining)
         return;
     s->paused = true;
     if (s->in.kind == END_FILE || s->secure)

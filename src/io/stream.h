@@ -46,6 +46,10 @@ void stream_wrote(struct stream *s);
 size_t stream_queued(const struct stream *s);
 /* Those, and the bytes that the reader of a pipe has not taken out of the pipe yet. */
 size_t stream_unread(const struct stream *s);
+/* Bytes that the peer has read so far. Asks the kernel: not for every message. */
+uint64_t stream_taken(const struct stream *s);
+/* More than STREAM_HIGH_WATER waits: `drained` will be called, or `closed`. */
+bool stream_is_high(const struct stream *s);
 /* Queue limit in bytes; beyond it the stream is cut ("reader too slow"). */
 void stream_set_limit(struct stream *s, size_t bytes);
 

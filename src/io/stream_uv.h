@@ -51,6 +51,7 @@ struct stream {
     struct buf flight; /* libuv writes from here: never moved, only swapped in when empty */
     size_t flight_at;  /* so much of it is written */
     size_t slice;      /* so much of it is in libuv's hands */
+    uint64_t written;  /* bytes that the kernel has taken, but for those of the slice */
     size_t limit;
     struct holding waiting; /* what of all that waits for the reader */
     bool appending;         /* somebody writes into `out` */

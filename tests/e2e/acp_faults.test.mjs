@@ -114,21 +114,6 @@ test('blocked stdin after stdout EOF is bounded', { timeout: 30_000 }, async (t)
   await c.stop(1);
 });
 
-// All that was told was that it had been killed, not that it was us, nor why.
-test('a component that does not read is ended with that reason', async (t) => {
-  const script = `process.stdin.once('data', (d) => {
-    console.log(JSON.stringify({ jsonrpc: '2.0', id: JSON.parse(d).id, result: { protocolVersion: 1 } }));
-    process.stdin.pause();
-    setInterval(() => {}, 1000);
-  })`;
-  const c = new Conductor(t, ['-q', 'agent', JSON.stringify({ command: process.execPath, args: ['-e', script] })]);
-  await c.initialize();
-  const waiting = c.request('session/list', {});
-  for (let i = 0; i < 70; i++) c.notify('_test/nothing', { filler: 'x'.repeat(1 << 20) });
-  await rejects(waiting, -32603, /killed by SIGTERM; before that its pipe was closed: reader too slow/);
-  assert.equal(await within(15_000, 'the end', c.exit), 1);
-});
-
 // Who had asked waited for ever, and an answer to nobody went to who had answered.
 for (const chain of [[], ['P2']]) {
   test(`a message longer than 32 MiB ends the request it belongs to, and nothing else (${chain.length} proxies)`, async (t) => {
@@ -160,19 +145,6 @@ test('secrets in a command line do not show in errors', async (t) => {
     await c.stop(1);
     assert.doesNotMatch(c.stderr, /hunter22/);
   }
-});
-
-// It ended as if all were well, without a word.
-test('a client that does not read is given up with that reason', async (t) => {
-  const c = new Conductor(t, ['-q', 'agent', agent()]);
-  await c.initialize();
-  const family = descendants(c.child.pid);
-  c.child.stdout.pause();
-  for (let i = 0; i < 4; i++) c.request('_test/huge', { bytes: 20 << 20 });
-  await expectGone(family, 15_000);
-  c.child.stdout.resume();
-  assert.equal(await within(15_000, 'the end', c.exit), 1);
-  assert.match(c.stderr, /the client is given up: reader too slow/);
 });
 
 test('a component that others kill: no word of a pipe', async (t) => {
