@@ -71,10 +71,25 @@ static void trace_relay(const struct hop *from, const struct acp_message *m, str
     buf_fini(&said.quoted);
 }
 
+/* Others drop what is nested too deeply, and who asked would wait for ever. */
+static bool fits_envelope(const struct hop *to, struct span params)
+{
+    unsigned levels = to->nested ? 3 : 2;
+
+    /* A level needs two bytes at least, so that most need no look. */
+    return params.n < 2 * (JSON_MAX_DEPTH - 3) || json_depth(params) + levels <= JSON_MAX_DEPTH;
+}
+
 struct pending *conductor_relay(struct hop *from, const struct acp_message *m, struct hop_place to,
                                 struct span params)
 {
     struct pending *p = NULL;
+
+    if (to.wrapped && acp_is_request(m) && !fits_envelope(to.hop, params)) {
+        hop_error(from, m, RPC_INVALID_REQUEST, "Invalid request",
+                  "nested too deeply to be passed on in an envelope");
+        return NULL;
+    }
 
     if (acp_is_request(m))
         p = pending_new(to.hop, from, m);

@@ -161,7 +161,8 @@ static void send_on(struct hop *from, const struct acp_message *m, struct span p
     /* Behind the last proxy a proxy initialisation goes on as plain initialize. */
     renamed.method = span_of(plain, sizeof plain - 1);
     struct pending *p = conductor_relay(from, &renamed, to, params);
-    p->answered = to.wrapped ? parent_answered : agent_answered;
+    if (p)
+        p->answered = to.wrapped ? parent_answered : agent_answered;
 }
 
 void greet_onward(struct hop *from, const struct acp_message *m)

@@ -406,6 +406,46 @@ static void receive_invalid(struct hop *h, const struct rpc_message *m, struct b
     }
 }
 
+/* Whoever waits for an answer that had to be dropped gets an error in its place. */
+static void answer_instead(struct hop *h, struct span id, const char *how)
+{
+    BUF_SCOPED text = {0}, clean = {0}, answer = {0};
+
+    if (h->index == HOP_UPSTREAM)
+        buf_str(&text, "the client");
+    else
+        component_put_name(&text, h);
+    buf_printf(&text, " answered with %s", how);
+    log_redact(&clean, buf_view(&text));
+    rpc_put_error(&answer, id, RPC_INTERNAL_ERROR, buf_view(&clean), SPAN_EMPTY);
+    hop_receive(h, buf_view(&answer), NULL);
+}
+
+/*
+ * A message that the reader refuses: too deep, bad UTF-8, a member twice, or no JSON at all. Its
+ * sender is told, or whoever waits for the answer that it was.
+ */
+static void receive_unreadable(struct hop *h, struct span text, struct batch *batch, int code)
+{
+    struct json_slot id = json_get(text, "id");
+    bool has_id = (id.type == JSON_STRING || id.type == JSON_NUMBER) &&
+                  json_skim(id.value, NULL, NULL, NULL, NULL) == 0;
+    bool asks = json_get(text, "method").type == JSON_STRING;
+    BUF_SCOPED how = {0};
+
+    log_warn(h->label, "sent a line that is no message (%s): " SPAN_FMT, err_name(code),
+             SPAN_ARG(span_cut(text, 0, 120)));
+    buf_printf(&how, "what cannot be read: %s", err_name(code));
+    if (code == ERR_DEPTH)
+        buf_printf(&how, ", %d levels are allowed", JSON_MAX_DEPTH);
+    /* What looks like an answer is never answered: two such peers would never stop. */
+    if (asks || !is_response_like(text))
+        put_error(h, batch, asks && has_id ? id.value : SPAN("null"), RPC_PARSE_ERROR,
+                  "Parse error", buf_cstr(&how));
+    else if (has_id)
+        answer_instead(h, id.value, buf_cstr(&how));
+}
+
 static void receive_batch(struct hop *h, const struct rpc_message *m, struct batch *around)
 {
     struct json_iter it = json_iter(m->text);
@@ -436,11 +476,13 @@ void hop_receive(struct hop *h, struct span text, struct batch *batch)
     int code = acp_skim(text, &m);
 
     m.batch = batch;
+    /* An array is only as bad as its worst message: each is read by itself. */
+    if (code && code != ERR_SYNTAX && json_type_of(m.rpc.text) == JSON_ARRAY) {
+        receive_batch(h, &m.rpc, batch);
+        return;
+    }
     if (code) {
-        struct span head = span_cut(text, 0, 120);
-        log_warn(h->label, "sent a line that is no message (%s): " SPAN_FMT, err_name(code),
-                 SPAN_ARG(head));
-        put_error(h, batch, SPAN("null"), RPC_PARSE_ERROR, "Parse error", NULL);
+        receive_unreadable(h, text, batch, code);
         return;
     }
     switch (m.rpc.kind) {
@@ -489,21 +531,6 @@ static size_t put_beginning(struct buf *out, struct span head)
     return 0;
 }
 
-/* Whoever waits for the answer that began like this gets an error in its place. */
-static void answer_too_long(struct hop *h, struct span id)
-{
-    BUF_SCOPED text = {0}, clean = {0}, answer = {0};
-
-    if (h->index == HOP_UPSTREAM)
-        buf_str(&text, "the client");
-    else
-        component_put_name(&text, h);
-    buf_printf(&text, " answered with more than %d bytes", HOP_MAX_MESSAGE);
-    log_redact(&clean, buf_view(&text));
-    rpc_put_error(&answer, id, RPC_INTERNAL_ERROR, buf_view(&clean), SPAN_EMPTY);
-    hop_receive(h, buf_view(&answer), NULL);
-}
-
 static void on_too_long(void *owner, struct span head)
 {
     struct hop *h = owner;
@@ -518,9 +545,11 @@ static void on_too_long(void *owner, struct span head)
     bool has_id = id.type == JSON_STRING || id.type == JSON_NUMBER;
     bool asks = json_get(buf_view(&start), "method").type == JSON_STRING;
     bool answers = span_starts(next, SPAN("\"result\"")) || span_starts(next, SPAN("\"error\""));
+    BUF_SCOPED how = {0};
+    buf_printf(&how, "more than %d bytes", HOP_MAX_MESSAGE);
     /* As ever, nothing is said to notifications and to answers. */
     if (!asks && answers && has_id)
-        answer_too_long(h, id.value);
+        answer_instead(h, id.value, buf_cstr(&how));
     else if (asks ? has_id : !answers)
         put_error(h, NULL, has_id ? id.value : SPAN("null"), RPC_INVALID_REQUEST,
                   "Message too long", NULL);

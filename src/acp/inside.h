@@ -70,7 +70,7 @@ void conductor_receive(struct hop *from, struct acp_message *m);
 struct hop_place conductor_right_of(struct conductor *c, int index);
 struct hop_place conductor_left_of(struct conductor *c, int index);
 bool conductor_is_agent(const struct hop *h);
-/* Pass a message on; the pending of a request, else NULL. */
+/* Pass a message on; the pending of a request, NULL for a notification or what was refused. */
 struct pending *conductor_relay(struct hop *from, const struct acp_message *m, struct hop_place to,
                                 struct span params);
 void conductor_fail(struct conductor *c, struct span error);

@@ -71,34 +71,9 @@ static const struct {
     {S_DEST, offsetof(struct message, destination)},
 };
 
-/* Brackets that are open at once; the text is valid JSON. */
-static size_t depth_of(struct span json)
-{
-    size_t depth = 0, most = 0;
-    bool in_string = false;
-
-    for (size_t i = 0; i < json.n; i++) {
-        char c = json.p[i];
-        if (in_string) {
-            if (c == '\\')
-                i++;
-            else if (c == '"')
-                in_string = false;
-        } else if (c == '"') {
-            in_string = true;
-        } else if (c == '{' || c == '[') {
-            depth++;
-            most = depth > most ? depth : most;
-        } else if (c == '}' || c == ']') {
-            depth--;
-        }
-    }
-    return most;
-}
-
 static void put_body(struct buf *out, struct span body)
 {
-    if (json_skim(body, NULL, NULL, NULL, NULL) == 0 && depth_of(body) <= BODY_MAX_DEPTH) {
+    if (json_skim(body, NULL, NULL, NULL, NULL) == 0 && json_depth(body) <= BODY_MAX_DEPTH) {
         json_out(out, "body");
         json_one_line(out, body);
         return;

@@ -13,7 +13,7 @@
 #include <time.h>
 
 enum { OPT_SERVER = ARGS_OWN, OPT_FAILED };
-enum { SHOWN = 20, SHOWN_MAX = 1000, LOOK_MS = 400, MAX_DEPTH = 64 };
+enum { SHOWN = 20, SHOWN_MAX = 1000, LOOK_MS = 400 };
 
 /* The command line, read. */
 struct wish {
@@ -39,7 +39,7 @@ static void put_json(struct buf *out, struct span json, unsigned depth)
     struct json_iter it = json_iter(json);
     const char *comma = "";
 
-    if ((type != JSON_OBJECT && type != JSON_ARRAY) || depth > MAX_DEPTH) {
+    if ((type != JSON_OBJECT && type != JSON_ARRAY) || depth > JSON_MAX_DEPTH) {
         buf_span(out, json);
         return;
     }

@@ -11,8 +11,9 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "config/problems.h"
+#include "wire/json.h"
 
-enum { VALUE_MAX_DEPTH = 64, VALUE_MAX_NODES = 100000 };
+enum { VALUE_MAX_DEPTH = JSON_MAX_DEPTH, VALUE_MAX_NODES = 100000 };
 
 enum value_type { VALUE_NULL, VALUE_BOOL, VALUE_NUMBER, VALUE_STRING, VALUE_LIST, VALUE_MAP };
 

@@ -478,6 +478,23 @@ static const char *skip_value(const char *p, const char *end)
     return p;
 }
 
+unsigned json_depth(struct span value)
+{
+    const char *p = value.p, *end = value.p + value.n;
+    unsigned depth = 0, most = 0;
+
+    while (p < end) {
+        char c = *p++;
+        if (c == '"')
+            p = scan_string(p, end);
+        else if (c == '{' || c == '[')
+            most = ++depth > most ? depth : most;
+        else if (c == '}' || c == ']')
+            depth--;
+    }
+    return most;
+}
+
 struct json_iter json_iter(struct span container)
 {
     struct span c = scan_trim(container);

@@ -22,7 +22,7 @@
 
 #include <stdint.h>
 
-enum { JSON_MAX_DEPTH = 64 };
+enum { JSON_MAX_DEPTH = 128 }; /* of all that is read anywhere in the program */
 enum { JSON_MAX_ROWS = 64 }; /* of one shape */
 
 enum json_type {
@@ -83,6 +83,8 @@ MUST_CHECK int json_skim_envelope(struct span text, const struct json_shape *sha
                                   struct json_slot *outer, struct json_slot *inner,
                                   enum json_type *type, size_t *at);
 
+/* How many containers are open at once in an already validated value. */
+unsigned json_depth(struct span value);
 /* Type of an already validated value, by its first byte. */
 enum json_type json_type_of(struct span value);
 
@@ -105,7 +107,9 @@ bool json_next(struct json_iter *it);
 
 /*
  * Member of an already validated object by (unescaped) key; JSON_NONE when absent. When it stands
- * twice this is the first: where that matters, skim the object with a shape.
+ * twice this is the first: where that matters, skim the object with a shape. In a text that could
+ * not be validated it finds what may be the member: to be skimmed by itself, and trusted with
+ * nothing.
  */
 struct json_slot json_get(struct span object, const char *key);
 

@@ -132,6 +132,79 @@ for (const chain of [[], ['P2']]) {
   });
 }
 
+// --- what cannot be read ---
+
+/** An agent that answers `_test/bytes` with these bytes, in which ID stands for the request's id. */
+const bytesAgent = JSON.stringify({
+  command: process.execPath,
+  args: ['-e', `let last;
+    require('readline').createInterface(process.stdin).on('line', (line) => {
+      const m = JSON.parse(line);
+      const send = (x) => process.stdout.write(JSON.stringify({ jsonrpc: '2.0', id: m.id, ...x }) + '\\n');
+      if (m.method === 'initialize') send({ result: { protocolVersion: 1 } });
+      else if (m.method === '_test/bytes') process.stdout.write(Buffer.from(m.params.text.replace('ID', m.id) + '\\n', 'latin1'));
+      else if (m.method === '_test/echo') send({ result: m.params });
+      else if (m.method === '_test/ask') {
+        last = m.id;
+        let params = {};
+        for (let i = 2; i < m.params.levels; i++) params = { a: params };
+        process.stdout.write(JSON.stringify({ jsonrpc: '2.0', id: 'ask', method: '_test/deep', params }) + '\\n');
+      } else if (!m.method) process.stdout.write(JSON.stringify({ jsonrpc: '2.0', id: last, result: m.error ?? m.result }) + '\\n');
+    })`],
+});
+const nested = (levels) => (levels > 1 ? { a: nested(levels - 1) } : {});
+const deepText = '{"a":'.repeat(200) + '1' + '}'.repeat(200);
+
+// The line was dropped, its sender got an error that belonged to nothing, and who had asked waited for
+// ever.
+for (const chain of [[], ['P2', 'P3']]) {
+  test(`an answer that cannot be read is an error for who asked (${chain.length} proxies)`, async (t) => {
+    const c = new Conductor(t, ['-q', 'agent', ...chain.map((d) => proxy(d)), bytesAgent]);
+    await c.initialize();
+    const answers = [
+      [`{"jsonrpc":"2.0","id":ID,"result":${deepText}}`, /answered with what cannot be read: nested too deeply, 128 levels/],
+      [`{"result":{"a":${deepText}},"jsonrpc":"2.0","id":ID}`, /nested too deeply/],
+      ['{"jsonrpc":"2.0","id":ID,"result":{"text":"\xff\xfe"}}', /not valid UTF-8/],
+      ['{"jsonrpc":"2.0","id":ID,"error":{"code":1,"message":"\xe9t\xe9"}}', /not valid UTF-8/],
+      ['{"jsonrpc":"2.0","id":ID,"result":1,"result":2}', /member stands twice/],
+      ['{"jsonrpc":"2.0","id":ID,"result":{"a":[1,2,', /syntax error/],
+      ['[{"jsonrpc":"2.0","id":ID,"result":{"text":"\xff"}}]', /not valid UTF-8/],
+    ];
+    for (const [text, why] of answers) await rejects(c.request('_test/bytes', { text }), -32603, why);
+    assert.deepEqual(await within(10_000, 'the answer', c.request('_test/echo', { n: 1 })), { n: 1 });
+    await c.stop(0);
+  });
+}
+
+test('a request that cannot be read, or not in an envelope, is answered by its own id', async (t) => {
+  const c = new Conductor(t, ['-q', 'agent', proxy('P2'), bytesAgent]);
+  const stray = [];
+  c.onStray = (m) => stray.push([m.id, m.error.code]);
+  await c.initialize();
+  // 128 levels are read, but not when the proxy puts an envelope around them.
+  await rejects(c.request('_test/echo', nested(127)), -32700, /nested too deeply/);
+  await rejects(c.request('_test/echo', nested(128)), -32700, /nested too deeply/);
+  assert.deepEqual(await within(10_000, 'the answer', c.request('_test/echo', nested(126))), nested(126));
+  // The agent's own requests, which we put into one.
+  c.answer = () => 'fine';
+  assert.equal((await within(10_000, 'the answer', c.request('_test/ask', { levels: 128 }))).code, -32600);
+  assert.equal(await within(10_000, 'the answer', c.request('_test/ask', { levels: 127 })), 'fine');
+  c.child.stdin.write(Buffer.from('{"jsonrpc":"2.0","id":"mine","method":"_test/echo","params":{"a":"\xff"}}\n', 'latin1'));
+  c.child.stdin.write('{"jsonrpc":"2.0","id":"last","method":"_test/echo","params":{},"id":"first"}\n');
+  c.child.stdin.write('no message at all\n');
+  await until('three errors', () => stray.length === 3);
+  assert.deepEqual(stray, [['mine', -32700], ['last', -32700], [null, -32700]]);
+  await c.stop(0);
+});
+
+test('128 levels pass through a chain without proxies, 129 do not', async (t) => {
+  const c = new Conductor(t, ['-q', 'agent', bytesAgent]);
+  await c.initialize();
+  assert.deepEqual(await within(10_000, 'the answer', c.request('_test/echo', nested(127))), nested(127));
+  await rejects(c.request('_test/echo', nested(128)), -32700, /nested too deeply, 128 levels/);
+  await c.stop(0);
+});
+
 // The one that is no proxy was named with all of its arguments.
 test('secrets in a command line do not show in errors', async (t) => {
   const secret = ['--note', 'https://me:hunter22@example.com'];

@@ -181,6 +181,9 @@ static void test_depth(void **state)
     assert_int_equal(skim(nested(&b, JSON_MAX_DEPTH / 2 + 1, "[{\"a\":", "}]"), NULL, NULL),
                      ERR_DEPTH);
     assert_int_equal(skim(nested(&b, 1000000, "[", "]"), NULL, NULL), ERR_DEPTH);
+    assert_int_equal(json_depth(nested(&b, JSON_MAX_DEPTH, "[", "]")), JSON_MAX_DEPTH);
+    assert_int_equal(json_depth(SPAN("{\"a\":[],\"}{\\\"{\":[{}]}")), 3);
+    assert_int_equal(json_depth(SPAN("\"[\"")), 0);
 
     /* Objects that a shape looks into count as well, also when the shape never ends. */
     loop_rows[0].inside = &loop;
