@@ -4,6 +4,8 @@
  * To its owner it is a pipe of whole MCP messages: what rides on what (M0 to M4), ids of the hops,
  * connecting and disconnecting are its own business. Its owner is the host, which makes it the pipe
  * of a provider.
+ *
+ * Nouns: channel_, acp_channel_.
  */
 #ifndef RIALTO_ACP_CHANNEL_H
 #define RIALTO_ACP_CHANNEL_H

@@ -18,13 +18,19 @@ static struct flow_writer *writer_of(struct flow *f, struct hop *from)
     return &f->writers[i];
 }
 
+/* The hops of the chain, and the client's behind them. */
+static struct hop *hop_at(struct conductor *c, size_t i)
+{
+    return i < c->n ? c->components[i] : &c->up;
+}
+
 /* A hop for which `h` is not read; NULL when there is none. */
 static struct hop *holder_of(const struct hop *h)
 {
     struct conductor *c = h->c;
 
     for (size_t i = 0; h->flow.held_by && i <= c->n; i++) {
-        struct hop *to = i < c->n ? &c->components[i] : &c->up;
+        struct hop *to = hop_at(c, i);
         for (size_t k = 0; k < to->flow.n_writers; k++)
             if (to->flow.writers[k].from == h && to->flow.writers[k].held)
                 return to;
@@ -91,5 +97,17 @@ void flow_release(struct hop *to)
         struct flow_writer *w = &f->writers[--f->n_writers];
         if (w->held && --w->from->flow.held_by == 0 && w->from->stream)
             stream_resume(w->from->stream);
+    }
+}
+
+void flow_forget(const struct hop *from)
+{
+    struct conductor *c = from->c;
+
+    for (size_t i = 0; i <= c->n; i++) {
+        struct flow *f = &hop_at(c, i)->flow;
+        for (size_t k = 0; k < f->n_writers; k++)
+            if (f->writers[k].from == from)
+                f->writers[k--] = f->writers[--f->n_writers];
     }
 }

@@ -41,5 +41,7 @@ struct flow {
 void flow_wrote(struct hop *to, struct hop *reading, size_t n);
 /* Little waits for the hop, or the hop is gone: who was held is read again. */
 void flow_release(struct hop *to);
+/* The hop is about to be freed: nobody remembers it as a writer. */
+void flow_forget(const struct hop *from);
 
 #endif

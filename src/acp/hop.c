@@ -53,6 +53,7 @@ void hop_fini(struct hop *h)
 void hop_free(struct hop *h)
 {
     list_remove(&h->spare);
+    flow_forget(h);
     hop_fini(h);
     mem_free(h);
 }

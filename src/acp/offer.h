@@ -1,6 +1,8 @@
 /*
  * offer: how the dialects P0 and P1 make a component a proxy. The conductor adds an offer to plain
  * initialize, and the component adds an echo of the offer to the result.
+ *
+ * Nouns: offer_, echo_.
  */
 #ifndef RIALTO_ACP_OFFER_H
 #define RIALTO_ACP_OFFER_H

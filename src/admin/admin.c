@@ -104,7 +104,7 @@ struct admin *admin_new(struct hub *hub)
     a->started_at = router_timers(a->router)->now;
     a->config = c->file ? realpath(c->file, NULL) : NULL;
     log_ring_begin(&a->log, c->log.keep);
-    watch_begin(a);
+    accounts_begin(a);
     recorder_begin(&a->recorder, a->router, c->record);
     approval_set_approver(a->router, &consent_approver_with_operator);
     return a;
@@ -113,7 +113,7 @@ struct admin *admin_new(struct hub *hub)
 void admin_free(struct admin *a)
 {
     recorder_end(&a->recorder);
-    watch_end(a);
+    accounts_end(a);
     approval_set_approver(a->router, &consent_approver);
     log_ring_end(&a->log);
     free(a->config); /* realpath's */

@@ -43,7 +43,7 @@ static bool look(const struct admin *a, struct bus_report *r)
     return hub_look_at_bus(a->hub, r);
 }
 
-void bus_put_status(struct buf *out, const struct admin *a)
+void bus_numbers_put_status(struct buf *out, const struct admin *a)
 {
     struct bus_report r;
 
@@ -73,7 +73,7 @@ static void put_one(struct buf *out, const char *name, const char *type, const c
                name, help, name, type, name, n);
 }
 
-void bus_put_metrics(struct buf *out, const struct admin *a)
+void bus_numbers_put_metrics(struct buf *out, const struct admin *a)
 {
     struct bus_report r;
     BUF_SCOPED name = {0};

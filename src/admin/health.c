@@ -73,7 +73,7 @@ enum overall health_overall(const struct admin *a, bool strict)
     return strict || !usable ? OVERALL_DOWN : OVERALL_DEGRADED;
 }
 
-const char *overall_word(enum overall o)
+const char *health_overall_word(enum overall o)
 {
     static const char *const words[] = {
         [OVERALL_OK] = "ok", [OVERALL_DEGRADED] = "degraded", [OVERALL_DOWN] = "down"};
@@ -96,7 +96,7 @@ void health_put_members(struct buf *out, const struct admin *a, bool strict, boo
 {
     const char **left_out = find_left_out(a);
 
-    json_out_str(out, "status", overall_word(health_overall(a, strict)));
+    json_out_str(out, "status", health_overall_word(health_overall(a, strict)));
     json_out_open(out, "reasons", '[');
     for (const struct provider *p = NULL; (p = bridge_next(a->bridge, p));) {
         const char *why = p->why[0] ? p->why : "it has not come up yet";

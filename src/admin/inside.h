@@ -1,7 +1,7 @@
 /*
  * inside: the admin as its own files see it: admin.c (who answers what), health.c (how the servers
  * are), status.c (state as JSON), metrics.c (numbers for Prometheus), api.c (what can be done),
- * watch.c (what happened), calls.c (what the recorder has of it),
+ * accounts.c (what happened to each server), calls.c (what the recorder has of it),
  * logs.c (lines of the log).
  */
 #ifndef RIALTO_ADMIN_INSIDE_H
@@ -32,11 +32,11 @@ struct admin {
     struct log_ring log;
 };
 
-/* --- watch.c --- */
-void watch_begin(struct admin *a);
-void watch_end(struct admin *a);
+/* --- accounts.c --- */
+void accounts_begin(struct admin *a);
+void accounts_end(struct admin *a);
 /* Never NULL: a server to which nothing happened has an empty one. */
-const struct account *watch_account(const struct admin *a, const char *alias);
+const struct account *accounts_find(const struct admin *a, const char *alias);
 
 /* --- health.c --- */
 enum server_health {
@@ -52,7 +52,7 @@ const char *health_word(enum server_health h);
 enum overall { OVERALL_OK, OVERALL_DEGRADED, OVERALL_DOWN };
 /* Is it down as soon as one server is, or only when none is left (`strict` or not)? */
 enum overall health_overall(const struct admin *a, bool strict);
-const char *overall_word(enum overall o);
+const char *health_overall_word(enum overall o);
 /* Append "status":...,"reasons":[...]; error texts only with `with_reasons`. */
 void health_put_members(struct buf *out, const struct admin *a, bool strict, bool with_reasons);
 
@@ -102,7 +102,7 @@ bool admin_wants_get(struct http_exchange *x, const struct http_request *req);
 
 /* --- bus_numbers.c --- */
 /* A member of the status, with its comma. */
-void bus_put_status(struct buf *out, const struct admin *a);
-void bus_put_metrics(struct buf *out, const struct admin *a);
+void bus_numbers_put_status(struct buf *out, const struct admin *a);
+void bus_numbers_put_metrics(struct buf *out, const struct admin *a);
 
 #endif

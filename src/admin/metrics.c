@@ -167,11 +167,11 @@ static void put_happenings(struct buf *out, const struct admin *a, const struct 
         for (int kind = 0; kind < HAPPENED_KINDS; kind++)
             put_line(out, "rialto_happenings_total", all->items[i].name, "event",
                      happening_name((enum happening_kind)kind),
-                     watch_account(a, all->items[i].name)->happened[kind]);
+                     accounts_find(a, all->items[i].name)->happened[kind]);
     put_head(out, "rialto_tool_errors_total", "counter", "Tool results that say they are errors.");
     for (size_t i = 0; i < all->n; i++)
         put_line(out, "rialto_tool_errors_total", all->items[i].name, NULL, NULL,
-                 watch_account(a, all->items[i].name)->tool_errors);
+                 accounts_find(a, all->items[i].name)->tool_errors);
 }
 
 static void put_states(struct buf *out, const struct admin *a)
@@ -262,7 +262,7 @@ void metrics_put(struct buf *out, const struct admin *a)
     put_numbers(out, &all);
     put_failures(out, a, &all);
     put_durations(out, &all);
-    bus_put_metrics(out, a);
+    bus_numbers_put_metrics(out, a);
     put_process(out, a);
     mem_free(all.items);
 }

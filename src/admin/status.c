@@ -73,7 +73,7 @@ static void put_time(struct buf *out, const char *name, const struct admin *a, u
 /* What the last failure was and when; the present one, if it is failing now. */
 static void put_last_error(struct buf *out, const struct admin *a, const struct provider *p)
 {
-    const struct account *account = watch_account(a, p->alias);
+    const struct account *account = accounts_find(a, p->alias);
 
     put_text(out, "last_error", p->why[0] ? p->why : account->error);
     if (account->error[0])
@@ -129,7 +129,7 @@ void status_put_server(struct buf *out, const struct admin *a, const struct prov
     json_out_number(out, "calls", stats.opened);
     json_out_number(out, "errors", stats.errors);
     json_out_number(out, "failed", failed);
-    json_out_number(out, "tool_errors", watch_account(a, p->alias)->tool_errors);
+    json_out_number(out, "tool_errors", accounts_find(a, p->alias)->tool_errors);
     json_out_number(out, "in_flight", stats.in_flight);
     json_out_number(out, "queued", stats.queued);
     put_durations(out, &stats);
@@ -198,6 +198,6 @@ void status_put(struct buf *out, const struct admin *a)
     json_out(out, "servers");
     status_put_servers(out, a);
     put_pages(out, a);
-    bus_put_status(out, a);
+    bus_numbers_put_status(out, a);
     buf_char(out, '}');
 }

@@ -184,8 +184,8 @@ static int do_tail(const struct command *self, struct bus_wishes *w, const struc
     }
     if (!open_settings(self, &settings, w, c))
         return CMD_USAGE;
-    int code = w->dead ? bus_tail_dead(self, &settings, w->args.json)
-                       : bus_tail(self, &settings, &w->tail);
+    int code = w->dead ? bus_look_dead(self, &settings, w->args.json)
+                       : bus_look_tail(self, &settings, &w->tail);
     bus_settings_fini(&settings);
     return code;
 }
@@ -228,7 +228,7 @@ static int do_pub(const struct command *self, struct bus_wishes *w, const struct
     if (!read_body(self, &body, w->args.rest[2]) || !open_settings(self, &settings, w, c))
         return code;
     w->pub.body = buf_view(&body);
-    code = bus_pub(self, &settings, &w->pub);
+    code = bus_look_send(self, &settings, &w->pub);
     bus_settings_fini(&settings);
     return code;
 }

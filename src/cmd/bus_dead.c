@@ -66,9 +66,9 @@ static void show(struct reader *r, const struct line *l, struct span text)
         buf_span(&head, line_text(l, LINE_GROUP, &scratch));
         buf_char(&head, ' ');
         buf_span(&head, line_text(l, LINE_REASON, &scratch));
-        bus_put_line(&out, &head);
+        bus_look_put_line(&out, &head);
         cmd_print(&out);
-        bus_print(line_text(l, LINE_TOPIC, &scratch), &m, false);
+        bus_look_print(line_text(l, LINE_TOPIC, &scratch), &m, false);
     }
 }
 
@@ -153,7 +153,7 @@ static char *address_of(const char *url)
     return strncmp(url, "tcp://", 6) == 0 ? mem_str(url + 6) : NULL;
 }
 
-int bus_tail_dead(const struct command *self, struct bus_settings *s, bool json)
+int bus_look_dead(const struct command *self, struct bus_settings *s, bool json)
 {
     char *address = address_of(s->options.url);
 

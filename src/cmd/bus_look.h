@@ -3,6 +3,8 @@
  *
  * Each joins the bus, does its thing and leaves; an embedded bus is only joined, never hosted. They
  * give the exit code of the command.
+ *
+ * Nouns: bus_look_. Files: bus_tail, bus_dead, bus_pub.
  */
 #ifndef RIALTO_CMD_BUS_LOOK_H
 #define RIALTO_CMD_BUS_LOOK_H
@@ -15,9 +17,9 @@ struct bus_tail {
     uint64_t most; /* messages; 0 = until Ctrl-C */
     bool json;
 };
-int bus_tail(const struct command *self, struct bus_settings *s, const struct bus_tail *tail);
+int bus_look_tail(const struct command *self, struct bus_settings *s, const struct bus_tail *tail);
 /* The dead letters that an embedded bus keeps. */
-int bus_tail_dead(const struct command *self, struct bus_settings *s, bool json);
+int bus_look_dead(const struct command *self, struct bus_settings *s, bool json);
 
 enum { BUS_PUB_HEADERS = 16 };
 
@@ -30,12 +32,12 @@ struct bus_pub {
     uint64_t wait; /* ms for a reply, which is printed; 0 = not */
     bool json;
 };
-int bus_pub(const struct command *self, struct bus_settings *s, const struct bus_pub *pub);
+int bus_look_send(const struct command *self, struct bus_settings *s, const struct bus_pub *pub);
 
 /* A message on the standard output, as a line or two for people, or as one line of JSON. */
-void bus_print(struct span topic, const struct message *m, bool json);
+void bus_look_print(struct span topic, const struct message *m, bool json);
 /* Append what others wrote as one line for people: secrets hidden, and nothing in it that a
  * terminal would obey. Frees `text`. */
-void bus_put_line(struct buf *out, struct buf *text);
+void bus_look_put_line(struct buf *out, struct buf *text);
 
 #endif

@@ -96,7 +96,7 @@ static void on_message(void *owner, const struct bus_delivery *d)
         p->heard = true;
         send(p);
     } else if (span_is(d->message->correlation, p->correlation)) {
-        bus_print(d->topic, d->message, p->what->json);
+        bus_look_print(d->topic, d->message, p->what->json);
         leave(p, CMD_FINE);
     }
 }
@@ -158,7 +158,7 @@ static void listen_for_reply(struct pub *p)
                   on_message, p);
 }
 
-int bus_pub(const struct command *self, struct bus_settings *s, const struct bus_pub *pub)
+int bus_look_send(const struct command *self, struct bus_settings *s, const struct bus_pub *pub)
 {
     struct pub p = {.self = self, .what = pub, .loop = loop_new()};
     struct err err = {0};

@@ -60,7 +60,7 @@ static void put_body(struct buf *out, struct span body)
         buf_printf(out, "(%zu bytes that are no JSON)", body.n);
 }
 
-void bus_put_line(struct buf *out, struct buf *text)
+void bus_look_put_line(struct buf *out, struct buf *text)
 {
     BUF_SCOPED shown = {0};
 
@@ -70,7 +70,7 @@ void bus_put_line(struct buf *out, struct buf *text)
     buf_fini(text);
 }
 
-void bus_print(struct span topic, const struct message *m, bool json)
+void bus_look_print(struct span topic, const struct message *m, bool json)
 {
     struct buf text = {0}, shown = {0};
 
@@ -80,10 +80,10 @@ void bus_print(struct span topic, const struct message *m, bool json)
         buf_fini(&text);
     } else {
         put_head(&text, topic, m);
-        bus_put_line(&shown, &text);
+        bus_look_put_line(&shown, &text);
         buf_str(&text, "    ");
         put_body(&text, m->body);
-        bus_put_line(&shown, &text);
+        bus_look_put_line(&shown, &text);
     }
     cmd_print(&shown);
     fflush(stdout);
@@ -104,7 +104,7 @@ static void on_message(void *owner, const struct bus_delivery *d)
     bus_settle(d->sub, d->tag, BUS_ACK);
     if (t->closing)
         return;
-    bus_print(d->topic, d->message, t->what->json);
+    bus_look_print(d->topic, d->message, t->what->json);
     if (++t->seen == t->what->most || ferror(stdout))
         leave(t);
 }
@@ -141,7 +141,7 @@ static void on_signal(void *arg, int signo)
 
 static const struct bus_events events = {on_up, on_down, on_closed};
 
-int bus_tail(const struct command *self, struct bus_settings *s, const struct bus_tail *tail)
+int bus_look_tail(const struct command *self, struct bus_settings *s, const struct bus_tail *tail)
 {
     struct tail t = {.self = self, .what = tail, .loop = loop_new()};
     struct err err = {0};

@@ -3,9 +3,9 @@
 #include "base/mem.h"
 #include "cmd/args.h"
 #include "cmd/arguments.h"
-#include "cmd/ask.h"
 #include "cmd/commands.h"
 #include "cmd/daemon.h"
+#include "cmd/query.h"
 #include "config/nearest.h"
 #include "mcp/param_headers.h"
 #include "wire/json.h"
@@ -23,7 +23,7 @@ struct call_run {
     int n_words;
     bool json, show_progress, progress_shown;
     bool yes, may_ask; /* approve the call, or ask at the terminal whether to */
-    struct ask_run *ask;
+    struct query_run *ask;
 };
 
 /* --- the answer --- */
@@ -111,8 +111,8 @@ static void on_done(struct peer *self, struct call *call, const struct outcome *
     clear_progress(c);
     if (c->ask->finished)
         return; /* interrupted: the call was cancelled with everything else */
-    ask_finish(c->ask, outcome->kind == OUTCOME_RESULT ? show_result(c, outcome->body)
-                                                       : show_error(c, outcome));
+    query_finish(c->ask, outcome->kind == OUTCOME_RESULT ? show_result(c, outcome->body)
+                                                         : show_error(c, outcome));
 }
 
 static void on_event(struct peer *self, struct call *call, const struct event *event)
@@ -175,7 +175,7 @@ static const struct peer_verbs verbs = {.event = on_event, .ask = on_ask, .done 
 
 /* --- the question --- */
 
-static void settled(struct ask_run *a)
+static void settled(struct query_run *a)
 {
     struct call_run *c = a->arg;
     const struct exposure *one = bridge_one(a->bridge, span_str(c->server));
@@ -186,7 +186,7 @@ static void settled(struct ask_run *a)
     if (!one) {
         cmd_error(c->self, "there is no server '%s'", c->server);
         cmd_hint("the configuration's servers are listed by `rialto config`");
-        ask_finish(a, CMD_USAGE);
+        query_finish(a, CMD_USAGE);
         return;
     }
     struct view *v = exposure_view(one);
@@ -201,7 +201,7 @@ static void settled(struct ask_run *a)
     if (arguments_put(&params, c->words, c->n_words, t ? t->item->raw : SPAN_EMPTY, &err)) {
         cmd_error(c->self, "%s", err.text);
         cmd_hint("%s", err.hint);
-        ask_finish(a, CMD_USAGE);
+        query_finish(a, CMD_USAGE);
     } else {
         buf_char(&params, '}');
         call_open(bridge_router(a->bridge), &c->peer, v,
@@ -305,7 +305,7 @@ static int run(const struct command *self, int argc, char **argv)
                          .may_ask = isatty(STDIN_FILENO) && isatty(STDERR_FILENO),
                          .show_progress = isatty(STDERR_FILENO) && !a.quiet};
     peer_init(&c.peer, &verbs);
-    int code = daemon ? call_by_daemon(&a, config, &c) : ask_run(config, a.verbose, settled, &c);
+    int code = daemon ? call_by_daemon(&a, config, &c) : query_run(config, a.verbose, settled, &c);
     config_free(config);
     return code;
 }

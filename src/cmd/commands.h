@@ -2,6 +2,8 @@
  * commands: every subcommand, each defined in the file of its name.
  *
  * To add one: a file, a line here, and a line in table.c.
+ *
+ * Nouns: command_. Files: table.
  */
 #ifndef RIALTO_CMD_COMMANDS_H
 #define RIALTO_CMD_COMMANDS_H

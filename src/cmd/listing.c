@@ -4,8 +4,8 @@
 
 #include "base/mem.h"
 #include "cmd/args.h"
-#include "cmd/ask.h"
 #include "cmd/daemon.h"
+#include "cmd/query.h"
 #include "mcp/protocol.h"
 
 #include <sys/ioctl.h>
@@ -126,14 +126,14 @@ static void show(struct listing_run *r)
     cmd_print(&out);
 }
 
-static void settled(struct ask_run *a)
+static void settled(struct query_run *a)
 {
     struct listing_run *r = a->arg;
 
     for (size_t i = 0; i < r->what->n; i++)
         collect(r, view_list(bridge_full_view(a->bridge), r->what->kinds[i]));
     show(r);
-    ask_finish(a, ask_report_failures(r->self, a) ? CMD_FAILED : CMD_FINE);
+    query_finish(a, query_report_failures(r->self, a) ? CMD_FAILED : CMD_FINE);
 }
 
 static int ask_daemon(const struct args *a, const struct config *config, struct listing_run *r)
@@ -172,7 +172,7 @@ int listing_run(const struct command *self, int argc, char **argv, const struct 
     if (!config)
         return CMD_USAGE;
     struct listing_run r = {.self = self, .what = what, .json = a.json};
-    int code = daemon ? ask_daemon(&a, config, &r) : ask_run(config, a.verbose, settled, &r);
+    int code = daemon ? ask_daemon(&a, config, &r) : query_run(config, a.verbose, settled, &r);
     buf_fini(&r.list);
     config_free(config);
     return code;

@@ -4,6 +4,8 @@
  * Servers that agents register over the bus are put into the configuration file, marked as theirs,
  * and get going by its being read anew, like every other change. Agents can add what is reached by
  * a URL, not programs to be run here; and they can take away only what is theirs.
+ *
+ * Nouns: bus_hosting_.
  */
 #ifndef RIALTO_HUB_BUS_HOST_H
 #define RIALTO_HUB_BUS_HOST_H

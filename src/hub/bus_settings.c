@@ -5,7 +5,7 @@
 #include "base/log.h"
 #include "config/secret.h"
 
-bool bus_is_configured(const struct config *c)
+bool bus_settings_given(const struct config *c)
 {
     return c->bus.url && strcmp(c->bus.url, "off") != 0;
 }
@@ -19,7 +19,7 @@ int bus_settings_init(struct bus_settings *s, const struct config *c, const char
 
     *s = (struct bus_settings){0};
     if (!url)
-        url = bus_is_configured(c) ? c->bus.url : "embedded:";
+        url = bus_settings_given(c) ? c->bus.url : "embedded:";
     secrets_fill(secrets, url, &s->url, &missing);
     if (c->bus.token)
         secrets_fill(secrets, c->bus.token, &s->token, &missing);

@@ -13,7 +13,7 @@ struct bus_settings {
 };
 
 /* Is there a bus in the configuration? */
-bool bus_is_configured(const struct config *c);
+bool bus_settings_given(const struct config *c);
 /* `url`: what an option put in the place of the configuration's; NULL when none did. Without either
  * it is our own bus. A negative code and a reason when a secret is not to be found. */
 MUST_CHECK int bus_settings_init(struct bus_settings *s, const struct config *c, const char *url,

@@ -140,9 +140,13 @@ static const struct mcp_link_ops link_ops = {
     .free = link_free,
 };
 
-struct mcp_provider *channel_link_new(struct loop *loop, const char *alias,
-                                      struct acp_server *server, struct acp_channel *channel,
-                                      const struct channel_link_owner *owner)
+/*
+ * A provider behind a channel. With `channel` (open already) it lives as long as that; without, it
+ * opens a channel of its own to `server` each time it is started.
+ */
+static struct mcp_provider *link_new(struct loop *loop, const char *alias,
+                                     struct acp_server *server, struct acp_channel *channel,
+                                     const struct channel_link_owner *owner)
 {
     struct channel_link *l = MEM_NEW(struct channel_link);
 
@@ -264,7 +268,7 @@ struct lone *lone_new(struct conductor_core *k, const char *alias, struct acp_se
     struct lone *l = MEM_NEW(struct lone);
 
     l->core = k;
-    l->provider = channel_link_new(k->loop, alias, server, channel, owner);
+    l->provider = link_new(k->loop, alias, server, channel, owner);
     l->view = view_new(alias, NULL);
     struct provider *p = mcp_provider_core(l->provider);
     p->policy.restart_limit = 3;

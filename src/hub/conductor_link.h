@@ -5,6 +5,8 @@
  * it: one on a socket (conductor_join.c), and any number over HTTP (conductor_http.c). Both look at
  * a view with that one provider, so whatever the core can translate is translated; where there is
  * nothing to translate, one on a socket is not spoken for either.
+ *
+ * Nouns: lone_, conductor_core_.
  */
 #ifndef RIALTO_HUB_CONDUCTOR_LINK_H
 #define RIALTO_HUB_CONDUCTOR_LINK_H
@@ -21,14 +23,6 @@ struct channel_link_owner {
     /* The channel is closed, by whichever side. */
     void (*closed)(void *arg);
 };
-
-/*
- * A provider behind a channel. With `channel` (open already) it lives as long as that; without, it
- * opens a channel of its own to `server` each time it is started.
- */
-struct mcp_provider *channel_link_new(struct loop *loop, const char *alias,
-                                      struct acp_server *server, struct acp_channel *channel,
-                                      const struct channel_link_owner *owner);
 
 /* --- everything the conductor's host needs of the core --- */
 struct conductor_core;

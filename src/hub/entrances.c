@@ -144,16 +144,13 @@ size_t entrances_sessions(const struct entrances *e)
 
 /* --- life --- */
 
-void entrances_follow(struct entrances *e)
+static void on_change(struct bridge_watch *w)
 {
+    struct entrances *e = CONTAINER_OF(w, struct entrances, watch);
+
     LIST_EACH_SAFE (&e->doors, it)
         if (entry(it)->server && bridge_server_is_gone(entry(it)->server))
             close_door(entry(it));
-}
-
-static void on_change(struct bridge_watch *w)
-{
-    entrances_follow(CONTAINER_OF(w, struct entrances, watch));
 }
 
 struct entrances *entrances_new(struct loop *loop, struct bridge *bridge, const struct config *c)

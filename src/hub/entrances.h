@@ -17,8 +17,6 @@ struct entrances;
 struct entrances *entrances_new(struct loop *loop, struct bridge *bridge, const struct config *c);
 /* `closed` is called from the loop when all are; the entrances are gone then. */
 void entrances_close(struct entrances *e, void (*closed)(void *arg), void *arg);
-/* The bridge has other servers than before. */
-void entrances_follow(struct entrances *e);
 
 /* What the owner of a token (NULL: whoever needs none) has of all servers, and of the one of that
  * name: what the narrowing leaves (NULL: everything; outlives the bridge). */

@@ -153,7 +153,7 @@ int hub_open(struct hub *h, struct err *err)
 {
     add_routes(h);
     int code = front_listen(h->front, err);
-    if (code || !bus_is_configured(h->config))
+    if (code || !bus_settings_given(h->config))
         return code;
     h->role = bus_role_open(h->loop, h->config, h->bridge, h->follow, NULL, NULL, err);
     return h->role ? 0 : ERR_CONFIG;

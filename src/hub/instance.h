@@ -4,6 +4,8 @@
  * A server is replaced or removed while calls are under way, and a session ends while its own
  * servers still do. So letting go takes time: it is out of all views at once, its calls may come to
  * their ends, then it is stopped, and it is freed by the loop when it is down.
+ *
+ * Nouns: instances_, instance_.
  */
 #ifndef RIALTO_HUB_INSTANCE_H
 #define RIALTO_HUB_INSTANCE_H

@@ -9,6 +9,8 @@
  *
  * It is furnished when it is made and again whenever the bridge changes:
  * lease_clear, the lease_add_s in order, lease_settle.
+ *
+ * Nouns: leases_, lease_.
  */
 #ifndef RIALTO_HUB_LEASE_H
 #define RIALTO_HUB_LEASE_H

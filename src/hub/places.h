@@ -1,5 +1,7 @@
 /*
  * places: where files of ours are kept, by the rules of the XDG base directories.
+ *
+ * Nouns: place_.
  */
 #ifndef RIALTO_HUB_PLACES_H
 #define RIALTO_HUB_PLACES_H

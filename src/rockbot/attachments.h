@@ -3,6 +3,8 @@
  *
  * Files get a random name that ends as their type does, mode 0600, and are never looked at again by
  * us: whoever shares the folder with the agents tidies it up.
+ *
+ * Nouns: attachment_.
  */
 #ifndef RIALTO_ROCKBOT_ATTACHMENTS_H
 #define RIALTO_ROCKBOT_ATTACHMENTS_H

@@ -86,11 +86,41 @@ static void on_sent(void *owner, enum bus_sent how)
     }
 }
 
+static void take_reply(struct bus_proxy *x, const struct message *m)
+{
+    struct errand *e = map_get(&x->errands, m->correlation);
+    enum rockbot_record type = rockbot_record(m->type);
+    char text[320];
+
+    if (!e) {
+        log_info("bus", "dropped a reply that nobody waits for (any more): " SPAN_FMT " " SPAN_FMT,
+                 SPAN_ARG(span_cut(m->type, 0, 80)), SPAN_ARG(span_cut(m->correlation, 0, 40)));
+        return;
+    }
+    /* What does not say that it is a tool's output must not be taken for one. */
+    if (!span_is(message_header(m, ROCKBOT_TRUST), ROCKBOT_TRUST_OUTPUT)) {
+        log_warn(e->remote->alias,
+                 "refused a reply without " ROCKBOT_TRUST ": " ROCKBOT_TRUST_OUTPUT);
+        fail(e, FAIL_PROTOCOL, false,
+             "the bridge's reply does not say that it is a tool's output: refused");
+        return;
+    }
+    if (type != e->kind->response && !(e->kind->is_invoke && type == ROCKBOT_ERROR)) {
+        snprintf(text, sizeof text, "the bridge answered with '" SPAN_FMT "', which is no answer",
+                 SPAN_ARG(span_cut(m->type, 0, 80)));
+        fail(e, FAIL_PROTOCOL, false, text);
+        return;
+    }
+    take_out(e);
+    e->kind->answered(e, type, m->body);
+    let_go(e);
+}
+
 static void on_reply(void *owner, const struct bus_delivery *d)
 {
     struct bus_proxy *x = owner;
 
-    errand_reply(x, d->message);
+    take_reply(x, d->message);
     bus_settle(d->sub, d->tag, BUS_ACK);
 }
 
@@ -143,34 +173,4 @@ struct errand *errand_send(struct remote *r, const struct errand_kind *kind, str
     bus_publish(x->bus, span_str(kind->is_invoke ? ROCKBOT_TOPIC_INVOKE : ROCKBOT_TOPIC_MANAGE), m,
                 wait_ms, on_sent, e);
     return e;
-}
-
-void errand_reply(struct bus_proxy *x, const struct message *m)
-{
-    struct errand *e = map_get(&x->errands, m->correlation);
-    enum rockbot_record type = rockbot_record(m->type);
-    char text[320];
-
-    if (!e) {
-        log_info("bus", "dropped a reply that nobody waits for (any more): " SPAN_FMT " " SPAN_FMT,
-                 SPAN_ARG(span_cut(m->type, 0, 80)), SPAN_ARG(span_cut(m->correlation, 0, 40)));
-        return;
-    }
-    /* What does not say that it is a tool's output must not be taken for one. */
-    if (!span_is(message_header(m, ROCKBOT_TRUST), ROCKBOT_TRUST_OUTPUT)) {
-        log_warn(e->remote->alias,
-                 "refused a reply without " ROCKBOT_TRUST ": " ROCKBOT_TRUST_OUTPUT);
-        fail(e, FAIL_PROTOCOL, false,
-             "the bridge's reply does not say that it is a tool's output: refused");
-        return;
-    }
-    if (type != e->kind->response && !(e->kind->is_invoke && type == ROCKBOT_ERROR)) {
-        snprintf(text, sizeof text, "the bridge answered with '" SPAN_FMT "', which is no answer",
-                 SPAN_ARG(span_cut(m->type, 0, 80)));
-        fail(e, FAIL_PROTOCOL, false, text);
-        return;
-    }
-    take_out(e);
-    e->kind->answered(e, type, m->body);
-    let_go(e);
 }

@@ -6,6 +6,8 @@
  * arguments, for whoever must decide has to see them; the first answer on ..._response counts.
  *
  * Whoever makes one with `approvals` sees to it that the router's approver has an operator.
+ *
+ * Nouns: bus_news_.
  */
 #ifndef RIALTO_ROCKBOT_NEWS_H
 #define RIALTO_ROCKBOT_NEWS_H

@@ -7,6 +7,8 @@
  *
  * Two proxies may join under one agent's name: each has reply topics and groups of its own, so
  * neither takes what is meant for the other. Everything is told from the loop.
+ *
+ * Nouns: bus_proxy_.
  */
 #ifndef RIALTO_ROCKBOT_PROXY_H
 #define RIALTO_ROCKBOT_PROXY_H

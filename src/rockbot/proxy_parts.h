@@ -83,8 +83,6 @@ struct errand *errand_send(struct remote *r, const struct errand_kind *kind, str
                            struct span body, struct message *m, uint64_t wait_ms);
 /* Nobody wants to know any more; nothing is told. */
 void errand_drop(struct errand *e);
-/* A message on one of the reply topics. */
-void errand_reply(struct bus_proxy *x, const struct message *m);
 
 /* --- remote.c --- */
 struct remote *remote_new(struct bus_proxy *x, struct span name);

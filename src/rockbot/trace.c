@@ -65,11 +65,3 @@ void trace_descend(struct trace *t)
     while (!is_id(span_of(random, SPAN_N)));
     memcpy(t->parent + SPAN_AT, random, SPAN_N);
 }
-
-bool trace_is_recorded(const struct trace *t)
-{
-    char low = t->parent[PARENT_N - 1];
-
-    /* The lowest bit of the flags; '0' to '9' are even and odd as digits, 'a' stands for ten. */
-    return low && (low <= '9' ? low & 1 : !(low & 1));
-}

@@ -22,7 +22,4 @@ void trace_inject(const struct trace *t, struct message *m);
 /* A span of our own within the same trace, with the same flags; none stays none. */
 void trace_descend(struct trace *t);
 
-/* Does the sender keep a record of this trace? */
-bool trace_is_recorded(const struct trace *t);
-
 #endif

@@ -7,6 +7,8 @@
  * it is in the broker's hands, and comes again if we die. Who serves the same agent with the same
  * name shares the agent's messages; workers of one agent that have different servers need a name of
  * their own each.
+ *
+ * Nouns: bus_worker_, worker_.
  */
 #ifndef RIALTO_ROCKBOT_WORKER_H
 #define RIALTO_ROCKBOT_WORKER_H

@@ -4,6 +4,8 @@
  * Each part adds checks: one line each, fine or not, with what to do about it. They only look; the
  * one thing that they do is to start the servers for a moment, as `rialto tools` does. Whatever is
  * shown passes the redactor. For this folder only.
+ *
+ * Nouns: doctor_. Files: config, daemon, machine, proc, program, report, start, words.
  */
 #ifndef RIALTO_CMD_DOCTOR_DOCTOR_H
 #define RIALTO_CMD_DOCTOR_DOCTOR_H

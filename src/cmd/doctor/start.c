@@ -2,7 +2,7 @@
  * Called by doctor.c. */
 #include "base/log.h"
 #include "base/mem.h"
-#include "cmd/ask.h"
+#include "cmd/query.h"
 #include "cmd/doctor/doctor.h"
 #include "cmd/doctor/heard.h"
 #include "config/nearest.h"
@@ -308,7 +308,7 @@ static bool deserves_another(const struct trial *t, const struct provider *p)
            s->era == ERA_AUTO;
 }
 
-static void settled(struct ask_run *a)
+static void settled(struct query_run *a)
 {
     struct trial *t = a->arg;
     uint64_t took = now_ms() - t->began;
@@ -317,7 +317,7 @@ static void settled(struct ask_run *a)
     for (const struct provider *p = NULL; (p = bridge_next(a->bridge, p));)
         wait |= deserves_another(t, p);
     if (wait && took < LIMIT_MS) {
-        ask_again(a, LIMIT_MS - took);
+        query_again(a, LIMIT_MS - took);
         return;
     }
     (void)view_list(bridge_full_view(a->bridge), ITEM_TOOL); /* it says what it renames */
@@ -329,7 +329,7 @@ static void settled(struct ask_run *a)
         report_complaints(t, p);
     }
     t->reported = true;
-    ask_finish(a, CMD_FINE);
+    query_finish(a, CMD_FINE);
 }
 
 /* This very configuration is ours, so it can be made to do no more than is needed here. */
@@ -351,7 +351,7 @@ static void start_servers(struct trial *t)
     if (isatty(STDERR_FILENO) && !args->quiet)
         fprintf(stderr, "starting the servers, which may take %d s ...\n", LIMIT_MS / 1000);
     t->began = now_ms();
-    (void)ask_run(t->doctor->config, true, settled, t);
+    (void)query_run(t->doctor->config, true, settled, t);
     if (!t->reported)
         doctor_add(t->doctor, DOCTOR_FAIL, "servers", NULL, "the start was interrupted");
 }

@@ -66,8 +66,8 @@ static void kill_server(struct fixture *x, const char *alias)
 
 static void expect_health(struct fixture *x, const char *lenient, const char *strict)
 {
-    assert_string_equal(overall_word(health_overall(x->admin, false)), lenient);
-    assert_string_equal(overall_word(health_overall(x->admin, true)), strict);
+    assert_string_equal(health_overall_word(health_overall(x->admin, false)), lenient);
+    assert_string_equal(health_overall_word(health_overall(x->admin, true)), strict);
 }
 
 static void test_idle_servers_are_fine(void **state)

@@ -1,12 +1,12 @@
 /* Runs a bridge until its servers are up or have failed, calls the command back, and stops the
  * bridge again. Called by call.c, listing.c and doctor/start.c. */
-#include "cmd/ask.h"
+#include "cmd/query.h"
 
 #include "base/log.h"
 
 #include <signal.h>
 
-static void tell_settled(struct ask_run *a)
+static void tell_settled(struct query_run *a)
 {
     timer_clear(loop_timers(a->loop), &a->deadline);
     a->told = true;
@@ -15,7 +15,7 @@ static void tell_settled(struct ask_run *a)
 
 static void on_servers(struct observer *o)
 {
-    struct ask_run *a = CONTAINER_OF(o, struct ask_run, servers);
+    struct query_run *a = CONTAINER_OF(o, struct query_run, servers);
 
     if (!a->told && bridge_settled(a->bridge))
         tell_settled(a);
@@ -23,10 +23,10 @@ static void on_servers(struct observer *o)
 
 static void on_deadline(struct timer *t)
 {
-    tell_settled(CONTAINER_OF(t, struct ask_run, deadline));
+    tell_settled(CONTAINER_OF(t, struct query_run, deadline));
 }
 
-void ask_again(struct ask_run *a, uint64_t ms)
+void query_again(struct query_run *a, uint64_t ms)
 {
     a->told = false;
     timer_set(loop_timers(a->loop), &a->deadline, ms);
@@ -34,12 +34,12 @@ void ask_again(struct ask_run *a, uint64_t ms)
 
 static void on_stopped(void *arg)
 {
-    struct ask_run *a = arg;
+    struct query_run *a = arg;
 
     loop_stop(a->loop);
 }
 
-void ask_finish(struct ask_run *a, int code)
+void query_finish(struct query_run *a, int code)
 {
     if (a->finished)
         return;
@@ -53,13 +53,13 @@ void ask_finish(struct ask_run *a, int code)
 static void on_signal(void *arg, int signo)
 {
     (void)signo;
-    ask_finish(arg, CMD_FAILED);
+    query_finish(arg, CMD_FAILED);
 }
 
-int ask_run(const struct config *config, bool verbose, void (*settled)(struct ask_run *a),
-            void *arg)
+int query_run(const struct config *config, bool verbose, void (*settled)(struct query_run *a),
+              void *arg)
 {
-    struct ask_run a = {.loop = loop_new(), .config = config, .arg = arg, .settled = settled};
+    struct query_run a = {.loop = loop_new(), .config = config, .arg = arg, .settled = settled};
 
     if (!verbose && !log_enabled(LOG_DEBUG))
         log_set_level(LOG_ERROR);
@@ -78,7 +78,7 @@ int ask_run(const struct config *config, bool verbose, void (*settled)(struct as
     return a.code;
 }
 
-bool ask_report_failures(const struct command *self, const struct ask_run *a)
+bool query_report_failures(const struct command *self, const struct query_run *a)
 {
     bool any = false;
 

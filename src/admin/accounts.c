@@ -71,14 +71,14 @@ static void on_happened(struct watcher *self, const struct happening *h)
         write_down(h);
 }
 
-void watch_begin(struct admin *a)
+void accounts_begin(struct admin *a)
 {
     a->watcher.happened = on_happened;
     if (!events_watch(router_events(a->router), &a->watcher))
         log_warn("rialto", "too many watchers: events are not counted");
 }
 
-void watch_end(struct admin *a)
+void accounts_end(struct admin *a)
 {
     size_t at = 0;
     struct span alias;
@@ -90,7 +90,7 @@ void watch_end(struct admin *a)
     map_fini(&a->accounts);
 }
 
-const struct account *watch_account(const struct admin *a, const char *alias)
+const struct account *accounts_find(const struct admin *a, const char *alias)
 {
     static const struct account none;
     const struct account *account = map_get(&a->accounts, span_str(alias));
