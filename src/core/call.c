@@ -76,7 +76,8 @@ static void wait_for_provider(struct call *c)
     c->router->stats.queued++;
 }
 
-static void hand_over(struct call *c, const struct request *request)
+/* The provider's `open` comes next. */
+static void take_slot(struct call *c)
 {
     struct provider *p = c->provider;
 
@@ -86,7 +87,6 @@ static void hand_over(struct call *c, const struct request *request)
     p->n_open++;
     p->stats.in_flight++;
     c->router->stats.in_flight++;
-    p->peer.verbs->open(&p->peer, c, request);
 }
 
 /* Takes the call off its provider; the slot is free again. */
@@ -147,7 +147,8 @@ static void pump(struct provider *p)
     p->pumping = true;
     while (has_slot(p) && (c = LIST_FIRST(&p->waiting, struct call, in_provider)) && !is_late(c)) {
         leave_provider(c);
-        hand_over(c, &c->kept.request);
+        take_slot(c);
+        p->peer.verbs->open(&p->peer, c, &c->kept.request);
     }
     p->pumping = false;
 }
@@ -356,11 +357,31 @@ static void refuse_full(struct call *c)
          "the bridge holds as much for its peers as it may (limits.memory): try again later");
 }
 
+/* A call that has just been opened must not pass memory's bound, nor a person who is to allow it.
+ */
+static bool may_pass(struct call *c, const struct request *request)
+{
+    struct router *r = c->router;
+    struct provider *p = c->provider;
+
+    if (r->kept.in && !holdings_fit(r->kept.in, request->params.n)) {
+        refuse_full(c);
+        return false;
+    }
+    if (request->op == OP_CALL_TOOL && !p->halted && approval_needed(p, request->name)) {
+        approval_hold(c, request);
+        return false;
+    }
+    return true;
+}
+
 void call_admit(struct call *c, const struct request *request)
 {
     struct provider *p = c->provider;
     bool kept = request == &c->kept.request;
 
+    if (!kept && !may_pass(c, request))
+        return;
     call_arm_deadline(c);
     if (p->halted) {
         c->state = CALL_ENDING; /* it never was in line */
@@ -368,7 +389,8 @@ void call_admit(struct call *c, const struct request *request)
     } else if (has_slot(p) && list_empty(&p->waiting)) {
         if (c->repeatable && !kept)
             call_keep(c, request);
-        hand_over(c, request);
+        take_slot(c);
+        p->peer.verbs->open(&p->peer, c, request);
     } else if (p->n_waiting >= p->policy.queue) {
         refuse_busy(c);
     } else {
@@ -380,27 +402,13 @@ void call_admit(struct call *c, const struct request *request)
     }
 }
 
-struct call *call_open(struct router *r, struct peer *consumer, struct view *v,
-                       const struct request *request, void *data)
+/* A call at this provider that has not reached the provider yet; `request` has the provider's name.
+ */
+static struct call *call_new_at(struct provider *p, struct peer *consumer, struct view *v,
+                                const struct request *request, void *data)
 {
-    struct route route;
-
-    if (!route_find(v, request, &route)) {
-        refuse_unknown(r, consumer, request, v, route.why, data);
-        return NULL;
-    }
-
-    struct request own = *request;
-    own.name = route.own_name;
-    return call_open_on(r, consumer, v, route.provider, route.repeatable, &own, data);
-}
-
-struct call *call_open_on(struct router *r, struct peer *consumer, struct view *v,
-                          struct provider *p, bool repeatable, const struct request *request,
-                          void *data)
-{
+    struct router *r = p->router;
     struct call *c = call_new(r, consumer, request->op, request->name, data);
-    uint64_t handle = c->handle;
 
     c->provider = p;
     c->view = v;
@@ -410,18 +418,34 @@ struct call *call_open_on(struct router *r, struct peer *consumer, struct view *
     c->wants_progress = request->wants_progress;
     c->timeout = request->timeout;
     c->takes_structured = request->takes_structured;
-    c->repeatable = repeatable;
     p->stats.opened++;
     r->stats.opened++;
     if (r->tap && consumer != &r->own)
         r->tap->opened(r->tap, c, request);
-    if (r->kept.in && !holdings_fit(r->kept.in, request->params.n))
-        refuse_full(c);
-    else if (request->op == OP_CALL_TOOL && !p->halted && approval_needed(p, request->name))
-        approval_hold(c, request);
-    else
-        call_admit(c, request);
+    return c;
+}
+
+struct call *call_open(struct router *r, struct peer *consumer, struct view *v,
+                       const struct request *request, void *data)
+{
+    struct route route;
+
+    if (!route_find(v, request, &route)) {
+        refuse_unknown(r, consumer, request, v, route.why, data);
+        return NULL;
+    }
+    struct request own = *request;
+    own.name = route.own_name;
+    struct call *c = call_new_at(route.provider, consumer, v, &own, data);
+    uint64_t handle = c->handle;
+    c->repeatable = route.repeatable;
+    call_admit(c, &own);
     return router_find(r, handle);
+}
+
+void call_open_own(struct provider *p, const struct request *request)
+{
+    call_admit(call_new_at(p, &p->router->own, NULL, request, NULL), request);
 }
 
 void call_cancel(struct call *c, enum failure why)

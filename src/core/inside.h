@@ -40,10 +40,8 @@ extern const struct peer_verbs wishes_verbs;
 /* A call that the consumer has opened and that nobody knows of yet. */
 struct call *call_new(struct router *r, struct peer *consumer, enum op op, struct span name,
                       void *consumer_data);
-/* Open a call at a provider that is known already; `request` has the provider's own name. */
-struct call *call_open_on(struct router *r, struct peer *consumer, struct view *v,
-                          struct provider *p, bool repeatable, const struct request *request,
-                          void *consumer_data);
+/* Open a call of the router's own; `request` has the provider's name of the thing. */
+void call_open_own(struct provider *p, const struct request *request);
 /*
  * Hand it over if there is room, else let it wait, or refuse it: it may have ended afterwards. The
  * request may be the one that the call has kept.

@@ -58,8 +58,7 @@ static void tell_provider(struct provider *p, enum op op, const char *member, st
         put_quoted(&params, text);
         buf_char(&params, '}');
     }
-    call_open_on(p->router, &p->router->own, NULL, p, false,
-                 &(struct request){.op = op, .name = text, .params = buf_view(&params)}, NULL);
+    call_open_own(p, &(struct request){.op = op, .name = text, .params = buf_view(&params)});
     buf_fini(&params);
 }
 

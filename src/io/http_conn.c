@@ -233,28 +233,6 @@ void http_conn_detach(struct http_conn *c)
 
 /* --- requests --- */
 
-/* The request is complete: over to the handler, which may answer, wait, upgrade or abort. */
-static void handle(struct http_conn *c, struct span rest)
-{
-    const struct http_request *req = http_parser_request(c->parser);
-    struct http_server *s = c->server;
-
-    c->phase = CONN_EXCHANGE;
-    c->deadline = UINT64_MAX;
-    c->head_only = span_is(req->method, "HEAD");
-    c->keep_alive = req->keep_alive;
-    c->v1_0 = req->v1_0;
-    c->x = (struct http_exchange){.state = EXCHANGE_OPEN};
-    c->rest = rest;
-    c->handling = true;
-    s->handler(s->owner, &c->x, req);
-    c->handling = false;
-    if (c->stream && c->x.state == EXCHANGE_DONE)
-        http_conn_answered(c);
-    else if (req->body.n > INPUT_SMALL)
-        count_input(c);
-}
-
 static void on_head(struct http_conn *c, bool body_is_here)
 {
     c->phase = CONN_BODY;
@@ -263,32 +241,64 @@ static void on_head(struct http_conn *c, bool body_is_here)
         stream_write(c->stream, SPAN("HTTP/1.1 100 Continue\r\n\r\n"));
 }
 
-/* Parse and handle requests as long as each is answered at once. Returns what is left. */
-static struct span parse(struct http_conn *c, struct span bytes)
+/* Reads up to the end of a request. False: the rest is still to come, or the request is refused. */
+static bool read_request(struct http_conn *c, struct span *bytes)
 {
-    while (bytes.n && c->stream && c->phase < CONN_EXCHANGE) {
+    while (bytes->n && c->stream && c->phase < CONN_EXCHANGE) {
         size_t used;
         if (!c->parser)
             c->parser = http_server_lend_parser(c->server);
-        enum http_state state = http_parser_feed(c->parser, bytes, &used);
-        bytes = span_from(bytes, used);
+        enum http_state state = http_parser_feed(c->parser, *bytes, &used);
+        *bytes = span_from(*bytes, used);
         switch (state) {
         case HTTP_MORE:
             if (c->phase == CONN_IDLE) {
                 c->phase = CONN_HEAD;
                 set_deadline(c, c->server->options.head_timeout);
             }
-            return bytes;
+            return false;
         case HTTP_HEAD:
-            on_head(c, bytes.n > 0);
+            on_head(c, bytes->n > 0);
             break;
         case HTTP_COMPLETE:
-            handle(c, bytes);
-            break;
+            return true;
         case HTTP_BAD:
             refuse(c, http_parser_status(c->parser), http_parser_why(c->parser));
             break;
         }
+    }
+    return false;
+}
+
+static void begin_exchange(struct http_conn *c, const struct http_request *req, struct span rest)
+{
+    c->phase = CONN_EXCHANGE;
+    c->deadline = UINT64_MAX;
+    c->head_only = span_is(req->method, "HEAD");
+    c->keep_alive = req->keep_alive;
+    c->v1_0 = req->v1_0;
+    c->x = (struct http_exchange){.state = EXCHANGE_OPEN};
+    c->rest = rest;
+}
+
+/*
+ * Parse requests and hand each to the server's handler, which may answer, wait, upgrade or abort,
+ * as long as each is answered at once. Returns what is left.
+ */
+static struct span parse(struct http_conn *c, struct span bytes)
+{
+    struct http_server *s = c->server;
+
+    while (read_request(c, &bytes)) {
+        const struct http_request *req = http_parser_request(c->parser);
+        begin_exchange(c, req, bytes);
+        c->handling = true;
+        s->handler(s->owner, &c->x, req);
+        c->handling = false;
+        if (c->stream && c->x.state == EXCHANGE_DONE)
+            http_conn_answered(c);
+        else if (req->body.n > INPUT_SMALL)
+            count_input(c);
     }
     return c->stream && c->phase != CONN_CLOSING ? bytes : SPAN_EMPTY;
 }

@@ -122,15 +122,12 @@ static struct http_session *open_session(struct http_endpoint *e, struct http_ex
 
 /* --- methods --- */
 
-/* One message or the elements of a batch; what is no message was refused before. */
-static void deliver(struct http_session *hs, const struct mcp_message *m, struct post *post)
+/* The elements of a batch; what is no message was refused before. */
+static void deliver_batch(struct http_session *hs, struct span batch, struct post *post)
 {
-    if (m->rpc.kind != RPC_BATCH) {
-        mcp_session_receive(http_session_mcp(hs), m, post);
-        return;
-    }
-    struct json_iter it = json_iter(m->rpc.text);
+    struct json_iter it = json_iter(batch);
     struct mcp_message one;
+
     while (json_next(&it)) {
         if (mcp_skim(it.value, &one))
             continue;
@@ -213,12 +210,14 @@ static void handle_post(struct http_endpoint *e, struct http_exchange *x,
         hello && !http_header(req, "mcp-session-id").p ? open_session(e, x) : session_of(e, x, req);
     if (!hs)
         return;
-    if (requests == 0) {
-        deliver(hs, &m, NULL);
+    bool batch = m.rpc.kind == RPC_BATCH;
+    struct post *post = requests ? http_session_post(hs, x, hello, batch, (size_t)requests) : NULL;
+    if (batch)
+        deliver_batch(hs, m.rpc.text, post);
+    else
+        mcp_session_receive(http_session_mcp(hs), &m, post);
+    if (!post)
         http_respond(x, 202, NULL, SPAN_EMPTY, SPAN_EMPTY);
-        return;
-    }
-    deliver(hs, &m, http_session_post(hs, x, hello, m.rpc.kind == RPC_BATCH, (size_t)requests));
     if (hello && !mcp_session_ready(http_session_mcp(hs)))
         end_session(e, hs, "initialize failed");
 }

@@ -249,31 +249,6 @@ static struct agent_request *pending_new(struct mcp_session *s, const struct mcp
     return p;
 }
 
-/* `request` has op, name and the name's place; the rest is filled in here. */
-static void session_open(struct mcp_session *s, const struct mcp_message *m, void *reply,
-                         struct request request)
-{
-    const struct json_slot *meta = &m->slots[SLOT_META];
-    bool subscribes = request.op == OP_SUBSCRIBE || request.op == OP_UNSUBSCRIBE;
-    struct buf kept_meta = {0};
-    struct agent_request *p =
-        pending_new(s, m, reply, request.op, subscribes ? request.name : SPAN_EMPTY);
-
-    if (meta->type == JSON_OBJECT)
-        mcp_put_foreign_meta(&kept_meta, meta->value);
-    request.params = m->rpc.params;
-    request.meta_at = mcp_cut(m->rpc.params, meta);
-    request.meta_keep = buf_view(&kept_meta);
-    request.log_level = s->level >= 0 ? span_str(mcp_levels[s->level]) : SPAN_EMPTY;
-    request.answers = s->answers;
-    request.wants_progress = p->token_n > 0;
-    request.takes_structured = strcmp(s->version, "2025-06-18") >= 0;
-    struct call *call = call_open(s->host.router, &s->peer, s->host.view, &request, p);
-    if (call)
-        p->call = call; /* else it has ended, and `p` is gone */
-    buf_fini(&kept_meta);
-}
-
 /* Tell the view's only provider what the agent tells. */
 static void session_tell(struct mcp_session *s, const struct mcp_message *m)
 {
@@ -458,25 +433,54 @@ static void handle_set_level(struct mcp_session *s, const struct mcp_message *m,
     reply_result(s, reply, m->rpc.id, SPAN("{}"));
 }
 
+/* What the request is about, and where its name stands; false: the agent was refused. */
+static bool read_name(struct mcp_session *s, const struct mcp_message *m, void *reply,
+                      struct request *request, struct buf *scratch)
+{
+    const struct mcp_operation *operation = &mcp_operations[request->op];
+    const struct json_slot *name = &m->slots[operation->name_slot];
+
+    if (request->op == OP_OTHER) {
+        request->name = rpc_method_text(&m->rpc, scratch);
+        return true;
+    }
+    if (request->op == OP_COMPLETE && name->type == JSON_NONE)
+        name = &m->slots[SLOT_REF_URI];
+    if (name->type != JSON_STRING) {
+        buf_printf(scratch, "%s needs params.%s, a string", operation->method,
+                   operation->name_member);
+        reply_error(s, reply, m->rpc.id, RPC_INVALID_PARAMS, buf_cstr(scratch));
+        return false;
+    }
+    request->name = json_text(name->value, scratch);
+    request->name_at = mcp_cut(m->rpc.params, name);
+    return true;
+}
+
 static void handle_open(struct mcp_session *s, const struct mcp_message *m, void *reply, int op)
 {
-    const struct mcp_operation *operation = &mcp_operations[op];
-    const struct json_slot *name = &m->slots[operation->name_slot];
-    struct buf scratch = {0};
+    const struct json_slot *meta = &m->slots[SLOT_META];
+    struct request request = {.op = (enum op)op};
+    BUF_SCOPED scratch = {0}, kept_meta = {0};
 
-    if (op == OP_COMPLETE && name->type == JSON_NONE)
-        name = &m->slots[SLOT_REF_URI];
-    if (name->type == JSON_STRING) {
-        session_open(s, m, reply,
-                     (struct request){.op = (enum op)op,
-                                      .name = json_text(name->value, &scratch),
-                                      .name_at = mcp_cut(m->rpc.params, name)});
-    } else {
-        buf_printf(&scratch, "%s needs params.%s, a string", operation->method,
-                   operation->name_member);
-        reply_error(s, reply, m->rpc.id, RPC_INVALID_PARAMS, buf_cstr(&scratch));
-    }
-    buf_fini(&scratch);
+    if (!read_name(s, m, reply, &request, &scratch))
+        return;
+    bool subscribes = op == OP_SUBSCRIBE || op == OP_UNSUBSCRIBE;
+    struct agent_request *p =
+        pending_new(s, m, reply, request.op, subscribes ? request.name : SPAN_EMPTY);
+
+    if (meta->type == JSON_OBJECT)
+        mcp_put_foreign_meta(&kept_meta, meta->value);
+    request.params = m->rpc.params;
+    request.meta_at = mcp_cut(m->rpc.params, meta);
+    request.meta_keep = buf_view(&kept_meta);
+    request.log_level = s->level >= 0 ? span_str(mcp_levels[s->level]) : SPAN_EMPTY;
+    request.answers = s->answers;
+    request.wants_progress = p->token_n > 0;
+    request.takes_structured = strcmp(s->version, "2025-06-18") >= 0;
+    struct call *call = call_open(s->host.router, &s->peer, s->host.view, &request, p);
+    if (call)
+        p->call = call; /* else it has ended, and `p` is gone */
 }
 
 /* The server hears of it when nobody else wishes the resource any more. */
@@ -552,15 +556,6 @@ bool mcp_host_passes(const struct mcp_host *host, const struct mcp_message *m)
     return only && only->takes_any && !mcp_is_own_method(&m->rpc);
 }
 
-static void pass_on(struct mcp_session *s, const struct mcp_message *m, void *reply)
-{
-    struct buf method = {0};
-
-    session_open(s, m, reply,
-                 (struct request){.op = OP_OTHER, .name = rpc_method_text(&m->rpc, &method)});
-    buf_fini(&method);
-}
-
 static bool refuse_misleading(struct mcp_session *s, const struct mcp_message *m, void *reply)
 {
     struct buf why = {0};
@@ -572,23 +567,27 @@ static bool refuse_misleading(struct mcp_session *s, const struct mcp_message *m
     return misleads;
 }
 
-static void receive_request(struct mcp_session *s, const struct mcp_message *m, void *reply)
+/* Who answers the request; NULL: the agent was refused. */
+static const struct handler *admit_request(struct mcp_session *s, const struct mcp_message *m,
+                                           void *reply)
 {
+    static const struct handler other = {NULL, handle_open, OP_OTHER};
     const struct handler *h = find_handler(requests, COUNT_OF(requests), m);
 
     if (!s->greeted && !allowed_before_initialize(m)) {
         reply_error(s, reply, m->rpc.id, RPC_INVALID_REQUEST,
                     "Not initialized: send initialize first");
-    } else if (!h && mcp_host_passes(&s->host, m)) {
-        pass_on(s, m, reply);
-    } else if (!h) {
-        struct buf text = {0};
+        return NULL;
+    }
+    if (!h && mcp_host_passes(&s->host, m))
+        return &other;
+    if (!h) {
+        BUF_SCOPED text = {0};
         buf_printf(&text, "Method not found: " SPAN_FMT, SPAN_ARG(m->rpc.method));
         reply_error(s, reply, m->rpc.id, RPC_METHOD_NOT_FOUND, buf_cstr(&text));
-        buf_fini(&text);
-    } else if (!refuse_misleading(s, m, reply)) {
-        h->handle(s, m, reply, h->arg);
+        return NULL;
     }
+    return refuse_misleading(s, m, reply) ? NULL : h;
 }
 
 void mcp_session_receive(struct mcp_session *s, const struct mcp_message *m, void *reply)
@@ -597,7 +596,9 @@ void mcp_session_receive(struct mcp_session *s, const struct mcp_message *m, voi
 
     switch (m->rpc.kind) {
     case RPC_REQUEST:
-        receive_request(s, m, reply);
+        h = admit_request(s, m, reply);
+        if (h)
+            h->handle(s, m, reply, h->arg);
         break;
     case RPC_NOTIFICATION:
         h = find_handler(notifications, COUNT_OF(notifications), m);

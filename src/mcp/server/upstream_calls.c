@@ -43,9 +43,14 @@ void upstream_sent_free(struct mcp_provider *p, struct sent *sent)
     mem_free(sent);
 }
 
+static const char *version_of(const struct mcp_provider *p)
+{
+    return p->version[0] ? p->version : NULL;
+}
+
 void upstream_send(struct mcp_provider *p, struct mcp_parcel parcel)
 {
-    parcel.version = p->version[0] ? p->version : NULL;
+    parcel.version = version_of(p);
     parcel.modern = p->modern;
     p->ops->end(p->link, &parcel);
 }
@@ -170,11 +175,13 @@ void upstream_send_call(struct mcp_provider *p, const struct sent *sent,
         params_put(out, request, buf_view(&meta), extra);
     }
     buf_char(out, '}');
-    upstream_send(p, (struct mcp_parcel){.kind = RPC_REQUEST,
-                                         .id = sent->id,
-                                         .method = method,
-                                         .name = other.n ? SPAN_EMPTY : request->name,
-                                         .headers = buf_view(&headers)});
+    p->ops->end(p->link, &(struct mcp_parcel){.kind = RPC_REQUEST,
+                                              .id = sent->id,
+                                              .method = method,
+                                              .name = other.n ? SPAN_EMPTY : request->name,
+                                              .headers = buf_view(&headers),
+                                              .version = version_of(p),
+                                              .modern = p->modern});
     buf_fini(&other);
     buf_fini(&headers);
     buf_fini(&meta);
