@@ -8,33 +8,46 @@
 
 void buf_fini(struct buf *b)
 {
+    if (!b->p)
+        return;
     mem_free(b->p);
     *b = (struct buf){0};
 }
 
+static __attribute__((noinline)) void grow(struct buf *b, size_t extra)
+{
+    size_t cap = b->cap ? b->cap : 64;
+
+    while (cap - b->n < extra)
+        cap *= 2;
+    b->p = mem_resize(b->p, cap);
+    b->cap = cap;
+}
+
+static inline char *room(struct buf *b, size_t extra)
+{
+    if (b->cap - b->n < extra)
+        grow(b, extra);
+    return b->p + b->n;
+}
+
 char *buf_room(struct buf *b, size_t extra)
 {
-    if (b->cap - b->n < extra) {
-        size_t cap = b->cap ? b->cap : 64;
-        while (cap - b->n < extra)
-            cap *= 2;
-        b->p = mem_resize(b->p, cap);
-        b->cap = cap;
-    }
-    return b->p ? b->p + b->n : NULL; /* NULL: no room was asked for and there is none */
+    /* NULL: no room was asked for and there is none */
+    return extra || b->p ? room(b, extra) : NULL;
 }
 
 void buf_bytes(struct buf *b, const void *p, size_t n)
 {
     if (!n)
         return;
-    memcpy(buf_room(b, n), p, n);
+    memcpy(room(b, n), p, n);
     b->n += n;
 }
 
 void buf_char(struct buf *b, char c)
 {
-    *buf_room(b, 1) = c;
+    *room(b, 1) = c;
     b->n++;
 }
 

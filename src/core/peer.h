@@ -82,6 +82,7 @@ struct request {
     uint64_t timeout;      /* ms, in place of what its provider's policy says; 0 = that */
     uint64_t party;        /* for whom, when one consumer speaks for several parties; else 0 */
     bool resumes;          /* params continue a call that ended with `input_required` */
+    bool one_line;         /* params are known to have no line ends between tokens */
 };
 
 /* How a call or an ask ended. */
@@ -113,6 +114,7 @@ struct outcome {
     bool retryable;   /* calling again may help and cannot do harm that the first call did not */
     bool locked;      /* OUTCOME_FAILED: the provider wants credentials that it was not given */
     bool is_error;    /* OUTCOME_RESULT of a tool that says it failed; `text` may say why */
+    bool one_line;    /* `body` is known to have no line ends between tokens */
 };
 
 enum event_kind {

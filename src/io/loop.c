@@ -236,6 +236,7 @@ void loop_free(struct loop *l)
     guard_dismiss(l);
     timers_fini(&l->timers);
     tls_context_free(l->trust);
+    buf_fini(&l->spare);
     mem_free(l);
 }
 

@@ -7,6 +7,7 @@
 #ifndef RIALTO_IO_LOOP_UV_H
 #define RIALTO_IO_LOOP_UV_H
 
+#include "base/buf.h"
 #include "io/loop.h"
 
 #include <sys/resource.h>
@@ -37,6 +38,7 @@ struct loop {
     struct rlimit core;        /* as it was when we were started: what children get */
     struct http_engine *http;  /* the HTTP clients' share; NULL while there are none */
     struct tls_context *trust; /* the system's authorities, once somebody asked for them */
+    struct buf spare;          /* an empty buffer with room, for the next stream that writes */
     bool running, stopping;
     char read_buffer[LOOP_READ_SIZE];
 };

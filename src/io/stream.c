@@ -14,6 +14,7 @@
 
 enum {
     OUT_KEEP = 1024,        /* capacity an idle stream may hold on to */
+    SPARE_KEEP = 64 * 1024, /* and the loop, for the stream that writes next */
     SLICE_MAX = 256 * 1024, /* most bytes handed to libuv at once */
     LOW_WATER = STREAM_HIGH_WATER / 4,
     COUNT_FROM = 64 * 1024, /* less than this counts as waiting only behind the end of the turn */
@@ -287,6 +288,21 @@ static ssize_t write_now(struct stream_end *end, const char *p, size_t n)
     return (ssize_t)n;
 }
 
+/* The buffer is written: what is larger than an idle stream needs goes to the next one that writes,
+ * so that a message does not cost growing a buffer. */
+static void release(struct loop *l, struct buf *b)
+{
+    b->n = 0;
+    if (b->cap <= OUT_KEEP)
+        return;
+    if (b->cap > l->spare.cap && b->cap <= SPARE_KEEP) {
+        struct buf smaller = l->spare;
+        l->spare = *b;
+        *b = smaller;
+    }
+    buf_fini(b);
+}
+
 /*
  * Write from a buffer what the kernel takes now and leave the rest to libuv: true when nothing is
  * left of it.
@@ -299,7 +315,7 @@ static bool write_from(struct stream *s, struct buf *from)
     if (n < 0) {
         fail(s, (int)n);
     } else if ((size_t)n == from->n) {
-        buf_reset(from, OUT_KEEP);
+        release(s->loop, from);
         return true;
     } else {
         struct buf full = *from;
@@ -348,6 +364,11 @@ void stream_flush_later(struct stream *s)
 struct buf *stream_out(struct stream *s)
 {
     s->appending = true;
+    if (!s->out.n && s->out.cap < s->loop->spare.cap) {
+        struct buf own = s->out;
+        s->out = s->loop->spare;
+        s->loop->spare = own;
+    }
     return &s->out;
 }
 

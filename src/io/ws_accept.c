@@ -11,9 +11,11 @@
 /* Does one of the headers of this name (there may be several) list the word? */
 static bool header_lists(const struct http_request *req, const char *name, struct span word)
 {
-    for (size_t i = 0; i < req->n_headers; i++) {
+    struct span wanted = span_str(name);
+
+    for (size_t i = 0; http_header(req, name).p && i < req->n_headers; i++) {
         struct span list = req->headers[i].value, item;
-        if (!span_eq_nocase(req->headers[i].name, span_str(name)))
+        if (!span_eq_nocase(req->headers[i].name, wanted))
             continue;
         while (http_next_item(&list, &item))
             if (span_eq_nocase(item, word))

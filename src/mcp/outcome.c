@@ -34,7 +34,7 @@ static struct span error_text(struct span result, struct buf *text)
 
 struct outcome mcp_outcome_read(const struct mcp_message *m, struct buf *text)
 {
-    struct outcome o = {.kind = OUTCOME_RESULT, .body = m->rpc.result};
+    struct outcome o = {.kind = OUTCOME_RESULT, .body = m->rpc.result, .one_line = m->rpc.one_line};
 
     if (m->rpc.kind == RPC_ERROR) {
         struct json_slot message = json_get(m->rpc.error, "message");
@@ -87,7 +87,10 @@ void mcp_outcome_put(struct buf *out, struct span id, enum op op, const struct o
     buf_span(out, id);
     if (outcome->kind == OUTCOME_RESULT) {
         buf_str(out, ",\"result\":");
-        mcp_put_raw(out, outcome->body);
+        if (outcome->one_line)
+            buf_span(out, outcome->body);
+        else
+            mcp_put_raw(out, outcome->body);
     } else {
         buf_str(out, ",\"error\":");
         put_error_object(out, op, outcome);

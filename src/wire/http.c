@@ -129,6 +129,7 @@ static bool read_header(struct http_parser *p, struct span line)
     }
     struct http_header *h = &p->headers[p->request.n_headers++];
     h->name = span_of(line.p, colon);
+    p->request.names |= http_name_bit(h->name);
     h->value = span_trim(span_of(line.p + colon + 1, line.n - colon - 1));
     return true;
 }
@@ -374,12 +375,10 @@ void http_parser_next(struct http_parser *p)
 
 /* --- looking into a request --- */
 
-struct span http_header(const struct http_request *r, const char *name)
+struct span http_find_header(const struct http_request *r, struct span name)
 {
-    struct span wanted = span_str(name);
-
     for (size_t i = 0; i < r->n_headers; i++)
-        if (span_eq_nocase(r->headers[i].name, wanted))
+        if (span_eq_nocase(r->headers[i].name, name))
             return r->headers[i].value;
     return SPAN_EMPTY;
 }

@@ -28,13 +28,30 @@ struct http_request {
     struct span body;
     const struct http_header *headers;
     size_t n_headers;
+    uint64_t names; /* http_name_bit of each header; 0 = not known */
     bool keep_alive;
     bool v1_0;    /* HTTP/1.0: does not understand chunked answers */
     bool upgrade; /* Connection: upgrade was asked for; bytes behind the head are not HTTP */
 };
 
+/* A bit for names of this length and first letter: most headers that are asked for are not there.
+ */
+static inline uint64_t http_name_bit(struct span name)
+{
+    return (uint64_t)1 << ((name.n * 7 + ((unsigned char)name.p[0] & 0x1f)) & 63);
+}
+
+struct span http_find_header(const struct http_request *r, struct span name);
+
 /* Value of a header (first occurrence, case-insensitive), or an empty span with p == NULL. */
-struct span http_header(const struct http_request *r, const char *name);
+static inline struct span http_header(const struct http_request *r, const char *name)
+{
+    struct span wanted = span_str(name);
+    bool absent = r->names && !(r->names & http_name_bit(wanted));
+
+    return absent ? SPAN_EMPTY : http_find_header(r, wanted);
+}
+
 /* The next item of a comma-separated header value, trimmed; false at the end. Skips empty ones. */
 bool http_next_item(struct span *list, struct span *item);
 /* The token of "Authorization: Bearer TOKEN"; empty when there is none. */

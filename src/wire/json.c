@@ -19,6 +19,7 @@ struct skim {
     unsigned depth;          /* open objects that have a shape */
     const char *at;          /* where it failed */
     int error;
+    bool line_ends; /* there is a CR or LF between tokens */
 };
 
 __attribute__((cold, noinline)) static const char *skim_fail(struct skim *s, const char *at,
@@ -92,27 +93,41 @@ static inline const char *skim_string(struct skim *s, const char *p)
     return skim_string_rest(s, p);
 }
 
+/* Over white space, which is not there in most messages; notes line ends in it. */
+static __attribute__((noinline)) const char *skim_blanks(struct skim *s, const char *p)
+{
+    const char *blank = p;
+
+    p = scan_space(p, s->end);
+    for (; blank < p && !s->line_ends; blank++)
+        s->line_ends = *blank == '\n' || *blank == '\r';
+    return p;
+}
+
+static inline const char *skim_space(struct skim *s, const char *p)
+{
+    return p < s->end && (unsigned char)*p > ' ' ? p : skim_blanks(s, p);
+}
+
 /*
  * Moves *p over white space and returns the byte there; '\0', which the grammar has no place for,
  * at the end of the text.
  */
-static inline char skim_peek(const char **p, const char *end)
+static inline char skim_peek(struct skim *s, const char **p)
 {
-    if (*p < end && (unsigned char)**p > ' ')
-        return **p;
-    *p = scan_space(*p, end);
-    return *p < end ? **p : '\0';
+    *p = skim_space(s, *p);
+    return *p < s->end ? **p : '\0';
 }
 
 /* A member's key and its colon. */
 static inline const char *skim_key(struct skim *s, const char *p)
 {
-    if (skim_peek(&p, s->end) != '"')
+    if (skim_peek(s, &p) != '"')
         return skim_fail(s, p, ERR_SYNTAX);
     p = skim_string(s, p + 1);
     if (!p)
         return NULL;
-    if (skim_peek(&p, s->end) != ':')
+    if (skim_peek(s, &p) != ':')
         return skim_fail(s, p, ERR_SYNTAX);
     return p + 1;
 }
@@ -170,21 +185,20 @@ static const char *skim_scalar(struct skim *s, const char *p, char c)
 /* A value that no shape looks into, with everything inside it. */
 static const char *skim_plain(struct skim *s, const char *p)
 {
-    const char *const end = s->end;
     const unsigned allowed = JSON_MAX_DEPTH - s->depth;
     char closers[JSON_MAX_DEPTH]; /* what ends each container around the open one */
     unsigned depth = 0;
     char closer = 0; /* what ends the open container */
 
     for (;;) {
-        char c = skim_peek(&p, end);
+        char c = skim_peek(s, &p);
         if (c == '{' || c == '[') {
             if (depth == allowed)
                 return skim_fail(s, p, ERR_DEPTH);
             closers[depth++] = closer;
             closer = c == '{' ? '}' : ']';
             p++;
-            if (skim_peek(&p, end) != closer) {
+            if (skim_peek(s, &p) != closer) {
                 if (closer == '}' && !(p = skim_key(s, p)))
                     return NULL;
                 continue;
@@ -198,7 +212,7 @@ static const char *skim_plain(struct skim *s, const char *p)
         for (;;) {
             if (!depth)
                 return p;
-            c = skim_peek(&p, end);
+            c = skim_peek(s, &p);
             if (c == ',')
                 break;
             if (c != closer)
@@ -279,10 +293,10 @@ static const char *skim_member(struct skim *s, const char *p, const struct json_
     if (!p)
         return NULL;
     size_t i = shape_find(shape, span_of(key, (size_t)(p - key)));
-    p = scan_space(p, s->end);
+    p = skim_space(s, p);
     if (p == s->end || *p != ':')
         return skim_fail(s, p, ERR_SYNTAX);
-    p = scan_space(p + 1, s->end);
+    p = skim_space(s, p + 1);
     if (i == shape->n)
         return skim_other(s, key, p, shape, slots);
 
@@ -313,16 +327,16 @@ static const char *skim_object(struct skim *s, const char *p, const struct json_
     if (s->depth == JSON_MAX_DEPTH)
         return skim_fail(s, p, ERR_DEPTH);
     s->depth++;
-    p = scan_space(p + 1, s->end);
+    p = skim_space(s, p + 1);
     if (p == s->end || *p != '}') {
         for (;;) {
             p = skim_member(s, p, shape, slots, &seen);
             if (!p)
                 return NULL;
-            p = scan_space(p, s->end);
+            p = skim_space(s, p);
             if (p == s->end || *p != ',')
                 break;
-            p = scan_space(p + 1, s->end);
+            p = skim_space(s, p + 1);
         }
         if (p == s->end || *p != '}')
             return skim_fail(s, p, ERR_SYNTAX);
@@ -331,38 +345,50 @@ static const char *skim_object(struct skim *s, const char *p, const struct json_
     return p + 1;
 }
 
+/* All of the text, which must be one value. Members of `shape` go to `outer`. */
+static enum json_type skim_all(struct skim *s, struct span text, const struct json_shape *shape,
+                               struct json_slot *outer)
+{
+    const char *value = skim_space(s, text.p), *p;
+
+    if (shape && value < s->end && *value == '{')
+        p = skim_object(s, value, shape, outer);
+    else
+        p = skim_plain(s, value);
+    if (p) {
+        p = skim_space(s, p);
+        if (p < s->end)
+            skim_fail(s, p, ERR_SYNTAX);
+    }
+    return s->error ? JSON_NONE : json_type_of(span_of(value, (size_t)(s->end - value)));
+}
+
 int json_skim_envelope(struct span text, const struct json_shape *shape, struct json_slot *outer,
-                       struct json_slot *inner, enum json_type *type, size_t *at)
+                       struct json_slot *inner, enum json_type *type, bool *one_line)
 {
     /* An empty span may have no address at all, which pointer arithmetic does not like. */
     if (!text.n)
         text.p = "";
 
     struct skim s = {.end = text.p + text.n, .inner = inner};
-    const char *value = scan_space(text.p, s.end), *p;
-    if (shape && value < s.end && *value == '{')
-        p = skim_object(&s, value, shape, outer);
-    else
-        p = skim_plain(&s, value);
-    if (p) {
-        p = scan_space(p, s.end);
-        if (p < s.end)
-            skim_fail(&s, p, ERR_SYNTAX);
-    }
-    if (s.error) {
-        if (at)
-            *at = (size_t)(s.at - text.p);
-        return s.error;
-    }
-    if (type)
-        *type = json_type_of(span_of(value, (size_t)(s.end - value)));
-    return 0;
+    *type = skim_all(&s, text, shape, outer);
+    *one_line = !s.line_ends;
+    return s.error;
 }
 
 int json_skim(struct span text, const struct json_shape *shape, struct json_slot *slots,
               enum json_type *type, size_t *at)
 {
-    return json_skim_envelope(text, shape, slots, slots, type, at);
+    if (!text.n)
+        text.p = "";
+
+    struct skim s = {.end = text.p + text.n, .inner = slots};
+    enum json_type found = skim_all(&s, text, shape, slots);
+    if (s.error && at)
+        *at = (size_t)(s.at - text.p);
+    else if (!s.error && type)
+        *type = found;
+    return s.error;
 }
 
 enum json_type json_type_of(struct span value)

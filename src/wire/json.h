@@ -78,10 +78,11 @@ MUST_CHECK int json_skim(struct span text, const struct json_shape *shape, struc
 /*
  * The same, with two arrays of slots: members of `shape` itself go to `outer`, those of the shapes
  * inside it to `inner`. For a message whose envelope one module knows and whose contents another.
+ * `one_line` tells whether the text has no CR and no LF, which JSON has between tokens only.
  */
 MUST_CHECK int json_skim_envelope(struct span text, const struct json_shape *shape,
                                   struct json_slot *outer, struct json_slot *inner,
-                                  enum json_type *type, size_t *at);
+                                  enum json_type *type, bool *one_line);
 
 /* How many containers are open at once in an already validated value. */
 unsigned json_depth(struct span value);

@@ -62,7 +62,7 @@ int rpc_skim(struct span text, const struct json_shape *params_shape,
     if (n_slots)
         memset(slots, 0, n_slots * sizeof *slots);
     *out = (struct rpc_message){.kind = RPC_INVALID, .text = scan_trim(text), .slots = slots};
-    int error = json_skim_envelope(text, &shape, env, slots, &type, NULL);
+    int error = json_skim_envelope(text, &shape, env, slots, &type, &out->one_line);
     if (error)
         return error;
 

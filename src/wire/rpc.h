@@ -31,6 +31,7 @@ enum {
 struct rpc_message {
     enum rpc_kind kind;
     bool versioned;          /* "jsonrpc":"2.0" was there */
+    bool one_line;           /* the text has no CR and no LF */
     struct span text;        /* the whole message, without white space around it */
     struct span id;          /* raw; empty when absent or not fit to be echoed */
     struct span method;      /* text without quotes, escapes as they came: see rpc_method_is */

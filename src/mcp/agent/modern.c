@@ -293,6 +293,7 @@ static void open_call(struct modern_agent *a, const struct mcp_message *m, void 
     if (r->level >= 0)
         wishes_want_log(a->host.router, a->host.view, r->level, mcp_levels[r->level]);
     request.params = m->rpc.params;
+    request.one_line = m->rpc.one_line;
     request.meta_at = mcp_cut(m->rpc.params, &m->slots[SLOT_META]);
     request.meta_keep = buf_view(&kept_meta);
     request.log_level = r->level >= 0 ? wanted : SPAN_EMPTY;

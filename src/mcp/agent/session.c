@@ -472,6 +472,7 @@ static void handle_open(struct mcp_session *s, const struct mcp_message *m, void
     if (meta->type == JSON_OBJECT)
         mcp_put_foreign_meta(&kept_meta, meta->value);
     request.params = m->rpc.params;
+    request.one_line = m->rpc.one_line;
     request.meta_at = mcp_cut(m->rpc.params, meta);
     request.meta_keep = buf_view(&kept_meta);
     request.log_level = s->level >= 0 ? span_str(mcp_levels[s->level]) : SPAN_EMPTY;

@@ -359,5 +359,6 @@ struct outcome as_tools_outcome(enum op op, const struct outcome *outcome, struc
     }
     as.kind = OUTCOME_RESULT;
     as.body = buf_view(body);
+    as.one_line = false;
     return as;
 }

@@ -14,7 +14,12 @@ static void put_meta(struct buf *out, const struct request *r, struct span own)
 
 static void put_piece(struct buf *out, const struct request *r, size_t from, size_t to)
 {
-    mcp_put_raw(out, span_cut(r->params, from, to - from));
+    struct span piece = span_cut(r->params, from, to - from);
+
+    if (r->one_line)
+        buf_span(out, piece);
+    else
+        mcp_put_raw(out, piece);
 }
 
 /* New members go to the front, behind the opening brace; returns where the rest begins. */

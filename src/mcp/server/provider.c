@@ -313,17 +313,12 @@ static void receive_one(struct mcp_provider *p, const struct mcp_message *m, uin
     }
 }
 
-static bool has_line_breaks(struct span text)
-{
-    return memchr(text.p, '\n', text.n) || memchr(text.p, '\r', text.n);
-}
-
 void mcp_provider_receive(struct mcp_provider *p, struct span text, uint64_t about)
 {
     struct mcp_message m;
     int code = mcp_skim(text, &m);
 
-    if (code == 0 && has_line_breaks(text)) {
+    if (code == 0 && !m.rpc.one_line) {
         /* Pieces of it will go out where a message is one line: it becomes one here, once. */
         struct buf line = {0};
         json_one_line(&line, text);

@@ -55,12 +55,19 @@ void upstream_send(struct mcp_provider *p, struct mcp_parcel parcel)
     p->ops->end(p->link, &parcel);
 }
 
-static void begin_request(struct buf *out, uint64_t id, const char *method)
+/* A method of MCP is written as it is; one that the agent named may need escapes. */
+static void begin_request(struct buf *out, uint64_t id, const char *method, bool is_ours)
 {
     buf_str(out, "{\"jsonrpc\":\"2.0\",\"id\":");
     buf_u64(out, id);
     buf_str(out, ",\"method\":");
-    json_quote(out, span_str(method));
+    if (is_ours) {
+        buf_char(out, '"');
+        buf_str(out, method);
+        buf_char(out, '"');
+    } else {
+        json_quote(out, span_str(method));
+    }
 }
 
 void upstream_request(struct mcp_provider *p, const struct sent *sent, const char *method,
@@ -68,7 +75,7 @@ void upstream_request(struct mcp_provider *p, const struct sent *sent, const cha
 {
     struct buf *out = p->ops->begin(p->link);
 
-    begin_request(out, sent->id, method);
+    begin_request(out, sent->id, method, true);
     if (p->modern) {
         buf_str(out, ",\"params\":{\"_meta\":{");
         upstream_modern_put_meta(out, p->declares);
@@ -169,7 +176,7 @@ void upstream_send_call(struct mcp_provider *p, const struct sent *sent,
         buf_printf(&meta, "%s\"progressToken\":%" PRIu64, meta.n ? "," : "", sent->id);
 
     struct buf *out = p->ops->begin(p->link);
-    begin_request(out, sent->id, method);
+    begin_request(out, sent->id, method, !other.n);
     if (request->params.n || meta.n || extra.n) {
         buf_str(out, ",\"params\":");
         params_put(out, request, buf_view(&meta), extra);

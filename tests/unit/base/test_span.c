@@ -15,6 +15,15 @@ static void test_equality(void **state)
     /* Only letters have case: these pairs differ in the same bit. */
     assert_false(span_eq_nocase(SPAN("@"), SPAN("`")));
     assert_false(span_eq_nocase(SPAN("["), SPAN("{")));
+    /* Eight bytes are compared at once: every pair of bytes must fare there as it does alone. */
+    for (int i = 0; i < 256 * 256; i++) {
+        char left[] = "xxxxxxxxx", right[] = "xXxXxXxXx";
+        char one = (char)(i >> 8), other = (char)i;
+        left[i % 8] = one;
+        right[i % 8] = other;
+        bool same = span_eq_nocase(span_of(&one, 1), span_of(&other, 1));
+        assert_int_equal(span_eq_nocase(span_of(left, 9), span_of(right, 9)), same);
+    }
     assert_true(span_has_nocase(SPAN("it Timed OUT again"), SPAN("timed out")));
     assert_true(span_has_nocase(SPAN("ends so"), SPAN("SO")));
     assert_true(span_has_nocase(SPAN_EMPTY, SPAN_EMPTY));

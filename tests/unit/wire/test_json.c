@@ -410,17 +410,57 @@ static void test_envelope_has_its_own_slots(void **state)
     static const struct json_shape shape = JSON_SHAPE(rows);
     struct json_slot outer[2] = {0}, inner[S_COUNT] = {0};
     enum json_type type;
+    bool one_line = false;
 
     (void)state;
     assert_int_equal(json_skim_envelope(SPAN(" {\"params\":{\"name\":\"n\",\"_meta\":"
                                              "{\"progressToken\":5}},\"id\":9} "),
-                                        &shape, outer, inner, &type, NULL),
+                                        &shape, outer, inner, &type, &one_line),
                      0);
     assert_int_equal(type, JSON_OBJECT);
+    assert_true(one_line);
     assert_span(outer[0].value, "9");
     assert_int_equal(outer[1].type, JSON_OBJECT);
     assert_span(inner[S_NAME].value, "\"n\"");
     assert_span(inner[S_TOKEN].value, "5");
+}
+
+/* Who writes a text on a line-framed link asks this once, and not each byte again. A line end is
+ * found wherever white space may stand, and an escaped one is none. */
+static void test_one_line(void **state)
+{
+    static const struct {
+        const char *text;
+        bool one_line;
+    } rows[] = {
+        {"{\"a\":[1, 2,{}],\t\"b\":\"x\\ny\\r\"}", true},
+        {"", true},
+        {"\n{}", false},
+        {"{}\r", false},
+        {"{\n}", false},
+        {"{\"a\"\r:1}", false},
+        {"{\"a\": \n1}", false},
+        {"{\"a\":1\n}", false},
+        {"{\"a\":1,\n\"b\":2}", false},
+        {"{\"a\":[\n]}", false},
+        {"{\"a\":[1  \n,2]}", false},
+        {"{\"a\":{\"b\" \r: 1}}", false},
+    };
+    static const struct json_shape_row named[] = {{"b", 0, NULL}};
+    static const struct json_shape shape = JSON_SHAPE(named);
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        for (int shaped = 0; shaped < 2; shaped++) {
+            struct json_slot slots[1] = {0};
+            enum json_type type;
+            bool one_line;
+            int code = json_skim_envelope(span_str(rows[i].text), shaped ? &shape : NULL, slots,
+                                          slots, &type, &one_line);
+            assert_int_equal(code, *rows[i].text ? 0 : ERR_SYNTAX);
+            assert_int_equal(one_line, rows[i].one_line);
+        }
+    }
 }
 
 /* A shape by which something is decided says when another reader could decide otherwise. */
@@ -456,6 +496,7 @@ static void test_guarded_shape(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_one_line),
         cmocka_unit_test(test_guarded_shape),
         cmocka_unit_test(test_accepts),
         cmocka_unit_test(test_refuses),
