@@ -1,5 +1,5 @@
 /* The checks of whole entries (a server, listen address, token or prompt) and of the configuration
- * as a whole. Those of entries are listed in schema_rows.c; load.c calls check_config. */
+ * as a whole. Those of entries are listed in schema_rows.c; config.c calls check_config. */
 #include "config/check.h"
 
 #include "base/ascii.h"

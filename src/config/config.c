@@ -1,9 +1,250 @@
-/* Freeing a configuration, finding a server by its alias, and comparing two servers. Called by the
- * commands, hub/ and the other files of config/. */
-#include "config/config.h"
+/* A configuration: finding its file, reading and checking it, settings from the environment and the
+ * command line on top, finding a server in it, and its end. Called by cmd/ at the start, by
+ * hub/follow.c for a reload, and wherever a server is looked up. */
+#include "config/load.h"
 
+#include "base/file.h"
 #include "base/mem.h"
+#include "config/check.h"
+#include "config/convert.h"
+#include "config/credentials.h"
+#include "config/import.h"
+#include "config/reader.h"
 #include "config/schema.h"
+#include "wire/json.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+/* --- finding --- */
+
+static const char *const local_files[] = {"./rialto.yaml", "./rialto.json", "./mcp.json"};
+static const char system_file[] = "/etc/rialto/rialto.yaml";
+
+static const char *env_or_null(const char *name)
+{
+    const char *value = getenv(name);
+    return value && *value ? value : NULL;
+}
+
+/* False when there is no home to look in. */
+static bool put_user_file(struct buf *out)
+{
+    const char *base = env_or_null("XDG_CONFIG_HOME");
+    const char *home = env_or_null("HOME");
+
+    /* The specification wants relative paths here to be ignored. */
+    if (base && base[0] == '/')
+        buf_printf(out, "%s/rialto/rialto.yaml", base);
+    else if (home)
+        buf_printf(out, "%s/.config/rialto/rialto.yaml", home);
+    return out->n > 0;
+}
+
+static bool exists(const char *path)
+{
+    return access(path, F_OK) == 0;
+}
+
+char *config_place(size_t n)
+{
+    struct buf user = {0};
+
+    if (n < COUNT_OF(local_files))
+        return mem_str(local_files[n]);
+    n -= COUNT_OF(local_files);
+    if (put_user_file(&user) && n-- == 0)
+        return buf_take(&user);
+    buf_fini(&user);
+    return n == 0 ? mem_str(system_file) : NULL;
+}
+
+char *config_find(const char *given)
+{
+    if (!given)
+        given = env_or_null("RIALTO_CONFIG");
+    if (given)
+        return mem_str(given);
+    for (size_t i = 0;; i++) {
+        char *place = config_place(i);
+        if (!place || exists(place))
+            return place;
+        mem_free(place);
+    }
+}
+
+void config_put_places(struct buf *out)
+{
+    char *place;
+
+    buf_str(out, "$RIALTO_CONFIG");
+    for (size_t i = 0; (place = config_place(i)); i++) {
+        buf_printf(out, ", %s", place);
+        mem_free(place);
+    }
+}
+
+/* --- reading --- */
+
+static bool ends_with(const char *path, const char *end)
+{
+    size_t n = strlen(path), m = strlen(end);
+    return n > m && span_eq_nocase(span_of(path + n - m, m), span_of(end, m));
+}
+
+static struct span skip_bom(struct span text)
+{
+    return span_starts(text, SPAN("\xef\xbb\xbf")) ? span_from(text, 3) : text;
+}
+
+enum config_format config_format_of(const char *path, struct span text)
+{
+    text = skip_bom(text);
+    if (ends_with(path, ".json"))
+        return CONFIG_JSON;
+    if (ends_with(path, ".yaml") || ends_with(path, ".yml"))
+        return CONFIG_YAML;
+    size_t at = 0;
+    while (at < text.n && (text.p[at] == ' ' || (text.p[at] >= '\t' && text.p[at] <= '\r')))
+        at++;
+    return at < text.n && text.p[at] == '{' ? CONFIG_JSON : CONFIG_YAML;
+}
+
+bool config_read_text(const char *path, struct buf *text, struct problems *problems)
+{
+    /* "-" as everywhere; its own name in /dev cannot be opened when it is a socket. */
+    int rc = strcmp(path, "-") == 0 ? file_read_fd(text, STDIN_FILENO, CONFIG_MAX_BYTES)
+                                    : file_read(text, path, CONFIG_MAX_BYTES);
+
+    problems_set_file(problems, path);
+    if (rc == ERR_SIZE)
+        problems_add(problems, PROBLEM_ERROR, (struct place){0}, "",
+                     "too large for a configuration, more than %d MiB", CONFIG_MAX_BYTES >> 20);
+    else if (rc)
+        problems_add(problems, PROBLEM_ERROR, (struct place){0}, "", "cannot read it: %s",
+                     err_name(rc));
+    return !rc;
+}
+
+struct config *config_load(const char *path, struct problems *problems)
+{
+    BUF_SCOPED text = {0};
+    struct config *c = NULL;
+
+    if (config_read_text(path, &text, problems))
+        c = config_parse(buf_view(&text), config_format_of(path, buf_view(&text)), false, problems);
+    if (c)
+        c->file = arena_span(&c->arena, span_str(path)).p;
+    return c;
+}
+
+/*
+ * Other programs' JSON may have comments; ours has none, and is told so. Gives the tree of a
+ * document that is JSON but for its comments, if it is another program's.
+ */
+static struct value *read_relaxed(struct arena *a, struct span text,
+                                  const struct import_hints *hints, struct problems *problems)
+{
+    BUF_SCOPED relaxed = {0};
+    struct value *root = NULL;
+
+    if (json_skim(text, NULL, NULL, NULL, NULL) && json_doc_relax(&relaxed, text))
+        root = json_doc_read(a, buf_view(&relaxed), problems);
+    return root && import_is_foreign(root, hints) ? root : NULL;
+}
+
+/* The document as a tree in our own keys; NULL when it is none. */
+static struct value *read_document(struct arena *a, struct span text, enum config_format format,
+                                   struct schema_read *reading, bool thorough)
+{
+    bool json = format == CONFIG_JSON;
+    struct import_hints hints = {.json = json, .relaxed = json, .thorough = thorough};
+
+    text = skip_bom(text);
+    struct value *root = json ? read_relaxed(a, text, &hints, reading->problems) : NULL;
+    hints.relaxed = root != NULL;
+    if (!root)
+        root = json ? json_doc_read(a, text, reading->problems)
+                    : yaml_read(a, text, reading->problems);
+    if (root)
+        reading->lenient = import_document(a, root, &hints, reading->problems);
+    return root;
+}
+
+struct config *config_parse(struct span text, enum config_format format, bool preview,
+                            struct problems *problems)
+{
+    struct arena scratch = {0};
+    struct config *c = MEM_NEW(struct config);
+    struct schema_read reading = {.arena = &c->arena, .problems = problems, .preview = preview};
+    size_t errors = problems->errors, first = problems->n;
+
+    struct value *root = read_document(&scratch, text, format, &reading, false);
+    if (root) {
+        schema_read(&reading, root, c);
+        credentials_in_config(c); /* before anything is said about it */
+        check_config(&reading, root, c);
+    }
+    problems_sort(problems, first);
+    arena_fini(&scratch);
+    if (problems->errors == errors)
+        return c;
+    config_free(c);
+    return NULL;
+}
+
+bool config_convert(struct span text, enum config_format format, const char *source,
+                    struct buf *out, struct problems *problems)
+{
+    struct arena scratch = {0};
+    struct config *c = MEM_NEW(struct config);
+    struct schema_read reading = {.arena = &c->arena, .problems = problems};
+
+    struct value *root = read_document(&scratch, text, format, &reading, true);
+    if (root) {
+        schema_read(&reading, root, c);
+        credentials_in_config(c); /* before anything is said about it */
+        check_config(&reading, root, c);
+    }
+    problems_sort(problems, 0);
+    bool fine = root && !problems->errors;
+    if (fine)
+        convert_put(out, root, source, problems);
+    arena_fini(&scratch);
+    config_free(c);
+    return fine;
+}
+
+struct config *config_default(void)
+{
+    struct problems none = {0};
+    struct config *c = config_parse(SPAN("{}"), CONFIG_YAML, false, &none);
+    problems_fini(&none);
+    return c;
+}
+
+/* --- on top of the file --- */
+
+void config_set(struct config *c, const char *key, const char *text, struct problems *problems)
+{
+    struct schema_read reading = {.arena = &c->arena, .problems = problems};
+    schema_set(&reading, c, key, span_str(text));
+}
+
+void config_environment(struct config *c, struct problems *problems)
+{
+    for (size_t i = 0; i < schema_rows_n; i++) {
+        const struct schema_row *row = &schema_rows[i];
+        const char *text = row->env ? env_or_null(row->env) : NULL;
+        if (!text)
+            continue;
+        problems_set_file(problems, row->env);
+        config_set(c, row->path, text, problems);
+    }
+    problems_set_file(problems, c->file);
+}
+
+/* --- what was read --- */
 
 void config_free(struct config *c)
 {

@@ -4,8 +4,6 @@
  * Every field is filled in: by the file, by the environment, or by the default that the schema
  * gives for its key (config/schema.h, where each key is also explained). Absent texts are NULL.
  * All of it lives in the config's own arena and does not change once loaded.
- *
- * Nouns: config_. Files: load.
  */
 #ifndef RIALTO_CONFIG_CONFIG_H
 #define RIALTO_CONFIG_CONFIG_H

@@ -1,5 +1,5 @@
 /* Recognising files of other MCP programs, and the table of their keys with what each becomes in
- * our files. Called by load.c for every document; import_manifest.c calls back for each server. */
+ * our files. Called by config.c for every document; import_manifest.c calls back for each server. */
 #include "config/import.h"
 
 #include "base/ascii.h"

@@ -1,5 +1,5 @@
 /* The table of keys explained: as text, as JSON, and for the man page. Called by cmd/config.c and
- * cmd/man.c, and by schema_leaf.c for the name of a type. */
+ * cmd/man.c, and by schema.c for the name of a type. */
 #include "base/mem.h"
 #include "config/nearest.h"
 #include "config/schema.h"

@@ -1,5 +1,5 @@
 /* The table of all configuration keys with type, default, limits, check and help. Read by schema.c,
- * schema_doc.c, schema_dump.c, convert.c, plan.c and load.c, and by cmd/doctor/config.c. */
+ * schema_doc.c, schema_dump.c, convert.c, plan.c and config.c, and by cmd/doctor/config.c. */
 #include "base/mem.h"
 #include "config/check.h"
 #include "config/schema.h"

@@ -1,4 +1,4 @@
-/* Durations and sizes read from text and written as text. Called by schema_leaf.c, schema_doc.c and
+/* Durations and sizes read from text and written as text. Called by schema.c, schema_doc.c and
  * schema_dump.c, and by cmd/bus.c, cmd/stdio.c and cmd/top.c for options. */
 #include "config/units.h"
 

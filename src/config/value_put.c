@@ -1,5 +1,5 @@
 /* A value tree written as JSON or as YAML, and comments for YAML. Called by cmd/config.c,
- * convert.c, schema_leaf.c and hub/memory.c. */
+ * convert.c, schema.c and hub/memory.c. */
 #include "config/value.h"
 
 #include "base/ascii.h"

@@ -1,5 +1,5 @@
 /* A YAML text as a value tree, built from libyaml's events, with aliases and merge keys expanded
- * within a limit. Called by load.c. */
+ * within a limit. Called by config.c. */
 #include "base/err.h"
 #include "base/map.h"
 #include "base/mem.h"

@@ -1,5 +1,7 @@
-/* Methods of the stateless era, requests in flight, their events and answers. Called by duplex.c
- * and modern_http.c for each message; modern_park.c and modern_listen.c share its requests. */
+/* Methods of the stateless era, requests in flight, their events and answers; and whether a message
+ * is of that era, and what is wrong with its version or capabilities. Called by duplex.c and
+ * modern_http.c for each message; modern_park.c and modern_listen.c share its requests, and
+ * http_endpoint.c and hub/conductor_join.c ask for the era. */
 #include "mcp/agent/modern.h"
 
 #include "base/log.h"
@@ -453,4 +455,43 @@ void modern_agent_free(struct modern_agent *a)
 size_t modern_agent_pending(const struct modern_agent *a)
 {
     return a->n_requests - a->n_parked;
+}
+
+/* --- the envelope --- */
+
+bool modern_claims(const struct mcp_message *m)
+{
+    return m->slots[SLOT_META_VERSION].type != JSON_NONE;
+}
+
+bool modern_check(const struct mcp_message *m, struct modern_fault *fault, struct buf *scratch)
+{
+    const struct json_slot *version = &m->slots[SLOT_META_VERSION];
+
+    if (version->type != JSON_STRING) {
+        *fault = (struct modern_fault){
+            400, RPC_INVALID_PARAMS,
+            "params._meta needs " MCP_META_PREFIX "protocolVersion, a string", NULL};
+        return false;
+    }
+    if (m->slots[SLOT_META_CAPABILITIES].type != JSON_OBJECT) {
+        *fault = (struct modern_fault){
+            400, RPC_INVALID_PARAMS,
+            "params._meta needs " MCP_META_PREFIX "clientCapabilities, an object", NULL};
+        return false;
+    }
+    if (!json_string_is(version->value, SPAN(MCP_MODERN))) {
+        buf_str(scratch, "{\"supported\":[\"" MCP_MODERN "\"],\"requested\":");
+        buf_span(scratch, version->value);
+        buf_char(scratch, '}');
+        *fault = (struct modern_fault){400, MCP_ERROR_VERSION, "Unsupported protocol version",
+                                       buf_cstr(scratch)};
+        return false;
+    }
+    return true;
+}
+
+void modern_put_fault(struct buf *out, struct span id, const struct modern_fault *fault)
+{
+    rpc_put_error(out, id, fault->code, span_str(fault->text), span_str(fault->data));
 }
