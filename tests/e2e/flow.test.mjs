@@ -1,0 +1,55 @@
+// ARCHITECTURE.md says through which files a call goes. Words about code grow old without anybody
+// noticing, and a hallway of functions that only pass on grows by one at a time: here a debugger looks
+// at the stack when a call's bytes are put on the server's pipe, and compares.
+import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import path from 'node:path';
+import { test } from 'node:test';
+import {
+  fake, HttpClient, rialtoBin, root, start, tempDir, until, within, writeConfig,
+} from './lib.mjs';
+
+const MOST_FRAMES = 16; // from the callback of the read to the bytes in the pipe's buffer
+
+function documentedFiles() {
+  const text = fs.readFileSync(path.join(root, 'ARCHITECTURE.md'), 'utf8');
+  const [, picture] = text.match(/## How a call flows\n[^`]*(?:`[^`\n]+`[^`]*)*```\n([^`]+)```/);
+  return picture.trim().split(/\s*->\s*/);
+}
+
+/** The frames of the call's way, the read first: [function, file] each. */
+function framesOf(text) {
+  const frames = [...text.matchAll(/^#\d+ +(?:0x[0-9a-f]+ in )?(\w+) .* at (?:\S*\/)?src\/(\S+)\.c:\d+$/gm)]
+    .map(([, name, file]) => [name, file]).reverse();
+  return frames.slice(frames.findIndex(([name]) => name === 'on_read'));
+}
+
+test('a call goes through the files that ARCHITECTURE.md names, and not through many functions', async () => {
+  const dir = tempDir();
+  const config = writeConfig(dir, { listen: '127.0.0.1:0', servers: { one: fake() } });
+  // params_put writes what a call asks for: the stack is looked at when the message is complete.
+  const orders = ['set pagination off', 'set print frame-arguments none', 'set width 0',
+    'handle SIGCHLD SIGPIPE nostop noprint pass', 'break params_put', 'run', 'break stream_wrote',
+    'continue', 'backtrace', 'kill'];
+  const child = start('gdb', ['-q', '-nx', '-batch', ...orders.flatMap((o) => ['-ex', o]),
+    '--args', rialtoBin, 'serve', '-c', config], {
+    cwd: dir,
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: { ...process.env, ASAN_OPTIONS: 'detect_leaks=0', DEBUGINFOD_URLS: '' }, // looking for leaks and being traced exclude each other
+  });
+  let said = '';
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', (d) => { said += d; });
+  const ended = new Promise((resolve) => { child.on('close', resolve); });
+  const [, origin] = await until('the listening line', () => said.match(/listening on (http:\/\/[^\s/]+)/), 60_000);
+  const client = await new HttpClient(`${origin}/mcp`).connect();
+  await client.waitFor('one__echo');
+  client.call('one__echo', { text: 'x' }).catch(() => {}); // the program ends when the stack was looked at
+  await within(60_000, 'the end of the debugger', ended);
+
+  const frames = framesOf(said);
+  assert.ok(frames.length > 0, said);
+  const shown = frames.map(([name, file]) => `${file}: ${name}`).join('\n');
+  assert.ok(frames.length <= MOST_FRAMES, `${frames.length} frames, not ${MOST_FRAMES}:\n${shown}`);
+  const files = frames.map(([, file]) => file).filter((file, i, all) => file !== all[i - 1]);
+  assert.deepEqual(files, documentedFiles(), shown);
+});
