@@ -79,7 +79,7 @@ static void consumer_decides(struct call *c, bool allowed)
         refuse(c, "was refused by the person at the client");
 }
 
-/* Its consumer cannot say, or has no say, so somebody else must. */
+/* The call's consumer cannot be asked, or must not decide, so an operator has to. */
 static void wait_for_operator(struct call *c)
 {
     struct router *r = c->router;
@@ -120,8 +120,8 @@ void approval_hold(struct call *c, const struct request *request)
     bool may_answer = c->provider->policy.approve_by != APPROVE_BY_OPERATOR;
 
     call_keep(c, request);
-    /* One consent is for one call: were its consumer to resume it by a call of its own, a person
-     * would be asked in every round. So questions of the server come as asks on this one. */
+    /* One consent is for one call: if the consumer resumed this call by another call, a person
+     * would be asked in every round. So questions of the server come as asks on this call. */
     c->comes_back = c->answers & ANSWERS_BY_RETRY;
     c->kept.request.answers &= ~(unsigned)ANSWERS_BY_RETRY;
     c->answers &= ~(unsigned)ANSWERS_BY_RETRY;
@@ -144,7 +144,7 @@ void approval_answered(struct call *c, const struct outcome *answer)
     else if (c->word == WORD_YES && consent != CONSENT_DENIED)
         allow(c);
     else if (consent == CONSENT_UNASKED || c->provider->policy.approve_by == APPROVE_BY_OPERATOR)
-        wait_for_operator(c); /* another configuration may hold than when it was asked */
+        wait_for_operator(c); /* the configuration may have changed since the question was asked */
     else
         consumer_decides(c, consent == CONSENT_GIVEN);
 }
@@ -169,7 +169,7 @@ enum decided approval_decide(struct router *r, uint64_t handle, const struct ver
         return DECIDED;
     if (asked) {
         ask_take_back(c, approval_key);
-        c = router_find(r, handle); /* its consumer may have left on hearing that */
+        c = router_find(r, handle); /* the call's consumer may have left inside */
     }
     if (c && verdict->allowed)
         allow(c);

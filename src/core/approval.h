@@ -2,14 +2,14 @@
  * approval: calls that a person must allow before they reach their server.
  *
  * The router holds a call of a tool that its provider's policy names. The policy also says whose
- * word counts (enum approve_by), for a consumer that is asked may well answer without any person.
- * Where it may answer and can put a form before a person it is asked, by an ordinary ask: so it
- * works for every dialect that has one. Otherwise the call waits for an operator, who is told by
- * HAPPENED_APPROVAL_WANTED and decides with approval_decide. Silence is a no, and so is having
+ * word counts (enum approve_by), for a consumer that is asked may answer without any person.
+ * A consumer that may answer and can put a form before a person is asked by an ordinary ask, so
+ * this works for every dialect that has asks. Otherwise the call waits for an operator, who is told
+ * by HAPPENED_APPROVAL_WANTED and decides with approval_decide. Silence is a no, and so is having
  * nobody to ask. Who decided is logged and shown to the tap.
  *
- * A held call has no slot, and its provider need not run. Allowed, it goes the way of every
- * call, with a fresh deadline; it is never sent a second time by itself.
+ * A held call has no slot, and its provider need not run. Once allowed, the call goes the way of
+ * every call, with a fresh deadline, and is never sent a second time by itself.
  */
 #ifndef RIALTO_CORE_APPROVAL_H
 #define RIALTO_CORE_APPROVAL_H
@@ -23,11 +23,11 @@ enum consent {
     CONSENT_UNASKED, /* the consumer could not ask after all */
 };
 
-/* The words of it, which the core does not know. */
+/* How the question is worded in the consumers' protocol, which the core does not know. */
 struct approver {
     /* Append the params of the elicitation/create that asks for this held call. */
     void (*put_question)(struct buf *out, const struct call *c);
-    /* What the consumer's answer to it means. */
+    /* What the consumer's answer to the question means. */
     enum consent (*read_answer)(const struct outcome *answer);
     bool has_operator; /* somebody looks at approval_next and uses approval_decide */
 };
@@ -37,13 +37,13 @@ void approval_set_approver(struct router *r, const struct approver *approver);
 
 /* The calls that are held, in no particular order: pass NULL for the first. */
 struct call *approval_next(const struct router *r, const struct call *c);
-/* Was its own consumer asked? Otherwise the operator alone was. */
+/* Was the call's own consumer asked? Otherwise the operator alone was. */
 bool approval_is_with_consumer(const struct call *c);
 
 enum decided {
     DECIDED,
-    DECIDED_UNKNOWN,   /* there is no such call, or it is not held any more */
-    DECIDED_ELSEWHERE, /* its consumer was asked, and nobody else is to answer for it */
+    DECIDED_UNKNOWN,   /* there is no such call, or the call is not held any more */
+    DECIDED_ELSEWHERE, /* the call's consumer was asked, and nobody else may answer */
 };
 
 /* An operator's word. */
@@ -53,15 +53,15 @@ struct verdict {
     const char *told; /* to the consumer, with a refusal: "the operator" */
 };
 /*
- * The call may end inside. A question that its consumer was asked is taken back. One that resumes
- * calls by itself (ANSWERS_BY_RETRY) cannot be told so: the call goes on when it comes back, unless
- * the answer that it brings is a no.
+ * The call may end inside. A question to the call's consumer is taken back. A consumer that resumes
+ * calls by itself (ANSWERS_BY_RETRY) cannot be told so: the call goes on when that consumer comes
+ * back, unless its answer is a no.
  */
 enum decided approval_decide(struct router *r, uint64_t handle, const struct verdict *verdict);
 
 /* --- for call.c --- */
 bool approval_needed(const struct provider *p, struct span tool);
-/* Nothing of the call may be touched afterwards: it may have ended. */
+/* The call must not be touched afterwards: it may have ended. */
 void approval_hold(struct call *c, const struct request *request);
 void approval_answered(struct call *c, const struct outcome *answer);
 

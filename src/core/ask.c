@@ -12,9 +12,9 @@ enum { MAX_OPEN_ASKS = 64 };
 /* One ask that waits for its answer. */
 struct open_ask {
     struct list node;
-    struct provider *provider; /* who asked */
-    uint64_t instance;         /* which one of it, by its count of starts */
-    size_t key_n, own_at;      /* the provider's own key is the end of it */
+    struct provider *provider; /* the provider that asked */
+    uint64_t instance;    /* which instance of the provider, by the provider's count of starts */
+    size_t key_n, own_at; /* the provider's own key is the end of `key` */
     char key[];
 };
 
@@ -23,7 +23,7 @@ static struct span own_key(const struct open_ask *ask)
     return span_of(ask->key + ask->own_at, ask->key_n - ask->own_at);
 }
 
-/* Has it an instance that was not told to stop? */
+/* Has the provider an instance that was not told to stop? */
 static bool is_running(const struct provider *p)
 {
     return p->state == PROVIDER_STARTING || p->state == PROVIDER_READY;
@@ -45,7 +45,8 @@ static void refuse_ask(struct call *c, struct provider *p, struct span key, enum
                           &(struct outcome){.kind = OUTCOME_FAILED, .why = why, .text = text});
 }
 
-/* Nobody cancels a standing call at a provider: who asked on it hears that no answer will come. */
+/* A standing call is never cancelled at a provider, so a provider that asked on it is told here
+ * that no answer will come. */
 void ask_refuse_all(struct call *c)
 {
     struct open_ask *ask;
@@ -72,7 +73,7 @@ static void remember_ask(struct call *c, struct provider *p, struct span key, si
     c->n_asks++;
 }
 
-/* On a call, or on a standing call: then there is no deadline, it ends with its consumer. */
+/* On a call, or on a standing call: that one has no deadline and ends with its consumer. */
 static void ask_on(struct call *c, struct provider *p, const struct ask *ask)
 {
     p->stats.asks++;
@@ -152,7 +153,8 @@ void ask_answer(struct call *c, struct span key, const struct outcome *outcome)
         c->n_asks--;
         if (c->provider)
             call_arm_deadline(c);
-        /* The key is told from our copy: the consumer's may go away with its request. */
+        /* The provider is given our copy of the key: the consumer's copy may go away with its
+         * request. */
         struct peer *provider = &ask->provider->peer;
         if (c->state == CALL_HELD)
             approval_answered(c, outcome); /* the question was ours */
@@ -164,7 +166,8 @@ void ask_answer(struct call *c, struct span key, const struct outcome *outcome)
     log_debug("router", "answer to '" SPAN_FMT "', which nobody asked", SPAN_ARG(key));
 }
 
-/* Forget the provider's ask and tell who was asked. False if there is none on this call. */
+/* Forget the provider's ask and tell the consumer that was asked. False if none is open on this
+ * call. */
 static bool unask_on(struct call *c, const struct provider *p, struct span key,
                      const struct event *said)
 {
@@ -210,9 +213,9 @@ static bool may_ask(const struct call *c)
 }
 
 /*
- * A call whose question is not answered yet stands still, so what comes now belongs to another: it
- * may be parked for minutes and must not take everybody's turn. Only among calls of one party,
- * though: a server that does ask two things at once must not ask the wrong person.
+ * A call whose question is not answered yet stands still, perhaps for minutes, so a new question
+ * belongs to another call. This is concluded only among calls of one party: a server that does ask
+ * two things at once must not ask the wrong person.
  */
 struct call *ask_sole_call(const struct provider *p)
 {

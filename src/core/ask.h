@@ -18,9 +18,9 @@ void ask_put(struct call *c, const struct ask *ask);
  * (a session with an instance of its own). False, and nothing done, if there are none or several.
  */
 bool ask_put_standing(struct provider *p, const struct ask *ask);
-/* The call's provider takes back what it asked with this key: nobody shall answer it any more.
- * False if nothing of the kind is open. The second: on whichever of its calls, or on a standing
- * one; `said` (or NULL) has the params that the provider said so with, and the key's place. */
+/* The provider takes back the question with this key: no answer is wanted any more. False if no
+ * such question is open. The second looks at all calls of the provider and at standing calls;
+ * `said` (or NULL) has the params that the provider said so with, and the key's place. */
 bool ask_take_back(struct call *c, struct span key);
 bool ask_take_back_any(struct provider *p, struct span key, const struct event *said);
 /*
@@ -33,11 +33,12 @@ struct call *ask_sole_call(const struct provider *p);
 void ask_answer(struct call *c, struct span key, const struct outcome *outcome);
 
 /* --- for call.c --- */
-/* The call ends: what was asked on it is of no interest any more. */
+/* The call ends: drop the questions asked on it. */
 void ask_forget_all(struct call *c);
 /* The same for what a provider that is gone asked on standing calls. */
 void ask_forget_standing(struct provider *p);
-/* The consumer of a standing call is gone: who asked on it hears that no answer will come. */
+/* The consumer of a standing call is gone: providers that asked on it are told that no answer will
+ * come. */
 void ask_refuse_all(struct call *standing);
 
 #endif

@@ -39,7 +39,7 @@ void call_keep(struct call *c, const struct request *request)
         holding_set(kept, kept->bytes + c->kept.bytes.n);
 }
 
-/* The call ends: nothing of its request is needed any more. */
+/* The call ends: the copy of its request is not needed any more. */
 static void drop_kept(struct call *c)
 {
     struct holding *kept = &c->router->kept;
@@ -110,8 +110,8 @@ static void leave_provider(struct call *c)
 }
 
 /*
- * The call's way ends here. After this its provider is told nothing more about it but `cancel`,
- * whatever the consumer does until its `done` has come.
+ * The call is on its way out. From here on the provider is told nothing more about the call but
+ * `cancel`, whatever the consumer does until the `done` has come.
  */
 static void take_back(struct call *c)
 {
@@ -127,7 +127,7 @@ static bool has_slot(const struct provider *p)
     return p->state == PROVIDER_READY && policy_admits(&p->policy, p->n_open);
 }
 
-/* Its time is over, and the clock is just about to say so. */
+/* The call's deadline has passed; its timer fires in this turn of the loop. */
 static bool is_late(const struct call *c)
 {
     return timer_is_set(&c->deadline) && c->deadline.at <= c->router->timers->now;
@@ -174,7 +174,7 @@ static void publish_end(const struct call *c, const struct outcome *outcome, uin
                        });
 }
 
-/* Shown to whoever looks on, but for what we open by ourselves. */
+/* Shown to the tap, except for calls that the router opened by itself. */
 static void show_end(struct router *r, const struct call *c, const struct outcome *outcome)
 {
     if (r->tap && c->consumer != &r->own && c->op != OP_STANDING)
@@ -212,7 +212,7 @@ static void end_call(struct call *c, const struct outcome *outcome)
         observers_note(&r->observers);
 }
 
-/* The one end of every call. What we say ourselves may quote a server, and so its secrets. */
+/* Every call ends here. The text of a failure may quote a server, and so a secret. */
 static void finish(struct call *c, const struct outcome *outcome)
 {
     if (outcome->kind != OUTCOME_FAILED) {
@@ -323,7 +323,7 @@ static void refuse_unknown(struct router *r, struct peer *consumer, const struct
     struct buf text = {0};
 
     buf_printf(&text, SPAN_FMT ": " SPAN_FMT, SPAN_ARG(why), SPAN_ARG(request->name));
-    /* It may well be one of theirs. */
+    /* The name may belong to a server that is not up. */
     for (size_t i = 0; (p = view_member(v, i)); i++)
         if (p->state != PROVIDER_READY)
             buf_printf(&text, "; server '%s' is not available: %s", p->alias, reason_of(p));
@@ -342,23 +342,24 @@ static void refuse_busy(struct call *c)
 {
     struct provider *p = c->provider;
 
-    c->state = CALL_ENDING; /* it never was in line */
+    c->state = CALL_ENDING; /* the call never was in a queue */
     fail(c, FAIL_BUSY, true, "server '%s' is busy: %zu calls open and %zu waiting", p->alias,
          p->n_open, p->n_waiting);
-    /* With a queue of none a call cannot wait for the start, but it must still cause it. */
+    /* With a queue of length 0 the call cannot wait for the server to start, but must still start
+     * it. */
     if (p->state == PROVIDER_DOWN)
         provider_want(p);
 }
 
 static void refuse_full(struct call *c)
 {
-    c->state = CALL_ENDING; /* it never was in line */
+    c->state = CALL_ENDING; /* the call never was in a queue */
     fail(c, FAIL_BUSY, true,
          "the bridge holds as much for its peers as it may (limits.memory): try again later");
 }
 
-/* A call that has just been opened must not pass memory's bound, nor a person who is to allow it.
- */
+/* False, and the call is refused or held: its params pass the bound of memory, or a person must
+ * allow it. */
 static bool may_pass(struct call *c, const struct request *request)
 {
     struct router *r = c->router;
@@ -384,7 +385,7 @@ void call_admit(struct call *c, const struct request *request)
         return;
     call_arm_deadline(c);
     if (p->halted) {
-        c->state = CALL_ENDING; /* it never was in line */
+        c->state = CALL_ENDING; /* the call never was in a queue */
         fail(c, FAIL_UNAVAILABLE, false, "server '%s' was stopped by its operator", p->alias);
     } else if (has_slot(p) && list_empty(&p->waiting)) {
         if (c->repeatable && !kept)
@@ -525,9 +526,9 @@ static void fail_ended(struct call *c, enum failure why, const char *reason)
 }
 
 /*
- * First every call is taken off the provider, then the ends are told: inside a `done` a consumer
- * may cancel the next of these calls, open others or start the provider anew, and none of that may
- * reach the instance that has ended or be swept away with it.
+ * First all calls are taken off the provider, then each `done` is told: inside a `done` a consumer
+ * may cancel the next of these calls, open others or start the provider again, and none of that may
+ * reach the instance that has ended, nor end with it.
  */
 void call_provider_ended(struct provider *p, enum failure why)
 {
@@ -552,7 +553,8 @@ void call_provider_ended(struct provider *p, enum failure why)
         take_back(c);
         list_append(&ending, &c->in_provider);
     }
-    /* A held call needs no running provider, but it does not outlive one that is not wanted. */
+    /* A held call needs no running provider, but ends with a provider that is not wanted any more.
+     * */
     while (why == FAIL_SHUTDOWN && (c = LIST_FIRST(&p->held, struct call, in_provider))) {
         take_back(c);
         list_append(&ending, &c->in_provider);

@@ -28,14 +28,14 @@ enum call_state {
 /* What an operator has decided about a held call; its consumer may have to come back first. */
 enum word { WORD_NONE, WORD_YES, WORD_NO };
 
-/* A request kept beyond the callback it came in: for waiting calls and for those that may be
+/* A request kept beyond the callback that brought it: for calls that wait and for calls that may be
  * sent again. */
 struct kept_request {
     struct request request;
     struct buf bytes;
 };
 
-/* Copies everything the request points to; the caller ends it with buf_fini(&k->bytes). */
+/* Copies everything the request points to; the caller frees the copy with buf_fini(&k->bytes). */
 void call_keep_request(struct kept_request *k, const struct request *q);
 
 struct call {
@@ -58,17 +58,17 @@ struct call {
     uint64_t told[ITEM_KINDS]; /* digests of the lists that the consumer was last told of */
 
     enum word word;  /* while held */
-    bool comes_back; /* while held: its consumer has the question as an end, and calls again */
+    bool comes_back; /* while held: the consumer got the question as a result, and calls again */
     uint64_t party;
     unsigned answers;
-    unsigned lacks;  /* what it was asked for and cannot answer */
-    bool sees_whole; /* its view hides nothing of its provider */
+    unsigned lacks;  /* ANSWERS_ bits of questions that the consumer could not answer */
+    bool sees_whole; /* the call's view hides nothing of the provider */
     bool wants_progress;
     bool takes_structured;
     bool repeatable; /* read-only or idempotent: may be sent again after a crash */
-    unsigned tries;  /* times it was handed to its provider */
+    unsigned tries;  /* times the call was handed to its provider */
     uint64_t opened_at;
-    uint64_t timeout; /* as requested; 0 = its provider's */
+    uint64_t timeout; /* ms, as requested; 0 = the provider's policy */
     struct timer deadline;
     struct list asks; /* struct open_ask, in the order they were asked */
     size_t n_asks;
@@ -78,7 +78,7 @@ struct call {
     struct span cancel_params;
     struct cut cancel_id_at;
     size_t name_n;
-    char name[]; /* of what it is about, by its provider; a NUL follows */
+    char name[]; /* of the tool, prompt or resource, as the provider calls it; a NUL follows */
 };
 
 /* --- for consumers --- */
@@ -86,7 +86,7 @@ struct call {
 struct call *call_open(struct router *r, struct peer *consumer, struct view *v,
                        const struct request *request, void *consumer_data);
 void call_cancel(struct call *c, enum failure why);
-/* The consumer leaves: everything it opened is cancelled. It must not open more meanwhile. */
+/* The consumer leaves: all calls that it opened are cancelled. It must not open calls meanwhile. */
 void call_cancel_all(struct peer *consumer);
 
 /* --- for providers --- */

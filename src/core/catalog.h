@@ -16,17 +16,17 @@ enum item_kind { ITEM_TOOL, ITEM_RESOURCE, ITEM_TEMPLATE, ITEM_PROMPT, ITEM_KIND
 
 enum {
     ITEM_READ_ONLY = 1u << 0,  /* the tool says it changes nothing */
-    ITEM_IDEMPOTENT = 1u << 1, /* the tool says calling it twice is calling it once */
-    ITEM_MADE = 1u << 2,       /* not listed by the provider: its family made it of other items */
+    ITEM_IDEMPOTENT = 1u << 1, /* the tool says that a second, equal call changes nothing more */
+    ITEM_MADE = 1u << 2,       /* not listed by the provider: made by the family from other items */
 };
 
 struct item {
-    struct span name;   /* tool, prompt: name; resource: uri; template: uriTemplate; unescaped */
-    struct span own;    /* what the provider calls it, where that differs; empty = name */
-    struct span label;  /* by what else a view may hide it: a resource's or template's name, the
-                         * prompt that a made tool stands for; or empty */
-    struct span raw;    /* the JSON object */
-    struct cut name_at; /* raw value of that member inside `raw` */
+    struct span name;  /* tool, prompt: name; resource: uri; template: uriTemplate; unescaped */
+    struct span own;   /* the provider's name of the item, where that differs; empty = name */
+    struct span label; /* another name by which a view may hide the item: a resource's or template's
+                          name, the prompt that a made tool stands for; or empty */
+    struct span raw;   /* the JSON object */
+    struct cut name_at;        /* raw value of that member inside `raw` */
     struct cut description_at; /* raw value of the description; n == 0 when there is none */
     unsigned flags;
 };
@@ -47,7 +47,7 @@ struct catalog {
     size_t n[ITEM_KINDS], cap[ITEM_KINDS];
     struct span instructions; /* plain text, or empty */
     unsigned offers;
-    size_t bytes, max_bytes; /* of all of it */
+    size_t bytes, max_bytes; /* of all items */
     bool cut;                /* the provider has more than this */
 };
 
@@ -58,7 +58,7 @@ struct catalog *catalog_new(void);
 void catalog_free(struct catalog *c);
 /* Copies everything the item points to. False when it does not fit. */
 bool catalog_add(struct catalog *c, enum item_kind kind, const struct item *item);
-/* It gets no more items: gives back the room for them. */
+/* The catalog is complete: give unused memory back. */
 void catalog_fit(struct catalog *c);
 void catalog_set_instructions(struct catalog *c, struct span text);
 /* A catalog with only some kinds refetched takes the others over from the generation before. */

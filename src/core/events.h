@@ -17,8 +17,8 @@
 #include <stdint.h>
 
 enum happening_kind {
-    HAPPENED_TOOL_CALLED,         /* and it did what it was called for */
-    HAPPENED_TOOL_FAILED,         /* whoever is to blame */
+    HAPPENED_TOOL_CALLED,         /* a tool was called and did not fail */
+    HAPPENED_TOOL_FAILED,         /* a tool was called and failed, at whichever end */
     HAPPENED_SERVER_FAILED,       /* could not be started, or ended by itself */
     HAPPENED_SERVERS_RECONNECTED, /* is ready again after having failed */
     HAPPENED_APPROVAL_WANTED,     /* a call waits for an operator (core/approval.h) */
@@ -27,13 +27,13 @@ enum happening_kind {
 
 struct happening {
     enum happening_kind kind;
-    struct span server;   /* its alias, or what many of its kind go by (provider.h: told_as) */
+    struct span server;   /* the alias, or one name for many of a kind (provider.h: told_as) */
     struct span which;    /* then the alias; else empty */
-    struct span tool;     /* by the server's own name; empty if it is about no tool */
+    struct span tool;     /* as the server calls the tool; empty if the event is about no tool */
     uint64_t call;        /* the call's handle, to bring together what belongs together; or 0 */
     uint64_t duration_ms; /* of the call */
     bool is_error;        /* the tool answered, and said that it had failed */
-    struct span error;    /* why it failed, for people; empty when it did not */
+    struct span error;    /* why the call failed, for people; empty when the call did not fail */
 };
 
 /* "mcp.tool_called" and so on. */
@@ -54,7 +54,7 @@ struct events {
 void events_init(struct events *e);
 /* False when there are too many already. */
 bool events_watch(struct events *e, struct watcher *w);
-/* Fine for one that does not watch, as long as it is zeroed. */
+/* A zeroed watcher that was never added is fine. */
 void events_unwatch(struct events *e, struct watcher *w);
 void events_publish(struct events *e, const struct happening *h);
 

@@ -32,7 +32,7 @@ struct router {
     struct observers observers;
     const struct approver *approver; /* NULL: nobody can be asked */
     struct tap *tap;                 /* NULL: nobody looks on */
-    struct peer own;                 /* opens what the router wants by itself (wishes.c) */
+    struct peer own; /* consumer of the calls that the router opens by itself (wishes.c) */
 };
 
 extern const struct peer_verbs wishes_verbs;
@@ -43,13 +43,14 @@ struct call *call_new(struct router *r, struct peer *consumer, enum op op, struc
 /* Open a call of the router's own; `request` has the provider's name of the thing. */
 void call_open_own(struct provider *p, const struct request *request);
 /*
- * Hand it over if there is room, else let it wait, or refuse it: it may have ended afterwards. The
- * request may be the one that the call has kept.
+ * Hand the call to its provider if there is a slot, else let the call wait or refuse it: the call
+ * may have ended afterwards. `request` may be the copy that the call has kept; the call was
+ * admitted before, then.
  */
 void call_admit(struct call *c, const struct request *request);
-/* Keep a copy of its request. */
+/* Keep a copy of the call's request. */
 void call_keep(struct call *c, const struct request *request);
-/* The time limit that holds for it now, counted from now. */
+/* Start the call's deadline again, with the limit of the call's present state. */
 void call_arm_deadline(struct call *c);
 
 #endif

@@ -14,9 +14,9 @@ static void tell_soon(struct observers *os)
 }
 
 /*
- * Once around the list: whoever is told goes to the end of it, behind the marker, as does whoever
- * is added meanwhile, so `changed` may take any node off. What changes meanwhile has set the timer
- * again: observers that keep changing something do not hold up the loop.
+ * Once around the list: an observer that is told goes to the end of the list, behind the marker, as
+ * does one that is added meanwhile, so `changed` may take any node off. A change meanwhile has set
+ * the timer again: observers that keep changing something do not hold up the loop.
  */
 static void on_tell(struct timer *t)
 {

@@ -21,11 +21,11 @@
 #include "base/list.h"
 #include "base/timers.h"
 
-/* Embedded in its owner; zeroed, with `changed` set, before it is added. */
+/* Embedded in the object that waits; zeroed, with `changed` set, before observers_add. */
 struct observer {
     struct list node;
     void (*changed)(struct observer *self);
-    uint64_t seen; /* how many changes there had been when it was told last */
+    uint64_t seen; /* how many changes there had been when this observer was last told */
 };
 
 struct observers {

@@ -7,15 +7,15 @@
  * works the verbs through for every dialect.
  *
  *     consumer's family          router            provider's family
- *     call_open      ------->  finds, admits --> verbs->open
- *     verbs->event     <-------  call_event <--  (progress, log)
- *     verbs->ask       <-------  ask_put   <--  (elicitation, sampling, roots, consent)
- *     ask_answer    ------->                --> verbs->answer
- *     call_cancel    ------->                --> verbs->cancel
- *     verbs->done      <-------  call_done  <--  (result or error)
+ *     call_open        ------->  finds, admits  -->  verbs->open
+ *     verbs->event     <-------  call_event     <--  (progress, log)
+ *     verbs->ask       <-------  ask_put        <--  (elicitation, sampling, roots, consent)
+ *     ask_answer       ------->                 -->  verbs->answer
+ *     call_cancel      ------->                 -->  verbs->cancel
+ *     verbs->done      <-------  call_done      <--  (result or error)
  *
  * Payloads are raw JSON in MCP's shapes, the one vocabulary that all families can express. Spans
- * are valid only during the call they are passed to: whoever needs them longer copies.
+ * are valid only during the call they are passed to: copy what is needed longer.
  */
 #ifndef RIALTO_CORE_PEER_H
 #define RIALTO_CORE_PEER_H
@@ -40,7 +40,7 @@ enum op {
     OP_UNSUBSCRIBE,
     OP_SET_LEVEL,
     OP_ROOTS_CHANGED, /* told to a provider that may ask for roots; ends at once */
-    OP_OTHER,         /* any other request, as it is, to whom a view is the way (view_only) */
+    OP_OTHER,         /* any other request, unchanged, to the only provider of a view (view_only) */
     OP_TELL,          /* the same for a notification; ends at once */
     OP_COUNT,
 };
@@ -63,9 +63,9 @@ enum {
 };
 
 /*
- * An operation to open. Nothing that belongs to the consumer's hop is in it: no id, no token, no
- * session, and `params` still contains its hop's `_meta`, which the provider's family replaces by
- * its own plus `meta_keep`.
+ * An operation to open. It has nothing that belongs to the consumer's hop: no id, no token, no
+ * session. Only `params` still contain the `_meta` of that hop, which the provider's family
+ * replaces by its own `_meta` plus `meta_keep`.
  */
 struct request {
     enum op op;
@@ -79,7 +79,7 @@ struct request {
     unsigned answers;      /* ANSWERS_ bits */
     bool wants_progress;
     bool takes_structured; /* the consumer knows structuredContent in the results of tools */
-    uint64_t timeout;      /* ms, in place of what its provider's policy says; 0 = that */
+    uint64_t timeout;      /* ms; 0 = as the provider's policy says */
     uint64_t party;        /* for whom, when one consumer speaks for several parties; else 0 */
     bool resumes;          /* params continue a call that ended with `input_required` */
     bool one_line;         /* params are known to have no line ends between tokens */
@@ -153,7 +153,8 @@ struct peer_verbs {
     void (*open)(struct peer *self, struct call *call, const struct request *request);
     void (*answer)(struct peer *self, struct call *call, struct span key,
                    const struct outcome *outcome);
-    /* Forget the call; tell the other end if its protocol can. No call_done for it any more. */
+    /* Forget the call; tell the other end if the protocol can. No call_done for this call any more.
+     * */
     void (*cancel)(struct peer *self, struct call *call, enum failure why);
 
     /* Consumer role. */
@@ -165,7 +166,7 @@ struct peer_verbs {
 
 struct peer {
     const struct peer_verbs *verbs;
-    const char *principal; /* a consumer's: whose it is, when that is known; else NULL. Borrowed */
+    const char *principal; /* of a consumer: the owner of its token; NULL = not known. Borrowed */
     struct list opened;    /* calls this peer opened (struct call.in_consumer) */
 };
 

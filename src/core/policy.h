@@ -16,23 +16,25 @@
 
 /* Whose word lets a held call go on (core/approval.h). */
 enum approve_by {
-    APPROVE_BY_OPERATOR, /* and never its consumer's */
-    APPROVE_BY_CLIENT,   /* its consumer's, and nobody else's */
-    APPROVE_BY_EITHER,   /* its consumer is asked if it can be; the first word counts */
+    APPROVE_BY_OPERATOR, /* and never the consumer's */
+    APPROVE_BY_CLIENT,   /* the consumer's, and nobody else's */
+    APPROVE_BY_EITHER,   /* the consumer is asked if it can be; the first answer counts */
 };
 
 struct policy {
     uint64_t timeout;       /* ms per call; 0 = none */
     uint64_t ask_timeout;   /* ms a provider waits for people; replaces the deadline meanwhile */
-    bool progress_extends;  /* a progress event starts the deadline anew */
+    bool progress_extends;  /* a progress event starts the deadline again */
     size_t concurrency;     /* calls handed over at once; 0 = no limit */
     size_t queue;           /* calls that may wait */
     uint64_t start_timeout; /* ms from start to ready */
     uint64_t backoff_first, backoff_max;
-    uint64_t settle;        /* ms of uptime after which earlier failures are forgotten */
-    unsigned restart_limit; /* failures in a row before it stays down; 0 = never give up */
-    bool eager;             /* kept running; a lazy provider is started by its first call */
-    uint64_t idle_stop; /* ms without a call after which it is stopped until the next; 0 = never */
+    uint64_t settle; /* ms of uptime after which earlier failures are forgotten */
+    unsigned
+        restart_limit;  /* failures in a row before the provider stays down; 0 = never give up */
+    bool eager;         /* kept running; a lazy provider is started by its first call */
+    uint64_t idle_stop; /* ms without a call after which the provider is stopped until the next
+                           call; 0 = never */
     uint64_t approve_timeout;   /* ms a call is held for a person's word */
     const struct span *approve; /* patterns of tools whose calls are held; borrowed */
     size_t n_approve;

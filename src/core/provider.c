@@ -50,7 +50,7 @@ static void publish(struct provider *p, enum happening_kind kind)
         &(struct happening){.kind = kind, .server = span_str(p->alias), .error = span_str(p->why)});
 }
 
-/* Its calls wait if there is room soon, and are told to come again if not. */
+/* The provider's calls wait if there will be room soon, and are refused for now if not. */
 static void hold_back(struct provider *p, bool soon)
 {
     if (p->state != PROVIDER_DOWN)
@@ -91,7 +91,7 @@ static void start(struct provider *p)
     p->ops->start(p);
 }
 
-/* Looked at now and then instead of with every call, which costs nothing while it is used. */
+/* A timer looks now and then whether the provider is idle: that costs its calls nothing. */
 static void watch_idle(struct provider *p)
 {
     uint64_t rested = timers_of(p)->now - p->used_at, limit = p->policy.idle_stop;
@@ -115,8 +115,8 @@ static void ready(struct provider *p)
     call_provider_ready(p);
 }
 
-/* If it was up for long, what went wrong before does not count. This is seen when it is over: a
- * timer for it would wake the program for nothing. */
+/* A provider that was up for long starts again without the failures before that. This is looked at
+ * when the provider goes down: a timer would wake the program for nothing. */
 static void forget_failures(struct provider *p)
 {
     if (p->state == PROVIDER_READY && timers_of(p)->now - p->since >= p->policy.settle)
@@ -214,7 +214,8 @@ static void crashed(struct provider *p)
     router_tell_changes(p->router, p);
 }
 
-/* The last step of an action; not true any more if somebody who was just told started it again. */
+/* The last step of an action. Does nothing if a consumer that was just told has started the
+ * provider again. */
 static void tell_stopped(struct provider *p)
 {
     if (p->state == PROVIDER_DOWN)
@@ -236,7 +237,7 @@ static void stopped(struct provider *p)
     }
 }
 
-/* It is down, but calls of it may be held. */
+/* The provider is down, but calls of it may be held. */
 static void stay_down(struct provider *p)
 {
     p->rests = false;
@@ -269,7 +270,8 @@ static void want_again(struct provider *p)
     p->wanted_again = true;
 }
 
-/* Calls that came while it was stopping hoped for the next start, which will not come now. */
+/* Calls that came while the provider was stopping waited for its next start, which will not come
+ * now. */
 static void want_no_more(struct provider *p)
 {
     p->wanted_again = p->was_too_slow = p->rests = false;
@@ -354,15 +356,17 @@ void provider_fini(struct provider *p)
 void provider_up(struct provider *p)
 {
     happen(p, PROVIDER_UP);
-    p->remembered = false; /* not before: it would be off the lists for a moment */
+    p->remembered =
+        false; /* not before, or the provider's items would be off the lists for a moment */
 }
 
 void provider_lost(struct provider *p, const char *why)
 {
-    /* We stopped it, and if that had a reason it is written down: how it then went is none. */
+    /* While we stop the provider the reason, if any, is noted already: how the stopping went is
+     * none. */
     if (p->state != PROVIDER_STOPPING) {
         struct buf clean = {0};
-        /* It may quote a URL or what the server said, and is told to everybody. */
+        /* The reason may quote a URL or the server's words, and is shown to everybody. */
         log_redact(&clean, span_str(why));
         snprintf(p->why, sizeof p->why, "%s", buf_cstr(&clean));
         buf_fini(&clean);
@@ -422,7 +426,7 @@ void provider_unwant(struct provider *p)
     happen(p, PROVIDER_UNWANTED);
 }
 
-/* One that rests is not listed while it is halted, so this is a change of its own. */
+/* A resting provider is not listed while halted, so this changes what is listed. */
 static void set_halted(struct provider *p, bool halted)
 {
     p->halted = halted;
@@ -464,8 +468,9 @@ bool provider_advertised(const struct provider *p)
 
     if (p->state == PROVIDER_READY)
         return true;
-    /* One that rests is as good as running: the next call starts it. One that is being started is
-     * shown with what it offered before. One that failed is shown again when it is back. */
+    /* A resting provider is as good as running: the next call starts it. A provider that is being
+     * started is shown with what it offered before. One that failed is shown again when it is back.
+     * */
     return (may_rest || p->remembered) && !p->halted && p->state != PROVIDER_BACKOFF &&
            p->catalog && !p->why[0];
 }

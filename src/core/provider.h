@@ -34,20 +34,20 @@ enum provider_state {
 };
 
 enum provider_event {
-    PROVIDER_WANTED,   /* boot, a call came, the configuration wants it */
+    PROVIDER_WANTED,   /* at the start, for a call, or by the configuration */
     PROVIDER_UP,       /* handshake done and the first catalog published */
     PROVIDER_LOST,     /* the instance is gone */
     PROVIDER_TIMER,    /* start deadline, or end of the backoff */
-    PROVIDER_IDLE,     /* it is time to see whether anybody needs it */
+    PROVIDER_IDLE,     /* it is time to see whether the provider is in use */
     PROVIDER_UNWANTED, /* shutdown, removed, stopped by hand */
     PROVIDER_EVENTS,
 };
 
 /* What a family can say about an instance, for people; 0 and NULL for what it cannot. */
 struct provider_facts {
-    const char *version;   /* of the protocol it speaks */
+    const char *version;   /* of the protocol that the instance speaks */
     const char *transport; /* "stdio", "http" ... */
-    int pid;               /* of its process on this machine */
+    int pid;               /* of the instance's process on this machine */
 };
 
 struct provider_ops {
@@ -56,10 +56,10 @@ struct provider_ops {
     void (*describe)(const struct provider *p, struct provider_facts *facts); /* may be NULL */
 };
 
-/* Who says whether it may be started now, where only so many may run at once. */
+/* Decides whether a provider may be started now, where only so many may run at once. */
 struct provider_room {
-    /* NULL if it may. Otherwise why not; `*soon` if that will change with the next change of some
-     * provider. Must not touch `p`. */
+    /* NULL if the provider may be started, else why not; `*soon` if there may be room at the next
+     * change of some provider. Must not touch `p`. */
     const char *(*ask)(struct provider_room *room, bool *soon);
 };
 
@@ -68,31 +68,31 @@ struct provider {
     const struct provider_ops *ops;
     struct router *router;
     const char *alias;   /* the family's; another one only between turns: router_provider_changed */
-    bool bare_names;     /* what it offers keeps its own name in every view */
-    bool takes_any;      /* its family can pass on what nobody knows: OP_OTHER, OP_TELL */
+    bool bare_names;     /* its items keep their own names in every view */
+    bool takes_any;      /* its family can pass on unknown methods: OP_OTHER, OP_TELL */
     bool built_in;       /* a part of the bridge: not among the router's providers, and no news */
-    const char *told_as; /* one of many that come and go: its calls are news under this name */
-    bool tells_later; /* its family tells of what it published (router_tell_changes), in one go */
-    struct span bridges; /* that it leads to, in the words of its family, which has them */
+    const char *told_as; /* one of many that come and go: events name its calls by this */
+    bool tells_later;    /* its family calls router_tell_changes itself, once for several changes */
+    struct span bridges; /* bridges that this provider leads to, in a text that its family owns */
     void *entry; /* the hub's: the server that this is the shared instance of; NULL for others */
     struct policy policy;
-    struct provider_room *room; /* NULL: it may always be started */
-    const char *no_room;        /* why it was not, when it was wanted last; NULL when it was */
-    struct observer room_soon;  /* while its calls wait for room */
+    struct provider_room *room; /* NULL: may always be started */
+    const char *no_room;        /* why there was no room for the last start; NULL when there was */
+    struct observer room_soon;  /* used while calls wait for room */
 
     enum provider_state state;
     uint64_t since;      /* when the state was entered */
     uint64_t started_at; /* last start */
     bool wanted_again;   /* WANTED came while stopping */
-    bool was_too_slow;   /* it is being stopped because it did not come up in time */
+    bool was_too_slow;   /* being stopped because it did not come up in time */
     bool retries_late;   /* its family knows that trying again soon is of no use */
-    bool locked;         /* its family knows that it wants credentials that it was not given */
-    bool remembered;     /* its catalog is of an earlier run: shown while it starts */
-    bool rests;          /* it is being stopped, or was, because nobody used it */
-    bool halted;         /* stopped by hand: down until it is started by hand */
-    bool draining;       /* it gets no new calls: observers are told when its last one has ended */
-    uint64_t used_at;    /* when its last call ended, or it became ready */
-    char why[256];       /* last reason for going down; empty when there was none */
+    bool locked;      /* its family knows that the server wants credentials that it was not given */
+    bool remembered;  /* the catalog is of an earlier run: shown while the provider starts */
+    bool rests;       /* stopped, or being stopped, because nobody used it */
+    bool halted;      /* stopped by hand: down until started by hand */
+    bool draining;    /* gets no new calls: observers are told when its last call has ended */
+    uint64_t used_at; /* when the last call ended, or the provider became ready */
+    char why[256];    /* last reason for going down; empty when there was none */
     struct timer timer;
     struct timer idle;
     struct backoff backoff;
@@ -119,31 +119,32 @@ void provider_fini(struct provider *p);
 void provider_up(struct provider *p);
 /* `why` in a few words: "exited with 1", "no answer to initialize within 30 s". */
 void provider_lost(struct provider *p, const char *why);
-/* An empty catalog to fill and publish, as large as limits.catalog lets it be. */
+/* An empty catalog to fill and publish, bounded by limits.catalog. */
 struct catalog *provider_draft(const struct provider *p);
-/* Takes the catalog over as the next generation; consumers hear of it if what they see differs. */
+/* Takes the catalog over as the next generation; consumers whose lists differ by it are told. */
 void provider_publish(struct provider *p, struct catalog *c);
-/* The same of what it offered in an earlier run, before it is started: it is shown until the
- * provider is up and says it itself, or has failed. Calls wait for it. */
+/* The same with a catalog of an earlier run, before the start: shown until the provider is up and
+ * has published its own, or has failed. Calls wait for the start. */
 void provider_recall(struct provider *p, struct catalog *c);
 
 /* --- for the bridge and the router --- */
-/* Other limits from now on, also while it runs; views that show it are to be touched. */
+/* Other limits from now on, also while the provider runs; the caller touches the views that show
+ * it. */
 void provider_adjust(struct provider *p, const struct policy *policy);
 void provider_want(struct provider *p);
 void provider_unwant(struct provider *p);
-/* By hand: stop it and refuse its calls until it is started by hand; start it as if it had never
- * failed; stop and start it. */
+/* By hand: stop the provider and refuse its calls until it is started by hand; start it as if it
+ * had never failed; stop and start it. */
 void provider_halt(struct provider *p);
 void provider_resume(struct provider *p);
 void provider_restart(struct provider *p);
-/* Has it calls, in whichever state? */
+/* Has the provider calls, in any state? */
 bool provider_has_calls(const struct provider *p);
-/* Or has anybody subscribed to something of it? */
+/* Has the provider calls, or is anybody subscribed to a resource of it? */
 bool provider_in_use(const struct provider *p);
-/* Stop it until the next call, if it is ready and nobody uses it; false if that is not so. */
+/* Stop the provider until the next call, if it is ready and not in use; false otherwise. */
 bool provider_rest(struct provider *p);
-/* Are its items to be listed now? */
+/* Are the provider's items to be listed now? */
 bool provider_advertised(const struct provider *p);
 const char *provider_state_name(enum provider_state s);
 struct provider_facts provider_describe(const struct provider *p);

@@ -58,7 +58,8 @@ static bool take_byte(struct span t, char byte, const bool *before, bool *after)
     return any;
 }
 
-/* All ways at once, place by place, so that no template makes it search. */
+/* All possible matches are followed at once, byte by byte, so that no template takes exponential
+ * time. */
 bool route_template_matches(struct span t, struct span uri)
 {
     bool places[2][MAX_MATCHED + 1];
@@ -88,8 +89,8 @@ static void decode(struct buf *out, struct span uri)
     }
 }
 
-/* Has it a part "." or "..", or an empty one behind its authority? Where it leads is then up to
- * whoever reads it. */
+/* Has the URI a part "." or "..", or an empty part behind its authority? Readers of URIs differ on
+ * where such a one leads. */
 static bool is_roundabout(struct span uri)
 {
     struct span rest = uri;
@@ -104,8 +105,8 @@ static bool is_roundabout(struct span uri)
     return false;
 }
 
-/* Whichever way the address is read: what is allowed must be written as the pattern has it, what is
- * denied must not be written in another way. */
+/* However a server reads the address: an allowed one must be written as the pattern has it, a
+ * denied one must not pass in another spelling. */
 static bool is_denied(const struct filter *f, struct span uri)
 {
     struct buf plain = {0};
@@ -148,8 +149,8 @@ bool route_may_read(const struct view *v, const struct provider *p, struct span 
 
 /* --- where a request goes --- */
 
-/* The first template that fits and is shown, in the order of the view, of whatever provider is
- * known: as with tools, who is up at the moment does not decide where a name leads. */
+/* The first template that fits and is shown, in the order of the view, of providers that are down
+ * as well: as with tools, which provider is up at the moment does not decide where a name leads. */
 static struct provider *template_owner(const struct view *v, struct span uri)
 {
     const struct filter *f = view_filter(v, ITEM_TEMPLATE);
@@ -195,8 +196,8 @@ static bool find_resource(struct view *v, struct span uri, struct route *out)
 }
 
 /*
- * What is not addressed to anybody goes where there is only one it can be for. A view that hides
- * some of the tools is no such way: who knows what else a method can do.
+ * A method that names no tool, prompt or resource goes to the only provider of the view. Not
+ * through a view that hides some of the tools: what else an unknown method can do is not known.
  */
 static bool find_only(const struct view *v, struct span method, struct route *out)
 {

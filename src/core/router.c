@@ -6,7 +6,7 @@
 #include "core/inside.h"
 #include "core/wishes.h"
 
-/* What a provider said and nobody hears; more of it would only fill the log. */
+/* Log lines of a provider that no consumer may see: longer ones would only fill our log. */
 enum { MAX_LOGGED = 500 };
 
 struct router *router_new(struct timers *timers, uint64_t seed)
@@ -244,7 +244,7 @@ static struct call *sole_party(const struct provider *p)
     return sole;
 }
 
-/* Do all whom this provider serves see the whole of it? */
+/* Do all consumers of this provider see the whole of it? */
 static bool all_see_it_whole(const struct provider *p)
 {
     LIST_EACH (&p->open, it) {

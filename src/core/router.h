@@ -22,7 +22,7 @@
 
 struct router;
 
-/* `seed` feeds the jitter; tests replay by it. */
+/* `seed` feeds the jitter; the same seed gives the same schedule in tests. */
 struct router *router_new(struct timers *timers, uint64_t seed);
 /* All providers must be removed and all calls ended. */
 void router_free(struct router *r);
@@ -38,25 +38,27 @@ size_t router_call_count(const struct router *r);
 const struct stats *router_stats(const struct router *r);
 /* What happens here, to be watched. */
 struct events *router_events(struct router *r);
-/* Those who wait for a change of any provider. */
+/* The observers of changes of any provider. */
 struct observers *router_observers(struct router *r);
 
 /* --- the graph --- */
 void router_add_provider(struct router *r, struct provider *p);
 /*
- * The views forget it: no new call finds it, and consumers hear that their lists changed. First
- * step of removing one that is in use; a call could wake it again while it is stopping otherwise.
+ * Take the provider out of all views: no new call finds it, and consumers are told that their lists
+ * changed. First step of removing a provider that is in use; otherwise a call could start it again
+ * while it is stopping.
  */
 void router_withdraw_provider(struct router *r, struct provider *p);
-/* Only when DOWN. Withdraws it as well. */
+/* Only when the provider is DOWN. Withdraws it as well. */
 void router_remove_provider(struct router *r, struct provider *p);
 struct provider *router_provider(const struct router *r, struct span alias);
 /* In the order they were added: pass NULL for the first. */
 struct provider *router_next_provider(const struct router *r, const struct provider *p);
 void router_add_view(struct router *r, struct view *v);
 void router_remove_view(struct router *r, struct view *v);
-/* Called each time a provider that was unwanted is down. Remove it in a later turn, not inside:
- * whoever reported the loss, or a call of it that ends, may still be on the stack. */
+/* Called each time a provider that was unwanted is down. Remove the provider in a later turn, not
+ * inside: the function that reported the loss, or one that ends a call of it, may still be on the
+ * stack. */
 void router_on_stopped(struct router *r, void (*fn)(void *arg, struct provider *p), void *arg);
 
 /* Open the standing call: list changes and other events of the view come on it until cancelled. */
@@ -67,19 +69,20 @@ struct call *router_attach(struct router *r, struct peer *consumer, struct view 
 /* What belongs to no call: told to every standing call whose view has the provider. */
 void router_broadcast(struct provider *p, const struct event *event);
 /*
- * What may be about anybody's business, such as a log line, and does not say whose: it belongs to
- * the one party whose calls are all that is open. If there is no such one it is told to everybody,
- * but only as long as everybody sees the provider whole; else it goes to our own log.
+ * An event that does not say which call it belongs to, such as a log line. If all open calls are of
+ * one party, that party is told. Otherwise all consumers are told, but only if all of them see the
+ * whole provider; else the event goes to our own log.
  */
 void router_tell(struct provider *p, const struct event *event);
 
 /* --- after changing the members of a view, for providers with tells_later, and for provider.c ---
  */
-/* Tell every standing call whose lists read differently from what it was last told. */
+/* Tell every standing call whose lists differ from those that it was last told of. */
 void router_tell_changes(struct router *r, struct provider *from);
 
 /* --- for provider.c: what its life means for views --- */
-/* Its state, or what it shows: its views look anew at their next use, and observers are told. */
+/* The provider's state or catalog changed: its views build their lists again at the next use, and
+ * observers are told. */
 void router_provider_changed(struct router *r, struct provider *p);
 void router_provider_stopped(struct router *r, struct provider *p);
 

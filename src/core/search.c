@@ -32,7 +32,7 @@ static const struct {
 struct posting {
     unsigned document;
     unsigned char times[SEARCH_FIELDS]; /* up to 255 */
-    float gain;                         /* what it adds to the document's score */
+    float gain;                         /* what the word adds to the document's score */
 };
 
 struct term {
@@ -51,7 +51,7 @@ struct document {
 
 struct search {
     struct arena arena; /* words and terms */
-    struct map by_word; /* until it is finished */
+    struct map by_word; /* until search_finish */
     struct term **terms;
     size_t n_terms;
     struct document *documents;

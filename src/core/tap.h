@@ -16,14 +16,14 @@ struct request;
 struct router;
 
 struct tap {
-    /* `c->provider` is NULL for a call that nobody can be found for; it ends at once. */
+    /* `c->provider` is NULL for a call of a name that nobody offers; such a call ends at once. */
     void (*opened)(struct tap *self, const struct call *c, const struct request *request);
     void (*ended)(struct tap *self, const struct call *c, const struct outcome *outcome);
     /* Somebody has said whether a held call (core/approval.h) may go on; `by` is for people. */
     void (*decided)(struct tap *self, const struct call *c, bool allowed, struct span by);
 };
 
-/* NULL: none any more. What the router wants for itself is not shown. */
+/* NULL: no tap any more. Calls that the router opens by itself are not shown. */
 void router_set_tap(struct router *r, struct tap *tap);
 
 #endif

@@ -386,9 +386,9 @@ static void find_frames(struct build *b)
 }
 
 /*
- * A name that is not subject to the pattern must not look as if the pattern had given it to a
- * server: whoever offers it could be taken for that server. Without what makes it look so it goes
- * on, also if that stands there several times.
+ * A name that is not subject to the pattern must not look as if the pattern had made it for a
+ * server: the provider that offers the name could be taken for that server. What makes the name
+ * look so is taken off, also if it stands there several times.
  */
 static void take_frames_off(struct build *b)
 {
@@ -431,7 +431,7 @@ static bool name_item(struct build *b)
     }
 
     const struct target *owner = name_owner(b);
-    /* The first one has it if a provider lists a name twice, or two providers a URI. */
+    /* If a provider lists a name twice, or two providers list one URI, the first item has it. */
     if (owner && (!is_named(b->kind) || is_this_item(owner, b)))
         return false;
     if (owner) {

@@ -36,10 +36,10 @@ struct filter {
 };
 
 bool filter_passes(const struct filter *f, struct span name);
-/* The same by its own name or its label. */
+/* The same for an item, by its own name or its label. */
 bool filter_passes_item(const struct filter *f, const struct item *item);
 
-/* What is left of a view. Borrowed, must outlive it. */
+/* What is left of a view. Borrowed: must outlive the view. */
 struct narrowing {
     const struct span *providers; /* by alias; none = all */
     size_t n_providers;
@@ -59,10 +59,11 @@ const char *view_pattern(const struct view *v);
 /* Descriptions of tools begin with the server's alias in brackets. */
 void view_set_described(struct view *v, bool described);
 void view_add(struct view *v, struct provider *p, const struct filter *filter);
-/* The same, with all its tools, however the view is narrowed. */
+/* The same, but the provider is shown with all its tools however the view is narrowed. */
 void view_add_exempt(struct view *v, struct provider *p);
 void view_remove(struct view *v, const struct provider *p);
-/* Show less: of the members, and of those of `base` (NULL: of none), which must outlive it. */
+/* Show only a part of the members, and of the members of `base` (NULL: none), which must outlive
+ * `v`. */
 void view_narrow(struct view *v, struct view *base, const struct narrowing *narrowing);
 bool view_has(const struct view *v, const struct provider *p);
 /* Calls of tools that nobody offers go to `p`, which refuses them in its own words. NULL: nowhere.
@@ -70,14 +71,13 @@ bool view_has(const struct view *v, const struct provider *p);
 void view_set_fallback(struct view *v, struct provider *p);
 struct provider *view_fallback(const struct view *v);
 /*
- * Whom this view is nothing but a way to: the only member of a bare view that hides nothing of it,
- * with no tool that needs a person's approval. NULL if there is no such one.
+ * The provider that this view only passes on to: the one member of a bare view that hides nothing
+ * of it and has no tool that needs a person's approval. NULL if there is none.
  */
 struct provider *view_only(const struct view *v);
-/* Whoever it shows, it shows all of: it may be narrowed to some providers, but hides nothing of
- * these that others can use. */
+/* The view may be narrowed to some providers, but hides nothing of these that others can use. */
 bool view_is_whole(const struct view *v);
-/* What it is narrowed to of this kind; NULL: nothing of it is hidden. */
+/* What the view is narrowed to of this kind; NULL: nothing of the kind is hidden. */
 const struct filter *view_filter(const struct view *v, enum item_kind kind);
 /* The n-th member's provider in order, or NULL. */
 struct provider *view_member(const struct view *v, size_t n);
@@ -99,7 +99,7 @@ struct span view_list(struct view *v, enum item_kind kind);
 /* Of the bytes of view_list: two lists read the same if their digests are the same. */
 uint64_t view_digest(struct view *v, enum item_kind kind);
 
-/* Something about these kinds may have changed: look anew at the next use. */
+/* Something about these kinds may have changed: build the lists again at the next use. */
 void view_touch(struct view *v, unsigned kinds);
 
 #endif

@@ -52,7 +52,7 @@ static void tell_provider(struct provider *p, enum op op, const char *member, st
     struct buf params = {0};
 
     if (p->state != PROVIDER_READY)
-        return; /* it will be told when it is */
+        return; /* the provider is told when it is up */
     if (member) {
         buf_printf(&params, "{\"%s\":", member);
         put_quoted(&params, text);
@@ -119,7 +119,8 @@ void wishes_standing_ended(struct call *standing)
     void *provider;
 
     standing->uris = (struct map){0};
-    /* It is off the router's list already, so it does not count as somebody any more. */
+    /* The standing call is off the router's list already, so its own wishes do not count any more.
+     * */
     while (map_next(&uris, &at, &uri, &provider))
         if (!anybody_wishes(standing->router, provider, uri))
             tell_provider(provider, OP_UNSUBSCRIBE, "uri", uri);

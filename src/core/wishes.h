@@ -16,20 +16,21 @@
 bool wishes_subscribe(struct call *standing, struct span uri);
 /* The provider has accepted a subscription that the consumer opened itself: remember it. */
 void wishes_subscribed(struct call *standing, struct provider *p, struct span uri);
-/* Forget it; true if no other consumer of that provider wishes to hear of this resource. */
+/* Forget the subscription; true if no other consumer of that provider is subscribed to the
+ * resource. */
 bool wishes_unsubscribed(struct call *standing, struct span uri);
 
 /* Log lines from this rank on (0 = debug ... 7) are wanted of all providers of the view. */
 enum { LOG_RANK_NONE = 8 };
 void wishes_want_log(struct router *r, struct view *v, int rank, const char *word);
 
-/* The consumer\'s roots changed: told to the providers that it has for itself. */
+/* The consumer's roots changed: told to the providers that serve this consumer alone. */
 void wishes_roots_changed(struct call *standing);
 
 /* --- for call.c and router.c --- */
 void wishes_standing_ended(struct call *standing);
 void wishes_provider_ready(struct provider *p);
-/* Nothing may point to it any more. */
+/* No wish may point to the provider any more. */
 void wishes_provider_withdrawn(const struct router *r, const struct provider *p);
 
 /* --- for provider.c --- */
