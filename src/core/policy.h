@@ -29,12 +29,10 @@ struct policy {
     size_t queue;           /* calls that may wait */
     uint64_t start_timeout; /* ms from start to ready */
     uint64_t backoff_first, backoff_max;
-    uint64_t settle; /* ms of uptime after which earlier failures are forgotten */
-    unsigned
-        restart_limit;  /* failures in a row before the provider stays down; 0 = never give up */
-    bool eager;         /* kept running; a lazy provider is started by its first call */
-    uint64_t idle_stop; /* ms without a call after which the provider is stopped until the next
-                           call; 0 = never */
+    uint64_t settle;            /* ms of uptime after which earlier failures are forgotten */
+    unsigned restart_limit;     /* failures in a row before it is not started again; 0 = no limit */
+    bool eager;                 /* kept running; a lazy provider is started by its first call */
+    uint64_t idle_stop;         /* ms without a call, then stopped until the next one; 0 = never */
     uint64_t approve_timeout;   /* ms a call is held for a person's word */
     const struct span *approve; /* patterns of tools whose calls are held; borrowed */
     size_t n_approve;

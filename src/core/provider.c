@@ -356,8 +356,7 @@ void provider_fini(struct provider *p)
 void provider_up(struct provider *p)
 {
     happen(p, PROVIDER_UP);
-    p->remembered =
-        false; /* not before, or the provider's items would be off the lists for a moment */
+    p->remembered = false; /* last: its items must not be off the lists for a moment */
 }
 
 void provider_lost(struct provider *p, const char *why)
