@@ -21,8 +21,8 @@ struct search_provider {
 
 /* A call of call_tool and the call that it stands for. */
 struct relay {
-    struct call *outer; /* NULL once it was cancelled */
-    struct call *inner; /* NULL until we have seen it */
+    struct call *outer; /* NULL once the outer call was cancelled */
+    struct call *inner; /* NULL until the inner call is open */
     char *name;         /* of the tool */
 };
 
@@ -177,7 +177,7 @@ static void open_inner(struct search_provider *s, struct call *outer, const stru
     outer->provider_data = relay;
     struct call *opened = call_open(s->core.router, &s->core.peer, s->full, inner, relay);
     if (!opened)
-        return; /* it has ended, and the relay with it */
+        return; /* the inner call has ended, and the relay with it */
     relay->inner = opened;
     if (!relay->outer)
         call_cancel(opened, FAIL_CANCELLED); /* that came before we knew what to cancel */
@@ -209,7 +209,7 @@ static void call_tool(struct search_provider *s, struct call *call, const struct
     buf_fini(&text);
 }
 
-/* The model mistook the name: tell it what comes near. */
+/* The model named a tool that does not exist: tell it which names come near. */
 static void fail_unknown(struct search_provider *s, struct call *outer, struct span why,
                          const char *name)
 {

@@ -13,11 +13,11 @@
 
 struct search_provider;
 
-/* Over the tools of `full`, which must outlive it. Not in any router yet. */
+/* Over the tools of the view `full`, which must outlive the provider. Not in any router yet. */
 struct search_provider *search_provider_new(struct view *full);
 /* Only when down and out of the router. */
 void search_provider_free(struct search_provider *s);
-/* It comes up inside of provider_want and goes down inside of provider_unwant. */
+/* The provider comes up inside of provider_want and goes down inside of provider_unwant. */
 struct provider *search_provider_core(struct search_provider *s);
 
 #endif

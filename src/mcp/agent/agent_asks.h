@@ -33,9 +33,10 @@ uint64_t agent_asks_add(struct agent_asks *as, uint64_t call, struct span key);
 /* The ask that a response with this raw id answers, now the caller's to free; NULL if there is
  * none. */
 struct agent_ask *agent_asks_take(struct agent_asks *as, struct span raw_id);
-/* Forget one ask of a call that is over; the id of its request, or 0 if there is none left. */
+/* Forget one ask of a call that is over; returns the id of our request for it, or 0 if none is
+ * left. */
 uint64_t agent_asks_drop(struct agent_asks *as, uint64_t call);
-/* Forget the one with this key; the id of its request, or 0 if there is none. */
+/* Forget the ask with this key; returns the id of our request for it, or 0 if there is none. */
 uint64_t agent_asks_forget(struct agent_asks *as, uint64_t call, struct span key);
 /* Append the notification that our request with this id need not be answered any more. */
 void agent_asks_put_cancelled(struct buf *out, uint64_t id);

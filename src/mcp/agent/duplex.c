@@ -15,8 +15,8 @@ struct duplex {
     struct passage *passage; /* instead of the other two, if the host says so */
     struct mcp_session *session;
     struct modern_agent *modern; /* NULL until a request of that era comes */
-    bool holding;                /* the greeting waits, and what comes behind it */
-    struct buf held;             /* they, a line each */
+    bool holding;                /* the greeting waits, and so do the messages behind it */
+    struct buf held;             /* the messages that wait, a line each */
     size_t n_held;
 };
 
@@ -53,7 +53,7 @@ static void receive_modern(struct duplex *d, const struct mcp_message *m)
     buf_fini(&scratch);
 }
 
-/* 2025-03-26 allows batches; each answer then comes alone, which it allows too. */
+/* 2025-03-26 allows batches, and also that each answer then comes alone. */
 static void receive_batch(struct duplex *d, const struct rpc_message *batch)
 {
     struct json_iter it = json_iter(batch->text);
@@ -93,7 +93,7 @@ void duplex_deliver(struct duplex *d, const struct mcp_message *m)
     if (m->rpc.kind == RPC_INVALID)
         duplex_complain(d, m->rpc.id, RPC_INVALID_REQUEST, m->rpc.why);
     else if (d->holding && (d->n_held || is_greeting(m)))
-        hold(d, m); /* what follows it must not overtake it */
+        hold(d, m); /* what follows the greeting must not overtake it */
     else if (m->rpc.kind == RPC_BATCH)
         receive_batch(d, &m->rpc);
     else if (d->passage)

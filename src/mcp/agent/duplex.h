@@ -13,7 +13,7 @@
 struct duplex;
 
 struct duplex *duplex_new(const struct mcp_host *host, const struct mcp_out *out, void *owner);
-/* Calls it opened are cancelled; what they still say is sent from inside. */
+/* The agent's calls are cancelled; what they still say is sent from inside. */
 void duplex_free(struct duplex *d);
 
 /* One message, or a batch of them, as text. */
@@ -23,9 +23,9 @@ void duplex_deliver(struct duplex *d, const struct mcp_message *m);
 /* Send an error that answers no request in particular, or the one with this raw id. */
 void duplex_complain(struct duplex *d, struct span id, int code, const char *text);
 /*
- * The agent's greeting waits until duplex_release, and what it sends behind it: for a host that
- * asks for lists once, right after it started us, and would take what is not there yet for nothing
- * at all. Lists themselves never wait.
+ * The agent's greeting, and what the agent sends behind it, waits until duplex_release: for a host
+ * that asks for lists once, right after it started us, and would not see tools that come a moment
+ * later. Lists themselves never wait.
  */
 void duplex_hold_greeting(struct duplex *d);
 void duplex_release(struct duplex *d);

@@ -4,7 +4,7 @@
 
 #include "wire/rpc.h"
 
-/* More are not remembered: their agents look for themselves whether it is done. */
+/* More are not remembered: agents of those find out by themselves that the user is done. */
 enum { REMEMBERED = 1000, URL_ELICITATION_REQUIRED = -32042 };
 
 void elicited_fini(struct elicited *e)

@@ -25,7 +25,7 @@ struct post {
     struct list node;
     struct http_exchange *x; /* NULL when the client has left */
     uint64_t since;
-    uint64_t stream; /* its number once it is an SSE stream, else 0 */
+    uint64_t stream; /* the stream's number once the POST is an SSE stream, else 0 */
     bool hello, batch;
     size_t left;         /* requests not answered yet */
     struct buf answers;  /* of a batch, comma-separated */
@@ -61,8 +61,8 @@ static void start_event(struct http_session *hs, uint64_t stream)
 }
 
 /*
- * Send the event to who reads this stream, if anybody does, and keep it. A reader that falls too
- * far behind is cut: *x is NULL then, and the client may resume.
+ * Send the event to the reader of this stream, if there is one, and keep it. A reader that falls
+ * too far behind is cut: *x is NULL then, and the client may resume.
  */
 static void finish_event(struct http_session *hs, struct http_exchange **x)
 {
@@ -101,7 +101,7 @@ static void open_stream(struct http_exchange *x, struct span headers, struct buf
     buf_fini(events);
 }
 
-/* Answers of a batch that were ready before it became a stream go first. */
+/* Answers of a batch that were ready before the POST became a stream go first. */
 static void stream_ready_answers(struct post *p)
 {
     struct buf array = {0};
@@ -179,8 +179,8 @@ static void post_free(struct post *p)
 }
 
 /*
- * All requests of the POST are answered or given up. One that was cancelled gets no answer, but its
- * POST has to end somehow: as a stream without events, which nobody will want to resume.
+ * All requests of the POST are answered or given up. A request that was cancelled gets no answer,
+ * but the POST has to end somehow: as a stream without events, which no client will want to resume.
  */
 static void post_complete(struct post *p)
 {
@@ -281,8 +281,8 @@ static const struct mcp_out out_ops = {out_begin, out_end, out_abandon, NULL};
 /* --- exchanges --- */
 
 /*
- * Leaving is not cancelling in this era: the call goes on. What it says is kept, and its client may
- * resume the stream, if it had become one.
+ * Leaving is not cancelling in this era: the call goes on. Its events are kept, and the client may
+ * resume the stream, if the POST had become one.
  */
 static void post_gone(void *owner)
 {
@@ -373,7 +373,7 @@ static struct post *post_of_stream(struct http_session *hs, uint64_t stream)
     return NULL;
 }
 
-/* Of a POST's stream: the rest of it, which ends it if the POST has been answered meanwhile. */
+/* The rest of a POST's stream; the stream ends with it if the POST has been answered meanwhile. */
 static void resume_post(struct http_session *hs, struct http_exchange *x, struct event_id after)
 {
     struct post *p = post_of_stream(hs, after.stream);
@@ -474,8 +474,8 @@ uint64_t http_session_idle(const struct http_session *hs)
 }
 
 /*
- * A POST that has waited for a while becomes a stream: so it can be kept alive, and its client can
- * resume should the connection break.
+ * A POST that has waited for a while becomes a stream: a stream can be kept alive, and resumed
+ * should the connection break.
  */
 static void keep_post_alive(struct post *p)
 {

@@ -15,7 +15,7 @@
 struct http_session;
 struct post;
 
-/* While nothing of it is open (no call, no stream) it stands in `idle`, last used last. */
+/* While the session has no open call and no stream it stands in `idle`, last used last. */
 struct http_session *http_session_new(struct loop *loop, const struct mcp_host *host,
                                       const char *id, struct list *idle);
 /* The one that is idle for longest; NULL when all are in use. */
@@ -31,7 +31,7 @@ struct mcp_session *http_session_mcp(struct http_session *hs);
  */
 struct post *http_session_post(struct http_session *hs, struct http_exchange *x, bool hello,
                                bool batch, size_t requests);
-/* Are the answers to this batch as large as they may be? Then its other requests are not run but
+/* Are the answers to this batch as large as they may be? Then the other requests of the batch are
  * refused. */
 bool http_session_post_is_full(const struct post *p);
 void http_session_post_refuse(struct post *p, struct span id);

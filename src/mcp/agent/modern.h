@@ -33,8 +33,8 @@ bool modern_check(const struct mcp_message *m, struct modern_fault *fault, struc
 bool modern_knows_method(const struct mcp_host *host, const struct mcp_message *m);
 
 /*
- * One checked request, or a notification. `principal` says who asks: parked calls can be taken up
- * only by whom they were parked for.
+ * One checked request, or a notification. `principal` says who asks: a parked call can be resumed
+ * only by the principal that opened it.
  */
 void modern_agent_receive(struct modern_agent *a, const struct mcp_message *m, void *reply,
                           struct span principal);

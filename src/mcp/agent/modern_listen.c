@@ -121,7 +121,7 @@ void modern_listen_event(struct modern_request *r, const struct event *event)
     }
 }
 
-/* We end it, or the agent did: in the first case it is told so. */
+/* The subscription has ended: the agent is told, unless the agent ended it. */
 void modern_listen_ended(struct modern_request *r)
 {
     struct modern_agent *a = r->agent;

@@ -129,7 +129,7 @@ void modern_on_ask(struct peer *self, struct call *call, const struct ask *ask)
     timer_set(router_timers(a->host.router), &r->flush, 0);
 }
 
-/* The parked request that a seal names, if this retry may take it up. */
+/* The parked request that a seal names, if this retry may resume it. */
 static struct modern_request *unseal(struct modern_agent *a, const struct mcp_message *m,
                                      struct span state, struct span principal)
 {
@@ -186,7 +186,7 @@ bool modern_resume(struct modern_agent *a, const struct mcp_message *m, void *re
     struct span text = json_text(state->value, &scratch);
     if (!span_starts(text, SPAN(SEAL_PREFIX))) {
         buf_fini(&scratch);
-        return false; /* a server's own state: passes through to it */
+        return false; /* the server's own state: passed on to the server */
     }
     struct modern_request *r = unseal(a, m, text, principal);
     buf_fini(&scratch);

@@ -21,7 +21,7 @@ struct modern_agent {
 struct modern_request {
     struct modern_agent *agent;
     struct list node;
-    struct call *call; /* NULL until the router has it */
+    struct call *call; /* NULL until the call is opened */
     void *reply;
     bool waits;       /* the reply is open */
     bool parked;      /* counted in n_parked */
@@ -52,9 +52,9 @@ void modern_request_free(struct modern_request *r);
 /* --- modern_park.c --- */
 void modern_on_ask(struct peer *self, struct call *call, const struct ask *ask);
 void modern_ask_free(struct modern_ask *ask);
-/* The provider does not wait for this answer any more: if it comes, nobody misses the question. */
+/* The provider does not wait for this answer any more: one that still comes is dropped. */
 void modern_unask(struct modern_request *r, struct span provider_key);
-/* Is this a retry of a parked call? Then it was dealt with. */
+/* True if the message was a retry of a parked call, which has been dealt with. */
 bool modern_resume(struct modern_agent *a, const struct mcp_message *m, void *reply,
                    struct span principal);
 /* What a retry must have in common with its first request. */

@@ -10,8 +10,8 @@
 struct passing {
     struct list node;
     struct passage *passage;
-    struct call *call; /* NULL until the router has it */
-    bool listens;      /* a subscription: its messages name it by the request's id */
+    struct call *call; /* NULL until the call is opened */
+    bool listens;      /* a subscription: its messages carry the id of this request */
     size_t id_n;
     char id[]; /* raw */
 };
@@ -51,7 +51,7 @@ static void passing_free(struct passing *x)
     mem_free(x);
 }
 
-/* What ends a subscription names it once more. */
+/* The result that ends a subscription carries the id of its request as well. */
 static struct outcome with_own_id(const struct passing *x, const struct outcome *outcome,
                                   struct buf *body)
 {
@@ -91,7 +91,7 @@ static void on_done(struct peer *self, struct call *call, const struct outcome *
     passing_free(x);
 }
 
-/* As it is, but for the id of the request it belongs to. */
+/* The notification unchanged, but for the id of the request that it belongs to. */
 static void send_notification(struct passage *p, const struct call *call, const struct event *e)
 {
     struct buf params = {0};

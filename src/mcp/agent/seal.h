@@ -14,8 +14,8 @@
 /* What a requestState says. */
 struct seal {
     uint64_t call;      /* the parked call's handle */
-    uint64_t principal; /* digest of who may present it */
-    uint64_t request;   /* digest of the request it belongs to */
+    uint64_t principal; /* digest of the principal that may present the seal */
+    uint64_t request;   /* digest of the request that the seal belongs to */
     uint64_t expires;   /* loop time, ms */
 };
 
@@ -24,7 +24,7 @@ struct seal {
 
 /* Append the text of the seal: visible ASCII, safe in JSON and in headers. */
 void seal_put(struct buf *out, const struct seal *s);
-/* false when it is not one of ours or was changed. */
+/* False when the text is no seal of this process or was changed. */
 bool seal_open(struct span text, struct seal *out);
 
 #endif

@@ -70,7 +70,7 @@ static void pending_free(struct agent_request *p)
     mem_free(p);
 }
 
-/* The agent need not answer this any more; `id` 0: it was not asked. */
+/* The agent need not answer our request `id` any more; 0: there was none. */
 static void withdraw_ask(struct mcp_session *s, void *reply, uint64_t id)
 {
     enum mcp_out_kind kind = reply ? MCP_OUT_RELATED : MCP_OUT_UNRELATED;
@@ -91,14 +91,15 @@ static void withdraw_asks(struct mcp_session *s, const struct call *call)
         withdraw_ask(s, p->reply, id);
 }
 
-/* Open the standing call, if it is not. */
+/* Open the standing call, unless it is open. */
 static void session_attach(struct mcp_session *s)
 {
     if (!s->standing)
         s->standing = router_attach(s->host.router, &s->peer, s->host.view, s->answers, NULL);
 }
 
-/* The server accepted it: what it tells of this resource is for this session from now on. */
+/* The server accepted the subscription: its updates of this resource are for this session from now
+ * on. */
 static void note_subscription(struct mcp_session *s, const struct agent_request *p,
                               const struct call *call)
 {
@@ -481,10 +482,10 @@ static void handle_open(struct mcp_session *s, const struct mcp_message *m, void
     request.takes_structured = strcmp(s->version, "2025-06-18") >= 0;
     struct call *call = call_open(s->host.router, &s->peer, s->host.view, &request, p);
     if (call)
-        p->call = call; /* else it has ended, and `p` is gone */
+        p->call = call; /* else the call has ended, and `p` is gone */
 }
 
-/* The server hears of it when nobody else wishes the resource any more. */
+/* The server is told when no other session is subscribed to the resource any more. */
 static void handle_unsubscribe(struct mcp_session *s, const struct mcp_message *m, void *reply,
                                int arg)
 {
@@ -568,7 +569,7 @@ static bool refuse_misleading(struct mcp_session *s, const struct mcp_message *m
     return misleads;
 }
 
-/* Who answers the request; NULL: the agent was refused. */
+/* The handler of the request; NULL: the request was refused. */
 static const struct handler *admit_request(struct mcp_session *s, const struct mcp_message *m,
                                            void *reply)
 {

@@ -24,7 +24,7 @@ struct sse_agents {
 struct sse_agent {
     struct sse_agents *all;
     char id[ID_TOKEN_SIZE];
-    struct http_exchange *x; /* NULL once it was cut */
+    struct http_exchange *x; /* NULL once the stream was cut */
     struct duplex *duplex;
     struct buf event;    /* the message being written */
     struct deferred end; /* of an agent that was cut */
@@ -57,7 +57,7 @@ static void out_end(void *owner, void *reply, enum mcp_out_kind kind)
     if (a->x)
         http_stream_write(a->x, buf_view(&a->event));
     if (a->x && http_exchange_queued(a->x) > READER_MAX + a->event.n) {
-        /* We are inside of its session, which can only be ended later. */
+        /* We are inside of the agent's session, which can only be ended later. */
         http_exchange_abort(a->x, "reader too slow");
         a->x = NULL;
         loop_defer(a->all->loop, &a->end, end_later);
@@ -123,7 +123,7 @@ static void put_parameter(struct buf *out, const char *name, struct span value)
     }
 }
 
-/* Whose tools it is about (a browser session, a view) is part of the address, so it stays in it. */
+/* The query says whose tools are meant (a browser session, a view), so it stays in the address. */
 static void put_selection(struct buf *out, const struct http_request *req)
 {
     struct buf scratch = {0}, more = {0};
@@ -157,7 +157,7 @@ static void handle_get(struct sse_agents *all, struct http_exchange *x,
     http_exchange_on_gone(x, on_gone, a);
     http_stream_begin(x, 200, "text/event-stream",
                       SPAN("Cache-Control: no-cache, no-transform\r\nX-Accel-Buffering: no\r\n"));
-    /* With the path and not only "?sessionId=": some clients just glue it to the host. */
+    /* With the path and not only "?sessionId=": some clients just append this to the host. */
     buf_str(&event, "event: endpoint\ndata: ");
     buf_span(&event, req->path);
     buf_printf(&event, "?sessionId=%s", a->id);

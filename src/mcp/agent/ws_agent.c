@@ -15,7 +15,7 @@ struct ws_agents {
     struct ws_agents_options options;
     struct list agents;
     size_t n;
-    struct timer goodbye; /* while closing: cuts who has not closed */
+    struct timer goodbye; /* while closing: cuts agents that have not closed */
     struct deferred end;
     void (*closed)(void *arg);
     void *arg;
@@ -25,7 +25,7 @@ struct ws_agent {
     struct ws_agents *all;
     struct list node;
     struct ws *ws;
-    struct duplex *duplex; /* NULL once it is over */
+    struct duplex *duplex; /* NULL once the connection is over */
 };
 
 /* --- messages --- */

@@ -43,7 +43,7 @@ static void make_tool(struct mcp_provider *p, struct span own, struct span raw, 
     }
     lists_add_item(p, ITEM_TOOL, raw);
     if (c->n[ITEM_TOOL] == before)
-        return; /* the configuration hides it */
+        return; /* the configuration hides the tool */
     struct item *item = &c->items[ITEM_TOOL][before];
     item->flags |= ITEM_MADE;
     if (prompt.n) {
@@ -301,7 +301,7 @@ static void put_resources(struct buf *out, struct span result)
     }
 }
 
-/* Who speaks is told only where it matters. */
+/* Speakers are named only where there are several. */
 static bool is_dialogue(struct span messages)
 {
     struct json_iter it = json_iter(messages);

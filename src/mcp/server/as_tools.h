@@ -20,11 +20,11 @@ void as_tools_fini(struct mcp_provider *p);
 const struct made_tool *as_tools_find(const struct mcp_provider *p, const struct request *r);
 enum op as_tools_op(const struct made_tool *t);
 /*
- * Turn the request into the one it stands for; `params` holds its text. NULL, or what is wrong with
- * the arguments.
+ * Turn the call of a made tool into the request that the tool stands for; `params` holds its text.
+ * NULL, or what is wrong with the arguments.
  */
 const char *as_tools_redirect(const struct made_tool *t, struct request *r, struct buf *params);
-/* What the answer to it means for the caller; `body` takes the result. */
+/* The server's answer as the result of the made tool; `body` holds it. */
 struct outcome as_tools_outcome(enum op op, const struct outcome *outcome, struct buf *body);
 
 #endif

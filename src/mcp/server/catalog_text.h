@@ -11,7 +11,7 @@
 #include "core/catalog.h"
 
 void catalog_text_put(struct buf *out, const struct catalog *c);
-/* NULL when it is not such a text, or not all of it. */
+/* NULL when the text is not a whole catalog. */
 struct catalog *catalog_text_read(struct span text);
 
 #endif

@@ -12,7 +12,7 @@ struct context {
     struct buf text; /* complete */
     struct buf next; /* being collected */
     size_t at;       /* the prompt of the catalog that is next */
-    uint64_t asked;  /* our request for the one before it; gone when it is over, however it ends */
+    uint64_t asked;  /* our request for the prompt before `at`; NULL when it has ended in any way */
     bool stale;      /* the prompts were listed again meanwhile */
 };
 
@@ -73,7 +73,8 @@ static void answered(struct mcp_provider *p, struct sent *sent, const struct mcp
     const struct catalog *catalog = p->core.catalog;
 
     (void)sent;
-    /* It is the prompt before the next one, unless there are other prompts now. */
+    /* The answer is about the prompt before `at`, unless the prompts were listed again meanwhile.
+     * */
     if (!c->stale && c->at <= catalog->n[ITEM_PROMPT]) {
         const struct item *prompt = &catalog->items[ITEM_PROMPT][c->at - 1];
         if (m->rpc.kind == RPC_ERROR)
@@ -155,7 +156,7 @@ void context_refresh(struct mcp_provider *p)
         c = p->context = MEM_NEW(struct context);
     c->stale = mcp_provider_expects(p, c->asked);
     if (c->stale)
-        return; /* begins anew with the answer */
+        return; /* begins again when the answer comes */
     c->at = 0;
     c->next.n = 0;
     fetch_next(p);

@@ -73,7 +73,7 @@ static void learn_info(struct mcp_provider *p, const struct mcp_message *m)
 
     mem_free(p->info);
     p->info = NULL;
-    if (info.type == JSON_NONE) /* the stateless era has it with every result */
+    if (info.type == JSON_NONE) /* in the stateless era every result has serverInfo */
         info = json_get(json_get(m->rpc.result, "_meta").value, MCP_META_PREFIX "serverInfo");
     if (info.type != JSON_OBJECT)
         return;
@@ -100,9 +100,9 @@ static void get_to_work(struct mcp_provider *p, const struct mcp_message *m, str
 static void discover(struct mcp_provider *p);
 
 /*
- * Whatever made us think that it is of this era was wrong. A server that took longer to start than
- * we wait for an answer to server/discover has heard that question by now and may just not want to
- * hear this one.
+ * The server is not of the initialize era after all. A server that took longer to start than we
+ * wait for an answer to server/discover has read that question by now, and may be of the stateless
+ * era.
  */
 static void refused_initialize(struct mcp_provider *p, struct span error)
 {
@@ -251,14 +251,14 @@ static void discover(struct mcp_provider *p)
 {
     p->modern = true;
     snprintf(p->version, sizeof p->version, "%s", MCP_MODERN);
-    /* One that is known to be of this era may take its time, like any server that starts. */
+    /* A server that is known to be of this era may take its time, like any server that starts. */
     if (!p->ops->reports_failures && p->wanted_era == MCP_ERA_AUTO)
         timer_set(router_timers(p->core.router), &p->probe, SILENCE_MS);
     upstream_request(p, upstream_sent_new(p, discover_answered, discover_failed), "server/discover",
                      SPAN_EMPTY);
 }
 
-/* Who its client is and what it offers is for the two of them to say. */
+/* Identity and capabilities are for client and server to exchange themselves. */
 static void stand_aside(struct mcp_provider *p)
 {
     provider_publish(&p->core, catalog_new());

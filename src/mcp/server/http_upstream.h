@@ -22,7 +22,7 @@ struct http_upstream_options {
     const char *const *headers; /* "Name: value" lines for every request; NULL ends the list */
     enum http_transport transport;
     size_t max_message;
-    const struct reach *reach; /* where it may be; NULL = anywhere */
+    const struct reach *reach; /* where the server may be; NULL = anywhere */
 };
 
 struct mcp_provider *http_upstream_new(struct loop *loop,

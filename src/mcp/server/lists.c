@@ -19,7 +19,7 @@ static void page_failed(struct mcp_provider *p, struct sent *sent, int status, c
 /* What an item says of itself, as far as we care. */
 enum {
     IN_NAME,
-    IN_LABEL, /* the name of what is known by its address */
+    IN_LABEL, /* the name of an item whose key is its URI */
     IN_DESCRIPTION,
     IN_SCHEMA,
     IN_ANNOTATIONS,
@@ -31,7 +31,7 @@ enum {
     IN_COUNT,
 };
 
-/* False when something of it stands twice: which of the two an agent reads, nobody knows. */
+/* False when a member stands twice: agents differ on which of the two they read. */
 static bool members_of(enum item_kind kind, struct span raw, struct json_slot in[IN_COUNT])
 {
     static const struct json_shape_row hints[] = {{"readOnlyHint", IN_READ_ONLY, NULL},
@@ -137,7 +137,7 @@ static void offer(struct mcp_provider *p, enum item_kind kind, struct span own, 
     buf_fini(&name);
 }
 
-/* Is it to be left out? What agents could read otherwise than we do is offered to nobody. */
+/* Is the item to be left out? What agents could read otherwise than we do is offered to nobody. */
 static bool leave_out(struct mcp_provider *p, enum item_kind kind, struct span raw,
                       struct json_slot in[IN_COUNT])
 {
@@ -196,7 +196,7 @@ static void fetch_page(struct mcp_provider *p, enum item_kind kind, struct span 
     buf_fini(&params);
 }
 
-/* It lists more than we take: no more of it is looked at. */
+/* The server lists more than we take: the rest is not looked at. */
 static bool is_full(const struct mcp_provider *p, enum item_kind kind)
 {
     if (p->fetching->n[kind] >= MAX_ITEMS)
@@ -311,7 +311,7 @@ static void fetch_next(struct mcp_provider *p)
     finish(p);
 }
 
-/* All but what was made, and will be made anew. */
+/* All items but those that we made, which are made again. */
 static void copy_listed(struct catalog *to, const struct catalog *from, enum item_kind kind)
 {
     for (size_t i = 0; from && i < from->n[kind]; i++)

@@ -27,7 +27,7 @@ static void ping_failed(struct mcp_provider *p, struct sent *sent, int status, c
 {
     (void)sent;
     if (status) {
-        is_alive(p); /* somebody is there, whatever it thinks of pings */
+        is_alive(p); /* an error is an answer as well: the server is alive */
         return;
     }
     p->pinged = NULL;
@@ -46,7 +46,7 @@ static void send_ping(struct mcp_provider *p)
 static void no_answer(struct mcp_provider *p)
 {
     if (p->heard_at > p->pinged_at) {
-        upstream_withdraw(p, p->pinged->id, "timeout"); /* it ignores pings, but it speaks */
+        upstream_withdraw(p, p->pinged->id, "timeout"); /* silent to pings, but alive */
         upstream_sent_free(p, p->pinged);
         is_alive(p);
         return;

@@ -61,7 +61,7 @@ static struct call *owner_of(const struct mcp_provider *p, uint64_t about)
     return sent && sent->call ? sent->call : ask_sole_call(&p->core);
 }
 
-/* A question of the server, for whoever it can belong to. */
+/* A question of the server, for the consumer of the call that it can belong to. */
 static void receive_ask(struct mcp_provider *p, const struct mcp_message *m, uint64_t about,
                         const struct ask *given)
 {
@@ -121,7 +121,7 @@ static void receive_progress(struct mcp_provider *p, const struct mcp_message *m
                                            .from = &p->core});
 }
 
-/* To the call whose stream it came on, else to whomever it can be about. */
+/* To the call on whose stream the event came, else as router_tell does. */
 static void tell(struct mcp_provider *p, uint64_t about, const struct event *event)
 {
     const struct sent *sent = idmap_get(&p->sent, about);
@@ -176,8 +176,8 @@ static void prompts_changed(struct mcp_provider *p, const struct mcp_message *m,
     lists_fetch(p, 1u << ITEM_PROMPT);
 }
 
-/* It comes when the call that asked may be over. Of all sessions only the one that was asked knows
- * what it names, and passes it on. */
+/* This notification comes when the call that asked may be over. Of all sessions only the one that
+ * was asked knows the elicitation's id, and passes the notification on. */
 static void receive_completed(struct mcp_provider *p, const struct mcp_message *m, uint64_t about)
 {
     const struct sent *sent = idmap_get(&p->sent, about);
@@ -192,8 +192,8 @@ static void receive_completed(struct mcp_provider *p, const struct mcp_message *
         router_broadcast(&p->core, &event);
 }
 
-/* What a bridge has learned between its lists and this subscription it does not tell again, and it
- * may be what shows that it leads back to us (circle.h). */
+/* A bridge does not repeat what it learned between its lists and this subscription, and that may be
+ * what shows that the bridge leads back to us (circle.h). */
 static void subscribed(struct mcp_provider *p, const struct mcp_message *m, uint64_t about)
 {
     (void)m, (void)about;
@@ -217,8 +217,8 @@ static void receive_cancelled(struct mcp_provider *p, const struct mcp_message *
 }
 
 /*
- * Nobody reads it on the way. Only of the ids it may name something must be made: one of a request
- * of ours, which its client knows by another, and one that the server has made itself.
+ * The notification passes unread, but for the ids in it: the id of a request of ours, which the
+ * client knows by another id, and an id that the server has made itself.
  */
 static void pass_notification(struct mcp_provider *p, const struct mcp_message *m, uint64_t about)
 {
@@ -319,7 +319,8 @@ void mcp_provider_receive(struct mcp_provider *p, struct span text, uint64_t abo
     int code = mcp_skim(text, &m);
 
     if (code == 0 && !m.rpc.one_line) {
-        /* Pieces of it will go out where a message is one line: it becomes one here, once. */
+        /* Pieces of the message will go out where a message is one line, so it is made one line
+         * here, once. */
         struct buf line = {0};
         json_one_line(&line, text);
         mcp_provider_receive(p, buf_view(&line), about);
@@ -369,8 +370,8 @@ void mcp_provider_greet_again(struct mcp_provider *p)
     handshake_start(p);
 }
 
-/* The call that a response answers of which only the beginning was kept: if its id stands before
- * its contents, all up to there is a message without them. */
+/* The call that a too long response answers, of which only the beginning was kept: if the id stands
+ * before the result, all up to there is a message without result. */
 static struct call *owner_of_head(const struct mcp_provider *p, struct span head)
 {
     static const struct span contents[] = {{",\"result\":", 10}, {",\"error\":", 9}};
@@ -406,7 +407,8 @@ void mcp_provider_too_long(struct mcp_provider *p, struct span head, size_t limi
     if (!owner)
         owner = ask_sole_call(&p->core);
     if (!owner)
-        return; /* nobody knows whose answer it was: the deadlines of the open calls decide */
+        return; /* it is not known which call was answered: the deadlines of the open calls decide
+                 */
     upstream_sent_free(p, owner->provider_data);
     buf_printf(&text, "server '%s' answered with more than %zu bytes (limits.message)", p->alias,
                limit);
@@ -532,7 +534,7 @@ struct provider *mcp_provider_core(struct mcp_provider *p)
 void mcp_provider_set_overrides(struct mcp_provider *p, const struct mcp_overrides *overrides)
 {
     p->overrides = *overrides;
-    /* Who knows what a method that we do not know does with a tool that is hidden or held? */
+    /* A method that we do not know might use a tool that is hidden or held. */
     p->core.takes_any = !overrides_restrict(overrides);
 }
 

@@ -87,29 +87,30 @@ void mcp_provider_set_extras(struct mcp_provider *p, const struct mcp_extras *ex
 void mcp_provider_set_answers(struct mcp_provider *p, unsigned answers);
 /* Ask for a sign of life after this long without one; 0 = never. Before it is started. */
 void mcp_provider_set_ping(struct mcp_provider *p, uint64_t interval_ms);
-/* Whoever had it added may not read what stands there: why it failed is for the log alone. */
+/* The party that had this server added may not read its address: why it failed is for the log
+ * alone. */
 void mcp_provider_set_discreet(struct mcp_provider *p);
 /* Called when the server asked something that could belong to several calls, or to none. */
 void mcp_provider_on_orphan(struct mcp_provider *p, void (*fn)(void *arg), void *arg);
-/* Called when it has published what the server offers. */
+/* Called when the provider has published what the server offers. */
 void mcp_provider_on_lists(struct mcp_provider *p, void (*fn)(void *arg), void *arg);
-/* Ask for all lists anew, if it is up: not every server says when they change. */
+/* Ask for all lists again, if the server is up: not every server says when they change. */
 void mcp_provider_relist(struct mcp_provider *p);
-/* What it speaks: "2025-11-25"; empty before the handshake. */
+/* The version that was agreed on: "2025-11-25"; empty before the handshake. */
 const char *mcp_provider_version(const struct mcp_provider *p);
-/* How far its last start came. */
+/* How far the last start came. */
 enum mcp_phase {
     MCP_OPENING,   /* the link was told to open */
     MCP_CONNECTED, /* a program runs; a remote server may be spoken to */
-    MCP_GREETED,   /* it has answered: versions and capabilities are known */
-    MCP_LISTED,    /* and what it offers */
+    MCP_GREETED,   /* the server has answered: version and capabilities are known */
+    MCP_LISTED,    /* and its lists */
     MCP_PHASES,
 };
-/* When it did, in microseconds of the monotonic clock; 0 when it did not come so far. */
+/* When the phase was reached, in microseconds of the monotonic clock; 0 when it was not. */
 uint64_t mcp_provider_phase(const struct mcp_provider *p, enum mcp_phase phase);
-/* What it says of itself: a raw object with name and version; empty before the handshake. */
+/* The server's serverInfo: a raw object with name and version; empty before the handshake. */
 struct span mcp_provider_info(const struct mcp_provider *p);
-/* Its own instructions; NULL when it has none. */
+/* The server's own instructions; NULL when it has none. */
 const char *mcp_provider_instructions(const struct mcp_provider *p);
 
 /* --- for the link --- */
@@ -134,7 +135,7 @@ bool mcp_provider_expects(const struct mcp_provider *p, uint64_t id);
 void mcp_provider_greet_again(struct mcp_provider *p);
 /* A message came that was too large to be taken; `head` is how it began. */
 void mcp_provider_too_long(struct mcp_provider *p, struct span head, size_t limit);
-/* Before it closes: the server turned us away for want of credentials. */
+/* Before mcp_provider_closed: the server turned us away for want of credentials. */
 void mcp_provider_locked(struct mcp_provider *p);
 void mcp_provider_closed(struct mcp_provider *p, const char *why);
 

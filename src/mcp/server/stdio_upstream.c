@@ -76,7 +76,7 @@ static void on_stderr(void *owner, struct span line)
     struct stdio_upstream *u = owner;
     struct buf clean = {0};
 
-    /* Before it is cut: half a secret would not be recognised. */
+    /* Before the line is cut: half a secret would not be recognised. */
     log_redact(&clean, line);
     snprintf(u->last_stderr, sizeof u->last_stderr, "%.150s", buf_cstr(&clean));
     buf_fini(&clean);

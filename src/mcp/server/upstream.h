@@ -12,7 +12,7 @@
 /* A request we sent and whose answer we expect, or a call that waits for answers to its asks. */
 struct sent {
     struct list node; /* in the provider */
-    uint64_t id;      /* 0 while nothing of it is under way */
+    uint64_t id;      /* 0 while no request of it is on its way */
     /* Takes the answer (RPC_RESULT or RPC_ERROR). The entry is freed afterwards unless `keep`. */
     void (*answered)(struct mcp_provider *p, struct sent *sent, const struct mcp_message *m);
     /* The request will get no answer; status as in mcp_provider_failed. */
@@ -38,7 +38,7 @@ struct mcp_provider {
     struct timer probe;    /* silence is an answer, too */
     char version[16];
     unsigned declares; /* the asks we tell the server we can answer */
-    unsigned offers;   /* OFFERS_ bits of its capabilities */
+    unsigned offers;   /* OFFERS_ bits of the server's capabilities */
     bool has_tools;
     bool param_headers; /* some tool wants arguments repeated as headers */
     struct mcp_overrides overrides;
@@ -49,7 +49,7 @@ struct mcp_provider {
     void (*on_lists)(void *arg);
     void *orphan_arg, *lists_arg;
     char *instructions;
-    char *info;       /* raw serverInfo; NULL while it has said none */
+    char *info;       /* raw serverInfo; NULL while the server has not sent any */
     struct buf marks; /* what core.bridges points into (circle.h) */
     uint64_t phase_at[MCP_PHASES];
     char verdict[160]; /* why we closed the link ourselves; empty when we did not */
@@ -59,8 +59,8 @@ struct mcp_provider {
     struct list all_sent; /* every struct sent */
 
     struct catalog *fetching; /* the generation being collected; NULL when none is */
-    unsigned kinds_asked;     /* lists that are fetched for it */
-    unsigned kinds_left;      /* lists still to fetch for it */
+    unsigned kinds_asked;     /* lists that are fetched for the draft */
+    unsigned kinds_left;      /* lists still to fetch for the draft */
     unsigned kinds_stale;     /* lists that changed meanwhile */
     size_t pages;
 
@@ -70,7 +70,7 @@ struct mcp_provider {
     uint64_t pinged_at, heard_at;
 
     uint64_t listen_id;     /* our open subscriptions/listen, or 0 */
-    struct timer listen;    /* opens it (anew) */
+    struct timer listen;    /* opens the subscription (again) */
     struct map listen_uris; /* resources that somebody subscribed to */
 };
 
@@ -82,7 +82,7 @@ typedef void sent_answered_fn(struct mcp_provider *, struct sent *, const struct
 typedef void sent_failed_fn(struct mcp_provider *, struct sent *, int, const char *);
 struct sent *upstream_sent_new(struct mcp_provider *p, sent_answered_fn *answered,
                                sent_failed_fn *failed);
-/* Give it a fresh id, so that it can be sent (again). */
+/* Give the entry a fresh id, so that it can be sent (again). */
 void upstream_sent_renew(struct mcp_provider *p, struct sent *sent);
 void upstream_sent_free(struct mcp_provider *p, struct sent *sent);
 /* Send a request; `members` go into its params ("k":v,...; may be empty). */
@@ -106,14 +106,14 @@ void handshake_on_silence(struct timer *t);
 void handshake_ended(struct mcp_provider *p);
 
 /* --- ping.c --- */
-/* The link is up: see to it that it stays so. */
+/* The link is up: begin to look for signs of life. */
 void ping_start(struct mcp_provider *p);
 void ping_on_answer(struct timer *t);
 
 /* --- lists.c --- */
-/* Add what the server lists, or what it might have listed, to the catalog that is collected. */
+/* Add an item that the server lists, or one that we made, to the catalog that is collected. */
 void lists_add_item(struct mcp_provider *p, enum item_kind kind, struct span raw);
-/* Fetch these kinds (bits) anew and publish; the first time also provider_up. */
+/* Fetch these kinds (bits) again and publish; the first time also provider_up. */
 void lists_fetch(struct mcp_provider *p, unsigned kinds);
 void lists_abort(struct mcp_provider *p);
 
@@ -125,15 +125,15 @@ void lists_abort(struct mcp_provider *p);
 void params_put(struct buf *out, const struct request *r, struct span own_meta, struct span extra);
 
 /*
- * Append the params of a request of the server as its client must see them: without its progress
- * token, which is of this hop; nobody beyond it shall report on it.
+ * Append the params of a server's request as the client must see them: without the progress token,
+ * which belongs to this hop.
  */
 void params_put_ask(struct buf *out, const struct mcp_message *m);
 
 /* --- upstream_modern.c --- */
 /* The members that every request of the stateless era has in `_meta`. */
 void upstream_modern_put_meta(struct buf *out, unsigned answers);
-/* Remember a call's request, if its consumer cannot repeat it by itself. */
+/* Remember a call's request, if the consumer cannot repeat it by itself. */
 void upstream_modern_keep(struct mcp_provider *p, struct sent *sent, const struct request *request);
 /* A result with a type: true if it was dealt with, false if it is the consumer's business. */
 bool upstream_modern_ask_input(struct mcp_provider *p, struct sent *sent,

@@ -16,7 +16,7 @@ struct ws_upstream_options {
     const char *ca;             /* file with the authorities to trust; NULL = the system's */
     const char *const *headers; /* "Name: value" lines of the handshake; NULL ends the list */
     size_t max_message;
-    const struct reach *reach; /* where it may be; NULL = anywhere */
+    const struct reach *reach; /* where the server may be; NULL = anywhere */
 };
 
 struct mcp_provider *ws_upstream_new(struct loop *loop, const struct ws_upstream_options *options);
