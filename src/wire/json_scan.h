@@ -88,6 +88,23 @@ static inline struct span scan_trim(struct span s)
     return span_of(p, (size_t)(end - p));
 }
 
+#if JSON_SCAN_SIMD
+/* scan_text for long strings: four steps at once, up to those in which the stretch ends. */
+__attribute__((noinline, unused)) static const char *scan_far(const char *p, const char *end)
+{
+    while (end - p >= 4 * SCAN_STEP && scan_is_plain(p))
+        p += 4 * SCAN_STEP;
+    for (; end - p >= SCAN_STEP; p += SCAN_STEP) {
+        unsigned hits = scan_bits(scan_special(scan_load(p)));
+        if (hits)
+            return p + scan_first(hits);
+    }
+    while (p < end && *p != '"' && *p != '\\' && (signed char)*p >= ' ')
+        p++;
+    return p;
+}
+#endif
+
 /*
  * In a string whose bytes are not checked yet: the first quote, backslash, control or non-ASCII
  * byte, or `end`. As signed numbers the last two kinds are all that is below a blank: take a blank
@@ -96,14 +113,14 @@ static inline struct span scan_trim(struct span s)
 static inline const char *scan_text(const char *p, const char *end)
 {
 #if JSON_SCAN_SIMD
-    for (; end - p >= SCAN_STEP; p += SCAN_STEP) {
+    const char *near = end - p > 4 * SCAN_STEP ? p + 4 * SCAN_STEP : end;
+    for (; near - p >= SCAN_STEP; p += SCAN_STEP) {
         unsigned hits = scan_bits(scan_special(scan_load(p)));
         if (hits)
             return p + scan_first(hits);
-        /* A long string: larger steps, until the last one before its end. */
-        while (end - p >= 5 * SCAN_STEP && scan_is_plain(p + SCAN_STEP))
-            p += 4 * SCAN_STEP;
     }
+    if (near < end)
+        return scan_far(p, end);
 #endif
     while (p < end && *p != '"' && *p != '\\' && (signed char)*p >= ' ')
         p++;

@@ -463,6 +463,35 @@ static void test_one_line(void **state)
     }
 }
 
+/* Long strings are read in large steps: what ends or breaks one is found wherever it stands. */
+static void test_every_place_in_a_long_string(void **state)
+{
+    static const struct {
+        const char *bytes;
+        int error;
+    } rows[] = {{"", 0}, {"\\n", 0}, {"\xc3\xa4", 0}, {"\n", ERR_SYNTAX}, {"\xff", ERR_UTF8}};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        for (size_t n = 0; n < 400; n++) {
+            BUF_SCOPED text = {0};
+            size_t at = 0;
+            buf_char(&text, '"');
+            for (size_t k = 0; k < 400; k++)
+                k == n ? buf_str(&text, rows[i].bytes) : buf_char(&text, 'x');
+            buf_char(&text, '"');
+            /* Without room behind the text: a step too far would be noticed. */
+            char *copy = mem_span(buf_view(&text));
+            assert_int_equal(json_skim(span_of(copy, text.n), NULL, NULL, NULL, &at),
+                             rows[i].error);
+            assert_int_equal(at, rows[i].error ? n + 1 : 0);
+            assert_int_equal(json_skim(span_of(copy, text.n - 1), NULL, NULL, NULL, NULL),
+                             rows[i].error ? rows[i].error : ERR_SYNTAX);
+            mem_free(copy);
+        }
+    }
+}
+
 /* A shape by which something is decided says when another reader could decide otherwise. */
 static void test_guarded_shape(void **state)
 {
@@ -497,6 +526,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_one_line),
+        cmocka_unit_test(test_every_place_in_a_long_string),
         cmocka_unit_test(test_guarded_shape),
         cmocka_unit_test(test_accepts),
         cmocka_unit_test(test_refuses),
