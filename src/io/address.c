@@ -62,7 +62,7 @@ int address_numeric(const struct address *a, struct sockaddr_storage *sa)
     return uv_ip6_addr(a->host, a->port, (struct sockaddr_in6 *)sa);
 }
 
-/* As IPv6 knows it: an IPv4 address is one of ::ffff:0:0/96 there. */
+/* An IPv4 address in IPv6 form: in ::ffff:0:0/96. */
 static void widen(const void *v4, struct in6_addr *out)
 {
     *out = (struct in6_addr){.s6_addr[10] = 0xff, .s6_addr[11] = 0xff};

@@ -24,7 +24,7 @@ MUST_CHECK int address_parse(struct address *a, const char *text, struct err *er
 /* The address of this (numeric) host; a negative code for a name, which has to be looked up. */
 MUST_CHECK int address_numeric(const struct address *a, struct sockaddr_storage *sa);
 
-/* Is it of this numeric host, an IPv6 one in brackets? The port does not matter. */
+/* Is this the address of the numeric host (IPv6 in brackets)? The port does not matter. */
 bool address_is(const struct sockaddr_storage *sa, struct span host);
 
 /* "127.0.0.1:80" or "[::1]:80". */

@@ -20,7 +20,7 @@ enum {
     DRAIN_MS = 200,
     STDERR_LINE_MAX = 8 * 1024,
     LOOK_MS = 20,
-    ORPHANS_MS = 1000, /* for what it left behind to be gone */
+    ORPHANS_MS = 1000, /* for processes that a child left behind to end */
 };
 
 struct child {
@@ -35,10 +35,10 @@ struct child {
     struct timer look; /* without a pidfd we look now and then */
     struct stream *io, *err;
     struct lines lines;
-    struct timer timer; /* of child_stop; then the patience with what it left behind */
+    struct timer timer; /* of child_stop; then the limit for processes that the child left behind */
     uint64_t grace_ms;
     bool stopping, terminated, reaped;
-    bool has_orphans; /* reaped, and as far as we know it left processes behind */
+    bool has_orphans; /* reaped, and as far as we know the child left processes behind */
     bool watching;    /* the process is not reaped, or the poll handle not closed */
     int status;
     char how[48];
@@ -113,7 +113,7 @@ static void on_orphans_stay(struct timer *t)
     on_orphans_gone(c);
 }
 
-/* What has left its group goes as well. */
+/* Processes that have left the child's group are killed as well. */
 static void end_orphans(struct child *c)
 {
     list_remove(&c->kin.node);
@@ -128,7 +128,7 @@ static void end_orphans(struct child *c)
 
 static void kill_group(struct child *c, int signo)
 {
-    /* Once it is reaped its number may be somebody else's. */
+    /* Once the child is reaped its process id may be another process's. */
     if (!c->reaped)
         kill(-c->kin.pid, signo);
 }
@@ -149,8 +149,8 @@ static void describe(struct child *c, const siginfo_t *info)
 }
 
 /*
- * Has the process ended? It is looked at first, then its group is killed, and only then reaped:
- * until that moment the kernel cannot give its number to anybody else.
+ * Has the process ended? First look, then kill the group, and only then reap: until then the kernel
+ * cannot give the process id to another process.
  */
 static bool reap(struct child *c)
 {

@@ -33,7 +33,7 @@ struct child_events {
     void (*exited)(void *owner, int status, const char *how);
     /* One line of stderr, after it was logged. May be NULL. */
     void (*stderr_line)(void *owner, struct span line);
-    /* What comes from stderr, as it comes, before its lines. May be NULL. */
+    /* Bytes from stderr as they arrive, before stderr_line. May be NULL. */
     void (*stderr_bytes)(void *owner, struct span bytes);
 };
 
@@ -46,7 +46,7 @@ struct child *child_spawn(struct loop *l, const struct child_spec *spec,
  * be executed; -ENOENT with nothing.
  */
 MUST_CHECK int spawn_find(const struct child_spec *spec, const char *program, struct buf *file);
-/* The PATH that it gets. The caller frees it. */
+/* The PATH of the child. The caller frees it. */
 char *spawn_path(const struct child_spec *spec);
 int child_pid(const struct child *c);
 /* The child's stdin/stdout. The caller stream_starts it at once; its `closed` comes before

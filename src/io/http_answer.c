@@ -11,8 +11,8 @@ static struct http_conn *conn_of(const struct http_exchange *x)
     return CONTAINER_OF((uintptr_t)x, struct http_conn, x);
 }
 
-/* The server may have ended the exchange already; its owner, not told yet, answers into the void.
- */
+/* The server may have ended the exchange already; an owner that was not told yet may still answer,
+ * which does nothing. */
 static bool is_open(const struct http_conn *c)
 {
     return c->phase == CONN_EXCHANGE && c->x.state != EXCHANGE_DONE;

@@ -109,7 +109,7 @@ static int on_attempt(void *arg, char *to_ip, char *from_ip, int to_port, int fr
     struct http_fetch *f = arg;
 
     (void)from_ip, (void)from_port;
-    /* The connection may be one that somebody else has opened, who may go there. */
+    /* The connection may have been opened by another client, which may go there. */
     f->barred = f->reach && !reach_has_ip(f->reach, to_ip, to_port);
     if (f->barred)
         return CURL_PREREQFUNC_ABORT;
@@ -232,7 +232,7 @@ static void add_header(struct http_fetch *f, const char *line)
     struct buf empty = {0};
 
     if (!value.n) {
-        /* libcurl reads "Name:" as "do not send it"; this is how it sends one without a value. */
+        /* libcurl takes "Name:" for "do not send this header"; "Name;" sends it without a value. */
         buf_bytes(&empty, line, colon);
         buf_char(&empty, ';');
         line = buf_cstr(&empty);
@@ -260,7 +260,8 @@ static void set_options(struct http_fetch *f, const struct http_fetch_spec *spec
 {
     curl_easy_setopt(f->easy, CURLOPT_PRIVATE, f);
     f->barred = f->reach && !reach_has_url(f->reach, f->url);
-    curl_easy_setopt(f->easy, CURLOPT_URL, f->barred ? NULL : f->url); /* without, it fails */
+    /* Without a URL the transfer fails. */
+    curl_easy_setopt(f->easy, CURLOPT_URL, f->barred ? NULL : f->url);
     curl_easy_setopt(f->easy, CURLOPT_OPENSOCKETFUNCTION, f->reach ? on_address : NULL);
     curl_easy_setopt(f->easy, CURLOPT_OPENSOCKETDATA, f);
     curl_easy_setopt(f->easy, CURLOPT_HTTPHEADER, f->headers);

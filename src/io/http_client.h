@@ -53,8 +53,8 @@ struct http_fetch_spec {
     struct buf *body;           /* taken over, the caller's is empty then; NULL without body */
     const char *ca;             /* file with the authorities to trust (https), in place of the
                                    system's; NULL = those */
-    const char *unix_path;      /* reach its host by this Unix socket; NULL = by the network */
-    const struct reach *reach;  /* where it may go, redirects and all, without a proxy; borrowed;
+    const char *unix_path;      /* reach the host by this Unix socket; NULL = by the network */
+    const struct reach *reach;  /* where the request may go, redirects included, no proxy; borrowed;
                                    NULL = anywhere */
 };
 
@@ -75,7 +75,7 @@ struct buf http_fetch_take_body(struct http_fetch *f);
 char *http_url_resolve(const char *base, struct span reference);
 /* "host:port" of a URL, for people: no path, no user, no password. The caller owns it. */
 char *http_url_host(const char *url);
-/* Does it lead to this very machine? */
+/* Does the URL lead to this machine? */
 bool http_url_is_local(const char *url);
 
 #endif

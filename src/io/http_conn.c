@@ -43,7 +43,7 @@ static void wait_idle(struct http_conn *c)
     set_deadline(c, c->server->options.idle_timeout);
 }
 
-/* Still sending, and some of it went out since the last look? Then look again later. */
+/* Still sending, and did some output leave since the last look? Then look again later. */
 static bool is_progressing(struct http_conn *c)
 {
     size_t queued = stream_queued(c->stream);
@@ -154,7 +154,8 @@ void http_conn_stop(struct http_conn *c)
     stream_finish(c->stream, "server closing", STOP_MS);
 }
 
-/* What is held of it is too much. A request that is not complete can be told so. */
+/* Too much input is held for this connection. A client whose request is not complete gets an
+ * answer. */
 static void let_go(struct holding *h, const char *why)
 {
     struct http_conn *c = CONTAINER_OF(h, struct http_conn, input);
@@ -350,7 +351,8 @@ static void on_data(void *owner, struct span chunk)
 
 void http_conn_answered(struct http_conn *c)
 {
-    /* From inside the handler this is done when it returns, with the request still at hand. */
+    /* From inside the handler this is done when the handler returns: it may still look at the
+     * request. */
     if (c->handling || c->phase != CONN_EXCHANGE)
         return;
     if (!c->keep_alive) {
@@ -370,7 +372,7 @@ static void on_eof(void *owner)
 {
     struct http_conn *c = owner;
 
-    /* Whoever waits for an answer keeps the connection open, so this client has gone. */
+    /* A client that waits for an answer keeps the connection open, so this one has gone. */
     if (c->phase == CONN_EXCHANGE)
         stream_close(c->stream, "closed by the client");
     else

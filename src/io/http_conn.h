@@ -14,15 +14,15 @@
 enum conn_phase {
     CONN_IDLE,     /* between requests */
     CONN_HEAD,     /* a request has begun */
-    CONN_BODY,     /* its head is complete */
-    CONN_EXCHANGE, /* the handler has it */
+    CONN_BODY,     /* the head of a request is complete */
+    CONN_EXCHANGE, /* the handler has the request */
     CONN_CLOSING,  /* the last answer goes out; input is thrown away */
 };
 
 enum exchange_state {
     EXCHANGE_OPEN,   /* not answered yet */
     EXCHANGE_STREAM, /* the head of a stream is out */
-    EXCHANGE_DONE,   /* nobody holds it */
+    EXCHANGE_DONE,   /* answered: no exchange is open */
 };
 
 struct http_exchange {
@@ -40,12 +40,12 @@ struct http_conn {
     struct list node; /* in the server's list */
     struct http_server *server;
     size_t door;           /* which of the server's */
-    struct stream *stream; /* NULL once somebody took it over */
+    struct stream *stream; /* NULL once an upgrade took the stream over */
     struct http_parser *parser;
     struct buf in; /* bytes behind the request at work, from `in_at` on */
     size_t in_at;
     struct holding input; /* the body and `in`, as far as they are more than a little */
-    struct span rest;     /* inside the handler: what of this chunk stands behind its request */
+    struct span rest;     /* inside the handler: the part of this chunk behind the request */
     struct timer timer;   /* may go off before the deadline and is then set again */
     uint64_t deadline;    /* UINT64_MAX = none */
     size_t queued;        /* output at the last look at a slow reader; SIZE_MAX = none yet */

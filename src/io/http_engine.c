@@ -115,8 +115,7 @@ static void on_timer(uv_timer_t *timer)
     take_results(e);
 }
 
-/* "At once" is the usual wish: it is granted in this very turn, a timer would cost a millisecond.
- */
+/* 0 is the usual timeout: handled in this very turn, since a timer would cost a millisecond. */
 static int on_timeout(CURLM *multi, long ms, void *arg)
 {
     struct http_engine *e = arg;
@@ -167,7 +166,7 @@ static void work(struct deferred *d)
     take_results(e);
     if (e->due)
         http_engine_wake(e);
-    /* A client takes all of its fetches with it, but they may only just have been cancelled. */
+    /* A client that is freed cancels its fetches, which may not have ended yet. */
     if (!e->clients && list_empty(&e->cancelled))
         engine_close(e);
 }

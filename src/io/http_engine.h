@@ -43,8 +43,8 @@ struct http_fetch {
     char *url;
     char *host;                /* for people */
     bool own_trust;            /* the handle trusts authorities of its own */
-    const struct reach *reach; /* NULL: it may go anywhere */
-    bool barred;               /* it must not go where it was to go */
+    const struct reach *reach; /* NULL: the request may go anywhere */
+    bool barred;               /* `reach` does not allow where the request was to go */
     bool has_body;
     struct buf body;
     char why[CURL_ERROR_SIZE];
@@ -67,7 +67,7 @@ CURL *http_engine_lend(struct http_engine *e);
 void http_engine_return(struct http_engine *e, CURL *easy);
 
 /* --- http_client.c --- */
-/* libcurl is through with it; frees it, or sends it on where it was redirected to. */
+/* libcurl is done with the fetch: end and free it, or follow a redirect. */
 void http_fetch_finish(struct http_fetch *f, CURLcode result);
 void http_fetch_free(struct http_fetch *f);
 

@@ -52,7 +52,7 @@ static void turn_away(struct http_server *s, struct stream *stream)
     stream_finish(stream, "too many connections", 1000);
 }
 
-/* To those who forget the s of https. */
+/* For clients that wrote http in place of https. */
 static const char plain_answer[] =
     "HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\nConnection: close\r\n"
     "Content-Length: 78\r\n\r\n"

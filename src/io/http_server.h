@@ -75,7 +75,7 @@ void http_stream_end(struct http_exchange *x);
 /* Bytes queued towards this client. */
 size_t http_exchange_queued(const struct http_exchange *x);
 
-/* Who to tell when the client leaves before the answer is complete. */
+/* What to call when the client leaves before the answer is complete. */
 void http_exchange_on_gone(struct http_exchange *x, void (*gone)(void *owner), void *owner);
 /* {"error": ..., "hint": ...}, for peers that do not speak JSON-RPC; `hint` may be NULL. */
 void http_refuse(struct http_exchange *x, int status, const char *error, const char *hint);
@@ -86,14 +86,14 @@ void http_refuse_put_body(struct buf *out, const char *error, const char *hint);
 /* Cut the connection, e.g. a reader too slow; `gone` is not called. */
 void http_exchange_abort(struct http_exchange *x, const char *reason);
 const char *http_exchange_peer(const struct http_exchange *x);
-/* Which address it came by: the n of http_server_address. */
+/* Which address the request came by: the n of http_server_address. */
 size_t http_exchange_door(const struct http_exchange *x);
 /* Is this host ("192.0.2.7", "[2001:db8::7]") the address that the client connected to? */
 bool http_exchange_is_to(const struct http_exchange *x, struct span host);
-/* Did it come from a process that one of our children started or is? Slow for TCP, and only for
- * connections within this machine. */
+/* Did the request come from one of our children or a process that descends from one? Slow for TCP,
+ * and only for connections within this machine. */
 bool http_exchange_is_by_kin(const struct http_exchange *x);
-/* Did it come by TLS? */
+/* Did the request come by TLS? */
 bool http_exchange_is_secure(const struct http_exchange *x);
 
 /*

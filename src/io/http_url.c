@@ -34,7 +34,7 @@ static bool is_scheme(CURLU *u, const char *wanted)
     return is;
 }
 
-/* From http to https the port may change with it: that is how servers ask for protection. */
+/* From http to https the port may change as well: that is how servers ask for TLS. */
 static bool may_go(CURLU *from, CURLU *to)
 {
     if (!same_part(from, to, CURLUPART_HOST))

@@ -56,7 +56,7 @@ static bool read_proc(struct buf *out, int pid, const char *name)
     return !rc;
 }
 
-/* -1 when it is gone or may not be looked at. */
+/* -1 when the process is gone or may not be looked at. */
 static int parent_of(int pid)
 {
     struct buf text = {0};
@@ -118,9 +118,9 @@ static bool is_child(const struct list *kin, int pid)
 }
 
 /*
- * Is this process, whose parent we are, an orphan of one of our children? Our own session is that
- * of what libraries start for us; without the brand it came from elsewhere: was there before us, or
- * came to us as process 1 of a container.
+ * Is this process, whose parent we are, an orphan of one of our children? A process in our own
+ * session was started by a library for us; one without the brand came from elsewhere: was there
+ * before us, or was given to us as process 1 of a container.
  */
 static bool is_orphan(const struct list *kin, int pid)
 {
@@ -161,8 +161,8 @@ static void put_children(struct buf *out)
 }
 
 /*
- * It is our child and not reaped, so its number is nobody else's. The group goes at one blow, or it
- * could go on forking; in a session that one of our kin began there is nobody else.
+ * The process is our child and not reaped, so its id is not another's. The whole group is killed at
+ * once, or it could go on forking; a session that one of our kin began has no other processes.
  */
 static void kill_orphan(int pid)
 {
@@ -263,7 +263,7 @@ bool kin_includes(const struct list *kin, int pid)
 {
     enum answer answer = PARENT_DIED;
 
-    /* Where a parent has died meanwhile, its children have another by now. */
+    /* If a parent has died meanwhile, its children have a new parent by now. */
     for (int i = 0; i < RETRIES && answer == PARENT_DIED; i++)
         answer = climb(kin, pid);
     return answer != NO;

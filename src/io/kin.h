@@ -38,7 +38,8 @@ void kin_brand(rlim_t mark);
 size_t kin_sweep(const struct list *kin);
 /* Kill every process with one of these marks. Returns how many there were. */
 size_t kin_kill_marked(const rlim_t *marks, size_t n);
-/* Is this process one of our children, or does it descend from one? Also true if it is gone. */
+/* Is this process one of our children, or does it descend from one? Also true for a process that is
+ * gone. */
 bool kin_includes(const struct list *kin, int pid);
 /* Has one of them this socket? Also true if one of them cannot be looked at. */
 bool kin_has_socket(const struct list *kin, unsigned long inode);

@@ -11,7 +11,7 @@
 #include <pthread.h>
 #include <signal.h>
 
-/* What the thread has. It belongs to the lookup while there is one, then to the thread. */
+/* What the thread works on: freed by the lookup, or by the thread when the lookup was cancelled. */
 struct question {
     pthread_mutex_t mutex;
     char *host, *port;
@@ -71,7 +71,7 @@ static void *ask(void *arg)
     q->answered = true;
     bool wanted = q->asker != NULL;
     if (wanted)
-        uv_async_send(&q->asker->wake); /* under the mutex: it is not closed yet */
+        uv_async_send(&q->asker->wake); /* under the mutex: the handle is not closed yet */
     pthread_mutex_unlock(&q->mutex);
     if (!wanted)
         question_free(q);

@@ -68,7 +68,7 @@ static void run_queued(struct loop *l, struct list *head)
 
 static void on_idle(uv_idle_t *handle)
 {
-    (void)handle; /* being active is what it is for: libuv polls without waiting */
+    (void)handle; /* does nothing: while this handle is active libuv polls without waiting */
 }
 
 static void on_timer(uv_timer_t *handle)
@@ -271,7 +271,7 @@ void loop_stop(struct loop *l)
 
 static void on_cap(uv_timer_t *handle)
 {
-    (void)handle; /* it only ends the wait */
+    (void)handle; /* does nothing: the timer only ends the wait */
 }
 
 void loop_step(struct loop *l, uint64_t wait_ms)

@@ -26,13 +26,13 @@ struct mailbox_events {
     void (*discard)(void *owner, struct mail *m);
 };
 
-/* An open mailbox keeps the loop running. `on` must outlive it. */
+/* An open mailbox keeps the loop running. `on` must outlive the mailbox. */
 struct mailbox *mailbox_new(struct loop *l, const struct mailbox_events *on, void *owner);
 /* From any thread, also from the loop's; never blocks for longer than it takes to link a list. */
 void mailbox_post(struct mailbox *b, struct mail *m);
 /*
- * Nothing is delivered from here on. Whoever might still post must have ended before: the mailbox
- * is gone when this returns.
+ * Nothing is delivered from here on. Threads that might still post must have ended before: the
+ * mailbox is gone when this returns.
  */
 void mailbox_close(struct mailbox *b);
 

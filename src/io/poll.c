@@ -47,7 +47,7 @@ struct poll *poll_new(struct loop *l, int fd, poll_ready_fn *ready, void *owner)
     p->ready = ready;
     p->owner = owner;
     if (uv_poll_init(&l->uv, &p->handle, fd) < 0)
-        abort(); /* it is no socket */
+        abort(); /* the descriptor is no socket */
     watch(p);
     return p;
 }

@@ -15,9 +15,9 @@ typedef void poll_ready_fn(void *owner, bool readable, bool writable);
 
 /* The descriptor is ours from here on. Waits for it to be readable. */
 struct poll *poll_new(struct loop *l, int fd, poll_ready_fn *ready, void *owner);
-/* Tell also when it can be written to, or no longer. */
+/* Report also that the socket can be written to, or stop that. */
 void poll_want_write(struct poll *p, bool want);
-/* End the connection under the library's feet, which finds out at its next read. */
+/* End the connection without telling the library, which finds out at its next read. */
 void poll_hang_up(struct poll *p);
 void poll_close(struct poll *p);
 

@@ -75,7 +75,7 @@ static void set_v4(struct ip *p, const void *four)
 {
     unsigned char bytes[4];
 
-    memcpy(bytes, four, sizeof bytes); /* it may be a part of *p */
+    memcpy(bytes, four, sizeof bytes); /* the address may be a part of *p */
     memcpy(p->bytes, v4_in_v6.bytes, sizeof p->bytes);
     memcpy(p->bytes + V4_AT, bytes, sizeof bytes);
 }
@@ -208,7 +208,7 @@ bool reach_has_url(const struct reach *r, const char *url)
         bool secure = span_is(span_str(scheme), "https") || span_is(span_str(scheme), "wss");
         int n = secure ? 443 : 80;
         if (curl_url_get(u, CURLUPART_PORT, &port, 0) == CURLUE_OK)
-            n = (int)strtol(port, NULL, 10); /* libcurl has checked it */
+            n = (int)strtol(port, NULL, 10); /* libcurl has checked the number */
         has = reach_has_host(r, span_str(host), n);
     }
     curl_free(scheme);

@@ -15,14 +15,14 @@
 
 struct sockaddr;
 
-/* Borrowed: must outlive whoever is given it. */
+/* Borrowed: must outlive the connections and clients that use it. */
 struct reach {
     const char *const *hosts;
     size_t n;
 };
 
 bool reach_has_host(const struct reach *r, struct span host, int port);
-/* The same of the host in an http, https, ws or wss URL; false when it is no URL. */
+/* The same for the host in an http, https, ws or wss URL; false when the text is no URL. */
 bool reach_has_url(const struct reach *r, const char *url);
 bool reach_has_address(const struct reach *r, const struct sockaddr *sa);
 /* The same of "127.0.0.1" or "::1". */

@@ -14,7 +14,7 @@ enum { RUNTIME_FOLDERS = 4 };
 
 /* The n-th folder to look in; false when that one does not apply here. */
 bool runtime_folder(struct buf *out, int n);
-/* Is it there, and neither somebody else's nor one that others can write to? */
+/* Does the folder exist, and is it neither another user's nor writable for others? */
 bool runtime_folder_is_ours(const char *folder);
 /* "unix:FOLDER/NAME" in the first that can be used, which is made; NULL when there is none. */
 char *runtime_folder_address(const char *name);

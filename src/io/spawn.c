@@ -19,7 +19,7 @@
 
 static const char default_path[] = "/usr/local/bin:/usr/bin:/bin";
 
-/* A NULL-terminated array of strings that it owns. */
+/* A NULL-terminated array that owns its strings. */
 struct strings {
     char **p;
     size_t n;
@@ -46,7 +46,7 @@ static struct span env_key(const char *entry)
     return span_cut(span_str(entry), 0, span_find(span_str(entry), '='));
 }
 
-/* What a program needs to find itself at home, and nothing that could be a secret of ours. */
+/* Variables that programs need to run at all, and none that could be a secret of ours. */
 static bool is_safe(struct span key)
 {
     static const char *const safe[] = {"PATH",    "HOME",  "LANG",   "LC_*", "TERM", "USER",

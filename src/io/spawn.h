@@ -19,7 +19,7 @@ struct spawned {
     char *cgroup;     /* its folder, the caller's to free; NULL where there can be none */
 };
 
-/* `core` is its limit of core dumps: we have a lower one. */
+/* `core` is the program's limit of core dumps: we have a lower one. */
 MUST_CHECK int spawn(struct spawned *to, const struct child_spec *spec, const struct rlimit *core,
                      struct err *err);
 

@@ -18,7 +18,7 @@ enum {
     SLICE_MAX = 256 * 1024, /* most bytes handed to libuv at once */
     LOW_WATER = STREAM_HIGH_WATER / 4,
     COUNT_FROM = 64 * 1024, /* less than this counts as waiting only behind the end of the turn */
-    EOF_FLUSH_MS = 1000,    /* for answers to reach a peer that has already said its last */
+    EOF_FLUSH_MS = 1000,    /* for answers to reach a peer that has sent its last byte */
 };
 
 struct stream *stream_new(struct loop *l)
@@ -85,7 +85,7 @@ static void set_reason(struct stream *s, const char *reason)
         s->reason = mem_str(reason ? reason : "closed");
 }
 
-/* Who speaks TLS is told that this is the end and no accident, if that needs no waiting. */
+/* A peer that speaks TLS is told that the end is no accident, if that needs no waiting. */
 static void say_goodbye(struct stream *s)
 {
     struct span last = stream_tls_goodbye(s);
@@ -214,7 +214,7 @@ static void written_out(struct stream *s)
     } else if (s->shut && !s->shut_out) {
         uv_os_fd_t fd;
         s->shut_out = true;
-        /* The peer of a socket learns it by this call, that of a pipe when our end is closed. */
+        /* The peer of a socket sees the end by this call, that of a pipe when our end is closed. */
         if (writer(s)->kind == END_UV && uv_fileno(&writer(s)->uv.handle, &fd) == 0)
             shutdown(fd, SHUT_WR);
         end_close(&s->back);
@@ -247,7 +247,7 @@ static void on_written(uv_write_t *req, int status)
         fail(s, status);
         return;
     }
-    s->waiting.since = s->loop->timers.now; /* it takes what it gets */
+    s->waiting.since = s->loop->timers.now; /* the peer does read */
     flush(s);
     count_waiting(s);
     note_progress(s);
@@ -383,7 +383,8 @@ void stream_wrote(struct stream *s)
     if (queued > STREAM_HIGH_WATER)
         s->high = true;
     if (queued > s->limit) {
-        /* Much in one turn is not yet a slow reader: it is if the kernel does not take it. */
+        /* Much output in one turn does not mean a slow reader, unless the kernel does not take it.
+         * */
         flush(s);
         if (stream_queued(s) > s->limit)
             stream_close(s, "reader too slow");
@@ -427,7 +428,7 @@ void stream_finish(struct stream *s, const char *reason, uint64_t wait_ms)
 void stream_at_eof(struct stream *s)
 {
     if (s->at_eof)
-        return; /* TLS says it, then the socket */
+        return; /* with TLS the end comes twice: by TLS, then by the socket */
     s->at_eof = true;
     if (s->draining)
         stream_close(s, s->reason);

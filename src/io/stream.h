@@ -70,11 +70,12 @@ const char *stream_name(const struct stream *s);
 bool stream_is_to(const struct stream *s, struct span host);
 /* Whose process is at the other end of a Unix socket; false for any other stream. */
 MUST_CHECK bool stream_peer_user(const struct stream *s, unsigned *uid);
-/* Is it a child of this loop or a process that descends from one? Also true if it is gone already;
- * false for any other stream than a Unix socket. To be asked when it has just connected. */
+/* Is the peer a child of this loop or a process that descends from one? Also true if the peer is
+ * gone already; false for any stream but a Unix socket. To be asked right after the peer connected.
+ * */
 MUST_CHECK bool stream_peer_is_kin(const struct stream *s);
-/* The same for TCP connections within this machine, any time; all of /proc is looked through. One
- * whose descriptor is on its way from process to process just then is not found. */
+/* The same for TCP connections within this machine, at any time; all of /proc is looked through. A
+ * process to which the descriptor is just being passed is not found. */
 MUST_CHECK bool stream_is_held_by_kin(const struct stream *s);
 
 /* The process's own stdin and stdout as one stream; stdout may be written even after stdin's EOF.
@@ -92,7 +93,7 @@ struct stream *stream_from_fds(struct loop *l, int in_fd, int out_fd, const char
 struct connect;
 struct connect *stream_connect(struct loop *l, const char *address,
                                void (*done)(void *owner, struct stream *s, int code), void *owner);
-/* The same, but only there where `reach` lets it (borrowed until `done`; NULL = anywhere). */
+/* The same, but only to where `reach` allows (borrowed until `done`; NULL = anywhere). */
 struct connect *stream_connect_within(struct loop *l, const struct reach *reach,
                                       const char *address,
                                       void (*done)(void *owner, struct stream *s, int code),

@@ -17,7 +17,7 @@ struct connect {
     void (*done)(void *owner, struct stream *s, int code);
     void *owner;
     char *address;
-    const struct reach *reach; /* NULL: it may go anywhere */
+    const struct reach *reach; /* NULL: anywhere */
     struct stream *stream;     /* being connected */
     struct lookup *lookup;     /* under way, or NULL */
     uv_connect_t request;
@@ -105,7 +105,7 @@ static void on_found(void *owner, struct addrinfo *found, int code)
     try_next(c);
 }
 
-/* Begin; a negative code if it failed at once. */
+/* Begin to connect; a negative code if that failed at once. */
 static int begin(struct connect *c)
 {
     struct address a;

@@ -38,7 +38,8 @@ bool stream_peer_user(const struct stream *s, unsigned *uid)
     return true;
 }
 
-/* Its number could be another's by now. Kernels before 6.5 cannot tell: they pass. */
+/* Is the peer's process still the one that connected? Its id could be another's by now. Kernels
+ * before 6.5 cannot tell: true then. */
 static bool is_peer_there(int fd)
 {
     int pidfd = -1;
@@ -89,7 +90,8 @@ static unsigned long inode_in(char *line, int local, int remote)
 
 enum holder { NOBODY, OTHERS, KIN };
 
-/* Who has the sockets from this port to that one: by two addresses there may be more than one. */
+/* Which process has the sockets between these two ports: on two addresses there may be more than
+ * one. */
 static enum holder find_holder(const struct list *kin, const char *table, int local, int remote)
 {
     FILE *f = fopen(table, "re");
@@ -117,7 +119,7 @@ bool stream_is_held_by_kin(const struct stream *s)
         own.ss_family == AF_UNIX)
         return false;
     if (getpeername(fd, (struct sockaddr *)&peer, &peer_size) < 0)
-        return true; /* who has gone already does not want the answer */
+        return true; /* a peer that has gone does not want the answer */
     int local = address_port(&peer), remote = address_port(&own);
     enum holder four = find_holder(kin, "/proc/net/tcp", local, remote);
     enum holder six = four == KIN ? KIN : find_holder(kin, "/proc/net/tcp6", local, remote);

@@ -52,7 +52,7 @@ struct span stream_tls_goodbye(struct stream *s)
     struct secure *x = s->secure;
 
     timer_clear(loop_timers(s->loop), &x->handshake);
-    /* In the middle of a record it would only be noise. */
+    /* In the middle of a record the goodbye would only be noise. */
     if (x->ended || s->slice || s->flight_at < s->flight.n || x->sealed.n)
         return SPAN_EMPTY;
     x->ended = true;
@@ -88,7 +88,7 @@ static void give_up(struct stream *s)
 }
 
 /*
- * Give the owner what has arrived, as long as it wants it. Inside the callback anything may happen
+ * Give the owner what has arrived, until the owner pauses. Inside the callback anything may happen
  * to the stream but that it is freed.
  */
 static void pump(struct stream *s)
@@ -115,7 +115,7 @@ static void pump(struct stream *s)
         stream_close(s, "reader too slow");
         return;
     }
-    stream_flush_later(s); /* answers of the handshake, and what waited for it */
+    stream_flush_later(s); /* answers of the handshake, and output that waited for its end */
     if (n == TLS_END)
         stream_at_eof(s);
 }

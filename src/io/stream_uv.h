@@ -30,8 +30,8 @@ struct secure {
     struct stream *stream;
     struct tls *tls;
     struct timer handshake;   /* set until that is done */
-    struct buf plain;         /* being encrypted: swapped with `out` when it is used up */
-    size_t plain_at;          /* so much of it is */
+    struct buf plain;         /* being encrypted: swapped with `out` when used up */
+    size_t plain_at;          /* bytes of `plain` that are encrypted */
     struct buf sealed;        /* to be written next */
     const char *plain_answer; /* to a client that speaks HTTP without TLS; may be NULL */
     bool client;
@@ -49,8 +49,8 @@ struct stream {
 
     struct buf out;    /* callers append here */
     struct buf flight; /* libuv writes from here: never moved, only swapped in when empty */
-    size_t flight_at;  /* so much of it is written */
-    size_t slice;      /* so much of it is in libuv's hands */
+    size_t flight_at;  /* bytes of `flight` that are written */
+    size_t slice;      /* bytes of `flight` that libuv is writing */
     uint64_t written;  /* bytes that the kernel has taken, but for those of the slice */
     size_t limit;
     struct holding waiting; /* what of all that waits for the reader */
@@ -84,7 +84,7 @@ void stream_connected(struct stream *s, const char *name);
 
 /* The peer has sent its last byte. */
 void stream_at_eof(struct stream *s);
-/* The peer came to us: it is cut when what waits for it is too much of limits.memory. */
+/* The peer connected to us: the stream is cut when its output takes too much of limits.memory. */
 void stream_is_guest(struct stream *s);
 /* Output waits: write it at the end of the turn. */
 void stream_flush_later(struct stream *s);
@@ -102,7 +102,7 @@ struct buf *stream_tls_next(struct stream *s);
 bool stream_tls_holds(const struct stream *s);
 /* Plain bytes that were taken out of `out` and are not encrypted yet. */
 size_t stream_tls_queued(const struct stream *s);
-/* The stream closes now: a last word if it can be said at once. */
+/* The stream closes now: TLS's goodbye, if it can be sent at once. */
 struct span stream_tls_goodbye(struct stream *s);
 void stream_tls_free(struct stream *s);
 

@@ -206,8 +206,8 @@ struct tls_context *tls_context_server(const char *cert_file, const char *key_fi
     ERR_clear_error();
     *err = (struct err){0};
     SSL_CTX_set_alpn_select_cb(ssl, choose_protocol, NULL);
-    /* What is recorded today must stay closed to who gets the key tomorrow. TLS 1.3 has no others.
-     */
+    /* Forward secrecy: recorded traffic must stay unreadable for those who get the key later. TLS
+     * 1.3 has no other ciphers. */
     if (SSL_CTX_set_cipher_list(ssl, "ECDHE+AESGCM:ECDHE+CHACHA20") != 1)
         abort(); /* an OpenSSL without them */
     /* Tickets serve clients that come back; a table of sessions here would only be memory. */

@@ -30,10 +30,10 @@ struct tls_context *tls_context_server(const char *cert_file, const char *key_fi
  * system (SSL_CERT_FILE and SSL_CERT_DIR name others).
  */
 struct tls_context *tls_context_client(const char *ca_file, struct err *err);
-/* One more holder; each lets go of it by tls_context_free. */
+/* One more holder; each calls tls_context_free. */
 struct tls_context *tls_context_hold(struct tls_context *c);
 void tls_context_free(struct tls_context *c);
-/* May anybody at all read it, not only its owner and group? */
+/* May all users read the key file, not only its owner and group? */
 bool tls_key_is_exposed(const char *key_file);
 
 /* --- one connection --- */
@@ -61,7 +61,7 @@ void tls_take_output(struct tls *t, struct buf *out);
 size_t tls_output(const struct tls *t);
 /* Are there fed bytes that tls_read has not seen? */
 bool tls_has_input(const struct tls *t);
-/* Why it is broken, for people. */
+/* Why the connection is broken, for people. */
 const char *tls_why(const struct tls *t);
 /* Did the peer of a server send an HTTP request in the clear? */
 bool tls_is_plain_http(const struct tls *t);

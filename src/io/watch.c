@@ -51,7 +51,7 @@ static void on_settled(struct timer *t)
 
     if (!differs(w))
         return;
-    /* Before it is read: an edit during the reading is then seen as well. */
+    /* Before the file is read: an edit during the reading is then seen as well. */
     watch_note(w);
     w->changed(w->arg);
 }
@@ -97,7 +97,7 @@ struct watch *watch_open(struct loop *l, const char *path, void (*changed)(void 
     timer_set(loop_timers(l), &w->look, LOOK_MS);
     uv_fs_event_init(&l->uv, &w->events);
     uv_unref((uv_handle_t *)&w->events);
-    /* Its folder: a file that is replaced by renaming is another file. */
+    /* The file's folder: a file that is replaced by renaming is another file. */
     int code = uv_fs_event_start(&w->events, on_event, dirname(copy), 0);
     if (code)
         log_debug("rialto", "cannot be told of changes to %s (%s); looking every %d s", path,

@@ -14,7 +14,7 @@ struct watch;
 
 /* `changed` is called from the loop. The path is copied. */
 struct watch *watch_open(struct loop *l, const char *path, void (*changed)(void *arg), void *arg);
-/* The file as it is now is known: what we have just written ourselves is no news. */
+/* The file's present state is known to the caller, who has just written it: not to be reported. */
 void watch_note(struct watch *w);
 void watch_close(struct watch *w);
 

@@ -14,7 +14,7 @@ enum {
 
 static void on_timer(struct timer *t);
 
-/* Too much is held of what it has begun to send. */
+/* Too much is held of messages that this peer has begun to send. */
 static void let_go(struct holding *h, const char *why)
 {
     struct ws *w = CONTAINER_OF(h, struct ws, input);
@@ -190,7 +190,7 @@ static void on_data(void *owner, struct span chunk)
     if (w->state == WS_DIALING)
         ws_dial_data(w, chunk);
     else if (w->early.n)
-        buf_span(&w->early, chunk); /* it is fed before this turn is over */
+        buf_span(&w->early, chunk); /* the bytes are used before this turn is over */
     else if (w->state != WS_OVER)
         feed(w, chunk);
 }

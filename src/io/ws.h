@@ -35,12 +35,12 @@ enum { WS_PING_MS = 30 * 1000 };
 struct ws_options {
     size_t max_message;  /* bytes; a larger one ends the connection with 1009 */
     size_t queue_limit;  /* bytes that may wait for a slow reader; 0 = STREAM_LIMIT */
-    uint64_t ping_every; /* ms; two pings without any sign of life end it; 0 = no pings */
+    uint64_t ping_every; /* ms; two without any sign of life end the connection; 0 = no pings */
 };
 
 /* --- server --- */
 
-/* Does the request ask for a WebSocket at all? If not it is an ordinary request. */
+/* Does the request ask for a WebSocket? */
 bool ws_is_wanted(const struct http_request *req);
 /*
  * Answer the request with 101 and take the connection over. The first of `protocols` (ours, in
@@ -62,7 +62,7 @@ struct ws_target {
     const char *const *protocols; /* to offer, NULL-terminated; NULL = none */
     struct span headers;          /* more header lines of the handshake ("Name: value\r\n") */
     uint64_t timeout;             /* ms until `opened`; 0 = 10 s */
-    const struct reach *reach;    /* where it may go; borrowed; NULL = anywhere */
+    const struct reach *reach;    /* where the connection may go; borrowed; NULL = anywhere */
 };
 
 /*
@@ -73,7 +73,7 @@ struct ws_target {
 struct ws *ws_connect(struct loop *l, const struct ws_target *target,
                       const struct ws_options *options, const struct ws_events *on, void *owner,
                       struct err *err);
-/* The HTTP status by which the server refused the handshake; 0 when it did not. */
+/* The HTTP status by which the server refused the handshake; 0 when there was none. */
 int ws_refused_with(const struct ws *w);
 
 /* --- both --- */
