@@ -107,7 +107,8 @@ struct amqp_properties { /* of a message; empty or 0 = absent */
 
 /* The size of the body that follows a HEADER frame. ERR_PROTOCOL when the frame is too short. */
 MUST_CHECK int amqp_read_body_size(struct span payload, uint64_t *size);
-/* Headers that are no texts are left out. ERR_PROTOCOL or ERR_DEPTH: it cannot be read. */
+/* Headers that are no texts are left out. ERR_PROTOCOL or ERR_DEPTH: the properties cannot be read.
+ * */
 MUST_CHECK int amqp_read_properties(struct amqp_reader *r, struct span payload,
                                     struct amqp_properties *p);
 

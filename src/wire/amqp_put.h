@@ -31,7 +31,7 @@ struct amqp_argument { /* of a queue: a text, or a number when there is none */
 };
 /* Durable, of type topic. */
 void amqp_put_exchange_declare(struct buf *out, uint16_t channel, struct span name);
-/* Durable. `passive` only asks whether it is there; its arguments do not count then. */
+/* Durable. `passive` only asks whether the queue exists; the other arguments do not count then. */
 void amqp_put_queue_declare(struct buf *out, uint16_t channel, struct span name, bool passive,
                             const struct amqp_argument *arguments, size_t n);
 void amqp_put_queue_bind(struct buf *out, uint16_t channel, struct span queue, struct span exchange,
@@ -44,7 +44,7 @@ void amqp_put_cancel(struct buf *out, uint16_t channel, struct span consumer);
 void amqp_put_ack(struct buf *out, uint16_t channel, uint64_t tag);
 void amqp_put_nack(struct buf *out, uint16_t channel, uint64_t tag, bool requeue);
 
-struct amqp_message { /* to publish; all its texts but headers' are words */
+struct amqp_message { /* to publish; all texts but those of headers are words */
     struct span exchange, routing_key;
     struct span content_type, correlation_id, reply_to, message_id, type; /* written even empty */
     uint64_t timestamp;

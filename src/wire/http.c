@@ -138,7 +138,8 @@ static int read_head(struct http_parser *p)
 {
     const char *at = p->head.p, *end = at + p->head.n;
 
-    while (at < end && (*at == '\r' || *at == '\n')) /* RFC 9112 2.2: blank lines before it */
+    while (at < end &&
+           (*at == '\r' || *at == '\n')) /* RFC 9112 2.2: blank lines before the request line */
         at++;
     const char *stop = line_end(at, end);
     bool fine = stop && read_request_line(p, span_of(at, (size_t)(stop - at)));
@@ -228,8 +229,8 @@ static enum http_state finish_head(struct http_parser *p)
     if (!chunked && !p->llhttp.content_length)
         return done(p);
 
-    /* Each byte may come as a chunk of its own, which takes six; the rest are extensions and
-     * trailers, which are bounded like a head. */
+    /* Each byte of the body may come as a chunk of its own, which takes six bytes; the rest are
+     * extensions and trailers, which are bounded like a head. */
     p->left = chunked ? HTTP_MAX_HEAD + 6 * p->max_body : (size_t)p->llhttp.content_length;
     p->phase = chunked ? IN_CHUNKS : IN_BODY;
     return HTTP_HEAD;

@@ -56,9 +56,9 @@ static inline struct span http_header(const struct http_request *r, const char *
 bool http_next_item(struct span *list, struct span *item);
 /* The token of "Authorization: Bearer TOKEN"; empty when there is none. */
 struct span http_bearer(const struct http_request *req);
-/* Is it of a page of another site, as a picture, a script or a frame of it, or as a form? Not all
- * of these come with an Origin, but browsers say so in another way. A link that is followed is not.
- */
+/* Was the request made by a page of another site, for a picture, a script or a frame, or by a form?
+ * Not all of these come with an Origin, but browsers say so in Sec-Fetch headers. A link that a
+ * person follows is none of these. */
 bool http_is_embedded(const struct http_request *r);
 /* Value of a query parameter, percent-decoded into `scratch`; p == NULL when absent. */
 struct span http_query(struct span query, const char *name, struct buf *scratch);

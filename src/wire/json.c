@@ -17,7 +17,7 @@ struct skim {
     const char *end;
     struct json_slot *inner; /* slots of the shapes inside the outermost one */
     unsigned depth;          /* open objects that have a shape */
-    const char *at;          /* where it failed */
+    const char *at;          /* where the text is wrong */
     int error;
     bool line_ends; /* there is a CR or LF between tokens */
 };

@@ -15,7 +15,7 @@
 void json_out(struct buf *out, const char *name);
 void json_out_open(struct buf *out, const char *name, char bracket);
 void json_out_text(struct buf *out, const char *name, struct span text);
-/* null when it is empty. */
+/* null when the text is empty. */
 void json_out_text_or_null(struct buf *out, const char *name, struct span text);
 /* The same, without what the log would hide. */
 void json_out_redacted(struct buf *out, const char *name, struct span text);

@@ -122,10 +122,10 @@ static struct span folded(struct span character)
 struct folding {
     struct pieces rest;
     struct span piece;   /* what is left of the piece at hand */
-    struct span letters; /* and of what its last character folds into */
+    struct span letters; /* and of what the last character folds into */
 };
 
-enum { FOLDED_BEYOND = 0x80 }; /* any character that is not ASCII, nor folds into it */
+enum { FOLDED_BEYOND = 0x80 }; /* any character that is not ASCII and does not fold into ASCII */
 
 /* The next small letter or other character; 0 at the end, which a NUL is, too. */
 static int folding_next(struct folding *f)

@@ -106,7 +106,7 @@ bool rpc_batch_fits(const struct rpc_message *batch, size_t max, struct buf *why
     return false;
 }
 
-/* The quotes stand right around it. */
+/* The quotes stand right around the method. */
 static struct span quoted_method(const struct rpc_message *m)
 {
     return span_of(m->method.p - 1, m->method.n + 2);

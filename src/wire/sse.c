@@ -21,7 +21,7 @@ void sse_decoder_stop(struct sse_decoder *d)
     d->stopped = true;
 }
 
-/* A blank line: hand out what was collected, and start anew. The last id stays. */
+/* A blank line: hand out the event that was collected, and start the next. The last id stays. */
 static void dispatch(struct sse_decoder *d, sse_event_fn *on_event, void *owner)
 {
     if (d->has_data || d->has_any) {

@@ -1,9 +1,8 @@
 /*
- * sse: Server-Sent Events, both directions.
+ * sse: Server-Sent Events out of a byte stream.
  *
  * The decoder is fed chunks and gives events; it accepts LF, CR and CRLF, a BOM at the start,
- * comments and unknown fields, and bounds the size of an event. The encoder writes one event with
- * its data on one line.
+ * comments and unknown fields, and bounds the size of an event.
  */
 #ifndef RIALTO_WIRE_SSE_H
 #define RIALTO_WIRE_SSE_H
