@@ -45,7 +45,7 @@ static inline bool ascii_is_word(char c, const char *others)
     return ascii_is_letter(c) || ascii_is_digit(c) || (c && strchr(others, c));
 }
 
-/* Is every byte of it such a one? */
+/* Is every byte of the text one of these? */
 static inline bool ascii_is_words(struct span text, const char *others)
 {
     for (size_t i = 0; i < text.n; i++)

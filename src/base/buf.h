@@ -20,7 +20,7 @@ struct buf {
 
 void buf_fini(struct buf *b);
 
-/* A local one that ends with its block: BUF_SCOPED text = {0}; */
+/* A local buffer that is freed at the end of its block: BUF_SCOPED text = {0}; */
 #define BUF_SCOPED __attribute__((cleanup(buf_fini))) struct buf
 
 /* Room for `extra` more bytes; returns where they go. Add what was written to b->n. */
@@ -47,13 +47,13 @@ static inline struct span buf_view(const struct buf *b)
     return (struct span){b->p, b->n};
 }
 
-/* NUL-terminates in place (not counted in n) so that C functions can read it. */
+/* NUL-terminates in place (not counted in n) so that C functions can read the text. */
 const char *buf_cstr(struct buf *b);
 
 /* Remove `n` bytes from the front. */
 void buf_drop(struct buf *b, size_t n);
 
-/* Empty it; memory above `keep` bytes of capacity goes back to the system. */
+/* Empty the buffer; memory above `keep` bytes of capacity is freed. */
 void buf_reset(struct buf *b, size_t keep);
 
 /* Take the bytes out as a NUL-terminated string owned by the caller; the buf is empty after. */

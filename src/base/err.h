@@ -17,9 +17,9 @@ enum {
     ERR_UTF8,               /* not UTF-8 */
     ERR_CONFIG,             /* the configuration is wrong */
     ERR_PROTOCOL,           /* the peer broke its protocol */
-    ERR_NO_HOST,            /* nobody has this name */
-    ERR_NAME_SERVER,        /* it could not be found out whether anybody has */
-    ERR_REACH,              /* we are not to go there */
+    ERR_NO_HOST,            /* no host has this name */
+    ERR_NAME_SERVER,        /* the name servers did not answer */
+    ERR_REACH,              /* io/reach.h does not allow this address */
 };
 
 struct err {

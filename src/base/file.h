@@ -17,12 +17,12 @@ int file_read_fd(struct buf *out, int fd, size_t max);
 
 int file_write_fd(int fd, struct span text) MUST_CHECK;
 
-/* For its owner alone. */
+/* The new file is readable for its owner alone. */
 int file_replace(const char *path, struct span text) MUST_CHECK;
 
 /*
- * A file that is there, with its mode and, if that can be, its owner; the one before is `old` then.
- * The new one is on the disk before it has the name.
+ * Replaces a file that exists and keeps its mode and, if that is possible, its owner; the old file
+ * gets the name `old`. The new file is on the disk before it gets the name.
  */
 int file_replace_keeping(const char *path, struct span text, const char *old) MUST_CHECK;
 

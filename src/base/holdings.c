@@ -1,5 +1,5 @@
-/* The sum of what peers make us hold, and who is let go of when that is too much. Called by
- * streams, HTTP and WebSocket connections, sessions and the router. */
+/* The sum of what peers make us hold, and which holding is given up when that is too much. Called
+ * by streams, HTTP and WebSocket connections, sessions and the router. */
 #include "base/holdings.h"
 
 #include <stdio.h>
@@ -36,7 +36,7 @@ void holding_change(struct holding *h, size_t bytes)
         holdings_relieve(in, 0);
 }
 
-/* Bytes, times how long they lie there. A reader that takes what it gets is always young. */
+/* Bytes, times how long they have been held. The output of a peer that does read is never old. */
 static uint64_t badness(const struct holding *h)
 {
     uint64_t age = h->in->clock->now - h->since;
@@ -62,7 +62,7 @@ bool holdings_relieve(struct holdings *all, size_t more)
     char why[160];
 
     if (all->relieving)
-        return false; /* what is let go of has a last word to say: it goes on behind that */
+        return false; /* for a last message of what is given up; the loop goes on behind it */
     all->relieving = true;
     while (all->bytes + more > all->limit && more <= all->limit && (worst = worst_of(all))) {
         snprintf(why, sizeof why,

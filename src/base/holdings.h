@@ -29,7 +29,7 @@ struct holding {
     struct list node;
     struct holdings *in;
     size_t bytes;
-    uint64_t since; /* when it was nothing or became smaller the last time */
+    uint64_t since; /* when the holding was last 0 or became smaller */
     /* The holding counts as 0 already; `why` is for the log and for the peer. */
     void (*let_go)(struct holding *h, const char *why);
 };
@@ -41,7 +41,7 @@ void holding_init(struct holding *h, struct holdings *in,
                   void (*let_go)(struct holding *h, const char *why));
 void holding_change(struct holding *h, size_t bytes);
 
-/* Set it to 0 before its owner is freed. */
+/* Set to 0 before the object that has the holding is freed. */
 static inline void holding_set(struct holding *h, size_t bytes)
 {
     if (bytes != h->bytes)
@@ -51,7 +51,7 @@ static inline void holding_set(struct holding *h, size_t bytes)
 /* Let go of the worst until there is room for `more` bytes; false if there still is none. */
 bool holdings_relieve(struct holdings *all, size_t more);
 
-/* Is there room for `more` bytes, or has it been made? */
+/* Is there room for `more` bytes? Other holdings may be given up inside to make room. */
 static inline bool holdings_fit(struct holdings *all, size_t more)
 {
     return all->bytes + more <= all->limit || holdings_relieve(all, more);

@@ -45,7 +45,7 @@ static inline void list_remove(struct list *node)
 #define LIST_FIRST(head, type, member)                                                             \
     (list_empty(head) ? NULL : CONTAINER_OF((head)->next, type, member))
 #define LIST_EACH(head, it) for (struct list *it = (head)->next; it != (head); it = it->next)
-/* The body may remove `it` itself, but no other node. */
+/* The body may remove the node `it`, but no other node. */
 #define LIST_EACH_SAFE(head, it)                                                                   \
     for (struct list *it = (head)->next, *it##_next = it->next; it != (head);                      \
          it = it##_next, it##_next = it->next)

@@ -111,7 +111,7 @@ void log_line(enum log_level level, const char *who, const char *fmt, ...)
     buf_vprintf(&raw, fmt, ap);
     va_end(ap);
     log_redact(&clean, buf_view(&raw));
-    log_redact(&name, span_str(who)); /* a program's is its command line */
+    log_redact(&name, span_str(who)); /* `who` may be a command line */
 
     struct timespec now;
     struct tm tm;

@@ -20,7 +20,7 @@ void log_set_level(enum log_level level);
 /* false for a word that is no level; the words are error, warn, info, debug. */
 bool log_level_parse(const char *word, enum log_level *level);
 void log_set_json(bool json);
-/* Nothing is written; who listens hears it all the same. */
+/* Nothing is written to stderr; the listener is told all the same. */
 void log_set_muted(bool muted);
 bool log_enabled(enum log_level level);
 
@@ -51,8 +51,8 @@ struct log_record {
     struct span text; /* redacted, but with control characters and all */
 };
 /*
- * Tell `heard` each line that is written, from inside of log_line; NULL: nobody. Lines that it
- * writes itself are not told.
+ * Call `heard` with each line that is written, from inside of log_line; NULL: no listener. Lines
+ * that `heard` logs itself are not told.
  */
 void log_set_listener(void (*heard)(void *arg, const struct log_record *line), void *arg);
 const char *log_level_name(enum log_level level);

@@ -71,7 +71,7 @@ static bool is_common(struct span s)
 
 static void add_pattern(struct span bytes, bool base64)
 {
-    /* Told at every reload of the configuration: the list must not grow by it. */
+    /* Secrets are told again at every reload: the list must not grow by that. */
     if (bytes.n < SECRET_MIN || map_get(&secrets.known, bytes))
         return;
     struct pattern **first = &secrets.by_first[(unsigned char)bytes.p[0]];
@@ -166,7 +166,7 @@ static size_t read_digits(struct span text, size_t max, uint32_t base, uint32_t 
 
 /* One character as an escape shows it. */
 struct shown {
-    size_t n; /* bytes of the text; 0: it is no escape */
+    size_t n; /* bytes of the text; 0: no escape */
     uint32_t code;
     bool is_byte; /* of a character that may have more */
 };

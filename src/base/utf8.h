@@ -17,7 +17,7 @@ static inline bool utf8_tail(unsigned char c)
     return (c & 0xc0) == 0x80;
 }
 
-/* Length (1 to 4) of the sequence at `start`, which is before `end`; 0 when it is none. */
+/* Length (1 to 4) of the UTF-8 sequence at `start`, which is before `end`; 0 when there is none. */
 static inline size_t utf8_length(const char *start, const char *end)
 {
     const unsigned char *p = (const unsigned char *)start;

@@ -138,8 +138,8 @@ static int read_head(struct http_parser *p)
 {
     const char *at = p->head.p, *end = at + p->head.n;
 
-    while (at < end &&
-           (*at == '\r' || *at == '\n')) /* RFC 9112 2.2: blank lines before the request line */
+    /* RFC 9112 2.2: blank lines before the request line. */
+    while (at < end && (*at == '\r' || *at == '\n'))
         at++;
     const char *stop = line_end(at, end);
     bool fine = stop && read_request_line(p, span_of(at, (size_t)(stop - at)));

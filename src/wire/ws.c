@@ -193,8 +193,7 @@ static int take_payload(struct ws_decoder *d, struct span *chunk, ws_frame_fn *o
     *chunk = span_from(*chunk, piece.n);
     d->left -= piece.n;
     if (!d->left && d->fin && !d->masked && !into->n)
-        return finish_frame(d, piece, on_frame,
-                            owner); /* the payload lies whole in the chunk, unmasked */
+        return finish_frame(d, piece, on_frame, owner); /* it lies whole in the chunk */
 
     if (d->masked && piece.n) {
         mask_copy(buf_room(into, piece.n), piece.p, piece.n, d->mask, d->mask_at);
