@@ -19,7 +19,7 @@ static bool is_given(const struct value *map, const char *key)
     return v && v->type != VALUE_NULL;
 }
 
-/* Does the way to speak to the server fit to where it is? */
+/* Does the transport fit the server's address or command? */
 static void check_transport(struct schema_read *r, const struct value *v, const char *shown,
                             const struct config_server *s)
 {
@@ -68,7 +68,7 @@ bool check_server(struct schema_read *r, const struct value *v, const char *show
     s->own_timeout = is_given(v, "timeout");
     s->own_approve_by = is_given(v, "approve_by");
     if (command && !is_given(v, "ping"))
-        s->ping = 0; /* a program that ends closes its pipes; one that is busy must not be ended */
+        s->ping = 0; /* a program that ends closes its pipes, and a busy one must not be stopped */
     if (s->command && strchr(s->command, ' ') && !s->args.n)
         problems_add(r->problems, PROBLEM_WARNING, place_of(v, "command"), shown,
                      "'command' is the program alone; what follows it belongs into 'args'");
@@ -224,7 +224,7 @@ static void check_tokens(struct schema_read *r, const struct value *root, const 
     }
 }
 
-/* The section alone asks for our own bus; without it there is none. */
+/* The section alone asks for our own bus; without the section there is none. */
 static void check_bus(struct schema_read *r, const struct value *root, struct config *c)
 {
     const struct value *bus = value_get(root, "bus");
@@ -255,7 +255,7 @@ void check_config(struct schema_read *r, const struct value *root, struct config
         struct config_server *s = &c->servers.items[i];
         s->resources_as_tools |= c->resources_as_tools;
         s->prompts_as_tools |= c->prompts_as_tools;
-        /* Who has been given tokens or views is not trusted with everything. */
+        /* With tokens or views there are callers that are not trusted with everything. */
         if (!s->own_approve_by && (c->tokens.n || c->views.n))
             s->approve_by = APPROVE_BY_OPERATOR;
     }

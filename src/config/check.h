@@ -1,5 +1,5 @@
 /*
- * checks: what the schema's types cannot say about a value.
+ * check: what the schema's types cannot say about a value.
  *
  * The first group are schema_check_fn: NULL when the text is fine, else what is wrong, in words
  * that never repeat the text (it may be a secret). The others look at several keys together.
@@ -16,7 +16,7 @@ schema_check_fn check_capability, check_unix_address;
 schema_check_fn check_names_pattern, check_tool_pattern, check_pattern, check_control;
 schema_check_fn check_env_name, check_header_name, check_header_value;
 
-/* Has it a command or an address, and nothing that only makes sense for the other kind? */
+/* Has the server a command or an address, and no key that only makes sense for the other kind? */
 schema_entry_fn check_server;
 /* An address to listen on must be there. */
 schema_entry_fn check_listen;

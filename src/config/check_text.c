@@ -35,7 +35,7 @@ const char *check_path(struct span text)
     return text.n > PATH_LENGTH_MAX ? "this path is too long" : NULL;
 }
 
-/* It becomes a part of tool names and of the address /mcp/<alias>. */
+/* The alias becomes a part of tool names and of the address /mcp/<alias>. */
 const char *check_alias(struct span text)
 {
     if (!text.n || text.n > ALIAS_MAX)

@@ -112,7 +112,7 @@ enum config_format config_format_of(const char *path, struct span text)
 
 bool config_read_text(const char *path, struct buf *text, struct problems *problems)
 {
-    /* "-" as everywhere; its own name in /dev cannot be opened when it is a socket. */
+    /* "-" is the standard input, which cannot be opened by its name in /dev when it is a socket. */
     int rc = strcmp(path, "-") == 0 ? file_read_fd(text, STDIN_FILENO, CONFIG_MAX_BYTES)
                                     : file_read(text, path, CONFIG_MAX_BYTES);
 
@@ -139,8 +139,8 @@ struct config *config_load(const char *path, struct problems *problems)
 }
 
 /*
- * Other programs' JSON may have comments; ours has none, and is told so. Gives the tree of a
- * document that is JSON but for its comments, if it is another program's.
+ * JSON of other programs may have comments, ours may not. Gives the tree of a document that is JSON
+ * but for its comments, if the document is another program's.
  */
 static struct value *read_relaxed(struct arena *a, struct span text,
                                   const struct import_hints *hints, struct problems *problems)
@@ -153,7 +153,7 @@ static struct value *read_relaxed(struct arena *a, struct span text,
     return root && import_is_foreign(root, hints) ? root : NULL;
 }
 
-/* The document as a tree in our own keys; NULL when it is none. */
+/* The document as a tree in our own keys; NULL when it is neither JSON nor YAML. */
 static struct value *read_document(struct arena *a, struct span text, enum config_format format,
                                    struct schema_read *reading, bool thorough)
 {
@@ -182,7 +182,7 @@ struct config *config_parse(struct span text, enum config_format format, bool pr
     struct value *root = read_document(&scratch, text, format, &reading, false);
     if (root) {
         schema_read(&reading, root, c);
-        credentials_in_config(c); /* before anything is said about it */
+        credentials_in_config(c); /* before any message can quote it */
         check_config(&reading, root, c);
     }
     problems_sort(problems, first);

@@ -40,7 +40,7 @@ enum config_instances { INSTANCES_SHARED, INSTANCES_PER_SESSION };
 
 /* Changes to one tool of a server. */
 struct config_tool {
-    const char *own; /* the server's name for it */
+    const char *own; /* the server's name of the tool */
     const char *name, *description;
     const char *arguments; /* a JSON object, or NULL */
     bool hide;
@@ -71,7 +71,7 @@ struct config_server {
 
     struct config_strings allow, deny, approve;
     enum approve_by approve_by;
-    bool own_approve_by; /* it stands in the file */
+    bool own_approve_by; /* the key is in the file */
     struct {
         struct config_tool *items;
         size_t n;

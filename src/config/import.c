@@ -1,5 +1,6 @@
 /* Recognising files of other MCP programs, and the table of their keys with what each becomes in
- * our files. Called by config.c for every document; import_manifest.c calls back for each server. */
+ * our files. Called by config.c for every document; import_manifest.c calls back for each server.
+ */
 #include "config/import.h"
 
 #include "base/ascii.h"
@@ -11,7 +12,7 @@ enum treatment {
     RENAME,   /* the same value under our name */
     NEGATE,   /* true for false */
     MS,       /* a number of milliseconds */
-    UNCLEAR,  /* ours when it is text; as a number it means seconds here and milliseconds there */
+    UNCLEAR,  /* a text is ours; a number is seconds or milliseconds, depending on the program */
     WAY,      /* how to speak to the server, in other words */
     KIND,     /* the same, but we find out better: it need only be a word that we know */
     FILTER,   /* tools: a list of them, or maps of lists */
@@ -19,7 +20,7 @@ enum treatment {
     CONTEXT,  /* prompts: "auto", or a list */
     MARK,     /* what a bus bridge has written beside the entry; anybody else's is left out */
     IGNORE,   /* concerns only the program that the file was written for */
-    DROP,     /* the same, but its user will miss it */
+    DROP,     /* the same, but the user will miss it */
 };
 
 static const struct foreign_key {
@@ -130,7 +131,7 @@ static void add_unit(struct importing *im, struct value *v, const char *unit)
 
 /* --- members that say more than one word --- */
 
-/* Our word for a way to speak to servers; NULL when it is none. */
+/* Our name of a transport; NULL when `theirs` is not one. */
 static const char *way_of(struct span theirs)
 {
     static const char *const words[][2] = {
@@ -152,7 +153,7 @@ static const char *way_of(struct span theirs)
     return NULL;
 }
 
-/* False when it is to be removed. */
+/* False when the member is to be removed. */
 static bool treat_way(struct importing *im, const struct value *server, struct value *v, bool kind)
 {
     const char *way = v->type == VALUE_STRING ? way_of(v->text) : NULL;
@@ -322,7 +323,7 @@ bool import_server(struct importing *im, struct value *server)
 {
     if (server->type != VALUE_MAP)
         return true; /* the schema says what is wrong */
-    /* A manifest is refused for it, in the schema's words. */
+    /* A manifest without them is refused by the schema. */
     if (!im->manifest && !find_member(im, server, "url") && !find_member(im, server, "command")) {
         import_say(im, PROBLEM_WARNING, server, NULL,
                    "server left out: it has neither 'command' nor 'url'");
@@ -362,8 +363,8 @@ static struct value *get_nocase(const struct value *map, struct span key)
 }
 
 /*
- * Its file looks much like one of ours. It is one of VS Code's if it is JSON, has nothing but its
- * keys, and among them one that we do not have, or comments.
+ * VS Code's file looks much like one of ours. A document is VS Code's if it is JSON, has only keys
+ * that VS Code knows, and among them one that we do not know, or comments.
  */
 static bool is_vscode(const struct value *root, const struct import_hints *hints)
 {

@@ -15,13 +15,14 @@
 
 struct import_hints {
     bool json;     /* VS Code writes no YAML */
-    bool relaxed;  /* it has comments, which other programs' JSON may have and ours not */
+    bool relaxed;  /* the document has comments, which other programs' JSON may have and ours not */
     bool thorough; /* warn of everything that is left out, also of what nobody misses here */
 };
 
-/* Is it the document of another program? */
+/* Is this the document of another program? */
 bool import_is_foreign(const struct value *root, const struct import_hints *hints);
-/* Makes it ours; true when it was not: then unknown keys are not errors. */
+/* Turns the keys into ours; true when the document was another program's: unknown keys are no
+ * errors then. */
 bool import_document(struct arena *a, struct value *root, const struct import_hints *hints,
                      struct problems *problems);
 

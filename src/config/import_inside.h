@@ -11,7 +11,7 @@ struct importing {
     struct arena *arena;
     struct problems *problems;
     const char *servers; /* what the map of servers is called */
-    bool manifest;       /* its own members, and no mercy */
+    bool manifest;       /* a manifest: has members of its own, and unknown ones are errors */
     bool thorough;
 };
 
@@ -20,7 +20,7 @@ void import_say(struct importing *im, enum problem_level level, const struct val
                 const struct value *member, const char *fmt, ...)
     __attribute__((format(printf, 5, 6)));
 
-/* Make a server's entry ours. False when it is to be left out. */
+/* Turn the keys of a server's entry into ours. False when the entry is to be left out. */
 bool import_server(struct importing *im, struct value *server);
 /* A member `key` of `map` that means our key `ours`. */
 void import_add(struct value *map, const char *ours, struct value *v);
@@ -32,7 +32,7 @@ void import_variables(struct importing *im, struct value *server);
 /* Does a text in the tree have a variable that only VS Code knows? */
 bool import_has_variables(const struct value *v);
 
-/* Make the whole document ours; `config` is its member of that name. */
+/* Turn the keys of the whole document into ours; `config` is its member of that name. */
 void import_manifest(struct importing *im, struct value *root, struct value *config);
 
 #endif

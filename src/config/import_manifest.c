@@ -128,7 +128,7 @@ static void import_config(struct importing *im, struct value *root, struct value
         next = v->next;
         if (span_is(v->key, "enabled_servers") || span_is(v->key, "names")) {
             value_remove(config, v);
-            v->as = v->key; /* so that it is noticed when it stands outside as well */
+            v->as = v->key; /* so that the same key outside is noticed */
             if (!import_is_empty(v))
                 value_append(root, v);
         } else if (span_is(v->key, "tool_allowlist")) {

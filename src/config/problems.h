@@ -25,9 +25,9 @@ struct place {
 
 struct problem {
     enum problem_level level;
-    const char *file; /* NULL when it is about no file */
+    const char *file; /* NULL when the problem is about no file */
     struct place at;
-    const char *key; /* "servers.files.command"; empty when it is about the whole */
+    const char *key; /* "servers.files.command"; empty = the whole document */
     const char *text;
 };
 
@@ -49,7 +49,7 @@ void problems_add(struct problems *ps, enum problem_level level, struct place at
 /* Those from number `from` on in the order of the file; they must be of one file. */
 void problems_sort(struct problems *ps, size_t from);
 
-/* One problem as its line, without the line end. */
+/* One problem as one line, without the line end. */
 void problem_put(struct buf *out, const struct problem *p);
 /* {"level":...,"file":...,"line":...,"column":...,"key":...,"message":...} */
 void problem_put_json(struct buf *out, const struct problem *p);

@@ -16,7 +16,7 @@ enum { SHOWN_MAX = 320, SHOWN_PARENT_MAX = 240, SHOWN_KEY_MAX = 64, PATH_SIZE = 
 struct scope {
     const char *path;      /* in the table: "servers.*" */
     char shown[SHOWN_MAX]; /* for people: "servers.files" */
-    void *base;            /* the struct it goes to */
+    void *base;            /* the struct that the values go to */
 };
 
 static void read_map(struct schema_read *r, const struct value *map, const struct scope *scope);
@@ -324,7 +324,7 @@ static struct value *text_list(struct arena *a, struct span text)
     return list;
 }
 
-/* The value that somebody who writes `text` for this row means. */
+/* The value that `text` means for this row, as written in an option or a variable. */
 static struct value *text_value(struct arena *a, const struct schema_row *row, struct span text)
 {
     if (row->type == SCHEMA_STRINGS || row->type == SCHEMA_WORDS || row->type == SCHEMA_LIST)

@@ -54,7 +54,7 @@ struct schema_row {
     size_t offset;                   /* into struct config, or the struct of the entry around it */
     const char *preset;              /* the default, as one would write it */
     uint64_t min, max;               /* of amounts; of the number of entries; max 0 = no bound */
-    const char *zero;                /* what 0 means; without it 0 is out of bounds */
+    const char *zero;                /* what 0 means; NULL: 0 is out of bounds */
     const struct schema_word *words; /* SCHEMA_WORD and SCHEMA_WORDS */
     schema_check_fn *check;          /* of a text, of each text in a list, of each entry's name */
     schema_check_fn *check_name;     /* SCHEMA_PAIRS: of each name */
@@ -62,9 +62,9 @@ struct schema_row {
     schema_entry_fn *check_entry;    /* may be NULL */
     const char *shorthand;           /* SCHEMA_LIST: key that a plain text stands for;
                                         SCHEMA_STRINGS: the word that means ["*"] */
-    const char *also;                /* what others call it, parted by blanks: for suggestions */
-    const char *env;                 /* environment variable that wins over the file */
-    bool secret;                     /* never shown */
+    const char *also; /* other programs' names of the key, parted by blanks: for suggestions */
+    const char *env;  /* environment variable that wins over the file */
+    bool secret;      /* never shown */
     const char *missing;
     const char *help;
 };
@@ -88,16 +88,17 @@ void schema_set(struct schema_read *r, struct config *c, const char *path, struc
 const struct schema_row *schema_find(const char *path);
 /* Is `row` the key of a map at `parent` ("" for the top)? Its last name, or NULL. */
 const char *schema_child(const struct schema_row *row, const char *parent);
-/* The feature it waits for, its own or one around it; NULL when it can be used. */
+/* The missing feature that the key, or a section around it, waits for; NULL when the key can be
+ * used. */
 const char *schema_missing(const struct schema_row *row);
 
-/* The effective configuration as a tree that would read back to it; secrets become "***". */
+/* The effective configuration as a tree that reads back to the same; secrets become "***". */
 struct value *schema_dump(struct arena *a, const struct config *c);
 /* The same of one entry, such as a server below "servers.*". */
 struct value *schema_dump_entry(struct arena *a, const char *parent, const void *entry);
 /* Are two structs the same in every key below `parent`, such as "servers.*"? */
 bool schema_equal(const char *parent, const void *a, const void *b);
-/* And in this one key, with all that is below it? */
+/* The same for one key, with all keys below it. */
 bool schema_equal_row(const struct schema_row *row, const void *a, const void *b);
 
 /* --- documentation --- */

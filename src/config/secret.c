@@ -112,7 +112,7 @@ static bool from_command(const struct config_strings *command, const char *name,
         argv[i] = command->items[i];
     argv[command->n] = name;
     posix_spawn_file_actions_init(&actions);
-    /* It may ask at the terminal, but what comes on our standard input may be for us alone. */
+    /* The command may ask at the terminal, but must not read our standard input otherwise. */
     if (!isatty(STDIN_FILENO))
         posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
     posix_spawn_file_actions_adddup2(&actions, pipe_fds[1], STDOUT_FILENO);

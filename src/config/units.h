@@ -10,7 +10,7 @@
 
 #include "base/buf.h"
 
-/* NULL when it was read, else what is wrong with it. */
+/* NULL when the text was read, else what is wrong with it. */
 const char *units_read_duration(struct span text, uint64_t *ms);
 const char *units_read_size(struct span text, uint64_t *bytes);
 

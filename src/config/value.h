@@ -24,7 +24,7 @@ struct value {
     struct span text; /* a string's content; the number or word as it was written */
 
     struct span key; /* in a map: as written */
-    struct span as;  /* what an importer takes the key for; empty when it is what it says */
+    struct span as;  /* what an importer takes the key for; empty = `key` */
     struct place key_at;
 
     struct value *first, *last, *next; /* children of a list or map, in order; the next sibling */

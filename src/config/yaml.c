@@ -75,7 +75,7 @@ static enum value_type plain_type(struct span text)
     return value_is_number(text) ? VALUE_NUMBER : VALUE_STRING;
 }
 
-/* Is it the tag that this kind of node has anyway, or none? Others ask for types we do not have. */
+/* Has the node no tag, or the one of its kind? Other tags ask for types that we do not have. */
 static int check_tag(struct yaml_doc *doc, const yaml_char_t *tag, const char *usual,
                      struct place at)
 {
