@@ -2,10 +2,10 @@
  * visible: text as a person can trust it to look.
  *
  * Control characters can move the cursor of a terminal, characters that set the direction of text
- * can turn around what follows, and invisible ones can hide a word. Whoever shows a text of a peer
- * to somebody who decides by it puts it through here: such characters become escapes like \u202e,
- * and bytes that are no UTF-8 escapes like \xff. Beyond U+FFFF the escape is a pair, as in JSON: so
- * JSON text stays JSON text, and means the same.
+ * can turn around what follows, and invisible ones can hide a word. Code that shows a text of a
+ * peer to somebody who decides by it puts it through here: such characters become escapes like
+ * \u202e, and bytes that are no UTF-8 escapes like \xff. Beyond U+FFFF the escape is a pair, as in
+ * JSON: so JSON text stays JSON text, and means the same.
  */
 #ifndef RIALTO_BASE_VISIBLE_H
 #define RIALTO_BASE_VISIBLE_H

@@ -2,7 +2,7 @@
  * plan: what must change to get from one configuration to the next.
  *
  * A pure comparison: boot is a plan from nothing, a reload one from the configuration that runs,
- * and whoever carries it out touches only what it names. Servers that read the same are kept;
+ * and only what the plan names is touched. Servers that read the same are kept;
  * where only filters and limits differ the running server is kept too and they are put in force.
  */
 #ifndef RIALTO_CONFIG_PLAN_H

@@ -1,9 +1,9 @@
 /*
  * problems: everything that is wrong with a configuration, not just the first thing.
  *
- * Readers and checks add to the list and go on; whoever asked for the configuration shows it. A
- * problem is one line: "FILE:LINE:COL: key: what is wrong, what was expected". The list keeps the
- * first PROBLEMS_MAX lines and counts the rest, so a hostile file cannot make it grow. A zeroed
+ * Readers and checks add to the list and go on; the command that asked for the configuration shows
+ * it. A problem is one line: "FILE:LINE:COL: key: what is wrong, what was expected". The list keeps
+ * the first PROBLEMS_MAX lines and counts the rest, so a hostile file cannot make it grow. A zeroed
  * struct is an empty list.
  *
  * Nouns: problems_, problem_.

@@ -18,7 +18,7 @@
 
 enum happening_kind {
     HAPPENED_TOOL_CALLED,         /* a tool was called and did not fail */
-    HAPPENED_TOOL_FAILED,         /* a tool was called and failed, at whichever end */
+    HAPPENED_TOOL_FAILED,         /* a tool was called and failed, on our side too */
     HAPPENED_SERVER_FAILED,       /* could not be started, or ended by itself */
     HAPPENED_SERVERS_RECONNECTED, /* is ready again after having failed */
     HAPPENED_APPROVAL_WANTED,     /* a call waits for an operator (core/approval.h) */

@@ -6,12 +6,12 @@
  * it waits for.
  *
  * Nobody is told inside of the change. A timer is set for it, so `changed` runs when every provider
- * is in order, whoever caused the change is off the stack, and several changes in one turn are told
- * once. Inside, an observer may do anything: remove itself or others, free what they are embedded
- * in, change and remove providers. One that is added is told for the first time in the next turn,
- * changed or not, so it needs no other place to look; after that, once for what has changed since
- * it was told last. What changes while observers are told is told in the next turn, to those who
- * have not seen it.
+ * is in order, the function that caused the change is off the stack, and several changes in one
+ * turn are told once. Inside, an observer may do anything: remove itself or others, free what they
+ * are embedded in, change and remove providers. One that is added is told for the first time in the
+ * next turn, changed or not, so it needs no other place to look; after that, once for what has
+ * changed since it was told last. What changes while observers are told is told in the next turn,
+ * to those who have not seen it.
  *
  * Nouns: observers_, observer_.
  */

@@ -8,7 +8,7 @@
  * `exited` is called exactly once, from the loop, after the process is reaped *and* its stream has
  * closed *and* what it left behind is gone; the struct is freed when it returns. When the process
  * is gone its group is killed, and so is what left the group (kin.h), for which we wait a second at
- * most. Whoever holds the pipe cannot delay that: the stream is closed after a short drain.
+ * most. A process that holds the pipe cannot delay that: the stream is closed after a short drain.
  */
 #ifndef RIALTO_IO_CHILD_H
 #define RIALTO_IO_CHILD_H

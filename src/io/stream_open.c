@@ -118,9 +118,9 @@ struct stream *stream_from_fds(struct loop *l, int in_fd, int out_fd, const char
 /*
  * Our own descriptor for stdin or stdout that may be non-blocking.
  *
- * O_NONBLOCK belongs to the open file, which we share with whoever started us: a shell would find
- * its terminal changed. So pipes and terminals are opened a second time, which gives an open file
- * of our own. Sockets cannot be, and so get their flags back at the end (`fl_restored`).
+ * O_NONBLOCK belongs to the open file, which we share with the program that started us: a shell
+ * would find its terminal changed. So pipes and terminals are opened a second time, which gives an
+ * open file of our own. Sockets cannot be, and so get their flags back at the end (`fl_restored`).
  */
 static int own_descriptor(int fd, int mode, int *fl_restored)
 {

@@ -24,7 +24,7 @@ struct ws_events {
     /* A whole message, WS_TEXT (valid UTF-8) or WS_BINARY; not after ws_close. */
     void (*message)(void *owner, enum ws_opcode op, struct span payload);
     /*
-     * The end. `code` is that of whoever closed first: the peer's (1005: it gave none), ours, or
+     * The end. `code` is of the side that closed first: the peer's (1005: it gave none), ours, or
      * 1006 when the connection broke, was cut or never came about. `reason` is for the log.
      */
     void (*closed)(void *owner, uint16_t code, const char *reason);

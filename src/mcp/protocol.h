@@ -2,7 +2,7 @@
  * protocol: the words of MCP, in tables: revisions, methods, members, log levels, error codes.
  *
  * mcp_skim reads any MCP message once and leaves every member that the bridge ever looks at in a
- * slot, whoever sent it. Both directions and both eras work on these slots.
+ * slot. Both directions and both eras work on these slots.
  *
  * Nouns: mcp_.
  */
@@ -93,7 +93,7 @@ struct mcp_list {
 extern const struct mcp_list mcp_lists[ITEM_KINDS];
 
 /*
- * Is this a request or notification of a client that MCP itself has, in whichever era, or would a
+ * Is this a request or notification of a client that MCP itself has, in any era, or would a
  * lenient server take it for one? What does not exist in the era it is used in is refused then, and
  * not passed on to a server.
  */

@@ -3,7 +3,7 @@
  *
  * Each time the server's prompts were listed, those that the configuration names are fetched, one
  * after the other and behind everything else; when their text has changed the catalog is published
- * anew with it. A prompt that needs arguments which are not configured is left out.
+ * again with the new text. A prompt that needs arguments which are not configured is left out.
  */
 #ifndef RIALTO_MCP_SERVER_CONTEXT_H
 #define RIALTO_MCP_SERVER_CONTEXT_H

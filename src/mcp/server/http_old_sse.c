@@ -23,7 +23,7 @@ static void learn_endpoint(struct http_upstream *u, struct span where)
         mcp_provider_connected(u->provider);
         return;
     }
-    /* Our messages may hold secrets, and this would send them to whomever the server names. */
+    /* Our messages may hold secrets, and this would send them to any host that the server names. */
     snprintf(why, sizeof why, "wants messages to be sent elsewhere ('" SPAN_FMT "')",
              SPAN_ARG(span_cut(where, 0, 100)));
     http_upstream_lost(u, why);

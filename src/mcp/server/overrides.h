@@ -1,8 +1,9 @@
 /*
  * overrides: what the configuration changes about single tools of a server.
  *
- * A tool can be renamed, described anew, hidden, or have arguments pinned. A pinned argument has
- * the configured value whatever the agent says, and the schema the agent sees does not mention it.
+ * A tool can be renamed, get another description, be hidden, or have arguments pinned. A pinned
+ * argument has the configured value whatever the agent says, and the schema the agent sees does not
+ * mention it.
  *
  * Nouns: overrides_, override_.
  */
