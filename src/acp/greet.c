@@ -26,8 +26,8 @@ static void on_late(struct timer *t)
     struct failure why = {0};
     char how[80];
 
-    snprintf(how, sizeof how, "did not answer initialize within %llus",
-             (unsigned long long)(c->options.start_timeout + 999) / 1000);
+    snprintf(how, sizeof how, "did not answer initialize within %.10g s",
+             (double)c->options.start_timeout / 1000);
     log_error(h->label, "%s", how);
     buf_span(&why.whole, questions_error(h));
     if (!why.whole.n)
@@ -36,13 +36,13 @@ static void on_late(struct timer *t)
     failure_fini(&why);
 }
 
-/* The chain waits for this neighbour now, who has the whole time. */
+/* The chain waits for this neighbour now, which has the whole start timeout for itself. */
 static void wait_for(const struct hop *h)
 {
     struct conductor *c = h->c;
 
     greet_over(c);
-    /* In a chain that stands it is for the client to decide how long to wait. */
+    /* Once the chain is open, the client decides how long to wait. */
     if (h->index == HOP_UPSTREAM || c->state != CHAIN_OPENING || !c->options.start_timeout)
         return;
     c->slow = h->index;
@@ -50,7 +50,7 @@ static void wait_for(const struct hop *h)
     timer_set(loop_timers(c->loop), &c->late, c->options.start_timeout);
 }
 
-/* --- the answer on its way to whoever asked --- */
+/* --- the answer to initialize on its way back --- */
 
 void greet_finish(struct pending *p, bool ok, struct span body)
 {
@@ -76,7 +76,7 @@ void greet_finish(struct pending *p, bool ok, struct span body)
     }
 }
 
-/* Something that we found wrong ourselves; the text may have command lines in it. */
+/* Log and append an error of our own. Command lines in its text may hold secrets. */
 static void put_wrong(struct buf *error, const char *who, const char *text)
 {
     BUF_SCOPED clean = {0};
@@ -108,7 +108,7 @@ static bool agent_answered(struct pending *p, const struct acp_message *m)
         greet_finish(p, false, m->rpc.error);
         return true;
     }
-    /* What it speaks is for the client to judge: both ends see the version, and we speak any. */
+    /* The conductor relays any version; whether the agent's will do is for the client to say. */
     c->version = p->to->version;
     if (!json_int(m->slots[ACP_VERSION].value, &c->version) && c->version >= 2) {
         greet_finish_wrong(p, c, "the agent answered initialize without a protocol version");
@@ -140,7 +140,9 @@ static struct span with_version(struct span params, int64_t version, struct buf 
     return buf_view(scratch);
 }
 
-static void send_on(struct hop *from, const struct acp_message *m, struct span params)
+/* Pass initialize on to the right, for a chain of this version from there on. */
+static void send_on(struct hop *from, const struct acp_message *m, struct span params,
+                    int64_t version)
 {
     static const char plain[] = "\"initialize\"";
     struct hop_place to = conductor_right_of(from->c, from->index);
@@ -150,10 +152,12 @@ static void send_on(struct hop *from, const struct acp_message *m, struct span p
         hop_error(from, m, RPC_INTERNAL_ERROR, "no agent component in list", NULL);
         return;
     }
-    if (!to.wrapped)
+    if (to.wrapped) {
+        greet_over(from->c); /* the conductor around this one has its own timeout for the rest */
+    } else {
+        to.hop->version = version;
         wait_for(to.hop);
-    else
-        greet_over(from->c); /* what is behind a parent is the parent's business */
+    }
     if (!conductor_is_agent(to.hop) && !to.wrapped) {
         questions_begin(to.hop, from, m, params);
         return;
@@ -167,32 +171,28 @@ static void send_on(struct hop *from, const struct acp_message *m, struct span p
 
 void greet_onward(struct hop *from, const struct acp_message *m)
 {
-    struct hop_place to = conductor_right_of(from->c, from->index);
+    bool is_up = from->index == HOP_UPSTREAM;
+    int64_t asked, most = is_up ? NEWEST_VERSION : from->version;
     struct span params = m->params;
     BUF_SCOPED bounded = {0};
-    int64_t asked;
 
     if (!acp_is_request(m))
         return;
-    if (from->index != HOP_UPSTREAM && offer_in(params)) {
+    if (!is_up && offer_in(params)) {
         hop_error(from, m, RPC_INTERNAL_ERROR,
                   "conductor received unexpected initialization request with proxy capability",
                   NULL);
         return;
     }
-    /* A proxy may ask for less than it was asked for, which then holds for all behind it. */
+    /* A proxy may ask for a lower version, which then holds for everything behind the proxy. */
     if (!json_int(m->slots[ACP_VERSION].value, &asked))
-        asked = from->version;
-    if (asked > from->version) {
-        asked = from->version;
-        params = with_version(params, asked, &bounded);
-    }
-    if (to.hop)
-        to.hop->version = asked;
-    send_on(from, m, params);
+        asked = most;
+    if (asked > most)
+        params = with_version(params, most, &bounded);
+    send_on(from, m, params, asked < most ? asked : most);
 }
 
-/* The version that is asked for is settled: 0, or the code to refuse it with. */
+/* Select the version of the chain: 0, or the code to refuse the request with. */
 static int read_version(struct conductor *c, const struct acp_message *m, const char **why)
 {
     int64_t version;
@@ -207,7 +207,7 @@ static int read_version(struct conductor *c, const struct acp_message *m, const 
     return 0;
 }
 
-/* The agent first: it is the slowest to start as a rule. */
+/* Start the components that do not run, the agent first: as a rule that takes the longest. */
 static int start_components(struct conductor *c, struct buf *error)
 {
     struct err err;
@@ -225,7 +225,7 @@ static int start_components(struct conductor *c, struct buf *error)
     return 0;
 }
 
-/* The mode this first message asks for is settled: NULL, or why it cannot be. */
+/* Select the mode by the first message: NULL, or why this one cannot be the first. */
 static const char *settle_mode(struct conductor *c, const struct acp_message *m, bool offered)
 {
     enum proxy_dialect d = proxy_initialize_of(m->method);
@@ -242,11 +242,12 @@ static const char *settle_mode(struct conductor *c, const struct acp_message *m,
                  (unsigned)(c->n - 1) % 10000);
     c->mode = CONDUCT_PROXY;
     c->parent_offered = d == P_UNKNOWN;
-    /* P0 and P1 greet alike; only the configuration can tell. */
+    /* Parents of P0 and P1 send the same initialize; only the configuration tells which it is. */
     c->up.dialect = d != P_UNKNOWN ? d : c->options.dialect == P0 ? P0 : P1;
     return NULL;
 }
 
+/* `for_good`: every later request gets the same answer. */
 static void refuse_upstream(struct conductor *c, const struct acp_message *m, int code,
                             const char *text, const char *data, bool for_good)
 {
@@ -267,7 +268,6 @@ static void refuse_upstream(struct conductor *c, const struct acp_message *m, in
 /* initialize as the chain gets it: without an offer to us, and with the version of our choice. */
 static void send_first(struct conductor *c, const struct acp_message *m, bool offered)
 {
-    struct hop_place to = conductor_right_of(c, HOP_UPSTREAM);
     struct span params = json_type_of(m->params) == JSON_OBJECT ? m->params : SPAN("{}");
     BUF_SCOPED plain = {0}, bounded = {0};
     int64_t asked = 0;
@@ -278,9 +278,7 @@ static void send_first(struct conductor *c, const struct acp_message *m, bool of
     }
     if (json_int(m->slots[ACP_VERSION].value, &asked) && asked != c->up.version)
         params = with_version(params, c->up.version, &bounded);
-    if (to.hop)
-        to.hop->version = c->up.version;
-    send_on(&c->up, m, params);
+    send_on(&c->up, m, params, c->up.version);
 }
 
 void greet_upstream(struct conductor *c, const struct acp_message *m)

@@ -46,7 +46,7 @@ struct hop {
     struct child *child;
     char *closed; /* why its pipe is closed; NULL while it is not */
     struct last_words last_words;
-    int64_t version;           /* of the protocol: the highest that it was asked for */
+    int64_t version;           /* protocol version that its initialize asked for */
     struct greeting *greeting; /* initialize is on its way through this proxy */
     bool greeted;
     struct list spare; /* in the conductor's `spares` unless it stands in the chain */

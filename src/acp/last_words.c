@@ -6,11 +6,11 @@
 #include "base/utf8.h"
 
 enum {
-    /* Beyond what is shown: a secret on the edge must be seen whole to be recognised. */
+    /* Kept before what is shown: the redactor must see a secret whole to recognise it. */
     EDGE = 4 * 1024,
     KEPT = LAST_WORDS_WHOLE + EDGE,
-    /* Only now are the oldest bytes dropped, many at once: dropping some with each line would move
-     * all others each time. */
+    /* The oldest bytes are dropped only when there are so many, and many at once: dropping some
+     * with each line would move all others each time. */
     FULL = 2 * LAST_WORDS_WHOLE,
 };
 
@@ -33,8 +33,8 @@ void last_words_reset(struct last_words *w)
     w->dropped = false;
 }
 
-/* The last `max` bytes, from the first line that begins in their first half or, if none does, from
- * a character on. */
+/* The last `max` bytes, cut to begin with the first line that begins in their first half or, if
+ * none does, with a character. */
 static struct span end_of(struct span text, size_t max)
 {
     struct span end = span_from(text, text.n - max);

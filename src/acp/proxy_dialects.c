@@ -1,5 +1,5 @@
 /* The table of the proxy dialects P0 to P3, and finding the dialect of a method or a word. Called
- * by conductor.c, greet.c, hop.c, command_line.c and cmd/conductor.c. */
+ * by conductor.c, greet.c, questions.c, hop.c, command_line.c and cmd/conductor.c. */
 #include "acp/proxy_dialects.h"
 
 #include "base/mem.h"
@@ -17,12 +17,12 @@ const struct proxy_row proxy_rows[P_COUNT] = {
             "proxy/successor", "proxy/successor"},
 };
 
-/* P0 is told from P1 by its first envelope: both are greeted alike. */
+/* Without P0: the question is that of P1, and the first envelope tells which of the two it is. */
 const enum proxy_dialect proxy_order[3] = {P3, P2, P1};
 
 enum proxy_dialect proxy_envelope_of(struct span method)
 {
-    /* Nearly every message is none: look at the beginning first. */
+    /* Nearly no message is an envelope: look at the beginning of the name first. */
     if (!(span_starts(method, SPAN("\"_proxy")) || span_starts(method, SPAN("\"proxy"))))
         return P_UNKNOWN;
     /* Newest first: that is what most proxies speak, and each name belongs to one dialect. */

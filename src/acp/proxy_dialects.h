@@ -1,9 +1,10 @@
 /*
  * proxy_dialects: the four generations of the proxy protocol, as a table.
  *
- * They differ in how a proxy is initialised and in the names of the successor envelope; all of them
- * are understood at any time from anybody. A proxy that forwards something tells its dialect by the
- * name of the envelope; only the first message to it has to be guessed.
+ * They differ in how a proxy is initialised and in the names of the successor envelope. Envelopes
+ * of all four are understood from every proxy at any time. A proxy tells its dialect by the name of
+ * the first envelope that it sends; only the dialect of the first message to the proxy has to be
+ * guessed (questions.c).
  */
 #ifndef RIALTO_ACP_PROXY_DIALECTS_H
 #define RIALTO_ACP_PROXY_DIALECTS_H
@@ -15,7 +16,7 @@ enum proxy_dialect { P0, P1, P2, P3, P_COUNT, P_UNKNOWN = P_COUNT };
 struct proxy_row {
     const char *name;
     const char *initialize; /* the method that makes a component a proxy */
-    bool offers;            /* ... and that is plain initialize plus an offer, to be echoed */
+    bool offers;            /* that method is plain initialize with an offer in it (offer.h) */
     const char *forward_request, *forward_notification; /* proxy -> conductor */
     const char *deliver_request, *deliver_notification; /* conductor -> proxy */
 };
@@ -30,7 +31,7 @@ enum proxy_dialect proxy_initialize_of(struct span method);
 /* "p2" -> P2, in any case; P_UNKNOWN for other words. */
 enum proxy_dialect proxy_dialect_parse(struct span word);
 
-/* The order in which to try those who have not told. */
+/* The dialects in which a proxy of unknown dialect is asked, in this order. */
 extern const enum proxy_dialect proxy_order[3];
 
 #endif

@@ -1,30 +1,32 @@
-/* A proxy that is being initialised: the question in one dialect after another until the proxy
- * accepts one, each in a process that has heard no other. Called by greet.c to begin, by
- * conductor.c for what the proxy says, and by component.c when a process ends. */
+/* Initialising a proxy: the question "will you be a proxy?" in one dialect after another, until the
+ * proxy accepts one. A proxy that has not told what it speaks is started once more for each
+ * dialect. Called by greet.c to begin, by conductor.c for what the proxy says, and by component.c
+ * when a process ends. */
 #include "acp/inside.h"
 #include "acp/offer.h"
 
 #include "base/log.h"
 #include "base/mem.h"
 
-/* A proxy that has read the question and says nothing for so long does not know the question, or is
- * slow: the next dialect is tried in another process, and the first that accepts is taken. */
+/* A process that has read the question and says nothing for so long does not know the dialect, or
+ * is slow: another process is asked in the next one, and the first process that accepts is taken.
+ */
 enum { SILENCE_MS = 5000 };
 
 /* One proxy's part of an initialize request. */
 struct greeting {
     struct conductor *c;
-    struct hop *from;    /* who waits for the answer */
-    char *id, *inner_id; /* of that one's request */
+    struct hop *from;    /* the neighbour that waits for the answer */
+    char *id, *inner_id; /* of its request */
     struct batch *batch;
     struct buf params;
-    struct pending *questions[P_COUNT]; /* in flight; the process is `to` */
+    struct pending *questions[P_COUNT]; /* in flight; `to` of each is the process that was asked */
     unsigned tried;                     /* 1u << enum proxy_dialect */
     enum proxy_dialect told;            /* by the envelope in which a question came back */
     struct buf error;                   /* better than "not a proxy", if no process accepts */
     bool fixed;                         /* there is one dialect, and one process, to ask */
     bool accepted;                      /* the proxy has passed initialize on */
-    bool cancelled;                     /* the request behind this has been */
+    bool cancelled;                     /* the request of `from` has been */
     struct timer silence;
 };
 
@@ -49,7 +51,7 @@ static void put_in_chain(struct hop *h)
     *place = h;
 }
 
-/* One of the processes that are being asked, but not this one; NULL when there is none. */
+/* Another process than this one that is being asked; NULL when there is none. */
 static struct hop *asked_besides(const struct greeting *g, const struct hop *h)
 {
     for (enum proxy_dialect d = P0; d < P_COUNT; d++)
@@ -58,7 +60,7 @@ static struct hop *asked_besides(const struct greeting *g, const struct hop *h)
     return NULL;
 }
 
-/* The answer to this question is of no interest any more. */
+/* The answer to this question will be ignored. */
 static void forget_question(struct greeting *g, enum proxy_dialect d)
 {
     struct pending *p = g->questions[d];
@@ -69,7 +71,7 @@ static void forget_question(struct greeting *g, enum proxy_dialect d)
     pending_let_go(p);
 }
 
-/* End a process that another one is preferred to. The hop is freed when the process is gone. */
+/* End a process of the proxy in favour of another. Its hop is freed when the process is gone. */
 static void dismiss(struct hop *h)
 {
     struct greeting *g = h->greeting;
@@ -86,7 +88,7 @@ static void dismiss(struct hop *h)
     component_stop(h);
 }
 
-/* This process is the proxy; all others that were asked go. */
+/* This process is the proxy from now on; the others that were asked are ended. */
 static void choose(struct greeting *g, struct hop *h)
 {
     g->accepted = true;
@@ -145,7 +147,7 @@ static void ask(struct greeting *g, struct hop *h, enum proxy_dialect d)
         g->cancelled = g->cancelled || (g->questions[k] && g->questions[k]->cancelled);
     g->tried |= 1u << d;
     h->greeting = g;
-    /* The answer to this one is plain, whatever the envelopes of this component look like. */
+    /* The answer to initialize is plain even where envelopes hold whole messages. */
     bool nested = h->nested;
     h->nested = false;
     struct pending *p = pending_new(h, g->from, &asked);
@@ -208,7 +210,7 @@ static void on_silence(struct timer *t)
     if (d == P_UNKNOWN || !h)
         return;
     for (enum proxy_dialect k = P0; k < P_COUNT; k++) {
-        /* What it was asked is still in its pipe: it is not silent, it has not begun. */
+        /* The question is still in the pipe: that process is not silent, it has not begun. */
         if (g->questions[k] && g->questions[k]->to->stream &&
             stream_unread(g->questions[k]->to->stream)) {
             timer_set(loop_timers(g->c->loop), t, SILENCE_MS);
@@ -307,8 +309,8 @@ static bool goes_on(struct greeting *g, struct hop *h, struct span error)
 
     if (g->accepted || !h->child || (g->cancelled && !unknown))
         return false;
-    /* A proxy that passes on what it does not know is ready for the next question. Of any other,
-     * nobody knows what a wrong one has done to the process. */
+    /* A proxy that passes on what it does not know is ready for the next question. What a wrong
+     * question has done to any other process, nobody knows. */
     if (d != P_UNKNOWN && g->told != P_UNKNOWN && h->dialect == g->told) {
         ask(g, h, d);
         return true;
@@ -374,7 +376,7 @@ bool questions_heard(struct hop *h, const struct acp_message *m, enum proxy_dial
     /* Only P0 and P1 are asked by an offer: in another's envelope it is a question come back. */
     if (plain && !proxy_rows[d].offers && offer_in(m->params))
         probe = P1;
-    else if (plain || probe == d) /* in the latter case the proxy makes a mistake of its own */
+    else if (plain || probe == d) /* passing on proxy/initialize itself is the proxy's mistake */
         choose(g, h);
     if (probe == P_UNKNOWN || !(g->tried & 1u << probe) || probe == d)
         return false;
@@ -395,7 +397,7 @@ bool questions_outlive(struct hop *h, const char *how)
     struct greeting *g = h->greeting;
 
     if (!g)
-        return questions_is_spare(h); /* it was dismissed */
+        return questions_is_spare(h); /* the process was dismissed */
     if (g->accepted || h->c->state == CHAIN_FAILED)
         return false;
     enum proxy_dialect d = next_dialect(g);

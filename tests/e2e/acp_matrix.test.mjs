@@ -26,7 +26,7 @@ const faults = {
   exit: dead(/component N .* exited with 6 .*told to end/),
   closed: dead(/component N .* exited with 0/), // its input is closed then, which it obeys
   // How long a session or a prompt may take is for the client to decide, who can always end it.
-  silent: (step) => (step === 'initialize' ? { error: /component N .* did not answer initialize within 3s/, status: 1 } : { open: true, status: 0 }),
+  silent: (step) => (step === 'initialize' ? { error: /component N .* did not answer initialize within 3 s/, status: 1 } : { open: true, status: 0 }),
   slow: fine,
   garbage: fine,
   huge: fine,

@@ -86,7 +86,7 @@ for (const [who, chain, index] of [
 ]) {
   test(`${who} never answers initialize: an error that names it, when its time is up`, { timeout: 60_000 }, async (t) => {
     const c = new Conductor(t, ['--start-timeout', '2s', 'agent', ...chain]);
-    await rejects(c.initialize(), -32603, new RegExp(`component ${index} \\(.*\\) did not answer initialize within 2s`));
+    await rejects(c.initialize(), -32603, new RegExp(`component ${index} \\(.*\\) did not answer initialize within 2 s`));
     await rejects(c.request('session/new', {}), -32603, new RegExp(`component ${index}`));
     await c.stop(1);
   });
@@ -135,6 +135,15 @@ test('a proxy may lower the version for all behind it, and nobody may raise it',
   const raise = new Conductor(t, ['agent', proxy('P3', '--version', 1), proxy('P2', '--version', 2), agent()]);
   assert.equal((await raise.initialize(2)).protocolVersion, 1);
   assert.equal(await versionsOf(raise), 1);
+});
+
+test('initialize once more: it passes through the chain as it stands, and nothing is started again', async (t) => {
+  const c = await open(t, ['--start-timeout', '2s', 'agent', ...['P1', 'P2', 'P3'].map((d) => proxy(d, '--arrow')), agent()]);
+  const family = descendants(c.child.pid);
+  assert.equal((await c.initialize(2)).protocolVersion, 2);
+  assert.equal((await c.initialize(1)).protocolVersion, 1);
+  assert.deepEqual(await c.prompt(c.session, 'x'), ['>>>x']);
+  assert.deepEqual(descendants(c.child.pid), family);
 });
 
 test('version 0 is asked for as 1', async (t) => {

@@ -309,6 +309,31 @@ static void test_two_pipes_are_one_stream(void **state)
     assert_int_equal(count_fds(), fds);
 }
 
+/* Whether a program that was just started has read its first message yet. */
+static void test_what_lies_in_a_pipe_is_unread(void **state)
+{
+    (void)state;
+    struct loop *l = loop_new();
+    int there[2], back[2];
+    struct party a;
+    char bytes[16];
+
+    assert_int_equal(pipe2(there, O_CLOEXEC) + pipe2(back, O_CLOEXEC), 0);
+    party_join(&a, stream_from_fds(l, back[0], there[1], "a"));
+    stream_write(a.stream, SPAN("question"));
+    assert_int_equal(stream_unread(a.stream), 8);
+    WAIT(l, stream_queued(a.stream) == 0);
+    assert_int_equal(stream_unread(a.stream), 8);
+    assert_int_equal(read(there[0], bytes, 5), 5);
+    assert_int_equal(stream_unread(a.stream), 3);
+    assert_int_equal(read(there[0], bytes, sizeof bytes), 3);
+    assert_int_equal(stream_unread(a.stream), 0);
+    party_leave(&a, l);
+    close(there[0]);
+    close(back[1]);
+    loop_free(l);
+}
+
 static void test_a_broken_pipe_closes_with_a_reason(void **state)
 {
     (void)state;
@@ -399,6 +424,7 @@ int main(void)
         cmocka_unit_test(test_finish_sends_all_then_closes),
         cmocka_unit_test(test_finish_does_not_wait_for_ever),
         cmocka_unit_test(test_two_pipes_are_one_stream),
+        cmocka_unit_test(test_what_lies_in_a_pipe_is_unread),
         cmocka_unit_test(test_a_broken_pipe_closes_with_a_reason),
         cmocka_unit_test(test_files_are_streams_too),
         cmocka_unit_test(test_closing_before_starting_is_fine),
