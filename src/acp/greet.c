@@ -24,9 +24,10 @@ static void on_late(struct timer *t)
     struct conductor *c = CONTAINER_OF(t, struct conductor, late);
     const struct hop *h = c->components[c->slow];
     struct failure why = {0};
-    char how[80];
+    char how[120];
 
-    snprintf(how, sizeof how, "did not answer initialize within %.10g s",
+    snprintf(how, sizeof how,
+             "did not answer initialize within %.10g s (--start-timeout allows more)",
              (double)c->options.start_timeout / 1000);
     log_error(h->label, "%s", how);
     buf_span(&why.whole, questions_error(h));

@@ -5,7 +5,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
 import {
-  agent, Conductor, dial, eventLog, inner, open, proxy, rejects,
+  agent, Conductor, dial, eventLog, guardsOf, inner, open, proxy, rejects,
 } from './acp_lib.mjs';
 import {
   descendants, expectGone, isAlive, releaseBin, rialtoBin, sleep, tempDir, until, within,
@@ -425,10 +425,6 @@ for (const [how, end] of [['by itself', (c) => promptOf(c, { command: 'die' })],
     await expectGone(family);
   });
 }
-
-const guardsOf = ({ pid }) => fs.readdirSync('/proc').filter((p) => {
-  try { return fs.readFileSync(`/proc/${p}/stat`, 'utf8').includes(`(rialto-guard) S ${pid} `); } catch { return false; }
-}).map((p) => ({ pid: Number(p) }));
 
 // The kernel killed the wrappers, and what they had started lived on.
 test('kill -9 of the conductor: nothing of what components have started outlives it, nor does its guard', async (t) => {

@@ -3,7 +3,9 @@
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import { test } from 'node:test';
-import { agent, Conductor, eventLog, inner, proxy, rejects } from './acp_lib.mjs';
+import {
+  agent, Conductor, eventLog, guardsOf, inner, proxy, rejects,
+} from './acp_lib.mjs';
 import { descendants, expectGone, until, within } from './lib.mjs';
 
 const parts = ['the first proxy', 'the second proxy', 'the agent'];
@@ -110,6 +112,18 @@ test('kill -9 of a conductor inside this one, at every step: it is told like any
     await rejects(wait(request), -32603, /component 1 .* killed by SIGKILL/);
     await c.stop(1);
     await expectGone(family, 10_000);
+  })));
+});
+
+test('kill -9 of the guard of the conductor, at every step: the chain goes on', { concurrency: 3, timeout: 120_000 }, async (t) => {
+  await Promise.all(steps.map((step) => t.test(step, async (tt) => {
+    const c = new Conductor(tt, chainWith(2, ['--fault', 'slow', '--at', methodOf(2, step)]));
+    const { request } = await reach(c, step);
+    const [guard] = await until('the guard', () => { const found = guardsOf(c.child); return found.length && found; });
+    process.kill(guard.pid, 'SIGKILL');
+    await wait(request);
+    for (const s of steps.slice(steps.indexOf(step) + 1)) await wait(c.request(s, paramsOf[s]));
+    await c.stop(0);
   })));
 });
 

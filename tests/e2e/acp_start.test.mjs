@@ -3,7 +3,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { agent, Conductor, inner, open, proxy, rejects } from './acp_lib.mjs';
-import { descendants, rialto, until, within } from './lib.mjs';
+import {
+  descendants, rialto, rialtoBin, until, within,
+} from './lib.mjs';
 
 /** The same component behind a shell that does other things first, as npx and uvx do. */
 const behind = (before, line) => JSON.stringify({ command: '/bin/sh', args: ['-c', `${before}; exec ${line.replaceAll("'", '"')}`] });
@@ -58,7 +60,8 @@ test('a proxy that refuses all questions after a wrong one is asked in a process
 // never answered.
 test('a component that ends before it was greeted: initialize is answered at once, with its last words', async (t) => {
   const gone = "/bin/sh -c 'echo no licence >&2; exit 1'";
-  for (const [chain, index] of [[[proxy('P3'), gone], 1], [[proxy('P1'), gone, agent()], 1], [[late(30, proxy('P3')), proxy('P3'), gone], 2]]) {
+  for (const [chain, index] of [[[proxy('P3'), gone], 1], [[proxy('P1'), gone, agent()], 1], [[late(30, proxy('P3')), proxy('P3'), gone], 2],
+    [[JSON.stringify({ command: rialtoBin, args: ['conductor', '-q', 'proxy', proxy('P3'), gone] }), agent()], 1]]) {
     const c = new Conductor(t, ['agent', ...chain]);
     await assert.rejects(c.initialize(), (e) => {
       assert.equal(e.code, -32603);
