@@ -60,7 +60,7 @@ void greet_finish(struct pending *p, bool ok, struct span body)
     BUF_SCOPED edited = {0};
 
     if (ok && is_up && c->parent_offered) {
-        echo_add(&edited, body);
+        offer_add_echo(&edited, body);
         body = buf_view(&edited);
     }
     if (p->from)

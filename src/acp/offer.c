@@ -62,17 +62,17 @@ void offer_remove(struct buf *out, struct span params)
     put_without(out, params, offer_paths, COUNT_OF(offer_paths));
 }
 
-bool echo_in(struct span result)
+bool offer_echoed(struct span result)
 {
     return has_any(result, echo_paths, COUNT_OF(echo_paths));
 }
 
-void echo_add(struct buf *out, struct span result)
+void offer_add_echo(struct buf *out, struct span result)
 {
     edit_set(out, object_or_empty(result), echo_paths[0], SPAN("true"));
 }
 
-void echo_remove(struct buf *out, struct span result)
+void offer_remove_echo(struct buf *out, struct span result)
 {
     put_without(out, result, echo_paths, COUNT_OF(echo_paths));
 }

@@ -15,9 +15,9 @@ bool offer_in(struct span params);
 void offer_add(struct buf *out, struct span params);
 void offer_remove(struct buf *out, struct span params);
 
-/* The same for the echo in a result. */
-bool echo_in(struct span result);
-void echo_add(struct buf *out, struct span result);
-void echo_remove(struct buf *out, struct span result);
+/* Is the echo in this result? Append the result with the echo, without any echo. */
+bool offer_echoed(struct span result);
+void offer_add_echo(struct buf *out, struct span result);
+void offer_remove_echo(struct buf *out, struct span result);
 
 #endif

@@ -283,13 +283,13 @@ static void proxy_accepted(struct pending *p, struct hop *h, bool offered, struc
 {
     BUF_SCOPED stripped = {0};
 
-    if (offered && !echo_in(result)) {
+    if (offered && !offer_echoed(result)) {
         not_a_proxy(p, h, SPAN_EMPTY);
         return;
     }
     h->greeted = true;
     if (offered)
-        echo_remove(&stripped, result);
+        offer_remove_echo(&stripped, result);
     greet_finish(p, true, offered ? buf_view(&stripped) : result);
 }
 

@@ -339,7 +339,8 @@ static int read_option(const struct command *self, struct wishes *w, int id, con
     return 0;
 }
 
-/* They are named by their command lines in errors, and quote themselves on their stderr. */
+/* Errors name a component by its command line, and components may print theirs: hide what is secret
+ * in it. */
 static void hide_credentials(const struct command_line *line)
 {
     credentials_in_args((const char *const *)line->argv);
