@@ -17,16 +17,17 @@ enum bridge_kind bridge_kind(const struct conductor *c)
 
 /* --- ports --- */
 
-/* LIMIT: how long and how much a client may take to show the secret, and how many may be at it. */
-enum { KNOCK_LIMIT_MS = 10 * 1000, KNOCK_MAX = 64 * 1024, KNOCKS_MAX = 256, FLUSH_MS = 1000 };
+/* How long a client may take to show the secret, how many bytes it may send for that, and how many
+ * clients may be about it at a time. */
+enum { SECRET_MS = 10 * 1000, SECRET_MAX = 64 * 1024, UNPROVEN_MAX = 256, FLUSH_MS = 1000 };
 
 #define SECRET_NAME "RIALTO_BRIDGE_AUTH"
 /* The redactor knows what stands behind this word wherever it shows. */
 #define SECRET_PREFIX "Bearer "
 
 /* A client at a port that has not shown the secret yet. */
-struct knock {
-    struct list node; /* in the conductor; on no list once the port is closed */
+struct unproven {
+    struct list node; /* in the conductor, until it is dropped */
     struct conductor *c;
     struct loop *loop;
     const struct bridge_port *port;
@@ -36,14 +37,14 @@ struct knock {
     struct timer limit;
 };
 
-static void knock_free(struct knock *k)
+static void unproven_free(struct unproven *u)
 {
-    if (!list_empty(&k->node))
-        k->c->n_knocks--;
-    list_remove(&k->node);
-    timer_clear(loop_timers(k->loop), &k->limit);
-    buf_fini(&k->said);
-    mem_free(k);
+    if (!list_empty(&u->node))
+        u->c->n_unproven--;
+    list_remove(&u->node);
+    timer_clear(loop_timers(u->loop), &u->limit);
+    buf_fini(&u->said);
+    mem_free(u);
 }
 
 static void let_in(struct conductor *c, struct acp_server *server, struct stream *stream,
@@ -55,100 +56,112 @@ static void let_in(struct conductor *c, struct acp_server *server, struct stream
         c->host.extra_accept(c->host.arg, stream, early);
 }
 
-/* A person who tried it by hand, or an agent that drops the environment, is told what is missing.
- */
-static void turn_away(struct knock *k, struct span line)
+/* A person who tries the port by hand is told what is missing, and so is an agent that starts
+ * servers without their environment. */
+static void turn_away(struct unproven *u, struct span line)
 {
     struct rpc_message m;
 
-    log_warn(k->server ? k->server->name : k->c->host.extra_name,
-             "somebody connected to its port without the secret");
+    log_line(log_seldom(&u->c->told_secret, loop_now(u->loop)),
+             u->server ? u->server->name : u->c->host.extra_name,
+             "refused a connection to the port of this MCP server: it did not show the secret");
     if (rpc_skim(line, NULL, NULL, NULL, 0, &m) == 0 && m.kind == RPC_REQUEST) {
-        rpc_put_error(stream_out(k->stream), m.id, RPC_INVALID_REQUEST,
+        rpc_put_error(stream_out(u->stream), m.id, RPC_INVALID_REQUEST,
                       SPAN("this port wants the value of " SECRET_NAME " on the first line, which "
                            "the server's entry has in `env`; `conductor --open-port` leaves it "
                            "out"),
                       SPAN_EMPTY);
-        buf_char(stream_out(k->stream), '\n');
-        stream_wrote(k->stream);
+        buf_char(stream_out(u->stream), '\n');
+        stream_wrote(u->stream);
     }
-    stream_pause(k->stream);
-    stream_finish(k->stream, "no secret", FLUSH_MS);
+    stream_pause(u->stream);
+    stream_finish(u->stream, "no secret", FLUSH_MS);
 }
 
-static void knock_data(void *owner, struct span chunk)
+static void unproven_data(void *owner, struct span chunk)
 {
-    struct knock *k = owner;
+    struct unproven *u = owner;
     BUF_SCOPED wanted = {0}, said = {0};
 
-    buf_span(&k->said, chunk);
-    size_t end = span_find(buf_view(&k->said), '\n');
-    if (end == k->said.n) {
-        if (k->said.n > KNOCK_MAX)
-            stream_close(k->stream, "no secret");
+    buf_span(&u->said, chunk);
+    size_t end = span_find(buf_view(&u->said), '\n');
+    if (end == u->said.n) {
+        if (u->said.n > SECRET_MAX)
+            stream_close(u->stream, "no secret");
         return;
     }
-    struct span line = span_cut(buf_view(&k->said), 0, end);
-    buf_printf(&wanted, SECRET_PREFIX "%s", k->port->secret);
+    struct span line = span_cut(buf_view(&u->said), 0, end);
+    buf_printf(&wanted, SECRET_PREFIX "%s", u->port->secret);
     if (!span_eq_secret(line, buf_view(&wanted))) {
-        turn_away(k, line);
+        turn_away(u, line);
         return;
     }
-    struct conductor *c = k->c;
-    struct acp_server *server = k->server;
-    struct stream *stream = k->stream;
-    buf_span(&said, span_from(buf_view(&k->said), end + 1));
-    knock_free(k);
+    struct conductor *c = u->c;
+    struct acp_server *server = u->server;
+    struct stream *stream = u->stream;
+    buf_span(&said, span_from(buf_view(&u->said), end + 1));
+    unproven_free(u);
     stream_pause(stream);
     let_in(c, server, stream, buf_view(&said));
 }
 
-static void knock_closed(void *owner, const char *reason)
+/* Close the connection of a client that will not show the secret any more. */
+static void unproven_drop(struct unproven *u, const char *why)
+{
+    list_remove(&u->node);
+    u->c->n_unproven--;
+    stream_close(u->stream, why);
+}
+
+static void unproven_closed(void *owner, const char *reason)
 {
     (void)reason;
-    knock_free(owner);
+    unproven_free(owner);
 }
 
-static void knock_late(struct timer *t)
+static void unproven_late(struct timer *t)
 {
-    stream_close(CONTAINER_OF(t, struct knock, limit)->stream, "no secret");
+    stream_close(CONTAINER_OF(t, struct unproven, limit)->stream, "no secret");
 }
 
-static void knocked(struct conductor *c, const struct bridge_port *port, struct acp_server *server,
-                    struct stream *stream)
+static void client_came(struct conductor *c, const struct bridge_port *port,
+                        struct acp_server *server, struct stream *stream)
 {
-    static const struct stream_events events = {.data = knock_data, .closed = knock_closed};
+    static const struct stream_events events = {.data = unproven_data, .closed = unproven_closed};
 
     if (c->options.open_port) {
         let_in(c, server, stream, SPAN_EMPTY);
         return;
     }
-    struct knock *k = MEM_NEW(struct knock);
-    k->c = c;
-    k->loop = c->loop;
-    k->port = port;
-    k->server = server;
-    k->stream = stream;
-    k->limit.fire = knock_late;
-    list_append(&c->knocks, &k->node);
-    timer_set(loop_timers(c->loop), &k->limit, KNOCK_LIMIT_MS);
-    stream_start(stream, &events, k);
-    if (++c->n_knocks > KNOCKS_MAX)
-        stream_close(stream, "too many without the secret");
+    struct unproven *u = MEM_NEW(struct unproven);
+    u->c = c;
+    u->loop = c->loop;
+    u->port = port;
+    u->server = server;
+    u->stream = stream;
+    u->limit.fire = unproven_late;
+    list_append(&c->unproven, &u->node);
+    c->n_unproven++;
+    timer_set(loop_timers(c->loop), &u->limit, SECRET_MS);
+    stream_start(stream, &events, u);
+    /* The oldest has to go: a client that has the secret shows it at once. */
+    if (c->n_unproven > UNPROVEN_MAX)
+        unproven_drop(LIST_FIRST(&c->unproven, struct unproven, node),
+                      "too many without the secret");
 }
 
 static void on_accept(void *owner, struct stream *stream)
 {
     struct acp_server *s = owner;
 
-    knocked(s->setup->c, &s->port, s, stream);
+    client_came(s->setup->c, &s->port, s, stream);
 }
 
 static void on_accept_extra(void *owner, struct stream *stream)
 {
     struct conductor *c = owner;
 
-    knocked(c, &c->extra, NULL, stream);
+    client_came(c, &c->extra, NULL, stream);
 }
 
 static int port_open(struct conductor *c, struct bridge_port *port, listen_accept_fn *accept,
@@ -170,13 +183,10 @@ static void port_close(struct conductor *c, struct bridge_port *port)
     if (port->listener)
         listener_close(port->listener);
     port->listener = NULL;
-    LIST_EACH_SAFE (&c->knocks, it) {
-        struct knock *k = LIST_ENTRY(it, struct knock, node);
-        if (k->port != port)
-            continue;
-        c->n_knocks--;
-        list_remove(&k->node);
-        stream_close(k->stream, "the port is closed");
+    LIST_EACH_SAFE (&c->unproven, it) {
+        struct unproven *u = LIST_ENTRY(it, struct unproven, node);
+        if (u->port == port)
+            unproven_drop(u, "the port is closed");
     }
 }
 

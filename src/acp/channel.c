@@ -126,11 +126,11 @@ static void send_disconnect(struct conductor *c, enum mcp_dialect dialect, struc
     mcp_put_disconnect(&params, dialect, connection);
     json_quote(&method, span_str(mcp_rows[dialect].disconnect));
     if (mcp_rows[dialect].disconnect_asks)
-        p = pending_new(to.hop, NULL, NULL); /* the answer says nothing */
+        p = pending_new(to.hop, NULL, NULL); /* nobody waits for the answer */
     place_send(to, p, buf_view(&method), buf_view(&params));
 }
 
-/* It connected, although nobody wanted that any more. */
+/* The component answered the connect of a channel that was closed meanwhile. */
 static bool connected_late(struct pending *p, const struct acp_message *m)
 {
     const struct mcp_row *row = p->owner;
@@ -245,7 +245,7 @@ static void connect_in_session(struct acp_channel *ch, uint64_t ms)
     timer_set(loop_timers(setup->c->loop), &ch->timer, ms);
 }
 
-/* Not the answer we hoped for: is there another way? */
+/* The component refused: try the next dialect, or with the id of the session. */
 static void connect_refused(struct acp_channel *ch, struct span error)
 {
     struct acp_server *s = ch->server;
@@ -284,7 +284,7 @@ static bool connect_answered(struct pending *p, const struct acp_message *m)
     }
     struct json_slot id = acp_first(m, ACP_CONNECTION_ID, ACP_CONNECTION_ID_OLD);
     if (id.type != JSON_STRING) {
-        /* Somebody on the way who says yes to everything: not the server's component. */
+        /* A proxy on the way that answers everything: the server's component has not heard it. */
         connect_refused(ch, SPAN("{\"code\":-32601,\"message\":\"connect was answered without a "
                                  "connection id\"}"));
         return true;
@@ -538,7 +538,7 @@ static void disconnected(struct acp_channel *ch, struct hop *from, const struct 
         hop_result(from, m, SPAN("{}"));
     if (ch->connection)
         channel_map(ch, 'c', span_str(ch->connection), false);
-    mem_free(ch->connection); /* no disconnect is sent to one that knows */
+    mem_free(ch->connection); /* the component knows: no disconnect is sent */
     ch->connection = NULL;
     channel_kill(ch, "the server's component closed the connection");
 }

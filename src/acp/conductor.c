@@ -470,7 +470,7 @@ struct conductor *conductor_new(struct loop *loop, const struct conductor_option
     c->n = options->n_components;
     c->end.fire = on_end;
     list_init(&c->setups);
-    list_init(&c->knocks);
+    list_init(&c->unproven);
     list_init(&c->unnamed);
     list_init(&c->held);
     list_init(&c->spares);

@@ -61,8 +61,9 @@ struct conductor {
     struct list unnamed; /* struct acp_channel: open ones to servers that know no connections */
     uint64_t last_ask, last_channel;
     struct bridge_port extra; /* for the host's own server */
-    struct list knocks;       /* struct knock: clients at a port that have not shown its secret */
-    size_t n_knocks;
+    struct list unproven; /* struct unproven: clients at a port that have not shown its secret */
+    size_t n_unproven;
+    uint64_t told_secret; /* when the log was last told of one that did not */
 };
 
 /* --- conductor.c --- */

@@ -80,7 +80,7 @@ void mcp_put_connect(struct buf *out, enum mcp_dialect d, struct span key, struc
 {
     buf_char(out, '{');
     if (mcp_rows[d].old_names) {
-        /* Every name it ever had at once: readers ignore those they do not know. */
+        /* Every name that the key ever had: components ignore those they do not know. */
         put_member(out, "acp_url", key);
         put_member(out, "acp_id", key);
         put_member(out, "session_id", session);

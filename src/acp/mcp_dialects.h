@@ -20,11 +20,11 @@ struct mcp_row {
     const char *connect; /* NULL: there are no connections */
     const char *request, *notification;
     const char *disconnect;
-    bool disconnect_asks;  /* it is a request */
+    bool disconnect_asks;  /* disconnect is a request */
     bool names_session;    /* connect tells the id of the ACP session: worth waiting for */
     bool old_names;        /* ids also go under their older, snake_case names */
     bool nested;           /* params hold a whole message */
-    bool path;             /* the method is request/SERVER/METHOD, and params are MCP's own */
+    bool path;             /* the method is _mcp/SERVER/METHOD, and params are MCP's own */
     bool carrier;          /* the answer is carried in a result of its own */
     enum mcp_dialect twin; /* same connection, other names for messages */
     enum mcp_dialect next; /* what to try when connect is not known */

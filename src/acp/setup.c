@@ -64,7 +64,7 @@ void setup_put_welcome(struct conductor *c, struct buf *out, struct span result)
     }
 }
 
-/* --- whose server it is --- */
+/* --- which component declared a server --- */
 
 void setup_note_owners(struct hop *from, const struct acp_message *m)
 {
@@ -88,7 +88,7 @@ void setup_note_owners(struct hop *from, const struct acp_message *m)
     }
 }
 
-/* It stays known: sessions that are set up at the same time may declare the same server. */
+/* The key stays in the map: sessions that are set up at the same time may declare one server. */
 static struct hop *owner_of(struct conductor *c, struct span key)
 {
     struct hop *owner = map_get(&c->owners, key);
@@ -195,7 +195,7 @@ struct rewrite {
     const char *refused; /* why the request cannot be passed on */
 };
 
-/* Who has the name of a server that is none of ours. */
+/* The value in `names` for a server whose entry passes as it is. */
 static const char ordinary[] = "";
 
 static bool is_native(const struct conductor *c, const struct declaration *d)
@@ -214,7 +214,7 @@ static struct span raw_name(const struct json_iter *it)
     return it->key.n ? it->key : json_get(it->value, "name").value;
 }
 
-/* Names that an entry of ours must not get: those of entries that pass as they are. */
+/* Names that no bridged entry may get: those of entries that pass as they are. */
 static void note_names(struct rewrite *r, struct span params)
 {
     struct declaration d;
@@ -310,8 +310,8 @@ static struct acp_server *offered_server(struct rewrite *r, const struct declara
     return r->refused ? NULL : s;
 }
 
-/* One entry of a container; `also` NULL: that is `mcpServers`, else what must stand there as well.
- */
+/* One entry of a container. `also`: gets the entry as `mcpServers` must have it as well; NULL when
+ * this container is `mcpServers`. */
 static void rewrite_entry(struct rewrite *r, struct buf *out, const struct json_iter *it, bool map,
                           struct buf *also)
 {
@@ -363,7 +363,7 @@ static void set_container(struct buf *params, const char *const *path, struct sp
     *params = next;
 }
 
-/* The host's own server. */
+/* Append the entry of the host's own server. */
 static void put_extra(struct rewrite *r, struct buf *out)
 {
     struct conductor *c = r->setup->c;
@@ -434,7 +434,7 @@ static bool setup_answered(struct pending *p, const struct acp_message *m)
         mem_free(s->session);
         s->session = mem_span(id.value);
     }
-    /* Before the answer is passed on: who waits for the id gets it first. */
+    /* Before the answer is passed on: connections that wait for the id get it first. */
     LIST_EACH (&s->servers, it)
         channel_session_known(LIST_ENTRY(it, struct acp_server, node));
     if (list_empty(&s->servers))
@@ -479,7 +479,7 @@ static bool close_answered(struct pending *p, const struct acp_message *m)
     char *session = p->owner;
     struct conductor *c = p->to->c;
 
-    /* One that is not found is closed as well; after any other error the session goes on. */
+    /* A session that the agent does not find is closed, too; after any other error it goes on. */
     bool closed =
         m->rpc.kind == RPC_RESULT || rpc_error_of(m->rpc.error).code == ACP_RESOURCE_NOT_FOUND;
     LIST_EACH_SAFE (&c->setups, it) {

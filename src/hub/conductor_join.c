@@ -8,7 +8,7 @@
 
 /* How long the provider may take to start. */
 enum { START_MS = 20 * 1000, FLUSH_MS = 1000 };
-/* Of a message, and of what a client may say before its server is up. */
+/* Bytes of a message, and of what a client may say before its server is up. */
 enum { MAX_MESSAGE = 32 * 1024 * 1024, MAX_EARLY = 16 * 1024 * 1024 };
 
 /* An MCP client on a socket, and the server that it was given. */
@@ -17,12 +17,12 @@ struct joint {
     struct conductor_core *core;
     char *name;
     struct stream *stream;
-    struct buf early;            /* what it has said, until there is an agent to hear it */
-    bool at_eof;                 /* ... which is all there is */
+    struct buf early;            /* what the client has said, until `agent` hears it */
+    bool at_eof;                 /* the client has closed its end */
     struct acp_channel *channel; /* until the provider has it; NULL afterwards, or when closed */
-    struct lone *lone;           /* NULL before that, and once it was told to end */
+    struct lone *lone;           /* the server's provider; NULL before the channel is open */
     struct stdio_agent *agent;   /* NULL until the server is up */
-    struct observer starting;    /* the provider, with this limit */
+    struct observer starting;    /* waits for the provider to be ready, up to `limit` */
     struct timer limit;
 };
 
@@ -117,7 +117,7 @@ static void link_closed(void *arg)
 
     if (!j->agent)
         return; /* the provider's state tells */
-    /* It stays until the agent is gone, but is not to be started again. */
+    /* The provider stays until the agent is gone, but is not to be started again. */
     provider_unwant(lone_provider(j->lone));
     stdio_agent_close(j->agent, "the server's component closed the connection");
 }
@@ -172,7 +172,7 @@ static void channel_opened(void *owner)
     timer_set(loop_timers(j->loop), &j->limit, START_MS);
 }
 
-/* Nothing comes before it is open, and then it is the provider's. */
+/* Nothing comes before the channel is open, and then the channel is the provider's. */
 static void channel_message(void *owner, struct span text, struct span about)
 {
     (void)owner, (void)text, (void)about;

@@ -183,6 +183,21 @@ test('a port wants the secret of its entry, from every connection, and of no oth
   }
 });
 
+test('clients that show nothing do not keep out those that have the secret', async (t) => {
+  const c = await open(t, ['agent', proxy('P2', '--mcp', 'M2a'), agent('--no-connect', 'yes')]);
+  const [entry] = await c.ask(c.session, { command: 'declared' });
+  const port = Number(entry.args[1]);
+  const idle = await Promise.all(Array.from({ length: 300 }, () => new Promise((resolve, reject) => {
+    const socket = net.connect(port, '127.0.0.1', () => resolve(socket)).on('error', reject);
+    t.after(() => socket.destroy());
+  })));
+  let closed = 0;
+  for (const s of idle) s.on('close', () => { closed++; }).resume();
+  await until('the oldest to be closed', () => closed >= 300 - 256);
+  const answer = JSON.parse(await within(10_000, 'the answer', say(t, port, secretOf(entry) + hello, (h) => h.includes('\n'))));
+  assert.equal(answer.result.serverInfo.name, 'M2a');
+});
+
 test('the secret stands in no trace, and in no log', async (t) => {
   const [file, dir] = [`${tempDir()}/trace`, `${tempDir()}/logs`];
   const config = writeConfig(tempDir(), { servers: { alpha: fake('--name', 'alpha') } });

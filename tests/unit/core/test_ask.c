@@ -278,7 +278,8 @@ static void test_the_same_on_a_standing_call(void **state)
     begin(&x);
     struct call *c = router_attach(x.stage.router, &x.ann.peer, x.view, 0, &x.ann);
     assert_true(ask_put_standing(&x.fake.core, &(struct ask){.key = SPAN("7")}));
-    assert_false(ask_take_back_any(&x.fake.core, SPAN("f/7"), NULL)); /* that is how the client knows it */
+    assert_false(
+        ask_take_back_any(&x.fake.core, SPAN("f/7"), NULL)); /* that is how the client knows it */
     assert_true(ask_take_back_any(&x.fake.core, SPAN("7"), NULL));
     answer_call(c, "f/7", "too late");
     assert_account(&x.stage, "ann ask 1 f/7\nann unasked 1 f/7\n");
