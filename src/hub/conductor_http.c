@@ -7,7 +7,6 @@
 #include "base/mem.h"
 #include "io/http_server.h"
 #include "mcp/agent/http_endpoint.h"
-#include "wire/json.h"
 
 #include <stdio.h>
 
@@ -41,22 +40,12 @@ struct place_http {
     struct list node;
     struct conductor_http *http;
     char id[ID_TOKEN_SIZE], token[ID_TOKEN_SIZE];
-    struct lone *lone; /* NULL for a view of somebody else */
+    struct lone *lone; /* the server's provider; NULL: the endpoint shows a view of the host */
     struct http_endpoint *endpoint;
     struct list held;
-    struct observer starting; /* the provider, with this limit: while requests are held */
+    struct observer starting; /* while requests are held: waits for the provider, up to `limit` */
     struct timer limit;
 };
-
-static void refuse(struct http_exchange *x, int status, const char *error)
-{
-    struct buf *out = http_respond_begin(x, status, "application/json", SPAN_EMPTY);
-
-    buf_str(out, "{\"error\":");
-    json_quote(out, span_str(error));
-    buf_str(out, "}\n");
-    http_respond_end(x);
-}
 
 /* --- waiting for the server --- */
 
@@ -79,7 +68,7 @@ static void let_go(struct place_http *p, const char *why)
         http_exchange_on_gone(x, NULL, NULL);
         held_gone(h);
         if (why)
-            refuse(x, 503, why);
+            http_refuse(x, 503, why, NULL);
         else
             http_endpoint_handle(p->endpoint, x, req);
     }
@@ -146,11 +135,13 @@ static void on_request(void *owner, struct http_exchange *x, const struct http_r
             found = p;
     }
     if (!is_own(h, req))
-        refuse(x, 403, "Host or Origin is not of this address");
+        http_refuse(x, 403, "Host or Origin is not of this address",
+                    "connect to the URL of the server's entry, and send no foreign Origin");
     else if (!found)
-        refuse(x, 404, "no such server");
+        http_refuse(x, 404, "no such server", "its session may have ended");
     else if (!span_eq_secret(http_bearer(req), span_str(found->token)))
-        refuse(x, 401, "the bearer token of the declaration is missing");
+        http_refuse(x, 401, "the bearer token of the server's entry is missing or wrong",
+                    "send the headers that the entry has");
     else if (found->lone && lone_provider(found->lone)->state != PROVIDER_READY)
         hold(found, x, req);
     else
