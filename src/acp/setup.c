@@ -36,6 +36,9 @@ void setup_learn_agent(struct conductor *c, struct span result)
     /* Every agent of the first version takes stdio servers; later ones say so. */
     c->takes_stdio =
         c->version < 2 || edit_truthy(result, EDIT_PATH("capabilities", "session", "mcp", "stdio"));
+    if (c->options.bridge == BRIDGE_HTTP && !c->takes_http && c->takes_stdio)
+        log_info(c->options.name,
+                 "the agent takes no MCP servers over HTTP: it is given stdio ones");
 }
 
 /* By all the names that components of the first version have looked for. */

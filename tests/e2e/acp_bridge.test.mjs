@@ -91,6 +91,7 @@ test('--mcp-bridge http: an agent that does not advertise http is given stdio se
   assert.equal(c.initialized.agentCapabilities.mcpCapabilities.acp, true);
   assert.equal(textOf(await c.callTool(c.session, 'M3c')), 'M3c: hi');
   assert.ok((await seenSetup(c)).mcpServers[0].command);
+  assert.match(c.stderr, /takes no MCP servers over HTTP/);
 });
 
 // The second was given the address of the first, which closed when the first was refused.
