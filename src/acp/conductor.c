@@ -4,6 +4,7 @@
 #include "acp/inside.h"
 
 #include "acp/bridge.h"
+#include "acp/secrets.h"
 #include "base/log.h"
 #include "base/mem.h"
 
@@ -129,6 +130,7 @@ static void go_right(struct hop *from, const struct acp_message *m, struct hop_p
         return;
     case WORD_SETUP:
     case WORD_SETUP_NEW:
+        acp_secrets_learn(m->params);
         setup_note_owners(from, m);
         if (to_agent) {
             setup_relay(from, m, to);

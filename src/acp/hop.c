@@ -5,6 +5,7 @@
 #include "acp/inside.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "wire/json_out.h"
 
 #include <stdio.h>
 
@@ -96,33 +97,60 @@ void hop_end(struct hop *h)
         flow_wrote(h, h->c->reading, n);
 }
 
+/* We answer a request of the hop ourselves: nobody else will trace it. */
+static void trace_own(struct hop *h, const struct acp_message *m, bool ok, struct span body)
+{
+    struct acp_trace *t = h->c->options.trace;
+
+    if (t && m->method.n)
+        acp_trace_answer(
+            t, acp_trace_call(t, true, false, h->label, "Conductor", m->method, m->params), ok,
+            body);
+}
+
 void hop_result(struct hop *h, const struct acp_message *m, struct span result)
 {
+    trace_own(h, m, true, result);
     rpc_put_result(batch_begin(m->batch, h), m->rpc.id, result);
     batch_end(m->batch, h);
 }
 
 void hop_refuse(struct hop *h, const struct acp_message *m, struct span error)
 {
+    trace_own(h, m, false, error);
     rpc_put_error_raw(batch_begin(m->batch, h), m->rpc.id, error);
     batch_end(m->batch, h);
+}
+
+/* {code, message, data} */
+static void put_error_object(struct buf *out, int code, const char *text, const char *data)
+{
+    buf_char(out, '{');
+    json_out(out, "code");
+    buf_printf(out, "%d", code);
+    json_out_str(out, "message", text);
+    if (data)
+        json_out_str(out, "data", data);
+    buf_char(out, '}');
 }
 
 static void put_error(struct hop *h, struct batch *batch, struct span id, int code,
                       const char *text, const char *data)
 {
-    BUF_SCOPED quoted = {0};
+    BUF_SCOPED error = {0};
 
-    if (data)
-        json_quote(&quoted, span_str(data));
-    rpc_put_error(batch_begin(batch, h), id, code, span_str(text), buf_view(&quoted));
+    put_error_object(&error, code, text, data);
+    rpc_put_error_raw(batch_begin(batch, h), id, buf_view(&error));
     batch_end(batch, h);
 }
 
 void hop_error(struct hop *h, const struct acp_message *m, int code, const char *text,
                const char *data)
 {
-    put_error(h, m->batch, m->rpc.id, code, text, data);
+    BUF_SCOPED error = {0};
+
+    put_error_object(&error, code, text, data);
+    hop_refuse(h, m, buf_view(&error));
 }
 
 static void put_call(struct buf *out, uint64_t id, struct span method, struct span params,
@@ -321,8 +349,10 @@ void pending_cancel(struct pending *p)
     buf_u64(&params, p->id);
     buf_char(&params, '}');
     /* Always plain: it is about the request on this very connection, envelope or not. */
-    place_send((struct hop_place){p->to, false}, NULL, SPAN("\"$/cancel_request\""),
-               buf_view(&params));
+    struct span method = SPAN("\"$/cancel_request\"");
+    acp_trace_call(trace_of(p), false, false, p->from ? p->from->label : "Conductor", p->to->label,
+                   method, buf_view(&params));
+    place_send((struct hop_place){p->to, false}, NULL, method, buf_view(&params));
 }
 
 void hop_gone(struct hop *h, struct failure *why)
@@ -434,8 +464,10 @@ static void receive_unreadable(struct hop *h, struct span text, struct batch *ba
     bool asks = json_get(text, "method").type == JSON_STRING;
     BUF_SCOPED how = {0};
 
-    log_warn(h->label, "sent a line that is no message (%s): " SPAN_FMT, err_name(code),
-             SPAN_ARG(span_cut(text, 0, 120)));
+    /* What was meant as JSON may hold secrets that nobody knows of yet. */
+    bool is_json = json_type_of(span_trim(text)) >= JSON_ARRAY;
+    log_warn(h->label, "sent %zu bytes that are no message (%s)%s" SPAN_FMT, text.n, err_name(code),
+             is_json ? "" : ": ", SPAN_ARG(span_cut(text, 0, is_json ? 0 : 120)));
     buf_printf(&how, "what cannot be read: %s", err_name(code));
     if (code == ERR_DEPTH)
         buf_printf(&how, ", %d levels are allowed", JSON_MAX_DEPTH);
@@ -539,15 +571,18 @@ static void on_too_long(void *owner, struct span head)
 
     if (h->c->state == CHAIN_ENDING)
         return;
-    log_warn(h->label, "sent a message of more than %d bytes: dropped; it began " SPAN_FMT,
-             HOP_MAX_MESSAGE, SPAN_ARG(span_cut(head, 0, 80)));
     struct span next = span_trim(span_from(head, put_beginning(&start, head) + 1));
     struct json_slot id = json_get(buf_view(&start), "id");
     bool has_id = id.type == JSON_STRING || id.type == JSON_NUMBER;
-    bool asks = json_get(buf_view(&start), "method").type == JSON_STRING;
+    struct json_slot method = json_get(buf_view(&start), "method");
+    bool asks = method.type == JSON_STRING;
     bool answers = span_starts(next, SPAN("\"result\"")) || span_starts(next, SPAN("\"error\""));
     BUF_SCOPED how = {0};
     buf_printf(&how, "more than %d bytes", HOP_MAX_MESSAGE);
+    log_warn(h->label, "sent a message of %s: dropped (" SPAN_FMT ")", buf_cstr(&how),
+             SPAN_ARG(asks      ? method.value
+                      : answers ? SPAN("an answer")
+                                : SPAN("of unknown kind")));
     /* As ever, nothing is said to notifications and to answers. */
     if (!asks && answers && has_id)
         answer_instead(h, id.value, buf_cstr(&how));

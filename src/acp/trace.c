@@ -2,10 +2,12 @@
  * the conductor's files for each message; cmd/conductor_trace.c makes the trace. */
 #include "acp/trace.h"
 
+#include "acp/secrets.h"
 #include "base/log.h"
 #include "base/map.h"
 #include "base/mem.h"
 #include "wire/json_out.h"
+#include "wire/rpc.h"
 
 #include <time.h>
 
@@ -14,7 +16,7 @@ struct traced {
     const char *from, *to; /* labels live as long as the conductor */
 };
 
-enum { TRACED_MAX = 65536 };
+enum { TRACED_MAX = 65536, METHOD_SHOWN = 80 };
 
 struct acp_trace {
     struct acp_trace_sinks sinks;
@@ -56,9 +58,10 @@ void acp_trace_free(struct acp_trace *t)
 
 static void tell(struct acp_trace *t, struct buf *event)
 {
-    BUF_SCOPED clean = {0};
+    BUF_SCOPED masked = {0}, clean = {0};
 
-    log_redact(&clean, buf_view(event));
+    acp_secrets_put(&masked, buf_view(event));
+    log_redact(&clean, buf_view(&masked));
     t->sinks.event(t->sinks.arg, buf_view(&clean));
     buf_fini(event);
 }
@@ -130,6 +133,21 @@ static void put_plain(struct buf *out, struct span line)
     }
 }
 
+/* What kind of message it is, by its envelope alone. */
+static void put_metadata(struct buf *out, enum trace_arrow arrow, struct span line)
+{
+    static const char *const kinds[] = {
+        [RPC_REQUEST] = "request ", [RPC_NOTIFICATION] = "notification ",
+        [RPC_RESULT] = "result",    [RPC_ERROR] = "error",
+        [RPC_BATCH] = "batch",      [RPC_INVALID] = "no message"};
+    struct rpc_message m;
+
+    if (arrow != TRACE_STDERR && rpc_skim(line, NULL, NULL, NULL, 0, &m) == 0)
+        buf_printf(out, "%s" SPAN_FMT ", ", kinds[m.kind],
+                   SPAN_ARG(span_cut(m.method, 0, METHOD_SHOWN)));
+    buf_printf(out, "%zu bytes", line.n);
+}
+
 void acp_trace_line(struct acp_trace *t, int index, enum trace_arrow arrow, struct span line)
 {
     static const char *const arrows[] = {"→", "←", "!"};
@@ -142,10 +160,12 @@ void acp_trace_line(struct acp_trace *t, int index, enum trace_arrow arrow, stru
     else
         buf_printf(&text, "%d", index);
     buf_printf(&text, " %s +%.0fms ", arrows[arrow], (now() - t->start) * 1e3);
-    if (arrow == TRACE_STDERR)
+    if (t->sinks.metadata)
+        put_metadata(&text, arrow, line);
+    else if (arrow == TRACE_STDERR)
         put_plain(&text, line);
     else
-        buf_span(&text, line);
+        acp_secrets_put(&text, line);
     log_redact(&clean, buf_view(&text));
     t->sinks.text(t->sinks.arg, buf_view(&clean));
 }

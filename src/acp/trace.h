@@ -3,8 +3,8 @@
  *
  * Two views of the same traffic: *events* (requests, notifications and answers between components,
  * taken out of their envelopes, as JSON lines) and *lines* (every line of every pipe, as a text
- * log). Both pass the redactor before they reach a sink. All functions accept NULL and do nothing
- * then.
+ * log). Both pass acp/secrets and the redactor before they reach a sink. All functions accept NULL
+ * and do nothing then.
  */
 #ifndef RIALTO_ACP_TRACE_H
 #define RIALTO_ACP_TRACE_H
@@ -19,6 +19,7 @@ struct acp_trace_sinks {
     void *arg;
     void (*event)(void *arg, struct span line); /* one JSON object, no line end; may be NULL */
     void (*text)(void *arg, struct span line);  /* may be NULL */
+    bool metadata; /* of lines only what kind of message they are and how long, no content */
 };
 
 struct acp_trace *acp_trace_new(const struct acp_trace_sinks *sinks);

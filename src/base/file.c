@@ -52,6 +52,17 @@ int file_write_fd(int fd, struct span text)
     return 0;
 }
 
+void file_make_folders(const char *path)
+{
+    BUF_SCOPED folder = {0};
+
+    for (const char *at = strchr(path + 1, '/'); at; at = strchr(at + 1, '/')) {
+        folder.n = 0;
+        buf_bytes(&folder, path, (size_t)(at - path));
+        (void)mkdir(buf_cstr(&folder), 0700); /* who opens the file learns what is wrong */
+    }
+}
+
 static int make_alike(int fd, const struct stat *before)
 {
     int ignored = fchown(fd, before->st_uid, before->st_gid);

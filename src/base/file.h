@@ -3,7 +3,7 @@
  *
  * A file is replaced by writing another beside it and renaming that: who reads the name meanwhile
  * gets the one or the other, whole, and what fails leaves the file as it was. All of these block,
- * and return 0 or a negative code.
+ * and what returns something returns 0 or a negative code.
  */
 #ifndef RIALTO_BASE_FILE_H
 #define RIALTO_BASE_FILE_H
@@ -16,6 +16,9 @@ int file_read(struct buf *out, const char *path, size_t max);
 int file_read_fd(struct buf *out, int fd, size_t max);
 
 int file_write_fd(int fd, struct span text) MUST_CHECK;
+
+/* Make the folders that a path leads through, up to its last slash, for their owner alone. */
+void file_make_folders(const char *path);
 
 /* The new file is readable for its owner alone. */
 int file_replace(const char *path, struct span text) MUST_CHECK;

@@ -65,6 +65,8 @@ const char *log_level_name(enum log_level level);
  */
 void log_add_secret(struct span secret);
 void log_forget_secrets(void);
+/* What is looked for in each line: several forms of each secret. */
+size_t log_secret_count(void);
 /* Is what has this name (of a variable, a header, an option, a parameter) a secret? */
 bool log_names_secret(struct span name);
 /* Append `text` to `out` with secrets, bearer tokens, passwords and tokens in URLs replaced by

@@ -136,6 +136,11 @@ void log_add_secret(struct span secret)
     add_wrapped_base64(secret);
 }
 
+size_t log_secret_count(void)
+{
+    return secrets.known.n;
+}
+
 void log_forget_secrets(void)
 {
     size_t at = 0;

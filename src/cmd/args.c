@@ -51,6 +51,14 @@ static int wrong_option(struct args *a, bool lacks_argument)
     return stop(a, CMD_USAGE);
 }
 
+/* An argument that may be left out is called "[=WORD]". */
+static int argument_of(const struct cmd_option *o)
+{
+    if (!o->arg)
+        return no_argument;
+    return o->arg[0] == '[' ? optional_argument : required_argument;
+}
+
 /* The command's table in getopt's two forms. */
 static void build_options(const struct command *command, struct option *longs, struct buf *shorts)
 {
@@ -59,8 +67,7 @@ static void build_options(const struct command *command, struct option *longs, s
     buf_char(shorts, ':'); /* tell a missing argument from an unknown option */
     for (const struct cmd_option *o = command->options;; o++) {
         const struct cmd_option *row = o->name ? o : &help_option;
-        longs[n++] =
-            (struct option){row->name, row->arg ? required_argument : no_argument, NULL, row->id};
+        longs[n++] = (struct option){row->name, argument_of(row), NULL, row->id};
         if (row->id < 256)
             buf_printf(shorts, "%c%s", row->id, row->arg ? ":" : "");
         if (!o->name || n == OPTIONS_MAX)

@@ -15,7 +15,8 @@ enum { CMD_FINE = 0, CMD_FAILED = 1, CMD_USAGE = 2 /* or configuration */ };
 struct cmd_option {
     const char *name; /* long, without dashes; NULL ends the table */
     int id;           /* the short letter; above 255 for an option without one */
-    const char *arg;  /* what its argument is called in the help; NULL = it takes none */
+    const char *arg;  /* what its argument is called in the help, "[=WORD]" if it may be left out;
+                         NULL = it takes none */
     const char *help;
 };
 

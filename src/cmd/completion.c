@@ -20,7 +20,7 @@ static enum takes takes(const struct cmd_option *o)
     } rows[] = {
         {"FILE", TAKES_FILE}, {"CONFIG", TAKES_FILE}, {"OUT", TAKES_FILE}, {"DIR", TAKES_FOLDER}};
 
-    if (!o->arg)
+    if (!o->arg || o->arg[0] == '[')
         return TAKES_NOTHING;
     for (size_t i = 0; i < COUNT_OF(rows); i++)
         if (strcmp(o->arg, rows[i].arg) == 0)

@@ -289,6 +289,11 @@ static int read_option(const struct command *self, struct wishes *w, int id, con
         break;
     case OPT_DEBUG:
         w->debug = true;
+        w->trace.metadata = value;
+        if (value && strcmp(value, "metadata") != 0) {
+            cmd_error(self, "--debug takes =metadata or nothing, not '%s'", value);
+            return CMD_USAGE;
+        }
         break;
     case OPT_DEBUG_DIR:
         w->trace.debug_dir = value;
@@ -364,8 +369,8 @@ static int read_components(const struct command *self, struct wishes *w, char **
         hide_credentials(&w->conductor.components[i]);
         w->conductor.n_components++;
     }
-    w->trace.commands = lines;
-    w->trace.n_commands = n;
+    w->trace.components = w->conductor.components;
+    w->trace.n_components = w->conductor.n_components;
     return 0;
 }
 
@@ -438,8 +443,8 @@ static const struct cmd_option options[] = {
     {"stall-timeout", OPT_STALL, "TIME", "give up who reads nothing for so long (60s), 0 = nobody"},
     {"trace", OPT_TRACE, "FILE", "write every message between components as JSON lines"},
     {"serve", OPT_SERVE, NULL, "show the messages live on a local web page"},
-    {"debug", OPT_DEBUG, NULL, "log every line of every pipe to a file"},
-    {"debug-dir", OPT_DEBUG_DIR, "DIR", "put that file here"},
+    {"debug", OPT_DEBUG, "[=metadata]", "log every line of every pipe to a file, or no content"},
+    {"debug-dir", OPT_DEBUG_DIR, "DIR", "put that file here; the folder is made"},
     ARGS_OPTION_VERBOSE,
     ARGS_OPTION_QUIET,
     {NULL}};

@@ -2,6 +2,7 @@
  * hands events to the viewer. Called by cmd/conductor.c. */
 #include "cmd/conductor_trace.h"
 
+#include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "cmd/conductor_viewer.h"
@@ -10,7 +11,6 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -29,8 +29,9 @@ static void write_line(int fd, struct span line)
         return;
     buf_span(&out, line);
     buf_char(&out, '\n');
-    if (write(fd, out.p, out.n) < 0)
-        log_debug("trace", "cannot write: %s", strerror(errno));
+    int code = file_write_fd(fd, buf_view(&out));
+    if (code)
+        log_debug("trace", "cannot write: %s", strerror(-code));
 }
 
 static void on_event(void *arg, struct span line)
@@ -75,26 +76,39 @@ static int open_file(const char *path, struct err *err)
     return fd;
 }
 
-/* DIR/20260131-235959.log, with a head that says what is being run. */
+/* What is being run: the names of variables, but not what they are set to. */
+static void put_head(struct buf *out, const struct conductor_trace_options *o)
+{
+    for (size_t i = 0; i < o->n_components; i++) {
+        const struct command_line *line = &o->components[i];
+        buf_printf(out, "component %zu:", i);
+        for (size_t k = 0; k < line->n_env && !o->metadata; k++) {
+            struct span pair = span_str(line->env[k]);
+            buf_printf(out, " " SPAN_FMT "=***", SPAN_ARG(span_cut(pair, 0, span_find(pair, '='))));
+        }
+        for (size_t k = 0; k < (o->metadata ? 1 : line->n_argv); k++)
+            buf_printf(out, " %s", line->argv[k]);
+        buf_char(out, '\n');
+    }
+}
+
+/* DIR/20260131-235959.log */
 static int open_text(const struct conductor_trace_options *o, struct err *err)
 {
-    BUF_SCOPED path = {0}, head = {0};
+    BUF_SCOPED path = {0}, head = {0}, clean = {0};
     char stamp[32];
     time_t now = time(NULL);
     struct tm tm;
 
     localtime_r(&now, &tm);
     strftime(stamp, sizeof stamp, "%Y%m%d-%H%M%S", &tm);
-    if (mkdir(o->debug_dir, 0700) < 0 && errno != EEXIST)
-        return err_set(err, -1, "cannot make the folder '%s': %s", o->debug_dir, strerror(errno));
     buf_printf(&path, "%s/%s.log", o->debug_dir, stamp);
+    file_make_folders(buf_cstr(&path));
     int fd = open_file(buf_cstr(&path), err);
     if (fd >= 0) {
         fprintf(stderr, "conductor: logging to %s\n", buf_cstr(&path));
         buf_printf(&head, "started %s\n", stamp);
-        for (int i = 0; i < o->n_commands; i++)
-            buf_printf(&head, "component %d: %s\n", i, o->commands[i]);
-        BUF_SCOPED clean = {0};
+        put_head(&head, o);
         log_redact(&clean, buf_view(&head));
         write_line(fd, buf_view(&clean));
     }
@@ -106,7 +120,7 @@ struct conductor_trace *conductor_trace_new(struct loop *loop,
                                             struct err *err)
 {
     struct conductor_trace *t = MEM_NEW(struct conductor_trace);
-    struct acp_trace_sinks sinks = {.arg = t};
+    struct acp_trace_sinks sinks = {.arg = t, .metadata = options->metadata};
 
     t->events = options->file ? open_file(options->file, err) : -1;
     t->text = options->debug_dir ? open_text(options, err) : -1;

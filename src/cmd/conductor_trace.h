@@ -5,6 +5,7 @@
 #ifndef RIALTO_CMD_CONDUCTOR_TRACE_H
 #define RIALTO_CMD_CONDUCTOR_TRACE_H
 
+#include "acp/command_line.h"
 #include "acp/trace.h"
 #include "base/err.h"
 #include "io/loop.h"
@@ -14,9 +15,10 @@ struct conductor_trace;
 struct conductor_trace_options {
     const char *file;      /* NULL = none */
     const char *debug_dir; /* NULL = none */
+    bool metadata;         /* of the text log: no content */
     bool serve;
-    char **commands; /* for the head of the text log */
-    int n_commands;
+    const struct command_line *components; /* for the head of the text log */
+    size_t n_components;
 };
 
 /* NULL with `err` filled when a file cannot be written. */

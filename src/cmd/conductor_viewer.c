@@ -5,12 +5,19 @@
 #include "base/mem.h"
 #include "browser/files.h"
 #include "io/http_server.h"
+#include "wire/json.h"
 #include "wire/json_out.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { EVENTS_MAX = 20000, BYTES_MAX = 32 * 1024 * 1024, EVENT_MAX = 256 * 1024, ANSWER_MAX = 500 };
+enum {
+    EVENTS_MAX = 20000,
+    BYTES_MAX = 32 * 1024 * 1024,
+    EVENT_MAX = 256 * 1024,
+    MEMBER_MAX = 1024, /* of a longer event than that */
+    ANSWER_MAX = 500,
+};
 
 struct event_text {
     struct list node;
@@ -36,12 +43,31 @@ static void forget_first(struct conductor_viewer *v)
     mem_free(e);
 }
 
+/* A long event without what is long about it: who sent what to whom still shows. */
+static void put_short(struct buf *out, struct span event)
+{
+    struct json_iter it = json_iter(event);
+
+    buf_char(out, '{');
+    while (json_next(&it)) {
+        json_out(out, NULL);
+        if (it.value.n <= MEMBER_MAX)
+            buf_span(out, it.member);
+        else
+            buf_printf(out, SPAN_FMT ":\"(%zu bytes, too long to be shown)\"", SPAN_ARG(it.key),
+                       it.value.n);
+    }
+    buf_char(out, '}');
+}
+
 void conductor_viewer_add(struct conductor_viewer *v, struct span event)
 {
-    static const char too_long[] = "{\"type\":\"note\",\"text\":\"an event too long to be shown\"}";
+    BUF_SCOPED brief = {0};
 
-    if (event.n > EVENT_MAX)
-        event = span_str(too_long);
+    if (event.n > EVENT_MAX) {
+        put_short(&brief, event);
+        event = buf_view(&brief);
+    }
     struct event_text *e = mem_alloc(sizeof *e + event.n);
     e->n = event.n;
     memcpy(e->text, event.p, event.n);

@@ -26,7 +26,8 @@ static void put_option(struct buf *out, const struct cmd_option *o)
         buf_printf(&left, "-%c, ", o->id);
     else
         buf_str(&left, "    ");
-    buf_printf(&left, "--%s%s%s", o->name, o->arg ? " " : "", o->arg ? o->arg : "");
+    buf_printf(&left, "--%s%s%s", o->name, o->arg && o->arg[0] != '[' ? " " : "",
+               o->arg ? o->arg : "");
     put_row(out, buf_cstr(&left), o->help);
 }
 

@@ -21,7 +21,7 @@ static void put_option(struct buf *out, const struct cmd_option *o)
     put(out, o->name);
     buf_str(out, "\\fR");
     if (o->arg) {
-        buf_str(out, " \\fI");
+        buf_str(out, o->arg[0] == '[' ? "\\fI" : " \\fI");
         put(out, o->arg);
         buf_str(out, "\\fR");
     }

@@ -3,10 +3,10 @@
 #include "hub/places.h"
 
 #include "base/buf.h"
+#include "base/file.h"
 #include "base/mem.h"
 
 #include <stdlib.h>
-#include <sys/stat.h>
 
 static const struct {
     const char *variable, *below_home;
@@ -33,12 +33,7 @@ char *place_path(enum home home, const char *name)
 {
     char *whole = place_name(home, name);
 
-    for (char *at = whole ? whole + 1 : NULL; at && *at; at++) {
-        if (*at != '/')
-            continue;
-        *at = '\0';
-        (void)mkdir(whole, 0700);
-        *at = '/';
-    }
+    if (whole)
+        file_make_folders(whole);
     return whole;
 }

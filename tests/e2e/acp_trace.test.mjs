@@ -118,3 +118,25 @@ for (const dialects of [[], ['P2', 'P3']]) {
     }
   });
 }
+
+// What was longer than 256 KiB, cancelling, and what the conductor answered itself did not show.
+test('the live viewer shows every message', async (t) => {
+  const c = await open(t, ['--serve', 'agent', proxy('P2'), agent()]);
+  const [, address] = await until('the viewer', () => /watch at (http:\S+)/.exec(c.stderr));
+  await c.request('_test/echo', { filler: 'x'.repeat(400_000) });
+  const waiting = c.request('session/prompt', { sessionId: c.session, prompt: [{ type: 'text', text: '{"command":"wait"}' }] });
+  c.notify('$/cancel_request', { requestId: waiting.id });
+  await assert.rejects(waiting);
+  await assert.rejects(c.request('proxy/successor', { method: 'x' }));
+  const { events } = await (await fetch(`${address}events?from=0`)).json();
+  const seen = story(events).filter((l) => !/initialize|session\/new/.test(l));
+  const ends = ['Client', 'Proxy(0)', 'Agent'];
+  assert.deepEqual(seen, [
+    ...there('_test/echo', ...ends), ...back('_test/echo', ...ends),
+    ...seen.slice(4).filter((l) => /session\/prompt|cancel/.test(l)),
+    ...there('proxy/successor', 'Client', 'Conductor'), ...there('proxy/successor failed', 'Conductor', 'Client'),
+  ]);
+  assert.deepEqual(seen.filter((l) => /cancel/.test(l)), there('$/cancel_request', ...ends));
+  assert.match(events.find((e) => e.method === '_test/echo').params, /^\(4000\d\d bytes, too long to be shown\)$/);
+  await c.stop(0);
+});
