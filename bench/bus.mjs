@@ -1,6 +1,6 @@
-// What a tool call over a message bus costs, next to a ping-pong with the broker's own library through
+// What a tool call over a message bus costs, next to the barest ping-pong through
 // the same broker, in one run: calls per second, median and p99 with 1, 16 and 64 calls under way.
-//   raw        librabbitmq or libnats, nothing else: publish, consume, acknowledge
+//   raw        librabbitmq, or a blocking socket to NATS, and nothing else: publish, consume, acknowledge
 //   unconfirmed  the same without publisher confirms: quicker, and what a broker loses is lost
 //   engine     our bus.h on both sides, with publisher confirms and acknowledgement after them
 //   worker     `rialto bus worker` with an MCP server behind it: a whole tool call

@@ -33,31 +33,14 @@ void amqp_wrote(struct amqp_connection *e)
 
 /* --- the end of a connection --- */
 
-static void nobody_data(void *owner, struct span chunk)
-{
-    (void)owner;
-    (void)chunk;
-}
-
-static void nobody_closed(void *owner, const char *reason)
-{
-    (void)owner;
-    (void)reason;
-}
-
-/* For a stream that we are through with and that still has to say goodbye. */
-static const struct stream_events nobody = {.data = nobody_data, .closed = nobody_closed};
-
 static void drop_connection(struct amqp_connection *e, const char *reason)
 {
     if (e->connecting)
         stream_connect_cancel(e->connecting);
     e->connecting = NULL;
     if (e->stream) {
-        struct stream *s = e->stream;
+        stream_abandon(e->stream, reason, GOODBYE_MS);
         e->stream = NULL;
-        stream_rebind(s, &nobody, NULL);
-        stream_finish(s, reason, GOODBYE_MS);
     }
     amqp_reader_stop(&e->reader);
     timer_clear(loop_timers(e->loop), &e->deadline);
@@ -101,7 +84,7 @@ static void report(struct deferred *d)
     if (e->lost_why) {
         char *why = e->lost_why;
         e->lost_why = NULL;
-        engine_lost(bus, why, false);
+        engine_lost(bus, why);
         mem_free(why);
     }
 }

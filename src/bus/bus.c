@@ -27,10 +27,14 @@ static const struct scheme {
     const struct engine_ops *ops;
     uint64_t retry_first, retry_max; /* ms */
 } schemes[] = {
-    {"embedded:", &embedded_engine, 100, 2000}, {"unix:", &embedded_engine, 100, 2000},
-    {"tcp://", &line_engine, 2000, 30000},      {"amqp://", &amqp_engine, 2000, 30000},
-    {"amqps://", &amqp_engine, 2000, 30000},    {"nats://", &nats_engine, 2000, 30000},
-    {"tls://", &nats_engine, 2000, 30000},
+    {"embedded:", &embedded_engine, 100, 2000},
+    {"unix:", &embedded_engine, 100, 2000},
+    {"tcp://", &line_engine, 2000, 30000},
+    {"amqp://", &amqp_engine, 2000, 30000},
+    {"amqps://", &amqp_engine, 2000, 30000},
+    /* Soon, because another server of the cluster may be there. */
+    {"nats://", &nats_engine, 250, 30000},
+    {"tls://", &nats_engine, 250, 30000},
 };
 
 struct bus_sub {
@@ -212,13 +216,15 @@ void engine_up(struct bus *b)
     b->on->up(b->owner);
 }
 
-void engine_again(struct bus *b)
+void engine_again(struct bus *b, uint64_t number)
 {
-    if (b->up)
-        send_outbox(b);
+    const struct outgoing *o = idmap_get(&b->by_number, number);
+
+    if (o && b->up)
+        publish_now(o);
 }
 
-void engine_lost(struct bus *b, const char *why, bool reconnects_itself)
+void engine_lost(struct bus *b, const char *why)
 {
     /* One that did not last is one more failure: a server may let us in and then find fault. */
     if (b->up && loop_now(b->loop) - b->up_since >= b->backoff.max)
@@ -226,15 +232,11 @@ void engine_lost(struct bus *b, const char *why, bool reconnects_itself)
     b->up = false;
     if (b->closing)
         return;
-    if (reconnects_itself) {
-        log_warn("bus", "%s: %s", bus_describe(b), why);
-    } else {
-        uint64_t wait = backoff_next(&b->backoff, id_random_u64());
-        /* The first failure is news, the same one every 30 s is not. */
-        log_line(b->told_down ? LOG_DEBUG : LOG_WARN, "bus", "%s: %s; trying again in %u ms",
-                 bus_describe(b), why, (unsigned)wait);
-        timer_set(loop_timers(b->loop), &b->reconnect, wait);
-    }
+    uint64_t wait = backoff_next(&b->backoff, id_random_u64());
+    /* The first failure is news, the same one every 30 s is not. */
+    log_line(b->told_down ? LOG_DEBUG : LOG_WARN, "bus", "%s: %s; trying again in %u ms",
+             bus_describe(b), why, (unsigned)wait);
+    timer_set(loop_timers(b->loop), &b->reconnect, wait);
     if (b->told_down)
         return;
     b->told_down = true;

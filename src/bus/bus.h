@@ -23,18 +23,19 @@ struct bus;
 struct bus_sub;
 
 struct bus_options {
-    const char *url;      /* embedded:, unix:PATH, tcp://, amqp(s)://, nats://, tls:// */
-    const char *name;     /* who we are: the source of messages that name none */
-    const char *token;    /* of an embedded bus that listens on TCP; NULL = none */
-    const char *listen;   /* embedded: also on this loopback TCP address; NULL = no */
-    bool join_only;       /* embedded: never host it, only join one that runs */
-    uint64_t keep_ms;     /* embedded: a queue waits so long for its subscriber; 0 = 60 s */
-    const char *exchange; /* RabbitMQ: "rockbot" when NULL; its dead letters go to NAME.dlx */
-    const char *prefix;   /* NATS: before every subject; NULL = none */
-    bool jetstream;       /* NATS: keep messages until they are acknowledged */
-    const char *ca;       /* TLS: file with the authorities to trust; NULL = the system's */
-    size_t max_message;   /* bytes; 0 = 16 MiB */
-    size_t max_outbox;    /* bytes of unconfirmed messages; 0 = 64 MiB */
+    const char *url;         /* embedded:, unix:PATH, tcp://, amqp(s)://, nats://, tls:// */
+    const char *name;        /* who we are: the source of messages that name none */
+    const char *token;       /* of an embedded bus that listens on TCP; NULL = none */
+    const char *listen;      /* embedded: also on this loopback TCP address; NULL = no */
+    bool join_only;          /* embedded: never host it, only join one that runs */
+    uint64_t keep_ms;        /* embedded: a queue waits so long for its subscriber; 0 = 60 s */
+    const char *exchange;    /* RabbitMQ: "rockbot" when NULL; its dead letters go to NAME.dlx */
+    const char *prefix;      /* NATS: before every subject; NULL = none */
+    bool jetstream;          /* NATS: keep messages until they are acknowledged */
+    const char *credentials; /* NATS: file with the key of a user, and a JWT; NULL = none */
+    const char *ca;          /* TLS: file with the authorities to trust; NULL = the system's */
+    size_t max_message;      /* bytes; 0 = 16 MiB */
+    size_t max_outbox;       /* bytes of unconfirmed messages; 0 = 64 MiB */
 };
 
 struct bus_events {

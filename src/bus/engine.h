@@ -50,13 +50,12 @@ extern const struct engine_ops nats_engine;
 /* --- reports, implemented in bus.c --- */
 /* Subscriptions are made and the outbox is sent inside. */
 void engine_up(struct bus *b);
-/* The connection, or the attempt at one, is over. Nothing of it may be left: no tag, no number.
- * `reconnects_itself` (libnats): connect is not called, engine_up follows some day. */
-void engine_lost(struct bus *b, const char *why, bool reconnects_itself);
+/* The connection, or the attempt at one, is over. Nothing of it may be left: no tag, no number. */
+void engine_lost(struct bus *b, const char *why);
 void engine_closed(struct bus *b);
 void engine_sent(struct bus *b, uint64_t number, enum bus_sent how);
-/* One of the unconfirmed did not arrive, and who knows which: all of them are published again. */
-void engine_again(struct bus *b);
+/* This unconfirmed message did not arrive: it is published again inside. */
+void engine_again(struct bus *b, uint64_t number);
 /* The message's spans are borrowed for the call; the tag is below 2^48. */
 void engine_deliver(struct bus *b, struct engine_sub *sub, uint64_t tag, bool redelivered,
                     struct span topic, const struct message *m);

@@ -202,7 +202,7 @@ static void on_closed(void *owner, const char *reason)
     if (e->closing)
         engine_free(e);
     else
-        engine_lost(e->bus, reason, false);
+        engine_lost(e->bus, reason);
 }
 
 static const struct stream_events stream_events = {.data = on_data, .closed = on_closed};
@@ -227,7 +227,7 @@ static void on_connected(void *owner, struct stream *s, int code)
 
     e->connecting = NULL;
     if (!s) {
-        engine_lost(e->bus, err_name(code), false);
+        engine_lost(e->bus, err_name(code));
         return;
     }
     e->stream = s;

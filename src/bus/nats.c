@@ -1,163 +1,366 @@
-/* The NATS engine's operations (open, connect, publish, close) and the handlers for news from the
- * link's thread. Called by bus.c through nats_engine, for nats:// and tls:// URLs. */
+/* The NATS engine's operations: open, close, and publishing until the server has the message.
+ * Called by bus.c through nats_engine, for nats:// and tls:// URLs; nats_link.c reports here. */
+#include "base/ascii.h"
 #include "base/log.h"
-#include "bus/engine.h"
-#include "bus/nats_engine.h"
-#include "bus/nats_message.h"
+#include "bus/nats_inside.h"
+#include "wire/json.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <unistd.h>
 
 enum {
     USUAL_PAYLOAD = 1024 * 1024, /* a server's limit where nobody changed it */
     HEADER_ROOM = 8 * 1024,      /* headers count as payload */
+    FRESH_MS = 10000,            /* after a reconnect: others may be still on their way */
+    AGAIN_MS = 250,
+    STREAM_AGAIN_MS = 3000, /* when their consumers have come back, who wait for 2 s */
+    ASK_MS = 1, /* how long we wait for company before we ask whether messages have arrived */
 };
 
-/* --- the end of a turn --- */
+/*
+ * Plain NATS confirms nothing. But the server handles what we send in order: when it answers a
+ * PING, all that was sent before has arrived.
+ */
+struct nats_unsure {
+    struct list node;
+    uint64_t place;  /* among all that was sent */
+    uint64_t number; /* of a publication, or 0 */
+    uint64_t leg;    /* a subscription, or 0 */
+};
 
-static void on_work(struct deferred *d)
+/* A stream that must be there before the first message is published to it. */
+struct nats_root {
+    char *key; /* the first segment of its subjects, and the prefix */
+    enum { LOOKED_FOR, READY, REFUSED } state;
+};
+
+/* --- what has arrived --- */
+
+static void ask_soon(struct nats_client *e)
 {
-    struct nats_client *e = CONTAINER_OF(d, struct nats_client, work);
-
-    nats_pipe_read_answers(e);
-    if (nats_subs_work(e))
-        nats_work_later(e);
-    nats_pipe_write(e);
+    /* One question at a time: the next one is about all that was sent meanwhile. */
+    if (!e->link.pings && e->last_unsure > e->asked_upto && !timer_is_set(&e->ask))
+        timer_set(loop_timers(e->loop), &e->ask, ASK_MS);
 }
 
-void nats_work_later(struct nats_client *e)
+static void on_ask(struct timer *t)
 {
-    loop_defer(e->loop, &e->work, on_work);
+    struct nats_client *e = CONTAINER_OF(t, struct nats_client, ask);
+
+    if (e->link.pings)
+        return;
+    e->asked_upto = e->last_unsure;
+    nats_link_ping(e);
 }
+
+static void unsure_add(struct nats_client *e, uint64_t number, uint64_t leg)
+{
+    struct nats_unsure *u = MEM_NEW(struct nats_unsure);
+
+    u->place = ++e->last_unsure;
+    u->number = number;
+    u->leg = leg;
+    list_append(&e->unsure, &u->node);
+    ask_soon(e);
+}
+
+static void unsure_free(struct nats_unsure *u)
+{
+    list_remove(&u->node);
+    mem_free(u);
+}
+
+void nats_make_sure(struct nats_client *e, uint64_t leg)
+{
+    unsure_add(e, 0, leg);
+}
+
+void nats_pong(struct nats_client *e)
+{
+    struct nats_unsure *u;
+
+    while ((u = LIST_FIRST(&e->unsure, struct nats_unsure, node)) && u->place <= e->asked_upto) {
+        if (u->leg)
+            nats_leg_is_sure(e, u->leg);
+        if (u->number)
+            engine_sent(e->bus, u->number, BUS_SENT);
+        unsure_free(u);
+    }
+    ask_soon(e);
+}
+
+/*
+ * When a server was away everybody comes back, one after the other; and plain NATS drops what is
+ * published before the first subscriber is there. So for a while after a reconnect each message
+ * asks to be told if there was none, and is published again then.
+ */
+static bool is_fresh(const struct nats_client *e)
+{
+    return !e->options->jetstream && loop_now(e->loop) < e->fresh_until;
+}
+
+/* It stays in the outbox and is published again by publish_parked: in this time, or sooner. */
+static void park(struct nats_client *e, uint64_t number, uint64_t wait_ms)
+{
+    buf_bytes(&e->parked, &number, sizeof number);
+    if (wait_ms && !timer_is_set(&e->again))
+        timer_set(loop_timers(e->loop), &e->again, wait_ms);
+}
+
+static void publish_parked(struct nats_client *e)
+{
+    BUF_SCOPED numbers = e->parked;
+    uint64_t number;
+
+    e->parked = (struct buf){0};
+    for (size_t i = 0; i + sizeof number <= numbers.n; i += sizeof number) {
+        memcpy(&number, numbers.p + i, sizeof number);
+        engine_again(e->bus, number);
+    }
+}
+
+/* This message has met no subscriber; the server says so before it answers the next PING. */
+static void on_unheard(struct nats_client *e, uint64_t number)
+{
+    LIST_EACH (&e->unsure, it) {
+        struct nats_unsure *u = LIST_ENTRY(it, struct nats_unsure, node);
+        if (u->number != number || !is_fresh(e))
+            continue;
+        unsure_free(u);
+        park(e, number, AGAIN_MS);
+        return;
+    }
+}
+
+/* {"stream":…,"seq":…}, or {"error":…} from a stream that is full. */
+static void on_stored(struct nats_client *e, uint64_t number, const struct nats_op *op)
+{
+    struct span text = op->payload;
+
+    if (nats_status(op->headers)) { /* somebody deleted the stream: it is stored nowhere */
+        if (!timer_is_set(&e->again))
+            log_warn("nats", "a stream is gone: what is not stored yet is published once more");
+        park(e, number, STREAM_AGAIN_MS);
+        return;
+    }
+    bool ok = json_skim(text, NULL, NULL, NULL, NULL) == 0 &&
+              json_get(text, "error").type == JSON_NONE &&
+              json_get(text, "seq").type == JSON_NUMBER;
+    if (!ok)
+        log_warn("nats", "a message was not stored: " SPAN_FMT, SPAN_ARG(span_cut(text, 0, 300)));
+    engine_sent(e->bus, number, ok ? BUS_SENT : BUS_FULL);
+}
+
+/* INBOX.KIND.NUMBER */
+void nats_answer(struct nats_client *e, const struct nats_op *op)
+{
+    struct span what = span_from(op->subject, strlen(e->inbox));
+    uint64_t number;
+
+    if (what.n < 4 || !ascii_number(span_from(what, 3), &number))
+        return;
+    if (span_starts(what, SPAN(".a.")))
+        nats_wish_answer(e, number, op);
+    else if (span_starts(what, SPAN(".p.")))
+        on_stored(e, number, op);
+    else if (span_starts(what, SPAN(".n.")) && nats_status(op->headers))
+        on_unheard(e, number);
+}
+
+/* --- streams for what is published --- */
+
+static void root_free(struct nats_root *r)
+{
+    mem_free(r->key);
+    mem_free(r);
+}
+
+static void on_stream(struct nats_client *e, void *owner, bool granted, const char *text)
+{
+    struct nats_root *r = owner;
+
+    r->state = granted ? READY : REFUSED;
+    publish_parked(e);
+    if (granted)
+        return;
+    log_warn("nats", "%s: %s", r->key, text);
+    map_del(&e->roots, span_str(r->key)); /* the next message tries again */
+    root_free(r);
+}
+
+/* May a message to this subject be stored now? If not, it is parked or refused. */
+static bool may_store(struct nats_client *e, uint64_t number, const char *subject)
+{
+    struct span key = nats_root(e->options->prefix, span_str(subject));
+    struct nats_root *r = map_get(&e->roots, key);
+
+    if (!r) {
+        r = MEM_NEW(struct nats_root);
+        r->key = mem_span(key);
+        map_put(&e->roots, key, r);
+        nats_wish_stream(e, subject, NULL, false, on_stream, r);
+    }
+    if (r->state == READY && !e->holds)
+        return true;
+    if (r->state == REFUSED)
+        engine_sent(e->bus, number, BUS_FULL);
+    else
+        park(e, number, 0);
+    return false;
+}
+
+void nats_hold(struct nats_client *e)
+{
+    e->holds++;
+}
+
+void nats_release(struct nats_client *e)
+{
+    /* When the connection is lost, bus.c publishes them with the next. */
+    if (--e->holds == 0 && nats_link_is_open(e))
+        publish_parked(e);
+}
+
+/* All but those that are being looked for: one of them is gone, and the others are found again. */
+static void forget_streams(struct nats_client *e)
+{
+    size_t at = 0;
+    struct span key;
+    void *root;
+
+    while (map_next(&e->roots, &at, &key, &root)) {
+        if (((struct nats_root *)root)->state != READY)
+            continue;
+        map_del(&e->roots, key);
+        root_free(root);
+        at = 0; /* the map has changed */
+    }
+}
+
+static void on_again(struct timer *t)
+{
+    struct nats_client *e = CONTAINER_OF(t, struct nats_client, again);
+
+    forget_streams(e);
+    publish_parked(e);
+}
+
+/* --- publishing --- */
+
+static void put_message(struct nats_client *e, uint64_t number, struct span topic,
+                        const struct message *m)
+{
+    BUF_SCOPED subject = {0}, reply = {0}, once = {0};
+    bool jet = e->options->jetstream;
+
+    nats_put_subject(&subject, e->options->prefix, topic);
+    if (jet && !may_store(e, number, buf_cstr(&subject)))
+        return;
+    /* After a lost connection it may be sent once more: the stream keeps one. */
+    if (jet)
+        buf_printf(&once, SPAN_FMT "@" SPAN_FMT, SPAN_ARG(m->id), SPAN_ARG(topic));
+    e->headers.n = 0;
+    nats_message_put(&e->headers, m, buf_view(&once));
+    if (e->headers.n + m->body.n > e->max_payload) {
+        engine_sent(e->bus, number, BUS_TOO_LARGE);
+        return;
+    }
+    if (jet || is_fresh(e))
+        buf_printf(&reply, "%s.%c.%" PRIu64, e->inbox, jet ? 'p' : 'n', number);
+    nats_put_pub(nats_link_out(e), buf_view(&subject), buf_view(&reply), buf_view(&e->headers),
+                 m->body);
+    nats_link_wrote(e);
+    if (!jet)
+        unsure_add(e, number, 0);
+}
+
+static void publish(void *engine, uint64_t number, struct span topic, const struct message *m)
+{
+    struct nats_client *e = engine;
+
+    if (!nats_link_is_open(e))
+        return; /* it is lost, which bus.c learns at the end of this turn */
+    /* On NATS that would be a pattern: nobody can wait at such a topic, as in bus_publish. */
+    if (span_find(topic, '>') < topic.n) {
+        log_warn("nats", "'" SPAN_FMT "' is no subject: a message to it was dropped",
+                 SPAN_ARG(topic));
+        engine_sent(e->bus, number, BUS_SENT);
+        return;
+    }
+    put_message(e, number, topic, m);
+}
+
+/* --- what the connection reports --- */
 
 static void on_tick(struct timer *t)
 {
     struct nats_client *e = CONTAINER_OF(t, struct nats_client, tick);
 
-    nats_pipe_tick(e);
-    nats_subs_tick(e);
-    nats_work_later(e);
     timer_set(loop_timers(e->loop), &e->tick, NATS_TICK_MS);
+    nats_subs_tick(e);
+    nats_link_tick(e);
 }
 
-/* --- news of the link --- */
-
-static void lose(struct nats_client *e, const char *why, bool comes_back)
+void nats_up(struct nats_client *e)
 {
-    e->up = false;
-    timer_clear(loop_timers(e->loop), &e->tick);
-    nats_subs_drop(e);
-    nats_pipe_drop(e);
-    engine_lost(e->bus, why, comes_back);
-}
-
-static void on_up(struct nats_client *e, struct nats_news *n)
-{
-    if (e->up) /* it was lost before we had heard that it was made */
-        lose(e, "the connection was made anew", true);
-    e->max_payload = n->max_payload;
-    if (!nats_pipe_open(e))
-        return; /* it is lost again already, and that is the next we hear */
-    e->up = true;
+    if (e->was_up)
+        e->fresh_until = loop_now(e->loop) + FRESH_MS;
+    e->was_up = true;
     timer_set(loop_timers(e->loop), &e->tick, NATS_TICK_MS);
     engine_up(e->bus);
 }
 
-static void on_down(struct nats_client *e, struct nats_news *n)
+void nats_down(struct nats_client *e)
 {
-    if (e->up)
-        lose(e, n->text, true);
+    struct nats_unsure *u;
+    size_t at = 0;
+    struct span key;
+    void *root;
+
+    timer_clear(loop_timers(e->loop), &e->tick);
+    timer_clear(loop_timers(e->loop), &e->ask);
+    timer_clear(loop_timers(e->loop), &e->again);
+    nats_subs_drop(e);
+    nats_wishes_drop(e);
+    while ((u = LIST_FIRST(&e->unsure, struct nats_unsure, node)))
+        unsure_free(u);
+    e->asked_upto = e->last_unsure;
+    buf_reset(&e->parked, 0);
+    while (map_next(&e->roots, &at, &key, &root))
+        root_free(root);
+    map_fini(&e->roots);
+    e->roots = (struct map){0};
 }
-
-static void on_lost(struct nats_client *e, struct nats_news *n)
-{
-    lose(e, n->text, false);
-}
-
-static void on_note(struct nats_client *e, struct nats_news *n)
-{
-    (void)e;
-    log_warn("nats", "%s", n->text);
-}
-
-static void on_poked(struct nats_client *e, struct nats_news *n)
-{
-    (void)n;
-    nats_work_later(e);
-}
-
-static void on_leaving(struct nats_client *e, struct nats_news *n)
-{
-    (void)n;
-    nats_pipe_let_go(e);
-    nats_link_let_go(e->link);
-}
-
-static void on_gone(struct nats_client *e, struct nats_news *n)
-{
-    struct bus *b = e->bus;
-
-    (void)n;
-    nats_link_join(e->link);
-    mailbox_close(e->box);
-    loop_undefer(&e->work);
-    nats_subs_fini(e);
-    nats_pipe_fini(e);
-    nats_link_free(e->link);
-    nats_address_fini(&e->address);
-    mem_free(e);
-    engine_closed(b);
-}
-
-static const struct {
-    void (*hear)(struct nats_client *e, struct nats_news *n);
-    bool always; /* also when we are closing */
-} ears[] = {
-    [NATS_ATTACHED] = {nats_pipe_attach, true},
-    [NATS_POKED] = {on_poked, true},
-    [NATS_LEAVING] = {on_leaving, true},
-    [NATS_UP] = {on_up, false},
-    [NATS_DOWN] = {on_down, false},
-    [NATS_LOST] = {on_lost, false},
-    [NATS_STREAM] = {nats_pipe_stream, false},
-    [NATS_CONSUMER] = {nats_leg_consumer, false},
-    [NATS_NOTE] = {on_note, false},
-    [NATS_GONE] = {on_gone, true},
-};
-
-static void on_news(void *owner, struct mail *mail)
-{
-    struct nats_client *e = owner;
-    struct nats_news *n = CONTAINER_OF(mail, struct nats_news, mail);
-
-    if (!e->closing || ears[n->kind].always)
-        ears[n->kind].hear(e, n);
-    nats_news_free(n);
-}
-
-static void discard_news(void *owner, struct mail *mail)
-{
-    (void)owner;
-    nats_news_free(CONTAINER_OF(mail, struct nats_news, mail));
-}
-
-static const struct mailbox_events mail_events = {.deliver = on_news, .discard = discard_news};
 
 /* --- the engine --- */
 
 static int check_options(struct nats_client *e, const struct bus_options *options, struct err *err)
 {
+    BUF_SCOPED json = {0};
+
     if (!nats_prefix_is_valid(options->prefix)) {
         err_set(err, ERR_CONFIG, "'%s' cannot stand in front of NATS subjects", options->prefix);
         err_hint(err, "a prefix is one or more words of letters, digits, - and _, parted by dots");
         return ERR_CONFIG;
     }
-    int code = nats_address_parse(&e->address, options->url, err);
-    if (code == 0 && options->ca && access(options->ca, R_OK) < 0) {
-        code = err_set(err, ERR_CONFIG, "cannot read the certificates in %s", options->ca);
-        nats_address_fini(&e->address);
-    }
-    return code;
+    if (options->ca && access(options->ca, R_OK) < 0)
+        return err_set(err, ERR_CONFIG, "cannot read the certificates in %s", options->ca);
+    if (options->credentials && nats_login_put(&json, options->credentials, SPAN("try"), err) < 0)
+        return ERR_CONFIG;
+    return nats_address_parse(&e->address, options->url, err);
+}
+
+void nats_free(struct nats_client *e)
+{
+    loop_undefer(&e->work);
+    nats_link_fini(e);
+    nats_address_fini(&e->address);
+    idmap_fini(&e->legs);
+    idmap_fini(&e->items);
+    idmap_fini(&e->wishes);
+    buf_fini(&e->headers);
+    mem_free(e);
 }
 
 static void *open_engine(struct bus *b, struct loop *loop, const struct bus_options *options,
@@ -166,49 +369,34 @@ static void *open_engine(struct bus *b, struct loop *loop, const struct bus_opti
     struct nats_client *e = MEM_NEW(struct nats_client);
     char token[ID_TOKEN_SIZE];
 
-    if (check_options(e, options, err) < 0) {
-        mem_free(e);
+    e->bus = b;
+    e->loop = loop;
+    e->options = options;
+    e->last_id = NATS_ANSWERS_SID;
+    if (check_options(e, options, err) < 0 || nats_link_init(e, err) < 0) {
+        nats_free(e);
         return NULL;
     }
     if (e->address.user)
         log_add_secret(span_str(e->address.password ? e->address.password : e->address.user));
-    e->bus = b;
-    e->loop = loop;
-    e->options = options;
     e->tick.fire = on_tick;
+    e->ask.fire = on_ask;
+    e->again.fire = on_again;
     id_token(token);
     snprintf(e->inbox, sizeof e->inbox, "_INBOX.%s", token);
-    e->link_options = (struct nats_link_options){
-        .address = &e->address,
-        .name = options->name,
-        .prefix = options->prefix,
-        .ca = options->ca,
-        .jetstream = options->jetstream,
-    };
-    nats_pipe_init(e);
-    nats_subs_init(e);
-    e->box = mailbox_new(loop, &mail_events, e);
-    e->link = nats_link_new(&e->link_options, e->box);
+    list_init(&e->unsure);
+    list_init(&e->subs);
     return e;
 }
 
 static void connect_engine(void *engine)
 {
-    struct nats_client *e = engine;
-    nats_link_connect(e->link);
+    nats_link_connect(engine);
 }
 
-/* The socket is served until the thread says that it is about to leave. */
 static void close_engine(void *engine)
 {
-    struct nats_client *e = engine;
-    e->closing = true;
-    e->up = false;
-    timer_clear(loop_timers(e->loop), &e->tick);
-    nats_subs_drop(e);
-    nats_pipe_drop(e);
-    nats_pipe_write(e);
-    nats_link_stop(e->link);
+    nats_link_leave(engine);
 }
 
 static void describe(const void *engine, struct buf *out)
@@ -226,38 +414,6 @@ static size_t max_body(const void *engine)
     return payload > 2 * HEADER_ROOM ? payload - HEADER_ROOM : payload / 2;
 }
 
-static void publish(void *engine, uint64_t number, struct span topic, const struct message *m)
-{
-    struct nats_client *e = engine;
-    BUF_SCOPED subject = {0}, reply = {0}, once = {0};
-    bool jet = e->options->jetstream;
-
-    /* On NATS that would be a pattern: nobody can wait at such a topic, as in bus_publish. */
-    if (span_find(topic, '>') < topic.n) {
-        log_warn("nats", "'" SPAN_FMT "' is no subject: a message to it was dropped",
-                 SPAN_ARG(topic));
-        engine_sent(e->bus, number, BUS_SENT);
-        return;
-    }
-    nats_put_subject(&subject, e->options->prefix, topic);
-    if (jet)
-        buf_printf(&reply, "%s.p.%" PRIu64, e->inbox, number);
-    else if (nats_pipe_is_fresh(e))
-        buf_printf(&reply, "%s.n", e->inbox);
-    /* After a lost connection it may be sent once more: the stream keeps one. */
-    buf_printf(&once, SPAN_FMT "@" SPAN_FMT, SPAN_ARG(m->id), SPAN_ARG(topic));
-    nats_pipe_publish(e, number,
-                      nats_message_new(buf_cstr(&subject), reply.n ? buf_cstr(&reply) : NULL, m,
-                                       jet ? buf_cstr(&once) : NULL));
-}
-
-static void settle(void *engine, struct engine_sub *sub, uint64_t tag, enum bus_verdict verdict)
-{
-    struct nats_client *e = engine;
-    (void)sub;
-    nats_sub_settle(e, tag, verdict);
-}
-
 const struct engine_ops nats_engine = {
     .name = "NATS",
     .open = open_engine,
@@ -268,5 +424,5 @@ const struct engine_ops nats_engine = {
     .subscribe = nats_sub_open,
     .unsubscribe = nats_sub_close,
     .publish = publish,
-    .settle = settle,
+    .settle = nats_sub_settle,
 };

@@ -1,14 +1,9 @@
-/* Converts a message of the bus to a natsMsg with headers, and back. Called by nats.c for messages
- * that are published, and by nats_sub.c for those that arrive and for dead letters. */
-#include "bus/nats_message.h"
+/* A message of the bus as the headers and the payload of a NATS message, and back. Called by nats.c
+ * for messages that are published, and by nats_sub.c for those that arrive and for dead letters. */
+#include "bus/nats_inside.h"
 
 #include "base/ascii.h"
-#include "base/id.h"
-#include "base/mem.h"
 #include "bus/stamp.h"
-
-#include <ctype.h>
-#include <stdlib.h>
 
 /* The fields that are plain words. */
 static const struct {
@@ -26,47 +21,24 @@ static const char time_key[] = "rb-timestamp";
 
 /* --- writing --- */
 
-/* A line break in a value would begin another header, so control characters become blanks. */
-static void put_header(natsMsg *msg, struct span key, struct span value, struct buf *scratch)
+void nats_message_put(struct buf *headers, const struct message *m, struct span once)
 {
-    if (!key.n || !ascii_is_words(key, "!#$%&'*+-.^_`|~"))
-        return;
-    scratch->n = 0;
-    buf_span(scratch, key);
-    buf_char(scratch, '\0');
-    size_t at = scratch->n;
-    buf_span(scratch, value);
-    buf_char(scratch, '\0');
-    for (size_t i = at; i + 1 < scratch->n; i++)
-        if (iscntrl((unsigned char)scratch->p[i]))
-            scratch->p[i] = ' ';
-    /* Fails for want of memory only. */
-    if (natsMsgHeader_Set(msg, scratch->p, scratch->p + at) != NATS_OK)
-        abort();
-}
+    BUF_SCOPED time = {0};
 
-natsMsg *nats_message_new(const char *subject, const char *reply, const struct message *m,
-                          const char *once)
-{
-    natsMsg *msg = NULL;
-    BUF_SCOPED scratch = {0}, time = {0};
-
-    if (natsMsg_Create(&msg, subject, reply, m->body.p, (int)m->body.n) != NATS_OK)
-        abort();
     for (size_t i = 0; i < COUNT_OF(words); i++) {
         struct span word = *(const struct span *)((const char *)m + words[i].offset);
         if (word.n)
-            put_header(msg, span_str(words[i].key), word, &scratch);
+            nats_put_header(headers, span_str(words[i].key), word);
     }
     if (m->sent_ms) {
         buf_u64(&time, m->sent_ms);
-        put_header(msg, span_str(time_key), buf_view(&time), &scratch);
+        nats_put_header(headers, span_str(time_key), buf_view(&time));
     }
     for (size_t i = 0; i < m->n_headers; i++)
-        put_header(msg, m->headers[i].key, m->headers[i].value, &scratch);
-    if (once)
-        put_header(msg, SPAN("Nats-Msg-Id"), span_str(once), &scratch);
-    return msg;
+        nats_put_header(headers, m->headers[i].key, m->headers[i].value);
+    if (once.n)
+        nats_put_header(headers, SPAN("Nats-Msg-Id"), once);
+    nats_end_headers(headers);
 }
 
 /* --- reading --- */
@@ -89,35 +61,40 @@ static uint64_t read_time(struct span text)
     return ascii_number(text, &ms) ? ms : 0;
 }
 
-static int read_header(struct message *m, const char *key, const char *value, struct err *err)
+static bool has_header(const struct message *m, struct span key)
 {
-    struct span k = span_str(key), v = span_str(value);
-    struct span *word = word_of(m, k);
+    for (size_t i = 0; i < m->n_headers; i++)
+        if (span_eq(m->headers[i].key, key))
+            return true;
+    return false;
+}
 
-    if (word) {
-        if (v.n > MESSAGE_MAX_WORD)
-            return err_set(err, ERR_SIZE, "%s is longer than %d bytes", key, MESSAGE_MAX_WORD);
-        *word = v;
-    } else if (span_eq_nocase(k, span_str(time_key))) {
-        m->sent_ms = read_time(v);
-    } else if (k.n > MESSAGE_MAX_WORD) {
+/* Of a header that stands twice the first counts; more than there is room for are left out. */
+static int read_header(struct message *m, struct span key, struct span value, struct err *err)
+{
+    struct span *word = word_of(m, key);
+
+    if (word && value.n > MESSAGE_MAX_WORD)
+        return err_set(err, ERR_SIZE, SPAN_FMT " is longer than %d bytes", SPAN_ARG(key),
+                       MESSAGE_MAX_WORD);
+    if (key.n > MESSAGE_MAX_WORD)
         return err_set(err, ERR_SIZE, "the name of a header is longer than %d bytes",
                        MESSAGE_MAX_WORD);
-    } else if (!span_eq_nocase(span_cut(k, 0, 5), SPAN("Nats-"))) {
-        (void)message_add_header(m, key, v); /* more than there is room for are left out */
-    }
+    if (word)
+        *word = word->n ? *word : value;
+    else if (span_eq_nocase(key, span_str(time_key)))
+        m->sent_ms = read_time(value);
+    else if (!span_eq_nocase(span_cut(key, 0, 5), SPAN("Nats-")) && !has_header(m, key) &&
+             m->n_headers < MESSAGE_MAX_HEADERS)
+        m->headers[m->n_headers++] = (struct message_header){key, value};
     return 0;
 }
 
-static void fill_in(struct message *m, struct buf *scratch)
+static void fill_in(struct message *m, char made_id[ID_TOKEN_SIZE])
 {
-    char id[ID_TOKEN_SIZE];
-
     if (!m->id.n) {
-        id_token(id);
-        scratch->n = 0;
-        buf_str(scratch, id);
-        m->id = buf_view(scratch);
+        id_token(made_id);
+        m->id = span_str(made_id);
     }
     if (!m->type.n)
         m->type = SPAN("unknown");
@@ -127,21 +104,15 @@ static void fill_in(struct message *m, struct buf *scratch)
         m->sent_ms = stamp_now();
 }
 
-int nats_message_read(struct message *m, natsMsg *msg, struct buf *scratch, struct err *err)
+int nats_message_read(struct message *m, struct span headers, struct span payload,
+                      char made_id[ID_TOKEN_SIZE], struct err *err)
 {
-    const char **keys = NULL;
-    int n = 0, code = 0;
+    struct nats_headers h = nats_headers(headers);
+    int code = 0;
 
-    *m = (struct message){0};
-    if (natsMsgHeader_Keys(msg, &keys, &n) != NATS_OK)
-        n = 0; /* there are none */
-    for (int i = 0; i < n && code == 0; i++) {
-        const char *value = NULL;
-        if (natsMsgHeader_Get(msg, keys[i], &value) == NATS_OK && value)
-            code = read_header(m, keys[i], value, err);
-    }
-    free((void *)keys);
-    m->body = span_of(natsMsg_GetData(msg), (size_t)natsMsg_GetDataLength(msg));
-    fill_in(m, scratch);
+    *m = (struct message){.body = payload};
+    while (code == 0 && nats_headers_next(&h))
+        code = read_header(m, h.key, h.value, err);
+    fill_in(m, made_id);
     return code;
 }

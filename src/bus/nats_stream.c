@@ -1,145 +1,284 @@
-/* Finds or creates JetStream streams and consumers, with blocking requests to the server. Called by
- * nats_link.c and nats_connect.c, on the link's thread. */
-#include "bus/nats_stream.h"
+/* JetStream's streams and consumers: found, or made as the bus needs them, by requests to the
+ * server. Called by nats_link.c to see that there is a JetStream, by nats.c for what is published
+ * and by nats_sub.c for subscriptions.
+ *
+ * Topics with the same first segment share a stream, which keeps messages for a day and dead
+ * letters for three. A stream that is there already and takes the subject is used as it is. */
+#include "bus/nats_inside.h"
 
-#include "bus/nats_words.h"
 #include "wire/json.h"
 
-#define SECONDS(n) ((int64_t)(n)*1000000000)
+#include <inttypes.h>
+
+#define SECONDS(n) ((uint64_t)(n)*1000000000)
 
 enum {
     ASK_MS = 5000,
     STREAM_BYTES = 256 * 1024 * 1024,
     DEAD_MESSAGES = 10000,
     DAY_S = 24 * 3600,
-    IDLE_S = 300, /* an ephemeral consumer that nobody asks goes away */
+    IDLE_S = 300,    /* an ephemeral consumer that nobody asks goes away */
+    ACK_WAIT_S = 15, /* without a sign of life, until somebody else gets the message */
 };
 
-static natsStatus say_why(natsStatus s, jsErrCode code, struct buf *out, const char *what)
-{
-    const char *detail = nats_GetLastError(NULL);
+enum step { CHECK, FIND, MAKE, CONSUMER };
 
-    out->n = 0;
-    buf_printf(out, "%s: %s", what, detail && detail[0] ? detail : natsStatus_GetText(s));
-    if (code)
-        buf_printf(out, " (%d)", (int)code);
-    return s;
+struct nats_wish {
+    struct nats_client *engine;
+    uint64_t id;
+    enum step step;
+    char *subject, *group; /* group: NULL = only the stream is wanted */
+    bool ephemeral;
+    char *stream; /* once it is known */
+    struct timer late;
+    nats_wish_fn *done;
+    void *owner;
+};
+
+/* --- requests: a subject and a body each --- */
+
+static void put_check(const struct nats_wish *w, struct buf *subject, struct buf *body)
+{
+    (void)w;
+    (void)body;
+    buf_str(subject, "INFO");
+}
+
+static void put_find(const struct nats_wish *w, struct buf *subject, struct buf *body)
+{
+    buf_str(subject, "STREAM.NAMES");
+    buf_str(body, "{\"subject\":");
+    json_quote(body, span_str(w->subject));
+    buf_char(body, '}');
+}
+
+/* Retention not by interest: nats-server 2.9 forgets on a restart what one of several consumers has
+ * not acknowledged yet. */
+static void put_make(const struct nats_wish *w, struct buf *subject, struct buf *body)
+{
+    struct span root = nats_root(w->engine->options->prefix, span_str(w->subject));
+    /* The segment in front of dead letters' topics. */
+    bool dead = root.n >= 3 && span_is(span_from(root, root.n - 3), "dlq");
+    BUF_SCOPED name = {0}, below = {0};
+
+    nats_put_stream_name(&name, root);
+    buf_printf(&below, SPAN_FMT ".>", SPAN_ARG(root));
+    buf_printf(subject, "STREAM.CREATE.%s", buf_cstr(&name));
+    buf_printf(body, "{\"name\":\"%s\",\"subjects\":[", buf_cstr(&name));
+    json_quote(body, buf_view(&below));
+    buf_char(body, ',');
+    json_quote(body, root);
+    buf_printf(body,
+               "],\"retention\":\"limits\",\"discard\":\"old\",\"storage\":\"file\","
+               "\"num_replicas\":1,\"max_consumers\":-1,\"max_msg_size\":-1,\"max_msgs\":%d,"
+               "\"max_bytes\":%d,\"max_age\":%" PRIu64 "}",
+               dead ? DEAD_MESSAGES : -1, STREAM_BYTES, SECONDS(dead ? 3 * DAY_S : DAY_S));
+}
+
+/* No limit for unacknowledged messages: each subscriber asks for no more than its prefetch, and a
+ * limit for all of them together would keep a second worker from helping the first. */
+static void put_consumer(const struct nats_wish *w, struct buf *subject, struct buf *body)
+{
+    BUF_SCOPED name = {0};
+
+    nats_put_consumer_name(&name, w->group, w->subject);
+    buf_printf(subject, "CONSUMER.DURABLE.CREATE.%s.%s", w->stream, buf_cstr(&name));
+    buf_str(body, "{\"stream_name\":");
+    json_quote(body, span_str(w->stream));
+    buf_printf(body,
+               ",\"config\":{\"durable_name\":\"%s\",\"deliver_policy\":\"new\",\"ack_policy\":"
+               "\"explicit\",\"replay_policy\":\"instant\","
+               "\"ack_wait\":%" PRIu64 ",\"max_ack_pending\":-1,",
+               buf_cstr(&name), SECONDS(ACK_WAIT_S));
+    if (w->ephemeral)
+        buf_printf(body, "\"inactive_threshold\":%" PRIu64 ",", SECONDS(IDLE_S));
+    buf_str(body, "\"filter_subject\":");
+    json_quote(body, span_str(w->subject));
+    buf_str(body, "}}");
+}
+
+static const struct {
+    void (*put)(const struct nats_wish *w, struct buf *subject, struct buf *body);
+    const char *failed;
+} steps[] = {
+    [CHECK] = {put_check,
+               "no JetStream here (start nats-server with -js, or leave `jetstream` out)"},
+    [FIND] = {put_find, "cannot ask for streams"},
+    [MAKE] = {put_make, "cannot make a stream"},
+    [CONSUMER] = {put_consumer, "cannot make a consumer"},
+};
+
+/* --- one wish --- */
+
+static void ask(struct nats_wish *w)
+{
+    struct nats_client *e = w->engine;
+    BUF_SCOPED subject = {0}, body = {0}, reply = {0};
+
+    buf_str(&subject, "$JS.API.");
+    steps[w->step].put(w, &subject, &body);
+    buf_printf(&reply, "%s.a.%" PRIu64, e->inbox, w->id);
+    timer_set(loop_timers(e->loop), &w->late, ASK_MS);
+    nats_link_say(e, buf_view(&subject), buf_view(&reply), buf_cstr(&body));
+}
+
+void nats_wish_drop(struct nats_wish *w)
+{
+    timer_clear(loop_timers(w->engine->loop), &w->late);
+    idmap_take(&w->engine->wishes, w->id);
+    mem_free(w->subject);
+    mem_free(w->group);
+    mem_free(w->stream);
+    mem_free(w);
+}
+
+static void end(struct nats_wish *w, bool granted, struct buf *text)
+{
+    struct nats_client *e = w->engine;
+    nats_wish_fn *done = w->done;
+    void *owner = w->owner;
+
+    nats_wish_drop(w);
+    done(e, owner, granted, buf_cstr(text));
+}
+
+static void fail(struct nats_wish *w, const char *why)
+{
+    BUF_SCOPED text = {0};
+
+    buf_printf(&text, "%s: %s", steps[w->step].failed, why);
+    end(w, false, &text);
+}
+
+static void on_late(struct timer *t)
+{
+    fail(CONTAINER_OF(t, struct nats_wish, late), "no answer within 5 s");
+}
+
+/* {"code":…,"err_code":…,"description":…} */
+static void refused(struct nats_wish *w, struct span error)
+{
+    BUF_SCOPED why = {0}, scratch = {0};
+    struct json_slot code = json_get(error, "err_code"), text = json_get(error, "description");
+
+    buf_span(&why, text.type == JSON_STRING ? json_text(text.value, &scratch) : SPAN("refused"));
+    if (code.type == JSON_NUMBER)
+        buf_printf(&why, " (" SPAN_FMT ")", SPAN_ARG(code.value));
+    fail(w, buf_cstr(&why));
+}
+
+static void grant(struct nats_wish *w)
+{
+    BUF_SCOPED text = {0};
+
+    if (w->step == CONSUMER) {
+        buf_printf(&text, "$JS.API.CONSUMER.MSG.NEXT.%s.", w->stream);
+        nats_put_consumer_name(&text, w->group, w->subject);
+    } else if (w->stream) {
+        buf_str(&text, w->stream);
+    }
+    end(w, true, &text);
 }
 
 /* The first stream that takes this subject, whoever made it. */
-static natsStatus find_stream(natsConnection *connection, const char *subject, struct buf *name)
+static char *first_stream(struct span answer)
 {
-    natsMsg *answer = NULL;
-    struct buf ask = {0};
+    struct json_iter it = json_iter(json_get(answer, "streams").value);
+    struct buf name = {0};
 
-    buf_str(&ask, "{\"subject\":");
-    json_quote(&ask, span_str(subject));
-    buf_char(&ask, '}');
-    natsStatus s = natsConnection_RequestString(&answer, connection, "$JS.API.STREAM.NAMES",
-                                                buf_cstr(&ask), ASK_MS);
-    buf_fini(&ask);
-    if (s != NATS_OK)
-        return s;
-    struct span text = span_of(natsMsg_GetData(answer), (size_t)natsMsg_GetDataLength(answer));
-    s = NATS_NOT_FOUND;
-    if (json_skim(text, NULL, NULL, NULL, NULL) == 0) {
-        struct json_iter it = json_iter(json_get(text, "streams").value);
-        if (json_next(&it) && it.type == JSON_STRING) {
-            name->n = 0;
-            json_unescape(name, it.value);
-            s = NATS_OK;
-        }
-    }
-    natsMsg_Destroy(answer);
-    return s;
+    if (!json_next(&it) || it.type != JSON_STRING)
+        return NULL;
+    json_unescape(&name, it.value);
+    /* It becomes part of subjects. */
+    if (name.n && !strpbrk(buf_cstr(&name), " .*>\t\r\n"))
+        return buf_take(&name);
+    buf_fini(&name);
+    return NULL;
 }
 
-static natsStatus make_stream(const struct nats_stream_wish *w, struct span root, struct buf *out)
+static void go_on(struct nats_wish *w, struct span answer)
 {
-    BUF_SCOPED name = {0}, below = {0}, itself = {0};
-    jsStreamConfig config;
-    jsErrCode code = 0;
-    /* The segment in front of dead letters' topics. */
-    bool dead = root.n >= 3 && span_is(span_from(root, root.n - 3), "dlq");
+    BUF_SCOPED ours = {0};
 
-    nats_put_stream_name(&name, root);
-    buf_span(&itself, root);
-    buf_printf(&below, SPAN_FMT ".>", SPAN_ARG(root));
-    const char *subjects[] = {buf_cstr(&below), buf_cstr(&itself)};
-    jsStreamConfig_Init(&config);
-    config.Name = buf_cstr(&name);
-    config.Subjects = subjects;
-    config.SubjectsLen = 2;
-    config.MaxBytes = STREAM_BYTES;
-    /* Not by interest: nats-server 2.9 forgets on a restart what one of several consumers has
-     * not acknowledged yet. */
-    config.Retention = js_LimitsPolicy;
-    config.Discard = js_DiscardOld;
-    config.MaxAge = SECONDS(dead ? 3 * DAY_S : DAY_S);
-    if (dead)
-        config.MaxMsgs = DEAD_MESSAGES;
-    natsStatus s = js_AddStream(NULL, w->js, &config, NULL, &code);
-    if (s == NATS_OK) {
-        out->n = 0;
-        buf_span(out, buf_view(&name));
+    if (w->step == FIND) {
+        w->stream = first_stream(answer);
+    } else if (w->step == MAKE) {
+        nats_put_stream_name(&ours, nats_root(w->engine->options->prefix, span_str(w->subject)));
+        w->stream = buf_take(&ours);
+    }
+    if (w->step == FIND && !w->stream)
+        w->step = MAKE;
+    else if (w->group && w->step != CONSUMER)
+        w->step = CONSUMER;
+    else {
+        grant(w);
+        return;
+    }
+    ask(w);
+}
+
+void nats_wish_answer(struct nats_client *e, uint64_t id, const struct nats_op *op)
+{
+    struct nats_wish *w = idmap_get(&e->wishes, id);
+    enum json_type type = JSON_NONE;
+
+    if (!w)
+        return;
+    if (nats_status(op->headers)) {
+        fail(w, "nobody answers such requests");
+    } else if (json_skim(op->payload, NULL, NULL, &type, NULL) < 0 || type != JSON_OBJECT) {
+        fail(w, "the answer cannot be read");
     } else {
-        say_why(s, code, out, "cannot make a stream");
+        struct json_slot error = json_get(op->payload, "error");
+        if (error.type == JSON_OBJECT)
+            refused(w, error.value);
+        else
+            go_on(w, op->payload);
     }
-    return s;
 }
 
-natsStatus nats_stream_ensure(const struct nats_stream_wish *w, struct buf *out)
-{
-    struct span root = nats_root(w->prefix, w->subject);
-    BUF_SCOPED subject = {0};
+/* --- wishing --- */
 
-    buf_span(&subject, w->subject);
-    natsStatus s = find_stream(w->connection, buf_cstr(&subject), out);
-    if (s == NATS_NOT_FOUND)
-        s = make_stream(w, root, out);
-    else if (s != NATS_OK)
-        say_why(s, 0, out, "cannot ask for streams");
-    return s;
+static struct nats_wish *wish(struct nats_client *e, enum step first, const char *subject,
+                              nats_wish_fn *done, void *owner)
+{
+    struct nats_wish *w = MEM_NEW(struct nats_wish);
+
+    w->engine = e;
+    w->id = ++e->last_id;
+    w->step = first;
+    w->subject = mem_str(subject);
+    w->late.fire = on_late;
+    w->done = done;
+    w->owner = owner;
+    idmap_put(&e->wishes, w->id, w);
+    return w;
 }
 
-natsStatus nats_consumer_ensure(jsCtx *js, const char *stream, const char *group,
-                                const char *subject, bool ephemeral, struct buf *out)
+void nats_wish_jetstream(struct nats_client *e, nats_wish_fn *done, void *owner)
 {
-    jsConsumerConfig config;
-    jsErrCode code = 0;
-    BUF_SCOPED name = {0};
+    ask(wish(e, CHECK, NULL, done, owner));
+}
 
-    nats_put_consumer_name(&name, group, subject);
-    jsConsumerConfig_Init(&config);
-    config.Durable = buf_cstr(&name);
-    config.FilterSubject = subject;
-    config.DeliverPolicy = js_DeliverNew;
-    config.AckPolicy = js_AckExplicit;
-    config.AckWait = (int64_t)NATS_ACK_WAIT_MS * 1000000;
-    /* Each subscriber asks for no more than its prefetch: a limit for all of them together would
-     * keep a second worker from helping the first. */
-    config.MaxAckPending = -1;
-    if (ephemeral)
-        config.InactiveThreshold = SECONDS(IDLE_S);
-    natsStatus s = js_AddConsumer(NULL, js, stream, &config, NULL, &code);
-    if (s == NATS_OK) {
-        out->n = 0;
-        buf_span(out, buf_view(&name));
-    } else {
-        say_why(s, code, out, "cannot make a consumer");
+struct nats_wish *nats_wish_stream(struct nats_client *e, const char *subject, const char *group,
+                                   bool ephemeral, nats_wish_fn *done, void *owner)
+{
+    struct nats_wish *w = wish(e, FIND, subject, done, owner);
+
+    w->group = mem_str(group);
+    w->ephemeral = ephemeral;
+    ask(w);
+    return w;
+}
+
+void nats_wishes_drop(struct nats_client *e)
+{
+    size_t at = 0;
+    uint64_t id;
+    void *w;
+
+    while (idmap_next(&e->wishes, &at, &id, &w)) {
+        nats_wish_drop(w);
+        at = 0; /* the map has changed */
     }
-    return s;
-}
-
-natsStatus nats_stream_check(jsCtx *js, struct buf *why)
-{
-    jsAccountInfo *info = NULL;
-    jsErrCode code = 0;
-    natsStatus s = js_GetAccountInfo(&info, js, NULL, &code);
-
-    jsAccountInfo_Destroy(info);
-    if (s != NATS_OK)
-        say_why(s, code, why,
-                "no JetStream here (start nats-server with -js, or leave `jetstream` out)");
-    return s;
 }

@@ -1,20 +1,21 @@
 /* NATS subscriptions: messages that arrive, settling and retrying them, dead letters, and requests
- * for more from JetStream consumers. Called by nats.c, and by nats_pipe.c once the server has a
- * subscription. */
+ * for more from JetStream consumers. Called by bus.c through nats_engine, by nats_link.c for each
+ * message that arrives, and by nats.c. */
+#include "base/ascii.h"
 #include "base/log.h"
-#include "bus/nats_engine.h"
-#include "bus/nats_message.h"
-#include "bus/nats_stream.h"
+#include "bus/nats_inside.h"
 #include "bus/topic.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
+#include <stdio.h>
 
 enum {
-    MAX_RETRIES = 3,       /* after the first delivery */
-    MAX_DELIVERIES = 6,    /* by JetStream, whatever became of them: crashed workers count too */
-    RETRY_MS = 1000,       /* doubling */
-    AT_ONCE = 256,         /* deliveries in one turn of the loop */
+    MAX_RETRIES = 3,        /* after the first delivery */
+    MAX_DELIVERIES = 6,     /* by JetStream, whatever became of them: crashed workers count too */
+    RETRY_MS = 1000,        /* doubling */
+    AT_ONCE = 256,          /* deliveries in one turn of the loop, of those that waited */
+    QUEUE_MESSAGES = 65536, /* that wait for one subscription; what comes then is dropped */
+    QUEUE_BYTES = 64 * 1024 * 1024,
     ASK_MS = 30000,        /* how long a request for messages stands */
     ASK_LOST_MS = 45000,   /* it should have ended by now */
     LISTEN_AGAIN_MS = 2000 /* after a consumer could not be had */
@@ -24,15 +25,16 @@ enum {
 struct nats_leg {
     struct nats_sub *sub;
     const char *subject;
-    uint64_t id;
-    bool jet;                /* JetStream's, else plain NATS */
-    bool holding, held;      /* publishes wait for its consumer, for the first time only */
-    natsSubscription *queue; /* where its messages come in; NULL = not yet */
-    char *next;              /* jet: where to ask the consumer for more; NULL until there is one */
-    char *inbox;             /* and where to send that */
-    uint64_t asked;          /* messages we have asked for that did not come yet */
-    uint64_t asked_at;       /* or the latest of them came */
-    struct timer listen;     /* once more */
+    uint64_t id;            /* its number with the server; 0 = not listening */
+    bool jet;               /* JetStream's, else plain NATS */
+    bool open;              /* the server has been told */
+    bool holding, held;     /* publishes wait for its consumer, for the first time only */
+    struct nats_wish *wish; /* for a consumer */
+    char *next;             /* jet: where to ask the consumer for more; NULL until there is one */
+    char *inbox;            /* and where to send that */
+    uint64_t asked;         /* messages we have asked for that did not come yet */
+    uint64_t asked_at;      /* or the latest of them came */
+    struct timer listen;    /* once more */
 };
 
 struct nats_sub {
@@ -41,38 +43,61 @@ struct nats_sub {
     struct engine_sub *sub;
     struct nats_plan plan;
     struct nats_leg legs[NATS_MAX_SUBJECTS];
-    struct list waiting; /* items to be handed over again */
+    struct list waiting; /* items to be handed over */
+    size_t n_waiting, waiting_bytes;
     struct list held;    /* handed over */
     struct list resting; /* to be handed over again, later */
     unsigned n_held;
 };
 
+/* A message, and one copy of its bytes. */
 struct nats_item {
     struct list node;
     struct nats_sub *sub;
-    natsMsg *msg;
-    struct span topic;
-    bool jet;
+    struct span topic, reply, headers, payload;
+    size_t size;
+    bool jet, waiting;
     uint64_t tag; /* 0 = not handed over */
     uint64_t deliveries;
     struct timer rest;
     bool over; /* settled while it is being handed over */
+    char bytes[];
 };
+
+static void on_work(struct deferred *d);
+
+/* There is room again, or something to be handed over. */
+static void work_later(struct nats_client *e)
+{
+    loop_defer(e->loop, &e->work, on_work);
+}
 
 /* --- items --- */
 
 static void on_rested(struct timer *t);
 
-static struct nats_item *item_new(struct nats_leg *leg, natsMsg *msg)
+static struct span copy(char **at, struct span bytes)
 {
-    struct nats_item *i = MEM_NEW(struct nats_item);
-    const char *prefix = leg->sub->engine->options->prefix;
+    struct span kept = span_of(*at, bytes.n);
 
-    i->sub = leg->sub;
-    i->msg = msg;
-    i->jet = leg->jet;
-    i->topic = nats_topic(prefix, span_str(natsMsg_GetSubject(msg)));
-    i->deliveries = leg->jet ? nats_delivery_count(span_str(natsMsg_GetReply(msg))) : 1;
+    if (bytes.n)
+        memcpy(*at, bytes.p, bytes.n);
+    *at += bytes.n;
+    return kept;
+}
+
+static struct nats_item *item_new(struct nats_leg *leg, struct span topic, const struct nats_op *op)
+{
+    size_t size = topic.n + op->reply.n + op->headers.n + op->payload.n;
+    struct nats_item *i = mem_alloc(sizeof *i + size);
+    char *at = i->bytes;
+
+    *i = (struct nats_item){.sub = leg->sub, .jet = leg->jet, .size = sizeof *i + size};
+    i->topic = copy(&at, topic);
+    i->reply = copy(&at, op->reply);
+    i->headers = copy(&at, op->headers);
+    i->payload = copy(&at, op->payload);
+    i->deliveries = leg->jet ? nats_delivery_count(i->reply) : 1;
     if (!i->deliveries) /* it is not from JetStream, but here it is */
         i->deliveries = 1;
     i->rest.fire = on_rested;
@@ -90,42 +115,45 @@ static void item_take(struct nats_item *i)
         i->tag = 0;
         i->sub->n_held--;
     }
+    if (i->waiting) {
+        i->waiting = false;
+        i->sub->n_waiting--;
+        i->sub->waiting_bytes -= i->size;
+    }
     timer_clear(loop_timers(e->loop), &i->rest);
     list_remove(&i->node);
 }
 
 static void item_free(struct nats_client *e, struct nats_item *i)
 {
-    if (i == e->current) {
+    if (i == e->current)
         i->over = true;
-        return;
-    }
-    natsMsg_Destroy(i->msg);
-    mem_free(i);
+    else
+        mem_free(i);
 }
 
 /* JetStream's verbs are words, sent to the address that came with the message. */
 static void item_say(struct nats_client *e, const struct nats_item *i, const char *words)
 {
     if (i->jet)
-        nats_pipe_say(e, natsMsg_GetReply(i->msg), NULL, words);
+        nats_link_say(e, i->reply, SPAN_EMPTY, words);
 }
 
 static void bury(struct nats_client *e, struct nats_item *i, const char *why)
 {
     struct message m;
-    BUF_SCOPED scratch = {0}, subject = {0}, topic = {0};
+    char made_id[ID_TOKEN_SIZE];
+    BUF_SCOPED topic = {0};
     struct err err;
 
     log_line(log_seldom(&e->warned, loop_now(e->loop)), "nats",
              SPAN_FMT ": a message goes to the dead letters: %s", SPAN_ARG(i->topic), why);
     /* What cannot be read goes as far as it could be; and dead letters are not buried twice. */
-    (void)(nats_message_read(&m, i->msg, &scratch, &err) < 0);
+    (void)(nats_message_read(&m, i->headers, i->payload, made_id, &err) < 0);
     if (!span_starts(i->topic, SPAN("dlq."))) {
         buf_str(&topic, "dlq.");
         buf_span(&topic, i->topic);
-        nats_put_subject(&subject, e->options->prefix, buf_view(&topic));
-        nats_pipe_publish(e, 0, nats_message_new(buf_cstr(&subject), NULL, &m, NULL));
+        bus_publish(e->bus, buf_view(&topic), &m, 0, NULL, NULL);
     }
     item_say(e, i, "+TERM");
 }
@@ -135,32 +163,42 @@ static void bury(struct nats_client *e, struct nats_item *i, const char *why)
 static void hand_over(struct nats_client *e, struct nats_item *i)
 {
     struct message m;
-    BUF_SCOPED scratch = {0};
+    char made_id[ID_TOKEN_SIZE];
     struct err err = {0};
     struct nats_sub *s = i->sub;
 
-    list_remove(&i->node);
-    if (nats_message_read(&m, i->msg, &scratch, &err) < 0) {
+    item_take(i);
+    if (nats_message_read(&m, i->headers, i->payload, made_id, &err) < 0) {
         bury(e, i, err.text);
         item_free(e, i);
-    } else {
-        i->tag = ++e->last_tag;
-        idmap_put(&e->items, i->tag, i);
-        list_append(&s->held, &i->node);
-        s->n_held++;
-        e->current = i;
-        engine_deliver(e->bus, s->sub, i->tag, i->deliveries > 1, i->topic, &m);
-        e->current = NULL;
-        /* `s` may be gone. */
-        if (i->over)
-            item_free(e, i);
+        return;
     }
+    i->tag = ++e->last_tag;
+    idmap_put(&e->items, i->tag, i);
+    list_append(&s->held, &i->node);
+    s->n_held++;
+    e->current = i;
+    engine_deliver(e->bus, s->sub, i->tag, i->deliveries > 1, i->topic, &m);
+    e->current = NULL;
+    /* `s` may be gone. */
+    if (i->over)
+        item_free(e, i);
+}
+
+static bool has_room(const struct nats_sub *s)
+{
+    return s->n_held < s->sub->prefetch;
 }
 
 static void item_wait(struct nats_item *i)
 {
-    list_append(&i->sub->waiting, &i->node);
-    nats_work_later(i->sub->engine);
+    struct nats_sub *s = i->sub;
+
+    i->waiting = true;
+    s->n_waiting++;
+    s->waiting_bytes += i->size;
+    list_append(&s->waiting, &i->node);
+    work_later(s->engine);
 }
 
 static void on_rested(struct timer *t)
@@ -171,86 +209,90 @@ static void on_rested(struct timer *t)
     item_wait(i);
 }
 
-/* Is it for this subscription, which may have had to listen to more than it wanted? */
-static bool is_wanted(const struct nats_sub *s, const struct nats_item *i)
-{
-    if (!i->topic.n || (s->plan.rootless && nats_is_internal(i->topic)))
-        return false;
-    return !s->plan.wider || topic_matches(span_str(s->sub->topic), i->topic);
-}
-
-/* NULL when it goes no further. */
-static struct nats_item *admit(struct nats_client *e, struct nats_leg *leg, natsMsg *msg)
-{
-    struct nats_item *i = item_new(leg, msg);
-
-    if (!is_wanted(leg->sub, i))
-        item_say(e, i, "+ACK");
-    else if (i->jet && i->deliveries > MAX_DELIVERIES)
-        bury(e, i, "it was delivered too often and never settled");
-    else
-        return i;
-    item_free(e, i);
-    return NULL;
-}
-
-static void end_of_request(struct nats_client *e, struct nats_leg *leg, natsMsg *msg);
-
-static struct nats_item *leg_next(struct nats_client *e, struct nats_leg *leg)
-{
-    struct nats_item *i = NULL;
-    natsMsg *msg;
-
-    while (!i && (msg = nats_next(leg->queue))) {
-        leg->asked_at = loop_now(e->loop);
-        if (leg->jet && !natsMsg_GetReply(msg)) {
-            end_of_request(e, leg, msg);
-            continue;
-        }
-        leg->asked -= leg->asked > 0;
-        i = admit(e, leg, msg);
-    }
-    return i;
-}
-
-static struct nats_item *sub_next(struct nats_client *e, struct nats_sub *s)
-{
-    struct nats_item *i = NULL;
-
-    if (s->n_held < s->sub->prefetch) {
-        i = LIST_FIRST(&s->waiting, struct nats_item, node);
-        for (size_t n = 0; !i && n < s->plan.n; n++)
-            i = leg_next(e, &s->legs[n]);
-    }
-    return i;
-}
-
 /* Deliveries may close any subscription, also the one they are made to: looked at anew each time.
  * Whose turn it was stands last then. */
 static struct nats_item *next_item(struct nats_client *e)
 {
     LIST_EACH (&e->subs, it) {
-        struct nats_item *i = sub_next(e, LIST_ENTRY(it, struct nats_sub, node));
-        if (!i)
+        struct nats_sub *s = LIST_ENTRY(it, struct nats_sub, node);
+        if (list_empty(&s->waiting) || !has_room(s))
             continue;
         list_remove(it);
         list_append(&e->subs, it);
-        return i;
+        return LIST_FIRST(&s->waiting, struct nats_item, node);
     }
     return NULL;
 }
 
 static void ask_for_more(struct nats_client *e, struct nats_sub *s);
 
-bool nats_subs_work(struct nats_client *e)
+static void on_work(struct deferred *d)
 {
+    struct nats_client *e = CONTAINER_OF(d, struct nats_client, work);
     struct nats_item *i = NULL;
 
     for (int n = 0; n < AT_ONCE && (i = next_item(e)); n++)
         hand_over(e, i);
     LIST_EACH (&e->subs, it)
         ask_for_more(e, LIST_ENTRY(it, struct nats_sub, node));
-    return i != NULL;
+    if (i)
+        work_later(e);
+}
+
+/* Is it for this subscription, which may have had to listen to more than it wanted? */
+static bool is_wanted(const struct nats_sub *s, struct span topic)
+{
+    if (!topic.n || (s->plan.rootless && nats_is_internal(topic)))
+        return false;
+    return !s->plan.wider || topic_matches(span_str(s->sub->topic), topic);
+}
+
+static bool is_full(struct nats_client *e, const struct nats_sub *s)
+{
+    if (s->n_waiting < QUEUE_MESSAGES && s->waiting_bytes < QUEUE_BYTES)
+        return false;
+    log_line(log_seldom(&e->dropped, loop_now(e->loop)), "nats",
+             "too many messages wait for %s: the latest were dropped", s->sub->topic);
+    return true;
+}
+
+static void end_of_request(struct nats_client *e, struct nats_leg *leg, struct span headers);
+
+void nats_sub_message(struct nats_client *e, const struct nats_op *op)
+{
+    struct nats_leg *leg = idmap_get(&e->legs, op->sid);
+    struct span topic = nats_topic(e->options->prefix, op->subject);
+
+    if (!leg) { /* it was on its way when we left: the group gets it back */
+        if (nats_delivery_count(op->reply))
+            nats_link_say(e, op->reply, SPAN_EMPTY, "-NAK");
+        return;
+    }
+    if (leg->jet) {
+        leg->asked_at = loop_now(e->loop);
+        work_later(e);
+        if (!op->reply.n) {
+            end_of_request(e, leg, op->headers);
+            return;
+        }
+        leg->asked -= leg->asked > 0;
+    }
+    if (!is_wanted(leg->sub, topic)) {
+        if (leg->jet)
+            nats_link_say(e, op->reply, SPAN_EMPTY, "+ACK");
+        return;
+    }
+    if (is_full(e, leg->sub))
+        return;
+    struct nats_item *i = item_new(leg, topic, op);
+    if (i->jet && i->deliveries > MAX_DELIVERIES) {
+        bury(e, i, "it was delivered too often and never settled");
+        item_free(e, i);
+    } else if (has_room(leg->sub) && list_empty(&leg->sub->waiting)) {
+        hand_over(e, i);
+    } else {
+        item_wait(i);
+    }
 }
 
 /* --- settling --- */
@@ -272,10 +314,12 @@ static void retry(struct nats_client *e, struct nats_item *i)
     timer_set(loop_timers(e->loop), &i->rest, wait);
 }
 
-void nats_sub_settle(struct nats_client *e, uint64_t tag, enum bus_verdict verdict)
+void nats_sub_settle(void *engine, struct engine_sub *sub, uint64_t tag, enum bus_verdict verdict)
 {
+    struct nats_client *e = engine;
     struct nats_item *i = idmap_get(&e->items, tag);
 
+    (void)sub;
     if (!i)
         return;
     item_take(i);
@@ -289,7 +333,7 @@ void nats_sub_settle(struct nats_client *e, uint64_t tag, enum bus_verdict verdi
         retry(e, i);
     else
         item_free(e, i);
-    nats_work_later(e);
+    work_later(e);
 }
 
 /* --- JetStream's consumers --- */
@@ -300,7 +344,7 @@ void nats_sub_settle(struct nats_client *e, uint64_t tag, enum bus_verdict verdi
  */
 static void ask_for_more(struct nats_client *e, struct nats_sub *s)
 {
-    uint64_t taken = s->n_held;
+    uint64_t taken = s->n_held + s->n_waiting;
     char words[96];
 
     for (size_t i = 0; i < s->plan.n; i++)
@@ -313,12 +357,36 @@ static void ask_for_more(struct nats_client *e, struct nats_sub *s)
             continue;
         snprintf(words, sizeof words, "{\"batch\":%" PRIu64 ",\"expires\":%" PRIu64 "}", room,
                  (uint64_t)ASK_MS * 1000000);
-        nats_pipe_say(e, leg->next, leg->inbox, words);
+        nats_link_say(e, span_str(leg->next), span_str(leg->inbox), words);
         leg->asked += room;
         leg->asked_at = loop_now(e->loop);
         taken += room;
     }
 }
+
+static void leg_subscribe(struct nats_leg *leg, const char *subject, const char *group)
+{
+    struct nats_client *e = leg->sub->engine;
+
+    if (!nats_link_is_open(e))
+        return;
+    nats_put_sub(nats_link_out(e), span_str(subject), span_str(group), leg->id);
+    nats_link_wrote(e);
+    leg->open = true;
+}
+
+static void leg_unsubscribe(struct nats_leg *leg)
+{
+    struct nats_client *e = leg->sub->engine;
+
+    if (leg->open && nats_link_is_open(e)) {
+        nats_put_unsub(nats_link_out(e), leg->id);
+        nats_link_wrote(e);
+    }
+    leg->open = false;
+}
+
+static void on_consumer(struct nats_client *e, void *owner, bool granted, const char *text);
 
 static void leg_listen(struct nats_leg *leg)
 {
@@ -331,23 +399,23 @@ static void leg_listen(struct nats_leg *leg)
     if (leg->jet) {
         if (!leg->held) {
             leg->holding = leg->held = true;
-            nats_pipe_hold(e);
+            nats_hold(e);
         }
-        nats_link_find_consumer(e->link, leg->id, leg->subject, sub->group, sub->ephemeral);
+        leg->wish = nats_wish_stream(e, leg->subject, sub->group, sub->ephemeral, on_consumer, leg);
         return;
     }
     /* Members that want different parts of the same subjects must not share them. */
     if (leg->sub->plan.wider && sub->group)
         buf_printf(&text, "%s:%s", sub->group, sub->topic);
-    leg->queue = nats_pipe_subscribe(e, leg->subject, text.n ? buf_cstr(&text) : sub->group);
-    nats_pipe_make_sure(e, leg->id);
+    leg_subscribe(leg, leg->subject, text.n ? buf_cstr(&text) : sub->group);
+    nats_make_sure(e, leg->id);
 }
 
 static void leg_release(struct nats_leg *leg)
 {
     if (leg->holding) {
         leg->holding = false;
-        nats_pipe_release(leg->sub->engine);
+        nats_release(leg->sub->engine);
     }
 }
 
@@ -355,14 +423,16 @@ static void leg_unlisten(struct nats_leg *leg)
 {
     struct nats_client *e = leg->sub->engine;
 
+    timer_clear(loop_timers(e->loop), &leg->listen);
     if (!leg->id)
         return;
+    if (leg->wish)
+        nats_wish_drop(leg->wish);
+    leg->wish = NULL;
+    leg_unsubscribe(leg);
     leg_release(leg);
     idmap_take(&e->legs, leg->id);
     leg->id = 0;
-    if (leg->queue)
-        nats_link_drop(e->link, leg->queue);
-    leg->queue = NULL;
     mem_free(leg->next);
     leg->next = NULL;
     mem_free(leg->inbox);
@@ -396,72 +466,60 @@ void nats_leg_is_sure(struct nats_client *e, uint64_t id)
         say_subscribed(leg);
 }
 
-void nats_leg_consumer(struct nats_client *e, struct nats_news *n)
+static void on_consumer(struct nats_client *e, void *owner, bool granted, const char *text)
 {
-    struct nats_leg *leg = idmap_get(&e->legs, n->id);
+    struct nats_leg *leg = owner;
     struct buf inbox = {0};
 
-    if (!leg)
-        return;
-    if (!n->ok) {
-        log_warn("nats", "%s: %s; trying again", leg->subject, n->text);
+    leg->wish = NULL;
+    if (!granted) {
+        log_warn("nats", "%s: %s; trying again", leg->subject, text);
         leg_listen_later(leg);
         return;
     }
     buf_printf(&inbox, "%s-%" PRIu64, e->inbox, leg->id);
     leg->inbox = buf_take(&inbox);
-    leg->queue = nats_pipe_subscribe(e, leg->inbox, NULL);
-    leg->next = n->text;
-    n->text = NULL;
+    leg->next = mem_str(text);
+    leg_subscribe(leg, leg->inbox, NULL);
     say_subscribed(leg);
     leg_release(leg);
-    nats_work_later(e);
-}
-
-static uint64_t number_in(natsMsg *msg, const char *header, uint64_t otherwise)
-{
-    const char *text = NULL;
-
-    if (natsMsgHeader_Get(msg, header, &text) != NATS_OK || !text)
-        return otherwise;
-    return strtoull(text, NULL, 10);
+    work_later(e);
 }
 
 /*
  * What comes without an address for an acknowledgement is about our request: 408 says that its time
  * is over, 100 means nothing to us. All else means that the consumer is not what it was.
  */
-static void end_of_request(struct nats_client *e, struct nats_leg *leg, natsMsg *msg)
+static void end_of_request(struct nats_client *e, struct nats_leg *leg, struct span headers)
 {
-    uint64_t status = number_in(msg, "Status", 0);
-    uint64_t left = number_in(msg, "Nats-Pending-Messages", UINT64_MAX);
+    unsigned status = nats_status(headers);
+    struct nats_headers h = nats_headers(headers);
+    uint64_t left = leg->asked;
 
-    natsMsg_Destroy(msg);
+    (void)e;
     if (status == 100)
         return;
+    while (nats_headers_next(&h))
+        if (span_eq_nocase(h.key, SPAN("Nats-Pending-Messages")) && !ascii_number(h.value, &left))
+            left = leg->asked;
     leg->asked -= left < leg->asked ? left : leg->asked;
     if (status != 408 && status != 404)
         leg_listen_later(leg);
-    nats_work_later(e);
-}
-
-static void say_alive(struct nats_client *e, struct list *items)
-{
-    LIST_EACH (items, it)
-        item_say(e, LIST_ENTRY(it, struct nats_item, node), "+WPI");
 }
 
 void nats_subs_tick(struct nats_client *e)
 {
     LIST_EACH (&e->subs, it) {
         struct nats_sub *s = LIST_ENTRY(it, struct nats_sub, node);
-        say_alive(e, &s->held);
+        LIST_EACH (&s->held, held)
+            item_say(e, LIST_ENTRY(held, struct nats_item, node), "+WPI");
         for (size_t i = 0; i < s->plan.n; i++) {
             struct nats_leg *leg = &s->legs[i];
             if (leg->asked && loop_now(e->loop) - leg->asked_at > ASK_LOST_MS)
                 leg->asked = 0;
         }
     }
+    work_later(e);
 }
 
 /* --- subscriptions --- */
@@ -488,49 +546,26 @@ void nats_sub_open(void *engine, struct engine_sub *sub)
     }
 }
 
-static void free_items(struct nats_client *e, struct list *items, const char *words)
+static void free_items(struct nats_client *e, struct list *items)
 {
     struct nats_item *i;
 
     while ((i = LIST_FIRST(items, struct nats_item, node))) {
         item_take(i);
-        if (words)
-            item_say(e, i, words);
+        item_say(e, i, "-NAK");
         item_free(e, i);
     }
 }
 
-/*
- * What has come and was not looked at yet is to be given back as well. And the server must know
- * first that we do not listen any more, or it sends us again what we give back: we still have a
- * request.
- */
-static void leg_stop(struct nats_client *e, struct nats_leg *leg)
+/* The server must know first that we do not listen any more, or it sends us again what we give
+ * back: we still have a request. */
+static void sub_free(struct nats_client *e, struct nats_sub *s)
 {
-    natsMsg *msg;
-
-    while (leg->jet && (msg = nats_next(leg->queue))) {
-        if (natsMsg_GetReply(msg))
-            list_append(&leg->sub->waiting, &item_new(leg, msg)->node);
-        else
-            natsMsg_Destroy(msg);
-    }
-    if (leg->queue && nats_pipe_is_live(e))
-        natsSubscription_Unsubscribe(leg->queue);
-}
-
-static void sub_free(struct nats_client *e, struct nats_sub *s, const char *words)
-{
-    for (size_t i = 0; words && i < s->plan.n; i++)
-        leg_stop(e, &s->legs[i]);
-    free_items(e, &s->held, words);
-    free_items(e, &s->waiting, words);
-    free_items(e, &s->resting, words);
-    for (size_t i = 0; i < s->plan.n; i++) {
-        struct nats_leg *leg = &s->legs[i];
-        timer_clear(loop_timers(e->loop), &leg->listen);
-        leg_unlisten(leg);
-    }
+    for (size_t i = 0; i < s->plan.n; i++)
+        leg_unlisten(&s->legs[i]);
+    free_items(e, &s->held);
+    free_items(e, &s->waiting);
+    free_items(e, &s->resting);
     s->sub->data = NULL;
     list_remove(&s->node);
     nats_plan_fini(&s->plan);
@@ -539,14 +574,17 @@ static void sub_free(struct nats_client *e, struct nats_sub *s, const char *word
 
 void nats_sub_close(void *engine, struct engine_sub *sub)
 {
-    struct nats_client *e = engine;
     if (sub->data)
-        sub_free(e, sub->data, "-NAK");
+        sub_free(engine, sub->data);
 }
 
-void nats_subs_init(struct nats_client *e)
+void nats_subs_mute(struct nats_client *e)
 {
-    list_init(&e->subs);
+    LIST_EACH (&e->subs, it) {
+        struct nats_sub *s = LIST_ENTRY(it, struct nats_sub, node);
+        for (size_t i = 0; i < s->plan.n; i++)
+            leg_unsubscribe(&s->legs[i]);
+    }
 }
 
 void nats_subs_drop(struct nats_client *e)
@@ -554,11 +592,5 @@ void nats_subs_drop(struct nats_client *e)
     struct nats_sub *s;
 
     while ((s = LIST_FIRST(&e->subs, struct nats_sub, node)))
-        sub_free(e, s, NULL);
-}
-
-void nats_subs_fini(struct nats_client *e)
-{
-    idmap_fini(&e->legs);
-    idmap_fini(&e->items);
+        sub_free(e, s);
 }

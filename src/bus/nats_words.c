@@ -1,5 +1,5 @@
 /* Parses NATS URLs, maps topics and patterns to subjects, and makes the names of streams and
- * consumers. Called by nats.c, nats_pipe.c, nats_sub.c and nats_stream.c. */
+ * consumers. Called by nats.c, nats_link.c, nats_sub.c and nats_stream.c. */
 #include "bus/nats_words.h"
 
 #include "base/ascii.h"
@@ -43,6 +43,22 @@ static struct span take_credentials(struct nats_address *a, struct span host)
     return span_from(host, at);
 }
 
+char *nats_host_port(struct span host)
+{
+    if (host.n && host.p[host.n - 1] == '/')
+        host.n--;
+    if (!host.n || host.p[0] == ':' || !ascii_is_words(host, ".:-_[]"))
+        return NULL;
+    /* A port is what stands behind the last colon, unless that is inside of an IPv6 address. */
+    size_t end = host.n;
+    while (end && ascii_is_digit(host.p[end - 1]))
+        end--;
+    bool port = end < host.n && end && host.p[end - 1] == ':';
+    struct buf target = {0};
+    buf_printf(&target, SPAN_FMT "%s", SPAN_ARG(host), port ? "" : ":4222");
+    return buf_take(&target);
+}
+
 static int add_server(struct nats_address *a, struct span server, struct err *err)
 {
     if (span_starts(server, SPAN("tls://")))
@@ -54,32 +70,33 @@ static int add_server(struct nats_address *a, struct span server, struct err *er
         server = span_from(server, span_find(server, '/') + 2);
 
     struct span host = take_credentials(a, server);
-    if (host.n && host.p[host.n - 1] == '/')
-        host.n--;
-    if (!host.n || host.p[0] == ':' || !ascii_is_words(host, ".:-_[]"))
-        return err_set(err, ERR_CONFIG, "'" SPAN_FMT "' is no host of a NATS server",
-                       SPAN_ARG(host));
     if (a->n == NATS_MAX_SERVERS)
         return err_set(err, ERR_CONFIG, "more than %d NATS servers", NATS_MAX_SERVERS);
-
-    /* A port is what stands behind the last colon, unless that is inside of an IPv6 address. */
-    size_t end = host.n;
-    while (end && ascii_is_digit(host.p[end - 1]))
-        end--;
-    bool port = end < host.n && end && host.p[end - 1] == ':';
-    struct buf url = {0};
-    buf_printf(&url, "nats://" SPAN_FMT "%s", SPAN_ARG(host), port ? "" : ":4222");
-    buf_printf(&a->label, "%s%s", a->n ? ", " : "", buf_cstr(&url) + strlen("nats://"));
-    a->servers[a->n++] = buf_take(&url);
+    char *target = nats_host_port(host);
+    if (!target)
+        return err_set(err, ERR_CONFIG, "'" SPAN_FMT "' is no host of a NATS server",
+                       SPAN_ARG(host));
+    buf_printf(&a->label, "%s%s", a->n ? ", " : "", target);
+    a->servers[a->n++] = target;
     return 0;
+}
+
+/* "?tls_first" at the end of a tls:// address, which is all that may stand there. */
+static struct span take_query(struct nats_address *a, struct span url)
+{
+    struct span query = SPAN("?tls_first");
+    size_t before = url.n - (url.n < query.n ? url.n : query.n);
+
+    a->tls_first = span_starts(url, SPAN("tls://")) && span_eq(span_from(url, before), query);
+    return a->tls_first ? span_cut(url, 0, before) : url;
 }
 
 int nats_address_parse(struct nats_address *a, const char *url, struct err *err)
 {
-    struct span rest = span_str(url);
     int code = 0;
 
     *a = (struct nats_address){0};
+    struct span rest = take_query(a, span_str(url));
     while (code == 0 && (rest.n || a->n == 0)) {
         size_t comma = span_find(rest, ',');
         code = add_server(a, span_cut(rest, 0, comma), err);

@@ -18,15 +18,19 @@ enum { NATS_MAX_SERVERS = 16, NATS_MAX_SUBJECTS = 2 };
 
 /* "nats://user:password@host:port,host2": credentials of the first server that has some. */
 struct nats_address {
-    char *servers[NATS_MAX_SERVERS]; /* "nats://host:port", without credentials */
+    char *servers[NATS_MAX_SERVERS]; /* "host:port" */
     int n;
     char *user, *password; /* NULL = none; a user without a password is a token */
-    bool secure;
-    struct buf label; /* "host:port, host2:port" */
+    bool secure;           /* TLS, or nothing is sent */
+    bool tls_first;        /* the server says nothing before TLS stands */
+    struct buf label;      /* "host:port, host2:port" */
 };
 
 MUST_CHECK int nats_address_parse(struct nats_address *a, const char *url, struct err *err);
 void nats_address_fini(struct nats_address *a);
+
+/* "host:port" with NATS' own port when there is none, for the caller to free; NULL = no host. */
+char *nats_host_port(struct span host);
 
 /* NULL is no prefix. */
 bool nats_prefix_is_valid(const char *prefix);

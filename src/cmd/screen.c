@@ -129,13 +129,12 @@ static void on_too_late(void *arg, int signo)
     (void)arg, (void)signo;
 }
 
-static void on_keys(void *owner, bool readable, bool writable)
+static void on_keys(void *owner)
 {
     struct screen *s = owner;
     char typed[64];
     ssize_t n = read(s->keyboard, typed, sizeof typed);
 
-    (void)readable, (void)writable;
     if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) { /* the terminal is gone */
         poll_close(s->keys);
         s->keys = NULL;

@@ -97,6 +97,7 @@ struct config {
         const char *exchange;
         const char *prefix;
         bool jetstream;
+        const char *credentials;
         const char *ca;
     } bus;
     struct {

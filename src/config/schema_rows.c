@@ -394,6 +394,8 @@ const struct schema_row schema_rows[] = {
      .help = "NATS: what stands before every subject."},
     {"bus.jetstream", SCHEMA_BOOL, TOP(bus.jetstream), .preset = "false",
      .help = "NATS: keep messages in JetStream until they are acknowledged."},
+    {"bus.credentials", SCHEMA_STRING, TOP(bus.credentials), .check = check_path,
+     .help = "NATS: file with the credentials of a user (.creds), or with the seed of an NKEY."},
     {"bus.ca", SCHEMA_STRING, TOP(bus.ca), .check = check_path,
      .help = "File with the certificate authorities to trust, in PEM; the system's when not "
              "given."},

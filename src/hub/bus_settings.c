@@ -37,6 +37,7 @@ int bus_settings_init(struct bus_settings *s, const struct config *c, const char
                                       .exchange = c->bus.exchange,
                                       .prefix = c->bus.prefix,
                                       .jetstream = c->bus.jetstream,
+                                      .credentials = c->bus.credentials,
                                       .ca = c->bus.ca,
                                       .max_message = c->limits.message};
     if (code < 0)

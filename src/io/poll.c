@@ -1,11 +1,10 @@
-/* A libuv poll handle on one descriptor that its owner reads and writes itself. Called by
- * bus/nats_pipe.c for libnats' socket and by cmd/screen.c for the keyboard. */
+/* A libuv poll handle on one descriptor that its owner reads. Called by cmd/screen.c for the
+ * keyboard. */
 #include "io/poll.h"
 
 #include "io/loop_uv.h"
 
 #include <stdlib.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 struct poll {
@@ -14,7 +13,6 @@ struct poll {
     int fd;
     poll_ready_fn *ready; /* NULL once closed */
     void *owner;
-    bool want_write;
 };
 
 static void on_ready(uv_poll_t *handle, int status, int events)
@@ -22,7 +20,9 @@ static void on_ready(uv_poll_t *handle, int status, int events)
     struct poll *p = CONTAINER_OF(handle, struct poll, handle);
 
     loop_enter(p->loop);
-    p->ready(p->owner, status < 0 || (events & UV_READABLE), events & UV_WRITABLE);
+    (void)status;
+    (void)events;
+    p->ready(p->owner);
 }
 
 static void on_closed(uv_handle_t *handle)
@@ -31,11 +31,6 @@ static void on_closed(uv_handle_t *handle)
 
     close(p->fd);
     mem_free(p);
-}
-
-static void watch(struct poll *p)
-{
-    uv_poll_start(&p->handle, UV_READABLE | (p->want_write ? UV_WRITABLE : 0), on_ready);
 }
 
 struct poll *poll_new(struct loop *l, int fd, poll_ready_fn *ready, void *owner)
@@ -47,22 +42,9 @@ struct poll *poll_new(struct loop *l, int fd, poll_ready_fn *ready, void *owner)
     p->ready = ready;
     p->owner = owner;
     if (uv_poll_init(&l->uv, &p->handle, fd) < 0)
-        abort(); /* the descriptor is no socket */
-    watch(p);
+        abort(); /* the kernel cannot wait for it */
+    uv_poll_start(&p->handle, UV_READABLE, on_ready);
     return p;
-}
-
-void poll_want_write(struct poll *p, bool want)
-{
-    if (p->want_write == want)
-        return;
-    p->want_write = want;
-    watch(p);
-}
-
-void poll_hang_up(struct poll *p)
-{
-    shutdown(p->fd, SHUT_RDWR);
 }
 
 void poll_close(struct poll *p)

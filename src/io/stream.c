@@ -423,6 +423,29 @@ void stream_finish(struct stream *s, const char *reason, uint64_t wait_ms)
     stream_flush_later(s);
 }
 
+static void nobody_data(void *owner, struct span chunk)
+{
+    (void)owner;
+    (void)chunk;
+}
+
+static void nobody_closed(void *owner, const char *reason)
+{
+    (void)owner;
+    (void)reason;
+}
+
+void stream_abandon(struct stream *s, const char *reason, uint64_t wait_ms)
+{
+    static const struct stream_events nobody = {.data = nobody_data, .closed = nobody_closed};
+
+    stream_rebind(s, &nobody, NULL);
+    if (wait_ms)
+        stream_finish(s, reason, wait_ms);
+    else
+        stream_close(s, reason);
+}
+
 /* --- input --- */
 
 void stream_at_eof(struct stream *s)

@@ -63,6 +63,9 @@ void stream_shutdown(struct stream *s);
 void stream_close(struct stream *s, const char *reason);
 /* Close once what is queued is written, or after `wait_ms`. */
 void stream_finish(struct stream *s, const char *reason, uint64_t wait_ms);
+/* The same for an owner that hears nothing of the stream any more, not even its end; with 0 the
+ * stream closes at once. */
+void stream_abandon(struct stream *s, const char *reason, uint64_t wait_ms);
 
 /* "127.0.0.1:5123", "unix:/run/x.sock", "pipe": for logs. */
 const char *stream_name(const struct stream *s);

@@ -36,17 +36,17 @@ function program(package_, ...places) {
 }
 
 /**
- * A certificate for 127.0.0.1 and localhost from an authority of its own, made now:
- * {ca, cert, key} as file names.
+ * A certificate for 127.0.0.1 and localhost (or other `names`) from an authority of its own, made
+ * now: {ca, cert, key} as file names.
  */
-export function makeCertificate(dir) {
+export function makeCertificate(dir, names = 'DNS:localhost,IP:127.0.0.1') {
   const file = (name) => path.join(dir, name);
   const openssl = (...args) => execFileSync('openssl', args, { stdio: ['ignore', 'ignore', 'pipe'] });
   const fresh = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes'];
   openssl('req', '-x509', ...fresh, '-days', '2', '-subj', '/CN=Rialto test authority',
     '-keyout', file('ca.key'), '-out', file('ca.pem'));
   openssl('req', ...fresh, '-subj', '/CN=localhost', '-keyout', file('key.pem'), '-out', file('csr.pem'));
-  fs.writeFileSync(file('names'), 'subjectAltName=DNS:localhost,IP:127.0.0.1\n');
+  fs.writeFileSync(file('names'), `subjectAltName=${names}\n`);
   openssl('x509', '-req', '-in', file('csr.pem'), '-CA', file('ca.pem'), '-CAkey', file('ca.key'),
     '-CAcreateserial', '-days', '2', '-extfile', file('names'), '-out', file('cert.pem'));
   return { ca: file('ca.pem'), cert: file('cert.pem'), key: file('key.pem') };
@@ -293,6 +293,9 @@ class Nats {
   pause() { this.#server.kill('SIGSTOP'); }
 
   resume() { this.#server.kill('SIGCONT'); }
+
+  /** It tells its clients that it is about to shut down, and does so (lame duck mode). */
+  retire() { this.#server.kill('SIGUSR2'); }
 
   /** A connection of the npm client, closed when the test ends. */
   async connect(t) {

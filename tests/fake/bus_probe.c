@@ -40,9 +40,13 @@ static int read_options(struct probe *p, int argc, char **argv)
         const char *name;
         const char **to;
     } rows[] = {
-        {"--name", &p->options.name},     {"--exchange", &p->options.exchange},
-        {"--prefix", &p->options.prefix}, {"--ca", &p->options.ca},
-        {"--token", &p->options.token},   {"--listen", &p->options.listen},
+        {"--name", &p->options.name},
+        {"--exchange", &p->options.exchange},
+        {"--prefix", &p->options.prefix},
+        {"--ca", &p->options.ca},
+        {"--token", &p->options.token},
+        {"--listen", &p->options.listen},
+        {"--credentials", &p->options.credentials},
     };
     const struct {
         const char *name;

@@ -1,10 +1,12 @@
 /* What of the NATS engine needs no server: addresses, subjects, names, and messages. */
 #include "bus_test.h"
 
-#include "bus/nats_message.h"
-#include "bus/nats_words.h"
+#include "base/log.h"
+#include "bus/nats_inside.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 /* --- addresses --- */
 
@@ -22,7 +24,7 @@ static void test_an_address_is_taken_apart(void **state)
 
     parse(&a, "nats://localhost");
     assert_int_equal(a.n, 1);
-    assert_string_equal(a.servers[0], "nats://localhost:4222");
+    assert_string_equal(a.servers[0], "localhost:4222");
     assert_null(a.user);
     assert_false(a.secure);
     assert_string_equal(buf_cstr(&a.label), "localhost:4222");
@@ -30,13 +32,19 @@ static void test_an_address_is_taken_apart(void **state)
 
     parse(&a, "tls://me:p%40ss:w@rd%@h1:1,nats://h2/,[::1]:3");
     assert_int_equal(a.n, 3);
-    assert_string_equal(a.servers[0], "nats://h1:1");
-    assert_string_equal(a.servers[1], "nats://h2:4222");
-    assert_string_equal(a.servers[2], "nats://[::1]:3");
+    assert_string_equal(a.servers[0], "h1:1");
+    assert_string_equal(a.servers[1], "h2:4222");
+    assert_string_equal(a.servers[2], "[::1]:3");
     assert_string_equal(a.user, "me");
     assert_string_equal(a.password, "p@ss:w@rd%");
     assert_true(a.secure);
     assert_string_equal(buf_cstr(&a.label), "h1:1, h2:4222, [::1]:3");
+    nats_address_fini(&a);
+
+    parse(&a, "tls://u:p?tls_first@h?tls_first");
+    assert_string_equal(a.servers[0], "h:4222");
+    assert_string_equal(a.password, "p?tls_first");
+    assert_true(a.tls_first);
     nats_address_fini(&a);
 
     parse(&a, "nats://t0ken@h,other@h2");
@@ -56,6 +64,8 @@ static void test_bad_addresses_are_refused_without_their_passwords(void **state)
         "nats://u:s3cret@a,,b",
         "nats://u:s3cret@a,b\r\nPUB",
         "http://u:s3cret@a",
+        "nats://u:s3cret@a?tls_first", /* without TLS that means nothing */
+        "tls://u:s3cret@a?tls_last",
         "nats://a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q",
     };
 
@@ -175,14 +185,15 @@ static void test_a_message_comes_back_as_it_was(void **state)
                         .sent_ms = 1771396224123,
                         .body = SPAN("{\"a\":\"b\"}")};
     struct message back;
-    struct buf scratch = {0};
+    struct buf headers = {0};
+    char made_id[ID_TOKEN_SIZE];
     struct err err;
 
     assert_true(message_add_header(&m, "rb-content-trust", SPAN("system")));
     assert_true(message_add_header(&m, "bad key", SPAN("left out")));
     assert_true(message_add_header(&m, "rb-lines", SPAN("a\r\nrb-source: forged")));
-    natsMsg *msg = nats_message_new("s.x", "reply.x", &m, "once");
-    assert_int_equal(nats_message_read(&back, msg, &scratch, &err), 0);
+    nats_message_put(&headers, &m, SPAN("once"));
+    assert_int_equal(nats_message_read(&back, buf_view(&headers), m.body, made_id, &err), 0);
     assert_true(span_eq(back.id, m.id));
     assert_true(span_eq(back.type, m.type));
     assert_true(span_eq(back.correlation, m.correlation));
@@ -194,44 +205,107 @@ static void test_a_message_comes_back_as_it_was(void **state)
     assert_int_equal(back.n_headers, 2);
     assert_true(span_is(message_header(&back, "rb-content-trust"), "system"));
     assert_true(span_is(message_header(&back, "rb-lines"), "a  rb-source: forged"));
-    natsMsg_Destroy(msg);
-    buf_fini(&scratch);
+    buf_fini(&headers);
 }
 
 static void test_more_headers_than_there_is_room_for(void **state)
 {
     (void)state;
-    natsMsg *msg = NULL;
     struct message m;
-    struct buf scratch = {0};
+    struct buf headers = {0};
+    char made_id[ID_TOKEN_SIZE], key[16];
     struct err err;
-    char key[16];
 
-    assert_int_equal(natsMsg_Create(&msg, "s", NULL, NULL, 0), NATS_OK);
     for (int i = 0; i < 100; i++) {
         snprintf(key, sizeof key, "rb-h%d", i);
-        assert_int_equal(natsMsgHeader_Set(msg, key, "v"), NATS_OK);
+        nats_put_header(&headers, span_str(key), SPAN("v"));
     }
-    assert_int_equal(natsMsgHeader_Set(msg, "rb-timestamp", "soon"), NATS_OK);
-    assert_int_equal(nats_message_read(&m, msg, &scratch, &err), 0);
+    nats_put_header(&headers, SPAN("rb-timestamp"), SPAN("soon"));
+    nats_end_headers(&headers);
+    assert_int_equal(nats_message_read(&m, buf_view(&headers), SPAN_EMPTY, made_id, &err), 0);
     assert_int_equal(m.n_headers, MESSAGE_MAX_HEADERS);
     assert_true(m.sent_ms > 0);
     assert_int_equal(m.body.n, 0);
-    natsMsg_Destroy(msg);
-    buf_fini(&scratch);
+    buf_fini(&headers);
 }
 
-static int open_library(void **state)
+/* Two readers of one message must not see two senders. */
+static void test_of_a_header_that_stands_twice_the_first_counts(void **state)
 {
     (void)state;
-    return nats_Open(-1) == NATS_OK ? 0 : -1;
+    struct message m;
+    char made_id[ID_TOKEN_SIZE];
+    struct err err;
+    struct span headers = SPAN("NATS/1.0\r\nrb-source: a\r\nRb-Source: b\r\nk: 1\r\nk: 2\r\n\r\n");
+
+    assert_int_equal(nats_message_read(&m, headers, SPAN_EMPTY, made_id, &err), 0);
+    assert_true(span_is(m.source, "a"));
+    assert_int_equal(m.n_headers, 1);
+    assert_true(span_is(message_header(&m, "k"), "1"));
 }
 
-static int close_library(void **state)
+/* --- signing in --- */
+
+/* Bytes 1, 8, 15 and so on as the key. Its public half and its signature of "the-nonce" were
+ * computed by another program. */
+#define SEED   "SUAACCAPCYOSIKZSHFAEOTSVLRRWU4LYP6DI3FE3UKU3BN56YXGNHWVCJA"
+#define PUBLIC "UDSAGCMYZ7K22FZDYFU7SVVKBOPLQYM3LGJL2YJMFL2CR26HT6G7AGME"
+#define SIGNED                                                                                     \
+    "xaW-g2F7cDb1vGAiwBAdRzo2gzOd0i5Mhp2HzoZj-oVhUC1kqbBmP5qkz1rrBq_ZP4UcqSbw6AmuF_KBVY5zCg"
+
+/* What a file with this text makes us say; NULL when it is refused. The caller frees it. */
+static char *login(const char *text)
+{
+    char path[] = "/tmp/rialto-login-XXXXXX";
+    struct buf json = {0};
+    struct err err = {0};
+    int fd = mkstemp(path);
+
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+    close(fd);
+    int code = nats_login_put(&json, path, SPAN("the-nonce"), &err);
+    unlink(path);
+    assert_true((code < 0) == (err.text[0] != '\0'));
+    assert_null(strstr(err.text, "SUAA"));
+    if (code == 0)
+        return buf_take(&json);
+    buf_fini(&json);
+    return NULL;
+}
+
+static void test_a_nonce_is_signed_with_the_key_in_a_file(void **state)
 {
     (void)state;
-    nats_ReleaseThreadMemory();
-    return nats_CloseAndWait(0) == NATS_OK ? 0 : -1;
+    char *said = login(SEED "\n");
+    assert_string_equal(said, "\"nkey\":\"" PUBLIC "\",\"sig\":\"" SIGNED "\"");
+    mem_free(said);
+
+    said = login("-----BEGIN NATS USER JWT-----\r\neyJ0eXA.b.c\r\n------END NATS USER JWT------\r\n"
+                 "\r\n-----BEGIN USER NKEY SEED-----\r\n" SEED
+                 "\r\n------END USER NKEY SEED------\r\n");
+    assert_string_equal(said, "\"jwt\":\"eyJ0eXA.b.c\",\"sig\":\"" SIGNED "\"");
+    mem_free(said);
+    log_forget_secrets();
+}
+
+static void test_what_is_no_key_is_refused_and_not_shown(void **state)
+{
+    (void)state;
+    static const char *const bad[] = {
+        "",
+        "eyJ0eXA.b.c\n",
+        PUBLIC,
+        "SUAACCAPCYOSIKZSHFAEOTSVLRRWU4LYP6DI3FE3UKU3BN56YXGNHWVCJ",   /* too short */
+        "SUAACCAPCYOSIKZSHFAEOTSVLRRWU4LYP6DI3FE3UKU3BN56YXGNHWVCKA",  /* checksum */
+        "SUAACCAPCYOSIKZSHFAEOTSVLRRWU4LYP6DI3FE3UKU3BN56YXGNHWVCJ1",  /* no such letter */
+        "SAAACCAPCYOSIKZSHFAEOTSVLRRWU4LYP6DI3FE3UKU3BN56YXGNHWVCJA",  /* of an account */
+        "SUAACCAPCYOSIKZSHFAEOTSVLRRWU4LYP6DI3FE3UKU3BN56YXGNHWVCJAA", /* too long */
+    };
+
+    for (size_t i = 0; i < COUNT_OF(bad); i++)
+        assert_null(login(bad[i]));
+    log_forget_secrets();
 }
 
 int main(void)
@@ -245,6 +319,9 @@ int main(void)
         cmocka_unit_test(test_how_often_it_was_delivered),
         cmocka_unit_test(test_a_message_comes_back_as_it_was),
         cmocka_unit_test(test_more_headers_than_there_is_room_for),
+        cmocka_unit_test(test_of_a_header_that_stands_twice_the_first_counts),
+        cmocka_unit_test(test_a_nonce_is_signed_with_the_key_in_a_file),
+        cmocka_unit_test(test_what_is_no_key_is_refused_and_not_shown),
     };
-    return cmocka_run_group_tests(tests, open_library, close_library);
+    return cmocka_run_group_tests(tests, NULL, NULL);
 }

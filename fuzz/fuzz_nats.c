@@ -1,0 +1,10 @@
+/* nats: the same operations, headers and INFO whatever the cuts (layout: replay_fuzzed). */
+#include "../tests/unit/wire/replay_nats.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    replay_fuzzed(replay_nats, data, size, 8192);
+    return 0;
+}
