@@ -5,7 +5,7 @@
  */
 #include "base/log.h"
 #include "bus/line_conn.h"
-#include "bus/line_words.h"
+#include "bus/line.h"
 
 #include <assert.h>
 

@@ -11,7 +11,7 @@ enum {
     HANDSHAKE_MS = 15000,
     GOODBYE_MS = 1000,
     SILENT_BEATS = 4, /* two heartbeats */
-    PUBLISHING = 1,   /* the channel */
+    PUBLISHING = 1,   /* the number of the channel for publishing */
     CHANNELS = 2047,
     FRAME_MAX = 128 * 1024,
     MAX_BODY = 128 * 1024 * 1024, /* RabbitMQ's own default */
@@ -302,7 +302,7 @@ static void on_close_ok(struct amqp_connection *e, const struct amqp_method *m)
 
 static const struct {
     enum amqp_method_id id;
-    enum amqp_state first, last; /* when it may come */
+    enum amqp_state first, last; /* the states in which the method may come */
     void (*handle)(struct amqp_connection *e, const struct amqp_method *m);
 } connection_methods[] = {
     {AMQP_START, AMQP_GREETING, AMQP_GREETING, on_start},
@@ -529,7 +529,7 @@ static void unsubscribe(void *engine, struct engine_sub *sub)
         amqp_channel_end(sub);
 }
 
-/* BUS_SENT: it is on its way. */
+/* BUS_SENT: the message is queued for the broker. */
 static enum bus_sent put_message(struct amqp_connection *e, struct span topic,
                                  const struct message *m)
 {
@@ -537,7 +537,7 @@ static enum bus_sent put_message(struct amqp_connection *e, struct span topic,
 
     if (m->body.n > e->max_body)
         return BUS_TOO_LARGE;
-    /* The outbox bounds what is worth sending; what has expired there still waits here. */
+    /* The outbox is bounded, but messages that have expired there still wait here. */
     if (e->held.n > 2 * max_outbox(e))
         return BUS_FULL;
     if (amqp_write_message(out, PUBLISHING, e->frame_max, span_str(e->exchange), topic, m))
@@ -549,7 +549,7 @@ static void publish(void *engine, uint64_t number, struct span topic, const stru
 {
     struct amqp_connection *e = engine;
     if (e->state != AMQP_UP)
-        return; /* it is lost, which bus.c learns at the end of this turn */
+        return; /* the connection is lost, which bus.c learns at the end of this turn */
     enum bus_sent how = put_message(e, topic, m);
     if (how != BUS_SENT) {
         engine_sent(e->bus, number, how);

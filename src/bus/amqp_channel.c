@@ -11,11 +11,11 @@ enum {
     RETRY_FIRST = 2000, /* ms: as RockBot does it */
     RETRY_MAX = 30000,
     PRECONDITION_FAILED = 406,
-    KEEP = 64 * 1024, /* buffers above this go back after a message */
+    KEEP = 64 * 1024, /* larger buffers are freed after each message */
     MAX_MESSAGE = 16 * 1024 * 1024,
 };
 
-/* What is sent, one after the other, each waiting for its answer. */
+/* The steps of a subscription, in this order; each waits for the broker's answer. */
 enum step {
     STEP_OPEN,
     STEP_EXCHANGE,
@@ -23,7 +23,7 @@ enum step {
     STEP_CLEAR_DEAD, /* only to get rid of an empty queue with other arguments */
     STEP_DEAD,
     STEP_BIND_DEAD,
-    STEP_CLEAR_MAIN, /* likewise */
+    STEP_CLEAR_MAIN, /* the same for the main queue */
     STEP_MAIN,
     STEP_BIND_MAIN,
     STEP_PREFETCH,
@@ -35,7 +35,8 @@ enum step {
     STEP_WAIT, /* there is no channel; the timer makes a new one */
 };
 
-/* How a queue is declared: the next way when the broker says that it has other arguments. */
+/* Ways to declare a queue; the next one is tried when the broker says that the queue exists with
+ * other arguments. */
 enum way { AS_OURS, DELETE_FIRST, AS_IT_IS };
 
 struct amqp_channel {
@@ -45,7 +46,7 @@ struct amqp_channel {
     struct span topic, queue, dead;
     uint16_t prefetch;
     bool ephemeral, lossy;
-    char *words; /* what the spans point into */
+    char *words; /* the block that the names of the queues point into */
 
     enum step step;
     bool starting; /* counted in engine->starting */
@@ -62,7 +63,7 @@ struct amqp_channel {
     uint64_t tag, left;
     bool redelivered;
     struct buf key, properties, body;
-    uint64_t warned; /* of a dead letter, when */
+    uint64_t warned; /* when the log was last told of a dead letter */
 };
 
 static struct buf *out_of(struct amqp_channel *ch)
@@ -164,7 +165,7 @@ static bool send_prefetch(struct amqp_channel *ch)
     return true;
 }
 
-static const struct span consumer = SPAN("rialto"); /* the name of ours, in its channel */
+static const struct span consumer = SPAN("rialto"); /* the name of our consumer in its channel */
 
 static bool send_consume(struct amqp_channel *ch)
 {
@@ -215,7 +216,7 @@ static const struct {
     [STEP_WAIT] = {NULL, AMQP_OTHER, "waiting"},
 };
 
-/* Publishes have waited for it long enough, one way or the other. */
+/* The subscription stands or has failed: publishes that waited for it go out. */
 static void settled(struct amqp_channel *ch)
 {
     if (ch->starting) {
@@ -224,7 +225,7 @@ static void settled(struct amqp_channel *ch)
     }
 }
 
-/* This step or the next that has something to send. */
+/* Sends this step, or the next one that has something to send. */
 static void go_to(struct amqp_channel *ch, enum step step)
 {
     while (steps[step].send && !steps[step].send(ch))
@@ -298,7 +299,7 @@ static void retry_later(struct amqp_channel *ch)
     settled(ch);
 }
 
-/* --- when the broker ends it --- */
+/* --- when the broker ends the channel --- */
 
 /*
  * A queue of that name has other arguments: that of an older RockBot, or of other settings. An
@@ -332,7 +333,8 @@ static void on_channel_close(struct amqp_channel *ch, const struct amqp_method *
     amqp_put_channel_close_ok(out_of(ch), ch->number);
     amqp_wrote(ch->engine);
     if (!ch->sub) {
-        /* Others still use the ephemeral queue, or the broker was as quick as we were. */
+        /* Others still use the ephemeral queue. If our own close is on its way, the broker's answer
+         * to that still comes. */
         if (ch->step != STEP_CLOSE)
             channel_gone(ch);
     } else if (other_arguments(ch, m->code)) {

@@ -20,16 +20,16 @@ enum {
     RETRY_MS = 1000,
     RETRIES_MOST = 3,
     SUBS_MOST = 10000,
-    QUEUES_MOST = 10000, /* durable ones stay for a while */
+    QUEUES_MOST = 10000, /* durable queues stay for a while without subscribers */
     PREFETCH = 10,
     PUMP_MOST = 256, /* deliveries of one queue in a turn */
 };
 
-struct group { /* its queues: one for each pattern */
+struct group { /* subscribers that share messages: a queue for each of their patterns */
     char *name;
     size_t n_queues;
-    uint64_t publication; /* the last one that it got */
-    size_t found;         /* where its queue stands among those of that */
+    uint64_t publication; /* the number of the last message that the group got */
+    size_t found;         /* the index of the group's queue in `found` of the broker for that */
 };
 
 struct queue {
@@ -38,7 +38,7 @@ struct queue {
     struct group *group;
     char *key; /* group, newline, pattern */
     struct span pattern;
-    struct list subs;    /* whose turn is next stands first */
+    struct list subs;    /* the subscription whose turn is next stands first */
     struct list waiting; /* items, to be delivered in this order */
     struct list delayed; /* items, until their timer brings them back */
     size_t n, bytes;     /* of all items: waiting, delayed and unsettled */
@@ -52,7 +52,7 @@ struct queue_item { /* a parcel in a queue: on its lists or on those of a subscr
     struct list node;
     struct parcel *parcel;
     struct queue *queue;
-    struct broker_sub *sub; /* while unsettled */
+    struct broker_sub *sub; /* that has it, while it is unsettled */
     uint64_t tag;
     unsigned retries;
     bool redelivered;
@@ -81,12 +81,12 @@ struct broker {
     struct broker_options options;
     struct topic_tree tree;
     struct map queues, groups;
-    struct queue **found; /* by the publication in hand */
+    struct queue **found; /* queues for the message that is being published */
     size_t n_found, found_cap;
     uint64_t publication, last_tag;
     size_t n_members, n_subs;
     size_t bytes;    /* of all parcels and items */
-    uint64_t warned; /* of a dead letter, when */
+    uint64_t warned; /* when the log was last told of a dead letter */
     struct dead_letters dead;
     struct retained retained;
 };
@@ -146,7 +146,7 @@ static void on_retry(struct timer *t)
     struct queue_item *it = CONTAINER_OF(t, struct queue_item, retry);
 
     list_remove(&it->node);
-    /* It has waited longer than those that stand there. */
+    /* At the head: this item has waited longer than those in the queue. */
     list_append(it->queue->waiting.next, &it->node);
     pump_later(it->queue);
 }
@@ -253,7 +253,7 @@ static void on_expiry(struct timer *t)
     queue_free(q);
 }
 
-/* The subscription whose turn it is among those that can take one; it goes to the end. */
+/* The subscription whose turn it is among those that can take a message; it goes to the end. */
 static struct broker_sub *next_sub(struct queue *q)
 {
     LIST_EACH (&q->subs, it) {
@@ -321,7 +321,7 @@ static struct group *group_of(struct broker *b, const char *name)
     return g;
 }
 
-/* NULL when there are too many. */
+/* NULL when there are too many queues. */
 static struct queue *queue_of(struct broker *b, const struct bus_subscription *s)
 {
     struct buf key = {0};
@@ -416,7 +416,7 @@ void *broker_sub_data(const struct broker_sub *sub)
     return sub->data;
 }
 
-/* Back to the head of the queue, in the order they had. */
+/* The unsettled items go back to the head of the queue, in the order they had. */
 static void give_back(struct broker_sub *sub)
 {
     while (!list_empty(&sub->unsettled)) {
@@ -488,8 +488,9 @@ static void on_found(void *arg, struct topic_entry *e)
 }
 
 /*
- * All who want it have room for it. A queue that is kept for somebody who is not there must not
- * stop what others get, unless nobody else gets it; onlookers do not count.
+ * Is there room for the message in every queue that it is for? A full queue that has no subscribers
+ * just now does not count when a subscriber of another queue gets the message; lossy queues never
+ * count.
  */
 static bool may_be_put(const struct broker *b, size_t size)
 {

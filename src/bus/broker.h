@@ -36,7 +36,8 @@ struct broker_events {
     /* The spans are borrowed for the call. */
     void (*deliver)(void *owner, struct broker_sub *sub, uint64_t tag, bool redelivered,
                     struct span topic, const struct message *m);
-    /* May it get more now? A member that is slow to read says no; broker_member_ready follows. */
+    /* May the member get more now? One that is slow to read says no, and calls broker_member_ready
+     * later. */
     bool (*is_ready)(void *owner);
 };
 
@@ -45,7 +46,7 @@ struct broker *broker_new(struct loop *loop, const struct broker_options *option
 void broker_free(struct broker *b);
 
 struct broker_member *broker_join(struct broker *b, const struct broker_events *on, void *owner);
-/* Its unsettled messages go back to their groups. */
+/* The member's unsettled messages go back to their groups. */
 void broker_leave(struct broker_member *m);
 void broker_member_ready(struct broker_member *m);
 

@@ -12,7 +12,8 @@
 #include "bus/stamp.h"
 #include "bus/topic.h"
 
-/* What a delivery is called outside: the engine's tag, and above it which connection it is of. */
+/* The tag of a delivery as users of the bus see it: the engine's tag in the low bits, the number of
+ * the connection above them. */
 enum { TAG_BITS = 48 };
 
 enum {
@@ -21,7 +22,7 @@ enum {
     PREFETCH = 10,
 };
 
-/* Which engine a URL asks for, and how soon it is worth trying again. */
+/* The engine that a URL asks for, and how long to wait before connecting again. */
 static const struct scheme {
     const char *prefix;
     const struct engine_ops *ops;
@@ -45,7 +46,8 @@ struct bus_sub {
     void *owner;
 };
 
-/* A message on its way. In the outbox until the engine has it, then among the ended until told. */
+/* A message that was published. It is in the outbox until the engine confirms it, then in the list
+ * of ended ones until its publisher is told. */
 struct outgoing {
     struct list node;
     struct bus *bus;
@@ -62,15 +64,15 @@ struct outgoing {
 struct bus {
     struct loop *loop;
     const struct engine_ops *ops;
-    void *engine; /* its own */
+    void *engine; /* the engine's own state */
     const struct bus_options *options;
     const struct bus_events *on;
     void *owner;
     bool up, told_down, closing;
-    uint64_t connection; /* counts them */
+    uint64_t connection; /* how many there were so far */
     uint64_t up_since;
 
-    struct list subs, left; /* left: unsubscribed this turn, freed at its end */
+    struct list subs, left; /* left: unsubscribed in this turn of the loop, freed at its end */
     uint64_t last_id;
 
     struct list outbox, ended;
@@ -80,7 +82,7 @@ struct bus {
 
     struct backoff backoff;
     struct timer reconnect;
-    struct deferred later; /* tells what ended, frees what left */
+    struct deferred later; /* tells publishers of ended messages, frees subscriptions in `left` */
     struct buf described;
 };
 
@@ -102,8 +104,8 @@ static void outgoing_free(struct outgoing *o)
     mem_free(o);
 }
 
-/* Only what has ended by now: who publishes anew at once when told "full" must not hold the loop.
- */
+/* Only messages that have ended by now: a publisher that is told "full" and publishes again at once
+ * must not hold up the loop. */
 static void tell_ended(struct bus *b)
 {
     struct list now;
@@ -160,7 +162,7 @@ struct bus *bus_open(struct loop *loop, const struct bus_options *options,
 
     if (!scheme) {
         struct span url = span_str(options->url);
-        /* No more of it: a password may stand behind. */
+        /* Only the scheme is shown: a password may stand behind it. */
         err_set(err, ERR_CONFIG, "no address of a message bus begins with '" SPAN_FMT "'",
                 SPAN_ARG(span_cut(url, 0, span_find(url, ':') + 1)));
         err_hint(err, "embedded:, unix:PATH, tcp://HOST:PORT, amqp(s)://, nats:// or tls://");
@@ -187,7 +189,7 @@ struct bus *bus_open(struct loop *loop, const struct bus_options *options,
     return b;
 }
 
-/* It may have ended when this returns. */
+/* The message may have ended when this returns. */
 static void publish_now(const struct outgoing *o)
 {
     struct bus *b = o->bus;
@@ -226,7 +228,8 @@ void engine_again(struct bus *b, uint64_t number)
 
 void engine_lost(struct bus *b, const char *why)
 {
-    /* One that did not last is one more failure: a server may let us in and then find fault. */
+    /* A connection that did not last counts as one more failure: a server may let us in and then
+     * find fault. */
     if (b->up && loop_now(b->loop) - b->up_since >= b->backoff.max)
         backoff_reset(&b->backoff);
     b->up = false;
@@ -283,7 +286,7 @@ void engine_closed(struct bus *b)
     const struct bus_events *on = b->on;
     void *owner = b->owner;
 
-    /* Those who are told may still publish, which is refused, and subscribe. */
+    /* Publishers that are told here may publish again, which is refused, and subscribe. */
     while (!list_empty(&b->ended))
         tell_ended(b);
     leave_all(b);
@@ -335,7 +338,7 @@ static void on_deadline(struct timer *t)
     outgoing_end(CONTAINER_OF(t, struct outgoing, deadline), BUS_EXPIRED);
 }
 
-/* What the sender left to us. */
+/* The fields that the publisher left empty. */
 static void fill_in(struct bus *b, struct message *m, char id[ID_TOKEN_SIZE])
 {
     if (!m->id.n) {
@@ -367,14 +370,14 @@ static struct outgoing *outgoing_new(struct bus *b, struct span topic, const str
     return o;
 }
 
-/* It never gets as far as the outbox; nothing of it is kept but whom to tell. */
+/* The message does not get into the outbox; only its publisher is remembered, to be told. */
 static void refuse(struct bus *b, enum bus_sent how, bus_sent_fn *done, void *owner)
 {
     if (done)
         outgoing_end(outgoing_new(b, SPAN(""), &(struct message){0}, done, owner), how);
 }
 
-/* Peers name the topics of our answers: nobody can wait at one like this. */
+/* Peers name the topics of our answers, and this is no topic: nobody can be subscribed to it. */
 static void drop(struct bus *b, struct span topic, bus_sent_fn *done, void *owner)
 {
     log_warn("bus", "'" SPAN_FMT "' is no topic: a message to it was dropped",
@@ -450,7 +453,7 @@ void bus_unsubscribe(struct bus_sub *sub)
     sub->deliver = NULL;
     if (b->up)
         b->ops->unsubscribe(b->engine, &sub->engine);
-    /* An engine may be in the middle of a delivery to it. */
+    /* An engine may be in the middle of a delivery to this subscription: it is freed later. */
     list_remove(&sub->node);
     list_append(&b->left, &sub->node);
     loop_defer(b->loop, &b->later, on_later);

@@ -8,7 +8,7 @@
  * What this module does for every engine: it reconnects (2 s doubling to 30 s, with jitter), makes
  * the subscriptions again, and keeps what is published in an outbox until the engine confirms it;
  * after a reconnect the rest of the outbox is sent again with the same message ids. So a message
- * arrives at least once within its deadline, and whoever must not act twice remembers ids.
+ * arrives at least once within its deadline; a receiver that must not act twice remembers ids.
  *
  * Nothing is called from inside bus_open, bus_publish, bus_subscribe or bus_close: everything is
  * told from the loop. Inside any callback everything here may be called.

@@ -3,9 +3,9 @@
 #include "base/log.h"
 #include "bus/broker.h"
 #include "bus/engine.h"
+#include "bus/line.h"
 #include "bus/line_client.h"
 #include "bus/line_server.h"
-#include "bus/line_words.h"
 #include "io/runtime_folder.h"
 
 #include <errno.h>
@@ -16,10 +16,10 @@
 #include <unistd.h>
 
 /*
- * The engine of embedded: and unix:PATH. Whoever holds the lock beside the socket hosts the bus;
- * the others join it through the socket, as the line engine does. When the host has gone, whoever
- * tries first after that gets the lock and is the host: the kernel gives it to one only, and takes
- * it back from the dead.
+ * The process that holds the lock beside the socket hosts the bus; the others join the bus through
+ * the socket, as the line engine does. When the host has ended, the first process that tries gets
+ * the lock and is the host: the kernel gives a lock to one process only, and takes it back when
+ * that process ends.
  */
 
 struct embedded_bus {
@@ -27,10 +27,10 @@ struct embedded_bus {
     struct loop *loop;
     const struct bus_options *options;
     char *address;            /* unix:PATH */
-    struct line_client *link; /* joins when somebody else hosts */
+    struct line_client *link; /* joins when another process hosts the bus */
 
     /* Hosting: */
-    int lock; /* -1 = we do not */
+    int lock; /* its descriptor; -1 = we do not host the bus */
     struct broker *broker;
     struct broker_member *self;
     struct line_server *server;
@@ -65,7 +65,7 @@ static const char *path_of(const struct embedded_bus *e)
     return e->address + strlen("unix:");
 }
 
-/* The folder of the socket, if it is the only one that is missing. */
+/* Makes the folder of the socket, if that is the only folder that is missing. */
 static void make_folder(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -76,7 +76,7 @@ static void make_folder(const char *path)
     mem_free(folder);
 }
 
-/* The lock's descriptor; -EWOULDBLOCK when somebody else has it. */
+/* The lock's descriptor; -EWOULDBLOCK when another process has the lock. */
 static int take_lock(const struct embedded_bus *e, struct err *err)
 {
     BUF_SCOPED path = {0};
@@ -114,7 +114,8 @@ static bool is_socket(const char *path)
     return lstat(path, &st) == 0 && S_ISSOCK(st.st_mode);
 }
 
-/* Host the bus if nobody does: 0; -EWOULDBLOCK when somebody does; else negative with a reason. */
+/* Hosts the bus if nobody does: 0; -EWOULDBLOCK when another process does; else negative with a
+ * reason. */
 static int try_host(struct embedded_bus *e, struct err *err)
 {
     int lock = take_lock(e, err);
@@ -132,7 +133,8 @@ static int try_host(struct embedded_bus *e, struct err *err)
     if (e->server)
         return 0;
     drop_host(e);
-    /* If the socket is there somebody answers at it: the lock's file was removed under a host. */
+    /* A socket that answers although nobody has the lock: the lock's file was removed while the
+     * host ran. */
     return is_socket(path_of(e)) ? err_set(err, -EWOULDBLOCK, "%s", "") : ERR_CONFIG;
 }
 
@@ -172,7 +174,7 @@ static void *local_open(struct bus *b, struct loop *loop, const struct bus_optio
         engine_free(e);
         return NULL;
     }
-    e->link = line_engine_open(b, loop, o, e->address);
+    e->link = line_client_open(b, loop, o, e->address);
     return e;
 }
 
@@ -191,7 +193,7 @@ static void local_connect(void *engine)
     line_engine.connect(e->link);
 }
 
-/* The link has the last word: it tells that all is closed. */
+/* The link reports that the engine is closed, as the last to end. */
 static void on_server_closed(void *owner)
 {
     struct embedded_bus *e = owner;

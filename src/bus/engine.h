@@ -18,7 +18,8 @@ struct engine_sub { /* a subscription as an engine sees it */
     unsigned prefetch;
     bool ephemeral, lossy;
     uint64_t id; /* unique in the bus, never used again */
-    void *data;  /* the engine's, NULL at first; it must let go in unsubscribe, lost and close */
+    void *data;  /* the engine's own, NULL at first; freed by the engine in unsubscribe, when the
+                    connection is lost, and in close */
 };
 
 struct engine_ops {
@@ -29,7 +30,7 @@ struct engine_ops {
     /* Begin to connect; ends in engine_up or engine_lost. Again after each engine_lost, when bus.c
      * thinks it is time. */
     void (*connect)(void *engine);
-    /* Ends in engine_closed, which is the last report, whatever state it was in. */
+    /* Ends in engine_closed, which is the last report, whatever state the engine was in. */
     void (*close)(void *engine);
     void (*describe)(const void *engine, struct buf *out);
     size_t (*max_body)(const void *engine);

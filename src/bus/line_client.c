@@ -5,18 +5,18 @@
 
 #include "base/log.h"
 #include "base/map.h"
-#include "bus/line_words.h"
+#include "bus/line.h"
 #include "io/stream.h"
 #include "wire/lines.h"
 
 enum {
     HELLO_MS = 10000,
     PING_MS = 15000,
-    SILENCE_MOST = 3, /* pings without a word from the other side */
+    SILENCE_MOST = 3, /* pings without an answer until the connection counts as lost */
     BYE_MS = 500,
 };
 
-/* The outbox is sent at once after a reconnect, so this must be more than it holds. */
+/* The outbox is sent at once after a reconnect, so the stream must take more than the outbox. */
 static const size_t queue_limit = 512ul * 1024 * 1024;
 
 /* A message in base64 is longer than the line it came from. */
@@ -106,7 +106,7 @@ static void on_msg(struct line_client *e, const struct line *l)
     struct err err;
 
     if (!sub || tag < 1)
-        return; /* just unsubscribed: it goes back to the group by itself */
+        return; /* just unsubscribed: the host gives the message back to the group */
     if (l->slots[LINE_ENV].type != JSON_OBJECT ||
         message_from_json(&m, l->slots[LINE_ENV].value, &texts, &err) < 0)
         say(e, "{\"op\":\"nack\",\"tag\":%lld,\"requeue\":false}", (long long)tag);
@@ -184,7 +184,7 @@ static void engine_free(struct line_client *e)
     engine_closed(b);
 }
 
-/* Nothing of the connection is left: the bus makes its subscriptions anew. */
+/* Forgets the subscriptions of the lost connection: bus.c makes them again. */
 static void forget_connection(struct line_client *e)
 {
     timer_clear(loop_timers(e->loop), &e->pulse);
@@ -207,7 +207,7 @@ static void on_closed(void *owner, const char *reason)
 
 static const struct stream_events stream_events = {.data = on_data, .closed = on_closed};
 
-/* The first beat is the time for the hello. */
+/* Until the first beat the host must have answered our hello. */
 static void on_pulse(struct timer *t)
 {
     struct line_client *e = CONTAINER_OF(t, struct line_client, pulse);
@@ -267,7 +267,7 @@ static void line_close(void *engine)
 
 /* --- the engine --- */
 
-struct line_client *line_engine_open(struct bus *b, struct loop *loop,
+struct line_client *line_client_open(struct bus *b, struct loop *loop,
                                      const struct bus_options *options, const char *address)
 {
     struct line_client *e = MEM_NEW(struct line_client);
@@ -294,7 +294,7 @@ static void *line_open(struct bus *b, struct loop *loop, const struct bus_option
         err_set(err, ERR_CONFIG, "'%s' names no HOST:PORT", o->url);
         return NULL;
     }
-    return line_engine_open(b, loop, o, rest.p);
+    return line_client_open(b, loop, o, rest.p);
 }
 
 static void line_describe(const void *engine, struct buf *out)

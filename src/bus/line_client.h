@@ -10,7 +10,7 @@
 #include "bus/engine.h"
 
 /* `address` is unix:PATH or HOST:PORT. */
-struct line_client *line_engine_open(struct bus *b, struct loop *loop,
+struct line_client *line_client_open(struct bus *b, struct loop *loop,
                                      const struct bus_options *options, const char *address);
 
 #endif

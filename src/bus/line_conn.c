@@ -5,7 +5,7 @@
 #include "base/id.h"
 #include "base/log.h"
 #include "base/map.h"
-#include "bus/line_words.h"
+#include "bus/line.h"
 #include "bus/stamp.h"
 #include "bus/topic.h"
 
@@ -16,7 +16,7 @@ enum {
     ID_MOST = 64, /* bytes of an id that is echoed */
 };
 
-struct queue_place { /* a subscription, by the number its owner gave it */
+struct queue_place { /* a subscription, by the number (sid) that the client gave it */
     struct line_conn *conn;
     uint64_t sid;
     struct broker_sub *sub;
@@ -98,7 +98,7 @@ static void on_deliver(void *owner, struct broker_sub *sub, uint64_t tag, bool r
     buf_printf(out, ",\"redelivered\":%s,\"env\":", redelivered ? "true" : "false");
     message_put_json(out, m);
     if (out->n - from > LINE_MOST - 32) {
-        /* Only a body that is no JSON grows so. It would fit into no line, today or later. */
+        /* Only a body that is no JSON grows like this, as base64. It will never fit into a line. */
         out->n = from - strlen("{\"op\":\"msg\"");
         broker_settle(c->member, tag, BUS_DEAD);
         return;
@@ -148,7 +148,7 @@ static struct span place_key(const uint64_t *sid)
     return span_of((const char *)sid, sizeof *sid);
 }
 
-/* False when it has no name: then it is a group of its own. */
+/* False when the line names no group: the subscription gets a group of its own. */
 static bool put_group(struct buf *group, const struct line *l)
 {
     BUF_SCOPED scratch = {0};
@@ -160,7 +160,7 @@ static bool put_group(struct buf *group, const struct line *l)
     return named.n > 0;
 }
 
-/* What is wrong with it, or NULL. */
+/* What is wrong with the subscription, or NULL. */
 static const char *check_sub(const struct line_conn *c, int64_t sid, struct span topic,
                              struct span group, int64_t prefetch)
 {
@@ -183,7 +183,7 @@ static void do_sub(struct line_conn *c, const struct line *l, struct span id)
     BUF_SCOPED group = {0}, topic = {0}, scratch = {0};
 
     buf_span(&topic, line_text(l, LINE_TOPIC, &scratch));
-    /* To a group without a name nobody can come back. */
+    /* Nobody can come back to a group without a name: its queue need not be kept. */
     bool durable = put_group(&group, l) && line_is_true(l, LINE_DURABLE);
     const char *wrong = check_sub(c, sid, buf_view(&topic), buf_view(&group), prefetch);
     if (!wrong) {
@@ -300,7 +300,7 @@ static void do_bye(struct line_conn *c, const struct line *l, struct span id)
     line_conn_bye(c, "as you wish");
 }
 
-/* One dead letter for each question: the asker sets the pace. */
+/* One dead letter for each request, so that a client gets them no faster than it reads. */
 static void do_dead(struct line_conn *c, const struct line *l, struct span id)
 {
     int64_t after = line_number(l, LINE_AFTER, 0);
@@ -331,7 +331,7 @@ static void do_dead(struct line_conn *c, const struct line *l, struct span id)
 static const struct {
     const char *op;
     void (*fn)(struct line_conn *c, const struct line *l, struct span id);
-    bool anyone; /* before the hello, too */
+    bool anyone; /* allowed before the hello, too */
 } ops[] = {
     {"pub", do_pub, false},    {"ack", do_ack, false},     {"nack", do_nack, false},
     {"sub", do_sub, false},    {"unsub", do_unsub, false}, {"ping", do_ping, false},

@@ -15,20 +15,20 @@ struct line_conn_events {
     /* Where to append; line_conn says `wrote` afterwards. */
     struct buf *(*out)(void *owner);
     void (*wrote)(void *owner);
-    bool (*is_ready)(void *owner); /* may more be sent to it? */
+    bool (*is_ready)(void *owner); /* may more be sent to the client? */
     /* Nothing more is to be read; a `bye` is written already. */
     void (*end)(void *owner, const char *why);
-    /* It has said hello, with the token where one is needed. */
+    /* The client has said hello, with the token where one is needed. */
     void (*welcomed)(void *owner);
 };
 
-/* `token`: what its hello must show; NULL = it need not even say hello. */
+/* `token`: what the client's hello must show; NULL = no hello is needed. */
 struct line_conn *line_conn_new(struct broker *broker, const char *token,
                                 const struct line_conn_events *on, void *owner);
 void line_conn_free(struct line_conn *c);
 void line_conn_line(struct line_conn *c, struct span line);
 void line_conn_too_long(struct line_conn *c);
-/* It can be sent more again. */
+/* The client has read: more can be sent. */
 void line_conn_ready(struct line_conn *c);
 /* Says bye, and wants to be closed. */
 void line_conn_bye(struct line_conn *c, const char *why);

@@ -5,8 +5,8 @@
 
 #include "base/list.h"
 #include "base/log.h"
+#include "bus/line.h"
 #include "bus/line_conn.h"
-#include "bus/line_words.h"
 #include "io/listen.h"
 #include "wire/lines.h"
 
@@ -28,10 +28,11 @@ struct guest {
     struct lines lines;
     struct line_conn *conn;
     bool finishing;
-    bool stranger;            /* has yet to show the token */
-    bool high;                /* not read from until it has read */
-    uint64_t appended, taken; /* bytes for it; how many of them it had at the last look */
-    size_t queued_before;     /* while we append */
+    bool stranger; /* has yet to show the token */
+    bool high;     /* too much waits for it: we read no more until it has read */
+    uint64_t appended,
+        taken;            /* bytes queued for it so far; how many it had read when we last looked */
+    size_t queued_before; /* while we append */
     struct timer hello, stuck;
 };
 
@@ -66,7 +67,7 @@ static void guest_wrote(void *owner)
     stream_wrote(g->stream);
     if (!timer_is_set(&g->stuck))
         timer_set(loop_timers(g->server->loop), &g->stuck, g->server->options.patience);
-    /* Who does not read its answers gets to ask no more. */
+    /* A client that does not read its answers gets no more questions read. */
     if (!g->high && !g->finishing && stream_queued(g->stream) > STREAM_HIGH_WATER) {
         g->high = true;
         stream_pause(g->stream);
@@ -115,7 +116,7 @@ static void on_hello_late(struct timer *t)
     line_conn_bye(CONTAINER_OF(t, struct guest, hello)->conn, "no hello in time");
 }
 
-/* Who does not read holds memory, and its group's messages: it is cut off. */
+/* A client that does not read holds memory and the messages of its groups: it is cut off. */
 static void on_stuck(struct timer *t)
 {
     struct guest *g = CONTAINER_OF(t, struct guest, stuck);

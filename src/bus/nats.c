@@ -82,7 +82,7 @@ void nats_pong(struct nats_client *e)
 
     while ((u = LIST_FIRST(&e->unsure, struct nats_unsure, node)) && u->place <= e->asked_upto) {
         if (u->leg)
-            nats_leg_is_sure(e, u->leg);
+            nats_sub_is_sure(e, u->leg);
         if (u->number)
             engine_sent(e->bus, u->number, BUS_SENT);
         unsure_free(u);
@@ -100,7 +100,8 @@ static bool is_fresh(const struct nats_client *e)
     return !e->options->jetstream && loop_now(e->loop) < e->fresh_until;
 }
 
-/* It stays in the outbox and is published again by publish_parked: in this time, or sooner. */
+/* The message stays in the outbox and is published again by publish_parked: after `wait_ms`, or
+ * sooner when a stream or a subscription is ready; 0 = only then. */
 static void park(struct nats_client *e, uint64_t number, uint64_t wait_ms)
 {
     buf_bytes(&e->parked, &number, sizeof number);
@@ -217,12 +218,12 @@ void nats_hold(struct nats_client *e)
 
 void nats_release(struct nats_client *e)
 {
-    /* When the connection is lost, bus.c publishes them with the next. */
+    /* After a lost connection bus.c publishes all of its outbox again. */
     if (--e->holds == 0 && nats_link_is_open(e))
         publish_parked(e);
 }
 
-/* All but those that are being looked for: one of them is gone, and the others are found again. */
+/* One of the streams is gone: all are looked for again, but for those that are being looked for. */
 static void forget_streams(struct nats_client *e)
 {
     size_t at = 0;
@@ -257,7 +258,7 @@ static void put_message(struct nats_client *e, uint64_t number, struct span topi
     nats_put_subject(&subject, e->options->prefix, topic);
     if (jet && !may_store(e, number, buf_cstr(&subject)))
         return;
-    /* After a lost connection it may be sent once more: the stream keeps one. */
+    /* After a lost connection the message may be sent twice: the stream keeps one. */
     if (jet)
         buf_printf(&once, SPAN_FMT "@" SPAN_FMT, SPAN_ARG(m->id), SPAN_ARG(topic));
     e->headers.n = 0;
@@ -280,8 +281,8 @@ static void publish(void *engine, uint64_t number, struct span topic, const stru
     struct nats_client *e = engine;
 
     if (!nats_link_is_open(e))
-        return; /* it is lost, which bus.c learns at the end of this turn */
-    /* On NATS that would be a pattern: nobody can wait at such a topic, as in bus_publish. */
+        return; /* the connection is lost, which bus.c learns at the end of this turn */
+    /* On NATS `>` makes a pattern of it: nobody can be subscribed to such a topic. */
     if (span_find(topic, '>') < topic.n) {
         log_warn("nats", "'" SPAN_FMT "' is no subject: a message to it was dropped",
                  SPAN_ARG(topic));

@@ -3,7 +3,7 @@
  *
  * nats_link.c is the connection: which server, TLS, logging in, pings, the end. nats.c is the
  * engine: publishing, and learning that what was published has arrived. nats_sub.c is what comes
- * in: subscriptions, and messages that are handed over and wait to be settled. nats_stream.c finds
+ * in: subscriptions, and messages that are handed over and wait to be settled. nats_wish.c finds
  * and makes JetStream's streams and consumers. nats_words.c and nats_message.c translate,
  * nats_login.c signs.
  */
@@ -92,7 +92,7 @@ struct nats_client {
     struct deferred work;      /* hands over what there is room for again */
     uint64_t warned, dropped;  /* when the log was told of a dead letter, of lost messages */
 
-    struct idmap wishes; /* nats_stream.c */
+    struct idmap wishes; /* nats_wish.c */
 };
 
 /* --- nats_link.c --- */
@@ -130,7 +130,7 @@ void nats_free(struct nats_client *e);
  * subscribes and then asks must not miss the answer. Publishes wait until it is, or has failed. */
 void nats_hold(struct nats_client *e);
 void nats_release(struct nats_client *e);
-/* nats_leg_is_sure is called when what was sent by now has arrived. */
+/* nats_sub_is_sure is called when what was sent by now has arrived. */
 void nats_make_sure(struct nats_client *e, uint64_t leg);
 
 /* --- nats_sub.c --- */
@@ -143,9 +143,9 @@ void nats_sub_open(void *engine, struct engine_sub *sub);
 void nats_sub_close(void *engine, struct engine_sub *sub);
 void nats_sub_settle(void *engine, struct engine_sub *sub, uint64_t tag, enum bus_verdict verdict);
 void nats_sub_message(struct nats_client *e, const struct nats_op *op);
-void nats_leg_is_sure(struct nats_client *e, uint64_t leg);
+void nats_sub_is_sure(struct nats_client *e, uint64_t leg);
 
-/* --- nats_stream.c: JetStream's streams and consumers, asked for by requests --- */
+/* --- nats_wish.c: JetStream's streams and consumers, asked for by requests --- */
 struct nats_wish;
 /* `text`: what was wished for (the stream, or where to ask the consumer for messages), or why not.
  * The wish is gone when this is called. */

@@ -179,7 +179,7 @@ static bool start_tls(struct nats_client *e)
     return true;
 }
 
-/* TLS, when we or the server insist on it. False: the connection is lost. */
+/* Begins TLS when we or the server insist on it. False: the connection is lost. */
 static bool upgrade(struct nats_client *e, const struct nats_info *info, size_t behind)
 {
     if (stream_is_secure(e->link.stream) || !(e->address.secure || info->tls_required))
@@ -303,7 +303,8 @@ static void on_pong(struct nats_client *e)
         nats_link_lose(e, "%s shuts down", l->places[l->at].target);
 }
 
-/* What we may not do costs nothing but that; behind all else the server ends the connection. */
+/* A missing permission costs only what was asked for; after any other -ERR the server ends the
+ * connection. */
 static void on_complaint(struct nats_client *e, struct span text)
 {
     struct nats_link *l = &e->link;
@@ -378,7 +379,7 @@ static void on_connected(void *owner, struct stream *s, int code)
     size_t outbox = e->options->max_outbox ? e->options->max_outbox : MAX_OUTBOX;
 
     l->connecting = NULL;
-    if (code && l->lost_why) { /* what another server said tells more */
+    if (code && l->lost_why) { /* the reason that another server gave tells more than this */
         nats_link_lose(e, "%s", l->lost_why);
         return;
     }

@@ -17,7 +17,7 @@ enum {
     QUEUE_MESSAGES = 65536, /* that wait for one subscription; what comes then is dropped */
     QUEUE_BYTES = 64 * 1024 * 1024,
     ASK_MS = 30000,        /* how long a request for messages stands */
-    ASK_LOST_MS = 45000,   /* it should have ended by now */
+    ASK_LOST_MS = 45000,   /* after which a request without an end counts as lost */
     LISTEN_AGAIN_MS = 2000 /* after a consumer could not be had */
 };
 
@@ -34,7 +34,7 @@ struct nats_leg {
     char *inbox;            /* and where to send that */
     uint64_t asked;         /* messages we have asked for that did not come yet */
     uint64_t asked_at;      /* or the latest of them came */
-    struct timer listen;    /* once more */
+    struct timer listen;    /* asks for a consumer again */
 };
 
 struct nats_sub {
@@ -105,7 +105,7 @@ static struct nats_item *item_new(struct nats_leg *leg, struct span topic, const
     return i;
 }
 
-/* Off whatever list it is on. */
+/* Takes the item off the list that it is on. */
 static void item_take(struct nats_item *i)
 {
     struct nats_client *e = i->sub->engine;
@@ -148,7 +148,8 @@ static void bury(struct nats_client *e, struct nats_item *i, const char *why)
 
     log_line(log_seldom(&e->warned, loop_now(e->loop)), "nats",
              SPAN_FMT ": a message goes to the dead letters: %s", SPAN_ARG(i->topic), why);
-    /* What cannot be read goes as far as it could be; and dead letters are not buried twice. */
+    /* Of a message that cannot be read the fields before the bad one are kept. Dead letters that
+     * are given up are not published again. */
     (void)(nats_message_read(&m, i->headers, i->payload, made_id, &err) < 0);
     if (!span_starts(i->topic, SPAN("dlq."))) {
         buf_str(&topic, "dlq.");
@@ -209,8 +210,8 @@ static void on_rested(struct timer *t)
     item_wait(i);
 }
 
-/* Deliveries may close any subscription, also the one they are made to: looked at anew each time.
- * Whose turn it was stands last then. */
+/* A delivery may close any subscription, so the list is walked from its start each time; the
+ * subscription whose turn it was goes to the end. */
 static struct nats_item *next_item(struct nats_client *e)
 {
     LIST_EACH (&e->subs, it) {
@@ -239,7 +240,7 @@ static void on_work(struct deferred *d)
         work_later(e);
 }
 
-/* Is it for this subscription, which may have had to listen to more than it wanted? */
+/* Is the topic for this subscription, whose subject may be wider than its pattern? */
 static bool is_wanted(const struct nats_sub *s, struct span topic)
 {
     if (!topic.n || (s->plan.rootless && nats_is_internal(topic)))
@@ -263,7 +264,7 @@ void nats_sub_message(struct nats_client *e, const struct nats_op *op)
     struct nats_leg *leg = idmap_get(&e->legs, op->sid);
     struct span topic = nats_topic(e->options->prefix, op->subject);
 
-    if (!leg) { /* it was on its way when we left: the group gets it back */
+    if (!leg) { /* it was on its way when we unsubscribed: the group gets it back */
         if (nats_delivery_count(op->reply))
             nats_link_say(e, op->reply, SPAN_EMPTY, "-NAK");
         return;
@@ -458,7 +459,7 @@ static void say_subscribed(const struct nats_leg *leg)
                   leg->sub->sub->group ? leg->sub->sub->group : "itself");
 }
 
-void nats_leg_is_sure(struct nats_client *e, uint64_t id)
+void nats_sub_is_sure(struct nats_client *e, uint64_t id)
 {
     struct nats_leg *leg = idmap_get(&e->legs, id);
 

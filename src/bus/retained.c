@@ -40,7 +40,7 @@ void retained_fini(struct retained *r)
     map_fini(&r->by_key);
 }
 
-/* Server names differ in case from one agent to the other and mean the same. */
+/* Agents write the name of one server in different cases. */
 static void put_key(struct buf *key, struct span topic, struct span raw_name)
 {
     size_t from;
@@ -62,7 +62,7 @@ static void forget(struct retained *r, struct span key)
         drop(r, k);
 }
 
-/* Takes over the reference. */
+/* Takes over the caller's reference to the parcel. */
 static void remember(struct retained *r, struct span key, struct parcel *p)
 {
     struct kept *k = MEM_NEW(struct kept);
@@ -130,7 +130,7 @@ void retained_look(struct retained *r, struct parcel *p)
     it = json_iter(servers);
     for (size_t left = n; json_next(&it); left--) {
         if (left > RETAINED_MOST)
-            continue; /* those behind it would push it out again */
+            continue; /* entries further behind would push this one out again */
         struct json_slot name = json_get(it.value, "serverName");
         if (name.type != JSON_STRING)
             continue;

@@ -87,7 +87,7 @@ struct topic_node {
     struct topic_node *star, *hash;
     bool is_hash;
     struct list entries;
-    uint64_t step; /* of the walk that has it already */
+    uint64_t step; /* of the walk that has reached this node already */
     size_t name_n;
     char name[];
 };
@@ -171,7 +171,8 @@ void topic_tree_remove(struct topic_tree *t, struct topic_entry *e)
     }
 }
 
-/* Among those of the next step, once; and so is its `#`, which also stands for no segment. */
+/* Adds the node to those of the next step, once; its child `#` too, because `#` also stands for no
+ * segment. */
 static void reach(struct topic_tree *t, struct topic_node *n, size_t *count)
 {
     for (; n && n->step != t->step; n = n->hash) {

@@ -2,7 +2,7 @@
  * Called by cmd/bus.c for `rialto bus tail --dead`. */
 #include "base/log.h"
 #include "base/mem.h"
-#include "bus/line_words.h"
+#include "bus/line.h"
 #include "cmd/bus_look.h"
 #include "io/runtime_folder.h"
 #include "io/stream.h"

@@ -1,11 +1,11 @@
 /*
- * line_words: the lines of the embedded bus, as its server and its client read and write them.
+ * line: the lines of the embedded bus, as its server and its client read and write them.
  *
  * One JSON object a line, told apart by `op`. What carries an `id` is answered with `ok` or `err`
  * and the same id; what fails is answered with `err` in any case.
  */
-#ifndef RIALTO_BUS_LINE_WORDS_H
-#define RIALTO_BUS_LINE_WORDS_H
+#ifndef RIALTO_BUS_LINE_H
+#define RIALTO_BUS_LINE_H
 
 #include "base/buf.h"
 #include "base/err.h"

@@ -1,6 +1,6 @@
 /* Parses one JSON line of the embedded bus's protocol, and reads single fields of that line. Called
  * by line_conn.c, line_client.c and cmd/bus_dead.c. */
-#include "bus/line_words.h"
+#include "bus/line.h"
 
 static const struct json_shape_row rows[] = {
     {"op", LINE_OP, NULL},
