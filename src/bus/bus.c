@@ -303,6 +303,11 @@ bool bus_is_up(const struct bus *b)
     return b->up;
 }
 
+bool bus_is_in_memory(const struct bus *b)
+{
+    return b->ops->in_memory;
+}
+
 const char *bus_describe(const struct bus *b)
 {
     /* Made anew each time, because an engine may have another place after a reconnect; that it is

@@ -51,6 +51,9 @@ struct bus *bus_open(struct loop *loop, const struct bus_options *options,
 /* Leaves: unsettled messages go back to their groups, unconfirmed ones fail. */
 void bus_close(struct bus *b);
 bool bus_is_up(const struct bus *b);
+/* Is what was sent gone when the bus goes down, because it was in the memory of a host that ended?
+ */
+bool bus_is_in_memory(const struct bus *b);
 /* "RabbitMQ at 127.0.0.1:5672": for logs and status; never with a password. */
 const char *bus_describe(const struct bus *b);
 /* The largest body that may be published now. */

@@ -278,6 +278,7 @@ static void local_settle(void *engine, struct engine_sub *sub, uint64_t tag,
 
 const struct engine_ops embedded_engine = {
     .name = "embedded bus",
+    .in_memory = true,
     .open = local_open,
     .connect = local_connect,
     .close = local_close,

@@ -24,6 +24,7 @@ struct engine_sub { /* a subscription as an engine sees it */
 
 struct engine_ops {
     const char *name; /* "RabbitMQ" */
+    bool in_memory;   /* of a host: what it was given is gone when the connection is lost */
     /* Does not connect yet. NULL with a reason when the options make no sense. */
     void *(*open)(struct bus *b, struct loop *loop, const struct bus_options *options,
                   struct err *err);

@@ -364,6 +364,7 @@ static void line_settle(void *engine, struct engine_sub *sub, uint64_t tag,
 
 const struct engine_ops line_engine = {
     .name = "embedded bus",
+    .in_memory = true,
     .open = line_open,
     .connect = line_connect,
     .close = line_close,

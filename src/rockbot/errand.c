@@ -46,6 +46,18 @@ static void fail(struct errand *e, enum failure why, bool retryable, const char 
     let_go(e);
 }
 
+/* A question that is not sent yet is in our outbox, and goes to the next host. */
+void errands_lost(struct remote *r)
+{
+    LIST_EACH_SAFE (&r->errands, it) {
+        struct errand *e = LIST_ENTRY(it, struct errand, node);
+        if (e->call && !e->sending)
+            fail(e, FAIL_CRASHED, false,
+                 "the host of the bus ended, and the call or its answer with it. It may have done "
+                 "its work all the same: look before calling again");
+    }
+}
+
 static void on_late(struct timer *t)
 {
     fail(CONTAINER_OF(t, struct errand, timer), FAIL_TIMEOUT, true, "no bridge on the bus answers");

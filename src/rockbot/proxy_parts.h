@@ -83,6 +83,8 @@ struct errand *errand_send(struct remote *r, const struct errand_kind *kind, str
                            struct span body, struct message *m, uint64_t wait_ms);
 /* Nobody wants to know any more; nothing is told. */
 void errand_drop(struct errand *e);
+/* The bus has lost what it was given: callers whose question was sent are told. */
+void errands_lost(struct remote *r);
 
 /* --- remote.c --- */
 struct remote *remote_new(struct bus_proxy *x, struct span name);

@@ -5,6 +5,7 @@ import fs from 'node:fs';
 import net from 'node:net';
 import path from 'node:path';
 import { test } from 'node:test';
+import { busServer } from './bus_worker_scenarios.mjs';
 import {
   exchange, expectClean, fake, rialto, rialtoBin, sanitizerEnv, serve, sleep, start, StdioClient, tempDir,
   until, within, writeConfig,
@@ -461,6 +462,31 @@ test('rialto bus proxy speaks MCP on its pipes and offers what the workers have'
   await client.waitFor('far__echo');
   const { result } = await client.request('tools/call', { name: 'far__echo', arguments: { text: 'over the bus' } });
   assert.match(JSON.stringify(result.content), /over the bus/);
+});
+
+// The embedded bus lives in its host's memory. What was under way when the host died had nobody to
+// answer it, and the caller heard of that at its timeout, ten minutes later here.
+test('the host dies: who waits for an answer is told at once', async (t) => {
+  const { url } = place();
+  const host = await worker(t, url);
+  const done = path.join(tempDir(), 'done');
+  const config = { url, agents: ['Desk'], timeout: '10m' };
+  const far = await worker(t, url, { servers: { far: busServer(done) }, bus: config });
+  const file = writeConfig(tempDir(), { bus: config });
+  const client = new StdioClient(t, rialtoBin, ['bus', 'proxy', '-c', file]);
+  await client.connect();
+  await client.waitFor('far__wait');
+  const answer = client.request('tools/call', { name: 'far__wait', arguments: { id: 'w', ms: 600_000 } });
+  await until('it runs', () => fs.existsSync(done), 20_000);
+  await host.stop('SIGKILL');
+  const { error } = await within(60_000, 'the answer', answer);
+  assert.match(error.message, /the host of the bus ended/);
+  assert.equal(error.data.retryable, false);
+  // And the bus goes on with another host, once the worker is on it.
+  await until('the worker is back', () => far.text().match(/joined embedded bus/g).length === 2, 20_000);
+  await client.waitFor('far__echo');
+  const { result } = await client.request('tools/call', { name: 'far__echo', arguments: { x: 1 } });
+  assert.match(JSON.stringify(result.content), /x/);
 });
 
 test('status and metrics tell of the bus', async (t) => {
