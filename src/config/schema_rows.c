@@ -353,8 +353,10 @@ const struct schema_row schema_rows[] = {
     {"bus.name", SCHEMA_STRING, TOP(bus.name), .check = check_agent,
      .help = "The name of this worker among several that have different servers for the same "
              "agent. Workers without it, or with the same one, share the agent's calls."},
-    {"bus.discovery", SCHEMA_WORDS, TOP(bus.discovery), .preset = "servers-indexed",
-     .words = discovery_words, .help = "How our tools are announced."},
+    {"bus.discovery", SCHEMA_WORDS, TOP(bus.discovery), .preset = "servers-indexed,tools-available",
+     .words = discovery_words,
+     .help = "How our tools are announced: in the words of every generation of agents, unless this "
+             "names fewer."},
     {"bus.prefetch", SCHEMA_NUMBER, TOP(bus.prefetch), .preset = "10", .min = 1, .max = 1000,
      .help = "How many calls for one agent are worked on at once."},
     {"bus.max_timeout", SCHEMA_DURATION, TOP(bus.max_timeout), .preset = "15m", .min = 100,

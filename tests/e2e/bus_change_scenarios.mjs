@@ -26,7 +26,7 @@ async function start(t, rig, servers) {
   return { place, config, worker, agent, read, edit };
 }
 
-const announcedSince = (agent, from) => agent.announcements.slice(from)
+const announcedSince = (agent, from) => agent.announcements.slice(from).filter((a) => a.type === 'McpServersIndexed')
   .flatMap((a) => [...a.body.servers.map((s) => s.serverName), ...a.body.removedServers]);
 
 /** An MCP server to be reached by a URL. */

@@ -57,7 +57,7 @@ static void test_defaults(void **state)
     assert_int_equal(c->limits.memory, 512 << 20);
     assert_int_equal(c->limits.sessions, 10000);
     assert_int_equal(c->limits.body_timeout, 30000);
-    assert_int_equal(c->bus.discovery, DISCOVERY_SERVERS_INDEXED);
+    assert_int_equal(c->bus.discovery, DISCOVERY_SERVERS_INDEXED | DISCOVERY_TOOLS_AVAILABLE);
     assert_string_equal(s->alias, "a");
     assert_string_equal(s->command, "x");
     assert_null(s->url);
