@@ -15,6 +15,9 @@ enum { DEBOUNCE_MS = 500 };
 enum { ANNOUNCED_WAITS_MS = 10 * 1000 };
 /* Not every server says when its lists change: how often to ask, and how often at most. */
 enum { RELIST_MS = 5 * 60 * 1000, RELIST_GAP_MS = 1000 };
+/* How long an agent that asked waits for a list, and how many agents wait for that of one server.
+ */
+enum { LIST_WAITS_MS = 5 * 1000, MAX_ASKERS = 64 };
 /* How long a request for what there is may wait on the bus, while we come up say. */
 enum { REQUEST_WAITS_MS = 10 * 1000 };
 /* A list of tools is sent in parts of this share of what a message may have. */
@@ -142,12 +145,24 @@ static struct known *known_add(struct bus_worker *w, const char *alias)
 
     k->alias = mem_str(alias);
     k->relisted_at = loop_now(w->loop);
+    list_init(&k->askers);
     list_append(&w->known, &k->node);
     return k;
 }
 
+static void asker_free(struct known *k, struct bus_asker *a)
+{
+    k->n_askers--;
+    list_remove(&a->node);
+    mem_free(a);
+}
+
 static void known_free(struct known *k)
 {
+    struct bus_asker *a;
+
+    while ((a = LIST_FIRST(&k->askers, struct bus_asker, node)))
+        asker_free(k, a);
     list_remove(&k->node);
     buf_fini(&k->entry);
     buf_fini(&k->tools);
@@ -217,6 +232,7 @@ static void announce(struct bus_worker *w, struct known *k, const struct provide
     snprintf(k->fingerprint, sizeof k->fingerprint, "%s", s->fingerprint);
     k->announced = true;
     k->announced_at = stamp_now();
+    k->n_announced++;
     k->due = 0;
     LIST_EACH (&w->listeners, it)
         tell_server(w, LIST_ENTRY(it, struct bus_listener, node)->agent, k, buf_view(&removed));
@@ -290,6 +306,62 @@ static bool look_at(struct bus_worker *w, struct known *k, struct provider *p)
     return false;
 }
 
+/* --- agents that wait for the next list --- */
+
+/* False: there are too many. */
+static bool asker_add(struct known *k, const char *agent)
+{
+    struct bus_asker *a;
+
+    LIST_EACH (&k->askers, it)
+        if (strcmp(LIST_ENTRY(it, struct bus_asker, node)->agent, agent) == 0)
+            return true;
+    if (k->n_askers == MAX_ASKERS)
+        return false;
+    a = mem_zalloc(sizeof *a + strlen(agent) + 1);
+    memcpy(a->agent, agent, strlen(agent));
+    a->heard = k->n_announced;
+    list_append(&k->askers, &a->node);
+    k->n_askers++;
+    return true;
+}
+
+/* Was the server announced to this agent after it had asked? */
+static bool has_its_answer(const struct bus_worker *w, const struct known *k,
+                           const struct bus_asker *a)
+{
+    const struct bus_listener *l = worker_listener(w, span_str(a->agent));
+
+    return l && l->since <= k->announced_at && a->heard < k->n_announced;
+}
+
+/* Asks the server for its lists as soon as that may be, and tells those who wait when they are here
+ * and what is new in them is announced. */
+static void answer_askers(struct bus_worker *w, struct known *k, struct provider *p)
+{
+    bool up = p->state == PROVIDER_READY && p->catalog;
+    struct bus_asker *a;
+
+    if (list_empty(&k->askers))
+        return;
+    if (up && !k->relisting) {
+        k->generation = p->catalog->generation;
+        k->relisting = worker_relist(w, p);
+        return;
+    }
+    if (up && p->catalog->generation == k->generation &&
+        loop_now(w->loop) - k->relisted_at < LIST_WAITS_MS)
+        return;
+    if (k->due && provider_advertised(p))
+        return;
+    k->relisting = false;
+    while ((a = LIST_FIRST(&k->askers, struct bus_asker, node))) {
+        if (k->announced && !has_its_answer(w, k, a))
+            tell_server(w, a->agent, k, SPAN_EMPTY);
+        asker_free(k, a);
+    }
+}
+
 /* Agents get their management tools with the first index, so there must be one. */
 static void say_something(struct bus_worker *w)
 {
@@ -323,8 +395,11 @@ static uint64_t next_look(const struct bus_worker *w, const struct known *k,
 
     if (k->due && provider_advertised(p))
         at = k->due;
-    if (p->state == PROVIDER_READY && at > k->relisted_at + RELIST_MS)
-        at = k->relisted_at + RELIST_MS;
+    uint64_t list = k->relisted_at + (list_empty(&k->askers) ? RELIST_MS
+                                      : k->relisting         ? LIST_WAITS_MS
+                                                             : RELIST_GAP_MS);
+    if (p->state == PROVIDER_READY && at > list)
+        at = list;
     return at == UINT64_MAX ? at : at > now ? at - now : 0;
 }
 
@@ -349,6 +424,7 @@ uint64_t worker_look(struct bus_worker *w)
         if (loop_now(w->loop) - k->relisted_at >= RELIST_MS)
             (void)worker_relist(w, p);
         coming |= look_at(w, k, p);
+        answer_askers(w, k, p);
         uint64_t wait = next_look(w, k, p);
         next = wait < next ? wait : next;
     }
@@ -384,15 +460,20 @@ static bool has_heard(const struct bus_worker *w, const char *agent, const struc
 }
 
 /* What is known is told again; and the server is asked, on the connection that it has, so that no
- * call is disturbed: should it have something new, that is told as every change is. */
-static void refresh_server(struct bus_worker *w, const char *agent, const struct known *k,
+ * call is disturbed: should it have something new, that is told as every change is. A server that
+ * was asked just now is asked again when that may be, and the agent is told then. */
+static void refresh_server(struct bus_worker *w, const char *agent, struct known *k,
                            uint64_t asked_at)
 {
     struct provider *p = worker_server(w, span_str(k->alias));
 
-    if (p)
-        (void)worker_relist(w, p);
-    if (!has_heard(w, agent, k, asked_at))
+    bool too_soon = p && p->state == PROVIDER_READY && !worker_relist(w, p);
+
+    if (has_heard(w, agent, k, asked_at))
+        return;
+    if (too_soon && asker_add(k, agent))
+        worker_look_within(w, RELIST_GAP_MS);
+    else
         tell_server(w, agent, k, SPAN_EMPTY);
 }
 

@@ -25,6 +25,16 @@ struct station {
 struct bus_listener {
     struct list node;
     uint64_t since; /* Unix time in ms: what was announced before, it has not heard */
+    int64_t delay;  /* ms from the stamp of its quickest message to when that came: mostly what our
+                       clocks differ by */
+    uint64_t delay_at; /* by the loop's clock; 0 = not known */
+    char agent[];
+};
+
+/* An agent whose refresh is answered with the next list. */
+struct bus_asker {
+    struct list node;
+    uint64_t heard; /* announcements of the server before it asked */
     char agent[];
 };
 
@@ -33,12 +43,17 @@ struct known {
     struct list node;
     char *alias;
     bool announced;
-    bool there;              /* while looking: it still exists */
-    uint64_t digest;         /* of its lists when we last looked */
-    uint64_t due;            /* when to announce that it changed; 0 = it has not */
-    uint64_t announced_at;   /* Unix time in ms */
-    uint64_t timeout_ms;     /* its own limit for calls; 0 = none */
-    uint64_t relisted_at;    /* when it was last asked for its lists */
+    bool there;            /* while looking: it still exists */
+    uint64_t digest;       /* of its lists when we last looked */
+    uint64_t due;          /* when to announce that it changed; 0 = it has not */
+    uint64_t announced_at; /* Unix time in ms */
+    uint64_t n_announced;  /* how often it was announced */
+    uint64_t timeout_ms;   /* its own limit for calls; 0 = none */
+    uint64_t relisted_at;  /* when it was last asked for its lists */
+    struct list askers;    /* of struct bus_asker */
+    size_t n_askers;
+    bool relisting; /* for them: the catalog has another generation than this one then */
+    uint64_t generation;
     char fingerprint[65];    /* as announced */
     struct buf entry, tools; /* as announced: of the index; JSON array of the tools' names */
 };

@@ -311,6 +311,33 @@ static void test_refresh_finds_what_is_new(void **state)
     rig_end(&r);
 }
 
+/*
+ * A server is asked for its lists once a second at most. A refresh within that second was answered
+ * with the old list, and nobody asked the server again: what was new in it was not told until five
+ * minutes later. The answer waits for the next list now.
+ */
+static void test_refresh_right_after_a_list(void **state)
+{
+    struct rig r;
+
+    (void)state;
+    begin(&r, "read");
+    rig_next(&r, META);
+    r.servers[0].tools = "read write"; /* and the server does not say so */
+    refresh(&r, "{\"serverName\":null}", stamp_now() + 1000);
+    refresh(&r, "{\"serverName\":null}", stamp_now() + 1000);
+    assert_body_has(rig_next(&r, META), "\"toolNames\":[\"read\",\"write\"]");
+    assert_int_equal(r.servers[0].relists, 1);
+    /* One announcement is answer enough for all who asked before it. */
+    run_for(r.loop, 700);
+    assert_int_equal(rig_count(&r, META), 0);
+    /* And where nothing is new, that is an answer as well. */
+    refresh(&r, "{\"serverName\":\"fs\"}", stamp_now() + 1000);
+    assert_body_has(rig_next(&r, META), "\"toolNames\":[\"read\",\"write\"]");
+    assert_int_equal(r.servers[0].relists, 2);
+    rig_end(&r);
+}
+
 /* Stamps are whole seconds on some engines: one that seems older by less than that is not. */
 static void test_refresh_within_the_same_second(void **state)
 {
@@ -397,6 +424,7 @@ int main(void)
         cmocka_unit_test(test_the_older_form),
         cmocka_unit_test(test_the_older_form_in_parts),
         cmocka_unit_test(test_refresh),
+        cmocka_unit_test(test_refresh_right_after_a_list),
         cmocka_unit_test(test_refresh_finds_what_is_new),
         cmocka_unit_test(test_refresh_within_the_same_second),
         cmocka_unit_test(test_refresh_of_a_newcomer),
