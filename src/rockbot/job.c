@@ -238,8 +238,14 @@ void job_fail(struct job *j, const char *code, bool retryable, const char *fmt, 
 void job_open(struct job *j, struct view *v, const struct request *request)
 {
     struct bus_worker *w = j->worker;
-    struct call *call = call_open(w->host->router, &w->peer, v, request, j);
 
+    /* We may have stood still while the server came up: its news come before our timers then. */
+    if (loop_now(w->loop) - j->began >= j->budget) {
+        timer_clear(loop_timers(w->loop), &j->timer);
+        on_timer(&j->timer);
+        return;
+    }
+    struct call *call = call_open(w->host->router, &w->peer, v, request, j);
     if (call)
         j->call = call; /* else it has ended, and the job may be gone */
 }

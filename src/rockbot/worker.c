@@ -17,6 +17,8 @@ enum {
     MAX_NAMED = 50, /* of what a server has, in an error */
     INLINE_LIMIT = 32000,
     ATTACH_LIMIT = 64 * 1024,
+    DELAY_KNOWN_MS = 5 * 60 * 1000, /* clocks are set, and paths change */
+    AHEAD_MS = 30 * 1000,           /* a stamp further in the future tells nothing */
 };
 
 struct provider *worker_server(const struct bus_worker *w, struct span name)
@@ -52,14 +54,19 @@ void worker_put_names(struct buf *out, struct view *v, enum item_kind kind)
 
 /* --- whom we serve --- */
 
-const struct bus_listener *worker_listener(const struct bus_worker *w, struct span agent)
+static struct bus_listener *find_listener(const struct bus_worker *w, struct span agent)
 {
     LIST_EACH (&w->listeners, it) {
-        const struct bus_listener *l = LIST_ENTRY(it, struct bus_listener, node);
+        struct bus_listener *l = LIST_ENTRY(it, struct bus_listener, node);
         if (span_is(agent, l->agent))
             return l;
     }
     return NULL;
+}
+
+const struct bus_listener *worker_listener(const struct bus_worker *w, struct span agent)
+{
+    return find_listener(w, agent);
 }
 
 static struct bus_listener *add_listener(struct bus_worker *w, struct span agent)
@@ -83,6 +90,32 @@ static void notice(struct bus_worker *w, struct span agent, bool greet)
         worker_greet(w, l->agent);
 }
 
+static int64_t delay_of(const struct message *m)
+{
+    return (int64_t)(stamp_now() - m->sent_ms);
+}
+
+/* The smallest delay of the last minutes: a message that waited anywhere has a larger one. */
+static void note_delay(struct bus_worker *w, const struct message *m)
+{
+    struct bus_listener *l = find_listener(w, m->source);
+    uint64_t now = loop_now(w->loop);
+
+    if (!l || !m->sent_ms || delay_of(m) < -AHEAD_MS)
+        return;
+    if (l->delay_at && now - l->delay_at < DELAY_KNOWN_MS && delay_of(m) > l->delay)
+        return;
+    l->delay = delay_of(m);
+    l->delay_at = now;
+}
+
+int64_t worker_travel_time(const struct bus_worker *w, const struct message *m)
+{
+    const struct bus_listener *l = worker_listener(w, m->source);
+
+    return l && l->delay_at && m->sent_ms ? delay_of(m) - l->delay : 0;
+}
+
 /*
  * The topics are everybody's: each bridge gets each message. What is not from our agent is another
  * bridge's to answer. While leaving, messages are left as they are, and go back with the
@@ -103,6 +136,7 @@ static bool is_ours(struct station *s, const struct bus_delivery *d, bool greet)
     }
     if (everybody)
         notice(w, source, greet);
+    note_delay(w, d->message);
     return true;
 }
 

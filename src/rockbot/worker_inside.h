@@ -87,6 +87,9 @@ struct provider *worker_server(const struct bus_worker *w, struct span name);
 /* Servers are looked at, and jobs resumed, in `ms` at the latest. */
 void worker_look_within(struct bus_worker *w, uint64_t ms);
 void worker_job_ended(struct bus_worker *w);
+/* How long the message was on its way in ms, as far as the agent's other messages tell; 0 = they do
+ * not. */
+int64_t worker_travel_time(const struct bus_worker *w, const struct message *m);
 /* NULL: nothing is announced to this agent, it must ask. */
 const struct bus_listener *worker_listener(const struct bus_worker *w, struct span agent);
 /* "a, b, c" of all servers; "none" when there are none. */

@@ -9,7 +9,8 @@
 #include "wire/rpc.h"
 
 enum {
-    DEFAULT_TIMEOUT_MS = 60 * 1000,
+    DEFAULT_TIMEOUT_MS = 30 * 1000, /* of a call whose agent does not say how long it waits */
+    AGENT_WAITS_MS = 60 * 1000,     /* how long such an agent waits */
     MAX_TIMEOUT_MS = 15 * 60 * 1000,
     MARGIN_MS = 2000,          /* so that our word arrives before the agent gives up */
     CLOCK_MS = 1000,           /* what stamps may be wrong: some engines keep whole seconds */
@@ -214,16 +215,18 @@ static struct provider *owner_of(const struct bus_worker *w, struct span tool)
 
 /* --- calling it --- */
 
-/* The server's own limit wins; else what the agent gives, less what our word needs to arrive. */
+/* The server's own limit wins; else what the agent gives, less what our word needs to arrive; else
+ * the default. */
 static uint64_t budget_of(struct bus_worker *w, const struct provider *p, uint64_t asked)
 {
     uint64_t max = w->options->max_timeout_ms ? w->options->max_timeout_ms : MAX_TIMEOUT_MS;
-    uint64_t given = asked ? asked : DEFAULT_TIMEOUT_MS;
+    uint64_t given = asked < max ? asked : max;
     uint64_t own = p ? worker_timeout_of(w, p) : 0;
 
     if (own)
         return own < max ? own : max;
-    given = given < max ? given : max;
+    if (!own && !asked)
+        own = DEFAULT_TIMEOUT_MS;
     return given - (given / 2 < MARGIN_MS ? given / 2 : MARGIN_MS);
 }
 
@@ -366,14 +369,14 @@ static bool read_arguments(struct job *j, const struct json_slot *given)
     return json_skim(j->arguments, NULL, NULL, &type, NULL) == 0 && type == JSON_OBJECT;
 }
 
-/* How long ago its caller stopped waiting; 0 = it still waits. */
-static uint64_t overdue(const struct bus_delivery *d, uint64_t asked)
+/* Has its caller stopped waiting, by the agent's clock or by how long its messages take? */
+static bool is_overdue(const struct bus_worker *w, const struct bus_delivery *d, uint64_t asked)
 {
-    uint64_t now = stamp_now(), sent = d->message->sent_ms;
-    uint64_t late = asked ? asked : DEFAULT_TIMEOUT_MS;
+    uint64_t sent = d->message->sent_ms, waits = asked ? asked : AGENT_WAITS_MS;
 
-    late += d->redelivered ? CLOCK_MS : FIRST_TIME_MS;
-    return sent && now > sent + late ? now - sent - late : 0;
+    if (sent && stamp_now() > sent + waits + (d->redelivered ? CLOCK_MS : FIRST_TIME_MS))
+        return true;
+    return worker_travel_time(w, d->message) > (int64_t)(waits + CLOCK_MS);
 }
 
 /* The message is somebody else's if we have a name and not the server. */
@@ -407,7 +410,7 @@ static void begin(struct job *j, const struct bus_delivery *d, const struct json
     j->server = arena_span(&j->arena, p ? span_str(p->alias) : server);
     w->counts.invokes++;
     job_limit(j, budget_of(w, p, asked));
-    if (overdue(d, asked)) {
+    if (is_overdue(w, d, asked)) {
         w->counts.stale++;
         job_fail(
             j, "timeout", true,
