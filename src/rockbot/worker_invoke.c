@@ -122,6 +122,8 @@ static void fail_timeout(struct job *j, const struct outcome *outcome)
 
 static void finish_failed(struct job *j, const struct outcome *outcome)
 {
+    /* Agents are told that calling again may help, and in words that it may do harm. */
+    bool retryable = outcome->retryable || outcome->why == FAIL_CRASHED;
     static const char *const codes[FAIL_COUNT] = {[FAIL_NONE] = "execution_failed",
                                                   [FAIL_UNKNOWN] = "tool_not_found",
                                                   [FAIL_UNAVAILABLE] = "tool_not_found",
@@ -152,7 +154,7 @@ static void finish_failed(struct job *j, const struct outcome *outcome)
                  "the call was ended: server '" SPAN_FMT "' is being stopped or removed",
                  SPAN_ARG(j->server));
     } else {
-        job_fail(j, codes[outcome->why], outcome->retryable, SPAN_FMT "%s", SPAN_ARG(text),
+        job_fail(j, codes[outcome->why], retryable, SPAN_FMT "%s", SPAN_ARG(text),
                  outcome->why == FAIL_CRASHED && !outcome->retryable
                      ? ". It may have done its work all the same: look before calling again"
                      : "");
@@ -223,10 +225,10 @@ static uint64_t budget_of(struct bus_worker *w, const struct provider *p, uint64
     uint64_t given = asked < max ? asked : max;
     uint64_t own = p ? worker_timeout_of(w, p) : 0;
 
-    if (own)
-        return own < max ? own : max;
     if (!own && !asked)
         own = DEFAULT_TIMEOUT_MS;
+    if (own)
+        return own < max ? own : max;
     return given - (given / 2 < MARGIN_MS ? given / 2 : MARGIN_MS);
 }
 

@@ -105,7 +105,7 @@ static void test_a_server_that_crashes(void **state)
     assert_body_has(rig_next(&r, RESULTS),
                     "\"code\":\"execution_failed\",\"message\":\"server 'fs' ended while the call "
                     "was open: exited with 1. It may have done its work all the same: look before "
-                    "calling again\",\"isRetryable\":false");
+                    "calling again\",\"isRetryable\":true");
     /* The next call brings it back. */
     assert_body_has(call(&r, "fs", "echo", NULL), "\"content\":\"{}\"");
     assert_int_equal(r.servers[0].starts, 2);
