@@ -401,6 +401,28 @@ export const workerScenarios = {
     assert.ok(!done(file).some(([x]) => x === id));
   },
 
+  // It was carried out, half a minute being allowed for clocks that differ.
+  'a worker that stood still does not do what nobody waits for any more': async (t, rig) => {
+    const file = path.join(tempDir(), 'done');
+    const place = await rig.place(t);
+    await place.host?.(t);
+    const worker = await launch(t, { servers: { main: busServer(file) }, bus: { ...place.bus, role: 'worker', agents: [place.agent] } });
+    const agent = await place.join(t, place.agent);
+    await agent.hears('main');
+    await agent.text('main', 'echo');
+    process.kill(worker.pid, 'SIGSTOP');
+    try {
+      await agent.publish('tool.invoke.mcp', 'RockBot.Tools.ToolInvokeRequest',
+        { toolCallId: 'c', toolName: 'count', arguments: JSON.stringify({ id: 'late' }), sessionId: null },
+        { correlationId: hexId(), replyTo: `tool.result.${agent.name}`, headers: { 'rb-mcp-server': 'main', 'rb-timeout-ms': '2000' } });
+      await sleep(6000); // longer than its caller waits, and the second that stamps may be wrong
+    } finally {
+      process.kill(worker.pid, 'SIGCONT');
+    }
+    await agent.text('main', 'count', { id: 'after' }); // what comes after shows that the first was seen
+    assert.deepEqual(done(file).map(([id]) => id), ['after']);
+  },
+
   'a reply too large for the bus is an error that says so': async (t, rig) => {
     const { agent } = rig.shared;
     // Just small enough to come from the server, and with the call's long id too large to go out.
