@@ -39,7 +39,8 @@ static void drop_connection(struct amqp_connection *e, const char *reason)
         stream_connect_cancel(e->connecting);
     e->connecting = NULL;
     if (e->stream) {
-        stream_abandon(e->stream, reason, GOODBYE_MS);
+        /* Who leaves has waited already, and the loop may end before the stream does. */
+        stream_abandon(e->stream, reason, e->ended ? 0 : GOODBYE_MS);
         e->stream = NULL;
     }
     amqp_reader_stop(&e->reader);
@@ -99,11 +100,9 @@ void amqp_lose(struct amqp_connection *e, const char *fmt, ...)
     va_start(ap, fmt);
     buf_vprintf(&why, fmt, ap);
     va_end(ap);
-    bool leaving = e->state >= AMQP_LEAVING;
+    e->ended = e->state >= AMQP_LEAVING;
     drop_connection(e, buf_cstr(&why));
-    if (leaving)
-        e->ended = true;
-    else
+    if (!e->ended)
         e->lost_why = buf_take(&why);
     buf_fini(&why);
     loop_defer(e->loop, &e->later, report);
@@ -487,8 +486,8 @@ static void close_engine(void *engine)
 {
     struct amqp_connection *e = engine;
     if (e->state != AMQP_UP) {
-        drop_connection(e, "leaving");
         e->ended = true;
+        drop_connection(e, "leaving");
         loop_defer(e->loop, &e->later, report);
         return;
     }

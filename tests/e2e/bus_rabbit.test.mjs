@@ -438,6 +438,20 @@ test('a broker that stands still is noticed by its silence', async (t) => {
   await probe.wait('message');
 });
 
+// What was queued for a broker that reads nothing kept its socket open for a second more, and the
+// program that had left the bus by then was aborted.
+test('a broker that stands still keeps nobody from leaving', async (t) => {
+  const probe = await startProbe(t, rabbit.url('g'));
+  rabbit.pause();
+  try {
+    for (let i = 0; i < 64; i++) probe.pub('still.x', { body: 'x'.repeat(500_000) }, { wait: 1000 });
+    assert.equal((await probe.wait('sent', 64)).how, 'expired');
+    await probe.leave();
+  } finally {
+    rabbit.resume();
+  }
+});
+
 test('a user needs the rights that docs/bus.md names, and no more', async (t) => {
   const probe = await startProbe(t, rabbit.url('b', 'tools'));
   await probe.sub('s', 'rights.x', 'rights', { verdict: 'dead' });
