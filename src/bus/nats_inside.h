@@ -13,6 +13,7 @@
 #include "base/id.h"
 #include "base/map.h"
 #include "bus/engine.h"
+#include "bus/nats_wish.h"
 #include "bus/nats_words.h"
 #include "io/stream.h"
 #include "io/tls.h"
@@ -144,37 +145,5 @@ void nats_sub_close(void *engine, struct engine_sub *sub);
 void nats_sub_settle(void *engine, struct engine_sub *sub, uint64_t tag, enum bus_verdict verdict);
 void nats_sub_message(struct nats_client *e, const struct nats_op *op);
 void nats_sub_is_sure(struct nats_client *e, uint64_t leg);
-
-/* --- nats_wish.c: JetStream's streams and consumers, asked for by requests --- */
-struct nats_wish;
-/* `text`: what was wished for (the stream, or where to ask the consumer for messages), or why not.
- * The wish is gone when this is called. */
-typedef void nats_wish_fn(struct nats_client *e, void *owner, bool granted, const char *text);
-/* That there is a JetStream at all. */
-void nats_wish_jetstream(struct nats_client *e, nats_wish_fn *done, void *owner);
-/* That a stream takes this subject: any that is there, else one of ours. With a group, that the
- * stream has a consumer which the members of the group share. */
-struct nats_wish *nats_wish_stream(struct nats_client *e, const char *subject, const char *group,
-                                   bool ephemeral, nats_wish_fn *done, void *owner);
-/* Is not told any more. */
-void nats_wish_drop(struct nats_wish *w);
-void nats_wishes_drop(struct nats_client *e);
-void nats_wish_answer(struct nats_client *e, uint64_t id, const struct nats_op *op);
-
-/* --- nats_message.c --- */
-/* The headers of the message, as a block. `once`: JetStream keeps only the first message with this
- * text; may be empty. */
-void nats_message_put(struct buf *headers, const struct message *m, struct span once);
-/*
- * `m` points into the spans and `made_id`. What is missing is filled in as RockBot's reader does.
- * Negative when a field is longer than one may be.
- */
-MUST_CHECK int nats_message_read(struct message *m, struct span headers, struct span payload,
-                                 char made_id[ID_TOKEN_SIZE], struct err *err);
-
-/* --- nats_login.c --- */
-/* Appends the members of CONNECT that answer the nonce with the key in the file. */
-MUST_CHECK int nats_login_put(struct buf *json, const char *file, struct span nonce,
-                              struct err *err);
 
 #endif

@@ -1,5 +1,6 @@
 /*
- * nats_words: addresses, subjects and names as NATS wants them. Pure functions, no library.
+ * nats_words: addresses, subjects, names, messages and signatures as NATS wants them. Only
+ * nats_login.c does more than compute: it reads a file.
  *
  * A topic is a subject, behind the configured prefix if there is one. Of the patterns `*` is the
  * same in both worlds; `#` is `>`, which needs at least one segment, so that a pattern may take two
@@ -11,6 +12,8 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/id.h"
+#include "bus/message.h"
 
 #include <stdint.h>
 
@@ -63,5 +66,21 @@ void nats_put_consumer_name(struct buf *out, const char *group, const char *subj
 
 /* How often a message was delivered, from where its acknowledgement goes; 0 = no such address. */
 uint64_t nats_delivery_count(struct span ack_subject);
+
+/* --- nats_message.c --- */
+/* The headers of the message, as a block. `once`: JetStream keeps only the first message with this
+ * text; may be empty. */
+void nats_message_put(struct buf *headers, const struct message *m, struct span once);
+/*
+ * `m` points into the spans and `made_id`. What is missing is filled in as RockBot's reader does.
+ * Negative when a field is longer than one may be.
+ */
+MUST_CHECK int nats_message_read(struct message *m, struct span headers, struct span payload,
+                                 char made_id[ID_TOKEN_SIZE], struct err *err);
+
+/* --- nats_login.c --- */
+/* Appends the members of CONNECT that answer the nonce with the key in the file. */
+MUST_CHECK int nats_login_put(struct buf *json, const char *file, struct span nonce,
+                              struct err *err);
 
 #endif
