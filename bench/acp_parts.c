@@ -1,11 +1,13 @@
 /*
- * The parts of a chain for the conductor's measurements, one program in five roles:
+ * The parts of a chain for the conductor's measurements, one program in six roles:
  *   bench_acp_parts load REQUESTS WINDOW SIZE COMMAND...   a client; prints requests/s, p50 and p99
  *   bench_acp_parts agent                                  answers every request with its params
  *   bench_acp_parts proxy                                  a proxy (P3) that passes everything on
  *   bench_acp_parts relay COMMAND...                       passes bytes both ways: the floor
  *   bench_acp_parts first TIMES COMMAND...                 starts COMMAND PORT; time to its first
  *                                                          byte (p50, p99), and its memory
+ *   bench_acp_parts greet TIMES COMMAND...                 starts COMMAND; time to its answer to
+ *                                                          initialize (p50, p99)
  *
  * It reads only what it has itself written, as conductors pass it on with ids of their own, so it
  * looks for members by searching.
@@ -215,10 +217,11 @@ static size_t put_request(char *out, size_t id, const char *padding)
                            id, padding);
 }
 
+static const char hello[] = "{\"jsonrpc\":\"2.0\",\"id\":0,\"method\":\"initialize\","
+                            "\"params\":{\"protocolVersion\":1}}\n";
+
 static int load(size_t requests, size_t window, size_t size, char **argv)
 {
-    static const char hello[] = "{\"jsonrpc\":\"2.0\",\"id\":0,\"method\":\"initialize\","
-                                "\"params\":{\"protocolVersion\":1}}\n";
     char *padding = malloc(size + 1), *line = malloc(size + 128);
     uint64_t *sent_at = calloc(requests + 1, sizeof *sent_at), begin = 0;
     uint32_t *took = calloc(requests + 1, sizeof *took);
@@ -323,6 +326,32 @@ static int first_byte(size_t times, char **argv, int argc)
     return 0;
 }
 
+/* From the decision to start it until it has answered `initialize`. */
+static int greet(size_t times, char **argv)
+{
+    uint32_t *took = calloc(times, sizeof *took);
+
+    for (size_t i = 0; took && i < times; i++) {
+        struct reader r = {0};
+        int to, from;
+        uint64_t begin = now_ns();
+        pid_t pid = start(argv, &to, &from);
+        write_all(to, hello, sizeof hello - 1);
+        while (!memchr(r.p ? r.p : "", '\n', r.n))
+            if (!fill(&r, from))
+                die("the answer to initialize");
+        took[i] = (uint32_t)((now_ns() - begin) / 1000);
+        close(to);
+        close(from);
+        waitpid(pid, NULL, 0);
+        free(r.p);
+    }
+    qsort(took, times, sizeof *took, by_size);
+    printf("%u %u\n", took[times / 2], took[times * 99 / 100]);
+    free(took);
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     const char *role = argc > 1 ? argv[1] : "";
@@ -338,6 +367,8 @@ int main(int argc, char **argv)
                     strtoull(argv[4], NULL, 10), argv + 5);
     if (strcmp(role, "first") == 0 && argc > 3)
         return first_byte(strtoull(argv[2], NULL, 10), argv + 3, argc - 3);
-    fprintf(stderr, "usage: bench_acp_parts load|agent|proxy|relay|first ...\n");
+    if (strcmp(role, "greet") == 0 && argc > 3)
+        return greet(strtoull(argv[2], NULL, 10), argv + 3);
+    fprintf(stderr, "usage: bench_acp_parts load|agent|proxy|relay|first|greet ...\n");
     return 2;
 }
