@@ -1,5 +1,5 @@
-/* Base64 written and read strictly. Called by bus/message.c, base/log_secrets.c,
- * config/credentials.c and rockbot/attachments.c. */
+/* Base64 written and read strictly. Called by base/log_secrets.c, wire/ws.c, config/credentials.c,
+ * bus/message.c, mcp/header_value.c, mcp/agent/seal.c and rockbot/attachments.c. */
 #include "base/base64.h"
 
 static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";

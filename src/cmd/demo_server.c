@@ -3,13 +3,13 @@
  * configuration. */
 #include "base/list.h"
 #include "base/mem.h"
+#include "base/sha.h"
 #include "cmd/args.h"
 #include "cmd/commands.h"
 #include "io/stream.h"
 #include "mcp/protocol.h"
 #include "wire/lines.h"
 
-#include <openssl/evp.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -128,19 +128,19 @@ static void run_text_stats(struct demo *d, struct span id, struct span arguments
 static void run_hash(struct demo *d, struct span id, struct span arguments, struct span token)
 {
     BUF_SCOPED text = {0}, name = {0}, answer = {0};
-    unsigned char digest[EVP_MAX_MD_SIZE];
-    unsigned n = 0;
+    unsigned char digest[SHA256_N];
 
     (void)token;
     if (!text_argument(arguments, "algorithm", &name))
         buf_str(&name, "sha256");
-    const EVP_MD *md = EVP_get_digestbyname(buf_cstr(&name));
+    bool old = span_is(buf_view(&name), "sha1");
     if (!text_argument(arguments, "text", &text)) {
         send_text(d, id, SPAN("hash needs 'text', a string"), true);
-    } else if (!md || !EVP_Digest(text.p, text.n, digest, &n, md, NULL)) {
-        send_text(d, id, SPAN("unknown algorithm: use sha256, sha512 or sha1"), true);
+    } else if (!old && !span_is(buf_view(&name), "sha256")) {
+        send_text(d, id, SPAN("unknown algorithm: use sha256 or sha1"), true);
     } else {
-        for (unsigned i = 0; i < n; i++)
+        (old ? sha1 : sha256)(digest, buf_view(&text));
+        for (size_t i = 0; i < (old ? SHA1_N : SHA256_N); i++)
             buf_printf(&answer, "%02x", digest[i]);
         send_text(d, id, buf_view(&answer), false);
     }
@@ -212,7 +212,7 @@ static const struct demo_tool tools[] = {
     {"hash",
      "\"description\":\"Hash a text\","
      "\"inputSchema\":{\"type\":\"object\",\"properties\":{\"text\":{\"type\":\"string\"},"
-     "\"algorithm\":{\"type\":\"string\",\"enum\":[\"sha256\",\"sha512\",\"sha1\"],"
+     "\"algorithm\":{\"type\":\"string\",\"enum\":[\"sha256\",\"sha1\"],"
      "\"default\":\"sha256\"}},\"required\":[\"text\"]},\"annotations\":{\"readOnlyHint\":true}",
      run_hash},
     {"countdown",

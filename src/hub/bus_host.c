@@ -6,6 +6,7 @@
 #include "base/ascii.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/sha.h"
 #include "config/check.h"
 #include "config/edit.h"
 #include "config/load.h"
@@ -13,7 +14,6 @@
 #include "wire/json.h"
 
 #include <errno.h>
-#include <openssl/evp.h>
 
 enum { ID_DIGITS = 12, IDENTITY_DIGITS = 16 };
 
@@ -28,11 +28,9 @@ struct bus_hosting {
 
 static void put_digest(struct buf *out, struct span text, size_t digits)
 {
-    unsigned char digest[EVP_MAX_MD_SIZE];
-    unsigned n = 0;
+    unsigned char digest[SHA256_N];
 
-    if (EVP_Digest(text.p, text.n, digest, &n, EVP_sha256(), NULL) != 1)
-        return;
+    sha256(digest, text);
     for (size_t i = 0; i < digits / 2; i++)
         buf_printf(out, "%02x", digest[i]);
 }

@@ -5,18 +5,17 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/sha.h"
 #include "mcp/protocol.h"
 #include "wire/json.h"
 #include "wire/rpc.h"
 
-#include <openssl/crypto.h>
-#include <openssl/sha.h>
 #include <stdio.h>
 
 struct gate {
     const struct config_token *tokens;
     size_t n;
-    unsigned char (*hashes)[SHA256_DIGEST_LENGTH];
+    unsigned char (*hashes)[SHA256_N];
 };
 
 /* --- tokens --- */
@@ -36,7 +35,7 @@ struct gate *gate_new(const struct config *c)
     g->hashes = mem_zalloc(g->n * sizeof *g->hashes);
     for (size_t i = 0; i < g->n; i++) {
         const char *hex = g->tokens[i].hash + strlen("sha256:"); /* checked when it was read */
-        for (size_t k = 0; k < SHA256_DIGEST_LENGTH; k++)
+        for (size_t k = 0; k < SHA256_N; k++)
             g->hashes[i][k] = (unsigned char)(digit(hex[2 * k]) << 4 | digit(hex[2 * k + 1]));
     }
     return g;
@@ -64,23 +63,23 @@ void gate_check(const struct config *c, struct problems *problems)
 const struct config_token *gate_find(const struct gate *g, const struct http_request *req)
 {
     struct span token = http_bearer(req);
-    unsigned char hash[SHA256_DIGEST_LENGTH];
+    unsigned char hash[SHA256_N];
     const struct config_token *found = NULL;
 
     if (!token.n)
         return NULL;
-    SHA256((const unsigned char *)token.p, token.n, hash);
+    sha256(hash, token);
     for (size_t i = 0; i < g->n; i++)
-        if (CRYPTO_memcmp(hash, g->hashes[i], sizeof hash) == 0)
+        if (sha_same(hash, g->hashes[i], sizeof hash))
             found = &g->tokens[i];
     return found;
 }
 
 void gate_hash(struct span token, char out[GATE_HASH_SIZE])
 {
-    unsigned char hash[SHA256_DIGEST_LENGTH];
+    unsigned char hash[SHA256_N];
 
-    SHA256((const unsigned char *)token.p, token.n, hash);
+    sha256(hash, token);
     int at = snprintf(out, GATE_HASH_SIZE, "sha256:");
     for (size_t i = 0; i < sizeof hash; i++)
         at += snprintf(out + at, 3, "%02x", hash[i]);

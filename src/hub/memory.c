@@ -5,12 +5,12 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/sha.h"
 #include "config/schema.h"
 #include "hub/places.h"
 #include "mcp/server/catalog_text.h"
 
 #include <fcntl.h>
-#include <openssl/evp.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -21,17 +21,17 @@ char *memory_path(const struct config *c, const struct config_server *s)
 {
     struct arena arena = {0};
     struct buf text = {0}, name = {0};
-    unsigned char digest[EVP_MAX_MD_SIZE] = {0};
+    unsigned char digest[SHA256_N];
 
     if (!c->remember)
         return NULL;
     buf_printf(&text, "%s\n%s\n", RIALTO_VERSION, c->file ? c->file : "");
     value_put_json(&text, schema_dump_entry(&arena, "servers.*", s), false);
-    bool done = EVP_Digest(text.p, text.n, digest, NULL, EVP_sha256(), NULL) == 1;
+    sha256(digest, buf_view(&text));
     buf_printf(&name, "catalogs/%s-", s->alias);
     for (size_t i = 0; i < DIGEST_BYTES; i++)
         buf_printf(&name, "%02x", digest[i]);
-    char *path = done ? place_path(PLACE_CACHE, buf_cstr(&name)) : NULL;
+    char *path = place_path(PLACE_CACHE, buf_cstr(&name));
     buf_fini(&text);
     buf_fini(&name);
     arena_fini(&arena);

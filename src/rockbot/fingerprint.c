@@ -3,21 +3,18 @@
 #include "rockbot/fingerprint.h"
 
 #include "base/mem.h"
+#include "base/sha.h"
 #include "wire/json.h"
 
-#include <openssl/evp.h>
 #include <stdlib.h>
 
 void fingerprint_of(char out[FINGERPRINT_SIZE], struct span text)
 {
     static const char digits[] = "0123456789abcdef";
-    unsigned char digest[EVP_MAX_MD_SIZE];
-    unsigned n = 0;
+    unsigned char digest[SHA256_N];
 
-    /* It fails only for want of memory, which ends the program elsewhere too. */
-    if (!EVP_Digest(text.n ? text.p : "", text.n, digest, &n, EVP_sha256(), NULL))
-        abort();
-    for (unsigned i = 0; i < n; i++) {
+    sha256(digest, text);
+    for (size_t i = 0; i < sizeof digest; i++) {
         out[2 * i] = digits[digest[i] >> 4];
         out[2 * i + 1] = digits[digest[i] & 15];
     }

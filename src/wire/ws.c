@@ -2,11 +2,11 @@
  * the keys by io/ws_accept.c and io/ws_connect.c. */
 #include "wire/ws.h"
 
+#include "base/ascii.h"
+#include "base/base64.h"
 #include "base/id.h"
+#include "base/sha.h"
 #include "base/utf8.h"
-
-#include <openssl/evp.h>
-#include <openssl/sha.h>
 
 enum {
     KEEP = 2048,       /* a message buffer above this goes back after its message */
@@ -17,7 +17,7 @@ enum {
     MASKED = 0x80,
     HEAD_MAX = 14,
     KEY_BYTES = 16,
-    KEY_CHARS = 24, /* the same in base64 */
+    KEY_CHARS = 24, /* the same in base64, the last two of them padding */
 };
 
 void ws_decoder_init(struct ws_decoder *d, enum ws_role role, size_t cap)
@@ -302,33 +302,37 @@ uint16_t ws_frame_close_code(struct span payload)
     return payload.n < 2 ? 1005 : (uint16_t)big_endian(payload.p, 2);
 }
 
+static void put_base64(char *out, const uint8_t *bytes, size_t n)
+{
+    BUF_SCOPED text = {0};
+
+    base64_put(&text, span_of((const char *)bytes, n));
+    strcpy(out, buf_cstr(&text));
+}
+
 void ws_key_new(char out[25])
 {
     uint8_t key[KEY_BYTES];
 
     id_random_bytes(key, sizeof key);
-    EVP_EncodeBlock((uint8_t *)out, key, sizeof key);
+    put_base64(out, key, sizeof key);
 }
 
 bool ws_key_is_valid(struct span key)
 {
-    uint8_t bytes[KEY_CHARS / 4 * 3];
-
-    /* Two signs of padding are what 16 bytes need; openssl takes them for zeros. */
     return key.n == KEY_CHARS && span_is(span_from(key, KEY_CHARS - 2), "==") &&
-           span_find(span_cut(key, 0, KEY_CHARS - 2), '=') == KEY_CHARS - 2 &&
-           EVP_DecodeBlock(bytes, (const uint8_t *)key.p, KEY_CHARS) == (int)sizeof bytes;
+           ascii_is_words(span_cut(key, 0, KEY_CHARS - 2), "+/");
 }
 
 void ws_key_answer(struct span key, char out[29])
 {
     static const struct span guid = {"258EAFA5-E914-47DA-95CA-C5AB0DC85B11", 36};
     struct buf text = {0};
-    uint8_t digest[SHA_DIGEST_LENGTH];
+    uint8_t digest[SHA1_N];
 
     buf_span(&text, key);
     buf_span(&text, guid);
-    SHA1((const uint8_t *)text.p, text.n, digest);
-    EVP_EncodeBlock((uint8_t *)out, digest, sizeof digest);
+    sha1(digest, buf_view(&text));
+    put_base64(out, digest, sizeof digest);
     buf_fini(&text);
 }

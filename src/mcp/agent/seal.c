@@ -1,67 +1,89 @@
-/* A requestState encrypted and opened again, by AES-256-GCM with a random key of this process.
- * Called by modern_park.c. */
+/* A requestState encrypted and opened again, with a random key of this process. Called by
+ * modern_park.c. */
 #include "mcp/agent/seal.h"
 
+#include "base/base64.h"
 #include "base/id.h"
-#include "base/mem.h"
+#include "base/sha.h"
 
-#include <openssl/evp.h>
+enum { NONCE_N = 16, TAG_N = 16 };
 
-enum { KEY_N = 32, NONCE_N = 12, TAG_N = 16, RAW_N = NONCE_N + sizeof(struct seal) + TAG_N };
-enum { TEXT_N = (RAW_N + 2) / 3 * 4 };
+/* As it travels, in base64. */
+struct sealed {
+    unsigned char nonce[NONCE_N];
+    unsigned char body[sizeof(struct seal)];
+    unsigned char tag[TAG_N];
+};
 
-static const unsigned char *process_key(void)
+/* What is said is no longer than one digest, which hides it whole. */
+_Static_assert(sizeof(struct seal) <= SHA256_N, "a seal has more than one digest can hide");
+
+static struct span process_key(void)
 {
-    static unsigned char key[KEY_N];
+    static unsigned char key[SHA256_N];
     static bool ready;
 
     if (!ready) {
         id_random_bytes(key, sizeof key);
         ready = true;
     }
-    return key;
+    return span_of((const char *)key, sizeof key);
 }
 
-/* AES-256-GCM over one struct seal; `raw` is nonce, text, tag. */
-static bool crypt_seal(unsigned char raw[RAW_N], struct seal *plain, bool encrypt)
+/* The same key serves for hiding and for signing: the first byte keeps the two apart. */
+static void keyed_digest(unsigned char out[SHA256_N], char use, const void *p, size_t n)
 {
-    EVP_CIPHER_CTX *ctx = EVP_CIPHER_CTX_new();
-    unsigned char *body = raw + NONCE_N, *tag = body + sizeof *plain;
-    unsigned char *to = encrypt ? body : (unsigned char *)plain;
-    const unsigned char *from = encrypt ? (const unsigned char *)plain : body;
-    int n = 0;
+    BUF_SCOPED text = {0};
 
-    bool ok = ctx &&
-              EVP_CipherInit_ex(ctx, EVP_aes_256_gcm(), NULL, process_key(), raw, encrypt) == 1 &&
-              EVP_CipherUpdate(ctx, to, &n, from, (int)sizeof *plain) == 1;
-    if (ok && !encrypt)
-        ok = EVP_CIPHER_CTX_ctrl(ctx, EVP_CTRL_GCM_SET_TAG, TAG_N, tag) == 1;
-    ok = ok && EVP_CipherFinal_ex(ctx, to + n, &n) == 1;
-    if (ok && encrypt)
-        ok = EVP_CIPHER_CTX_ctrl(ctx, EVP_CTRL_GCM_GET_TAG, TAG_N, tag) == 1;
-    EVP_CIPHER_CTX_free(ctx);
-    return ok;
+    buf_char(&text, use);
+    buf_bytes(&text, p, n);
+    hmac_sha256(out, process_key(), buf_view(&text));
+}
+
+/* Hides the body, or shows it again. A nonce is never used twice. */
+static void turn_body(struct sealed *s)
+{
+    unsigned char mask[SHA256_N];
+
+    keyed_digest(mask, 'h', s->nonce, sizeof s->nonce);
+    for (size_t i = 0; i < sizeof s->body; i++)
+        s->body[i] ^= mask[i];
+}
+
+/* Of the nonce and the hidden body. */
+static void sign(unsigned char out[SHA256_N], const struct sealed *s)
+{
+    keyed_digest(out, 's', s, offsetof(struct sealed, tag));
 }
 
 void seal_put(struct buf *out, const struct seal *s)
 {
-    unsigned char raw[RAW_N];
-    struct seal plain = *s;
+    unsigned char signature[SHA256_N];
+    struct sealed sealed;
 
-    id_random_bytes(raw, NONCE_N);
-    crypt_seal(raw, &plain, true);
+    id_random_bytes(sealed.nonce, sizeof sealed.nonce);
+    memcpy(sealed.body, s, sizeof sealed.body);
+    turn_body(&sealed);
+    sign(signature, &sealed);
+    memcpy(sealed.tag, signature, sizeof sealed.tag);
     buf_str(out, SEAL_PREFIX);
-    int n = EVP_EncodeBlock((unsigned char *)buf_room(out, TEXT_N + 1), raw, RAW_N);
-    out->n += (size_t)n;
+    base64_put(out, span_of((const char *)&sealed, sizeof sealed));
 }
 
 bool seal_open(struct span text, struct seal *out)
 {
-    unsigned char raw[TEXT_N / 4 * 3];
-    struct span body = span_from(text, strlen(SEAL_PREFIX));
+    unsigned char signature[SHA256_N];
+    BUF_SCOPED bytes = {0};
+    struct sealed sealed;
 
-    if (!span_starts(text, SPAN(SEAL_PREFIX)) || body.n != TEXT_N ||
-        EVP_DecodeBlock(raw, (const unsigned char *)body.p, TEXT_N) < RAW_N)
+    if (!span_starts(text, SPAN(SEAL_PREFIX)) || text.n > 2 * sizeof sealed ||
+        base64_read(&bytes, span_from(text, strlen(SEAL_PREFIX))) || bytes.n != sizeof sealed)
         return false;
-    return crypt_seal(raw, out, false);
+    memcpy(&sealed, bytes.p, sizeof sealed);
+    sign(signature, &sealed);
+    if (!sha_same(signature, sealed.tag, sizeof sealed.tag))
+        return false;
+    turn_body(&sealed);
+    memcpy(out, sealed.body, sizeof *out);
+    return true;
 }
