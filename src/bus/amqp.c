@@ -372,7 +372,7 @@ static void on_frame(void *owner, const struct amqp_frame *f)
         /* A channel that we do not know any more has been closed by both sides. */
         if (f->channel < e->n_channels && e->channels[f->channel])
             amqp_channel_frame(e->channels[f->channel], f);
-    } else if (f->kind != AMQP_METHOD || amqp_read_method(&e->reader, f->payload, &m)) {
+    } else if (f->kind != AMQP_METHOD || amqp_read_method(f->payload, &m)) {
         amqp_lose(e, "it broke the protocol (frame %d on channel %u)", (int)f->kind, f->channel);
     } else if (f->channel == PUBLISHING) {
         on_publishing_method(e, &m);

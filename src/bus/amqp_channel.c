@@ -395,7 +395,7 @@ static void give_message(struct amqp_channel *ch, struct span body)
         bury(ch, "larger than the limit");
         return;
     }
-    int code = amqp_read_message(&e->reader, buf_view(&ch->properties), &m, made_id);
+    int code = amqp_read_message(buf_view(&ch->properties), &m, made_id);
     if (code) {
         bury(ch, err_name(code));
         return;
@@ -469,7 +469,7 @@ void amqp_channel_frame(struct amqp_channel *ch, const struct amqp_frame *f)
     struct amqp_method m;
 
     if (f->kind == AMQP_METHOD) {
-        if (amqp_read_method(&e->reader, f->payload, &m))
+        if (amqp_read_method(f->payload, &m))
             amqp_lose(e, "it sent a broken method on channel %u", f->channel);
         else
             on_method(ch, &m);

@@ -31,7 +31,7 @@ void amqp_address_fini(struct amqp_address *a);
 MUST_CHECK int amqp_write_message(struct buf *out, uint16_t channel, size_t frame_max,
                                   struct span exchange, struct span topic, const struct message *m);
 /* `payload` is that of the HEADER frame; `made_id` holds the id of a message that has none. */
-MUST_CHECK int amqp_read_message(struct amqp_reader *r, struct span payload, struct message *m,
+MUST_CHECK int amqp_read_message(struct span payload, struct message *m,
                                  char made_id[ID_TOKEN_SIZE]);
 
 /* --- connection --- */

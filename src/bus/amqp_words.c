@@ -218,11 +218,10 @@ static void read_headers(const struct amqp_properties *p, struct message *m)
     }
 }
 
-int amqp_read_message(struct amqp_reader *r, struct span payload, struct message *m,
-                      char made_id[ID_TOKEN_SIZE])
+int amqp_read_message(struct span payload, struct message *m, char made_id[ID_TOKEN_SIZE])
 {
     struct amqp_properties p;
-    int code = amqp_read_properties(r, payload, &p);
+    int code = amqp_read_properties(payload, &p);
     if (code)
         return code;
     *m = (struct message){

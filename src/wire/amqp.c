@@ -4,15 +4,13 @@
 
 #include "base/mem.h"
 
-#include <amqp.h>
-#include <amqp_framing.h>
-
 enum {
     HEAD = 7,              /* type, channel, size */
     PROPERTIES_HEAD = 12,  /* class, weight, body size */
-    POOL_PAGE = 4096,      /* librabbitmq's pool grows by pages of this size */
     KEEP = 64 * 1024,      /* an assembly buffer above this goes back after its frame */
     FRAME_LIMIT = 1 << 24, /* frames are never larger, whatever was agreed */
+    BASIC = 60,            /* the class of messages */
+    FRAME_END = 0xce,
 };
 
 static uint16_t get16(const char *p)
@@ -35,14 +33,11 @@ static uint64_t get64(const char *p)
 
 void amqp_reader_init(struct amqp_reader *r)
 {
-    *r = (struct amqp_reader){.frame_max = AMQP_MIN_FRAME, .pool = MEM_NEW(amqp_pool_t)};
-    init_amqp_pool(r->pool, POOL_PAGE);
+    *r = (struct amqp_reader){.frame_max = AMQP_MIN_FRAME};
 }
 
 void amqp_reader_fini(struct amqp_reader *r)
 {
-    empty_amqp_pool(r->pool);
-    mem_free(r->pool);
     buf_fini(&r->partial);
     *r = (struct amqp_reader){.stopped = true};
 }
@@ -72,7 +67,7 @@ static int frame_size(const struct amqp_reader *r, struct span in, size_t *size)
 
 static int give_frame(struct span whole, amqp_frame_fn *on_frame, void *owner)
 {
-    if ((unsigned char)whole.p[whole.n - 1] != AMQP_FRAME_END)
+    if ((unsigned char)whole.p[whole.n - 1] != FRAME_END)
         return ERR_PROTOCOL;
     struct amqp_frame f = {
         .kind = (enum amqp_kind)whole.p[0],
@@ -155,10 +150,13 @@ static bool fixed_size(char kind, size_t *size)
     return false;
 }
 
-/*
- * `in` begins with a table. librabbitmq goes down into each table inside a table by calling itself,
- * so a message of one frame could exhaust our stack: the nesting is measured here without that.
- */
+static bool is_counted(char kind)
+{
+    return kind == 'S' || kind == 'x' || kind == 'F' || kind == 'A';
+}
+
+/* `in` begins with a table. Tables may stand in tables, as deep as strangers like: this does not
+ * call itself. */
 static int check_table(struct span in)
 {
     struct {
@@ -182,8 +180,7 @@ static int check_table(struct span in)
         if (at >= end || !fixed_size(in.p[at], &size))
             return ERR_PROTOCOL;
         char kind = in.p[at++];
-        bool counted = kind == 'S' || kind == 'x' || kind == 'F' || kind == 'A';
-        if (counted) {
+        if (is_counted(kind)) {
             if (end - at < 4)
                 return ERR_PROTOCOL;
             size = get32(in.p + at);
@@ -203,151 +200,116 @@ static int check_table(struct span in)
     return 0;
 }
 
+/* --- fields --- */
+
+/*
+ * Cuts the field at the start of `rest` off: '1', '2', '4' and '8' are numbers of so many bytes,
+ * 's' a short text, 'S' a long one, 'T' a table. Gives the number, or the text.
+ */
+static bool take_field(struct span *rest, char kind, uint64_t *number, struct span *text)
+{
+    size_t head = kind == 's' ? 1 : kind == 'S' || kind == 'T' ? 4 : (size_t)(kind - '0');
+
+    *number = 0;
+    *text = SPAN_EMPTY;
+    if (rest->n < head)
+        return false;
+    for (size_t i = 0; i < head; i++)
+        *number = *number << 8 | (unsigned char)rest->p[i];
+    *rest = span_from(*rest, head);
+    if (kind >= '1' && kind <= '8')
+        return true;
+    *text = span_cut(*rest, 0, *number);
+    *rest = span_from(*rest, text->n);
+    return text->n == *number;
+}
+
 /* --- methods --- */
 
-static struct span text_of(amqp_bytes_t b)
-{
-    return span_of(b.bytes, b.len);
-}
-
-static void take_start(const void *decoded, struct amqp_method *m)
-{
-    const amqp_connection_start_t *d = decoded;
-    m->text = text_of(d->mechanisms);
-}
-
-static void take_tune(const void *decoded, struct amqp_method *m)
-{
-    const amqp_connection_tune_t *d = decoded;
-    m->channel_max = d->channel_max;
-    m->frame_max = d->frame_max;
-    m->heartbeat = d->heartbeat;
-}
-
-static void take_close(const void *decoded, struct amqp_method *m)
-{
-    const amqp_connection_close_t *d = decoded;
-    m->code = d->reply_code;
-    m->text = text_of(d->reply_text);
-}
-
-static void take_channel_close(const void *decoded, struct amqp_method *m)
-{
-    const amqp_channel_close_t *d = decoded;
-    m->code = d->reply_code;
-    m->text = text_of(d->reply_text);
-}
-
-static void take_blocked(const void *decoded, struct amqp_method *m)
-{
-    m->text = text_of(((const amqp_connection_blocked_t *)decoded)->reason);
-}
-
-static void take_flow(const void *decoded, struct amqp_method *m)
-{
-    m->active = ((const amqp_channel_flow_t *)decoded)->active;
-}
-
-static void take_declared(const void *decoded, struct amqp_method *m)
-{
-    m->messages = ((const amqp_queue_declare_ok_t *)decoded)->message_count;
-}
-
-static void take_deleted(const void *decoded, struct amqp_method *m)
-{
-    m->messages = ((const amqp_queue_delete_ok_t *)decoded)->message_count;
-}
-
-static void take_deliver(const void *decoded, struct amqp_method *m)
-{
-    const amqp_basic_deliver_t *d = decoded;
-    m->tag = d->delivery_tag;
-    m->redelivered = d->redelivered;
-    m->routing_key = text_of(d->routing_key);
-}
-
-static void take_ack(const void *decoded, struct amqp_method *m)
-{
-    const amqp_basic_ack_t *d = decoded;
-    m->tag = d->delivery_tag;
-    m->multiple = d->multiple;
-}
-
-static void take_nack(const void *decoded, struct amqp_method *m)
-{
-    const amqp_basic_nack_t *d = decoded;
-    m->tag = d->delivery_tag;
-    m->multiple = d->multiple;
-}
-
-static void take_nothing(const void *decoded, struct amqp_method *m)
-{
-    (void)decoded;
-    (void)m;
-}
-
-static const struct row {
-    amqp_method_number_t number;
-    enum amqp_method_id id;
-    void (*take)(const void *decoded, struct amqp_method *m);
-} rows[] = {
-    {AMQP_BASIC_DELIVER_METHOD, AMQP_DELIVER, take_deliver},
-    {AMQP_BASIC_ACK_METHOD, AMQP_ACK, take_ack},
-    {AMQP_BASIC_NACK_METHOD, AMQP_NACK, take_nack},
-    {AMQP_CONNECTION_START_METHOD, AMQP_START, take_start},
-    {AMQP_CONNECTION_TUNE_METHOD, AMQP_TUNE, take_tune},
-    {AMQP_CONNECTION_OPEN_OK_METHOD, AMQP_OPEN_OK, take_nothing},
-    {AMQP_CONNECTION_CLOSE_METHOD, AMQP_CLOSE, take_close},
-    {AMQP_CONNECTION_CLOSE_OK_METHOD, AMQP_CLOSE_OK, take_nothing},
-    {AMQP_CONNECTION_BLOCKED_METHOD, AMQP_BLOCKED, take_blocked},
-    {AMQP_CONNECTION_UNBLOCKED_METHOD, AMQP_UNBLOCKED, take_nothing},
-    {AMQP_CHANNEL_OPEN_OK_METHOD, AMQP_CHANNEL_OPEN_OK, take_nothing},
-    {AMQP_CHANNEL_FLOW_METHOD, AMQP_CHANNEL_FLOW, take_flow},
-    {AMQP_CHANNEL_CLOSE_METHOD, AMQP_CHANNEL_CLOSE, take_channel_close},
-    {AMQP_CHANNEL_CLOSE_OK_METHOD, AMQP_CHANNEL_CLOSE_OK, take_nothing},
-    {AMQP_EXCHANGE_DECLARE_OK_METHOD, AMQP_EXCHANGE_DECLARE_OK, take_nothing},
-    {AMQP_QUEUE_DECLARE_OK_METHOD, AMQP_QUEUE_DECLARE_OK, take_declared},
-    {AMQP_QUEUE_BIND_OK_METHOD, AMQP_QUEUE_BIND_OK, take_nothing},
-    {AMQP_QUEUE_DELETE_OK_METHOD, AMQP_QUEUE_DELETE_OK, take_deleted},
-    {AMQP_BASIC_QOS_OK_METHOD, AMQP_QOS_OK, take_nothing},
-    {AMQP_BASIC_CONSUME_OK_METHOD, AMQP_CONSUME_OK, take_nothing},
-    {AMQP_BASIC_CANCEL_METHOD, AMQP_CANCEL, take_nothing},
-    {AMQP_BASIC_CANCEL_OK_METHOD, AMQP_CANCEL_OK, take_nothing},
-    {AMQP_CONFIRM_SELECT_OK_METHOD, AMQP_CONFIRM_OK, take_nothing},
+/* A field of a method, and the member of struct amqp_method that it goes to; 0: to none. */
+struct method_field {
+    char kind;
+    uint8_t to;
 };
+#define TO(member) offsetof(struct amqp_method, member)
 
-static const struct row *find_row(amqp_method_number_t number)
+/* What a server says, field by field. */
+static const struct method_row {
+    uint16_t class, method;
+    enum amqp_method_id id;
+    struct method_field fields[5];
+} rows[] = {
+    {60,
+     60,
+     AMQP_DELIVER,
+     {{'s'}, {'8', TO(tag)}, {'1', TO(redelivered)}, {'s'}, {'s', TO(routing_key)}}},
+    {60, 80, AMQP_ACK, {{'8', TO(tag)}, {'1', TO(multiple)}}},
+    {60, 120, AMQP_NACK, {{'8', TO(tag)}, {'1', TO(multiple)}}},
+    {10, 10, AMQP_START, {{'1'}, {'1'}, {'T'}, {'S', TO(text)}, {'S'}}},
+    {10, 30, AMQP_TUNE, {{'2', TO(channel_max)}, {'4', TO(frame_max)}, {'2', TO(heartbeat)}}},
+    {10, 41, AMQP_OPEN_OK, {{'s'}}},
+    {10, 50, AMQP_CLOSE, {{'2', TO(code)}, {'s', TO(text)}, {'2'}, {'2'}}},
+    {10, 51, AMQP_CLOSE_OK, {{0}}},
+    {10, 60, AMQP_BLOCKED, {{'s', TO(text)}}},
+    {10, 61, AMQP_UNBLOCKED, {{0}}},
+    {20, 11, AMQP_CHANNEL_OPEN_OK, {{'S'}}},
+    {20, 20, AMQP_CHANNEL_FLOW, {{'1', TO(active)}}},
+    {20, 40, AMQP_CHANNEL_CLOSE, {{'2', TO(code)}, {'s', TO(text)}, {'2'}, {'2'}}},
+    {20, 41, AMQP_CHANNEL_CLOSE_OK, {{0}}},
+    {40, 11, AMQP_EXCHANGE_DECLARE_OK, {{0}}},
+    {50, 11, AMQP_QUEUE_DECLARE_OK, {{'s'}, {'4', TO(messages)}, {'4'}}},
+    {50, 21, AMQP_QUEUE_BIND_OK, {{0}}},
+    {50, 41, AMQP_QUEUE_DELETE_OK, {{'4', TO(messages)}}},
+    {60, 11, AMQP_QOS_OK, {{0}}},
+    {60, 21, AMQP_CONSUME_OK, {{'s'}}},
+    {60, 30, AMQP_CANCEL, {{'s'}, {'1'}}},
+    {60, 31, AMQP_CANCEL_OK, {{'s'}}},
+    {85, 11, AMQP_CONFIRM_OK, {{0}}},
+};
+#undef TO
+
+static void keep_field(struct amqp_method *m, struct method_field f, uint64_t number,
+                       struct span text)
+{
+    void *to = (char *)m + f.to;
+
+    if (!f.to)
+        return;
+    if (f.kind == '1')
+        *(bool *)to = number & 1;
+    else if (f.kind == '2')
+        *(uint16_t *)to = (uint16_t)number;
+    else if (f.kind == '4')
+        *(uint32_t *)to = (uint32_t)number;
+    else if (f.kind == '8')
+        *(uint64_t *)to = number;
+    else
+        *(struct span *)to = text;
+}
+
+static const struct method_row *find_row(struct span payload)
 {
     for (size_t i = 0; i < COUNT_OF(rows); i++)
-        if (rows[i].number == number)
+        if (rows[i].class == get16(payload.p) && rows[i].method == get16(payload.p + 2))
             return &rows[i];
     return NULL;
 }
 
-static amqp_bytes_t bytes_of(struct span s)
-{
-    return (amqp_bytes_t){.len = s.n, .bytes = (void *)(uintptr_t)s.p};
-}
-
-int amqp_read_method(struct amqp_reader *r, struct span payload, struct amqp_method *m)
+int amqp_read_method(struct span payload, struct amqp_method *m)
 {
     *m = (struct amqp_method){.id = AMQP_OTHER};
     if (payload.n < 4)
         return ERR_PROTOCOL;
-    const struct row *row = find_row(get32(payload.p));
-    if (!row)
-        return 0;
-    struct span arguments = span_from(payload, 4);
-    /* The only one of these methods that has a table: behind the two bytes of the version. */
-    if (row->id == AMQP_START && check_table(span_from(arguments, 2)))
-        return ERR_PROTOCOL;
-
-    void *decoded;
-    recycle_amqp_pool(r->pool);
-    if (amqp_decode_method(row->number, r->pool, bytes_of(arguments), &decoded) < 0)
-        return ERR_PROTOCOL;
-    m->id = row->id;
-    row->take(decoded, m);
+    const struct method_row *row = find_row(payload);
+    struct span rest = span_from(payload, 4);
+    for (size_t i = 0; row && i < COUNT_OF(row->fields) && row->fields[i].kind; i++) {
+        uint64_t number;
+        struct span text;
+        if (!take_field(&rest, row->fields[i].kind, &number, &text))
+            return ERR_PROTOCOL;
+        keep_field(m, row->fields[i], number, text);
+    }
+    m->id = row ? row->id : AMQP_OTHER;
     return 0;
 }
 
@@ -355,74 +317,76 @@ int amqp_read_method(struct amqp_reader *r, struct span payload, struct amqp_met
 
 int amqp_read_body_size(struct span payload, uint64_t *size)
 {
-    if (payload.n < PROPERTIES_HEAD || get16(payload.p) != AMQP_BASIC_CLASS)
+    if (payload.n < PROPERTIES_HEAD || get16(payload.p) != BASIC)
         return ERR_PROTOCOL;
     *size = get64(payload.p + 4);
     return 0;
 }
 
-/* The table of headers stands behind the flags and two words. */
-static int check_headers(struct span raw)
+/* The texts among the entries of a table that was checked. */
+static void take_headers(struct span table, struct amqp_properties *p)
 {
-    size_t at = 2;
-    if (raw.n < 2)
-        return ERR_PROTOCOL;
-    unsigned flags = get16(raw.p);
-    if (flags & 1) /* a second word of flags, for properties that do not exist */
-        return ERR_PROTOCOL;
-    if (!(flags & AMQP_BASIC_HEADERS_FLAG))
-        return 0;
-    for (unsigned word = AMQP_BASIC_CONTENT_TYPE_FLAG; word > AMQP_BASIC_HEADERS_FLAG; word >>= 1)
-        if (flags & word) {
-            if (at >= raw.n)
-                return ERR_PROTOCOL;
-            at += 1 + (unsigned char)raw.p[at];
-        }
-    return at < raw.n ? check_table(span_from(raw, at)) : ERR_PROTOCOL;
-}
+    while (table.n && p->n_headers < AMQP_HEADERS) {
+        struct span key, value = SPAN_EMPTY;
+        uint64_t number;
+        size_t size = 0;
 
-static void take_headers(const amqp_table_t *table, struct amqp_properties *p)
-{
-    for (int i = 0; i < table->num_entries && p->n_headers < AMQP_HEADERS; i++) {
-        const amqp_table_entry_t *e = &table->entries[i];
-        if (e->value.kind == AMQP_FIELD_KIND_UTF8 || e->value.kind == AMQP_FIELD_KIND_BYTES)
-            p->headers[p->n_headers++] =
-                (struct amqp_header){text_of(e->key), text_of(e->value.value.bytes)};
+        take_field(&table, 's', &number, &key);
+        char kind = table.p[0];
+        table = span_from(table, 1);
+        if (is_counted(kind))
+            take_field(&table, 'S', &number, &value);
+        else if (fixed_size(kind, &size))
+            table = span_from(table, size);
+        if (kind == 'S' || kind == 'x')
+            p->headers[p->n_headers++] = (struct amqp_header){key, value};
     }
 }
 
-int amqp_read_properties(struct amqp_reader *r, struct span payload, struct amqp_properties *p)
+int amqp_read_properties(struct span payload, struct amqp_properties *p)
 {
-    struct span raw = span_from(payload, PROPERTIES_HEAD);
-    void *decoded;
+    /* In the order of their flags, from the highest bit on. */
+    const struct {
+        char kind;
+        struct span *to;
+    } fields[] = {
+        {'s', &p->content_type},
+        {'s', NULL},
+        {'T', NULL},
+        {'1', NULL},
+        {'1', NULL},
+        {'s', &p->correlation_id},
+        {'s', &p->reply_to},
+        {'s', NULL},
+        {'s', &p->message_id},
+        {'8', NULL},
+        {'s', &p->type},
+        {'s', NULL},
+        {'s', NULL},
+        {'s', NULL},
+    };
+    struct span rest = span_from(payload, PROPERTIES_HEAD), text;
+    uint64_t flags, number;
 
     memset(p, 0, offsetof(struct amqp_properties, headers));
     p->n_headers = 0;
-    int code = check_headers(raw);
-    if (code)
-        return code;
-    recycle_amqp_pool(r->pool);
-    if (amqp_decode_properties(AMQP_BASIC_CLASS, r->pool, bytes_of(raw), &decoded) < 0)
+    /* The last bit: a second word of flags, for properties that do not exist. */
+    if (!take_field(&rest, '2', &flags, &text) || flags & 1)
         return ERR_PROTOCOL;
-
-    const amqp_basic_properties_t *d = decoded;
-    const struct {
-        unsigned flag;
-        struct span *to;
-        amqp_bytes_t from;
-    } words[] = {
-        {AMQP_BASIC_CONTENT_TYPE_FLAG, &p->content_type, d->content_type},
-        {AMQP_BASIC_CORRELATION_ID_FLAG, &p->correlation_id, d->correlation_id},
-        {AMQP_BASIC_REPLY_TO_FLAG, &p->reply_to, d->reply_to},
-        {AMQP_BASIC_MESSAGE_ID_FLAG, &p->message_id, d->message_id},
-        {AMQP_BASIC_TYPE_FLAG, &p->type, d->type},
-    };
-    for (size_t i = 0; i < COUNT_OF(words); i++)
-        if (d->_flags & words[i].flag)
-            *words[i].to = text_of(words[i].from);
-    if (d->_flags & AMQP_BASIC_TIMESTAMP_FLAG)
-        p->timestamp = d->timestamp;
-    if (d->_flags & AMQP_BASIC_HEADERS_FLAG)
-        take_headers(&d->headers, p);
+    for (size_t i = 0; i < COUNT_OF(fields); i++) {
+        if (!(flags & (0x8000u >> i)))
+            continue;
+        int code = fields[i].kind == 'T' ? check_table(rest) : 0;
+        if (code)
+            return code;
+        if (!take_field(&rest, fields[i].kind, &number, &text))
+            return ERR_PROTOCOL;
+        if (fields[i].to)
+            *fields[i].to = text;
+        if (fields[i].kind == 'T')
+            take_headers(text, p);
+        if (fields[i].kind == '8')
+            p->timestamp = number;
+    }
     return 0;
 }

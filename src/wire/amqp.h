@@ -1,9 +1,9 @@
 /*
  * amqp: AMQP 0-9-1 from the client's side, without I/O; this half reads, amqp_put.h writes.
  *
- * Fed bytes, gives frames; a frame that lies whole in a chunk is handed out from there. The grammar
- * of methods, properties and tables is librabbitmq's, which only amqp*.c see. What a broker passes
- * on from strangers (properties) is checked for depth first, because that library recurses.
+ * Fed bytes, gives frames; a frame that lies whole in a chunk is handed out from there. What a
+ * broker passes on from strangers (properties, with tables in tables) is checked as a whole before
+ * any of it is read.
  *
  * Everything read from a frame is valid until the callback that got the frame returns.
  *
@@ -36,7 +36,6 @@ struct amqp_frame {
 struct amqp_reader {
     struct buf partial;
     size_t frame_max;
-    struct amqp_pool_t_ *pool; /* what the last method or properties were decoded into */
     bool stopped;
 };
 
@@ -92,7 +91,7 @@ struct amqp_method { /* which members count depends on `id` */
 };
 
 /* 0, or ERR_PROTOCOL when the payload of a METHOD frame is no method. */
-MUST_CHECK int amqp_read_method(struct amqp_reader *r, struct span payload, struct amqp_method *m);
+MUST_CHECK int amqp_read_method(struct span payload, struct amqp_method *m);
 
 struct amqp_header {
     struct span key, value;
@@ -108,8 +107,7 @@ struct amqp_properties { /* of a message; empty or 0 = absent */
 /* The size of the body that follows a HEADER frame. ERR_PROTOCOL when the frame is too short. */
 MUST_CHECK int amqp_read_body_size(struct span payload, uint64_t *size);
 /* Headers that are no texts are left out. ERR_PROTOCOL or ERR_DEPTH: the properties cannot be read.
- * */
-MUST_CHECK int amqp_read_properties(struct amqp_reader *r, struct span payload,
-                                    struct amqp_properties *p);
+ */
+MUST_CHECK int amqp_read_properties(struct span payload, struct amqp_properties *p);
 
 #endif

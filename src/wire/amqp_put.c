@@ -4,65 +4,109 @@
 
 #include "base/mem.h"
 
-#include <amqp.h>
-#include <amqp_framing.h>
 #include <stdlib.h>
 
 enum {
-    HEAD = 7,
-    PROPERTIES_HEAD = 12,
-    METHOD_ROOM = 4 * 1024, /* more than any method of ours with words of 255 bytes */
+    HEAD = 7, /* of a frame: type, channel, size */
+    FRAME_END = 0xce,
+    SUCCESS = 200, /* the code of an orderly close */
+    PERSISTENT = 2,
+    PROPERTIES = 0xb6e0, /* the flags of those that put_properties writes */
 };
 
-static amqp_bytes_t bytes_of(struct span s)
+/* The classes of methods. */
+enum { CONNECTION = 10, CHANNEL = 20, EXCHANGE = 40, QUEUE = 50, BASIC = 60, CONFIRM = 85 };
+
+/* --- fields --- */
+
+static void put_number(struct buf *out, uint64_t v, size_t bytes)
 {
-    return (amqp_bytes_t){.len = s.n, .bytes = (void *)(uintptr_t)s.p};
+    char *to = buf_room(out, bytes);
+
+    for (size_t i = 0; i < bytes; i++)
+        to[i] = (char)(v >> (8 * (bytes - 1 - i)));
+    out->n += bytes;
 }
 
-static amqp_bytes_t bytes_at(void *p, size_t n)
+/* A short text. One that is too long was not checked by the caller. */
+static void put_word(struct buf *out, struct span word)
 {
-    return (amqp_bytes_t){.len = n, .bytes = p};
-}
-
-static void set16(char *p, uint16_t v)
-{
-    p[0] = (char)(v >> 8);
-    p[1] = (char)v;
-}
-
-static void set32(char *p, uint32_t v)
-{
-    set16(p, (uint16_t)(v >> 16));
-    set16(p + 2, (uint16_t)v);
-}
-
-/* The frame whose payload of `n` bytes was written HEAD bytes behind the end of `out`. */
-static void seal_frame(struct buf *out, enum amqp_kind kind, uint16_t channel, size_t n)
-{
-    char *frame = out->p + out->n;
-    frame[0] = (char)kind;
-    set16(frame + 1, channel);
-    set32(frame + 3, (uint32_t)n);
-    frame[HEAD + n] = (char)AMQP_FRAME_END;
-    out->n += HEAD + n + 1;
-}
-
-static int put_method(struct buf *out, uint16_t channel, amqp_method_number_t number, void *decoded)
-{
-    char *payload = buf_room(out, HEAD + METHOD_ROOM + 1) + HEAD;
-    set32(payload, number);
-    int n = amqp_encode_method(number, decoded, bytes_at(payload + 4, METHOD_ROOM - 4));
-    if (n < 0)
-        return ERR_SIZE;
-    seal_frame(out, AMQP_METHOD, channel, 4 + (size_t)n);
-    return 0;
-}
-
-/* Only a word that nobody checked makes this fail. */
-static void put(struct buf *out, uint16_t channel, amqp_method_number_t number, void *decoded)
-{
-    if (put_method(out, channel, number, decoded))
+    if (word.n > AMQP_WORD)
         abort();
+    put_number(out, word.n, 1);
+    buf_span(out, word);
+}
+
+static void put_text(struct buf *out, struct span text)
+{
+    put_number(out, text.n, 4);
+    buf_span(out, text);
+}
+
+/* The four bytes at `at` count what was written behind them. */
+static size_t begin_counted(struct buf *out)
+{
+    put_number(out, 0, 4);
+    return out->n - 4;
+}
+
+static void end_counted(struct buf *out, size_t at)
+{
+    size_t n = out->n - at - 4;
+
+    for (size_t i = 0; i < 4; i++)
+        out->p[at + i] = (char)(n >> (24 - 8 * i));
+}
+
+static void put_no_table(struct buf *out)
+{
+    put_number(out, 0, 4);
+}
+
+static void put_text_entry(struct buf *out, struct span key, struct span text)
+{
+    put_word(out, key);
+    buf_char(out, 'S');
+    put_text(out, text);
+}
+
+static void put_number_entry(struct buf *out, const char *key, int64_t number)
+{
+    put_word(out, span_str(key));
+    buf_char(out, 'l');
+    put_number(out, (uint64_t)number, 8);
+}
+
+static void put_yes_entry(struct buf *out, const char *key)
+{
+    put_word(out, span_str(key));
+    buf_char(out, 't');
+    put_number(out, 1, 1);
+}
+
+/* --- frames --- */
+
+/* Where the size of the frame stands, for end_frame. */
+static size_t begin_frame(struct buf *out, enum amqp_kind kind, uint16_t channel)
+{
+    put_number(out, kind, 1);
+    put_number(out, channel, 2);
+    return begin_counted(out);
+}
+
+static void end_frame(struct buf *out, size_t at)
+{
+    end_counted(out, at);
+    buf_char(out, (char)FRAME_END);
+}
+
+static size_t begin_method(struct buf *out, uint16_t channel, uint16_t class, uint16_t method)
+{
+    size_t at = begin_frame(out, AMQP_METHOD, channel);
+
+    put_number(out, class, 2);
+    put_number(out, method, 2);
+    return at;
 }
 
 void amqp_put_protocol(struct buf *out)
@@ -72,254 +116,294 @@ void amqp_put_protocol(struct buf *out)
 
 void amqp_put_beat(struct buf *out)
 {
-    (void)buf_room(out, HEAD + 1);
-    seal_frame(out, AMQP_BEAT, 0, 0);
+    end_frame(out, begin_frame(out, AMQP_BEAT, 0));
 }
 
-static amqp_table_entry_t text_entry(const char *key, struct span text)
-{
-    amqp_table_entry_t e = {.key = amqp_cstring_bytes(key)};
-    e.value.kind = AMQP_FIELD_KIND_UTF8;
-    e.value.value.bytes = bytes_of(text);
-    return e;
-}
+/* --- connection --- */
 
-static amqp_table_entry_t yes_entry(const char *key)
+static void put_about_us(struct buf *out)
 {
-    amqp_table_entry_t e = {.key = amqp_cstring_bytes(key)};
-    e.value.kind = AMQP_FIELD_KIND_BOOLEAN;
-    e.value.value.boolean = 1;
-    return e;
+    static const char *const able[] = {"publisher_confirms", "consumer_cancel_notify",
+                                       "connection.blocked", "basic.nack",
+                                       "authentication_failure_close"};
+    size_t about = begin_counted(out);
+
+    put_text_entry(out, SPAN("product"), SPAN("Rialto"));
+    put_text_entry(out, SPAN("version"), span_str(RIALTO_VERSION));
+    put_word(out, SPAN("capabilities"));
+    buf_char(out, 'F');
+    size_t capabilities = begin_counted(out);
+    for (size_t i = 0; i < COUNT_OF(able); i++)
+        put_yes_entry(out, able[i]);
+    end_counted(out, capabilities);
+    end_counted(out, about);
 }
 
 void amqp_put_start_ok(struct buf *out, struct span user, struct span password)
 {
-    struct buf plain = {0};
-    buf_char(&plain, '\0');
-    buf_span(&plain, user);
-    buf_char(&plain, '\0');
-    buf_span(&plain, password);
+    size_t at = begin_method(out, 0, CONNECTION, 11);
 
-    amqp_table_entry_t able[] = {
-        yes_entry("publisher_confirms"),           yes_entry("consumer_cancel_notify"),
-        yes_entry("connection.blocked"),           yes_entry("basic.nack"),
-        yes_entry("authentication_failure_close"),
-    };
-    amqp_table_entry_t about[] = {
-        text_entry("product", SPAN("Rialto")),
-        text_entry("version", span_str(RIALTO_VERSION)),
-        {.key = amqp_cstring_bytes("capabilities")},
-    };
-    about[2].value.kind = AMQP_FIELD_KIND_TABLE;
-    about[2].value.value.table = (amqp_table_t){COUNT_OF(able), able};
-    amqp_connection_start_ok_t d = {
-        .client_properties = {COUNT_OF(about), about},
-        .mechanism = amqp_cstring_bytes("PLAIN"),
-        .response = bytes_of(buf_view(&plain)),
-        .locale = amqp_cstring_bytes("en_US"),
-    };
-    put(out, 0, AMQP_CONNECTION_START_OK_METHOD, &d);
-    explicit_bzero(plain.p, plain.n);
-    buf_fini(&plain);
+    put_about_us(out);
+    put_word(out, SPAN("PLAIN"));
+    size_t plain = begin_counted(out);
+    buf_char(out, '\0');
+    buf_span(out, user);
+    buf_char(out, '\0');
+    buf_span(out, password);
+    end_counted(out, plain);
+    put_word(out, SPAN("en_US"));
+    end_frame(out, at);
 }
 
 void amqp_put_tune_ok(struct buf *out, uint16_t channel_max, uint32_t frame_max, uint16_t heartbeat)
 {
-    amqp_connection_tune_ok_t d = {channel_max, frame_max, heartbeat};
-    put(out, 0, AMQP_CONNECTION_TUNE_OK_METHOD, &d);
+    size_t at = begin_method(out, 0, CONNECTION, 31);
+
+    put_number(out, channel_max, 2);
+    put_number(out, frame_max, 4);
+    put_number(out, heartbeat, 2);
+    end_frame(out, at);
 }
 
 void amqp_put_open(struct buf *out, struct span vhost)
 {
-    amqp_connection_open_t d = {.virtual_host = bytes_of(vhost)};
-    put(out, 0, AMQP_CONNECTION_OPEN_METHOD, &d);
+    size_t at = begin_method(out, 0, CONNECTION, 40);
+
+    put_word(out, vhost);
+    put_number(out, 0, 2); /* reserved: a word and a bit */
+    end_frame(out, at);
+}
+
+/* Of a connection or a channel: no method is to blame. */
+static void put_goodbye(struct buf *out, uint16_t channel, uint16_t class, uint16_t method,
+                        struct span why)
+{
+    size_t at = begin_method(out, channel, class, method);
+
+    put_number(out, SUCCESS, 2);
+    put_word(out, span_cut(why, 0, AMQP_WORD));
+    put_number(out, 0, 4);
+    end_frame(out, at);
 }
 
 void amqp_put_close(struct buf *out, struct span why)
 {
-    amqp_connection_close_t d = {.reply_code = AMQP_REPLY_SUCCESS,
-                                 .reply_text = bytes_of(span_cut(why, 0, AMQP_WORD))};
-    put(out, 0, AMQP_CONNECTION_CLOSE_METHOD, &d);
+    put_goodbye(out, 0, CONNECTION, 50, why);
 }
 
 void amqp_put_close_ok(struct buf *out)
 {
-    amqp_connection_close_ok_t d = {0};
-    put(out, 0, AMQP_CONNECTION_CLOSE_OK_METHOD, &d);
+    end_frame(out, begin_method(out, 0, CONNECTION, 51));
 }
+
+/* --- channels --- */
 
 void amqp_put_channel_open(struct buf *out, uint16_t channel)
 {
-    amqp_channel_open_t d = {.out_of_band = amqp_empty_bytes};
-    put(out, channel, AMQP_CHANNEL_OPEN_METHOD, &d);
+    size_t at = begin_method(out, channel, CHANNEL, 10);
+
+    put_word(out, SPAN_EMPTY); /* reserved */
+    end_frame(out, at);
 }
 
 void amqp_put_channel_close(struct buf *out, uint16_t channel)
 {
-    amqp_channel_close_t d = {.reply_code = AMQP_REPLY_SUCCESS};
-    put(out, channel, AMQP_CHANNEL_CLOSE_METHOD, &d);
+    put_goodbye(out, channel, CHANNEL, 40, SPAN_EMPTY);
 }
 
 void amqp_put_channel_close_ok(struct buf *out, uint16_t channel)
 {
-    amqp_channel_close_ok_t d = {0};
-    put(out, channel, AMQP_CHANNEL_CLOSE_OK_METHOD, &d);
+    end_frame(out, begin_method(out, channel, CHANNEL, 41));
 }
 
 void amqp_put_flow_ok(struct buf *out, uint16_t channel, bool active)
 {
-    amqp_channel_flow_ok_t d = {.active = active};
-    put(out, channel, AMQP_CHANNEL_FLOW_OK_METHOD, &d);
+    size_t at = begin_method(out, channel, CHANNEL, 21);
+
+    put_number(out, active, 1);
+    end_frame(out, at);
 }
 
 void amqp_put_confirm_select(struct buf *out, uint16_t channel)
 {
-    amqp_confirm_select_t d = {0};
-    put(out, channel, AMQP_CONFIRM_SELECT_METHOD, &d);
+    size_t at = begin_method(out, channel, CONFIRM, 10);
+
+    put_number(out, 0, 1); /* it is to be answered */
+    end_frame(out, at);
+}
+
+/* --- exchanges and queues. Their first field, a number, is reserved --- */
+
+static size_t begin_on(struct buf *out, uint16_t channel, uint16_t class, uint16_t method,
+                       struct span name)
+{
+    size_t at = begin_method(out, channel, class, method);
+
+    put_number(out, 0, 2);
+    put_word(out, name);
+    return at;
 }
 
 void amqp_put_exchange_declare(struct buf *out, uint16_t channel, struct span name)
 {
-    amqp_exchange_declare_t d = {
-        .exchange = bytes_of(name), .type = amqp_cstring_bytes("topic"), .durable = 1};
-    put(out, channel, AMQP_EXCHANGE_DECLARE_METHOD, &d);
+    size_t at = begin_on(out, channel, EXCHANGE, 10, name);
+
+    put_word(out, SPAN("topic"));
+    put_number(out, 2, 1); /* durable */
+    put_no_table(out);
+    end_frame(out, at);
 }
 
 void amqp_put_queue_declare(struct buf *out, uint16_t channel, struct span name, bool passive,
                             const struct amqp_argument *arguments, size_t n)
 {
-    enum { MOST = 8 };
-    amqp_table_entry_t entries[MOST];
-    if (n > MOST)
-        abort();
-    for (size_t i = 0; i < n; i++) {
-        entries[i] = text_entry(arguments[i].key, arguments[i].text);
-        if (!arguments[i].text.p) {
-            entries[i].value.kind = AMQP_FIELD_KIND_I64;
-            entries[i].value.value.i64 = arguments[i].number;
-        }
+    size_t at = begin_on(out, channel, QUEUE, 10, name);
+
+    put_number(out, 2 | passive, 1); /* durable */
+    size_t table = begin_counted(out);
+    for (size_t i = 0; i < n && !passive; i++) {
+        if (arguments[i].text.p)
+            put_text_entry(out, span_str(arguments[i].key), arguments[i].text);
+        else
+            put_number_entry(out, arguments[i].key, arguments[i].number);
     }
-    amqp_queue_declare_t d = {.queue = bytes_of(name),
-                              .passive = passive,
-                              .durable = 1,
-                              .arguments = {passive ? 0 : (int)n, entries}};
-    put(out, channel, AMQP_QUEUE_DECLARE_METHOD, &d);
+    end_counted(out, table);
+    end_frame(out, at);
 }
 
 void amqp_put_queue_bind(struct buf *out, uint16_t channel, struct span queue, struct span exchange,
                          struct span key)
 {
-    amqp_queue_bind_t d = {
-        .queue = bytes_of(queue), .exchange = bytes_of(exchange), .routing_key = bytes_of(key)};
-    put(out, channel, AMQP_QUEUE_BIND_METHOD, &d);
+    size_t at = begin_on(out, channel, QUEUE, 20, queue);
+
+    put_word(out, exchange);
+    put_word(out, key);
+    put_number(out, 0, 1); /* it is to be answered */
+    put_no_table(out);
+    end_frame(out, at);
 }
 
 void amqp_put_queue_delete(struct buf *out, uint16_t channel, struct span queue, bool if_unused,
                            bool if_empty)
 {
-    amqp_queue_delete_t d = {
-        .queue = bytes_of(queue), .if_unused = if_unused, .if_empty = if_empty};
-    put(out, channel, AMQP_QUEUE_DELETE_METHOD, &d);
+    size_t at = begin_on(out, channel, QUEUE, 40, queue);
+
+    put_number(out, (uint64_t)(if_unused | if_empty << 1), 1);
+    end_frame(out, at);
 }
+
+/* --- messages --- */
 
 void amqp_put_qos(struct buf *out, uint16_t channel, uint16_t prefetch)
 {
-    amqp_basic_qos_t d = {.prefetch_count = prefetch};
-    put(out, channel, AMQP_BASIC_QOS_METHOD, &d);
+    size_t at = begin_method(out, channel, BASIC, 10);
+
+    put_number(out, 0, 4); /* no limit in bytes */
+    put_number(out, prefetch, 2);
+    put_number(out, 0, 1); /* for each consumer */
+    end_frame(out, at);
 }
 
 void amqp_put_consume(struct buf *out, uint16_t channel, struct span queue, struct span consumer)
 {
-    amqp_basic_consume_t d = {.queue = bytes_of(queue), .consumer_tag = bytes_of(consumer)};
-    put(out, channel, AMQP_BASIC_CONSUME_METHOD, &d);
+    size_t at = begin_on(out, channel, BASIC, 20, queue);
+
+    put_word(out, consumer);
+    put_number(out, 0, 1);
+    put_no_table(out);
+    end_frame(out, at);
 }
 
 void amqp_put_cancel(struct buf *out, uint16_t channel, struct span consumer)
 {
-    amqp_basic_cancel_t d = {.consumer_tag = bytes_of(consumer)};
-    put(out, channel, AMQP_BASIC_CANCEL_METHOD, &d);
+    size_t at = begin_method(out, channel, BASIC, 30);
+
+    put_word(out, consumer);
+    put_number(out, 0, 1); /* it is to be answered */
+    end_frame(out, at);
 }
 
 void amqp_put_ack(struct buf *out, uint16_t channel, uint64_t tag)
 {
-    amqp_basic_ack_t d = {.delivery_tag = tag};
-    put(out, channel, AMQP_BASIC_ACK_METHOD, &d);
+    size_t at = begin_method(out, channel, BASIC, 80);
+
+    put_number(out, tag, 8);
+    put_number(out, 0, 1); /* this one only */
+    end_frame(out, at);
 }
 
 void amqp_put_nack(struct buf *out, uint16_t channel, uint64_t tag, bool requeue)
 {
-    amqp_basic_nack_t d = {.delivery_tag = tag, .requeue = requeue};
-    put(out, channel, AMQP_BASIC_NACK_METHOD, &d);
+    size_t at = begin_method(out, channel, BASIC, 120);
+
+    put_number(out, tag, 8);
+    put_number(out, (uint64_t)requeue << 1, 1);
+    end_frame(out, at);
 }
 
 /* --- publishing --- */
 
-static int put_properties(struct buf *out, uint16_t channel, size_t frame_max,
-                          const struct amqp_message *m)
+/* PROPERTIES names these, in this order. */
+static void put_properties(struct buf *out, uint16_t channel, const struct amqp_message *m)
 {
-    amqp_table_entry_t entries[AMQP_HEADERS];
-    if (m->n_headers > AMQP_HEADERS)
-        return ERR_SIZE;
-    for (size_t i = 0; i < m->n_headers; i++) {
-        if (m->headers[i].key.n > AMQP_WORD)
-            return ERR_SIZE;
-        entries[i] = text_entry("", m->headers[i].value);
-        entries[i].key = bytes_of(m->headers[i].key);
-    }
-    amqp_basic_properties_t d = {
-        ._flags = AMQP_BASIC_CONTENT_TYPE_FLAG | AMQP_BASIC_DELIVERY_MODE_FLAG |
-                  AMQP_BASIC_CORRELATION_ID_FLAG | AMQP_BASIC_REPLY_TO_FLAG |
-                  AMQP_BASIC_MESSAGE_ID_FLAG | AMQP_BASIC_TIMESTAMP_FLAG | AMQP_BASIC_TYPE_FLAG |
-                  AMQP_BASIC_HEADERS_FLAG,
-        .content_type = bytes_of(m->content_type),
-        .headers = {(int)m->n_headers, entries},
-        .delivery_mode = AMQP_DELIVERY_PERSISTENT,
-        .correlation_id = bytes_of(m->correlation_id),
-        .reply_to = bytes_of(m->reply_to),
-        .message_id = bytes_of(m->message_id),
-        .timestamp = m->timestamp,
-        .type = bytes_of(m->type),
-    };
-    size_t room = 8 * (AMQP_WORD + 1);
-    for (size_t i = 0; i < m->n_headers; i++)
-        room += m->headers[i].key.n + m->headers[i].value.n + 8;
-    if (room > frame_max - HEAD - 1 - PROPERTIES_HEAD)
-        room = frame_max - HEAD - 1 - PROPERTIES_HEAD;
+    size_t at = begin_frame(out, AMQP_HEADER, channel);
 
-    char *payload = buf_room(out, HEAD + PROPERTIES_HEAD + room + 1) + HEAD;
-    set16(payload, AMQP_BASIC_CLASS);
-    set16(payload + 2, 0);
-    set32(payload + 4, (uint32_t)((uint64_t)m->body.n >> 32));
-    set32(payload + 8, (uint32_t)m->body.n);
-    int n = amqp_encode_properties(AMQP_BASIC_CLASS, &d, bytes_at(payload + PROPERTIES_HEAD, room));
-    if (n < 0)
-        return ERR_SIZE;
-    seal_frame(out, AMQP_HEADER, channel, PROPERTIES_HEAD + (size_t)n);
-    return 0;
+    put_number(out, BASIC, 2);
+    put_number(out, 0, 2);
+    put_number(out, m->body.n, 8);
+    put_number(out, PROPERTIES, 2);
+    put_word(out, m->content_type);
+    size_t headers = begin_counted(out);
+    for (size_t i = 0; i < m->n_headers; i++)
+        put_text_entry(out, m->headers[i].key, m->headers[i].value);
+    end_counted(out, headers);
+    put_number(out, PERSISTENT, 1);
+    put_word(out, m->correlation_id);
+    put_word(out, m->reply_to);
+    put_word(out, m->message_id);
+    put_number(out, m->timestamp, 8);
+    put_word(out, m->type);
+    end_frame(out, at);
+}
+
+/* Can its words and headers be written at all? */
+static bool fits(const struct amqp_message *m, size_t frame_max)
+{
+    const struct span words[] = {m->exchange, m->routing_key, m->content_type, m->correlation_id,
+                                 m->reply_to, m->message_id,  m->type};
+
+    for (size_t i = 0; i < COUNT_OF(words); i++)
+        if (words[i].n > AMQP_WORD)
+            return false;
+    if (m->n_headers > AMQP_HEADERS)
+        return false;
+    for (size_t i = 0; i < m->n_headers; i++)
+        if (m->headers[i].key.n > AMQP_WORD || m->headers[i].value.n > frame_max)
+            return false;
+    return true;
 }
 
 int amqp_put_publish(struct buf *out, uint16_t channel, size_t frame_max,
                      const struct amqp_message *m)
 {
-    const struct span words[] = {m->exchange, m->routing_key, m->content_type, m->correlation_id,
-                                 m->reply_to, m->message_id,  m->type};
-    for (size_t i = 0; i < COUNT_OF(words); i++)
-        if (words[i].n > AMQP_WORD)
-            return ERR_SIZE;
-
     size_t start = out->n, most = frame_max - HEAD - 1;
-    amqp_basic_publish_t d = {.exchange = bytes_of(m->exchange),
-                              .routing_key = bytes_of(m->routing_key)};
-    put(out, channel, AMQP_BASIC_PUBLISH_METHOD, &d);
-    int code = put_properties(out, channel, frame_max, m);
-    if (code) {
+
+    if (!fits(m, frame_max))
+        return ERR_SIZE;
+    size_t at = begin_on(out, channel, BASIC, 40, m->exchange);
+    put_word(out, m->routing_key);
+    put_number(out, 0, 1); /* no answer if no queue wants it */
+    end_frame(out, at);
+    size_t properties = out->n;
+    put_properties(out, channel, m);
+    if (out->n - properties > frame_max) {
         out->n = start;
-        return code;
+        return ERR_SIZE;
     }
-    for (size_t at = 0; at < m->body.n; at += most) {
-        struct span piece = span_cut(m->body, at, most);
-        memcpy(buf_room(out, HEAD + piece.n + 1) + HEAD, piece.p, piece.n);
-        seal_frame(out, AMQP_BODY, channel, piece.n);
+    for (at = 0; at < m->body.n; at += most) {
+        size_t frame = begin_frame(out, AMQP_BODY, channel);
+        buf_span(out, span_cut(m->body, at, most));
+        end_frame(out, frame);
     }
     return 0;
 }

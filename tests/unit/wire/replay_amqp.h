@@ -19,7 +19,7 @@ static inline void replay_amqp_word(struct buf *log, const char *name, struct sp
 static inline void replay_amqp_method(struct replay_amqp *r, struct span payload)
 {
     struct amqp_method m;
-    int code = amqp_read_method(&r->reader, payload, &m);
+    int code = amqp_read_method(payload, &m);
     if (code) {
         buf_printf(r->log, " %s", err_name(code));
         return;
@@ -35,7 +35,7 @@ static inline void replay_amqp_properties(struct replay_amqp *r, struct span pay
     uint64_t size = 0;
     int code = amqp_read_body_size(payload, &size);
     if (!code)
-        code = amqp_read_properties(&r->reader, payload, &p);
+        code = amqp_read_properties(payload, &p);
     if (code) {
         buf_printf(r->log, " %s", err_name(code));
         return;
