@@ -152,10 +152,24 @@ static double frequency(const struct search *s, const struct posting *p, const d
     return sum;
 }
 
+/* ln(x) for x > 0, by the series of atanh. libm has one, and would be loaded at each start for it.
+ */
+static double logarithm(double x)
+{
+    static const double ln_2 = 0.693147180559945309;
+    int twos;
+    double part = frexp(x, &twos); /* from 1/2 up to 1: libc has this */
+    double z = (part - 1) / (part + 1), power = z, sum = 0;
+
+    for (int i = 1; i < 32; i += 2, power *= z * z)
+        sum += power / i;
+    return twos * ln_2 + 2 * sum;
+}
+
 static void weigh(const struct search *s, struct term *t, const double *usual)
 {
     double all = (double)s->n, having = (double)t->n;
-    double rarity = log(1 + (all - having + 0.5) / (having + 0.5));
+    double rarity = logarithm(1 + (all - having + 0.5) / (having + 0.5));
 
     for (size_t i = 0; i < t->n; i++) {
         double times = frequency(s, &t->postings[i], usual);
