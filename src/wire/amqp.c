@@ -305,7 +305,8 @@ int amqp_read_method(struct span payload, struct amqp_method *m)
     for (size_t i = 0; row && i < COUNT_OF(row->fields) && row->fields[i].kind; i++) {
         uint64_t number;
         struct span text;
-        if (!take_field(&rest, row->fields[i].kind, &number, &text))
+        char kind = row->fields[i].kind;
+        if ((kind == 'T' && check_table(rest)) || !take_field(&rest, kind, &number, &text))
             return ERR_PROTOCOL;
         keep_field(m, row->fields[i], number, text);
     }
