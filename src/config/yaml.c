@@ -1,6 +1,7 @@
 /* A YAML text as a value tree, built from libyaml's events, with aliases and merge keys expanded
  * within a limit. Called by config.c. */
 #include "base/err.h"
+#include "base/library.h"
 #include "base/map.h"
 #include "base/mem.h"
 #include "config/reader.h"
@@ -360,7 +361,12 @@ struct value *yaml_read(struct arena *a, struct span text, struct problems *prob
     struct yaml_doc doc = {
         .arena = a, .problems = problems, .text = text, .budget = VALUE_MAX_NODES};
     yaml_parser_t parser;
+    struct err err;
 
+    if (library_load(LIBRARY_YAML, &err)) {
+        fail(&doc, (struct place){0}, err.text);
+        return NULL;
+    }
     if (!yaml_parser_initialize(&parser)) {
         fail(&doc, (struct place){0}, "out of memory");
         return NULL;

@@ -96,7 +96,8 @@ static bool was_sent(const struct http_fetch *f)
 {
     long bytes = 0;
 
-    curl_easy_getinfo(f->easy, CURLINFO_REQUEST_SIZE, &bytes);
+    if (f->easy)
+        curl_easy_getinfo(f->easy, CURLINFO_REQUEST_SIZE, &bytes);
     return bytes > 0;
 }
 
@@ -154,6 +155,10 @@ static int describe(const struct http_fetch *f, CURLcode result, struct buf *why
 
     if (result == CURLE_OK)
         return 0;
+    if (!f->easy) {
+        buf_str(why, f->engine->missing.text);
+        return -ELIBACC;
+    }
     buf_printf(why, "%s: ", f->host);
     if (f->barred) {
         buf_str(why, err_name(ERR_REACH));
@@ -181,9 +186,10 @@ void http_fetch_free(struct http_fetch *f)
     list_remove(&f->in_client);
     if (f->own_trust)
         curl_easy_cleanup(f->easy);
-    else
+    else if (f->easy)
         http_engine_return(f->engine, f->easy);
-    curl_slist_free_all(f->headers);
+    if (f->headers)
+        curl_slist_free_all(f->headers);
     buf_fini(&f->body);
     buf_fini(&f->head);
     mem_free(f->next);
@@ -285,6 +291,17 @@ static void set_options(struct http_fetch *f, const struct http_fetch_spec *spec
     curl_easy_setopt(f->easy, CURLOPT_PROXY, direct ? "" : NULL);
 }
 
+static void prepare(struct http_fetch *f, const struct http_fetch_spec *spec)
+{
+    /* Waiting for "100 Continue" would cost each large request a second with most servers. */
+    f->headers = curl_slist_append(NULL, "Expect:");
+    for (const char *const *line = spec->headers; line && *line; line++)
+        add_header(f, *line);
+    f->easy = http_engine_lend(f->engine);
+    set_method(f, spec->method);
+    set_options(f, spec);
+}
+
 struct http_fetch *http_fetch_start(struct http_client *c, const struct http_fetch_spec *spec,
                                     const struct http_fetch_events *on, void *owner)
 {
@@ -301,13 +318,8 @@ struct http_fetch *http_fetch_start(struct http_client *c, const struct http_fet
         f->body = *spec->body;
         *spec->body = (struct buf){0};
     }
-    /* Waiting for "100 Continue" would cost each large request a second with most servers. */
-    f->headers = curl_slist_append(NULL, "Expect:");
-    for (const char *const *line = spec->headers; line && *line; line++)
-        add_header(f, *line);
-    f->easy = http_engine_lend(f->engine);
-    set_method(f, spec->method);
-    set_options(f, spec);
+    if (f->engine->multi)
+        prepare(f, spec);
     list_append(&f->engine->starting, &f->node);
     list_append(&c->fetches, &f->in_client);
     http_engine_wake(f->engine);

@@ -2,6 +2,7 @@
  * resume and cancel at the end of a turn. Called by http_client.c only. */
 #include "io/http_engine.h"
 
+#include "base/library.h"
 #include "base/log.h"
 #include "base/mem.h"
 
@@ -153,17 +154,22 @@ static void work(struct deferred *d)
 
     e->working = true;
     while ((f = LIST_FIRST(&e->cancelled, struct http_fetch, node))) {
-        curl_multi_remove_handle(e->multi, f->easy); /* fine for one that was never added */
+        if (f->easy)
+            curl_multi_remove_handle(e->multi, f->easy); /* fine for one that was never added */
         http_fetch_free(f);
     }
     while ((f = move_first(&e->starting, &e->running)))
-        curl_multi_add_handle(e->multi, f->easy);
+        if (f->easy)
+            curl_multi_add_handle(e->multi, f->easy);
+        else
+            http_fetch_finish(f, CURLE_FAILED_INIT);
     for (int i = 0; e->due && i < ROUNDS; i++) {
         e->due = false;
         run_curl(e, CURL_SOCKET_TIMEOUT, 0);
     }
     e->working = false;
-    take_results(e);
+    if (e->multi)
+        take_results(e);
     if (e->due)
         http_engine_wake(e);
     /* A client that is freed cancels its fetches, which may not have ended yet. */
@@ -223,6 +229,19 @@ void http_engine_return(struct http_engine *e, CURL *easy)
 
 /* --- life --- */
 
+static void start_curl(struct http_engine *e)
+{
+    if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK || !(e->multi = curl_multi_init())) {
+        log_error("http", "libcurl cannot be used");
+        abort();
+    }
+    curl_multi_setopt(e->multi, CURLMOPT_SOCKETFUNCTION, on_socket);
+    curl_multi_setopt(e->multi, CURLMOPT_SOCKETDATA, e);
+    curl_multi_setopt(e->multi, CURLMOPT_TIMERFUNCTION, on_timeout);
+    curl_multi_setopt(e->multi, CURLMOPT_TIMERDATA, e);
+    curl_multi_setopt(e->multi, CURLMOPT_MAXCONNECTS, (long)IDLE_CONNECTIONS);
+}
+
 struct http_engine *http_engine_ref(struct loop *l)
 {
     struct http_engine *e = l->http;
@@ -234,15 +253,8 @@ struct http_engine *http_engine_ref(struct loop *l)
         list_init(&e->running);
         list_init(&e->cancelled);
         uv_timer_init(&l->uv, &e->timer);
-        if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK || !(e->multi = curl_multi_init())) {
-            log_error("http", "libcurl cannot be used");
-            abort();
-        }
-        curl_multi_setopt(e->multi, CURLMOPT_SOCKETFUNCTION, on_socket);
-        curl_multi_setopt(e->multi, CURLMOPT_SOCKETDATA, e);
-        curl_multi_setopt(e->multi, CURLMOPT_TIMERFUNCTION, on_timeout);
-        curl_multi_setopt(e->multi, CURLMOPT_TIMERDATA, e);
-        curl_multi_setopt(e->multi, CURLMOPT_MAXCONNECTS, (long)IDLE_CONNECTIONS);
+        if (library_load(LIBRARY_CURL, &e->missing) == 0)
+            start_curl(e);
     }
     e->clients++;
     return e;
@@ -264,8 +276,10 @@ static void engine_close(struct http_engine *e)
     e->loop->http = NULL;
     while (e->n_spare)
         curl_easy_cleanup(e->spare[--e->n_spare]);
-    curl_multi_cleanup(e->multi);
-    curl_global_cleanup();
+    if (e->multi) {
+        curl_multi_cleanup(e->multi);
+        curl_global_cleanup();
+    }
     loop_undefer(&e->work); /* closing connections may have asked for time */
     uv_close((uv_handle_t *)&e->timer, on_engine_closed);
 }

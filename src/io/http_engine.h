@@ -15,7 +15,8 @@
 
 struct http_engine {
     struct loop *loop;
-    CURLM *multi;
+    CURLM *multi;       /* NULL without libcurl: then fetches only end */
+    struct err missing; /* and this is why */
     uv_timer_t timer;
     struct deferred work;
     struct list starting, running, cancelled; /* of struct http_fetch */

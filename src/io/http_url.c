@@ -2,7 +2,28 @@
  * URL is of this machine. Called by http_client.c, mcp/server/http_old_sse.c and cmd/doctor/. */
 #include "io/http_engine.h"
 
+#include "base/library.h"
 #include "base/mem.h"
+
+/* What is none, or cannot be read because libcurl is missing, is NULL. */
+static CURLU *parse(const char *url)
+{
+    struct err missing;
+
+    if (library_load(LIBRARY_CURL, &missing))
+        return NULL;
+    CURLU *u = curl_url();
+    if (curl_url_set(u, CURLUPART_URL, url, 0) == CURLUE_OK)
+        return u;
+    curl_url_cleanup(u);
+    return NULL;
+}
+
+static void release(CURLU *u)
+{
+    if (u)
+        curl_url_cleanup(u);
+}
 
 static char *part_of(CURLU *u, CURLUPart part, unsigned flags)
 {
@@ -46,48 +67,47 @@ static bool may_go(CURLU *from, CURLU *to)
 
 char *http_url_resolve(const char *base, struct span reference)
 {
-    CURLU *from = curl_url(), *to = curl_url();
+    CURLU *from = parse(base), *to = parse(base);
     char *text = mem_span(reference), *found = NULL;
 
     /* Setting a relative URL over an absolute one resolves it. */
-    if (curl_url_set(from, CURLUPART_URL, base, 0) == CURLUE_OK &&
-        curl_url_set(to, CURLUPART_URL, base, 0) == CURLUE_OK && !strpbrk(text, "\r\n") &&
+    if (from && to && !strpbrk(text, "\r\n") &&
         curl_url_set(to, CURLUPART_URL, text, 0) == CURLUE_OK && may_go(from, to))
         found = part_of(to, CURLUPART_URL, 0);
-    curl_url_cleanup(from);
-    curl_url_cleanup(to);
+    release(from);
+    release(to);
     mem_free(text);
     return found;
 }
 
 char *http_url_host(const char *url)
 {
-    CURLU *u = curl_url();
+    CURLU *u = parse(url);
     struct buf text = {0};
 
-    if (curl_url_set(u, CURLUPART_URL, url, 0) == CURLUE_OK) {
+    if (u) {
         char *host = part_of(u, CURLUPART_HOST, 0);
         char *port = part_of(u, CURLUPART_PORT, CURLU_DEFAULT_PORT);
         buf_printf(&text, "%s:%s", host, port);
         mem_free(host);
         mem_free(port);
     }
-    curl_url_cleanup(u);
+    release(u);
     return buf_take(&text);
 }
 
 bool http_url_is_local(const char *url)
 {
-    CURLU *u = curl_url();
+    CURLU *u = parse(url);
     bool local = false;
 
-    if (curl_url_set(u, CURLUPART_URL, url, 0) == CURLUE_OK) {
+    if (u) {
         char *host = part_of(u, CURLUPART_HOST, 0);
         struct span name = span_str(host);
         local = span_eq_nocase(name, SPAN("localhost")) || span_is(name, "[::1]") ||
                 span_starts(name, SPAN("127."));
         mem_free(host);
     }
-    curl_url_cleanup(u);
+    release(u);
     return local;
 }

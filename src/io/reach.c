@@ -2,6 +2,7 @@
  * stream_connect, before they connect, and by the bus when an agent registers a server. */
 #include "io/reach.h"
 
+#include "base/library.h"
 #include "base/mem.h"
 #include "io/address.h"
 
@@ -198,6 +199,10 @@ bool reach_has_address(const struct reach *r, const struct sockaddr *sa)
 
 bool reach_has_url(const struct reach *r, const char *url)
 {
+    struct err missing;
+
+    if (library_load(LIBRARY_CURL, &missing))
+        return false; /* what cannot be read is not allowed */
     CURLU *u = curl_url();
     char *scheme = NULL, *host = NULL, *port = NULL;
     bool has = false;

@@ -3,6 +3,7 @@
  * ws_connect.c, bus/amqp.c and hub/tls_files.c. */
 #include "io/tls.h"
 
+#include "base/library.h"
 #include "base/mem.h"
 
 #include <arpa/inet.h>
@@ -201,10 +202,12 @@ static struct tls_context *wrap(SSL_CTX *ssl)
 
 struct tls_context *tls_context_server(const char *cert_file, const char *key_file, struct err *err)
 {
+    *err = (struct err){0};
+    if (library_load(LIBRARY_TLS, err))
+        return NULL;
     SSL_CTX *ssl = new_context(TLS_server_method());
 
     ERR_clear_error();
-    *err = (struct err){0};
     SSL_CTX_set_alpn_select_cb(ssl, choose_protocol, NULL);
     /* Forward secrecy: recorded traffic must stay unreadable for those who get the key later. TLS
      * 1.3 has no other ciphers. */
@@ -220,10 +223,12 @@ struct tls_context *tls_context_server(const char *cert_file, const char *key_fi
 
 struct tls_context *tls_context_client(const char *ca_file, struct err *err)
 {
+    *err = (struct err){0};
+    if (library_load(LIBRARY_TLS, err))
+        return NULL;
     SSL_CTX *ssl = new_context(TLS_client_method());
 
     ERR_clear_error();
-    *err = (struct err){0};
     SSL_CTX_set_verify(ssl, SSL_VERIFY_PEER, NULL);
     SSL_CTX_set_alpn_protos(ssl, our_protocols, sizeof our_protocols - 1);
     if (!ca_file) {

@@ -1,5 +1,6 @@
 #include "certs.h"
 
+#include "base/library.h"
 #include "io/listen.h"
 #include "io/tls.h"
 #include "io/ws.h"
@@ -17,7 +18,10 @@ static struct {
 
 static int set_up(void **state)
 {
+    struct err err;
+
     (void)state;
+    assert_int_equal(library_load(LIBRARY_TLS, &err), 0); /* the tests call it by themselves too */
     snprintf(w.dir, sizeof w.dir, "/tmp/rialto-tls-XXXXXX");
     assert_non_null(mkdtemp(w.dir));
     const char *here = "DNS:localhost,DNS:*.example.test,IP:127.0.0.1";
