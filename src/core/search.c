@@ -161,8 +161,10 @@ static double logarithm(double x)
     double part = frexp(x, &twos); /* from 1/2 up to 1: libc has this */
     double z = (part - 1) / (part + 1), power = z, sum = 0;
 
-    for (int i = 1; i < 32; i += 2, power *= z * z)
+    for (int i = 1; i < 32; i += 2) {
         sum += power / i;
+        power *= z * z;
+    }
     return twos * ln_2 + 2 * sum;
 }
 

@@ -307,7 +307,7 @@ static void put_base64(char *out, const uint8_t *bytes, size_t n)
     BUF_SCOPED text = {0};
 
     base64_put(&text, span_of((const char *)bytes, n));
-    strcpy(out, buf_cstr(&text));
+    memcpy(out, buf_cstr(&text), text.n + 1);
 }
 
 void ws_key_new(char out[25])
