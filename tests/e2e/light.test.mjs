@@ -20,7 +20,7 @@ const sanitizers = ['libasan', 'libubsan', 'libstdc++', 'libgcc_s', 'libm'];
 function libraries(pid) {
   const files = fs.readFileSync(`/proc/${pid}/maps`, 'utf8').split('\n')
     .map((line) => path.basename(line.split(/\s+/)[5] ?? '')).filter((name) => /\.so(\.|$)/.test(name));
-  return [...new Set(files.map((name) => name.replace(/(-[0-9x].*)?\.so.*/, '')))];
+  return [...new Set(files.map((name) => name.replace(/^(ld-linux|[^.]*?)(-[0-9a-z].*)?\.so.*/, '$1')))];
 }
 
 const more = (pid) => {
