@@ -119,14 +119,14 @@ static void digest(unsigned char *out, uint32_t *state, size_t words, struct spa
         set32(out + 4 * i, state[i]);
 }
 
-void sha1(unsigned char out[SHA1_N], struct span text)
+void sha_1(unsigned char out[SHA1_N], struct span text)
 {
     uint32_t state[] = {0x67452301, 0xefcdab89, 0x98badcfe, 0x10325476, 0xc3d2e1f0};
 
     digest(out, state, 5, text, sha1_block);
 }
 
-void sha256(unsigned char out[SHA256_N], struct span text)
+void sha_256(unsigned char out[SHA256_N], struct span text)
 {
     uint32_t state[] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
                         0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
@@ -143,15 +143,15 @@ static void keyed(unsigned char out[SHA256_N], const unsigned char key[BLOCK], u
     for (size_t i = 0; i < BLOCK; i++)
         buf_char(&all, (char)(key[i] ^ with));
     buf_span(&all, text);
-    sha256(out, buf_view(&all));
+    sha_256(out, buf_view(&all));
 }
 
-void hmac_sha256(unsigned char out[SHA256_N], struct span key, struct span text)
+void sha_hmac(unsigned char out[SHA256_N], struct span key, struct span text)
 {
     unsigned char block[BLOCK] = {0}, inner[SHA256_N];
 
     if (key.n > BLOCK)
-        sha256(block, key);
+        sha_256(block, key);
     else if (key.n)
         memcpy(block, key.p, key.n);
     keyed(inner, block, 0x36, text);

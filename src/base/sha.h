@@ -12,9 +12,9 @@
 
 enum { SHA1_N = 20, SHA256_N = 32 };
 
-void sha1(unsigned char out[SHA1_N], struct span text);
-void sha256(unsigned char out[SHA256_N], struct span text);
-void hmac_sha256(unsigned char out[SHA256_N], struct span key, struct span text);
+void sha_1(unsigned char out[SHA1_N], struct span text);
+void sha_256(unsigned char out[SHA256_N], struct span text);
+void sha_hmac(unsigned char out[SHA256_N], struct span key, struct span text);
 
 /* Are these secrets the same? Takes as long wherever they differ. */
 bool sha_same(const unsigned char *a, const unsigned char *b, size_t n);

@@ -139,7 +139,7 @@ static void run_hash(struct demo *d, struct span id, struct span arguments, stru
     } else if (!old && !span_is(buf_view(&name), "sha256")) {
         send_text(d, id, SPAN("unknown algorithm: use sha256 or sha1"), true);
     } else {
-        (old ? sha1 : sha256)(digest, buf_view(&text));
+        (old ? sha_1 : sha_256)(digest, buf_view(&text));
         for (size_t i = 0; i < (old ? SHA1_N : SHA256_N); i++)
             buf_printf(&answer, "%02x", digest[i]);
         send_text(d, id, buf_view(&answer), false);

@@ -30,7 +30,7 @@ static void put_digest(struct buf *out, struct span text, size_t digits)
 {
     unsigned char digest[SHA256_N];
 
-    sha256(digest, text);
+    sha_256(digest, text);
     for (size_t i = 0; i < digits / 2; i++)
         buf_printf(out, "%02x", digest[i]);
 }

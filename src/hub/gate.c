@@ -68,7 +68,7 @@ const struct config_token *gate_find(const struct gate *g, const struct http_req
 
     if (!token.n)
         return NULL;
-    sha256(hash, token);
+    sha_256(hash, token);
     for (size_t i = 0; i < g->n; i++)
         if (sha_same(hash, g->hashes[i], sizeof hash))
             found = &g->tokens[i];
@@ -79,7 +79,7 @@ void gate_hash(struct span token, char out[GATE_HASH_SIZE])
 {
     unsigned char hash[SHA256_N];
 
-    sha256(hash, token);
+    sha_256(hash, token);
     int at = snprintf(out, GATE_HASH_SIZE, "sha256:");
     for (size_t i = 0; i < sizeof hash; i++)
         at += snprintf(out + at, 3, "%02x", hash[i]);

@@ -27,7 +27,7 @@ char *memory_path(const struct config *c, const struct config_server *s)
         return NULL;
     buf_printf(&text, "%s\n%s\n", RIALTO_VERSION, c->file ? c->file : "");
     value_put_json(&text, schema_dump_entry(&arena, "servers.*", s), false);
-    sha256(digest, buf_view(&text));
+    sha_256(digest, buf_view(&text));
     buf_printf(&name, "catalogs/%s-", s->alias);
     for (size_t i = 0; i < DIGEST_BYTES; i++)
         buf_printf(&name, "%02x", digest[i]);

@@ -13,7 +13,7 @@ void fingerprint_of(char out[FINGERPRINT_SIZE], struct span text)
     static const char digits[] = "0123456789abcdef";
     unsigned char digest[SHA256_N];
 
-    sha256(digest, text);
+    sha_256(digest, text);
     for (size_t i = 0; i < sizeof digest; i++) {
         out[2 * i] = digits[digest[i] >> 4];
         out[2 * i + 1] = digits[digest[i] & 15];

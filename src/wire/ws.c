@@ -332,7 +332,7 @@ void ws_key_answer(struct span key, char out[29])
 
     buf_span(&text, key);
     buf_span(&text, guid);
-    sha1(digest, buf_view(&text));
+    sha_1(digest, buf_view(&text));
     put_base64(out, digest, sizeof digest);
     buf_fini(&text);
 }

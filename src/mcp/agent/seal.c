@@ -37,7 +37,7 @@ static void keyed_digest(unsigned char out[SHA256_N], char use, const void *p, s
 
     buf_char(&text, use);
     buf_bytes(&text, p, n);
-    hmac_sha256(out, process_key(), buf_view(&text));
+    sha_hmac(out, process_key(), buf_view(&text));
 }
 
 /* Hides the body, or shows it again. A nonce is never used twice. */

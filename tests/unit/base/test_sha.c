@@ -22,17 +22,17 @@ static void test_examples(void **state)
     unsigned char digest[SHA256_N];
 
     (void)state;
-    sha1(digest, SPAN("abc"));
+    sha_1(digest, SPAN("abc"));
     expect_hex(digest, SHA1_N, "a9993e364706816aba3e25717850c26c9cd0d89d");
-    sha1(digest, SPAN_EMPTY);
+    sha_1(digest, SPAN_EMPTY);
     expect_hex(digest, SHA1_N, "da39a3ee5e6b4b0d3255bfef95601890afd80709");
-    sha256(digest, SPAN("abc"));
+    sha_256(digest, SPAN("abc"));
     expect_hex(digest, SHA256_N,
                "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
-    sha256(digest, SPAN_EMPTY);
+    sha_256(digest, SPAN_EMPTY);
     expect_hex(digest, SHA256_N,
                "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
-    sha256(digest, SPAN("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq"));
+    sha_256(digest, SPAN("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq"));
     expect_hex(digest, SHA256_N,
                "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
 }
@@ -48,14 +48,14 @@ static void test_every_length(void **state)
     for (size_t n = 0; n <= sizeof text; n++) {
         struct span part = span_of(text, n);
         unsigned length;
-        sha1(ours, part);
+        sha_1(ours, part);
         assert_true(EVP_Digest(text, n, theirs, NULL, EVP_sha1(), NULL));
         assert_memory_equal(ours, theirs, SHA1_N);
-        sha256(ours, part);
+        sha_256(ours, part);
         assert_true(EVP_Digest(text, n, theirs, NULL, EVP_sha256(), NULL));
         assert_memory_equal(ours, theirs, SHA256_N);
         /* The text is its own key: keys shorter than a block, as long, and longer. */
-        hmac_sha256(ours, part, part);
+        sha_hmac(ours, part, part);
         assert_non_null(
             HMAC(EVP_sha256(), text, (int)n, (unsigned char *)text, n, theirs, &length));
         assert_memory_equal(ours, theirs, SHA256_N);
