@@ -116,7 +116,7 @@ static void drop_connection(struct nats_client *e, const char *reason)
     struct nats_link *l = &e->link;
 
     if (l->connecting)
-        connect_cancel(l->connecting);
+        stream_connect_cancel(l->connecting);
     l->connecting = NULL;
     if (l->stream)
         stream_abandon(l->stream, reason, 0);

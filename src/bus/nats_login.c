@@ -4,10 +4,10 @@
 
 #include "base/base64.h"
 #include "base/file.h"
+#include "base/library.h"
 #include "base/log.h"
 #include "wire/json_out.h"
 
-#include <openssl/crypto.h>
 #include <openssl/evp.h>
 
 enum {
@@ -73,7 +73,7 @@ static bool read_seed(struct span text, unsigned char key[KEY])
            checksum(raw, SEED_BYTES - 2) == (raw[SEED_BYTES - 2] | raw[SEED_BYTES - 1] << 8);
     if (good)
         memcpy(key, raw + 2, KEY);
-    OPENSSL_cleanse(raw, sizeof raw);
+    explicit_bzero(raw, sizeof raw);
     return good;
 }
 
@@ -152,8 +152,11 @@ int nats_login_put(struct buf *json, const char *file, struct span nonce, struct
     BUF_SCOPED text = {0};
     struct span jwt = SPAN_EMPTY, seed = SPAN_EMPTY;
     unsigned char key[KEY];
-    int code = file_read(&text, file, MAX_FILE);
+    int code = library_load(LIBRARY_TLS, err);
 
+    if (code < 0)
+        return code;
+    code = file_read(&text, file, MAX_FILE);
     if (code < 0)
         return err_set(err, ERR_CONFIG, "cannot read the NATS credentials in %s: %s", file,
                        err_name(code));
@@ -168,7 +171,7 @@ int nats_login_put(struct buf *json, const char *file, struct span nonce, struct
                        file, SEED_TEXT);
     else if (!put_members(json, jwt, key, nonce))
         code = err_set(err, ERR_CONFIG, "OpenSSL does not sign with the key in %s", file);
-    OPENSSL_cleanse(key, sizeof key);
-    OPENSSL_cleanse(text.p, text.n);
+    explicit_bzero(key, sizeof key);
+    explicit_bzero(text.p, text.n);
     return code;
 }
