@@ -227,7 +227,9 @@ test('--open-port: no secret, and whoever comes is let in', async (t) => {
 // server asked and told about a call of the first went to the second, which had come last.
 for (const m of ['M0', 'M0b']) {
   test(`${m} with one URL in two sessions: questions and progress go to the session they are about`, async (t) => {
-    const c = await open(t, ['agent', proxy('P2', '--mcp', m), agent()]);
+    const log = eventLog();
+    const calls = () => log.of('request').filter((e) => e.method === 'tools/call').length;
+    const c = await open(t, ['agent', proxy('P2', '--mcp', m, '--log', log.file), agent()]);
     const other = await c.newSession();
     await c.callTool(c.session, m);
     await c.callTool(other, m); // this one came last
@@ -236,7 +238,9 @@ for (const m of ['M0', 'M0b']) {
     assert.deepEqual((await c.callTool(c.session, m, 'ask')).asked, asked);
     assert.deepEqual((await echo(c.session)).notifications.length, 1);
     // Clients choose their progress tokens by themselves, and all begin with the same.
+    const before = calls();
     const prompt = c.request('session/prompt', { sessionId: other, prompt: [{ type: 'text', text: JSON.stringify({ command: 'call_tool', server: m, tool: 'hang', meta: { progressToken: 'tok' } }) }] });
+    await until('the call that hangs', () => calls() > before);
     const { notifications } = await echo(c.session);
     assert.deepEqual(notifications.map((n) => n.params), [1, 2].map(() => ({ progressToken: 'tok', progress: 50, total: 100 })));
     // Both are at work now: whom a question is meant for cannot be known, so nobody is asked.
