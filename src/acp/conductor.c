@@ -270,9 +270,8 @@ static bool is_early(struct conductor *c, struct hop *from, struct acp_message *
 void conductor_receive(struct hop *from, struct acp_message *m)
 {
     struct conductor *c = from->c;
-    enum proxy_dialect envelope = proxy_envelope_of(m->method);
 
-    if (envelope != P_UNKNOWN) {
+    if (m->envelope != P_UNKNOWN) {
         bool may =
             from->index == HOP_UPSTREAM ? c->mode == CONDUCT_PROXY : !conductor_is_agent(from);
         if (!may || !acp_unwrap(m)) {
@@ -280,7 +279,7 @@ void conductor_receive(struct hop *from, struct acp_message *m)
                    may ? "the envelope holds no message" : "only proxies have a successor");
             return;
         }
-        if (from->index != HOP_UPSTREAM && questions_heard(from, m, envelope))
+        if (from->index != HOP_UPSTREAM && questions_heard(from, m, m->envelope))
             return;
     }
     if (from->greeting && questions_is_spare(from)) {
@@ -476,6 +475,7 @@ struct conductor *conductor_new(struct loop *loop, const struct conductor_option
     list_init(&c->unnamed);
     list_init(&c->held);
     list_init(&c->spares);
+    list_init(&c->idle);
     hop_init(&c->up, c, HOP_UPSTREAM, "Client");
     c->components = MEM_ARRAY(struct hop *, c->n + 1);
     for (size_t i = 0; i < c->n; i++) {
@@ -500,6 +500,8 @@ void conductor_free(struct conductor *c)
     for (size_t i = 0; i < c->n; i++)
         mem_free(c->components[i]);
     release_held(c, false);
+    LIST_EACH_SAFE (&c->idle, it)
+        mem_free(LIST_ENTRY(it, struct pending, node));
     failure_fini(&c->failure);
     map_fini(&c->owners);
     map_fini(&c->channels);

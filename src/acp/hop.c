@@ -14,6 +14,8 @@ enum {
     /* What may wait for a hop: more than its neighbours can add before they are not read any more,
      * a message each. */
     QUEUE_MAX = 4 * HOP_MAX_MESSAGE,
+    QUEUE_KEEP = 128 * 1024,
+    SPARE_MAX = 128, /* requests that are kept to be used again */
 };
 
 struct span failure_tell(struct failure *f)
@@ -63,6 +65,7 @@ void hop_attach(struct hop *h, struct stream *stream, const struct stream_events
 {
     h->stream = stream;
     stream_set_limit(stream, QUEUE_MAX);
+    stream_set_keep(stream, QUEUE_KEEP);
     stream_start(stream, on, owner);
 }
 
@@ -89,7 +92,9 @@ void hop_end(struct hop *h)
     if (!h->stream)
         return;
     struct buf *out = stream_out(h->stream);
-    acp_trace_line(h->c->options.trace, h->index, TRACE_SENT, span_from(buf_view(out), h->line_at));
+    if (h->c->options.trace)
+        acp_trace_line(h->c->options.trace, h->index, TRACE_SENT,
+                       span_from(buf_view(out), h->line_at));
     buf_char(out, '\n');
     size_t n = out->n - h->line_at;
     stream_wrote(h->stream);
@@ -153,19 +158,24 @@ void hop_error(struct hop *h, const struct acp_message *m, int code, const char 
     hop_refuse(h, m, buf_view(&error));
 }
 
-static void put_call(struct buf *out, uint64_t id, struct span method, struct span params,
-                     bool always_params)
+/* Up to the value of "method". */
+static void put_call_head(struct buf *out, uint64_t id)
 {
-    buf_str(out, "{\"jsonrpc\":\"2.0\"");
+    buf_span(out, SPAN("{\"jsonrpc\":\"2.0\""));
     if (id) {
-        buf_str(out, ",\"id\":");
+        buf_span(out, SPAN(",\"id\":"));
         buf_u64(out, id);
     }
-    buf_str(out, ",\"method\":");
+    buf_span(out, SPAN(",\"method\":"));
+}
+
+static void put_call(struct buf *out, uint64_t id, struct span method, struct span params)
+{
+    put_call_head(out, id);
     buf_span(out, method);
-    if (params.n || always_params) {
-        buf_str(out, ",\"params\":");
-        buf_span(out, params.n ? params : SPAN("null"));
+    if (params.n) {
+        buf_span(out, SPAN(",\"params\":"));
+        buf_span(out, params);
     }
     buf_char(out, '}');
 }
@@ -180,16 +190,12 @@ static void put_envelope(struct buf *out, const struct hop *h, uint64_t id, stru
     const char *request = forward ? row->forward_request : row->deliver_request;
     const char *notification = forward ? row->forward_notification : row->deliver_notification;
 
-    buf_str(out, "{\"jsonrpc\":\"2.0\"");
-    if (id) {
-        buf_str(out, ",\"id\":");
-        buf_u64(out, id);
-    }
-    buf_str(out, ",\"method\":\"");
+    put_call_head(out, id);
+    buf_char(out, '"');
     buf_str(out, id ? request : notification);
     if (h->nested) {
         buf_str(out, "\",\"params\":{\"message\":");
-        put_call(out, id, method, params, false);
+        put_call(out, id, method, params);
     } else {
         buf_str(out, "\",\"params\":{\"method\":");
         buf_span(out, method);
@@ -209,16 +215,39 @@ void place_send(struct hop_place to, const struct pending *p, struct span method
     if (to.wrapped)
         put_envelope(out, to.hop, id, method, params);
     else
-        put_call(out, id, method, params, false);
+        put_call(out, id, method, params);
     hop_end(to.hop);
 }
 
 /* --- requests in flight --- */
 
+/* Most are answered soon, so that those of before can be used again. */
+static struct pending *take_spare(struct conductor *c)
+{
+    struct pending *p = LIST_FIRST(&c->idle, struct pending, node);
+
+    if (!p)
+        return MEM_NEW(struct pending);
+    list_remove(&p->node);
+    c->n_idle--;
+    *p = (struct pending){0};
+    return p;
+}
+
+static char *keep_id(struct pending *p, struct span id)
+{
+    if (id.n >= sizeof p->short_id)
+        return mem_span(id);
+    memcpy(p->short_id, id.p, id.n);
+    return p->short_id;
+}
+
 struct pending *pending_new(struct hop *to, struct hop *from, const struct acp_message *m)
 {
-    struct pending *p = MEM_NEW(struct pending);
+    struct conductor *c = to ? to->c : from->c;
+    struct pending *p = take_spare(c);
 
+    p->c = c;
     p->to = to;
     p->from = from;
     list_init(&p->node);
@@ -229,12 +258,15 @@ struct pending *pending_new(struct hop *to, struct hop *from, const struct acp_m
         list_append(&to->sent, &p->node);
     }
     if (from) {
-        p->from_id = mem_span(m->rpc.id);
+        p->from_id = keep_id(p, m->rpc.id);
         if (m->nested && m->inner_id.n)
             p->inner_id = mem_span(m->inner_id);
         p->batch = m->batch;
         batch_hold(p->batch);
-        map_put(&from->in, m->rpc.id, p);
+        struct pending *before = map_put(&from->in, m->rpc.id, p);
+        if (before)
+            before->found = false;
+        p->found = true;
     }
     return p;
 }
@@ -243,9 +275,8 @@ void pending_let_go(struct pending *p)
 {
     if (!p->from)
         return;
-    struct span id = span_str(p->from_id);
-    if (map_get(&p->from->in, id) == p)
-        map_del(&p->from->in, id);
+    if (p->found)
+        map_del(&p->from->in, span_str(p->from_id));
     p->from = NULL;
     batch_release(p->batch);
     p->batch = NULL;
@@ -253,9 +284,7 @@ void pending_let_go(struct pending *p)
 
 static struct acp_trace *trace_of(const struct pending *p)
 {
-    const struct hop *h = p->to ? p->to : p->from;
-
-    return h ? h->c->options.trace : NULL;
+    return p->c->options.trace;
 }
 
 void pending_free(struct pending *p)
@@ -267,9 +296,15 @@ void pending_free(struct pending *p)
     if (p->to)
         idmap_take(&p->to->out, p->id);
     list_remove(&p->node);
-    mem_free(p->from_id);
+    if (p->from_id != p->short_id)
+        mem_free(p->from_id);
     mem_free(p->inner_id);
-    mem_free(p);
+    if (p->c->n_idle == SPARE_MAX) {
+        mem_free(p);
+        return;
+    }
+    p->c->n_idle++;
+    list_append(&p->c->idle, &p->node);
 }
 
 /* Answers of the nested form are whole messages inside a result. */
@@ -540,7 +575,8 @@ static void on_line(void *owner, struct span line)
 {
     struct hop *h = owner;
 
-    acp_trace_line(h->c->options.trace, h->index, TRACE_RECEIVED, line);
+    if (h->c->options.trace)
+        acp_trace_line(h->c->options.trace, h->index, TRACE_RECEIVED, line);
     /* At the end everything has been answered, and what answers would wake is gone. */
     if (h->c->state != CHAIN_ENDING)
         hop_receive(h, line, NULL);

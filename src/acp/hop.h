@@ -55,11 +55,14 @@ struct hop {
 /* A request in flight on a hop. */
 struct pending {
     struct list node;
+    struct conductor *c;
     struct hop *to; /* NULL: an MCP client behind `channel` works on it */
     uint64_t id;
     struct hop *from; /* who waits for the answer; NULL: we do, or nobody any more */
     char *from_id;
-    char *inner_id; /* it came as a whole message in an envelope: so does its answer */
+    char short_id[24]; /* which is here, if it fits */
+    bool found;        /* by that id in `from->in`; not if a later request has the same */
+    char *inner_id;    /* it came as a whole message in an envelope: so does its answer */
     struct batch *batch;
     bool sent_nested;
     bool cancelled;

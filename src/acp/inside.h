@@ -48,7 +48,9 @@ struct conductor {
     bool told_ended;
     int status;
     struct failure failure; /* the answer to everything, once there is one */
-    struct list held;       /* what the client sent before initialize was answered */
+    struct list idle;       /* struct pending that may be used again */
+    size_t n_idle;
+    struct list held; /* what the client sent before initialize was answered */
     size_t held_bytes;
     struct timer end;
 

@@ -1,5 +1,6 @@
 /*
- * secrets: what must not show of messages, wherever people look at them: traces, the viewer, the log.
+ * secrets: what must not show of messages, wherever people look at them: traces, the viewer, the
+ * log.
  *
  * Clients and proxies send the environment, headers, arguments and addresses of MCP servers in
  * session/new and its like, agents those of terminals. Whatever they stand in, a list or a map, an

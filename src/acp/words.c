@@ -100,6 +100,7 @@ int acp_skim(struct span text, struct acp_message *m)
 {
     int code = rpc_skim(text, &params_shape, &result_shape, m->slots, ACP_SLOTS, &m->rpc);
 
+    m->envelope = P_UNKNOWN;
     m->word = WORD_OTHER;
     m->method = m->params = m->inner_id = SPAN_EMPTY;
     m->wrapped = m->nested = false;
@@ -108,7 +109,9 @@ int acp_skim(struct span text, struct acp_message *m)
         return code;
     m->method = span_of(m->rpc.method.p - 1, m->rpc.method.n + 2);
     m->params = m->rpc.params;
-    m->word = acp_word_of(m->method);
+    m->envelope = proxy_envelope_of(m->method);
+    if (m->envelope == P_UNKNOWN)
+        m->word = acp_word_of(m->method);
     return 0;
 }
 

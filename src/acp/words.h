@@ -8,6 +8,7 @@
 #ifndef RIALTO_ACP_WORDS_H
 #define RIALTO_ACP_WORDS_H
 
+#include "acp/proxy_dialects.h"
 #include "wire/rpc.h"
 
 struct batch;
@@ -46,7 +47,9 @@ struct acp_message {
     struct rpc_message rpc;
     struct json_slot slots[ACP_SLOTS];
 
-    /* What it says, taken out of its envelope if it had one. */
+    enum proxy_dialect envelope; /* P_UNKNOWN: it is none */
+
+    /* What it says, taken out of its envelope by acp_unwrap if it had one. */
     enum acp_word word;
     struct span method; /* raw, with quotes; empty in responses */
     struct span params; /* raw; empty when there are none */

@@ -26,6 +26,7 @@ struct stream *stream_new(struct loop *l)
     struct stream *s = MEM_NEW(struct stream);
     s->loop = l;
     s->limit = STREAM_LIMIT;
+    s->keep = OUT_KEEP;
     holding_init(&s->waiting, &l->holdings, NULL);
     s->in.fl_restored = s->back.fl_restored = -1;
     return s;
@@ -290,10 +291,12 @@ static ssize_t write_now(struct stream_end *end, const char *p, size_t n)
 
 /* The buffer is written: what is larger than an idle stream needs goes to the next one that writes,
  * so that a message does not cost growing a buffer. */
-static void release(struct loop *l, struct buf *b)
+static void release(struct stream *s, struct buf *b)
 {
+    struct loop *l = s->loop;
+
     b->n = 0;
-    if (b->cap <= OUT_KEEP)
+    if (b->cap <= s->keep)
         return;
     if (b->cap > l->spare.cap && b->cap <= SPARE_KEEP) {
         struct buf smaller = l->spare;
@@ -315,7 +318,7 @@ static bool write_from(struct stream *s, struct buf *from)
     if (n < 0) {
         fail(s, (int)n);
     } else if ((size_t)n == from->n) {
-        release(s->loop, from);
+        release(s, from);
         return true;
     } else {
         struct buf full = *from;
@@ -404,6 +407,11 @@ void stream_write(struct stream *s, struct span bytes)
 void stream_set_limit(struct stream *s, size_t bytes)
 {
     s->limit = bytes;
+}
+
+void stream_set_keep(struct stream *s, size_t bytes)
+{
+    s->keep = bytes;
 }
 
 void stream_shutdown(struct stream *s)

@@ -53,6 +53,10 @@ bool stream_is_high(const struct stream *s);
 /* Queue limit in bytes; beyond it the stream is cut ("reader too slow"). */
 void stream_set_limit(struct stream *s, size_t bytes);
 
+/* Capacity that the output buffer keeps when all of it is written, instead of one for idle streams:
+ * for the few over which much goes. */
+void stream_set_keep(struct stream *s, size_t bytes);
+
 /* Stop and go on reading: only for one-to-one pipes. */
 void stream_pause(struct stream *s);
 void stream_resume(struct stream *s);

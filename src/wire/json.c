@@ -243,9 +243,11 @@ static bool key_is(struct span raw, const char *name)
 /* Index of the row for a key, or shape->n. */
 static size_t shape_find(const struct json_shape *shape, struct span key)
 {
+    const char first = key.p[1]; /* the closing quote if there is nothing else */
     size_t i = 0;
 
-    while (i < shape->n && !key_is(key, shape->rows[i].key))
+    while (i < shape->n &&
+           ((shape->rows[i].key[0] != first && first != '\\') || !key_is(key, shape->rows[i].key)))
         i++;
     return i;
 }

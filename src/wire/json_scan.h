@@ -60,7 +60,8 @@ static inline unsigned scan_first(unsigned bits)
 
 static inline bool scan_is_space(char c)
 {
-    return c == ' ' || c == '\n' || c == '\r' || c == '\t';
+    /* Nearly always it is none, and one comparison tells. */
+    return (unsigned char)c <= ' ' && (c == ' ' || c == '\n' || c == '\r' || c == '\t');
 }
 
 /* The first byte that is not white space, or `end`. */

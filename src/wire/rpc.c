@@ -74,7 +74,8 @@ int rpc_skim(struct span text, const struct json_shape *params_shape,
         out->why = "not an object";
         return 0;
     }
-    out->versioned = json_string_is(env[ENV_JSONRPC].value, SPAN("2.0"));
+    struct span version = env[ENV_JSONRPC].value;
+    out->versioned = span_eq(version, SPAN("\"2.0\"")) || json_string_is(version, SPAN("2.0"));
     /* An answer to a broken request still wants the id, but only one that may be echoed. */
     if (is_id(&env[ENV_ID]) || env[ENV_ID].type == JSON_NULL)
         out->id = env[ENV_ID].value;
