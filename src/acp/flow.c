@@ -1,5 +1,6 @@
-/* Not reading those who write to a hop that is full, and cutting one that takes nothing. hop.c says
- * what is written; conductor.c and component.c say when a stream has drained or closed. */
+/* Stops reading the neighbours that write to a full hop, and cuts a hop that reads nothing. Called
+ * by hop.c for what is written, by conductor.c and component.c when a stream has drained or closed.
+ */
 #include "acp/flow.h"
 
 #include "acp/inside.h"
@@ -38,7 +39,7 @@ static struct hop *holder_of(const struct hop *h)
     return NULL;
 }
 
-/* Does the hop wait for another, which is to blame then? Not if they wait for each other. */
+/* Does the hop wait for another hop, which is to blame then? Not if both wait for each other. */
 static bool is_excused(const struct hop *h)
 {
     const struct hop *holder = holder_of(h), *last = NULL;

@@ -1,11 +1,11 @@
 /*
  * flow: what happens when a neighbour of the conductor reads more slowly than others write to it.
  *
- * More than STREAM_HIGH_WATER may wait for a hop, but who goes on writing to it is not read any
- * more once FLOW_ALLOWANCE of its own has been added, until little waits. So only the way that is
- * full stands still: what others send to the same hop, and what the slow one sends itself, is read.
- * A hop that holds up others and has read nothing for conductor_options.stall_timeout is cut,
- * unless it waits itself to be read.
+ * When more than STREAM_HIGH_WATER waits for a hop, a neighbour that goes on writing to this hop is
+ * not read any more once FLOW_ALLOWANCE of its own has been added, until little waits again. Only
+ * the direction that is full stands still: what other neighbours send to the hop, and what the hop
+ * sends itself, is read. A hop that holds up its neighbours and has read nothing for
+ * conductor_options.stall_timeout is cut, unless the hop itself waits to be read by us.
  */
 #ifndef RIALTO_ACP_FLOW_H
 #define RIALTO_ACP_FLOW_H

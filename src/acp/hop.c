@@ -11,11 +11,11 @@
 
 enum {
     TOLD_WHOLE = 16, /* so many are told the whole of a failure */
-    /* What may wait for a hop: more than its neighbours can add before they are not read any more,
-     * a message each. */
+    /* Bytes that may wait for a hop. Its neighbours add less before flow.c stops reading them, even
+     * if each adds a message of full length. */
     QUEUE_MAX = 4 * HOP_MAX_MESSAGE,
-    QUEUE_KEEP = 128 * 1024,
-    SPARE_MAX = 128, /* requests that are kept to be used again */
+    QUEUE_KEEP = 128 * 1024, /* capacity that a hop's output buffer keeps while nothing waits */
+    SPARE_MAX = 128,         /* ended requests whose memory is kept for the next ones */
 };
 
 struct span failure_tell(struct failure *f)
@@ -102,7 +102,7 @@ void hop_end(struct hop *h)
         flow_wrote(h, h->c->reading, n);
 }
 
-/* We answer a request of the hop ourselves: nobody else will trace it. */
+/* The conductor answers a request of the hop by itself: no neighbour's relay will trace it. */
 static void trace_own(struct hop *h, const struct acp_message *m, bool ok, struct span body)
 {
     struct acp_trace *t = h->c->options.trace;
@@ -158,7 +158,7 @@ void hop_error(struct hop *h, const struct acp_message *m, int code, const char 
     hop_refuse(h, m, buf_view(&error));
 }
 
-/* Up to the value of "method". */
+/* A request (id > 0) or notification, up to the value of "method". */
 static void put_call_head(struct buf *out, uint64_t id)
 {
     buf_span(out, SPAN("{\"jsonrpc\":\"2.0\""));
@@ -221,7 +221,7 @@ void place_send(struct hop_place to, const struct pending *p, struct span method
 
 /* --- requests in flight --- */
 
-/* Most are answered soon, so that those of before can be used again. */
+/* A request in the memory of one that has ended, or in new memory. */
 static struct pending *take_spare(struct conductor *c)
 {
     struct pending *p = LIST_FIRST(&c->idle, struct pending, node);
@@ -472,7 +472,7 @@ static void receive_invalid(struct hop *h, const struct rpc_message *m, struct b
     }
 }
 
-/* Whoever waits for an answer that had to be dropped gets an error in its place. */
+/* The hop's answer to the request `id` had to be dropped: the requester gets this error instead. */
 static void answer_instead(struct hop *h, struct span id, const char *how)
 {
     BUF_SCOPED text = {0}, clean = {0}, answer = {0};
@@ -488,8 +488,8 @@ static void answer_instead(struct hop *h, struct span id, const char *how)
 }
 
 /*
- * A message that the reader refuses: too deep, bad UTF-8, a member twice, or no JSON at all. Its
- * sender is told, or whoever waits for the answer that it was.
+ * A message that the JSON reader refuses: too deep, bad UTF-8, a member twice, or no JSON at all.
+ * If it looks like an answer, the requester gets an error; else the sender does.
  */
 static void receive_unreadable(struct hop *h, struct span text, struct batch *batch, int code)
 {

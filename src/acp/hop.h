@@ -60,8 +60,8 @@ struct pending {
     uint64_t id;
     struct hop *from; /* who waits for the answer; NULL: we do, or nobody any more */
     char *from_id;
-    char short_id[24]; /* which is here, if it fits */
-    bool found;        /* by that id in `from->in`; not if a later request has the same */
+    char short_id[24]; /* where from_id points to if the id fits */
+    bool found;        /* from->in has this request; false once a later one came with the same id */
     char *inner_id;    /* it came as a whole message in an envelope: so does its answer */
     struct batch *batch;
     bool sent_nested;
