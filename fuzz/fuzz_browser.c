@@ -7,7 +7,9 @@
  * was opened ends exactly once.
  */
 #include "base/log.h"
-#include "browser/inside.h"
+#include "browser/agent.h"
+#include "browser/pipe.h"
+#include "browser/sender.h"
 #include "wire/json.h"
 
 #include <stdlib.h>
@@ -83,7 +85,7 @@ static void open_stage(struct stage *s)
     peer_init(&s->agent, &verbs);
     for (size_t i = 0; i < PARTIES; i++)
         s->pipes[i] = pipe_new(s->browser, parties[i].dialect, SPAN("http://localhost"));
-    s->session = session_make(s->browser, SPAN("S"));
+    s->session = browser_make_session(s->browser, SPAN("S"));
     struct page *p = page_enter(s->session, SPAN_EMPTY, SPAN("http://localhost"), &dialect_d3);
     p->ours = p->consents = s->session->enforces = true;
     page_attach(p, s->pipes[0]);

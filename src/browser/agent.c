@@ -1,10 +1,13 @@
 /* A BTCP agent: joining a session, calls and their answers, notices about changed tools. Called by
- * doors.c, methods.c, session.c, pipe.c and browser.c, and by the core with the ends of calls. */
+ * doors.c, sender.c, session.c, pipe.c and browser.c, and by the core with the ends of calls. */
+#include "browser/agent.h"
+
 #include "base/mem.h"
-#include "browser/inside.h"
+#include "browser/dialect.h"
+#include "browser/pipe.h"
 #include "wire/rpc.h"
 
-/* A call of the agent, and the id it expects the answer under. */
+/* A call of the agent, with the id that the agent gave it: the answer must carry the same. */
 struct asked {
     struct list node;
     struct agent *agent;
@@ -34,36 +37,21 @@ static void send(struct agent *a, struct span json)
     }
 }
 
-/* What the two programs that have numbers for errors call ours; their tables contradict. */
-static const struct {
-    const char *word;
-    int server, client;
-} numbers[] = {
-    {"TOOL_NOT_FOUND", -32603, RPC_METHOD_NOT_FOUND},
-    {"INVALID_PARAMS", -32005, RPC_INVALID_PARAMS},
-    {"CAPABILITY_DENIED", -32006, RPC_INTERNAL_ERROR},
-    {"EXECUTION_ERROR", -32603, RPC_INTERNAL_ERROR},
-    {"TIMEOUT", -32001, -32000},
-    {"CONNECTION_ERROR", -32002, RPC_INVALID_REQUEST},
-};
-
-/* The code as BTCP has it: the page's own, or in numbers for those who know no words. */
+/* The page's own code; our words for errors become numbers where the dialect has no words. */
 static void put_code(struct buf *out, const struct agent *a, struct json_slot code)
 {
     const struct dialect *d = a->pipe ? a->pipe->dialect : a->dialect;
-    int number = RPC_INTERNAL_ERROR;
+    bool word = code.type == JSON_STRING;
+    BUF_SCOPED scratch = {0};
 
-    if (code.type == JSON_NUMBER || (code.type == JSON_STRING && d->speaks_words)) {
+    if (code.type == JSON_NUMBER || (word && d->error_words))
         buf_span(out, code.value);
-        return;
-    }
-    for (size_t i = 0; code.type == JSON_STRING && i < COUNT_OF(numbers); i++)
-        if (json_string_is(code.value, span_str(numbers[i].word)))
-            number = d->says_success ? numbers[i].server : numbers[i].client;
-    buf_printf(out, "%d", number);
+    else
+        buf_printf(out, "%d",
+                   dialect_number(d, word ? json_text(code.value, &scratch) : SPAN_EMPTY));
 }
 
-/* MCP's error as it was before it became one. */
+/* An MCP error turned back into the BTCP error that it was made of. */
 static void put_error(struct buf *out, const struct agent *a, struct span id, struct span error)
 {
     struct json_slot data = json_get(error, "data");
@@ -93,7 +81,7 @@ static void on_done(struct peer *self, struct call *call, const struct outcome *
 {
     struct agent *a = of_peer(self);
     struct asked *c = call->consumer_data;
-    bool hears = a->pipe || a->x; /* not when its call ends because it left */
+    bool hears = a->pipe || a->x; /* false when the call ends because the agent left */
     BUF_SCOPED text = {0};
 
     if (call->op == OP_STANDING) {
@@ -142,7 +130,7 @@ static void on_event(struct peer *self, struct call *call, const struct event *e
     a->had_pages = connected;
 }
 
-/* BTCP has no questions to agents. */
+/* BTCP has no way to ask an agent something, so every question is refused. */
 static void on_ask(struct peer *self, struct call *call, const struct ask *ask)
 {
     (void)self;

@@ -6,8 +6,12 @@
 #include "base/ascii.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "browser/inside.h"
+#include "browser/agent.h"
+#include "browser/kept.h"
+#include "browser/page.h"
+#include "browser/pipe.h"
 #include "io/listen.h"
+#include "wire/json_out.h"
 
 #include <time.h>
 
@@ -20,7 +24,7 @@ enum {
     SWEEP_MAX = 10 * 1000,
 };
 
-uint64_t wall_ms(void)
+uint64_t browser_wall_ms(void)
 {
     struct timespec now;
 
@@ -30,7 +34,7 @@ uint64_t wall_ms(void)
 
 /* --- sessions --- */
 
-/* While there are any. */
+/* Looks again for sessions that are over, as long as there are sessions. */
 static void sweep_later(struct browser *b)
 {
     uint64_t ttl = b->options.session_ttl, idle = b->options.session_idle;
@@ -48,7 +52,7 @@ bool browser_can_be_session(struct span id)
     return id.n && id.n <= 128 && ascii_is_words(id, "._:-");
 }
 
-/* Nobody is connected to it, and nobody waits for a page's answer. */
+/* Nobody is connected to the session, and nobody waits for an answer of one of its pages. */
 static bool is_deserted(const struct browser_session *s)
 {
     return !session_is_connected(s) && list_empty(&s->agents) && !s->core.n_open;
@@ -68,9 +72,9 @@ static void end_session(struct browser *b, struct browser_session *s)
 }
 
 /*
- * Room for one more, if need be that of the session that is deserted for longest: pages that went
- * for good must not keep others out until their time is over. What was used in this very turn
- * stays: a message to it may be at work.
+ * Makes room for one more session; if there is none, the session that was deserted longest ends:
+ * pages that went for good must not keep others out until their sessions expire. A session that was
+ * used in this turn of the loop stays, because a message to it may be being handled.
  */
 static bool make_room(struct browser *b)
 {
@@ -91,7 +95,7 @@ static bool make_room(struct browser *b)
     return oldest != NULL;
 }
 
-struct browser_session *session_make(struct browser *b, struct span id)
+struct browser_session *browser_make_session(struct browser *b, struct span id)
 {
     char uuid[ID_UUID_SIZE];
 
@@ -189,6 +193,46 @@ static void on_sweep(struct timer *t)
         sweep_later(b);
 }
 
+/* --- what there is --- */
+
+static void put_time(struct buf *out, uint64_t ms)
+{
+    time_t seconds = (time_t)(ms / 1000);
+    struct tm tm;
+    char text[32];
+
+    gmtime_r(&seconds, &tm);
+    strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &tm);
+    buf_printf(out, "\"%s.%03uZ\"", text, (unsigned)(ms % 1000));
+}
+
+void browser_put_sessions(struct buf *out, const struct browser *b, bool ids_only)
+{
+    size_t at = 0;
+    void *value;
+
+    buf_char(out, '[');
+    while (map_next(&b->sessions, &at, NULL, &value)) {
+        const struct browser_session *s = value;
+        size_t agents = 0;
+        LIST_EACH (&s->agents, it)
+            agents++;
+        if (ids_only) {
+            json_out_str(out, NULL, s->id);
+            continue;
+        }
+        json_out_open(out, NULL, '{');
+        json_out_str(out, "id", s->id);
+        json_out_bool(out, "hasBrowser", session_is_connected(s));
+        json_out_number(out, "agentCount", agents);
+        json_out_number(out, "toolCount", session_tool_count(s));
+        json_out(out, "createdAt");
+        put_time(out, s->created_at);
+        buf_char(out, '}');
+    }
+    buf_char(out, ']');
+}
+
 /* --- news --- */
 
 static void on_news(struct timer *t)
@@ -199,8 +243,8 @@ static void on_news(struct timer *t)
     router_tell_changes(b->router, NULL);
 }
 
-/* At once when it was quiet before: the end of this turn is soon enough, and no callback of ours
- * has an agent's under it then. */
+/* With no news shortly before, agents are told at the end of this turn of the loop: not from here,
+ * because an agent's call may be what led here. */
 void browser_news(struct browser *b)
 {
     uint64_t since = loop_now(b->loop) - b->told_at;
@@ -217,16 +261,16 @@ void browser_keep_alive(struct browser *b)
         timer_set(loop_timers(b->loop), &b->keep_alive, KEEP_ALIVE_MS);
 }
 
-/* Also how a page that vanished is found out: what is written must be acknowledged. */
+/* Writing also finds pages that vanished: TCP wants what was written to be acknowledged. */
 static void on_keep_alive(struct timer *t)
 {
     struct browser *b = CONTAINER_OF(t, struct browser, keep_alive);
 
     LIST_EACH (&b->pipes, it) {
         struct pipe *p = LIST_ENTRY(it, struct pipe, node);
-        bool named = p->dialect->event != NULL;
         if (!p->dialect->ping)
-            pipe_comment(p, named ? SPAN("event: ping\ndata: {}\n\n") : SPAN(": keepalive\n\n"));
+            pipe_comment(p, p->dialect->ping_is_event ? SPAN("event: ping\ndata: {}\n\n")
+                                                      : SPAN(": keepalive\n\n"));
         else if (loop_now(b->loop) - p->window > SILENCE_MS)
             pipe_close(p, 1001, "it does not answer");
         else
@@ -265,7 +309,7 @@ struct browser *browser_new(struct loop *loop, struct router *router,
     list_init(&b->posts);
     b->kept = kept_load(options->grants_file);
     struct err err;
-    if (options->socket && unix_open(b, options->socket, &err))
+    if (options->socket && pipe_listen(b, options->socket, &err))
         log_error("browser", "%s", err.text);
     return b;
 }

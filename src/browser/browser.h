@@ -4,7 +4,7 @@
  * Pages come by any dialect of BTCP on the HTTP port that we share (doors.c has the table), and
  * register tools; each *session* (one or several pages) is a provider of the core with a view of
  * its own. BTCP agents, which are consumers of a session, come by the same doors. Everything that
- * is asked of us by HTTP or WebSocket goes through browser_handle.
+ * is asked of us by HTTP or WebSocket goes through doors.h.
  */
 #ifndef RIALTO_BROWSER_BROWSER_H
 #define RIALTO_BROWSER_BROWSER_H
@@ -18,8 +18,8 @@ struct browser_session;
 
 struct browser_options {
     uint64_t session_ttl;  /* ms that a session without any connection is kept */
-    uint64_t session_idle; /* ms that one is kept in which nothing happens; 0 = no limit */
-    size_t max_sessions;   /* more take the place of one that nobody is connected to, if there is */
+    uint64_t session_idle; /* ms that a session without any message is kept; 0 = no limit */
+    size_t max_sessions;   /* one more ends a session that nobody is connected to */
     size_t max_message;    /* bytes */
     bool strict;           /* tools are hidden until granted, also where no page can ask its user */
     bool listed_only;      /* `granted` decides alone: no page is asked, none can grant */
@@ -32,19 +32,14 @@ struct browser_options {
     const char *grants_file; /* where persistent grants are kept; NULL = nowhere */
 
     void *arg; /* of the functions below */
-    /* A session is there: its provider is in the router, and may be put into views. */
+    /* A session was opened: its provider is in the router, and may be put into views. */
     void (*opened)(void *arg, struct provider *p);
-    /* Nobody is connected to it and its time is over: may it end? Without it: always. */
+    /* Nobody is connected to the session and its time is over: may it end? NULL: always. */
     bool (*may_end)(void *arg, struct browser_session *s);
 };
 
 struct browser *browser_new(struct loop *loop, struct router *router,
                             const struct browser_options *options);
-/* Is this request for us? `path` has its repeated slashes. */
-bool browser_wants(const struct http_request *req);
-/* One that is `trusted` need not show the pairing token, an extension that nobody named always. */
-void browser_handle(struct browser *b, const struct caller *caller, struct http_exchange *x,
-                    const struct http_request *req);
 /*
  * Connections are closed and sessions end; `closed` is called from the loop when nothing is left,
  * and the browser is gone when it returns.
@@ -55,17 +50,17 @@ void browser_close(struct browser *b, void (*closed)(void *arg), void *arg);
 
 /* 1 to 128 of letters, digits and . _ : - */
 bool browser_can_be_session(struct span id);
-/* NULL when there is none of this name, or with `create` when it cannot be one. */
+/* The session of this name, with `create` made if need be; NULL: none, or it cannot be made. */
 struct browser_session *browser_session(struct browser *b, struct span id, bool create);
 /* The only session there is; NULL for none or several. */
 struct browser_session *browser_only_session(const struct browser *b);
 struct view *browser_session_view(const struct browser_session *s);
 const char *browser_session_id(const struct browser_session *s);
 
-/* What calls of pages' tools are told of and counted under; no server can be called so. */
+/* The name under which calls of pages' tools are counted and told; no server can have it. */
 #define BROWSER_TOLD_AS "@browser"
 
-/* How much there is, and what came of the calls of all sessions there ever were. */
+/* What there is now, and the outcomes of the calls of all sessions, past ones included. */
 struct browser_numbers {
     size_t sessions, pages, agents, tools;
     struct stats stats;

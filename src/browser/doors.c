@@ -1,29 +1,33 @@
 /* HTTP routes for pages and agents: event streams, POSTs, WebSockets, health, the list of sessions,
  * and the check of the pairing token. Called by hub/browser_desk.c for each request. */
+#include "browser/doors.h"
+
 #include "base/log.h"
 #include "base/mem.h"
-#include "browser/inside.h"
+#include "browser/agent.h"
+#include "browser/files.h"
+#include "browser/pipe.h"
+#include "browser/relay.h"
+#include "browser/sender.h"
 #include "wire/json.h"
 #include "wire/json_out.h"
 
-#include <time.h>
+#define SSE_KEY    "sse"    /* the key of a page that comes by SSE without a client id */
+#define REMOTE_KEY "remote" /* the key of a page that came by /register */
 
-#define SSE_KEY    "sse"    /* the page of a session that comes by SSE and names itself nothing */
-#define REMOTE_KEY "remote" /* the page that came by /register */
-
-/* A request and what all its handlers look at. */
+/* A request, and what all handlers want to know of it. */
 struct visit {
     struct browser *browser;
     struct http_exchange *x;
     const struct http_request *req;
     struct span session, client, type;
-    bool in_query; /* the session was named there and not in a header */
+    bool in_query; /* the session is named in the query, not in a header */
     const struct caller *caller;
-    bool offers_only; /* a page of a site that may offer tools, and use nobody's */
+    bool offers_only; /* it comes from a site that may offer tools but not call any */
     struct buf scratch[4];
 };
 
-/* Clients of BTCP are given no line end. */
+/* Like http_refuse, but without the line end, which clients of BTCP do not expect. */
 static void refuse(struct http_exchange *x, int status, const char *error, const char *hint)
 {
     http_refuse_put_body(http_respond_begin(x, status, "application/json", SPAN_EMPTY), error,
@@ -37,44 +41,6 @@ static struct span origin_of(const struct http_request *req)
 }
 
 /* --- what there is --- */
-
-static void put_time(struct buf *out, uint64_t ms)
-{
-    time_t seconds = (time_t)(ms / 1000);
-    struct tm tm;
-    char text[32];
-
-    gmtime_r(&seconds, &tm);
-    strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &tm);
-    buf_printf(out, "\"%s.%03uZ\"", text, (unsigned)(ms % 1000));
-}
-
-void put_sessions(struct buf *out, const struct browser *b, bool ids_only)
-{
-    size_t at = 0;
-    void *value;
-
-    buf_char(out, '[');
-    while (map_next(&b->sessions, &at, NULL, &value)) {
-        const struct browser_session *s = value;
-        size_t agents = 0;
-        LIST_EACH (&s->agents, it)
-            agents++;
-        if (ids_only) {
-            json_out_str(out, NULL, s->id);
-            continue;
-        }
-        json_out_open(out, NULL, '{');
-        json_out_str(out, "id", s->id);
-        json_out_bool(out, "hasBrowser", session_is_connected(s));
-        json_out_number(out, "agentCount", agents);
-        json_out_number(out, "toolCount", session_tool_count(s));
-        json_out(out, "createdAt");
-        put_time(out, s->created_at);
-        buf_char(out, '}');
-    }
-    buf_char(out, ']');
-}
 
 static void on_health(struct visit *v)
 {
@@ -96,7 +62,7 @@ static void on_sessions(struct visit *v)
     struct buf *out = http_respond_begin(v->x, 200, "application/json", SPAN_EMPTY);
 
     buf_str(out, "{\"sessions\":");
-    put_sessions(out, v->browser, false);
+    browser_put_sessions(out, v->browser, false);
     buf_char(out, '}');
     http_respond_end(v->x);
 }
@@ -125,11 +91,11 @@ static void refuse_page(struct visit *v)
            "sessions, or too many pages in this one");
 }
 
-/* The page of a session, entered; NULL after a refusal. */
+/* The page by this key in the session, both made if need be; NULL: the request was refused. */
 static struct page *enter(struct visit *v, struct span session, struct span key,
                           const struct dialect *d)
 {
-    struct browser_session *s = session_make(v->browser, session);
+    struct browser_session *s = browser_make_session(v->browser, session);
     struct page *p = s ? page_enter(s, key, origin_of(v->req), d) : NULL;
 
     if (!p)
@@ -172,7 +138,7 @@ static void welcome_agent(struct visit *v, struct pipe *pipe)
     a->client = v->client.n ? mem_span(v->client) : mem_str(id);
     a->own = v->session.n ? mem_span(v->session) : NULL;
     buf_str(&text, "{\"jsonrpc\":\"2.0\",\"id\":\"sessions\",\"result\":{\"sessions\":");
-    put_sessions(&text, v->browser, false);
+    browser_put_sessions(&text, v->browser, false);
     buf_str(&text, "}}");
     pipe_send(pipe, buf_view(&text), false);
     say_connected(pipe, span_str(a->client), v->session, "agent");
@@ -180,7 +146,7 @@ static void welcome_agent(struct visit *v, struct pipe *pipe)
         agent_join(a, s);
 }
 
-/* Where this client was last. */
+/* The page that this client was last. */
 static struct page *client_page(const struct visit *v)
 {
     struct page *p = map_get(&v->browser->clients, v->client);
@@ -248,7 +214,8 @@ static struct sender sender_of(struct visit *v, const struct dialect *d)
                            .offers_only = v->offers_only};
 }
 
-/* The answer is in the body and, for those who listen, on the stream. */
+/* Handles the message of a POST. The reply is its body and, where the dialect has it so, is sent
+ * on the stream too. */
 static void deliver(struct visit *v, struct sender *s)
 {
     struct pipe *pipe = s->agent ? s->agent->pipe : s->page ? page_pipe(s->page) : NULL;
@@ -265,17 +232,17 @@ static void deliver(struct visit *v, struct sender *s)
         buf_fini(&s->reply);
         return;
     }
-    if (fine && s->reply.n && pipe && !s->dialect->event)
+    if (fine && s->reply.n && pipe && s->dialect->reply_on_stream)
         pipe_send(pipe, buf_view(&s->reply), false);
     if (!fine)
         refuse(v->x, 400, "Invalid JSON-RPC message", "send one JSON-RPC 2.0 message as JSON");
     else
-        http_respond(v->x, s->refused && s->dialect->reads_status ? 400 : 200, "application/json",
-                     SPAN_EMPTY, buf_view(&s->reply));
+        http_respond(v->x, s->refused && s->dialect->reply_has_status ? 400 : 200,
+                     "application/json", SPAN_EMPTY, buf_view(&s->reply));
     buf_fini(&s->reply);
 }
 
-/* Is it something that only agents say? */
+/* Is this a message that only agents send? */
 static bool is_agents(struct span text)
 {
     static const char *const words[] = {"session/join", "tools/list", "tools/call"};
@@ -304,7 +271,7 @@ static void on_message(struct visit *v)
         s.session = s.agent->session;
     if (s.session && !(s.agent && v->client.n))
         s.page = page_find(s.session, s.key, s.origin);
-    /* Agents that never join call the page's session their own: then only the message tells. */
+    /* Agents that never join use the page's session id: then only the message shows who sent it. */
     if (s.page && is_agents(v->req->body))
         s.page = NULL;
     else if (s.page)
@@ -312,7 +279,7 @@ static void on_message(struct visit *v)
     deliver(v, &s);
 }
 
-/* The page of an extension, in the session that it names or else wherever it was last. */
+/* The page of an extension: in the session that the request names, or else where it was last. */
 static struct page *extension_page(const struct visit *v)
 {
     struct browser_session *s = browser_session(v->browser, v->session, false);
@@ -412,7 +379,8 @@ static void on_socket(struct visit *v, bool named)
         return;
     struct pipe *pipe = pipe_new(v->browser, d, origin_of(v->req));
     pipe->offers_only = v->offers_only;
-    /* Other subprotocols are let in and none is chosen: these clients want none. */
+    /* A client may offer subprotocols that we do not know: none is chosen, it is served all the
+     * same. */
     pipe->ws = ws_accept(v->browser->loop, v->x, v->req, NULL, &options, &pipe_ws_events, pipe);
     if (!pipe->ws) {
         pipe_free(pipe);
@@ -438,8 +406,8 @@ static void on_socket(struct visit *v, bool named)
 static const struct door {
     const char *method, *path;
     void (*handle)(struct visit *v);
-    bool is_open;    /* to those without the token */
-    bool for_agents; /* and not for those who may only offer tools */
+    bool is_open;    /* also to requests without the pairing token */
+    bool for_agents; /* closed to sites that may only offer tools */
 } doors[] = {
     {"GET", "/events", on_events, false, false},
     {"POST", "/message", on_message, false, false},
@@ -452,7 +420,7 @@ static const struct door {
     {"GET", "/sessions", on_sessions, false, true},
 };
 
-/* Clients glue paths to addresses that end in a slash. */
+/* The path without repeated slashes: clients append "/ws" to addresses that end in a slash. */
 static struct span plain_path(struct span path, struct buf *out)
 {
     for (size_t i = 0; i < path.n; i++)
@@ -474,7 +442,7 @@ static const struct door *door_of(struct span path)
     return NULL;
 }
 
-/* Clients of MCP offer this, also where they were given no path. */
+/* MCP clients offer the subprotocol "mcp", also when their address has no path. */
 static bool speaks_mcp(const struct http_request *req)
 {
     struct span offered = http_header(req, "sec-websocket-protocol"), item;
@@ -485,13 +453,13 @@ static bool speaks_mcp(const struct http_request *req)
     return false;
 }
 
-bool browser_wants(const struct http_request *req)
+bool doors_want(const struct http_request *req)
 {
     BUF_SCOPED text = {0};
     struct span path = plain_path(req->path, &text);
     bool socket = ws_is_wanted(req) && !speaks_mcp(req) && !span_starts(path, SPAN("/mcp")) &&
                   (span_is(path, "/") || span_is(path, "/btcp") || ends_in_ws(path));
-    bool wants = socket || door_of(path) || is_file(path);
+    bool wants = socket || door_of(path) || files_have(path);
 
     return wants;
 }
@@ -506,7 +474,7 @@ static bool shows_token(const struct browser *b, const struct http_request *req)
     return span_eq_secret(given, wanted);
 }
 
-/* May it go on? If not it has been refused. */
+/* May the request go on? If not, it has been refused. */
 static bool is_let_in(struct visit *v)
 {
     bool unnamed = v->caller->way == CALLER_EXTENSION;
@@ -548,8 +516,8 @@ static void route(struct visit *v, struct span path)
 
     if (v->browser->closed) {
         refuse(v->x, 503, "the bridge is shutting down", NULL);
-    } else if (!socket && is_file(path)) {
-        serve_file(v->x, path);
+    } else if (!socket && files_have(path)) {
+        files_serve(v->x, path);
     } else if (http_is_embedded(v->req)) {
         refuse(v->x, 403, "pages of other sites may only load our scripts", NULL);
     } else if (!(door && door->is_open) && !is_let_in(v)) {
@@ -569,8 +537,8 @@ static void route(struct visit *v, struct span path)
     }
 }
 
-void browser_handle(struct browser *b, const struct caller *caller, struct http_exchange *x,
-                    const struct http_request *req)
+void doors_handle(struct browser *b, const struct caller *caller, struct http_exchange *x,
+                  const struct http_request *req)
 {
     struct visit v = {.browser = b,
                       .x = x,

@@ -65,7 +65,7 @@ static bool says(struct span annotations, const char *key)
     return json_get(annotations, key).type == JSON_TRUE;
 }
 
-/* Those that MCP knows must be of its kind; others may be anything. */
+/* An annotation that MCP defines must have the type MCP says; others may be anything. */
 static bool is_annotation(struct span key, enum json_type type)
 {
     static const char *const hints[] = {"readOnlyHint", "destructiveHint", "idempotentHint",
@@ -79,7 +79,7 @@ static bool is_annotation(struct span key, enum json_type type)
     return true;
 }
 
-/* WebMCP's "consequential" is our "destructive". */
+/* WebMCP calls "consequential" what MCP calls "destructive". */
 static void put_annotations(struct buf *out, struct span annotations)
 {
     struct json_iter it = json_iter(annotations);

@@ -2,7 +2,7 @@
  * entry: a page's tool as it stands in the lists that agents get.
  *
  * Agents check what they are given, and many drop a whole list for one entry that is not as MCP has
- * it. So what a page says reaches them only where it is of the right kind; the rest is mended or
+ * it. So what a page says reaches them only where it is of the right kind; the rest is corrected or
  * left out.
  */
 #ifndef RIALTO_BROWSER_ENTRY_H
@@ -12,8 +12,8 @@
 #include "core/catalog.h"
 
 /*
- * Append the entry of a tool (a raw object) under this name, and tell in `item` where the pieces of
- * it stand and what it says of itself; `name` and `raw` are left to the caller.
+ * Append the entry of a tool (a raw object) under this name, and tell in `item` where its pieces
+ * stand and which hints it has; `name` and `raw` are left to the caller.
  */
 void entry_put(struct buf *out, struct span tool, struct span name, struct item *item);
 

@@ -1,7 +1,7 @@
 /* Finds and serves the scripts and pages that are built into the program. Called by doors.c. */
 #include "browser/files.h"
 
-#include "browser/inside.h"
+#include "io/http_server.h"
 
 static const struct web_file *find(struct span path)
 {
@@ -11,15 +11,15 @@ static const struct web_file *find(struct span path)
     return NULL;
 }
 
-bool is_file(struct span path)
+bool files_have(struct span path)
 {
     return find(path) != NULL;
 }
 
 #define NO_CACHE "Cache-Control: no-cache\r\n"
 
-/* Scripts may be loaded by pages of any site: what they may do is decided when they connect. */
-void serve_file(struct http_exchange *x, struct span path)
+/* Pages of any site may load our scripts; whether they may connect is decided when they do. */
+void files_serve(struct http_exchange *x, struct span path)
 {
     const struct web_file *f = find(path);
     bool page = span_starts(span_str(f->type), SPAN("text/html"));

@@ -7,8 +7,8 @@
 #include "base/span.h"
 
 /*
- * Of every page of ours: it runs nothing but its own scripts, talks to nobody but its own daemon,
- * stands in no frame, and cannot turn a text into HTML even by mistake.
+ * Headers of our own pages: they run only their own scripts, connect only to their own daemon,
+ * cannot be framed, and cannot turn a text into HTML even by mistake.
  */
 #define WEB_PAGE_HEADERS                                                                           \
     "Content-Security-Policy: default-src 'none'; script-src 'self'; style-src 'self'; "           \
@@ -26,9 +26,12 @@ struct web_file {
     size_t n;
 };
 
-/* For web pages of any site. */
+/* For web pages of any site, at these addresses. */
 extern const struct web_file web_files[];
 extern const size_t web_files_n;
+struct http_exchange;
+bool files_have(struct span path);
+void files_serve(struct http_exchange *x, struct span path);
 /* The daemon's own page (admin/dashboard.h). */
 extern const struct web_file dashboard_files[];
 extern const size_t dashboard_files_n;

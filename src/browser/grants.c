@@ -1,17 +1,21 @@
 /* Granting, revoking and checking capabilities in a session, and the meta-tool by which agents ask
- * a page's user for more. Called by session.c, page.c and methods.c. */
+ * a page's user for more. Called by session.c, page.c and sender.c. */
+#include "browser/grants.h"
+
 #include "base/log.h"
 #include "base/mem.h"
-#include "browser/inside.h"
+#include "browser/capability.h"
+#include "browser/kept.h"
+#include "browser/sender.h"
 #include "wire/json_out.h"
 #include "wire/rpc.h"
 
-/* Of a session, of one request, and of what a page's user may have before them at a time. */
+/* Grants of a session, names in one request, and open questions to the user of one page. */
 enum { GRANTS_MAX = 256, WISHES_MAX = 64, QUESTIONS_MAX = 8 };
 
 /* --- grants of a session --- */
 
-void grant_free(struct grant *g)
+void grants_drop(struct grant *g)
 {
     list_remove(&g->node);
     mem_free(g->origin);
@@ -23,12 +27,12 @@ static bool same_origin(const char *a, const char *b)
     return a && b ? strcmp(a, b) == 0 : a == b;
 }
 
-bool grant_concerns(const struct grant *g, const struct page *page)
+bool grants_concern(const struct grant *g, const struct page *page)
 {
     return !g->origin || !page->origin || same_origin(g->origin, page->origin);
 }
 
-bool session_has(const struct browser_session *s, const struct page *page, struct span capability)
+bool grants_cover(const struct browser_session *s, const struct page *page, struct span capability)
 {
     const struct browser_options *o = &s->browser->options;
 
@@ -37,7 +41,7 @@ bool session_has(const struct browser_session *s, const struct page *page, struc
             return true;
     LIST_EACH (&s->grants, it) {
         const struct grant *g = LIST_ENTRY(it, struct grant, node);
-        if ((!page || grant_concerns(g, page)) && capability_covers(span_str(g->name), capability))
+        if ((!page || grants_concern(g, page)) && capability_covers(span_str(g->name), capability))
             return true;
     }
     return false;
@@ -66,8 +70,8 @@ static void add_grant(struct browser_session *s, const char *origin, struct span
     list_append(&s->grants, &g->node);
 }
 
-void session_grant(struct browser_session *s, const struct page *page, struct span array,
-                   enum grant_kind kind)
+void grants_add(struct browser_session *s, const struct page *page, struct span array,
+                enum grant_kind kind)
 {
     struct json_iter it = json_iter(array);
     BUF_SCOPED scratch = {0};
@@ -87,7 +91,7 @@ void session_grant(struct browser_session *s, const struct page *page, struct sp
     session_changed(s);
 }
 
-/* What was granted for good is taken back wherever pages of this origin are. */
+/* Takes a persistent grant back in every session: it was given to the origin, not to a session. */
 static void revoke_kept(struct browser_session *s, const char *origin, const char *name)
 {
     size_t at = 0;
@@ -102,7 +106,7 @@ static void revoke_kept(struct browser_session *s, const char *origin, const cha
             if (g->kind != GRANT_PERSISTENT || !same_origin(g->origin, origin) ||
                 strcmp(g->name, name) != 0)
                 continue;
-            grant_free(g);
+            grants_drop(g);
             any = true;
         }
         if (any && other != s)
@@ -110,7 +114,7 @@ static void revoke_kept(struct browser_session *s, const char *origin, const cha
     }
 }
 
-void session_revoke(struct browser_session *s, const struct page *page, struct span array)
+void grants_revoke(struct browser_session *s, const struct page *page, struct span array)
 {
     struct json_iter wanted = json_iter(array);
     BUF_SCOPED scratch = {0};
@@ -122,8 +126,8 @@ void session_revoke(struct browser_session *s, const struct page *page, struct s
         struct span name = json_text(wanted.value, &scratch);
         LIST_EACH_SAFE (&s->grants, it) {
             struct grant *g = LIST_ENTRY(it, struct grant, node);
-            if (span_is(name, g->name) && grant_concerns(g, page))
-                grant_free(g);
+            if (span_is(name, g->name) && grants_concern(g, page))
+                grants_drop(g);
         }
         if (page->origin && capability_is_valid(name)) {
             char *text = mem_span(name);
@@ -135,7 +139,7 @@ void session_revoke(struct browser_session *s, const struct page *page, struct s
     session_changed(s);
 }
 
-void session_recall(struct browser_session *s, const struct page *page)
+void grants_recall(struct browser_session *s, const struct page *page)
 {
     const struct kept_grant *g = NULL;
 
@@ -146,8 +150,8 @@ void session_recall(struct browser_session *s, const struct page *page)
             add_grant(s, g->origin, span_str(g->name), GRANT_PERSISTENT);
 }
 
-/* What was granted for one call has served. */
-void session_use_once(struct browser_session *s, const struct page *page, const struct tool *tool)
+/* Grants for one call that this call makes use of end here. */
+void grants_use_once(struct browser_session *s, const struct page *page, const struct tool *tool)
 {
     struct json_iter it = json_iter(tool->capabilities);
     BUF_SCOPED scratch = {0};
@@ -158,18 +162,18 @@ void session_use_once(struct browser_session *s, const struct page *page, const 
         struct span name = it.type == JSON_STRING ? json_text(it.value, &scratch) : SPAN_EMPTY;
         LIST_EACH_SAFE (&s->grants, at) {
             struct grant *g = LIST_ENTRY(at, struct grant, node);
-            if (g->kind != GRANT_ONCE || !grant_concerns(g, page) ||
+            if (g->kind != GRANT_ONCE || !grants_concern(g, page) ||
                 !capability_covers(span_str(g->name), name))
                 continue;
-            grant_free(g);
+            grants_drop(g);
             any = true;
         }
     }
     if (any)
-        session_changed_late(s); /* we are inside of a call of it */
+        session_changed_late(s); /* not at once: we are inside of a call to this session */
 }
 
-enum grant_kind grant_kind_of(struct span params)
+enum grant_kind grants_kind(struct span params)
 {
     struct json_slot type = json_get(params, "type");
 
@@ -180,7 +184,7 @@ enum grant_kind grant_kind_of(struct span params)
 
 /* --- the meta-tool --- */
 
-void put_meta_tool(struct catalog *c)
+void grants_put_meta_tool(struct catalog *c)
 {
     static const char raw[] =
         "{\"name\":\"" META_TOOL "\",\"description\":\"Ask the user of the web page for "
@@ -202,7 +206,7 @@ static void put_list(struct buf *out, const char *member, struct span items)
     buf_char(out, ']');
 }
 
-/* Tells of each wanted one how it stands now with the page that was asked, or with any. */
+/* Answers the call: which of the wanted capabilities are granted to this page; NULL: to any. */
 static void answer(struct browser_session *s, const struct page *page, struct call *call,
                    struct span wanted, bool pending)
 {
@@ -211,7 +215,7 @@ static void answer(struct browser_session *s, const struct page *page, struct ca
 
     while (json_next(&it)) {
         scratch.n = 0;
-        bool has = !s->enforces || session_has(s, page, json_text(it.value, &scratch));
+        bool has = !s->enforces || grants_cover(s, page, json_text(it.value, &scratch));
         json_out_raw(has ? &granted : &other, NULL, it.value);
     }
     buf_char(&report, '{');
@@ -240,7 +244,7 @@ static bool is_wish(struct json_slot list)
     return fine && n;
 }
 
-/* What is wanted and not there yet. */
+/* Append those of the wanted capabilities that are not granted. */
 static void put_lacking(struct buf *out, const struct browser_session *s, const struct page *page,
                         struct span wanted)
 {
@@ -249,7 +253,7 @@ static void put_lacking(struct buf *out, const struct browser_session *s, const 
 
     while (json_next(&it)) {
         scratch.n = 0;
-        if (!session_has(s, page, json_text(it.value, &scratch)))
+        if (!grants_cover(s, page, json_text(it.value, &scratch)))
             json_out_raw(out, NULL, it.value);
     }
 }
@@ -264,7 +268,8 @@ static bool has_hidden_tools(const struct browser_session *s, const struct page 
     return hidden;
 }
 
-/* The newest that can ask its user, if users have a say; rather one whose tools are waiting. */
+/* The page whose user is asked: the newest with hidden tools, or else the newest that can ask.
+ * NULL: none can, or the configuration decides alone. */
 static struct page *consenting_page(const struct browser_session *s)
 {
     struct page *found = NULL;
@@ -284,7 +289,8 @@ static struct page *consenting_page(const struct browser_session *s)
     return found;
 }
 
-/* What the user was asked before and has not decided on, when nobody waits for it any more. */
+/* The same question, asked before and not answered yet, that no call waits for any more. Counts all
+ * open questions of the page. */
 static struct page_errand *open_question(const struct page *p, struct span wanted, size_t *n)
 {
     struct page_errand *same = NULL;
@@ -300,7 +306,7 @@ static struct page_errand *open_question(const struct page *p, struct span wante
     return same;
 }
 
-/* An agent that asks again waits for the dialog that is there; NULL: there are too many. */
+/* An agent that asks again gets the dialog that is already shown; NULL: too many are shown. */
 static struct page_errand *ask_user(struct page *p, struct span wanted, struct span lacking)
 {
     struct browser *b = p->session->browser;
@@ -347,19 +353,19 @@ void grants_open(struct browser_session *s, struct call *call, struct span argum
     }
 }
 
-/* {granted: [...]} or, as the specification has it, {granted: true, approved: [...]}. */
+/* The answer is {granted: [...]} or, as in the specification, {granted: true, approved: [...]}. */
 static void take_grants(struct page_errand *e, struct span result)
 {
     struct browser_session *s = e->page->session;
     struct json_slot granted = json_get(result, "granted"), approved = json_get(result, "approved");
-    enum grant_kind kind = grant_kind_of(result);
+    enum grant_kind kind = grants_kind(result);
 
     if (granted.type == JSON_ARRAY)
-        session_grant(s, e->page, granted.value, kind);
+        grants_add(s, e->page, granted.value, kind);
     else if (approved.type == JSON_ARRAY)
-        session_grant(s, e->page, approved.value, kind);
+        grants_add(s, e->page, approved.value, kind);
     else if (granted.type == JSON_TRUE)
-        session_grant(s, e->page, buf_view(&e->wanted), kind);
+        grants_add(s, e->page, buf_view(&e->wanted), kind);
 }
 
 void grants_answered(struct page_errand *e, const struct page_message *m)
@@ -371,9 +377,9 @@ void grants_answered(struct page_errand *e, const struct page_message *m)
     if (m->result.n && json_type_of(m->result) == JSON_OBJECT)
         take_grants(e, m->result);
     else
-        page->consents = false; /* it cannot ask after all */
+        page->consents = false; /* an error: the page cannot ask its user after all */
     buf_span(&wanted, buf_view(&e->wanted));
-    errand_free(e);
+    page_errand_free(e);
     if (call)
         answer(page->session, page, call, buf_view(&wanted), false);
 }

@@ -4,8 +4,7 @@
 #ifndef RIALTO_BROWSER_GRANTS_H
 #define RIALTO_BROWSER_GRANTS_H
 
-#include "browser/kept.h"
-#include "browser/parts.h"
+#include "browser/page.h"
 
 struct page_message;
 
@@ -14,27 +13,27 @@ enum grant_kind { GRANT_ONCE, GRANT_SESSION, GRANT_PERSISTENT };
 struct grant {
     struct list node;
     enum grant_kind kind;
-    char *origin; /* for whose pages; NULL: it came from a program on this machine, for all */
+    char *origin; /* holds for pages of this origin; NULL: for all, a program granted it */
     char name[];
 };
 
-void grant_free(struct grant *g);
-/* What one site's user granted holds for the pages of that site. */
-bool grant_concerns(const struct grant *g, const struct page *page);
-/* `page` may be NULL: any of them. */
-bool session_has(const struct browser_session *s, const struct page *page, struct span capability);
-void session_grant(struct browser_session *s, const struct page *page, struct span array,
-                   enum grant_kind kind);
-void session_revoke(struct browser_session *s, const struct page *page, struct span array);
-/* What its user granted for good before. */
-void session_recall(struct browser_session *s, const struct page *page);
-void session_use_once(struct browser_session *s, const struct page *page, const struct tool *tool);
-enum grant_kind grant_kind_of(struct span params);
-/* The meta-tool. */
+void grants_drop(struct grant *g);
+/* Does the grant hold for this page? A grant of one site holds for pages of that site. */
+bool grants_concern(const struct grant *g, const struct page *page);
+/* Is this capability granted to the page? `page` NULL: to any page of the session. */
+bool grants_cover(const struct browser_session *s, const struct page *page, struct span capability);
+void grants_add(struct browser_session *s, const struct page *page, struct span array,
+                enum grant_kind kind);
+void grants_revoke(struct browser_session *s, const struct page *page, struct span array);
+/* Adds what was granted persistently to the origin of the page. */
+void grants_recall(struct browser_session *s, const struct page *page);
+void grants_use_once(struct browser_session *s, const struct page *page, const struct tool *tool);
+enum grant_kind grants_kind(struct span params);
+/* The meta-tool: a call to it, the page's answer, and an answer that did not come in time. */
 void grants_open(struct browser_session *s, struct call *call, struct span arguments);
 void grants_answered(struct page_errand *e, const struct page_message *m);
 void grants_late(struct page_errand *e);
-void put_meta_tool(struct catalog *c);
+void grants_put_meta_tool(struct catalog *c);
 
 #define META_TOOL "__btcp_request_capabilities"
 

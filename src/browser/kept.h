@@ -18,12 +18,12 @@ struct kept_grants;
 /* `file` may be NULL, or not be there yet. */
 struct kept_grants *kept_load(const char *file);
 void kept_free(struct kept_grants *k);
-/* Nothing happens if it is there, or if there are too many. */
+/* Adds a grant, unless it is there already or there are too many. */
 void kept_add(struct kept_grants *k, struct span origin, struct span name);
 void kept_drop(struct kept_grants *k, const char *origin, const char *name);
-/* Pass NULL for the first. */
+/* The grant after this one; NULL: the first. NULL at the end. */
 const struct kept_grant *kept_next(const struct kept_grants *k, const struct kept_grant *after);
-/* What fails is logged: the grants still hold until we end. */
+/* A failure is logged; the grants then hold until the program ends. */
 void kept_save(const struct kept_grants *k);
 
 #endif

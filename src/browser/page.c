@@ -1,9 +1,13 @@
 /* A page: streams, registered tools, and requests to the page with their answers. Called by
- * doors.c, methods.c, relay.c, session.c, grants.c and pipe.c. */
+ * doors.c, sender.c, relay.c, session.c, grants.c and pipe.c. */
+#include "browser/page.h"
+
 #include "base/log.h"
 #include "base/mem.h"
-#include "browser/inside.h"
+#include "browser/grants.h"
+#include "browser/pipe.h"
 #include "browser/result.h"
+#include "browser/sender.h"
 #include "wire/rpc.h"
 
 #include <inttypes.h>
@@ -12,6 +16,7 @@
 enum {
     TOOLS_MAX = 1000,     /* of one page */
     ALL_TOOLS_MAX = 8192, /* of one session */
+    PAGES_MAX = 64,       /* of one session */
     NAME_MAX_BYTES = 128, /* of a tool, as the page calls it */
     REREAD_MS = 500,      /* a page that came back and says nothing is then asked for its tools */
     CALL_TIMEOUT_MS = 60 * 1000,
@@ -67,6 +72,23 @@ struct page *page_find(const struct browser_session *s, struct span key, struct 
     return NULL;
 }
 
+struct page *page_enter(struct browser_session *s, struct span key, struct span origin,
+                        const struct dialect *dialect)
+{
+    struct page *p = key.n ? page_find(s, key, origin) : NULL;
+
+    if (p)
+        return p;
+    LIST_EACH_SAFE (&s->pages, it) {
+        struct page *old = LIST_ENTRY(it, struct page, node);
+        if (s->n_pages >= PAGES_MAX && !page_pipe(old)) {
+            page_free(old);
+            break;
+        }
+    }
+    return s->n_pages < PAGES_MAX ? page_new(s, key, origin, dialect) : NULL;
+}
+
 static void forget_leads(struct page *p)
 {
     for (size_t i = 0; i < p->session->n_leads; i++)
@@ -84,14 +106,14 @@ static void fail_errand(struct page_errand *e, const char *code, struct span why
         grants_late(e);
         call = NULL;
     }
-    errand_free(e);
+    page_errand_free(e);
     if (!call)
         return;
     result_put_failure(&body, code, why);
     call_done(call, &(struct outcome){.kind = OUTCOME_ERROR, .body = buf_view(&body), .text = why});
 }
 
-/* Those that were sent by this pipe; all with NULL. */
+/* Fails the errands that were sent by this pipe; with NULL, all of the page. */
 static void fail_errands(struct page *p, const struct pipe *pipe)
 {
     for (bool again = true; again;) {
@@ -100,7 +122,7 @@ static void fail_errands(struct page *p, const struct pipe *pipe)
             struct page_errand *e = LIST_ENTRY(it, struct page_errand, in_page);
             if (pipe && e->pipe != pipe)
                 continue;
-            /* A call that ends may begin another one: look anew. */
+            /* Ending a call may begin another one and change the list: start over. */
             fail_errand(e, "CONNECTION_ERROR", SPAN("The page left before it answered"));
             again = true;
             break;
@@ -147,11 +169,11 @@ void page_attach(struct page *p, struct pipe *pipe)
     p->registered = false;
     log_debug("browser", "session %s: a page came by %s", p->session->id, p->dialect->name);
     session_touch(p->session);
-    session_recall(p->session, p);
+    grants_recall(p->session, p);
     if (p->dialect->answers_list && p->key)
         timer_set(timers_of(p), &p->reread, REREAD_MS);
     if (p->n_tools)
-        session_changed(p->session); /* it is back, and had tools */
+        session_changed(p->session); /* the page is back, and its tools are known from before */
 }
 
 void page_pipe_gone(struct page *p, struct pipe *pipe)
@@ -162,7 +184,7 @@ void page_pipe_gone(struct page *p, struct pipe *pipe)
     session_touch(s);
     if (deaf)
         timer_clear(timers_of(p), &p->reread);
-    /* Answers to what an event stream brought come by other ways: they still can. */
+    /* What an event stream brought is answered by POST: the answer can still come. */
     if (deaf || !pipe->is_events)
         fail_errands(p, deaf ? NULL : pipe);
     LIST_EACH (&p->errands, it) {
@@ -176,7 +198,7 @@ void page_pipe_gone(struct page *p, struct pipe *pipe)
 
 /* --- tools --- */
 
-uint64_t timeout_of(struct span object, uint64_t otherwise)
+uint64_t page_timeout(struct span object, uint64_t otherwise)
 {
     struct json_slot timeout = json_get(object, "timeout");
     int64_t ms;
@@ -201,12 +223,12 @@ static int read_tool(struct arena *arena, struct span raw, enum json_type type, 
         out->raw = raw;
         struct json_slot capabilities = json_get(raw, "capabilities");
         out->capabilities = capabilities.type == JSON_ARRAY ? capabilities.value : SPAN_EMPTY;
-        out->timeout = timeout_of(raw, CALL_TIMEOUT_MS);
+        out->timeout = page_timeout(raw, CALL_TIMEOUT_MS);
     }
     return fits ? 0 : err_set(err, ERR_SIZE, "the name of a tool is longer than 128 bytes");
 }
 
-/* May its tools be as large as these, with those of the session's other pages? */
+/* Do these tools fit, together with those of the session's other pages? */
 static int check_size(const struct page *p, struct span tools, struct err *err)
 {
     size_t most = router_max_catalog(p->session->core.router);
@@ -260,7 +282,7 @@ int page_register(struct page *p, struct span tools, struct err *err)
     p->tools = n ? mem_resize(list, n * sizeof *list) : NULL;
     p->n_tools = n;
     p->registered = true;
-    /* The whole session's list is made anew: that is more than one message's worth of work. */
+    /* Every tool of the session is listed again, so many tools count as several messages. */
     if (page_pipe(p))
         page_pipe(p)->in_window += (unsigned)n / 10;
     session_changed(p->session);
@@ -274,10 +296,10 @@ static void on_late(struct timer *t)
     struct page_errand *e = CONTAINER_OF(t, struct page_errand, timer);
 
     if (e->kind == ERRAND_CONSENT) {
-        grants_late(e); /* the answer may still come, and counts */
+        grants_late(e); /* not the end: the user may still answer */
         return;
     }
-    errand_call_off(e);
+    page_errand_call_off(e);
     fail_errand(e, "TIMEOUT", SPAN("Tool execution timeout"));
 }
 
@@ -299,7 +321,7 @@ struct page_errand *page_ask(struct page *p, enum errand_kind kind, const char *
         return NULL;
     struct page_errand *e = MEM_NEW(struct page_errand);
     e->n = ++b->last_errand;
-    e->secret = p->dialect->answers_blind ? id_random_u64() | 1 : 0;
+    e->secret = p->dialect->answers_by_id ? id_random_u64() | 1 : 0;
     e->kind = kind;
     e->page = p;
     e->pipe = pipe;
@@ -320,8 +342,8 @@ struct page_errand *page_ask(struct page *p, enum errand_kind kind, const char *
     return e;
 }
 
-/* Only our own client knows of it. */
-void errand_call_off(const struct page_errand *e)
+/* Only our own scripts know notifications/cancelled. */
+void page_errand_call_off(const struct page_errand *e)
 {
     struct pipe *pipe = page_pipe(e->page);
     BUF_SCOPED text = {0};
@@ -335,7 +357,7 @@ void errand_call_off(const struct page_errand *e)
     pipe_send(pipe, buf_view(&text), true);
 }
 
-void errand_free(struct page_errand *e)
+void page_errand_free(struct page_errand *e)
 {
     timer_clear(timers_of(e->page), &e->timer);
     list_remove(&e->in_page);
@@ -350,7 +372,7 @@ static void finish_call(struct page_errand *e, const struct page_message *m)
     BUF_SCOPED body = {0}, scratch = {0};
     struct outcome outcome = {.kind = OUTCOME_RESULT};
 
-    errand_free(e);
+    page_errand_free(e);
     if (m->result.n) {
         outcome.is_error = result_put(&body, m->result, call && call->takes_structured);
     } else {
@@ -365,14 +387,14 @@ static void finish_call(struct page_errand *e, const struct page_message *m)
         call_done(call, &outcome);
 }
 
-/* Some answer with the bare array. */
+/* The answer is {tools: [...]}; some pages send the bare array. */
 static void take_list(struct page_errand *e, const struct page_message *m)
 {
     struct page *p = e->page;
     struct span tools = m->result;
     struct err err;
 
-    errand_free(e);
+    page_errand_free(e);
     if (json_type_of(tools) == JSON_OBJECT)
         tools = json_get(m->result, "tools").value;
     if (!p->registered && tools.n && json_type_of(tools) == JSON_ARRAY &&
@@ -406,14 +428,14 @@ bool page_answer(const struct sender *from, const struct page_message *m)
 
     if (!e)
         return false;
-    bool blind = from->dialect->answers_blind && e->page->dialect == from->dialect;
-    if (!blind && e->page != from->page) {
+    bool by_id = from->dialect->answers_by_id && e->page->dialect->answers_by_id;
+    if (!by_id && e->page != from->page) {
         log_warn("browser", "a page of session %s answered a call that was not sent to it",
                  from->session ? from->session->id : "-");
         return false;
     }
     session_touch(e->page->session);
-    /* What we asked for does not count against the page. */
+    /* An answer that we asked for does not count as one of the messages a page may send. */
     if (e->pipe && e->pipe->in_window)
         e->pipe->in_window--;
     if (e->kind == ERRAND_LIST)

@@ -1,12 +1,16 @@
 /* One connection of a page or an agent (WebSocket, event stream or Unix socket): sending,
- * receiving, the rate limit, closing. Called by doors.c, relay.c, unix.c and the other files of
- * browser/. */
+ * receiving, the rate limit, closing; and the Unix socket that we listen on. Called by doors.c,
+ * relay.c and the other files of browser/. */
+#include "browser/pipe.h"
+
 #include "base/log.h"
 #include "base/mem.h"
-#include "browser/inside.h"
+#include "browser/agent.h"
+#include "browser/sender.h"
+#include "io/listen.h"
 #include "wire/json.h"
 
-/* How much one may send in a second, and how long it takes to say goodbye. */
+/* Messages that one connection may send in a second; time to send the rest before closing. */
 enum { MESSAGES_PER_SECOND = 5000, FINISH_MS = 500 };
 
 struct pipe *pipe_new(struct browser *b, const struct dialect *d, struct span origin)
@@ -24,7 +28,7 @@ struct pipe *pipe_new(struct browser *b, const struct dialect *d, struct span or
     return p;
 }
 
-/* Its page fails what it was asked on this pipe; an agent is no more without one. */
+/* The page fails what was asked by this connection; an agent ends with its connection. */
 static void leave_owner(struct pipe *p)
 {
     struct page *page = p->page;
@@ -52,8 +56,9 @@ void pipe_free(struct pipe *p)
     browser_check_ended(b);
 }
 
-/* Some clients split a stream into lines before they decode it: everything is sent as ASCII. */
-void put_ascii(struct buf *out, struct span json)
+/* Some clients cut a stream into pieces before they decode UTF-8, so everything is sent as ASCII.
+ */
+static void put_ascii(struct buf *out, struct span json)
 {
     for (size_t i = 0; i < json.n;) {
         unsigned char c = (unsigned char)json.p[i];
@@ -81,7 +86,8 @@ static void end_later(struct deferred *d)
     pipe_free(CONTAINER_OF(d, struct pipe, end));
 }
 
-/* We may be inside of its page or its agent, so it ends at the end of the turn. */
+/* A function of the page or the agent may be calling us, so the pipe is freed at the end of the
+ * turn of the loop. */
 static void cut(struct pipe *p, const char *why)
 {
     struct http_exchange *x = p->x;
@@ -115,8 +121,8 @@ void pipe_send(struct pipe *p, struct span json, bool request)
         stream_wrote(p->stream);
         return;
     }
-    if (request && p->dialect->event)
-        buf_printf(&event, "event: %s\n", p->dialect->event);
+    if (request && p->dialect->request_event)
+        buf_printf(&event, "event: %s\n", p->dialect->request_event);
     buf_str(&event, "data: ");
     put_ascii(&event, json);
     buf_str(&event, "\n\n");
@@ -212,4 +218,57 @@ void pipe_take_stream(struct pipe *p, struct http_exchange *x)
     http_exchange_on_gone(x, on_gone, p);
     http_stream_begin(x, 200, "text/event-stream",
                       SPAN("Cache-Control: no-cache\r\nX-Accel-Buffering: no\r\n"));
+}
+
+/* --- the Unix socket: one message a line --- */
+
+static void on_line(void *owner, struct span line)
+{
+    pipe_receive(owner, line);
+}
+
+static void on_too_long(void *owner, struct span head)
+{
+    (void)head;
+    pipe_close(owner, 1009, "message too large");
+}
+
+static const struct lines_events line_events = {on_line, on_too_long};
+
+static void on_data(void *owner, struct span chunk)
+{
+    struct pipe *p = owner;
+
+    lines_feed(p->lines, chunk, &line_events, p);
+}
+
+static void on_socket_closed(void *owner, const char *reason)
+{
+    struct pipe *p = owner;
+
+    log_debug("browser", "a Unix connection was closed: %s", reason);
+    p->stream = NULL;
+    lines_fini(p->lines);
+    mem_free(p->lines);
+    pipe_free(p);
+}
+
+static const struct stream_events socket_events = {.data = on_data, .closed = on_socket_closed};
+
+static void on_accept(void *owner, struct stream *stream)
+{
+    struct browser *b = owner;
+    struct pipe *p = pipe_new(b, &dialect_d8, SPAN_EMPTY);
+
+    p->stream = stream;
+    p->lines = MEM_NEW(struct lines);
+    lines_init(p->lines, b->options.max_message);
+    stream_set_limit(stream, b->options.max_message * 2);
+    stream_start(stream, &socket_events, p);
+}
+
+int pipe_listen(struct browser *b, const char *address, struct err *err)
+{
+    b->listener = listener_open(b->loop, address, on_accept, b, err);
+    return b->listener ? 0 : ERR_CONFIG;
 }

@@ -3,9 +3,12 @@
  * `type` instead of JSON-RPC, on a WebSocket that asks for the subprotocol webmcp.v1. A tab is a
  * session, named by its tabId.
  */
+#include "browser/relay.h"
+
 #include "base/log.h"
 #include "base/mem.h"
-#include "browser/inside.h"
+#include "browser/pipe.h"
+#include "browser/sender.h"
 #include "wire/json.h"
 #include "wire/json_out.h"
 
@@ -21,7 +24,7 @@ static void put_invoke(struct buf *out, uint64_t n, struct span params)
     buf_char(out, '}');
 }
 
-/* The page knows us by the address that it came to. */
+/* Host and port are those the page connected to: it compares them. */
 static void say_hello(const struct browser *b, struct pipe *p, const struct http_request *req)
 {
     struct span host = http_header(req, "host");
@@ -77,7 +80,7 @@ static void take_hello(struct sender *s, struct span message)
     BUF_SCOPED scratch = {0};
     struct span id = tab.type == JSON_STRING ? json_text(tab.value, &scratch) : SPAN_EMPTY;
 
-    if (s->page || sender_become_page(s, session_make(s->browser, id))) {
+    if (s->page || sender_become_page(s, browser_make_session(s->browser, id))) {
         buf_str(&s->reply, "{\"type\":\"hello/accepted\"}");
     } else {
         pipe_send(s->pipe,
@@ -89,7 +92,7 @@ static void take_hello(struct sender *s, struct span message)
     }
 }
 
-/* A tool that runs as a task only is none that we could call. */
+/* A tool that must be run as a task cannot be called from here, so it is not listed. */
 static bool is_task_only(struct span tool, enum json_type type)
 {
     struct json_slot execution =
@@ -107,7 +110,7 @@ static void take_tools(struct sender *s, struct span message)
     struct err err;
 
     if (!s->page || tools.type != JSON_ARRAY)
-        return; /* before its hello, or no list: MCP-B ignores these too */
+        return; /* no hello came yet, or this is no list: MCP-B ignores both */
     buf_char(&list, '[');
     while (json_next(&it)) {
         if (is_task_only(it.value, it.type))
@@ -146,7 +149,7 @@ static const struct {
     {"result", take_result},
 };
 
-/* What is none of these (a pong, or nonsense) is ignored, as MCP-B does. */
+/* Other types (pong, or unknown ones) are ignored, as MCP-B does. */
 static bool receive(struct sender *s, struct span text)
 {
     enum json_type type;

@@ -6,7 +6,7 @@
 #include "wire/json_out.h"
 #include "wire/rpc.h"
 
-/* BTCP's own words for what went wrong. */
+/* BTCP's words for errors, and the codes that MCP has for them. */
 static const struct {
     const char *word;
     int code;
@@ -26,7 +26,7 @@ static int code_of_word(struct span word)
 
 /* --- content items --- */
 
-/* The first bytes, in base64, of what browsers show as pictures. */
+/* Does the base64 text begin as that of an image format that browsers show? */
 static bool looks_like_image(struct span base64)
 {
     static const char *const magic[] = {"iVBORw0KGg", "/9j/",   "R0lGOD", "UklGR",
@@ -45,7 +45,7 @@ static void put_text_item(struct buf *out, struct span raw_string)
     buf_char(out, '}');
 }
 
-/* Valid JSON without the space between its tokens. */
+/* Append valid JSON without the white space between its tokens. */
 static void put_compact(struct buf *out, struct span json)
 {
     bool in_string = false;
@@ -62,7 +62,7 @@ static void put_compact(struct buf *out, struct span json)
     }
 }
 
-/* The JSON of a value as the text of an item. */
+/* Append a text item whose text is the JSON of a value. */
 static void put_json_item(struct buf *out, struct span value)
 {
     BUF_SCOPED compact = {0};
@@ -73,7 +73,7 @@ static void put_json_item(struct buf *out, struct span value)
     buf_char(out, '}');
 }
 
-/* "data:image/png;base64,AAAA" is cut into its two halves; what is no picture is a text. */
+/* A data: URL is cut into media type and base64; data that is no image becomes a text. */
 static void put_image(struct buf *out, struct span item)
 {
     struct json_slot data = json_get(item, "data");
@@ -110,7 +110,7 @@ static void put_member(struct buf *out, struct span item, const char *name)
         json_out_raw(out, NULL, slot.member);
 }
 
-/* MCP keeps what a resource has one level deeper, and one without contents is a link. */
+/* MCP has the members of a resource one level deeper, and calls one without contents a link. */
 static void put_resource(struct buf *out, struct span item)
 {
     struct json_slot uri = json_get(item, "uri");

@@ -1,9 +1,9 @@
 /*
  * result: what a page answers to tools/call, as MCP says it.
  *
- * An answer that is already MCP-shaped passes through, its oddities mended; anything else becomes
- * one text with its JSON. Errors get MCP's code by the table of BTCP's names, which stay in
- * data.btcpCode.
+ * An answer that is already MCP-shaped passes through, with small mistakes corrected; anything else
+ * becomes one text with its JSON. Errors get MCP's code by the table of BTCP's names, which
+ * data.btcpCode keeps.
  */
 #ifndef RIALTO_BROWSER_RESULT_H
 #define RIALTO_BROWSER_RESULT_H

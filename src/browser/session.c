@@ -1,16 +1,20 @@
 /* A session as a provider: the catalog of the pages' tools, public names of tools, and calls.
  * Called by browser.c, which makes and frees sessions, by the other files of browser/, and by the
  * core for calls. */
+#include "browser/session.h"
+
 #include "base/ascii.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "browser/agent.h"
 #include "browser/entry.h"
-#include "browser/inside.h"
+#include "browser/grants.h"
+#include "browser/pipe.h"
 #include "browser/result.h"
 #include "wire/json.h"
 #include "wire/json_out.h"
 
-/* Of a public name, of its page's mark, and of the number behind that, with what joins them. */
+/* Lengths: of a public name; of the page's mark in it; of mark, number and what joins them. */
 enum { PUBLIC_MAX = 64, MARK = 4, MARKS_MAX = MARK + 1 + 5 };
 
 static struct browser_session *of_peer(struct peer *self)
@@ -68,7 +72,7 @@ struct span session_lacks(const struct browser_session *s, const struct page *pa
             continue;
         scratch->n = 0;
         struct span name = json_text(it.value, scratch);
-        if (!session_has(s, page, name))
+        if (!grants_cover(s, page, name))
             return name;
     }
     return SPAN_EMPTY;
@@ -80,14 +84,14 @@ static void put_public_name(struct buf *out, struct span name)
         buf_char(out, ascii_is_word(name.p[i], "_-") ? name.p[i] : '_');
 }
 
-/* A catalog in the making, and the names that are taken in it. */
+/* A catalog while it is being made, with the names that are taken. */
 struct draft {
     struct catalog *catalog;
     struct map names;
-    struct map marked; /* names with a mark -> the number of the last one that needed more */
+    struct map marked; /* names with a mark that were taken as well -> the last number */
 };
 
-/* The first that registered a name has it; a later one gets a mark of its page. */
+/* The first page with a tool of this name keeps the name; later ones get a mark of their page. */
 static void choose_name(struct draft *d, const struct page *p, const struct tool *tool,
                         struct buf *name)
 {
@@ -124,8 +128,8 @@ static void add_tool(struct browser_session *s, struct draft *d, struct page *p,
 }
 
 /*
- * A page that was loaded anew while its old connection still seems to stand: both offer the same,
- * byte for byte, and the newer is meant.
+ * A page that was reloaded looks like two pages until its old connection is closed: two pages
+ * without a key that offer the same tools, byte for byte. Only the newer is listed.
  */
 static bool is_shadowed(const struct browser_session *s, const struct page *p)
 {
@@ -150,7 +154,8 @@ static void publish(struct browser_session *s)
     BUF_SCOPED scratch = {0};
     bool hidden = false;
 
-    map_put(&draft.names, SPAN(META_TOOL), &draft); /* ours, whoever else would like it */
+    map_put(&draft.names, SPAN(META_TOOL),
+            &draft); /* the name is ours, even if a page has a tool of that name */
     timer_clear(timers_of(s), &s->publish);
     s->n_leads = 0;
     s->leads = mem_resize(s->leads, (session_tool_count(s) + 1) * sizeof *s->leads);
@@ -166,7 +171,7 @@ static void publish(struct browser_session *s)
         }
     }
     if (hidden)
-        put_meta_tool(draft.catalog);
+        grants_put_meta_tool(draft.catalog);
     map_fini(&draft.names);
     map_fini(&draft.marked);
     catalog_fit(draft.catalog);
@@ -204,7 +209,7 @@ static void refuse(struct call *call, const char *code, const char *fmt, struct 
                         .kind = OUTCOME_ERROR, .body = buf_view(&body), .text = buf_view(&text)});
 }
 
-/* Nothing of this name is offered: for want of a page, of consent, or because it never was. */
+/* No tool of this name is listed: says whether a capability, a page or the tool is missing. */
 static void refuse_unknown(struct browser_session *s, struct call *call, struct span name)
 {
     BUF_SCOPED scratch = {0};
@@ -268,7 +273,7 @@ static void on_open(struct peer *self, struct call *call, const struct request *
         refuse(call, "CONNECTION_ERROR", "The page of this tool is not connected", SPAN_EMPTY);
         return;
     }
-    /* It may have been used up a moment ago, and the list does not say so yet. */
+    /* A grant for one call may have been used since the list was made. */
     struct span lacks = session_lacks(s, lead->page, lead->tool, &params);
     if (lacks.n) {
         refuse(call, "CAPABILITY_DENIED", "Capability not granted: ", lacks);
@@ -277,10 +282,10 @@ static void on_open(struct peer *self, struct call *call, const struct request *
     params.n = 0;
     put_call(&params, lead->tool, arguments);
     struct page_errand *e = page_ask(lead->page, ERRAND_CALL, "tools/call", buf_view(&params),
-                                     timeout_of(request->params, lead->tool->timeout));
+                                     page_timeout(request->params, lead->tool->timeout));
     e->call = call;
     call->provider_data = e;
-    session_use_once(s, lead->page, lead->tool);
+    grants_use_once(s, lead->page, lead->tool);
 }
 
 static void on_answer(struct peer *self, struct call *call, struct span key,
@@ -298,9 +303,9 @@ static void on_cancel(struct peer *self, struct call *call, enum failure why)
         return;
     e->call = NULL;
     if (e->kind == ERRAND_CONSENT)
-        return; /* what the user says still counts */
-    errand_call_off(e);
-    errand_free(e);
+        return; /* the question stays: the user's answer still counts */
+    page_errand_call_off(e);
+    page_errand_free(e);
 }
 
 static const struct peer_verbs verbs = {.open = on_open, .answer = on_answer, .cancel = on_cancel};
@@ -327,7 +332,7 @@ struct browser_session *session_new(struct browser *b, struct span id)
     s->browser = b;
     s->id = mem_span(id);
     s->enforces = b->options.strict;
-    s->created_at = wall_ms();
+    s->created_at = browser_wall_ms();
     s->publish.fire = on_publish;
     list_init(&s->pages);
     list_init(&s->agents);
@@ -336,7 +341,8 @@ struct browser_session *session_new(struct browser *b, struct span id)
     provider_init(&s->core, &verbs, &life, s->id);
     s->core.bare_names = s->core.built_in = s->core.tells_later = true;
     s->core.told_as = BROWSER_TOLD_AS;
-    s->core.policy.timeout = s->core.policy.start_timeout = 0; /* errands have their own */
+    s->core.policy.timeout = s->core.policy.start_timeout =
+        0; /* errands have their own deadlines */
     s->view = view_new(s->id, NULL);
     router_add_provider(b->router, &s->core);
     router_add_view(b->router, s->view);
@@ -369,13 +375,14 @@ void session_free(struct browser_session *s)
     provider_unwant(&s->core);
     timer_clear(timers_of(s), &s->publish);
     router_remove_provider(s->browser->router, &s->core);
-    stats_add(&s->browser->past, &s->core.stats); /* counters only ever grow */
+    stats_add(&s->browser->past,
+              &s->core.stats); /* counters must not go down when a session ends */
     router_remove_view(s->browser->router, s->view);
     view_free(s->view);
     provider_fini(&s->core);
     mem_free(s->leads);
     LIST_EACH_SAFE (&s->grants, it)
-        grant_free(LIST_ENTRY(it, struct grant, node));
+        grants_drop(LIST_ENTRY(it, struct grant, node));
     mem_free(s->id);
     mem_free(s);
 }

@@ -5,6 +5,7 @@
 #include "base/id.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "browser/doors.h"
 #include "hub/places.h"
 #include "io/ws.h"
 #include "mcp/agent/entrance.h"
@@ -285,7 +286,7 @@ static void on_page(void *owner, const struct caller *caller, struct http_exchan
     struct browser_desk *d = owner;
 
     (void)path;
-    browser_handle(d->browser, caller, x, req);
+    doors_handle(d->browser, caller, x, req);
 }
 
 struct browser_desk *browser_desk_new(struct loop *loop, const struct config *c,
@@ -328,7 +329,7 @@ struct browser_desk *browser_desk_new(struct loop *loop, const struct config *c,
                                   .arg = d,
                                   .opened = on_opened,
                                   .may_end = may_end});
-    front_route_pages(front, browser_wants, on_page, d);
+    front_route_pages(front, doors_want, on_page, d);
     return d;
 }
 

@@ -1,5 +1,5 @@
 /* Cutting a byte stream into lines, with a limit on the length of a line. Called by the stdio pipes
- * of mcp/, acp/hop.c, the line protocol of bus/, browser/unix.c, io/child.c and some commands. */
+ * of mcp/, acp/hop.c, the line protocol of bus/, browser/pipe.c, io/child.c and some commands. */
 #include "wire/lines.h"
 
 enum {

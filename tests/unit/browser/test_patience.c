@@ -3,7 +3,11 @@
  * minute, or a quick machine, for.
  */
 #include "../unit.h"
-#include "browser/inside.h"
+#include "browser/agent.h"
+#include "browser/doors.h"
+#include "browser/grants.h"
+#include "browser/pipe.h"
+#include "browser/sender.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -35,7 +39,7 @@ static void handle(void *owner, struct http_exchange *x, const struct http_reque
 {
     struct site *s = owner;
 
-    browser_handle(s->browser, &(struct caller){0}, x, req);
+    doors_handle(s->browser, &(struct caller){0}, x, req);
 }
 
 static void part_closed(void *arg)

@@ -1,15 +1,17 @@
 /* The table of BTCP methods with a handler for each, and the replies. Called by doors.c, pipe.c and
  * relay.c for messages of pages and agents. */
+#include "browser/sender.h"
+
 #include "base/log.h"
 #include "base/mem.h"
-#include "browser/inside.h"
+#include "browser/agent.h"
+#include "browser/grants.h"
+#include "browser/pipe.h"
 #include "wire/json_out.h"
 #include "wire/rpc.h"
 
 #include <inttypes.h>
 #include <time.h>
-
-enum { NO_SESSION = -32002, PAGES_MAX = 64 /* of one session */ };
 
 /* --- replies --- */
 
@@ -19,7 +21,7 @@ static void put_id(struct buf *out, struct span id)
     buf_span(out, id.n ? id : SPAN("null"));
 }
 
-void reply_result(struct sender *s, struct span id, struct span result)
+static void reply_result(struct sender *s, struct span id, struct span result)
 {
     if (!id.n)
         return; /* a notification wants no answer */
@@ -28,7 +30,7 @@ void reply_result(struct sender *s, struct span id, struct span result)
     buf_char(&s->reply, '}');
 }
 
-void reply_error(struct sender *s, struct span id, int code, const char *fmt, ...)
+static void reply_error(struct sender *s, struct span id, int code, const char *fmt, ...)
 {
     BUF_SCOPED text = {0};
     va_list ap;
@@ -52,23 +54,6 @@ static struct span text_of(struct span params, const char *key, struct buf *scra
 }
 
 /* --- who it is --- */
-
-struct page *page_enter(struct browser_session *s, struct span key, struct span origin,
-                        const struct dialect *dialect)
-{
-    struct page *p = key.n ? page_find(s, key, origin) : NULL;
-
-    if (p)
-        return p;
-    LIST_EACH_SAFE (&s->pages, it) {
-        struct page *old = LIST_ENTRY(it, struct page, node);
-        if (s->n_pages >= PAGES_MAX && !page_pipe(old)) {
-            page_free(old);
-            break;
-        }
-    }
-    return s->n_pages < PAGES_MAX ? page_new(s, key, origin, dialect) : NULL;
-}
 
 bool sender_become_page(struct sender *s, struct browser_session *session)
 {
@@ -104,7 +89,7 @@ static void refuse_agent(struct sender *s, const struct page_message *m)
 
 /* --- sessions --- */
 
-/* As the first server called sessions: by the time. Empty when that one is taken. */
+/* "session-" and a time, as the first BTCP server named sessions; empty when that name is taken. */
 static struct span free_name(struct browser *b, uint64_t at, struct buf *out)
 {
     out->n = 0;
@@ -118,21 +103,21 @@ static void do_hello(struct sender *s, const struct page_message *m)
     struct span session = text_of(m->params, "sessionId", &id);
     bool is_agent = span_is(text_of(m->params, "clientType", &type), "agent");
 
-    if (s->pipe && s->pipe->dialect == &dialect_d1)
-        s->pipe->dialect = &dialect_d2;
+    if (s->pipe && s->pipe->dialect->after_hello)
+        s->pipe->dialect = s->pipe->dialect->after_hello;
     if (is_agent && s->offers_only) {
         refuse_agent(s, m);
     } else if (is_agent) {
         become_agent(s);
         buf_str(&result, "{\"message\":\"Welcome to BTCP server\",\"availableSessions\":");
-        put_sessions(&result, s->browser, true);
+        browser_put_sessions(&result, s->browser, true);
         buf_char(&result, '}');
         reply_result(s, m->id, buf_view(&result));
     } else {
-        for (uint64_t at = wall_ms(); !session.n; at++)
+        for (uint64_t at = browser_wall_ms(); !session.n; at++)
             session = free_name(s->browser, at, &id);
         if (!s->page && s->pipe && !s->agent)
-            sender_become_page(s, session_make(s->browser, session));
+            sender_become_page(s, browser_make_session(s->browser, session));
         if (s->page) {
             buf_printf(&result, "{\"sessionId\":\"%s\",\"message\":\"Welcome to BTCP server\"}",
                        s->page->session->id);
@@ -148,13 +133,13 @@ static void do_create(struct sender *s, const struct page_message *m)
     BUF_SCOPED result = {0};
 
     if (!s->page && s->pipe && !s->agent)
-        sender_become_page(s, session_make(s->browser, SPAN_EMPTY));
+        sender_become_page(s, browser_make_session(s->browser, SPAN_EMPTY));
     if (!s->page) {
         refuse_session(s, m);
         return;
     }
     buf_printf(&result, "{\"sessionId\":\"%s\",\"expiresAt\":%" PRIu64 "}", s->page->session->id,
-               wall_ms() + s->browser->options.session_ttl);
+               browser_wall_ms() + s->browser->options.session_ttl);
     reply_result(s, m->id, buf_view(&result));
 }
 
@@ -165,7 +150,7 @@ static void do_join(struct sender *s, const struct page_message *m)
     struct browser_session *session = browser_session(s->browser, name, false);
 
     if (!session) {
-        reply_error(s, m->id, s->dialect->says_success ? NO_SESSION : RPC_INVALID_PARAMS,
+        reply_error(s, m->id, dialect_number(s->dialect, SPAN("SESSION_NOT_FOUND")),
                     "Session not found: " SPAN_FMT, SPAN_ARG(name));
     } else {
         struct agent *a = become_agent(s);
@@ -173,7 +158,7 @@ static void do_join(struct sender *s, const struct page_message *m)
             agent_join(a, session);
         s->session = session;
         buf_printf(&result, "{%s\"sessionId\":\"%s\",\"tools\":",
-                   s->dialect->says_success ? "\"success\":true," : "", session->id);
+                   s->dialect->reply_has_success ? "\"success\":true," : "", session->id);
         buf_span(&result, view_list(session->view, ITEM_TOOL));
         buf_char(&result, '}');
         reply_result(s, m->id, buf_view(&result));
@@ -188,12 +173,12 @@ static void do_leave(struct sender *s, const struct page_message *m)
         agent_join(s->agent, NULL);
     if (p) {
         struct browser_session *session = p->session;
-        LIST_EACH (&p->pipes, it) { /* an event stream can be nobody else's later */
+        LIST_EACH (&p->pipes, it) { /* an event stream cannot become another page's */
             struct pipe *pipe = LIST_ENTRY(it, struct pipe, in_owner);
             if (pipe->is_events)
                 pipe_close(pipe, 1000, "the page left");
         }
-        page_free(p); /* its pipes belong to nobody then */
+        page_free(p); /* its connections stay, and belong to nobody */
         s->page = NULL;
         session_changed(session);
     }
@@ -209,7 +194,7 @@ static void do_register(struct sender *s, const struct page_message *m)
     struct err err;
 
     if (!s->page && s->session_id.n) {
-        s->session = session_make(s->browser, s->session_id);
+        s->session = browser_make_session(s->browser, s->session_id);
         s->page = s->session ? page_enter(s->session, s->key, s->origin, s->dialect) : NULL;
     }
     if (!s->page) {
@@ -219,10 +204,13 @@ static void do_register(struct sender *s, const struct page_message *m)
     } else if (page_register(s->page, tools.value, &err)) {
         reply_error(s, m->id, RPC_INVALID_PARAMS, "%s", err.text);
     } else {
-        buf_printf(&result, "{%s\"registered\":%zu}",
-                   s->dialect->says_success ? "\"success\":true," : "", s->page->n_tools);
-        reply_result(s, m->id,
-                     s->dialect->is_terse ? SPAN("{\"success\":true}") : buf_view(&result));
+        buf_char(&result, '{');
+        if (s->dialect->reply_has_success)
+            json_out_bool(&result, "success", true);
+        if (!s->dialect->reply_omits_count)
+            json_out_number(&result, "registered", s->page->n_tools);
+        buf_char(&result, '}');
+        reply_result(s, m->id, buf_view(&result));
     }
 }
 
@@ -230,7 +218,7 @@ static void do_list(struct sender *s, const struct page_message *m)
 {
     BUF_SCOPED result = {0};
 
-    if (!s->session && !s->dialect->says_success) {
+    if (!s->session && !s->dialect->lists_nothing) {
         reply_error(s, m->id, RPC_INVALID_REQUEST, "Not in a session");
         return;
     }
@@ -248,7 +236,7 @@ static void post_gone(void *owner)
     agent_free(a);
 }
 
-/* For one call only: its POST waits for the answer. */
+/* An agent for one call: the POST waits for the answer. */
 static struct agent *post_agent(struct sender *s)
 {
     struct agent *a = agent_new(s->browser, NULL);
@@ -271,13 +259,13 @@ static void do_call(struct sender *s, const struct page_message *m)
     } else if (!s->session || (s->page && !s->x) || !m->id.n) {
         reply_error(s, m->id, RPC_INVALID_REQUEST, "Not in a session");
     } else if (!session_is_connected(s->session)) {
-        reply_error(s, m->id, s->dialect->says_success ? NO_SESSION : RPC_INVALID_REQUEST,
+        reply_error(s, m->id, dialect_number(s->dialect, SPAN("CONNECTION_ERROR")),
                     "No browser client connected to this session");
     } else {
         if (!a)
             a = s->x ? post_agent(s) : become_agent(s);
         if (a->pipe && !a->session)
-            agent_join(a, s->session); /* whoever names a session is in it */
+            agent_join(a, s->session); /* an agent that calls into a session has joined it */
         agent_call(a, s->session, m->id, m->params);
     }
 }
@@ -291,14 +279,14 @@ static void answer_granted(struct sender *s, const struct page_message *m)
     buf_str(&result, "{\"granted\":[");
     LIST_EACH (&s->page->session->grants, it) {
         const struct grant *g = LIST_ENTRY(it, struct grant, node);
-        if (grant_concerns(g, s->page))
+        if (grants_concern(g, s->page))
             json_out_str(&result, NULL, g->name);
     }
     buf_str(&result, "]}");
     reply_result(s, m->id, buf_view(&result));
 }
 
-/* Whoever grants can also refuse: from now on it is asked. */
+/* A page that grants capabilities can also refuse them, so from now on they are enforced. */
 static void change_grants(struct sender *s, const struct page_message *m, bool grant)
 {
     struct json_slot list =
@@ -314,9 +302,9 @@ static void change_grants(struct sender *s, const struct page_message *m, bool g
     } else {
         s->page->session->enforces = true;
         if (grant)
-            session_grant(s->page->session, s->page, list.value, grant_kind_of(m->params));
+            grants_add(s->page->session, s->page, list.value, grants_kind(m->params));
         else
-            session_revoke(s->page->session, s->page, list.value);
+            grants_revoke(s->page->session, s->page, list.value);
         answer_granted(s, m);
     }
 }
@@ -338,8 +326,8 @@ static void do_ping(struct sender *s, const struct page_message *m)
     BUF_SCOPED result = {0};
 
     buf_str(&result, "{\"pong\":true");
-    if (s->dialect->stamps_pongs)
-        buf_printf(&result, ",\"timestamp\":%" PRIu64, wall_ms());
+    if (s->dialect->pong_has_time)
+        buf_printf(&result, ",\"timestamp\":%" PRIu64, browser_wall_ms());
     buf_char(&result, '}');
     reply_result(s, m->id, buf_view(&result));
 }
@@ -412,7 +400,7 @@ bool sender_receive(struct sender *s, struct span text)
         return true;
     }
     bool answers = m.result.n || m.error.n;
-    /* A result that was undefined is left out of the JSON: whoever waits is told so at once. */
+    /* JSON leaves out a result that is undefined; the call must end all the same. */
     if (!answers)
         m.error = SPAN("{\"code\":\"EXECUTION_ERROR\",\"message\":"
                        "\"The page's answer has neither a result nor an error object\"}");

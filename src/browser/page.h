@@ -1,0 +1,85 @@
+/*
+ * page: a web page that offers tools, and what we ask of it.
+ *
+ * A page belongs to a session. One with a key outlives its connections, so that it can come back;
+ * one without ends with its connection. A request of ours to a page is an *errand*.
+ */
+#ifndef RIALTO_BROWSER_PAGE_H
+#define RIALTO_BROWSER_PAGE_H
+
+#include "browser/dialect.h"
+#include "browser/session.h"
+
+struct page_message;
+struct pipe;
+struct sender;
+
+struct tool {
+    struct span name; /* the page's */
+    struct span raw;
+    struct span capabilities; /* raw array, or empty */
+    uint64_t timeout;
+};
+
+struct page {
+    struct browser_session *session;
+    struct list node;
+    char id[ID_TOKEN_SIZE];
+    char *key; /* by which it is known again; NULL: it ends with its connection */
+    char *origin;
+    const struct dialect *dialect;
+    bool consents;       /* it can ask its user */
+    bool ours;           /* by rialto.js or webmcp.js: it hears of cancelled calls */
+    bool registered;     /* since its newest stream came */
+    struct list pipes;   /* struct pipe.in_owner, newest last */
+    struct list errands; /* struct page_errand.in_page */
+    size_t text_n;
+    char *text;         /* the raw list of tools, which the tools point into */
+    struct arena arena; /* names that stand there with escapes */
+    struct tool *tools;
+    size_t n_tools;
+    struct timer reread;
+};
+
+enum errand_kind { ERRAND_CALL, ERRAND_LIST, ERRAND_CONSENT };
+struct page_errand {
+    uint64_t n;      /* "btcp-N" on the wire */
+    uint64_t secret; /* and "-SECRET" where the id is all that an answer shows; else 0 */
+    enum errand_kind kind;
+    struct page *page;
+    struct pipe *pipe; /* NULL once it is gone */
+    struct call *call; /* NULL: nobody waits any more */
+    struct timer timer;
+    struct list in_page;
+    struct buf wanted; /* ERRAND_CONSENT: raw array of capabilities */
+};
+
+struct page *page_new(struct browser_session *s, struct span key, struct span origin,
+                      const struct dialect *dialect);
+void page_free(struct page *p);
+/* May a message from this origin be of this page? Keys can be guessed, so one that comes from
+ * another site is not. Not every message of a site says where it comes from, and programs have no
+ * origin. */
+bool page_may_be(const struct page *p, struct span origin);
+struct page *page_find(const struct browser_session *s, struct span key, struct span origin);
+/* The page of a session by this key, or a new one; NULL when there are too many. */
+struct page *page_enter(struct browser_session *s, struct span key, struct span origin,
+                        const struct dialect *dialect);
+/* The newest connection of the page; NULL: it has none. */
+struct pipe *page_pipe(const struct page *p);
+void page_attach(struct page *p, struct pipe *pipe);
+void page_pipe_gone(struct page *p, struct pipe *pipe);
+/* 0, or a negative code with a text of what is wrong. */
+MUST_CHECK int page_register(struct page *p, struct span tools, struct err *err);
+/* What a tool or the params of a call say in `timeout`, within bounds. */
+uint64_t page_timeout(struct span object, uint64_t otherwise);
+/* Sends a request and waits for its answer; NULL when the page has no connection. */
+struct page_errand *page_ask(struct page *p, enum errand_kind kind, const char *method,
+                             struct span params, uint64_t timeout);
+/* The answer to a request of ours; false when it was not this page's to answer. */
+bool page_answer(const struct sender *from, const struct page_message *m);
+/* Tells the page that the answer is not wanted any more, if it would know what to do with that. */
+void page_errand_call_off(const struct page_errand *e);
+void page_errand_free(struct page_errand *e);
+
+#endif
