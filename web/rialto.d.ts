@@ -33,6 +33,9 @@ export declare class Rialto extends EventTarget {
   readonly session: string | undefined;
   connect(options?: RialtoOptions): this;
   disconnect(): void;
+  /** Closes the connection until resume(); the script does so when the page is left. */
+  pause(): void;
+  resume(): void;
   hurry(): void;
   /** Gives a function that takes the tool back. */
   registerTool<A>(tool: RialtoTool<A>): () => void;

@@ -57,6 +57,7 @@
     #timer = null;
     #announced = null;
     #wanted = false;
+    #paused = false;
     #next = 1;
     #waiting = new Map();
     #options = {};
@@ -115,7 +116,7 @@
     // --- the connection ---
 
     #open() {
-      if (this.#socket || !this.#wanted) return;
+      if (this.#socket || !this.#wanted || this.#paused) return;
       const o = this.#options;
       const base = o.url.replace(/^http/, 'ws').replace(/\/+$/, '');
       const query = new URLSearchParams({
@@ -143,14 +144,26 @@
       for (const { reject } of this.#waiting.values()) reject(new Error('the bridge left'));
       this.#waiting.clear();
       this.dispatchEvent(new Event('disconnected'));
-      if (!this.#wanted) return;
+      if (!this.#wanted || this.#paused) return;
       this.#timer = setTimeout(() => this.#open(), this.#delay);
       this.#delay = Math.min(this.#delay * 2, LAST_DELAY);
     }
 
+    /** Closes the connection until resume(): the page was left, and may come back. */
+    pause() {
+      this.#paused = true;
+      clearTimeout(this.#timer);
+      if (this.#socket) this.#socket.close(1000);
+    }
+
+    resume() {
+      this.#paused = false;
+      this.hurry();
+    }
+
     /** Try now instead of at the end of the wait. */
     hurry() {
-      if (!this.#wanted || this.#socket) return;
+      if (!this.#wanted || this.#paused || this.#socket) return;
       clearTimeout(this.#timer);
       this.#open();
     }
@@ -355,6 +368,9 @@
   global.Rialto = Rialto;
   if (typeof document === 'object') {
     document.addEventListener('visibilitychange', () => { if (!document.hidden) rialto.hurry(); });
+    // Browsers may keep a page that was left, and its socket: nobody could call its tools, though.
+    global.addEventListener('pagehide', () => rialto.pause());
+    global.addEventListener('pageshow', () => rialto.resume());
   }
   if (own && own.src && own.dataset.manual === undefined) {
     rialto.connect({

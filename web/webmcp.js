@@ -186,6 +186,7 @@
   let next = 1;
   let due = false;
   let waiting;
+  let left = false;
 
   const send = (message) => { if (socket?.readyState === 1) socket.send(JSON.stringify({ jsonrpc: '2.0', ...message })); };
 
@@ -253,17 +254,22 @@
     socket.onclose = () => {
       socket = null;
       for (const abort of running.values()) abort.abort();
+      if (left) return;
       waiting = setTimeout(open, delay);
       delay = Math.min(delay * 2, LAST_DELAY);
     };
   }
 
-  // Whoever looks at the page again wants it connected now.
-  document.addEventListener('visibilitychange', () => {
-    if (document.hidden || socket) return;
+  // Somebody looks at the page again: connect now.
+  function hurry() {
+    if (document.hidden || left || socket) return;
     clearTimeout(waiting);
     open();
-  });
+  }
+  document.addEventListener('visibilitychange', hurry);
+  // Browsers may keep a page that was left, and its socket: nobody could call its tools, though.
+  addEventListener('pagehide', () => { left = true; clearTimeout(waiting); socket?.close(1000); });
+  addEventListener('pageshow', () => { left = false; hurry(); });
 
   tools.watch(soon);
   open();

@@ -165,6 +165,8 @@ void agent_free(struct agent *a)
     loop_undefer(&a->end);
     call_cancel_all(&a->peer);
     list_remove(&a->node);
+    if (a->session)
+        browser_sweep_later(a->browser, a->session);
     mem_free(a->client);
     mem_free(a->own);
     mem_free(a);
@@ -177,6 +179,8 @@ void agent_join(struct agent *a, struct browser_session *s)
     if (a->standing)
         call_cancel(a->standing, FAIL_CANCELLED);
     list_remove(&a->node);
+    if (a->session)
+        browser_sweep_later(a->browser, a->session);
     a->session = s;
     if (!s)
         return;

@@ -18,7 +18,7 @@
 enum {
     CLIENT_GONE = 4002, /* how BTCP closes a WebSocket whose session is over */
     KEEP_ALIVE_MS = 15 * 1000,
-    SILENCE_MS = 25 * 1000,
+    LIFE_MS = 10 * 1000, /* a page that nobody calls may take so long to show that it is there */
     GOODBYE_MS = 800,
     SWEEP_MIN = 100,
     SWEEP_MAX = 10 * 1000,
@@ -34,19 +34,6 @@ uint64_t browser_wall_ms(void)
 
 /* --- sessions --- */
 
-/* Looks again for sessions that are over, as long as there are sessions. */
-static void sweep_later(struct browser *b)
-{
-    uint64_t ttl = b->options.session_ttl, idle = b->options.session_idle;
-    uint64_t every = (idle && idle < ttl ? idle : ttl) / 4;
-
-    if (!timer_is_set(&b->sweep))
-        timer_set(loop_timers(b->loop), &b->sweep,
-                  every < SWEEP_MIN   ? SWEEP_MIN
-                  : every > SWEEP_MAX ? SWEEP_MAX
-                                      : every);
-}
-
 bool browser_can_be_session(struct span id)
 {
     return id.n && id.n <= 128 && ascii_is_words(id, "._:-");
@@ -56,6 +43,30 @@ bool browser_can_be_session(struct span id)
 static bool is_deserted(const struct browser_session *s)
 {
     return !session_is_connected(s) && list_empty(&s->agents) && !s->core.n_open;
+}
+
+/* When the session is over if nothing happens; UINT64_MAX: not at all. */
+static uint64_t end_of(const struct browser *b, const struct browser_session *s)
+{
+    uint64_t ttl = b->options.session_ttl, idle = b->options.session_idle;
+    uint64_t unused = is_deserted(s) ? ttl : UINT64_MAX;
+
+    if (idle && idle < unused)
+        unused = idle;
+    return unused == UINT64_MAX ? unused : s->used_at + unused;
+}
+
+/* The timer is set for the next end only: with everybody connected it is not set at all. */
+void browser_sweep_later(struct browser *b, const struct browser_session *s)
+{
+    uint64_t now = loop_now(b->loop), at = end_of(b, s), ttl = b->options.session_ttl;
+
+    if (at == UINT64_MAX || (timer_is_set(&b->sweep) && b->sweep_at <= at))
+        return;
+    if (at <= now) /* somebody does not let it end: look again */
+        at = now + (ttl / 4 > SWEEP_MAX ? SWEEP_MAX : ttl / 4 < SWEEP_MIN ? SWEEP_MIN : ttl / 4);
+    b->sweep_at = at;
+    timer_set(loop_timers(b->loop), &b->sweep, b->sweep_at - now);
 }
 
 static bool may_end(const struct browser *b, struct browser_session *s)
@@ -116,7 +127,7 @@ struct browser_session *browser_session(struct browser *b, struct span id, bool 
         return NULL;
     s = session_new(b, id);
     map_put(&b->sessions, id, s);
-    sweep_later(b);
+    browser_sweep_later(b, s);
     log_info("browser", "session %s is open", s->id);
     if (b->options.opened)
         b->options.opened(b->options.arg, &s->core);
@@ -162,13 +173,9 @@ void browser_count(const struct browser *b, struct browser_numbers *out)
 
 static bool is_over(const struct browser *b, struct browser_session *s)
 {
-    uint64_t unused = loop_now(b->loop) - s->used_at, limit = b->options.session_idle;
-
     if (s->core.n_open)
         return false; /* somebody waits for a page's answer */
-    if (!(is_deserted(s) && unused >= b->options.session_ttl) && !(limit && unused >= limit))
-        return false;
-    return may_end(b, s);
+    return loop_now(b->loop) >= end_of(b, s) && may_end(b, s);
 }
 
 static struct browser_session *next_over(const struct browser *b)
@@ -186,11 +193,13 @@ static void on_sweep(struct timer *t)
 {
     struct browser *b = CONTAINER_OF(t, struct browser, sweep);
     struct browser_session *s;
+    size_t at = 0;
+    void *value;
 
     while ((s = next_over(b)))
         end_session(b, s);
-    if (b->sessions.n)
-        sweep_later(b);
+    while (map_next(&b->sessions, &at, NULL, &value))
+        browser_sweep_later(b, value);
 }
 
 /* --- what there is --- */
@@ -268,13 +277,10 @@ static void on_keep_alive(struct timer *t)
 
     LIST_EACH (&b->pipes, it) {
         struct pipe *p = LIST_ENTRY(it, struct pipe, node);
-        if (!p->dialect->ping)
-            pipe_comment(p, p->dialect->ping_is_event ? SPAN("event: ping\ndata: {}\n\n")
-                                                      : SPAN(": keepalive\n\n"));
-        else if (loop_now(b->loop) - p->window > SILENCE_MS)
-            pipe_close(p, 1001, "it does not answer");
-        else
-            pipe_send(p, span_str(p->dialect->ping), true);
+        pipe_comment(p, p->dialect->ping_is_event ? SPAN("event: ping\ndata: {}\n\n")
+                                                  : SPAN(": keepalive\n\n"));
+        if (p->page)
+            page_ask_life(p->page, LIFE_MS);
     }
     if (b->n_pipes)
         browser_keep_alive(b);

@@ -22,6 +22,7 @@ struct dialect {
     const char *request_event; /* the event of SSE that a request is sent as; NULL = unnamed */
     bool ping_is_event;        /* an idle stream is kept alive by an event `ping`, not a comment */
     bool answers_list;         /* they answer tools/list */
+    bool answers_ping;         /* they answer a ping: it asks them for a sign of life */
     bool answers_by_id;        /* an answer carries nothing but the id of the call */
 
     /* Our replies: */
@@ -38,7 +39,7 @@ struct dialect {
     bool pushes_ask;            /* changes are told by requests, which nobody answers */
 
     /* For one that is no JSON-RPC: */
-    const char *ping; /* sent while nothing happens, and answered by a page that lives */
+    const char *ping; /* what it has in place of our request `ping` */
     void (*put_call)(struct buf *out, uint64_t n, struct span params);
     bool (*receive)(struct sender *s, struct span text); /* see sender_receive */
 };

@@ -34,7 +34,8 @@ struct browser {
     size_t n_pipes;
     uint64_t started_at;
     char instance[ID_UUID_SIZE];
-    uint64_t told_at; /* when agents last heard of changes */
+    uint64_t told_at;  /* when agents last heard of changes */
+    uint64_t sweep_at; /* when the timer of that name fires */
     struct timer news, sweep, keep_alive, goodbye;
     struct kept_grants *kept;
     struct deferred ended;
@@ -51,6 +52,8 @@ uint64_t browser_wall_ms(void);
 void browser_check_ended(struct browser *b);
 /* A session published its tools: agents hear of it soon, and of what else changes until then. */
 void browser_news(struct browser *b);
+/* A page or an agent of the session has left: its end may be near. */
+void browser_sweep_later(struct browser *b, const struct browser_session *s);
 /* There is a connection to keep alive. */
 void browser_keep_alive(struct browser *b);
 

@@ -19,6 +19,8 @@ enum {
     PAGES_MAX = 64,       /* of one session */
     NAME_MAX_BYTES = 128, /* of a tool, as the page calls it */
     REREAD_MS = 500,      /* a page that came back and says nothing is then asked for its tools */
+    FRESH_MS = 100,       /* a page that answered within this time is there */
+    LIFE_MS = 1500,       /* a call waits so long for a sign of life */
     CALL_TIMEOUT_MS = 60 * 1000,
     TIMEOUT_MIN = 1000,
     TIMEOUT_MAX = 300 * 1000,
@@ -161,8 +163,17 @@ struct pipe *page_pipe(const struct page *p)
     return LIST_ENTRY(p->pipes.prev, struct pipe, in_owner);
 }
 
+bool page_is_here(const struct page *p)
+{
+    return page_pipe(p) && !p->silent;
+}
+
 void page_attach(struct page *p, struct pipe *pipe)
 {
+    if (p->silent) { /* it has come back by itself */
+        page_errand_free(p->life);
+        p->silent = false;
+    }
     pipe->page = p;
     list_append(&p->pipes, &pipe->in_owner);
     p->dialect = pipe->dialect;
@@ -193,6 +204,9 @@ void page_pipe_gone(struct page *p, struct pipe *pipe)
     }
     if (deaf && !p->key)
         page_free(p);
+    else if (!list_empty(&p->errands))
+        page_ask_life(p, LIFE_MS); /* the question may have gone with the connection */
+    browser_sweep_later(s->browser, s);
     session_changed_late(s);
 }
 
@@ -263,7 +277,7 @@ int page_register(struct page *p, struct span tools, struct err *err)
         code = read_tool(&arena, it.value, it.type, &list[n], err);
         n += code == 0;
     }
-    size_t others = session_tool_count(p->session) - (page_pipe(p) ? p->n_tools : 0);
+    size_t others = session_tool_count(p->session) - (page_is_here(p) ? p->n_tools : 0);
     if (!code && others + n > ALL_TOOLS_MAX)
         code = err_set(err, ERR_SIZE, "more than %d tools in this session", ALL_TOOLS_MAX);
     if (code) {
@@ -291,12 +305,71 @@ int page_register(struct page *p, struct span tools, struct err *err)
 
 /* --- what we ask of a page --- */
 
+static struct page_errand *next_call(const struct page *p)
+{
+    LIST_EACH (&p->errands, it)
+        if (LIST_ENTRY(it, struct page_errand, in_page)->kind == ERRAND_CALL)
+            return LIST_ENTRY(it, struct page_errand, in_page);
+    return NULL;
+}
+
+/* Has the page taken a call that it is still at? It may be too busy to answer anything else. */
+static bool is_busy(const struct page *p)
+{
+    LIST_EACH (&p->errands, it) {
+        const struct page_errand *e = LIST_ENTRY(it, struct page_errand, in_page);
+        if (e->kind == ERRAND_CALL && !e->held.n)
+            return true;
+    }
+    return false;
+}
+
+/*
+ * The page did not give a sign of life in time. One that did before is not there: its tools are not
+ * listed until it answers. One that never answered anything may not know how, so its tools stay,
+ * but the calls that wait for it end. One that answers calls and not pings is left alone.
+ */
+static void judge(struct page *p)
+{
+    if (p->answers_pings ? is_busy(p) : p->answered_at != 0)
+        return;
+    log_debug("browser", "session %s: a page does not answer", p->session->id);
+    p->silent = p->answers_pings;
+    for (struct page_errand *e; (e = next_call(p));)
+        fail_errand(e, "CONNECTION_ERROR", SPAN(PAGE_SILENT));
+    if (p->silent)
+        session_changed(p->session);
+}
+
+void page_lives(struct page *p, bool pong)
+{
+    bool was_silent = p->silent;
+
+    p->answered_at = loop_now(p->session->browser->loop);
+    p->answers_pings |= pong;
+    p->silent = false;
+    if (p->life)
+        page_errand_free(p->life);
+    LIST_EACH (&p->errands, it) {
+        struct page_errand *e = LIST_ENTRY(it, struct page_errand, in_page);
+        if (e->held.n && page_pipe(p))
+            pipe_send(page_pipe(p), buf_view(&e->held), true);
+        e->held.n = 0;
+    }
+    if (was_silent)
+        session_changed(p->session);
+}
+
 static void on_late(struct timer *t)
 {
     struct page_errand *e = CONTAINER_OF(t, struct page_errand, timer);
 
     if (e->kind == ERRAND_CONSENT) {
         grants_late(e); /* not the end: the user may still answer */
+        return;
+    }
+    if (e->kind == ERRAND_LIFE) {
+        judge(e->page);
         return;
     }
     page_errand_call_off(e);
@@ -310,35 +383,76 @@ static void put_errand_id(struct buf *out, const struct page_errand *e)
         buf_printf(out, "-%016" PRIx64, e->secret);
 }
 
-struct page_errand *page_ask(struct page *p, enum errand_kind kind, const char *method,
-                             struct span params, uint64_t timeout)
+static struct page_errand *errand_new(struct page *p, enum errand_kind kind, uint64_t timeout)
 {
     struct browser *b = p->session->browser;
-    struct pipe *pipe = page_pipe(p);
-    BUF_SCOPED text = {0};
-
-    if (!pipe)
-        return NULL;
     struct page_errand *e = MEM_NEW(struct page_errand);
+
     e->n = ++b->last_errand;
     e->secret = p->dialect->answers_by_id ? id_random_u64() | 1 : 0;
     e->kind = kind;
     e->page = p;
-    e->pipe = pipe;
+    e->pipe = page_pipe(p);
     e->timer.fire = on_late;
     idmap_put(&b->errands, e->n, e);
     list_append(&p->errands, &e->in_page);
     timer_set(timers_of(p), &e->timer, timeout);
-    if (p->dialect->put_call) {
-        p->dialect->put_call(&text, e->n, params);
+    return e;
+}
+
+static void put_request(struct buf *out, const struct page_errand *e, const char *method,
+                        struct span params)
+{
+    buf_str(out, "{\"jsonrpc\":\"2.0\",\"id\":\"");
+    put_errand_id(out, e);
+    buf_printf(out, "\",\"method\":\"%s\",\"params\":", method);
+    buf_span(out, params);
+    buf_char(out, '}');
+}
+
+struct page_errand *page_ask(struct page *p, enum errand_kind kind, const char *method,
+                             struct span params, uint64_t timeout)
+{
+    BUF_SCOPED text = {0};
+
+    if (!page_pipe(p))
+        return NULL;
+    struct page_errand *e = errand_new(p, kind, timeout);
+    put_request(&text, e, method, params);
+    pipe_send(e->pipe, buf_view(&text), true);
+    return e;
+}
+
+void page_ask_life(struct page *p, uint64_t timeout)
+{
+    if (p->life || !page_pipe(p) || !p->dialect->answers_ping)
+        return;
+    if (!p->dialect->ping) {
+        p->life = page_ask(p, ERRAND_LIFE, "ping", SPAN("{}"), timeout);
     } else {
-        buf_str(&text, "{\"jsonrpc\":\"2.0\",\"id\":\"");
-        put_errand_id(&text, e);
-        buf_printf(&text, "\",\"method\":\"%s\",\"params\":", method);
-        buf_span(&text, params);
-        buf_char(&text, '}');
+        p->life = errand_new(p, ERRAND_LIFE, timeout);
+        pipe_send(p->life->pipe, span_str(p->dialect->ping), true);
     }
-    pipe_send(pipe, buf_view(&text), true);
+}
+
+struct page_errand *page_call(struct page *p, struct span params, uint64_t timeout)
+{
+    uint64_t now = loop_now(p->session->browser->loop);
+    BUF_SCOPED text = {0};
+
+    if (!p->answered_at || now - p->answered_at > FRESH_MS)
+        page_ask_life(p, LIFE_MS);
+    struct page_errand *e = errand_new(p, ERRAND_CALL, timeout);
+    if (p->dialect->put_call)
+        p->dialect->put_call(&text, e->n, params);
+    else
+        put_request(&text, e, "tools/call", params);
+    /* A page that is known to answer gets the call when it has: what a frozen page was sent is done
+     * when it wakes up, long after the agent was told that it failed. */
+    if (p->life && p->answers_pings)
+        buf_span(&e->held, buf_view(&text));
+    else
+        pipe_send(e->pipe, buf_view(&text), true);
     return e;
 }
 
@@ -359,10 +473,17 @@ void page_errand_call_off(const struct page_errand *e)
 
 void page_errand_free(struct page_errand *e)
 {
-    timer_clear(timers_of(e->page), &e->timer);
+    struct page *p = e->page;
+
+    timer_clear(timers_of(p), &e->timer);
     list_remove(&e->in_page);
-    idmap_take(&e->page->session->browser->errands, e->n);
+    if (p->life == e)
+        p->life = NULL;
+    else if (p->life && !timer_is_set(&p->life->timer) && e->kind == ERRAND_CALL)
+        timer_set(timers_of(p), &p->life->timer, LIFE_MS); /* it may not be busy any more */
+    idmap_take(&p->session->browser->errands, e->n);
     buf_fini(&e->wanted);
+    buf_fini(&e->held);
     mem_free(e);
 }
 
@@ -438,9 +559,13 @@ bool page_answer(const struct sender *from, const struct page_message *m)
     /* An answer that we asked for does not count as one of the messages a page may send. */
     if (e->pipe && e->pipe->in_window)
         e->pipe->in_window--;
-    if (e->kind == ERRAND_LIST)
+    enum errand_kind kind = e->kind;
+    page_lives(e->page, kind == ERRAND_LIFE);
+    if (kind == ERRAND_LIFE)
+        return true;
+    if (kind == ERRAND_LIST)
         take_list(e, m);
-    else if (e->kind == ERRAND_CONSENT)
+    else if (kind == ERRAND_CONSENT)
         grants_answered(e, m);
     else
         finish_call(e, m);

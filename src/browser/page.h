@@ -39,9 +39,14 @@ struct page {
     struct tool *tools;
     size_t n_tools;
     struct timer reread;
+    struct page_errand
+        *life;            /* the sign of life that it was asked for and has not given; or NULL */
+    uint64_t answered_at; /* when it last answered anything we asked; 0: never */
+    bool answers_pings;   /* it has answered one: if it does not now, it is not there */
+    bool silent;          /* it does not answer: its tools are not listed */
 };
 
-enum errand_kind { ERRAND_CALL, ERRAND_LIST, ERRAND_CONSENT };
+enum errand_kind { ERRAND_CALL, ERRAND_LIST, ERRAND_CONSENT, ERRAND_LIFE };
 struct page_errand {
     uint64_t n;      /* "btcp-N" on the wire */
     uint64_t secret; /* and "-SECRET" where the id is all that an answer shows; else 0 */
@@ -52,6 +57,7 @@ struct page_errand {
     struct timer timer;
     struct list in_page;
     struct buf wanted; /* ERRAND_CONSENT: raw array of capabilities */
+    struct buf held;   /* ERRAND_CALL: what is sent when the page has given a sign of life */
 };
 
 struct page *page_new(struct browser_session *s, struct span key, struct span origin,
@@ -67,6 +73,8 @@ struct page *page_enter(struct browser_session *s, struct span key, struct span 
                         const struct dialect *dialect);
 /* The newest connection of the page; NULL: it has none. */
 struct pipe *page_pipe(const struct page *p);
+/* Is the page connected, and does it answer? */
+bool page_is_here(const struct page *p);
 void page_attach(struct page *p, struct pipe *pipe);
 void page_pipe_gone(struct page *p, struct pipe *pipe);
 /* 0, or a negative code with a text of what is wrong. */
@@ -76,6 +84,18 @@ uint64_t page_timeout(struct span object, uint64_t otherwise);
 /* Sends a request and waits for its answer; NULL when the page has no connection. */
 struct page_errand *page_ask(struct page *p, enum errand_kind kind, const char *method,
                              struct span params, uint64_t timeout);
+/*
+ * Calls a tool. A page may be gone though its connection stands: browsers keep that of a page that
+ * was left, and answer for it what the WebSocket protocol asks. So a page that has not answered
+ * anything just now is asked for a sign of life first, and the call fails if none comes.
+ */
+struct page_errand *page_call(struct page *p, struct span params, uint64_t timeout);
+#define PAGE_SILENT                                                                                \
+    "The page does not answer: it was left, is frozen in the background, or knows no `ping`"
+/* Asks for a sign of life, if none is awaited and the dialect has one. */
+void page_ask_life(struct page *p, uint64_t timeout);
+/* The page answered something we asked, with `pong` the question for a sign of life. */
+void page_lives(struct page *p, bool pong);
 /* The answer to a request of ours; false when it was not this page's to answer. */
 bool page_answer(const struct sender *from, const struct page_message *m);
 /* Tells the page that the answer is not wanted any more, if it would know what to do with that. */

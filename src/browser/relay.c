@@ -139,17 +139,22 @@ static void take_result(struct sender *s, struct span message)
         log_debug("browser", "an answer that nobody waits for was dropped");
 }
 
+static void take_pong(struct sender *s, struct span message)
+{
+    (void)message;
+    if (s->page)
+        page_lives(s->page, true);
+}
+
 static const struct {
     const char *type;
     void (*take)(struct sender *s, struct span message);
 } types[] = {
-    {"hello", take_hello},
-    {"tools/list", take_tools},
-    {"tools/changed", take_tools},
-    {"result", take_result},
+    {"hello", take_hello},   {"tools/list", take_tools}, {"tools/changed", take_tools},
+    {"result", take_result}, {"pong", take_pong},
 };
 
-/* Other types (pong, or unknown ones) are ignored, as MCP-B does. */
+/* Other types are ignored, as MCP-B does. */
 static bool receive(struct sender *s, struct span text)
 {
     enum json_type type;
@@ -163,5 +168,8 @@ static bool receive(struct sender *s, struct span text)
     return true;
 }
 
-const struct dialect dialect_relay = {
-    .name = "webmcp", .ping = "{\"type\":\"ping\"}", .put_call = put_invoke, .receive = receive};
+const struct dialect dialect_relay = {.name = "webmcp",
+                                      .answers_ping = true,
+                                      .ping = "{\"type\":\"ping\"}",
+                                      .put_call = put_invoke,
+                                      .receive = receive};

@@ -181,6 +181,7 @@ static void do_leave(struct sender *s, const struct page_message *m)
         page_free(p); /* its connections stay, and belong to nobody */
         s->page = NULL;
         session_changed(session);
+        browser_sweep_later(s->browser, session);
     }
     reply_result(s, m->id, SPAN("{\"success\":true}"));
 }

@@ -46,7 +46,7 @@ size_t session_tool_count(const struct browser_session *s)
 
     LIST_EACH (&s->pages, it) {
         const struct page *p = LIST_ENTRY(it, struct page, node);
-        n += page_pipe(p) ? p->n_tools : 0;
+        n += page_is_here(p) ? p->n_tools : 0;
     }
     return n;
 }
@@ -137,7 +137,7 @@ static bool is_shadowed(const struct browser_session *s, const struct page *p)
 
     LIST_EACH (&s->pages, it) {
         const struct page *other = LIST_ENTRY(it, struct page, node);
-        bool same = later && !p->key && !other->key && page_pipe(other) &&
+        bool same = later && !p->key && !other->key && page_is_here(other) &&
                     other->n_tools == p->n_tools && p->n_tools;
         for (size_t i = 0; same && i < p->n_tools; i++)
             same = span_eq(p->tools[i].raw, other->tools[i].raw);
@@ -161,7 +161,7 @@ static void publish(struct browser_session *s)
     s->leads = mem_resize(s->leads, (session_tool_count(s) + 1) * sizeof *s->leads);
     LIST_EACH (&s->pages, it) {
         struct page *p = LIST_ENTRY(it, struct page, node);
-        if (!page_pipe(p) || is_shadowed(s, p))
+        if (!page_is_here(p) || is_shadowed(s, p))
             continue;
         for (size_t i = 0; i < p->n_tools; i++) {
             if (session_lacks(s, p, &p->tools[i], &scratch).n)
@@ -218,9 +218,12 @@ static void refuse_unknown(struct browser_session *s, struct call *call, struct 
         const struct page *p = LIST_ENTRY(it, struct page, node);
         for (size_t i = 0; i < p->n_tools; i++) {
             struct span lacks = session_lacks(s, p, &p->tools[i], &scratch);
-            if (!lacks.n || !span_eq(p->tools[i].name, name))
+            if (!span_eq(p->tools[i].name, name) || (!lacks.n && !p->silent))
                 continue;
-            refuse(call, "CAPABILITY_DENIED", "Capability not granted: ", lacks);
+            if (lacks.n)
+                refuse(call, "CAPABILITY_DENIED", "Capability not granted: ", lacks);
+            else
+                refuse(call, "CONNECTION_ERROR", PAGE_SILENT, SPAN_EMPTY);
             return;
         }
     }
@@ -269,7 +272,7 @@ static void on_open(struct peer *self, struct call *call, const struct request *
         refuse_unknown(s, call, request->name);
         return;
     }
-    if (!lead->page || !page_pipe(lead->page)) {
+    if (!lead->page || !page_is_here(lead->page)) {
         refuse(call, "CONNECTION_ERROR", "The page of this tool is not connected", SPAN_EMPTY);
         return;
     }
@@ -281,8 +284,8 @@ static void on_open(struct peer *self, struct call *call, const struct request *
     }
     params.n = 0;
     put_call(&params, lead->tool, arguments);
-    struct page_errand *e = page_ask(lead->page, ERRAND_CALL, "tools/call", buf_view(&params),
-                                     page_timeout(request->params, lead->tool->timeout));
+    struct page_errand *e = page_call(lead->page, buf_view(&params),
+                                      page_timeout(request->params, lead->tool->timeout));
     e->call = call;
     call->provider_data = e;
     grants_use_once(s, lead->page, lead->tool);

@@ -327,7 +327,7 @@ test('D8: a Unix socket, one message a line', async (t) => {
   client.socket.write(`{"jsonrpc":"2.0","id":1,"method":"session/join","params":{"sessionId":"${session}"}}\n`);
   await until('joined', () => client.lines().length === 1);
   client.socket.write('{"jsonrpc":"2.0","id":"c","method":"tools/call","params":{"name":"greet","arguments":{}}}\n');
-  const { id } = JSON.parse(await until('the call', () => browser.lines()[2]));
+  const { id } = JSON.parse(await until('the call', () => browser.lines().find((l) => l.includes('tools/call'))));
   browser.socket.write(`{"jsonrpc":"2.0","id":"${id}","result":{"content":[]}}\n`);
   await until('the result', () => client.lines().includes('{"jsonrpc":"2.0","id":"c","result":{"content":[]}}'));
   await (await agent(server, session)).waitFor('greet');

@@ -25,8 +25,10 @@ export class Socket {
     this.opened.catch(() => {});
     this.closed = new Promise((resolve) => { this.ws.on('close', (code) => resolve(code)); });
     this.ws.on('message', (data) => {
+      const m = JSON.parse(data.toString());
+      if (m.method === 'ping' && this.pongs) { this.send({ jsonrpc: '2.0', id: m.id, result: { pong: true } }); return; }
       this.frames.push(data.toString());
-      this.onFrame?.(JSON.parse(data.toString()));
+      this.onFrame?.(m);
     });
     t.after(() => this.ws.terminate());
   }
@@ -63,6 +65,7 @@ export async function page(t, server, session, tools, more = '') {
   const socket = new Socket(t, server,
     `//ws?sessionId=${session}&clientType=browser&version=1.0.0${more}`);
   await socket.opened;
+  socket.pongs = true; // as every client library does
   const reply = await socket.request('tools/register', { tools });
   assert.deepEqual(reply.result, { registered: tools.length });
   return socket;

@@ -1,0 +1,204 @@
+// Is the page still there? Chromium keeps a page that was left, and its WebSocket, in the back/forward
+// cache for minutes, and answers for it what the WebSocket protocol asks. Such a page's tools stayed
+// listed for 100 s and more, and a call to one hung until its 60 s were over.
+import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import net from 'node:net';
+import test from 'node:test';
+import { rialtoBin, tempDir, until, within } from './lib.mjs';
+import { Socket, agent, greet, page, post, serveBrowser, stream, text } from './browser_lib.mjs';
+import { launch, site } from './browser_chromium_lib.mjs';
+
+/** What a failed call says; it must come long before the 60 s that a call has. */
+async function failure(client, name = 'greet') {
+  const { error } = await within(20_000, 'the end of the call', client.call(name, {}));
+  assert.equal(error?.data?.btcpCode, 'CONNECTION_ERROR', JSON.stringify(error));
+  return error.message;
+}
+
+const silent = /^The page does not answer/;
+
+// --- pages of every dialect: `heard` gets each request, `say` answers ---
+
+const hello = { jsonrpc: '2.0', id: 'x', method: 'tools/register', params: { tools: [greet] } };
+
+function overSocket(t, server, path, first, protocols) {
+  const socket = new Socket(t, server, path, {}, protocols);
+  const peer = { say: (m) => socket.send(m) };
+  socket.onFrame = (m) => peer.heard?.(m);
+  return socket.opened.then(async () => {
+    for (const m of first) socket.send(m);
+    return peer;
+  });
+}
+
+async function overStream(t, server, headers) {
+  const events = await stream(t, server, '/events?sessionId=S&clientType=browser');
+  const where = headers ? '/message' : '/message?sessionId=S';
+  const peer = { say: (m) => post(server, where, m, headers) };
+  let seen = 0;
+  const look = setInterval(() => {
+    const all = events.events();
+    for (; seen < all.length; seen++) peer.heard?.(all[seen].data);
+  }, 5);
+  t.after(() => clearInterval(look));
+  await peer.say(hello);
+  return peer;
+}
+
+async function overUnix(t, server, socketPath) {
+  const socket = net.connect(socketPath);
+  t.after(() => socket.destroy());
+  const peer = { say: (m) => socket.write(`${JSON.stringify(m)}\n`) };
+  let rest = '';
+  socket.on('data', (d) => {
+    const lines = (rest + d).split('\n');
+    rest = lines.pop();
+    for (const line of lines) peer.heard?.(JSON.parse(line));
+  });
+  peer.say({ jsonrpc: '2.0', id: 'h', method: 'hello', params: { clientType: 'browser', sessionId: 'S' } });
+  peer.say(hello);
+  return peer;
+}
+
+const dialects = {
+  D1: (t, server) => overSocket(t, server, '/', [{ jsonrpc: '2.0', id: 'c', method: 'session/create', params: {} }, hello]),
+  D2: (t, server) => overSocket(t, server, '/', [{ jsonrpc: '2.0', id: 'h', method: 'hello', params: { clientType: 'browser', sessionId: 'S' } }, hello]),
+  D3: (t, server) => overSocket(t, server, '/ws?sessionId=S&clientType=browser', [hello]),
+  D4a: (t, server) => overStream(t, server),
+  D4b: (t, server) => overStream(t, server, { 'X-Session-ID': 'S' }),
+  D8: (t, server, socketPath) => overUnix(t, server, socketPath),
+  'MCP-B': (t, server) => overSocket(t, server, '/', [{ type: 'hello', tabId: 'S', origin: '', url: '', title: '' }, { type: 'tools/list', tools: [greet] }], ['webmcp.v1']),
+};
+
+const isPing = (m) => m.method === 'ping' || m.type === 'ping';
+const isCall = (m) => m.method === 'tools/call' || m.type === 'invoke';
+const pong = (m) => (m.type ? { type: 'pong' } : { jsonrpc: '2.0', id: m.id, result: { pong: true } });
+const answer = (m) => (m.type ? { type: 'result', callId: m.callId, ...text('Hi') } : { jsonrpc: '2.0', id: m.id, ...text('Hi') });
+
+for (const [name, open] of Object.entries(dialects)) {
+  test(`a page that does not answer any more: ${name}`, async (t) => {
+    const socketPath = `${tempDir()}/btcp.sock`;
+    const server = await serveBrowser(t, { browser: { socket: `unix:${socketPath}` } });
+    const peer = await open(t, server, socketPath);
+    const client = await agent(server, '*');
+    await client.waitFor('greet');
+    const calls = [];
+    let owed;
+    peer.heard = (m) => {
+      if (isPing(m)) peer.say(pong(m));
+      if (isCall(m)) { calls.push(m); peer.say(answer(m)); }
+    };
+    assert.equal((await client.call('greet', {})).result.content[0].text, 'Hi');
+    // It answers nothing now. A call that would be done when it wakes up is not even sent.
+    await new Promise((resolve) => { setTimeout(resolve, 200); });
+    peer.heard = (m) => { if (isPing(m)) owed = m; if (isCall(m)) calls.push(m); };
+    assert.match(await failure(client), silent);
+    assert.equal(calls.length, 1);
+    await until('the tool to go', async () => (await client.toolNames()).length === 0);
+    // And it is back.
+    peer.heard = (m) => { if (isPing(m)) peer.say(pong(m)); if (isCall(m)) peer.say(answer(m)); };
+    peer.say(pong(owed));
+    await client.waitFor('greet');
+    assert.equal((await client.call('greet', {})).result.content[0].text, 'Hi');
+  });
+}
+
+test('a page that has taken a call has the time of the call, and those that come meanwhile wait for it', async (t) => {
+  const server = await serveBrowser(t);
+  const busy = await page(t, server, 'S', [{ ...greet, name: 'slow' }, greet]);
+  const client = await agent(server, 'S');
+  const late = [];
+  busy.pongs = false;
+  busy.onFrame = (m) => { if (isPing(m)) busy.send(pong(m)); if (isCall(m)) late.push(m); };
+  const slow = client.call('slow', {});
+  await until('the call', () => late.length === 1);
+  busy.onFrame = (m) => { late.push(m); }; // at work: it answers nothing for longer than a sign of life may take
+  await new Promise((resolve) => { setTimeout(resolve, 200); });
+  const second = client.call('greet', {});
+  await new Promise((resolve) => { setTimeout(resolve, 2500); });
+  busy.onFrame = (m) => { if (isCall(m)) busy.send(answer(m)); };
+  for (const m of late) busy.send(isPing(m) ? pong(m) : answer(m));
+  assert.equal((await within(20_000, 'the slow call', slow)).result.content[0].text, 'Hi');
+  assert.equal((await within(20_000, 'the other', second)).result.content[0].text, 'Hi');
+});
+
+test('a page that never answered: its first call fails soon, one that answers calls alone is served', async (t) => {
+  const server = await serveBrowser(t);
+  const mute = await page(t, server, 'mute', [greet]);
+  mute.pongs = false;
+  assert.match(await failure(await agent(server, 'mute')), silent);
+  assert.ok(mute.messages().some(isPing));
+  const plain = (await page(t, server, 'plain', [greet])).answer(() => text('Hi'));
+  plain.pongs = false;
+  const client = await agent(server, 'plain');
+  assert.equal((await client.call('greet', {})).result.content[0].text, 'Hi');
+  await new Promise((resolve) => { setTimeout(resolve, 200); });
+  plain.answer(() => new Promise((resolve) => { setTimeout(resolve, 2500, text('Late')); }));
+  assert.equal((await client.call('greet', {})).result.content[0].text, 'Late');
+});
+
+// Nobody is there, but the session of a page that left was looked at every 10 s until it ended, for an
+// hour by default. What may wake a daemon is the look at its configuration file every 5 s.
+test('a daemon whose pages have left sleeps', async (t) => {
+  const file = `${tempDir()}/trace`;
+  const server = await serveBrowser(t, {}, {
+    bin: ['strace', '-D', '-ttt', '-o', file, rialtoBin], env: { ASAN_OPTIONS: 'detect_leaks=0' } });
+  const gone = await page(t, server, 'S', [greet]);
+  await new Promise((resolve) => { setTimeout(resolve, 1000); });
+  gone.ws.close();
+  await gone.closed;
+  await new Promise((resolve) => { setTimeout(resolve, 16_000); }); // also for the last keep-alive
+  const from = Date.now();
+  await new Promise((resolve) => { setTimeout(resolve, 21_000); });
+  const calls = fs.readFileSync(file, 'utf8').split('\n').filter((line) => parseFloat(line) * 1000 >= from);
+  const looks = calls.filter((line) => line.includes(server.config));
+  const sleeps = calls.filter((line) => /epoll_p?wait\(/.test(line) && !/, \d\) += 0$/.test(line));
+  assert.ok(looks.length > 1 && sleeps.length <= looks.length + 1, calls.join('\n'));
+});
+
+// --- Chromium, with its cache ---
+
+// The tools say themselves whether their page came from the cache.
+const counted = `<script>addEventListener('pageshow', (e) => { window.cached = e.persisted; });</script>`;
+
+for (const script of ['rialto.js', 'webmcp.js']) {
+  test(`Chromium: a page with ${script} that was left goes at once, and is back with "back"`, async (t) => {
+    const server = await serveBrowser(t);
+    const use = script === 'rialto.js' ? `rialto.registerTool({ name: 'greet', description: 'Greets', handler: () => (window.cached ? 'Hi again' : 'Hi') });`
+      : `document.modelContext.registerTool({ name: 'greet', description: 'Greets', execute: async () => (window.cached ? 'Hi again' : 'Hi') });`;
+    const port = await site(t, { '/': `${counted}<script src="${server.origin}/${script}" data-session="S"></script><script>${use}</script>`, '/away': 'away' });
+    const tab = await (await launch(t)).newPage();
+    await tab.goto(`http://localhost:${port}/`);
+    const client = await agent(server, 'S', { wait: true });
+    await client.waitFor('greet');
+    assert.equal((await client.call('greet', {})).result.content[0].text, 'Hi');
+    await tab.goto(`http://localhost:${port}/away`);
+    await until('the tool to go', async () => (await client.toolNames()).length === 0);
+    await failure(client);
+    await tab.goBack({ waitUntil: 'commit' });
+    await client.waitFor('greet');
+    assert.equal((await client.call('greet', {})).result.content[0].text, 'Hi again');
+  });
+}
+
+test('Chromium: a page that keeps its socket while it is cached', async (t) => {
+  const server = await serveBrowser(t);
+  const port = await site(t, { '/': `${counted}<script>
+      const ws = new WebSocket('${server.origin.replace('http', 'ws')}/ws?sessionId=S&clientType=browser');
+      const say = (m) => ws.send(JSON.stringify({ jsonrpc: '2.0', ...m }));
+      ws.onopen = () => say({ id: 'x', method: 'tools/register', params: { tools: [${JSON.stringify(greet)}] } });
+      ws.onmessage = ({ data }) => {
+        const m = JSON.parse(data);
+        if (m.method === 'ping') say({ id: m.id, result: { pong: true } });
+        if (m.method === 'tools/call') say({ id: m.id, result: { content: [{ type: 'text', text: window.cached ? 'Hi again' : 'Hi' }] } });
+      };</script>`, '/away': 'away' });
+  const tab = await (await launch(t)).newPage();
+  await tab.goto(`http://localhost:${port}/`);
+  const client = await agent(server, 'S', { wait: true });
+  await client.waitFor('greet');
+  assert.equal((await client.call('greet', {})).result.content[0].text, 'Hi');
+  await tab.goto(`http://localhost:${port}/away`);
+  await failure(client);
+  await until('the tool to go', async () => (await client.toolNames()).length === 0);
+});
