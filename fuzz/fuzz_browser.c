@@ -87,7 +87,7 @@ static void open_stage(struct stage *s)
         s->pipes[i] = pipe_new(s->browser, parties[i].dialect, SPAN("http://localhost"));
     s->session = browser_make_session(s->browser, SPAN("S"));
     struct page *p = page_enter(s->session, SPAN_EMPTY, SPAN("http://localhost"), &dialect_d3);
-    p->ours = p->consents = s->session->enforces = true;
+    p->ours = s->session->enforces = true;
     page_attach(p, s->pipes[0]);
     CHECK(page_register(p, tools, &err) == 0);
     agent_join(agent_new(s->browser, s->pipes[PARTIES - 1]), s->session);

@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "browser/dialect.h"
 #include "browser/pipe.h"
+#include "wire/json_out.h"
 #include "wire/rpc.h"
 
 /* A call of the agent, with the id that the agent gave it: the answer must carry the same. */
@@ -37,10 +38,15 @@ static void send(struct agent *a, struct span json)
     }
 }
 
+static const struct dialect *dialect_of(const struct agent *a)
+{
+    return a->pipe ? a->pipe->dialect : a->dialect;
+}
+
 /* The page's own code; our words for errors become numbers where the dialect has no words. */
 static void put_code(struct buf *out, const struct agent *a, struct json_slot code)
 {
-    const struct dialect *d = a->pipe ? a->pipe->dialect : a->dialect;
+    const struct dialect *d = dialect_of(a);
     bool word = code.type == JSON_STRING;
     BUF_SCOPED scratch = {0};
 
@@ -66,10 +72,58 @@ static void put_error(struct buf *out, const struct agent *a, struct span id, st
     rpc_put_error_raw(out, id, buf_view(&body));
 }
 
+/* The text of a result that is one text; empty: it is none. */
+static struct span only_text(struct span result)
+{
+    struct json_iter it = json_iter(json_get(result, "content").value);
+
+    if (json_get(result, "content").type != JSON_ARRAY || !json_next(&it) || it.type != JSON_OBJECT)
+        return SPAN_EMPTY;
+    struct json_slot text = json_get(it.value, "text");
+    return text.type == JSON_STRING && !json_next(&it) ? text.value : SPAN_EMPTY;
+}
+
+/* MCP's form taken off again: the tool's value, if it was one, or its text; else all there is. */
+static void put_bare_result(struct buf *out, struct span id, struct span result)
+{
+    struct json_slot value = json_get(result, "structuredContent");
+    struct span text = only_text(result);
+    BUF_SCOPED scratch = {0};
+
+    if (value.type != JSON_NONE) {
+        rpc_put_result(out, id, value.value);
+    } else if (text.n) {
+        struct span inside = json_text(text, &scratch);
+        bool is_json = json_skim(inside, NULL, NULL, NULL, NULL) == 0;
+        rpc_put_result(out, id, is_json ? inside : text);
+    } else {
+        rpc_put_result(out, id, result);
+    }
+}
+
+/* Without MCP's form a failed tool is an error, as the specification has it. */
+static void put_tool_error(struct buf *out, const struct agent *a, struct span id,
+                           struct span result)
+{
+    struct span text = only_text(result);
+    BUF_SCOPED error = {0};
+
+    buf_str(&error, "{\"data\":{\"btcpCode\":\"EXECUTION_ERROR\"}");
+    json_out_raw(&error, "message", text.n ? text : SPAN("\"The tool failed\""));
+    buf_char(&error, '}');
+    put_error(out, a, id, buf_view(&error));
+}
+
 static void put_outcome(struct buf *out, const struct agent *a, struct span id,
                         const struct outcome *outcome)
 {
-    if (outcome->kind == OUTCOME_RESULT)
+    bool bare = outcome->kind == OUTCOME_RESULT && dialect_of(a)->result_is_bare;
+
+    if (bare && outcome->is_error)
+        put_tool_error(out, a, id, outcome->body);
+    else if (bare)
+        put_bare_result(out, id, outcome->body);
+    else if (outcome->kind == OUTCOME_RESULT)
         rpc_put_result(out, id, outcome->body);
     else if (outcome->kind == OUTCOME_ERROR)
         put_error(out, a, id, outcome->body);

@@ -9,21 +9,34 @@ const struct dialect dialect_d1 = {.name = "websocket",
                                    .after_hello = &dialect_d2,
                                    .answers_list = true,
                                    .answers_ping = true,
+                                   .asks_users = true,
+                                   .list_is_array = true,
+                                   .result_is_bare = true,
                                    .error_words = true};
-const struct dialect dialect_d2 = {
-    .name = "hello", .answers_list = true, .answers_ping = true, .pushes_ask = true};
-const struct dialect dialect_d3 = {
-    .name = "ws", .answers_list = true, .answers_ping = true, .pushes_ask = true};
+const struct dialect dialect_d2 = {.name = "hello",
+                                   .answers_list = true,
+                                   .answers_ping = true,
+                                   .asks_users = true,
+                                   .pushes_ask = true};
+const struct dialect dialect_d3 = {.name = "ws",
+                                   .answers_list = true,
+                                   .answers_ping = true,
+                                   .asks_users = true,
+                                   .pushes_ask = true};
 const struct dialect dialect_d4a = {.name = "sse",
                                     .answers_list = true,
                                     .answers_ping = true,
+                                    .asks_users = true,
                                     .reply_has_success = true,
                                     .reply_on_stream = true,
                                     .pong_has_time = true,
                                     .lists_nothing = true,
                                     .numbers = NUMBERS_SERVER};
-const struct dialect dialect_d4b = {
-    .name = "sse-header", .answers_list = true, .answers_ping = true, .reply_on_stream = true};
+const struct dialect dialect_d4b = {.name = "sse-header",
+                                    .answers_list = true,
+                                    .answers_ping = true,
+                                    .asks_users = true,
+                                    .reply_on_stream = true};
 const struct dialect dialect_d5 = {
     .name = "extension", .request_event = "tool_call", .ping_is_event = true};
 const struct dialect dialect_d6 = {.name = "remote",
@@ -33,9 +46,14 @@ const struct dialect dialect_d6 = {.name = "remote",
                                    .reply_has_success = true,
                                    .reply_omits_count = true,
                                    .reply_has_status = true};
-const struct dialect dialect_d7 = {.name = "rpc"};
-const struct dialect dialect_d8 = {
-    .name = "socket", .answers_list = true, .answers_ping = true, .error_words = true};
+const struct dialect dialect_d7 = {.name = "rpc", .list_is_array = true};
+const struct dialect dialect_d8 = {.name = "socket",
+                                   .answers_list = true,
+                                   .answers_ping = true,
+                                   .asks_users = true,
+                                   .list_is_array = true,
+                                   .result_is_bare = true,
+                                   .error_words = true};
 
 /* NUMBERS_CLIENT are those of btcp-client, NUMBERS_SERVER those of btcp-server. */
 static const struct {

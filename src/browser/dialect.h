@@ -23,6 +23,7 @@ struct dialect {
     bool ping_is_event;        /* an idle stream is kept alive by an event `ping`, not a comment */
     bool answers_list;         /* they answer tools/list */
     bool answers_ping;         /* they answer a ping: it asks them for a sign of life */
+    bool asks_users;           /* they are asked for capabilities, and may say that they cannot */
     bool answers_by_id;        /* an answer carries nothing but the id of the call */
 
     /* Our replies: */
@@ -33,8 +34,10 @@ struct dialect {
     bool pong_has_time;     /* that to ping has a timestamp */
 
     /* Its agents: */
-    bool lists_nothing;         /* tools/list outside of a session is an empty list, no error */
-    bool error_words;           /* codes of errors are words, as the specification has them */
+    bool list_is_array;  /* tools/list gives them the bare array */
+    bool result_is_bare; /* tools/call gives them what the tool returned, not in MCP's form */
+    bool lists_nothing;  /* tools/list outside of a session is an empty list, no error */
+    bool error_words;    /* codes of errors are words, as the specification has them */
     enum error_numbers numbers; /* and where they are not, these */
     bool pushes_ask;            /* changes are told by requests, which nobody answers */
 

@@ -392,9 +392,9 @@ static void on_socket(struct visit *v, bool named)
         say_connected(pipe, v->client.n ? v->client : span_str(p->id), span_str(p->session->id),
                       "browser");
         struct span program = http_query(v->req->query, "client", &scratch);
-        p->consents = span_is(program, "rialto.js");
-        p->ours = p->consents || span_is(program, "webmcp.js");
-        p->session->enforces |= p->consents;
+        bool asks = span_is(program, "rialto.js");
+        p->ours = asks || span_is(program, "webmcp.js");
+        p->session->enforces |= asks;
         page_attach(p, pipe);
     } else if (named) {
         welcome_agent(v, pipe);

@@ -279,7 +279,7 @@ static struct page *consenting_page(const struct browser_session *s)
         return NULL;
     LIST_EACH (&s->pages, it) {
         struct page *p = LIST_ENTRY(it, struct page, node);
-        if (!p->consents || !page_pipe(p))
+        if (!p->dialect->asks_users || p->cannot_ask || !page_is_here(p))
             continue;
         bool hidden = has_hidden_tools(s, p);
         if (hidden || !waits)
@@ -343,7 +343,7 @@ void grants_open(struct browser_session *s, struct call *call, struct span argum
         return;
     }
     put_lacking(&lacking, s, p, wanted.value);
-    bool asks = lacking.n && p && s->enforces;
+    bool asks = lacking.n && p;
     struct page_errand *e = asks ? ask_user(p, wanted.value, buf_view(&lacking)) : NULL;
     if (e) {
         e->call = call;
@@ -374,10 +374,12 @@ void grants_answered(struct page_errand *e, const struct page_message *m)
     struct call *call = e->call;
     BUF_SCOPED wanted = {0};
 
-    if (m->result.n && json_type_of(m->result) == JSON_OBJECT)
+    if (m->result.n && json_type_of(m->result) == JSON_OBJECT) {
+        page->session->enforces = true; /* what can be granted can be refused */
         take_grants(e, m->result);
-    else
-        page->consents = false; /* an error: the page cannot ask its user after all */
+    } else {
+        page->cannot_ask = true; /* an error: the page does not know the request */
+    }
     buf_span(&wanted, buf_view(&e->wanted));
     page_errand_free(e);
     if (call)
@@ -391,4 +393,31 @@ void grants_late(struct page_errand *e)
     e->call = NULL;
     if (call)
         answer(e->page->session, e->page, call, buf_view(&e->wanted), true);
+}
+
+/* The question of a call that is answered by what is granted now; NULL: there is none. */
+static struct page_errand *settled_question(const struct page *p)
+{
+    LIST_EACH (&p->errands, it) {
+        struct page_errand *e = LIST_ENTRY(it, struct page_errand, in_page);
+        BUF_SCOPED lacking = {0};
+        if (e->kind != ERRAND_CONSENT)
+            continue;
+        put_lacking(&lacking, p->session, p, buf_view(&e->wanted));
+        if (!lacking.n)
+            return e;
+    }
+    return NULL;
+}
+
+void grants_settle(struct page *p)
+{
+    for (struct page_errand *e; (e = settled_question(p));) {
+        struct call *call = e->call;
+        BUF_SCOPED wanted = {0};
+        buf_span(&wanted, buf_view(&e->wanted));
+        page_errand_free(e);
+        if (call)
+            answer(p->session, p, call, buf_view(&wanted), false);
+    }
 }

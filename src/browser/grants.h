@@ -33,6 +33,8 @@ enum grant_kind grants_kind(struct span params);
 void grants_open(struct browser_session *s, struct call *call, struct span arguments);
 void grants_answered(struct page_errand *e, const struct page_message *m);
 void grants_late(struct page_errand *e);
+/* The page granted something by itself: calls that wait for just that are answered. */
+void grants_settle(struct page *p);
 void grants_put_meta_tool(struct catalog *c);
 
 #define META_TOOL "__btcp_request_capabilities"

@@ -181,7 +181,7 @@ void page_attach(struct page *p, struct pipe *pipe)
     log_debug("browser", "session %s: a page came by %s", p->session->id, p->dialect->name);
     session_touch(p->session);
     grants_recall(p->session, p);
-    if (p->dialect->answers_list && p->key)
+    if (p->dialect->answers_list)
         timer_set(timers_of(p), &p->reread, REREAD_MS);
     if (p->n_tools)
         session_changed(p->session); /* the page is back, and its tools are known from before */

@@ -28,7 +28,7 @@ struct page {
     char *key; /* by which it is known again; NULL: it ends with its connection */
     char *origin;
     const struct dialect *dialect;
-    bool consents;       /* it can ask its user */
+    bool cannot_ask;     /* it was asked for capabilities, and has no way to ask its user */
     bool ours;           /* by rialto.js or webmcp.js: it hears of cancelled calls */
     bool registered;     /* since its newest stream came */
     struct list pipes;   /* struct pipe.in_owner, newest last */

@@ -223,10 +223,11 @@ static void do_list(struct sender *s, const struct page_message *m)
         reply_error(s, m->id, RPC_INVALID_REQUEST, "Not in a session");
         return;
     }
+    struct span tools = s->session ? view_list(s->session->view, ITEM_TOOL) : SPAN("[]");
     buf_str(&result, "{\"tools\":");
-    buf_span(&result, s->session ? view_list(s->session->view, ITEM_TOOL) : SPAN("[]"));
+    buf_span(&result, tools);
     buf_char(&result, '}');
-    reply_result(s, m->id, buf_view(&result));
+    reply_result(s, m->id, s->dialect->list_is_array ? tools : buf_view(&result));
 }
 
 static void post_gone(void *owner)
@@ -307,6 +308,8 @@ static void change_grants(struct sender *s, const struct page_message *m, bool g
         else
             grants_revoke(s->page->session, s->page, list.value);
         answer_granted(s, m);
+        if (grant)
+            grants_settle(s->page);
     }
 }
 

@@ -28,11 +28,12 @@ test('flow 7, D1: session/create, tools/register, session/join, tools/list, tool
     { code: -32602, message: 'Session not found: nowhere' });
   assert.deepEqual((await client.request('session/join', { sessionId: session })).result,
     { sessionId: session, tools: [greet] });
-  assert.deepEqual((await client.request('tools/list', {})).result, { tools: [greet] });
+  // As the document's own bridge reads it: a bare array, and what the tool returned.
+  assert.deepEqual((await client.request('tools/list', {})).result, [greet]);
   browser.answer((name, args) => text(`${name} ${args.who}`));
   client.send('{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"greet","arguments":{"who":"Ann"}}}');
   await until('result', () => client.frames.includes(
-    '{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"greet Ann"}],"isError":false}}'));
+    '{"jsonrpc":"2.0","id":1,"result":"greet Ann"}'));
   const asked = browser.messages().find((m) => m.method === 'tools/call');
   assert.equal(JSON.stringify(asked),
     `{"jsonrpc":"2.0","id":"${asked.id}","method":"tools/call","params":{"name":"greet","arguments":{"who":"Ann"}}}`);
@@ -271,7 +272,7 @@ test('D7: one synchronous POST', async (t) => {
   const socket = await page(t, server, 'S', [greet]);
   socket.answer((name, args) => text(`hello ${args.who}`));
   const listed = await post(server, '/rpc', { jsonrpc: '2.0', id: 1, method: 'tools/list' });
-  assert.deepEqual(JSON.parse(listed.text), { jsonrpc: '2.0', id: 1, result: { tools: [greet] } });
+  assert.deepEqual(JSON.parse(listed.text), { jsonrpc: '2.0', id: 1, result: [greet] });
   const called = await post(server, '/rpc', { jsonrpc: '2.0', id: 2, method: 'tools/call', params: { name: 'greet', arguments: { who: 'you' } } });
   assert.equal(called.text, '{"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"hello you"}],"isError":false}}');
 });
@@ -339,6 +340,21 @@ test('a page that comes back and says nothing is asked for its tools', async (t)
   const { data } = await events.find('tools/list', (e) => e.data.method === 'tools/list');
   await post(server, '/message?sessionId=S', { jsonrpc: '2.0', id: data.id, result: { tools: [greet] } });
   await (await agent(server, 'S')).waitFor('greet');
+});
+
+// Pages of btcp-client name no client id, and were never asked: one that answers tools/list and does not
+// register had no tools, and none after it came back.
+test('a D3 page that answers tools/list and never registers is asked, again after it came back', async (t) => {
+  const server = await serveBrowser(t);
+  const client = await agent(server, 'S', { wait: true });
+  for (let i = 0; i < 2; i++) {
+    const socket = new Socket(t, server, '/ws?sessionId=S&clientType=browser&version=1.0.0');
+    socket.onFrame = (m) => { if (m.method === 'tools/list') socket.send({ jsonrpc: '2.0', id: m.id, result: { tools: [greet] } }); };
+    await socket.opened;
+    await client.waitFor('greet');
+    socket.ws.terminate();
+    await until('gone', async () => (await client.toolNames()).length === 0);
+  }
 });
 
 test('the list of such a page may be the bare array', async (t) => {

@@ -118,7 +118,10 @@ test('capabilities: pages that never speak of them are not asked, unless the pol
   await page(t, easy, 'S', tools);
   assert.deepEqual(await (await agent(easy, 'S')).toolNames(), ['greet']);
   const strict = await serveBrowser(t, { browser: { capabilities: 'strict' } });
-  await page(t, strict, 'S', tools);
+  const unable = await page(t, strict, 'S', tools);
+  unable.onFrame = (m) => {
+    if (m.method === 'capabilities/request') unable.send({ jsonrpc: '2.0', id: m.id, error: { code: -32601, message: 'Method not found' } });
+  };
   const client = await agent(strict, 'S');
   assert.deepEqual(await client.toolNames(), ['__btcp_request_capabilities']);
   assert.equal((await client.call('__btcp_request_capabilities', { capabilities: ['dom:read'] })).result.content[0].text,

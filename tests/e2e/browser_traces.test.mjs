@@ -123,11 +123,11 @@ const traces = {
     A > {"jsonrpc":"2.0","id":"j","method":"session/join","params":{"sessionId":"«uuid»"}}
     A < {"jsonrpc":"2.0","id":"j","result":{"sessionId":"«uuid»","tools":[${greet}]}}
     A > {"jsonrpc":"2.0","id":"l","method":"tools/list","params":{}}
-    A < {"jsonrpc":"2.0","id":"l","result":{"tools":[${greet}]}}
+    A < {"jsonrpc":"2.0","id":"l","result":[${greet}]}
     A > ${call('3c59dc04-8e88')}
     B < ${call()}
     B > {"jsonrpc":"2.0","id":"«call»","result":{"content":"Article…","wordCount":523}}
-    A < {"jsonrpc":"2.0","id":"3c59dc04-8e88","result":{"content":[{"type":"text","text":"{\\"content\\":\\"Article…\\",\\"wordCount\\":523}"}]}}
+    A < {"jsonrpc":"2.0","id":"3c59dc04-8e88","result":{"content":"Article…","wordCount":523}}
     A > ${call('2')}
     B < ${call('«call2»')}
     B > {"jsonrpc":"2.0","id":"«call2»","error":{"code":"CAPABILITY_DENIED","message":"Capability not granted: dom:write"}}
@@ -244,7 +244,7 @@ const traces = {
     B < event: tool_call\\ndata: ${call()}
     post /tools/response {"X-Client-ID":"C1","X-Session-ID":"«uuid»"} {"jsonrpc":"2.0","id":"«call»","result":{"content":[{"type":"text","text":"no"}],"isError":true}}
     = 200 
-    A < {"jsonrpc":"2.0","id":"2","result":{"content":[{"type":"text","text":"no"}],"isError":true}}
+    A < {"jsonrpc":"2.0","id":"2","error":{"code":"EXECUTION_ERROR","message":"no"}}
     C sse /events?clientId=C2&sessionId=«uuid»
     C < event: session\\ndata: {"sessionId":"«uuid»"}`,
 
@@ -268,7 +268,7 @@ const traces = {
     B ws /ws?sessionId=S&clientType=browser
     B < ${connected('«client»', 'S', 'browser')}
     post /rpc {"jsonrpc":"2.0","id":"btcp-1-1","method":"tools/list"}
-    = 200 {"jsonrpc":"2.0","id":"btcp-1-1","result":{"tools":[]}}
+    = 200 {"jsonrpc":"2.0","id":"btcp-1-1","result":[]}
     post /rpc {"jsonrpc":"2.0","id":"btcp-1-2","method":"tools/call","params":{"name":"nope","arguments":{}}}
     = 200 {"jsonrpc":"2.0","id":"btcp-1-2","error":{"code":-32601,"message":"Tool not found: nope"}}`,
 
@@ -284,7 +284,7 @@ const traces = {
     A > ${call('4')}
     B < ${call()}
     B > {"jsonrpc":"2.0","id":"«call»",${hi}}
-    A < {"jsonrpc":"2.0","id":"4",${hi}}`,
+    A < {"jsonrpc":"2.0","id":"4","result":"Hi"}`,
 
   'MCP-B: the relay\'s protocol': `
     B ws / webmcp-discovery.v1,webmcp.v1
