@@ -129,7 +129,7 @@
       socket.onopen = () => {
         this.#delay = FIRST_DELAY;
         this.#send({ jsonrpc: '2.0', id: `register-${this.#next++}`, method: 'tools/register',
-          params: { tools: this.#definitions() } });
+          params: this.#offer() });
         this.dispatchEvent(new Event('connected'));
       };
       socket.onmessage = (event) => this.#receive(JSON.parse(event.data));
@@ -196,13 +196,19 @@
       }));
     }
 
+    // The tools, and what people call this page.
+    #offer() {
+      const page = typeof document === 'object' ? { title: document.title, url: location.href } : undefined;
+      return { tools: this.#definitions(), ...(page ? { page } : {}) };
+    }
+
     // Many changes in one go are told once.
     #announce() {
       if (this.#announced) return;
       this.#announced = Promise.resolve().then(() => {
         this.#announced = null;
         this.#send({ jsonrpc: '2.0', id: `register-${this.#next++}`, method: 'tools/register',
-          params: { tools: this.#definitions() } });
+          params: this.#offer() });
       });
     }
 

@@ -194,10 +194,11 @@
 
   async function announce() {
     const list = await tools.list();
-    const text = JSON.stringify(list);
+    const params = { tools: list, page: { title: document.title, url: location.href } };
+    const text = JSON.stringify(params);
     if (text === sent || socket?.readyState !== 1) return;
     sent = text;
-    send({ id: `register-${next++}`, method: 'tools/register', params: { tools: list } });
+    send({ id: `register-${next++}`, method: 'tools/register', params });
   }
 
   function soon() {

@@ -166,6 +166,10 @@ static void put_pages(struct buf *out, const struct admin *a)
     json_out_number(out, "errors", now.stats.errors);
     json_out_number(out, "failed", failed);
     json_out_number(out, "in_flight", now.stats.in_flight);
+    if (now.of) {
+        json_out(out, "tabs");
+        browser_put_pages(out, now.of);
+    }
     buf_char(out, '}');
 }
 

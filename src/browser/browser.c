@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "browser/agent.h"
+#include "browser/guide.h"
 #include "browser/kept.h"
 #include "browser/page.h"
 #include "browser/pipe.h"
@@ -125,6 +126,11 @@ struct browser_session *browser_session(struct browser *b, struct span id, bool 
         return s;
     if (!browser_can_be_session(id) || !make_room(b))
         return NULL;
+    if (!b->guide) {
+        b->guide = guide_new(b, NULL);
+        if (b->options.opened)
+            b->options.opened(b->options.arg, guide_provider(b->guide));
+    }
     s = session_new(b, id);
     map_put(&b->sessions, id, s);
     browser_sweep_later(b, s);
@@ -159,7 +165,7 @@ void browser_count(const struct browser *b, struct browser_numbers *out)
     size_t at = 0;
     void *value;
 
-    *out = (struct browser_numbers){.sessions = b->sessions.n, .stats = b->past};
+    *out = (struct browser_numbers){.of = b, .sessions = b->sessions.n, .stats = b->past};
     while (map_next(&b->sessions, &at, NULL, &value)) {
         const struct browser_session *s = value;
         LIST_EACH (&s->pages, it)
@@ -204,6 +210,17 @@ static void on_sweep(struct timer *t)
 
 /* --- what there is --- */
 
+void browser_put_pages(struct buf *out, const struct browser *b)
+{
+    size_t at = 0;
+    void *value;
+
+    buf_char(out, '[');
+    while (map_next(&b->sessions, &at, NULL, &value))
+        session_put_pages(out, value);
+    buf_char(out, ']');
+}
+
 static void put_time(struct buf *out, uint64_t ms)
 {
     time_t seconds = (time_t)(ms / 1000);
@@ -215,7 +232,7 @@ static void put_time(struct buf *out, uint64_t ms)
     buf_printf(out, "\"%s.%03uZ\"", text, (unsigned)(ms % 1000));
 }
 
-void browser_put_sessions(struct buf *out, const struct browser *b, bool ids_only)
+void browser_put_sessions(struct buf *out, const struct browser *b, enum session_facts facts)
 {
     size_t at = 0;
     void *value;
@@ -226,7 +243,7 @@ void browser_put_sessions(struct buf *out, const struct browser *b, bool ids_onl
         size_t agents = 0;
         LIST_EACH (&s->agents, it)
             agents++;
-        if (ids_only) {
+        if (facts == SESSION_IDS) {
             json_out_str(out, NULL, s->id);
             continue;
         }
@@ -237,6 +254,11 @@ void browser_put_sessions(struct buf *out, const struct browser *b, bool ids_onl
         json_out_number(out, "toolCount", session_tool_count(s));
         json_out(out, "createdAt");
         put_time(out, s->created_at);
+        if (facts == SESSION_PAGES) {
+            json_out_open(out, "pages", '[');
+            session_put_pages(out, s);
+            buf_char(out, ']');
+        }
         buf_char(out, '}');
     }
     buf_char(out, ']');
@@ -332,8 +354,10 @@ static void on_ended(struct deferred *d)
     timer_clear(loop_timers(b->loop), &b->sweep);
     timer_clear(loop_timers(b->loop), &b->keep_alive);
     timer_clear(loop_timers(b->loop), &b->goodbye);
+    guide_free(b->guide);
     map_fini(&b->sessions);
     map_fini(&b->clients);
+    map_fini(&b->names);
     idmap_fini(&b->errands);
     kept_free(b->kept);
     b->closed(b->closed_arg);

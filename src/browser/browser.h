@@ -62,9 +62,12 @@ const char *browser_session_id(const struct browser_session *s);
 
 /* What there is now, and the outcomes of the calls of all sessions, past ones included. */
 struct browser_numbers {
+    const struct browser *of;
     size_t sessions, pages, agents, tools;
     struct stats stats;
 };
+/* Append the connected pages as a JSON array: name, title, url, origin and session of each. */
+void browser_put_pages(struct buf *out, const struct browser *b);
 void browser_count(const struct browser *b, struct browser_numbers *out);
 
 #endif

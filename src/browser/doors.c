@@ -62,7 +62,7 @@ static void on_sessions(struct visit *v)
     struct buf *out = http_respond_begin(v->x, 200, "application/json", SPAN_EMPTY);
 
     buf_str(out, "{\"sessions\":");
-    browser_put_sessions(out, v->browser, false);
+    browser_put_sessions(out, v->browser, SESSION_PAGES);
     buf_char(out, '}');
     http_respond_end(v->x);
 }
@@ -138,7 +138,7 @@ static void welcome_agent(struct visit *v, struct pipe *pipe)
     a->client = v->client.n ? mem_span(v->client) : mem_str(id);
     a->own = v->session.n ? mem_span(v->session) : NULL;
     buf_str(&text, "{\"jsonrpc\":\"2.0\",\"id\":\"sessions\",\"result\":{\"sessions\":");
-    browser_put_sessions(&text, v->browser, false);
+    browser_put_sessions(&text, v->browser, SESSION_FACTS);
     buf_str(&text, "}}");
     pipe_send(pipe, buf_view(&text), false);
     say_connected(pipe, span_str(a->client), v->session, "agent");

@@ -96,7 +96,30 @@ static void put_annotations(struct buf *out, struct span annotations)
 
 /* --- the whole --- */
 
-void entry_put(struct buf *out, struct span tool, struct span name, struct item *item)
+static void put_description(struct buf *out, struct json_slot own, struct span where,
+                            struct item *item)
+{
+    BUF_SCOPED text = {0}, scratch = {0};
+
+    if (own.type != JSON_STRING && !where.n)
+        return;
+    json_out(out, "description");
+    item->description_at.at = out->n;
+    if (where.n) {
+        buf_printf(&text, "[" SPAN_FMT "]", SPAN_ARG(where));
+        if (own.type == JSON_STRING) {
+            buf_char(&text, ' ');
+            buf_span(&text, json_text(own.value, &scratch));
+        }
+        json_quote(out, buf_view(&text));
+    } else {
+        buf_span(out, own.value);
+    }
+    item->description_at.n = out->n - item->description_at.at;
+}
+
+void entry_put(struct buf *out, struct span tool, struct span name, struct span where,
+               struct item *item)
 {
     struct json_slot title = json_get(tool, "title"), description = json_get(tool, "description");
     struct json_slot annotations = json_get(tool, "annotations");
@@ -107,11 +130,7 @@ void entry_put(struct buf *out, struct span tool, struct span name, struct item 
     item->name_at.n = out->n - item->name_at.at;
     if (title.type == JSON_STRING)
         json_out_raw(out, NULL, title.member);
-    if (description.type == JSON_STRING) {
-        json_out(out, "description");
-        item->description_at = (struct cut){out->n, description.value.n};
-        buf_span(out, description.value);
-    }
+    put_description(out, description, where, item);
     put_schema(out, json_get(tool, "inputSchema"));
     if (annotations.type == JSON_OBJECT) {
         put_annotations(out, annotations.value);

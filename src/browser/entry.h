@@ -12,9 +12,11 @@
 #include "core/catalog.h"
 
 /*
- * Append the entry of a tool (a raw object) under this name, and tell in `item` where its pieces
+ * Append the entry of a tool (a raw object) under this name, its description beginning with
+ * "[where]" unless that is empty, and tell in `item` where its pieces
  * stand and which hints it has; `name` and `raw` are left to the caller.
  */
-void entry_put(struct buf *out, struct span tool, struct span name, struct item *item);
+void entry_put(struct buf *out, struct span tool, struct span name, struct span where,
+               struct item *item);
 
 #endif

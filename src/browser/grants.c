@@ -184,21 +184,6 @@ enum grant_kind grants_kind(struct span params)
 
 /* --- the meta-tool --- */
 
-void grants_put_meta_tool(struct catalog *c)
-{
-    static const char raw[] =
-        "{\"name\":\"" META_TOOL "\",\"description\":\"Ask the user of the web page for "
-        "capabilities that its hidden tools need, such as dom:write. Tells which were granted, "
-        "which denied, and which the user has not decided on.\",\"inputSchema\":{\"type\":"
-        "\"object\",\"properties\":{\"capabilities\":{\"type\":\"array\",\"items\":{\"type\":"
-        "\"string\"}}},\"required\":[\"capabilities\"]}}";
-
-    catalog_add(c, ITEM_TOOL,
-                &(struct item){.name = SPAN(META_TOOL),
-                               .raw = span_str(raw),
-                               .name_at = {8, sizeof META_TOOL + 1}});
-}
-
 static void put_list(struct buf *out, const char *member, struct span items)
 {
     json_out_open(out, member, '[');

@@ -35,8 +35,5 @@ void grants_answered(struct page_errand *e, const struct page_message *m);
 void grants_late(struct page_errand *e);
 /* The page granted something by itself: calls that wait for just that are answered. */
 void grants_settle(struct page *p);
-void grants_put_meta_tool(struct catalog *c);
-
-#define META_TOOL "__btcp_request_capabilities"
 
 #endif

@@ -24,7 +24,11 @@ struct browser {
     struct router *router;
     struct browser_options options;
     struct map sessions;
-    struct map clients; /* client id -> struct page */
+    struct map clients;  /* client id -> struct page */
+    struct map names;    /* what people call it -> struct page */
+    struct guide *guide; /* to all sessions; NULL before there was one */
+    size_t n_hiding;     /* sessions with tools that are hidden for want of a capability */
+    size_t n_offering;   /* sessions with a page that has registered tools */
     struct idmap errands;
     uint64_t last_errand;
     struct stats past;         /* of the sessions that are over */
@@ -45,8 +49,9 @@ struct browser {
 
 /* A session of this name, made if need be; without a name a new one. NULL: it cannot be. */
 struct browser_session *browser_make_session(struct browser *b, struct span id);
-/* Append all sessions as a JSON array: objects, or only their ids. */
-void browser_put_sessions(struct buf *out, const struct browser *b, bool ids_only);
+/* Append all sessions as a JSON array. */
+enum session_facts { SESSION_IDS, SESSION_FACTS, SESSION_PAGES };
+void browser_put_sessions(struct buf *out, const struct browser *b, enum session_facts facts);
 uint64_t browser_wall_ms(void);
 /* A connection is gone: if it was the last one and we are closing, that is done. */
 void browser_check_ended(struct browser *b);

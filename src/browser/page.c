@@ -2,12 +2,15 @@
  * doors.c, sender.c, relay.c, session.c, grants.c and pipe.c. */
 #include "browser/page.h"
 
+#include "base/ascii.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/visible.h"
 #include "browser/grants.h"
 #include "browser/pipe.h"
 #include "browser/result.h"
 #include "browser/sender.h"
+#include "wire/json_out.h"
 #include "wire/rpc.h"
 
 #include <inttypes.h>
@@ -17,6 +20,8 @@ enum {
     TOOLS_MAX = 1000,     /* of one page */
     ALL_TOOLS_MAX = 8192, /* of one session */
     PAGES_MAX = 64,       /* of one session */
+    TEXT_MAX = 200,       /* bytes of a title or an address */
+    SLUG_MAX = 18,        /* of the host and of the title in the name of a page */
     NAME_MAX_BYTES = 128, /* of a tool, as the page calls it */
     REREAD_MS = 500,      /* a page that came back and says nothing is then asked for its tools */
     FRESH_MS = 100,       /* a page that answered within this time is there */
@@ -148,9 +153,16 @@ void page_free(struct page *p)
     }
     if (p->key && map_get(&s->browser->clients, span_str(p->key)) == p)
         map_del(&s->browser->clients, span_str(p->key));
+    if (p->name)
+        map_del(&s->browser->names, span_str(p->name));
+    if (s->core.mark == p->name)
+        s->core.mark = NULL;
     arena_fini(&p->arena);
     mem_free(p->text);
     mem_free(p->tools);
+    mem_free(p->title);
+    mem_free(p->url);
+    mem_free(p->name);
     mem_free(p->key);
     mem_free(p->origin);
     mem_free(p);
@@ -208,6 +220,99 @@ void page_pipe_gone(struct page *p, struct pipe *pipe)
         page_ask_life(p, LIFE_MS); /* the question may have gone with the connection */
     browser_sweep_later(s->browser, s);
     session_changed_late(s);
+}
+
+/* --- what people call it --- */
+
+static void replace_text(char **text, struct span object, const char *key)
+{
+    struct json_slot slot = json_get(object, key);
+    BUF_SCOPED scratch = {0}, shown = {0};
+
+    if (slot.type != JSON_STRING)
+        return;
+    visible_put(&shown, span_cut(json_text(slot.value, &scratch), 0, TEXT_MAX), 0);
+    mem_free(*text);
+    *text = shown.n ? mem_span(buf_view(&shown)) : NULL;
+}
+
+void page_introduce(struct page *p, struct span object)
+{
+    replace_text(&p->title, object, "title");
+    replace_text(&p->url, object, "url");
+    if (p->url && p->origin && !span_starts(span_str(p->url), span_str(p->origin))) {
+        mem_free(p->url);
+        p->url = NULL;
+    }
+}
+
+/* Append letters and digits in lower case, with one '-' for what lies between them. */
+static void put_slug(struct buf *out, struct span text, size_t most)
+{
+    size_t end = out->n + most;
+    bool gap = false;
+
+    for (size_t i = 0; i < text.n && out->n < end; i++) {
+        if (!ascii_is_word(text.p[i], "")) {
+            gap = true;
+            continue;
+        }
+        if (gap && out->n && out->p[out->n - 1] != '-')
+            buf_char(out, '-');
+        gap = false;
+        buf_char(out, ascii_to_lower(text.p[i]));
+    }
+}
+
+static struct span host_of(struct span origin)
+{
+    size_t at = span_find(origin, ':');
+    struct span rest = at + 3 < origin.n ? span_from(origin, at + 3) : SPAN_EMPTY;
+
+    return span_cut(rest, 0, span_find(rest, ':'));
+}
+
+/* The host and the title, numbered where several pages have the same; without both, the session. */
+static void choose_name(struct page *p)
+{
+    struct map *names = &p->session->browser->names;
+    BUF_SCOPED name = {0};
+
+    if (p->origin)
+        put_slug(&name, host_of(span_str(p->origin)), SLUG_MAX);
+    if (p->title) {
+        if (name.n)
+            buf_char(&name, '-');
+        put_slug(&name, span_str(p->title), SLUG_MAX);
+    }
+    if (!name.n)
+        put_slug(&name, span_str(p->session->id), SLUG_MAX);
+    while (name.n && name.p[name.n - 1] == '-')
+        name.n--;
+    if (!name.n)
+        buf_str(&name, "page");
+    size_t stem = name.n;
+    for (unsigned n = 2; map_get(names, buf_view(&name)); n++) {
+        name.n = stem;
+        buf_printf(&name, "-%u", n);
+    }
+    p->name = mem_span(buf_view(&name));
+    map_put(names, span_str(p->name), p);
+}
+
+void page_put(struct buf *out, const struct page *p)
+{
+    buf_char(out, '{');
+    if (p->name)
+        json_out_str(out, "name", p->name);
+    if (p->title)
+        json_out_str(out, "title", p->title);
+    if (p->url)
+        json_out_str(out, "url", p->url);
+    if (p->origin)
+        json_out_str(out, "origin", p->origin);
+    json_out_str(out, "session", p->session->id);
+    buf_char(out, '}');
 }
 
 /* --- tools --- */
@@ -296,6 +401,8 @@ int page_register(struct page *p, struct span tools, struct err *err)
     p->tools = n ? mem_resize(list, n * sizeof *list) : NULL;
     p->n_tools = n;
     p->registered = true;
+    if (!p->name)
+        choose_name(p);
     /* Every tool of the session is listed again, so many tools count as several messages. */
     if (page_pipe(p))
         page_pipe(p)->in_window += (unsigned)n / 10;

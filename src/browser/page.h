@@ -27,6 +27,8 @@ struct page {
     char id[ID_TOKEN_SIZE];
     char *key; /* by which it is known again; NULL: it ends with its connection */
     char *origin;
+    char *title, *url; /* as the page says; may be NULL */
+    char *name;        /* for people, unique among all pages; NULL before it registers */
     const struct dialect *dialect;
     bool cannot_ask;     /* it was asked for capabilities, and has no way to ask its user */
     bool ours;           /* by rialto.js or webmcp.js: it hears of cancelled calls */
@@ -79,6 +81,10 @@ void page_attach(struct page *p, struct pipe *pipe);
 void page_pipe_gone(struct page *p, struct pipe *pipe);
 /* 0, or a negative code with a text of what is wrong. */
 MUST_CHECK int page_register(struct page *p, struct span tools, struct err *err);
+/* What the page says of itself: {title, url}. A url of another origin than the page's is none. */
+void page_introduce(struct page *p, struct span object);
+/* Append {name, title, url, origin, session}, what is known of it. */
+void page_put(struct buf *out, const struct page *p);
 /* What a tool or the params of a call say in `timeout`, within bounds. */
 uint64_t page_timeout(struct span object, uint64_t otherwise);
 /* Sends a request and waits for its answer; NULL when the page has no connection. */

@@ -81,6 +81,7 @@ static void take_hello(struct sender *s, struct span message)
     struct span id = tab.type == JSON_STRING ? json_text(tab.value, &scratch) : SPAN_EMPTY;
 
     if (s->page || sender_become_page(s, browser_make_session(s->browser, id))) {
+        page_introduce(s->page, message);
         buf_str(&s->reply, "{\"type\":\"hello/accepted\"}");
     } else {
         pipe_send(s->pipe,

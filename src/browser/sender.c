@@ -110,7 +110,7 @@ static void do_hello(struct sender *s, const struct page_message *m)
     } else if (is_agent) {
         become_agent(s);
         buf_str(&result, "{\"message\":\"Welcome to BTCP server\",\"availableSessions\":");
-        browser_put_sessions(&result, s->browser, true);
+        browser_put_sessions(&result, s->browser, SESSION_IDS);
         buf_char(&result, '}');
         reply_result(s, m->id, buf_view(&result));
     } else {
@@ -119,6 +119,7 @@ static void do_hello(struct sender *s, const struct page_message *m)
         if (!s->page && s->pipe && !s->agent)
             sender_become_page(s, browser_make_session(s->browser, session));
         if (s->page) {
+            page_introduce(s->page, m->params);
             buf_printf(&result, "{\"sessionId\":\"%s\",\"message\":\"Welcome to BTCP server\"}",
                        s->page->session->id);
             reply_result(s, m->id, buf_view(&result));
@@ -198,6 +199,9 @@ static void do_register(struct sender *s, const struct page_message *m)
         s->session = browser_make_session(s->browser, s->session_id);
         s->page = s->session ? page_enter(s->session, s->key, s->origin, s->dialect) : NULL;
     }
+    struct json_slot about = m->params.n ? json_get(m->params, "page") : (struct json_slot){0};
+    if (s->page && about.type == JSON_OBJECT)
+        page_introduce(s->page, about.value);
     if (!s->page) {
         reply_error(s, m->id, RPC_INVALID_REQUEST, "Not in a session");
     } else if (tools.type != JSON_ARRAY) {

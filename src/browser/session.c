@@ -9,13 +9,14 @@
 #include "browser/agent.h"
 #include "browser/entry.h"
 #include "browser/grants.h"
+#include "browser/guide.h"
 #include "browser/pipe.h"
 #include "browser/result.h"
 #include "wire/json.h"
 #include "wire/json_out.h"
 
-/* Lengths: of a public name; of the page's mark in it; of mark, number and what joins them. */
-enum { PUBLIC_MAX = 64, MARK = 4, MARKS_MAX = MARK + 1 + 5 };
+/* Lengths: of a public name, and of the number and what joins it that a clash may add. */
+enum { PUBLIC_MAX = 64, NUMBER_MAX = 6 };
 
 static struct browser_session *of_peer(struct peer *self)
 {
@@ -60,6 +61,17 @@ size_t session_tool_bytes(const struct browser_session *s)
     return n;
 }
 
+void session_put_pages(struct buf *out, const struct browser_session *s)
+{
+    LIST_EACH (&s->pages, it) {
+        const struct page *p = LIST_ENTRY(it, struct page, node);
+        if (!page_is_here(p))
+            continue;
+        json_out(out, NULL);
+        page_put(out, p);
+    }
+}
+
 /* --- the catalog --- */
 
 struct span session_lacks(const struct browser_session *s, const struct page *page,
@@ -88,19 +100,19 @@ static void put_public_name(struct buf *out, struct span name)
 struct draft {
     struct catalog *catalog;
     struct map names;
-    struct map marked; /* names with a mark that were taken as well -> the last number */
+    struct map marked; /* names with that of a page that were taken as well -> the last number */
 };
 
-/* The first page with a tool of this name keeps the name; later ones get a mark of their page. */
+/* The first page with a tool of this name keeps the name; later ones get the name of their page. */
 static void choose_name(struct draft *d, const struct page *p, const struct tool *tool,
                         struct buf *name)
 {
     put_public_name(name, tool->name);
     if (map_get(&d->names, buf_view(name))) {
-        if (name->n > PUBLIC_MAX - MARKS_MAX)
-            name->n = PUBLIC_MAX - MARKS_MAX;
-        buf_char(name, '_');
-        buf_bytes(name, p->id, MARK);
+        size_t most = PUBLIC_MAX - NUMBER_MAX - 1 - strlen(p->name);
+        if (name->n > most)
+            name->n = most;
+        buf_printf(name, "_%s", p->name);
     }
     if (map_get(&d->names, buf_view(name))) {
         size_t stem = name->n;
@@ -114,13 +126,25 @@ static void choose_name(struct draft *d, const struct page *p, const struct tool
     map_put(&d->names, buf_view(name), d);
 }
 
+/* Where a page's tools are, for those who choose among them: what the page said of itself. */
+static void put_where(struct buf *out, const struct page *p)
+{
+    if (p->title)
+        buf_str(out, p->title);
+    if (p->title && p->url)
+        buf_str(out, ", ");
+    if (p->url)
+        buf_span(out, span_cut(span_str(p->url), 0, span_find(span_str(p->url), '?')));
+}
+
 static void add_tool(struct browser_session *s, struct draft *d, struct page *p, struct tool *tool)
 {
-    BUF_SCOPED raw = {0}, name = {0};
+    BUF_SCOPED raw = {0}, name = {0}, where = {0};
     struct item item = {0};
 
     choose_name(d, p, tool, &name);
-    entry_put(&raw, tool->raw, buf_view(&name), &item);
+    put_where(&where, p);
+    entry_put(&raw, tool->raw, buf_view(&name), buf_view(&where), &item);
     item.name = buf_view(&name);
     item.raw = buf_view(&raw);
     if (catalog_add(d->catalog, ITEM_TOOL, &item))
@@ -129,7 +153,8 @@ static void add_tool(struct browser_session *s, struct draft *d, struct page *p,
 
 /*
  * A page that was reloaded looks like two pages until its old connection is closed: two pages
- * without a key that offer the same tools, byte for byte. Only the newer is listed.
+ * without a key and of one title that offer the same tools, byte for byte. Only the newer is
+ * listed.
  */
 static bool is_shadowed(const struct browser_session *s, const struct page *p)
 {
@@ -138,7 +163,8 @@ static bool is_shadowed(const struct browser_session *s, const struct page *p)
     LIST_EACH (&s->pages, it) {
         const struct page *other = LIST_ENTRY(it, struct page, node);
         bool same = later && !p->key && !other->key && page_is_here(other) &&
-                    other->n_tools == p->n_tools && p->n_tools;
+                    other->n_tools == p->n_tools && p->n_tools &&
+                    span_eq(span_str(p->title), span_str(other->title));
         for (size_t i = 0; same && i < p->n_tools; i++)
             same = span_eq(p->tools[i].raw, other->tools[i].raw);
         if (same)
@@ -148,14 +174,32 @@ static bool is_shadowed(const struct browser_session *s, const struct page *p)
     return false;
 }
 
+/* What there is to say about the session besides its tools. */
+static void set_guided(struct browser_session *s, bool hides, bool offers)
+{
+    struct browser *b = s->browser;
+
+    b->n_hiding += (size_t)hides - (size_t)s->hides;
+    b->n_offering += (size_t)offers - (size_t)s->offers;
+    s->hides = hides;
+    s->offers = offers;
+    if (hides && !s->guide) {
+        s->guide = guide_new(b, s);
+        view_add(s->view, guide_provider(s->guide), NULL);
+    }
+    guide_update(s->guide);
+    guide_update(b->guide);
+}
+
 static void publish(struct browser_session *s)
 {
     struct draft draft = {.catalog = provider_draft(&s->core)};
     BUF_SCOPED scratch = {0};
     bool hidden = false;
 
-    map_put(&draft.names, SPAN(META_TOOL),
-            &draft); /* the name is ours, even if a page has a tool of that name */
+    /* These names are ours, even if a page has tools that are called so. */
+    map_put(&draft.names, SPAN(GUIDE_META), &draft);
+    map_put(&draft.names, SPAN(GUIDE_PAGES), &draft);
     timer_clear(timers_of(s), &s->publish);
     s->n_leads = 0;
     s->leads = mem_resize(s->leads, (session_tool_count(s) + 1) * sizeof *s->leads);
@@ -163,6 +207,8 @@ static void publish(struct browser_session *s)
         struct page *p = LIST_ENTRY(it, struct page, node);
         if (!page_is_here(p) || is_shadowed(s, p))
             continue;
+        if (!s->core.mark)
+            s->core.mark = p->name;
         for (size_t i = 0; i < p->n_tools; i++) {
             if (session_lacks(s, p, &p->tools[i], &scratch).n)
                 hidden = true;
@@ -170,12 +216,11 @@ static void publish(struct browser_session *s)
                 add_tool(s, &draft, p, &p->tools[i]);
         }
     }
-    if (hidden)
-        grants_put_meta_tool(draft.catalog);
     map_fini(&draft.names);
     map_fini(&draft.marked);
     catalog_fit(draft.catalog);
     provider_publish(&s->core, draft.catalog);
+    set_guided(s, hidden, s->n_leads || hidden);
     browser_news(s->browser);
 }
 
@@ -263,7 +308,7 @@ static void on_open(struct peer *self, struct call *call, const struct request *
         call_done(call, &(struct outcome){.kind = OUTCOME_RESULT, .body = SPAN("{}")});
         return;
     }
-    if (span_is(request->name, META_TOOL)) {
+    if (span_is(request->name, GUIDE_META)) {
         grants_open(s, call, arguments);
         return;
     }
@@ -299,9 +344,14 @@ static void on_answer(struct peer *self, struct call *call, struct span key,
 
 static void on_cancel(struct peer *self, struct call *call, enum failure why)
 {
+    (void)self, (void)why;
+    session_cancel(call);
+}
+
+void session_cancel(struct call *call)
+{
     struct page_errand *e = call->provider_data;
 
-    (void)self, (void)why;
     if (!e)
         return;
     e->call = NULL;
@@ -371,11 +421,13 @@ void session_hang_up(const struct browser_session *s, uint16_t code, const char 
 void session_free(struct browser_session *s)
 {
     s->ending = true;
+    set_guided(s, false, false);
     LIST_EACH_SAFE (&s->agents, it)
         agent_join(LIST_ENTRY(it, struct agent, node), NULL);
     for (struct page *first; (first = LIST_FIRST(&s->pages, struct page, node));)
         page_free(first);
     provider_unwant(&s->core);
+    guide_free(s->guide);
     timer_clear(timers_of(s), &s->publish);
     router_remove_provider(s->browser->router, &s->core);
     stats_add(&s->browser->past,

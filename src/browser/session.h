@@ -26,8 +26,11 @@ struct browser_session {
     struct list pages;
     struct list agents;
     struct list grants;
-    bool enforces;      /* capabilities are asked for */
-    struct lead *leads; /* of the catalog's tools, in their order */
+    bool enforces;       /* capabilities are asked for */
+    bool hides;          /* tools, for want of a capability */
+    bool offers;         /* it has pages with tools */
+    struct guide *guide; /* in its own view; NULL before it hid anything */
+    struct lead *leads;  /* of the catalog's tools, in their order */
     size_t n_leads;
     size_t n_pages;
     uint64_t created_at, used_at; /* ms: of the clock on the wall, of the loop */
@@ -46,6 +49,8 @@ void session_changed(struct browser_session *s);
 /* The same, but not before a page that only reloads could be back. */
 void session_changed_late(struct browser_session *s);
 bool session_is_connected(const struct browser_session *s);
+/* Append the connected pages, as members of an array. */
+void session_put_pages(struct buf *out, const struct browser_session *s);
 /* Tools of the pages that are connected. */
 size_t session_tool_count(const struct browser_session *s);
 /* Bytes of what all of the session's pages have registered, also those that are away. */
@@ -53,5 +58,8 @@ size_t session_tool_bytes(const struct browser_session *s);
 /* "" when the tool has all capabilities it needs, else the first that is missing. */
 struct span session_lacks(const struct browser_session *s, const struct page *page,
                           const struct tool *tool, struct buf *scratch);
+
+/* The consumer of this call does not wait any more. */
+void session_cancel(struct call *call);
 
 #endif

@@ -67,10 +67,11 @@ struct provider {
     struct peer peer;
     const struct provider_ops *ops;
     struct router *router;
-    const char *alias;   /* the family's; another one only between turns: router_provider_changed */
-    bool bare_names;     /* its items keep their own names in every view */
-    bool takes_any;      /* its family can pass on unknown methods: OP_OTHER, OP_TELL */
-    bool built_in;       /* a part of the bridge: not among the router's providers, and no news */
+    const char *alias; /* the family's; another one only between turns: router_provider_changed */
+    bool bare_names;   /* its items keep their own names in every view */
+    bool takes_any;    /* its family can pass on unknown methods: OP_OTHER, OP_TELL */
+    bool built_in;     /* a part of the bridge: not among the router's providers, and no news */
+    const char *mark;  /* for people: tells its tools apart from others of the same name; or NULL */
     const char *told_as; /* one of many that come and go: events name its calls by this */
     bool tells_later;    /* its family calls router_tell_changes itself, once for several changes */
     struct span bridges; /* bridges that this provider leads to, in a text that its family owns */

@@ -309,6 +309,17 @@ static void rename_item(struct build *b, const char *why)
                  SPAN_ARG(own), why, b->view->name, SPAN_ARG(buf_view(&b->name)));
 }
 
+/* The same with the provider's own mark, which people can read. */
+static void mark_item(struct build *b)
+{
+    size_t n = strlen(b->provider->mark) + 1;
+
+    if (b->name.n + n > VIEW_MAX_NAME && n < VIEW_MAX_NAME)
+        b->name.n = VIEW_MAX_NAME - n;
+    buf_char(&b->name, '-');
+    buf_str(&b->name, b->provider->mark);
+}
+
 /* Replace {server} and {tool} in the pattern; anything else stands for itself. */
 static void apply_pattern(struct buf *out, const char *pattern, const char *alias, struct span own)
 {
@@ -434,6 +445,11 @@ static bool name_item(struct build *b)
     /* If a provider lists a name twice, or two providers list one URI, the first item has it. */
     if (owner && (!is_named(b->kind) || is_this_item(owner, b)))
         return false;
+    if (owner && b->provider->mark) {
+        make_plain(&b->name);
+        mark_item(b);
+        owner = name_owner(b);
+    }
     if (owner) {
         make_plain(
             &b->name); /* a bare name that is cut and joined is not the provider's any more */

@@ -124,7 +124,7 @@ test('MCP-B: names are made fit and unique, and revert when a clash ends', async
   await until('both', async () => (await all.toolNames()).filter((n) => n.startsWith('greet')).length === 2);
   assert.equal(await all.text('greet'), 'one');
   one.ws.terminate();
-  await until('bare again', async () => (await all.toolNames()).join() === 'greet');
+  await until('bare again', async () => (await all.toolNames()).join() === 'list_pages,greet');
   assert.equal(await all.text('greet'), 'two');
   assert.equal(two.ws.readyState, 1);
 });

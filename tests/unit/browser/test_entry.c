@@ -16,7 +16,7 @@ static void check(const char *tool, const char *wanted)
     struct buf out = {0};
     struct span exact = unit_exact(span_str(tool));
 
-    entry_put(&out, exact, SPAN("n"), &item);
+    entry_put(&out, exact, SPAN("n"), SPAN_EMPTY, &item);
     assert_int_equal(json_skim(buf_view(&out), NULL, NULL, NULL, NULL), 0);
     assert_string_equal(buf_cstr(&out), wanted);
     assert_span(span_cut(buf_view(&out), item.name_at.at, item.name_at.n), "\"n\"");
@@ -97,7 +97,7 @@ static void test_the_rest(void **state)
     entry_put(&out,
               SPAN("{\"description\":\"D\",\"title\":\"T\",\"annotations\":{\"readOnlyHint\":true,"
                    "\"idempotentHint\":true}}"),
-              SPAN("n"), &item);
+              SPAN("n"), SPAN_EMPTY, &item);
     assert_int_equal(item.flags, ITEM_READ_ONLY | ITEM_IDEMPOTENT);
     assert_span(span_cut(buf_view(&out), item.description_at.at, item.description_at.n), "\"D\"");
     buf_fini(&out);

@@ -1,0 +1,79 @@
+// Tabs can be told apart. A page was a hash in the names of its tools and a uuid in lists: with two tabs
+// of one shop nobody could say which basket was meant. And every session that hid a tool listed the
+// meta-tool once more.
+import assert from 'node:assert/strict';
+import test from 'node:test';
+import { exchange, until } from './lib.mjs';
+import { Socket, agent, greet, page, serveBrowser, text } from './browser_lib.mjs';
+
+/** A page that says who it is. */
+async function tab(t, server, session, { origin, ...about }, tools = [greet]) {
+  const socket = new Socket(t, server, `/ws?sessionId=${session}&clientType=browser`, origin ? { Origin: origin } : {});
+  await socket.opened;
+  socket.pongs = true;
+  await socket.request('tools/register', { tools, page: about });
+  return socket;
+}
+
+const shop = { origin: 'http://localhost:3000', title: 'My Shop: Basket', url: 'http://localhost:3000/basket?id=7' };
+
+test('title, address and origin: in lists, descriptions, /sessions, /status and list_pages', async (t) => {
+  const server = await serveBrowser(t);
+  const first = (await tab(t, server, 'one', shop)).answer(() => text('one'));
+  const second = (await tab(t, server, 'two', { ...shop, title: 'My Shop: Basket' })).answer(() => text('two'));
+  await tab(t, server, 'three', { title: 'elsewhere', url: 'http://evil.example/', origin: 'http://localhost:4000' }, [{ ...greet, name: 'other' }]);
+  const client = await agent(server);
+  await client.waitFor('greet', 'other', 'list_pages');
+  const { tools } = (await client.request('tools/list', {})).result;
+  const greets = tools.filter((x) => x.name.startsWith('greet'));
+  assert.deepEqual(greets.map((x) => x.name), ['greet', 'greet-localhost-my-shop-basket-2']);
+  assert.equal(greets[0].description, '[My Shop: Basket, http://localhost:3000/basket] Greets');
+  assert.equal(await client.text('greet'), 'one');
+  assert.equal(await client.text('greet-localhost-my-shop-basket-2'), 'two');
+  const pages = [
+    { name: 'localhost-my-shop-basket', title: shop.title, url: shop.url, origin: shop.origin, session: 'one' },
+    { name: 'localhost-my-shop-basket-2', title: shop.title, url: shop.url, origin: shop.origin, session: 'two' },
+    { name: 'localhost-elsewhere', title: 'elsewhere', origin: 'http://localhost:4000', session: 'three' }, // an address of another site is none
+  ];
+  const byName = (a, b) => (a.name < b.name ? -1 : 1);
+  const same = (given) => assert.deepEqual([...given].sort(byName), [...pages].sort(byName));
+  same(JSON.parse((await client.text('list_pages'))).pages);
+  const { sessions } = JSON.parse((await exchange(`${server.origin}/sessions`, { method: 'GET' })).text);
+  same(sessions.flatMap((s) => s.pages));
+  same(JSON.parse((await exchange(`${server.origin}/status`, { method: 'GET' })).text).browser.tabs);
+  for (const socket of [first, second]) socket.ws.terminate();
+  await until('gone', async () => JSON.parse(await client.text('list_pages')).pages.length === 1);
+});
+
+test('two pages of one session with the same tool, and a page that says nothing of itself', async (t) => {
+  const server = await serveBrowser(t);
+  await tab(t, server, 'S', shop);
+  await tab(t, server, 'S', { ...shop, title: 'Orders' });
+  await page(t, server, 'quiet', [{ ...greet, name: 'quiet' }]);
+  const client = await agent(server, 'S');
+  assert.deepEqual(await client.toolNames(), ['greet', 'greet_localhost-orders']);
+  const all = await agent(server);
+  const quiet = (await all.request('tools/list', {})).result.tools.find((x) => x.name === 'quiet');
+  assert.equal(quiet.description, 'Greets');
+  assert.ok(JSON.parse(await all.text('list_pages')).pages.some((p) => p.name === 'quiet' && p.session === 'quiet'));
+});
+
+test('the meta-tool is one tool whatever the number of sessions, and can be called while it is listed', async (t) => {
+  const server = await serveBrowser(t, { browser: { capabilities: 'strict' } });
+  const meta = '__btcp_request_capabilities';
+  const client = await agent(server);
+  const sockets = {};
+  for (const [session, capability] of [['a', 'dom:write'], ['b', 'clipboard:read'], ['c', 'dom:write']]) {
+    const socket = await tab(t, server, session, {}, [{ ...greet, name: `tool_${session}`, capabilities: [capability] }]);
+    socket.onFrame = (m) => { if (m.method === 'capabilities/request') socket.send({ jsonrpc: '2.0', id: m.id, result: { granted: m.params.capabilities } }); };
+    sockets[session] = socket;
+  }
+  await client.waitFor(meta);
+  assert.deepEqual((await client.toolNames()).filter((n) => n.startsWith('__')), [meta]);
+  const ask = async (capability) => (await client.call(meta, { capabilities: [capability] })).result.content[0].text;
+  assert.equal(await ask('clipboard:read'), '{"granted":["clipboard:read"],"denied":[],"pending":[]}');
+  await client.waitFor('tool_b');
+  for (let i = 0; i < 2; i++) await ask('dom:write');
+  await client.waitFor('tool_a', 'tool_c');
+  await until('nothing is hidden', async () => !(await client.toolNames()).includes(meta));
+});
