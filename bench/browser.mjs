@@ -1,9 +1,11 @@
 // What a call to a tool in a page costs: an agent on a WebSocket calls a page on another, through the
-// bridge. The floor is a WebSocket that echoes the same bytes in this very process; the page is in it
-// as well, so that a call here has two WebSocket round trips and the floor one. Then the same with two
-// thousand pages of twenty tools each, one of which does not read.
+// bridge. The floor is a WebSocket that echoes the same bytes in a process of its own: with one call
+// under way nearly all of the time goes by until the system has woken up the other process, so an echo
+// in this very process, which is shown too, compares with nothing that an agent could have. A call has
+// two such trips, the floor one: half of the floor is what a bridge that costs nothing would reach.
+// Then the same with two thousand pages of twenty tools each, one of which does not read.
 //   bench/browser.mjs [PROGRAM]
-import { spawn } from 'node:child_process';
+import { fork, spawn } from 'node:child_process';
 import fs from 'node:fs';
 import { createRequire } from 'node:module';
 import os from 'node:os';
@@ -56,6 +58,7 @@ async function openPage(host, session, tools) {
     ws.on('message', (data) => {
       const m = JSON.parse(data);
       if (m.id === 'register') resolve();
+      if (m.method === 'ping') ws.send(JSON.stringify({ jsonrpc: '2.0', id: m.id, result: { pong: true } }));
       if (m.method === 'tools/call') ws.send(JSON.stringify({ jsonrpc: '2.0', id: m.id, result: { content: [{ type: 'text', text: m.params.arguments.text ?? '' }] } }));
     });
     ws.send(JSON.stringify({ jsonrpc: '2.0', id: 'register', method: 'tools/register', params: { tools } }));
@@ -120,17 +123,32 @@ async function slowPage({ pages, request }) {
   console.log(`  beside a page that does not read: median ${times[250].toFixed(3)} ms, 99 % under ${times[495].toFixed(3)} ms`);
 }
 
-const floor = new WebSocket.Server({ host: '127.0.0.1', port: 0 });
-floor.on('connection', (ws) => ws.on('message', (data) => ws.send(data.toString())));
-await new Promise((resolve) => { floor.on('listening', resolve); });
-const bare = new WebSocket(`ws://127.0.0.1:${floor.address().port}`);
-await opened(bare);
+async function openEcho() {
+  const echo = new WebSocket.Server({ host: '127.0.0.1', port: 0 });
+  echo.on('connection', (ws) => ws.on('message', (data) => ws.send(data.toString())));
+  await new Promise((resolve) => { echo.on('listening', resolve); });
+  return echo.address().port;
+}
+
+async function connectTo(port) {
+  const ws = new WebSocket(`ws://127.0.0.1:${port}`);
+  await opened(ws);
+  return ws;
+}
+
+if (process.argv[2] === '--echo') {
+  process.send(await openEcho());
+  await new Promise(() => {}); // until the other process ends
+}
+const here = await connectTo(await openEcho());
+const other = fork(fileURLToPath(import.meta.url), ['--echo']);
+const bare = await connectTo(await new Promise((resolve) => { other.once('message', resolve); }));
 
 const dir = fs.mkdtempSync(path.join(os.tmpdir(), 'rialto-bench-'));
 fs.writeFileSync(path.join(dir, 'r.json'), '{"listen":"127.0.0.1:0","control":"off"}');
 const child = spawn(program, ['serve', '-c', path.join(dir, 'r.json')], {
   stdio: ['ignore', 'ignore', 'pipe'], env: { ...process.env, XDG_STATE_HOME: dir } });
-process.on('exit', () => { child.kill('SIGKILL'); fs.rmSync(dir, { recursive: true, force: true }); });
+process.on('exit', () => { other.kill(); child.kill('SIGKILL'); fs.rmSync(dir, { recursive: true, force: true }); });
 const host = await new Promise((resolve, reject) => {
   let text = '';
   child.stderr.on('data', (d) => { text += d; const m = text.match(/listening on http:\/\/(\S+)/); if (m) resolve(m[1]); });
@@ -141,8 +159,12 @@ const { ws: agent } = await openAgent(host, '?session=bench');
 
 console.log('tools in web pages, by WebSocket:');
 for (const depth of [1, 16, 64]) {
-  row('bare WebSocket echo', depth, await measure(bare, call, depth));
-  row('agent - rialto - page', depth, await measure(agent, call, depth));
+  row('echo in this process', depth, await measure(here, call, depth));
+  const floor = await measure(bare, call, depth);
+  const through = await measure(agent, call, depth);
+  row('bare WebSocket echo', depth, floor);
+  row('agent - rialto - page', depth, through);
+  console.log(`  ${(floor.p50 / through.p50).toFixed(2)} of the bare echo, by the medians; ${(through.rate / floor.rate).toFixed(2)} by the rates`);
 }
 await slowPage(await manyPages(host, child.pid));
 process.exit(0);
