@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "browser/agent.h"
 #include "browser/guide.h"
+#include "browser/join.h"
 #include "browser/kept.h"
 #include "browser/page.h"
 #include "browser/pipe.h"
@@ -335,10 +336,14 @@ struct browser *browser_new(struct loop *loop, struct router *router,
     b->goodbye.fire = on_goodbye;
     list_init(&b->pipes);
     list_init(&b->posts);
+    list_init(&b->joins);
     b->kept = kept_load(options->grants_file);
     struct err err;
     if (options->socket && pipe_listen(b, options->socket, &err))
         log_error("browser", "%s", err.text);
+    for (size_t i = 0; i < options->n_joins; i++)
+        if (!join_new(b, &options->joins[i], &err))
+            log_error("browser", "%s", err.text);
     return b;
 }
 
@@ -376,6 +381,7 @@ void browser_close(struct browser *b, void (*closed)(void *arg), void *arg)
     b->closed_arg = arg;
     if (b->listener)
         listener_close(b->listener);
+    join_free_all(&b->joins);
     LIST_EACH_SAFE (&b->posts, it)
         agent_free(LIST_ENTRY(it, struct agent, node));
     LIST_EACH_SAFE (&b->pipes, it)

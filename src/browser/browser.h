@@ -16,6 +16,11 @@
 struct browser;
 struct browser_session;
 
+/* A BTCP server to join; `session` NULL: all of its sessions. */
+struct browser_join {
+    const char *url, *session;
+};
+
 struct browser_options {
     uint64_t session_ttl;  /* ms that a session without any connection is kept */
     uint64_t session_idle; /* ms that a session without any message is kept; 0 = no limit */
@@ -26,9 +31,11 @@ struct browser_options {
     uint64_t consent_timeout;   /* ms that an agent waits for a page's user */
     const struct span *granted; /* capabilities (patterns) that every session has; borrowed */
     size_t n_granted;
-    const char *token;       /* the pairing token; NULL = nobody has one */
-    bool pairing;            /* pages and agents must show it */
-    const char *socket;      /* a Unix address to listen on as well; NULL = none */
+    const char *token;                /* the pairing token; NULL = nobody has one */
+    bool pairing;                     /* pages and agents must show it */
+    const char *socket;               /* a Unix address to listen on as well; NULL = none */
+    const struct browser_join *joins; /* copied */
+    size_t n_joins;
     const char *grants_file; /* where persistent grants are kept; NULL = nowhere */
 
     void *arg; /* of the functions below */

@@ -55,6 +55,10 @@ const struct dialect dialect_d8 = {.name = "socket",
                                    .result_is_bare = true,
                                    .error_words = true};
 
+/* A server that we joined: it stands where a page would, and its answers come with an id alone. */
+const struct dialect dialect_joined = {
+    .name = "joined", .answers_list = true, .answers_by_id = true};
+
 /* NUMBERS_CLIENT are those of btcp-client, NUMBERS_SERVER those of btcp-server. */
 static const struct {
     const char *word;

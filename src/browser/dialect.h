@@ -47,7 +47,7 @@ struct dialect {
     bool (*receive)(struct sender *s, struct span text); /* see sender_receive */
 };
 extern const struct dialect dialect_d1, dialect_d2, dialect_d3, dialect_d4a, dialect_d4b,
-    dialect_d5, dialect_d6, dialect_d7, dialect_d8, dialect_relay;
+    dialect_d5, dialect_d6, dialect_d7, dialect_d8, dialect_relay, dialect_joined;
 
 /* The number that this dialect has for one of BTCP's words for errors. */
 int dialect_number(const struct dialect *d, struct span word);

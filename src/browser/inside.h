@@ -35,6 +35,7 @@ struct browser {
     struct listener *listener; /* of the Unix socket; NULL without one */
     struct list pipes;
     struct list posts; /* agents that wait for one answer */
+    struct list joins;
     size_t n_pipes;
     uint64_t started_at;
     char instance[ID_UUID_SIZE];

@@ -622,7 +622,12 @@ static void take_list(struct page_errand *e, const struct page_message *m)
     struct span tools = m->result;
     struct err err;
 
+    struct pipe *pipe = e->pipe;
     page_errand_free(e);
+    if (m->error.n && pipe && pipe->join) {
+        pipe_close(pipe, 1000, "the server does not have this session"); /* and it is tried again */
+        return;
+    }
     if (json_type_of(tools) == JSON_OBJECT)
         tools = json_get(m->result, "tools").value;
     if (!p->registered && tools.n && json_type_of(tools) == JSON_ARRAY &&

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "browser/agent.h"
+#include "browser/join.h"
 #include "browser/sender.h"
 #include "io/listen.h"
 #include "wire/json.h"
@@ -22,6 +23,7 @@ struct pipe *pipe_new(struct browser *b, const struct dialect *d, struct span or
     p->window = loop_now(b->loop);
     p->origin = origin.n ? mem_span(origin) : NULL;
     list_init(&p->in_owner);
+    list_init(&p->in_join);
     list_append(&b->pipes, &p->node);
     b->n_pipes++;
     browser_keep_alive(b);
@@ -48,6 +50,8 @@ void pipe_free(struct pipe *p)
     struct browser *b = p->browser;
 
     leave_owner(p);
+    if (p->join)
+        join_pipe_gone(p->join, p);
     loop_undefer(&p->end);
     list_remove(&p->node);
     b->n_pipes--;
@@ -115,6 +119,10 @@ void pipe_send(struct pipe *p, struct span json, bool request)
         ws_send(p->ws, WS_TEXT, json);
         return;
     }
+    if (p->join) {
+        join_send(p->join, p, json);
+        return;
+    }
     if (p->stream) {
         json_one_line(stream_out(p->stream), json);
         buf_char(stream_out(p->stream), '\n');
@@ -156,6 +164,8 @@ void pipe_close(struct pipe *p, uint16_t code, const char *why)
         http_exchange_on_gone(p->x, NULL, NULL);
         http_stream_end(p->x);
         p->x = NULL;
+        loop_defer(p->browser->loop, &p->end, end_later);
+    } else if (p->join) {
         loop_defer(p->browser->loop, &p->end, end_later);
     }
 }

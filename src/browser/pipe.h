@@ -10,6 +10,7 @@
 
 struct agent;
 struct dialect;
+struct join;
 struct page;
 
 struct pipe {
@@ -25,6 +26,8 @@ struct pipe {
     char *origin;
     struct page *page; /* at most one of these two */
     struct agent *agent;
+    struct join *join; /* NULL, or a server that we came to ourselves */
+    struct list in_join;
     struct list in_owner;
     struct deferred end; /* of one that was cut */
     uint64_t window; /* start of the second that messages are counted in: the last that had one */

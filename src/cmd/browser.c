@@ -5,6 +5,7 @@
 #include "cmd/args.h"
 #include "cmd/browser_relay.h"
 #include "cmd/commands.h"
+#include "config/checks.h"
 #include "hub/browser_desk.h"
 #include "hub/gate.h"
 #include "io/ws.h"
@@ -14,7 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { OPT_SESSION = 's' };
+enum { OPT_SESSION = 's', OPT_JOIN = 'j' };
 
 /* A bridge of our own, for as long as the host program wants it. */
 struct own_bridge {
@@ -89,7 +90,9 @@ static bool may_listen(const struct config *config)
     return may;
 }
 
-static int host(const struct command *self, const struct config *config, const char *session)
+/* With `listens` false no page can come: there are only the servers that were joined. */
+static int host(const struct command *self, const struct config *config, const char *session,
+                bool listens)
 {
     struct own_bridge o = {.loop = loop_new()};
     struct err err;
@@ -101,7 +104,7 @@ static int host(const struct command *self, const struct config *config, const c
     front_route(o.front, "/mcp", true, on_mcp, &o);
     front_route(o.front, "/", false, on_root, &o);
     front_let_in(o.front, "/mcp", FRONT_AGENTS);
-    if (front_listen(o.front, &err)) {
+    if (listens && front_listen(o.front, &err)) {
         cmd_error(self, "%s", err.text);
         cmd_hint("something that is no Rialto has this address; choose another one with `listen`");
         code = CMD_FAILED;
@@ -109,9 +112,11 @@ static int host(const struct command *self, const struct config *config, const c
     } else {
         struct mcp_host agent = browser_desk_host(o.desk, session);
         struct buf origin = {0};
-        front_put_origin(&origin, o.front, 0);
-        log_info("browser", "listening on %s for pages%s%s", buf_cstr(&origin),
-                 session ? " of session " : "", session ? session : "");
+        if (listens) {
+            front_put_origin(&origin, o.front, 0);
+            log_info("browser", "listening on %s for pages%s%s", buf_cstr(&origin),
+                     session ? " of session " : "", session ? session : "");
+        }
         buf_fini(&origin);
         o.agent = stdio_agent_new(o.loop, stream_stdio(o.loop), &agent, config->limits.message,
                                   agent_closed, &o);
@@ -151,19 +156,46 @@ static int converse(const struct command *self, const struct config *config, con
     int code = strncmp(address, "unix:", 5) == 0 ? 1 : browser_relay(address, session, config);
 
     if (code == 1)
-        return may_listen(config) ? host(self, config, session) : CMD_USAGE;
+        return may_listen(config) ? host(self, config, session, true) : CMD_USAGE;
     return code ? CMD_FAILED : CMD_FINE;
+}
+
+/* Before a BTCP server that runs elsewhere, on its own. */
+static int join(const struct command *self, struct config *config, const char *session,
+                const char *url)
+{
+    struct config_join one = {.url = url, .session = session};
+    struct config_join *items = config->browser.join.items;
+    size_t n = config->browser.join.n;
+
+    if (check_url(span_str(url))) {
+        cmd_error(self, "'%s': %s", url, check_url(span_str(url)));
+        return CMD_USAGE;
+    }
+    if (!session && strncmp(url, "ws", 2) == 0) {
+        cmd_error(self, "%s is joined by a session: --session ID says which", url);
+        return CMD_USAGE;
+    }
+    config->browser.join.items = &one;
+    config->browser.join.n = 1;
+    int code = host(self, config, session, false);
+    config->browser.join.items = items;
+    config->browser.join.n = n;
+    return code;
 }
 
 static int run(const struct command *self, int argc, char **argv)
 {
     struct args a = args_begin(self, argc, argv);
-    const char *session = getenv("BTCP_SESSION_ID");
+    const char *session = getenv("BTCP_SESSION_ID"), *server = NULL;
     int id;
 
-    while ((id = args_next(&a)) > 0)
+    while ((id = args_next(&a)) > 0) {
         if (id == OPT_SESSION)
             session = a.value;
+        else if (id == OPT_JOIN)
+            server = a.value;
+    }
     if (id < 0)
         return a.exit_code;
     if (args_expect(&a, 1))
@@ -182,7 +214,9 @@ static int run(const struct command *self, int argc, char **argv)
     struct config *config = args_load_config(&a);
     if (!config)
         return CMD_USAGE;
-    int code = pairs ? pair(self, config) : converse(self, config, session);
+    int code = pairs    ? pair(self, config)
+               : server ? join(self, config, session, server)
+                        : converse(self, config, session);
     config_free(config);
     return code;
 }
@@ -190,6 +224,7 @@ static int run(const struct command *self, int argc, char **argv)
 static const struct cmd_option options[] = {
     ARGS_OPTION_CONFIG,
     {"session", OPT_SESSION, "ID", "the browser session to offer (also BTCP_SESSION_ID)"},
+    {"join", OPT_JOIN, "URL", "stand before the BTCP server at URL (ws:// or http://)"},
     ARGS_OPTION_VERBOSE,
     ARGS_OPTION_QUIET,
     {NULL}};

@@ -19,6 +19,11 @@ struct config_listen {
     bool open; /* not a loopback address, nor a Unix socket */
 };
 
+/* A BTCP server to join. */
+struct config_join {
+    const char *url, *session;
+};
+
 /* The words of a key stand in the same order in the schema. */
 enum config_expose { EXPOSE_FULL, EXPOSE_SEARCH };
 enum config_log_format { LOG_FORMAT_TEXT, LOG_FORMAT_JSON };
@@ -80,6 +85,10 @@ struct config {
         struct config_strings origins;
         bool pairing;
         const char *socket;
+        struct {
+            struct config_join *items;
+            size_t n;
+        } join;
     } browser;
     struct {
         const char *url; /* "off" = none */

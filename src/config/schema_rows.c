@@ -10,13 +10,20 @@
 #define TOOL(field)   .offset = offsetof(struct config_tool, field)
 #define PROMPT(field) .offset = offsetof(struct config_prompt, field)
 #define VIEW(field)   .offset = offsetof(struct config_view, field)
+#define JOIN(field)   .offset = offsetof(struct config_join, field)
 #define TOKEN(field)  .offset = offsetof(struct config_token, field)
 
 #define SECONDS(n) ((n)*1000ull)
 #define MINUTES(n) ((n)*60000ull)
 #define HOURS(n)   ((n)*3600000ull)
 
-enum { SERVERS_MAX = 1000, LISTEN_MAX = 64, CALLS_MAX = 100000, COUNT_MAX = 1000000 };
+enum {
+    SERVERS_MAX = 1000,
+    LISTEN_MAX = 64,
+    JOINS_MAX = 16,
+    CALLS_MAX = 100000,
+    COUNT_MAX = 1000000
+};
 
 _Static_assert(sizeof(enum config_start) == sizeof(int), "words are stored as int");
 _Static_assert(offsetof(struct config_server, alias) == 0, "an entry starts with its name");
@@ -336,6 +343,13 @@ const struct schema_row schema_rows[] = {
      .help = "Whether pages and BTCP agents must show the token that 'rialto browser pair' "
              "prints. With auth.tokens they always must, and so must browser extensions that "
              "'origins' does not name."},
+    {"browser.join", SCHEMA_LIST, TOP(browser.join), .max = JOINS_MAX,
+     .entry_size = sizeof(struct config_join), .shorthand = "url",
+     .help = "BTCP servers that run elsewhere, whose sessions are offered as well."},
+    {"browser.join.*.url", SCHEMA_STRING, JOIN(url), .check = check_url,
+     .help = "Its address: ws://HOST:PORT, where one session is joined, or http://HOST:PORT."},
+    {"browser.join.*.session", SCHEMA_STRING, JOIN(session),
+     .help = "The session to join; without it, all of a server at http://."},
     {"browser.socket", SCHEMA_STRING, TOP(browser.socket), .check = check_unix_address,
      .help = "A Unix socket for programs that speak BTCP, one JSON message a line: unix:PATH."},
     {"bus", SCHEMA_SECTION, .help = "Tools offered and called over a message bus."},

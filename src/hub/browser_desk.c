@@ -19,6 +19,9 @@
 /* In place of the name of a session; none can be called so. */
 #define EVERY_PAGE "*"
 
+/* As many servers to join as the configuration takes. */
+enum { MAX_JOINS = 16 };
+
 /* As the specification of BTCP introduces itself. */
 #define SERVER_INFO "{\"name\":\"btcp-server\",\"version\":\"1.0.0\"}"
 
@@ -293,8 +296,13 @@ struct browser_desk *browser_desk_new(struct loop *loop, const struct config *c,
                                       struct bridge *bridge, struct front *front)
 {
     struct browser_desk *d = MEM_NEW(struct browser_desk);
+    struct browser_join joins[MAX_JOINS];
     struct err err;
 
+    size_t n_joins = c->browser.join.n < MAX_JOINS ? c->browser.join.n : MAX_JOINS;
+    for (size_t i = 0; i < n_joins; i++)
+        joins[i] =
+            (struct browser_join){c->browser.join.items[i].url, c->browser.join.items[i].session};
     d->loop = loop;
     d->config = c;
     d->bridge = bridge;
@@ -326,6 +334,8 @@ struct browser_desk *browser_desk_new(struct loop *loop, const struct config *c,
                                   .pairing = paired,
                                   .socket = c->browser.socket,
                                   .grants_file = d->grants_file,
+                                  .joins = joins,
+                                  .n_joins = n_joins,
                                   .arg = d,
                                   .opened = on_opened,
                                   .may_end = may_end});

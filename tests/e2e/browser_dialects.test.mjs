@@ -512,5 +512,5 @@ test('/health and /sessions', async (t) => {
   const { sessions } = JSON.parse((await exchange(`${server.origin}/sessions`, { method: 'GET' })).text);
   assert.equal(sessions.length, 1);
   assert.match(sessions[0].createdAt, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
-  assert.deepEqual({ ...sessions[0], createdAt: 0 }, { id: 'S', hasBrowser: true, agentCount: 0, toolCount: 1, createdAt: 0 });
+  assert.deepEqual({ ...sessions[0], createdAt: 0 }, { id: 'S', hasBrowser: true, agentCount: 0, toolCount: 1, createdAt: 0, pages: [{ name: 's', session: 'S' }] });
 });
