@@ -74,7 +74,7 @@ static void tell_pages(const struct guide *g, struct call *call)
     if (call->takes_structured)
         json_out_raw(&result, "structuredContent", buf_view(&pages));
     buf_char(&result, '}');
-    router_done(call, &(struct outcome){.kind = OUTCOME_RESULT, .body = buf_view(&result)});
+    call_done(call, &(struct outcome){.kind = OUTCOME_RESULT, .body = buf_view(&result)});
 }
 
 /* Is any of these what a hidden tool of the session waits for? */
@@ -122,7 +122,7 @@ static void on_open(struct peer *self, struct call *call, const struct request *
     struct span arguments = given.type == JSON_OBJECT ? given.value : SPAN("{}");
 
     if (request->op != OP_CALL_TOOL) {
-        router_done(call, &(struct outcome){.kind = OUTCOME_RESULT, .body = SPAN("{}")});
+        call_done(call, &(struct outcome){.kind = OUTCOME_RESULT, .body = SPAN("{}")});
         return;
     }
     struct browser_session *s = session_for(g, arguments);
@@ -131,7 +131,7 @@ static void on_open(struct peer *self, struct call *call, const struct request *
     else if (s)
         grants_open(s, call, arguments);
     else
-        router_done(call, &(struct outcome){.kind = OUTCOME_ERROR,
+        call_done(call, &(struct outcome){.kind = OUTCOME_ERROR,
                                             .body = SPAN("{\"code\":-32603,\"message\":\"No page "
                                                          "hides a tool any more\"}"),
                                             .text = SPAN("No page hides a tool any more")});

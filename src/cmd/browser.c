@@ -5,7 +5,7 @@
 #include "cmd/args.h"
 #include "cmd/browser_relay.h"
 #include "cmd/commands.h"
-#include "config/checks.h"
+#include "config/check.h"
 #include "hub/browser_desk.h"
 #include "hub/gate.h"
 #include "io/ws.h"
