@@ -100,12 +100,13 @@ static void note_delay(struct bus_worker *w, const struct message *m)
 {
     struct bus_listener *l = find_listener(w, m->source);
     uint64_t now = loop_now(w->loop);
+    int64_t delay = delay_of(m);
 
-    if (!l || !m->sent_ms || delay_of(m) < -AHEAD_MS)
+    if (!l || !m->sent_ms || delay < -AHEAD_MS)
         return;
-    if (l->delay_at && now - l->delay_at < DELAY_KNOWN_MS && delay_of(m) > l->delay)
+    if (l->delay_at && now - l->delay_at < DELAY_KNOWN_MS && delay > l->delay)
         return;
-    l->delay = delay_of(m);
+    l->delay = delay;
     l->delay_at = now;
 }
 
