@@ -1,9 +1,9 @@
-// Chains with the ACP programs that others published for Rust: their conductor around ours and in ours.
-// A test's name begins with the program it needs; `run` chooses by that.
+// Chains with the ACP programs that others published for Rust: their conductor around ours and in ours,
+// and an agent. A test's name begins with the program it needs; `run` chooses by that.
 import assert from 'node:assert/strict';
 import path from 'node:path';
 import { test } from 'node:test';
-import { agent, inner, open, proxy } from '../e2e/acp_lib.mjs';
+import { agent, Conductor, inner, open, proxy } from '../e2e/acp_lib.mjs';
 import { rialtoBin, root, within } from '../e2e/lib.mjs';
 
 const rust = (name) => path.join(root, 'build/cargo/bin', name);
@@ -31,6 +31,16 @@ for (const [what, [command, proxies]] of Object.entries(chains)) {
     const waiting = c.request('session/prompt', { sessionId: c.session, prompt: [{ type: 'text', text: '{"command":"wait"}' }] });
     c.notify('$/cancel_request', { requestId: waiting.id });
     await assert.rejects(within(20_000, 'the end of it', waiting), (e) => e.code === -32800);
+    await c.stop();
+  });
+}
+
+for (const dialect of [[], ['P2'], ['P3', 'P1']]) {
+  test(`elizacp: behind ${dialect.length} proxies`, { timeout: 60_000 }, async (t) => {
+    const c = new Conductor(t, ['-q', 'agent', ...dialect.map((d) => proxy(d)), `'${rust('elizacp')}' acp`]);
+    await c.initialize();
+    const [text] = await c.prompt(await c.newSession(), 'Hello, I am sad');
+    assert.match(text, /\w+/);
     await c.stop();
   });
 }
