@@ -12,6 +12,7 @@
 #include "browser/kept.h"
 #include "browser/page.h"
 #include "browser/pipe.h"
+#include "browser/remotes.h"
 #include "io/listen.h"
 #include "wire/json_out.h"
 
@@ -80,6 +81,7 @@ static void end_session(struct browser *b, struct browser_session *s)
 {
     log_info("browser", "session %s is over", s->id);
     map_del(&b->sessions, span_str(s->id));
+    remotes_drop(b->remotes, span_str(s->id));
     session_hang_up(s, CLIENT_GONE, "the session is over");
     session_free(s);
 }
@@ -338,6 +340,7 @@ struct browser *browser_new(struct loop *loop, struct router *router,
     list_init(&b->posts);
     list_init(&b->joins);
     b->kept = kept_load(options->grants_file);
+    b->remotes = remotes_load(options->remotes_file);
     struct err err;
     if (options->socket && pipe_listen(b, options->socket, &err))
         log_error("browser", "%s", err.text);
@@ -365,6 +368,7 @@ static void on_ended(struct deferred *d)
     map_fini(&b->names);
     idmap_fini(&b->errands);
     kept_free(b->kept);
+    remotes_free(b->remotes);
     b->closed(b->closed_arg);
     mem_free(b);
 }

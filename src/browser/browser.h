@@ -36,7 +36,8 @@ struct browser_options {
     const char *socket;               /* a Unix address to listen on as well; NULL = none */
     const struct browser_join *joins; /* copied */
     size_t n_joins;
-    const char *grants_file; /* where persistent grants are kept; NULL = nowhere */
+    const char *remotes_file; /* where tools of D6 pages are kept; NULL = nowhere */
+    const char *grants_file;  /* where persistent grants are kept; NULL = nowhere */
 
     void *arg; /* of the functions below */
     /* A session was opened: its provider is in the router, and may be put into views. */

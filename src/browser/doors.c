@@ -8,6 +8,7 @@
 #include "browser/files.h"
 #include "browser/pipe.h"
 #include "browser/relay.h"
+#include "browser/remotes.h"
 #include "browser/sender.h"
 #include "wire/json.h"
 #include "wire/json_out.h"
@@ -182,6 +183,21 @@ static void stream_for_remote(struct visit *v, struct page *p)
     page_attach(p, pipe);
 }
 
+/* A page that registered with an earlier run of this program, and knows nothing of its end. */
+static struct page *recall_remote(struct visit *v)
+{
+    const struct remote_page *known = remotes_find(v->browser->remotes, v->session);
+    struct err err;
+
+    if (!known || !span_eq(span_str(known->origin), origin_of(v->req)))
+        return NULL;
+    struct browser_session *s = browser_make_session(v->browser, v->session);
+    struct page *p = s ? page_enter(s, SPAN(REMOTE_KEY), origin_of(v->req), &dialect_d6) : NULL;
+    if (p && page_register(p, span_str(known->tools), &err))
+        log_warn("browser", "%s", err.text);
+    return p;
+}
+
 static void on_events(struct visit *v)
 {
     struct browser_session *s = browser_session(v->browser, v->session, false);
@@ -193,7 +209,7 @@ static void on_events(struct visit *v)
         refuse(v->x, 400, "sessionId is required", NULL);
     else if (span_is(v->type, "browser"))
         stream_for_page(v);
-    else if (remote && !v->type.n)
+    else if (!v->type.n && (remote || (remote = recall_remote(v))))
         stream_for_remote(v, remote);
     else if (v->offers_only)
         refuse_agent(v);
@@ -337,6 +353,9 @@ static void on_register(struct visit *v)
     s.session = browser_session(v->browser, s.session_id, false);
     s.page = s.session ? page_find(s.session, s.key, s.origin) : NULL;
     deliver(v, &s);
+    if (s.page && s.page->text)
+        remotes_keep(v->browser->remotes, span_str(s.page->session->id), s.page->origin,
+                     span_of(s.page->text, s.page->text_n));
 }
 
 static void on_response(struct visit *v)

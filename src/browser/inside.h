@@ -43,6 +43,7 @@ struct browser {
     uint64_t sweep_at; /* when the timer of that name fires */
     struct timer news, sweep, keep_alive, goodbye;
     struct kept_grants *kept;
+    struct remotes *remotes;
     struct deferred ended;
     void (*closed)(void *arg);
     void *closed_arg;

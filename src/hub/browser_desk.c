@@ -43,7 +43,7 @@ struct browser_desk {
     struct list seats;
     struct span *granted;
     char *token;
-    char *grants_file;
+    char *grants_file, *remotes_file;
     size_t closing; /* parts that are not closed yet */
     bool is_closing;
     void (*closed)(void *arg);
@@ -121,6 +121,7 @@ static void part_closed(void *arg)
     mem_free(d->granted);
     mem_free(d->token);
     mem_free(d->grants_file);
+    mem_free(d->remotes_file);
     mem_free(d);
 }
 
@@ -313,6 +314,7 @@ struct browser_desk *browser_desk_new(struct loop *loop, const struct config *c,
     for (size_t i = 0; i < c->browser.granted.n; i++)
         d->granted[i] = span_str(c->browser.granted.items[i]);
     d->grants_file = place_path(PLACE_STATE, "browser-grants.json");
+    d->remotes_file = place_path(PLACE_STATE, "browser-pages.json");
     /* Where agents must show a token, pages and BTCP agents must: they have this one for it. */
     bool paired = c->browser.pairing || c->tokens.n;
     if (!(d->token = browser_token(&err)))
@@ -334,6 +336,7 @@ struct browser_desk *browser_desk_new(struct loop *loop, const struct config *c,
                                   .pairing = paired,
                                   .socket = c->browser.socket,
                                   .grants_file = d->grants_file,
+                                  .remotes_file = d->remotes_file,
                                   .joins = joins,
                                   .n_joins = n_joins,
                                   .arg = d,

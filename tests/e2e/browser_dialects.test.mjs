@@ -479,6 +479,27 @@ test('a page that comes by events is not taken for one of another site', async (
 });
 
 // Its client looks at the status alone: a refusal that came with 200 was taken for a registration.
+// Such a page registers once: when the bridge was restarted it opened its stream again, was taken for
+// an agent, and its tools were gone for good.
+test('flow 6, D6: a page that only opens its stream again is back after a restart', async (t) => {
+  const state = tempDir();
+  const first = await serveBrowser(t, {}, { state });
+  const listen = new URL(first.origin).host;
+  await post(first, '/register', { jsonrpc: '2.0', id: 'reg', method: 'tools/register', params: { sessionId: 'B', tools: [greet] } });
+  await stream(t, first, '/events?sessionId=B');
+  await (await agent(first, 'B')).waitFor('greet');
+  await first.stop();
+  const again = await serveBrowser(t, { listen }, { state });
+  const events = await stream(t, again, '/events?sessionId=B');
+  await events.find('connected', (e) => e.event === 'connected');
+  const client = await agent(again, 'B');
+  await client.waitFor('greet');
+  const called = client.call('greet', { who: 'Ann' });
+  const { data } = await events.find('the call', (e) => e.event === 'request');
+  await post(again, '/response', { jsonrpc: '2.0', id: data.id, result: { content: [{ type: 'text', text: 'Hi' }] } });
+  assert.equal((await called).result.content[0].text, 'Hi');
+});
+
 test('flow 6, D6: a refused registration shows in the status', async (t) => {
   const server = await serveBrowser(t);
   const register = (sessionId, tools) => post(server, '/register',
