@@ -2,7 +2,7 @@
  * directions. Called by hub/conductor_join.c, hub/conductor_link.c and hub/conductor_http.c, by
  * conductor.c for what components say, and by setup.c. */
 #include "acp/channel_inside.h"
-#include "acp/edit.h"
+#include "acp/json_edit.h"
 #include "base/log.h"
 #include "base/mem.h"
 
@@ -33,14 +33,9 @@ struct hop_place channel_way(struct conductor *c)
     return conductor_left_of(c, (int)c->n - 1);
 }
 
-const char *acp_server_name(const struct acp_server *s)
+const char *channel_server_name(const struct acp_server *s)
 {
     return s->name;
-}
-
-const char *acp_channel_name(const struct acp_channel *ch)
-{
-    return ch->server->name;
 }
 
 bool acp_channel_is_modern(const struct acp_channel *ch)
@@ -123,11 +118,11 @@ static void send_disconnect(struct conductor *c, enum mcp_dialect dialect, struc
 
     if (c->state == CHAIN_ENDING)
         return;
-    mcp_put_disconnect(&params, dialect, connection);
+    mcp_dialect_put_disconnect(&params, dialect, connection);
     json_quote(&method, span_str(mcp_rows[dialect].disconnect));
     if (mcp_rows[dialect].disconnect_asks)
         p = pending_new(to.hop, NULL, NULL); /* nobody waits for the answer */
-    place_send(to, p, buf_view(&method), buf_view(&params));
+    hop_place_send(to, p, buf_view(&method), buf_view(&params));
 }
 
 /* The component answered the connect of a channel that was closed meanwhile. */
@@ -319,7 +314,8 @@ static void send_connect(struct acp_channel *ch)
         session = "\"\"";
     ch->told = session != NULL;
     timer_set(loop_timers(c->loop), &ch->timer, c->at_eof ? LAST_CONNECT_MS : CONNECT_MS);
-    mcp_put_connect(&params, ch->server->dialect, span_str(ch->server->key), span_str(session));
+    mcp_dialect_put_connect(&params, ch->server->dialect, span_str(ch->server->key),
+                            span_str(session));
     json_quote(&method, span_str(row->connect));
     ch->connect = pending_new(to.hop, NULL, NULL);
     ch->connect->answered = connect_answered;
@@ -327,7 +323,7 @@ static void send_connect(struct acp_channel *ch)
     ch->connect->owner = ch;
     ch->connect->trace = acp_trace_call(c->options.trace, true, false, "Agent", to.hop->label,
                                         buf_view(&method), buf_view(&params));
-    place_send(to, ch->connect, buf_view(&method), buf_view(&params));
+    hop_place_send(to, ch->connect, buf_view(&method), buf_view(&params));
 }
 
 static void on_timer(struct timer *t)
@@ -399,7 +395,7 @@ static void take_notification(struct acp_channel *ch, const struct rpc_message *
     struct json_slot id = {0};
 
     if (rpc_method_is(m, "notifications/cancelled"))
-        id = edit_get(params, EDIT_PATH("requestId"));
+        id = json_edit_get(params, EDIT_PATH("requestId"));
     if (id.type != JSON_NONE) {
         /* Ids of this side mean nothing on the other: the request's own hop is told. Where the
          * request was a message with an id of its own, that is told as well. */
@@ -408,7 +404,7 @@ static void take_notification(struct acp_channel *ch, const struct rpc_message *
             pending_cancel(x->sent);
         if (!x || !row->nested)
             return;
-        edit_set(&edited, params, EDIT_PATH("requestId"), span_str(x->request_id));
+        json_edit_set(&edited, params, EDIT_PATH("requestId"), span_str(x->request_id));
         params = buf_view(&edited);
     }
     if (!row->notification)
@@ -417,11 +413,11 @@ static void take_notification(struct acp_channel *ch, const struct rpc_message *
                                     .params = params,
                                     .key = span_str(ch->server->key),
                                     .connection = span_str(ch->connection)};
-    mcp_put_message(&carried, ch->server->dialect, &parts);
-    mcp_put_method(&name, ch->server->dialect, &parts, false);
+    mcp_dialect_put_message(&carried, ch->server->dialect, &parts);
+    mcp_dialect_put_method(&name, ch->server->dialect, &parts, false);
     acp_trace_call(channel_conductor(ch)->options.trace, false, true, "Agent", to.hop->label,
                    method, params);
-    place_send(to, NULL, buf_view(&name), buf_view(&carried));
+    hop_place_send(to, NULL, buf_view(&name), buf_view(&carried));
 }
 
 static void take_answer(struct acp_channel *ch, const struct rpc_message *m)
@@ -595,7 +591,7 @@ void channel_withdraw_ask(struct pending *p, struct span params)
     struct buf text = {0};
 
     buf_u64(&id, p->id);
-    edit_set(&told, params, EDIT_PATH("requestId"), buf_view(&id));
+    json_edit_set(&told, params, EDIT_PATH("requestId"), buf_view(&id));
     put_call(&text, 0, SPAN("\"notifications/cancelled\""), buf_view(&told));
     /* An MCP client does not answer what was taken back; ACP wants an answer all the same. */
     pending_error(p, SPAN("{\"code\":-32800,\"message\":\"Request cancelled\"}"));

@@ -45,8 +45,7 @@ bool acp_channel_send(struct acp_channel *ch, struct span text);
 /* Tell the server and free; no event comes any more. */
 void acp_channel_close(struct acp_channel *ch);
 
-const char *acp_server_name(const struct acp_server *s);
-const char *acp_channel_name(const struct acp_channel *ch);
+const char *channel_server_name(const struct acp_server *s);
 
 /* --- for the conductor's files --- */
 /* A message of a server to its client that would go to the agent: true if it belonged here. */

@@ -8,8 +8,8 @@
 #ifndef RIALTO_ACP_CHANNEL_INSIDE_H
 #define RIALTO_ACP_CHANNEL_INSIDE_H
 
-#include "acp/bridge.h"
 #include "acp/channel.h"
+#include "acp/port.h"
 
 enum channel_state { CHANNEL_NEW, CHANNEL_WAITING, CHANNEL_CONNECTING, CHANNEL_OPEN };
 

@@ -3,7 +3,7 @@
  * message. */
 #include "acp/inside.h"
 
-#include "acp/bridge.h"
+#include "acp/port.h"
 #include "acp/secrets.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -99,7 +99,7 @@ struct pending *conductor_relay(struct hop *from, const struct acp_message *m, s
     if (!to.wrapped && !m->wrapped && params.p == m->params.p)
         splice_id(to.hop, m, p);
     else
-        place_send(to, p, m->method, params);
+        hop_place_send(to, p, m->method, params);
     return p;
 }
 
@@ -430,7 +430,7 @@ void conductor_end(struct conductor *c, int status)
     c->state = CHAIN_ENDING;
     timer_clear(loop_timers(c->loop), &c->end);
     setup_free_all(c);
-    bridge_close_extra(c);
+    port_close_extra(c);
     lines_stop(&c->up.lines);
     if (c->up.stream)
         stream_finish(c->up.stream, "the conductor is ending", FLUSH_MS);

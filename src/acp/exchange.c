@@ -2,7 +2,7 @@
  * again where the dialect was a wrong guess, answered. Called by channel.c, and by unnamed.c for
  * the names. */
 #include "acp/channel_inside.h"
-#include "acp/edit.h"
+#include "acp/json_edit.h"
 #include "base/mem.h"
 
 void exchange_free(struct exchange *x)
@@ -48,9 +48,9 @@ struct span exchange_own_names(const struct exchange *x, struct span object, str
         {EDIT_PATH("progressToken"), x->token, x->own_token},
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
-        if (!rows[i].theirs || !span_is(edit_get(object, rows[i].path).value, rows[i].theirs))
+        if (!rows[i].theirs || !span_is(json_edit_get(object, rows[i].path).value, rows[i].theirs))
             continue;
-        edit_set(scratch, object, rows[i].path, span_str(rows[i].own));
+        json_edit_set(scratch, object, rows[i].path, span_str(rows[i].own));
         return buf_view(scratch);
     }
     return object;
@@ -153,8 +153,8 @@ static void send_request(struct exchange *x, const struct rpc_message *m)
                                     .connection = span_str(ch->connection),
                                     .request_id = span_str(x->request_id)};
 
-    mcp_put_message(&carried, ch->server->dialect, &parts);
-    mcp_put_method(&name, ch->server->dialect, &parts, true);
+    mcp_dialect_put_message(&carried, ch->server->dialect, &parts);
+    mcp_dialect_put_method(&name, ch->server->dialect, &parts, true);
     x->sent_as = ch->server->dialect;
     x->sent = pending_new(to.hop, NULL, NULL);
     x->sent->answered = request_answered;
@@ -162,7 +162,7 @@ static void send_request(struct exchange *x, const struct rpc_message *m)
     x->sent->owner = x;
     x->sent->trace =
         acp_trace_call(c->options.trace, true, true, "Agent", to.hop->label, method, params);
-    place_send(to, x->sent, buf_view(&name), buf_view(&carried));
+    hop_place_send(to, x->sent, buf_view(&name), buf_view(&carried));
 }
 
 void exchange_open(struct acp_channel *ch, const struct rpc_message *m)

@@ -1,8 +1,8 @@
 /* The initialize request along the chain: starts the components, bounds the protocol version, sees
  * the agent's answer, and gives up on a component that takes too long. Called by conductor.c, and
  * by questions.c, which initialises each proxy. */
-#include "acp/edit.h"
 #include "acp/inside.h"
+#include "acp/json_edit.h"
 #include "acp/offer.h"
 
 #include "base/log.h"
@@ -137,7 +137,7 @@ static struct span with_version(struct span params, int64_t version, struct buf 
     BUF_SCOPED number = {0};
 
     buf_u64(&number, (uint64_t)version);
-    edit_set(scratch, params, EDIT_PATH("protocolVersion"), buf_view(&number));
+    json_edit_set(scratch, params, EDIT_PATH("protocolVersion"), buf_view(&number));
     return buf_view(scratch);
 }
 
@@ -229,7 +229,7 @@ static int start_components(struct conductor *c, struct buf *error)
 /* Select the mode by the first message: NULL, or why this one cannot be the first. */
 static const char *settle_mode(struct conductor *c, const struct acp_message *m, bool offered)
 {
-    enum proxy_dialect d = proxy_initialize_of(m->method);
+    enum proxy_dialect d = proxy_dialect_of_initialize(m->method);
 
     if (m->word != WORD_INITIALIZE && d == P_UNKNOWN)
         return c->mode == CONDUCT_PROXY ? "expected `proxy/initialize` request"

@@ -1,8 +1,8 @@
 /* Reading and writing a neighbour's lines, the tables of requests in flight, answers, batches and
  * cancelling. Called by the other files of the conductor (conductor.c, greet.c, setup.c,
  * component.c, channel.c, exchange.c, unnamed.c, batch.c). */
-#include "acp/edit.h"
 #include "acp/inside.h"
+#include "acp/json_edit.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "wire/json_out.h"
@@ -206,8 +206,8 @@ static void put_envelope(struct buf *out, const struct hop *h, uint64_t id, stru
     buf_str(out, "}}");
 }
 
-void place_send(struct hop_place to, const struct pending *p, struct span method,
-                struct span params)
+void hop_place_send(struct hop_place to, const struct pending *p, struct span method,
+                    struct span params)
 {
     struct buf *out = hop_begin(to.hop);
     uint64_t id = p ? p->id : 0;
@@ -353,7 +353,8 @@ void pending_error(struct pending *p, struct span error)
     answer(p, false, error);
 }
 
-void pending_pass(struct pending *p, const struct acp_message *m)
+/* Pass on an answer, a result, an error object. They free nothing. */
+static void pass_answer(struct pending *p, const struct acp_message *m)
 {
     bool ok = m->rpc.kind == RPC_RESULT;
     struct span text = m->rpc.text, id = m->rpc.id;
@@ -387,7 +388,7 @@ void pending_cancel(struct pending *p)
     struct span method = SPAN("\"$/cancel_request\"");
     acp_trace_call(trace_of(p), false, false, p->from ? p->from->label : "Conductor", p->to->label,
                    method, buf_view(&params));
-    place_send((struct hop_place){p->to, false}, NULL, method, buf_view(&params));
+    hop_place_send((struct hop_place){p->to, false}, NULL, method, buf_view(&params));
 }
 
 void hop_gone(struct hop *h, struct failure *why)
@@ -449,7 +450,7 @@ static void receive_answer(struct hop *h, const struct acp_message *m)
     if (p->sent_nested && unnest(m, &inner))
         m = &inner;
     if (!p->answered || !p->answered(p, m))
-        pending_pass(p, m);
+        pass_answer(p, m);
     pending_free(p);
 }
 
@@ -464,7 +465,7 @@ static void receive_invalid(struct hop *h, const struct rpc_message *m, struct b
 
     if (json_get(m->text, "params").type == JSON_NULL) {
         /* Strictly speaking wrong, but what becomes of null in an envelope: it means none. */
-        edit_remove(&without, m->text, EDIT_PATH("params"));
+        json_edit_remove(&without, m->text, EDIT_PATH("params"));
         hop_receive(h, buf_view(&without), batch);
     } else if (!is_response_like(m->text)) {
         /* What looks like an answer is never answered: two such peers would never stop. */

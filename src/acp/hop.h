@@ -4,6 +4,8 @@
  * A hop frames lines, reads each message once and keeps two tables: what it works on by our ids,
  * and what it waits for by its own. Ids never cross a hop: an answer finds its way back by its
  * pending.
+ *
+ * Nouns: hop_, pending_, failure_.
  */
 #ifndef RIALTO_ACP_HOP_H
 #define RIALTO_ACP_HOP_H
@@ -115,15 +117,13 @@ struct pending *pending_new(struct hop *to, struct hop *from, const struct acp_m
 void pending_free(struct pending *p);
 /* Whoever asked has its answer from elsewhere, or is not there any more. */
 void pending_let_go(struct pending *p);
-/* Pass on an answer, a result, an error object. They free nothing. */
-void pending_pass(struct pending *p, const struct acp_message *m);
 void pending_result(struct pending *p, struct span result);
 void pending_error(struct pending *p, struct span error);
 /* Everything this hop works on has failed; what it waited for is given up. */
 void hop_gone(struct hop *h, struct failure *why);
 void pending_cancel(struct pending *p);
 /* Write a request (id > 0) or notification as `to` must see it. `method` is raw, with quotes. */
-void place_send(struct hop_place to, const struct pending *p, struct span method,
-                struct span params);
+void hop_place_send(struct hop_place to, const struct pending *p, struct span method,
+                    struct span params);
 
 #endif

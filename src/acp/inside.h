@@ -9,7 +9,7 @@
  *   greet.c      initialize along the chain
  *   questions.c  finding out what a proxy speaks
  *   setup.c      session set-up requests: declared MCP servers, and where they end
- *   bridge.c     the sockets by which agents reach such servers
+ *   port.c     the sockets by which agents reach such servers
  *   channel.c    one MCP connection carried by ACP, with exchange.c and unnamed.c
  */
 #ifndef RIALTO_ACP_INSIDE_H

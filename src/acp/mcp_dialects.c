@@ -76,7 +76,8 @@ static void put_member(struct buf *out, const char *name, struct span raw)
     buf_span(out, raw);
 }
 
-void mcp_put_connect(struct buf *out, enum mcp_dialect d, struct span key, struct span session)
+void mcp_dialect_put_connect(struct buf *out, enum mcp_dialect d, struct span key,
+                             struct span session)
 {
     buf_char(out, '{');
     if (mcp_rows[d].old_names) {
@@ -93,7 +94,7 @@ void mcp_put_connect(struct buf *out, enum mcp_dialect d, struct span key, struc
     buf_char(out, '}');
 }
 
-void mcp_put_disconnect(struct buf *out, enum mcp_dialect d, struct span connection)
+void mcp_dialect_put_disconnect(struct buf *out, enum mcp_dialect d, struct span connection)
 {
     buf_char(out, '{');
     if (mcp_rows[d].old_names)
@@ -102,7 +103,8 @@ void mcp_put_disconnect(struct buf *out, enum mcp_dialect d, struct span connect
     buf_char(out, '}');
 }
 
-void mcp_put_method(struct buf *out, enum mcp_dialect d, const struct mcp_parts *m, bool request)
+void mcp_dialect_put_method(struct buf *out, enum mcp_dialect d, const struct mcp_parts *m,
+                            bool request)
 {
     const struct mcp_row *row = &mcp_rows[d];
     const char *name = request ? row->request : row->notification;
@@ -119,7 +121,7 @@ void mcp_put_method(struct buf *out, enum mcp_dialect d, const struct mcp_parts 
     buf_span(out, span_from(m->method, 1));
 }
 
-void mcp_put_message(struct buf *out, enum mcp_dialect d, const struct mcp_parts *m)
+void mcp_dialect_put_message(struct buf *out, enum mcp_dialect d, const struct mcp_parts *m)
 {
     const struct mcp_row *row = &mcp_rows[d];
 

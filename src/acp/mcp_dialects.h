@@ -4,6 +4,8 @@
  * M0 names the server in every message and nests whole messages, M0b names it in every method; M1
  * to M3 open a connection first; M4 is stateless again and carries one request and its answer at a
  * time.
+ *
+ * Nouns: mcp_dialect_, declaration_.
  */
 #ifndef RIALTO_ACP_MCP_DIALECTS_H
 #define RIALTO_ACP_MCP_DIALECTS_H
@@ -38,8 +40,9 @@ enum mcp_dialect mcp_dialect_guess(enum declared_as form, bool old_owner);
 enum mcp_dialect mcp_dialect_after(enum mcp_dialect d, enum declared_as form);
 
 /* Append the params of a connect. `key` and `session` are raw strings; session may be empty. */
-void mcp_put_connect(struct buf *out, enum mcp_dialect d, struct span key, struct span session);
-void mcp_put_disconnect(struct buf *out, enum mcp_dialect d, struct span connection);
+void mcp_dialect_put_connect(struct buf *out, enum mcp_dialect d, struct span key,
+                             struct span session);
+void mcp_dialect_put_disconnect(struct buf *out, enum mcp_dialect d, struct span connection);
 
 /* A message to be put into an envelope. All raw; `request_id` (M0 and M4: what the server knows the
  * request by) empty for notifications. */
@@ -48,9 +51,10 @@ struct mcp_parts {
     struct span key, connection, request_id;
 };
 /* Append the (quoted) method of the ACP message that carries it. */
-void mcp_put_method(struct buf *out, enum mcp_dialect d, const struct mcp_parts *m, bool request);
+void mcp_dialect_put_method(struct buf *out, enum mcp_dialect d, const struct mcp_parts *m,
+                            bool request);
 /* Append its params; nothing when there are none. */
-void mcp_put_message(struct buf *out, enum mcp_dialect d, const struct mcp_parts *m);
+void mcp_dialect_put_message(struct buf *out, enum mcp_dialect d, const struct mcp_parts *m);
 
 /* --- declarations --- */
 

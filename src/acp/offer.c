@@ -2,7 +2,7 @@
  * greet.c and questions.c. */
 #include "acp/offer.h"
 
-#include "acp/edit.h"
+#include "acp/json_edit.h"
 #include "base/mem.h"
 
 /* Where the offer and its echo may stand; current place first. */
@@ -25,7 +25,7 @@ static struct span object_or_empty(struct span text)
 static bool has_any(struct span object, const char *const *const *paths, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        if (edit_truthy(object_or_empty(object), paths[i]))
+        if (json_edit_truthy(object_or_empty(object), paths[i]))
             return true;
     return false;
 }
@@ -38,7 +38,7 @@ static void put_without(struct buf *out, struct span object, const char *const *
     buf_span(&now, object_or_empty(object));
     for (size_t i = 0; i < n; i++) {
         struct buf next = {0};
-        edit_remove(&next, buf_view(&now), paths[i]);
+        json_edit_remove(&next, buf_view(&now), paths[i]);
         buf_fini(&now);
         now = next;
     }
@@ -53,8 +53,9 @@ bool offer_in(struct span params)
 
 void offer_add(struct buf *out, struct span params)
 {
-    edit_set(out, object_or_empty(params), EDIT_PATH("clientCapabilities", "_meta", "symposium"),
-             SPAN("{\"version\":\"1.0\",\"proxy\":true}"));
+    json_edit_set(out, object_or_empty(params),
+                  EDIT_PATH("clientCapabilities", "_meta", "symposium"),
+                  SPAN("{\"version\":\"1.0\",\"proxy\":true}"));
 }
 
 void offer_remove(struct buf *out, struct span params)
@@ -69,7 +70,7 @@ bool offer_echoed(struct span result)
 
 void offer_add_echo(struct buf *out, struct span result)
 {
-    edit_set(out, object_or_empty(result), echo_paths[0], SPAN("true"));
+    json_edit_set(out, object_or_empty(result), echo_paths[0], SPAN("true"));
 }
 
 void offer_remove_echo(struct buf *out, struct span result)

@@ -20,7 +20,7 @@ const struct proxy_row proxy_rows[P_COUNT] = {
 /* Without P0: the question is that of P1, and the first envelope tells which of the two it is. */
 const enum proxy_dialect proxy_order[3] = {P3, P2, P1};
 
-enum proxy_dialect proxy_envelope_of(struct span method)
+enum proxy_dialect proxy_dialect_of_envelope(struct span method)
 {
     /* Nearly no message is an envelope: look at the beginning of the name first. */
     if (!(span_starts(method, SPAN("\"_proxy")) || span_starts(method, SPAN("\"proxy"))))
@@ -37,7 +37,7 @@ enum proxy_dialect proxy_envelope_of(struct span method)
     return P_UNKNOWN;
 }
 
-enum proxy_dialect proxy_initialize_of(struct span method)
+enum proxy_dialect proxy_dialect_of_initialize(struct span method)
 {
     for (enum proxy_dialect d = P0; d < P_COUNT; d++)
         if (!proxy_rows[d].offers && json_string_is(method, span_str(proxy_rows[d].initialize)))

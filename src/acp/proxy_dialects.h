@@ -5,6 +5,8 @@
  * of all four are understood from every proxy at any time. A proxy tells its dialect by the name of
  * the first envelope that it sends; only the dialect of the first message to the proxy has to be
  * guessed (questions.c).
+ *
+ * Nouns: proxy_dialect_.
  */
 #ifndef RIALTO_ACP_PROXY_DIALECTS_H
 #define RIALTO_ACP_PROXY_DIALECTS_H
@@ -24,10 +26,10 @@ struct proxy_row {
 extern const struct proxy_row proxy_rows[P_COUNT];
 
 /* The dialect whose envelope this raw method (with quotes) is; P_UNKNOWN for all else. */
-enum proxy_dialect proxy_envelope_of(struct span method);
+enum proxy_dialect proxy_dialect_of_envelope(struct span method);
 /* The dialect whose proxy initialisation this is; P_UNKNOWN for all else and for plain
  * initialize. */
-enum proxy_dialect proxy_initialize_of(struct span method);
+enum proxy_dialect proxy_dialect_of_initialize(struct span method);
 /* "p2" -> P2, in any case; P_UNKNOWN for other words. */
 enum proxy_dialect proxy_dialect_parse(struct span word);
 

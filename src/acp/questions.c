@@ -162,7 +162,7 @@ static void ask(struct greeting *g, struct hop *h, enum proxy_dialect d)
     }
     p->trace = acp_trace_call(g->c->options.trace, true, false, g->from->label, h->label,
                               buf_view(&method), params);
-    place_send((struct hop_place){h, false}, p, buf_view(&method), params);
+    hop_place_send((struct hop_place){h, false}, p, buf_view(&method), params);
     if (g->cancelled)
         pending_cancel(p);
     if (!g->fixed)
@@ -371,7 +371,7 @@ bool questions_heard(struct hop *h, const struct acp_message *m, enum proxy_dial
     h->nested = m->nested;
     if (!g)
         return false;
-    enum proxy_dialect probe = proxy_initialize_of(m->method);
+    enum proxy_dialect probe = proxy_dialect_of_initialize(m->method);
     bool plain = m->word == WORD_INITIALIZE;
     /* Only P0 and P1 are asked by an offer: in another's envelope it is a question come back. */
     if (plain && !proxy_rows[d].offers && offer_in(m->params))

@@ -6,6 +6,8 @@
  * session/new and its like, agents those of terminals. Whatever they stand in, a list or a map, an
  * envelope or a batch, config/credentials decides which of them are secrets; those are told to the
  * log's redactor, which finds them again in everything that is shown later.
+ *
+ * Nouns: acp_secrets_.
  */
 #ifndef RIALTO_ACP_SECRETS_H
 #define RIALTO_ACP_SECRETS_H

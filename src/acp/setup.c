@@ -1,8 +1,8 @@
 /* Session set-up and close requests: rewrites declared MCP servers for the agent, and remembers
  * which component declared each server. Called by conductor.c, and by greet.c with the agent's
  * initialize result. */
-#include "acp/bridge.h"
-#include "acp/edit.h"
+#include "acp/json_edit.h"
+#include "acp/port.h"
 #include "base/log.h"
 #include "base/mem.h"
 
@@ -22,20 +22,20 @@ void setup_learn_agent(struct conductor *c, struct span result)
     if (json_type_of(result) != JSON_OBJECT)
         return;
     c->native_url =
-        edit_truthy(result, EDIT_PATH("_meta", "mcp_acp_transport")) ||
-        edit_truthy(result, EDIT_PATH("_meta", "symposium", "mcp_acp_transport")) ||
-        edit_truthy(result, EDIT_PATH("agentCapabilities", "_meta", "mcp_acp_transport")) ||
-        edit_truthy(result,
-                    EDIT_PATH("agentCapabilities", "_meta", "symposium", "mcp_acp_transport"));
+        json_edit_truthy(result, EDIT_PATH("_meta", "mcp_acp_transport")) ||
+        json_edit_truthy(result, EDIT_PATH("_meta", "symposium", "mcp_acp_transport")) ||
+        json_edit_truthy(result, EDIT_PATH("agentCapabilities", "_meta", "mcp_acp_transport")) ||
+        json_edit_truthy(result,
+                         EDIT_PATH("agentCapabilities", "_meta", "symposium", "mcp_acp_transport"));
     c->native_type =
-        edit_truthy(result, EDIT_PATH("agentCapabilities", "mcpCapabilities", "acp")) ||
-        edit_truthy(result, EDIT_PATH("capabilities", "session", "mcp", "acp"));
+        json_edit_truthy(result, EDIT_PATH("agentCapabilities", "mcpCapabilities", "acp")) ||
+        json_edit_truthy(result, EDIT_PATH("capabilities", "session", "mcp", "acp"));
     c->takes_http =
-        edit_truthy(result, EDIT_PATH("agentCapabilities", "mcpCapabilities", "http")) ||
-        edit_truthy(result, EDIT_PATH("capabilities", "session", "mcp", "http"));
+        json_edit_truthy(result, EDIT_PATH("agentCapabilities", "mcpCapabilities", "http")) ||
+        json_edit_truthy(result, EDIT_PATH("capabilities", "session", "mcp", "http"));
     /* Every agent of the first version takes stdio servers; later ones say so. */
-    c->takes_stdio =
-        c->version < 2 || edit_truthy(result, EDIT_PATH("capabilities", "session", "mcp", "stdio"));
+    c->takes_stdio = c->version < 2 ||
+                     json_edit_truthy(result, EDIT_PATH("capabilities", "session", "mcp", "stdio"));
     if (c->options.bridge == BRIDGE_HTTP && !c->takes_http && c->takes_stdio)
         log_info(c->options.name,
                  "the agent takes no MCP servers over HTTP: it is given stdio ones");
@@ -50,18 +50,18 @@ static const char *const *const welcomes[] = {
 
 void setup_put_welcome(struct conductor *c, struct buf *out, struct span result)
 {
-    if (c->native_type || bridge_kind(c) == BRIDGED_NOT || json_type_of(result) != JSON_OBJECT) {
+    if (c->native_type || port_kind(c) == BRIDGED_NOT || json_type_of(result) != JSON_OBJECT) {
         buf_span(out, result);
         return;
     }
     if (c->version >= 2) {
-        edit_set(out, result, EDIT_PATH("capabilities", "session", "mcp", "acp"), SPAN("{}"));
+        json_edit_set(out, result, EDIT_PATH("capabilities", "session", "mcp", "acp"), SPAN("{}"));
         return;
     }
     buf_span(out, result);
     for (size_t i = 0; i < COUNT_OF(welcomes); i++) {
         struct buf next = {0};
-        edit_set(&next, buf_view(out), welcomes[i], SPAN("true"));
+        json_edit_set(&next, buf_view(out), welcomes[i], SPAN("true"));
         buf_fini(out);
         *out = next;
     }
@@ -77,7 +77,7 @@ void setup_note_owners(struct hop *from, const struct acp_message *m)
     if (json_type_of(m->params) != JSON_OBJECT)
         return;
     for (size_t i = 0; i < COUNT_OF(containers); i++) {
-        struct json_iter it = json_iter(edit_get(m->params, containers[i]).value);
+        struct json_iter it = json_iter(json_edit_get(m->params, containers[i]).value);
         while (json_next(&it)) {
             /* Requests travel from left to right: who shows a server first has declared it. */
             if (!declaration_read(it.value, &d) || map_get(&c->owners, d.key))
@@ -115,7 +115,7 @@ static void server_free(struct acp_server *s)
 {
     struct conductor *c = s->setup->c;
 
-    bridge_withdraw(s);
+    port_withdraw(s);
     channel_kill_all(s, "the session has ended");
     list_remove(&s->node);
     c->n_servers--;
@@ -223,7 +223,7 @@ static void note_names(struct rewrite *r, struct span params)
     struct declaration d;
 
     for (size_t i = 0; i < COUNT_OF(containers); i++) {
-        struct json_iter it = json_iter(edit_get(params, containers[i]).value);
+        struct json_iter it = json_iter(json_edit_get(params, containers[i]).value);
         while (json_next(&it)) {
             BUF_SCOPED name = {0};
             if (json_type_of(it.value) != JSON_OBJECT || is_bridged(r->setup->c, it.value, &d) ||
@@ -288,7 +288,7 @@ static void put_entry(struct buf *out, struct span name, struct span entry,
         buf_span(out, member.member);
         buf_char(out, ',');
     }
-    bridge_put_members(out, s, map);
+    port_put_members(out, s, map);
     buf_char(out, '}');
 }
 
@@ -301,13 +301,13 @@ static struct acp_server *offered_server(struct rewrite *r, const struct declara
 
     if (s)
         return s;
-    if (bridge_kind(c) == BRIDGED_NOT) {
+    if (port_kind(c) == BRIDGED_NOT) {
         r->refused = "this agent takes no MCP server with ACP as transport";
     } else if (c->n_servers >= SERVERS_MAX) {
         r->refused = "too many MCP servers with ACP as transport are open";
     } else {
         s = server_new(r->setup, d, name);
-        if (bridge_offer(s))
+        if (port_offer(s))
             r->refused = "no address can be opened for an MCP server";
     }
     return r->refused ? NULL : s;
@@ -361,7 +361,7 @@ static void set_container(struct buf *params, const char *const *path, struct sp
     buf_char(&container, map ? '{' : '[');
     buf_span(&container, entries);
     buf_char(&container, map ? '}' : ']');
-    edit_set(&next, buf_view(params), path, buf_view(&container));
+    json_edit_set(&next, buf_view(params), path, buf_view(&container));
     buf_fini(params);
     *params = next;
 }
@@ -372,10 +372,10 @@ static void put_extra(struct rewrite *r, struct buf *out)
     struct conductor *c = r->setup->c;
     BUF_SCOPED name = {0}, entry = {0};
 
-    if (!c->host.extra_name || bridge_kind(c) == BRIDGED_NOT)
+    if (!c->host.extra_name || port_kind(c) == BRIDGED_NOT)
         return;
     put_name(r, &name, span_str(c->host.extra_name), c);
-    if (bridge_put_extra(c, &entry, buf_view(&name), r->map))
+    if (port_put_extra(c, &entry, buf_view(&name), r->map))
         return;
     buf_str(out, out->n ? "," : "");
     buf_span(out, buf_view(&entry));
@@ -394,7 +394,7 @@ static bool is_container(struct json_slot value)
 static void put_params(struct rewrite *r, struct buf *out, struct span params)
 {
     BUF_SCOPED entries = {0}, also = {0};
-    struct json_slot main = edit_get(params, containers[0]);
+    struct json_slot main = json_edit_get(params, containers[0]);
 
     r->map = main.type == JSON_OBJECT;
     note_names(r, params);
@@ -403,7 +403,7 @@ static void put_params(struct rewrite *r, struct buf *out, struct span params)
         rewrite_entries(r, &entries, main, NULL);
     for (size_t i = 1; i < COUNT_OF(containers) && !r->refused; i++) {
         BUF_SCOPED inner = {0};
-        struct json_slot old = edit_get(buf_view(out), containers[i]);
+        struct json_slot old = json_edit_get(buf_view(out), containers[i]);
         if (!is_container(old))
             continue;
         rewrite_entries(r, &inner, old, &also);
@@ -460,7 +460,7 @@ void setup_relay(struct hop *from, const struct acp_message *m, struct hop_place
         r.setup->session = mem_span(m->slots[ACP_SESSION_ID].value);
     put_params(&r, &params, m->params);
     if (r.refused) {
-        bool ours = bridge_kind(c) != BRIDGED_NOT; /* then it is no fault of the request */
+        bool ours = port_kind(c) != BRIDGED_NOT; /* then it is no fault of the request */
         hop_error(from, m, ours ? RPC_INTERNAL_ERROR : RPC_INVALID_PARAMS,
                   ours ? "Internal error" : "Invalid params", r.refused);
         setup_free(r.setup);

@@ -5,6 +5,8 @@
  * taken out of their envelopes, as JSON lines) and *lines* (every line of every pipe, as a text
  * log). Both pass acp/secrets and the redactor before they reach a sink. All functions accept NULL
  * and do nothing then.
+ *
+ * Nouns: acp_trace_.
  */
 #ifndef RIALTO_ACP_TRACE_H
 #define RIALTO_ACP_TRACE_H

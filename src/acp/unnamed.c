@@ -1,7 +1,7 @@
 /* Servers that know no connections (M0, M0b): which of several clients such a server means. Called
  * by channel.c for what these servers say, and by exchange.c for progress tokens. */
 #include "acp/channel_inside.h"
-#include "acp/edit.h"
+#include "acp/json_edit.h"
 #include "base/log.h"
 #include "base/mem.h"
 
@@ -53,7 +53,7 @@ struct span unnamed_token(struct exchange *x, struct span params, struct buf *sc
 {
     struct acp_channel *ch = x->channel;
     const char *const *path = EDIT_PATH("_meta", "progressToken");
-    struct json_slot token = edit_get(params, path);
+    struct json_slot token = json_edit_get(params, path);
 
     if (token.type == JSON_NONE)
         return params;
@@ -67,7 +67,7 @@ struct span unnamed_token(struct exchange *x, struct span params, struct buf *sc
         return params;
     }
     x->token = exchange_new_name(ch);
-    edit_set(scratch, params, path, span_str(x->token));
+    json_edit_set(scratch, params, path, span_str(x->token));
     return buf_view(scratch);
 }
 
@@ -98,7 +98,7 @@ static struct acp_channel *channel_meant(struct conductor *c, struct span url,
 
     *x = NULL;
     if (json_string_is(said->method, SPAN("notifications/progress")))
-        *x = token_holder(c, url, edit_get(said->params, EDIT_PATH("progressToken")).value);
+        *x = token_holder(c, url, json_edit_get(said->params, EDIT_PATH("progressToken")).value);
     if (*x)
         return (*x)->channel;
     LIST_EACH (&c->unnamed, it) {
@@ -134,7 +134,7 @@ static bool takes_back(struct conductor *c, struct span url, const struct acp_ca
 {
     if (!json_string_is(said->method, SPAN("notifications/cancelled")))
         return false;
-    struct json_slot id = edit_get(said->params, EDIT_PATH("requestId"));
+    struct json_slot id = json_edit_get(said->params, EDIT_PATH("requestId"));
     struct pending *p = id.type == JSON_NONE ? NULL : ask_of(c, url, id.value);
     if (p)
         channel_withdraw_ask(p, said->params);

@@ -109,7 +109,7 @@ int acp_skim(struct span text, struct acp_message *m)
         return code;
     m->method = span_of(m->rpc.method.p - 1, m->rpc.method.n + 2);
     m->params = m->rpc.params;
-    m->envelope = proxy_envelope_of(m->method);
+    m->envelope = proxy_dialect_of_envelope(m->method);
     if (m->envelope == P_UNKNOWN)
         m->word = acp_word_of(m->method);
     return 0;

@@ -4,6 +4,8 @@
  * acp_skim reads a message once. What came inside a successor envelope is then looked at as if it
  * had come plain: method and params are the inner ones, `wrapped` remembers the envelope. Only for
  * the few words below are the members of params looked into.
+ *
+ * Nouns: acp_.
  */
 #ifndef RIALTO_ACP_WORDS_H
 #define RIALTO_ACP_WORDS_H

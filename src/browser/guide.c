@@ -132,9 +132,9 @@ static void on_open(struct peer *self, struct call *call, const struct request *
         grants_open(s, call, arguments);
     else
         call_done(call, &(struct outcome){.kind = OUTCOME_ERROR,
-                                            .body = SPAN("{\"code\":-32603,\"message\":\"No page "
-                                                         "hides a tool any more\"}"),
-                                            .text = SPAN("No page hides a tool any more")});
+                                          .body = SPAN("{\"code\":-32603,\"message\":\"No page "
+                                                       "hides a tool any more\"}"),
+                                          .text = SPAN("No page hides a tool any more")});
 }
 
 static void on_answer(struct peer *self, struct call *call, struct span key,

@@ -46,8 +46,8 @@ static void on_reread(struct timer *t)
         (void)page_ask(p, ERRAND_LIST, "tools/list", SPAN("{}"), CALL_TIMEOUT_MS);
 }
 
-struct page *page_new(struct browser_session *s, struct span key, struct span origin,
-                      const struct dialect *dialect)
+static struct page *page_new(struct browser_session *s, struct span key, struct span origin,
+                             const struct dialect *dialect)
 {
     struct page *p = MEM_NEW(struct page);
 

@@ -62,8 +62,6 @@ struct page_errand {
     struct buf held;   /* ERRAND_CALL: what is sent when the page has given a sign of life */
 };
 
-struct page *page_new(struct browser_session *s, struct span key, struct span origin,
-                      const struct dialect *dialect);
 void page_free(struct page *p);
 /* May a message from this origin be of this page? Keys can be guessed, so one that comes from
  * another site is not. Not every message of a site says where it comes from, and programs have no

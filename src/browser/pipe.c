@@ -172,7 +172,8 @@ void pipe_close(struct pipe *p, uint16_t code, const char *why)
 
 /* --- what comes by it --- */
 
-void pipe_receive(struct pipe *p, struct span text)
+/* One message that came by the connection. */
+static void receive(struct pipe *p, struct span text)
 {
     struct sender s = {.browser = p->browser, .pipe = p, .page = p->page, .agent = p->agent};
 
@@ -197,7 +198,7 @@ static void on_message(void *owner, enum ws_opcode op, struct span payload)
     struct pipe *p = owner;
 
     if (op == WS_TEXT)
-        pipe_receive(p, payload);
+        receive(p, payload);
     else
         ws_close(p->ws, 1003, "messages are text frames");
 }
@@ -234,7 +235,7 @@ void pipe_take_stream(struct pipe *p, struct http_exchange *x)
 
 static void on_line(void *owner, struct span line)
 {
-    pipe_receive(owner, line);
+    receive(owner, line);
 }
 
 static void on_too_long(void *owner, struct span head)

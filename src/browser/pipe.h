@@ -41,8 +41,6 @@ void pipe_send(struct pipe *p, struct span json, bool request);
 /* Text that stands outside of messages, on an event stream; other connections have no such place.
  */
 void pipe_comment(struct pipe *p, struct span text);
-/* One message that came by the connection. */
-void pipe_receive(struct pipe *p, struct span text);
 /* Counts a message; false when there were more than anybody should send. */
 bool pipe_counts(struct pipe *p);
 void pipe_close(struct pipe *p, uint16_t code, const char *why);

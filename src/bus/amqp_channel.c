@@ -395,7 +395,7 @@ static void give_message(struct amqp_channel *ch, struct span body)
         bury(ch, "larger than the limit");
         return;
     }
-    int code = amqp_read_message(buf_view(&ch->properties), &m, made_id);
+    int code = amqp_take_message(buf_view(&ch->properties), &m, made_id);
     if (code) {
         bury(ch, err_name(code));
         return;

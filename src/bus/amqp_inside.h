@@ -5,6 +5,8 @@
  * amqp_channel.c is a subscription: one channel that declares RockBot's queues, consumes, and comes
  * back when the broker ends it. amqp_words.c reads URLs and turns messages into properties and
  * headers.
+ *
+ * Nouns: amqp_. Files: amqp, amqp_channel, amqp_words.
  */
 #ifndef RIALTO_BUS_AMQP_INSIDE_H
 #define RIALTO_BUS_AMQP_INSIDE_H
@@ -31,7 +33,7 @@ void amqp_address_fini(struct amqp_address *a);
 MUST_CHECK int amqp_write_message(struct buf *out, uint16_t channel, size_t frame_max,
                                   struct span exchange, struct span topic, const struct message *m);
 /* `payload` is that of the HEADER frame; `made_id` holds the id of a message that has none. */
-MUST_CHECK int amqp_read_message(struct span payload, struct message *m,
+MUST_CHECK int amqp_take_message(struct span payload, struct message *m,
                                  char made_id[ID_TOKEN_SIZE]);
 
 /* --- connection --- */

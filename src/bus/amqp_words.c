@@ -218,7 +218,7 @@ static void read_headers(const struct amqp_properties *p, struct message *m)
     }
 }
 
-int amqp_read_message(struct span payload, struct message *m, char made_id[ID_TOKEN_SIZE])
+int amqp_take_message(struct span payload, struct message *m, char made_id[ID_TOKEN_SIZE])
 {
     struct amqp_properties p;
     int code = amqp_read_properties(payload, &p);

@@ -12,6 +12,8 @@
  *
  * Nothing is called from inside bus_open, bus_publish, bus_subscribe or bus_close: everything is
  * told from the loop. Inside any callback everything here may be called.
+ *
+ * Nouns: bus_, engine_.
  */
 #ifndef RIALTO_BUS_BUS_H
 #define RIALTO_BUS_BUS_H

@@ -139,7 +139,7 @@ static void on_stored(struct nats_client *e, uint64_t number, const struct nats_
 {
     struct span text = op->payload;
 
-    if (nats_status(op->headers)) { /* somebody deleted the stream: it is stored nowhere */
+    if (nats_headers_status(op->headers)) { /* somebody deleted the stream: it is stored nowhere */
         if (!timer_is_set(&e->again))
             log_warn("nats", "a stream is gone: what is not stored yet is published once more");
         park(e, number, STREAM_AGAIN_MS);
@@ -165,7 +165,7 @@ void nats_answer(struct nats_client *e, const struct nats_op *op)
         nats_wish_answer(e, number, op);
     else if (span_starts(what, SPAN(".p.")))
         on_stored(e, number, op);
-    else if (span_starts(what, SPAN(".n.")) && nats_status(op->headers))
+    else if (span_starts(what, SPAN(".n.")) && nats_headers_status(op->headers))
         on_unheard(e, number);
 }
 
@@ -269,8 +269,8 @@ static void put_message(struct nats_client *e, uint64_t number, struct span topi
     }
     if (jet || is_fresh(e))
         buf_printf(&reply, "%s.%c.%" PRIu64, e->inbox, jet ? 'p' : 'n', number);
-    nats_put_pub(nats_link_out(e), buf_view(&subject), buf_view(&reply), buf_view(&e->headers),
-                 m->body);
+    nats_write_pub(nats_link_out(e), buf_view(&subject), buf_view(&reply), buf_view(&e->headers),
+                   m->body);
     nats_link_wrote(e);
     if (!jet)
         unsure_add(e, number, 0);

@@ -6,6 +6,8 @@
  * in: subscriptions, and messages that are handed over and wait to be settled. nats_wish.c finds
  * and makes JetStream's streams and consumers. nats_words.c and nats_message.c translate,
  * nats_login.c signs.
+ *
+ * Nouns: nats_. Files: nats, nats_link, nats_login, nats_message, nats_sub, nats_wish, nats_words.
  */
 #ifndef RIALTO_BUS_NATS_INSIDE_H
 #define RIALTO_BUS_NATS_INSIDE_H
@@ -103,9 +105,6 @@ void nats_link_fini(struct nats_client *e);
 void nats_link_connect(struct nats_client *e);
 /* Ends in engine_closed. */
 void nats_link_leave(struct nats_client *e);
-/* This connection cannot go on. */
-void nats_link_lose(struct nats_client *e, const char *fmt, ...)
-    __attribute__((format(printf, 2, 3)));
 bool nats_link_is_open(const struct nats_client *e);
 /* Where to append what is to be sent; call nats_link_wrote afterwards. Only while it is open. */
 struct buf *nats_link_out(struct nats_client *e);

@@ -133,7 +133,8 @@ static void drop_connection(struct nats_client *e, const char *reason)
 
 static void try_next(struct nats_client *e);
 
-void nats_link_lose(struct nats_client *e, const char *fmt, ...)
+/* This connection cannot go on. */
+static __attribute__((format(printf, 2, 3))) void lose(struct nats_client *e, const char *fmt, ...)
 {
     struct nats_link *l = &e->link;
     enum nats_state state = l->state;
@@ -158,8 +159,8 @@ void nats_link_lose(struct nats_client *e, const char *fmt, ...)
 static void on_deadline(struct timer *t)
 {
     struct nats_client *e = CONTAINER_OF(t, struct nats_client, link.deadline);
-    nats_link_lose(e, "%s gives no answer within %d s", e->link.places[e->link.at].target,
-                   HANDSHAKE_MS / 1000);
+    lose(e, "%s gives no answer within %d s", e->link.places[e->link.at].target,
+         HANDSHAKE_MS / 1000);
 }
 
 /* --- logging in --- */
@@ -172,7 +173,7 @@ static bool start_tls(struct nats_client *e)
     if (!l->tls)
         l->tls = tls_context_client(e->options->ca, &err);
     if (!l->tls) {
-        nats_link_lose(e, "%s", err.text);
+        lose(e, "%s", err.text);
         return false;
     }
     stream_secure(l->stream, l->tls, l->places[l->at].name, NULL, HANDSHAKE_MS);
@@ -185,9 +186,9 @@ static bool upgrade(struct nats_client *e, const struct nats_info *info, size_t 
     if (stream_is_secure(e->link.stream) || !(e->address.secure || info->tls_required))
         return true;
     if (!info->tls_required && !info->tls_available)
-        nats_link_lose(e, "the server does not speak TLS: use nats:// in the address");
+        lose(e, "the server does not speak TLS: use nats:// in the address");
     else if (behind) /* somebody in between could have said it in the server's name */
-        nats_link_lose(e, "the server sent more than its greeting before TLS");
+        lose(e, "the server sent more than its greeting before TLS");
     else
         return start_tls(e);
     return false;
@@ -232,13 +233,13 @@ static void log_in(struct nats_client *e, const struct nats_info *info)
     struct err err = {0};
 
     if (put_login(e, info, &json, &err) < 0) {
-        nats_link_lose(e, "%s", err.text);
+        lose(e, "%s", err.text);
         return;
     }
     struct buf *out = stream_out(e->link.stream);
-    nats_put_connect(out, buf_view(&json));
+    nats_write_connect(out, buf_view(&json));
     buf_printf(&inbox, "%s.>", e->inbox);
-    nats_put_sub(out, buf_view(&inbox), SPAN_EMPTY, NATS_ANSWERS_SID);
+    nats_write_sub(out, buf_view(&inbox), SPAN_EMPTY, NATS_ANSWERS_SID);
     e->link.state = NATS_LOGIN;
     nats_link_ping(e);
 }
@@ -247,7 +248,7 @@ static void on_checked(struct nats_client *e, void *owner, bool granted, const c
 {
     (void)owner;
     if (!granted) {
-        nats_link_lose(e, "%s", text);
+        lose(e, "%s", text);
         return;
     }
     timer_clear(loop_timers(e->loop), &e->link.deadline);
@@ -272,13 +273,13 @@ static void on_info(struct nats_client *e, const struct nats_op *op)
     struct nats_info info;
 
     if (nats_read_info(&info, op->text) < 0) {
-        nats_link_lose(e, "the server sent an INFO that cannot be read");
+        lose(e, "the server sent an INFO that cannot be read");
         return;
     }
     e->max_payload = info.max_payload;
     learn_places(e, info.urls);
     if (l->state == NATS_GREETING && !info.headers)
-        nats_link_lose(e, "the server knows no headers: nats-server 2.2 is the oldest that does");
+        lose(e, "the server knows no headers: nats-server 2.2 is the oldest that does");
     else if (l->state == NATS_GREETING && upgrade(e, &info, op->behind))
         log_in(e, &info);
     else if (l->state == NATS_UP && info.leaving && l->n_places > 1 && !l->moving) {
@@ -296,11 +297,11 @@ static void on_pong(struct nats_client *e)
     if (l->state == NATS_LOGIN)
         on_login(e);
     else if (l->state == NATS_LEAVING && !l->pings)
-        nats_link_lose(e, "closed");
+        lose(e, "closed");
     else if (l->state == NATS_UP)
         nats_pong(e);
     if (l->moving && !l->pings)
-        nats_link_lose(e, "%s shuts down", l->places[l->at].target);
+        lose(e, "%s shuts down", l->places[l->at].target);
 }
 
 /* A missing permission costs only what was asked for; after any other -ERR the server ends the
@@ -315,9 +316,9 @@ static void on_complaint(struct nats_client *e, struct span text)
         log_warn("nats", SPAN_FMT, SPAN_ARG(text));
     } else if (l->state < NATS_UP && span_has_nocase(text, SPAN("auth"))) {
         const char *file = e->options->credentials;
-        nats_link_lose(e, "the server refuses the %s%s",
-                       file ? "credentials in " : "user name, password or token in the address",
-                       file ? file : "");
+        lose(e, "the server refuses the %s%s",
+             file ? "credentials in " : "user name, password or token in the address",
+             file ? file : "");
     } else {
         mem_free(l->complaint);
         l->complaint = mem_span(text);
@@ -329,7 +330,7 @@ static void on_op(void *owner, const struct nats_op *op)
     struct nats_client *e = owner;
 
     if (e->link.state == NATS_GREETING && op->kind != NATS_INFO && op->kind != NATS_ERR)
-        nats_link_lose(e, "what listens there does not greet as NATS does");
+        lose(e, "what listens there does not greet as NATS does");
     else if (op->kind == NATS_INFO)
         on_info(e, op);
     else if (op->kind == NATS_PONG)
@@ -341,7 +342,7 @@ static void on_op(void *owner, const struct nats_op *op)
     else if (op->kind == NATS_MSG)
         nats_sub_message(e, op);
     else if (op->kind == NATS_PING) {
-        nats_put_pong(stream_out(e->link.stream));
+        nats_write_pong(stream_out(e->link.stream));
         stream_wrote(e->link.stream);
     }
 }
@@ -351,12 +352,12 @@ static void on_data(void *owner, struct span chunk)
     struct nats_client *e = owner;
 
     e->link.silent = 0;
-    int code = nats_feed(&e->link.reader, chunk, on_op, e);
+    int code = nats_reader_feed(&e->link.reader, chunk, on_op, e);
     if (code && e->link.state == NATS_GREETING)
-        nats_link_lose(e, "what listens there does not speak NATS%s",
-                       e->address.secure ? " (or wants TLS first: tls://HOST?tls_first)" : "");
+        lose(e, "what listens there does not speak NATS%s",
+             e->address.secure ? " (or wants TLS first: tls://HOST?tls_first)" : "");
     else if (code)
-        nats_link_lose(e, "the server broke the protocol: %s", err_name(code));
+        lose(e, "the server broke the protocol: %s", err_name(code));
 }
 
 static void on_closed(void *owner, const char *reason)
@@ -365,7 +366,7 @@ static void on_closed(void *owner, const char *reason)
     struct nats_link *l = &e->link;
 
     l->stream = NULL;
-    nats_link_lose(e, "the connection is lost: %s", l->complaint ? l->complaint : reason);
+    lose(e, "the connection is lost: %s", l->complaint ? l->complaint : reason);
 }
 
 static const struct stream_events link_events = {.data = on_data, .closed = on_closed};
@@ -380,11 +381,11 @@ static void on_connected(void *owner, struct stream *s, int code)
 
     l->connecting = NULL;
     if (code && l->lost_why) { /* the reason that another server gave tells more than this */
-        nats_link_lose(e, "%s", l->lost_why);
+        lose(e, "%s", l->lost_why);
         return;
     }
     if (code) {
-        nats_link_lose(e, "no NATS server answers there: %s", err_name(code));
+        lose(e, "no NATS server answers there: %s", err_name(code));
         return;
     }
     nats_reader_fini(&l->reader);
@@ -479,13 +480,13 @@ void nats_link_say(struct nats_client *e, struct span subject, struct span reply
 {
     if (!nats_link_is_open(e))
         return;
-    nats_put_pub(nats_link_out(e), subject, reply, SPAN_EMPTY, span_str(words));
+    nats_write_pub(nats_link_out(e), subject, reply, SPAN_EMPTY, span_str(words));
     nats_link_wrote(e);
 }
 
 void nats_link_ping(struct nats_client *e)
 {
-    nats_put_ping(nats_link_out(e));
+    nats_write_ping(nats_link_out(e));
     nats_link_wrote(e);
     e->link.pings++;
 }
@@ -497,5 +498,5 @@ void nats_link_tick(struct nats_client *e)
     if (++l->silent == SILENT_ASK)
         nats_make_sure(e, 0);
     if (l->silent >= SILENT_DEAD)
-        nats_link_lose(e, "nothing was heard for %d s", SILENT_DEAD * NATS_TICK_MS / 1000);
+        lose(e, "nothing was heard for %d s", SILENT_DEAD * NATS_TICK_MS / 1000);
 }

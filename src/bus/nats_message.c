@@ -28,17 +28,17 @@ void nats_message_put(struct buf *headers, const struct message *m, struct span 
     for (size_t i = 0; i < COUNT_OF(words); i++) {
         struct span word = *(const struct span *)((const char *)m + words[i].offset);
         if (word.n)
-            nats_put_header(headers, span_str(words[i].key), word);
+            nats_write_header(headers, span_str(words[i].key), word);
     }
     if (m->sent_ms) {
         buf_u64(&time, m->sent_ms);
-        nats_put_header(headers, span_str(time_key), buf_view(&time));
+        nats_write_header(headers, span_str(time_key), buf_view(&time));
     }
     for (size_t i = 0; i < m->n_headers; i++)
-        nats_put_header(headers, m->headers[i].key, m->headers[i].value);
+        nats_write_header(headers, m->headers[i].key, m->headers[i].value);
     if (once.n)
-        nats_put_header(headers, SPAN("Nats-Msg-Id"), once);
-    nats_end_headers(headers);
+        nats_write_header(headers, SPAN("Nats-Msg-Id"), once);
+    nats_headers_end(headers);
 }
 
 /* --- reading --- */
@@ -107,7 +107,7 @@ static void fill_in(struct message *m, char made_id[ID_TOKEN_SIZE])
 int nats_message_read(struct message *m, struct span headers, struct span payload,
                       char made_id[ID_TOKEN_SIZE], struct err *err)
 {
-    struct nats_headers h = nats_headers(headers);
+    struct nats_headers h = nats_headers_of(headers);
     int code = 0;
 
     *m = (struct message){.body = payload};

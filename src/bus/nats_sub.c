@@ -371,7 +371,7 @@ static void leg_subscribe(struct nats_leg *leg, const char *subject, const char 
 
     if (!nats_link_is_open(e))
         return;
-    nats_put_sub(nats_link_out(e), span_str(subject), span_str(group), leg->id);
+    nats_write_sub(nats_link_out(e), span_str(subject), span_str(group), leg->id);
     nats_link_wrote(e);
     leg->open = true;
 }
@@ -381,7 +381,7 @@ static void leg_unsubscribe(struct nats_leg *leg)
     struct nats_client *e = leg->sub->engine;
 
     if (leg->open && nats_link_is_open(e)) {
-        nats_put_unsub(nats_link_out(e), leg->id);
+        nats_write_unsub(nats_link_out(e), leg->id);
         nats_link_wrote(e);
     }
     leg->open = false;
@@ -493,8 +493,8 @@ static void on_consumer(struct nats_client *e, void *owner, bool granted, const 
  */
 static void end_of_request(struct nats_client *e, struct nats_leg *leg, struct span headers)
 {
-    unsigned status = nats_status(headers);
-    struct nats_headers h = nats_headers(headers);
+    unsigned status = nats_headers_status(headers);
+    struct nats_headers h = nats_headers_of(headers);
     uint64_t left = leg->asked;
 
     (void)e;

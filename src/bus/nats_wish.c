@@ -224,7 +224,7 @@ void nats_wish_answer(struct nats_client *e, uint64_t id, const struct nats_op *
 
     if (!w)
         return;
-    if (nats_status(op->headers)) {
+    if (nats_headers_status(op->headers)) {
         fail(w, "nobody answers such requests");
     } else if (json_skim(op->payload, NULL, NULL, &type, NULL) < 0 || type != JSON_OBJECT) {
         fail(w, "the answer cannot be read");

@@ -134,7 +134,7 @@ static int host(const struct command *self, const struct config *config, const c
 static int pair(const struct command *self, const struct config *config)
 {
     struct err err;
-    char *token = browser_token(&err);
+    char *token = browser_desk_token(&err);
     struct buf out = {0};
 
     if (!token) {

@@ -64,7 +64,7 @@ static char *read_token(const char *path)
     return n == (ssize_t)sizeof text - 1 ? mem_str(text) : NULL;
 }
 
-char *browser_token(struct err *err)
+char *browser_desk_token(struct err *err)
 {
     char *path = place_path(PLACE_STATE, "browser-token");
     char fresh[ID_TOKEN_SIZE];
@@ -317,7 +317,7 @@ struct browser_desk *browser_desk_new(struct loop *loop, const struct config *c,
     d->remotes_file = place_path(PLACE_STATE, "browser-pages.json");
     /* Where agents must show a token, pages and BTCP agents must: they have this one for it. */
     bool paired = c->browser.pairing || c->tokens.n;
-    if (!(d->token = browser_token(&err)))
+    if (!(d->token = browser_desk_token(&err)))
         log_line(paired ? LOG_ERROR : LOG_INFO, "browser", "%s", err.text);
     if (d->token)
         log_add_secret(span_str(d->token));

@@ -33,6 +33,6 @@ void browser_desk_count(const struct browser_desk *d, struct browser_numbers *ou
 void browser_desk_close(struct browser_desk *d, void (*closed)(void *arg), void *arg);
 
 /* The pairing token, made if it is not there yet; NULL when that fails. The caller frees it. */
-char *browser_token(struct err *err);
+char *browser_desk_token(struct err *err);
 
 #endif

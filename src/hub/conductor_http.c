@@ -194,8 +194,8 @@ void *conductor_http_open(struct conductor_http *h, struct acp_server *server,
 {
     if (h->closing || !listens(h))
         return NULL;
-    struct lone *lone =
-        lone_new(h->core, acp_server_name(server), server, NULL, &(struct channel_link_owner){0});
+    struct lone *lone = lone_new(h->core, channel_server_name(server), server, NULL,
+                                 &(struct channel_link_owner){0});
     const struct mcp_host host = lone_host(lone);
     struct place_http *p = place_new(h, &host, place);
     p->lone = lone;

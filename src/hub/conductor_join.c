@@ -234,7 +234,7 @@ void conductor_join(struct conductor_core *core, struct acp_server *server, stru
     conductor_core_hold(core);
     j->core = core;
     j->loop = conductor_core_loop(core);
-    j->name = mem_str(acp_server_name(server));
+    j->name = mem_str(channel_server_name(server));
     j->stream = stream;
     j->starting.changed = on_starting;
     j->limit.fire = on_limit;

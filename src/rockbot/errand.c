@@ -47,7 +47,7 @@ static void fail(struct errand *e, enum failure why, bool retryable, const char 
 }
 
 /* A question that is not sent yet is in our outbox, and goes to the next host. */
-void errands_lost(struct remote *r)
+void errand_lose_all(struct remote *r)
 {
     LIST_EACH_SAFE (&r->errands, it) {
         struct errand *e = LIST_ENTRY(it, struct errand, node);

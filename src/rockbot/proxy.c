@@ -280,7 +280,7 @@ void bus_proxy_down(struct bus_proxy *x, const char *why)
     x->is_up = false;
     timer_set(loop_timers(x->loop), &x->patience, x->options.patience);
     if (bus_is_in_memory(x->bus))
-        each_remote(x, errands_lost);
+        each_remote(x, errand_lose_all);
 }
 
 /* --- life --- */

@@ -8,7 +8,7 @@
  * Two proxies may join under one agent's name: each has reply topics and groups of its own, so
  * neither takes what is meant for the other. Everything is told from the loop.
  *
- * Nouns: bus_proxy_.
+ * Nouns: bus_proxy_, errand_, remote_. Files: errand, remote, remote_calls, remote_words.
  */
 #ifndef RIALTO_ROCKBOT_PROXY_H
 #define RIALTO_ROCKBOT_PROXY_H

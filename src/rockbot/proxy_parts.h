@@ -84,7 +84,7 @@ struct errand *errand_send(struct remote *r, const struct errand_kind *kind, str
 /* Nobody wants to know any more; nothing is told. */
 void errand_drop(struct errand *e);
 /* The bus has lost what it was given: callers whose question was sent are told. */
-void errands_lost(struct remote *r);
+void errand_lose_all(struct remote *r);
 
 /* --- remote.c --- */
 struct remote *remote_new(struct bus_proxy *x, struct span name);

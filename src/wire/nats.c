@@ -142,7 +142,7 @@ static int read_ops(struct nats_reader *r, struct span in, struct span *rest, na
     return code;
 }
 
-int nats_feed(struct nats_reader *r, struct span chunk, nats_op_fn *on_op, void *owner)
+int nats_reader_feed(struct nats_reader *r, struct span chunk, nats_op_fn *on_op, void *owner)
 {
     struct span in = chunk, rest;
 
@@ -213,7 +213,7 @@ static struct span take_line(struct span *rest)
     return line;
 }
 
-struct nats_headers nats_headers(struct span block)
+struct nats_headers nats_headers_of(struct span block)
 {
     struct nats_headers h = {.rest = block};
 
@@ -235,7 +235,7 @@ bool nats_headers_next(struct nats_headers *h)
     return false;
 }
 
-unsigned nats_status(struct span block)
+unsigned nats_headers_status(struct span block)
 {
     struct span line = take_line(&block);
     uint64_t status = 0;
@@ -253,14 +253,14 @@ static void put_end(struct buf *out)
     buf_bytes(out, "\r\n", 2);
 }
 
-void nats_put_connect(struct buf *out, struct span json)
+void nats_write_connect(struct buf *out, struct span json)
 {
     buf_str(out, "CONNECT ");
     buf_span(out, json);
     put_end(out);
 }
 
-void nats_put_sub(struct buf *out, struct span subject, struct span group, uint64_t sid)
+void nats_write_sub(struct buf *out, struct span subject, struct span group, uint64_t sid)
 {
     buf_str(out, "SUB ");
     buf_span(out, subject);
@@ -273,15 +273,15 @@ void nats_put_sub(struct buf *out, struct span subject, struct span group, uint6
     put_end(out);
 }
 
-void nats_put_unsub(struct buf *out, uint64_t sid)
+void nats_write_unsub(struct buf *out, uint64_t sid)
 {
     buf_str(out, "UNSUB ");
     buf_u64(out, sid);
     put_end(out);
 }
 
-void nats_put_pub(struct buf *out, struct span subject, struct span reply, struct span headers,
-                  struct span payload)
+void nats_write_pub(struct buf *out, struct span subject, struct span reply, struct span headers,
+                    struct span payload)
 {
     buf_str(out, headers.n ? "HPUB " : "PUB ");
     buf_span(out, subject);
@@ -300,17 +300,17 @@ void nats_put_pub(struct buf *out, struct span subject, struct span reply, struc
     put_end(out);
 }
 
-void nats_put_ping(struct buf *out)
+void nats_write_ping(struct buf *out)
 {
     buf_str(out, "PING\r\n");
 }
 
-void nats_put_pong(struct buf *out)
+void nats_write_pong(struct buf *out)
 {
     buf_str(out, "PONG\r\n");
 }
 
-void nats_put_header(struct buf *block, struct span key, struct span value)
+void nats_write_header(struct buf *block, struct span key, struct span value)
 {
     if (!key.n || !ascii_is_words(key, "!#$%&'*+-.^_`|~"))
         return;
@@ -328,7 +328,7 @@ void nats_put_header(struct buf *block, struct span key, struct span value)
     put_end(block);
 }
 
-void nats_end_headers(struct buf *block)
+void nats_headers_end(struct buf *block)
 {
     if (block->n)
         put_end(block);

@@ -5,6 +5,8 @@
  * many bytes as their line says. The reader is fed bytes and gives operations. An operation that
  * lies whole in a chunk is handed out from there, and its spans are valid until the callback
  * returns. The nats_put functions append what a client sends.
+ *
+ * Nouns: nats_reader_, nats_write_, nats_read_, nats_headers_.
  */
 #ifndef RIALTO_WIRE_NATS_H
 #define RIALTO_WIRE_NATS_H
@@ -42,7 +44,8 @@ typedef void nats_op_fn(void *owner, const struct nats_op *op);
 void nats_reader_init(struct nats_reader *r);
 void nats_reader_fini(struct nats_reader *r);
 /* 0, ERR_PROTOCOL or ERR_SIZE. The callback may stop the reader. */
-MUST_CHECK int nats_feed(struct nats_reader *r, struct span chunk, nats_op_fn *on_op, void *owner);
+MUST_CHECK int nats_reader_feed(struct nats_reader *r, struct span chunk, nats_op_fn *on_op,
+                                void *owner);
 /* No more operations come. */
 void nats_reader_stop(struct nats_reader *r);
 
@@ -61,27 +64,27 @@ struct nats_headers {
     struct span rest;
     struct span key, value;
 };
-struct nats_headers nats_headers(struct span block);
+struct nats_headers nats_headers_of(struct span block);
 /* The next header that has a name; false at the end. */
 bool nats_headers_next(struct nats_headers *h);
 /* The number behind "NATS/1.0": 503 = nobody is subscribed, 408 = time is over; 0 = none. */
-unsigned nats_status(struct span block);
+unsigned nats_headers_status(struct span block);
 
 /* --- what a client sends --- */
-void nats_put_connect(struct buf *out, struct span json);
+void nats_write_connect(struct buf *out, struct span json);
 /* `group` may be empty. */
-void nats_put_sub(struct buf *out, struct span subject, struct span group, uint64_t sid);
-void nats_put_unsub(struct buf *out, uint64_t sid);
+void nats_write_sub(struct buf *out, struct span subject, struct span group, uint64_t sid);
+void nats_write_unsub(struct buf *out, uint64_t sid);
 /* `reply` and `headers` (a block of the two functions below) may be empty. */
-void nats_put_pub(struct buf *out, struct span subject, struct span reply, struct span headers,
-                  struct span payload);
-void nats_put_ping(struct buf *out);
-void nats_put_pong(struct buf *out);
+void nats_write_pub(struct buf *out, struct span subject, struct span reply, struct span headers,
+                    struct span payload);
+void nats_write_ping(struct buf *out);
+void nats_write_pong(struct buf *out);
 
 /* Begins the block when `block` is empty. A key that cannot be one is left out; control characters
  * in a value become blanks, because a line break would begin another header. */
-void nats_put_header(struct buf *block, struct span key, struct span value);
+void nats_write_header(struct buf *block, struct span key, struct span value);
 /* The blank line; nothing when there is no header. */
-void nats_end_headers(struct buf *block);
+void nats_headers_end(struct buf *block);
 
 #endif

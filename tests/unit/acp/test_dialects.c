@@ -32,8 +32,8 @@ static void test_envelope_names(void **state)
 
     (void)state;
     for (size_t i = 0; i < COUNT_OF(rows); i++)
-        assert_int_equal(proxy_envelope_of(quoted(&b, rows[i].method)), rows[i].dialect);
-    assert_int_equal(proxy_envelope_of(SPAN("\"_proxy\\/successor\"")), P2);
+        assert_int_equal(proxy_dialect_of_envelope(quoted(&b, rows[i].method)), rows[i].dialect);
+    assert_int_equal(proxy_dialect_of_envelope(SPAN("\"_proxy\\/successor\"")), P2);
     buf_fini(&b);
 }
 
@@ -45,10 +45,10 @@ static void test_proxy_rows(void **state)
     for (enum proxy_dialect d = P0; d < P_COUNT; d++) {
         const struct proxy_row *row = &proxy_rows[d];
         assert_int_equal(proxy_dialect_parse(span_str(row->name)), d);
-        assert_int_equal(proxy_envelope_of(quoted(&b, row->forward_request)), d);
-        assert_int_equal(proxy_envelope_of(quoted(&b, row->deliver_notification)), d);
+        assert_int_equal(proxy_dialect_of_envelope(quoted(&b, row->forward_request)), d);
+        assert_int_equal(proxy_dialect_of_envelope(quoted(&b, row->deliver_notification)), d);
         /* Those that are greeted by plain initialize are told by the offer, not by the method. */
-        assert_int_equal(proxy_initialize_of(quoted(&b, row->initialize)),
+        assert_int_equal(proxy_dialect_of_initialize(quoted(&b, row->initialize)),
                          row->offers ? P_UNKNOWN : d);
         assert_int_equal(row->offers, strcmp(row->initialize, "initialize") == 0);
     }
@@ -61,7 +61,7 @@ static void expect_connect(enum mcp_dialect d, const char *session, const char *
 {
     struct buf out = {0};
 
-    mcp_put_connect(&out, d, SPAN("\"acp:u\""), span_str(session));
+    mcp_dialect_put_connect(&out, d, SPAN("\"acp:u\""), span_str(session));
     assert_string_equal(buf_cstr(&out), expected);
     buf_fini(&out);
 }
@@ -85,7 +85,7 @@ static void expect_message(enum mcp_dialect d, struct span params, const char *e
                                     .request_id = SPAN("\"r\"")};
     struct buf out = {0};
 
-    mcp_put_message(&out, d, &parts);
+    mcp_dialect_put_message(&out, d, &parts);
     assert_string_equal(buf_cstr(&out), expected);
     buf_fini(&out);
 }
@@ -135,14 +135,14 @@ static void test_methods(void **state)
     assert_int_equal(COUNT_OF(rows), M_COUNT);
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         out.n = 0;
-        mcp_put_method(&out, rows[i].d, &parts, true);
+        mcp_dialect_put_method(&out, rows[i].d, &parts, true);
         assert_string_equal(buf_cstr(&out), rows[i].request);
         if (!rows[i].notification) {
             assert_null(mcp_rows[rows[i].d].notification);
             continue;
         }
         out.n = 0;
-        mcp_put_method(&out, rows[i].d, &parts, false);
+        mcp_dialect_put_method(&out, rows[i].d, &parts, false);
         assert_string_equal(buf_cstr(&out), rows[i].notification);
     }
     buf_fini(&out);
@@ -153,10 +153,10 @@ static void test_disconnect(void **state)
     struct buf out = {0};
 
     (void)state;
-    mcp_put_disconnect(&out, M1, SPAN("\"c\""));
+    mcp_dialect_put_disconnect(&out, M1, SPAN("\"c\""));
     assert_string_equal(buf_cstr(&out), "{\"connection_id\":\"c\",\"connectionId\":\"c\"}");
     out.n = 0;
-    mcp_put_disconnect(&out, M3, SPAN("\"c\""));
+    mcp_dialect_put_disconnect(&out, M3, SPAN("\"c\""));
     assert_string_equal(buf_cstr(&out), "{\"connectionId\":\"c\"}");
     buf_fini(&out);
     assert_true(mcp_rows[M3].disconnect_asks);

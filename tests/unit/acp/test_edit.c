@@ -1,12 +1,12 @@
 /* One member changed, every other byte as it was. */
 #include "../unit.h"
-#include "acp/edit.h"
+#include "acp/json_edit.h"
 
 static void expect_set(const char *object, const char *const *path, const char *expected)
 {
     struct buf out = {0};
 
-    edit_set(&out, span_str(object), path, SPAN("true"));
+    json_edit_set(&out, span_str(object), path, SPAN("true"));
     assert_string_equal(buf_cstr(&out), expected);
     assert_int_equal(json_skim(buf_view(&out), NULL, NULL, NULL, NULL), 0);
     buf_fini(&out);
@@ -27,7 +27,7 @@ static void expect_removed(const char *object, const char *const *path, const ch
 {
     struct buf out = {0};
 
-    edit_remove(&out, span_str(object), path);
+    json_edit_remove(&out, span_str(object), path);
     assert_string_equal(buf_cstr(&out), expected);
     buf_fini(&out);
 }
@@ -45,12 +45,12 @@ static void test_remove(void **state)
 static void test_truthy(void **state)
 {
     (void)state;
-    assert_true(edit_truthy(SPAN("{\"a\":{\"b\":{}}}"), EDIT_PATH("a", "b")));
-    assert_true(edit_truthy(SPAN("{\"a\":true}"), EDIT_PATH("a")));
-    assert_false(edit_truthy(SPAN("{\"a\":false}"), EDIT_PATH("a")));
-    assert_false(edit_truthy(SPAN("{\"a\":null}"), EDIT_PATH("a")));
-    assert_false(edit_truthy(SPAN("{\"a\":1}"), EDIT_PATH("a", "b")));
-    assert_false(edit_truthy(SPAN("{}"), EDIT_PATH("a")));
+    assert_true(json_edit_truthy(SPAN("{\"a\":{\"b\":{}}}"), EDIT_PATH("a", "b")));
+    assert_true(json_edit_truthy(SPAN("{\"a\":true}"), EDIT_PATH("a")));
+    assert_false(json_edit_truthy(SPAN("{\"a\":false}"), EDIT_PATH("a")));
+    assert_false(json_edit_truthy(SPAN("{\"a\":null}"), EDIT_PATH("a")));
+    assert_false(json_edit_truthy(SPAN("{\"a\":1}"), EDIT_PATH("a", "b")));
+    assert_false(json_edit_truthy(SPAN("{}"), EDIT_PATH("a")));
 }
 
 int main(void)

@@ -96,7 +96,7 @@ static void test_messages_there_and_back(void **state)
     size_t size = (size_t)(unsigned char)wire.p[first + 5] << 8 | (unsigned char)wire.p[first + 6];
     struct message back;
     char made_id[ID_TOKEN_SIZE];
-    assert_int_equal(amqp_read_message(span_of(wire.p + first + 7, size), &back, made_id), 0);
+    assert_int_equal(amqp_take_message(span_of(wire.p + first + 7, size), &back, made_id), 0);
     assert_span(back.id, "8f0c");
     assert_span(back.type, "T");
     assert_span(back.correlation, "c");

@@ -218,10 +218,10 @@ static void test_more_headers_than_there_is_room_for(void **state)
 
     for (int i = 0; i < 100; i++) {
         snprintf(key, sizeof key, "rb-h%d", i);
-        nats_put_header(&headers, span_str(key), SPAN("v"));
+        nats_write_header(&headers, span_str(key), SPAN("v"));
     }
-    nats_put_header(&headers, SPAN("rb-timestamp"), SPAN("soon"));
-    nats_end_headers(&headers);
+    nats_write_header(&headers, SPAN("rb-timestamp"), SPAN("soon"));
+    nats_headers_end(&headers);
     assert_int_equal(nats_message_read(&m, buf_view(&headers), SPAN_EMPTY, made_id, &err), 0);
     assert_int_equal(m.n_headers, MESSAGE_MAX_HEADERS);
     assert_true(m.sent_ms > 0);

@@ -24,12 +24,12 @@ static inline void replay_nats_info(struct buf *log, struct span json)
 
 static inline void replay_nats_message(struct buf *log, const struct nats_op *op)
 {
-    struct nats_headers h = nats_headers(op->headers);
+    struct nats_headers h = nats_headers_of(op->headers);
 
     buf_printf(log, " sid=%llu " SPAN_FMT " reply=" SPAN_FMT, (unsigned long long)op->sid,
                SPAN_ARG(op->subject), SPAN_ARG(op->reply));
-    if (nats_status(op->headers))
-        buf_printf(log, " status=%u", nats_status(op->headers));
+    if (nats_headers_status(op->headers))
+        buf_printf(log, " status=%u", nats_headers_status(op->headers));
     while (nats_headers_next(&h))
         buf_printf(log, " [" SPAN_FMT "=" SPAN_FMT "]", SPAN_ARG(h.key), SPAN_ARG(h.value));
     buf_char(log, ' ');
@@ -63,7 +63,7 @@ static inline void replay_nats(struct buf *log, struct span in, struct cuts cuts
     while (in.n && !code) {
         char *memory;
         struct span piece = cuts_next(&cuts, &in, &memory);
-        code = nats_feed(&r, piece, replay_nats_op, log);
+        code = nats_reader_feed(&r, piece, replay_nats_op, log);
         mem_free(memory);
     }
     if (code)

@@ -102,8 +102,8 @@ static void test_nothing_comes_from_a_reader_that_was_stopped(void **state)
     struct nats_reader r;
 
     nats_reader_init(&r);
-    assert_int_equal(nats_feed(&r, SPAN("PING\r\nnonsense\r\n"), stop, &r), 0);
-    assert_int_equal(nats_feed(&r, SPAN("nonsense\r\n"), stop, &r), 0);
+    assert_int_equal(nats_reader_feed(&r, SPAN("PING\r\nnonsense\r\n"), stop, &r), 0);
+    assert_int_equal(nats_reader_feed(&r, SPAN("nonsense\r\n"), stop, &r), 0);
     nats_reader_fini(&r);
 }
 
@@ -112,19 +112,19 @@ static void test_what_a_client_sends(void **state)
     (void)state;
     struct buf out = {0}, headers = {0};
 
-    nats_put_connect(&out, SPAN("{}"));
-    nats_put_sub(&out, SPAN("a.>"), SPAN_EMPTY, 1);
-    nats_put_sub(&out, SPAN("a.*"), SPAN("my group"), 2);
-    nats_put_unsub(&out, 1);
-    nats_put_pub(&out, SPAN("a"), SPAN_EMPTY, SPAN_EMPTY, SPAN("hi"));
-    nats_put_header(&headers, SPAN("bad key"), SPAN("x"));
-    nats_end_headers(&headers);
+    nats_write_connect(&out, SPAN("{}"));
+    nats_write_sub(&out, SPAN("a.>"), SPAN_EMPTY, 1);
+    nats_write_sub(&out, SPAN("a.*"), SPAN("my group"), 2);
+    nats_write_unsub(&out, 1);
+    nats_write_pub(&out, SPAN("a"), SPAN_EMPTY, SPAN_EMPTY, SPAN("hi"));
+    nats_write_header(&headers, SPAN("bad key"), SPAN("x"));
+    nats_headers_end(&headers);
     assert_int_equal(headers.n, 0);
-    nats_put_header(&headers, SPAN("K"), SPAN("a\r\nb"));
-    nats_end_headers(&headers);
-    nats_put_pub(&out, SPAN("a"), SPAN("r"), buf_view(&headers), SPAN("hi"));
-    nats_put_ping(&out);
-    nats_put_pong(&out);
+    nats_write_header(&headers, SPAN("K"), SPAN("a\r\nb"));
+    nats_headers_end(&headers);
+    nats_write_pub(&out, SPAN("a"), SPAN("r"), buf_view(&headers), SPAN("hi"));
+    nats_write_ping(&out);
+    nats_write_pong(&out);
     assert_bytes(out,
                  "CONNECT {}\r\nSUB a.> 1\r\nSUB a.* my_group 2\r\nUNSUB 1\r\nPUB a 2\r\nhi\r\n"
                  "HPUB a r 21 23\r\nNATS/1.0\r\nK: a  b\r\n\r\nhi\r\nPING\r\nPONG\r\n");

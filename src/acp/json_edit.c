@@ -1,6 +1,6 @@
 /* Setting, removing and reading a member at a path in raw JSON. Called by channel.c,
  * exchange.c, unnamed.c, greet.c, hop.c and setup.c. */
-#include "acp/edit.h"
+#include "acp/json_edit.h"
 
 /* `object` with the bytes of `old` (inside it) replaced. */
 static void replace(struct buf *out, struct span object, struct span old, struct span with)
@@ -12,13 +12,13 @@ static void replace(struct buf *out, struct span object, struct span old, struct
     buf_span(out, span_from(object, at + old.n));
 }
 
-void edit_set(struct buf *out, struct span object, const char *const *path, struct span value)
+void json_edit_set(struct buf *out, struct span object, const char *const *path, struct span value)
 {
     struct json_slot slot = json_get(object, path[0]);
     BUF_SCOPED inner = {0};
 
     if (path[1])
-        edit_set(&inner, slot.type == JSON_OBJECT ? slot.value : SPAN("{}"), path + 1, value);
+        json_edit_set(&inner, slot.type == JSON_OBJECT ? slot.value : SPAN("{}"), path + 1, value);
     else
         buf_span(&inner, value);
     if (slot.type != JSON_NONE) {
@@ -50,7 +50,7 @@ static void drop(struct buf *out, struct span object, const char *key)
     buf_char(out, '}');
 }
 
-void edit_remove(struct buf *out, struct span object, const char *const *path)
+void json_edit_remove(struct buf *out, struct span object, const char *const *path)
 {
     struct json_slot slot = json_get(object, path[0]);
 
@@ -60,12 +60,12 @@ void edit_remove(struct buf *out, struct span object, const char *const *path)
         drop(out, object, path[0]);
     } else {
         BUF_SCOPED inner = {0};
-        edit_remove(&inner, slot.value, path + 1);
+        json_edit_remove(&inner, slot.value, path + 1);
         replace(out, object, slot.value, buf_view(&inner));
     }
 }
 
-struct json_slot edit_get(struct span object, const char *const *path)
+struct json_slot json_edit_get(struct span object, const char *const *path)
 {
     struct json_slot slot = {.type = json_type_of(object), .value = object};
 
@@ -77,9 +77,9 @@ struct json_slot edit_get(struct span object, const char *const *path)
     return slot;
 }
 
-bool edit_truthy(struct span object, const char *const *path)
+bool json_edit_truthy(struct span object, const char *const *path)
 {
-    enum json_type type = edit_get(object, path).type;
+    enum json_type type = json_edit_get(object, path).type;
 
     return type != JSON_NONE && type != JSON_NULL && type != JSON_FALSE;
 }

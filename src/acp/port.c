@@ -1,12 +1,12 @@
 /* Opens a loopback port or an HTTP place for a declared server, lets in who shows the secret of a
  * port, and writes the members that tell the agent where. Called by setup.c, and by conductor.c at
  * the end. */
-#include "acp/bridge.h"
+#include "acp/port.h"
 
 #include "base/log.h"
 #include "base/mem.h"
 
-enum bridge_kind bridge_kind(const struct conductor *c)
+enum bridge_kind port_kind(const struct conductor *c)
 {
     enum bridge_mode mode = c->options.bridge;
 
@@ -192,16 +192,16 @@ static void port_close(struct conductor *c, struct bridge_port *port)
 
 /* --- addresses --- */
 
-int bridge_offer(struct acp_server *s)
+int port_offer(struct acp_server *s)
 {
     struct conductor *c = s->setup->c;
 
-    if (bridge_kind(c) == BRIDGED_HTTP)
+    if (port_kind(c) == BRIDGED_HTTP)
         return c->host.http_open(c->host.arg, s, &s->place, &s->http) ? 0 : ERR_PROTOCOL;
     return port_open(c, &s->port, on_accept, s, s->name);
 }
 
-void bridge_withdraw(struct acp_server *s)
+void port_withdraw(struct acp_server *s)
 {
     struct conductor *c = s->setup->c;
 
@@ -255,7 +255,7 @@ static void put_http(struct buf *out, const struct acp_http_place *place, bool m
         buf_printf(out, "[{\"name\":\"Authorization\",\"value\":\"Bearer %s\"}]", place->token);
 }
 
-void bridge_put_members(struct buf *out, const struct acp_server *s, bool map)
+void port_put_members(struct buf *out, const struct acp_server *s, bool map)
 {
     if (s->port.listener)
         put_stdio(out, s->setup->c, &s->port, map);
@@ -265,9 +265,9 @@ void bridge_put_members(struct buf *out, const struct acp_server *s, bool map)
 
 /* --- the host's own server --- */
 
-int bridge_put_extra(struct conductor *c, struct buf *out, struct span name, bool map)
+int port_put_extra(struct conductor *c, struct buf *out, struct span name, bool map)
 {
-    enum bridge_kind kind = bridge_kind(c);
+    enum bridge_kind kind = port_kind(c);
     struct acp_http_place place;
 
     if (kind == BRIDGED_NOT)
@@ -287,7 +287,7 @@ int bridge_put_extra(struct conductor *c, struct buf *out, struct span name, boo
     return 0;
 }
 
-void bridge_close_extra(struct conductor *c)
+void port_close_extra(struct conductor *c)
 {
     port_close(c, &c->extra);
 }

@@ -6,8 +6,8 @@
  * secret first, which the entry's environment holds: everybody on this machine can connect to it.
  * Who has shown the secret is the host's, and reaches the server by a channel.
  */
-#ifndef RIALTO_ACP_BRIDGE_H
-#define RIALTO_ACP_BRIDGE_H
+#ifndef RIALTO_ACP_PORT_H
+#define RIALTO_ACP_PORT_H
 
 #include "acp/inside.h"
 #include "acp/mcp_dialects.h"
@@ -43,15 +43,15 @@ enum bridge_kind { BRIDGED_NOT, BRIDGED_STDIO, BRIDGED_HTTP };
 
 /* What this agent and our options allow. `--mcp-bridge http` is a wish: an agent that does not take
  * HTTP servers is given stdio ones. */
-enum bridge_kind bridge_kind(const struct conductor *c);
+enum bridge_kind port_kind(const struct conductor *c);
 /* Give the server an address. */
-MUST_CHECK int bridge_offer(struct acp_server *s);
-void bridge_withdraw(struct acp_server *s);
+MUST_CHECK int port_offer(struct acp_server *s);
+void port_withdraw(struct acp_server *s);
 /* Append the members by which the agent reaches it; `map`: the entry stands in a map. */
-void bridge_put_members(struct buf *out, const struct acp_server *s, bool map);
+void port_put_members(struct buf *out, const struct acp_server *s, bool map);
 
 /* Append the entry of the host's own server, under this (quoted) name. */
-MUST_CHECK int bridge_put_extra(struct conductor *c, struct buf *out, struct span name, bool map);
-void bridge_close_extra(struct conductor *c);
+MUST_CHECK int port_put_extra(struct conductor *c, struct buf *out, struct span name, bool map);
+void port_close_extra(struct conductor *c);
 
 #endif
