@@ -1,5 +1,5 @@
 // Chains with the ACP programs that others published for Rust: their conductor around ours and in ours,
-// and an agent. A test's name begins with the program it needs; `run` chooses by that.
+// an agent and a proxy. A test's name begins with the program it needs; `run` chooses by that.
 import assert from 'node:assert/strict';
 import path from 'node:path';
 import { test } from 'node:test';
@@ -44,3 +44,11 @@ for (const dialect of [[], ['P2'], ['P3', 'P1']]) {
     await c.stop();
   });
 }
+
+test('sacp-tee: as a proxy of ours', { timeout: 60_000 }, async (t) => {
+  const c = await open(t, ['-q', 'agent', `'${rust('sacp-tee')}' --json --log-file /dev/null`, proxy('P3'), agent()]);
+  assert.deepEqual(await c.prompt(c.session, 'Hello'), ['Hello']);
+  const texts = await c.prompt(c.session, { command: 'updates', count: 500 });
+  assert.equal(texts.length, 500);
+  await c.stop();
+});
