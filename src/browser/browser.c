@@ -1,5 +1,5 @@
 /* The list of sessions, with limits and expiry; keep-alive of connections, start and shutdown.
- * Called by hub/browser_desk.c and the other files of browser/; cmd/browser.c checks session ids
+ * Called by hub/web_pages.c and the other files of browser/; cmd/browser.c checks session ids
  * here. */
 #include "browser/browser.h"
 
@@ -156,11 +156,6 @@ struct browser_session *browser_only_session(const struct browser *b)
 struct view *browser_session_view(const struct browser_session *s)
 {
     return s->view;
-}
-
-const char *browser_session_id(const struct browser_session *s)
-{
-    return s->id;
 }
 
 void browser_count(const struct browser *b, struct browser_numbers *out)

@@ -63,7 +63,6 @@ struct browser_session *browser_session(struct browser *b, struct span id, bool 
 /* The only session there is; NULL for none or several. */
 struct browser_session *browser_only_session(const struct browser *b);
 struct view *browser_session_view(const struct browser_session *s);
-const char *browser_session_id(const struct browser_session *s);
 
 /* The name under which calls of pages' tools are counted and told; no server can have it. */
 #define BROWSER_TOLD_AS "@browser"

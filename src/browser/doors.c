@@ -1,5 +1,5 @@
 /* HTTP routes for pages and agents: event streams, POSTs, WebSockets, health, the list of sessions,
- * and the check of the pairing token. Called by hub/browser_desk.c for each request. */
+ * and the check of the pairing token. Called by hub/web_pages.c for each request. */
 #include "browser/doors.h"
 
 #include "base/log.h"

@@ -6,8 +6,8 @@
 #include "cmd/browser_relay.h"
 #include "cmd/commands.h"
 #include "config/check.h"
-#include "hub/browser_desk.h"
 #include "hub/gate.h"
+#include "hub/web_pages.h"
 #include "io/ws.h"
 #include "mcp/agent/stdio_agent.h"
 
@@ -22,7 +22,8 @@ struct own_bridge {
     struct loop *loop;
     struct bridge *bridge;
     struct front *front;
-    struct browser_desk *desk;
+    struct endpoints *endpoints;
+    struct web_pages *pages;
     struct stdio_agent *agent; /* NULL once it has gone */
     int closing;
 };
@@ -35,13 +36,20 @@ static void part_closed(void *arg)
         loop_stop(o->loop);
 }
 
+static void endpoints_closed(void *arg)
+{
+    struct own_bridge *o = arg;
+
+    web_pages_close(o->pages, part_closed, o);
+}
+
 static void agent_closed(void *arg)
 {
     struct own_bridge *o = arg;
 
     o->agent = NULL;
     o->closing = 3;
-    browser_desk_close(o->desk, part_closed, o);
+    endpoints_close(o->endpoints, endpoints_closed, o);
     front_close(o->front, part_closed, o);
     bridge_stop(o->bridge, part_closed, o);
 }
@@ -64,8 +72,8 @@ static void on_mcp(void *owner, const struct caller *caller, struct http_exchang
 
     if (rest.n && !sse)
         http_refuse(x, 404, "no such server", "there are only web pages here, at /mcp");
-    else if (!browser_desk_mcp(o->desk, caller, x, req, sse))
-        browser_desk_all(o->desk, caller, x, req, sse);
+    else if (!web_pages_mcp(o->pages, caller, x, req, sse))
+        web_pages_all(o->pages, caller, x, req, sse);
 }
 
 /* An agent on a WebSocket may have been given no path. */
@@ -100,7 +108,8 @@ static int host(const struct command *self, const struct config *config, const c
 
     o.bridge = bridge_new(o.loop, config);
     o.front = front_new(o.loop, config);
-    o.desk = browser_desk_new(o.loop, config, o.bridge, o.front);
+    o.endpoints = endpoints_new(o.loop, o.bridge, config);
+    o.pages = web_pages_new(o.loop, config, o.bridge, o.front, o.endpoints);
     front_route(o.front, "/mcp", true, on_mcp, &o);
     front_route(o.front, "/", false, on_root, &o);
     front_let_in(o.front, "/mcp", FRONT_AGENTS);
@@ -110,7 +119,7 @@ static int host(const struct command *self, const struct config *config, const c
         code = CMD_FAILED;
         agent_closed(&o);
     } else {
-        struct mcp_host agent = browser_desk_host(o.desk, session);
+        struct mcp_host agent = web_pages_host(o.pages, session);
         struct buf origin = {0};
         if (listens) {
             front_put_origin(&origin, o.front, 0);
@@ -134,7 +143,7 @@ static int host(const struct command *self, const struct config *config, const c
 static int pair(const struct command *self, const struct config *config)
 {
     struct err err;
-    char *token = browser_desk_token(&err);
+    char *token = web_pages_token(&err);
     struct buf out = {0};
 
     if (!token) {

@@ -1,5 +1,5 @@
 /* The graph: servers that come, are replaced and go, the views that show them, and what agents and
- * commands ask of it. Called by hub.c, follow.c, entrances.c, browser_desk.c, bus_role.c,
+ * commands ask of it. Called by hub.c, follow.c, endpoints.c, web_pages.c, bus_role.c,
  * bus_host.c, and by the commands that need servers and no daemon. */
 #include "hub/bridge.h"
 

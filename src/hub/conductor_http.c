@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "io/http_server.h"
-#include "mcp/agent/http_endpoint.h"
+#include "mcp/agent/http_agent.h"
 
 #include <stdio.h>
 
@@ -41,7 +41,7 @@ struct place_http {
     struct conductor_http *http;
     char id[ID_TOKEN_SIZE], token[ID_TOKEN_SIZE];
     struct lone *lone; /* the server's provider; NULL: the endpoint shows a view of the host */
-    struct http_endpoint *endpoint;
+    struct http_agent *endpoint;
     struct list held;
     struct observer starting; /* while requests are held: waits for the provider, up to `limit` */
     struct timer limit;
@@ -70,7 +70,7 @@ static void let_go(struct place_http *p, const char *why)
         if (why)
             http_refuse(x, 503, why, NULL);
         else
-            http_endpoint_handle(p->endpoint, x, req);
+            http_agent_handle(p->endpoint, x, req);
     }
 }
 
@@ -145,7 +145,7 @@ static void on_request(void *owner, struct http_exchange *x, const struct http_r
     else if (found->lone && lone_provider(found->lone)->state != PROVIDER_READY)
         hold(found, x, req);
     else
-        http_endpoint_handle(found->endpoint, x, req);
+        http_agent_handle(found->endpoint, x, req);
 }
 
 /* --- places --- */
@@ -171,8 +171,8 @@ static bool listens(struct conductor_http *h)
 static struct place_http *place_new(struct conductor_http *h, const struct mcp_host *host,
                                     struct acp_http_place *place)
 {
-    const struct http_endpoint_options options = {.max_sessions = MAX_SESSIONS,
-                                                  .session_ttl = SESSION_TTL_MS};
+    const struct http_agent_options options = {.max_sessions = MAX_SESSIONS,
+                                               .session_ttl = SESSION_TTL_MS};
     struct place_http *p = MEM_NEW(struct place_http);
 
     p->http = h;
@@ -181,7 +181,7 @@ static struct place_http *place_new(struct conductor_http *h, const struct mcp_h
     list_init(&p->held);
     id_token(p->id);
     id_token(p->token);
-    p->endpoint = http_endpoint_new(h->loop, host, &options);
+    p->endpoint = http_agent_new(h->loop, host, &options);
     list_append(&h->places, &p->node);
     snprintf(place->url, sizeof place->url, "http://%s/mcp/%s", http_server_address(h->server, 0),
              p->id);
@@ -213,7 +213,7 @@ void conductor_http_end(void *place)
     struct place_http *p = place;
 
     let_go(p, "the session has ended");
-    http_endpoint_free(p->endpoint);
+    http_agent_free(p->endpoint);
     if (p->lone)
         lone_end(p->lone);
     list_remove(&p->node);

@@ -1,5 +1,5 @@
 /* The one or two views that show a group of providers, filled, cleared and filled again, with the
- * search provider if tools are to be searched for. Called by bridge.c, lease.c and entrances.c. */
+ * search provider if tools are to be searched for. Called by bridge.c, lease.c and endpoints.c. */
 #include "hub/exposure.h"
 
 #include "base/mem.h"

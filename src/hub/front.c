@@ -1,5 +1,5 @@
 /* The checks of Host, Origin and token, CORS answers, the table of routes and the listening
- * addresses of the HTTP server. Called by hub.c, cmd/serve.c, cmd/browser.c and browser_desk.c,
+ * addresses of the HTTP server. Called by hub.c, cmd/serve.c, cmd/browser.c and web_pages.c,
  * which add routes. */
 #include "hub/front.h"
 
@@ -77,7 +77,7 @@ static bool is_near(const struct http_exchange *x)
 static const struct config_listen *address_of(const struct front *f, const struct http_exchange *x)
 {
     static const struct config_listen control = {0};
-    size_t n = http_exchange_door(x);
+    size_t n = http_exchange_came_by(x);
 
     return n < f->config->listen.n ? &f->config->listen.items[n] : &control;
 }

@@ -5,11 +5,11 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/visible.h"
-#include "hub/browser_desk.h"
 #include "hub/bus_role.h"
-#include "hub/entrances.h"
+#include "hub/endpoints.h"
 #include "hub/follow.h"
 #include "hub/narrowings.h"
+#include "hub/web_pages.h"
 #include "io/ws.h"
 
 struct hub {
@@ -18,8 +18,8 @@ struct hub {
     struct narrowings *narrowings;
     struct bridge *bridge;
     struct front *front;
-    struct entrances *entrances;
-    struct browser_desk *desk;
+    struct endpoints *endpoints;
+    struct web_pages *pages;
     struct follow *follow;
     struct bus_role *role;      /* NULL without a bus */
     int closing;                /* parts that are not closed yet */
@@ -71,14 +71,14 @@ static void on_mcp(void *owner, const struct caller *caller, struct http_exchang
         return;
     if (!rest.n || span_is(rest, "/")) {
         bool asks_for_view = narrowing && !caller->view;
-        if (asks_for_view || !browser_desk_mcp(h->desk, caller, x, req, sse))
-            entrance_handle(entrances_all(h->entrances, caller->principal, narrowing), x, req, sse);
+        if (asks_for_view || !web_pages_mcp(h->pages, caller, x, req, sse))
+            endpoint_handle(endpoints_all(h->endpoints, caller->principal, narrowing), x, req, sse);
         return;
     }
-    struct entrance *one =
-        entrances_one(h->entrances, caller->principal, narrowing, span_from(rest, 1));
+    struct endpoint *one =
+        endpoints_one(h->endpoints, caller->principal, narrowing, span_from(rest, 1));
     if (one)
-        entrance_handle(one, x, req, sse);
+        endpoint_handle(one, x, req, sse);
     else
         http_refuse(x, 404, "no such server",
                     narrowing ? "/mcp/<server> takes a name from the view"
@@ -133,8 +133,8 @@ struct hub *hub_new(struct loop *loop, const struct config *c, const char *liste
     h->narrowings = narrowings_new(c);
     h->bridge = bridge_new(loop, c);
     h->front = front_new(loop, c);
-    h->desk = browser_desk_new(loop, c, h->bridge, h->front);
-    h->entrances = entrances_new(loop, h->bridge, c);
+    h->endpoints = endpoints_new(loop, h->bridge, c);
+    h->pages = web_pages_new(loop, c, h->bridge, h->front, h->endpoints);
     h->follow = follow_new(loop, h->bridge, listen);
     return h;
 }
@@ -174,6 +174,13 @@ static void part_closed(void *arg)
         h->stopped(h->stopped_arg);
 }
 
+static void endpoints_closed(void *arg)
+{
+    struct hub *h = arg;
+
+    web_pages_close(h->pages, part_closed, h);
+}
+
 static void role_closed(void *arg)
 {
     struct hub *h = arg;
@@ -188,9 +195,8 @@ void hub_stop(struct hub *h, void (*stopped)(void *arg), void *arg)
 {
     h->stopped = stopped;
     h->stopped_arg = arg;
-    h->closing = 4;
-    browser_desk_close(h->desk, part_closed, h);
-    entrances_close(h->entrances, part_closed, h);
+    h->closing = 3;
+    endpoints_close(h->endpoints, endpoints_closed, h);
     front_close(h->front, part_closed, h);
     if (h->role)
         bus_role_close(h->role, role_closed, h);
@@ -225,12 +231,12 @@ struct front *hub_front(const struct hub *h)
 
 size_t hub_sessions(const struct hub *h)
 {
-    return entrances_sessions(h->entrances) + browser_desk_sessions(h->desk);
+    return endpoints_sessions_at(h->endpoints, NULL);
 }
 
 void hub_count_pages(const struct hub *h, struct browser_numbers *out)
 {
-    browser_desk_count(h->desk, out);
+    web_pages_count(h->pages, out);
 }
 
 bool hub_look_at_bus(const struct hub *h, struct bus_report *out)

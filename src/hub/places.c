@@ -1,5 +1,5 @@
 /* Paths of files in the XDG state and cache folders, with the folders made if wanted. Called by
- * browser_desk.c and memory.c for their files, and by cmd/doctor/machine.c. */
+ * web_pages.c and memory.c for their files, and by cmd/doctor/machine.c. */
 #include "hub/places.h"
 
 #include "base/buf.h"

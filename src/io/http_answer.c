@@ -211,9 +211,9 @@ const char *http_exchange_peer(const struct http_exchange *x)
     return stream_name(conn_of(x)->stream);
 }
 
-size_t http_exchange_door(const struct http_exchange *x)
+size_t http_exchange_came_by(const struct http_exchange *x)
 {
-    return conn_of(x)->door;
+    return conn_of(x)->address;
 }
 
 bool http_exchange_is_to(const struct http_exchange *x, struct span host)

@@ -381,17 +381,17 @@ static void on_eof(void *owner)
 
 static const struct stream_events events = {.data = on_data, .eof = on_eof, .closed = on_closed};
 
-void http_conn_new(const struct http_door *door, struct stream *stream)
+void http_conn_new(const struct http_address *at, struct stream *stream)
 {
     struct http_conn *c = MEM_NEW(struct http_conn);
-    c->server = door->server;
-    c->door = door->n;
+    c->server = at->server;
+    c->address = at->n;
     c->stream = stream;
     c->by_kin = stream_peer_is_kin(stream);
     c->timer.fire = on_timer;
     c->x.state = EXCHANGE_DONE;
-    holding_init(&c->input, loop_holdings(door->server->loop), let_go);
-    list_append(&door->server->conns, &c->node);
+    holding_init(&c->input, loop_holdings(at->server->loop), let_go);
+    list_append(&at->server->conns, &c->node);
     wait_idle(c);
     stream_start(stream, &events, c);
 }

@@ -39,7 +39,7 @@ struct http_exchange {
 struct http_conn {
     struct list node; /* in the server's list */
     struct http_server *server;
-    size_t door;           /* which of the server's */
+    size_t address;        /* which of the server's */
     struct stream *stream; /* NULL once an upgrade took the stream over */
     struct http_parser *parser;
     struct buf in; /* bytes behind the request at work, from `in_at` on */
@@ -58,7 +58,7 @@ struct http_conn {
 };
 
 /* An address that the server listens on. */
-struct http_door {
+struct http_address {
     struct http_server *server;
     size_t n; /* in its list */
     struct listener *listener;
@@ -70,8 +70,8 @@ struct http_server {
     struct http_server_options options;
     http_handler_fn *handler;
     void *owner;
-    struct http_door **doors;
-    size_t n_doors;
+    struct http_address **addresses;
+    size_t n_addresses;
     struct list conns;
     size_t n_conns;
     struct http_parser *spare[16];
@@ -84,7 +84,7 @@ struct http_server {
     struct deferred end;
 };
 
-void http_conn_new(const struct http_door *door, struct stream *stream);
+void http_conn_new(const struct http_address *at, struct stream *stream);
 /* The server ends: answer what is open, and close. */
 void http_conn_stop(struct http_conn *c);
 /* The answer is complete: go on to the next request, or close. */

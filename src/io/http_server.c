@@ -60,20 +60,20 @@ static const char plain_answer[] =
 
 static void on_accept(void *owner, struct stream *stream)
 {
-    const struct http_door *door = owner;
-    struct http_server *s = door->server;
+    const struct http_address *at = owner;
+    struct http_server *s = at->server;
 
     /* A handshake is what comes before the head: it may take as long. */
-    if (door->tls)
-        stream_secure(stream, door->tls, NULL, plain_answer,
+    if (at->tls)
+        stream_secure(stream, at->tls, NULL, plain_answer,
                       s->options.head_timeout ? s->options.head_timeout : HANDSHAKE_MS);
     /* Nobody on the network comes by a Unix socket, but commands do that look after us. */
-    if (s->n_conns >= s->options.max_connections && listener_port(door->listener)) {
+    if (s->n_conns >= s->options.max_connections && listener_port(at->listener)) {
         turn_away(s, stream);
         return;
     }
     s->n_conns++;
-    http_conn_new(door, stream);
+    http_conn_new(at, stream);
 }
 
 /* --- life --- */
@@ -91,28 +91,28 @@ struct http_server *http_server_new(struct loop *l, const struct http_server_opt
 }
 
 /* Takes `tls` over. */
-static int open_door(struct http_server *s, const char *address, struct tls_context *tls,
-                     struct err *err)
+static int open_address(struct http_server *s, const char *address, struct tls_context *tls,
+                        struct err *err)
 {
-    struct http_door *door = MEM_NEW(struct http_door);
+    struct http_address *at = MEM_NEW(struct http_address);
 
-    door->server = s;
-    door->n = s->n_doors;
-    door->tls = tls;
-    door->listener = listener_open(s->loop, address, on_accept, door, err);
-    if (!door->listener) {
+    at->server = s;
+    at->n = s->n_addresses;
+    at->tls = tls;
+    at->listener = listener_open(s->loop, address, on_accept, at, err);
+    if (!at->listener) {
         tls_context_free(tls);
-        mem_free(door);
+        mem_free(at);
         return ERR_CONFIG;
     }
-    s->doors = mem_resize(s->doors, (s->n_doors + 1) * sizeof(struct http_door *));
-    s->doors[s->n_doors++] = door;
+    s->addresses = mem_resize(s->addresses, (s->n_addresses + 1) * sizeof(struct http_address *));
+    s->addresses[s->n_addresses++] = at;
     return 0;
 }
 
 int http_server_listen(struct http_server *s, const char *address, struct err *err)
 {
-    return open_door(s, address, NULL, err);
+    return open_address(s, address, NULL, err);
 }
 
 int http_server_listen_tls(struct http_server *s, const char *address, const char *cert,
@@ -120,7 +120,7 @@ int http_server_listen_tls(struct http_server *s, const char *address, const cha
 {
     struct tls_context *tls = tls_context_server(cert, key, err);
 
-    return tls ? open_door(s, address, tls, err) : ERR_CONFIG;
+    return tls ? open_address(s, address, tls, err) : ERR_CONFIG;
 }
 
 int http_server_renew_tls(struct http_server *s, size_t n, const char *cert, const char *key,
@@ -130,19 +130,19 @@ int http_server_renew_tls(struct http_server *s, size_t n, const char *cert, con
 
     if (!tls)
         return ERR_CONFIG;
-    tls_context_free(s->doors[n]->tls);
-    s->doors[n]->tls = tls;
+    tls_context_free(s->addresses[n]->tls);
+    s->addresses[n]->tls = tls;
     return 0;
 }
 
 const char *http_server_address(const struct http_server *s, size_t n)
 {
-    return n < s->n_doors ? listener_address(s->doors[n]->listener) : NULL;
+    return n < s->n_addresses ? listener_address(s->addresses[n]->listener) : NULL;
 }
 
 bool http_server_is_secure(const struct http_server *s, size_t n)
 {
-    return n < s->n_doors && s->doors[n]->tls;
+    return n < s->n_addresses && s->addresses[n]->tls;
 }
 
 static void on_end(struct deferred *d)
@@ -172,14 +172,14 @@ void http_server_close(struct http_server *s, void (*closed)(void *arg), void *a
     s->closing = true;
     s->closed = closed;
     s->closed_arg = arg;
-    for (size_t i = 0; i < s->n_doors; i++) {
-        listener_close(s->doors[i]->listener);
-        tls_context_free(s->doors[i]->tls);
-        mem_free(s->doors[i]);
+    for (size_t i = 0; i < s->n_addresses; i++) {
+        listener_close(s->addresses[i]->listener);
+        tls_context_free(s->addresses[i]->tls);
+        mem_free(s->addresses[i]);
     }
-    mem_free(s->doors);
-    s->doors = NULL;
-    s->n_doors = 0;
+    mem_free(s->addresses);
+    s->addresses = NULL;
+    s->n_addresses = 0;
 
     LIST_EACH (&s->conns, it)
         http_conn_stop(LIST_ENTRY(it, struct http_conn, node));

@@ -87,7 +87,7 @@ void http_refuse_put_body(struct buf *out, const char *error, const char *hint);
 void http_exchange_abort(struct http_exchange *x, const char *reason);
 const char *http_exchange_peer(const struct http_exchange *x);
 /* Which address the request came by: the n of http_server_address. */
-size_t http_exchange_door(const struct http_exchange *x);
+size_t http_exchange_came_by(const struct http_exchange *x);
 /* Is this host ("192.0.2.7", "[2001:db8::7]") the address that the client connected to? */
 bool http_exchange_is_to(const struct http_exchange *x, struct span host);
 /* Did the request come from one of our children or a process that descends from one? Slow for TCP,

@@ -1,5 +1,5 @@
 /* The server's side of the WebSocket handshake, and whether a request asks for one. Called by
- * mcp/agent/, browser/ and hub/browser_desk.c; cmd/ and admin/dashboard.c only ask. */
+ * mcp/agent/, browser/ and hub/web_pages.c; cmd/ and admin/dashboard.c only ask. */
 #include "io/ws_conn.h"
 
 #include "base/log.h"

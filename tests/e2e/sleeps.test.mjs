@@ -1,5 +1,5 @@
 // A daemon that nobody uses sleeps. About ten places used to look every few milliseconds whether a
-// server had changed, the worker of a bus for ever, and every entrance swept its sessions all 15
+// server had changed, the worker of a bus for ever, and every endpoint swept its sessions all 15
 // seconds, though there were none: a laptop pays for that, and so does whoever searches a trace for
 // the one call that matters. What may wake it is the look at its configuration file every 5 s.
 import assert from 'node:assert/strict';

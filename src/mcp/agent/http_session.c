@@ -1,5 +1,5 @@
 /* The POSTs of a session that wait for answers, its GET stream, resuming by Last-Event-ID,
- * keep-alive. Called by http_endpoint.c. */
+ * keep-alive. Called by http_agent.c. */
 #include "mcp/agent/http_session.h"
 
 #include "base/id.h"

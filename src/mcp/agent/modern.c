@@ -1,7 +1,7 @@
 /* Methods of the stateless era, requests in flight, their events and answers; and whether a message
  * is of that era, and what is wrong with its version or capabilities. Called by duplex.c and
  * modern_http.c for each message; modern_park.c and modern_listen.c share its requests, and
- * http_endpoint.c and hub/conductor_join.c ask for the era. */
+ * http_agent.c and hub/conductor_join.c ask for the era. */
 #include "mcp/agent/modern.h"
 
 #include "base/log.h"

@@ -1,5 +1,5 @@
 /* POSTs of the stateless era: headers checked against the body, the answer as JSON or as an SSE
- * stream. Called by http_endpoint.c. */
+ * stream. Called by http_agent.c. */
 #include "mcp/agent/modern_http.h"
 
 #include "base/mem.h"

@@ -1,5 +1,5 @@
 /* An agent of the initialize era: the methods that it sends, its calls with their progress, asks
- * and answers, and the session's start and end. Called by duplex.c, http_endpoint.c and
+ * and answers, and the session's start and end. Called by duplex.c, http_agent.c and
  * http_session.c; the router calls its verbs. */
 #include "mcp/agent/session.h"
 

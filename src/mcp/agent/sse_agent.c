@@ -1,5 +1,5 @@
 /* Agents by HTTP+SSE: the GET that opens a stream, the POSTs that belong to it, keep-alive and the
- * end. Called by entrance.c. */
+ * end. Called by endpoint.c. */
 #include "mcp/agent/sse_agent.h"
 
 #include "base/ascii.h"

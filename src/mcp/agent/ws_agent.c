@@ -1,5 +1,5 @@
 /* Agents by WebSocket: accepted up to a limit, messages in and out, all closed at the end. Called
- * by entrance.c. */
+ * by endpoint.c. */
 #include "mcp/agent/ws_agent.h"
 
 #include "base/log.h"

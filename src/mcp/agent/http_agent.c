@@ -1,6 +1,6 @@
 /* POST, GET and DELETE of Streamable HTTP: checks of headers, which era, which session, batches,
- * idle sessions. Called by entrance.c and hub/conductor_http.c. */
-#include "mcp/agent/http_endpoint.h"
+ * idle sessions. Called by endpoint.c and hub/conductor_http.c. */
+#include "mcp/agent/http_agent.h"
 
 #include "base/id.h"
 #include "base/log.h"
@@ -10,10 +10,10 @@
 
 enum { JANITOR_MS = 15 * 1000 };
 
-struct http_endpoint {
+struct http_agent {
     struct loop *loop;
     struct mcp_host host;
-    struct http_endpoint_options options;
+    struct http_agent_options options;
     struct map sessions; /* id -> struct http_session */
     struct list idle;    /* those of them of which nothing is open */
     struct modern_http *modern;
@@ -71,7 +71,7 @@ static bool version_is_fine(const struct http_request *req)
 /* --- sessions --- */
 
 /* The session a request names; if there is none the request has been refused. */
-static struct http_session *session_of(struct http_endpoint *e, struct http_exchange *x,
+static struct http_session *session_of(struct http_agent *e, struct http_exchange *x,
                                        const struct http_request *req)
 {
     struct span id = http_header(req, "mcp-session-id");
@@ -95,14 +95,14 @@ static struct http_session *session_of(struct http_endpoint *e, struct http_exch
     return hs;
 }
 
-static void end_session(struct http_endpoint *e, struct http_session *hs, const char *why)
+static void end_session(struct http_agent *e, struct http_session *hs, const char *why)
 {
     log_debug("mcp", "session %.8s ended: %s", http_session_id(hs), why);
     map_del(&e->sessions, span_str(http_session_id(hs)));
     http_session_free(hs);
 }
 
-static struct http_session *open_session(struct http_endpoint *e, struct http_exchange *x)
+static struct http_session *open_session(struct http_agent *e, struct http_exchange *x)
 {
     struct http_session *oldest = http_session_oldest(&e->idle);
     char id[ID_TOKEN_SIZE];
@@ -158,7 +158,7 @@ static int count_requests(const struct mcp_message *m)
 }
 
 /* A batch that is too long has been refused. */
-static bool batch_fits(const struct http_endpoint *e, struct http_exchange *x,
+static bool batch_fits(const struct http_agent *e, struct http_exchange *x,
                        const struct mcp_message *m)
 {
     struct buf why = {0};
@@ -170,7 +170,7 @@ static bool batch_fits(const struct http_endpoint *e, struct http_exchange *x,
     return fits;
 }
 
-static void handle_post(struct http_endpoint *e, struct http_exchange *x,
+static void handle_post(struct http_agent *e, struct http_exchange *x,
                         const struct http_request *req)
 {
     struct mcp_message m;
@@ -222,7 +222,7 @@ static void handle_post(struct http_endpoint *e, struct http_exchange *x,
         end_session(e, hs, "initialize failed");
 }
 
-static void handle_get(struct http_endpoint *e, struct http_exchange *x,
+static void handle_get(struct http_agent *e, struct http_exchange *x,
                        const struct http_request *req)
 {
     if (!accepts(req, SPAN("text/event-stream"))) {
@@ -239,7 +239,7 @@ static void handle_get(struct http_endpoint *e, struct http_exchange *x,
                      "Bad Request: Last-Event-ID is not of this session; leave it out to listen");
 }
 
-static void handle_delete(struct http_endpoint *e, struct http_exchange *x,
+static void handle_delete(struct http_agent *e, struct http_exchange *x,
                           const struct http_request *req)
 {
     struct http_session *hs = session_of(e, x, req);
@@ -250,12 +250,12 @@ static void handle_delete(struct http_endpoint *e, struct http_exchange *x,
     http_respond(x, 200, NULL, SPAN_EMPTY, SPAN_EMPTY);
 }
 
-void http_endpoint_handle(struct http_endpoint *e, struct http_exchange *x,
-                          const struct http_request *req)
+void http_agent_handle(struct http_agent *e, struct http_exchange *x,
+                       const struct http_request *req)
 {
     static const struct {
         const char *method;
-        void (*handle)(struct http_endpoint *, struct http_exchange *, const struct http_request *);
+        void (*handle)(struct http_agent *, struct http_exchange *, const struct http_request *);
     } rows[] = {{"POST", handle_post}, {"GET", handle_get}, {"DELETE", handle_delete}};
 
     if (!timer_is_set(&e->janitor))
@@ -275,7 +275,7 @@ void http_endpoint_handle(struct http_endpoint *e, struct http_exchange *x,
 /* Keep-alive comments and forgotten sessions, in one place, now and then. */
 static void on_janitor(struct timer *t)
 {
-    struct http_endpoint *e = CONTAINER_OF(t, struct http_endpoint, janitor);
+    struct http_agent *e = CONTAINER_OF(t, struct http_agent, janitor);
     struct http_session *expired = NULL;
     void *value;
 
@@ -296,10 +296,10 @@ static void on_janitor(struct timer *t)
         timer_set(loop_timers(e->loop), &e->janitor, JANITOR_MS);
 }
 
-struct http_endpoint *http_endpoint_new(struct loop *loop, const struct mcp_host *host,
-                                        const struct http_endpoint_options *options)
+struct http_agent *http_agent_new(struct loop *loop, const struct mcp_host *host,
+                                  const struct http_agent_options *options)
 {
-    struct http_endpoint *e = MEM_NEW(struct http_endpoint);
+    struct http_agent *e = MEM_NEW(struct http_agent);
 
     e->loop = loop;
     e->host = *host;
@@ -310,7 +310,7 @@ struct http_endpoint *http_endpoint_new(struct loop *loop, const struct mcp_host
     return e;
 }
 
-void http_endpoint_free(struct http_endpoint *e)
+void http_agent_free(struct http_agent *e)
 {
     size_t at = 0;
     void *hs;
@@ -323,7 +323,7 @@ void http_endpoint_free(struct http_endpoint *e)
     mem_free(e);
 }
 
-size_t http_endpoint_sessions(const struct http_endpoint *e)
+size_t http_agent_sessions(const struct http_agent *e)
 {
     return e->sessions.n;
 }

@@ -1,27 +1,27 @@
 /* One view's HTTP endpoint, WebSocket agents and HTTP+SSE agents, and which of them gets a request.
- * Called by hub/entrances.c, hub/browser_desk.c and cmd/serve.c. */
-#include "mcp/agent/entrance.h"
+ * Called by hub/endpoints.c, hub/web_pages.c and cmd/serve.c. */
+#include "mcp/agent/endpoint.h"
 
 #include "base/mem.h"
-#include "mcp/agent/http_endpoint.h"
+#include "mcp/agent/http_agent.h"
 #include "mcp/agent/sse_agent.h"
 #include "mcp/agent/ws_agent.h"
 
-struct entrance {
-    struct http_endpoint *http;
+struct endpoint {
+    struct http_agent *http;
     struct sse_agents *sse;
     struct ws_agents *ws;
     void (*closed)(void *arg);
     void *arg;
 };
 
-struct entrance *entrance_new(struct loop *loop, const struct mcp_host *host,
-                              const struct entrance_options *options)
+struct endpoint *endpoint_new(struct loop *loop, const struct mcp_host *host,
+                              const struct endpoint_options *options)
 {
-    struct entrance *e = MEM_NEW(struct entrance);
+    struct endpoint *e = MEM_NEW(struct endpoint);
 
-    e->http = http_endpoint_new(
-        loop, host, &(struct http_endpoint_options){options->max_sessions, options->session_ttl});
+    e->http = http_agent_new(
+        loop, host, &(struct http_agent_options){options->max_sessions, options->session_ttl});
     e->sse = sse_agents_new(loop, host, options->max_sessions);
     e->ws = ws_agents_new(loop, host,
                           &(struct ws_agents_options){.max_agents = options->max_sessions,
@@ -29,7 +29,7 @@ struct entrance *entrance_new(struct loop *loop, const struct mcp_host *host,
     return e;
 }
 
-void entrance_handle(struct entrance *e, struct http_exchange *x, const struct http_request *req,
+void endpoint_handle(struct endpoint *e, struct http_exchange *x, const struct http_request *req,
                      bool sse)
 {
     if (sse)
@@ -37,27 +37,27 @@ void entrance_handle(struct entrance *e, struct http_exchange *x, const struct h
     else if (ws_is_wanted(req))
         ws_agents_accept(e->ws, x, req);
     else
-        http_endpoint_handle(e->http, x, req);
+        http_agent_handle(e->http, x, req);
 }
 
-size_t entrance_sessions(const struct entrance *e)
+size_t endpoint_sessions(const struct endpoint *e)
 {
-    return http_endpoint_sessions(e->http) + sse_agents_count(e->sse) + ws_agents_count(e->ws);
+    return http_agent_sessions(e->http) + sse_agents_count(e->sse) + ws_agents_count(e->ws);
 }
 
 static void on_closed(void *arg)
 {
-    struct entrance *e = arg;
+    struct endpoint *e = arg;
 
     e->closed(e->arg);
     mem_free(e);
 }
 
-void entrance_close(struct entrance *e, void (*closed)(void *arg), void *arg)
+void endpoint_close(struct endpoint *e, void (*closed)(void *arg), void *arg)
 {
     e->closed = closed;
     e->arg = arg;
-    http_endpoint_free(e->http);
+    http_agent_free(e->http);
     sse_agents_free(e->sse);
     ws_agents_close(e->ws, on_closed, e);
 }

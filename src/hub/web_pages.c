@@ -1,6 +1,6 @@
 /* The browser family put behind the front door: the pairing token, the providers of browser
  * sessions, and MCP requests that select a session. Called by hub.c and cmd/browser.c. */
-#include "hub/browser_desk.h"
+#include "hub/web_pages.h"
 
 #include "base/id.h"
 #include "base/log.h"
@@ -8,7 +8,6 @@
 #include "browser/doors.h"
 #include "hub/places.h"
 #include "io/ws.h"
-#include "mcp/agent/entrance.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -25,22 +24,14 @@ enum { MAX_JOINS = 16 };
 /* As the specification of BTCP introduces itself. */
 #define SERVER_INFO "{\"name\":\"btcp-server\",\"version\":\"1.0.0\"}"
 
-/* The entrance to one session, for one owner of a token. */
-struct seat {
-    struct list node;
-    struct entrance *entrance;
-    const char *principal; /* whose it is; NULL: everybody's */
-    char *session;
-};
-
-struct browser_desk {
+struct web_pages {
     struct loop *loop;
     const struct config *config;
     struct bridge *bridge;
     struct browser *browser;
     struct view *pages;                   /* every session's tools, and nothing else */
     const struct browser_session *hosted; /* of the agent on our own standard input; or NULL */
-    struct list seats;
+    struct endpoints *endpoints;
     struct span *granted;
     char *token;
     char *grants_file, *remotes_file;
@@ -64,7 +55,7 @@ static char *read_token(const char *path)
     return n == (ssize_t)sizeof text - 1 ? mem_str(text) : NULL;
 }
 
-char *browser_desk_token(struct err *err)
+char *web_pages_token(struct err *err)
 {
     char *path = place_path(PLACE_STATE, "browser-token");
     char fresh[ID_TOKEN_SIZE];
@@ -92,107 +83,68 @@ char *browser_desk_token(struct err *err)
 
 static void on_opened(void *arg, struct provider *p)
 {
-    struct browser_desk *d = arg;
+    struct web_pages *w = arg;
 
-    bridge_admit(d->bridge, p);
-    view_add(d->pages, p, NULL);
-}
-
-static struct seat *seat_of(const struct browser_desk *d, const char *session,
-                            const char *principal)
-{
-    LIST_EACH (&d->seats, it) {
-        struct seat *s = LIST_ENTRY(it, struct seat, node);
-        if (strcmp(s->session, session) == 0 && caller_same(s->principal, principal))
-            return s;
-    }
-    return NULL;
+    bridge_admit(w->bridge, p);
+    view_add(w->pages, p, NULL);
 }
 
 static void part_closed(void *arg)
 {
-    struct browser_desk *d = arg;
+    struct web_pages *w = arg;
 
-    if (--d->closing || !d->is_closing)
+    if (--w->closing || !w->is_closing)
         return;
-    router_remove_view(bridge_router(d->bridge), d->pages);
-    view_free(d->pages);
-    d->closed(d->closed_arg);
-    mem_free(d->granted);
-    mem_free(d->token);
-    mem_free(d->grants_file);
-    mem_free(d->remotes_file);
-    mem_free(d);
-}
-
-static void seat_free(struct browser_desk *d, struct seat *s)
-{
-    list_remove(&s->node);
-    d->closing++;
-    entrance_close(s->entrance, part_closed, d);
-    mem_free(s->session);
-    mem_free(s);
+    router_remove_view(bridge_router(w->bridge), w->pages);
+    view_free(w->pages);
+    w->closed(w->closed_arg);
+    mem_free(w->granted);
+    mem_free(w->token);
+    mem_free(w->grants_file);
+    mem_free(w->remotes_file);
+    mem_free(w);
 }
 
 static bool may_end(void *arg, struct browser_session *session)
 {
-    struct browser_desk *d = arg;
-    const char *id = browser_session_id(session);
+    struct web_pages *w = arg;
+    const struct view *v = browser_session_view(session);
 
-    if (session == d->hosted)
+    if (w->is_closing)
+        return true; /* and the endpoints are gone already */
+    if (session == w->hosted || endpoints_sessions_at(w->endpoints, v))
         return false;
-    LIST_EACH (&d->seats, it) {
-        const struct seat *s = LIST_ENTRY(it, struct seat, node);
-        if (strcmp(s->session, id) == 0 && entrance_sessions(s->entrance))
-            return false;
-    }
-    LIST_EACH_SAFE (&d->seats, it)
-        if (strcmp(LIST_ENTRY(it, struct seat, node)->session, id) == 0)
-            seat_free(d, LIST_ENTRY(it, struct seat, node));
+    endpoints_leave(w->endpoints, v);
     return true;
 }
 
 /* --- agents of one session --- */
 
-static struct mcp_host host_of(const struct browser_desk *d, struct view *view)
+static struct mcp_host host_of(const struct web_pages *w, struct view *view)
 {
-    return (struct mcp_host){.router = bridge_router(d->bridge),
+    return (struct mcp_host){.router = bridge_router(w->bridge),
                              .view = view,
                              .server_info = SERVER_INFO,
-                             .max_batch = d->config->limits.batch,
-                             .max_answers = d->config->limits.message};
+                             .max_batch = w->config->limits.batch,
+                             .max_answers = w->config->limits.message};
 }
 
-struct mcp_host browser_desk_host(struct browser_desk *d, const char *session)
+struct mcp_host web_pages_host(struct web_pages *w, const char *session)
 {
     struct browser_session *s =
-        session ? browser_session(d->browser, span_str(session), true) : NULL;
+        session ? browser_session(w->browser, span_str(session), true) : NULL;
 
-    d->hosted = s;
-    return host_of(d, s ? browser_session_view(s) : d->pages);
+    w->hosted = s;
+    return host_of(w, s ? browser_session_view(s) : w->pages);
 }
 
-/* NULL: the seat of those who want all pages and no server. */
-static struct seat *seat_make(struct browser_desk *d, const struct caller *caller,
-                              struct browser_session *session)
+/* NULL: for those who want all pages and no server. */
+static struct endpoint *endpoint_to(struct web_pages *w, const struct caller *caller,
+                                    struct browser_session *session)
 {
-    const char *name = session ? browser_session_id(session) : EVERY_PAGE;
-    struct seat *s = seat_of(d, name, caller->principal);
+    struct mcp_host host = host_of(w, session ? browser_session_view(session) : w->pages);
 
-    if (s)
-        return s;
-    struct mcp_host host = host_of(d, session ? browser_session_view(session) : d->pages);
-    host.principal = caller->principal;
-    s = MEM_NEW(struct seat);
-    s->session = mem_str(name);
-    s->principal = caller->principal;
-    s->entrance =
-        entrance_new(d->loop, &host,
-                     &(struct entrance_options){.max_sessions = d->config->limits.sessions,
-                                                .session_ttl = d->config->limits.session_ttl,
-                                                .max_message = d->config->limits.message});
-    list_append(&d->seats, &s->node);
-    return s;
+    return endpoints_at(w->endpoints, caller->principal, &host);
 }
 
 /* `sessionId` is what POSTs of HTTP+SSE call a session of their own. */
@@ -219,7 +171,7 @@ static void refused_closed(void *owner, uint16_t code, const char *reason)
 static const struct ws_events refused_events = {.message = drop_message, .closed = refused_closed};
 
 /* A page cannot see the status of a refused handshake, so a WebSocket is opened to say it. */
-static void refuse_session(struct browser_desk *d, struct http_exchange *x,
+static void refuse_session(struct web_pages *w, struct http_exchange *x,
                            const struct http_request *req)
 {
     static const char *const protocols[] = {"mcp", NULL};
@@ -230,17 +182,17 @@ static void refuse_session(struct browser_desk *d, struct http_exchange *x,
                     "no page has this session; /sessions lists them, and &wait=1 waits for one");
         return;
     }
-    struct ws *ws = ws_accept(d->loop, x, req, protocols,
-                              &(struct ws_options){.max_message = d->config->limits.message},
-                              &refused_events, d);
+    struct ws *ws = ws_accept(w->loop, x, req, protocols,
+                              &(struct ws_options){.max_message = w->config->limits.message},
+                              &refused_events, w);
     if (!ws)
         return;
-    d->closing++; /* we cannot be gone before it is */
+    w->closing++; /* we cannot be gone before it is */
     ws_close(ws, SESSION_NOT_FOUND, "Session not found");
 }
 
-bool browser_desk_mcp(struct browser_desk *d, const struct caller *caller, struct http_exchange *x,
-                      const struct http_request *req, bool sse)
+bool web_pages_mcp(struct web_pages *w, const struct caller *caller, struct http_exchange *x,
+                   const struct http_request *req, bool sse)
 {
     struct buf scratch = {0}, more = {0};
     struct span id = selection(req, sse, &scratch);
@@ -251,35 +203,26 @@ bool browser_desk_mcp(struct browser_desk *d, const struct caller *caller, struc
                     "leave ?session= out, or use a token without a view");
     } else if (selects) {
         bool waits = http_query(req->query, "wait", &more).p != NULL;
-        struct browser_session *s = browser_session(d->browser, id, waits);
+        struct browser_session *s = browser_session(w->browser, id, waits);
         if (s || span_is(id, EVERY_PAGE))
-            entrance_handle(seat_make(d, caller, s)->entrance, x, req, sse);
+            endpoint_handle(endpoint_to(w, caller, s), x, req, sse);
         else
-            refuse_session(d, x, req);
+            refuse_session(w, x, req);
     }
     buf_fini(&more);
     buf_fini(&scratch);
     return selects;
 }
 
-void browser_desk_all(struct browser_desk *d, const struct caller *caller, struct http_exchange *x,
-                      const struct http_request *req, bool sse)
+void web_pages_all(struct web_pages *w, const struct caller *caller, struct http_exchange *x,
+                   const struct http_request *req, bool sse)
 {
-    entrance_handle(seat_make(d, caller, NULL)->entrance, x, req, sse);
+    endpoint_handle(endpoint_to(w, caller, NULL), x, req, sse);
 }
 
-size_t browser_desk_sessions(const struct browser_desk *d)
+void web_pages_count(const struct web_pages *w, struct browser_numbers *out)
 {
-    size_t n = 0;
-
-    LIST_EACH (&d->seats, it)
-        n += entrance_sessions(LIST_ENTRY(it, struct seat, node)->entrance);
-    return n;
-}
-
-void browser_desk_count(const struct browser_desk *d, struct browser_numbers *out)
-{
-    browser_count(d->browser, out);
+    browser_count(w->browser, out);
 }
 
 /* --- life --- */
@@ -287,16 +230,16 @@ void browser_desk_count(const struct browser_desk *d, struct browser_numbers *ou
 static void on_page(void *owner, const struct caller *caller, struct http_exchange *x,
                     const struct http_request *req, struct span path)
 {
-    struct browser_desk *d = owner;
+    struct web_pages *w = owner;
 
     (void)path;
-    doors_handle(d->browser, caller, x, req);
+    doors_handle(w->browser, caller, x, req);
 }
 
-struct browser_desk *browser_desk_new(struct loop *loop, const struct config *c,
-                                      struct bridge *bridge, struct front *front)
+struct web_pages *web_pages_new(struct loop *loop, const struct config *c, struct bridge *bridge,
+                                struct front *front, struct endpoints *endpoints)
 {
-    struct browser_desk *d = MEM_NEW(struct browser_desk);
+    struct web_pages *w = MEM_NEW(struct web_pages);
     struct browser_join joins[MAX_JOINS];
     struct err err;
 
@@ -304,24 +247,24 @@ struct browser_desk *browser_desk_new(struct loop *loop, const struct config *c,
     for (size_t i = 0; i < n_joins; i++)
         joins[i] =
             (struct browser_join){c->browser.join.items[i].url, c->browser.join.items[i].session};
-    d->loop = loop;
-    d->config = c;
-    d->bridge = bridge;
-    list_init(&d->seats);
-    d->pages = view_new("pages", NULL);
-    router_add_view(bridge_router(bridge), d->pages);
-    d->granted = MEM_ARRAY(struct span, c->browser.granted.n + 1);
+    w->loop = loop;
+    w->config = c;
+    w->bridge = bridge;
+    w->endpoints = endpoints;
+    w->pages = view_new("pages", NULL);
+    router_add_view(bridge_router(bridge), w->pages);
+    w->granted = MEM_ARRAY(struct span, c->browser.granted.n + 1);
     for (size_t i = 0; i < c->browser.granted.n; i++)
-        d->granted[i] = span_str(c->browser.granted.items[i]);
-    d->grants_file = place_path(PLACE_STATE, "browser-grants.json");
-    d->remotes_file = place_path(PLACE_STATE, "browser-pages.json");
+        w->granted[i] = span_str(c->browser.granted.items[i]);
+    w->grants_file = place_path(PLACE_STATE, "browser-grants.json");
+    w->remotes_file = place_path(PLACE_STATE, "browser-pages.json");
     /* Where agents must show a token, pages and BTCP agents must: they have this one for it. */
     bool paired = c->browser.pairing || c->tokens.n;
-    if (!(d->token = browser_desk_token(&err)))
+    if (!(w->token = web_pages_token(&err)))
         log_line(paired ? LOG_ERROR : LOG_INFO, "browser", "%s", err.text);
-    if (d->token)
-        log_add_secret(span_str(d->token));
-    d->browser = browser_new(
+    if (w->token)
+        log_add_secret(span_str(w->token));
+    w->browser = browser_new(
         loop, bridge_router(bridge),
         &(struct browser_options){.session_ttl = c->browser.session_ttl,
                                   .session_idle = c->browser.session_idle,
@@ -330,29 +273,27 @@ struct browser_desk *browser_desk_new(struct loop *loop, const struct config *c,
                                   .strict = c->browser.capabilities != CAPABILITIES_AUTO,
                                   .listed_only = c->browser.capabilities == CAPABILITIES_LIST,
                                   .consent_timeout = c->browser.consent_timeout,
-                                  .granted = d->granted,
+                                  .granted = w->granted,
                                   .n_granted = c->browser.granted.n,
-                                  .token = d->token,
+                                  .token = w->token,
                                   .pairing = paired,
                                   .socket = c->browser.socket,
-                                  .grants_file = d->grants_file,
-                                  .remotes_file = d->remotes_file,
+                                  .grants_file = w->grants_file,
+                                  .remotes_file = w->remotes_file,
                                   .joins = joins,
                                   .n_joins = n_joins,
-                                  .arg = d,
+                                  .arg = w,
                                   .opened = on_opened,
                                   .may_end = may_end});
-    front_route_pages(front, doors_want, on_page, d);
-    return d;
+    front_route_pages(front, doors_want, on_page, w);
+    return w;
 }
 
-void browser_desk_close(struct browser_desk *d, void (*closed)(void *arg), void *arg)
+void web_pages_close(struct web_pages *w, void (*closed)(void *arg), void *arg)
 {
-    d->closed = closed;
-    d->closed_arg = arg;
-    d->is_closing = true;
-    d->closing++;
-    LIST_EACH_SAFE (&d->seats, it)
-        seat_free(d, LIST_ENTRY(it, struct seat, node));
-    browser_close(d->browser, part_closed, d);
+    w->closed = closed;
+    w->closed_arg = arg;
+    w->is_closing = true;
+    w->closing++;
+    browser_close(w->browser, part_closed, w);
 }

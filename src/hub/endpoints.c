@@ -1,0 +1,196 @@
+/* The list of endpoints, by caller and by where they lead; opened when first asked for. Called by
+ * hub.c for each MCP request, and by web_pages.c for those that select a session of pages. */
+#include "hub/endpoints.h"
+
+#include "base/mem.h"
+#include "core/caller.h"
+
+/* What one caller has of one view. */
+struct caller_endpoint {
+    struct list node;
+    struct endpoints *all;
+    const char *principal;   /* for whom; NULL: those who need no token */
+    const struct view *view; /* where it leads, before a narrowing */
+    const struct narrowing *narrowing;
+    struct bridge_server *server; /* held, if it leads to one server */
+    struct exposure *narrowed;    /* what is seen of the view; NULL: everything */
+    struct endpoint *endpoint;    /* NULL once it is closing */
+};
+
+struct endpoints {
+    struct loop *loop;
+    struct bridge *bridge;
+    struct endpoint_options options;
+    struct list open;
+    struct bridge_watch watch;
+    void (*closed)(void *arg); /* NULL until it is to close */
+    void *closed_arg;
+};
+
+static struct caller_endpoint *entry(struct list *it)
+{
+    return LIST_ENTRY(it, struct caller_endpoint, node);
+}
+
+/* --- one of them --- */
+
+static void finish(struct endpoints *e)
+{
+    if (!e->closed || !list_empty(&e->open))
+        return;
+    e->closed(e->closed_arg);
+    mem_free(e);
+}
+
+static void on_closed(void *arg)
+{
+    struct caller_endpoint *c = arg;
+    struct endpoints *e = c->all;
+
+    list_remove(&c->node);
+    if (c->narrowed)
+        exposure_free(c->narrowed);
+    if (c->server)
+        bridge_server_release(c->server);
+    mem_free(c);
+    finish(e);
+}
+
+static void close_one(struct caller_endpoint *c)
+{
+    struct endpoint *endpoint = c->endpoint;
+
+    c->endpoint = NULL;
+    if (endpoint)
+        endpoint_close(endpoint, on_closed, c);
+}
+
+static struct endpoint *find(const struct endpoints *e, const char *principal,
+                             const struct view *view, const struct narrowing *narrowing)
+{
+    LIST_EACH (&e->open, it) {
+        const struct caller_endpoint *c = entry(it);
+        if (c->endpoint && c->view == view && c->narrowing == narrowing &&
+            caller_same(c->principal, principal))
+            return c->endpoint;
+    }
+    return NULL;
+}
+
+static struct caller_endpoint *add(struct endpoints *e, const char *principal,
+                                   const struct view *view, struct mcp_host host)
+{
+    struct caller_endpoint *c = MEM_NEW(struct caller_endpoint);
+
+    c->all = e;
+    c->principal = host.principal = principal;
+    c->view = view;
+    c->endpoint = endpoint_new(e->loop, &host, &e->options);
+    list_append(&e->open, &c->node);
+    return c;
+}
+
+/* Keeps the hold on the server, which is NULL for all of them. */
+static struct endpoint *open_to(struct endpoints *e, const char *principal, struct bridge_server *s,
+                                const struct narrowing *narrowing)
+{
+    struct exposure *whole = s ? bridge_server_exposure(s) : bridge_all(e->bridge);
+    struct exposure *narrowed = narrowing ? bridge_narrow(e->bridge, s, narrowing) : NULL;
+    struct caller_endpoint *c = add(e, principal, exposure_view(whole),
+                                    bridge_host(e->bridge, narrowed ? narrowed : whole));
+
+    c->server = s;
+    c->narrowing = narrowing;
+    c->narrowed = narrowed;
+    return c->endpoint;
+}
+
+/* --- which leads where --- */
+
+struct endpoint *endpoints_all(struct endpoints *e, const char *principal,
+                               const struct narrowing *narrowing)
+{
+    struct endpoint *found = find(e, principal, exposure_view(bridge_all(e->bridge)), narrowing);
+
+    return found ? found : open_to(e, principal, NULL, narrowing);
+}
+
+static bool may_see(const struct narrowing *n, struct span alias)
+{
+    for (size_t i = 0; n && i < n->n_providers; i++)
+        if (span_eq(n->providers[i], alias))
+            return true;
+    return !n || !n->n_providers;
+}
+
+struct endpoint *endpoints_one(struct endpoints *e, const char *principal,
+                               const struct narrowing *narrowing, struct span alias)
+{
+    const struct exposure *one = may_see(narrowing, alias) ? bridge_one(e->bridge, alias) : NULL;
+
+    if (!one)
+        return NULL;
+    struct endpoint *found = find(e, principal, exposure_view(one), narrowing);
+    return found ? found : open_to(e, principal, bridge_server_hold(e->bridge, alias), narrowing);
+}
+
+struct endpoint *endpoints_at(struct endpoints *e, const char *principal,
+                              const struct mcp_host *host)
+{
+    struct endpoint *found = find(e, principal, host->view, NULL);
+
+    return found ? found : add(e, principal, host->view, *host)->endpoint;
+}
+
+size_t endpoints_sessions_at(const struct endpoints *e, const struct view *v)
+{
+    size_t n = 0;
+
+    LIST_EACH (&e->open, it)
+        if (entry(it)->endpoint && (!v || entry(it)->view == v))
+            n += endpoint_sessions(entry(it)->endpoint);
+    return n;
+}
+
+void endpoints_leave(struct endpoints *e, const struct view *v)
+{
+    LIST_EACH_SAFE (&e->open, it)
+        if (entry(it)->view == v)
+            close_one(entry(it));
+}
+
+/* --- life --- */
+
+static void on_change(struct bridge_watch *w)
+{
+    struct endpoints *e = CONTAINER_OF(w, struct endpoints, watch);
+
+    LIST_EACH_SAFE (&e->open, it)
+        if (entry(it)->server && bridge_server_is_gone(entry(it)->server))
+            close_one(entry(it));
+}
+
+struct endpoints *endpoints_new(struct loop *loop, struct bridge *bridge, const struct config *c)
+{
+    struct endpoints *e = MEM_NEW(struct endpoints);
+
+    e->loop = loop;
+    e->bridge = bridge;
+    e->options = (struct endpoint_options){.max_sessions = c->limits.sessions,
+                                           .session_ttl = c->limits.session_ttl,
+                                           .max_message = c->limits.message};
+    list_init(&e->open);
+    endpoints_all(e, NULL, NULL); /* there is always one, for the end to wait for */
+    e->watch.changed = on_change;
+    bridge_watch(bridge, &e->watch);
+    return e;
+}
+
+void endpoints_close(struct endpoints *e, void (*closed)(void *arg), void *arg)
+{
+    bridge_unwatch(&e->watch);
+    e->closed = closed;
+    e->closed_arg = arg;
+    LIST_EACH_SAFE (&e->open, it)
+        close_one(entry(it));
+}

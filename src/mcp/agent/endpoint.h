@@ -1,0 +1,31 @@
+/*
+ * endpoint: every way by which agents on the network reach one view: Streamable HTTP, WebSocket and
+ * the old HTTP+SSE.
+ */
+#ifndef RIALTO_MCP_AGENT_ENDPOINT_H
+#define RIALTO_MCP_AGENT_ENDPOINT_H
+
+#include "io/http_server.h"
+#include "mcp/agent/session.h"
+
+struct endpoint;
+
+struct endpoint_options {
+    size_t max_sessions;  /* for each of the three ways */
+    uint64_t session_ttl; /* ms without a request or an open stream */
+    size_t max_message;   /* bytes */
+};
+
+struct endpoint *endpoint_new(struct loop *loop, const struct mcp_host *host,
+                              const struct endpoint_options *options);
+/*
+ * A request for the view's own path, or, with `sse`, for the one of HTTP+SSE. A WebSocket is
+ * recognised by its handshake.
+ */
+void endpoint_handle(struct endpoint *e, struct http_exchange *x, const struct http_request *req,
+                     bool sse);
+size_t endpoint_sessions(const struct endpoint *e);
+/* All sessions end now. `closed` is called from the loop when the last connection is gone. */
+void endpoint_close(struct endpoint *e, void (*closed)(void *arg), void *arg);
+
+#endif
