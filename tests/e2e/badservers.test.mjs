@@ -164,7 +164,7 @@ test('results that are not what they should be', async (t) => {
   fs.writeFileSync(file, '["an", "array"]');
   const { result } = await client.call('bad__echo');
   assert.deepEqual(result, ['an', 'array'], 'odd, but JSON-RPC: not ours to judge');
-  fs.writeFileSync(file, '{"content":[],"deep":' + '['.repeat(100) + ']'.repeat(100) + '}');
+  fs.writeFileSync(file, '{"content":[],"deep":' + '['.repeat(200) + ']'.repeat(200) + '}');
   await expectRefused(client, 'bad__echo');
   await expectGood(client);
 });
