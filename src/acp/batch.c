@@ -1,16 +1,17 @@
 /* Collects the answers to one JSON-RPC batch, and writes the array when the last holder releases
- * the batch. Called by hop.c, conductor.c and greet.c. */
+ * the batch. Called by hop.c, conductor.c and questions.c. */
 #include "acp/batch.h"
 
 #include "acp/hop.h"
 #include "base/mem.h"
 
-/* Answers that together are larger go out in more than one array: peers have limits, too. */
+/* If the answers together are larger than this, they go out as several arrays: peers have limits on
+ * the size of a message as well. */
 enum { ARRAY_MAX = HOP_MAX_MESSAGE / 2 };
 
 struct batch {
     struct hop *hop;
-    struct buf answers; /* with commas between them */
+    struct buf answers; /* separated by commas */
     unsigned holders;
 };
 

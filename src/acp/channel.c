@@ -1,6 +1,7 @@
-/* An MCP connection: making, connecting and closing it, and the messages over it in both
- * directions. Called by hub/conductor_join.c, hub/conductor_link.c and hub/conductor_http.c, by
- * conductor.c for what components say, and by setup.c. */
+/* An MCP connection: creating, connecting and closing a channel, and the messages over the channel
+ * in both directions. Called by hub/conductor_join.c, hub/conductor_link.c and
+ * hub/conductor_http.c, by conductor.c for messages of components, by setup.c, and by exchange.c
+ * and unnamed.c. */
 #include "acp/channel_inside.h"
 #include "acp/json_edit.h"
 #include "base/log.h"
@@ -9,12 +10,14 @@
 #include <stdio.h>
 
 /*
- * How long the id of a session is waited for: where a component may use it, and where it has to
- * have one. For ever would be too long: some agents answer session/new only when their MCP servers
- * are connected. And how long a component may take to connect.
+ * How long to wait for the id of the session: SESSION_GRACE_MS where a component may use the id,
+ * SESSION_HOLD_MS where the component insists on one. Waiting without a limit could block for ever:
+ * some agents answer session/new only when their MCP servers are connected. CONNECT_MS is the time
+ * a component has to answer connect.
  */
 enum { SESSION_GRACE_MS = 150, SESSION_HOLD_MS = 8 * 1000, CONNECT_MS = 15 * 1000 };
-/* The same once the client has closed its end, and all there is to do is to answer the rest. */
+/* The limit for connect once the client has closed its end and only outstanding requests remain to
+ * be answered. */
 enum { LAST_CONNECT_MS = 500 };
 enum { GREETING_MAX = 64 * 1024 };
 
@@ -56,7 +59,7 @@ struct span acp_channel_greeting(const struct acp_channel *ch)
     return span_str(forgets ? ch->server->greeting : NULL);
 }
 
-/* --- finding a channel by what its server calls it --- */
+/* --- finding a channel by the id that its server uses --- */
 
 void channel_map(struct acp_channel *ch, char kind, struct span raw, bool on)
 {
@@ -177,7 +180,7 @@ void acp_channel_close(struct acp_channel *ch)
     if (ch->dead)
         return;
     if (ch->busy)
-        ch->dead = true; /* freed when its event returns */
+        ch->dead = true; /* freed when the event returns */
     else
         release(ch);
 }
@@ -226,7 +229,8 @@ static void opened(struct acp_channel *ch)
 
 static void send_connect(struct acp_channel *ch);
 
-/* Connect when the session's id is known, when there will be none, or after this long. */
+/* Connect as soon as the session's id is known, at once if there will be none, or without the id
+ * after `ms`. */
 static void connect_in_session(struct acp_channel *ch, uint64_t ms)
 {
     const struct setup *setup = ch->server->setup;
@@ -240,7 +244,7 @@ static void connect_in_session(struct acp_channel *ch, uint64_t ms)
     timer_set(loop_timers(setup->c->loop), &ch->timer, ms);
 }
 
-/* The component refused: try the next dialect, or with the id of the session. */
+/* The component refused connect: try the next dialect, or again with the id of the session. */
 static void connect_refused(struct acp_channel *ch, struct span error)
 {
     struct acp_server *s = ch->server;
@@ -279,7 +283,7 @@ static bool connect_answered(struct pending *p, const struct acp_message *m)
     }
     struct json_slot id = acp_first(m, ACP_CONNECTION_ID, ACP_CONNECTION_ID_OLD);
     if (id.type != JSON_STRING) {
-        /* A proxy on the way that answers everything: the server's component has not heard it. */
+        /* A proxy on the way has answered; the server's component has not seen the connect. */
         connect_refused(ch, SPAN("{\"code\":-32601,\"message\":\"connect was answered without a "
                                  "connection id\"}"));
         return true;
@@ -397,8 +401,9 @@ static void take_notification(struct acp_channel *ch, const struct rpc_message *
     if (rpc_method_is(m, "notifications/cancelled"))
         id = json_edit_get(params, EDIT_PATH("requestId"));
     if (id.type != JSON_NONE) {
-        /* Ids of this side mean nothing on the other: the request's own hop is told. Where the
-         * request was a message with an id of its own, that is told as well. */
+        /* Ids of the client mean nothing to the server: the cancellation goes to the hop that has
+         * the request. Where the dialect nests whole messages, the server also gets the
+         * notification with the id it knows. */
         struct exchange *x = map_get(&ch->asked, id.value);
         if (x && x->sent)
             pending_cancel(x->sent);
@@ -408,7 +413,7 @@ static void take_notification(struct acp_channel *ch, const struct rpc_message *
         params = buf_view(&edited);
     }
     if (!row->notification)
-        return; /* the stateless dialect has none from this side */
+        return; /* the stateless dialect has no notifications from client to server */
     const struct mcp_parts parts = {.method = method,
                                     .params = params,
                                     .key = span_str(ch->server->key),
@@ -593,7 +598,7 @@ void channel_withdraw_ask(struct pending *p, struct span params)
     buf_u64(&id, p->id);
     json_edit_set(&told, params, EDIT_PATH("requestId"), buf_view(&id));
     put_call(&text, 0, SPAN("\"notifications/cancelled\""), buf_view(&told));
-    /* An MCP client does not answer what was taken back; ACP wants an answer all the same. */
+    /* An MCP client does not answer a request that was cancelled, but ACP requires an answer. */
     pending_error(p, SPAN("{\"code\":-32800,\"message\":\"Request cancelled\"}"));
     pending_free(p);
     emit(ch, &text, SPAN_EMPTY);

@@ -35,8 +35,8 @@ static bool is_blank(char c)
 }
 
 /*
- * Take one word off `rest` into `out`. false when there is none left. A quote that is not closed is
- * told in *why.
+ * Take one word off `rest` into `out`. False when there is no word left. An unclosed quote is
+ * reported in *why.
  */
 static bool next_word(struct span *rest, struct buf *out, const char **why)
 {
@@ -59,7 +59,7 @@ static bool next_word(struct span *rest, struct buf *out, const char **why)
             *why = "ends with a backslash";
         } else if (c == '\\') {
             c = rest->p[++i];
-            /* Between double quotes a backslash stands for itself before other characters. */
+            /* Between double quotes, a backslash before any other character is literal. */
             if (quote == '"' && !strchr("\"\\$`\n", c))
                 buf_char(out, '\\');
             if (c != '\n')
@@ -111,7 +111,7 @@ static int read_words(struct command_line *c, struct span text, struct err *err)
 
 /* --- the JSON form --- */
 
-/* A string without NUL bytes, which no program can be given. */
+/* A string without NUL bytes: an argument of a program cannot contain one. */
 static char *text_of(struct span raw)
 {
     struct buf text = {0};

@@ -17,7 +17,7 @@ struct command_line {
     size_t n_argv, n_env;
 };
 
-/* On failure nothing has to be freed. */
+/* On failure there is nothing to free. */
 MUST_CHECK int command_line_parse(struct command_line *c, struct span text, struct err *err);
 void command_line_fini(struct command_line *c);
 

@@ -20,7 +20,7 @@ void component_put_name(struct buf *out, const struct hop *h)
     buf_char(out, ')');
 }
 
-/* Append {code, message, data}: which component has failed, how, and the end of its stderr. */
+/* Append {code, message, data}: which component failed, how, and the end of its stderr. */
 static void put_death(struct buf *out, const struct hop *h, const char *how, size_t max_words)
 {
     BUF_SCOPED text = {0}, clean = {0}, words = {0};
@@ -60,7 +60,7 @@ static void log_death(const struct hop *h, const char *how)
 
     component_put_name(&who, h);
     log_error(h->label, "%s %s", buf_cstr(&who), how);
-    /* At other log levels each line of stderr has been logged as it came. */
+    /* When level info is logged, each line of stderr has been logged already. */
     if (!log_enabled(LOG_INFO))
         last_words_put(&words, &h->last_words, LAST_WORDS_WHOLE);
     for (rest = buf_view(&words); last_words_line(&rest, &line);)
@@ -79,7 +79,7 @@ static void on_closed(void *owner, const char *reason)
     hop_detach(h);
     h->closed = mem_str(reason);
     hop_feed_end(h);
-    /* A component that has closed its stdout cannot answer any more, even if it lives on. */
+    /* A component that has closed its stdout cannot answer any more, even if still running. */
     child_stop(h->child, STOP_GRACE_MS);
 }
 
@@ -105,7 +105,7 @@ static void on_stderr_line(void *owner, struct span line)
     acp_trace_line(h->c->options.trace, h->index, TRACE_STDERR, line);
 }
 
-/* Append how the process ended and, if we have ended it, why: its pipe was closed before. */
+/* Append how the process ended and, if we ended the process, why its pipe was closed before. */
 static void put_how(struct buf *out, const struct hop *h, const char *how)
 {
     buf_str(out, how);

@@ -1,6 +1,7 @@
 /* Chooses the next neighbour for each message, holds messages that come before initialize is
- * answered, and starts and ends the conductor. Called by cmd/conductor.c, and by hop.c for each
- * message. */
+ * answered, and starts and ends the conductor. Called by cmd/conductor.c, by hop.c for each
+ * message, and by greet.c, component.c, setup.c and channel.c to find neighbours, to relay and to
+ * report failures. */
 #include "acp/inside.h"
 
 #include "acp/port.h"
@@ -10,11 +11,11 @@
 
 #include <stdio.h>
 
-/* DRAIN: for answers after the client has closed its end; DYING: for the rest of the chain to pass
- * on that one of it has ended. */
+/* DRAIN: time for answers after the client has closed its end. DYING: time for the rest of the
+ * chain to pass on the failure of a component. */
 enum { DRAIN_MS = 5000, DYING_MS = 500, FLUSH_MS = 1000, HELD_MAX = 16 * 1024 * 1024 };
 
-/* --- the way --- */
+/* --- neighbours --- */
 
 bool conductor_is_agent(const struct hop *h)
 {
@@ -40,7 +41,7 @@ static const char *label_of(struct hop_place p)
     return p.wrapped && p.hop->index == HOP_UPSTREAM ? "Successor" : p.hop->label;
 }
 
-/* The same bytes with another id. */
+/* Send the same bytes with another id. */
 static void splice_id(struct hop *to, const struct acp_message *m, const struct pending *p)
 {
     struct span text = m->rpc.text, id = m->rpc.id;
@@ -72,12 +73,12 @@ static void trace_relay(const struct hop *from, const struct acp_message *m, str
     buf_fini(&said.quoted);
 }
 
-/* Others drop what is nested too deeply, and who asked would wait for ever. */
+/* A neighbour drops a message that is nested too deeply, and the requester would wait for ever. */
 static bool fits_envelope(const struct hop *to, struct span params)
 {
     unsigned levels = to->nested ? 3 : 2;
 
-    /* A level needs two bytes at least, so that most need no look. */
+    /* A level takes at least two bytes, so most messages need not be measured. */
     return params.n < 2 * (JSON_MAX_DEPTH - 3) || json_depth(params) + levels <= JSON_MAX_DEPTH;
 }
 
@@ -103,7 +104,7 @@ struct pending *conductor_relay(struct hop *from, const struct acp_message *m, s
     return p;
 }
 
-/* --- what comes --- */
+/* --- incoming messages --- */
 
 static void refuse(struct hop *from, const struct acp_message *m, int code, const char *text,
                    const char *data)
@@ -167,14 +168,14 @@ static void go_left(struct hop *from, const struct acp_message *m, struct hop_pl
         conductor_relay(from, m, to, m->params);
 }
 
-/* --- what comes too early --- */
+/* --- messages before the chain is open --- */
 
 /* A message of the client that waits for the answer to initialize. */
 struct held {
     struct list node;
     struct batch *batch;
     char *text;
-    char *id; /* of a request, raw */
+    char *id; /* of a request, raw; NULL for a notification */
 };
 
 static void hold(struct conductor *c, const struct acp_message *m)
@@ -198,7 +199,7 @@ static void held_free(struct held *h)
     mem_free(h);
 }
 
-/* Look at what waits again, or forget it. */
+/* Receive the held messages again, or drop them. */
 static void release_held(struct conductor *c, bool receive)
 {
     while (!list_empty(&c->held)) {
@@ -232,7 +233,7 @@ static void on_cancel(struct hop *from, const struct acp_message *m)
     struct json_slot id = acp_first(m, ACP_REQUEST_ID, ACP_REQUEST_ID);
     struct pending *p = id.type == JSON_NONE ? NULL : map_get(&from->in, id.value);
 
-    /* Unknown and finished ones are no mistake: the answer was faster. */
+    /* An unknown id is no mistake: the answer may have been sent before the cancellation came. */
     if (p && p->to)
         pending_cancel(p);
     else if (p)
@@ -241,7 +242,8 @@ static void on_cancel(struct hop *from, const struct acp_message *m)
         cancel_held(from->c, id.value);
 }
 
-/* Messages before the chain stands. */
+/* Handle a message of the client that comes before the chain is open, or after the chain failed.
+ * False: the chain is open. */
 static bool is_early(struct conductor *c, struct hop *from, struct acp_message *m)
 {
     if (from->index != HOP_UPSTREAM)
@@ -256,7 +258,7 @@ static bool is_early(struct conductor *c, struct hop *from, struct acp_message *
             hop_refuse(from, m, failure_tell(&c->failure));
         return true;
     }
-    /* In proxy mode the answer to initialize comes back by the same parent, in envelopes. */
+    /* In proxy mode the answer to initialize comes back through the same parent, in envelopes. */
     if (c->state == CHAIN_OPENING && !m->wrapped) {
         if (c->held_bytes + m->rpc.text.n > HELD_MAX)
             refuse(from, m, RPC_INVALID_REQUEST, "initialize has not been answered yet", NULL);
@@ -295,7 +297,7 @@ void conductor_receive(struct hop *from, struct acp_message *m)
     bool rightward = (from->index == HOP_UPSTREAM) != m->wrapped;
     int at = from->index;
     if (from->index == HOP_UPSTREAM && m->wrapped)
-        at = (int)c->n; /* what comes from the parent's right enters at our right end */
+        at = (int)c->n; /* a message from the parent's successor enters at our right end */
     struct hop_place to = rightward ? conductor_right_of(c, at) : conductor_left_of(c, at);
     if (!to.hop)
         refuse(from, m, RPC_INVALID_REQUEST, "there is no successor", NULL);
@@ -344,7 +346,7 @@ static void up_closed(void *owner, const char *reason)
         conductor_check_end(c);
         return;
     }
-    /* Who wants no more closes its end; this is something else. */
+    /* A client that is done closes its end first; without that, the pipe broke. */
     if (!c->at_eof)
         log_error(c->options.name, "the client is given up: %s", reason);
     conductor_end(c, c->failure.whole.n || !c->at_eof ? 1 : c->status);
@@ -370,7 +372,7 @@ void conductor_fail(struct conductor *c, struct span error)
     failure_fini(&why);
 }
 
-/* Everything the client still waits for has failed. */
+/* Answer everything that the client still waits for with the failure. */
 static void fail_the_rest(struct conductor *c)
 {
     if (!c->failure.whole.n)
@@ -398,10 +400,10 @@ void conductor_fail_as(struct conductor *c, struct failure *why)
     c->status = 1;
     c->state = CHAIN_FAILED;
     if (was_open) {
-        /* The others get a moment to pass the bad news on; then it is over. */
+        /* The other components get a moment to pass the failure on; then the conductor ends. */
         c->dying = true;
         timer_set(loop_timers(c->loop), &c->end, DYING_MS);
-        release_held(c, true); /* all of it gets the failure for an answer */
+        release_held(c, true); /* each is answered with the failure */
     } else {
         fail_the_rest(c);
     }
@@ -442,7 +444,7 @@ void conductor_end(struct conductor *c, int status)
 void conductor_check_end(struct conductor *c)
 {
     if (c->state != CHAIN_ENDING) {
-        /* Nobody waits for anything any more. */
+        /* No request is open any more. */
         if ((c->at_eof || c->dying) && c->up.in.n == 0 && list_empty(&c->held))
             timer_set(loop_timers(c->loop), &c->end, 0);
         return;
@@ -496,7 +498,7 @@ void conductor_free(struct conductor *c)
     for (size_t i = 0; i < c->n; i++)
         hop_fini(c->components[i]);
     hop_fini(&c->up);
-    /* Requests in flight know both of their ends: free the hops when all of those are gone. */
+    /* Requests in flight point at both of their hops: free the hops when all requests are gone. */
     for (size_t i = 0; i < c->n; i++)
         mem_free(c->components[i]);
     release_held(c, false);

@@ -1,11 +1,12 @@
 /*
  * conductor: a chain client -> proxy 0 .. proxy n-1 -> agent, relayed by one process.
  *
- * It speaks ACP on a stream of its own (the client, or the conductor it is nested in), starts the
- * components with the first initialize, and from then on passes messages between neighbours by
- * name: raw, in order, ids remapped on each hop. MCP servers that components declare with ACP as
- * transport are given to the agent as ordinary servers (bridge.h). Who comes to use one is the
- * business of `host`, which makes it a provider on the core: a family knows no other.
+ * The conductor speaks ACP on a stream of its own (to the client, or to the conductor around this
+ * one), starts the components with the first initialize, and from then on passes messages between
+ * neighbours: raw, in order, ids remapped on each hop. MCP servers that components declare with ACP
+ * as transport are given to the agent as ordinary servers (port.h). Agents that connect to such a
+ * server are handed to the `host`, which makes the server a provider on the core: a family knows no
+ * other family.
  */
 #ifndef RIALTO_ACP_CONDUCTOR_H
 #define RIALTO_ACP_CONDUCTOR_H
@@ -27,22 +28,22 @@ struct acp_http_place {
     char token[40];
 };
 
-/* What the conductor cannot do by itself. */
+/* The functions that the conductor needs from the layer above. */
 struct acp_host {
     void *arg;
-    /* An MCP client of the agent has connected to this server's port and has said `early` so far.
-     * Takes the stream over, which is not being read: start and resume it. */
+    /* An MCP client of the agent has connected to this server's port and has sent `early` so far.
+     * The host owns the stream from now on, and must start and resume reading. */
     void (*accept)(void *arg, struct acp_server *server, struct stream *stream, struct span early);
     /* Offer this server over HTTP; false when that is not possible. `*handle` is the host's. */
     bool (*http_open)(void *arg, struct acp_server *server, struct acp_http_place *place,
                       void **handle);
     void (*http_close)(void *arg, void *handle);
-    /* Servers of our own for every session: NULL `extra_name` = none. */
+    /* The name of a server of the host's own that every session gets; NULL: none. */
     const char *extra_name;
-    /* The same for a client of those. */
+    /* As accept and http_open, for clients of the host's own server. */
     void (*extra_accept)(void *arg, struct stream *stream, struct span early);
     bool (*extra_http)(void *arg, struct acp_http_place *place);
-    /* All is closed; free the conductor in a later turn. */
+    /* Everything is closed; free the conductor in a later turn of the loop. */
     void (*ended)(void *arg, int status);
 };
 
@@ -54,17 +55,17 @@ struct conductor_options {
     enum proxy_dialect dialect; /* for components without one of their own; P_UNKNOWN = find out */
     size_t max_batch;           /* messages in a batch */
     uint64_t start_timeout;     /* ms that a component has to answer initialize; 0 = no limit */
-    uint64_t stall_timeout;     /* ms in which who holds up others must read; 0 = any time */
+    uint64_t stall_timeout;     /* ms in which a hop that holds up others must read; 0 = no limit */
     bool strict;                /* an agent conductor refuses to be made a proxy */
     enum bridge_mode bridge;
-    bool open_port;          /* the ports of bridged servers want no secret */
+    bool open_port;          /* the ports of bridged servers ask for no secret */
     const char *const *shim; /* argv before the port: {"/usr/bin/conductor", "mcp", NULL} */
     struct acp_trace *trace; /* NULL = none */
 };
 
 struct conductor *conductor_new(struct loop *loop, const struct conductor_options *options,
                                 const struct acp_host *host, struct stream *upstream);
-/* Stop everything; `ended` follows from the loop. Fine to call twice. */
+/* Stop everything; `ended` follows from the loop. May be called twice. */
 void conductor_end(struct conductor *c, int status);
 void conductor_free(struct conductor *c);
 

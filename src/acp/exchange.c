@@ -1,6 +1,6 @@
 /* A request of an MCP client to the server behind its channel: sent in the server's dialect, sent
- * again where the dialect was a wrong guess, answered. Called by channel.c, and by unnamed.c for
- * the names. */
+ * again when the dialect was guessed wrong, answered. Called by channel.c, and by unnamed.c for ids
+ * and progress tokens. */
 #include "acp/channel_inside.h"
 #include "acp/json_edit.h"
 #include "base/mem.h"
@@ -10,7 +10,7 @@ void exchange_free(struct exchange *x)
     struct acp_channel *ch = x->channel;
 
     if (x->sent)
-        x->sent->owner = NULL; /* its answer is nobody's any more */
+        x->sent->owner = NULL; /* the answer will be ignored */
     if (x->request_id) {
         channel_map(ch, 'r', span_str(x->request_id), false);
         map_del(&ch->requests, span_str(x->request_id));
@@ -58,7 +58,7 @@ struct span exchange_own_names(const struct exchange *x, struct span object, str
 
 /* --- the answer --- */
 
-/* The inner answer of dialects that do not use the outer one. */
+/* Take the MCP answer out of the ACP result, for dialects that put the MCP answer inside. */
 static void open_carrier(const struct mcp_row *row, bool *ok, struct span *body)
 {
     struct span holder = *body;
@@ -82,7 +82,7 @@ static void open_carrier(const struct mcp_row *row, bool *ok, struct span *body)
 
 static void send_request(struct exchange *x, const struct rpc_message *m);
 
-/* The component does not know this name for a message: try the other one, once. */
+/* The component does not know this method name for messages: try the other name, once. */
 static bool sent_again(struct exchange *x)
 {
     struct acp_server *s = x->channel->server;

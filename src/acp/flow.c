@@ -1,6 +1,5 @@
 /* Stops reading the neighbours that write to a full hop, and cuts a hop that reads nothing. Called
- * by hop.c for what is written, by conductor.c and component.c when a stream has drained or closed.
- */
+ * by hop.c for each write, by conductor.c and component.c when a stream has drained or closed. */
 #include "acp/flow.h"
 
 #include "acp/inside.h"
@@ -19,13 +18,13 @@ static struct flow_writer *writer_of(struct flow *f, struct hop *from)
     return &f->writers[i];
 }
 
-/* The hops of the chain, and the client's behind them. */
+/* The hops of the chain, then the client's hop. */
 static struct hop *hop_at(struct conductor *c, size_t i)
 {
     return i < c->n ? c->components[i] : &c->up;
 }
 
-/* A hop for which `h` is not read; NULL when there is none. */
+/* A full hop because of which `h` is not read; NULL when there is none. */
 static struct hop *holder_of(const struct hop *h)
 {
     struct conductor *c = h->c;
@@ -39,7 +38,8 @@ static struct hop *holder_of(const struct hop *h)
     return NULL;
 }
 
-/* Does the hop wait for another hop, which is to blame then? Not if both wait for each other. */
+/* Is the hop itself waiting for another full hop, which is to blame then? Not if the two wait for
+ * each other. */
 static bool is_excused(const struct hop *h)
 {
     const struct hop *holder = holder_of(h), *last = NULL;

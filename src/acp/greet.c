@@ -1,4 +1,4 @@
-/* The initialize request along the chain: starts the components, bounds the protocol version, sees
+/* The initialize request along the chain: starts the components, limits the protocol version, reads
  * the agent's answer, and gives up on a component that takes too long. Called by conductor.c, and
  * by questions.c, which initialises each proxy. */
 #include "acp/inside.h"
@@ -12,7 +12,7 @@
 
 enum { OLDEST_VERSION = 1, NEWEST_VERSION = 2 };
 
-/* --- whose turn it is --- */
+/* --- which component the chain is waiting for --- */
 
 void greet_over(struct conductor *c)
 {
@@ -37,7 +37,7 @@ static void on_late(struct timer *t)
     failure_fini(&why);
 }
 
-/* The chain waits for this neighbour now, which has the whole start timeout for itself. */
+/* The chain now waits for this neighbour, which gets the whole start timeout for itself. */
 static void wait_for(const struct hop *h)
 {
     struct conductor *c = h->c;
@@ -77,7 +77,7 @@ void greet_finish(struct pending *p, bool ok, struct span body)
     }
 }
 
-/* Log and append an error of our own. Command lines in its text may hold secrets. */
+/* Log and append an error of our own. Command lines in the text may hold secrets. */
 static void put_wrong(struct buf *error, const char *who, const char *text)
 {
     BUF_SCOPED clean = {0};
@@ -109,7 +109,7 @@ static bool agent_answered(struct pending *p, const struct acp_message *m)
         greet_finish(p, false, m->rpc.error);
         return true;
     }
-    /* The conductor relays any version; whether the agent's will do is for the client to say. */
+    /* The conductor relays any version; the client decides whether the agent's version will do. */
     c->version = p->to->version;
     if (!json_int(m->slots[ACP_VERSION].value, &c->version) && c->version >= 2) {
         greet_finish_wrong(p, c, "the agent answered initialize without a protocol version");
@@ -121,7 +121,7 @@ static bool agent_answered(struct pending *p, const struct acp_message *m)
     return true;
 }
 
-/* --- which way initialize goes --- */
+/* --- passing initialize on --- */
 
 static bool parent_answered(struct pending *p, const struct acp_message *m)
 {
@@ -131,7 +131,7 @@ static bool parent_answered(struct pending *p, const struct acp_message *m)
     return true;
 }
 
-/* The params with this version; what is returned may stand in `scratch`. */
+/* The params with this version; the returned span may point into `scratch`. */
 static struct span with_version(struct span params, int64_t version, struct buf *scratch)
 {
     BUF_SCOPED number = {0};
@@ -141,7 +141,7 @@ static struct span with_version(struct span params, int64_t version, struct buf 
     return buf_view(scratch);
 }
 
-/* Pass initialize on to the right, for a chain of this version from there on. */
+/* Pass initialize on to the right; the chain from there on has this version. */
 static void send_on(struct hop *from, const struct acp_message *m, struct span params,
                     int64_t version)
 {
@@ -185,7 +185,8 @@ void greet_onward(struct hop *from, const struct acp_message *m)
                   NULL);
         return;
     }
-    /* A proxy may ask for a lower version, which then holds for everything behind the proxy. */
+    /* A proxy may ask for a lower version, which then holds for everything to the right of the
+     * proxy. */
     if (!json_int(m->slots[ACP_VERSION].value, &asked))
         asked = most;
     if (asked > most)
@@ -193,7 +194,7 @@ void greet_onward(struct hop *from, const struct acp_message *m)
     send_on(from, m, params, asked < most ? asked : most);
 }
 
-/* Select the version of the chain: 0, or the code to refuse the request with. */
+/* Choose the version of the chain: 0, or the error code to refuse the request with. */
 static int read_version(struct conductor *c, const struct acp_message *m, const char **why)
 {
     int64_t version;
@@ -208,7 +209,8 @@ static int read_version(struct conductor *c, const struct acp_message *m, const 
     return 0;
 }
 
-/* Start the components that do not run, the agent first: as a rule that takes the longest. */
+/* Start the components that are not running, the agent first because the agent usually takes the
+ * longest. */
 static int start_components(struct conductor *c, struct buf *error)
 {
     struct err err;
@@ -226,7 +228,7 @@ static int start_components(struct conductor *c, struct buf *error)
     return 0;
 }
 
-/* Select the mode by the first message: NULL, or why this one cannot be the first. */
+/* Choose the mode by the first message: NULL, or why this message cannot be the first. */
 static const char *settle_mode(struct conductor *c, const struct acp_message *m, bool offered)
 {
     enum proxy_dialect d = proxy_dialect_of_initialize(m->method);
@@ -243,7 +245,8 @@ static const char *settle_mode(struct conductor *c, const struct acp_message *m,
                  (unsigned)(c->n - 1) % 10000);
     c->mode = CONDUCT_PROXY;
     c->parent_offered = d == P_UNKNOWN;
-    /* Parents of P0 and P1 send the same initialize; only the configuration tells which it is. */
+    /* Parents of P0 and P1 send the same initialize; only the configuration tells which of the two
+     * the parent speaks. */
     c->up.dialect = d != P_UNKNOWN ? d : c->options.dialect == P0 ? P0 : P1;
     return NULL;
 }
@@ -266,7 +269,8 @@ static void refuse_upstream(struct conductor *c, const struct acp_message *m, in
         conductor_fail(c, buf_view(&error));
 }
 
-/* initialize as the chain gets it: without an offer to us, and with the version of our choice. */
+/* Send initialize into the chain: without the offer that was made to us, and with the version we
+ * chose. */
 static void send_first(struct conductor *c, const struct acp_message *m, bool offered)
 {
     struct span params = json_type_of(m->params) == JSON_OBJECT ? m->params : SPAN("{}");

@@ -1,6 +1,6 @@
 /* Reading and writing a neighbour's lines, the tables of requests in flight, answers, batches and
- * cancelling. Called by the other files of the conductor (conductor.c, greet.c, setup.c,
- * component.c, channel.c, exchange.c, unnamed.c, batch.c). */
+ * cancelling. Called by the other files of the conductor (conductor.c, greet.c, questions.c,
+ * setup.c, component.c, channel.c, exchange.c, unnamed.c, batch.c). */
 #include "acp/inside.h"
 #include "acp/json_edit.h"
 #include "base/log.h"
@@ -10,12 +10,12 @@
 #include <stdio.h>
 
 enum {
-    TOLD_WHOLE = 16, /* so many are told the whole of a failure */
-    /* Bytes that may wait for a hop. Its neighbours add less before flow.c stops reading them, even
-     * if each adds a message of full length. */
+    TOLD_WHOLE = 16, /* requesters that get the long form of a failure */
+    /* Bytes that may wait for a hop. The neighbours together add less than this before flow.c stops
+     * reading them, even if each adds one message of maximum length. */
     QUEUE_MAX = 4 * HOP_MAX_MESSAGE,
     QUEUE_KEEP = 128 * 1024, /* capacity that a hop's output buffer keeps while nothing waits */
-    SPARE_MAX = 128,         /* ended requests whose memory is kept for the next ones */
+    SPARE_MAX = 128,         /* ended requests whose memory is kept for new requests */
 };
 
 struct span failure_tell(struct failure *f)
@@ -102,7 +102,7 @@ void hop_end(struct hop *h)
         flow_wrote(h, h->c->reading, n);
 }
 
-/* The conductor answers a request of the hop by itself: no neighbour's relay will trace it. */
+/* The conductor itself answers a request of the hop, so no relayed answer will be traced. */
 static void trace_own(struct hop *h, const struct acp_message *m, bool ok, struct span body)
 {
     struct acp_trace *t = h->c->options.trace;
@@ -158,7 +158,7 @@ void hop_error(struct hop *h, const struct acp_message *m, int code, const char 
     hop_refuse(h, m, buf_view(&error));
 }
 
-/* A request (id > 0) or notification, up to the value of "method". */
+/* The beginning of a request (id > 0) or notification, up to the value of "method". */
 static void put_call_head(struct buf *out, uint64_t id)
 {
     buf_span(out, SPAN("{\"jsonrpc\":\"2.0\""));
@@ -185,7 +185,7 @@ static void put_envelope(struct buf *out, const struct hop *h, uint64_t id, stru
                          struct span params)
 {
     const struct proxy_row *row = &proxy_rows[h->dialect == P_UNKNOWN ? P3 : h->dialect];
-    /* Toward a parent we are the proxy, which forwards. */
+    /* Toward a parent we are a proxy, and proxies forward. */
     bool forward = h->index == HOP_UPSTREAM;
     const char *request = forward ? row->forward_request : row->deliver_request;
     const char *notification = forward ? row->forward_notification : row->deliver_notification;
@@ -199,7 +199,7 @@ static void put_envelope(struct buf *out, const struct hop *h, uint64_t id, stru
     } else {
         buf_str(out, "\",\"params\":{\"method\":");
         buf_span(out, method);
-        /* Old parsers fail when the inner params are missing; null is the same as none. */
+        /* Old parsers fail when the inner params are missing; null means none. */
         buf_str(out, ",\"params\":");
         buf_span(out, params.n ? params : SPAN("null"));
     }
@@ -221,7 +221,7 @@ void hop_place_send(struct hop_place to, const struct pending *p, struct span me
 
 /* --- requests in flight --- */
 
-/* A request in the memory of one that has ended, or in new memory. */
+/* Reuse the memory of a request that has ended, or allocate. */
 static struct pending *take_spare(struct conductor *c)
 {
     struct pending *p = LIST_FIRST(&c->idle, struct pending, node);
@@ -307,7 +307,7 @@ void pending_free(struct pending *p)
     list_append(&p->c->idle, &p->node);
 }
 
-/* Answers of the nested form are whole messages inside a result. */
+/* An answer in the nested form is a whole message inside a result. */
 static void answer_nested(struct pending *p, const char *member, struct span body)
 {
     struct buf *out = batch_begin(p->batch, p->from);
@@ -319,7 +319,7 @@ static void answer_nested(struct pending *p, const char *member, struct span bod
     batch_end(p->batch, p->from);
 }
 
-/* Whoever asked has its answer. */
+/* The requester has been answered; this may have been the last open request. */
 static void answered(struct pending *p)
 {
     struct conductor *c = p->from->c;
@@ -353,7 +353,7 @@ void pending_error(struct pending *p, struct span error)
     answer(p, false, error);
 }
 
-/* Pass on an answer, a result, an error object. They free nothing. */
+/* Pass the answer of the other neighbour on to the requester. Frees nothing. */
 static void pass_answer(struct pending *p, const struct acp_message *m)
 {
     bool ok = m->rpc.kind == RPC_RESULT;
@@ -364,7 +364,7 @@ static void pass_answer(struct pending *p, const struct acp_message *m)
         return;
     }
     acp_trace_answer(p->from->c->options.trace, p->trace, ok, ok ? m->rpc.result : m->rpc.error);
-    /* The same bytes, with the id of the other hop in place of this one's. */
+    /* The same bytes, with the requester's id in place of ours. */
     size_t at = (size_t)(id.p - text.p);
     struct buf *out = batch_begin(p->batch, p->from);
     buf_span(out, span_cut(text, 0, at));
@@ -384,7 +384,8 @@ void pending_cancel(struct pending *p)
     buf_str(&params, "{\"requestId\":");
     buf_u64(&params, p->id);
     buf_char(&params, '}');
-    /* Always plain: it is about the request on this very connection, envelope or not. */
+    /* Always plain: the cancellation is about a request on this very connection, in an envelope or
+     * not. */
     struct span method = SPAN("\"$/cancel_request\"");
     acp_trace_call(trace_of(p), false, false, p->from ? p->from->label : "Conductor", p->to->label,
                    method, buf_view(&params));
@@ -396,7 +397,7 @@ void hop_gone(struct hop *h, struct failure *why)
     size_t at = 0;
     struct span key;
     void *value;
-    uint64_t last = h->last_id; /* what the hooks send from now on is not this hop's any more */
+    uint64_t last = h->last_id; /* requests that the hooks send meanwhile do not fail here */
     struct pending *p;
 
     while ((p = LIST_FIRST(&h->sent, struct pending, node)) && p->id <= last) {
@@ -422,7 +423,7 @@ void hop_gone(struct hop *h, struct failure *why)
 
 /* --- input --- */
 
-/* The message inside an answer of the nested form. False: there is none. */
+/* Take the message out of an answer in the nested form. False: there is none. */
 static bool unnest(const struct acp_message *m, struct acp_message *inner)
 {
     if (m->rpc.kind != RPC_RESULT || m->slots[ACP_MESSAGE].type != JSON_OBJECT)
@@ -443,7 +444,8 @@ static void receive_answer(struct hop *h, const struct acp_message *m)
                   SPAN_ARG(span_cut(m->rpc.id, 0, 60)));
         return;
     }
-    /* Out of the tables first: the hook may do anything, even send to this hop again. */
+    /* Remove the request from the tables first: the hook may do anything, even send to this hop
+     * again. */
     idmap_take(&h->out, p->id);
     list_remove(&p->node);
     p->dropped = NULL;
@@ -464,16 +466,16 @@ static void receive_invalid(struct hop *h, const struct rpc_message *m, struct b
     BUF_SCOPED without = {0};
 
     if (json_get(m->text, "params").type == JSON_NULL) {
-        /* Strictly speaking wrong, but what becomes of null in an envelope: it means none. */
+        /* Strictly invalid, but null params of an envelope arrive like this, and mean none. */
         json_edit_remove(&without, m->text, EDIT_PATH("params"));
         hop_receive(h, buf_view(&without), batch);
     } else if (!is_response_like(m->text)) {
-        /* What looks like an answer is never answered: two such peers would never stop. */
+        /* A message that looks like an answer is never answered: two peers would go on for ever. */
         put_error(h, batch, SPAN("null"), RPC_INVALID_REQUEST, "Invalid request", m->why);
     }
 }
 
-/* The hop's answer to the request `id` had to be dropped: the requester gets this error instead. */
+/* The hop's answer to the request `id` had to be dropped: send the requester this error instead. */
 static void answer_instead(struct hop *h, struct span id, const char *how)
 {
     BUF_SCOPED text = {0}, clean = {0}, answer = {0};
@@ -489,8 +491,8 @@ static void answer_instead(struct hop *h, struct span id, const char *how)
 }
 
 /*
- * A message that the JSON reader refuses: too deep, bad UTF-8, a member twice, or no JSON at all.
- * If it looks like an answer, the requester gets an error; else the sender does.
+ * A message that the JSON reader refuses: too deep, bad UTF-8, a duplicate member, or no JSON at
+ * all. If the message looks like an answer, the requester gets an error; otherwise the sender does.
  */
 static void receive_unreadable(struct hop *h, struct span text, struct batch *batch, int code)
 {
@@ -500,14 +502,14 @@ static void receive_unreadable(struct hop *h, struct span text, struct batch *ba
     bool asks = json_get(text, "method").type == JSON_STRING;
     BUF_SCOPED how = {0};
 
-    /* What was meant as JSON may hold secrets that nobody knows of yet. */
+    /* JSON may hold secrets that the redactor has not been told of. */
     bool is_json = json_type_of(span_trim(text)) >= JSON_ARRAY;
     log_warn(h->label, "sent %zu bytes that are no message (%s)%s" SPAN_FMT, text.n, err_name(code),
              is_json ? "" : ": ", SPAN_ARG(span_cut(text, 0, is_json ? 0 : 120)));
     buf_printf(&how, "what cannot be read: %s", err_name(code));
     if (code == ERR_DEPTH)
         buf_printf(&how, ", %d levels are allowed", JSON_MAX_DEPTH);
-    /* What looks like an answer is never answered: two such peers would never stop. */
+    /* A message that looks like an answer is never answered: two peers would go on for ever. */
     if (asks || !is_response_like(text))
         put_error(h, batch, asks && has_id ? id.value : SPAN("null"), RPC_PARSE_ERROR,
                   "Parse error", buf_cstr(&how));
@@ -545,7 +547,7 @@ void hop_receive(struct hop *h, struct span text, struct batch *batch)
     int code = acp_skim(text, &m);
 
     m.batch = batch;
-    /* An array is only as bad as its worst message: each is read by itself. */
+    /* One bad message does not spoil the whole array: each message is read by itself. */
     if (code && code != ERR_SYNTAX && json_type_of(m.rpc.text) == JSON_ARRAY) {
         receive_batch(h, &m.rpc, batch);
         return;
@@ -578,13 +580,13 @@ static void on_line(void *owner, struct span line)
 
     if (h->c->options.trace)
         acp_trace_line(h->c->options.trace, h->index, TRACE_RECEIVED, line);
-    /* At the end everything has been answered, and what answers would wake is gone. */
+    /* While ending, every request has been answered already and the channels are gone. */
     if (h->c->state != CHAIN_ENDING)
         hop_receive(h, line, NULL);
 }
 
-/* The members that stand whole in the beginning of a message, as an object: enough to know what it
- * is, since what is long about it comes last as a rule. Their length, or 0. */
+/* Write the members that are complete in the beginning of a message as an object: enough to
+ * recognise the message, since the long members usually come last. Returns their length, or 0. */
 static size_t put_beginning(struct buf *out, struct span head)
 {
     for (size_t n = head.n; n-- > 0;) {
@@ -620,7 +622,7 @@ static void on_too_long(void *owner, struct span head)
              SPAN_ARG(asks      ? method.value
                       : answers ? SPAN("an answer")
                                 : SPAN("of unknown kind")));
-    /* As ever, nothing is said to notifications and to answers. */
+    /* As always, notifications and answers get no answer. */
     if (!asks && answers && has_id)
         answer_instead(h, id.value, buf_cstr(&how));
     else if (asks ? has_id : !answers)

@@ -1,9 +1,9 @@
 /*
  * hop: one neighbour of the conductor, and the requests in flight on it.
  *
- * A hop frames lines, reads each message once and keeps two tables: what it works on by our ids,
- * and what it waits for by its own. Ids never cross a hop: an answer finds its way back by its
- * pending.
+ * A hop frames lines, reads each message once and keeps two tables: the requests the neighbour
+ * works on, by our ids, and the requests the neighbour waits for, by its own ids. Ids never cross a
+ * hop: an answer is routed back through its struct pending.
  *
  * Nouns: hop_, pending_, failure_.
  */
@@ -33,77 +33,78 @@ struct hop {
     char label[16]; /* "Client", "Proxy(0)", "Agent" */
     struct stream *stream;
     struct lines lines;
-    struct buf discard; /* takes what is sent to one that has gone */
+    struct buf discard; /* takes what is written after the neighbour has gone */
     size_t line_at;     /* where the message being written starts */
     uint64_t last_id;
-    struct idmap out;           /* our id -> struct pending that it works on */
-    struct map in;              /* its raw id -> struct pending that it waits for */
-    struct list sent;           /* the pendings of `out`, in order */
+    struct idmap out; /* our id -> struct pending that the neighbour works on */
+    struct map in;    /* the neighbour's raw id -> struct pending that the neighbour waits for */
+    struct list sent; /* the pendings of `out`, in order */
     enum proxy_dialect dialect; /* P_UNKNOWN until told or configured */
-    bool nested;                /* its envelopes hold whole messages */
+    bool nested;                /* envelopes of this neighbour hold whole messages */
     struct flow flow;
 
     /* components */
     const struct command_line *line;
     struct child *child;
-    char *closed; /* why its pipe is closed; NULL while it is not */
+    char *closed; /* why the pipe is closed; NULL while open */
     struct last_words last_words;
-    int64_t version;           /* protocol version that its initialize asked for */
+    int64_t version;           /* protocol version that initialize asked the component for */
     struct greeting *greeting; /* initialize is on its way through this proxy */
     bool greeted;
-    struct list spare; /* in the conductor's `spares` unless it stands in the chain */
+    struct list spare; /* in the conductor's `spares`, unless the hop is in the chain */
 };
 
 /* A request in flight on a hop. */
 struct pending {
     struct list node;
     struct conductor *c;
-    struct hop *to; /* NULL: an MCP client behind `channel` works on it */
+    struct hop *to; /* NULL: an MCP client behind `channel` works on the request */
     uint64_t id;
-    struct hop *from; /* who waits for the answer; NULL: we do, or nobody any more */
+    struct hop *from; /* the neighbour that waits for the answer; NULL: we do, or nobody any more */
     char *from_id;
-    char short_id[24]; /* where from_id points to if the id fits */
-    bool found;        /* from->in has this request; false once a later one came with the same id */
-    char *inner_id;    /* it came as a whole message in an envelope: so does its answer */
+    char short_id[24]; /* where from_id points if the id fits */
+    bool found;        /* from->in has this request; false once a later request reused the id */
+    char *inner_id;    /* the request came as a whole message in an envelope: so must the answer */
     struct batch *batch;
     bool sent_nested;
     bool cancelled;
     uint64_t trace;
-    /* Sees the answer before it is passed on; true: it has been dealt with. */
+    /* Sees the answer before it is passed on. True: the answer has been handled here. */
     bool (*answered)(struct pending *p, const struct acp_message *m);
-    /* It will not be answered and is about to be freed. May be NULL. */
+    /* The request will not be answered and is about to be freed. May be NULL. */
     void (*dropped)(struct pending *p);
     void *owner;
 };
 
-/* An error object for whoever waits. It may be long, and they may be many: only the first are told
- * the whole of it. */
+/* An error object for every requester that waits. The text may be long and the requesters many, so
+ * only the first ones get the long form. */
 struct failure {
     struct buf whole;
-    struct buf brief; /* empty: the whole is short enough for everybody */
+    struct buf brief; /* empty: the whole is short enough for all */
     unsigned told;
 };
 
-/* Where a message goes next: a neighbour, and whether it comes from that one's right side. */
+/* Where a message goes next: a neighbour, and whether that neighbour receives the message from its
+ * right side. */
 struct hop_place {
     struct hop *hop; /* NULL: nobody there */
     bool wrapped;
 };
 
-/* The error object for the next one. */
+/* The error object for the next requester. */
 struct span failure_tell(struct failure *f);
 void failure_fini(struct failure *f);
 
 void hop_init(struct hop *h, struct conductor *c, int index, const char *label);
 void hop_fini(struct hop *h);
 void hop_free(struct hop *h);
-/* The hop's pipe is this stream from now on. */
+/* Use this stream as the hop's pipe from now on. */
 void hop_attach(struct hop *h, struct stream *stream, const struct stream_events *on, void *owner);
-/* The pipe is closed. */
+/* The pipe has been closed. */
 void hop_detach(struct hop *h);
 void hop_feed(struct hop *h, struct span chunk);
 void hop_feed_end(struct hop *h);
-/* One message as if it had just been read; batch NULL when it came alone. */
+/* Receive one message as if it had just been read; batch NULL when the message came alone. */
 void hop_receive(struct hop *h, struct span text, struct batch *batch);
 struct buf *hop_begin(struct hop *h);
 void hop_end(struct hop *h);
@@ -112,17 +113,19 @@ void hop_result(struct hop *h, const struct acp_message *m, struct span result);
 void hop_refuse(struct hop *h, const struct acp_message *m, struct span error);
 void hop_error(struct hop *h, const struct acp_message *m, int code, const char *text,
                const char *data);
-/* A request to `to`, not sent yet. `from` NULL: ours. */
+/* A new request to `to`, not sent yet. `from` NULL: a request of ours. */
 struct pending *pending_new(struct hop *to, struct hop *from, const struct acp_message *m);
 void pending_free(struct pending *p);
-/* Whoever asked has its answer from elsewhere, or is not there any more. */
+/* The requester has been answered in another way, or is gone. */
 void pending_let_go(struct pending *p);
 void pending_result(struct pending *p, struct span result);
 void pending_error(struct pending *p, struct span error);
-/* Everything this hop works on has failed; what it waited for is given up. */
+/* Every request that this hop works on fails with `why`; the requests the hop waited for are
+ * dropped. */
 void hop_gone(struct hop *h, struct failure *why);
 void pending_cancel(struct pending *p);
-/* Write a request (id > 0) or notification as `to` must see it. `method` is raw, with quotes. */
+/* Write a request (id > 0) or notification in the form that `to` expects. `method` is raw, with
+ * quotes. */
 void hop_place_send(struct hop_place to, const struct pending *p, struct span method,
                     struct span params);
 
