@@ -4,12 +4,12 @@
  *   hop.c        one neighbour: lines in and out, requests in flight
  *   flow.c       a neighbour that reads more slowly than others write to it
  *   component.c  a neighbour that is a child process
- *   last_words.c what such a one said last
- *   conductor.c  which way a message goes
+ *   last_words.c the end of a component's stderr
+ *   conductor.c  which neighbour gets a message
  *   greet.c      initialize along the chain
- *   questions.c  finding out what a proxy speaks
- *   setup.c      session set-up requests: declared MCP servers, and where they end
- *   port.c     the sockets by which agents reach such servers
+ *   questions.c  finding out which dialect a proxy speaks
+ *   setup.c      session set-up requests: declared MCP servers, and closing the session
+ *   port.c       the addresses by which agents reach such servers
  *   channel.c    one MCP connection carried by ACP, with exchange.c and unnamed.c
  */
 #ifndef RIALTO_ACP_INSIDE_H
@@ -36,36 +36,36 @@ struct conductor {
     struct hop up;
     struct hop **components;
     size_t n;
-    struct list spares;  /* struct hop: other processes of proxies, see questions.c */
-    struct timer late;   /* initialize is answered by then ... */
+    struct list spares;  /* struct hop: further processes of proxies, see questions.c */
+    struct timer late;   /* initialize must be answered by then ... */
     int slow;            /* ... or this component is to blame */
-    struct hop *reading; /* whose bytes are being looked at; NULL between them */
-    int64_t version;     /* of the protocol, as the agent has it */
+    struct hop *reading; /* the hop whose bytes are being handled; NULL outside of that */
+    int64_t version;     /* of the protocol, as the agent answered */
     bool parent_offered; /* the parent is of a dialect that wants its offer echoed */
-    bool may_retry;      /* initialize failed by a component's own answer: it may be sent again */
-    bool dying;          /* a component ended; what waits is answered, then all ends */
-    bool at_eof;         /* the client closed its end */
+    bool may_retry;      /* initialize failed by a component's own answer and may be sent again */
+    bool dying;  /* a component ended; open requests are answered, then the conductor ends */
+    bool at_eof; /* the client closed its end */
     bool told_ended;
     int status;
-    struct failure failure; /* the answer to everything, once there is one */
-    struct list idle;       /* struct pending that may be used again */
+    struct failure failure; /* the answer to every request, once something has failed */
+    struct list idle;       /* struct pending, memory to be used again */
     size_t n_idle;
-    struct list held; /* what the client sent before initialize was answered */
+    struct list held; /* messages that the client sent before initialize was answered */
     size_t held_bytes;
     struct timer end;
 
-    bool native_url, native_type; /* the agent takes such declarations by itself */
+    bool native_url, native_type; /* the agent understands such declarations itself */
     bool takes_http, takes_stdio;
     struct map owners;   /* key of a declared server -> the hop that declared it */
     struct list setups;  /* struct setup */
-    size_t n_servers;    /* in all of those */
+    size_t n_servers;    /* in all set-ups */
     struct map channels; /* names of MCP connections -> struct acp_channel */
-    struct list unnamed; /* struct acp_channel: open ones to servers that know no connections */
+    struct list unnamed; /* struct acp_channel: open channels to servers that know no connections */
     uint64_t last_ask, last_channel;
     struct bridge_port extra; /* for the host's own server */
-    struct list unproven; /* struct unproven: clients at a port that have not shown its secret */
+    struct list unproven; /* struct unproven: clients at a port that have not shown the secret */
     size_t n_unproven;
-    uint64_t told_secret; /* when the log was last told of one that did not */
+    uint64_t told_secret; /* when a client without the secret was last logged */
 };
 
 /* --- conductor.c --- */
@@ -73,11 +73,12 @@ void conductor_receive(struct hop *from, struct acp_message *m);
 struct hop_place conductor_right_of(struct conductor *c, int index);
 struct hop_place conductor_left_of(struct conductor *c, int index);
 bool conductor_is_agent(const struct hop *h);
-/* Pass a message on; the pending of a request, NULL for a notification or what was refused. */
+/* Pass a message on. Returns the pending of a request; NULL for a notification, or if the request
+ * was refused. */
 struct pending *conductor_relay(struct hop *from, const struct acp_message *m, struct hop_place to,
                                 struct span params);
 void conductor_fail(struct conductor *c, struct span error);
-/* The same; it is taken over, unless something has failed before. */
+/* The same with a long and a short form; takes `why` over, unless something has failed before. */
 void conductor_fail_as(struct conductor *c, struct failure *why);
 void conductor_opened(struct conductor *c);
 void conductor_check_end(struct conductor *c);
@@ -85,8 +86,8 @@ void conductor_check_end(struct conductor *c);
 /* --- component.c --- */
 MUST_CHECK int component_start(struct hop *h, struct err *err);
 void component_put_name(struct buf *out, const struct hop *h);
-/* The component has failed: `how` says in which way, "exited with 1". The second is the short form
- * of it alone. */
+/* The component has failed; `how` says in which way, for example "exited with 1". component_put_end
+ * writes the short form alone. */
 void component_put_failure(struct failure *out, const struct hop *h, const char *how);
 void component_put_end(struct buf *out, const struct hop *h, const char *how);
 void component_stop(struct hop *h);
@@ -94,23 +95,26 @@ void component_stop(struct hop *h);
 /* --- greet.c --- */
 void greet_upstream(struct conductor *c, const struct acp_message *m);
 void greet_onward(struct hop *from, const struct acp_message *m);
-/* Answer an initialize request: with a result or a raw error object, with what we found wrong. */
+/* Answer an initialize request: with a result or a raw error object; with an error of our own. */
 void greet_finish(struct pending *p, bool ok, struct span body);
 void greet_finish_wrong(struct pending *p, struct conductor *c, const char *text);
-/* Nobody is waited for any more. */
+/* The chain waits for no component any more. */
 void greet_over(struct conductor *c);
 
 /* --- questions.c --- */
 /* Initialise a proxy. */
 void questions_begin(struct hop *h, struct hop *from, const struct acp_message *m,
                      struct span params);
-/* A proxy sent an envelope. True: it was our question coming back, which has been answered. */
+/* A proxy sent an envelope. True: the envelope held our question, sent back by the proxy, and has
+ * been answered. */
 bool questions_heard(struct hop *h, const struct acp_message *m, enum proxy_dialect d);
-/* A process ended. True: the proxy lives on in another one, and this one is of no interest. */
+/* A process of a proxy ended. True: the proxy lives on in another process, and this end does not
+ * matter. */
 bool questions_outlive(struct hop *h, const char *how);
-/* What one process of a proxy has said, or how it ended, while others are waited for; or empty. */
+/* The error of one process of a proxy, or how that process ended, while other processes are still
+ * being asked; or empty. */
 struct span questions_error(const struct hop *h);
-/* Is this another process of a proxy than that in the chain? */
+/* Is this a process of a proxy other than the one in the chain? */
 bool questions_is_spare(const struct hop *h);
 void questions_drop(struct hop *h);
 
@@ -119,9 +123,10 @@ void setup_note_owners(struct hop *from, const struct acp_message *m);
 void setup_relay(struct hop *from, const struct acp_message *m, struct hop_place to);
 void setup_close_relay(struct hop *from, const struct acp_message *m, struct hop_place to);
 void setup_learn_agent(struct conductor *c, struct span result);
-/* Append the agent's initialize result as everybody left of it must see it. */
+/* Append the agent's initialize result in the form that everybody to the left of the agent must
+ * see. */
 void setup_put_welcome(struct conductor *c, struct buf *out, struct span result);
-/* The client has closed its end: no connection that is not open yet is waited for long. */
+/* The client has closed its end: connections that are not open yet get only a little more time. */
 void setup_hurry(struct conductor *c);
 void setup_free_all(struct conductor *c);
 

@@ -1,8 +1,8 @@
-/* Setting, removing and reading a member at a path in raw JSON. Called by channel.c,
- * exchange.c, unnamed.c, greet.c, hop.c and setup.c. */
+/* Setting, removing and reading a member at a path in raw JSON. Called by channel.c, exchange.c,
+ * unnamed.c, greet.c, hop.c, offer.c and setup.c. */
 #include "acp/json_edit.h"
 
-/* `object` with the bytes of `old` (inside it) replaced. */
+/* Append `object` with the bytes of `old`, which point into `object`, replaced. */
 static void replace(struct buf *out, struct span object, struct span old, struct span with)
 {
     size_t at = (size_t)(old.p - object.p);
@@ -32,7 +32,7 @@ void json_edit_set(struct buf *out, struct span object, const char *const *path,
     }
 }
 
-/* One member less: one of the commas around it goes as well. */
+/* Append `object` without the member `key` and one of the commas next to that member. */
 static void drop(struct buf *out, struct span object, const char *key)
 {
     struct json_iter it = json_iter(object);

@@ -6,11 +6,12 @@
 #include "base/utf8.h"
 
 enum {
-    /* Kept before what is shown: the redactor must see a secret whole to recognise it. */
+    /* Bytes kept before the part that is shown: the redactor must see a secret whole to recognise
+     * it. */
     EDGE = 4 * 1024,
     KEPT = LAST_WORDS_WHOLE + EDGE,
-    /* The oldest bytes are dropped only when there are so many, and many at once: dropping some
-     * with each line would move all others each time. */
+    /* The oldest bytes are dropped only when this many are held, and then many at once: dropping a
+     * few with each line would move all the others each time. */
     FULL = 2 * LAST_WORDS_WHOLE,
 };
 
@@ -33,8 +34,8 @@ void last_words_reset(struct last_words *w)
     w->dropped = false;
 }
 
-/* The last `max` bytes, cut to begin with the first line that begins in their first half or, if
- * none does, with a character. */
+/* The last `max` bytes, cut so that they begin with the first line that begins in their first half
+ * or, if none does, with a whole character. */
 static struct span end_of(struct span text, size_t max)
 {
     struct span end = span_from(text, text.n - max);

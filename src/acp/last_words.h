@@ -1,10 +1,10 @@
 /*
- * last_words: the end of what a component wrote to its stderr, for the error that tells how the
- * component ended.
+ * last_words: the end of the text that a component wrote to its stderr, for the error that says how
+ * the component ended.
  *
- * Bytes are added as they come, however many; the bytes that are kept are bounded, and each is
- * moved only a few times. The text that is shown begins at the start of a line where there is one,
- * else at the start of a character, and has passed the redactor.
+ * Bytes are added as they come, however many; the bytes kept are bounded, and each byte is moved
+ * only a few times. The text that is shown begins at the start of a line where there is one,
+ * otherwise at the start of a character, and has passed the redactor.
  */
 #ifndef RIALTO_ACP_LAST_WORDS_H
 #define RIALTO_ACP_LAST_WORDS_H

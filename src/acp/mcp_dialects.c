@@ -63,7 +63,7 @@ enum mcp_dialect mcp_dialect_guess(enum declared_as form, bool old_owner)
 
 enum mcp_dialect mcp_dialect_after(enum mcp_dialect d, enum declared_as form)
 {
-    /* Only declarations with a serverId were ever stateless. */
+    /* Only servers declared with a serverId were ever stateless. */
     return mcp_rows[d].next == M4 && form != BY_SERVER_ID ? M_NONE : mcp_rows[d].next;
 }
 
@@ -81,7 +81,7 @@ void mcp_dialect_put_connect(struct buf *out, enum mcp_dialect d, struct span ke
 {
     buf_char(out, '{');
     if (mcp_rows[d].old_names) {
-        /* Every name that the key ever had: components ignore those they do not know. */
+        /* The key under every name it ever had: components ignore the names they do not know. */
         put_member(out, "acp_url", key);
         put_member(out, "acp_id", key);
         put_member(out, "session_id", session);
@@ -113,7 +113,7 @@ void mcp_dialect_put_method(struct buf *out, enum mcp_dialect d, const struct mc
         json_quote(out, span_str(name));
         return;
     }
-    /* Both are raw strings: without the quotes, and the key without its "acp:". */
+    /* Both are raw strings: drop the quotes, and the "acp:" of the key. */
     struct span key = span_cut(m->key, 1, m->key.n - 2);
     buf_printf(out, "\"%s/", name);
     buf_span(out, span_from(key, span_find(key, ':') + 1));
@@ -143,7 +143,7 @@ void mcp_dialect_put_message(struct buf *out, enum mcp_dialect d, const struct m
         put_member(out, "connectionId", row->carrier ? SPAN_EMPTY : m->connection);
         put_member(out, "connection_id", row->old_names ? m->connection : SPAN_EMPTY);
         put_member(out, "method", m->method);
-        /* The old readers fail when params are missing. */
+        /* Old parsers fail when params are missing. */
         put_member(out, "params", m->params.n || !row->old_names ? m->params : SPAN("null"));
     }
     buf_char(out, '}');

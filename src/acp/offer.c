@@ -5,7 +5,7 @@
 #include "acp/json_edit.h"
 #include "base/mem.h"
 
-/* Where the offer and its echo may stand; current place first. */
+/* Every place where the offer and its echo have ever been; the current place first. */
 static const char *const *const offer_paths[] = {
     EDIT_PATH("clientCapabilities", "_meta", "symposium", "proxy"),
     EDIT_PATH("_meta", "symposium", "proxy"),

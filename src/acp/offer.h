@@ -9,7 +9,7 @@
 
 #include "base/buf.h"
 
-/* Is the offer in these params, in any of the places where it has ever stood? */
+/* Is the offer in these params, in any of the places where an offer has ever been? */
 bool offer_in(struct span params);
 /* Append the params with the offer, without any offer. */
 void offer_add(struct buf *out, struct span params);

@@ -1,6 +1,6 @@
-/* Opens a loopback port or an HTTP place for a declared server, lets in who shows the secret of a
- * port, and writes the members that tell the agent where. Called by setup.c, and by conductor.c at
- * the end. */
+/* Opens a loopback port or an HTTP address for a declared server, lets clients in that show the
+ * secret of a port, and writes the members that tell the agent the address. Called by setup.c, and
+ * by conductor.c at the end. */
 #include "acp/port.h"
 
 #include "base/log.h"
@@ -17,17 +17,17 @@ enum bridge_kind port_kind(const struct conductor *c)
 
 /* --- ports --- */
 
-/* How long a client may take to show the secret, how many bytes it may send for that, and how many
- * clients may be about it at a time. */
+/* How long a client may take to show the secret, how many bytes the client may send before that,
+ * and how many clients without the secret there may be at a time. */
 enum { SECRET_MS = 10 * 1000, SECRET_MAX = 64 * 1024, UNPROVEN_MAX = 256, FLUSH_MS = 1000 };
 
 #define SECRET_NAME "RIALTO_BRIDGE_AUTH"
-/* The redactor knows what stands behind this word wherever it shows. */
+/* The redactor hides the word after "Bearer " wherever it appears. */
 #define SECRET_PREFIX "Bearer "
 
 /* A client at a port that has not shown the secret yet. */
 struct unproven {
-    struct list node; /* in the conductor, until it is dropped */
+    struct list node; /* in the conductor, until dropped */
     struct conductor *c;
     struct loop *loop;
     const struct bridge_port *port;
@@ -56,7 +56,7 @@ static void let_in(struct conductor *c, struct acp_server *server, struct stream
         c->host.extra_accept(c->host.arg, stream, early);
 }
 
-/* A person who tries the port by hand is told what is missing, and so is an agent that starts
+/* Say what is missing: for a person who tries the port by hand, and for an agent that starts
  * servers without their environment. */
 static void turn_away(struct unproven *u, struct span line)
 {
@@ -105,7 +105,7 @@ static void unproven_data(void *owner, struct span chunk)
     let_in(c, server, stream, buf_view(&said));
 }
 
-/* Close the connection of a client that will not show the secret any more. */
+/* Close the connection of a client that has not shown the secret. */
 static void unproven_drop(struct unproven *u, const char *why)
 {
     list_remove(&u->node);
@@ -144,7 +144,7 @@ static void client_came(struct conductor *c, const struct bridge_port *port,
     c->n_unproven++;
     timer_set(loop_timers(c->loop), &u->limit, SECRET_MS);
     stream_start(stream, &events, u);
-    /* The oldest has to go: a client that has the secret shows it at once. */
+    /* Drop the oldest: a client that has the secret shows it at once. */
     if (c->n_unproven > UNPROVEN_MAX)
         unproven_drop(LIST_FIRST(&c->unproven, struct unproven, node),
                       "too many without the secret");

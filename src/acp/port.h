@@ -1,10 +1,11 @@
 /*
- * bridge: declared servers, as the agent is given them.
+ * port: declared servers, as the agent is given them.
  *
- * Each server of a set-up request has its own address, bound before the agent hears of it: a
- * loopback port for `conductor mcp PORT`, or a place of the host's HTTP endpoint. A port wants a
- * secret first, which the entry's environment holds: everybody on this machine can connect to it.
- * Who has shown the secret is the host's, and reaches the server by a channel.
+ * Each server of a set-up request has an address of its own, bound before the agent hears of it: a
+ * loopback port for `conductor mcp PORT`, or an address of the host's HTTP server. Since everybody
+ * on this machine can connect to a port, a port first asks for a secret, which is in the
+ * environment of the agent's entry. A client that has shown the secret is handed to the host, and
+ * reaches the server through a channel.
  */
 #ifndef RIALTO_ACP_PORT_H
 #define RIALTO_ACP_PORT_H
@@ -17,8 +18,8 @@
 struct setup {
     struct list node; /* in the conductor */
     struct conductor *c;
-    char *session;         /* raw string; NULL while it is not known */
-    struct pending *asked; /* the request, while it is not answered */
+    char *session;         /* raw string; NULL while unknown */
+    struct pending *asked; /* the set-up request, until it is answered */
     struct list servers;   /* struct acp_server */
 };
 
@@ -30,10 +31,10 @@ struct acp_server {
     char *key; /* raw string: url, id or serverId */
     enum declared_as form;
     struct hop *owner;
-    enum mcp_dialect dialect; /* as far as it is known */
-    bool dialect_sure;        /* its component has answered in it */
+    enum mcp_dialect dialect; /* the best guess so far */
+    bool dialect_sure;        /* the component has answered in this dialect */
     struct list channels;
-    char *greeting;          /* raw params of the last initialize of a client; NULL before that */
+    char *greeting;          /* raw params of the last initialize of a client; NULL before */
     struct bridge_port port; /* stdio bridge */
     void *http;              /* HTTP bridge: the host's handle */
     struct acp_http_place place;
@@ -41,13 +42,13 @@ struct acp_server {
 
 enum bridge_kind { BRIDGED_NOT, BRIDGED_STDIO, BRIDGED_HTTP };
 
-/* What this agent and our options allow. `--mcp-bridge http` is a wish: an agent that does not take
- * HTTP servers is given stdio ones. */
+/* The kind of address that this agent and our options allow. `--mcp-bridge http` is a wish: an
+ * agent that does not take HTTP servers is given stdio ones. */
 enum bridge_kind port_kind(const struct conductor *c);
 /* Give the server an address. */
 MUST_CHECK int port_offer(struct acp_server *s);
 void port_withdraw(struct acp_server *s);
-/* Append the members by which the agent reaches it; `map`: the entry stands in a map. */
+/* Append the members by which the agent reaches the server; `map`: the entry is in a map. */
 void port_put_members(struct buf *out, const struct acp_server *s, bool map);
 
 /* Append the entry of the host's own server, under this (quoted) name. */

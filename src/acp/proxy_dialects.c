@@ -1,5 +1,5 @@
 /* The table of the proxy dialects P0 to P3, and finding the dialect of a method or a word. Called
- * by conductor.c, greet.c, questions.c, hop.c, command_line.c and cmd/conductor.c. */
+ * by words.c, greet.c, questions.c, command_line.c and cmd/conductor.c; hop.c reads the table. */
 #include "acp/proxy_dialects.h"
 
 #include "base/mem.h"
@@ -17,15 +17,15 @@ const struct proxy_row proxy_rows[P_COUNT] = {
             "proxy/successor", "proxy/successor"},
 };
 
-/* Without P0: the question is that of P1, and the first envelope tells which of the two it is. */
+/* P0 is missing: P0 and P1 ask the same question, and the first envelope tells the two apart. */
 const enum proxy_dialect proxy_order[3] = {P3, P2, P1};
 
 enum proxy_dialect proxy_dialect_of_envelope(struct span method)
 {
-    /* Nearly no message is an envelope: look at the beginning of the name first. */
+    /* Hardly any message is an envelope: compare the beginning of the name first. */
     if (!(span_starts(method, SPAN("\"_proxy")) || span_starts(method, SPAN("\"proxy"))))
         return P_UNKNOWN;
-    /* Newest first: that is what most proxies speak, and each name belongs to one dialect. */
+    /* Newest first: most proxies speak that one, and each name belongs to one dialect only. */
     for (int d = P_COUNT - 1; d >= P0; d--) {
         const char *const names[] = {
             proxy_rows[d].forward_request, proxy_rows[d].forward_notification,

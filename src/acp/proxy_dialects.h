@@ -25,12 +25,13 @@ struct proxy_row {
 
 extern const struct proxy_row proxy_rows[P_COUNT];
 
-/* The dialect whose envelope this raw method (with quotes) is; P_UNKNOWN for all else. */
+/* The dialect that has an envelope of this raw method (with quotes); P_UNKNOWN for any other
+ * method. */
 enum proxy_dialect proxy_dialect_of_envelope(struct span method);
-/* The dialect whose proxy initialisation this is; P_UNKNOWN for all else and for plain
- * initialize. */
+/* The dialect that has this method for initialising a proxy; P_UNKNOWN for any other method and for
+ * plain initialize. */
 enum proxy_dialect proxy_dialect_of_initialize(struct span method);
-/* "p2" -> P2, in any case; P_UNKNOWN for other words. */
+/* "p2" -> P2, in upper or lower case; P_UNKNOWN for other words. */
 enum proxy_dialect proxy_dialect_parse(struct span word);
 
 /* The dialects in which a proxy of unknown dialect is asked, in this order. */

@@ -1,32 +1,32 @@
 /* Initialising a proxy: the question "will you be a proxy?" in one dialect after another, until the
- * proxy accepts one. A proxy that has not told what it speaks is started once more for each
- * dialect. Called by greet.c to begin, by conductor.c for what the proxy says, and by component.c
- * when a process ends. */
+ * proxy accepts one. A proxy whose dialect is not known is started once more for each dialect.
+ * Called by greet.c to begin, by conductor.c for messages of the proxy, and by component.c when a
+ * process ends. */
 #include "acp/inside.h"
 #include "acp/offer.h"
 
 #include "base/log.h"
 #include "base/mem.h"
 
-/* A process that has read the question and says nothing for so long does not know the dialect, or
- * is slow: another process is asked in the next one, and the first process that accepts is taken.
- */
+/* A process that has read the question and says nothing for this long does not know the dialect, or
+ * is slow: another process is asked in the next dialect, and the first process that accepts becomes
+ * the proxy. */
 enum { SILENCE_MS = 5000 };
 
 /* One proxy's part of an initialize request. */
 struct greeting {
     struct conductor *c;
     struct hop *from;    /* the neighbour that waits for the answer */
-    char *id, *inner_id; /* of its request */
+    char *id, *inner_id; /* of the request of `from` */
     struct batch *batch;
     struct buf params;
     struct pending *questions[P_COUNT]; /* in flight; `to` of each is the process that was asked */
     unsigned tried;                     /* 1u << enum proxy_dialect */
-    enum proxy_dialect told;            /* by the envelope in which a question came back */
-    struct buf error;                   /* better than "not a proxy", if no process accepts */
-    bool fixed;                         /* there is one dialect, and one process, to ask */
-    bool accepted;                      /* the proxy has passed initialize on */
-    bool cancelled;                     /* the request of `from` has been */
+    enum proxy_dialect told; /* the dialect of the envelope in which a question came back */
+    struct buf error;        /* more telling than "not a proxy", if no process accepts */
+    bool fixed;              /* only one dialect, and one process, to ask */
+    bool accepted;           /* the proxy has passed initialize on */
+    bool cancelled;          /* `from` has cancelled the request */
     struct timer silence;
 };
 
@@ -51,7 +51,7 @@ static void put_in_chain(struct hop *h)
     *place = h;
 }
 
-/* Another process than this one that is being asked; NULL when there is none. */
+/* A process that is being asked, other than `h`; NULL when there is none. */
 static struct hop *asked_besides(const struct greeting *g, const struct hop *h)
 {
     for (enum proxy_dialect d = P0; d < P_COUNT; d++)
@@ -60,7 +60,7 @@ static struct hop *asked_besides(const struct greeting *g, const struct hop *h)
     return NULL;
 }
 
-/* The answer to this question will be ignored. */
+/* Ignore the answer to this question. */
 static void forget_question(struct greeting *g, enum proxy_dialect d)
 {
     struct pending *p = g->questions[d];
@@ -71,7 +71,7 @@ static void forget_question(struct greeting *g, enum proxy_dialect d)
     pending_let_go(p);
 }
 
-/* End a process of the proxy in favour of another. Its hop is freed when the process is gone. */
+/* End a process of the proxy in favour of another. The hop is freed when the process is gone. */
 static void dismiss(struct hop *h)
 {
     struct greeting *g = h->greeting;
@@ -88,7 +88,7 @@ static void dismiss(struct hop *h)
     component_stop(h);
 }
 
-/* This process is the proxy from now on; the others that were asked are ended. */
+/* Make this process the proxy; end the other processes that were asked. */
 static void choose(struct greeting *g, struct hop *h)
 {
     g->accepted = true;
@@ -182,7 +182,7 @@ static enum proxy_dialect next_dialect(const struct greeting *g)
     return P_UNKNOWN;
 }
 
-/* Start the same program once more and ask that process. */
+/* Start the same program once more and ask the new process. */
 static void ask_another(struct greeting *g, const struct hop *like, enum proxy_dialect d)
 {
     struct hop *h = MEM_NEW(struct hop);
@@ -210,7 +210,7 @@ static void on_silence(struct timer *t)
     if (d == P_UNKNOWN || !h)
         return;
     for (enum proxy_dialect k = P0; k < P_COUNT; k++) {
-        /* The question is still in the pipe: that process is not silent, it has not begun. */
+        /* The question is still unread in the pipe: that process is still starting, not silent. */
         if (g->questions[k] && g->questions[k]->to->stream &&
             stream_unread(g->questions[k]->to->stream)) {
             timer_set(loop_timers(g->c->loop), t, SILENCE_MS);
@@ -221,7 +221,7 @@ static void on_silence(struct timer *t)
     ask_another(g, h, d);
 }
 
-/* What the configuration says, or what another component of the same command line turned out to
+/* The configured dialect, or the one that another component with the same command line was found to
  * speak. */
 static enum proxy_dialect known_dialect(const struct hop *h, bool *fixed)
 {
@@ -264,7 +264,7 @@ void questions_begin(struct hop *h, struct hop *from, const struct acp_message *
     ask(g, h, d == P_UNKNOWN ? proxy_order[0] : d);
 }
 
-/* --- what comes back --- */
+/* --- answers --- */
 
 static void not_a_proxy(struct pending *p, struct hop *h, struct span error)
 {
@@ -272,7 +272,7 @@ static void not_a_proxy(struct pending *p, struct hop *h, struct span error)
 
     component_put_name(&text, h);
     buf_str(&text, " is not a proxy");
-    /* The short form is what other programs look for. */
+    /* Other programs look for this short form. */
     buf_printf(&text, ": component %d is not a proxy", h->index);
     if (error.n)
         buf_printf(&text, "; it answered " SPAN_FMT, SPAN_ARG(span_cut(error, 0, 200)));
@@ -301,7 +301,8 @@ static bool is_of_unknown_question(struct span error)
            code == RPC_INVALID_PARAMS;
 }
 
-/* The question was refused, and another one is asked or still open. False: this was the last. */
+/* The question was refused: ask the next one, or wait for those that are still open. False: this
+ * was the last question. */
 static bool goes_on(struct greeting *g, struct hop *h, struct span error)
 {
     bool unknown = is_of_unknown_question(error);
@@ -309,8 +310,8 @@ static bool goes_on(struct greeting *g, struct hop *h, struct span error)
 
     if (g->accepted || !h->child || (g->cancelled && !unknown))
         return false;
-    /* A proxy that passes on what it does not know is ready for the next question. What a wrong
-     * question has done to any other process, nobody knows. */
+    /* A proxy that sends unknown questions back is ready for the next question. In any other
+     * process, a wrong question may have left anything behind. */
     if (d != P_UNKNOWN && g->told != P_UNKNOWN && h->dialect == g->told) {
         ask(g, h, d);
         return true;
@@ -373,14 +374,16 @@ bool questions_heard(struct hop *h, const struct acp_message *m, enum proxy_dial
         return false;
     enum proxy_dialect probe = proxy_dialect_of_initialize(m->method);
     bool plain = m->word == WORD_INITIALIZE;
-    /* Only P0 and P1 are asked by an offer: in another's envelope it is a question come back. */
+    /* Only P0 and P1 ask by an offer: an offer in an envelope of another dialect is our question
+     * coming back. */
     if (plain && !proxy_rows[d].offers && offer_in(m->params))
         probe = P1;
     else if (plain || probe == d) /* passing on proxy/initialize itself is the proxy's mistake */
         choose(g, h);
     if (probe == P_UNKNOWN || !(g->tried & 1u << probe) || probe == d)
         return false;
-    /* Proxies pass on what they do not know: our question comes back, and tells what they speak. */
+    /* Proxies pass on methods they do not know: our question comes back, and the envelope tells the
+     * proxy's dialect. */
     g->told = d;
     if (acp_is_request(m))
         hop_error(h, m, RPC_METHOD_NOT_FOUND, "Method not found", NULL);
@@ -407,7 +410,7 @@ bool questions_outlive(struct hop *h, const char *how)
         ask_another(g, h, d);
     }
     if (!asked_besides(g, h))
-        return false; /* how the last one ended is the answer */
+        return false; /* the requester is told how the last process ended */
     if (!g->error.n)
         component_put_end(&g->error, h, how);
     dismiss(h);

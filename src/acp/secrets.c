@@ -1,6 +1,6 @@
 /* Finds environment, headers, arguments and addresses in messages, tells the log's redactor of the
- * secrets in them, and leaves their values out. Called by trace.c for all that is shown, and by
- * conductor.c for requests that set up a session. */
+ * secrets among them, and writes messages without the values. Called by trace.c for every text that
+ * is shown, and by conductor.c for requests that set up a session. */
 #include "acp/secrets.h"
 
 #include "base/log.h"
@@ -9,12 +9,11 @@
 #include "wire/json.h"
 
 enum {
-    KNOWN_MAX =
-        4096, /* what is looked for slows the redactor down, and peers decide how much it is */
+    KNOWN_MAX = 4096, /* secrets slow the redactor down, and peers decide how many there are */
     ARGUMENTS_MAX = 256,
 };
 
-/* A message on its way to be shown; `out` is NULL when it is only learnt from. */
+/* A message being written for people; `out` is NULL when only the secrets are to be learnt. */
 struct showing {
     struct buf *out;
     const char *done; /* the message up to here is in `out` */
@@ -34,7 +33,7 @@ static bool may_learn(void)
     return log_secret_count() < KNOWN_MAX;
 }
 
-/* Both raw; only strings tell something. */
+/* Both raw; a value that is no string is skipped. */
 static void learn_pair(struct span name, struct span value)
 {
     BUF_SCOPED names = {0}, values = {0};
@@ -103,7 +102,7 @@ static bool is_container(enum json_type type)
 
 enum telling { TELLS_NOTHING, TELLS_PAIRS, TELLS_ARGUMENTS, TELLS_TEXT };
 
-/* What a member of this name holds. */
+/* The kind of secrets to look for in a member of this name. */
 static enum telling telling_of(struct span key)
 {
     static const struct {
@@ -121,7 +120,7 @@ static enum telling telling_of(struct span key)
     return TELLS_NOTHING;
 }
 
-/* Calls itself as deep as the JSON is, which is JSON_MAX_DEPTH at most. */
+/* Recursive: as deep as the JSON is, at most JSON_MAX_DEPTH. */
 static void show(struct showing *s, struct span value)
 {
     struct json_iter it = json_iter(value);

@@ -1,11 +1,12 @@
 /*
- * secrets: what must not show of messages, wherever people look at them: traces, the viewer, the
- * log.
+ * secrets: what must not show of messages wherever people see them: in traces, in the viewer, in
+ * the log.
  *
  * Clients and proxies send the environment, headers, arguments and addresses of MCP servers in
- * session/new and its like, agents those of terminals. Whatever they stand in, a list or a map, an
- * envelope or a batch, config/credentials decides which of them are secrets; those are told to the
- * log's redactor, which finds them again in everything that is shown later.
+ * session/new and similar requests; agents send those of terminals. In whatever form they come, a
+ * list or a map, an envelope or a batch, config/credentials decides which of the values are
+ * secrets. The log's redactor is told of those, and finds them again in everything that is shown
+ * later.
  *
  * Nouns: acp_secrets_.
  */
@@ -17,8 +18,9 @@
 /* Tell the redactor of the secrets in a message, or in a part of one. */
 void acp_secrets_learn(struct span message);
 /*
- * The same, and append the message without any value of env and headers, whatever its name says.
- * The rest of it must still pass the redactor. Of a text that is no JSON only the length is told.
+ * The same, and append the message without any value of env and headers, whatever the names are.
+ * The rest of the message must still pass the redactor. For a text that is not JSON, only the
+ * length is written.
  */
 void acp_secrets_put(struct buf *out, struct span message);
 

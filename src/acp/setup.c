@@ -33,7 +33,7 @@ void setup_learn_agent(struct conductor *c, struct span result)
     c->takes_http =
         json_edit_truthy(result, EDIT_PATH("agentCapabilities", "mcpCapabilities", "http")) ||
         json_edit_truthy(result, EDIT_PATH("capabilities", "session", "mcp", "http"));
-    /* Every agent of the first version takes stdio servers; later ones say so. */
+    /* Every agent of the first version takes stdio servers; agents of later versions declare it. */
     c->takes_stdio = c->version < 2 ||
                      json_edit_truthy(result, EDIT_PATH("capabilities", "session", "mcp", "stdio"));
     if (c->options.bridge == BRIDGE_HTTP && !c->takes_http && c->takes_stdio)
@@ -41,7 +41,7 @@ void setup_learn_agent(struct conductor *c, struct span result)
                  "the agent takes no MCP servers over HTTP: it is given stdio ones");
 }
 
-/* By all the names that components of the first version have looked for. */
+/* Every name by which components of the first version have looked for this capability. */
 static const char *const *const welcomes[] = {
     (const char *const[]){"agentCapabilities", "mcpCapabilities", "acp", NULL},
     (const char *const[]){"agentCapabilities", "_meta", "symposium", "mcp_acp_transport", NULL},
@@ -79,7 +79,8 @@ void setup_note_owners(struct hop *from, const struct acp_message *m)
     for (size_t i = 0; i < COUNT_OF(containers); i++) {
         struct json_iter it = json_iter(json_edit_get(m->params, containers[i]).value);
         while (json_next(&it)) {
-            /* Requests travel from left to right: who shows a server first has declared it. */
+            /* Requests travel from left to right: the first hop that shows a server has declared
+             * the server. */
             if (!declaration_read(it.value, &d) || map_get(&c->owners, d.key))
                 continue;
             if (c->owners.n >= OWNERS_MAX) {
@@ -91,7 +92,7 @@ void setup_note_owners(struct hop *from, const struct acp_message *m)
     }
 }
 
-/* The key stays in the map: sessions that are set up at the same time may declare one server. */
+/* The key stays in the map: sessions set up at the same time may declare the same server. */
 static struct hop *owner_of(struct conductor *c, struct span key)
 {
     struct hop *owner = map_get(&c->owners, key);
@@ -168,8 +169,9 @@ static struct acp_server *server_new(struct setup *setup, const struct declarati
 }
 
 /*
- * The same server, declared in this request already or for the same session by an earlier one. An
- * earlier request that the agent may still refuse does not count: its addresses would close then.
+ * The same server, declared earlier in this request, or by an earlier request for the same session.
+ * An earlier request that is not answered yet does not count: the agent may still refuse that
+ * request, and then its addresses close.
  */
 static struct acp_server *known_server(const struct setup *setup, const struct declaration *d)
 {
@@ -192,13 +194,13 @@ static struct acp_server *known_server(const struct setup *setup, const struct d
 
 struct rewrite {
     struct setup *setup;
-    struct map names; /* of the servers in the request -> struct acp_server, or `ordinary` */
+    struct map names; /* name of a server in the request -> struct acp_server, or `ordinary` */
     bool map;         /* `mcpServers` is a map */
     bool changed;
     const char *refused; /* why the request cannot be passed on */
 };
 
-/* The value in `names` for a server whose entry passes as it is. */
+/* The value in `names` for a server whose entry is passed on unchanged. */
 static const char ordinary[] = "";
 
 static bool is_native(const struct conductor *c, const struct declaration *d)
@@ -206,7 +208,7 @@ static bool is_native(const struct conductor *c, const struct declaration *d)
     return d->form == BY_URL ? c->native_url : c->native_type;
 }
 
-/* Is this entry to be given another transport? */
+/* Must this entry be given another transport? */
 static bool is_bridged(const struct conductor *c, struct span entry, struct declaration *d)
 {
     return declaration_read(entry, d) && !is_native(c, d);
@@ -217,7 +219,7 @@ static struct span raw_name(const struct json_iter *it)
     return it->key.n ? it->key : json_get(it->value, "name").value;
 }
 
-/* Names that no bridged entry may get: those of entries that pass as they are. */
+/* Collect the names of entries that are passed on unchanged: no bridged entry may get those. */
 static void note_names(struct rewrite *r, struct span params)
 {
     struct declaration d;
@@ -236,8 +238,9 @@ static void note_names(struct rewrite *r, struct span params)
 }
 
 /*
- * Append the (quoted) name that the agent gets for `who`: its own one, or with a number behind it
- * if another server in this request has that already. Agents tell tools apart by it.
+ * Append the (quoted) name that the agent gets for the server `who`: the declared name, with a
+ * number appended if another server in this request has that name. Agents tell tools apart by the
+ * name.
  */
 static void put_name(struct rewrite *r, struct buf *out, struct span own, const void *who)
 {
@@ -269,7 +272,7 @@ static bool is_transport_member(struct span key)
     return false;
 }
 
-/* The entry with another transport and this (quoted) name; `_meta` and what we do not know stay. */
+/* Append the entry with another transport and this (quoted) name; all other members stay. */
 static void put_entry(struct buf *out, struct span name, struct span entry,
                       const struct acp_server *s, bool map)
 {
@@ -292,7 +295,7 @@ static void put_entry(struct buf *out, struct span name, struct span entry,
     buf_char(out, '}');
 }
 
-/* The server that an entry declares, with an address; NULL: the request is refused. */
+/* The server that an entry declares, with an address; NULL: the request must be refused. */
 static struct acp_server *offered_server(struct rewrite *r, const struct declaration *d,
                                          struct span name)
 {
@@ -313,7 +316,7 @@ static struct acp_server *offered_server(struct rewrite *r, const struct declara
     return r->refused ? NULL : s;
 }
 
-/* One entry of a container. `also`: gets the entry as `mcpServers` must have it as well; NULL when
+/* Rewrite one entry of a container. `also` gets the entry in the form for `mcpServers`; NULL when
  * this container is `mcpServers`. */
 static void rewrite_entry(struct rewrite *r, struct buf *out, const struct json_iter *it, bool map,
                           struct buf *also)
@@ -351,7 +354,7 @@ static void rewrite_entries(struct rewrite *r, struct buf *out, struct json_slot
     }
 }
 
-/* Replace the container at `path` in `params` by these entries. */
+/* Replace the container at `path` in `params` by one with these entries. */
 static void set_container(struct buf *params, const char *const *path, struct span entries,
                           bool map)
 {
@@ -388,8 +391,9 @@ static bool is_container(struct json_slot value)
 }
 
 /*
- * The params as the agent must see them. Each container is rewritten in its own form, and
- * `mcpServers`, the only one that agents of today read, has the servers of the others as well.
+ * Append the params in the form that the agent must see. Each container is rewritten in its own
+ * form; `mcpServers`, the only container that agents read today, also gets the servers of the
+ * others.
  */
 static void put_params(struct rewrite *r, struct buf *out, struct span params)
 {
@@ -430,14 +434,14 @@ static bool setup_answered(struct pending *p, const struct acp_message *m)
         setup_free(s);
         return false;
     }
-    /* The spelling of the document that asks for the id to be passed on. */
+    /* The spelling in the document that asks for the id to be passed on. */
     if (id.type != JSON_STRING && json_type_of(m->rpc.result) == JSON_OBJECT)
         id = json_get(m->rpc.result, "session_id");
     if (id.type == JSON_STRING) {
         mem_free(s->session);
         s->session = mem_span(id.value);
     }
-    /* Before the answer is passed on: connections that wait for the id get it first. */
+    /* Connections that wait for the session's id get the id before the answer is passed on. */
     LIST_EACH (&s->servers, it)
         channel_session_known(LIST_ENTRY(it, struct acp_server, node));
     if (list_empty(&s->servers))
@@ -460,7 +464,7 @@ void setup_relay(struct hop *from, const struct acp_message *m, struct hop_place
         r.setup->session = mem_span(m->slots[ACP_SESSION_ID].value);
     put_params(&r, &params, m->params);
     if (r.refused) {
-        bool ours = port_kind(c) != BRIDGED_NOT; /* then it is no fault of the request */
+        bool ours = port_kind(c) != BRIDGED_NOT; /* then the request is not at fault */
         hop_error(from, m, ours ? RPC_INTERNAL_ERROR : RPC_INVALID_PARAMS,
                   ours ? "Internal error" : "Invalid params", r.refused);
         setup_free(r.setup);
@@ -482,7 +486,7 @@ static bool close_answered(struct pending *p, const struct acp_message *m)
     char *session = p->owner;
     struct conductor *c = p->to->c;
 
-    /* A session that the agent does not find is closed, too; after any other error it goes on. */
+    /* A session that the agent does not find is closed, too; any other error leaves it open. */
     bool closed =
         m->rpc.kind == RPC_RESULT || rpc_error_of(m->rpc.error).code == ACP_RESOURCE_NOT_FOUND;
     LIST_EACH_SAFE (&c->setups, it) {

@@ -1,5 +1,5 @@
 /* Writes messages as JSON events, and lines of pipes as text, to the sinks of a trace. Called by
- * the conductor's files for each message; cmd/conductor_trace.c makes the trace. */
+ * the conductor's files for each message; cmd/conductor_trace.c creates the trace. */
 #include "acp/trace.h"
 
 #include "acp/secrets.h"
@@ -11,7 +11,7 @@
 
 #include <time.h>
 
-/* Who is at both ends of a request, for the line that its answer gets. */
+/* Both ends of a request, for the event that the answer gets. */
 struct traced {
     const char *from, *to; /* labels live as long as the conductor */
 };
@@ -120,7 +120,7 @@ void acp_trace_forget(struct acp_trace *t, uint64_t call)
         mem_free(idmap_take(&t->open, call));
 }
 
-/* Colours and cursor movements of programs that think they talk to a terminal. */
+/* Leave out colours and cursor movements, which programs write when they expect a terminal. */
 static void put_plain(struct buf *out, struct span line)
 {
     for (size_t i = 0; i < line.n; i++) {
@@ -133,7 +133,7 @@ static void put_plain(struct buf *out, struct span line)
     }
 }
 
-/* What kind of message it is, by its envelope alone. */
+/* The kind of message, read from the JSON-RPC members alone. */
 static void put_metadata(struct buf *out, enum trace_arrow arrow, struct span line)
 {
     static const char *const kinds[] = {

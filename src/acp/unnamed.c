@@ -1,5 +1,5 @@
 /* Servers that know no connections (M0, M0b): which of several clients such a server means. Called
- * by channel.c for what these servers say, and by exchange.c for progress tokens. */
+ * by channel.c for messages of these servers, and by exchange.c for progress tokens. */
 #include "acp/channel_inside.h"
 #include "acp/json_edit.h"
 #include "base/log.h"
@@ -73,7 +73,7 @@ struct span unnamed_token(struct exchange *x, struct span params, struct buf *sc
 
 /* --- which client --- */
 
-/* What is about the server itself is for all its clients. */
+/* Notifications about the server itself go to all its clients. */
 static bool is_for_all(const struct acp_carried *said)
 {
     static const char *const methods[] = {
@@ -87,8 +87,8 @@ static bool is_for_all(const struct acp_carried *said)
 }
 
 /*
- * Whose call is it about? Only progress says so, by its token. Anything else is for the only client
- * there is, or for the only one that waits for an answer. NULL: that cannot be known.
+ * Which client is the message about? Only progress says so, by its token. Any other message goes to
+ * the only client there is, or to the only client that waits for an answer. NULL: cannot be told.
  */
 static struct acp_channel *channel_meant(struct conductor *c, struct span url,
                                          const struct acp_carried *said, struct exchange **x)
@@ -115,7 +115,7 @@ static struct acp_channel *channel_meant(struct conductor *c, struct span url,
     return clients == 1 ? client : n_busy == 1 ? busy : NULL;
 }
 
-/* What the server has asked a client under this id of its own. */
+/* The request to a client that the server sent under this id. */
 static struct pending *ask_of(struct conductor *c, struct span url, struct span id)
 {
     LIST_EACH (&c->unnamed, i) {
@@ -129,7 +129,7 @@ static struct pending *ask_of(struct conductor *c, struct span url, struct span 
     return NULL;
 }
 
-/* True: it was the server's word that it does not want something answered any more. */
+/* Cancel a request to a client if the server asks for that. False: this is no cancellation. */
 static bool takes_back(struct conductor *c, struct span url, const struct acp_carried *said)
 {
     if (!json_string_is(said->method, SPAN("notifications/cancelled")))
@@ -138,7 +138,7 @@ static bool takes_back(struct conductor *c, struct span url, const struct acp_ca
     struct pending *p = id.type == JSON_NONE ? NULL : ask_of(c, url, id.value);
     if (p)
         channel_withdraw_ask(p, said->params);
-    return id.type != JSON_NONE; /* one that is not open was answered meanwhile */
+    return id.type != JSON_NONE; /* an unknown id was answered meanwhile */
 }
 
 void unnamed_divert(struct conductor *c, struct hop *from, const struct acp_message *m,

@@ -63,7 +63,7 @@ static const struct {
 
 enum { PATH_START = sizeof "\"_mcp/" - 1 };
 
-/* Where the server's name in "_mcp/SERVER/METHOD" ends. */
+/* Where SERVER ends in "_mcp/SERVER/METHOD". */
 static size_t path_end(struct span method)
 {
     return PATH_START + span_find(span_from(method, PATH_START), '/');
@@ -82,7 +82,7 @@ enum acp_word acp_word_of(struct span method)
     BUF_SCOPED plain = {0};
     enum acp_word word = WORD_OTHER;
 
-    /* Some peers escape the slash: the same string, spelled in another way. */
+    /* Some peers escape the slash, which spells the same string in another way. */
     if (span_find(method, '\\') == method.n) {
         word = word_of_plain(method);
         bool path = word == WORD_OTHER && span_starts(method, SPAN("\"_mcp/")) &&
@@ -115,7 +115,7 @@ int acp_skim(struct span text, struct acp_message *m)
     return 0;
 }
 
-/* The members of what was inside the envelope; only words that need them are looked into. */
+/* Read the members of the message inside the envelope, only for words that need them. */
 static bool read_inner(struct acp_message *m)
 {
     m->word = acp_word_of(m->method);

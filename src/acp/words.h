@@ -1,9 +1,9 @@
 /*
- * words: the ACP messages a conductor has to understand; everything else passes by name.
+ * words: the ACP messages that a conductor has to understand; all others are relayed unread.
  *
- * acp_skim reads a message once. What came inside a successor envelope is then looked at as if it
- * had come plain: method and params are the inner ones, `wrapped` remembers the envelope. Only for
- * the few words below are the members of params looked into.
+ * acp_skim reads a message once. acp_unwrap takes a message out of a successor envelope: method and
+ * params are then the inner ones, and `wrapped` tells that there was an envelope. The members of
+ * params are read only for the few words below.
  *
  * Nouns: acp_.
  */
@@ -20,13 +20,13 @@ enum acp_word {
     WORD_INITIALIZE,
     WORD_PROXY_INITIALIZE, /* of any dialect */
     WORD_CANCEL,
-    WORD_SETUP,     /* session/new, load, resume, fork */
-    WORD_SETUP_NEW, /* those of them whose session id stands in the answer only */
+    WORD_SETUP,     /* session/load, session/resume */
+    WORD_SETUP_NEW, /* session/new, session/fork: the session's id is in the answer only */
     WORD_CLOSE,     /* session/close, session/delete */
-    WORD_MCP,       /* a message of an MCP server to its client, in any dialect */
-    WORD_MCP_PATH,  /* the same where method and server stand in the name: _mcp/SERVER/METHOD */
-    WORD_MCP_OPEN,  /* a connection to an MCP server is asked for */
-    WORD_MCP_CLOSE, /* ... is ended */
+    WORD_MCP,       /* an MCP message, in any dialect */
+    WORD_MCP_PATH,  /* the same with server and method in the name: _mcp/SERVER/METHOD */
+    WORD_MCP_OPEN,  /* opens a connection to an MCP server */
+    WORD_MCP_CLOSE, /* closes it */
 };
 
 enum acp_slot {
@@ -42,26 +42,26 @@ enum acp_slot {
     ACP_SERVER_ID,
     ACP_VERSION,
     ACP_SLOTS,
-    /* of a result: the same members by the same slots */
+    /* a result has the same members in the same slots */
 };
 
 struct acp_message {
     struct rpc_message rpc;
     struct json_slot slots[ACP_SLOTS];
 
-    enum proxy_dialect envelope; /* P_UNKNOWN: it is none */
+    enum proxy_dialect envelope; /* P_UNKNOWN: not an envelope */
 
-    /* What it says, taken out of its envelope by acp_unwrap if it had one. */
+    /* The message itself, taken out of the envelope by acp_unwrap if there was one. */
     enum acp_word word;
     struct span method; /* raw, with quotes; empty in responses */
     struct span params; /* raw; empty when there are none */
     bool wrapped;
     bool nested;          /* the envelope holds a whole message (P0's first form) */
-    struct span inner_id; /* of such a message */
-    struct batch *batch;  /* what it came in, NULL when it came alone */
+    struct span inner_id; /* of the whole message in the envelope */
+    struct batch *batch;  /* the batch that the message came in, NULL when it came alone */
 };
 
-/* 0, or a negative ERR_ code when the text is no JSON. */
+/* 0, or a negative ERR_ code when the text is not JSON. */
 MUST_CHECK int acp_skim(struct span text, struct acp_message *m);
 
 static inline bool acp_is_request(const struct acp_message *m)
@@ -69,7 +69,7 @@ static inline bool acp_is_request(const struct acp_message *m)
     return m->rpc.kind == RPC_REQUEST;
 }
 
-/* Which word a raw method (with quotes) is. */
+/* The word that a raw method (with quotes) stands for. */
 enum acp_word acp_word_of(struct span method);
 
 /* Take the message out of its envelope: false when the envelope holds none. */
@@ -78,9 +78,9 @@ MUST_CHECK bool acp_unwrap(struct acp_message *m);
 /* The MCP message that a WORD_MCP or WORD_MCP_PATH carries, all raw. */
 struct acp_carried {
     struct span method, params;
-    struct span id;     /* empty unless it is a whole message */
-    struct span server; /* raw text out of the name, empty unless it stands there */
-    struct buf quoted;  /* what `method` may stand in; free it */
+    struct span id;     /* empty unless a whole message is carried */
+    struct span server; /* raw text out of the method, empty unless the method names the server */
+    struct buf quoted;  /* `method` may point into this; free it */
 };
 MUST_CHECK bool acp_carried(const struct acp_message *m, struct acp_carried *out);
 
