@@ -1,6 +1,6 @@
-/* The graph: servers that come, are replaced and go, the views that show them, and what agents and
- * commands ask of it. Called by hub.c, follow.c, endpoints.c, web_pages.c, bus_role.c,
- * bus_host.c, and by the commands that need servers and no daemon. */
+/* The graph: adding, replacing and removing servers, the views that show them, and the queries of
+ * agents and commands. Called by hub.c, follow.c, endpoints.c, web_pages.c, bus_role.c and
+ * bus_host.c, by admin/, and by the commands that need servers but no daemon. */
 #include "hub/bridge.h"
 
 #include "base/id.h"
@@ -16,23 +16,23 @@
 enum { PATIENCE_MS = 30 * 1000 };
 
 struct bridge_server {
-    struct list node; /* in bridge.servers, or on its own once it is gone */
+    struct list node; /* in bridge.servers; in no list once the server is gone */
     struct bridge *bridge;
     struct server_plan *plan;
     struct instance *instance;
-    struct instance *next; /* is to take its place once it is ready; NULL when there is none */
+    struct instance *next; /* replaces `instance` once ready; NULL when there is none */
     struct server_plan *next_plan;
-    bool next_failed;     /* and that was said */
+    bool next_failed;     /* `next` did not come up, and that was logged */
     struct exposure *own; /* this server alone, names untouched */
     bool per_session;     /* sessions get an instance of their own */
     bool gone;
-    unsigned holders; /* of the view, the bridge among them */
+    unsigned holders; /* of this struct, the bridge among them */
 };
 
 struct bridge {
     struct loop *loop;
-    const struct config *config; /* of the start, which is not ours */
-    struct config *newer;        /* what was applied since; NULL when nothing was */
+    const struct config *config; /* the configuration of the start, not owned */
+    struct config *newer;        /* the configuration applied since; NULL when there is none */
     struct router *router;
     struct exposure *all;
     struct list servers; /* in config order */
@@ -42,7 +42,7 @@ struct bridge {
     void (*stopped)(void *arg);
     void *stopped_arg;
     struct timer report;
-    struct observer replace; /* while a server has a next one */
+    struct observer replace; /* set while any server has a `next` */
     struct list watches;
 };
 
@@ -66,7 +66,7 @@ static struct bridge_server *find_server(const struct bridge *b, struct span ali
 
 /* --- views --- */
 
-/* The providers that bridge_admit let in. They leave by themselves, through the router. */
+/* The providers added by bridge_admit. They leave by being removed from the router. */
 struct guests {
     struct provider **items;
     size_t n;
@@ -107,7 +107,7 @@ static void furnish(struct bridge *b, struct lease *l)
     lease_settle(l);
 }
 
-/* Everybody sees what there is now, in the order of the configuration. */
+/* Fill all views again with the servers there are now, in the order of the configuration. */
 static void arrange(struct bridge *b)
 {
     struct guests g = find_guests(b);
@@ -158,7 +158,8 @@ static void tell_watches(struct bridge *b)
 
 /* --- one server --- */
 
-/* It asks its clients things, and we could not tell which: the next sessions get their own. */
+/* The server asks its clients questions, and we cannot tell which client is meant: sessions that
+ * begin from now on get an instance of their own. */
 static void on_orphan(void *arg)
 {
     struct bridge_server *s = arg;
@@ -171,7 +172,7 @@ static void on_orphan(void *arg)
     s->per_session = true;
 }
 
-/* Sessions whose own instances nobody has called yet see what the shared one offers. */
+/* Sessions that have not called their own instance yet see the lists of the shared one. */
 static void on_lists(void *arg)
 {
     const struct bridge_server *s = arg;
@@ -216,7 +217,7 @@ static void want(struct bridge_server *s)
         provider_want(core_of(s));
 }
 
-/* It may live longer than its entry. */
+/* The instance may outlive the entry: clear the pointers back to the entry. */
 static void let_go_of(struct instance *i)
 {
     instance_provider(i)->entry = NULL;
@@ -256,7 +257,7 @@ void bridge_server_release(struct bridge_server *s)
     mem_free(s);
 }
 
-/* --- taking its place --- */
+/* --- replacing an instance --- */
 
 static void take_place(struct bridge_server *s)
 {
@@ -275,7 +276,7 @@ static void take_place(struct bridge_server *s)
     tell_watches(s->bridge);
 }
 
-/* Is there something to lose by changing over at once? */
+/* Is the current instance of use? If not, nothing is lost by replacing it at once. */
 static bool serves(const struct bridge_server *s)
 {
     return core_of(s)->state == PROVIDER_READY;
@@ -343,18 +344,18 @@ void bridge_changes_fini(struct bridge_changes *c)
         buf_fini(&c->names[i]);
 }
 
-/* What to do with a server that is in the configuration; `plan` is taken over. */
+/* Carry out the step for a server that is in the configuration. Takes the plan over. */
 static enum plan_act take_step(struct bridge *b, enum plan_act act, struct server_plan *plan)
 {
     struct bridge_server *s = find_server(b, span_str(server_alias(plan)));
 
     if (!s) {
-        want(add_server(b, plan)); /* also one that lacked a secret before */
+        want(add_server(b, plan)); /* also a server that lacked a secret before */
         return PLAN_ADD;
     }
     list_remove(&s->node);
     list_append(&b->servers, &s->node); /* the order is the configuration's */
-    /* While a next one waits the old entry is what that one was made of. */
+    /* While a `next` is waiting, the entry is compared with the plan of `next`. */
     const struct server_plan *latest = s->next_plan ? s->next_plan : s->plan;
     if ((act == PLAN_KEEP || act == PLAN_ADJUST) && !server_plan_same_secrets(latest, plan))
         act = PLAN_REPLACE;
@@ -367,7 +368,7 @@ static enum plan_act take_step(struct bridge *b, enum plan_act act, struct serve
         if (s->next_plan)
             instances_adjust(b->instances, s->next_plan, plan);
         if (core_of(s)->rests && !server_policy(s->plan)->idle_stop)
-            want(s); /* nobody would see it, and so nobody call it */
+            want(s); /* not shown without idle_stop, so no call would start the server */
     }
     server_plan_drop(plan);
     return act;
@@ -437,7 +438,7 @@ static void on_emptied(void *arg)
         timer_set(loop_timers(b->loop), &b->report, 0);
 }
 
-/* What a configuration has from the start is a change from nothing. */
+/* At the start, every server is an addition to an empty configuration. */
 static void first_servers(struct bridge *b)
 {
     struct bridge_changes changes = {0};
@@ -447,7 +448,7 @@ static void first_servers(struct bridge *b)
     carry_out(b, b->config, &plan, &changes);
     plan_fini(&plan);
     bridge_changes_fini(&changes);
-    /* Nothing configured: this very program has a small server to show what a bridge does. */
+    /* No configuration: this program contains a small server that shows what a bridge does. */
     struct server_plan *demo =
         !b->config->file && !b->config->servers.n ? server_plan_demo(b->config) : NULL;
     if (demo)
@@ -460,7 +461,7 @@ struct bridge *bridge_new(struct loop *loop, const struct config *c)
     struct bridge *b = MEM_NEW(struct bridge);
     bool bare = strcmp(c->names, "bare") == 0;
 
-    loop_hide_memory(); /* it has the secrets of all servers, and none may read another's there */
+    loop_hide_memory(); /* the secrets of all servers are here, and no server may read them */
     b->loop = loop;
     b->config = c;
     loop_holdings(loop)->limit = c->limits.memory;
@@ -492,7 +493,7 @@ void bridge_free(struct bridge *b)
     observer_remove(&b->replace);
     leases_free(b->leases);
     LIST_EACH_SAFE (&b->servers, it) {
-        struct bridge_server *s = entry(it); /* never started */
+        struct bridge_server *s = entry(it); /* the bridge was never started */
         list_remove(&s->node);
         bridge_server_release(s);
     }
@@ -574,7 +575,7 @@ bool bridge_server_is_gone(const struct bridge_server *s)
     return s->gone;
 }
 
-/* --- agents; the `arg` of their host is the exposure that they see --- */
+/* --- agents; the `arg` of their mcp_host is the exposure that they see --- */
 
 static void wake(void *arg)
 {
@@ -628,7 +629,7 @@ struct exposure *bridge_narrow(struct bridge *b, const struct bridge_server *s,
     return e;
 }
 
-/* --- looking --- */
+/* --- queries --- */
 
 struct provider *bridge_next(const struct bridge *b, const struct provider *p)
 {

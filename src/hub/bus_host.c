@@ -1,6 +1,6 @@
 /* The functions of struct bus_host: facts about servers, adding and removing servers in the
- * configuration file, views and guests. Made by bus_role.c, called by worker and proxy in
- * rockbot/. */
+ * configuration file, views, and admitting the providers of a proxy. Created by bus_role.c, called
+ * by worker and proxy in rockbot/. */
 #include "hub/bus_host.h"
 
 #include "base/ascii.h"
@@ -21,10 +21,10 @@ struct bus_hosting {
     struct bridge *bridge;
     struct follow *follow;
     struct bus_host host;
-    struct buf texts; /* what the facts of the moment point into */
+    struct buf texts; /* the texts of the facts that put_facts returned last */
 };
 
-/* --- what a server is known by --- */
+/* --- the identity of a server --- */
 
 static void put_digest(struct buf *out, struct span text, size_t digits)
 {
@@ -43,7 +43,7 @@ static struct span digest(struct bus_hosting *h, struct span text, size_t digits
     return span_from(buf_view(&h->texts), at);
 }
 
-/* Scheme and host have no case, and the slash at the end says nothing. */
+/* Scheme and host are case-insensitive, and a slash at the end makes no difference. */
 static void put_url(struct buf *out, const char *url)
 {
     struct span text = span_str(url);
@@ -71,8 +71,8 @@ static void put_pairs(struct buf *out, const char *what, const struct config_pai
         buf_printf(out, "%s=%s=%s\n", what, pairs->items[i].name, pairs->items[i].value);
 }
 
-/* Two entries with the same of this are one server under two names. It has secrets in it and is
- * never shown, only its digest. */
+/* Two entries with the same identity are one server under two names. The identity contains secrets:
+ * only its digest is ever shown. */
 static void put_identity(struct buf *out, const struct config_server *s)
 {
     if (s->url) {
@@ -116,7 +116,7 @@ static void put_facts(void *arg, const struct provider *p, struct bus_server_fac
 
     *facts = (struct bus_server_facts){0};
     buf_reset(&h->texts, 4096);
-    buf_room(&h->texts, info.n + 256); /* what is put in below must not move */
+    buf_room(&h->texts, info.n + 256); /* texts added below must not move */
     if (info.n) {
         copy_text(h, info, "title", &facts->display_name);
         copy_text(h, info, "version", &facts->version);
@@ -127,7 +127,7 @@ static void put_facts(void *arg, const struct provider *p, struct bus_server_fac
     facts->instructions = instructions ? span_str(instructions) : SPAN_EMPTY;
     facts->server_id = s && s->id ? span_str(s->id) : digest(h, span_str(p->alias), ID_DIGITS);
     if (!s)
-        return; /* the demo server, which no file has */
+        return; /* the demo server, which is in no file */
     put_identity(&identity, s);
     facts->identity_hash = digest(h, buf_view(&identity), IDENTITY_DIGITS);
     buf_fini(&identity);
@@ -155,8 +155,8 @@ static const struct config_server *find_nocase(const struct config *c, struct sp
     return NULL;
 }
 
-/* Would it lead where the operator lets agents go? The address behind a name is looked at when it
- * is connected to. */
+/* Does the URL lead to a host that the operator allows agents to register? The address of the host
+ * is checked when it is connected to. */
 static int check_reach(const struct config *c, struct span url, struct err *err)
 {
     const struct config_strings *hosts = &c->bus.register_hosts;
@@ -200,7 +200,7 @@ static int check_new(const struct bus_hosting *h, const struct bus_new_server *s
     return check_reach(bridge_config(h->bridge), s->url, err);
 }
 
-/* The same server under another name: which one? */
+/* The name of another entry that is the same server; NULL when there is none. */
 static const char *find_twin(const struct config *c, const char *alias)
 {
     const struct config_server *fresh = config_server(c, alias);
@@ -219,7 +219,7 @@ static const char *find_twin(const struct config *c, const char *alias)
     return twin;
 }
 
-/* Would the changed file do? The reason is the agent's, so it names no place in our file. */
+/* Is the changed file valid? The agent reads the reason, which names no place in the file. */
 static int check_file(struct span text, const char *fresh, struct err *err)
 {
     struct problems problems = {0};
@@ -239,8 +239,8 @@ static int check_file(struct span text, const char *fresh, struct err *err)
     return code;
 }
 
-/* Put the text into the file's place and the change in force; the file is as before if not. Where
- * it is, and what is wrong with it, is for the operator. */
+/* Replace the file and apply the change; if that fails, put the old file back. The path of the file
+ * and what is wrong with it are for the operator's log only. */
 static int commit(struct bus_hosting *h, const char *file, struct span before, struct span after,
                   struct err *err)
 {
@@ -274,7 +274,8 @@ static int read_file(const struct bus_hosting *h, struct buf *text, struct err *
     return read ? 0 : err_set(err, -EIO, "the configuration file cannot be read");
 }
 
-/* In the words of the file: RockBot's has a type, ours finds out how to speak to an address. */
+/* Write the entry in the format of the file: RockBot's format has a type, ours finds the transport
+ * by itself. */
 static void put_entry(struct buf *out, struct span file, const struct bus_new_server *s)
 {
     buf_char(out, '{');
@@ -314,8 +315,8 @@ static int add_server(void *arg, const struct bus_new_server *s, struct err *err
     return code;
 }
 
-/* Is it still what add_server wrote? An entry that its operator has put anything into, a filter, a
- * limit, or that it is switched off, is the operator's. */
+/* Is the entry still as add_server wrote it? An entry to which the operator has added anything (a
+ * filter, a limit, `enabled: false`) belongs to the operator. */
 static bool is_agents(const struct config_server *s)
 {
     struct problems problems = {0};
@@ -334,7 +335,7 @@ static bool is_agents(const struct config_server *s)
         struct config_server plain = c->servers.items[0];
         plain.transport = s->transport;
         plain.id = s->id;
-        /* These may be for all servers. */
+        /* These may come from a setting for all servers. */
         plain.resources_as_tools = s->resources_as_tools;
         plain.prompts_as_tools = s->prompts_as_tools;
         same = config_server_equal(&plain, s);

@@ -1,9 +1,10 @@
 /*
- * bus_host: the bridge as the roles on a message bus see it (bus/host.h).
+ * bus_host: the bridge as the roles on a message bus see it (rockbot/host.h).
  *
- * Servers that agents register over the bus are put into the configuration file, marked as theirs,
- * and get going by its being read anew, like every other change. Agents can add what is reached by
- * a URL, not programs to be run here; and they can take away only what is theirs.
+ * Servers that agents register over the bus are written into the configuration file, marked as
+ * registered by an agent, and started by reading the file again, like any other change. Agents can
+ * add servers that are reached by a URL, not programs that would run here; and agents can remove
+ * only servers that agents have registered.
  *
  * Nouns: bus_hosting_.
  */

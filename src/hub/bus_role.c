@@ -22,7 +22,7 @@ struct bus_role {
     struct bus_news_options news_options;
     struct buf source;
     struct bus *bus;
-    struct bus_worker *worker; /* NULL when it has none, or it is closed */
+    struct bus_worker *worker; /* NULL when the role has no worker, or the worker is closed */
     struct bus_proxy *proxy;
     struct bus_news *news;
     void (*closed)(void *arg);
@@ -157,7 +157,7 @@ void bus_role_report(const struct bus_role *r, struct bus_report *out)
                                .servers = r->proxy ? bus_proxy_servers(r->proxy) : 0};
 }
 
-/* --- the end, one after the other --- */
+/* --- closing one after the other --- */
 
 static void proxy_stopped(void *arg)
 {

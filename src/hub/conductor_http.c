@@ -1,5 +1,5 @@
-/* The HTTP server of a conductor for MCP servers: a path and a token for each, and requests held
- * until the server has started. Called by cmd/conductor.c. */
+/* The HTTP server of a conductor for MCP servers: a path and a token for each server, and requests
+ * held until the server has started. Called by cmd/conductor.c. */
 #include "hub/conductor_http.h"
 
 #include "base/id.h"
@@ -29,7 +29,7 @@ struct conductor_http {
     bool closing;
 };
 
-/* A request that waits for its server to come up. */
+/* A request that waits for its MCP server to start. */
 struct held_request {
     struct list node;
     struct http_exchange *x;
@@ -106,9 +106,9 @@ static void hold(struct place_http *p, struct http_exchange *x, const struct htt
     timer_set(loop_timers(p->http->loop), &p->limit, START_MS);
 }
 
-/* --- who may come in --- */
+/* --- access checks --- */
 
-/* An Origin must be our own address, and so must the Host. */
+/* Host must be our own address, and so must Origin if there is one. */
 static bool is_own(const struct conductor_http *h, const struct http_request *req)
 {
     struct span host = http_header(req, "host"), origin = http_header(req, "origin");

@@ -1,5 +1,5 @@
-/* One MCP client on a socket: its first bytes are kept until the component's server is up, then a
- * stdio_agent takes the socket over. Called by cmd/conductor.c for each connection. */
+/* One MCP client on a socket: its first bytes are kept until the component's server has started,
+ * then a stdio_agent takes the socket over. Called by cmd/conductor.c for each connection. */
 #include "base/log.h"
 #include "base/mem.h"
 #include "hub/conductor_link.h"
@@ -8,20 +8,20 @@
 
 /* How long the provider may take to start. */
 enum { START_MS = 20 * 1000, FLUSH_MS = 1000 };
-/* Bytes of a message, and of what a client may say before its server is up. */
+/* Maximum size of a message, and of everything a client may send before its server has started. */
 enum { MAX_MESSAGE = 32 * 1024 * 1024, MAX_EARLY = 16 * 1024 * 1024 };
 
-/* An MCP client on a socket, and the server that it was given. */
+/* An MCP client on a socket, and the server that the client was given. */
 struct joint {
     struct loop *loop;
     struct conductor_core *core;
     char *name;
     struct stream *stream;
-    struct buf early;            /* what the client has said, until `agent` hears it */
+    struct buf early;            /* what the client has sent, until `agent` gets it */
     bool at_eof;                 /* the client has closed its end */
-    struct acp_channel *channel; /* until the provider has it; NULL afterwards, or when closed */
+    struct acp_channel *channel; /* NULL once the provider owns the channel, or when closed */
     struct lone *lone;           /* the server's provider; NULL before the channel is open */
-    struct stdio_agent *agent;   /* NULL until the server is up */
+    struct stdio_agent *agent;   /* NULL until the server has started */
     struct observer starting;    /* waits for the provider to be ready, up to `limit` */
     struct timer limit;
 };
@@ -58,7 +58,7 @@ static struct span first_line(const struct joint *j)
     return span_cut(early, 0, span_find(early, '\n'));
 }
 
-/* The client's first request is answered with the reason; then it is over. */
+/* Answer the client's first request with the reason, then close. */
 static void give_up(struct joint *j, const char *why)
 {
     struct rpc_message m;
@@ -77,7 +77,7 @@ static void give_up(struct joint *j, const char *why)
     stream_finish(j->stream, why, FLUSH_MS);
 }
 
-/* --- the client before its server --- */
+/* --- handing the client to an agent --- */
 
 static void agent_closed(void *arg)
 {
@@ -116,16 +116,16 @@ static void link_closed(void *arg)
     struct joint *j = arg;
 
     if (!j->agent)
-        return; /* the provider's state tells */
-    /* The provider stays until the agent is gone, but is not to be started again. */
+        return; /* on_starting sees the provider's state */
+    /* The provider stays until the agent is gone, but must not be started again. */
     provider_unwant(lone_provider(j->lone));
     stdio_agent_close(j->agent, "the server's component closed the connection");
 }
 
 /*
  * A client whose connection broke comes back in the middle of its session, but the server has a new
- * connection, and servers want to be greeted first. The client gets an answer with an id that is
- * none of its own, which clients ignore.
+ * connection and expects initialize first. So initialize is sent again for the client; the answer
+ * has an id that the client never used, and clients ignore such answers.
  */
 static void greet_again(struct joint *j)
 {
@@ -149,7 +149,8 @@ static void greet_again(struct joint *j)
     }
 }
 
-/* Now that it is known what the server speaks: is there anything to translate? */
+/* The server's dialect is known now: if client and server are of the same era, messages pass
+ * untranslated. */
 static void channel_opened(void *owner)
 {
     struct joint *j = owner;
@@ -172,7 +173,7 @@ static void channel_opened(void *owner)
     timer_set(loop_timers(j->loop), &j->limit, START_MS);
 }
 
-/* Nothing comes before the channel is open, and then the channel is the provider's. */
+/* No message comes before the channel is open, and then the provider owns the channel. */
 static void channel_message(void *owner, struct span text, struct span about)
 {
     (void)owner, (void)text, (void)about;
@@ -189,7 +190,7 @@ static void channel_closed(void *owner, const char *why)
 static const struct channel_events channel_events = {channel_opened, channel_message,
                                                      channel_closed};
 
-/* --- the socket, until it is an agent's --- */
+/* --- the socket, until an agent takes it over --- */
 
 static void stream_data(void *owner, struct span chunk)
 {
@@ -212,7 +213,7 @@ static void stream_eof(void *owner)
     if (!j->early.n)
         stream_finish(j->stream, "the MCP client closed its end", FLUSH_MS);
     else if (j->channel)
-        acp_channel_open(j->channel); /* the last line may lack its end */
+        acp_channel_open(j->channel); /* the last line may lack its line end */
 }
 
 static void stream_closed(void *owner, const char *reason)

@@ -8,7 +8,7 @@
 #include "mcp/protocol.h"
 #include "wire/rpc.h"
 
-/* Bytes of answers to a batch: as much as one message may have here. */
+/* Bytes of the answers to a batch: as many as one message may have here. */
 enum { MAX_ANSWERS = 32 * 1024 * 1024 };
 
 /* --- the link --- */
@@ -20,8 +20,8 @@ struct channel_link {
     struct mcp_provider *provider;
     struct channel_link_owner owner;
     struct buf out;
-    struct timer report; /* what must not be told from inside the provider's own calls */
-    bool lent;           /* the channel was given to us, and there will be no other */
+    struct timer report; /* reports that must not be made inside the provider's own calls */
+    bool lent;           /* the channel was given to us and is never opened again */
     bool closing;
 };
 
@@ -31,7 +31,7 @@ static void on_opened(void *owner)
 
     mcp_provider_set_era(l->provider,
                          acp_channel_is_modern(l->channel) ? MCP_ERA_MODERN : MCP_ERA_LEGACY);
-    /* Also when it opens at once: the provider is still in the middle of starting. */
+    /* From the loop: the channel may have opened while the provider is still starting. */
     timer_set(loop_timers(l->loop), &l->report, 0);
 }
 
@@ -52,7 +52,7 @@ static void on_closed(void *owner, const char *why)
 
     l->channel = NULL;
     timer_clear(loop_timers(l->loop), &l->report);
-    /* One that leaves in the middle of its work has failed, and its calls are told why. */
+    /* A server that leaves while calls are open has failed, and the calls are told why. */
     if (working && !l->closing)
         mcp_provider_closed(l->provider, why);
     if (l->owner.closed)
@@ -102,7 +102,8 @@ static void link_end(void *link, const struct mcp_parcel *parcel)
     struct channel_link *l = link;
 
     (void)parcel;
-    /* Taken out first: the answer may come inside, and with it the next message to send. */
+    /* Take the message out first: the answer may come inside acp_channel_send, and with it the next
+     * message to send. */
     struct buf message = l->out;
     l->out = (struct buf){0};
     if (l->channel)
@@ -141,8 +142,8 @@ static const struct mcp_link_ops link_ops = {
 };
 
 /*
- * A provider behind a channel. With `channel` (open already) it lives as long as that; without, it
- * opens a channel of its own to `server` each time it is started.
+ * A provider behind a channel. With `channel` (open already), the provider lives as long as that
+ * channel; without, the provider opens a new channel to `server` each time it is started.
  */
 static struct mcp_provider *link_new(struct loop *loop, const char *alias,
                                      struct acp_server *server, struct acp_channel *channel,
@@ -272,7 +273,7 @@ struct lone *lone_new(struct conductor_core *k, const char *alias, struct acp_se
     l->view = view_new(alias, NULL);
     struct provider *p = mcp_provider_core(l->provider);
     p->policy.restart_limit = 3;
-    p->policy.timeout = 0; /* how long to wait is for the agent to decide */
+    p->policy.timeout = 0; /* the agent decides how long to wait */
     router_add_provider(k->router, p);
     view_add(l->view, p, &l->filter);
     router_add_view(k->router, l->view);

@@ -1,10 +1,10 @@
 /*
  * conductor_link: MCP servers of ACP components as providers on the core.
  *
- * The link of an mcp_provider that leads over an ACP channel, and the two kinds of agents before
- * it: one on a socket (conductor_join.c), and any number over HTTP (conductor_http.c). Both look at
- * a view with that one provider, so whatever the core can translate is translated; where there is
- * nothing to translate, one on a socket is not spoken for either.
+ * The link of an mcp_provider that leads over an ACP channel, and the two kinds of agents that use
+ * it: one agent on a socket (conductor_join.c), and any number of agents over HTTP
+ * (conductor_http.c). Both see a view with that one provider, so the core translates between eras;
+ * where there is nothing to translate, the messages of an agent on a socket pass as they are.
  *
  * Nouns: lone_, conductor_core_.
  */
@@ -20,26 +20,26 @@ struct channel_link;
 
 struct channel_link_owner {
     void *arg;
-    /* The channel is closed, by whichever side. */
+    /* The channel is closed, by either side. */
     void (*closed)(void *arg);
 };
 
-/* --- everything the conductor's host needs of the core --- */
+/* --- the router that the conductor's MCP servers share --- */
 struct conductor_core;
 
 struct conductor_core *conductor_core_new(struct loop *loop);
 /*
- * Wait for the last provider and the last hold to be gone; `done` is called from the loop. They end
- * by themselves: all channels must have been closed, and the HTTP places ended.
+ * Wait until the last provider and the last hold are gone; `done` is called from the loop.
+ * Providers end by themselves, once all channels are closed and the HTTP places ended.
  */
 void conductor_core_stop(struct conductor_core *k, void (*done)(void *arg), void *arg);
 void conductor_core_free(struct conductor_core *k);
 
-/* Somebody who uses it is still closing. */
+/* Hold the core while a user of it is still closing. */
 void conductor_core_hold(struct conductor_core *k);
 void conductor_core_release(struct conductor_core *k);
 
-/* An MCP client of the agent has connected to the server's port and has said `early` so far. Takes
+/* An MCP client of the agent has connected to the server's port and has sent `early` so far. Takes
  * the stream over. */
 void conductor_join(struct conductor_core *core, struct acp_server *server, struct stream *stream,
                     struct span early);
@@ -50,17 +50,18 @@ struct lone *lone_new(struct conductor_core *k, const char *alias, struct acp_se
                       struct acp_channel *channel, const struct channel_link_owner *owner);
 struct provider *lone_provider(struct lone *l);
 /*
- * Before it is started: the server is to hear of what its first client declares in its first
- * message, of whichever era that is. Others who come may be able to do less; they are not asked
- * then.
+ * Before the provider is started: tell the server the capabilities that the first client declares
+ * in its first message, of either era. Later clients may be able to answer less; those are not
+ * asked then.
  */
 void lone_declare(struct lone *l, struct span first);
-/* The same, for one client that speaks as its server does: messages pass as they are. */
+/* Before the provider is started, for a single client of the same era as the server: messages pass
+ * as they are. */
 void lone_set_plain(struct lone *l);
-/* For an agent that is to look at it. */
+/* The host for an agent that is to see this provider. */
 struct mcp_host lone_host(const struct lone *l);
 struct loop *conductor_core_loop(struct conductor_core *k);
-/* The provider is stopped and everything freed, later. */
+/* Stop the provider; everything is freed later, from the loop. */
 void lone_end(struct lone *l);
 
 #endif

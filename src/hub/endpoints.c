@@ -1,20 +1,21 @@
-/* The list of endpoints, by caller and by where they lead; opened when first asked for. Called by
- * hub.c for each MCP request, and by web_pages.c for those that select a session of pages. */
+/* The list of endpoints, by caller and by view; an endpoint is opened when it is first asked for.
+ * Called by hub.c for each MCP request, by web_pages.c for requests that select a session of pages,
+ * and by cmd/browser.c. */
 #include "hub/endpoints.h"
 
 #include "base/mem.h"
 #include "core/caller.h"
 
-/* What one caller has of one view. */
+/* The endpoint of one caller to one view. */
 struct caller_endpoint {
     struct list node;
     struct endpoints *all;
-    const char *principal;   /* for whom; NULL: those who need no token */
-    const struct view *view; /* where it leads, before a narrowing */
+    const char *principal;   /* owner of the token; NULL: callers that need no token */
+    const struct view *view; /* before a narrowing */
     const struct narrowing *narrowing;
-    struct bridge_server *server; /* held, if it leads to one server */
-    struct exposure *narrowed;    /* what is seen of the view; NULL: everything */
-    struct endpoint *endpoint;    /* NULL once it is closing */
+    struct bridge_server *server; /* held; NULL when the view is not of a single server */
+    struct exposure *narrowed;    /* what the narrowing leaves; NULL: no narrowing */
+    struct endpoint *endpoint;    /* NULL once closing */
 };
 
 struct endpoints {
@@ -23,7 +24,7 @@ struct endpoints {
     struct endpoint_options options;
     struct list open;
     struct bridge_watch watch;
-    void (*closed)(void *arg); /* NULL until it is to close */
+    void (*closed)(void *arg); /* NULL until endpoints_close */
     void *closed_arg;
 };
 
@@ -32,7 +33,7 @@ static struct caller_endpoint *entry(struct list *it)
     return LIST_ENTRY(it, struct caller_endpoint, node);
 }
 
-/* --- one of them --- */
+/* --- one endpoint --- */
 
 static void finish(struct endpoints *e)
 {
@@ -90,7 +91,7 @@ static struct caller_endpoint *add(struct endpoints *e, const char *principal,
     return c;
 }
 
-/* Keeps the hold on the server, which is NULL for all of them. */
+/* Open an endpoint to the server `s`, taking over the caller's hold on it; NULL: to all servers. */
 static struct endpoint *open_to(struct endpoints *e, const char *principal, struct bridge_server *s,
                                 const struct narrowing *narrowing)
 {
@@ -105,7 +106,7 @@ static struct endpoint *open_to(struct endpoints *e, const char *principal, stru
     return c->endpoint;
 }
 
-/* --- which leads where --- */
+/* --- finding an endpoint --- */
 
 struct endpoint *endpoints_all(struct endpoints *e, const char *principal,
                                const struct narrowing *narrowing)
@@ -180,7 +181,7 @@ struct endpoints *endpoints_new(struct loop *loop, struct bridge *bridge, const 
                                            .session_ttl = c->limits.session_ttl,
                                            .max_message = c->limits.message};
     list_init(&e->open);
-    endpoints_all(e, NULL, NULL); /* there is always one, for the end to wait for */
+    endpoints_all(e, NULL, NULL); /* closing always waits for at least one endpoint */
     e->watch.changed = on_change;
     bridge_watch(bridge, &e->watch);
     return e;

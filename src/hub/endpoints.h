@@ -1,10 +1,10 @@
 /*
- * endpoints: where agents come in by HTTP: each caller has one to all servers, to single servers,
- * and to sessions of web pages, opened when they are first asked for.
+ * endpoints: the HTTP endpoints that agents use. Each caller has one to all servers, one to each
+ * server, and one to each session of web pages, opened when first asked for.
  *
- * They follow the bridge: one to a server that the configuration drops sends its agents away. When
- * tokens are asked for (auth.tokens), the owner of each token has endpoints of its own, which lead
- * to what its view leaves of the servers: so nobody finds a session, or a call that waits, of
+ * Endpoints follow the bridge: an endpoint to a server that the configuration drops closes its
+ * sessions. With auth.tokens, the owner of each token has endpoints of its own, which show what the
+ * owner's view leaves of the servers: so nobody can reach a session, or a call that waits, of
  * somebody else (docs/decisions/008).
  */
 #ifndef RIALTO_HUB_ENDPOINTS_H
@@ -16,22 +16,23 @@
 struct endpoints;
 
 struct endpoints *endpoints_new(struct loop *loop, struct bridge *bridge, const struct config *c);
-/* `closed` is called from the loop when all are; the struct is gone then. */
+/* `closed` is called from the loop when all endpoints are closed; the struct is freed then. */
 void endpoints_close(struct endpoints *e, void (*closed)(void *arg), void *arg);
 
-/* What the owner of a token (NULL: those who need none) has of all servers, and of the one of that
- * name: what the narrowing leaves (NULL: everything; outlives the bridge). */
+/* The endpoint to all servers for the owner of a token (NULL: callers that need no token), showing
+ * what the narrowing leaves (NULL: everything; must outlive the bridge). */
 struct endpoint *endpoints_all(struct endpoints *e, const char *principal,
                                const struct narrowing *narrowing);
-/* NULL when there is no server of that name, or the narrowing leaves it out. */
+/* The same to the server of this name. NULL when there is no such server, or the narrowing leaves
+ * it out. */
 struct endpoint *endpoints_one(struct endpoints *e, const char *principal,
                                const struct narrowing *narrowing, struct span alias);
-/* To a view that is not of servers, as its host says. */
+/* The endpoint to a view that is not of servers; `host` names the view. */
 struct endpoint *endpoints_at(struct endpoints *e, const char *principal,
                               const struct mcp_host *host);
-/* The view is going away: so are the endpoints to it. */
+/* The view is about to be freed: close the endpoints to it. */
 void endpoints_leave(struct endpoints *e, const struct view *v);
-/* Of the endpoints to this view; NULL: of all. */
+/* The number of sessions at the endpoints to this view; NULL: at all endpoints. */
 size_t endpoints_sessions_at(const struct endpoints *e, const struct view *v);
 
 #endif

@@ -1,5 +1,6 @@
 /* The one or two views that show a group of providers, filled, cleared and filled again, with the
- * search provider if tools are to be searched for. Called by bridge.c, lease.c and endpoints.c. */
+ * search provider if tools are to be searched for. Called by bridge.c, lease.c and endpoints.c;
+ * cmd/call.c asks for the view. */
 #include "hub/exposure.h"
 
 #include "base/mem.h"
@@ -9,12 +10,12 @@ struct exposure {
     struct router *router;
     struct exposure_style style;
     struct view *full;
-    struct view *seen;              /* the same without search */
+    struct view *seen;              /* the same as `full` without search */
     struct search_provider *search; /* NULL without search */
     struct narrowing toolless;      /* the narrowing for `seen` */
 };
 
-/* Of the tools in `seen`, which are found and called by our own two. */
+/* The filter for `seen`: no tools, since the two search tools find and call them. */
 static const struct span every_tool[] = {{"*", 1}};
 static const struct filter no_tools = {NULL, 0, every_tool, 1};
 
