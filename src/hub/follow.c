@@ -1,6 +1,6 @@
-/* Reads the configuration file again, hands it to the bridge and reports what changed. Called by
- * hub.c, cmd/bus.c, by bus_host.c after a write of its own, and by io/watch when the file
- * changes. */
+/* Reads the configuration file again, hands the configuration to the bridge and reports what
+ * changed. Called by hub.c and cmd/bus.c, by bus_host.c after a write of its own, and by io/watch
+ * when the file changes. */
 #include "hub/follow.h"
 
 #include "base/log.h"
@@ -16,7 +16,7 @@ struct follow {
     struct watch *watch; /* NULL without a file */
 };
 
-/* All problems go to the log; the first error is also the reason. */
+/* Log all problems; the first error is also the reason in `err`. */
 static void tell_problems(const struct problems *problems, struct err *err)
 {
     bool said = false;
@@ -34,7 +34,7 @@ static void tell_problems(const struct problems *problems, struct err *err)
     }
 }
 
-/* Many editors and scripts empty a file before they write it anew: nobody means that. */
+/* Many editors and scripts empty a file before they write it again: an empty file is not meant. */
 static bool is_blank(const char *path)
 {
     struct problems problems = {0};

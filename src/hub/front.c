@@ -1,6 +1,6 @@
 /* The checks of Host, Origin and token, CORS answers, the table of routes and the listening
- * addresses of the HTTP server. Called by hub.c, cmd/serve.c, cmd/browser.c and web_pages.c,
- * which add routes. */
+ * addresses of the HTTP server. Called by hub.c, web_pages.c, cmd/serve.c and cmd/browser.c, which
+ * add routes. */
 #include "hub/front.h"
 
 #include "base/log.h"
@@ -14,7 +14,7 @@ enum { ROUTES_MAX = 32 };
 struct http_route {
     const char *path;
     bool below;
-    bool local; /* only for this machine, and not for pages of other origins */
+    bool local; /* only for callers on this machine, and not for pages of other origins */
     bool (*wants)(const struct http_request *req); /* NULL: every request */
     enum front_access access;
     front_handler_fn *handler;
@@ -29,7 +29,7 @@ struct front {
     bool (*wants_page)(const struct http_request *req);
     front_handler_fn *on_page;
     void *page_owner;
-    struct gate *gate; /* NULL: no tokens are asked for */
+    struct gate *gate; /* NULL: no tokens are required */
 };
 
 static bool is_extension(struct span origin)
@@ -43,7 +43,7 @@ static bool is_extension(struct span origin)
     return false;
 }
 
-/* Sites and extensions that the configuration names. */
+/* Is this one of the sites and extensions that the configuration names? */
 static bool knows_origin(const struct front *f, struct span origin)
 {
     for (size_t i = 0; i < f->config->browser.origins.n; i++)
@@ -57,15 +57,14 @@ static bool is_by_socket(const struct http_exchange *x)
     return strncmp(http_exchange_peer(x), "unix:", 5) == 0;
 }
 
-/* The mode of its file says that it is the user's; servers are the user's as well, and no
- * operators.
- */
+/* The file mode lets only the user open the socket. The servers that run here are the user's
+ * processes as well, but not operators. */
 static bool is_by_operators_socket(const struct http_exchange *x)
 {
     return is_by_socket(x) && !http_exchange_is_by_kin(x);
 }
 
-/* Does the client sit at this machine? */
+/* Is the client on this machine? */
 static bool is_near(const struct http_exchange *x)
 {
     struct span peer = span_str(http_exchange_peer(x));
@@ -73,7 +72,7 @@ static bool is_near(const struct http_exchange *x)
     return host_is_loopback(host_name(peer)) || span_starts(peer, SPAN("[::ffff:127."));
 }
 
-/* The entry of the address that the request came by. */
+/* The `listen` entry of the address that the request came to. */
 static const struct config_listen *address_of(const struct front *f, const struct http_exchange *x)
 {
     static const struct config_listen control = {0};
@@ -83,9 +82,9 @@ static const struct config_listen *address_of(const struct front *f, const struc
 }
 
 /*
- * Is this a name of ours, at the address that the request came by? A page that has its site's name
- * lead to this machine (DNS rebinding) sends that name: so it must be one that nobody else can have
- * (a loopback name, the address itself) or that the configuration has.
+ * Is this a name of ours, at the address that the request came to? A page whose site name leads to
+ * this machine (DNS rebinding) sends that name as Host: so Host must be a name that nobody else can
+ * have (a loopback name, the address itself) or one from the configuration.
  */
 static bool admits_host(const struct config_listen *l, const struct http_exchange *x,
                         struct span authority, bool secure)
@@ -106,10 +105,11 @@ static bool admits(const struct front *f, const struct http_exchange *x,
     const struct config_listen *l = address_of(f, x);
     struct span host = http_header(req, "host"), origin = http_header(req, "origin");
 
-    /* No browser reaches a Unix socket, so there is no name that could have been rebound to it. */
+    /* Browsers cannot reach a Unix socket, so no name can have been rebound to it. */
     if (!is_by_socket(x) && !admits_host(l, x, host, http_exchange_is_secure(x)))
         return false;
-    /* Extensions that are not known show the pairing token, which their pages are asked for. */
+    /* An extension that is not in the configuration must show the pairing token, which browser/
+     * asks for. */
     if (!origin.p || (page && (knows_origin(f, origin) || is_extension(origin))))
         return true;
     if (span_starts(origin, SPAN("http://")))
@@ -118,9 +118,9 @@ static bool admits(const struct front *f, const struct http_exchange *x,
 }
 
 /*
- * Whoever controls the bridge sits at this machine, whatever names the configuration lets in: a
- * proxy on this machine has those for people elsewhere. And a page of another site is never let in,
- * whatever site that is.
+ * Only requests from this machine with a loopback Host may control the bridge, whatever names the
+ * configuration allows: such a name may belong to a reverse proxy here that serves people
+ * elsewhere. A page of another site is never let in, not even one of browser.origins.
  */
 static bool is_local(const struct http_exchange *x, const struct http_request *req)
 {
@@ -171,7 +171,7 @@ static bool is_preflight(const struct http_request *req)
            http_header(req, "access-control-request-method").p;
 }
 
-/* Of the headers the page wants to send, those it may; all that we know if it names none. */
+/* Append the headers that the page may send, out of those it asks for; all if it names none. */
 static void put_allowed_headers(struct buf *lines, struct span wanted)
 {
     struct buf allowed = {0};
@@ -193,7 +193,7 @@ static void answer_preflight(struct http_exchange *x, const struct http_request 
     http_put_header(&lines, "Access-Control-Allow-Methods", SPAN("GET, POST, DELETE"));
     put_allowed_headers(&lines, http_header(req, "access-control-request-headers"));
     http_put_header(&lines, "Access-Control-Max-Age", SPAN("600"));
-    /* A page of another network asks whether it may reach into this one. */
+    /* A page of a public network asks whether it may reach this private one. */
     if (http_header(req, "access-control-request-private-network").p)
         http_put_header(&lines, "Access-Control-Allow-Private-Network", SPAN("true"));
     http_respond(x, 204, NULL, buf_view(&lines), SPAN_EMPTY);
@@ -240,8 +240,8 @@ static void refuse_stranger(const struct front *f, struct http_exchange *x, bool
     buf_fini(&hint);
 }
 
-/* Is this for those who look after the daemon? By TCP it takes long to find
- * out who it is: what changes nothing is let through there. */
+/* Is this request for operators only? Finding the process behind a TCP connection takes long, so
+ * requests that change nothing are let through there. */
 static bool is_for_operators(const struct http_route *r, const struct http_exchange *x,
                              const struct http_request *req)
 {
@@ -258,7 +258,8 @@ static void refuse_server(struct http_exchange *x)
                 "run the command from a shell that no server started; MCP is at /mcp for all");
 }
 
-/* May the caller use this route, by its token and by where it is? If not it has been told. */
+/* May the caller use this route, by its token and by where it is? If not, the request has been
+ * refused. */
 static bool passes(const struct front *f, const struct http_route *r,
                    const struct config_token *token, struct http_exchange *x,
                    const struct http_request *req)
@@ -320,7 +321,7 @@ static void on_request(void *owner, struct http_exchange *x, const struct http_r
                                   .view = token ? token->view : NULL,
                                   .trusted = f->gate && (!asked || (token && !token->view))};
     if (page) {
-        /* It has a token of its own for those who cannot send a header. */
+        /* The browser family checks the pairing token itself: some pages cannot send a header. */
         f->on_page(f->page_owner, &caller, x, req, req->path);
         return;
     }
@@ -468,7 +469,7 @@ void front_put_origin(struct buf *out, const struct front *f, size_t n)
 void front_close(struct front *f, void (*closed)(void *arg), void *arg)
 {
     http_server_close(f->server, closed, arg);
-    f->server = NULL; /* it frees itself */
+    f->server = NULL; /* the server frees itself */
 }
 
 void front_free(struct front *f)

@@ -1,11 +1,11 @@
 /*
- * front: the one HTTP door of the daemon.
+ * front: the HTTP front door of the daemon.
  *
- * It checks who may come in (Host and Origin: a page that a browser loaded from elsewhere must not
+ * Checks who may come in (Host and Origin: a page that a browser loaded from elsewhere must not
  * reach the bridge, not even by a rebound name; bearer tokens, if the configuration has any),
- * answers what browsers ask before they let a page of an admitted Origin in (CORS), and finds the
- * path in its table of routes. Unix sockets need no token: their files' modes guard them. The
- * servers that run here are the user's as well, but no operators: what is for those is refused.
+ * answers CORS preflights of admitted Origins, and finds the path in the table of routes. Unix
+ * sockets need no token: the file modes guard them. The servers that run here are processes of the
+ * same user, but not operators: requests for operators are refused to them.
  */
 #ifndef RIALTO_HUB_FRONT_H
 #define RIALTO_HUB_FRONT_H
@@ -16,48 +16,48 @@
 
 struct front;
 
-/* `rest` is what follows the route's path: "" or "/files". */
+/* `rest` is the part of the path after the route's: "" or "/files". */
 typedef void front_handler_fn(void *owner, const struct caller *caller, struct http_exchange *x,
                               const struct http_request *req, struct span rest);
 
 struct front *front_new(struct loop *loop, const struct config *c);
-/* Requests for `path` itself; with `below` also for everything under it. Longest path wins. */
+/* Requests for `path` itself; with `below` also for every path under it. The longest path wins. */
 void front_route(struct front *f, const char *path, bool below, front_handler_fn *handler,
                  void *owner);
-/* The same, for callers on this machine only: who may look after the daemon. */
+/* The same, only for callers on this machine: those may control the daemon. */
 void front_route_local(struct front *f, const char *path, bool below, front_handler_fn *handler,
                        void *owner);
-/* Who may use the route of this path when tokens are asked for; at first only FRONT_OPERATORS. */
+/* Who may use the route of this path when tokens are required; FRONT_OPERATORS unless set. */
 enum front_access {
     FRONT_OPERATORS, /* a token of role: operator */
     FRONT_AGENTS,    /* any token */
-    FRONT_ANYBODY,   /* also none */
+    FRONT_ANYBODY,   /* also callers without a token */
 };
 void front_let_in(struct front *f, const char *path, enum front_access who);
 /*
- * For everybody, with or without a token: the requests for `path` that `wants` says yes to. Others
- * go to the route of that path that is told afterwards.
+ * For everybody, with or without a token: requests for `path` for which `wants` returns true. Other
+ * requests go to the route of the same path that is added after this one.
  */
 void front_route_open(struct front *f, const char *path,
                       bool (*wants)(const struct http_request *req), front_handler_fn *handler,
                       void *owner);
 /*
- * What no route is for: requests that `wants` claims. These may come from pages of the sites in
- * `browser.origins` and from browser extensions as well: CALLER_SITE, CALLER_EXTENSION. `rest` is
- * the whole path.
+ * Requests for which `wants` returns true go to this handler, before any route. They may also come
+ * from pages of the sites in `browser.origins` and from browser extensions: CALLER_SITE,
+ * CALLER_EXTENSION. `rest` is the whole path.
  */
 void front_route_pages(struct front *f, bool (*wants)(const struct http_request *req),
                        front_handler_fn *handler, void *owner);
-/* All addresses of the configuration; 0 or a negative code with `err` filled. */
+/* Listen on all addresses of the configuration; 0 or a negative code with `err` filled. */
 MUST_CHECK int front_listen(struct front *f, struct err *err);
-/* One more address, a Unix socket; after front_listen. */
+/* Listen on one more address, a Unix socket; after front_listen. */
 MUST_CHECK int front_listen_control(struct front *f, const char *address, struct err *err);
 const char *front_address(const struct front *f, size_t n);
-/* The n-th as the start of a URL: "https://127.0.0.1:8765"; a Unix socket as its address. */
+/* The n-th address as the start of a URL, "https://127.0.0.1:8765"; a Unix socket as it is. */
 void front_put_origin(struct buf *out, const struct front *f, size_t n);
-/* Read the certificates anew; what cannot be used stays as it was, and the log says so. */
+/* Read the certificates again; one that cannot be used is not replaced, and the log says so. */
 void front_renew_certificates(struct front *f);
-/* `closed` is called from the loop when the last connection is gone; then front_free. */
+/* `closed` is called from the loop when the last connection is gone; then call front_free. */
 void front_close(struct front *f, void (*closed)(void *arg), void *arg);
 void front_free(struct front *f);
 

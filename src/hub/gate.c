@@ -1,6 +1,6 @@
 /* Bearer tokens compared by their hashes, the 401 answer, and the metadata of RFC 9728. Called by
- * front.c for requests, by cmd/config.c for new tokens, and by commands that check `listen` and
- * `auth` of a configuration. */
+ * front.c for requests, by cmd/config.c for new tokens, and by the commands that check `listen` and
+ * `auth` of a configuration (serve, browser, check, doctor). */
 #include "hub/gate.h"
 
 #include "base/log.h"
@@ -34,7 +34,7 @@ struct gate *gate_new(const struct config *c)
     g->n = c->tokens.n;
     g->hashes = mem_zalloc(g->n * sizeof *g->hashes);
     for (size_t i = 0; i < g->n; i++) {
-        const char *hex = g->tokens[i].hash + strlen("sha256:"); /* checked when it was read */
+        const char *hex = g->tokens[i].hash + strlen("sha256:"); /* checked by config/ */
         for (size_t k = 0; k < SHA256_N; k++)
             g->hashes[i][k] = (unsigned char)(digit(hex[2 * k]) << 4 | digit(hex[2 * k + 1]));
     }
@@ -85,7 +85,7 @@ void gate_hash(struct span token, char out[GATE_HASH_SIZE])
         at += snprintf(out + at, 3, "%02x", hash[i]);
 }
 
-/* --- what is said to those without --- */
+/* --- answers to callers without a token --- */
 
 static bool is_made_of(struct span text, const char *more)
 {
@@ -98,7 +98,7 @@ static bool is_made_of(struct span text, const char *more)
     return text.n > 0;
 }
 
-/* "https://host:port" as the client wrote it: what it compares our words with. */
+/* "https://host:port" as the client wrote it, since the client compares the metadata with that. */
 static void put_origin(struct buf *out, const struct http_exchange *x,
                        const struct http_request *req)
 {
@@ -108,7 +108,7 @@ static void put_origin(struct buf *out, const struct http_exchange *x,
     buf_span(out, is_made_of(host, ".:-_[]") ? host : SPAN("localhost"));
 }
 
-/* The resource that a path belongs to. */
+/* The protected resource that a path belongs to. */
 static struct span resource_of(struct span path)
 {
     bool is_one = span_starts(path, SPAN("/mcp")) || span_starts(path, SPAN("/sse"));
@@ -155,8 +155,7 @@ void gate_describe(struct http_exchange *x, const struct http_request *req, stru
 
     put_origin(&resource, x, req);
     buf_span(&resource, resource_of(rest));
-    /* No authorization_servers: tokens are handed out by a person, and an empty list is not
-     * allowed. */
+    /* No authorization_servers: a person hands the tokens out, and an empty list is not allowed. */
     struct buf *out = http_respond_begin(x, 200, "application/json", SPAN_EMPTY);
     buf_str(out, "{\"resource\":");
     json_quote(out, buf_view(&resource));

@@ -1,5 +1,5 @@
-/* Beginning and end of what runs in a daemon, and the routes of MCP: which endpoint a request is
- * for. Called by cmd/serve.c and, to look and to reload, by admin/. */
+/* Start and end of everything that runs in a daemon, and the routes of MCP: which endpoint a
+ * request is for. Called by cmd/serve.c and, for queries and for reloading, by admin/. */
 #include "hub/hub.h"
 
 #include "base/log.h"
@@ -14,7 +14,7 @@
 
 struct hub {
     struct loop *loop;
-    const struct config *config; /* of the start */
+    const struct config *config; /* the configuration of the start */
     struct narrowings *narrowings;
     struct bridge *bridge;
     struct front *front;
@@ -23,7 +23,7 @@ struct hub {
     struct follow *follow;
     struct bus_role *role;      /* NULL without a bus */
     int closing;                /* parts that are not closed yet */
-    void (*stopped)(void *arg); /* NULL until it is to stop */
+    void (*stopped)(void *arg); /* NULL until hub_stop */
     void *stopped_arg;
 };
 
@@ -37,8 +37,8 @@ static bool take_suffix(struct span *s, struct span suffix)
     return true;
 }
 
-/* What the caller is to see: the view of its token, or the one it asks for. If there is none such,
- * the request has been refused. */
+/* The narrowing for this caller: by the view of its token, or by the view that the request asks
+ * for. False: there is no such view, and the request has been refused. */
 static bool find_narrowing(const struct hub *h, const struct caller *caller,
                            struct http_exchange *x, const struct http_request *req,
                            const struct narrowing **narrowing)
@@ -92,7 +92,7 @@ static void on_sse(void *owner, const struct caller *caller, struct http_exchang
     on_mcp(owner, caller, x, req, SPAN("/sse"));
 }
 
-/* What is there, for those who look without a browser. */
+/* A list of the addresses, for people who look without a browser. */
 static void on_root(void *owner, const struct caller *caller, struct http_exchange *x,
                     const struct http_request *req, struct span rest)
 {
@@ -115,14 +115,14 @@ static void on_root(void *owner, const struct caller *caller, struct http_exchan
             BUF_SCOPED why = {0};
             log_redact(&why, span_str(p->why));
             buf_str(out, ": ");
-            visible_put(out, buf_view(&why), 0); /* who looks with curl has a terminal */
+            visible_put(out, buf_view(&why), 0); /* curl shows this on a terminal */
         }
         buf_char(out, '\n');
     }
     http_respond_end(x);
 }
 
-/* --- beginning --- */
+/* --- start --- */
 
 struct hub *hub_new(struct loop *loop, const struct config *c, const char *listen)
 {
@@ -139,7 +139,7 @@ struct hub *hub_new(struct loop *loop, const struct config *c, const char *liste
     return h;
 }
 
-/* Last: at `/` the page for people comes first. */
+/* Added last: for `/`, the route of the dashboard must be found first. */
 static void add_routes(struct hub *h)
 {
     front_route(h->front, "/mcp", true, on_mcp, h);
@@ -186,7 +186,7 @@ static void role_closed(void *arg)
     struct hub *h = arg;
 
     h->role = NULL;
-    follow_free(h->follow); /* until now agents on the bus could change the file */
+    follow_free(h->follow); /* until now, agents on the bus could change the file */
     h->follow = NULL;
     bridge_stop(h->bridge, part_closed, h);
 }
@@ -217,7 +217,7 @@ void hub_free(struct hub *h)
     mem_free(h);
 }
 
-/* --- looking, and reading the file again --- */
+/* --- queries, and reading the file again --- */
 
 struct bridge *hub_bridge(const struct hub *h)
 {

@@ -1,5 +1,5 @@
-/* Making, counting, stopping and freeing the running copies of servers; also the bound on processes
- * and the saving of their catalogs. Called by bridge.c and lease.c. */
+/* Creating, counting, stopping and freeing the running copies of servers; also the limit on
+ * processes and saving catalogs. Called by bridge.c and lease.c. */
 #include "hub/instance.h"
 
 #include "base/mem.h"
@@ -14,11 +14,11 @@ struct instance {
     struct instances *all;
     struct mcp_provider *provider;
     struct server_plan *plan;
-    struct provider_room room;   /* of one that is made for a session */
+    struct provider_room room;   /* used by instances that serve one session */
     void (*on_lists)(void *arg); /* may be NULL */
     void *lists_arg;
-    struct timer patience; /* with its last calls */
-    bool unsaved;          /* what it offers has changed since it was written down */
+    struct timer patience; /* how long the last calls may take */
+    bool unsaved;          /* the catalog has changed since it was saved */
 };
 
 struct instances {
@@ -26,16 +26,16 @@ struct instances {
     struct router *router;
     void (*emptied)(void *arg);
     void *arg;
-    struct list held;     /* somebody has them */
-    struct list draining; /* let go, with calls under way */
+    struct list held;     /* in use */
+    struct list draining; /* let go, with calls in flight */
     struct list stopping;
     struct list down;
-    size_t n; /* that are not down */
+    size_t n; /* instances that are not down */
     size_t max_processes;
-    char full[160];        /* what is told when there are so many */
-    struct observer calls; /* that end, of those that are draining */
-    struct timer sweep;    /* frees what is down, from the loop */
-    struct timer save;     /* writes down what they offer */
+    char full[160];        /* the reason that callers get when there are max_processes */
+    struct observer calls; /* watches the calls of draining instances */
+    struct timer sweep;    /* frees the instances in `down`, from the loop */
+    struct timer save;     /* saves catalogs */
 };
 
 static void free_instance(struct instance *i)
@@ -47,7 +47,7 @@ static void free_instance(struct instance *i)
     router_remove_provider(router, core);
     struct provider *heir = router_provider(router, span_str(core->alias));
     if (heir)
-        stats_add(&heir->stats, &core->stats); /* counters only ever grow */
+        stats_add(&heir->stats, &core->stats); /* counters must never go down */
     mcp_provider_free(i->provider);
     server_plan_drop(i->plan);
     mem_free(i);
@@ -63,7 +63,7 @@ static void on_sweep(struct timer *t)
         is->emptied(is->arg);
 }
 
-/* --- what it offers is written down, for the next time --- */
+/* --- saving catalogs for the next start --- */
 
 static void save(struct instance *i)
 {
@@ -89,7 +89,7 @@ static void on_lists(void *arg)
     if (!server_memory(i->plan))
         return;
     i->unsaved = true;
-    /* A list that changes all the time is not written all the time. */
+    /* A list that changes all the time is not written each time. */
     if (!timer_is_set(&i->all->save))
         timer_set(loop_timers(i->all->loop), &i->all->save, SAVE_MS);
 }
@@ -104,7 +104,7 @@ static void remember(struct instance *i)
     mcp_provider_on_lists(i->provider, on_lists, i);
 }
 
-/* --- how many run at once --- */
+/* --- the limit on processes --- */
 
 static bool has_process(const struct instance *i)
 {
@@ -113,7 +113,8 @@ static bool has_process(const struct instance *i)
     return server_program(i->plan) && state != PROVIDER_DOWN && state != PROVIDER_BACKOFF;
 }
 
-/* Of those that sessions have, the one that has been of no use to anybody for longest. */
+/* Of the instances that serve one session, the one that has been idle for longest; NULL when none
+ * is. */
 static struct provider *find_idle(const struct instances *is)
 {
     struct provider *found = NULL;
@@ -162,7 +163,7 @@ static void stop(struct instance *i)
     timer_clear(loop_timers(i->all->loop), &i->patience);
     list_remove(&i->node);
     list_append(&i->all->stopping, &i->node);
-    provider_unwant(mcp_provider_core(i->provider)); /* it may be down inside */
+    provider_unwant(mcp_provider_core(i->provider)); /* may go down inside this call */
 }
 
 static void on_calls(struct observer *o)
@@ -214,7 +215,7 @@ void instances_free(struct instances *is)
     LIST_EACH_SAFE (&is->down, it)
         free_instance(LIST_ENTRY(it, struct instance, node));
     LIST_EACH_SAFE (&is->held, it)
-        free_instance(LIST_ENTRY(it, struct instance, node)); /* never started */
+        free_instance(LIST_ENTRY(it, struct instance, node)); /* the bridge was never started */
     mem_free(is);
 }
 
@@ -249,7 +250,7 @@ void instances_adjust(struct instances *is, struct server_plan *plan, struct ser
         struct provider *core = mcp_provider_core(i->provider);
         if (i->plan != plan)
             continue;
-        policy.eager = core->policy.eager; /* a session's own is started by calls, always */
+        policy.eager = core->policy.eager; /* calls start an instance that serves one session */
         provider_adjust(core, &policy);
     }
 }
@@ -260,7 +261,7 @@ void instances_stopped(struct instances *is, const struct provider *p)
         struct instance *i = LIST_ENTRY(it, struct instance, node);
         if (mcp_provider_core(i->provider) != p)
             continue;
-        /* The provider is still in the middle of its own ending: free it from the loop. */
+        /* The provider is still inside its own stopping: free it from the loop. */
         list_remove(&i->node);
         list_append(&is->down, &i->node);
         is->n--;
@@ -312,7 +313,7 @@ void instance_let_go(struct instance *i, uint64_t patience)
 
     save(i);
     mcp_provider_on_lists(i->provider, NULL, NULL);
-    /* Out of the views first: a late call must not wake what is being stopped. */
+    /* Out of the views first: a late call must not start an instance that is being stopped. */
     router_withdraw_provider(is->router, core);
     if (!patience || !provider_has_calls(core)) {
         stop(i);

@@ -1,9 +1,9 @@
 /*
- * instance: one running copy of a server, from its making to the moment nothing of it is left.
+ * instance: one running copy of a server, from its creation until nothing of it is left.
  *
- * A server is replaced or removed while calls are under way, and a session ends while its own
- * servers still do. So letting go takes time: it is out of all views at once, its calls may come to
- * their ends, then it is stopped, and it is freed by the loop when it is down.
+ * A server may be replaced or removed while calls are in flight, and a session may end while its
+ * own instances run. So letting go takes time: the instance leaves all views at once, its calls may
+ * finish, then it is stopped, and the loop frees it when it is down.
  *
  * Nouns: instances_, instance_.
  */
@@ -13,39 +13,40 @@
 #include "core/router.h"
 #include "hub/server.h"
 
-struct instances; /* all of a bridge */
+struct instances; /* all instances of a bridge */
 struct instance;
 
-/* `emptied` is told from the loop when none is left. */
+/* `emptied` is called from the loop when no instance is left. */
 struct instances *instances_new(struct loop *loop, struct router *router, size_t max_processes,
                                 void (*emptied)(void *arg), void *arg);
-/* When none is left. */
+/* Only when no instance is left, or when none was ever started. */
 void instances_free(struct instances *is);
-/* Those that are not down yet. */
+/* The number of instances that are not down yet. */
 size_t instances_count(const struct instances *is);
-/* Was it made here, and is it not freed yet? */
+/* Does this provider belong to an instance that is not freed yet? */
 bool instances_have(const struct instances *is, const struct provider *p);
-/* No more patience with those that were let go. */
+/* Stop at once the instances that were let go and still have calls. */
 void instances_hurry(struct instances *is);
-/* Filters and limits are those of `newer` from now on: of the plan, and of whatever was made by it
- * and is still held. */
+/* Use the filters and limits of `newer` from now on: in the plan, and in all instances made from
+ * the plan that are still held. */
 void instances_adjust(struct instances *is, struct server_plan *plan, struct server_plan *newer);
 /* For router_on_stopped. */
 void instances_stopped(struct instances *is, const struct provider *p);
 
-/* Its provider is in the router, not in a view, and not started. */
+/* The provider of the new instance is in the router, but in no view and not started. */
 struct instance *instance_new(struct instances *is, struct server_plan *plan);
 struct provider *instance_provider(const struct instance *i);
 struct mcp_provider *instance_server(const struct instance *i);
 const struct server_plan *instance_plan(const struct instance *i);
 /*
- * It is a session's: started only while there are fewer than `max_processes`, all others counted.
- * Others of sessions that nobody uses are stopped to make room; if there are none, its calls fail.
+ * The instance serves one session: it is started only while fewer than `max_processes` run, all
+ * instances counted. Idle instances of other sessions are stopped to make room; if there are none,
+ * calls fail.
  */
 void instance_bound(struct instance *i);
-/* Told whenever it has published what it offers. */
+/* `fn` is called whenever the instance has published its lists. */
 void instance_on_lists(struct instance *i, void (*fn)(void *arg), void *arg);
-/* Not ours any more. Its calls have `patience` ms to end by themselves. */
+/* The caller gives the instance up. Calls in flight have `patience` ms to finish. */
 void instance_let_go(struct instance *i, uint64_t patience);
 
 #endif

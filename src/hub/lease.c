@@ -1,5 +1,5 @@
-/* The view and the instances of one session, made, filled again when the bridge changes, and let go
- * at the end. Called by bridge.c. */
+/* The view and the instances of one session: created, filled again when the bridge changes, and let
+ * go at the end. Called by bridge.c. */
 #include "hub/lease.h"
 
 #include "base/mem.h"
@@ -15,7 +15,7 @@ struct own_instance {
 };
 
 struct lease {
-    struct list node; /* in leases.held, at its end in leases.ended */
+    struct list node; /* in leases.held, in leases.ended after lease_end */
     struct leases *all;
     struct view *shared;
     unsigned answers;
@@ -28,8 +28,8 @@ struct leases {
     struct router *router;
     struct instances *instances;
     struct list held;
-    struct list ended;  /* leases that nobody has any more */
-    struct timer sweep; /* frees those, from the loop */
+    struct list ended;  /* leases of sessions that have ended */
+    struct timer sweep; /* frees the leases in `ended`, from the loop */
 };
 
 static void on_sweep(struct timer *t)
@@ -119,8 +119,8 @@ static struct catalog *copy_of(const struct catalog *known)
     return copy;
 }
 
-/* Until it has said so itself it offers what the shared one does. The lease's session is told of it
- * by whoever has changed things. */
+/* Until the session's own instance has been started, show the catalog of the shared one. Nobody is
+ * told of the change here: the caller calls router_tell_changes. */
 static void learn(struct own_instance *o, const struct catalog *known)
 {
     struct provider *core = instance_provider(o->instance);
@@ -141,7 +141,7 @@ static struct own_instance *make_own(struct lease *l, struct server_plan *plan,
     list_append(&l->owns, &o->node);
     mcp_provider_set_answers(instance_server(o->instance), l->answers);
     struct provider *core = instance_provider(o->instance);
-    /* Not kept running by itself: its first call starts it, and it may rest in between. */
+    /* Not kept running: the first call starts the instance, and it may rest in between. */
     core->policy.eager = false;
     instance_bound(o->instance);
     learn(o, known);

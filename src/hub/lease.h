@@ -2,13 +2,13 @@
  * lease: what one session sees when some of its servers are not to be shared.
  *
  * A session that enters a view with such servers gets a view of its own: the shared providers as
- * they are, and in the same places fresh instances of the others, for it alone: started with their
- * first call and stopped when it leaves. What a fresh instance offers is taken to be what the
- * shared one offers until it says so itself, so the session sees its tools at once, and a session
- * that calls none of them costs no process.
+ * they are and, in place of the others, fresh instances for this session alone, started by their
+ * first call and stopped when the session ends. Until a fresh instance has published its own lists,
+ * it shows those of the shared instance. So the session sees its tools at once, and a session that
+ * calls none of them costs no process.
  *
- * It is furnished when it is made and again whenever the bridge changes:
- * lease_clear, the lease_add_s in order, lease_settle.
+ * A lease is filled when it is created and again whenever the bridge changes: lease_clear, then
+ * lease_add_shared and lease_add_own in order, then lease_settle.
  *
  * Nouns: leases_, lease_.
  */
@@ -19,31 +19,33 @@
 #include "hub/exposure.h"
 #include "hub/instance.h"
 
-struct leases; /* all of a bridge */
+struct leases; /* all leases of a bridge */
 struct lease;
 
 struct leases *leases_new(struct loop *loop, struct router *router, struct instances *instances);
-/* When none is left. */
+/* Only when all leases have ended. */
 void leases_free(struct leases *ls);
-/* Pass NULL for the first. */
+/* `l` NULL: the first lease. */
 struct lease *leases_next(const struct leases *ls, const struct lease *l);
 
-/* `shared` is the view it stands for, `answers` what its session can be asked. */
+/* `shared` is the view that the lease replaces, `answers` the kinds of questions that the session
+ * can be asked. */
 struct lease *lease_new(struct leases *ls, const struct exposure_style *style, struct view *shared,
                         unsigned answers);
 struct view *lease_shared(const struct lease *l);
 struct view *lease_view(const struct lease *l);
-/* The session is gone; so are the instances, when they are down. */
+/* The session has ended. Stops its instances. */
 void lease_end(struct lease *l);
 
 void lease_clear(struct lease *l);
 void lease_add_shared(struct lease *l, struct provider *p, const struct filter *filter);
-/* Its instance by `plan`, a fresh one if it has none; `known` is what the shared instance offers,
- * or NULL. */
+/* Add the session's own instance made from `plan`, a new one if there is none yet; `known` is the
+ * catalog of the shared instance, or NULL. */
 void lease_add_own(struct lease *l, struct server_plan *plan, const struct catalog *known);
-/* All is in it: let go of what was not added again. */
+/* Everything has been added: let go of the instances that were not added again. */
 void lease_settle(struct lease *l);
-/* The shared instance by this plan has said what it offers; router_tell_changes is to follow. */
+/* The shared instance made from this plan has published its lists; call router_tell_changes
+ * afterwards. */
 void lease_learn(struct lease *l, const struct server_plan *plan, const struct catalog *known);
 
 #endif

@@ -45,7 +45,7 @@ static bool read_all(const char *path, struct buf *text)
 
     if (fd < 0)
         return false;
-    /* Only what we have written ourselves. */
+    /* Only a regular file of our own user. */
     bool fine = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
                 !file_read_fd(text, fd, MAX_BYTES) && text->n;
     close(fd);
@@ -68,7 +68,7 @@ void memory_keep(const char *path, const struct catalog *known)
     catalog_text_put(&text, known);
     log_redact(&clean, buf_view(&text));
     if (!span_eq(buf_view(&clean), buf_view(&text)))
-        text.n = 0; /* it shows a secret, which has no place in a file: nothing is remembered */
+        text.n = 0; /* a secret must not be stored: nothing is remembered */
     bool same = read_all(path, &before) && span_eq(buf_view(&before), buf_view(&text));
     int code = !same && text.n <= MAX_BYTES ? file_replace(path, buf_view(&text)) : 0;
     if (code)

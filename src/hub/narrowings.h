@@ -1,8 +1,8 @@
 /*
- * narrowings: the configured views, in the form in which core/view wants them.
+ * narrowings: the configured views, in the form that core/view wants.
  *
- * They are made once and outlive whatever shows a view narrowed by them, also what is only waiting
- * to be freed: make them before the bridge and free them after it.
+ * They are created once and must outlive every view that they narrow, including views that are only
+ * waiting to be freed: create them before the bridge and free them after it.
  */
 #ifndef RIALTO_HUB_NARROWINGS_H
 #define RIALTO_HUB_NARROWINGS_H
@@ -14,7 +14,7 @@ struct narrowings;
 
 struct narrowings *narrowings_new(const struct config *c);
 void narrowings_free(struct narrowings *n);
-/* Of the view of this name; NULL when there is none, and for NULL. */
+/* The narrowing of this name; NULL when there is none, and for NULL. */
 const struct narrowing *narrowings_find(const struct narrowings *n, const char *view);
 
 #endif

@@ -1,5 +1,5 @@
-/* Which configuration files are at work above this process, by their place on the disk. Called when
- * the plan of a server that is a program is made. */
+/* Which configuration files the Rialtos above this process use, by device and inode. Called by
+ * server.c when it makes the plan of a server that is a program. */
 #include "hub/nesting.h"
 
 #include <stdint.h>
@@ -8,7 +8,7 @@
 
 #define VARIABLE "RIALTO_INSIDE"
 
-/* Whatever path leads to it. */
+/* Device and inode: the same for every path that leads to the file. */
 static bool put_place(struct buf *out, const char *file)
 {
     struct stat st;

@@ -11,9 +11,10 @@ enum home {
     PLACE_CACHE, /* what can be found out again */
 };
 
-/* .../rialto/NAME, its folders made (0700); NULL when there is no home. The caller frees it. */
+/* .../rialto/NAME, with its folders created (0700); NULL when there is no home. The caller frees
+ * it. */
 char *place_path(enum home home, const char *name);
-/* The same, with nothing made. */
+/* The same without creating folders. */
 char *place_name(enum home home, const char *name);
 
 #endif

@@ -1,6 +1,6 @@
 /* Plans made from entries of the configuration: command line, environment, filters, limits, with
- * secrets filled in; and providers made from plans. Called by bridge.c,
- * instance.c, lease.c and the doctor. */
+ * secrets filled in; and providers made from plans. Called by bridge.c, instance.c, lease.c,
+ * cmd/doctor/start.c and cmd/doctor/program.c. */
 #include "hub/server.h"
 
 #include "base/arena.h"
@@ -16,20 +16,20 @@
 #include <limits.h>
 #include <unistd.h>
 
-/* From closing a server's stdin to SIGTERM, and from there to SIGKILL: Ctrl-C ends within a second.
- */
+/* From closing a server's stdin to SIGTERM, and from there to SIGKILL: after Ctrl-C, all ends
+ * within a second. */
 enum { STOP_GRACE_MS = 400 };
 
 struct server_plan {
-    struct arena arena; /* all of its texts */
+    struct arena arena; /* all texts of the plan */
     unsigned holders;
-    uint64_t filled;                     /* digest of the values that came from outside */
-    struct server_plan *newer;           /* where filter and policy have their texts, if not here */
+    uint64_t filled;                     /* digest of the values filled in for ${NAME} */
+    struct server_plan *newer;           /* owns the texts of filter and policy, if not this plan */
     struct stdio_upstream_options stdio; /* argv NULL for remote servers */
     struct http_upstream_options http;   /* url NULL for others */
-    struct reach reach;                  /* of one that an agent has registered */
+    struct reach reach;                  /* set for a server that an agent has registered */
     bool discreet;                       /* the same */
-    const char *memory;                  /* NULL: it is not remembered */
+    const char *memory;                  /* NULL: the catalog is not remembered */
     struct filter filter;
     struct mcp_overrides overrides;
     struct mcp_extras extras;
@@ -39,7 +39,7 @@ struct server_plan {
     bool per_session;
 };
 
-/* Where filled-in texts live, where secrets come from, and which were not there. */
+/* Where filled-in texts live, where secrets come from, and which were missing. */
 struct filling {
     struct server_plan *plan;
     struct arena *arena;     /* the plan's */
@@ -196,7 +196,7 @@ bool server_plan_same_secrets(const struct server_plan *a, const struct server_p
     return a->filled == b->filled;
 }
 
-/* What an agent has registered leads where the operator lets agents go, and nowhere else. */
+/* A server that an agent has registered may only lead to the hosts that the operator allows. */
 static void bound_reach(struct server_plan *plan, const struct config *c)
 {
     const struct config_strings *hosts = &c->bus.register_hosts;
@@ -247,7 +247,7 @@ struct server_plan *server_plan_new(const struct config *c, const struct config_
         [ERA_AUTO] = MCP_ERA_AUTO, [ERA_LEGACY] = MCP_ERA_LEGACY, [ERA_MODERN] = MCP_ERA_MODERN};
     struct server_plan *plan = new_plan();
     struct arena *arena = &plan->arena;
-    /* What an agent has registered must not draw our secrets out. */
+    /* A server that an agent has registered must not get at our secrets. */
     struct filling f = {
         .plan = plan, .arena = arena, .secrets = s->origin == ORIGIN_AGENT ? NULL : secrets};
 

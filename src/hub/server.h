@@ -13,31 +13,31 @@
 #include "mcp/server/provider.h"
 #include "mcp/server/stdio_upstream.h"
 
-/* What an entry means, worked out once. It is kept as long as somebody has it: an entry may change
- * or go while instances that were made by it still run. */
+/* The meaning of an entry, worked out once. Holders are counted: an entry may change or go while
+ * instances made from the plan still run. */
 struct server_plan;
 
-/* With one holder. NULL when a secret it needs is not to be found, or when it would start us again;
- * the log says so. */
+/* With one holder. NULL, with the reason in the log, when a needed secret is missing, or when the
+ * server would start this same configuration again. */
 struct server_plan *server_plan_new(const struct config *c, const struct config_server *s,
                                     struct secrets *secrets);
-/* The demo server that is in this program. NULL if we cannot find ourselves. */
+/* The demo server that is in this program. NULL if the path of this program cannot be found. */
 struct server_plan *server_plan_demo(const struct config *c);
 struct server_plan *server_plan_hold(struct server_plan *plan);
 void server_plan_drop(struct server_plan *plan);
-/* What can change under a running server is from now on as in `newer`: filters and limits. */
+/* Use the settings of `newer` that can change while a server runs: filters and limits. */
 void server_plan_adjust(struct server_plan *plan, struct server_plan *newer);
 /* Were the same values filled in for ${NAME} in both? */
 bool server_plan_same_secrets(const struct server_plan *a, const struct server_plan *b);
 
-/* A new provider, not in any router yet; it borrows from the plan. */
+/* A new provider, in no router yet; borrows from the plan. */
 struct mcp_provider *server_start(struct loop *loop, const struct server_plan *plan);
 const char *server_alias(const struct server_plan *plan);
-/* The program that it runs; NULL when it is a remote one. */
+/* The program that the server runs; NULL for a remote server. */
 const struct stdio_upstream_options *server_program(const struct server_plan *plan);
 const struct filter *server_filter(const struct server_plan *plan);
 const struct policy *server_policy(const struct server_plan *plan);
-/* Where what it offers is remembered; NULL when it is not. */
+/* The path where the catalog is remembered; NULL when it is not. */
 const char *server_memory(const struct server_plan *plan);
 bool server_is_lazy(const struct server_plan *plan);
 bool server_is_per_session(const struct server_plan *plan);

@@ -8,8 +8,8 @@
 #include "config/problems.h"
 
 /*
- * Those of `listen` are errors if not, for they cannot be done without; those of a server's `ca`
- * are warnings, for one server does not stop the others.
+ * A file of `listen` that cannot be used is an error, since the address cannot be opened without; a
+ * `ca` of a server is a warning, since one server does not stop the others.
  */
 void tls_files_check(const struct config *c, struct problems *problems);
 

@@ -1,4 +1,4 @@
-/* The browser family put behind the front door: the pairing token, the providers of browser
+/* Connects the browser family to the front door: the pairing token, the providers of browser
  * sessions, and MCP requests that select a session. Called by hub.c and cmd/browser.c. */
 #include "hub/web_pages.h"
 
@@ -15,13 +15,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* In place of the name of a session; none can be called so. */
+/* Selects all sessions, in place of a session's name; no session can have this name. */
 #define EVERY_PAGE "*"
 
-/* As many servers to join as the configuration takes. */
+/* As many servers to join as the configuration allows. */
 enum { MAX_JOINS = 16 };
 
-/* As the specification of BTCP introduces itself. */
+/* The name that the specification of BTCP gives. */
 #define SERVER_INFO "{\"name\":\"btcp-server\",\"version\":\"1.0.0\"}"
 
 struct web_pages {
@@ -29,7 +29,7 @@ struct web_pages {
     const struct config *config;
     struct bridge *bridge;
     struct browser *browser;
-    struct view *pages;                   /* every session's tools, and nothing else */
+    struct view *pages;                   /* the tools of all sessions, and nothing else */
     const struct browser_session *hosted; /* of the agent on our own standard input; or NULL */
     struct endpoints *endpoints;
     struct span *granted;
@@ -41,7 +41,7 @@ struct web_pages {
     void *closed_arg;
 };
 
-/* --- files that outlive us --- */
+/* --- files that outlive the process --- */
 
 static char *read_token(const char *path)
 {
@@ -79,7 +79,7 @@ char *web_pages_token(struct err *err)
     return token;
 }
 
-/* --- what the browser family tells --- */
+/* --- callbacks of the browser family --- */
 
 static void on_opened(void *arg, struct provider *p)
 {
@@ -111,7 +111,7 @@ static bool may_end(void *arg, struct browser_session *session)
     const struct view *v = browser_session_view(session);
 
     if (w->is_closing)
-        return true; /* and the endpoints are gone already */
+        return true; /* the endpoints are gone already */
     if (session == w->hosted || endpoints_sessions_at(w->endpoints, v))
         return false;
     endpoints_leave(w->endpoints, v);
@@ -138,7 +138,7 @@ struct mcp_host web_pages_host(struct web_pages *w, const char *session)
     return host_of(w, s ? browser_session_view(s) : w->pages);
 }
 
-/* NULL: for those who want all pages and no server. */
+/* `session` NULL: all pages, and no servers. */
 static struct endpoint *endpoint_to(struct web_pages *w, const struct caller *caller,
                                     struct browser_session *session)
 {
@@ -147,7 +147,7 @@ static struct endpoint *endpoint_to(struct web_pages *w, const struct caller *ca
     return endpoints_at(w->endpoints, caller->principal, &host);
 }
 
-/* `sessionId` is what POSTs of HTTP+SSE call a session of their own. */
+/* Not in a POST of HTTP+SSE: there, `sessionId` names the agent's own session. */
 static struct span selection(const struct http_request *req, bool sse, struct buf *scratch)
 {
     struct span id = http_query(req->query, "session", scratch);
@@ -170,7 +170,8 @@ static void refused_closed(void *owner, uint16_t code, const char *reason)
 
 static const struct ws_events refused_events = {.message = drop_message, .closed = refused_closed};
 
-/* A page cannot see the status of a refused handshake, so a WebSocket is opened to say it. */
+/* A page cannot see the status of a refused handshake, so a WebSocket is opened and closed with the
+ * reason. */
 static void refuse_session(struct web_pages *w, struct http_exchange *x,
                            const struct http_request *req)
 {
@@ -187,7 +188,7 @@ static void refuse_session(struct web_pages *w, struct http_exchange *x,
                               &refused_events, w);
     if (!ws)
         return;
-    w->closing++; /* we cannot be gone before it is */
+    w->closing++; /* `w` must outlive the WebSocket */
     ws_close(ws, SESSION_NOT_FOUND, "Session not found");
 }
 
@@ -258,7 +259,8 @@ struct web_pages *web_pages_new(struct loop *loop, const struct config *c, struc
         w->granted[i] = span_str(c->browser.granted.items[i]);
     w->grants_file = place_path(PLACE_STATE, "browser-grants.json");
     w->remotes_file = place_path(PLACE_STATE, "browser-pages.json");
-    /* Where agents must show a token, pages and BTCP agents must: they have this one for it. */
+    /* Where agents must show a token, pages and BTCP agents must show one as well: the pairing
+     * token. */
     bool paired = c->browser.pairing || c->tokens.n;
     if (!(w->token = web_pages_token(&err)))
         log_line(paired ? LOG_ERROR : LOG_INFO, "browser", "%s", err.text);

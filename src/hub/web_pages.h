@@ -1,8 +1,8 @@
 /*
  * web_pages: the browser family in a hub.
  *
- * Opens the family's doors on the front, puts every browser session beside the servers, and finds
- * the endpoint for the agents of a session that one asked for by `?session=`.
+ * Routes requests of pages to the family, shows every browser session next to the servers, and
+ * finds the endpoint for agents that select a session by `?session=`.
  */
 #ifndef RIALTO_HUB_WEB_PAGES_H
 #define RIALTO_HUB_WEB_PAGES_H
@@ -17,23 +17,24 @@ struct web_pages;
 struct web_pages *web_pages_new(struct loop *loop, const struct config *c, struct bridge *bridge,
                                 struct front *front, struct endpoints *endpoints);
 /*
- * Handles a request for MCP if it selects a browser session; false if it does not. With tokens,
- * the sessions of each owner of a token are its own, and only those without a view may.
+ * Handle an MCP request if it selects a browser session; false if it does not. With tokens, each
+ * token's owner has MCP sessions of its own, and a token with a view may not select browser
+ * sessions.
  */
 bool web_pages_mcp(struct web_pages *w, const struct caller *caller, struct http_exchange *x,
                    const struct http_request *req, bool sse);
-/* Handles it for one who sees all pages and no server. */
+/* Handle an MCP request of an agent that sees all pages and no server. */
 void web_pages_all(struct web_pages *w, const struct caller *caller, struct http_exchange *x,
                    const struct http_request *req, bool sse);
-/* What the one agent beside the front needs. Its session is made if need be, and does not end
- * before the pages do. NULL: all pages. */
+/* The host for the one agent that does not come through the front. Creates the session if there is
+ * none; the session does not end before web_pages_close. `session` NULL: all pages. */
 struct mcp_host web_pages_host(struct web_pages *w, const char *session);
 void web_pages_count(const struct web_pages *w, struct browser_numbers *out);
-/* After the endpoints: some of them show pages. `closed` is called from the loop when nothing is
- * left; the struct is gone when it returns. */
+/* Close the endpoints before: some of them show pages. `closed` is called from the loop when
+ * everything is closed; the struct is freed after that. */
 void web_pages_close(struct web_pages *w, void (*closed)(void *arg), void *arg);
 
-/* The pairing token, made if it is not there yet; NULL when that fails. The caller frees it. */
+/* The pairing token, created if there is none yet; NULL when that fails. The caller frees it. */
 char *web_pages_token(struct err *err);
 
 #endif
