@@ -1,9 +1,9 @@
 /*
- * words: the ACP messages that a conductor has to understand; all others are relayed unread.
+ * words: the ACP messages that a conductor has to understand; all others are relayed as they are.
  *
  * acp_skim reads a message once. acp_unwrap takes a message out of a successor envelope: method and
  * params are then the inner ones, and `wrapped` tells that there was an envelope. The members of
- * params are read only for the few words below.
+ * the inner params are read only for the few words below.
  *
  * Nouns: acp_.
  */
@@ -26,7 +26,7 @@ enum acp_word {
     WORD_MCP,       /* an MCP message, in any dialect */
     WORD_MCP_PATH,  /* the same with server and method in the name: _mcp/SERVER/METHOD */
     WORD_MCP_OPEN,  /* opens a connection to an MCP server */
-    WORD_MCP_CLOSE, /* closes it */
+    WORD_MCP_CLOSE, /* closes such a connection */
 };
 
 enum acp_slot {
