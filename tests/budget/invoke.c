@@ -60,9 +60,9 @@ static const struct provider_ops ops = {.start = start, .stop = stop};
 
 /* --- the host --- */
 
-static struct provider *server_at(void *arg, size_t n)
+static struct provider *next_server(void *arg, const struct provider *p)
 {
-    return n ? NULL : &((struct run *)arg)->server;
+    return p ? NULL : &((struct run *)arg)->server;
 }
 
 static struct view *view_of(void *arg, struct provider *p)
@@ -130,7 +130,7 @@ static void go(struct run *r, const char *url)
     const struct bus_events events = {on_up, on_down, on_bus_closed};
     const struct bus_worker_options options = {.agents = agents, .n_agents = 1};
     const struct bus_host host = {
-        .router = r->router, .arg = r, .server = server_at, .view = view_of, .facts = facts_of};
+        .router = r->router, .arg = r, .next = next_server, .view = view_of, .facts = facts_of};
     struct err err = {0};
 
     r->bus = bus_open(r->loop, &bus_options, &events, r, &err);
