@@ -24,7 +24,7 @@ static void write_down(const struct happening *h)
 {
     BUF_SCOPED name = {0}, clean = {0};
 
-    log_redact(&clean, h->error); /* before it is cut: half a secret would not be recognised */
+    log_redact(&clean, h->error); /* before the cut: half a secret would not be recognised */
     struct span error = span_cut(buf_view(&clean), 0, 200);
     buf_span(&name, h->server);
     if (h->which.n)
@@ -50,7 +50,7 @@ static void write_down(const struct happening *h)
                  " waits for approval: rialto approvals approve %" PRIu64,
                  h->call, SPAN_ARG(h->tool), h->call);
         break;
-    case HAPPENED_SERVER_FAILED: /* the provider's life is logged where it is led */
+    case HAPPENED_SERVER_FAILED: /* core/provider.c logs the states of a provider */
     case HAPPENED_KINDS:
         break;
     }

@@ -17,7 +17,7 @@ bool admin_wants_get(struct http_exchange *x, const struct http_request *req)
     return false;
 }
 
-/* Whoever can answer at all is alive. */
+/* A daemon that can answer at all is alive. */
 static void on_healthz(void *owner, const struct caller *caller, struct http_exchange *x,
                        const struct http_request *req, struct span rest)
 {
@@ -36,7 +36,7 @@ static bool is_set(const struct http_request *req, const char *name)
     return set;
 }
 
-/* Probes may come from elsewhere; what went wrong inside is for those who are here. */
+/* Probes may come from other machines; error texts are shown on this machine only. */
 static bool is_near(const struct http_exchange *x)
 {
     struct span peer = span_str(http_exchange_peer(x));
@@ -85,7 +85,8 @@ static void on_status(void *owner, const struct caller *caller, struct http_exch
     http_respond_end(x);
 }
 
-/* Probes and scrapers come from elsewhere; what names errors or changes things does not. */
+/* Probes and scrapers may come from other machines; paths that show errors or change something are
+ * for this machine only. */
 const struct admin_path admin_paths[] = {
     {"/healthz", false, false, on_healthz}, {"/readyz", false, false, on_readyz},
     {"/metrics", false, false, on_metrics}, {"/status", false, true, on_status},
@@ -116,6 +117,6 @@ void admin_free(struct admin *a)
     accounts_end(a);
     approval_set_approver(a->router, &consent_approver);
     log_ring_end(&a->log);
-    free(a->config); /* realpath's */
+    free(a->config); /* allocated by realpath */
     mem_free(a);
 }

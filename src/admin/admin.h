@@ -1,9 +1,9 @@
 /*
- * admin: the daemon as the people see it who look after it.
+ * admin: the daemon's HTTP interface for operators.
  *
- * It answers what is asked about health, numbers and state, starts and stops servers, and is the
- * operator's door for calls that wait for approval. Everything is HTTP, at the paths of a table
- * that the daemon puts behind its front door; commands use the same paths through the control
+ * It answers requests for health, metrics and state, starts and stops servers, and lets an operator
+ * decide on calls that wait for approval. Everything is HTTP, at the paths of a table whose rows
+ * cmd/serve.c adds to the front (hub/front.h); commands use the same paths through the control
  * socket (admin/control.h).
  */
 #ifndef RIALTO_ADMIN_ADMIN_H
@@ -14,13 +14,13 @@
 struct admin;
 
 struct admin *admin_new(struct hub *hub);
-/* While the hub is still there. */
+/* To be called before the hub is freed. */
 void admin_free(struct admin *a);
 
 struct admin_path {
     const char *path;
-    bool below;               /* and everything under it */
-    bool local;               /* only for callers on this machine */
+    bool below;               /* also every path under this one */
+    bool local;               /* refused to callers on other machines */
     front_handler_fn *handle; /* `owner` is the struct admin */
 };
 extern const struct admin_path admin_paths[];

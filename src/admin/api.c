@@ -20,7 +20,7 @@ static struct api_path path_of(struct span rest)
         rest = span_from(rest, parts[i].n);
     }
     if (rest.n)
-        parts[2] = SPAN("?"); /* deeper than anything there is */
+        parts[2] = SPAN("?"); /* deeper than any path of the API */
     return (struct api_path){parts[0], parts[1], parts[2]};
 }
 
@@ -58,7 +58,7 @@ static void order_server(struct admin *a, struct http_exchange *x, struct provid
             continue;
         log_info(p->alias, "%s, by %s", rows[i].verb, http_exchange_peer(x));
         rows[i].act(p);
-        show_server(a, x, 202, p); /* it takes a while: look again */
+        show_server(a, x, 202, p); /* accepted: the new state comes later */
         return;
     }
     api_no_such_path(x);
@@ -96,7 +96,7 @@ static void put_arguments(struct buf *out, const struct call *c)
     struct buf shown = {0};
 
     consent_put_arguments(&shown, c);
-    /* A hidden secret may have been more than a text, and then this is no JSON any more. */
+    /* Hiding a secret that reached past a string may leave text that is no JSON. */
     if (json_skim(buf_view(&shown), NULL, NULL, NULL, NULL) == 0)
         buf_span(out, buf_view(&shown));
     else
@@ -169,7 +169,7 @@ bool api_read_id(struct span text, uint64_t *id)
     return true;
 }
 
-/* {"approved": true}; false when it is anything else. */
+/* Reads {"approved": true} or false; returns false for any other body. */
 static bool read_decision(struct span body, bool *approved)
 {
     static const struct json_shape_row rows[] = {{"approved", 0, NULL}};
@@ -182,7 +182,7 @@ static bool read_decision(struct span body, bool *approved)
     return slot.type == JSON_TRUE || slot.type == JSON_FALSE;
 }
 
-/* Which of the operators it is, as far as that can be known. */
+/* Which operator decides, as far as the request tells. */
 static void put_operator(struct buf *out, const struct caller *caller,
                          const struct http_exchange *x, const struct http_request *req)
 {
@@ -260,13 +260,13 @@ static void handle_reload(struct admin *a, struct http_exchange *x, const struct
     buf_fini(&report);
 }
 
-/* --- all of it --- */
+/* --- the table of paths --- */
 
 static const struct {
     const char *list;
     void (*handle)(struct admin *a, struct http_exchange *x, const struct http_request *req,
                    const struct api_path *path);
-    const char *paths; /* for people */
+    const char *paths; /* for the answer to an unknown path */
 } rows[] = {
     {"servers", handle_servers, "/api/servers, /api/servers/<name>[/start|stop|restart]"},
     {"approvals", handle_approvals, "/api/approvals[/<id>]"},

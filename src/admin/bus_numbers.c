@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <stddef.h>
 
-/* What a worker on the bus counts: in the status by its name, in the metrics with the prefix. */
+/* The worker's counts: members of the status by these names, metrics with a prefix. */
 static const struct {
     const char *name, *help;
     size_t at;

@@ -12,7 +12,7 @@
 
 enum { SHOWN = 50, SHOWN_MAX = 1000, ERROR_SHOWN = 300 };
 
-/* On the router's clock, as "2026-02-18T06:30:24.017Z". */
+/* `at` is on the router's clock; written as "2026-02-18T06:30:24.017Z". */
 static void put_moment(struct buf *out, const struct admin *a, uint64_t at)
 {
     uint64_t ago = router_timers(a->router)->now - at;
@@ -33,7 +33,7 @@ static const char *state_of(const struct admin *a, const struct record *rec)
     return rec->kind == OUTCOME_ERROR || rec->is_error ? "error" : "ok";
 }
 
-/* As much of it as fits, in whole characters, redacted. */
+/* `text`, redacted and cut to `max` bytes, in whole characters. */
 static void put_text(struct buf *out, const char *name, struct span text, size_t max)
 {
     BUF_SCOPED shown = {0};
@@ -51,8 +51,8 @@ static bool is_whole(const struct record_body *body)
 }
 
 /*
- * JSON where it is all there, else text. What was hidden may have been more than a text, and then
- * it is no JSON any more.
+ * JSON when the whole body was kept, else text. Hiding a secret that reached past a string may
+ * leave text that is no JSON, which is then shown as text, too.
  */
 static void put_body(struct buf *out, const char *name, struct span json, bool whole)
 {
@@ -69,7 +69,7 @@ static void put_body(struct buf *out, const char *name, struct span json, bool w
     }
 }
 
-/* What a tool was given; of other operations all that was said. */
+/* The arguments of a tool call; for other operations, all params. */
 static struct span given_to(const struct record *rec)
 {
     if (rec->op != OP_CALL_TOOL || !is_whole(&rec->params))
@@ -88,7 +88,7 @@ static void put_members(struct buf *out, const struct admin *a, const struct rec
     put_moment(out, a, rec->opened_at);
     buf_char(out, '"');
     json_out_text_or_null(out, "server", rec->server);
-    /* What MCP does not know is known by its method alone. */
+    /* A method that MCP does not know has its name in the place of the operation. */
     put_text(out, "operation", method ? span_str(method) : rec->name, rec->name.n + 64);
     put_text(out, "name", rec->name, RECORD_SHOWN);
     json_out_str(out, "state", state_of(a, rec));
@@ -119,7 +119,7 @@ static void show_record(const struct admin *a, struct http_exchange *x, const st
     http_respond_end(x);
 }
 
-/* What a list of calls is asked for. */
+/* The query of a request for a list of calls. */
 struct calls_query {
     uint64_t limit, after;
     struct buf server;

@@ -6,7 +6,7 @@
 #include "browser/files.h"
 #include "io/ws.h"
 
-/* A browser keeps none of it: after an update of the program an old page would ask a new daemon. */
+/* Browsers must not cache the page: after an update an old page would ask a new daemon. */
 #define HEADERS "Cache-Control: no-store\r\nVary: Accept\r\n" WEB_PAGE_HEADERS
 
 static bool asks_for_html(const struct http_request *req)

@@ -13,7 +13,7 @@ enum server_health health_of(const struct provider *p)
     if (p->state == PROVIDER_READY)
         return SERVER_UP;
     if (p->why[0])
-        return SERVER_FAILING; /* also while it is being tried again */
+        return SERVER_FAILING; /* also while it is being started again */
     if (p->state == PROVIDER_STARTING || p->wanted_again)
         return SERVER_STARTING;
     return p->rests || !p->policy.eager ? SERVER_IDLE : SERVER_STOPPED;
@@ -36,8 +36,8 @@ static bool is_missing(const struct provider *p)
     return h == SERVER_STARTING || h == SERVER_FAILING;
 }
 
-/* The servers that the configuration has and the daemon has not, for they lack a secret. The caller
- * frees the list, which NULL ends. */
+/* The enabled servers of the configuration that the bridge did not add because a secret is missing.
+ * The list ends with NULL; the caller frees it. */
 static const char **find_left_out(const struct admin *a)
 {
     const struct config *c = bridge_config(a->bridge);

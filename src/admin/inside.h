@@ -1,8 +1,8 @@
 /*
- * inside: the admin as its own files see it: admin.c (who answers what), health.c (how the servers
- * are), status.c (state as JSON), metrics.c (numbers for Prometheus), api.c (what can be done),
- * accounts.c (what happened to each server), calls.c (what the recorder has of it),
- * logs.c (lines of the log).
+ * inside: the struct and functions that the files of admin/ share: admin.c (start, end, table of
+ * paths), health.c (health of servers and daemon), status.c (state as JSON), metrics.c (numbers for
+ * Prometheus), bus_numbers.c (numbers of the bus), api.c (paths under /api), calls.c (recorded
+ * calls), logs.c (lines of the log), accounts.c (counts and last error of each server).
  */
 #ifndef RIALTO_ADMIN_INSIDE_H
 #define RIALTO_ADMIN_INSIDE_H
@@ -12,18 +12,18 @@
 #include "admin/recorder.h"
 #include "base/buf.h"
 
-/* What happened to one server so far. */
+/* Counts of one server since the daemon started. */
 struct account {
     uint64_t happened[HAPPENED_KINDS];
-    uint64_t tool_errors; /* failures that the tools reported themselves */
-    char error[256];      /* of the last failure of the server; empty when there was none */
+    uint64_t tool_errors; /* results that say isError */
+    char error[256];      /* text of the last failure; empty when there was none */
     uint64_t error_at;    /* on the router's clock */
 };
 
 struct admin {
     struct hub *hub;
-    struct bridge *bridge; /* the hub's */
-    struct router *router; /* the bridge's */
+    struct bridge *bridge; /* owned by the hub */
+    struct router *router; /* owned by the bridge */
     struct watcher watcher;
     struct map accounts; /* alias -> struct account */
     uint64_t started_at;
@@ -35,7 +35,7 @@ struct admin {
 /* --- accounts.c --- */
 void accounts_begin(struct admin *a);
 void accounts_end(struct admin *a);
-/* Never NULL: a server to which nothing happened has an empty one. */
+/* Never NULL: a server without events has an empty account. */
 const struct account *accounts_find(const struct admin *a, const char *alias);
 
 /* --- health.c --- */
@@ -50,45 +50,44 @@ enum server_health health_of(const struct provider *p);
 const char *health_word(enum server_health h);
 
 enum overall { OVERALL_OK, OVERALL_DEGRADED, OVERALL_DOWN };
-/* Is it down as soon as one server is, or only when none is left (`strict` or not)? */
+/* `strict`: down as soon as one server is; else only when none is left. */
 enum overall health_overall(const struct admin *a, bool strict);
 const char *health_overall_word(enum overall o);
 /* Append "status":...,"reasons":[...]; error texts only with `with_reasons`. */
 void health_put_members(struct buf *out, const struct admin *a, bool strict, bool with_reasons);
 
 /* --- status.c --- */
-/* All instances of a server together. */
+/* The sum over all instances of a server. */
 struct stats status_stats(const struct admin *a, const struct provider *p);
 void status_put_server(struct buf *out, const struct admin *a, const struct provider *p);
 void status_put_servers(struct buf *out, const struct admin *a);
-/* The whole of /status. */
+/* The answer of /status. */
 void status_put(struct buf *out, const struct admin *a);
-/* When something on the router's clock was, as "2026-02-18T06:30:24Z". */
+/* `at` is on the router's clock; written as "2026-02-18T06:30:24Z". */
 void status_put_time(struct buf *out, const struct admin *a, uint64_t at);
 
-/* A moment of Unix time in ms, as "2026-02-18T06:30:24.017Z". */
+/* `ms` is Unix time; written as "2026-02-18T06:30:24.017Z". */
 void status_put_stamp(struct buf *out, uint64_t ms);
 
 /* --- metrics.c --- */
 void metrics_put(struct buf *out, const struct admin *a);
 
 /* --- api.c --- */
-/* "/servers/files/stop": a list can be looked at, one of its entries too or told to do something.
- */
+/* "/servers/files/stop": a list, the name of an entry, and what to do with the entry. */
 struct api_path {
     struct span list, name, verb;
-    const struct caller *caller; /* who asks for it */
+    const struct caller *caller; /* of the request */
 };
 void api_no_such_path(struct http_exchange *x);
-/* The number of a call. */
+/* Reads the number of a call. */
 bool api_read_id(struct span text, uint64_t *id);
-/* From the query; `n` stays as it is when it is not given. false for what is no number. */
+/* Reads a number from the query; `n` stays when it is absent. false: the text is no number. */
 bool api_read_number(const struct http_request *req, const char *name, uint64_t *n);
 void api_handle(void *owner, const struct caller *caller, struct http_exchange *x,
                 const struct http_request *req, struct span rest);
 
 /* --- calls.c --- */
-/* What the recorder has, and what is going on. */
+/* The recorded calls, those in flight among them. */
 void calls_handle(struct admin *a, struct http_exchange *x, const struct http_request *req,
                   const struct api_path *path);
 
@@ -101,7 +100,7 @@ void logs_handle(struct admin *a, struct http_exchange *x, const struct http_req
 bool admin_wants_get(struct http_exchange *x, const struct http_request *req);
 
 /* --- bus_numbers.c --- */
-/* A member of the status, with its comma. */
+/* Append the member of the status, with its comma. */
 void bus_numbers_put_status(struct buf *out, const struct admin *a);
 void bus_numbers_put_metrics(struct buf *out, const struct admin *a);
 

@@ -1,4 +1,4 @@
-/* Keeps the last lines of the log and writes those that are asked for as JSON. Begun and ended by
+/* Keeps the last lines of the log and writes the requested ones as JSON. Begun and ended by
  * admin.c; logs.c reads the lines. */
 #include "admin/log_ring.h"
 
@@ -7,7 +7,7 @@
 #include "wire/json_out.h"
 
 enum {
-    TEXT_MAX = 12 * 1024, /* more than the longest line of a server */
+    TEXT_MAX = 12 * 1024, /* longer than any line of a server */
     WHO_MAX = 256,
     BOOKKEEPING = 16, /* what the allocator adds to each line */
 };
@@ -30,7 +30,7 @@ static size_t cost_of(const struct kept_line *line)
     return sizeof *line + line->n_who + line->n + BOOKKEEPING;
 }
 
-/* As much as fits, in whole characters. */
+/* The first `max` bytes at most, in whole characters. */
 static struct span bounded(struct span text, size_t max)
 {
     struct span cut = span_cut(text, 0, max);
@@ -87,7 +87,7 @@ void log_ring_end(struct log_ring *r)
 
 /* --- reading --- */
 
-/* "files" is also "files/3", an instance of it. */
+/* The name "files" also stands for "files/3", an instance of that server. */
 static bool is_of(const struct kept_line *line, struct span wanted)
 {
     struct span who = span_of(line->bytes, line->n_who);
@@ -111,13 +111,13 @@ static void put_line(struct buf *out, const struct kept_line *line)
     buf_char(out, '"');
     json_out_str(out, "level", log_level_name(line->level));
     json_out_text(out, "who", span_of(line->bytes, line->n_who));
-    /* Once more: some secrets became known only after it was written. */
+    /* Redacted again: some secrets became known only after the line was written. */
     log_redact(&shown, span_of(line->bytes + line->n_who, line->n));
     json_out_text(out, "text", buf_view(&shown));
     buf_char(out, '}');
 }
 
-/* The number of the first of the last `limit` lines that are wanted. */
+/* The number of the first among the last `limit` matching lines. */
 static uint64_t find_last(const struct log_ring *r, const struct log_question *q)
 {
     uint64_t from = r->next;

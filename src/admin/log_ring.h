@@ -1,10 +1,10 @@
 /*
- * log_ring: the last lines of the log, for those who were not there when they were written.
+ * log_ring: the last lines of the log, kept in memory for /api/logs.
  *
- * It listens to base/log, so what servers write on their standard error is here, too. What it keeps
- * is bounded in bytes, and the oldest lines go first. Lines have numbers, without gaps and from 1
- * on, by which readers come back for those they have not seen; a *run* tells the numbers of one
- * process from those of the next.
+ * The ring listens to base/log, so standard error of servers is here, too. The kept lines are
+ * bounded in bytes, and the oldest go first. Lines are numbered from 1 without gaps, so that
+ * readers can ask for those they have not seen; a *run* tells the numbers of one process from those
+ * of the next.
  */
 #ifndef RIALTO_ADMIN_LOG_RING_H
 #define RIALTO_ADMIN_LOG_RING_H
@@ -27,16 +27,16 @@ void log_ring_end(struct log_ring *r);
 
 struct log_question {
     bool has_after;
-    uint64_t after;       /* the lines from this number on; without it, the last ones */
-    size_t limit;         /* at most so many */
-    struct span who;      /* only of this server or part, and its instances; empty: of all */
-    enum log_level level; /* only those that are at least so bad */
+    uint64_t after;       /* the lines from this number on; without one, the last lines */
+    size_t limit;         /* of lines */
+    struct span who;      /* only lines of this server (with instances) or part; empty: of all */
+    enum log_level level; /* only lines of this level or worse */
 };
 
 /*
  * {"lines":[{"seq","at","level","who","text"}...],"next","lost","run"}: `next` is the number to ask
- * for the next time, `lost` how many lines there were from `after` on that are gone. A number that
- * is not reached yet is one of an earlier run, and everything is given.
+ * for the next time, `lost` how many lines from `after` on were already dropped. An `after` beyond
+ * the newest line is from an earlier run: then all lines are written.
  */
 void log_ring_put(struct buf *out, const struct log_ring *r, const struct log_question *q);
 

@@ -13,7 +13,7 @@ static bool read_level(const struct http_request *req, enum log_level *level)
     return !text.p || log_level_parse(buf_cstr(&word), level);
 }
 
-/* The name that is asked for points into `scratch`. */
+/* The name of the server in `q` points into `scratch`. */
 static bool read_question(const struct http_request *req, struct log_question *q,
                           struct buf *scratch)
 {

@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* What is said of every server: one number each, or a family of numbers by a second label. */
+/* A number that every server has. */
 struct metric {
     const char *name, *type, *help;
     size_t at; /* in struct stats */
@@ -73,13 +73,13 @@ static void put_line(struct buf *out, const char *name, const char *server, cons
     buf_printf(out, "\"} %" PRIu64 "\n", n);
 }
 
-/* Whose calls are counted: a server, or behind them the web pages, all as one. */
+/* A value of the label "server": a server, or, after the servers, all web pages together. */
 struct party {
     const char *name;
     struct stats stats;
 };
 
-/* All of them, added up once: there are many lines about each. */
+/* The sums are made once here: each is written in many lines. */
 struct parties {
     struct party *items;
     size_t n;
@@ -127,7 +127,7 @@ static void put_failures(struct buf *out, const struct admin *a, const struct pa
         for (int why = FAIL_UNKNOWN + 1; why < FAIL_COUNT; why++)
             put_line(out, name, all->items[i].name, "reason",
                      mcp_outcome_failure_word((enum failure)why), all->items[i].stats.failed[why]);
-    /* What nobody offers belongs to no server. */
+    /* A call of something that no server offers counts for no server. */
     put_line(out, name, "", "reason", mcp_outcome_failure_word(FAIL_UNKNOWN),
              router_stats(a->router)->failed[FAIL_UNKNOWN]);
 }

@@ -6,7 +6,7 @@
 
 #include <stddef.h>
 
-/* Records, and what they point to, in the order in which they came. */
+/* Records with their texts, in the order in which they were taken. */
 struct chunk {
     struct list node;
     size_t used;
@@ -18,7 +18,8 @@ static bool holds(const struct chunk *c, const void *p)
     return (const char *)p >= c->bytes && (const char *)p < c->bytes + RECORD_CHUNK;
 }
 
-/* Those that begin in it. What is said at their ends stands in it or in a later one. */
+/* Forgets the records that begin in this chunk. What was added to them later is in this chunk or a
+ * newer one. */
 static void forget_all_in(struct recorder *r, const struct chunk *c)
 {
     struct record *oldest;
@@ -61,7 +62,7 @@ static struct span bounded(struct span text)
     return span_cut(text, 0, RECORD_KEPT);
 }
 
-/* A copy at `*at`, which moves on behind it. */
+/* Copies `text` to `*at` and moves `*at` behind the copy. */
 static struct span keep(char **at, struct span text)
 {
     struct span copy = span_of(*at, text.n);
@@ -72,7 +73,8 @@ static struct span keep(char **at, struct span text)
     return copy;
 }
 
-/* What happens inside of us, and is told by what it does to others, would stand here twice. */
+/* Not recorded: notifications, and calls of built-in providers other than web pages, because the
+ * calls that these make for them have records of their own. */
 static bool concerns_people(const struct call *c)
 {
     const struct provider *p = c->provider;
@@ -105,11 +107,11 @@ static void on_ended(struct tap *self, const struct call *c, const struct outcom
     struct record *rec = idmap_get(&r->by_id, c->handle);
 
     if (!rec)
-        return; /* it has made room for others meanwhile */
+        return; /* forgotten to make room for later records */
     struct span error = bounded(outcome->text), result = bounded(outcome->body);
     char *at = take(r, error.n + result.n);
     if (recorder_find(r, c->handle) != rec)
-        return; /* just now, for its own end */
+        return; /* forgotten just now, to make room for its own end */
     rec->ended = true;
     rec->took = router_timers(r->router)->now - rec->opened_at;
     rec->kind = outcome->kind;

@@ -70,7 +70,7 @@ static void put_time(struct buf *out, const char *name, const struct admin *a, u
     buf_char(out, '"');
 }
 
-/* What the last failure was and when; the present one, if it is failing now. */
+/* The last failure and its time; a server that is failing now shows the present reason. */
 static void put_last_error(struct buf *out, const struct admin *a, const struct provider *p)
 {
     const struct account *account = accounts_find(a, p->alias);
@@ -82,7 +82,8 @@ static void put_last_error(struct buf *out, const struct admin *a, const struct 
         put_text(out, "last_error_at", NULL);
 }
 
-/* How many took less than 1, 2, 4, ... ms, each counted once; as far as there are any. */
+/* How many calls took less than 1, 2, 4, ... ms, each counted in one bucket; empty buckets at the
+ * end are left out. */
 static void put_durations(struct buf *out, const struct stats *stats)
 {
     int n = STATS_BUCKETS;
