@@ -6,8 +6,8 @@
 #include "cmd/grid.h"
 #include "wire/json.h"
 
-/* All of it, or how much of it, and where the rest is. The daemon has escaped what does not show.
- */
+/* All arguments, or their beginning with a note on how to see the rest. The daemon has escaped
+ * invisible characters. */
 static void add_arguments(struct grid *grid, struct span arguments)
 {
     enum { ROOM_FOR_NOTE = 60 };
@@ -98,7 +98,7 @@ static bool is_number(const char *text)
     return *text && strspn(text, "0123456789") == strlen(text);
 }
 
-/* 0 to list, 1 to approve, -1 to reject; -2 after a message. */
+/* 0: list, 1: approve, -1: reject; -2: the command line was wrong, and a message is printed. */
 static int wish_of(const struct args *a)
 {
     bool approve = a->rest_n && strcmp(a->rest[0], "approve") == 0;

@@ -17,7 +17,7 @@ static const struct cmd_option help_option = {"help", 'h', NULL, "show this help
 
 struct args args_begin(const struct command *command, int argc, char **argv)
 {
-    optind = 0; /* makes getopt forget an earlier line */
+    optind = 0; /* makes getopt forget an earlier command line */
     opterr = 0;
     return (struct args){.command = command, .argc = argc, .argv = argv};
 }
@@ -51,7 +51,7 @@ static int wrong_option(struct args *a, bool lacks_argument)
     return stop(a, CMD_USAGE);
 }
 
-/* An argument that may be left out is called "[=WORD]". */
+/* An optional argument is written as "[=WORD]". */
 static int argument_of(const struct cmd_option *o)
 {
     if (!o->arg)
@@ -59,12 +59,12 @@ static int argument_of(const struct cmd_option *o)
     return o->arg[0] == '[' ? optional_argument : required_argument;
 }
 
-/* The command's table in getopt's two forms. */
+/* Converts the command's table to getopt's long and short options. */
 static void build_options(const struct command *command, struct option *longs, struct buf *shorts)
 {
     size_t n = 0;
 
-    buf_char(shorts, ':'); /* tell a missing argument from an unknown option */
+    buf_char(shorts, ':'); /* getopt then tells a missing argument from an unknown option */
     for (const struct cmd_option *o = command->options;; o++) {
         const struct cmd_option *row = o->name ? o : &help_option;
         longs[n++] = (struct option){row->name, argument_of(row), NULL, row->id};
@@ -155,7 +155,7 @@ void args_show_problems(const struct problems *problems)
     for (size_t i = 0; i < problems->n; i++) {
         BUF_SCOPED line = {0};
         problem_put(&line, &problems->items[i]);
-        cmd_put_plain(&lines, buf_view(&line)); /* it may quote the file */
+        cmd_put_plain(&lines, buf_view(&line)); /* a problem may quote the file */
         buf_char(&lines, '\n');
     }
     if (problems->errors + problems->warnings > problems->n)

@@ -1,5 +1,5 @@
 /*
- * args: the options of a command line, read by its command's table.
+ * args: the options of a command line, read by the command's table.
  *
  *     struct args a = args_begin(self, argc, argv);
  *     int id;
@@ -9,7 +9,7 @@
  *         return a.exit_code;               help was shown, or the line was wrong
  *     ... a.rest[0 .. a.rest_n]
  *
- * The common options below are kept here and not returned. -h and --help are always there.
+ * The common options below are kept in the struct and not returned. -h and --help always exist.
  */
 #ifndef RIALTO_CMD_ARGS_H
 #define RIALTO_CMD_ARGS_H
@@ -62,7 +62,7 @@ int args_expect(const struct args *a, int most);
  * Problems go to the standard error. NULL when there are errors: leave with CMD_USAGE.
  */
 struct config *args_load_config(const struct args *a);
-/* The same in two steps, for those who show the problems in another way. */
+/* The same in two steps, for commands that show the problems in another way. */
 struct config *args_read_config(const struct args *a, struct problems *problems);
 void args_show_problems(const struct problems *problems);
 

@@ -9,8 +9,8 @@
 
 /*
  * Append the JSON object that the words stand for: one word that is a JSON object, or KEY=VALUE
- * pairs. `tool` is the tool's raw JSON (or empty): where its schema says that a value is a string
- * it is taken literally, else as JSON if it is JSON.
+ * pairs. `tool` is the tool's raw JSON (or empty): a value is taken literally where the schema says
+ * string, else as JSON if it is JSON.
  */
 MUST_CHECK int arguments_put(struct buf *out, char **words, int n, struct span tool,
                              struct err *err);

@@ -1,5 +1,5 @@
-/* The command `rialto browser`: an agent on standard input and output for tools of web pages, with
- * a bridge of its own if none runs. Called through the table of commands (cmd/table.c). */
+/* The command `rialto browser`: tools of web pages for one agent on standard input and output, by
+ * a running bridge or one of its own. Called through the table of commands (cmd/table.c). */
 #include "base/log.h"
 #include "base/mem.h"
 #include "cmd/args.h"
@@ -17,14 +17,14 @@
 
 enum { OPT_SESSION = 's', OPT_JOIN = 'j' };
 
-/* A bridge of our own, for as long as the host program wants it. */
+/* The command's own bridge, which ends with its agent. */
 struct own_bridge {
     struct loop *loop;
     struct bridge *bridge;
     struct front *front;
     struct endpoints *endpoints;
     struct web_pages *pages;
-    struct stdio_agent *agent; /* NULL once it has gone */
+    struct stdio_agent *agent; /* NULL once it is closed */
     int closing;
 };
 
@@ -63,7 +63,7 @@ static void on_signal(void *arg, int signo)
     stdio_agent_close(o->agent, strsignal(signo));
 }
 
-/* For those who came later and found us here. */
+/* For later `rialto browser` commands, which attach to this bridge. */
 static void on_mcp(void *owner, const struct caller *caller, struct http_exchange *x,
                    const struct http_request *req, struct span rest)
 {
@@ -98,7 +98,7 @@ static bool may_listen(const struct config *config)
     return may;
 }
 
-/* With `listens` false no page can come: there are only the servers that were joined. */
+/* Without `listens` no page can connect: there are only the joined servers. */
 static int host(const struct command *self, const struct config *config, const char *session,
                 bool listens)
 {
@@ -169,7 +169,7 @@ static int converse(const struct command *self, const struct config *config, con
     return code ? CMD_FAILED : CMD_FINE;
 }
 
-/* Before a BTCP server that runs elsewhere, on its own. */
+/* Serves the tools of one BTCP server at `url`, without listening. */
 static int join(const struct command *self, struct config *config, const char *session,
                 const char *url)
 {

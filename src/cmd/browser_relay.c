@@ -1,5 +1,5 @@
-/* Carries lines of standard input and output over a WebSocket to a bridge that runs already. Called
- * by cmd/browser.c before it opens a bridge of its own. */
+/* Carries lines of standard input and output over a WebSocket to a running bridge. Called by
+ * cmd/browser.c, which opens its own bridge when none is running. */
 #include "cmd/browser_relay.h"
 
 #include "admin/control.h"
@@ -11,14 +11,14 @@
 
 #include <errno.h>
 
-/* DRAIN_MS: for answers that are still to come when the host program has closed its end. */
+/* DRAIN_MS: how long to wait for pending answers once the host program has closed its end. */
 enum { CONNECT_MS = 2000, DRAIN_MS = 1500, FINISH_MS = 2000, NOBODY = 1 };
 
 struct browser_relay {
     struct loop *loop;
     const struct config *config;
     struct ws *ws;
-    struct stream *stdio; /* NULL before the bridge has answered, and once it is closed */
+    struct stream *stdio; /* NULL before the bridge has answered, and once closed */
     struct lines lines;
     size_t pending; /* requests of the host program without an answer */
     struct timer drain;
@@ -26,7 +26,7 @@ struct browser_relay {
     int code;
 };
 
-/* A request, or with `answer` the answer to one? */
+/* Is the text a request, or, with `answer`, the answer to one? */
 static bool is_kind(struct span text, bool answer)
 {
     struct rpc_message m;
@@ -46,7 +46,8 @@ static void on_line(void *owner, struct span line)
     r->pending += is_kind(line, false);
 }
 
-/* The bridge would cut us for it: the host program hears what the bridge would say on a pipe. */
+/* The bridge would close the WebSocket because of such a message. The host program gets the error
+ * that it would get from a bridge on a pipe. */
 static void on_too_long(void *owner, struct span head)
 {
     struct browser_relay *r = owner;
@@ -154,7 +155,7 @@ int browser_relay(const char *address, const char *session, const struct config 
     struct browser_relay r = {.loop = loop_new(), .config = c, .drain.fire = on_drained};
     BUF_SCOPED url = {0};
     struct err err;
-    /* The control socket asks for no token, has no certificate to check and takes any name. */
+    /* The control socket needs no token and no certificate, and accepts any Host. */
     bool guarded = c->tokens.n || c->listen.items[0].tls_cert || c->listen.items[0].open;
     char *socket = guarded ? control_find(c->control) : NULL;
     BUF_SCOPED there = {0};

@@ -1,5 +1,5 @@
 /*
- * browser_relay: carries MCP between our standard input and output and a bridge that is running.
+ * browser_relay: carries MCP between standard input and output and a running bridge.
  */
 #ifndef RIALTO_CMD_BROWSER_RELAY_H
 #define RIALTO_CMD_BROWSER_RELAY_H
@@ -7,8 +7,8 @@
 #include "config/config.h"
 
 /*
- * Attach to the bridge on `address` and carry until either side ends: 0, or negative when it broke
- * off. 1, with nothing read, when no bridge is there. `session` may be NULL.
+ * Attach to the bridge on `address` and carry messages until either side ends: 0, or negative when
+ * the connection broke. 1, with nothing read, when no bridge is there. `session` may be NULL.
  */
 int browser_relay(const char *address, const char *session, const struct config *c);
 

@@ -1,4 +1,4 @@
-/* The command `rialto bus`: its options, and the worker and the proxy; tail and pub are in
+/* The command `rialto bus`: its options, and running a worker or a proxy; tail and pub are in
  * bus_tail.c, bus_dead.c and bus_pub.c. Called through the table of commands (cmd/table.c). */
 #include "base/ascii.h"
 #include "base/log.h"
@@ -28,7 +28,7 @@ enum {
     OPT_SOURCE,
 };
 
-/* What the options said. */
+/* The command line, read. */
 struct bus_wishes {
     struct args args;
     const char *url;
@@ -39,13 +39,13 @@ struct bus_wishes {
 
 /* --- worker and proxy --- */
 
-/* The bridge of `rialto serve` without its door; a proxy has one host program instead. */
+/* A bridge without an HTTP front; a proxy has one agent on standard input and output. */
 struct bus_station {
     struct loop *loop;
     struct bridge *bridge;
     struct follow *follow;
-    struct bus_role *role;     /* NULL once it is to close */
-    struct stdio_agent *agent; /* NULL for a worker, and once it has gone */
+    struct bus_role *role;     /* NULL once it is closing */
+    struct stdio_agent *agent; /* NULL for a worker, and once it is closed */
 };
 
 static void bridge_stopped(void *arg)
@@ -57,7 +57,7 @@ static void role_closed(void *arg)
 {
     struct bus_station *s = arg;
 
-    follow_free(s->follow); /* until now agents on the bus could change the file */
+    follow_free(s->follow); /* not earlier: agents on the bus can change the file */
     bridge_stop(s->bridge, bridge_stopped, s);
 }
 
@@ -237,7 +237,7 @@ static int do_pub(const struct command *self, struct bus_wishes *w, const struct
 
 static const struct {
     const char *name;
-    int most; /* words, itself included */
+    int most; /* most words on the command line, the name included */
     int (*run)(const struct command *self, struct bus_wishes *w, const struct config *c);
 } acts[] = {
     {"worker", 1, do_worker}, {"proxy", 1, do_proxy}, {"tail", 2, do_tail}, {"pub", 3, do_pub}};

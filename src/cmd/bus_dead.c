@@ -1,4 +1,4 @@
-/* Prints the dead letters of an embedded bus, which it asks for one by one over the line protocol.
+/* Asks an embedded bus for its dead letters, one by one over the line protocol, and prints them.
  * Called by cmd/bus.c for `rialto bus tail --dead`. */
 #include "base/log.h"
 #include "base/mem.h"
@@ -10,7 +10,7 @@
 
 #include <stdio.h>
 
-/* The dead letters of an embedded bus, one question and answer after the other. */
+/* Reads dead letters: one request at a time, and the next after its answer. */
 struct reader {
     const struct command *self;
     const struct bus_settings *settings;
@@ -143,7 +143,7 @@ static void on_late(struct timer *t)
     stop(CONTAINER_OF(t, struct reader, late), "the bus does not answer");
 }
 
-/* The caller frees it; NULL when the URL is of another kind of bus. */
+/* The address in the URL, which the caller frees; NULL when the URL is of another kind of bus. */
 static char *address_of(const char *url)
 {
     if (strncmp(url, "embedded:", 9) == 0)

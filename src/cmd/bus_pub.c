@@ -1,5 +1,5 @@
-/* Sends one message to a topic of the bus and, if wanted, waits for the reply and prints it. Called
- * by cmd/bus.c for `rialto bus pub`. */
+/* Sends one message to a topic of the bus and, with --wait, waits for the reply and prints it.
+ * Called by cmd/bus.c for `rialto bus pub`. */
 #include "base/id.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -8,7 +8,7 @@
 #include <signal.h>
 #include <stdio.h>
 
-/* How long to try to get rid of the message, and how often to knock at our own reply topic. */
+/* How long to try to send the message, and how often to send a probe to the reply topic. */
 enum { SEND_MS = 10000, KNOCK_MS = 100 };
 
 struct pub {
@@ -20,7 +20,7 @@ struct pub {
     char own_topic[ID_TOKEN_SIZE + 32];
     const char *reply_topic;
     struct timer knock, late;
-    bool heard; /* our own knock: what is sent to the reply topic reaches us */
+    bool heard; /* a probe came back: the subscription of the reply topic works */
     bool closing;
     int code;
 };
@@ -69,8 +69,8 @@ static void send(struct pub *p)
 }
 
 /*
- * A reply that comes before the bus has made our subscription would be lost. So we write to our own
- * reply topic until that reaches us.
+ * A reply that comes before the bus has made our subscription would be lost. So probes are sent to
+ * the reply topic, and the message only after one of them came back.
  */
 static void on_knock(struct timer *t)
 {
@@ -143,7 +143,7 @@ static void on_signal(void *arg, int signo)
 
 static const struct bus_events events = {on_up, on_down, on_closed};
 
-/* Replies to the topic that was asked for, or to one nobody else has. */
+/* The reply topic is that of --reply-to, or a random one. */
 static void listen_for_reply(struct pub *p)
 {
     char group[ID_TOKEN_SIZE + 4] = "pub.";

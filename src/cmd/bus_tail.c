@@ -119,7 +119,7 @@ static void on_down(void *owner, const char *why)
     struct tail *t = owner;
 
     if (t->was_up)
-        return; /* it comes back, or Ctrl-C comes */
+        return; /* until the bus is back, or Ctrl-C */
     cmd_error(t->self, "cannot join %s: %s", bus_describe(t->bus), why);
     t->code = CMD_FAILED;
     leave(t);
@@ -156,7 +156,7 @@ int bus_look_tail(const struct command *self, struct bus_settings *s, const stru
         loop_free(t.loop);
         return CMD_FAILED;
     }
-    /* A group of its own: it gets copies, and nobody misses anything for it. */
+    /* A group of its own gets copies, so that no other reader loses a message. */
     id_token(group + 5);
     bus_subscribe(t.bus,
                   &(struct bus_subscription){.topic = tail->pattern,

@@ -1,5 +1,5 @@
-/* The command `rialto call`: one call of a tool, through a bridge of its own or the daemon, and the
- * result printed. Called through the table of commands (cmd/table.c). */
+/* The command `rialto call`: calls a tool, through a bridge of its own or the daemon, and prints
+ * the result. Called through the table of commands (cmd/table.c). */
 #include "base/mem.h"
 #include "cmd/args.h"
 #include "cmd/arguments.h"
@@ -22,7 +22,7 @@ struct call_run {
     char **words; /* k=v pairs, or one JSON object */
     int n_words;
     bool json, show_progress, progress_shown;
-    bool yes, may_ask; /* approve the call, or ask at the terminal whether to */
+    bool yes, may_ask; /* approve the call without asking; a person can be asked at the terminal */
     struct query_run *ask;
 };
 
@@ -141,7 +141,7 @@ static void on_event(struct peer *self, struct call *call, const struct event *e
     c->progress_shown = true;
 }
 
-/* y or yes, and nothing else, is a yes. */
+/* A line that begins with y is a yes, anything else a no. */
 static bool ask_person(struct span params)
 {
     struct json_slot message = json_get(params, "message");
@@ -161,7 +161,7 @@ static void on_ask(struct peer *self, struct call *call, const struct ask *ask)
                              .why = FAIL_REFUSED,
                              .text = SPAN("nobody can be asked on a command line")};
 
-    /* Of all questions we only know what to do with the one whether to make the call. */
+    /* The only question that can be answered here is whether to make the call. */
     if (call->state == CALL_HELD) {
         bool yes = c->yes || ask_person(ask->params);
         answer = (struct outcome){.kind = OUTCOME_RESULT,
@@ -173,7 +173,7 @@ static void on_ask(struct peer *self, struct call *call, const struct ask *ask)
 
 static const struct peer_verbs verbs = {.event = on_event, .ask = on_ask, .done = on_done};
 
-/* --- the question --- */
+/* --- making the call --- */
 
 static void settled(struct query_run *a)
 {
@@ -190,7 +190,7 @@ static void settled(struct query_run *a)
         return;
     }
     struct view *v = exposure_view(one);
-    /* Whoever has the configuration in hand and starts the server by it is its operator. */
+    /* The user who starts the server from the configuration is its operator. */
     view_member(v, 0)->policy.approve_by = APPROVE_BY_EITHER;
     const struct target *t = view_find(v, ITEM_TOOL, span_str(c->tool));
     buf_str(&params, "{\"name\":");
@@ -215,9 +215,9 @@ static void settled(struct query_run *a)
     }
 }
 
-/* --- the same, by the running daemon --- */
+/* --- calling by the running daemon --- */
 
-/* The tool's JSON in a list, or empty. */
+/* The tool's JSON in the result of tools/list, or empty. */
 static struct span find_tool(struct span result, const char *name)
 {
     struct json_slot list = json_get(result, "tools");

@@ -32,7 +32,7 @@ static void put_indent(struct buf *out, unsigned depth)
         buf_str(out, "  ");
 }
 
-/* JSON as people read it; raw values stay as they are. */
+/* Indented JSON; numbers and strings stay as written. */
 static void put_json(struct buf *out, struct span json, unsigned depth)
 {
     enum json_type type = json_type_of(json);
@@ -59,8 +59,8 @@ static void put_json(struct buf *out, struct span json, unsigned depth)
     buf_char(out, type == JSON_OBJECT ? '}' : ']');
 }
 
-/* Control characters of peers do not get to the terminal: JSON has them escaped, and text that was
- * cut is shown as the string that it came as. */
+/* Control characters of peers do not reach the terminal: they are escaped in JSON, and text that
+ * was cut is shown as the JSON string in the answer. */
 static void put_part(struct buf *out, const char *title, struct span call, const char *key)
 {
     struct json_slot part = json_get(call, key);
@@ -97,9 +97,9 @@ static void put_call(struct buf *out, struct span call)
     put_part(out, "result", call, "result");
 }
 
-/* --- many --- */
+/* --- a list of calls --- */
 
-/* "2026-02-18T06:30:24.017Z" -> "07:30:24", where we are */
+/* "2026-02-18T06:30:24.017Z" -> "07:30:24", in local time */
 static void put_time(struct buf *out, struct span when)
 {
     struct tm parts = {0};
@@ -131,7 +131,7 @@ static void add_call(struct grid *grid, struct span call)
     grid_add(grid, daemon_text(call, "error", &scratch));
 }
 
-/* They come newest first; people read down. Gives what stands in the list. */
+/* Fills `calls` from the list, newest first; returns how many. */
 static size_t collect(struct span list, struct span *calls, size_t max)
 {
     struct json_iter it = json_iter(list);
@@ -211,11 +211,11 @@ static bool has_ended(struct span call)
            !json_string_is(state.value, SPAN("waiting"));
 }
 
-/* What was seen so far. */
+/* The calls seen so far. */
 struct calls_follow {
     bool begun;
-    int64_t last;            /* all up to this one were seen */
-    int64_t open[SHOWN_MAX]; /* of those, these had not ended */
+    int64_t last;            /* the newest call that was seen */
+    int64_t open[SHOWN_MAX]; /* calls that were seen and had not ended */
     size_t n_open;
 };
 
@@ -227,7 +227,7 @@ static bool was_open(const struct calls_follow *f, int64_t id)
     return false;
 }
 
-/* A call is shown once it has ended; one line each. Of those before us, the last `past`. */
+/* One line for each call that has ended; at the first time only the last `past` calls. */
 static void put_news(struct buf *out, struct calls_follow *f, struct span list, uint64_t past,
                      bool json)
 {
@@ -279,7 +279,7 @@ static int follow(struct daemon *d, const struct args *a, const struct wish *w)
         }
         if (failed && !lost && !daemon_is_over(d)) {
             cmd_error(a->command, "the daemon is gone; waiting for it");
-            *f = (struct calls_follow){.begun = true}; /* the next one counts from the beginning */
+            *f = (struct calls_follow){.begun = true}; /* the next daemon numbers calls from 1 */
         }
         lost = failed;
         if (!failed)

@@ -37,7 +37,7 @@ static void put_verdict(struct buf *out, const char *file, const struct config *
     buf_char(out, '\n');
 }
 
-/* What the author of the configuration wants done before it works. */
+/* The steps that the author of the configuration wants done first. */
 static void put_setup(struct buf *out, const struct config *c)
 {
     struct span rest = span_str(c->setup_instructions);

@@ -1,5 +1,5 @@
-/* Messages on the standard error, and output with characters that do not show escaped. Called by
- * the commands; main.c calls cmd_finish at the end. */
+/* Messages on the standard error, and output with invisible characters escaped. Called by the
+ * commands; main.c calls cmd_finish at the end. */
 #include "cmd/cmd.h"
 
 #include "base/log.h"
@@ -65,13 +65,14 @@ void cmd_hint(const char *fmt, ...)
     va_end(ap);
 }
 
-/* Frees it. */
+/* Writes and frees `out`. */
 static void write_out(struct buf *out)
 {
     bool fine = !ferror(stdout);
     bool written = fwrite(buf_cstr(out), 1, out->n, stdout) == out->n && fflush(stdout) == 0;
 
-    /* The reason is known only now, and said once. Who reads no further knows it anyway. */
+    /* errno is known only here; the error is printed once. A reader that closed the pipe needs no
+     * message. */
     if (fine && !written && errno != EPIPE)
         cmd_error(NULL, "cannot write the output: %s", strerror(errno));
     buf_fini(out);

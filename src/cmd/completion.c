@@ -1,14 +1,15 @@
 /*
- * completion: scripts by which shells complete our command lines, made from the command table.
+ * The command `rialto completion`: completion scripts for shells, made from the table of commands.
+ * Called through that table (cmd/table.c).
  *
- * Words in lower case in a command's usage are to be typed as they stand, and so are the parts of
- * an option's argument with bars between them; names in capitals say what is meant.
+ * Lower-case words in a command's usage are literal, and so are the words between bars in an
+ * option's argument; names in capitals stand for a value.
  */
 #include "base/mem.h"
 #include "cmd/args.h"
 #include "cmd/commands.h"
 
-/* --- what the table says --- */
+/* --- reading the table --- */
 
 enum takes { TAKES_NOTHING, TAKES_ANYTHING, TAKES_FILE, TAKES_FOLDER, TAKES_WORD };
 
@@ -28,7 +29,7 @@ static enum takes takes(const struct cmd_option *o)
     return strchr(o->arg, '|') ? TAKES_WORD : TAKES_ANYTHING;
 }
 
-/* Append the words that may stand first, with blanks between them. */
+/* Append the words that may follow the command's name, with blanks between them. */
 static void put_first_words(struct buf *out, const struct command *c)
 {
     bool begins = true;
@@ -53,7 +54,7 @@ static void put_choices(struct buf *out, const char *arg)
         buf_char(out, *arg == '|' ? ' ' : *arg);
 }
 
-/* Between single quotes, with those in `special` behind a backslash. */
+/* Text to be put between single quotes; characters in `special` get a backslash. */
 static void put_quoted(struct buf *out, const char *text, const char *special)
 {
     for (; *text; text++) {

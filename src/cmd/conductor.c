@@ -1,5 +1,5 @@
-/* The command `rialto conductor`: its options, the components, and what the conductor in acp/ needs
- * of hub/. Called through the table of commands (cmd/table.c). */
+/* The command `rialto conductor`: reads the options and components, and connects the conductor of
+ * acp/ with hub/. Called through the table of commands (cmd/table.c). */
 #include "acp/conductor.h"
 
 #include "base/log.h"
@@ -48,7 +48,7 @@ struct wishes {
     bool debug;
 };
 
-/* An agent's MCP client that looks at the hub of --with. */
+/* An MCP client of the agent, connected to the servers of --with. */
 struct hub_agent {
     struct list node;
     struct run *run;
@@ -166,7 +166,7 @@ static void on_signal(void *arg, int signo)
 
 /* --- running --- */
 
-/* `conductor` may also be another name of ours. */
+/* False when `path` is this program under another name. */
 static bool is_another_program(const char *path)
 {
     struct stat there, self;
@@ -176,7 +176,8 @@ static bool is_another_program(const char *path)
            (there.st_dev != self.st_dev || there.st_ino != self.st_ino);
 }
 
-/* How agents are told to start the bridge: the small program beside us, or ourselves. */
+/* The command that agents start as an MCP server: the small program `conductor` in our folder, or
+ * this program. */
 static void find_shim(char path[PATH_MAX], const char *shim[4])
 {
     char self[PATH_MAX];
@@ -196,7 +197,7 @@ static void find_shim(char path[PATH_MAX], const char *shim[4])
     }
 }
 
-/* mcp PORT: the small program does it with a tenth of our memory, so we become that one. */
+/* mcp PORT: runs the small program instead of this one, because it needs a tenth of the memory. */
 static int carry(char *port)
 {
     char path[PATH_MAX];
@@ -205,7 +206,7 @@ static int carry(char *port)
     find_shim(path, shim);
     if (!shim[2])
         execv(path, (char *const[]){path, "mcp", port, NULL});
-    return conductor_mcp(port); /* it does not stand beside us */
+    return conductor_mcp(port); /* the small program is not in our folder */
 }
 
 static int conduct(const struct command *self, struct wishes *w, const struct config *with)
@@ -344,8 +345,8 @@ static int read_option(const struct command *self, struct wishes *w, int id, con
     return 0;
 }
 
-/* Errors name a component by its command line, and components may print theirs: hide what is secret
- * in it. */
+/* Errors name a component by its command line, and components may print it: hide the secrets in the
+ * command line. */
 static void hide_credentials(const struct command_line *line)
 {
     credentials_in_args((const char *const *)line->argv);

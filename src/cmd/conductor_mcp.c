@@ -1,5 +1,5 @@
-/* Connects to a port of the conductor and copies bytes between it and standard input and output; a
- * connection that breaks is followed by another one. Called by cmd/conductor.c and by
+/* Connects to a port of the conductor and copies bytes between the port and standard input and
+ * output; connects again when the connection breaks. Called by cmd/conductor.c and by
  * conductor_main.c, the small program. */
 #include "cmd/conductor_mcp.h"
 
@@ -18,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* DRAIN: how long answers may still take once the input has ended and nothing comes any more. */
+/* DRAIN_MS: how long to wait for further answers once the standard input has ended. */
 enum { TRIES = 10, FIRST_WAIT_MS = 50, LONGEST_WAIT_MS = 1000, DRAIN_MS = 10 * 1000 };
 enum { CHUNK = 64 * 1024 };
 
@@ -26,20 +26,20 @@ enum { CHUNK = 64 * 1024 };
 struct way {
     int from, to;
     size_t n, at;  /* bytes in `bytes`, and how many of them are written */
-    bool ended;    /* nothing more comes */
-    bool mid_line; /* what was written last is no whole line */
-    bool skipping; /* the rest of a line of which the beginning is lost */
+    bool ended;    /* end of file was read */
+    bool mid_line; /* the last written byte is no line end */
+    bool skipping; /* dropping the rest of a line whose beginning is lost */
     char bytes[CHUNK];
 };
 
 struct carrier {
     int port, fd;
     int tries;      /* connections that failed or broke since the last byte came */
-    bool mute;      /* the socket takes nothing any more; reading tells whether it is over */
-    bool told;      /* the conductor was told that the input has ended */
+    bool mute;      /* writing to the socket failed; reading tells whether it is closed */
+    bool told;      /* our side of the socket is shut down: the input has ended */
     struct way out; /* from the agent to the conductor */
-    struct way in;  /* and back */
-    size_t n_first; /* what was sent until the first byte came back; more than fits: CHUNK + 1 */
+    struct way in;  /* from the conductor to the agent */
+    size_t n_first; /* bytes in `first`, sent before any byte came back; CHUNK + 1: too many */
     char first[CHUNK];
 };
 
@@ -60,14 +60,14 @@ static int try_connect(int port)
     return fd;
 }
 
-/* The first line that the port wants; false when it cannot be sent. */
+/* Sends the secret as the first line, which the port expects; false when that fails. */
 static bool show_secret(int fd)
 {
     const char *secret = getenv("RIALTO_BRIDGE_AUTH");
     char line[256];
 
     if (!secret)
-        return true; /* an open port */
+        return true; /* a port without a secret */
     int n = snprintf(line, sizeof line, "%s\n", secret);
     return n < (int)sizeof line && write(fd, line, (size_t)n) == n;
 }
@@ -171,7 +171,7 @@ static void pump_out(struct carrier *c, short readable, short writable)
         note_first(c, w->bytes + at, (w->n ? w->at : n) - at);
 }
 
-/* And back; an errno when the socket is broken, -1 when the agent is gone. */
+/* From the conductor to the agent. An errno: the socket is broken; -1: the agent is gone. */
 static int pump_in(struct carrier *c, short readable, short writable)
 {
     struct way *w = &c->in;
@@ -182,15 +182,15 @@ static int pump_in(struct carrier *c, short readable, short writable)
             return code;
         if (w->n) {
             c->tries = 0;
-            c->n_first = CHUNK + 1; /* the conductor has heard it: never to be said again */
+            c->n_first = CHUNK + 1; /* the conductor has read it: never send it again */
         }
     }
     return w->n && (readable || writable) && drain(w) ? -1 : 0;
 }
 
 /*
- * The connection broke: have another one, and begin with a whole line in both directions. Nothing
- * is said twice, but for the greeting, as long as the conductor has not said a word.
+ * Connects again after the connection broke; both directions begin with a whole line. Nothing is
+ * sent twice but the initialize request, and that only if nothing came back yet.
  */
 static bool reconnect(struct carrier *c)
 {
@@ -213,7 +213,7 @@ static bool reconnect(struct carrier *c)
     return true;
 }
 
-/* The standard input has ended and all of it is sent: tell the other side, but hear it out. */
+/* Once all of the standard input is sent: shuts our side down, and goes on reading. */
 static void half_close(struct carrier *c)
 {
     if (c->out.ended && !c->out.n && !c->told) {
@@ -222,7 +222,7 @@ static void half_close(struct carrier *c)
     }
 }
 
-/* One turn; an exit status, or -1 to go on. */
+/* Waits for events and handles them. An exit status, or -1 to go on. */
 static int turn(struct carrier *c)
 {
     struct way *out = &c->out, *in = &c->in;
@@ -237,13 +237,13 @@ static int turn(struct carrier *c)
     if (ready < 0)
         return errno == EINTR ? -1 : 1;
     if (ready == 0)
-        return 0; /* nobody has anything to say any more */
+        return 0; /* DRAIN_MS without another answer */
     pump_out(c, polls[0].revents, polls[1].revents);
     int code = pump_in(c, polls[2].revents, polls[3].revents);
     if (code < 0)
         return 1;
     if (code && out->ended)
-        return 0; /* a broken connection is an end, too, when there is nothing more to say */
+        return 0; /* nothing is left to be sent, so there is no need to connect again */
     if (code) {
         fprintf(stderr, "conductor mcp: the connection broke (%s), trying again\n", strerror(code));
         return reconnect(c) ? -1 : 1;
@@ -269,7 +269,7 @@ int conductor_mcp(const char *port)
     c.in.to = STDOUT_FILENO;
     if (!reach(&c))
         return 1;
-    /* A reader that does not read must not keep us from reading what it writes. */
+    /* An agent that does not read must not keep us from reading what it writes. */
     int flags = fcntl(STDOUT_FILENO, F_GETFL);
     fcntl(STDOUT_FILENO, F_SETFL, flags | O_NONBLOCK);
     while (status < 0)

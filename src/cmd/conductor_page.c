@@ -2,7 +2,7 @@
  * Served by conductor_viewer.c. */
 #include "cmd/conductor_viewer.h"
 
-/* Text only ever goes into the page by textContent: peers' words are shown, never run. */
+/* Texts of peers are put into the page by textContent only, so that none of them is run. */
 const char conductor_page[] =
     "<!doctype html><meta charset=utf-8><title>conductor</title>\n"
     "<link rel=stylesheet href=/page.css>\n"

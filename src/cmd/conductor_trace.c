@@ -1,5 +1,5 @@
-/* Opens the files of --trace and --debug, writes the traffic and our own log lines into them, and
- * hands events to the viewer. Called by cmd/conductor.c. */
+/* Opens the files of --trace and --debug, writes the traffic and the conductor's log lines into
+ * them, and hands events to the viewer. Called by cmd/conductor.c. */
 #include "cmd/conductor_trace.h"
 
 #include "base/file.h"
@@ -20,7 +20,7 @@ struct conductor_trace {
     struct acp_trace *acp;
 };
 
-/* Whole at once, so that whoever reads along never sees half a line. */
+/* In one write, so that a reader of the file never sees half a line. */
 static void write_line(int fd, struct span line)
 {
     BUF_SCOPED out = {0};
@@ -50,8 +50,8 @@ static void on_text(void *arg, struct span line)
     write_line(t->text, line);
 }
 
-/* What we say ourselves. What components print is logged as well, at this level and under their
- * labels, but stands here already. */
+/* The conductor's own log lines. Lines that components print are logged too, as information under
+ * the component's label, but are in the trace already. */
 static void on_log(void *arg, const struct log_record *line)
 {
     const struct conductor_trace *t = arg;
@@ -68,7 +68,7 @@ static void on_log(void *arg, const struct log_record *line)
 
 static int open_file(const char *path, struct err *err)
 {
-    /* What people say to their agents is nobody else's business. */
+    /* Conversations with agents are private: only the owner may read them. */
     int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0600);
 
     if (fd < 0)
@@ -76,7 +76,7 @@ static int open_file(const char *path, struct err *err)
     return fd;
 }
 
-/* What is being run: the names of variables, but not what they are set to. */
+/* The command lines of the components, with the names of variables but not their values. */
 static void put_head(struct buf *out, const struct conductor_trace_options *o)
 {
     for (size_t i = 0; i < o->n_components; i++) {

@@ -1,6 +1,6 @@
 /*
- * conductor_trace: where a conductor's traffic is written for people: a file of JSON lines
- * (--trace), a text log (--debug), and a page that shows it live (--serve).
+ * conductor_trace: writes a conductor's traffic for people: a file of JSON lines (--trace), a text
+ * log (--debug), and a page that shows the traffic live (--serve).
  */
 #ifndef RIALTO_CMD_CONDUCTOR_TRACE_H
 #define RIALTO_CMD_CONDUCTOR_TRACE_H
@@ -15,7 +15,7 @@ struct conductor_trace;
 struct conductor_trace_options {
     const char *file;      /* NULL = none */
     const char *debug_dir; /* NULL = none */
-    bool metadata;         /* of the text log: no content */
+    bool metadata;         /* no content in the text log */
     bool serve;
     const struct command_line *components; /* for the head of the text log */
     size_t n_components;

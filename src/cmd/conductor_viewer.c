@@ -1,4 +1,4 @@
-/* The HTTP server of --serve: it keeps the last events, and answers with the page or with events.
+/* The HTTP server of --serve, which keeps the last events and serves the page and the events.
  * Called by conductor_trace.c. */
 #include "cmd/conductor_viewer.h"
 
@@ -15,7 +15,7 @@ enum {
     EVENTS_MAX = 20000,
     BYTES_MAX = 32 * 1024 * 1024,
     EVENT_MAX = 256 * 1024,
-    MEMBER_MAX = 1024, /* of a longer event than that */
+    MEMBER_MAX = 1024, /* of an event longer than EVENT_MAX */
     ANSWER_MAX = 500,
 };
 
@@ -29,7 +29,7 @@ struct conductor_viewer {
     struct http_server *server;
     struct list events;
     size_t n, bytes;
-    uint64_t forgotten; /* events that were here before the first one */
+    uint64_t forgotten; /* how many events were dropped before the first kept one */
 };
 
 static void forget_first(struct conductor_viewer *v)
@@ -43,7 +43,7 @@ static void forget_first(struct conductor_viewer *v)
     mem_free(e);
 }
 
-/* A long event without what is long about it: who sent what to whom still shows. */
+/* A long event without its long members: sender, receiver and method are still shown. */
 static void put_short(struct buf *out, struct span event)
 {
     struct json_iter it = json_iter(event);
@@ -78,7 +78,7 @@ void conductor_viewer_add(struct conductor_viewer *v, struct span event)
         forget_first(v);
 }
 
-/* {"next": N, "events": [...]}: at most some at a time, so that no answer is huge. */
+/* {"events": [...], "next": N}, with at most ANSWER_MAX events. */
 static void put_events(struct conductor_viewer *v, struct buf *out, uint64_t from)
 {
     uint64_t number = v->forgotten;
@@ -99,7 +99,7 @@ static void put_events(struct conductor_viewer *v, struct buf *out, uint64_t fro
     buf_char(out, '}');
 }
 
-/* A page of somewhere else must not read along by way of a name that leads here. */
+/* Checks Host and Origin: a web page of another site must not read the events (DNS rebinding). */
 static bool is_local(const struct conductor_viewer *v, const struct http_request *req)
 {
     struct span host = http_header(req, "host"), origin = http_header(req, "origin");

@@ -12,7 +12,7 @@
 struct conductor_viewer;
 
 struct conductor_viewer *conductor_viewer_new(struct loop *loop, struct err *err);
-/* One event, a JSON object; the oldest are forgotten when there are too many. */
+/* Adds an event, a JSON object; the oldest events are dropped when there are too many. */
 void conductor_viewer_add(struct conductor_viewer *v, struct span event);
 void conductor_viewer_close(struct conductor_viewer *v, void (*done)(void *arg), void *arg);
 void conductor_viewer_free(struct conductor_viewer *v);

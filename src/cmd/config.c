@@ -48,7 +48,7 @@ static int show_effective(const struct args *a)
                    c->file ? c->file : "no configuration file");
         value_put_yaml(&out, tree);
     }
-    /* Tokens also hide in places that the schema does not know as secret, such as arguments. */
+    /* Tokens may also stand where the schema does not expect secrets, such as in arguments. */
     struct buf redacted = {0};
     log_redact(&redacted, buf_view(&out));
     cmd_print(&redacted);
@@ -57,7 +57,7 @@ static int show_effective(const struct args *a)
     return CMD_FINE;
 }
 
-/* The token is shown this once and kept nowhere; the configuration gets its hash. */
+/* The token is shown once and stored nowhere; the configuration gets a hash of the token. */
 static int make_token(const struct args *a, const char *name)
 {
     char halves[2][ID_TOKEN_SIZE], token[2 * ID_TOKEN_SIZE + 8], hash[GATE_HASH_SIZE];

@@ -1,6 +1,6 @@
-/* HTTP requests to the running daemon through its control socket, waited for one at a time, and how
- * the daemon is found. Called by status, top, calls, logs, reload, approvals, call, listing.c and
- * the doctor. */
+/* Finds the running daemon and sends HTTP requests through its control socket, one at a time and
+ * waiting for each answer. Called by status.c, top.c, calls.c, logs.c, reload.c, approvals.c,
+ * call.c, listing.c and doctor/daemon.c. */
 #include "cmd/daemon.h"
 
 #include "admin/control.h"
@@ -16,9 +16,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* The daemon is ours, but what its servers answer is not. */
+/* The daemon is trusted; the answers of its servers, which it passes on, are not. */
 enum { ANSWER_MAX = 256 * 1024 * 1024 };
-/* For what the daemon answers by itself, at once. A tool may take its time. */
+/* For requests that the daemon answers by itself, at once; calls of tools have no limit here. */
 enum { PATIENCE_MS = 10 * 1000 };
 
 struct daemon {
@@ -26,7 +26,7 @@ struct daemon {
     struct loop *loop;
     struct http_client *client;
     char *socket;
-    /* of the request under way */
+    /* the request under way */
     struct http_fetch *fetch;
     struct buf body;
     int status;
@@ -34,7 +34,7 @@ struct daemon {
     bool sse;
     char why[256];
     struct timer patience;
-    /* of a command that goes on */
+    /* for commands that go on until a signal comes */
     struct timer wake;
     bool over;
 };
@@ -69,7 +69,7 @@ static void on_done(void *owner, int code, const char *why, bool delivered)
     struct daemon *d = owner;
 
     (void)delivered;
-    d->fetch = NULL; /* a signal may come in this very turn */
+    d->fetch = NULL; /* a signal in the same turn of the loop must not cancel it again */
     d->code = code;
     snprintf(d->why, sizeof d->why, "%s", why);
     loop_stop(d->loop);
@@ -108,7 +108,7 @@ static void keep_data(void *owner, const struct sse_event *event)
     }
 }
 
-/* Of a stream only the last message is of interest: the answer. */
+/* The last message of a stream is the answer; the others are dropped. */
 static int take_last_event(struct daemon *d)
 {
     struct sse_decoder decoder;
@@ -122,7 +122,7 @@ static int take_last_event(struct daemon *d)
     return code;
 }
 
-/* Negative without an answer, and nothing has been said yet. `patience`: ms, 0 = for ever. */
+/* Negative, without a message, when there is no answer. `patience`: ms, 0 = for ever. */
 static int fetch_quietly(struct daemon *d, const char *path, const char *const *headers,
                          struct buf *body, uint64_t patience)
 {
@@ -215,7 +215,7 @@ void daemon_put_value(struct buf *path, const char *text)
         buf_printf(path, "%%%02X", (unsigned char)*text);
 }
 
-/* --- going on --- */
+/* --- commands that go on --- */
 
 void daemon_leave(struct daemon *d)
 {
@@ -239,7 +239,7 @@ void daemon_mind_signals(struct daemon *d)
 
     for (size_t i = 0; i < COUNT_OF(signals); i++) {
         struct sigaction now;
-        /* Whoever started us with nohup wants us to stay. */
+        /* Under nohup, which ignores SIGHUP, the command is to go on. */
         if (sigaction(signals[i], NULL, &now) == 0 && now.sa_handler == SIG_IGN)
             continue;
         if (loop_on_signal(d->loop, signals[i], on_signal, d) < 0)
@@ -289,12 +289,12 @@ static void put_request(struct buf *out, const char *method, struct span params)
 
 enum { HEADERS_MAX = 64 };
 
-/* Lines "Name: value\r\n" as http_fetch wants them; `lines` is cut up. */
+/* Splits lines "Name: value\r\n" into the array that http_fetch takes; `lines` is changed. */
 static void split_lines(struct buf *lines, const char **out)
 {
     size_t n = 0;
 
-    buf_cstr(lines); /* may move it */
+    buf_cstr(lines); /* may move the bytes */
     char *at = lines->p;
     for (char *end; at && n < HEADERS_MAX && (end = strstr(at, "\r\n")); at = end + 2) {
         *end = '\0';
@@ -384,7 +384,7 @@ struct daemon *daemon_find(const struct args *a)
     return d;
 }
 
-/* Is the answer about the file that we have read? */
+/* Does the daemon's status name the same configuration file as `c`? */
 static bool is_same_config(struct span status, const struct config *c)
 {
     BUF_SCOPED scratch = {0};

@@ -1,7 +1,7 @@
 /*
- * daemon: the running daemon, as a command reaches it: by HTTP through its control socket.
+ * daemon: the running daemon, which commands reach by HTTP through its control socket.
  *
- * Every request is waited for. What goes wrong is said on the standard error.
+ * Every request waits for its answer. Errors are printed on the standard error.
  */
 #ifndef RIALTO_CMD_DAEMON_H
 #define RIALTO_CMD_DAEMON_H
@@ -12,45 +12,45 @@
 
 struct daemon;
 
-/* The daemon that `control` of the configuration leads to, running or not; NULL when no socket is
- * there. A configuration that cannot be read does not matter: the default places are looked at. */
+/* The daemon whose socket `control` of the configuration names, running or not; NULL, after a
+ * message, when no socket is there. Without a readable configuration the default places count. */
 struct daemon *daemon_find(const struct args *a);
-/* The daemon that runs with this very configuration, for commands that want its servers. */
+/* The daemon that runs with this configuration, for commands that use its servers. */
 struct daemon *daemon_find_same(const struct args *a, const struct config *c);
-/* The one at this place, which is what the configuration has as `control`. */
+/* The daemon whose socket is at `setting`, a value of the configuration's `control`. */
 struct daemon *daemon_open(const struct args *a, const char *setting);
 void daemon_free(struct daemon *d);
 
 /*
- * GET without a body, else POST. 0 with the answer's status and body (valid JSON), or negative when
- * there is no answer. The caller frees the body.
+ * GET if `body` is empty, else POST. 0 with the answer's status and body (valid JSON), or negative
+ * when there is no answer. The caller frees the answer.
  */
 MUST_CHECK int daemon_fetch(struct daemon *d, const char *path, struct span body, int *status,
                             struct buf *answer);
 
-/* Is the status 200? Else what the answer says is said. */
+/* Is the status 200? If not, the error in the answer is printed. */
 bool daemon_agreed(const struct daemon *d, int status, struct span answer);
-/* Append a value to a path's query, whatever is in it. */
+/* Append a value to a path's query, percent-encoded. */
 void daemon_put_value(struct buf *path, const char *text);
 
 /* --- for commands that go on until they are told to end --- */
 
-/* From now on SIGINT, SIGTERM and SIGHUP (unless ignored) end what is waited for, and the command
- * is to leave. */
+/* From now on SIGINT, SIGTERM and SIGHUP (unless ignored) end every wait, and the command is to
+ * end. */
 void daemon_mind_signals(struct daemon *d);
 /* As if a signal had come. */
 void daemon_leave(struct daemon *d);
 bool daemon_is_over(const struct daemon *d);
 /* Wait; false once a signal has come. Callbacks of the loop may come meanwhile. */
 bool daemon_pause(struct daemon *d, uint64_t ms);
-/* daemon_fetch that does not say why there is no answer. -ECANCELED: a signal came. */
+/* GET like daemon_fetch, without a message when there is no answer. -ECANCELED: a signal came. */
 MUST_CHECK int daemon_try(struct daemon *d, const char *path, int *status, struct buf *answer);
 struct loop *daemon_loop(const struct daemon *d);
 
 /*
- * One MCP request, in the stateless era, to the servers behind `path`. `name` is what it is about,
- * or empty; `params` are members of its params ("k":v,...), `headers` more header lines. 0 with the
- * raw result; negative, after a message, when there is none.
+ * One MCP request of the stateless era to the servers at `path`. `name` is that of the tool or
+ * other item, or empty; `params` are members of the params ("k":v,...), `headers` more header
+ * lines. 0 with the raw result; negative, after a message, when there is none.
  */
 MUST_CHECK int daemon_request(struct daemon *d, const char *path, const char *method,
                               struct span name, struct span params, struct span headers,

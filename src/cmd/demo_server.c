@@ -1,6 +1,6 @@
 /* The command `rialto demo-server`: an MCP server with four tools. Called through the table of
- * commands (cmd/table.c). hub/server.c plans it as the only server when there is no
- * configuration. */
+ * commands (cmd/table.c). Without a configuration, hub/bridge.c runs this command as the only
+ * server. */
 #include "base/list.h"
 #include "base/mem.h"
 #include "base/sha.h"
@@ -12,11 +12,6 @@
 
 #include <stdlib.h>
 #include <time.h>
-
-/*
- * A small, honest MCP server on stdin and stdout: the embedded default's provider, and something to
- * try a client on. It shares the codecs with the bridge, but it is on the other side of the wire.
- */
 
 enum { LINE_MAX_BYTES = 4 * 1024 * 1024, COUNTDOWN_MAX = 60 };
 
@@ -39,7 +34,7 @@ typedef void tool_fn(struct demo *d, struct span id, struct span arguments, stru
 
 struct demo_tool {
     const char *name;
-    const char *json; /* the rest of its entry in the list */
+    const char *json; /* the rest of the tool's entry in the list */
     tool_fn *run;
 };
 

@@ -1,5 +1,5 @@
 /* Collects the cells of a table with the width of each column, and writes the rows. Called by
- * cmd/status.c, top.c, calls.c and approvals.c. */
+ * status.c, top.c, calls.c and approvals.c. */
 #include "cmd/grid.h"
 
 #include "cmd/cmd.h"

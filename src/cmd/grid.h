@@ -19,7 +19,7 @@ struct grid {
     size_t n;
 };
 
-/* The first line of it, as much as fits into a cell; "-" when it is empty. */
+/* Adds a cell: the first line of `text`, as much as fits; "-" when `text` is empty. */
 void grid_add(struct grid *g, struct span text);
 /* Append the rows, and free them. */
 void grid_put(struct buf *out, struct grid *g);

@@ -8,7 +8,7 @@
 
 enum { COLUMN = 26, OPT_MAN = ARGS_OWN };
 
-/* "  LEFT     RIGHT", right in its column: on the next line if there is no room on this one. */
+/* "  LEFT     RIGHT"; RIGHT goes on the next line if LEFT reaches into its column. */
 static void put_row(struct buf *out, const char *left, const char *right)
 {
     if (strlen(left) > COLUMN) {

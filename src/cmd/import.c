@@ -13,7 +13,7 @@
 
 enum { OPT_OUTPUT = 'o' };
 
-/* A pipe or a device. */
+/* Writes to a pipe or a device. */
 static int write_into(const char *path, struct span text)
 {
     int fd = open(path, O_WRONLY | O_CLOEXEC);
@@ -25,8 +25,8 @@ static int write_into(const char *path, struct span text)
 }
 
 /*
- * A file is replaced whole or not at all. What other programs keep in theirs may be secret: a new
- * one is for its owner alone.
+ * A file is replaced whole or not at all. A new file has mode 0600, because other programs' files
+ * may have secrets in them.
  */
 static int write_file(const struct command *self, const char *path, struct span text)
 {

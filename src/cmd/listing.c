@@ -17,7 +17,7 @@ struct listing_run {
     const struct command *self;
     const struct listing *what;
     bool json;
-    struct buf list; /* JSON objects, parted by commas */
+    struct buf list; /* JSON objects with commas between them */
 };
 
 static size_t line_width(void)
@@ -29,7 +29,7 @@ static size_t line_width(void)
     return ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) == 0 && w.ws_col > 40 ? w.ws_col : 80;
 }
 
-/* Resources are known by their address, all others by their name. */
+/* Resources are identified by their URI, all others by their name. */
 static struct span name_of(struct span item)
 {
     static const char *const members[] = {"uri", "uriTemplate", "name"};

@@ -1,7 +1,7 @@
 /*
  * listing: the commands that list what a configuration offers: tools, resources, prompts.
  *
- * Each is a struct command of its own whose `run` hands over here with what it lists.
+ * Each is a struct command of its own whose `run` calls listing_run with the kinds of items.
  */
 #ifndef RIALTO_CMD_LISTING_H
 #define RIALTO_CMD_LISTING_H

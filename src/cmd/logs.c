@@ -1,5 +1,5 @@
-/* The command `rialto logs`: prints lines of the daemon's log, and with --follow those that come.
- * Called through the table of commands (cmd/table.c). */
+/* The command `rialto logs`: prints lines of the daemon's log, and with --follow new lines as they
+ * come. Called through the table of commands (cmd/table.c). */
 #include "base/ascii.h"
 #include "cmd/commands.h"
 #include "cmd/daemon.h"
@@ -12,16 +12,16 @@
 enum { OPT_LEVEL = ARGS_OWN };
 enum { SHOWN = 50, SHOWN_MAX = 10000, AT_ONCE = 1000, LOOK_MS = 300 };
 
-/* The command line, and how far we have read. */
+/* The command line, and the position in the log. */
 struct logs {
     struct daemon *d;
     const struct args *args;
     const char *name, *level;
     uint64_t n;
     bool follow;
-    int64_t next;   /* the first line that we have not seen */
-    struct buf run; /* of the daemon whose numbers these are */
-    bool gone;      /* nobody answers, and that has been said */
+    int64_t next;   /* number of the first line not seen yet */
+    struct buf run; /* of the daemon that numbered the lines */
+    bool gone;      /* the daemon does not answer, and a message said so */
 };
 
 /* --- lines --- */
@@ -39,7 +39,7 @@ static void put_text_line(struct buf *out, struct span line)
     buf_char(out, '\n');
 }
 
-/* How many there were. */
+/* Returns the number of lines. */
 static size_t print_lines(const struct logs *l, struct span answer)
 {
     struct json_iter it = json_iter(json_get(answer, "lines").value);
@@ -98,9 +98,9 @@ static int show(struct logs *l)
     return fine ? CMD_FINE : CMD_FAILED;
 }
 
-/* --- and on --- */
+/* --- following --- */
 
-/* Numbers of another daemon mean other lines: all of its own are to be shown. */
+/* Another daemon numbers its lines from the beginning: all of them are to be shown. */
 static bool is_another(struct logs *l, struct span answer)
 {
     BUF_SCOPED scratch = {0};
@@ -117,7 +117,7 @@ static bool is_another(struct logs *l, struct span answer)
     return another;
 }
 
-/* What is new. True when there may be more at once. */
+/* Prints the new lines. True when there may be more right away. */
 static bool take_answer(struct logs *l, struct span answer)
 {
     bool another = is_another(l, answer);
@@ -133,7 +133,7 @@ static bool take_answer(struct logs *l, struct span answer)
     return print_lines(l, answer) == AT_ONCE;
 }
 
-/* Negative when that was all. */
+/* Negative when following must end. */
 static int look(struct logs *l, bool *more)
 {
     BUF_SCOPED path = {0}, answer = {0};

@@ -1,4 +1,4 @@
-/* Runs a bridge until its servers are up or have failed, calls the command back, and stops the
+/* Starts a bridge, calls the command back when the servers are up or have failed, and stops the
  * bridge again. Called by call.c, listing.c and doctor/start.c. */
 #include "cmd/query.h"
 

@@ -15,7 +15,7 @@ struct query_run {
     struct bridge *bridge;
     const struct config *config;
     void *arg;
-    int code; /* what query_run returns; CMD_FINE at first */
+    int code; /* the return value of query_run; CMD_FINE at first */
     void (*settled)(struct query_run *a);
     struct observer servers;
     struct timer deadline; /* of query_again */
@@ -24,15 +24,16 @@ struct query_run {
 };
 
 /*
- * `settled` is called when the servers are up; it must call query_finish now or later. What the
- * servers print is shown only if `verbose`: people asked for something else.
+ * `settled` is called when each server is up or has failed; it must call query_finish then or
+ * later. Output of the servers is shown only with `verbose`.
  */
 int query_run(const struct config *config, bool verbose, void (*settled)(struct query_run *a),
               void *arg);
-/* For `settled`, instead of query_finish: call it again when a server has changed, or in `ms`. */
+/* For `settled` to call instead of query_finish: it is called again when a server has changed, or
+ * after `ms`. */
 void query_again(struct query_run *a, uint64_t ms);
 void query_finish(struct query_run *a, int code);
-/* Says on stderr which servers could not be started; true if there were any. */
+/* Prints on stderr which servers could not be started; true if there were any. */
 bool query_report_failures(const struct command *self, const struct query_run *a);
 
 #endif

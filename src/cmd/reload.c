@@ -5,7 +5,7 @@
 #include "cmd/daemon.h"
 #include "wire/json.h"
 
-/* "added files, search" for each thing that was done. */
+/* "added files, search": one such line for each kind of change. */
 static void put_changes(struct buf *out, struct span report)
 {
     static const struct {

@@ -29,9 +29,9 @@ struct screen {
     struct buf text;
     void (*quit)(void *arg);
     void *arg;
-    int keyboard; /* -1: there is none */
+    int keyboard; /* descriptor; -1: none */
     struct poll *keys;
-    struct termios before; /* of the keyboard */
+    struct termios before; /* settings of the keyboard */
 };
 
 static void write_out(struct span bytes)
@@ -61,8 +61,8 @@ static struct span fitting(struct span line, size_t width)
     return line;
 }
 
-/* Lines are wiped before they are written: behind a full one the cursor still stands on its last
- * character. */
+/* A line is wiped before it is written: after a line of full width the cursor stands on its last
+ * character, which wiping would erase. */
 static void draw(const struct screen *s)
 {
     struct winsize size = size_now();
@@ -112,7 +112,7 @@ static void on_stop(void *arg, int signo)
 {
     (void)signo;
     give_back(arg);
-    raise(SIGSTOP); /* until somebody lets us go on */
+    raise(SIGSTOP); /* until SIGCONT */
     take(arg);
     draw(arg);
 }
@@ -145,7 +145,8 @@ static void on_keys(void *owner)
             s->quit(s->arg);
 }
 
-/* One of our own, for waiting on it changes how it is read by all who share it. */
+/* Opened again rather than shared: O_NONBLOCK on the standard input would hold for every process
+ * that has it. */
 static void open_keyboard(struct screen *s)
 {
     s->keyboard = open("/dev/tty", O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
@@ -157,7 +158,7 @@ static void open_keyboard(struct screen *s)
         s->keys = poll_new(s->loop, s->keyboard, on_keys, s);
 }
 
-/* Without these it is drawn anew a moment later, or left as it is. */
+/* Failures do not matter: the screen is drawn again a moment later, or stays after Ctrl-Z. */
 static void mind(struct screen *s, void (*stop)(void *arg, int signo),
                  void (*resize)(void *arg, int signo))
 {

@@ -1,8 +1,8 @@
 /*
  * screen: the terminal, while a command draws on all of it.
  *
- * What stood there before comes back with screen_close, and while the command is stopped (Ctrl-Z).
- * A new size is taken as it comes. Signals that end the command are its own affair.
+ * The former content comes back with screen_close, and while the command is stopped (Ctrl-Z). A
+ * changed size is noticed. Signals that end the command are handled by the command.
  */
 #ifndef RIALTO_CMD_SCREEN_H
 #define RIALTO_CMD_SCREEN_H
@@ -12,11 +12,11 @@
 
 struct screen;
 
-/* NULL when the standard output is no terminal that can be drawn on. `quit` comes from the loop
- * when somebody types q. */
+/* NULL when the standard output is no terminal that can be drawn on. `quit` is called from the loop
+ * when q is typed. */
 struct screen *screen_open(struct loop *l, void (*quit)(void *arg), void *arg);
 void screen_close(struct screen *s);
-/* These lines are all there is, each as far as it fits. The text is copied. */
+/* Shows these lines and nothing else, each cut to the width. The text is copied. */
 void screen_draw(struct screen *s, struct span text);
 
 #endif

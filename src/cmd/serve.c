@@ -1,5 +1,5 @@
-/* The command `rialto serve`: a hub with an admin that looks after it, told where to listen, ended
- * by a signal. Called through the table of commands (cmd/table.c). */
+/* The command `rialto serve`: the daemon, which is a hub with its admin paths, listening until a
+ * signal comes. Called through the table of commands (cmd/table.c). */
 #include "admin/admin.h"
 #include "admin/control.h"
 #include "admin/dashboard.h"
@@ -17,7 +17,7 @@
 
 enum { OPT_LISTEN = 'l' };
 
-/* The daemon, and those who look after it. */
+/* The daemon. */
 struct serve {
     struct loop *loop;
     const struct config *config;
@@ -39,7 +39,7 @@ static void put_curl_hint(struct buf *out, const char *address)
                RIALTO_VERSION, address + strlen("unix:"));
 }
 
-/* Where this machine reaches an address that stands for all of its addresses. */
+/* The origin with 127.0.0.1 in place of an address that stands for all addresses. */
 static void put_usable_origin(struct buf *out, const struct front *front, size_t n)
 {
     static const char *const all[] = {"://0.0.0.0:", "://[::]:"};
@@ -96,7 +96,7 @@ static void print_welcome(const struct serve *s)
     cmd_print(&out);
 }
 
-/* --- for those who look after it --- */
+/* --- for operators --- */
 
 static void open_admin(struct serve *s)
 {
@@ -116,7 +116,7 @@ static void open_admin(struct serve *s)
         front_route_open(front, dashboard_path(i), dashboard_is_wanted, dashboard_handle, NULL);
 }
 
-/* Without it all works but the commands that look for the daemon. */
+/* Without a control socket only the commands that look for the daemon do not work. */
 static void listen_for_control(struct serve *s)
 {
     char *address = control_address(s->config->control);
@@ -128,7 +128,7 @@ static void listen_for_control(struct serve *s)
     mem_free(address);
 }
 
-/* --- beginning and end --- */
+/* --- start and end --- */
 
 static void on_stopped(void *arg)
 {
@@ -149,7 +149,7 @@ static void on_signal(void *arg, int signo)
     hub_stop(s->hub, on_stopped, arg);
 }
 
-/* Those who wait for the lines that are logged here find everything in place then. */
+/* Logs where the daemon listens only when every address is open: scripts wait for these lines. */
 static int open_hub(struct serve *s, const struct command *self)
 {
     struct err err = {0};
@@ -179,7 +179,7 @@ static void on_hangup(void *arg, int signo)
         log_error("rialto", "all goes on as it was: %s", err.text);
 }
 
-/* Before anybody can know that we are there: who sees our socket may want us gone at once. */
+/* Called before the sockets are opened: a signal may come as soon as one of them is seen. */
 static void mind_signals(struct serve *s)
 {
     static const struct {

@@ -76,7 +76,7 @@ static void put_summary(struct buf *out, struct span status)
     buf_str(out, "\n\n");
 }
 
-/* Servers that are not in the table, because the daemon has not got them. */
+/* Servers of the configuration that the daemon left out. */
 static void put_left_out(struct buf *out, struct span status)
 {
     struct json_iter it = json_iter(json_get(status, "reasons").value);
@@ -93,7 +93,7 @@ static void put_left_out(struct buf *out, struct span status)
     }
 }
 
-/* Servers that list more than is taken of one. */
+/* Servers whose lists are longer than limits.catalog. */
 static void put_cut_lists(struct buf *out, struct span status)
 {
     struct json_iter it = json_iter(json_get(status, "servers").value);
@@ -108,7 +108,7 @@ static void put_cut_lists(struct buf *out, struct span status)
     }
 }
 
-/* A line for the web pages, if there ever were any. */
+/* A line for the web pages, if there are or were any. */
 static void put_pages(struct buf *out, struct span status)
 {
     struct span pages = json_get(status, "browser").value;

@@ -14,14 +14,14 @@
 
 enum { OPT_SERVER = 's', OPT_WAIT = 'w' };
 
-/* How long the greeting waits for servers that we have never seen before (decision 006). */
+/* How long the answer to initialize waits for servers that were never up before (decision 006). */
 enum { WAIT_MS = 2000 };
 
 struct stdio {
     struct loop *loop;
     struct bridge *bridge;
-    struct stdio_agent *agent; /* NULL once it has gone */
-    struct observer servers;   /* while the greeting waits for them */
+    struct stdio_agent *agent; /* NULL once it is closed */
+    struct observer servers;   /* set while the greeting waits for servers */
     struct timer patience;
 };
 
@@ -96,7 +96,7 @@ static int converse(const struct command *self, const struct config *config, con
         loop_on_signal(s.loop, SIGTERM, on_signal, &s) < 0)
         log_warn("rialto", "cannot handle signals");
     bridge_start(s.bridge);
-    bridge_wake(s.bridge); /* the host is here */
+    bridge_wake(s.bridge); /* the agent is here, so lazy servers are started */
     if (wait) {
         stdio_agent_hold_greeting(s.agent);
         observers_add(router_observers(bridge_router(s.bridge)), &s.servers);

@@ -1,4 +1,4 @@
-/* The table of all commands, and the search for a command by its name or the nearest one. Used by
+/* The table of all commands, and the search for a command by name or by a similar name. Used by
  * main.c, help.c, man.c and completion.c. */
 #include "cmd/commands.h"
 #include "config/nearest.h"

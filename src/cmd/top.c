@@ -19,11 +19,11 @@
 enum { OPT_INTERVAL = ARGS_OWN };
 enum { INTERVAL_MS = 1000, INTERVAL_MIN = 100, INTERVAL_MAX = 3600 * 1000 };
 
-/* What a server was at the last reading. */
+/* The numbers of a server at the last reading. */
 struct top_seen {
     uint64_t calls;
     uint64_t durations[STATS_BUCKETS];
-    char p50[16], p95[16]; /* of the last calls that we know of; empty: there were none */
+    char p50[16], p95[16]; /* of the last interval with calls; empty: there was none */
 };
 
 struct top {
@@ -31,10 +31,10 @@ struct top {
     const struct args *args;
     struct screen *screen; /* NULL: tables are printed one after the other */
     uint64_t interval, rounds;
-    /* of the last reading */
+    /* the last reading */
     struct map seen; /* name -> struct top_seen */
     struct top_seen all;
-    uint64_t pid, uptime; /* of the daemon that it was */
+    uint64_t pid, uptime; /* of the daemon */
     uint64_t at, elapsed;
     bool begun;
 };
@@ -49,7 +49,7 @@ static uint64_t number_of(struct span object, const char *key)
     return n > 0 ? (uint64_t)n : 0;
 }
 
-/* "12.0", or nothing before there are two readings. */
+/* "12.0", or "-" before there are two readings. */
 static void put_rate(struct buf *out, const struct top *t, const struct top_seen *before,
                      uint64_t now)
 {
@@ -59,7 +59,7 @@ static void put_rate(struct buf *out, const struct top *t, const struct top_seen
         buf_printf(out, "%.1f", (double)(now - before->calls) * 1000 / (double)t->elapsed);
 }
 
-/* Where so many of a hundred are; what counts calls of less than 2^i ms knows no better. */
+/* The upper bound of the bucket with the percentile; bucket i counts calls of less than 2^i ms. */
 static void name_percentile(char *out, size_t size, const uint64_t *counts, uint64_t total,
                             unsigned percent)
 {
@@ -76,12 +76,12 @@ static void name_percentile(char *out, size_t size, const uint64_t *counts, uint
         snprintf(out, size, ">=%" PRIu64 "s", (ms / 2) / 1000);
     else if (ms < 1000)
         snprintf(out, size, "<%" PRIu64 "ms", ms);
-    else /* upwards, so that it is true */
+    else /* rounded up, so that "<" stays true */
         snprintf(out, size, "<%" PRIu64 ".%us", (ms + 99) / 1000,
                  (unsigned)((ms + 99) % 1000 / 100));
 }
 
-/* Of the calls since the last reading, if there were any; else what was known stays. */
+/* Percentiles of the calls since the last reading; without any, the former ones stay. */
 static void take_durations(struct top_seen *s, struct span list)
 {
     struct json_iter it = json_iter(list);
@@ -206,7 +206,7 @@ static void forget(struct top *t)
     t->begun = false;
 }
 
-/* The numbers of another daemon have begun at 0 again. */
+/* Forgets the last reading if it was of another daemon, whose numbers began at 0. */
 static void note_daemon(struct top *t, struct span status)
 {
     uint64_t pid = number_of(status, "pid"), uptime = number_of(status, "uptime_s");
@@ -217,7 +217,7 @@ static void note_daemon(struct top *t, struct span status)
     t->uptime = uptime;
 }
 
-/* The table of what is now; rates are those since the last reading. */
+/* Writes the table; rates are those since the last reading. */
 static void read_status(struct top *t, struct buf *table, struct span status)
 {
     uint64_t now = loop_now(daemon_loop(t->d));
@@ -229,7 +229,7 @@ static void read_status(struct top *t, struct buf *table, struct span status)
     t->begun = true;
 }
 
-/* What goes wrong here is said before anything is drawn. */
+/* Errors of the first reading are printed before anything is drawn. */
 static int first_reading(struct top *t, struct buf *table)
 {
     BUF_SCOPED answer = {0};
@@ -281,7 +281,7 @@ static int watch(struct top *t)
         daemon_mind_signals(t->d);
         t->screen = screen_open(daemon_loop(t->d), on_quit, t->d);
     }
-    /* On a screen, better a table without rates than none for a while. */
+    /* A screen shows a table without rates at once, instead of staying empty for an interval. */
     if (t->screen)
         screen_draw(t->screen, buf_view(&table));
     for (uint64_t n = 0; code == CMD_FINE && (!t->rounds || n < t->rounds) && !ferror(stdout);

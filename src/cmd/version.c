@@ -11,7 +11,7 @@
 #define COMPILER "gcc " __VERSION__
 #endif
 
-/* What needs a library, and whether that can be used. */
+/* The features that need a library, and whether the library can be loaded. */
 static void put_libraries(struct buf *out, bool json)
 {
     for (enum library id = 0; id < LIBRARIES; id++) {

@@ -19,7 +19,7 @@ static const char *env_config(void)
     return named && *named ? named : NULL;
 }
 
-/* Files that would be read if the one that is were not there. */
+/* Files that would be read if the present one did not exist. */
 static void check_shadowed(struct doctor *d)
 {
     const char *first = d->file;
@@ -71,7 +71,7 @@ static void check_problems(struct doctor *d, const struct problems *problems)
                    more);
 }
 
-/* Settings that do not come from the file: people forget them. */
+/* Settings from the environment, which are easily forgotten. */
 static void check_environment(struct doctor *d)
 {
     for (size_t i = 0; i < schema_rows_n; i++) {

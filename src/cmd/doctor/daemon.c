@@ -17,7 +17,7 @@ static const char group[] = "daemon";
 
 enum { DAEMON_MS = 5000 };
 
-/* One that hangs must not hang us. */
+/* A daemon that hangs must not make the doctor hang. */
 struct patience {
     struct timer timer;
     struct loop *loop;
@@ -77,7 +77,7 @@ static void check_daemon_servers(struct doctor *d, struct span status)
     }
 }
 
-/* What is found at the terminal and not by the daemon is most often a matter of this. */
+/* Another PATH is the usual reason why a program is found at the terminal and not by the daemon. */
 static void check_path(struct doctor *d)
 {
     const char *ours = getenv("PATH");
@@ -178,7 +178,7 @@ static void no_client(void *owner, struct stream *s)
     stream_close(s, "nobody is here");
 }
 
-/* The only way to know is to try, which binds it for a moment. */
+/* Binds the address for a moment: there is no other way to know whether it is free. */
 static void check_tcp(struct doctor *d, const char *address)
 {
     struct loop *loop = loop_new();
@@ -198,7 +198,7 @@ static void check_tcp(struct doctor *d, const char *address)
     loop_free(loop);
 }
 
-/* Of the folder that it stands in. */
+/* Can files be made in the folder of `path`? */
 static bool is_folder_writable(const char *path)
 {
     const char *slash = strrchr(path, '/');

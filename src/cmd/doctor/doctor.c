@@ -1,5 +1,5 @@
-/* The command `rialto doctor`: its options, and the order in which the parts make their checks.
- * Called through the table of commands (cmd/table.c). */
+/* The command `rialto doctor`: its options, and the order of the checks. Called through the table
+ * of commands (cmd/table.c). */
 #include "cmd/doctor/doctor.h"
 
 #include "base/mem.h"

@@ -1,5 +1,5 @@
 /* Collects log lines for each server: its output on stderr, warnings, the last error. Called by
- * start.c of this folder, which sets it as the log's listener. */
+ * start.c of this folder, which sets heard_line as the log's listener. */
 #include "cmd/doctor/heard.h"
 
 #include "base/map.h"
@@ -65,7 +65,7 @@ static struct one *make(struct heard *h, const char *server)
     return one;
 }
 
-/* Each once: a server that is started again says the same again. */
+/* Each line is kept once: a server that is started again prints the same again. */
 static void keep(struct heard_lines *l, struct span text)
 {
     text = span_cut(text, 0, LINE_MAX_BYTES);
@@ -80,7 +80,7 @@ static void keep(struct heard_lines *l, struct span text)
     l->items[l->n++] = mem_span(text);
 }
 
-/* Ours, not the server's, though it is information only. */
+/* Is this line our own remark, and not output of the server, although its level is info? */
 static bool is_remark(struct span text)
 {
     return span_glob(SPAN("tool '*'*: not offered"), text) ||
@@ -89,7 +89,7 @@ static bool is_remark(struct span text)
            span_glob(SPAN("has a tool '*' already*"), text);
 }
 
-/* That it failed is told otherwise, with the reason. */
+/* Lines about a failed start are left out: the report has the failure with its reason. */
 static bool is_verdict(struct span text)
 {
     return span_starts(text, SPAN("could not be started: ")) ||

@@ -1,5 +1,5 @@
 /* Checks of the machine: cache and runtime folders, where secrets come from, proxy variables, open
- * files, the clock. Called by doctor.c, and by daemon.c about a folder. */
+ * files, the clock. Called by doctor.c; daemon.c of this folder calls doctor_can_write. */
 #include "base/mem.h"
 #include "cmd/doctor/doctor.h"
 #include "hub/places.h"
@@ -24,7 +24,7 @@ bool doctor_can_write(const char *folder)
     return stat(folder, &st) == 0 && S_ISDIR(st.st_mode) && access(folder, W_OK | X_OK) == 0;
 }
 
-/* Could it be made, with what is missing of the folders above it? */
+/* Could `path` be made, with its missing parent folders? */
 static bool can_make(const char *path)
 {
     char *folder = mem_str(path), *slash;
@@ -39,7 +39,7 @@ static bool can_make(const char *path)
     return can;
 }
 
-/* Could a file be made in it? Its folders are made for that. */
+/* Could a file be made in `folder`, which is made if it is missing? */
 static bool is_writable(const char *folder)
 {
     BUF_SCOPED file = {0};
@@ -78,7 +78,7 @@ static bool is_usable(const char *folder)
     return can_make(folder);
 }
 
-/* Where the sockets stand: the same choice as io/runtime_folder makes. */
+/* The folder of the sockets, chosen as io/runtime_folder does. */
 static void check_runtime(struct doctor *d)
 {
     BUF_SCOPED folder = {0}, tried = {0};
@@ -90,7 +90,7 @@ static void check_runtime(struct doctor *d)
         found = is_usable(buf_cstr(&folder));
         buf_printf(&tried, "%s%s", tried.n ? ", " : "", buf_cstr(&folder));
         if (i == 0)
-            break; /* the environment says where, so nowhere else */
+            break; /* a folder named by the environment is the only one */
     }
     if (found)
         doctor_add(d, DOCTOR_OK, group, NULL, "sockets: in %s", buf_cstr(&folder));
@@ -122,7 +122,7 @@ static void check_secrets(struct doctor *d)
 
 /* --- the rest --- */
 
-/* Programs on this machine that honour a proxy take what is for us there. We do not. */
+/* Agents that honour these variables send requests for the daemon to the proxy. Rialto does not. */
 static void check_loopback_proxy(struct doctor *d)
 {
     static const char *const proxies[] = {"http_proxy", "all_proxy", "ALL_PROXY", NULL};
@@ -162,7 +162,8 @@ static void check_files(struct doctor *d)
                     "`limits.connections`");
 }
 
-/* A clock that is before this program was made makes every certificate one of the future. */
+/* A clock that is earlier than the file of this program is wrong, and certificates are then not
+ * valid yet. */
 static void check_clock(struct doctor *d)
 {
     enum { DAY = 24 * 3600 };

@@ -22,7 +22,7 @@ static struct span next_line(struct span *rest)
     return line;
 }
 
-/* The n-th of the words that blanks part. */
+/* The n-th word of a line, counted from 0; words are separated by blanks. */
 static struct span word_at(struct span line, size_t n)
 {
     for (;; n--) {
@@ -46,7 +46,7 @@ static bool parse_number(struct span digits, int base, uint64_t *out)
     return *end == '\0';
 }
 
-/* "sl local_address rem_address st ... inode": the address ends with its port in hexadecimal, and
+/* "sl local_address rem_address st ... inode": the address ends with the port in hexadecimal, and
  * state 0A is listening. */
 bool doctor_tcp_inode(struct span table, unsigned port, uint64_t *inode)
 {
@@ -69,7 +69,7 @@ bool doctor_unix_inode(struct span table, const char *path, uint64_t *inode)
         struct span line = next_line(&table), shown = word_at(line, 7);
         if (!span_is(word_at(line, 3), "00010000") || !shown.n)
             continue;
-        /* The path is the rest of the line, blanks and all. */
+        /* The path is the rest of the line, with its blanks. */
         shown.n = (size_t)(line.p + line.n - shown.p);
         if (span_is(shown, path) && parse_number(word_at(line, 6), 10, inode))
             return true;
@@ -105,7 +105,7 @@ static void put_name(struct buf *out, const char *pid)
     out->n = span_find(buf_view(out), '\n');
 }
 
-/* The number of the process that has this socket; 0 when we may not see it. */
+/* The pid of the process that has this socket; 0 when it cannot be seen. */
 static int find_process(uint64_t inode, struct buf *name)
 {
     char wanted[48];

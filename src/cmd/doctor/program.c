@@ -1,5 +1,5 @@
-/* Checks of a server before it is started: working folder, program, script interpreter, file
- * arguments, or address and proxy. Called by start.c for each server. */
+/* Checks of a server before the start: working folder, program, script interpreter, file arguments,
+ * or address and proxy. Called by start.c for each server; machine.c calls doctor_env. */
 #include "base/file.h"
 #include "base/mem.h"
 #include "cmd/doctor/doctor.h"
@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A server that is looked at, and the words for its group. */
+/* The server that is checked, and the title of its group. */
 struct subject {
     struct doctor *doctor;
     const struct config_server *server;
@@ -25,7 +25,7 @@ static struct doctor_check *add(struct subject *s, enum doctor_level level)
     return doctor_add(s->doctor, level, s->group, s->server->alias, "%s", "");
 }
 
-/* --- its folder --- */
+/* --- the working folder --- */
 
 static const char *folder_hint(const char *cwd)
 {
@@ -36,7 +36,7 @@ static const char *folder_hint(const char *cwd)
     return "make that folder, or correct `cwd`";
 }
 
-/* True if the program can be looked for from there. */
+/* True if the working folder exists, so that the program can be searched. */
 static bool check_folder(struct subject *s)
 {
     const char *cwd = s->spec.cwd;
@@ -58,7 +58,7 @@ static bool check_folder(struct subject *s)
     return !code;
 }
 
-/* --- its program --- */
+/* --- the program --- */
 
 static void say_missing(struct subject *s, const char *program)
 {
@@ -89,7 +89,7 @@ static void say_missing(struct subject *s, const char *program)
     mem_free(path);
 }
 
-/* A script whose interpreter is missing is "not found" although it is there. */
+/* The kernel reports "not found" for a script that exists when its interpreter is missing. */
 static bool check_script(struct subject *s, const char *file)
 {
     enum { HEAD = 512 };
@@ -174,7 +174,7 @@ static void check_argument(struct subject *s, const char *argument)
     }
 }
 
-/* --- an address --- */
+/* --- the address --- */
 
 static struct span host_of(const char *host_and_port)
 {
@@ -195,7 +195,7 @@ const char *doctor_env(const char *const *names, const char **which)
     return NULL;
 }
 
-/* A proxy is a second place where things go wrong, and it is not in the configuration. */
+/* A proxy may fail too, and it is not in the configuration. */
 static void check_proxy(struct subject *s, const char *host)
 {
     static const char *const secure[] = {"https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY",
@@ -218,7 +218,7 @@ static void check_address(struct subject *s)
 {
     char *host = http_url_host(s->server->url);
 
-    /* Not the path: some servers have their secret in it. */
+    /* The path is not shown: some URLs have a secret in it. */
     if (*host) {
         buf_printf(&add(s, DOCTOR_OK)->text, "url: at %s", host);
         check_proxy(s, host);
@@ -242,7 +242,7 @@ void doctor_check_program(struct doctor *d, const struct config_server *server,
     if (!check_folder(&s))
         return;
     check_command(&s);
-    /* As they are written: what is filled in for ${NAME} may be a secret. */
+    /* Arguments as written in the file: the value of ${NAME} may be a secret. */
     for (size_t i = 0; i < server->args.n; i++)
         check_argument(&s, server->args.items[i]);
 }

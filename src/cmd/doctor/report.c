@@ -14,7 +14,7 @@ const char *doctor_plural(size_t n)
     return n == 1 ? "" : "s";
 }
 
-/* Behind the last of the same group, so that what is about one thing stands together. */
+/* After the last check of the same group, so that a group stays together. */
 static struct list *place_of(struct doctor *d, const char *group)
 {
     struct list *behind = d->checks.prev;

@@ -1,10 +1,10 @@
-/* Starts the servers for a moment and reports how each came up, what it offers, or why it failed.
- * Called by doctor.c. */
+/* Starts the servers for a moment and reports how each one came up, what it offers, or why it
+ * failed. Called by doctor.c. */
 #include "base/log.h"
 #include "base/mem.h"
-#include "cmd/query.h"
 #include "cmd/doctor/doctor.h"
 #include "cmd/doctor/heard.h"
+#include "cmd/query.h"
 #include "config/nearest.h"
 #include "hub/server.h"
 #include "io/http_client.h"
@@ -43,7 +43,7 @@ static struct doctor_check *add(struct trial *t, enum doctor_level level, const 
     return doctor_add(t->doctor, level, group, alias, "%s", text);
 }
 
-/* --- what it offers, and what agents see of it --- */
+/* --- tools and filters --- */
 
 static struct span own_name(const struct item *item)
 {
@@ -62,7 +62,7 @@ static void hint_names(struct doctor_check *check, const struct catalog *c)
                     c->n[ITEM_TOOL] > NAMES_MAX ? ", ..." : "");
 }
 
-/* Words in the configuration that are about tools which the server does not have. */
+/* Warns about a pattern in the configuration that matches none of the server's tools. */
 static void check_pattern(struct trial *t, const struct provider *p, const char *key,
                           const char *pattern)
 {
@@ -93,7 +93,7 @@ static void check_patterns(struct trial *t, const struct provider *p, const stru
     for (size_t i = 0; i < COUNT_OF(rows); i++)
         for (size_t k = 0; k < rows[i].list->n; k++)
             check_pattern(t, p, rows[i].key, rows[i].list->items[k]);
-    /* Those that are hidden are not in the catalog any more. */
+    /* Hidden tools are not in the catalog. */
     for (size_t i = 0; i < s->tools.n; i++)
         if (!s->tools.items[i].hide)
             check_pattern(t, p, "tools", s->tools.items[i].own);
@@ -119,7 +119,7 @@ static void check_filtered(struct trial *t, const struct provider *p)
                    buf_cstr(&names), n > NAMES_MAX ? ", ..." : "");
 }
 
-/* --- how it came up --- */
+/* --- servers that came up --- */
 
 static uint64_t between(const struct mcp_provider *p, enum mcp_phase from, enum mcp_phase to)
 {
@@ -179,7 +179,7 @@ static void report_up(struct trial *t, const struct provider *p, const struct mc
     json_out_number(&c->data, "prompts", p->catalog->n[ITEM_PROMPT]);
 }
 
-/* It was given a second chance, and took it. */
+/* A server that came up at the second start only (deserves_another). */
 static void check_era(struct trial *t, const struct provider *p, const struct mcp_provider *m)
 {
     if (p->stats.starts > 1 && strcmp(mcp_provider_version(m), MCP_MODERN) != 0)
@@ -207,10 +207,10 @@ static void report_good(struct trial *t, const struct provider *p)
         check_patterns(t, p, s);
 }
 
-/* --- how it did not --- */
+/* --- servers that failed --- */
 
-/* The end of what it said, and before that the line that tells most: advice about that one, or
- * NULL. */
+/* The server's last lines, and before them an earlier line for which there is advice. Returns the
+ * advice, or NULL. */
 static const char *put_last_words(struct trial *t, const char *alias, struct doctor_check *c)
 {
     const char *advice = NULL, *line;
@@ -294,9 +294,9 @@ static void report_complaints(struct trial *t, const struct provider *p)
 /* --- the start --- */
 
 /*
- * Some servers end when the first thing they hear is not initialize, and come up when they are
- * started again. Such a one is what ended by itself, has not been started twice, and is not known
- * to be of one era.
+ * Some servers exit when the first request is not initialize, and come up when they are started
+ * again. True for a server that exited by itself at its first start and whose era is not
+ * configured.
  */
 static bool deserves_another(const struct trial *t, const struct provider *p)
 {
@@ -320,7 +320,7 @@ static void settled(struct query_run *a)
         query_again(a, LIMIT_MS - took);
         return;
     }
-    (void)view_list(bridge_full_view(a->bridge), ITEM_TOOL); /* it says what it renames */
+    (void)view_list(bridge_full_view(a->bridge), ITEM_TOOL); /* logs the tools that it renames */
     for (const struct provider *p = NULL; (p = bridge_next(a->bridge, p));) {
         if (p->state == PROVIDER_READY)
             report_good(t, p);
@@ -332,10 +332,10 @@ static void settled(struct query_run *a)
     query_finish(a, CMD_FINE);
 }
 
-/* This very configuration is ours, so it can be made to do no more than is needed here. */
+/* Limits the start to what the doctor needs; this copy of the configuration is the doctor's own. */
 static void prepare(struct config *c)
 {
-    c->remember = false; /* what servers offer is neither taken from the cache nor put there */
+    c->remember = false; /* catalogs are neither read from the cache nor written to it */
     for (size_t i = 0; i < c->servers.n; i++) {
         struct config_server *s = &c->servers.items[i];
         if (!s->start_timeout || s->start_timeout > LIMIT_MS)
@@ -356,7 +356,7 @@ static void start_servers(struct trial *t)
         doctor_add(t->doctor, DOCTOR_FAIL, "servers", NULL, "the start was interrupted");
 }
 
-/* --- before it --- */
+/* --- before the start --- */
 
 static void check_before(struct trial *t, struct config_server *s, struct secrets *secrets)
 {
@@ -375,7 +375,7 @@ static void check_before(struct trial *t, struct config_server *s, struct secret
                     "set it in the environment that rialto is started in, or put a file of that "
                     "name into `secrets.directory`");
     server_plan_drop(plan);
-    /* It would fail for what was just said. */
+    /* A server that failed a check is not started: it would fail for the same reason. */
     s->enabled = t->doctor->count[DOCTOR_FAIL] == failed;
 }
 

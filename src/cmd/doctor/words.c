@@ -3,12 +3,12 @@
 #include "base/mem.h"
 #include "cmd/doctor/doctor.h"
 
-/* The first row counts. Reasons are ours, libcurl's, or the last words of a program. */
+/* The first row that matches counts. Reasons are texts of ours, of libcurl, or of the program. */
 static const struct {
     const char *part; /* of the reason; case is ignored */
     const char *advice;
 } advices[] = {
-    /* what a program says when it ends */
+    /* output of programs that exit */
     {"Cannot find module", "a file or package that it needs is not there: check the path in "
                            "`args`, and run npm install where it stands"},
     {"ERR_MODULE_NOT_FOUND", "a package that it needs is not installed: run npm install where it "
@@ -173,7 +173,7 @@ struct script doctor_script(struct span head)
     s.interpreter = next_word(&rest);
     if (!span_is(last_part(s.interpreter), "env"))
         return s;
-    /* env's own options and assignments stand before the program. */
+    /* Options and assignments of env stand before the program. */
     for (s.wanted = next_word(&rest);
          s.wanted.n && (s.wanted.p[0] == '-' || span_find(s.wanted, '=') < s.wanted.n);)
         s.wanted = next_word(&rest);
@@ -189,7 +189,7 @@ bool doctor_names_file(struct span argument)
 
     if (argument.n && (argument.p[0] == '-' || argument.p[0] == '@'))
         return false;
-    /* URLs, what docker mounts, what is still to be filled in, and programs in one argument */
+    /* URLs, volumes of docker, variables, and whole programs in one argument */
     if (span_find(argument, ':') < argument.n || span_has_nocase(argument, SPAN("${")) ||
         span_find(argument, ' ') < argument.n)
         return false;
