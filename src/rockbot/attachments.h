@@ -1,8 +1,8 @@
 /*
- * attachments: a folder for what is too large, or of no use, in a message.
+ * attachments: a folder for contents that are too large for a message, or binary.
  *
- * Files get a random name that ends as their type does, mode 0600, and are never looked at again by
- * us: whoever shares the folder with the agents tidies it up.
+ * Files get a random name with the extension of their type and mode 0600. Rialto never deletes
+ * them: that is left to the operator who shares the folder with the agents.
  *
  * Nouns: attachment_.
  */
@@ -15,20 +15,20 @@
 #include <stdint.h>
 
 struct attachment {
-    char *path;       /* the caller's to free */
-    const char *name; /* the end of it */
+    char *path;       /* the caller frees it */
+    const char *name; /* the last part of the path */
     uint64_t size;
 };
 
-/* `text` as it is. */
+/* Saves `text` as it is. */
 MUST_CHECK int attachment_save(struct attachment *a, const char *folder, struct span text,
                                struct span mime, struct err *err);
-/* What `base64` stands for. */
+/* Saves the decoded `base64`. */
 MUST_CHECK int attachment_save_base64(struct attachment *a, const char *folder, struct span base64,
                                       struct span mime, struct err *err);
 void attachment_fini(struct attachment *a);
 
-/* How many bytes a base64 text stands for, about. */
+/* About how many bytes a base64 text decodes to. */
 size_t attachment_size(struct span base64);
 
 #endif

@@ -14,7 +14,7 @@
 
 enum { MAX_LINE = 2000 };
 
-/* A block as it is collected; texts that had to be unescaped stand in the bufs. */
+/* A block of a result; the bufs hold its texts, unescaped. */
 struct block {
     struct span raw;
     struct buf type, text, data, mime, uri;
@@ -30,7 +30,7 @@ static void block_fini(struct block *b)
     buf_fini(&b->uri);
 }
 
-/* Append the text of a member, if it is one. */
+/* Append the text of a member, if it is a string. */
 static void get(struct buf *out, struct span object, const char *key)
 {
     struct json_slot slot = json_get(object, key);
@@ -71,7 +71,7 @@ void content_put_line(struct buf *out, struct span text)
 
 /* --- blocks of results --- */
 
-/* The description that stands where the bytes would. */
+/* The description that replaces the bytes. */
 static void put_attachment(struct buf *out, const struct attachment *a, struct span mime,
                            struct span uri)
 {
@@ -84,7 +84,7 @@ static void put_attachment(struct buf *out, const struct attachment *a, struct s
     buf_char(out, '}');
 }
 
-/* Bytes stay where they are when they are few, or when there is no other place for them. */
+/* Moves large data to a file. Small data stays, and so does all data without a folder. */
 static void move_data(struct block *b, const struct content_options *options)
 {
     struct attachment file;
@@ -116,7 +116,7 @@ static void read_data(struct block *b, const struct content_options *options)
     move_data(b, options);
 }
 
-/* One line that a model can read. */
+/* A link becomes one line that a model can read. */
 static void read_link(struct block *b, const struct content_options *options)
 {
     BUF_SCOPED name = {0}, description = {0};
@@ -225,7 +225,7 @@ void content_read(struct content *c, struct span result, const struct content_op
         buf_char(&c->blocks, ']');
     if (only_text)
         buf_reset(&c->blocks, 0);
-    /* The bus has no place of its own for it. */
+    /* The records of the bus have no member for structuredContent. */
     if (!c->text.n && !c->blocks.n && structured.type == JSON_OBJECT)
         buf_span(&c->text, structured.value);
 }
@@ -244,7 +244,7 @@ struct content_piece {
     uint64_t size;
 };
 
-/* A text that is too long goes to a file, or is cut, and says so. */
+/* A text that is too long is saved to a file or cut, with a note. */
 static void trim_text(struct content_piece *p, const struct content_options *options)
 {
     struct err err = {0};

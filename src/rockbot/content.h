@@ -1,8 +1,8 @@
 /*
- * content: what a server gave, in the shapes that agents on the bus know.
+ * content: results of servers, in the shapes that agents on the bus know.
  *
- * Texts are joined into one `content`; what is no text stays in `contentBlocks`, or goes to the
- * attachments folder when it is large, with a small JSON description in its place.
+ * Texts are joined into one `content`; other blocks stay in `contentBlocks`, or are saved in the
+ * attachments folder when they are large, with a small JSON description in their place.
  */
 #ifndef RIALTO_ROCKBOT_CONTENT_H
 #define RIALTO_ROCKBOT_CONTENT_H
@@ -12,7 +12,7 @@
 struct content_options {
     const char *attachments; /* NULL = there is no folder */
     size_t attach_limit;     /* base64 bytes of a block that may stay in the message */
-    size_t inline_limit;     /* bytes of a text resource that may */
+    size_t inline_limit;     /* bytes of a text resource that may stay in the message */
 };
 
 struct content {
@@ -30,10 +30,10 @@ void content_put_resource(struct buf *out, struct span result,
 /* Append the JSON array of McpGetPromptResponse's messages, from the raw result of a get. */
 void content_put_messages(struct buf *out, struct span result);
 
-/* At most `max` bytes of it, and never a part of a character. */
+/* The first `max` bytes at most, in whole characters. */
 struct span content_cut(struct span text, size_t max);
-/* On one line, control characters as blanks, secrets hidden, at most 2,000 bytes: a server's text
- * must not look like anything but a text. */
+/* Append `text` on one line, control characters as blanks, secrets hidden, at most 2,000 bytes: a
+ * server's text must not look like a part of our message. */
 void content_put_line(struct buf *out, struct span text);
 
 #endif

@@ -1,5 +1,5 @@
-/* One question of the proxy to a bridge: sending, the time limit, and matching the reply by
- * correlation id. Called by remote.c and remote_calls.c. */
+/* One request of the proxy to a bridge: sending, the time limit, and matching the reply by
+ * correlation id. Called by remote.c and remote_calls.c; proxy.c calls errand_lose_all. */
 #include "base/log.h"
 #include "base/mem.h"
 #include "rockbot/proxy_parts.h"
@@ -17,7 +17,7 @@ static bool is_over(const struct errand *e)
     return list_empty(&e->node);
 }
 
-/* Out of every list. Its memory stays as long as the bus may still tell something about it. */
+/* Takes the errand out of every list. Its memory stays until the bus has called on_sent. */
 static void take_out(struct errand *e)
 {
     struct bus_proxy *x = e->remote->proxy;
@@ -46,7 +46,7 @@ static void fail(struct errand *e, enum failure why, bool retryable, const char 
     let_go(e);
 }
 
-/* A question that is not sent yet is in our outbox, and goes to the next host. */
+/* A request that is not sent yet is in our outbox, and goes to the next host of the bus. */
 void errand_lose_all(struct remote *r)
 {
     LIST_EACH_SAFE (&r->errands, it) {
@@ -63,7 +63,7 @@ static void on_late(struct timer *t)
     fail(CONTAINER_OF(t, struct errand, timer), FAIL_TIMEOUT, true, "no bridge on the bus answers");
 }
 
-/* What became of the question itself; the answer may have come before this is told. */
+/* Whether the request was sent. The answer may have come before this is called. */
 static void on_sent(void *owner, enum bus_sent how)
 {
     struct errand *e = owner;
@@ -109,7 +109,7 @@ static void take_reply(struct bus_proxy *x, const struct message *m)
                  SPAN_ARG(span_cut(m->type, 0, 80)), SPAN_ARG(span_cut(m->correlation, 0, 40)));
         return;
     }
-    /* What does not say that it is a tool's output must not be taken for one. */
+    /* A reply without this header must not be taken for the output of a tool. */
     if (!span_is(message_header(m, ROCKBOT_TRUST), ROCKBOT_TRUST_OUTPUT)) {
         log_warn(e->remote->alias,
                  "refused a reply without " ROCKBOT_TRUST ": " ROCKBOT_TRUST_OUTPUT);
@@ -136,7 +136,7 @@ static void on_reply(void *owner, const struct bus_delivery *d)
     bus_settle(d->sub, d->tag, BUS_ACK);
 }
 
-/* With the first question, as agents do it. */
+/* Called with the first request, as RockBot's agents do. */
 static struct bus_sub *listen_for_replies(struct bus_proxy *x, const char *topic, const char *group)
 {
     bool plain = x->options.plain_names;

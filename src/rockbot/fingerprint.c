@@ -65,7 +65,7 @@ static void put_array(struct buf *out, struct span json)
     buf_char(out, ']');
 }
 
-/* As deep as the JSON is, which is JSON_MAX_DEPTH at most. */
+/* Recursion is as deep as the JSON, which is JSON_MAX_DEPTH at most. */
 void fingerprint_put_canonical(struct buf *out, struct span json)
 {
     enum json_type type = json_type_of(json);

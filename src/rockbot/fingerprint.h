@@ -1,8 +1,8 @@
 /*
- * fingerprint: short names for what somebody offers, that change when it changes.
+ * fingerprint: hashes of tools and lists, which change when these change.
  *
- * SHA-256 over a canonical text: a schema whose members only stand in another order, or with other
- * white space, has the same fingerprint.
+ * SHA-256 over a canonical text: a schema with only another order of members, or other white space,
+ * has the same fingerprint.
  */
 #ifndef RIALTO_ROCKBOT_FINGERPRINT_H
 #define RIALTO_ROCKBOT_FINGERPRINT_H
@@ -11,7 +11,7 @@
 
 enum { FINGERPRINT_SIZE = 65 /* 64 lower-case hexadecimal digits, and the NUL */ };
 
-/* What parts the pieces of a text that is hashed: unit, record and group separator. */
+/* Separators in a text that is hashed: unit, record and group separator. */
 #define FINGERPRINT_UNIT   '\x1f'
 #define FINGERPRINT_RECORD '\x1e'
 #define FINGERPRINT_GROUP  '\x1d'
@@ -19,7 +19,7 @@ enum { FINGERPRINT_SIZE = 65 /* 64 lower-case hexadecimal digits, and the NUL */
 void fingerprint_of(char out[FINGERPRINT_SIZE], struct span text);
 /* Append validated JSON without white space, the members of every object sorted by their keys. */
 void fingerprint_put_canonical(struct buf *out, struct span json);
-/* Of a tool: `schema` is raw JSON, or empty. */
+/* The fingerprint of a tool; `schema` is raw JSON, or empty. */
 void fingerprint_of_tool(char out[FINGERPRINT_SIZE], struct span name, struct span description,
                          struct span schema);
 

@@ -6,7 +6,7 @@
 #include "rockbot/content.h"
 #include "wire/json.h"
 
-/* What is named, and what is looked at for it: arguments are as many as a message can have. */
+/* How many arguments are named and compared: a message can have very many. */
 enum { MAX_NAMED = 20, MAX_NAME = 64, MAX_COMPARED = 100 };
 
 struct finding {
@@ -14,7 +14,7 @@ struct finding {
     size_t n;
 };
 
-/* What is wrong with the arguments, by name. */
+/* The names of missing, unknown and wrong arguments. */
 struct findings {
     struct finding missing, unknown, wrong;
 };
@@ -30,7 +30,7 @@ static bool speaks_of_arguments(struct span error)
     return false;
 }
 
-/* What the .NET SDK says of any exception: nothing. */
+/* The .NET SDK reports every exception with this text, without a reason. */
 static bool says_nothing(struct span error)
 {
     return !span_trim(error).n || span_has_nocase(error, SPAN("An error occurred invoking"));
@@ -61,7 +61,7 @@ static bool is_whole(struct span number)
            value == (double)(long long)value;
 }
 
-/* Does a value of this type pass for the one that the schema names? */
+/* Does the value fit the type that the schema names? */
 static bool type_fits(struct span wanted, const struct json_slot *value)
 {
     static const struct {
@@ -76,7 +76,7 @@ static bool type_fits(struct span wanted, const struct json_slot *value)
     for (size_t i = 0; i < COUNT_OF(rows); i++)
         if (json_string_is(wanted, span_str(rows[i].name)))
             return value->type == rows[i].type || value->type == rows[i].or_type;
-    return true; /* a type that we do not know is no evidence */
+    return true; /* an unknown type is no evidence */
 }
 
 static bool value_fits(struct span property, const struct json_slot *value)
@@ -104,7 +104,7 @@ static const char *type_word(enum json_type type)
     return words[type];
 }
 
-/* Where something about it can be added; NULL when enough was named. */
+/* Adds the name of an argument. Returns where to add more about it; NULL when enough are named. */
 static struct buf *put_name(struct finding *f, struct span raw_key)
 {
     BUF_SCOPED scratch = {0};
@@ -128,7 +128,7 @@ static void put_type(struct buf *out, struct span property)
         buf_str(out, "any");
 }
 
-/* May there be arguments that the schema does not name? */
+/* Does the schema allow arguments that it does not name? */
 static bool is_open_ended(struct span schema)
 {
     enum json_type more = json_get(schema, "additionalProperties").type;
@@ -165,7 +165,7 @@ static void compare(struct findings *f, struct span schema, struct span properti
     }
 }
 
-/* --- telling --- */
+/* --- the text --- */
 
 static bool is_required(struct json_slot required, struct span raw_key)
 {

@@ -1,8 +1,8 @@
 /*
- * host: what the bus roles need of the bridge they stand in.
+ * host: what the worker and the proxy need from the bridge.
  *
- * The family knows no configuration and no MCP transport; hub/bus_host.c hands these in. A worker
- * is a consumer of the servers' own views, a proxy brings providers.
+ * This folder knows no configuration and no MCP transport; hub/bus_host.c provides these functions.
+ * A worker is a consumer of the servers' own views, a proxy adds providers.
  */
 #ifndef RIALTO_ROCKBOT_HOST_H
 #define RIALTO_ROCKBOT_HOST_H
@@ -10,7 +10,7 @@
 #include "base/err.h"
 #include "core/router.h"
 
-/* What a bus agent asks to be added: raw values, checked by the host. */
+/* A server that an agent on the bus registers: raw values, checked by the host. */
 struct bus_new_server {
     struct span name;
     struct span type; /* sse, http, streamable-http, stdio; empty = stdio */
@@ -24,27 +24,27 @@ struct bus_server_facts {
     struct span display_name, version, implementation, description, instructions;
     struct span server_id;     /* 12 hex digits */
     struct span identity_hash; /* 16 hex digits */
-    uint64_t timeout_ms;       /* of its own, wins over the caller's; 0 = none */
+    uint64_t timeout_ms;       /* the server's own limit, which wins over the caller's; 0 = none */
     bool agent_owned;          /* registered over the bus */
 };
 
 struct bus_host {
     struct router *router;
     void *arg;
-    /* The server behind `p`, the first for NULL; NULL past the end. Its `alias` is its name on the
-     * bus. */
+    /* The server after `p`, the first for NULL; NULL past the end. The `alias` is the server's name
+     * on the bus. */
     struct provider *(*next)(void *arg, const struct provider *p);
     /* The view of this server alone: own names, filters applied. */
     struct view *(*view)(void *arg, struct provider *p);
     void (*facts)(void *arg, const struct provider *p, struct bus_server_facts *facts);
-    /* Ask the server for its lists anew, if it is up: another generation of its catalog follows. */
+    /* Ask the server for its lists again, if it is up: a new generation of its catalog follows. */
     void (*relist)(void *arg, struct provider *p);
-    /* Over the bus: add or remove a server, for good. 0, or negative with a reason for the agent.
-     * Adding only starts it: what comes of it is seen in the provider's state. */
+    /* Add or remove a server for an agent, also in the configuration file. 0, or negative with a
+     * reason for the agent. Adding only starts the server: the provider's state tells the rest. */
     int (*add)(void *arg, const struct bus_new_server *s, struct err *err);
     int (*remove)(void *arg, struct span name, struct err *err);
-    /* A provider that a proxy brings, to be put into the views: it is in the router already. The
-     * views forget it when the router does. */
+    /* Put a proxy's provider, which is in the router already, into the views. It leaves the views
+     * when it is removed from the router. */
     void (*admit)(void *arg, struct provider *p);
 };
 

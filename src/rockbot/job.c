@@ -8,7 +8,7 @@
 
 #include <stdarg.h>
 
-/* A reply is worth sending for longer than the call may take: the agent may wait longer than it
+/* Sending a reply is tried for longer than the call may take: the agent may wait longer than it
  * says, and the bus may be away for a moment. */
 enum { MIN_WORTH_MS = 60 * 1000, SEND_AGAIN_MS = 500 };
 
@@ -33,7 +33,7 @@ static struct span reply_topic_of(struct job *j, const struct message *m)
     return copy;
 }
 
-/* It came before: it waits for the same reply, or gets it once more. */
+/* A message that came before waits for the running job's reply, or the kept reply is sent again. */
 static void come_again(struct bus_worker *w, struct recent_entry *e, const struct bus_delivery *d)
 {
     struct job *running = e->work;
@@ -127,7 +127,7 @@ static struct message reply_of(const struct job *j, struct buf *source)
     return m;
 }
 
-/* The deliveries are done with, and the next may come. */
+/* Keeps the reply, acknowledges the deliveries, so that the next may come, and frees the job. */
 static void settle(struct job *j)
 {
     BUF_SCOPED source = {0};
@@ -233,13 +233,13 @@ void job_fail(struct job *j, const char *code, bool retryable, const char *fmt, 
     j->fail(j, code, retryable, buf_view(&line));
 }
 
-/* --- its call --- */
+/* --- the call --- */
 
 void job_open(struct job *j, struct view *v, const struct request *request)
 {
     struct bus_worker *w = j->worker;
 
-    /* We may have stood still while the server came up: its news come before our timers then. */
+    /* After a time without running (SIGSTOP, sleep) the server's events come before our timers. */
     if (loop_now(w->loop) - j->began >= j->budget) {
         timer_clear(loop_timers(w->loop), &j->timer);
         on_timer(&j->timer);
@@ -247,7 +247,7 @@ void job_open(struct job *j, struct view *v, const struct request *request)
     }
     struct call *call = call_open(w->host->router, &w->peer, v, request, j);
     if (call)
-        j->call = call; /* else it has ended, and the job may be gone */
+        j->call = call; /* NULL: the call has ended, and the job may be freed */
 }
 
 static void on_event(struct peer *self, struct call *call, const struct event *event)
@@ -255,7 +255,7 @@ static void on_event(struct peer *self, struct call *call, const struct event *e
     (void)self, (void)call, (void)event;
 }
 
-/* We say that we can answer nothing; who asks all the same hears it again. */
+/* Servers are told that no questions can be answered here; those that ask anyway are refused. */
 static void on_ask(struct peer *self, struct call *call, const struct ask *ask)
 {
     (void)self;
@@ -286,14 +286,14 @@ static void on_timer(struct timer *t)
     }
     j->timed_out = true;
     if (j->call)
-        call_cancel(j->call, FAIL_TIMEOUT); /* `done` comes inside */
+        call_cancel(j->call, FAIL_TIMEOUT); /* calls `done` before it returns */
     else
         job_fail(j, "timeout", true,
                  "timed out: server '" SPAN_FMT "' did not come up within %llu ms",
                  SPAN_ARG(j->server), (unsigned long long)j->budget);
 }
 
-/* --- its server --- */
+/* --- the server --- */
 
 static void fail_unknown_server(struct job *j)
 {
@@ -339,7 +339,7 @@ struct provider *job_server(struct job *j, void (*resume)(struct job *j))
         return NULL;
     }
     if (p->catalog)
-        return p; /* its names are known: if it rests, the router wakes it and lets the call wait */
+        return p; /* the router starts an idle server and lets the call wait */
     if (job_awaits(j, p)) {
         j->resume = resume;
         return NULL;
@@ -349,12 +349,12 @@ struct provider *job_server(struct job *j, void (*resume)(struct job *j))
     return p->catalog ? p : NULL;
 }
 
-/* --- the end of patience --- */
+/* --- giving up --- */
 
 void job_abandon(struct job *j)
 {
     if (j->sending) {
-        /* The reply is in the outbox; what becomes of it is nobody's business any more. */
+        /* The reply is in the outbox; whether it is sent does not matter any more. */
         timer_clear(loop_timers(j->worker->loop), &j->timer);
         list_remove(&j->node);
         j->memory = NULL;

@@ -1,9 +1,9 @@
 /*
  * job: a message that is being worked on, from its delivery to the confirmation of its reply.
  *
- * Part of the worker (worker_inside.h). What kind of message it is decides what is done (`resume`,
- * `finish`) and how it is told that something went wrong (`fail`); everything else, that is waiting
- * for servers, limits, sending, and settling what was delivered, is the same for all.
+ * Part of the worker (worker_inside.h). The kind of message decides what is done (`resume`,
+ * `finish`) and how an error is reported (`fail`); everything else, that is waiting for servers,
+ * limits, sending the reply, and acknowledging the delivery, is the same for all.
  */
 #ifndef RIALTO_ROCKBOT_JOB_H
 #define RIALTO_ROCKBOT_JOB_H
@@ -23,7 +23,7 @@ struct claim {
 };
 
 struct job {
-    struct bus_worker *worker; /* NULL: it is gone, and only our reply is still on its way */
+    struct bus_worker *worker; /* NULL: closed, and only the reply is still being sent */
     struct list node;
     struct claim claims[JOB_MAX_CLAIMS];
     size_t n_claims;
@@ -38,15 +38,15 @@ struct job {
     uint64_t began, budget;   /* ms; the budget is what the call may take */
     struct timer timer;       /* the end of the budget; then the next try to send */
     bool timed_out;
-    void (*resume)(struct job *j); /* it waits for its server: called when one changed */
-    bool awaits;                   /* it has asked for its server to come up */
-    uint64_t starts;               /* how often that had been tried before */
-    bool relisted;                 /* the server was asked for its lists because of it */
+    void (*resume)(struct job *j); /* set while the job waits: called when a server changed */
+    bool awaits;                   /* the job has asked for its server to be started */
+    uint64_t starts;               /* starts of the server before that */
+    bool relisted;                 /* the server was asked for its lists because of this job */
     uint64_t generation;           /* of the catalog at that time */
     struct call *call;
-    /* How this kind of job says that something went wrong. `retryable`: calling again may help. */
+    /* Replies with an error, in the form of this kind. `retryable`: calling again may help. */
     void (*fail)(struct job *j, const char *code, bool retryable, struct span text);
-    /* How its call's end becomes a reply. */
+    /* Replies with the outcome of the call. */
     void (*finish)(struct job *j, const struct outcome *outcome);
     struct buf reply;
     enum rockbot_record reply_type;
@@ -55,29 +55,29 @@ struct job {
 };
 
 /*
- * NULL when the message came before: then it is taken care of. `fail` and `finish` are to be set
- * next, and the budget with job_limit.
+ * NULL when the message came before: then it is handled already. The caller sets `fail` and
+ * `finish` next, and the budget with job_limit.
  */
 struct job *job_new(struct bus_worker *w, const struct bus_delivery *d, enum rockbot_record type);
 void job_limit(struct job *j, uint64_t budget);
-/* A text of the message, for as long as the job lives. */
+/* A copy of a text of the message that lives as long as the job. */
 struct span job_text(struct job *j, const struct json_slot *slot);
-/* Each ends the job's work; it must not be touched afterwards. */
+/* Each ends the job's work; the caller must not use the job afterwards. */
 void job_reply(struct job *j, enum rockbot_record type, const struct span *values);
 void job_fail(struct job *j, const char *code, bool retryable, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 /* Open the job's call; `finish` may be called inside. */
 void job_open(struct job *j, struct view *v, const struct request *request);
 /*
- * Its server, which has been up at least once. NULL: the job has failed, or waits and `resume` will
- * be called, so there is nothing to do for the caller.
+ * The job's server, once its catalog is known. NULL: the job has failed, or waits and `resume` will
+ * be called; the caller has nothing to do.
  */
 struct provider *job_server(struct job *j, void (*resume)(struct job *j));
-/* Wants the server up. True as long as it may still come: it is not up, and has not failed since
- * the job first asked. */
+/* Asks for the server to be started. True as long as it may still come up: it is not up, and has
+ * not failed since the job first asked. */
 bool job_awaits(struct job *j, struct provider *p);
 void job_fail_unreachable(struct job *j, const struct provider *p);
-/* The worker does not wait any longer: the job fails, or, if it has a reply, is forgotten. */
+/* The worker does not wait any longer: the job fails, or, if it has a reply, is dropped. */
 void job_abandon(struct job *j);
 extern const struct peer_verbs job_verbs;
 

@@ -15,7 +15,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* News get old, and a question is answered within its call's patience or not at all. */
+/* How long the bus may keep an event or a request for approval: later ones are of no use. */
 enum { EVENT_WORTH_MS = 30 * 1000, ASK_WORTH_MS = 60 * 1000, MAX_ASKS = 1000 };
 
 struct bus_news {
@@ -25,10 +25,10 @@ struct bus_news {
     const struct bus_news_options *options;
     struct watcher watcher;
     struct bus_sub *answers;
-    char token[ID_TOKEN_SIZE]; /* who asked: others on the bus ask too */
+    char token[ID_TOKEN_SIZE]; /* tells our requests from those of others on the bus */
     struct deferred later;
     bool scheduled;
-    uint64_t asks[MAX_ASKS]; /* handles of calls to ask for, once we are out of the watcher */
+    uint64_t asks[MAX_ASKS]; /* handles of calls to ask about, after the watcher has returned */
     size_t n_asks;
 };
 
@@ -43,7 +43,7 @@ static void publish(struct bus_news *n, const char *topic, struct span type, con
 
 /* --- events --- */
 
-/* mcp.event.KIND.ALIAS; whatever a topic cannot have in one segment is a dash. */
+/* mcp.event.KIND.ALIAS; characters that a segment of a topic cannot have become dashes. */
 static void put_topic(struct buf *out, const struct happening *h)
 {
     struct span alias = span_cut(h->server, 0, MESSAGE_MAX_WORD / 2);
@@ -118,7 +118,7 @@ static void ask_all(struct deferred *d)
     n->n_asks = 0;
 }
 
-/* The number behind our own token; 0 for a question of somebody else. */
+/* The handle after our own token; 0 for a request of another bridge. */
 static uint64_t handle_of(const struct bus_news *n, struct span id)
 {
     size_t own = strlen(n->token);
@@ -145,8 +145,7 @@ static void decide(struct bus_news *n, struct span body, struct span source)
         buf_str(&told, ": ");
         content_put_line(&told, why);
     }
-    /* Anything but a plain yes is a no. That it counts as an operator's is what bus.approvals
-     * says. */
+    /* Anything but true is a no. With bus.approvals the answer counts as an operator's. */
     if (handle && approved.type != JSON_NONE)
         (void)approval_decide(n->router, handle,
                               &(struct verdict){.allowed = approved.type == JSON_TRUE,
@@ -195,7 +194,7 @@ struct bus_news *bus_news_new(struct loop *loop, struct bus *bus, struct router 
     id_token(n->token);
     n->watcher.happened = on_happened;
     (void)events_watch(router_events(router), &n->watcher);
-    /* Each bridge must hear each answer: it may be to its question. */
+    /* Each bridge must get every answer, because each may have asked. */
     snprintf(group, sizeof group, "rialto-approvals.%s", n->token);
     if (options->approvals)
         n->answers =

@@ -1,11 +1,11 @@
 /*
- * news: what happens in the bridge, told on the bus, and approvals asked for there.
+ * news: publishes the bridge's events on the bus, and asks there for approvals.
  *
- * Each happening becomes a message on mcp.event.KIND.ALIAS: who, what, how long, never arguments. A
- * call that waits for an operator is asked for on system.mcp.tool_approval_request, with its
- * arguments, for whoever must decide has to see them; the first answer on ..._response counts.
+ * Each event becomes a message on mcp.event.KIND.ALIAS: server, tool, duration, never arguments.
+ * For a call that waits for an operator, a request goes to system.mcp.tool_approval_request, with
+ * the arguments, because they are needed to decide; the first answer on ..._response counts.
  *
- * Whoever makes one with `approvals` sees to it that the router's approver has an operator.
+ * With `approvals` the caller must set an approver with an operator (hub/bus_role.c does).
  *
  * Nouns: bus_news_.
  */
@@ -18,12 +18,12 @@
 struct bus_news;
 
 struct bus_news_options {
-    const char *source; /* who tells: "mcp-bridge.RockBot" */
+    const char *source; /* source of the messages: "mcp-bridge.RockBot" */
     bool events;
     bool approvals;
 };
 
-/* `options` and its texts must outlive it. */
+/* `options` and its texts must outlive the returned struct. */
 struct bus_news *bus_news_new(struct loop *loop, struct bus *bus, struct router *router,
                               const struct bus_news_options *options);
 void bus_news_free(struct bus_news *n);

@@ -15,11 +15,11 @@ enum { TIMEOUT_MS = 60 * 1000, MARGIN_MS = 5000, PATIENCE_MS = 30 * 1000, NAME_B
 
 /* A refresh request on its way. */
 struct first_request {
-    struct bus_proxy *proxy; /* NULL: it is gone, or has asked again */
+    struct bus_proxy *proxy; /* NULL: the proxy is closed, or has asked again */
     uint64_t stamp;
 };
 
-/* --- the servers we know --- */
+/* --- known servers --- */
 
 static struct remote *find_remote(struct bus_proxy *x, struct span name, struct buf *key)
 {
@@ -29,7 +29,7 @@ static struct remote *find_remote(struct bus_proxy *x, struct span name, struct 
     return map_get(&x->remotes, buf_view(key));
 }
 
-/* Our own worker's, which we hear of like everybody else. */
+/* Is this a server of our own worker, whose announcements we get as well? */
 static bool is_ours(const struct bus_proxy *x, struct span name)
 {
     if (!x->options.beside_worker)
@@ -40,7 +40,7 @@ static bool is_ours(const struct bus_proxy *x, struct span name)
     return false;
 }
 
-/* We keep names as texts, which end at a NUL. */
+/* Names are kept as C strings, so a NUL is not allowed. */
 static bool is_name(struct span name)
 {
     return name.n && name.n <= NAME_BYTES_MAX && !memchr(name.p, '\0', name.n);
@@ -159,7 +159,7 @@ static void on_meta(void *owner, const struct bus_delivery *d)
     bus_settle(d->sub, d->tag, BUS_ACK);
 }
 
-/* --- the bus comes and goes --- */
+/* --- bus up and down --- */
 
 static void ask_for_all(struct bus_proxy *x, bus_sent_fn *done, void *owner)
 {
@@ -173,9 +173,9 @@ static void ask_for_all(struct bus_proxy *x, bus_sent_fn *done, void *owner)
 }
 
 /*
- * Bridges take it that whoever asks was listening at the time that stands on the request, and do
- * not repeat what they said later. But a request waits until our subscriptions stand, and with a
- * slow broker that is long after it was stamped: then we ask once more.
+ * Bridges assume that the sender of a request was subscribed at the time of its stamp, and do not
+ * repeat announcements made after that. But a request waits until our subscriptions are made, which
+ * with a slow broker is long after the stamp: then the proxy asks once more.
  */
 static void on_asked(void *owner, enum bus_sent how)
 {
@@ -200,7 +200,7 @@ static void ask_first(struct bus_proxy *x)
     ask_for_all(x, on_asked, first);
 }
 
-/* Every server we know; inside of `fn` the list may change, so they are gone through by name. */
+/* Calls `fn` for every known server. `fn` may change the map, so servers are looked up by name. */
 static void each_remote(struct bus_proxy *x, void (*fn)(struct remote *r))
 {
     size_t n = 0, at = 0;

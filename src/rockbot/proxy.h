@@ -1,12 +1,12 @@
 /*
  * proxy: the agent's side of the bus. Servers of bridges elsewhere become providers here.
  *
- * It joins as an agent, asks once for what there is whenever the bus comes up, and learns servers
+ * The proxy joins as an agent, asks for announcements whenever the bus comes up, and learns servers
  * from the bridges' announcements; each becomes a provider that the host admits. A call becomes a
- * ToolInvokeRequest with a time limit for the bridge, and we wait a little longer than that.
+ * ToolInvokeRequest with a time limit for the bridge, and the proxy waits a little longer.
  *
  * Two proxies may join under one agent's name: each has reply topics and groups of its own, so
- * neither takes what is meant for the other. Everything is told from the loop.
+ * neither gets the other's replies. All callbacks come from the loop.
  *
  * Nouns: bus_proxy_, errand_, remote_. Files: errand, remote, remote_calls, remote_words.
  */
@@ -19,28 +19,27 @@
 struct bus_proxy;
 
 struct bus_proxy_options {
-    const char *agent;  /* as whom we join */
+    const char *agent;  /* the name to join under */
     uint64_t timeout;   /* ms that a bridge may take for a call; 0 = 60 s */
     uint64_t margin;    /* ms that we wait longer than that; 0 = 5 s */
     uint64_t patience;  /* ms the bus may be away before its servers count as down; 0 = 30 s */
     bool plain_names;   /* reply topics and groups exactly as RockBot has them; one proxy only */
-    bool beside_worker; /* a worker of this process serves the same agent: the servers it
-                           announces are our own, and stay what they are */
+    bool beside_worker; /* a worker of this process serves the same agent: its announced
+                           servers are our own and do not become providers */
 };
 
 /* `host` and the texts of `options` must outlive the proxy, and so must the bus. */
 struct bus_proxy *bus_proxy_new(struct loop *loop, struct bus *bus, const struct bus_host *host,
                                 const struct bus_proxy_options *options);
-/* The bus has one owner, who passes on what it hears. */
+/* The owner of the bus calls these when the bus goes up or down. */
 void bus_proxy_up(struct bus_proxy *x);
 void bus_proxy_down(struct bus_proxy *x, const char *why);
-/* Servers of our own were added: a remote one that has the name of one gets another, or, beside a
- * worker, is passed over from now on. */
+/* Servers of our own were added: a remote server with the same name gets another name, or, beside a
+ * worker, is dropped. */
 void bus_proxy_look(struct bus_proxy *x);
 /*
  * Open calls end, and the providers are DOWN and out of the router on return, so that the bridge
- * may be stopped right after. `done` is called from the loop, and the proxy is gone when it
- * returns.
+ * may be stopped right after. `done` is called from the loop; the proxy is freed when it returns.
  */
 void bus_proxy_stop(struct bus_proxy *x, void (*done)(void *arg), void *arg);
 

@@ -1,9 +1,9 @@
 /*
- * proxy_parts: the proxy as its own files see it.
+ * proxy_parts: the structs and functions that the files of the proxy share.
  *
- * proxy.c listens and keeps the list of servers; remote.c is one server elsewhere as a provider,
- * with its calls in remote_calls.c; errand.c asks a bridge something and waits for the answer;
- * remote_words.c turns answers into what MCP calls them.
+ * proxy.c subscribes and keeps the list of servers; remote.c is one remote server as a provider,
+ * with its calls in remote_calls.c; errand.c sends a request to a bridge and waits for the answer;
+ * remote_words.c converts answers to MCP.
  */
 #ifndef RIALTO_ROCKBOT_PROXY_PARTS_H
 #define RIALTO_ROCKBOT_PROXY_PARTS_H
@@ -14,7 +14,7 @@
 #include "rockbot/rockbot.h"
 
 enum { MANAGE_WAIT_MS = 30 * 1000, REMOTES_MAX = 1000, REPLIES_PREFETCH = 256, ALIAS_MAX = 64 };
-enum { REMOTE_ITEMS_MAX = 100000 }; /* of a kind, of one server */
+enum { REMOTE_ITEMS_MAX = 100000 }; /* items of a kind that one server may have */
 
 struct errand;
 struct first_request;
@@ -24,81 +24,81 @@ struct bus_proxy {
     struct bus *bus;
     const struct bus_host *host;
     struct bus_proxy_options options;
-    char instance[9];                 /* which of the proxies under this agent's name we are */
+    char instance[9];                 /* tells this proxy from others under the same agent's name */
     char *result_topic;               /* where calls are answered */
-    char *managed_topic;              /* and where everything else is */
+    char *managed_topic;              /* where all other requests are answered */
     struct bus_sub *meta;             /* announcements */
-    struct bus_sub *result, *managed; /* NULL before the first question */
+    struct bus_sub *result, *managed; /* NULL before the first request */
     struct map remotes;               /* name in lower case -> struct remote */
     struct map errands;               /* correlation id -> struct errand */
     bool is_up;
-    struct first_request *first; /* NULL when it has arrived */
+    struct first_request *first; /* NULL once it was sent */
     struct timer patience;       /* set while the bus is away */
-    char away[256];              /* why it is */
+    char away[256];              /* why the bus is away */
     struct deferred ended;
     void (*done)(void *arg);
     void *done_arg;
 };
 
-/* One server elsewhere. */
+/* One remote server. */
 struct remote {
     struct provider core;
     struct bus_proxy *proxy;
-    char *name;   /* the bridge's name for it */
-    char *alias;  /* ours */
-    bool indexed; /* announced by the index: there are details to be asked for */
+    char *name;   /* the bridge's name of the server */
+    char *alias;  /* our name of the server */
+    bool indexed; /* announced by the index: its details can be asked for */
     bool has_resources;
-    char *announced;       /* the newest fingerprint we heard of; NULL if there is none */
-    char *known;           /* that of the catalog */
+    char *announced;       /* the newest announced fingerprint; NULL if there is none */
+    char *known;           /* the fingerprint of the catalog */
     struct list errands;   /* struct errand.node */
-    struct errand *asking; /* for its details or its resources; NULL when nothing is asked */
-    bool stale;            /* news came while we were asking */
+    struct errand *asking; /* request for details or resources; NULL when there is none */
+    bool stale;            /* an announcement came during the request */
     struct catalog *fetching;
-    struct timer late; /* to report a start that failed at once */
+    struct timer late; /* reports, from the loop, a start that failed at once */
 };
 
 struct errand_kind {
     enum rockbot_record request, response;
-    bool is_invoke; /* goes to the invoke topic, else it is management */
+    bool is_invoke; /* goes to the invoke topic, else to the manage topic */
     /* The answer has come; the errand is out of every list, and freed afterwards. */
     void (*answered)(struct errand *e, enum rockbot_record type, struct span body);
-    /* It will not come. `text` for people. */
+    /* No answer will come. `text` is for people. */
     void (*failed)(struct errand *e, enum failure why, bool retryable, const char *text);
 };
 
-/* A question on its way. */
+/* A request that waits for its answer. */
 struct errand {
     const struct errand_kind *kind;
     struct remote *remote;
-    struct call *call; /* whom it is for; NULL: for ourselves */
+    struct call *call; /* the call it is made for; NULL: for the proxy itself */
     char id[ID_TOKEN_SIZE];
     struct timer timer;
     struct list node; /* in remote->errands; on no list once it is over */
-    bool sending;     /* the bus still has something to tell about it */
+    bool sending;     /* the bus has not called on_sent yet */
 };
 
 /* --- errand.c --- */
 /* `wait_ms` is how long the answer may take; an invocation has the deadline of its call. */
 struct errand *errand_send(struct remote *r, const struct errand_kind *kind, struct call *call,
                            struct span body, struct message *m, uint64_t wait_ms);
-/* Nobody wants to know any more; nothing is told. */
+/* Drops the errand without calling `answered` or `failed`. */
 void errand_drop(struct errand *e);
-/* The bus has lost what it was given: callers whose question was sent are told. */
+/* The bus has lost its messages: errands of calls that were sent fail. */
 void errand_lose_all(struct remote *r);
 
 /* --- remote.c --- */
 struct remote *remote_new(struct bus_proxy *x, struct span name);
-/* Gone from the router, its calls ended. */
+/* Ends the calls and removes the provider from the router. */
 void remote_free(struct remote *r);
-/* One of ours has its alias now: it gets another. Calls under way do not notice. */
+/* Chooses another alias, because a server of our own has it now. Open calls go on. */
 void remote_rename(struct remote *r);
-/* It was announced; `fingerprint` may be empty. */
+/* The index announced the server; `fingerprint` may be empty. */
 void remote_indexed(struct remote *r, struct span fingerprint, bool has_resources);
-/* A whole list of tools came with the announcement (raw arrays); false: it has none left. */
+/* The announcement had a list of tools (raw arrays); false: the server has none left. */
 bool remote_tools(struct remote *r, struct span tools, struct span removed);
-/* For its details; once more afterwards if we are asking already. */
+/* Asks for the server's details; again after the answer if a request is under way. */
 void remote_ask(struct remote *r);
-/* Whatever its state is. Not from inside its verbs or ops. */
+/* Drops all errands; a provider that starts or is ready is lost. Not inside its verbs or ops. */
 void remote_lost(struct remote *r, const char *why);
 
 /* --- remote_calls.c --- */

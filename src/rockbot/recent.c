@@ -62,7 +62,7 @@ struct recent_entry *recent_find(const struct recent *r, struct span source, str
     return map_get(&r->by_key, make_key(key, source, id));
 }
 
-/* What is being worked on stays, whatever its age; that is never much. */
+/* Messages that are being worked on stay, whatever their age; there are never many. */
 static void make_room(struct recent *r)
 {
     struct recent_entry *oldest;

@@ -48,8 +48,8 @@ static void publish(struct remote *r)
         remote_ask(r);
 }
 
-/* It is up and what it offers is known: an answer that does not come changes that only if nobody is
- * there any more. */
+/* A server that is up keeps its catalog, unless the request timed out: then no bridge is there any
+ * more. */
 static void asking_failed(struct errand *e, enum failure why, bool retryable, const char *text)
 {
     struct remote *r = e->remote;
@@ -100,7 +100,7 @@ static void resources_answered(struct errand *e, enum rockbot_record type, struc
         fail_asking(e, span_str(err.text));
         return;
     }
-    /* A server whose resources cannot be listed is still good for its tools. */
+    /* A server whose resources cannot be listed still has its tools. */
     add_each(r->fetching, in[RESOURCES_LIST].value, ITEM_RESOURCE);
     add_each(r->fetching, in[RESOURCES_TEMPLATES].value, ITEM_TEMPLATE);
     publish(r);
@@ -171,10 +171,10 @@ void remote_indexed(struct remote *r, struct span fingerprint, bool has_resource
     if (r->core.state != PROVIDER_READY && !r->asking)
         provider_want(&r->core);
     else if (!r->known || !fingerprint.n || !span_is(fingerprint, r->known))
-        remote_ask(r); /* once more, if the answer under way may be of before */
+        remote_ask(r); /* again if a request is under way: its answer may be older */
 }
 
-/* Keep of its tools what is neither listed anew nor removed. */
+/* Keeps the server's tools that are neither listed again nor removed. */
 static void keep_others(struct remote *r, const struct catalog *before, struct span removed)
 {
     struct catalog *now = r->fetching;
@@ -199,7 +199,7 @@ bool remote_tools(struct remote *r, struct span tools, struct span removed)
     const struct catalog *before = r->core.catalog;
 
     if (r->indexed)
-        return true; /* the index says more */
+        return true; /* the index has more details */
     stop_asking(r);
     r->fetching = provider_draft(&r->core);
     add_each(r->fetching, tools, ITEM_TOOL);
@@ -212,7 +212,7 @@ bool remote_tools(struct remote *r, struct span tools, struct span removed)
     return any;
 }
 
-/* --- life --- */
+/* --- start and stop --- */
 
 static void on_late(struct timer *t)
 {
@@ -233,7 +233,7 @@ static void start(struct provider *p)
         provider_up(p);
 }
 
-/* Nothing of it may be left with us when the router is told. */
+/* Drops timers and errands, before the router is told that the provider is lost. */
 static void let_go(struct remote *r)
 {
     timer_clear(timers_of(r), &r->late);
@@ -267,7 +267,7 @@ static void describe(const struct provider *p, struct provider_facts *facts)
 
 static const struct provider_ops life = {.start = start, .stop = stop, .describe = describe};
 
-/* --- its name here --- */
+/* --- the alias --- */
 
 /* Eight hex digits of the name (FNV-1a): the same in every run. */
 static void put_hash(struct buf *out, struct span name)
@@ -279,7 +279,8 @@ static void put_hash(struct buf *out, struct span name)
     buf_printf(out, "-%08x", (unsigned)(h ^ (h >> 32)));
 }
 
-/* The bridge's name for it, unless one of ours has it: then the agent's name is added. */
+/* The bridge's name of the server; the agent's name, or else a hash, is added if another server has
+ * that name. */
 static char *choose_alias(const struct bus_proxy *x, struct span name)
 {
     struct buf alias = {0};
@@ -310,7 +311,7 @@ struct remote *remote_new(struct bus_proxy *x, struct span name)
     list_init(&r->errands);
     provider_init(&r->core, &remote_verbs, &life, r->alias);
     r->core.policy.timeout = x->options.timeout + x->options.margin;
-    r->core.policy.start_timeout = 0; /* the questions it starts with have their own */
+    r->core.policy.start_timeout = 0; /* the requests at the start have time limits of their own */
     r->core.policy.backoff_first = 2000;
     router_add_provider(x->host->router, &r->core);
     x->host->admit(x->host->arg, &r->core);

@@ -41,8 +41,8 @@ static const struct {
     {"auth_required", FAIL_REFUSED},
 };
 
-/* The bridge says why there is no result. The model can mend its arguments, so it is told of them
- * as by the tool itself. */
+/* The bridge's ToolError. Wrong arguments become a result with isError, because the model can
+ * correct them. */
 static void tool_failed(struct errand *e, const struct json_slot *in)
 {
     BUF_SCOPED message = {0}, body = {0};
@@ -93,7 +93,7 @@ static const struct errand_kind invoke = {.request = ROCKBOT_INVOKE,
 
 typedef bool put_fn(struct buf *out, struct span body, struct buf *why);
 
-/* An answer of the management topic: a result, or the bridge's word for why there is none. */
+/* An answer on the manage topic: a result, or the bridge's error. */
 static void finish_managed(struct errand *e, struct span body, put_fn *put, int code)
 {
     BUF_SCOPED result = {0}, why = {0}, error = {0};
@@ -132,7 +132,7 @@ static const struct errand_kind read_resource = {.request = ROCKBOT_READ_RESOURC
                                                  .answered = resource_answered,
                                                  .failed = call_failed};
 
-/* What is left of the call's time, of which the bridge gets less than we wait. */
+/* The rest of the call's time; the bridge's limit is shorter, so that its error comes first. */
 static uint64_t time_left(const struct remote *r, const struct call *call, uint64_t *for_bridge)
 {
     const struct bus_proxy_options *options = &r->proxy->options;
@@ -147,7 +147,7 @@ static uint64_t time_left(const struct remote *r, const struct call *call, uint6
     return left;
 }
 
-/* The consumer's trace goes on, one span deeper. */
+/* Continues the consumer's trace with a new span. */
 static void add_trace(struct message *m, struct trace *trace, const struct request *request,
                       struct buf *scratch)
 {
@@ -244,8 +244,8 @@ static void on_answer(struct peer *self, struct call *call, struct span key,
 }
 
 /*
- * There is no word to take a call back on this bus: its answer will find nobody. After a silence we
- * ask whether anybody is there at all.
+ * The bus has no message that cancels a call: its answer will be dropped. After a timeout the
+ * server's details are asked for, to find out whether the bridge is still there.
  */
 static void on_cancel(struct peer *self, struct call *call, enum failure why)
 {

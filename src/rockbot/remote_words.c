@@ -3,10 +3,10 @@
 #include "rockbot/proxy_parts.h"
 #include "wire/json_out.h"
 
-/* What an agent may pass on to a tool whose schema nobody knows. */
+/* The schema of a tool that was announced without one. */
 static const char anything[] = "{\"type\":\"object\",\"properties\":{}}";
 
-/* Append ,"key":value when there is one; where it stands is told. */
+/* Append ,"key":value when there is a value; returns the place of the value. */
 static struct cut put_member(struct buf *out, const char *key, const struct json_slot *slot)
 {
     if (slot->type == JSON_NONE)
@@ -17,7 +17,7 @@ static struct cut put_member(struct buf *out, const char *key, const struct json
     return cut;
 }
 
-/* A text that holds JSON, or empty when it holds none of this type. */
+/* The JSON inside a text; empty when the text is no JSON of this type. */
 static struct span json_inside(const struct json_slot *slot, enum json_type wanted,
                                struct buf *scratch)
 {
@@ -50,7 +50,7 @@ static void put_schema(struct buf *out, const struct json_slot *slot)
         buf_str(out, anything);
 }
 
-/* A name that stands twice is no harm: views take the first. */
+/* A name may come twice: views take the first. */
 static void add(struct catalog *c, enum item_kind kind, struct item *item,
                 const struct json_slot *name, const struct buf *raw)
 {
@@ -127,7 +127,7 @@ void remote_add_resource(struct catalog *c, struct span resource, enum item_kind
     buf_char(&raw, '{');
     item.name_at =
         put_member(&raw, kind == ITEM_TEMPLATE ? "uriTemplate" : "uri", &in[A_RESOURCE_URI]);
-    /* MCP wants a name, the bus does not. */
+    /* A name is required in MCP, but not on the bus. */
     put_member(&raw, "name",
                &in[in[A_RESOURCE_NAME].type == JSON_NONE ? A_RESOURCE_URI : A_RESOURCE_NAME]);
     put_member(&raw, "title", &in[A_RESOURCE_TITLE]);
@@ -161,7 +161,7 @@ static void put_resource_block(struct buf *out, const struct json_slot *in)
     buf_str(out, "}}");
 }
 
-/* A block of a kind that MCP has stays one; any other is told by what text it has. */
+/* A block of a kind that MCP knows keeps its kind; any other becomes a text. */
 static void put_block(struct buf *out, const struct json_slot *in)
 {
     struct span type = in[BLOCK_TYPE].value;
@@ -219,7 +219,7 @@ bool remote_put_result(struct buf *out, struct span body, bool *is_error, struct
     return true;
 }
 
-/* Errors of the management topic stand in the answer. */
+/* Answers on the manage topic have a member for errors. */
 static bool is_fine(int rc, const struct err *err, const struct json_slot *error, struct buf *why)
 {
     if (rc < 0)
@@ -235,7 +235,7 @@ static void put_message(struct buf *out, const struct json_slot *in)
     BUF_SCOPED scratch = {0};
     struct span block = SPAN_EMPTY;
 
-    /* What is no text comes as the JSON of its block. */
+    /* Content other than text comes as the JSON of its block. */
     if (type->type == JSON_STRING && !json_string_is(type->value, SPAN("text")))
         block = json_inside(&in[MESSAGE_CONTENT], JSON_OBJECT, &scratch);
     json_out_open(out, NULL, '{');
@@ -266,7 +266,7 @@ bool remote_put_prompt(struct buf *out, struct span body, struct buf *why)
     return true;
 }
 
-/* A blob stays on the bridge's machine: what comes is where it lies, which is all we can tell. */
+/* A blob stays on the bridge's machine; the answer has only its path, which becomes a text. */
 static void put_content(struct buf *out, const struct json_slot *in)
 {
     BUF_SCOPED scratch = {0};

@@ -1,5 +1,5 @@
 /*
- * report: how a part on the bus is doing, for people.
+ * report: the state of the bus roles, for status and metrics.
  */
 #ifndef RIALTO_ROCKBOT_REPORT_H
 #define RIALTO_ROCKBOT_REPORT_H
@@ -11,7 +11,7 @@ struct bus_report {
     bool up;
     const struct bus_worker_counts *worker; /* NULL: there is no worker */
     bool proxy;                             /* there is a proxy */
-    size_t servers;                         /* that the proxy knows */
+    size_t servers;                         /* remote servers that the proxy knows */
 };
 
 #endif

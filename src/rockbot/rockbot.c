@@ -1,5 +1,5 @@
-/* The table of RockBot's records, with writing and reading a record; also checks names of agents
- * and reads the timeout header. Called by the other files of rockbot/. */
+/* The table of RockBot's records, and functions that write and read a record, check names of
+ * agents, and read the timeout header. Called by the other files of rockbot/. */
 #include "rockbot/rockbot.h"
 
 #include "base/ascii.h"
@@ -10,7 +10,7 @@ enum { MAX_AGENT_NAME = 64, MAX_TIMEOUT_DIGITS = 10 };
 enum kind {
     TEXT,   /* never null */
     NOTE,   /* a text or null */
-    LOOSE,  /* written as a text or null, read as whatever it is */
+    LOOSE,  /* written as a text or null, read as any type */
     FLAG,   /* true or false */
     NUMBER, /* never null */
     SIZE,   /* a number or null */
@@ -21,7 +21,7 @@ enum kind {
 };
 
 static const struct {
-    const char *empty; /* what is written for no value */
+    const char *empty; /* written when there is no value */
     enum json_type reads;
     bool quoted;
 } kinds[] = {

@@ -1,10 +1,10 @@
 /*
- * rockbot: the words of RockBot's tool messages: topics, headers, records.
+ * rockbot: the vocabulary of RockBot's tool messages: topics, headers, records.
  *
  * Each record is a row of one table, its members in the order in which they are written. Values go
  * in and come out as an array by member: plain text for texts, raw JSON for everything else. Every
- * member is always written, for readers that insist on it; names are read in any case, and members
- * that nobody knows are skipped.
+ * member is always written, for readers that require it; names are matched without regard to case,
+ * and unknown members are skipped.
  */
 #ifndef RIALTO_ROCKBOT_ROCKBOT_H
 #define RIALTO_ROCKBOT_ROCKBOT_H
@@ -110,28 +110,28 @@ enum { CONTENT_URI, CONTENT_MIME, CONTENT_TEXT, CONTENT_PATH, CONTENT_NAME, CONT
 enum { CONTENT_NOTE = 6 };
 enum { ROCKBOT_MAX_MEMBERS = 15 };
 
-/* The full name that stands in the envelope. */
+/* The full name of the type, as in the envelope. */
 const char *rockbot_name(enum rockbot_record type);
-/* By full name, exactly; ROCKBOT_RECORDS when it is none of ours. */
+/* The record with exactly this full name; ROCKBOT_RECORDS when there is none. */
 enum rockbot_record rockbot_record(struct span name);
 
 /*
- * Append a record. A text without bytes is null where null is allowed, else "". Anything else
- * without bytes is written as what it is by default: null, false, 0, [] or {}.
+ * Append a record. A text without bytes is null where null is allowed, else "". Other values
+ * without bytes are written as their default: null, false, 0, [] or {}.
  */
 void rockbot_put(struct buf *out, enum rockbot_record type, const struct span *values);
 /* Validates `body` and finds the members: JSON_NONE for those that are absent or null. Fails, with
- * a reason, when it is no object, or one that must be there is absent or of another type. */
+ * a reason, when `body` is no object, or a required member is absent or of another type. */
 MUST_CHECK int rockbot_read(enum rockbot_record type, struct span body,
                             struct json_slot slots[ROCKBOT_MAX_MEMBERS], struct err *err);
-/* The text of a member; empty when it is absent. Stands in `scratch` if it was escaped, until that
- * grows: read one text after the other, or use a scratch for each. */
+/* The text of a member; empty when it is absent. A text with escapes is in `scratch`, and valid
+ * until that grows: use one text before reading the next, or a scratch for each. */
 struct span rockbot_text(const struct json_slot *slot, struct buf *scratch);
 
 /* An agent's name: [A-Za-z0-9][A-Za-z0-9_-]*, at most 64, and not "refresh", which is a topic. */
 bool rockbot_is_agent_name(struct span name);
 
-/* The value of the timeout header; 0 when it is absent, no number, or none that makes sense. */
+/* The value of the timeout header; 0 when it is absent or not valid. */
 uint64_t rockbot_timeout(const struct message *m);
 
 #endif

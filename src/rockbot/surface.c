@@ -25,7 +25,7 @@ static struct span schema_of(struct span tool)
     return schema.type == JSON_OBJECT ? schema.value : SPAN_EMPTY;
 }
 
-/* --- the fingerprint of everything --- */
+/* --- the fingerprint of all lists --- */
 
 static int by_name(const void *a, const void *b)
 {
@@ -34,7 +34,7 @@ static int by_name(const void *a, const void *b)
     return span_cmp((*one)->public_name, (*other)->public_name);
 }
 
-/* The items that are shown, sorted by name: in which order a server lists them says nothing. */
+/* The items of the view sorted by name, because the order of a server's list does not matter. */
 static const struct target **sorted(struct view *v, enum item_kind kind, size_t *n)
 {
     const struct target **items;
@@ -123,7 +123,7 @@ static size_t read_names(struct buf *out, struct view *v, enum item_kind kind)
     buf_char(out, '[');
     for (; (t = view_item(v, kind, n)); n++) {
         BUF_SCOPED name = {0};
-        /* Agents show resources by their names, and read them by the uris in the list. */
+        /* Agents show resources by name, and read them by the uri from the list of resources. */
         if (kind == ITEM_RESOURCE)
             get(&name, t->item->raw, "name");
         buf_str(out, n ? "," : "");
@@ -164,7 +164,7 @@ void surface_fini(struct surface *s)
 
 /* --- records --- */
 
-/* What the server says of itself; else what it has. */
+/* The server's instructions or description; else its first tools. */
 static void put_summary(struct buf *out, const struct surface *s,
                         const struct bus_server_facts *facts)
 {

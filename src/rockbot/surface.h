@@ -1,7 +1,7 @@
 /*
  * surface: what a server shows to agents on the bus: names, counts, fingerprints.
  *
- * Read from the server's own view, so that filters and overrides are already applied.
+ * Read from the server's own view, where filters and overrides are applied already.
  */
 #ifndef RIALTO_ROCKBOT_SURFACE_H
 #define RIALTO_ROCKBOT_SURFACE_H
@@ -14,7 +14,7 @@ struct surface {
     struct buf tool_prints;               /* JSON object: name -> fingerprint */
     struct buf first_tools;               /* the first ten names, for people */
     size_t n_tools, n_prompts, n_resources;
-    char fingerprint[FINGERPRINT_SIZE]; /* of all of it */
+    char fingerprint[FINGERPRINT_SIZE]; /* of all lists together */
 };
 
 void surface_read(struct surface *s, struct view *v);
@@ -23,7 +23,7 @@ void surface_fini(struct surface *s);
 /* Append an entry of McpServersIndexed; `prints` false leaves out the tools' fingerprints. */
 void surface_put_server(struct buf *out, const struct surface *s, const char *alias,
                         const struct bus_server_facts *facts, bool prints);
-/* Append one tool of McpToolsAvailable and of a server's details. */
+/* Append one tool, as in McpToolsAvailable and in a server's details. */
 void surface_put_tool(struct buf *out, const struct target *tool);
 /* Append JSON arrays: prompts with their arguments; resources or templates. */
 void surface_put_prompts(struct buf *out, struct view *v);

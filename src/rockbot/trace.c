@@ -40,7 +40,7 @@ bool trace_extract(struct trace *t, const struct message *m)
     if (!is_parent(parent))
         return false;
     memcpy(t->parent, parent.p, parent.n);
-    /* A state that is too long is left out whole: half of one means something else. */
+    /* A tracestate that is too long is left out: a part of it would mean something else. */
     if (state.n && state.n <= TRACE_MAX_STATE)
         memcpy(t->state, state.p, state.n);
     return true;

@@ -9,17 +9,17 @@
 
 enum { TRACE_PARENT_SIZE = 56 /* version 00 as text, and the NUL */, TRACE_MAX_STATE = 512 };
 
-/* Zeroed: none. */
+/* Zeroed: no trace. */
 struct trace {
     char parent[TRACE_PARENT_SIZE];
     char state[TRACE_MAX_STATE + 1];
 };
 
-/* False, and none, when the message has no traceparent that is right to the letter. */
+/* False, with `t` zeroed, when the message has no valid traceparent. */
 bool trace_extract(struct trace *t, const struct message *m);
-/* Adds nothing when there is none. The headers point into `t`. */
+/* Adds nothing when there is no trace. The headers point into `t`. */
 void trace_inject(const struct trace *t, struct message *m);
-/* A span of our own within the same trace, with the same flags; none stays none. */
+/* Replaces the span id by a new one, within the same trace and with the same flags. */
 void trace_descend(struct trace *t);
 
 #endif

@@ -1,5 +1,5 @@
 /* Starting and closing a worker, the subscriptions, which agents are served, and when to look at
- * the servers for changes. Called by hub/bus_role.c and the other worker files. */
+ * the servers for changes. Called by hub/bus_role.c, job.c and the other worker files. */
 #include "rockbot/worker.h"
 
 #include "base/log.h"
@@ -10,14 +10,14 @@
 #include <inttypes.h>
 
 enum {
-    GRACE_MS = 5000, /* for calls in flight when we are to leave */
+    GRACE_MS = 5000, /* for calls in flight when the worker is closed */
     LAST_MS = 2000,  /* then for their replies */
     PREFETCH = 10,
     MAX_LISTENERS = 1000,
-    MAX_NAMED = 50, /* of what a server has, in an error */
+    MAX_NAMED = 50, /* names of a server's items in an error */
     INLINE_LIMIT = 32000,
     ATTACH_LIMIT = 64 * 1024,
-    DELAY_KNOWN_MS = 5 * 60 * 1000, /* clocks are set, and paths change */
+    DELAY_KNOWN_MS = 5 * 60 * 1000, /* then measured again: clocks are set, and paths change */
     AHEAD_MS = 30 * 1000,           /* a stamp further in the future tells nothing */
 };
 
@@ -52,7 +52,7 @@ void worker_put_names(struct buf *out, struct view *v, enum item_kind kind)
     buf_str(out, !n ? "none" : view_item(v, kind, n) ? " and more" : "");
 }
 
-/* --- whom we serve --- */
+/* --- the agents --- */
 
 static struct bus_listener *find_listener(const struct bus_worker *w, struct span agent)
 {
@@ -80,7 +80,7 @@ static struct bus_listener *add_listener(struct bus_worker *w, struct span agent
     return l;
 }
 
-/* One that we did not know is told what there is; beyond the limit it must ask. */
+/* An agent seen for the first time is told about all servers; beyond the limit it must ask. */
 static void notice(struct bus_worker *w, struct span agent, bool greet)
 {
     if (worker_listener(w, agent) || w->n_listeners == MAX_LISTENERS)
@@ -95,7 +95,7 @@ static int64_t delay_of(const struct message *m)
     return (int64_t)(stamp_now() - m->sent_ms);
 }
 
-/* The smallest delay of the last minutes: a message that waited anywhere has a larger one. */
+/* Keeps the smallest delay of the last minutes: a message that waited somewhere took longer. */
 static void note_delay(struct bus_worker *w, const struct message *m)
 {
     struct bus_listener *l = find_listener(w, m->source);
@@ -118,9 +118,9 @@ int64_t worker_travel_time(const struct bus_worker *w, const struct message *m)
 }
 
 /*
- * The topics are everybody's: each bridge gets each message. What is not from our agent is another
- * bridge's to answer. While leaving, messages are left as they are, and go back with the
- * subscription.
+ * All bridges share the topics, and each bridge gets every message. Messages of other agents are
+ * answered by other bridges. While the worker closes, messages are not acknowledged, and return to
+ * the bus with the subscription.
  */
 static bool is_ours(struct station *s, const struct bus_delivery *d, bool greet)
 {
@@ -165,7 +165,7 @@ static void on_refresh(void *owner, const struct bus_delivery *d)
         worker_refresh(s->worker, d);
 }
 
-/* mcp-bridge.AGENT[.refresh|.manage][.NAME]; no agent's name begins with an underscore. */
+/* The group is mcp-bridge.AGENT[.refresh|.manage][.NAME]. "_all" cannot be an agent's name. */
 static struct bus_sub *subscribe(struct station *s, const char *topic, const char *suffix,
                                  bus_deliver_fn *deliver)
 {
@@ -197,7 +197,7 @@ static void station_open(struct bus_worker *w, struct station *s, const char *ag
         add_listener(w, span_str(agent));
 }
 
-/* Who serves everybody needs no place for single ones beside. */
+/* A station for "*" gets the messages of all agents, so it is the only one. */
 static void open_stations(struct bus_worker *w)
 {
     const struct bus_worker_options *options = w->options;
@@ -214,8 +214,8 @@ static void open_stations(struct bus_worker *w)
 
 /* --- looking at the servers --- */
 
-/* Whatever has changed: to see that nothing has costs next to nothing, since the lists' digests are
- * compared, which are only made anew after a change. */
+/* Called for every change of a server. A look without changes is cheap: it compares digests of the
+ * lists, which are computed only after a change. */
 static void look(struct bus_worker *w)
 {
     timer_set(loop_timers(w->loop), &w->next_look, w->closing ? UINT64_MAX : worker_look(w));
@@ -253,7 +253,7 @@ void bus_worker_up(struct bus_worker *w)
     worker_look_within(w, 0);
 }
 
-/* --- life --- */
+/* --- start and close --- */
 
 static void on_grace(struct timer *t);
 
@@ -333,7 +333,8 @@ void worker_job_ended(struct bus_worker *w)
     loop_defer(w->loop, &w->leave, on_leave);
 }
 
-/* First the calls are ended, and their ends told; then we go, whatever is confirmed. */
+/* The first time, open calls are ended and their replies sent; the second time, replies that are
+ * not confirmed are dropped. */
 static void on_grace(struct timer *t)
 {
     struct bus_worker *w = CONTAINER_OF(t, struct bus_worker, grace);

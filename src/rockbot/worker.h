@@ -4,9 +4,8 @@
  *
  * It is a consumer of the host's servers, each through the server's own view, so filters and
  * overrides hold for calls too. A message is acknowledged after its reply was confirmed; until then
- * it is in the broker's hands, and comes again if we die. Who serves the same agent with the same
- * name shares the agent's messages; workers of one agent that have different servers need a name of
- * their own each.
+ * the broker keeps it, and delivers it again if this process dies. Workers of one agent with the
+ * same name share the agent's messages; workers with different servers need different names.
  *
  * Nouns: bus_worker_, worker_.
  */
@@ -19,11 +18,11 @@
 struct bus_worker;
 
 struct bus_worker_options {
-    /* Whom to serve (rockbot_is_agent_name); "*" among them: everybody. */
+    /* Names of the agents to serve (rockbot_is_agent_name); "*" among them: all agents. */
     const char *const *agents;
     size_t n_agents;
-    /* One of several workers that have different servers: its groups end in .NAME, and invokes of
-     * servers that it does not have are somebody else's. NULL: it is the only kind. */
+    /* For several workers with different servers: the groups end in .NAME, and invokes of servers
+     * that this worker lacks are left to the others. NULL: all workers have the same servers. */
     const char *name;
     bool servers_indexed;    /* announce with McpServersIndexed */
     bool tools_available;    /* announce with McpToolsAvailable */
@@ -34,34 +33,35 @@ struct bus_worker_options {
     size_t attach_limit;     /* base64 bytes of one block that go into a reply; 0 = 64 KiB */
 };
 
-/* For people and tests: how it went so far. */
+/* Counts for status, metrics and tests. */
 struct bus_worker_counts {
-    uint64_t invokes;    /* that became a call, or an error at once */
-    uint64_t replies;    /* confirmed, errors included */
-    uint64_t errors;     /* ToolErrors among them */
+    uint64_t invokes;    /* invokes that became a call, or an error at once */
+    uint64_t replies;    /* confirmed replies, errors included */
+    uint64_t errors;     /* ToolErrors among the replies */
     uint64_t unsent;     /* replies that could not be sent in time */
     uint64_t foreign;    /* messages of agents that we do not serve */
     uint64_t elsewhere;  /* invokes of servers that we do not have (with a name) */
     uint64_t duplicates; /* messages that came again */
-    uint64_t stale;      /* invokes nobody waits for any more */
-    uint64_t dead;       /* messages nobody can read */
+    uint64_t stale;      /* invokes whose agent has stopped waiting */
+    uint64_t dead;       /* messages that cannot be read */
     uint64_t managed;    /* management requests that were answered */
     uint64_t announced;  /* discovery messages */
 };
 
-/* `host` and `options` with all they point to must outlive the worker. Subscribes at once; servers
- * are announced as they come up, and all of them whenever the bus does. */
+/* `host` and `options` with all they point to must outlive the worker. Subscribes at once; each
+ * server is announced when it comes up, and all of them whenever the bus does. */
 struct bus_worker *bus_worker_new(struct loop *loop, struct bus *bus, const struct bus_host *host,
                                   const struct bus_worker_options *options);
 /*
- * Takes no more messages, lets calls in flight end for up to 5 s, fails the rest, and sees to it
- * that each is answered. `closed` is called from the loop; the worker is gone when it returns. Stop
- * servers, and close the bus, only then.
+ * Takes no more messages, lets calls in flight end for up to 5 s, fails the rest, and replies to
+ * each. `closed` is called from the loop; the worker is freed when it returns. Stop the servers and
+ * close the bus only then.
  */
 void bus_worker_close(struct bus_worker *w, void (*closed)(void *arg), void *arg);
-/* The bus has one owner, who passes on that it is (again) connected: what was said may be lost. */
+/* The owner of the bus calls this when the bus is connected (again): announcements may be lost. */
 void bus_worker_up(struct bus_worker *w);
-/* Servers were added or removed, or their entries changed. What they do themselves it observes. */
+/* To be called when servers were added or removed, or their entries changed. The worker observes
+ * changes of the servers' states and lists itself. */
 void bus_worker_look(struct bus_worker *w);
 const struct bus_worker_counts *bus_worker_counts(const struct bus_worker *w);
 

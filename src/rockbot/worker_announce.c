@@ -9,23 +9,22 @@
 
 #include <stdio.h>
 
-/* A server that changes its lists often changes them several times in a row. */
+/* Changes are collected for so long: lists often change several times in a row. */
 enum { DEBOUNCE_MS = 500 };
-/* How long what we announce may wait on the bus. */
+/* How long an announcement may wait on the bus. */
 enum { ANNOUNCED_WAITS_MS = 10 * 1000 };
-/* Not every server says when its lists change: how often to ask, and how often at most. */
+/* Not every server reports changes of its lists: how often to ask, and how often at most. */
 enum { RELIST_MS = 5 * 60 * 1000, RELIST_GAP_MS = 1000 };
-/* How long an agent that asked waits for a list, and how many agents wait for that of one server.
- */
+/* How long an agent's refresh waits for a new list, and how many agents may wait for one server. */
 enum { LIST_WAITS_MS = 5 * 1000, MAX_ASKERS = 64 };
-/* How long a request for what there is may wait on the bus, while we come up say. */
+/* How long a refresh request may wait on the bus, for example while the worker starts. */
 enum { REQUEST_WAITS_MS = 10 * 1000 };
-/* A list of tools is sent in parts of this share of what a message may have. */
+/* A list of tools is sent in parts of 1/PART of the largest message. */
 enum { PART = 2 };
 
 /* --- sending --- */
 
-/* Not worth keeping while the bus is away: all of it is told again when it is back. */
+/* Announcements are not kept while the bus is away: all are sent again when it is back. */
 static void publish(struct bus_worker *w, const char *agent, enum rockbot_record type,
                     struct span body)
 {
@@ -70,7 +69,7 @@ static void publish_tools(struct bus_worker *w, const char *agent, const char *a
 
 /* --- one server, to one agent --- */
 
-/* In as many messages as it needs: agents add what they hear to what they have. */
+/* In as many messages as needed: agents add the tools of each to those they have. */
 static void tell_tools(struct bus_worker *w, const char *agent, const char *alias, struct view *v,
                        struct span removed)
 {
@@ -127,7 +126,7 @@ static void tell_removal(struct bus_worker *w, const char *agent, const struct k
     buf_fini(&names);
 }
 
-/* --- what is known --- */
+/* --- the known servers --- */
 
 static struct known *known_find(const struct bus_worker *w, const char *alias)
 {
@@ -248,7 +247,7 @@ static uint64_t digest_of(struct view *v)
     return map_hash(span_of((const char *)digests, sizeof digests));
 }
 
-/* Facts cost too much to be asked for with every call. */
+/* Kept here because asking the host for the facts is too slow for every call. */
 static void note_timeout(struct bus_worker *w, struct known *k, const struct provider *p)
 {
     struct bus_server_facts facts = {0};
@@ -280,16 +279,16 @@ bool worker_relist(struct bus_worker *w, struct provider *p)
     return true;
 }
 
-/* True while there is more to come: it starts, or its changes are collected. */
+/* True while the server starts or its changes are collected. */
 static bool look_at(struct bus_worker *w, struct known *k, struct provider *p)
 {
     uint64_t now = loop_now(w->loop);
     struct surface s;
 
     if (!p->catalog && p->state == PROVIDER_DOWN && !p->why[0])
-        provider_want(p); /* nobody can call what nobody has heard of */
+        provider_want(p); /* agents cannot call a server that was never announced */
     if (!provider_advertised(p))
-        return p->state == PROVIDER_STARTING; /* what agents know of it stays true until then */
+        return p->state == PROVIDER_STARTING; /* the last announcement stays valid until it is up */
     uint64_t digest = digest_of(w->host->view(w->host->arg, p));
     if (k->announced && digest == k->digest && !k->due)
         return false;
@@ -308,7 +307,7 @@ static bool look_at(struct bus_worker *w, struct known *k, struct provider *p)
 
 /* --- agents that wait for the next list --- */
 
-/* False: there are too many. */
+/* False: too many agents wait already. */
 static bool asker_add(struct known *k, const char *agent)
 {
     struct bus_asker *a;
@@ -326,7 +325,7 @@ static bool asker_add(struct known *k, const char *agent)
     return true;
 }
 
-/* Was the server announced to this agent after it had asked? */
+/* Was the server announced to this agent after the agent's request? */
 static bool has_its_answer(const struct bus_worker *w, const struct known *k,
                            const struct bus_asker *a)
 {
@@ -335,8 +334,8 @@ static bool has_its_answer(const struct bus_worker *w, const struct known *k,
     return l && l->since <= k->announced_at && a->heard < k->n_announced;
 }
 
-/* Asks the server for its lists as soon as that may be, and tells those who wait when they are here
- * and what is new in them is announced. */
+/* Asks the server for its lists as soon as allowed. When they have come and their changes are
+ * announced, the waiting agents that did not get the announcement are told. */
 static void answer_askers(struct bus_worker *w, struct known *k, struct provider *p)
 {
     bool up = p->state == PROVIDER_READY && p->catalog;
@@ -362,7 +361,7 @@ static void answer_askers(struct bus_worker *w, struct known *k, struct provider
     }
 }
 
-/* Agents get their management tools with the first index, so there must be one. */
+/* An index without servers: agents get their management tools with the first index. */
 static void say_something(struct bus_worker *w)
 {
     if (w->options->servers_indexed)
@@ -378,7 +377,7 @@ static void drop_removed(struct bus_worker *w)
         struct known *k = LIST_ENTRY(it, struct known, node);
         if (k->there)
             continue;
-        /* Also if it could not be announced anew since the bus was away. */
+        /* Also if the server was not announced again after the bus was away. */
         if (k->entry.n)
             LIST_EACH (&w->listeners, l)
                 tell_removal(w, LIST_ENTRY(l, struct bus_listener, node)->agent, k);
@@ -386,8 +385,8 @@ static void drop_removed(struct bus_worker *w)
     }
 }
 
-/* When time alone makes it worth another look, in ms from now. A change of one that is not there is
- * told when it is back, and that is a change of its own. */
+/* In how many ms to look again without a change. Changes of a server that is not advertised need no
+ * look: coming back is a change itself. */
 static uint64_t next_look(const struct bus_worker *w, const struct known *k,
                           const struct provider *p)
 {
@@ -411,7 +410,7 @@ uint64_t worker_look(struct bus_worker *w)
     LIST_EACH (&w->known, it) {
         struct known *k = LIST_ENTRY(it, struct known, node);
         k->there = false;
-        k->announced = k->announced && (w->was_up || !up); /* what was said may be lost */
+        k->announced = k->announced && (w->was_up || !up); /* announcements may be lost */
     }
     w->was_up = up;
     if (!up)
@@ -434,7 +433,7 @@ uint64_t worker_look(struct bus_worker *w)
     return next;
 }
 
-/* --- agents that come, or ask --- */
+/* --- new agents and refresh requests --- */
 
 void worker_greet(struct bus_worker *w, const char *agent)
 {
@@ -446,9 +445,10 @@ void worker_greet(struct bus_worker *w, const char *agent)
 }
 
 /*
- * Whoever asks had its subscription before: what was announced after that it has heard, if it was
- * announced to it. Stamps may be whole seconds, so the same second counts as before. A request that
- * is older than an announcement of long ago has not waited since then: it is of another clock.
+ * An agent subscribes before it sends a request, so announcements to the agent after that request
+ * have reached it. Stamps may be whole seconds, so the same second counts as before. Requests do
+ * not wait on the bus for long: one older than an announcement of long ago comes from a wrong
+ * clock.
  */
 static bool has_heard(const struct bus_worker *w, const char *agent, const struct known *k,
                       uint64_t asked_at)
@@ -459,9 +459,9 @@ static bool has_heard(const struct bus_worker *w, const char *agent, const struc
            stamp_now() < k->announced_at + REQUEST_WAITS_MS;
 }
 
-/* What is known is told again; and the server is asked, on the connection that it has, so that no
- * call is disturbed: should it have something new, that is told as every change is. A server that
- * was asked just now is asked again when that may be, and the agent is told then. */
+/* Announces the known lists again and asks the server for its lists, on the open connection, so
+ * that no call is disturbed; changes are announced as usual. A server that was asked just now is
+ * asked again as soon as allowed, and the agent is told then. */
 static void refresh_server(struct bus_worker *w, const char *agent, struct known *k,
                            uint64_t asked_at)
 {

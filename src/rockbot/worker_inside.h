@@ -1,7 +1,7 @@
 /*
  * worker_inside: what the files of the worker share. Nobody else includes it.
  *
- *     worker.c          life, subscriptions, whom we serve, when to look
+ *     worker.c          start and close, subscriptions, agents, when to look
  *     job.c             a message that is being worked on, up to its confirmed reply
  *     worker_invoke.c   tool calls
  *     worker_manage.c   what agents ask about servers
@@ -14,19 +14,19 @@
 #include "rockbot/job.h"
 #include "rockbot/recent.h"
 
-/* A place at the bus: the three subscriptions for an agent, or for everybody. */
+/* The three subscriptions for an agent, or for all agents. */
 struct station {
     struct bus_worker *worker;
-    const char *agent; /* "*" = everybody */
+    const char *agent; /* "*" = all agents */
     struct bus_sub *invoke, *refresh, *manage;
 };
 
-/* Whom to tell about servers. */
+/* An agent that gets announcements. */
 struct bus_listener {
     struct list node;
-    uint64_t since; /* Unix time in ms: what was announced before, it has not heard */
-    int64_t delay;  /* ms from the stamp of its quickest message to when that came: mostly what our
-                       clocks differ by */
+    uint64_t since;    /* Unix time in ms: earlier announcements did not reach the agent */
+    int64_t delay;     /* ms from stamp to arrival of the agent's quickest message: mostly the
+                          difference between the clocks */
     uint64_t delay_at; /* by the loop's clock; 0 = not known */
     char agent[];
 };
@@ -34,28 +34,28 @@ struct bus_listener {
 /* An agent whose refresh is answered with the next list. */
 struct bus_asker {
     struct list node;
-    uint64_t heard; /* announcements of the server before it asked */
+    uint64_t heard; /* announcements of the server before the request */
     char agent[];
 };
 
-/* A server as the agents know it. */
+/* A server as announced to the agents. */
 struct known {
     struct list node;
     char *alias;
     bool announced;
-    bool there;            /* while looking: it still exists */
-    uint64_t digest;       /* of its lists when we last looked */
-    uint64_t due;          /* when to announce that it changed; 0 = it has not */
+    bool there;            /* used while looking: the server still exists */
+    uint64_t digest;       /* of the server's lists at the last look */
+    uint64_t due;          /* when to announce a change; 0 = nothing changed */
     uint64_t announced_at; /* Unix time in ms */
-    uint64_t n_announced;  /* how often it was announced */
-    uint64_t timeout_ms;   /* its own limit for calls; 0 = none */
-    uint64_t relisted_at;  /* when it was last asked for its lists */
+    uint64_t n_announced;  /* number of announcements */
+    uint64_t timeout_ms;   /* the server's own limit for calls; 0 = none */
+    uint64_t relisted_at;  /* when the server was last asked for its lists */
     struct list askers;    /* of struct bus_asker */
     size_t n_askers;
-    bool relisting; /* for them: the catalog has another generation than this one then */
+    bool relisting; /* asked for the askers: the answer is a generation other than `generation` */
     uint64_t generation;
     char fingerprint[65];    /* as announced */
-    struct buf entry, tools; /* as announced: of the index; JSON array of the tools' names */
+    struct buf entry, tools; /* as announced: entry of the index, JSON array of the tools' names */
 };
 
 struct bus_worker {
@@ -74,8 +74,8 @@ struct bus_worker {
     struct list known;
     bool was_up, said_anything;
     struct observer servers;
-    struct timer next_look;         /* for what comes by time alone */
-    bool closing, failing, leaving; /* no more messages; no more patience; nothing left */
+    struct timer next_look;         /* for a look without a change of a server */
+    bool closing, failing, leaving; /* takes no messages; fails open calls; no job is left */
     struct timer grace;
     struct deferred leave;
     void (*closed)(void *arg);
@@ -84,17 +84,16 @@ struct bus_worker {
 };
 /* --- worker.c --- */
 struct provider *worker_server(const struct bus_worker *w, struct span name);
-/* Servers are looked at, and jobs resumed, in `ms` at the latest. */
+/* Looks at the servers and resumes jobs in `ms` at the latest. */
 void worker_look_within(struct bus_worker *w, uint64_t ms);
 void worker_job_ended(struct bus_worker *w);
-/* How long the message was on its way in ms, as far as the agent's other messages tell; 0 = they do
- * not. */
+/* How many ms the message took longer than the agent's quickest message; 0 = not known. */
 int64_t worker_travel_time(const struct bus_worker *w, const struct message *m);
-/* NULL: nothing is announced to this agent, it must ask. */
+/* NULL: nothing is announced to this agent, and it must ask. */
 const struct bus_listener *worker_listener(const struct bus_worker *w, struct span agent);
 /* "a, b, c" of all servers; "none" when there are none. */
 void worker_put_servers(struct buf *out, const struct bus_worker *w);
-/* The same of what a server shows; of many, the first. */
+/* The same for the items of a server's view; of many, the first. */
 void worker_put_names(struct buf *out, struct view *v, enum item_kind kind);
 
 /* --- worker_invoke.c, worker_manage.c --- */
@@ -103,13 +102,12 @@ void worker_manage(struct bus_worker *w, const struct bus_delivery *d);
 
 /* --- worker_announce.c --- */
 void worker_refresh(struct bus_worker *w, const struct bus_delivery *d);
-/* Everything that is known, to one who has just come. */
+/* Announces all known servers to a new agent. */
 void worker_greet(struct bus_worker *w, const char *agent);
-/* At all servers; returns in how many ms to look again though nothing has changed, or UINT64_MAX.
- */
+/* Looks at all servers. Returns in how many ms to look again without a change, or UINT64_MAX. */
 uint64_t worker_look(struct bus_worker *w);
 void worker_forget_all(struct bus_worker *w);
-/* Asks the server for its lists, unless that was done just now; false then, or if it is down. */
+/* Asks the server for its lists. False if the server is not up or was asked just now. */
 bool worker_relist(struct bus_worker *w, struct provider *p);
 /* The server's own limit for a call, in ms, as of the last look; 0 = none. */
 uint64_t worker_timeout_of(struct bus_worker *w, const struct provider *p);

@@ -12,10 +12,10 @@ enum {
     DEFAULT_TIMEOUT_MS = 30 * 1000, /* of a call whose agent does not say how long it waits */
     AGENT_WAITS_MS = 60 * 1000,     /* how long such an agent waits */
     MAX_TIMEOUT_MS = 15 * 60 * 1000,
-    MARGIN_MS = 2000,          /* so that our word arrives before the agent gives up */
-    CLOCK_MS = 1000,           /* what stamps may be wrong: some engines keep whole seconds */
-    FIRST_TIME_MS = 30 * 1000, /* what a message may be late that was never delivered before */
-    RELIST_MS = 5 * 1000,      /* how long a server may take to say what it has */
+    MARGIN_MS = 2000,          /* so that our reply arrives before the agent gives up */
+    CLOCK_MS = 1000,           /* error of stamps: some engines keep whole seconds */
+    FIRST_TIME_MS = 30 * 1000, /* how late a message may be at its first delivery */
+    RELIST_MS = 5 * 1000,      /* how long a server may take to answer with its lists */
 };
 
 /* --- replies --- */
@@ -82,8 +82,8 @@ static void finish_result(struct job *j, const struct outcome *outcome)
     content_fini(&c);
 }
 
-/* The server is alive and says that it was called wrongly: the model can do better. Anything else
- * is a failure of the call. */
+/* Invalid params and unknown methods become a result with an error, because the model can correct
+ * the call. Any other error is a failure of the call. */
 static void finish_error(struct job *j, const struct outcome *outcome)
 {
     struct rpc_error e = rpc_error_of(outcome->body);
@@ -104,7 +104,7 @@ static void finish_error(struct job *j, const struct outcome *outcome)
     buf_fini(&message);
 }
 
-/* Agents look for these words, and give up after two in a row. */
+/* Agents look for the words "timed out", and give up after two such errors in a row. */
 static void fail_timeout(struct job *j, const struct outcome *outcome)
 {
     bool harmless = j->timed_out ? false : outcome->retryable;
@@ -122,7 +122,7 @@ static void fail_timeout(struct job *j, const struct outcome *outcome)
 
 static void finish_failed(struct job *j, const struct outcome *outcome)
 {
-    /* Agents are told that calling again may help, and in words that it may do harm. */
+    /* Agents are told that calling again may help; the text warns that it may do harm. */
     bool retryable = outcome->retryable || outcome->why == FAIL_CRASHED;
     static const char *const codes[FAIL_COUNT] = {[FAIL_NONE] = "execution_failed",
                                                   [FAIL_UNKNOWN] = "tool_not_found",
@@ -173,7 +173,7 @@ static void finish_invoke(struct job *j, const struct outcome *outcome)
 
 /* --- finding the tool --- */
 
-/* Models like to give the name that typed tools have, server and all. Where its own part begins. */
+/* Models often write the server's name before the tool's. Returns where the tool's name begins. */
 static size_t after_server(struct span name)
 {
     for (size_t i = 0; i + 2 < name.n; i++)
@@ -204,7 +204,7 @@ static void fail_unknown_tool(struct job *j, const struct provider *p, struct vi
     buf_fini(&names);
 }
 
-/* The first server whose tools, as far as agents may see them, have this very name. */
+/* The first server that shows agents a tool with exactly this name. */
 static struct provider *owner_of(const struct bus_worker *w, struct span tool)
 {
     const struct bus_host *host = w->host;
@@ -215,10 +215,9 @@ static struct provider *owner_of(const struct bus_worker *w, struct span tool)
     return NULL;
 }
 
-/* --- calling it --- */
+/* --- calling the tool --- */
 
-/* The server's own limit wins; else what the agent gives, less what our word needs to arrive; else
- * the default. */
+/* The server's own limit wins; else the agent's, less a margin for our reply; else the default. */
 static uint64_t budget_of(struct bus_worker *w, const struct provider *p, uint64_t asked)
 {
     uint64_t max = w->options->max_timeout_ms ? w->options->max_timeout_ms : MAX_TIMEOUT_MS;
@@ -232,7 +231,7 @@ static uint64_t budget_of(struct bus_worker *w, const struct provider *p, uint64
     return given - (given / 2 < MARGIN_MS ? given / 2 : MARGIN_MS);
 }
 
-/* {"name":NAME,"arguments":{...},"_meta":{}}: what of it is whose, the request says. */
+/* {"name":NAME,"arguments":{...},"_meta":{}}; the request has the places of name and _meta. */
 static void put_params(struct buf *params, struct buf *meta, const struct job *j, struct span tool,
                        struct request *request)
 {
@@ -259,8 +258,8 @@ static void put_params(struct buf *params, struct buf *meta, const struct job *j
 
 static void await_lists(struct job *j);
 
-/* Perhaps the server has got it since it was last asked, and did not say so; or what we know of it
- * is from the last time it was up. */
+/* The server may have a new tool without having reported it, or the known catalog is from an
+ * earlier start. */
 static bool ask_for_lists(struct job *j, struct provider *p)
 {
     uint64_t generation = p->catalog->generation;
@@ -275,7 +274,7 @@ static bool ask_for_lists(struct job *j, struct provider *p)
     return true;
 }
 
-/* Also called again, with every change, while the server is on its way up. */
+/* Called again with every change while the server starts. */
 static void call_tool(struct job *j)
 {
     const struct bus_host *host = j->worker->host;
@@ -297,7 +296,7 @@ static void call_tool(struct job *j)
     }
     struct request request = {.op = OP_CALL_TOOL,
                               .name = arena_span(&j->arena, t->public_name),
-                              .timeout = j->budget + MARGIN_MS, /* ours ends before that */
+                              .timeout = j->budget + MARGIN_MS, /* the job's timer ends it first */
                               .party = map_hash(j->agent)};
     struct buf params = {0}, meta = {0};
     put_params(&params, &meta, j, request.name, &request);
@@ -323,7 +322,7 @@ static void await_lists(struct job *j)
         worker_look_within(j->worker, RELIST_MS - waited);
 }
 
-/* Is there a server whose tools are not known yet, but will be? */
+/* Is there a server, starting or not tried yet, whose tools are not known? */
 static bool is_any_coming(const struct bus_worker *w)
 {
     for (struct provider *p = NULL; (p = w->host->next(w->host->arg, p));)
@@ -332,7 +331,7 @@ static bool is_any_coming(const struct bus_worker *w)
     return false;
 }
 
-/* An invoke that names no server: it may still come up. */
+/* For an invoke that names no server; the server with the tool may still be starting. */
 static void find_server(struct job *j)
 {
     struct provider *p = owner_of(j->worker, j->tool);
@@ -350,7 +349,7 @@ static void find_server(struct job *j)
 
 /* --- reading the message --- */
 
-/* A text with a JSON object in it, or nothing; some publishers give the object itself. */
+/* Arguments are a text with a JSON object in it, or absent; some publishers send the object. */
 static bool read_arguments(struct job *j, const struct json_slot *given)
 {
     enum json_type type = given->type;
@@ -371,7 +370,7 @@ static bool read_arguments(struct job *j, const struct json_slot *given)
     return json_skim(j->arguments, NULL, NULL, &type, NULL) == 0 && type == JSON_OBJECT;
 }
 
-/* Has its caller stopped waiting, by the agent's clock or by how long its messages take? */
+/* Has the agent stopped waiting, judged by the stamp or by how long its messages usually take? */
 static bool is_overdue(const struct bus_worker *w, const struct bus_delivery *d, uint64_t asked)
 {
     uint64_t sent = d->message->sent_ms, waits = asked ? asked : AGENT_WAITS_MS;
@@ -381,7 +380,7 @@ static bool is_overdue(const struct bus_worker *w, const struct bus_delivery *d,
     return worker_travel_time(w, d->message) > (int64_t)(waits + CLOCK_MS);
 }
 
-/* The message is somebody else's if we have a name and not the server. */
+/* A worker with a name leaves messages for servers that it does not have to other workers. */
 static bool is_elsewhere(const struct bus_worker *w, const struct message *m,
                          const struct json_slot *tool)
 {
@@ -429,7 +428,7 @@ static void begin(struct job *j, const struct bus_delivery *d, const struct json
     }
 }
 
-/* Its type is right, or left out. */
+/* The type is that of an invoke, or left out. */
 static bool is_invoke(struct span type)
 {
     return !type.n || span_is(type, "unknown") || rockbot_record(type) == ROCKBOT_INVOKE;

@@ -13,9 +13,9 @@ enum { BUDGET_MS = 25 * 1000, MAX_SERVER_NAME = 64 };
 /* How a request is answered. */
 struct row {
     enum rockbot_record request, response;
-    size_t error_at; /* the member of the response that says what went wrong */
-    bool echoes_two; /* its second member is the request's too */
-    bool of_server;  /* it is about a server that must be there */
+    size_t error_at; /* the response's member for an error */
+    bool echoes_two; /* the response repeats the second member of the request */
+    bool of_server;  /* the request is about an existing server */
     void (*begin)(struct job *j, const struct json_slot *slots);
     void (*finish)(struct job *j, const struct outcome *outcome);
 };
@@ -24,7 +24,7 @@ static const struct row *row_of(enum rockbot_record request);
 
 /* --- answers --- */
 
-/* `values` has what the handler knows; what is asked for is told back. */
+/* Replies with the handler's `values`; the first members are repeated from the request. */
 static void answer(struct job *j, struct span *values)
 {
     const struct row *row = row_of(j->type);
@@ -36,7 +36,7 @@ static void answer(struct job *j, struct span *values)
     job_reply(j, row->response, values);
 }
 
-/* In-band, as everything here: lists are empty then, and success is false. */
+/* Errors are a member of the response: lists are empty then, and success is false. */
 static void fail_manage(struct job *j, const char *code, bool retryable, struct span text)
 {
     struct span values[ROCKBOT_MAX_MEMBERS] = {0};
@@ -46,7 +46,7 @@ static void fail_manage(struct job *j, const char *code, bool retryable, struct 
     answer(j, values);
 }
 
-/* What became of the call, if it did not become what was asked for; true when it did. */
+/* True when the call has a result; else the job fails with the reason. */
 static bool has_result(struct job *j, const struct outcome *outcome, const char *advice)
 {
     struct buf message = {0};
@@ -140,7 +140,7 @@ static bool is_server_name(struct span name)
     return name.n && name.n <= MAX_SERVER_NAME;
 }
 
-/* What could not be reached is not kept. */
+/* Removes a registered server that did not come up. */
 static void take_back(struct job *j)
 {
     const struct bus_host *host = j->worker->host;
@@ -152,7 +152,7 @@ static void take_back(struct job *j)
     bus_worker_look(j->worker);
 }
 
-/* It was added and is on its way up: told when it has come, or failed. */
+/* Replies when the added server is up or has failed. */
 static void await_registered(struct job *j)
 {
     struct provider *p = worker_server(j->worker, j->server);
@@ -180,7 +180,8 @@ static void await_registered(struct job *j)
     }
 }
 
-/* Nobody waits any longer for it to come up: its time is over, or ours. */
+/* The time of the request is over, or the worker closes: a server that is still starting is
+ * removed. */
 static void fail_register(struct job *j, const char *code, bool retryable, struct span text)
 {
     if (j->resume == await_registered)
@@ -235,7 +236,7 @@ static void begin_unregister(struct job *j, const struct json_slot *slots)
     struct err err = {0};
 
     (void)slots;
-    /* By the name that it has, whatever case the agent wrote it in. */
+    /* The server's own spelling of its name: the agent's may differ in case. */
     struct span name = p ? arena_span(&j->arena, span_str(p->alias)) : j->server;
     if (host->remove(host->arg, name, &err) < 0) {
         job_fail(j, "invalid_arguments", false, "%s%s%s", err.text, err.hint[0] ? ". " : "",
@@ -371,7 +372,7 @@ static void begin_answer(struct job *j, const struct json_slot *slots)
              SPAN_ARG(j->server));
 }
 
-/* --- all of them --- */
+/* --- the table of requests --- */
 
 static const struct row rows[] = {
     {ROCKBOT_GET_DETAILS, ROCKBOT_DETAILS, DETAILS_ERROR, false, true, begin_details, NULL},
@@ -393,8 +394,8 @@ static const struct row *row_of(enum rockbot_record request)
     return NULL;
 }
 
-/* One of several workers answers only for what it has; a server that is to be added, and a question
- * that nobody asked, are for the one without a name. */
+/* A worker with a name answers only for its own servers; requests to add a server, and answers to
+ * questions, are for the worker without a name. */
 static bool is_elsewhere(const struct bus_worker *w, const struct row *row,
                          const struct json_slot *slots)
 {
@@ -440,7 +441,7 @@ void worker_manage(struct bus_worker *w, const struct bus_delivery *d)
     struct err err = {0};
 
     if (!row) {
-        /* Letting go of questions needs no answer, and we have none. */
+        /* ROCKBOT_RELEASE drops open questions and needs no answer; this bridge has none open. */
         if (type != ROCKBOT_RELEASE)
             log_info("bus", "'" SPAN_FMT "' asks for a '" SPAN_FMT "', which is not known here",
                      SPAN_ARG(d->message->source), SPAN_ARG(d->message->type));
