@@ -1,5 +1,5 @@
-/* Prints the messages of a bus as they pass, and the form in which messages are printed. Called by
- * cmd/bus.c for `rialto bus tail`; bus_dead.c and bus_pub.c print with it. */
+/* Prints the messages of a bus as they pass, and writes a message as text or JSON. Called by
+ * cmd/bus.c for `rialto bus tail`; bus_dead.c and bus_pub.c call bus_look_print. */
 #include "base/id.h"
 #include "base/log.h"
 #include "base/mem.h"

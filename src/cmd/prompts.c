@@ -1,5 +1,5 @@
-/* The command `rialto prompts`, which is listing.c with prompts. Called through the table of
- * commands (cmd/table.c). */
+/* The command `rialto prompts`: listing.c lists the prompts. Called through the table of commands
+ * (cmd/table.c). */
 #include "cmd/commands.h"
 #include "cmd/listing.h"
 

@@ -1,5 +1,5 @@
-/* The command `rialto resources`, which is listing.c with resources and resource templates. Called
- * through the table of commands (cmd/table.c). */
+/* The command `rialto resources`: listing.c lists resources and resource templates. Called through
+ * the table of commands (cmd/table.c). */
 #include "cmd/commands.h"
 #include "cmd/listing.h"
 

@@ -1,4 +1,4 @@
-/* The command `rialto tools`, which is listing.c with tools. Called through the table of commands
+/* The command `rialto tools`: listing.c lists the tools. Called through the table of commands
  * (cmd/table.c). */
 #include "cmd/commands.h"
 #include "cmd/listing.h"

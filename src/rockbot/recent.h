@@ -1,5 +1,5 @@
 /*
- * recent: the messages that came lately, so that one that comes again does not run again.
+ * recent: the last messages, so that a message that comes again does not run again.
  *
  * Found by sender and id. While a message is worked on, its entry points to the job; afterwards it
  * has the reply, as long as there is room, to be sent once more. Bounded in entries and bytes; the

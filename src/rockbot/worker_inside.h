@@ -1,5 +1,5 @@
 /*
- * worker_inside: what the files of the worker share. Nobody else includes it.
+ * worker_inside: the structs and functions that the files of the worker share.
  *
  *     worker.c          start and close, subscriptions, agents, when to look
  *     job.c             a message that is being worked on, up to its confirmed reply
