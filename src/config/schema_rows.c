@@ -37,7 +37,7 @@ static const struct schema_word expose_words[] = {
     {NULL},
 };
 static const struct schema_word transport_words[] = {
-    {"auto", "found out: a command is spoken to on its pipes, a URL is tried"},
+    {"auto", "found out: the pipes for a command; for a URL by trying"},
     {"streamable-http", "today's MCP over HTTP"},
     {"sse", "the older HTTP with Server-Sent Events"},
     {"ws", "WebSocket"},
@@ -52,7 +52,7 @@ static const struct schema_word era_words[] = {
 };
 static const struct schema_word progress_words[] = {
     {"ignore", "the timeout counts from the start of the call"},
-    {"reset", "each progress message starts the timeout anew"},
+    {"reset", "each progress message starts the timeout again"},
     {NULL},
 };
 static const struct schema_word start_words[] = {
@@ -62,7 +62,7 @@ static const struct schema_word start_words[] = {
 };
 static const struct schema_word instances_words[] = {
     {"shared", "one process serves everybody"},
-    {"per-session", "each session has a process of its own, which ends with it"},
+    {"per-session", "each session has a process of its own, which ends with the session"},
     {NULL},
 };
 static const struct schema_word approve_by_words[] = {
@@ -72,15 +72,15 @@ static const struct schema_word approve_by_words[] = {
     {NULL},
 };
 static const struct schema_word token_role_words[] = {
-    {"agent", "uses MCP, and what else is there for agents"},
-    {"operator", "may also look after the daemon: /status, /api, /metrics, approvals"},
+    {"agent", "may use MCP and the other paths for agents"},
+    {"operator", "may also operate the daemon: /status, /api, /metrics, approvals"},
     {NULL},
 };
 static const struct schema_word level_words[] = {
-    {"error", "what failed"},
-    {"warn", "and what looks wrong"},
-    {"info", "and what happens"},
-    {"debug", "and how"},
+    {"error", "failures only"},
+    {"warn", "also what looks wrong"},
+    {"info", "also what happens"},
+    {"debug", "also details"},
     {NULL},
 };
 static const struct schema_word format_words[] = {
@@ -91,7 +91,7 @@ static const struct schema_word format_words[] = {
 static const struct schema_word capabilities_words[] = {
     {"auto", "asked for only where the page can ask its user"},
     {"strict", "a tool is hidden until its capabilities are granted"},
-    {"list", "what browser.granted lists and nothing else; nobody is asked"},
+    {"list", "only the capabilities in browser.granted; no user is asked"},
     {NULL},
 };
 static const struct schema_word origin_words[] = {
@@ -100,8 +100,8 @@ static const struct schema_word origin_words[] = {
     {NULL},
 };
 static const struct schema_word role_words[] = {
-    {"worker", "offers our tools to agents on the bus"},
-    {"proxy", "offers the bus's tools to our consumers"},
+    {"worker", "offers the tools of our servers to agents on the bus"},
+    {"proxy", "offers tools of the bus to agents that connect to us"},
     {"both", "does both"},
     {NULL},
 };
@@ -123,18 +123,18 @@ const struct schema_row schema_rows[] = {
     {"listen.*.tls", SCHEMA_SECTION,
      .help = "Serve this address with TLS, and only so: https and wss."},
     {"listen.*.tls.cert", SCHEMA_STRING, LISTEN(tls_cert), .check = check_path,
-     .help = "File in PEM with the certificate, followed by those between it and its authority."},
+     .help = "File in PEM with the certificate, followed by the intermediate certificates."},
     {"listen.*.tls.key", SCHEMA_STRING, LISTEN(tls_key), .check = check_path,
      .help = "File in PEM with the private key, without a passphrase."},
     {"listen.*.hosts", SCHEMA_STRINGS, LISTEN(hosts), .check = check_host,
-     .help = "Names by which clients may call this address in their Host and Origin: HOST for any "
-             "port, or HOST:PORT. Without it an address for other machines takes only itself (its "
-             "IP address) and loopback names; a loopback address always takes those."},
+     .help = "Names that clients may use for this address in Host and Origin: HOST for any port, "
+             "or HOST:PORT. Without this key an address for other machines accepts only its IP "
+             "address and loopback names; a loopback address always accepts those."},
     {"names", SCHEMA_STRING, TOP(names), .preset = "{server}__{tool}", .check = check_names_pattern,
      .help = "How tools of several servers are named: a pattern with {server} and {tool}, such as "
              "\"mcp_{server}_{tool}\", or bare for the servers' own names."},
     {"expose", SCHEMA_WORD, TOP(expose), .preset = "full", .words = expose_words,
-     .help = "How tools are offered to those who see all servers; /mcp/NAME always lists them."},
+     .help = "How tools are offered to agents that see all servers; /mcp/NAME always lists them."},
     {"describe_server", SCHEMA_BOOL, TOP(describe_server), .preset = "false",
      .help = "Whether the description of a tool begins with its server's name in brackets."},
     {"resources_as_tools", SCHEMA_BOOL, TOP(resources_as_tools), .preset = "false",
@@ -142,18 +142,18 @@ const struct schema_row schema_rows[] = {
     {"prompts_as_tools", SCHEMA_BOOL, TOP(prompts_as_tools), .preset = "false",
      .help = "Offer the prompts of all servers as tools, too; see servers.*.prompts_as_tools."},
     {"remember", SCHEMA_BOOL, TOP(remember), .preset = "true",
-     .help = "Keep what servers offer in the user's cache folder, so that it can be listed at once "
-             "while they are started the next time."},
+     .help = "Keep the lists of servers in the user's cache folder, so that agents get them at "
+             "once while the servers are started the next time."},
     {"setup_instructions", SCHEMA_STRING, TOP(setup_instructions),
-     .help = "What its user has to do before this configuration works; 'rialto check' shows it."},
+     .help = "What a user must do before this configuration works; 'rialto check' shows it."},
 
     /* --- servers --- */
     {"servers", SCHEMA_ENTRIES, TOP(servers), .max = SERVERS_MAX,
      .entry_size = sizeof(struct config_server), .check = check_alias, .check_entry = check_server,
      .also = "mcpServers mcp_servers",
      .help = "The MCP servers to bring together. Each key is the server's name: letters, digits, "
-             "'_', '-' and '.', at most 64. It is part of its tools' names and of its address "
-             "/mcp/NAME."},
+             "'_', '-' and '.', at most 64. The name is part of the names of its tools and of the "
+             "address /mcp/NAME."},
     {"servers.*.command", SCHEMA_STRING, SERVER(command), .check = check_path, .also = "cmd exec",
      .help = "The program to start: a path, or a name to look for in PATH. Its arguments go into "
              "args."},
@@ -165,7 +165,7 @@ const struct schema_row schema_rows[] = {
              "LANG and the like)."},
     {"servers.*.cwd", SCHEMA_STRING, SERVER(cwd), .check = check_path,
      .also = "workingDirectory working_directory directory",
-     .help = "The folder to start the program in; without it, the one Rialto was started in."},
+     .help = "The folder to start the program in; when not given, the one Rialto was started in."},
     {"servers.*.url", SCHEMA_STRING, SERVER(url), .check = check_url,
      .also = "serverUrl httpUrl endpoint",
      .help = "Address of a server that runs elsewhere; instead of command."},
@@ -180,42 +180,42 @@ const struct schema_row schema_rows[] = {
      .help = "For https and wss: a file in PEM with the certificates to trust, such as those of a "
              "private authority, in place of the system's. Certificates are always checked."},
     {"servers.*.id", SCHEMA_STRING, SERVER(id), .check = check_name,
-     .help = "What the server is known by on a message bus, whatever its name. Made from the name "
-             "when not given."},
+     .help = "The server's id on a message bus, independent of its name. Made from the name when "
+             "not given."},
     {"servers.*.origin", SCHEMA_WORD, SERVER(origin), .preset = "operator", .words = origin_words,
-     .help = "Who added it: one that an agent registered over the bus can be removed by agents."},
+     .help = "Who added the server. Agents can remove servers that were registered over the bus."},
     {"servers.*.enabled", SCHEMA_BOOL, SERVER(enabled), .preset = "true", .also = "disabled",
      .help = "Whether the server is used at all."},
     {"servers.*.allow", SCHEMA_STRINGS, SERVER(allow), .min = 1, .check = check_tool_pattern,
      .also = "allowedTools tool_allowlist includeTools tool_filter",
      .help = "Tools to offer, by the server's own names; * and ? match, case is ignored. All "
-             "others are hidden and cannot be called. When given, deny has no say."},
+             "others are hidden and cannot be called. When given, deny is ignored."},
     {"servers.*.deny", SCHEMA_STRINGS, SERVER(deny), .check = check_tool_pattern,
      .also = "deniedTools excludeTools disabledTools",
      .help = "Tools to hide and refuse, in the same form as allow."},
     {"servers.*.approve", SCHEMA_STRINGS, SERVER(approve), .check = check_tool_pattern,
      .shorthand = "always", .also = "require_approval",
      .help = "Tools whose calls a person must approve first, in the same form as allow; always "
-             "stands for all of them. approve_by says whose word counts."},
+             "stands for all of them. approve_by says who decides."},
     {"servers.*.approve_by", SCHEMA_WORD, SERVER(approve_by), .preset = "either",
      .words = approve_by_words,
-     .help = "Who may approve such a call. Whether a program that can put a form before its user "
-             "does so is its own affair: it may as well answer by itself. So where there are "
-             "tokens (auth.tokens) or views, the default is operator."},
+     .help = "Who may approve such a call. A program that can show its user a form may as well "
+             "answer by itself, without showing it. So where there are tokens (auth.tokens) or "
+             "views, the default is operator."},
     {"servers.*.approve_timeout", SCHEMA_DURATION, SERVER(approve_timeout), .preset = "1m",
      .min = 100, .max = HOURS(24),
-     .help = "How long such a call waits for the word; then it is refused."},
+     .help = "How long such a call waits for approval; then the call is refused."},
     {"servers.*.tools", SCHEMA_ENTRIES, SERVER(tools), .max = CALLS_MAX,
      .entry_size = sizeof(struct config_tool), .check = check_name,
      .help = "Changes to single tools; each key is the server's own name of a tool."},
     {"servers.*.tools.*.name", SCHEMA_STRING, TOOL(name), .check = check_name,
-     .help = "The name to offer it under."},
+     .help = "The name to offer the tool under."},
     {"servers.*.tools.*.description", SCHEMA_STRING, TOOL(description),
      .help = "The description to offer instead of the server's."},
     {"servers.*.tools.*.arguments", SCHEMA_JSON, TOOL(arguments),
-     .help = "Arguments that are always these; the caller neither sees nor sets them."},
+     .help = "Arguments with fixed values; the caller neither sees nor sets them."},
     {"servers.*.tools.*.hide", SCHEMA_BOOL, TOOL(hide), .preset = "false",
-     .help = "Neither offer it nor let it be called."},
+     .help = "Neither offer the tool nor let it be called."},
     {"servers.*.resources_as_tools", SCHEMA_BOOL, SERVER(resources_as_tools), .preset = "false",
      .help = "For clients that have tools only: offer the tool read_resource, which takes the uri "
              "of a resource."},
@@ -226,9 +226,9 @@ const struct schema_row schema_rows[] = {
      .help = "Prompts whose text is appended to the instructions that agents get when they "
              "connect. Those that need arguments are written as maps."},
     {"servers.*.prompts_as_context.*.name", SCHEMA_STRING, PROMPT(name),
-     .check = check_tool_pattern, .help = "The server's name of it; * and ? match."},
+     .check = check_tool_pattern, .help = "The server's own name of the prompt; * and ? match."},
     {"servers.*.prompts_as_context.*.arguments", SCHEMA_JSON, PROMPT(arguments),
-     .help = "What to fill in."},
+     .help = "The arguments of the prompt."},
     {"servers.*.timeout", SCHEMA_DURATION, SERVER(timeout), .preset = "1m", .min = 1,
      .max = HOURS(24), .zero = "no limit", .also = "toolTimeoutMs timeout_ms",
      .help = "How long one call may take before the caller gets an error and the server is told "
@@ -238,7 +238,7 @@ const struct schema_row schema_rows[] = {
     {"servers.*.ask_timeout", SCHEMA_DURATION, SERVER(ask_timeout), .preset = "10m", .min = 100,
      .max = HOURS(24),
      .help = "How long a question that the server asks during a call (a form, a sampling request) "
-             "may wait for its answer. The timeout begins anew after it."},
+             "may wait for its answer. The call's timeout starts again after the answer."},
     {"servers.*.start", SCHEMA_WORD, SERVER(start), .preset = "eager", .words = start_words,
      .help = "When the program is started."},
     {"servers.*.start_timeout", SCHEMA_DURATION, SERVER(start_timeout), .preset = "30s", .min = 100,
@@ -249,10 +249,10 @@ const struct schema_row schema_rows[] = {
              "to its resources; its tools stay listed, and the next call starts it again."},
     {"servers.*.ping", SCHEMA_DURATION, SERVER(ping), .preset = "30s", .min = SECONDS(1),
      .max = HOURS(24), .zero = "never",
-     .help = "After this long without a word from the server it is sent an MCP ping, unless it is "
-             "at work; no answer within 10 s is as good as gone, and it is started or connected "
-             "anew. The default holds for servers with url; a program is pinged only when this "
-             "key is given, for its end is noticed anyway."},
+     .help = "After this long without a message from the server, an MCP ping is sent, unless the "
+             "server is at work. A server that does not answer within 10 s counts as gone and is "
+             "started or connected again. The default holds for servers with url; a program is "
+             "pinged only when this key is given, because its end is noticed anyway."},
     {"servers.*.instances", SCHEMA_WORD, SERVER(instances), .preset = "shared",
      .words = instances_words, .help = "How many processes there are."},
     {"servers.*.concurrency", SCHEMA_NUMBER, SERVER(concurrency), .preset = "0", .min = 1,
@@ -265,7 +265,7 @@ const struct schema_row schema_rows[] = {
      .max = COUNT_MAX, .zero = "no limit",
      .help = "How many failures in a row end the attempts to start the server again."},
     {"enabled_servers", SCHEMA_STRINGS, TOP(enabled_servers), .max = SERVERS_MAX,
-     .help = "When given, only these servers are used; the others stand in the file for later."},
+     .help = "When given, only these servers are used; the others stay in the file for later."},
 
     /* --- who may see what --- */
     {"secrets", SCHEMA_SECTION,
@@ -273,30 +273,30 @@ const struct schema_row schema_rows[] = {
     {"secrets.directory", SCHEMA_STRING, TOP(secrets.directory), .check = check_path,
      .help = "A folder with one file for each secret, as Docker and Kubernetes mount it."},
     {"secrets.command", SCHEMA_STRINGS, TOP(secrets.command),
-     .help = "A program that prints a secret; the name is added as its last argument."},
+     .help = "A program that prints a secret; the secret's name is added as the last argument."},
     {"views", SCHEMA_ENTRIES, TOP(views), .max = SERVERS_MAX,
      .entry_size = sizeof(struct config_view), .check = check_name,
      .help = "Selections of servers and tools, for the owners of tokens (auth.tokens.*.view), and "
-             "for whoever asks for one: /mcp?view=NAME."},
+             "for agents that ask for one: /mcp?view=NAME."},
     {"views.*.servers", SCHEMA_STRINGS, VIEW(servers), .min = 1, .check = check_alias,
-     .help = "The servers in it; when not given, all, and the tools of web pages as well."},
+     .help = "The servers in the view; when not given, all, and the tools of web pages as well."},
     {"views.*.allow", SCHEMA_STRINGS, VIEW(tools.allow), .min = 1, .check = check_tool_pattern,
      .help = "Tools to show, as in servers.*.allow, of those that their servers' own allow and "
              "deny let through."},
     {"views.*.deny", SCHEMA_STRINGS, VIEW(tools.deny), .check = check_tool_pattern,
      .help = "Tools to hide and refuse, as in servers.*.deny."},
     {"views.*.resources", SCHEMA_SECTION,
-     .help = "Which resources and templates it has, by address or name; without it, all of its "
-             "servers, whatever its tools are."},
+     .help = "Which resources and templates the view has, by address or name; when not given, all "
+             "those of its servers, whatever tools the view has."},
     {"views.*.resources.allow", SCHEMA_STRINGS, VIEW(resources.allow), .min = 1,
      .check = check_pattern,
-     .help = "Those to show and let read; * and ? match, case is ignored. A template lets every "
-             "address be read that fits it. When given, deny has no say."},
+     .help = "Resources to show and let read; * and ? match, case is ignored. A template lets "
+             "every address be read that fits the template. When given, deny is ignored."},
     {"views.*.resources.deny", SCHEMA_STRINGS, VIEW(resources.deny), .check = check_pattern,
-     .help = "Those to hide and refuse. Addresses with . or .. in them are refused then, too; to "
-             "be sure of what can be read, name it in allow."},
+     .help = "Resources to hide and refuse. Addresses with . or .. in them are refused then, too; "
+             "to be sure of what can be read, use allow."},
     {"views.*.prompts", SCHEMA_SECTION,
-     .help = "Which prompts it has; without it, all of its servers."},
+     .help = "Which prompts the view has; when not given, all those of its servers."},
     {"views.*.prompts.allow", SCHEMA_STRINGS, VIEW(prompts.allow), .min = 1, .check = check_pattern,
      .help = "Prompts to show, by the servers' own names, as for tools."},
     {"views.*.prompts.deny", SCHEMA_STRINGS, VIEW(prompts.deny), .check = check_pattern,
@@ -304,38 +304,40 @@ const struct schema_row schema_rows[] = {
     {"auth", SCHEMA_SECTION, .help = "Who may connect."},
     {"auth.tokens", SCHEMA_LIST, TOP(tokens), .max = SERVERS_MAX,
      .entry_size = sizeof(struct config_token), .check_entry = check_token,
-     .help = "When given, whoever comes by the network must show one of these, as "
+     .help = "When given, every request over the network must show one of these, as "
              "'Authorization: Bearer TOKEN'. /healthz and /readyz need none, nor do Unix sockets. "
              "'rialto config --new-token NAME' makes one."},
     {"auth.anonymous", SCHEMA_BOOL, TOP(anonymous), .preset = "false",
-     .help = "Whether an address that other machines reach may be served without tokens. All of "
-             "them may then use every server; without this word Rialto does not start."},
+     .help = "Whether an address that other machines reach may be served without tokens. All these "
+             "machines may then use every server; without this key Rialto does not start."},
     {"auth.tokens.*.name", SCHEMA_STRING, TOKEN(name), .check = check_name,
-     .help = "Who it belongs to. Sessions and waiting calls are its owner's alone."},
+     .help = "The owner of the token. Nobody else can use the owner's sessions and waiting calls."},
     {"auth.tokens.*.hash", SCHEMA_STRING, TOKEN(hash), .check = check_token_hash, .secret = true,
-     .help = "Hash of the token, which itself stands nowhere: sha256: and 64 hexadecimal digits."},
+     .help = "Hash of the token, as sha256: and 64 hexadecimal digits. The token itself is not "
+             "stored."},
     {"auth.tokens.*.view", SCHEMA_STRING, TOKEN(view), .check = check_name,
-     .help = "The view its owner gets. When not given that is everything."},
+     .help = "The view that the owner gets; when not given, everything."},
     {"auth.tokens.*.role", SCHEMA_WORD, TOKEN(role), .preset = "operator",
      .words = token_role_words,
-     .help = "What its owner may do. The default is agent for a token with a view."},
+     .help = "What the owner may do. The default is agent for a token with a view."},
 
     /* --- browser and bus --- */
     {"browser", SCHEMA_SECTION, .help = "Tools that web pages offer."},
     {"browser.capabilities", SCHEMA_WORD, TOP(browser.capabilities), .preset = "auto",
-     .words = capabilities_words, .help = "When a page's tools need its user's consent."},
+     .words = capabilities_words,
+     .help = "When the tools of a page need the consent of the page's user."},
     {"browser.granted", SCHEMA_STRINGS, TOP(browser.granted), .check = check_capability,
      .help = "Capabilities that every page has without asking, such as dom:read or storage:*."},
     {"browser.consent_timeout", SCHEMA_DURATION, TOP(browser.consent_timeout), .preset = "25s",
      .min = SECONDS(1), .max = HOURS(1),
-     .help = "How long an agent waits for a page's user to decide; a later word still counts."},
+     .help = "How long an agent waits for a page's user to decide; a later decision still counts."},
     {"browser.session_ttl", SCHEMA_DURATION, TOP(browser.session_ttl), .preset = "1h",
      .min = SECONDS(1), .max = HOURS(24 * 30),
      .help = "How long a page may be away and come back."},
     {"browser.session_idle", SCHEMA_DURATION, TOP(browser.session_idle), .preset = "0",
      .min = SECONDS(1), .max = HOURS(24 * 30), .zero = "no limit",
      .help = "How long a session may go without any message though its pages are connected; then "
-             "it ends, and what was granted for the session with it."},
+             "the session ends, and with it what was granted for the session."},
     {"browser.origins", SCHEMA_STRINGS, TOP(browser.origins), .check = check_origin,
      .help = "Web sites whose pages may connect, besides those on this machine, and browser "
              "extensions (chrome-extension://ID) that need not show the pairing token."},
@@ -347,67 +349,65 @@ const struct schema_row schema_rows[] = {
      .entry_size = sizeof(struct config_join), .shorthand = "url",
      .help = "BTCP servers that run elsewhere, whose sessions are offered as well."},
     {"browser.join.*.url", SCHEMA_STRING, JOIN(url), .check = check_url,
-     .help = "Its address: ws://HOST:PORT, where one session is joined, or http://HOST:PORT."},
+     .help = "The address: ws://HOST:PORT, where one session is joined, or http://HOST:PORT."},
     {"browser.join.*.session", SCHEMA_STRING, JOIN(session),
-     .help = "The session to join; without it, all of a server at http://."},
+     .help = "The session to join; when not given, all sessions of a server at http://."},
     {"browser.socket", SCHEMA_STRING, TOP(browser.socket), .check = check_unix_address,
      .help = "A Unix socket for programs that speak BTCP, one JSON message a line: unix:PATH."},
     {"bus", SCHEMA_SECTION, .help = "Tools offered and called over a message bus."},
     {"bus.url", SCHEMA_STRING, TOP(bus.url), .check = check_bus_url, .env = "RIALTO_BUS_URL",
-     .help = "Which bus: embedded: for our own, which is also what the section stands for without "
-             "this key; unix:PATH for our own at another place; tcp://HOST:PORT to join it from "
+     .help = "Which bus: embedded: for our own, which is also the default when the section is "
+             "there; unix:PATH for our own at another place; tcp://HOST:PORT to join our own from "
              "a container; amqp(s)://USER:PASSWORD@HOST:PORT/VHOST; nats://HOST:PORT or tls://; "
-             "off for none, as without the section. "
-             "${NAME} is filled in as for servers."},
+             "off for none, as without the section. ${NAME} is filled in as for servers."},
     {"bus.role", SCHEMA_WORD, TOP(bus.role), .preset = "worker", .words = role_words,
-     .help = "What we do on the bus."},
+     .help = "The role of this program on the bus."},
     {"bus.agents", SCHEMA_STRINGS, TOP(bus.agents), .preset = "RockBot", .min = 1,
      .max = SERVERS_MAX, .check = check_agent,
      .help = "Names of the agents to work for, or \"*\" for all; a proxy joins as the first."},
     {"bus.name", SCHEMA_STRING, TOP(bus.name), .check = check_agent,
      .help = "The name of this worker among several that have different servers for the same "
-             "agent. Workers without it, or with the same one, share the agent's calls."},
+             "agent. Workers without a name, or with the same name, share the agent's calls."},
     {"bus.discovery", SCHEMA_WORDS, TOP(bus.discovery), .preset = "servers-indexed,tools-available",
      .words = discovery_words,
-     .help = "How our tools are announced: in the words of every generation of agents, unless this "
-             "names fewer."},
+     .help = "How our tools are announced: in the forms for every generation of agents, unless "
+             "this key names fewer."},
     {"bus.prefetch", SCHEMA_NUMBER, TOP(bus.prefetch), .preset = "10", .min = 1, .max = 1000,
      .help = "How many calls for one agent are worked on at once."},
     {"bus.max_timeout", SCHEMA_DURATION, TOP(bus.max_timeout), .preset = "15m", .min = 100,
-     .max = HOURS(24), .help = "How long a call may take, however long its agent would wait."},
+     .max = HOURS(24), .help = "How long a call may take, even if the agent would wait longer."},
     {"bus.timeout", SCHEMA_DURATION, TOP(bus.timeout), .preset = "1m", .min = 100, .max = HOURS(24),
      .help = "A proxy's calls: how long a bridge elsewhere may take. We wait 5 s longer, so that "
-             "its word comes before ours."},
+             "the bridge's error comes before our own."},
     {"bus.plain_names", SCHEMA_BOOL, TOP(bus.plain_names), .preset = "false",
-     .help =
-         "A proxy's reply topics and queues are named exactly as those of RockBot's own agents, "
-         "for brokers that allow no others. Only one may join as an agent then."},
+     .help = "A proxy's reply topics and queues are named exactly as those of RockBot's own "
+             "agents, for brokers that allow no others. Only one proxy may join as the same agent "
+             "then."},
     {"bus.attachments", SCHEMA_STRING, TOP(bus.attachments), .check = check_path,
      .help = "A folder shared with the agents: images and other large contents of results are "
              "put there, and the reply names the file."},
     {"bus.events", SCHEMA_BOOL, TOP(bus.events), .preset = "true",
-     .help = "Tell on the bus what happens: mcp.event.KIND.SERVER, never with arguments."},
+     .help = "Publish events on the bus, as mcp.event.KIND.SERVER, never with arguments."},
     {"bus.approvals", SCHEMA_BOOL, TOP(bus.approvals), .preset = "false",
-     .help = "Ask on the bus, too, for the approval of calls (servers.*.approve): whoever is on "
-             "it may give it, as an operator."},
+     .help = "Ask on the bus, too, for the approval of calls (servers.*.approve): everybody on the "
+             "bus may then approve calls, as an operator."},
     {"bus.register_hosts", SCHEMA_STRINGS, TOP(bus.register_hosts), .max = SERVERS_MAX,
      .check = check_host_pattern,
      .help = "Hosts whose servers agents may register over the bus: HOST, HOST:PORT or *.DOMAIN. "
              "Without any, agents register none. Addresses of this machine and of private "
-             "networks are refused, whatever name leads there, unless they stand here themselves "
-             "(localhost for this machine)."},
+             "networks are refused, whatever name leads there, unless they are listed here "
+             "themselves (localhost for this machine)."},
     {"bus.listen", SCHEMA_STRING, TOP(bus.listen), .check = check_address,
      .help = "Our own bus also listens here, for containers and the like: a loopback HOST:PORT."},
     {"bus.token", SCHEMA_STRING, TOP(bus.token), .check = check_not_empty, .secret = true,
-     .help = "What those who join over TCP must show; the same on both sides. ${NAME} is filled "
-             "in as for servers."},
+     .help = "The token that programs show when they join over TCP; the same on both sides. "
+             "${NAME} is filled in as for servers."},
     {"bus.keep", SCHEMA_DURATION, TOP(bus.keep), .preset = "1m", .min = 100, .max = HOURS(24),
-     .help = "Our own bus: how long the messages of an agent or worker that went away are kept "
-             "for it."},
+     .help = "Our own bus: how long messages for an agent or worker that went away are kept."},
     {"bus.exchange", SCHEMA_STRING, TOP(bus.exchange), .preset = "rockbot", .check = check_name,
      .help = "RabbitMQ: the exchange, and the beginning of the queues' names."},
     {"bus.prefix", SCHEMA_STRING, TOP(bus.prefix), .check = check_name,
-     .help = "NATS: what stands before every subject."},
+     .help = "NATS: the prefix of every subject."},
     {"bus.jetstream", SCHEMA_BOOL, TOP(bus.jetstream), .preset = "false",
      .help = "NATS: keep messages in JetStream until they are acknowledged."},
     {"bus.credentials", SCHEMA_STRING, TOP(bus.credentials), .check = check_path,
@@ -417,14 +417,14 @@ const struct schema_row schema_rows[] = {
              "given."},
 
     /* --- operation --- */
-    {"log", SCHEMA_SECTION, .help = "What is written to the standard error."},
+    {"log", SCHEMA_SECTION, .help = "The log, which is written to the standard error."},
     {"log.level", SCHEMA_WORD, TOP(log.level), .preset = "info", .words = level_words,
-     .env = "RIALTO_LOG_LEVEL", .help = "How much."},
+     .env = "RIALTO_LOG_LEVEL", .help = "How much is logged."},
     {"log.format", SCHEMA_WORD, TOP(log.format), .preset = "text", .words = format_words,
-     .env = "RIALTO_LOG_FORMAT", .help = "In which form."},
+     .env = "RIALTO_LOG_FORMAT", .help = "The form of the lines."},
     {"log.keep", SCHEMA_SIZE, TOP(log.keep), .preset = "256KiB", .min = 16 * 1024,
      .max = 64 * 1024 * 1024, .zero = "none",
-     .help = "How much of it the daemon keeps in memory for 'rialto logs' and /api/logs."},
+     .help = "How much of the log the daemon keeps in memory for 'rialto logs' and /api/logs."},
     {"control", SCHEMA_STRING, TOP(control), .preset = "auto", .check = check_control,
      .env = "RIALTO_CONTROL",
      .help = "The socket by which 'rialto status' and the like reach the daemon: unix:PATH, off, "
@@ -440,23 +440,24 @@ const struct schema_row schema_rows[] = {
     {"limits.memory", SCHEMA_SIZE, TOP(limits.memory), .preset = "512MiB", .min = 64ull << 20,
      .max = 1ull << 40,
      .help = "How much may be held for all peers together: output they do not read, requests they "
-             "do not finish, calls that wait, events kept for clients that were cut. Over it those "
-             "that hold much for long are cut first. Make it several times limits.message."},
+             "do not finish, calls that wait, events kept for clients that were cut. Above the "
+             "limit, the peers that hold much for long are cut first. Make it several times "
+             "limits.message."},
     {"limits.catalog", SCHEMA_SIZE, TOP(limits.catalog), .preset = "16MiB", .min = 64 * 1024,
      .max = 1ull << 30,
      .help = "How much one server (or the pages of a browser session) may list: tools, resources, "
              "templates, prompts and instructions together, over all pages of the lists. What does "
              "not fit is left out, and the log and 'rialto status' say so."},
     {"limits.batch", SCHEMA_NUMBER, TOP(limits.batch), .preset = "100", .min = 1, .max = COUNT_MAX,
-     .help = "How many messages one JSON-RPC batch may hold; of a larger one nothing is run. Once "
-             "the answers to a batch are larger than limits.message, its other requests get "
-             "errors."},
+     .help = "How many messages one JSON-RPC batch may hold; nothing of a larger batch is run. "
+             "Once the answers to a batch are larger than limits.message, the other requests of "
+             "the batch get errors."},
     {"limits.sessions", SCHEMA_NUMBER, TOP(limits.sessions), .preset = "10000", .min = 1,
      .max = COUNT_MAX,
      .help = "How many sessions there may be at once at each address (/mcp, /mcp/NAME), counted "
              "for each owner of a token and each way to speak (HTTP, SSE, WebSocket) by itself. "
-             "One more takes the place of the session that is idle for longest; if something is "
-             "open in all of them it is refused."},
+             "One more takes the place of the session that is idle for longest; if all of them "
+             "have something open, the new session is refused."},
     {"limits.session_ttl", SCHEMA_DURATION, TOP(limits.session_ttl), .preset = "1h",
      .min = SECONDS(1), .max = HOURS(24 * 30),
      .help = "How long a session that nobody uses is kept."},
@@ -467,9 +468,9 @@ const struct schema_row schema_rows[] = {
     {"limits.processes", SCHEMA_NUMBER, TOP(limits.processes), .preset = "256", .min = 1,
      .max = COUNT_MAX,
      .help = "How many programs may run at once before no more are started for single sessions "
-             "(servers.*.instances). Those of sessions that do not use them are stopped first; "
-             "then calls that need one are refused, as busy. Shared servers count, but are always "
-             "started."},
+             "(servers.*.instances). Programs that their sessions do not use are stopped first; "
+             "then calls that need another program are refused, as busy. Shared servers count, but "
+             "are always started."},
     {"limits.head_timeout", SCHEMA_DURATION, TOP(limits.head_timeout), .preset = "10s", .min = 100,
      .max = MINUTES(10), .help = "How long the head of an HTTP request may take."},
     {"limits.body_timeout", SCHEMA_DURATION, TOP(limits.body_timeout), .preset = "30s", .min = 100,
