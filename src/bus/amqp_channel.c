@@ -320,7 +320,7 @@ static bool other_arguments(struct amqp_channel *ch, unsigned code)
                  SPAN_ARG(ch->dead));
     } else if (ch->step == STEP_MAIN && ch->main_way == AS_OURS) {
         ch->main_way = DELETE_FIRST;
-        log_warn("bus", "queue " SPAN_FMT " has other arguments than ours: it is made anew",
+        log_warn("bus", "queue " SPAN_FMT " has other arguments than ours: it is made again",
                  SPAN_ARG(ch->queue));
     } else {
         return false;

@@ -141,7 +141,7 @@ static void on_event(struct peer *self, struct call *call, const struct event *e
     c->progress_shown = true;
 }
 
-/* A line that begins with y is a yes, anything else a no. */
+/* Only y and yes, in any case, are approval. */
 static bool ask_person(struct span params)
 {
     struct json_slot message = json_get(params, "message");
@@ -151,7 +151,10 @@ static bool ask_person(struct span params)
     if (message.type == JSON_STRING)
         cmd_put_plain(&text, json_text(message.value, &scratch));
     fprintf(stderr, "%s [y/N] ", buf_cstr(&text));
-    return fgets(line, sizeof line, stdin) && (line[0] == 'y' || line[0] == 'Y');
+    if (!fgets(line, sizeof line, stdin))
+        return false;
+    struct span said = span_trim(span_cut(span_str(line), 0, strcspn(line, "\r\n")));
+    return span_eq_nocase(said, SPAN("y")) || span_eq_nocase(said, SPAN("yes"));
 }
 
 static void on_ask(struct peer *self, struct call *call, const struct ask *ask)

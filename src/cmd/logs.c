@@ -112,7 +112,7 @@ static bool is_another(struct logs *l, struct span answer)
         buf_span(&l->run, run);
         l->next = 0;
         if (!l->gone)
-            cmd_error(l->args->command, "the daemon was started anew");
+            cmd_error(l->args->command, "the daemon was started again");
     }
     return another;
 }

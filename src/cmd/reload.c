@@ -74,7 +74,7 @@ static const struct cmd_option options[] = {ARGS_OPTION_CONFIG, ARGS_OPTION_JSON
 
 const struct command command_reload = {
     .name = "reload",
-    .summary = "Have the running daemon read its configuration anew",
+    .summary = "Have the running daemon read its configuration again",
     .usage = "",
     .about = "Only servers whose entries changed are touched. The daemon also does this by itself\n"
              "when the file changes, and on SIGHUP.",

@@ -348,7 +348,7 @@ const struct command command_top = {
     .summary = "Watch what the servers of the running daemon are doing",
     .usage = "",
     .about =
-        "A table that is drawn anew at each reading, until q or Ctrl-C; when the output is no\n"
+        "A table that is drawn again at each reading, until q or Ctrl-C; when the output is no\n"
         "terminal, a table for each reading. Rates are those between two readings. Errors\n"
         "are counted since the daemon was started: calls that ended with an error, were\n"
         "ended by the daemon, or gave a result that says it is one. P50 and P95 say within\n"

@@ -93,7 +93,7 @@ static void tell(const struct bridge_changes *changes, struct span others)
         if (act != PLAN_KEEP && changes->names[act].n)
             buf_printf(&line, "%s%s " SPAN_FMT, line.n ? ", " : "",
                        plan_act_name((enum plan_act)act), SPAN_ARG(buf_view(&changes->names[act])));
-    log_info("rialto", "configuration read anew: %s", line.n ? buf_cstr(&line) : "nothing to do");
+    log_info("rialto", "configuration read again: %s", line.n ? buf_cstr(&line) : "nothing to do");
     if (others.n)
         log_warn("rialto", "changes of " SPAN_FMT " take effect at the next start",
                  SPAN_ARG(others));

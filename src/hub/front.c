@@ -448,7 +448,7 @@ void front_renew_certificates(struct front *f)
         if (http_server_renew_tls(f->server, i, l->tls_cert, l->tls_key, &err))
             log_error("http", "%s: the certificate stays as it was: %s", l->address, err.text);
         else
-            log_info("http", "%s: the certificate was read anew", l->address);
+            log_info("http", "%s: the certificate was read again", l->address);
     }
 }
 

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import {
-  exchange, fake, HttpClient, rialto, serve, serveAndConnect, sleep, stdio, until, within, writeConfig, tempDir,
+  exchange, fake, HttpClient, rialto, rialtoBin, runCommand, serve, serveAndConnect, sleep, stdio, until, within, writeConfig, tempDir,
 } from './lib.mjs';
 import { fixtureEntry, ModernClient, MODERN, v1, v2 } from './peers.mjs';
 
@@ -258,4 +258,17 @@ test('a tool that is reached by the tool search needs the word as well', async (
   assert.match(request.params.message, /'echo' on server 'files'/);
   const done = await agent.call('call_tool', wanted, { requestState: result.requestState, inputResponses: { [key]: { action: 'decline' } } });
   refusal(done, /refused by the person at the client/);
+});
+
+// Any line that began with y was taken for a yes.
+test('at a terminal only y and yes approve a call', async () => {
+  const config = writeConfig(tempDir(), guarded());
+  const atTerminal = 'import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))';
+  const answering = (input) => runCommand('python3',
+    ['-c', atTerminal, rialtoBin, 'call', '-c', config, 'files', 'echo', 'message=done'], { input });
+  for (const [input, approves] of [['y\n', true], [' YES \n', true], ['yikes\n', false], ['you\n', false], ['n\n', false], ['\n', false]]) {
+    const { code, stdout } = await answering(input);
+    assert.match(stdout, /\[y\/N\]/);
+    assert.equal(code === 0, approves, `${JSON.stringify(input)}: ${stdout}`);
+  }
 });

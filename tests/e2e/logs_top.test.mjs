@@ -194,7 +194,7 @@ test('rialto logs -f goes on with the next daemon, and says so once', async (t) 
   const said = watch.stderr().split('\n');
   // Whether its connection broke or was made anew is chance.
   assert.equal(said.length, 3, said.join('|'));
-  assert.match(said[1], /the daemon (was started anew|is gone)/);
+  assert.match(said[1], /the daemon (was started again|is gone)/);
 });
 
 test('rialto logs -f ends while the daemon is gone, too, and while it hangs', async (t) => {

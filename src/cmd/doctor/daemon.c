@@ -142,7 +142,7 @@ static void check_daemon(struct doctor *d)
             doctor_hint(doctor_add(d, DOCTOR_FAIL, group, NULL,
                                    "somebody listens at %s, but does not answer within %d s",
                                    socket, DAEMON_MS / 1000),
-                        "the log of the daemon may say why; end it and start it anew");
+                        "the log of the daemon may say why; end the daemon and start it again");
         else
             doctor_hint(doctor_add(d, DOCTOR_FAIL, group, NULL, "cannot be asked at %s: %s", socket,
                                    err_name(code)),
