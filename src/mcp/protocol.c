@@ -243,6 +243,8 @@ static bool is_hop_scoped(struct span key)
         MCP_META_PREFIX "clientCapabilities",
         MCP_META_PREFIX "clientInfo",
         MCP_META_PREFIX "logLevel",
+        MCP_META_PREFIX "serverInfo",
+        MCP_META_PREFIX "subscriptionId",
     };
 
     for (size_t i = 0; i < COUNT_OF(words); i++)

@@ -49,6 +49,27 @@ void modern_unask(struct modern_request *r, struct span provider_key)
     }
 }
 
+/* In this era a page that the user is sent to has no id. */
+static void put_ask_params(struct buf *out, struct span params)
+{
+    struct json_iter it = json_iter(params);
+
+    if (json_get(params, "elicitationId").type == JSON_NONE) {
+        mcp_put_raw(out, params);
+        return;
+    }
+    buf_char(out, '{');
+    size_t start = out->n;
+    while (json_next(&it)) {
+        if (json_string_is(it.key, SPAN("elicitationId")))
+            continue;
+        if (out->n > start)
+            buf_char(out, ',');
+        mcp_put_raw(out, it.member);
+    }
+    buf_char(out, '}');
+}
+
 static void put_input_requests(struct buf *out, const struct modern_request *r)
 {
     buf_str(out, "\"inputRequests\":{");
@@ -58,7 +79,7 @@ static void put_input_requests(struct buf *out, const struct modern_request *r)
         json_quote(out, span_str(ask->method));
         if (ask->params) {
             buf_str(out, ",\"params\":");
-            mcp_put_raw(out, span_str(ask->params));
+            put_ask_params(out, span_str(ask->params));
         }
         buf_char(out, '}');
     }

@@ -71,7 +71,7 @@ void params_put(struct buf *out, const struct request *r, struct span own_meta, 
     put_piece(out, r, at, r->params.n);
 }
 
-void params_put_ask(struct buf *out, const struct mcp_message *m)
+void params_put_foreign(struct buf *out, const struct mcp_message *m)
 {
     const struct json_slot *meta = &m->slots[SLOT_META];
     struct buf keep = {0};

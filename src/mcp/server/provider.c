@@ -70,7 +70,7 @@ static void receive_ask(struct mcp_provider *p, const struct mcp_message *m, uin
     struct ask ask = *given;
 
     if (m->slots[SLOT_META_TOKEN].type != JSON_NONE) {
-        params_put_ask(&params, m);
+        params_put_foreign(&params, m);
         ask.params = buf_view(&params);
     }
     if (owner) {
@@ -121,6 +121,15 @@ static void receive_progress(struct mcp_provider *p, const struct mcp_message *m
                                            .from = &p->core});
 }
 
+/* The params of a notification, without the id of our subscription on which it may have come. */
+static struct span told_params(const struct mcp_message *m, struct buf *scratch)
+{
+    if (m->slots[SLOT_META_SUBSCRIPTION].type == JSON_NONE)
+        return m->rpc.params;
+    params_put_foreign(scratch, m);
+    return buf_view(scratch);
+}
+
 /* To the call on whose stream the event came, else as router_tell does. */
 static void tell(struct mcp_provider *p, uint64_t about, const struct event *event)
 {
@@ -146,16 +155,15 @@ static void receive_log(struct mcp_provider *p, const struct mcp_message *m, uin
 
 static void receive_updated(struct mcp_provider *p, const struct mcp_message *m, uint64_t about)
 {
-    struct buf scratch = {0};
+    BUF_SCOPED scratch = {0}, params = {0};
 
     (void)about;
     if (m->slots[SLOT_URI].type == JSON_STRING)
         router_broadcast(&p->core,
                          &(struct event){.kind = EVENT_UPDATED,
-                                         .params = m->rpc.params,
+                                         .params = told_params(m, &params),
                                          .name = json_text(m->slots[SLOT_URI].value, &scratch),
                                          .from = &p->core});
-    buf_fini(&scratch);
 }
 
 static void tools_changed(struct mcp_provider *p, const struct mcp_message *m, uint64_t about)
@@ -268,13 +276,12 @@ static void receive_notification(struct mcp_provider *p, const struct mcp_messag
             return;
         }
     }
-    struct buf method = {0};
+    BUF_SCOPED method = {0}, params = {0};
     tell(p, about,
          &(struct event){.kind = EVENT_OTHER,
                          .method = rpc_method_text(&m->rpc, &method),
-                         .params = m->rpc.params,
+                         .params = told_params(m, &params),
                          .from = &p->core});
-    buf_fini(&method);
 }
 
 /* What a server asks and tells is read again by agents, not all of them as strictly as we do. */

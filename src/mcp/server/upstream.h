@@ -125,10 +125,10 @@ void lists_abort(struct mcp_provider *p);
 void params_put(struct buf *out, const struct request *r, struct span own_meta, struct span extra);
 
 /*
- * Append the params of a server's request as the client must see them: without the progress token,
- * which belongs to this hop.
+ * Append the params of a server's request or notification as the client must see them: without what
+ * belongs to this hop, as progress token and subscription do. They must have a `_meta`.
  */
-void params_put_ask(struct buf *out, const struct mcp_message *m);
+void params_put_foreign(struct buf *out, const struct mcp_message *m);
 
 /* --- upstream_modern.c --- */
 /* The members that every request of the stateless era has in `_meta`. */

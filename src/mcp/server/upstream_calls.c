@@ -3,6 +3,7 @@
  * upstream_modern.c send by it. */
 #include "base/mem.h"
 #include "core/route.h"
+#include "mcp/legacy.h"
 #include "mcp/outcome.h"
 #include "mcp/param_headers.h"
 #include "mcp/server/as_tools.h"
@@ -119,8 +120,12 @@ static void call_answered(struct mcp_provider *p, struct sent *sent, const struc
         upstream_modern_ask_input(p, sent, m))
         return;
     struct outcome outcome = mcp_outcome_read(m, &text);
-    if (sent->made)
+    if (sent->made) {
         outcome = as_tools_outcome(sent->made, &outcome, &body);
+    } else if (ok && p->modern && !(sent->call->answers & ANSWERS_BY_RETRY)) {
+        legacy_put_result(&body, sent->call->op, outcome.body);
+        outcome.body = buf_view(&body);
+    }
     call_done(sent->call, &outcome);
     buf_fini(&body);
     buf_fini(&text);

@@ -1,0 +1,138 @@
+// What belongs to one hop stays there, whatever the eras of the two sides (tests/fixture/eras_server.mjs).
+import assert from 'node:assert/strict';
+import path from 'node:path';
+import { test } from 'node:test';
+import { HttpClient, rawMessages, root, serve, until } from './lib.mjs';
+import { allCapabilities, META, ModernClient, node22 } from './peers.mjs';
+
+const entry = (era) => ({ command: node22, args: [path.join(root, 'tests/fixture/eras_server.mjs'), era] });
+
+async function start(t, era) {
+  const server = await serve(t, { servers: { up: entry(era) } });
+  const url = `${server.url}/up`;
+  await new ModernClient(url).waitFor('plain');
+  return url;
+}
+
+const kept = { 'example.com/kept': [1, { a: null }] };
+const calls = [
+  ['tools/call', { name: 'plain', arguments: {} }],
+  ['tools/call', { name: 'progress', arguments: {}, _meta: { progressToken: 'down-token' } }],
+  ['tools/call', { name: 'touch', arguments: {} }],
+  ['resources/read', { uri: 'test://a' }],
+  ['prompts/get', { name: 'p' }],
+];
+const lists = ['tools/list', 'resources/list', 'resources/templates/list', 'prompts/list'];
+
+// Every notification and member that only one era has, or that names something of one hop.
+const ofTheServer = ['era-server', 'up-token', 'up-state', 'base64'];
+const ofModern = [META, 'resultType', 'ttlMs', 'cacheScope', 'inputRequests', 'requestState', 'inputResponses',
+  'notifications/subscriptions/acknowledged', 'subscriptions/listen', 'server/discover'];
+const ofLegacy = ['elicitationId', 'notifications/elicitation/complete', '-32042', '-32002', 'notifications/initialized',
+  'resources/subscribe', 'logging/setLevel'];
+const free = (raw, words) => {
+  for (const word of words) assert.ok(!raw.includes(word), `${word} in ${raw.slice(0, 2000)}`);
+};
+
+/** All that an agent of the initialize era is told, raw, and the answers. */
+async function legacyAgent(t, url) {
+  const agent = await new HttpClient(url).connect({ capabilities: allCapabilities });
+  const stream = await agent.listen();
+  t.after(() => stream.close());
+  assert.ok((await agent.request('resources/subscribe', { uri: 'test://a' })).result);
+  const raw = [];
+  const results = [];
+  for (const method of lists) raw.push((await agent.rawRequest('"down-id"', method, '{}')).raw);
+  await until('the update', async () => {
+    await agent.call('touch');
+    return stream.count('notifications/resources/updated') > 0;
+  });
+  for (const [method, params] of calls) {
+    const answer = await agent.post({ jsonrpc: '2.0', id: 'down-id', method, params });
+    raw.push(...rawMessages(answer));
+    results.push(JSON.parse(raw.at(-1)).result);
+  }
+  const told = (method) => [...raw.map((m) => JSON.parse(m)), ...stream.messages()].find((m) => m.method === method);
+  return { agent, told, results, raw: [...raw, stream.text()].join('\n') };
+}
+
+/** The same of the stateless era. */
+async function modernAgent(t, url) {
+  const agent = new ModernClient(url, { logLevel: 'debug' });
+  const stream = await agent.listen({ toolsListChanged: true, resourceSubscriptions: ['test://a'] });
+  t.after(() => stream.close());
+  const messages = [];
+  for (const method of lists) messages.push(await agent.request(method));
+  await until('the update', async () => {
+    await agent.call('touch');
+    return stream.of('notifications/resources/updated').length > 0;
+  });
+  const results = [];
+  for (const [method, params] of calls) {
+    const { message, events } = await agent.send(method, params);
+    messages.push(...events, message);
+    results.push(message.result);
+  }
+  return { agent, stream, results, messages, raw: [...messages.map((m) => JSON.stringify(m)), stream.text()].join('\n') };
+}
+
+/** What the server was told has nothing of the agent's hop in it. */
+async function serverHeard(agent, words) {
+  const lines = JSON.parse(await agent.text('heard')).filter((l) => !l.includes('server/discover')); // our probe
+  free(lines.join('\n'), ['down-id', 'down-token', '"raw"', ...words]);
+}
+
+// A model read 3,732 bytes for a text of 43: the result of a server of the stateless era had its type,
+// how long it may be kept and the server's identity with icons, and all of it went to agents of the
+// initialize era, which know none of that. So did the id of our subscription, on every update.
+test('an agent of the initialize era is told nothing of the stateless era', async (t) => {
+  const url = await start(t, 'modern');
+  const { agent, told, results, raw } = await legacyAgent(t, url);
+  free(raw, [...ofModern, ...ofTheServer]);
+  for (const result of results) {
+    assert.deepEqual(result._meta, kept, JSON.stringify(result));
+    assert.deepEqual(result.more, [1, 'x']);
+  }
+  for (const method of ['notifications/resources/updated', 'notifications/example/other']) {
+    assert.deepEqual(told(method)?.params._meta, kept, JSON.stringify(told(method)));
+  }
+  await serverHeard(agent, ofLegacy);
+});
+
+test('an agent of the stateless era is told nothing of the initialize era', async (t) => {
+  const url = await start(t, 'legacy');
+  const { agent, results, raw } = await modernAgent(t, url);
+  const { result } = await agent.call('ask');
+  assert.equal(result.resultType, 'input_required');
+  const [[key, asked]] = Object.entries(result.inputRequests);
+  assert.deepEqual(asked.params, { mode: 'url', url: 'https://example.com/0', message: 'Page 0', _meta: kept });
+  const done = await agent.call('ask', {}, { requestState: result.requestState, inputResponses: { [key]: { action: 'accept' } } });
+  assert.equal(done.result?.content[0].text, '{"action":"accept"}', JSON.stringify(done));
+  free(raw + JSON.stringify([result, done]), [...ofLegacy, ...ofTheServer]);
+  for (const one of results) {
+    assert.equal(one.resultType, 'complete');
+    assert.deepEqual(one._meta['example.com/kept'], kept['example.com/kept']);
+    assert.equal(one._meta[`${META}serverInfo`].name, 'rialto');
+  }
+  await serverHeard(agent, ofModern);
+});
+
+// What both sides know passes, but for identities.
+test('an agent of the stateless era has its own identities from a server of its era', async (t) => {
+  const url = await start(t, 'modern');
+  const { agent, stream, results, raw } = await modernAgent(t, url);
+  free(raw, [...ofLegacy, ...ofTheServer]);
+  for (const one of results) assert.equal(one._meta[`${META}serverInfo`].name, 'rialto');
+  assert.equal(results[3].ttlMs, 5);
+  for (const { params } of stream.messages()) assert.equal(params._meta[`${META}subscriptionId`], stream.id);
+  await serverHeard(agent, ofLegacy);
+});
+
+test('an agent of the initialize era has its own ids from a server of its era', async (t) => {
+  const url = await start(t, 'legacy');
+  const { agent, told, results, raw } = await legacyAgent(t, url);
+  free(raw, [...ofModern, ...ofTheServer]);
+  for (const result of results) assert.deepEqual(result, { ...result, more: [1, 'x'], _meta: kept });
+  assert.deepEqual(told('notifications/resources/updated').params, { uri: 'test://a', _meta: kept });
+  await serverHeard(agent, ofModern);
+});
