@@ -18,6 +18,7 @@ enum {
     ITEM_READ_ONLY = 1u << 0,  /* the tool says it changes nothing */
     ITEM_IDEMPOTENT = 1u << 1, /* the tool says that a second, equal call changes nothing more */
     ITEM_MADE = 1u << 2,       /* not listed by the provider: made by the family from other items */
+    ITEM_GIVES_ANY = 1u << 3,  /* the tool's structured content need not be an object */
 };
 
 struct item {

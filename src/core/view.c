@@ -22,6 +22,7 @@ struct table {
     struct map by_name;    /* public name -> struct target *, shown or not */
     struct target **shown; /* the advertised ones, in order */
     size_t n_shown, cap;
+    unsigned flags;     /* of any of these */
     struct arena arena; /* targets and their names */
     struct buf json;
     uint64_t digest; /* of json */
@@ -530,6 +531,7 @@ static void show_target(const struct build *b, struct target *target)
         t->shown = mem_resize(t->shown, t->cap * sizeof(struct target *));
     }
     t->shown[t->n_shown++] = target;
+    t->flags |= target->item->flags;
     append_item(b, target);
 }
 
@@ -553,6 +555,7 @@ static void table_rebuild(struct view *v, enum item_kind kind)
 
     t->by_name = (struct map){0};
     t->n_shown = 0;
+    t->flags = 0;
     arena_fini(&t->arena);
     t->json.n = 0;
     buf_char(&t->json, '[');
@@ -606,6 +609,11 @@ const struct target *view_item(struct view *v, enum item_kind kind, size_t n)
 struct span view_list(struct view *v, enum item_kind kind)
 {
     return buf_view(&fresh_table(v, kind)->json);
+}
+
+unsigned view_flags(struct view *v, enum item_kind kind)
+{
+    return fresh_table(v, kind)->flags;
 }
 
 uint64_t view_digest(struct view *v, enum item_kind kind)

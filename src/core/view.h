@@ -96,6 +96,9 @@ const struct target *view_item(struct view *v, enum item_kind kind, size_t n);
 /* JSON array of the advertised items, names replaced. Valid until the view changes. */
 struct span view_list(struct view *v, enum item_kind kind);
 
+/* The flags that any item of that list has. */
+unsigned view_flags(struct view *v, enum item_kind kind);
+
 /* Of the bytes of view_list: two lists read the same if their digests are the same. */
 uint64_t view_digest(struct view *v, enum item_kind kind);
 

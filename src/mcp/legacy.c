@@ -1,4 +1,6 @@
-/* Results without what belongs to the stateless era. Called by server/upstream_calls.c. */
+/* Results without what belongs to the stateless era, and structured content of any kind, with the
+ * schema that announces it, as a member of an object. Called by server/upstream_calls.c for
+ * results, by server/lists.c and agent/session.c for tools. */
 #include "mcp/legacy.h"
 
 #include "mcp/protocol.h"
@@ -16,6 +18,8 @@ static void put_comma(struct buf *out, size_t start)
     if (out->n > start)
         buf_char(out, ',');
 }
+
+/* --- results --- */
 
 /* Members of the stateless era. Methods that MCP does not know may mean something else by the
  * words for caches. */
@@ -40,7 +44,7 @@ static void put_meta(struct buf *out, size_t start, struct span meta)
     buf_char(out, '}');
 }
 
-void legacy_put_result(struct buf *out, enum op op, struct span result)
+void legacy_put_result(struct buf *out, enum op op, struct span result, bool wrap)
 {
     struct json_iter it = json_iter(result);
 
@@ -58,7 +62,127 @@ void legacy_put_result(struct buf *out, enum op op, struct span result)
             continue;
         }
         put_comma(out, start);
-        buf_span(out, it.member);
+        if (op == OP_CALL_TOOL && (wrap || it.type != JSON_OBJECT) &&
+            json_string_is(it.key, SPAN("structuredContent"))) {
+            buf_str(out, "\"structuredContent\":{\"result\":");
+            buf_span(out, it.value);
+            buf_char(out, '}');
+        } else {
+            buf_span(out, it.member);
+        }
     }
     buf_char(out, '}');
+}
+
+/* --- tools --- */
+
+bool legacy_fits(const struct json_slot *schema)
+{
+    return schema->type == JSON_NONE ||
+           (schema->type == JSON_OBJECT &&
+            json_string_is(json_get(schema->value, "type").value, SPAN("object")));
+}
+
+/* References into the schema itself begin at the new root. */
+static void put_reference(struct buf *out, struct span raw)
+{
+    BUF_SCOPED scratch = {0}, moved = {0};
+    struct span text = json_text(raw, &scratch);
+
+    if (!span_is(text, "#") && !span_starts(text, SPAN("#/"))) {
+        buf_span(out, raw);
+        return;
+    }
+    buf_str(&moved, "#/properties/result");
+    buf_span(&moved, span_from(text, 1));
+    json_quote(out, buf_view(&moved));
+}
+
+/* Has the schema an address of its own, by which the references in it go? */
+static bool has_own_root(struct span schema)
+{
+    struct json_slot id = json_get(schema, "$id");
+
+    return id.type == JSON_STRING && !span_starts(id.value, SPAN("\"#"));
+}
+
+static void put_moved(struct buf *out, struct span value, bool of_names);
+
+/* `of_names`: the members are schemas by names of the author's choice, not words of JSON Schema. */
+static void put_moved_member(struct buf *out, const struct json_iter *it, bool of_names)
+{
+    static const char *const references[] = {"$ref", "$dynamicRef", NULL};
+    static const char *const data[] = {"const", "enum", "default", "examples", NULL};
+    static const char *const maps[] = {"properties",  "patternProperties", "$defs",
+                                       "definitions", "dependentSchemas",  "dependencies",
+                                       NULL};
+
+    buf_span(out, it->key);
+    buf_char(out, ':');
+    if (!of_names && it->type == JSON_STRING && is_any(it->key, references))
+        put_reference(out, it->value);
+    else if (!of_names && is_any(it->key, data))
+        buf_span(out, it->value);
+    else
+        put_moved(out, it->value, !of_names && is_any(it->key, maps));
+}
+
+/* A schema, or what stands in one, for a place inside of another; as deep as JSON may be. */
+static void put_moved(struct buf *out, struct span value, bool of_names)
+{
+    enum json_type type = json_type_of(value);
+    struct json_iter it = json_iter(value);
+
+    if ((type != JSON_OBJECT && type != JSON_ARRAY) ||
+        (type == JSON_OBJECT && !of_names && has_own_root(value))) {
+        buf_span(out, value);
+        return;
+    }
+    buf_char(out, type == JSON_OBJECT ? '{' : '[');
+    size_t start = out->n;
+    while (json_next(&it)) {
+        put_comma(out, start);
+        if (type == JSON_OBJECT)
+            put_moved_member(out, &it, of_names);
+        else
+            put_moved(out, it.value, false);
+    }
+    buf_char(out, type == JSON_OBJECT ? '}' : ']');
+}
+
+static void put_wrapped(struct buf *out, struct span schema)
+{
+    struct json_slot dialect = {0};
+
+    if (json_type_of(schema) == JSON_OBJECT)
+        dialect = json_get(schema, "$schema");
+    buf_char(out, '{');
+    if (dialect.type == JSON_STRING) {
+        buf_span(out, dialect.member);
+        buf_char(out, ',');
+    }
+    buf_str(out, "\"type\":\"object\",\"properties\":{\"result\":");
+    put_moved(out, schema, false);
+    buf_str(out, "},\"required\":[\"result\"]}");
+}
+
+void legacy_put_tools(struct buf *out, struct span list)
+{
+    struct json_iter it = json_iter(list);
+
+    buf_char(out, '[');
+    size_t start = out->n;
+    while (json_next(&it)) {
+        struct json_slot schema = json_get(it.value, "outputSchema");
+        put_comma(out, start);
+        if (legacy_fits(&schema)) {
+            buf_span(out, it.value);
+            continue;
+        }
+        size_t at = (size_t)(schema.value.p - it.value.p);
+        buf_span(out, span_cut(it.value, 0, at));
+        put_wrapped(out, schema.value);
+        buf_span(out, span_from(it.value, at + schema.value.n));
+    }
+    buf_char(out, ']');
 }

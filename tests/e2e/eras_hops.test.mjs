@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import path from 'node:path';
 import { test } from 'node:test';
 import { HttpClient, rawMessages, root, serve, until } from './lib.mjs';
-import { allCapabilities, META, ModernClient, node22 } from './peers.mjs';
+import { allCapabilities, META, ModernClient, node22, v1 } from './peers.mjs';
 
 const entry = (era) => ({ command: node22, args: [path.join(root, 'tests/fixture/eras_server.mjs'), era] });
 
@@ -135,4 +135,49 @@ test('an agent of the initialize era has its own ids from a server of its era', 
   for (const result of results) assert.deepEqual(result, { ...result, more: [1, 'x'], _meta: kept });
   assert.deepEqual(told('notifications/resources/updated').params, { uri: 'test://a', _meta: kept });
   await serverHeard(agent, ofModern);
+});
+
+// --- structured content ---
+
+const wrapped = (schema) => ({ type: 'object', properties: { result: schema }, required: ['result'] });
+const gives = { numbers: [1, 2], either: { a: 1 }, bare: 7 };
+
+// In the stateless era a tool may announce and give any value. In the era before these are objects, and
+// the official client refused the list of all servers for one tool that announced an array.
+for (const era of ['modern', 'legacy']) {
+  test(`an agent of the initialize era gets objects where a ${era} server gives anything`, async (t) => {
+    const url = await start(t, era);
+    const pipe = new v1.StreamableHTTPClientTransport(new URL(url));
+    const client = new v1.Client({ name: 'agent', version: '1' });
+    await client.connect(pipe);
+    t.after(() => client.close());
+    const { tools } = await client.listTools();
+    const schemas = Object.fromEntries(tools.map((x) => [x.name, x.outputSchema]));
+    const moved = { $defs: { n: { type: 'integer' } }, type: 'array', items: { $ref: '#/properties/result/$defs/n' } };
+    assert.deepEqual(schemas.numbers, wrapped(moved));
+    assert.deepEqual(schemas.either, wrapped({ anyOf: [{ type: 'object', properties: { a: { type: 'integer' } } }, { type: 'null' }] }));
+    assert.deepEqual(schemas.record, { type: 'object', properties: { a: { type: 'integer' } } });
+    assert.equal(schemas.plain, undefined);
+    // The client checks what it gets against what was announced.
+    for (const name of era === 'modern' ? ['numbers', 'either', 'bare'] : ['numbers', 'either']) {
+      assert.deepEqual((await client.callTool({ name })).structuredContent, { result: gives[name] }, name);
+    }
+    assert.deepEqual((await client.callTool({ name: 'record' })).structuredContent, { a: 1 });
+  });
+
+  test(`an agent of the stateless era gets what a ${era} server gives`, async (t) => {
+    const agent = new ModernClient(await start(t, era));
+    const { tools } = (await agent.request('tools/list')).result;
+    assert.equal(tools.find((x) => x.name === 'numbers').outputSchema.type, 'array');
+    for (const [name, value] of Object.entries(gives)) {
+      assert.deepEqual((await agent.call(name)).result.structuredContent, value, name);
+    }
+  });
+}
+
+test('a tool that gives anything may have another name', async (t) => {
+  const server = await serve(t, { names: 'bare', servers: { up: { ...entry('modern'), tools: { numbers: { name: 'counted' } } } } });
+  const agent = await new HttpClient(server.url).connect();
+  await agent.waitFor('counted');
+  assert.deepEqual((await agent.call('counted')).result.structuredContent, { result: [1, 2] });
 });

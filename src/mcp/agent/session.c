@@ -10,6 +10,7 @@
 #include "mcp/agent/elicited.h"
 #include "mcp/agent/welcome.h"
 #include "mcp/circle.h"
+#include "mcp/legacy.h"
 #include "mcp/outcome.h"
 
 struct mcp_session {
@@ -403,7 +404,10 @@ static void handle_list(struct mcp_session *s, const struct mcp_message *m, void
     buf_str(out, "{\"jsonrpc\":\"2.0\",\"id\":");
     buf_span(out, m->rpc.id);
     buf_printf(out, ",\"result\":{\"%s\":", mcp_lists[kind].member);
-    buf_span(out, list);
+    if (view_flags(s->host.view, (enum item_kind)kind) & ITEM_GIVES_ANY)
+        legacy_put_tools(out, list);
+    else
+        buf_span(out, list);
     if (s->bridge) {
         buf_str(out, ",\"_meta\":{");
         circle_put_marks(out, s->host.view);

@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "mcp/circle.h"
+#include "mcp/legacy.h"
 #include "mcp/param_headers.h"
 #include "mcp/server/as_tools.h"
 #include "mcp/server/context.h"
@@ -22,6 +23,7 @@ enum {
     IN_LABEL, /* the name of an item whose key is its URI */
     IN_DESCRIPTION,
     IN_SCHEMA,
+    IN_OUTPUT,
     IN_ANNOTATIONS,
     IN_READ_ONLY,
     IN_IDEMPOTENT,
@@ -43,6 +45,7 @@ static bool members_of(enum item_kind kind, struct span raw, struct json_slot in
         {"name", IN_LABEL, NULL}, /* where that is another member */
         {"description", IN_DESCRIPTION, NULL},
         {"inputSchema", IN_SCHEMA, NULL},
+        {"outputSchema", IN_OUTPUT, NULL},
         {"annotations", IN_ANNOTATIONS, &annotations},
         {"execution", IN_EXECUTION, &execution},
     };
@@ -101,6 +104,17 @@ static struct span with_schema(struct span raw, const struct json_slot *schema, 
     return buf_view(out);
 }
 
+static unsigned flags_of(struct mcp_provider *p, enum item_kind kind,
+                         const struct json_slot in[IN_COUNT])
+{
+    bool gives_any = kind == ITEM_TOOL && !legacy_fits(&in[IN_OUTPUT]);
+
+    p->gives_any |= gives_any;
+    return (in[IN_READ_ONLY].type == JSON_TRUE ? ITEM_READ_ONLY : 0u) |
+           (in[IN_IDEMPOTENT].type == JSON_TRUE ? ITEM_IDEMPOTENT : 0u) |
+           (gives_any ? ITEM_GIVES_ANY : 0u);
+}
+
 /* The item as it is offered; `own` is the server's name for it. */
 static void offer(struct mcp_provider *p, enum item_kind kind, struct span own, struct span raw)
 {
@@ -129,8 +143,7 @@ static void offer(struct mcp_provider *p, enum item_kind kind, struct span own, 
                     .raw = raw,
                     .name_at = mcp_cut(raw, &in[IN_NAME]),
                     .description_at = mcp_cut(raw, &in[IN_DESCRIPTION]),
-                    .flags = (in[IN_READ_ONLY].type == JSON_TRUE ? ITEM_READ_ONLY : 0u) |
-                             (in[IN_IDEMPOTENT].type == JSON_TRUE ? ITEM_IDEMPOTENT : 0u),
+                    .flags = flags_of(p, kind, in),
                 });
     buf_fini(&whole);
     buf_fini(&label);

@@ -41,6 +41,7 @@ struct mcp_provider {
     unsigned offers;   /* OFFERS_ bits of the server's capabilities */
     bool has_tools;
     bool param_headers; /* some tool wants arguments repeated as headers */
+    bool gives_any;     /* some tool is ITEM_GIVES_ANY */
     struct mcp_overrides overrides;
     struct mcp_extras extras;
     struct map made; /* own names of tools that we made -> struct made_tool */

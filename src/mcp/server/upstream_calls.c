@@ -111,6 +111,20 @@ void upstream_withdraw(struct mcp_provider *p, uint64_t id, const char *reason)
 
 /* --- verbs --- */
 
+/* Was the tool listed with a schema that agents of the initialize era were not shown as it is? */
+static bool gives_any(const struct mcp_provider *p, const struct call *call)
+{
+    const struct catalog *c = p->core.catalog;
+    struct span own = span_of(call->name, call->name_n);
+
+    for (size_t i = 0; p->gives_any && call->op == OP_CALL_TOOL && i < c->n[ITEM_TOOL]; i++) {
+        const struct item *tool = &c->items[ITEM_TOOL][i];
+        if ((tool->flags & ITEM_GIVES_ANY) && span_eq(tool->own.n ? tool->own : tool->name, own))
+            return true;
+    }
+    return false;
+}
+
 static void call_answered(struct mcp_provider *p, struct sent *sent, const struct mcp_message *m)
 {
     bool ok = m->rpc.kind == RPC_RESULT;
@@ -122,8 +136,8 @@ static void call_answered(struct mcp_provider *p, struct sent *sent, const struc
     struct outcome outcome = mcp_outcome_read(m, &text);
     if (sent->made) {
         outcome = as_tools_outcome(sent->made, &outcome, &body);
-    } else if (ok && p->modern && !(sent->call->answers & ANSWERS_BY_RETRY)) {
-        legacy_put_result(&body, sent->call->op, outcome.body);
+    } else if (ok && (p->modern || p->gives_any) && !(sent->call->answers & ANSWERS_BY_RETRY)) {
+        legacy_put_result(&body, sent->call->op, outcome.body, gives_any(p, sent->call));
         outcome.body = buf_view(&body);
     }
     call_done(sent->call, &outcome);
