@@ -27,6 +27,7 @@ enum mcp_error {
     MCP_ERROR_HEADER = -32020,
     MCP_ERROR_CAPABILITY = -32021,
     MCP_ERROR_VERSION = -32022,
+    MCP_ERROR_VISIT_FIRST = -32042, /* legacy era only: the user must visit pages before */
 };
 
 /* Where mcp_skim puts what it finds. */

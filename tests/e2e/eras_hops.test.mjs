@@ -181,3 +181,42 @@ test('a tool that gives anything may have another name', async (t) => {
   await agent.waitFor('counted');
   assert.deepEqual((await agent.call('counted')).result.structuredContent, { result: [1, 2] });
 });
+
+// --- pages to be visited first ---
+
+const visit = async (agent, args, action = 'accept') => {
+  const first = (await agent.call('visit', args)).result;
+  assert.equal(first?.resultType, 'input_required');
+  assert.deepEqual(Object.values(first.inputRequests), [1, 2].map((n) => ({
+    method: 'elicitation/create', params: { mode: 'url', url: `https://example.com/${n}`, message: `Page ${n}` },
+  })));
+  const inputResponses = Object.fromEntries(Object.keys(first.inputRequests).map((k) => [k, { action }]));
+  return agent.call('visit', args, { requestState: first.requestState, inputResponses });
+};
+
+// A server of the initialize era that wants pages to be visited first says so by an error, -32042, which
+// the stateless era does not have: its agents got an error that they do not know, and no page.
+test('an agent of the stateless era is asked to visit pages, and the call is made again', async (t) => {
+  const url = await start(t, 'legacy');
+  const agent = new ModernClient(url);
+  const done = await visit(agent, { tag: 'a' });
+  assert.equal(done.result?.content[0].text, 'visited, call 2', JSON.stringify(done));
+
+  const refused = await visit(agent, { tag: 'b' }, 'decline');
+  assert.equal(refused.result?.isError, true, JSON.stringify(refused));
+  assert.match(refused.result.content[0].text, /did not agree to visit the page that server 'up' asks for/);
+
+  const again = await visit(agent, { tag: 'c', always: true });
+  assert.equal(again.result?.resultType, 'input_required', 'the server may ask again');
+
+  const { status, message } = await new ModernClient(url, { capabilities: {} }).send('tools/call', { name: 'visit', arguments: { tag: 'd' } });
+  assert.equal(status, 400);
+  assert.equal(message.error.code, -32021);
+  assert.deepEqual(message.error.data.requiredCapabilities, { elicitation: { url: {} } });
+
+  // The other era knows that error.
+  const legacy = await new HttpClient(url).connect({ capabilities: allCapabilities });
+  const { error } = await legacy.call('visit', { tag: 'e' });
+  assert.equal(error.code, -32042);
+  assert.equal(error.data.elicitations[0].elicitationId, 'page-1');
+});

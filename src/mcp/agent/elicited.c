@@ -2,10 +2,10 @@
  * for each ask, error and notification of an end. */
 #include "mcp/agent/elicited.h"
 
-#include "wire/rpc.h"
+#include "mcp/protocol.h"
 
 /* More are not remembered: agents of those find out by themselves that the user is done. */
-enum { REMEMBERED = 1000, URL_ELICITATION_REQUIRED = -32042 };
+enum { REMEMBERED = 1000 };
 
 void elicited_fini(struct elicited *e)
 {
@@ -32,7 +32,7 @@ void elicited_note_error(struct elicited *e, struct span error)
 {
     struct rpc_error parts = rpc_error_of(error);
 
-    if (parts.code != URL_ELICITATION_REQUIRED)
+    if (parts.code != MCP_ERROR_VISIT_FIRST)
         return;
     struct json_slot list = json_get(parts.data, "elicitations");
     struct json_iter it = json_iter(list.value);

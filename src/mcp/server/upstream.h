@@ -20,7 +20,7 @@ struct sent {
     bool keep;
     struct call *call;     /* for calls */
     enum item_kind kind;   /* for lists */
-    struct rounds *rounds; /* stateless era: a call that may have to be sent again; else NULL */
+    struct rounds *rounds; /* eras differ: a call that may have to be sent again; else NULL */
     enum op made;          /* a call of a tool that we made of such an operation; else 0 */
 };
 
@@ -134,11 +134,20 @@ void params_put_foreign(struct buf *out, const struct mcp_message *m);
 /* --- upstream_modern.c --- */
 /* The members that every request of the stateless era has in `_meta`. */
 void upstream_modern_put_meta(struct buf *out, unsigned answers);
-/* Remember a call's request, if the consumer cannot repeat it by itself. */
+/* Remember a call's request, which may have to be sent again: the consumer's era is not the
+ * server's. */
 void upstream_modern_keep(struct mcp_provider *p, struct sent *sent, const struct request *request);
 /* A result with a type: true if it was dealt with, false if it is the consumer's business. */
 bool upstream_modern_ask_input(struct mcp_provider *p, struct sent *sent,
                                const struct mcp_message *m);
+/*
+ * An error of the initialize era that an agent of the stateless era does not know: pages must be
+ * visited first. True if the agent is asked to, by asks with keys that begin so: no server has such
+ * ids.
+ */
+#define UPSTREAM_VISIT_KEY "visit "
+bool upstream_modern_ask_visits(struct mcp_provider *p, struct sent *sent,
+                                const struct mcp_message *m);
 /* An ask of such a call was answered. */
 void upstream_modern_answered(struct mcp_provider *p, struct sent *sent, struct span key,
                               const struct outcome *outcome);

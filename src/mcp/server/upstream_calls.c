@@ -133,6 +133,8 @@ static void call_answered(struct mcp_provider *p, struct sent *sent, const struc
     if (ok && !p->plain && m->slots[SLOT_RESULT_TYPE].type == JSON_STRING &&
         upstream_modern_ask_input(p, sent, m))
         return;
+    if (!ok && sent->rounds && upstream_modern_ask_visits(p, sent, m))
+        return;
     struct outcome outcome = mcp_outcome_read(m, &text);
     if (sent->made) {
         outcome = as_tools_outcome(sent->made, &outcome, &body);
@@ -315,7 +317,7 @@ static void on_open(struct peer *self, struct call *call, const struct request *
         sent->call = call;
         sent->made = made;
         call->provider_data = sent;
-        if (p->modern)
+        if (p->modern != ((r.answers & ANSWERS_BY_RETRY) != 0))
             upstream_modern_keep(p, sent, &r);
         upstream_send_call(p, sent, &r, SPAN_EMPTY);
     }
@@ -329,7 +331,7 @@ static void on_answer(struct peer *self, struct call *call, struct span key,
     struct mcp_provider *p = of_peer(self);
     struct sent *sent = call->op == OP_STANDING ? NULL : call->provider_data;
 
-    if (sent && sent->rounds) {
+    if (sent && sent->rounds && (p->modern || span_starts(key, SPAN(UPSTREAM_VISIT_KEY)))) {
         upstream_modern_answered(p, sent, key, outcome);
         return;
     }

@@ -1,10 +1,12 @@
 /* Servers of the stateless era: `_meta` of each request, rounds of input for one call, and the
- * subscriptions/listen stream. Called by upstream_calls.c, lists.c and provider.c. */
+ * subscriptions/listen stream; and rounds of an agent of that era at a server of the other. Called
+ * by upstream_calls.c, lists.c and provider.c. */
 #include "base/log.h"
 #include "base/mem.h"
 #include "mcp/server/upstream.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 
 /* A server that keeps asking is told to stop after as many rounds as the official client takes. */
 enum { MAX_ROUNDS = 10, RELISTEN_MS = 1000 };
@@ -51,8 +53,6 @@ static void on_pause_over(struct timer *t);
 
 void upstream_modern_keep(struct mcp_provider *p, struct sent *sent, const struct request *request)
 {
-    if (request->answers & ANSWERS_BY_RETRY)
-        return;
     sent->rounds = MEM_NEW(struct rounds);
     sent->rounds->provider = p;
     sent->rounds->sent = sent;
@@ -108,12 +108,25 @@ static bool round_complete(struct mcp_provider *p, struct sent *sent)
     return true;
 }
 
+/* A server that wants pages to be visited first hears no answers: it is called once more. */
+static void note_visit(const struct mcp_provider *p, struct rounds *r, struct span answer)
+{
+    if (r->refused || json_string_is(json_get(answer, "action").value, SPAN("accept")))
+        return;
+    r->refused = true;
+    r->why = FAIL_REFUSED;
+    buf_printf(&r->refusal, "the user did not agree to visit the page that server '%s' asks for",
+               p->alias);
+}
+
 void upstream_modern_answered(struct mcp_provider *p, struct sent *sent, struct span key,
                               const struct outcome *outcome)
 {
     struct rounds *r = sent->rounds;
 
-    if (outcome->kind == OUTCOME_RESULT) {
+    if (outcome->kind == OUTCOME_RESULT && !p->modern) {
+        note_visit(p, r, outcome->body);
+    } else if (outcome->kind == OUTCOME_RESULT) {
         if (r->responses.n)
             buf_char(&r->responses, ',');
         buf_span(&r->responses, key);
@@ -166,6 +179,50 @@ static void end_unwanted(struct sent *sent, struct span why)
               &(struct outcome){.kind = OUTCOME_FAILED, .why = FAIL_PROTOCOL, .text = why});
 }
 
+/* One round more; false: that was too many, and the call has ended. */
+static bool begin_round(struct sent *sent)
+{
+    if (++sent->rounds->done > MAX_ROUNDS) {
+        end_unwanted(sent, SPAN("the server asked for input too many times"));
+        return false;
+    }
+    sent->keep = true;
+    return true;
+}
+
+static void ask_visit(struct sent *sent, unsigned n, struct span page)
+{
+    char key[24];
+
+    snprintf(key, sizeof key, UPSTREAM_VISIT_KEY "%u", n);
+    sent->rounds->open++;
+    ask_put(sent->call, &(struct ask){.key = span_str(key),
+                                      .method = SPAN("elicitation/create"),
+                                      .params = page,
+                                      .needs = ANSWERS_ELICIT_URL});
+}
+
+bool upstream_modern_ask_visits(struct mcp_provider *p, struct sent *sent,
+                                const struct mcp_message *m)
+{
+    struct rpc_error error = rpc_error_of(m->rpc.error);
+    struct json_slot pages = json_get(error.data, "elicitations");
+    struct json_iter it = json_iter(pages.value), first = it;
+
+    if (p->modern || error.code != MCP_ERROR_VISIT_FIRST || pages.type != JSON_ARRAY ||
+        !json_next(&first) || first.type != JSON_OBJECT)
+        return false;
+    if (!begin_round(sent))
+        return true;
+    sent->rounds->open = 1; /* as below */
+    for (unsigned n = 0; json_next(&it); n++)
+        if (it.type == JSON_OBJECT)
+            ask_visit(sent, n, it.value);
+    if (--sent->rounds->open == 0 && round_complete(p, sent))
+        sent->keep = false;
+    return true;
+}
+
 bool upstream_modern_ask_input(struct mcp_provider *p, struct sent *sent,
                                const struct mcp_message *m)
 {
@@ -181,11 +238,8 @@ bool upstream_modern_ask_input(struct mcp_provider *p, struct sent *sent,
     }
     if (!r)
         return false;
-    if (++r->done > MAX_ROUNDS) {
-        end_unwanted(sent, SPAN("the server asked for input too many times"));
+    if (!begin_round(sent))
         return true;
-    }
-    sent->keep = true;
     mem_free(r->state);
     r->state = state->type == JSON_NONE ? NULL : mem_span(state->value);
     struct json_iter any = json_iter(m->slots[SLOT_INPUT_REQUESTS].value);
