@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import path from 'node:path';
 import { test } from 'node:test';
-import { HttpClient, rawMessages, root, serve, until } from './lib.mjs';
+import { HttpClient, logged, rawMessages, root, serve, until } from './lib.mjs';
 import { allCapabilities, META, ModernClient, node22, v1 } from './peers.mjs';
 
 const entry = (era) => ({ command: node22, args: [path.join(root, 'tests/fixture/eras_server.mjs'), era] });
@@ -219,4 +219,26 @@ test('an agent of the stateless era is asked to visit pages, and the call is mad
   const { error } = await legacy.call('visit', { tag: 'e' });
   assert.equal(error.code, -32042);
   assert.equal(error.data.elicitations[0].elicitationId, 'page-1');
+});
+
+// --- questions ---
+
+// A call that waited for its agent's answer when the server ended was forgotten: the agent came back and
+// was told that its requestState was wrong, which it was not.
+test('an agent that comes back to a call whose server has ended is told so', async (t) => {
+  const server = await serve(t, { servers: { up: entry('legacy') } });
+  const agent = new ModernClient(`${server.url}/up`);
+  await agent.waitFor('die');
+  const { result } = await agent.call('die');
+  assert.equal(result?.resultType, 'input_required');
+  await logged(server, /up.*ended/);
+  const answer = { requestState: result.requestState, inputResponses: { [Object.keys(result.inputRequests)[0]]: { action: 'decline' } } };
+  const { error } = await agent.call('die', {}, answer);
+  assert.equal(error.code, -32000, JSON.stringify(error));
+  assert.equal(error.data.reason, 'crashed');
+  assert.match(error.message, /'up'/);
+  assert.equal((await agent.call('die', {}, answer)).error.code, -32602, 'that is told once');
+  // An end that nobody asks for any more is no hindrance to ours.
+  assert.equal((await agent.call('die')).result?.resultType, 'input_required');
+  await until('the second end', () => server.stderr().match(/up.*ended/g).length > 1);
 });

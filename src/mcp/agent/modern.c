@@ -93,6 +93,7 @@ void modern_request_free(struct modern_request *r)
         modern_ask_free(LIST_ENTRY(it, struct modern_ask, node));
     list_remove(&r->node);
     a->n_requests--;
+    buf_fini(&r->end_bytes);
     mem_free(r->id);
     mem_free(r->token);
     mem_free(r);
@@ -153,38 +154,50 @@ static void reply_lacking(struct modern_request *r, unsigned lacks)
     buf_fini(&data);
 }
 
+static void put_end(struct modern_request *r, enum op op, const struct outcome *outcome)
+{
+    struct modern_agent *a = r->agent;
+    BUF_SCOPED body = {0};
+    struct outcome told = mcp_outcome_of_refusal(op, outcome, &body);
+
+    set_status(a, r->reply, status_of(op, &told));
+    struct buf *out = begin(a, r->reply, MCP_OUT_FINAL);
+    if (told.kind == OUTCOME_RESULT) {
+        begin_result(out, span_str(r->id));
+        modern_result_put(out, told.body, op == OP_READ_RESOURCE);
+        buf_char(out, '}');
+    } else {
+        put_error(out, span_str(r->id), op, &told);
+    }
+    end(a, r->reply, MCP_OUT_FINAL);
+}
+
+void modern_request_finish(struct modern_request *r, enum op op, unsigned lacks,
+                           const struct outcome *outcome)
+{
+    if (outcome->kind == OUTCOME_FAILED && outcome->why == FAIL_CANCELLED)
+        r->agent->out->abandon(r->agent->owner, r->reply);
+    else if (lacks && went_wrong(outcome))
+        reply_lacking(r, lacks);
+    else
+        put_end(r, op, outcome);
+    modern_request_free(r);
+}
+
 static void on_done(struct peer *self, struct call *call, const struct outcome *outcome)
 {
-    struct modern_agent *a = CONTAINER_OF(self, struct modern_agent, peer);
     struct modern_request *r = call->consumer_data;
 
+    (void)self;
     if (call->op == OP_STANDING) {
         modern_listen_ended(r);
-        return;
-    }
-    if (!r->waits) {
+    } else if (r->waits) {
+        modern_request_finish(r, call->op, call->lacks, outcome);
+    } else if (!modern_keep_end(r, call, outcome)) {
         /* Parked, and nobody came back in time: there is no one to tell. */
         log_debug("mcp", "a parked call ended: " SPAN_FMT, SPAN_ARG(outcome->text));
-    } else if (outcome->kind == OUTCOME_FAILED && outcome->why == FAIL_CANCELLED) {
-        a->out->abandon(a->owner, r->reply);
-    } else if (call->lacks && went_wrong(outcome)) {
-        reply_lacking(r, call->lacks);
-    } else {
-        struct buf body = {0};
-        struct outcome told = mcp_outcome_of_refusal(call->op, outcome, &body);
-        set_status(a, r->reply, status_of(call->op, &told));
-        struct buf *out = begin(a, r->reply, MCP_OUT_FINAL);
-        if (told.kind == OUTCOME_RESULT) {
-            begin_result(out, span_str(r->id));
-            modern_result_put(out, told.body, call->op == OP_READ_RESOURCE);
-            buf_char(out, '}');
-        } else {
-            put_error(out, span_str(r->id), call->op, &told);
-        }
-        end(a, r->reply, MCP_OUT_FINAL);
-        buf_fini(&body);
+        modern_request_free(r);
     }
-    modern_request_free(r);
 }
 
 static void send_progress(struct modern_request *r, const struct event *e)
@@ -449,6 +462,8 @@ struct modern_agent *modern_agent_new(const struct mcp_host *host, const struct 
 void modern_agent_free(struct modern_agent *a)
 {
     call_cancel_all(&a->peer);
+    LIST_EACH_SAFE (&a->requests, it) /* those whose call has ended */
+        modern_request_free(LIST_ENTRY(it, struct modern_request, node));
     mem_free(a);
 }
 

@@ -110,6 +110,7 @@ static void park(struct timer *t)
     a->out->end(a->owner, r->reply, MCP_OUT_FINAL);
     r->reply = NULL;
     r->waits = false;
+    r->expires = seal.expires;
     if (!r->parked)
         a->n_parked++;
     r->parked = true;
@@ -150,6 +151,47 @@ void modern_on_ask(struct peer *self, struct call *call, const struct ask *ask)
     timer_set(router_timers(a->host.router), &r->flush, 0);
 }
 
+/* --- calls that end while they are parked --- */
+
+static void forget_ended(struct timer *t)
+{
+    modern_request_free(CONTAINER_OF(t, struct modern_request, flush));
+}
+
+bool modern_keep_end(struct modern_request *r, const struct call *call,
+                     const struct outcome *outcome)
+{
+    struct timers *timers = router_timers(r->agent->host.router);
+    bool news = outcome->kind != OUTCOME_FAILED ||
+                (outcome->why != FAIL_CANCELLED && outcome->why != FAIL_TIMEOUT &&
+                 outcome->why != FAIL_SHUTDOWN);
+
+    if (!r->parked || r->waits || !news || r->expires <= timers->now)
+        return false;
+    r->call = NULL;
+    r->ended = call->handle;
+    r->op = call->op;
+    r->lacks = call->lacks;
+    r->end = *outcome;
+    buf_span(&r->end_bytes, outcome->body);
+    buf_span(&r->end_bytes, outcome->text);
+    r->end.body = span_of(r->end_bytes.p, outcome->body.n);
+    r->end.text = span_of(r->end_bytes.p + outcome->body.n, outcome->text.n);
+    r->flush.fire = forget_ended;
+    timer_set(timers, &r->flush, r->expires - timers->now);
+    return true;
+}
+
+static struct modern_request *find_ended(const struct modern_agent *a, uint64_t handle)
+{
+    LIST_EACH (&a->requests, it) {
+        struct modern_request *r = LIST_ENTRY(it, struct modern_request, node);
+        if (r->ended == handle)
+            return r;
+    }
+    return NULL;
+}
+
 /* The parked request that a seal names, if this retry may resume it. */
 static struct modern_request *unseal(struct modern_agent *a, const struct mcp_message *m,
                                      struct span state, struct span principal)
@@ -160,7 +202,9 @@ static struct modern_request *unseal(struct modern_agent *a, const struct mcp_me
         seal.request != modern_digest(m) || seal.expires < router_timers(a->host.router)->now)
         return NULL;
     struct call *call = router_find(a->host.router, seal.call);
-    if (!call || call->consumer != &a->peer || call->op == OP_STANDING)
+    if (!call)
+        return find_ended(a, seal.call);
+    if (call->consumer != &a->peer || call->op == OP_STANDING)
         return NULL;
     struct modern_request *r = call->consumer_data;
     return r->parked && !r->waits ? r : NULL;
@@ -223,6 +267,10 @@ bool modern_resume(struct modern_agent *a, const struct mcp_message *m, void *re
     modern_request_bind(r, m, reply);
     r->parked = false;
     a->n_parked--;
+    if (r->ended) {
+        modern_request_finish(r, r->op, r->lacks, &r->end);
+        return true;
+    }
     /* What this retry leaves open is asked again. An answer may end the call: then r is gone. */
     timer_set(router_timers(a->host.router), &r->flush, 0);
     uint64_t handle = r->call->handle;
