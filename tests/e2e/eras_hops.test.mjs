@@ -242,3 +242,13 @@ test('an agent that comes back to a call whose server has ended is told so', asy
   assert.equal((await agent.call('die')).result?.resultType, 'input_required');
   await until('the second end', () => server.stderr().match(/up.*ended/g).length > 1);
 });
+
+// A server may leave out the params of roots/list. As input of the stateless era the question went on
+// without, and agents that look into the params of every question found none.
+test('a question for roots has params', async (t) => {
+  const agent = new ModernClient(await start(t, 'legacy'));
+  const { result } = await agent.call('roots');
+  assert.deepEqual(Object.values(result.inputRequests), [{ method: 'roots/list', params: {} }]);
+  const answer = { requestState: result.requestState, inputResponses: { [Object.keys(result.inputRequests)[0]]: { roots: [] } } };
+  assert.equal((await agent.call('roots', {}, answer)).result.content[0].text, '{"roots":[]}');
+});

@@ -77,10 +77,8 @@ static void put_input_requests(struct buf *out, const struct modern_request *r)
         const struct modern_ask *ask = LIST_ENTRY(it, struct modern_ask, node);
         buf_printf(out, "%s\"%s\":{\"method\":", it == r->asks.next ? "" : ",", ask->key);
         json_quote(out, span_str(ask->method));
-        if (ask->params) {
-            buf_str(out, ",\"params\":");
-            put_ask_params(out, span_str(ask->params));
-        }
+        buf_str(out, ",\"params\":");
+        put_ask_params(out, ask->params ? span_str(ask->params) : SPAN("{}"));
         buf_char(out, '}');
     }
     buf_char(out, '}');
