@@ -1,6 +1,7 @@
 /* Headers of every request to an HTTP server, refusals in words, and SSE streams with their last
  * id. Called by http_upstream.c, http_post.c, http_listen.c and http_old_sse.c. */
 #include "base/mem.h"
+#include "base/visible.h"
 #include "mcp/server/http_link.h"
 #include "wire/http.h"
 
@@ -128,14 +129,24 @@ bool http_request_says_no_session(int status, struct span body)
     return status == 404 || (status == 400 && mentions(body, "session"));
 }
 
-/* What an error body says to people: JSON-RPC's error.message, or what others call so. */
+/* The first line of a text; nothing of a page for a browser. */
+static struct span first_line(struct span text)
+{
+    struct span line = span_cut(text, 0, span_find(text, '\n'));
+
+    line = span_trim(span_cut(line, 0, span_find(line, '\r')));
+    return line.n && line.p[0] == '<' ? SPAN_EMPTY : line;
+}
+
+/* What an error body says to people: JSON-RPC's error.message, or what others call so, else all of
+ * it. */
 static struct span message_of(struct span body, struct buf *scratch)
 {
     static const char *const keys[] = {"message", "error_description", "error", "detail"};
     enum json_type type;
 
     if (json_skim(body, NULL, NULL, &type, NULL) < 0 || type != JSON_OBJECT)
-        return SPAN_EMPTY;
+        return first_line(body);
     struct json_slot error = json_get(body, "error");
     struct span in = error.type == JSON_OBJECT ? error.value : body;
     for (size_t i = 0; i < COUNT_OF(keys); i++) {
@@ -143,14 +154,17 @@ static struct span message_of(struct span body, struct buf *scratch)
         if (slot.type == JSON_STRING)
             return json_text(slot.value, scratch);
     }
-    return SPAN_EMPTY;
+    json_one_line(scratch, body);
+    return buf_view(scratch);
 }
+
+enum { SAID_MAX = 100 }; /* bytes of what a server says */
 
 void http_request_put_refusal(struct buf *out, int status, struct span body)
 {
-    struct buf scratch = {0};
-    struct span said = span_cut(message_of(body, &scratch), 0, 100);
+    BUF_SCOPED scratch = {0}, said = {0};
 
+    visible_put(&said, span_cut(message_of(body, &scratch), 0, SAID_MAX), 0);
     if (status == 401)
         buf_str(out, "needs authorization, to be given in 'headers' (HTTP 401");
     else if (status == 403)
@@ -160,10 +174,9 @@ void http_request_put_refusal(struct buf *out, int status, struct span body)
     else
         buf_printf(out, "HTTP %d %s", status, http_reason(status));
     if (said.n)
-        buf_printf(out, ": " SPAN_FMT, SPAN_ARG(said));
+        buf_printf(out, ": %s", buf_cstr(&said));
     if (status == 401 || status == 403 || (status >= 300 && status < 400))
         buf_char(out, ')');
-    buf_fini(&scratch);
 }
 
 /* --- event streams --- */
