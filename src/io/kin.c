@@ -97,14 +97,17 @@ static rlim_t mark_of(int pid)
     return mark;
 }
 
-/* We may have either ourselves, and then so may those that are not of our kin. */
+/*
+ * We may have either ourselves, and then so may those that are not of our kin. In our own session
+ * only the number counts: what was started there before us may have given up its privileges, too.
+ */
 static bool has_brand(int pid)
 {
     struct rlimit own = {0};
 
     getrlimit(RLIMIT_LOCKS, &own);
-    return mark_of(pid) != own.rlim_max ||
-           (is_confined(pid) && prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 0);
+    return mark_of(pid) < own.rlim_max || (getsid(pid) != getsid(0) && is_confined(pid) &&
+                                           prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 0);
 }
 
 /* --- whose it is --- */
@@ -118,23 +121,23 @@ static bool is_child(const struct list *kin, int pid)
 }
 
 /*
- * Is this process, whose parent we are, an orphan of one of our children? A process in our own
- * session was started by a library for us; one without the brand came from elsewhere: was there
- * before us, or was given to us as process 1 of a container.
+ * Is this process, whose parent we are, an orphan of one of our children? One without the brand
+ * came from elsewhere: a library started it for us, or it was there before us, or was given to us
+ * as process 1 of a container.
  */
 static bool is_orphan(const struct list *kin, int pid)
 {
-    return !is_child(kin, pid) && getsid(pid) != getsid(0) && has_brand(pid);
+    return !is_child(kin, pid) && has_brand(pid);
 }
 
 static bool has_living_server(const struct list *kin, int orphan)
 {
-    int session = getsid(orphan);
+    int group = getpgid(orphan);
     rlim_t mark = mark_of(orphan);
 
     LIST_EACH (kin, it) {
         const struct kin *k = LIST_ENTRY(it, struct kin, node);
-        if (k->pid == session || k->mark == mark)
+        if (k->pid == group || k->mark == mark)
             return true;
     }
     return false;
@@ -162,7 +165,8 @@ static void put_children(struct buf *out)
 
 /*
  * The process is our child and not reaped, so its id is not another's. The whole group is killed at
- * once, or it could go on forking; a session that one of our kin began has no other processes.
+ * once, or it could go on forking. An orphan that joined somebody else's group meant harm, and
+ * could have killed that group itself.
  */
 static void kill_orphan(int pid)
 {

@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/pidfd.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -171,6 +172,24 @@ struct spawn_plan {
 };
 
 /*
+ * A group of its own, so that all of a server can be killed as one, and no terminal: Ctrl-C there
+ * is not meant for a server, and one that asks for a password there must hear that there is none,
+ * rather than be stopped in the background. A session of its own has the same effect, but the
+ * kernel also makes a scheduling group of each session (autogroup), and on a busy machine every
+ * message then waits for the turn of a whole group. So that is only for where a terminal cannot be
+ * given up.
+ */
+static void leave_terminal(void)
+{
+    int terminal = open("/dev/tty", O_RDWR | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
+
+    if (terminal < 0 ? errno == ENXIO : ioctl(terminal, TIOCNOTTY) == 0)
+        setpgid(0, 0);
+    else
+        setsid();
+}
+
+/*
  * The child between vfork and exec. It runs in the parent's memory while the parent stands still:
  * it makes system calls, writes nothing but `plan`'s two error fields, and never returns.
  */
@@ -179,7 +198,7 @@ static _Noreturn void become(struct spawn_plan *plan)
     sigset_t none;
     int why = ENOENT;
 
-    setsid();
+    leave_terminal();
     /* If the parent died before prctl took effect, nobody would tell us any more. */
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != plan->parent)
         _exit(127);
