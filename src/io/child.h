@@ -1,9 +1,10 @@
 /*
  * child: a supervised child process with pipes.
  *
- * Started by vfork-like spawning (cheap at any size of the parent) in its own session and process
- * group, told by the kernel to die when we die (PDEATHSIG), watched through a pidfd. Its stdout and
- * stdin are one stream; its stderr goes to the log line by line under the server's name.
+ * Started by vfork-like spawning (cheap at any size of the parent) in a process group of its own
+ * and without a terminal, told by the kernel to die when we die (PDEATHSIG), watched through a
+ * pidfd. Its stdout and stdin are one stream; its stderr goes to the log line by line under the
+ * server's name.
  *
  * `exited` is called exactly once, from the loop, after the process is reaped *and* its stream has
  * closed *and* what it left behind is gone; the struct is freed when it returns. When the process
