@@ -231,7 +231,7 @@ static void cancel_held(struct conductor *c, struct span id)
 static void on_cancel(struct hop *from, const struct acp_message *m)
 {
     struct json_slot id = acp_first(m, ACP_REQUEST_ID, ACP_REQUEST_ID);
-    struct pending *p = id.type == JSON_NONE ? NULL : map_get(&from->in, id.value);
+    struct pending *p = id.type == JSON_NONE ? NULL : hop_asked(from, id.value);
 
     /* An unknown id is no mistake: the answer may have been sent before the cancellation came. */
     if (p && p->to)
@@ -445,7 +445,7 @@ void conductor_check_end(struct conductor *c)
 {
     if (c->state != CHAIN_ENDING) {
         /* No request is open any more. */
-        if ((c->at_eof || c->dying) && c->up.in.n == 0 && list_empty(&c->held))
+        if ((c->at_eof || c->dying) && list_empty(&c->up.in) && list_empty(&c->held))
             timer_set(loop_timers(c->loop), &c->end, 0);
         return;
     }

@@ -15,7 +15,7 @@ enum {
      * reading them, even if each adds one message of maximum length. */
     QUEUE_MAX = 4 * HOP_MAX_MESSAGE,
     QUEUE_KEEP = 128 * 1024, /* capacity that a hop's output buffer keeps while nothing waits */
-    SPARE_MAX = 128,         /* ended requests whose memory is kept for new requests */
+    SPARE_MAX = 512,         /* ended requests whose memory is kept for new requests */
 };
 
 struct span failure_tell(struct failure *f)
@@ -36,6 +36,7 @@ void hop_init(struct hop *h, struct conductor *c, int index, const char *label)
     h->index = index;
     h->dialect = P_UNKNOWN;
     snprintf(h->label, sizeof h->label, "%s", label);
+    list_init(&h->in);
     list_init(&h->sent);
     list_init(&h->spare);
     lines_init(&h->lines, HOP_MAX_MESSAGE);
@@ -47,7 +48,6 @@ void hop_fini(struct hop *h)
         pending_free(LIST_ENTRY(it, struct pending, node));
     lines_fini(&h->lines);
     idmap_fini(&h->out);
-    map_fini(&h->in);
     buf_fini(&h->discard);
     last_words_reset(&h->last_words);
     mem_free(h->closed);
@@ -251,6 +251,7 @@ struct pending *pending_new(struct hop *to, struct hop *from, const struct acp_m
     p->to = to;
     p->from = from;
     list_init(&p->node);
+    list_init(&p->waiting);
     if (to) {
         p->id = ++to->last_id;
         p->sent_nested = to->nested;
@@ -263,10 +264,7 @@ struct pending *pending_new(struct hop *to, struct hop *from, const struct acp_m
             p->inner_id = mem_span(m->inner_id);
         p->batch = m->batch;
         batch_hold(p->batch);
-        struct pending *before = map_put(&from->in, m->rpc.id, p);
-        if (before)
-            before->found = false;
-        p->found = true;
+        list_append(&from->in, &p->waiting);
     }
     return p;
 }
@@ -275,11 +273,21 @@ void pending_let_go(struct pending *p)
 {
     if (!p->from)
         return;
-    if (p->found)
-        map_del(&p->from->in, span_str(p->from_id));
+    list_remove(&p->waiting);
     p->from = NULL;
     batch_release(p->batch);
     p->batch = NULL;
+}
+
+/* Every request is waited for and few are taken back: a list costs less than finding them would. */
+struct pending *hop_asked(const struct hop *h, struct span id)
+{
+    for (const struct list *it = h->in.prev; it != &h->in; it = it->prev) {
+        struct pending *p = LIST_ENTRY(it, struct pending, waiting);
+        if (span_is(id, p->from_id))
+            return p;
+    }
+    return NULL;
 }
 
 static struct acp_trace *trace_of(const struct pending *p)
@@ -394,9 +402,6 @@ void pending_cancel(struct pending *p)
 
 void hop_gone(struct hop *h, struct failure *why)
 {
-    size_t at = 0;
-    struct span key;
-    void *value;
     uint64_t last = h->last_id; /* requests that the hooks send meanwhile do not fail here */
     struct pending *p;
 
@@ -410,15 +415,10 @@ void hop_gone(struct hop *h, struct failure *why)
             pending_error(p, error);
         pending_free(p);
     }
-    while (map_next(&h->in, &at, &key, &value)) {
-        p = value;
-        p->from = NULL;
-        batch_release(p->batch);
-        p->batch = NULL;
+    while ((p = LIST_FIRST(&h->in, struct pending, waiting))) {
+        pending_let_go(p);
         pending_cancel(p);
     }
-    map_fini(&h->in);
-    h->in = (struct map){0};
 }
 
 /* --- input --- */

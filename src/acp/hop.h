@@ -37,7 +37,7 @@ struct hop {
     size_t line_at;     /* where the message being written starts */
     uint64_t last_id;
     struct idmap out; /* our id -> struct pending that the neighbour works on */
-    struct map in;    /* the neighbour's raw id -> struct pending that the neighbour waits for */
+    struct list in;   /* the pendings that the neighbour waits for */
     struct list sent; /* the pendings of `out`, in order */
     enum proxy_dialect dialect; /* P_UNKNOWN until told or configured */
     bool nested;                /* envelopes of this neighbour hold whole messages */
@@ -57,13 +57,13 @@ struct hop {
 /* A request in flight on a hop. */
 struct pending {
     struct list node;
+    struct list waiting; /* in from->in */
     struct conductor *c;
     struct hop *to; /* NULL: an MCP client behind `channel` works on the request */
     uint64_t id;
     struct hop *from; /* the neighbour that waits for the answer; NULL: we do, or nobody any more */
     char *from_id;
     char short_id[24]; /* where from_id points if the id fits */
-    bool found;        /* from->in has this request; false once a later request reused the id */
     char *inner_id;    /* the request came as a whole message in an envelope: so must the answer */
     struct batch *batch;
     bool sent_nested;
@@ -106,6 +106,9 @@ void hop_feed(struct hop *h, struct span chunk);
 void hop_feed_end(struct hop *h);
 /* Receive one message as if it had just been read; batch NULL when the message came alone. */
 void hop_receive(struct hop *h, struct span text, struct batch *batch);
+/* The request with this raw id that the hop waits for, the newest if it gave an id twice, or NULL.
+ */
+struct pending *hop_asked(const struct hop *h, struct span id);
 struct buf *hop_begin(struct hop *h);
 void hop_end(struct hop *h);
 /* Answer a request of this hop at once: with a result, a raw error object, an error. */
