@@ -150,12 +150,12 @@ static void release(struct acp_channel *ch)
         ch->connect->owner = (void *)(uintptr_t)channel_row(ch);
         ch->connect->answered = connected_late;
         ch->connect->dropped = NULL;
-        pending_cancel(ch->connect);
+        pending_cancel(ch->connect, SPAN("{}"));
     }
     LIST_EACH_SAFE (&ch->exchanges, it) {
         struct exchange *x = LIST_ENTRY(it, struct exchange, node);
         if (x->sent)
-            pending_cancel(x->sent);
+            pending_cancel(x->sent, SPAN("{}"));
         exchange_free(x);
     }
     LIST_EACH_SAFE (&ch->asks, it) {
@@ -402,11 +402,11 @@ static void take_notification(struct acp_channel *ch, const struct rpc_message *
         id = json_edit_get(params, EDIT_PATH("requestId"));
     if (id.type != JSON_NONE) {
         /* Ids of the client mean nothing to the server: the cancellation goes to the hop that has
-         * the request. Where the dialect nests whole messages, the server also gets the
-         * notification with the id it knows. */
+         * the request, with the other members of its params. Where the dialect nests whole
+         * messages, the server also gets the notification with the id it knows. */
         struct exchange *x = map_get(&ch->asked, id.value);
         if (x && x->sent)
-            pending_cancel(x->sent);
+            pending_cancel(x->sent, params);
         if (!x || !row->nested)
             return;
         json_edit_set(&edited, params, EDIT_PATH("requestId"), span_str(x->request_id));
@@ -602,9 +602,4 @@ void channel_withdraw_ask(struct pending *p, struct span params)
     pending_error(p, SPAN("{\"code\":-32800,\"message\":\"Request cancelled\"}"));
     pending_free(p);
     emit(ch, &text, SPAN_EMPTY);
-}
-
-void channel_ask_cancelled(struct pending *p)
-{
-    channel_withdraw_ask(p, SPAN("{}"));
 }

@@ -57,8 +57,9 @@ bool channel_divert(struct conductor *c, struct hop *from, const struct acp_mess
 /* Is this a message to an MCP server of a component that is about to reach the client? Proxies pass
  * on methods they do not know, so the component did not know this one. */
 bool channel_is_astray(struct conductor *c, const struct acp_message *m);
-/* A component cancels a request that it sent to the MCP client. */
-void channel_ask_cancelled(struct pending *p);
+/* A component cancels a request that it sent to the MCP client. `params` are the component's, with
+ * the component's id. */
+void channel_withdraw_ask(struct pending *p, struct span params);
 /* The id of the server's session is known now. */
 void channel_session_known(struct acp_server *s);
 /* The client has closed its end: a component that has not answered connect gets only a little more

@@ -63,8 +63,6 @@ void channel_map(struct acp_channel *ch, char kind, struct span raw, bool on);
 void channel_answer(struct acp_channel *ch, struct span id, bool ok, struct span body);
 void channel_deliver(struct acp_channel *ch, struct hop *from, const struct acp_message *m,
                      const struct acp_carried *said, const struct exchange *x);
-/* The server cancelled a request to the client. `params` are the server's, with the server's id. */
-void channel_withdraw_ask(struct pending *p, struct span params);
 
 /* --- exchange.c --- */
 void exchange_open(struct acp_channel *ch, const struct rpc_message *m);

@@ -235,9 +235,9 @@ static void on_cancel(struct hop *from, const struct acp_message *m)
 
     /* An unknown id is no mistake: the answer may have been sent before the cancellation came. */
     if (p && p->to)
-        pending_cancel(p);
+        pending_cancel(p, m->params);
     else if (p)
-        channel_ask_cancelled(p);
+        channel_withdraw_ask(p, m->params);
     else if (from->index == HOP_UPSTREAM)
         cancel_held(from->c, id.value);
 }

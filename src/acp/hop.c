@@ -382,16 +382,15 @@ static void pass_answer(struct pending *p, const struct acp_message *m)
     answered(p);
 }
 
-void pending_cancel(struct pending *p)
+void pending_cancel(struct pending *p, struct span said)
 {
-    BUF_SCOPED params = {0};
+    BUF_SCOPED params = {0}, id = {0};
 
     if (p->cancelled || !p->to)
         return;
     p->cancelled = true;
-    buf_str(&params, "{\"requestId\":");
-    buf_u64(&params, p->id);
-    buf_char(&params, '}');
+    buf_u64(&id, p->id);
+    json_edit_set(&params, said, EDIT_PATH("requestId"), buf_view(&id));
     /* Always plain: the cancellation is about a request on this very connection, in an envelope or
      * not. */
     struct span method = SPAN("\"$/cancel_request\"");
@@ -417,7 +416,7 @@ void hop_gone(struct hop *h, struct failure *why)
     }
     while ((p = LIST_FIRST(&h->in, struct pending, waiting))) {
         pending_let_go(p);
-        pending_cancel(p);
+        pending_cancel(p, SPAN("{}"));
     }
 }
 

@@ -126,7 +126,9 @@ void pending_error(struct pending *p, struct span error);
 /* Every request that this hop works on fails with `why`; the requests the hop waited for are
  * dropped. */
 void hop_gone(struct hop *h, struct failure *why);
-void pending_cancel(struct pending *p);
+/* Cancel a request. `said`: the params of the cancellation, which are passed on with the id that the
+ * request has on this hop. */
+void pending_cancel(struct pending *p, struct span said);
 /* Write a request (id > 0) or notification in the form that `to` expects. `method` is raw, with
  * quotes. */
 void hop_place_send(struct hop_place to, const struct pending *p, struct span method,

@@ -164,7 +164,7 @@ static void ask(struct greeting *g, struct hop *h, enum proxy_dialect d)
                               buf_view(&method), params);
     hop_place_send((struct hop_place){h, false}, p, buf_view(&method), params);
     if (g->cancelled)
-        pending_cancel(p);
+        pending_cancel(p, SPAN("{}"));
     if (!g->fixed)
         timer_set(loop_timers(g->c->loop), &g->silence, SILENCE_MS);
 }

@@ -135,23 +135,25 @@ test('what the server takes back need not be answered', async (t) => {
   await client.hear('the connection', (m) => m.id === 1);
   const asked = server.request('sampling/createMessage', {});
   const question = await client.hear('the question', (m) => m.method === 'sampling/createMessage');
-  server.c.notify('$/cancel_request', { requestId: asked.id });
+  server.c.notify('$/cancel_request', { requestId: asked.id, reason: 'no more need' });
   await assert.rejects(within(20_000, 'the end of it', asked), { code: -32800 });
   const cancelled = await client.hear('the cancellation', (m) => m.method === 'notifications/cancelled');
-  assert.equal(cancelled.params.requestId, question.id);
+  assert.deepEqual(cancelled.params, { requestId: question.id, reason: 'no more need' });
   client.send({ id: question.id, result: {} }); // too late, and nobody minds
   client.send({ id: 2, method: 'hello' });
   await client.hear('the next answer', (m) => m.id === 2);
 });
 
-test('a call that its client cancels ends at the server and is not answered', async (t) => {
+// The server was told to stop, but not why: `reason` and whatever else was said were dropped.
+test('a call that its client cancels ends at the server, which hears why, and is not answered', async (t) => {
   const server = await host(t);
   const client = join(t, server.entry);
   server.serve = ({ method }) => (method === 'wait' ? never() : {});
   client.send({ id: 'w', method: 'wait' });
   const { id } = await server.heard('wait');
-  client.send({ method: 'notifications/cancelled', params: { requestId: 'w' } });
-  await until('the cancel', () => server.c.heard.some((m) => m.method === '$/cancel_request' && m.params.requestId === id));
+  client.send({ method: 'notifications/cancelled', params: { reason: 'too slow', requestId: 'w', _meta: { x: [1] } } });
+  const { params } = await until('the cancel', () => server.c.heard.find((m) => m.method === '$/cancel_request'));
+  assert.deepEqual(params, { reason: 'too slow', requestId: id, _meta: { x: [1] } });
   client.send({ id: 2, method: 'hello' });
   await client.hear('the next answer', (m) => m.id === 2);
   assert.deepEqual(client.messages().map((m) => m.id), [2]);
