@@ -9,6 +9,7 @@ import { rialtoBin, root, within } from '../e2e/lib.mjs';
 const rust = (name) => path.join(root, 'build/cargo/bin', name);
 const conductor = rust('agent-client-protocol-conductor');
 const theirs = `'${conductor}' proxy`;
+const earlier = `'${rust('sacp-conductor')}' proxy`;
 
 const chains = {
   'theirs as a proxy of ours': [[rialtoBin, 'conductor', '-q'], [theirs]],
@@ -41,6 +42,21 @@ for (const dialect of [[], ['P2'], ['P3', 'P1']]) {
     await c.initialize();
     const [text] = await c.prompt(await c.newSession(), 'Hello, I am sad');
     assert.match(text, /\w+/);
+    await c.stop();
+  });
+}
+
+// An earlier conductor of theirs: as a proxy it answers nothing at all to a question of a newer dialect
+// than its own, and ours, which is not told the dialect here, must not wait for that for ever.
+for (const [what, proxies] of Object.entries({
+  'as a proxy of ours': [earlier],
+  'twice in ours, with ours between them': [earlier, inner('-q', 'proxy'), earlier],
+})) {
+  test(`sacp-conductor: ${what}`, { timeout: 60_000 }, async (t) => {
+    const c = await open(t, ['-q', 'agent', ...proxies, agent()]);
+    assert.deepEqual(await c.prompt(c.session, 'Hello'), ['Hello']);
+    const texts = await c.prompt(c.session, { command: 'updates', count: 500 });
+    assert.equal(texts.length, 500);
     await c.stop();
   });
 }
