@@ -442,7 +442,8 @@ static void test_an_orphan_that_ends_is_reaped(void **state)
     loop_free(l);
 }
 
-/* Children that are no servers of ours were there before us, or came to us as process 1. */
+/* Children that are no servers of ours were there before us, or came to us as process 1. Those of
+ * our own session may have given up their privileges as servers do. */
 static void test_who_is_not_kin_is_left_alone(void **state)
 {
     (void)state;
@@ -453,6 +454,8 @@ static void test_who_is_not_kin_is_left_alone(void **state)
             prctl(PR_SET_PDEATHSIG, SIGKILL);
             if (i)
                 setsid();
+            else
+                prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
             for (;;)
                 pause();
         }
