@@ -21,6 +21,8 @@ enum treatment {
     MARK,     /* what a bus bridge has written beside the entry; anybody else's is left out */
     IGNORE,   /* concerns only the program that the file was written for */
     DROP,     /* the same, but the user will miss it */
+    GUARD,    /* bounds what the server or its callers may do: without this, the server must not run
+               */
 };
 
 static const struct foreign_key {
@@ -53,6 +55,10 @@ static const struct foreign_key {
     {"transport", "transport", WAY, false},
     {"transportMode", "transport", WAY, false},
     {"envFile", NULL, DROP, false},
+    {"argGuards", NULL, GUARD, false},
+    {"auth", NULL, GUARD, false},
+    {"elicitation", NULL, GUARD, false},
+    {"attachments", NULL, GUARD, false},
     {"autoApprove", NULL, IGNORE, false},
     {"alwaysAllow", NULL, IGNORE, false},
     {"trust", NULL, IGNORE, false},
@@ -274,6 +280,8 @@ static bool treat_value(struct importing *im, struct value *server, struct value
         return treat_context(im, v);
     case MARK:
         return is_mark(v, f->ours);
+    case GUARD: /* only an empty one comes here, see find_guard */
+        return false;
     case IGNORE:
         if (im->thorough)
             import_say(im, PROBLEM_WARNING, server, v, "left out: it has no meaning here");
@@ -319,14 +327,35 @@ static void treat_name(struct importing *im, struct value *server)
     }
 }
 
+/* A member that bounds the server and that we cannot keep to. */
+static const struct value *find_guard(const struct importing *im, const struct value *server)
+{
+    for (const struct value *v = server->first; v; v = v->next) {
+        const struct foreign_key *f = find_foreign(im, v->key);
+        if (f && f->treatment == GUARD && !import_is_empty(v))
+            return v;
+    }
+    return NULL;
+}
+
 bool import_server(struct importing *im, struct value *server)
 {
+    const struct value *guard;
+
     if (server->type != VALUE_MAP)
         return true; /* the schema says what is wrong */
     /* A manifest without them is refused by the schema. */
     if (!im->manifest && !find_member(im, server, "url") && !find_member(im, server, "command")) {
         import_say(im, PROBLEM_WARNING, server, NULL,
                    "server left out: it has neither 'command' nor 'url'");
+        return false;
+    }
+    if ((guard = find_guard(im, server))) {
+        import_say(im, PROBLEM_WARNING, server, guard,
+                   "server left out: '" SPAN_FMT
+                   "' is not understood here, and the server must not "
+                   "run without it; take the key out to run the server unbounded",
+                   SPAN_ARG(guard->key));
         return false;
     }
     treat_name(im, server);
