@@ -80,6 +80,10 @@ struct http_upstream {
     struct mcp_provider *provider;
     struct http_client *client; /* NULL when down */
     enum link_phase phase;
+    char *url;     /* where the server is looked for now */
+    bool pathless; /* the configured address has no path */
+    size_t way;    /* in the list of ways to the server; stays when the link goes down */
+    size_t tried;  /* ways since `open`, besides the first */
     bool old_sse;  /* the transport in use */
     bool answered; /* the server has said something since `open` */
     struct timer report;
@@ -102,6 +106,8 @@ struct http_upstream {
 /* --- http_upstream.c --- */
 /* The server is gone: drop everything, report it. */
 void http_upstream_lost(struct http_upstream *u, const char *why);
+/* The server is not to be had in this way: take the next one. False when all were tried. */
+bool http_upstream_turn(struct http_upstream *u);
 /* notifications/initialized was taken: what waited may go. */
 void http_upstream_ready(struct http_upstream *u);
 /* The server does not know our session any more. */

@@ -17,7 +17,7 @@ static void learn_endpoint(struct http_upstream *u, struct span where)
 
     if (u->endpoint)
         return;
-    u->endpoint = http_url_resolve(u->options.url, where);
+    u->endpoint = http_url_resolve(u->url, where);
     if (u->endpoint) {
         u->phase = LINK_FRESH;
         mcp_provider_connected(u->provider);
@@ -64,6 +64,13 @@ static void on_chunk(void *owner, struct span chunk)
     http_listen_feed(owner, chunk, on_event, too_long);
 }
 
+/* Has the server answered, but not as one of this transport? */
+static bool is_other_way(const struct listening *l)
+{
+    return !l->source.reading &&
+           (l->status == 200 || l->status == 400 || l->status == 404 || l->status == 405);
+}
+
 static void on_done(void *owner, int code, const char *why, bool delivered)
 {
     struct listening *l = owner;
@@ -72,6 +79,8 @@ static void on_done(void *owner, int code, const char *why, bool delivered)
 
     (void)delivered;
     l->fetch = NULL;
+    if (is_other_way(l) && http_upstream_turn(u))
+        return;
     if (l->source.reading)
         buf_str(&text, code < 0 ? why : "closed its event stream");
     else if (!l->status)
@@ -82,6 +91,8 @@ static void on_done(void *owner, int code, const char *why, bool delivered)
         http_request_put_refusal(&text, l->status, buf_view(&l->refusal));
     if (u->refusal[0] && !u->endpoint)
         buf_printf(&text, "; before that, with Streamable HTTP: %s", u->refusal);
+    if (u->pathless && !u->endpoint)
+        buf_str(&text, " (the url has no path: give the whole one if you know it)");
     if (l->status == 401)
         mcp_provider_locked(u->provider);
     http_upstream_lost(u, buf_cstr(&text));

@@ -93,7 +93,7 @@ struct http_fetch *http_request_start(struct http_upstream *u, const struct requ
     add_spec(&list, u, spec);
     struct http_fetch_spec fetch = {
         .method = spec->method,
-        .url = u->endpoint && spec->body ? u->endpoint : u->options.url,
+        .url = u->endpoint && spec->body ? u->endpoint : u->url,
         .headers = (const char *const *)list.items,
         .ca = u->options.ca,
         .reach = u->options.reach,

@@ -1,4 +1,5 @@
-/* The HTTP link: opening, messages held during the handshake, lost sessions, the older transport.
+/* The HTTP link: opening, messages held during the handshake, lost sessions, the ways to a server
+ * that are tried one after the other.
  * Made by hub/server.c; the provider's files call its link functions, http_*.c report to it. */
 #include "mcp/server/http_upstream.h"
 
@@ -73,31 +74,81 @@ static void report(struct timer *t)
     }
 }
 
-static void link_open(void *link)
-{
-    struct http_upstream *u = link;
+/* --- ways to the server --- */
 
-    u->client = http_client_new(u->loop);
+/* In this order; the one that worked is where the next `open` begins. Those with a path of their
+ * own are for addresses without one, as people write them who know the host alone. */
+static const struct way {
+    const char *path; /* NULL: the address as it is given */
+    bool old_sse;
+} ways[] = {{NULL, false}, {NULL, true}, {"/mcp", false}, {"/sse", true}};
+enum { WAYS_WITH_PATH = 2 };
+
+static bool fits(const struct http_upstream *u, const struct way *w)
+{
+    return u->options.transport == HTTP_TRANSPORT_AUTO ||
+           w->old_sse == (u->options.transport == HTTP_TRANSPORT_OLD_SSE);
+}
+
+static size_t first_way(const struct http_upstream *u)
+{
+    return u->options.transport == HTTP_TRANSPORT_OLD_SSE;
+}
+
+static bool has_no_path(const char *url)
+{
+    const char *host = strstr(url, "://");
+    const char *end = host ? strpbrk(host + 3, "/?#") : url;
+
+    return !end || strcmp(end, "/") == 0;
+}
+
+static void take_way(struct http_upstream *u)
+{
+    const struct way *w = &ways[u->way];
+    char *found = w->path ? http_url_resolve(u->options.url, span_str(w->path)) : NULL;
+
+    mem_free(u->url);
+    u->url = found ? found : mem_str(u->options.url);
     u->phase = LINK_OPENING;
-    u->answered = u->old_sse = false;
-    u->forgets = 0;
-    u->refusal[0] = '\0';
-    if (u->options.transport == HTTP_TRANSPORT_OLD_SSE)
+    u->old_sse = w->old_sse;
+    if (w->old_sse)
         http_old_sse_start(u);
     else
         timer_set(loop_timers(u->loop), &u->report, 0);
 }
 
-static bool link_fall_back(void *link)
+static void link_open(void *link)
 {
     struct http_upstream *u = link;
 
-    if (u->options.transport != HTTP_TRANSPORT_AUTO || u->old_sse)
-        return false;
-    clear(u);
-    u->phase = LINK_OPENING;
-    http_old_sse_start(u);
-    return true;
+    u->client = http_client_new(u->loop);
+    u->answered = false;
+    u->forgets = 0;
+    u->tried = 0;
+    u->refusal[0] = '\0';
+    take_way(u);
+}
+
+bool http_upstream_turn(struct http_upstream *u)
+{
+    size_t n = u->pathless ? COUNT_OF(ways) : WAYS_WITH_PATH;
+
+    while (++u->tried < n) {
+        u->way = (u->way + 1) % n;
+        if (!fits(u, &ways[u->way]))
+            continue;
+        clear(u);
+        take_way(u);
+        return true;
+    }
+    u->way = first_way(u);
+    return false;
+}
+
+static bool link_fall_back(void *link)
+{
+    return http_upstream_turn(link);
 }
 
 /* --- the end of a session --- */
@@ -150,6 +201,7 @@ static void link_free(void *link)
     http_client_free(u->client);
     idmap_fini(&u->by_id);
     buf_fini(&u->out);
+    mem_free(u->url);
     mem_free(u);
 }
 
@@ -253,6 +305,8 @@ struct mcp_provider *http_upstream_new(struct loop *loop,
 
     u->loop = loop;
     u->options = *options;
+    u->pathless = has_no_path(options->url);
+    u->way = first_way(u);
     u->report.fire = report;
     list_init(&u->posts);
     list_init(&u->held);

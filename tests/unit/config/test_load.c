@@ -260,7 +260,6 @@ static void test_mcp_servers(void **state)
         "'url'\n"
         "mcp.json:8:38: warning: mcpServers.odd.timeout: ignored: a number may mean seconds or "
         "milliseconds; write 30s or 500ms\n"
-        "mcp.json:8:43: warning: mcpServers.odd.argGuards: unknown key, ignored\n"
         "mcp.json:9:5: warning: globalShortcut: unknown key, ignored\n");
     const struct config_server *files = config_server(c, "My-Files-");
     const struct config_server *own = config_server(c, "own");
