@@ -155,8 +155,9 @@ static struct value *read_relaxed(struct arena *a, struct span text,
 
 /* The document as a tree in our own keys; NULL when it is neither JSON nor YAML. */
 static struct value *read_document(struct arena *a, struct span text, enum config_format format,
-                                   struct schema_read *reading, bool thorough)
+                                   struct schema_read *reading, struct config *c, bool thorough)
 {
+    enum import_dialect dialect = IMPORT_OURS;
     bool json = format == CONFIG_JSON;
     struct import_hints hints = {.json = json, .relaxed = json, .thorough = thorough};
 
@@ -167,7 +168,9 @@ static struct value *read_document(struct arena *a, struct span text, enum confi
         root = json ? json_doc_read(a, text, reading->problems)
                     : yaml_read(a, text, reading->problems);
     if (root)
-        reading->lenient = import_document(a, root, &hints, reading->problems);
+        dialect = import_document(a, root, &hints, reading->problems);
+    reading->lenient = dialect != IMPORT_OURS;
+    c->omits_headers = dialect == IMPORT_MCP_SERVERS;
     return root;
 }
 
@@ -179,7 +182,7 @@ struct config *config_parse(struct span text, enum config_format format, bool pr
     struct schema_read reading = {.arena = &c->arena, .problems = problems, .preview = preview};
     size_t errors = problems->errors, first = problems->n;
 
-    struct value *root = read_document(&scratch, text, format, &reading, false);
+    struct value *root = read_document(&scratch, text, format, &reading, c, false);
     if (root) {
         schema_read(&reading, root, c);
         credentials_in_config(c); /* before any message can quote it */
@@ -200,7 +203,7 @@ bool config_convert(struct span text, enum config_format format, const char *sou
     struct config *c = MEM_NEW(struct config);
     struct schema_read reading = {.arena = &c->arena, .problems = problems};
 
-    struct value *root = read_document(&scratch, text, format, &reading, true);
+    struct value *root = read_document(&scratch, text, format, &reading, c, true);
     if (root) {
         schema_read(&reading, root, c);
         credentials_in_config(c); /* before anything is said about it */

@@ -46,7 +46,8 @@ struct config_token {
 };
 struct config {
     struct arena arena;
-    const char *file; /* NULL for the built-in default */
+    const char *file;   /* NULL for the built-in default */
+    bool omits_headers; /* a header whose variable is not set is left out, and not the server */
 
     struct {
         struct config_listen *items;

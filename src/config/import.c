@@ -421,21 +421,19 @@ static struct value *settings_of(const struct value *root)
     return servers && servers->type == VALUE_MAP ? mcp : NULL;
 }
 
-enum dialect { OURS, MCP_SERVERS, MANIFEST, VSCODE, VSCODE_SETTINGS };
-
-static enum dialect dialect_of(const struct value *root, const struct import_hints *hints)
+static enum import_dialect dialect_of(const struct value *root, const struct import_hints *hints)
 {
     const struct value *config = value_get(root, "config");
 
     if (root->type != VALUE_MAP)
-        return OURS;
+        return IMPORT_OURS;
     if (get_nocase(root, SPAN("mcpServers")))
-        return MCP_SERVERS;
+        return IMPORT_MCP_SERVERS;
     if (config && value_get(config, "servers"))
-        return MANIFEST;
+        return IMPORT_MANIFEST;
     if (hints->json && !value_get(root, "servers") && settings_of(root))
-        return VSCODE_SETTINGS;
-    return is_vscode(root, hints) ? VSCODE : OURS;
+        return IMPORT_VSCODE_SETTINGS;
+    return is_vscode(root, hints) ? IMPORT_VSCODE : IMPORT_OURS;
 }
 
 static void import_mcp_servers(struct importing *im, struct value *root)
@@ -462,30 +460,32 @@ static void import_vscode(struct importing *im, struct value *root)
 
 bool import_is_foreign(const struct value *root, const struct import_hints *hints)
 {
-    return dialect_of(root, hints) != OURS;
+    return dialect_of(root, hints) != IMPORT_OURS;
 }
 
-bool import_document(struct arena *a, struct value *root, const struct import_hints *hints,
-                     struct problems *problems)
+enum import_dialect import_document(struct arena *a, struct value *root,
+                                    const struct import_hints *hints, struct problems *problems)
 {
     struct importing im = {.arena = a, .problems = problems, .thorough = hints->thorough};
 
-    switch (dialect_of(root, hints)) {
-    case OURS:
-        return false;
-    case MCP_SERVERS:
+    enum import_dialect dialect = dialect_of(root, hints);
+
+    switch (dialect) {
+    case IMPORT_OURS:
+        break;
+    case IMPORT_MCP_SERVERS:
         import_mcp_servers(&im, root);
         break;
-    case MANIFEST:
+    case IMPORT_MANIFEST:
         import_manifest(&im, root, value_get(root, "config"));
         break;
-    case VSCODE_SETTINGS:
+    case IMPORT_VSCODE_SETTINGS:
         *root = *settings_of(root);
         import_vscode(&im, root);
         break;
-    case VSCODE:
+    case IMPORT_VSCODE:
         import_vscode(&im, root);
         break;
     }
-    return true;
+    return dialect;
 }

@@ -21,9 +21,17 @@ struct import_hints {
 
 /* Is this the document of another program? */
 bool import_is_foreign(const struct value *root, const struct import_hints *hints);
-/* Turns the keys into ours; true when the document was another program's: unknown keys are no
- * errors then. */
-bool import_document(struct arena *a, struct value *root, const struct import_hints *hints,
-                     struct problems *problems);
+
+/* Whose document this is. RockBot's looks like those of the others with `mcpServers`. */
+enum import_dialect {
+    IMPORT_OURS,
+    IMPORT_MCP_SERVERS,
+    IMPORT_MANIFEST,
+    IMPORT_VSCODE,
+    IMPORT_VSCODE_SETTINGS,
+};
+/* Turns the keys of another program's document into ours; unknown keys are no errors then. */
+enum import_dialect import_document(struct arena *a, struct value *root,
+                                    const struct import_hints *hints, struct problems *problems);
 
 #endif

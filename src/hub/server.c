@@ -76,18 +76,29 @@ static const char *const *argv_of(struct filling *f, const struct config_server 
     return argv;
 }
 
-/* "NAME<separator>VALUE" texts, NULL at the end, with room for one more. */
+/* "NAME<separator>VALUE" texts, NULL at the end, with room for one more. With `omits`, those whose
+ * variable has no value are left out. */
 static const char **pairs_of(struct filling *f, const struct config_pairs *pairs,
-                             const char *separator)
+                             const char *separator, bool omits)
 {
     const char **texts = ARENA_ARRAY(f->arena, const char *, pairs->n + 2);
+    size_t n = 0;
 
     for (size_t i = 0; i < pairs->n; i++) {
         struct buf text = {0};
+        size_t missing = f->missing.n;
         const char *value = fill(f, pairs->items[i].value);
+        if (omits && f->missing.n > missing) {
+            log_warn(f->plan->stdio.alias,
+                     "is asked without the header '%s': no value for " SPAN_FMT,
+                     pairs->items[i].name,
+                     SPAN_ARG(span_from(buf_view(&f->missing), missing ? missing + 2 : 0)));
+            f->missing.n = missing;
+            continue;
+        }
         credentials_in_pair(span_str(pairs->items[i].name), span_str(value));
         buf_printf(&text, "%s%s%s", pairs->items[i].name, separator, value);
-        texts[i] = arena_span(f->arena, buf_view(&text)).p;
+        texts[n++] = arena_span(f->arena, buf_view(&text)).p;
         buf_fini(&text);
     }
     return texts;
@@ -96,7 +107,7 @@ static const char **pairs_of(struct filling *f, const struct config_pairs *pairs
 static const char *const *env_of(struct filling *f, const struct config *c,
                                  const struct config_server *s)
 {
-    const char **texts = pairs_of(f, &s->env, "=");
+    const char **texts = pairs_of(f, &s->env, "=", false);
     struct buf text = {0};
 
     nesting_put(&text, c->file);
@@ -223,14 +234,14 @@ static void plan_pipe(struct filling *f, const struct config *c, const struct co
     if (s->url) {
         const char *url = fill(f, s->url);
         credentials_in_text(span_str(url));
-        f->plan->http =
-            (struct http_upstream_options){.alias = alias,
-                                           .url = url,
-                                           .ca = keep(f->arena, s->ca),
-                                           .headers = pairs_of(f, &s->headers, ": "),
-                                           .transport = transports[s->transport],
-                                           .max_message = c->limits.message,
-                                           .reach = f->plan->discreet ? &f->plan->reach : NULL};
+        f->plan->http = (struct http_upstream_options){
+            .alias = alias,
+            .url = url,
+            .ca = keep(f->arena, s->ca),
+            .headers = pairs_of(f, &s->headers, ": ", c->omits_headers),
+            .transport = transports[s->transport],
+            .max_message = c->limits.message,
+            .reach = f->plan->discreet ? &f->plan->reach : NULL};
     } else
         f->plan->stdio = (struct stdio_upstream_options){.alias = alias,
                                                          .argv = argv_of(f, s),

@@ -255,14 +255,18 @@ static void on_event(struct peer *self, struct call *call, const struct event *e
     (void)self, (void)call, (void)event;
 }
 
-/* Servers are told that no questions can be answered here; those that ask anyway are refused. */
+/* Nobody is there to be asked: a server's question is declined, which lets the server go on without
+ * the answer. Whether a held call may run is the operator's to say. */
 static void on_ask(struct peer *self, struct call *call, const struct ask *ask)
 {
+    const struct outcome declined = {.kind = OUTCOME_RESULT,
+                                     .body = SPAN("{\"action\":\"decline\"}")};
+    const struct outcome unasked = {.kind = OUTCOME_FAILED,
+                                    .why = FAIL_REFUSED,
+                                    .text = SPAN("agents on the bus cannot be asked")};
+
     (void)self;
-    ask_answer(call, ask->key,
-               &(struct outcome){.kind = OUTCOME_FAILED,
-                                 .why = FAIL_REFUSED,
-                                 .text = SPAN("agents on the bus cannot be asked")});
+    ask_answer(call, ask->key, call->state == CALL_HELD ? &unasked : &declined);
 }
 
 static void on_done(struct peer *self, struct call *call, const struct outcome *outcome)

@@ -15,6 +15,8 @@
 #include "rockbot/worker.h"
 
 enum { JOB_MAX_CLAIMS = 8 };
+/* The questions of servers that get an answer on every job's call: they are declined. */
+enum { JOB_ANSWERS = ANSWERS_ELICIT_FORM | ANSWERS_ELICIT_URL };
 
 /* A delivery that waits for a job's reply. */
 struct claim {

@@ -297,6 +297,7 @@ static void call_tool(struct job *j)
     struct request request = {.op = OP_CALL_TOOL,
                               .name = arena_span(&j->arena, t->public_name),
                               .timeout = j->budget + MARGIN_MS, /* the job's timer ends it first */
+                              .answers = JOB_ANSWERS,
                               .party = map_hash(j->agent)};
     struct buf params = {0}, meta = {0};
     put_params(&params, &meta, j, request.name, &request);

@@ -251,7 +251,8 @@ static void begin_unregister(struct job *j, const struct json_slot *slots)
 
 static void open_named(struct job *j, struct view *v, enum op op, const char *key)
 {
-    struct request request = {.op = op, .name = j->tool, .party = map_hash(j->agent)};
+    struct request request = {
+        .op = op, .name = j->tool, .answers = JOB_ANSWERS, .party = map_hash(j->agent)};
     struct buf params = {0};
 
     buf_printf(&params, "{\"%s\":", key);

@@ -1,6 +1,7 @@
 // RockBot's own mcp.json, taken as it is.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { embeddedRig } from './bus_rig.mjs';
 import { exchange, fake, HttpClient, logged, rialto, serve, tempDir, until, writeConfig } from './lib.mjs';
 import { freePort, everything, listen, SdkServer } from './upstream_lib.mjs';
 
@@ -65,4 +66,33 @@ test('a server that is nowhere: the log says what to do', async (t) => {
   await logged(server, /gone: .*HTTP 404/);
   await logged(server, /bare: .*HTTP 404.*give the whole one/);
   assert.deepEqual([...new Set(seen)].sort(), ['/', '/mcp', '/sse']);
+});
+
+// A server's question during a call from the bus was answered with -32601, which servers take for a broken
+// client. RockBot declines what nobody is there to answer.
+test('a server that asks during a call from the bus is declined', async (t) => {
+  const place = embeddedRig(t).place();
+  await serve(t, { mcpServers: { main: fake('--name', 'main') }, bus: { ...place.bus, agents: [place.agent] } });
+  const agent = await place.join(t, place.agent);
+  await agent.hears('main');
+  const ask = (method, params) => agent.text('main', 'ask', { method, params });
+  const form = { message: 'Your name?', requestedSchema: { type: 'object', properties: {} } };
+  assert.match(await ask('elicitation/create', form), /"action":"decline"/);
+  assert.match(await ask('elicitation/create', { mode: 'url', url: 'https://x.example/', elicitationId: '1', message: 'm' }), /"action":"decline"/);
+  assert.match(await ask('sampling/createMessage', { messages: [], maxTokens: 1 }), /-32601/);
+});
+
+// RockBot sends no header whose variable is not set, and its users leave variables unset where a server
+// needs none. Here the whole server was left out. Files of ours keep to that: their author meant the secret.
+test('a header with an unset variable is left out, and the server is not', async (t) => {
+  const sdk = new SdkServer();
+  const { url } = await listen(t, sdk.handler);
+  const far = { url, headers: { Authorization: 'Bearer ${NOBODY_SETS_THIS}', 'X-Set': '${IS_SET}' } };
+  const env = { IS_SET: 'yes' };
+  const theirs = await serve(t, { mcpServers: { far } }, { env });
+  await (await new HttpClient(theirs.url).connect()).waitFor('far__echo');
+  assert.ok(sdk.headers.every((h) => h['x-set'] === 'yes' && !('authorization' in h)));
+  await logged(theirs, /far: is asked without the header 'Authorization': no value for NOBODY_SETS_THIS/);
+  const ours = await serve(t, { servers: { far } }, { env });
+  await logged(ours, /far: is left out: no value for NOBODY_SETS_THIS/);
 });
