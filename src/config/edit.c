@@ -1,28 +1,29 @@
-/* Inserting and removing one server in the text of a JSON file, and replacing a file with a backup.
- * Called by hub/bus_host.c when agents add or remove servers, and by cmd/import.c to replace a
- * file. */
+/* Inserting and removing one server in the text of a JSON file (edit_yaml.c has YAML), and
+ * replacing a file with a backup. Called by hub/bus_host.c when agents add or remove servers, and
+ * by cmd/import.c to replace a file. */
 #include "config/edit.h"
 
 #include "base/file.h"
+#include "config/edit_yaml.h"
 #include "wire/json.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+static bool is_json(struct span text)
+{
+    enum json_type type;
+
+    return json_skim(text, NULL, NULL, &type, NULL) == 0 && type == JSON_OBJECT;
+}
+
 /* The map of servers: the file's first of these; empty when it has none. */
 static int find_servers(struct span text, struct span *servers, struct err *err)
 {
     static const char *const names[] = {"mcpServers", "servers"};
-    enum json_type type;
     bool any = false;
 
-    if (json_skim(text, NULL, NULL, &type, NULL) || type != JSON_OBJECT) {
-        err_set(err, ERR_SYNTAX,
-                "the configuration is not JSON, and other formats are not rewritten");
-        err_hint(err, "add the server to the file by hand, or keep the configuration as JSON");
-        return ERR_SYNTAX;
-    }
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         struct json_slot slot = json_get(text, names[i]);
         if (slot.type == JSON_OBJECT) {
@@ -63,8 +64,10 @@ int edit_add_server(struct buf *out, struct span text, struct span name, struct 
 {
     struct span servers = {0};
     BUF_SCOPED added = {0};
-    int code = find_servers(text, &servers, err);
 
+    if (!is_json(text))
+        return edit_yaml_add(out, text, name, entry, err);
+    int code = find_servers(text, &servers, err);
     if (code)
         return code;
     if (!servers.n) {
@@ -105,8 +108,10 @@ static struct span with_comma(struct span servers, struct span before, struct sp
 int edit_remove_server(struct buf *out, struct span text, struct span name, struct err *err)
 {
     struct span servers = {0}, before = {0};
-    int code = find_servers(text, &servers, err);
 
+    if (!is_json(text))
+        return edit_yaml_remove(out, text, name, err);
+    int code = find_servers(text, &servers, err);
     if (code)
         return code;
     for (struct json_iter it = json_iter(servers); json_next(&it); before = it.member) {

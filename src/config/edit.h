@@ -1,9 +1,8 @@
 /*
  * edit: single servers put into or taken out of a configuration file, the rest left as it is.
  *
- * For files that programs write: JSON with `mcpServers` (or our `servers`). Everything that is not
- * the entry itself keeps its bytes, members that we do not know among it. YAML is written by
- * people and is not rewritten.
+ * JSON or YAML with `mcpServers` (or our `servers`). Everything that is not the entry itself keeps
+ * its bytes, comments and members that we do not know among it.
  */
 #ifndef RIALTO_CONFIG_EDIT_H
 #define RIALTO_CONFIG_EDIT_H

@@ -21,8 +21,7 @@ enum treatment {
     MARK,     /* what a bus bridge has written beside the entry; anybody else's is left out */
     IGNORE,   /* concerns only the program that the file was written for */
     DROP,     /* the same, but the user will miss it */
-    GUARD,    /* bounds what the server or its callers may do: without this, the server must not run
-               */
+    GUARD,    /* bounds the server or its callers: the server must not run without the bound */
 };
 
 static const struct foreign_key {

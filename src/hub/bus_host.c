@@ -220,10 +220,10 @@ static const char *find_twin(const struct config *c, const char *alias)
 }
 
 /* Is the changed file valid? The agent reads the reason, which names no place in the file. */
-static int check_file(struct span text, const char *fresh, struct err *err)
+static int check_file(const char *file, struct span text, const char *fresh, struct err *err)
 {
     struct problems problems = {0};
-    struct config *c = config_parse(text, CONFIG_JSON, false, &problems);
+    struct config *c = config_parse(text, config_format_of(file, text), false, &problems);
     int code = 0;
 
     for (size_t i = 0; !c && i < problems.n && !code; i++)
@@ -303,7 +303,7 @@ static int add_server(void *arg, const struct bus_new_server *s, struct err *err
     }
     buf_span(&name, s->name);
     if (!code)
-        code = check_file(buf_view(&after), buf_cstr(&name), err);
+        code = check_file(bridge_config(h->bridge)->file, buf_view(&after), buf_cstr(&name), err);
     if (!code)
         code = commit(h, bridge_config(h->bridge)->file, buf_view(&before), buf_view(&after), err);
     if (!code)
@@ -361,7 +361,7 @@ static int remove_server(void *arg, struct span name, struct err *err)
     if (!code)
         code = edit_remove_server(&after, buf_view(&before), span_str(s->alias), err);
     if (!code)
-        code = check_file(buf_view(&after), NULL, err);
+        code = check_file(bridge_config(h->bridge)->file, buf_view(&after), NULL, err);
     if (!code)
         code = commit(h, bridge_config(h->bridge)->file, buf_view(&before), buf_view(&after), err);
     if (!code)

@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import { test } from 'node:test';
 import { embeddedRig } from './bus_rig.mjs';
-import { exchange, fake, logged, serve, serveAndConnect, sleep, until } from './lib.mjs';
+import { exchange, fake, fakeBin, logged, serve, serveAndConnect, sleep, tempDir, until, writeConfig } from './lib.mjs';
 import { listen } from './upstream_lib.mjs';
 import { freePort } from './brokers.mjs';
 
@@ -158,3 +158,43 @@ for (const between of [1, 2]) {
     }
   });
 }
+
+// Agents could register with a bridge whose file is JSON, and were told to have it done by hand where it is
+// YAML, which most operators write. What an agent wrote is never filled in there either.
+test('an agent registers with a bridge whose file is YAML; comments stay, and nothing is filled in', async (t) => {
+  const { server: far } = await serveAndConnect(t, { servers: { far: fake('--name', 'far') } }, ['far__echo']);
+  const seen = [];
+  const spy = await listen(t, (request, response) => { seen.push(request.url); response.writeHead(404).end(); });
+  const place = embeddedRig(t).place();
+  const before = `# the tools of this machine
+servers:
+  main: # always there
+    command: ${fakeBin}
+    args: [--name, main]
+  # spare: {command: x}
+
+# the bus
+bus:
+  url: ${place.bus.url}
+  agents: [${place.agent}] # ours
+  register_hosts: ['127.0.0.1']
+`;
+  const file = writeConfig(tempDir(), before, 'rialto.yaml');
+  const read = () => fs.readFileSync(file, 'utf8');
+  await serve(t, null, { args: ['-c', file], env: { HIDDEN_VALUE: 'hidden' } });
+  const agent = await place.join(t, place.agent);
+  await agent.hears('main');
+  const register = (serverName, url) => agent.manage('RegisterServer',
+    { serverName, type: 'http', url, command: null, args: [], env: {} });
+
+  const url = `${far.url}/far`;
+  assert.deepEqual(await register('far', url).then((a) => [a.success, a.error]), [true, null]);
+  assert.equal(read(), before.replace('command: x}\n', `command: x}\n  "far": {"url": "${url}", "origin": "agent"}\n`));
+  assert.match(await agent.text('far', 'echo', { text: 'there' }), /there/);
+  assert.equal((await agent.manage('UnregisterServer', { serverName: 'far' })).error, null);
+  assert.equal(read(), before);
+
+  assert.equal((await register('thief', `${spy.url}/\${HIDDEN_VALUE}`)).success, false);
+  await until('it is gone from the file', () => read() === before);
+  assert.doesNotMatch(seen.join(), /hidden/);
+});

@@ -1,4 +1,4 @@
-/* Single servers put into and taken out of a file of JSON, the rest left as it is. */
+/* Single servers put into and taken out of a file of JSON or YAML, the rest left as it is. */
 #include "config_test.h"
 
 #include "config/edit.h"
@@ -58,15 +58,60 @@ static void a_server_is_removed_with_its_comma(void **state)
             "{\"mcpServers\":{\"a\":{},\n\n\"c\":{}}}");
 }
 
+/* An agent could register servers with a bridge whose file is JSON, and with no other. */
+static void a_server_is_added_to_yaml_with_all_comments_kept(void **state)
+{
+    (void)state;
+    added("# top\nservers: # ours\n    b: # first\n        url: x\n        # in b\n\n    # off: "
+          "{}\n\n# the "
+          "bus\nbus: {}\n",
+          "a",
+          "# top\nservers: # ours\n    b: # first\n        url: x\n        # in b\n\n    # off: "
+          "{}\n    "
+          "\"a\": {\"url\":1}\n\n# the bus\nbus: {}\n");
+    added("mcpServers:\n  b: {url: x}", "a", "mcpServers:\n  b: {url: x}\n  \"a\": {\"url\":1}\n");
+    /* What looks like a comment in a text of several lines is none. */
+    added("servers:\n  b:\n    url: x\n    description: |\n      one\n      # two\n", "a",
+          "servers:\n  b:\n    url: x\n    description: |\n      one\n      # two\n  \"a\": "
+          "{\"url\":1}\n");
+    added("servers: {} # none yet\nbus: {}\n", "a",
+          "servers:  # none yet\n  \"a\": {\"url\":1}\nbus: {}\n");
+    added("servers:\nbus: {}\n", "a", "servers:\n  \"a\": {\"url\":1}\nbus: {}\n");
+    added("servers: ~\n", "a", "servers: \n  \"a\": {\"url\":1}\n");
+    added("# only a comment", "a", "# only a comment\nservers:\n  \"a\": {\"url\":1}\n");
+}
+
+static void a_server_is_removed_from_yaml_with_its_lines(void **state)
+{
+    (void)state;
+    removed("servers:\n  # of b\n  b: {url: x}\n  a:\n    url: y # why\n    # in a\n\n  # of c\n  "
+            "c: {url: "
+            "z}\n",
+            "a", "servers:\n  # of b\n  b: {url: x}\n\n  # of c\n  c: {url: z}\n");
+    removed("servers:\n  b: {url: x}\n  \"a\": {\"url\":1}\n# the bus\nbus: {}\n", "a",
+            "servers:\n  b: {url: x}\n# the bus\nbus: {}\n");
+    removed("servers:\n  a: {url: x}\n", "a", "servers:\n");
+}
+
 static void what_cannot_be_edited_is_refused(void **state)
 {
     struct buf out = {0};
     struct err err = {0};
 
     (void)state;
-    assert_true(edit_add_server(&out, SPAN("servers: {}"), SPAN("a"), SPAN("{}"), &err) < 0);
-    assert_non_null(strstr(err.text, "not JSON"));
-    assert_non_null(strstr(err.hint, "by hand"));
+    assert_true(edit_add_server(&out, SPAN("{\"a\": "), SPAN("a"), SPAN("{}"), &err) < 0);
+    assert_non_null(strstr(err.text, "neither plain JSON nor YAML"));
+    static const char *const odd[] = {
+        "servers: {b: {url: x}}\n",                     /* all on one line */
+        "x: &s {b: {url: x}}\nservers: *s\n",           /* they stand elsewhere */
+        "servers:\n  b: {url: x}\n...\n",               /* the document has ended */
+        "{bus: {}}\n",                                  /* no line can follow */
+        "servers:\n  b: {url: x}\n  \"a\": {url: y}\n", /* it is there already */
+    };
+    for (size_t i = 0; i < COUNT_OF(odd); i++) {
+        assert_true(edit_add_server(&out, span_str(odd[i]), SPAN("a"), SPAN("{}"), &err) < 0);
+        assert_non_null(strstr(err.hint, "by hand"));
+    }
     assert_true(edit_add_server(&out, SPAN("{\"mcpServers\":[]}"), SPAN("a"), SPAN("{}"), &err) <
                 0);
     assert_non_null(strstr(err.text, "no map of servers"));
@@ -177,6 +222,8 @@ int main(void)
         cmocka_unit_test(a_server_is_added_as_the_last),
         cmocka_unit_test(a_file_without_servers_gets_a_map_of_them),
         cmocka_unit_test(a_server_is_removed_with_its_comma),
+        cmocka_unit_test(a_server_is_added_to_yaml_with_all_comments_kept),
+        cmocka_unit_test(a_server_is_removed_from_yaml_with_its_lines),
         cmocka_unit_test(what_cannot_be_edited_is_refused),
         cmocka_unit_test(a_file_is_replaced_at_once_and_the_old_one_kept),
     };

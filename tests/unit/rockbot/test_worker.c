@@ -205,13 +205,13 @@ static void test_errors_of_servers(void **state)
     rig_end(&r);
 }
 
-static void test_questions_are_refused_at_once(void **state)
+static void test_questions_are_declined_at_once(void **state)
 {
     struct rig r;
 
     (void)state;
     begin(&r);
-    assert_body_has(call(&r, "fs", "ask", "{}"), "\"content\":\"refused\"");
+    assert_body_has(call(&r, "fs", "ask", "{}"), "\"content\":\"declined\"");
     rig_end(&r);
 }
 
@@ -225,7 +225,7 @@ int main(void)
         cmocka_unit_test(test_a_tool_of_a_server_on_its_way_up),
         cmocka_unit_test(test_arguments),
         cmocka_unit_test(test_errors_of_servers),
-        cmocka_unit_test(test_questions_are_refused_at_once),
+        cmocka_unit_test(test_questions_are_declined_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

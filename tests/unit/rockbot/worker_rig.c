@@ -84,8 +84,7 @@ static void on_answer(struct peer *self, struct call *c, struct span key,
                       const struct outcome *outcome)
 {
     (void)self, (void)key;
-    rig_finish(c, outcome->kind == OUTCOME_FAILED && outcome->why == FAIL_REFUSED ? "refused"
-                                                                                  : "answered");
+    rig_finish(c, span_is(outcome->body, "{\"action\":\"decline\"}") ? "declined" : "answered");
 }
 
 static void on_cancel(struct peer *self, struct call *c, enum failure why)

@@ -1,0 +1,20 @@
+/*
+ * edit_yaml: one server put into or taken out of a YAML file, comments and all other lines kept.
+ *
+ * Whole lines are put in or taken out. The result is read again: unless it says the same as before
+ * but for the one server, the file is refused and has to be edited by hand.
+ */
+#ifndef RIALTO_CONFIG_EDIT_YAML_H
+#define RIALTO_CONFIG_EDIT_YAML_H
+
+#include "base/buf.h"
+#include "base/err.h"
+
+/* As edit_add_server; `entry` is JSON, which is YAML as well. */
+MUST_CHECK int edit_yaml_add(struct buf *out, struct span text, struct span name, struct span entry,
+                             struct err *err);
+/* As edit_remove_server. */
+MUST_CHECK int edit_yaml_remove(struct buf *out, struct span text, struct span name,
+                                struct err *err);
+
+#endif
