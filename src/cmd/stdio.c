@@ -5,6 +5,7 @@
 #include "cmd/args.h"
 #include "cmd/commands.h"
 #include "config/units.h"
+#include "core/drain.h"
 #include "hub/bridge.h"
 #include "mcp/agent/stdio_agent.h"
 
@@ -21,6 +22,7 @@ struct stdio {
     struct loop *loop;
     struct bridge *bridge;
     struct stdio_agent *agent; /* NULL once it is closed */
+    struct drain drain;        /* of open calls, when a signal ends the program */
     struct observer servers;   /* set while the greeting waits for servers */
     struct timer patience;
 };
@@ -63,16 +65,26 @@ static void agent_closed(void *arg)
 
     s->agent = NULL;
     stop_waiting(s);
+    drain_forget(&s->drain);
     bridge_stop(s->bridge, bridge_stopped, s);
 }
 
+static void drained(void *arg)
+{
+    const struct stdio *s = arg;
+
+    stdio_agent_close(s->agent, "told by a signal");
+}
+
+/* The second signal, or one after the agent has gone, leaves at once. */
 static void on_signal(void *arg, int signo)
 {
     struct stdio *s = arg;
 
-    if (!s->agent)
+    (void)signo;
+    if (!s->agent || s->drain.router)
         _Exit(CMD_FAILED);
-    stdio_agent_close(s->agent, strsignal(signo));
+    drain_begin(&s->drain, bridge_router(s->bridge), drained, s);
 }
 
 static int converse(const struct command *self, const struct config *config, const char *server,

@@ -208,7 +208,7 @@ static void end_call(struct call *c, const struct outcome *outcome)
     if (!p)
         return;
     pump(p);
-    if (p->draining && !provider_has_calls(p))
+    if (r->draining || (p->draining && !provider_has_calls(p)))
         observers_note(&r->observers);
 }
 
@@ -311,14 +311,26 @@ struct call *call_new(struct router *r, struct peer *consumer, enum op op, struc
 }
 
 /* Nothing to look up later: the call exists only for the length of this `done`. */
-static void refuse_unknown(struct router *r, struct peer *consumer, const struct request *request,
-                           struct view *v, struct span why, void *data)
+static void refuse(struct router *r, struct peer *consumer, const struct request *request,
+                   const struct outcome *outcome, void *data)
 {
     struct call stub = {.handle = ++r->last_handle,
                         .op = request->op,
                         .consumer = consumer,
                         .consumer_data = data,
                         .opened_at = r->timers->now};
+
+    r->stats.opened++;
+    r->stats.failed[outcome->why]++;
+    if (r->tap)
+        r->tap->opened(r->tap, &stub, request);
+    show_end(r, &stub, outcome);
+    consumer->verbs->done(consumer, &stub, outcome);
+}
+
+static void refuse_unknown(struct router *r, struct peer *consumer, const struct request *request,
+                           struct view *v, struct span why, void *data)
+{
     struct provider *p;
     struct buf text = {0};
 
@@ -327,14 +339,9 @@ static void refuse_unknown(struct router *r, struct peer *consumer, const struct
     for (size_t i = 0; (p = view_member(v, i)); i++)
         if (p->state != PROVIDER_READY)
             buf_printf(&text, "; server '%s' is not available: %s", p->alias, reason_of(p));
-    r->stats.opened++;
-    r->stats.failed[FAIL_UNKNOWN]++;
-    const struct outcome outcome = {
-        .kind = OUTCOME_FAILED, .why = FAIL_UNKNOWN, .text = buf_view(&text)};
-    if (r->tap)
-        r->tap->opened(r->tap, &stub, request);
-    show_end(r, &stub, &outcome);
-    consumer->verbs->done(consumer, &stub, &outcome);
+    refuse(r, consumer, request,
+           &(struct outcome){.kind = OUTCOME_FAILED, .why = FAIL_UNKNOWN, .text = buf_view(&text)},
+           data);
     buf_fini(&text);
 }
 
@@ -431,6 +438,15 @@ struct call *call_open(struct router *r, struct peer *consumer, struct view *v,
 {
     struct route route;
 
+    if (r->draining) {
+        refuse(r, consumer, request,
+               &(struct outcome){.kind = OUTCOME_FAILED,
+                                 .why = FAIL_SHUTDOWN,
+                                 .text = SPAN("this Rialto is being stopped: no more calls"),
+                                 .retryable = true},
+               data);
+        return NULL;
+    }
     if (!route_find(v, request, &route)) {
         refuse_unknown(r, consumer, request, v, route.why, data);
         return NULL;
@@ -466,6 +482,29 @@ void call_cancel_all(struct peer *consumer)
 
     while ((c = LIST_FIRST(&consumer->opened, struct call, in_consumer)))
         call_cancel(c, FAIL_CANCELLED);
+}
+
+void call_end_all(struct router *r)
+{
+    size_t n = 0, at = 0;
+    uint64_t *handles = MEM_ARRAY(uint64_t, r->calls.n + 1);
+    void *value;
+
+    while (idmap_next(&r->calls, &at, &handles[n], &value))
+        n++;
+    while (n > 0) {
+        struct call *c = router_find(r, handles[--n]); /* one `done` may end other calls */
+        if (!c || c->op == OP_STANDING)
+            continue;
+        struct provider *p = c->provider;
+        bool open = c->state == CALL_OPEN;
+        take_back(c);
+        if (open)
+            p->peer.verbs->cancel(&p->peer, c, FAIL_SHUTDOWN);
+        fail(c, FAIL_SHUTDOWN, is_harmless(c),
+             "this Rialto is being stopped, and server '%s' has not answered so far", p->alias);
+    }
+    mem_free(handles);
 }
 
 /* --- providers --- */

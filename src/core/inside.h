@@ -27,6 +27,7 @@ struct router {
     size_t n_views;
     void (*on_stopped)(void *arg, struct provider *p);
     void *on_stopped_arg;
+    bool draining; /* no consumer may open a call any more (drain.h) */
     struct stats stats;
     struct events events;
     struct observers observers;
@@ -48,6 +49,8 @@ void call_open_own(struct provider *p, const struct request *request);
  * admitted before, then.
  */
 void call_admit(struct call *c, const struct request *request);
+/* All calls end with FAIL_SHUTDOWN, but for standing ones. */
+void call_end_all(struct router *r);
 /* Keep a copy of the call's request. */
 void call_keep(struct call *c, const struct request *request);
 /* Start the call's deadline again, with the limit of the call's present state. */

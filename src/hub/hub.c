@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/visible.h"
+#include "core/drain.h"
 #include "hub/bus_role.h"
 #include "hub/endpoints.h"
 #include "hub/follow.h"
@@ -22,6 +23,8 @@ struct hub {
     struct web_pages *pages;
     struct follow *follow;
     struct bus_role *role;      /* NULL without a bus */
+    struct drain drain;         /* of the calls that are open when it is to stop */
+    int calling;                /* those who may still call servers: agents, the bus */
     int closing;                /* parts that are not closed yet */
     void (*stopped)(void *arg); /* NULL until hub_stop */
     void *stopped_arg;
@@ -59,6 +62,14 @@ static bool find_narrowing(const struct hub *h, const struct caller *caller,
     return !foreign && !unknown;
 }
 
+/* Does the request bring a new agent? Those who are here may still have a question to answer. */
+static bool is_new_agent(const struct http_request *req, bool sse)
+{
+    if (sse || ws_is_wanted(req))
+        return span_is(req->method, "GET");
+    return !http_header(req, "mcp-session-id").p && !http_header(req, "mcp-method").p;
+}
+
 /* /mcp, /mcp/sse, /mcp/<server>, /mcp/<server>/sse */
 static void on_mcp(void *owner, const struct caller *caller, struct http_exchange *x,
                    const struct http_request *req, struct span rest)
@@ -67,6 +78,10 @@ static void on_mcp(void *owner, const struct caller *caller, struct http_exchang
     bool sse = take_suffix(&rest, SPAN("/sse"));
     const struct narrowing *narrowing;
 
+    if (h->stopped && is_new_agent(req, sse)) {
+        http_refuse(x, 503, "this Rialto is being stopped", "come back when it runs again");
+        return;
+    }
     if (!find_narrowing(h, caller, x, req, &narrowing))
         return;
     if (!rest.n || span_is(rest, "/")) {
@@ -181,6 +196,14 @@ static void endpoints_closed(void *arg)
     web_pages_close(h->pages, part_closed, h);
 }
 
+/* The first time: no call is open, or no message of the bus is being worked on. The second time no
+ * call needs a server any more. */
+static void calls_ended(struct hub *h)
+{
+    if (--h->calling == 0)
+        bridge_stop(h->bridge, part_closed, h);
+}
+
 static void role_closed(void *arg)
 {
     struct hub *h = arg;
@@ -188,7 +211,17 @@ static void role_closed(void *arg)
     h->role = NULL;
     follow_free(h->follow); /* until now, agents on the bus could change the file */
     h->follow = NULL;
-    bridge_stop(h->bridge, part_closed, h);
+    calls_ended(h);
+}
+
+/* Each agent has the answers to its calls: now its connections may close. */
+static void drained(void *arg)
+{
+    struct hub *h = arg;
+
+    endpoints_close(h->endpoints, endpoints_closed, h);
+    front_close(h->front, part_closed, h);
+    calls_ended(h);
 }
 
 void hub_stop(struct hub *h, void (*stopped)(void *arg), void *arg)
@@ -196,8 +229,8 @@ void hub_stop(struct hub *h, void (*stopped)(void *arg), void *arg)
     h->stopped = stopped;
     h->stopped_arg = arg;
     h->closing = 3;
-    endpoints_close(h->endpoints, endpoints_closed, h);
-    front_close(h->front, part_closed, h);
+    h->calling = 2;
+    drain_begin(&h->drain, bridge_router(h->bridge), drained, h);
     if (h->role)
         bus_role_close(h->role, role_closed, h);
     else

@@ -1,0 +1,67 @@
+/* The wait for the last calls of a router, and their end when it takes too long. Called by
+ * hub/hub.c and cmd/stdio.c when a signal ends them. */
+#include "core/drain.h"
+
+#include "base/log.h"
+#include "core/inside.h"
+
+/* Shorter than what service managers wait before they kill. */
+enum { GRACE_MS = 10 * 1000 };
+
+/* Calls that somebody waits for: not the standing ones, nor the router's own. */
+static size_t count_calls(const struct router *r)
+{
+    size_t n = r->calls.n;
+
+    LIST_EACH (&r->standing, it)
+        n--;
+    LIST_EACH (&r->own.opened, it)
+        n--;
+    return n;
+}
+
+static void finish(struct drain *d)
+{
+    drain_forget(d);
+    d->done(d->arg);
+}
+
+static void on_calls(struct observer *o)
+{
+    struct drain *d = CONTAINER_OF(o, struct drain, calls);
+
+    if (!count_calls(d->router))
+        finish(d);
+}
+
+static void on_grace(struct timer *t)
+{
+    struct drain *d = CONTAINER_OF(t, struct drain, grace);
+
+    call_end_all(d->router);
+    finish(d);
+}
+
+void drain_begin(struct drain *d, struct router *r, void (*done)(void *arg), void *arg)
+{
+    size_t n = count_calls(r);
+
+    *d = (struct drain){
+        .router = r, .calls.changed = on_calls, .grace.fire = on_grace, .done = done, .arg = arg};
+    r->draining = true;
+    if (!n) {
+        done(arg);
+        return;
+    }
+    log_info("rialto", "%zu calls are open: they have %d s to end", n, GRACE_MS / 1000);
+    timer_set(r->timers, &d->grace, GRACE_MS);
+    observers_add(&r->observers, &d->calls);
+}
+
+void drain_forget(struct drain *d)
+{
+    if (!d->router)
+        return;
+    observer_remove(&d->calls);
+    timer_clear(d->router->timers, &d->grace);
+}
