@@ -74,6 +74,26 @@ void catalog_copy_kind(struct catalog *to, const struct catalog *from, enum item
         catalog_add(to, kind, &from->items[kind][i]);
 }
 
+static bool is_same_item(const struct item *a, const struct item *b)
+{
+    return a->flags == b->flags && span_eq(a->own, b->own) && span_eq(a->label, b->label) &&
+           span_eq(a->raw, b->raw);
+}
+
+bool catalog_same(const struct catalog *a, const struct catalog *b)
+{
+    if (a->offers != b->offers || a->cut != b->cut || !span_eq(a->instructions, b->instructions))
+        return false;
+    for (int kind = 0; kind < ITEM_KINDS; kind++) {
+        if (a->n[kind] != b->n[kind])
+            return false;
+        for (size_t i = 0; i < a->n[kind]; i++)
+            if (!is_same_item(&a->items[kind][i], &b->items[kind][i]))
+                return false;
+    }
+    return true;
+}
+
 const struct item *catalog_find(const struct catalog *c, enum item_kind kind, struct span name)
 {
     if (!c)

@@ -64,6 +64,8 @@ void catalog_fit(struct catalog *c);
 void catalog_set_instructions(struct catalog *c, struct span text);
 /* A catalog with only some kinds refetched takes the others over from the generation before. */
 void catalog_copy_kind(struct catalog *to, const struct catalog *from, enum item_kind kind);
+/* Do both offer the same, in the same order? */
+bool catalog_same(const struct catalog *a, const struct catalog *b);
 const struct item *catalog_find(const struct catalog *c, enum item_kind kind, struct span name);
 
 #endif

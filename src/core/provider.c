@@ -38,9 +38,13 @@ static void enter(struct provider *p, enum provider_state state)
     timer_clear(timers_of(p), &p->timer);
     timer_clear(timers_of(p), &p->idle);
     observer_remove(&p->room_soon);
+    bool shown = p->remembered && provider_advertised(p);
     p->state = state;
     p->since = timers_of(p)->now;
-    router_provider_changed(p->router, p);
+    if (shown && provider_advertised(p))
+        observers_note(router_observers(p->router)); /* no list reads differently for it */
+    else
+        router_provider_changed(p->router, p);
 }
 
 static void publish(struct provider *p, enum happening_kind kind)
@@ -392,6 +396,13 @@ void provider_publish(struct provider *p, struct catalog *c)
                  "left out",
                  c->max_bytes / 1024);
 
+    if (p->remembered && before && catalog_same(before, c)) {
+        /* Many servers come up at once, and each would have the lists of all built again. */
+        before->generation++;
+        observers_note(router_observers(p->router));
+        catalog_free(c);
+        return;
+    }
     c->generation = before ? before->generation + 1 : 1;
     p->catalog = c;
     /* The views compare what they show, so an equal catalog is announced to nobody. */

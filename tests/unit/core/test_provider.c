@@ -456,6 +456,45 @@ static void test_what_is_remembered_is_advertised_until_it_fails(void **state)
 }
 
 /*
+ * A hundred servers with a thousand tools each, all remembered, took ten times as long to come up
+ * as the first time: for each of them that started, listed what was known and was ready, the list
+ * of all tools was built again. Nothing in it is different, so it stays as it was built: a mark in
+ * what it would be built from does not show.
+ */
+static void test_a_remembered_one_that_lists_the_same_builds_no_list_again(void **state)
+{
+    struct fixture x;
+    struct provider *p = &x.fake.core;
+
+    (void)state;
+    begin(&x);
+    provider_recall(p, catalog_of_words("read"));
+    router_attach(x.stage.router, &x.ann.peer, x.view, 0, NULL);
+    assert_span(view_list(x.view, ITEM_TOOL), "[{\"name\":\"read\"}]");
+    p->catalog->items[ITEM_TOOL][0].raw = SPAN("{\"name\":\"mark\"}");
+    provider_want(p);
+    assert_span(view_list(x.view, ITEM_TOOL), "[{\"name\":\"read\"}]");
+    p->catalog->items[ITEM_TOOL][0].raw = SPAN("{\"name\":\"read\"}");
+    uint64_t generation = p->catalog->generation;
+    fake_publish(&x.fake, "read");
+    assert_true(p->catalog->generation >
+                generation); /* who waits for the lists sees that they came */
+    p->catalog->items[ITEM_TOOL][0].raw = SPAN("{\"name\":\"mark\"}");
+    provider_up(p);
+    assert_span(view_list(x.view, ITEM_TOOL), "[{\"name\":\"read\"}]");
+    end(&x);
+
+    /* One that lists something else is not mistaken for it. */
+    begin(&x);
+    provider_recall(p, catalog_of_words("read"));
+    provider_want(p);
+    fake_publish(&x.fake, "write");
+    provider_up(p);
+    assert_span(view_list(x.view, ITEM_TOOL), "[{\"name\":\"write\"}]");
+    end(&x);
+}
+
+/*
  * A lazy server that was put to rest disappeared from the lists: first because stopping is not
  * ready, then because "exited with 0" was taken for a failure, and nobody looked at the lists again
  * when it was down. Resting is not a change that anybody should hear of.
@@ -597,6 +636,7 @@ int main(void)
         cmocka_unit_test(test_start_may_be_up_at_once),
         cmocka_unit_test(test_what_is_advertised),
         cmocka_unit_test(test_what_is_remembered_is_advertised_until_it_fails),
+        cmocka_unit_test(test_a_remembered_one_that_lists_the_same_builds_no_list_again),
         cmocka_unit_test(test_a_lazy_one_put_to_rest_stays_listed),
         cmocka_unit_test(test_a_lazy_one_that_cannot_start_is_not_listed),
         cmocka_unit_test(test_a_lazy_one_too_slow_is_not_listed),
