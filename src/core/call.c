@@ -484,7 +484,7 @@ void call_cancel_all(struct peer *consumer)
         call_cancel(c, FAIL_CANCELLED);
 }
 
-void call_end_all(struct router *r)
+void call_end_all(struct router *r, bool waiting_only)
 {
     size_t n = 0, at = 0;
     uint64_t *handles = MEM_ARRAY(uint64_t, r->calls.n + 1);
@@ -498,6 +498,8 @@ void call_end_all(struct router *r)
             continue;
         struct provider *p = c->provider;
         bool open = c->state == CALL_OPEN;
+        if (open && waiting_only)
+            continue;
         take_back(c);
         if (open)
             p->peer.verbs->cancel(&p->peer, c, FAIL_SHUTDOWN);

@@ -38,17 +38,17 @@ static void on_grace(struct timer *t)
 {
     struct drain *d = CONTAINER_OF(t, struct drain, grace);
 
-    call_end_all(d->router);
+    call_end_all(d->router, false);
     finish(d);
 }
 
 void drain_begin(struct drain *d, struct router *r, void (*done)(void *arg), void *arg)
 {
-    size_t n = count_calls(r);
-
     *d = (struct drain){
         .router = r, .calls.changed = on_calls, .grace.fire = on_grace, .done = done, .arg = arg};
     r->draining = true;
+    call_end_all(r, true);
+    size_t n = count_calls(r);
     if (!n) {
         done(arg);
         return;

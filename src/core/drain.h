@@ -1,9 +1,11 @@
 /*
  * drain: the last calls of a router that is to be stopped.
  *
- * From the beginning on a call that a consumer opens ends at once with FAIL_SHUTDOWN. Calls that
- * were open before have some time to end by themselves; those that have not are ended with the same
- * failure, so that each consumer is told of the end of its calls while it can still be told.
+ * From the beginning on a call that a consumer opens ends at once with FAIL_SHUTDOWN. Calls
+ * that no server works on, because they wait for a slot or for a person, end in the same way. Calls
+ * that a server works on have some time to end by themselves; those that have not are ended with
+ * the same failure, so that each consumer is told of the end of its calls while it can still be
+ * told.
  *
  * Nouns: drain_.
  */

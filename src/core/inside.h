@@ -49,8 +49,9 @@ void call_open_own(struct provider *p, const struct request *request);
  * admitted before, then.
  */
 void call_admit(struct call *c, const struct request *request);
-/* All calls end with FAIL_SHUTDOWN, but for standing ones. */
-void call_end_all(struct router *r);
+/* All calls end with FAIL_SHUTDOWN, but for standing ones. `waiting_only`: those that wait for a
+ * slot, for their server or for a person, which no server works on. */
+void call_end_all(struct router *r, bool waiting_only);
 /* Keep a copy of the call's request. */
 void call_keep(struct call *c, const struct request *request);
 /* Start the call's deadline again, with the limit of the call's present state. */

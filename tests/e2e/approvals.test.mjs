@@ -206,7 +206,9 @@ test('stopping the daemon does not wait for a person', async (t) => {
   const { server, client } = await serveAndConnect(t, guarded(), up);
   client.call('files__echo', {}).catch(() => {});
   await oneHeld(server);
+  const began = Date.now();
   await server.stop('SIGTERM', 1000);
+  assert.ok(Date.now() - began < 5000, 'not the time that open calls have');
 });
 
 test('a lazy server is not started for a call that is refused', async (t) => {

@@ -450,7 +450,7 @@ test('a daemon that does not answer, folders that cannot be used', async (t) => 
   const r = await doctor({ control: `unix:${socket}` }, {
     args: ['--no-start'], env: { XDG_CACHE_HOME: folder, XDG_RUNTIME_DIR: folder },
   });
-  expectCheck(r, 'fail', /mute\.sock, but does not answer within 5 s/, /start it anew/);
+  expectCheck(r, 'fail', /mute\.sock, but does not answer within 5 s/, /start it again/);
   expectCheck(r, 'warn', /cache: .* cannot be written to/, /XDG_CACHE_HOME/);
   expectCheck(r, 'warn', /sockets: .* cannot be used/, /XDG_RUNTIME_DIR/);
 });
