@@ -4,8 +4,8 @@
  * op, and nothing is left in the broker when they have gone.
  */
 #include "base/log.h"
-#include "bus/line_conn.h"
 #include "bus/line.h"
+#include "bus/line_conn.h"
 
 #include <assert.h>
 

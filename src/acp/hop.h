@@ -36,9 +36,9 @@ struct hop {
     struct buf discard; /* takes what is written after the neighbour has gone */
     size_t line_at;     /* where the message being written starts */
     uint64_t last_id;
-    struct idmap out; /* our id -> struct pending that the neighbour works on */
-    struct list in;   /* the pendings that the neighbour waits for */
-    struct list sent; /* the pendings of `out`, in order */
+    struct idmap out;           /* our id -> struct pending that the neighbour works on */
+    struct list in;             /* the pendings that the neighbour waits for */
+    struct list sent;           /* the pendings of `out`, in order */
     enum proxy_dialect dialect; /* P_UNKNOWN until told or configured */
     bool nested;                /* envelopes of this neighbour hold whole messages */
     struct flow flow;
@@ -126,8 +126,8 @@ void pending_error(struct pending *p, struct span error);
 /* Every request that this hop works on fails with `why`; the requests the hop waited for are
  * dropped. */
 void hop_gone(struct hop *h, struct failure *why);
-/* Cancel a request. `said`: the params of the cancellation, which are passed on with the id that the
- * request has on this hop. */
+/* Cancel a request. `said`: the params of the cancellation, which are passed on with the id that
+ * the request has on this hop. */
 void pending_cancel(struct pending *p, struct span said);
 /* Write a request (id > 0) or notification in the form that `to` expects. `method` is raw, with
  * quotes. */

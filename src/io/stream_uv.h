@@ -53,7 +53,7 @@ struct stream {
     size_t slice;      /* bytes of `flight` that libuv is writing */
     uint64_t written;  /* bytes that the kernel has taken, but for those of the slice */
     size_t limit;
-    size_t keep; /* of the capacity of `out` */
+    size_t keep;            /* of the capacity of `out` */
     struct holding waiting; /* what of all that waits for the reader */
     bool appending;         /* somebody writes into `out` */
     uv_write_t write;

@@ -23,7 +23,7 @@
 #include <stdint.h>
 
 enum { JSON_MAX_DEPTH = 128 }; /* of all that is read anywhere in the program */
-enum { JSON_MAX_ROWS = 64 }; /* of one shape */
+enum { JSON_MAX_ROWS = 64 };   /* of one shape */
 
 enum json_type {
     JSON_NONE, /* not present */
