@@ -1,8 +1,8 @@
 /*
- * http_link: the inside of an HTTP upstream, shared by the files that make it up:
- * http_upstream.c (the link and its life), http_post.c (messages on their way and their answers),
- * http_listen.c (the standing stream of the initialize era), http_old_sse.c (the older transport),
- * http_request.c (headers and words for people).
+ * http_link: the private structs of an HTTP upstream, shared by the files that implement it:
+ * http_upstream.c (opening and closing the link, sessions), http_post.c (messages sent and their
+ * answers), http_listen.c (the GET stream of the initialize era), http_old_sse.c (the older
+ * transport), http_request.c (headers, and refusals in words).
  *
  * Nouns: http_request_, sse_source_. Files: http_request.
  */
@@ -18,50 +18,50 @@
 enum link_phase {
     LINK_DOWN,
     LINK_OPENING,  /* `open` was called; mcp_provider_connected is owed */
-    LINK_FRESH,    /* no session: only the handshake and the stateless era may pass */
-    LINK_GREETING, /* initialize is under way; everything else waits */
-    LINK_READY,    /* notifications/initialized was taken */
+    LINK_FRESH,    /* no session: only the handshake and requests of the stateless era go out */
+    LINK_GREETING, /* initialize is under way; other messages wait */
+    LINK_READY,    /* the server accepted notifications/initialized */
     LINK_CLOSING,  /* `close` was called; mcp_provider_closed is owed */
 };
 
-/* An SSE stream being read, and what is needed to take it up again. */
+/* An SSE stream that is read, and what is needed to resume the stream. */
 struct sse_source {
     struct sse_decoder decoder;
     bool reading;
-    bool fresh; /* an event came since it was (re)opened */
+    bool fresh; /* an event came since the stream was (re)opened */
     char *last_id;
-    int64_t retry; /* ms, as the server wishes; -1 = it did not say */
+    int64_t retry; /* ms, from the server's `retry` field; -1 = the server sent none */
 };
 
-/* A message on its way, or its answer. */
+/* A message to the server, and the HTTP response to it. */
 struct server_post {
     struct http_upstream *link;
-    struct list node;         /* in the link's `posts`, or `held` while it waits */
+    struct list node;         /* in the link's `posts`, or in `held` until the handshake is over */
     struct http_fetch *fetch; /* NULL when nothing is on the wire */
     enum rpc_kind kind;
     uint64_t id; /* of a request, else 0 */
     bool initialize, initialized;
     bool modern;
-    bool repeatable, repeated; /* may be sent again even if the server has seen it; was */
+    bool repeatable, repeated; /* may be sent twice, even if the server saw the first; was */
     char version[16];
-    struct buf lines; /* more header lines */
-    struct buf body;  /* while it waits */
+    struct buf lines; /* additional header lines */
+    struct buf body;  /* the message, while no fetch has it */
 
-    unsigned epoch;    /* the session it was sent in */
-    bool with_session; /* that session had an id */
-    bool resent;       /* in a session after that */
+    unsigned epoch;    /* the session in which the message was sent */
+    bool with_session; /* the request carried a session id */
+    bool resent;       /* sent again, in a later session */
     int status;
-    bool json;         /* the answer says that it is JSON */
-    bool too_long;     /* the answer is */
-    struct buf answer; /* one that is not a stream */
+    bool json;         /* the answer's Content-Type is JSON */
+    bool too_long;     /* the answer is longer than allowed */
+    struct buf answer; /* body of an answer that is not a stream */
     struct sse_source source;
-    bool resuming;        /* the fetch takes up a stream that broke */
-    unsigned tries;       /* at that, in vain */
-    struct timer timer;   /* next try; or the end of patience with a stream whose answer came */
-    bool busy, discarded; /* inside a callback; to be freed when that ends */
+    bool resuming;        /* the fetch is a GET that resumes a broken stream */
+    unsigned tries;       /* to resume, since the last event */
+    struct timer timer;   /* next try; or cuts a stream that stays open after the answer */
+    bool busy, discarded; /* inside a callback; to be freed when the callback ends */
 };
 
-/* A stream that stays: for what belongs to no request, or for everything in the old transport. */
+/* A standing GET stream: for messages of no request, or in the old transport for all messages. */
 struct listening {
     struct http_upstream *link;
     struct http_fetch *fetch; /* NULL when nothing is on the wire */
@@ -69,8 +69,8 @@ struct listening {
     struct timer timer; /* next try */
     struct backoff backoff;
     int status;
-    struct buf refusal;   /* what the server says instead of a stream */
-    bool worked;          /* there is or may be a stream to be had in this session */
+    struct buf refusal;   /* body of a response that is not a stream */
+    bool worked;          /* this session had a stream, or may have had one */
     bool busy, discarded; /* as in struct server_post */
 };
 
@@ -80,49 +80,49 @@ struct http_upstream {
     struct mcp_provider *provider;
     struct http_client *client; /* NULL when down */
     enum link_phase phase;
-    char *url;     /* where the server is looked for now */
+    char *url;     /* the address in use: `options.url`, or a path on its host */
     bool pathless; /* the configured address has no path */
-    size_t way;    /* in the list of ways to the server; stays when the link goes down */
-    size_t tried;  /* ways since `open`, besides the first */
-    bool old_sse;  /* the transport in use */
-    bool answered; /* the server has said something since `open` */
+    size_t way;    /* index in `ways`; kept when the link goes down */
+    size_t tried;  /* ways tried since `open`, besides the first */
+    bool old_sse;  /* the transport in use is HTTP+SSE */
+    bool answered; /* the server sent an HTTP response since `open` */
     struct timer report;
-    char why[256]; /* of the end */
+    char why[256]; /* why the link closed */
 
-    struct buf out;    /* the message being written */
-    struct list posts; /* on the wire or about to be taken up again */
-    struct list held;  /* wait for the end of the handshake */
+    struct buf out;    /* the message that is being written */
+    struct list posts; /* on the wire, or waiting to be resumed */
+    struct list held;  /* posts that wait for the end of the handshake */
     struct idmap by_id;
 
     char *session;
     unsigned epoch;   /* counts sessions */
-    unsigned forgets; /* sessions lost in a row without one call answered */
+    unsigned forgets; /* sessions lost in a row, with no request answered in between */
     char version[16];
-    struct listening *listening; /* NULL when there is none */
-    char *endpoint;              /* old transport: where to post */
-    char refusal[128];           /* why the newer transport was not taken */
+    struct listening *listening; /* NULL when there is no such stream */
+    char *endpoint;              /* old transport: the address for POSTs */
+    char refusal[128];           /* how the server refused Streamable HTTP */
 };
 
 /* --- http_upstream.c --- */
-/* The server is gone: drop everything, report it. */
+/* The server is gone: drop all messages and streams, and tell the provider. */
 void http_upstream_lost(struct http_upstream *u, const char *why);
-/* The server is not to be had in this way: take the next one. False when all were tried. */
+/* The server cannot be reached in this way: try the next way. False when all were tried. */
 bool http_upstream_turn(struct http_upstream *u);
-/* notifications/initialized was taken: what waited may go. */
+/* The server accepted notifications/initialized: send the messages that waited. */
 void http_upstream_ready(struct http_upstream *u);
-/* The server does not know our session any more. */
+/* The server does not know our session any more: greet again, or give up. */
 void http_upstream_forgotten(struct http_upstream *u);
 
 /* --- http_post.c --- */
 void http_post_send(struct server_post *p);
-/* The message in u->out. */
+/* A post of the message in u->out, which is moved into the post. */
 struct server_post *http_post_new(struct http_upstream *u, const struct mcp_parcel *parcel);
 void http_post_drop(struct server_post *p);
 
 /* --- http_listen.c --- */
 void http_listen_start(struct http_upstream *u);
 void http_listen_stop(struct http_upstream *u);
-/* For both kinds of stream. */
+/* For both kinds of standing stream. */
 struct listening *http_listen_new(struct http_upstream *u);
 void http_listen_feed(struct listening *l, struct span chunk, sse_event_fn *on_event,
                       void (*too_long)(struct listening *l));
@@ -133,25 +133,25 @@ void http_old_sse_start(struct http_upstream *u);
 /* --- http_request.c --- */
 struct request_spec {
     const char *method;
-    struct span lines;   /* header lines of this request */
+    struct span lines;   /* additional header lines of this request */
     const char *version; /* protocol revision to declare; may be NULL or empty */
     bool with_session;
-    const char *last_id; /* of a stream to be taken up again */
+    const char *last_id; /* of the stream to resume; NULL for a new stream */
     struct buf *body;    /* taken over */
 };
 struct http_fetch *http_request_start(struct http_upstream *u, const struct request_spec *spec,
                                       const struct http_fetch_events *on, void *owner);
 bool http_request_type_is(const struct http_head *head, const char *type);
-/* Does it say that the session is not known? */
+/* Does the response say that the server does not know the session? */
 bool http_request_says_no_session(int status, struct span body);
-/* A few words on an HTTP status that is no success, with what the body says about it. */
+/* Append a few words on an HTTP status that is no success, with the message in the body. */
 void http_request_put_refusal(struct buf *out, int status, struct span body);
 
 void sse_source_open(struct sse_source *s, size_t max_message);
-/* 0, or ERR_SIZE; whatever stands in the events is remembered before `on_event` is called. */
+/* 0, or ERR_SIZE. Id and `retry` of an event are stored before `on_event` is called. */
 MUST_CHECK int sse_source_feed(struct sse_source *s, struct span chunk, sse_event_fn *on_event,
                                void *owner);
-/* Keeps what is needed to take it up again. */
+/* Keeps what is needed to resume the stream. */
 void sse_source_close(struct sse_source *s);
 void sse_source_fini(struct sse_source *s);
 

@@ -1,5 +1,5 @@
 /* The GET stream of a session of the initialize era: opening, reading, opening again after a
- * failure. Called by http_upstream.c; http_old_sse.c reads its own stream by the same functions. */
+ * failure. Called by http_upstream.c; http_old_sse.c shares the functions for both streams. */
 #include "base/id.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -8,9 +8,9 @@
 #include <errno.h>
 
 enum {
-    FIRST_MS = 250,     /* from the end of a stream to the next try, about */
-    MAX_MS = 30 * 1000, /* and at most */
-    UNPROVEN_TRIES = 3, /* with a server that never gave a stream: some answer 500 for ever */
+    FIRST_MS = 250,     /* wait from the end of a stream to the first new try, about */
+    MAX_MS = 30 * 1000, /* longest wait between tries */
+    UNPROVEN_TRIES = 3, /* if the server never gave a stream: some always answer 500 */
     REFUSAL_MAX = 4096,
 };
 
@@ -95,7 +95,7 @@ static void try_later(struct listening *l)
 
     if (!l->worked && l->backoff.failures > UNPROVEN_TRIES)
         return;
-    /* A server that says how long to wait means it, as long as it works. */
+    /* The server's `retry` replaces the first wait, and is the least for each later one. */
     if (l->source.retry >= 0 && (l->backoff.failures == 1 || wait < (uint64_t)l->source.retry))
         wait = (uint64_t)l->source.retry;
     timer_set(loop_timers(l->link->loop), &l->timer, wait);
@@ -128,7 +128,7 @@ static void too_long(struct listening *l)
              l->link->options.max_message);
     http_fetch_cancel(l->fetch);
     l->fetch = NULL;
-    sse_source_fini(&l->source); /* taken up again it would come again */
+    sse_source_fini(&l->source); /* if resumed, the server would send the message again */
     try_later(l);
 }
 
@@ -149,8 +149,7 @@ static void refused(struct listening *l)
         log_debug(u->options.alias, "has no standing stream (HTTP %d)", l->status);
 }
 
-/* No answer at all. The server may have been restarted, so a later 404 need not mean "no stream".
- */
+/* No HTTP response. The server may have restarted: a later 404 can then mean a lost session. */
 static void broken(struct listening *l)
 {
     l->worked = true;

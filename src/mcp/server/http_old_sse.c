@@ -1,5 +1,5 @@
-/* The HTTP+SSE transport: the one stream of a server, and the address for posts that its first
- * event tells. Called by http_upstream.c, when configured or when Streamable HTTP was refused. */
+/* The HTTP+SSE transport: a server's one stream, and the address for POSTs in its first event.
+ * Called by http_upstream.c, when configured or when Streamable HTTP was refused. */
 #include "base/log.h"
 #include "base/mem.h"
 #include "mcp/server/http_link.h"
@@ -7,8 +7,8 @@
 #include <stdio.h>
 
 /*
- * The older transport: one GET whose stream has everything that the server says; its first event
- * tells where to post. The end of that stream is the end of the session.
+ * The older transport: all messages of the server come on the stream of one GET, whose first event
+ * has the address for POSTs. The session ends with the stream.
  */
 
 static void learn_endpoint(struct http_upstream *u, struct span where)
@@ -23,7 +23,7 @@ static void learn_endpoint(struct http_upstream *u, struct span where)
         mcp_provider_connected(u->provider);
         return;
     }
-    /* Our messages may hold secrets, and this would send them to any host that the server names. */
+    /* Our messages may hold secrets: they must not go to any host that the server names. */
     snprintf(why, sizeof why, "wants messages to be sent elsewhere ('" SPAN_FMT "')",
              SPAN_ARG(span_cut(where, 0, 100)));
     http_upstream_lost(u, why);
@@ -64,7 +64,7 @@ static void on_chunk(void *owner, struct span chunk)
     http_listen_feed(owner, chunk, on_event, too_long);
 }
 
-/* Has the server answered, but not as one of this transport? */
+/* Did the server answer, but not with HTTP+SSE? */
 static bool is_other_way(const struct listening *l)
 {
     return !l->source.reading &&

@@ -1,5 +1,5 @@
-/* One message posted to a server: its headers, the answer as JSON or as a stream, streams resumed,
- * posts repeated. Called by http_upstream.c. */
+/* One message posted to a server: the headers, the answer as JSON or as a stream, resuming a broken
+ * stream, sending a message again. Called by http_upstream.c. */
 #include "base/log.h"
 #include "base/mem.h"
 #include "mcp/header_value.h"
@@ -9,11 +9,11 @@
 #include <stdio.h>
 
 enum {
-    ERROR_BODY_MAX = 64 * 1024, /* of what a refusal says, so much is read */
+    ERROR_BODY_MAX = 64 * 1024, /* bytes that are read of the body of a refusal */
     SESSION_ID_MAX = 1024,
-    RESUME_MS = 1000, /* when the server does not say how long to wait */
-    RESUME_TRIES = 5, /* in a row without hearing anything */
-    LINGER_MS = 2000, /* a stream may stay open so long behind the answer */
+    RESUME_MS = 1000, /* wait before resuming, when the server sent no `retry` */
+    RESUME_TRIES = 5, /* in a row, without any event */
+    LINGER_MS = 2000, /* how long a stream may stay open after the answer */
 };
 
 static const struct http_fetch_events post_events;
@@ -21,7 +21,7 @@ static void on_timer(struct timer *t);
 
 /* --- life --- */
 
-/* Does a header repeat what this request is about? */
+/* Does the Mcp-Name header repeat the name or uri in a request of this method? */
 static bool is_named(const char *method)
 {
     static const char *const methods[] = {"tools/call", "prompts/get", "resources/read"};
@@ -32,7 +32,7 @@ static bool is_named(const char *method)
     return false;
 }
 
-/* In the stateless era the headers repeat what the message says. */
+/* In the stateless era headers repeat the method and the name in the message. */
 static void put_modern_lines(struct server_post *p, const struct mcp_parcel *parcel)
 {
     snprintf(p->version, sizeof p->version, "%s", parcel->version ? parcel->version : "");
@@ -80,7 +80,7 @@ static void post_free(struct server_post *p)
     mem_free(p);
 }
 
-/* From inside one of its own callbacks it is only taken out of sight; leave() frees it. */
+/* Inside a callback of the post itself, the post is only unlinked; leave() frees it then. */
 void http_post_drop(struct server_post *p)
 {
     if (p->discarded)
@@ -180,7 +180,8 @@ static void on_event(void *owner, const struct sse_event *event)
     if (!event->data.n || !span_is(event->name, "message"))
         return;
     mcp_provider_receive(u->provider, event->data, p->id);
-    /* The server should end the stream now. Cutting it off at once would cost the connection. */
+    /* The server should end the stream now. If we cut the stream at once, the connection is lost.
+     */
     if (!p->discarded && !timer_is_set(&p->timer) && !mcp_provider_expects(u->provider, p->id))
         timer_set(loop_timers(u->loop), &p->timer, LINGER_MS);
 }
@@ -230,8 +231,8 @@ static void fail(struct server_post *p, int status, bool delivered, const char *
 }
 
 /*
- * A stream ended and the answer did not come. In the initialize era a server may do that on
- * purpose, to have us come back for the rest; events with ids are how it says so.
+ * The stream ended, perhaps before the answer came. In the initialize era a server may close the
+ * stream on purpose, and events with ids say that the client can resume.
  */
 static void stream_over(struct server_post *p, const char *why)
 {
@@ -269,7 +270,7 @@ static void on_timer(struct timer *t)
                                   &post_events, p);
 }
 
-/* Is the body an answer to this very request? */
+/* Is the body the JSON-RPC response to this request? */
 static bool is_answer(const struct server_post *p)
 {
     struct rpc_message m;
@@ -281,7 +282,7 @@ static bool is_answer(const struct server_post *p)
            (uint64_t)id == p->id;
 }
 
-/* The session is gone. True if the request waits for the next one. */
+/* The server does not know the session. True if the request is sent again in the next session. */
 static bool session_lost(struct server_post *p)
 {
     struct http_upstream *u = p->link;
@@ -297,7 +298,7 @@ static bool session_lost(struct server_post *p)
     if (news)
         http_upstream_forgotten(u);
     else if (again && u->phase == LINK_READY)
-        http_post_send(p); /* another one noticed first, and the next session is there already */
+        http_post_send(p); /* another post noticed first, and the next session is up */
     return again;
 }
 
@@ -306,7 +307,7 @@ static void refused(struct server_post *p)
     struct span body = buf_view(&p->answer);
     struct buf why = {0};
 
-    /* This comes first: some servers say so in an error that has the request's id. */
+    /* Checked first: some servers report an unknown session in an error with the request's id. */
     if (p->with_session && !p->resuming && http_request_says_no_session(p->status, body) &&
         session_lost(p))
         return;
@@ -345,7 +346,7 @@ static void unreachable(struct server_post *p, int code, const char *why, bool d
     struct http_upstream *u = p->link;
     bool down = code == -ECONNREFUSED || !u->answered;
 
-    /* A server that closes idle connections may do so the moment we use one again. */
+    /* The server may have closed an idle connection at the moment when we used it again. */
     if (!down && !p->resuming && p->repeatable && !p->repeated) {
         p->repeated = true;
         http_post_send(p);
@@ -371,7 +372,7 @@ static void finish(struct server_post *p, int code, const char *why, bool delive
     else if (p->source.reading)
         stream_over(p, code < 0 ? why : "the stream ended without the answer");
     else if (!p->id || u->old_sse)
-        http_post_drop(p); /* taken; in the old transport the answer comes on the one stream */
+        http_post_drop(p); /* accepted; in the old transport the answer comes on the GET stream */
     else if (code < 0)
         fail(p, 0, true, why);
     else

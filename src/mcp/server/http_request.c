@@ -1,5 +1,5 @@
-/* Headers of every request to an HTTP server, refusals in words, and SSE streams with their last
- * id. Called by http_upstream.c, http_post.c, http_listen.c and http_old_sse.c. */
+/* The headers of every request to an HTTP server, refusals in words, and SSE streams with their
+ * last event id. Called by http_upstream.c, http_post.c, http_listen.c and http_old_sse.c. */
 #include "base/mem.h"
 #include "base/visible.h"
 #include "mcp/server/http_link.h"
@@ -34,7 +34,7 @@ static void header_list_free(struct header_list *l)
     mem_free(l->items);
 }
 
-/* Headers that follow from the message: a configuration that sets them as well means no harm. */
+/* Headers that we derive from the message: the same headers in the configuration are ignored. */
 static bool is_ours(struct span name)
 {
     static const char *const names[] = {
@@ -125,11 +125,11 @@ bool http_request_type_is(const struct http_head *head, const char *type)
 
 bool http_request_says_no_session(int status, struct span body)
 {
-    /* 404 is the rule; the servers that follow the old examples of the SDK answer 400. */
+    /* The protocol wants 404; servers built after old examples of the SDK answer 400. */
     return status == 404 || (status == 400 && mentions(body, "session"));
 }
 
-/* The first line of a text; nothing of a page for a browser. */
+/* The first line of a text; empty if the text is an HTML page. */
 static struct span first_line(struct span text)
 {
     struct span line = span_cut(text, 0, span_find(text, '\n'));
@@ -138,8 +138,8 @@ static struct span first_line(struct span text)
     return line.n && line.p[0] == '<' ? SPAN_EMPTY : line;
 }
 
-/* What an error body says to people: JSON-RPC's error.message, or what others call so, else all of
- * it. */
+/* The message for people in an error body: JSON-RPC's error.message, or a member that others use
+ * for that, else the whole JSON; the first line of a body that is no JSON object. */
 static struct span message_of(struct span body, struct buf *scratch)
 {
     static const char *const keys[] = {"message", "error_description", "error", "detail"};
@@ -158,7 +158,7 @@ static struct span message_of(struct span body, struct buf *scratch)
     return buf_view(scratch);
 }
 
-enum { SAID_MAX = 100 }; /* bytes of what a server says */
+enum { SAID_MAX = 100 }; /* bytes of the server's message that are shown */
 
 void http_request_put_refusal(struct buf *out, int status, struct span body)
 {
@@ -187,7 +187,7 @@ struct feeding {
     void *owner;
 };
 
-/* An id goes back to the server in a header, where no control character can stand. */
+/* An event id goes back to the server in a header, which must not have control characters. */
 static bool fits_header(struct span id)
 {
     for (size_t i = 0; i < id.n; i++)
@@ -213,7 +213,7 @@ static void remember(void *owner, const struct sse_event *event)
 
 void sse_source_open(struct sse_source *s, size_t max_message)
 {
-    enum { FIELDS = 8192 }; /* what an event may have besides its data */
+    enum { FIELDS = 8192 }; /* bytes of an event besides its data */
 
     sse_source_close(s);
     sse_decoder_init(&s->decoder, max_message + FIELDS);

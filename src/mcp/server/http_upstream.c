@@ -1,6 +1,6 @@
-/* The HTTP link: opening, messages held during the handshake, lost sessions, the ways to a server
- * that are tried one after the other.
- * Made by hub/server.c; the provider's files call its link functions, http_*.c report to it. */
+/* The HTTP link: opening and closing, messages held during the handshake, lost sessions, and the
+ * ways to a server that are tried in turn. Made by hub/server.c; the provider's files call the link
+ * functions, and http_post.c, http_listen.c and http_old_sse.c report to the link. */
 #include "mcp/server/http_upstream.h"
 
 #include "base/log.h"
@@ -10,8 +10,8 @@
 #include <stdio.h>
 
 enum {
-    GOODBYE_MS = 500, /* the server gets so long to hear that we leave */
-    FORGETS_MAX = 3,  /* sessions forgotten in a row before we give up */
+    GOODBYE_MS = 500, /* how long the DELETE that ends the session may take */
+    FORGETS_MAX = 3,  /* sessions that the server may forget in a row before we give up */
 };
 
 /* --- life --- */
@@ -31,7 +31,7 @@ static void forget_session(struct http_upstream *u)
     u->epoch++;
 }
 
-/* Nothing is under way any more and nothing is known of the server. */
+/* Drop all messages and streams, and forget the session. */
 static void clear(struct http_upstream *u)
 {
     drop_posts(&u->posts);
@@ -60,7 +60,7 @@ void http_upstream_lost(struct http_upstream *u, const char *why)
     mcp_provider_closed(u->provider, u->why);
 }
 
-/* Once per turn of affairs, from the loop: tell what `open` or `close` led to. */
+/* Called from the loop after `open` or `close`: tell the provider that the link is up or closed. */
 static void report(struct timer *t)
 {
     struct http_upstream *u = CONTAINER_OF(t, struct http_upstream, report);
@@ -76,10 +76,10 @@ static void report(struct timer *t)
 
 /* --- ways to the server --- */
 
-/* In this order; the one that worked is where the next `open` begins. Those with a path of their
- * own are for addresses without one, as people write them who know the host alone. */
+/* Tried in this order; the next `open` begins with the way that worked. Ways that have a path are
+ * for configured addresses that have none, from people who know only the host. */
 static const struct way {
-    const char *path; /* NULL: the address as it is given */
+    const char *path; /* NULL: the address as configured */
     bool old_sse;
 } ways[] = {{NULL, false}, {NULL, true}, {"/mcp", false}, {"/sse", true}};
 enum { WAYS_WITH_PATH = 2 };
@@ -215,8 +215,7 @@ static struct buf *link_begin(void *link)
     return &u->out;
 }
 
-/* What the server must not see before the handshake is over; two requests may overtake each other.
- */
+/* Must the message wait for the end of the handshake? HTTP requests may overtake each other. */
 static bool must_wait(const struct http_upstream *u, const struct server_post *p)
 {
     if (p->modern || p->initialize || p->initialized || u->phase == LINK_READY)
@@ -246,7 +245,7 @@ static bool link_forget(void *link, uint64_t id)
     struct http_upstream *u = link;
     struct server_post *p = idmap_get(&u->by_id, id);
     bool waits = p && !p->fetch && !p->resuming && !timer_is_set(&p->timer);
-    /* One that waits was never seen; in the stateless era a closed stream says it all. */
+    /* The server never saw a held request; in the stateless era a closed stream cancels. */
     bool known = waits || (p && p->modern && !u->old_sse);
 
     if (p)

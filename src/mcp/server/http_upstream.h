@@ -1,7 +1,8 @@
 /*
  * http_upstream: the link to an MCP server that is reached by HTTP.
  *
- * Streamable HTTP in both eras, or the older HTTP+SSE with one stream for all answers.
+ * The link speaks Streamable HTTP in both eras, or the older HTTP+SSE, which has one stream for all
+ * answers.
  */
 #ifndef RIALTO_MCP_SERVER_HTTP_UPSTREAM_H
 #define RIALTO_MCP_SERVER_HTTP_UPSTREAM_H
@@ -10,7 +11,7 @@
 #include "mcp/server/provider.h"
 
 enum http_transport {
-    HTTP_TRANSPORT_AUTO, /* Streamable HTTP, and if the server does not know it, the older one */
+    HTTP_TRANSPORT_AUTO, /* Streamable HTTP, and if the server refuses that, HTTP+SSE */
     HTTP_TRANSPORT_STREAMABLE,
     HTTP_TRANSPORT_OLD_SSE,
 };
@@ -22,7 +23,7 @@ struct http_upstream_options {
     const char *const *headers; /* "Name: value" lines for every request; NULL ends the list */
     enum http_transport transport;
     size_t max_message;
-    const struct reach *reach; /* where the server may be; NULL = anywhere */
+    const struct reach *reach; /* addresses where the server may be; NULL = all */
 };
 
 struct mcp_provider *http_upstream_new(struct loop *loop,
