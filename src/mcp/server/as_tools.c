@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "mcp/tool_call.h"
 
-/* How much of what there is to read is told in the description. */
+/* How many resources, and bytes of them, the description of read_resource lists. */
 enum { MAX_SHOWN = 20, MAX_SHOWN_BYTES = 2000 };
 
 struct made_tool {
@@ -58,7 +58,7 @@ static void make_tool(struct mcp_provider *p, struct span own, struct span raw, 
     map_put(&p->made, own, t);
 }
 
-/* "; uri (name)" for the first of them. */
+/* Append `intro` and "uri (name), ..." for the first items of this kind. */
 static void put_addresses(struct buf *out, const struct catalog *c, enum item_kind kind,
                           const char *intro)
 {
@@ -133,7 +133,7 @@ static void put_prompt_schema(struct buf *out, struct span prompt)
     buf_fini(&required);
 }
 
-/* A prompt may be called anything, a tool may not. */
+/* Prompts may have any name; tools may not. */
 static void put_tool_name(struct buf *out, struct span prompt)
 {
     buf_str(out, "get_prompt_");
@@ -194,7 +194,7 @@ enum op as_tools_op(const struct made_tool *t)
     return t->op;
 }
 
-/* Arguments of prompts are texts: what is none is given as it was written. */
+/* Arguments of prompts are strings: another value is given as the text of its JSON. */
 static void put_texts(struct buf *out, struct json_slot arguments)
 {
     struct json_iter it = json_iter(arguments.value);
@@ -233,7 +233,7 @@ const char *as_tools_redirect(const struct made_tool *t, struct request *r, stru
     }
     r->op = t->op;
     tool_redirect(r, buf_view(&members), params);
-    /* The plain name goes behind the params, to live as long. */
+    /* The unescaped name is put behind the params in the buffer, to live as long. */
     json_unescape(&text, name);
     size_t n = params->n;
     buf_span(params, buf_view(&text));
@@ -301,7 +301,7 @@ static void put_resources(struct buf *out, struct span result)
     }
 }
 
-/* Speakers are named only where there are several. */
+/* Has the prompt several speakers? Only then they are named. */
 static bool is_dialogue(struct span messages)
 {
     struct json_iter it = json_iter(messages);
@@ -312,7 +312,7 @@ static bool is_dialogue(struct span messages)
     return false;
 }
 
-/* Contents of prompts are contents of tools; only texts may have to be told apart. */
+/* Contents of prompts are valid contents of tools; texts may need their speaker in front. */
 static void put_messages(struct buf *out, struct span result)
 {
     struct span messages = json_get(result, "messages").value;

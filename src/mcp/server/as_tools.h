@@ -1,5 +1,5 @@
 /*
- * as_tools: what a server offers besides tools, as tools, for clients that have nothing else.
+ * as_tools: a server's resources and prompts as tools, for clients that can use only tools.
  *
  * `read_resource` takes the uri of a resource, `get_prompt_NAME` the arguments of the prompt NAME.
  * The server hears the request that such a call stands for, so questions, progress and cancellation
@@ -12,19 +12,19 @@
 
 struct made_tool;
 
-/* Make the tools, out of the catalog that is being collected and into it. */
+/* Make the tools from the catalog that is being collected, and add them to that catalog. */
 void as_tools_make(struct mcp_provider *p);
 void as_tools_fini(struct mcp_provider *p);
 
-/* The tool of ours that this request calls; NULL when it is the server's. */
+/* The made tool that this request calls; NULL when the tool is the server's own. */
 const struct made_tool *as_tools_find(const struct mcp_provider *p, const struct request *r);
 enum op as_tools_op(const struct made_tool *t);
 /*
- * Turn the call of a made tool into the request that the tool stands for; `params` holds its text.
+ * Turn the call of a made tool into the request that the tool stands for; `params` holds the text.
  * NULL, or what is wrong with the arguments.
  */
 const char *as_tools_redirect(const struct made_tool *t, struct request *r, struct buf *params);
-/* The server's answer as the result of the made tool; `body` holds it. */
+/* The server's answer as the result of the made tool; `body` holds the text. */
 struct outcome as_tools_outcome(enum op op, const struct outcome *outcome, struct buf *body);
 
 #endif

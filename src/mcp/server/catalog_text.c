@@ -84,7 +84,7 @@ static struct span next_line(struct span *rest)
     return line;
 }
 
-/* The number of items that follow; negative when this is no head. */
+/* The number of items that follow; negative when the line is no head of a catalog. */
 static int64_t read_head(struct catalog *c, struct span line)
 {
     int64_t format, items, offers;

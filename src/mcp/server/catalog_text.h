@@ -1,8 +1,8 @@
 /*
  * catalog_text: a catalog as text, to be kept while its server is not running, and back.
  *
- * One line of JSON for the whole and one for each item. What is read is checked as if it came from
- * a server: a file may have been cut short, or be somebody else's.
+ * One line of JSON for the catalog and one for each item. The text is checked like a server's lists
+ * when it is read: a file may have been cut short, or written by another program.
  */
 #ifndef RIALTO_MCP_SERVER_CATALOG_TEXT_H
 #define RIALTO_MCP_SERVER_CATALOG_TEXT_H

@@ -1,18 +1,18 @@
-/* Fetching the prompts that the configuration names, one by one, and the text they make for the
- * instructions. Called by lists.c, and by provider.c at the end. */
+/* Fetches the prompts that the configuration names, one by one, and collects their text for the
+ * instructions. Called by lists.c, and by provider.c to free the text. */
 #include "mcp/server/context.h"
 
 #include "base/log.h"
 #include "base/mem.h"
 
-/* Of all prompts together: agents read it at the start of every conversation. */
+/* Bytes of all prompts together: agents read the text at the start of every conversation. */
 enum { MAX_TEXT = 64 * 1024 };
 
 struct context {
     struct buf text; /* complete */
     struct buf next; /* being collected */
     size_t at;       /* the prompt of the catalog that is next */
-    uint64_t asked;  /* our request for the prompt before `at`; NULL when it has ended in any way */
+    uint64_t asked;  /* id of our request for the prompt before `at`; it may have ended */
     bool stale;      /* the prompts were listed again meanwhile */
 };
 
@@ -26,7 +26,7 @@ static const struct mcp_context_row *row_of(const struct mcp_provider *p, struct
     return NULL;
 }
 
-/* An argument that the prompt must have and the configuration does not give. */
+/* Does the prompt require an argument that the configuration does not give? */
 static bool lacks_argument(const struct item *prompt, const struct mcp_context_row *row)
 {
     struct json_iter it = json_iter(json_get(prompt->raw, "arguments").value);
@@ -156,7 +156,7 @@ void context_refresh(struct mcp_provider *p)
         c = p->context = MEM_NEW(struct context);
     c->stale = mcp_provider_expects(p, c->asked);
     if (c->stale)
-        return; /* begins again when the answer comes */
+        return; /* fetching begins again when the answer comes */
     c->at = 0;
     c->next.n = 0;
     fetch_next(p);

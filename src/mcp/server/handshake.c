@@ -1,5 +1,6 @@
 /* server/discover and initialize: a server's era, version and capabilities; giving a server up.
- * Called by provider.c when the link opens or closes; ping.c and circle.c give up by it. */
+ * Called by provider.c when the link opens or closes, by ping.c and circle.c to give a server up,
+ * and by lists.c when the lists are there. */
 #include "base/log.h"
 #include "base/mem.h"
 #include "mcp/circle.h"
@@ -14,7 +15,7 @@ static bool has(struct span object, const char *key)
     return json_get(object, key).type == JSON_OBJECT;
 }
 
-/* Not by the clock of the loop, which stands still while a program is started. */
+/* The loop's clock stands still while a program is started, so it is not used here. */
 void handshake_reached(struct mcp_provider *p, enum mcp_phase phase)
 {
     struct timespec now;
@@ -81,7 +82,7 @@ static void learn_info(struct mcp_provider *p, const struct mcp_message *m)
     p->info = buf_take(&copy);
 }
 
-/* Acquainted: from here on both eras go the same way. */
+/* The handshake is done: from here on both eras go the same way. */
 static void get_to_work(struct mcp_provider *p, const struct mcp_message *m, struct span version)
 {
     handshake_reached(p, MCP_GREETED);
@@ -164,12 +165,12 @@ static void initialize(struct mcp_provider *p)
 /* --- the stateless era --- */
 
 /*
- * Silence this long is a server that does not know the question. A verdict "legacy" is kept for a
- * day: it never fails by itself, so a server that was upgraded must be asked again some time.
+ * A server that is silent for this long does not know server/discover. The verdict "legacy" is kept
+ * for a day: initialize still works after an upgrade, so the server must be probed again some time.
  */
 enum { SILENCE_MS = 3000, VERDICT_MS = 24 * 3600 * 1000 };
 
-/* Not a server of the stateless era, or not one we can talk to. */
+/* The server is not of the stateless era, or speaks no version of that era that we know. */
 static void try_legacy(struct mcp_provider *p, const char *why)
 {
     timer_clear(router_timers(p->core.router), &p->probe);
@@ -217,7 +218,7 @@ static void discover_failed(struct mcp_provider *p, struct sent *sent, int statu
     (void)sent;
     timer_clear(router_timers(p->core.router), &p->probe);
     p->core.locked = status == 401;
-    /* No connection and no permission say nothing about what the server speaks. */
+    /* No connection, or no permission: neither says anything about the server's era. */
     if (status == 0 || status == 401 || status == 403)
         handshake_give_up(p, "%s", why);
     else
@@ -237,7 +238,7 @@ void handshake_on_silence(struct timer *t)
     try_legacy(p, "it did not answer server/discover");
 }
 
-/* Some servers end when the first thing they hear is not initialize: do not ask that again. */
+/* Some servers exit when the first message is not initialize: do not probe such a server again. */
 void handshake_ended(struct mcp_provider *p)
 {
     struct timers *timers = router_timers(p->core.router);
@@ -251,14 +252,14 @@ static void discover(struct mcp_provider *p)
 {
     p->modern = true;
     snprintf(p->version, sizeof p->version, "%s", MCP_MODERN);
-    /* A server that is known to be of this era may take its time, like any server that starts. */
+    /* A server configured for this era may take its time, like any server that starts. */
     if (!p->ops->reports_failures && p->wanted_era == MCP_ERA_AUTO)
         timer_set(router_timers(p->core.router), &p->probe, SILENCE_MS);
     upstream_request(p, upstream_sent_new(p, discover_answered, discover_failed), "server/discover",
                      SPAN_EMPTY);
 }
 
-/* Identity and capabilities are for client and server to exchange themselves. */
+/* On a plain provider, client and server do the handshake themselves. */
 static void stand_aside(struct mcp_provider *p)
 {
     provider_publish(&p->core, catalog_new());

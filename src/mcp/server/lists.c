@@ -1,6 +1,6 @@
-/* Lists fetched page by page, each item checked and overridden, and the catalog published. Called
- * by handshake.c after the greeting, by provider.c when lists change, by context.c and
- * as_tools.c. */
+/* A server's lists: fetched page by page, each item checked and overridden, and the catalog
+ * published. Called by handshake.c after the greeting, by provider.c when lists change, by
+ * context.c and as_tools.c. */
 #include "base/log.h"
 #include "base/mem.h"
 #include "mcp/circle.h"
@@ -17,10 +17,10 @@ static void fetch_next(struct mcp_provider *p);
 static void page_answered(struct mcp_provider *p, struct sent *sent, const struct mcp_message *m);
 static void page_failed(struct mcp_provider *p, struct sent *sent, int status, const char *why);
 
-/* What an item says of itself, as far as we care. */
+/* The members of an item that we read. */
 enum {
     IN_NAME,
-    IN_LABEL, /* the name of an item whose key is its URI */
+    IN_LABEL, /* `name` of an item that is identified by its URI */
     IN_DESCRIPTION,
     IN_SCHEMA,
     IN_OUTPUT,
@@ -33,7 +33,7 @@ enum {
     IN_COUNT,
 };
 
-/* False when a member stands twice: agents differ on which of the two they read. */
+/* False when a member occurs twice: agents differ on which of the two they read. */
 static bool members_of(enum item_kind kind, struct span raw, struct json_slot in[IN_COUNT])
 {
     static const struct json_shape_row hints[] = {{"readOnlyHint", IN_READ_ONLY, NULL},
@@ -42,7 +42,7 @@ static bool members_of(enum item_kind kind, struct span raw, struct json_slot in
     static const struct json_shape annotations = JSON_SHAPE(hints), execution = JSON_SHAPE(tasks);
     const struct json_shape_row rows[] = {
         {mcp_lists[kind].name_member, IN_NAME, NULL},
-        {"name", IN_LABEL, NULL}, /* where that is another member */
+        {"name", IN_LABEL, NULL}, /* where IN_NAME is another member */
         {"description", IN_DESCRIPTION, NULL},
         {"inputSchema", IN_SCHEMA, NULL},
         {"outputSchema", IN_OUTPUT, NULL},
@@ -69,7 +69,7 @@ static const char *unfit(struct mcp_provider *p, enum item_kind kind, struct spa
     return NULL;
 }
 
-/* Lists go out on line-framed links: an item is brought on one line once, here. */
+/* Lists go out on line-framed links: an item is put on one line once, here. */
 static struct span one_line(struct span raw, struct buf *line)
 {
     if (!memchr(raw.p, '\n', raw.n) && !memchr(raw.p, '\r', raw.n))
@@ -80,7 +80,7 @@ static struct span one_line(struct span raw, struct buf *line)
 
 /*
  * Clients refuse a whole list for one tool whose schema is not that of an object, and some want to
- * see its properties. Such a tool gets a schema that allows everything.
+ * see `properties` in the schema. Such a tool gets a schema that allows everything.
  */
 static struct span with_schema(struct span raw, const struct json_slot *schema, struct buf *out)
 {
@@ -115,7 +115,7 @@ static unsigned flags_of(struct mcp_provider *p, enum item_kind kind,
            (gives_any ? ITEM_GIVES_ANY : 0u);
 }
 
-/* The item as it is offered; `own` is the server's name for it. */
+/* Add the item to the catalog as agents see it; `own` is the server's name for the item. */
 static void offer(struct mcp_provider *p, enum item_kind kind, struct span own, struct span raw)
 {
     struct json_slot in[IN_COUNT];
@@ -150,7 +150,7 @@ static void offer(struct mcp_provider *p, enum item_kind kind, struct span own, 
     buf_fini(&name);
 }
 
-/* Is the item to be left out? What agents could read otherwise than we do is offered to nobody. */
+/* Is the item to be left out? An item that agents could read in another way than we do is. */
 static bool leave_out(struct mcp_provider *p, enum item_kind kind, struct span raw,
                       struct json_slot in[IN_COUNT])
 {
@@ -209,7 +209,7 @@ static void fetch_page(struct mcp_provider *p, enum item_kind kind, struct span 
     buf_fini(&params);
 }
 
-/* The server lists more than we take: the rest is not looked at. */
+/* Does the server list more than we take? The rest is ignored. */
 static bool is_full(const struct mcp_provider *p, enum item_kind kind)
 {
     if (p->fetching->n[kind] >= MAX_ITEMS)
@@ -248,7 +248,7 @@ static void page_answered(struct mcp_provider *p, struct sent *sent, const struc
 static void page_failed(struct mcp_provider *p, struct sent *sent, int status, const char *why)
 {
     log_warn(p->alias, "%s: %s (%d)", mcp_lists[sent->kind].method, why, status);
-    /* Not to know the new list is no reason to forget the old one. */
+    /* The new list could not be fetched: keep the old one. */
     if (!p->fetching->n[sent->kind])
         catalog_copy_kind(p->fetching, p->core.catalog, sent->kind);
     p->kinds_left &= ~(1u << sent->kind);
@@ -267,7 +267,7 @@ static bool claims(const struct mcp_provider *p, enum item_kind kind)
     return kind == ITEM_TOOL ? p->has_tools : (p->offers & needs[kind]) != 0;
 }
 
-/* What the server says of itself, and what the configuration adds. */
+/* The server's own instructions, and the text of the prompts that the configuration names. */
 static void set_instructions(struct mcp_provider *p, struct catalog *c)
 {
     struct buf text = {0};
@@ -309,7 +309,7 @@ static void finish(struct mcp_provider *p)
         context_refresh(p);
 }
 
-/* One list after the other: a server that cannot do two things at once is common. */
+/* One list after the other: many servers cannot answer two requests at once. */
 static void fetch_next(struct mcp_provider *p)
 {
     for (int kind = 0; kind < ITEM_KINDS; kind++) {
@@ -324,7 +324,7 @@ static void fetch_next(struct mcp_provider *p)
     finish(p);
 }
 
-/* All items but those that we made, which are made again. */
+/* Copy all items but the tools that we made, which are made again. */
 static void copy_listed(struct catalog *to, const struct catalog *from, enum item_kind kind)
 {
     for (size_t i = 0; from && i < from->n[kind]; i++)
@@ -335,7 +335,7 @@ static void copy_listed(struct catalog *to, const struct catalog *from, enum ite
 void lists_fetch(struct mcp_provider *p, unsigned kinds)
 {
     if (p->fetching) {
-        /* A burst of changes costs one more round, however many notifications it has. */
+        /* Many notifications in a row cost one more fetch, not one each. */
         p->kinds_stale |= kinds;
         return;
     }

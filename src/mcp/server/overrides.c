@@ -28,7 +28,7 @@ static void put_comma(struct buf *out, size_t start)
 
 typedef bool compare_fn(struct span raw, struct span text);
 
-/* Is there a pinned argument whose name compares to this one? */
+/* Is there a pinned argument whose name equals this key, by `compare`? */
 static bool is_pinned_by(const struct mcp_override *o, struct span raw_key, compare_fn *compare)
 {
     struct json_iter it = json_iter(span_str(o->arguments));

@@ -1,5 +1,5 @@
 /*
- * overrides: what the configuration changes about single tools of a server.
+ * overrides: changes that the configuration makes to single tools of a server.
  *
  * A tool can be renamed, get another description, be hidden, or have arguments pinned. A pinned
  * argument has the configured value whatever the agent says, and the schema the agent sees does not
@@ -26,7 +26,7 @@ struct mcp_overrides {
     size_t n;
 };
 
-/* Do they keep agents from anything? */
+/* Do the overrides keep agents from any tool or argument? */
 bool overrides_restrict(const struct mcp_overrides *all);
 const struct mcp_override *override_find(const struct mcp_overrides *all, struct span own);
 /* Append the tool's JSON as agents are to see it. */
@@ -34,8 +34,8 @@ void override_put_tool(struct buf *out, const struct mcp_override *o, struct spa
 /* Does the request give, under a name that only differs in case, an argument that is pinned? */
 bool override_is_evaded(const struct mcp_override *o, const struct request *r);
 /*
- * The request with the pinned arguments in place. `params` holds its text, which the result points
- * to. The same request when nothing is pinned.
+ * The request with the pinned arguments in place; its params are in `params`. The same request when
+ * nothing is pinned.
  */
 struct request override_request(const struct mcp_override *o, const struct request *r,
                                 struct buf *params);

@@ -1,5 +1,6 @@
 /* Params of a request with name and `_meta` replaced and everything else kept byte for byte. Called
- * by upstream_calls.c for calls to the server, by provider.c for what the server asks. */
+ * by upstream_calls.c for calls to the server, by provider.c for asks and notifications of the
+ * server. */
 #include "mcp/server/upstream.h"
 
 static void put_meta(struct buf *out, const struct request *r, struct span own)
@@ -22,7 +23,7 @@ static void put_piece(struct buf *out, const struct request *r, size_t from, siz
         mcp_put_raw(out, piece);
 }
 
-/* New members go to the front, behind the opening brace; returns where the rest begins. */
+/* Put new members behind the opening brace; returns where the rest of the params begins. */
 static size_t put_front(struct buf *out, const struct request *r, struct span own_meta, bool meta,
                         struct span extra)
 {
@@ -44,7 +45,7 @@ static size_t put_front(struct buf *out, const struct request *r, struct span ow
     return open;
 }
 
-/* One replaced member at a time, in the order in which they stand. */
+/* Replaces one member at a time, in the order in which the members occur. */
 void params_put(struct buf *out, const struct request *r, struct span own_meta, struct span extra)
 {
     bool rename =

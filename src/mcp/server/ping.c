@@ -1,9 +1,9 @@
-/* Pings to a silent server of the initialize era, and what follows when no answer comes. Called by
- * provider.c when the link is up and by its timer; hub/server.c sets the interval. */
+/* Pings to a silent server of the initialize era; a server that does not answer is given up. Called
+ * by provider.c when the link is up, and by its timer; hub/server.c sets the interval. */
 #include "base/log.h"
 #include "mcp/server/upstream.h"
 
-/* How long a server may think about a ping. */
+/* How long a server may take to answer a ping. */
 enum { PING_LIMIT_MS = 10 * 1000 };
 
 static void set_timer(struct mcp_provider *p, uint64_t wait)
@@ -42,11 +42,11 @@ static void send_ping(struct mcp_provider *p)
     upstream_request(p, p->pinged, "ping", SPAN_EMPTY);
 }
 
-/* Nothing came within the limit. */
+/* The ping was not answered within the limit. */
 static void no_answer(struct mcp_provider *p)
 {
     if (p->heard_at > p->pinged_at) {
-        upstream_withdraw(p, p->pinged->id, "timeout"); /* silent to pings, but alive */
+        upstream_withdraw(p, p->pinged->id, "timeout"); /* it sent other messages */
         upstream_sent_free(p, p->pinged);
         is_alive(p);
         return;

@@ -1,6 +1,6 @@
-/* What a server sends (answers, asks, notifications) brought to its calls, and the provider's
- * start, stop and settings. Called by the links for each message, and by hub/ to make, set up and
- * free providers. */
+/* Messages from a server (answers, asks, notifications) given to the calls they belong to, and the
+ * provider's start, stop and settings. Called by the links for each message, and by hub/ to make,
+ * set up and free providers. */
 #include "mcp/server/provider.h"
 
 #include "base/log.h"
@@ -53,7 +53,7 @@ static void receive_response(struct mcp_provider *p, const struct mcp_message *m
         upstream_sent_free(p, sent);
 }
 
-/* The call that something unsolicited belongs to: by its stream, else the only one open. */
+/* The call that an ask or notification belongs to: by its stream, else the only open call. */
 static struct call *owner_of(const struct mcp_provider *p, uint64_t about)
 {
     const struct sent *sent = idmap_get(&p->sent, about);
@@ -61,7 +61,7 @@ static struct call *owner_of(const struct mcp_provider *p, uint64_t about)
     return sent && sent->call ? sent->call : ask_sole_call(&p->core);
 }
 
-/* A question of the server, for the consumer of the call that it can belong to. */
+/* Give a question of the server to the consumer of the call that the question belongs to. */
 static void receive_ask(struct mcp_provider *p, const struct mcp_message *m, uint64_t about,
                         const struct ask *given)
 {
@@ -76,7 +76,7 @@ static void receive_ask(struct mcp_provider *p, const struct mcp_message *m, uin
     if (owner) {
         ask_put(owner, &ask);
     } else if (!ask_put_standing(&p->core, &ask)) {
-        /* A shared server's question that belongs to nobody in particular is never broadcast. */
+        /* A question of a shared server that belongs to no single call is never broadcast. */
         if (p->on_orphan)
             p->on_orphan(p->orphan_arg);
         respond_error(p, m->rpc.id, RPC_METHOD_NOT_FOUND,
@@ -209,7 +209,7 @@ static void subscribed(struct mcp_provider *p, const struct mcp_message *m, uint
         mcp_provider_relist(p);
 }
 
-/* The server takes back what it asked. On a pipe it ends our subscription by this, too. */
+/* The server takes back a question. On a pipe, this notification also ends our subscription. */
 static void receive_cancelled(struct mcp_provider *p, const struct mcp_message *m, uint64_t about)
 {
     const struct json_slot *id = &m->slots[SLOT_REQUEST_ID];
@@ -284,7 +284,7 @@ static void receive_notification(struct mcp_provider *p, const struct mcp_messag
                          .from = &p->core});
 }
 
-/* What a server asks and tells is read again by agents, not all of them as strictly as we do. */
+/* Agents read a server's asks and notifications as well, and not all as strictly as we do. */
 static bool refuse_misleading(struct mcp_provider *p, const struct mcp_message *m)
 {
     struct buf why = {0};
@@ -336,7 +336,7 @@ void mcp_provider_receive(struct mcp_provider *p, struct span text, uint64_t abo
     }
     p->heard_at = router_timers(p->core.router)->now;
     if (code) {
-        /* Servers do print banners and debug output: skip it, but let people see it. */
+        /* Some servers print banners and debug output: skip the text, but log it. */
         struct span head = span_cut(text, 0, 120);
         log_warn(p->alias, "said something that is not JSON (%s): " SPAN_FMT "%s", err_name(code),
                  SPAN_ARG(head), head.n < text.n ? "..." : "");
@@ -360,7 +360,7 @@ void mcp_provider_failed(struct mcp_provider *p, uint64_t id, int status, bool d
     if (!sent)
         return;
     if (!delivered && sent->call)
-        sent->call->repeatable = true; /* calling again cannot do what the first call never did */
+        sent->call->repeatable = true; /* the server never saw the call: repeating it is safe */
     sent->id = 0;
     sent->failed(p, sent, status, why);
     upstream_sent_free(p, sent);
@@ -377,8 +377,8 @@ void mcp_provider_greet_again(struct mcp_provider *p)
     handshake_start(p);
 }
 
-/* The call that a too long response answers, of which only the beginning was kept: if the id stands
- * before the result, all up to there is a message without result. */
+/* The call that a response too long to keep answers. Only the beginning is known: if the id comes
+ * before the result, the text up to the result is a message without result. */
 static struct call *owner_of_head(const struct mcp_provider *p, struct span head)
 {
     static const struct span contents[] = {{",\"result\":", 10}, {",\"error\":", 9}};
@@ -463,7 +463,7 @@ void mcp_provider_closed(struct mcp_provider *p, const char *why)
     p->listen_id = 0;
     lists_abort(p);
     why = p->verdict[0] ? p->verdict : why;
-    if (p->discreet && !p->core.retries_late) { /* that one is of our own making */
+    if (p->discreet && !p->core.retries_late) { /* with retries_late, `why` is our own text */
         log_info(p->alias, "failed: %s", why);
         why = "could not be reached, or did not answer as an MCP server";
         p->core.locked = false;

@@ -1,9 +1,9 @@
 /*
- * provider: an MCP server as a provider, whatever pipe leads to it.
+ * provider: an MCP server as a provider, on any transport.
  *
- * It does the handshake, collects the four lists into catalogs, turns verbs into requests of its
- * own hop and the server's messages into verbs. The pipe is a *link* (stdio child, HTTP upstream):
- * a small table of functions plus the three calls by which the link reports back.
+ * The provider does the handshake, collects the four lists into catalogs, turns verbs into requests
+ * of its own hop and the server's messages into verbs. The transport is a *link* (child process,
+ * HTTP, WebSocket): a small table of functions, and the calls below by which the link reports back.
  *
  * Nouns: mcp_provider_.
  */
@@ -17,12 +17,12 @@
 
 struct mcp_provider;
 
-/* A message on its way to the server, for links that must know what they carry. */
+/* Describes a message to the server, for links that put parts of the message into headers. */
 struct mcp_parcel {
     enum rpc_kind kind;
     uint64_t id;         /* of a request */
     const char *method;  /* of a request or notification */
-    struct span name;    /* what the request is about: tool, prompt or uri; may be empty */
+    struct span name;    /* the tool, prompt or uri of the request; may be empty */
     const char *version; /* protocol revision to declare; NULL while none is agreed on */
     bool modern;         /* a request of the stateless era: headers repeat the body, no session */
     struct span headers; /* more header lines the request must carry on HTTP ("K: v\r\n") */
@@ -32,29 +32,29 @@ struct mcp_parcel {
 struct mcp_link_ops {
     /* Begin to connect; reports by mcp_provider_connected or _closed, but not from inside. */
     void (*open)(void *link);
-    /* Where to append the next message, and send it. */
+    /* `begin` returns the buffer to append the next message to; `end` sends the message. */
     struct buf *(*begin)(void *link);
     void (*end)(void *link, const struct mcp_parcel *parcel);
     /*
-     * A request was given up. Links with a stream per request close it and return true: the server
-     * knows then. Otherwise, and without this function, a cancel notification is sent.
+     * A request was given up. Links with a stream per request close that stream, which tells the
+     * server, and return true. Otherwise, and without this function, a cancel notification is sent.
      */
     bool (*forget)(void *link, uint64_t id);
     /*
-     * The server does not speak what was tried. A link that knows another way to reach it takes
-     * that, reports mcp_provider_connected again (not from inside) and returns true.
+     * The server refused the transport that was tried. A link that knows another way to the server
+     * tries that, reports mcp_provider_connected again (not from inside) and returns true.
      */
     bool (*fall_back)(void *link);
-    /* Close; mcp_provider_closed follows when nothing is left. */
+    /* Close the link; mcp_provider_closed follows when that is done. */
     void (*close)(void *link);
     void (*free)(void *link);
-    /* Every request is answered or reported as failed, so silence says nothing about the server. */
+    /* The link reports every request that fails, so silence says nothing about the server. */
     bool reports_failures;
-    /* Fill in what is known of the other end; may be NULL. */
+    /* Fill in what the link knows of the server; may be NULL. */
     void (*describe)(const void *link, struct provider_facts *facts);
 };
 
-/* What else is made of the things that the server offers. */
+/* Tools and instructions that are made of the server's resources and prompts. */
 struct mcp_extras {
     bool resources_as_tools, prompts_as_tools; /* as_tools.h */
     const struct mcp_context_row {
@@ -74,21 +74,21 @@ void mcp_provider_free(struct mcp_provider *p);
 struct provider *mcp_provider_core(struct mcp_provider *p);
 void mcp_provider_set_era(struct mcp_provider *p, enum mcp_era era);
 /*
- * Its only client does the talking: no handshake, no lists and no words of our own. Every message
- * passes as it is, as OP_OTHER and OP_TELL one way, as EVENT_OTHER and asks the other; ids are of
- * their hop all the same. Before it is started.
+ * The server's only client talks to the server itself: we send no handshake, ask for no lists and
+ * add nothing. Every message passes as it is, as OP_OTHER and OP_TELL one way, as EVENT_OTHER and
+ * asks the other way; only ids are replaced on each hop. Before the provider is started.
  */
 void mcp_provider_set_plain(struct mcp_provider *p);
 /* Borrowed: the rows must outlive the provider. */
 void mcp_provider_set_overrides(struct mcp_provider *p, const struct mcp_overrides *overrides);
-/* The same; before it is started. */
+/* Borrowed as well; before the provider is started. */
 void mcp_provider_set_extras(struct mcp_provider *p, const struct mcp_extras *extras);
-/* What a session's agent can be asked, for an instance of its own; before it is started. */
+/* What the agent can be asked, for an instance of one session; before the provider is started. */
 void mcp_provider_set_answers(struct mcp_provider *p, unsigned answers);
-/* Ask for a sign of life after this long without one; 0 = never. Before it is started. */
+/* Ping the server after this long without a message; 0 = never. Before the provider is started. */
 void mcp_provider_set_ping(struct mcp_provider *p, uint64_t interval_ms);
-/* The party that had this server added may not read its address: why it failed is for the log
- * alone. */
+/* The party that added this server may not read the server's address: reasons of failures go only
+ * to the log. */
 void mcp_provider_set_discreet(struct mcp_provider *p);
 /* Called when the server asked something that could belong to several calls, or to none. */
 void mcp_provider_on_orphan(struct mcp_provider *p, void (*fn)(void *arg), void *arg);
@@ -101,9 +101,9 @@ const char *mcp_provider_version(const struct mcp_provider *p);
 /* How far the last start came. */
 enum mcp_phase {
     MCP_OPENING,   /* the link was told to open */
-    MCP_CONNECTED, /* a program runs; a remote server may be spoken to */
+    MCP_CONNECTED, /* the program runs, or messages can be sent to a remote server */
     MCP_GREETED,   /* the server has answered: version and capabilities are known */
-    MCP_LISTED,    /* and its lists */
+    MCP_LISTED,    /* the lists are known as well */
     MCP_PHASES,
 };
 /* When the phase was reached, in microseconds of the monotonic clock; 0 when it was not. */
@@ -117,25 +117,25 @@ const char *mcp_provider_instructions(const struct mcp_provider *p);
 void mcp_provider_connected(struct mcp_provider *p);
 /*
  * One message from the server. `about` is the id of our request on whose stream it came, 0 when the
- * link cannot know: what a server asks or tells while it works on a call then finds its owner.
+ * link cannot know. By `about`, asks and notifications of the server find the call they belong to.
  */
 void mcp_provider_receive(struct mcp_provider *p, struct span text, uint64_t about);
 /*
- * A request will not be answered: it could not be delivered (status 0) or was answered by an HTTP
- * status without a message in it. `delivered` is false if the server surely never saw it.
+ * A request will not be answered: the request could not be delivered (status 0), or got an HTTP
+ * status without a message. `delivered` is false if the server certainly never saw the request.
  */
 void mcp_provider_failed(struct mcp_provider *p, uint64_t id, int status, bool delivered,
                          const char *why);
 /* Does this request of ours still wait for its answer? */
 bool mcp_provider_expects(const struct mcp_provider *p, uint64_t id);
 /*
- * The server has forgotten the session: introduce ourselves again. The link keeps the requests that
- * were refused for that reason and sends them once notifications/initialized has gone out.
+ * The server has forgotten the session: do the handshake again. The link keeps the requests that
+ * were refused for that reason and sends them after notifications/initialized.
  */
 void mcp_provider_greet_again(struct mcp_provider *p);
-/* A message came that was too large to be taken; `head` is how it began. */
+/* A message came that is longer than `limit`; `head` is its beginning. */
 void mcp_provider_too_long(struct mcp_provider *p, struct span head, size_t limit);
-/* Before mcp_provider_closed: the server turned us away for want of credentials. */
+/* Before mcp_provider_closed: the server refused us because credentials are missing. */
 void mcp_provider_locked(struct mcp_provider *p);
 void mcp_provider_closed(struct mcp_provider *p, const char *why);
 

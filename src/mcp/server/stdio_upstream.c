@@ -15,9 +15,9 @@ struct stdio_upstream {
     struct child *child;   /* NULL when none runs */
     struct stream *stream; /* NULL when closed */
     struct lines lines;
-    struct buf discard;    /* swallows what is sent after the pipe broke */
+    struct buf discard;    /* takes messages that are sent after the pipe broke */
     struct timer report;   /* tells of a failed start from the loop, not from inside `open` */
-    char why[256];         /* of that failure */
+    char why[256];         /* the reason of that failure */
     char last_stderr[160]; /* often says why a server ended */
 };
 
@@ -50,7 +50,7 @@ static void on_stream_closed(void *owner, const char *reason)
 
     (void)reason;
     u->stream = NULL;
-    /* A server that closed its stdout is of no more use, even if it lives on. */
+    /* A server that closed its stdout is of no more use, even if the process still runs. */
     child_stop(u->child, u->options.stop_grace);
 }
 

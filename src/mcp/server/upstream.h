@@ -1,7 +1,7 @@
 /*
- * upstream: the inside of an MCP provider, shared by the files that make it up: provider.c (its
- * messages and its life), upstream_calls.c (verbs and requests), handshake.c (getting acquainted),
- * lists.c, params.c (splicing a request for the next hop), ping.c, upstream_modern.c.
+ * upstream: the private structs of an MCP provider, shared by the files that implement it:
+ * provider.c (messages from the server, start and stop), upstream_calls.c (verbs and requests),
+ * handshake.c, lists.c, params.c (a request's params for the next hop), ping.c, upstream_modern.c.
  */
 #ifndef RIALTO_MCP_SERVER_UPSTREAM_H
 #define RIALTO_MCP_SERVER_UPSTREAM_H
@@ -12,16 +12,16 @@
 /* A request we sent and whose answer we expect, or a call that waits for answers to its asks. */
 struct sent {
     struct list node; /* in the provider */
-    uint64_t id;      /* 0 while no request of it is on its way */
+    uint64_t id;      /* 0 while no request is on its way */
     /* Takes the answer (RPC_RESULT or RPC_ERROR). The entry is freed afterwards unless `keep`. */
     void (*answered)(struct mcp_provider *p, struct sent *sent, const struct mcp_message *m);
     /* The request will get no answer; status as in mcp_provider_failed. */
     void (*failed)(struct mcp_provider *p, struct sent *sent, int status, const char *why);
     bool keep;
-    struct call *call;     /* for calls */
-    enum item_kind kind;   /* for lists */
-    struct rounds *rounds; /* eras differ: a call that may have to be sent again; else NULL */
-    enum op made;          /* a call of a tool that we made of such an operation; else 0 */
+    struct call *call;     /* the call that the request was sent for; else NULL */
+    enum item_kind kind;   /* the list that the request asks for */
+    struct rounds *rounds; /* a call across eras, which may have to be sent again; else NULL */
+    enum op made;          /* the operation behind a tool that we made (as_tools.h); else 0 */
 };
 
 struct mcp_provider {
@@ -32,10 +32,10 @@ struct mcp_provider {
 
     bool plain, discreet; /* see mcp_provider_set_plain and _discreet */
     enum mcp_era wanted_era;
-    bool modern;           /* the dialect in use */
-    uint64_t legacy_until; /* a probe said so: no need to ask again before this time */
+    bool modern;           /* the server is spoken to in the stateless era */
+    uint64_t legacy_until; /* a probe found the initialize era: do not probe before this time */
     bool probed_again;     /* server/discover was sent a second time */
-    struct timer probe;    /* silence is an answer, too */
+    struct timer probe;    /* ends the wait for an answer to server/discover */
     char version[16];
     unsigned declares; /* the asks we tell the server we can answer */
     unsigned offers;   /* OFFERS_ bits of the server's capabilities */
@@ -59,10 +59,10 @@ struct mcp_provider {
     struct idmap sent;    /* id -> struct sent */
     struct list all_sent; /* every struct sent */
 
-    struct catalog *fetching; /* the generation being collected; NULL when none is */
-    unsigned kinds_asked;     /* lists that are fetched for the draft */
-    unsigned kinds_left;      /* lists still to fetch for the draft */
-    unsigned kinds_stale;     /* lists that changed meanwhile */
+    struct catalog *fetching; /* the catalog that is being collected, or NULL */
+    unsigned kinds_asked;     /* lists that are fetched for `fetching` */
+    unsigned kinds_left;      /* lists still to fetch for `fetching` */
+    unsigned kinds_stale;     /* lists that changed since they were asked for */
     size_t pages;
 
     uint64_t ping_interval; /* ms of silence before a ping; 0 = never */
@@ -72,12 +72,12 @@ struct mcp_provider {
 
     uint64_t listen_id;     /* our open subscriptions/listen, or 0 */
     struct timer listen;    /* opens the subscription (again) */
-    struct map listen_uris; /* resources that somebody subscribed to */
+    struct map listen_uris; /* resources that agents subscribed to */
 };
 
 /* --- upstream_calls.c --- */
 extern const struct peer_verbs upstream_verbs;
-/* What was written since the link's `begin`. */
+/* Send what was written since the link's `begin`. */
 void upstream_send(struct mcp_provider *p, struct mcp_parcel parcel);
 typedef void sent_answered_fn(struct mcp_provider *, struct sent *, const struct mcp_message *);
 typedef void sent_failed_fn(struct mcp_provider *, struct sent *, int, const char *);
@@ -97,37 +97,37 @@ void upstream_send_call(struct mcp_provider *p, const struct sent *sent,
 void upstream_withdraw(struct mcp_provider *p, uint64_t id, const char *reason);
 
 /* --- handshake.c --- */
-/* Close the link, for this reason. */
+/* Close the link and keep the reason for people. */
 void handshake_give_up(struct mcp_provider *p, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 void handshake_reached(struct mcp_provider *p, enum mcp_phase phase);
 void handshake_start(struct mcp_provider *p);
 void handshake_on_silence(struct timer *t);
-/* The link has closed, perhaps because of what we asked. */
+/* The link has closed, perhaps because the server did not know server/discover. */
 void handshake_ended(struct mcp_provider *p);
 
 /* --- ping.c --- */
-/* The link is up: begin to look for signs of life. */
+/* The link is up: start the timer of the pings. */
 void ping_start(struct mcp_provider *p);
 void ping_on_answer(struct timer *t);
 
 /* --- lists.c --- */
-/* Add an item that the server lists, or one that we made, to the catalog that is collected. */
+/* Add an item that the server lists, or a tool that we made, to the catalog `fetching`. */
 void lists_add_item(struct mcp_provider *p, enum item_kind kind, struct span raw);
-/* Fetch these kinds (bits) again and publish; the first time also provider_up. */
+/* Fetch the lists of these kinds (bits) again and publish; the first time also provider_up. */
 void lists_fetch(struct mcp_provider *p, unsigned kinds);
 void lists_abort(struct mcp_provider *p);
 
 /* --- params.c --- */
 /*
  * Append the request's params as the next hop must see them: the name replaced by the provider's
- * own, `_meta` replaced by `own_meta` ("k":v members, may be empty) plus what travels on.
+ * own, `_meta` by `own_meta` ("k":v members, may be empty) plus members for the next hop.
  */
 void params_put(struct buf *out, const struct request *r, struct span own_meta, struct span extra);
 
 /*
- * Append the params of a server's request or notification as the client must see them: without what
- * belongs to this hop, as progress token and subscription do. They must have a `_meta`.
+ * Append the params of a server's request or notification as the client must see them: without
+ * members of this hop, as progress token and subscription id are. The params must have a `_meta`.
  */
 void params_put_foreign(struct buf *out, const struct mcp_message *m);
 
@@ -137,22 +137,22 @@ void upstream_modern_put_meta(struct buf *out, unsigned answers);
 /* Remember a call's request, which may have to be sent again: the consumer's era is not the
  * server's. */
 void upstream_modern_keep(struct mcp_provider *p, struct sent *sent, const struct request *request);
-/* A result with a type: true if it was dealt with, false if it is the consumer's business. */
+/* A result with a resultType: true if it was handled here, false if it goes to the consumer. */
 bool upstream_modern_ask_input(struct mcp_provider *p, struct sent *sent,
                                const struct mcp_message *m);
 /*
- * An error of the initialize era that an agent of the stateless era does not know: pages must be
- * visited first. True if the agent is asked to, by asks with keys that begin so: no server has such
- * ids.
+ * An error of the initialize era that an agent of the stateless era does not know: the user must
+ * visit pages first. True if the agent is asked to have them visited. The keys of these asks begin
+ * with UPSTREAM_VISIT_KEY, as no id of a server does.
  */
 #define UPSTREAM_VISIT_KEY "visit "
 bool upstream_modern_ask_visits(struct mcp_provider *p, struct sent *sent,
                                 const struct mcp_message *m);
-/* An ask of such a call was answered. */
+/* An ask of a call with `rounds` was answered. */
 void upstream_modern_answered(struct mcp_provider *p, struct sent *sent, struct span key,
                               const struct outcome *outcome);
 void upstream_modern_free(struct rounds *rounds);
-/* Subscriptions: what to hear of, all in one stream. */
+/* Subscriptions: one subscriptions/listen stream for all of them. */
 void upstream_listen(struct mcp_provider *p);
 void upstream_subscribe(struct mcp_provider *p, struct span uri, bool on);
 void upstream_on_listen(struct timer *t);

@@ -1,6 +1,6 @@
 /* Calls sent to a server as requests, their answers and cancellation, and the table of requests
- * that wait. The router calls its verbs; handshake.c, lists.c, ping.c, context.c and
- * upstream_modern.c send by it. */
+ * that wait for an answer. The router calls the verbs; provider.c, handshake.c, lists.c, ping.c,
+ * context.c and upstream_modern.c send their requests through this file. */
 #include "base/mem.h"
 #include "core/route.h"
 #include "mcp/legacy.h"
@@ -56,7 +56,7 @@ void upstream_send(struct mcp_provider *p, struct mcp_parcel parcel)
     p->ops->end(p->link, &parcel);
 }
 
-/* A method of MCP is written as it is; one that the agent named may need escapes. */
+/* A method name of MCP needs no escapes in JSON; one that an agent made up may need some. */
 static void begin_request(struct buf *out, uint64_t id, const char *method, bool is_ours)
 {
     buf_str(out, "{\"jsonrpc\":\"2.0\",\"id\":");
@@ -111,7 +111,7 @@ void upstream_withdraw(struct mcp_provider *p, uint64_t id, const char *reason)
 
 /* --- verbs --- */
 
-/* Was the tool listed with a schema that agents of the initialize era were not shown as it is? */
+/* Was the tool's outputSchema changed for agents of the initialize era (legacy.h)? */
 static bool gives_any(const struct mcp_provider *p, const struct call *call)
 {
     const struct catalog *c = p->core.catalog;
@@ -160,7 +160,7 @@ static void call_failed(struct mcp_provider *p, struct sent *sent, int status, c
     buf_fini(&text);
 }
 
-/* Arguments that a tool wants repeated as headers; nothing for nearly all tools. */
+/* Append the arguments that the tool wants repeated as headers; nearly all tools want none. */
 static void put_param_headers(struct mcp_provider *p, const struct request *r, struct buf *out)
 {
     const struct item *tool = NULL;
@@ -226,7 +226,7 @@ static void tell_server(struct mcp_provider *p, const struct request *request)
     mem_free(method);
 }
 
-/* Operations that one era does not have are answered here. False: goes to the server. */
+/* Answer operations that the server's era does not have. False: send the call to the server. */
 static bool answer_here(struct mcp_provider *p, struct call *call, const struct request *request)
 {
     struct outcome fine = {.kind = OUTCOME_RESULT, .body = SPAN("{}")};
@@ -251,14 +251,14 @@ static bool answer_here(struct mcp_provider *p, struct call *call, const struct 
         return true;
     }
     if (request->op == OP_TELL) {
-        /* In the stateless era clients have nothing to tell. */
+        /* In the stateless era clients send no notifications. */
         if (!p->modern)
             tell_server(p, request);
         call_done(call, &fine);
         return true;
     }
     if (p->modern && request->op == OP_SET_LEVEL) {
-        call_done(call, &fine); /* every request says its level */
+        call_done(call, &fine); /* in the stateless era every request has its level */
         return true;
     }
     return false;
@@ -281,7 +281,8 @@ static void refuse_evasion(struct call *call)
                     });
 }
 
-/* The request with what the configuration pins, and as what a tool of ours stands for. */
+/* Put pinned arguments into the request, and turn a call of a made tool into the request behind
+ * that tool. NULL, or what is wrong with the arguments. */
 static const char *prepare(struct mcp_provider *p, const struct mcp_override *o, struct request *r,
                            enum op *made, struct buf *params, struct buf *other)
 {
@@ -340,7 +341,7 @@ static void on_answer(struct peer *self, struct call *call, struct span key,
     upstream_send(p, (struct mcp_parcel){.kind = RPC_RESULT, .about = sent ? sent->id : 0});
 }
 
-/* What a client said when it took its request back, with our id in the place of the client's. */
+/* Pass a client's notifications/cancelled on, with our id in the place of the client's id. */
 static void pass_cancelled(struct mcp_provider *p, uint64_t id, const struct call *call)
 {
     struct span said = call->cancel_params;

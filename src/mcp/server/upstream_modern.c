@@ -1,6 +1,7 @@
 /* Servers of the stateless era: `_meta` of each request, rounds of input for one call, and the
- * subscriptions/listen stream; and rounds of an agent of that era at a server of the other. Called
- * by upstream_calls.c, lists.c and provider.c. */
+ * subscriptions/listen stream; also rounds between an agent of that era and a server of the
+ * initialize era. Called by upstream_calls.c and lists.c; the stream's timer is set up by
+ * provider.c. */
 #include "base/log.h"
 #include "base/mem.h"
 #include "mcp/server/upstream.h"
@@ -8,18 +9,18 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* A server that keeps asking is told to stop after as many rounds as the official client takes. */
+/* A call fails after this many rounds of input: the official client allows as many. */
 enum { MAX_ROUNDS = 10, RELISTEN_MS = 1000 };
-/* Between rounds in which nobody is asked anything: the server only wants to be asked again. */
+/* The wait before a round without questions: the server only wants the request again. */
 enum { PAUSE_MS = 250 };
 
-/* A call that goes back and forth: what was asked, and what is needed to ask again. */
+/* A call that takes several rounds of input: its request, and the answers so far. */
 struct rounds {
     struct kept_request kept;
     unsigned done;        /* rounds so far */
     size_t open;          /* asks without an answer */
     struct buf responses; /* "key":{...},... collected so far */
-    char *state;          /* the server's requestState, raw; NULL when it gave none */
+    char *state;          /* the server's requestState, raw; NULL when the server sent none */
     struct mcp_provider *provider;
     struct sent *sent;
     struct timer pause;
@@ -71,7 +72,7 @@ static void end_refused(struct sent *sent)
     call_done(sent->call, &outcome);
 }
 
-/* Everything is answered: the same request once more, with the answers. */
+/* Every ask is answered: send the same request once more, with the answers. */
 static void next_round(struct mcp_provider *p, struct sent *sent)
 {
     struct rounds *r = sent->rounds;
@@ -108,7 +109,8 @@ static bool round_complete(struct mcp_provider *p, struct sent *sent)
     return true;
 }
 
-/* A server that wants pages to be visited first hears no answers: it is called once more. */
+/* A server of the initialize era that wants pages visited gets no answers, only the call again:
+ * note a user who did not agree. */
 static void note_visit(const struct mcp_provider *p, struct rounds *r, struct span answer)
 {
     if (r->refused || json_string_is(json_get(answer, "action").value, SPAN("accept")))
@@ -179,7 +181,7 @@ static void end_unwanted(struct sent *sent, struct span why)
               &(struct outcome){.kind = OUTCOME_FAILED, .why = FAIL_PROTOCOL, .text = why});
 }
 
-/* One round more; false: that was too many, and the call has ended. */
+/* Count one more round; false: there were too many, and the call has ended. */
 static bool begin_round(struct sent *sent)
 {
     if (++sent->rounds->done > MAX_ROUNDS) {
@@ -214,7 +216,7 @@ bool upstream_modern_ask_visits(struct mcp_provider *p, struct sent *sent,
         return false;
     if (!begin_round(sent))
         return true;
-    sent->rounds->open = 1; /* as below */
+    sent->rounds->open = 1; /* as in upstream_modern_ask_input */
     for (unsigned n = 0; json_next(&it); n++)
         if (it.type == JSON_OBJECT)
             ask_visit(sent, n, it.value);
@@ -247,7 +249,7 @@ bool upstream_modern_ask_input(struct mcp_provider *p, struct sent *sent,
         timer_set(router_timers(p->core.router), &r->pause, PAUSE_MS);
         return true;
     }
-    /* Answers may come inside: our own count of one keeps the round open until all are asked. */
+    /* Answers may come inside ask_all: the 1 keeps the round open until all asks are made. */
     r->open = 1;
     ask_all(p, sent, m->slots[SLOT_INPUT_REQUESTS]);
     if (--r->open == 0 && round_complete(p, sent))
@@ -329,6 +331,6 @@ void upstream_subscribe(struct mcp_provider *p, struct span uri, bool on)
         map_put(&p->listen_uris, uri, p);
     else
         map_del(&p->listen_uris, uri);
-    /* At the end of the turn: several changes, one new stream. */
+    /* From the loop: several changes make one new stream. */
     timer_set(router_timers(p->core.router), &p->listen, 0);
 }

@@ -8,7 +8,7 @@
 
 #include <stdio.h>
 
-enum { GOODBYE_MS = 500 }; /* the server gets so long to say goodbye as well */
+enum { GOODBYE_MS = 500 }; /* how long the server may take to close as well */
 
 struct ws_upstream {
     struct loop *loop;
@@ -16,8 +16,8 @@ struct ws_upstream {
     struct mcp_provider *provider;
     struct ws *ws; /* NULL when down */
     bool open;
-    struct buf discard; /* swallows what is sent while there is no connection */
-    struct timer timer; /* a start that failed at once; the end of the goodbye */
+    struct buf discard; /* takes messages that are sent while there is no connection */
+    struct timer timer; /* reports a start that failed at once; ends the wait for the close */
     char why[256];
 };
 
