@@ -1,5 +1,6 @@
-/* What bridges tell each other of the bridges behind them, and who is found to lead back. Called by
- * sessions for the lists of agents that are bridges, by handshake.c and lists.c for servers. */
+/* The marks that bridges put into their lists, and finding servers that lead back to us. Called by
+ * agent/session.c and agent/modern.c for lists to agents that are bridges, by server/handshake.c,
+ * server/lists.c and server/provider.c for servers. */
 #include "mcp/circle.h"
 
 #include "base/map.h"
@@ -9,7 +10,7 @@
 
 #define KEY "io.rialto/bridges"
 
-/* More bridges than this behind one server are a mistake, too; bytes of a mark, quotes included. */
+/* Most bridges behind one server: more are a mistake. Bytes of a mark, with its quotes. */
 enum { MAX_MARKS = 1000, MARK_BYTES = 18 };
 
 bool circle_is_bridge(struct span info)
@@ -18,16 +19,16 @@ bool circle_is_bridge(struct span info)
 }
 
 /*
- * The mark of a server, or with no name the one of this process. It is another one after a restart
- * and the same for all instances of a server. map_hash is keyed at random: nobody can guess a mark,
- * and it tells no name.
+ * The mark of a server, or without a name the mark of this process. A mark changes with a restart
+ * and is the same for all instances of a server. map_hash is keyed at random: nobody can guess a
+ * mark or read the name from it.
  */
 static void put_mark(struct buf *out, const char *alias)
 {
     buf_printf(out, "\"%016" PRIx64 "\"", map_hash(span_str(alias)));
 }
 
-/* Is this raw value what put_mark writes? Nothing else is passed on. */
+/* Is this raw value a mark as put_mark writes it? Other values are not passed on. */
 static bool is_mark(struct span raw)
 {
     for (size_t i = 1; i + 1 < raw.n; i++)

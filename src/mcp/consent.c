@@ -1,5 +1,5 @@
 /* The elicitation that asks whether a held call may run, and how its answer is read. Used by
- * hub/bridge.c, hub/bus_role.c and admin/admin.c; admin/api.c shows the held arguments by it. */
+ * hub/bridge.c, hub/bus_role.c and admin/admin.c; admin/api.c shows the arguments of held calls. */
 #include "mcp/consent.h"
 
 #include "base/log.h"
@@ -10,7 +10,7 @@
 
 #include <inttypes.h>
 
-/* What fits into a dialog. */
+/* Bytes of arguments that fit into a dialog. */
 enum { SHOWN_MAX = 1000 };
 
 void consent_put_arguments(struct buf *out, const struct call *c)
@@ -25,13 +25,13 @@ void consent_put_arguments(struct buf *out, const struct call *c)
     buf_fini(&line);
 }
 
-/* Nobody is to take a part for the whole. */
+/* Append the text, or its beginning with a note that the rest is not shown. */
 static void put_shown(struct buf *out, struct span text, const char *rest)
 {
     struct span shown = span_cut(text, 0, SHOWN_MAX);
 
     while (shown.n < text.n && shown.n && utf8_tail((unsigned char)text.p[shown.n]))
-        shown.n--; /* not in the middle of a character */
+        shown.n--; /* do not cut inside a character */
     if (shown.n < text.n)
         buf_printf(out, "(only the first %zu of %zu bytes are shown here; %s) ", shown.n, text.n,
                    rest);

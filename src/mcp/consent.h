@@ -6,13 +6,13 @@
 
 #include "core/approval.h"
 
-/* Asks by a form without fields: accepting it is a yes, everything else a no. */
+/* Asks by a form without fields: accepting the form is a yes, every other answer a no. */
 extern const struct approver consent_approver;
-/* The same where an operator can be asked instead. */
+/* The same, where an operator can be asked instead of the agent's user. */
 extern const struct approver consent_approver_with_operator;
 
-/* Append what the held call wants to do, all of it: its arguments as JSON in one line, secrets
- * hidden, what would not show escaped. */
+/* Append all arguments of the held call as JSON in one line: secrets hidden, invisible characters
+ * escaped. */
 void consent_put_arguments(struct buf *out, const struct call *c);
 
 #endif

@@ -1,5 +1,5 @@
-/* Results without what belongs to the stateless era, and structured content of any kind, with the
- * schema that announces it, as a member of an object. Called by server/upstream_calls.c for
+/* Results without members of the stateless era; structured content of any type, and the schema of
+ * that content, wrapped into an object. Called by server/upstream_calls.c for
  * results, by server/lists.c and agent/session.c for tools. */
 #include "mcp/legacy.h"
 
@@ -21,8 +21,8 @@ static void put_comma(struct buf *out, size_t start)
 
 /* --- results --- */
 
-/* Members of the stateless era. Methods that MCP does not know may mean something else by the
- * words for caches. */
+/* Is this a member of the stateless era? Results of methods that MCP does not know may use the
+ * names of the cache members for something else. */
 static bool is_dropped(enum op op, struct span key)
 {
     static const char *const cache[] = {"ttlMs", "cacheScope", NULL};
@@ -30,7 +30,7 @@ static bool is_dropped(enum op op, struct span key)
     return json_string_is(key, SPAN("resultType")) || (op != OP_OTHER && is_any(key, cache));
 }
 
-/* Without those that belong to the hop; nothing at all if there are no others. */
+/* Append `_meta` without the members of this hop; nothing if there are no other members. */
 static void put_meta(struct buf *out, size_t start, struct span meta)
 {
     BUF_SCOPED kept = {0};
@@ -83,7 +83,7 @@ bool legacy_fits(const struct json_slot *schema)
             json_string_is(json_get(schema->value, "type").value, SPAN("object")));
 }
 
-/* References into the schema itself begin at the new root. */
+/* References into the schema itself must begin at its new place. */
 static void put_reference(struct buf *out, struct span raw)
 {
     BUF_SCOPED scratch = {0}, moved = {0};
@@ -98,7 +98,7 @@ static void put_reference(struct buf *out, struct span raw)
     json_quote(out, buf_view(&moved));
 }
 
-/* Has the schema an address of its own, by which the references in it go? */
+/* Has the schema an $id of its own, to which its references are relative? */
 static bool has_own_root(struct span schema)
 {
     struct json_slot id = json_get(schema, "$id");
@@ -108,7 +108,7 @@ static bool has_own_root(struct span schema)
 
 static void put_moved(struct buf *out, struct span value, bool of_names);
 
-/* `of_names`: the members are schemas by names of the author's choice, not words of JSON Schema. */
+/* `of_names`: the keys are names that the author chose, as in `properties`, not keywords. */
 static void put_moved_member(struct buf *out, const struct json_iter *it, bool of_names)
 {
     static const char *const references[] = {"$ref", "$dynamicRef", NULL};
@@ -127,7 +127,7 @@ static void put_moved_member(struct buf *out, const struct json_iter *it, bool o
         put_moved(out, it->value, !of_names && is_any(it->key, maps));
 }
 
-/* A schema, or what stands in one, for a place inside of another; as deep as JSON may be. */
+/* Append a schema, or a value in one, for a place inside another schema. */
 static void put_moved(struct buf *out, struct span value, bool of_names)
 {
     enum json_type type = json_type_of(value);

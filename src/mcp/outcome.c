@@ -1,5 +1,5 @@
 /* Responses read as outcomes, outcomes written as responses, and the table of failures. Called by
- * agent/ and server/upstream_calls.c; admin/metrics.c takes the words for failures. */
+ * agent/ and server/upstream_calls.c; admin/metrics.c uses the words for failures. */
 #include "mcp/outcome.h"
 
 /* clang-format off */

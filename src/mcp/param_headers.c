@@ -14,7 +14,7 @@ bool param_headers_possible(struct span tool)
     return tool.n && memmem(tool.p, tool.n, KEY, strlen(KEY)) != NULL;
 }
 
-/* One annotated property. `value` is its argument, JSON_NONE when it is not given. */
+/* One annotated property. `value` is its argument, JSON_NONE when the argument is not given. */
 typedef bool visit_fn(void *arg, struct span property, struct json_slot name,
                       struct json_slot value);
 
@@ -88,7 +88,7 @@ static bool count_name(void *arg, struct span property, struct json_slot name,
     return fine;
 }
 
-/* All annotations there are, wherever they stand. */
+/* The number of annotations anywhere in the value. */
 static size_t count_anywhere(struct span value)
 {
     struct json_iter it = json_iter(value);
@@ -115,7 +115,7 @@ bool param_headers_valid(struct span tool)
 
 /* --- sending and checking --- */
 
-/* The argument's text as a header says it; false when it is not to be sent. */
+/* Append the argument as the header has it; false when the argument gets no header. */
 static bool text_of(struct json_slot value, struct buf *out)
 {
     if (value.type == JSON_STRING)

@@ -11,7 +11,7 @@
 
 /* Cheap: may this tool (raw JSON) have annotations at all? */
 bool param_headers_possible(struct span tool);
-/* Are they as the rules want them? Names are tokens, unique, on plain types, in properties only. */
+/* Are the annotations valid? Names are tokens, unique, on plain types, in properties only. */
 bool param_headers_valid(struct span tool);
 /* Append "Mcp-Param-Name: value\r\n" for each annotated argument that is given. */
 void param_headers_put(struct buf *out, struct span tool, struct span arguments);

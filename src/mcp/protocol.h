@@ -27,10 +27,10 @@ enum mcp_error {
     MCP_ERROR_HEADER = -32020,
     MCP_ERROR_CAPABILITY = -32021,
     MCP_ERROR_VERSION = -32022,
-    MCP_ERROR_VISIT_FIRST = -32042, /* legacy era only: the user must visit pages before */
+    MCP_ERROR_VISIT_FIRST = -32042, /* legacy era only: the user must visit pages first */
 };
 
-/* Where mcp_skim puts what it finds. */
+/* The slots that mcp_skim fills. */
 enum mcp_slot {
     /* params */
     SLOT_NAME,
@@ -50,7 +50,7 @@ enum mcp_slot {
     SLOT_META_INFO,
     SLOT_META_LOG_LEVEL,
     SLOT_META_SUBSCRIPTION,
-    SLOT_VERSION, /* initialize, either way */
+    SLOT_VERSION, /* of initialize, in request and result */
     SLOT_CAPABILITIES,
     SLOT_INFO, /* clientInfo or serverInfo */
     SLOT_NOTIFICATIONS,
@@ -94,17 +94,17 @@ struct mcp_list {
 extern const struct mcp_list mcp_lists[ITEM_KINDS];
 
 /*
- * Is this a request or notification of a client that MCP itself has, in any era, or would a
- * lenient server take it for one? What does not exist in the era it is used in is refused then, and
- * not passed on to a server.
+ * Is this a request or notification that MCP defines for clients, in any era, or would a lenient
+ * server take the method for one? If the era in use does not have the method, the message is then
+ * refused and not passed on to a server.
  */
 bool mcp_is_own_method(const struct rpc_message *m);
 
-/* What is wrong with a member that was found to be a lookalike, for people. */
+/* Append, for people, what is wrong with a member that is a lookalike. */
 void mcp_put_lookalike(struct buf *out, struct span member);
 /*
- * Why nothing may be decided by these params, appended for people: the server could read something
- * else in them than we do. False when there is no such reason.
+ * Could the server read these params in another way than we do? Then nothing may be decided by
+ * them; the reason is appended for people.
  */
 bool mcp_params_mislead(const struct mcp_message *m, struct buf *why);
 
@@ -120,21 +120,22 @@ unsigned mcp_answers_of(struct span capabilities);
 /* The capabilities object that declares these bits. */
 void mcp_put_capabilities(struct buf *out, unsigned answers);
 
-/* What a client must be able to answer to be asked this request; 0 for unknown methods. */
+/* The ANSWERS_ bits that a client needs to be sent this request; 0 for unknown methods. */
 unsigned mcp_ask_needs(const struct rpc_message *m);
 /*
  * The params of an ask for an agent of the initialize era: there a page that the user is sent to
- * has an id, which the stateless era does not know. `id` makes it unique; `scratch` may hold them.
+ * has an id, which the stateless era does not know. `id` makes that id unique; `scratch` may hold
+ * the params.
  */
 struct span mcp_legacy_ask_params(const struct ask *ask, uint64_t id, struct buf *scratch);
 
 /*
- * Append the members of a raw `_meta` object that travel on to the next hop ("k":v,"l":w): all but
- * the token and those of this hop's identity.
+ * Append the members of a raw `_meta` object that go on to the next hop ("k":v,"l":w): all but the
+ * progress token and the members for this hop's identity.
  */
 void mcp_put_foreign_meta(struct buf *out, struct span meta);
 
-/* Where a member that was found stands inside of what it was found in. */
+/* The position of a member's value in `whole`, the text in which the member was found. */
 struct cut mcp_cut(struct span whole, const struct json_slot *slot);
 
 /* Append raw JSON for a line-framed link: as it is, or without line breaks if it has any. */

@@ -1,5 +1,5 @@
 /* The index of find_tools, the calls that call_tool relays, and the provider that offers both. Made
- * by hub/exposure.c; the router calls its verbs. */
+ * by hub/exposure.c; the router calls the verbs. */
 #include "mcp/search_provider.h"
 
 #include "base/mem.h"
@@ -15,11 +15,11 @@ enum { TWO_DAYS = 2 * 24 * 3600 * 1000 };
 struct search_provider {
     struct provider core;
     struct view *full;
-    struct search *index; /* NULL before the first question */
+    struct search *index; /* NULL before the first search */
     uint64_t digest;      /* of the list that the index was made from */
 };
 
-/* A call of call_tool and the call that it stands for. */
+/* A call of call_tool (outer) and the call of the named tool (inner). */
 struct relay {
     struct call *outer; /* NULL once the outer call was cancelled */
     struct call *inner; /* NULL until the inner call is open */
@@ -41,7 +41,7 @@ static void put_text(struct buf *out, struct json_slot slot)
     buf_char(out, ' ');
 }
 
-/* The names and descriptions of what a schema describes. */
+/* Append titles, descriptions and property names of a schema. */
 static void put_schema_text(struct buf *out, struct span schema, int depth)
 {
     struct json_iter it = json_iter(schema);
@@ -155,7 +155,7 @@ static uint64_t party_of(const struct call *outer)
     return map_hash(span_of((const char *)who, sizeof who));
 }
 
-/* The arguments for the tool. Models like to wrap objects into a string: that is taken as well. */
+/* The arguments for the tool. Models often send an object as a string: accept that as well. */
 static bool read_arguments(struct json_slot given, struct buf *out)
 {
     enum json_type type = JSON_NONE;
@@ -180,7 +180,7 @@ static void open_inner(struct search_provider *s, struct call *outer, const stru
         return; /* the inner call has ended, and the relay with it */
     relay->inner = opened;
     if (!relay->outer)
-        call_cancel(opened, FAIL_CANCELLED); /* that came before we knew what to cancel */
+        call_cancel(opened, FAIL_CANCELLED); /* the outer call was cancelled meanwhile */
 }
 
 static void call_tool(struct search_provider *s, struct call *call, const struct request *request,
@@ -209,7 +209,7 @@ static void call_tool(struct search_provider *s, struct call *call, const struct
     buf_fini(&text);
 }
 
-/* The model named a tool that does not exist: tell it which names come near. */
+/* The model named a tool that does not exist: tell the model which names are similar. */
 static void fail_unknown(struct search_provider *s, struct call *outer, struct span why,
                          const char *name)
 {
@@ -399,7 +399,7 @@ struct search_provider *search_provider_new(struct view *full)
     s->full = full;
     provider_init(&s->core, &verbs, &life, "search");
     s->core.bare_names = s->core.built_in = true;
-    /* The inner call has all the limits that its server wants; ours must only be longer. */
+    /* The inner call has the limits of its server; limits of the outer call must be longer. */
     s->core.policy.timeout = s->core.policy.start_timeout = 0;
     s->core.policy.ask_timeout = TWO_DAYS;
     return s;

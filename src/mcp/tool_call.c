@@ -61,7 +61,7 @@ void tool_redirect(struct request *r, struct span members, struct buf *params)
     }
     r->name_at = r->meta_at = (struct cut){0, 0};
     if (r->meta_keep.n) {
-        /* A place for what travels on. */
+        /* The place for `_meta` members that go on to the next hop. */
         buf_str(params, ",\"_meta\":");
         r->meta_at = (struct cut){params->n, 2};
         buf_str(params, "{}");

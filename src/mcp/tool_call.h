@@ -1,8 +1,8 @@
 /*
  * tool_call: tool calls that the bridge answers itself or turns into something else.
  *
- * What a model did wrong is told as a result that says it is an error, not as an error of the
- * protocol: only results reach the model, and it can do better next time.
+ * A mistake of the model is answered with a result that says it is an error, not with an error of
+ * the protocol: only results reach the model, which can then correct the call.
  *
  * Nouns: tool_.
  */
@@ -14,14 +14,14 @@
 /* Append a result of one text that says it is an error. */
 void tool_put_failure(struct buf *out, struct span why);
 
-/* Each ends the call. */
+/* Each of these ends the call. */
 void tool_fail(struct call *call, const char *why);
 /* `object` is raw JSON: given as structured content, and as text to clients that have none. */
 void tool_finish_structured(struct call *call, struct span object);
 
 /*
- * Give the request other params: `members` ("k":v,...), and whatever else than a name, arguments
- * and hop-scoped things the old ones have. `params` holds the text, in which `members` begin at 1.
+ * Give the request new params: `members` ("k":v,...), and all members of the old params but name,
+ * arguments and those of one hop. `params` holds the text, in which `members` begin at 1.
  */
 void tool_redirect(struct request *r, struct span members, struct buf *params);
 

@@ -46,7 +46,7 @@ static void send_ping(struct mcp_provider *p)
 static void no_answer(struct mcp_provider *p)
 {
     if (p->heard_at > p->pinged_at) {
-        upstream_withdraw(p, p->pinged->id, "timeout"); /* it sent other messages */
+        upstream_withdraw(p, p->pinged->id, "timeout"); /* the server sent other messages */
         upstream_sent_free(p, p->pinged);
         is_alive(p);
         return;
