@@ -1,8 +1,8 @@
 /*
- * agent_asks: the requests that we made to an agent for the asks of providers.
+ * agent_asks: our open requests to an agent, one for each ask of a provider.
  *
- * Each remembers which call it was made for (by handle: the call may end before the agent answers)
- * and the provider's key.
+ * An entry has the call that asked (by handle: the call may end before the agent answers) and the
+ * provider's key of the ask.
  */
 #ifndef RIALTO_MCP_AGENT_AGENT_ASKS_H
 #define RIALTO_MCP_AGENT_AGENT_ASKS_H
@@ -28,7 +28,7 @@ struct agent_asks {
 
 void agent_asks_init(struct agent_asks *as);
 void agent_asks_fini(struct agent_asks *as);
-/* The id to make the request with. */
+/* Returns the id for our request to the agent. */
 uint64_t agent_asks_add(struct agent_asks *as, uint64_t call, struct span key);
 /* The ask that a response with this raw id answers, now the caller's to free; NULL if there is
  * none. */
@@ -40,7 +40,7 @@ uint64_t agent_asks_drop(struct agent_asks *as, uint64_t call);
 uint64_t agent_asks_forget(struct agent_asks *as, uint64_t call, struct span key);
 /* Append the notification that our request with this id need not be answered any more. */
 void agent_asks_put_cancelled(struct buf *out, uint64_t id);
-/* The same in the words of the provider: `params` have the provider's own id at `id_at`. */
+/* The same with the provider's own params, in which our id replaces the provider's at `id_at`. */
 void agent_asks_pass_cancelled(struct buf *out, uint64_t id, struct span params, struct cut id_at);
 
 #endif

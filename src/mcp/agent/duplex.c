@@ -1,5 +1,5 @@
-/* Each message of an agent on one pipe, or of its batch, given to a session, a modern agent or a
- * passage; greetings held back. Called by stdio_agent.c, ws_agent.c and sse_agent.c. */
+/* Gives each message of an agent on one pipe, or of a batch, to a session, a modern agent or a
+ * passage; holds greetings back. Called by stdio_agent.c, ws_agent.c and sse_agent.c. */
 #include "mcp/agent/duplex.h"
 
 #include "base/mem.h"
@@ -12,9 +12,9 @@ struct duplex {
     struct mcp_host host;
     const struct mcp_out *out;
     void *owner;
-    struct passage *passage; /* instead of the other two, if the host says so */
+    struct passage *passage; /* instead of `session` and `modern`, if the host is plain */
     struct mcp_session *session;
-    struct modern_agent *modern; /* NULL until a request of that era comes */
+    struct modern_agent *modern; /* NULL until a request of the stateless era comes */
     bool holding;                /* the greeting waits, and so do the messages behind it */
     struct buf held;             /* the messages that wait, a line each */
     size_t n_held;
@@ -53,7 +53,7 @@ static void receive_modern(struct duplex *d, const struct mcp_message *m)
     buf_fini(&scratch);
 }
 
-/* 2025-03-26 allows batches, and also that each answer then comes alone. */
+/* 2025-03-26 allows batches, and lets us send each answer alone. */
 static void receive_batch(struct duplex *d, const struct rpc_message *batch)
 {
     struct json_iter it = json_iter(batch->text);
@@ -72,7 +72,7 @@ static void receive_batch(struct duplex *d, const struct rpc_message *batch)
     }
 }
 
-/* What an agent says first, in either era. */
+/* Is this the first request of an agent, in either era? */
 static bool is_greeting(const struct mcp_message *m)
 {
     return m->rpc.kind == RPC_REQUEST &&
@@ -93,7 +93,7 @@ void duplex_deliver(struct duplex *d, const struct mcp_message *m)
     if (m->rpc.kind == RPC_INVALID)
         duplex_complain(d, m->rpc.id, RPC_INVALID_REQUEST, m->rpc.why);
     else if (d->holding && (d->n_held || is_greeting(m)))
-        hold(d, m); /* what follows the greeting must not overtake it */
+        hold(d, m); /* later messages must not overtake the greeting */
     else if (m->rpc.kind == RPC_BATCH)
         receive_batch(d, &m->rpc);
     else if (d->passage)

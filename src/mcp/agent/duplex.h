@@ -2,8 +2,8 @@
  * duplex: an agent on a pipe that carries everything in one stream, either era (stdio, WebSocket,
  * HTTP+SSE).
  *
- * Each request says of which era it is. What is no message at all is answered with an error. All
- * that goes out goes through the transport's mcp_out with `reply` NULL.
+ * Each request says of which era it is. Text that is no message is answered with an error. All
+ * messages to the agent go through the transport's mcp_out with `reply` NULL.
  */
 #ifndef RIALTO_MCP_AGENT_DUPLEX_H
 #define RIALTO_MCP_AGENT_DUPLEX_H
@@ -13,7 +13,7 @@
 struct duplex;
 
 struct duplex *duplex_new(const struct mcp_host *host, const struct mcp_out *out, void *owner);
-/* The agent's calls are cancelled; what they still say is sent from inside. */
+/* Cancels the agent's calls; their last messages are sent from inside. */
 void duplex_free(struct duplex *d);
 
 /* One message, or a batch of them, as text. */
@@ -23,13 +23,13 @@ void duplex_deliver(struct duplex *d, const struct mcp_message *m);
 /* Send an error that answers no request in particular, or the one with this raw id. */
 void duplex_complain(struct duplex *d, struct span id, int code, const char *text);
 /*
- * The agent's greeting, and what the agent sends behind it, waits until duplex_release: for a host
- * that asks for lists once, right after it started us, and would not see tools that come a moment
- * later. Lists themselves never wait.
+ * The agent's greeting and the messages after it wait until duplex_release: for a host that asks
+ * for lists only once, right after it started us, and would miss tools that come a moment later.
+ * Lists themselves never wait.
  */
 void duplex_hold_greeting(struct duplex *d);
 void duplex_release(struct duplex *d);
-/* Does something wait for that? */
+/* Do messages wait for duplex_release? */
 bool duplex_is_holding(const struct duplex *d);
 /* Requests that are not answered yet. */
 size_t duplex_pending(const struct duplex *d);

@@ -1,10 +1,10 @@
 /* The set of elicitation ids that one agent was sent, in requests or in errors. Called by session.c
- * for each ask, error and notification of an end. */
+ * for each ask, each error and each notification that an elicitation is complete. */
 #include "mcp/agent/elicited.h"
 
 #include "mcp/protocol.h"
 
-/* More are not remembered: agents of those find out by themselves that the user is done. */
+/* More ids are not kept: the agent is then not notified that the user is done. */
 enum { REMEMBERED = 1000 };
 
 void elicited_fini(struct elicited *e)

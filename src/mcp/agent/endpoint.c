@@ -1,5 +1,5 @@
 /* One view's HTTP endpoint, WebSocket agents and HTTP+SSE agents, and which of them gets a request.
- * Called by hub/endpoints.c, hub/web_pages.c and cmd/serve.c. */
+ * Called by hub/endpoints.c, hub/hub.c and hub/web_pages.c. */
 #include "mcp/agent/endpoint.h"
 
 #include "base/mem.h"

@@ -19,8 +19,8 @@ struct endpoint_options {
 struct endpoint *endpoint_new(struct loop *loop, const struct mcp_host *host,
                               const struct endpoint_options *options);
 /*
- * A request for the view's own path, or, with `sse`, for the one of HTTP+SSE. A WebSocket is
- * recognised by its handshake.
+ * A request for the view's own path, or, with `sse`, for the view's path of HTTP+SSE. A WebSocket
+ * is recognised by its handshake.
  */
 void endpoint_handle(struct endpoint *e, struct http_exchange *x, const struct http_request *req,
                      bool sse);

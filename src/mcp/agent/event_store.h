@@ -2,9 +2,9 @@
  * event_store: the latest events of a session's SSE streams, kept for clients that were cut.
  *
  * Every event has a number that is unique in the session; its id on the wire, TAG-STREAM-NUMBER,
- * also names the stream, so a client that presents the last id it saw gets what came later on that
- * stream and nothing of the others. The tag is the session's own: the id of another session is
- * recognised as such. The store is bounded in bytes and in events, the oldest go first; when too
+ * also names the stream, so a client that presents the last id it saw gets the later events of that
+ * stream and none of other streams. Each session has its own tag, so that an id of another
+ * session is recognised. The store is bounded in bytes and in events, the oldest go first; when too
  * much is held for all peers together (base/holdings.h), it may lose everything.
  */
 #ifndef RIALTO_MCP_AGENT_EVENT_STORE_H
@@ -26,7 +26,7 @@ struct event_store {
     struct list events; /* oldest first */
     size_t n, bytes;
     struct holding held;
-    uint64_t last; /* number */
+    uint64_t last; /* number of the newest event */
     uint32_t tag;
 };
 
@@ -40,11 +40,11 @@ void event_store_put_id(const struct event_store *s, struct buf *out, struct eve
 bool event_store_parse(const struct event_store *s, struct span text, struct event_id *id);
 
 /*
- * Keep the bytes of an event. One that nobody has received (`missed`) is kept whatever its size, as
- * long as it is the newest; another is not when it alone would fill the store.
+ * Keep the bytes of an event. An event that no client has received (`missed`) is kept at any size
+ * while it is the newest; any other is not kept if it alone would fill the store.
  */
 void event_store_add(struct event_store *s, struct event_id id, struct span event, bool missed);
-/* Append what came later on the stream of this id; returns how many events. */
+/* Append the events after this id on its stream; returns how many. */
 size_t event_store_replay(const struct event_store *s, struct event_id after, struct buf *out);
 
 #endif

@@ -15,7 +15,7 @@ struct http_agent {
     struct mcp_host host;
     struct http_agent_options options;
     struct map sessions; /* id -> struct http_session */
-    struct list idle;    /* those of them of which nothing is open */
+    struct list idle;    /* the sessions without open calls and streams */
     struct modern_http *modern;
     struct timer janitor; /* set while there are sessions or open answers */
 };
@@ -36,8 +36,8 @@ static void refuse_plain(struct http_exchange *x, int status, int code, const ch
 }
 
 /*
- * Does the client name this media type in Accept? A wildcard does not count: it is what programs
- * send that know nothing of MCP, and they would be left with an event stream.
+ * Does the client name this media type in Accept? A wildcard does not count: programs that know
+ * nothing of MCP send one, and cannot read an event stream.
  */
 static bool accepts(const struct http_request *req, struct span type)
 {
@@ -107,7 +107,7 @@ static struct http_session *open_session(struct http_agent *e, struct http_excha
     struct http_session *oldest = http_session_oldest(&e->idle);
     char id[ID_TOKEN_SIZE];
 
-    /* Clients that go without a DELETE must not keep others out until their time is over. */
+    /* Clients that leave without a DELETE must not keep others out until their sessions expire. */
     if (e->sessions.n >= e->options.max_sessions && oldest)
         end_session(e, oldest, "another client needs its place");
     if (e->sessions.n >= e->options.max_sessions) {
@@ -122,7 +122,7 @@ static struct http_session *open_session(struct http_agent *e, struct http_excha
 
 /* --- methods --- */
 
-/* The elements of a batch; what is no message was refused before. */
+/* Deliver each message of a batch; a batch with anything else was refused before. */
 static void deliver_batch(struct http_session *hs, struct span batch, struct post *post)
 {
     struct json_iter it = json_iter(batch);
@@ -157,7 +157,7 @@ static int count_requests(const struct mcp_message *m)
     return n;
 }
 
-/* A batch that is too long has been refused. */
+/* False: the batch has too many messages, and has been refused. */
 static bool batch_fits(const struct http_agent *e, struct http_exchange *x,
                        const struct mcp_message *m)
 {
@@ -272,7 +272,7 @@ void http_agent_handle(struct http_agent *e, struct http_exchange *x,
 
 /* --- life --- */
 
-/* Keep-alive comments and forgotten sessions, in one place, now and then. */
+/* Now and then: send keep-alive comments and end sessions that are idle for too long. */
 static void on_janitor(struct timer *t)
 {
     struct http_agent *e = CONTAINER_OF(t, struct http_agent, janitor);

@@ -11,7 +11,7 @@
 
 /* How far a reader may fall behind, in bytes. */
 enum { READER_MAX = 16 * 1024 * 1024, EVENT_KEEP = 4 * 1024 };
-/* When a client that was cut should come back; when a POST that has no answer yet gets a stream. */
+/* When a client that was cut should reconnect; when a POST without an answer becomes a stream. */
 enum { RETRY_MS = 1000, STREAM_AFTER_MS = 10 * 1000 };
 /* The number of the GET's stream; POSTs that turn into one count from 1. */
 enum { STANDING_STREAM = 0 };
@@ -29,8 +29,8 @@ struct post {
     bool hello, batch;
     size_t left;         /* requests not answered yet */
     struct buf answers;  /* of a batch, comma-separated */
-    size_t answer_at;    /* where the last of them starts */
-    struct holding held; /* they, until the last one is here */
+    size_t answer_at;    /* where the last of `answers` starts */
+    struct holding held; /* accounts for `answers` until the last one is here */
     size_t answered;     /* bytes of all answers, also of those that went out as events */
 };
 
@@ -80,8 +80,8 @@ static void finish_event(struct http_session *hs, struct http_exchange **x)
 }
 
 /*
- * An event without data, so that the client has an id to resume from before anything is said.
- * Clients of older revisions take it for a broken message.
+ * An event without data, so that the client has an id to resume from before the first message.
+ * Clients of older revisions take such an event for a broken message.
  */
 static void put_priming(struct http_session *hs, struct buf *out, uint64_t stream)
 {
@@ -180,7 +180,7 @@ static void post_free(struct post *p)
 
 /*
  * All requests of the POST are answered or given up. A request that was cancelled gets no answer,
- * but the POST has to end somehow: as a stream without events, which no client will want to resume.
+ * but the POST must be answered: with a stream without events, which no client tries to resume.
  */
 static void post_complete(struct post *p)
 {
@@ -225,7 +225,7 @@ void http_session_post_refuse(struct post *p, struct span id)
     out_end(p->session, p, MCP_OUT_FINAL);
 }
 
-/* One more answer of a batch: a short one in its place when there are enough bytes already. */
+/* One more answer of a batch, replaced by a short error when the answers are too large. */
 static void take_answer(struct post *p)
 {
     struct span answer = span_from(buf_view(&p->answers), p->answer_at);
@@ -281,8 +281,8 @@ static const struct mcp_out out_ops = {out_begin, out_end, out_abandon, NULL};
 /* --- exchanges --- */
 
 /*
- * Leaving is not cancelling in this era: the call goes on. Its events are kept, and the client may
- * resume the stream, if the POST had become one.
+ * In this era a client that disconnects does not cancel: the call goes on. Its events are kept, and
+ * the client may resume the stream, if the POST had become one.
  */
 static void post_gone(void *owner)
 {
@@ -334,7 +334,7 @@ static void stream_gone(void *owner)
     http_session_touch(hs);
 }
 
-/* End a stream without being told that it has ended. */
+/* End a stream without a call of stream_gone. */
 static void let_go(struct http_exchange *x)
 {
     if (!x)
@@ -343,7 +343,7 @@ static void let_go(struct http_exchange *x)
     http_stream_end(x);
 }
 
-/* This GET is the session's from now on, and begins with what came later than `after`. */
+/* Make this GET the session's stream, and begin with the events after number `after`. */
 static void listen_from(struct http_session *hs, struct http_exchange *x, uint64_t after)
 {
     struct buf events = {0};

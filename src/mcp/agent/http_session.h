@@ -1,10 +1,10 @@
 /*
  * http_session: one agent's session over Streamable HTTP: its waiting POSTs and its GET stream.
  *
- * A post starts as a plain JSON answer and turns into an SSE stream when the call has something to
- * say before its result. What belongs to no request goes to the GET stream, or waits until there is
- * one. Events are kept for a while (event_store), so that a client that was cut can resume any of
- * its streams; also the answer of a call whose POST was cut is found there.
+ * A POST is answered with plain JSON, or with an SSE stream if the call sends messages before its
+ * result. Messages that belong to no request go to the GET stream, or wait until there is one.
+ * Events are kept for a while (event_store), so that a client that was cut can resume any of its
+ * streams; also the answer of a call whose POST was cut is found there.
  */
 #ifndef RIALTO_MCP_AGENT_HTTP_SESSION_H
 #define RIALTO_MCP_AGENT_HTTP_SESSION_H
@@ -18,7 +18,7 @@ struct post;
 /* While the session has no open call and no stream it stands in `idle`, last used last. */
 struct http_session *http_session_new(struct loop *loop, const struct mcp_host *host,
                                       const char *id, struct list *idle);
-/* The one that is idle for longest; NULL when all are in use. */
+/* The session that is idle for longest; NULL when all are in use. */
 struct http_session *http_session_oldest(const struct list *idle);
 /* Open calls are cancelled, streams ended. */
 void http_session_free(struct http_session *hs);
@@ -45,9 +45,9 @@ void http_session_listen(struct http_session *hs, struct http_exchange *x);
 MUST_CHECK bool http_session_resume(struct http_session *hs, struct http_exchange *x,
                                     struct span last_id);
 
-/* A sign of life. */
+/* The client has shown a sign of life. */
 void http_session_touch(struct http_session *hs);
-/* ms since the last sign of life; 0 while anything is open. */
+/* ms since the last sign of life; 0 while a call or a stream is open. */
 uint64_t http_session_idle(const struct http_session *hs);
 void http_session_keep_alive(struct http_session *hs);
 

@@ -69,7 +69,7 @@ struct modern_request *modern_request_new(struct modern_agent *a, const struct m
     return r;
 }
 
-/* From now on this message's request is the one to answer. */
+/* The answer goes to this message from now on. */
 void modern_request_bind(struct modern_request *r, const struct mcp_message *m, void *reply)
 {
     const struct json_slot *token = &m->slots[SLOT_META_TOKEN];
@@ -101,7 +101,7 @@ void modern_request_free(struct modern_request *r)
 
 /* --- verbs --- */
 
-/* Some errors are said by HTTP as well. */
+/* The HTTP status: some errors have one of their own. */
 static int status_of(enum op op, const struct outcome *outcome)
 {
     int64_t code = outcome->kind == OUTCOME_ERROR ? rpc_error_of(outcome->body).code : 0;
@@ -111,7 +111,7 @@ static int status_of(enum op op, const struct outcome *outcome)
     return op == OP_OTHER && code == RPC_METHOD_NOT_FOUND ? 404 : 200;
 }
 
-/* This era has no code of its own for a resource that is not there. */
+/* The stateless era has no error code for a missing resource. */
 static void put_error(struct buf *out, struct span id, enum op op, const struct outcome *outcome)
 {
     if (op == OP_READ_RESOURCE && outcome->kind == OUTCOME_ERROR) {
@@ -124,7 +124,7 @@ static void put_error(struct buf *out, struct span id, enum op op, const struct 
             return;
         }
     }
-    /* Our own failures are told as if of another operation: the same reason, the common code. */
+    /* OP_CALL_TOOL: so our own failures get the common code, not that of a missing resource. */
     mcp_outcome_put(out, id, op == OP_READ_RESOURCE ? OP_CALL_TOOL : op, outcome);
 }
 
@@ -134,8 +134,8 @@ static bool went_wrong(const struct outcome *outcome)
 }
 
 /*
- * A server of the other era asked for what this client never declared, was refused, and failed. A
- * server of this era says so with a code of its own, and with what to declare.
+ * A server of the initialize era asked for input that this client never declared, was refused, and
+ * failed. In the stateless era that is an error with its own code, which names the capabilities.
  */
 static void reply_lacking(struct modern_request *r, unsigned lacks)
 {
@@ -194,7 +194,7 @@ static void on_done(struct peer *self, struct call *call, const struct outcome *
     } else if (r->waits) {
         modern_request_finish(r, call->op, call->lacks, outcome);
     } else if (!modern_keep_end(r, call, outcome)) {
-        /* Parked, and nobody came back in time: there is no one to tell. */
+        /* The call was parked and its agent did not come back in time: only log the end. */
         log_debug("mcp", "a parked call ended: " SPAN_FMT, SPAN_ARG(outcome->text));
         modern_request_free(r);
     }
@@ -227,7 +227,7 @@ static void on_event(struct peer *self, struct call *call, const struct event *e
         return;
     }
     if (!r->waits)
-        return; /* parked: this era has no stream to say it on */
+        return; /* parked: there is no stream to send the event on */
     if (event->kind == EVENT_PROGRESS && r->token) {
         send_progress(r, event);
     } else if (event->kind == EVENT_LOG && r->level >= 0 && mcp_level(event->level) >= r->level) {
@@ -348,7 +348,7 @@ static void handle_open(struct modern_agent *a, const struct mcp_message *m, voi
     buf_fini(&scratch);
 }
 
-/* What MCP does not know, the server may. */
+/* The server may know a method that MCP does not define. */
 static void pass_on(struct modern_agent *a, const struct mcp_message *m, void *reply,
                     struct span principal, int op)
 {
@@ -436,7 +436,7 @@ void modern_agent_cancel(struct modern_agent *a, void *reply)
     LIST_EACH (&a->requests, it) {
         struct modern_request *r = LIST_ENTRY(it, struct modern_request, node);
         if (r->waits && r->reply == reply && r->call) {
-            r->waits = false; /* there is nobody to abandon */
+            r->waits = false; /* the reply is closed already */
             call_cancel(r->call, FAIL_CANCELLED);
             return;
         }
@@ -462,7 +462,7 @@ struct modern_agent *modern_agent_new(const struct mcp_host *host, const struct 
 void modern_agent_free(struct modern_agent *a)
 {
     call_cancel_all(&a->peer);
-    LIST_EACH_SAFE (&a->requests, it) /* those whose call has ended */
+    LIST_EACH_SAFE (&a->requests, it) /* what is left: requests whose call has ended */
         modern_request_free(LIST_ENTRY(it, struct modern_request, node));
     mem_free(a);
 }

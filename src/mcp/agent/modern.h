@@ -2,10 +2,10 @@
  * modern: an agent of the stateless era (2026-07-28) as a consumer.
  *
  * Every request stands for itself: it carries the protocol version, the client's capabilities and
- * the log level. What a provider asks during a call becomes an `input_required` result; the call is
- * parked meanwhile, and the agent's retry, which presents the sealed state, takes it up again. On
- * HTTP one modern_agent serves all requests of an endpoint; on stdio and WebSocket it is the
- * connection.
+ * the log level. A provider's question during a call becomes an `input_required` result; the call
+ * is parked meanwhile, and the agent's retry, which presents the sealed state, resumes the call. On
+ * HTTP one modern_agent serves all requests of an endpoint; on stdio and WebSocket there is one for
+ * each connection.
  */
 #ifndef RIALTO_MCP_AGENT_MODERN_H
 #define RIALTO_MCP_AGENT_MODERN_H
@@ -18,7 +18,7 @@ struct modern_agent *modern_agent_new(const struct mcp_host *host, const struct 
                                       void *owner);
 void modern_agent_free(struct modern_agent *a);
 
-/* What is wrong with a request before anybody looks at what it asks for. */
+/* What is wrong with a request, found before its method is handled. */
 struct modern_fault {
     int status; /* of HTTP */
     int code;
@@ -38,7 +38,7 @@ bool modern_knows_method(const struct mcp_host *host, const struct mcp_message *
  */
 void modern_agent_receive(struct modern_agent *a, const struct mcp_message *m, void *reply,
                           struct span principal);
-/* The stream of this reply was closed by the agent, which is how it cancels. */
+/* The agent closed the stream of this reply, which cancels the request. */
 void modern_agent_cancel(struct modern_agent *a, void *reply);
 size_t modern_agent_pending(const struct modern_agent *a);
 

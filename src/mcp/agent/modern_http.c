@@ -160,8 +160,7 @@ static bool params_match(struct modern_http *h, const struct mcp_message *m,
                                header_of, (void *)(uintptr_t)req);
 }
 
-/* What is wrong with a request, in the order in which the protocol wants it checked; or all is
- * fine. */
+/* Has the request a fault? The checks are in the order that the protocol demands. */
 static bool find_fault(struct modern_http *h, const struct http_request *req,
                        const struct mcp_message *m, struct modern_fault *fault, struct buf *scratch)
 {

@@ -19,7 +19,7 @@ void modern_http_free(struct modern_http *h);
 bool modern_http_claims(const struct mcp_message *m, const struct http_request *req);
 void modern_http_handle(struct modern_http *h, struct http_exchange *x,
                         const struct http_request *req, const struct mcp_message *m);
-/* Comments on open streams, so that nobody in between takes them for dead; false if nothing is
+/* Send a comment on each open stream, so that no proxy takes the stream for dead; false if none is
  * open. */
 bool modern_http_keep_alive(struct modern_http *h);
 

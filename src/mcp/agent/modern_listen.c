@@ -1,5 +1,5 @@
-/* subscriptions/listen of an agent of the stateless era: what it wants to hear of, the
- * acknowledgement, notifications, the end. Called by modern.c. */
+/* subscriptions/listen of an agent of the stateless era: the lists and resources in the request,
+ * the acknowledgement, notifications, the end. Called by modern.c. */
 #include "base/map.h"
 #include "base/mem.h"
 #include "core/wishes.h"
@@ -40,7 +40,7 @@ static void send(struct modern_request *r, const char *method, struct span membe
     a->out->end(a->owner, r->reply, MCP_OUT_RELATED);
 }
 
-/* Those that nobody offers are left out, and so out of the acknowledgement. */
+/* Resources that no server offers are left out, also of the acknowledgement. */
 static void subscribe(struct modern_request *r, const struct json_slot *wanted)
 {
     struct json_iter it = json_iter(wanted->value);
@@ -56,7 +56,7 @@ static void subscribe(struct modern_request *r, const struct json_slot *wanted)
     }
 }
 
-/* The acknowledgement comes first and names what will be heard. */
+/* The acknowledgement comes first and names the lists and resources that are subscribed to. */
 static void acknowledge(struct modern_request *r)
 {
     struct buf members = {0};

@@ -10,7 +10,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* Calls that may lie about, of all parties and of one; a further ask is refused. */
+/* Most parked calls, of all principals and of one; beyond that an ask is refused. */
 enum { PARKED_MAX = 1000, PARKED_BY_ONE = 100 };
 
 uint64_t modern_digest(const struct mcp_message *m)
@@ -49,7 +49,7 @@ void modern_unask(struct modern_request *r, struct span provider_key)
     }
 }
 
-/* In this era a page that the user is sent to has no id. */
+/* In the stateless era an elicitation by URL has no id. */
 static void put_ask_params(struct buf *out, struct span params)
 {
     struct json_iter it = json_iter(params);
@@ -84,7 +84,7 @@ static void put_input_requests(struct buf *out, const struct modern_request *r)
     buf_char(out, '}');
 }
 
-/* End the reply with all questions that are open; the call waits on without one. */
+/* End the reply with all open questions; the call goes on waiting without a reply. */
 static void park(struct timer *t)
 {
     struct modern_request *r = CONTAINER_OF(t, struct modern_request, flush);
@@ -269,7 +269,8 @@ bool modern_resume(struct modern_agent *a, const struct mcp_message *m, void *re
         modern_request_finish(r, r->op, r->lacks, &r->end);
         return true;
     }
-    /* What this retry leaves open is asked again. An answer may end the call: then r is gone. */
+    /* Questions that this retry leaves open are asked again. An answer may end the call and free r.
+     */
     timer_set(router_timers(a->host.router), &r->flush, 0);
     uint64_t handle = r->call->handle;
     struct json_iter it = json_iter(responses->value);

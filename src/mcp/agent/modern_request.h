@@ -1,5 +1,5 @@
 /*
- * modern_request: the inside of a modern agent, shared by modern.c (methods and answers),
+ * modern_request: the private structs of a modern agent, shared by modern.c (methods and answers),
  * modern_park.c (input_required and retries) and modern_listen.c (subscriptions).
  */
 #ifndef RIALTO_MCP_AGENT_MODERN_REQUEST_H
@@ -17,7 +17,7 @@ struct modern_agent {
     uint64_t last_ask;
 };
 
-/* A request that is being worked on: waiting on its reply, or parked without one. */
+/* A request in progress: its reply is open, or it is parked without a reply. */
 struct modern_request {
     struct modern_agent *agent;
     struct list node;
@@ -25,23 +25,23 @@ struct modern_request {
     void *reply;
     bool waits;       /* the reply is open */
     bool parked;      /* counted in n_parked */
-    uint64_t expires; /* when its agent must have come back */
+    uint64_t expires; /* until when the agent of a parked request must retry */
     char *id, *token; /* raw; token NULL when no progress is wanted */
     int level;        /* least log level wanted, -1 = none */
     uint64_t principal, digest;
 
     struct list asks;   /* struct modern_ask: open questions */
-    struct timer flush; /* ends the reply with input_required at the end of the turn */
+    struct timer flush; /* ends the reply with input_required, from the loop */
 
-    /* A call that ended while it was parked, until its agent comes back or has no time left. */
-    uint64_t ended; /* its handle, or 0 */
+    /* A call that ended while it was parked, kept until its agent retries or the time is up. */
+    uint64_t ended; /* the handle of that call, or 0 */
     enum op op;
     unsigned lacks;
     struct outcome end;
     struct buf end_bytes; /* what `end` points to */
 
-    unsigned listens; /* item kinds a listen wants to hear of */
-    struct map uris;  /* and the resources (uri -> itself) */
+    unsigned listens; /* item kinds of whose changes a listen is notified */
+    struct map uris;  /* and the resources (uri -> this request) */
 };
 
 /* A question of the provider that the agent has to answer in its retry. */
@@ -63,15 +63,15 @@ void modern_request_finish(struct modern_request *r, enum op op, unsigned lacks,
 /* --- modern_park.c --- */
 void modern_on_ask(struct peer *self, struct call *call, const struct ask *ask);
 void modern_ask_free(struct modern_ask *ask);
-/* The provider does not wait for this answer any more: one that still comes is dropped. */
+/* The provider does not wait for this answer any more: if the answer still comes, drop it. */
 void modern_unask(struct modern_request *r, struct span provider_key);
-/* True if the message was a retry of a parked call, which has been dealt with. */
+/* True if the message was a retry of a parked call, and has been handled. */
 bool modern_resume(struct modern_agent *a, const struct mcp_message *m, void *reply,
                    struct span principal);
-/* The call has ended while it was parked. True if that is kept for the agent, which comes back. */
+/* The call has ended while it was parked. True if the outcome is kept for the agent's retry. */
 bool modern_keep_end(struct modern_request *r, const struct call *call,
                      const struct outcome *outcome);
-/* What a retry must have in common with its first request. */
+/* Digest of the parts that a retry must have in common with its first request. */
 uint64_t modern_digest(const struct mcp_message *m);
 
 /* --- modern_listen.c --- */

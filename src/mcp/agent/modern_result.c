@@ -1,10 +1,10 @@
-/* A server's result with the members that the stateless era wants added, and its identity replaced
- * by ours. Called by modern.c. */
+/* A server's result with the members that the stateless era wants added, and the server's
+ * identity replaced by ours. Called by modern.c. */
 #include "mcp/agent/modern_result.h"
 
 #include "mcp/protocol.h"
 
-/* One look over the top-level members. */
+/* The top-level members that a result has. */
 struct seen {
     bool type, ttl, scope;
     struct span meta;
@@ -28,7 +28,7 @@ static struct seen look(struct span result)
     return seen;
 }
 
-/* Who the server behind us is stays on that hop; the rest of its `_meta` goes on. */
+/* The identity of the server is for its own hop; the rest of its `_meta` goes on. */
 static void put_meta(struct buf *out, struct span meta)
 {
     struct json_iter it = json_iter(meta);

@@ -1,5 +1,5 @@
 /*
- * modern_result: what the stateless era wants on every result, put onto results that lack it.
+ * modern_result: adds the members that the stateless era wants on every result.
  */
 #ifndef RIALTO_MCP_AGENT_MODERN_RESULT_H
 #define RIALTO_MCP_AGENT_MODERN_RESULT_H
@@ -11,7 +11,7 @@
     "\"io.modelcontextprotocol/serverInfo\":{\"name\":\"rialto\",\"version\":\"" RIALTO_VERSION    \
     "\"}"
 #define MODERN_IDENTITY "\"_meta\":{" MODERN_SERVER_INFO "}"
-/* How long a list or a resource may be reused: not at all, for we cannot know. */
+/* Lists and resources may not be cached: we cannot know for how long they are valid. */
 #define MODERN_NO_CACHE "\"ttlMs\":0,\"cacheScope\":\"private\""
 
 /*

@@ -78,7 +78,7 @@ static void on_done(struct peer *self, struct call *call, const struct outcome *
     struct passing *x = call->consumer_data;
 
     if (!x)
-        return; /* nobody waits to hear that something was told, or that we are leaving */
+        return; /* a notification, or the standing call: no answer is due */
     if (outcome->kind == OUTCOME_FAILED && outcome->why == FAIL_CANCELLED) {
         p->out->abandon(p->owner, NULL);
     } else {
@@ -167,8 +167,8 @@ static void pass(struct passage *p, enum op op, const struct mcp_message *m, str
     buf_fini(&method);
 }
 
-/* The request that it names has another id on the next hop: it is cancelled there, in the client's
- * own words. A notification that names none passes like any other. */
+/* The request that is cancelled has another id on the next hop: pass the client's notification on
+ * with that id. A cancellation that names no request passes like any other notification. */
 static void cancel(struct passage *p, const struct mcp_message *m)
 {
     const struct json_slot *id = &m->slots[SLOT_REQUEST_ID];

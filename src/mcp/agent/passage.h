@@ -1,11 +1,11 @@
 /*
- * passage: an MCP client as a consumer that nobody stands before.
+ * passage: an MCP client as a consumer whose messages pass to its one server unchanged.
  *
  * Where a client and its server speak the same era, one to one, there is nothing to translate:
  * every request becomes a call of the one provider (mcp_provider_set_plain), every notification is
- * told to it, and what comes back goes out as it is. So a method that was invented yesterday
- * passes, and the two know each other by their own names; the core still sees to it that each call
- * ends once and that ids stay on their hop.
+ * told to that provider, and the answers go out as they are. So methods that we do not know pass,
+ * and client and server see each other's own names; the core still makes sure that each call ends
+ * once and that ids stay on their hop.
  */
 #ifndef RIALTO_MCP_AGENT_PASSAGE_H
 #define RIALTO_MCP_AGENT_PASSAGE_H

@@ -8,14 +8,14 @@
 
 enum { NONCE_N = 16, TAG_N = 16 };
 
-/* As it travels, in base64. */
+/* A seal as it is sent, in base64. */
 struct sealed {
     unsigned char nonce[NONCE_N];
     unsigned char body[sizeof(struct seal)];
     unsigned char tag[TAG_N];
 };
 
-/* What is said is no longer than one digest, which hides it whole. */
+/* The content must not be longer than one digest, which is the mask that encrypts it. */
 _Static_assert(sizeof(struct seal) <= SHA256_N, "a seal has more than one digest can hide");
 
 static struct span process_key(void)
@@ -30,7 +30,7 @@ static struct span process_key(void)
     return span_of((const char *)key, sizeof key);
 }
 
-/* The same key serves for hiding and for signing: the first byte keeps the two apart. */
+/* The same key encrypts and signs: the first byte keeps the two uses apart. */
 static void keyed_digest(unsigned char out[SHA256_N], char use, const void *p, size_t n)
 {
     BUF_SCOPED text = {0};
@@ -40,7 +40,7 @@ static void keyed_digest(unsigned char out[SHA256_N], char use, const void *p, s
     sha_hmac(out, process_key(), buf_view(&text));
 }
 
-/* Hides the body, or shows it again. A nonce is never used twice. */
+/* Encrypts the body, or decrypts it. A nonce is never used twice. */
 static void turn_body(struct sealed *s)
 {
     unsigned char mask[SHA256_N];
@@ -50,7 +50,7 @@ static void turn_body(struct sealed *s)
         s->body[i] ^= mask[i];
 }
 
-/* Of the nonce and the hidden body. */
+/* Signs the nonce and the encrypted body. */
 static void sign(unsigned char out[SHA256_N], const struct sealed *s)
 {
     keyed_digest(out, 's', s, offsetof(struct sealed, tag));

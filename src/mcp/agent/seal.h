@@ -1,8 +1,8 @@
 /*
- * seal: what we hand to an agent to keep and want back untouched (requestState of parked calls).
+ * seal: the requestState of a parked call, which an agent keeps and returns unchanged.
  *
- * Authenticated encryption under a key of this process: an agent cannot read it, change it, or give
- * it to another. A restart makes all seals void, as it does the calls they name.
+ * Authenticated encryption under a key of this process: an agent cannot read or change a seal,
+ * nor give it to another agent. A restart makes all seals void, as it does the calls they name.
  */
 #ifndef RIALTO_MCP_AGENT_SEAL_H
 #define RIALTO_MCP_AGENT_SEAL_H
@@ -11,7 +11,7 @@
 
 #include <stdint.h>
 
-/* What a requestState says. */
+/* The content of a requestState. */
 struct seal {
     uint64_t call;      /* the parked call's handle */
     uint64_t principal; /* digest of the principal that may present the seal */

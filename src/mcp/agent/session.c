@@ -1,6 +1,6 @@
 /* An agent of the initialize era: the methods that it sends, its calls with their progress, asks
- * and answers, and the session's start and end. Called by duplex.c, http_agent.c and
- * http_session.c; the router calls its verbs. */
+ * and answers, and the session's start and end. Called by duplex.c, http_agent.c,
+ * http_session.c and sse_agent.c; the router calls the verbs. */
 #include "mcp/agent/session.h"
 
 #include "base/log.h"
@@ -82,7 +82,7 @@ static void withdraw_ask(struct mcp_session *s, void *reply, uint64_t id)
     session_end(s, reply, kind);
 }
 
-/* The same for all that was asked for a call that is over. */
+/* Withdraw all asks of a call that is over. */
 static void withdraw_asks(struct mcp_session *s, const struct call *call)
 {
     const struct agent_request *p = call->consumer_data;
@@ -251,7 +251,7 @@ static struct agent_request *pending_new(struct mcp_session *s, const struct mcp
     return p;
 }
 
-/* Tell the view's only provider what the agent tells. */
+/* Pass a notification of the agent on to the view's only provider. */
 static void session_tell(struct mcp_session *s, const struct mcp_message *m)
 {
     struct buf method = {0};
@@ -438,7 +438,7 @@ static void handle_set_level(struct mcp_session *s, const struct mcp_message *m,
     reply_result(s, reply, m->rpc.id, SPAN("{}"));
 }
 
-/* What the request is about, and where its name stands; false: the agent was refused. */
+/* The name in the request, and its position; false: the request was refused. */
 static bool read_name(struct mcp_session *s, const struct mcp_message *m, void *reply,
                       struct request *request, struct buf *scratch)
 {

@@ -1,11 +1,11 @@
 /*
- * session: an MCP agent as a consumer, whatever pipe it came by.
+ * session: an MCP agent of the initialize era as a consumer, on any transport.
  *
- * The transport (own stdio, Streamable HTTP, SSE, WebSocket) skims each message once, hands it to
- * mcp_session_receive together with its own handle of the request (`reply`), and is told where each
- * outgoing message belongs: to that request's stream or to none. The session speaks the legacy
- * dialect: initialize, ids kept as raw text, progress tokens restored, asks sent as requests of its
- * own.
+ * The transport (own stdio, Streamable HTTP, SSE, WebSocket) skims each message once, hands the
+ * message to mcp_session_receive together with the transport's handle of the request (`reply`), and
+ * is told where each outgoing message belongs: to that request's stream or to none. The session
+ * handles initialize, keeps ids as raw text, restores progress tokens, and sends asks as requests
+ * of its own.
  *
  * A session ends with mcp_session_free: calls it opened are cancelled and their replies abandoned.
  *
@@ -38,14 +38,14 @@ struct mcp_out {
     void (*set_status)(void *owner, void *reply, int status);
 };
 
-/* What a session looks at and says of the bridge. */
+/* The part of the bridge that a session uses: view, limits, and functions to call. */
 struct mcp_host {
     struct router *router;
     struct view *view;
-    bool plain; /* the view has one provider, which is as plain (passage.h); on pipes only */
+    bool plain; /* the view's one provider is plain as well (passage.h); on pipes only */
     /* A raw serverInfo to show in place of our own, by a view that has tools alone; may be NULL. */
     const char *server_info;
-    /* Whose agents they all are, when that is known (auth.tokens); else NULL. */
+    /* The principal of all agents here, when known (auth.tokens); else NULL. */
     const char *principal;
     size_t max_batch;   /* messages in a batch */
     size_t max_answers; /* bytes of answers to a batch, before its other requests are refused */
@@ -54,7 +54,7 @@ struct mcp_host {
     void (*wake)(void *arg);
     /*
      * A view of the session's own in place of `shared`, for servers that want an instance per
-     * session; NULL if it needs none. `answers` is what its agent can be asked.
+     * session; NULL if the session needs none. `answers` is what its agent can be asked.
      */
     struct view *(*enter)(void *arg, struct view *shared, unsigned answers, void **lease);
     void (*leave)(void *arg, void *lease);
@@ -64,7 +64,7 @@ struct mcp_session *mcp_session_new(const struct mcp_host *host, const struct mc
                                     void *owner);
 void mcp_session_free(struct mcp_session *s);
 
-/* One skimmed message (no batch) from the agent. `reply` is ignored unless it is a request. */
+/* One skimmed message (no batch) from the agent. `reply` is only used for a request. */
 void mcp_session_receive(struct mcp_session *s, const struct mcp_message *m, void *reply);
 /* Has the agent sent initialize? */
 bool mcp_session_ready(const struct mcp_session *s);
@@ -73,7 +73,7 @@ struct span mcp_session_version(const struct mcp_session *s);
 /* Calls open now. */
 size_t mcp_session_pending(const struct mcp_session *s);
 
-/* Is this what MCP does not know, but the one server of the view may? */
+/* Is this a method that MCP does not define, and has the view one server that may know it? */
 bool mcp_host_passes(const struct mcp_host *host, const struct mcp_message *m);
 /* Append an error response for text that is no message at all. */
 void mcp_session_put_parse_error(struct buf *out, int code);

@@ -27,7 +27,7 @@ struct sse_agent {
     struct http_exchange *x; /* NULL once the stream was cut */
     struct duplex *duplex;
     struct buf event;    /* the message being written */
-    struct deferred end; /* of an agent that was cut */
+    struct deferred end; /* ends an agent that was cut */
 };
 
 /* --- messages out --- */
@@ -57,7 +57,7 @@ static void out_end(void *owner, void *reply, enum mcp_out_kind kind)
     if (a->x)
         http_stream_write(a->x, buf_view(&a->event));
     if (a->x && http_exchange_queued(a->x) > READER_MAX + a->event.n) {
-        /* We are inside of the agent's session, which can only be ended later. */
+        /* The agent's session is calling us, so it can only be ended later. */
         http_exchange_abort(a->x, "reader too slow");
         a->x = NULL;
         loop_defer(a->all->loop, &a->end, end_later);
@@ -232,7 +232,7 @@ void sse_agents_handle(struct sse_agents *all, struct http_exchange *x,
 
 /* --- life --- */
 
-/* Also how a client that vanished is found out: what is written must be acknowledged. */
+/* This also finds clients that vanished: TCP must acknowledge what is written. */
 static void on_keep_alive(struct timer *t)
 {
     struct sse_agents *all = CONTAINER_OF(t, struct sse_agents, keep_alive);

@@ -6,7 +6,7 @@
 #include "mcp/agent/duplex.h"
 #include "wire/lines.h"
 
-/* How long answers may still take once the agent has closed its end. */
+/* How long answers may take after EOF: of calls, of a held greeting; and to write the rest. */
 enum { DRAIN_MS = 1500, HELD_MS = 5000, FLUSH_MS = 1000 };
 
 struct stdio_agent {
@@ -36,7 +36,7 @@ static void out_end(void *owner, void *reply, enum mcp_out_kind kind)
     (void)reply, (void)kind;
     buf_char(stream_out(a->stream), '\n');
     stream_wrote(a->stream);
-    /* The pending entry of a final answer is still counted at this moment. */
+    /* duplex_pending still counts the request that is answered here. */
     if (a->at_eof && kind == MCP_OUT_FINAL && duplex_pending(a->duplex) <= 1)
         timer_set(loop_timers(a->loop), &a->drain, 0);
 }
@@ -102,7 +102,7 @@ static void on_closed(void *owner, const char *reason)
     struct stdio_agent *a = owner;
 
     (void)reason;
-    a->at_eof = false; /* what the ending calls still say is not waited for any more */
+    a->at_eof = false; /* the answers of calls that end now are not waited for */
     timer_clear(loop_timers(a->loop), &a->drain);
     lines_fini(&a->lines);
     duplex_free(a->duplex);

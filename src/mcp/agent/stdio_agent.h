@@ -1,8 +1,8 @@
 /*
  * stdio_agent: an agent on a line-framed duplex stream (our own stdin and stdout, a socket).
  *
- * The stream is one session. At EOF what is in flight may still be answered: the agent is closed
- * when its last answer is out, or after a short wait.
+ * The stream is one session. At EOF open requests may still be answered: the agent is closed when
+ * the last answer is out, or after a short wait.
  */
 #ifndef RIALTO_MCP_AGENT_STDIO_AGENT_H
 #define RIALTO_MCP_AGENT_STDIO_AGENT_H
@@ -19,8 +19,8 @@ struct stdio_agent *stdio_agent_new(struct loop *loop, struct stream *stream,
 /* See duplex_hold_greeting. */
 void stdio_agent_hold_greeting(struct stdio_agent *a);
 void stdio_agent_release(struct stdio_agent *a);
-/* Bytes that somebody else has read from the stream before it became this agent's; `at_eof`: up to
- * the end, which the stream does not tell twice. */
+/* Bytes that were read from the stream before this agent was made; `at_eof`: the stream has ended,
+ * which it does not report twice. */
 void stdio_agent_feed(struct stdio_agent *a, struct span early, bool at_eof);
 /* Answers that are queued are still written. */
 void stdio_agent_close(struct stdio_agent *a, const char *reason);

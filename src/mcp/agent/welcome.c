@@ -5,7 +5,7 @@
 #include "core/provider.h"
 #include "wire/json.h"
 
-/* The catalog of the only provider of a view, if it is known. */
+/* The catalog of the view's only provider; NULL if there are several, or it is not known yet. */
 static const struct catalog *only_catalog(const struct view *v)
 {
     const struct provider *p = view_member(v, 0);

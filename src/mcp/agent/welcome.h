@@ -9,8 +9,8 @@
 
 /*
  * Append the members "capabilities", "serverInfo" and, if there are any, "instructions". A view of
- * several providers, or of one that is still unknown, offers everything: what comes later must not
- * have been denied before, and an empty list is a true answer.
+ * several providers, or of one that is still unknown, declares every capability: providers may come
+ * later, and an empty list is a valid answer until then.
  */
 void welcome_put(struct buf *out, const struct view *v);
 /* Only "capabilities":{...}. */

@@ -6,7 +6,7 @@
 #include "base/mem.h"
 #include "mcp/agent/duplex.h"
 
-/* How far a reader may fall behind, in bytes, and how long the last goodbye may take. */
+/* How far a reader may fall behind, in bytes, and how long closing may take. */
 enum { READER_MAX = 16 * 1024 * 1024, GOODBYE_MS = 800 };
 
 struct ws_agents {
