@@ -2,11 +2,10 @@
  * circle: bridges that lead back to themselves.
  *
  * A bridge that has itself as a server, directly or through another bridge, would offer its own
- * tools again under longer and longer names. So bridges tell each other with
- * their lists which bridges stand behind them: every server that is a bridge has a mark, random for
- * each process, and a view tells the marks of its members and the marks that these have told. A
- * server that tells us the mark we gave it leads back to us, and is given up. See
- * docs/decisions/010-circles.md.
+ * tools again under longer and longer names. So bridges tell each other with their lists which
+ * bridges stand behind them: every server that is a bridge has a mark, random for each process, and
+ * a view tells the marks of its members and the marks that these have told. A server that tells us
+ * the mark we gave it leads back to us, and is given up. See docs/decisions/010-circles.md.
  *
  * A view also tells the mark of its process. A server that an agent registered (discreet) is given
  * up when it tells the mark of our process: it leads to us, and would close a circle that is broken
@@ -27,7 +26,7 @@ bool circle_is_bridge(struct span info);
 void circle_put_marks(struct buf *out, const struct view *v);
 
 /* --- as a client --- */
-/* The server has introduced itself: it gets a mark if it is a bridge. */
+/* The handshake with the server is done: give the server a mark if it is a bridge. */
 void circle_greeted(struct mcp_provider *p);
 /* A list has come. True if the server leads back to us: then the server is given up. */
 bool circle_found(struct mcp_provider *p, struct span result);

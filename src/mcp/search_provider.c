@@ -81,7 +81,7 @@ static void add_tool(struct search *index, const struct target *t)
     buf_fini(&description);
 }
 
-/* The index over what the view shows now: its documents are the view's items, in their order. */
+/* The index of the view's current tools: its documents are the view's items, in their order. */
 static struct search *fresh_index(struct search_provider *s)
 {
     uint64_t digest = view_digest(s->full, ITEM_TOOL);

@@ -1,5 +1,5 @@
 /*
- * tool_call: tool calls that the bridge answers itself or turns into something else.
+ * tool_call: tool calls that the bridge answers itself or turns into another request.
  *
  * A mistake of the model is answered with a result that says it is an error, not with an error of
  * the protocol: only results reach the model, which can then correct the call.

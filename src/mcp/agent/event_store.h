@@ -5,7 +5,7 @@
  * also names the stream, so a client that presents the last id it saw gets the later events of that
  * stream and none of other streams. Each session has its own tag, so that an id of another
  * session is recognised. The store is bounded in bytes and in events, the oldest go first; when too
- * much is held for all peers together (base/holdings.h), it may lose everything.
+ * much is held for all peers together (base/holdings.h), the store may drop all events.
  */
 #ifndef RIALTO_MCP_AGENT_EVENT_STORE_H
 #define RIALTO_MCP_AGENT_EVENT_STORE_H

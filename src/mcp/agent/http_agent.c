@@ -138,7 +138,7 @@ static void deliver_batch(struct http_session *hs, struct span batch, struct pos
     }
 }
 
-/* How many requests a body holds; -1 if it holds something that is no message. */
+/* The number of requests in a body; -1 if the body has anything that is no message. */
 static int count_requests(const struct mcp_message *m)
 {
     struct json_iter it;

@@ -3,8 +3,8 @@
  *
  * POST carries messages in and their answers out (JSON, or an SSE stream as soon as a call sends
  * more than its answer), GET is the standing stream of a session, DELETE ends the session. An
- * endpoint owns its sessions. Requests of the stateless era come to the same path by
- * POST, and each is recognised by its content; they have no session.
+ * endpoint owns its sessions. Requests of the stateless era come to the same path by POST, and each
+ * is recognised by its content; they have no session.
  */
 #ifndef RIALTO_MCP_AGENT_HTTP_AGENT_H
 #define RIALTO_MCP_AGENT_HTTP_AGENT_H

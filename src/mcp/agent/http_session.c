@@ -92,7 +92,7 @@ static void put_priming(struct http_session *hs, struct buf *out, uint64_t strea
     buf_printf(out, "\nretry: %d\ndata: \n\n", RETRY_MS);
 }
 
-/* The head of a stream, and the events it starts with. */
+/* Send the head of a stream, and the first events. */
 static void open_stream(struct http_exchange *x, struct span headers, struct buf *events)
 {
     http_stream_begin(x, 200, "text/event-stream", headers);
@@ -334,7 +334,7 @@ static void stream_gone(void *owner)
     http_session_touch(hs);
 }
 
-/* End a stream without a call of stream_gone. */
+/* End a stream without a call of its on_gone function. */
 static void let_go(struct http_exchange *x)
 {
     if (!x)
@@ -373,7 +373,7 @@ static struct post *post_of_stream(struct http_session *hs, uint64_t stream)
     return NULL;
 }
 
-/* The rest of a POST's stream; the stream ends with it if the POST has been answered meanwhile. */
+/* Send the rest of a POST's stream, and end the stream if the POST has been answered meanwhile. */
 static void resume_post(struct http_session *hs, struct http_exchange *x, struct event_id after)
 {
     struct post *p = post_of_stream(hs, after.stream);

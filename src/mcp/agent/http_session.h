@@ -1,10 +1,10 @@
 /*
  * http_session: one agent's session over Streamable HTTP: its waiting POSTs and its GET stream.
  *
- * A POST is answered with plain JSON, or with an SSE stream if the call sends messages before its
- * result. Messages that belong to no request go to the GET stream, or wait until there is one.
- * Events are kept for a while (event_store), so that a client that was cut can resume any of its
- * streams; also the answer of a call whose POST was cut is found there.
+ * A POST is answered with plain JSON, or with an SSE stream if the call takes long or sends
+ * messages before its result. Messages that belong to no request go to the GET stream, or wait
+ * until there is one. Events are kept for a while (event_store), so that a client that was cut can
+ * resume any of its streams; also the answer of a call whose POST was cut is found there.
  */
 #ifndef RIALTO_MCP_AGENT_HTTP_SESSION_H
 #define RIALTO_MCP_AGENT_HTTP_SESSION_H
@@ -15,7 +15,7 @@
 struct http_session;
 struct post;
 
-/* While the session has no open call and no stream it stands in `idle`, last used last. */
+/* While the session has no open call and no stream it is in the list `idle`, last used last. */
 struct http_session *http_session_new(struct loop *loop, const struct mcp_host *host,
                                       const char *id, struct list *idle);
 /* The session that is idle for longest; NULL when all are in use. */

@@ -3,7 +3,7 @@
  *
  * A tool can be renamed, get another description, be hidden, or have arguments pinned. A pinned
  * argument has the configured value whatever the agent says, and the schema the agent sees does not
- * mention it.
+ * have that argument.
  *
  * Nouns: overrides_, override_.
  */

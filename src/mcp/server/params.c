@@ -1,6 +1,6 @@
-/* Params of a request with name and `_meta` replaced and everything else kept byte for byte. Called
- * by upstream_calls.c for calls to the server, by provider.c for asks and notifications of the
- * server. */
+/* Params of a request with name and `_meta` replaced and all other members kept byte for byte.
+ * Called by upstream_calls.c for calls to the server, by provider.c for asks and notifications of
+ * the server. */
 #include "mcp/server/upstream.h"
 
 static void put_meta(struct buf *out, const struct request *r, struct span own)

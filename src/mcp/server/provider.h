@@ -90,7 +90,7 @@ void mcp_provider_set_ping(struct mcp_provider *p, uint64_t interval_ms);
 /* The party that added this server may not read the server's address: reasons of failures go only
  * to the log. */
 void mcp_provider_set_discreet(struct mcp_provider *p);
-/* Called when the server asked something that could belong to several calls, or to none. */
+/* Called when the server asked a question that could belong to several calls, or to none. */
 void mcp_provider_on_orphan(struct mcp_provider *p, void (*fn)(void *arg), void *arg);
 /* Called when the provider has published what the server offers. */
 void mcp_provider_on_lists(struct mcp_provider *p, void (*fn)(void *arg), void *arg);
@@ -116,7 +116,7 @@ const char *mcp_provider_instructions(const struct mcp_provider *p);
 /* --- for the link --- */
 void mcp_provider_connected(struct mcp_provider *p);
 /*
- * One message from the server. `about` is the id of our request on whose stream it came, 0 when the
+ * One message from the server. `about` is the id of our request on whose stream it came; 0 when the
  * link cannot know. By `about`, asks and notifications of the server find the call they belong to.
  */
 void mcp_provider_receive(struct mcp_provider *p, struct span text, uint64_t about);

@@ -109,7 +109,7 @@ static void link_open(void *link)
     }
     lines_init(&u->lines, u->options.max_message);
     u->stream = child_stream(u->child);
-    /* A server that does not read its input holds at most one message's worth of memory more. */
+    /* For a server that does not read its input, at most one message more is kept in memory. */
     stream_set_limit(u->stream, u->options.max_message + STREAM_LIMIT);
     stream_start(u->stream, &stream_events, u);
     mcp_provider_connected(u->provider);
