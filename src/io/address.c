@@ -42,7 +42,7 @@ int address_parse(struct address *a, const char *text, struct err *err)
     if (host.n >= 2 && host.p[0] == '[' && host.p[host.n - 1] == ']')
         host = span_cut(host, 1, host.n - 2);
     else if (colon && span_find(host, ':') != host.n)
-        colon = NULL; /* an IPv6 address without brackets: where does its port begin? */
+        colon = NULL; /* an IPv6 address without brackets: the port cannot be told from it */
     if (colon && host.n == 0)
         host = SPAN("127.0.0.1");
 
@@ -62,7 +62,7 @@ int address_numeric(const struct address *a, struct sockaddr_storage *sa)
     return uv_ip6_addr(a->host, a->port, (struct sockaddr_in6 *)sa);
 }
 
-/* An IPv4 address in IPv6 form: in ::ffff:0:0/96. */
+/* An IPv4 address as an IPv4-mapped IPv6 address (::ffff:0:0/96). */
 static void widen(const void *v4, struct in6_addr *out)
 {
     *out = (struct in6_addr){.s6_addr[10] = 0xff, .s6_addr[11] = 0xff};

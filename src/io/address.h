@@ -1,6 +1,6 @@
 /*
- * address: "HOST:PORT", "[::1]:PORT", ":PORT" and "unix:PATH" taken apart, and sockets' own
- * addresses put together again for people. For the files of io/ only.
+ * address: "HOST:PORT", "[::1]:PORT", ":PORT" and "unix:PATH" parsed, and addresses of sockets
+ * written as text. For the files of io/ only.
  */
 #ifndef RIALTO_IO_ADDRESS_H
 #define RIALTO_IO_ADDRESS_H
@@ -13,18 +13,18 @@
 enum { ADDRESS_TEXT_SIZE = 64 }; /* "[IPv6%zone]:port" */
 
 struct address {
-    const char *path; /* of a Unix socket, inside the text that was parsed; NULL = TCP */
+    const char *path; /* of a Unix socket; points into the parsed text; NULL = TCP */
     char host[256];   /* ":PORT" gives the loopback address */
     int port;
-    char digits[6]; /* the port again, as the name lookup wants it */
+    char digits[6]; /* the port as text, for the name lookup */
 };
 
 MUST_CHECK int address_parse(struct address *a, const char *text, struct err *err);
 
-/* The address of this (numeric) host; a negative code for a name, which has to be looked up. */
+/* The socket address of a numeric host; a negative code for a name, which must be looked up. */
 MUST_CHECK int address_numeric(const struct address *a, struct sockaddr_storage *sa);
 
-/* Is this the address of the numeric host (IPv6 in brackets)? The port does not matter. */
+/* Is `sa` an address of the numeric `host` (IPv6 in brackets)? The port is ignored. */
 bool address_is(const struct sockaddr_storage *sa, struct span host);
 
 /* "127.0.0.1:80" or "[::1]:80". */

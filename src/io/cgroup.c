@@ -21,7 +21,7 @@ enum { FILE_MOST = 1024 * 1024 };
 
 /* --- our own group --- */
 
-/* Where the second version is mounted: the fifth field of its line, before " - cgroup2 ". */
+/* Where cgroup v2 is mounted: the fifth field of the mountinfo line, before " - cgroup2 ". */
 static bool put_mount_point(struct buf *out)
 {
     BUF_SCOPED mounts = {0};
@@ -40,7 +40,7 @@ static bool put_mount_point(struct buf *out)
     return to > from;
 }
 
-/* The line of the second version is "0::/path". */
+/* The line of cgroup v2 is "0::/path". */
 static bool put_own_path(struct buf *out)
 {
     BUF_SCOPED groups = {0};
@@ -57,7 +57,7 @@ static bool put_own_path(struct buf *out)
     return path != NULL;
 }
 
-/* Root may write everywhere, but a group that was not delegated is somebody else's to arrange. */
+/* Root may write everywhere, but a group that was not delegated is managed by somebody else. */
 static bool is_ours(const char *folder)
 {
     static const char *const notes[] = {"trusted.delegate", "user.delegate"};
@@ -70,7 +70,7 @@ static bool is_ours(const char *folder)
     return geteuid() != 0 && stat(folder, &st) == 0 && st.st_uid == geteuid();
 }
 
-/* --- those of our children: rialto-<our process>-<number> --- */
+/* --- groups of our children: rialto-<our process>-<number> --- */
 
 static void remove_leftovers(const char *own)
 {
@@ -86,7 +86,8 @@ static void remove_leftovers(const char *own)
         buf_printf(&folder, "%s/%s", own, e->d_name);
         if (is_dead)
             cgroup_kill(buf_cstr(&folder));
-        if (is_dead || pid == getpid()) /* an empty one that was still busy when its child ended */
+        if (is_dead ||
+            pid == getpid()) /* ours: an empty group that was still busy when the child ended */
             cgroup_remove(buf_cstr(&folder));
     }
     if (all)
@@ -113,7 +114,7 @@ char *cgroup_make(uint64_t number, int *procs)
 void cgroup_join(int procs)
 {
     if (procs >= 0 && write(procs, "0", 1) < 0)
-        return; /* such a child is known by its mark alone */
+        return; /* a child outside of its group is known by its mark alone */
 }
 
 void cgroup_kill(const char *folder)
@@ -125,7 +126,7 @@ void cgroup_kill(const char *folder)
     if (fd < 0)
         return;
     if (write(fd, "1", 1) < 0) {
-        /* Only a group that is gone refuses it. */
+        /* Only a group that no longer exists refuses the write. */
     }
     close(fd);
 }

@@ -1,5 +1,5 @@
-/* A running child process: stderr lines, stopping, reaping, and the end of what it left behind.
- * Called by mcp/server/stdio_upstream.c for servers and acp/component.c for components. */
+/* A running child process: stderr lines, stopping, reaping, and killing the processes it left
+ * behind. Called by mcp/server/stdio_upstream.c for servers and acp/component.c for components. */
 #include "io/child.h"
 
 #include "base/log.h"
@@ -20,7 +20,7 @@ enum {
     DRAIN_MS = 200,
     STDERR_LINE_MAX = 8 * 1024,
     LOOK_MS = 20,
-    ORPHANS_MS = 1000, /* for processes that a child left behind to end */
+    ORPHANS_MS = 1000, /* time for processes that a child left behind to end */
 };
 
 struct child {
@@ -28,11 +28,11 @@ struct child {
     const struct child_events *on;
     void *owner;
     char *name;
-    struct kin kin; /* in the loop's `kin` until it is reaped, then in `ended` */
-    char *cgroup;   /* the folder of its control group, or NULL */
+    struct kin kin; /* in the loop's list `kin` until the child is reaped, then in `ended` */
+    char *cgroup;   /* the folder of the child's control group, or NULL */
     int pidfd;
     uv_poll_t poll;    /* of the pidfd: readable when the process has ended */
-    struct timer look; /* without a pidfd we look now and then */
+    struct timer look; /* without a pidfd: when to check next whether the process has ended */
     struct stream *io, *err;
     struct lines lines;
     struct timer timer; /* of child_stop; then the limit for processes that the child left behind */
@@ -90,7 +90,7 @@ static void on_orphans_gone(struct child *c)
     maybe_exited(c);
 }
 
-/* No other event than the end of a child can make or end an orphan that has to go. */
+/* Called at SIGCHLD: only the end of a process can make an orphan to kill, or be the end of one. */
 static void sweep(void *arg, int signo)
 {
     struct loop *l = arg;
@@ -128,7 +128,7 @@ static void end_orphans(struct child *c)
 
 static void kill_group(struct child *c, int signo)
 {
-    /* Once the child is reaped its process id may be another process's. */
+    /* Once the child is reaped, its process id may belong to another process. */
     if (!c->reaped)
         kill(-c->kin.pid, signo);
 }
@@ -149,8 +149,8 @@ static void describe(struct child *c, const siginfo_t *info)
 }
 
 /*
- * Has the process ended? First look, then kill the group, and only then reap: until then the kernel
- * cannot give the process id to another process.
+ * Has the process ended? Check first, then kill the group, and only then reap: before that the
+ * kernel cannot reuse the process id.
  */
 static bool reap(struct child *c)
 {
@@ -171,8 +171,8 @@ static bool reap(struct child *c)
     c->reaped = true;
     log_debug(c->name, "process %d %s", c->kin.pid, c->how);
     if (c->io) {
-        /* What the kernel still holds of a process that has ended is little: no reader is too slow
-         * for it. */
+        /* A process that has ended left little output in the pipe: even a slow reader can take
+         * it. */
         stream_resume(c->io);
         stream_drain(c->io, c->how, DRAIN_MS);
     }

@@ -7,9 +7,10 @@
  * server's name.
  *
  * `exited` is called exactly once, from the loop, after the process is reaped *and* its stream has
- * closed *and* what it left behind is gone; the struct is freed when it returns. When the process
- * is gone its group is killed, and so is what left the group (kin.h), for which we wait a second at
- * most. A process that holds the pipe cannot delay that: the stream is closed after a short drain.
+ * closed *and* the processes it left behind are gone; the struct is freed when `exited` returns.
+ * When the process has ended, its group is killed, and so are processes that left the group
+ * (kin.h); we wait a second for them at most. A process that holds the pipe open cannot delay
+ * `exited`: the stream is closed after a short drain.
  */
 #ifndef RIALTO_IO_CHILD_H
 #define RIALTO_IO_CHILD_H
@@ -42,20 +43,20 @@ struct child_events {
 struct child *child_spawn(struct loop *l, const struct child_spec *spec,
                           const struct child_events *on, void *owner, struct err *err);
 /*
- * Which file child_spawn would run for `program`, which is argv[0] or what a script asks for: by
- * the child's own PATH, and from its own folder. 0; -EACCES with a file that is there but may not
- * be executed; -ENOENT with nothing.
+ * Which file child_spawn would run for `program`, which is argv[0] or the interpreter that a script
+ * names: searched in the child's PATH, relative to the child's folder. 0; -EACCES with a `file`
+ * that exists but may not be executed; -ENOENT without a file.
  */
 MUST_CHECK int spawn_find(const struct child_spec *spec, const char *program, struct buf *file);
 /* The PATH of the child. The caller frees it. */
 char *spawn_path(const struct child_spec *spec);
 int child_pid(const struct child *c);
-/* The child's stdin/stdout. The caller stream_starts it at once; its `closed` comes before
- * `exited`. */
+/* The child's stdin/stdout. The caller calls stream_start at once; the stream's `closed` comes
+ * before `exited`. */
 struct stream *child_stream(struct child *c);
 /* Close stdin now, SIGTERM to the group after `grace` ms, SIGKILL after as much again. */
 void child_stop(struct child *c, uint64_t grace_ms);
-/* Has child_stop sent a signal? Still to be asked inside `exited`. */
+/* Has child_stop sent a signal? May still be called inside `exited`. */
 bool child_signalled(const struct child *c);
 
 #endif

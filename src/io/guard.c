@@ -17,12 +17,12 @@
 
 struct guard {
     int pid; /* 0: not started */
-    int fd;  /* our end of its pipe */
+    int fd;  /* our end of the pipe to the guard */
 };
 
-/* No child has it: the farewell. */
+/* A mark that no child has: tells the guard to leave without killing anything. */
 enum { NOBODY = 0 };
-/* What is killed may have forked just before: look again, so often and after so long. */
+/* A process may fork just before it is killed: search again, so many times, with this pause. */
 enum { LOOKS = 100, PAUSE_US = 10 * 1000 };
 
 /* --- the guard --- */
@@ -44,7 +44,8 @@ static _Noreturn void keep_watch(int pipe_end)
 
     setsid();
     prctl(PR_SET_NAME, KIN_GUARD_NAME);
-    /* A service manager that stops us tells every process: this one has to be the last. */
+    /* A service manager that stops us signals every process of ours: the guard has to be the
+     * last. */
     for (int sig = 1; sig < NSIG; sig++)
         signal(sig, sig == SIGTERM || sig == SIGINT || sig == SIGHUP ? SIG_IGN : SIG_DFL);
     dup2(pipe_end, 0);

@@ -3,7 +3,8 @@
 #include "io/http_conn.h"
 #include "wire/json.h"
 
-/* The body's length is written behind the body, into as many blanks: they are legal there. */
+/* Content-Length is filled in after the body is written, into these blanks, which are legal
+ * there. */
 #define LENGTH_BLANKS "            "
 
 static struct http_conn *conn_of(const struct http_exchange *x)
@@ -11,8 +12,8 @@ static struct http_conn *conn_of(const struct http_exchange *x)
     return CONTAINER_OF((uintptr_t)x, struct http_conn, x);
 }
 
-/* The server may have ended the exchange already; an owner that was not told yet may still answer,
- * which does nothing. */
+/* The server may have ended the exchange already; an answer from an owner that has not been told
+ * yet is ignored. */
 static bool is_open(const struct http_conn *c)
 {
     return c->phase == CONN_EXCHANGE && c->x.state != EXCHANGE_DONE;
@@ -30,7 +31,7 @@ void http_exchange_add_headers(struct http_exchange *x, struct span lines)
     buf_span(&x->more, lines);
 }
 
-/* Everything up to where the framing headers stand. */
+/* The head up to the framing headers (Content-Length, Transfer-Encoding). */
 static void begin_head(struct http_conn *c, int status, const char *content_type,
                        struct span headers)
 {

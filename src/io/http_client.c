@@ -1,5 +1,6 @@
 /* One HTTP request by libcurl: options, redirects, head and chunks, cancelling. Called by
- * mcp/server/http_*.c and cmd/daemon.c, and by http_engine.c at the end of a transfer. */
+ * mcp/server/http_*.c, browser/join.c and cmd/daemon.c, and by http_engine.c at the end of a
+ * transfer. */
 #include "io/http_engine.h"
 
 #include "base/mem.h"
@@ -29,7 +30,7 @@ struct span http_head_value(const struct http_head *head, const char *name)
 
 /* --- the answer, as libcurl hands it over --- */
 
-/* Where to go instead; NULL to take the answer as it is. */
+/* The URL that the answer redirects to; NULL when the redirect is not followed or there is none. */
 static char *redirected_to(const struct http_fetch *f, const struct http_head *head)
 {
     int s = head->status;
@@ -87,7 +88,7 @@ static size_t on_body(char *bytes, size_t size, size_t n, void *arg)
     if (f->cancelled)
         return 0;
     if (f->next)
-        return chunk.n; /* what a redirect says besides */
+        return chunk.n; /* the body of a redirect */
     f->on->chunk(f->owner, chunk);
     return f->cancelled ? 0 : chunk.n;
 }
@@ -102,22 +103,23 @@ static bool was_sent(const struct http_fetch *f)
 }
 
 /*
- * Called before each attempt. libcurl repeats a request when a connection that it used again ends
- * without an answer. But the server may have acted on it: only what was not sent at all may be.
+ * Called before each attempt. libcurl repeats a request when a reused connection ends without an
+ * answer. But the server may have acted on the request: only one of which no byte was sent may be
+ * repeated.
  */
 static int on_attempt(void *arg, char *to_ip, char *from_ip, int to_port, int from_port)
 {
     struct http_fetch *f = arg;
 
     (void)from_ip, (void)from_port;
-    /* The connection may have been opened by another client, which may go there. */
+    /* A reused connection may have been opened by another client, with another reach. */
     f->barred = f->reach && !reach_has_ip(f->reach, to_ip, to_port);
     if (f->barred)
         return CURL_PREREQFUNC_ABORT;
     return f->has_body && was_sent(f) ? CURL_PREREQFUNC_ABORT : CURL_PREREQFUNC_OK;
 }
 
-/* Called with each address that is tried, whatever name it was found by. */
+/* Called with each address that libcurl tries, whatever name led to the address. */
 static curl_socket_t on_address(void *arg, curlsocktype purpose, struct curl_sockaddr *a)
 {
     struct http_fetch *f = arg;
@@ -132,7 +134,7 @@ static curl_socket_t on_address(void *arg, curlsocktype purpose, struct curl_soc
 static const struct {
     CURLcode result;
     int code;
-    const char *text; /* NULL: libcurl's own words are better */
+    const char *text; /* NULL: libcurl's own text is better */
 } failures[] = {
     {CURLE_COULDNT_RESOLVE_HOST, -EHOSTUNREACH, "there is no host of that name"},
     {CURLE_COULDNT_RESOLVE_PROXY, -EHOSTUNREACH, "there is no proxy of that name"},
@@ -280,13 +282,13 @@ static void set_options(struct http_fetch *f, const struct http_fetch_spec *spec
     curl_easy_setopt(f->easy, CURLOPT_PREREQDATA, f);
     curl_easy_setopt(f->easy, CURLOPT_UNIX_SOCKET_PATH, spec->unix_path);
     if (spec->ca) {
-        /* These and no others; the handle does not serve anybody else afterwards. */
+        /* Only these authorities are trusted; the handle is not reused for another fetch. */
         curl_easy_setopt(f->easy, CURLOPT_CAINFO, spec->ca);
         curl_easy_setopt(f->easy, CURLOPT_CAPATH, NULL);
         f->own_trust = true;
     }
-    /* What listens on this machine is not reached through a proxy elsewhere; and of a proxy's
-     * connections nobody knows where they go. */
+    /* A server on this machine is not reached through a proxy elsewhere, and where a proxy connects
+     * to cannot be checked against `reach`. */
     bool direct = f->reach || http_url_is_local(f->url);
     curl_easy_setopt(f->easy, CURLOPT_PROXY, direct ? "" : NULL);
 }

@@ -2,13 +2,14 @@
  * http_client: HTTP and HTTPS requests on the loop.
  *
  * A client is a party that makes requests; all clients of a loop share one pool of connections,
- * which is made with the first and goes with the last (and so does libcurl, which is behind all
- * this). A *fetch* is one request and its answer. Certificates are checked, with
- * SSL_CERT_FILE naming another list of authorities; proxies are taken from the environment, but
- * never to reach this very machine.
+ * which is made with the first client and freed with the last (and so is libcurl's state). A
+ * *fetch* is one request and its answer. Certificates are checked, against the system's authorities
+ * or those in SSL_CERT_FILE; proxies are taken from the environment, but never used to reach this
+ * machine.
  *
  * Redirects are followed (three at most, method and body kept) on the same host only: headers may
- * carry credentials, and those are nobody else's. Another redirect is an answer like any other.
+ * carry credentials, which no other host may get. A redirect to another host is handed out like any
+ * other answer.
  *
  * A request that may have reached a server is never sent a second time. Callbacks come from the
  * loop, never from inside a function below; inside them everything here may be called. A fetch is
@@ -40,8 +41,8 @@ struct http_fetch_events {
     void (*chunk)(void *owner, struct span chunk);           /* decoded, as it arrives */
     /*
      * The end. 0: the answer is complete. Otherwise a negative code, a reason for people, and
-     * whether the server may have seen the request: `delivered` is false only if not a byte of it
-     * was sent. -ECONNREFUSED: nobody listens there.
+     * whether the server may have seen the request: `delivered` is false only if no byte of the
+     * request was sent. -ECONNREFUSED: nobody listens there.
      */
     void (*done)(void *owner, int code, const char *why, bool delivered);
 };
@@ -50,30 +51,31 @@ struct http_fetch_spec {
     const char *method;         /* GET, POST, DELETE */
     const char *url;            /* copied, like the headers */
     const char *const *headers; /* "Name: value", NULL ends the list; may be NULL */
-    struct buf *body;           /* taken over, the caller's is empty then; NULL without body */
-    const char *ca;             /* file with the authorities to trust (https), in place of the
-                                   system's; NULL = those */
-    const char *unix_path;      /* reach the host by this Unix socket; NULL = by the network */
-    const struct reach *reach;  /* where the request may go, redirects included, no proxy; borrowed;
-                                   NULL = anywhere */
+    struct buf *body;          /* taken over, which leaves the caller's buf empty; NULL = no body */
+    const char *ca;            /* file with the authorities to trust (https), in place of the
+                                  system's; NULL = those */
+    const char *unix_path;     /* reach the host by this Unix socket; NULL = by the network */
+    const struct reach *reach; /* where the request may go, redirects included, no proxy; borrowed;
+                                  NULL = anywhere */
 };
 
 struct http_client *http_client_new(struct loop *l);
-/* Cancels what is under way. */
+/* Cancels the client's fetches that are under way. */
 void http_client_free(struct http_client *c);
 
 struct http_fetch *http_fetch_start(struct http_client *c, const struct http_fetch_spec *spec,
                                     const struct http_fetch_events *on, void *owner);
 void http_fetch_cancel(struct http_fetch *f);
-/* The request's body back, to send it again; only inside `done`. */
+/* Gives the request's body back, to send it again; only inside `done`. */
 struct buf http_fetch_take_body(struct http_fetch *f);
 
 /*
- * What `reference` (absolute or relative) means on a page at `base`, if that is on the same host
- * and port and not less protected; NULL if it is not, or no URL. The caller owns it.
+ * The URL that `reference` (absolute or relative) means at `base`, if it has the same host and port
+ * and does not go from https to http; otherwise, or if it is no URL, NULL. The caller owns the
+ * text.
  */
 char *http_url_resolve(const char *base, struct span reference);
-/* "host:port" of a URL, for people: no path, no user, no password. The caller owns it. */
+/* "host:port" of a URL, for people: no path, no user, no password. The caller owns the text. */
 char *http_url_host(const char *url);
 /* Does the URL lead to this machine? */
 bool http_url_is_local(const char *url);

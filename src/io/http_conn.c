@@ -8,11 +8,12 @@
 #include "wire/json.h"
 
 enum {
-    PIPELINE_MAX = 64 * 1024, /* bytes kept behind a request at work before reading pauses */
-    LINGER_MS = 2000,         /* for the client to close after our last answer */
-    STALL_MS = 30000,         /* a client that takes no byte of an answer for so long is cut */
+    PIPELINE_MAX =
+        64 * 1024,    /* bytes kept behind the request being handled before reading pauses */
+    LINGER_MS = 2000, /* for the client to close after our last answer */
+    STALL_MS = 30000, /* a client that takes no byte of an answer for so long is cut */
     STOP_MS = 1000,
-    INPUT_SMALL = 4 * 1024, /* bytes of a request that need no counting */
+    INPUT_SMALL = 4 * 1024, /* so many bytes of a request are not counted against limits.memory */
 };
 
 /* --- deadlines --- */
@@ -20,8 +21,8 @@ enum {
 static void on_timer(struct timer *t);
 
 /*
- * Deadlines move with each request, so the timer is not moved back with them: it goes off at the
- * earliest one, sees that it is not due, and is set for what is left.
+ * Each request moves the deadline. The timer is not moved back with it: it goes off at the earliest
+ * deadline, finds that the present one is not due, and is set for the time left.
  */
 static void set_deadline(struct http_conn *c, uint64_t delay)
 {
@@ -43,7 +44,7 @@ static void wait_idle(struct http_conn *c)
     set_deadline(c, c->server->options.idle_timeout);
 }
 
-/* Still sending, and did some output leave since the last look? Then look again later. */
+/* Is output queued, and was some of it sent since the last check? Then check again later. */
 static bool is_progressing(struct http_conn *c)
 {
     size_t queued = stream_queued(c->stream);
@@ -87,8 +88,9 @@ static void on_timer(struct timer *t)
 /* --- the end --- */
 
 /*
- * Close behind what is written. The client is given time to read and to close first: closing while
- * its bytes are still on their way would make the kernel reset the connection, answer and all.
+ * Close after the queued output. The client gets time to read it and to close first: closing while
+ * the client's bytes are still on their way would make the kernel reset the connection, answer and
+ * all.
  */
 static void linger(struct http_conn *c)
 {
@@ -120,8 +122,8 @@ static const char *hint_for(int status)
     return "";
 }
 
-/* Answers {"error", "hint"} and closes: for requests that never become an exchange, and for those
- * the server ends. */
+/* Answers {"error", "hint"} and closes: for requests that never become an exchange, and for
+ * exchanges that the server ends. */
 static void refuse(struct http_conn *c, int status, const char *why)
 {
     struct buf body = {0};
@@ -220,7 +222,7 @@ void http_conn_detach(struct http_conn *c)
 {
     struct loop *l = c->server->loop;
 
-    /* What follows the request must outlive the chunk, which the next read overwrites. */
+    /* Bytes behind the request are copied: the next read overwrites the chunk. */
     if (c->handling && !c->in.n)
         buf_span(&c->in, c->rest);
     else if (c->handling)
@@ -283,8 +285,8 @@ static void begin_exchange(struct http_conn *c, const struct http_request *req, 
 }
 
 /*
- * Parse requests and hand each to the server's handler, which may answer, wait, upgrade or abort,
- * as long as each is answered at once. Returns what is left.
+ * Parse requests and hand each to the server's handler, which may answer, wait, upgrade or abort;
+ * stop at the first request that is not answered at once. Returns the bytes that are left.
  */
 static struct span parse(struct http_conn *c, struct span bytes)
 {
@@ -351,8 +353,7 @@ static void on_data(void *owner, struct span chunk)
 
 void http_conn_answered(struct http_conn *c)
 {
-    /* From inside the handler this is done when the handler returns: it may still look at the
-     * request. */
+    /* Inside the handler this waits until the handler returns, which may still read the request. */
     if (c->handling || c->phase != CONN_EXCHANGE)
         return;
     if (!c->keep_alive) {
@@ -363,7 +364,7 @@ void http_conn_answered(struct http_conn *c)
     c->parser = NULL;
     wait_idle(c);
     holding_set(&c->input, 0);
-    /* Not at once: we may be inside somebody's http_respond. */
+    /* Not at once: we may be inside a caller's http_respond. */
     if (c->in.n)
         loop_defer(c->server->loop, &c->next, parse_kept);
 }
@@ -372,7 +373,7 @@ static void on_eof(void *owner)
 {
     struct http_conn *c = owner;
 
-    /* A client that waits for an answer keeps the connection open, so this one has gone. */
+    /* A client that waits for an answer keeps the connection open, so this client has gone. */
     if (c->phase == CONN_EXCHANGE)
         stream_close(c->stream, "closed by the client");
     else

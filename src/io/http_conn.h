@@ -2,8 +2,9 @@
  * http_conn: one connection of an http_server, for http_server.c, http_conn.c and http_answer.c.
  *
  * http_conn.c is the way in (bytes to requests, timers, refusals), http_answer.c the way out. A
- * connection carries one exchange at a time, embedded in it; what the client sends meanwhile waits
- * in `in`. An idle connection holds no parser: those are lent by the server.
+ * connection carries one exchange at a time, embedded in the struct; bytes that the client sends
+ * meanwhile wait in `in`. An idle connection holds no parser: the server lends one for each
+ * request.
  */
 #ifndef RIALTO_IO_HTTP_CONN_H
 #define RIALTO_IO_HTTP_CONN_H
@@ -27,9 +28,9 @@ enum exchange_state {
 
 struct http_exchange {
     enum exchange_state state;
-    bool no_body; /* an answer to HEAD, or a status that has none */
+    bool no_body; /* an answer to HEAD, or with a status that has no body */
     bool chunked;
-    struct buf more; /* header lines of http_exchange_add_headers */
+    struct buf more; /* header lines from http_exchange_add_headers */
     /* Between http_respond_begin and _end: where in the output the length and the body stand. */
     size_t length_at, body_at;
     void (*gone)(void *owner);
@@ -39,21 +40,21 @@ struct http_exchange {
 struct http_conn {
     struct list node; /* in the server's list */
     struct http_server *server;
-    size_t address;        /* which of the server's */
+    size_t address;        /* index of the server's address that the client came by */
     struct stream *stream; /* NULL once an upgrade took the stream over */
     struct http_parser *parser;
-    struct buf in; /* bytes behind the request at work, from `in_at` on */
+    struct buf in; /* bytes behind the request being handled, from `in_at` on */
     size_t in_at;
-    struct holding input; /* the body and `in`, as far as they are more than a little */
+    struct holding input; /* memory of the body and of `in`, when it is more than INPUT_SMALL */
     struct span rest;     /* inside the handler: the part of this chunk behind the request */
     struct timer timer;   /* may go off before the deadline and is then set again */
     uint64_t deadline;    /* UINT64_MAX = none */
-    size_t queued;        /* output at the last look at a slow reader; SIZE_MAX = none yet */
-    struct deferred next; /* the next request in `in`; the end of a connection taken over */
+    size_t queued;        /* output when a slow reader was last checked; SIZE_MAX = never */
+    struct deferred next; /* parses the next request in `in`, or frees the conn after an upgrade */
     enum conn_phase phase;
     bool handling; /* inside the handler */
     bool head_only, keep_alive, v1_0;
-    bool by_kin; /* a Unix socket with one of our children behind it */
+    bool by_kin; /* the peer of the Unix socket is one of our children or descends from one */
     struct http_exchange x;
 };
 
@@ -76,8 +77,8 @@ struct http_server {
     size_t n_conns;
     struct http_parser *spare[16];
     size_t n_spare;
-    struct buf nowhere; /* takes bodies whose client is gone */
-    bool full;          /* said so in the log */
+    struct buf nowhere; /* takes bodies of answers whose client is gone */
+    bool full;          /* the log was told that max_connections is reached */
     bool closing;
     void (*closed)(void *arg);
     void *closed_arg;
@@ -85,7 +86,7 @@ struct http_server {
 };
 
 void http_conn_new(const struct http_address *at, struct stream *stream);
-/* The server ends: answer what is open, and close. */
+/* The server ends: answer the open exchange with 503, and close. */
 void http_conn_stop(struct http_conn *c);
 /* The answer is complete: go on to the next request, or close. */
 void http_conn_answered(struct http_conn *c);

@@ -15,12 +15,12 @@ enum {
     KEEPALIVE_PROBE_S = 10,
     IDLE_CONNECTIONS = 64,
     /*
-     * A connection that was idle for longer is not used again. Node's servers close theirs after
-     * five seconds, and a request that meets that is lost: it cannot be told from one that was
-     * acted on, so it is not repeated.
+     * A connection that was idle for longer is not reused. Node's servers close idle connections
+     * after five seconds, and a request sent at that moment is lost: it cannot be told from a
+     * request that was acted on, so it is not repeated.
      */
     REUSE_WITHIN_S = 4,
-    /* Rounds that libcurl may have in a row before the other sockets get their turn. */
+    /* Times that libcurl may run in a row before other sockets get their turn. */
     ROUNDS = 8,
 };
 
@@ -116,7 +116,8 @@ static void on_timer(uv_timer_t *timer)
     take_results(e);
 }
 
-/* 0 is the usual timeout: handled in this very turn, since a timer would cost a millisecond. */
+/* The timeout is usually 0: libcurl then runs in this turn, since a timer would cost a
+ * millisecond. */
 static int on_timeout(CURLM *multi, long ms, void *arg)
 {
     struct http_engine *e = arg;
@@ -155,7 +156,8 @@ static void work(struct deferred *d)
     e->working = true;
     while ((f = LIST_FIRST(&e->cancelled, struct http_fetch, node))) {
         if (f->easy)
-            curl_multi_remove_handle(e->multi, f->easy); /* fine for one that was never added */
+            curl_multi_remove_handle(e->multi,
+                                     f->easy); /* harmless for a handle that was never added */
         http_fetch_free(f);
     }
     while ((f = move_first(&e->starting, &e->running)))
@@ -200,7 +202,7 @@ static void set_up(CURL *easy)
     curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_2TLS);
     curl_easy_setopt(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
     curl_easy_setopt(easy, CURLOPT_USERAGENT, "rialto/" RIALTO_VERSION);
-    /* Leaving must not wait for a name server that does not answer. */
+    /* The program's exit must not wait for a name server that does not answer. */
     curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
     if (authorities && *authorities)
         curl_easy_setopt(easy, CURLOPT_CAINFO, authorities);
@@ -280,6 +282,6 @@ static void engine_close(struct http_engine *e)
         curl_multi_cleanup(e->multi);
         curl_global_cleanup();
     }
-    loop_undefer(&e->work); /* closing connections may have asked for time */
+    loop_undefer(&e->work); /* closing the connections may have scheduled work again */
     uv_close((uv_handle_t *)&e->timer, on_engine_closed);
 }

@@ -2,8 +2,8 @@
  * http_engine: libcurl's multi interface on our loop, for http_client.c and http_engine.c only.
  *
  * One per loop, while the loop has http_clients. libcurl must not be called from inside its own
- * callbacks, and those are where our callers live: so starting and cancelling only note
- * down what is wanted, and the work is done at the end of the turn.
+ * callbacks, and our callers are called from there: so starting and cancelling a fetch only puts it
+ * on a list, and libcurl is called at the end of the turn.
  */
 #ifndef RIALTO_IO_HTTP_ENGINE_H
 #define RIALTO_IO_HTTP_ENGINE_H
@@ -15,8 +15,8 @@
 
 struct http_engine {
     struct loop *loop;
-    CURLM *multi;       /* NULL without libcurl: then fetches only end */
-    struct err missing; /* and this is why */
+    CURLM *multi;       /* NULL without libcurl: every fetch then fails */
+    struct err missing; /* why libcurl could not be loaded */
     uv_timer_t timer;
     struct deferred work;
     struct list starting, running, cancelled; /* of struct http_fetch */
@@ -33,8 +33,8 @@ struct http_client {
 };
 
 struct http_fetch {
-    struct list node;      /* in one list of the engine: that is its state */
-    struct list in_client; /* in the client's list, until it is done or cancelled */
+    struct list node;      /* in one list of the engine, which is the fetch's state */
+    struct list in_client; /* in the client's list, until the fetch is done or cancelled */
     struct http_engine *engine;
     const struct http_fetch_events *on;
     void *owner;
@@ -43,9 +43,9 @@ struct http_fetch {
     struct curl_slist *headers;
     char *url;
     char *host;                /* for people */
-    bool own_trust;            /* the handle trusts authorities of its own */
+    bool own_trust;            /* the handle was given a `ca` file, so it is not reused */
     const struct reach *reach; /* NULL: the request may go anywhere */
-    bool barred;               /* `reach` does not allow where the request was to go */
+    bool barred;               /* `reach` does not allow the URL or the address */
     bool has_body;
     struct buf body;
     char why[CURL_ERROR_SIZE];
@@ -60,10 +60,10 @@ struct http_fetch {
 /* The engine of this loop, made if there is none. Every ref is given back. */
 struct http_engine *http_engine_ref(struct loop *l);
 void http_engine_unref(struct http_engine *e);
-/* Something waits in one of the lists. */
+/* A fetch was put on a list: do the work at the end of the turn. */
 void http_engine_wake(struct http_engine *e);
 
-/* An easy handle that has the options that are always the same. */
+/* An easy handle with the options that all fetches share. */
 CURL *http_engine_lend(struct http_engine *e);
 void http_engine_return(struct http_engine *e, CURL *easy);
 

@@ -38,7 +38,7 @@ static void ignore_closed(void *owner, const char *reason)
     (void)owner, (void)reason;
 }
 
-/* One too many: say so and close, without a connection's memory. */
+/* One connection too many: answer so and close, without allocating an http_conn. */
 static void turn_away(struct http_server *s, struct stream *stream)
 {
     static const struct stream_events events = {.data = ignore_data, .closed = ignore_closed};
@@ -52,7 +52,7 @@ static void turn_away(struct http_server *s, struct stream *stream)
     stream_finish(stream, "too many connections", 1000);
 }
 
-/* For clients that wrote http in place of https. */
+/* Sent in the clear to clients that use http:// on a TLS port. */
 static const char plain_answer[] =
     "HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\nConnection: close\r\n"
     "Content-Length: 78\r\n\r\n"
@@ -63,11 +63,12 @@ static void on_accept(void *owner, struct stream *stream)
     const struct http_address *at = owner;
     struct http_server *s = at->server;
 
-    /* A handshake is what comes before the head: it may take as long. */
+    /* The TLS handshake may take as long as the head of a request. */
     if (at->tls)
         stream_secure(stream, at->tls, NULL, plain_answer,
                       s->options.head_timeout ? s->options.head_timeout : HANDSHAKE_MS);
-    /* Nobody on the network comes by a Unix socket, but commands do that look after us. */
+    /* The limit is not for Unix sockets: the operator's commands come by them, the network does
+     * not. */
     if (s->n_conns >= s->options.max_connections && listener_port(at->listener)) {
         turn_away(s, stream);
         return;

@@ -25,7 +25,7 @@ struct http_server_options {
     /* ms, 0 = for ever: from the first byte of a head to its end, from there to the end of the
      * body, and between requests. */
     uint64_t head_timeout, body_timeout, idle_timeout;
-    size_t max_connections; /* more are turned away, but for those by Unix sockets */
+    size_t max_connections; /* more are turned away, except those by Unix sockets */
 };
 
 /* Called for each complete request. The request's spans are valid until the exchange is answered.
@@ -39,21 +39,23 @@ MUST_CHECK int http_server_listen(struct http_server *s, const char *address, st
 /* The same with TLS, by the certificate chain and the private key in these PEM files. */
 MUST_CHECK int http_server_listen_tls(struct http_server *s, const char *address, const char *cert,
                                       const char *key, struct err *err);
-/* Connections to the n-th address use these files from now on; on failure all stays as it was. */
+/* Connections to the n-th address use these files from now on; on failure the old ones stay in
+ * use. */
 MUST_CHECK int http_server_renew_tls(struct http_server *s, size_t n, const char *cert,
                                      const char *key, struct err *err);
 /* The n-th bound address, NULL past the end, and whether it speaks TLS. */
 const char *http_server_address(const struct http_server *s, size_t n);
 bool http_server_is_secure(const struct http_server *s, size_t n);
 /*
- * Stop accepting; streams and exchanges end now (who waits gets a 503, and their `gone` is called);
- * `closed` is called when all connections but upgraded ones are gone, and the server with them.
+ * Stop accepting; streams and exchanges end now (clients without an answer get a 503, and each
+ * exchange's `gone` is called); `closed` is called when all connections except upgraded ones are
+ * gone; the server is freed by then.
  */
 void http_server_close(struct http_server *s, void (*closed)(void *arg), void *arg);
 
 /* --- answering --- */
 
-/* Header lines ("Name: value\r\n" each) that the answer carries whatever it will be; copied. */
+/* Header lines ("Name: value\r\n" each) to add to the answer, of whatever kind; copied. */
 void http_exchange_add_headers(struct http_exchange *x, struct span lines);
 
 /* Extra header lines, "Name: value\r\n" each, ready made; may be empty. */
@@ -61,13 +63,13 @@ void http_respond(struct http_exchange *x, int status, const char *content_type,
                   struct span headers, struct span body);
 /*
  * The same in two steps without a copy of the body: begin returns the buffer to append the body to,
- * end fills in its length. Both within one callback.
+ * end fills in the length. Both must be called within one callback.
  */
 struct buf *http_respond_begin(struct http_exchange *x, int status, const char *content_type,
                                struct span headers);
 void http_respond_end(struct http_exchange *x);
 
-/* A response of unknown length (chunked): head is sent at once. */
+/* A response of unknown length (chunked): the head is sent at once. */
 void http_stream_begin(struct http_exchange *x, int status, const char *content_type,
                        struct span headers);
 void http_stream_write(struct http_exchange *x, struct span data);
@@ -83,7 +85,7 @@ void http_refuse(struct http_exchange *x, int status, const char *error, const c
 void http_refuse_with(struct http_exchange *x, int status, struct span headers, const char *error,
                       const char *hint);
 void http_refuse_put_body(struct buf *out, const char *error, const char *hint);
-/* Cut the connection, e.g. a reader too slow; `gone` is not called. */
+/* Cut the connection, e.g. of a reader that is too slow; `gone` is not called. */
 void http_exchange_abort(struct http_exchange *x, const char *reason);
 const char *http_exchange_peer(const struct http_exchange *x);
 /* Which address the request came by: the n of http_server_address. */
@@ -98,8 +100,8 @@ bool http_exchange_is_secure(const struct http_exchange *x);
 
 /*
  * Take the connection over after writing a 101 with `headers` (complete lines). The exchange is
- * finished; the returned stream has no owner yet: stream_rebind it at once. `early` gets bytes that
- * had already arrived behind the request (they are valid until the next turn).
+ * finished; the returned stream has no owner yet: stream_rebind it at once. `early` gets the bytes
+ * that have already arrived behind the request, valid until the next turn.
  */
 struct stream *http_upgrade(struct http_exchange *x, struct span headers, struct span *early);
 

@@ -1,11 +1,11 @@
-/* URLs taken apart: a reference resolved on the same host, host and port for people, whether the
- * URL is of this machine. Called by http_client.c, mcp/server/http_old_sse.c and cmd/doctor/. */
+/* URLs parsed: a reference resolved on the same host, host and port for people, whether a URL leads
+ * to this machine. Called by http_client.c, mcp/server/http_*.c and cmd/doctor/. */
 #include "io/http_engine.h"
 
 #include "base/library.h"
 #include "base/mem.h"
 
-/* What is none, or cannot be read because libcurl is missing, is NULL. */
+/* NULL when the text is no URL, or cannot be parsed because libcurl is missing. */
 static CURLU *parse(const char *url)
 {
     struct err missing;
@@ -55,7 +55,7 @@ static bool is_scheme(CURLU *u, const char *wanted)
     return is;
 }
 
-/* From http to https the port may change as well: that is how servers ask for TLS. */
+/* From http to https the port may change as well: servers redirect to TLS that way. */
 static bool may_go(CURLU *from, CURLU *to)
 {
     if (!same_part(from, to, CURLUPART_HOST))
@@ -70,7 +70,7 @@ char *http_url_resolve(const char *base, struct span reference)
     CURLU *from = parse(base), *to = parse(base);
     char *text = mem_span(reference), *found = NULL;
 
-    /* Setting a relative URL over an absolute one resolves it. */
+    /* libcurl resolves a relative URL that is set on a handle with an absolute one. */
     if (from && to && !strpbrk(text, "\r\n") &&
         curl_url_set(to, CURLUPART_URL, text, 0) == CURLUE_OK && may_go(from, to))
         found = part_of(to, CURLUPART_URL, 0);

@@ -1,5 +1,5 @@
-/* Which processes descend from our children, and the end of those that nobody waits for. Called by
- * child.c and guard.c, and by stream_peer.c, which asks who is at a socket. */
+/* Which processes descend from our children, and killing orphans. Called by spawn.c, child.c and
+ * guard.c, and by stream_peer.c, which asks who is at a socket. */
 #include "io/kin.h"
 
 #include "base/ascii.h"
@@ -24,7 +24,8 @@ enum {
 
 /* --- the brand --- */
 
-/* Ours is a number, too, when we are somebody's server ourselves: a limit can only be lowered. */
+/* When a Rialto has started us we have a mark ourselves, and a hard limit can only be lowered:
+ * children get a smaller number. */
 rlim_t kin_expect(void)
 {
     struct rlimit own = {0};
@@ -45,7 +46,7 @@ void kin_brand(rlim_t mark)
 
 /* --- what the kernel says of a process --- */
 
-/* The text of a file of /proc, NUL-terminated; false if it cannot be read. */
+/* The text of a file in /proc/PID, NUL-terminated; false if the file cannot be read. */
 static bool read_proc(struct buf *out, int pid, const char *name)
 {
     char path[64];
@@ -62,7 +63,7 @@ static int parent_of(int pid)
     struct buf text = {0};
     int parent = -1;
 
-    /* The name in parentheses may contain anything, these as well. */
+    /* The name in parentheses may itself contain parentheses. */
     const char *name_end = read_proc(&text, pid, "stat") ? strrchr(text.p, ')') : NULL;
     if (name_end)
         parent = (int)strtol(name_end + strlen(") S "), NULL, 10);
@@ -98,8 +99,9 @@ static rlim_t mark_of(int pid)
 }
 
 /*
- * We may have either ourselves, and then so may those that are not of our kin. In our own session
- * only the number counts: what was started there before us may have given up its privileges, too.
+ * The brand is a mark or no_new_privs. We may have either ourselves, and then processes that are
+ * not our kin may have it as well. In our own session only the mark counts: a process started there
+ * before us may have no_new_privs, too.
  */
 static bool has_brand(int pid)
 {
@@ -110,7 +112,7 @@ static bool has_brand(int pid)
                                            prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 0);
 }
 
-/* --- whose it is --- */
+/* --- whose a process is --- */
 
 static bool is_child(const struct list *kin, int pid)
 {
@@ -121,9 +123,9 @@ static bool is_child(const struct list *kin, int pid)
 }
 
 /*
- * Is this process, whose parent we are, an orphan of one of our children? One without the brand
- * came from elsewhere: a library started it for us, or it was there before us, or was given to us
- * as process 1 of a container.
+ * Is this process, whose parent we are, an orphan of one of our children? A process without the
+ * brand came from elsewhere: a library started it for us, or it was there before us, or was given
+ * to us as process 1 of a container.
  */
 static bool is_orphan(const struct list *kin, int pid)
 {
@@ -145,7 +147,7 @@ static bool has_living_server(const struct list *kin, int orphan)
 
 /* --- orphans --- */
 
-/* Numbers with blanks between. The kernel lists them, unless it was built without that. */
+/* The ids of our child processes, with blanks between. Some kernels are built without that list. */
 static void put_children(struct buf *out)
 {
     char name[32];
@@ -164,9 +166,9 @@ static void put_children(struct buf *out)
 }
 
 /*
- * The process is our child and not reaped, so its id is not another's. The whole group is killed at
- * once, or it could go on forking. An orphan that joined somebody else's group meant harm, and
- * could have killed that group itself.
+ * The process is our child and not reaped, so its id cannot have been reused. The whole group is
+ * killed at once, or it could go on forking. An orphan can have joined another group on purpose
+ * only, and could have killed that group itself.
  */
 static void kill_orphan(int pid)
 {
@@ -198,7 +200,7 @@ size_t kin_sweep(const struct list *kin)
     return left;
 }
 
-/* It has ended and is not reaped, or it ends by itself. */
+/* Has the process ended without being reaped, or is it a guard, which ends by itself? */
 static bool is_spared(int pid)
 {
     struct buf text = {0};
@@ -227,7 +229,8 @@ size_t kin_kill_marked(const rlim_t *marks, size_t n)
     DIR *all = opendir("/proc");
     while (all && (e = readdir(all))) {
         int pid = (int)strtol(e->d_name, NULL, 10);
-        /* Held before it is looked at, or its number could be somebody else's meanwhile. */
+        /* The pidfd is opened before the check, or the id could be reused between check and
+         * kill. */
         int held = pid > 1 && pid != getpid() ? pidfd_open(pid, 0) : -1;
         if (held < 0)
             continue;
@@ -254,7 +257,7 @@ static enum answer climb(const struct list *kin, int pid)
         if (is_child(kin, pid))
             return YES;
         int parent = parent_of(pid);
-        if (parent < 0) /* of another user, and /proc does not show those: then not one of ours */
+        if (parent < 0) /* a process of another user that /proc hides: not one of ours */
             return kill(pid, 0) < 0 && errno == EPERM ? NO : PARENT_DIED;
         if (parent == self)
             return is_orphan(kin, pid) ? YES : NO;
@@ -273,7 +276,7 @@ bool kin_includes(const struct list *kin, int pid)
     return answer != NO;
 }
 
-/* A process that made itself undumpable hides its descriptors, from us too unless we are root. */
+/* A process that made itself undumpable hides its descriptors from us, unless we are root. */
 static bool has_socket(int pid, const char *wanted)
 {
     char path[32], target[64];

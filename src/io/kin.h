@@ -1,12 +1,13 @@
 /*
  * kin: the processes that descend from the programs we started.
  *
- * A program may leave its group and session, and what it started may lose its parent. Two things it
- * hands on to all it starts, whatever becomes of their parents, and cannot lay down: no_new_privs,
- * and a number of its own as its limit of file locks, which the kernel keeps and has not enforced
- * since 2.4. So an orphan that comes to us (we are a subreaper) is known as its server's.
+ * A program may leave its group and session, and what it started may lose its parent. But all its
+ * descendants inherit two things that none of them can drop: no_new_privs, and the *mark*, a number
+ * of each child's own that is set as its limit of file locks (RLIMIT_LOCKS), which the kernel keeps
+ * and has not enforced since 2.4. Both are the *brand*. So an orphan that is reparented to us (we
+ * are a subreaper) is known as our child's.
  *
- * The list is the loop's; child.c keeps it.
+ * The list of children is the loop's `kin`; child.c keeps it.
  */
 #ifndef RIALTO_IO_KIN_H
 #define RIALTO_IO_KIN_H
@@ -17,7 +18,7 @@
 #include <stddef.h>
 #include <sys/resource.h>
 
-/* The name of processes that are not killed for their mark: they end by themselves (guard.h). */
+/* The name of guards' processes, which are not killed for their mark: they end by themselves. */
 #define KIN_GUARD_NAME "rialto-guard"
 
 /* A child that has not been reaped. */
@@ -27,7 +28,7 @@ struct kin {
     rlim_t mark;
 };
 
-/* From now on orphans come to us. Returns the mark of a child that is about to be started. */
+/* Make us a subreaper, and return the mark of a child that is about to be started. */
 rlim_t kin_expect(void);
 /* Between vfork and exec: only system calls. */
 void kin_brand(rlim_t mark);
@@ -41,7 +42,8 @@ size_t kin_kill_marked(const rlim_t *marks, size_t n);
 /* Is this process one of our children, or does it descend from one? Also true for a process that is
  * gone. */
 bool kin_includes(const struct list *kin, int pid);
-/* Has one of them this socket? Also true if one of them cannot be looked at. */
+/* Has one of these processes the socket open? Also true if the descriptors of one cannot be
+ * read. */
 bool kin_has_socket(const struct list *kin, unsigned long inode);
 
 #endif
