@@ -87,7 +87,7 @@ static void remove_leftovers(const char *own)
         if (is_dead)
             cgroup_kill(buf_cstr(&folder));
         if (is_dead ||
-            pid == getpid()) /* ours: an empty group that was still busy when the child ended */
+            pid == getpid()) /* empty now, busy when its child ended */
             cgroup_remove(buf_cstr(&folder));
     }
     if (all)

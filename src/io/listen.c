@@ -1,5 +1,5 @@
 /* Listening sockets: binding, accepting, stale socket files, running out of descriptors. Called by
- * http_server.c, acp/bridge.c, browser/, bus/line_server.c and cmd/doctor/daemon.c. */
+ * http_server.c, acp/port.c, browser/, bus/line_server.c and cmd/doctor/daemon.c. */
 #include "io/listen.h"
 
 #include "base/log.h"
@@ -17,7 +17,7 @@
 
 enum {
     BACKLOG = 1024,
-    SPARE = 32, /* descriptors that clients by TCP do not get */
+    SPARE = 32, /* descriptors that TCP clients do not get */
 };
 
 struct listener {
@@ -45,10 +45,10 @@ static void on_closed(uv_handle_t *handle)
 void listener_close(struct listener *ls)
 {
     if (ls)
-        uv_close(&ls->uv.handle, on_closed); /* which removes a Unix socket's file, too */
+        uv_close(&ls->uv.handle, on_closed); /* also removes a Unix socket's file */
 }
 
-/* Out of descriptors, every client would be a line in the log: one a second is enough. */
+/* Out of descriptors, each client would log a line: one a second is enough. */
 static void warn(struct listener *ls, const char *why)
 {
     if (loop_now(ls->loop) - ls->warned < 1000)
@@ -58,9 +58,9 @@ static void warn(struct listener *ls, const char *why)
 }
 
 /*
- * Without any descriptor left, libuv takes clients in and drops them, and we hear nothing of it;
- * nor could a server be started. So the last ones are for ourselves, and for the commands that come
- * by Unix sockets. The kernel gives the lowest number that is free: a high one says how it stands.
+ * With no descriptor left, libuv accepts and drops clients without telling us, and no MCP server
+ * could be started. So the last descriptors are for ourselves, and for the commands that come by
+ * Unix sockets. The kernel gives the lowest free number: a high one means that few are left.
  */
 static bool is_one_too_many(const struct stream *s)
 {
@@ -117,7 +117,7 @@ static int open_unix(struct listener *ls, const char *path)
     struct stat st;
 
     uv_pipe_init(&ls->loop->uv, &ls->uv.pipe, 0);
-    /* Only a dead socket is removed, never a file that is something else. */
+    /* Only a dead socket is removed, never another kind of file. */
     if (lstat(path, &st) == 0 && S_ISSOCK(st.st_mode) && !listen_is_live(path))
         unlink(path);
     mode_t before = umask(0177);
@@ -130,7 +130,7 @@ static int open_tcp(struct listener *ls, const struct sockaddr *sa)
 {
     uv_tcp_init(&ls->loop->uv, &ls->uv.tcp);
     int code = uv_tcp_bind(&ls->uv.tcp, sa, 0);
-    /* libuv keeps the bind's "address in use" for the listen. */
+    /* libuv reports "address in use" of the bind only when it listens. */
     return code < 0 ? code : uv_listen(&ls->uv.stream, BACKLOG, on_connection);
 }
 

@@ -1,8 +1,8 @@
 /*
  * listen: a listening socket on "HOST:PORT", "[::1]:PORT", ":PORT" or "unix:PATH".
  *
- * ":PORT" is the loopback address, port 0 takes a free one. A stale Unix socket (nobody answers
- * behind it) is replaced, a live one is an error; it is created 0600 and removed on close.
+ * ":PORT" is the loopback address, port 0 takes a free one. A stale Unix socket (no process accepts
+ * on it) is replaced, a live one is an error; the socket file is created 0600 and removed on close.
  *
  * Nouns: listen_, listener_.
  */
@@ -18,12 +18,12 @@ typedef void listen_accept_fn(void *owner, struct stream *s);
 
 struct listener *listener_open(struct loop *l, const char *address, listen_accept_fn *on_accept,
                                void *owner, struct err *err);
-/* The address really bound, e.g. "127.0.0.1:8765". */
+/* The address that was bound, e.g. "127.0.0.1:8765". */
 const char *listener_address(const struct listener *ls);
 int listener_port(const struct listener *ls); /* 0 for Unix sockets */
 /* No accept is called after this returns. */
 void listener_close(struct listener *ls);
-/* Does anybody answer at this Unix socket? */
+/* Does a process accept connections on this Unix socket? */
 bool listen_is_live(const char *path);
 
 #endif

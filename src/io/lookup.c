@@ -11,11 +11,11 @@
 #include <pthread.h>
 #include <signal.h>
 
-/* What the thread works on: freed by the lookup, or by the thread when the lookup was cancelled. */
+/* The work of one thread: freed by the lookup, or by the thread when the lookup was cancelled. */
 struct question {
     pthread_mutex_t mutex;
     char *host, *port;
-    struct lookup *asker; /* under the mutex; NULL when nobody waits any more */
+    struct lookup *asker; /* under the mutex; NULL once the lookup is cancelled */
     bool answered;        /* under the mutex, like what follows */
     struct addrinfo *found;
     int code;
@@ -78,7 +78,7 @@ static void *ask(void *arg)
     return NULL;
 }
 
-/* Signals are for the loop's thread. */
+/* Signals are blocked in the thread: the loop's thread takes them. */
 static int start_thread(struct question *q)
 {
     pthread_t thread;
@@ -102,7 +102,8 @@ static void on_closed(uv_handle_t *handle)
     mem_free(CONTAINER_OF(handle, struct lookup, wake));
 }
 
-/* From now on the question is ours alone (true) or the thread's. */
+/* Separate lookup and thread: true when the thread has answered and the question is ours to
+ * free. */
 static bool part(struct lookup *k)
 {
     struct question *q = k->question;
@@ -122,7 +123,7 @@ static void on_wake(uv_async_t *wake)
 
     loop_enter(k->loop);
     bool answered = part(k);
-    assert(answered); /* that is what wakes us */
+    assert(answered); /* only an answer wakes us */
     (void)answered;
     struct addrinfo *found = q->found;
     int code = q->code;

@@ -2,8 +2,8 @@
  * lookup: the addresses of a host's name. For the files of io/ only.
  *
  * The system's resolver waits for name servers, for many seconds if none answers, and cannot be
- * interrupted. So a thread of its own asks it and hands over at the door. One that nobody waits for
- * any more is left to itself: libuv's pool would make the end of the program wait for it.
+ * interrupted. So each lookup has a thread that asks the resolver and wakes the loop. The thread of
+ * a cancelled lookup is left to itself; in libuv's pool it would delay the end of the program.
  */
 #ifndef RIALTO_IO_LOOKUP_H
 #define RIALTO_IO_LOOKUP_H
@@ -14,10 +14,10 @@
 
 struct lookup;
 
-/* The owner frees what was found (freeaddrinfo); with a negative code that is NULL. */
+/* The owner frees `found` (freeaddrinfo), which is NULL with a negative code. */
 typedef void lookup_done_fn(void *owner, struct addrinfo *found, int code);
 
-/* `done` is called from the loop; the lookup is gone then. NULL when there can be no thread. */
+/* `done` is called from the loop; the lookup is freed then. NULL when no thread can be started. */
 struct lookup *lookup_start(struct loop *l, const char *host, const char *port,
                             lookup_done_fn *done, void *owner);
 /* `done` is not called any more. */

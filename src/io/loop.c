@@ -50,8 +50,9 @@ void loop_undefer(struct deferred *d)
 }
 
 /*
- * Run what is queued now, not what it queues in turn: work that renews itself must not keep the
- * loop from its sockets. A marker shows where "now" ends; callbacks may take any node off the list.
+ * Run the work that is queued now, not the work it queues in turn: work that renews itself must not
+ * keep the loop from its sockets. A marker shows where "now" ends; callbacks may take any node off
+ * the list.
  */
 static void run_queued(struct loop *l, struct list *head)
 {
@@ -79,8 +80,8 @@ static void on_timer(uv_timer_t *handle)
 }
 
 /*
- * Only a deadline earlier than the armed one touches libuv's timer; a later one is found when the
- * armed one goes off for nothing. So a deadline that is pushed back at each request costs nothing.
+ * Only a deadline earlier than the armed one touches libuv's timer; a later one is armed when the
+ * earlier goes off with nothing due. So a deadline that is pushed back at each request is cheap.
  */
 static void arm_timer(struct loop *l)
 {
@@ -116,14 +117,14 @@ static void on_prepare(uv_prepare_t *handle)
 
 /* --- life --- */
 
-/* What a process may inherit and an event loop cannot live with. */
+/* Undo inherited settings that an event loop cannot work with. */
 static void tidy_process(void)
 {
-    /* A peer that is gone is told by the error of write. */
+    /* write reports a peer that is gone as an error. */
     signal(SIGPIPE, SIG_IGN);
-    /* Ignored, the kernel would reap our children, and their exit codes with them. */
+    /* If SIGCHLD were ignored, the kernel would reap our children and drop their exit codes. */
     signal(SIGCHLD, SIG_DFL);
-    /* Closed, their numbers would go to sockets, and those would get what is meant for people. */
+    /* If 0 to 2 were closed, a socket could get such a number, and then output meant for people. */
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
         if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) < 0)
             log_error("loop", "cannot open /dev/null");
@@ -167,7 +168,7 @@ struct loop *loop_new(void)
     uv_timer_init(&l->uv, &l->cap);
     l->prepare.data = l->timer.data = l;
     uv_prepare_start(&l->prepare, on_prepare);
-    /* None of these is a reason to go on running. */
+    /* None of these handles keeps the loop running. */
     uv_unref((uv_handle_t *)&l->prepare);
     uv_unref((uv_handle_t *)&l->timer);
     uv_unref((uv_handle_t *)&l->cap);
@@ -212,7 +213,7 @@ void loop_free(struct loop *l)
 {
     if (!l)
         return;
-    /* What was closed gets its last callbacks, and these may still defer and close. */
+    /* Closed handles get their last callbacks, which may still defer work and close others. */
     do {
         end_turn(l);
         uv_run(&l->uv, UV_RUN_NOWAIT);
@@ -253,7 +254,7 @@ void loop_run(struct loop *l)
     l->running = true;
     uv_update_time(&l->uv);
     /* Work made outside of a turn (before the first, in a last close) has no libuv handle yet that
-     * would keep uv_run going: hence the loop around it. */
+     * would keep uv_run going: hence this loop around uv_run. */
     do {
         end_turn(l);
         uv_run(&l->uv, UV_RUN_DEFAULT);

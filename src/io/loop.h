@@ -1,9 +1,9 @@
 /*
  * loop: the one event loop; all of our code runs on its thread.
  *
- * It owns the clock (struct timers), writes out what streams have queued once per turn right before
- * sleeping, and frees what was closed at the end of the turn, never under a caller's feet. Only io/
- * sees libuv.
+ * It owns the clock (struct timers), writes out the queued output of streams once per turn right
+ * before sleeping, and frees closed objects at the end of the turn, never while a caller may still
+ * use them. Only io/ sees libuv.
  */
 #ifndef RIALTO_IO_LOOP_H
 #define RIALTO_IO_LOOP_H
@@ -19,12 +19,12 @@ struct loop;
 struct loop *loop_new(void);
 /* Everything on the loop must be closed; runs pending closes first. */
 void loop_free(struct loop *l);
-/* Let this process have as many open files as it may, 65536 at most: for daemons, whose clients
- * take one each. */
+/* Let this process have as many open files as it may, 65536 at most: for daemons, where each client
+ * takes one. */
 void loop_raise_limit(void);
 /*
  * No core dumps from now on, and no other process of the same user may look into our memory or our
- * environment: for programs that know secrets. Children get the limit of before.
+ * environment: for programs that know secrets. Children get the core limit of before.
  */
 void loop_hide_memory(void);
 /* Runs until loop_stop, or until nothing is left to wait for. */
@@ -34,7 +34,7 @@ void loop_stop(struct loop *l);
 void loop_step(struct loop *l, uint64_t wait_ms);
 
 struct timers *loop_timers(struct loop *l);
-/* What the peers of everything on this loop make us hold. */
+/* The memory that peers on this loop make us hold. */
 struct holdings *loop_holdings(struct loop *l);
 uint64_t loop_now(const struct loop *l); /* ms, monotonic, of this turn */
 

@@ -22,22 +22,22 @@ struct tls_context;
 struct loop {
     uv_loop_t uv;
     uv_prepare_t prepare; /* runs the end of each turn, right before libuv sleeps */
-    uv_idle_t idle;       /* active while the end of the turn left work: no sleep then */
+    uv_idle_t idle;       /* active while work is left at the end of the turn: libuv does not sleep then */
     uv_timer_t timer;     /* serves all of `timers` */
     uv_timer_t cap;       /* ends the wait of loop_step */
     uint64_t armed;       /* when `timer` goes off; UINT64_MAX = not armed */
     struct timers timers;
     struct holdings holdings;
     struct list deferred;      /* of struct deferred: run first at the end of a turn */
-    struct list flushes;       /* of struct deferred: run behind those */
+    struct list flushes;       /* of struct deferred: run after `deferred` */
     struct list marker;        /* where the work of this turn ends in the list being run */
     struct list signals;       /* of struct loop_signal */
     struct list kin;           /* of struct kin: the children that have not been reaped */
-    struct list ended;         /* of struct kin: reaped, but what they left behind is not gone */
-    struct guard *guard;       /* ends what they started if we are killed; NULL: nobody does */
-    struct rlimit core;        /* as it was when we were started: what children get */
-    struct http_engine *http;  /* the HTTP clients' share; NULL while there are none */
-    struct tls_context *trust; /* the system's authorities, once somebody asked for them */
+    struct list ended;         /* of struct kin: reaped children whose orphans are not gone yet */
+    struct guard *guard;       /* kills what children started if we are killed; NULL = no guard */
+    struct rlimit core;        /* the core limit we were started with, which children get */
+    struct http_engine *http;  /* shared by the HTTP clients; NULL while there are none */
+    struct tls_context *trust; /* the system's authorities; NULL until the first wss:// client */
     struct buf spare;          /* an empty buffer with room, for the next stream that writes */
     bool running, stopping;
     char read_buffer[LOOP_READ_SIZE];
@@ -48,7 +48,7 @@ static inline void loop_enter(struct loop *l)
     l->timers.now = uv_now(&l->uv);
 }
 
-/* Like loop_defer, but behind all deferrals: for writing out what they queued. */
+/* Like loop_defer, but run after all deferrals: for writing out the output that they queued. */
 void loop_flush_later(struct loop *l, struct deferred *d, void (*fn)(struct deferred *d));
 
 #endif

@@ -42,7 +42,7 @@ struct poll *poll_new(struct loop *l, int fd, poll_ready_fn *ready, void *owner)
     p->ready = ready;
     p->owner = owner;
     if (uv_poll_init(&l->uv, &p->handle, fd) < 0)
-        abort(); /* the kernel cannot wait for it */
+        abort(); /* a descriptor that the kernel cannot poll */
     uv_poll_start(&p->handle, UV_READABLE, on_ready);
     return p;
 }

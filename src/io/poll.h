@@ -8,10 +8,10 @@
 
 struct poll;
 
-/* From the loop; the poll may be closed inside. Also in trouble: reading finds out. */
+/* Called from the loop; may close the poll. Also called on errors, which the read then reports. */
 typedef void poll_ready_fn(void *owner);
 
-/* The descriptor is ours from here on. Waits for it to be readable. */
+/* Takes the descriptor over. `ready` is called whenever the descriptor is readable. */
 struct poll *poll_new(struct loop *l, int fd, poll_ready_fn *ready, void *owner);
 void poll_close(struct poll *p);
 

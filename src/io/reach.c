@@ -1,5 +1,5 @@
 /* Names and addresses that connections made for agents may go to. Called by the HTTP client and by
- * stream_connect, before they connect, and by the bus when an agent registers a server. */
+ * stream_connect, before they connect, and by hub/bus_host.c when an agent registers a server. */
 #include "io/reach.h"
 
 #include "base/library.h"
@@ -34,7 +34,7 @@ static const struct network loopback[] = {
     {{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}, 128},
 };
 
-/* Of this machine, of its networks, of groups, and of nobody. */
+/* Addresses of this machine, of private networks, multicast, and reserved ones. */
 static const struct network private[] = {
     V4(0, 0, 8),      V4(10, 0, 8),
     V4(100, 64, 10),                    /* carrier's NAT */
@@ -42,12 +42,12 @@ static const struct network private[] = {
     V4(172, 16, 12),  V4(192, 0, 24),
     V4(192, 168, 16), V4(198, 18, 15),
     V4(224, 0, 3),                                       /* multicast and all above */
-    {{0}, 96},                                           /* ::, ::1, IPv4 in the old way */
+    {{0}, 96},                                           /* ::, ::1, and the deprecated IPv4-compatible addresses */
     {{0xfc}, 7},      {{0xfe, 0x80}, 9},                 /* link-local and the old site-local */
-    {{0xff}, 8},      {{0, 0x64, 0xff, 0x9b, 0, 1}, 48}, /* translated to IPv4 of the own network */
+    {{0xff}, 8},      {{0, 0x64, 0xff, 0x9b, 0, 1}, 48}, /* translated to IPv4 of the local network */
 };
 
-/* IPv6 addresses that mean an IPv4 one, which stands at this byte. */
+/* IPv6 ranges that embed an IPv4 address, which starts at byte `at`. */
 static const struct {
     struct network range;
     size_t at;
@@ -140,7 +140,7 @@ static bool names(const struct allowed *e, struct span host)
     return host.n > domain.n && span_eq_nocase(domain, span_from(host, host.n - domain.n));
 }
 
-/* Has the operator written this very address? */
+/* Does the operator's entry name exactly this address? */
 static bool is_written(const struct allowed *e, const struct ip *p)
 {
     struct ip own;
@@ -202,7 +202,7 @@ bool reach_has_url(const struct reach *r, const char *url)
     struct err missing;
 
     if (library_load(LIBRARY_CURL, &missing))
-        return false; /* what cannot be read is not allowed */
+        return false; /* a URL that cannot be parsed is not allowed */
     CURLU *u = curl_url();
     char *scheme = NULL, *host = NULL, *port = NULL;
     bool has = false;

@@ -1,5 +1,5 @@
 /*
- * reach: where connections may go that are made for somebody who is not trusted.
+ * reach: where connections made for an untrusted agent may go.
  *
  * Two questions, and both must be answered with yes: is the host of the URL among those that the
  * operator has named, and is the address that is connected to in the end, whatever name led there,
@@ -15,7 +15,7 @@
 
 struct sockaddr;
 
-/* Borrowed: must outlive the connections and clients that use it. */
+/* Users borrow it: a reach must outlive the connections and clients that use it. */
 struct reach {
     const char *const *hosts;
     size_t n;
@@ -25,7 +25,7 @@ bool reach_has_host(const struct reach *r, struct span host, int port);
 /* The same for the host in an http, https, ws or wss URL; false when the text is no URL. */
 bool reach_has_url(const struct reach *r, const char *url);
 bool reach_has_address(const struct reach *r, const struct sockaddr *sa);
-/* The same of "127.0.0.1" or "::1". */
+/* The same for an address as text: "127.0.0.1" or "::1". */
 bool reach_has_ip(const struct reach *r, const char *ip, int port);
 
 #endif

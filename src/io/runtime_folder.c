@@ -20,7 +20,7 @@ bool runtime_folder(struct buf *out, int n)
             return false;
         buf_printf(out, "%s/rialto", runtime);
         return true;
-    case 1: /* a login without its environment, such as cron's */
+    case 1: /* for processes without the login's environment, such as cron jobs */
         if (runtime || !getuid())
             return false;
         buf_printf(out, "/run/user/%u/rialto", (unsigned)getuid());
@@ -42,7 +42,7 @@ bool runtime_folder_is_ours(const char *folder)
            !(st.st_mode & 022);
 }
 
-/* Makes the folder if need be. */
+/* Creates the folder if it does not exist. */
 static bool is_usable(const char *folder)
 {
     return (mkdir(folder, 0700) == 0 || errno == EEXIST) && runtime_folder_is_ours(folder);
@@ -58,7 +58,7 @@ char *runtime_folder_address(const char *name)
         if (is_usable(buf_cstr(&folder)))
             buf_printf(&address, "unix:%s/%s", buf_cstr(&folder), name);
         else if (i == 0)
-            break; /* the environment says where, so nowhere else */
+            break; /* the environment names the folder, so no other is tried */
     }
     buf_fini(&folder);
     return address.n ? buf_take(&address) : NULL;

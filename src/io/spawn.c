@@ -47,7 +47,7 @@ static struct span env_key(const char *entry)
     return span_cut(span_str(entry), 0, span_find(span_str(entry), '='));
 }
 
-/* Variables that programs need to run at all, and none that could be a secret of ours. */
+/* Variables that programs need to run, and that cannot hold a secret of ours. */
 static bool is_safe(struct span key)
 {
     static const char *const safe[] = {"PATH",    "HOME",  "LANG",   "LC_*", "TERM", "USER",
@@ -157,27 +157,26 @@ int spawn_find(const struct child_spec *spec, const char *program, struct buf *f
 
 enum { PIPE_BYTES = 256 * 1024 };
 
-/* What the child needs, made ready before, and where it says why it failed. */
+/* What the new process needs, prepared before vfork, and its error when exec failed. */
 struct spawn_plan {
     char *const *files;
     char *const *argv;
     char *const *env;
     const char *cwd;
-    int stdio[3]; /* the child's ends, all above 2 because loop_new saw to that */
+    int stdio[3]; /* the child's ends of the pipes; loop_new made sure that all are above 2 */
     int parent;
     rlim_t mark;
-    int cgroup; /* the open cgroup.procs of its group, or -1 */
+    int cgroup; /* the open cgroup.procs of the child's control group, or -1 */
     const struct rlimit *core;
     volatile int chdir_errno, exec_errno;
 };
 
 /*
- * A group of its own, so that all of a server can be killed as one, and no terminal: Ctrl-C there
- * is not meant for a server, and one that asks for a password there must hear that there is none,
- * rather than be stopped in the background. A session of its own has the same effect, but the
- * kernel also makes a scheduling group of each session (autogroup), and on a busy machine every
- * message then waits for the turn of a whole group. So that is only for where a terminal cannot be
- * given up.
+ * A process group of its own, so that a server can be killed with all it started, and no terminal:
+ * Ctrl-C is not meant for a server, and a server that asks for a password must get an error, rather
+ * than be stopped in the background. A session of its own has the same effect, but the kernel also
+ * makes a scheduling group of each session (autogroup), and on a busy machine every message then
+ * waits for the turn of a whole group. So setsid is only for a terminal that cannot be given up.
  */
 static void leave_terminal(void)
 {
@@ -199,15 +198,15 @@ static _Noreturn void become(struct spawn_plan *plan)
     int why = ENOENT;
 
     leave_terminal();
-    /* If the parent died before prctl took effect, nobody would tell us any more. */
+    /* If the parent died before prctl took effect, no signal would come any more. */
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != plan->parent)
         _exit(127);
     /*
-     * All signals are blocked here (see fork_and_exec), so no handler of ours can run. The kernel
-     * is asked directly: glibc keeps two signals for itself and would leave them as they are, and
-     * some programs (GNU make) start us with those ignored.
+     * All signals are blocked here (see fork_and_exec), so no handler of ours can run. The system
+     * call is made directly: glibc reserves two signals and refuses to set them, and some programs
+     * (GNU make) start us with those two ignored.
      */
-    static const unsigned long to_default[4]; /* handler, flags, restorer, mask of the kernel's */
+    static const unsigned long to_default[4]; /* the kernel's sigaction: handler, flags, restorer, mask */
     for (int sig = 1; sig < NSIG; sig++)
         syscall(SYS_rt_sigaction, sig, to_default, NULL, sizeof to_default[0]);
     for (int fd = 0; fd < 3; fd++)
@@ -224,7 +223,7 @@ static _Noreturn void become(struct spawn_plan *plan)
     sigprocmask(SIG_SETMASK, &none, NULL);
     for (char *const *file = plan->files; *file; file++) {
         execve(*file, plan->argv, plan->env);
-        /* A file that is there but refused says more than the folders it is not in. */
+        /* EACCES of a file that exists says more than ENOENT of the folders after it. */
         if (why != EACCES)
             why = errno;
         if (errno != ENOENT && errno != ENOTDIR && errno != EACCES)
@@ -237,7 +236,8 @@ static _Noreturn void become(struct spawn_plan *plan)
 /*
  * vfork, because fork copies the page tables of a large parent (milliseconds in which the loop
  * stands still) and posix_spawn cannot set PR_SET_PDEATHSIG: docs/decisions/002-vfork.md. Kept
- * apart and not inlined, so that no variable of a caller lives in the frame both processes share.
+ * apart and not inlined, so that no variable of a caller lives in the stack frame that both
+ * processes share.
  */
 static __attribute__((noinline)) int fork_and_exec(struct spawn_plan *plan)
 {
@@ -286,8 +286,8 @@ static int explain(const struct spawn_plan *plan, const char *path, struct err *
     return code;
 }
 
-/* A kernel (or valgrind) that has no pidfds says ENOSYS: the child is then looked after by number.
- */
+/* A kernel (or valgrind) without pidfds says ENOSYS: the child is then watched by its process
+ * id. */
 static int watch(struct spawned *to, int pid, struct err *err)
 {
     to->pid = pid;
@@ -301,7 +301,7 @@ static int watch(struct spawned *to, int pid, struct err *err)
     return err_set(err, code, "cannot watch a child process: %s", err_name(code));
 }
 
-/* Start what is planned; a child that could not exec is reaped here. */
+/* Start the program of the plan; a child that could not exec is reaped here. */
 static int launch(struct spawned *to, struct spawn_plan *plan, const char *path, struct err *err)
 {
     int pid = fork_and_exec(plan);
@@ -329,8 +329,8 @@ int spawn(struct spawned *to, const struct child_spec *spec, const struct rlimit
         close_all(&pipes[0][0], 6);
         return code;
     }
-    /* Room for a large message in fewer turns. A user with very many pipes is refused: no matter.
-     */
+    /* Larger pipes pass a large message in fewer turns. The kernel may refuse: a user's pipes have
+     * a limit. That is no error. */
     for (int i = 0; i < 2; i++)
         fcntl(pipes[i][1], F_SETPIPE_SZ, PIPE_BYTES);
     struct strings env = make_env(spec);

@@ -1,5 +1,5 @@
-/* Reading, writing and closing an open stream: output queue, limits, pausing, EOF. Called by
- * whatever owns a stream: HTTP and WebSocket connections, children, bus connections, stdio. */
+/* Reading, writing and closing an open stream: output queue, limits, pausing, EOF. Called by the
+ * owners of streams: HTTP and WebSocket connections, children, bus connections, stdio. */
 #include "io/stream_uv.h"
 
 #include "base/log.h"
@@ -13,12 +13,12 @@
 #include <unistd.h>
 
 enum {
-    OUT_KEEP = 1024,        /* capacity an idle stream may hold on to */
-    SPARE_KEEP = 64 * 1024, /* and the loop, for the stream that writes next */
+    OUT_KEEP = 1024,        /* capacity that an idle stream may keep */
+    SPARE_KEEP = 64 * 1024, /* and the loop's spare buffer, for the stream that writes next */
     SLICE_MAX = 256 * 1024, /* most bytes handed to libuv at once */
     LOW_WATER = STREAM_HIGH_WATER / 4,
-    COUNT_FROM = 64 * 1024, /* less than this counts as waiting only behind the end of the turn */
-    EOF_FLUSH_MS = 1000,    /* for answers to reach a peer that has sent its last byte */
+    COUNT_FROM = 64 * 1024, /* less output than this is counted only at the end of the turn */
+    EOF_FLUSH_MS = 1000,    /* time for answers to reach a peer that has sent EOF */
 };
 
 struct stream *stream_new(struct loop *l)
@@ -86,7 +86,7 @@ static void set_reason(struct stream *s, const char *reason)
         s->reason = mem_str(reason ? reason : "closed");
 }
 
-/* A peer that speaks TLS is told that the end is no accident, if that needs no waiting. */
+/* Send TLS's close_notify, if the kernel takes it at once. */
 static void say_goodbye(struct stream *s)
 {
     struct span last = stream_tls_goodbye(s);
@@ -123,7 +123,7 @@ static void on_deadline(struct timer *t)
 {
     struct stream *s = CONTAINER_OF(t, struct stream, deadline);
 
-    /* After a turn that took too long this comes before what the kernel holds for us is read. */
+    /* After a turn that took too long, the deadline comes before the kernel's input is read. */
     if (s->draining && !s->looked_again) {
         s->looked_again = true;
         timer_set(&s->loop->timers, t, 1);
@@ -148,7 +148,7 @@ size_t stream_queued(const struct stream *s)
     return s->out.n + inside + s->flight.n - s->flight_at;
 }
 
-/* What the kernel holds for the reader of a socket or a pipe. */
+/* Bytes written that the reader of the socket or pipe has not taken from the kernel. */
 static size_t unread(const struct stream *s)
 {
     const struct stream_end *end = s->back.kind == END_NONE ? &s->in : &s->back;
@@ -157,7 +157,7 @@ static size_t unread(const struct stream *s)
 
     if (end->kind != END_UV || uv_fileno(&end->uv.handle, &fd) < 0)
         return 0;
-    /* Asked at the end of a pipe that writes, FIONREAD tells what lies in it. */
+    /* On the writing end of a pipe, FIONREAD gives the bytes in the pipe. */
     if (ioctl(fd, SIOCOUTQ, &n) < 0 && ioctl(fd, FIONREAD, &n) < 0)
         return 0;
     return (size_t)n;
@@ -196,7 +196,7 @@ void stream_is_guest(struct stream *s)
     s->waiting.let_go = cut;
 }
 
-/* With the room that the buffers have taken. May close the stream, or others. */
+/* Counts the capacity of the buffers, not only the bytes. May close this stream, or others. */
 static void count_waiting(struct stream *s)
 {
     size_t queued = stream_queued(s);
@@ -207,7 +207,7 @@ static void count_waiting(struct stream *s)
         holding_set(&s->waiting, queued);
 }
 
-/* Everything is written: do what waited for it. */
+/* Everything is written: send EOF or close, if that is wanted. */
 static void written_out(struct stream *s)
 {
     if (s->finishing) {
@@ -215,14 +215,14 @@ static void written_out(struct stream *s)
     } else if (s->shut && !s->shut_out) {
         uv_os_fd_t fd;
         s->shut_out = true;
-        /* The peer of a socket sees the end by this call, that of a pipe when our end is closed. */
+        /* The peer of a socket sees EOF by this call, the peer of a pipe when our end is closed. */
         if (writer(s)->kind == END_UV && uv_fileno(&writer(s)->uv.handle, &fd) == 0)
             shutdown(fd, SHUT_WR);
         end_close(&s->back);
     }
 }
 
-/* Only from the loop: `drained` may do anything, also close. */
+/* Called only from the loop: `drained` may do anything, even close the stream. */
 static void note_progress(struct stream *s)
 {
     if (s->high && !s->closing && stream_queued(s) < LOW_WATER) {
@@ -255,8 +255,8 @@ static void on_written(uv_write_t *req, int status)
 }
 
 /*
- * Give libuv the next part of the flight buffer. Slices keep the account of what is queued fresh;
- * libuv tries to write at once and calls back from the next turn, never from in here.
+ * Give libuv the next part of the flight buffer. Slices keep stream_queued up to date; libuv tries
+ * to write at once and calls back in the next turn, never from in here.
  */
 static void write_slice(struct stream *s)
 {
@@ -270,7 +270,7 @@ static void write_slice(struct stream *s)
     }
 }
 
-/* How many bytes went out at once, or a negative code. */
+/* How many bytes the kernel took at once, or a negative code. */
 static ssize_t write_now(struct stream_end *end, const char *p, size_t n)
 {
     if (end->kind == END_UV) {
@@ -289,8 +289,8 @@ static ssize_t write_now(struct stream_end *end, const char *p, size_t n)
     return (ssize_t)n;
 }
 
-/* The buffer is written: what is larger than an idle stream needs goes to the next one that writes,
- * so that a message does not cost growing a buffer. */
+/* The buffer is written out: if it is larger than an idle stream may keep, the loop keeps it for
+ * the next stream that writes, which then need not grow one. */
 static void release(struct stream *s, struct buf *b)
 {
     struct loop *l = s->loop;
@@ -307,8 +307,8 @@ static void release(struct stream *s, struct buf *b)
 }
 
 /*
- * Write from a buffer what the kernel takes now and leave the rest to libuv: true when nothing is
- * left of it.
+ * Write from a buffer what the kernel takes now and leave the rest to libuv: true when there is no
+ * rest.
  */
 static bool write_from(struct stream *s, struct buf *from)
 {
@@ -386,8 +386,7 @@ void stream_wrote(struct stream *s)
     if (queued > STREAM_HIGH_WATER)
         s->high = true;
     if (queued > s->limit) {
-        /* Much output in one turn does not mean a slow reader, unless the kernel does not take it.
-         * */
+        /* Much output in one turn means a slow reader only if the kernel does not take it. */
         flush(s);
         if (stream_queued(s) > s->limit)
             stream_close(s, "reader too slow");
@@ -497,7 +496,7 @@ static void on_read(uv_stream_t *handle, ssize_t n, const uv_buf_t *buf)
     }
 }
 
-/* A file cannot be polled; reading it does not wait long either. One piece a turn. */
+/* A file cannot be polled, but reading it does not block for long. One piece a turn. */
 static void read_file(struct deferred *d)
 {
     struct stream *s = CONTAINER_OF(d, struct stream, later);

@@ -5,9 +5,10 @@
  * chunks in a buffer that the whole loop shares: the chunk is valid only inside the callback. A
  * stream whose reader is too slow (more than the limit queued) is closed with that reason.
  *
- * Life: somebody hands you an open stream (listen, connect, child, stdio); you set events; when it
+ * Life: listen, connect, child or stdio gives you an open stream; you set events; when the stream
  * ends, by the peer, by an error or by your stream_close, `closed` is called exactly once, never
- * from inside stream_close or stream_write but from the loop; the stream is gone when it returns.
+ * from inside stream_close or stream_write but from the loop; the stream is freed when `closed`
+ * returns.
  */
 #ifndef RIALTO_IO_STREAM_H
 #define RIALTO_IO_STREAM_H
@@ -22,7 +23,8 @@ struct stream;
 struct stream_events {
     void (*data)(void *owner, struct span chunk);
     /* The peer sent EOF. Output may still be sent. Without this callback EOF closes the stream, as
-     * soon as what is queued is written (often EOF comes in the same turn as the last request). */
+     * soon as the queued output is written (often EOF comes in the same turn as the last
+     * request). */
     void (*eof)(void *owner);
     /* Queued output fell below the low watermark after having passed the high one. May be NULL. */
     void (*drained)(void *owner);
@@ -37,59 +39,58 @@ void stream_start(struct stream *s, const struct stream_events *on, void *owner)
 /* Hand the stream over to another owner (WebSocket upgrade). */
 void stream_rebind(struct stream *s, const struct stream_events *on, void *owner);
 
-/* Queue bytes. No error is reported here: a broken stream tells by `closed`. */
+/* Queue bytes. No error is reported here: a broken stream calls `closed`. */
 void stream_write(struct stream *s, struct span bytes);
 /* The output buffer itself, to append to directly; call stream_wrote afterwards. */
 struct buf *stream_out(struct stream *s);
 void stream_wrote(struct stream *s);
 /* Bytes that wait to be written. */
 size_t stream_queued(const struct stream *s);
-/* Those, and the bytes that the reader of a pipe has not taken out of the pipe yet. */
+/* stream_queued, and the bytes that the reader of a pipe has not read from the pipe yet. */
 size_t stream_unread(const struct stream *s);
-/* Bytes that the peer has read so far. Asks the kernel: not for every message. */
+/* Bytes that the peer has read so far. A system call: not for every message. */
 uint64_t stream_taken(const struct stream *s);
 /* More than STREAM_HIGH_WATER waits: `drained` will be called, or `closed`. */
 bool stream_is_high(const struct stream *s);
 /* Queue limit in bytes; beyond it the stream is cut ("reader too slow"). */
 void stream_set_limit(struct stream *s, size_t bytes);
 
-/* Capacity that the output buffer keeps when all of it is written, instead of one for idle streams:
- * for the few over which much goes. */
+/* Capacity that the output buffer keeps when it is written out, instead of that of idle streams:
+ * for the few streams that carry much. */
 void stream_set_keep(struct stream *s, size_t bytes);
 
-/* Stop and go on reading: only for one-to-one pipes. */
+/* Stop and resume reading: only for streams that carry one peer's messages. */
 void stream_pause(struct stream *s);
 void stream_resume(struct stream *s);
 
-/* Send EOF behind what is queued; reading goes on. */
+/* Send EOF after the queued output; reading goes on. */
 void stream_shutdown(struct stream *s);
-/* Drop what is queued and close; `closed` follows with this reason. */
+/* Drop the queued output and close; `closed` follows with this reason. */
 void stream_close(struct stream *s, const char *reason);
-/* Close once what is queued is written, or after `wait_ms`. */
+/* Close once the queued output is written, or after `wait_ms`. */
 void stream_finish(struct stream *s, const char *reason, uint64_t wait_ms);
-/* The same for an owner that hears nothing of the stream any more, not even its end; with 0 the
- * stream closes at once. */
+/* The same for an owner that gets no more callbacks, not even `closed`; with 0 the stream closes at
+ * once. */
 void stream_abandon(struct stream *s, const char *reason, uint64_t wait_ms);
 
 /* "127.0.0.1:5123", "unix:/run/x.sock", "pipe": for logs. */
 const char *stream_name(const struct stream *s);
 /* Is this host ("192.0.2.7", "[2001:db8::7]") our end of a TCP connection? */
 bool stream_is_to(const struct stream *s, struct span host);
-/* Whose process is at the other end of a Unix socket; false for any other stream. */
+/* The user id of the process at the other end of a Unix socket; false for any other stream. */
 MUST_CHECK bool stream_peer_user(const struct stream *s, unsigned *uid);
 /* Is the peer a child of this loop or a process that descends from one? Also true if the peer is
- * gone already; false for any stream but a Unix socket. To be asked right after the peer connected.
- * */
+ * gone already; false for any stream but a Unix socket. Call it right after the peer connected. */
 MUST_CHECK bool stream_peer_is_kin(const struct stream *s);
-/* The same for TCP connections within this machine, at any time; all of /proc is looked through. A
- * process to which the descriptor is just being passed is not found. */
+/* The same for TCP connections within this machine, at any time; reads all of /proc. A process to
+ * which the descriptor is just being passed is not found. */
 MUST_CHECK bool stream_is_held_by_kin(const struct stream *s);
 
 /* The process's own stdin and stdout as one stream; stdout may be written even after stdin's EOF.
- * Descriptors 0 and 1 are /dev/null from now on, so that nothing else gets into the protocol. */
+ * Descriptors 0 and 1 are /dev/null from now on, so that no other output gets into the protocol. */
 struct stream *stream_stdio(struct loop *l);
-/* Wrap connected descriptors (socket, pipe, file), which the stream owns from now on. They may be
- * the same; -1 = that way is closed. */
+/* Wrap connected descriptors (socket, pipe, file), which the stream owns from now on. Both may be
+ * the same; -1 = that direction is closed. */
 struct stream *stream_from_fds(struct loop *l, int in_fd, int out_fd, const char *name);
 
 /*

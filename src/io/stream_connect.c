@@ -1,5 +1,6 @@
 /* Connecting to an address: name lookup, then one address after the other, as far as the reach
- * allows. Called by ws_connect.c, bus/amqp.c, bus/line_client.c and cmd/bus_dead.c. */
+ * allows. Called by ws_connect.c, bus/amqp.c, bus/nats_link.c, bus/line_client.c and
+ * cmd/bus_dead.c. */
 #include "io/address.h"
 #include "io/lookup.h"
 #include "io/stream_uv.h"
@@ -22,7 +23,7 @@ struct connect {
     struct lookup *lookup;     /* under way, or NULL */
     uv_connect_t request;
     struct addrinfo *found, *next;
-    struct deferred later; /* a failure that was clear at once is told from the loop all the same */
+    struct deferred later; /* tells a failure that was known at once from the loop */
     int code;
     bool cancelled;
 };
@@ -154,7 +155,7 @@ void stream_connect_cancel(struct connect *c)
 {
     c->cancelled = true;
     if (c->stream) {
-        /* libuv reports the connect as cancelled, and that frees us. */
+        /* libuv reports the connect as cancelled, and that frees the struct connect. */
         stream_close(c->stream, "cancelled");
         return;
     }

@@ -30,8 +30,8 @@ struct stream *stream_new_socket(struct loop *l, bool tcp)
 }
 
 /*
- * A peer that vanished (no power, no network) sends nothing, ever: the kernel asks for it after a
- * minute of silence, and gives it up a minute later.
+ * A peer that vanished (no power, no network) sends nothing, ever: the kernel probes the peer after
+ * a minute of silence, and gives it up a minute later.
  */
 static void watch_peer(const struct stream *s)
 {
@@ -60,7 +60,7 @@ void stream_connected(struct stream *s, const char *name)
     struct sockaddr_storage sa = {0};
     int size = sizeof sa;
     char text[ADDRESS_TEXT_SIZE];
-    /* Output is gathered for a whole turn already: Nagle's waiting would only add to it. */
+    /* Output is gathered for a whole turn already: Nagle's algorithm would only add delay. */
     uv_tcp_nodelay(&s->in.uv.tcp, 1);
     watch_peer(s);
     uv_tcp_getpeername(&s->in.uv.tcp, (struct sockaddr *)&sa, &size);
@@ -116,11 +116,12 @@ struct stream *stream_from_fds(struct loop *l, int in_fd, int out_fd, const char
 }
 
 /*
- * Our own descriptor for stdin or stdout that may be non-blocking.
+ * A descriptor of our own for stdin or stdout, which we may make non-blocking.
  *
  * O_NONBLOCK belongs to the open file, which we share with the program that started us: a shell
  * would find its terminal changed. So pipes and terminals are opened a second time, which gives an
- * open file of our own. Sockets cannot be, and so get their flags back at the end (`fl_restored`).
+ * open file of our own. Sockets cannot be reopened; their flags are restored at the end
+ * (`fl_restored`).
  */
 static int own_descriptor(int fd, int mode, int *fl_restored)
 {
@@ -145,8 +146,8 @@ struct stream *stream_stdio(struct loop *l)
     s->in.fl_restored = in_fl;
     s->back.fl_restored = out_fl;
 
-    /* Now nobody else in the process can write into the protocol by accident, and closing the
-     * stream really closes: the peer gets its EOF. */
+    /* Now no other code of the process can write into the protocol by accident, and closing the
+     * stream closes the last descriptor: the peer gets EOF. */
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     if (null >= 0) {
         dup2(null, STDIN_FILENO);

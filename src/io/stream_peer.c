@@ -1,5 +1,6 @@
-/* Which process is at the other end of a socket. Called where a server of ours must not get in: the
- * HTTP front, for those who look after the daemon, and the embedded bus. */
+/* Which process is at the other end of a socket. Called where an MCP server that we started must
+ * not get in: by http_conn.c and http_answer.c for the operator's pages and commands, by
+ * bus/line_server.c for the embedded bus. */
 #include "io/address.h"
 #include "io/kin.h"
 #include "io/stream_uv.h"
@@ -38,8 +39,8 @@ bool stream_peer_user(const struct stream *s, unsigned *uid)
     return true;
 }
 
-/* Is the peer's process still the one that connected? Its id could be another's by now. Kernels
- * before 6.5 cannot tell: true then. */
+/* Does the process that connected still exist? Its id could have been reused. Kernels before 6.5
+ * cannot tell: true then. */
 static bool is_peer_there(int fd)
 {
     int pidfd = -1;
@@ -57,7 +58,7 @@ bool stream_peer_is_kin(const struct stream *s)
     struct ucred peer;
     int fd = socket_of(s);
 
-    /* 0 is a process outside of our pid namespace. Whatever ours started is inside. */
+    /* 0 is a process outside of our pid namespace. Processes that we started are inside. */
     if (!find_peer(fd, &peer) || peer.pid == 0)
         return false;
     return kin_includes(&s->loop->kin, peer.pid) || !is_peer_there(fd);
@@ -72,8 +73,8 @@ static unsigned long port_in(const char *address)
     return colon ? strtoul(colon + 1, NULL, 16) : 0;
 }
 
-/* "0: 0100007F:A2C4 0100007F:2242 01 ..." The tenth word is the inode, 0 when nobody has the socket
- * any more; also 0 for a socket with other ports. */
+/* "0: 0100007F:A2C4 0100007F:2242 01 ..." The tenth word is the inode, 0 when no process has the
+ * socket any more; also 0 for a socket with other ports. */
 static unsigned long inode_in(char *line, int local, int remote)
 {
     char *words[10], *rest = NULL;
@@ -90,8 +91,8 @@ static unsigned long inode_in(char *line, int local, int remote)
 
 enum holder { NOBODY, OTHERS, KIN };
 
-/* Which process has the sockets between these two ports: on two addresses there may be more than
- * one. */
+/* Which process has the sockets between these two ports: there may be several, on different
+ * addresses. */
 static enum holder find_holder(const struct list *kin, const char *table, int local, int remote)
 {
     FILE *f = fopen(table, "re");
@@ -119,7 +120,7 @@ bool stream_is_held_by_kin(const struct stream *s)
         own.ss_family == AF_UNIX)
         return false;
     if (getpeername(fd, (struct sockaddr *)&peer, &peer_size) < 0)
-        return true; /* a peer that has gone does not want the answer */
+        return true; /* a peer that has gone does not read the answer */
     int local = address_port(&peer), remote = address_port(&own);
     enum holder four = find_holder(kin, "/proc/net/tcp", local, remote);
     enum holder six = four == KIN ? KIN : find_holder(kin, "/proc/net/tcp6", local, remote);

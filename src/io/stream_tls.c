@@ -1,14 +1,15 @@
 /* TLS on a stream: plain output encrypted, input decrypted, the handshake's time limit. Called by
- * stream.c for each read and write, switched on by http_server.c, ws_connect.c and bus/amqp.c. */
+ * stream.c for each read and write, switched on by http_server.c, ws_connect.c, bus/amqp.c and
+ * bus/nats_link.c. */
 #include "io/stream_uv.h"
 #include "io/tls.h"
 
 #include "base/mem.h"
 
 enum {
-    PIECE_MAX = 256 * 1024, /* most plain bytes encrypted at once: one slice of libuv's */
+    PIECE_MAX = 256 * 1024, /* most plain bytes encrypted at once: one slice of stream.c's */
     SEALED_KEEP = 1024,
-    LAST_WORD_MS = 2000, /* for the peer to read why we give up */
+    LAST_WORD_MS = 2000, /* time for the peer to read our alert */
 };
 
 /* --- output --- */
@@ -52,7 +53,7 @@ struct span stream_tls_goodbye(struct stream *s)
     struct secure *x = s->secure;
 
     timer_clear(loop_timers(s->loop), &x->handshake);
-    /* In the middle of a record the goodbye would only be noise. */
+    /* In the middle of a record close_notify would be garbage. */
     if (x->ended || s->slice || s->flight_at < s->flight.n || x->sealed.n)
         return SPAN_EMPTY;
     x->ended = true;
@@ -63,7 +64,8 @@ struct span stream_tls_goodbye(struct stream *s)
 
 /* --- input --- */
 
-/* The connection cannot go on. What was to be sent is dropped; why goes to the peer and to us. */
+/* The connection cannot go on. Queued output is dropped; the peer gets an alert, the owner the
+ * reason. */
 static void give_up(struct stream *s)
 {
     struct secure *x = s->secure;
@@ -82,14 +84,14 @@ static void give_up(struct stream *s)
         stream_finish(s, tls_why(x->tls), LAST_WORD_MS);
         return;
     }
-    /* Closing with the client's bytes unread would make the kernel take our answer back. */
+    /* Closing with the client's bytes unread would reset the connection and lose our answer. */
     stream_shutdown(s);
     stream_drain(s, tls_why(x->tls), LAST_WORD_MS);
 }
 
 /*
  * Give the owner what has arrived, until the owner pauses. Inside the callback anything may happen
- * to the stream but that it is freed.
+ * to the stream, except that it is freed.
  */
 static void pump(struct stream *s)
 {
@@ -97,7 +99,7 @@ static void pump(struct stream *s)
     ssize_t n = TLS_MORE;
 
     while (!s->closing && !s->paused && !s->at_eof) {
-        /* What was fed is TLS's own copy, so the shared buffer is free again. */
+        /* tls_feed copied the bytes, so the shared buffer is free again. */
         n = tls_read(x->tls, s->loop->read_buffer, LOOP_READ_SIZE);
         if (n <= 0)
             break;
@@ -110,12 +112,12 @@ static void pump(struct stream *s)
         timer_clear(loop_timers(s->loop), &x->handshake);
     if (n == TLS_BROKEN && !s->draining && !s->finishing)
         give_up(s);
-    /* What TLS says by itself counts as well: a peer can ask for new keys and read no answer. */
+    /* Output of TLS itself counts as well: a peer can ask for new keys and read no answer. */
     if (stream_queued(s) + tls_output(x->tls) > s->limit) {
         stream_close(s, "reader too slow");
         return;
     }
-    stream_flush_later(s); /* answers of the handshake, and output that waited for its end */
+    stream_flush_later(s); /* answers of the handshake, and output that waited for the handshake */
     if (n == TLS_END)
         stream_at_eof(s);
 }

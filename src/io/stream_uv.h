@@ -2,8 +2,8 @@
  * stream_uv: the inside of struct stream, for the files of io/ only.
  *
  * A stream has one end (a socket, both ways) or two (a pipe to read from and one to write to). An
- * end is a libuv handle or, because the kernel cannot poll those, a file that is read and written
- * on the spot. The struct is freed when its last libuv handle has given its close callback.
+ * end is a libuv handle or a file, which the kernel cannot poll and which is read and written
+ * synchronously. The struct is freed when its last libuv handle has given its close callback.
  */
 #ifndef RIALTO_IO_STREAM_UV_H
 #define RIALTO_IO_STREAM_UV_H
@@ -25,17 +25,17 @@ struct stream_end {
     } uv;
 };
 
-/* What a stream with TLS has besides. `out` is plain text there, `flight` is not. */
+/* What a stream with TLS has in addition. Its `out` is plain text, its `flight` is encrypted. */
 struct secure {
     struct stream *stream;
     struct tls *tls;
-    struct timer handshake;   /* set until that is done */
+    struct timer handshake;   /* the handshake's time limit; cleared when that is done */
     struct buf plain;         /* being encrypted: swapped with `out` when used up */
     size_t plain_at;          /* bytes of `plain` that are encrypted */
-    struct buf sealed;        /* to be written next */
+    struct buf sealed;        /* encrypted bytes, to be written next */
     const char *plain_answer; /* to a client that speaks HTTP without TLS; may be NULL */
     bool client;
-    bool ended; /* our goodbye is out: nothing may follow */
+    bool ended; /* our close_notify is sent: nothing may follow */
 };
 
 struct stream {
@@ -51,21 +51,21 @@ struct stream {
     struct buf flight; /* libuv writes from here: never moved, only swapped in when empty */
     size_t flight_at;  /* bytes of `flight` that are written */
     size_t slice;      /* bytes of `flight` that libuv is writing */
-    uint64_t written;  /* bytes that the kernel has taken, but for those of the slice */
+    uint64_t written;  /* bytes that the kernel has taken, without those of the slice */
     size_t limit;
-    size_t keep;            /* of the capacity of `out` */
-    struct holding waiting; /* what of all that waits for the reader */
-    bool appending;         /* somebody writes into `out` */
+    size_t keep;            /* capacity that `out` keeps: see stream_set_keep */
+    struct holding waiting; /* the memory of output that waits for the reader */
+    bool appending;         /* the owner writes into `out`: between stream_out and stream_wrote */
     uv_write_t write;
 
-    struct secure *secure; /* NULL in the clear */
+    struct secure *secure; /* NULL without TLS */
 
     bool paused, at_eof;
     bool high;           /* passed the high watermark; `drained` is owed */
-    bool shut, shut_out; /* EOF is wanted behind the output; has been sent */
+    bool shut, shut_out; /* EOF is to follow the output; EOF has been sent */
     bool finishing;      /* close once all is written; input is thrown away */
     bool draining;       /* close at EOF */
-    bool looked_again;   /* gave the input its last chance before that */
+    bool looked_again;   /* input was read once more before that */
     bool closing;
 
     unsigned handles; /* libuv handles that have not given their close callback */
@@ -74,7 +74,7 @@ struct stream {
     void (*gone)(void *arg);
     void *gone_arg;
     struct stream_end in;   /* reads; a socket writes here as well */
-    struct stream_end back; /* writes, if that is another descriptor */
+    struct stream_end back; /* writes, if another descriptor than `in` does */
 };
 
 struct stream *stream_new(struct loop *l);
@@ -91,19 +91,20 @@ void stream_is_guest(struct stream *s);
 void stream_flush_later(struct stream *s);
 
 /* --- stream_tls.c: of streams with `secure` --- */
-/* Bytes from the socket; what they say goes to the owner. */
+/* Bytes from the socket; the decrypted bytes go to the owner. */
 void stream_tls_receive(struct stream *s, struct span bytes);
-/* Reading goes on after a pause: give what is already here. */
+/* Reading goes on after a pause: give the owner what is already decrypted. */
 void stream_tls_resume(struct stream *s);
-/* The socket's end. */
+/* The socket is at EOF. */
 void stream_tls_eof(struct stream *s);
-/* What to write next, some of the output at a time; empty when there is nothing for now. */
+/* The encrypted bytes to write next, a part of the output at a time; empty when there are none
+ * now. */
 struct buf *stream_tls_next(struct stream *s);
 /* Is there output that waits for the handshake? */
 bool stream_tls_holds(const struct stream *s);
 /* Plain bytes that were taken out of `out` and are not encrypted yet. */
 size_t stream_tls_queued(const struct stream *s);
-/* The stream closes now: TLS's goodbye, if it can be sent at once. */
+/* The stream closes now: the close_notify, if it can be sent at once. */
 struct span stream_tls_goodbye(struct stream *s);
 void stream_tls_free(struct stream *s);
 

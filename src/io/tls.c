@@ -1,6 +1,6 @@
 /* OpenSSL: contexts from certificate files, one connection between memory buffers, errors in words
  * for people. Connections are called by stream_tls.c; contexts are made by http_server.c,
- * ws_connect.c, bus/amqp.c and hub/tls_files.c. */
+ * ws_connect.c, bus/amqp.c, bus/nats_link.c and hub/tls_files.c. */
 #include "io/tls.h"
 
 #include "base/library.h"
@@ -35,7 +35,7 @@ struct tls {
 
 /* --- why a connection failed --- */
 
-/* What is wrong with the certificate of a server, after OpenSSL's own code for it. */
+/* What is wrong with a server's certificate, by OpenSSL's verification code. */
 static const struct {
     long code;
     const char *text;
@@ -84,8 +84,8 @@ static const char *verdict_of(const SSL *ssl)
     return X509_verify_cert_error_string(code);
 }
 
-/* OpenSSL keeps a queue of errors for the whole thread: the oldest is the cause, and none may stay
- * for the next connection to find. */
+/* OpenSSL keeps a queue of errors for the whole thread: the oldest is the cause, and the queue must
+ * be empty for the next connection. */
 static void set_broken(struct tls *t)
 {
     unsigned long error = ERR_peek_error();
@@ -120,7 +120,7 @@ static SSL_CTX *new_context(const SSL_METHOD *method)
 
 static const unsigned char our_protocols[] = "\x08http/1.1";
 
-/* A client that names protocols and not ours would send what we cannot read. */
+/* A client that offers protocols without http/1.1 is refused: we could not read its requests. */
 static int choose_protocol(SSL *ssl, const unsigned char **chosen, unsigned char *n,
                            const unsigned char *offered, unsigned n_offered, void *arg)
 {
@@ -209,11 +209,11 @@ struct tls_context *tls_context_server(const char *cert_file, const char *key_fi
 
     ERR_clear_error();
     SSL_CTX_set_alpn_select_cb(ssl, choose_protocol, NULL);
-    /* Forward secrecy: recorded traffic must stay unreadable for those who get the key later. TLS
-     * 1.3 has no other ciphers. */
+    /* Forward secrecy: recorded traffic must stay unreadable to whoever gets the key later. All
+     * ciphers of TLS 1.3 have it. */
     if (SSL_CTX_set_cipher_list(ssl, "ECDHE+AESGCM:ECDHE+CHACHA20") != 1)
-        abort(); /* an OpenSSL without them */
-    /* Tickets serve clients that come back; a table of sessions here would only be memory. */
+        abort(); /* an OpenSSL without these ciphers */
+    /* Tickets let clients resume sessions; a session cache here would only cost memory. */
     SSL_CTX_set_session_cache_mode(ssl, SSL_SESS_CACHE_OFF);
     if (load_identity(ssl, cert_file, key_file, err) == 0)
         return wrap(ssl);
@@ -233,7 +233,7 @@ struct tls_context *tls_context_client(const char *ca_file, struct err *err)
     SSL_CTX_set_alpn_protos(ssl, our_protocols, sizeof our_protocols - 1);
     if (!ca_file) {
         SSL_CTX_set_default_verify_paths(ssl);
-        ERR_clear_error(); /* a store that is not there shows when nothing can be verified */
+        ERR_clear_error(); /* a missing store shows later, when no certificate can be verified */
         return wrap(ssl);
     }
     if (SSL_CTX_load_verify_file(ssl, ca_file) == 1)
@@ -266,7 +266,7 @@ bool tls_key_is_exposed(const char *key_file)
 
 /* --- connections --- */
 
-/* Whom we want to speak to: told to the server (SNI, for names only), and checked afterwards. */
+/* The host we connect to: sent to the server (SNI, names only) and checked in its certificate. */
 static void expect_host(SSL *ssl, const char *host)
 {
     unsigned char binary[sizeof(struct in6_addr)];
@@ -289,13 +289,13 @@ struct tls *tls_new(const struct tls_context *c, const char *host)
     t->out = BIO_new(BIO_s_mem());
     if (!t->ssl || !t->in || !t->out)
         abort();                       /* no memory */
-    BIO_set_mem_eof_return(t->in, -1); /* empty means: wait */
+    BIO_set_mem_eof_return(t->in, -1); /* an empty buffer means: wait, not EOF */
     SSL_set_bio(t->ssl, t->in, t->out);
     if (host) {
         expect_host(t->ssl, host);
         SSL_set_connect_state(t->ssl);
         ERR_clear_error();
-        SSL_do_handshake(t->ssl); /* writes the first message; more than that cannot happen yet */
+        SSL_do_handshake(t->ssl); /* writes the ClientHello; nothing else can happen yet */
     } else {
         SSL_set_accept_state(t->ssl);
     }

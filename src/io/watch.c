@@ -1,5 +1,5 @@
-/* Noticing that a file has changed, by libuv's events of its folder and by a look every five
- * seconds. Called by hub/follow.c for the configuration file. */
+/* Noticing that a file has changed, by libuv's events of the file's folder and by a check every
+ * five seconds. Called by hub/follow.c for the configuration file. */
 #include "io/watch.h"
 
 #include "base/log.h"
@@ -11,7 +11,7 @@
 
 enum { SETTLE_MS = 500, LOOK_MS = 5000 };
 
-/* What tells one state of a file from another; all zero when there is none. */
+/* What tells one state of a file from another; all zero when there is no file. */
 struct stamp {
     int64_t seconds, nanoseconds, size;
     uint64_t inode;
@@ -22,7 +22,7 @@ struct watch {
     struct loop *loop;
     char *path;
     struct stamp stamp;
-    struct timer settle; /* changes are coming in */
+    struct timer settle; /* waits until changes stop coming */
     struct timer look;
     void (*changed)(void *arg);
     void *arg;
@@ -51,7 +51,7 @@ static void on_settled(struct timer *t)
 
     if (!differs(w))
         return;
-    /* Before the file is read: an edit during the reading is then seen as well. */
+    /* Noted before the owner reads the file: an edit during the reading is then seen as well. */
     watch_note(w);
     w->changed(w->arg);
 }
@@ -97,7 +97,7 @@ struct watch *watch_open(struct loop *l, const char *path, void (*changed)(void 
     timer_set(loop_timers(l), &w->look, LOOK_MS);
     uv_fs_event_init(&l->uv, &w->events);
     uv_unref((uv_handle_t *)&w->events);
-    /* The file's folder: a file that is replaced by renaming is another file. */
+    /* The folder is watched, not the file: a file replaced by renaming is another inode. */
     int code = uv_fs_event_start(&w->events, on_event, dirname(copy), 0);
     if (code)
         log_debug("rialto", "cannot be told of changes to %s (%s); looking every %d s", path,

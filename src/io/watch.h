@@ -1,9 +1,9 @@
 /*
  * watch: tells when a file has changed: written, replaced by renaming, removed or created.
  *
- * The kernel is asked to tell, and the file is looked at every few seconds as well, since network
- * and overlay file systems lose such news. Several changes in a row are told once, when they are
- * over; and only if the file is really another one than before (its time, size and inode).
+ * inotify reports changes, and the file is checked every few seconds as well, since network and
+ * overlay file systems lose events. Several changes in a row are reported once, when they are over;
+ * and only if the file's time, size or inode differ from before.
  */
 #ifndef RIALTO_IO_WATCH_H
 #define RIALTO_IO_WATCH_H
@@ -14,7 +14,7 @@ struct watch;
 
 /* `changed` is called from the loop. The path is copied. */
 struct watch *watch_open(struct loop *l, const char *path, void (*changed)(void *arg), void *arg);
-/* The file's present state is known to the caller, who has just written it: not to be reported. */
+/* Do not report the file's present state: the caller knows it, having just written the file. */
 void watch_note(struct watch *w);
 void watch_close(struct watch *w);
 

@@ -7,14 +7,14 @@
 #include "base/mem.h"
 
 enum {
-    CLOSE_MS = 3000,    /* for the peer's close frame, and for the end of the stream */
-    MISSED_PINGS = 2,   /* so many without a sign of life end the connection */
-    NOWHERE_KEEP = 256, /* bytes of a message that could not be sent */
+    CLOSE_MS = 3000,    /* time for the peer's close frame, and for the end of the stream */
+    MISSED_PINGS = 2,   /* so many pings without any byte back end the connection */
+    NOWHERE_KEEP = 256, /* capacity that `nowhere` keeps */
 };
 
 static void on_timer(struct timer *t);
 
-/* Too much is held of messages that this peer has begun to send. */
+/* Incomplete messages of this peer take too much memory. */
 static void let_go(struct holding *h, const char *why)
 {
     struct ws *w = CONTAINER_OF(h, struct ws, input);
@@ -101,7 +101,7 @@ void ws_abort(struct ws *w, const char *reason)
     }
 }
 
-/* Both have said that they close. The server is the one to end the stream. */
+/* Both sides have sent a close frame. The server closes the stream. */
 static void on_close_frame(struct ws *w, struct span payload)
 {
     uint16_t code = ws_frame_close_code(payload);
@@ -118,9 +118,9 @@ static void on_close_frame(struct ws *w, struct span payload)
 }
 
 /*
- * The peer broke the rules. It may be in the middle of sending much: what it sends is read and
- * thrown away, for a while, because closing on it would reset the connection before our close frame
- * is read.
+ * The peer broke the rules. It may be in the middle of a long message: its bytes are read and
+ * dropped for a while, because closing at once would reset the connection before the peer reads our
+ * close frame.
  */
 static void fail(struct ws *w, uint16_t code, const char *why)
 {
@@ -150,7 +150,7 @@ static void on_frame(void *owner, enum ws_opcode op, struct span payload)
         }
         break;
     case WS_PONG:
-        break; /* all that is received is a sign of life */
+        break; /* any received byte counts as a sign of life */
     case WS_CLOSE:
         if (w->state != WS_OVER)
             on_close_frame(w, payload);
@@ -190,7 +190,7 @@ static void on_data(void *owner, struct span chunk)
     if (w->state == WS_DIALING)
         ws_dial_data(w, chunk);
     else if (w->early.n)
-        buf_span(&w->early, chunk); /* the bytes are used before this turn is over */
+        buf_span(&w->early, chunk); /* fed together with `early` at the end of this turn */
     else if (w->state != WS_OVER)
         feed(w, chunk);
 }
@@ -221,7 +221,7 @@ void ws_open(struct ws *w, struct span early)
 
 /* --- time --- */
 
-/* Has the peer taken some of what is queued since the last look? */
+/* Has the peer taken some of the queued output since the last check? */
 static bool is_taking(struct ws *w)
 {
     size_t queued = stream_queued(w->stream);
@@ -232,8 +232,8 @@ static bool is_taking(struct ws *w)
 }
 
 /*
- * Ping, unless the last two pings got nothing back. Their pongs stand behind what we have queued: a
- * peer that is still taking that is alive as well.
+ * Ping, unless the last two pings got nothing back. A ping waits behind the queued output: a peer
+ * that is still taking that output is alive as well.
  */
 static void check_life(struct ws *w)
 {

@@ -1,5 +1,6 @@
 /* The server's side of the WebSocket handshake, and whether a request asks for one. Called by
- * mcp/agent/, browser/ and hub/web_pages.c; cmd/ and admin/dashboard.c only ask. */
+ * mcp/agent/, browser/ and hub/web_pages.c; hub/hub.c, cmd/browser.c and admin/dashboard.c only
+ * ask. */
 #include "io/ws_conn.h"
 
 #include "base/log.h"
@@ -39,7 +40,7 @@ static void refuse(struct http_exchange *x, int status, const char *error, const
     http_refuse_with(x, status, headers, error, hint);
 }
 
-/* The index in `protocols` of the one to speak; -1: none was offered; -2: only others were. */
+/* The index in `protocols` of the chosen one; -1: the client offered none; -2: only others. */
 static int choose(const struct http_request *req, const char *const *protocols)
 {
     if (!protocols || !http_header(req, "sec-websocket-protocol").p)
@@ -63,7 +64,7 @@ static void refuse_protocol(struct http_exchange *x, const char *const *protocol
     buf_fini(&hint);
 }
 
-/* Is the request a handshake by the rules? Otherwise it has been refused. */
+/* Is the request a valid handshake? If not, it has been refused. */
 static bool is_handshake(struct http_exchange *x, const struct http_request *req)
 {
     if (!span_is(req->method, "GET") || !req->upgrade || !ws_is_wanted(req)) {

@@ -11,7 +11,7 @@ enum ws_state {
     WS_DIALING, /* a client whose handshake is not done */
     WS_OPEN,
     WS_CLOSING, /* our close frame is out, the peer's has not come */
-    WS_OVER,    /* nothing more is read: the end of the stream is waited for */
+    WS_OVER,    /* input is dropped: waiting for the end of the stream */
 };
 
 struct ws_dial;
@@ -26,18 +26,18 @@ struct ws {
     struct stream *stream; /* NULL while a client connects */
     struct ws_dial *dial;  /* only while WS_DIALING */
     struct ws_decoder decoder;
-    struct holding input;  /* of a message that is not complete */
-    struct buf early;      /* came behind the handshake; fed at the end of the turn */
+    struct holding input;  /* memory of an incomplete message */
+    struct buf early;      /* bytes that came behind the handshake; fed at the end of the turn */
     struct deferred later; /* feeds `early`; ends a connection that has no stream */
     struct timer timer;    /* by state: the handshake's limit, the next ping, the closing's limit */
 
     bool framing;       /* between ws_begin and ws_end, into the stream */
-    size_t frame_at;    /* where that frame starts */
+    size_t frame_at;    /* where the frame being written starts */
     struct buf nowhere; /* takes messages that cannot be sent */
 
-    bool heard;    /* something came since the last look */
-    int pings;     /* sent since something came last */
-    size_t queued; /* output at the last look */
+    bool heard;    /* bytes came since the last check */
+    int pings;     /* pings sent since bytes came last */
+    size_t queued; /* queued output at the last check */
 
     uint16_t code; /* of the first close; 0 = none yet */
     char *reason;
@@ -48,17 +48,18 @@ struct ws {
 struct ws *ws_new(struct loop *l, enum ws_role role, const struct ws_options *options,
                   const struct ws_events *on, void *owner);
 extern const struct stream_events ws_stream_events;
-/* The handshake is done: frames from now on. `early` is what has arrived behind it. */
+/* The handshake is done: frames from now on. `early` has the bytes that arrived behind the
+ * handshake. */
 void ws_open(struct ws *w, struct span early);
-/* The first reason stays. */
+/* Records code and reason of the end; later calls change nothing. */
 void ws_note_end(struct ws *w, uint16_t code, const char *reason);
-/* Tell the owner and free; only from the loop. */
+/* Call the owner's `closed` and free; only from the loop. */
 void ws_finalize(struct ws *w);
 
 /* --- ws_connect.c --- */
 /* Bytes of the server's answer. */
 void ws_dial_data(struct ws *w, struct span chunk);
-/* Give up; `closed` follows. */
+/* Give up connecting; `closed` follows. */
 void ws_dial_cancel(struct ws *w);
 void ws_dial_free(struct ws_dial *d);
 

@@ -1,6 +1,6 @@
 /* The client's side of the WebSocket handshake: URL, connecting, TLS, the request and the check of
- * the answer. Called by mcp/server/ws_upstream.c and cmd/browser_relay.c, and by ws.c while a
- * connection is being made. */
+ * the answer. Called by mcp/server/ws_upstream.c, browser/join.c and cmd/browser_relay.c, and by
+ * ws.c while a connection is being made. */
 #include "io/ws_conn.h"
 
 #include "base/ascii.h"
@@ -18,7 +18,7 @@ struct ws_dial {
     struct connect *connect; /* NULL once there is a stream */
     char *address;
     struct tls_context *tls; /* NULL for ws:// */
-    char *host;              /* whom the certificate must be for */
+    char *host;              /* the name that the certificate must be for */
     struct buf request;
     struct buf answer;
     char key[25];
@@ -60,7 +60,7 @@ void ws_dial_cancel(struct ws *w)
 
 /* --- the answer --- */
 
-/* The head of an HTTP answer, taken apart line by line. */
+/* The head of an HTTP answer, parsed line by line. */
 struct answer {
     int status;
     bool upgrade, connection;
@@ -99,7 +99,7 @@ static void take_header(struct answer *a, struct span name, struct span value)
         a->extensions = true;
 }
 
-/* "HTTP/1.1 101 ..."; 0 when it is no status line. */
+/* "HTTP/1.1 101 ..."; 0 when the line is no status line. */
 static int status_of(struct span line)
 {
     uint64_t status;
@@ -136,7 +136,7 @@ static bool was_offered(const struct ws_dial *d, struct span protocol)
     return false;
 }
 
-/* NULL when the answer is the right one, else what is wrong with it. */
+/* NULL when the answer completes the handshake, else what is wrong with the answer. */
 static const char *judge(const struct ws_dial *d, const struct answer *a)
 {
     char accept[29];
@@ -169,7 +169,7 @@ static void refused(struct ws *w, int status)
     give_up(w, why);
 }
 
-/* The head of the answer is complete; `rest` stands behind it. */
+/* The head of the answer is complete; `rest` is the bytes behind the head. */
 static void on_answer(struct ws *w, struct span head, struct span rest)
 {
     struct answer a = {0};
@@ -301,8 +301,8 @@ static char **copy_list(const char *const *list)
     return copy;
 }
 
-/* Whom to trust. To read the system's list takes 20 ms, in which the loop stands still: once for
- * all connections is enough. */
+/* The authorities to trust. Reading the system's list blocks the loop for 20 ms: it is read once
+ * for all connections. */
 static struct tls_context *find_trust(struct loop *l, const char *ca, struct err *err)
 {
     if (ca)
