@@ -7,9 +7,9 @@
 enum {
     HEAD = 7,              /* type, channel, size */
     PROPERTIES_HEAD = 12,  /* class, weight, body size */
-    KEEP = 64 * 1024,      /* an assembly buffer above this goes back after its frame */
-    FRAME_LIMIT = 1 << 24, /* frames are never larger, whatever was agreed */
-    BASIC = 60,            /* the class of messages */
+    KEEP = 64 * 1024,      /* a `partial` buffer larger than this is freed after its frame */
+    FRAME_LIMIT = 1 << 24, /* frames are never larger, whatever frame_max was negotiated */
+    BASIC = 60,            /* the method class of messages (basic) */
     FRAME_END = 0xce,
 };
 
@@ -47,7 +47,7 @@ void amqp_reader_stop(struct amqp_reader *r)
     r->stopped = true;
 }
 
-/* The size of the frame at the start of `in`; 0 = more bytes are needed to say. */
+/* The size of the frame at the start of `in`; 0 = more bytes are needed to tell. */
 static int frame_size(const struct amqp_reader *r, struct span in, size_t *size)
 {
     *size = 0;
@@ -78,7 +78,8 @@ static int give_frame(struct span whole, amqp_frame_fn *on_frame, void *owner)
     return 0;
 }
 
-/* Moves bytes of `chunk` behind the partial frame until that is complete; true when it is. */
+/* Moves bytes of `chunk` to the partial frame until the frame is complete; *whole tells whether it
+ * is. */
 static int complete(struct amqp_reader *r, struct span *chunk, bool *whole)
 {
     size_t size;
@@ -95,8 +96,8 @@ static int complete(struct amqp_reader *r, struct span *chunk, bool *whole)
         struct span piece = span_cut(*chunk, 0, wanted - r->partial.n);
         if (!piece.n)
             return 0;
-        /* The first byte is looked at before the rest is waited for: a peer that speaks another
-         * protocol may never send seven. */
+        /* The first byte is checked before the rest of the head is there: a peer that speaks
+         * another protocol may never send seven bytes. */
         if (!r->partial.n)
             piece.n = 1;
         buf_span(&r->partial, piece);
@@ -133,7 +134,7 @@ int amqp_reader_feed(struct amqp_reader *r, struct span chunk, amqp_frame_fn *on
 
 /* --- tables: how deep, and are they well formed? --- */
 
-/* Bytes of a field's value by its kind; 0 = a length of four bytes and so many bytes. */
+/* Bytes of a field's value by its kind; 0 = a length of four bytes, then as many bytes. */
 static bool fixed_size(char kind, size_t *size)
 {
     static const struct {
@@ -155,8 +156,8 @@ static bool is_counted(char kind)
     return kind == 'S' || kind == 'x' || kind == 'F' || kind == 'A';
 }
 
-/* `in` begins with a table. Tables may stand in tables, as deep as strangers like: this does not
- * call itself. */
+/* `in` begins with a table. A sender can nest tables as deep as it likes, so this does not
+ * recurse. */
 static int check_table(struct span in)
 {
     struct {
@@ -203,8 +204,9 @@ static int check_table(struct span in)
 /* --- fields --- */
 
 /*
- * Cuts the field at the start of `rest` off: '1', '2', '4' and '8' are numbers of so many bytes,
- * 's' a short text, 'S' a long one, 'T' a table. Gives the number, or the text.
+ * Cuts off the field at the start of `rest`: '1', '2', '4' and '8' are numbers of so many bytes,
+ * 's' is a short text, 'S' a long text, 'T' a table. Gives the number, or the bytes of the text or
+ * table.
  */
 static bool take_field(struct span *rest, char kind, uint64_t *number, struct span *text)
 {
@@ -226,14 +228,14 @@ static bool take_field(struct span *rest, char kind, uint64_t *number, struct sp
 
 /* --- methods --- */
 
-/* A field of a method, and the member of struct amqp_method that it goes to; 0: to none. */
+/* A field of a method, and the member of struct amqp_method that receives it; 0: none does. */
 struct method_field {
     char kind;
     uint8_t to;
 };
 #define TO(member) offsetof(struct amqp_method, member)
 
-/* What a server says, field by field. */
+/* The methods that a server sends, field by field. */
 static const struct method_row {
     uint16_t class, method;
     enum amqp_method_id id;
@@ -324,7 +326,7 @@ int amqp_read_body_size(struct span payload, uint64_t *size)
     return 0;
 }
 
-/* The texts among the entries of a table that was checked. */
+/* Takes the entries that are texts from a table that was checked. */
 static void take_headers(struct span table, struct amqp_properties *p)
 {
     while (table.n && p->n_headers < AMQP_HEADERS) {
@@ -346,7 +348,7 @@ static void take_headers(struct span table, struct amqp_properties *p)
 
 int amqp_read_properties(struct span payload, struct amqp_properties *p)
 {
-    /* In the order of their flags, from the highest bit on. */
+    /* The properties in the order of their flags, from the highest bit down. */
     const struct {
         char kind;
         struct span *to;
@@ -371,7 +373,7 @@ int amqp_read_properties(struct span payload, struct amqp_properties *p)
 
     memset(p, 0, offsetof(struct amqp_properties, headers));
     p->n_headers = 0;
-    /* The last bit: a second word of flags, for properties that do not exist. */
+    /* Bit 0 announces a second word of flags, for properties that AMQP 0-9-1 does not define. */
     if (!take_field(&rest, '2', &flags, &text) || flags & 1)
         return ERR_PROTOCOL;
     for (size_t i = 0; i < COUNT_OF(fields); i++) {

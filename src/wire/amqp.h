@@ -1,9 +1,9 @@
 /*
  * amqp: AMQP 0-9-1 from the client's side, without I/O; this half reads, amqp_put.h writes.
  *
- * Fed bytes, gives frames; a frame that lies whole in a chunk is handed out from there. What a
- * broker passes on from strangers (properties, with tables in tables) is checked as a whole before
- * any of it is read.
+ * The reader is fed bytes and gives frames; a frame that lies whole in a chunk is not copied. Data
+ * that a broker passes on from other clients (properties, with nested tables) is checked as a whole
+ * before any of it is used.
  *
  * Everything read from a frame is valid until the callback that got the frame returns.
  *
@@ -19,10 +19,10 @@
 #include <stdint.h>
 
 enum {
-    AMQP_MIN_FRAME = 4096, /* every peer must take frames of this size */
+    AMQP_MIN_FRAME = 4096, /* every peer must accept frames of this size */
     AMQP_WORD = 255,       /* the longest name, key or id */
-    AMQP_HEADERS = 64,     /* so many text headers of a message are read, the rest is ignored */
-    AMQP_DEPTH = 16,       /* of tables in tables */
+    AMQP_HEADERS = 64,     /* so many text headers of a message are read, others are ignored */
+    AMQP_DEPTH = 16,       /* of nested tables */
 };
 
 enum amqp_kind { AMQP_METHOD = 1, AMQP_HEADER = 2, AMQP_BODY = 3, AMQP_BEAT = 8 };
@@ -49,8 +49,8 @@ MUST_CHECK int amqp_reader_feed(struct amqp_reader *r, struct span chunk, amqp_f
 /* No more frames come. */
 void amqp_reader_stop(struct amqp_reader *r);
 
-enum amqp_method_id {             /* what a server says to a client */
-                      AMQP_OTHER, /* nothing a client asks for */
+enum amqp_method_id {             /* methods that a server sends to a client */
+                      AMQP_OTHER, /* a method that we do not handle */
                       AMQP_START,
                       AMQP_TUNE,
                       AMQP_OPEN_OK,
@@ -106,8 +106,8 @@ struct amqp_properties { /* of a message; empty or 0 = absent */
 
 /* The size of the body that follows a HEADER frame. ERR_PROTOCOL when the frame is too short. */
 MUST_CHECK int amqp_read_body_size(struct span payload, uint64_t *size);
-/* Headers that are no texts are left out. ERR_PROTOCOL or ERR_DEPTH: the properties cannot be read.
- */
+/* Headers that are not texts are left out. ERR_PROTOCOL or ERR_DEPTH when the properties are
+ * malformed or nested too deep. */
 MUST_CHECK int amqp_read_properties(struct span payload, struct amqp_properties *p);
 
 #endif

@@ -11,7 +11,7 @@ enum {
     FRAME_END = 0xce,
     SUCCESS = 200, /* the code of an orderly close */
     PERSISTENT = 2,
-    PROPERTIES = 0xb6e0, /* the flags of those that put_properties writes */
+    PROPERTIES = 0xb6e0, /* the flags of the properties that put_properties writes */
 };
 
 /* The classes of methods. */
@@ -28,7 +28,7 @@ static void put_number(struct buf *out, uint64_t v, size_t bytes)
     out->n += bytes;
 }
 
-/* A short text. One that is too long was not checked by the caller. */
+/* A short text. The caller must have checked its length. */
 static void put_word(struct buf *out, struct span word)
 {
     if (word.n > AMQP_WORD)
@@ -43,7 +43,7 @@ static void put_text(struct buf *out, struct span text)
     buf_span(out, text);
 }
 
-/* The four bytes at `at` count what was written behind them. */
+/* Leaves four bytes for the length of what is written next; end_counted fills them in. */
 static size_t begin_counted(struct buf *out)
 {
     put_number(out, 0, 4);
@@ -86,7 +86,7 @@ static void put_yes_entry(struct buf *out, const char *key)
 
 /* --- frames --- */
 
-/* Where the size of the frame stands, for end_frame. */
+/* Returns where the size of the frame is to be written, for end_frame. */
 static size_t begin_frame(struct buf *out, enum amqp_kind kind, uint16_t channel)
 {
     put_number(out, kind, 1);
@@ -174,7 +174,7 @@ void amqp_put_open(struct buf *out, struct span vhost)
     end_frame(out, at);
 }
 
-/* Of a connection or a channel: no method is to blame. */
+/* Closes a connection or a channel; 0 as class and method: no method caused it. */
 static void put_goodbye(struct buf *out, uint16_t channel, uint16_t class, uint16_t method,
                         struct span why)
 {
@@ -298,9 +298,9 @@ void amqp_put_qos(struct buf *out, uint16_t channel, uint16_t prefetch)
 {
     size_t at = begin_method(out, channel, BASIC, 10);
 
-    put_number(out, 0, 4); /* no limit in bytes */
+    put_number(out, 0, 4); /* prefetch size: no limit in bytes */
     put_number(out, prefetch, 2);
-    put_number(out, 0, 1); /* for each consumer */
+    put_number(out, 0, 1); /* not global: the limit is for each consumer */
     end_frame(out, at);
 }
 
@@ -328,7 +328,7 @@ void amqp_put_ack(struct buf *out, uint16_t channel, uint64_t tag)
     size_t at = begin_method(out, channel, BASIC, 80);
 
     put_number(out, tag, 8);
-    put_number(out, 0, 1); /* this one only */
+    put_number(out, 0, 1); /* not multiple: this message only */
     end_frame(out, at);
 }
 
@@ -343,7 +343,7 @@ void amqp_put_nack(struct buf *out, uint16_t channel, uint64_t tag, bool requeue
 
 /* --- publishing --- */
 
-/* PROPERTIES names these, in this order. */
+/* Writes the properties whose flags are in PROPERTIES, in the order of the flags. */
 static void put_properties(struct buf *out, uint16_t channel, const struct amqp_message *m)
 {
     size_t at = begin_frame(out, AMQP_HEADER, channel);
@@ -366,7 +366,7 @@ static void put_properties(struct buf *out, uint16_t channel, const struct amqp_
     end_frame(out, at);
 }
 
-/* Can its words and headers be written at all? */
+/* Are the message's words short enough, and do its properties fit a frame? */
 static bool fits(const struct amqp_message *m, size_t frame_max)
 {
     const struct span words[] = {m->exchange, m->routing_key, m->content_type, m->correlation_id,
@@ -392,7 +392,7 @@ int amqp_put_publish(struct buf *out, uint16_t channel, size_t frame_max,
         return ERR_SIZE;
     size_t at = begin_on(out, channel, BASIC, 40, m->exchange);
     put_word(out, m->routing_key);
-    put_number(out, 0, 1); /* no answer if no queue wants it */
+    put_number(out, 0, 1); /* not mandatory: a message that no queue takes is not returned */
     end_frame(out, at);
     size_t properties = out->n;
     put_properties(out, channel, m);

@@ -1,8 +1,9 @@
 /*
- * amqp_put: what a client says in AMQP 0-9-1, appended to a buffer frame by frame.
+ * amqp_put: the methods and messages that an AMQP 0-9-1 client sends, appended to a buffer as
+ * frames.
  *
- * Names are at most AMQP_WORD bytes, which is the caller's to check (except for a message's: there
- * it is checked here).
+ * Names are at most AMQP_WORD bytes. The caller checks that, except for a published message, which
+ * amqp_put_publish checks.
  */
 #ifndef RIALTO_WIRE_AMQP_PUT_H
 #define RIALTO_WIRE_AMQP_PUT_H
@@ -24,14 +25,14 @@ void amqp_put_channel_close_ok(struct buf *out, uint16_t channel);
 void amqp_put_flow_ok(struct buf *out, uint16_t channel, bool active);
 void amqp_put_confirm_select(struct buf *out, uint16_t channel);
 
-struct amqp_argument { /* of a queue: a text, or a number when there is none */
+struct amqp_argument { /* of a queue: a text, or a number when the text is absent */
     const char *key;
     struct span text;
     int64_t number;
 };
 /* Durable, of type topic. */
 void amqp_put_exchange_declare(struct buf *out, uint16_t channel, struct span name);
-/* Durable. `passive` only asks whether the queue exists; the other arguments do not count then. */
+/* Durable. `passive` only asks whether the queue exists; the other arguments are ignored then. */
 void amqp_put_queue_declare(struct buf *out, uint16_t channel, struct span name, bool passive,
                             const struct amqp_argument *arguments, size_t n);
 void amqp_put_queue_bind(struct buf *out, uint16_t channel, struct span queue, struct span exchange,
@@ -44,16 +45,17 @@ void amqp_put_cancel(struct buf *out, uint16_t channel, struct span consumer);
 void amqp_put_ack(struct buf *out, uint16_t channel, uint64_t tag);
 void amqp_put_nack(struct buf *out, uint16_t channel, uint64_t tag, bool requeue);
 
-struct amqp_message { /* to publish; all texts but those of headers are words */
+struct amqp_message { /* to publish; texts, except of headers, have at most AMQP_WORD bytes */
     struct span exchange, routing_key;
-    struct span content_type, correlation_id, reply_to, message_id, type; /* written even empty */
+    struct span content_type, correlation_id, reply_to, message_id,
+        type; /* written if empty, too */
     uint64_t timestamp;
     const struct amqp_header *headers;
     size_t n_headers;
     struct span body;
 };
-/* Persistent. ERR_SIZE, and nothing written, when a word is too long or the properties do not fit a
- * frame. */
+/* Publishes a persistent message. ERR_SIZE, and nothing is written, when a name or id is too long
+ * or the properties do not fit a frame. */
 MUST_CHECK int amqp_put_publish(struct buf *out, uint16_t channel, size_t frame_max,
                                 const struct amqp_message *m);
 

@@ -1,5 +1,5 @@
-/* Names of hosts and their ports in Host and Origin headers. Called by the HTTP front door, and
- * when addresses of the configuration are checked. */
+/* Names of hosts and their ports in Host and Origin headers. Called by hub/front.c, and by
+ * config/check*.c for addresses in the configuration. */
 #include "wire/host.h"
 
 #include "base/ascii.h"
@@ -17,14 +17,14 @@ bool host_is_loopback(struct span name)
         return true;
     if (!span_starts(name, SPAN("127.")))
         return false;
-    /* An address, and not a name like 127.0.0.1.evil.example. */
+    /* All of the name must be an address: 127.0.0.1.evil.example is not. */
     for (size_t i = 0; i < name.n; i++)
         if (name.p[i] != '.' && !ascii_is_digit(name.p[i]))
             return false;
     return true;
 }
 
-/* What stands behind the name and its colon. */
+/* The port: the text behind the host name and the colon. */
 static struct span port_of(struct span authority)
 {
     return span_from(authority, host_name(authority).n + 1);

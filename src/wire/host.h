@@ -11,8 +11,8 @@ struct span host_name(struct span authority);
 /* localhost, 127.x.y.z or [::1], without a port. */
 bool host_is_loopback(struct span name);
 /*
- * Does `allowed` name this authority? HOST allows every port, HOST:PORT that one; `usual` is the
- * port of an authority that has none. Case is ignored.
+ * Does `allowed` name this authority? HOST allows every port, HOST:PORT only that port; `usual` is
+ * the port of an authority without one. Case is ignored.
  */
 bool host_matches(struct span authority, struct span allowed, struct span usual);
 

@@ -6,12 +6,12 @@
 #include "base/ascii.h"
 #include "base/mem.h"
 
-/* llhttp has an enumerator for each method, and one has the name of a state of ours. */
+/* llhttp has an enumerator for each method, and one of them collides with our HTTP_HEAD. */
 #define HTTP_HEAD LLHTTP_METHOD_HEAD
 #include <llhttp.h>
 #undef HTTP_HEAD
 
-/* What an idle connection may keep, so that thousands of them stay cheap. */
+/* Capacity that a parser keeps between requests, so that thousands of connections stay cheap. */
 enum { KEEP_HEAD = 512, KEEP_BODY = 2048, KEEP_HEADERS = 16 };
 
 enum phase { IN_HEAD, IN_BODY, IN_CHUNKS, DONE, BROKEN };
@@ -28,10 +28,10 @@ struct http_parser {
     int status;
     enum phase phase;
     bool expects_continue;
-    char last; /* last byte that the chunks took */
+    char last; /* the last byte that was parsed of a chunked body */
 };
 
-/* --- llhttp's callbacks; a result other than 0 makes it stop --- */
+/* --- llhttp's callbacks; a result other than 0 makes llhttp stop --- */
 
 static int refuse(struct http_parser *p, int status, const char *why)
 {
@@ -85,11 +85,11 @@ static const llhttp_settings_t callbacks = {
 /*
  * --- a complete head ---
  *
- * llhttp has checked every byte, so lines need only be cut up. But it forgives some line ends,
- * blanks and folded lines, which a proxy before us may read in another way; here they are refused.
+ * llhttp has checked every byte, so lines need only be split. But llhttp tolerates some line ends,
+ * blanks and folded lines that a proxy before us may read in another way; here they are refused.
  */
 
-/* Where the line at `at` ends, that is at its CRLF; NULL when it has none. */
+/* The CRLF that ends the line at `at`; NULL when there is none. */
 static const char *line_end(const char *at, const char *end)
 {
     const char *lf = memchr(at, '\n', (size_t)(end - at));
@@ -153,12 +153,12 @@ static int read_head(struct http_parser *p)
         fine = read_header(p, span_of(at, (size_t)(stop - at)));
     }
     p->request.headers = p->headers;
-    /* The blank line must be the last: llhttp stopped behind it. */
+    /* The blank line must be the last line of the head, where llhttp stopped. */
     fine = fine && stop && stop + 2 == end;
     return fine ? 0 : refuse(p, 400, "a line that is not of the grammar");
 }
 
-/* What llhttp does not look at, or not closely enough. */
+/* Checks that llhttp does not make, or not strictly enough. */
 static int check_headers(struct http_parser *p)
 {
     const struct http_request *r = &p->request;
@@ -217,7 +217,7 @@ static enum http_state finish_head(struct http_parser *p)
     struct http_request *r = &p->request;
     bool chunked = p->llhttp.flags & F_CHUNKED;
 
-    if (!version_is_ours(p)) /* a request line without any, as in HTTP/0.9 */
+    if (!version_is_ours(p)) /* a request line without a version, as in HTTP/0.9 */
         return broken(p, 505, "only HTTP/1.0 and HTTP/1.1 are spoken here");
     if (read_head(p) || check_headers(p))
         return broken(p, 400, NULL);
@@ -229,8 +229,8 @@ static enum http_state finish_head(struct http_parser *p)
     if (!chunked && !p->llhttp.content_length)
         return done(p);
 
-    /* Each byte of the body may come as a chunk of its own, which takes six bytes; the rest are
-     * extensions and trailers, which are bounded like a head. */
+    /* Each byte of the body may come as a chunk of its own, which takes six bytes; chunk extensions
+     * and trailers are bounded like a head. */
     p->left = chunked ? HTTP_MAX_HEAD + 6 * p->max_body : (size_t)p->llhttp.content_length;
     p->phase = chunked ? IN_CHUNKS : IN_BODY;
     return HTTP_HEAD;
@@ -259,7 +259,7 @@ void http_parser_free(struct http_parser *p)
     mem_free(p);
 }
 
-/* Let llhttp read as much of the chunk as this phase may take. true when it came to an end. */
+/* Let llhttp read as much of the chunk as this phase may take. true when the phase is complete. */
 static bool run(struct http_parser *p, struct span *chunk, size_t *consumed)
 {
     chunk->n = chunk->n < p->left ? chunk->n : p->left;
@@ -306,7 +306,7 @@ static enum http_state feed_chunks(struct http_parser *p, struct span chunk, siz
         p->last = chunk.p[chunk.n - 1];
         return p->left ? HTTP_MORE : broken(p, 413, "the body's framing is too large");
     }
-    /* llhttp lets the blank line that ends the chunks be a bare LF. */
+    /* llhttp accepts a bare LF as the blank line that ends the chunks; we do not. */
     char before = chunk.n > 1 ? chunk.p[chunk.n - 2] : p->last;
     return before == '\r' ? done(p) : broken(p, 400, "a line that is not of the grammar");
 }
@@ -384,7 +384,8 @@ struct span http_find_header(const struct http_request *r, struct span name)
     return SPAN_EMPTY;
 }
 
-/* The next character of a query, decoded, and *at moved behind it. A broken escape is itself. */
+/* The next character of a query, decoded, and *at moved behind it. A malformed escape stays as it
+ * is. */
 static char query_char(struct span raw, size_t *at)
 {
     char c = raw.p[(*at)++];
@@ -451,7 +452,7 @@ struct span http_query(struct span query, const char *name, struct buf *scratch)
 
         struct span raw = span_from(pair, equals + 1);
         size_t start = scratch->n;
-        char *out = buf_room(scratch, raw.n + 1); /* there even when the value is empty */
+        char *out = buf_room(scratch, raw.n + 1); /* not NULL for an empty value */
         for (size_t at = 0; at < raw.n; scratch->n++)
             *out++ = query_char(raw, &at);
         return span_of(scratch->p + start, scratch->n - start);

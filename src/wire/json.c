@@ -1,6 +1,6 @@
 /* The JSON reader: the skimmer that validates a text and fills in a shape's slots, and iteration
- * over members of checked text. Called by rpc.c and by whatever reads JSON; json_text.c has strings
- * and numbers. */
+ * over members of checked text. Called by rpc.c and by most folders, for all JSON that is read;
+ * json_text.c has strings and numbers. */
 #include "wire/json.h"
 
 #include "base/ascii.h"
@@ -10,7 +10,7 @@
 #include <assert.h>
 
 /*
- * One reading of a text. The functions below take the place to read from and return the place
+ * One reading of a text. The functions below take a pointer to read from and return the pointer
  * behind what they read, or NULL after skim_fail.
  */
 struct skim {
@@ -30,7 +30,8 @@ __attribute__((cold, noinline)) static const char *skim_fail(struct skim *s, con
     return NULL;
 }
 
-/* `p` is at a backslash. Surrogates are not paired up here: the grammar does not ask for it. */
+/* `p` is at a backslash. Surrogate pairs are not checked here: the grammar does not require
+ * them. */
 static const char *skim_escape(struct skim *s, const char *p)
 {
     p++;
@@ -56,7 +57,7 @@ static const char *skim_escape(struct skim *s, const char *p)
     }
 }
 
-/* A string from its first byte that is not plain ASCII, or from its end. */
+/* The rest of a string, from its first byte that is not plain ASCII or from its closing quote. */
 static const char *skim_string_rest(struct skim *s, const char *p)
 {
     const char *const end = s->end;
@@ -73,7 +74,7 @@ static const char *skim_string_rest(struct skim *s, const char *p)
         } else if ((signed char)*p >= 0) {
             return skim_fail(s, p, ERR_SYNTAX);
         }
-        /* Other scripts come in runs. */
+        /* Non-ASCII characters come in runs. */
         while (p < end && (signed char)*p < 0) {
             size_t n = utf8_length(p, end);
             if (!n)
@@ -93,7 +94,7 @@ static inline const char *skim_string(struct skim *s, const char *p)
     return skim_string_rest(s, p);
 }
 
-/* Over white space, which is not there in most messages; notes line ends in it. */
+/* Skips white space, which most messages do not have; notes line ends in it. */
 static __attribute__((noinline)) const char *skim_blanks(struct skim *s, const char *p)
 {
     const char *blank = p;
@@ -110,8 +111,8 @@ static inline const char *skim_space(struct skim *s, const char *p)
 }
 
 /*
- * Moves *p over white space and returns the byte there; '\0', which the grammar has no place for,
- * at the end of the text.
+ * Moves *p over white space and returns the next byte; at the end of the text '\0', which no rule
+ * of the grammar accepts.
  */
 static inline char skim_peek(struct skim *s, const char **p)
 {
@@ -186,9 +187,9 @@ static const char *skim_scalar(struct skim *s, const char *p, char c)
 static const char *skim_plain(struct skim *s, const char *p)
 {
     const unsigned allowed = JSON_MAX_DEPTH - s->depth;
-    char closers[JSON_MAX_DEPTH]; /* what ends each container around the open one */
+    char closers[JSON_MAX_DEPTH]; /* the bracket that ends each container around the open one */
     unsigned depth = 0;
-    char closer = 0; /* what ends the open container */
+    char closer = 0; /* the bracket that ends the open container */
 
     for (;;) {
         char c = skim_peek(s, &p);
@@ -208,7 +209,7 @@ static const char *skim_plain(struct skim *s, const char *p)
             if (!p)
                 return NULL;
         }
-        /* Behind a value: close what ends here, then go on to the next one. */
+        /* After a value: close the containers that end here, then go on to the next value. */
         for (;;) {
             if (!depth)
                 return p;
@@ -226,7 +227,8 @@ static const char *skim_plain(struct skim *s, const char *p)
     }
 }
 
-/* `raw` is a key with its quotes. Shapes' keys are plain, so only escapes need a second look. */
+/* `raw` is a key with its quotes. Keys of shapes are plain ASCII, so only a key with escapes needs
+ * a closer comparison. */
 static bool key_is(struct span raw, const char *name)
 {
     const char *p = raw.p + 1, *end = raw.p + raw.n - 1, *left = name;
@@ -243,7 +245,7 @@ static bool key_is(struct span raw, const char *name)
 /* Index of the row for a key, or shape->n. */
 static size_t shape_find(const struct json_shape *shape, struct span key)
 {
-    const char first = key.p[1]; /* the closing quote if there is nothing else */
+    const char first = key.p[1]; /* the closing quote if the key is empty */
     size_t i = 0;
 
     while (i < shape->n &&
@@ -368,7 +370,7 @@ static enum json_type skim_all(struct skim *s, struct span text, const struct js
 int json_skim_envelope(struct span text, const struct json_shape *shape, struct json_slot *outer,
                        struct json_slot *inner, enum json_type *type, bool *one_line)
 {
-    /* An empty span may have no address at all, which pointer arithmetic does not like. */
+    /* An empty span may be NULL, on which pointer arithmetic is undefined. */
     if (!text.n)
         text.p = "";
 
@@ -416,7 +418,8 @@ enum json_type json_type_of(struct span value)
 }
 
 #if JSON_SCAN_SIMD
-/* Sets the bits from each odd one (1st, 3rd, ...) up to before the next even one. */
+/* Of the bits set, takes each odd one (1st, 3rd, ...) as a start and the next as an end, and sets
+ * the bits from start to before end. */
 static unsigned bits_between(unsigned bits)
 {
     bits ^= bits << 1;
@@ -426,7 +429,8 @@ static unsigned bits_between(unsigned bits)
     return bits;
 }
 
-/* Which bytes stand behind a backslash that is not escaped itself; *carry is bit 0 on entry. */
+/* Which bytes follow a backslash that is not escaped itself; *carry tells whether the first
+ * does. */
 static unsigned bits_escaped(unsigned backslashes, unsigned *carry)
 {
     unsigned escaped = *carry;
@@ -443,7 +447,7 @@ static unsigned bits_escaped(unsigned backslashes, unsigned *carry)
 #endif
 
 /*
- * Behind the end of a checked object or array that `p` is at; `end` when it does not end. Only
+ * The pointer behind the validated object or array at `p`; `end` when that is not closed. Only
  * brackets count, and of strings only where they end.
  */
 static const char *skip_container(const char *p, const char *end)
@@ -461,7 +465,7 @@ static const char *skip_container(const char *p, const char *end)
             continue;
         unsigned text = bits_between(quotes) ^ inside;
         inside = 0 - (text >> (SCAN_STEP - 1) & 1);
-        /* This bit makes a brace of a bracket and nothing else. */
+        /* This bit turns brackets into braces, and no other byte into a brace. */
         v = _mm_or_si128(v, _mm_set1_epi8(0x20));
         unsigned brackets = scan_bits(_mm_or_si128(_mm_cmpeq_epi8(v, _mm_set1_epi8('{')),
                                                    _mm_cmpeq_epi8(v, _mm_set1_epi8('}'))));
@@ -490,8 +494,8 @@ static const char *skip_container(const char *p, const char *end)
 }
 
 /*
- * Behind a value that was checked. Nothing is checked again, but a text that was never checked
- * leads no further than `end`.
+ * The pointer behind the validated value at `p`. Nothing is checked again, but even in a text that
+ * was never validated it is at most `end`.
  */
 static const char *skip_value(const char *p, const char *end)
 {

@@ -2,16 +2,16 @@
  * json: the one JSON reader in the process.
  *
  * It validates a whole text once (RFC 8259 grammar, UTF-8, depth) without building a tree, and
- * while it does so it records where the members named by a *shape* stand. Everything else in the
- * program works on those raw spans, so unknown members, key order and number lexemes survive. No
- * other code may decide where a member is.
+ * while doing so records where the members named by a *shape* are. Everything else in the program
+ * works on those raw spans, so unknown members, key order and number lexemes survive. No other code
+ * may decide where a member is.
  *
  * A shape is a static table that may nest: {"params" -> {"name", "_meta" -> {"progressToken"}}}.
  * Each row names a slot; rows that are not present leave their slot at JSON_NONE. Key names are
- * compared after unescaping. A member of the shape that stands twice in one object is refused
+ * compared after unescaping. A member of the shape that occurs twice in one object is refused
  * (ERR_DUPLICATE): two readers of one message must never see two different members. For the same
- * reason a shape can name a slot for a *lookalike*: a member that is none of the shape's, but would
- * be one to a reader that ignores case or stops at a NUL, as those of some languages do.
+ * reason a shape can name a slot for a *lookalike*: a member that is not in the shape, but would be
+ * to a reader that ignores case or stops at a NUL, as JSON readers of some languages do.
  */
 #ifndef RIALTO_WIRE_JSON_H
 #define RIALTO_WIRE_JSON_H
@@ -22,7 +22,7 @@
 
 #include <stdint.h>
 
-enum { JSON_MAX_DEPTH = 128 }; /* of all that is read anywhere in the program */
+enum { JSON_MAX_DEPTH = 128 }; /* of all JSON that the program reads */
 enum { JSON_MAX_ROWS = 64 };   /* of one shape */
 
 enum json_type {
@@ -36,7 +36,7 @@ enum json_type {
     JSON_OBJECT,
 };
 
-/* Where a value stands. */
+/* Where a value is in the text. */
 struct json_slot {
     enum json_type type;
     struct span value;  /* raw text of the value; for strings with the quotes */
@@ -46,13 +46,13 @@ struct json_slot {
 struct json_shape_row {
     const char *key;                 /* plain ASCII */
     unsigned slot;                   /* index into the slots array */
-    const struct json_shape *inside; /* looked into when the value is an object; may be NULL */
+    const struct json_shape *inside; /* applied when the value is an object; may be NULL */
 };
 
 struct json_shape {
     const struct json_shape_row *rows;
     size_t n;
-    unsigned lookalike; /* slot for the last lookalike of a row; 0 = they are not looked for */
+    unsigned lookalike; /* slot for the last lookalike of a row; 0 = lookalikes are ignored */
 };
 
 /* Builds a shape out of a static array of rows. */
@@ -60,7 +60,7 @@ struct json_shape {
     {                                                                                              \
         .rows = (rows_array), .n = sizeof(rows_array) / sizeof((rows_array)[0])                    \
     }
-/* The same for a shape by which something is decided; `slot` must not be 0. */
+/* The same for a shape on which a decision depends: `slot` is for lookalikes and must not be 0. */
 #define JSON_SHAPE_GUARDED(rows_array, slot)                                                       \
     {                                                                                              \
         .rows = (rows_array), .n = sizeof(rows_array) / sizeof((rows_array)[0]),                   \
@@ -71,13 +71,13 @@ struct json_shape {
  * Validate all of `text` (one value, white space around it allowed) and fill `slots` (the caller
  * zeroes them) for the members of `shape`, which applies when the value is an object. `shape` may
  * be NULL. Returns the value's type through `type` (may be NULL). On failure: a negative ERR_ code,
- * with the byte offset of the trouble in *at (may be NULL).
+ * with the byte offset of the error in *at (may be NULL).
  */
 MUST_CHECK int json_skim(struct span text, const struct json_shape *shape, struct json_slot *slots,
                          enum json_type *type, size_t *at);
 /*
  * The same, with two arrays of slots: members of `shape` itself go to `outer`, those of the shapes
- * inside it to `inner`. For a message whose envelope one module knows and whose contents another.
+ * inside it to `inner`. For a message whose envelope one module reads and whose contents another.
  * `one_line` tells whether the text has no CR and no LF, which JSON has between tokens only.
  */
 MUST_CHECK int json_skim_envelope(struct span text, const struct json_shape *shape,
@@ -90,10 +90,9 @@ unsigned json_depth(struct span value);
 enum json_type json_type_of(struct span value);
 
 /*
- * Walk the members or elements of an already validated object or array, in order:
- *     struct json_iter it = json_iter(value);
- *     while (json_next(&it)) ... it.key (raw, with quotes; empty in arrays), it.value, it.type
- * Also fine on a value of another type: it has no elements.
+ * Walk the members or elements of an already validated object or array, in order: struct json_iter
+ * it = json_iter(value); while (json_next(&it)) ... it.key (raw, with quotes; empty in arrays),
+ * it.value, it.type A value of another type is allowed: it has no elements.
  */
 struct json_iter {
     struct span rest;
@@ -107,10 +106,9 @@ struct json_iter json_iter(struct span container);
 bool json_next(struct json_iter *it);
 
 /*
- * Member of an already validated object by (unescaped) key; JSON_NONE when absent. When it stands
- * twice this is the first: where that matters, skim the object with a shape. In a text that could
- * not be validated it finds what may be the member: to be skimmed by itself, and trusted with
- * nothing.
+ * Member of an already validated object by (unescaped) key; JSON_NONE when absent. The first one
+ * when the key occurs twice: where that matters, skim the object with a shape. In a text that
+ * failed validation the result is a guess: skim it by itself, and do not trust it.
  */
 struct json_slot json_get(struct span object, const char *key);
 
@@ -133,7 +131,7 @@ void json_unescape(struct buf *out, struct span raw);
 struct span json_text(struct span raw, struct buf *scratch);
 /* Exact integers only (no fraction, no exponent, within int64); false otherwise. */
 bool json_int(struct span raw, int64_t *out);
-/* false also for what a double cannot hold. */
+/* false also for numbers that a double cannot hold. */
 bool json_double(struct span raw, double *out);
 
 /* --- writing --- */
@@ -141,14 +139,13 @@ bool json_double(struct span raw, double *out);
 /* Append `s` as a JSON string, quotes included. `s` should be UTF-8; bad bytes become U+FFFD. */
 void json_quote(struct buf *out, struct span s);
 /*
- * Append a validated value without white space between tokens' line ends: raw CR and LF (legal
- * between tokens) are left out so that the value fits a line-framed link. Everything else is kept
- * byte for byte.
+ * Append a validated value without its raw CR and LF (legal between tokens), so that it fits a
+ * line-framed link. Everything else is kept byte for byte.
  */
 void json_one_line(struct buf *out, struct span value);
 /*
- * Append `object` (validated) with `members` ("\"k\":v" or "\"k\":v,\"l\":w", may be empty) put
- * in right after the opening brace, the comma being added where needed.
+ * Append `object` (validated) with `members` ("\"k\":v" or "\"k\":v,\"l\":w", may be empty)
+ * inserted right after the opening brace, with a comma where needed.
  */
 void json_insert(struct buf *out, struct span object, struct span members);
 

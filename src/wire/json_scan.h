@@ -1,5 +1,5 @@
 /*
- * json_scan: find the next byte that means something in JSON text; private to json*.c and rpc.c.
+ * json_scan: find the next significant byte in JSON text; private to json*.c and rpc.c.
  *
  * Most of a message is string contents, so these loops decide what reading costs: with SSE2 they
  * look at 16 bytes at once. RIALTO_NO_SIMD, or another machine, selects the plain loops, which also
@@ -39,7 +39,7 @@ static inline __m128i scan_special(__m128i v)
     return _mm_or_si128(special, _mm_cmpeq_epi8(v, _mm_set1_epi8('\\')));
 }
 
-/* Nothing special in four steps at once? */
+/* Have the next four steps no special byte? */
 static inline bool scan_is_plain(const char *p)
 {
     __m128i first =
@@ -60,7 +60,7 @@ static inline unsigned scan_first(unsigned bits)
 
 static inline bool scan_is_space(char c)
 {
-    /* Nearly always it is none, and one comparison tells. */
+    /* Usually the byte is not white space, and one comparison tells. */
     return (unsigned char)c <= ' ' && (c == ' ' || c == '\n' || c == '\r' || c == '\t');
 }
 
@@ -78,7 +78,7 @@ static inline const char *scan_space(const char *p, const char *end)
     return p;
 }
 
-/* JSON's white space off both ends. */
+/* `s` without JSON's white space at both ends. */
 static inline struct span scan_trim(struct span s)
 {
     if (!s.n)
@@ -90,7 +90,8 @@ static inline struct span scan_trim(struct span s)
 }
 
 #if JSON_SCAN_SIMD
-/* scan_text for long strings: four steps at once, up to those in which the stretch ends. */
+/* scan_text for long strings: four steps at once, up to the four in which the plain stretch
+ * ends. */
 __attribute__((noinline, unused)) static const char *scan_far(const char *p, const char *end)
 {
     while (end - p >= 4 * SCAN_STEP && scan_is_plain(p))
@@ -108,8 +109,8 @@ __attribute__((noinline, unused)) static const char *scan_far(const char *p, con
 
 /*
  * In a string whose bytes are not checked yet: the first quote, backslash, control or non-ASCII
- * byte, or `end`. As signed numbers the last two kinds are all that is below a blank: take a blank
- * off, and the sign tells.
+ * byte, or `end`. As signed numbers, control and non-ASCII bytes are those below a blank: subtract
+ * a blank, and the sign tells.
  */
 static inline const char *scan_text(const char *p, const char *end)
 {
@@ -146,8 +147,8 @@ static inline const char *scan_quote(const char *p, const char *end)
 }
 
 /*
- * Behind the closing quote of a string that was checked; `p` is behind the opening one. `end` when
- * the quote is missing, which a checked string rules out.
+ * The pointer behind the closing quote of a checked string; `p` is behind the opening quote. `end`
+ * when there is no closing quote, which cannot happen in a checked string.
  */
 static inline const char *scan_string(const char *p, const char *end)
 {

@@ -1,4 +1,5 @@
-/* json's strings, numbers and writers; json.c has the reader. */
+/* Strings and numbers of JSON: compared, unescaped, converted, quoted; and the writers of json.h.
+ * Called by most folders; json.c has the reader. */
 #include "wire/json.h"
 
 #include "base/ascii.h"
@@ -24,7 +25,7 @@ static struct pieces pieces_of(struct span raw)
     return (struct pieces){.p = raw.p + 1, .end = raw.p + raw.n - 1};
 }
 
-/* The four hex digits at `p`, or REPLACEMENT when they are not there. */
+/* The four hex digits at `p`, or REPLACEMENT when there are not four. */
 static uint32_t hex_unit(const char *p, const char *end)
 {
     uint32_t unit = 0;
@@ -40,7 +41,7 @@ static uint32_t hex_unit(const char *p, const char *end)
     return unit;
 }
 
-/* Behind "\u": one unit, or two that make a pair. Surrogates that are alone are replaced. */
+/* Behind "\u": one UTF-16 unit, or a surrogate pair. Lone surrogates are replaced. */
 static uint32_t take_unicode(struct pieces *t)
 {
     uint32_t unit = hex_unit(t->p, t->end);
@@ -101,7 +102,7 @@ bool json_string_is(struct span raw, struct span s)
     return s.n == 0;
 }
 
-/* What a character is to readers that fold case: the ASCII letters it stands for, if any. */
+/* The ASCII letters that a character becomes for readers that fold case, if any. */
 static struct span folded(struct span character)
 {
     static const struct {
@@ -122,12 +123,13 @@ static struct span folded(struct span character)
 struct folding {
     struct pieces rest;
     struct span piece;   /* what is left of the piece at hand */
-    struct span letters; /* and of what the last character folds into */
+    struct span letters; /* what is left of the letters that the last character folds into */
 };
 
 enum { FOLDED_BEYOND = 0x80 }; /* any character that is not ASCII and does not fold into ASCII */
 
-/* The next small letter or other character; 0 at the end, which a NUL is, too. */
+/* The next character, letters in lower case; 0 at the end, and for a NUL, which also ends the
+ * text. */
 static int folding_next(struct folding *f)
 {
     while (!f->letters.n) {
@@ -206,7 +208,7 @@ bool json_double(struct span raw, double *out)
 
     if (json_type_of(raw) != JSON_NUMBER)
         return false;
-    /* strtod wants a NUL behind the number. */
+    /* strtod needs a NUL behind the number. */
     if (raw.n < sizeof few) {
         memcpy(few, raw.p, raw.n);
         few[raw.n] = '\0';
@@ -222,7 +224,7 @@ bool json_double(struct span raw, double *out)
     return ok;
 }
 
-/* A byte that cannot stand in a string as it is. */
+/* A byte that must be escaped in a string. */
 static void put_escaped(struct buf *out, unsigned char c)
 {
     static const char shorts[32] = {
@@ -261,7 +263,7 @@ void json_quote(struct buf *out, struct span s)
 
 void json_one_line(struct buf *out, struct span value)
 {
-    /* Inside strings they would be escaped, so each one that is found stands between tokens. */
+    /* Inside strings CR and LF are escaped, so a raw one is always between tokens. */
     if (span_find(value, '\n') == value.n && span_find(value, '\r') == value.n) {
         buf_span(out, value);
         return;

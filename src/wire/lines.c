@@ -3,8 +3,8 @@
 #include "wire/lines.h"
 
 enum {
-    KEEP = 4096,    /* a tail buffer above this goes back after its line */
-    REPORTED = 256, /* of an over-long line so many first bytes are shown */
+    KEEP = 4096,    /* a tail buffer larger than this is freed after its line */
+    REPORTED = 256, /* so many first bytes of an over-long line are reported */
 };
 
 void lines_init(struct lines *l, size_t cap)
@@ -32,8 +32,8 @@ static void give(struct lines *l, struct span line, const struct lines_events *o
 }
 
 /*
- * The line that the tail began and `piece` continues is over the cap. Its first bytes are the same
- * however the stream was cut, because both together are longer than what is shown.
+ * The line that the tail began and `piece` continues is over the cap. The reported bytes do not
+ * depend on how the stream was cut, because tail and piece together are longer than the report.
  */
 static void give_up(struct lines *l, struct span piece, const struct lines_events *on, void *owner)
 {

@@ -1,11 +1,11 @@
 /*
- * lines: newline-delimited messages out of a byte stream.
+ * lines: newline-delimited messages cut from a byte stream.
  *
- * Fed chunks as they come. A line that lies whole in a chunk is handed out as a span into that
- * chunk; only a tail without its newline is copied. A trailing CR is removed, blank lines are
- * skipped. A line longer than the cap (its CR counts) is swallowed up to its newline and reported
- * once, with its first 256 bytes at most, so that one huge line costs its sender that message and
- * nobody any memory.
+ * `struct lines` is fed chunks as they come. A line that lies whole in a chunk is handed out as a
+ * span into that chunk; only a tail without its newline is copied. A trailing CR is removed, blank
+ * lines are skipped. A line longer than the cap (its CR counts) is skipped up to its newline and
+ * reported once, with its first 256 bytes at most, so that one huge line costs its sender that
+ * message and us no memory.
  */
 #ifndef RIALTO_WIRE_LINES_H
 #define RIALTO_WIRE_LINES_H

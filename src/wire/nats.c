@@ -84,7 +84,7 @@ static int read_plain_line(struct nats_op *op, struct span word, struct span res
 
 /*
  * The operation at the start of `in`. 0 and its size in *used; or *used is 0 and *need says how
- * many bytes it takes at least; or a negative code.
+ * many bytes are needed at least; or a negative code.
  */
 static int read_op(const struct nats_reader *r, struct span in, struct nats_op *op, size_t *used,
                    size_t *need)
@@ -123,7 +123,7 @@ static int read_op(const struct nats_reader *r, struct span in, struct nats_op *
     return 0;
 }
 
-/* Hands out what is whole in `in`; *rest is what is left of it. */
+/* Hands out the complete operations in `in`; *rest is what is left of `in`. */
 static int read_ops(struct nats_reader *r, struct span in, struct span *rest, nats_op_fn *on_op,
                     void *owner)
 {
@@ -191,7 +191,7 @@ int nats_read_info(struct nats_info *info, struct span json)
     info->tls_available = slots[TLS_AVAILABLE].type == JSON_TRUE;
     info->headers = slots[HEADERS].type == JSON_TRUE;
     info->leaving = slots[LEAVING].type == JSON_TRUE;
-    if (slots[NONCE].type == JSON_STRING) /* of base64's letters: nothing in it is escaped */
+    if (slots[NONCE].type == JSON_STRING) /* base64 text has no escapes */
         info->nonce = span_cut(slots[NONCE].value, 1, slots[NONCE].value.n - 2);
     if (slots[URLS].type == JSON_ARRAY)
         info->urls = slots[URLS].value;
@@ -265,7 +265,7 @@ void nats_write_sub(struct buf *out, struct span subject, struct span group, uin
     buf_str(out, "SUB ");
     buf_span(out, subject);
     buf_char(out, ' ');
-    for (size_t i = 0; i < group.n; i++) /* a name of ours, where a blank would end the word */
+    for (size_t i = 0; i < group.n; i++) /* our name for the group; a blank would end it */
         buf_char(out, (unsigned char)group.p[i] <= ' ' ? '_' : group.p[i]);
     if (group.n)
         buf_char(out, ' ');

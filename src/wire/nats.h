@@ -1,10 +1,10 @@
 /*
  * nats: the protocol of NATS from the client's side, without I/O.
  *
- * A server sends lines: INFO, MSG, HMSG, PING, PONG, +OK and -ERR; behind MSG and HMSG stand as
- * many bytes as their line says. The reader is fed bytes and gives operations. An operation that
- * lies whole in a chunk is handed out from there, and its spans are valid until the callback
- * returns. The nats_put functions append what a client sends.
+ * A server sends lines: INFO, MSG, HMSG, PING, PONG, +OK and -ERR; the line of MSG or HMSG is
+ * followed by as many bytes as it says. The reader is fed bytes and gives operations. An operation
+ * that lies whole in a chunk is not copied, and its spans are valid until the callback returns. The
+ * nats_write functions append what a client sends.
  *
  * Nouns: nats_reader_, nats_write_, nats_read_, nats_headers_.
  */
@@ -15,17 +15,17 @@
 #include "base/err.h"
 
 enum {
-    NATS_MAX_LINE = 64 * 1024, /* INFO, which lists the servers of a cluster, is longest */
-    NATS_MAX_PAYLOAD = 64 * 1024 * 1024, /* no server can be told to take more */
+    NATS_MAX_LINE = 64 * 1024, /* the longest is INFO, which lists the servers of a cluster */
+    NATS_MAX_PAYLOAD = 64 * 1024 * 1024, /* no server can be configured to take more */
 };
 
 enum nats_kind { NATS_INFO, NATS_MSG, NATS_PING, NATS_PONG, NATS_OK, NATS_ERR };
 
 struct nats_op {
     enum nats_kind kind;
-    struct span text; /* INFO: its JSON; ERR: the reason, without quotes */
-    size_t behind;    /* bytes that were fed together with it and are not looked at yet */
-    /* The rest only for MSG, which HMSG is as well. */
+    struct span text; /* INFO: the JSON; ERR: the reason, without quotes */
+    size_t behind;    /* bytes of the same chunk behind the operation, not read yet */
+    /* The members below are for MSG only; HMSG is given as MSG, too. */
     uint64_t sid; /* the number that the subscription was made with */
     struct span subject, reply;
     struct span headers; /* from "NATS/1.0" to the blank line; empty when there are none */
@@ -34,7 +34,7 @@ struct nats_op {
 
 struct nats_reader {
     struct buf partial; /* the beginning of an operation */
-    size_t need;        /* so many bytes must be there before `partial` is worth another look */
+    size_t need;        /* so many bytes are needed before `partial` is read again */
     size_t max_payload;
     bool stopped;
 };
@@ -52,8 +52,8 @@ void nats_reader_stop(struct nats_reader *r);
 /* --- what INFO says --- */
 struct nats_info {
     size_t max_payload;
-    bool tls_required, tls_available, headers, leaving /* lame duck: it is about to shut down */;
-    struct span nonce; /* to be signed, as it is; empty = none */
+    bool tls_required, tls_available, headers, leaving /* lame duck: about to shut down */;
+    struct span nonce; /* to be signed as it stands; empty = none */
     struct span urls;  /* JSON array of "HOST:PORT", the servers of the cluster; empty = none */
 };
 /* ERR_PROTOCOL when the text is no JSON object with a max_payload. */
@@ -75,16 +75,16 @@ void nats_write_connect(struct buf *out, struct span json);
 /* `group` may be empty. */
 void nats_write_sub(struct buf *out, struct span subject, struct span group, uint64_t sid);
 void nats_write_unsub(struct buf *out, uint64_t sid);
-/* `reply` and `headers` (a block of the two functions below) may be empty. */
+/* `reply` and `headers` (a block made by the two functions below) may be empty. */
 void nats_write_pub(struct buf *out, struct span subject, struct span reply, struct span headers,
                     struct span payload);
 void nats_write_ping(struct buf *out);
 void nats_write_pong(struct buf *out);
 
-/* Begins the block when `block` is empty. A key that cannot be one is left out; control characters
- * in a value become blanks, because a line break would begin another header. */
+/* Begins the block when `block` is empty. A header whose key is not valid is left out; control
+ * characters in a value become blanks, because a line break would begin another header. */
 void nats_write_header(struct buf *block, struct span key, struct span value);
-/* The blank line; nothing when there is no header. */
+/* Ends the block with its blank line; appends nothing when there is no header. */
 void nats_headers_end(struct buf *block);
 
 #endif

@@ -76,7 +76,7 @@ int rpc_skim(struct span text, const struct json_shape *params_shape,
     }
     struct span version = env[ENV_JSONRPC].value;
     out->versioned = span_eq(version, SPAN("\"2.0\"")) || json_string_is(version, SPAN("2.0"));
-    /* An answer to a broken request still wants the id, but only one that may be echoed. */
+    /* The error answer to an invalid request needs the id, if the id is one that may be echoed. */
     if (is_id(&env[ENV_ID]) || env[ENV_ID].type == JSON_NULL)
         out->id = env[ENV_ID].value;
     out->why = envelope_fault(env, out->versioned);
@@ -107,7 +107,7 @@ bool rpc_batch_fits(const struct rpc_message *batch, size_t max, struct buf *why
     return false;
 }
 
-/* The quotes stand right around the method. */
+/* The method with its quotes, which are the bytes right around the span. */
 static struct span quoted_method(const struct rpc_message *m)
 {
     return span_of(m->method.p - 1, m->method.n + 2);

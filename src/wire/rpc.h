@@ -2,8 +2,8 @@
  * rpc: the JSON-RPC 2.0 envelope that every JSON-RPC family shares.
  *
  * rpc_skim reads a message once: kind, id as raw text (echoed type-exact, never converted), method,
- * and the raw params, result or error, plus whatever the caller's shapes want from inside params
- * and result. The writers below append whole messages around raw spans.
+ * and the raw params, result or error, plus the members inside params and result that the caller's
+ * shapes name. The writers below append whole messages around raw spans.
  */
 #ifndef RIALTO_WIRE_RPC_H
 #define RIALTO_WIRE_RPC_H
@@ -33,13 +33,13 @@ struct rpc_message {
     bool versioned;          /* "jsonrpc":"2.0" was there */
     bool one_line;           /* the text has no CR and no LF */
     struct span text;        /* the whole message, without white space around it */
-    struct span id;          /* raw; empty when absent or not fit to be echoed */
+    struct span id;          /* raw; empty when absent or not valid as an id */
     struct span method;      /* text without quotes, escapes as they came: see rpc_method_is */
     struct span params;      /* raw object or array; empty when absent */
     struct span result;      /* raw */
     struct span error;       /* raw object */
     const char *why;         /* with RPC_INVALID */
-    struct json_slot *slots; /* the caller's, as handed in */
+    struct json_slot *slots; /* the caller's array, as passed to rpc_skim */
 };
 
 /*
@@ -54,18 +54,18 @@ MUST_CHECK int rpc_skim(struct span text, const struct json_shape *params_shape,
                         const struct json_shape *result_shape, struct json_slot *slots,
                         size_t n_slots, struct rpc_message *out);
 
-/* Messages that a batch may hold where no configuration (limits.batch) says another number. */
+/* Messages that a batch may hold where limits.batch of the configuration does not apply. */
 enum { RPC_MAX_BATCH = 100 };
 
 /* Does a batch hold at most `max` messages? If not, `why` gets a text for its sender. */
 MUST_CHECK bool rpc_batch_fits(const struct rpc_message *batch, size_t max, struct buf *why);
 
 /*
- * Is this the method? Compare with this and not by hand: some peers escape the slash, and
+ * Is this the method? Compare with this function and not by hand: some peers escape the slash, and
  * "tools\/call" is the same string as "tools/call".
  */
 bool rpc_method_is(const struct rpc_message *m, const char *name);
-/* Would a lenient reader say so? See json_string_resembles. */
+/* Would a lenient reader take the method for `name`? See json_string_resembles. */
 bool rpc_method_resembles(const struct rpc_message *m, const char *name);
 /* The method as plain text; `scratch` may hold it. */
 struct span rpc_method_text(const struct rpc_message *m, struct buf *scratch);

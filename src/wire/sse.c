@@ -1,7 +1,7 @@
-/* The decoder of event streams. Called by mcp/server/http_*.c and cmd/daemon.c. */
+/* The decoder of event streams. Called by mcp/server/http_*.c, browser/join.c and cmd/daemon.c. */
 #include "wire/sse.h"
 
-enum { KEEP = 4096 }; /* buffers above this go back after each event */
+enum { KEEP = 4096 }; /* buffers larger than this are freed after each event */
 
 void sse_decoder_init(struct sse_decoder *d, size_t cap)
 {
@@ -70,7 +70,7 @@ static int field_id(struct sse_decoder *d, struct span value)
     return 0;
 }
 
-/* Digits only, else ignored; more than fits is as good as for ever. */
+/* A value with other bytes than digits is ignored; one that does not fit becomes the largest. */
 static int field_retry(struct sse_decoder *d, struct span value)
 {
     int64_t ms = 0;

@@ -1,5 +1,5 @@
 /*
- * sse: Server-Sent Events out of a byte stream.
+ * sse: Server-Sent Events decoded from a byte stream.
  *
  * The decoder is fed chunks and gives events; it accepts LF, CR and CRLF, a BOM at the start,
  * comments and unknown fields, and bounds the size of an event.
@@ -16,7 +16,7 @@
 struct sse_event {
     struct span name; /* "message" when the stream gave none */
     struct span data; /* lines joined by LF */
-    struct span id;   /* last id seen, also of earlier events; empty when none */
+    struct span id;   /* the last id seen, of this or an earlier event; empty when none */
     bool has_data;    /* false for events that carry only id or retry (dispatched too) */
     int64_t retry;    /* ms, or -1 when the event gave none */
 };
@@ -33,8 +33,8 @@ typedef void sse_event_fn(void *owner, const struct sse_event *event);
 void sse_decoder_init(struct sse_decoder *d, size_t cap);
 void sse_decoder_fini(struct sse_decoder *d);
 /*
- * 0, or ERR_SIZE when an event passes the cap (the decoder is then of no more use). The callback
- * may call sse_decoder_stop but not fini.
+ * 0, or ERR_SIZE when an event passes the cap (the decoder cannot be used any more then). The
+ * callback may call sse_decoder_stop but not fini.
  */
 MUST_CHECK int sse_feed(struct sse_decoder *d, struct span chunk, sse_event_fn *on_event,
                         void *owner);

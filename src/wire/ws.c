@@ -9,7 +9,7 @@
 #include "base/utf8.h"
 
 enum {
-    KEEP = 2048,       /* a message buffer above this goes back after its message */
+    KEEP = 2048,       /* a message buffer larger than this is freed after its message */
     MAX_CONTROL = 125, /* payload of a control frame */
     CONTINUATION = 0,
     FIN = 0x80,
@@ -17,7 +17,7 @@ enum {
     MASKED = 0x80,
     HEAD_MAX = 14,
     KEY_BYTES = 16,
-    KEY_CHARS = 24, /* the same in base64, the last two of them padding */
+    KEY_CHARS = 24, /* length of the key in base64, the last two characters padding */
 };
 
 void ws_decoder_init(struct ws_decoder *d, enum ws_role role, size_t cap)
@@ -32,7 +32,7 @@ void ws_decoder_fini(struct ws_decoder *d)
     buf_fini(&d->control);
 }
 
-/* The error that goes with a close code; every later feed says the same again. */
+/* The error that goes with a close code; every later feed returns the same error. */
 static int failure(uint16_t close_code)
 {
     switch (close_code) {
@@ -53,12 +53,12 @@ static int fail(struct ws_decoder *d, uint16_t close_code)
     return failure(close_code);
 }
 
-/* Copies (or not: `to` may be `from`) and (un)masks in one pass; `at` is how far into the key the
- * first byte is. */
+/* Copies and masks or unmasks in one pass; `to` may be `from`. `at` is the offset of the first byte
+ * in the masked payload. */
 static void mask_copy(char *to, const char *from, size_t n, const uint8_t mask[4], size_t at)
 {
     uint8_t key[8];
-    uint64_t wide, words[4]; /* four at a time is what compilers turn into vector code */
+    uint64_t wide, words[4]; /* four words at a time, which compilers turn into vector code */
     size_t i = 0;
 
     for (size_t k = 0; k < sizeof key; k++)
@@ -100,7 +100,7 @@ static bool gather(struct ws_decoder *d, size_t want, struct span *chunk)
     return d->head.n >= want;
 }
 
-/* A frame head is complete: may a frame like this come now? */
+/* A frame head is complete: is such a frame allowed now? */
 static int check_head(struct ws_decoder *d, uint8_t flags)
 {
     if ((flags & RESERVED) || d->masked != (d->role == WS_SERVER))
@@ -109,7 +109,7 @@ static int check_head(struct ws_decoder *d, uint8_t flags)
         bool fits = d->fin && d->left <= MAX_CONTROL && d->opcode <= WS_PONG;
         return fits ? 0 : fail(d, 1002);
     }
-    /* A continuation needs a message to continue, and a new message needs there to be none. */
+    /* A continuation needs an open message, and a new message may not begin inside an open one. */
     if (d->opcode > WS_BINARY || (d->opcode == CONTINUATION) != (d->message_opcode != 0))
         return fail(d, 1002);
     if (d->left >> 63)
@@ -148,7 +148,7 @@ static bool close_code_is_valid(uint16_t code)
 {
     if (code >= 3000 && code <= 4999)
         return true;
-    /* 1004 is reserved; 1005 and 1006 are for programs' own use, not for the wire. */
+    /* 1004 is reserved; 1005 and 1006 are for use inside programs and may not be sent. */
     return code >= 1000 && code <= 1014 && (code < 1004 || code > 1006);
 }
 
@@ -163,7 +163,8 @@ static int check_payload(struct ws_decoder *d, enum ws_opcode op, struct span pa
     return utf8_valid(span_from(payload, 2)) ? 0 : fail(d, 1007);
 }
 
-/* The frame is complete; `payload` is all of it, or of the message that it ends. */
+/* The frame is complete; `payload` is that of the frame, or of the whole message that the frame
+ * ends. */
 static int finish_frame(struct ws_decoder *d, struct span payload, ws_frame_fn *on_frame,
                         void *owner)
 {
@@ -178,7 +179,7 @@ static int finish_frame(struct ws_decoder *d, struct span payload, ws_frame_fn *
     if (!is_control(d->opcode))
         d->message_opcode = 0;
     if (op == WS_CLOSE)
-        d->stopped = true; /* nothing behind a close counts */
+        d->stopped = true; /* bytes behind a close frame are ignored */
     on_frame(owner, op, payload);
     buf_reset(is_control(d->opcode) ? &d->control : &d->message, KEEP);
     return 0;
@@ -193,7 +194,7 @@ static int take_payload(struct ws_decoder *d, struct span *chunk, ws_frame_fn *o
     *chunk = span_from(*chunk, piece.n);
     d->left -= piece.n;
     if (!d->left && d->fin && !d->masked && !into->n)
-        return finish_frame(d, piece, on_frame, owner); /* it lies whole in the chunk */
+        return finish_frame(d, piece, on_frame, owner); /* the payload lies whole in the chunk */
 
     if (d->masked && piece.n) {
         mask_copy(buf_room(into, piece.n), piece.p, piece.n, d->mask, d->mask_at);
@@ -222,7 +223,8 @@ int ws_decoder_feed(struct ws_decoder *d, struct span chunk, ws_frame_fn *on_fra
     return failure(d->close_code);
 }
 
-/* The head of a frame with `n` bytes of payload; with its key for clients. Returns its length. */
+/* The head of a frame with `n` bytes of payload; for clients with the masking key. Returns the
+ * length of the head. */
 static size_t make_head(uint8_t head[HEAD_MAX], enum ws_role role, enum ws_opcode op, size_t n)
 {
     size_t at = 2, length_n = n > 0xffff ? 8 : n > MAX_CONTROL ? 2 : 0;
@@ -253,7 +255,7 @@ void ws_frame_put(struct buf *out, enum ws_role role, enum ws_opcode op, struct 
     out->n += n + payload.n;
 }
 
-/* The head that fits most messages. */
+/* The length of the head that most messages need. */
 static size_t usual_head(enum ws_role role)
 {
     return role == WS_CLIENT ? 8 : 4;
@@ -289,7 +291,7 @@ void ws_frame_put_close(struct buf *out, enum ws_role role, uint16_t code, struc
     char payload[MAX_CONTROL] = {(char)(code >> 8), (char)code};
     size_t n = reason.n < MAX_CONTROL - 2 ? reason.n : MAX_CONTROL - 2;
 
-    /* A reason that is cut must still be UTF-8: never between the bytes of a character. */
+    /* The reason must still be UTF-8 when cut: never cut between the bytes of a character. */
     while (n && n < reason.n && ((uint8_t)reason.p[n] & 0xc0) == 0x80)
         n--;
     if (n)

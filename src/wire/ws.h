@@ -1,11 +1,11 @@
 /*
  * ws: RFC 6455 framing, either role, without I/O.
  *
- * Fed bytes, gives whole messages (fragments joined) and control frames. A masked payload is
- * unmasked while it is copied; one that is not and lies whole in a chunk is handed out from there.
- * Checks what the RFC makes the receiver check: masking by role, reserved bits, opcodes, control
- * frame length and fragmentation, UTF-8 of text, close codes, and a cap on a message. Behind a
- * close frame nothing more is read.
+ * The decoder is fed bytes and gives whole messages (fragments joined) and control frames. A masked
+ * payload is unmasked while it is copied; an unmasked one that lies whole in a chunk is not copied.
+ * The decoder checks what the RFC makes the receiver check: masking by role, reserved bits,
+ * opcodes, control frame length and fragmentation, UTF-8 of text, close codes, and a cap on the
+ * size of a message. Nothing behind a close frame is read.
  *
  * Nouns: ws_decoder_, ws_frame_, ws_key_.
  */
@@ -49,11 +49,12 @@ void ws_frame_put(struct buf *out, enum ws_role role, enum ws_opcode op, struct 
 /*
  * The same for a payload that is appended to `out` itself: begin leaves room for the head and
  * returns where the frame starts, end fills the head in (and masks). Nothing is copied unless the
- * payload has more than 64 KiB or less than 126 bytes; then it is moved once.
+ * payload has more than 64 KiB or less than 126 bytes; then the payload is moved once.
  */
 size_t ws_frame_begin(struct buf *out, enum ws_role role);
 void ws_frame_end(struct buf *out, enum ws_role role, enum ws_opcode op, size_t at);
-/* A reason too long is cut. Code 1005, "none given", makes a close frame without payload. */
+/* A reason that is too long is cut. Code 1005, "none given", makes a close frame without
+ * payload. */
 void ws_frame_put_close(struct buf *out, enum ws_role role, uint16_t code, struct span reason);
 uint16_t ws_frame_close_code(struct span payload); /* 1005 when the frame has none */
 
