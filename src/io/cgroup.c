@@ -86,8 +86,7 @@ static void remove_leftovers(const char *own)
         buf_printf(&folder, "%s/%s", own, e->d_name);
         if (is_dead)
             cgroup_kill(buf_cstr(&folder));
-        if (is_dead ||
-            pid == getpid()) /* empty now, busy when its child ended */
+        if (is_dead || pid == getpid()) /* empty now, busy when its child ended */
             cgroup_remove(buf_cstr(&folder));
     }
     if (all)

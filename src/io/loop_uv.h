@@ -22,7 +22,7 @@ struct tls_context;
 struct loop {
     uv_loop_t uv;
     uv_prepare_t prepare; /* runs the end of each turn, right before libuv sleeps */
-    uv_idle_t idle;       /* active while work is left at the end of the turn: libuv does not sleep then */
+    uv_idle_t idle;       /* active while work is left after a turn: libuv does not sleep then */
     uv_timer_t timer;     /* serves all of `timers` */
     uv_timer_t cap;       /* ends the wait of loop_step */
     uint64_t armed;       /* when `timer` goes off; UINT64_MAX = not armed */

@@ -42,9 +42,9 @@ static const struct network private[] = {
     V4(172, 16, 12),  V4(192, 0, 24),
     V4(192, 168, 16), V4(198, 18, 15),
     V4(224, 0, 3),                                       /* multicast and all above */
-    {{0}, 96},                                           /* ::, ::1, and the deprecated IPv4-compatible addresses */
+    {{0}, 96},                                           /* ::, ::1, and IPv4-compatible */
     {{0xfc}, 7},      {{0xfe, 0x80}, 9},                 /* link-local and the old site-local */
-    {{0xff}, 8},      {{0, 0x64, 0xff, 0x9b, 0, 1}, 48}, /* translated to IPv4 of the local network */
+    {{0xff}, 8},      {{0, 0x64, 0xff, 0x9b, 0, 1}, 48}, /* translated to local IPv4 */
 };
 
 /* IPv6 ranges that embed an IPv4 address, which starts at byte `at`. */

@@ -206,7 +206,7 @@ static _Noreturn void become(struct spawn_plan *plan)
      * call is made directly: glibc reserves two signals and refuses to set them, and some programs
      * (GNU make) start us with those two ignored.
      */
-    static const unsigned long to_default[4]; /* the kernel's sigaction: handler, flags, restorer, mask */
+    static const unsigned long to_default[4]; /* the kernel's sigaction */
     for (int sig = 1; sig < NSIG; sig++)
         syscall(SYS_rt_sigaction, sig, to_default, NULL, sizeof to_default[0]);
     for (int fd = 0; fd < 3; fd++)
