@@ -171,8 +171,7 @@ static bool reap(struct child *c)
     c->reaped = true;
     log_debug(c->name, "process %d %s", c->kin.pid, c->how);
     if (c->io) {
-        /* A process that has ended left little output in the pipe: even a slow reader can take
-         * it. */
+        /* A process that has ended left little in the pipe: even a slow reader can take that. */
         stream_resume(c->io);
         stream_drain(c->io, c->how, DRAIN_MS);
     }

@@ -70,9 +70,8 @@ void http_fetch_cancel(struct http_fetch *f);
 struct buf http_fetch_take_body(struct http_fetch *f);
 
 /*
- * The URL that `reference` (absolute or relative) means at `base`, if it has the same host and port
- * and does not go from https to http; otherwise, or if it is no URL, NULL. The caller owns the
- * text.
+ * The URL that `reference` (absolute or relative) means at `base`, if that has the same host and
+ * port and does not go from https to http; NULL otherwise. The caller owns the text.
  */
 char *http_url_resolve(const char *base, struct span reference);
 /* "host:port" of a URL, for people: no path, no user, no password. The caller owns the text. */

@@ -167,8 +167,8 @@ static void put_children(struct buf *out)
 
 /*
  * The process is our child and not reaped, so its id cannot have been reused. The whole group is
- * killed at once, or it could go on forking. An orphan can have joined another group on purpose
- * only, and could have killed that group itself.
+ * killed at once, or it could go on forking. An orphan in a foreign group joined it on purpose, and
+ * could have killed that group itself.
  */
 static void kill_orphan(int pid)
 {

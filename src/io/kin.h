@@ -42,8 +42,7 @@ size_t kin_kill_marked(const rlim_t *marks, size_t n);
 /* Is this process one of our children, or does it descend from one? Also true for a process that is
  * gone. */
 bool kin_includes(const struct list *kin, int pid);
-/* Has one of these processes the socket open? Also true if the descriptors of one cannot be
- * read. */
+/* Has one of these processes the socket open? Also true if one hides its descriptors. */
 bool kin_has_socket(const struct list *kin, unsigned long inode);
 
 #endif

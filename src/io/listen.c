@@ -130,7 +130,7 @@ static int open_tcp(struct listener *ls, const struct sockaddr *sa)
 {
     uv_tcp_init(&ls->loop->uv, &ls->uv.tcp);
     int code = uv_tcp_bind(&ls->uv.tcp, sa, 0);
-    /* libuv reports "address in use" of the bind only when it listens. */
+    /* uv_listen reports the "address in use" that bind got. */
     return code < 0 ? code : uv_listen(&ls->uv.stream, BACKLOG, on_connection);
 }
 

@@ -102,8 +102,7 @@ static void on_closed(uv_handle_t *handle)
     mem_free(CONTAINER_OF(handle, struct lookup, wake));
 }
 
-/* Separate lookup and thread: true when the thread has answered and the question is ours to
- * free. */
+/* Separate lookup and thread: true when the thread has answered, so that we free the question. */
 static bool part(struct lookup *k)
 {
     struct question *q = k->question;

@@ -75,7 +75,7 @@ struct ws_target {
 struct ws *ws_connect(struct loop *l, const struct ws_target *target,
                       const struct ws_options *options, const struct ws_events *on, void *owner,
                       struct err *err);
-/* The HTTP status by which the server refused the handshake; 0 when it did not. */
+/* The HTTP status by which the server refused the handshake; 0 if the server did not refuse. */
 int ws_refused_with(const struct ws *w);
 
 /* --- both --- */

@@ -429,8 +429,7 @@ static unsigned bits_between(unsigned bits)
     return bits;
 }
 
-/* Which bytes follow a backslash that is not escaped itself; *carry tells whether the first
- * does. */
+/* Which bytes follow a backslash that is not escaped; *carry tells whether the first one does. */
 static unsigned bits_escaped(unsigned backslashes, unsigned *carry)
 {
     unsigned escaped = *carry;

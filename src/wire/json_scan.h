@@ -148,7 +148,7 @@ static inline const char *scan_quote(const char *p, const char *end)
 
 /*
  * The pointer behind the closing quote of a checked string; `p` is behind the opening quote. `end`
- * when there is no closing quote, which cannot happen in a checked string.
+ * without a closing quote, which a checked string has.
  */
 static inline const char *scan_string(const char *p, const char *end)
 {
