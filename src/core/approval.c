@@ -7,7 +7,7 @@
 
 #include <stdarg.h>
 
-/* The provider has not seen the call yet, so no key of its own can be open. */
+/* The provider has not seen the call yet, so this key cannot clash with a key of the provider. */
 static const struct span approval_key = {"approval", 8};
 
 void approval_set_approver(struct router *r, const struct approver *approver)
@@ -34,7 +34,7 @@ static void allow(struct call *c)
 {
     list_remove(&c->in_provider);
     c->state = CALL_WAITING;
-    /* How long people think says nothing about the server. */
+    /* The time that a person takes does not count as the server's duration. */
     c->opened_at = c->router->timers->now;
     call_admit(c, &c->kept.request);
 }
@@ -120,8 +120,8 @@ void approval_hold(struct call *c, const struct request *request)
     bool may_answer = c->provider->policy.approve_by != APPROVE_BY_OPERATOR;
 
     call_keep(c, request);
-    /* One consent is for one call: if the consumer resumed this call by another call, a person
-     * would be asked in every round. So questions of the server come as asks on this call. */
+    /* A consent is for one call: if the consumer resumed this call by another call, a person would
+     * be asked in every round. So questions of the server come as asks on this call. */
     c->comes_back = c->answers & ANSWERS_BY_RETRY;
     c->kept.request.answers &= ~(unsigned)ANSWERS_BY_RETRY;
     c->answers &= ~(unsigned)ANSWERS_BY_RETRY;

@@ -1,15 +1,16 @@
 /*
  * approval: calls that a person must allow before they reach their server.
  *
- * The router holds a call of a tool that its provider's policy names. The policy also says whose
- * word counts (enum approve_by), for a consumer that is asked may answer without any person.
+ * The router holds a call of a tool that the provider's policy names. The policy also says whose
+ * decision counts (enum approve_by), for a consumer that is asked may answer without any person.
  * A consumer that may answer and can put a form before a person is asked by an ordinary ask, so
  * this works for every dialect that has asks. Otherwise the call waits for an operator, who is told
- * by HAPPENED_APPROVAL_WANTED and decides with approval_decide. Silence is a no, and so is having
- * nobody to ask. Who decided is logged and shown to the tap.
+ * by HAPPENED_APPROVAL_WANTED and decides with approval_decide. A call is refused when nobody
+ * decides in time or there is nobody to ask. The name of the decider is logged and shown to the
+ * tap.
  *
  * A held call has no slot, and its provider need not run. Once allowed, the call goes the way of
- * every call, with a fresh deadline, and is never sent a second time by itself.
+ * every call, with a fresh deadline, and the router never sends it a second time.
  */
 #ifndef RIALTO_CORE_APPROVAL_H
 #define RIALTO_CORE_APPROVAL_H
@@ -27,12 +28,12 @@ enum consent {
 struct approver {
     /* Append the params of the elicitation/create that asks for this held call. */
     void (*put_question)(struct buf *out, const struct call *c);
-    /* What the consumer's answer to the question means. */
+    /* Does the consumer's answer to the question allow the call? */
     enum consent (*read_answer)(const struct outcome *answer);
-    bool has_operator; /* somebody looks at approval_next and uses approval_decide */
+    bool has_operator; /* an operator can list held calls and decide about them */
 };
 
-/* Without an approver nobody can be asked. The struct is borrowed. */
+/* Without an approver held calls are refused. The struct is borrowed. */
 void approval_set_approver(struct router *r, const struct approver *approver);
 
 /* The calls that are held, in no particular order: pass NULL for the first. */
@@ -46,16 +47,16 @@ enum decided {
     DECIDED_ELSEWHERE, /* the call's consumer was asked, and nobody else may answer */
 };
 
-/* An operator's word. */
+/* An operator's decision. */
 struct verdict {
     bool allowed;
     const char *by;   /* for the record: "the operator (control socket)" */
-    const char *told; /* to the consumer, with a refusal: "the operator" */
+    const char *told; /* who refused, as the consumer reads it: "the operator" */
 };
 /*
- * The call may end inside. A question to the call's consumer is taken back. A consumer that resumes
- * calls by itself (ANSWERS_BY_RETRY) cannot be told so: the call goes on when that consumer comes
- * back, unless its answer is a no.
+ * The call may end inside. A question to the call's consumer is taken back. That is not possible
+ * with a consumer that resumes calls by itself (ANSWERS_BY_RETRY): the call goes on when that
+ * consumer calls again, unless the consumer's answer is a no.
  */
 enum decided approval_decide(struct router *r, uint64_t handle, const struct verdict *verdict);
 

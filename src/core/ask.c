@@ -1,6 +1,6 @@
 /* The questions that a provider has open on a call or standing call: asked, answered, withdrawn,
  * refused. Called by mcp/ and approval.c to ask, by the consumers' families and cmd/call.c to
- * answer, and by call.c. */
+ * answer, and by call.c when a call or provider ends. */
 #include "base/log.h"
 #include "base/mem.h"
 #include "core/approval.h"
@@ -73,7 +73,7 @@ static void remember_ask(struct call *c, struct provider *p, struct span key, si
     c->n_asks++;
 }
 
-/* On a call, or on a standing call: that one has no deadline and ends with its consumer. */
+/* `c` may be a standing call, which has no deadline and ends with its consumer. */
 static void ask_on(struct call *c, struct provider *p, const struct ask *ask)
 {
     p->stats.asks++;
@@ -98,7 +98,7 @@ static void ask_on(struct call *c, struct provider *p, const struct ask *ask)
     remember_ask(c, p, told.key, own_at);
     if (c->provider)
         call_arm_deadline(c);
-    c->repeatable = false; /* people were involved: never do that again by ourselves */
+    c->repeatable = false; /* a person was asked: the router must not send the call again */
     c->consumer->verbs->ask(c->consumer, c, &told);
     buf_fini(&key);
 }
@@ -120,14 +120,14 @@ bool ask_put_standing(struct provider *p, const struct ask *ask)
             n++;
         }
     }
-    /* One that is being stopped will not hear the answer; the next instance must not. */
+    /* An instance that is being stopped cannot take the answer; the next instance must not. */
     if (n != 1 || !is_running(p))
         return false;
     ask_on(owner, p, ask);
     return true;
 }
 
-/* Nobody is there any more to hear the answers. */
+/* The provider that asked is gone, so no answer can be delivered. */
 void ask_forget_standing(struct provider *p)
 {
     LIST_EACH (&p->router->standing, at) {
@@ -157,7 +157,7 @@ void ask_answer(struct call *c, struct span key, const struct outcome *outcome)
          * request. */
         struct peer *provider = &ask->provider->peer;
         if (c->state == CALL_HELD)
-            approval_answered(c, outcome); /* the question was ours */
+            approval_answered(c, outcome); /* approval.c asked, not the provider */
         else if (is_running(ask->provider))
             provider->verbs->answer(provider, c, own_key(ask), outcome);
         mem_free(ask);
@@ -205,7 +205,7 @@ bool ask_take_back_any(struct provider *p, struct span key, const struct event *
     return false;
 }
 
-/* Operations during which servers ask; the others are answered from what the server knows. */
+/* Servers ask during these operations; they carry out the other ones without asking. */
 static bool may_ask(const struct call *c)
 {
     return c->op == OP_CALL_TOOL || c->op == OP_READ_RESOURCE || c->op == OP_GET_PROMPT ||
@@ -214,8 +214,8 @@ static bool may_ask(const struct call *c)
 
 /*
  * A call whose question is not answered yet stands still, perhaps for minutes, so a new question
- * belongs to another call. This is concluded only among calls of one party: a server that does ask
- * two things at once must not ask the wrong person.
+ * belongs to another call. This is assumed only among calls of one party: if a server does ask two
+ * things at once, the wrong person must not be asked.
  */
 struct call *ask_sole_call(const struct provider *p)
 {

@@ -39,7 +39,7 @@ void call_keep(struct call *c, const struct request *request)
         holding_set(kept, kept->bytes + c->kept.bytes.n);
 }
 
-/* The call ends: the copy of its request is not needed any more. */
+/* Frees the copy of the request when the call ends. */
 static void drop_kept(struct call *c)
 {
     struct holding *kept = &c->router->kept;
@@ -76,7 +76,7 @@ static void wait_for_provider(struct call *c)
     c->router->stats.queued++;
 }
 
-/* The provider's `open` comes next. */
+/* Counts the call as open; the caller then calls the provider's `open`. */
 static void take_slot(struct call *c)
 {
     struct provider *p = c->provider;
@@ -110,8 +110,8 @@ static void leave_provider(struct call *c)
 }
 
 /*
- * The call is on its way out. From here on the provider is told nothing more about the call but
- * `cancel`, whatever the consumer does until the `done` has come.
+ * The call is about to end. From here on the provider is told nothing more about the call but
+ * `cancel`, whatever the consumer does until its `done` runs.
  */
 static void take_back(struct call *c)
 {
@@ -134,9 +134,9 @@ static bool is_late(const struct call *c)
 }
 
 /*
- * Hands over what waits, as far as there are slots. A provider that answers inside `open` comes
- * here again from there: the loop that is already running takes the next call, so that a long
- * queue does not become a deep stack.
+ * Hands over waiting calls while there are slots. A provider that answers inside `open` causes a
+ * nested call of pump, which does nothing: the loop that is already running takes the next call, so
+ * that a long queue does not become a deep stack.
  */
 static void pump(struct provider *p)
 {
@@ -212,7 +212,8 @@ static void end_call(struct call *c, const struct outcome *outcome)
         observers_note(&r->observers);
 }
 
-/* Every call ends here. The text of a failure may quote a server, and so a secret. */
+/* Every call ends here. The text of a failure is redacted: it may quote a server, and so a secret.
+ */
 static void finish(struct call *c, const struct outcome *outcome)
 {
     if (outcome->kind != OUTCOME_FAILED) {
@@ -247,7 +248,7 @@ static void fail(struct call *c, enum failure why, bool retryable, const char *f
     buf_fini(&text);
 }
 
-/* Can calling again do no harm that this call has not done? */
+/* Is it safe to send the call again: repeatable, or never handed to the provider? */
 static bool is_harmless(const struct call *c)
 {
     return c->repeatable || !c->tries;
@@ -310,7 +311,7 @@ struct call *call_new(struct router *r, struct peer *consumer, enum op op, struc
     return c;
 }
 
-/* Nothing to look up later: the call exists only for the length of this `done`. */
+/* The call exists only during this `done` and has no entry in the router. */
 static void refuse(struct router *r, struct peer *consumer, const struct request *request,
                    const struct outcome *outcome, void *data)
 {
@@ -335,7 +336,7 @@ static void refuse_unknown(struct router *r, struct peer *consumer, const struct
     struct buf text = {0};
 
     buf_printf(&text, SPAN_FMT ": " SPAN_FMT, SPAN_ARG(why), SPAN_ARG(request->name));
-    /* The name may belong to a server that is not up. */
+    /* The name may belong to a server that is not up yet. */
     for (size_t i = 0; (p = view_member(v, i)); i++)
         if (p->state != PROVIDER_READY)
             buf_printf(&text, "; server '%s' is not available: %s", p->alias, reason_of(p));
@@ -365,8 +366,8 @@ static void refuse_full(struct call *c)
          "the bridge holds as much for its peers as it may (limits.memory): try again later");
 }
 
-/* False, and the call is refused or held: its params pass the bound of memory, or a person must
- * allow it. */
+/* False if the call was refused, because its params exceed the limit of memory, or held, because a
+ * person must allow it. */
 static bool may_pass(struct call *c, const struct request *request)
 {
     struct router *r = c->router;
@@ -410,8 +411,8 @@ void call_admit(struct call *c, const struct request *request)
     }
 }
 
-/* A call at this provider that has not reached the provider yet; `request` has the provider's name.
- */
+/* A new call for this provider, not handed over yet; `request` has the provider's own name of the
+ * item. */
 static struct call *call_new_at(struct provider *p, struct peer *consumer, struct view *v,
                                 const struct request *request, void *data)
 {
@@ -529,7 +530,7 @@ void call_done(struct call *c, const struct outcome *outcome)
     finish(c, outcome);
 }
 
-/* --- what a provider's life means for its calls --- */
+/* --- calls when their provider starts or ends --- */
 
 void call_provider_ready(struct provider *p)
 {
@@ -567,9 +568,9 @@ static void fail_ended(struct call *c, enum failure why, const char *reason)
 }
 
 /*
- * First all calls are taken off the provider, then each `done` is told: inside a `done` a consumer
- * may cancel the next of these calls, open others or start the provider again, and none of that may
- * reach the instance that has ended, nor end with it.
+ * First all calls are taken off the provider, then each `done` is called: inside a `done` a
+ * consumer may cancel the next of these calls, open others or start the provider again; a cancel
+ * must not reach the instance that has ended, and a new call must not end with that instance.
  */
 void call_provider_ended(struct provider *p, enum failure why)
 {

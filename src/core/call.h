@@ -1,10 +1,11 @@
 /*
  * call: one operation in flight, from a consumer to a provider.
  *
- * The router owns it. The two data pointers belong to the families at its ends: the consumer's (set
- * through call_open) finds the waiting request of its hop there, the provider's (set in its
- * `open` verb) finds the request it sent. The handle outlives nothing and is never reused, so a
- * family that must name a call outside of the process (a sealed requestState) names it by handle.
+ * The router owns the call. The two data pointers belong to the families at both ends: one (set
+ * through call_open) leads the consumer's family to the request that waits on its hop, the other
+ * (set in the `open` verb) leads the provider's family to the request that it sent. A handle is
+ * never reused, so a family that must name a call outside of the process (a sealed requestState)
+ * names it by handle.
  */
 #ifndef RIALTO_CORE_CALL_H
 #define RIALTO_CORE_CALL_H
@@ -21,11 +22,11 @@ struct view;
 enum call_state {
     CALL_WAITING, /* for a slot, or for its provider to come up */
     CALL_OPEN,    /* handed to its provider */
-    CALL_ENDING,  /* out of its provider's hands; `done` is being told or comes next */
+    CALL_ENDING,  /* taken off its provider; the consumer's `done` runs now or comes next */
     CALL_HELD,    /* until a person allows it (core/approval.h) */
 };
 
-/* What an operator has decided about a held call; its consumer may have to come back first. */
+/* An operator's decision about a held call, kept until the consumer calls again if it must. */
 enum word { WORD_NONE, WORD_YES, WORD_NO };
 
 /* A request kept beyond the callback that brought it: for calls that wait and for calls that may be
@@ -52,7 +53,7 @@ struct call {
     void *provider_data;
     struct list in_provider; /* provider->open, ->waiting or ->held */
 
-    struct view *view;         /* standing calls: what changes are told about */
+    struct view *view;         /* standing calls: the view whose changes are told */
     struct list standing;      /* in router->standing */
     struct map uris;           /* standing calls: subscribed resources -> their provider */
     uint64_t told[ITEM_KINDS]; /* digests of the lists that the consumer was last told of */
@@ -68,13 +69,13 @@ struct call {
     bool repeatable; /* read-only or idempotent: may be sent again after a crash */
     unsigned tries;  /* times the call was handed to its provider */
     uint64_t opened_at;
-    uint64_t timeout; /* ms, as requested; 0 = the provider's policy */
+    uint64_t timeout; /* ms, as requested; 0 = that of the provider's policy */
     struct timer deadline;
     struct list asks; /* struct open_ask, in the order they were asked */
     size_t n_asks;
     struct kept_request kept;
-    /* While its consumer cancels it: the params that it said so with, as they are, and where its
-     * own id stands in them. Empty for most. */
+    /* While the consumer cancels the call: the params of its notification, unchanged, and where the
+     * id of the consumer's request stands in them. Mostly empty. */
     struct span cancel_params;
     struct cut cancel_id_at;
     size_t name_n;
@@ -82,7 +83,7 @@ struct call {
 };
 
 /* --- for consumers --- */
-/* NULL when the call has ended inside, which its consumer was told by `done`. */
+/* NULL when the call has ended inside; `done` has told the consumer. */
 struct call *call_open(struct router *r, struct peer *consumer, struct view *v,
                        const struct request *request, void *consumer_data);
 void call_cancel(struct call *c, enum failure why);
@@ -93,7 +94,7 @@ void call_cancel_all(struct peer *consumer);
 void call_event(struct call *c, const struct event *event);
 void call_done(struct call *c, const struct outcome *outcome);
 
-/* --- for provider.c: what the life of a provider means for its calls --- */
+/* --- for provider.c: the provider has started or ended --- */
 void call_provider_ready(struct provider *p);
 void call_provider_ended(struct provider *p, enum failure why);
 

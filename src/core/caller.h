@@ -1,9 +1,9 @@
 /*
- * caller: who is calling, by which way, and with which view: names, no policy.
+ * caller: the owner of the token, the way in and the view of one request: names, no policy.
  *
- * The front door makes one for each request (hub/front.c) and hands it down as an argument, to
- * whatever decides by it: nothing that decides about access is kept between two functions. The
- * names are the configuration's and live as long as that.
+ * hub/front.c makes a caller for each request and passes it down as an argument to every function
+ * that decides about access: nothing about access is kept between two functions. The names are
+ * the configuration's and live as long as the configuration.
  */
 #ifndef RIALTO_CORE_CALLER_H
 #define RIALTO_CORE_CALLER_H
@@ -14,14 +14,14 @@
 enum caller_way {
     CALLER_NETWORK,
     CALLER_SOCKET,    /* a Unix socket, and not by one of our own servers */
-    CALLER_SITE,      /* a page of a site that may offer tools, and use nobody's */
-    CALLER_EXTENSION, /* the same of a browser extension that nobody has named */
+    CALLER_SITE,      /* a page of a site that may offer tools, but use none */
+    CALLER_EXTENSION, /* the same for a browser extension that no setting names */
 };
 
 struct caller {
     enum caller_way way;
     const char *principal; /* the owner of the token that was shown; NULL: none was needed */
-    const char *view;      /* that token's; NULL: everything */
+    const char *view;      /* the token's view; NULL: everything */
     bool trusted;          /* tokens are asked for, and this one may see all there is */
 };
 

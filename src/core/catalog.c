@@ -13,7 +13,7 @@ struct catalog *catalog_new(void)
     return c;
 }
 
-/* Room for so many bytes more, or a note that there is none. */
+/* Counts `n` more bytes; false, with `cut` set, when they do not fit. */
 static bool take_room(struct catalog *c, size_t n)
 {
     bool fits = n <= c->max_bytes - c->bytes;

@@ -4,7 +4,8 @@
  * A provider's family fills a fresh catalog (catalog_new, catalog_add) and publishes it whole with
  * provider_publish; after that nobody changes it. Items keep the provider's own JSON; the places of
  * the members that a view may replace are remembered, so that the core can splice without reading
- * JSON. It is bounded in bytes (limits.catalog): what does not fit is left out and noted.
+ * JSON. A catalog is bounded in bytes (limits.catalog): items that do not fit are left out, and
+ * `cut` is set.
  */
 #ifndef RIALTO_CORE_CATALOG_H
 #define RIALTO_CORE_CATALOG_H
@@ -27,7 +28,7 @@ struct item {
     struct span label; /* another name by which a view may hide the item: a resource's or template's
                           name, the prompt that a made tool stands for; or empty */
     struct span raw;   /* the JSON object */
-    struct cut name_at;        /* raw value of that member inside `raw` */
+    struct cut name_at;        /* raw value of the name member inside `raw` */
     struct cut description_at; /* raw value of the description; n == 0 when there is none */
     unsigned flags;
 };
@@ -49,22 +50,22 @@ struct catalog {
     struct span instructions; /* plain text, or empty */
     unsigned offers;
     size_t bytes, max_bytes; /* of all items */
-    bool cut;                /* the provider has more than this */
+    bool cut;                /* items were left out: they did not fit */
 };
 
-enum { CATALOG_MAX = 16 * 1024 * 1024 }; /* bytes, where no configuration says another number */
+enum { CATALOG_MAX = 16 * 1024 * 1024 }; /* bytes, unless configured otherwise */
 
-/* For somebody's own lists: provider_draft makes those of a provider. */
+/* For lists outside of a provider; a provider's catalog is made by provider_draft. */
 struct catalog *catalog_new(void);
 void catalog_free(struct catalog *c);
-/* Copies everything the item points to. False when it does not fit. */
+/* Copies everything the item points to. False when the item does not fit. */
 bool catalog_add(struct catalog *c, enum item_kind kind, const struct item *item);
 /* The catalog is complete: give unused memory back. */
 void catalog_fit(struct catalog *c);
 void catalog_set_instructions(struct catalog *c, struct span text);
-/* A catalog with only some kinds refetched takes the others over from the generation before. */
+/* When only some kinds were fetched again, the others are copied from the generation before. */
 void catalog_copy_kind(struct catalog *to, const struct catalog *from, enum item_kind kind);
-/* Do both offer the same, in the same order? */
+/* Do both catalogs have the same items in the same order? */
 bool catalog_same(const struct catalog *a, const struct catalog *b);
 const struct item *catalog_find(const struct catalog *c, enum item_kind kind, struct span name);
 

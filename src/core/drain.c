@@ -1,14 +1,14 @@
-/* The wait for the last calls of a router, and their end when it takes too long. Called by
- * hub/hub.c and cmd/stdio.c when a signal ends them. */
+/* Waiting for the last calls of a router, and ending those that take too long. Called by hub/hub.c
+ * and cmd/stdio.c when a signal stops the program. */
 #include "core/drain.h"
 
 #include "base/log.h"
 #include "core/inside.h"
 
-/* Shorter than what service managers wait before they kill. */
+/* Shorter than the time that service managers wait before they kill a program. */
 enum { GRACE_MS = 10 * 1000 };
 
-/* Calls that somebody waits for: not the standing ones, nor the router's own. */
+/* Calls that a consumer waits for: neither standing calls nor the router's own. */
 static size_t count_calls(const struct router *r)
 {
     size_t n = r->calls.n;

@@ -1,6 +1,6 @@
 /*
- * inside: the router as its own files see it. router.c keeps the graph and tells what belongs to no
- * call; call.c leads each call from its opening to its end.
+ * inside: struct router and the functions that the router's files share. router.c has providers,
+ * views and standing calls; call.c takes each call from its opening to its end.
  */
 #ifndef RIALTO_CORE_INSIDE_H
 #define RIALTO_CORE_INSIDE_H
@@ -20,7 +20,7 @@ struct router {
     uint64_t last_handle;
     struct idmap calls;
     size_t max_catalog;  /* bytes that one provider may list */
-    struct holding kept; /* the requests of those that wait, or may have to be sent again */
+    struct holding kept; /* copies of requests that wait or may be sent again */
     struct list providers;
     struct list standing;
     struct view **views;
@@ -31,30 +31,30 @@ struct router {
     struct stats stats;
     struct events events;
     struct observers observers;
-    const struct approver *approver; /* NULL: nobody can be asked */
-    struct tap *tap;                 /* NULL: nobody looks on */
+    const struct approver *approver; /* NULL: held calls are refused */
+    struct tap *tap;                 /* NULL: calls are shown to no tap */
     struct peer own; /* consumer of the calls that the router opens by itself (wishes.c) */
 };
 
 extern const struct peer_verbs wishes_verbs;
 
-/* A call that the consumer has opened and that nobody knows of yet. */
+/* A new call of this consumer, not handed to a provider yet. */
 struct call *call_new(struct router *r, struct peer *consumer, enum op op, struct span name,
                       void *consumer_data);
-/* Open a call of the router's own; `request` has the provider's name of the thing. */
+/* Open a call of the router's own; `request` has the item's name as the provider knows it. */
 void call_open_own(struct provider *p, const struct request *request);
 /*
  * Hand the call to its provider if there is a slot, else let the call wait or refuse it: the call
- * may have ended afterwards. `request` may be the copy that the call has kept; the call was
- * admitted before, then.
+ * may have ended afterwards. `request` may be the copy that the call keeps, if the call was
+ * admitted before.
  */
 void call_admit(struct call *c, const struct request *request);
-/* All calls end with FAIL_SHUTDOWN, but for standing ones. `waiting_only`: those that wait for a
- * slot, for their server or for a person, which no server works on. */
+/* End all calls but the standing ones with FAIL_SHUTDOWN. `waiting_only`: only calls that wait for
+ * a slot, for their server or for a person, so that no server works on them. */
 void call_end_all(struct router *r, bool waiting_only);
 /* Keep a copy of the call's request. */
 void call_keep(struct call *c, const struct request *request);
-/* Start the call's deadline again, with the limit of the call's present state. */
+/* Start the call's deadline again, with the timeout for the call's present state. */
 void call_arm_deadline(struct call *c);
 
 #endif

@@ -1,5 +1,6 @@
-/* The list of observers and the timer that tells them of a change. Notified by router.c and call.c;
- * observers are added by provider.c, hub/, rockbot/worker.c, cmd/ask.c and cmd/stdio.c. */
+/* The list of observers and the timer that tells them of a change. Notified by router.c, provider.c
+ * and call.c; observers are added by provider.c, drain.c, hub/, rockbot/worker.c, cmd/query.c and
+ * cmd/stdio.c. */
 #include "core/observers.h"
 
 static bool is_added(const struct observer *o)
@@ -14,9 +15,9 @@ static void tell_soon(struct observers *os)
 }
 
 /*
- * Once around the list: an observer that is told goes to the end of the list, behind the marker, as
- * does one that is added meanwhile, so `changed` may take any node off. A change meanwhile has set
- * the timer again: observers that keep changing something do not hold up the loop.
+ * Once around the list: an observer that is called goes to the end of the list, behind the marker,
+ * as does an observer that is added meanwhile, so `changed` may remove any node. A change meanwhile
+ * sets the timer again: observers that keep changing something do not hold up the loop.
  */
 static void on_tell(struct timer *t)
 {

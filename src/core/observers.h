@@ -1,17 +1,17 @@
 /*
- * observers: those who wait for providers to change, told from the loop.
+ * observers: objects that wait for a change of some provider, called from the loop.
  *
- * What is told is only that something has changed: a provider has another state or catalog, was
- * halted or resumed, or the last call of one that is draining has ended. The observer looks at what
- * it waits for.
+ * An observer is only told that something has changed: a provider has another state or catalog, was
+ * halted or resumed, or the last call of a draining provider has ended. The observer itself checks
+ * the provider that it waits for.
  *
- * Nobody is told inside of the change. A timer is set for it, so `changed` runs when every provider
- * is in order, the function that caused the change is off the stack, and several changes in one
- * turn are told once. Inside, an observer may do anything: remove itself or others, free what they
- * are embedded in, change and remove providers. One that is added is told for the first time in the
- * next turn, changed or not, so it needs no other place to look; after that, once for what has
- * changed since it was told last. What changes while observers are told is told in the next turn,
- * to those who have not seen it.
+ * No observer is called from inside the change. The change sets a timer, so `changed` runs when
+ * every provider is in order and the function that caused the change is off the stack, and runs
+ * once for several changes in one turn of the loop. `changed` may do anything: remove observers,
+ * free the objects that they are embedded in, change and remove providers. A new observer is called
+ * for the first time in the next turn, even without a change, so it needs no check of its own
+ * before; later, once for all changes since its last call. A change made while observers are called
+ * is reported in the next turn, to the observers that were called before the change.
  *
  * Nouns: observers_, observer_.
  */
@@ -32,16 +32,16 @@ struct observers {
     struct timers *timers;
     struct timer tell;
     struct list all, marker;
-    uint64_t changes; /* so far, and one */
+    uint64_t changes; /* number of changes so far, plus one */
 };
 
 void observers_init(struct observers *os, struct timers *timers);
 void observers_fini(struct observers *os);
-/* Fine for one that was added already. */
+/* May be called for an observer that was added already. */
 void observers_add(struct observers *os, struct observer *o);
-/* Fine for one that was not added. */
+/* May be called for an observer that was not added. */
 void observer_remove(struct observer *o);
-/* Something has changed. */
+/* Some provider has changed: observers are called in the next turn. */
 void observers_note(struct observers *os);
 
 #endif

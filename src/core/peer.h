@@ -50,20 +50,20 @@ struct cut {
     size_t at, n;
 };
 
-/* The asks a consumer is able to answer; a provider must not be told of others. */
+/* The kinds of asks that a consumer is able to answer; providers are told of no others. */
 enum {
     ANSWERS_ELICIT_FORM = 1u << 0,
     ANSWERS_ELICIT_URL = 1u << 1,
     ANSWERS_SAMPLING = 1u << 2,
     ANSWERS_SAMPLING_TOOLS = 1u << 3,
     ANSWERS_ROOTS = 1u << 4,
-    ANSWERS_ROOTS_CHANGED = 1u << 6, /* and says when they change */
-    /* The consumer's dialect resumes a call by itself: `input_required` results pass through. */
+    ANSWERS_ROOTS_CHANGED = 1u << 6, /* the consumer also tells when its roots change */
+    /* A consumer of this dialect resumes calls by itself: `input_required` results pass through. */
     ANSWERS_BY_RETRY = 1u << 5,
 };
 
 /*
- * An operation to open. It has nothing that belongs to the consumer's hop: no id, no token, no
+ * An operation to open. Nothing in it belongs to the consumer's hop: no id, no token, no
  * session. Only `params` still contain the `_meta` of that hop, which the provider's family
  * replaces by its own `_meta` plus `meta_keep`.
  */
@@ -80,7 +80,7 @@ struct request {
     bool wants_progress;
     bool takes_structured; /* the consumer knows structuredContent in the results of tools */
     uint64_t timeout;      /* ms; 0 = as the provider's policy says */
-    uint64_t party;        /* for whom, when one consumer speaks for several parties; else 0 */
+    uint64_t party;        /* whose call this is, when one consumer speaks for several; else 0 */
     bool resumes;          /* params continue a call that ended with `input_required` */
     bool one_line;         /* params are known to have no line ends between tokens */
 };
@@ -89,20 +89,20 @@ struct request {
 enum outcome_kind {
     OUTCOME_RESULT, /* body: raw result */
     OUTCOME_ERROR,  /* body: raw error object {code, message, data?} from the other end */
-    OUTCOME_FAILED, /* we ended it: `why` and `text` */
+    OUTCOME_FAILED, /* the bridge ended the call or ask: `why` and `text` */
 };
 
 enum failure {
     FAIL_NONE,
-    FAIL_UNKNOWN,     /* nobody offers this name */
-    FAIL_UNAVAILABLE, /* its provider is not running and did not come up in time */
-    FAIL_CRASHED,     /* its provider ended while the call was open */
+    FAIL_UNKNOWN,     /* no provider offers this name */
+    FAIL_UNAVAILABLE, /* the provider is not running and did not come up in time */
+    FAIL_CRASHED,     /* the provider ended while the call was open */
     FAIL_TIMEOUT,     /* the deadline passed */
-    FAIL_BUSY,        /* the provider's queue is full, or there is no room to start it */
-    FAIL_CANCELLED,   /* the consumer took it back, or left */
+    FAIL_BUSY,        /* the queue is full, or there is no room to start the provider */
+    FAIL_CANCELLED,   /* the consumer cancelled the call, or left */
     FAIL_REFUSED,     /* the consumer cannot answer the ask; or a person did not allow the call */
     FAIL_PROTOCOL,    /* the provider's answer made no sense */
-    FAIL_SHUTDOWN,    /* we are stopping */
+    FAIL_SHUTDOWN,    /* the bridge, or the provider, is being stopped */
     FAIL_COUNT,
 };
 
@@ -113,7 +113,7 @@ struct outcome {
     struct span text; /* for people; OUTCOME_FAILED: names the provider */
     bool retryable;   /* calling again may help and cannot do harm that the first call did not */
     bool locked;      /* OUTCOME_FAILED: the provider wants credentials that it was not given */
-    bool is_error;    /* OUTCOME_RESULT of a tool that says it failed; `text` may say why */
+    bool is_error;    /* OUTCOME_RESULT: the tool says that it failed; `text` may say why */
     bool one_line;    /* `body` is known to have no line ends between tokens */
 };
 
@@ -123,8 +123,8 @@ enum event_kind {
     EVENT_CHANGED, /* lists changed: `changed` has a bit per item kind; standing call only */
     EVENT_UPDATED, /* a subscribed resource changed: `name` is its uri */
     EVENT_OTHER,   /* any other notification: method and params, passed on as they are */
-    EVENT_UNASKED, /* the provider took an ask back: `name` is its key; no answer is wanted. Params
-                    * as the provider said it, or empty */
+    EVENT_UNASKED, /* the provider took an ask back: `name` is the ask's key; no answer is wanted.
+                    * Params of the provider's notification, or empty */
 };
 
 struct event {
@@ -132,8 +132,8 @@ struct event {
     struct span method;  /* EVENT_OTHER */
     struct span params;  /* raw object, or empty */
     struct cut token_at; /* EVENT_PROGRESS: the provider's token inside params; EVENT_OTHER and
-                          * EVENT_UNASKED: its hop's id of the call, or of the ask, where params
-                          * have it */
+                          * EVENT_UNASKED: the id that the call or ask has on the provider's
+                          * hop, if params contain it */
     struct span name;
     struct span level; /* EVENT_LOG */
     unsigned changed;  /* EVENT_CHANGED: 1u << enum item_kind */
@@ -148,13 +148,13 @@ struct ask {
 };
 
 struct peer_verbs {
-    /* Provider role. None of these may be called again for a call after `cancel` or call_done.
-     * `request` is gone as well if the provider ends the call inside of `open`. */
+    /* Provider role. None of these is called for a call after its `cancel` or call_done. `request`
+     * is gone as well if the provider ends the call inside `open`. */
     void (*open)(struct peer *self, struct call *call, const struct request *request);
     void (*answer)(struct peer *self, struct call *call, struct span key,
                    const struct outcome *outcome);
-    /* Forget the call; tell the other end if the protocol can. No call_done for this call any more.
-     * */
+    /* Forget the call; tell the server if the protocol can. No call_done may follow for this call.
+     */
     void (*cancel)(struct peer *self, struct call *call, enum failure why);
 
     /* Consumer role. */

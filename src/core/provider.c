@@ -42,7 +42,7 @@ static void enter(struct provider *p, enum provider_state state)
     p->state = state;
     p->since = timers_of(p)->now;
     if (shown && provider_advertised(p))
-        observers_note(router_observers(p->router)); /* no list reads differently for it */
+        observers_note(router_observers(p->router)); /* no view has to rebuild its lists */
     else
         router_provider_changed(p->router, p);
 }
@@ -54,7 +54,7 @@ static void publish(struct provider *p, enum happening_kind kind)
         &(struct happening){.kind = kind, .server = span_str(p->alias), .error = span_str(p->why)});
 }
 
-/* The provider's calls wait if there will be room soon, and are refused for now if not. */
+/* There is no room: the provider's calls wait if there may be room soon, else they are refused. */
 static void hold_back(struct provider *p, bool soon)
 {
     if (p->state != PROVIDER_DOWN)
@@ -95,7 +95,7 @@ static void start(struct provider *p)
     p->ops->start(p);
 }
 
-/* A timer looks now and then whether the provider is idle: that costs its calls nothing. */
+/* A timer checks now and then whether the provider is idle, so that calls need not. */
 static void watch_idle(struct provider *p)
 {
     uint64_t rested = timers_of(p)->now - p->used_at, limit = p->policy.idle_stop;
@@ -119,8 +119,8 @@ static void ready(struct provider *p)
     call_provider_ready(p);
 }
 
-/* A provider that was up for long starts again without the failures before that. This is looked at
- * when the provider goes down: a timer would wake the program for nothing. */
+/* Failures before a long time up do not count for the next restart. This is checked when the
+ * provider goes down: a timer would wake the program for nothing. */
 static void forget_failures(struct provider *p)
 {
     if (p->state == PROVIDER_READY && timers_of(p)->now - p->since >= p->policy.settle)
@@ -218,8 +218,8 @@ static void crashed(struct provider *p)
     router_tell_changes(p->router, p);
 }
 
-/* The last step of an action. Does nothing if a consumer that was just told has started the
- * provider again. */
+/* The last step of an action. Does nothing if a consumer has started the provider again inside its
+ * `done`. */
 static void tell_stopped(struct provider *p)
 {
     if (p->state == PROVIDER_DOWN)
@@ -241,7 +241,7 @@ static void stopped(struct provider *p)
     }
 }
 
-/* The provider is down, but calls of it may be held. */
+/* The provider is down already, but may have held calls. */
 static void stay_down(struct provider *p)
 {
     p->rests = false;
@@ -287,7 +287,7 @@ static void nothing(struct provider *p)
     (void)p;
 }
 
-/* Every combination is decided here, on purpose. */
+/* Every combination of state and event has an entry, on purpose. */
 static action_fn *const actions[PROVIDER_STATES][PROVIDER_EVENTS] = {
     [PROVIDER_DOWN] = {[PROVIDER_WANTED] = start,
                        [PROVIDER_UP] = nothing,
@@ -360,16 +360,16 @@ void provider_fini(struct provider *p)
 void provider_up(struct provider *p)
 {
     happen(p, PROVIDER_UP);
-    p->remembered = false; /* last: its items must not be off the lists for a moment */
+    p->remembered = false; /* last: the items must not leave the lists for a moment */
 }
 
 void provider_lost(struct provider *p, const char *why)
 {
-    /* While we stop the provider the reason, if any, is noted already: how the stopping went is
-     * none. */
+    /* While the provider is being stopped p->why has the reason already, if there is one: how the
+     * instance ended is not a reason. */
     if (p->state != PROVIDER_STOPPING) {
         struct buf clean = {0};
-        /* The reason may quote a URL or the server's words, and is shown to everybody. */
+        /* The reason may quote a URL or the server's output, and every consumer can see it. */
         log_redact(&clean, span_str(why));
         snprintf(p->why, sizeof p->why, "%s", buf_cstr(&clean));
         buf_fini(&clean);
@@ -397,7 +397,7 @@ void provider_publish(struct provider *p, struct catalog *c)
                  c->max_bytes / 1024);
 
     if (p->remembered && before && catalog_same(before, c)) {
-        /* Many servers come up at once, and each would have the lists of all built again. */
+        /* Many servers come up at once, and each would cause every list to be built again. */
         before->generation++;
         observers_note(router_observers(p->router));
         catalog_free(c);
@@ -405,7 +405,7 @@ void provider_publish(struct provider *p, struct catalog *c)
     }
     c->generation = before ? before->generation + 1 : 1;
     p->catalog = c;
-    /* The views compare what they show, so an equal catalog is announced to nobody. */
+    /* Views compare their lists, so no consumer is told of an equal catalog. */
     router_provider_changed(p->router, p);
     if (!p->tells_later)
         router_tell_changes(p->router, p);
@@ -436,7 +436,7 @@ void provider_unwant(struct provider *p)
     happen(p, PROVIDER_UNWANTED);
 }
 
-/* A resting provider is not listed while halted, so this changes what is listed. */
+/* A resting provider is not listed while halted, so the views change. */
 static void set_halted(struct provider *p, bool halted)
 {
     p->halted = halted;

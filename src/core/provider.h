@@ -1,15 +1,15 @@
 /*
- * provider: a peer in the provider role, with its life, its catalog and its limits.
+ * provider: a peer in the provider role, with its state machine, its catalog and its limits.
  *
  * A family embeds struct provider, fills in the verbs and `ops`, and registers it with the router.
- * The life is a table of state x event -> action (provider.c): a stdio child, an HTTP upstream, a
- * page, an ACP component and a remote bridge all live by it. The family reports what happens with
+ * A table of state x event -> action (provider.c) drives every kind of provider: a stdio child, an
+ * HTTP upstream, a page, an ACP component and a remote bridge. The family reports what happens with
  * provider_up, provider_lost and provider_publish; the router decides when to start and stop.
  *
  * The contract of `ops`: after `start` the family calls provider_lost exactly once, when nothing of
  * that instance is left (also after `stop`, also when starting failed; not from inside `start` or
- * `cancel`). When it is called nothing of the instance's calls may be left with the family either:
- * the router ends them, and no verb for them comes any more.
+ * `cancel`). By then the family must have dropped all calls of the instance as well: the router
+ * ends them and calls no verb for them any more.
  */
 #ifndef RIALTO_CORE_PROVIDER_H
 #define RIALTO_CORE_PROVIDER_H
@@ -34,16 +34,16 @@ enum provider_state {
 };
 
 enum provider_event {
-    PROVIDER_WANTED,   /* at the start, for a call, or by the configuration */
+    PROVIDER_WANTED,   /* to be started: at boot, for a call, or by the configuration */
     PROVIDER_UP,       /* handshake done and the first catalog published */
     PROVIDER_LOST,     /* the instance is gone */
     PROVIDER_TIMER,    /* start deadline, or end of the backoff */
-    PROVIDER_IDLE,     /* it is time to see whether the provider is in use */
+    PROVIDER_IDLE,     /* time to check whether the provider is in use */
     PROVIDER_UNWANTED, /* shutdown, removed, stopped by hand */
     PROVIDER_EVENTS,
 };
 
-/* What a family can say about an instance, for people; 0 and NULL for what it cannot. */
+/* What a family knows about an instance, for people; 0 and NULL for what it does not know. */
 struct provider_facts {
     const char *version;   /* of the protocol that the instance speaks */
     const char *transport; /* "stdio", "http" ... */
@@ -67,15 +67,15 @@ struct provider {
     struct peer peer;
     const struct provider_ops *ops;
     struct router *router;
-    const char *alias; /* the family's; another one only between turns: router_provider_changed */
-    bool bare_names;   /* its items keep their own names in every view */
-    bool takes_any;    /* its family can pass on unknown methods: OP_OTHER, OP_TELL */
-    bool built_in;     /* a part of the bridge: not among the router's providers, and no news */
-    const char *mark;  /* for people: tells its tools apart from others of the same name; or NULL */
-    const char *told_as; /* one of many that come and go: events name its calls by this */
+    const char *alias;   /* the family's; changes only between turns: router_provider_changed */
+    bool bare_names;     /* its items keep their own names in every view */
+    bool takes_any;      /* its family can pass on unknown methods: OP_OTHER, OP_TELL */
+    bool built_in;       /* part of the bridge: not in the router's list, and no events */
+    const char *mark;    /* for people: tells tools of the same name apart; or NULL */
+    const char *told_as; /* one of many that come and go: their common name in events */
     bool tells_later;    /* its family calls router_tell_changes itself, once for several changes */
-    struct span bridges; /* bridges that this provider leads to, in a text that its family owns */
-    void *entry; /* the hub's: the server that this is the shared instance of; NULL for others */
+    struct span bridges; /* names of bridges behind this provider; owned by its family */
+    void *entry;         /* the hub's server whose shared instance this is; else NULL */
     struct policy policy;
     struct provider_room *room; /* NULL: may always be started */
     const char *no_room;        /* why there was no room for the last start; NULL when there was */
@@ -85,22 +85,22 @@ struct provider {
     uint64_t since;      /* when the state was entered */
     uint64_t started_at; /* last start */
     bool wanted_again;   /* WANTED came while stopping */
-    bool was_too_slow;   /* being stopped because it did not come up in time */
+    bool was_too_slow;   /* being stopped because the start took too long */
     bool retries_late;   /* its family knows that trying again soon is of no use */
     bool locked;      /* its family knows that the server wants credentials that it was not given */
     bool remembered;  /* the catalog is of an earlier run: shown while the provider starts */
-    bool rests;       /* stopped, or being stopped, because nobody used it */
+    bool rests;       /* stopped, or being stopped, for being idle */
     bool halted;      /* stopped by hand: down until started by hand */
-    bool draining;    /* gets no new calls: observers are told when its last call has ended */
+    bool draining;    /* gets no new calls: observers are told when the last call has ended */
     uint64_t used_at; /* when the last call ended, or the provider became ready */
     char why[256];    /* last reason for going down; empty when there was none */
     struct timer timer;
     struct timer idle;
     struct backoff backoff;
 
-    int log_rank; /* most verbose log level that anybody wished; LOG_RANK_NONE */
+    int log_rank; /* most verbose log level that a consumer wants; or LOG_RANK_NONE */
     char log_word[16];
-    struct catalog *catalog; /* last published; kept while down to remember the names */
+    struct catalog *catalog; /* last published; kept while down so that names stay known */
     struct list open;        /* calls handed over (struct call.in_provider) */
     struct list waiting;     /* calls that wait for a slot or for READY */
     struct list held;        /* calls that wait for a person (core/approval.h) */
@@ -122,26 +122,26 @@ void provider_up(struct provider *p);
 void provider_lost(struct provider *p, const char *why);
 /* An empty catalog to fill and publish, bounded by limits.catalog. */
 struct catalog *provider_draft(const struct provider *p);
-/* Takes the catalog over as the next generation; consumers whose lists differ by it are told. */
+/* Takes over the catalog as the next generation and tells consumers whose lists have changed. */
 void provider_publish(struct provider *p, struct catalog *c);
-/* The same with a catalog of an earlier run, before the start: shown until the provider is up and
- * has published its own, or has failed. Calls wait for the start. */
+/* The same with the catalog of an earlier run, before the start: that catalog is shown until the
+ * provider has published a new one or has failed. Calls wait for the start. */
 void provider_recall(struct provider *p, struct catalog *c);
 
 /* --- for the bridge and the router --- */
-/* Other limits from now on, also while the provider runs; the caller touches the views that show
- * it. */
+/* Other limits from now on, also while the provider runs; the caller then calls view_touch for the
+ * views that show the provider. */
 void provider_adjust(struct provider *p, const struct policy *policy);
 void provider_want(struct provider *p);
 void provider_unwant(struct provider *p);
-/* By hand: stop the provider and refuse its calls until it is started by hand; start it as if it
- * had never failed; stop and start it. */
+/* For operators: stop the provider and refuse its calls until it is resumed; start it as if it had
+ * never failed; stop and start it. */
 void provider_halt(struct provider *p);
 void provider_resume(struct provider *p);
 void provider_restart(struct provider *p);
 /* Has the provider calls, in any state? */
 bool provider_has_calls(const struct provider *p);
-/* Has the provider calls, or is anybody subscribed to a resource of it? */
+/* Has the provider calls, or is a consumer subscribed to one of its resources? */
 bool provider_in_use(const struct provider *p);
 /* Stop the provider until the next call, if it is ready and not in use; false otherwise. */
 bool provider_rest(struct provider *p);

@@ -6,7 +6,7 @@
 #include "base/mem.h"
 #include "core/provider.h"
 
-/* Longer ones are matched by no template: matching costs their product. */
+/* Longer URIs and templates never match: the cost is the product of both lengths. */
 enum { MAX_MATCHED = 4096 };
 
 /* A piece of a template: a byte that stands for itself, or an expression. */
@@ -29,7 +29,7 @@ static struct piece piece_at(struct span t, size_t at)
     return (struct piece){at + 1, false, false};
 }
 
-/* Marks what can be reached from the marked places by letting expressions expand to nothing. */
+/* Marks the places that can be reached from marked places when expressions expand to nothing. */
 static void skip_empty(struct span t, bool *at)
 {
     for (size_t i = 0; i < t.n;) {
@@ -77,7 +77,7 @@ bool route_template_matches(struct span t, struct span uri)
 
 /* --- what a narrowed view lets through --- */
 
-/* With %XX as the bytes that they stand for. */
+/* Appends the URI with each %XX decoded. */
 static void decode(struct buf *out, struct span uri)
 {
     for (size_t i = 0; i < uri.n; i++) {
@@ -89,8 +89,8 @@ static void decode(struct buf *out, struct span uri)
     }
 }
 
-/* Has the URI a part "." or "..", or an empty part behind its authority? Readers of URIs differ on
- * where such a one leads. */
+/* Has the URI a segment "." or "..", or an empty segment behind the authority? Servers differ on
+ * how they resolve such a URI. */
 static bool is_roundabout(struct span uri)
 {
     struct span rest = uri;
@@ -105,8 +105,8 @@ static bool is_roundabout(struct span uri)
     return false;
 }
 
-/* However a server reads the address: an allowed one must be written as the pattern has it, a
- * denied one must not pass in another spelling. */
+/* Independent of how a server decodes URIs: an allowed URI must match as it is written, a denied
+ * URI must not pass in another spelling. */
 static bool is_denied(const struct filter *f, struct span uri)
 {
     struct buf plain = {0};
@@ -118,7 +118,7 @@ static bool is_denied(const struct filter *f, struct span uri)
     return denied;
 }
 
-/* Of the templates of the provider that fit: is there one, and is one of them shown? */
+/* Does a template of the provider match the URI, and does the filter show a matching one? */
 static void look_at_templates(const struct filter *f, const struct provider *p, struct span uri,
                               bool *any, bool *shown)
 {
@@ -149,8 +149,8 @@ bool route_may_read(const struct view *v, const struct provider *p, struct span 
 
 /* --- where a request goes --- */
 
-/* The first template that fits and is shown, in the order of the view, of providers that are down
- * as well: as with tools, which provider is up at the moment does not decide where a name leads. */
+/* The provider of the first template in the order of the view that matches and is shown. Providers
+ * that are down count: as with tools, routing does not depend on which provider is up. */
 static struct provider *template_owner(const struct view *v, struct span uri)
 {
     const struct filter *f = view_filter(v, ITEM_TEMPLATE);
@@ -196,8 +196,8 @@ static bool find_resource(struct view *v, struct span uri, struct route *out)
 }
 
 /*
- * A method that names no tool, prompt or resource goes to the only provider of the view. Not
- * through a view that hides some of the tools: what else an unknown method can do is not known.
+ * A method that names no tool, prompt or resource goes to the only provider of the view, unless
+ * the view hides some tools: an unknown method could do what the hidden tools do.
  */
 static bool find_only(const struct view *v, struct span method, struct route *out)
 {
@@ -243,12 +243,12 @@ bool route_find(struct view *v, const struct request *request, struct route *out
         out->own_name = request->name;
         return true;
     }
-    if (!t) /* a prompt that the view hides, or calls something else, is no resource either */
+    if (!t) /* a prompt that the view hides or renames is no resource either */
         return request->op == OP_COMPLETE && find_resource(v, request->name, out) &&
                !catalog_find(out->provider->catalog, ITEM_PROMPT, request->name);
     out->provider = t->provider;
     out->own_name = t->item->own;
-    /* Only tools do things; looking twice at anything else is looking once. */
+    /* Only tools have side effects; all other operations can be repeated. */
     out->repeatable =
         request->op != OP_CALL_TOOL || (t->item->flags & (ITEM_READ_ONLY | ITEM_IDEMPOTENT)) != 0;
     return true;

@@ -1,5 +1,5 @@
 /*
- * route: which provider a request goes to, and under which of its own names.
+ * route: which provider a request goes to, and the name of the item at that provider.
  */
 #ifndef RIALTO_CORE_ROUTE_H
 #define RIALTO_CORE_ROUTE_H
@@ -17,9 +17,9 @@ struct route {
 bool route_find(struct view *v, const struct request *request, struct route *out);
 
 /*
- * Does the view let this resource of the provider be read, subscribed and completed? One that is
- * listed, if it is shown. Any other by its address, and if it is an expansion of templates, only
- * while one of these is shown; where some addresses are denied, other spellings of them are, too.
+ * Does the view let this resource of the provider be read, subscribed and completed? A listed
+ * resource: if the view shows it. Any other: by its URI, and if the URI is an expansion of
+ * templates, only if the view shows one of them. Other spellings of a denied URI are denied, too.
  */
 bool route_may_read(const struct view *v, const struct provider *p, struct span uri);
 

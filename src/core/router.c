@@ -6,7 +6,7 @@
 #include "core/inside.h"
 #include "core/wishes.h"
 
-/* Log lines of a provider that no consumer may see: longer ones would only fill our log. */
+/* Bytes of a provider's event that are logged when no consumer may see the event. */
 enum { MAX_LOGGED = 500 };
 
 struct router *router_new(struct timers *timers, uint64_t seed)
@@ -185,11 +185,11 @@ struct call *router_attach(struct router *r, struct peer *consumer, struct view 
     c->answers = answers;
     c->state = CALL_OPEN;
     list_append(&r->standing, &c->standing);
-    (void)news_for(c); /* what is seen now is the base of the first change */
+    (void)news_for(c); /* the first change is compared with the lists as they are now */
     return c;
 }
 
-/* All standing calls, by handle: a consumer may leave while another one is being told. */
+/* The handles of all standing calls: a consumer may leave while another one is being told. */
 static uint64_t *standing_handles(const struct router *r, size_t *n)
 {
     uint64_t *handles;
@@ -227,7 +227,7 @@ void router_broadcast(struct provider *p, const struct event *event)
     mem_free(handles);
 }
 
-/* A call of the only party that has any open; NULL if there is none, or are several. */
+/* A call of the only party that has open calls; NULL if no party or several parties have any. */
 static struct call *sole_party(const struct provider *p)
 {
     struct call *sole = NULL;
@@ -239,12 +239,12 @@ static struct call *sole_party(const struct provider *p)
         if (sole && (c->consumer != sole->consumer || c->party != sole->party))
             return NULL;
         if (!sole || !list_empty(&sole->asks))
-            sole = c; /* one that waits for an answer stands still */
+            sole = c; /* a call that waits for an answer stands still: prefer another */
     }
     return sole;
 }
 
-/* Do all consumers of this provider see the whole of it? */
+/* Do all consumers of this provider see all of its items? */
 static bool all_see_it_whole(const struct provider *p)
 {
     LIST_EACH (&p->open, it) {

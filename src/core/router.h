@@ -1,12 +1,12 @@
 /*
  * router: takes calls from consumers to providers and sees to it that each ends exactly once.
  *
- * It finds the provider by the consumer's view, gives the call a deadline and a slot, lets it wait
- * where it must, and ends it when its provider answers or dies, its deadline passes or its consumer
- * takes it back. Pure: told the time by struct timers, does no I/O.
+ * The router finds the provider by the consumer's view, gives the call a deadline and a slot,
+ * queues the call while there is no slot, and ends the call when the provider answers or dies, the
+ * deadline passes or the consumer cancels. Pure: gets the time from struct timers, does no I/O.
  *
- * Re-entrancy: every verb may be told inside the function that causes it. `event`, `ask` and `done`
- * may come inside call_open (which returns NULL after `done`), `answer` inside ask_put, a
+ * Re-entrancy: every verb may be called inside the function that causes it. `event`, `ask` and
+ * `done` may come inside call_open (which returns NULL after `done`), `answer` inside ask_put, a
  * provider's next `open` inside the end of another call. Inside any verb everything here may be
  * called again. A call must not be touched after its `done` or `cancel`.
  */
@@ -26,7 +26,7 @@ struct router;
 struct router *router_new(struct timers *timers, uint64_t seed);
 /* All providers must be removed and all calls ended. */
 void router_free(struct router *r);
-/* Requests that the router keeps count there, and no call is opened when there is no room. */
+/* Kept requests count as a holding, and calls are refused when there is no room for more. */
 void router_set_holdings(struct router *r, struct holdings *holdings);
 /* How many bytes one provider may list; CATALOG_MAX unless set. */
 void router_set_max_catalog(struct router *r, size_t bytes);
@@ -36,7 +36,7 @@ uint64_t router_random(struct router *r);
 struct call *router_find(const struct router *r, uint64_t handle);
 size_t router_call_count(const struct router *r);
 const struct stats *router_stats(const struct router *r);
-/* What happens here, to be watched. */
+/* The events of the router, for watchers. */
 struct events *router_events(struct router *r);
 /* The observers of changes of any provider. */
 struct observers *router_observers(struct router *r);
@@ -57,8 +57,8 @@ struct provider *router_next_provider(const struct router *r, const struct provi
 void router_add_view(struct router *r, struct view *v);
 void router_remove_view(struct router *r, struct view *v);
 /* Called each time a provider that was unwanted is down. Remove the provider in a later turn, not
- * inside: the function that reported the loss, or one that ends a call of it, may still be on the
- * stack. */
+ * inside: the function that reported the loss, or one that ends a call of the provider, may still
+ * be on the stack. */
 void router_on_stopped(struct router *r, void (*fn)(void *arg, struct provider *p), void *arg);
 
 /* Open the standing call: list changes and other events of the view come on it until cancelled. */
@@ -66,7 +66,7 @@ struct call *router_attach(struct router *r, struct peer *consumer, struct view 
                            unsigned answers, void *consumer_data);
 
 /* --- for providers --- */
-/* What belongs to no call: told to every standing call whose view has the provider. */
+/* An event that belongs to no call: goes to every standing call whose view has the provider. */
 void router_broadcast(struct provider *p, const struct event *event);
 /*
  * An event that does not say which call it belongs to, such as a log line. If all open calls are of
@@ -80,7 +80,7 @@ void router_tell(struct provider *p, const struct event *event);
 /* Tell every standing call whose lists differ from those that it was last told of. */
 void router_tell_changes(struct router *r, struct provider *from);
 
-/* --- for provider.c: what its life means for views --- */
+/* --- for provider.c --- */
 /* The provider's state or catalog changed: its views build their lists again at the next use, and
  * observers are told. */
 void router_provider_changed(struct router *r, struct provider *p);

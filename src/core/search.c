@@ -10,16 +10,16 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Of a question; an agent that sends a page of text gets the tools that fit its beginning. */
+/* Further words are ignored: for a page of text, the tools that fit its beginning are found. */
 enum { MAX_QUESTION_WORDS = 32 };
-/* Words that begin with a word of the question: how many are looked at, and from which length. */
+/* Prefix matches: how many terms are tried for a word of the question, and its least length. */
 enum { MAX_BEGUN = 64, MIN_BEGINNING = 3 };
 
-/* How soon repeating a word stops to matter. */
+/* BM25's k1: how soon further occurrences of a word stop to matter. */
 static const double saturation = 1.2;
 static const double begun_counts = 0.4;
 
-/* What a word in a field is worth, and how much less it is in a long text. */
+/* The weight of a word in each field, and how much a long field lowers it (BM25's b). */
 static const struct {
     double weight, by_length;
 } field_rules[SEARCH_FIELDS] = {
@@ -28,7 +28,7 @@ static const struct {
     [SEARCH_DETAILS] = {0.5, 0.7},
 };
 
-/* A word in a document. */
+/* The occurrences of a word in a document. */
 struct posting {
     unsigned document;
     unsigned char times[SEARCH_FIELDS]; /* up to 255 */
@@ -45,8 +45,8 @@ struct document {
     unsigned length[SEARCH_FIELDS]; /* in words */
     /* While a question is being answered: */
     double score;
-    double best;       /* of the current word of the question */
-    unsigned question; /* which word that is, counted over all questions */
+    double best;       /* gain for the current word of the question */
+    unsigned question; /* number of that word, counted over all questions */
 };
 
 struct search {
@@ -99,7 +99,7 @@ static struct term *term_of(struct search *s, struct span word)
     return t;
 }
 
-/* The last document's posting, which is always the last one. */
+/* The term's posting for the document being added, which is always the last one. */
 static struct posting *posting_of(struct search *s, struct term *t)
 {
     unsigned document = (unsigned)(s->n - 1);
@@ -137,7 +137,7 @@ void search_add(struct search *s, const struct span fields[SEARCH_FIELDS])
     }
 }
 
-/* Times in each field, weighed against what is usual there. */
+/* The weighted occurrences, normalised by the usual length of each field. */
 static double frequency(const struct search *s, const struct posting *p, const double *usual)
 {
     double sum = 0;
@@ -152,8 +152,7 @@ static double frequency(const struct search *s, const struct posting *p, const d
     return sum;
 }
 
-/* ln(x) for x > 0, by the series of atanh. libm has one, and would be loaded at each start for it.
- */
+/* ln(x) for x > 0, by the series of atanh. For log() alone libm would be loaded at each start. */
 static double logarithm(double x)
 {
     static const double ln_2 = 0.693147180559945309;
@@ -186,7 +185,7 @@ static int compare_terms(const void *a, const void *b)
 
 void search_finish(struct search *s)
 {
-    double usual[SEARCH_FIELDS] = {0}; /* length of a field, where there is anything */
+    double usual[SEARCH_FIELDS] = {0}; /* mean length of each field; 1 if all are empty */
     size_t at = 0;
     void *term;
 
@@ -210,7 +209,7 @@ struct asking {
     unsigned words;
 };
 
-/* For each word of the question a document gets what its best match is worth. */
+/* For each word of the question the gain of the best match is added to the document's score. */
 static void score(struct search *s, const struct term *t, double counts)
 {
     for (size_t i = 0; i < t->n; i++) {
@@ -242,7 +241,7 @@ static size_t lower_bound(const struct search *s, struct span word)
     return from;
 }
 
-/* In a small catalog such words are rare, too, but they say nothing. */
+/* Stop words: a small catalog may have few of them, so their rarity means nothing. */
 static bool is_filler(struct span word)
 {
     static const char *const words[] = {"a",   "an",  "and", "are", "at", "be",   "can", "do",
@@ -273,7 +272,7 @@ static void ask_word(void *arg, struct span word)
     }
 }
 
-/* Puts the document where it belongs among the best so far, if it does. */
+/* Inserts the hit in order among the best so far; returns how many there are. */
 static size_t place(struct search_hit *hits, size_t n, size_t max, struct search_hit hit)
 {
     size_t at = n;

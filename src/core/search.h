@@ -1,12 +1,12 @@
 /*
  * search: which of many texts fit a question best.
  *
- * A document is a tool: its name, its description and what else tells of it, handed in as plain
- * text. Words are compared without case and plural; createIssue and create_issue both fall into
- * their words, and scripts that write without blanks into their characters. The rank is BM25 over
- * weighted fields. A word of the question also finds, for less, the words that begin with it.
+ * A document is a tool: name, description and other details as plain text. Words are compared
+ * without case and plural; createIssue and create_issue both fall into their words, and scripts
+ * that write without blanks into their characters. The rank is BM25 over weighted fields. A word of
+ * the question also finds, for less, the words that begin with it.
  *
- * Fill it with search_add, call search_finish once, then ask as often as you like.
+ * Fill the index with search_add, call search_finish once, then call search_find at will.
  */
 #ifndef RIALTO_CORE_SEARCH_H
 #define RIALTO_CORE_SEARCH_H
@@ -24,7 +24,7 @@ struct search_hit {
 
 struct search *search_new(void);
 void search_free(struct search *s);
-/* Nothing of the texts is kept but their words. */
+/* Only the words of the texts are kept. */
 void search_add(struct search *s, const struct span fields[SEARCH_FIELDS]);
 void search_finish(struct search *s);
 

@@ -8,7 +8,7 @@ enum kind {
     GAP,
     LOWER, /* also digits, and letters of scripts beyond ASCII */
     UPPER,
-    ALONE, /* a character that is a word: scripts without blanks between words */
+    ALONE, /* a character that counts as a word: scripts without blanks between words */
 };
 
 /* The kind of the character at the front of `text`, which is not empty, and its length. */
@@ -25,7 +25,7 @@ static enum kind kind_of(struct span text, size_t *n)
     *n = c >= 0xf0 ? 4 : c >= 0xe0 ? 3 : c >= 0xc0 ? 2 : 1;
     if (*n > text.n)
         *n = text.n;
-    /* U+0080 to U+00BF and U+2000 to U+2FFF are signs; from U+3000 on no blanks are written. */
+    /* U+0080 to U+00BF and U+2000 to U+2FFF are signs; scripts from U+3000 on write no blanks. */
     if (c < 0xc3 || c == 0xe2)
         return GAP;
     return c >= 0xe3 ? ALONE : LOWER;

@@ -6,7 +6,7 @@
 
 #include "base/span.h"
 
-/* Longer ones are no words, but keys, hashes and the like. */
+/* Longer runs are not words but keys, hashes and the like. */
 enum { SEARCH_WORD_MAX = 48 };
 
 /* `word` is lower case, without a plural s, and valid only during the call. */

@@ -1,8 +1,9 @@
 /* Counting the outcome and duration of a call, and adding up the counters of several providers.
- * Called by call.c at the end of each call; sums by admin/status.c, hub/instance.c and browser/. */
+ * Called by call.c at the end of each call; summed by admin/status.c, hub/instance.c and browser/.
+ */
 #include "core/stats.h"
 
-/* Nothing but counters, so they can be added up as a row of numbers. */
+/* All fields are counters, so two structs are added as arrays of numbers. */
 _Static_assert(sizeof(struct stats) % sizeof(uint64_t) == 0, "every field is a uint64_t");
 
 void stats_add(struct stats *to, const struct stats *of)

@@ -11,7 +11,7 @@ enum { STATS_BUCKETS = 24 }; /* bucket i counts calls that took less than 2^i ms
 struct stats {
     uint64_t opened;
     uint64_t results, errors;    /* ended by the provider */
-    uint64_t failed[FAIL_COUNT]; /* ended by us */
+    uint64_t failed[FAIL_COUNT]; /* ended by the bridge */
     uint64_t retried;
     uint64_t asks, events;
     uint64_t in_flight, queued; /* now */
@@ -20,7 +20,7 @@ struct stats {
     uint64_t latency_sum_ms;
 };
 
-/* What `of` has counted is counted in `to` as well, as if it were one provider. */
+/* Add the counters of `of` to those of `to`. */
 void stats_add(struct stats *to, const struct stats *of);
 void stats_count_outcome(struct stats *s, const struct outcome *outcome, uint64_t took_ms);
 

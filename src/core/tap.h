@@ -1,9 +1,9 @@
 /*
- * tap: sees every call, with what it carries, on its way through the router: for a recorder.
+ * tap: sees every call with its params and result on the way through the router: for a recorder.
  *
- * Watchers (events.h) are told that something happened and never what was said; a tap is shown the
- * whole of it. There is one at most, it is told inside of whatever happens, so it must not call the
- * router: it copies and looks at its copies later.
+ * Watchers (events.h) are told that something happened, without contents; a tap is shown the
+ * contents as well. There is one tap at most. It is called from inside the router, so it must not
+ * call the router: it copies and reads the copies later.
  */
 #ifndef RIALTO_CORE_TAP_H
 #define RIALTO_CORE_TAP_H
@@ -16,10 +16,11 @@ struct request;
 struct router;
 
 struct tap {
-    /* `c->provider` is NULL for a call of a name that nobody offers; such a call ends at once. */
+    /* `c->provider` is NULL for a call of a name that no provider offers; such a call ends at once.
+     */
     void (*opened)(struct tap *self, const struct call *c, const struct request *request);
     void (*ended)(struct tap *self, const struct call *c, const struct outcome *outcome);
-    /* Somebody has said whether a held call (core/approval.h) may go on; `by` is for people. */
+    /* A held call (core/approval.h) was allowed or refused; `by` names the decider, for people. */
     void (*decided)(struct tap *self, const struct call *c, bool allowed, struct span by);
 };
 

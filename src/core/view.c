@@ -22,7 +22,7 @@ struct table {
     struct map by_name;    /* public name -> struct target *, shown or not */
     struct target **shown; /* the advertised ones, in order */
     size_t n_shown, cap;
-    unsigned flags;     /* of any of these */
+    unsigned flags;     /* of all shown items */
     struct arena arena; /* targets and their names */
     struct buf json;
     uint64_t digest; /* of json */
@@ -34,22 +34,22 @@ struct name_frame {
     struct span head, tail;
 };
 
-/* A table in the making, and the item that is being entered. */
+/* A table that is being built, and the item that is being added. */
 struct build {
     struct view *view;
     enum item_kind kind;
     struct table *table;
-    struct map known; /* the names before: renames among them were reported then */
+    struct map known; /* names in the previous table: their renames are logged already */
     struct provider *provider;
     const struct item *item;
-    bool exempt; /* our own, whose names are known */
+    bool exempt; /* the member was added by view_add_exempt */
     struct buf name;
-    struct name_frame *frames; /* of all servers, once a bare name is to be compared with them */
+    struct name_frame *frames; /* of all servers; filled when the first bare name is checked */
     size_t n_frames;
     bool framed;
 };
 
-/* What a view changes in an item's JSON: at this place stands the text, with these around it. */
+/* A change of an item's JSON: the bytes at `at` are replaced by `text` between both of `around`. */
 struct edit {
     struct cut at;
     const char *around[2];
@@ -66,7 +66,7 @@ struct view {
     const struct narrowing *narrowing; /* NULL = none */
     struct view *base;                 /* its members are shown as well; NULL = none */
     struct list in_base;               /* in base's `parts` */
-    struct list parts;                 /* views that show this one's members */
+    struct list parts;                 /* views whose base is this view */
     struct table tables[ITEM_KINDS];
 };
 
@@ -198,7 +198,7 @@ void view_narrow(struct view *v, struct view *base, const struct narrowing *narr
     view_touch(v, (1u << ITEM_KINDS) - 1);
 }
 
-/* --- members: its own, then those of the base --- */
+/* --- members: the view's own, then those of the base --- */
 
 static bool admits(const struct view *v, const struct member *m)
 {
@@ -212,7 +212,7 @@ static bool admits(const struct view *v, const struct member *m)
     return false;
 }
 
-/* The next from *at on, which moves; NULL at the end. */
+/* The next member from *at on; advances *at. NULL at the end. */
 static const struct member *next_member(const struct view *v, size_t *at)
 {
     size_t more = v->base ? v->base->n_members : 0;
@@ -235,7 +235,7 @@ static bool shows(const struct view *v, const struct member *m, enum item_kind k
 
     if (kind != ITEM_TOOL)
         return !f || filter_passes_item(f, item);
-    /* A tool that stands for a prompt is hidden with it. */
+    /* A tool that stands for a prompt is hidden with that prompt. */
     return filter_passes(&m->filter, item->own) && (!f || filter_passes(f, item->own)) &&
            (!prompts || !item->label.n || filter_passes(prompts, item->label));
 }
@@ -267,7 +267,7 @@ struct provider *view_member(const struct view *v, size_t n)
 {
     const struct member *m = NULL;
 
-    if (!v->narrowing && !v->base) /* the usual case, asked for one by one */
+    if (!v->narrowing && !v->base) /* the usual case, fast: callers iterate over all members */
         return n < v->n_members ? v->members[n].provider : NULL;
     for (size_t at = 0; (m = next_member(v, &at)) && n > 0;)
         n--;
@@ -304,13 +304,13 @@ static void rename_item(struct build *b, const char *why)
         b->name.n = VIEW_MAX_NAME - 9;
     buf_char(&b->name, '-');
     buf_str(&b->name, hash);
-    /* Once, not at every rebuild: a server that comes and goes must not fill the log. */
+    /* Logged once, not at every rebuild: a server that comes and goes must not fill the log. */
     if (!map_get(&b->known, buf_view(&b->name)))
         log_warn(b->provider->alias, "'" SPAN_FMT "' %s in view %s: offered as " SPAN_FMT,
                  SPAN_ARG(own), why, b->view->name, SPAN_ARG(buf_view(&b->name)));
 }
 
-/* The same with the provider's own mark, which people can read. */
+/* Renames the item with the provider's mark, which people can read, instead of a hash. */
 static void mark_item(struct build *b)
 {
     size_t n = strlen(b->provider->mark) + 1;
@@ -343,7 +343,7 @@ static bool is_named(enum item_kind kind)
     return kind == ITEM_TOOL || kind == ITEM_PROMPT;
 }
 
-/* Whom the name belongs to so far. */
+/* The item that has the name already, or NULL. */
 static const struct target *name_owner(const struct build *b)
 {
     return map_get(&b->table->by_name, buf_view(&b->name));
@@ -354,7 +354,7 @@ static bool is_this_item(const struct target *t, const struct build *b)
     return t->provider == b->provider && span_eq(t->item->name, b->item->name);
 }
 
-/* As it looks in a public name, and to programs that ignore case. */
+/* The character as it appears in a public name, in lower case. */
 static char fold(char c)
 {
     return ascii_is_word(c, "_-") ? ascii_to_lower(c) : '-';
@@ -374,7 +374,7 @@ static bool has_frame(struct span name, const struct name_frame *f)
            looks_alike(span_from(name, name.n - f->tail.n), f->tail);
 }
 
-/* Of servers that are down as well, or have told nothing yet: their names are theirs. */
+/* Collects the frames of all servers, also of those that are down or have listed nothing yet. */
 static void find_frames(struct build *b)
 {
     static const struct span tool = {"\n", 1};
@@ -390,7 +390,7 @@ static void find_frames(struct build *b)
         struct span kept = arena_span(&b->table->arena, buf_view(&text));
         size_t head = span_find(kept, tool.p[0]);
         b->frames = mem_resize(b->frames, (b->n_frames + 1) * sizeof(struct name_frame));
-        /* The name of a tool that is too long for more begins with as much as this. */
+        /* If a name is too long it is cut and gets a hash: at least so much of the head stays. */
         b->frames[b->n_frames++] = (struct name_frame){
             span_cut(span_cut(kept, 0, head), 0, VIEW_MAX_NAME - 9), span_from(kept, head + 1)};
     }
@@ -399,8 +399,8 @@ static void find_frames(struct build *b)
 
 /*
  * A name that is not subject to the pattern must not look as if the pattern had made it for a
- * server: the provider that offers the name could be taken for that server. What makes the name
- * look so is taken off, also if it stands there several times.
+ * server: the provider that offers the name could be taken for that server. Such a head and tail
+ * are removed, also if the name has several of them.
  */
 static void take_frames_off(struct build *b)
 {
@@ -423,7 +423,7 @@ static void take_frames_off(struct build *b)
     }
 }
 
-/* Finds the item's public name; false when it gets none. */
+/* Chooses the item's public name; false when the item gets none and is left out. */
 static bool name_item(struct build *b)
 {
     const struct view *v = b->view;
@@ -463,15 +463,14 @@ static bool name_item(struct build *b)
     return !owner;
 }
 
-/* A made tool that stands for all resources names them: also those that this view hides. */
+/* The description of a made tool for all resources names also those that this view hides. */
 static bool tells_hidden(const struct build *b, const struct item *item)
 {
     return b->kind == ITEM_TOOL && (item->flags & ITEM_MADE) && !item->label.n &&
            (view_filter(b->view, ITEM_RESOURCE) || view_filter(b->view, ITEM_TEMPLATE));
 }
 
-/* An alias is made of characters that need no escape. Without a description the new one goes to the
- * front, where the name follows it. */
+/* An alias needs no escapes. An item without a description gets one as its first member. */
 static struct edit alias_edit(const struct provider *p, struct cut description)
 {
     struct span alias = span_str(p->alias);
@@ -480,7 +479,7 @@ static struct edit alias_edit(const struct provider *p, struct cut description)
                          : (struct edit){{1, 0}, {"\"description\":\"[", "]\","}, alias};
 }
 
-/* The name as it is public, and the description with the server's alias before it. */
+/* The edits for the public name, and for the description with the server's alias before it. */
 static size_t edits_of(const struct build *b, const struct target *target, struct edit edits[2])
 {
     const struct item *item = target->item;

@@ -8,12 +8,13 @@
  * Names: pattern with {server} and {tool}; outside bare views they are limited to [A-Za-z0-9_-] and
  * VIEW_MAX_NAME bytes (a longer one is cut and gets a hash). A clash is resolved by config order:
  * the later item gets a suffix made from its provider and own name. Both are logged. Names are kept
- * for providers that are down, so that they never depend on who connected first. A provider with
- * bare_names is not subject to the pattern, but what looks as if the pattern had made it of the
- * name of another member ("bank__transfer", whether or not `bank` has such a tool) is renamed.
+ * for providers that are down, so that names never depend on which provider connected first. A
+ * provider with bare_names is not subject to the pattern, but a tool of such a provider that has a
+ * name as the pattern makes it for another member ("bank__transfer", whether or not `bank` has such
+ * a tool) is renamed.
  *
- * A view can be narrowed to some providers and tools, and can show, narrowed, what another view
- * has, whatever that will be: so each consumer may see a part of the same whole.
+ * A view can be narrowed to some providers and tools, and can show a part of another view (its
+ * base), including members that the base gets later: so consumers see different parts of one view.
  *
  * Nouns: view_, filter_.
  */
@@ -36,15 +37,15 @@ struct filter {
 };
 
 bool filter_passes(const struct filter *f, struct span name);
-/* The same for an item, by its own name or its label. */
+/* Does an item pass, by its own name or its label? */
 bool filter_passes_item(const struct filter *f, const struct item *item);
 
-/* What is left of a view. Borrowed: must outlive the view. */
+/* What a narrowed view still shows. Borrowed: must outlive the view. */
 struct narrowing {
     const struct span *providers; /* by alias; none = all */
     size_t n_providers;
-    struct filter filters[ITEM_KINDS]; /* that of tools besides the members' own; resources and
-                                        * templates pass by their address or their name */
+    struct filter filters[ITEM_KINDS]; /* for tools, in addition to each member's filter;
+                                        * resources and templates pass by URI or by name */
 };
 
 enum { VIEW_MAX_NAME = 64 };
@@ -59,25 +60,26 @@ const char *view_pattern(const struct view *v);
 /* Descriptions of tools begin with the server's alias in brackets. */
 void view_set_described(struct view *v, bool described);
 void view_add(struct view *v, struct provider *p, const struct filter *filter);
-/* The same, but the provider is shown with all its tools however the view is narrowed. */
+/* Add a member that is shown with all its tools however the view is narrowed. */
 void view_add_exempt(struct view *v, struct provider *p);
 void view_remove(struct view *v, const struct provider *p);
 /* Show only a part of the members, and of the members of `base` (NULL: none), which must outlive
  * `v`. */
 void view_narrow(struct view *v, struct view *base, const struct narrowing *narrowing);
 bool view_has(const struct view *v, const struct provider *p);
-/* Calls of tools that nobody offers go to `p`, which refuses them in its own words. NULL: nowhere.
+/* Calls of tools that no member offers go to `p`, which answers them with its own error. NULL:
+ * none.
  */
 void view_set_fallback(struct view *v, struct provider *p);
 struct provider *view_fallback(const struct view *v);
 /*
- * The provider that this view only passes on to: the one member of a bare view that hides nothing
- * of it and has no tool that needs a person's approval. NULL if there is none.
+ * The provider of a view that is a mere pass-through: the view is bare, this is its one member, no
+ * item is hidden and no tool needs a person's approval. NULL for other views.
  */
 struct provider *view_only(const struct view *v);
-/* The view may be narrowed to some providers, but hides nothing of these that others can use. */
+/* Does the view hide no item of the providers that it shows? It may hide whole providers. */
 bool view_is_whole(const struct view *v);
-/* What the view is narrowed to of this kind; NULL: nothing of the kind is hidden. */
+/* The filter for items of this kind; NULL: no item of the kind is hidden. */
 const struct filter *view_filter(const struct view *v, enum item_kind kind);
 /* The n-th member's provider in order, or NULL. */
 struct provider *view_member(const struct view *v, size_t n);
@@ -91,18 +93,18 @@ struct target {
 
 /* Also finds items of providers that are not running: a call may wake them. */
 const struct target *view_find(struct view *v, enum item_kind kind, struct span public_name);
-/* The n-th item of the list as it is shown, or NULL past the end; only advertised ones. */
+/* The n-th of the advertised items, or NULL past the end. */
 const struct target *view_item(struct view *v, enum item_kind kind, size_t n);
 /* JSON array of the advertised items, names replaced. Valid until the view changes. */
 struct span view_list(struct view *v, enum item_kind kind);
 
-/* The flags that any item of that list has. */
+/* The flags of all items of that list, combined with or. */
 unsigned view_flags(struct view *v, enum item_kind kind);
 
-/* Of the bytes of view_list: two lists read the same if their digests are the same. */
+/* The digest of the bytes of view_list: equal digests mean equal lists. */
 uint64_t view_digest(struct view *v, enum item_kind kind);
 
-/* Something about these kinds may have changed: build the lists again at the next use. */
+/* Items of these kinds may have changed: build the lists again at the next use. */
 void view_touch(struct view *v, unsigned kinds);
 
 #endif

@@ -9,7 +9,7 @@
 
 #include <stdio.h>
 
-/* Nobody waits for the answer of what the router opens by itself. */
+/* No consumer waits for the answer to a call that the router opened by itself. */
 static void on_done(struct peer *self, struct call *call, const struct outcome *outcome)
 {
     (void)self, (void)call, (void)outcome;
@@ -31,7 +31,7 @@ static void on_ask(struct peer *self, struct call *call, const struct ask *ask)
 
 const struct peer_verbs wishes_verbs = {.event = on_event, .ask = on_ask, .done = on_done};
 
-/* The plain texts here are URIs and level words: what JSON must escape does not occur unescaped. */
+/* Appends a URI or a level word as a JSON string. */
 static void put_quoted(struct buf *out, struct span text)
 {
     buf_char(out, '"');
@@ -140,7 +140,7 @@ static void collect_wishes(const struct provider *p, struct map *wished)
     }
 }
 
-/* First collected, then told: inside of that a standing call may end. */
+/* Collected before the provider is told: a standing call may end while it is told. */
 void wishes_provider_ready(struct provider *p)
 {
     struct map wished = {0};
@@ -177,7 +177,7 @@ void wishes_provider_withdrawn(const struct router *r, const struct provider *p)
         }
 }
 
-/* Only ever more verbose: what others did not ask for is filtered out on their side. */
+/* Levels only get more verbose: lines that a consumer did not ask for are filtered on its hop. */
 void wishes_want_log(struct router *r, struct view *v, int rank, const char *word)
 {
     struct provider *p;

@@ -1,7 +1,7 @@
 /*
- * wishes: what consumers want of providers besides calls: resources to hear of, and how much log.
+ * wishes: what consumers want of providers besides calls: subscriptions to resources, log levels.
  *
- * They are remembered as long as their standing call lives and told to a provider each time it
+ * Wishes are remembered as long as their standing call lives and sent to a provider each time it
  * comes up, so that a restarted server goes on as if nothing had happened.
  */
 #ifndef RIALTO_CORE_WISHES_H
@@ -10,8 +10,8 @@
 #include "core/router.h"
 
 /*
- * Subscribe on the consumer's behalf; the provider is told unless another consumer wishes it too.
- * False if nobody offers that.
+ * Subscribe on the consumer's behalf; the provider is told unless another consumer is subscribed to
+ * the resource already. False if no provider offers the resource.
  */
 bool wishes_subscribe(struct call *standing, struct span uri);
 /* The provider has accepted a subscription that the consumer opened itself: remember it. */
@@ -34,7 +34,7 @@ void wishes_provider_ready(struct provider *p);
 void wishes_provider_withdrawn(const struct router *r, const struct provider *p);
 
 /* --- for provider.c --- */
-/* Does anybody wait to hear of a resource of this provider? */
+/* Is a consumer subscribed to a resource of this provider? */
 bool wishes_any(const struct provider *p);
 
 #endif
