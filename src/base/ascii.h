@@ -1,6 +1,6 @@
 /*
- * ascii: what kind of character a byte is, whatever the locale. No byte beyond ASCII is of any
- * kind.
+ * ascii: tests of single bytes, independent of the locale. All of them are false for a byte beyond
+ * ASCII.
  */
 #ifndef RIALTO_BASE_ASCII_H
 #define RIALTO_BASE_ASCII_H
@@ -39,13 +39,13 @@ static inline char ascii_to_upper(char c)
     return ascii_is_lower(c) ? (char)(c & ~0x20) : c;
 }
 
-/* A letter, a digit or one of `others`? */
+/* Is the byte a letter, a digit or one of `others`? */
 static inline bool ascii_is_word(char c, const char *others)
 {
     return ascii_is_letter(c) || ascii_is_digit(c) || (c && strchr(others, c));
 }
 
-/* Is every byte of the text one of these? */
+/* Is every byte of the text a letter, a digit or one of `others`? */
 static inline bool ascii_is_words(struct span text, const char *others)
 {
     for (size_t i = 0; i < text.n; i++)
@@ -62,7 +62,7 @@ static inline int ascii_hex(char c)
     return ascii_is_digit(c) ? c - '0' : low >= 'a' && low <= 'f' ? low - 'a' + 10 : -1;
 }
 
-/* One to 18 digits, which cannot overflow, and nothing else? */
+/* Reads a text of 1 to 18 digits, which cannot overflow; false for any other text. */
 static inline bool ascii_number(struct span digits, uint64_t *number)
 {
     *number = 0;

@@ -1,8 +1,9 @@
 /*
  * backoff: how long to wait before trying again.
  *
- * Doubles from `first` to `max` with jitter (each wait is between half and all of the step), so
- * that peers that died together do not come back together. Pure: randomness is handed in.
+ * The wait doubles from `first` to `max` with jitter (each wait is between half and all of the
+ * step), so that peers that died together do not come back together. Pure: the caller passes in
+ * the randomness.
  */
 #ifndef RIALTO_BASE_BACKOFF_H
 #define RIALTO_BASE_BACKOFF_H

@@ -1,5 +1,6 @@
 /* Base64 written and read strictly. Called by base/log_secrets.c, wire/ws.c, config/credentials.c,
- * bus/message.c, mcp/header_value.c, mcp/agent/seal.c and rockbot/attachments.c. */
+ * bus/message.c, bus/nats_login.c, mcp/header_value.c, mcp/agent/seal.c and rockbot/attachments.c.
+ */
 #include "base/base64.h"
 
 static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -27,7 +28,7 @@ static int value_of(char c)
     return at ? (int)(at - digits) : -1;
 }
 
-/* One group of four; returns how many bytes it gave, or a negative code. */
+/* Decodes one group of four digits; returns the number of bytes, or a negative code. */
 static int read_group(const char *p, bool last, char *to)
 {
     int pad = !last || p[3] != '=' ? 0 : p[2] != '=' ? 1 : 2;

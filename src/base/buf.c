@@ -33,7 +33,7 @@ static inline char *room(struct buf *b, size_t extra)
 
 char *buf_room(struct buf *b, size_t extra)
 {
-    /* NULL: no room was asked for and there is none */
+    /* NULL if no room was asked for and nothing is allocated */
     return extra || b->p ? room(b, extra) : NULL;
 }
 
@@ -71,7 +71,7 @@ void buf_vprintf(struct buf *b, const char *fmt, va_list ap)
     size_t left = b->cap - b->n;
     int n = vsnprintf(room, left, fmt, ap);
     if (n > 0) {
-        /* Only what did not fit is formatted twice. */
+        /* The text is formatted a second time only if it did not fit. */
         if ((size_t)n >= left)
             vsnprintf(buf_room(b, (size_t)n + 1), (size_t)n + 1, fmt, again);
         b->n += (size_t)n;

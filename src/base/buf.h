@@ -23,7 +23,8 @@ void buf_fini(struct buf *b);
 /* A local buffer that is freed at the end of its block: BUF_SCOPED text = {0}; */
 #define BUF_SCOPED __attribute__((cleanup(buf_fini))) struct buf
 
-/* Room for `extra` more bytes; returns where they go. Add what was written to b->n. */
+/* Makes room for `extra` more bytes and returns where they go. The caller adds the number of bytes
+ * written to b->n. */
 char *buf_room(struct buf *b, size_t extra);
 
 void buf_bytes(struct buf *b, const void *p, size_t n);

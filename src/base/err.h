@@ -10,10 +10,10 @@
 
 enum {
     ERR_FIRST = -20000,
-    ERR_SYNTAX = ERR_FIRST, /* the bytes are not of the grammar */
+    ERR_SYNTAX = ERR_FIRST, /* the bytes do not follow the grammar */
     ERR_DEPTH,              /* nested deeper than allowed */
     ERR_SIZE,               /* larger than allowed */
-    ERR_DUPLICATE,          /* a member or header that must be unique stands twice */
+    ERR_DUPLICATE,          /* a member or header that must be unique occurs twice */
     ERR_UTF8,               /* not UTF-8 */
     ERR_CONFIG,             /* the configuration is wrong */
     ERR_PROTOCOL,           /* the peer broke its protocol */

@@ -59,7 +59,7 @@ void file_make_folders(const char *path)
     for (const char *at = strchr(path + 1, '/'); at; at = strchr(at + 1, '/')) {
         folder.n = 0;
         buf_bytes(&folder, path, (size_t)(at - path));
-        (void)mkdir(buf_cstr(&folder), 0700); /* who opens the file learns what is wrong */
+        (void)mkdir(buf_cstr(&folder), 0700); /* opening the file reports an error */
     }
 }
 
@@ -71,7 +71,7 @@ static int make_alike(int fd, const struct stat *before)
     return fchmod(fd, before->st_mode & 0777) || fsync(fd) ? -errno : 0;
 }
 
-/* A link, so that there is no moment without the file. */
+/* Makes `old` a hard link to the file, so that `path` exists at every moment. */
 static int link_anew(const char *path, const char *old)
 {
     (void)unlink(old);
@@ -85,7 +85,7 @@ int file_replace_keeping(const char *path, struct span text, const char *old)
 
     if (old && stat(path, &before))
         return -errno;
-    /* Several of us may write at once: each its own file, the last name wins. */
+    /* Several processes may write at once: each to a file of its own, and the last rename wins. */
     buf_printf(&fresh, "%s.XXXXXX", path);
     buf_cstr(&fresh);
     int fd = mkostemp(fresh.p, O_CLOEXEC);

@@ -1,9 +1,9 @@
 /*
  * file: a whole file at once, read within a bound or replaced.
  *
- * A file is replaced by writing another beside it and renaming that: who reads the name meanwhile
- * gets the one or the other, whole, and what fails leaves the file as it was. All of these block,
- * and what returns something returns 0 or a negative code.
+ * A file is replaced by writing a new file beside it and renaming the new file: a reader gets the
+ * old or the new file, whole, and a failure leaves the old file as it was. All functions block;
+ * those that return an int return 0 or a negative code.
  */
 #ifndef RIALTO_BASE_FILE_H
 #define RIALTO_BASE_FILE_H
@@ -11,13 +11,14 @@
 #include "base/buf.h"
 #include "base/err.h"
 
-/* Appends to `out`; ERR_SIZE when there are more than `max` bytes, the first of which were read. */
+/* Appends to `out`; ERR_SIZE when the file has more than `max` bytes, of which the first are read.
+ */
 int file_read(struct buf *out, const char *path, size_t max);
 int file_read_fd(struct buf *out, int fd, size_t max);
 
 int file_write_fd(int fd, struct span text) MUST_CHECK;
 
-/* Make the folders that a path leads through, up to its last slash, for their owner alone. */
+/* Make all folders of the path up to its last slash, with access for their owner alone. */
 void file_make_folders(const char *path);
 
 /* The new file is readable for its owner alone. */

@@ -1,10 +1,10 @@
-/* The sum of what peers make us hold, and which holding is given up when that is too much. Called
- * by streams, HTTP and WebSocket connections, sessions and the router. */
+/* The sum of all holdings, and which holding is let go of when the sum is over the limit. Called by
+ * streams, HTTP and WebSocket connections, sessions and the router. */
 #include "base/holdings.h"
 
 #include <stdio.h>
 
-/* How long a holding has lain there counts no more beyond this. */
+/* A holding counts as no older than this. */
 enum { AGE_MAX_MS = 60 * 60 * 1000, MIB = 1024 * 1024 };
 
 void holdings_init(struct holdings *all, const struct timers *clock)
@@ -36,7 +36,7 @@ void holding_change(struct holding *h, size_t bytes)
         holdings_relieve(in, 0);
 }
 
-/* Bytes, times how long they have been held. The output of a peer that does read is never old. */
+/* Bytes times age. The output of a peer that reads keeps shrinking, so it is never old. */
 static uint64_t badness(const struct holding *h)
 {
     uint64_t age = h->in->clock->now - h->since;
@@ -62,7 +62,7 @@ bool holdings_relieve(struct holdings *all, size_t more)
     char why[160];
 
     if (all->relieving)
-        return false; /* for a last message of what is given up; the loop goes on behind it */
+        return false; /* called by a `let_go`, for a last message: the loop below goes on */
     all->relieving = true;
     while (all->bytes + more > all->limit && more <= all->limit && (worst = worst_of(all))) {
         snprintf(why, sizeof why,

@@ -1,14 +1,15 @@
 /*
- * holdings: how much memory peers make us hold, over all of them.
+ * holdings: how much memory the bridge holds for its peers, in total.
  *
- * What grows because a peer sends much or reads slowly (output that waits, a body that is being
- * received, events kept for a client) has a holding embedded and says with holding_set how large it
- * is. Within the limit that is all. Over it the worst holdings are let go of, one after the other:
- * large ones that have not become smaller for long. A holding without `let_go` counts but stays:
- * what waits for our own servers is not their clients' to lose.
+ * An object that grows because a peer sends much or reads slowly (output that waits, a body that is
+ * being received, events kept for a client) embeds a holding and reports its size with holding_set.
+ * While the sum is over the limit, the worst holdings are let go of, one after the other: large
+ * ones that have not shrunk for long. A holding without `let_go` counts but is never let go of:
+ * clients must not lose requests that wait for a server.
  *
- * `let_go` may come inside any holding_set and holdings_fit, also while its owner is at work: it
- * may close, drop and mark, but nothing is freed that its owner still looks at.
+ * `let_go` may be called inside any holding_set and holdings_fit, also while a function of the
+ * owner is running: it may close, drop and mark, but must not free memory that the owner still
+ * uses.
  *
  * Nouns: holdings_, holding_.
  */
@@ -19,7 +20,7 @@
 #include "base/timers.h"
 
 struct holdings {
-    struct list all; /* of struct holding: those that are not 0 */
+    struct list all; /* of struct holding: those with bytes != 0 */
     const struct timers *clock;
     size_t bytes, limit;
     bool relieving;
@@ -29,26 +30,27 @@ struct holding {
     struct list node;
     struct holdings *in;
     size_t bytes;
-    uint64_t since; /* when the holding was last 0 or became smaller */
+    uint64_t since; /* when the holding was last 0 or shrank */
     /* The holding counts as 0 already; `why` is for the log and for the peer. */
     void (*let_go)(struct holding *h, const char *why);
 };
 
-/* Without a limit at first. */
+/* There is no limit at first. */
 void holdings_init(struct holdings *all, const struct timers *clock);
 
 void holding_init(struct holding *h, struct holdings *in,
                   void (*let_go)(struct holding *h, const char *why));
 void holding_change(struct holding *h, size_t bytes);
 
-/* Set to 0 before the object that has the holding is freed. */
+/* Must be set to 0 before the object that embeds the holding is freed. */
 static inline void holding_set(struct holding *h, size_t bytes)
 {
     if (bytes != h->bytes)
         holding_change(h, bytes);
 }
 
-/* Let go of the worst until there is room for `more` bytes; false if there still is none. */
+/* Let go of the worst holdings until there is room for `more` bytes; false if there still is none.
+ */
 bool holdings_relieve(struct holdings *all, size_t more);
 
 /* Is there room for `more` bytes? Other holdings may be given up inside to make room. */

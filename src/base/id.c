@@ -1,5 +1,5 @@
 /* Random bytes from the kernel, and random numbers, tokens and UUIDs made of them. Called by
- * browser/, bus/, hub/, mcp/, rockbot/, cmd/ and others, and by map.c for the key of the hash. */
+ * browser/, bus/, hub/, mcp/, rockbot/, cmd/ and others, and by map.c for the hash key. */
 #include "base/id.h"
 
 #include <errno.h>

@@ -9,7 +9,7 @@
 
 enum { ID_TOKEN_SIZE = 33 /* 128 bits as 32 hex digits, and the NUL */, ID_UUID_SIZE = 37 };
 
-/* From the kernel; ends the program if the kernel has none to give. */
+/* From the kernel; ends the program if the kernel gives none. */
 void id_random_bytes(void *p, size_t n);
 uint64_t id_random_u64(void);
 

@@ -1,6 +1,6 @@
 /* The table of the libraries that are loaded when they are needed, the jumps to their functions,
- * and loading. Called where a library is first used: by io/http_engine.c, io/http_url.c, io/tls.c,
- * config/yaml.c and bus/amqp.c; and by cmd/version.c. */
+ * and loading. Called where a library is first used: by io/http_engine.c, io/http_url.c,
+ * io/reach.c, io/tls.c, config/yaml.c and bus/nats_login.c; and by cmd/version.c. */
 #include "base/library.h"
 
 #include "base/mem.h"
@@ -41,7 +41,7 @@ int library_load(enum library id, struct err *err)
 #include <sys/mman.h>
 
 /*
- * The jump to a function goes through a slot, as calls of linked libraries do; C has no words for
+ * The jump to a function goes through a slot, as calls of linked libraries do; C cannot express
  * that. The slots have pages of their own, which cannot be written to once they are filled (-z
  * relro does the same for what is linked). A library's first slot is its handle. All of this is one
  * statement, because the compiler may change the order of several.
@@ -71,7 +71,7 @@ __asm__(IN_SLOTS(".balign " PAGE "\nlibrary_slots:\n")
 
 extern void *library_slots[], *library_slots_end[];
 
-/* What is looked for to fill the slots; NULL for that of a handle, and at the end. */
+/* The function for each slot; NULL for the slot of a handle, and at the end. */
 static const char *const names[] = {
 #define LIBRARY(id, file, package, what) NULL,
 #define FUNCTION(name)                   #name,
@@ -79,8 +79,8 @@ static const char *const names[] = {
     NULL,
 };
 
-/* Packaging tools find here what the program loads, as no link says it any more
- * (systemd.io/ELF_DLOPEN_METADATA). */
+/* Notes that tell packaging tools which libraries the program loads, since it is not linked with
+ * them (systemd.io/ELF_DLOPEN_METADATA). */
 #define NOTE(id, file, what)                                                                       \
     "[{\"feature\":\"" #id "\",\"description\":\"" what                                            \
     "\",\"priority\":\"recommended\",\"soname\":[\"" file "\"]}]"
@@ -104,7 +104,7 @@ static int fail(enum library id, const char *why, struct err *err)
                    libraries[id].file, libraries[id].package, why);
 }
 
-/* Where the slots of a library begin, with that of its handle. */
+/* The first slot of a library, which is that of its handle. */
 static size_t first_slot(enum library id)
 {
     size_t at = 0;

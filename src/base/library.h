@@ -1,11 +1,11 @@
 /*
- * library: shared libraries that few users need, loaded when somebody does.
+ * library: shared libraries that few users need, loaded on first use.
  *
- * A program that is linked with a library pays for it at each start, used or not: libcurl alone
- * brings thirty others. So these are not linked (docs/decisions/011-light.md). Callers include the
- * library's own header and call its functions by their names, as ever; what they reach is a jump of
- * ours (library.c) to where library_load found the function. Before that none may be called: who
- * opens the door to a library loads it there, and says so if it is not installed.
+ * A linked library costs time at each start, used or not: libcurl alone brings thirty others. So
+ * these libraries are not linked (docs/decisions/011-light.md). Callers include the library's own
+ * header and call its functions by their names, as usual; each name is a jump (library.c) to the
+ * address that library_load found. No function may be called before library_load: the code that
+ * uses a library first loads it, and reports an error if it is not installed.
  *
  * Built with -Dlibraries=linked all of them are linked, and library_load has nothing to do.
  */
@@ -23,7 +23,7 @@ enum library {
     LIBRARIES,
 };
 
-/* Once it is loaded it stays. Negative when it cannot be: `err` says what to install. */
+/* A loaded library stays loaded. Negative when it cannot be loaded: `err` says what to install. */
 MUST_CHECK int library_load(enum library id, struct err *err);
 
 /* For people: what a library is for, and its file, which is NULL when it is linked. */

@@ -3,7 +3,7 @@
  * linker asks for the row that is missing ("undefined reference"). Included only by library.h and
  * library.c, several times, each time with another meaning of a row.
  *
- * LIBRARY: its name here, its file, Debian's package, what it is for.
+ * LIBRARY: the name in enum library, the file, Debian's package, the purpose.
  */
 LIBRARY(CURL, "libcurl.so.4", "libcurl4", "HTTP to servers")
 FUNCTION(curl_easy_cleanup)
@@ -29,7 +29,7 @@ FUNCTION(curl_url_cleanup)
 FUNCTION(curl_url_get)
 FUNCTION(curl_url_set)
 
-/* With libcrypto's functions, which it brings. */
+/* With functions of libcrypto, which libssl loads. */
 LIBRARY(TLS, "libssl.so.3", "libssl3", "TLS")
 FUNCTION(BIO_ctrl)
 FUNCTION(BIO_ctrl_pending)

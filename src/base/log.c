@@ -72,8 +72,8 @@ enum log_level log_seldom(uint64_t *last, uint64_t now)
     return LOG_WARN;
 }
 
-/* What does not show must not reach the terminal or break the line, and what is not UTF-8 would
- * make a line of JSON something else. */
+/* Invisible characters must not reach the terminal or break the line, and bytes that are not UTF-8
+ * would make a JSON line invalid. */
 static void put_text(struct buf *out, struct span s, bool json)
 {
     for (size_t i = 0, n = 0; json && i < s.n; i += n) {
@@ -90,7 +90,7 @@ static void put_text(struct buf *out, struct span s, bool json)
         visible_put(out, s, 0);
 }
 
-/* A line about a line would have no end. */
+/* Lines that the listener logs are not passed to it: that would never end. */
 static void tell(const struct log_record *line)
 {
     if (!state.heard || state.telling)

@@ -17,7 +17,7 @@
 enum log_level { LOG_ERROR, LOG_WARN, LOG_INFO, LOG_DEBUG };
 
 void log_set_level(enum log_level level);
-/* false for a word that is no level; the words are error, warn, info, debug. */
+/* The words are error, warn, info and debug; false for any other. */
 bool log_level_parse(const char *word, enum log_level *level);
 void log_set_json(bool json);
 /* Nothing is written to stderr; the listener is told all the same. */
@@ -38,8 +38,8 @@ void log_line(enum log_level level, const char *who, const char *fmt, ...)
     } while (0)
 
 /*
- * The level for what comes in floods: LOG_WARN once a second, else LOG_DEBUG. `last` is the
- * caller's, zeroed at first; `now` is in ms.
+ * The level for a line that may come in floods: LOG_WARN once a second, else LOG_DEBUG. `last` is
+ * the caller's, zeroed at first; `now` is in ms.
  */
 enum log_level log_seldom(uint64_t *last, uint64_t now);
 
@@ -48,29 +48,29 @@ struct log_record {
     enum log_level level;
     uint64_t at; /* ms of Unix time */
     const char *who;
-    struct span text; /* redacted, but with control characters and all */
+    struct span text; /* redacted, but control characters are not escaped */
 };
 /*
- * Call `heard` with each line that is written, from inside of log_line; NULL: no listener. Lines
- * that `heard` logs itself are not told.
+ * Call `heard` with each line that is written, from inside log_line; NULL: no listener. `heard` is
+ * not called for lines that it logs itself.
  */
 void log_set_listener(void (*heard)(void *arg, const struct log_record *line), void *arg);
 const char *log_level_name(enum log_level level);
 
 /*
- * From now on `secret` appears nowhere, nor does a line of it of eight bytes or more: not as it is,
- * not escaped as in JSON, C, HTML, URLs, forms or shells (also several times), not in base64. The
- * value is copied. Less than four bytes, a number of up to five digits or a word like "true" is no
- * secret: without those the log could not be read.
+ * From now on log_redact hides `secret` and each of its lines of eight bytes or more: as they are,
+ * escaped as in JSON, C, HTML, URLs, forms or shells (also several times), and in base64. The value
+ * is copied. Less than four bytes, a number of up to five digits or a word like "true" is not
+ * hidden: the log would become unreadable.
  */
 void log_add_secret(struct span secret);
 void log_forget_secrets(void);
-/* What is looked for in each line: several forms of each secret. */
+/* How many patterns are searched for in each line: several for each secret. */
 size_t log_secret_count(void);
-/* Is what has this name (of a variable, a header, an option, a parameter) a secret? */
+/* Does a variable, header, option or parameter of this name have a secret as its value? */
 bool log_names_secret(struct span name);
 /* Append `text` to `out` with secrets, bearer tokens, passwords and tokens in URLs replaced by
- * "***". A secret in which the text ends is hidden, too, from eight bytes on. */
+ * "***". A secret that is cut off by the end of the text is hidden from eight bytes on. */
 void log_redact(struct buf *out, struct span text);
 
 #endif

@@ -1,5 +1,5 @@
-/* The one redactor: what the log was told to hide, found again in whatever disguise a text shows
- * it. Called by log_line for every line, and by whatever else shows peers' bytes to people. */
+/* The one redactor: finds known secrets in a text, plain, escaped or in base64. log_redact is
+ * called by log_line for every line, and by all code that shows peers' bytes to people. */
 #include "base/ascii.h"
 #include "base/base64.h"
 #include "base/log.h"
@@ -9,17 +9,17 @@
 
 enum {
     SECRET_MIN = 4,
-    LINE_MIN = 8,    /* of a line that is a secret by itself */
-    CUT_MIN = 8,     /* shown of a secret in which the text ends */
-    ESCAPE_MAX = 12, /* of one character: \ud83d\ude00 */
+    LINE_MIN = 8,    /* bytes of a line that is a secret by itself */
+    CUT_MIN = 8,     /* bytes of a secret that the end of the text cuts off */
+    ESCAPE_MAX = 12, /* bytes of an escaped character: \ud83d\ude00 */
     PORT_DIGITS = 5, /* a number of so few digits is a port or a count */
-    SIGNS_MAX = 16,  /* of one escape: a text in a text in a text */
+    SIGNS_MAX = 16,  /* bytes of the sign of one escape, escaped several times */
     BASE64_ALPHABET = 64,
 };
 
-/* What is looked for: a secret, a line of it, or the inside of its base64 form. */
+/* A text to search for: a secret, a line of it, or the inside of its base64 form. */
 struct pattern {
-    struct pattern *next; /* that begins with the same byte */
+    struct pattern *next; /* pattern with the same first byte */
     size_t n;
     bool base64;
     char bytes[];
@@ -42,7 +42,7 @@ bool log_names_secret(struct span name)
                                         "*session*", "*bearer*",
                                         "*private*", "*connection*string*",
                                         "sig",       "*signature*"};
-    /* Where a secret lies is none. */
+    /* The place of a secret is not a secret. */
     static const char *const places[] = {"*file", "*path", "*dir"};
 
     for (size_t i = 0; i < COUNT_OF(places); i++)
@@ -54,7 +54,7 @@ bool log_names_secret(struct span name)
     return false;
 }
 
-/* To hide these would blank out half of every line, and tell nobody anything. */
+/* Hiding these words would make most lines unreadable and protect nothing. */
 static bool is_common(struct span s)
 {
     static const char *const words[] = {"true",  "false", "null",   "none",    "auto",
@@ -71,7 +71,7 @@ static bool is_common(struct span s)
 
 static void add_pattern(struct span bytes, bool base64)
 {
-    /* Secrets are told again at every reload: the list must not grow by that. */
+    /* Every reload adds the same secrets again: the list must not grow by that. */
     if (bytes.n < SECRET_MIN || map_get(&secrets.known, bytes))
         return;
     struct pattern **first = &secrets.by_first[(unsigned char)bytes.p[0]];
@@ -83,8 +83,8 @@ static void add_pattern(struct span bytes, bool base64)
 }
 
 /*
- * The base64 of a text in which the secret stands behind `before` other bytes of a group of three,
- * as a password does in that of "user:password": the digits that it alone determines.
+ * The base64 digits that the secret alone determines when it stands behind `before` other bytes of
+ * a group of three, as a password does in "user:password".
  */
 static void add_base64(struct span secret, size_t before)
 {
@@ -110,7 +110,7 @@ static void add_wrapped_base64(struct span secret)
                 add_base64(span_cut(secret, at, widths[i]), 0);
 }
 
-/* A key of many lines is printed line by line. Its line ends may be written as \n inside of it. */
+/* A key of many lines is printed line by line. The secret may have its line ends written as \n. */
 static void add_lines(struct span secret)
 {
     for (size_t at = 0, n; at < secret.n; at += n + 1) {
@@ -173,7 +173,7 @@ static size_t read_digits(struct span text, size_t max, uint32_t base, uint32_t 
 struct shown {
     size_t n; /* bytes of the text; 0: no escape */
     uint32_t code;
-    bool is_byte; /* of a character that may have more */
+    bool is_byte; /* `code` is one byte of a character that may have several */
 };
 
 /* Behind "\u": XXXX, {X...}, or the two halves of a pair. */
@@ -199,7 +199,7 @@ static struct shown read_unicode(struct span text)
     return (struct shown){4, code, false};
 }
 
-/* What stands behind backslashes, in JSON, C, Python and shells. */
+/* The rest of an escape behind backslashes, in JSON, C, Python and shells. */
 static struct shown read_backslashed(struct span text)
 {
     static const char letters[] = "ntrbfaveE0", controls[] = "\n\t\r\b\f\a\v\033\033";
@@ -222,7 +222,7 @@ static struct shown read_backslashed(struct span text)
     return at ? (struct shown){1, (unsigned char)controls[at - letters], true} : (struct shown){0};
 }
 
-/* What stands behind "&" in HTML and XML. */
+/* The rest of an escape behind "&" in HTML and XML. */
 static struct shown read_entity(struct span text)
 {
     static const struct {
@@ -252,8 +252,8 @@ static struct shown read_percent(struct span text)
 }
 
 /*
- * A sign that begins escapes, and what stands behind it when it is itself escaped: as often as the
- * text was put into another, so "\\\\n" is a line end in JSON in JSON in JSON.
+ * A sign that begins escapes, and the bytes that follow when the sign itself is escaped, once for
+ * each level of nesting: "\\\\n" is a line end in JSON in JSON in JSON.
  */
 static const struct escape {
     char sign;
@@ -273,7 +273,7 @@ static const struct escape *escape_at(struct span text)
     return NULL;
 }
 
-/* Length of the sign at the front of `text`, with all that shows that it is escaped; or 0. */
+/* Length of the sign at the front of `text`, with the bytes that escape the sign; or 0. */
 static size_t sign_length(struct span text, const struct escape *e)
 {
     size_t n = text.n && text.p[0] == e->sign;
@@ -283,7 +283,7 @@ static size_t sign_length(struct span text, const struct escape *e)
     return n;
 }
 
-/* Takes the character off both, if it is what comes next in the secret. */
+/* Takes the character off text and secret, if the secret goes on with it. */
 static bool take_shown(struct span *text, struct span *secret, const struct shown *c)
 {
     char bytes[4];
@@ -301,7 +301,9 @@ static bool take_shown(struct span *text, struct span *secret, const struct show
     return true;
 }
 
-/* The sign of an escape stands at the front of the text. */
+/* Takes an escape off the text, which begins with the sign of one, and its character off the
+ * secret.
+ */
 static bool take_escaped(struct span *text, struct span *secret, const struct escape *e)
 {
     size_t n = sign_length(*text, e), own = sign_length(*secret, e);
@@ -314,8 +316,8 @@ static bool take_escaped(struct span *text, struct span *secret, const struct es
     }
     if (own > n)
         return false;
-    /* The secret has such signs itself. Where the text has more of them, the last may be of an
-     * escape that follows; and before any other character a shell's backslash means nothing. */
+    /* The secret may have such signs itself. If the text has more of them, the last may belong to
+     * an escape that follows; a shell ignores a backslash before any other character. */
     bool more = n > own && e->sign == '\\' && after.n;
     bool took = more && take_shown(&behind, &after, &c);
     if (more && !took && behind.n && behind.p[0] == after.p[0]) {
@@ -328,7 +330,7 @@ static bool take_escaped(struct span *text, struct span *secret, const struct es
     return own || took;
 }
 
-/* Shells and SQL have no escape for a quote inside of quotes, but these. */
+/* The ways in which shells and SQL write a quote inside quotes. */
 static size_t quoted_quote(struct span text, struct span secret)
 {
     static const struct span ways[] = {{"'\\''", 4}, {"'\"'\"'", 5}, {"''", 2}};
@@ -339,13 +341,13 @@ static size_t quoted_quote(struct span text, struct span secret)
     return 1;
 }
 
-/* The other of the two alphabets has these in the place of + and /. */
+/* The URL-safe alphabet has - and _ in the place of + and /. */
 static char standard_digit(char c)
 {
     return c == '-' ? '+' : c == '_' ? '/' : c;
 }
 
-/* Takes what shows the next byte or bytes of the secret off the text. */
+/* Takes the next byte or character of the secret off the text, in any of its forms. */
 static bool take(struct span *text, struct span *secret, bool base64)
 {
     char c = text->p[0], wanted = secret->p[0];
@@ -364,7 +366,7 @@ static bool take(struct span *text, struct span *secret, bool base64)
 
 /* --- finding --- */
 
-/* The digit that the secret shares with what follows it, and the padding. */
+/* Length of the digit that the secret shares with the bytes behind it, and of the padding. */
 static size_t base64_rest(struct span text)
 {
     static const char digits[BASE64_ALPHABET + 1] =
@@ -376,7 +378,7 @@ static size_t base64_rest(struct span text)
     return n;
 }
 
-/* How much of `text` shows the pattern from its front on, or 0. */
+/* How many bytes at the front of `text` show the pattern, or 0. */
 static size_t match(struct span text, const struct pattern *p)
 {
     struct span rest = text, secret = span_of(p->bytes, p->n);
@@ -385,7 +387,7 @@ static size_t match(struct span text, const struct pattern *p)
         bool cut = !rest.n || (rest.n < ESCAPE_MAX && escape_at(rest));
         if (rest.n && take(&rest, &secret, p->base64))
             continue;
-        /* Somebody cut the text short, perhaps in the middle of an escape. */
+        /* The text was cut short, perhaps in the middle of an escape. */
         return cut && p->n - secret.n >= CUT_MIN ? text.n : 0;
     }
     return text.n - rest.n + (p->base64 ? base64_rest(rest) : 0);
@@ -403,7 +405,7 @@ static size_t longest_of(const struct pattern *p, struct span rest)
     return longest;
 }
 
-/* The byte that an escape at the front of `rest` begins with. */
+/* The first byte of the character that an escape at the front of `rest` stands for. */
 static unsigned char first_shown(struct span rest)
 {
     const struct escape *e = escape_at(rest);
@@ -429,7 +431,7 @@ static size_t known_secret(struct span rest)
     return n > m ? n : m;
 }
 
-/* --- secrets that are known by where they stand --- */
+/* --- secrets that are recognised by the text around them --- */
 
 static size_t bearer_token(struct span rest, size_t *keep)
 {
@@ -494,7 +496,7 @@ static size_t shaped_secret(struct span text, size_t at, size_t *keep)
     }
 }
 
-/* Where what is hidden ends, given that secrets may begin within it and go on behind it. */
+/* The end of the part to hide: a secret that begins inside the part may go on behind it. */
 static size_t hidden_end(struct span rest, size_t from, size_t end)
 {
     for (size_t i = from; i < end; i++) {
@@ -515,7 +517,7 @@ void log_redact(struct buf *out, struct span text)
         if (!hide)
             hide = shaped_secret(text, i, &keep);
         if (hide) {
-            /* The user's name may itself be a secret that we know; it has no shaped one in it. */
+            /* The bytes to keep, such as a user's name, may contain a known secret. */
             log_redact(out, span_cut(rest, 0, keep));
             buf_str(out, "***");
             i += hidden_end(rest, keep, keep + hide);

@@ -1,8 +1,8 @@
 /*
  * mem: allocation that cannot fail.
  *
- * Running out of memory ends the program with a message: error paths nobody can test are worse.
- * This is safe only because every size a peer controls is bounded before it gets here.
+ * Running out of memory ends the program with a message: error paths that no test reaches are
+ * worse. This is safe only because every size a peer controls is bounded before it gets here.
  */
 #ifndef RIALTO_BASE_MEM_H
 #define RIALTO_BASE_MEM_H

@@ -96,7 +96,7 @@ static void sha256_block(uint32_t state[], const unsigned char *block)
 
 /* --- a text --- */
 
-/* Both cut a text into the same blocks: the last one, or two, end with its length in bits. */
+/* SHA-1 and SHA-256 pad alike: the last block, or two, end with the length of the text in bits. */
 static void digest(unsigned char *out, uint32_t *state, size_t words, struct span text,
                    void (*add)(uint32_t state[], const unsigned char *block))
 {
@@ -134,7 +134,7 @@ void sha_256(unsigned char out[SHA256_N], struct span text)
     digest(out, state, 8, text, sha256_block);
 }
 
-/* The digest of the key, each byte changed by `with`, and of the text behind it. */
+/* The digest of the key, each byte XORed with `with`, followed by the text. */
 static void keyed(unsigned char out[SHA256_N], const unsigned char key[BLOCK], unsigned char with,
                   struct span text)
 {

@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-/* Eight letters, as two readings of eight bytes that differ in nothing but the bit of the case. */
+/* Do two words of eight bytes differ only in the case of letters? `differ` is the XOR of both. */
 static bool same_letters(uint64_t a, uint64_t differ)
 {
     const uint64_t each = 0x0101010101010101u, high = each << 7;
@@ -14,7 +14,7 @@ static bool same_letters(uint64_t a, uint64_t differ)
 
     if (differ & ~(each * 0x20))
         return false;
-    /* In each byte below 0x80: 'a' and above carry into the high bit, and what is behind 'z' too.
+    /* In each byte below 0x80: 'a' and above carry into the high bit; those beyond 'z' are removed.
      */
     uint64_t letters = (low & ~high) + each * (0x80 - 'a');
     letters &= ~((low & ~high) + each * (0x80 - 'z' - 1)) & ~a & high;

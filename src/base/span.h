@@ -76,13 +76,13 @@ static inline bool span_eq_nocase(struct span a, struct span b)
 {
     return a.n == b.n && span_same_nocase(a.p, b.p, a.n); /* most differ in length */
 }
-/* For what must not be guessed byte by byte: how long it takes says how long `given` is, and
- * nothing of what is right about it. */
+/* For secrets, which must not be guessed byte by byte: the time depends on the length of `given`,
+ * not on which bytes are right. */
 bool span_eq_secret(struct span given, struct span secret);
 /* Does `part` stand anywhere in `a`? */
 bool span_has_nocase(struct span a, struct span part);
 
-/* Without blanks and tabs at both ends. */
+/* The text without blanks and tabs at both ends. */
 static inline struct span span_trim(struct span a)
 {
     for (; a.n && (a.p[0] == ' ' || a.p[0] == '\t'); a.n--)

@@ -1,5 +1,5 @@
 /*
- * timers: every deadline in the process, told the time.
+ * timers: every deadline in the process; the time is passed in.
  *
  * A binary heap of timers that are embedded in their owners. Nothing here reads a clock: io/loop
  * calls timers_advance with the loop's time, tests call it with any time they like. Times are
@@ -31,8 +31,8 @@ struct timers {
 
 void timers_fini(struct timers *ts);
 /*
- * (Re)arm `t` to fire `delay` ms after the current time. From inside a callback never for the same
- * moment again: a timer that keeps setting itself to 0 must not hold up the loop.
+ * (Re)arm `t` to fire `delay` ms after the current time. Inside a callback the delay is at least
+ * one step: a timer that keeps setting itself to 0 must not hold up the loop.
  */
 void timer_set(struct timers *ts, struct timer *t, uint64_t delay);
 void timer_clear(struct timers *ts, struct timer *t);

@@ -1,8 +1,8 @@
 /*
  * utf8: which bytes are UTF-8, by the one strict definition (RFC 3629).
  *
- * No overlong forms, no surrogates, nothing above U+10FFFF. Everybody who must decide this asks
- * here, so that a text that one codec lets in is never refused by the next.
+ * No overlong forms, no surrogates, nothing above U+10FFFF. All code that checks UTF-8
+ * uses this file, so that a text that one codec lets in is never refused by the next.
  */
 #ifndef RIALTO_BASE_UTF8_H
 #define RIALTO_BASE_UTF8_H

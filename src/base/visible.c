@@ -1,5 +1,5 @@
-/* Which characters do not show, and the escapes that stand for them: for texts of peers that people
- * read. Called by whatever shows such a text. */
+/* The table of invisible characters, and escaping them in texts of peers that people read. Called
+ * by base/log.c, admin/api.c, browser/page.c, cmd/cmd.c, hub/hub.c and mcp/. */
 #include "base/visible.h"
 
 #include "base/mem.h"
@@ -7,7 +7,7 @@
 
 /*
  * Controls, formats and fillers, in order. U+FE0F alone is left out of the variation selectors: it
- * follows many an emoji, and one of it says nothing.
+ * follows many an emoji, and a single one hides nothing.
  */
 static const struct {
     uint32_t first, last;
@@ -42,7 +42,7 @@ static bool is_hidden(uint32_t code)
     return false;
 }
 
-/* Of a sequence that utf8_length has measured. */
+/* The code point of a sequence of `n` bytes, as measured by utf8_length. */
 static uint32_t code_of(const char *start, size_t n)
 {
     const unsigned char *p = (const unsigned char *)start;
