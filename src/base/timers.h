@@ -32,7 +32,7 @@ struct timers {
 void timers_fini(struct timers *ts);
 /*
  * (Re)arm `t` to fire `delay` ms after the current time. Inside a callback the delay is at least
- * one step: a timer that keeps setting itself to 0 must not hold up the loop.
+ * 1 ms: a timer that keeps setting itself to 0 must not hold up the loop.
  */
 void timer_set(struct timers *ts, struct timer *t, uint64_t delay);
 void timer_clear(struct timers *ts, struct timer *t);

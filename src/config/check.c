@@ -6,7 +6,7 @@
 #include "base/map.h"
 #include "wire/host.h"
 
-/* Where the key stands, or else the map around it. */
+/* The place of the key, or of the map if the key is not given. */
 static struct place place_of(const struct value *map, const char *key)
 {
     const struct value *v = value_get(map, key);
@@ -119,7 +119,7 @@ bool check_prompt(struct schema_read *r, const struct value *v, const char *show
     return p->name != NULL;
 }
 
-/* Names are shown to people and compared by programs that ignore case: they must differ in more. */
+/* Names must differ in more than case: some programs ignore case. */
 static void check_aliases(struct schema_read *r, const struct value *servers)
 {
     struct map seen = {0};
@@ -194,14 +194,14 @@ static void check_views(struct schema_read *r, const struct value *root, const s
     }
 }
 
-/* Two owners of one name would share their sessions; one token of two owners says nothing. */
+/* Two owners of one name would share sessions; a token of two owners identifies neither. */
 static void check_tokens(struct schema_read *r, const struct value *root, const struct config *c)
 {
     const struct value *auth = value_get(root, "auth");
     const struct value *list = auth ? value_get(auth, "tokens") : NULL;
     struct place at = auth ? place_of(auth, "tokens") : root->at;
 
-    /* Nobody means to let everybody in by an empty list. */
+    /* An empty list would let every caller in, which is hardly intended. */
     if (list && list->type == VALUE_LIST && !list->n)
         problems_add(
             r->problems, PROBLEM_ERROR, at, "auth.tokens",
@@ -224,7 +224,7 @@ static void check_tokens(struct schema_read *r, const struct value *root, const 
     }
 }
 
-/* The section alone asks for our own bus; without the section there is none. */
+/* A section without `url` means our own bus; without the section there is no bus. */
 static void check_bus(struct schema_read *r, const struct value *root, struct config *c)
 {
     const struct value *bus = value_get(root, "bus");
@@ -247,7 +247,7 @@ void check_config(struct schema_read *r, const struct value *root, struct config
     const struct value *servers = value_get(root, "servers");
 
     if (c->names && strcmp(c->names, "{tool}") == 0)
-        c->names = "bare"; /* one word for one thing */
+        c->names = "bare"; /* the normal form of this pattern */
     if (servers && servers->type == VALUE_MAP)
         check_aliases(r, servers);
     apply_enabled_servers(r, root, c);

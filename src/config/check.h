@@ -1,8 +1,8 @@
 /*
- * check: what the schema's types cannot say about a value.
+ * check: checks of values beyond the types of the schema.
  *
- * The first group are schema_check_fn: NULL when the text is fine, else what is wrong, in words
- * that never repeat the text (it may be a secret). The others look at several keys together.
+ * The first group are schema_check_fn: NULL when the text is fine, else a message that never
+ * repeats the text (it may be a secret). The others check several keys together.
  */
 #ifndef RIALTO_CONFIG_CHECK_H
 #define RIALTO_CONFIG_CHECK_H
@@ -25,8 +25,8 @@ schema_entry_fn check_prompt;
 /* A token must have a name and a hash. */
 schema_entry_fn check_token;
 
-/* The document as a whole: names that clash, names that nobody has. Also finishes what depends on
- * several keys, such as servers that `enabled_servers` leaves out. */
+/* Checks the document as a whole: names that clash, references to names that do not exist. Also
+ * sets fields that depend on several keys, such as servers that `enabled_servers` leaves out. */
 void check_config(struct schema_read *r, const struct value *root, struct config *c);
 
 #endif

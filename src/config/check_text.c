@@ -1,6 +1,6 @@
 /* The checks of single texts: paths, names, addresses, URLs, origins, hosts, token hashes, headers.
- * Listed in the table of schema_rows.c; cmd/config.c also calls check_name, hub/bus_host.c
- * check_alias. */
+ * Listed in the table of schema_rows.c; cmd/config.c, cmd/browser.c and hub/bus_host.c also call
+ * some of them. */
 #include "config/check.h"
 
 #include "base/ascii.h"

@@ -185,7 +185,7 @@ struct config *config_parse(struct span text, enum config_format format, bool pr
     struct value *root = read_document(&scratch, text, format, &reading, c, false);
     if (root) {
         schema_read(&reading, root, c);
-        credentials_in_config(c); /* before any message can quote it */
+        credentials_in_config(c); /* before any message can quote a secret */
         check_config(&reading, root, c);
     }
     problems_sort(problems, first);
@@ -206,7 +206,7 @@ bool config_convert(struct span text, enum config_format format, const char *sou
     struct value *root = read_document(&scratch, text, format, &reading, c, true);
     if (root) {
         schema_read(&reading, root, c);
-        credentials_in_config(c); /* before anything is said about it */
+        credentials_in_config(c); /* before any message can quote a secret */
         check_config(&reading, root, c);
     }
     problems_sort(problems, 0);

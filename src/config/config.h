@@ -24,7 +24,7 @@ struct config_join {
     const char *url, *session;
 };
 
-/* The words of a key stand in the same order in the schema. */
+/* Enums have the order of the words in the schema. */
 enum config_expose { EXPOSE_FULL, EXPOSE_SEARCH };
 enum config_log_format { LOG_FORMAT_TEXT, LOG_FORMAT_JSON };
 enum config_capabilities { CAPABILITIES_AUTO, CAPABILITIES_STRICT, CAPABILITIES_LIST };
@@ -47,7 +47,7 @@ struct config_token {
 struct config {
     struct arena arena;
     const char *file;   /* NULL for the built-in default */
-    bool omits_headers; /* a header whose variable is not set is left out, and not the server */
+    bool omits_headers; /* a header whose variable is not set is left out, not its server */
 
     struct {
         struct config_listen *items;
@@ -56,7 +56,7 @@ struct config {
     const char *names; /* a pattern with {tool} and something else, or "bare" */
     enum config_expose expose;
     bool describe_server;
-    bool resources_as_tools, prompts_as_tools; /* of all servers; told to each of them */
+    bool resources_as_tools, prompts_as_tools; /* for all servers; copied to each of them */
     bool remember;
     const char *setup_instructions;
     struct {
@@ -113,10 +113,10 @@ struct config {
     struct {
         enum log_level level;
         enum config_log_format format;
-        uint64_t keep; /* bytes of lines that are kept to be looked at; 0 = none */
+        uint64_t keep; /* bytes of log lines kept for inspection; 0 = none */
     } log;
     const char *control; /* "auto", "off" or unix:PATH */
-    uint64_t record;     /* bytes of calls that are kept to be looked at; 0 = none */
+    uint64_t record;     /* bytes of calls kept for inspection; 0 = none */
     struct {
         uint64_t message, memory, catalog; /* bytes */
         uint64_t batch;                    /* messages */

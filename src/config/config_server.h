@@ -1,8 +1,8 @@
 /*
  * config_server: one server of the configuration, with everything that can be set for it.
  *
- * A part of struct config (config/config.h), whose arena it lives in. The words of a key stand in
- * the same order in the schema.
+ * A part of struct config (config/config.h), in whose arena it lives. Enums have the order of the
+ * words in the schema.
  */
 #ifndef RIALTO_CONFIG_CONFIG_SERVER_H
 #define RIALTO_CONFIG_CONFIG_SERVER_H
@@ -40,7 +40,7 @@ enum config_instances { INSTANCES_SHARED, INSTANCES_PER_SESSION };
 
 /* Changes to one tool of a server. */
 struct config_tool {
-    const char *own; /* the server's name of the tool */
+    const char *own; /* the tool's name at the server */
     const char *name, *description;
     const char *arguments; /* a JSON object, or NULL */
     bool hide;
@@ -55,7 +55,7 @@ struct config_prompt {
 struct config_server {
     const char *alias;
     bool enabled;
-    const char *id; /* on a bus; may be NULL */
+    const char *id; /* the server's id on a bus; may be NULL */
     enum config_origin origin;
 
     const char *command; /* exactly one of command and url is given */
@@ -84,16 +84,16 @@ struct config_server {
     } prompts_as_context;
 
     uint64_t timeout; /* ms, like all durations; 0 = none */
-    bool own_timeout; /* it stands in the file */
+    bool own_timeout; /* the key is in the file */
     enum config_progress timeout_on_progress;
     enum config_start start;
     uint64_t start_timeout, idle_stop, approve_timeout, ask_timeout;
-    uint64_t ping; /* ms of silence before one; 0 = never */
+    uint64_t ping; /* ms of silence before a ping; 0 = never */
     enum config_instances instances;
     uint64_t concurrency, queue, restarts;
 };
 
-/* Do both describe the same server, so that a reload may leave it running? */
+/* Do both describe the same server, so that a reload may leave the server running? */
 bool config_server_equal(const struct config_server *a, const struct config_server *b);
 
 #endif

@@ -17,7 +17,7 @@ static struct value *copy(struct arena *a, const struct value *v)
     return value_copy(a, v, &budget);
 }
 
-/* The maps in a map or list; what is no map is a shorthand and stays as it is. */
+/* Converts the maps in a map or list; an entry that is no map is a shorthand and is kept. */
 static struct value *convert_entries(struct arena *a, const struct value *v, const char *path)
 {
     struct value *all = value_new(a, v->type, v->at);

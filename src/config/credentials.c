@@ -1,5 +1,5 @@
-/* Which texts of a configuration are secrets. Called when one was read, and by the plans of servers
- * when ${NAME} was filled in. */
+/* Finds secrets in the texts of a configuration. Called by config.c after reading, by secret.c and
+ * hub/server.c when ${NAME} was filled in, and by acp/secrets.c and cmd/conductor.c. */
 #include "config/credentials.h"
 
 #include "base/ascii.h"
@@ -9,8 +9,7 @@
 
 #include <stdlib.h>
 
-/* What stands in a URL is known to the other side without its escapes; the redactor finds it in
- * either form if told both. */
+/* A server sees a part of a URL without its escapes, so the redactor has to know both forms. */
 static void add_decoded(struct span part)
 {
     BUF_SCOPED decoded = {0};
@@ -45,7 +44,7 @@ static bool ends_authority(char c)
     return (unsigned char)c <= ' ' || strchr("/?#\"'(", c);
 }
 
-/* What stands before the last @ of what may be the place of a server. */
+/* The login before the last @ of the authority that `text` begins with. */
 static void add_login(struct span text)
 {
     size_t at = 0, n = 0;
@@ -107,7 +106,7 @@ void credentials_in_pair(struct span name, struct span value)
 {
     bool named = log_names_secret(name);
 
-    /* Every part of a cookie is one; of the parts of other texts only those that are named so. */
+    /* Every part of a cookie is a secret; of other texts, only parts with a telling name. */
     add_parts(value, named && span_has_nocase(name, SPAN("cookie")));
     if (!named)
         return;

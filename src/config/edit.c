@@ -18,7 +18,7 @@ static bool is_json(struct span text)
     return json_skim(text, NULL, NULL, &type, NULL) == 0 && type == JSON_OBJECT;
 }
 
-/* The map of servers: the file's first of these; empty when it has none. */
+/* Finds the file's map of servers; empty when the file has none. */
 static int find_servers(struct span text, struct span *servers, struct err *err)
 {
     static const char *const names[] = {"mcpServers", "servers"};
@@ -46,7 +46,7 @@ static void put_around(struct buf *out, struct span text, struct span cut, struc
     buf_span(out, span_from(text, at + cut.n));
 }
 
-/* As the first of the file's members: a map with this one server. */
+/* Puts a map with this one server in front of the file's other members. */
 static void put_map(struct buf *out, struct span text, struct span name, struct span entry)
 {
     const char *at = text.p + span_find(text, '{') + 1;
@@ -92,7 +92,7 @@ int edit_add_server(struct buf *out, struct span text, struct span name, struct 
     return 0;
 }
 
-/* The member with the comma that parts it from its neighbour. */
+/* The member with the comma between it and its neighbour. */
 static struct span with_comma(struct span servers, struct span before, struct span member)
 {
     const char *end = servers.p + servers.n, *p = member.p + member.n;
@@ -126,7 +126,7 @@ int edit_remove_server(struct buf *out, struct span text, struct span name, stru
 
 int edit_replace_file(const char *path, struct span text, struct err *err)
 {
-    char *real = realpath(path, NULL); /* a link to the file stays one */
+    char *real = realpath(path, NULL); /* a symbolic link stays a link */
     BUF_SCOPED old = {0};
 
     if (real)

@@ -1,8 +1,8 @@
 /*
  * edit: single servers put into or taken out of a configuration file, the rest left as it is.
  *
- * JSON or YAML with `mcpServers` (or our `servers`). Everything that is not the entry itself keeps
- * its bytes, comments and members that we do not know among it.
+ * The file is JSON or YAML with `mcpServers` (or our `servers`). All bytes outside of the entry are
+ * kept, also comments and unknown members.
  */
 #ifndef RIALTO_CONFIG_EDIT_H
 #define RIALTO_CONFIG_EDIT_H
@@ -17,7 +17,7 @@ MUST_CHECK int edit_add_server(struct buf *out, struct span text, struct span na
 /* Append `text` without the server `name`. */
 MUST_CHECK int edit_remove_server(struct buf *out, struct span text, struct span name,
                                   struct err *err);
-/* Put `text` into the place of the file at once; what was there before goes to FILE.bak. */
+/* Replace the file by `text` atomically; the old file becomes FILE.bak. */
 MUST_CHECK int edit_replace_file(const char *path, struct span text, struct err *err);
 
 #endif

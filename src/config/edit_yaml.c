@@ -13,7 +13,7 @@ enum { INDENT = 2 }; /* of the first server in a file */
 struct edited_yaml {
     struct arena arena;
     struct span text;
-    struct value *root;    /* NULL when the text is not fine */
+    struct value *root;    /* NULL when the text is not valid */
     struct value *servers; /* NULL when there is no such key */
 };
 
@@ -116,7 +116,7 @@ static void put_rest(struct buf *out, struct edited_yaml *d, struct span name)
         value_put_json(out, d->root, false);
 }
 
-/* Have both texts the same, but for the server, which one of them has? */
+/* Are both documents the same, except for the server, which only one of them has? */
 static int check(struct edited_yaml *before, struct span after, struct span name, bool adds,
                  struct err *err)
 {
@@ -140,7 +140,7 @@ static int check(struct edited_yaml *before, struct span after, struct span name
 
 /* --- editing --- */
 
-/* `servers:` without any: what stands there for "none" goes. */
+/* Puts in the first server; an empty value of `servers:` is replaced. */
 static void put_first(struct buf *out, const struct edited_yaml *d, struct span name,
                       struct span entry)
 {
@@ -184,7 +184,7 @@ static void put_with(struct buf *out, const struct edited_yaml *d, struct span n
     }
 }
 
-/* Gives the edited text to the caller if it is as it should be. */
+/* Appends the edited text to `out` if it passes the check. */
 static int finish(struct buf *out, struct edited_yaml *d, struct buf *edited, struct span name,
                   bool adds, struct err *err)
 {

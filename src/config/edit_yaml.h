@@ -1,8 +1,8 @@
 /*
  * edit_yaml: one server put into or taken out of a YAML file, comments and all other lines kept.
  *
- * Whole lines are put in or taken out. The result is read again: unless it says the same as before
- * but for the one server, the file is refused and has to be edited by hand.
+ * Whole lines are put in or taken out. The result is parsed again: if it differs from the old
+ * document in more than this server, the edit is refused and the user has to edit the file.
  */
 #ifndef RIALTO_CONFIG_EDIT_YAML_H
 #define RIALTO_CONFIG_EDIT_YAML_H

@@ -12,15 +12,15 @@ enum treatment {
     RENAME,   /* the same value under our name */
     NEGATE,   /* true for false */
     MS,       /* a number of milliseconds */
-    UNCLEAR,  /* a text is ours; a number is seconds or milliseconds, depending on the program */
-    WAY,      /* how to speak to the server, in other words */
-    KIND,     /* the same, but we find out better: it need only be a word that we know */
+    UNCLEAR,  /* a text has a unit; a number is seconds or milliseconds, depending on the program */
+    WAY,      /* the transport, in other words than ours */
+    KIND,     /* the transport, but we detect it ourselves: only the word is checked */
     FILTER,   /* tools: a list of them, or maps of lists */
     APPROVAL, /* tools: "always", a list, or a map with such things */
     CONTEXT,  /* prompts: "auto", or a list */
     MARK,     /* what a bus bridge has written beside the entry; anybody else's is left out */
     IGNORE,   /* concerns only the program that the file was written for */
-    DROP,     /* the same, but the user will miss it */
+    DROP,     /* left out with a warning: the user will miss it */
     GUARD,    /* bounds the server or its callers: the server must not run without the bound */
 };
 
@@ -28,7 +28,7 @@ static const struct foreign_key {
     const char *theirs; /* upper and lower case are the same in some of these programs */
     const char *ours;
     enum treatment treatment;
-    bool manifest; /* only there */
+    bool manifest; /* a key of manifests only */
 } foreign_keys[] = {
     {"command", "command", RENAME, false},
     {"args", "args", RENAME, false},
@@ -134,7 +134,7 @@ static void add_unit(struct importing *im, struct value *v, const char *unit)
     v->text = arena_span(im->arena, buf_view(&text));
 }
 
-/* --- members that say more than one word --- */
+/* --- members with structured values --- */
 
 /* Our name of a transport; NULL when `theirs` is not one. */
 static const char *way_of(struct span theirs)
@@ -299,9 +299,9 @@ static bool treat_member(struct importing *im, struct value *server, struct valu
     const struct foreign_key *f = find_foreign(im, v->key);
 
     if (v->as.n)
-        return true; /* made by us */
+        return true; /* added by this import */
     if (!f) {
-        v->as = v->key; /* one of ours, or unknown: the schema says which */
+        v->as = v->key; /* one of our keys, or unknown: the schema decides */
         return true;
     }
     if (import_is_empty(v))
@@ -310,7 +310,7 @@ static bool treat_member(struct importing *im, struct value *server, struct valu
     return treat_value(im, server, v, f);
 }
 
-/* Names may be anything elsewhere; here they become part of tool names and addresses. */
+/* Other programs allow any name; ours becomes part of tool names and addresses. */
 static void treat_name(struct importing *im, struct value *server)
 {
     BUF_SCOPED name = {0};
@@ -326,7 +326,7 @@ static void treat_name(struct importing *im, struct value *server)
     }
 }
 
-/* A member that bounds the server and that we cannot keep to. */
+/* A member that restricts the server in a way that we cannot enforce. */
 static const struct value *find_guard(const struct importing *im, const struct value *server)
 {
     for (const struct value *v = server->first; v; v = v->next) {
@@ -342,8 +342,8 @@ bool import_server(struct importing *im, struct value *server)
     const struct value *guard;
 
     if (server->type != VALUE_MAP)
-        return true; /* the schema says what is wrong */
-    /* A manifest without them is refused by the schema. */
+        return true; /* the schema reports the error */
+    /* A manifest whose server has neither is refused by the schema. */
     if (!im->manifest && !find_member(im, server, "url") && !find_member(im, server, "command")) {
         import_say(im, PROBLEM_WARNING, server, NULL,
                    "server left out: it has neither 'command' nor 'url'");
@@ -411,7 +411,7 @@ static bool is_vscode(const struct value *root, const struct import_hints *hints
     return hints->relaxed || value_get(root, "inputs") || import_has_variables(servers);
 }
 
-/* The settings of VS Code have the same under "mcp", among very much else. */
+/* The settings of VS Code have the same map under "mcp", among many other keys. */
 static struct value *settings_of(const struct value *root)
 {
     struct value *mcp = value_get(root, "mcp");

@@ -1,6 +1,7 @@
 /*
- * import_inside: what the files of import share. import.c knows the dialects and the members of a
- * server, import_manifest.c the manifest around them, import_variables.c the ${...} in their texts.
+ * import_inside: declarations that the files of import share. import.c knows the dialects and the
+ * members of a server, import_manifest.c the manifest around them, import_variables.c the ${...} in
+ * their texts.
  */
 #ifndef RIALTO_CONFIG_IMPORT_INSIDE_H
 #define RIALTO_CONFIG_IMPORT_INSIDE_H
@@ -10,12 +11,12 @@
 struct importing {
     struct arena *arena;
     struct problems *problems;
-    const char *servers; /* what the map of servers is called */
+    const char *servers; /* key of the map of servers */
     bool manifest;       /* a manifest: has members of its own, and unknown ones are errors */
     bool thorough;
 };
 
-/* About a member of a server, or with NULL about the server. */
+/* Adds a problem about a member of a server, or with NULL about the server. */
 void import_say(struct importing *im, enum problem_level level, const struct value *server,
                 const struct value *member, const char *fmt, ...)
     __attribute__((format(printf, 5, 6)));
@@ -24,7 +25,7 @@ void import_say(struct importing *im, enum problem_level level, const struct val
 bool import_server(struct importing *im, struct value *server);
 /* A member `key` of `map` that means our key `ours`. */
 void import_add(struct value *map, const char *ours, struct value *v);
-/* Some of these programs write every key they know, used or not. */
+/* Is the value empty? Some programs write every key that they know, used or not. */
 bool import_is_empty(const struct value *v);
 
 /* Rewrite the variables of editors in all texts of a server. */

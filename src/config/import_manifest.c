@@ -7,7 +7,7 @@
 /* The members of the manifest that concern only assistant4. */
 static const char *const foreign_keys[] = {"id",          "name",       "version",
                                            "description", "entrypoint", "depends_on"};
-/* Of its config: nothing of the kind needs to be set here. */
+/* Keys of the manifest's `config` that need no counterpart here. */
 static const char *const needless_keys[] = {"prompts_cache_ttl", "reconnect_interval"};
 
 static bool is_one_of(struct span key, const char *const *keys, size_t n)
@@ -36,7 +36,7 @@ static void say_wrong_entry(struct importing *im, size_t n, struct place at, con
     problems_add(im->problems, PROBLEM_ERROR, at, buf_cstr(&path), "%s", text);
 }
 
-/* Gives the entry its alias as key; false when it has none of its own. */
+/* Makes the alias of the entry its key; false when the entry has no unique alias. */
 static bool name_entry(struct importing *im, struct value *entry, size_t n, struct map *seen)
 {
     struct value *alias = entry->type == VALUE_MAP ? value_get(entry, "alias") : NULL;
@@ -120,7 +120,7 @@ static void switch_off(struct importing *im, const struct value *enabled, struct
     }
 }
 
-/* What stands in `config` beside the servers. */
+/* The members of `config` beside the servers. */
 static void import_config(struct importing *im, struct value *root, struct value *config,
                           struct value *servers)
 {
@@ -128,7 +128,7 @@ static void import_config(struct importing *im, struct value *root, struct value
         next = v->next;
         if (span_is(v->key, "enabled_servers") || span_is(v->key, "names")) {
             value_remove(config, v);
-            v->as = v->key; /* so that the same key outside is noticed */
+            v->as = v->key; /* so that the same key outside of `config` is noticed */
             if (!import_is_empty(v))
                 value_append(root, v);
         } else if (span_is(v->key, "tool_allowlist")) {

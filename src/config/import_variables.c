@@ -22,7 +22,7 @@ static bool find_variable(struct span text, size_t from, struct variable *out)
     return false;
 }
 
-/* "perplexity-key" becomes PERPLEXITY_KEY: what is asked for there is a secret or variable here. */
+/* "perplexity-key" becomes PERPLEXITY_KEY: an input that VS Code asks for is a variable here. */
 static void put_secret(struct buf *out, struct span id)
 {
     buf_str(out, "${");
@@ -31,7 +31,7 @@ static void put_secret(struct buf *out, struct span id)
     buf_char(out, '}');
 }
 
-/* What editors know and we do not, and what it becomes. */
+/* Variables of editors, and what each becomes. */
 static const struct known {
     const char *name;
     const char *becomes;

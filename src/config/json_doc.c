@@ -8,7 +8,7 @@ struct json_doc {
     struct arena *arena;
     struct problems *problems;
     struct buf scratch;
-    const char *seen; /* up to here `now` has been counted */
+    const char *seen; /* `now` is the place of this byte */
     struct place now;
     size_t nodes;
 };
@@ -79,7 +79,7 @@ static struct value *build(struct json_doc *doc, struct span raw, enum json_type
     return v;
 }
 
-/* What people most often get wrong, told by the byte at which the grammar broke. */
+/* Advice on common mistakes, chosen by the byte at which parsing failed. */
 static const char *syntax_advice(struct span text, size_t at)
 {
     size_t before = at;

@@ -1,8 +1,8 @@
 /*
  * nearest: "did you mean ...?"
  *
- * Offer it every word that would have been right; it keeps the one that takes the fewest typing
- * slips (a letter missing, added, wrong, or two swapped) to get to, ignoring case.
+ * Offer every valid word: the nearest is kept, counted in typing slips (a letter missing, added,
+ * wrong, or two swapped), ignoring case.
  */
 #ifndef RIALTO_CONFIG_NEAREST_H
 #define RIALTO_CONFIG_NEAREST_H

@@ -12,7 +12,7 @@ static const struct config_server *find(const struct config *c, const char *alia
     return s && s->enabled ? s : NULL;
 }
 
-/* Do they differ in nothing but what can be changed under a running server? */
+/* Do both differ only in settings that can be changed while the server runs? */
 static bool only_adjusted(const struct config_server *from, const struct config_server *to)
 {
     struct config_server adjusted = *from;

@@ -2,8 +2,8 @@
  * plan: what must change to get from one configuration to the next.
  *
  * A pure comparison: boot is a plan from nothing, a reload one from the configuration that runs,
- * and only what the plan names is touched. Servers that read the same are kept;
- * where only filters and limits differ the running server is kept too and they are put in force.
+ * and only servers that the plan changes are touched. Servers with equal settings are kept; where
+ * only filters and limits differ the running server is kept, too, and gets the new ones.
  */
 #ifndef RIALTO_CONFIG_PLAN_H
 #define RIALTO_CONFIG_PLAN_H
@@ -22,10 +22,10 @@ enum plan_act {
 
 struct plan_step {
     enum plan_act act;
-    const struct config_server *from, *to; /* NULL where there is none */
+    const struct config_server *from, *to; /* NULL: not in that configuration */
 };
 
-/* The servers of `to` in its order, then those that go. Ones that are not enabled do not count. */
+/* The servers of `to` in order, then those that are removed. Disabled servers do not count. */
 struct plan {
     struct plan_step *steps;
     size_t n;

@@ -18,7 +18,7 @@ void problems_set_file(struct problems *ps, const char *file)
     ps->file = file ? arena_span(&ps->arena, span_str(file)).p : NULL;
 }
 
-/* Bytes of the file end up on a terminal: no control characters among them. */
+/* Copies bytes of the file without control characters, for a terminal. */
 static const char *keep_text(struct arena *a, struct span s)
 {
     struct span copy = arena_span(a, s);
@@ -82,7 +82,7 @@ void problem_put(struct buf *out, const struct problem *p)
         buf_str(out, ": ");
     if (p->level == PROBLEM_WARNING)
         buf_str(out, "warning: ");
-    /* They quote the file. */
+    /* Key and text may quote secrets of the file. */
     if (*p->key)
         log_redact(out, span_str(p->key));
     buf_str(out, *p->key ? ": " : "");

@@ -18,7 +18,7 @@ enum { PROBLEMS_MAX = 100 };
 
 enum problem_level { PROBLEM_ERROR, PROBLEM_WARNING };
 
-/* Where something stands in its file, counted from 1 in characters; line 0 means nowhere. */
+/* Line and column in the file, counted from 1 in characters; line 0 means no place. */
 struct place {
     unsigned line, column;
 };
@@ -46,7 +46,7 @@ void problems_set_file(struct problems *ps, const char *file);
 void problems_add(struct problems *ps, enum problem_level level, struct place at, const char *key,
                   const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 
-/* Those from number `from` on in the order of the file; they must be of one file. */
+/* Sort the problems from number `from` on by place; they must be of one file. */
 void problems_sort(struct problems *ps, size_t from);
 
 /* One problem as one line, without the line end. */

@@ -1,10 +1,10 @@
 /*
  * reader: from the bytes of a file to a value tree.
  *
- * Each returns the root, or NULL with the reasons added to `problems`. The text may be anything:
- * depth and number of nodes are bounded (aliases count with all they stand for), and a key may
- * stand only once in a map. A tree whose only fault is such a key is still returned, so that the
- * schema can report what else is wrong: the caller must look at problems->errors.
+ * Each reader returns the root, or NULL with the reasons added to `problems`. The text may be
+ * anything: depth and number of nodes are bounded (aliases count with all they stand for), and a
+ * key may stand only once in a map. A tree whose only fault is such a key is still returned, so
+ * that the schema can report what else is wrong: the caller must look at problems->errors.
  *
  * Nouns: json_doc_, yaml_. Files: json_doc, yaml.
  */
@@ -16,7 +16,7 @@
 struct value *json_doc_read(struct arena *a, struct span text, struct problems *problems);
 /*
  * Append `text` with comments and the commas before closing brackets blanked out, so that every
- * other byte stays in its place. False, with nothing to be used, when the result is not JSON
+ * other byte stays in its place. False, with unusable output, when the result is not JSON
  * either.
  */
 bool json_doc_relax(struct buf *out, struct span text);

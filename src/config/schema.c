@@ -33,7 +33,7 @@ static void *field(const struct schema_row *row, void *base)
     return (char *)base + row->offset;
 }
 
-/* Lists of any kind lie as {items, n} at their offset. */
+/* Lists of any type are stored as {items, n} at their offset. */
 static void put_list(const struct schema_row *row, void *base, void *items, size_t n)
 {
     struct any_list list = {items, n};
@@ -95,7 +95,7 @@ static void read_string(struct schema_read *r, const struct schema_row *row, con
     memcpy(field(row, base), &text, sizeof text);
 }
 
-/* In lists and maps of text, 8080 and true mean the text that stands there. */
+/* In lists and maps of text, 8080 and true are taken as text. */
 static bool is_texty(const struct value *v)
 {
     return v->type == VALUE_STRING || v->type == VALUE_NUMBER || v->type == VALUE_BOOL;
@@ -390,7 +390,7 @@ static const struct schema_row *find_child(const char *parent, struct span key)
 static void read_row(struct schema_read *r, const struct schema_row *row, const struct value *v,
                      const char *shown, void *base);
 
-/* What the rows at `parent` are when nobody sets them. */
+/* Sets the defaults of all rows at `parent`. */
 static void set_presets(struct schema_read *r, const char *parent, void *base)
 {
     struct arena scratch = {0};
@@ -450,7 +450,7 @@ static void show_key(struct scope *scope, const char *parent, struct span key)
              *parent ? "." : "", SPAN_ARG(key));
 }
 
-/* The path that the keys of its entries have in the table. */
+/* The path in the table for the keys of the row's entries. */
 static void entry_path(const struct schema_row *row, char *out, size_t size)
 {
     snprintf(out, size, "%s.*", row->path);
@@ -482,7 +482,8 @@ static void read_entries(struct schema_read *r, const struct schema_row *row, co
             problems_add(r->problems, PROBLEM_ERROR, child->key_at, scope.shown, "%s", why);
             continue;
         }
-        memset(scope.base, 0, row->entry_size); /* one that was left out may have been here */
+        memset(scope.base, 0,
+               row->entry_size); /* may hold the rest of an entry that was left out */
         const char *kept = arena_span(r->arena, name).p;
         memcpy(scope.base, &kept, sizeof kept);
         if (read_entry(r, row, child, &scope))
@@ -536,7 +537,7 @@ static void read_row(struct schema_read *r, const struct schema_row *row, const 
                      const char *shown, void *base)
 {
     if (v->type == VALUE_NULL)
-        return; /* a key with nothing behind it is a key not given */
+        return; /* a key without a value counts as not given */
     if (row->missing && !r->preview) {
         problems_add(r->problems, PROBLEM_ERROR, v->key_at, shown,
                      "support for %s is not available in this version", row->missing);
@@ -610,7 +611,7 @@ static void read_map(struct schema_read *r, const struct value *map, const struc
         const struct schema_row *row = find_child(scope->path, value_key(v));
         struct scope key;
 
-        /* As in other YAML files, "x-" marks what is the author's own: anchors to merge from. */
+        /* As in other YAML files, "x-" marks keys for the author's own use, such as anchors. */
         if (!*scope->path && span_starts(v->key, SPAN("x-")))
             continue;
         show_key(&key, scope->shown, v->key);
@@ -618,7 +619,7 @@ static void read_map(struct schema_read *r, const struct value *map, const struc
             unknown_key(r, v, scope, key.shown);
             continue;
         }
-        /* Only an importer makes two keys mean the same: the reader has refused others. */
+        /* Two keys mean the same only after an import: the reader has refused duplicates. */
         if (seen[row - schema_rows] && v->as.n)
             problems_add(r->problems, PROBLEM_ERROR, v->key_at, key.shown,
                          "this says the same as '" SPAN_FMT "'; keep one", SPAN_ARG(v->as));

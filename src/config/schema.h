@@ -1,8 +1,8 @@
 /*
  * schema: the one table of configuration keys.
  *
- * Each row says what a key is called, what it takes, what it is without being given, where it goes
- * in struct config, and what it means to the person who sets it. Reading, checking, defaults, the
+ * Each row has the name of a key, its type, its default, its place in struct config, and its
+ * explanation for users. Reading, checking, defaults, the
  * effective configuration, `rialto config --explain`, the man page and the comparison of two
  * servers all walk this table; nothing else knows the keys.
  *
@@ -27,7 +27,7 @@ enum schema_type {
     SCHEMA_WORD,     /* an enum: the word's place in `words` */
     SCHEMA_WORDS,    /* unsigned: a bit for each of `words` */
     SCHEMA_JSON,     /* const char *: a map as JSON text */
-    SCHEMA_SECTION,  /* has keys of its own, which go to the same struct */
+    SCHEMA_SECTION,  /* has keys below it, which go to the same struct */
     SCHEMA_ENTRIES,  /* a map of names to structs; each starts with `const char *` for its name */
     SCHEMA_LIST,     /* a list of structs */
 };
@@ -52,7 +52,7 @@ struct schema_row {
     const char *path;
     enum schema_type type;
     size_t offset;                   /* into struct config, or the struct of the entry around it */
-    const char *preset;              /* the default, as one would write it */
+    const char *preset;              /* the default, as written in a file */
     uint64_t min, max;               /* of amounts; of the number of entries; max 0 = no bound */
     const char *zero;                /* what 0 means; NULL: 0 is out of bounds */
     const struct schema_word *words; /* SCHEMA_WORD and SCHEMA_WORDS */
@@ -94,11 +94,11 @@ const char *schema_missing(const struct schema_row *row);
 
 /* The effective configuration as a tree that reads back to the same; secrets become "***". */
 struct value *schema_dump(struct arena *a, const struct config *c);
-/* The same of one entry, such as a server below "servers.*". */
+/* The tree of one entry, such as a server below "servers.*". */
 struct value *schema_dump_entry(struct arena *a, const char *parent, const void *entry);
 /* Are two structs the same in every key below `parent`, such as "servers.*"? */
 bool schema_equal(const char *parent, const void *a, const void *b);
-/* The same for one key, with all keys below it. */
+/* Are two structs the same in one key, with all keys below it? */
 bool schema_equal_row(const struct schema_row *row, const void *a, const void *b);
 
 /* --- documentation --- */
@@ -107,8 +107,8 @@ bool schema_equal_row(const struct schema_row *row, const void *a, const void *b
 void schema_put_type(struct buf *out, const struct schema_row *row);
 /*
  * Explain what `key` names: a path with or without its stars filled in, a section, or a last name;
- * NULL for all. False, with `out` untouched, when there is none; *near is then the nearest key or
- * empty.
+ * NULL for all. False, with `out` untouched, when there is no such key; *near is then the nearest
+ * key or empty.
  */
 bool schema_explain(struct buf *out, const char *key, bool json, struct span *near);
 /* Text as roff shows it: no line may look like a request, no hyphen may become a dash. */

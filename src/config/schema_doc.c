@@ -82,7 +82,7 @@ static void put_facts(struct buf *out, const struct schema_row *row)
         out->n--;
 }
 
-/* Words flow between `indent` and the right margin. */
+/* Appends the text, wrapped between `indent` and the right margin. */
 static void put_wrapped(struct buf *out, struct span text, size_t indent)
 {
     size_t column = 0;

@@ -14,7 +14,7 @@ static const void *field(const struct schema_row *row, const void *base)
     return (const char *)base + row->offset;
 }
 
-/* What lies in a struct, read without knowing its type. */
+/* Reads a field of a struct whose type is not known here. */
 static const char *get_text(const void *at)
 {
     const char *text;
@@ -126,7 +126,7 @@ static struct value *dump_entries(struct arena *a, const struct schema_row *row,
     for (size_t i = 0; i < list.n; i++) {
         const char *entry = list.items + i * row->entry_size;
         struct value *map = dump_map(a, path, entry);
-        /* An entry that says no more than its shorthand is written as that. */
+        /* An entry with only its shorthand key is written as the shorthand. */
         struct value *alone = row->shorthand && map->n == 1 ? value_get(map, row->shorthand) : NULL;
         if (named)
             map->key = span_str(get_text(entry));
@@ -142,7 +142,7 @@ static struct value *dump_section(struct arena *a, const struct schema_row *row,
     return map->n ? map : NULL;
 }
 
-/* NULL for what is not set. */
+/* NULL when the key is not set. */
 static struct value *dump_row(struct arena *a, const struct schema_row *row, const void *base)
 {
     const void *at = field(row, base);

@@ -24,7 +24,7 @@ enum { SECRET_MAX = 64 * 1024, COMMAND_MS = 10 * 1000 };
 
 struct secrets {
     const struct config *config;
-    struct map values; /* name -> char *; "" stands for one that was found nowhere */
+    struct map values; /* name -> char *; "" for a name that was found nowhere */
 };
 
 struct secrets *secrets_new(const struct config *c)
@@ -62,7 +62,7 @@ static int ms_left(const struct timespec *end)
     return left > 0 ? (int)left : 0;
 }
 
-/* Everything up to the end, as long as it is small and comes in time. */
+/* Reads to the end; false when there is too much or it takes too long. */
 static bool read_all(int fd, struct buf *out)
 {
     struct timespec end;
@@ -98,7 +98,7 @@ static bool from_directory(const char *directory, const char *name, struct buf *
     return ok;
 }
 
-/* What the command prints when the name is its last argument. */
+/* The output of the command with the name as its last argument. */
 static bool from_command(const struct config_strings *command, const char *name, struct buf *out)
 {
     posix_spawn_file_actions_t actions;

@@ -1,9 +1,9 @@
 /*
  * secret: ${NAME} in the configuration of a server, filled in.
  *
- * Looked for in this order: a file of that name in secrets.directory, one in systemd's credentials
- * directory, what secrets.command prints for the name, the environment. Every value found is made
- * known to the log's redactor before anybody can print it.
+ * The value is looked up in this order: a file of that name in secrets.directory, one in systemd's
+ * credentials directory, the output of secrets.command for the name, the environment. Every value
+ * found is made known to the log's redactor before it can be printed.
  *
  * Nouns: secrets_.
  */
@@ -12,7 +12,7 @@
 
 #include "config/config.h"
 
-struct secrets; /* what was looked up already: a command is asked once per name */
+struct secrets; /* with a cache: the command runs once per name */
 
 struct secrets *secrets_new(const struct config *c);
 void secrets_free(struct secrets *s);

@@ -1,5 +1,5 @@
 /* Durations and sizes read from text and written as text. Called by schema.c, schema_doc.c and
- * schema_dump.c, and by cmd/bus.c, cmd/stdio.c and cmd/top.c for options. */
+ * schema_dump.c, and by acp/flow.c and cmd/ for options. */
 #include "config/units.h"
 
 #include "base/ascii.h"

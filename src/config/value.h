@@ -1,7 +1,7 @@
 /*
  * value: a configuration document as a tree, whatever it was written in.
  *
- * Both readers (JSON, YAML) build it, the schema reads it. Every node knows where it stands in its
+ * Both readers (JSON, YAML) build the tree, the schema reads it. Every node knows its place in the
  * file, so that a problem can point at it. Nodes and texts live in the reader's arena; texts are
  * NUL-terminated behind their end, but may contain NULs of their own.
  */
@@ -24,7 +24,7 @@ struct value {
     struct span text; /* a string's content; the number or word as it was written */
 
     struct span key; /* in a map: as written */
-    struct span as;  /* what an importer takes the key for; empty = `key` */
+    struct span as;  /* our key, as set by an importer; empty = `key` */
     struct place key_at;
 
     struct value *first, *last, *next; /* children of a list or map, in order; the next sibling */
@@ -46,7 +46,7 @@ static inline struct span value_key(const struct value *v)
 /* Member of a map by value_key; NULL when absent or when `map` is no map. */
 struct value *value_get(const struct value *map, const char *key);
 
-/* A copy of the whole tree below `v`. Counts its nodes off *budget; NULL when that runs out. */
+/* A copy of the whole tree below `v`. Subtracts its nodes from *budget; NULL when that runs out. */
 struct value *value_copy(struct arena *a, const struct value *v, size_t *budget);
 
 /* Adds an error for every key that stands twice in `map`. */

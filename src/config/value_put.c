@@ -1,5 +1,5 @@
 /* A value tree written as JSON or as YAML, and comments for YAML. Called by cmd/config.c,
- * convert.c, schema.c and hub/memory.c. */
+ * convert.c, edit_yaml.c, schema.c and hub/memory.c. */
 #include "config/value.h"
 
 #include "base/ascii.h"
@@ -130,7 +130,7 @@ static void put_yaml_text(struct buf *out, struct span text)
         buf_span(out, text);
         return;
     }
-    /* But for those characters a JSON string is a YAML double-quoted one. */
+    /* Except for those characters a JSON string is a double-quoted YAML string. */
     json_quote(&quoted, text);
     for (size_t i = 0, n; i < quoted.n; i += n) {
         unsigned special = yaml_special(span_from(buf_view(&quoted), i), &n);
@@ -162,7 +162,7 @@ static void put_yaml_key(struct buf *out, struct span key, unsigned depth)
 
 static void put_yaml(struct buf *out, const struct value *v, unsigned depth);
 
-/* What stands behind "key:" or "-": on the same line, or as a block below. */
+/* The value behind "key:" or "-": on the same line, or as a block below. */
 static void put_yaml_child(struct buf *out, const struct value *v, unsigned depth)
 {
     if (is_container(v) && v->first) {

@@ -1,5 +1,5 @@
 /* A YAML text as a value tree, built from libyaml's events, with aliases and merge keys expanded
- * within a limit. Called by config.c. */
+ * within a limit. Called by config.c and edit_yaml.c. */
 #include "base/err.h"
 #include "base/library.h"
 #include "base/map.h"
@@ -10,7 +10,7 @@
 #include <yaml.h>
 
 /*
- * libyaml gives events; this builds the tree from them with a stack of open containers. Aliases
+ * The tree is built from libyaml's events with a stack of open containers. Aliases
  * are expanded by copying, counted like anything else, so that a small file cannot become a large
  * tree.
  */
@@ -309,7 +309,7 @@ static int on_event(struct yaml_doc *doc, const yaml_event_t *event)
     return 0;
 }
 
-/* For what libyaml reports by offset alone. */
+/* The place of an error that libyaml reports by offset alone. */
 static struct place place_of_byte(struct span text, size_t offset)
 {
     struct place at = {1, 1};
