@@ -482,8 +482,7 @@ static void read_entries(struct schema_read *r, const struct schema_row *row, co
             problems_add(r->problems, PROBLEM_ERROR, child->key_at, scope.shown, "%s", why);
             continue;
         }
-        memset(scope.base, 0,
-               row->entry_size); /* may hold the rest of an entry that was left out */
+        memset(scope.base, 0, row->entry_size); /* may hold an entry that was left out */
         const char *kept = arena_span(r->arena, name).p;
         memcpy(scope.base, &kept, sizeof kept);
         if (read_entry(r, row, child, &scope))

@@ -77,7 +77,7 @@ struct provider *view_fallback(const struct view *v);
  * item is hidden and no tool needs a person's approval. NULL for other views.
  */
 struct provider *view_only(const struct view *v);
-/* Does the view hide no item of the providers that it shows? It may hide whole providers. */
+/* Does the narrowing hide no item of the providers that are shown? It may hide providers. */
 bool view_is_whole(const struct view *v);
 /* The filter for items of this kind; NULL: no item of the kind is hidden. */
 const struct filter *view_filter(const struct view *v, enum item_kind kind);
