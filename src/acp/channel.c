@@ -444,7 +444,7 @@ static void take_answer(struct acp_channel *ch, const struct rpc_message *m)
     }
 }
 
-bool acp_channel_send(struct acp_channel *ch, struct span text)
+bool acp_channel_send(struct acp_channel *ch, struct span text, struct span own_id)
 {
     struct rpc_message m;
 
@@ -452,7 +452,7 @@ bool acp_channel_send(struct acp_channel *ch, struct span text)
         return false;
     switch (m.kind) {
     case RPC_REQUEST:
-        exchange_open(ch, &m);
+        exchange_open(ch, &m, own_id);
         break;
     case RPC_NOTIFICATION:
         take_notification(ch, &m);
@@ -465,7 +465,7 @@ bool acp_channel_send(struct acp_channel *ch, struct span text)
         struct json_iter it = json_iter(m.text);
         while (json_next(&it))
             if (it.type == JSON_OBJECT)
-                acp_channel_send(ch, it.value);
+                acp_channel_send(ch, it.value, SPAN_EMPTY);
         break;
     }
     case RPC_INVALID:

@@ -43,8 +43,11 @@ bool acp_channel_is_modern(const struct acp_channel *ch);
  * and therefore still remembers the first initialize. */
 void acp_channel_set_greeting(struct acp_channel *ch, struct span params);
 struct span acp_channel_greeting(const struct acp_channel *ch);
-/* Send one MCP message (a JSON object or batch) to the server. False: the text is not a message. */
-bool acp_channel_send(struct acp_channel *ch, struct span text);
+/*
+ * Send one MCP message (a JSON object or batch) to the server. False: the text is not a message.
+ * `own_id`: the raw id that the client gave a request, which servers of M0 are shown; may be empty.
+ */
+bool acp_channel_send(struct acp_channel *ch, struct span text, struct span own_id);
 /* Tell the server and free the channel; no event follows. */
 void acp_channel_close(struct acp_channel *ch);
 

@@ -42,7 +42,7 @@ struct exchange {
     struct acp_channel *channel;
     struct pending *sent;
     char *id;         /* the client's, raw */
-    char *request_id; /* the server's, raw string; M0 and M4 */
+    char *request_id; /* as the server knows it, raw; M0 and M4 */
     char *token;      /* for progress, raw, as the server knows it; M0 and M0b */
     char *own_token;  /* ... and the client */
     char *kept;       /* the message, while it may have to be sent again with other method names */
@@ -65,7 +65,7 @@ void channel_deliver(struct acp_channel *ch, struct hop *from, const struct acp_
                      const struct acp_carried *said, const struct exchange *x);
 
 /* --- exchange.c --- */
-void exchange_open(struct acp_channel *ch, const struct rpc_message *m);
+void exchange_open(struct acp_channel *ch, const struct rpc_message *m, struct span own_id);
 void exchange_free(struct exchange *x);
 /* A new id (quoted) that no other channel uses. */
 char *exchange_new_name(struct acp_channel *ch);
@@ -94,5 +94,8 @@ void unnamed_divert(struct conductor *c, struct hop *from, const struct acp_mess
  * returned span may point into `scratch`.
  */
 struct span unnamed_token(struct exchange *x, struct span params, struct buf *scratch);
+/* The id of a request inside its envelope: the client's own, unless that is not known or another
+ * request to this server has it now. */
+char *unnamed_id(struct acp_channel *ch, struct span own_id);
 
 #endif

@@ -165,17 +165,18 @@ static void send_request(struct exchange *x, const struct rpc_message *m)
     hop_place_send(to, x->sent, buf_view(&name), buf_view(&carried));
 }
 
-void exchange_open(struct acp_channel *ch, const struct rpc_message *m)
+void exchange_open(struct acp_channel *ch, const struct rpc_message *m, struct span own_id)
 {
     struct exchange *x = MEM_NEW(struct exchange);
 
     x->channel = ch;
     x->id = mem_span(m->id);
+    if (channel_row(ch)->nested)
+        x->request_id = unnamed_id(ch, own_id);
     list_append(&ch->exchanges, &x->node);
     map_put(&ch->asked, m->id, x);
-    if (channel_row(ch)->carrier || channel_row(ch)->nested)
-        x->request_id = exchange_new_name(ch);
     if (channel_row(ch)->carrier) {
+        x->request_id = exchange_new_name(ch);
         channel_map(ch, 'r', span_str(x->request_id), true);
         map_put(&ch->requests, span_str(x->request_id), x);
     }

@@ -31,10 +31,21 @@ bool unnamed_has(const struct conductor *c, struct span url)
     return false;
 }
 
-/* --- progress tokens --- */
+/* --- ids and progress tokens --- */
 
-/* The request to a server without connections that has this progress token. */
-static struct exchange *token_holder(struct conductor *c, struct span url, struct span token)
+static const char *token_of(const struct exchange *x)
+{
+    return x->token;
+}
+
+static const char *id_of(const struct exchange *x)
+{
+    return x->request_id;
+}
+
+/* The request to a server without connections that has this progress token, or this id. */
+static struct exchange *holder(struct conductor *c, struct span url, struct span name,
+                               const char *(*name_of)(const struct exchange *x))
 {
     LIST_EACH (&c->unnamed, i) {
         struct acp_channel *ch = LIST_ENTRY(i, struct acp_channel, unnamed);
@@ -42,7 +53,7 @@ static struct exchange *token_holder(struct conductor *c, struct span url, struc
             continue;
         LIST_EACH (&ch->exchanges, k) {
             struct exchange *x = LIST_ENTRY(k, struct exchange, node);
-            if (x->token && span_is(token, x->token))
+            if (name_of(x) && span_is(name, name_of(x)))
                 return x;
         }
     }
@@ -58,7 +69,7 @@ struct span unnamed_token(struct exchange *x, struct span params, struct buf *sc
     if (token.type == JSON_NONE)
         return params;
     const struct exchange *other =
-        token_holder(channel_conductor(ch), span_str(ch->server->key), token.value);
+        holder(channel_conductor(ch), span_str(ch->server->key), token.value, token_of);
     mem_free(x->token);
     mem_free(x->own_token);
     x->own_token = mem_span(token.value);
@@ -69,6 +80,15 @@ struct span unnamed_token(struct exchange *x, struct span params, struct buf *sc
     x->token = exchange_new_name(ch);
     json_edit_set(scratch, params, path, span_str(x->token));
     return buf_view(scratch);
+}
+
+char *unnamed_id(struct acp_channel *ch, struct span own_id)
+{
+    struct span url = span_str(ch->server->key);
+
+    if (!own_id.n || holder(channel_conductor(ch), url, own_id, id_of))
+        return exchange_new_name(ch);
+    return mem_span(own_id);
 }
 
 /* --- which client --- */
@@ -98,7 +118,7 @@ static struct acp_channel *channel_meant(struct conductor *c, struct span url,
 
     *x = NULL;
     if (json_string_is(said->method, SPAN("notifications/progress")))
-        *x = token_holder(c, url, json_edit_get(said->params, EDIT_PATH("progressToken")).value);
+        *x = holder(c, url, json_edit_get(said->params, EDIT_PATH("progressToken")).value, token_of);
     if (*x)
         return (*x)->channel;
     LIST_EACH (&c->unnamed, it) {

@@ -101,13 +101,12 @@ static void link_end(void *link, const struct mcp_parcel *parcel)
 {
     struct channel_link *l = link;
 
-    (void)parcel;
     /* Take the message out first: the answer may come inside acp_channel_send, and with it the next
      * message to send. */
     struct buf message = l->out;
     l->out = (struct buf){0};
     if (l->channel)
-        acp_channel_send(l->channel, buf_view(&message));
+        acp_channel_send(l->channel, buf_view(&message), parcel->own_id);
     buf_fini(&message);
 }
 

@@ -68,9 +68,8 @@ test('000: requests and notifications in both directions', async (t) => {
 
   const call = mcp.request('tools/call', { name: 'embody_sparkle', arguments: {} }, 'mcp-123');
   const request = await heard(c, '_mcp/client_to_server/request');
-  const inner = request.params.message.id;
   assert.deepEqual(request.params, {
-    url: uuid, message: { jsonrpc: '2.0', id: inner, method: 'tools/call', params: { name: 'embody_sparkle', arguments: {} } },
+    url: uuid, message: { jsonrpc: '2.0', id: 'mcp-123', method: 'tools/call', params: { name: 'embody_sparkle', arguments: {} } },
   });
 
   c.notify('_mcp/server_to_client/notification', {

@@ -157,8 +157,10 @@ static struct passing *passing_new(struct passage *p, const struct mcp_message *
 static void pass(struct passage *p, enum op op, const struct mcp_message *m, struct passing *x)
 {
     struct buf method = {0};
-    struct request request = {
-        .op = op, .name = rpc_method_text(&m->rpc, &method), .params = m->rpc.params};
+    struct request request = {.op = op,
+                              .name = rpc_method_text(&m->rpc, &method),
+                              .params = m->rpc.params,
+                              .own_id = m->rpc.id};
     /* `done` may come inside: only what the router gives back is still there. */
     struct call *call = call_open(p->router, &p->peer, p->view, &request, x);
 

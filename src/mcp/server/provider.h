@@ -27,6 +27,7 @@ struct mcp_parcel {
     bool modern;         /* a request of the stateless era: headers repeat the body, no session */
     struct span headers; /* more header lines the request must carry on HTTP ("K: v\r\n") */
     uint64_t about;      /* answers and cancellations: the request of ours they concern, or 0 */
+    struct span own_id;  /* the raw id that the client gave the request, where it is known */
 };
 
 struct mcp_link_ops {

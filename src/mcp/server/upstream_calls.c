@@ -209,7 +209,8 @@ void upstream_send_call(struct mcp_provider *p, const struct sent *sent,
                                               .name = other.n ? SPAN_EMPTY : request->name,
                                               .headers = buf_view(&headers),
                                               .version = version_of(p),
-                                              .modern = p->modern});
+                                              .modern = p->modern,
+                                              .own_id = request->own_id});
     buf_fini(&other);
     buf_fini(&headers);
     buf_fini(&meta);
