@@ -1,7 +1,7 @@
 /*
  * loop: the one event loop; all of our code runs on its thread.
  *
- * It owns the clock (struct timers), writes out the queued output of streams once per turn right
+ * It owns the clock (struct timers), writes out what streams still have queued once per turn right
  * before sleeping, and frees closed objects at the end of the turn, never while a caller may still
  * use them. Only io/ sees libuv.
  */

@@ -17,6 +17,7 @@ enum {
     SPARE_KEEP = 64 * 1024, /* and the loop's spare buffer, for the stream that writes next */
     SLICE_MAX = 256 * 1024, /* most bytes handed to libuv at once */
     LOW_WATER = STREAM_HIGH_WATER / 4,
+    WRITE_FROM = 4 * 1024,  /* so much is written at once: its reader works while we go on */
     COUNT_FROM = 64 * 1024, /* less output than this is counted only at the end of the turn */
     EOF_FLUSH_MS = 1000,    /* time for answers to reach a peer that has sent EOF */
 };
@@ -383,14 +384,15 @@ void stream_wrote(struct stream *s)
         return;
     }
     size_t queued = stream_queued(s);
+    /* Much output in one turn means a slow reader only if the kernel does not take it. */
+    if (s->out.n >= WRITE_FROM || queued > s->limit) {
+        flush(s);
+        queued = stream_queued(s);
+    }
     if (queued > STREAM_HIGH_WATER)
         s->high = true;
-    if (queued > s->limit) {
-        /* Much output in one turn means a slow reader only if the kernel does not take it. */
-        flush(s);
-        if (stream_queued(s) > s->limit)
-            stream_close(s, "reader too slow");
-    }
+    if (queued > s->limit)
+        stream_close(s, "reader too slow");
     if (queued > COUNT_FROM || s->waiting.bytes)
         count_waiting(s);
     if (!s->closing)

@@ -1,9 +1,10 @@
 /*
  * stream: an open byte pipe on the loop (TCP, Unix socket, pipe, terminal).
  *
- * Output is appended to one buffer and written once per loop turn; order is kept. Input arrives as
- * chunks in a buffer that the whole loop shares: the chunk is valid only inside the callback. A
- * stream whose reader is too slow (more than the limit queued) is closed with that reason.
+ * Output is appended to one buffer and written when that has some kilobytes, else at the end of the
+ * loop's turn; order is kept. Input arrives as chunks in a buffer that the whole loop shares: the
+ * chunk is valid only inside the callback. A stream whose reader is too slow (more than the limit
+ * queued) is closed with that reason.
  *
  * Life: listen, connect, child or stdio gives you an open stream; you set events; when the stream
  * ends, by the peer, by an error or by your stream_close, `closed` is called exactly once, never
