@@ -118,7 +118,8 @@ static struct acp_channel *channel_meant(struct conductor *c, struct span url,
 
     *x = NULL;
     if (json_string_is(said->method, SPAN("notifications/progress")))
-        *x = holder(c, url, json_edit_get(said->params, EDIT_PATH("progressToken")).value, token_of);
+        *x =
+            holder(c, url, json_edit_get(said->params, EDIT_PATH("progressToken")).value, token_of);
     if (*x)
         return (*x)->channel;
     LIST_EACH (&c->unnamed, it) {

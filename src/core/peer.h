@@ -82,7 +82,7 @@ struct request {
     uint64_t timeout;      /* ms; 0 = as the provider's policy says */
     uint64_t party;        /* whose call this is, when one consumer speaks for several; else 0 */
     bool resumes;          /* params continue a call that ended with `input_required` */
-    struct span own_id;    /* OP_OTHER: the consumer's raw id, for providers that show it (ACP's M0) */
+    struct span own_id;    /* OP_OTHER: the consumer's raw id, shown to servers of ACP's M0 */
     bool one_line;         /* params are known to have no line ends between tokens */
 };
 
