@@ -288,11 +288,12 @@ function approvalRow(first, argumentsOf) {
     make('div', { className: 'bar' },
       make('div', { className: 'what' }, make('span', { className: 'name' }, first.tool), ' on ', make('span', { className: 'name' }, first.server)),
       text, ...buttons),
-    pane('Arguments', argumentsOf(first)));
+    first.difference ? pane('Differs from what was approved', first.difference.join('\n')) : pane('Arguments', argumentsOf(first)));
+  const since = (now) => (now.change === 'new' ? 'is a new tool' : 'has changed since it was approved');
   const fill = (now) => {
     const word = decided.get(now.id)?.word;
     buttons.forEach((b) => { b.hidden = Boolean(word) || now.approve_by === 'client'; });
-    put(text, word ?? `${now.asked === 'client' ? 'its client is being asked, ' : ''}refused in ${span(now.refused_in_ms / 1000)}`);
+    put(text, word ?? (now.change ? since(now) : `${now.asked === 'client' ? 'its client is being asked, ' : ''}refused in ${span(now.refused_in_ms / 1000)}`));
   };
   return { nodes: [item], fill };
 }
@@ -305,7 +306,7 @@ async function showApprovals(status) {
   waiting.clear();
   for (const item of value) waiting.set(item.id, item);
   // In the order in which they came: what is there keeps its place.
-  const all = [...value, ...[...decided.values()].map(by('item')).filter((item) => !waiting.has(item.id))].sort((a, b) => a.id - b.id);
+  const all = [...value, ...[...decided.values()].map(by('item')).filter((item) => !waiting.has(item.id))].sort((a, b) => a.id.localeCompare(b.id, 'en', { numeric: true }));
   const raw = (item) => {
     const own = parts(tokensOf(text)).find((p) => member(p, 'id')[0] === `"${item.id}"`);
     return typeof item.arguments === 'string' ? item.arguments : pretty(member(own, 'arguments'));

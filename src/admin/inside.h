@@ -1,8 +1,9 @@
 /*
  * inside: the struct and functions that the files of admin/ share: admin.c (start, end, table of
  * paths), health.c (health of servers and daemon), status.c (state as JSON), metrics.c (numbers for
- * Prometheus), bus_numbers.c (numbers of the bus), api.c (paths under /api), calls.c (recorded
- * calls), logs.c (lines of the log), accounts.c (counts and last error of each server).
+ * Prometheus), bus_numbers.c (numbers of the bus), api.c (paths under /api), approvals.c (what
+ * waits for an operator), calls.c (recorded calls), logs.c (lines of the log), accounts.c (counts
+ * and last error of each server).
  */
 #ifndef RIALTO_ADMIN_INSIDE_H
 #define RIALTO_ADMIN_INSIDE_H
@@ -79,12 +80,20 @@ struct api_path {
     const struct caller *caller; /* of the request */
 };
 void api_no_such_path(struct http_exchange *x);
+/* Refuses and returns false unless the method is POST. */
+bool api_wants_post(struct http_exchange *x, const struct http_request *req);
 /* Reads the number of a call. */
 bool api_read_id(struct span text, uint64_t *id);
 /* Reads a number from the query; `n` stays when it is absent. false: the text is no number. */
 bool api_read_number(const struct http_request *req, const char *name, uint64_t *n);
 void api_handle(void *owner, const struct caller *caller, struct http_exchange *x,
                 const struct http_request *req, struct span rest);
+
+/* --- approvals.c --- */
+/* How many calls and tools wait for a decision. */
+size_t approvals_count(const struct admin *a);
+void approvals_handle(struct admin *a, struct http_exchange *x, const struct http_request *req,
+                      const struct api_path *path);
 
 /* --- calls.c --- */
 /* The recorded calls, those in flight among them. */

@@ -1,7 +1,7 @@
 /* The JSON of /status and of single servers, and times written as text. Called by admin.c and
  * api.c; metrics.c takes the sums over instances from here, calls.c and log_ring.c the times. */
 #include "admin/inside.h"
-#include "core/approval.h"
+#include "hub/lock.h"
 #include "wire/json_out.h"
 
 #include <time.h>
@@ -174,13 +174,20 @@ static void put_pages(struct buf *out, const struct admin *a)
     buf_char(out, '}');
 }
 
-static size_t count_held(const struct admin *a)
+/* Tools that are not offered because they are not as they were approved. */
+static void put_withheld(struct buf *out, const struct admin *a)
 {
-    size_t n = 0;
+    const struct lock *lock = bridge_lock(a->bridge);
 
-    for (struct call *c = NULL; (c = approval_next(a->router, c));)
-        n++;
-    return n;
+    json_out_open(out, "withheld", '[');
+    for (const struct lock_held *h = NULL; (h = lock_next(lock, h));) {
+        json_out_open(out, NULL, '{');
+        json_out_str(out, "server", h->server);
+        json_out_str(out, "tool", h->tool);
+        json_out_str(out, "change", h->known ? "changed" : "new");
+        buf_char(out, '}');
+    }
+    buf_char(out, ']');
 }
 
 void status_put(struct buf *out, const struct admin *a)
@@ -199,7 +206,9 @@ void status_put(struct buf *out, const struct admin *a)
     json_out_number(out, "calls", stats->opened);
     json_out_number(out, "in_flight", stats->in_flight);
     json_out_number(out, "queued", stats->queued);
-    json_out_number(out, "approvals", count_held(a));
+    json_out_number(out, "approvals", approvals_count(a));
+    if (lock_next(bridge_lock(a->bridge), NULL) && lock_withholds(bridge_lock(a->bridge)))
+        put_withheld(out, a);
     json_out(out, "servers");
     status_put_servers(out, a);
     put_pages(out, a);

@@ -1,5 +1,5 @@
-/* The command `rialto approvals`: lists the calls that the daemon holds, and approves or rejects
- * one. Called through the table of commands (cmd/table.c). */
+/* The command `rialto approvals`: lists the calls and tools that the daemon holds, and approves or
+ * rejects one. Called through the table of commands (cmd/table.c). */
 #include "base/utf8.h"
 #include "cmd/commands.h"
 #include "cmd/daemon.h"
@@ -25,16 +25,53 @@ static void add_arguments(struct grid *grid, struct span arguments)
     grid_add(grid, buf_view(&cell));
 }
 
-static void put_held(struct buf *out, struct span list)
+/* Tools that are not as they were approved, each with the lines that differ. */
+static void put_held_tools(struct buf *out, struct span list)
+{
+    struct json_iter it = json_iter(list);
+
+    while (json_next(&it)) {
+        BUF_SCOPED scratch = {0};
+        struct json_iter lines = json_iter(json_get(it.value, "difference").value);
+        if (json_get(it.value, "change").type == JSON_NONE)
+            continue;
+        buf_printf(out, "%s", out->n ? "\n" : "");
+        cmd_put_plain(out, daemon_text(it.value, "id", &scratch));
+        buf_str(out, ": the tool '");
+        cmd_put_plain(out, daemon_text(it.value, "tool", &scratch));
+        buf_str(out, "' of server '");
+        cmd_put_plain(out, daemon_text(it.value, "server", &scratch));
+        buf_str(out, json_string_is(json_get(it.value, "change").value, SPAN("new"))
+                         ? "' is new\n"
+                         : "' has changed since it was approved\n");
+        while (json_next(&lines)) {
+            buf_str(out, "    ");
+            cmd_put_plain(out, json_text(lines.value, &scratch));
+            buf_char(out, '\n');
+        }
+    }
+}
+
+static void put_titles(struct grid *grid)
 {
     static const char *const titles[] = {"ID",    "SERVER",     "TOOL",
                                          "ASKED", "REFUSED IN", "ARGUMENTS"};
-    struct grid grid = {.columns = sizeof titles / sizeof titles[0]};
+
+    grid->columns = sizeof titles / sizeof titles[0];
+    for (size_t i = 0; i < grid->columns; i++)
+        grid_add(grid, span_str(titles[i]));
+}
+
+static void put_held(struct buf *out, struct span list)
+{
+    struct grid grid = {0};
     struct json_iter it = json_iter(list);
 
-    for (size_t i = 0; i < grid.columns; i++)
-        grid_add(&grid, span_str(titles[i]));
     while (json_next(&it)) {
+        if (json_get(it.value, "change").type != JSON_NONE)
+            continue;
+        if (!grid.n)
+            put_titles(&grid);
         BUF_SCOPED scratch = {0}, left = {0};
         int64_t ms = 0;
         static const char *const texts[] = {"id", "server", "tool", "asked"};
@@ -45,7 +82,9 @@ static void put_held(struct buf *out, struct span list)
         grid_add(&grid, buf_view(&left));
         add_arguments(&grid, json_get(it.value, "arguments").value);
     }
-    grid_put(out, &grid);
+    if (grid.n)
+        grid_put(out, &grid);
+    put_held_tools(out, list);
 }
 
 static int list_held(struct daemon *d, const struct args *a)
@@ -62,7 +101,7 @@ static int list_held(struct daemon *d, const struct args *a)
     else if (json_next(&any))
         put_held(&out, buf_view(&answer));
     else
-        buf_str(&out, "No call waits for approval.\n");
+        buf_str(&out, "Nothing waits for approval.\n");
     cmd_print(&out);
     return CMD_FINE;
 }
@@ -83,7 +122,8 @@ static int decide(struct daemon *d, const struct args *a, const char *id, bool a
         if (a->json)
             buf_span(&out, buf_view(&answer));
         else
-            buf_printf(&out, "Call %s was %s.\n", id, approve ? "approved" : "refused");
+            buf_printf(&out, "%s %s was %s.\n", *id == 't' ? "Tool" : "Call", id,
+                       approve ? "approved" : "refused");
         cmd_print(&out);
     } else {
         cmd_error(a->command, SPAN_FMT,
@@ -93,8 +133,10 @@ static int decide(struct daemon *d, const struct args *a, const char *id, bool a
     return status == 200 ? CMD_FINE : CMD_FAILED;
 }
 
-static bool is_number(const char *text)
+/* The number of a call, or a t and the number of a tool. */
+static bool is_id(const char *text)
 {
+    text += *text == 't';
     return *text && strspn(text, "0123456789") == strlen(text);
 }
 
@@ -106,10 +148,10 @@ static int wish_of(const struct args *a)
 
     if (!a->rest_n)
         return 0;
-    if ((approve || reject) && a->rest_n == 2 && is_number(a->rest[1]))
+    if ((approve || reject) && a->rest_n == 2 && is_id(a->rest[1]))
         return approve ? 1 : -1;
     if (approve || reject)
-        cmd_error(a->command, "which call? Give its number");
+        cmd_error(a->command, "which one? Give its ID");
     else
         cmd_error(a->command, "unexpected argument '%s'", a->rest[0]);
     cmd_hint("usage: rialto approvals [approve|reject ID]");
@@ -137,11 +179,13 @@ static const struct cmd_option options[] = {ARGS_OPTION_CONFIG, ARGS_OPTION_JSON
 
 const struct command command_approvals = {
     .name = "approvals",
-    .summary = "List, approve or reject the calls that wait for a person's word",
+    .summary = "List, approve or reject the calls and tools that wait for a person's word",
     .usage = "[approve|reject ID]",
     .about =
         "Tools named by 'approve' in the configuration run only after somebody has allowed the\n"
-        "call. Whose word counts, the client's or yours, is what 'approve_by' says.",
+        "call. Whose word counts, the client's or yours, is what 'approve_by' says. With\n"
+        "'lock.on_change: ask' tools that are not as in mcp.lock wait as well: what differs is\n"
+        "shown, and approving one writes it into mcp.lock.",
     .options = options,
     .run = run,
 };

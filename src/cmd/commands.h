@@ -25,6 +25,7 @@ extern const struct command command_help;
 extern const struct command command_import;
 extern const struct command command_logs;
 extern const struct command command_prompts;
+extern const struct command command_lock;
 extern const struct command command_reload;
 extern const struct command command_resources;
 extern const struct command command_serve;

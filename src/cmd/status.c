@@ -147,6 +147,26 @@ static void put_bus(struct buf *out, struct span status)
     buf_char(out, '\n');
 }
 
+/* Tools that are not as they were approved. */
+static void put_withheld(struct buf *out, struct span status)
+{
+    struct json_iter it = json_iter(json_get(status, "withheld").value);
+    const char *lead = "\nNot offered, for they are not as in mcp.lock: ";
+    BUF_SCOPED scratch = {0};
+
+    for (; json_next(&it); lead = ", ") {
+        buf_str(out, lead);
+        cmd_put_plain(out, daemon_text(it.value, "tool", &scratch));
+        buf_str(out, " of ");
+        cmd_put_plain(out, daemon_text(it.value, "server", &scratch));
+        buf_str(out, " (");
+        cmd_put_plain(out, daemon_text(it.value, "change", &scratch));
+        buf_char(out, ')');
+    }
+    if (*lead == ',')
+        buf_char(out, '\n');
+}
+
 static void put_status(struct buf *out, struct span status)
 {
     struct grid grid = {.columns = COLUMNS};
@@ -163,8 +183,9 @@ static void put_status(struct buf *out, struct span status)
     put_bus(out, status);
     put_left_out(out, status);
     put_cut_lists(out, status);
+    put_withheld(out, status);
     if (held.n && !span_is(held, "0"))
-        buf_printf(out, "\nCalls that wait for approval: " SPAN_FMT " ('rialto approvals')\n",
+        buf_printf(out, "\nWaiting for approval: " SPAN_FMT " ('rialto approvals')\n",
                    SPAN_ARG(held));
 }
 

@@ -26,6 +26,12 @@ struct config_join {
 
 /* Enums have the order of the words in the schema. */
 enum config_expose { EXPOSE_FULL, EXPOSE_SEARCH };
+enum config_on_change {
+    ON_CHANGE_BLOCK,
+    ON_CHANGE_ASK,
+    ON_CHANGE_WARN,
+    ON_CHANGE_RECORD, /* not in files: 'rialto lock' sees everything */
+};
 enum config_log_format { LOG_FORMAT_TEXT, LOG_FORMAT_JSON };
 enum config_capabilities { CAPABILITIES_AUTO, CAPABILITIES_STRICT, CAPABILITIES_LIST };
 enum config_bus_role { BUS_WORKER, BUS_PROXY, BUS_BOTH };
@@ -78,6 +84,9 @@ struct config {
         size_t n;
     } tokens;
     bool anonymous;
+    struct {
+        enum config_on_change on_change;
+    } lock;
     struct {
         enum config_capabilities capabilities;
         struct config_strings granted;

@@ -71,6 +71,12 @@ static const struct schema_word approve_by_words[] = {
     {"either", "the agent's program if it can ask its user; an operator may decide as well"},
     {NULL},
 };
+static const struct schema_word on_change_words[] = {
+    {"block", "it is not offered until 'rialto lock' approves it"},
+    {"ask", "it is not offered until an operator approves it ('rialto approvals', the page)"},
+    {"warn", "it is offered, and the log says so"},
+    {NULL},
+};
 static const struct schema_word token_role_words[] = {
     {"agent", "may use MCP and the other paths for agents"},
     {"operator", "may also operate the daemon: /status, /api, /metrics, approvals"},
@@ -415,6 +421,13 @@ const struct schema_row schema_rows[] = {
     {"bus.ca", SCHEMA_STRING, TOP(bus.ca), .check = check_path,
      .help = "File with the certificate authorities to trust, in PEM; the system's when not "
              "given."},
+
+    /* --- trust --- */
+    {"lock", SCHEMA_SECTION,
+     .help = "What mcp.lock beside this file means, which 'rialto lock' writes: the tools that were "
+             "approved, as they were then."},
+    {"lock.on_change", SCHEMA_WORD, TOP(lock.on_change), .preset = "block",
+     .words = on_change_words, .help = "What happens to a tool that is new or has changed."},
 
     /* --- operation --- */
     {"log", SCHEMA_SECTION, .help = "The log, which is written to the standard error."},

@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "hub/instance.h"
 #include "hub/lease.h"
+#include "hub/lock.h"
 #include "hub/server.h"
 #include "mcp/consent.h"
 #include "wire/json.h"
@@ -36,6 +37,7 @@ struct bridge {
     struct router *router;
     struct exposure *all;
     struct list servers; /* in config order */
+    struct lock *lock;
     struct instances *instances;
     struct leases *leases;
     bool started, awake, stopping;
@@ -413,6 +415,22 @@ void bridge_apply(struct bridge *b, struct config *c, struct bridge_changes *cha
     tell_watches(b);
 }
 
+struct lock *bridge_lock(const struct bridge *b)
+{
+    return b->lock;
+}
+
+void bridge_compare(struct bridge *b)
+{
+    instances_judge(b->instances);
+}
+
+void bridge_relock(struct bridge *b)
+{
+    lock_read(b->lock, bridge_config(b));
+    bridge_compare(b);
+}
+
 /* --- beginning and end --- */
 
 static void report_stopped(struct timer *t)
@@ -479,7 +497,8 @@ struct bridge *bridge_new(struct loop *loop, const struct config *c)
     list_init(&b->watches);
     b->report.fire = report_stopped;
     b->replace.changed = on_replace;
-    b->instances = instances_new(loop, b->router, c->limits.processes, on_emptied, b);
+    b->lock = lock_new(c);
+    b->instances = instances_new(loop, b->router, b->lock, c->limits.processes, on_emptied, b);
     b->leases = leases_new(loop, b->router, b->instances);
     router_on_stopped(b->router, on_stopped, b);
     first_servers(b);
@@ -499,6 +518,7 @@ void bridge_free(struct bridge *b)
     }
     exposure_free(b->all);
     instances_free(b->instances);
+    lock_free(b->lock);
     router_free(b->router);
     config_free(b->newer);
     mem_free(b);

@@ -21,6 +21,7 @@
 #include "mcp/server/provider.h"
 
 struct bridge;
+struct lock;
 struct bridge_server; /* a server of the bridge, even one that the configuration has dropped */
 
 /* `c` must outlive the bridge. */
@@ -80,6 +81,12 @@ void bridge_changes_fini(struct bridge_changes *c);
 /* Apply another configuration, which the bridge owns from now on. Settings other than `servers`
  * stay as they were at the start. */
 void bridge_apply(struct bridge *b, struct config *c, struct bridge_changes *changes);
+/* The approved tools. */
+struct lock *bridge_lock(const struct bridge *b);
+/* Compare the tools of all running servers with them, again. */
+void bridge_compare(struct bridge *b);
+/* Read them again, and compare. */
+void bridge_relock(struct bridge *b);
 /* The configuration that the current servers come from. */
 const struct config *bridge_config(const struct bridge *b);
 

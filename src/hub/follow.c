@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "config/load.h"
+#include "hub/lock.h"
 #include "io/watch.h"
 #include "wire/json_out.h"
 
@@ -13,7 +14,9 @@ struct follow {
     struct bridge *bridge;
     const struct config *first; /* settings that hold until the program is started again */
     const char *listen;
-    struct watch *watch; /* NULL without a file */
+    struct loop *loop;
+    struct watch *watch;      /* NULL without a file */
+    struct watch *lock_watch; /* of mcp.lock; NULL while there is none */
 };
 
 /* Log all problems; the first error is also the reason in `err`. */
@@ -100,6 +103,24 @@ static void tell(const struct bridge_changes *changes, struct span others)
     buf_fini(&line);
 }
 
+static void on_lock_changed(void *arg)
+{
+    struct follow *f = arg;
+
+    log_info("lock", "mcp.lock has changed and is read again");
+    bridge_relock(f->bridge);
+}
+
+/* Once there is a lock, its file is watched like the configuration. */
+static void watch_lock(struct follow *f)
+{
+    if (f->lock_watch || !f->watch || !lock_in_force(bridge_lock(f->bridge)))
+        return;
+    char *path = lock_path(f->first->file);
+    f->lock_watch = watch_open(f->loop, path, on_lock_changed, f);
+    mem_free(path);
+}
+
 int follow_now(struct follow *f, struct buf *report, struct err *err)
 {
     struct bridge_changes changes = {0};
@@ -115,6 +136,8 @@ int follow_now(struct follow *f, struct buf *report, struct err *err)
         return ERR_CONFIG;
     plan_put_other_keys(&others, f->first, c);
     bridge_apply(f->bridge, c, &changes);
+    bridge_relock(f->bridge);
+    watch_lock(f);
     tell(&changes, buf_view(&others));
     if (report)
         put_report(report, &changes, buf_view(&others));
@@ -145,13 +168,16 @@ struct follow *follow_new(struct loop *loop, struct bridge *bridge, const char *
     f->bridge = bridge;
     f->first = bridge_config(bridge);
     f->listen = listen;
+    f->loop = loop;
     if (f->first->file)
         f->watch = watch_open(loop, f->first->file, on_changed, f);
+    watch_lock(f);
     return f;
 }
 
 void follow_free(struct follow *f)
 {
     watch_close(f->watch);
+    watch_close(f->lock_watch);
     mem_free(f);
 }

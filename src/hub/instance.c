@@ -33,6 +33,7 @@ struct instances {
     size_t n; /* instances that are not down */
     size_t max_processes;
     char full[160];        /* the reason that callers get when there are max_processes */
+    struct lock *lock;     /* the bridge's */
     struct observer calls; /* watches the calls of draining instances */
     struct timer sweep;    /* frees the instances in `down`, from the loop */
     struct timer save;     /* saves catalogs */
@@ -184,13 +185,14 @@ static void on_patience(struct timer *t)
     stop(CONTAINER_OF(t, struct instance, patience));
 }
 
-struct instances *instances_new(struct loop *loop, struct router *router, size_t max_processes,
-                                void (*emptied)(void *arg), void *arg)
+struct instances *instances_new(struct loop *loop, struct router *router, struct lock *lock,
+                                size_t max_processes, void (*emptied)(void *arg), void *arg)
 {
     struct instances *is = MEM_NEW(struct instances);
 
     is->loop = loop;
     is->router = router;
+    is->lock = lock;
     is->emptied = emptied;
     is->arg = arg;
     is->max_processes = max_processes;
@@ -233,6 +235,22 @@ bool instances_have(const struct instances *is, const struct provider *p)
             if (mcp_provider_core(CONTAINER_OF(it, const struct instance, node)->provider) == p)
                 return true;
     return false;
+}
+
+static void judge(const struct instance *i)
+{
+    struct lock *lock = i->all->lock;
+
+    mcp_provider_set_judge(i->provider, lock_in_force(lock) ? lock_admits : NULL, lock);
+}
+
+void instances_judge(struct instances *is)
+{
+    LIST_EACH (&is->held, it) {
+        const struct instance *i = LIST_ENTRY(it, struct instance, node);
+        judge(i);
+        mcp_provider_relist(i->provider);
+    }
 }
 
 void instances_hurry(struct instances *is)
@@ -278,6 +296,7 @@ struct instance *instance_new(struct instances *is, struct server_plan *plan)
     i->patience.fire = on_patience;
     i->plan = server_plan_hold(plan);
     i->provider = server_start(is->loop, plan);
+    judge(i);
     list_append(&is->held, &i->node);
     is->n++;
     router_add_provider(is->router, mcp_provider_core(i->provider));

@@ -11,14 +11,17 @@
 #define RIALTO_HUB_INSTANCE_H
 
 #include "core/router.h"
+#include "hub/lock.h"
 #include "hub/server.h"
 
 struct instances; /* all instances of a bridge */
 struct instance;
 
-/* `emptied` is called from the loop when no instance is left. */
-struct instances *instances_new(struct loop *loop, struct router *router, size_t max_processes,
-                                void (*emptied)(void *arg), void *arg);
+/* `emptied` is called from the loop when no instance is left. `lock` is borrowed. */
+struct instances *instances_new(struct loop *loop, struct router *router, struct lock *lock,
+                                size_t max_processes, void (*emptied)(void *arg), void *arg);
+/* What was approved has changed: compare the tools of all running servers with it. */
+void instances_judge(struct instances *is);
 /* Only when no instance is left, or when none was ever started. */
 void instances_free(struct instances *is);
 /* The number of instances that are not down yet. */

@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "base/sha.h"
 #include "config/schema.h"
+#include "hub/lock.h"
 #include "hub/places.h"
 #include "mcp/server/catalog_text.h"
 
@@ -15,6 +16,19 @@
 #include <unistd.h>
 
 enum { DIGEST_BYTES = 16, MAX_BYTES = 16 * 1024 * 1024 };
+
+/* Which tools a catalog has depends on what was approved: under another mcp.lock, the catalog is
+ * not known. */
+static void put_lock(struct buf *text, const struct config *c)
+{
+    char *path = c->file ? lock_path(c->file) : NULL;
+    struct stat st;
+
+    if (path && stat(path, &st) == 0)
+        buf_printf(text, "%lld.%09ld %lld\n", (long long)st.st_mtim.tv_sec, st.st_mtim.tv_nsec,
+                   (long long)st.st_size);
+    mem_free(path);
+}
 
 /* .../catalogs/ALIAS-DIGEST */
 char *memory_path(const struct config *c, const struct config_server *s)
@@ -26,6 +40,7 @@ char *memory_path(const struct config *c, const struct config_server *s)
     if (!c->remember)
         return NULL;
     buf_printf(&text, "%s\n%s\n", RIALTO_VERSION, c->file ? c->file : "");
+    put_lock(&text, c);
     value_put_json(&text, schema_dump_entry(&arena, "servers.*", s), false);
     sha_256(digest, buf_view(&text));
     buf_printf(&name, "catalogs/%s-", s->alias);

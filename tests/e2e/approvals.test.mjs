@@ -146,7 +146,7 @@ test('§11.2 item 12: a client that cannot ask waits for the operator', async (t
 test('rialto approvals', async (t) => {
   const { server, client } = await serveAndConnect(t, guarded(), up);
   const run = (...args) => rialto(['approvals', ...args], { env: { XDG_RUNTIME_DIR: server.dir }, cwd: server.dir });
-  assert.match((await run()).stdout, /No call waits/);
+  assert.match((await run()).stdout, /Nothing waits/);
   const call = client.call('files__echo', { message: 'hello' });
   const { id } = await oneHeld(server);
   const list = await run();

@@ -8,6 +8,7 @@
 #include "mcp/param_headers.h"
 #include "mcp/server/as_tools.h"
 #include "mcp/server/context.h"
+#include "mcp/server/tool_text.h"
 #include "mcp/server/upstream.h"
 
 /* A server that never stops giving cursors must not keep us busy for ever. */
@@ -181,10 +182,14 @@ void lists_add_item(struct mcp_provider *p, enum item_kind kind, struct span raw
     json_unescape(&own, in[IN_NAME].value);
     if (kind == ITEM_TOOL)
         o = override_find(&p->overrides, buf_view(&own));
+    bool withheld =
+        kind == ITEM_TOOL && p->admits && !p->admits(p->judge, p->alias, buf_view(&own), raw);
+    if (withheld)
+        map_put(&p->withheld, buf_view(&own), p);
     const char *why = unfit(p, kind, raw, in);
     if (why)
         log_info(p->alias, "tool '" SPAN_FMT "' %s: not offered", SPAN_ARG(buf_view(&own)), why);
-    if (!why && !(o && o->hide)) {
+    if (!why && !withheld && !(o && o->hide)) {
         raw = one_line(raw, &line);
         if (o) {
             override_put_tool(&changed, o, raw);
@@ -282,6 +287,43 @@ static void set_instructions(struct mcp_provider *p, struct catalog *c)
     buf_fini(&text);
 }
 
+/* Has a tool that was listed before become another one? */
+static bool has_changed(const struct item *before, const struct item *now)
+{
+    BUF_SCOPED was = {0}, is = {0};
+
+    if (span_eq(before->raw, now->raw))
+        return false;
+    tool_text_put(&was, before->raw);
+    tool_text_put(&is, now->raw);
+    return !span_eq(buf_view(&was), buf_view(&is));
+}
+
+/* Say in the log which tools have changed since they were listed, and which of those that are new
+ * or changed have text that nobody sees. */
+static void tell_alterations(const struct mcp_provider *p, const struct catalog *before,
+                             const struct catalog *now)
+{
+    struct map known = {0};
+
+    for (size_t i = 0; before && i < before->n[ITEM_TOOL]; i++)
+        map_put(&known, before->items[ITEM_TOOL][i].name, &before->items[ITEM_TOOL][i]);
+    for (size_t i = 0; i < now->n[ITEM_TOOL]; i++) {
+        const struct item *tool = &now->items[ITEM_TOOL][i];
+        const struct item *old = map_get(&known, tool->name);
+        bool changed = old && has_changed(old, tool);
+        if (changed)
+            log_warn(p->alias, "the tool '" SPAN_FMT "' has changed since it was listed",
+                     SPAN_ARG(tool->name));
+        if ((changed || !old) && tool_text_hides(tool->raw))
+            log_warn(p->alias,
+                     "the description of the tool '" SPAN_FMT
+                     "' has characters that nobody sees: models read them",
+                     SPAN_ARG(tool->name));
+    }
+    map_fini(&known);
+}
+
 static void finish(struct mcp_provider *p)
 {
     struct catalog *fresh = p->fetching;
@@ -294,6 +336,8 @@ static void finish(struct mcp_provider *p)
     p->kinds_asked = stale ? asked : 0;
     fresh->offers = p->offers;
     set_instructions(p, fresh);
+    if (asked & (1u << ITEM_TOOL))
+        tell_alterations(p, p->core.catalog, fresh);
     provider_publish(&p->core, fresh);
     if (p->on_lists)
         p->on_lists(p->lists_arg);
@@ -343,6 +387,8 @@ void lists_fetch(struct mcp_provider *p, unsigned kinds)
     p->kinds_asked |= kinds;
     p->kinds_left = kinds;
     p->pages = 0;
+    if (kinds & (1u << ITEM_TOOL))
+        map_fini(&p->withheld);
     for (int kind = 0; kind < ITEM_KINDS; kind++)
         if (!(kinds & (1u << kind)))
             copy_listed(p->fetching, p->core.catalog, (enum item_kind)kind);

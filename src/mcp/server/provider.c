@@ -524,6 +524,7 @@ void mcp_provider_free(struct mcp_provider *p)
     drop_sent(p);
     idmap_fini(&p->sent);
     map_fini(&p->listen_uris);
+    map_fini(&p->withheld);
     as_tools_fini(p);
     context_fini(p);
     circle_fini(p);
@@ -542,7 +543,17 @@ void mcp_provider_set_overrides(struct mcp_provider *p, const struct mcp_overrid
 {
     p->overrides = *overrides;
     /* A method that we do not know might use a tool that is hidden or held. */
-    p->core.takes_any = !overrides_restrict(overrides);
+    p->core.takes_any = !p->admits && !overrides_restrict(overrides);
+}
+
+void mcp_provider_set_judge(struct mcp_provider *p,
+                            bool (*admits)(void *arg, const char *alias, struct span name,
+                                           struct span tool),
+                            void *arg)
+{
+    p->admits = admits;
+    p->judge = arg;
+    p->core.takes_any = !admits && !overrides_restrict(&p->overrides);
 }
 
 void mcp_provider_set_extras(struct mcp_provider *p, const struct mcp_extras *extras)

@@ -91,6 +91,15 @@ void mcp_provider_set_ping(struct mcp_provider *p, uint64_t interval_ms);
 /* The party that added this server may not read the server's address: reasons of failures go only
  * to the log. */
 void mcp_provider_set_discreet(struct mcp_provider *p);
+/*
+ * `admits` decides about each tool as the server lists it, before overrides: a tool that it does
+ * not let in is neither listed nor called. NULL: all are let in. Lists that are known already are
+ * not looked at again: mcp_provider_relist.
+ */
+void mcp_provider_set_judge(struct mcp_provider *p,
+                            bool (*admits)(void *arg, const char *alias, struct span name,
+                                           struct span tool),
+                            void *arg);
 /* Called when the server asked a question that could belong to several calls, or to none. */
 void mcp_provider_on_orphan(struct mcp_provider *p, void (*fn)(void *arg), void *arg);
 /* Called when the provider has published what the server offers. */

@@ -44,7 +44,10 @@ struct mcp_provider {
     bool gives_any;     /* some tool is ITEM_GIVES_ANY */
     struct mcp_overrides overrides;
     struct mcp_extras extras;
-    struct map made; /* own names of tools that we made -> struct made_tool */
+    bool (*admits)(void *arg, const char *alias, struct span name, struct span tool);
+    void *judge;
+    struct map withheld; /* own names of tools that were not let in */
+    struct map made;     /* own names of tools that we made -> struct made_tool */
     struct context *context;
     void (*on_orphan)(void *arg);
     void (*on_lists)(void *arg);

@@ -282,6 +282,14 @@ static void refuse_evasion(struct call *call)
                     });
 }
 
+static void refuse_withheld(struct call *call)
+{
+    call_done(call, &(struct outcome){.kind = OUTCOME_FAILED,
+                                      .why = FAIL_REFUSED,
+                                      .text = SPAN("this tool is not the one that was approved: "
+                                                   "an operator can compare it with mcp.lock")});
+}
+
 /* Put pinned arguments into the request, and turn a call of a made tool into the request behind
  * that tool. NULL, or what is wrong with the arguments. */
 static const char *prepare(struct mcp_provider *p, const struct mcp_override *o, struct request *r,
@@ -304,6 +312,11 @@ static void on_open(struct peer *self, struct call *call, const struct request *
 
     if (answer_here(p, call, request))
         return;
+    /* The call may have waited for the start of a server whose tools have changed since. */
+    if (p->withheld.n && r.op == OP_CALL_TOOL && map_get(&p->withheld, r.name)) {
+        refuse_withheld(call);
+        return;
+    }
     const struct mcp_override *o = override_of(p, request);
     if (o && override_is_evaded(o, request)) {
         refuse_evasion(call);
