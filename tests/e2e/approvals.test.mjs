@@ -154,7 +154,7 @@ test('rialto approvals', async (t) => {
   assert.match(list.stdout, new RegExp(`^${id} +files +echo +operator +\\d+s +\\{"message":"hello"\\}$`, 'm'));
   assert.equal(JSON.parse((await run('--json')).stdout)[0].id, id);
   const status = await rialto(['status'], { env: { XDG_RUNTIME_DIR: server.dir }, cwd: server.dir });
-  assert.match(status.stdout, /wait for approval: 1/);
+  assert.match(status.stdout, /Waiting for approval: 1/);
 
   const approved = await run('approve', id);
   assert.equal(approved.code, 0, approved.stderr);
@@ -162,7 +162,7 @@ test('rialto approvals', async (t) => {
   assert.ok((await call).result.structuredContent);
   const again = await run('approve', id);
   assert.equal(again.code, 1);
-  assert.match(again.stderr, /no such call waits/);
+  assert.match(again.stderr, /nothing of this id waits/);
 
   const second = client.call('files__echo', {});
   await run('reject', (await oneHeld(server)).id);
