@@ -32,6 +32,8 @@ enum config_on_change {
     ON_CHANGE_WARN,
     ON_CHANGE_RECORD, /* not in files: 'rialto lock' sees everything */
 };
+enum config_describe { DESCRIBE_NOT, DESCRIBE_NAME, DESCRIBE_MCP };
+enum config_errors { ERRORS_AUTO, ERRORS_PROTOCOL, ERRORS_RESULTS };
 enum config_log_format { LOG_FORMAT_TEXT, LOG_FORMAT_JSON };
 enum config_capabilities { CAPABILITIES_AUTO, CAPABILITIES_STRICT, CAPABILITIES_LIST };
 enum config_bus_role { BUS_WORKER, BUS_PROXY, BUS_BOTH };
@@ -43,6 +45,7 @@ struct config_view {
     const char *name;
     struct config_strings servers;
     struct config_filter tools, resources, prompts;
+    enum config_errors errors;
 };
 
 enum config_role { ROLE_AGENT, ROLE_OPERATOR };
@@ -61,7 +64,8 @@ struct config {
     } listen;
     const char *names; /* a pattern with {tool} and something else, or "bare" */
     enum config_expose expose;
-    bool describe_server;
+    enum config_describe describe_server;
+    enum config_errors errors;
     bool resources_as_tools, prompts_as_tools; /* for all servers; copied to each of them */
     bool remember;
     const char *setup_instructions;

@@ -82,6 +82,7 @@ struct config_server {
         struct config_prompt *items;
         size_t n;
     } prompts_as_context;
+    struct config_strings resources_as_context;
 
     uint64_t timeout; /* ms, like all durations; 0 = none */
     bool own_timeout; /* the key is in the file */

@@ -7,6 +7,8 @@
 #include "base/mem.h"
 #include "config/import_inside.h"
 
+enum { SHOWN_MAX = 64 }; /* bytes of an unknown value in a message */
+
 /* How a member of a server's entry is taken. */
 enum treatment {
     RENAME,   /* the same value under our name */
@@ -165,10 +167,12 @@ static bool treat_way(struct importing *im, const struct value *server, struct v
 
     if (!way && im->manifest) {
         import_say(im, PROBLEM_ERROR, server, v,
-                   "unknown transport; expected stdio, sse or streamable-http");
+                   "unknown transport '" SPAN_FMT "'; expected stdio, sse or streamable-http",
+                   SPAN_ARG(span_cut(v->text, 0, SHOWN_MAX)));
     } else if (!way) {
         import_say(im, PROBLEM_WARNING, server, v,
-                   "not a known way to speak to servers: it is found out");
+                   "'" SPAN_FMT "' is not a known way to speak to servers: it is found out",
+                   SPAN_ARG(span_cut(v->text, 0, SHOWN_MAX)));
     } else {
         v->text = span_str(way);
     }
@@ -357,6 +361,10 @@ bool import_server(struct importing *im, struct value *server)
                    SPAN_ARG(guard->key));
         return false;
     }
+    /* An empty one is no transport either; a manifest must say how a server is spoken to. */
+    if (im->manifest && !find_member(im, server, "transport"))
+        import_say(im, PROBLEM_ERROR, server, NULL,
+                   "expected the key 'transport': stdio, sse or streamable-http");
     treat_name(im, server);
     for (struct value *v = server->first, *next; v; v = next) {
         next = v->next;

@@ -10,6 +10,13 @@ static const char *const foreign_keys[] = {"id",          "name",       "version
 /* Keys of the manifest's `config` that need no counterpart here. */
 static const char *const needless_keys[] = {"prompts_cache_ttl", "reconnect_interval"};
 
+/* Keys of ours that have other defaults in a manifest: what the document behind it says. */
+static const char *const presets[][2] = {
+    {"names", "mcp_{server}_{tool}"},
+    {"describe_server", "mcp"},
+    {"errors", "results"},
+};
+
 static bool is_one_of(struct span key, const char *const *keys, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -168,6 +175,8 @@ void import_manifest(struct importing *im, struct value *root, struct value *con
         if (enabled->type == VALUE_BOOL && !enabled->truth)
             switch_off(im, enabled, servers);
     }
-    if (!value_get(root, "names"))
-        import_add(root, "names", value_text(im->arena, VALUE_STRING, SPAN("mcp_{server}_{tool}")));
+    for (size_t i = 0; i < COUNT_OF(presets); i++)
+        if (!value_get(root, presets[i][0]))
+            import_add(root, presets[i][0],
+                       value_text(im->arena, VALUE_STRING, span_str(presets[i][1])));
 }

@@ -235,9 +235,12 @@ static int find_word(struct schema_read *r, const struct schema_row *row, const 
                      const char *shown)
 {
     struct nearest near = nearest_to(v->text);
+    struct span text = v->type == VALUE_STRING ? v->text : SPAN_EMPTY;
 
+    if (v->type == VALUE_BOOL)
+        text = v->truth ? SPAN("true") : SPAN("false");
     for (int i = 0; row->words[i].word; i++) {
-        if (v->type == VALUE_STRING && span_is(v->text, row->words[i].word)) {
+        if (span_is(text, row->words[i].word)) {
             const char *missing = r->preview ? NULL : row->words[i].missing;
             if (!missing)
                 return i;
@@ -248,14 +251,15 @@ static int find_word(struct schema_read *r, const struct schema_row *row, const 
         }
         nearest_offer(&near, span_str(row->words[i].word));
     }
-    BUF_SCOPED type = {0};
-    schema_put_type(&type, row);
+    BUF_SCOPED why = {0};
+    if (v->text.n)
+        buf_printf(&why, "'" SPAN_FMT "' is not known here; ",
+                   SPAN_ARG(span_cut(v->text, 0, SHOWN_KEY_MAX)));
+    buf_str(&why, "expected ");
+    schema_put_type(&why, row);
     if (near.best.n)
-        problems_add(r->problems, PROBLEM_ERROR, v->at, shown,
-                     "expected %s; did you mean '" SPAN_FMT "'?", buf_cstr(&type),
-                     SPAN_ARG(near.best));
-    else
-        problems_add(r->problems, PROBLEM_ERROR, v->at, shown, "expected %s", buf_cstr(&type));
+        buf_printf(&why, "; did you mean '" SPAN_FMT "'?", SPAN_ARG(near.best));
+    problems_add(r->problems, PROBLEM_ERROR, v->at, shown, "%s", buf_cstr(&why));
     return -1;
 }
 

@@ -97,6 +97,14 @@ static struct value *dump_amount(struct arena *a, const struct schema_row *row, 
     return value_text(a, number ? VALUE_NUMBER : VALUE_STRING, buf_view(&text));
 }
 
+/* true and false can be words, too (describe_server). */
+static struct value *dump_word(struct arena *a, const char *word)
+{
+    bool truth = strcmp(word, "true") == 0 || strcmp(word, "false") == 0;
+
+    return value_text(a, truth ? VALUE_BOOL : VALUE_STRING, span_str(word));
+}
+
 static struct value *dump_words(struct arena *a, const struct schema_row *row, unsigned bits)
 {
     struct value *v = value_new(a, VALUE_LIST, (struct place){0});
@@ -161,7 +169,7 @@ static struct value *dump_row(struct arena *a, const struct schema_row *row, con
     case SCHEMA_DURATION:
         return dump_amount(a, row, get_amount(at));
     case SCHEMA_WORD:
-        return value_text(a, VALUE_STRING, span_str(row->words[get_word(at)].word));
+        return dump_word(a, row->words[get_word(at)].word);
     case SCHEMA_WORDS:
         return dump_words(a, row, get_word(at));
     case SCHEMA_JSON:

@@ -36,6 +36,18 @@ static const struct schema_word expose_words[] = {
     {"search", "only find_tools and call_tool are listed, for very large catalogs"},
     {NULL},
 };
+static const struct schema_word describe_words[] = {
+    {"false", "as the server describes it"},
+    {"true", "with [NAME] before that"},
+    {"mcp", "with [MCP: NAME] before that; the default in assistant4's manifests"},
+    {NULL},
+};
+static const struct schema_word errors_words[] = {
+    {"auto", "as results to clients known to hide errors from their models, else as errors"},
+    {"protocol", "as JSON-RPC errors"},
+    {"results", "as results of the tool with isError, which models read"},
+    {NULL},
+};
 static const struct schema_word transport_words[] = {
     {"auto", "found out: the pipes for a command; for a URL by trying"},
     {"streamable-http", "today's MCP over HTTP"},
@@ -141,8 +153,13 @@ const struct schema_row schema_rows[] = {
              "\"mcp_{server}_{tool}\", or bare for the servers' own names."},
     {"expose", SCHEMA_WORD, TOP(expose), .preset = "full", .words = expose_words,
      .help = "How tools are offered to agents that see all servers; /mcp/NAME always lists them."},
-    {"describe_server", SCHEMA_BOOL, TOP(describe_server), .preset = "false",
-     .help = "Whether the description of a tool begins with its server's name in brackets."},
+    {"describe_server", SCHEMA_WORD, TOP(describe_server), .preset = "false",
+     .words = describe_words,
+     .help = "Whether the description of a tool begins with its server's name."},
+    {"errors", SCHEMA_WORD, TOP(errors), .preset = "auto", .words = errors_words,
+     .help = "How agents are told that a call of a tool failed here: its server crashed, timed out "
+             "or is not available, or the call was refused. Unknown tools and wrong parameters are "
+             "always JSON-RPC errors, and what a server says itself passes as it is."},
     {"resources_as_tools", SCHEMA_BOOL, TOP(resources_as_tools), .preset = "false",
      .help = "Offer the resources of all servers as tools, too; see servers.*.resources_as_tools."},
     {"prompts_as_tools", SCHEMA_BOOL, TOP(prompts_as_tools), .preset = "false",
@@ -235,6 +252,11 @@ const struct schema_row schema_rows[] = {
      .check = check_tool_pattern, .help = "The server's own name of the prompt; * and ? match."},
     {"servers.*.prompts_as_context.*.arguments", SCHEMA_JSON, PROMPT(arguments),
      .help = "The arguments of the prompt."},
+    {"servers.*.resources_as_context", SCHEMA_STRINGS, SERVER(resources_as_context),
+     .max = CALLS_MAX, .check = check_not_empty,
+     .help = "Addresses (URIs) of resources whose text is appended to the instructions as well; "
+             "they need not be listed by the server. They are read when the server is started and "
+             "when it says that its list of resources has changed."},
     {"servers.*.timeout", SCHEMA_DURATION, SERVER(timeout), .preset = "1m", .min = 1,
      .max = HOURS(24), .zero = "no limit", .also = "toolTimeoutMs timeout_ms",
      .help = "How long one call may take before the caller gets an error and the server is told "
@@ -307,6 +329,9 @@ const struct schema_row schema_rows[] = {
      .help = "Prompts to show, by the servers' own names, as for tools."},
     {"views.*.prompts.deny", SCHEMA_STRINGS, VIEW(prompts.deny), .check = check_pattern,
      .help = "Prompts to hide and refuse."},
+    {"views.*.errors", SCHEMA_WORD, VIEW(errors), .preset = "auto", .words = errors_words,
+     .help = "The same as errors at the top, for the agents of this view; auto is what the top "
+             "says."},
     {"auth", SCHEMA_SECTION, .help = "Who may connect."},
     {"auth.tokens", SCHEMA_LIST, TOP(tokens), .max = SERVERS_MAX,
      .entry_size = sizeof(struct config_token), .check_entry = check_token,

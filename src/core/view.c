@@ -43,7 +43,7 @@ struct build {
     struct provider *provider;
     const struct item *item;
     bool exempt; /* the member was added by view_add_exempt */
-    struct buf name;
+    struct buf name, label;
     struct name_frame *frames; /* of all servers; filled when the first bare name is checked */
     size_t n_frames;
     bool framed;
@@ -59,7 +59,7 @@ struct edit {
 struct view {
     char *name;
     char *pattern;
-    bool described;
+    const char *described; /* stands before the alias; NULL: descriptions stay as they are */
     struct provider *fallback;
     struct member *members;
     size_t n_members;
@@ -134,9 +134,9 @@ const char *view_pattern(const struct view *v)
     return v->pattern;
 }
 
-void view_set_described(struct view *v, bool described)
+void view_set_described(struct view *v, const char *before)
 {
-    v->described = described;
+    v->described = before;
     view_touch(v, 1u << ITEM_TOOL);
 }
 
@@ -471,16 +471,17 @@ static bool tells_hidden(const struct build *b, const struct item *item)
 }
 
 /* An alias needs no escapes. An item without a description gets one as its first member. */
-static struct edit alias_edit(const struct provider *p, struct cut description)
+static struct edit alias_edit(struct build *b, struct cut description)
 {
-    struct span alias = span_str(p->alias);
-
-    return description.n ? (struct edit){{description.at + 1, 0}, {"[", "] "}, alias}
-                         : (struct edit){{1, 0}, {"\"description\":\"[", "]\","}, alias};
+    b->label.n = 0;
+    buf_printf(&b->label, "%s%s]", b->view->described, b->provider->alias);
+    return description.n
+               ? (struct edit){{description.at + 1, 0}, {"", " "}, buf_view(&b->label)}
+               : (struct edit){{1, 0}, {"\"description\":\"", "\","}, buf_view(&b->label)};
 }
 
 /* The edits for the public name, and for the description with the server's alias before it. */
-static size_t edits_of(const struct build *b, const struct target *target, struct edit edits[2])
+static size_t edits_of(struct build *b, const struct target *target, struct edit edits[2])
 {
     const struct item *item = target->item;
     struct cut description = item->description_at;
@@ -493,7 +494,7 @@ static size_t edits_of(const struct build *b, const struct target *target, struc
     else if (!b->view->described || b->kind != ITEM_TOOL || b->provider->built_in)
         return n;
     else
-        edits[n++] = alias_edit(b->provider, description);
+        edits[n++] = alias_edit(b, description);
     if (n == 2 && edits[1].at.at < edits[0].at.at) {
         struct edit first = edits[1];
         edits[1] = edits[0];
@@ -502,7 +503,7 @@ static size_t edits_of(const struct build *b, const struct target *target, struc
     return n;
 }
 
-static void append_item(const struct build *b, const struct target *target)
+static void append_item(struct build *b, const struct target *target)
 {
     struct buf *json = &b->table->json;
     struct span raw = target->item->raw;
@@ -521,7 +522,7 @@ static void append_item(const struct build *b, const struct target *target)
     buf_span(json, span_from(raw, at));
 }
 
-static void show_target(const struct build *b, struct target *target)
+static void show_target(struct build *b, struct target *target)
 {
     struct table *t = b->table;
 
@@ -574,6 +575,7 @@ static void table_rebuild(struct view *v, enum item_kind kind)
     t->stale = false;
     map_fini(&b.known);
     buf_fini(&b.name);
+    buf_fini(&b.label);
     mem_free(b.frames);
 }
 

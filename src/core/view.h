@@ -46,6 +46,7 @@ struct narrowing {
     size_t n_providers;
     struct filter filters[ITEM_KINDS]; /* for tools, in addition to each member's filter;
                                         * resources and templates pass by URI or by name */
+    int errors; /* for the hub: how failures are told (enum config_errors); 0 = as elsewhere */
 };
 
 enum { VIEW_MAX_NAME = 64 };
@@ -57,8 +58,9 @@ struct view *view_new(const char *name, const char *pattern);
 void view_free(struct view *v);
 const char *view_name(const struct view *v);
 const char *view_pattern(const struct view *v);
-/* Descriptions of tools begin with the server's alias in brackets. */
-void view_set_described(struct view *v, bool described);
+/* Descriptions of tools begin with `before`, the server's alias and a bracket: "[" or "[MCP: ";
+ * with NULL they stay as they are. Borrowed. */
+void view_set_described(struct view *v, const char *before);
 void view_add(struct view *v, struct provider *p, const struct filter *filter);
 /* Add a member that is shown with all its tools however the view is narrowed. */
 void view_add_exempt(struct view *v, struct provider *p);

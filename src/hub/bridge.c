@@ -476,6 +476,8 @@ static void first_servers(struct bridge *b)
 
 struct bridge *bridge_new(struct loop *loop, const struct config *c)
 {
+    static const char *const before[] = {
+        [DESCRIBE_NOT] = NULL, [DESCRIBE_NAME] = "[", [DESCRIBE_MCP] = "[MCP: "};
     struct bridge *b = MEM_NEW(struct bridge);
     bool bare = strcmp(c->names, "bare") == 0;
 
@@ -491,7 +493,7 @@ struct bridge *bridge_new(struct loop *loop, const struct config *c)
         exposure_new(b->router, &(struct exposure_style){.bridge = b,
                                                          .name = "all",
                                                          .pattern = bare ? NULL : c->names,
-                                                         .described = c->describe_server,
+                                                         .described = before[c->describe_server],
                                                          .search = c->expose == EXPOSE_SEARCH});
     list_init(&b->servers);
     list_init(&b->watches);
@@ -626,8 +628,15 @@ static void leave(void *arg, void *lease)
 
 struct mcp_host bridge_host(struct bridge *b, struct exposure *e)
 {
+    static const enum mcp_errors errors[] = {[ERRORS_AUTO] = MCP_ERRORS_AUTO,
+                                             [ERRORS_PROTOCOL] = MCP_ERRORS_PROTOCOL,
+                                             [ERRORS_RESULTS] = MCP_ERRORS_RESULTS};
+    const struct narrowing *narrowing = exposure_style(e)->narrowing;
+    bool own = narrowing && narrowing->errors;
+
     return (struct mcp_host){.router = b->router,
                              .view = exposure_view(e),
+                             .errors = errors[own ? narrowing->errors : (int)b->config->errors],
                              .max_batch = b->config->limits.batch,
                              .max_answers = b->config->limits.message,
                              .arg = e,

@@ -16,8 +16,8 @@ struct bridge;
 struct exposure_style {
     struct bridge *bridge; /* whose servers these are */
     const char *name;
-    const char *pattern; /* NULL: names are passed on untouched */
-    bool described;      /* descriptions name the server */
+    const char *pattern;   /* NULL: names are passed on untouched */
+    const char *described; /* what stands before the server in descriptions; NULL: nothing */
     bool search;
     const struct narrowing *narrowing; /* NULL: show everything. Must outlive the exposure */
 };

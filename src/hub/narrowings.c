@@ -42,6 +42,7 @@ struct narrowings *narrowings_new(const struct config *c)
                         [ITEM_RESOURCE] = resources,
                         [ITEM_TEMPLATE] = resources,
                         [ITEM_PROMPT] = filter_of(&n->arena, &v->prompts)},
+            .errors = v->errors,
         };
     }
     return n;

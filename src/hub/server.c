@@ -146,10 +146,15 @@ static struct mcp_extras extras_of(struct arena *arena, const struct config_serv
     for (size_t i = 0; i < n; i++)
         rows[i] = (struct mcp_context_row){keep(arena, s->prompts_as_context.items[i].name),
                                            keep(arena, s->prompts_as_context.items[i].arguments)};
+    const char **uris = ARENA_ARRAY(arena, const char *, s->resources_as_context.n + 1);
+    for (size_t i = 0; i < s->resources_as_context.n; i++)
+        uris[i] = keep(arena, s->resources_as_context.items[i]);
     return (struct mcp_extras){.resources_as_tools = s->resources_as_tools,
                                .prompts_as_tools = s->prompts_as_tools,
                                .context = rows,
-                               .n_context = n};
+                               .n_context = n,
+                               .resources = uris,
+                               .n_resources = s->resources_as_context.n};
 }
 
 static struct policy policy_of(const struct config_server *s)

@@ -48,13 +48,42 @@ struct outcome mcp_outcome_read(const struct mcp_message *m, struct buf *text)
     return o;
 }
 
-struct outcome mcp_outcome_of_refusal(enum op op, const struct outcome *outcome, struct buf *body)
+/*
+ * Programs whose models read nothing of a JSON-RPC error, by the clientInfo.name they send. The
+ * OpenAI Agents SDK for JavaScript is named after its transport and address. The one for Python
+ * sends the name that every program with the Python SDK sends ("mcp"), so it cannot be known.
+ */
+static const char *const hiding_clients[] = {"streamable-http: *", "sse: *", "stdio: *"};
+
+bool mcp_outcome_wants_results(enum mcp_errors errors, struct span client_info)
 {
-    if (op != OP_CALL_TOOL || outcome->kind != OUTCOME_FAILED || outcome->why != FAIL_REFUSED)
+    struct json_slot name = client_info.n ? json_get(client_info, "name") : (struct json_slot){0};
+    BUF_SCOPED scratch = {0};
+    bool hides = false;
+
+    if (errors != MCP_ERRORS_AUTO || name.type != JSON_STRING)
+        return errors == MCP_ERRORS_RESULTS;
+    struct span text = json_text(name.value, &scratch);
+    for (size_t i = 0; i < COUNT_OF(hiding_clients) && !hides; i++)
+        hides = span_glob(span_str(hiding_clients[i]), text);
+    return hides;
+}
+
+struct outcome mcp_outcome_for_model(enum op op, const struct outcome *outcome, bool results,
+                                     struct buf *body)
+{
+    bool refused = outcome->why == FAIL_REFUSED;
+
+    if (op != OP_CALL_TOOL || outcome->kind != OUTCOME_FAILED ||
+        !(refused || (results && outcome->why != FAIL_UNKNOWN)))
         return *outcome;
     buf_str(body, "{\"content\":[{\"type\":\"text\",\"text\":");
     json_quote(body, outcome->text);
-    buf_str(body, "}],\"isError\":true}");
+    buf_str(body, "}],\"isError\":true");
+    if (!refused)
+        buf_printf(body, ",\"_meta\":{\"rialto/reason\":\"%s\",\"rialto/retryable\":%s}",
+                   failures[outcome->why].word, outcome->retryable ? "true" : "false");
+    buf_char(body, '}');
     return (struct outcome){.kind = OUTCOME_RESULT, .body = buf_view(body)};
 }
 

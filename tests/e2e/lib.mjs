@@ -284,10 +284,10 @@ export class HttpClient {
     if (token) this.headers.Authorization = `Bearer ${token}`;
   }
 
-  async connect({ version = '2025-11-25', capabilities = {} } = {}) {
+  async connect({ version = '2025-11-25', capabilities = {}, name = 'raw' } = {}) {
     const answer = await this.post({
       jsonrpc: '2.0', id: 'init', method: 'initialize',
-      params: { protocolVersion: version, capabilities, clientInfo: { name: 'raw', version: '1' } },
+      params: { protocolVersion: version, capabilities, clientInfo: { name, version: '1' } },
     });
     assert.equal(answer.status, 200, answer.text);
     this.initialized = JSON.parse(rawMessages(answer).at(-1)).result;

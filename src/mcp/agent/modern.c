@@ -158,7 +158,7 @@ static void put_end(struct modern_request *r, enum op op, const struct outcome *
 {
     struct modern_agent *a = r->agent;
     BUF_SCOPED body = {0};
-    struct outcome told = mcp_outcome_of_refusal(op, outcome, &body);
+    struct outcome told = mcp_outcome_for_model(op, outcome, r->results, &body);
 
     set_status(a, r->reply, status_of(op, &told));
     struct buf *out = begin(a, r->reply, MCP_OUT_FINAL);
@@ -302,6 +302,7 @@ static void open_call(struct modern_agent *a, const struct mcp_message *m, void 
     struct modern_request *r = modern_request_new(a, m, reply);
     r->principal = map_hash(principal);
     r->digest = modern_digest(m);
+    r->results = mcp_outcome_wants_results(a->host.errors, m->slots[SLOT_META_INFO].value);
     struct span wanted =
         level->type == JSON_STRING ? json_text(level->value, &level_text) : SPAN_EMPTY;
     r->level = mcp_level(wanted);

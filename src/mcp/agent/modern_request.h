@@ -28,6 +28,7 @@ struct modern_request {
     uint64_t expires; /* until when the agent of a parked request must retry */
     char *id, *token; /* raw; token NULL when no progress is wanted */
     int level;        /* least log level wanted, -1 = none */
+    bool results;     /* a failure of the tool call is told as a result */
     uint64_t principal, digest;
 
     struct list asks;   /* struct modern_ask: open questions */

@@ -22,6 +22,7 @@ struct mcp_session {
     struct call *standing;
     bool greeted; /* initialize was answered */
     bool bridge;  /* the agent is another bridge (circle.h) */
+    bool results; /* failures of tool calls are told as results */
     char version[16];
     unsigned answers;
     int level; /* least log level wanted, index of mcp_levels; -1 = never said */
@@ -127,7 +128,7 @@ static void on_done(struct peer *self, struct call *call, const struct outcome *
         s->out->abandon(s->owner, p->reply);
     } else {
         struct buf body = {0};
-        struct outcome told = mcp_outcome_of_refusal(call->op, outcome, &body);
+        struct outcome told = mcp_outcome_for_model(call->op, outcome, s->results, &body);
         mcp_outcome_put(session_begin(s, p->reply, MCP_OUT_FINAL), pending_id(p), call->op, &told);
         session_end(s, p->reply, MCP_OUT_FINAL);
         buf_fini(&body);
@@ -345,6 +346,7 @@ static void handle_initialize(struct mcp_session *s, const struct mcp_message *m
                                     ? m->slots[SLOT_CAPABILITIES].value
                                     : SPAN_EMPTY);
     s->bridge = circle_is_bridge(m->slots[SLOT_INFO].value);
+    s->results = mcp_outcome_wants_results(s->host.errors, m->slots[SLOT_INFO].value);
     if (s->host.enter && !s->lease) {
         struct view *own = s->host.enter(s->host.arg, s->host.view, s->answers, &s->lease);
         s->host.view = own ? own : s->host.view;

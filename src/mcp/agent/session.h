@@ -15,7 +15,7 @@
 #define RIALTO_MCP_AGENT_SESSION_H
 
 #include "core/router.h"
-#include "mcp/protocol.h"
+#include "mcp/outcome.h"
 
 struct mcp_session;
 
@@ -45,6 +45,7 @@ struct mcp_host {
     bool plain; /* the view's one provider is plain as well (passage.h); on pipes only */
     /* A raw serverInfo to show in place of our own, by a view that has tools alone; may be NULL. */
     const char *server_info;
+    enum mcp_errors errors;
     /* The principal of all agents here, when known (auth.tokens); else NULL. */
     const char *principal;
     size_t max_batch;   /* messages in a batch */

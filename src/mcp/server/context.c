@@ -1,20 +1,35 @@
-/* Fetches the prompts that the configuration names, one by one, and collects their text for the
- * instructions. Called by lists.c, and by provider.c to free the text. */
+/* Fetches the prompts and resources that the configuration names, one by one, and collects their
+ * text for the instructions. Called by lists.c, and by provider.c to free the text. */
 #include "mcp/server/context.h"
 
 #include "base/log.h"
 #include "base/mem.h"
 
-/* Bytes of all prompts together: agents read the text at the start of every conversation. */
+/* Bytes of all of them together: agents read the text at the start of every conversation. */
 enum { MAX_TEXT = 64 * 1024 };
 
 struct context {
     struct buf text; /* complete */
     struct buf next; /* being collected */
-    size_t at;       /* the prompt of the catalog that is next */
-    uint64_t asked;  /* id of our request for the prompt before `at`; it may have ended */
-    bool stale;      /* the prompts were listed again meanwhile */
+    size_t at;       /* which is next: the prompts of the catalog, then the resources named */
+    uint64_t asked;  /* id of our request for the one before `at`; it may have ended */
+    bool stale;      /* prompts or resources were listed again meanwhile */
 };
+
+/* The prompt or resource before `at`, for people and for agents. */
+struct piece {
+    const char *kind;
+    struct span name;
+};
+
+static struct piece piece_before(const struct mcp_provider *p)
+{
+    const struct catalog *catalog = p->core.catalog;
+    size_t n = catalog->n[ITEM_PROMPT], i = p->context->at - 1;
+
+    return i < n ? (struct piece){"prompt", catalog->items[ITEM_PROMPT][i].name}
+                 : (struct piece){"resource", span_str(p->extras.resources[i - n])};
+}
 
 static void fetch_next(struct mcp_provider *p);
 
@@ -45,16 +60,28 @@ static bool lacks_argument(const struct item *prompt, const struct mcp_context_r
     return lacks;
 }
 
-/* False when there is no text, or too much. */
-static bool add_text(struct context *c, const struct item *prompt, struct span result)
+/* The text of a message of a prompt, or of a content of a resource. */
+static struct json_slot text_of(struct span part)
 {
-    struct json_iter it = json_iter(json_get(result, "messages").value);
+    struct json_slot content = json_get(part, "content");
+
+    return json_get(content.type == JSON_OBJECT ? content.value : part, "text");
+}
+
+/* False when there is no text, or too much. */
+static bool add_text(struct context *c, const struct piece *piece, struct span result)
+{
+    struct json_slot parts = json_get(result, "messages");
     size_t start = c->next.n;
     bool any = false;
 
-    buf_printf(&c->next, "%s[prompt " SPAN_FMT "]", start ? "\n\n" : "", SPAN_ARG(prompt->name));
-    while (json_next(&it)) {
-        struct json_slot text = json_get(json_get(it.value, "content").value, "text");
+    if (parts.type == JSON_NONE)
+        parts = json_get(result, "contents");
+    struct json_iter it = json_iter(parts.value);
+    buf_printf(&c->next, "%s[%s " SPAN_FMT "]", start ? "\n\n" : "", piece->kind,
+               SPAN_ARG(piece->name));
+    while (parts.type == JSON_ARRAY && json_next(&it)) {
+        struct json_slot text = it.type == JSON_OBJECT ? text_of(it.value) : (struct json_slot){0};
         if (text.type != JSON_STRING)
             continue;
         buf_char(&c->next, '\n');
@@ -70,21 +97,19 @@ static bool add_text(struct context *c, const struct item *prompt, struct span r
 static void answered(struct mcp_provider *p, struct sent *sent, const struct mcp_message *m)
 {
     struct context *c = p->context;
-    const struct catalog *catalog = p->core.catalog;
 
     (void)sent;
-    /* The answer is about the prompt before `at`, unless the prompts were listed again meanwhile.
-     * */
-    if (!c->stale && c->at <= catalog->n[ITEM_PROMPT]) {
-        const struct item *prompt = &catalog->items[ITEM_PROMPT][c->at - 1];
+    /* The answer is about the one before `at`, unless there are new lists. */
+    if (!c->stale && c->at <= p->core.catalog->n[ITEM_PROMPT] + p->extras.n_resources) {
+        const struct piece piece = piece_before(p);
         if (m->rpc.kind == RPC_ERROR)
-            log_warn(p->alias, "prompt '" SPAN_FMT "' cannot be context: " SPAN_FMT,
-                     SPAN_ARG(prompt->name), SPAN_ARG(span_cut(m->rpc.error, 0, 200)));
-        else if (!add_text(c, prompt, m->rpc.result))
+            log_warn(p->alias, "%s '" SPAN_FMT "' cannot be context: " SPAN_FMT, piece.kind,
+                     SPAN_ARG(piece.name), SPAN_ARG(span_cut(m->rpc.error, 0, 200)));
+        else if (!add_text(c, &piece, m->rpc.result))
             log_warn(p->alias,
-                     "prompt '" SPAN_FMT "' cannot be context: it has no text, or all together "
-                     "have more than %d bytes",
-                     SPAN_ARG(prompt->name), MAX_TEXT);
+                     "%s '" SPAN_FMT "' cannot be context: it has no text, or all together have "
+                     "more than %d bytes",
+                     piece.kind, SPAN_ARG(piece.name), MAX_TEXT);
     }
     fetch_next(p);
 }
@@ -92,22 +117,23 @@ static void answered(struct mcp_provider *p, struct sent *sent, const struct mcp
 static void failed(struct mcp_provider *p, struct sent *sent, int status, const char *why)
 {
     (void)sent;
-    log_warn(p->alias, "a prompt cannot be context: %s (%d)", why, status);
+    log_warn(p->alias, "a prompt or resource cannot be context: %s (%d)", why, status);
     fetch_next(p);
 }
 
-static void fetch(struct mcp_provider *p, const struct item *prompt,
-                  const struct mcp_context_row *row)
+/* `arguments` is NULL or raw. */
+static void fetch(struct mcp_provider *p, const char *method, const char *member, struct span name,
+                  const char *arguments)
 {
     struct buf members = {0};
 
-    buf_str(&members, "\"name\":");
-    json_quote(&members, prompt->own);
-    if (row->arguments)
-        buf_printf(&members, ",\"arguments\":%s", row->arguments);
+    buf_printf(&members, "\"%s\":", member);
+    json_quote(&members, name);
+    if (arguments)
+        buf_printf(&members, ",\"arguments\":%s", arguments);
     const struct sent *sent = upstream_sent_new(p, answered, failed);
     p->context->asked = sent->id;
-    upstream_request(p, sent, "prompts/get", buf_view(&members));
+    upstream_request(p, sent, method, buf_view(&members));
     buf_fini(&members);
 }
 
@@ -130,18 +156,24 @@ static void fetch_next(struct mcp_provider *p)
 {
     struct context *c = p->context;
     const struct catalog *catalog = p->core.catalog;
+    size_t n = catalog->n[ITEM_PROMPT];
 
-    while (!c->stale && c->at < catalog->n[ITEM_PROMPT]) {
+    while (!c->stale && c->at < n) {
         const struct item *prompt = &catalog->items[ITEM_PROMPT][c->at++];
         const struct mcp_context_row *row = row_of(p, prompt->name);
         if (!row)
             continue;
         if (!lacks_argument(prompt, row)) {
-            fetch(p, prompt, row);
+            fetch(p, "prompts/get", "name", prompt->own, row->arguments);
             return;
         }
         log_info(p->alias, "prompt '" SPAN_FMT "' is no context: it needs arguments",
                  SPAN_ARG(prompt->name));
+    }
+    if (!c->stale && c->at < n + p->extras.n_resources) {
+        const char *uri = p->extras.resources[c->at++ - n];
+        fetch(p, "resources/read", "uri", span_str(uri), NULL);
+        return;
     }
     finish(p);
 }
@@ -150,7 +182,7 @@ void context_refresh(struct mcp_provider *p)
 {
     struct context *c = p->context;
 
-    if (!p->extras.n_context)
+    if (!p->extras.n_context && !p->extras.n_resources)
         return;
     if (!c)
         c = p->context = MEM_NEW(struct context);

@@ -272,7 +272,8 @@ static bool claims(const struct mcp_provider *p, enum item_kind kind)
     return kind == ITEM_TOOL ? p->has_tools : (p->offers & needs[kind]) != 0;
 }
 
-/* The server's own instructions, and the text of the prompts that the configuration names. */
+/* The server's own instructions, and the text of the prompts and resources that the configuration
+ * names. */
 static void set_instructions(struct mcp_provider *p, struct catalog *c)
 {
     struct buf text = {0};
@@ -349,7 +350,7 @@ static void finish(struct mcp_provider *p)
     }
     if (stale)
         lists_fetch(p, stale);
-    else if (asked & (1u << ITEM_PROMPT))
+    else if (asked & (1u << ITEM_PROMPT | 1u << ITEM_RESOURCE))
         context_refresh(p);
 }
 

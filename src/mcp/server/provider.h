@@ -63,6 +63,8 @@ struct mcp_extras {
         const char *arguments; /* a valid JSON object, or NULL */
     } * context;               /* context.h */
     size_t n_context;
+    const char *const *resources; /* URIs of resources whose text is context, too */
+    size_t n_resources;
 };
 
 /* Which dialect to speak; MCP_ERA_AUTO asks the server. */

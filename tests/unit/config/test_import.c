@@ -160,15 +160,15 @@ static void test_vscode_recognised(void **state)
 static void test_ways(void **state)
 {
     (void)state;
-    struct config *c = read_foreign(
-        "mcpServers:\n"
-        "  a: {url: 'http://x.example/', transportMode: streamable}\n"
-        "  b: {url: 'http://x.example/', transport: SSE}\n"
-        "  c: {url: 'http://x.example/', type: streamableHttp}\n"
-        "  d: {url: 'http://x.example/', type: carrier-pigeon}\n",
-        CONFIG_YAML,
-        "f:5:39: warning: mcpServers.d.type: not a known way to speak to servers: it is found "
-        "out\n");
+    struct config *c = read_foreign("mcpServers:\n"
+                                    "  a: {url: 'http://x.example/', transportMode: streamable}\n"
+                                    "  b: {url: 'http://x.example/', transport: SSE}\n"
+                                    "  c: {url: 'http://x.example/', type: streamableHttp}\n"
+                                    "  d: {url: 'http://x.example/', type: carrier-pigeon}\n",
+                                    CONFIG_YAML,
+                                    "f:5:39: warning: mcpServers.d.type: 'carrier-pigeon' is not a "
+                                    "known way to speak to servers: it is found "
+                                    "out\n");
     assert_int_equal(config_server(c, "a")->transport, TRANSPORT_STREAMABLE_HTTP);
     assert_int_equal(config_server(c, "b")->transport, TRANSPORT_SSE);
     assert_int_equal(config_server(c, "c")->transport, TRANSPORT_AUTO);
@@ -216,10 +216,11 @@ static const char full_manifest[] =
     "    - {alias: b, transport: sse, url: 'http://x.example/', tool_filter: [search],\n"
     "       require_approval: {always: [delete]}, prompts: [style, {name: tone, args: {of: me}}]}\n"
     "    - alias: c\n"
+    "      transport: stdio\n"
     "      command: y\n"
     "      tool_filter: {allowed_tool_names: [], blocked_tool_names: [drop]}\n"
     "      require_approval: {always: {tool_names: [w1, w2]}, never: {tool_names: [r]}}\n"
-    "    - {alias: d, command: z, require_approval: never}\n"
+    "    - {alias: d, transport: stdio, command: z, require_approval: never}\n"
     "  enabled_servers: [a, b]\n"
     "  names: bare\n"
     "  prompts_cache_ttl: 300\n"
@@ -229,7 +230,7 @@ static void test_manifest_members(void **state)
 {
     (void)state;
     struct config *c = read_foreign(full_manifest, CONFIG_YAML,
-                                    "f:16:3: warning: config.odd: unknown key, ignored\n");
+                                    "f:17:3: warning: config.odd: unknown key, ignored\n");
     const struct config_server *a = config_server(c, "a"), *b = config_server(c, "b");
     const struct config_server *cc = config_server(c, "c"), *d = config_server(c, "d");
 
@@ -255,16 +256,18 @@ static void test_manifest_allowlist(void **state)
     (void)state;
     struct config *c = read_foreign("config:\n"
                                     "  tool_allowlist: {a: [read]}\n"
-                                    "  servers: [{alias: a, command: x}, {alias: b, command: x}]\n",
+                                    "  servers: [{alias: a, transport: stdio, command: x},\n"
+                                    "    {alias: b, transport: stdio, command: x}]\n",
                                     CONFIG_YAML, "");
     assert_string_equal(config_server(c, "a")->allow.items[0], "read");
     assert_int_equal(config_server(c, "b")->allow.n, 0);
     config_free(c);
-    c = read_foreign("config:\n"
-                     "  servers: [{alias: a, command: x, tool_allowlist: [own]}, {alias: b, "
-                     "command: x}]\n"
-                     "  tool_allowlist: [read]\n",
-                     CONFIG_YAML, "");
+    c = read_foreign(
+        "config:\n"
+        "  servers: [{alias: a, transport: stdio, command: x, tool_allowlist: [own]},\n"
+        "    {alias: b, transport: stdio, command: x}]\n"
+        "  tool_allowlist: [read]\n",
+        CONFIG_YAML, "");
     assert_string_equal(config_server(c, "a")->allow.items[0], "own");
     assert_string_equal(config_server(c, "b")->allow.items[0], "read");
     config_free(c);
@@ -276,10 +279,12 @@ static void test_manifest_empty(void **state)
     struct config *c = read_foreign("id: mcp\nconfig:\n  servers: []\n", CONFIG_YAML, "");
     assert_int_equal(c->servers.n, 0);
     config_free(c);
-    c = read_foreign("config: {servers: [{alias: a, command: x, enabled: true}]}\nenabled: false\n",
-                     CONFIG_YAML,
-                     "f:2:1: warning: enabled: the whole extension is switched off, and so are all "
-                     "servers\n");
+    c = read_foreign(
+        "config: {servers: [{alias: a, transport: stdio, command: x, enabled: true}]}\n"
+        "enabled: false\n",
+        CONFIG_YAML,
+        "f:2:1: warning: enabled: the whole extension is switched off, and so are all "
+        "servers\n");
     assert_false(config_server(c, "a")->enabled);
     config_free(c);
 }
@@ -299,30 +304,35 @@ static void test_manifest_refused(void **state)
         "    - {alias: d, transport: sse}\n"
         "    - {alias: e, transport: stdio, url: 'http://x.example/'}\n"
         "    - just text\n"
-        "    - {alias: A, command: z}\n",
+        "    - {alias: A, command: z}\n"
+        "    - {alias: f, transport: '', command: z}\n",
         CONFIG_YAML,
         "f:3:7: config.servers[0]: expected the key 'alias' with a short name for the server\n"
         "f:5:15: config.servers[2]: the alias 'a' stands twice, first on line 4; choose another\n"
-        "f:6:29: config.servers.b.transport: unknown transport; expected stdio, sse or "
-        "streamable-http\n"
+        "f:6:29: config.servers.b.transport: unknown transport 'hosted'; expected stdio, sse "
+        "or streamable-http\n"
         "f:7:15: config.servers.c: expected the key 'command' with the program to start, or "
         "'url'\n"
         "f:8:15: config.servers.d: expected the key 'command' with the program to start, or "
         "'url'\n"
         "f:9:29: config.servers.e: this 'transport' needs 'command'\n"
         "f:10:7: config.servers[7]: expected a map of keys such as 'alias'\n"
-        "f:11:15: config.servers.A: too much like 'a' on line 4; choose another name\n"));
+        "f:11:15: config.servers.A: expected the key 'transport': stdio, sse or streamable-http\n"
+        "f:11:15: config.servers.A: too much like 'a' on line 4; choose another name\n"
+        "f:12:15: config.servers.f: expected the key 'transport': stdio, sse or "
+        "streamable-http\n"));
     assert_null(read_foreign("config: {servers: {a: {command: x}}}", CONFIG_YAML,
                              "f:1:19: config.servers: expected a list of servers, each with an "
                              "'alias'\n"));
-    assert_null(read_foreign("config: {servers: [{alias: a, command: x, tool_filter: {some: [x]},\n"
-                             "  require_approval: {sometimes: [x]}}], tool_allowlist: {b: [x]}}",
-                             CONFIG_YAML,
-                             "f:1:56: config.servers.a.tool_filter: expected a list of tools, or "
-                             "allowed_tool_names and blocked_tool_names\n"
-                             "f:2:21: config.servers.a.require_approval: expected 'always' with a "
-                             "list of tools\n"
-                             "f:2:58: config.b: there is no server with this alias\n"));
+    assert_null(read_foreign(
+        "config: {servers: [{alias: a, transport: stdio, command: x, tool_filter: {some: [x]},\n"
+        "  require_approval: {sometimes: [x]}}], tool_allowlist: {b: [x]}}",
+        CONFIG_YAML,
+        "f:1:74: config.servers.a.tool_filter: expected a list of tools, or "
+        "allowed_tool_names and blocked_tool_names\n"
+        "f:2:21: config.servers.a.require_approval: expected 'always' with a "
+        "list of tools\n"
+        "f:2:58: config.b: there is no server with this alias\n"));
 }
 
 /* --- as ours --- */
@@ -390,8 +400,8 @@ static void test_convert_manifest(void **state)
     expect_converted(full_manifest, CONFIG_YAML,
                      "# Made from some?file. What was not carried over as it stands there:\n"
                      "# - line 5, config.servers.a.cache_tools: left out: it has no meaning here\n"
-                     "# - line 15, config.prompts_cache_ttl: left out: it has no meaning here\n"
-                     "# - line 16, config.odd: unknown key, ignored\n"
+                     "# - line 16, config.prompts_cache_ttl: left out: it has no meaning here\n"
+                     "# - line 17, config.odd: unknown key, ignored\n"
                      "servers:\n"
                      "  a:\n"
                      "    transport: stdio\n"
@@ -420,6 +430,7 @@ static void test_convert_manifest(void **state)
                      "    approve:\n"
                      "      - delete\n"
                      "  c:\n"
+                     "    transport: stdio\n"
                      "    command: \"y\"\n"
                      "    deny:\n"
                      "      - drop\n"
@@ -427,11 +438,14 @@ static void test_convert_manifest(void **state)
                      "      - w1\n"
                      "      - w2\n"
                      "  d:\n"
+                     "    transport: stdio\n"
                      "    command: z\n"
                      "enabled_servers:\n"
                      "  - a\n"
                      "  - b\n"
-                     "names: bare\n");
+                     "names: bare\n"
+                     "describe_server: mcp\n"
+                     "errors: results\n");
 }
 
 static void test_convert_ours(void **state)

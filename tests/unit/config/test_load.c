@@ -153,7 +153,8 @@ static void test_load(void **state)
     write_file("b.json", "{\"listen\": 5,\n \"log\": {\"level\": \"x\"}}");
     load("b.json", "b.json:1:12: listen: expected an address: HOST:PORT, [IPv6]:PORT, :PORT or "
                    "unix:PATH, as in 127.0.0.1:8765\n"
-                   "b.json:2:19: log.level: expected error, warn, info or debug\n");
+                   "b.json:2:19: log.level: 'x' is not known here; expected error, warn, info or "
+                   "debug\n");
     write_file("empty.yaml", "");
     c = load("empty.yaml", "");
     assert_int_equal(c->servers.n, 0);
@@ -205,11 +206,12 @@ static void test_environment(void **state)
     setenv("RIALTO_LOG_LEVEL", "dbug", 1);
     setenv("RIALTO_LISTEN", "nowhere", 1);
     config_environment(c, &ps);
-    assert_problems(&ps,
-                    "RIALTO_LISTEN: listen[0]: expected an address: HOST:PORT, [IPv6]:PORT, :PORT "
-                    "or unix:PATH, as in 127.0.0.1:8765\n"
-                    "RIALTO_LOG_LEVEL: log.level: expected error, warn, info or debug; did you "
-                    "mean 'debug'?\n");
+    assert_problems(
+        &ps, "RIALTO_LISTEN: listen[0]: expected an address: HOST:PORT, [IPv6]:PORT, :PORT "
+             "or unix:PATH, as in 127.0.0.1:8765\n"
+             "RIALTO_LOG_LEVEL: log.level: 'dbug' is not known here; expected error, warn, info "
+             "or debug; did you "
+             "mean 'debug'?\n");
     problems_fini(&ps);
     config_free(c);
 }

@@ -264,7 +264,7 @@ static void test_wrong_types(void **state)
     (void)state;
     expect_yaml("names: [a]\nexpose: 5\nlog: loud\nservers: [a]\n",
                 "f:1:8: names: expected text, not a list\n"
-                "f:2:9: expose: expected full or search\n"
+                "f:2:9: expose: '5' is not known here; expected full or search\n"
                 "f:3:6: log: expected a map of keys, not text\n"
                 "f:4:10: servers: expected a map of names to maps of keys, not a list\n");
     expect_yaml("servers:\n  a:\n    command: 5\n    args: -x\n    env: [a]\n    enabled: yes\n"
@@ -276,7 +276,8 @@ static void test_wrong_types(void **state)
                 "f:7:13: servers.a.allow: expected text here, not a list\n"
                 "f:8:12: servers.a.queue: expected a whole number, not text\n"
                 "f:9:14: servers.a.timeout: expected a duration such as 30s, not a list\n"
-                "f:10:12: servers.a.start: expected eager or lazy; did you mean 'lazy'?\n");
+                "f:10:12: servers.a.start: 'Lazy' is not known here; expected eager or lazy; did "
+                "you mean 'lazy'?\n");
     expect_yaml("5\n", "f:1:1: expected a map of keys such as 'servers', not a number\n");
     expect_yaml(
         "listen: 8765\n",

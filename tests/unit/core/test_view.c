@@ -228,14 +228,14 @@ static void test_descriptions_name_the_server(void **state)
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct fixture x;
         begin(&x, rows[i].pattern, 1);
-        view_set_described(x.view, true);
+        view_set_described(x.view, "[");
         provider_want(&x.fakes[0].core);
         publish_described(&x.fakes[0], rows[i].raw, rows[i].name_at, rows[i].description_at);
         provider_up(&x.fakes[0].core);
         assert_span(view_list(x.view, ITEM_TOOL), rows[i].expected);
         /* What the provider said is not touched. */
         assert_span(view_item(x.view, ITEM_TOOL, 0)->item->raw, rows[i].raw);
-        view_set_described(x.view, false);
+        view_set_described(x.view, NULL);
         struct span list = view_list(x.view, ITEM_TOOL);
         assert_null(memmem(list.p, list.n, "[alpha]", 7));
         end(&x);

@@ -125,12 +125,13 @@ static void test_a_refusal_is_a_result_of_the_tool(void **state)
     struct buf body = {0};
 
     (void)state;
-    struct outcome told = mcp_outcome_of_refusal(OP_CALL_TOOL, &refused, &body);
+    struct outcome told = mcp_outcome_for_model(OP_CALL_TOOL, &refused, false, &body);
     assert_int_equal(told.kind, OUTCOME_RESULT);
     assert_string_equal(buf_cstr(&body), "{\"content\":[{\"type\":\"text\",\"text\":\"refused by "
                                          "\\\"them\\\"\"}],\"isError\":true}");
-    assert_int_equal(mcp_outcome_of_refusal(OP_GET_PROMPT, &refused, &body).kind, OUTCOME_FAILED);
-    assert_int_equal(mcp_outcome_of_refusal(OP_CALL_TOOL, &late, &body).why, FAIL_TIMEOUT);
+    assert_int_equal(mcp_outcome_for_model(OP_GET_PROMPT, &refused, true, &body).kind,
+                     OUTCOME_FAILED);
+    assert_int_equal(mcp_outcome_for_model(OP_CALL_TOOL, &late, false, &body).why, FAIL_TIMEOUT);
     buf_fini(&body);
 }
 
