@@ -87,6 +87,7 @@ struct config_server {
     uint64_t timeout; /* ms, like all durations; 0 = none */
     bool own_timeout; /* the key is in the file */
     enum config_progress timeout_on_progress;
+    uint64_t timeout_max; /* 0 = ten times the timeout */
     enum config_start start;
     uint64_t start_timeout, idle_stop, approve_timeout, ask_timeout;
     uint64_t ping; /* ms of silence before a ping; 0 = never */

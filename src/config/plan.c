@@ -24,6 +24,7 @@ static bool only_adjusted(const struct config_server *from, const struct config_
     adjusted.approve_timeout = to->approve_timeout;
     adjusted.timeout = to->timeout;
     adjusted.timeout_on_progress = to->timeout_on_progress;
+    adjusted.timeout_max = to->timeout_max;
     adjusted.ask_timeout = to->ask_timeout;
     adjusted.concurrency = to->concurrency;
     adjusted.queue = to->queue;

@@ -32,7 +32,7 @@ enum schema_type {
     SCHEMA_LIST,     /* a list of structs */
 };
 
-enum { SCHEMA_ROWS_MAX = 128 };
+enum { SCHEMA_ROWS_MAX = 160 };
 
 struct schema_word {
     const char *word; /* NULL ends the list */

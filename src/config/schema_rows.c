@@ -64,7 +64,7 @@ static const struct schema_word era_words[] = {
 };
 static const struct schema_word progress_words[] = {
     {"ignore", "the timeout counts from the start of the call"},
-    {"reset", "each progress message starts the timeout again"},
+    {"reset", "each progress message starts the timeout again, up to timeout_max"},
     {NULL},
 };
 static const struct schema_word start_words[] = {
@@ -261,8 +261,11 @@ const struct schema_row schema_rows[] = {
      .max = HOURS(24), .zero = "no limit", .also = "toolTimeoutMs timeout_ms",
      .help = "How long one call may take before the caller gets an error and the server is told "
              "to stop."},
-    {"servers.*.timeout_on_progress", SCHEMA_WORD, SERVER(timeout_on_progress), .preset = "ignore",
+    {"servers.*.timeout_on_progress", SCHEMA_WORD, SERVER(timeout_on_progress), .preset = "reset",
      .words = progress_words, .help = "What a progress message does to the timeout."},
+    {"servers.*.timeout_max", SCHEMA_DURATION, SERVER(timeout_max), .preset = "0", .min = 1,
+     .max = HOURS(24 * 30), .zero = "ten times timeout",
+     .help = "How long progress messages can extend one call at most."},
     {"servers.*.ask_timeout", SCHEMA_DURATION, SERVER(ask_timeout), .preset = "10m", .min = 100,
      .max = HOURS(24),
      .help = "How long a question that the server asks during a call (a form, a sampling request) "

@@ -57,6 +57,7 @@ void call_arm_deadline(struct call *c)
 
     if (c->state == CALL_HELD)
         wait = policy->approve_timeout;
+    c->armed_at = c->router->timers->now;
     if (wait)
         timer_set(c->router->timers, &c->deadline, wait);
     else
@@ -512,11 +513,26 @@ void call_end_all(struct router *r, bool waiting_only)
 
 /* --- providers --- */
 
+/* Progress: the provider is alive, so the call gets its timeout again, up to the bound. A consumer
+ * that said how long it waits does not wait longer. */
+static void extend(struct call *c)
+{
+    const struct policy *policy = &c->provider->policy;
+    uint64_t now = c->router->timers->now, end = now + policy->timeout;
+    uint64_t last = c->armed_at + policy->timeout_max;
+
+    if (!policy->progress_extends || c->timeout || !policy->timeout || !list_empty(&c->asks))
+        return;
+    if (policy->timeout_max && end > last)
+        end = last;
+    if (end > c->deadline.at)
+        timer_set(c->router->timers, &c->deadline, end - now);
+}
+
 void call_event(struct call *c, const struct event *event)
 {
     if (event->kind == EVENT_PROGRESS) {
-        if (c->provider->policy.progress_extends && list_empty(&c->asks))
-            call_arm_deadline(c);
+        extend(c);
         if (!c->wants_progress)
             return;
     }

@@ -71,7 +71,8 @@ struct call {
     uint64_t opened_at;
     uint64_t timeout; /* ms, as requested; 0 = that of the provider's policy */
     struct timer deadline;
-    struct list asks; /* struct open_ask, in the order they were asked */
+    uint64_t armed_at; /* when the deadline was started, not counting progress */
+    struct list asks;  /* struct open_ask, in the order they were asked */
     size_t n_asks;
     struct kept_request kept;
     /* While the consumer cancels the call: the params of its notification, unchanged, and where the

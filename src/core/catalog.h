@@ -51,6 +51,7 @@ struct catalog {
     unsigned offers;
     size_t bytes, max_bytes; /* of all items */
     bool cut;                /* items were left out: they did not fit */
+    unsigned changed; /* kinds (bits) that the provider says have changed, whatever is in them */
 };
 
 enum { CATALOG_MAX = 16 * 1024 * 1024 }; /* bytes, unless configured otherwise */

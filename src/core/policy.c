@@ -5,6 +5,8 @@
 const struct policy policy_default = {
     .timeout = 60 * 1000,
     .ask_timeout = 10 * 60 * 1000,
+    .progress_extends = true,
+    .timeout_max = 10 * 60 * 1000,
     .concurrency = 0,
     .queue = 1024,
     .start_timeout = 30 * 1000,

@@ -25,6 +25,7 @@ struct policy {
     uint64_t timeout;      /* ms per call; 0 = none */
     uint64_t ask_timeout;  /* ms for a consumer to answer an ask; replaces the deadline meanwhile */
     bool progress_extends; /* a progress event starts the deadline again */
+    uint64_t timeout_max;  /* ms up to which progress extends a call; 0 = no bound */
     size_t concurrency;    /* calls handed over at once; 0 = no limit */
     size_t queue;          /* calls that may wait */
     uint64_t start_timeout; /* ms from start to ready */

@@ -405,10 +405,11 @@ void provider_publish(struct provider *p, struct catalog *c)
     }
     c->generation = before ? before->generation + 1 : 1;
     p->catalog = c;
-    /* Views compare their lists, so no consumer is told of an equal catalog. */
+    /* Views compare their lists, so no consumer is told of an equal catalog, unless the provider
+     * itself says that something has changed. */
     router_provider_changed(p->router, p);
     if (!p->tells_later)
-        router_tell_changes(p->router, p);
+        router_tell_changed(p->router, p, c->changed);
     catalog_free(before);
 }
 

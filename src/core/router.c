@@ -283,12 +283,19 @@ void router_provider_changed(struct router *r, struct provider *p)
 
 void router_tell_changes(struct router *r, struct provider *from)
 {
+    router_tell_changed(r, from, 0);
+}
+
+void router_tell_changed(struct router *r, struct provider *from, unsigned kinds)
+{
     size_t n;
     uint64_t *handles = standing_handles(r, &n);
 
     for (size_t i = 0; i < n; i++) {
         struct call *c = router_find(r, handles[i]);
         unsigned changed = c ? news_for(c) : 0;
+        if (c && kinds && view_has(c->view, from))
+            changed |= kinds;
         if (changed)
             tell(c, &(struct event){.kind = EVENT_CHANGED, .changed = changed, .from = from});
     }

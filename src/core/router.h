@@ -79,6 +79,8 @@ void router_tell(struct provider *p, const struct event *event);
  */
 /* Tell every standing call whose lists differ from those that it was last told of. */
 void router_tell_changes(struct router *r, struct provider *from);
+/* The same, and tell all consumers that see `from` of changes of these kinds (bits). */
+void router_tell_changed(struct router *r, struct provider *from, unsigned kinds);
 
 /* --- for provider.c --- */
 /* The provider's state or catalog changed: its views build their lists again at the next use, and

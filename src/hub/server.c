@@ -164,6 +164,7 @@ static struct policy policy_of(const struct config_server *s)
     policy.timeout = s->timeout;
     policy.ask_timeout = s->ask_timeout;
     policy.progress_extends = s->timeout_on_progress == PROGRESS_RESET;
+    policy.timeout_max = s->timeout_max ? s->timeout_max : 10 * s->timeout;
     policy.concurrency = s->concurrency;
     policy.queue = s->queue;
     policy.start_timeout = s->start_timeout;

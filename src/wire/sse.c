@@ -1,7 +1,10 @@
 /* The decoder of event streams. Called by mcp/server/http_*.c, browser/join.c and cmd/daemon.c. */
 #include "wire/sse.h"
 
-enum { KEEP = 4096 }; /* buffers larger than this are freed after each event */
+enum {
+    KEEP = 4096,    /* buffers larger than this are freed after each event */
+    CUT_MAX = 4096, /* bytes of a piece that are taken of a line that does not fit */
+};
 
 void sse_decoder_init(struct sse_decoder *d, size_t cap)
 {
@@ -138,6 +141,37 @@ static size_t line_end(struct span text, size_t at, size_t *lf)
     return at + span_find(span_cut(text, at, *lf - at), '\r');
 }
 
+/* The event is too long: give what is there of its data, and skip the rest. `line` is the beginning
+ * of the line that did not fit. */
+static void give_cut(struct sse_decoder *d, struct span line, sse_event_fn *on_event, void *owner)
+{
+    static const struct span field = {"data:", 5};
+    struct span data = buf_view(&d->data);
+
+    if (!data.n && span_starts(line, field))
+        data = span_trim(span_from(line, field.n));
+    on_event(owner, &(struct sse_event){.name = d->name.n ? buf_view(&d->name) : SPAN("message"),
+                                        .data = data,
+                                        .id = buf_view(&d->id),
+                                        .has_data = true,
+                                        .cut = true,
+                                        .retry = -1});
+    d->skipping = true;
+    buf_reset(&d->data, 0);
+    buf_reset(&d->line, 0);
+}
+
+/* A line, or its end, of an event that is being skipped; a blank line ends the event. */
+static void skip_line(struct sse_decoder *d)
+{
+    if (!d->skipped) {
+        d->skipping = d->has_data = d->has_any = false;
+        d->retry = -1;
+        buf_reset(&d->name, KEEP);
+    }
+    d->skipped = 0;
+}
+
 int sse_feed(struct sse_decoder *d, struct span chunk, sse_event_fn *on_event, void *owner)
 {
     size_t at = 0, lf = 0;
@@ -151,18 +185,29 @@ int sse_feed(struct sse_decoder *d, struct span chunk, sse_event_fn *on_event, v
         }
         size_t end = line_end(chunk, at, &lf);
         struct span piece = span_cut(chunk, at, end - at);
-        if (piece.n > d->cap - d->line.n)
-            return ERR_SIZE;
-        if (end == chunk.n || d->line.n)
+        if (!d->skipping && piece.n > d->cap - d->line.n) {
+            if (!d->skips)
+                return ERR_SIZE;
+            buf_span(&d->line, span_cut(piece, 0, CUT_MAX));
+            give_cut(d, buf_view(&d->line), on_event, owner);
+        }
+        d->skipped += d->skipping ? piece.n : 0;
+        if (!d->skipping && (end == chunk.n || d->line.n))
             buf_span(&d->line, piece);
         if (end == chunk.n)
             break;
 
         d->after_cr = chunk.p[end] == '\r';
         at = end + 1;
+        if (d->skipping) {
+            skip_line(d);
+            continue;
+        }
         int rc = take_line(d, d->line.n ? buf_view(&d->line) : piece, on_event, owner);
-        if (rc)
+        if (rc && !d->skips)
             return rc;
+        if (rc)
+            give_cut(d, SPAN_EMPTY, on_event, owner);
         buf_reset(&d->line, KEEP);
     }
     return 0;

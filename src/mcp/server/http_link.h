@@ -122,7 +122,7 @@ void http_post_drop(struct server_post *p);
 /* --- http_listen.c --- */
 void http_listen_start(struct http_upstream *u);
 void http_listen_stop(struct http_upstream *u);
-/* For both kinds of standing stream. */
+/* For both kinds of standing stream. `too_long` may be NULL where the decoder skips. */
 struct listening *http_listen_new(struct http_upstream *u);
 void http_listen_feed(struct listening *l, struct span chunk, sse_event_fn *on_event,
                       void (*too_long)(struct listening *l));

@@ -33,20 +33,12 @@ static void on_event(void *owner, const struct sse_event *event)
 {
     struct listening *l = owner;
 
-    if (span_is(event->name, "endpoint"))
+    if (event->cut)
+        mcp_provider_too_long(l->link->provider, event->data, l->link->options.max_message);
+    else if (span_is(event->name, "endpoint"))
         learn_endpoint(l->link, event->data);
     else if (span_is(event->name, "message") && event->data.n)
         mcp_provider_receive(l->link->provider, event->data, 0);
-}
-
-static void too_long(struct listening *l)
-{
-    struct http_upstream *u = l->link;
-    char why[96];
-
-    snprintf(why, sizeof why, "sent a message of more than %zu bytes (limits.message)",
-             u->options.max_message);
-    http_upstream_lost(u, why);
 }
 
 static void on_head(void *owner, const struct http_head *head)
@@ -57,11 +49,13 @@ static void on_head(void *owner, const struct http_head *head)
     l->status = head->status;
     if (head->status == 200 && http_request_type_is(head, "text/event-stream"))
         sse_source_open(&l->source, l->link->options.max_message);
+    /* The stream is the session: a message that is too long must not end it for all calls. */
+    l->source.decoder.skips = true;
 }
 
 static void on_chunk(void *owner, struct span chunk)
 {
-    http_listen_feed(owner, chunk, on_event, too_long);
+    http_listen_feed(owner, chunk, on_event, NULL);
 }
 
 /* Did the server answer, but not with HTTP+SSE? */

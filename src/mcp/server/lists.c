@@ -335,6 +335,8 @@ static void finish(struct mcp_provider *p)
     p->fetching = NULL;
     p->kinds_stale = 0;
     p->kinds_asked = stale ? asked : 0;
+    fresh->changed = p->kinds_said & ~stale;
+    p->kinds_said &= stale;
     fresh->offers = p->offers;
     set_instructions(p, fresh);
     if (asked & (1u << ITEM_TOOL))
@@ -396,9 +398,15 @@ void lists_fetch(struct mcp_provider *p, unsigned kinds)
     fetch_next(p);
 }
 
+void lists_changed(struct mcp_provider *p, unsigned kinds)
+{
+    p->kinds_said |= kinds;
+    lists_fetch(p, kinds);
+}
+
 void lists_abort(struct mcp_provider *p)
 {
     catalog_free(p->fetching);
     p->fetching = NULL;
-    p->kinds_left = p->kinds_stale = p->kinds_asked = 0;
+    p->kinds_left = p->kinds_stale = p->kinds_asked = p->kinds_said = 0;
 }

@@ -169,19 +169,19 @@ static void receive_updated(struct mcp_provider *p, const struct mcp_message *m,
 static void tools_changed(struct mcp_provider *p, const struct mcp_message *m, uint64_t about)
 {
     (void)m, (void)about;
-    lists_fetch(p, 1u << ITEM_TOOL);
+    lists_changed(p, 1u << ITEM_TOOL);
 }
 
 static void resources_changed(struct mcp_provider *p, const struct mcp_message *m, uint64_t about)
 {
     (void)m, (void)about;
-    lists_fetch(p, 1u << ITEM_RESOURCE | 1u << ITEM_TEMPLATE);
+    lists_changed(p, 1u << ITEM_RESOURCE | 1u << ITEM_TEMPLATE);
 }
 
 static void prompts_changed(struct mcp_provider *p, const struct mcp_message *m, uint64_t about)
 {
     (void)m, (void)about;
-    lists_fetch(p, 1u << ITEM_PROMPT);
+    lists_changed(p, 1u << ITEM_PROMPT);
 }
 
 /* This notification comes when the call that asked may be over. Of all sessions only the one that

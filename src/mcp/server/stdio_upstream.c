@@ -19,7 +19,12 @@ struct stdio_upstream {
     struct timer report;   /* tells of a failed start from the loop, not from inside `open` */
     char why[256];         /* the reason of that failure */
     char last_stderr[160]; /* often says why a server ended */
+    uint64_t stderr_at;    /* when it came */
 };
+
+/* A line of stderr says why the server ended only if it came within this time before the end; one
+ * from the start, such as a greeting, does not. */
+enum { LAST_WORDS_MS = 1000 };
 
 static void on_line(void *owner, struct span line)
 {
@@ -64,7 +69,7 @@ static void on_exited(void *owner, int status, const char *how)
     (void)status;
     u->child = NULL;
     lines_fini(&u->lines);
-    if (u->last_stderr[0])
+    if (u->last_stderr[0] && loop_timers(u->loop)->now - u->stderr_at <= LAST_WORDS_MS)
         snprintf(why, sizeof why, "%s; its last words: %s", how, u->last_stderr);
     else
         snprintf(why, sizeof why, "%s", how);
@@ -76,8 +81,12 @@ static void on_stderr(void *owner, struct span line)
     struct stdio_upstream *u = owner;
     struct buf clean = {0};
 
+    line = span_trim(line);
+    if (!line.n)
+        return;
     /* Before the line is cut: half a secret would not be recognised. */
     log_redact(&clean, line);
+    u->stderr_at = loop_timers(u->loop)->now;
     snprintf(u->last_stderr, sizeof u->last_stderr, "%.150s", buf_cstr(&clean));
     buf_fini(&clean);
 }

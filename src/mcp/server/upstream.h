@@ -66,6 +66,7 @@ struct mcp_provider {
     unsigned kinds_asked;     /* lists that are fetched for `fetching` */
     unsigned kinds_left;      /* lists still to fetch for `fetching` */
     unsigned kinds_stale;     /* lists that changed since they were asked for */
+    unsigned kinds_said;      /* lists that the server said have changed, not published since */
     size_t pages;
 
     uint64_t ping_interval; /* ms of silence before a ping; 0 = never */
@@ -119,6 +120,9 @@ void ping_on_answer(struct timer *t);
 void lists_add_item(struct mcp_provider *p, enum item_kind kind, struct span raw);
 /* Fetch the lists of these kinds (bits) again and publish; the first time also provider_up. */
 void lists_fetch(struct mcp_provider *p, unsigned kinds);
+/* The same after the server said that these lists have changed: consumers are told so, even if we
+ * find nothing new in them. */
+void lists_changed(struct mcp_provider *p, unsigned kinds);
 void lists_abort(struct mcp_provider *p);
 
 /* --- params.c --- */

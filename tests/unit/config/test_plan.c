@@ -64,7 +64,7 @@ static void filters_and_limits_do_not_need_another_server(void **state)
         "allow: [t]",        "deny: [t]",           "approve: [t]",
         "timeout: 1s",       "concurrency: 3",      "queue: 7",
         "idle_stop: 1m",     "restarts: 2",         "ask_timeout: 9s",
-        "start_timeout: 3s", "approve_timeout: 5s", "timeout_on_progress: reset"};
+        "start_timeout: 3s", "approve_timeout: 5s", "timeout_on_progress: ignore"};
 
     (void)state;
     for (size_t i = 0; i < COUNT_OF(changes); i++) {

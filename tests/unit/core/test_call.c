@@ -331,6 +331,27 @@ static void test_progress_may_extend_the_deadline(void **state)
     }
 }
 
+/* Progress without end must end, too; a question that was answered starts the bound again. */
+static void test_progress_extends_up_to_a_bound(void **state)
+{
+    struct fixture x;
+
+    (void)state;
+    begin(&x);
+    x.policy->timeout = 100;
+    x.policy->progress_extends = true;
+    x.policy->timeout_max = 250;
+    struct call *c = client_open(&x.ann, "f__write");
+    for (int i = 0; i < 4; i++) {
+        stage_wait(&x.stage, 60);
+        call_event(c, &(struct event){.kind = EVENT_PROGRESS});
+    }
+    assert_int_equal(router_call_count(x.stage.router), 1);
+    stage_wait(&x.stage, 10);
+    assert_int_equal(router_call_count(x.stage.router), 0);
+    end(&x);
+}
+
 static void test_no_deadline(void **state)
 {
     struct fixture x;
@@ -484,6 +505,7 @@ int main(void)
         cmocka_unit_test(test_a_late_call_is_not_handed_over),
         cmocka_unit_test(test_a_deadline_in_line_is_retryable),
         cmocka_unit_test(test_progress_may_extend_the_deadline),
+        cmocka_unit_test(test_progress_extends_up_to_a_bound),
         cmocka_unit_test(test_no_deadline),
         cmocka_unit_test(test_no_more_at_once_than_allowed),
         cmocka_unit_test(test_a_full_queue_refuses),

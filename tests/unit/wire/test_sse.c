@@ -119,6 +119,33 @@ static void test_cap_bounds_line_and_event(void **state)
                   "event 7:message\ndata 3:a\nb\n");
 }
 
+static void note_event(void *seen, const struct sse_event *event)
+{
+    buf_printf(seen, "%s " SPAN_FMT "\n", event->cut ? "cut" : "whole",
+               SPAN_ARG(span_cut(event->data, 0, 4)));
+}
+
+/* A stream that carries everything goes on behind an event that is too long, however it is cut into
+ * chunks. */
+static void test_a_decoder_that_skips(void **state)
+{
+    const struct span text = SPAN("data: 1\n\ndata: 2345678901234567890\nid: 7\n\ndata: 3\n\n"
+                                  "data: 44\ndata: 567890123\ndata: 6\n\ndata: 7\n\n");
+
+    (void)state;
+    for (size_t step = 1; step <= text.n; step++) {
+        struct sse_decoder d;
+        struct buf seen = {0};
+        sse_decoder_init(&d, 13);
+        d.skips = true;
+        for (size_t at = 0; at < text.n; at += step)
+            assert_int_equal(sse_feed(&d, span_cut(text, at, step), note_event, &seen), 0);
+        assert_string_equal(buf_cstr(&seen), "whole 1\ncut 2345\nwhole 3\ncut 44\nwhole 7\n");
+        sse_decoder_fini(&d);
+        buf_fini(&seen);
+    }
+}
+
 static void stop_at_event(void *decoder, const struct sse_event *event)
 {
     assert_true(span_is(event->data, "a"));
@@ -151,6 +178,7 @@ int main(void)
         cmocka_unit_test(test_retry_takes_digits_only),
         cmocka_unit_test(test_unfinished_event_is_not_given),
         cmocka_unit_test(test_cap_bounds_line_and_event),
+        cmocka_unit_test(test_a_decoder_that_skips),
         cmocka_unit_test(test_stop_ends_the_events),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
