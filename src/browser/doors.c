@@ -242,6 +242,8 @@ static void deliver(struct visit *v, struct sender *s)
     }
     if (s->session)
         session_touch(s->session);
+    if (s->page)
+        page_heard(s->page);
     bool fine = sender_receive(s, v->req->body);
     pipe = s->agent ? s->agent->pipe : s->page ? page_pipe(s->page) : NULL;
     if (s->held) {

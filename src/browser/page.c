@@ -24,7 +24,7 @@ enum {
     SLUG_MAX = 18,        /* of the host and of the title in the name of a page */
     NAME_MAX_BYTES = 128, /* of a tool, as the page calls it */
     REREAD_MS = 500,      /* a page that came back and says nothing is then asked for its tools */
-    FRESH_MS = 100,       /* a page that answered within this time is there */
+    FRESH_MS = 100,       /* a page that was heard of within this time is there */
     LIFE_MS = 1500,       /* a call waits so long for a sign of life */
     CALL_TIMEOUT_MS = 60 * 1000,
     TIMEOUT_MIN = 1000,
@@ -438,7 +438,7 @@ static bool is_busy(const struct page *p)
  */
 static void judge(struct page *p)
 {
-    if (p->answers_pings ? is_busy(p) : p->answered_at != 0)
+    if (p->answers_pings ? is_busy(p) : p->has_answered)
         return;
     log_debug("browser", "session %s: a page does not answer", p->session->id);
     p->silent = p->answers_pings;
@@ -448,11 +448,17 @@ static void judge(struct page *p)
         session_changed(p->session);
 }
 
+void page_heard(struct page *p)
+{
+    p->heard_at = loop_now(p->session->browser->loop);
+}
+
 void page_lives(struct page *p, bool pong)
 {
     bool was_silent = p->silent;
 
-    p->answered_at = loop_now(p->session->browser->loop);
+    p->has_answered = true;
+    page_heard(p);
     p->answers_pings |= pong;
     p->silent = false;
     if (p->life)
@@ -485,7 +491,8 @@ static void on_late(struct timer *t)
 
 static void put_errand_id(struct buf *out, const struct page_errand *e)
 {
-    buf_printf(out, "btcp-%" PRIu64, e->n);
+    buf_str(out, "btcp-");
+    buf_u64(out, e->n);
     if (e->secret)
         buf_printf(out, "-%016" PRIx64, e->secret);
 }
@@ -512,7 +519,9 @@ static void put_request(struct buf *out, const struct page_errand *e, const char
 {
     buf_str(out, "{\"jsonrpc\":\"2.0\",\"id\":\"");
     put_errand_id(out, e);
-    buf_printf(out, "\",\"method\":\"%s\",\"params\":", method);
+    buf_str(out, "\",\"method\":\"");
+    buf_str(out, method);
+    buf_str(out, "\",\"params\":");
     buf_span(out, params);
     buf_char(out, '}');
 }
@@ -547,7 +556,7 @@ struct page_errand *page_call(struct page *p, struct span params, uint64_t timeo
     uint64_t now = loop_now(p->session->browser->loop);
     BUF_SCOPED text = {0};
 
-    if (!p->answered_at || now - p->answered_at > FRESH_MS)
+    if (!p->has_answered || now - p->heard_at > FRESH_MS)
         page_ask_life(p, LIFE_MS);
     struct page_errand *e = errand_new(p, ERRAND_CALL, timeout);
     if (p->dialect->put_call)

@@ -43,7 +43,8 @@ struct page {
     struct timer reread;
     struct page_errand
         *life;            /* the sign of life that it was asked for and has not given; or NULL */
-    uint64_t answered_at; /* when it last answered anything we asked; 0: never */
+    uint64_t heard_at;    /* when anything last came from it */
+    bool has_answered;    /* something that we asked */
     bool answers_pings;   /* it has answered one: if it does not now, it is not there */
     bool silent;          /* it does not answer: its tools are not listed */
 };
@@ -90,12 +91,14 @@ struct page_errand *page_ask(struct page *p, enum errand_kind kind, const char *
                              struct span params, uint64_t timeout);
 /*
  * Calls a tool. A page may be gone though its connection stands: browsers keep that of a page that
- * was left, and answer for it what the WebSocket protocol asks. So a page that has not answered
- * anything just now is asked for a sign of life first, and the call fails if none comes.
+ * was left, and answer for it what the WebSocket protocol asks. So a page of which nothing was
+ * heard just now is asked for a sign of life first, and the call fails if none comes.
  */
 struct page_errand *page_call(struct page *p, struct span params, uint64_t timeout);
 #define PAGE_SILENT                                                                                \
     "The page does not answer: it was left, is frozen in the background, or knows no `ping`"
+/* Something came from the page. */
+void page_heard(struct page *p);
 /* Asks for a sign of life, if none is awaited and the dialect has one. */
 void page_ask_life(struct page *p, uint64_t timeout);
 /* The page answered something we asked, with `pong` the question for a sign of life. */

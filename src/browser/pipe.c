@@ -187,6 +187,8 @@ static void receive(struct pipe *p, struct span text)
     s.session = p->page ? p->page->session : p->agent ? p->agent->session : NULL;
     if (s.session)
         session_touch(s.session);
+    if (p->page)
+        page_heard(p->page);
     (void)sender_receive(&s, text);
     if (s.reply.n)
         pipe_send(p, buf_view(&s.reply), false);

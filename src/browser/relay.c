@@ -18,7 +18,9 @@
 
 static void put_invoke(struct buf *out, uint64_t n, struct span params)
 {
-    buf_printf(out, "{\"type\":\"invoke\",\"callId\":\"btcp-%" PRIu64 "\"", n);
+    buf_str(out, "{\"type\":\"invoke\",\"callId\":\"btcp-");
+    buf_u64(out, n);
+    buf_char(out, '"');
     json_out_raw(out, "toolName", json_get(params, "name").value);
     json_out_raw(out, "args", json_get(params, "arguments").value);
     buf_char(out, '}');
