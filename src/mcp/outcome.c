@@ -51,9 +51,10 @@ struct outcome mcp_outcome_read(const struct mcp_message *m, struct buf *text)
 /*
  * Programs whose models read nothing of a JSON-RPC error, by the clientInfo.name they send. The
  * OpenAI Agents SDK for JavaScript is named after its transport and address. The one for Python
- * sends the name that every program with the Python SDK sends ("mcp"), so it cannot be known.
+ * sends "mcp", which the Python SDK sends for every program that chose no name: those are agents
+ * as well, and a model of theirs can do more with a result than with an exception.
  */
-static const char *const hiding_clients[] = {"streamable-http: *", "sse: *", "stdio: *"};
+static const char *const hiding_clients[] = {"mcp", "streamable-http: *", "sse: *", "stdio: *"};
 
 bool mcp_outcome_wants_results(enum mcp_errors errors, struct span client_info)
 {

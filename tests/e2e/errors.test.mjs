@@ -39,10 +39,10 @@ test('errors: protocol is the default, and a view can differ', async (t) => {
   assert.equal((await plain.call('s__sleep', { ms: 60000 })).error.data.reason, 'timeout');
 });
 
-test('clients known to hide errors get results; a name that many programs send does not count', async (t) => {
+test('clients known to hide errors get results', async (t) => {
   const server = await serve(t, { servers: { s: slow } });
-  // As the OpenAI Agents SDK for JavaScript names itself; "mcp" is what every program with the Python SDK sends.
-  for (const [name, hides] of [[`streamable-http: ${server.url}`, true], ['sse: http://x/sse', true], ['stdio: rialto', true], ['mcp', false], ['streamable-http', false]]) {
+  // As the OpenAI Agents SDK for JavaScript names itself, and the one for Python.
+  for (const [name, hides] of [[`streamable-http: ${server.url}`, true], ['sse: http://x/sse', true], ['stdio: rialto', true], ['mcp', true], ['mcp-remote', false], ['streamable-http', false]]) {
     const client = await new HttpClient(server.url).connect({ name });
     await client.waitFor('s__sleep');
     const modern = new ModernClient(server.url);
