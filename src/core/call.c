@@ -563,6 +563,27 @@ static void requeue(struct call *c)
     wait_for_provider(c);
 }
 
+void call_hand_over(struct provider *from, struct provider *to, bool seen_only)
+{
+    struct list moving;
+    struct call *c;
+
+    list_init(&moving);
+    LIST_EACH_SAFE (&from->waiting, it) {
+        c = LIST_ENTRY(it, struct call, in_provider);
+        if (seen_only && !(c->view && view_has(c->view, to)))
+            continue;
+        leave_provider(c);
+        c->state = CALL_ENDING; /* in no queue until it is admitted */
+        c->provider = to;
+        list_append(&moving, &c->in_provider);
+    }
+    while ((c = LIST_FIRST(&moving, struct call, in_provider))) {
+        list_remove(&c->in_provider);
+        call_admit(c, &c->kept.request);
+    }
+}
+
 static bool may_repeat(const struct call *c, enum failure why)
 {
     return why == FAIL_CRASHED && c->repeatable && c->tries < 2;
@@ -595,6 +616,8 @@ void call_provider_ended(struct provider *p, enum failure why)
     struct call *c;
 
     ask_forget_standing(p);
+    if (p->stand_in && (why == FAIL_UNAVAILABLE || why == FAIL_BUSY))
+        call_hand_over(p, p->stand_in, false);
     snprintf(reason, sizeof reason, "%s", reason_of(p));
     list_init(&ending);
     while ((c = LIST_FIRST(&p->open, struct call, in_provider))) {

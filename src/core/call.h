@@ -99,4 +99,9 @@ void call_done(struct call *c, const struct outcome *outcome);
 void call_provider_ready(struct provider *p);
 void call_provider_ended(struct provider *p, enum failure why);
 
+/* --- for hub/ and provider.c --- */
+/* The calls that wait for `from` wait for `to` instead, which offers the same by the same names:
+ * all of them, or (`seen_only`) those of consumers that see `to`. */
+void call_hand_over(struct provider *from, struct provider *to, bool seen_only);
+
 #endif

@@ -200,9 +200,10 @@ static void back_off(struct provider *p)
 
 static void start_failed(struct provider *p)
 {
-    log_warn(p->alias, "could not be started: %s", p->why);
+    log_line(p->stand_in ? LOG_INFO : LOG_WARN, p->alias, "could not be started: %s", p->why);
     back_off(p);
-    publish(p, HAPPENED_SERVER_FAILED);
+    if (!p->stand_in)
+        publish(p, HAPPENED_SERVER_FAILED);
     call_provider_ended(p, FAIL_UNAVAILABLE);
     router_tell_changes(p->router, p);
 }
@@ -444,8 +445,20 @@ static void set_halted(struct provider *p, bool halted)
     router_provider_changed(p->router, p);
 }
 
+/* The next provider after `after` (NULL: the first) that `p` stands in for; or NULL. */
+static struct provider *next_replaced(const struct provider *p, const struct provider *after)
+{
+    struct provider *q = router_next_provider(p->router, after);
+
+    while (q && q->stand_in != p)
+        q = router_next_provider(p->router, q);
+    return q;
+}
+
 void provider_halt(struct provider *p)
 {
+    for (struct provider *q = NULL; (q = next_replaced(p, q));)
+        provider_halt(q);
     set_halted(p, true);
     provider_unwant(p);
     router_tell_changes(p->router, p);
@@ -453,6 +466,8 @@ void provider_halt(struct provider *p)
 
 void provider_resume(struct provider *p)
 {
+    for (struct provider *q = NULL; (q = next_replaced(p, q));)
+        set_halted(q, false); /* started by a call, as ever */
     set_halted(p, false);
     backoff_reset(&p->backoff);
     provider_want(p);
@@ -461,6 +476,8 @@ void provider_resume(struct provider *p)
 
 void provider_restart(struct provider *p)
 {
+    for (struct provider *q = NULL; (q = next_replaced(p, q));)
+        provider_unwant(q);
     provider_unwant(p);
     provider_resume(p);
 }

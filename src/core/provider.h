@@ -76,6 +76,9 @@ struct provider {
     bool tells_later;    /* its family calls router_tell_changes itself, once for several changes */
     struct span bridges; /* names of bridges behind this provider; owned by its family */
     void *entry;         /* the hub's server whose shared instance this is; else NULL */
+    /* Takes the calls that wait for this provider when it cannot be started, which is no event
+     * then; this provider is halted, resumed and restarted with its stand-in. Or NULL. */
+    struct provider *stand_in;
     struct policy policy;
     struct provider_room *room; /* NULL: may always be started */
     const char *no_room;        /* why there was no room for the last start; NULL when there was */

@@ -13,15 +13,19 @@
 #include "mcp/consent.h"
 #include "wire/json.h"
 
-/* How long calls to a server that was replaced or dropped may still take. */
-enum { PATIENCE_MS = 30 * 1000 };
+/* How long calls to a server that was replaced or dropped may still take; for how long a server
+ * that refused the initialize era is not asked again. */
+enum { PATIENCE_MS = 30 * 1000, VERDICT_MS = 24 * 3600 * 1000 };
 
 struct bridge_server {
     struct list node; /* in bridge.servers; in no list once the server is gone */
     struct bridge *bridge;
     struct server_plan *plan;
     struct instance *instance;
-    struct instance *next; /* replaces `instance` once ready; NULL when there is none */
+    struct instance *legacy; /* serves agents of the initialize era; NULL: `instance` does */
+    bool legacy_proven;      /* `legacy` has been started once */
+    uint64_t modern_until;   /* the server did not serve them itself: not tried before this time */
+    struct instance *next;   /* replaces `instance` once ready; NULL when there is none */
     struct server_plan *next_plan;
     bool next_failed;     /* `next` did not come up, and that was logged */
     struct exposure *own; /* this server alone, names untouched */
@@ -45,6 +49,7 @@ struct bridge {
     void *stopped_arg;
     struct timer report;
     struct observer replace; /* set while any server has a `next` */
+    struct observer second;  /* set while any `legacy` has not shown yet that it can be started */
     struct list watches;
 };
 
@@ -56,6 +61,18 @@ static struct bridge_server *entry(struct list *it)
 static struct provider *core_of(const struct bridge_server *s)
 {
     return instance_provider(s->instance);
+}
+
+/* The same for agents of the initialize era. */
+static struct provider *legacy_core_of(const struct bridge_server *s)
+{
+    return instance_provider(s->legacy ? s->legacy : s->instance);
+}
+
+/* Is the server seen in this view, which may be of either era? */
+static bool is_in(const struct bridge_server *s, const struct view *v)
+{
+    return view_has(v, core_of(s)) || view_has(v, legacy_core_of(s));
 }
 
 static struct bridge_server *find_server(const struct bridge *b, struct span alias)
@@ -95,12 +112,12 @@ static void furnish(struct bridge *b, struct lease *l)
     lease_clear(l);
     LIST_EACH (&b->servers, it) {
         struct bridge_server *s = entry(it);
-        if (!view_has(lease_shared(l), core_of(s)))
+        if (!is_in(s, lease_shared(l)))
             continue;
         if (s->per_session && !core_of(s)->halted)
             lease_add_own(l, s->plan, core_of(s)->catalog);
         else
-            lease_add_shared(l, core_of(s), server_filter(s->plan));
+            lease_add_shared(l, legacy_core_of(s), server_filter(s->plan));
     }
     for (size_t i = 0; i < g.n; i++)
         if (view_has(lease_shared(l), g.items[i]))
@@ -119,11 +136,11 @@ static void arrange(struct bridge *b)
     LIST_EACH (&b->servers, it) {
         struct bridge_server *s = entry(it);
         exposure_clear(s->own);
-        exposure_add(s->own, core_of(s), server_filter(s->plan));
-        exposure_add(b->all, core_of(s), server_filter(s->plan));
+        exposure_add(s->own, core_of(s), legacy_core_of(s), server_filter(s->plan));
+        exposure_add(b->all, core_of(s), legacy_core_of(s), server_filter(s->plan));
     }
     for (size_t i = 0; i < g.n; i++)
-        exposure_add(b->all, g.items[i], NULL);
+        exposure_add(b->all, g.items[i], g.items[i], NULL);
     mem_free(g.items);
     for (struct lease *l = leases_next(b->leases, NULL); l; l = next) {
         next = leases_next(b->leases, l);
@@ -134,7 +151,7 @@ static void arrange(struct bridge *b)
 
 void bridge_admit(struct bridge *b, struct provider *p)
 {
-    exposure_add(b->all, p, NULL);
+    exposure_add(b->all, p, p, NULL);
     for (struct lease *l = NULL; (l = leases_next(b->leases, l));)
         if (view_has(lease_shared(l), p))
             lease_add_shared(l, p, NULL);
@@ -174,17 +191,129 @@ static void on_orphan(void *arg)
     s->per_session = true;
 }
 
-/* Sessions that have not called their own instance yet see the lists of the shared one. */
-static void on_lists(void *arg)
+/* --- the instance for agents of the initialize era (decision 012) --- */
+
+/* The instance may outlive the entry: clear the pointers back to the entry. */
+static void let_go_of(struct instance *i)
 {
-    const struct bridge_server *s = arg;
+    instance_provider(i)->entry = NULL;
+    mcp_provider_on_orphan(instance_server(i), NULL, NULL);
+    instance_on_lists(i, NULL, NULL);
+}
+
+/* It was started: the server is of both eras, and this is known at the next start. */
+static void on_legacy_lists(void *arg)
+{
+    struct bridge_server *s = arg;
+
+    s->legacy_proven = true;
+    instance_note(s->instance, SERVER_BOTH_ERAS, true);
+}
+
+static void add_legacy(struct bridge_server *s)
+{
     struct bridge *b = s->bridge;
 
-    if (!s->per_session || !s->instance)
+    s->legacy = instance_new(b->instances, s->plan);
+    instance_second(s->legacy, s->instance);
+    instance_learn(s->legacy, core_of(s)->catalog);
+    mcp_provider_on_orphan(instance_server(s->legacy), on_orphan, s);
+    instance_on_lists(s->legacy, on_legacy_lists, s);
+    observers_add(router_observers(b->router), &b->second);
+}
+
+/* The server has no such instance any more. The caller takes it out of the views (arrange), and
+ * then lets go of it. NULL if there was none. */
+static struct instance *take_legacy(struct bridge_server *s)
+{
+    struct instance *before = s->legacy;
+
+    s->legacy = NULL;
+    s->legacy_proven = false;
+    if (before)
+        let_go_of(before);
+    return before;
+}
+
+static void end_instance(const struct bridge *b, struct instance *i)
+{
+    if (i)
+        instance_let_go(i, b->stopping ? 0 : PATIENCE_MS);
+}
+
+/* The shared instance knows its lists and speaks the stateless era: do sessions of the initialize
+ * era get another? Not if each of them has one anyway, or if the server does not serve them. */
+static bool wants_legacy(const struct bridge_server *s)
+{
+    return !s->legacy && !s->per_session && server_era(s->plan) == MCP_ERA_AUTO &&
+           mcp_provider_is_modern(instance_server(s->instance)) &&
+           s->modern_until <= loop_timers(s->bridge->loop)->now;
+}
+
+/* The server does not serve agents of the initialize era itself, or cannot be started twice: its
+ * one instance serves them, and we translate. */
+static void give_up_legacy(struct bridge_server *s)
+{
+    struct provider *failed = legacy_core_of(s);
+
+    log_info(failed->alias, "has one instance for agents of both eras, for the second one: %s",
+             failed->why);
+    s->modern_until = loop_timers(s->bridge->loop)->now + VERDICT_MS;
+    instance_note(s->instance, SERVER_BOTH_ERAS, false);
+    call_hand_over(failed, core_of(s), false);
+    struct instance *before = take_legacy(s);
+    arrange(s->bridge);
+    end_instance(s->bridge, before);
+}
+
+static void on_second(struct observer *o)
+{
+    struct bridge *b = CONTAINER_OF(o, struct bridge, second);
+    bool more = false;
+
+    LIST_EACH (&b->servers, it) {
+        struct bridge_server *s = entry(it);
+        if (!s->legacy || s->legacy_proven)
+            continue;
+        /* If the other instance is not up either, this tells nothing about the eras. */
+        if (legacy_core_of(s)->why[0] && core_of(s)->state == PROVIDER_READY)
+            give_up_legacy(s);
+        more |= s->legacy != NULL;
+    }
+    if (!more)
+        observer_remove(o);
+}
+
+/* --- instances that everybody shares --- */
+
+static void tell_legacy(struct bridge_server *s)
+{
+    struct provider *second = legacy_core_of(s);
+
+    instance_learn(s->legacy, core_of(s)->catalog);
+    if (second->rests && !catalog_same(second->catalog, core_of(s)->catalog))
+        provider_want(second); /* only the server itself knows its lists of the initialize era */
+}
+
+/* Instances that were not started yet show the lists of the shared one. */
+static void on_lists(void *arg)
+{
+    struct bridge_server *s = arg;
+    struct bridge *b = s->bridge;
+
+    if (!s->instance)
         return;
-    for (struct lease *l = NULL; (l = leases_next(b->leases, l));)
+    for (struct lease *l = NULL; s->per_session && (l = leases_next(b->leases, l));)
         lease_learn(l, s->plan, core_of(s)->catalog);
-    router_tell_changes(b->router, NULL);
+    if (s->legacy)
+        tell_legacy(s);
+    if (s->legacy || s->per_session)
+        router_tell_changes(b->router, NULL);
+    if (!wants_legacy(s))
+        return;
+    add_legacy(s);
+    arrange(b);
+    call_hand_over(core_of(s), legacy_core_of(s), true);
 }
 
 static struct instance *make_instance(struct bridge_server *s, struct server_plan *plan)
@@ -206,9 +335,12 @@ static struct bridge_server *add_server(struct bridge *b, struct server_plan *pl
     s->plan = plan;
     s->holders = 1;
     s->per_session = server_is_per_session(plan);
-    s->own =
-        exposure_new(b->router, &(struct exposure_style){.bridge = b, .name = server_alias(plan)});
+    s->own = exposure_new(
+        b->router,
+        &(struct exposure_style){.bridge = b, .of_both_eras = true, .name = server_alias(plan)});
     s->instance = make_instance(s, plan);
+    if ((server_traits(plan) & SERVER_BOTH_ERAS) && !s->per_session)
+        add_legacy(s);
     list_append(&b->servers, &s->node);
     return s;
 }
@@ -217,14 +349,6 @@ static void want(struct bridge_server *s)
 {
     if (s->bridge->started && (s->bridge->awake || !server_is_lazy(s->plan)))
         provider_want(core_of(s));
-}
-
-/* The instance may outlive the entry: clear the pointers back to the entry. */
-static void let_go_of(struct instance *i)
-{
-    instance_provider(i)->entry = NULL;
-    mcp_provider_on_orphan(instance_server(i), NULL, NULL);
-    instance_on_lists(i, NULL, NULL);
 }
 
 static void forget_next(struct bridge_server *s)
@@ -244,8 +368,9 @@ static void drop_server(struct bridge_server *s)
     s->gone = true;
     list_remove(&s->node);
     forget_next(s);
+    end_instance(s->bridge, take_legacy(s));
     let_go_of(s->instance);
-    instance_let_go(s->instance, s->bridge->stopping ? 0 : PATIENCE_MS);
+    end_instance(s->bridge, s->instance);
     s->instance = NULL;
     bridge_server_release(s);
 }
@@ -263,7 +388,7 @@ void bridge_server_release(struct bridge_server *s)
 
 static void take_place(struct bridge_server *s)
 {
-    struct instance *before = s->instance;
+    struct instance *before = s->instance, *legacy = take_legacy(s);
 
     let_go_of(before);
     server_plan_drop(s->plan);
@@ -273,8 +398,12 @@ static void take_place(struct bridge_server *s)
     s->next_plan = NULL;
     s->next_failed = false;
     s->per_session = server_is_per_session(s->plan);
+    s->modern_until = 0;
+    if (wants_legacy(s))
+        add_legacy(s);
     arrange(s->bridge);
-    instance_let_go(before, PATIENCE_MS);
+    end_instance(s->bridge, legacy);
+    end_instance(s->bridge, before);
     tell_watches(s->bridge);
 }
 
@@ -491,6 +620,7 @@ struct bridge *bridge_new(struct loop *loop, const struct config *c)
     approval_set_approver(b->router, &consent_approver);
     b->all =
         exposure_new(b->router, &(struct exposure_style){.bridge = b,
+                                                         .of_both_eras = true,
                                                          .name = "all",
                                                          .pattern = bare ? NULL : c->names,
                                                          .described = before[c->describe_server],
@@ -501,6 +631,7 @@ struct bridge *bridge_new(struct loop *loop, const struct config *c)
     b->replace.changed = on_replace;
     b->lock = lock_new(c);
     b->instances = instances_new(loop, b->router, b->lock, c->limits.processes, on_emptied, b);
+    b->second.changed = on_second;
     b->leases = leases_new(loop, b->router, b->instances);
     router_on_stopped(b->router, on_stopped, b);
     first_servers(b);
@@ -512,6 +643,7 @@ void bridge_free(struct bridge *b)
 {
     timer_clear(loop_timers(b->loop), &b->report);
     observer_remove(&b->replace);
+    observer_remove(&b->second);
     leases_free(b->leases);
     LIST_EACH_SAFE (&b->servers, it) {
         struct bridge_server *s = entry(it); /* the bridge was never started */
@@ -548,6 +680,7 @@ void bridge_stop(struct bridge *b, void (*done)(void *arg), void *arg)
     b->stopped_arg = arg;
     b->stopping = true;
     observer_remove(&b->replace);
+    observer_remove(&b->second);
     exposure_stop(b->all);
     LIST_EACH_SAFE (&b->servers, it)
         drop_server(entry(it));
@@ -611,7 +744,7 @@ static struct view *enter(void *arg, struct view *shared, unsigned answers, void
     bool any = false;
 
     LIST_EACH (&b->servers, it)
-        any |= entry(it)->per_session && view_has(shared, core_of(entry(it)));
+        any |= entry(it)->per_session && is_in(entry(it), shared);
     if (!any || b->stopping)
         return NULL;
     struct lease *l = lease_new(b->leases, style, shared, answers);
@@ -637,6 +770,7 @@ struct mcp_host bridge_host(struct bridge *b, struct exposure *e)
     return (struct mcp_host){.router = b->router,
                              .view = exposure_view(e),
                              .errors = errors[own ? narrowing->errors : (int)b->config->errors],
+                             .legacy_view = exposure_legacy_view(e),
                              .max_batch = b->config->limits.batch,
                              .max_answers = b->config->limits.message,
                              .arg = e,
@@ -648,10 +782,11 @@ struct mcp_host bridge_host(struct bridge *b, struct exposure *e)
 struct exposure *bridge_narrow(struct bridge *b, const struct bridge_server *s,
                                const struct narrowing *narrowing)
 {
-    struct view *whole = s ? exposure_full(s->own) : bridge_full_view(b);
-    struct exposure_style style = *exposure_style(s ? s->own : b->all);
+    struct exposure *whole = s ? s->own : b->all;
+    struct exposure_style style = *exposure_style(whole);
 
     style.narrowing = narrowing;
+    style.of_both_eras = true;
     struct exposure *e = exposure_new(b->router, &style);
     exposure_follow(e, whole);
     exposure_open(e);

@@ -4,6 +4,9 @@
  * Usually that is one view. With `expose: search` there are two: the full view, which has all
  * tools, and the view that agents see, in which two tools of our own stand in for all others
  * (mcp/search_provider.h); resources and prompts are in both.
+ *
+ * A server of both eras has an instance for each (decision 012), so an exposure that agents of both
+ * eras use has all this twice: agents of the initialize era see their own views.
  */
 #ifndef RIALTO_HUB_EXPOSURE_H
 #define RIALTO_HUB_EXPOSURE_H
@@ -19,6 +22,7 @@ struct exposure_style {
     const char *pattern;   /* NULL: names are passed on untouched */
     const char *described; /* what stands before the server in descriptions; NULL: nothing */
     bool search;
+    bool of_both_eras;
     const struct narrowing *narrowing; /* NULL: show everything. Must outlive the exposure */
 };
 
@@ -26,16 +30,21 @@ struct exposure_style {
 struct exposure *exposure_new(struct router *r, const struct exposure_style *style);
 /* Valid as long as the exposure. */
 const struct exposure_style *exposure_style(const struct exposure *e);
-void exposure_add(struct exposure *e, struct provider *p, const struct filter *filter);
+/* Agents of the initialize era see `legacy` in the place of `p`; both are the same for a provider
+ * that serves agents of both eras. */
+void exposure_add(struct exposure *e, struct provider *p, struct provider *legacy,
+                  const struct filter *filter);
 /* Empty the views, to be filled again; router_tell_changes tells agents the difference. */
 void exposure_clear(struct exposure *e);
 /* Instead of exposure_add: always show what `whole` has. `whole` must outlive the exposure, and the
  * style must have a narrowing. */
-void exposure_follow(struct exposure *e, struct view *whole);
+void exposure_follow(struct exposure *e, const struct exposure *whole);
 /* Start the search provider, if there is one. */
 void exposure_open(struct exposure *e);
 /* The view that agents see. */
 struct view *exposure_view(const struct exposure *e);
+/* The view that agents of the initialize era see. */
+struct view *exposure_legacy_view(const struct exposure *e);
 /* The view with everything. */
 struct view *exposure_full(const struct exposure *e);
 /* Stop the search provider, which ends its calls. */

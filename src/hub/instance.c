@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-enum { SAVE_MS = 1000 };
+enum { SAVE_MS = 1000, SECOND_IDLE_MS = 30 * 60 * 1000 };
 
 struct instance {
     struct list node; /* in one of the lists of struct instances */
@@ -18,7 +18,8 @@ struct instance {
     void (*on_lists)(void *arg); /* may be NULL */
     void *lists_arg;
     struct timer patience; /* how long the last calls may take */
-    bool unsaved;          /* the catalog has changed since it was saved */
+    bool unsaved;          /* the catalog or a trait has changed since it was saved */
+    bool second;           /* see instance_second */
 };
 
 struct instances {
@@ -68,8 +69,10 @@ static void on_sweep(struct timer *t)
 
 static void save(struct instance *i)
 {
-    if (i->unsaved)
-        memory_keep(server_memory(i->plan), mcp_provider_core(i->provider)->catalog);
+    const struct catalog *known = mcp_provider_core(i->provider)->catalog;
+
+    if (i->unsaved && known)
+        memory_keep(server_memory(i->plan), known, server_traits(i->plan));
     i->unsaved = false;
 }
 
@@ -81,12 +84,8 @@ static void on_save(struct timer *t)
         save(LIST_ENTRY(it, struct instance, node));
 }
 
-static void on_lists(void *arg)
+static void save_soon(struct instance *i)
 {
-    struct instance *i = arg;
-
-    if (i->on_lists)
-        i->on_lists(i->lists_arg);
     if (!server_memory(i->plan))
         return;
     i->unsaved = true;
@@ -95,13 +94,34 @@ static void on_lists(void *arg)
         timer_set(loop_timers(i->all->loop), &i->all->save, SAVE_MS);
 }
 
+static void on_lists(void *arg)
+{
+    struct instance *i = arg;
+
+    if (i->on_lists)
+        i->on_lists(i->lists_arg);
+    if (!i->second)
+        save_soon(i);
+}
+
+void instance_note(struct instance *i, unsigned trait, bool has)
+{
+    unsigned before = server_traits(i->plan);
+
+    server_set_traits(i->plan, has ? before | trait : before & ~trait);
+    if (server_traits(i->plan) != before)
+        save_soon(i);
+}
+
 static void remember(struct instance *i)
 {
     const char *path = server_memory(i->plan);
-    struct catalog *known = path ? memory_recall(path) : NULL;
+    unsigned traits = 0;
+    struct catalog *known = path ? memory_recall(path, &traits) : NULL;
 
     if (known)
         provider_recall(mcp_provider_core(i->provider), known);
+    server_set_traits(i->plan, server_traits(i->plan) | traits);
     mcp_provider_on_lists(i->provider, on_lists, i);
 }
 
@@ -114,7 +134,7 @@ static bool has_process(const struct instance *i)
     return server_program(i->plan) && state != PROVIDER_DOWN && state != PROVIDER_BACKOFF;
 }
 
-/* Of the instances that serve one session, the one that has been idle for longest; NULL when none
+/* Of the instances that calls start again, the one that has been idle for longest; NULL when none
  * is. */
 static struct provider *find_idle(const struct instances *is)
 {
@@ -150,11 +170,63 @@ static const char *ask_for_room(struct provider_room *room, bool *soon)
     return is->full;
 }
 
-void instance_bound(struct instance *i)
+/* --- instances beside the shared one --- */
+
+/* The plan's policy, but calls start the instance, and it may rest in between. */
+static struct policy policy_of(const struct instance *i)
 {
+    struct policy policy = *server_policy(i->plan);
+
+    policy.eager = false;
+    if (i->second && !policy.idle_stop && server_program(i->plan))
+        policy.idle_stop = SECOND_IDLE_MS;
+    return policy;
+}
+
+static void set_aside(struct instance *i, enum mcp_era era)
+{
+    struct provider *core = mcp_provider_core(i->provider);
+
     i->room.ask = ask_for_room;
+    core->policy = policy_of(i);
     if (server_program(i->plan))
-        mcp_provider_core(i->provider)->room = &i->room;
+        core->room = &i->room;
+    if (server_era(i->plan) == MCP_ERA_AUTO)
+        mcp_provider_set_era(i->provider, era);
+}
+
+void instance_own(struct instance *i)
+{
+    set_aside(i, MCP_ERA_LEGACY_FIRST);
+}
+
+void instance_second(struct instance *i, const struct instance *first)
+{
+    i->second = true;
+    set_aside(i, MCP_ERA_LEGACY);
+    mcp_provider_core(i->provider)->stand_in = mcp_provider_core(first->provider);
+}
+
+static struct catalog *copy_of(const struct catalog *known)
+{
+    struct catalog *copy = catalog_new();
+
+    for (int kind = 0; kind < ITEM_KINDS; kind++)
+        catalog_copy_kind(copy, known, (enum item_kind)kind);
+    catalog_set_instructions(copy, known->instructions);
+    copy->offers = known->offers;
+    return copy;
+}
+
+void instance_learn(struct instance *i, const struct catalog *known)
+{
+    struct provider *core = mcp_provider_core(i->provider);
+
+    if (!known || core->stats.starts)
+        return;
+    core->tells_later = true;
+    provider_publish(core, copy_of(known));
+    core->tells_later = false;
 }
 
 /* --- letting go --- */
@@ -262,14 +334,13 @@ void instances_hurry(struct instances *is)
 void instances_adjust(struct instances *is, struct server_plan *plan, struct server_plan *newer)
 {
     server_plan_adjust(plan, newer);
-    struct policy policy = *server_policy(plan);
     LIST_EACH (&is->held, it) {
         const struct instance *i = LIST_ENTRY(it, struct instance, node);
         struct provider *core = mcp_provider_core(i->provider);
         if (i->plan != plan)
             continue;
-        policy.eager = core->policy.eager; /* calls start an instance that serves one session */
-        provider_adjust(core, &policy);
+        struct policy aside = policy_of(i);
+        provider_adjust(core, i->room.ask ? &aside : server_policy(plan));
     }
 }
 
@@ -332,6 +403,7 @@ void instance_let_go(struct instance *i, uint64_t patience)
 
     save(i);
     mcp_provider_on_lists(i->provider, NULL, NULL);
+    core->stand_in = NULL; /* it may be freed first */
     /* Out of the views first: a late call must not start an instance that is being stopped. */
     router_withdraw_provider(is->router, core);
     if (!patience || !provider_has_calls(core)) {

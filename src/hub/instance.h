@@ -42,11 +42,22 @@ struct provider *instance_provider(const struct instance *i);
 struct mcp_provider *instance_server(const struct instance *i);
 const struct server_plan *instance_plan(const struct instance *i);
 /*
- * The instance serves one session: it is started only while fewer than `max_processes` run, all
- * instances counted. Idle instances of other sessions are stopped to make room; if there are none,
- * calls fail.
+ * The instance serves one session, whose agent is of the initialize era. Its first call starts it,
+ * and only while fewer than `max_processes` run, all instances counted. Idle instances of this kind
+ * and of the next are stopped to make room; if there are none, calls fail.
  */
-void instance_bound(struct instance *i);
+void instance_own(struct instance *i);
+/*
+ * The instance serves agents of the initialize era while `first`, which must live as long, serves
+ * all others. Its first call starts it, as with instance_own; `first` takes the calls if that
+ * fails. If `idle_stop` is not set, it is stopped after SECOND_IDLE_MS without a call.
+ */
+void instance_second(struct instance *i, const struct instance *first);
+/* Show this catalog, unless the instance has a catalog of its own from a start. Agents are told
+ * when the caller calls router_tell_changes. */
+void instance_learn(struct instance *i, const struct catalog *known);
+/* Remember that the instance's server has this SERVER_ trait, or not, as its lists are. */
+void instance_note(struct instance *i, unsigned trait, bool has);
 /* `fn` is called whenever the instance has published its lists. */
 void instance_on_lists(struct instance *i, void (*fn)(void *arg), void *arg);
 /* The caller gives the instance up. Calls in flight have `patience` ms to finish. */

@@ -79,7 +79,9 @@ struct lease *lease_new(struct leases *ls, const struct exposure_style *style, s
     l->all = ls;
     l->shared = shared;
     l->answers = answers;
-    l->exposure = exposure_new(ls->router, style);
+    struct exposure_style own = *style;
+    own.of_both_eras = false; /* the session is of one */
+    l->exposure = exposure_new(ls->router, &own);
     list_init(&l->owns);
     list_append(&ls->held, &l->node);
     exposure_open(l->exposure);
@@ -105,31 +107,7 @@ void lease_clear(struct lease *l)
 
 void lease_add_shared(struct lease *l, struct provider *p, const struct filter *filter)
 {
-    exposure_add(l->exposure, p, filter);
-}
-
-static struct catalog *copy_of(const struct catalog *known)
-{
-    struct catalog *copy = catalog_new();
-
-    for (int kind = 0; kind < ITEM_KINDS; kind++)
-        catalog_copy_kind(copy, known, (enum item_kind)kind);
-    catalog_set_instructions(copy, known->instructions);
-    copy->offers = known->offers;
-    return copy;
-}
-
-/* Until the session's own instance has been started, show the catalog of the shared one. Nobody is
- * told of the change here: the caller calls router_tell_changes. */
-static void learn(struct own_instance *o, const struct catalog *known)
-{
-    struct provider *core = instance_provider(o->instance);
-
-    if (!known || core->stats.starts)
-        return;
-    core->tells_later = true;
-    provider_publish(core, copy_of(known));
-    core->tells_later = false;
+    exposure_add(l->exposure, p, p, filter);
 }
 
 static struct own_instance *make_own(struct lease *l, struct server_plan *plan,
@@ -140,11 +118,8 @@ static struct own_instance *make_own(struct lease *l, struct server_plan *plan,
     o->instance = instance_new(l->all->instances, plan);
     list_append(&l->owns, &o->node);
     mcp_provider_set_answers(instance_server(o->instance), l->answers);
-    struct provider *core = instance_provider(o->instance);
-    /* Not kept running: the first call starts the instance, and it may rest in between. */
-    core->policy.eager = false;
-    instance_bound(o->instance);
-    learn(o, known);
+    instance_own(o->instance);
+    instance_learn(o->instance, known);
     return o;
 }
 
@@ -163,7 +138,7 @@ void lease_learn(struct lease *l, const struct server_plan *plan, const struct c
     struct own_instance *o = find_own(l, plan);
 
     if (o)
-        learn(o, known);
+        instance_learn(o->instance, known);
 }
 
 void lease_add_own(struct lease *l, struct server_plan *plan, const struct catalog *known)
@@ -173,7 +148,7 @@ void lease_add_own(struct lease *l, struct server_plan *plan, const struct catal
     if (!found)
         found = make_own(l, plan, known);
     found->added = true;
-    exposure_add(l->exposure, instance_provider(found->instance), server_filter(plan));
+    lease_add_shared(l, instance_provider(found->instance), server_filter(plan));
 }
 
 static void let_go(struct own_instance *o, uint64_t patience)

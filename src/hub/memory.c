@@ -10,6 +10,7 @@
 #include "hub/lock.h"
 #include "hub/places.h"
 #include "mcp/server/catalog_text.h"
+#include "wire/json.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -67,19 +68,27 @@ static bool read_all(const char *path, struct buf *text)
     return fine;
 }
 
-struct catalog *memory_recall(const char *path)
+/* The first line is {"traits":N}; the catalog follows. */
+struct catalog *memory_recall(const char *path, unsigned *traits)
 {
-    struct buf text = {0};
-    struct catalog *known = read_all(path, &text) ? catalog_text_read(buf_view(&text)) : NULL;
+    BUF_SCOPED text = {0};
+    int64_t bits = 0;
 
-    buf_fini(&text);
+    if (!read_all(path, &text))
+        return NULL;
+    struct span line = span_cut(buf_view(&text), 0, span_find(buf_view(&text), '\n'));
+    struct catalog *known = catalog_text_read(span_from(buf_view(&text), line.n + 1));
+    if (known && json_skim(line, NULL, NULL, NULL, NULL) == 0 &&
+        json_int(json_get(line, "traits").value, &bits) && bits >= 0 && bits <= UINT8_MAX)
+        *traits = (unsigned)bits;
     return known;
 }
 
-void memory_keep(const char *path, const struct catalog *known)
+void memory_keep(const char *path, const struct catalog *known, unsigned traits)
 {
     struct buf text = {0}, clean = {0}, before = {0};
 
+    buf_printf(&text, "{\"traits\":%u}\n", traits);
     catalog_text_put(&text, known);
     log_redact(&clean, buf_view(&text));
     if (!span_eq(buf_view(&clean), buf_view(&text)))

@@ -15,9 +15,9 @@
 /* The path of the server's file; NULL when the server is not to be remembered, or there is no home.
  * The caller frees it. */
 char *memory_path(const struct config *c, const struct config_server *s);
-/* NULL when nothing is known. */
-struct catalog *memory_recall(const char *path);
+/* NULL when nothing is known; `traits` (SERVER_ bits of server.h) are set when the catalog is. */
+struct catalog *memory_recall(const char *path, unsigned *traits);
 /* A failure is not reported: the catalog is just not known the next time. */
-void memory_keep(const char *path, const struct catalog *known);
+void memory_keep(const char *path, const struct catalog *known, unsigned traits);
 
 #endif

@@ -37,6 +37,7 @@ struct server_plan {
     uint64_t ping;
     enum mcp_era era;
     bool per_session;
+    unsigned traits; /* SERVER_ bits */
 };
 
 /* Where filled-in texts live, where secrets come from, and which were missing. */
@@ -387,4 +388,19 @@ bool server_is_lazy(const struct server_plan *plan)
 bool server_is_per_session(const struct server_plan *plan)
 {
     return plan->per_session;
+}
+
+enum mcp_era server_era(const struct server_plan *plan)
+{
+    return plan->era;
+}
+
+unsigned server_traits(const struct server_plan *plan)
+{
+    return plan->traits;
+}
+
+void server_set_traits(struct server_plan *plan, unsigned traits)
+{
+    plan->traits = traits;
 }

@@ -41,5 +41,14 @@ const struct policy *server_policy(const struct server_plan *plan);
 const char *server_memory(const struct server_plan *plan);
 bool server_is_lazy(const struct server_plan *plan);
 bool server_is_per_session(const struct server_plan *plan);
+enum mcp_era server_era(const struct server_plan *plan);
+
+/* What was learned of the server while it ran; remembered with its lists. */
+enum {
+    SERVER_ASKS = 1u << 0,      /* asks questions without saying on which call */
+    SERVER_BOTH_ERAS = 1u << 1, /* also accepts agents of the initialize era */
+};
+unsigned server_traits(const struct server_plan *plan);
+void server_set_traits(struct server_plan *plan, unsigned traits);
 
 #endif

@@ -61,3 +61,20 @@ for (const era of eras) {
     }
   });
 }
+
+// A server of both eras was always spoken to in the new one. Its questions, logs and session state for
+// agents of the initialize era belong to the old one: each agent gets a connection of its own era.
+for (const transport of ['stdio', 'HTTP']) {
+  test(`a server of both eras over ${transport}`, async (t) => {
+    const server = await serveFixture(t, transport === 'stdio' ? fixtureEntry('dual') : await fixtureOverHttp(t, 'dual'));
+    for (const kind of Object.keys(kinds)) {
+      await t.test(`and ${kind}`, async (tt) => {
+        const agent = await connect(tt, kind, overHttp(server.fixture));
+        agent.name = kind;
+        for (const [name, check] of Object.entries(checks)) {
+          await tt.test(name, { timeout: 30_000 }, () => check(agent, { era: agent.era, known: true }));
+        }
+      });
+    }
+  });
+}

@@ -635,6 +635,7 @@ struct mcp_session *mcp_session_new(const struct mcp_host *host, const struct mc
     peer_init(&s->peer, &session_verbs);
     s->peer.principal = host->principal;
     s->host = *host;
+    s->host.view = host->legacy_view ? host->legacy_view : host->view;
     s->out = out;
     s->owner = owner;
     s->level = -1;

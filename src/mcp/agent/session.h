@@ -42,6 +42,7 @@ struct mcp_out {
 struct mcp_host {
     struct router *router;
     struct view *view;
+    struct view *legacy_view; /* what agents of the initialize era see; NULL: the same */
     bool plain; /* the view's one provider is plain as well (passage.h); on pipes only */
     /* A raw serverInfo to show in place of our own, by a view that has tools alone; may be NULL. */
     const char *server_info;

@@ -100,6 +100,19 @@ static void get_to_work(struct mcp_provider *p, const struct mcp_message *m, str
 
 static void discover(struct mcp_provider *p);
 
+/* False if the server was asked for the stateless era before, or must not be asked. */
+static bool try_modern(struct mcp_provider *p)
+{
+    bool may = p->wanted_era == MCP_ERA_AUTO || p->wanted_era == MCP_ERA_LEGACY_FIRST;
+
+    p->legacy_until = 0;
+    if (!may || p->probed_again)
+        return false;
+    p->probed_again = true;
+    discover(p);
+    return true;
+}
+
 /*
  * The server is not of the initialize era after all. A server that took longer to start than we
  * wait for an answer to server/discover has read that question by now, and may be of the stateless
@@ -107,13 +120,8 @@ static void discover(struct mcp_provider *p);
  */
 static void refused_initialize(struct mcp_provider *p, struct span error)
 {
-    p->legacy_until = 0;
-    if (p->wanted_era == MCP_ERA_AUTO && !p->probed_again) {
-        p->probed_again = true;
-        discover(p);
-        return;
-    }
-    handshake_give_up(p, "refused initialize: " SPAN_FMT, SPAN_ARG(span_cut(error, 0, 100)));
+    if (!try_modern(p))
+        handshake_give_up(p, "refused initialize: " SPAN_FMT, SPAN_ARG(span_cut(error, 0, 100)));
 }
 
 static void initialize_answered(struct mcp_provider *p, struct sent *sent,
@@ -142,6 +150,8 @@ static void initialize_failed(struct mcp_provider *p, struct sent *sent, int sta
 {
     (void)sent;
     bool other_way = status == 400 || status == 404 || status == 405;
+    if (other_way && p->wanted_era == MCP_ERA_LEGACY_FIRST && try_modern(p))
+        return;
     if (other_way && p->ops->fall_back && p->ops->fall_back(p->link))
         return;
     p->core.locked = status == 401;
@@ -198,6 +208,7 @@ static void discover_answered(struct mcp_provider *p, struct sent *sent,
     (void)sent;
     timer_clear(router_timers(p->core.router), &p->probe);
     if (m->rpc.kind == RPC_RESULT && lists_modern(m->slots[SLOT_SUPPORTED])) {
+        p->knows_modern = true;
         get_to_work(p, m, SPAN(MCP_MODERN));
         return;
     }
@@ -252,8 +263,9 @@ static void discover(struct mcp_provider *p)
 {
     p->modern = true;
     snprintf(p->version, sizeof p->version, "%s", MCP_MODERN);
-    /* A server configured for this era may take its time, like any server that starts. */
-    if (!p->ops->reports_failures && p->wanted_era == MCP_ERA_AUTO)
+    /* A server known to be of this era may take its time, like any server that starts. */
+    bool known = p->wanted_era == MCP_ERA_MODERN || p->knows_modern;
+    if (!p->ops->reports_failures && !known)
         timer_set(router_timers(p->core.router), &p->probe, SILENCE_MS);
     upstream_request(p, upstream_sent_new(p, discover_answered, discover_failed), "server/discover",
                      SPAN_EMPTY);
@@ -270,6 +282,7 @@ void handshake_start(struct mcp_provider *p)
 {
     bool legacy =
         p->wanted_era == MCP_ERA_LEGACY ||
+        (p->wanted_era == MCP_ERA_LEGACY_FIRST && !p->knows_modern) ||
         (p->wanted_era == MCP_ERA_AUTO && p->legacy_until > router_timers(p->core.router)->now);
 
     p->probed_again = false;

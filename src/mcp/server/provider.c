@@ -462,6 +462,7 @@ void mcp_provider_closed(struct mcp_provider *p, const char *why)
     clear_timers(p);
     p->listen_id = 0;
     lists_abort(p);
+    p->knows_modern &= p->phase_at[MCP_GREETED] != 0;
     why = p->verdict[0] ? p->verdict : why;
     if (p->discreet && !p->core.retries_late) { /* with retries_late, `why` is our own text */
         log_info(p->alias, "failed: %s", why);
@@ -617,4 +618,9 @@ const char *mcp_provider_instructions(const struct mcp_provider *p)
 const char *mcp_provider_version(const struct mcp_provider *p)
 {
     return p->version;
+}
+
+bool mcp_provider_is_modern(const struct mcp_provider *p)
+{
+    return p->modern;
 }

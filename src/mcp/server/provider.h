@@ -67,8 +67,9 @@ struct mcp_extras {
     size_t n_resources;
 };
 
-/* Which dialect to speak; MCP_ERA_AUTO asks the server. */
-enum mcp_era { MCP_ERA_AUTO, MCP_ERA_LEGACY, MCP_ERA_MODERN };
+/* Which dialect to speak: MCP_ERA_AUTO speaks the stateless era if the server knows it,
+ * _LEGACY_FIRST the initialize era. */
+enum mcp_era { MCP_ERA_AUTO, MCP_ERA_LEGACY, MCP_ERA_MODERN, MCP_ERA_LEGACY_FIRST };
 
 struct mcp_provider *mcp_provider_new(const char *alias, const struct mcp_link_ops *ops,
                                       void *link);
@@ -108,6 +109,8 @@ void mcp_provider_on_orphan(struct mcp_provider *p, void (*fn)(void *arg), void 
 void mcp_provider_on_lists(struct mcp_provider *p, void (*fn)(void *arg), void *arg);
 /* Ask for all lists again, if the server is up: not every server says when they change. */
 void mcp_provider_relist(struct mcp_provider *p);
+/* Was the server last spoken to in the stateless era? */
+bool mcp_provider_is_modern(const struct mcp_provider *p);
 /* The version that was agreed on: "2025-11-25"; empty before the handshake. */
 const char *mcp_provider_version(const struct mcp_provider *p);
 /* How far the last start came. */

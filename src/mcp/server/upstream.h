@@ -35,6 +35,7 @@ struct mcp_provider {
     bool modern;           /* the server is spoken to in the stateless era */
     uint64_t legacy_until; /* a probe found the initialize era: do not probe before this time */
     bool probed_again;     /* server/discover was sent a second time */
+    bool knows_modern;     /* the server has answered server/discover, and not failed since */
     struct timer probe;    /* ends the wait for an answer to server/discover */
     char version[16];
     unsigned declares; /* the asks we tell the server we can answer */

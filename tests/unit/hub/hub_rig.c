@@ -71,7 +71,7 @@ void rig_remember(struct hub_rig *r, const struct config *c, const char *alias, 
 
     (void)r;
     assert_non_null(path);
-    memory_keep(path, known);
+    memory_keep(path, known, 0);
     catalog_free(known);
     mem_free(path);
 }

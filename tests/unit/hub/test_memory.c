@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "config/load.h"
 #include "hub/memory.h"
+#include "hub/server.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -42,7 +43,7 @@ static void keep(const struct drawer *d, const char *words)
 {
     struct catalog *c = catalog_of_words(words);
 
-    memory_keep(d->path, c);
+    memory_keep(d->path, c, SERVER_ASKS);
     catalog_free(c);
 }
 
@@ -57,7 +58,8 @@ static void write_file(const char *path, const char *text)
 
 static bool is_known(const struct drawer *d)
 {
-    struct catalog *known = memory_recall(d->path);
+    unsigned traits = 0;
+    struct catalog *known = memory_recall(d->path, &traits);
 
     catalog_free(known);
     return known != NULL;
@@ -70,8 +72,10 @@ static void what_was_kept_is_recalled(void **state)
     assert_false(is_known(d));
     keep(d, "read write p:greet r:file:///a t:file:///{x}");
     keep(d, "read p:greet r:file:///a");
-    struct catalog *known = memory_recall(d->path);
+    unsigned traits = 0;
+    struct catalog *known = memory_recall(d->path, &traits);
     assert_non_null(known);
+    assert_int_equal(traits, SERVER_ASKS);
     assert_non_null(catalog_find(known, ITEM_TOOL, SPAN("read")));
     assert_non_null(catalog_find(known, ITEM_PROMPT, SPAN("greet")));
     assert_non_null(catalog_find(known, ITEM_RESOURCE, SPAN("file:///a")));
