@@ -204,7 +204,11 @@ static void receive_completed(struct mcp_provider *p, const struct mcp_message *
  * what shows that the bridge leads back to us (circle.h). */
 static void subscribed(struct mcp_provider *p, const struct mcp_message *m, uint64_t about)
 {
-    (void)m, (void)about;
+    const struct sent *ours = sent_of(p, m->slots[SLOT_META_SUBSCRIPTION].value);
+
+    (void)about;
+    if (ours)
+        upstream_listen_acknowledged(p, ours->id);
     if (p->core.bridges.n)
         mcp_provider_relist(p);
 }
@@ -220,8 +224,8 @@ static void receive_cancelled(struct mcp_provider *p, const struct mcp_message *
     const struct sent *ours = p->modern ? sent_of(p, id->value) : NULL;
     if (!ours)
         ask_take_back_any(&p->core, id->value, NULL);
-    else if (ours->id == p->listen_id)
-        mcp_provider_failed(p, p->listen_id, 0, true, "the server ended it");
+    else if (ours->id == p->listen_id || ours->id == p->listen_old)
+        mcp_provider_failed(p, ours->id, 0, true, "the server ended it");
 }
 
 /*
@@ -460,7 +464,8 @@ void mcp_provider_closed(struct mcp_provider *p, const char *why)
 {
     drop_sent(p);
     clear_timers(p);
-    p->listen_id = 0;
+    p->listen_id = p->listen_old = 0;
+    p->listen_due = false;
     lists_abort(p);
     p->knows_modern &= p->phase_at[MCP_GREETED] != 0;
     why = p->verdict[0] ? p->verdict : why;

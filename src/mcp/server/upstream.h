@@ -75,8 +75,11 @@ struct mcp_provider {
     struct sent *pinged; /* the ping that waits for its answer, or NULL */
     uint64_t pinged_at, heard_at;
 
-    uint64_t listen_id;     /* our open subscriptions/listen, or 0 */
-    struct timer listen;    /* opens the subscription (again) */
+    uint64_t listen_id;     /* our newest subscriptions/listen, or 0 */
+    uint64_t listen_old;    /* the one that it replaces, until it is acknowledged; or 0 */
+    bool listen_acked;      /* the newest is acknowledged */
+    bool listen_due;        /* the newest does not have all wishes */
+    struct timer listen;    /* opens the subscription (again), or ends the replaced one */
     struct map listen_uris; /* resources that agents subscribed to */
 };
 
@@ -162,6 +165,8 @@ void upstream_modern_answered(struct mcp_provider *p, struct sent *sent, struct 
 void upstream_modern_free(struct rounds *rounds);
 /* Subscriptions: one subscriptions/listen stream for all of them. */
 void upstream_listen(struct mcp_provider *p);
+/* The server acknowledged the subscription with this id of ours. */
+void upstream_listen_acknowledged(struct mcp_provider *p, uint64_t id);
 void upstream_subscribe(struct mcp_provider *p, struct span uri, bool on);
 void upstream_on_listen(struct timer *t);
 

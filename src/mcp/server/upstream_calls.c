@@ -186,6 +186,8 @@ void upstream_send_call(struct mcp_provider *p, const struct sent *sent,
     }
 
     if (p->modern) {
+        if (p->listen_due) /* on a pipe the call must not overtake the subscription before it */
+            upstream_listen(p);
         upstream_modern_put_meta(&meta, request->answers);
         if (request->log_level.n)
             buf_printf(&meta, ",\"" MCP_META_PREFIX "logLevel\":\"" SPAN_FMT "\"",

@@ -11,6 +11,9 @@
 
 /* A call fails after this many rounds of input: the official client allows as many. */
 enum { MAX_ROUNDS = 10, RELISTEN_MS = 1000 };
+/* How long a replaced subscription stays open after the new one is acknowledged: what the server
+ * sent on the old stream before that may still be on its way. */
+enum { SETTLE_MS = 100 };
 /* The wait before a round without questions: the server only wants the request again. */
 enum { PAUSE_MS = 250 };
 
@@ -259,23 +262,32 @@ bool upstream_modern_ask_input(struct mcp_provider *p, struct sent *sent,
 
 /* --- subscriptions --- */
 
+/* A subscription has ended by itself. If it is the newest, the one that it was to replace stays. */
+static void listen_over(struct mcp_provider *p, bool again)
+{
+    if (!mcp_provider_expects(p, p->listen_old))
+        p->listen_old = 0;
+    if (mcp_provider_expects(p, p->listen_id))
+        return;
+    p->listen_id = p->listen_old;
+    p->listen_old = 0;
+    if (again)
+        timer_set(router_timers(p->core.router), &p->listen, RELISTEN_MS);
+}
+
 static void listen_answered(struct mcp_provider *p, struct sent *sent, const struct mcp_message *m)
 {
     (void)sent;
-    p->listen_id = 0;
     if (m->rpc.kind == RPC_ERROR)
         log_debug(p->alias, "subscriptions/listen: " SPAN_FMT, SPAN_ARG(m->rpc.error));
-    else
-        timer_set(router_timers(p->core.router), &p->listen, RELISTEN_MS);
+    listen_over(p, m->rpc.kind != RPC_ERROR);
 }
 
 static void listen_failed(struct mcp_provider *p, struct sent *sent, int status, const char *why)
 {
     (void)sent;
-    p->listen_id = 0;
     log_debug(p->alias, "subscriptions/listen ended: %s (%d)", why, status);
-    if (status == 0)
-        timer_set(router_timers(p->core.router), &p->listen, RELISTEN_MS);
+    listen_over(p, status == 0);
 }
 
 static void put_wishes(const struct mcp_provider *p, struct buf *out)
@@ -301,15 +313,31 @@ static void put_wishes(const struct mcp_provider *p, struct buf *out)
     buf_char(out, '}');
 }
 
+static void end_listen(struct mcp_provider *p, uint64_t id)
+{
+    struct sent *sent = idmap_get(&p->sent, id);
+
+    if (sent) {
+        upstream_withdraw(p, id, "replaced");
+        upstream_sent_free(p, sent);
+    }
+}
+
+/*
+ * The old subscription stays until the new one is acknowledged: between the two no notification
+ * may be lost, and one that comes twice only makes agents look twice. At most two are open: one
+ * that was never acknowledged is itself replaced.
+ */
 void upstream_listen(struct mcp_provider *p)
 {
     struct buf wishes = {0};
-    struct sent *old = idmap_get(&p->sent, p->listen_id);
+    bool settled = !p->listen_old || p->listen_acked;
 
-    if (old) {
-        upstream_withdraw(p, old->id, "replaced");
-        upstream_sent_free(p, old);
-    }
+    timer_clear(router_timers(p->core.router), &p->listen);
+    end_listen(p, settled ? p->listen_old : p->listen_id);
+    if (settled)
+        p->listen_old = p->listen_id;
+    p->listen_due = p->listen_acked = false;
     put_wishes(p, &wishes);
     struct sent *sent = upstream_sent_new(p, listen_answered, listen_failed);
     p->listen_id = sent->id;
@@ -321,8 +349,23 @@ void upstream_on_listen(struct timer *t)
 {
     struct mcp_provider *p = CONTAINER_OF(t, struct mcp_provider, listen);
 
-    if (p->core.state == PROVIDER_READY && p->modern)
+    if (p->core.state != PROVIDER_READY || !p->modern)
+        return;
+    if (p->listen_due || !p->listen_acked || !p->listen_old) {
         upstream_listen(p);
+        return;
+    }
+    end_listen(p, p->listen_old);
+    p->listen_old = 0;
+}
+
+void upstream_listen_acknowledged(struct mcp_provider *p, uint64_t id)
+{
+    if (id != p->listen_id)
+        return;
+    p->listen_acked = true;
+    if (p->listen_old && !p->listen_due)
+        timer_set(router_timers(p->core.router), &p->listen, SETTLE_MS);
 }
 
 void upstream_subscribe(struct mcp_provider *p, struct span uri, bool on)
@@ -331,6 +374,8 @@ void upstream_subscribe(struct mcp_provider *p, struct span uri, bool on)
         map_put(&p->listen_uris, uri, p);
     else
         map_del(&p->listen_uris, uri);
-    /* From the loop: several changes make one new stream. */
+    p->listen_due = true;
+    /* From the loop: several changes make one new stream. A call that comes before is sent behind
+     * it (upstream_send_call). */
     timer_set(router_timers(p->core.router), &p->listen, 0);
 }

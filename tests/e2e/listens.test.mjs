@@ -1,0 +1,98 @@
+// When subscriptions change, the new subscriptions/listen must be acknowledged before the old one ends: at
+// 50 ms of round trip 26 of 150 updates fell into the gap. And on a pipe, a call that an agent sends right
+// behind its listen reached the server before it, so that the update the call caused was told to nobody.
+import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import path from 'node:path';
+import { test } from 'node:test';
+import { serve, sleep, StdioClient, rialtoBin, tempDir, until, writeConfig } from './lib.mjs';
+import { META, MODERN, ModernClient, node22 } from './peers.mjs';
+import { listen, readBody } from './upstream_lib.mjs';
+
+const complete = (more) => ({ resultType: 'complete', ttlMs: 0, cacheScope: 'private', ...more });
+const uris = ['x://a', 'x://b', 'x://c'];
+const results = {
+  'server/discover': complete({ supportedVersions: [MODERN], capabilities: { tools: {}, resources: { subscribe: true, listChanged: true } } }),
+  'tools/list': complete({ tools: [{ name: 'touch', inputSchema: { type: 'object' } }] }),
+  'tools/call': complete({ content: [{ type: 'text', text: 'touched' }] }),
+  'resources/list': complete({ resources: uris.map((uri) => ({ uri, name: uri })) }),
+  'resources/templates/list': complete({ resourceTemplates: [] }),
+};
+const note = (id, method, params) => ({ jsonrpc: '2.0', method, params: { ...params, _meta: { [`${META}subscriptionId`]: id } } });
+
+test('no update is lost while subscriptions change', async (t) => {
+  const open = new Map(); // id of a listen -> {uris, response}
+  const ended = [];
+  const { url } = await listen(t, async (request, response) => {
+    const message = JSON.parse(await readBody(request));
+    if (message.method !== 'subscriptions/listen') {
+      response.writeHead(200, { 'Content-Type': 'application/json' });
+      response.end(JSON.stringify({ jsonrpc: '2.0', id: message.id, result: results[message.method] }));
+      return;
+    }
+    response.writeHead(200, { 'Content-Type': 'text/event-stream' });
+    await sleep(200); // a long way
+    const wanted = message.params.notifications.resourceSubscriptions ?? [];
+    response.on('close', () => { open.delete(message.id); ended.push({ id: message.id, others: open.size }); });
+    open.set(message.id, { wanted, response });
+    response.write(`data: ${JSON.stringify(note(message.id, 'notifications/subscriptions/acknowledged', { notifications: message.params.notifications }))}\n\n`);
+  });
+  const server = await serve(t, { servers: { s: { url, era: 'modern' } } });
+  const client = new ModernClient(server.url);
+  await until('the server', async () => (await client.request('resources/list')).result.resources.length === 3);
+  const first = await client.listen({ resourceSubscriptions: ['x://a'] });
+  await until('the first subscription', () => [...open.values()].some((l) => l.wanted.includes('x://a')));
+  // Every 10 ms the resource changes once, told to those who are subscribed at that moment.
+  let sent = 0;
+  let missed = 0;
+  const ticker = setInterval(() => {
+    const those = [...open].filter(([, l]) => l.wanted.includes('x://a'));
+    sent += 1;
+    if (!those.length) missed += 1;
+    for (const [id, l] of those) l.response.write(`data: ${JSON.stringify(note(id, 'notifications/resources/updated', { uri: 'x://a', n: sent }))}\n\n`);
+  }, 10);
+  const others = [];
+  for (const uri of ['x://b', 'x://c']) {
+    others.push(await client.listen({ resourceSubscriptions: [uri] }));
+    await until(`a subscription with ${uri}`, () => [...open.values()].some((l) => l.wanted.includes(uri)));
+    await sleep(300);
+  }
+  for (const stream of others) { stream.close(); await sleep(300); }
+  clearInterval(ticker);
+  assert.equal(missed, 0, `${missed} of ${sent} updates met no subscription`);
+  await until('all updates', () => first.of('notifications/resources/updated').length >= sent);
+  await until('one subscription in the end', () => open.size === 1);
+  assert.ok(ended.length >= 3 && ended.every((e) => e.others > 0), JSON.stringify(ended));
+  first.close();
+});
+
+test('on a pipe, a call right behind a listen does not overtake it', async (t) => {
+  const dir = tempDir();
+  const log = path.join(dir, 'log');
+  fs.writeFileSync(path.join(dir, 'server.mjs'), `
+import fs from 'node:fs';
+import readline from 'node:readline';
+const results = ${JSON.stringify(results)};
+readline.createInterface({ input: process.stdin }).on('line', (line) => {
+  const { id, method, params } = JSON.parse(line);
+  fs.appendFileSync(${JSON.stringify(log)}, method + ' ' + (params?.notifications?.resourceSubscriptions ?? '') + '\\n');
+  const say = (m) => process.stdout.write(JSON.stringify({ jsonrpc: '2.0', ...m }) + '\\n');
+  const _meta = { '${META}subscriptionId': id };
+  if (method === 'subscriptions/listen') say({ method: 'notifications/subscriptions/acknowledged', params: { notifications: params.notifications, _meta } });
+  else if (results[method]) say({ id, result: results[method] });
+});
+`);
+  const config = writeConfig(dir, { listen: '127.0.0.1:0', control: 'off', servers: { s: { command: node22, args: [path.join(dir, 'server.mjs')], era: 'modern' } } });
+  const agent = new StdioClient(t, rialtoBin, ['stdio', '-c', config]);
+  const meta = { [`${META}protocolVersion`]: MODERN, [`${META}clientCapabilities`]: {} };
+  const message = (id, method, params) => JSON.stringify({ jsonrpc: '2.0', id, method, params: { ...params, _meta: meta } });
+  for (let id = 1; !agent.messages().some((m) => m.result?.resources?.length); id++) {
+    agent.send(message(`l${id}`, 'resources/list', {}));
+    await sleep(100);
+    assert.ok(id < 200, agent.stderr);
+  }
+  agent.send(`${message(1, 'subscriptions/listen', { notifications: { resourceSubscriptions: ['x://a'] } })}\n${message(2, 'tools/call', { name: 's__touch', arguments: {} })}`);
+  await until('the answer', () => agent.messages().some((m) => m.id === 2));
+  const seen = fs.readFileSync(log, 'utf8').split('\n');
+  assert.ok(seen.indexOf('subscriptions/listen x://a') >= 0 && seen.indexOf('subscriptions/listen x://a') < seen.indexOf('tools/call '), seen.join());
+});
