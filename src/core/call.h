@@ -55,7 +55,7 @@ struct call {
 
     struct view *view;         /* standing calls: the view whose changes are told */
     struct list standing;      /* in router->standing */
-    struct map uris;           /* standing calls: subscribed resources -> their provider */
+    struct map uris;           /* standing calls: subscribed resources (wishes.c) */
     uint64_t told[ITEM_KINDS]; /* digests of the lists that the consumer was last told of */
 
     enum word word;  /* while held */

@@ -122,7 +122,8 @@ enum event_kind {
     EVENT_PROGRESS, /* params with the token's place; only on calls that want progress */
     EVENT_LOG,
     EVENT_CHANGED, /* lists changed: `changed` has a bit per item kind; standing call only */
-    EVENT_UPDATED, /* a subscribed resource changed: `name` is its uri */
+    EVENT_UPDATED, /* a subscribed resource changed: `name` is its uri, the provider's own for
+                    * the router and the public one for consumers */
     EVENT_OTHER,   /* any other notification: method and params, passed on as they are */
     EVENT_UNASKED, /* the provider took an ask back: `name` is the ask's key; no answer is wanted.
                     * Params of the provider's notification, or empty */
@@ -133,6 +134,7 @@ struct event {
     struct span method;  /* EVENT_OTHER */
     struct span params;  /* raw object, or empty */
     struct cut token_at; /* EVENT_PROGRESS: the provider's token inside params; EVENT_OTHER and
+                          * EVENT_UPDATED: the uri;
                           * EVENT_UNASKED: the id that the call or ask has on the provider's
                           * hop, if params contain it */
     struct span name;

@@ -149,9 +149,29 @@ bool route_may_read(const struct view *v, const struct provider *p, struct span 
 
 /* --- where a request goes --- */
 
-/* The provider of the first template in the order of the view that matches and is shown. Providers
- * that are down count: as with tools, routing does not depend on which provider is up. */
-static struct provider *template_owner(const struct view *v, struct span uri)
+/* The URI behind the part that leads to the provider; empty if there is no such part. */
+static struct span behind_alias(const struct provider *p, struct span uri)
+{
+    struct buf lead = {0};
+
+    buf_printf(&lead, VIEW_URI_FMT, p->alias);
+    struct span rest = span_starts(uri, buf_view(&lead)) ? span_from(uri, lead.n) : SPAN_EMPTY;
+    buf_fini(&lead);
+    return rest;
+}
+
+/* Does the view show the template under its own name, and not as that of another provider? */
+static bool keeps_name(struct view *v, const struct provider *p, const struct item *t)
+{
+    const struct target *target = view_find(v, ITEM_TEMPLATE, t->name);
+
+    return target && target->provider == p;
+}
+
+/* The provider of the first template in the order of the view that matches and is shown; `own`
+ * becomes the URI as that provider knows it. Providers that are down count: as with tools, routing
+ * does not depend on which provider is up. */
+static struct provider *template_owner(struct view *v, struct span uri, struct span *own)
 {
     const struct filter *f = view_filter(v, ITEM_TEMPLATE);
     struct provider *p;
@@ -159,9 +179,13 @@ static struct provider *template_owner(const struct view *v, struct span uri)
     for (size_t m = 0; (p = view_member(v, m)); m++)
         for (size_t i = 0; p->catalog && i < p->catalog->n[ITEM_TEMPLATE]; i++) {
             const struct item *t = &p->catalog->items[ITEM_TEMPLATE][i];
-            if (route_template_matches(t->name, uri) && (!f || filter_passes_item(f, t)))
+            if (f && !filter_passes_item(f, t))
+                continue;
+            *own = keeps_name(v, p, t) ? uri : behind_alias(p, uri);
+            if (own->n && route_template_matches(t->name, *own))
                 return p;
         }
+    *own = uri;
     return NULL;
 }
 
@@ -189,10 +213,10 @@ static bool find_resource(struct view *v, struct span uri, struct route *out)
         t = view_find(v, ITEM_TEMPLATE, uri); /* completion names the template itself */
     out->repeatable = true;
     out->own_name = t ? t->item->own : uri;
-    out->provider = t ? t->provider : template_owner(v, uri);
+    out->provider = t ? t->provider : template_owner(v, uri, &out->own_name);
     if (!out->provider)
         out->provider = resource_owner(v);
-    return out->provider && (t || route_may_read(v, out->provider, uri));
+    return out->provider && (t || route_may_read(v, out->provider, out->own_name));
 }
 
 /*

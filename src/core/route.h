@@ -9,7 +9,8 @@
 
 struct route {
     struct provider *provider;
-    struct span own_name; /* valid until the provider publishes again */
+    struct span own_name; /* valid until the provider publishes again; may be a part of the name in
+                           * the request */
     bool repeatable;
     struct span why; /* when nothing was found: a text for people */
 };

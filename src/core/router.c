@@ -219,10 +219,11 @@ void router_broadcast(struct provider *p, const struct event *event)
     p->stats.events++;
     for (size_t i = 0; i < n; i++) {
         struct call *c = router_find(r, handles[i]);
-        bool concerns = c && view_has(c->view, p) &&
-                        (event->kind != EVENT_UPDATED || map_get(&c->uris, event->name));
-        if (concerns)
-            tell(c, event);
+        struct event told = *event;
+        if (c && event->kind == EVENT_UPDATED)
+            told.name = wishes_uri(c, p, event->name);
+        if (c && view_has(c->view, p) && (event->kind != EVENT_UPDATED || told.name.p))
+            tell(c, &told);
     }
     mem_free(handles);
 }

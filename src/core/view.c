@@ -423,6 +423,21 @@ static void take_frames_off(struct build *b)
     }
 }
 
+/* Two providers have one URI: that of the later one leads to it by the provider's alias. */
+static bool lead_to_provider(struct build *b)
+{
+    b->name.n = 0;
+    buf_printf(&b->name, VIEW_URI_FMT, b->provider->alias);
+    buf_span(&b->name, b->item->name);
+    const struct target *owner = name_owner(b);
+    if (!map_get(&b->known, buf_view(&b->name)))
+        log_info(b->provider->alias,
+                 "'" SPAN_FMT "' is another server's, too: %s view %s as " SPAN_FMT,
+                 SPAN_ARG(b->item->name), owner ? "left out of" : "offered in", b->view->name,
+                 SPAN_ARG(buf_view(&b->name)));
+    return !owner;
+}
+
 /* Chooses the item's public name; false when the item gets none and is left out. */
 static bool name_item(struct build *b)
 {
@@ -443,9 +458,11 @@ static bool name_item(struct build *b)
     }
 
     const struct target *owner = name_owner(b);
-    /* If a provider lists a name twice, or two providers list one URI, the first item has it. */
-    if (owner && (!is_named(b->kind) || is_this_item(owner, b)))
+    /* If a provider lists a name twice, the first item has it. */
+    if (owner && is_this_item(owner, b))
         return false;
+    if (owner && !is_named(b->kind))
+        return lead_to_provider(b);
     if (owner && b->provider->mark) {
         make_plain(&b->name);
         mark_item(b);
@@ -487,7 +504,12 @@ static size_t edits_of(struct build *b, const struct target *target, struct edit
     struct cut description = item->description_at;
     size_t n = 0;
 
-    if (!span_eq(target->public_name, item->name))
+    if (!is_named(b->kind) && target->public_name.n > item->name.n) /* the end may have escapes */
+        edits[n++] =
+            (struct edit){{item->name_at.at + 1, 0},
+                          {"", ""},
+                          span_cut(target->public_name, 0, target->public_name.n - item->name.n)};
+    else if (!span_eq(target->public_name, item->name))
         edits[n++] = (struct edit){item->name_at, {"\"", "\""}, target->public_name};
     if (tells_hidden(b, item))
         edits[n++] = (struct edit){description, {"\"", "\""}, SPAN("Read a resource")};

@@ -5,6 +5,9 @@
  * transparent pass-through; many with a prefix is the aggregator. The view maps public names to
  * (provider, own name) by table, never by splitting, and keeps the merged list as ready JSON.
  *
+ * URIs are passed on untouched. Where two providers have one, as a resource or as a template, that
+ * of the later provider is shown as VIEW_URI_FMT and the URI (docs/decisions/013).
+ *
  * Names: pattern with {server} and {tool}; outside bare views they are limited to [A-Za-z0-9_-] and
  * VIEW_MAX_NAME bytes (a longer one is cut and gets a hash). A clash is resolved by config order:
  * the later item gets a suffix made from its provider and own name. Both are logged. Names are kept
@@ -50,6 +53,7 @@ struct narrowing {
 };
 
 enum { VIEW_MAX_NAME = 64 };
+#define VIEW_URI_FMT "rialto://%s/" /* for the alias; the provider's own URI follows */
 
 struct view;
 

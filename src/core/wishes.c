@@ -62,10 +62,55 @@ static void tell_provider(struct provider *p, enum op op, const char *member, st
     buf_fini(&params);
 }
 
-static bool anybody_wishes(const struct router *r, const struct provider *p, struct span uri)
+/* A subscription of a standing call, which keeps it by the URI that the consumer knows. */
+struct wish {
+    struct provider *provider;
+    size_t n;
+    char own[]; /* the provider's URI */
+};
+
+static struct span own_uri(const struct wish *w)
+{
+    return span_of(w->own, w->n);
+}
+
+/* Takes the wish off the standing call; its provider, or NULL. */
+static struct provider *forget_wish(struct call *standing, struct span uri)
+{
+    struct wish *w = map_del(&standing->uris, uri);
+    struct provider *p = w ? w->provider : NULL;
+
+    mem_free(w);
+    return p;
+}
+
+static void remember_wish(struct call *standing, struct span uri, struct provider *p,
+                          struct span own)
+{
+    struct wish *w = mem_alloc(sizeof *w + own.n);
+
+    *w = (struct wish){.provider = p, .n = own.n};
+    memcpy(w->own, own.p, own.n);
+    forget_wish(standing, uri);
+    map_put(&standing->uris, uri, w);
+}
+
+struct span wishes_uri(const struct call *standing, const struct provider *p, struct span own)
+{
+    size_t at = 0;
+    struct span uri;
+    void *w;
+
+    while (map_next(&standing->uris, &at, &uri, &w))
+        if (((struct wish *)w)->provider == p && span_eq(own_uri(w), own))
+            return uri;
+    return SPAN_EMPTY;
+}
+
+static bool anybody_wishes(const struct router *r, const struct provider *p, struct span own)
 {
     LIST_EACH (&r->standing, it)
-        if (map_get(&LIST_ENTRY(it, struct call, standing)->uris, uri) == p)
+        if (wishes_uri(LIST_ENTRY(it, struct call, standing), p, own).p)
             return true;
     return false;
 }
@@ -78,23 +123,30 @@ bool wishes_subscribe(struct call *standing, struct span uri)
     if (!route_find(standing->view, &request, &route) || !route.provider->catalog ||
         !(route.provider->catalog->offers & OFFERS_SUBSCRIBE))
         return false;
-    bool first = !anybody_wishes(standing->router, route.provider, uri);
-    map_put(&standing->uris, uri, route.provider);
+    bool first = !anybody_wishes(standing->router, route.provider, route.own_name);
+    remember_wish(standing, uri, route.provider, route.own_name);
     if (first)
-        tell_provider(route.provider, OP_SUBSCRIBE, "uri", uri);
+        tell_provider(route.provider, OP_SUBSCRIBE, "uri", route.own_name);
     return true;
 }
 
-void wishes_subscribed(struct call *standing, struct provider *p, struct span uri)
+void wishes_subscribed(struct call *standing, struct provider *p, struct span own, struct span uri)
 {
-    map_put(&standing->uris, uri, p);
+    remember_wish(standing, uri, p, own);
 }
 
 bool wishes_unsubscribed(struct call *standing, struct span uri)
 {
-    struct provider *p = map_del(&standing->uris, uri);
+    const struct wish *w = map_get(&standing->uris, uri);
+    struct buf own = {0};
 
-    return !p || !anybody_wishes(standing->router, p, uri);
+    if (!w)
+        return true;
+    buf_span(&own, own_uri(w));
+    const struct provider *p = forget_wish(standing, uri);
+    bool last = !anybody_wishes(standing->router, p, buf_view(&own));
+    buf_fini(&own);
+    return last;
 }
 
 bool wishes_any(const struct provider *p)
@@ -103,9 +155,9 @@ bool wishes_any(const struct provider *p)
         const struct call *c = LIST_ENTRY(it, struct call, standing);
         size_t at = 0;
         struct span uri;
-        void *provider;
-        while (map_next(&c->uris, &at, &uri, &provider))
-            if (provider == p)
+        void *w;
+        while (map_next(&c->uris, &at, &uri, &w))
+            if (((struct wish *)w)->provider == p)
                 return true;
     }
     return false;
@@ -116,14 +168,17 @@ void wishes_standing_ended(struct call *standing)
     struct map uris = standing->uris; /* a provider that is told may do anything */
     size_t at = 0;
     struct span uri;
-    void *provider;
+    void *w;
 
     standing->uris = (struct map){0};
     /* The standing call is off the router's list already, so its own wishes do not count any more.
      * */
-    while (map_next(&uris, &at, &uri, &provider))
-        if (!anybody_wishes(standing->router, provider, uri))
-            tell_provider(provider, OP_UNSUBSCRIBE, "uri", uri);
+    while (map_next(&uris, &at, &uri, &w)) {
+        struct provider *p = ((struct wish *)w)->provider;
+        if (!anybody_wishes(standing->router, p, own_uri(w)))
+            tell_provider(p, OP_UNSUBSCRIBE, "uri", own_uri(w));
+        mem_free(w);
+    }
     map_fini(&uris);
 }
 
@@ -133,10 +188,10 @@ static void collect_wishes(const struct provider *p, struct map *wished)
         struct call *c = LIST_ENTRY(it, struct call, standing);
         size_t at = 0;
         struct span uri;
-        void *provider;
-        while (map_next(&c->uris, &at, &uri, &provider))
-            if (provider == p)
-                map_put(wished, uri, provider);
+        void *w;
+        while (map_next(&c->uris, &at, &uri, &w))
+            if (((struct wish *)w)->provider == p)
+                map_put(wished, own_uri(w), w);
     }
 }
 
@@ -155,15 +210,15 @@ void wishes_provider_ready(struct provider *p)
     map_fini(&wished);
 }
 
-static bool forget_one(struct map *uris, const struct provider *p)
+static bool forget_one(struct call *standing, const struct provider *p)
 {
     size_t at = 0;
     struct span uri;
-    void *provider;
+    void *w;
 
-    while (map_next(uris, &at, &uri, &provider)) {
-        if (provider == p) {
-            map_del(uris, uri);
+    while (map_next(&standing->uris, &at, &uri, &w)) {
+        if (((struct wish *)w)->provider == p) {
+            forget_wish(standing, uri);
             return true;
         }
     }
@@ -173,7 +228,7 @@ static bool forget_one(struct map *uris, const struct provider *p)
 void wishes_provider_withdrawn(const struct router *r, const struct provider *p)
 {
     LIST_EACH (&r->standing, it)
-        while (forget_one(&LIST_ENTRY(it, struct call, standing)->uris, p)) {
+        while (forget_one(LIST_ENTRY(it, struct call, standing), p)) {
         }
 }
 

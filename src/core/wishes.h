@@ -14,8 +14,9 @@
  * the resource already. False if no provider offers the resource.
  */
 bool wishes_subscribe(struct call *standing, struct span uri);
-/* The provider has accepted a subscription that the consumer opened itself: remember it. */
-void wishes_subscribed(struct call *standing, struct provider *p, struct span uri);
+/* The provider has accepted a subscription that the consumer opened itself: remember it. `uri` is
+ * the resource as the consumer knows it. */
+void wishes_subscribed(struct call *standing, struct provider *p, struct span own, struct span uri);
 /* Forget the subscription; true if no other consumer of that provider is subscribed to the
  * resource. */
 bool wishes_unsubscribed(struct call *standing, struct span uri);
@@ -30,6 +31,9 @@ void wishes_roots_changed(struct call *standing);
 /* --- for call.c and router.c --- */
 void wishes_standing_ended(struct call *standing);
 void wishes_provider_ready(struct provider *p);
+/* The URI by which the consumer has subscribed to the provider's resource `own`; empty if it has
+ * not. */
+struct span wishes_uri(const struct call *standing, const struct provider *p, struct span own);
 /* No wish may point to the provider any more. */
 void wishes_provider_withdrawn(const struct router *r, const struct provider *p);
 

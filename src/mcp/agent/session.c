@@ -106,7 +106,7 @@ static void note_subscription(struct mcp_session *s, const struct agent_request 
                               const struct call *call)
 {
     session_attach(s);
-    wishes_subscribed(s->standing, call->provider,
+    wishes_subscribed(s->standing, call->provider, span_of(call->name, call->name_n),
                       span_of(p->bytes + p->id_n + p->token_n, p->uri_n));
 }
 
@@ -170,6 +170,17 @@ static void send_changed(struct mcp_session *s, unsigned kinds)
             send_notification(s, NULL, mcp_lists[kind].changed, SPAN_EMPTY);
 }
 
+/* The server's params, with the URI by which the agent has subscribed. */
+static void send_updated(struct mcp_session *s, const struct event *e)
+{
+    BUF_SCOPED params = {0};
+
+    buf_span(&params, span_cut(e->params, 0, e->token_at.at));
+    json_quote(&params, e->name);
+    buf_span(&params, span_from(e->params, e->token_at.at + e->token_at.n));
+    send_notification(s, NULL, "notifications/resources/updated", buf_view(&params));
+}
+
 static void on_event(struct peer *self, struct call *call, const struct event *event)
 {
     struct mcp_session *s = CONTAINER_OF(self, struct mcp_session, peer);
@@ -189,7 +200,7 @@ static void on_event(struct peer *self, struct call *call, const struct event *e
         send_changed(s, event->changed);
         break;
     case EVENT_UPDATED:
-        send_notification(s, NULL, "notifications/resources/updated", event->params);
+        send_updated(s, event);
         break;
     case EVENT_OTHER: {
         if (span_is(event->method, MCP_ELICITATION_COMPLETE) &&

@@ -158,12 +158,16 @@ static void receive_updated(struct mcp_provider *p, const struct mcp_message *m,
     BUF_SCOPED scratch = {0}, params = {0};
 
     (void)about;
-    if (m->slots[SLOT_URI].type == JSON_STRING)
-        router_broadcast(&p->core,
-                         &(struct event){.kind = EVENT_UPDATED,
-                                         .params = told_params(m, &params),
-                                         .name = json_text(m->slots[SLOT_URI].value, &scratch),
-                                         .from = &p->core});
+    if (m->slots[SLOT_URI].type != JSON_STRING)
+        return;
+    struct span told = told_params(m, &params);
+    struct json_slot uri = json_get(told, "uri");
+    router_broadcast(&p->core,
+                     &(struct event){.kind = EVENT_UPDATED,
+                                     .params = told,
+                                     .token_at = mcp_cut(told, &uri),
+                                     .name = json_text(m->slots[SLOT_URI].value, &scratch),
+                                     .from = &p->core});
 }
 
 static void tools_changed(struct mcp_provider *p, const struct mcp_message *m, uint64_t about)

@@ -96,7 +96,7 @@ static void test_a_subscription_keeps_it_awake(void **state)
     (void)state;
     begin(&x, true);
     struct call *standing = router_attach(x.stage.router, &x.ann.peer, x.view, 0, &x.ann);
-    wishes_subscribed(standing, &x.fake.core, SPAN("file:///x"));
+    wishes_subscribed(standing, &x.fake.core, SPAN("file:///x"), SPAN("file:///x"));
     stage_wait(&x.stage, 10 * 1000);
     assert_int_equal(x.fake.core.state, PROVIDER_READY);
     wishes_unsubscribed(standing, SPAN("file:///x"));

@@ -1,3 +1,4 @@
+#include "core/route.h"
 #include "stage.h"
 
 #include "base/log.h"
@@ -362,18 +363,41 @@ static void test_no_name_is_free(void **state)
     end(&x);
 }
 
-static void test_a_uri_belongs_to_the_first(void **state)
+/* Only the first was listed, and the other could not be read at all. */
+static void test_same_uris_are_told_apart(void **state)
 {
     struct fixture x;
 
     (void)state;
     begin(&x, "{server}__{tool}", 2);
-    fake_ready(&x.fakes[1], "r:file:///a r:file:///b");
-    fake_ready(&x.fakes[0], "r:file:///a");
-    assert_span(view_list(x.view, ITEM_RESOURCE),
-                "[{\"uri\":\"file:///a\"},{\"uri\":\"file:///b\"}]");
+    char *lead = mem_zalloc(100), *text = mem_zalloc(200);
+    snprintf(lead, 100, VIEW_URI_FMT, x.fakes[1].core.alias);
+    fake_ready(&x.fakes[1], "r:file:///a r:file:///b r:file:///a t:x://{i}");
+    fake_ready(&x.fakes[0], "r:file:///a t:x://{i}");
+    snprintf(text, 200,
+             "[{\"uri\":\"file:///a\"},{\"uri\":\"%sfile:///a\"},{\"uri\":\"file:///b\"}]", lead);
+    assert_span(view_list(x.view, ITEM_RESOURCE), text);
+    snprintf(text, 200, "[{\"uriTemplate\":\"x://{i}\"},{\"uriTemplate\":\"%sx://{i}\"}]", lead);
+    assert_span(view_list(x.view, ITEM_TEMPLATE), text);
     assert_ptr_equal(view_find(x.view, ITEM_RESOURCE, SPAN("file:///a"))->provider,
                      &x.fakes[0].core);
+
+    struct route route;
+    snprintf(text, 200, "%sfile:///a", lead);
+    struct request request = {.op = OP_READ_RESOURCE, .name = span_str(text)};
+    assert_true(route_find(x.view, &request, &route));
+    assert_ptr_equal(route.provider, &x.fakes[1].core);
+    assert_span(route.own_name, "file:///a");
+    snprintf(text, 200, "%sx://7", lead);
+    request.name = span_str(text);
+    assert_true(route_find(x.view, &request, &route));
+    assert_ptr_equal(route.provider, &x.fakes[1].core);
+    assert_span(route.own_name, "x://7");
+    request.name = SPAN("x://7");
+    assert_true(route_find(x.view, &request, &route));
+    assert_ptr_equal(route.provider, &x.fakes[0].core);
+    mem_free(lead);
+    mem_free(text);
     end(&x);
 }
 
@@ -639,7 +663,7 @@ int main(void)
         cmocka_unit_test(test_a_tool_listed_twice_is_one_tool),
         cmocka_unit_test(test_a_bare_name_that_clashes_becomes_plain),
         cmocka_unit_test(test_no_name_is_free),
-        cmocka_unit_test(test_a_uri_belongs_to_the_first),
+        cmocka_unit_test(test_same_uris_are_told_apart),
         cmocka_unit_test(test_filters),
         cmocka_unit_test(test_filtered_tools_do_not_exist),
         cmocka_unit_test(test_bare_lists_are_byte_exact),

@@ -109,8 +109,8 @@ static void test_a_new_instance_is_told_again(void **state)
     (void)state;
     begin(&x);
     struct call *a = attach(&x.ann), *b = attach(&x.bob);
-    wishes_subscribed(a, &x.fake.core, SPAN("file:///a"));
-    wishes_subscribed(b, &x.fake.core, SPAN("file:///a"));
+    wishes_subscribed(a, &x.fake.core, SPAN("file:///a"), SPAN("file:///a"));
+    wishes_subscribed(b, &x.fake.core, SPAN("file:///a"), SPAN("file:///a"));
     provider_lost(&x.fake.core, "exited with 1");
     stage_wait(&x.stage, 500);
     x.stage.account.n = 0;
@@ -127,8 +127,8 @@ static void test_the_last_to_leave_unsubscribes(void **state)
     (void)state;
     begin(&x);
     struct call *a = attach(&x.ann), *b = attach(&x.bob);
-    wishes_subscribed(a, &x.fake.core, SPAN("file:///a"));
-    wishes_subscribed(b, &x.fake.core, SPAN("file:///a"));
+    wishes_subscribed(a, &x.fake.core, SPAN("file:///a"), SPAN("file:///a"));
+    wishes_subscribed(b, &x.fake.core, SPAN("file:///a"), SPAN("file:///a"));
     call_cancel(a, FAIL_CANCELLED);
     assert_account(&x.stage, "ann done 1 cancelled\n");
     call_cancel(b, FAIL_CANCELLED);
@@ -150,9 +150,9 @@ static void test_a_removed_provider_is_forgotten(void **state)
     fake_init(gone, &x.stage, "gone");
     view_add(x.view, &gone->core, NULL);
     struct call *a = attach(&x.ann);
-    wishes_subscribed(a, &gone->core, SPAN("other://1"));
-    wishes_subscribed(a, &gone->core, SPAN("other://2"));
-    wishes_subscribed(a, &x.fake.core, SPAN("file:///a"));
+    wishes_subscribed(a, &gone->core, SPAN("other://1"), SPAN("other://1"));
+    wishes_subscribed(a, &gone->core, SPAN("other://2"), SPAN("other://2"));
+    wishes_subscribed(a, &x.fake.core, SPAN("file:///a"), SPAN("file:///a"));
     fake_fini(gone);
     mem_free(gone);
     call_cancel(a, FAIL_CANCELLED);
@@ -181,8 +181,8 @@ static void test_a_consumer_leaves_while_its_wishes_are_told(void **state)
     (void)state;
     begin(&x);
     struct call *a = attach(&x.ann), *b = attach(&x.bob);
-    wishes_subscribed(a, &x.fake.core, SPAN("file:///a"));
-    wishes_subscribed(b, &x.fake.core, SPAN("file:///b"));
+    wishes_subscribed(a, &x.fake.core, SPAN("file:///a"), SPAN("file:///a"));
+    wishes_subscribed(b, &x.fake.core, SPAN("file:///b"), SPAN("file:///b"));
     provider_lost(&x.fake.core, "exited with 1");
     stage_wait(&x.stage, 500);
     x.fake.in_open = make_leave;
