@@ -17,18 +17,18 @@ struct context {
 };
 
 /* The prompt or resource before `at`, for people and for agents. */
-struct piece {
+struct context_piece {
     const char *kind;
     struct span name;
 };
 
-static struct piece piece_before(const struct mcp_provider *p)
+static struct context_piece piece_before(const struct mcp_provider *p)
 {
     const struct catalog *catalog = p->core.catalog;
     size_t n = catalog->n[ITEM_PROMPT], i = p->context->at - 1;
 
-    return i < n ? (struct piece){"prompt", catalog->items[ITEM_PROMPT][i].name}
-                 : (struct piece){"resource", span_str(p->extras.resources[i - n])};
+    return i < n ? (struct context_piece){"prompt", catalog->items[ITEM_PROMPT][i].name}
+                 : (struct context_piece){"resource", span_str(p->extras.resources[i - n])};
 }
 
 static void fetch_next(struct mcp_provider *p);
@@ -69,7 +69,7 @@ static struct json_slot text_of(struct span part)
 }
 
 /* False when there is no text, or too much. */
-static bool add_text(struct context *c, const struct piece *piece, struct span result)
+static bool add_text(struct context *c, const struct context_piece *piece, struct span result)
 {
     struct json_slot parts = json_get(result, "messages");
     size_t start = c->next.n;
@@ -101,7 +101,7 @@ static void answered(struct mcp_provider *p, struct sent *sent, const struct mcp
     (void)sent;
     /* The answer is about the one before `at`, unless there are new lists. */
     if (!c->stale && c->at <= p->core.catalog->n[ITEM_PROMPT] + p->extras.n_resources) {
-        const struct piece piece = piece_before(p);
+        const struct context_piece piece = piece_before(p);
         if (m->rpc.kind == RPC_ERROR)
             log_warn(p->alias, "%s '" SPAN_FMT "' cannot be context: " SPAN_FMT, piece.kind,
                      SPAN_ARG(piece.name), SPAN_ARG(span_cut(m->rpc.error, 0, 200)));
