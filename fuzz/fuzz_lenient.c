@@ -9,6 +9,7 @@
  */
 #include "mcp/protocol.h"
 #include "mcp/server/upstream.h"
+#include "wire/json_pointer.h"
 
 #include <stdlib.h>
 
@@ -224,7 +225,7 @@ static void put_object(struct buf *out, struct choices *c, const char *const *na
 {
     static const char *const values[] = {"\"a\"", "\"b\"", "{}", "1", "null", "{\"name\":\"c\"}",
                                          "[]"};
-    static const char *const inner[] = {"name", "uri", "progressToken", "type"};
+    static const char *const inner[] = {"name", "uri", "progressToken", "type", "kiss", "path"};
     unsigned members = choose(c, 6);
 
     buf_char(out, '{');
@@ -265,6 +266,19 @@ static bool is_same(struct span read, struct span decided)
     return same;
 }
 
+/* A rule about the argument /kiss/path decides on the value that the pointer gives: every reader
+ * must find that value, or none where there is none. */
+static void compare_argument(const struct rules *r, struct span arguments, struct span decided_on)
+{
+    struct json_slot slot;
+
+    if (json_type_of(decided_on) != JSON_OBJECT ||
+        !json_pointer_find(decided_on, SPAN("/kiss/path"), &slot))
+        return; /* such a call is refused */
+    struct span read = read_member(r, read_member(r, arguments, "kiss"), "path");
+    CHECK(slot.type == JSON_NONE ? !read.n : is_same(read, slot.value));
+}
+
 /* What was decided on, and where readers find it in what goes out. */
 static void compare(const struct rules *r, struct span params, const struct json_slot *slots)
 {
@@ -273,6 +287,7 @@ static void compare(const struct rules *r, struct span params, const struct json
     CHECK(is_same(read_member(r, params, "name"), slots[SLOT_NAME].value));
     CHECK(is_same(read_member(r, params, "uri"), slots[SLOT_URI].value));
     CHECK(is_same(read_member(r, params, "arguments"), slots[SLOT_ARGUMENTS].value));
+    compare_argument(r, read_member(r, params, "arguments"), slots[SLOT_ARGUMENTS].value);
     CHECK(is_same(read_member(r, ref, "name"), slots[SLOT_REF_NAME].value));
     CHECK(is_same(read_member(r, ref, "uri"), slots[SLOT_REF_URI].value));
     /* The token of this hop is ours, whatever the agent called its own. */

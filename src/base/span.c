@@ -53,7 +53,12 @@ int span_cmp(struct span a, struct span b)
     return a.n < b.n ? -1 : a.n > b.n;
 }
 
-bool span_glob(struct span pattern, struct span text)
+static bool is_same_byte(char a, char b, bool exact)
+{
+    return exact ? a == b : ascii_to_lower(a) == ascii_to_lower(b);
+}
+
+static bool glob(struct span pattern, struct span text, bool exact)
 {
     size_t p = 0, t = 0, star = (size_t)-1, star_text = 0;
 
@@ -61,14 +66,20 @@ bool span_glob(struct span pattern, struct span text)
         if (p < pattern.n && pattern.p[p] == '*') {
             star = p++;
             star_text = t;
-        } else if (p < pattern.n && (pattern.p[p] == '?' ||
-                                     ascii_to_lower(pattern.p[p]) == ascii_to_lower(text.p[t]))) {
+            if (p == pattern.n)
+                return true;
+        } else if (p < pattern.n &&
+                   (pattern.p[p] == '?' || is_same_byte(pattern.p[p], text.p[t], exact))) {
             p++;
             t++;
         } else if (star != (size_t)-1) {
             /* Let the last star swallow one byte more and try again from there. */
             p = star + 1;
             t = ++star_text;
+            if (exact && pattern.p[p] != '?' && pattern.p[p] != '*') {
+                /* Long texts are common where case counts: go on where the next byte can match. */
+                t = star_text += span_find(span_from(text, t), pattern.p[p]);
+            }
         } else {
             return false;
         }
@@ -76,6 +87,16 @@ bool span_glob(struct span pattern, struct span text)
     while (p < pattern.n && pattern.p[p] == '*')
         p++;
     return p == pattern.n;
+}
+
+bool span_glob(struct span pattern, struct span text)
+{
+    return glob(pattern, text, false);
+}
+
+bool span_glob_exact(struct span pattern, struct span text)
+{
+    return glob(pattern, text, true);
 }
 
 bool span_eq_secret(struct span given, struct span secret)

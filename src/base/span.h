@@ -100,5 +100,7 @@ int span_cmp(struct span a, struct span b);
  * ASCII case is ignored. Linear in the text for each star, no recursion.
  */
 bool span_glob(struct span pattern, struct span text);
+/* The same, but case counts. */
+bool span_glob_exact(struct span pattern, struct span text);
 
 #endif

@@ -14,6 +14,7 @@ schema_check_fn check_agent, check_address, check_url, check_bus_url, check_orig
     check_host_pattern, check_token_hash;
 schema_check_fn check_capability, check_unix_address;
 schema_check_fn check_names_pattern, check_tool_pattern, check_pattern, check_control;
+schema_check_fn check_pointer, check_folder;
 schema_check_fn check_env_name, check_header_name, check_header_value;
 
 /* Has the server a command or an address, and no key that only makes sense for the other kind? */
@@ -22,6 +23,8 @@ schema_entry_fn check_server;
 schema_entry_fn check_listen;
 /* A prompt must be named. */
 schema_entry_fn check_prompt;
+/* A rule must say what follows, and have no more than one test of an argument. */
+schema_entry_fn check_rule;
 /* A token must have a name and a hash. */
 schema_entry_fn check_token;
 

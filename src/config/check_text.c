@@ -5,6 +5,7 @@
 
 #include "base/ascii.h"
 #include "wire/host.h"
+#include "wire/json_pointer.h"
 
 enum {
     ALIAS_MAX = 64,
@@ -66,6 +67,16 @@ const char *check_pattern(struct span text)
     if (!text.n || text.n > 2048)
         return "a pattern has 1 to 2048 characters";
     return has_control(text) ? "a control character cannot stand in a pattern" : NULL;
+}
+
+const char *check_pointer(struct span text)
+{
+    return text.n > 2048 ? "a pointer has at most 2048 characters" : json_pointer_wrong(text);
+}
+
+const char *check_folder(struct span text)
+{
+    return text.n && text.p[0] == '/' ? check_path(text) : "expected an absolute path";
 }
 
 const char *check_control(struct span text)

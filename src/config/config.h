@@ -11,6 +11,7 @@
 #include "base/arena.h"
 #include "base/log.h"
 #include "config/config_server.h"
+#include "core/rules.h"
 
 struct config_listen {
     const char *address;
@@ -48,6 +49,15 @@ struct config_view {
     enum config_errors errors;
 };
 
+/* A rule on arguments, as core/rules.h knows it. `in` and `range` are lists in JSON. */
+struct config_rule {
+    const char *server, *tool, *argument;
+    const char *matches, *in, *range;
+    struct config_strings outside;
+    bool absent;
+    enum rule_then then;
+};
+
 enum config_role { ROLE_AGENT, ROLE_OPERATOR };
 struct config_token {
     const char *name, *hash, *view;
@@ -74,6 +84,10 @@ struct config {
         size_t n;
     } servers; /* in the order of the file */
     struct config_strings enabled_servers;
+    struct {
+        struct config_rule *items;
+        size_t n;
+    } rules;
 
     struct {
         const char *directory;

@@ -301,6 +301,23 @@ static void read_json(struct schema_read *r, const struct schema_row *row, const
     memcpy(field(row, base), &text, sizeof text);
 }
 
+static void read_scalars(struct schema_read *r, const struct schema_row *row, const struct value *v,
+                         const char *shown, void *base)
+{
+    bool fits = v->type == VALUE_LIST && v->n;
+
+    for (const struct value *item = fits ? v->first : NULL; item; item = item->next)
+        fits &= is_texty(item) && text_is_fine(r, NULL, item->text, item->at, shown);
+    if (!fits) {
+        wrong_type(r, row, v, shown);
+        return;
+    }
+    BUF_SCOPED json = {0};
+    value_put_json(&json, v, false);
+    const char *text = arena_span(r->arena, buf_view(&json)).p;
+    memcpy(field(row, base), &text, sizeof text);
+}
+
 /* `shown` is the key's path for people; `base` the struct that row->offset counts from. */
 static void read_leaf(struct schema_read *r, const struct schema_row *row, const struct value *v,
                       const char *shown, void *base)
@@ -312,6 +329,7 @@ static void read_leaf(struct schema_read *r, const struct schema_row *row, const
         [SCHEMA_NUMBER] = read_amount,   [SCHEMA_SIZE] = read_amount,
         [SCHEMA_DURATION] = read_amount, [SCHEMA_WORD] = read_word,
         [SCHEMA_WORDS] = read_words,     [SCHEMA_JSON] = read_json,
+        [SCHEMA_SCALARS] = read_scalars,
     };
     readers[row->type](r, row, v, shown, base);
 }

@@ -27,12 +27,13 @@ enum schema_type {
     SCHEMA_WORD,     /* an enum: the word's place in `words` */
     SCHEMA_WORDS,    /* unsigned: a bit for each of `words` */
     SCHEMA_JSON,     /* const char *: a map as JSON text */
+    SCHEMA_SCALARS,  /* const char *: a list of texts, numbers, true and false as JSON text */
     SCHEMA_SECTION,  /* has keys below it, which go to the same struct */
     SCHEMA_ENTRIES,  /* a map of names to structs; each starts with `const char *` for its name */
     SCHEMA_LIST,     /* a list of structs */
 };
 
-enum { SCHEMA_ROWS_MAX = 160 };
+enum { SCHEMA_ROWS_MAX = 256 };
 
 struct schema_word {
     const char *word; /* NULL ends the list */

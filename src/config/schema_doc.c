@@ -30,6 +30,7 @@ void schema_put_type(struct buf *out, const struct schema_row *row)
         [SCHEMA_WORD] = "",
         [SCHEMA_WORDS] = "a list of ",
         [SCHEMA_JSON] = "a map",
+        [SCHEMA_SCALARS] = "a list of texts and numbers",
         [SCHEMA_SECTION] = "a map of keys",
         [SCHEMA_ENTRIES] = "a map of names to maps of keys",
         [SCHEMA_LIST] = "a list of maps of keys",

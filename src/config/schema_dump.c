@@ -173,6 +173,7 @@ static struct value *dump_row(struct arena *a, const struct schema_row *row, con
     case SCHEMA_WORDS:
         return dump_words(a, row, get_word(at));
     case SCHEMA_JSON:
+    case SCHEMA_SCALARS:
         return dump_json(a, get_text(at));
     case SCHEMA_SECTION:
         return dump_section(a, row, base);
@@ -253,6 +254,7 @@ bool schema_equal_row(const struct schema_row *row, const void *a, const void *b
     switch (row->type) {
     case SCHEMA_STRING:
     case SCHEMA_JSON:
+    case SCHEMA_SCALARS:
         return same_text(get_text(x), get_text(y));
     case SCHEMA_STRINGS:
         return same_texts(x, y, 1);

@@ -11,6 +11,7 @@
 #define PROMPT(field) .offset = offsetof(struct config_prompt, field)
 #define VIEW(field)   .offset = offsetof(struct config_view, field)
 #define JOIN(field)   .offset = offsetof(struct config_join, field)
+#define RULE(field)   .offset = offsetof(struct config_rule, field)
 #define TOKEN(field)  .offset = offsetof(struct config_token, field)
 
 #define SECONDS(n) ((n)*1000ull)
@@ -20,6 +21,7 @@
 enum {
     SERVERS_MAX = 1000,
     LISTEN_MAX = 64,
+    RULES_MAX = 1000,
     JOINS_MAX = 16,
     CALLS_MAX = 100000,
     COUNT_MAX = 1000000
@@ -87,6 +89,12 @@ static const struct schema_word on_change_words[] = {
     {"block", "it is not offered until 'rialto lock' approves it"},
     {"ask", "it is not offered until an operator approves it ('rialto approvals', the page)"},
     {"warn", "it is offered, and the log says so"},
+    {NULL},
+};
+static const struct schema_word then_words[] = {
+    {"allow", "the call goes to its server, also if servers.*.approve names the tool"},
+    {"deny", "the call is refused, and the caller is told by which rule"},
+    {"ask", "a person must approve the call first, as with servers.*.approve"},
     {NULL},
 };
 static const struct schema_word token_role_words[] = {
@@ -169,6 +177,41 @@ const struct schema_row schema_rows[] = {
              "once while the servers are started the next time."},
     {"setup_instructions", SCHEMA_STRING, TOP(setup_instructions),
      .help = "What a user must do before this configuration works; 'rialto check' shows it."},
+
+    /* --- rules --- */
+    {"rules", SCHEMA_LIST, TOP(rules), .max = RULES_MAX, .entry_size = sizeof(struct config_rule),
+     .check_entry = check_rule,
+     .help = "What is done with calls of tools by their arguments, whatever way they come in. The "
+             "first rule that matches a call decides; if none does, all is as without rules. "
+             "Looked at is what the server would be sent, with arguments that servers.*.tools "
+             "sets. A call whose arguments some servers would read in another way is refused."},
+    {"rules.*.server", SCHEMA_STRING, RULE(server), .check = check_tool_pattern,
+     .help = "Servers that the rule is about: a name or a pattern with * and ?, case is ignored. "
+             "Without it: all. Web pages count as the server '@browser', too."},
+    {"rules.*.tool", SCHEMA_STRING, RULE(tool), .check = check_tool_pattern,
+     .help = "Tools that the rule is about, by the server's own names, in the same form. Without "
+             "it: all."},
+    {"rules.*.argument", SCHEMA_STRING, RULE(argument), .check = check_pointer,
+     .help = "The argument that the rule looks at, as a JSON pointer: /path, /options/path, "
+             "/files/0. Alone: matches if the argument is there. Without it the rule matches "
+             "every call."},
+    {"rules.*.matches", SCHEMA_STRING, RULE(matches), .check = check_pattern,
+     .help = "Matches a text by this pattern; * stands for any characters, also '/', and ? for "
+             "one byte. Case counts."},
+    {"rules.*.in", SCHEMA_SCALARS, RULE(in),
+     .help = "Matches any of these values; numbers are compared by value: 1e3 is 1000."},
+    {"rules.*.range", SCHEMA_SCALARS, RULE(range),
+     .help = "Matches a number from the first of these two numbers to the second, both included, "
+             "compared exactly."},
+    {"rules.*.outside", SCHEMA_STRINGS, RULE(outside), .min = 1, .max = RULES_MAX,
+     .check = check_folder,
+     .help = "Matches whatever is not the absolute path of one of these folders or of something "
+             "in them; '.' and '..' are resolved by the text of the path alone. RockBot's "
+             "path-prefix guards become such rules."},
+    {"rules.*.absent", SCHEMA_BOOL, RULE(absent), .preset = "false",
+     .help = "With true: matches if the argument is not there."},
+    {"rules.*.then", SCHEMA_WORD, RULE(then), .words = then_words,
+     .help = "What is done with a call that matches."},
 
     /* --- servers --- */
     {"servers", SCHEMA_ENTRIES, TOP(servers), .max = SERVERS_MAX,

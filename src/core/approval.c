@@ -56,11 +56,15 @@ __attribute__((format(printf, 2, 3))) static void refuse(struct call *c, const c
 static void write_down(struct call *c, bool allowed, const char *by)
 {
     struct tap *tap = c->router->tap;
+    BUF_SCOPED who = {0};
 
+    buf_str(&who, by);
+    if (c->rule)
+        buf_printf(&who, ", asked because of rule %u", c->rule);
     log_info(c->provider->alias, "the call of '%s' on server '%s' was %s by %s", c->name,
-             c->provider->alias, allowed ? "approved" : "refused", by);
+             c->provider->alias, allowed ? "approved" : "refused", buf_cstr(&who));
     if (tap)
-        tap->decided(tap, c, allowed, span_str(by));
+        tap->decided(tap, c, allowed, buf_view(&who));
 }
 
 static void consumer_decides(struct call *c, bool allowed)

@@ -6,6 +6,8 @@
 #include "core/approval.h"
 #include "core/inside.h"
 #include "core/route.h"
+#include "core/rules.h"
+#include "core/tap.h"
 #include "core/wishes.h"
 
 #include <stdarg.h>
@@ -367,8 +369,68 @@ static void refuse_full(struct call *c)
          "the bridge holds as much for its peers as it may (limits.memory): try again later");
 }
 
-/* False if the call was refused, because its params exceed the limit of memory, or held, because a
- * person must allow it. */
+static void refuse_by_rule(struct call *c, const struct ruling *ruling)
+{
+    const char *alias = c->provider->alias;
+
+    c->state = CALL_ENDING; /* the call never was in a queue */
+    if (ruling->misleads.n)
+        fail(c, FAIL_ARGUMENTS, false, "the arguments of '%s' on server '%s' mislead: " SPAN_FMT,
+             c->name, alias, SPAN_ARG(ruling->misleads));
+    else
+        fail(c, FAIL_DENIED, false, "the call of '%s' on server '%s' is denied by " SPAN_FMT,
+             c->name, alias, SPAN_ARG(ruling->by->name));
+}
+
+/* The log and the recorder name the rule that decided; the log names allowed calls only if asked
+ * for details. */
+static void write_ruling_down(struct call *c, const struct rule *by)
+{
+    static const char *const did[] = {
+        [RULE_ALLOW] = "allowed", [RULE_DENY] = "denied", [RULE_ASK] = "held"};
+    struct tap *tap = c->router->tap;
+
+    log_line(by->then == RULE_ALLOW ? LOG_DEBUG : LOG_INFO, c->provider->alias,
+             "the call of '%s' on server '%s' was %s by " SPAN_FMT, c->name, c->provider->alias,
+             did[by->then], SPAN_ARG(by->name));
+    if (tap && by->then != RULE_ASK)
+        tap->decided(tap, c, by->then == RULE_ALLOW, by->name);
+}
+
+/* What the rules say about the call. */
+enum { RULES_SILENT, RULES_ALLOW, RULES_ENDED };
+
+/* Tools of the bridge itself are not judged, but the calls that they make are. */
+static bool is_our_own(const struct provider *p)
+{
+    return p->built_in && !p->told_as;
+}
+
+static int ask_rules(struct call *c, const struct request *request)
+{
+    const struct rules *rules = c->router->rules;
+    BUF_SCOPED scratch = {0};
+
+    if (!rules || c->provider->halted || is_our_own(c->provider))
+        return RULES_SILENT;
+    struct ruling ruling = rules_decide(rules, c->provider, request, &scratch);
+    if (ruling.by)
+        write_ruling_down(c, ruling.by);
+    else if (!ruling.misleads.n)
+        return RULES_SILENT;
+    if (ruling.by && ruling.by->then == RULE_ALLOW)
+        return RULES_ALLOW;
+    if (ruling.by && ruling.by->then == RULE_ASK) {
+        c->rule = (unsigned)(ruling.by - rules->rows) + 1;
+        approval_hold(c, request);
+    } else {
+        refuse_by_rule(c, &ruling);
+    }
+    return RULES_ENDED;
+}
+
+/* False if the call was refused, because its params exceed the limit of memory or a rule denies it,
+ * or held, because a person must allow it. */
 static bool may_pass(struct call *c, const struct request *request)
 {
     struct router *r = c->router;
@@ -378,11 +440,14 @@ static bool may_pass(struct call *c, const struct request *request)
         refuse_full(c);
         return false;
     }
-    if (request->op == OP_CALL_TOOL && !p->halted && approval_needed(p, request->name)) {
+    if (request->op != OP_CALL_TOOL)
+        return true;
+    int said = ask_rules(c, request);
+    if (said == RULES_SILENT && !p->halted && approval_needed(p, request->name)) {
         approval_hold(c, request);
         return false;
     }
-    return true;
+    return said != RULES_ENDED;
 }
 
 void call_admit(struct call *c, const struct request *request)

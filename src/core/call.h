@@ -58,6 +58,7 @@ struct call {
     struct map uris;           /* standing calls: subscribed resources (wishes.c) */
     uint64_t told[ITEM_KINDS]; /* digests of the lists that the consumer was last told of */
 
+    unsigned rule;   /* while held: the number of the rule that wants a person's word; 0 = none */
     enum word word;  /* while held */
     bool comes_back; /* while held: the consumer got the question as a result, and calls again */
     uint64_t party;

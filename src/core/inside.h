@@ -13,6 +13,7 @@
 #include "core/tap.h"
 
 struct approver;
+struct rules;
 
 struct router {
     struct timers *timers;
@@ -32,6 +33,7 @@ struct router {
     struct events events;
     struct observers observers;
     const struct approver *approver; /* NULL: held calls are refused */
+    const struct rules *rules;       /* NULL: there are none */
     struct tap *tap;                 /* NULL: calls are shown to no tap */
     struct peer own; /* consumer of the calls that the router opens by itself (wishes.c) */
 };

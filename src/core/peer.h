@@ -69,14 +69,15 @@ enum {
  */
 struct request {
     enum op op;
-    struct span name;      /* tool, prompt or uri: public for the router, own for the provider;
-                            * of OP_OTHER and OP_TELL: the method */
-    struct span params;    /* raw JSON object, or empty */
-    struct cut name_at;    /* the name's raw value inside params */
-    struct cut meta_at;    /* `_meta`'s raw value inside params */
-    struct span meta_keep; /* members of `_meta` that travel on: "\"k\":v,..." or empty */
-    struct span log_level; /* most verbose log level wanted on this call; empty = no logs */
-    unsigned answers;      /* ANSWERS_ bits */
+    struct span name;        /* tool, prompt or uri: public for the router, own for the provider;
+                              * of OP_OTHER and OP_TELL: the method */
+    struct span params;      /* raw JSON object, or empty */
+    struct cut name_at;      /* the name's raw value inside params */
+    struct cut arguments_at; /* the same for the arguments of a tool, if that is known */
+    struct cut meta_at;      /* `_meta`'s raw value inside params */
+    struct span meta_keep;   /* members of `_meta` that travel on: "\"k\":v,..." or empty */
+    struct span log_level;   /* most verbose log level wanted on this call; empty = no logs */
+    unsigned answers;        /* ANSWERS_ bits */
     bool wants_progress;
     bool takes_structured; /* the consumer knows structuredContent in the results of tools */
     uint64_t timeout;      /* ms; 0 = as the provider's policy says */
@@ -102,6 +103,8 @@ enum failure {
     FAIL_BUSY,        /* the queue is full, or there is no room to start the provider */
     FAIL_CANCELLED,   /* the consumer cancelled the call, or left */
     FAIL_REFUSED,     /* the consumer cannot answer the ask; or a person did not allow the call */
+    FAIL_DENIED,      /* a rule of the configuration denies the call (core/rules.h) */
+    FAIL_ARGUMENTS,   /* readers differ on the arguments, so no rule can judge them */
     FAIL_PROTOCOL,    /* the provider's answer made no sense */
     FAIL_SHUTDOWN,    /* the bridge, or the provider, is being stopped */
     FAIL_COUNT,

@@ -54,6 +54,9 @@ struct provider_ops {
     void (*start)(struct provider *p);
     void (*stop)(struct provider *p);
     void (*describe)(const struct provider *p, struct provider_facts *facts); /* may be NULL */
+    /* The arguments that the family puts into calls of this tool in place of the consumer's: a JSON
+     * object, or NULL for none. May be NULL. */
+    const char *(*pinned)(const struct provider *p, struct span tool);
 };
 
 /* Decides whether a provider may be started now, where only so many may run at once. */

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "core/provider.h"
+#include "core/rules.h"
 
 #include <stdio.h>
 
@@ -151,7 +152,7 @@ struct provider *view_only(const struct view *v)
         return NULL;
     const struct filter *f = &v->members[0].filter;
     struct provider *p = v->members[0].provider;
-    return f->n_allow || f->n_deny || p->policy.n_approve ? NULL : p;
+    return f->n_allow || f->n_deny || p->policy.n_approve || rules_concern(p) ? NULL : p;
 }
 
 bool view_is_whole(const struct view *v)

@@ -80,7 +80,7 @@ void view_set_fallback(struct view *v, struct provider *p);
 struct provider *view_fallback(const struct view *v);
 /*
  * The provider of a view that is a mere pass-through: the view is bare, this is its one member, no
- * item is hidden and no tool needs a person's approval. NULL for other views.
+ * item is hidden, no tool needs a person's approval and no rule concerns it. NULL for other views.
  */
 struct provider *view_only(const struct view *v);
 /* Does the narrowing hide no item of the providers that are shown? It may hide providers. */

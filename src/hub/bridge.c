@@ -9,6 +9,7 @@
 #include "hub/instance.h"
 #include "hub/lease.h"
 #include "hub/lock.h"
+#include "hub/rulebook.h"
 #include "hub/server.h"
 #include "mcp/consent.h"
 #include "wire/json.h"
@@ -44,6 +45,7 @@ struct bridge {
     struct lock *lock;
     struct instances *instances;
     struct leases *leases;
+    struct rulebook *rules;
     bool started, awake, stopping;
     void (*stopped)(void *arg);
     void *stopped_arg;
@@ -531,11 +533,21 @@ const struct config *bridge_config(const struct bridge *b)
     return b->newer ? b->newer : b->config;
 }
 
+static void take_rules(struct bridge *b, const struct config *c)
+{
+    struct rulebook *before = b->rules;
+
+    b->rules = rulebook_new(c);
+    rules_set(b->router, rulebook_rules(b->rules));
+    rulebook_free(before);
+}
+
 void bridge_apply(struct bridge *b, struct config *c, struct bridge_changes *changes)
 {
     struct plan plan;
 
     plan_make(&plan, bridge_config(b), c);
+    take_rules(b, c);
     carry_out(b, c, &plan, changes);
     plan_fini(&plan);
     config_free(b->newer);
@@ -618,6 +630,7 @@ struct bridge *bridge_new(struct loop *loop, const struct config *c)
     router_set_max_catalog(b->router, c->limits.catalog);
     router_set_holdings(b->router, loop_holdings(loop));
     approval_set_approver(b->router, &consent_approver);
+    take_rules(b, c);
     b->all =
         exposure_new(b->router, &(struct exposure_style){.bridge = b,
                                                          .of_both_eras = true,
@@ -654,6 +667,7 @@ void bridge_free(struct bridge *b)
     instances_free(b->instances);
     lock_free(b->lock);
     router_free(b->router);
+    rulebook_free(b->rules);
     config_free(b->newer);
     mem_free(b);
 }

@@ -15,6 +15,8 @@ static const struct {
     [FAIL_BUSY] = {MCP_ERROR_SERVER, "busy"},
     [FAIL_CANCELLED] = {MCP_ERROR_SERVER, "cancelled"},
     [FAIL_REFUSED] = {RPC_METHOD_NOT_FOUND, "refused"},
+    [FAIL_DENIED] = {RPC_INVALID_REQUEST, "denied"},
+    [FAIL_ARGUMENTS] = {RPC_INVALID_PARAMS, "arguments"},
     [FAIL_PROTOCOL] = {RPC_INTERNAL_ERROR, "protocol"},
     [FAIL_SHUTDOWN] = {MCP_ERROR_SERVER, "shutdown"},
 };
@@ -73,7 +75,7 @@ bool mcp_outcome_wants_results(enum mcp_errors errors, struct span client_info)
 struct outcome mcp_outcome_for_model(enum op op, const struct outcome *outcome, bool results,
                                      struct buf *body)
 {
-    bool refused = outcome->why == FAIL_REFUSED;
+    bool refused = outcome->why == FAIL_REFUSED || outcome->why == FAIL_DENIED;
 
     if (op != OP_CALL_TOOL || outcome->kind != OUTCOME_FAILED ||
         !(refused || (results && outcome->why != FAIL_UNKNOWN)))

@@ -59,7 +59,7 @@ void tool_redirect(struct request *r, struct span members, struct buf *params)
         buf_char(params, ',');
         buf_span(params, it.member);
     }
-    r->name_at = r->meta_at = (struct cut){0, 0};
+    r->name_at = r->meta_at = r->arguments_at = (struct cut){0, 0};
     if (r->meta_keep.n) {
         /* The place for `_meta` members that go on to the next hop. */
         buf_str(params, ",\"_meta\":");

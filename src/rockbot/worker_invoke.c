@@ -132,6 +132,8 @@ static void finish_failed(struct job *j, const struct outcome *outcome)
                                                   [FAIL_BUSY] = "execution_failed",
                                                   [FAIL_CANCELLED] = "execution_failed",
                                                   [FAIL_REFUSED] = "execution_failed",
+                                                  [FAIL_DENIED] = "invalid_arguments",
+                                                  [FAIL_ARGUMENTS] = "invalid_arguments",
                                                   [FAIL_PROTOCOL] = "execution_failed",
                                                   [FAIL_SHUTDOWN] = "execution_failed"};
     struct span text = outcome->text;

@@ -45,12 +45,13 @@ function post(agent, client, body) {
 }
 
 /** Instructions of a whole life of the program with that many calls in it. */
-async function lifeWithCalls(calls) {
+async function lifeWithCalls(calls, more = {}) {
   const dir = tempDir();
   const out = path.join(dir, 'callgrind.out');
   const config = writeConfig(dir, {
     listen: '127.0.0.1:0',
     servers: { echo: { command: path.join(release, 'bench/bench_echo_server') } },
+    ...more,
   });
   const child = start('valgrind', [...callgrind(out), releaseBin, 'serve', '-c', config], {
     cwd: dir, stdio: ['ignore', 'ignore', 'pipe'],
@@ -76,11 +77,16 @@ async function lifeWithCalls(calls) {
   return instructions(out);
 }
 
-async function routedCall() {
-  const few = await lifeWithCalls(100);
-  const many = await lifeWithCalls(300);
+async function routedCall(more) {
+  const few = await lifeWithCalls(100, more);
+  const many = await lifeWithCalls(300, more);
   return (many - few) / 200;
 }
+
+// One rule that looks at the call's only argument, the 2 KB text, and allows the call.
+const ruledCall = async () => await routedCall({
+  rules: [{ server: 'echo', tool: 'echo', argument: '/message', matches: 'xx*', then: 'allow' }],
+}) / await routedCall();
 
 // --- one relayed message ---
 
@@ -160,7 +166,7 @@ execFileSync('ninja', ['-C', release, 'bench/bench_echo_server', 'tests/budget/b
 let passed = 0;
 let failed = 0;
 for (const [name, measure] of Object.entries({
-  skim_list: skimList, search_tools: searchTools, relayed_hop: relayedHop, routed_call: routedCall,
+  skim_list: skimList, search_tools: searchTools, relayed_hop: relayedHop, routed_call: () => routedCall(), ruled_call: ruledCall,
   bus_invoke: busInvoke, conductor_start: conductorStart,
 })) {
   const { what, budget, ceiling } = budgets[name];

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 
 static const char *const failure_words[FAIL_COUNT] = {
-    "none", "unknown",   "unavailable", "crashed",  "timeout",
-    "busy", "cancelled", "refused",     "protocol", "shutdown",
+    "none",      "unknown", "unavailable", "crashed",   "timeout",  "busy",
+    "cancelled", "refused", "denied",      "arguments", "protocol", "shutdown",
 };
 
 /* --- flights --- */
@@ -310,6 +310,8 @@ static void check_failure(const struct flight *f, const struct outcome *outcome)
         fits = p->unwanting;
         break;
     case FAIL_NONE:
+    case FAIL_DENIED:
+    case FAIL_ARGUMENTS:
     case FAIL_PROTOCOL:
     case FAIL_COUNT:
         break;

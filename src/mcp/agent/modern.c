@@ -337,10 +337,12 @@ static void handle_open(struct modern_agent *a, const struct mcp_message *m, voi
     if (op == OP_COMPLETE && name->type == JSON_NONE)
         name = &m->slots[SLOT_REF_URI];
     if (name->type == JSON_STRING) {
-        open_call(a, m, reply, principal,
-                  (struct request){.op = (enum op)op,
-                                   .name = json_text(name->value, &scratch),
-                                   .name_at = mcp_cut(m->rpc.params, name)});
+        open_call(
+            a, m, reply, principal,
+            (struct request){.op = (enum op)op,
+                             .name = json_text(name->value, &scratch),
+                             .name_at = mcp_cut(m->rpc.params, name),
+                             .arguments_at = mcp_cut(m->rpc.params, &m->slots[SLOT_ARGUMENTS])});
     } else {
         buf_printf(&scratch, "%s needs params.%s, a string", operation->method,
                    operation->name_member);

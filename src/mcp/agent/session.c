@@ -472,6 +472,7 @@ static bool read_name(struct mcp_session *s, const struct mcp_message *m, void *
     }
     request->name = json_text(name->value, scratch);
     request->name_at = mcp_cut(m->rpc.params, name);
+    request->arguments_at = mcp_cut(m->rpc.params, &m->slots[SLOT_ARGUMENTS]);
     return true;
 }
 

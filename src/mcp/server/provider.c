@@ -508,7 +508,16 @@ static void describe(const struct provider *core, struct provider_facts *facts)
         p->ops->describe(p->link, facts);
 }
 
-static const struct provider_ops life = {.start = start, .stop = stop, .describe = describe};
+static const char *pinned(const struct provider *core, struct span tool)
+{
+    const struct mcp_provider *p = CONTAINER_OF(core, const struct mcp_provider, core);
+    const struct mcp_override *o = override_find(&p->overrides, tool);
+
+    return o ? o->arguments : NULL;
+}
+
+static const struct provider_ops life = {
+    .start = start, .stop = stop, .describe = describe, .pinned = pinned};
 
 struct mcp_provider *mcp_provider_new(const char *alias, const struct mcp_link_ops *ops, void *link)
 {

@@ -134,7 +134,9 @@ static void test_glob_against_definition(void **state)
             pattern[i] = "ab*?"[unit_below(&seed, 4)];
         for (size_t i = unit_below(&seed, 9); i-- > 0;)
             text[i] = "ab"[unit_below(&seed, 2)];
-        if (span_glob(span_str(pattern), span_str(text)) != naive_glob(pattern, text))
+        bool matches = naive_glob(pattern, text);
+        if (span_glob(span_str(pattern), span_str(text)) != matches ||
+            span_glob_exact(span_str(pattern), span_str(text)) != matches)
             fail_msg("\"%s\" on \"%s\"", pattern, text);
     }
 }
@@ -151,6 +153,9 @@ static void test_glob_is_fast(void **state)
         memcpy(pattern + i, "a*", 2);
     pattern[63] = 'b';
     assert_false(span_glob(span_str(pattern), span_str(text)));
+    assert_false(span_glob_exact(span_str(pattern), span_str(text)));
+    assert_true(span_glob_exact(SPAN("/etc/*x"), SPAN("/etc/a/x")));
+    assert_false(span_glob_exact(SPAN("/etc/*"), SPAN("/Etc/a")));
 }
 
 static void test_eq_secret(void **state)
