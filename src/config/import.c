@@ -23,6 +23,7 @@ enum treatment {
     MARK,     /* what a bus bridge has written beside the entry; anybody else's is left out */
     IGNORE,   /* concerns only the program that the file was written for */
     DROP,     /* left out with a warning: the user will miss it */
+    RULES,    /* guards of arguments, which become rules */
     GUARD,    /* bounds the server or its callers: the server must not run without the bound */
 };
 
@@ -56,7 +57,7 @@ static const struct foreign_key {
     {"transport", "transport", WAY, false},
     {"transportMode", "transport", WAY, false},
     {"envFile", NULL, DROP, false},
-    {"argGuards", NULL, GUARD, false},
+    {"argGuards", NULL, RULES, false},
     {"auth", NULL, GUARD, false},
     {"elicitation", NULL, GUARD, false},
     {"attachments", NULL, GUARD, false},
@@ -283,6 +284,7 @@ static bool treat_value(struct importing *im, struct value *server, struct value
         return treat_context(im, v);
     case MARK:
         return is_mark(v, f->ours);
+    case RULES: /* see take_guards */
     case GUARD: /* only an empty one comes here, see find_guard */
         return false;
     case IGNORE:
@@ -341,6 +343,24 @@ static const struct value *find_guard(const struct importing *im, const struct v
     return NULL;
 }
 
+/* False when the server has guards that are not understood. */
+static bool take_guards(struct importing *im, const struct value *server)
+{
+    for (const struct value *v = server->first; v; v = v->next) {
+        const struct foreign_key *f = find_foreign(im, v->key);
+        const char *why =
+            f && f->treatment == RULES && !import_is_empty(v) ? import_guards(im, server, v) : NULL;
+        if (why) {
+            import_say(im, PROBLEM_WARNING, server, v,
+                       "server left out: '" SPAN_FMT "' is not understood (%s), and the server "
+                       "must not run without it",
+                       SPAN_ARG(v->key), why);
+            return false;
+        }
+    }
+    return true;
+}
+
 bool import_server(struct importing *im, struct value *server)
 {
     const struct value *guard;
@@ -366,6 +386,8 @@ bool import_server(struct importing *im, struct value *server)
         import_say(im, PROBLEM_ERROR, server, NULL,
                    "expected the key 'transport': stdio, sse or streamable-http");
     treat_name(im, server);
+    if (!take_guards(im, server))
+        return false;
     for (struct value *v = server->first, *next; v; v = next) {
         next = v->next;
         if (!treat_member(im, server, v))
@@ -494,5 +516,6 @@ enum import_dialect import_document(struct arena *a, struct value *root,
         import_vscode(&im, root);
         break;
     }
+    import_guards_end(&im, root);
     return dialect;
 }

@@ -1,7 +1,7 @@
 /*
  * import_inside: declarations that the files of import share. import.c knows the dialects and the
- * members of a server, import_manifest.c the manifest around them, import_variables.c the ${...} in
- * their texts.
+ * members of a server, import_guards.c its guards, import_manifest.c the manifest around them,
+ * import_variables.c the ${...} in their texts.
  */
 #ifndef RIALTO_CONFIG_IMPORT_INSIDE_H
 #define RIALTO_CONFIG_IMPORT_INSIDE_H
@@ -12,6 +12,7 @@ struct importing {
     struct arena *arena;
     struct problems *problems;
     const char *servers; /* key of the map of servers */
+    struct value *rules; /* what the guards of servers became; NULL when there are none */
     bool manifest;       /* a manifest: has members of its own, and unknown ones are errors */
     bool thorough;
 };
@@ -27,6 +28,13 @@ bool import_server(struct importing *im, struct value *server);
 void import_add(struct value *map, const char *ours, struct value *v);
 /* Is the value empty? Some programs write every key that they know, used or not. */
 bool import_is_empty(const struct value *v);
+
+/* Turn the guards of a server into rules. NULL, or what is not understood: then nothing is added.
+ */
+const char *import_guards(struct importing *im, const struct value *server,
+                          const struct value *guards);
+/* Put these rules into the document, before the rules that it has. */
+void import_guards_end(struct importing *im, struct value *root);
 
 /* Rewrite the variables of editors in all texts of a server. */
 void import_variables(struct importing *im, struct value *server);

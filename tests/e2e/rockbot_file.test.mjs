@@ -96,3 +96,65 @@ test('a header with an unset variable is left out, and the server is not', async
   const ours = await serve(t, { servers: { far } }, { env });
   await logged(ours, /far: is left out: no value for NOBODY_SETS_THIS/);
 });
+
+// A guard bounds the paths that a server may be given. RockBot answers a call outside of them with a ToolError
+// `invalid_arguments`; here the server was left out, because nothing could judge arguments.
+test('argGuards become rules: refused on the bus as RockBot refuses, and on every other way in', async (t) => {
+  const place = embeddedRig(t).place();
+  const main = fake('--name', 'main');
+  const guard = (tools, options) => ({ Handler: 'Path-Prefix', tools, options });
+  const mcpServers = {
+    main: {
+      ...main,
+      argGuards: [guard(['ECHO'], { args: ['save_directory', 'a/b'], allowedPrefixes: ['/rockbot/shared'], requireArgs: false }),
+        guard(['add'], { args: ['to'], allowedPrefixes: ['/x', '/y/'], requireArgs: true })],
+    },
+    free: main,
+    all: { ...main, ARGGUARDS: [guard([], { Args: ['path'], AllowedPrefixes: ['/data'] })] },
+  };
+  // A rule of the file itself must not let a call past a guard.
+  const rules = [{ server: 'main', then: 'allow' }, { server: 'free', tool: 'add', then: 'deny' }];
+  const server = await serve(t, { mcpServers, rules, bus: { ...place.bus, agents: [place.agent] } });
+  const agent = await place.join(t, place.agent);
+  for (const name of Object.keys(mcpServers)) await agent.hears(name);
+  const refused = async (name, tool, args, pattern) => {
+    const { code, isRetryable, message } = await agent.error(name, tool, args);
+    assert.deepEqual([code, isRetryable], ['invalid_arguments', false], message);
+    assert.match(message, pattern);
+  };
+  await refused('main', 'echo', { save_directory: '/tmp' }, /'echo' on server 'main'.*\/save_directory must be the absolute path of something in \/rockbot\/shared/);
+  await refused('main', 'echo', { 'a/b': '/rockbot/shared-evil' }, /\/a~1b must be/);
+  for (const path of ['/rockbot/shared/../../etc', 'rockbot/shared', '', 7]) await refused('main', 'echo', { save_directory: path }, /must be the absolute path/);
+  await refused('main', 'echo', { Save_Directory: '/tmp' }, /mislead/);
+  await refused('main', 'add', { a: 1, b: 2 }, /\/to is missing/);
+  await refused('all', 'whoami', { path: '/etc' }, /must be/);
+  assert.equal(await agent.text('main', 'echo', { save_directory: '/rockbot/shared/x' }), '{"save_directory":"/rockbot/shared/x"}');
+  assert.equal(await agent.text('main', 'add', { a: 1, b: 2, to: '/y/z' }), '3');
+  assert.equal(await agent.text('free', 'echo', { save_directory: '/tmp' }), '{"save_directory":"/tmp"}');
+  await refused('free', 'add', { a: 1, b: 2 }, /denied by rule/);
+
+  const client = await new HttpClient(server.url).connect();
+  const { result } = await client.call('main__echo', { save_directory: '/tmp' });
+  assert.equal(result.isError, true);
+  assert.match(result.content[0].text, /denied by rule 1 /);
+});
+
+test('a guard that is not understood keeps its server out, and says why', async () => {
+  const options = { args: ['a'], allowedPrefixes: ['/x'] };
+  const wrong = [
+    [{ handler: 'regex', options }, /path-prefix/], [{ options }, /path-prefix/], [{ handler: 'path-prefix' }, /'options'/],
+    [{ handler: 'path-prefix', options: { ...options, args: [] } }, /'args'/],
+    [{ handler: 'path-prefix', options: { ...options, allowedPrefixes: [] } }, /none does not mean all/],
+    [{ handler: 'path-prefix', options: { ...options, allowedPrefixes: ['shared'] } }, /absolute/],
+    [{ handler: 'path-prefix', options: { ...options, requireArgs: 'yes' } }, /true or false/],
+    [{ handler: 'path-prefix', options: { ...options, deny: true } }, /'options' has/],
+    [{ handler: 'path-prefix', tools: 'read', options }, /'tools'/], [{ handler: 'path-prefix', options, mode: 'warn' }, /a guard has/],
+    ['path-prefix', /a guard has/],
+  ];
+  for (const [guard, pattern] of wrong) {
+    const mcpServers = { main: fake(), bad: { ...fake(), argGuards: [{ handler: 'path-prefix', options }, guard] } };
+    const { stdout } = await rialto(['check', writeConfig(tempDir(), { mcpServers }, 'mcp.json')]);
+    assert.match(stdout, /mcpServers\.bad\.argGuards: server left out: 'argGuards' is not understood/, JSON.stringify(guard));
+    assert.match(stdout, pattern, JSON.stringify(guard));
+  }
+});

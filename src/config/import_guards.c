@@ -1,0 +1,165 @@
+/* RockBot's `argGuards` turned into rules on arguments. Called by import.c for each server that has
+ * them, and at the end of the document. */
+#include "base/mem.h"
+#include "config/check.h"
+#include "config/import_inside.h"
+
+enum { NAME_MAX_BYTES = 128 };
+
+/* A member by its name in any case, as RockBot reads its files. */
+static struct value *member(const struct value *map, const char *key)
+{
+    for (struct value *v = map->first; v; v = v->next)
+        if (span_eq_nocase(v->key, span_str(key)))
+            return v;
+    return NULL;
+}
+
+/* Has the map no member but these? */
+static bool has_only(const struct value *map, const char *const *keys, size_t n)
+{
+    size_t known = 0;
+
+    for (size_t i = 0; i < n; i++)
+        known += member(map, keys[i]) != NULL;
+    return map->type == VALUE_MAP && known == map->n;
+}
+
+/* A list of texts; no list at all is an empty one. */
+static bool is_texts(const struct value *list)
+{
+    if (!list || list->type == VALUE_NULL)
+        return true;
+    for (const struct value *v = list->first; v; v = v->next)
+        if (v->type != VALUE_STRING || !v->text.n || v->text.n > NAME_MAX_BYTES ||
+            memchr(v->text.p, '\0', v->text.n))
+            return false;
+    return list->type == VALUE_LIST;
+}
+
+static size_t count(const struct value *list)
+{
+    return list ? list->n : 0;
+}
+
+/* NULL, or what is not understood about a guard. */
+static const char *wrong_guard(const struct value *guard)
+{
+    static const char *const guard_keys[] = {"handler", "tools", "options"};
+    static const char *const option_keys[] = {"args", "allowedPrefixes", "requireArgs"};
+
+    if (!has_only(guard, guard_keys, COUNT_OF(guard_keys)))
+        return "a guard has 'handler', 'tools' and 'options'";
+    const struct value *handler = member(guard, "handler"), *options = member(guard, "options");
+    if (!handler || handler->type != VALUE_STRING ||
+        !span_eq_nocase(handler->text, SPAN("path-prefix")))
+        return "the only 'handler' that is known is path-prefix";
+    if (!is_texts(member(guard, "tools")))
+        return "'tools' is a list of names";
+    if (!options || !has_only(options, option_keys, COUNT_OF(option_keys)))
+        return "'options' has 'args', 'allowedPrefixes' and 'requireArgs'";
+    const struct value *args = member(options, "args"),
+                       *folders = member(options, "allowedPrefixes");
+    const struct value *required = member(options, "requireArgs");
+    if (!is_texts(args) || !count(args))
+        return "'args' is a list of the arguments to look at, and must name one";
+    if (!is_texts(folders) || !count(folders))
+        return "'allowedPrefixes' is a list of folders, and must name one: none does not mean all";
+    for (const struct value *v = folders->first; v; v = v->next)
+        if (check_folder(v->text))
+            return "'allowedPrefixes' must be absolute paths";
+    return required && required->type != VALUE_BOOL && required->type != VALUE_NULL
+               ? "'requireArgs' is true or false"
+               : NULL;
+}
+
+/* --- rules --- */
+
+static void add_text(struct importing *im, struct value *rule, const char *key, struct span text)
+{
+    import_add(rule, key, value_text(im->arena, VALUE_STRING, text));
+}
+
+/* A rule that denies calls by this argument; the caller adds the test. */
+static struct value *add_rule(struct importing *im, const struct value *server,
+                              const struct value *tool, const struct value *argument)
+{
+    struct value *rule = value_new(im->arena, VALUE_MAP, argument->at);
+    BUF_SCOPED pointer = {0};
+
+    buf_char(&pointer, '/');
+    for (size_t i = 0; i < argument->text.n; i++) {
+        char c = argument->text.p[i];
+        if (c == '~' || c == '/')
+            buf_str(&pointer, c == '~' ? "~0" : "~1");
+        else
+            buf_char(&pointer, c);
+    }
+    add_text(im, rule, "server", value_key(server));
+    if (tool)
+        add_text(im, rule, "tool", tool->text);
+    add_text(im, rule, "argument", arena_span(im->arena, buf_view(&pointer)));
+    add_text(im, rule, "then", SPAN("deny"));
+    value_append(im->rules, rule);
+    return rule;
+}
+
+static void add_rules(struct importing *im, const struct value *server, const struct value *tool,
+                      const struct value *options)
+{
+    const struct value *required = member(options, "requireArgs");
+
+    for (const struct value *arg = member(options, "args")->first; arg; arg = arg->next) {
+        struct value *outside = value_new(im->arena, VALUE_LIST, arg->at);
+        for (const struct value *v = member(options, "allowedPrefixes")->first; v; v = v->next)
+            value_append(outside, value_text(im->arena, VALUE_STRING, v->text));
+        import_add(add_rule(im, server, tool, arg), "outside", outside);
+        if (required && required->truth) {
+            struct value *absent = value_text(im->arena, VALUE_BOOL, SPAN("true"));
+            absent->truth = true;
+            import_add(add_rule(im, server, tool, arg), "absent", absent);
+        }
+    }
+}
+
+const char *import_guards(struct importing *im, const struct value *server,
+                          const struct value *guards)
+{
+    const char *why = guards->type == VALUE_LIST ? NULL : "a list of guards is expected";
+
+    for (const struct value *v = why ? NULL : guards->first; v && !why; v = v->next)
+        why = wrong_guard(v);
+    if (why)
+        return why;
+    if (!im->rules)
+        im->rules = value_new(im->arena, VALUE_LIST, guards->at);
+    for (const struct value *v = guards->first; v; v = v->next) {
+        const struct value *tools = member(v, "tools"), *options = member(v, "options");
+        if (!count(tools))
+            add_rules(im, server, NULL, options);
+        for (const struct value *tool = count(tools) ? tools->first : NULL; tool; tool = tool->next)
+            add_rules(im, server, tool, options);
+    }
+    return NULL;
+}
+
+void import_guards_end(struct importing *im, struct value *root)
+{
+    struct value *own = im->rules ? value_get(root, "rules") : NULL;
+
+    if (!im->rules)
+        return;
+    /* The rules of the document come behind the guards: they must not let a call past a guard. */
+    for (struct value *v = own && own->type == VALUE_LIST ? own->first : NULL, *next; v; v = next) {
+        next = v->next;
+        value_remove(own, v);
+        value_append(im->rules, v);
+    }
+    if (own && own->type == VALUE_MAP) {
+        value_remove(root, own);
+        value_append(im->rules, own);
+    } else if (own) {
+        value_remove(root, own);
+    }
+    import_add(root, "rules", im->rules);
+}
