@@ -83,8 +83,7 @@ void plan_put_other_keys(struct buf *out, const struct config *from, const struc
     for (size_t i = 0; i < schema_rows_n; i++) {
         const char *key = schema_child(&schema_rows[i], "");
         if (key && strcmp(key, "servers") != 0 && strcmp(key, "lock") != 0 &&
-            strcmp(key, "rules") != 0 &&
-            !schema_equal_row(&schema_rows[i], from, to))
+            strcmp(key, "rules") != 0 && !schema_equal_row(&schema_rows[i], from, to))
             buf_printf(out, "%s%s", out->n > before ? ", " : "", key);
     }
 }

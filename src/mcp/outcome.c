@@ -76,9 +76,10 @@ struct outcome mcp_outcome_for_model(enum op op, const struct outcome *outcome, 
                                      struct buf *body)
 {
     bool refused = outcome->why == FAIL_REFUSED || outcome->why == FAIL_DENIED;
+    bool mistake = outcome->why == FAIL_UNKNOWN || outcome->why == FAIL_ARGUMENTS;
 
     if (op != OP_CALL_TOOL || outcome->kind != OUTCOME_FAILED ||
-        !(refused || (results && outcome->why != FAIL_UNKNOWN)))
+        !(refused || (results && !mistake)))
         return *outcome;
     buf_str(body, "{\"content\":[{\"type\":\"text\",\"text\":");
     json_quote(body, outcome->text);

@@ -21,8 +21,8 @@ bool mcp_outcome_wants_results(enum mcp_errors errors, struct span client_info);
 /*
  * A tool call that a person did not allow becomes a result that says it is an error, so that the
  * agent's model reads the reason; `body` holds that result. With `results`, so does every failure
- * of the bridge but that of an unknown tool, which is the agent's mistake. What a server has
- * answered stays as it is.
+ * of the bridge but those of an unknown tool and of arguments, which are the agent's mistakes. What
+ * a server has answered stays as it is.
  */
 struct outcome mcp_outcome_for_model(enum op op, const struct outcome *outcome, bool results,
                                      struct buf *body);
