@@ -3,6 +3,7 @@
 #include "mcp/search_provider.h"
 
 #include "base/mem.h"
+#include "core/forward.h"
 #include "core/search.h"
 #include "mcp/tool_call.h"
 #include "wire/json.h"
@@ -17,13 +18,6 @@ struct search_provider {
     struct view *full;
     struct search *index; /* NULL before the first search */
     uint64_t digest;      /* of the list that the index was made from */
-};
-
-/* A call of call_tool (outer) and the call of the named tool (inner). */
-struct relay {
-    struct call *outer; /* NULL once the outer call was cancelled */
-    struct call *inner; /* NULL until the inner call is open */
-    char *name;         /* of the tool */
 };
 
 static struct search_provider *of_peer(struct peer *self)
@@ -147,14 +141,6 @@ static void find_tools(struct search_provider *s, struct call *call, struct span
 
 /* --- call_tool --- */
 
-/* A server must not take two agents for one because both come to it through us. */
-static uint64_t party_of(const struct call *outer)
-{
-    const uint64_t who[] = {(uint64_t)(uintptr_t)outer->consumer, outer->party};
-
-    return map_hash(span_of((const char *)who, sizeof who));
-}
-
 /* The arguments for the tool. Models often send an object as a string: accept that as well. */
 static bool read_arguments(struct json_slot given, struct buf *out)
 {
@@ -166,21 +152,6 @@ static bool read_arguments(struct json_slot given, struct buf *out)
     }
     buf_span(out, given.type == JSON_OBJECT ? given.value : SPAN("{}"));
     return given.type == JSON_OBJECT || given.type == JSON_NULL || given.type == JSON_NONE;
-}
-
-static void open_inner(struct search_provider *s, struct call *outer, const struct request *inner)
-{
-    struct relay *relay = MEM_NEW(struct relay);
-
-    relay->outer = outer;
-    relay->name = mem_span(inner->name);
-    outer->provider_data = relay;
-    struct call *opened = call_open(s->core.router, &s->core.peer, s->full, inner, relay);
-    if (!opened)
-        return; /* the inner call has ended, and the relay with it */
-    relay->inner = opened;
-    if (!relay->outer)
-        call_cancel(opened, FAIL_CANCELLED); /* the outer call was cancelled meanwhile */
 }
 
 static void call_tool(struct search_provider *s, struct call *call, const struct request *request,
@@ -196,12 +167,11 @@ static void call_tool(struct search_provider *s, struct call *call, const struct
     } else {
         struct request inner = *request;
         inner.name = json_text(name.value, &text);
-        inner.party = party_of(call);
         buf_printf(&members, "\"name\":" SPAN_FMT ",\"arguments\":", SPAN_ARG(name.value));
         buf_span(&members, buf_view(&arguments));
         tool_redirect(&inner, buf_view(&members), &params);
         inner.name_at = (struct cut){1 + strlen("\"name\":"), name.value.n};
-        open_inner(s, call, &inner);
+        forward_open(&s->core, call, s->full, &inner);
     }
     buf_fini(&params);
     buf_fini(&members);
@@ -211,12 +181,11 @@ static void call_tool(struct search_provider *s, struct call *call, const struct
 
 /* The model named a tool that does not exist: tell the model which names are similar. */
 static void fail_unknown(struct search_provider *s, struct call *outer, struct span why,
-                         const char *name)
+                         struct span name)
 {
     struct search_hit hits[MAX_HINTS];
     struct buf text = {0};
-    size_t n =
-        search_find(fresh_index(s), span_cut(span_str(name), 0, MAX_QUESTION), hits, MAX_HINTS);
+    size_t n = search_find(fresh_index(s), span_cut(name, 0, MAX_QUESTION), hits, MAX_HINTS);
 
     buf_span(&text, why);
     for (size_t i = 0; i < n; i++) {
@@ -228,7 +197,7 @@ static void fail_unknown(struct search_provider *s, struct call *outer, struct s
     buf_fini(&text);
 }
 
-/* --- verbs of the provider, told by the outer call --- */
+/* --- verbs --- */
 
 static void on_open(struct peer *self, struct call *call, const struct request *request)
 {
@@ -244,70 +213,22 @@ static void on_open(struct peer *self, struct call *call, const struct request *
         call_done(call, &(struct outcome){.kind = OUTCOME_RESULT, .body = SPAN("{}")});
 }
 
-static void on_answer(struct peer *self, struct call *outer, struct span key,
-                      const struct outcome *outcome)
-{
-    const struct relay *relay = outer->provider_data;
-
-    (void)self;
-    ask_answer(relay->inner, key, outcome);
-}
-
-static void on_cancel(struct peer *self, struct call *outer, enum failure why)
-{
-    struct relay *relay = outer->provider_data;
-
-    (void)self;
-    relay->outer = NULL;
-    if (relay->inner)
-        call_cancel(relay->inner, why); /* our `done` frees the relay */
-}
-
-/* --- verbs of the consumer, told by the inner call --- */
-
-static void on_event(struct peer *self, struct call *inner, const struct event *event)
-{
-    struct relay *relay = inner->consumer_data;
-
-    (void)self;
-    relay->inner = inner;
-    if (relay->outer && event->kind == EVENT_UNASKED)
-        ask_take_back(relay->outer, event->name);
-    else if (relay->outer)
-        call_event(relay->outer, event);
-}
-
-static void on_ask(struct peer *self, struct call *inner, const struct ask *ask)
-{
-    struct relay *relay = inner->consumer_data;
-
-    (void)self;
-    relay->inner = inner;
-    if (relay->outer)
-        ask_put(relay->outer, ask);
-}
-
 static void on_done(struct peer *self, struct call *inner, const struct outcome *outcome)
 {
-    struct relay *relay = inner->consumer_data;
-    struct call *outer = relay->outer;
+    BUF_SCOPED name = {0};
+    struct call *outer = forward_end(inner, &name);
 
-    if (outer) {
-        outer->lacks |= inner->lacks;
-        if (outcome->kind == OUTCOME_FAILED && outcome->why == FAIL_UNKNOWN)
-            fail_unknown(of_peer(self), outer, outcome->text, relay->name);
-        else
-            call_done(outer, outcome);
-    }
-    mem_free(relay->name);
-    mem_free(relay);
+    if (outer && outcome->kind == OUTCOME_FAILED && outcome->why == FAIL_UNKNOWN)
+        fail_unknown(of_peer(self), outer, outcome->text, buf_view(&name));
+    else if (outer)
+        call_done(outer, outcome);
 }
 
 static const struct peer_verbs verbs = {.open = on_open,
-                                        .answer = on_answer,
-                                        .cancel = on_cancel,
-                                        .event = on_event,
-                                        .ask = on_ask,
+                                        .answer = forward_answer,
+                                        .cancel = forward_cancel,
+                                        .event = forward_event,
+                                        .ask = forward_ask,
                                         .done = on_done};
 
 /* --- life --- */

@@ -1,0 +1,30 @@
+/*
+ * forward: a call that a provider of our own answers by making another call.
+ *
+ * `call_tool` and `webmcp_call_tool` name a tool in their arguments: the call of that tool (inner)
+ * is opened in the same view as any other call, so that filters, approvals, deadlines and the tap
+ * hold for it, and its events, asks and end are those of the first call (outer). The provider is
+ * the consumer of inner calls: it puts these functions into its verbs, and its own `done` calls
+ * forward_end first.
+ */
+#ifndef RIALTO_CORE_FORWARD_H
+#define RIALTO_CORE_FORWARD_H
+
+#include "core/router.h"
+
+/* `inner` has the public name of the tool in `v`; the party is set here. The outer call may have
+ * ended when this returns. Its provider_data is ours. */
+void forward_open(struct provider *p, struct call *outer, struct view *v, struct request *inner);
+
+/* Verbs of the provider, told by the outer call. */
+void forward_answer(struct peer *self, struct call *outer, struct span key,
+                    const struct outcome *outcome);
+void forward_cancel(struct peer *self, struct call *outer, enum failure why);
+/* Verbs of the consumer, told by the inner call. */
+void forward_event(struct peer *self, struct call *inner, const struct event *event);
+void forward_ask(struct peer *self, struct call *inner, const struct ask *ask);
+/* The inner call ends: gives the outer one, which the caller ends, or NULL when it was cancelled.
+ * `name` gets the name of the tool. */
+struct call *forward_end(const struct call *inner, struct buf *name);
+
+#endif
