@@ -33,6 +33,7 @@ bool approval_is_with_consumer(const struct call *c)
 static void allow(struct call *c)
 {
     list_remove(&c->in_provider);
+    list_remove(&c->standing);
     c->state = CALL_WAITING;
     /* The time that a person takes does not count as the server's duration. */
     c->opened_at = c->router->timers->now;
@@ -132,6 +133,7 @@ void approval_hold(struct call *c, const struct request *request)
     c->repeatable = false;
     c->state = CALL_HELD;
     list_append(&c->provider->held, &c->in_provider);
+    list_append(&c->router->held, &c->standing);
     timer_set(c->router->timers, &c->deadline, c->provider->policy.approve_timeout);
     if (may_answer && c->router->approver && (c->answers & ANSWERS_ELICIT_FORM))
         ask_consumer(c);
@@ -184,14 +186,9 @@ enum decided approval_decide(struct router *r, uint64_t handle, const struct ver
 
 static struct call *next_held(const struct router *r, const struct call *c)
 {
-    const struct provider *p = c ? c->provider : router_next_provider(r, NULL);
-    const struct list *next = c ? c->in_provider.next : p ? p->held.next : NULL;
+    const struct list *next = c ? c->standing.next : r->held.next;
 
-    while (p && next == &p->held) {
-        p = router_next_provider(r, p);
-        next = p ? p->held.next : NULL;
-    }
-    return p ? LIST_ENTRY(next, struct call, in_provider) : NULL;
+    return next == &r->held ? NULL : LIST_ENTRY(next, struct call, standing);
 }
 
 struct call *approval_next(const struct router *r, const struct call *c)

@@ -54,7 +54,7 @@ struct call {
     struct list in_provider; /* provider->open, ->waiting or ->held */
 
     struct view *view;         /* standing calls: the view whose changes are told */
-    struct list standing;      /* in router->standing */
+    struct list standing;      /* in router->standing; of a held call in router->held */
     struct map uris;           /* standing calls: subscribed resources (wishes.c) */
     uint64_t told[ITEM_KINDS]; /* digests of the lists that the consumer was last told of */
 

@@ -24,6 +24,7 @@ struct router {
     struct holding kept; /* copies of requests that wait or may be sent again */
     struct list providers;
     struct list standing;
+    struct list held; /* calls that wait for a person (core/approval.h) */
     struct view **views;
     size_t n_views;
     void (*on_stopped)(void *arg, struct provider *p);

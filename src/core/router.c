@@ -18,6 +18,7 @@ struct router *router_new(struct timers *timers, uint64_t seed)
     r->max_catalog = CATALOG_MAX;
     list_init(&r->providers);
     list_init(&r->standing);
+    list_init(&r->held);
     events_init(&r->events);
     observers_init(&r->observers, timers);
     peer_init(&r->own, &wishes_verbs);
