@@ -1,6 +1,7 @@
 // Raw fakes of the pages and agents that speak BTCP's dialects, and what their tests share.
 import assert from 'node:assert/strict';
 import http from 'node:http';
+import net from 'node:net';
 import { HttpClient, exchange, load, serve, tempDir, until } from './lib.mjs';
 
 const WebSocket = load('ws');
@@ -118,3 +119,57 @@ export async function atOnce(what, limit, attempt) {
 export const text = (value) => ({ result: { content: [{ type: 'text', text: value }], isError: false } });
 
 export const greet = { name: 'greet', description: 'Greets', inputSchema: { type: 'object', properties: { who: { type: 'string' } } } };
+
+// --- pages of every dialect that answers more than calls: `heard` gets each request, `say` answers ---
+
+const register = (tools) => ({ jsonrpc: '2.0', id: 'x', method: 'tools/register', params: { tools } });
+
+function overSocket(t, server, path, first, protocols) {
+  const socket = new Socket(t, server, path, {}, protocols);
+  const peer = { say: (m) => socket.send(m) };
+  socket.onFrame = (m) => peer.heard?.(m);
+  return socket.opened.then(async () => {
+    for (const m of first) socket.send(m);
+    return peer;
+  });
+}
+
+async function overStream(t, server, tools, headers) {
+  const events = await stream(t, server, '/events?sessionId=S&clientType=browser');
+  const where = headers ? '/message' : '/message?sessionId=S';
+  const peer = { say: (m) => post(server, where, m, headers) };
+  let seen = 0;
+  const look = setInterval(() => {
+    const all = events.events();
+    for (; seen < all.length; seen++) peer.heard?.(all[seen].data);
+  }, 5);
+  t.after(() => clearInterval(look));
+  await peer.say(register(tools));
+  return peer;
+}
+
+async function overUnix(t, tools, socketPath) {
+  const socket = net.connect(socketPath);
+  t.after(() => socket.destroy());
+  const peer = { say: (m) => socket.write(`${JSON.stringify(m)}\n`) };
+  let rest = '';
+  socket.on('data', (d) => {
+    const lines = (rest + d).split('\n');
+    rest = lines.pop();
+    for (const line of lines) peer.heard?.(JSON.parse(line));
+  });
+  peer.say({ jsonrpc: '2.0', id: 'h', method: 'hello', params: { clientType: 'browser', sessionId: 'S' } });
+  peer.say(register(tools));
+  return peer;
+}
+
+/** Each gives a page of session S (D1: of one of its own) with these tools. */
+export const everyDialect = {
+  D1: (t, server, tools) => overSocket(t, server, '/', [{ jsonrpc: '2.0', id: 'c', method: 'session/create', params: {} }, register(tools)]),
+  D2: (t, server, tools) => overSocket(t, server, '/', [{ jsonrpc: '2.0', id: 'h', method: 'hello', params: { clientType: 'browser', sessionId: 'S' } }, register(tools)]),
+  D3: (t, server, tools) => overSocket(t, server, '/ws?sessionId=S&clientType=browser', [register(tools)]),
+  D4a: (t, server, tools) => overStream(t, server, tools),
+  D4b: (t, server, tools) => overStream(t, server, tools, { 'X-Session-ID': 'S' }),
+  D8: (t, server, tools, socketPath) => overUnix(t, tools, socketPath),
+  'MCP-B': (t, server, tools) => overSocket(t, server, '/', [{ type: 'hello', tabId: 'S', origin: '', url: '', title: '' }, { type: 'tools/list', tools }], ['webmcp.v1']),
+};

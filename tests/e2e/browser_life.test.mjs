@@ -3,10 +3,9 @@
 // listed for 100 s and more, and a call to one hung until its 60 s were over.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
-import net from 'node:net';
 import test from 'node:test';
 import { rialtoBin, tempDir, until, within } from './lib.mjs';
-import { Socket, agent, greet, page, post, serveBrowser, stream, text } from './browser_lib.mjs';
+import { agent, atOnce, everyDialect, greet, page, serveBrowser, text } from './browser_lib.mjs';
 import { launch, site } from './browser_chromium_lib.mjs';
 
 /** What a failed call says; it must come long before the 60 s that a call has. */
@@ -18,69 +17,18 @@ async function failure(client, name = 'greet') {
 
 const silent = /^The page does not answer/;
 
-// --- pages of every dialect: `heard` gets each request, `say` answers ---
-
-const hello = { jsonrpc: '2.0', id: 'x', method: 'tools/register', params: { tools: [greet] } };
-
-function overSocket(t, server, path, first, protocols) {
-  const socket = new Socket(t, server, path, {}, protocols);
-  const peer = { say: (m) => socket.send(m) };
-  socket.onFrame = (m) => peer.heard?.(m);
-  return socket.opened.then(async () => {
-    for (const m of first) socket.send(m);
-    return peer;
-  });
-}
-
-async function overStream(t, server, headers) {
-  const events = await stream(t, server, '/events?sessionId=S&clientType=browser');
-  const where = headers ? '/message' : '/message?sessionId=S';
-  const peer = { say: (m) => post(server, where, m, headers) };
-  let seen = 0;
-  const look = setInterval(() => {
-    const all = events.events();
-    for (; seen < all.length; seen++) peer.heard?.(all[seen].data);
-  }, 5);
-  t.after(() => clearInterval(look));
-  await peer.say(hello);
-  return peer;
-}
-
-async function overUnix(t, server, socketPath) {
-  const socket = net.connect(socketPath);
-  t.after(() => socket.destroy());
-  const peer = { say: (m) => socket.write(`${JSON.stringify(m)}\n`) };
-  let rest = '';
-  socket.on('data', (d) => {
-    const lines = (rest + d).split('\n');
-    rest = lines.pop();
-    for (const line of lines) peer.heard?.(JSON.parse(line));
-  });
-  peer.say({ jsonrpc: '2.0', id: 'h', method: 'hello', params: { clientType: 'browser', sessionId: 'S' } });
-  peer.say(hello);
-  return peer;
-}
-
-const dialects = {
-  D1: (t, server) => overSocket(t, server, '/', [{ jsonrpc: '2.0', id: 'c', method: 'session/create', params: {} }, hello]),
-  D2: (t, server) => overSocket(t, server, '/', [{ jsonrpc: '2.0', id: 'h', method: 'hello', params: { clientType: 'browser', sessionId: 'S' } }, hello]),
-  D3: (t, server) => overSocket(t, server, '/ws?sessionId=S&clientType=browser', [hello]),
-  D4a: (t, server) => overStream(t, server),
-  D4b: (t, server) => overStream(t, server, { 'X-Session-ID': 'S' }),
-  D8: (t, server, socketPath) => overUnix(t, server, socketPath),
-  'MCP-B': (t, server) => overSocket(t, server, '/', [{ type: 'hello', tabId: 'S', origin: '', url: '', title: '' }, { type: 'tools/list', tools: [greet] }], ['webmcp.v1']),
-};
+// --- pages of every dialect ---
 
 const isPing = (m) => m.method === 'ping' || m.type === 'ping';
 const isCall = (m) => m.method === 'tools/call' || m.type === 'invoke';
 const pong = (m) => (m.type ? { type: 'pong' } : { jsonrpc: '2.0', id: m.id, result: { pong: true } });
 const answer = (m) => (m.type ? { type: 'result', callId: m.callId, ...text('Hi') } : { jsonrpc: '2.0', id: m.id, ...text('Hi') });
 
-for (const [name, open] of Object.entries(dialects)) {
+for (const [name, open] of Object.entries(everyDialect)) {
   test(`a page that does not answer any more: ${name}`, async (t) => {
     const socketPath = `${tempDir()}/btcp.sock`;
     const server = await serveBrowser(t, { browser: { socket: `unix:${socketPath}` } });
-    const peer = await open(t, server, socketPath);
+    const peer = await open(t, server, [greet], socketPath);
     const client = await agent(server, '*');
     await client.waitFor('greet');
     const calls = [];
@@ -149,6 +97,13 @@ test('a page that never answered: its first call fails soon, one that answers ca
   mute.pongs = false;
   assert.match(await failure(await agent(server, 'mute')), silent);
   assert.ok(mute.messages().some(isPing));
+  await atOnce('a call to a page that does not answer', 2000, async (n) => {
+    (await page(t, server, `mute-${n}`, [greet])).pongs = false;
+    const impatient = await agent(server, `mute-${n}`);
+    const began = Date.now();
+    await failure(impatient);
+    return Date.now() - began;
+  });
   const plain = (await page(t, server, 'plain', [greet])).answer(() => text('Hi'));
   plain.pongs = false;
   const client = await agent(server, 'plain');

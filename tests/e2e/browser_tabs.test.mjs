@@ -41,6 +41,10 @@ test('title, address and origin: in lists, descriptions, /sessions, /status and 
   const { sessions } = JSON.parse((await exchange(`${server.origin}/sessions`, { method: 'GET' })).text);
   same(sessions.flatMap((s) => s.pages));
   same(JSON.parse((await exchange(`${server.origin}/status`, { method: 'GET' })).text).browser.tabs);
+  // A page that shows something else keeps its name.
+  await second.request('tools/register', { tools: [greet], page: { title: 'Orders', url: 'http://localhost:3000/orders' } });
+  pages[1] = { ...pages[1], title: 'Orders', url: 'http://localhost:3000/orders' };
+  same(JSON.parse((await client.text('list_pages'))).pages);
   for (const socket of [first, second]) socket.ws.terminate();
   await until('gone', async () => JSON.parse(await client.text('list_pages')).pages.length === 1);
 });
