@@ -119,7 +119,9 @@ static void put_outcome(struct buf *out, const struct agent *a, struct span id,
 {
     bool bare = outcome->kind == OUTCOME_RESULT && dialect_of(a)->result_is_bare;
 
-    if (bare && outcome->is_error)
+    if (dialect_of(a)->put_result)
+        dialect_of(a)->put_result(out, id, outcome);
+    else if (bare && outcome->is_error)
         put_tool_error(out, a, id, outcome->body);
     else if (bare)
         put_bare_result(out, id, outcome->body);
@@ -167,7 +169,13 @@ static void on_event(struct peer *self, struct call *call, const struct event *e
     BUF_SCOPED params = {0};
 
     (void)call;
-    if (event->kind != EVENT_CHANGED || !a->session || !a->pipe)
+    if (event->kind != EVENT_CHANGED || !a->pipe)
+        return;
+    if (a->pipe->dialect->put_changed) {
+        a->pipe->dialect->put_changed(&params, a->browser);
+        send(a, buf_view(&params));
+    }
+    if (!a->session)
         return;
     bool connected = session_is_connected(a->session);
     if (connected) {
@@ -244,7 +252,13 @@ void agent_join(struct agent *a, struct browser_session *s)
     a->standing = router_attach(a->browser->router, &a->peer, s->view, 0, NULL);
 }
 
-void agent_call(struct agent *a, struct browser_session *s, struct span id, struct span params)
+void agent_watch(struct agent *a)
+{
+    if (!a->standing)
+        a->standing = router_attach(a->browser->router, &a->peer, a->browser->all, 0, NULL);
+}
+
+void agent_call(struct agent *a, struct view *v, struct span id, struct span params)
 {
     struct json_slot name = json_get(params, "name");
     struct asked *c = mem_zalloc(sizeof *c + id.n);
@@ -254,12 +268,11 @@ void agent_call(struct agent *a, struct browser_session *s, struct span id, stru
     c->id_n = id.n;
     memcpy(c->id, id.p, id.n);
     list_append(&a->calls, &c->node);
-    session_touch(s);
     struct request request = {.op = OP_CALL_TOOL,
                               .name = json_text(name.value, &scratch),
                               .params = params,
                               .name_at = {(size_t)(name.value.p - params.p), name.value.n}};
-    (void)call_open(a->browser->router, &a->peer, s->view, &request, c);
+    (void)call_open(a->browser->router, &a->peer, v, &request, c);
 }
 
 struct agent *agent_find(const struct browser *b, struct span client, struct span own)

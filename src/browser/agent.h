@@ -31,9 +31,11 @@ struct agent *agent_new(struct browser *b, struct pipe *pipe);
 void agent_free(struct agent *a);
 /* The agent hears of this session's changes from now on; NULL: of none. Its calls go on. */
 void agent_join(struct agent *a, struct browser_session *s);
+/* The agent hears of changes of all sessions' tools, in the way of its dialect. */
+void agent_watch(struct agent *a);
 /* Also into a session that the agent has not joined: it gets the answer, and hears of no changes.
  */
-void agent_call(struct agent *a, struct browser_session *s, struct span id, struct span params);
+void agent_call(struct agent *a, struct view *v, struct span id, struct span params);
 /* By the id we gave the agent, or else by its own session. Of one that came back before we noticed
  * that its old stream was lost, the new one. */
 struct agent *agent_find(const struct browser *b, struct span client, struct span own);

@@ -10,6 +10,7 @@
 #include "browser/guide.h"
 #include "browser/join.h"
 #include "browser/kept.h"
+#include "browser/launch.h"
 #include "browser/page.h"
 #include "browser/pipe.h"
 #include "browser/remotes.h"
@@ -121,6 +122,22 @@ struct browser_session *browser_make_session(struct browser *b, struct span id)
     return browser_session(b, id, true);
 }
 
+/* A provider of ours is there: it is shown to agents. */
+static void show(struct browser *b, struct provider *p)
+{
+    view_add(b->all, p, NULL);
+    if (b->options.opened)
+        b->options.opened(b->options.arg, p);
+}
+
+static void show_guide(struct browser *b)
+{
+    if (b->guide)
+        return;
+    b->guide = guide_new(b, NULL);
+    show(b, guide_provider(b->guide));
+}
+
 struct browser_session *browser_session(struct browser *b, struct span id, bool create)
 {
     struct browser_session *s = id.n ? map_get(&b->sessions, id) : NULL;
@@ -129,17 +146,12 @@ struct browser_session *browser_session(struct browser *b, struct span id, bool 
         return s;
     if (!browser_can_be_session(id) || !make_room(b))
         return NULL;
-    if (!b->guide) {
-        b->guide = guide_new(b, NULL);
-        if (b->options.opened)
-            b->options.opened(b->options.arg, guide_provider(b->guide));
-    }
+    show_guide(b);
     s = session_new(b, id);
     map_put(&b->sessions, id, s);
     browser_sweep_later(b, s);
     log_info("browser", "session %s is open", s->id);
-    if (b->options.opened)
-        b->options.opened(b->options.arg, &s->core);
+    show(b, &s->core);
     return s;
 }
 
@@ -156,6 +168,11 @@ struct browser_session *browser_only_session(const struct browser *b)
 struct view *browser_session_view(const struct browser_session *s)
 {
     return s->view;
+}
+
+struct view *browser_view(const struct browser *b)
+{
+    return b->all;
 }
 
 void browser_count(const struct browser *b, struct browser_numbers *out)
@@ -334,6 +351,9 @@ struct browser *browser_new(struct loop *loop, struct router *router,
     list_init(&b->pipes);
     list_init(&b->posts);
     list_init(&b->joins);
+    list_init(&b->opening);
+    b->all = view_new("pages", NULL);
+    router_add_view(router, b->all);
     b->kept = kept_load(options->grants_file);
     b->remotes = remotes_load(options->remotes_file);
     struct err err;
@@ -342,6 +362,8 @@ struct browser *browser_new(struct loop *loop, struct router *router,
     for (size_t i = 0; i < options->n_joins; i++)
         if (!join_new(b, &options->joins[i], &err))
             log_error("browser", "%s", err.text);
+    if (options->webmcp)
+        show_guide(b);
     return b;
 }
 
@@ -358,6 +380,8 @@ static void on_ended(struct deferred *d)
     timer_clear(loop_timers(b->loop), &b->keep_alive);
     timer_clear(loop_timers(b->loop), &b->goodbye);
     guide_free(b->guide);
+    router_remove_view(b->router, b->all);
+    view_free(b->all);
     map_fini(&b->sessions);
     map_fini(&b->clients);
     map_fini(&b->names);
@@ -381,6 +405,7 @@ void browser_close(struct browser *b, void (*closed)(void *arg), void *arg)
     if (b->listener)
         listener_close(b->listener);
     join_free_all(&b->joins);
+    launch_forget_all(&b->opening);
     LIST_EACH_SAFE (&b->posts, it)
         agent_free(LIST_ENTRY(it, struct agent, node));
     LIST_EACH_SAFE (&b->pipes, it)

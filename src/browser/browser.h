@@ -33,6 +33,7 @@ struct browser_options {
     size_t n_granted;
     const char *token;                /* the pairing token; NULL = nobody has one */
     bool pairing;                     /* pages and agents must show it */
+    bool webmcp;                      /* tools webmcp_* are listed also without a page of MCP-B */
     const char *socket;               /* a Unix address to listen on as well; NULL = none */
     const struct browser_join *joins; /* copied */
     size_t n_joins;
@@ -63,6 +64,8 @@ struct browser_session *browser_session(struct browser *b, struct span id, bool 
 /* The only session there is; NULL for none or several. */
 struct browser_session *browser_only_session(const struct browser *b);
 struct view *browser_session_view(const struct browser_session *s);
+/* The tools of all sessions, and nothing else. */
+struct view *browser_view(const struct browser *b);
 
 /* The name under which calls of pages' tools are counted and told; no server can have it. */
 #define BROWSER_TOLD_AS "@browser"

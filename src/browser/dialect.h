@@ -9,6 +9,8 @@
 
 #include "base/buf.h"
 
+struct browser;
+struct outcome;
 struct sender;
 
 /* Whose numbers stand for BTCP's words in errors: the two programs that have any contradict. */
@@ -25,6 +27,7 @@ struct dialect {
     bool answers_ping;         /* they answer a ping: it asks them for a sign of life */
     bool asks_users;           /* they are asked for capabilities, and may say that they cannot */
     bool answers_by_id;        /* an answer carries nothing but the id of the call */
+    bool has_relay_tools;      /* agents that look for such pages know the tools webmcp_* */
 
     /* Our replies: */
     bool reply_has_success; /* those to tools/register and session/join have "success": true */
@@ -42,12 +45,16 @@ struct dialect {
     bool pushes_ask;            /* changes are told by requests, which nobody answers */
 
     /* For one that is no JSON-RPC: */
-    const char *ping; /* what it has in place of our request `ping` */
+    const char *ping;   /* what it has in place of our request `ping` */
+    const char *reload; /* tells a page to load itself anew; NULL: there is no such message */
     void (*put_call)(struct buf *out, uint64_t n, struct span params);
-    bool (*receive)(struct sender *s, struct span text); /* see sender_receive */
+    bool (*receive)(struct sender *s, struct span text);     /* see sender_receive */
+    void (*put_changed)(struct buf *out, struct browser *b); /* all tools: they changed */
+    void (*put_result)(struct buf *out, struct span id, const struct outcome *outcome);
 };
 extern const struct dialect dialect_d1, dialect_d2, dialect_d3, dialect_d4a, dialect_d4b,
-    dialect_d5, dialect_d6, dialect_d7, dialect_d8, dialect_relay, dialect_joined;
+    dialect_d5, dialect_d6, dialect_d7, dialect_d8, dialect_relay, dialect_relay_peer,
+    dialect_joined;
 
 /* The number that this dialect has for one of BTCP's words for errors. */
 int dialect_number(const struct dialect *d, struct span word);

@@ -29,6 +29,9 @@ struct browser {
     struct guide *guide; /* to all sessions; NULL before there was one */
     size_t n_hiding;     /* sessions with tools that are hidden for want of a capability */
     size_t n_offering;   /* sessions with a page that has registered tools */
+    size_t n_webmcp;     /* sessions with such a page of MCP-B */
+    struct view *all;    /* the tools of all sessions, and nothing else */
+    struct list opening; /* what opens pages, struct launch */
     struct idmap errands;
     uint64_t last_errand;
     struct stats past;         /* of the sessions that are over */

@@ -187,6 +187,8 @@ void page_attach(struct page *p, struct pipe *pipe)
         p->silent = false;
     }
     pipe->page = p;
+    page_heard(p);
+    p->came_at = p->heard_at;
     list_append(&p->pipes, &pipe->in_owner);
     p->dialect = pipe->dialect;
     p->registered = false;

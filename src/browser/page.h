@@ -42,11 +42,12 @@ struct page {
     size_t n_tools;
     struct timer reread;
     struct page_errand
-        *life;            /* the sign of life that it was asked for and has not given; or NULL */
-    uint64_t heard_at;    /* when anything last came from it */
-    bool has_answered;    /* something that we asked */
-    bool answers_pings;   /* it has answered one: if it does not now, it is not there */
-    bool silent;          /* it does not answer: its tools are not listed */
+        *life;          /* the sign of life that it was asked for and has not given; or NULL */
+    uint64_t heard_at;  /* when anything last came from it */
+    uint64_t came_at;   /* by the newest connection, both of the loop's clock */
+    bool has_answered;  /* something that we asked */
+    bool answers_pings; /* it has answered one: if it does not now, it is not there */
+    bool silent;        /* it does not answer: its tools are not listed */
 };
 
 enum errand_kind { ERRAND_CALL, ERRAND_LIST, ERRAND_CONSENT, ERRAND_LIFE };

@@ -1,18 +1,22 @@
 /*
  * The protocol of MCP-B's local relay, which pages with its embed.js speak: JSON objects with a
  * `type` instead of JSON-RPC, on a WebSocket that asks for the subprotocol webmcp.v1. A tab is a
- * session, named by its tabId.
+ * session, named by its tabId. Other relays ask for webmcp-relay.v1 and are agents. Called by
+ * doors.c, and by guide.c for what there is in MCP-B's words.
  */
 #include "browser/relay.h"
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "browser/agent.h"
 #include "browser/pipe.h"
 #include "browser/sender.h"
 #include "wire/json.h"
 #include "wire/json_out.h"
 
 #include <inttypes.h>
+
+#define PEER_PROTOCOL "webmcp-relay.v1"
 
 /* --- to the page --- */
 
@@ -51,27 +55,198 @@ static void say_hello(const struct browser *b, struct pipe *p, const struct http
     pipe_send(p, buf_view(&text), false);
 }
 
-bool relay_is_wanted(const struct http_request *req)
+static bool offers(const struct http_request *req, const char *start)
 {
     struct span offered = http_header(req, "sec-websocket-protocol"), item;
 
     while (http_next_item(&offered, &item))
-        if (span_starts(item, SPAN("webmcp")))
+        if (span_starts(item, span_str(start)))
             return true;
     return false;
 }
 
+bool relay_is_wanted(const struct http_request *req)
+{
+    return offers(req, "webmcp");
+}
+
+/* A web page cannot be a relay: it would have an origin, and may use nobody's tools. */
 void relay_open(struct browser *b, struct http_exchange *x, const struct http_request *req,
                 const struct ws_options *options)
 {
-    static const char *const protocols[] = {"webmcp-discovery.v1", "webmcp.v1", NULL};
-    struct pipe *p = pipe_new(b, &dialect_relay, http_header(req, "origin"));
+    static const char *const protocols[] = {PEER_PROTOCOL, "webmcp-discovery.v1", "webmcp.v1",
+                                            NULL};
+    struct span origin = http_header(req, "origin");
+    bool is_peer = !origin.n && offers(req, PEER_PROTOCOL);
+    struct pipe *p = pipe_new(b, is_peer ? &dialect_relay_peer : &dialect_relay, origin);
 
-    p->ws = ws_accept(b->loop, x, req, protocols, options, &pipe_ws_events, p);
+    p->ws = ws_accept(b->loop, x, req, is_peer ? protocols : protocols + 1, options,
+                      &pipe_ws_events, p);
     if (p->ws)
         say_hello(b, p, req);
     else
         pipe_free(p);
+}
+
+/* --- what there is, in MCP-B's words --- */
+
+static bool is_source(const struct page *p)
+{
+    return page_is_here(p) && p->n_tools;
+}
+
+static void put_source(struct buf *out, const struct page *p)
+{
+    /* Times are of the clock on the wall. */
+    uint64_t began = browser_wall_ms() - loop_now(p->session->browser->loop);
+
+    json_out_open(out, NULL, '{');
+    json_out_str(out, "sourceId", p->name);
+    json_out_str(out, "tabId", p->session->id);
+    if (p->origin)
+        json_out_str(out, "origin", p->origin);
+    if (p->url)
+        json_out_str(out, "url", p->url);
+    if (p->title)
+        json_out_str(out, "title", p->title);
+    json_out_number(out, "connectedAt", began + p->came_at);
+    json_out_number(out, "lastSeenAt", began + p->heard_at);
+    json_out_number(out, "toolCount", p->n_tools);
+    buf_char(out, '}');
+}
+
+void relay_put_sources(struct buf *out, const struct browser *b)
+{
+    size_t at = 0;
+    void *value;
+
+    buf_char(out, '[');
+    while (map_next(&b->sessions, &at, NULL, &value)) {
+        const struct browser_session *s = value;
+        LIST_EACH (&s->pages, it)
+            if (is_source(LIST_ENTRY(it, struct page, node)))
+                put_source(out, LIST_ENTRY(it, struct page, node));
+    }
+    buf_char(out, ']');
+}
+
+/* The page's tool that a public name stands for; NULL: it is none of a page that is here. */
+static const struct lead *lead_of(const struct target *t)
+{
+    const struct browser_session *s = session_of(t->provider);
+    const struct lead *lead = s ? session_lead(s, t->item->name) : NULL;
+
+    return lead && lead->page && is_source(lead->page) ? lead : NULL;
+}
+
+void relay_put_tools(struct buf *out, struct view *v, bool sourced)
+{
+    struct json_iter it = json_iter(view_list(v, ITEM_TOOL));
+    const struct target *t;
+
+    buf_char(out, '[');
+    for (size_t i = 0; (t = view_item(v, ITEM_TOOL, i)) && json_next(&it); i++) {
+        const struct lead *lead = lead_of(t);
+        if (!lead)
+            continue;
+        json_out_raw(out, NULL, it.value);
+        if (!sourced)
+            continue;
+        out->n--; /* more members */
+        json_out_text(out, "originalName", lead->tool->name);
+        json_out_open(out, "sources", '[');
+        put_source(out, lead->page);
+        buf_str(out, "]}");
+    }
+    buf_char(out, ']');
+}
+
+static void put_source_map(struct buf *out, struct view *v)
+{
+    const struct target *t;
+
+    json_out_open(out, "toolSourceMap", '{');
+    for (size_t i = 0; (t = view_item(v, ITEM_TOOL, i)); i++) {
+        const struct lead *lead = lead_of(t);
+        BUF_SCOPED name = {0};
+        if (!lead)
+            continue;
+        buf_span(&name, t->public_name);
+        json_out_open(out, buf_cstr(&name), '[');
+        json_out_str(out, NULL, lead->page->name);
+        buf_char(out, ']');
+    }
+    buf_char(out, '}');
+}
+
+static void put_all(struct buf *out, const char *type, struct browser *b)
+{
+    buf_char(out, '{');
+    json_out_str(out, "type", type);
+    json_out(out, "tools");
+    relay_put_tools(out, b->all, false);
+    json_out(out, "sources");
+    relay_put_sources(out, b);
+    put_source_map(out, b->all);
+    buf_char(out, '}');
+}
+
+/* --- relay peers --- */
+
+static void put_changed(struct buf *out, struct browser *b)
+{
+    put_all(out, "relay/tools-changed", b);
+}
+
+/* All errors are results that say so: the protocol knows no others. */
+static void put_result(struct buf *out, struct span id, const struct outcome *outcome)
+{
+    struct json_slot said =
+        outcome->kind == OUTCOME_ERROR ? json_get(outcome->body, "message") : (struct json_slot){0};
+
+    buf_char(out, '{');
+    json_out_str(out, "type", "relay/result");
+    json_out_raw(out, "callId", id);
+    if (outcome->kind == OUTCOME_RESULT) {
+        json_out_raw(out, "result", outcome->body);
+    } else {
+        buf_str(out, ",\"result\":{\"content\":[{\"type\":\"text\"");
+        if (said.type == JSON_STRING)
+            json_out_raw(out, "text", said.value);
+        else
+            json_out_text(out, "text", outcome->text);
+        buf_str(out, "}],\"isError\":true}");
+    }
+    buf_char(out, '}');
+}
+
+static void take_peer_hello(struct sender *s, struct span message)
+{
+    (void)message;
+    if (!s->agent)
+        s->agent = agent_new(s->browser, s->pipe);
+    agent_watch(s->agent);
+}
+
+static void tell_tools(struct sender *s, struct span message)
+{
+    (void)message;
+    put_all(&s->reply, "relay/tools", s->browser);
+}
+
+static void take_peer_call(struct sender *s, struct span message)
+{
+    struct json_slot id = json_get(message, "callId"), name = json_get(message, "toolName");
+    struct json_slot args = json_get(message, "args");
+    BUF_SCOPED params = {0};
+
+    if (!s->agent || id.type != JSON_STRING || name.type != JSON_STRING)
+        return; /* no hello came yet, or this is no call: MCP-B ignores both */
+    buf_char(&params, '{');
+    json_out_raw(&params, "name", name.value);
+    json_out_raw(&params, "arguments", args.type == JSON_OBJECT ? args.value : SPAN("{}"));
+    buf_char(&params, '}');
+    agent_call(s->agent, s->browser->all, id.value, buf_view(&params));
 }
 
 /* --- from the page --- */
@@ -149,30 +324,54 @@ static void take_pong(struct sender *s, struct span message)
         page_lives(s->page, true);
 }
 
-static const struct {
+struct message_type {
     const char *type;
     void (*take)(struct sender *s, struct span message);
-} types[] = {
-    {"hello", take_hello},   {"tools/list", take_tools}, {"tools/changed", take_tools},
-    {"result", take_result}, {"pong", take_pong},
 };
 
 /* Other types are ignored, as MCP-B does. */
-static bool receive(struct sender *s, struct span text)
+static bool take(struct sender *s, struct span text, const struct message_type *types, size_t n)
 {
     enum json_type type;
 
     if (json_skim(text, NULL, NULL, &type, NULL) || type != JSON_OBJECT)
         return false;
     struct span word = json_get(text, "type").value;
-    for (size_t i = 0; i < COUNT_OF(types); i++)
+    for (size_t i = 0; i < n; i++)
         if (json_string_is(word, span_str(types[i].type)))
             types[i].take(s, text);
     return true;
 }
 
+static bool receive(struct sender *s, struct span text)
+{
+    static const struct message_type types[] = {
+        {"hello", take_hello},   {"tools/list", take_tools}, {"tools/changed", take_tools},
+        {"result", take_result}, {"pong", take_pong},
+    };
+
+    return take(s, text, types, COUNT_OF(types));
+}
+
+static bool receive_from_peer(struct sender *s, struct span text)
+{
+    static const struct message_type types[] = {
+        {"relay/hello", take_peer_hello},
+        {"relay/list-tools", tell_tools},
+        {"relay/invoke", take_peer_call},
+    };
+
+    return take(s, text, types, COUNT_OF(types));
+}
+
 const struct dialect dialect_relay = {.name = "webmcp",
                                       .answers_ping = true,
+                                      .has_relay_tools = true,
                                       .ping = "{\"type\":\"ping\"}",
+                                      .reload = "{\"type\":\"reload\"}",
                                       .put_call = put_invoke,
                                       .receive = receive};
+const struct dialect dialect_relay_peer = {.name = "webmcp-relay",
+                                           .receive = receive_from_peer,
+                                           .put_changed = put_changed,
+                                           .put_result = put_result};

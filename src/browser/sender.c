@@ -272,7 +272,7 @@ static void do_call(struct sender *s, const struct page_message *m)
             a = s->x ? post_agent(s) : become_agent(s);
         if (a->pipe && !a->session)
             agent_join(a, s->session); /* an agent that calls into a session has joined it */
-        agent_call(a, s->session, m->id, m->params);
+        agent_call(a, s->session->view, m->id, m->params);
     }
 }
 

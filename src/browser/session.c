@@ -175,14 +175,16 @@ static bool is_shadowed(const struct browser_session *s, const struct page *p)
 }
 
 /* What there is to say about the session besides its tools. */
-static void set_guided(struct browser_session *s, bool hides, bool offers)
+static void set_guided(struct browser_session *s, bool hides, bool offers, bool webmcp)
 {
     struct browser *b = s->browser;
 
     b->n_hiding += (size_t)hides - (size_t)s->hides;
     b->n_offering += (size_t)offers - (size_t)s->offers;
+    b->n_webmcp += (size_t)webmcp - (size_t)s->webmcp;
     s->hides = hides;
     s->offers = offers;
+    s->webmcp = webmcp;
     if (hides && !s->guide) {
         s->guide = guide_new(b, s);
         view_add(s->view, guide_provider(s->guide), NULL);
@@ -195,11 +197,12 @@ static void publish(struct browser_session *s)
 {
     struct draft draft = {.catalog = provider_draft(&s->core)};
     BUF_SCOPED scratch = {0};
-    bool hidden = false;
+    bool hidden = false, webmcp = false;
+    const char *ours;
 
     /* These names are ours, even if a page has tools that are called so. */
-    map_put(&draft.names, SPAN(GUIDE_META), &draft);
-    map_put(&draft.names, SPAN(GUIDE_PAGES), &draft);
+    for (size_t i = 0; (ours = guide_tool(i)); i++)
+        map_put(&draft.names, span_str(ours), &draft);
     timer_clear(timers_of(s), &s->publish);
     s->n_leads = 0;
     s->leads = mem_resize(s->leads, (session_tool_count(s) + 1) * sizeof *s->leads);
@@ -209,6 +212,7 @@ static void publish(struct browser_session *s)
             continue;
         if (!s->core.mark)
             s->core.mark = p->name;
+        webmcp |= p->n_tools && p->dialect->has_relay_tools;
         for (size_t i = 0; i < p->n_tools; i++) {
             if (session_lacks(s, p, &p->tools[i], &scratch).n)
                 hidden = true;
@@ -220,7 +224,7 @@ static void publish(struct browser_session *s)
     map_fini(&draft.marked);
     catalog_fit(draft.catalog);
     provider_publish(&s->core, draft.catalog);
-    set_guided(s, hidden, s->n_leads || hidden);
+    set_guided(s, hidden, s->n_leads || hidden, webmcp);
     browser_news(s->browser);
 }
 
@@ -286,7 +290,7 @@ static void put_call(struct buf *out, const struct tool *tool, struct span argum
     buf_char(out, '}');
 }
 
-static const struct lead *find_lead(const struct browser_session *s, struct span name)
+const struct lead *session_lead(const struct browser_session *s, struct span name)
 {
     const struct item *tools = s->core.catalog->items[ITEM_TOOL];
 
@@ -312,7 +316,7 @@ static void on_open(struct peer *self, struct call *call, const struct request *
         grants_open(s, call, arguments);
         return;
     }
-    const struct lead *lead = find_lead(s, request->name);
+    const struct lead *lead = session_lead(s, request->name);
     if (!lead) {
         refuse_unknown(s, call, request->name);
         return;
@@ -362,6 +366,11 @@ void session_cancel(struct call *call)
 }
 
 static const struct peer_verbs verbs = {.open = on_open, .answer = on_answer, .cancel = on_cancel};
+
+struct browser_session *session_of(struct provider *p)
+{
+    return p->peer.verbs == &verbs ? CONTAINER_OF(p, struct browser_session, core) : NULL;
+}
 
 /* --- life --- */
 
@@ -421,7 +430,7 @@ void session_hang_up(const struct browser_session *s, uint16_t code, const char 
 void session_free(struct browser_session *s)
 {
     s->ending = true;
-    set_guided(s, false, false);
+    set_guided(s, false, false, false);
     LIST_EACH_SAFE (&s->agents, it)
         agent_join(LIST_ENTRY(it, struct agent, node), NULL);
     for (struct page *first; (first = LIST_FIRST(&s->pages, struct page, node));)

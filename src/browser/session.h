@@ -29,6 +29,7 @@ struct browser_session {
     bool enforces;       /* capabilities are asked for */
     bool hides;          /* tools, for want of a capability */
     bool offers;         /* it has pages with tools */
+    bool webmcp;         /* and one of them is of MCP-B */
     struct guide *guide; /* in its own view; NULL before it hid anything */
     struct lead *leads;  /* of the catalog's tools, in their order */
     size_t n_leads;
@@ -49,6 +50,10 @@ void session_changed(struct browser_session *s);
 /* The same, but not before a page that only reloads could be back. */
 void session_changed_late(struct browser_session *s);
 bool session_is_connected(const struct browser_session *s);
+/* The session that is this provider; NULL: it is something else. */
+struct browser_session *session_of(struct provider *p);
+/* What a tool of the session's catalog leads to; NULL: there is no such tool. */
+const struct lead *session_lead(const struct browser_session *s, struct span name);
 /* Append the connected pages, as members of an array. */
 void session_put_pages(struct buf *out, const struct browser_session *s);
 /* Tools of the pages that are connected. */

@@ -112,6 +112,7 @@ struct config {
         uint64_t session_ttl, session_idle;
         struct config_strings origins;
         bool pairing;
+        bool webmcp;
         const char *socket;
         struct {
             struct config_join *items;

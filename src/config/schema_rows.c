@@ -422,6 +422,10 @@ const struct schema_row schema_rows[] = {
      .help = "Whether pages and BTCP agents must show the token that 'rialto browser pair' "
              "prints. With auth.tokens they always must, and so must browser extensions that "
              "'origins' does not name."},
+    {"browser.webmcp", SCHEMA_BOOL, TOP(browser.webmcp), .preset = "false",
+     .help = "Whether the tools of MCP-B's relay (webmcp_list_sources, webmcp_list_tools, "
+             "webmcp_call_tool, webmcp_open_page) are listed also while no page of MCP-B is "
+             "connected. An operator must approve each call of webmcp_open_page."},
     {"browser.join", SCHEMA_LIST, TOP(browser.join), .max = JOINS_MAX,
      .entry_size = sizeof(struct config_join), .shorthand = "url",
      .help = "BTCP servers that run elsewhere, whose sessions are offered as well."},

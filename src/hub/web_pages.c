@@ -29,7 +29,6 @@ struct web_pages {
     const struct config *config;
     struct bridge *bridge;
     struct browser *browser;
-    struct view *pages;                   /* the tools of all sessions, and nothing else */
     const struct browser_session *hosted; /* of the agent on our own standard input; or NULL */
     struct endpoints *endpoints;
     struct span *granted;
@@ -86,7 +85,6 @@ static void on_opened(void *arg, struct provider *p)
     struct web_pages *w = arg;
 
     bridge_admit(w->bridge, p);
-    view_add(w->pages, p, NULL);
 }
 
 static void part_closed(void *arg)
@@ -95,8 +93,6 @@ static void part_closed(void *arg)
 
     if (--w->closing || !w->is_closing)
         return;
-    router_remove_view(bridge_router(w->bridge), w->pages);
-    view_free(w->pages);
     w->closed(w->closed_arg);
     mem_free(w->granted);
     mem_free(w->token);
@@ -135,14 +131,14 @@ struct mcp_host web_pages_host(struct web_pages *w, const char *session)
         session ? browser_session(w->browser, span_str(session), true) : NULL;
 
     w->hosted = s;
-    return host_of(w, s ? browser_session_view(s) : w->pages);
+    return host_of(w, s ? browser_session_view(s) : browser_view(w->browser));
 }
 
 /* `session` NULL: all pages, and no servers. */
 static struct endpoint *endpoint_to(struct web_pages *w, const struct caller *caller,
                                     struct browser_session *session)
 {
-    struct mcp_host host = host_of(w, session ? browser_session_view(session) : w->pages);
+    struct mcp_host host = host_of(w, session ? browser_session_view(session) : browser_view(w->browser));
 
     return endpoints_at(w->endpoints, caller->principal, &host);
 }
@@ -252,8 +248,6 @@ struct web_pages *web_pages_new(struct loop *loop, const struct config *c, struc
     w->config = c;
     w->bridge = bridge;
     w->endpoints = endpoints;
-    w->pages = view_new("pages", NULL);
-    router_add_view(bridge_router(bridge), w->pages);
     w->granted = MEM_ARRAY(struct span, c->browser.granted.n + 1);
     for (size_t i = 0; i < c->browser.granted.n; i++)
         w->granted[i] = span_str(c->browser.granted.items[i]);
@@ -279,6 +273,7 @@ struct web_pages *web_pages_new(struct loop *loop, const struct config *c, struc
                                   .n_granted = c->browser.granted.n,
                                   .token = w->token,
                                   .pairing = paired,
+                                  .webmcp = c->browser.webmcp,
                                   .socket = c->browser.socket,
                                   .grants_file = w->grants_file,
                                   .remotes_file = w->remotes_file,
