@@ -16,6 +16,7 @@ const root = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '..');
 const WebSocket = createRequire(path.join(root, 'build/npm/package.json'))('ws');
 const program = process.argv[2] ?? path.join(root, 'build/rialto');
 const seconds = Number(process.env.RIALTO_BENCH_SECONDS ?? 1);
+const ROUNDS = 3; // of each measurement, in turn: what else the machine does can only make one slower
 
 const opened = (ws) => new Promise((resolve, reject) => { ws.on('open', resolve); ws.on('error', reject); });
 
@@ -41,6 +42,18 @@ async function measure(ws, request, depth) {
   });
   times.sort((a, b) => a - b);
   return { rate: times.length / (performance.now() - began) * 1000, p50: times[times.length >> 1] };
+}
+
+/** The best of several rounds for each of these WebSockets. */
+async function best(sockets, depth) {
+  const found = sockets.map(() => ({ rate: 0, p50: Infinity }));
+  for (let i = 0; i < ROUNDS; i++) {
+    for (const [n, ws] of sockets.entries()) {
+      const { rate, p50 } = await measure(ws, call, depth);
+      found[n] = { rate: Math.max(rate, found[n].rate), p50: Math.min(p50, found[n].p50) };
+    }
+  }
+  return found;
 }
 
 const call = (id) => `{"jsonrpc":"2.0","id":${id},"method":"tools/call","params":{"name":"echo","arguments":{"text":"${'x'.repeat(64)}"}}}`;
@@ -159,9 +172,8 @@ const { ws: agent } = await openAgent(host, '?session=bench');
 
 console.log('tools in web pages, by WebSocket:');
 for (const depth of [1, 16, 64]) {
-  row('echo in this process', depth, await measure(here, call, depth));
-  const floor = await measure(bare, call, depth);
-  const through = await measure(agent, call, depth);
+  const [inside, floor, through] = await best([here, bare, agent], depth);
+  row('echo in this process', depth, inside);
   row('bare WebSocket echo', depth, floor);
   row('agent - rialto - page', depth, through);
   console.log(`  ${(floor.p50 / through.p50).toFixed(2)} of the bare echo, by the medians; ${(through.rate / floor.rate).toFixed(2)} by the rates`);

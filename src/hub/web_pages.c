@@ -138,7 +138,8 @@ struct mcp_host web_pages_host(struct web_pages *w, const char *session)
 static struct endpoint *endpoint_to(struct web_pages *w, const struct caller *caller,
                                     struct browser_session *session)
 {
-    struct mcp_host host = host_of(w, session ? browser_session_view(session) : browser_view(w->browser));
+    struct mcp_host host =
+        host_of(w, session ? browser_session_view(session) : browser_view(w->browser));
 
     return endpoints_at(w->endpoints, caller->principal, &host);
 }

@@ -9,6 +9,7 @@ import path from 'node:path';
 import {
   HttpClient, releaseBin, root, sleep, start, tempDir, until, within, writeConfig,
 } from '../e2e/lib.mjs';
+import { Socket, greet, page, text } from '../e2e/browser_lib.mjs';
 import { Peer } from '../fixture/acp/peer.mjs';
 
 const release = path.join(root, 'build/release');
@@ -44,38 +45,39 @@ function post(agent, client, body) {
   });
 }
 
-/** Instructions of a whole life of the program with that many calls in it. */
-async function lifeWithCalls(calls, more = {}) {
+/** Instructions of a whole life of the program, used in this way. */
+async function life(config, use) {
   const dir = tempDir();
   const out = path.join(dir, 'callgrind.out');
-  const config = writeConfig(dir, {
-    listen: '127.0.0.1:0',
-    servers: { echo: { command: path.join(release, 'bench/bench_echo_server') } },
-    ...more,
+  const file = writeConfig(dir, { listen: '127.0.0.1:0', ...config });
+  const child = start('valgrind', [...callgrind(out), releaseBin, 'serve', '-c', file], {
+    cwd: dir, stdio: ['ignore', 'ignore', 'pipe'], env: { ...process.env, XDG_STATE_HOME: dir },
   });
-  const child = start('valgrind', [...callgrind(out), releaseBin, 'serve', '-c', config], {
-    cwd: dir, stdio: ['ignore', 'ignore', 'pipe'],
-  });
-  let text = '';
-  child.stderr.on('data', (d) => { text += d; });
+  let said = '';
+  child.stderr.on('data', (d) => { said += d; });
   const ended = new Promise((resolve) => { child.on('close', resolve); });
   try {
-    const [, origin] = await until('the listening line', () => text.match(/listening on (http:\/\/[^\s/]+)/), 30_000);
-    await sleep(1000); // no polling for the tool: it would cost instructions, now more, now fewer
-    const client = await new HttpClient(`${origin}/mcp`).connect();
-    await client.waitFor('echo__echo');
-    const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
-    for (let i = 0; i < calls; i++) {
-      const answer = await post(agent, client, callBody(1000 + i));
-      if (answer.status !== 200 || answer.text.length < 2000) throw new Error(answer.text);
-    }
-    agent.destroy();
+    const [, origin] = await until('the listening line', () => said.match(/listening on (http:\/\/[^\s/]+)/), 30_000);
+    await use(origin);
   } finally {
     child.kill('SIGTERM');
     await within(20_000, 'the end', ended);
   }
   return instructions(out);
 }
+
+const echo = { servers: { echo: { command: path.join(release, 'bench/bench_echo_server') } } };
+const lifeWithCalls = (calls, more) => life({ ...echo, ...more }, async (origin) => {
+  await sleep(1000); // no polling for the tool: it would cost instructions, now more, now fewer
+  const client = await new HttpClient(`${origin}/mcp`).connect();
+  await client.waitFor('echo__echo');
+  const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
+  for (let i = 0; i < calls; i++) {
+    const answer = await post(agent, client, callBody(1000 + i));
+    if (answer.status !== 200 || answer.text.length < 2000) throw new Error(answer.text);
+  }
+  agent.destroy();
+});
 
 async function routedCall(more) {
   const few = await lifeWithCalls(100, more);
@@ -87,6 +89,32 @@ async function routedCall(more) {
 const ruledCall = async () => await routedCall({
   rules: [{ server: 'echo', tool: 'echo', argument: '/message', matches: 'xx*', then: 'allow' }],
 }) / await routedCall();
+
+// --- one call to a page ---
+
+const lifeWithPage = (calls) => life({}, async (origin) => {
+  const t = { after: () => {} };
+  const tab = (await page(t, { origin }, 'S', [greet])).answer((name, { text: given }) => text(given));
+  const agent = new Socket(t, { origin }, '/mcp?session=S');
+  await agent.opened;
+  await agent.request('initialize', { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'raw', version: '1' } });
+  agent.send('{"jsonrpc":"2.0","method":"notifications/initialized"}');
+  let answered;
+  agent.onFrame = (m) => answered?.(m);
+  for (let i = 0; i < calls; i++) {
+    agent.send({ jsonrpc: '2.0', id: i, method: 'tools/call', params: { name: 'greet', arguments: { text: 'x'.repeat(64) } } });
+    const { error } = await new Promise((resolve) => { answered = (m) => m.id === i && resolve(m); });
+    if (error) throw new Error(JSON.stringify(error));
+  }
+  tab.ws.terminate();
+  agent.ws.terminate();
+});
+
+async function pageCall() {
+  const few = await lifeWithPage(100);
+  const many = await lifeWithPage(500);
+  return (many - few) / 400;
+}
 
 // --- one relayed message ---
 
@@ -166,8 +194,8 @@ execFileSync('ninja', ['-C', release, 'bench/bench_echo_server', 'tests/budget/b
 let passed = 0;
 let failed = 0;
 for (const [name, measure] of Object.entries({
-  skim_list: skimList, search_tools: searchTools, relayed_hop: relayedHop, routed_call: () => routedCall(), ruled_call: ruledCall,
-  bus_invoke: busInvoke, conductor_start: conductorStart,
+  skim_list: skimList, search_tools: searchTools, relayed_hop: relayedHop, routed_call: () => routedCall(),
+  ruled_call: ruledCall, page_call: pageCall, bus_invoke: busInvoke, conductor_start: conductorStart,
 })) {
   const { what, budget, ceiling } = budgets[name];
   let line;
