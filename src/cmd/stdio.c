@@ -94,6 +94,7 @@ static int converse(const struct command *self, const struct config *config, con
         .loop = loop_new(), .servers.changed = on_servers, .patience.fire = on_patience};
 
     s.bridge = bridge_new(s.loop, config);
+    bridge_set_for_one(s.bridge);
     struct exposure *seen = server ? bridge_one(s.bridge, span_str(server)) : bridge_all(s.bridge);
     if (!seen) {
         cmd_error(self, "there is no server '%s' in the configuration", server);

@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "core/approval.h"
+#include "core/doubts.h"
 #include "core/inside.h"
 
 /* A provider may have this many questions open on one call; more are refused. */
@@ -41,6 +42,7 @@ void ask_forget_all(struct call *c)
 static void refuse_ask(struct call *c, struct provider *p, struct span key, enum failure why,
                        struct span text)
 {
+    doubts_forget(p, key);
     p->peer.verbs->answer(&p->peer, c, key,
                           &(struct outcome){.kind = OUTCOME_FAILED, .why = why, .text = text});
 }
@@ -153,6 +155,7 @@ void ask_answer(struct call *c, struct span key, const struct outcome *outcome)
         c->n_asks--;
         if (c->provider)
             call_arm_deadline(c);
+        doubts_forget(ask->provider, own_key(ask));
         /* The provider is given our copy of the key: the consumer's copy may go away with its
          * request. */
         struct peer *provider = &ask->provider->peer;
@@ -179,6 +182,7 @@ static bool unask_on(struct call *c, const struct provider *p, struct span key,
         c->n_asks--;
         if (c->provider)
             call_arm_deadline(c);
+        doubts_forget(ask->provider, key);
         struct event event = said ? *said : (struct event){0};
         event.kind = EVENT_UNASKED;
         event.name = span_of(ask->key, ask->key_n);
@@ -202,21 +206,16 @@ bool ask_take_back_any(struct provider *p, struct span key, const struct event *
     LIST_EACH (&p->router->standing, it)
         if (unask_on(LIST_ENTRY(it, struct call, standing), p, key, said))
             return true;
-    return false;
+    return doubts_forget(p, key);
 }
 
 /* Servers ask during these operations; they carry out the other ones without asking. */
-static bool may_ask(const struct call *c)
+bool ask_may_come_on(const struct call *c)
 {
     return c->op == OP_CALL_TOOL || c->op == OP_READ_RESOURCE || c->op == OP_GET_PROMPT ||
            c->op == OP_OTHER;
 }
 
-/*
- * A call whose question is not answered yet stands still, perhaps for minutes, so a new question
- * belongs to another call. This is assumed only among calls of one party: if a server does ask two
- * things at once, the wrong person must not be asked.
- */
 struct call *ask_sole_call(const struct provider *p)
 {
     struct call *sole = NULL, *running = NULL;
@@ -224,7 +223,7 @@ struct call *ask_sole_call(const struct provider *p)
 
     LIST_EACH (&p->open, it) {
         struct call *c = LIST_ENTRY(it, struct call, in_provider);
-        if (!may_ask(c))
+        if (!ask_may_come_on(c))
             continue;
         if (sole && (c->consumer != sole->consumer || c->party != sole->party))
             return NULL;

@@ -25,10 +25,13 @@ bool ask_put_standing(struct provider *p, const struct ask *ask);
 bool ask_take_back(struct call *c, struct span key);
 bool ask_take_back_any(struct provider *p, struct span key, const struct event *said);
 /*
- * The call that an ask without a call of this provider belongs to: the only open call, or, if all
- * open calls are of one party, the only one that has no unanswered ask; else NULL.
+ * The call that a message of this provider surely belongs to: the only open call, or, if all open
+ * calls are of one party, the only one that has no unanswered ask; else NULL.
  */
 struct call *ask_sole_call(const struct provider *p);
+
+/* May a provider ask on this call? */
+bool ask_may_come_on(const struct call *c);
 
 /* --- for consumers --- */
 void ask_answer(struct call *c, struct span key, const struct outcome *outcome);

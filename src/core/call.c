@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "core/approval.h"
+#include "core/doubts.h"
 #include "core/inside.h"
 #include "core/route.h"
 #include "core/rules.h"
@@ -55,7 +56,8 @@ void call_arm_deadline(struct call *c)
 {
     const struct policy *policy = &c->provider->policy;
     uint64_t timeout = c->timeout ? c->timeout : policy->timeout;
-    uint64_t wait = list_empty(&c->asks) ? timeout : policy->ask_timeout;
+    bool asks = !list_empty(&c->asks) || (c->provider->takes_turns && doubts_held(c->provider));
+    uint64_t wait = asks ? policy->ask_timeout : timeout;
 
     if (c->state == CALL_HELD)
         wait = policy->approve_timeout;
@@ -125,9 +127,12 @@ static void take_back(struct call *c)
         ask_forget_all(c);
 }
 
-static bool has_slot(const struct provider *p)
+static bool has_slot(const struct call *c)
 {
-    return p->state == PROVIDER_READY && policy_admits(&p->policy, p->n_open);
+    const struct provider *p = c->provider;
+
+    return p->state == PROVIDER_READY && policy_admits(&p->policy, p->n_open) &&
+           (!p->takes_turns || doubts_let_in(c));
 }
 
 /* The call's deadline has passed; its timer fires in this turn of the loop. */
@@ -148,7 +153,7 @@ static void pump(struct provider *p)
     if (p->pumping)
         return;
     p->pumping = true;
-    while (has_slot(p) && (c = LIST_FIRST(&p->waiting, struct call, in_provider)) && !is_late(c)) {
+    while ((c = LIST_FIRST(&p->waiting, struct call, in_provider)) && has_slot(c) && !is_late(c)) {
         leave_provider(c);
         take_slot(c);
         p->peer.verbs->open(&p->peer, c, &c->kept.request);
@@ -188,6 +193,8 @@ static void end_call(struct call *c, const struct outcome *outcome)
 {
     struct router *r = c->router;
     struct provider *p = c->provider;
+    uint64_t handle = c->handle;
+    bool answered = c->answered;
 
     take_back(c);
     if (p) {
@@ -210,6 +217,8 @@ static void end_call(struct call *c, const struct outcome *outcome)
     mem_free(c);
     if (!p)
         return;
+    if (p->takes_turns)
+        doubts_call_ended(p, handle, answered);
     pump(p);
     if (r->draining || (p->draining && !provider_has_calls(p)))
         observers_note(&r->observers);
@@ -261,6 +270,8 @@ static const char *reason_of(const struct provider *p)
 {
     if (p->no_room)
         return p->no_room;
+    if (p->takes_turns && p->state == PROVIDER_READY)
+        return "it asks its clients, so calls of different clients take turns";
     return p->why[0] ? p->why : provider_state_name(p->state);
 }
 
@@ -461,7 +472,7 @@ void call_admit(struct call *c, const struct request *request)
     if (p->halted) {
         c->state = CALL_ENDING; /* the call never was in a queue */
         fail(c, FAIL_UNAVAILABLE, false, "server '%s' was stopped by its operator", p->alias);
-    } else if (has_slot(p) && list_empty(&p->waiting)) {
+    } else if (list_empty(&p->waiting) && has_slot(c)) {
         if (c->repeatable && !kept)
             call_keep(c, request);
         take_slot(c);
@@ -489,6 +500,7 @@ static struct call *call_new_at(struct provider *p, struct peer *consumer, struc
     c->view = v;
     c->sees_whole = !v || view_is_whole(v);
     c->party = request->party;
+    c->anybody = request->anybody;
     c->answers = request->answers;
     c->wants_progress = request->wants_progress;
     c->timeout = request->timeout;
@@ -606,9 +618,41 @@ void call_event(struct call *c, const struct event *event)
     c->consumer->verbs->event(c->consumer, c, event);
 }
 
+/* Puts an open call back in line, to be sent again once its provider is back. */
+static void requeue(struct call *c)
+{
+    leave_provider(c);
+    c->provider->stats.retried++;
+    c->router->stats.retried++;
+    wait_for_provider(c);
+}
+
+/* The provider's question was refused because calls of several agents were open: the provider takes
+ * turns now, so the call can be made again. */
+static void end_unasked(struct call *c)
+{
+    struct provider *p = c->provider;
+    uint64_t handle = c->handle;
+
+    if (!c->repeatable || c->tries > 1) {
+        fail(c, FAIL_BUSY, true,
+             "server '%s' asked a question while calls of several clients were open, so nobody was "
+             "asked. Call again: from now on these calls take turns",
+             p->alias);
+        return;
+    }
+    requeue(c);
+    doubts_call_ended(p, handle, true);
+    pump(p);
+}
+
 void call_done(struct call *c, const struct outcome *outcome)
 {
-    finish(c, outcome);
+    c->answered = outcome->kind != OUTCOME_FAILED;
+    if (c->provider->n_refused && doubts_explain(c, outcome))
+        end_unasked(c);
+    else
+        finish(c, outcome);
 }
 
 /* --- calls when their provider starts or ends --- */
@@ -617,15 +661,6 @@ void call_provider_ready(struct provider *p)
 {
     wishes_provider_ready(p);
     pump(p);
-}
-
-/* Puts an open call back in line, to be sent again once its provider is back. */
-static void requeue(struct call *c)
-{
-    leave_provider(c);
-    c->provider->stats.retried++;
-    c->router->stats.retried++;
-    wait_for_provider(c);
 }
 
 void call_hand_over(struct provider *from, struct provider *to, bool seen_only)
@@ -681,6 +716,7 @@ void call_provider_ended(struct provider *p, enum failure why)
     struct call *c;
 
     ask_forget_standing(p);
+    doubts_forget_all(p);
     if (p->stand_in && (why == FAIL_UNAVAILABLE || why == FAIL_BUSY))
         call_hand_over(p, p->stand_in, false);
     snprintf(reason, sizeof reason, "%s", reason_of(p));

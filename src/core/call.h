@@ -62,6 +62,8 @@ struct call {
     enum word word;  /* while held */
     bool comes_back; /* while held: the consumer got the question as a result, and calls again */
     uint64_t party;
+    bool anybody;
+    bool answered; /* by its provider */
     unsigned answers;
     unsigned lacks;  /* ANSWERS_ bits of questions that the consumer could not answer */
     bool sees_whole; /* the call's view hides nothing of the provider */

@@ -82,6 +82,7 @@ struct request {
     bool takes_structured; /* the consumer knows structuredContent in the results of tools */
     uint64_t timeout;      /* ms; 0 = as the provider's policy says */
     uint64_t party;        /* whose call this is, when one consumer speaks for several; else 0 */
+    bool anybody;          /* even so, calls of this party may be of several agents */
     bool resumes;          /* params continue a call that ended with `input_required` */
     struct span own_id;    /* OP_OTHER: the consumer's raw id, shown to servers of ACP's M0 */
     bool one_line;         /* params are known to have no line ends between tokens */

@@ -349,6 +349,7 @@ void provider_init(struct provider *p, const struct peer_verbs *verbs,
     list_init(&p->open);
     list_init(&p->waiting);
     list_init(&p->held);
+    list_init(&p->doubts);
     list_init(&p->node);
 }
 

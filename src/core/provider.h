@@ -112,6 +112,10 @@ struct provider {
     struct list held;        /* calls that wait for a person (core/approval.h) */
     size_t n_open, n_waiting;
     bool pumping;     /* calls are being handed over */
+    bool takes_turns; /* asks without saying on which call (core/doubts.h) */
+    bool settling;    /* `doubts` are being asked */
+    struct list doubts;
+    size_t n_refused; /* doubts that were refused; the calls have not ended yet */
     struct list node; /* in the router */
     struct stats stats;
 };

@@ -30,7 +30,6 @@ struct bridge_server {
     struct server_plan *next_plan;
     bool next_failed;     /* `next` did not come up, and that was logged */
     struct exposure *own; /* this server alone, names untouched */
-    bool per_session;     /* sessions get an instance of their own */
     bool gone;
     unsigned holders; /* of this struct, the bridge among them */
 };
@@ -47,6 +46,7 @@ struct bridge {
     struct leases *leases;
     struct rulebook *rules;
     bool started, awake, stopping;
+    bool for_one; /* see bridge_set_for_one */
     void (*stopped)(void *arg);
     void *stopped_arg;
     struct timer report;
@@ -75,6 +75,15 @@ static struct provider *legacy_core_of(const struct bridge_server *s)
 static bool is_in(const struct bridge_server *s, const struct view *v)
 {
     return view_has(v, core_of(s)) || view_has(v, legacy_core_of(s));
+}
+
+/* Do new sessions get an instance of their own: by the configuration, or because the server asks
+ * its clients questions without saying on which call? Where there is only one agent, it is meant.
+ */
+static bool is_per_session(const struct bridge_server *s)
+{
+    return server_is_per_session(s->plan) ||
+           (!s->bridge->for_one && (server_traits(s->plan) & SERVER_ASKS));
 }
 
 static struct bridge_server *find_server(const struct bridge *b, struct span alias)
@@ -116,7 +125,7 @@ static void furnish(struct bridge *b, struct lease *l)
         struct bridge_server *s = entry(it);
         if (!is_in(s, lease_shared(l)))
             continue;
-        if (s->per_session && !core_of(s)->halted)
+        if (is_per_session(s) && !core_of(s)->halted)
             lease_add_own(l, s->plan, core_of(s)->catalog);
         else
             lease_add_shared(l, legacy_core_of(s), server_filter(s->plan));
@@ -179,18 +188,19 @@ static void tell_watches(struct bridge *b)
 
 /* --- one server --- */
 
-/* The server asks its clients questions, and we cannot tell which client is meant: sessions that
- * begin from now on get an instance of their own. */
+/* The server asks like that: this is remembered. */
 static void on_orphan(void *arg)
 {
     struct bridge_server *s = arg;
 
-    if (!s->per_session)
+    if (!s->instance || (server_traits(s->plan) & SERVER_ASKS))
+        return;
+    instance_note(s->instance, SERVER_ASKS, true);
+    if (!server_is_per_session(s->plan) && !s->bridge->for_one)
         log_info(
             server_alias(s->plan),
             "asks its clients questions: from now on every session gets an instance of its own "
             "(`instances: per-session` says so from the start)");
-    s->per_session = true;
 }
 
 /* --- the instance for agents of the initialize era (decision 012) --- */
@@ -247,7 +257,7 @@ static void end_instance(const struct bridge *b, struct instance *i)
  * era get another? Not if each of them has one anyway, or if the server does not serve them. */
 static bool wants_legacy(const struct bridge_server *s)
 {
-    return !s->legacy && !s->per_session && server_era(s->plan) == MCP_ERA_AUTO &&
+    return !s->legacy && !is_per_session(s) && server_era(s->plan) == MCP_ERA_AUTO &&
            mcp_provider_is_modern(instance_server(s->instance)) &&
            s->modern_until <= loop_timers(s->bridge->loop)->now;
 }
@@ -305,11 +315,13 @@ static void on_lists(void *arg)
 
     if (!s->instance)
         return;
-    for (struct lease *l = NULL; s->per_session && (l = leases_next(b->leases, l));)
+    if (mcp_provider_is_modern(instance_server(s->instance)))
+        core_of(s)->takes_turns = false; /* it asks by its answers */
+    for (struct lease *l = NULL; is_per_session(s) && (l = leases_next(b->leases, l));)
         lease_learn(l, s->plan, core_of(s)->catalog);
     if (s->legacy)
         tell_legacy(s);
-    if (s->legacy || s->per_session)
+    if (s->legacy || is_per_session(s))
         router_tell_changes(b->router, NULL);
     if (!wants_legacy(s))
         return;
@@ -323,6 +335,7 @@ static struct instance *make_instance(struct bridge_server *s, struct server_pla
     struct instance *i = instance_new(s->bridge->instances, plan);
 
     instance_provider(i)->entry = s;
+    instance_provider(i)->takes_turns = (server_traits(plan) & SERVER_ASKS) != 0;
     mcp_provider_on_orphan(instance_server(i), on_orphan, s);
     instance_on_lists(i, on_lists, s);
     return i;
@@ -336,12 +349,11 @@ static struct bridge_server *add_server(struct bridge *b, struct server_plan *pl
     s->bridge = b;
     s->plan = plan;
     s->holders = 1;
-    s->per_session = server_is_per_session(plan);
     s->own = exposure_new(
         b->router,
         &(struct exposure_style){.bridge = b, .of_both_eras = true, .name = server_alias(plan)});
     s->instance = make_instance(s, plan);
-    if ((server_traits(plan) & SERVER_BOTH_ERAS) && !s->per_session)
+    if ((server_traits(plan) & SERVER_BOTH_ERAS) && !is_per_session(s))
         add_legacy(s);
     list_append(&b->servers, &s->node);
     return s;
@@ -399,7 +411,6 @@ static void take_place(struct bridge_server *s)
     s->next = NULL;
     s->next_plan = NULL;
     s->next_failed = false;
-    s->per_session = server_is_per_session(s->plan);
     s->modern_until = 0;
     if (wants_legacy(s))
         add_legacy(s);
@@ -672,6 +683,11 @@ void bridge_free(struct bridge *b)
     mem_free(b);
 }
 
+void bridge_set_for_one(struct bridge *b)
+{
+    b->for_one = true;
+}
+
 void bridge_start(struct bridge *b)
 {
     b->started = true;
@@ -758,7 +774,7 @@ static struct view *enter(void *arg, struct view *shared, unsigned answers, void
     bool any = false;
 
     LIST_EACH (&b->servers, it)
-        any |= entry(it)->per_session && is_in(entry(it), shared);
+        any |= is_per_session(entry(it)) && is_in(entry(it), shared);
     if (!any || b->stopping)
         return NULL;
     struct lease *l = lease_new(b->leases, style, shared, answers);

@@ -29,6 +29,9 @@ struct bridge *bridge_new(struct loop *loop, const struct config *c);
 /* After the `done` of bridge_stop, or when the bridge was never started. */
 void bridge_free(struct bridge *b);
 
+/* Only one agent will use the bridge: it is the one that servers ask, without an instance of its
+ * own. Before the agent comes. */
+void bridge_set_for_one(struct bridge *b);
 /* Start the servers that are to run always. */
 void bridge_start(struct bridge *b);
 /* Start the lazy servers as well: an agent is here. */

@@ -3,7 +3,7 @@
 import { test } from 'node:test';
 import { checks, connect, kinds } from './era_checks.mjs';
 import { rialtoBin, serve, tempDir, writeConfig } from './lib.mjs';
-import { fixtureEntry, fixtureOverHttp, ModernClient } from './peers.mjs';
+import { fixtureEntry, fixtureOverHttp, ModernClient, serveDual } from './peers.mjs';
 
 const eras = ['legacy', 'modern'];
 
@@ -66,10 +66,11 @@ for (const era of eras) {
 // agents of the initialize era belong to the old one: each agent gets a connection of its own era.
 for (const transport of ['stdio', 'HTTP']) {
   test(`a server of both eras over ${transport}`, async (t) => {
-    const server = await serveFixture(t, transport === 'stdio' ? fixtureEntry('dual') : await fixtureOverHttp(t, 'dual'));
+    const entry = transport === 'stdio' ? fixtureEntry('dual') : await fixtureOverHttp(t, 'dual');
+    const { url } = await serveDual(t, { servers: { fixture: entry } });
     for (const kind of Object.keys(kinds)) {
       await t.test(`and ${kind}`, async (tt) => {
-        const agent = await connect(tt, kind, overHttp(server.fixture));
+        const agent = await connect(tt, kind, overHttp(`${url}/fixture`));
         agent.name = kind;
         for (const [name, check] of Object.entries(checks)) {
           await tt.test(name, { timeout: 30_000 }, () => check(agent, { era: agent.era, known: true }));

@@ -3,17 +3,16 @@
 import assert from 'node:assert/strict';
 import path from 'node:path';
 import { test } from 'node:test';
-import { descendants, HttpClient, logged, rialtoBin, serve, sleep, StdioClient, tempDir, until, writeConfig } from './lib.mjs';
-import { fixtureEntry, fixtureOverHttp, ModernClient } from './peers.mjs';
+import { descendants, HttpClient, logged, rialtoBin, StdioClient, tempDir, until, writeConfig } from './lib.mjs';
+import { fixtureEntry, fixtureOverHttp, ModernClient, serveDual } from './peers.mjs';
 
 const children = (server) => descendants(server.pid).length;
 const eraOf = async (agent, name = 'client') => JSON.parse(await agent.text(name)).era;
 const status = async (server) => (await (await fetch(`${server.origin}/status`)).json()).servers;
 
 async function start(t, entry, more = {}, options = {}) {
-  const server = await serve(t, { servers: { fixture: entry }, ...more }, options);
+  const server = await serveDual(t, { servers: { fixture: entry }, ...more }, options);
   const modern = new ModernClient(`${server.url}/fixture`);
-  await modern.waitFor('echo');
   return { server, modern, legacy: () => new HttpClient(`${server.url}/fixture`).connect() };
 }
 
@@ -82,7 +81,6 @@ test('that there are two is known at the next start', async (t) => {
     if (i === 0) await agent.waitFor('fixture__client');
     const { result } = await agent.request('tools/call', { name: 'fixture__client', arguments: {} });
     assert.equal(JSON.parse(result.content[0].text).era, 'legacy');
-    await sleep(1500); // what is remembered is written a second later
     await agent.stop();
   }
 });
@@ -101,11 +99,16 @@ test('both follow a reload, and an operator who stops and starts the server', as
   assert.equal(await eraOf(agent), 'legacy');
   assert.equal(children(server), 2);
   // Another program is another server, for agents of both eras.
-  writeConfig(path.dirname(server.config), { listen: '127.0.0.1:0', servers: { fixture: fixtureEntry('dual', { env: { NEW: '1' } }) } });
-  const before = descendants(server.pid).map((p) => p.pid);
-  process.kill(server.pid, 'SIGHUP');
-  await until('another process', () => descendants(server.pid).some((p) => !before.includes(p.pid)), 20_000);
-  await until('the old ones to go', () => !descendants(server.pid).some((p) => before.includes(p.pid)), 20_000);
+  for (let n = 1, silent = 0; n <= 3 && (n === 1 || silent); n++) {
+    const slow = () => server.stderr().split('does not answer server/discover').length - 1; // see serveDual
+    const known = slow();
+    writeConfig(path.dirname(server.config), { listen: '127.0.0.1:0', servers: { fixture: fixtureEntry('dual', { env: { NEW: `${n}` } }) } });
+    const before = descendants(server.pid).map((p) => p.pid);
+    process.kill(server.pid, 'SIGHUP');
+    await until('another process', () => descendants(server.pid).some((p) => !before.includes(p.pid)), 20_000);
+    await until('the old ones to go', () => !descendants(server.pid).some((p) => before.includes(p.pid)), 20_000);
+    silent = slow() - known;
+  }
   assert.equal(await eraOf(agent), 'legacy');
   assert.equal(await eraOf(modern), 'modern');
   assert.equal(children(server), 2);

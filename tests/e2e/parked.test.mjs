@@ -110,13 +110,20 @@ test('a parked call', async (t) => {
     answered(await (await park(ann)).answer(accept));
   });
 
-  // ... but a question must never reach somebody else, were it only by a wrong guess.
-  await t.test('of another party makes questions doubtful: they are refused', async () => {
-    await park(ann).catch(() => {});
-    const { result, error } = await bob.call('test_elicitation', { message: 'Who?' });
-    assert.ok(error || result.isError, JSON.stringify(result));
-    assert.match(JSON.stringify(error ?? result), /no single open call/);
-  });
+});
+
+// ... but a question must never reach somebody else, were it only by a wrong guess: another's call waits.
+test('a parked call of another party is waited for', async (t) => {
+  const { url } = await start(t, fixtureEntry('legacy'));
+  const ann = new ModernClient(url, { headers: { Authorization: 'Bearer ann' } });
+  const bob = new ModernClient(url, { headers: { Authorization: 'Bearer bob' } });
+  const parked = await park(ann);
+  const of_bob = park(bob, { ...question, arguments: { message: 'Who is bob?' } });
+  assert.equal(await Promise.race([of_bob, sleep(500)]), undefined);
+  answered(await parked.answer(accept));
+  const { requests, keys, answer } = await of_bob;
+  assert.equal(requests[keys[0]].params.message, 'Who is bob?');
+  answered(await answer(accept));
 });
 
 test('calls that one party may leave parked are counted, those of another are not touched', async (t) => {
@@ -168,9 +175,9 @@ test('a parked call is given up when its server dies', async (t) => {
   const [child] = descendants(server.pid);
   process.kill(child.pid, 'SIGKILL');
   await expectGone([child]);
-  // Whether we have heard of its death yet or just now: in either case there is no call to go on with.
-  const message = await parked.answer(accept);
-  assert.ok([-32602, -32000].includes(message.error?.code), JSON.stringify(message));
+  // Whether we have heard of its death yet or just now: there is no call to go on with, and that is said.
+  const { error } = await parked.answer(accept);
+  assert.deepEqual([error?.code, error?.data], [-32000, { reason: 'crashed', retryable: false }], JSON.stringify(error));
 });
 
 // --- what the client cannot do ---

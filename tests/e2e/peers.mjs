@@ -5,7 +5,7 @@ import { spawn } from 'node:child_process';
 import http from 'node:http';
 import path from 'node:path';
 import {
-  bothTypes, exchange, load, npmFolder, rawMessages, root, sseData, until,
+  bothTypes, exchange, load, npmFolder, rawMessages, root, serve, sseData, until,
 } from './lib.mjs';
 
 export const node22 = path.join(npmFolder, `node_modules/node-linux-${process.arch}/bin/node`);
@@ -22,6 +22,19 @@ export const allCapabilities = { elicitation: { form: {}, url: {} }, sampling: {
 export const fixtureEntry = (era, more = {}) => ({
   command: node22, args: [fixtureScript, '--era', era], ...more,
 });
+
+/**
+ * Serves a server of both eras that was found to be one. On a busy machine it may take so long to start
+ * that it is taken for one that does not know server/discover: then once more.
+ */
+export async function serveDual(t, config, options) {
+  for (let tries = 3; ; tries--) {
+    const server = await serve(t, config, options);
+    await new ModernClient(`${server.url}/fixture`).waitFor('echo');
+    if (!tries || !/does not answer server\/discover/.test(server.stderr())) return server;
+    await server.stop();
+  }
+}
 
 /** A program that prints where it listens; gives {url, stop()} and ends with the test. */
 export async function startHttp(t, command, args, { env = {}, pattern = /(http:\/\/\S+)/ } = {}) {

@@ -317,6 +317,7 @@ static void open_call(struct modern_agent *a, const struct mcp_message *m, void 
     request.wants_progress = r->token != NULL;
     request.takes_structured = true;
     request.party = r->principal;
+    request.anybody = reply && !principal.n; /* on HTTP, without a token */
     request.resumes = m->slots[SLOT_REQUEST_STATE].type != JSON_NONE ||
                       m->slots[SLOT_INPUT_RESPONSES].type != JSON_NONE;
     /* `done` may come inside: only what the router gives back is still there. */

@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "core/doubts.h"
 #include "mcp/circle.h"
 #include "mcp/outcome.h"
 #include "mcp/param_headers.h"
@@ -53,19 +54,23 @@ static void receive_response(struct mcp_provider *p, const struct mcp_message *m
         upstream_sent_free(p, sent);
 }
 
-/* The call that an ask or notification belongs to: by its stream, else the only open call. */
-static struct call *owner_of(const struct mcp_provider *p, uint64_t about)
+/* A question of a server that does not say on which call it asks. */
+static void receive_orphan(struct mcp_provider *p, const struct ask *ask)
 {
-    const struct sent *sent = idmap_get(&p->sent, about);
-
-    return sent && sent->call ? sent->call : ask_sole_call(&p->core);
+    if (p->on_orphan)
+        p->on_orphan(p->orphan_arg);
+    /* A question of a shared server that belongs to no call is never broadcast. */
+    if (!doubts_put(&p->core, ask))
+        respond_error(p, ask->key, RPC_METHOD_NOT_FOUND,
+                      "No client can be asked: this request belongs to no single open call");
 }
 
-/* Give a question of the server to the consumer of the call that the question belongs to. */
+/* Give a question of the server to the consumer of the call that the question belongs to: by its
+ * stream, or as core/doubts.h finds the call. */
 static void receive_ask(struct mcp_provider *p, const struct mcp_message *m, uint64_t about,
                         const struct ask *given)
 {
-    struct call *owner = owner_of(p, about);
+    const struct sent *sent = idmap_get(&p->sent, about);
     struct buf params = {0};
     struct ask ask = *given;
 
@@ -73,15 +78,10 @@ static void receive_ask(struct mcp_provider *p, const struct mcp_message *m, uin
         params_put_foreign(&params, m);
         ask.params = buf_view(&params);
     }
-    if (owner) {
-        ask_put(owner, &ask);
-    } else if (!ask_put_standing(&p->core, &ask)) {
-        /* A question of a shared server that belongs to no single call is never broadcast. */
-        if (p->on_orphan)
-            p->on_orphan(p->orphan_arg);
-        respond_error(p, m->rpc.id, RPC_METHOD_NOT_FOUND,
-                      "No client can be asked: this request belongs to no single open call");
-    }
+    if (sent && sent->call)
+        ask_put(sent->call, &ask);
+    else
+        receive_orphan(p, &ask);
     buf_fini(&params);
 }
 

@@ -103,7 +103,7 @@ void mcp_provider_set_judge(struct mcp_provider *p,
                             bool (*admits)(void *arg, const char *alias, struct span name,
                                            struct span tool),
                             void *arg);
-/* Called when the server asked a question that could belong to several calls, or to none. */
+/* Called when the server asks a question without saying on which call. */
 void mcp_provider_on_orphan(struct mcp_provider *p, void (*fn)(void *arg), void *arg);
 /* Called when the provider has published what the server offers. */
 void mcp_provider_on_lists(struct mcp_provider *p, void (*fn)(void *arg), void *arg);

@@ -182,8 +182,9 @@ static void a_reload_reaches_sessions_that_are_there(void **state)
     rig_tear_down(&r);
 }
 
-/* A shared server has asked its clients something, and two of them could have been meant. It is
- * told no; and sessions that come from then on have one each, which knows whom to ask. */
+/* A shared server asked its clients something, and two of them could have been meant: it was told
+ * no. Now its question waits until only one can be meant, and sessions that come from then on have
+ * one each, which knows whom to ask. */
 static void one_that_asks_its_clients_is_not_shared_any_more(void **state)
 {
     struct hub_rig r;
@@ -195,11 +196,11 @@ static void one_that_asks_its_clients_is_not_shared_any_more(void **state)
     enter_all(&b, &r);
     assert_null(a.lease);
     rig_agent_call(&a, "a__sleep", "{\"ms\":500}");
-    assert_non_null(strstr(rig_agent_ask(&b, &r, "a__ask", NULL), "No client can be asked"));
+    assert_non_null(strstr(rig_agent_ask(&b, &r, "a__ask", NULL), "the client cannot answer"));
+    assert_true(rig_agent_heard(&a, "slept"));
     enter_all(&later, &r);
     assert_non_null(later.lease);
     assert_int_not_equal(pid_behind(&later, &r, "a__whoami"), rig_pid(rig_server(&r, "a")));
-    WAIT(r.loop, rig_agent_heard(&a, "slept"));
     rig_agent_leave(&later);
     rig_agent_leave(&a);
     rig_agent_leave(&b);
