@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
-import { serve, sleep, StdioClient, rialtoBin, tempDir, until, writeConfig } from './lib.mjs';
+import { HttpClient, serve, sleep, StdioClient, rialtoBin, tempDir, until, writeConfig } from './lib.mjs';
 import { META, MODERN, ModernClient, node22 } from './peers.mjs';
 import { listen, readBody } from './upstream_lib.mjs';
 
@@ -42,6 +42,10 @@ test('no update is lost while subscriptions change', async (t) => {
   await until('the server', async () => (await client.request('resources/list')).result.resources.length === 3);
   const first = await client.listen({ resourceSubscriptions: ['x://a'] });
   await until('the first subscription', () => [...open.values()].some((l) => l.wanted.includes('x://a')));
+  // The id of our subscription is nothing for an agent of the initialize era, nor is its empty husk.
+  const old = await new HttpClient(server.url).connect();
+  const heard = await old.listen();
+  await old.request('resources/subscribe', { uri: 'x://a' });
   // Every 10 ms the resource changes once, told to those who are subscribed at that moment.
   let sent = 0;
   let missed = 0;
@@ -64,6 +68,9 @@ test('no update is lost while subscriptions change', async (t) => {
   await until('one subscription in the end', () => open.size === 1);
   assert.ok(ended.length >= 3 && ended.every((e) => e.others > 0), JSON.stringify(ended));
   first.close();
+  const [{ params }] = heard.messages().filter((m) => m.method === 'notifications/resources/updated');
+  assert.deepEqual(Object.keys(params).sort(), ['n', 'uri']);
+  heard.close();
 });
 
 test('on a pipe, a call right behind a listen does not overtake it', async (t) => {

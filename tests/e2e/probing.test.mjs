@@ -60,6 +60,11 @@ test('a modern server that breaks the rules', async (t) => {
     assert.match(JSON.stringify(error ?? result), /does not exist/);
   });
 
+  // It waited for ever, and so did the agent: the answer of a person went the way of input_required.
+  await t.test('a question as a request, which this era does not have', async () => {
+    for (const agent of [modern, legacy]) assert.match(await agent.text('asks'), /-32601/);
+  });
+
   await t.test('a request for input that asks nothing', async () => {
     const { error } = await legacy.call('empty_handed');
     assert.match(error.message, /too many times/);
@@ -73,4 +78,16 @@ test('a modern server that breaks the rules', async (t) => {
     await until('a new subscription', async () => await modern.text('change') === 'told' || sleep(200));
     await stream.waitFor('notifications/tools/list_changed');
   });
+});
+
+// Servers of npx and uvx take longer to their first answer than we wait for one to server/discover. Such a
+// server of both eras was taken for one of the initialize era, and its modern agents were translated for a day.
+test('a server that starts slowly is spoken to in the stateless era all the same', async (t) => {
+  const { command, args } = fixtureEntry('dual');
+  const slow = { command: 'sh', args: ['-c', `sleep 4; exec ${[command, ...args].map((x) => `'${x}'`).join(' ')}`] };
+  const server = await serve(t, { servers: { s: slow } });
+  const agent = new ModernClient(server.url);
+  await until('the late answer', () => /answered server\/discover late/.test(server.stderr()), 60_000);
+  await until('the tools', async () => (await agent.request('tools/list')).result?.tools.some((x) => x.name === 's__client'), 60_000);
+  assert.equal(JSON.parse(await agent.text('s__client')).era, 'modern');
 });

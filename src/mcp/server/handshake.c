@@ -236,6 +236,29 @@ static void discover_failed(struct mcp_provider *p, struct sent *sent, int statu
         try_legacy(p, why);
 }
 
+/*
+ * The server was only slow to start, as those of npx and uvx are, and is of the stateless era after
+ * all. It has been sent initialize meanwhile, so it is started again, and given its time.
+ */
+static void late_answered(struct mcp_provider *p, struct sent *sent, const struct mcp_message *m)
+{
+    (void)sent;
+    if (m->rpc.kind != RPC_RESULT || !lists_modern(m->slots[SLOT_SUPPORTED]))
+        return;
+    bool greeted = p->phase_at[MCP_GREETED] != 0;
+    p->knows_modern = true;
+    p->legacy_until = 0;
+    if (greeted)
+        return; /* at the next start */
+    handshake_reached(p, MCP_GREETED);
+    handshake_give_up(p, "answered server/discover late: it is started again");
+}
+
+static void late_failed(struct mcp_provider *p, struct sent *sent, int status, const char *why)
+{
+    (void)p, (void)sent, (void)status, (void)why;
+}
+
 void handshake_on_silence(struct timer *t)
 {
     struct mcp_provider *p = CONTAINER_OF(t, struct mcp_provider, probe);
@@ -244,8 +267,11 @@ void handshake_on_silence(struct timer *t)
              "does not answer server/discover: trying initialize (`era: legacy` in its "
              "entry saves the %d s of waiting)",
              SILENCE_MS / 1000);
-    LIST_EACH_SAFE (&p->all_sent, it)
-        upstream_sent_free(p, LIST_ENTRY(it, struct sent, node));
+    LIST_EACH (&p->all_sent, it) { /* server/discover alone */
+        struct sent *sent = LIST_ENTRY(it, struct sent, node);
+        sent->answered = late_answered;
+        sent->failed = late_failed;
+    }
     try_legacy(p, "it did not answer server/discover");
 }
 

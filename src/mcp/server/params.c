@@ -72,17 +72,34 @@ void params_put(struct buf *out, const struct request *r, struct span own_meta, 
     put_piece(out, r, at, r->params.n);
 }
 
+/* The object without one of its members. */
+static void put_without(struct buf *out, struct span object, struct span member)
+{
+    struct span before = span_trim(span_of(object.p, (size_t)(member.p - object.p)));
+    struct span after = span_trim(span_from(object, (size_t)(member.p - object.p) + member.n));
+
+    if (after.p[0] == ',')
+        after = span_from(after, 1);
+    else if (before.p[before.n - 1] == ',')
+        before.n--;
+    buf_span(out, before);
+    buf_span(out, after);
+}
+
 void params_put_foreign(struct buf *out, const struct mcp_message *m)
 {
     const struct json_slot *meta = &m->slots[SLOT_META];
-    struct buf keep = {0};
+    BUF_SCOPED keep = {0};
 
     mcp_put_foreign_meta(&keep, meta->value);
+    if (!keep.n) {
+        put_without(out, m->rpc.params, meta->member);
+        return;
+    }
     params_put(
         out,
         &(struct request){.params = m->rpc.params,
                           .meta_at = {(size_t)(meta->value.p - m->rpc.params.p), meta->value.n},
                           .meta_keep = buf_view(&keep)},
         SPAN_EMPTY, SPAN_EMPTY);
-    buf_fini(&keep);
 }
