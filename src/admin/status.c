@@ -96,6 +96,22 @@ static void put_durations(struct buf *out, const struct stats *stats)
     buf_char(out, ']');
 }
 
+/* null for a server without a sandbox. */
+static void put_sandbox(struct buf *out, const struct provider_facts *facts)
+{
+    if (!facts->sandbox) {
+        put_text(out, "sandbox", NULL);
+        return;
+    }
+    json_out_open(out, "sandbox", '{');
+    json_out_str(out, "level", facts->sandbox);
+    if (facts->refused.n) {
+        json_out_redacted(out, "refused", facts->refused);
+        json_out_redacted(out, "remedy", facts->remedy);
+    }
+    buf_char(out, '}');
+}
+
 void status_put_server(struct buf *out, const struct admin *a, const struct provider *p)
 {
     static const struct {
@@ -123,6 +139,7 @@ void status_put_server(struct buf *out, const struct admin *a, const struct prov
         json_out_number(out, "pid", (uint64_t)facts.pid);
     else
         put_text(out, "pid", NULL);
+    put_sandbox(out, &facts);
     json_out_number(out, "instances", count_instances(a, p));
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
         json_out_number(out, kinds[i].name, count_items(view, kinds[i].kind));

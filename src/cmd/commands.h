@@ -28,6 +28,7 @@ extern const struct command command_prompts;
 extern const struct command command_lock;
 extern const struct command command_reload;
 extern const struct command command_resources;
+extern const struct command command_sandbox;
 extern const struct command command_serve;
 extern const struct command command_status;
 extern const struct command command_stdio;

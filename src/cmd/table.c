@@ -15,6 +15,7 @@ const struct command *const commands[] = {
     &command_top,
     &command_logs,
     &command_doctor,
+    &command_sandbox,
     &command_reload,
     &command_approvals,
     &command_lock,

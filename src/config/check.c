@@ -4,6 +4,7 @@
 
 #include "base/ascii.h"
 #include "base/map.h"
+#include "base/mem.h"
 #include "wire/host.h"
 
 /* The place of the key, or of the map if the key is not given. */
@@ -45,7 +46,7 @@ static void check_transport(struct schema_read *r, const struct value *v, const 
 
 bool check_server(struct schema_read *r, const struct value *v, const char *shown, void *entry)
 {
-    static const char *const for_command[] = {"args", "env", "cwd"};
+    static const char *const for_command[] = {"args", "env", "cwd", "sandbox"};
     static const char *const for_url[] = {"headers", "ca"};
     struct config_server *s = entry;
     bool command = is_given(v, "command"), url = is_given(v, "url");
@@ -56,7 +57,7 @@ bool check_server(struct schema_read *r, const struct value *v, const char *show
     if (command && url)
         problems_add(r->problems, PROBLEM_ERROR, place_of(v, "url"), shown,
                      "'command' and 'url' exclude each other; keep one");
-    for (size_t i = 0; url && !command && i < 3; i++)
+    for (size_t i = 0; url && !command && i < COUNT_OF(for_command); i++)
         if (is_given(v, for_command[i]))
             problems_add(r->problems, PROBLEM_ERROR, place_of(v, for_command[i]), shown,
                          "'%s' makes no sense for a server with 'url'", for_command[i]);
@@ -65,6 +66,8 @@ bool check_server(struct schema_read *r, const struct value *v, const char *show
             problems_add(r->problems, PROBLEM_ERROR, place_of(v, for_url[i]), shown,
                          "'%s' makes no sense for a server with 'command'", for_url[i]);
     check_transport(r, v, shown, s);
+    if (s->origin == ORIGIN_AGENT && command && !is_given(v, "sandbox"))
+        s->sandbox.level = SANDBOX_LIGHT;
     s->own_timeout = is_given(v, "timeout");
     s->own_approve_by = is_given(v, "approve_by");
     if (command && !is_given(v, "ping"))
@@ -255,6 +258,7 @@ void check_config(struct schema_read *r, const struct value *root, struct config
         struct config_server *s = &c->servers.items[i];
         s->resources_as_tools |= c->resources_as_tools;
         s->prompts_as_tools |= c->prompts_as_tools;
+        s->sandbox.warns = c->sandbox_missing == MISSING_WARN;
         /* With tokens or views there are callers that are not trusted with everything. */
         if (!s->own_approve_by && (c->tokens.n || c->views.n))
             s->approve_by = APPROVE_BY_OPERATOR;

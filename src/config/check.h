@@ -9,7 +9,7 @@
 
 #include "config/schema.h"
 
-schema_check_fn check_alias, check_name, check_not_empty, check_path;
+schema_check_fn check_alias, check_name, check_not_empty, check_path, check_whole_path, check_port;
 schema_check_fn check_agent, check_address, check_url, check_bus_url, check_origin, check_host,
     check_host_pattern, check_token_hash;
 schema_check_fn check_capability, check_unix_address;

@@ -36,6 +36,14 @@ const char *check_path(struct span text)
     return text.n > PATH_LENGTH_MAX ? "this path is too long" : NULL;
 }
 
+const char *check_whole_path(struct span text)
+{
+    if (!span_starts(text, SPAN("/")) && !span_starts(text, SPAN("~/")) && !span_is(text, "~") &&
+        !span_starts(text, SPAN("${")))
+        return "expected a whole path, or one that begins with ~/";
+    return check_path(text);
+}
+
 /* The alias becomes a part of tool names and of the address /mcp/<alias>. */
 const char *check_alias(struct span text)
 {
@@ -92,6 +100,12 @@ static bool is_port(struct span text)
     uint64_t port;
 
     return text.n <= 5 && ascii_number(text, &port) && port <= 65535;
+}
+
+const char *check_port(struct span text)
+{
+    return is_port(text) && !span_is(text, "0") ? NULL
+                                                : "expected a port from 1 to 65535, none or all";
 }
 
 static size_t last_colon(struct span text)

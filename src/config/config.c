@@ -267,5 +267,6 @@ struct config_server *config_server(const struct config *c, const char *alias)
 
 bool config_server_equal(const struct config_server *a, const struct config_server *b)
 {
-    return strcmp(a->alias, b->alias) == 0 && schema_equal("servers.*", a, b);
+    return strcmp(a->alias, b->alias) == 0 && schema_equal("servers.*", a, b) &&
+           (!a->sandbox.level || a->sandbox.warns == b->sandbox.warns);
 }

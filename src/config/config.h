@@ -35,6 +35,7 @@ enum config_on_change {
 };
 enum config_describe { DESCRIBE_NOT, DESCRIBE_NAME, DESCRIBE_MCP };
 enum config_errors { ERRORS_AUTO, ERRORS_PROTOCOL, ERRORS_RESULTS };
+enum config_missing { MISSING_REFUSE, MISSING_WARN };
 enum config_log_format { LOG_FORMAT_TEXT, LOG_FORMAT_JSON };
 enum config_capabilities { CAPABILITIES_AUTO, CAPABILITIES_STRICT, CAPABILITIES_LIST };
 enum config_bus_role { BUS_WORKER, BUS_PROXY, BUS_BOTH };
@@ -88,6 +89,7 @@ struct config {
         struct config_rule *items;
         size_t n;
     } rules;
+    enum config_missing sandbox_missing;
 
     struct {
         const char *directory;

@@ -37,6 +37,16 @@ enum config_progress { PROGRESS_IGNORE, PROGRESS_RESET };
 enum config_start { START_EAGER, START_LAZY };
 enum config_origin { ORIGIN_OPERATOR, ORIGIN_AGENT };
 enum config_instances { INSTANCES_SHARED, INSTANCES_PER_SESSION };
+enum config_cage { SANDBOX_OFF, SANDBOX_LIGHT, SANDBOX_STRICT, SANDBOX_MAP };
+
+/* What the server's program may do; the lists and limits are for SANDBOX_MAP. */
+struct config_sandbox {
+    enum config_cage level;
+    struct config_strings read, write;      /* paths */
+    struct config_strings network;          /* ports; "*" = everything; none = nothing */
+    uint64_t memory, processes, cpu, files; /* 0 = no limit */
+    bool warns;                             /* sandbox.missing, copied to each server */
+};
 
 /* Changes to one tool of a server. */
 struct config_tool {
@@ -62,6 +72,7 @@ struct config_server {
     struct config_strings args;
     struct config_pairs env;
     const char *cwd;
+    struct config_sandbox sandbox;
 
     const char *url;
     enum config_transport transport;

@@ -112,6 +112,10 @@ static void read_strings(struct schema_read *r, const struct schema_row *row, co
     static const char *everything[] = {"*"};
     size_t n = 0;
 
+    if (row->zero && v->type == VALUE_STRING && span_is(v->text, row->zero)) {
+        put_list(row, base, NULL, 0);
+        return;
+    }
     if (is_word_for_all(row, v)) {
         put_list(row, base, everything, 1);
         return;
@@ -425,7 +429,7 @@ static void set_presets(struct schema_read *r, const char *parent, void *base)
             continue;
         if (row->type == SCHEMA_SECTION)
             set_presets(r, row->path, base);
-        else if (row->preset)
+        if (row->preset)
             read_row(&quiet, row, text_value(&scratch, row, span_str(row->preset)), row->path,
                      base);
     }
@@ -544,9 +548,19 @@ static void read_section(struct schema_read *r, const struct schema_row *row, co
 {
     struct scope scope = {.path = row->path, .base = base};
 
+    if (row->words && v->type != VALUE_MAP) {
+        read_word(r, row, v, shown, base);
+        return;
+    }
     if (v->type != VALUE_MAP) {
         wrong_type(r, row, v, shown);
         return;
+    }
+    if (row->words) {
+        int map = 0;
+        while (row->words[map].word)
+            map++;
+        memcpy(field(row, base), &map, sizeof map);
     }
     snprintf(scope.shown, sizeof scope.shown, "%.*s", SHOWN_PARENT_MAX, shown);
     read_map(r, v, &scope);

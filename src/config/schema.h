@@ -28,7 +28,8 @@ enum schema_type {
     SCHEMA_WORDS,    /* unsigned: a bit for each of `words` */
     SCHEMA_JSON,     /* const char *: a map as JSON text */
     SCHEMA_SCALARS,  /* const char *: a list of texts, numbers, true and false as JSON text */
-    SCHEMA_SECTION,  /* has keys below it, which go to the same struct */
+    SCHEMA_SECTION,  /* has keys below it, which go to the same struct; with `words` it may be one
+                        of these instead, and a map stands for the word after the last */
     SCHEMA_ENTRIES,  /* a map of names to structs; each starts with `const char *` for its name */
     SCHEMA_LIST,     /* a list of structs */
 };
@@ -55,7 +56,8 @@ struct schema_row {
     size_t offset;                   /* into struct config, or the struct of the entry around it */
     const char *preset;              /* the default, as written in a file */
     uint64_t min, max;               /* of amounts; of the number of entries; max 0 = no bound */
-    const char *zero;                /* what 0 means; NULL: 0 is out of bounds */
+    const char *zero;                /* what 0 means; NULL: 0 is out of bounds.
+                                        SCHEMA_STRINGS: the word that means [] */
     const struct schema_word *words; /* SCHEMA_WORD and SCHEMA_WORDS */
     schema_check_fn *check;          /* of a text, of each text in a list, of each entry's name */
     schema_check_fn *check_name;     /* SCHEMA_PAIRS: of each name */

@@ -37,9 +37,12 @@ void schema_put_type(struct buf *out, const struct schema_row *row)
     };
 
     if (row->shorthand && row->type == SCHEMA_STRINGS)
-        buf_printf(out, "%s or %s", names[row->type], row->shorthand);
+        buf_printf(out, "%s%s%s or %s", names[row->type], row->zero ? ", " : "",
+                   row->zero ? row->zero : "", row->shorthand);
     else
         buf_str(out, row->shorthand ? "text or a list" : names[row->type]);
+    if (row->words && row->type == SCHEMA_SECTION)
+        buf_str(out, ", or ");
     if (row->words)
         put_words(out, row->words, " or ");
 }
@@ -73,7 +76,7 @@ static void put_facts(struct buf *out, const struct schema_row *row)
         put_amount(out, row, row->max);
         buf_str(out, ". ");
     }
-    if (row->zero)
+    if (row->zero && is_amount(row))
         buf_printf(out, "0 means %s. ", row->zero);
     if (row->env)
         buf_printf(out, "The environment variable %s wins over the file. ", row->env);

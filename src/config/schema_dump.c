@@ -64,6 +64,9 @@ static struct value *dump_strings(struct arena *a, const struct schema_row *row,
 
     for (size_t i = 0; i < list.n; i++)
         value_append(v, dump_text(a, row, get_text(list.items + i * sizeof(char *))));
+    /* The list that a word stands for is written as the word: "*" is no port. */
+    if (row->zero && row->shorthand && list.n == 1 && strcmp(get_text(list.items), "*") == 0)
+        return value_text(a, VALUE_STRING, span_str(row->shorthand));
     return list.n ? v : NULL;
 }
 
@@ -145,9 +148,12 @@ static struct value *dump_entries(struct arena *a, const struct schema_row *row,
 
 static struct value *dump_section(struct arena *a, const struct schema_row *row, const void *base)
 {
-    struct value *map = dump_map(a, row->path, base);
+    const char *word = row->words ? row->words[get_word(field(row, base))].word : NULL;
 
-    return map->n ? map : NULL;
+    if (word)
+        return value_text(a, VALUE_STRING, span_str(word));
+    struct value *map = dump_map(a, row->path, base);
+    return map->n || row->words ? map : NULL;
 }
 
 /* NULL when the key is not set. */
@@ -270,7 +276,7 @@ bool schema_equal_row(const struct schema_row *row, const void *a, const void *b
     case SCHEMA_WORDS:
         return get_word(x) == get_word(y);
     case SCHEMA_SECTION:
-        return schema_equal(row->path, a, b);
+        return (!row->words || get_word(x) == get_word(y)) && schema_equal(row->path, a, b);
     case SCHEMA_ENTRIES:
     case SCHEMA_LIST:
         return same_entries(row, x, y);

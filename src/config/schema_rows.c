@@ -24,6 +24,7 @@ enum {
     RULES_MAX = 1000,
     JOINS_MAX = 16,
     CALLS_MAX = 100000,
+    PATHS_MAX = 256,
     COUNT_MAX = 1000000
 };
 
@@ -123,6 +124,19 @@ static const struct schema_word capabilities_words[] = {
 static const struct schema_word origin_words[] = {
     {"operator", "the owner of this file"},
     {"agent", "an agent, over the bus; nothing is filled in for ${NAME} in its entry"},
+    {NULL},
+};
+static const struct schema_word sandbox_words[] = {
+    {"off", "nothing is refused"},
+    {"light", "system folders can be read and run, its own working folder and TMPDIR written; "
+              "nothing else of the files, and no system calls that reach into other processes or "
+              "the kernel; the network is open"},
+    {"strict", "also no network, no Unix sockets, and nothing can be run where it may write"},
+    {NULL},
+};
+static const struct schema_word missing_words[] = {
+    {"refuse", "a server whose sandbox this kernel cannot enforce is not started"},
+    {"warn", "the log says what is missing, and the server runs with the rest"},
     {NULL},
 };
 static const struct schema_word role_words[] = {
@@ -231,7 +245,39 @@ const struct schema_row schema_rows[] = {
              "LANG and the like)."},
     {"servers.*.cwd", SCHEMA_STRING, SERVER(cwd), .check = check_path,
      .also = "workingDirectory working_directory directory",
-     .help = "The folder to start the program in; when not given, the one Rialto was started in."},
+     .help = "The folder to start the program in; when not given, the one Rialto was started in, "
+             "or with a sandbox a folder of the server's own."},
+    {"servers.*.sandbox", SCHEMA_SECTION, SERVER(sandbox.level), .preset = "off",
+     .words = sandbox_words,
+     .help = "What the program may do: a word, or a map that begins as strict and whose keys open "
+             "what they name. Its own working folder is cwd, or servers/NAME in the state folder. "
+             "The default is light for a server with origin: agent. 'rialto sandbox NAME' shows "
+             "what this machine enforces."},
+    {"servers.*.sandbox.read", SCHEMA_STRINGS, SERVER(sandbox.read), .max = PATHS_MAX,
+     .check = check_whole_path,
+     .help = "Files and folders that may be read and run, besides the system's."},
+    {"servers.*.sandbox.write", SCHEMA_STRINGS, SERVER(sandbox.write), .max = PATHS_MAX,
+     .check = check_whole_path,
+     .help = "Files and folders that may be read and written, and never run; a folder of read "
+             "around such a folder can then only be read."},
+    {"servers.*.sandbox.network", SCHEMA_STRINGS, SERVER(sandbox.network), .max = PATHS_MAX,
+     .check = check_port, .zero = "none", .shorthand = "all",
+     .help = "The network: none, a list of ports that TCP connections may be made to (and nothing "
+             "else: no listening, no UDP, so that names are looked up only over TCP), or all. Unix "
+             "sockets stay closed."},
+    {"servers.*.sandbox.memory", SCHEMA_SIZE, SERVER(sandbox.memory), .preset = "0", .min = 1 << 20,
+     .max = 1ull << 40, .zero = "no limit",
+     .help = "How much memory: of all its processes where there is a control group with this "
+             "controller, else of each process."},
+    {"servers.*.sandbox.processes", SCHEMA_NUMBER, SERVER(sandbox.processes), .preset = "0",
+     .min = 1, .max = COUNT_MAX, .zero = "no limit",
+     .help = "How many processes and threads the server may have; those of others do not count."},
+    {"servers.*.sandbox.cpu", SCHEMA_DURATION, SERVER(sandbox.cpu), .preset = "0",
+     .min = SECONDS(1), .max = HOURS(24 * 30), .zero = "no limit",
+     .help = "How much CPU time each of its processes may use; then the process is killed."},
+    {"servers.*.sandbox.files", SCHEMA_NUMBER, SERVER(sandbox.files), .preset = "0", .min = 8,
+     .max = COUNT_MAX, .zero = "no limit",
+     .help = "How many files each of its processes may have open."},
     {"servers.*.url", SCHEMA_STRING, SERVER(url), .check = check_url,
      .also = "serverUrl httpUrl endpoint",
      .help = "Address of a server that runs elsewhere; instead of command."},
@@ -340,6 +386,10 @@ const struct schema_row schema_rows[] = {
      .help = "How many failures in a row end the attempts to start the server again."},
     {"enabled_servers", SCHEMA_STRINGS, TOP(enabled_servers), .max = SERVERS_MAX,
      .help = "When given, only these servers are used; the others stay in the file for later."},
+
+    {"sandbox", SCHEMA_SECTION, .help = "The sandboxes of servers (servers.*.sandbox)."},
+    {"sandbox.missing", SCHEMA_WORD, TOP(sandbox_missing), .preset = "refuse",
+     .words = missing_words, .help = "What to do where this kernel cannot enforce a sandbox."},
 
     /* --- who may see what --- */
     {"secrets", SCHEMA_SECTION,

@@ -48,6 +48,9 @@ struct provider_facts {
     const char *version;   /* of the protocol that the instance speaks */
     const char *transport; /* "stdio", "http" ... */
     int pid;               /* of the instance's process on this machine */
+    const char *sandbox;   /* the level of its sandbox */
+    struct span refused;   /* by the sandbox, when the instance ended last */
+    struct span remedy;    /* what in the configuration would allow that */
 };
 
 struct provider_ops {

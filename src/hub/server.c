@@ -8,12 +8,16 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "config/credentials.h"
+#include "hub/install.h"
 #include "hub/memory.h"
 #include "hub/nesting.h"
+#include "hub/places.h"
+#include "hub/sandbox.h"
 #include "mcp/server/http_upstream.h"
 #include "mcp/server/ws_upstream.h"
 
 #include <limits.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 /* From closing a server's stdin to SIGTERM, and from there to SIGKILL: after Ctrl-C, all ends
@@ -66,6 +70,33 @@ static const char *fill(struct filling *f, const char *text)
     return copy;
 }
 
+static const char *const *texts_of(struct filling *f, const struct config_strings *list)
+{
+    const char **texts = ARENA_ARRAY(f->arena, const char *, list->n + 1);
+
+    for (size_t i = 0; i < list->n; i++)
+        texts[i] = fill(f, list->items[i]);
+    return texts;
+}
+
+/* The variables with one more in front, unless it is among them. */
+static const char *const *with_default(struct arena *arena, const char *const *env,
+                                       const char *name, const char *value)
+{
+    BUF_SCOPED text = {0};
+    size_t n = 0;
+
+    buf_printf(&text, "%s=", name);
+    for (; env[n]; n++)
+        if (span_starts(span_str(env[n]), buf_view(&text)))
+            return env;
+    buf_str(&text, value);
+    const char **longer = ARENA_ARRAY(arena, const char *, n + 2);
+    longer[0] = arena_span(arena, buf_view(&text)).p;
+    memcpy(longer + 1, env, n * sizeof *env);
+    return longer;
+}
+
 static const char *const *argv_of(struct filling *f, const struct config_server *s)
 {
     const char **argv = ARENA_ARRAY(f->arena, const char *, s->args.n + 2);
@@ -115,6 +146,40 @@ static const char *const *env_of(struct filling *f, const struct config *c,
     texts[s->env.n] = arena_span(f->arena, buf_view(&text)).p;
     buf_fini(&text);
     return texts;
+}
+
+/* What the sandbox of this server is, with a TMPDIR of its own, and the step that installs it.
+ * False, with the reason in the log, when there is no place for its files. */
+static bool plan_cage(struct filling *f, const struct config_server *s)
+{
+    struct stdio_upstream_options *stdio = &f->plan->stdio;
+    BUF_SCOPED name = {0}, folder = {0}, tmp = {0};
+    struct install_words words;
+
+    if (!s->command || !s->sandbox.level)
+        return true;
+    bool installs = install_read(stdio->argv, &words);
+    buf_printf(&name, "servers/%s", s->alias);
+    if (installs)
+        install_put_folder(&folder, s->alias, &words);
+    char *own = place_name(PLACE_STATE, buf_cstr(&name));
+    char *installed = installs ? place_name(PLACE_STATE, buf_cstr(&folder)) : NULL;
+    struct sandbox_places places = {.home = getenv("HOME"), .own = own, .installed = installed};
+    if (own) {
+        buf_printf(&tmp, "%s/tmp", own);
+        stdio->env = with_default(f->arena, stdio->env, "TMPDIR", buf_cstr(&tmp));
+        stdio->cage = sandbox_rules(f->arena, &s->sandbox, texts_of(f, &s->sandbox.read),
+                                    texts_of(f, &s->sandbox.write), &places);
+    } else {
+        log_error(s->alias, "is left out: there is no state folder for what its sandbox needs; set "
+                            "HOME or XDG_STATE_HOME");
+    }
+    if (installed)
+        stdio->before = install_step(f->arena, stdio->argv, stdio->env, &words, installed,
+                                     sandbox_rules_to_install(f->arena, stdio->cage, installed));
+    mem_free(installed);
+    mem_free(own);
+    return stdio->cage != NULL;
 }
 
 static const struct span *spans_of(struct arena *arena, const struct config_strings *list)
@@ -282,6 +347,7 @@ struct server_plan *server_plan_new(const struct config *c, const struct config_
     if (s->origin == ORIGIN_AGENT)
         bound_reach(plan, c);
     plan_pipe(&f, c, s);
+    bool placed = plan_cage(&f, s);
     char *memory = memory_path(c, s);
     plan->memory = keep(arena, memory);
     mem_free(memory);
@@ -296,7 +362,7 @@ struct server_plan *server_plan_new(const struct config *c, const struct config_
                   "is left out: no value for " SPAN_FMT
                   " (not in the secrets, not in the environment)",
                   SPAN_ARG(buf_view(&f.missing)));
-    if (nested || f.missing.n) {
+    if (nested || f.missing.n || !placed) {
         server_plan_drop(plan);
         plan = NULL;
     }

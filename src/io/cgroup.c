@@ -116,18 +116,23 @@ void cgroup_join(int procs)
         return; /* a child outside of its group is known by its mark alone */
 }
 
-void cgroup_kill(const char *folder)
+void cgroup_bound(const char *folder, const char *name, uint64_t most)
 {
     BUF_SCOPED path = {0};
 
-    buf_printf(&path, "%s/cgroup.kill", folder);
+    buf_printf(&path, "%s/%s", folder, name);
     int fd = open(buf_cstr(&path), O_WRONLY | O_CLOEXEC);
     if (fd < 0)
         return;
-    if (write(fd, "1", 1) < 0) {
+    if (dprintf(fd, "%" PRIu64, most) < 0) {
         /* Only a group that no longer exists refuses the write. */
     }
     close(fd);
+}
+
+void cgroup_kill(const char *folder)
+{
+    cgroup_bound(folder, "cgroup.kill", 1);
 }
 
 bool cgroup_remove(const char *folder)

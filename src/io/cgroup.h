@@ -20,6 +20,8 @@
  * as well.
  */
 char *cgroup_make(uint64_t number, int *procs);
+/* Set a limit of the group: "memory.max", "pids.max". */
+void cgroup_bound(const char *folder, const char *name, uint64_t most);
 /* Between vfork and exec: only system calls. */
 void cgroup_join(int procs);
 /* Kill every process in the group. */

@@ -19,14 +19,16 @@
 #include "base/err.h"
 #include "io/stream.h"
 
+struct cage_rules;
 struct child;
 
 struct child_spec {
-    const char *name;        /* for the log */
-    const char *const *argv; /* argv[0] is looked up in the child's PATH */
-    const char *const *env;  /* "K=V" added to (and winning over) the inherited safe set */
-    bool inherit_env;        /* pass our whole environment instead of the safe set */
-    const char *cwd;         /* NULL = ours */
+    const char *name;              /* for the log */
+    const char *const *argv;       /* argv[0] is looked up in the child's PATH */
+    const char *const *env;        /* "K=V" added to (and winning over) the inherited safe set */
+    bool inherit_env;              /* pass our whole environment instead of the safe set */
+    const char *cwd;               /* NULL = ours, or with a cage the cage's own */
+    const struct cage_rules *cage; /* NULL = none */
 };
 
 struct child_events {
@@ -38,6 +40,9 @@ struct child_events {
     /* Bytes from stderr as they arrive, before stderr_line. May be NULL. */
     void (*stderr_bytes)(void *owner, struct span bytes);
 };
+
+/* Stands in the error of child_spawn when the kernel did not let a caged program start. */
+#define SPAWN_REFUSED "in its sandbox"
 
 /* NULL with `err` filled when the program cannot be started (not found, not executable ...). */
 struct child *child_spawn(struct loop *l, const struct child_spec *spec,

@@ -3,8 +3,10 @@
 #include "io/spawn.h"
 
 #include "base/mem.h"
+#include "io/cage.h"
 #include "io/cgroup.h"
 #include "io/kin.h"
+#include "io/program.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -168,7 +170,10 @@ struct spawn_plan {
     rlim_t mark;
     int cgroup; /* the open cgroup.procs of the child's control group, or -1 */
     const struct rlimit *core;
+    struct cage *cage; /* NULL = none */
+    const char *level; /* of the cage */
     volatile int chdir_errno, exec_errno;
+    const char *volatile cage_step; /* that failed, with exec_errno */
 };
 
 /*
@@ -190,7 +195,7 @@ static void leave_terminal(void)
 
 /*
  * The child between vfork and exec. It runs in the parent's memory while the parent stands still:
- * it makes system calls, writes nothing but `plan`'s two error fields, and never returns.
+ * it makes system calls, writes nothing but `plan`'s error fields, and never returns.
  */
 static _Noreturn void become(struct spawn_plan *plan)
 {
@@ -217,6 +222,10 @@ static _Noreturn void become(struct spawn_plan *plan)
     kin_brand(plan->mark);
     if (plan->cwd && chdir(plan->cwd) < 0) {
         plan->chdir_errno = errno;
+        _exit(127);
+    }
+    if (plan->cage && (plan->cage_step = cage_enter(plan->cage))) {
+        plan->exec_errno = errno;
         _exit(127);
     }
     sigemptyset(&none);
@@ -274,6 +283,18 @@ static int explain(const struct spawn_plan *plan, const char *path, struct err *
         return code;
     }
     code = -plan->exec_errno;
+    if (plan->cage_step) {
+        err_set(err, code, "cannot start %s: its sandbox (%s) cannot be made: %s: %s", program,
+                plan->level, plan->cage_step, err_name(code));
+        return code;
+    }
+    if (plan->cage && code == -EACCES) {
+        char *const *file = plan->files;
+        while (file[1] && access(*file, F_OK) < 0)
+            file++;
+        return err_set(err, code, "cannot start %s " SPAWN_REFUSED " (%s): %s", *file, plan->level,
+                       err_name(code));
+    }
     err_set(err, code, "cannot start %s: %s", program, err_name(code));
     if ((code == -ENOENT || code == -ENOTDIR) && strchr(program, '/'))
         err_hint(err, "check the path; for a script, also the program named in its #! line");
@@ -316,6 +337,31 @@ static int launch(struct spawned *to, struct spawn_plan *plan, const char *path,
     return explain(plan, path, err);
 }
 
+/* The cage of the new process, if it is to have one; `group` is the folder of its control group. */
+static int prepare_cage(struct spawn_plan *plan, const struct child_spec *spec, const char *group,
+                        struct err *err)
+{
+    struct child_spec placed = *spec;
+    struct cage_list files = {0};
+
+    if (!spec->cage)
+        return 0;
+    if (!placed.cwd)
+        placed.cwd = spec->cage->own;
+    program_files(&placed, &files);
+    struct cage_kernel kernel = cage_kernel(spec->cage, group);
+    plan->cage = MEM_NEW(struct cage);
+    plan->cwd = placed.cwd;
+    plan->level = spec->cage->level;
+    int code = cage_make(plan->cage, spec->cage, &kernel, placed.cwd, &files, err);
+    if (!code && kernel.group_memory)
+        cgroup_bound(group, "memory.max", spec->cage->memory);
+    if (!code && kernel.group_pids)
+        cgroup_bound(group, "pids.max", spec->cage->processes);
+    cage_list_fini(&files);
+    return code;
+}
+
 int spawn(struct spawned *to, const struct child_spec *spec, const struct rlimit *core,
           struct err *err)
 {
@@ -348,7 +394,12 @@ int spawn(struct spawned *to, const struct child_spec *spec, const struct rlimit
     };
     to->mark = plan.mark;
     to->cgroup = cgroup_make(plan.mark, &plan.cgroup);
-    code = launch(to, &plan, path, err);
+    code = prepare_cage(&plan, spec, to->cgroup, err);
+    if (!code)
+        code = launch(to, &plan, path, err);
+    if (plan.cage)
+        cage_close(plan.cage);
+    mem_free(plan.cage);
     close_all(plan.stdio, 3);
     close_all(&plan.cgroup, 1);
     to->in = pipes[0][1];

@@ -89,13 +89,6 @@ bool doctor_can_write(const char *folder);
 const char *doctor_advice(struct span why);
 /* How to install a missing program; NULL when that is not known. */
 const char *doctor_package(struct span program);
-/* The interpreter in the first line of a script ("#!..."), and the program that `env` is to find;
- * empty when the text is no script, or does not use env. */
-struct script {
-    struct span interpreter, wanted;
-    bool dos; /* the line ends with a carriage return, which the kernel takes as part of the name */
-};
-struct script doctor_script(struct span head);
 /* Does this argument look like the name of a file? */
 bool doctor_names_file(struct span argument);
 /* Does a list in the form of NO_PROXY include this host? */

@@ -5,6 +5,7 @@
 #include "cmd/doctor/doctor.h"
 #include "hub/server.h"
 #include "io/http_client.h"
+#include "io/program.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -95,7 +96,7 @@ static bool check_script(struct subject *s, const char *file)
     enum { HEAD = 512 };
     BUF_SCOPED head = {0}, found = {0};
     (void)file_read(&head, file, HEAD);
-    struct script script = doctor_script(buf_view(&head));
+    struct script script = script_read(buf_view(&head));
     char *interpreter = mem_span(script.interpreter), *wanted = mem_span(script.wanted);
     const char *missing = NULL;
 

@@ -263,7 +263,9 @@ static void report_bad(struct trial *t, const struct provider *p)
 
     buf_printf(&c->text, "is not available: %s", p->why[0] ? p->why : "it was not ready in time");
     const char *advice = put_last_words(t, p->alias, c);
-    if (!advice)
+    if (provider_describe(p).refused.n)
+        advice = "'rialto sandbox NAME' shows what it may do, and with --learn what it needs";
+    else if (!advice)
         advice = mute ? "somebody listens there, but does not answer: check `url`, and the log of "
                         "that server"
                       : doctor_advice(buf_view(&c->text));

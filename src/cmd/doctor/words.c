@@ -1,5 +1,5 @@
-/* Tables of advice for known error texts and missing programs, and small parsers: #! lines, file
- * arguments, NO_PROXY. Called by daemon.c, machine.c, program.c and start.c of this folder. */
+/* Tables of advice for known error texts and missing programs, and small parsers: file arguments,
+ * NO_PROXY. Called by daemon.c, machine.c, program.c and start.c of this folder. */
 #include "base/mem.h"
 #include "cmd/doctor/doctor.h"
 
@@ -8,6 +8,7 @@ static const struct {
     const char *part; /* of the reason; case is ignored */
     const char *advice;
 } advices[] = {
+    {"its sandbox (", "'rialto sandbox NAME' shows what it may do, and with --learn what it needs"},
     /* output of programs that exit */
     {"Cannot find module", "a file or package that it needs is not there: check the path in "
                            "`args`, and run npm install where it stands"},
@@ -136,48 +137,6 @@ const char *doctor_package(struct span program)
         if (span_is(program, rows[i].program))
             return rows[i].how;
     return NULL;
-}
-
-/* --- scripts --- */
-
-static struct span next_word(struct span *rest)
-{
-    struct span text = span_trim(*rest);
-    size_t n = 0;
-
-    while (n < text.n && text.p[n] != ' ' && text.p[n] != '\t')
-        n++;
-    *rest = span_from(text, n);
-    return span_cut(text, 0, n);
-}
-
-static struct span last_part(struct span path)
-{
-    for (size_t i = path.n; i > 0; i--)
-        if (path.p[i - 1] == '/')
-            return span_from(path, i);
-    return path;
-}
-
-struct script doctor_script(struct span head)
-{
-    struct script s = {0};
-
-    if (!span_starts(head, SPAN("#!")))
-        return s;
-    struct span rest = span_from(span_cut(head, 0, span_find(head, '\n')), 2);
-    if (rest.n && rest.p[rest.n - 1] == '\r') {
-        s.dos = true;
-        rest.n--;
-    }
-    s.interpreter = next_word(&rest);
-    if (!span_is(last_part(s.interpreter), "env"))
-        return s;
-    /* Options and assignments of env stand before the program. */
-    for (s.wanted = next_word(&rest);
-         s.wanted.n && (s.wanted.p[0] == '-' || span_find(s.wanted, '=') < s.wanted.n);)
-        s.wanted = next_word(&rest);
-    return s;
 }
 
 /* --- arguments --- */

@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "io/cage.h"
 #include "wire/lines.h"
 
 #include <stdio.h>
@@ -20,6 +21,11 @@ struct stdio_upstream {
     char why[256];         /* the reason of that failure */
     char last_stderr[160]; /* often says why a server ended */
     uint64_t stderr_at;    /* when it came */
+    bool before;           /* the child is not the server, but the step before it */
+    bool closing;          /* nothing is to be started any more */
+    struct buf denied;     /* the last line of stderr about something refused; only with a cage */
+    uint64_t denied_at;    /* when it came */
+    struct buf refused, remedy; /* what the cage refused to the server that ended last */
 };
 
 /* A line of stderr says why the server ended only if it came within this time before the end; one
@@ -61,19 +67,43 @@ static void on_stream_closed(void *owner, const char *reason)
 
 static const struct stream_events stream_events = {.data = on_data, .closed = on_stream_closed};
 
+/* Name the cage, if `line` says that something was refused: what, and what would allow it. */
+static void blame_cage(struct stdio_upstream *u, struct span line, struct buf *why)
+{
+    const struct cage_rules *cage = u->options.cage;
+
+    u->refused.n = u->remedy.n = 0;
+    if (!cage || !cage_is_refusal(line))
+        return;
+    cage_blame(cage, line, &u->refused, &u->remedy);
+    if (u->refused.n)
+        buf_printf(why, "; its sandbox (%s) refuses %s, which `%s` would open", cage->level,
+                   buf_cstr(&u->refused), buf_cstr(&u->remedy));
+    else
+        buf_printf(why, "; its sandbox (%s) may have refused that: see 'rialto sandbox %s'",
+                   cage->level, u->options.alias);
+}
+
+static void start(struct stdio_upstream *u);
+
 static void on_exited(void *owner, int status, const char *how)
 {
     struct stdio_upstream *u = owner;
-    char why[256];
+    BUF_SCOPED why = {0};
 
-    (void)status;
     u->child = NULL;
     lines_fini(&u->lines);
-    if (u->last_stderr[0] && loop_timers(u->loop)->now - u->stderr_at <= LAST_WORDS_MS)
-        snprintf(why, sizeof why, "%s; its last words: %s", how, u->last_stderr);
-    else
-        snprintf(why, sizeof why, "%s", how);
-    mcp_provider_closed(u->provider, why);
+    if (u->before && status == 0 && !u->closing) {
+        start(u);
+        return;
+    }
+    buf_printf(&why, "%s%s", u->before ? "the step that installs it " : "", how);
+    uint64_t now = loop_timers(u->loop)->now;
+    bool denied = now - u->denied_at <= LAST_WORDS_MS;
+    blame_cage(u, denied ? buf_view(&u->denied) : SPAN_EMPTY, &why);
+    if (u->last_stderr[0] && now - u->stderr_at <= LAST_WORDS_MS)
+        buf_printf(&why, "; its last words: %s", u->last_stderr);
+    mcp_provider_closed(u->provider, buf_cstr(&why));
 }
 
 static void on_stderr(void *owner, struct span line)
@@ -88,6 +118,16 @@ static void on_stderr(void *owner, struct span line)
     log_redact(&clean, line);
     u->stderr_at = loop_timers(u->loop)->now;
     snprintf(u->last_stderr, sizeof u->last_stderr, "%.150s", buf_cstr(&clean));
+    if (u->options.cage && cage_is_refusal(buf_view(&clean))) {
+        BUF_SCOPED refused = {0}, remedy = {0};
+        cage_blame(u->options.cage, buf_view(&clean), &refused, &remedy);
+        /* A line that names something tells more than a later one that does not. */
+        if (refused.n || !u->denied.n) {
+            u->denied.n = 0;
+            buf_span(&u->denied, buf_view(&clean));
+            u->denied_at = u->stderr_at;
+        }
+    }
     buf_fini(&clean);
 }
 
@@ -100,20 +140,63 @@ static void report_failure(struct timer *t)
     mcp_provider_closed(u->provider, u->why);
 }
 
-static void link_open(void *link)
+static void on_step_data(void *owner, struct span chunk)
 {
-    struct stdio_upstream *u = link;
+    (void)owner, (void)chunk;
+}
+
+static void on_step_closed(void *owner, const char *reason)
+{
+    struct stdio_upstream *u = owner;
+
+    (void)reason;
+    u->stream = NULL;
+}
+
+static const struct stream_events step_events = {.data = on_step_data, .closed = on_step_closed};
+
+/* Why the program was not started, for people. */
+static void explain_failure(struct stdio_upstream *u, const struct err *err)
+{
+    BUF_SCOPED why = {0};
+
+    buf_str(&why, err->text);
+    blame_cage(u, span_str(strstr(err->text, SPAWN_REFUSED) ? err->text : ""), &why);
+    if (u->options.cage && !u->refused.n && err->hint[0])
+        buf_printf(&why, " (%s)", err->hint);
+    snprintf(u->why, sizeof u->why, "%s", buf_cstr(&why));
+    timer_set(loop_timers(u->loop), &u->report, 0);
+}
+
+static void start(struct stdio_upstream *u)
+{
+    const struct stdio_upstream_step *before = u->options.before;
+    const char *const *argv = before ? before->ready(before->arg) : u->options.argv;
+    bool was_before = u->before;
+
+    u->before = !argv;
     const struct child_spec spec = {.name = u->options.alias,
-                                    .argv = u->options.argv,
-                                    .env = u->options.env,
-                                    .cwd = u->options.cwd};
-    struct err err;
+                                    .argv = u->before ? before->argv : argv,
+                                    .env = u->before ? before->env : u->options.env,
+                                    .cwd = u->before ? NULL : u->options.cwd,
+                                    .cage = u->before ? before->cage : u->options.cage};
+    struct err err = {0};
 
     u->last_stderr[0] = '\0';
-    u->child = child_spawn(u->loop, &spec, &child_events, u, &err);
+    u->denied.n = 0;
+    if (was_before && u->before)
+        err_set(&err, 0, "what was installed for it has no program to start");
+    else
+        u->child = child_spawn(u->loop, &spec, &child_events, u, &err);
     if (!u->child) {
-        snprintf(u->why, sizeof u->why, "%.200s", err.text);
-        timer_set(loop_timers(u->loop), &u->report, 0);
+        explain_failure(u, &err);
+        return;
+    }
+    if (u->before) {
+        log_info(u->options.alias, "is being installed");
+        lines_init(&u->lines, 0);
+        u->stream = child_stream(u->child);
+        stream_start(u->stream, &step_events, u);
         return;
     }
     lines_init(&u->lines, u->options.max_message);
@@ -122,6 +205,14 @@ static void link_open(void *link)
     stream_set_limit(u->stream, u->options.max_message + STREAM_LIMIT);
     stream_start(u->stream, &stream_events, u);
     mcp_provider_connected(u->provider);
+}
+
+static void link_open(void *link)
+{
+    struct stdio_upstream *u = link;
+
+    u->closing = u->before = false;
+    start(u);
 }
 
 static struct buf *link_begin(void *link)
@@ -149,6 +240,7 @@ static void link_close(void *link)
 {
     struct stdio_upstream *u = link;
 
+    u->closing = true;
     if (u->child)
         child_stop(u->child, u->options.stop_grace);
 }
@@ -159,6 +251,9 @@ static void link_free(void *link)
 
     timer_clear(loop_timers(u->loop), &u->report);
     buf_fini(&u->discard);
+    buf_fini(&u->denied);
+    buf_fini(&u->refused);
+    buf_fini(&u->remedy);
     mem_free(u);
 }
 
@@ -168,6 +263,11 @@ static void link_describe(const void *link, struct provider_facts *facts)
 
     facts->transport = "stdio";
     facts->pid = u->child ? child_pid(u->child) : 0;
+    if (u->options.cage) {
+        facts->sandbox = u->options.cage->level;
+        facts->refused = buf_view(&u->refused);
+        facts->remedy = buf_view(&u->remedy);
+    }
 }
 
 static const struct mcp_link_ops link_ops = {

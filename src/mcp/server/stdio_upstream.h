@@ -7,11 +7,24 @@
 #include "io/child.h"
 #include "mcp/server/provider.h"
 
+/* A program that runs to its end before the server is started, such as one that installs it. */
+struct stdio_upstream_step {
+    const char *const *argv; /* borrowed, like all of it */
+    const char *const *env;
+    const struct cage_rules *cage;
+    /* The command of the server, which does not change any more; NULL while the step is to be run
+     * first. */
+    const char *const *(*ready)(void *arg);
+    void *arg;
+};
+
 struct stdio_upstream_options {
     const char *alias;
     const char *const *argv; /* borrowed, like env: must outlive the provider */
     const char *const *env;
     const char *cwd;
+    const struct cage_rules *cage;            /* NULL = none */
+    const struct stdio_upstream_step *before; /* NULL = none */
     size_t max_message;
     uint64_t stop_grace; /* ms from closing stdin to SIGTERM, and again to SIGKILL */
 };

@@ -5,38 +5,6 @@
 
 #include <stdio.h>
 
-/* --- first lines of scripts --- */
-
-static void check_script(const char *head, const char *interpreter, const char *wanted, bool dos)
-{
-    struct span exact = unit_exact(span_str(head));
-    struct script s = doctor_script(exact);
-
-    assert_span(s.interpreter, interpreter);
-    assert_span(s.wanted, wanted);
-    assert_int_equal(s.dos, dos);
-    unit_free(exact);
-}
-
-static void test_scripts(void **state)
-{
-    (void)state;
-    check_script("#!/bin/sh\necho", "/bin/sh", "", false);
-    check_script("#! /bin/sh -e\n", "/bin/sh", "", false);
-    check_script("#!/usr/bin/env node\n", "/usr/bin/env", "node", false);
-    check_script("#!/usr/bin/env -S node --no-warnings\n", "/usr/bin/env", "node", false);
-    check_script("#!/usr/bin/env -S A=1 B=2 uv run\n", "/usr/bin/env", "uv", false);
-    check_script("#!/usr/bin/env\tnode", "/usr/bin/env", "node", false);
-    check_script("#!/bin/sh\r\necho\r\n", "/bin/sh", "", true);
-    check_script("#!/usr/bin/env node\r\n", "/usr/bin/env", "node", true);
-    check_script("#!/usr/bin/env", "/usr/bin/env", "", false);
-    check_script("#!", "", "", false);
-    check_script("\x7f"
-                 "ELF\n",
-                 "", "", false);
-    check_script("", "", "", false);
-}
-
 /* --- arguments --- */
 
 static void test_files_by_their_looks(void **state)
@@ -202,8 +170,7 @@ static void test_heard(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_scripts),        cmocka_unit_test(test_files_by_their_looks),
+    const struct CMUnitTest tests[] = {        cmocka_unit_test(test_files_by_their_looks),
         cmocka_unit_test(test_hosts_in_lists), cmocka_unit_test(test_advice),
         cmocka_unit_test(test_tcp_table),      cmocka_unit_test(test_unix_table),
         cmocka_unit_test(test_heard),
