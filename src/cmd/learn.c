@@ -4,7 +4,7 @@
 
 #include "base/ascii.h"
 #include "base/mem.h"
-#include "wire/json_out.h"
+#include "wire/json.h"
 
 const char *const learn_strace[] = {"strace", "-ff", "-qq",         "-yy", "-s",
                                     "4096",   "-e",  "signal=none", "-e",  "trace=%file,%network",
@@ -63,8 +63,11 @@ static void find(struct learn *l, struct span path, bool write)
 {
     unsigned may = write ? CAGE_READ | CAGE_WRITE : CAGE_READ | CAGE_RUN;
 
+    bool temporary = span_starts(path, SPAN("/tmp/")) &&
+                     !(l->rules->home && cage_path_in(path, span_str(l->rules->home)));
+
     /* It will have a TMPDIR of its own. */
-    if (!path.n || path.p[0] != '/' || span_starts(path, SPAN("/tmp/")) ||
+    if (!path.n || path.p[0] != '/' || temporary ||
         cage_allows(l->rules, path, write ? CAGE_WRITE : CAGE_READ) || l->found.n == FOUND_MAX)
         return;
     struct span wider = widen(l, path, write);
@@ -155,7 +158,7 @@ static void put_paths(struct buf *out, const struct learn *l, const char *key, b
         if (!n++)
             buf_printf(out, "%*s%s:\n", indent, "", key);
         buf_printf(out, "%*s- ", indent + 2, "");
-        json_out_text(out, NULL, path);
+        json_quote(out, path);
         buf_char(out, '\n');
     }
 }

@@ -279,7 +279,8 @@ static void propose(const struct args *a, const struct config_server *s, const s
 static int learn(const struct args *a, struct config *c, struct config_server *s)
 {
     struct config_sandbox empty = {.level = SANDBOX_MAP};
-    struct sandbox_places places = {.home = getenv("HOME"), .own = s->cwd ? s->cwd : ""};
+    struct sandbox_places places = {
+        .server = s->alias, .home = getenv("HOME"), .own = s->cwd ? s->cwd : ""};
     char here[4096], folder[] = "/tmp/rialto-learn-XXXXXX";
     BUF_SCOPED file = {0};
     bool waited = false;

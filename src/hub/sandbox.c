@@ -119,7 +119,8 @@ const struct cage_rules *sandbox_rules(struct arena *a, const struct config_sand
 
     if (!rules)
         return NULL;
-    *rules = (struct cage_rules){.level = sandbox_word(s->level),
+    *rules = (struct cage_rules){.server = keep(a, places->server),
+                                 .level = sandbox_word(s->level),
                                  .own = keep(a, places->own),
                                  .home = keep(a, places->home),
                                  .runs_what_it_writes = s->level == SANDBOX_LIGHT,

@@ -10,6 +10,7 @@
 
 /* Where things are on this machine. */
 struct sandbox_places {
+    const char *server;    /* its name */
     const char *home;      /* of the user; NULL when there is none */
     const char *own;       /* the server's own folder */
     const char *installed; /* what was installed for the server: read and run; or NULL */

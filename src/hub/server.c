@@ -164,7 +164,8 @@ static bool plan_cage(struct filling *f, const struct config_server *s)
         install_put_folder(&folder, s->alias, &words);
     char *own = place_name(PLACE_STATE, buf_cstr(&name));
     char *installed = installs ? place_name(PLACE_STATE, buf_cstr(&folder)) : NULL;
-    struct sandbox_places places = {.home = getenv("HOME"), .own = own, .installed = installed};
+    struct sandbox_places places = {
+        .server = s->alias, .home = getenv("HOME"), .own = own, .installed = installed};
     if (own) {
         buf_printf(&tmp, "%s/tmp", own);
         stdio->env = with_default(f->arena, stdio->env, "TMPDIR", buf_cstr(&tmp));

@@ -274,7 +274,7 @@ int cage_list_make(struct cage_list *list, const struct cage_rules *rules, const
     for (size_t i = 0; i < rules->n_paths; i++) {
         const struct cage_path *p = &rules->paths[i];
         if (!add_real(list, p->path, p->may) && !p->optional)
-            log_warn("sandbox", "there is no %s: it is left out of the rules", p->path);
+            log_warn(rules->server, "sandbox: there is no %s: it stays closed", p->path);
     }
     size_t n_rules = list->n;
     for (size_t i = 0; i < files->n; i++)
@@ -317,7 +317,7 @@ static int check_kernel(const struct cage_rules *rules, const struct cage_kernel
     cage_put_lacks(&lacks, rules, kernel);
     if (!lacks.n || rules->warns) {
         if (lacks.n)
-            log_warn("sandbox", "(%s) this kernel cannot enforce: %s", rules->level,
+            log_warn(rules->server, "sandbox (%s): this kernel cannot enforce: %s", rules->level,
                      buf_cstr(&lacks));
         return 0;
     }

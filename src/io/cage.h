@@ -37,7 +37,8 @@ enum cage_network {
 };
 
 struct cage_rules {
-    const char *level; /* as in the configuration: "light", "strict" or "map" */
+    const char *server; /* its name, for the log */
+    const char *level;  /* as in the configuration: "light", "strict" or "map" */
     const struct cage_path *paths;
     size_t n_paths;
     const char *own;  /* folder of the server's own, made before the start, with `tmp` in it */

@@ -4,6 +4,7 @@
 import assert from 'node:assert/strict';
 import { execFileSync, spawn } from 'node:child_process';
 import fs from 'node:fs';
+import http from 'node:http';
 import net from 'node:net';
 import path from 'node:path';
 import test from 'node:test';
@@ -284,6 +285,112 @@ test('a server without a cwd starts in a folder of its own, with a TMPDIR in it'
   assert.ok(stderr.includes(`${own}/tmp\n`), stderr);
   assert.equal(fs.statSync(own).mode & 0o777, 0o700);
   assert.equal(fs.readFileSync(file, 'utf8'), script, 'a program may not be written by itself');
+});
+
+// --- servers that npx fetches ---
+
+/** An npm registry with one package: an MCP server whose tool tells what it can do where it runs. */
+async function registry(t) {
+  const dir = tempDir();
+  fs.mkdirSync(path.join(dir, 'package'));
+  const manifest = { name: '@test/caged', version: '1.0.0', bin: { caged: 'run.js' } };
+  fs.writeFileSync(path.join(dir, 'package/package.json'), JSON.stringify(manifest));
+  fs.writeFileSync(path.join(dir, 'package/run.js'), `#!/usr/bin/env node
+const fs = require('node:fs'), net = require('node:net');
+const attempt = (f) => { try { f(); return 'open'; } catch (e) { return e.code; } };
+require('node:readline').createInterface({ input: process.stdin }).on('line', async (line) => {
+  const { id, method } = JSON.parse(line);
+  const answer = (result) => id !== undefined && console.log(JSON.stringify({ jsonrpc: '2.0', id, ...result }));
+  if (method === 'initialize') answer({ result: { protocolVersion: '2025-11-25', capabilities: { tools: {} }, serverInfo: { name: 'caged', version: '1' } } });
+  else if (method === 'tools/list') answer({ result: { tools: [{ name: 'tell', inputSchema: { type: 'object' } }] } });
+  else if (method === 'tools/call') {
+    const network = await new Promise((resolve) => net.connect(Number(process.argv[2]), '127.0.0.1')
+      .on('connect', () => resolve('open')).on('error', (e) => resolve(e.code)));
+    const write = attempt(() => fs.writeFileSync(__dirname + '/run.js', ''));
+    answer({ result: { content: [{ type: 'text', text: \`network \${network} write \${write} own \${attempt(() => fs.writeFileSync('x', ''))}\` }] } });
+  } else answer({ error: { code: -32601, message: 'no' } });
+});
+`, { mode: 0o755 });
+  execFileSync('tar', ['czf', 'caged.tgz', 'package'], { cwd: dir });
+  let asked = 0;
+  const server = http.createServer((request, response) => {
+    asked++;
+    const { port } = server.address();
+    if (request.url.endsWith('.tgz')) response.end(fs.readFileSync(path.join(dir, 'caged.tgz')));
+    else response.end(JSON.stringify({
+      name: manifest.name, 'dist-tags': { latest: '1.0.0' },
+      versions: { '1.0.0': { ...manifest, dist: { tarball: `http://127.0.0.1:${port}/caged.tgz` } } },
+    }));
+  });
+  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
+  t.after(() => server.close());
+  return { port: server.address().port, asked: () => asked };
+}
+
+test('an npx server is installed once with the network, then runs offline and cannot change itself', async (t) => {
+  const s = await scene(t, process.getuid());
+  const npm = await registry(t);
+  fs.writeFileSync(path.join(s.home, '.npmrc'), `registry=http://127.0.0.1:${npm.port}/\n`);
+  const entry = (sandbox) => ({
+    servers: { caged: { command: 'npx', args: ['-y', '@test/caged', `${npm.port}`], sandbox, start_timeout: '2m', era: 'legacy' } },
+  });
+  const tell = async (sandbox) => {
+    const { code, stdout, stderr } = await rialto(['call', '-v', '-c', writeConfig(s.dir, entry(sandbox)), 'caged', 'tell'],
+      { env: { ...s.env, PATH: '/usr/local/bin:/usr/bin:/bin' }, timeout: 120_000 });
+    assert.equal(code, 0, stdout + stderr);
+    return { text: stdout.trim(), stderr };
+  };
+  const first = await tell('strict');
+  assert.equal(first.text, `network EACCES write ${files} own open`);
+  assert.match(first.stderr, /is being installed/);
+  const asked = npm.asked();
+  assert.ok(asked > 0);
+  const second = await tell('strict');
+  assert.equal(second.text, first.text);
+  assert.doesNotMatch(second.stderr, /is being installed/);
+  assert.equal((await tell('light')).text, `network open write ${files} own open`);
+  assert.equal(npm.asked(), asked, 'a server that is installed asks the registry no more');
+});
+
+// --- finding out what a server needs ---
+
+test('--learn watches a server without a sandbox, and what it proposes lets the server work', async (t) => {
+  const s = await scene(t, process.getuid());
+  const lib = path.join(s.home, 'lib');
+  const notes = path.join(s.home, 'notes');
+  for (const dir of [lib, notes]) fs.mkdirSync(dir);
+  const script = path.join(lib, 'server.mjs');
+  // Reads its own file, the secret beside it, writes its notes, and connects to a port.
+  fs.writeFileSync(script, `import fs from 'node:fs'; import net from 'node:net'; import readline from 'node:readline';
+fs.readFileSync(${JSON.stringify(s.args[0])});
+fs.writeFileSync(${JSON.stringify(path.join(notes, 'log'))}, 'x');
+net.connect(${s.ports[0]}, '127.0.0.1').on('error', (e) => { console.error(e.message); process.exit(4); }).on('connect', function () {
+  this.destroy();
+  readline.createInterface({ input: process.stdin }).on('line', (line) => {
+    const { id, method } = JSON.parse(line);
+    const answer = (more) => id !== undefined && console.log(JSON.stringify({ jsonrpc: '2.0', id, ...more }));
+    if (method === 'initialize') answer({ result: { protocolVersion: '2025-11-25', capabilities: { tools: {} }, serverInfo: { name: 'a', version: '1' } } });
+    else if (method === 'tools/list') answer({ result: { tools: [{ name: 'fine', inputSchema: { type: 'object' } }] } });
+    else answer({ error: { code: -32601, message: 'no' } });
+  });
+});
+`);
+  const entry = { command: 'node', args: [script], era: 'legacy' };
+  const env = { ...s.env, PATH: '/usr/local/bin:/usr/bin:/bin' };
+  const strict = await rialto(['tools', '-c', writeConfig(s.dir, { servers: { a: { ...entry, sandbox: 'strict' } } })], { env });
+  assert.equal(strict.code, 1, 'strict must be too little, else nothing is learned');
+  const learned = await rialto(['sandbox', 'a', '--learn', '-c', writeConfig(s.dir, { servers: { a: entry } })], { env, timeout: 60_000 });
+  assert.equal(learned.code, 0, learned.stderr);
+  const sandbox = {
+    read: [...learned.stdout.matchAll(/^ {8}- (".*")$/gm)].map((m) => JSON.parse(m[1])).filter((p) => p !== notes),
+    write: [notes], network: [s.ports[0]],
+  };
+  assert.deepEqual(sandbox.read.sort(), [lib, path.dirname(s.args[0])].sort(), learned.stdout);
+  assert.equal(learned.stdout.replaceAll(/ {8}- .*\n/g, ''),
+    `servers:\n  a:\n    sandbox:\n      read:\n      write:\n      network: [${s.ports[0]}]\n`);
+  const caged = await rialto(['tools', '-c', writeConfig(s.dir, { servers: { a: { ...entry, sandbox } } })], { env });
+  assert.equal(caged.code, 0, caged.stderr);
+  assert.match(caged.stdout, /fine/);
 });
 
 // --- other people's servers ---

@@ -170,9 +170,12 @@ static void test_heard(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {        cmocka_unit_test(test_files_by_their_looks),
-        cmocka_unit_test(test_hosts_in_lists), cmocka_unit_test(test_advice),
-        cmocka_unit_test(test_tcp_table),      cmocka_unit_test(test_unix_table),
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_files_by_their_looks),
+        cmocka_unit_test(test_hosts_in_lists),
+        cmocka_unit_test(test_advice),
+        cmocka_unit_test(test_tcp_table),
+        cmocka_unit_test(test_unix_table),
         cmocka_unit_test(test_heard),
     };
 

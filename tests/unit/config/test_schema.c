@@ -3,6 +3,8 @@
 
 #include "config/schema.h"
 
+#include <stdio.h>
+
 static void expect_yaml(const char *text, const char *expected)
 {
     expect_problems(text, CONFIG_YAML, false, expected);
@@ -26,7 +28,9 @@ static void test_table(void **state)
         assert_true(strlen(row->help) > 5);
         assert_int_equal(row->help[strlen(row->help) - 1], '.');
         assert_ptr_equal(schema_find(row->path), row);
-        assert_int_equal(row->words != NULL, row->type == SCHEMA_WORD || row->type == SCHEMA_WORDS);
+        if (row->type != SCHEMA_SECTION) /* which may be written as a word */
+            assert_int_equal(row->words != NULL,
+                             row->type == SCHEMA_WORD || row->type == SCHEMA_WORDS);
         assert_int_equal(row->entry_size != 0,
                          row->type == SCHEMA_ENTRIES || row->type == SCHEMA_LIST);
         /* What stands around it is a row too. */
@@ -754,6 +758,77 @@ static void test_man(void **state)
     buf_fini(&out);
 }
 
+/* A word, or a map that begins as strict; the default depends on who added the server. */
+static void test_sandbox(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *entry;
+        enum config_cage level;
+    } rows[] = {{"command: x", SANDBOX_OFF},
+                {"command: x, origin: agent", SANDBOX_LIGHT},
+                {"command: x, origin: agent, sandbox: off", SANDBOX_OFF},
+                {"url: 'http://h/', origin: agent", SANDBOX_OFF},
+                {"command: x, sandbox: light", SANDBOX_LIGHT},
+                {"command: x, sandbox: strict", SANDBOX_STRICT},
+                {"command: x, sandbox: {}", SANDBOX_MAP},
+                {"command: x, sandbox: {network: none}", SANDBOX_MAP}};
+    char text[256];
+
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        snprintf(text, sizeof text, "servers: {a: {%s}}", rows[i].entry);
+        struct config *c = read_config(text, false);
+        assert_int_equal(c->servers.items[0].sandbox.level, rows[i].level);
+        assert_int_equal(c->servers.items[0].sandbox.network.n, 0);
+        assert_false(c->servers.items[0].sandbox.warns);
+        config_free(c);
+    }
+    struct config *c =
+        read_config("sandbox: {missing: warn}\n"
+                    "servers: {a: {command: x, sandbox: {read: [/a, ~/b], write: ['~'], network: "
+                    "[443, 80], memory: 1GiB, processes: 8, cpu: 1m, files: 99}}, b: {command: x, "
+                    "sandbox: {network: all}}}",
+                    false);
+    const struct config_sandbox *s = &c->servers.items[0].sandbox;
+    assert_int_equal(s->read.n, 2);
+    assert_string_equal(s->read.items[1], "~/b");
+    assert_string_equal(s->write.items[0], "~");
+    assert_int_equal(s->network.n, 2);
+    assert_string_equal(s->network.items[1], "80");
+    assert_int_equal(s->memory, 1 << 30);
+    assert_int_equal(s->processes, 8);
+    assert_int_equal(s->cpu, 60000);
+    assert_int_equal(s->files, 99);
+    assert_true(s->warns);
+    assert_string_equal(c->servers.items[1].sandbox.network.items[0], "*");
+
+    /* What is shown reads back to the same. */
+    BUF_SCOPED json = {0};
+    struct arena a = {0};
+    value_put_json(&json, schema_dump(&a, c), false);
+    struct problems ps = {0};
+    struct config *again = config_parse(buf_view(&json), CONFIG_JSON, false, &ps);
+    assert_problems(&ps, "");
+    for (size_t i = 0; i < 2; i++)
+        assert_true(config_server_equal(&c->servers.items[i], &again->servers.items[i]));
+    assert_false(schema_equal("servers.*", &c->servers.items[0], &c->servers.items[1]));
+    problems_fini(&ps);
+    config_free(again);
+    arena_fini(&a);
+    config_free(c);
+
+    expect_yaml("servers: {a: {command: x, sandbox: ligth}}",
+                "f:1:36: servers.a.sandbox: expected a map of keys, or off, light or strict; did "
+                "you mean 'light'?\n");
+    expect_yaml("servers: {a: {command: x, sandbox: {read: [b], network: [0]}}}",
+                "f:1:44: servers.a.sandbox.read: expected a whole path, or one that begins with "
+                "~/\n"
+                "f:1:58: servers.a.sandbox.network: expected a port from 1 to 65535, none or "
+                "all\n");
+    expect_yaml("servers: {a: {url: 'http://h/', sandbox: light}}",
+                "f:1:42: servers.a: 'sandbox' makes no sense for a server with 'url'\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -785,6 +860,7 @@ int main(void)
         cmocka_unit_test(test_explain),
         cmocka_unit_test(test_explain_width),
         cmocka_unit_test(test_man),
+        cmocka_unit_test(test_sandbox),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
