@@ -326,6 +326,10 @@ static void test_examples(void **state)
     assert_int_equal(config_server(c, "everything")->timeout, 300000);
     assert_false(config_server(c, "old-notes")->enabled);
     config_free(c);
+    c = load(EXAMPLES "/sandbox.yaml", "");
+    assert_int_equal(config_server(c, "everything")->sandbox.level, SANDBOX_STRICT);
+    assert_int_equal(config_server(c, "files")->sandbox.level, SANDBOX_MAP);
+    config_free(c);
     c = load(EXAMPLES "/shared.yaml", "");
     assert_string_equal(c->listen.items[1].tls_key, "/etc/rialto/key.pem");
     assert_int_equal(c->tokens.n, 3);
