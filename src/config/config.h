@@ -130,7 +130,7 @@ struct config {
         uint64_t prefetch, max_timeout, timeout;
         bool plain_names;
         const char *attachments;
-        bool events, approvals;
+        bool events, approvals, gateway;
         struct config_strings register_hosts;
         const char *listen, *token;
         uint64_t keep;

@@ -522,6 +522,9 @@ const struct schema_row schema_rows[] = {
     {"bus.approvals", SCHEMA_BOOL, TOP(bus.approvals), .preset = "false",
      .help = "Ask on the bus, too, for the approval of calls (servers.*.approve): everybody on the "
              "bus may then approve calls, as an operator."},
+    {"bus.gateway", SCHEMA_BOOL, TOP(bus.gateway), .preset = "false",
+     .help = "Offer list_services, get_service_details and invoke_tool to agents that connect to "
+             "us, beside the servers' tools, as the gateway does that RockBot's skills know."},
     {"bus.register_hosts", SCHEMA_STRINGS, TOP(bus.register_hosts), .max = SERVERS_MAX,
      .check = check_host_pattern,
      .help = "Hosts whose servers agents may register over the bus: HOST, HOST:PORT or *.DOMAIN. "
@@ -549,8 +552,9 @@ const struct schema_row schema_rows[] = {
 
     /* --- trust --- */
     {"lock", SCHEMA_SECTION,
-     .help = "What mcp.lock beside this file means, which 'rialto lock' writes: the tools that were "
-             "approved, as they were then."},
+     .help =
+         "What mcp.lock beside this file means, which 'rialto lock' writes: the tools that were "
+         "approved, as they were then."},
     {"lock.on_change", SCHEMA_WORD, TOP(lock.on_change), .preset = "block",
      .words = on_change_words, .help = "What happens to a tool that is new or has changed."},
 

@@ -648,7 +648,8 @@ struct bridge *bridge_new(struct loop *loop, const struct config *c)
                                                          .name = "all",
                                                          .pattern = bare ? NULL : c->names,
                                                          .described = before[c->describe_server],
-                                                         .search = c->expose == EXPOSE_SEARCH});
+                                                         .search = c->expose == EXPOSE_SEARCH,
+                                                         .gateway = c->bus.gateway});
     list_init(&b->servers);
     list_init(&b->watches);
     b->report.fire = report_stopped;

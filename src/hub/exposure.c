@@ -10,8 +10,8 @@ struct exposure {
     struct router *router;
     struct exposure_style style;
     struct view *full;
-    struct view *seen;              /* the same as `full` without search */
-    struct search_provider *search; /* NULL without search */
+    struct view *seen;              /* the same as `full` without tools of our own */
+    struct search_provider *search; /* NULL without them */
     struct narrowing toolless;      /* the narrowing for `seen` */
     struct exposure *legacy;        /* for agents of the initialize era; NULL: they see this one */
 };
@@ -35,9 +35,10 @@ struct exposure *exposure_new(struct router *r, const struct exposure_style *sty
         e->legacy = exposure_new(r, &e->style);
     view_narrow(e->full, NULL, style->narrowing);
     router_add_view(r, e->full);
-    if (!style->search)
+    if (!style->search && !style->gateway)
         return e;
-    e->search = search_provider_new(e->full);
+    e->search = search_provider_new(e->full, (style->search ? SEARCH_OFFERS_SEARCH : 0u) |
+                                                 (style->gateway ? SEARCH_OFFERS_GATEWAY : 0u));
     e->seen = view_new(style->name, style->pattern);
     router_add_provider(r, search_provider_core(e->search));
     view_add_exempt(e->seen, search_provider_core(e->search));
@@ -55,7 +56,7 @@ void exposure_add(struct exposure *e, struct provider *p, struct provider *legac
 {
     view_add(e->full, p, filter);
     if (e->search)
-        view_add(e->seen, p, &no_tools);
+        view_add(e->seen, p, e->style.search ? &no_tools : filter);
     if (e->legacy)
         exposure_add(e->legacy, legacy, legacy, filter);
 }
@@ -68,7 +69,8 @@ void exposure_follow(struct exposure *e, const struct exposure *whole)
     if (!e->search)
         return;
     e->toolless = *e->style.narrowing;
-    e->toolless.filters[ITEM_TOOL] = no_tools;
+    if (e->style.search)
+        e->toolless.filters[ITEM_TOOL] = no_tools;
     view_narrow(e->seen, whole->full, &e->toolless);
 }
 

@@ -3,7 +3,8 @@
  *
  * Usually that is one view. With `expose: search` there are two: the full view, which has all
  * tools, and the view that agents see, in which two tools of our own stand in for all others
- * (mcp/search_provider.h); resources and prompts are in both.
+ * (mcp/search_provider.h); resources and prompts are in both. With `bus.gateway` there are two as
+ * well, and three tools of our own beside the others.
  *
  * A server of both eras has an instance for each (decision 012), so an exposure that agents of both
  * eras use has all this twice: agents of the initialize era see their own views.
@@ -21,7 +22,8 @@ struct exposure_style {
     const char *name;
     const char *pattern;   /* NULL: names are passed on untouched */
     const char *described; /* what stands before the server in descriptions; NULL: nothing */
-    bool search;
+    bool search;         /* two tools stand in for all others */
+    bool gateway;        /* RockBot's three tools are listed, too */
     bool of_both_eras;
     const struct narrowing *narrowing; /* NULL: show everything. Must outlive the exposure */
 };

@@ -16,6 +16,7 @@ enum { TWO_DAYS = 2 * 24 * 3600 * 1000 };
 struct search_provider {
     struct provider core;
     struct view *full;
+    unsigned offers;      /* SEARCH_OFFERS_ bits */
     struct search *index; /* NULL before the first search */
     uint64_t digest;      /* of the list that the index was made from */
 };
@@ -179,6 +180,197 @@ static void call_tool(struct search_provider *s, struct call *call, const struct
     buf_fini(&text);
 }
 
+/* --- the gateway's tools --- */
+
+/* Is the provider a server as agents know it, and not a part of the bridge? */
+static bool is_service(const struct provider *p)
+{
+    return !p->built_in || p->told_as;
+}
+
+static const struct provider *find_service(const struct search_provider *s, struct span name)
+{
+    const struct provider *p;
+
+    for (size_t i = 0; (p = view_member(s->full, i)); i++)
+        if (is_service(p) && span_eq_nocase(span_str(p->alias), name))
+            return p;
+    return NULL;
+}
+
+static void put_member(struct buf *out, const char *key, struct json_slot slot)
+{
+    buf_printf(out, ",\"%s\":", key);
+    buf_span(out, slot.type == JSON_NONE ? SPAN("null") : slot.value);
+}
+
+/* The items of one kind that a service shows, as a list; `whole` with their schemas. */
+static void put_items(struct buf *out, struct search_provider *s, const struct provider *p,
+                      enum item_kind kind, bool whole)
+{
+    const struct target *t;
+    const char *comma = "";
+
+    buf_char(out, '[');
+    for (size_t i = 0; (t = view_item(s->full, kind, i)); i++) {
+        if (t->provider != p)
+            continue;
+        buf_printf(out, "%s{\"name\":", comma);
+        json_quote(out, t->item->name);
+        put_member(out, "description", json_get(t->item->raw, "description"));
+        if (whole && kind == ITEM_TOOL)
+            put_member(out, "inputSchema", json_get(t->item->raw, "inputSchema"));
+        if (whole && kind == ITEM_PROMPT)
+            put_member(out, "arguments", json_get(t->item->raw, "arguments"));
+        if (kind == ITEM_TOOL) {
+            buf_str(out, ",\"wrapperName\":");
+            json_quote(out, t->public_name);
+        }
+        buf_char(out, '}');
+        comma = ",";
+    }
+    buf_char(out, ']');
+}
+
+static void put_service(struct buf *out, struct search_provider *s, const struct provider *p,
+                        bool whole)
+{
+    buf_str(out, "{\"name\":");
+    json_quote(out, span_str(p->alias));
+    buf_printf(out,
+               ",\"displayName\":null,\"description\":null,\"enabled\":true,\"available\":%s,"
+               "\"hasSkillDocument\":false",
+               provider_advertised(p) ? "true" : "false");
+    if (whole && p->catalog && p->catalog->instructions.n) {
+        buf_str(out, ",\"remoteInstructions\":");
+        json_quote(out, p->catalog->instructions);
+    }
+    buf_str(out, ",\"tools\":");
+    put_items(out, s, p, ITEM_TOOL, whole);
+    if (whole) {
+        buf_str(out, ",\"prompts\":");
+        put_items(out, s, p, ITEM_PROMPT, true);
+    }
+    buf_char(out, '}');
+}
+
+/* The gateway gives JSON as a text, and its users read that. */
+static void finish_text(struct call *call, struct span json)
+{
+    BUF_SCOPED result = {0};
+
+    buf_str(&result, "{\"content\":[{\"type\":\"text\",\"text\":");
+    json_quote(&result, json);
+    buf_str(&result, "}]}");
+    call_done(call, &(struct outcome){.kind = OUTCOME_RESULT, .body = buf_view(&result)});
+}
+
+static void list_services(struct search_provider *s, struct call *call)
+{
+    const struct provider *p;
+    BUF_SCOPED list = {0};
+
+    buf_char(&list, '[');
+    for (size_t i = 0; (p = view_member(s->full, i)); i++) {
+        if (!is_service(p))
+            continue;
+        buf_str(&list, list.n > 1 ? "," : "");
+        put_service(&list, s, p, false);
+    }
+    buf_char(&list, ']');
+    finish_text(call, buf_view(&list));
+}
+
+static void fail_service(const struct search_provider *s, struct call *call, struct span name)
+{
+    const struct provider *p;
+    const char *comma = "";
+    BUF_SCOPED text = {0};
+
+    buf_printf(&text, "there is no server '" SPAN_FMT "'. Servers: [", SPAN_ARG(name));
+    for (size_t i = 0; (p = view_member(s->full, i)) && i < MAX_NAMED; i++) {
+        if (!is_service(p))
+            continue;
+        buf_printf(&text, "%s%s", comma, p->alias);
+        comma = ", ";
+    }
+    buf_str(&text, "]. Call again with one of these as serverName");
+    tool_fail(call, buf_cstr(&text));
+}
+
+static void fail_tool(struct search_provider *s, struct call *call, const struct provider *p,
+                      struct span name)
+{
+    const struct target *t;
+    const char *comma = "";
+    BUF_SCOPED text = {0};
+
+    buf_printf(&text, "server '%s' has no tool '" SPAN_FMT "'. Its tools: [", p->alias,
+               SPAN_ARG(name));
+    for (size_t i = 0, n = 0; (t = view_item(s->full, ITEM_TOOL, i)) && n < MAX_NAMED; i++) {
+        if (t->provider != p)
+            continue;
+        buf_printf(&text, "%s" SPAN_FMT, comma, SPAN_ARG(t->item->name));
+        comma = ", ";
+        n++;
+    }
+    buf_char(&text, ']');
+    tool_fail(call, buf_cstr(&text));
+}
+
+static void invoke(struct search_provider *s, struct call *call, const struct request *request,
+                   struct span given, const struct provider *p)
+{
+    struct json_slot name = json_get(given, "toolName");
+    BUF_SCOPED text = {0};
+    BUF_SCOPED arguments = {0};
+    BUF_SCOPED members = {0};
+    BUF_SCOPED params = {0};
+    struct span wanted = json_text(name.value, &text);
+    const struct target *t = NULL;
+
+    for (size_t i = 0; name.type == JSON_STRING && (t = view_item(s->full, ITEM_TOOL, i)); i++)
+        if (t->provider == p && span_eq(t->item->name, wanted))
+            break;
+    if (!t) {
+        fail_tool(s, call, p, wanted);
+    } else if (!read_arguments(json_get(given, "arguments"), &arguments)) {
+        tool_fail(call, "'arguments' must be the tool's arguments, an object or an object as JSON "
+                        "text");
+    } else {
+        struct request inner = *request;
+        inner.name = t->public_name;
+        buf_str(&members, "\"name\":");
+        json_quote(&members, t->public_name);
+        size_t name_n = members.n - strlen("\"name\":");
+        buf_str(&members, ",\"arguments\":");
+        buf_span(&members, buf_view(&arguments));
+        tool_redirect(&inner, buf_view(&members), &params);
+        inner.name_at = (struct cut){1 + strlen("\"name\":"), name_n};
+        forward_open(&s->core, call, s->full, &inner);
+    }
+}
+
+/* get_service_details and invoke_tool: both name a server. */
+static void use_service(struct search_provider *s, struct call *call, const struct request *request,
+                        struct span given)
+{
+    struct json_slot name = json_get(given, "serverName");
+    BUF_SCOPED text = {0};
+    BUF_SCOPED details = {0};
+    struct span wanted = name.type == JSON_STRING ? json_text(name.value, &text) : SPAN_EMPTY;
+    const struct provider *p = find_service(s, wanted);
+
+    if (!p) {
+        fail_service(s, call, wanted);
+    } else if (span_is(request->name, "invoke_tool")) {
+        invoke(s, call, request, given, p);
+    } else {
+        put_service(&details, s, p, true);
+        finish_text(call, buf_view(&details));
+    }
+}
+
 /* The model named a tool that does not exist: tell the model which names are similar. */
 static void fail_unknown(struct search_provider *s, struct call *outer, struct span why,
                          struct span name)
@@ -207,6 +399,10 @@ static void on_open(struct peer *self, struct call *call, const struct request *
 
     if (request->op == OP_CALL_TOOL && span_is(request->name, "find_tools"))
         find_tools(s, call, arguments);
+    else if (request->op == OP_CALL_TOOL && span_is(request->name, "list_services"))
+        list_services(s, call);
+    else if (request->op == OP_CALL_TOOL && !span_is(request->name, "call_tool"))
+        use_service(s, call, request, arguments);
     else if (request->op == OP_CALL_TOOL)
         call_tool(s, call, request, arguments);
     else
@@ -280,11 +476,42 @@ static const char call_members[] =
     "\"arguments\":{\"type\":\"object\",\"description\":\"What the tool's inputSchema asks for\"}},"
     "\"required\":[\"name\"]}";
 
+#define SERVER_NAME                                                                                \
+    "\"serverName\":{\"type\":\"string\",\"description\":\"The server, as list_services names "    \
+    "it\"}"
+
+static void add_gateway(struct catalog *c)
+{
+    add_item(c, "list_services", SPAN("List the servers there are, each with its tools."),
+             "\"inputSchema\":{\"type\":\"object\",\"properties\":{}},"
+             "\"annotations\":{\"readOnlyHint\":true,\"openWorldHint\":false}",
+             ITEM_READ_ONLY);
+    add_item(c, "get_service_details",
+             SPAN("The tools of one server with the schemas of their arguments, and its prompts."),
+             "\"inputSchema\":{\"type\":\"object\",\"properties\":{" SERVER_NAME
+             "},\"required\":[\"serverName\"]},"
+             "\"annotations\":{\"readOnlyHint\":true,\"openWorldHint\":false}",
+             ITEM_READ_ONLY);
+    add_item(c, "invoke_tool", SPAN("Call a tool of a server. The result is the tool's own."),
+             "\"inputSchema\":{\"type\":\"object\",\"properties\":{" SERVER_NAME
+             ",\"toolName\":{\"type\":\"string\",\"description\":\"The tool's own name\"},"
+             "\"arguments\":{\"type\":\"string\",\"description\":\"The tool's arguments: an "
+             "object, as JSON text\"}},\"required\":[\"serverName\",\"toolName\"]}",
+             0);
+}
+
 /* The view has other members now: describe them to agents. */
 static void refresh(struct search_provider *s)
 {
     struct catalog *c = catalog_new();
     struct buf description = {0};
+
+    if (s->offers & SEARCH_OFFERS_GATEWAY)
+        add_gateway(c);
+    if (!(s->offers & SEARCH_OFFERS_SEARCH)) {
+        provider_publish(&s->core, c);
+        return;
+    }
 
     buf_str(
         &description,
@@ -313,11 +540,12 @@ static void stop(struct provider *p)
 
 static const struct provider_ops life = {.start = start, .stop = stop};
 
-struct search_provider *search_provider_new(struct view *full)
+struct search_provider *search_provider_new(struct view *full, unsigned offers)
 {
     struct search_provider *s = MEM_NEW(struct search_provider);
 
     s->full = full;
+    s->offers = offers;
     provider_init(&s->core, &verbs, &life, "search");
     s->core.bare_names = s->core.built_in = true;
     /* The inner call has the limits of its server; limits of the outer call must be longer. */

@@ -5,6 +5,10 @@
  * of a view; `call_tool` opens the named tool on that view as a consumer of its own and relays
  * everything that happens to the call, both ways: progress, logs, questions and their answers,
  * cancellation, the end. So an agent loses nothing by calling this way, in either era.
+ *
+ * The same provider can offer the tools of the gateway that RockBot's skills know: list_services,
+ * get_service_details, and invoke_tool, which is call_tool by the names of server and tool. All of
+ * them show and reach what the view does, and no more.
  */
 #ifndef RIALTO_MCP_SEARCH_PROVIDER_H
 #define RIALTO_MCP_SEARCH_PROVIDER_H
@@ -13,8 +17,11 @@
 
 struct search_provider;
 
-/* Searches the tools of the view `full`, which must outlive the provider. Not in any router yet. */
-struct search_provider *search_provider_new(struct view *full);
+enum { SEARCH_OFFERS_SEARCH = 1u << 0, SEARCH_OFFERS_GATEWAY = 1u << 1 };
+
+/* Searches the tools of the view `full`, which must outlive the provider; `offers` says which tools
+ * there are. Not in any router yet. */
+struct search_provider *search_provider_new(struct view *full, unsigned offers);
 /* Only when down and out of the router. */
 void search_provider_free(struct search_provider *s);
 /* The provider comes up inside of provider_want and goes down inside of provider_unwant. */

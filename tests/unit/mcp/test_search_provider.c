@@ -20,7 +20,7 @@ static void begin(struct fixture *x)
     router_add_view(x->stage.router, x->seen);
     fake_init(&x->server, &x->stage, "s");
     view_add(x->full, &x->server.core, NULL);
-    x->search = search_provider_new(x->full);
+    x->search = search_provider_new(x->full, SEARCH_OFFERS_SEARCH);
     router_add_provider(x->stage.router, search_provider_core(x->search));
     view_add(x->seen, search_provider_core(x->search), NULL);
     provider_want(search_provider_core(x->search));
