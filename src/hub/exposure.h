@@ -22,8 +22,8 @@ struct exposure_style {
     const char *name;
     const char *pattern;   /* NULL: names are passed on untouched */
     const char *described; /* what stands before the server in descriptions; NULL: nothing */
-    bool search;         /* two tools stand in for all others */
-    bool gateway;        /* RockBot's three tools are listed, too */
+    bool search;           /* two tools stand in for all others */
+    bool gateway;          /* RockBot's three tools are listed, too */
     bool of_both_eras;
     const struct narrowing *narrowing; /* NULL: show everything. Must outlive the exposure */
 };
