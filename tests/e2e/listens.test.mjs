@@ -101,5 +101,6 @@ readline.createInterface({ input: process.stdin }).on('line', (line) => {
   agent.send(`${message(1, 'subscriptions/listen', { notifications: { resourceSubscriptions: ['x://a'] } })}\n${message(2, 'tools/call', { name: 's__touch', arguments: {} })}`);
   await until('the answer', () => agent.messages().some((m) => m.id === 2));
   const seen = fs.readFileSync(log, 'utf8').split('\n');
+  agent.send({ jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 1 } });
   assert.ok(seen.indexOf('subscriptions/listen x://a') >= 0 && seen.indexOf('subscriptions/listen x://a') < seen.indexOf('tools/call '), seen.join());
 });

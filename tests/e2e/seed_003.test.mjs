@@ -137,7 +137,7 @@ test('resources_as_context: their text is a part of the instructions', async (t)
     const instructions = await until('the context', async () => {
       const { initialized } = await new HttpClient(server.url).connect();
       return initialized.instructions?.includes('[resource test://template/7/data]') && initialized.instructions;
-    });
+    }, 30_000);
     assert.match(instructions, /\[prompt test_simple_prompt\]\nThis is[^]*\n\n\[resource test:\/\/static-text\]\n[^\n]*static text[^]*\n\n\[resource test:\/\/template\/7\/data\]\n[^]*7/);
     assert.doesNotMatch(instructions, /nothing/);
     await logged(server, /resource 'test:\/\/nothing' cannot be context/);
