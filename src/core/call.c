@@ -16,7 +16,7 @@
 
 void call_keep_request(struct kept_request *k, const struct request *q)
 {
-    const struct span pieces[] = {q->name, q->params, q->meta_keep, q->log_level};
+    const struct span pieces[] = {q->name, q->params, q->meta_keep, q->log_level, q->declares};
     struct span kept[COUNT_OF(pieces)];
     size_t at = 0;
 
@@ -31,6 +31,7 @@ void call_keep_request(struct kept_request *k, const struct request *q)
     k->request.params = kept[1];
     k->request.meta_keep = kept[2];
     k->request.log_level = kept[3];
+    k->request.declares = kept[4];
 }
 
 void call_keep(struct call *c, const struct request *request)

@@ -60,6 +60,12 @@ void catalog_fit(struct catalog *c)
     }
 }
 
+void catalog_set_declares(struct catalog *c, struct span raw)
+{
+    if (take_room(c, raw.n))
+        c->declares = arena_span(&c->arena, raw);
+}
+
 void catalog_set_instructions(struct catalog *c, struct span text)
 {
     if (take_room(c, text.n))
@@ -82,7 +88,8 @@ static bool is_same_item(const struct item *a, const struct item *b)
 
 bool catalog_same(const struct catalog *a, const struct catalog *b)
 {
-    if (a->offers != b->offers || a->cut != b->cut || !span_eq(a->instructions, b->instructions))
+    if (a->offers != b->offers || a->cut != b->cut || !span_eq(a->instructions, b->instructions) ||
+        !span_eq(a->declares, b->declares))
         return false;
     for (int kind = 0; kind < ITEM_KINDS; kind++) {
         if (a->n[kind] != b->n[kind])

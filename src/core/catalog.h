@@ -47,6 +47,7 @@ struct catalog {
     struct arena arena;
     struct item *items[ITEM_KINDS];
     size_t n[ITEM_KINDS], cap[ITEM_KINDS];
+    struct span declares;     /* raw object: what else the provider declares, as it is; or empty */
     struct span instructions; /* plain text, or empty */
     unsigned offers;
     size_t bytes, max_bytes; /* of all items */
@@ -63,6 +64,7 @@ void catalog_free(struct catalog *c);
 bool catalog_add(struct catalog *c, enum item_kind kind, const struct item *item);
 /* The catalog is complete: give unused memory back. */
 void catalog_fit(struct catalog *c);
+void catalog_set_declares(struct catalog *c, struct span raw);
 void catalog_set_instructions(struct catalog *c, struct span text);
 /* When only some kinds were fetched again, the others are copied from the generation before. */
 void catalog_copy_kind(struct catalog *to, const struct catalog *from, enum item_kind kind);

@@ -57,7 +57,8 @@ enum {
     ANSWERS_SAMPLING = 1u << 2,
     ANSWERS_SAMPLING_TOOLS = 1u << 3,
     ANSWERS_ROOTS = 1u << 4,
-    ANSWERS_ROOTS_CHANGED = 1u << 6, /* the consumer also tells when its roots change */
+    ANSWERS_ROOTS_CHANGED = 1u << 6,    /* the consumer also tells when its roots change */
+    ANSWERS_SAMPLING_CONTEXT = 1u << 7, /* sampling may ask for the context of servers */
     /* A consumer of this dialect resumes calls by itself: `input_required` results pass through. */
     ANSWERS_BY_RETRY = 1u << 5,
 };
@@ -78,6 +79,7 @@ struct request {
     struct span meta_keep;   /* members of `_meta` that travel on: "\"k\":v,..." or empty */
     struct span log_level;   /* most verbose log level wanted on this call; empty = no logs */
     unsigned answers;        /* ANSWERS_ bits */
+    struct span declares;    /* raw object: what else the consumer declares, as it is; or empty */
     bool wants_progress;
     bool takes_structured; /* the consumer knows structuredContent in the results of tools */
     uint64_t timeout;      /* ms; 0 = as the provider's policy says */

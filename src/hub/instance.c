@@ -214,6 +214,7 @@ static struct catalog *copy_of(const struct catalog *known)
     for (int kind = 0; kind < ITEM_KINDS; kind++)
         catalog_copy_kind(copy, known, (enum item_kind)kind);
     catalog_set_instructions(copy, known->instructions);
+    catalog_set_declares(copy, known->declares);
     copy->offers = known->offers;
     return copy;
 }

@@ -174,6 +174,8 @@ unsigned mcp_answers_of(struct span capabilities)
         answers |= ANSWERS_SAMPLING;
         if (json_get(sampling.value, "tools").type == JSON_OBJECT)
             answers |= ANSWERS_SAMPLING_TOOLS;
+        if (json_get(sampling.value, "context").type == JSON_OBJECT)
+            answers |= ANSWERS_SAMPLING_CONTEXT;
     }
     struct json_slot roots = json_get(capabilities, "roots");
     if (roots.type == JSON_OBJECT) {
@@ -197,14 +199,83 @@ void mcp_put_capabilities(struct buf *out, unsigned answers)
         comma = ",";
     }
     if (answers & ANSWERS_SAMPLING) {
-        buf_printf(out, "%s\"sampling\":{%s}", comma,
-                   answers & ANSWERS_SAMPLING_TOOLS ? "\"tools\":{}" : "");
+        bool tools = answers & ANSWERS_SAMPLING_TOOLS, context = answers & ANSWERS_SAMPLING_CONTEXT;
+        buf_printf(out, "%s\"sampling\":{%s%s%s}", comma, tools ? "\"tools\":{}" : "",
+                   tools && context ? "," : "", context ? "\"context\":{}" : "");
         comma = ",";
     }
     if (answers & ANSWERS_ROOTS)
         buf_printf(out, "%s\"roots\":{%s}", comma,
                    answers & ANSWERS_ROOTS_CHANGED ? "\"listChanged\":true" : "");
     buf_char(out, '}');
+}
+
+/* Appends the members of both objects, those of the first where both have one. */
+static void put_union(struct buf *out, struct span first, struct span second)
+{
+    struct json_iter it = json_iter(first);
+    size_t before = out->n;
+    BUF_SCOPED key = {0};
+
+    for (; first.n && json_next(&it);) {
+        buf_str(out, out->n > before ? "," : "");
+        mcp_put_raw(out, it.member);
+    }
+    it = json_iter(second);
+    while (second.n && json_next(&it)) {
+        key.n = 0;
+        json_unescape(&key, it.key);
+        if (first.n && json_get(first, buf_cstr(&key)).type != JSON_NONE)
+            continue;
+        buf_str(out, out->n > before ? "," : "");
+        mcp_put_raw(out, it.member);
+    }
+}
+
+static struct span object_in(struct span capabilities, const char *key)
+{
+    struct json_slot slot = capabilities.n ? json_get(capabilities, key) : (struct json_slot){0};
+
+    return slot.type == JSON_OBJECT ? slot.value : SPAN_EMPTY;
+}
+
+/* Tasks need a hub that keeps them: their extension does not pass by itself. */
+static void put_without_tasks(struct buf *out, struct span extensions)
+{
+    struct json_iter it = json_iter(extensions);
+    const char *comma = "";
+
+    buf_char(out, '{');
+    while (extensions.n && json_next(&it)) {
+        if (json_string_is(it.key, SPAN(MCP_META_PREFIX "tasks")))
+            continue;
+        buf_str(out, comma);
+        mcp_put_raw(out, it.member);
+        comma = ",";
+    }
+    buf_char(out, '}');
+}
+
+void mcp_merge_extras(struct buf *out, struct span a, struct span b)
+{
+    static const char *const keys[] = {"experimental", "extensions"};
+    BUF_SCOPED members = {0}, both = {0};
+    bool any = false;
+
+    for (size_t i = 0; i < COUNT_OF(keys); i++) {
+        struct span of_a = object_in(a, keys[i]), of_b = object_in(b, keys[i]);
+        if (!of_a.n && !of_b.n)
+            continue;
+        both.n = 0;
+        buf_char(&both, '{');
+        put_union(&both, of_a, of_b);
+        buf_char(&both, '}');
+        buf_printf(&members, "%s\"%s\":", any ? "," : "", keys[i]);
+        put_without_tasks(&members, buf_view(&both));
+        any = true;
+    }
+    if (any)
+        buf_printf(out, "{" SPAN_FMT "}", SPAN_ARG(buf_view(&members)));
 }
 
 unsigned mcp_ask_needs(const struct rpc_message *m)

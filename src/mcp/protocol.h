@@ -120,6 +120,10 @@ unsigned mcp_answers_of(struct span capabilities);
 /* The capabilities object that declares these bits. */
 void mcp_put_capabilities(struct buf *out, unsigned answers);
 
+/* Append an object with `experimental` and `extensions` of two capabilities objects (raw; may be
+ * empty), merged, `a` first; nothing if neither has any. The extension for tasks is left out. */
+void mcp_merge_extras(struct buf *out, struct span a, struct span b);
+
 /* The ANSWERS_ bits that a client needs to be sent this request; 0 for unknown methods. */
 unsigned mcp_ask_needs(const struct rpc_message *m);
 /*

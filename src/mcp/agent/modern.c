@@ -294,7 +294,7 @@ static void open_call(struct modern_agent *a, const struct mcp_message *m, void 
                       struct span principal, struct request request)
 {
     const struct json_slot *level = &m->slots[SLOT_META_LOG_LEVEL];
-    struct buf kept_meta = {0}, level_text = {0};
+    struct buf kept_meta = {0}, level_text = {0}, declares = {0};
 
     if (modern_resume(a, m, reply, principal))
         return;
@@ -314,6 +314,8 @@ static void open_call(struct modern_agent *a, const struct mcp_message *m, void 
     request.meta_keep = buf_view(&kept_meta);
     request.log_level = r->level >= 0 ? wanted : SPAN_EMPTY;
     request.answers = mcp_answers_of(m->slots[SLOT_META_CAPABILITIES].value) | ANSWERS_BY_RETRY;
+    mcp_merge_extras(&declares, m->slots[SLOT_META_CAPABILITIES].value, SPAN_EMPTY);
+    request.declares = buf_view(&declares);
     request.wants_progress = r->token != NULL;
     request.takes_structured = true;
     request.party = r->principal;
@@ -324,6 +326,7 @@ static void open_call(struct modern_agent *a, const struct mcp_message *m, void 
     struct call *call = call_open(a->host.router, &a->peer, a->host.view, &request, r);
     if (call)
         r->call = call;
+    buf_fini(&declares);
     buf_fini(&level_text);
     buf_fini(&kept_meta);
 }

@@ -3,6 +3,7 @@
 #include "mcp/agent/welcome.h"
 
 #include "core/provider.h"
+#include "mcp/protocol.h"
 #include "wire/json.h"
 
 /* The catalog of the view's only provider; NULL if there are several, or it is not known yet. */
@@ -11,6 +12,24 @@ static const struct catalog *only_catalog(const struct view *v)
     const struct provider *p = view_member(v, 0);
 
     return p && !view_member(v, 1) ? p->catalog : NULL;
+}
+
+/* What else the servers declare, merged: of two that declare the same thing the first counts. */
+static void put_declared(struct buf *out, const struct view *v)
+{
+    BUF_SCOPED all = {0}, next = {0};
+    const struct provider *p;
+
+    for (size_t i = 0; (p = view_member(v, i)); i++) {
+        if (!p->catalog || !p->catalog->declares.n)
+            continue;
+        next.n = 0;
+        mcp_merge_extras(&next, buf_view(&all), p->catalog->declares);
+        all.n = 0;
+        buf_span(&all, buf_view(&next));
+    }
+    if (all.n > 2)
+        buf_printf(out, "," SPAN_FMT, SPAN_ARG(span_cut(buf_view(&all), 1, all.n - 2)));
 }
 
 void welcome_put_capabilities(struct buf *out, const struct view *v)
@@ -28,6 +47,7 @@ void welcome_put_capabilities(struct buf *out, const struct view *v)
         buf_str(out, ",\"logging\":{}");
     if (offers & OFFERS_COMPLETION)
         buf_str(out, ",\"completions\":{}");
+    put_declared(out, v);
     buf_char(out, '}');
 }
 

@@ -19,6 +19,8 @@ void catalog_text_put(struct buf *out, const struct catalog *c)
     buf_printf(out, "{\"format\":%d,\"items\":%zu,\"offers\":%u,\"instructions\":", FORMAT, n,
                c->offers);
     json_quote(out, c->instructions);
+    buf_str(out, ",\"declares\":");
+    json_quote(out, c->declares);
     buf_str(out, "}\n");
     for (int kind = 0; kind < ITEM_KINDS; kind++) {
         for (size_t i = 0; i < c->n[kind]; i++) {
@@ -100,6 +102,13 @@ static int64_t read_head(struct catalog *c, struct span line)
     json_unescape(&text, json_get(line, "instructions").value);
     if (text.n)
         catalog_set_instructions(c, buf_view(&text));
+    text.n = 0;
+    struct json_slot declares = json_get(line, "declares"); /* older files have none */
+    enum json_type type;
+    if (declares.type == JSON_STRING)
+        json_unescape(&text, declares.value);
+    if (text.n && json_skim(buf_view(&text), NULL, NULL, &type, NULL) == 0 && type == JSON_OBJECT)
+        catalog_set_declares(c, buf_view(&text));
     buf_fini(&text);
     return items;
 }

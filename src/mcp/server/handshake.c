@@ -36,6 +36,8 @@ static void learn_capabilities(struct mcp_provider *p, struct span capabilities)
         {"logging", OFFERS_LOGGING},
     };
 
+    buf_reset(&p->extra, 0);
+    mcp_merge_extras(&p->extra, capabilities, SPAN_EMPTY);
     p->offers = 0;
     p->has_tools = has(capabilities, "tools");
     for (size_t i = 0; i < COUNT_OF(rows); i++)
@@ -165,7 +167,7 @@ static void initialize(struct mcp_provider *p)
     p->modern = false;
     p->version[0] = '\0';
     buf_str(&members, "\"protocolVersion\":\"" MCP_NEWEST_LEGACY "\",\"capabilities\":");
-    mcp_put_capabilities(&members, p->declares);
+    upstream_put_capabilities(&members, p->declares, SPAN(UPSTREAM_DECLARES));
     buf_str(&members, ",\"clientInfo\":{\"name\":\"rialto\",\"version\":\"" RIALTO_VERSION "\"}");
     upstream_request(p, upstream_sent_new(p, initialize_answered, initialize_failed), "initialize",
                      buf_view(&members));

@@ -338,6 +338,7 @@ static void finish(struct mcp_provider *p)
     fresh->changed = p->kinds_said & ~stale;
     p->kinds_said &= stale;
     fresh->offers = p->offers;
+    catalog_set_declares(fresh, buf_view(&p->extra));
     set_instructions(p, fresh);
     if (asked & (1u << ITEM_TOOL))
         tell_alterations(p, p->core.catalog, fresh);

@@ -544,6 +544,7 @@ void mcp_provider_free(struct mcp_provider *p)
     drop_sent(p);
     idmap_fini(&p->sent);
     map_fini(&p->listen_uris);
+    buf_fini(&p->extra);
     map_fini(&p->withheld);
     as_tools_fini(p);
     context_fini(p);

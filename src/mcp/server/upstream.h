@@ -9,6 +9,14 @@
 #include "mcp/server/overrides.h"
 #include "mcp/server/provider.h"
 
+/*
+ * What we declare for all agents, where a server is greeted or listed before any of them calls.
+ * MCP Apps need nothing of a bridge: their resources and `_meta` pass as they are.
+ */
+#define UPSTREAM_DECLARES                                                                          \
+    "{\"extensions\":{\"io.modelcontextprotocol/ui\":{\"mimeTypes\":["                             \
+    "\"text/html;profile=mcp-app\"]}}}"
+
 /* A request we sent and whose answer we expect, or a call that waits for answers to its asks. */
 struct sent {
     struct list node; /* in the provider */
@@ -40,6 +48,7 @@ struct mcp_provider {
     char version[16];
     unsigned declares; /* the asks we tell the server we can answer */
     unsigned offers;   /* OFFERS_ bits of the server's capabilities */
+    struct buf extra;  /* the server's other capabilities (mcp_merge_extras) */
     bool has_tools;
     bool param_headers; /* some tool wants arguments repeated as headers */
     bool gives_any;     /* some tool is ITEM_GIVES_ANY */
@@ -101,6 +110,8 @@ void upstream_notify(struct mcp_provider *p, const char *method, struct span par
 /* Send a call's request; `extra` members go into its params first. */
 void upstream_send_call(struct mcp_provider *p, const struct sent *sent,
                         const struct request *request, struct span extra);
+/* The capabilities object with these bits and what else is declared (raw object, or empty). */
+void upstream_put_capabilities(struct buf *out, unsigned answers, struct span declares);
 /* Tell the server that a request of ours is not wanted any more. */
 void upstream_withdraw(struct mcp_provider *p, uint64_t id, const char *reason);
 
@@ -144,7 +155,7 @@ void params_put_foreign(struct buf *out, const struct mcp_message *m);
 
 /* --- upstream_modern.c --- */
 /* The members that every request of the stateless era has in `_meta`. */
-void upstream_modern_put_meta(struct buf *out, unsigned answers);
+void upstream_modern_put_meta(struct buf *out, unsigned answers, struct span declares);
 /* Remember a call's request, which may have to be sent again: the consumer's era is not the
  * server's. */
 void upstream_modern_keep(struct mcp_provider *p, struct sent *sent, const struct request *request);

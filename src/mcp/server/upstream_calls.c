@@ -79,7 +79,7 @@ void upstream_request(struct mcp_provider *p, const struct sent *sent, const cha
     begin_request(out, sent->id, method, true);
     if (p->modern) {
         buf_str(out, ",\"params\":{\"_meta\":{");
-        upstream_modern_put_meta(out, p->declares);
+        upstream_modern_put_meta(out, p->declares, SPAN(UPSTREAM_DECLARES));
         buf_str(out, members.n ? "}," : "}");
         buf_span(out, members);
         buf_char(out, '}');
@@ -90,6 +90,18 @@ void upstream_request(struct mcp_provider *p, const struct sent *sent, const cha
     }
     buf_char(out, '}');
     upstream_send(p, (struct mcp_parcel){.kind = RPC_REQUEST, .id = sent->id, .method = method});
+}
+
+void upstream_put_capabilities(struct buf *out, unsigned answers, struct span declares)
+{
+    BUF_SCOPED own = {0};
+
+    if (!declares.n) {
+        mcp_put_capabilities(out, answers);
+        return;
+    }
+    mcp_put_capabilities(&own, answers);
+    json_insert(out, buf_view(&own), span_cut(declares, 1, declares.n - 2));
 }
 
 void upstream_notify(struct mcp_provider *p, const char *method, struct span params)
@@ -188,7 +200,7 @@ void upstream_send_call(struct mcp_provider *p, const struct sent *sent,
     if (p->modern) {
         if (p->listen_due) /* on a pipe the call must not overtake the subscription before it */
             upstream_listen(p);
-        upstream_modern_put_meta(&meta, request->answers);
+        upstream_modern_put_meta(&meta, request->answers, request->declares);
         if (request->log_level.n)
             buf_printf(&meta, ",\"" MCP_META_PREFIX "logLevel\":\"" SPAN_FMT "\"",
                        SPAN_ARG(request->log_level));

@@ -32,11 +32,11 @@ struct rounds {
     struct buf refusal; /* raw error object of the agent, or our text */
 };
 
-void upstream_modern_put_meta(struct buf *out, unsigned answers)
+void upstream_modern_put_meta(struct buf *out, unsigned answers, struct span declares)
 {
     buf_str(out, "\"" MCP_META_PREFIX "protocolVersion\":\"" MCP_MODERN "\",\"" MCP_META_PREFIX
                  "clientCapabilities\":");
-    mcp_put_capabilities(out, answers);
+    upstream_put_capabilities(out, answers, declares);
     buf_str(out, ",\"" MCP_META_PREFIX
                  "clientInfo\":{\"name\":\"rialto\",\"version\":\"" RIALTO_VERSION "\"}");
 }
