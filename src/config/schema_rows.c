@@ -284,7 +284,8 @@ const struct schema_row schema_rows[] = {
     {"servers.*.transport", SCHEMA_WORD, SERVER(transport), .preset = "auto",
      .words = transport_words, .also = "type transportMode", .help = "How to speak to the server."},
     {"servers.*.era", SCHEMA_WORD, SERVER(era), .preset = "auto", .words = era_words,
-     .help = "Which generation of MCP the server speaks."},
+     .help = "Which generation of MCP the server is spoken to in. With auto, a server of both has "
+             "an instance for each."},
     {"servers.*.headers", SCHEMA_PAIRS, SERVER(headers), .check_name = check_header_name,
      .check = check_header_value, .secret = true,
      .help = "HTTP headers sent with every request to a remote server."},
