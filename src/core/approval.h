@@ -36,7 +36,7 @@ struct approver {
 /* Without an approver held calls are refused. The struct is borrowed. */
 void approval_set_approver(struct router *r, const struct approver *approver);
 
-/* The calls that are held, in no particular order: pass NULL for the first. */
+/* The calls that are held, oldest first: pass NULL for the first. */
 struct call *approval_next(const struct router *r, const struct call *c);
 /* Was the call's own consumer asked? Otherwise the operator alone was. */
 bool approval_is_with_consumer(const struct call *c);
