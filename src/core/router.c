@@ -296,8 +296,8 @@ void router_tell_changed(struct router *r, struct provider *from, unsigned kinds
     for (size_t i = 0; i < n; i++) {
         struct call *c = router_find(r, handles[i]);
         unsigned changed = c ? news_for(c) : 0;
-        if (c && kinds && view_has(c->view, from))
-            changed |= kinds;
+        if (c && kinds)
+            changed |= kinds & view_kinds(c->view, from);
         if (changed)
             tell(c, &(struct event){.kind = EVENT_CHANGED, .changed = changed, .from = from});
     }

@@ -264,6 +264,23 @@ bool view_has(const struct view *v, const struct provider *p)
     return false;
 }
 
+static bool hides_all(const struct filter *f)
+{
+    return f && !f->n_allow && f->n_deny == 1 && span_is(f->deny[0], "*");
+}
+
+unsigned view_kinds(const struct view *v, const struct provider *p)
+{
+    const struct member *m;
+
+    for (size_t at = 0; (m = next_member(v, &at));)
+        if (m->provider == p)
+            return ((1u << ITEM_KINDS) - 1) &
+                   ~(hides_all(&m->filter) || hides_all(view_filter(v, ITEM_TOOL)) ? 1u << ITEM_TOOL
+                                                                                   : 0u);
+    return 0;
+}
+
 struct provider *view_member(const struct view *v, size_t n)
 {
     const struct member *m = NULL;

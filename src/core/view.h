@@ -73,6 +73,9 @@ void view_remove(struct view *v, const struct provider *p);
  * `v`. */
 void view_narrow(struct view *v, struct view *base, const struct narrowing *narrowing);
 bool view_has(const struct view *v, const struct provider *p);
+/* The kinds (bits) of the provider's items that the view may list: not its tools where they are
+ * searched for. */
+unsigned view_kinds(const struct view *v, const struct provider *p);
 /* Calls of tools that no member offers go to `p`, which answers them with its own error. NULL:
  * none.
  */
