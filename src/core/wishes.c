@@ -63,13 +63,13 @@ static void tell_provider(struct provider *p, enum op op, const char *member, st
 }
 
 /* A subscription of a standing call, which keeps it by the URI that the consumer knows. */
-struct wish {
+struct wished_uri {
     struct provider *provider;
     size_t n;
     char own[]; /* the provider's URI */
 };
 
-static struct span own_uri(const struct wish *w)
+static struct span own_uri(const struct wished_uri *w)
 {
     return span_of(w->own, w->n);
 }
@@ -77,7 +77,7 @@ static struct span own_uri(const struct wish *w)
 /* Takes the wish off the standing call; its provider, or NULL. */
 static struct provider *forget_wish(struct call *standing, struct span uri)
 {
-    struct wish *w = map_del(&standing->uris, uri);
+    struct wished_uri *w = map_del(&standing->uris, uri);
     struct provider *p = w ? w->provider : NULL;
 
     mem_free(w);
@@ -87,9 +87,9 @@ static struct provider *forget_wish(struct call *standing, struct span uri)
 static void remember_wish(struct call *standing, struct span uri, struct provider *p,
                           struct span own)
 {
-    struct wish *w = mem_alloc(sizeof *w + own.n);
+    struct wished_uri *w = mem_alloc(sizeof *w + own.n);
 
-    *w = (struct wish){.provider = p, .n = own.n};
+    *w = (struct wished_uri){.provider = p, .n = own.n};
     memcpy(w->own, own.p, own.n);
     forget_wish(standing, uri);
     map_put(&standing->uris, uri, w);
@@ -102,7 +102,7 @@ struct span wishes_uri(const struct call *standing, const struct provider *p, st
     void *w;
 
     while (map_next(&standing->uris, &at, &uri, &w))
-        if (((struct wish *)w)->provider == p && span_eq(own_uri(w), own))
+        if (((struct wished_uri *)w)->provider == p && span_eq(own_uri(w), own))
             return uri;
     return SPAN_EMPTY;
 }
@@ -137,7 +137,7 @@ void wishes_subscribed(struct call *standing, struct provider *p, struct span ow
 
 bool wishes_unsubscribed(struct call *standing, struct span uri)
 {
-    const struct wish *w = map_get(&standing->uris, uri);
+    const struct wished_uri *w = map_get(&standing->uris, uri);
     struct buf own = {0};
 
     if (!w)
@@ -157,7 +157,7 @@ bool wishes_any(const struct provider *p)
         struct span uri;
         void *w;
         while (map_next(&c->uris, &at, &uri, &w))
-            if (((struct wish *)w)->provider == p)
+            if (((struct wished_uri *)w)->provider == p)
                 return true;
     }
     return false;
@@ -174,7 +174,7 @@ void wishes_standing_ended(struct call *standing)
     /* The standing call is off the router's list already, so its own wishes do not count any more.
      * */
     while (map_next(&uris, &at, &uri, &w)) {
-        struct provider *p = ((struct wish *)w)->provider;
+        struct provider *p = ((struct wished_uri *)w)->provider;
         if (!anybody_wishes(standing->router, p, own_uri(w)))
             tell_provider(p, OP_UNSUBSCRIBE, "uri", own_uri(w));
         mem_free(w);
@@ -190,7 +190,7 @@ static void collect_wishes(const struct provider *p, struct map *wished)
         struct span uri;
         void *w;
         while (map_next(&c->uris, &at, &uri, &w))
-            if (((struct wish *)w)->provider == p)
+            if (((struct wished_uri *)w)->provider == p)
                 map_put(wished, own_uri(w), w);
     }
 }
@@ -217,7 +217,7 @@ static bool forget_one(struct call *standing, const struct provider *p)
     void *w;
 
     while (map_next(&standing->uris, &at, &uri, &w)) {
-        if (((struct wish *)w)->provider == p) {
+        if (((struct wished_uri *)w)->provider == p) {
             forget_wish(standing, uri);
             return true;
         }
