@@ -292,6 +292,15 @@ static void read_words(struct schema_read *r, const struct schema_row *row, cons
     memcpy(field(row, base), &bits, sizeof bits);
 }
 
+static void keep_json(struct schema_read *r, const struct schema_row *row, const struct value *v,
+                      void *base)
+{
+    BUF_SCOPED json = {0};
+    value_put_json(&json, v, false);
+    const char *text = arena_span(r->arena, buf_view(&json)).p;
+    memcpy(field(row, base), &text, sizeof text);
+}
+
 static void read_json(struct schema_read *r, const struct schema_row *row, const struct value *v,
                       const char *shown, void *base)
 {
@@ -299,10 +308,7 @@ static void read_json(struct schema_read *r, const struct schema_row *row, const
         wrong_type(r, row, v, shown);
         return;
     }
-    BUF_SCOPED json = {0};
-    value_put_json(&json, v, false);
-    const char *text = arena_span(r->arena, buf_view(&json)).p;
-    memcpy(field(row, base), &text, sizeof text);
+    keep_json(r, row, v, base);
 }
 
 static void read_scalars(struct schema_read *r, const struct schema_row *row, const struct value *v,
@@ -316,10 +322,7 @@ static void read_scalars(struct schema_read *r, const struct schema_row *row, co
         wrong_type(r, row, v, shown);
         return;
     }
-    BUF_SCOPED json = {0};
-    value_put_json(&json, v, false);
-    const char *text = arena_span(r->arena, buf_view(&json)).p;
-    memcpy(field(row, base), &text, sizeof text);
+    keep_json(r, row, v, base);
 }
 
 /* `shown` is the key's path for people; `base` the struct that row->offset counts from. */
