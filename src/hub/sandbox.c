@@ -53,9 +53,9 @@ static const char *whole_path(struct arena *a, const char *path, const char *hom
 {
     BUF_SCOPED text = {0};
 
-    if (path[0] != '~' || !home)
-        return keep(a, path);
-    buf_printf(&text, "%s%s", home, path + 1);
+    buf_printf(&text, "%s%s", path[0] == '~' && home ? home : "", path + (path[0] == '~' && home));
+    while (text.n > 1 && text.p[text.n - 1] == '/')
+        text.n--;
     return arena_span(a, buf_view(&text)).p;
 }
 

@@ -209,6 +209,30 @@ static bool add_real(struct cage_list *list, const char *path, unsigned may)
     return real != NULL;
 }
 
+/*
+ * Where the server may write, it may also have put a link: what lies there by its name, and
+ * elsewhere by a link, is not what the configuration meant to open.
+ */
+static bool is_led_out(const struct cage_rules *rules, const char *cwd, const char *path)
+{
+    char *real = realpath(path, NULL);
+    bool led_out = false;
+
+    for (size_t i = 0; real && i < rules->n_paths + 2 && !led_out; i++) {
+        const char *folder = i == rules->n_paths                ? rules->own
+                             : i == rules->n_paths + 1          ? cwd
+                             : rules->paths[i].may & CAGE_WRITE ? rules->paths[i].path
+                                                                : NULL;
+        if (!folder || strcmp(folder, path) == 0 || !cage_path_in(span_str(path), span_str(folder)))
+            continue;
+        char *whole = realpath(folder, NULL);
+        led_out = whole && !cage_path_in(span_str(real), span_str(whole));
+        free(whole);
+    }
+    free(real);
+    return led_out;
+}
+
 static int check_folder(const struct cage_rules *rules, const char *cwd, struct err *err)
 {
     char *home = rules->home ? realpath(rules->home, NULL) : NULL;
@@ -270,10 +294,22 @@ int cage_list_make(struct cage_list *list, const struct cage_rules *rules, const
         cage_list_fini(list);
         return -EPERM;
     }
+    if (cwd && is_led_out(rules, NULL, cwd)) {
+        cage_list_fini(list);
+        return err_set(err, -EPERM,
+                       "its sandbox (%s) does not take %s as `cwd`: a link leads out of a "
+                       "folder that the server may write",
+                       rules->level, cwd);
+    }
     add_real(list, rules->own, own);
     for (size_t i = 0; i < rules->n_paths; i++) {
         const struct cage_path *p = &rules->paths[i];
-        if (!add_real(list, p->path, p->may) && !p->optional)
+        if (is_led_out(rules, cwd, p->path))
+            log_warn(
+                rules->server,
+                "sandbox: a link at %s leads out of a folder that it may write: it stays closed",
+                p->path);
+        else if (!add_real(list, p->path, p->may) && !p->optional)
             log_warn(rules->server, "sandbox: there is no %s: it stays closed", p->path);
     }
     size_t n_rules = list->n;

@@ -1,11 +1,11 @@
 /* Checks of a server before the start: working folder, program, script interpreter, file arguments,
  * or address and proxy. Called by start.c for each server; machine.c calls doctor_env. */
+#include "io/program.h"
 #include "base/file.h"
 #include "base/mem.h"
 #include "cmd/doctor/doctor.h"
 #include "hub/server.h"
 #include "io/http_client.h"
-#include "io/program.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -817,9 +817,10 @@ static void test_sandbox(void **state)
     arena_fini(&a);
     config_free(c);
 
-    expect_yaml("servers: {a: {command: x, sandbox: ligth}}",
-                "f:1:36: servers.a.sandbox: expected a map of keys, or off, light or strict; did "
-                "you mean 'light'?\n");
+    expect_yaml(
+        "servers: {a: {command: x, sandbox: ligth}}",
+        "f:1:36: servers.a.sandbox: 'ligth' is not known here; expected a map of keys, or off, "
+        "light or strict; did you mean 'light'?\n");
     expect_yaml("servers: {a: {command: x, sandbox: {read: [b], network: [0]}}}",
                 "f:1:44: servers.a.sandbox.read: expected a whole path, or one that begins with "
                 "~/\n"

@@ -46,7 +46,7 @@ static void test_map(void **state)
     (void)state;
     struct arena a = {0};
     const char *ports[] = {"443", "8080"}, *all[] = {"*"};
-    const char *const read[] = {"~/lib", "/srv", NULL}, *const write[] = {"~", NULL};
+    const char *const read[] = {"~/lib/", "/srv", NULL}, *const write[] = {"~", NULL};
     struct config_sandbox s = {.level = SANDBOX_MAP,
                                .network = {ports, 2},
                                .memory = 1 << 20,

@@ -263,7 +263,7 @@ static void test_paths(void **state)
                                 {"/usr", CAGE_READ | CAGE_RUN, false},
                                 {"/nowhere/at/all", CAGE_READ, true}};
     struct cage_rules rules = {
-        .level = "map", .own = own, .home = data, .paths = paths, .n_paths = 4};
+        .server = "test", .level = "map", .own = own, .home = data, .paths = paths, .n_paths = 4};
 
     assert_int_equal(cage_list_make(&list, &rules, NULL, &files, &err), 0);
     assert_int_equal(may_of(&list, own), CAGE_READ | CAGE_WRITE);
@@ -276,6 +276,20 @@ static void test_paths(void **state)
     assert_int_equal(cage_list_make(&list, &rules, out, &files, &err), 0);
     assert_int_equal(may_of(&list, data), CAGE_READ | CAGE_RUN);
     cage_list_fini(&list);
+
+    /* A link that the server put where it may write opens nothing. */
+    char link[80];
+    snprintf(link, sizeof link, "%s/link", out);
+    assert_int_equal(symlink(own, link), 0);
+    paths[3] = (struct cage_path){link, CAGE_READ | CAGE_WRITE, false};
+    rules.own = "/var/tmp";
+    assert_int_equal(cage_list_make(&list, &rules, NULL, &files, &err), 0);
+    assert_int_equal(may_of(&list, own), 0);
+    cage_list_fini(&list);
+    assert_int_equal(cage_list_make(&list, &rules, link, &files, &err), -EPERM);
+    assert_non_null(strstr(err.text, "a link leads out"));
+    unlink(link);
+    rules.own = own;
 
     const char *const wide[] = {"/", dir, data}; /* the home folder is `data` */
     for (size_t i = 0; i < COUNT_OF(wide); i++)
