@@ -70,6 +70,9 @@ static void find(struct learn *l, struct span path, bool write)
     if (!path.n || path.p[0] != '/' || temporary ||
         cage_allows(l->rules, path, write ? CAGE_WRITE : CAGE_READ) || l->found.n == FOUND_MAX)
         return;
+    for (size_t i = 0; i < l->files.n && !write; i++)
+        if (span_is(path, l->files.items[i].path))
+            return;
     struct span wider = widen(l, path, write);
     for (size_t i = 0; i < l->found.n; i++)
         if (cage_path_in(wider, span_str(l->found.items[i].path)) &&
@@ -184,4 +187,5 @@ void learn_put(struct buf *out, const struct learn *l, int indent)
 void learn_fini(struct learn *l)
 {
     cage_list_fini(&l->found);
+    cage_list_fini(&l->files);
 }

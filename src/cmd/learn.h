@@ -11,6 +11,7 @@
 struct learn {
     const struct cage_rules *rules; /* what is open anyway */
     const char *cwd;                /* where the program was started */
+    struct cage_list files;         /* what starting the program needs: open anyway */
     struct cage_list found;         /* folders and files that it used besides */
     struct {
         uint16_t items[64];

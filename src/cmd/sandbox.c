@@ -264,11 +264,10 @@ static void read_traces(struct learn *l, const char *folder)
     rmdir(folder);
 }
 
-static void propose(const struct args *a, const struct config_server *s, const struct learn *l)
+static void propose(const struct config_server *s, const struct learn *l)
 {
     struct buf out = {0};
 
-    (void)a;
     buf_printf(&out, "servers:\n  %s:\n    sandbox:\n", s->alias);
     learn_put(&out, l, 6);
     cmd_print(&out);
@@ -293,16 +292,17 @@ static int learn(const struct args *a, struct config *c, struct config_server *s
     }
     struct learn l = {.cwd = places.own,
                       .rules = sandbox_rules(&c->arena, &empty, NULL, NULL, &places)};
+    program_files(
+        &(struct child_spec){.argv = (const char *const[]){s->command, NULL}, .cwd = s->cwd},
+        &l.files);
     buf_printf(&file, "%s/trace", folder);
     trace(c, s, buf_cstr(&file));
     if (!a->quiet)
-        cmd_hint("the server runs without a sandbox, for %d s or until Ctrl-C: use it meanwhile as "
-                 "you would",
-                 LEARN_MS / 1000);
+        cmd_hint("the server runs without a sandbox, for %d s or until Ctrl-C", LEARN_MS / 1000);
     int code = query_run(c, a->verbose, on_settled, &waited);
     read_traces(&l, folder);
     if (waited)
-        propose(a, s, &l);
+        propose(s, &l);
     else
         cmd_hint("'rialto doctor %s' looks closer; strace must be installed for this", s->alias);
     learn_fini(&l);
@@ -363,7 +363,8 @@ const struct command command_sandbox = {
     .about = "Shows which files the program of a server may read, run and write, which network it\n"
              "has, and what of that this kernel enforces (servers.*.sandbox). With --learn the\n"
              "server is started without a sandbox, under strace, for 10 s or until Ctrl-C; then\n"
-             "the entry is printed that would let it do what it did, and nothing else.",
+             "the entry is printed that would let it do what it did, and nothing else. What it\n"
+             "does only when a tool is called is not among that.",
     .options = options,
     .run = run,
 };
