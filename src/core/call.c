@@ -513,6 +513,27 @@ static struct call *call_new_at(struct provider *p, struct peer *consumer, struc
     return c;
 }
 
+/* Where a request about a task goes: to the server that runs it, if the consumer still sees that.
+ */
+static bool find_task(struct router *r, const struct peer *consumer, const struct view *v,
+                      const struct request *request, struct route *out)
+{
+    struct provider *p;
+
+    if (request->op < OP_TASK_GET)
+        return false;
+    const struct task *t = tasks_find(r->tasks, request->name, consumer->principal, request->party);
+    out->why = SPAN("Task not found");
+    for (size_t i = 0; t && (p = view_member(v, i)); i++) {
+        if (strcmp(p->alias, t->server) != 0)
+            continue;
+        out->provider = p;
+        out->own_name = span_str(t->own);
+        return true;
+    }
+    return false;
+}
+
 struct call *call_open(struct router *r, struct peer *consumer, struct view *v,
                        const struct request *request, void *data)
 {
@@ -527,7 +548,7 @@ struct call *call_open(struct router *r, struct peer *consumer, struct view *v,
                data);
         return NULL;
     }
-    if (!route_find(v, request, &route)) {
+    if (!route_find(v, request, &route) && !find_task(r, consumer, v, request, &route)) {
         refuse_unknown(r, consumer, request, v, route.why, data);
         return NULL;
     }

@@ -20,6 +20,9 @@ enum {
     ITEM_IDEMPOTENT = 1u << 1, /* the tool says that a second, equal call changes nothing more */
     ITEM_MADE = 1u << 2,       /* not listed by the provider: made by the family from other items */
     ITEM_GIVES_ANY = 1u << 3,  /* the tool's structured content need not be an object */
+    ITEM_TASK_MAY = 1u << 4,   /* the tool can be run as a task */
+    ITEM_TASK_MUST = 1u << 5,  /* the tool can only be run as a task */
+    ITEM_TASK_UNSAID = 1u << 6, /* its server decides that, and agents that ask are not told */
 };
 
 struct item {
@@ -40,6 +43,7 @@ enum {
     OFFERS_COMPLETION = 1u << 2,
     OFFERS_LOGGING = 1u << 3,
     OFFERS_SUBSCRIBE = 1u << 4,
+    OFFERS_TASKS = 1u << 5,
 };
 
 struct catalog {

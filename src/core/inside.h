@@ -11,6 +11,7 @@
 #include "core/observers.h"
 #include "core/router.h"
 #include "core/tap.h"
+#include "core/tasks.h"
 
 struct approver;
 struct rules;
@@ -35,7 +36,8 @@ struct router {
     struct observers observers;
     const struct approver *approver; /* NULL: held calls are refused */
     const struct rules *rules;       /* NULL: there are none */
-    struct tap *tap;                 /* NULL: calls are shown to no tap */
+    struct tasks *tasks;
+    struct tap *tap; /* NULL: calls are shown to no tap */
     struct peer own; /* consumer of the calls that the router opens by itself (wishes.c) */
 };
 

@@ -42,6 +42,11 @@ enum op {
     OP_ROOTS_CHANGED, /* told to a provider that may ask for roots; ends at once */
     OP_OTHER,         /* any other request, unchanged, to the only provider of a view (view_only) */
     OP_TELL,          /* the same for a notification; ends at once */
+    /* Requests about a task (core/tasks.h): `name` is its id. */
+    OP_TASK_GET,
+    OP_TASK_RESULT,
+    OP_TASK_CANCEL,
+    OP_TASK_UPDATE,
     OP_COUNT,
 };
 
@@ -61,6 +66,7 @@ enum {
     ANSWERS_SAMPLING_CONTEXT = 1u << 7, /* sampling may ask for the context of servers */
     /* A consumer of this dialect resumes calls by itself: `input_required` results pass through. */
     ANSWERS_BY_RETRY = 1u << 5,
+    ANSWERS_TASKS = 1u << 7, /* a consumer of this dialect takes a task for the result of a call */
 };
 
 /*
@@ -88,6 +94,7 @@ struct request {
     bool resumes;          /* params continue a call that ended with `input_required` */
     struct span own_id;    /* OP_OTHER: the consumer's raw id, shown to servers of ACP's M0 */
     bool one_line;         /* params are known to have no line ends between tokens */
+    bool as_task;          /* the consumer wants a task for the result of this call */
 };
 
 /* How a call or an ask ended. */

@@ -150,7 +150,8 @@ bool provider_has_calls(const struct provider *p)
 
 bool provider_in_use(const struct provider *p)
 {
-    return provider_has_calls(p) || wishes_any(p);
+    return provider_has_calls(p) || wishes_any(p) ||
+           tasks_at_work(router_tasks(p->router), p->alias);
 }
 
 static void rest_if_idle(struct provider *p)

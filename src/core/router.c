@@ -21,6 +21,7 @@ struct router *router_new(struct timers *timers, uint64_t seed)
     list_init(&r->held);
     events_init(&r->events);
     observers_init(&r->observers, timers);
+    r->tasks = tasks_new(timers);
     peer_init(&r->own, &wishes_verbs);
     return r;
 }
@@ -28,6 +29,7 @@ struct router *router_new(struct timers *timers, uint64_t seed)
 void router_free(struct router *r)
 {
     observers_fini(&r->observers);
+    tasks_free(r->tasks);
     idmap_fini(&r->calls);
     mem_free(r->views);
     mem_free(r);
@@ -41,6 +43,11 @@ void router_set_max_catalog(struct router *r, size_t bytes)
 size_t router_max_catalog(const struct router *r)
 {
     return r->max_catalog;
+}
+
+struct tasks *router_tasks(const struct router *r)
+{
+    return r->tasks;
 }
 
 void router_set_holdings(struct router *r, struct holdings *holdings)

@@ -18,6 +18,7 @@
 #include "core/call.h"
 #include "core/events.h"
 #include "core/provider.h"
+#include "core/tasks.h"
 #include "core/view.h"
 
 struct router;
@@ -36,6 +37,8 @@ uint64_t router_random(struct router *r);
 struct call *router_find(const struct router *r, uint64_t handle);
 size_t router_call_count(const struct router *r);
 const struct stats *router_stats(const struct router *r);
+/* The tasks that servers run for callers. */
+struct tasks *router_tasks(const struct router *r);
 /* The events of the router, for watchers. */
 struct events *router_events(struct router *r);
 /* The observers of changes of any provider. */
