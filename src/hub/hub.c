@@ -10,6 +10,7 @@
 #include "hub/endpoints.h"
 #include "hub/follow.h"
 #include "hub/narrowings.h"
+#include "hub/task_file.h"
 #include "hub/web_pages.h"
 #include "io/ws.h"
 
@@ -22,6 +23,7 @@ struct hub {
     struct endpoints *endpoints;
     struct web_pages *pages;
     struct follow *follow;
+    struct task_file *tasks;
     struct bus_role *role;      /* NULL without a bus */
     struct drain drain;         /* of the calls that are open when it is to stop */
     int calling;                /* those who may still call servers: agents, the bus */
@@ -147,6 +149,7 @@ struct hub *hub_new(struct loop *loop, const struct config *c, const char *liste
     h->config = c;
     h->narrowings = narrowings_new(c);
     h->bridge = bridge_new(loop, c);
+    h->tasks = task_file_open(loop_timers(loop), router_tasks(bridge_router(h->bridge)));
     h->front = front_new(loop, c);
     h->endpoints = endpoints_new(loop, h->bridge, c);
     h->pages = web_pages_new(loop, c, h->bridge, h->front, h->endpoints);
@@ -245,6 +248,7 @@ bool hub_is_stopping(const struct hub *h)
 void hub_free(struct hub *h)
 {
     front_free(h->front);
+    task_file_close(h->tasks);
     bridge_free(h->bridge);
     narrowings_free(h->narrowings);
     mem_free(h);
