@@ -244,8 +244,9 @@ static void put_object(struct buf *out, struct choices *c, const char *const *na
 static void generate(struct buf *out, struct choices *c)
 {
     static const char *const methods[] = {"tools/call", "resources/read", "prompts/get",
-                                          "completion/complete"};
-    static const char *const names[] = {"name", "arguments", "uri", "ref", "_meta", "requestState"};
+                                          "completion/complete", "tasks/get"};
+    static const char *const names[] = {"name",  "arguments",    "uri",  "ref",
+                                        "_meta", "requestState", "task", "taskId"};
 
     buf_printf(out, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"%s\",\"params\":",
                methods[choose(c, COUNT_OF(methods))]);
@@ -288,6 +289,8 @@ static void compare(const struct rules *r, struct span params, const struct json
     CHECK(is_same(read_member(r, params, "uri"), slots[SLOT_URI].value));
     CHECK(is_same(read_member(r, params, "arguments"), slots[SLOT_ARGUMENTS].value));
     compare_argument(r, read_member(r, params, "arguments"), slots[SLOT_ARGUMENTS].value);
+    CHECK(is_same(read_member(r, params, "task"), slots[SLOT_TASK].value));
+    CHECK(is_same(read_member(r, params, "taskId"), slots[SLOT_TASK_ID].value));
     CHECK(is_same(read_member(r, ref, "name"), slots[SLOT_REF_NAME].value));
     CHECK(is_same(read_member(r, ref, "uri"), slots[SLOT_REF_URI].value));
     /* The token of this hop is ours, whatever the agent called its own. */

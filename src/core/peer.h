@@ -66,7 +66,7 @@ enum {
     ANSWERS_SAMPLING_CONTEXT = 1u << 7, /* sampling may ask for the context of servers */
     /* A consumer of this dialect resumes calls by itself: `input_required` results pass through. */
     ANSWERS_BY_RETRY = 1u << 5,
-    ANSWERS_TASKS = 1u << 7, /* a consumer of this dialect takes a task for the result of a call */
+    ANSWERS_TASKS = 1u << 8, /* a consumer of this dialect takes a task for the result of a call */
 };
 
 /*
@@ -140,6 +140,7 @@ enum event_kind {
     EVENT_OTHER,   /* any other notification: method and params, passed on as they are */
     EVENT_UNASKED, /* the provider took an ask back: `name` is the ask's key; no answer is wanted.
                     * Params of the provider's notification, or empty */
+    EVENT_TASK,    /* a task changed: `name` is its id, `params` its state; standing call only */
 };
 
 struct event {
@@ -153,6 +154,7 @@ struct event {
     struct span name;
     struct span level; /* EVENT_LOG */
     unsigned changed;  /* EVENT_CHANGED: 1u << enum item_kind */
+    bool whole;        /* EVENT_TASK: `params` have result, error or questions, if there are any */
     struct provider *from;
 };
 

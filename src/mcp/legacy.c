@@ -166,23 +166,38 @@ static void put_wrapped(struct buf *out, struct span schema)
     buf_str(out, "},\"required\":[\"result\"]}");
 }
 
-void legacy_put_tools(struct buf *out, struct span list)
+static void put_tool(struct buf *out, struct span tool, unsigned flags)
 {
-    struct json_iter it = json_iter(list);
+    struct json_slot schema = json_get(tool, "outputSchema");
+    size_t start = out->n;
+
+    if (legacy_fits(&schema)) {
+        buf_span(out, tool);
+    } else {
+        size_t at = (size_t)(schema.value.p - tool.p);
+        buf_span(out, span_cut(tool, 0, at));
+        put_wrapped(out, schema.value);
+        buf_span(out, span_from(tool, at + schema.value.n));
+    }
+    if (flags & ITEM_TASK_UNSAID) {
+        BUF_SCOPED said = {0};
+        json_insert(&said, span_of(out->p + start, out->n - start),
+                    SPAN("\"execution\":{\"taskSupport\":\"optional\"}"));
+        out->n = start;
+        buf_span(out, buf_view(&said));
+    }
+}
+
+void legacy_put_tools(struct buf *out, struct view *v)
+{
+    struct json_iter it = json_iter(view_list(v, ITEM_TOOL));
 
     buf_char(out, '[');
     size_t start = out->n;
-    while (json_next(&it)) {
-        struct json_slot schema = json_get(it.value, "outputSchema");
+    for (size_t i = 0; json_next(&it); i++) {
+        const struct target *t = view_item(v, ITEM_TOOL, i);
         put_comma(out, start);
-        if (legacy_fits(&schema)) {
-            buf_span(out, it.value);
-            continue;
-        }
-        size_t at = (size_t)(schema.value.p - it.value.p);
-        buf_span(out, span_cut(it.value, 0, at));
-        put_wrapped(out, schema.value);
-        buf_span(out, span_from(it.value, at + schema.value.n));
+        put_tool(out, it.value, t ? t->item->flags : 0);
     }
     buf_char(out, ']');
 }

@@ -9,7 +9,7 @@
 #ifndef RIALTO_MCP_LEGACY_H
 #define RIALTO_MCP_LEGACY_H
 
-#include "core/peer.h"
+#include "core/view.h"
 #include "wire/json.h"
 
 /* Append the result of an operation; `wrap`: the tool's outputSchema does not fit. */
@@ -17,7 +17,10 @@ void legacy_put_result(struct buf *out, enum op op, struct span result, bool wra
 
 /* Is this outputSchema, which may be absent, valid in the initialize era? */
 bool legacy_fits(const struct json_slot *schema);
-/* Append a list of tools in which each outputSchema fits. */
-void legacy_put_tools(struct buf *out, struct span list);
+/* Flags of items because of which a list of tools must be written anew for the initialize era. */
+enum { LEGACY_REWRITES = ITEM_GIVES_ANY | ITEM_TASK_UNSAID };
+/* Append the view's list of tools: each outputSchema fits, and tools that may become tasks say so.
+ */
+void legacy_put_tools(struct buf *out, struct view *v);
 
 #endif

@@ -41,6 +41,8 @@ static const struct json_shape_row params_rows[] = {
     {"notifications", SLOT_NOTIFICATIONS, NULL},
     {"requestState", SLOT_REQUEST_STATE, NULL},
     {"inputResponses", SLOT_INPUT_RESPONSES, NULL},
+    {"task", SLOT_TASK, NULL},
+    {"taskId", SLOT_TASK_ID, NULL},
 };
 static const struct json_shape params_shape = JSON_SHAPE_GUARDED(params_rows, SLOT_LOOKALIKE);
 
@@ -70,6 +72,10 @@ const struct mcp_operation mcp_operations[OP_COUNT] = {
     [OP_SUBSCRIBE] = {"resources/subscribe", SLOT_URI, "uri"},
     [OP_UNSUBSCRIBE] = {"resources/unsubscribe", SLOT_URI, "uri"},
     [OP_SET_LEVEL] = {"logging/setLevel", SLOT_LEVEL, "level"},
+    [OP_TASK_GET] = {"tasks/get", SLOT_TASK_ID, "taskId"},
+    [OP_TASK_RESULT] = {"tasks/result", SLOT_TASK_ID, "taskId"},
+    [OP_TASK_CANCEL] = {"tasks/cancel", SLOT_TASK_ID, "taskId"},
+    [OP_TASK_UPDATE] = {"tasks/update", SLOT_TASK_ID, "taskId"},
 };
 
 const struct mcp_list mcp_lists[ITEM_KINDS] = {
@@ -96,6 +102,7 @@ bool mcp_is_own_method(const struct rpc_message *m)
         "ping",
         "server/discover",
         "subscriptions/listen",
+        "tasks/list",
         "notifications/initialized",
         "notifications/cancelled",
         "notifications/progress",
@@ -183,6 +190,9 @@ unsigned mcp_answers_of(struct span capabilities)
         if (json_get(roots.value, "listChanged").type == JSON_TRUE)
             answers |= ANSWERS_ROOTS_CHANGED;
     }
+    struct json_slot extensions = json_get(capabilities, "extensions");
+    if (extensions.type == JSON_OBJECT && json_get(extensions.value, MCP_TASKS).type == JSON_OBJECT)
+        answers |= ANSWERS_TASKS;
     return answers;
 }
 
@@ -204,9 +214,13 @@ void mcp_put_capabilities(struct buf *out, unsigned answers)
                    tools && context ? "," : "", context ? "\"context\":{}" : "");
         comma = ",";
     }
-    if (answers & ANSWERS_ROOTS)
+    if (answers & ANSWERS_ROOTS) {
         buf_printf(out, "%s\"roots\":{%s}", comma,
                    answers & ANSWERS_ROOTS_CHANGED ? "\"listChanged\":true" : "");
+        comma = ",";
+    }
+    if (answers & ANSWERS_TASKS)
+        buf_printf(out, "%s\"extensions\":{\"" MCP_TASKS "\":{}}", comma);
     buf_char(out, '}');
 }
 

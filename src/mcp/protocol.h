@@ -19,6 +19,9 @@
 /* Members of `_meta` that belong to one hop. */
 #define MCP_META_PREFIX          "io.modelcontextprotocol/"
 #define MCP_ELICITATION_COMPLETE "notifications/elicitation/complete"
+/* The extension of the stateless era, and how the initialize era says what belongs to a task. */
+#define MCP_TASKS        MCP_META_PREFIX "tasks"
+#define MCP_RELATED_TASK MCP_META_PREFIX "related-task"
 
 enum mcp_error {
     MCP_ERROR_SERVER = -32000, /* connection to the server lost; also SDK's HTTP refusals */
@@ -56,6 +59,8 @@ enum mcp_slot {
     SLOT_NOTIFICATIONS,
     SLOT_REQUEST_STATE,
     SLOT_INPUT_RESPONSES,
+    SLOT_TASK,
+    SLOT_TASK_ID,
     /* result */
     SLOT_INSTRUCTIONS,
     SLOT_ITEMS, /* the four lists, in the order of enum item_kind */

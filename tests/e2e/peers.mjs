@@ -134,7 +134,8 @@ export class ModernClient {
   #headers(message) {
     const { method, params } = message;
     const name = ['tools/call', 'prompts/get'].includes(method) ? params.name
-      : method === 'resources/read' ? params.uri : undefined;
+      : method === 'resources/read' ? params.uri
+        : method.startsWith('tasks/') ? params.taskId : undefined;
     return {
       'Content-Type': 'application/json', Accept: bothTypes, 'MCP-Protocol-Version': MODERN,
       'Mcp-Method': method, ...(name !== undefined && { 'Mcp-Name': name }), ...this.extra,

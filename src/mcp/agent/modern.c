@@ -53,6 +53,10 @@ static void begin_result(struct buf *out, struct span id)
     buf_str(out, ",\"result\":");
 }
 
+const struct modern_fault modern_needs_tasks = {
+    400, MCP_ERROR_CAPABILITY, "Missing required client capability: tasks need the extension",
+    "{\"requiredCapabilities\":{\"extensions\":{\"" MCP_TASKS "\":{}}}}"};
+
 /* --- requests in flight --- */
 
 struct modern_request *modern_request_new(struct modern_agent *a, const struct mcp_message *m,
@@ -255,7 +259,7 @@ static void handle_discover(struct modern_agent *a, const struct mcp_message *m,
     struct buf *out = begin(a, reply, MCP_OUT_FINAL);
     begin_result(out, m->rpc.id);
     buf_str(out, "{\"resultType\":\"complete\",\"supportedVersions\":[\"" MCP_MODERN "\"],");
-    welcome_put_capabilities(out, a->host.view);
+    welcome_put_capabilities(out, a->host.view, true);
     welcome_put_instructions(out, a->host.view);
     buf_str(out, "," MODERN_NO_CACHE "," MODERN_IDENTITY "}}");
     end(a, reply, MCP_OUT_FINAL);
@@ -320,6 +324,7 @@ static void open_call(struct modern_agent *a, const struct mcp_message *m, void 
     request.takes_structured = true;
     request.party = r->principal;
     request.anybody = reply && !principal.n; /* on HTTP, without a token */
+    request.as_task = request.op == OP_CALL_TOOL && m->slots[SLOT_TASK].type == JSON_OBJECT;
     request.resumes = m->slots[SLOT_REQUEST_STATE].type != JSON_NONE ||
                       m->slots[SLOT_INPUT_RESPONSES].type != JSON_NONE;
     /* `done` may come inside: only what the router gives back is still there. */
@@ -366,6 +371,20 @@ static void pass_on(struct modern_agent *a, const struct mcp_message *m, void *r
     buf_fini(&method);
 }
 
+static bool takes_tasks(const struct mcp_message *m)
+{
+    return (mcp_answers_of(m->slots[SLOT_META_CAPABILITIES].value) & ANSWERS_TASKS) != 0;
+}
+
+static void handle_task(struct modern_agent *a, const struct mcp_message *m, void *reply,
+                        struct span principal, int op)
+{
+    if (takes_tasks(m))
+        handle_open(a, m, reply, principal, op);
+    else
+        reply_fault(a, reply, m->rpc.id, &modern_needs_tasks);
+}
+
 /* clang-format off */
 static const struct modern_handler handlers[] = {
     {"tools/call", handle_open, OP_CALL_TOOL},
@@ -379,6 +398,13 @@ static const struct modern_handler handlers[] = {
     {"subscriptions/listen", modern_listen, 0},
     {"server/discover", handle_discover, 0},
 };
+
+/* If a server of the view has tasks. */
+static const struct modern_handler task_handlers[] = {
+    {"tasks/get", handle_task, OP_TASK_GET},
+    {"tasks/update", handle_task, OP_TASK_UPDATE},
+    {"tasks/cancel", handle_task, OP_TASK_CANCEL},
+};
 /* clang-format on */
 
 static const struct modern_handler *handler_of(const struct mcp_host *host,
@@ -389,6 +415,9 @@ static const struct modern_handler *handler_of(const struct mcp_host *host,
     for (size_t i = 0; i < COUNT_OF(handlers); i++)
         if (rpc_method_is(&m->rpc, handlers[i].method))
             return &handlers[i];
+    for (size_t i = 0; i < COUNT_OF(task_handlers); i++)
+        if (rpc_method_is(&m->rpc, task_handlers[i].method))
+            return welcome_has_tasks(host->view) ? &task_handlers[i] : NULL;
     return mcp_host_passes(host, m) ? &any_other : NULL;
 }
 

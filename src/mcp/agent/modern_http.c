@@ -125,7 +125,8 @@ static bool header_is(const struct http_request *req, const char *name, struct s
 /* The member that Mcp-Name repeats, for the methods that have one. */
 static const struct json_slot *named_by(const struct mcp_message *m)
 {
-    static const enum op ops[] = {OP_CALL_TOOL, OP_GET_PROMPT, OP_READ_RESOURCE};
+    static const enum op ops[] = {OP_CALL_TOOL, OP_GET_PROMPT,  OP_READ_RESOURCE,
+                                  OP_TASK_GET,  OP_TASK_UPDATE, OP_TASK_CANCEL};
 
     for (size_t i = 0; i < COUNT_OF(ops); i++)
         if (rpc_method_is(&m->rpc, mcp_operations[ops[i]].method))

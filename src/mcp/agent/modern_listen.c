@@ -5,6 +5,7 @@
 #include "core/wishes.h"
 #include "mcp/agent/modern_request.h"
 #include "mcp/agent/modern_result.h"
+#include "mcp/agent/welcome.h"
 
 /* clang-format off */
 static const struct {
@@ -56,26 +57,49 @@ static void subscribe(struct modern_request *r, const struct json_slot *wanted)
     }
 }
 
+/* The agent's own tasks; others are left out as well. */
+static void follow(struct modern_request *r, const struct json_slot *wanted)
+{
+    struct modern_agent *a = r->agent;
+    struct json_iter it = json_iter(wanted->value);
+
+    while (wanted->type == JSON_ARRAY && json_next(&it)) {
+        BUF_SCOPED id = {0};
+        if (it.type != JSON_STRING)
+            continue;
+        json_unescape(&id, it.value);
+        if (tasks_find(router_tasks(a->host.router), buf_view(&id), a->peer.principal, 0))
+            map_put(&r->tasks, buf_view(&id), r);
+    }
+}
+
+static void put_names(struct buf *out, const char *member, const struct map *names)
+{
+    size_t at = 0;
+    struct span name;
+
+    if (!names->n)
+        return;
+    buf_printf(out, "\"%s\":[", member);
+    while (map_next(names, &at, &name, NULL)) {
+        json_quote(out, name);
+        buf_char(out, ',');
+    }
+    out->p[out->n - 1] = ']';
+    buf_char(out, ',');
+}
+
 /* The acknowledgement comes first and names the lists and resources that are subscribed to. */
 static void acknowledge(struct modern_request *r)
 {
     struct buf members = {0};
-    size_t at = 0;
-    struct span uri;
 
     buf_str(&members, "\"notifications\":{");
     for (size_t i = 0; i < COUNT_OF(topics); i++)
         if (r->listens & topics[i].kinds)
             buf_printf(&members, "\"%s\":true,", topics[i].member);
-    if (r->uris.n) {
-        buf_str(&members, "\"resourceSubscriptions\":[");
-        while (map_next(&r->uris, &at, &uri, NULL)) {
-            json_quote(&members, uri);
-            buf_char(&members, ',');
-        }
-        members.p[members.n - 1] = ']';
-        buf_char(&members, ',');
-    }
+    put_names(&members, "resourceSubscriptions", &r->uris);
+    put_names(&members, "taskIds", &r->tasks);
     if (members.p[members.n - 1] == ',')
         members.n--;
     buf_char(&members, '}');
@@ -96,6 +120,16 @@ void modern_listen(struct modern_agent *a, const struct mcp_message *m, void *re
         a->out->end(a->owner, reply, MCP_OUT_FINAL);
         return;
     }
+    struct json_slot tasks = json_get(wanted->value, "taskIds");
+    if (tasks.type != JSON_NONE && welcome_has_tasks(a->host.view) &&
+        !(mcp_answers_of(m->slots[SLOT_META_CAPABILITIES].value) & ANSWERS_TASKS)) {
+        if (a->out->set_status)
+            a->out->set_status(a->owner, reply, modern_needs_tasks.status);
+        modern_put_fault(a->out->begin(a->owner, reply, MCP_OUT_FINAL), m->rpc.id,
+                         &modern_needs_tasks);
+        a->out->end(a->owner, reply, MCP_OUT_FINAL);
+        return;
+    }
     struct modern_request *r = modern_request_new(a, m, reply);
     for (size_t i = 0; i < COUNT_OF(topics); i++)
         if (json_get(wanted->value, topics[i].member).type == JSON_TRUE)
@@ -103,6 +137,7 @@ void modern_listen(struct modern_agent *a, const struct mcp_message *m, void *re
     struct json_slot resources = json_get(wanted->value, "resourceSubscriptions");
     r->call = router_attach(a->host.router, &a->peer, a->host.view, 0, r);
     subscribe(r, &resources);
+    follow(r, &tasks);
     acknowledge(r);
 }
 
@@ -118,6 +153,9 @@ void modern_listen_event(struct modern_request *r, const struct event *event)
         json_quote(&members, event->name);
         send(r, "notifications/resources/updated", buf_view(&members));
         buf_fini(&members);
+    } else if (event->kind == EVENT_TASK && event->whole && map_get(&r->tasks, event->name)) {
+        /* The members of the object, without its braces. */
+        send(r, "notifications/tasks", span_cut(event->params, 1, event->params.n - 2));
     }
 }
 
@@ -135,5 +173,6 @@ void modern_listen_ended(struct modern_request *r)
         a->out->end(a->owner, r->reply, MCP_OUT_FINAL);
     }
     map_fini(&r->uris);
+    map_fini(&r->tasks);
     modern_request_free(r);
 }

@@ -43,6 +43,7 @@ struct modern_request {
 
     unsigned listens; /* item kinds of whose changes a listen is notified */
     struct map uris;  /* and the resources (uri -> this request) */
+    struct map tasks; /* and the tasks (id -> this request) */
 };
 
 /* A question of the provider that the agent has to answer in its retry. */
@@ -60,6 +61,9 @@ void modern_request_free(struct modern_request *r);
 /* Tell how the call ended (`lacks` as in struct call), and free the request. */
 void modern_request_finish(struct modern_request *r, enum op op, unsigned lacks,
                            const struct outcome *outcome);
+
+/* The client has not declared the extension without which there are no tasks. */
+extern const struct modern_fault modern_needs_tasks;
 
 /* --- modern_park.c --- */
 void modern_on_ask(struct peer *self, struct call *call, const struct ask *ask);

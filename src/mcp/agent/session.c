@@ -3,6 +3,7 @@
  * http_session.c and sse_agent.c; the router calls the verbs. */
 #include "mcp/agent/session.h"
 
+#include "base/id.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "core/wishes.h"
@@ -12,6 +13,7 @@
 #include "mcp/circle.h"
 #include "mcp/legacy.h"
 #include "mcp/outcome.h"
+#include "mcp/task_text.h"
 
 struct mcp_session {
     struct peer peer;
@@ -25,7 +27,8 @@ struct mcp_session {
     bool results; /* failures of tool calls are told as results */
     char version[16];
     unsigned answers;
-    int level; /* least log level wanted, index of mcp_levels; -1 = never said */
+    uint64_t number; /* of all sessions, by which its tasks find it */
+    int level;       /* least log level wanted, index of mcp_levels; -1 = never said */
     struct agent_asks asks;
     struct elicited elicited;
     struct list pending;
@@ -181,6 +184,22 @@ static void send_updated(struct mcp_session *s, const struct event *e)
     send_notification(s, NULL, "notifications/resources/updated", buf_view(&params));
 }
 
+/* A task has changed: if it is this agent's, the agent is told. */
+static void send_task(struct mcp_session *s, const struct event *event)
+{
+    const struct task *t =
+        tasks_find(router_tasks(s->host.router), event->name, s->peer.principal, 0);
+    BUF_SCOPED params = {0};
+
+    if (!t || !task_is_of(t, s->peer.principal, s->number))
+        return;
+    struct task_text text = task_text_read(event->params);
+    buf_char(&params, '{');
+    task_text_put(&params, &text, &(struct task_style){.id = event->name});
+    buf_char(&params, '}');
+    send_notification(s, NULL, "notifications/tasks/status", buf_view(&params));
+}
+
 static void on_event(struct peer *self, struct call *call, const struct event *event)
 {
     struct mcp_session *s = CONTAINER_OF(self, struct mcp_session, peer);
@@ -211,6 +230,9 @@ static void on_event(struct peer *self, struct call *call, const struct event *e
         mem_free(method);
         break;
     }
+    case EVENT_TASK:
+        send_task(s, event);
+        break;
     case EVENT_UNASKED:
         withdraw_ask(s, reply, agent_asks_forget(&s->asks, call->handle, event->name));
         break;
@@ -355,7 +377,8 @@ static void handle_initialize(struct mcp_session *s, const struct mcp_message *m
     s->version[agreed.n] = '\0';
     s->answers = mcp_answers_of(m->slots[SLOT_CAPABILITIES].type == JSON_OBJECT
                                     ? m->slots[SLOT_CAPABILITIES].value
-                                    : SPAN_EMPTY);
+                                    : SPAN_EMPTY) &
+                 ~(unsigned)ANSWERS_TASKS; /* an extension of the other era */
     s->bridge = circle_is_bridge(m->slots[SLOT_INFO].value);
     s->results = mcp_outcome_wants_results(s->host.errors, m->slots[SLOT_INFO].value);
     if (s->host.enter && !s->lease) {
@@ -417,8 +440,8 @@ static void handle_list(struct mcp_session *s, const struct mcp_message *m, void
     buf_str(out, "{\"jsonrpc\":\"2.0\",\"id\":");
     buf_span(out, m->rpc.id);
     buf_printf(out, ",\"result\":{\"%s\":", mcp_lists[kind].member);
-    if (view_flags(s->host.view, (enum item_kind)kind) & ITEM_GIVES_ANY)
-        legacy_put_tools(out, list);
+    if (view_flags(s->host.view, (enum item_kind)kind) & LEGACY_REWRITES)
+        legacy_put_tools(out, s->host.view);
     else
         buf_span(out, list);
     if (s->bridge) {
@@ -497,10 +520,50 @@ static void handle_open(struct mcp_session *s, const struct mcp_message *m, void
     request.log_level = s->level >= 0 ? span_str(mcp_levels[s->level]) : SPAN_EMPTY;
     request.answers = s->answers;
     request.wants_progress = p->token_n > 0;
+    request.party = s->number;
+    request.as_task = op == OP_CALL_TOOL && m->slots[SLOT_TASK].type == JSON_OBJECT;
     request.takes_structured = strcmp(s->version, "2025-06-18") >= 0;
     struct call *call = call_open(s->host.router, &s->peer, s->host.view, &request, p);
     if (call)
         p->call = call; /* else the call has ended, and `p` is gone */
+}
+
+/* The agent's own tasks, as they were last heard of, a hundred at a time: the cursor is the id of
+ * the last one. */
+static void handle_task_list(struct mcp_session *s, const struct mcp_message *m, void *reply,
+                             int arg)
+{
+    enum { PAGE = 100 };
+    struct tasks *tasks = router_tasks(s->host.router);
+    const struct json_slot *cursor = &m->slots[SLOT_CURSOR];
+    BUF_SCOPED scratch = {0}, page = {0};
+    const struct task *t = NULL, *last = NULL;
+    size_t n = 0;
+
+    (void)arg;
+    if (cursor->type == JSON_STRING)
+        t = tasks_find(tasks, json_text(cursor->value, &scratch), s->peer.principal, 0);
+    if (cursor->type != JSON_NONE && (!t || !task_is_of(t, s->peer.principal, s->number))) {
+        reply_error(s, reply, m->rpc.id, RPC_INVALID_PARAMS,
+                    "Invalid cursor: take nextCursor of the page before, or start again without");
+        return;
+    }
+    buf_str(&page, "{\"tasks\":[");
+    while (n <= PAGE && (t = tasks_next(tasks, t))) {
+        if (!task_is_of(t, s->peer.principal, s->number) || ++n > PAGE)
+            continue;
+        buf_str(&page, n > 1 ? ",{" : "{");
+        task_text_put_again(&page, span_str(t->state), &(struct task_style){.id = span_str(t->id)});
+        buf_char(&page, '}');
+        last = t;
+    }
+    buf_char(&page, ']');
+    if (n > PAGE) {
+        buf_str(&page, ",\"nextCursor\":");
+        json_quote(&page, span_str(last->id));
+    }
+    buf_char(&page, '}');
+    reply_result(s, reply, m->rpc.id, buf_view(&page));
 }
 
 /* The server is told when no other session is subscribed to the resource any more. */
@@ -546,6 +609,14 @@ static const struct handler requests[] = {
     {"logging/setLevel", handle_set_level, 0},
     {"ping", handle_ping, 0},
     {"initialize", handle_initialize, 0},
+};
+
+/* If a server of the view has tasks. */
+static const struct handler task_requests[] = {
+    {"tasks/get", handle_open, OP_TASK_GET},
+    {"tasks/result", handle_open, OP_TASK_RESULT},
+    {"tasks/cancel", handle_open, OP_TASK_CANCEL},
+    {"tasks/list", handle_task_list, 0},
 };
 
 static const struct handler notifications[] = {
@@ -599,6 +670,8 @@ static const struct handler *admit_request(struct mcp_session *s, const struct m
                     "Not initialized: send initialize first");
         return NULL;
     }
+    if (!h && welcome_has_tasks(s->host.view))
+        h = find_handler(task_requests, COUNT_OF(task_requests), m);
     if (!h && mcp_host_passes(&s->host, m))
         return &other;
     if (!h) {
@@ -651,6 +724,7 @@ struct mcp_session *mcp_session_new(const struct mcp_host *host, const struct mc
     s->out = out;
     s->owner = owner;
     s->level = -1;
+    s->number = id_random_u64() | 1;
     list_init(&s->pending);
     agent_asks_init(&s->asks);
     return s;

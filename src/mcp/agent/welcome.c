@@ -15,11 +15,12 @@ static const struct catalog *only_catalog(const struct view *v)
 }
 
 /* What else the servers declare, merged: of two that declare the same thing the first counts. */
-static void put_declared(struct buf *out, const struct view *v)
+static void put_declared(struct buf *out, const struct view *v, bool tasks)
 {
     BUF_SCOPED all = {0}, next = {0};
     const struct provider *p;
 
+    buf_str(&all, "{}");
     for (size_t i = 0; (p = view_member(v, i)); i++) {
         if (!p->catalog || !p->catalog->declares.n)
             continue;
@@ -28,11 +29,28 @@ static void put_declared(struct buf *out, const struct view *v)
         all.n = 0;
         buf_span(&all, buf_view(&next));
     }
-    if (all.n > 2)
-        buf_printf(out, "," SPAN_FMT, SPAN_ARG(span_cut(buf_view(&all), 1, all.n - 2)));
+    struct json_slot experimental = json_get(buf_view(&all), "experimental");
+    struct json_slot extensions = json_get(buf_view(&all), "extensions");
+    if (experimental.type == JSON_OBJECT)
+        buf_printf(out, ",\"experimental\":" SPAN_FMT, SPAN_ARG(experimental.value));
+    if (extensions.type != JSON_OBJECT && !tasks)
+        return;
+    buf_str(out, ",\"extensions\":");
+    json_insert(out, extensions.type == JSON_OBJECT ? extensions.value : SPAN("{}"),
+                tasks ? SPAN("\"" MCP_TASKS "\":{}") : SPAN_EMPTY);
 }
 
-void welcome_put_capabilities(struct buf *out, const struct view *v)
+bool welcome_has_tasks(const struct view *v)
+{
+    const struct provider *p;
+
+    for (size_t i = 0; (p = view_member(v, i)); i++)
+        if (p->catalog && (p->catalog->offers & OFFERS_TASKS))
+            return true;
+    return false;
+}
+
+void welcome_put_capabilities(struct buf *out, const struct view *v, bool modern)
 {
     const struct catalog *only = only_catalog(v);
     unsigned offers = only ? only->offers : ~0u;
@@ -47,7 +65,11 @@ void welcome_put_capabilities(struct buf *out, const struct view *v)
         buf_str(out, ",\"logging\":{}");
     if (offers & OFFERS_COMPLETION)
         buf_str(out, ",\"completions\":{}");
-    put_declared(out, v);
+    bool tasks = welcome_has_tasks(v);
+    if (tasks && !modern)
+        buf_str(out, ",\"tasks\":{\"list\":{},\"cancel\":{},\"requests\":{"
+                     "\"tools\":{\"call\":{}}}}");
+    put_declared(out, v, tasks && modern);
     buf_char(out, '}');
 }
 
@@ -75,7 +97,7 @@ void welcome_put_instructions(struct buf *out, const struct view *v)
 
 void welcome_put(struct buf *out, const struct view *v)
 {
-    welcome_put_capabilities(out, v);
+    welcome_put_capabilities(out, v, false);
     buf_str(
         out,
         ",\"serverInfo\":{\"name\":\"rialto\",\"title\":\"Rialto\",\"version\":\"" RIALTO_VERSION

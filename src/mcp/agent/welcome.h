@@ -14,7 +14,9 @@
  */
 void welcome_put(struct buf *out, const struct view *v);
 /* Only "capabilities":{...}. */
-void welcome_put_capabilities(struct buf *out, const struct view *v);
+void welcome_put_capabilities(struct buf *out, const struct view *v, bool modern);
+/* Has a server of the view tasks, as far as is known? Only then are they declared. */
+bool welcome_has_tasks(const struct view *v);
 /* Only ,"instructions":"..." with the comma before it, or nothing. */
 void welcome_put_instructions(struct buf *out, const struct view *v);
 

@@ -24,6 +24,18 @@ void handshake_reached(struct mcp_provider *p, enum mcp_phase phase)
     p->phase_at[phase] = (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
 }
 
+/* Each era says in its own way that tools can be called as tasks. */
+static bool has_tasks(const struct mcp_provider *p, struct span capabilities)
+{
+    static const char *const ways[2][4] = {{"tasks", "requests", "tools", "call"},
+                                           {"extensions", MCP_TASKS, NULL}};
+    struct json_slot at = {.type = JSON_OBJECT, .value = capabilities};
+
+    for (size_t i = 0; i < 4 && ways[p->modern][i] && at.type == JSON_OBJECT; i++)
+        at = json_get(at.value, ways[p->modern][i]);
+    return at.type == JSON_OBJECT;
+}
+
 static void learn_capabilities(struct mcp_provider *p, struct span capabilities)
 {
     static const struct {
@@ -46,6 +58,8 @@ static void learn_capabilities(struct mcp_provider *p, struct span capabilities)
     struct json_slot resources = json_get(capabilities, "resources");
     if (resources.type == JSON_OBJECT && json_get(resources.value, "subscribe").type == JSON_TRUE)
         p->offers |= OFFERS_SUBSCRIBE;
+    if (has_tasks(p, capabilities))
+        p->offers |= OFFERS_TASKS;
 }
 
 void handshake_give_up(struct mcp_provider *p, const char *fmt, ...)

@@ -24,7 +24,8 @@ static void on_timer(struct timer *t);
 /* Does the Mcp-Name header repeat the name or uri in a request of this method? */
 static bool is_named(const char *method)
 {
-    static const char *const methods[] = {"tools/call", "prompts/get", "resources/read"};
+    static const char *const methods[] = {"tools/call", "prompts/get",  "resources/read",
+                                          "tasks/get",  "tasks/update", "tasks/cancel"};
 
     for (size_t i = 0; i < COUNT_OF(methods); i++)
         if (strcmp(method, methods[i]) == 0)

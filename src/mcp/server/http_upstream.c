@@ -294,6 +294,7 @@ static const struct mcp_link_ops link_ops = {
     .close = link_close,
     .free = link_free,
     .reports_failures = true,
+    .outlived = true,
     .describe = link_describe,
 };
 

@@ -60,8 +60,8 @@ static bool members_of(enum item_kind kind, struct span raw, struct json_slot in
 static const char *unfit(struct mcp_provider *p, enum item_kind kind, struct span raw,
                          const struct json_slot in[IN_COUNT])
 {
-    if (json_string_is(in[IN_TASK].value, SPAN("required")))
-        return "can only be run as a task";
+    if (json_string_is(in[IN_TASK].value, SPAN("required")) && !(p->offers & OFFERS_TASKS))
+        return "can only be run as a task, and its server has no tasks";
     if (kind == ITEM_TOOL && p->modern && param_headers_possible(raw)) {
         p->param_headers = true;
         if (!param_headers_valid(raw))
@@ -105,6 +105,17 @@ static struct span with_schema(struct span raw, const struct json_slot *schema, 
     return buf_view(out);
 }
 
+/* A server of the stateless era decides by itself, call by call. */
+static unsigned task_flags(const struct mcp_provider *p, const struct json_slot in[IN_COUNT])
+{
+    if (!(p->offers & OFFERS_TASKS))
+        return 0;
+    if (p->modern)
+        return in[IN_EXECUTION].type == JSON_NONE ? ITEM_TASK_UNSAID : 0u;
+    return (json_string_is(in[IN_TASK].value, SPAN("optional")) ? ITEM_TASK_MAY : 0u) |
+           (json_string_is(in[IN_TASK].value, SPAN("required")) ? ITEM_TASK_MUST : 0u);
+}
+
 static unsigned flags_of(struct mcp_provider *p, enum item_kind kind,
                          const struct json_slot in[IN_COUNT])
 {
@@ -113,7 +124,7 @@ static unsigned flags_of(struct mcp_provider *p, enum item_kind kind,
     p->gives_any |= gives_any;
     return (in[IN_READ_ONLY].type == JSON_TRUE ? ITEM_READ_ONLY : 0u) |
            (in[IN_IDEMPOTENT].type == JSON_TRUE ? ITEM_IDEMPOTENT : 0u) |
-           (gives_any ? ITEM_GIVES_ANY : 0u);
+           (gives_any ? ITEM_GIVES_ANY : 0u) | (kind == ITEM_TOOL ? task_flags(p, in) : 0u);
 }
 
 /* Add the item to the catalog as agents see it; `own` is the server's name for the item. */

@@ -3,6 +3,7 @@
  * set up and free providers. */
 #include "mcp/server/provider.h"
 
+#include "base/id.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "core/doubts.h"
@@ -12,6 +13,7 @@
 #include "mcp/server/as_tools.h"
 #include "mcp/server/context.h"
 #include "mcp/server/upstream.h"
+#include "mcp/task_text.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -71,18 +73,24 @@ static void receive_ask(struct mcp_provider *p, const struct mcp_message *m, uin
                         const struct ask *given)
 {
     const struct sent *sent = idmap_get(&p->sent, about);
-    struct buf params = {0};
+    struct call *owner = sent ? sent->call : NULL;
+    BUF_SCOPED params = {0}, related = {0};
     struct ask ask = *given;
 
+    if (p->offers & OFFERS_TASKS) {
+        struct call *of_task = upstream_tasks_owner(p, task_text_related(m->rpc.params));
+        owner = of_task ? of_task : owner;
+    }
     if (m->slots[SLOT_META_TOKEN].type != JSON_NONE) {
         params_put_foreign(&params, m);
         ask.params = buf_view(&params);
     }
-    if (sent && sent->call)
-        ask_put(sent->call, &ask);
+    if (p->offers & OFFERS_TASKS)
+        ask.params = upstream_tasks_relate(p, ask.params, &related);
+    if (owner)
+        ask_put(owner, &ask);
     else
         receive_orphan(p, &ask);
-    buf_fini(&params);
 }
 
 static void receive_request(struct mcp_provider *p, const struct mcp_message *m, uint64_t about)
@@ -101,7 +109,7 @@ static void receive_request(struct mcp_provider *p, const struct mcp_message *m,
     } else if (!ask.needs || p->modern) {
         /* In the stateless era servers ask by their results: nobody would answer this one. */
         respond_error(p, m->rpc.id, RPC_METHOD_NOT_FOUND, "Method not found");
-    } else {
+    } else if (!p->watches.n || !upstream_tasks_ask(p, m, about, &ask)) {
         receive_ask(p, m, about, &ask);
     }
     buf_fini(&method);
@@ -122,9 +130,13 @@ static void receive_progress(struct mcp_provider *p, const struct mcp_message *m
                                            .from = &p->core});
 }
 
-/* The params of a notification, without the id of our subscription on which it may have come. */
-static struct span told_params(const struct mcp_message *m, struct buf *scratch)
+/* The params of a notification, without the id of our subscription on which it may have come, and
+ * with the id of its task as callers know it. */
+static struct span told_params(const struct mcp_provider *p, const struct mcp_message *m,
+                               struct buf *scratch)
 {
+    if (m->slots[SLOT_META_SUBSCRIPTION].type == JSON_NONE && (p->offers & OFFERS_TASKS))
+        return upstream_tasks_relate(p, m->rpc.params, scratch);
     if (m->slots[SLOT_META_SUBSCRIPTION].type == JSON_NONE)
         return m->rpc.params;
     params_put_foreign(scratch, m);
@@ -144,13 +156,15 @@ static void tell(struct mcp_provider *p, uint64_t about, const struct event *eve
 
 static void receive_log(struct mcp_provider *p, const struct mcp_message *m, uint64_t about)
 {
-    struct buf scratch = {0};
-    struct event event = {.kind = EVENT_LOG, .params = m->rpc.params, .from = &p->core};
+    struct buf scratch = {0}, params = {0};
+    struct event event = {
+        .kind = EVENT_LOG, .params = told_params(p, m, &params), .from = &p->core};
 
     if (m->slots[SLOT_LEVEL].type == JSON_STRING) {
         event.level = json_text(m->slots[SLOT_LEVEL].value, &scratch);
         tell(p, about, &event);
     }
+    buf_fini(&params);
     buf_fini(&scratch);
 }
 
@@ -161,7 +175,7 @@ static void receive_updated(struct mcp_provider *p, const struct mcp_message *m,
     (void)about;
     if (m->slots[SLOT_URI].type != JSON_STRING)
         return;
-    struct span told = told_params(m, &params);
+    struct span told = told_params(p, m, &params);
     struct json_slot uri = json_get(told, "uri");
     router_broadcast(&p->core,
                      &(struct event){.kind = EVENT_UPDATED,
@@ -227,10 +241,18 @@ static void receive_cancelled(struct mcp_provider *p, const struct mcp_message *
     if (id->type == JSON_NONE)
         return;
     const struct sent *ours = p->modern ? sent_of(p, id->value) : NULL;
+    if (!ours && p->watches.n && upstream_tasks_unask(p, id->value))
+        return;
     if (!ours)
         ask_take_back_any(&p->core, id->value, NULL);
     else if (ours->id == p->listen_id || ours->id == p->listen_old)
         mcp_provider_failed(p, ours->id, 0, true, "the server ended it");
+}
+
+static void task_changed(struct mcp_provider *p, const struct mcp_message *m, uint64_t about)
+{
+    (void)about;
+    upstream_tasks_told(p, m);
 }
 
 /*
@@ -277,6 +299,8 @@ static void receive_notification(struct mcp_provider *p, const struct mcp_messag
         {"notifications/cancelled", receive_cancelled},
         {MCP_ELICITATION_COMPLETE, receive_completed},
         {"notifications/subscriptions/acknowledged", subscribed},
+        {"notifications/tasks", task_changed},
+        {"notifications/tasks/status", task_changed},
     };
 
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
@@ -289,7 +313,7 @@ static void receive_notification(struct mcp_provider *p, const struct mcp_messag
     tell(p, about,
          &(struct event){.kind = EVENT_OTHER,
                          .method = rpc_method_text(&m->rpc, &method),
-                         .params = told_params(m, &params),
+                         .params = told_params(p, m, &params),
                          .from = &p->core});
 }
 
@@ -442,6 +466,8 @@ uint64_t mcp_provider_phase(const struct mcp_provider *p, enum mcp_phase phase)
 
 void mcp_provider_connected(struct mcp_provider *p)
 {
+    /* A process that starts again gives ids again that another process gave before. */
+    p->instance = p->ops->outlived ? 0 : id_random_u64() | 1;
     handshake_reached(p, MCP_CONNECTED);
     ping_start(p);
     handshake_start(p);
@@ -449,8 +475,10 @@ void mcp_provider_connected(struct mcp_provider *p)
 
 static void drop_sent(struct mcp_provider *p)
 {
-    LIST_EACH_SAFE (&p->all_sent, it)
-        upstream_sent_free(p, LIST_ENTRY(it, struct sent, node));
+    struct sent *sent;
+
+    while ((sent = LIST_FIRST(&p->all_sent, struct sent, node))) /* one may free another */
+        upstream_sent_free(p, sent);
 }
 
 static void clear_timers(struct mcp_provider *p)
@@ -471,6 +499,7 @@ void mcp_provider_closed(struct mcp_provider *p, const char *why)
     clear_timers(p);
     p->listen_id = p->listen_old = 0;
     p->listen_due = false;
+    tasks_forget_instance(router_tasks(p->core.router), p->instance);
     lists_abort(p);
     p->knows_modern &= p->phase_at[MCP_GREETED] != 0;
     why = p->verdict[0] ? p->verdict : why;
@@ -546,6 +575,8 @@ void mcp_provider_free(struct mcp_provider *p)
     map_fini(&p->listen_uris);
     buf_fini(&p->extra);
     map_fini(&p->withheld);
+    map_fini(&p->listen_tasks);
+    map_fini(&p->watches);
     as_tools_fini(p);
     context_fini(p);
     circle_fini(p);

@@ -51,6 +51,8 @@ struct mcp_link_ops {
     void (*free)(void *link);
     /* The link reports every request that fails, so silence says nothing about the server. */
     bool reports_failures;
+    /* The server is not ours to start: its tasks outlive the link. */
+    bool outlived;
     /* Fill in what the link knows of the server; may be NULL. */
     void (*describe)(const void *link, struct provider_facts *facts);
 };

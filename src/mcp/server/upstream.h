@@ -1,7 +1,8 @@
 /*
  * upstream: the private structs of an MCP provider, shared by the files that implement it:
  * provider.c (messages from the server, start and stop), upstream_calls.c (verbs and requests),
- * handshake.c, lists.c, params.c (a request's params for the next hop), ping.c, upstream_modern.c.
+ * handshake.c, lists.c, params.c (a request's params for the next hop), ping.c, upstream_modern.c,
+ * upstream_tasks.c.
  */
 #ifndef RIALTO_MCP_SERVER_UPSTREAM_H
 #define RIALTO_MCP_SERVER_UPSTREAM_H
@@ -26,10 +27,11 @@ struct sent {
     /* The request will get no answer; status as in mcp_provider_failed. */
     void (*failed)(struct mcp_provider *p, struct sent *sent, int status, const char *why);
     bool keep;
-    struct call *call;     /* the call that the request was sent for; else NULL */
-    enum item_kind kind;   /* the list that the request asks for */
-    struct rounds *rounds; /* a call across eras, which may have to be sent again; else NULL */
-    enum op made;          /* the operation behind a tool that we made (as_tools.h); else 0 */
+    struct call *call;          /* the call that the request was sent for; else NULL */
+    enum item_kind kind;        /* the list that the request asks for */
+    struct rounds *rounds;      /* a call across eras, which may have to be sent again; else NULL */
+    struct task_errand *errand; /* a call that concerns a task (upstream_tasks.c); else NULL */
+    enum op made;               /* the operation behind a tool that we made (as_tools.h); else 0 */
 };
 
 struct mcp_provider {
@@ -90,6 +92,10 @@ struct mcp_provider {
     bool listen_due;        /* the newest does not have all wishes */
     struct timer listen;    /* opens the subscription (again), or ends the replaced one */
     struct map listen_uris; /* resources that agents subscribed to */
+
+    uint64_t instance;       /* of the process that knows its tasks; 0: they outlive the link */
+    struct map watches;      /* tasks whose questions are collected -> struct task_errand */
+    struct map listen_tasks; /* tasks whose changes we want to be told */
 };
 
 /* --- upstream_calls.c --- */
@@ -106,6 +112,9 @@ void upstream_sent_free(struct mcp_provider *p, struct sent *sent);
 /* Send a request; `members` go into its params ("k":v,...; may be empty). */
 void upstream_request(struct mcp_provider *p, const struct sent *sent, const char *method,
                       struct span members);
+/* The same for a request about something with a name. */
+void upstream_request_named(struct mcp_provider *p, const struct sent *sent, const char *method,
+                            struct span name, struct span members);
 void upstream_notify(struct mcp_provider *p, const char *method, struct span params);
 /* Send a call's request; `extra` members go into its params first. */
 void upstream_send_call(struct mcp_provider *p, const struct sent *sent,
@@ -174,11 +183,43 @@ bool upstream_modern_ask_visits(struct mcp_provider *p, struct sent *sent,
 void upstream_modern_answered(struct mcp_provider *p, struct sent *sent, struct span key,
                               const struct outcome *outcome);
 void upstream_modern_free(struct rounds *rounds);
+/* Declare these ANSWERS_ bits as well when the call is sent again. */
+void upstream_modern_declare(struct rounds *rounds, unsigned answers);
 /* Subscriptions: one subscriptions/listen stream for all of them. */
 void upstream_listen(struct mcp_provider *p);
 /* The server acknowledged the subscription with this id of ours. */
 void upstream_listen_acknowledged(struct mcp_provider *p, uint64_t id);
 void upstream_subscribe(struct mcp_provider *p, struct span uri, bool on);
+void upstream_follow_task(struct mcp_provider *p, struct span own, bool on);
 void upstream_on_listen(struct timer *t);
+
+/* --- upstream_tasks.c --- */
+/* A request about a task (OP_TASK_*), all of it. */
+void upstream_tasks_open(struct mcp_provider *p, struct call *call, const struct request *request);
+/* A tool is called on a server with tasks: members to add to its params. */
+struct span upstream_tasks_begin(struct mcp_provider *p, struct sent *sent, struct request *r);
+/* The answer to such a call: true if it was handled here. */
+bool upstream_tasks_made(struct mcp_provider *p, struct sent *sent, const struct mcp_message *m);
+/* An ask was answered: true if it was a task's. */
+bool upstream_tasks_answered(struct mcp_provider *p, struct sent *sent, struct span key,
+                             const struct outcome *outcome);
+/* The call was cancelled: so is the task that was run for it. */
+void upstream_tasks_cancelled(struct mcp_provider *p, struct sent *sent);
+void upstream_tasks_free(struct task_errand *errand);
+/* A question of the server: true if it waits for the tasks/update of an agent. */
+bool upstream_tasks_ask(struct mcp_provider *p, const struct mcp_message *m, uint64_t about,
+                        const struct ask *ask);
+/* The server takes such a question back. */
+bool upstream_tasks_unask(struct mcp_provider *p, struct span id);
+/* The server tells the state of a task. */
+void upstream_tasks_told(struct mcp_provider *p, const struct mcp_message *m);
+/* The open call for the task with this raw id, or NULL. */
+struct call *upstream_tasks_owner(const struct mcp_provider *p, struct span related);
+/* Params of the server with the id of their task as callers know it; `scratch` may hold them. */
+struct span upstream_tasks_relate(const struct mcp_provider *p, struct span params,
+                                  struct buf *scratch);
+/* A caller's answer with the id of its task as the server knows it. */
+struct span upstream_tasks_relate_back(const struct sent *sent, struct span body,
+                                       struct buf *scratch);
 
 #endif

@@ -41,6 +41,7 @@ void upstream_sent_free(struct mcp_provider *p, struct sent *sent)
     idmap_take(&p->sent, sent->id);
     list_remove(&sent->node);
     upstream_modern_free(sent->rounds);
+    upstream_tasks_free(sent->errand);
     mem_free(sent);
 }
 
@@ -74,12 +75,19 @@ static void begin_request(struct buf *out, uint64_t id, const char *method, bool
 void upstream_request(struct mcp_provider *p, const struct sent *sent, const char *method,
                       struct span members)
 {
+    upstream_request_named(p, sent, method, SPAN_EMPTY, members);
+}
+
+void upstream_request_named(struct mcp_provider *p, const struct sent *sent, const char *method,
+                            struct span name, struct span members)
+{
     struct buf *out = p->ops->begin(p->link);
+    unsigned tasks = p->offers & OFFERS_TASKS ? ANSWERS_TASKS : 0u;
 
     begin_request(out, sent->id, method, true);
     if (p->modern) {
         buf_str(out, ",\"params\":{\"_meta\":{");
-        upstream_modern_put_meta(out, p->declares, SPAN(UPSTREAM_DECLARES));
+        upstream_modern_put_meta(out, p->declares | tasks, SPAN(UPSTREAM_DECLARES));
         buf_str(out, members.n ? "}," : "}");
         buf_span(out, members);
         buf_char(out, '}');
@@ -89,19 +97,28 @@ void upstream_request(struct mcp_provider *p, const struct sent *sent, const cha
         buf_char(out, '}');
     }
     buf_char(out, '}');
-    upstream_send(p, (struct mcp_parcel){.kind = RPC_REQUEST, .id = sent->id, .method = method});
+    upstream_send(p, (struct mcp_parcel){
+                         .kind = RPC_REQUEST, .id = sent->id, .method = method, .name = name});
 }
 
 void upstream_put_capabilities(struct buf *out, unsigned answers, struct span declares)
 {
-    BUF_SCOPED own = {0};
+    struct json_slot extensions =
+        declares.n ? json_get(declares, "extensions") : (struct json_slot){0};
+    bool merged = (answers & ANSWERS_TASKS) && extensions.type == JSON_OBJECT;
+    BUF_SCOPED own = {0}, all = {0};
 
-    if (!declares.n) {
-        mcp_put_capabilities(out, answers);
-        return;
+    /* Tasks are an extension, too: there must be one object of that name. */
+    mcp_put_capabilities(&own, merged ? answers & ~(unsigned)ANSWERS_TASKS : answers);
+    if (merged) {
+        size_t at = (size_t)(extensions.value.p - declares.p);
+        buf_span(&all, span_cut(declares, 0, at));
+        json_insert(&all, extensions.value, SPAN("\"" MCP_TASKS "\":{}"));
+        buf_span(&all, span_from(declares, at + extensions.value.n));
+        declares = buf_view(&all);
     }
-    mcp_put_capabilities(&own, answers);
-    json_insert(out, buf_view(&own), span_cut(declares, 1, declares.n - 2));
+    json_insert(out, buf_view(&own),
+                declares.n ? span_cut(declares, 1, declares.n - 2) : SPAN_EMPTY);
 }
 
 void upstream_notify(struct mcp_provider *p, const char *method, struct span params)
@@ -142,6 +159,8 @@ static void call_answered(struct mcp_provider *p, struct sent *sent, const struc
     bool ok = m->rpc.kind == RPC_RESULT;
     struct buf text = {0}, body = {0};
 
+    if (sent->errand && upstream_tasks_made(p, sent, m))
+        return;
     if (ok && !p->plain && m->slots[SLOT_RESULT_TYPE].type == JSON_STRING &&
         upstream_modern_ask_input(p, sent, m))
         return;
@@ -324,6 +343,10 @@ static void on_open(struct peer *self, struct call *call, const struct request *
     struct buf params = {0}, other = {0};
     enum op made;
 
+    if (request->op >= OP_TASK_GET) {
+        upstream_tasks_open(p, call, request);
+        return;
+    }
     if (answer_here(p, call, request))
         return;
     /* The call may have waited for the start of a server whose tools have changed since. */
@@ -346,9 +369,12 @@ static void on_open(struct peer *self, struct call *call, const struct request *
         sent->call = call;
         sent->made = made;
         call->provider_data = sent;
+        struct span extra = SPAN_EMPTY;
+        if ((p->offers & OFFERS_TASKS) && r.op == OP_CALL_TOOL)
+            extra = upstream_tasks_begin(p, sent, &r);
         if (p->modern != ((r.answers & ANSWERS_BY_RETRY) != 0))
             upstream_modern_keep(p, sent, &r);
-        upstream_send_call(p, sent, &r, SPAN_EMPTY);
+        upstream_send_call(p, sent, &r, extra);
     }
     buf_fini(&other);
     buf_fini(&params);
@@ -359,13 +385,21 @@ static void on_answer(struct peer *self, struct call *call, struct span key,
 {
     struct mcp_provider *p = of_peer(self);
     struct sent *sent = call->op == OP_STANDING ? NULL : call->provider_data;
+    BUF_SCOPED body = {0};
+    struct outcome told = *outcome;
 
+    if (sent && sent->errand) {
+        if (upstream_tasks_answered(p, sent, key, outcome))
+            return;
+        if (told.kind == OUTCOME_RESULT)
+            told.body = upstream_tasks_relate_back(sent, told.body, &body);
+    }
     if (sent && sent->rounds && (p->modern || span_starts(key, SPAN(UPSTREAM_VISIT_KEY)))) {
         upstream_modern_answered(p, sent, key, outcome);
         return;
     }
     /* The key is the raw id of the server's own request. */
-    mcp_outcome_put(p->ops->begin(p->link), key, call->op, outcome);
+    mcp_outcome_put(p->ops->begin(p->link), key, call->op, &told);
     upstream_send(p, (struct mcp_parcel){.kind = RPC_RESULT, .about = sent ? sent->id : 0});
 }
 
@@ -391,6 +425,8 @@ static void on_cancel(struct peer *self, struct call *call, enum failure why)
         pass_cancelled(p, sent->id, call);
     else if (sent->id)
         upstream_withdraw(p, sent->id, mcp_outcome_failure_word(why));
+    if (sent->errand)
+        upstream_tasks_cancelled(p, sent);
     upstream_sent_free(p, sent);
 }
 

@@ -64,6 +64,11 @@ void upstream_modern_keep(struct mcp_provider *p, struct sent *sent, const struc
     call_keep_request(&sent->rounds->kept, request);
 }
 
+void upstream_modern_declare(struct rounds *rounds, unsigned answers)
+{
+    rounds->kept.request.answers |= answers;
+}
+
 static void end_refused(struct sent *sent)
 {
     struct rounds *r = sent->rounds;
@@ -290,26 +295,32 @@ static void listen_failed(struct mcp_provider *p, struct sent *sent, int status,
     listen_over(p, status == 0);
 }
 
+static void put_names(struct buf *out, const char *member, const struct map *names)
+{
+    const char *comma = "";
+    size_t at = 0;
+    struct span name;
+
+    if (!names->n)
+        return;
+    buf_printf(out, ",\"%s\":[", member);
+    while (map_next(names, &at, &name, NULL)) {
+        buf_str(out, comma);
+        json_quote(out, name);
+        comma = ",";
+    }
+    buf_char(out, ']');
+}
+
 static void put_wishes(const struct mcp_provider *p, struct buf *out)
 {
-    size_t at = 0;
-    struct span uri;
-
     buf_str(out, "\"notifications\":{\"toolsListChanged\":true");
     if (p->offers & OFFERS_PROMPTS)
         buf_str(out, ",\"promptsListChanged\":true");
     if (p->offers & OFFERS_RESOURCES)
         buf_str(out, ",\"resourcesListChanged\":true");
-    if (p->listen_uris.n) {
-        const char *comma = "";
-        buf_str(out, ",\"resourceSubscriptions\":[");
-        while (map_next(&p->listen_uris, &at, &uri, NULL)) {
-            buf_str(out, comma);
-            json_quote(out, uri);
-            comma = ",";
-        }
-        buf_char(out, ']');
-    }
+    put_names(out, "resourceSubscriptions", &p->listen_uris);
+    put_names(out, "taskIds", &p->listen_tasks);
     buf_char(out, '}');
 }
 
@@ -377,5 +388,16 @@ void upstream_subscribe(struct mcp_provider *p, struct span uri, bool on)
     p->listen_due = true;
     /* From the loop: several changes make one new stream. A call that comes before is sent behind
      * it (upstream_send_call). */
+    timer_set(router_timers(p->core.router), &p->listen, 0);
+}
+
+void upstream_follow_task(struct mcp_provider *p, struct span own, bool on)
+{
+    if (!on) {
+        map_del(&p->listen_tasks, own); /* a stream that names too many tasks does no harm */
+        return;
+    }
+    map_put(&p->listen_tasks, own, p);
+    p->listen_due = true;
     timer_set(router_timers(p->core.router), &p->listen, 0);
 }

@@ -148,6 +148,7 @@ static const struct mcp_link_ops link_ops = {
     .end = link_end,
     .close = link_close,
     .free = link_free,
+    .outlived = true,
     .describe = link_describe,
 };
 
