@@ -12,6 +12,8 @@
 
 /* How often a server is asked for a task's state: as it says, within these bounds. */
 enum { POLL_MS = 1000, POLL_MIN_MS = 20, POLL_MAX_MS = 60 * 1000 };
+/* A task may have this many questions open; more are refused. */
+enum { MAX_QUESTIONS = 64 };
 
 #define NOT_FOUND "{\"code\":-32602,\"message\":\"Task not found: its server has forgotten it\"}"
 
@@ -43,6 +45,7 @@ struct task_errand {
     struct buf refusal; /* raw error, or our text: a question was not answered */
     enum failure why;
     struct list questions; /* of a watch: struct task_question */
+    size_t n_questions;
     unsigned answers;      /* of a watch: what its agent can be asked */
 };
 
@@ -72,8 +75,9 @@ static struct task *task_of(const struct mcp_provider *p, struct span own)
 
 /* --- life --- */
 
-static void question_free(struct task_question *q)
+static void question_free(struct task_errand *watch, struct task_question *q)
 {
+    watch->n_questions--;
     list_remove(&q->node);
     mem_free(q->id);
     mem_free(q->method);
@@ -92,7 +96,7 @@ void upstream_tasks_free(struct task_errand *e)
     if (e->token)
         upstream_sent_free(p, e->token);
     LIST_EACH_SAFE (&e->questions, it)
-        question_free(LIST_ENTRY(it, struct task_question, node));
+        question_free(e, LIST_ENTRY(it, struct task_question, node));
     map_fini(&e->asked);
     buf_fini(&e->kept.bytes);
     buf_fini(&e->state);
@@ -592,7 +596,7 @@ bool upstream_tasks_ask(struct mcp_provider *p, const struct mcp_message *m, uin
 
     if (!watch)
         return false;
-    if (ask->needs & ~watch->answers) {
+    if ((ask->needs & ~watch->answers) || watch->n_questions == MAX_QUESTIONS) {
         rpc_put_error(p->ops->begin(p->link), m->rpc.id, RPC_METHOD_NOT_FOUND,
                       SPAN("The client of this task cannot be asked that"), SPAN_EMPTY);
         upstream_send(p, (struct mcp_parcel){.kind = RPC_ERROR, .about = watch->sent->id});
@@ -604,6 +608,7 @@ bool upstream_tasks_ask(struct mcp_provider *p, const struct mcp_message *m, uin
     q->method = mem_span(ask->method);
     q->params = buf_take(&params);
     list_append(&watch->questions, &q->node);
+    watch->n_questions++;
     put_questions(&more, watch);
     tell_watched(p, watch, "input_required", buf_view(&more));
     return true;
@@ -619,7 +624,7 @@ bool upstream_tasks_unask(struct mcp_provider *p, struct span id)
             struct task_question *q = LIST_ENTRY(it, struct task_question, node);
             if (!span_is(id, q->id))
                 continue;
-            question_free(q);
+            question_free(watch, q);
             return true;
         }
     }
@@ -637,7 +642,7 @@ static void answer_question(struct mcp_provider *p, struct task_errand *watch, s
         task_text_relate(&body, response, span_str(watch->own));
         rpc_put_result(p->ops->begin(p->link), span_str(q->id), buf_view(&body));
         upstream_send(p, (struct mcp_parcel){.kind = RPC_RESULT, .about = watch->sent->id});
-        question_free(q);
+        question_free(watch, q);
     }
 }
 
