@@ -138,7 +138,7 @@ static void put_operator(struct buf *out, const struct caller *caller,
     if (caller->way == CALLER_SOCKET)
         buf_str(out, "the operator (control socket)");
     else if (caller->principal)
-        buf_printf(out, "the operator (token %s)", caller->principal);
+        buf_printf(out, "the operator (token %s)", caller->principal->name);
     else
         buf_printf(out, "the operator (%s%s)", http_header(req, "origin").p ? "the page, " : "",
                    http_exchange_peer(x));

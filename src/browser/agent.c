@@ -210,9 +210,11 @@ struct agent *agent_new(struct browser *b, struct pipe *pipe)
 
     a->browser = b;
     a->pipe = pipe;
-    if (pipe)
-        pipe->agent = a;
     peer_init(&a->peer, &verbs);
+    if (pipe) {
+        pipe->agent = a;
+        a->peer.principal = principal_hold(pipe->principal);
+    }
     list_init(&a->node);
     list_init(&a->calls);
     return a;
@@ -226,6 +228,7 @@ void agent_free(struct agent *a)
     a->x = NULL;
     loop_undefer(&a->end);
     call_cancel_all(&a->peer);
+    principal_release(a->peer.principal);
     list_remove(&a->node);
     if (a->session)
         browser_sweep_later(a->browser, a->session);

@@ -398,6 +398,16 @@ void browser_check_ended(struct browser *b)
         loop_defer(b->loop, &b->ended, on_ended);
 }
 
+void browser_review(struct browser *b, bool pairing)
+{
+    b->options.pairing = pairing;
+    LIST_EACH_SAFE (&b->pipes, it) {
+        struct pipe *p = LIST_ENTRY(it, struct pipe, node);
+        if ((pairing && p->anonymous) || (p->principal && p->principal->ended))
+            pipe_close(p, 1008, "the token or pairing token is missing, or not valid any more");
+    }
+}
+
 void browser_close(struct browser *b, void (*closed)(void *arg), void *arg)
 {
     b->closed = closed;

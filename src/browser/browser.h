@@ -49,6 +49,9 @@ struct browser_options {
 
 struct browser *browser_new(struct loop *loop, struct router *router,
                             const struct browser_options *options);
+/* From now on the pairing token must be shown (or need not): who did not show it is cut, and who
+ * came with a token of auth.tokens that has ended. */
+void browser_review(struct browser *b, bool pairing);
 /*
  * Connections are closed and sessions end; `closed` is called from the loop when nothing is left,
  * and the browser is gone when it returns.

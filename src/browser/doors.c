@@ -25,6 +25,7 @@ struct visit {
     bool in_query; /* the session is named in the query, not in a header */
     const struct caller *caller;
     bool offers_only; /* it comes from a site that may offer tools but not call any */
+    bool anonymous;   /* it shows nothing, and need not */
     struct buf scratch[4];
 };
 
@@ -70,11 +71,19 @@ static void on_sessions(struct visit *v)
 
 /* --- event streams --- */
 
+/* Who came by this connection, as long as it lasts. */
+static void note_caller(struct pipe *p, const struct visit *v)
+{
+    p->offers_only = v->offers_only;
+    p->anonymous = v->anonymous;
+    p->principal = principal_hold(v->caller->principal);
+}
+
 static struct pipe *open_stream(struct visit *v, const struct dialect *d)
 {
     struct pipe *p = pipe_new(v->browser, d, origin_of(v->req));
 
-    p->offers_only = v->offers_only;
+    note_caller(p, v);
     pipe_take_stream(p, v->x);
     return p;
 }
@@ -227,7 +236,8 @@ static struct sender sender_of(struct visit *v, const struct dialect *d)
                            .session_id = v->session,
                            .session = browser_session(v->browser, v->session, false),
                            .x = v->x,
-                           .offers_only = v->offers_only};
+                           .offers_only = v->offers_only,
+                           .principal = v->caller->principal};
 }
 
 /* Handles the message of a POST. The reply is its body and, where the dialect has it so, is sent
@@ -388,7 +398,9 @@ static void on_socket(struct visit *v, bool named)
     BUF_SCOPED scratch = {0};
 
     if (relay_is_wanted(v->req)) {
-        relay_open(v->browser, v->x, v->req, &options);
+        struct pipe *relay = relay_open(v->browser, v->x, v->req, &options);
+        if (relay)
+            note_caller(relay, v);
         return;
     }
     bool agent = named && span_is(v->type, "agent");
@@ -399,7 +411,7 @@ static void on_socket(struct visit *v, bool named)
     if (named && !agent && !(p = enter(v, v->session, v->client, d)))
         return;
     struct pipe *pipe = pipe_new(v->browser, d, origin_of(v->req));
-    pipe->offers_only = v->offers_only;
+    note_caller(pipe, v);
     /* A client may offer subprotocols that we do not know: none is chosen, it is served all the
      * same. */
     pipe->ws = ws_accept(v->browser->loop, v->x, v->req, NULL, &options, &pipe_ws_events, pipe);
@@ -501,7 +513,10 @@ static bool is_let_in(struct visit *v)
     bool unnamed = v->caller->way == CALLER_EXTENSION;
     bool must_show = unnamed || v->browser->options.pairing;
 
-    if (!must_show || v->caller->trusted || shows_token(v->browser, v->req))
+    bool vouched = v->caller->trusted || v->caller->way == CALLER_SOCKET;
+
+    v->anonymous = !vouched && !shows_token(v->browser, v->req);
+    if (!must_show || v->caller->trusted || !v->anonymous)
         return true;
     if (unnamed) {
         log_warn("browser", "refused " SPAN_FMT ": it is not in browser.origins, and not paired",

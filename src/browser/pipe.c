@@ -55,6 +55,7 @@ void pipe_free(struct pipe *p)
     loop_undefer(&p->end);
     list_remove(&p->node);
     b->n_pipes--;
+    principal_release(p->principal);
     mem_free(p->origin);
     mem_free(p);
     browser_check_ended(b);

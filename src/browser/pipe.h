@@ -17,10 +17,12 @@ struct pipe {
     struct browser *browser;
     struct list node; /* in browser->pipes */
     struct ws *ws;
-    struct http_exchange *x; /* NULL once it was cut */
-    bool is_events;          /* it is an event stream: answers come by POST */
-    bool offers_only;        /* it may use nobody's tools: CALLER_SITE, CALLER_EXTENSION */
-    struct stream *stream;   /* a Unix socket, one message a line */
+    struct http_exchange *x;     /* NULL once it was cut */
+    bool is_events;              /* it is an event stream: answers come by POST */
+    bool offers_only;            /* it may use nobody's tools: CALLER_SITE, CALLER_EXTENSION */
+    bool anonymous;              /* it came when nothing had to be shown, and showed nothing */
+    struct principal *principal; /* of the token that it showed, held; or NULL */
+    struct stream *stream;       /* a Unix socket, one message a line */
     struct lines *lines;
     const struct dialect *dialect;
     char *origin;

@@ -71,8 +71,8 @@ bool relay_is_wanted(const struct http_request *req)
 }
 
 /* A web page cannot be a relay: it would have an origin, and may use nobody's tools. */
-void relay_open(struct browser *b, struct http_exchange *x, const struct http_request *req,
-                const struct ws_options *options)
+struct pipe *relay_open(struct browser *b, struct http_exchange *x, const struct http_request *req,
+                        const struct ws_options *options)
 {
     static const char *const protocols[] = {PEER_PROTOCOL, "webmcp-discovery.v1", "webmcp.v1",
                                             NULL};
@@ -82,10 +82,12 @@ void relay_open(struct browser *b, struct http_exchange *x, const struct http_re
 
     p->ws = ws_accept(b->loop, x, req, is_peer ? protocols : protocols + 1, options,
                       &pipe_ws_events, p);
-    if (p->ws)
-        say_hello(b, p, req);
-    else
+    if (!p->ws) {
         pipe_free(p);
+        return NULL;
+    }
+    say_hello(b, p, req);
+    return p;
 }
 
 /* --- what there is, in MCP-B's words --- */

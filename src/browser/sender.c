@@ -247,6 +247,7 @@ static struct agent *post_agent(struct sender *s)
 {
     struct agent *a = agent_new(s->browser, NULL);
 
+    a->peer.principal = principal_hold(s->principal);
     a->x = s->x;
     a->dialect = s->dialect;
     s->held = true;

@@ -22,12 +22,13 @@ struct sender {
     struct agent *agent;
     const struct dialect *dialect;
     struct span origin;
-    struct span session_id;  /* as the POST named it, there or not */
-    struct span key;         /* of the page, if it has one */
-    struct http_exchange *x; /* the POST that brought it */
-    bool held;               /* the POST is answered later */
-    bool refused;            /* the reply is an error */
-    bool offers_only;        /* it may use nobody's tools: CALLER_SITE, CALLER_EXTENSION */
+    struct span session_id;      /* as the POST named it, there or not */
+    struct span key;             /* of the page, if it has one */
+    struct http_exchange *x;     /* the POST that brought it */
+    bool held;                   /* the POST is answered later */
+    bool refused;                /* the reply is an error */
+    bool offers_only;            /* it may use nobody's tools: CALLER_SITE, CALLER_EXTENSION */
+    struct principal *principal; /* of a POST: the owner of the token that it showed, or NULL */
     struct buf reply;
 };
 

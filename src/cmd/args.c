@@ -7,6 +7,7 @@
 #include "cmd/help.h"
 #include "config/load.h"
 #include "config/nearest.h"
+#include "hub/token_file.h"
 
 #include <getopt.h>
 #include <stdio.h>
@@ -134,7 +135,7 @@ static void set_log(const struct args *a, const struct config *c)
 struct config *args_read_config(const struct args *a, struct problems *problems)
 {
     char *path = config_find(a->config);
-    struct config *c = path ? config_load(path, problems) : config_default();
+    struct config *c = token_file_load(path, problems);
 
     mem_free(path);
     if (!c)

@@ -152,7 +152,7 @@ static int pair(const struct command *self, const struct config *config)
     }
     buf_printf(&out, "%s\n", token);
     cmd_print(&out);
-    if (!config->browser.pairing && !config->tokens.n)
+    if (!config->browser.pairing && !config->asks_tokens)
         cmd_hint("only extensions that browser.origins does not name are asked for it; "
                  "browser.pairing: true in the configuration asks everybody");
     mem_free(token);

@@ -156,7 +156,7 @@ int browser_relay(const char *address, const char *session, const struct config 
     BUF_SCOPED url = {0};
     struct err err;
     /* The control socket needs no token and no certificate, and accepts any Host. */
-    bool guarded = c->tokens.n || c->listen.items[0].tls_cert || c->listen.items[0].open;
+    bool guarded = c->asks_tokens || c->listen.items[0].tls_cert || c->listen.items[0].open;
     char *socket = guarded ? control_find(c->control) : NULL;
     BUF_SCOPED there = {0};
 

@@ -32,6 +32,7 @@ extern const struct command command_sandbox;
 extern const struct command command_serve;
 extern const struct command command_status;
 extern const struct command command_stdio;
+extern const struct command command_token;
 extern const struct command command_tools;
 extern const struct command command_top;
 extern const struct command command_version;

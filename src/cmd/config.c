@@ -1,16 +1,11 @@
-/* The command `rialto config`: prints the configuration in effect, explains keys, makes tokens.
+/* The command `rialto config`: prints the configuration in effect and explains keys.
  * Called through the table of commands (cmd/table.c). */
-#include "base/id.h"
 #include "base/log.h"
 #include "cmd/args.h"
 #include "cmd/commands.h"
-#include "config/check.h"
+#include "cmd/token.h"
 #include "config/load.h"
 #include "config/schema.h"
-#include "hub/gate.h"
-#include "wire/json.h"
-
-#include <stdio.h>
 
 enum { OPTION_EXPLAIN = ARGS_OWN, OPTION_NEW_TOKEN };
 
@@ -57,37 +52,6 @@ static int show_effective(const struct args *a)
     return CMD_FINE;
 }
 
-/* The token is shown once and stored nowhere; the configuration gets a hash of the token. */
-static int make_token(const struct args *a, const char *name)
-{
-    char halves[2][ID_TOKEN_SIZE], token[2 * ID_TOKEN_SIZE + 8], hash[GATE_HASH_SIZE];
-    const char *wrong = check_name(span_str(name));
-    struct buf out = {0};
-
-    if (wrong) {
-        cmd_error(a->command, "this cannot be a name: %s", wrong);
-        return CMD_USAGE;
-    }
-    id_token(halves[0]);
-    id_token(halves[1]);
-    snprintf(token, sizeof token, "rialto_%s%s", halves[0], halves[1]);
-    gate_hash(span_str(token), hash);
-    BUF_SCOPED quoted = {0};
-    json_quote(&quoted, span_str(name));
-    if (a->json)
-        buf_printf(&out, "{\"name\":" SPAN_FMT ",\"token\":\"%s\",\"hash\":\"%s\"}\n",
-                   SPAN_ARG(buf_view(&quoted)), token, hash);
-    else
-        buf_printf(&out,
-                   "For the client, which sends it as 'Authorization: Bearer TOKEN' (it is not "
-                   "shown again):\n\n  %s\n\n"
-                   "For the configuration:\n\nauth:\n  tokens:\n"
-                   "    - {name: " SPAN_FMT ", hash: \"%s\"}   # view: NAME limits what it sees\n",
-                   token, SPAN_ARG(buf_view(&quoted)), hash);
-    cmd_print(&out);
-    return CMD_FINE;
-}
-
 static int run(const struct command *self, int argc, char **argv)
 {
     struct args a = args_begin(self, argc, argv);
@@ -104,20 +68,22 @@ static int run(const struct command *self, int argc, char **argv)
         return CMD_USAGE;
     if (mode == OPTION_EXPLAIN)
         return explain(&a, a.rest_n ? a.rest[0] : NULL);
-    return mode == OPTION_NEW_TOKEN ? make_token(&a, owner) : show_effective(&a);
+    if (mode == OPTION_NEW_TOKEN)
+        return token_add(&a, &(struct token_wish){.name = owner});
+    return show_effective(&a);
 }
 
 static const struct cmd_option options[] = {
     ARGS_OPTION_CONFIG,
     {"explain", OPTION_EXPLAIN, NULL, "tell what KEY, or every key, means and takes"},
-    {"new-token", OPTION_NEW_TOKEN, "NAME", "make a bearer token for auth.tokens"},
+    {"new-token", OPTION_NEW_TOKEN, "NAME", "the same as 'rialto token add NAME'"},
     ARGS_OPTION_JSON,
     {NULL},
 };
 
 const struct command command_config = {
     .name = "config",
-    .summary = "Show the configuration in effect, explain its keys, make a token for it",
+    .summary = "Show the configuration in effect, explain its keys",
     .usage = "[KEY]",
     .about = "Without options it prints what holds after the file, the environment and the\n"
              "defaults, with the values of env and headers hidden. KEY goes with --explain:\n"

@@ -75,7 +75,7 @@ static void put_links(struct buf *out, const struct serve *s, size_t n)
         put_usable_origin(out, hub_front(s->hub), n);
         buf_str(out, lines[i][1]);
     }
-    if (s->config->tokens.n)
+    if (s->config->asks_tokens)
         buf_str(out, ", \"headers\": {\"Authorization\": \"Bearer TOKEN\"}");
     buf_str(out, "}}}\n\n");
 }

@@ -109,7 +109,7 @@ bool check_token(struct schema_read *r, const struct value *v, const char *shown
         problems_add(r->problems, PROBLEM_ERROR, v->at, shown, "expected the key 'name'");
     if (v->type == VALUE_MAP && !is_given(v, "hash"))
         problems_add(r->problems, PROBLEM_ERROR, v->at, shown,
-                     "expected the key 'hash'; 'rialto config --new-token NAME' makes a token");
+                     "expected the key 'hash'; 'rialto token add NAME' makes a token");
     return t->name && t->hash;
 }
 
@@ -198,17 +198,18 @@ static void check_views(struct schema_read *r, const struct value *root, const s
 }
 
 /* Two owners of one name would share sessions; a token of two owners identifies neither. */
-static void check_tokens(struct schema_read *r, const struct value *root, const struct config *c)
+static void check_tokens(struct schema_read *r, const struct value *root, struct config *c)
 {
     const struct value *auth = value_get(root, "auth");
     const struct value *list = auth ? value_get(auth, "tokens") : NULL;
     struct place at = auth ? place_of(auth, "tokens") : root->at;
 
-    /* An empty list would let every caller in, which is hardly intended. */
-    if (list && list->type == VALUE_LIST && !list->n)
-        problems_add(
-            r->problems, PROBLEM_ERROR, at, "auth.tokens",
-            "expected at least one token; without 'auth' everybody on this machine is let in");
+    /* An empty list is what is left when the last token was revoked: it must not let anybody in. */
+    c->asks_tokens = list && list->type == VALUE_LIST;
+    if (c->asks_tokens && !list->n)
+        problems_add(r->problems, PROBLEM_WARNING, at, "auth.tokens",
+                     "there is no token, so nobody is let in over the network; 'rialto token add "
+                     "NAME' makes one, and without 'auth' everybody on this machine is let in");
     for (size_t i = 0; i < c->tokens.n; i++) {
         const struct config_token *t = &c->tokens.items[i];
         if (t->view && !find_view(c, t->view))
@@ -254,17 +255,17 @@ void check_config(struct schema_read *r, const struct value *root, struct config
     if (servers && servers->type == VALUE_MAP)
         check_aliases(r, servers);
     apply_enabled_servers(r, root, c);
+    check_tokens(r, root, c);
     for (size_t i = 0; i < c->servers.n; i++) {
         struct config_server *s = &c->servers.items[i];
         s->resources_as_tools |= c->resources_as_tools;
         s->prompts_as_tools |= c->prompts_as_tools;
         s->sandbox.warns = c->sandbox_missing == MISSING_WARN;
         /* With tokens or views there are callers that are not trusted with everything. */
-        if (!s->own_approve_by && (c->tokens.n || c->views.n))
+        if (!s->own_approve_by && (c->asks_tokens || c->views.n))
             s->approve_by = APPROVE_BY_OPERATOR;
     }
     check_addresses(r, root, c);
     check_views(r, root, c);
-    check_tokens(r, root, c);
     check_bus(r, root, c);
 }

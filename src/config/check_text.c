@@ -4,6 +4,7 @@
 #include "config/check.h"
 
 #include "base/ascii.h"
+#include "config/units.h"
 #include "wire/host.h"
 #include "wire/json_pointer.h"
 
@@ -238,6 +239,13 @@ const char *check_token_hash(struct span text)
         if (!strchr("0123456789abcdef", digits.p[i]))
             return wanted;
     return NULL;
+}
+
+const char *check_time(struct span text)
+{
+    int64_t ms;
+
+    return units_read_time(text, &ms);
 }
 
 const char *check_names_pattern(struct span text)

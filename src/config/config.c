@@ -126,18 +126,6 @@ bool config_read_text(const char *path, struct buf *text, struct problems *probl
     return !rc;
 }
 
-struct config *config_load(const char *path, struct problems *problems)
-{
-    BUF_SCOPED text = {0};
-    struct config *c = NULL;
-
-    if (config_read_text(path, &text, problems))
-        c = config_parse(buf_view(&text), config_format_of(path, buf_view(&text)), false, problems);
-    if (c)
-        c->file = arena_span(&c->arena, span_str(path)).p;
-    return c;
-}
-
 /*
  * JSON of other programs may have comments, ours may not. Gives the tree of a document that is JSON
  * but for its comments, if the document is another program's.
@@ -174,8 +162,45 @@ static struct value *read_document(struct arena *a, struct span text, enum confi
     return root;
 }
 
-struct config *config_parse(struct span text, enum config_format format, bool preview,
-                            struct problems *problems)
+static struct value *member_of(struct arena *a, struct value *map, const char *key,
+                               enum value_type type)
+{
+    struct value *v = value_get(map, key);
+
+    if (v && v->type != VALUE_NULL)
+        return v;
+    if (v)
+        value_remove(map, v);
+    v = value_new(a, type, map->at);
+    v->key = span_str(key);
+    v->key_at = map->at;
+    value_append(map, v);
+    return v;
+}
+
+/* Puts the tokens of another document behind those of `root`. */
+static void add_tokens(struct arena *a, struct value *root, struct span more,
+                       struct problems *problems)
+{
+    struct value *from = more.n ? yaml_read(a, more, problems) : NULL;
+    const struct value *auth = from ? value_get(from, "auth") : NULL;
+    struct value *list = auth ? value_get(auth, "tokens") : NULL;
+
+    if (!list || list->type != VALUE_LIST)
+        return;
+    if (root->type == VALUE_NULL)
+        root->type = VALUE_MAP; /* an empty file */
+    struct value *tokens =
+        member_of(a, member_of(a, root, "auth", VALUE_MAP), "tokens", VALUE_LIST);
+    for (struct value *t = list->first, *next; t && tokens->type == VALUE_LIST; t = next) {
+        next = t->next;
+        t->next = NULL;
+        value_append(tokens, t);
+    }
+}
+
+static struct config *parse(struct span text, enum config_format format, struct span tokens,
+                            bool preview, struct problems *problems)
 {
     struct arena scratch = {0};
     struct config *c = MEM_NEW(struct config);
@@ -184,6 +209,7 @@ struct config *config_parse(struct span text, enum config_format format, bool pr
 
     struct value *root = read_document(&scratch, text, format, &reading, c, false);
     if (root) {
+        add_tokens(&scratch, root, tokens, problems);
         schema_read(&reading, root, c);
         credentials_in_config(c); /* before any message can quote a secret */
         check_config(&reading, root, c);
@@ -194,6 +220,32 @@ struct config *config_parse(struct span text, enum config_format format, bool pr
         return c;
     config_free(c);
     return NULL;
+}
+
+struct config *config_parse(struct span text, enum config_format format, bool preview,
+                            struct problems *problems)
+{
+    return parse(text, format, SPAN_EMPTY, preview, problems);
+}
+
+struct config *config_load_with(const char *path, struct span tokens, struct problems *problems)
+{
+    BUF_SCOPED text = {0};
+    struct config *c = NULL;
+
+    if (!path)
+        return parse(SPAN("{}"), CONFIG_YAML, tokens, false, problems);
+    if (config_read_text(path, &text, problems))
+        c = parse(buf_view(&text), config_format_of(path, buf_view(&text)), tokens, false,
+                  problems);
+    if (c)
+        c->file = arena_span(&c->arena, span_str(path)).p;
+    return c;
+}
+
+struct config *config_load(const char *path, struct problems *problems)
+{
+    return config_load_with(path, SPAN_EMPTY, problems);
 }
 
 bool config_convert(struct span text, enum config_format format, const char *source,

@@ -11,6 +11,7 @@
 #include "base/arena.h"
 #include "base/log.h"
 #include "config/config_server.h"
+#include "core/principal.h"
 #include "core/rules.h"
 
 struct config_listen {
@@ -59,10 +60,12 @@ struct config_rule {
     enum rule_then then;
 };
 
-enum config_role { ROLE_AGENT, ROLE_OPERATOR };
+enum config_role { ROLE_AGENT, ROLE_VIEWER, ROLE_OPERATOR };
 struct config_token {
     const char *name, *hash, *view;
     enum config_role role;
+    const char *expires; /* a time of RFC 3339, or NULL */
+    struct principal_limits limits;
 };
 struct config {
     struct arena arena;
@@ -103,6 +106,7 @@ struct config {
         struct config_token *items;
         size_t n;
     } tokens;
+    bool asks_tokens; /* auth.tokens is given, be it without a token: nobody else is let in */
     bool anonymous;
     struct {
         enum config_on_change on_change;

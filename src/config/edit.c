@@ -1,6 +1,6 @@
-/* Inserting and removing one server in the text of a JSON file (edit_yaml.c has YAML), and
- * replacing a file with a backup. Called by hub/bus_host.c when agents add or remove servers, and
- * by cmd/import.c to replace a file. */
+/* Inserting and removing one server or token in the text of a JSON file (edit_yaml.c has YAML), and
+ * replacing a file with a backup. Called by hub/bus_host.c when agents add or remove servers, by
+ * cmd/token.c, and by cmd/import.c to replace a file. */
 #include "config/edit.h"
 
 #include "base/file.h"
@@ -93,11 +93,11 @@ int edit_add_server(struct buf *out, struct span text, struct span name, struct 
 }
 
 /* The member with the comma between it and its neighbour. */
-static struct span with_comma(struct span servers, struct span before, struct span member)
+static struct span with_comma(struct span all, struct span before, struct span member)
 {
-    const char *end = servers.p + servers.n, *p = member.p + member.n;
+    const char *end = all.p + all.n, *p = member.p + member.n;
 
-    while (p < end && *p != ',' && *p != '}')
+    while (p < end && *p != ',' && *p != '}' && *p != ']')
         p++;
     if (p < end && *p == ',')
         return span_of(member.p, (size_t)(p + 1 - member.p));
@@ -121,6 +121,65 @@ int edit_remove_server(struct buf *out, struct span text, struct span name, stru
         return 0;
     }
     return err_set(err, -ENOENT, "the configuration file has no server '" SPAN_FMT "'",
+                   SPAN_ARG(name));
+}
+
+/* Appends `text` with `added` as the last of the object or array `all`. */
+static void put_last(struct buf *out, struct span text, struct span all, struct span added)
+{
+    struct json_iter it = json_iter(all);
+    struct span last = {0};
+    BUF_SCOPED whole = {0};
+
+    while (json_next(&it))
+        last = it.member;
+    const char *at = last.p ? last.p + last.n : all.p + 1;
+    buf_printf(&whole, "%s" SPAN_FMT, last.p ? ", " : "", SPAN_ARG(added));
+    put_around(out, text, span_of(at, 0), buf_view(&whole));
+}
+
+int edit_add_token(struct buf *out, struct span text, struct span entry, struct err *err)
+{
+    if (!is_json(text))
+        return edit_yaml_add_token(out, text, entry, err);
+    struct json_slot auth = json_get(text, "auth"), tokens = {0};
+    BUF_SCOPED added = {0};
+
+    if (auth.type == JSON_OBJECT)
+        tokens = json_get(auth.value, "tokens");
+    if (tokens.type == JSON_ARRAY) {
+        put_last(out, text, tokens.value, entry);
+        return 0;
+    }
+    if ((auth.type != JSON_NONE && auth.type != JSON_OBJECT) || tokens.type != JSON_NONE)
+        return err_set(err, ERR_CONFIG, "'auth' of the configuration is not as it should be");
+    bool whole = auth.type == JSON_NONE;
+    buf_printf(&added, "%s\"tokens\": [" SPAN_FMT "]%s", whole ? "\"auth\": {" : "",
+               SPAN_ARG(entry), whole ? "}" : "");
+    put_last(out, text, whole ? span_trim(text) : auth.value, buf_view(&added));
+    return 0;
+}
+
+int edit_remove_token(struct buf *out, struct span text, struct span name, struct err *err)
+{
+    if (!is_json(text))
+        return edit_yaml_remove_token(out, text, name, err);
+    struct json_slot auth = json_get(text, "auth"), tokens = {0};
+    struct span before = {0};
+
+    if (auth.type == JSON_OBJECT)
+        tokens = json_get(auth.value, "tokens");
+    struct json_iter it = json_iter(tokens.value);
+    for (; tokens.type == JSON_ARRAY && json_next(&it); before = it.member) {
+        struct json_slot own = {0};
+        if (it.type == JSON_OBJECT)
+            own = json_get(it.value, "name");
+        if (own.type != JSON_STRING || !json_string_is(own.value, name))
+            continue;
+        put_around(out, text, with_comma(tokens.value, before, it.member), SPAN_EMPTY);
+        return 0;
+    }
+    return err_set(err, -ENOENT, "the configuration file has no token '" SPAN_FMT "'",
                    SPAN_ARG(name));
 }
 

@@ -1,5 +1,6 @@
 /*
- * edit: single servers put into or taken out of a configuration file, the rest left as it is.
+ * edit: single servers and tokens put into or taken out of a configuration file, the rest left as
+ * it is.
  *
  * The file is JSON or YAML with `mcpServers` (or our `servers`). All bytes outside of the entry are
  * kept, also comments and unknown members.
@@ -17,6 +18,12 @@ MUST_CHECK int edit_add_server(struct buf *out, struct span text, struct span na
 /* Append `text` without the server `name`. */
 MUST_CHECK int edit_remove_server(struct buf *out, struct span text, struct span name,
                                   struct err *err);
+/* The same for a token in auth.tokens: `entry` is its raw entry, the last from now on. */
+MUST_CHECK int edit_add_token(struct buf *out, struct span text, struct span entry,
+                              struct err *err);
+/* When the last token goes, an empty list stays, which lets nobody in. */
+MUST_CHECK int edit_remove_token(struct buf *out, struct span text, struct span name,
+                                 struct err *err);
 /* Replace the file by `text` atomically; the old file becomes FILE.bak. */
 MUST_CHECK int edit_replace_file(const char *path, struct span text, struct err *err);
 

@@ -36,6 +36,9 @@ enum config_format config_format_of(const char *path, struct span text);
 bool config_read_text(const char *path, struct buf *text, struct problems *problems);
 /* NULL when there are errors. */
 struct config *config_load(const char *path, struct problems *problems);
+/* The same with the tokens (auth.tokens) of another document, `tokens`, added; `path` NULL: of the
+ * configuration without a file. */
+struct config *config_load_with(const char *path, struct span tokens, struct problems *problems);
 /* The same from memory; `preview` takes keys of features that this version does not have yet. */
 struct config *config_parse(struct span text, enum config_format format, bool preview,
                             struct problems *problems);

@@ -76,14 +76,24 @@ const char *plan_act_name(enum plan_act act)
     return names[act];
 }
 
+/* Does a reload carry out changes of this key? */
+static bool is_followed(const char *key)
+{
+    static const char *const followed[] = {"servers", "views", "auth", "lock", "rules"};
+
+    for (size_t i = 0; i < COUNT_OF(followed); i++)
+        if (strcmp(key, followed[i]) == 0)
+            return true;
+    return false;
+}
+
 void plan_put_other_keys(struct buf *out, const struct config *from, const struct config *to)
 {
     size_t before = out->n;
 
     for (size_t i = 0; i < schema_rows_n; i++) {
         const char *key = schema_child(&schema_rows[i], "");
-        if (key && strcmp(key, "servers") != 0 && strcmp(key, "lock") != 0 &&
-            strcmp(key, "rules") != 0 && !schema_equal_row(&schema_rows[i], from, to))
+        if (key && !is_followed(key) && !schema_equal_row(&schema_rows[i], from, to))
             buf_printf(out, "%s%s", out->n > before ? ", " : "", key);
     }
 }

@@ -100,6 +100,7 @@ static const struct schema_word then_words[] = {
 };
 static const struct schema_word token_role_words[] = {
     {"agent", "may use MCP and the other paths for agents"},
+    {"viewer", "may look at the page, /status, /api and /metrics, and calls and changes nothing"},
     {"operator", "may also operate the daemon: /status, /api, /metrics, approvals"},
     {NULL},
 };
@@ -434,7 +435,8 @@ const struct schema_row schema_rows[] = {
      .entry_size = sizeof(struct config_token), .check_entry = check_token,
      .help = "When given, every request over the network must show one of these, as "
              "'Authorization: Bearer TOKEN'. /healthz and /readyz need none, nor do Unix sockets. "
-             "'rialto config --new-token NAME' makes one."},
+             "'rialto token add NAME' makes one. Changes take effect at once: what a token that "
+             "is taken out has open, ends. An empty list lets nobody in."},
     {"auth.anonymous", SCHEMA_BOOL, TOP(anonymous), .preset = "false",
      .help = "Whether an address that other machines reach may be served without tokens. All these "
              "machines may then use every server; without this key Rialto does not start."},
@@ -448,6 +450,24 @@ const struct schema_row schema_rows[] = {
     {"auth.tokens.*.role", SCHEMA_WORD, TOKEN(role), .preset = "operator",
      .words = token_role_words,
      .help = "What the owner may do. The default is agent for a token with a view."},
+    {"auth.tokens.*.expires", SCHEMA_STRING, TOKEN(expires), .check = check_time,
+     .help = "From when on the token is not valid any more, and what it has open ends: a time as "
+             "in 2026-12-31T23:59:59Z (RFC 3339)."},
+    {"auth.tokens.*.limits", SCHEMA_SECTION,
+     .help = "How much the owner may use, over all its sessions and connections together. A call "
+             "beyond a limit is refused at once, with the time to come again."},
+    {"auth.tokens.*.limits.calls_per_minute", SCHEMA_NUMBER, TOKEN(limits.calls_per_minute),
+     .preset = "0", .min = 1, .max = CALLS_MAX, .zero = "no limit",
+     .help = "How many calls of tools and the like in any 60 seconds."},
+    {"auth.tokens.*.limits.in_flight", SCHEMA_NUMBER, TOKEN(limits.in_flight), .preset = "0",
+     .min = 1, .max = COUNT_MAX, .zero = "no limit", .help = "How many calls at once."},
+    {"auth.tokens.*.limits.processes", SCHEMA_NUMBER, TOKEN(limits.processes), .preset = "0",
+     .min = 1, .max = COUNT_MAX, .zero = "no limit",
+     .help = "How many programs may run at once for the owner's sessions alone "
+             "(servers.*.instances)."},
+    {"auth.tokens.*.limits.bytes", SCHEMA_SIZE, TOKEN(limits.bytes), .preset = "0", .min = 1024,
+     .max = 1ull << 40, .zero = "no limit",
+     .help = "How much the arguments of the calls that are open at once may have together."},
 
     /* --- browser and bus --- */
     {"browser", SCHEMA_SECTION, .help = "Tools that web pages offer."},

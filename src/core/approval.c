@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "core/inside.h"
+#include "core/principal.h"
 
 #include <stdarg.h>
 
@@ -70,12 +71,11 @@ static void write_down(struct call *c, bool allowed, const char *by)
 
 static void consumer_decides(struct call *c, bool allowed)
 {
-    const char *principal = c->consumer->principal;
     struct buf by = {0};
 
     buf_str(&by, "the client");
-    if (principal)
-        buf_printf(&by, " (token %s)", principal);
+    if (c->principal)
+        buf_printf(&by, " (token %s)", c->principal->name);
     write_down(c, allowed, buf_cstr(&by));
     buf_fini(&by);
     if (allowed)

@@ -6,6 +6,7 @@
 #include "core/approval.h"
 #include "core/doubts.h"
 #include "core/inside.h"
+#include "core/principal.h"
 #include "core/route.h"
 #include "core/rules.h"
 #include "core/tap.h"
@@ -215,6 +216,9 @@ static void end_call(struct call *c, const struct outcome *outcome)
         wishes_standing_ended(c);
     }
     drop_kept(c);
+    if (c->counts)
+        principal_give_back(c->principal, c->bytes);
+    principal_release(c->principal);
     mem_free(c);
     if (!p)
         return;
@@ -316,6 +320,7 @@ struct call *call_new(struct router *r, struct peer *consumer, enum op op, struc
     c->router = r;
     c->consumer = consumer;
     c->consumer_data = data;
+    c->caller = consumer;
     c->opened_at = r->timers->now;
     c->deadline.fire = on_deadline;
     list_init(&c->asks);
@@ -326,6 +331,11 @@ struct call *call_new(struct router *r, struct peer *consumer, enum op op, struc
     return c;
 }
 
+static struct peer *caller_of(struct peer *consumer, const struct request *request)
+{
+    return request->behalf ? request->behalf->caller : consumer;
+}
+
 /* The call exists only during this `done` and has no entry in the router. */
 static void refuse(struct router *r, struct peer *consumer, const struct request *request,
                    const struct outcome *outcome, void *data)
@@ -334,7 +344,10 @@ static void refuse(struct router *r, struct peer *consumer, const struct request
                         .op = request->op,
                         .consumer = consumer,
                         .consumer_data = data,
+                        .caller = caller_of(consumer, request),
                         .opened_at = r->timers->now};
+
+    stub.principal = stub.caller->principal;
 
     r->stats.opened++;
     r->stats.failed[outcome->why]++;
@@ -498,6 +511,8 @@ static struct call *call_new_at(struct provider *p, struct peer *consumer, struc
     struct call *c = call_new(r, consumer, request->op, request->name, data);
 
     c->provider = p;
+    c->caller = caller_of(consumer, request);
+    c->principal = principal_hold(c->caller->principal);
     c->view = v;
     c->sees_whole = !v || view_is_whole(v);
     c->party = request->party;
@@ -515,14 +530,15 @@ static struct call *call_new_at(struct provider *p, struct peer *consumer, struc
 
 /* Where a request about a task goes: to the server that runs it, if the consumer still sees that.
  */
-static bool find_task(struct router *r, const struct peer *consumer, const struct view *v,
+static bool find_task(struct router *r, struct peer *consumer, const struct view *v,
                       const struct request *request, struct route *out)
 {
     struct provider *p;
 
     if (request->op < OP_TASK_GET)
         return false;
-    const struct task *t = tasks_find(r->tasks, request->name, consumer->principal, request->party);
+    const char *owner = principal_name(caller_of(consumer, request)->principal);
+    const struct task *t = tasks_find(r->tasks, request->name, owner, request->party);
     out->why = SPAN("Task not found");
     for (size_t i = 0; t && (p = view_member(v, i)); i++) {
         if (strcmp(p->alias, t->server) != 0)
@@ -531,6 +547,32 @@ static bool find_task(struct router *r, const struct peer *consumer, const struc
         out->own_name = span_str(t->own);
         return true;
     }
+    return false;
+}
+
+/* False: the caller's token has a limit, and the call has ended. A call of our own tools does not
+ * count: the calls that these make for it do. */
+static bool is_within_limits(struct call *c, const struct request *request)
+{
+    const struct provider *p = c->provider;
+    uint64_t retry_ms;
+    BUF_SCOPED why = {0};
+
+    if (c->op == OP_TELL || (p->built_in && !p->told_as))
+        return true;
+    c->counts =
+        principal_take(c->principal, c->router->timers->now, request->params.n, &why, &retry_ms);
+    c->bytes = request->params.n;
+    if (c->counts)
+        return true;
+    if (retry_ms)
+        buf_printf(&why, ": try again in %llu s", (unsigned long long)(retry_ms + 999) / 1000);
+    c->state = CALL_ENDING; /* the call never was in a queue */
+    finish(c, &(struct outcome){.kind = OUTCOME_FAILED,
+                                .why = FAIL_LIMITED,
+                                .text = buf_view(&why),
+                                .retry_ms = retry_ms,
+                                .retryable = retry_ms > 0});
     return false;
 }
 
@@ -557,7 +599,8 @@ struct call *call_open(struct router *r, struct peer *consumer, struct view *v,
     struct call *c = call_new_at(route.provider, consumer, v, &own, data);
     uint64_t handle = c->handle;
     c->repeatable = route.repeatable;
-    call_admit(c, &own);
+    if (!c->principal || is_within_limits(c, &own))
+        call_admit(c, &own);
     return router_find(r, handle);
 }
 
@@ -585,27 +628,56 @@ void call_cancel_all(struct peer *consumer)
         call_cancel(c, FAIL_CANCELLED);
 }
 
-void call_end_all(struct router *r, bool waiting_only)
+/* The handles of all calls: one `done` may end other calls. The caller frees them. */
+static uint64_t *all_handles(const struct router *r, size_t *n)
 {
-    size_t n = 0, at = 0;
     uint64_t *handles = MEM_ARRAY(uint64_t, r->calls.n + 1);
+    size_t at = 0;
     void *value;
 
-    while (idmap_next(&r->calls, &at, &handles[n], &value))
-        n++;
+    for (*n = 0; idmap_next(&r->calls, &at, &handles[*n], &value); ++*n)
+        ;
+    return handles;
+}
+
+static void give_up(struct call *c, enum failure why)
+{
+    struct provider *p = c->provider;
+    bool open = c->state == CALL_OPEN;
+
+    take_back(c);
+    if (open)
+        p->peer.verbs->cancel(&p->peer, c, why);
+}
+
+void call_end_all(struct router *r, bool waiting_only)
+{
+    size_t n;
+    uint64_t *handles = all_handles(r, &n);
+
     while (n > 0) {
-        struct call *c = router_find(r, handles[--n]); /* one `done` may end other calls */
-        if (!c || c->op == OP_STANDING)
+        struct call *c = router_find(r, handles[--n]);
+        if (!c || c->op == OP_STANDING || (c->state == CALL_OPEN && waiting_only))
             continue;
-        struct provider *p = c->provider;
-        bool open = c->state == CALL_OPEN;
-        if (open && waiting_only)
-            continue;
-        take_back(c);
-        if (open)
-            p->peer.verbs->cancel(&p->peer, c, FAIL_SHUTDOWN);
+        give_up(c, FAIL_SHUTDOWN);
         fail(c, FAIL_SHUTDOWN, is_harmless(c),
-             "this Rialto is being stopped, and server '%s' has not answered so far", p->alias);
+             "this Rialto is being stopped, and server '%s' has not answered so far",
+             c->provider->alias);
+    }
+    mem_free(handles);
+}
+
+void call_end_principals(struct router *r)
+{
+    size_t n;
+    uint64_t *handles = all_handles(r, &n);
+
+    while (n > 0) {
+        struct call *c = router_find(r, handles[--n]);
+        if (!c || !c->principal || !c->principal->ended || c->op == OP_STANDING)
+            continue;
+        give_up(c, FAIL_CANCELLED);
+        fail(c, FAIL_REFUSED, false, "the token '%s' is not valid any more", c->principal->name);
     }
     mem_free(handles);
 }

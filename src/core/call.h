@@ -48,6 +48,10 @@ struct call {
     struct peer *consumer;
     void *consumer_data;
     struct list in_consumer;
+    struct peer *caller;         /* the consumer, or the caller of the call that this is made for */
+    struct principal *principal; /* the caller's, held; or NULL */
+    bool counts;                 /* against the principal's limits, with `bytes` */
+    size_t bytes;                /* of the params */
 
     struct provider *provider; /* NULL for standing calls */
     void *provider_data;
@@ -93,6 +97,9 @@ struct call *call_open(struct router *r, struct peer *consumer, struct view *v,
 void call_cancel(struct call *c, enum failure why);
 /* The consumer leaves: all calls that it opened are cancelled. It must not open calls meanwhile. */
 void call_cancel_all(struct peer *consumer);
+/* All calls of principals that have ended (principal.h) end now, refused: whatever their servers
+ * answer is not told. */
+void call_end_principals(struct router *r);
 
 /* --- for providers --- */
 void call_event(struct call *c, const struct event *event);

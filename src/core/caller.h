@@ -3,13 +3,12 @@
  *
  * hub/front.c makes a caller for each request and passes it down as an argument to every function
  * that decides about access: nothing about access is kept between two functions. The names are
- * the configuration's and live as long as the configuration.
+ * valid during the request; who needs the principal longer holds it.
  */
 #ifndef RIALTO_CORE_CALLER_H
 #define RIALTO_CORE_CALLER_H
 
-#include <stdbool.h>
-#include <string.h>
+#include "core/principal.h"
 
 enum caller_way {
     CALLER_NETWORK,
@@ -20,15 +19,9 @@ enum caller_way {
 
 struct caller {
     enum caller_way way;
-    const char *principal; /* the owner of the token that was shown; NULL: none was needed */
-    const char *view;      /* the token's view; NULL: everything */
-    bool trusted;          /* tokens are asked for, and this one may see all there is */
+    struct principal *principal; /* the owner of the token that was shown; NULL: none was needed */
+    const char *view;            /* the token's view; NULL: everything */
+    bool trusted;                /* tokens are asked for, and this one may see all there is */
 };
-
-/* Do both names (each may be NULL) mean the same owner? */
-static inline bool caller_same(const char *principal, const char *other)
-{
-    return principal == other || (principal && other && strcmp(principal, other) == 0);
-}
 
 #endif

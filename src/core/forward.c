@@ -23,6 +23,7 @@ void forward_open(struct provider *p, struct call *outer, struct view *v, struct
     struct forward *f = MEM_NEW(struct forward);
 
     inner->party = party_of(outer);
+    inner->behalf = outer;
     inner->anybody = outer->anybody;
     f->outer = outer;
     f->name = mem_span(inner->name);

@@ -27,6 +27,7 @@
 
 struct call;
 struct peer;
+struct principal;
 struct provider;
 
 /* What a consumer may open. The standing call carries what belongs to no request. */
@@ -95,6 +96,8 @@ struct request {
     struct span own_id;    /* OP_OTHER: the consumer's raw id, shown to servers of ACP's M0 */
     bool one_line;         /* params are known to have no line ends between tokens */
     bool as_task;          /* the consumer wants a task for the result of this call */
+    const struct call *behalf; /* the call that this one is made for: its caller is the caller of
+                                * both; NULL: the consumer calls by itself */
 };
 
 /* How a call or an ask ended. */
@@ -117,6 +120,7 @@ enum failure {
     FAIL_ARGUMENTS,   /* readers differ on the arguments, so no rule can judge them */
     FAIL_PROTOCOL,    /* the provider's answer made no sense */
     FAIL_SHUTDOWN,    /* the bridge, or the provider, is being stopped */
+    FAIL_LIMITED,     /* the caller's token has a limit (principal.h) */
     FAIL_COUNT,
 };
 
@@ -124,11 +128,12 @@ struct outcome {
     enum outcome_kind kind;
     struct span body;
     enum failure why;
-    struct span text; /* for people; OUTCOME_FAILED: names the provider */
-    bool retryable;   /* calling again may help and cannot do harm that the first call did not */
-    bool locked;      /* OUTCOME_FAILED: the provider wants credentials that it was not given */
-    bool is_error;    /* OUTCOME_RESULT: the tool says that it failed; `text` may say why */
-    bool one_line;    /* `body` is known to have no line ends between tokens */
+    struct span text;  /* for people; OUTCOME_FAILED: names the provider */
+    bool retryable;    /* calling again may help and cannot do harm that the first call did not */
+    bool locked;       /* OUTCOME_FAILED: the provider wants credentials that it was not given */
+    uint64_t retry_ms; /* FAIL_LIMITED: when to come again; 0 = never with this call */
+    bool is_error;     /* OUTCOME_RESULT: the tool says that it failed; `text` may say why */
+    bool one_line;     /* `body` is known to have no line ends between tokens */
 };
 
 enum event_kind {
@@ -184,8 +189,9 @@ struct peer_verbs {
 
 struct peer {
     const struct peer_verbs *verbs;
-    const char *principal; /* of a consumer: the owner of its token; NULL = not known. Borrowed */
-    struct list opened;    /* calls this peer opened (struct call.in_consumer) */
+    /* Of a consumer, borrowed: */
+    struct principal *principal; /* the owner of its token; NULL = not known */
+    struct list opened;          /* calls this peer opened (struct call.in_consumer) */
 };
 
 static inline void peer_init(struct peer *p, const struct peer_verbs *verbs)

@@ -768,7 +768,8 @@ static void wake(void *arg)
     bridge_wake(exposure_style(arg)->bridge);
 }
 
-static struct view *enter(void *arg, struct view *shared, unsigned answers, void **lease)
+static struct view *enter(void *arg, struct view *shared, struct principal *principal,
+                          unsigned answers, void **lease)
 {
     const struct exposure_style *style = exposure_style(arg);
     struct bridge *b = style->bridge;
@@ -778,7 +779,7 @@ static struct view *enter(void *arg, struct view *shared, unsigned answers, void
         any |= is_per_session(entry(it)) && is_in(entry(it), shared);
     if (!any || b->stopping)
         return NULL;
-    struct lease *l = lease_new(b->leases, style, shared, answers);
+    struct lease *l = lease_new(b->leases, style, shared, principal, answers);
     furnish(b, l);
     *lease = l;
     return lease_view(l);

@@ -4,14 +4,14 @@
 #include "hub/endpoints.h"
 
 #include "base/mem.h"
-#include "core/caller.h"
 
 /* The endpoint of one caller to one view. */
 struct caller_endpoint {
     struct list node;
     struct endpoints *all;
-    const char *principal;   /* owner of the token; NULL: callers that need no token */
-    const struct view *view; /* before a narrowing */
+    struct principal *principal; /* held; NULL: callers that need no token */
+    bool by_socket;              /* and that came by a Unix socket */
+    const struct view *view;     /* before a narrowing */
     const struct narrowing *narrowing;
     struct bridge_server *server; /* held; NULL when the view is not of a single server */
     struct exposure *narrowed;    /* what the narrowing leaves; NULL: no narrowing */
@@ -53,38 +53,45 @@ static void on_closed(void *arg)
         exposure_free(c->narrowed);
     if (c->server)
         bridge_server_release(c->server);
+    principal_release(c->principal);
     mem_free(c);
     finish(e);
 }
 
-static void close_one(struct caller_endpoint *c)
+static void close_one(struct caller_endpoint *c, const char *why)
 {
     struct endpoint *endpoint = c->endpoint;
 
     c->endpoint = NULL;
     if (endpoint)
-        endpoint_close(endpoint, on_closed, c);
+        endpoint_close(endpoint, why, on_closed, c);
 }
 
-static struct endpoint *find(const struct endpoints *e, const char *principal,
+static bool is_by_socket(const struct caller *caller)
+{
+    return caller->way == CALLER_SOCKET;
+}
+
+static struct endpoint *find(const struct endpoints *e, const struct caller *caller,
                              const struct view *view, const struct narrowing *narrowing)
 {
     LIST_EACH (&e->open, it) {
         const struct caller_endpoint *c = entry(it);
         if (c->endpoint && c->view == view && c->narrowing == narrowing &&
-            caller_same(c->principal, principal))
+            c->principal == caller->principal && c->by_socket == is_by_socket(caller))
             return c->endpoint;
     }
     return NULL;
 }
 
-static struct caller_endpoint *add(struct endpoints *e, const char *principal,
+static struct caller_endpoint *add(struct endpoints *e, const struct caller *caller,
                                    const struct view *view, struct mcp_host host)
 {
     struct caller_endpoint *c = MEM_NEW(struct caller_endpoint);
 
     c->all = e;
-    c->principal = host.principal = principal;
+    c->principal = host.principal = principal_hold(caller->principal);
+    c->by_socket = is_by_socket(caller);
     c->view = view;
     c->endpoint = endpoint_new(e->loop, &host, &e->options);
     list_append(&e->open, &c->node);
@@ -92,13 +99,13 @@ static struct caller_endpoint *add(struct endpoints *e, const char *principal,
 }
 
 /* Open an endpoint to the server `s`, taking over the caller's hold on it; NULL: to all servers. */
-static struct endpoint *open_to(struct endpoints *e, const char *principal, struct bridge_server *s,
-                                const struct narrowing *narrowing)
+static struct endpoint *open_to(struct endpoints *e, const struct caller *caller,
+                                struct bridge_server *s, const struct narrowing *narrowing)
 {
     struct exposure *whole = s ? bridge_server_exposure(s) : bridge_all(e->bridge);
     struct exposure *narrowed = narrowing ? bridge_narrow(e->bridge, s, narrowing) : NULL;
-    struct caller_endpoint *c = add(e, principal, exposure_view(whole),
-                                    bridge_host(e->bridge, narrowed ? narrowed : whole));
+    struct caller_endpoint *c =
+        add(e, caller, exposure_view(whole), bridge_host(e->bridge, narrowed ? narrowed : whole));
 
     c->server = s;
     c->narrowing = narrowing;
@@ -108,12 +115,12 @@ static struct endpoint *open_to(struct endpoints *e, const char *principal, stru
 
 /* --- finding an endpoint --- */
 
-struct endpoint *endpoints_all(struct endpoints *e, const char *principal,
+struct endpoint *endpoints_all(struct endpoints *e, const struct caller *caller,
                                const struct narrowing *narrowing)
 {
-    struct endpoint *found = find(e, principal, exposure_view(bridge_all(e->bridge)), narrowing);
+    struct endpoint *found = find(e, caller, exposure_view(bridge_all(e->bridge)), narrowing);
 
-    return found ? found : open_to(e, principal, NULL, narrowing);
+    return found ? found : open_to(e, caller, NULL, narrowing);
 }
 
 static bool may_see(const struct narrowing *n, struct span alias)
@@ -124,23 +131,23 @@ static bool may_see(const struct narrowing *n, struct span alias)
     return !n || !n->n_providers;
 }
 
-struct endpoint *endpoints_one(struct endpoints *e, const char *principal,
+struct endpoint *endpoints_one(struct endpoints *e, const struct caller *caller,
                                const struct narrowing *narrowing, struct span alias)
 {
     const struct exposure *one = may_see(narrowing, alias) ? bridge_one(e->bridge, alias) : NULL;
 
     if (!one)
         return NULL;
-    struct endpoint *found = find(e, principal, exposure_view(one), narrowing);
-    return found ? found : open_to(e, principal, bridge_server_hold(e->bridge, alias), narrowing);
+    struct endpoint *found = find(e, caller, exposure_view(one), narrowing);
+    return found ? found : open_to(e, caller, bridge_server_hold(e->bridge, alias), narrowing);
 }
 
-struct endpoint *endpoints_at(struct endpoints *e, const char *principal,
+struct endpoint *endpoints_at(struct endpoints *e, const struct caller *caller,
                               const struct mcp_host *host)
 {
-    struct endpoint *found = find(e, principal, host->view, NULL);
+    struct endpoint *found = find(e, caller, host->view, NULL);
 
-    return found ? found : add(e, principal, host->view, *host)->endpoint;
+    return found ? found : add(e, caller, host->view, *host)->endpoint;
 }
 
 size_t endpoints_sessions_at(const struct endpoints *e, const struct view *v)
@@ -157,7 +164,19 @@ void endpoints_leave(struct endpoints *e, const struct view *v)
 {
     LIST_EACH_SAFE (&e->open, it)
         if (entry(it)->view == v)
-            close_one(entry(it));
+            close_one(entry(it), "what it showed is gone");
+}
+
+void endpoints_review(struct endpoints *e,
+                      bool (*stays)(void *arg, const struct principal *principal, bool by_socket,
+                                    const struct narrowing *narrowing),
+                      void *arg, const char *why)
+{
+    LIST_EACH_SAFE (&e->open, it) {
+        struct caller_endpoint *c = entry(it);
+        if (!stays(arg, c->principal, c->by_socket, c->narrowing))
+            close_one(c, why);
+    }
 }
 
 /* --- life --- */
@@ -168,7 +187,7 @@ static void on_change(struct bridge_watch *w)
 
     LIST_EACH_SAFE (&e->open, it)
         if (entry(it)->server && bridge_server_is_gone(entry(it)->server))
-            close_one(entry(it));
+            close_one(entry(it), "the server was taken out of the configuration");
 }
 
 struct endpoints *endpoints_new(struct loop *loop, struct bridge *bridge, const struct config *c)
@@ -181,7 +200,8 @@ struct endpoints *endpoints_new(struct loop *loop, struct bridge *bridge, const 
                                            .session_ttl = c->limits.session_ttl,
                                            .max_message = c->limits.message};
     list_init(&e->open);
-    endpoints_all(e, NULL, NULL); /* closing always waits for at least one endpoint */
+    /* Closing always waits for at least one endpoint: that of the Unix sockets stays. */
+    endpoints_all(e, &(struct caller){.way = CALLER_SOCKET}, NULL);
     e->watch.changed = on_change;
     bridge_watch(bridge, &e->watch);
     return e;
@@ -193,5 +213,5 @@ void endpoints_close(struct endpoints *e, void (*closed)(void *arg), void *arg)
     e->closed = closed;
     e->closed_arg = arg;
     LIST_EACH_SAFE (&e->open, it)
-        close_one(entry(it));
+        close_one(entry(it), "the bridge is shutting down");
 }

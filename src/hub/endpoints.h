@@ -10,6 +10,7 @@
 #ifndef RIALTO_HUB_ENDPOINTS_H
 #define RIALTO_HUB_ENDPOINTS_H
 
+#include "core/caller.h"
 #include "hub/bridge.h"
 #include "mcp/agent/endpoint.h"
 
@@ -19,19 +20,25 @@ struct endpoints *endpoints_new(struct loop *loop, struct bridge *bridge, const 
 /* `closed` is called from the loop when all endpoints are closed; the struct is freed then. */
 void endpoints_close(struct endpoints *e, void (*closed)(void *arg), void *arg);
 
-/* The endpoint to all servers for the owner of a token (NULL: callers that need no token), showing
- * what the narrowing leaves (NULL: everything; must outlive the bridge). */
-struct endpoint *endpoints_all(struct endpoints *e, const char *principal,
+/* The endpoint to all servers for this caller, showing what the narrowing leaves (NULL: everything;
+ * must outlive the bridge). */
+struct endpoint *endpoints_all(struct endpoints *e, const struct caller *caller,
                                const struct narrowing *narrowing);
 /* The same to the server of this name. NULL when there is no such server, or the narrowing leaves
  * it out. */
-struct endpoint *endpoints_one(struct endpoints *e, const char *principal,
+struct endpoint *endpoints_one(struct endpoints *e, const struct caller *caller,
                                const struct narrowing *narrowing, struct span alias);
 /* The endpoint to a view that is not of servers; `host` names the view. */
-struct endpoint *endpoints_at(struct endpoints *e, const char *principal,
+struct endpoint *endpoints_at(struct endpoints *e, const struct caller *caller,
                               const struct mcp_host *host);
 /* The view is about to be freed: close the endpoints to it. */
 void endpoints_leave(struct endpoints *e, const struct view *v);
+/* Who came in as this may not stay: close the endpoint for which `stays` returns false. By a Unix
+ * socket nobody needs a token (`by_socket`). */
+void endpoints_review(struct endpoints *e,
+                      bool (*stays)(void *arg, const struct principal *principal, bool by_socket,
+                                    const struct narrowing *narrowing),
+                      void *arg, const char *why);
 /* The number of sessions at the endpoints to this view; NULL: at all endpoints. */
 size_t endpoints_sessions_at(const struct endpoints *e, const struct view *v);
 

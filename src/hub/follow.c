@@ -6,7 +6,9 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "config/load.h"
+#include "hub/gate.h"
 #include "hub/lock.h"
+#include "hub/token_file.h"
 #include "io/watch.h"
 #include "wire/json_out.h"
 
@@ -17,6 +19,9 @@ struct follow {
     struct loop *loop;
     struct watch *watch;      /* NULL without a file */
     struct watch *lock_watch; /* of mcp.lock; NULL while there is none */
+    struct watch *tokens; /* the file of token_file.h; NULL without a home */
+    void (*applied)(void *arg, const struct config *c);
+    void *applied_arg;
 };
 
 /* Log all problems; the first error is also the reason in `err`. */
@@ -51,22 +56,34 @@ static bool is_blank(const char *path)
     return blank;
 }
 
+/* The addresses of the start go on being served: do not open them to everybody. */
+static void check_open(const struct follow *f, struct config *c, struct problems *problems)
+{
+    struct config now = *c;
+
+    now.listen.items = f->first->listen.items;
+    now.listen.n = f->first->listen.n;
+    gate_check(&now, problems);
+}
+
 static struct config *load(const struct follow *f, struct err *err)
 {
     struct problems problems = {0};
 
-    if (is_blank(f->first->file)) {
+    if (f->first->file && is_blank(f->first->file)) {
         err_set(err, ERR_CONFIG, "%s is empty", f->first->file);
         err_hint(err, "nothing was changed; if there are to be no servers, write servers: {}");
         log_error("rialto", "%s", err->text);
         return NULL;
     }
-    struct config *c = config_load(f->first->file, &problems);
+    struct config *c = token_file_load(f->first->file, &problems);
 
     if (c)
         config_environment(c, &problems);
     if (c && f->listen)
         config_set(c, "listen", f->listen, &problems);
+    if (c)
+        check_open(f, c, &problems);
     tell_problems(&problems, err);
     if (problems.errors) {
         config_free(c);
@@ -126,7 +143,7 @@ int follow_now(struct follow *f, struct buf *report, struct err *err)
     struct bridge_changes changes = {0};
     struct buf others = {0};
 
-    if (!f->watch) {
+    if (!f->watch && !token_file_exists()) {
         err_set(err, ERR_CONFIG, "there is no configuration file to read");
         err_hint(err, "start it with -c FILE");
         return ERR_CONFIG;
@@ -138,6 +155,8 @@ int follow_now(struct follow *f, struct buf *report, struct err *err)
     bridge_apply(f->bridge, c, &changes);
     bridge_relock(f->bridge);
     watch_lock(f);
+    if (f->applied)
+        f->applied(f->applied_arg, c);
     tell(&changes, buf_view(&others));
     if (report)
         put_report(report, &changes, buf_view(&others));
@@ -172,12 +191,23 @@ struct follow *follow_new(struct loop *loop, struct bridge *bridge, const char *
     if (f->first->file)
         f->watch = watch_open(loop, f->first->file, on_changed, f);
     watch_lock(f);
+    char *tokens = token_file_path();
+    if (tokens)
+        f->tokens = watch_open(loop, tokens, on_changed, f);
+    mem_free(tokens);
     return f;
+}
+
+void follow_on_applied(struct follow *f, void (*fn)(void *arg, const struct config *c), void *arg)
+{
+    f->applied = fn;
+    f->applied_arg = arg;
 }
 
 void follow_free(struct follow *f)
 {
     watch_close(f->watch);
     watch_close(f->lock_watch);
+    watch_close(f->tokens);
     mem_free(f);
 }

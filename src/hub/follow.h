@@ -1,7 +1,8 @@
 /*
  * follow: reads the configuration file again while the program runs.
  *
- * The file is read again when it changes, and on demand. A file that cannot be read or has errors
+ * The file is read again when it changes, and on demand; so is the file with tokens of the state
+ * folder (hub/token_file.h), which belongs to it. A file that cannot be read or has errors
  * changes nothing: the log says what is wrong, and the bridge goes on as before.
  */
 #ifndef RIALTO_HUB_FOLLOW_H
@@ -15,6 +16,8 @@ struct follow;
 /* `listen`: a command-line option that overrides the addresses in the file; NULL when not given.
  * Without a configuration file, follow_now fails with a reason. */
 struct follow *follow_new(struct loop *loop, struct bridge *bridge, const char *listen);
+/* `fn` is called after each configuration that was taken, with that configuration. */
+void follow_on_applied(struct follow *f, void (*fn)(void *arg, const struct config *c), void *arg);
 void follow_free(struct follow *f);
 
 /* Read the file now. 0 with the changes appended to `report` as a JSON object, or negative. */

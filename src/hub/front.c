@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "hub/gate.h"
+#include "io/ws.h"
 #include "wire/host.h"
 #include "wire/json.h"
 
@@ -29,7 +30,7 @@ struct front {
     bool (*wants_page)(const struct http_request *req);
     front_handler_fn *on_page;
     void *page_owner;
-    struct gate *gate; /* NULL: no tokens are required */
+    struct gate *gate;
 };
 
 static bool is_extension(struct span origin)
@@ -240,6 +241,11 @@ static void refuse_stranger(const struct front *f, struct http_exchange *x, bool
     buf_fini(&hint);
 }
 
+static bool looks_only(const struct http_request *req)
+{
+    return span_is(req->method, "GET") || span_is(req->method, "HEAD");
+}
+
 /* Is this request for operators only? Finding the process behind a TCP connection takes long, so
  * requests that change nothing are let through there. */
 static bool is_for_operators(const struct http_route *r, const struct http_exchange *x,
@@ -247,7 +253,7 @@ static bool is_for_operators(const struct http_route *r, const struct http_excha
 {
     if (is_by_socket(x))
         return !r || r->access == FRONT_OPERATORS;
-    return r && r->local && !span_is(req->method, "GET") && !span_is(req->method, "HEAD");
+    return r && r->local && !looks_only(req);
 }
 
 static void refuse_server(struct http_exchange *x)
@@ -258,25 +264,40 @@ static void refuse_server(struct http_exchange *x)
                 "run the command from a shell that no server started; MCP is at /mcp for all");
 }
 
+static bool role_allows(enum config_role role, enum front_access access,
+                        const struct http_request *req)
+{
+    if (access == FRONT_ANYBODY || role == ROLE_OPERATOR)
+        return true;
+    if (role == ROLE_VIEWER)
+        return access == FRONT_OPERATORS && looks_only(req) && !ws_is_wanted(req);
+    return access == FRONT_AGENTS;
+}
+
 /* May the caller use this route, by its token and by where it is? If not, the request has been
  * refused. */
 static bool passes(const struct front *f, const struct http_route *r,
-                   const struct config_token *token, struct http_exchange *x,
+                   const struct gate_token *token, struct http_exchange *x,
                    const struct http_request *req)
 {
-    bool asked = f->gate && !is_by_operators_socket(x);
+    bool asked = gate_asks(f->gate) && !is_by_operators_socket(x);
 
     if (!asked && is_for_operators(r, x, req) && http_exchange_is_by_kin(x)) {
         refuse_server(x);
         return false;
     }
     if (asked && !token && (!r || r->access != FRONT_ANYBODY)) {
-        gate_refuse(x, req);
+        gate_refuse(f->gate, x, req);
         return false;
     }
-    if (asked && r && r->access == FRONT_OPERATORS && token->role != ROLE_OPERATOR) {
-        http_refuse(x, 403, "this token is for MCP alone",
-                    "its role is agent (auth.tokens.*.role); one of role: operator may do this");
+    if (asked && r && token && !role_allows(token->role, r->access, req)) {
+        if (token->role == ROLE_VIEWER)
+            http_refuse(x, 403, "this token may only look",
+                        "its role is viewer (auth.tokens.*.role): GET the page, /status and /api");
+        else
+            http_refuse(x, 403, "this token is for MCP alone",
+                        "its role is agent (auth.tokens.*.role); one of role: operator may do "
+                        "this");
         return false;
     }
     if (r && r->local && !is_local(x, req)) {
@@ -299,6 +320,11 @@ static enum caller_way way_of(const struct front *f, const struct http_exchange 
     return is_by_operators_socket(x) ? CALLER_SOCKET : CALLER_NETWORK;
 }
 
+static bool may_do_all(const struct gate_token *token)
+{
+    return token && !token->view && token->role != ROLE_VIEWER;
+}
+
 static void on_request(void *owner, struct http_exchange *x, const struct http_request *req)
 {
     const struct front *f = owner;
@@ -314,12 +340,12 @@ static void on_request(void *owner, struct http_exchange *x, const struct http_r
         answer_preflight(x, req);
         return;
     }
-    bool asked = f->gate && !is_by_operators_socket(x);
-    const struct config_token *token = asked ? gate_find(f->gate, req) : NULL;
+    bool asks = gate_asks(f->gate), asked = asks && !is_by_operators_socket(x);
+    const struct gate_token *token = asked ? gate_find(f->gate, req) : NULL;
     const struct caller caller = {.way = way_of(f, x, req, page),
-                                  .principal = token ? token->name : NULL,
+                                  .principal = token ? token->who : NULL,
                                   .view = token ? token->view : NULL,
-                                  .trusted = f->gate && (!asked || (token && !token->view))};
+                                  .trusted = asks && (!asked || may_do_all(token))};
     if (page) {
         /* The browser family checks the pairing token itself: some pages cannot send a header. */
         f->on_page(f->page_owner, &caller, x, req, req->path);
@@ -337,8 +363,12 @@ static void on_request(void *owner, struct http_exchange *x, const struct http_r
 static void on_metadata(void *owner, const struct caller *caller, struct http_exchange *x,
                         const struct http_request *req, struct span rest)
 {
-    (void)owner, (void)caller;
-    if (span_is(req->method, "GET") || span_is(req->method, "HEAD"))
+    const struct front *f = owner;
+
+    (void)caller;
+    if (!gate_asks(f->gate))
+        http_refuse(x, 404, "no such path", "no token is needed here; MCP is at /mcp");
+    else if (looks_only(req))
         gate_describe(x, req, rest);
     else
         http_refuse(x, 405, "method not allowed", "this can only be looked at: GET");
@@ -357,12 +387,26 @@ struct front *front_new(struct loop *loop, const struct config *c)
                                                       .idle_timeout = c->limits.idle_timeout,
                                                       .max_connections = c->limits.connections},
                         on_request, f);
-    f->gate = gate_new(c);
-    if (f->gate) {
-        front_route(f, GATE_METADATA, true, on_metadata, f);
-        front_let_in(f, GATE_METADATA, FRONT_ANYBODY);
-    }
+    f->gate = gate_new(loop);
+    gate_apply(f->gate, c);
+    front_route(f, GATE_METADATA, true, on_metadata, f);
+    front_let_in(f, GATE_METADATA, FRONT_ANYBODY);
     return f;
+}
+
+void front_apply_auth(struct front *f, const struct config *c)
+{
+    gate_apply(f->gate, c);
+}
+
+void front_on_ended(struct front *f, void (*ended)(void *arg), void *arg)
+{
+    gate_on_ended(f->gate, ended, arg);
+}
+
+bool front_asks_tokens(const struct front *f)
+{
+    return gate_asks(f->gate);
 }
 
 void front_let_in(struct front *f, const char *path, enum front_access who)
@@ -432,7 +476,7 @@ int front_listen(struct front *f, struct err *err)
             return code;
         if (l->open)
             log_warn("http", "%s can be reached from other machines%s", l->address,
-                     f->gate ? "" : ", and everybody there is let in (auth.anonymous)");
+                     gate_asks(f->gate) ? "" : ", and everybody there is let in (auth.anonymous)");
     }
     return 0;
 }

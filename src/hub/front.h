@@ -21,6 +21,12 @@ typedef void front_handler_fn(void *owner, const struct caller *caller, struct h
                               const struct http_request *req, struct span rest);
 
 struct front *front_new(struct loop *loop, const struct config *c);
+/* The tokens are those of `c` from now on, which need not outlive the call. */
+void front_apply_auth(struct front *f, const struct config *c);
+/* `ended` is called whenever tokens have ended (hub/gate.h), or the first one was added. */
+void front_on_ended(struct front *f, void (*ended)(void *arg), void *arg);
+/* Must callers by the network show a token? */
+bool front_asks_tokens(const struct front *f);
 /* Requests for `path` itself; with `below` also for every path under it. The longest path wins. */
 void front_route(struct front *f, const char *path, bool below, front_handler_fn *handler,
                  void *owner);
@@ -29,8 +35,8 @@ void front_route_local(struct front *f, const char *path, bool below, front_hand
                        void *owner);
 /* Who may use the route of this path when tokens are required; FRONT_OPERATORS unless set. */
 enum front_access {
-    FRONT_OPERATORS, /* a token of role: operator */
-    FRONT_AGENTS,    /* any token */
+    FRONT_OPERATORS, /* a token of role: operator; to look (GET), also one of role: viewer */
+    FRONT_AGENTS,    /* any token but one of role: viewer */
     FRONT_ANYBODY,   /* also callers without a token */
 };
 void front_let_in(struct front *f, const char *path, enum front_access who);

@@ -89,11 +89,10 @@ static void on_mcp(void *owner, const struct caller *caller, struct http_exchang
     if (!rest.n || span_is(rest, "/")) {
         bool asks_for_view = narrowing && !caller->view;
         if (asks_for_view || !web_pages_mcp(h->pages, caller, x, req, sse))
-            endpoint_handle(endpoints_all(h->endpoints, caller->principal, narrowing), x, req, sse);
+            endpoint_handle(endpoints_all(h->endpoints, caller, narrowing), x, req, sse);
         return;
     }
-    struct endpoint *one =
-        endpoints_one(h->endpoints, caller->principal, narrowing, span_from(rest, 1));
+    struct endpoint *one = endpoints_one(h->endpoints, caller, narrowing, span_from(rest, 1));
     if (one)
         endpoint_handle(one, x, req, sse);
     else
@@ -139,6 +138,41 @@ static void on_root(void *owner, const struct caller *caller, struct http_exchan
     http_respond_end(x);
 }
 
+/* --- tokens and views that change --- */
+
+static bool may_stay(void *arg, const struct principal *principal, bool by_socket,
+                     const struct narrowing *narrowing)
+{
+    const struct hub *h = arg;
+
+    if (!narrowings_are_current(h->narrowings, narrowing) || (principal && principal->ended))
+        return false;
+    /* Who came before there were tokens shows none. When there are none any more, nobody does, and
+     * all sessions are to be found by everybody again. */
+    return by_socket || front_asks_tokens(h->front) == (principal != NULL);
+}
+
+/* Nothing of a token that has ended is delivered: first its calls end, then its connections. */
+static void on_ended(void *arg)
+{
+    struct hub *h = arg;
+
+    if (h->stopped)
+        return;
+    call_end_principals(bridge_router(h->bridge));
+    endpoints_review(h->endpoints, may_stay, h, "the token or its view is not valid any more");
+    web_pages_review(h->pages, front_asks_tokens(h->front));
+}
+
+static void on_applied(void *arg, const struct config *c)
+{
+    struct hub *h = arg;
+
+    narrowings_apply(h->narrowings, c);
+    front_apply_auth(h->front, c);
+    on_ended(h);
+}
+
 /* --- start --- */
 
 struct hub *hub_new(struct loop *loop, const struct config *c, const char *listen)
@@ -154,6 +188,8 @@ struct hub *hub_new(struct loop *loop, const struct config *c, const char *liste
     h->endpoints = endpoints_new(loop, h->bridge, c);
     h->pages = web_pages_new(loop, c, h->bridge, h->front, h->endpoints);
     h->follow = follow_new(loop, h->bridge, listen);
+    follow_on_applied(h->follow, on_applied, h);
+    front_on_ended(h->front, on_ended, h);
     return h;
 }
 

@@ -3,6 +3,7 @@
 #include "hub/instance.h"
 
 #include "base/mem.h"
+#include "core/principal.h"
 #include "hub/memory.h"
 
 #include <stdio.h>
@@ -15,6 +16,8 @@ struct instance {
     struct mcp_provider *provider;
     struct server_plan *plan;
     struct provider_room room;   /* used by instances that serve one session */
+    struct principal *principal; /* of that session, held; or NULL */
+    char full[160];              /* the reason that callers get when the principal has no room */
     void (*on_lists)(void *arg); /* may be NULL */
     void *lists_arg;
     struct timer patience; /* how long the last calls may take */
@@ -52,6 +55,7 @@ static void free_instance(struct instance *i)
         stats_add(&heir->stats, &core->stats); /* counters must never go down */
     mcp_provider_free(i->provider);
     server_plan_drop(i->plan);
+    principal_release(i->principal);
     mem_free(i);
 }
 
@@ -134,40 +138,60 @@ static bool has_process(const struct instance *i)
     return server_program(i->plan) && state != PROVIDER_DOWN && state != PROVIDER_BACKOFF;
 }
 
-/* Of the instances that calls start again, the one that has been idle for longest; NULL when none
- * is. */
-static struct provider *find_idle(const struct instances *is)
+/* Of the instances that calls start again (of this principal's, unless NULL), the one that has been
+ * idle for longest; NULL when none is. */
+static struct provider *find_idle(const struct instances *is, const struct principal *of)
 {
     struct provider *found = NULL;
 
     LIST_EACH (&is->held, it) {
         const struct instance *i = LIST_ENTRY(it, struct instance, node);
         struct provider *p = mcp_provider_core(i->provider);
-        bool idle = p->room && has_process(i) && p->state == PROVIDER_READY && !provider_in_use(p);
+        bool idle = (!of || i->principal == of) && p->room && has_process(i) &&
+                    p->state == PROVIDER_READY && !provider_in_use(p);
         if (idle && (!found || p->used_at < found->used_at))
             found = p;
     }
     return found;
 }
 
-static const char *ask_for_room(struct provider_room *room, bool *soon)
+/* How many processes there are (for this principal, unless NULL), and whether one is about to end.
+ */
+static size_t count_processes(const struct instances *is, const struct principal *of, bool *soon)
 {
-    struct instances *is = CONTAINER_OF(room, struct instance, room)->all;
-    struct list *const lists[] = {&is->held, &is->draining, &is->stopping};
+    const struct list *const lists[] = {&is->held, &is->draining, &is->stopping};
     size_t n = 0;
 
     for (size_t k = 0; k < COUNT_OF(lists); k++) {
         LIST_EACH (lists[k], it) {
             const struct instance *i = LIST_ENTRY(it, struct instance, node);
-            n += has_process(i);
-            *soon |= has_process(i) && mcp_provider_core(i->provider)->state == PROVIDER_STOPPING;
+            bool counts = has_process(i) && (!of || i->principal == of);
+            n += counts;
+            *soon |= counts && mcp_provider_core(i->provider)->state == PROVIDER_STOPPING;
         }
     }
-    if (n < is->max_processes)
+    return n;
+}
+
+static const char *ask_for_room(struct provider_room *room, bool *soon)
+{
+    struct instance *asks = CONTAINER_OF(room, struct instance, room);
+    struct instances *is = asks->all;
+    const struct principal *of = asks->principal;
+    bool limited = of && of->limits.processes;
+
+    if (limited && count_processes(is, of, soon) >= of->limits.processes) {
+        snprintf(asks->full, sizeof asks->full,
+                 "all %llu processes that the token '%.64s' may have are at work. Try again later",
+                 (unsigned long long)of->limits.processes, of->name);
+    } else if (count_processes(is, NULL, soon) < is->max_processes) {
         return NULL;
-    struct provider *idle = *soon ? NULL : find_idle(is);
+    } else {
+        limited = false;
+    }
+    struct provider *idle = *soon ? NULL : find_idle(is, limited ? of : NULL);
     *soon |= idle && provider_rest(idle);
-    return is->full;
+    return limited ? asks->full : is->full;
 }
 
 /* --- instances beside the shared one --- */
@@ -195,8 +219,9 @@ static void set_aside(struct instance *i, enum mcp_era era)
         mcp_provider_set_era(i->provider, era);
 }
 
-void instance_own(struct instance *i)
+void instance_own(struct instance *i, struct principal *principal)
 {
+    i->principal = principal_hold(principal);
     set_aside(i, MCP_ERA_LEGACY_FIRST);
 }
 

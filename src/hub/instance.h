@@ -44,9 +44,10 @@ const struct server_plan *instance_plan(const struct instance *i);
 /*
  * The instance serves one session, whose agent is of the initialize era. Its first call starts it,
  * and only while fewer than `max_processes` run, all instances counted. Idle instances of this kind
- * and of the next are stopped to make room; if there are none, calls fail.
+ * and of the next are stopped to make room; if there are none, calls fail. The same holds for the
+ * limit of the session's `principal` (NULL: no token was needed), counting its own instances.
  */
-void instance_own(struct instance *i);
+void instance_own(struct instance *i, struct principal *principal);
 /*
  * The instance serves agents of the initialize era while `first`, which must live as long, serves
  * all others. Its first call starts it, as with instance_own; `first` takes the calls if that

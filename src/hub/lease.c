@@ -3,6 +3,7 @@
 #include "hub/lease.h"
 
 #include "base/mem.h"
+#include "core/principal.h"
 
 /* How long calls to a server that the configuration has dropped may still take. */
 enum { PATIENCE_MS = 30 * 1000 };
@@ -18,6 +19,7 @@ struct lease {
     struct list node; /* in leases.held, in leases.ended after lease_end */
     struct leases *all;
     struct view *shared;
+    struct principal *principal; /* held; or NULL */
     unsigned answers;
     struct exposure *exposure;
     struct list owns;
@@ -40,6 +42,7 @@ static void on_sweep(struct timer *t)
         struct lease *l = LIST_ENTRY(it, struct lease, node);
         list_remove(&l->node);
         exposure_free(l->exposure);
+        principal_release(l->principal);
         mem_free(l);
     }
 }
@@ -72,12 +75,13 @@ struct lease *leases_next(const struct leases *ls, const struct lease *l)
 }
 
 struct lease *lease_new(struct leases *ls, const struct exposure_style *style, struct view *shared,
-                        unsigned answers)
+                        struct principal *principal, unsigned answers)
 {
     struct lease *l = MEM_NEW(struct lease);
 
     l->all = ls;
     l->shared = shared;
+    l->principal = principal_hold(principal);
     l->answers = answers;
     struct exposure_style own = *style;
     own.of_both_eras = false; /* the session is of one */
@@ -118,7 +122,7 @@ static struct own_instance *make_own(struct lease *l, struct server_plan *plan,
     o->instance = instance_new(l->all->instances, plan);
     list_append(&l->owns, &o->node);
     mcp_provider_set_answers(instance_server(o->instance), l->answers);
-    instance_own(o->instance);
+    instance_own(o->instance, l->principal);
     instance_learn(o->instance, known);
     return o;
 }

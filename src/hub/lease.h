@@ -28,10 +28,10 @@ void leases_free(struct leases *ls);
 /* `l` NULL: the first lease. */
 struct lease *leases_next(const struct leases *ls, const struct lease *l);
 
-/* `shared` is the view that the lease replaces, `answers` the kinds of questions that the session
- * can be asked. */
+/* `shared` is the view that the lease replaces, `principal` the owner of the session's token or
+ * NULL, `answers` the kinds of questions that the session can be asked. */
 struct lease *lease_new(struct leases *ls, const struct exposure_style *style, struct view *shared,
-                        unsigned answers);
+                        struct principal *principal, unsigned answers);
 struct view *lease_shared(const struct lease *l);
 struct view *lease_view(const struct lease *l);
 /* The session has ended. Stops its instances. */

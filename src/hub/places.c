@@ -7,6 +7,7 @@
 #include "base/mem.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static const struct {
     const char *variable, *below_home;
@@ -18,9 +19,12 @@ static const struct {
 char *place_name(enum home home, const char *name)
 {
     const char *own = getenv(places[home].variable), *user = getenv("HOME");
+    const char *service = home == PLACE_STATE ? getenv("STATE_DIRECTORY") : NULL;
     struct buf path = {0};
 
-    if (own && own[0] == '/')
+    if (service && service[0] == '/') /* of a service manager: ours alone */
+        buf_printf(&path, "%.*s/%s", (int)strcspn(service, ":"), service, name);
+    else if (own && own[0] == '/')
         buf_printf(&path, "%s/rialto/%s", own, name);
     else if (user && user[0] == '/')
         buf_printf(&path, "%s/%s/rialto/%s", user, places[home].below_home, name);

@@ -141,7 +141,7 @@ static struct endpoint *endpoint_to(struct web_pages *w, const struct caller *ca
     struct mcp_host host =
         host_of(w, session ? browser_session_view(session) : browser_view(w->browser));
 
-    return endpoints_at(w->endpoints, caller->principal, &host);
+    return endpoints_at(w->endpoints, caller, &host);
 }
 
 /* Not in a POST of HTTP+SSE: there, `sessionId` names the agent's own session. */
@@ -223,6 +223,11 @@ void web_pages_count(const struct web_pages *w, struct browser_numbers *out)
     browser_count(w->browser, out);
 }
 
+void web_pages_review(struct web_pages *w, bool asks_tokens)
+{
+    browser_review(w->browser, w->config->browser.pairing || asks_tokens);
+}
+
 /* --- life --- */
 
 static void on_page(void *owner, const struct caller *caller, struct http_exchange *x,
@@ -256,7 +261,7 @@ struct web_pages *web_pages_new(struct loop *loop, const struct config *c, struc
     w->remotes_file = place_path(PLACE_STATE, "browser-pages.json");
     /* Where agents must show a token, pages and BTCP agents must show one as well: the pairing
      * token. */
-    bool paired = c->browser.pairing || c->tokens.n;
+    bool paired = c->browser.pairing || c->asks_tokens;
     if (!(w->token = web_pages_token(&err)))
         log_line(paired ? LOG_ERROR : LOG_INFO, "browser", "%s", err.text);
     if (w->token)

@@ -19,6 +19,7 @@ static const struct {
     [FAIL_ARGUMENTS] = {RPC_INVALID_PARAMS, "arguments"},
     [FAIL_PROTOCOL] = {RPC_INTERNAL_ERROR, "protocol"},
     [FAIL_SHUTDOWN] = {MCP_ERROR_SERVER, "shutdown"},
+    [FAIL_LIMITED] = {MCP_ERROR_SERVER, "limited"},
 };
 /* clang-format on */
 
@@ -110,8 +111,11 @@ static void put_error_object(struct buf *out, enum op op, const struct outcome *
         code = RPC_METHOD_NOT_FOUND;
     buf_printf(out, "{\"code\":%d,\"message\":", code);
     json_quote(out, outcome->text);
-    buf_printf(out, ",\"data\":{\"reason\":\"%s\",\"retryable\":%s}}", failures[outcome->why].word,
+    buf_printf(out, ",\"data\":{\"reason\":\"%s\",\"retryable\":%s", failures[outcome->why].word,
                outcome->retryable ? "true" : "false");
+    if (outcome->retry_ms)
+        buf_printf(out, ",\"retryAfterMs\":%llu", (unsigned long long)outcome->retry_ms);
+    buf_str(out, "}}");
 }
 
 void mcp_outcome_put(struct buf *out, struct span id, enum op op, const struct outcome *outcome)

@@ -135,7 +135,8 @@ static void finish_failed(struct job *j, const struct outcome *outcome)
                                                   [FAIL_DENIED] = "invalid_arguments",
                                                   [FAIL_ARGUMENTS] = "invalid_arguments",
                                                   [FAIL_PROTOCOL] = "execution_failed",
-                                                  [FAIL_SHUTDOWN] = "execution_failed"};
+                                                  [FAIL_SHUTDOWN] = "execution_failed",
+                                                  [FAIL_LIMITED] = "execution_failed"};
     struct span text = outcome->text;
 
     if (outcome->why == FAIL_TIMEOUT) {

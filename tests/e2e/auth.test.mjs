@@ -1,6 +1,7 @@
 // Bearer tokens and views: who is let in, what each sees, and that nobody gets at what is another's.
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
+import fs from 'node:fs';
 import { test } from 'node:test';
 import {
   bothTypes, descendants, exchange, fake, HttpClient, load, rialto, rialtoBin, serve, StdioClient, tempDir,
@@ -269,21 +270,24 @@ test('rialto browser finds a bridge that asks for tokens', async (t) => {
   await client.stop();
 });
 
-test('rialto config --new-token makes what the configuration takes', async (t) => {
-  const { code, stdout } = await rialto(['config', '--new-token', 'desk', '--json']);
+test('rialto config --new-token is rialto token add', async (t) => {
+  const dir = tempDir();
+  const file = writeConfig(dir, { servers: { files: fake() } });
+  const env = { XDG_STATE_HOME: dir, XDG_RUNTIME_DIR: dir };
+  const make = (...args) => rialto(['config', '-c', file, '--new-token', ...args], { env });
+  const { code, stdout } = await make('desk', '--json');
   assert.equal(code, 0);
   const made = JSON.parse(stdout);
   assert.equal(made.hash, hash(made.token));
-  const server = await serve(t, { servers: { files: fake() }, auth: { tokens: [{ name: made.name, hash: made.hash }] } });
+  assert.equal(made.file, file);
+  const server = await serve(t, JSON.parse(fs.readFileSync(file, 'utf8')));
   const client = await new HttpClient(server.url, { token: made.token }).connect();
   await client.waitFor('files__echo');
-  const again = JSON.parse((await rialto(['config', '--new-token', 'desk', '--json'])).stdout);
+  const again = JSON.parse((await make('lamp', '--json')).stdout);
   assert.notEqual(again.token, made.token);
-  const text = (await rialto(['config', '--new-token', 'desk'])).stdout;
-  const lines = text.slice(text.indexOf('auth:'));
-  const checked = await rialto(['check', writeConfig(tempDir(), lines, 'rialto.yaml')]);
-  assert.equal(checked.code, 0, checked.stdout);
-  assert.equal((await rialto(['config', '--new-token', ''])).code, 2);
+  assert.match((await make('chair')).stdout, /^ {2}rialto_\w+$/m);
+  assert.equal((await rialto(['check', file], { env })).code, 0);
+  assert.equal((await make('')).code, 2);
 });
 
 test('a view follows what a reload adds and takes away', async (t) => {

@@ -7,7 +7,7 @@
 
 static const char *const failure_words[FAIL_COUNT] = {
     "none",      "unknown", "unavailable", "crashed",   "timeout",  "busy",
-    "cancelled", "refused", "denied",      "arguments", "protocol", "shutdown",
+    "cancelled", "refused", "denied",      "arguments", "protocol", "shutdown", "limited",
 };
 
 /* --- flights --- */
@@ -313,6 +313,7 @@ static void check_failure(const struct flight *f, const struct outcome *outcome)
     case FAIL_DENIED:
     case FAIL_ARGUMENTS:
     case FAIL_PROTOCOL:
+    case FAIL_LIMITED:
     case FAIL_COUNT:
         break;
     }

@@ -53,11 +53,11 @@ static void on_closed(void *arg)
     mem_free(e);
 }
 
-void endpoint_close(struct endpoint *e, void (*closed)(void *arg), void *arg)
+void endpoint_close(struct endpoint *e, const char *why, void (*closed)(void *arg), void *arg)
 {
     e->closed = closed;
     e->arg = arg;
     http_agent_free(e->http);
     sse_agents_free(e->sse);
-    ws_agents_close(e->ws, on_closed, e);
+    ws_agents_close(e->ws, why, on_closed, e);
 }

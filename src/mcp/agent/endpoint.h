@@ -25,7 +25,8 @@ struct endpoint *endpoint_new(struct loop *loop, const struct mcp_host *host,
 void endpoint_handle(struct endpoint *e, struct http_exchange *x, const struct http_request *req,
                      bool sse);
 size_t endpoint_sessions(const struct endpoint *e);
-/* All sessions end now. `closed` is called from the loop when the last connection is gone. */
-void endpoint_close(struct endpoint *e, void (*closed)(void *arg), void *arg);
+/* All sessions end now, and are told `why` where the transport can. `closed` is called from the
+ * loop when the last connection is gone. */
+void endpoint_close(struct endpoint *e, const char *why, void (*closed)(void *arg), void *arg);
 
 #endif

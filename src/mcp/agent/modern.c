@@ -112,6 +112,8 @@ static int status_of(enum op op, const struct outcome *outcome)
 
     if (code == MCP_ERROR_CAPABILITY)
         return 400;
+    if (outcome->kind == OUTCOME_FAILED && outcome->why == FAIL_LIMITED)
+        return 429;
     return op == OP_OTHER && code == RPC_METHOD_NOT_FOUND ? 404 : 200;
 }
 

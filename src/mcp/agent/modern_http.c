@@ -3,6 +3,7 @@
 #include "mcp/agent/modern_http.h"
 
 #include "base/mem.h"
+#include "core/principal.h"
 #include "mcp/header_value.h"
 #include "mcp/param_headers.h"
 
@@ -223,7 +224,7 @@ void modern_http_handle(struct modern_http *h, struct http_exchange *x,
     list_append(&h->posts, &p->node);
     http_exchange_on_gone(x, post_gone, p);
     modern_agent_receive(h->agent, m, p,
-                         h->host.principal ? span_str(h->host.principal)
+                         h->host.principal ? span_str(h->host.principal->name)
                                            : http_header(req, "authorization"));
 }
 

@@ -382,7 +382,8 @@ static void handle_initialize(struct mcp_session *s, const struct mcp_message *m
     s->bridge = circle_is_bridge(m->slots[SLOT_INFO].value);
     s->results = mcp_outcome_wants_results(s->host.errors, m->slots[SLOT_INFO].value);
     if (s->host.enter && !s->lease) {
-        struct view *own = s->host.enter(s->host.arg, s->host.view, s->answers, &s->lease);
+        struct view *own =
+            s->host.enter(s->host.arg, s->host.view, s->host.principal, s->answers, &s->lease);
         s->host.view = own ? own : s->host.view;
     }
     s->greeted = true;

@@ -48,7 +48,7 @@ struct mcp_host {
     const char *server_info;
     enum mcp_errors errors;
     /* The principal of all agents here, when known (auth.tokens); else NULL. */
-    const char *principal;
+    struct principal *principal;
     size_t max_batch;   /* messages in a batch */
     size_t max_answers; /* bytes of answers to a batch, before its other requests are refused */
     void *arg;          /* of the functions below; each may be NULL */
@@ -56,9 +56,11 @@ struct mcp_host {
     void (*wake)(void *arg);
     /*
      * A view of the session's own in place of `shared`, for servers that want an instance per
-     * session; NULL if the session needs none. `answers` is what its agent can be asked.
+     * session; NULL if the session needs none. `answers` is what its agent can be asked,
+     * `principal` the owner of its token or NULL.
      */
-    struct view *(*enter)(void *arg, struct view *shared, unsigned answers, void **lease);
+    struct view *(*enter)(void *arg, struct view *shared, struct principal *principal,
+                          unsigned answers, void **lease);
     void (*leave)(void *arg, void *lease);
 };
 

@@ -105,14 +105,14 @@ static void on_goodbye(struct timer *t)
         ws_abort(LIST_ENTRY(it, struct ws_agent, node)->ws, "no time left");
 }
 
-void ws_agents_close(struct ws_agents *all, void (*closed)(void *arg), void *arg)
+void ws_agents_close(struct ws_agents *all, const char *why, void (*closed)(void *arg), void *arg)
 {
     all->closed = closed;
     all->arg = arg;
     LIST_EACH (&all->agents, it) {
         struct ws_agent *a = LIST_ENTRY(it, struct ws_agent, node);
         end_duplex(a);
-        ws_close(a->ws, 1001, "the bridge is shutting down");
+        ws_close(a->ws, 1001, why);
     }
     timer_set(loop_timers(all->loop), &all->goodbye, GOODBYE_MS);
     if (all->n == 0)

@@ -26,9 +26,10 @@ void ws_agents_accept(struct ws_agents *all, struct http_exchange *x,
                       const struct http_request *req);
 size_t ws_agents_count(const struct ws_agents *all);
 /*
- * The agents' calls end now; the connections are closed (1001) within a second. Then `closed` is
- * called, from the loop, and `all` is freed when it returns. No agent may be accepted meanwhile.
+ * The agents' calls end now; the connections are closed (1001, `why`) within a second. Then
+ * `closed` is called, from the loop, and `all` is freed when it returns. No agent may be accepted
+ * meanwhile.
  */
-void ws_agents_close(struct ws_agents *all, void (*closed)(void *arg), void *arg);
+void ws_agents_close(struct ws_agents *all, const char *why, void (*closed)(void *arg), void *arg);
 
 #endif

@@ -3,6 +3,7 @@
  * calls and by provider.c for questions and notifications of tasks. */
 #include "base/log.h"
 #include "base/mem.h"
+#include "core/principal.h"
 #include "mcp/legacy.h"
 #include "mcp/outcome.h"
 #include "mcp/server/upstream.h"
@@ -925,7 +926,7 @@ static struct task *add_task(struct mcp_provider *p, const struct call *c,
     return tasks_add(table(p), &(struct task_facts){.server = span_str(p->alias),
                                                     .own = own,
                                                     .state = buf_view(&state),
-                                                    .owner = c->consumer->principal,
+                                                    .owner = principal_name(c->principal),
                                                     .party = c->party,
                                                     .instance = p->instance,
                                                     .life = text->ttl,
@@ -1001,7 +1002,7 @@ static bool keep_result(struct mcp_provider *p, struct sent *sent, struct span r
         tasks_add(table(p), &(struct task_facts){.server = span_str(p->alias),
                                                  .state = buf_view(&state),
                                                  .result = buf_view(&kept),
-                                                 .owner = sent->call->consumer->principal,
+                                                 .owner = principal_name(sent->call->principal),
                                                  .party = sent->call->party});
     if (!t)
         return false; /* too much to keep: the caller gets the result itself */

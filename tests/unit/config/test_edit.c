@@ -214,6 +214,79 @@ static void a_link_to_the_file_stays_one(void **state)
     assert_int_equal(rmdir(folder), 0);
 }
 
+static void token_added(const char *text, const char *expected)
+{
+    struct buf out = {0};
+    struct err err = {0};
+    int code = edit_add_token(&out, span_str(text), SPAN("{\"name\":\"t\"}"), &err);
+
+    if (!expected)
+        assert_int_equal(code, ERR_CONFIG);
+    else if (code)
+        fail_msg("%s", err.text);
+    else
+        assert_string_equal(buf_cstr(&out), expected);
+    buf_fini(&out);
+}
+
+static void token_removed(const char *text, const char *name, const char *expected)
+{
+    struct buf out = {0};
+    struct err err = {0};
+
+    if (edit_remove_token(&out, span_str(text), span_str(name), &err))
+        fail_msg("%s", err.text);
+    assert_string_equal(buf_cstr(&out), expected);
+    buf_fini(&out);
+}
+
+/* Wherever the file has its tokens, or none yet: one more line, and every comment stays. */
+static void a_token_is_added_where_its_place_is(void **state)
+{
+#define T "{\"name\":\"t\"}"
+    (void)state;
+    token_added("", "auth:\n  tokens:\n    - " T "\n");
+    token_added("names: bare # x", "names: bare # x\nauth:\n  tokens:\n    - " T "\n");
+    token_added("auth: # who\n  anonymous: false # y\n# end\nnames: bare\n",
+                "auth: # who\n  anonymous: false # y\n  tokens:\n    - " T
+                "\n# end\nnames: bare\n");
+    token_added("auth: {}\n", "auth: \n  tokens:\n    - " T "\n");
+    token_added(
+        "auth:\n  tokens:\n    # first\n    - {name: a} # a\n    - name: b\n      hash: h\n\n"
+        "# servers\nservers: {}\n",
+        "auth:\n  tokens:\n    # first\n    - {name: a} # a\n    - name: b\n      hash: h\n"
+        "    - " T "\n\n# servers\nservers: {}\n");
+    token_added("auth:\n  tokens:\n  - {name: a}\n  anonymous: false\n",
+                "auth:\n  tokens:\n  - {name: a}\n  - " T "\n  anonymous: false\n");
+    token_added("auth:\n  tokens: [] # none\n", "auth:\n  tokens:  # none\n    - " T "\n");
+    token_added("auth: {tokens: [{name: a}]}\n", NULL); /* not edited: the user has to */
+    token_added("{}", "{\"auth\": {\"tokens\": [" T "]}}");
+    token_added("{\"names\": \"bare\"}\n",
+                "{\"names\": \"bare\", \"auth\": {\"tokens\": [" T "]}}\n");
+    token_added("{\"auth\": {\"anonymous\": true}}",
+                "{\"auth\": {\"anonymous\": true, \"tokens\": [" T "]}}");
+    token_added("{\"auth\": {\"tokens\": [{\"name\":\"a\"} ]}}",
+                "{\"auth\": {\"tokens\": [{\"name\":\"a\"}, " T " ]}}");
+#undef T
+}
+
+/* The last one leaves an empty list, which lets nobody in; no list would let everybody in. */
+static void a_token_is_removed_and_the_door_stays_closed(void **state)
+{
+    (void)state;
+    token_removed("auth:\n  tokens: # all\n    - {name: a} # a\n    # of b\n    - name: b\n"
+                  "      hash: h\n\nservers: {}\n",
+                  "b", "auth:\n  tokens: # all\n    - {name: a} # a\n    # of b\n\nservers: {}\n");
+    token_removed("auth:\n  tokens: # all\n    - {name: a} # a\n    - {name: b}\n", "a",
+                  "auth:\n  tokens: # all\n    - {name: b}\n");
+    token_removed("auth:\n  tokens: # all\n    - {name: a} # a\nnames: bare\n", "a",
+                  "auth:\n  tokens: [] # all\nnames: bare\n");
+    token_removed("{\"auth\": {\"tokens\": [{\"name\":\"a\"} , {\"name\":\"b\"}]}}", "a",
+                  "{\"auth\": {\"tokens\": [ {\"name\":\"b\"}]}}");
+    token_removed("{\"auth\": {\"tokens\": [{\"name\":\"a\"}]}}", "a",
+                  "{\"auth\": {\"tokens\": []}}");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -224,6 +297,8 @@ int main(void)
         cmocka_unit_test(a_server_is_removed_with_its_comma),
         cmocka_unit_test(a_server_is_added_to_yaml_with_all_comments_kept),
         cmocka_unit_test(a_server_is_removed_from_yaml_with_its_lines),
+        cmocka_unit_test(a_token_is_added_where_its_place_is),
+        cmocka_unit_test(a_token_is_removed_and_the_door_stays_closed),
         cmocka_unit_test(what_cannot_be_edited_is_refused),
         cmocka_unit_test(a_file_is_replaced_at_once_and_the_old_one_kept),
     };

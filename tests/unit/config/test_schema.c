@@ -438,11 +438,22 @@ static void test_views_and_tokens(void **state)
                 "f:8:5: auth.tokens: the name 'a' stands twice\n"
                 "f:9:23: auth.tokens[1].hash: expected sha256: and the hash in 64 hexadecimal "
                 "digits\n"
-                "f:10:7: auth.tokens[2]: expected the key 'hash'; 'rialto config --new-token "
-                "NAME' makes a token\n"
+                "f:10:7: auth.tokens[2]: expected the key 'hash'; 'rialto token add NAME' makes a "
+                "token\n"
                 "f:11:7: auth.tokens[3]: expected the key 'name'\n");
-    expect_yaml("auth: {tokens: []}", "f:1:16: auth.tokens: expected at least one token; without "
-                                      "'auth' everybody on this machine is let in\n");
+    expect_yaml(
+        "auth: {tokens: []}",
+        "f:1:16: warning: auth.tokens: there is no token, so nobody is let in over the network; "
+        "'rialto token add NAME' makes one, and without 'auth' everybody on this machine is "
+        "let in\n");
+    expect_yaml("auth: {tokens: [{name: a, hash: "
+                "'sha256:3a7bd3e2360a3d29eea436fcfb7e44c735d117c42d1c1835420b6b9942dd4f1b', "
+                "expires: '2026-02-30T00:00:00Z'}]}",
+                "f:1:117: auth.tokens[0].expires: there is no such day\n");
+    expect_yaml("auth: {tokens: [{name: a, hash: "
+                "'sha256:3a7bd3e2360a3d29eea436fcfb7e44c735d117c42d1c1835420b6b9942dd4f1b', "
+                "expires: tomorrow}]}",
+                "f:1:117: auth.tokens[0].expires: expected a time as in 2026-12-31T23:59:59Z\n");
 }
 
 /* Who has been given a token or a view does not approve its own calls, unless the file says so. */

@@ -6,7 +6,7 @@
 
 static const char *const failure_words[FAIL_COUNT] = {
     "none",      "unknown", "unavailable", "crashed",   "timeout",  "busy",
-    "cancelled", "refused", "denied",      "arguments", "protocol", "shutdown",
+    "cancelled", "refused", "denied",      "arguments", "protocol", "shutdown", "limited",
 };
 
 static void on_stopped(void *arg, struct provider *p)

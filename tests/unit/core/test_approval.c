@@ -1,5 +1,6 @@
 /* Held calls: bus-and-aggregator §11.2 item 12, the approval hook, as far as the core has it. */
 #include "core/approval.h"
+#include "core/principal.h"
 #include "core/tap.h"
 #include "stage.h"
 
@@ -303,11 +304,12 @@ static void test_by_the_client_alone(void **state)
     ask_answer(c, SPAN("approval"), &(struct outcome){.kind = OUTCOME_ERROR});
     assert_account(&x.stage, "ann done 1 refused\nann ask 2 approval\nann done 2 refused\n");
     assert_string_equal(clerk.noted, "");
-    x.ann.peer.principal = "ann";
+    x.ann.peer.principal = principal_new("ann");
     answer_call(client_open(&x.ann, "f__delete_file"), "approval", "yes");
     answer_call(client_open(&x.ann, "f__delete_file"), "approval", "no");
     assert_string_equal(clerk.noted, "3 yes the client (token ann)\n4 no the client (token ann)\n");
     router_set_tap(x.stage.router, NULL);
+    principal_release(x.ann.peer.principal);
     end(&x);
 }
 

@@ -332,7 +332,7 @@ void rig_agent_enter(struct rig_agent *c, const struct mcp_host *host)
     peer_init(&c->peer, &verbs);
     if (host->wake)
         host->wake(host->arg);
-    struct view *own = host->enter(host->arg, host->view, 0, &c->lease);
+    struct view *own = host->enter(host->arg, host->view, host->principal, 0, &c->lease);
     if (own)
         c->view = own;
     router_attach(c->router, &c->peer, c->view, 0, c);

@@ -221,7 +221,7 @@ static void none_is_made_at_the_end(void **state)
     rig_agent_leave(&c); /* and all ends while its instance still does */
     rig_stop(&r);
     struct mcp_host host = bridge_host(r.bridge, bridge_all(r.bridge));
-    assert_null(host.enter(host.arg, host.view, 0, &lease));
+    assert_null(host.enter(host.arg, host.view, NULL, 0, &lease));
     assert_null(lease);
     rig_tear_down(&r);
 }

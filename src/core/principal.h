@@ -1,0 +1,54 @@
+/*
+ * principal: the owner of a token as the core knows one: a name, limits, and what counts against
+ * them now.
+ *
+ * hub/gate.c makes one for each token. Calls of all ways in count here, so that an owner cannot get
+ * more by coming twice. Endpoints and calls hold the struct, which therefore outlives the token: it
+ * is `ended` from the moment the token was revoked or has expired, and is freed by its last holder.
+ */
+#ifndef RIALTO_CORE_PRINCIPAL_H
+#define RIALTO_CORE_PRINCIPAL_H
+
+#include "base/buf.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* 0 means that there is no limit. */
+struct principal_limits {
+    uint64_t calls_per_minute; /* in any 60 s */
+    uint64_t in_flight;        /* calls that have not ended */
+    uint64_t processes;        /* programs that run for the owner's sessions alone */
+    uint64_t bytes;            /* of the params of calls that have not ended */
+};
+
+struct principal {
+    char *name;
+    struct principal_limits limits;
+    bool ended;
+    size_t in_flight;
+    uint64_t bytes;
+    uint64_t *times; /* when the last `calls_per_minute` calls were opened, a ring; or NULL */
+    size_t n_times, next;
+    unsigned holders;
+};
+
+/* Held by the caller. */
+struct principal *principal_new(const char *name);
+/* Both take NULL. */
+struct principal *principal_hold(struct principal *p);
+void principal_release(struct principal *p);
+/* NULL for none. */
+const char *principal_name(const struct principal *p);
+/* Calls that are open count against the new limits. */
+void principal_set_limits(struct principal *p, const struct principal_limits *limits);
+
+/*
+ * Counts one more call with params of `bytes`, to be given back by principal_give_back. False if
+ * that would exceed a limit: `why` says which, and `*retry_ms` when to come again.
+ */
+bool principal_take(struct principal *p, uint64_t now, size_t bytes, struct buf *why,
+                    uint64_t *retry_ms);
+void principal_give_back(struct principal *p, size_t bytes);
+
+#endif

@@ -1,0 +1,38 @@
+/* Reading the configuration together with the tokens of the state folder. Called by cmd/args.c,
+ * follow.c and cmd/token.c. */
+#include "hub/token_file.h"
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "hub/places.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+char *token_file_path(void)
+{
+    return place_path(PLACE_STATE, "tokens.yaml");
+}
+
+bool token_file_exists(void)
+{
+    char *path = place_name(PLACE_STATE, "tokens.yaml");
+    bool exists = path && access(path, F_OK) == 0;
+
+    mem_free(path);
+    return exists;
+}
+
+struct config *token_file_load(const char *path, struct problems *problems)
+{
+    char *file = place_name(PLACE_STATE, "tokens.yaml");
+    BUF_SCOPED tokens = {0};
+    int code = file ? file_read(&tokens, file, CONFIG_MAX_BYTES) : -ENOENT;
+
+    /* Without the tokens the door would be open to more people than it should be. */
+    if (code && code != -ENOENT)
+        problems_add(problems, PROBLEM_ERROR, (struct place){0}, file, "cannot read it: %s",
+                     err_name(code));
+    mem_free(file);
+    return config_load_with(path, buf_view(&tokens), problems);
+}

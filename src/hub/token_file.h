@@ -1,0 +1,19 @@
+/*
+ * token_file: tokens.yaml in the state folder, for tokens that were added where the configuration
+ * could not be written ('rialto token').
+ *
+ * It reads like a configuration with nothing but `auth: {tokens: [...]}`. Its tokens count like
+ * those of the configuration, whichever that is.
+ */
+#ifndef RIALTO_HUB_TOKEN_FILE_H
+#define RIALTO_HUB_TOKEN_FILE_H
+
+#include "config/load.h"
+
+/* Its path, which the caller frees, with its folder made; NULL when there is no home folder. */
+char *token_file_path(void);
+bool token_file_exists(void);
+/* As config_load, with these tokens; `path` NULL: the configuration without a file. */
+struct config *token_file_load(const char *path, struct problems *problems);
+
+#endif
