@@ -106,7 +106,7 @@ struct admin *admin_new(struct hub *hub)
     a->config = c->file ? realpath(c->file, NULL) : NULL;
     log_ring_begin(&a->log, c->log.keep);
     accounts_begin(a);
-    recorder_begin(&a->recorder, a->router, c->record);
+    recorder_begin(&a->recorder, a->router, c->record); /* after the audit: sees its objections */
     approval_set_approver(a->router, &consent_approver_with_operator);
     return a;
 }

@@ -77,6 +77,30 @@ static struct span given_to(const struct record *rec)
     return json_get(rec->params.kept, "arguments").value;
 }
 
+/* The name and version of the caller's program, as it says: of the session, or of the request. */
+static void put_client(struct buf *out, const struct record *rec)
+{
+    struct span info = rec->client;
+
+    if (!info.n && is_whole(&rec->params))
+        info = mcp_client_of(rec->params.kept);
+    struct json_slot name = {0}, version = {0};
+    if (json_skim(info, NULL, NULL, NULL, NULL) == 0 && json_type_of(info) == JSON_OBJECT) {
+        name = json_get(info, "name");
+        version = json_get(info, "version");
+    }
+    BUF_SCOPED scratch = {0}, more = {0};
+    if (name.type != JSON_STRING) {
+        json_out_raw(out, "client", SPAN("null"));
+        return;
+    }
+    json_out_open(out, "client", '{');
+    put_text(out, "name", json_text(name.value, &scratch), ERROR_SHOWN);
+    if (version.type == JSON_STRING)
+        put_text(out, "version", json_text(version.value, &more), ERROR_SHOWN);
+    buf_char(out, '}');
+}
+
 static void put_members(struct buf *out, const struct admin *a, const struct record *rec)
 {
     uint64_t took = rec->ended ? rec->took : router_timers(a->router)->now - rec->opened_at;
@@ -87,6 +111,8 @@ static void put_members(struct buf *out, const struct admin *a, const struct rec
     json_out_open(out, "at", '"');
     put_moment(out, a, rec->opened_at);
     buf_char(out, '"');
+    json_out_text_or_null(out, "token", rec->token);
+    put_client(out, rec);
     json_out_text_or_null(out, "server", rec->server);
     /* A method that MCP does not know has its name in the place of the operation. */
     put_text(out, "operation", method ? span_str(method) : rec->name, rec->name.n + 64);

@@ -3,8 +3,12 @@
 #include "admin/recorder.h"
 
 #include "base/mem.h"
+#include "core/principal.h"
 
 #include <stddef.h>
+
+/* Bytes of a clientInfo; one that is longer is no JSON then, and is not shown. */
+enum { CLIENT_KEPT = 512 };
 
 /* Records with their texts, in the order in which they were taken. */
 struct chunk {
@@ -73,45 +77,41 @@ static struct span keep(char **at, struct span text)
     return copy;
 }
 
-/* Not recorded: notifications, and calls of built-in providers other than web pages, because the
- * calls that these make for them have records of their own. */
-static bool concerns_people(const struct call *c)
-{
-    const struct provider *p = c->provider;
-
-    return c->op != OP_TELL && (!p || !p->built_in || p->told_as);
-}
-
-static void on_opened(struct tap *self, const struct call *c, const struct request *q)
+static const char *on_opened(struct tap *self, const struct call *c, const struct request *q)
 {
     struct recorder *r = CONTAINER_OF(self, struct recorder, tap);
     const struct provider *p = c->provider;
 
-    if (!concerns_people(c))
-        return;
+    if (!call_concerns_people(c))
+        return NULL;
     struct span server = p ? span_str(p->told_as ? p->told_as : p->alias) : SPAN_EMPTY;
     struct span name = bounded(q->name), params = bounded(q->params);
-    struct record *rec = take(r, sizeof *rec + server.n + name.n + params.n);
+    struct span token = span_str(c->principal ? c->principal->name : NULL);
+    struct span client = span_cut(span_str(c->caller->client), 0, CLIENT_KEPT);
+    struct record *rec = take(r, sizeof *rec + server.n + name.n + params.n + token.n + client.n);
     char *at = (char *)(rec + 1);
     *rec = (struct record){.id = c->handle, .op = c->op, .opened_at = c->opened_at};
     rec->server = keep(&at, server);
     rec->name = keep(&at, name);
     rec->params = (struct record_body){keep(&at, params), q->params.n};
+    rec->token = keep(&at, token);
+    rec->client = keep(&at, client);
     list_append(&r->records, &rec->node);
     idmap_put(&r->by_id, rec->id, rec);
+    return NULL;
 }
 
-static void on_ended(struct tap *self, const struct call *c, const struct outcome *outcome)
+static const char *on_ended(struct tap *self, const struct call *c, const struct outcome *outcome)
 {
     struct recorder *r = CONTAINER_OF(self, struct recorder, tap);
     struct record *rec = idmap_get(&r->by_id, c->handle);
 
     if (!rec)
-        return; /* forgotten to make room for later records */
+        return NULL; /* forgotten to make room for later records */
     struct span error = bounded(outcome->text), result = bounded(outcome->body);
     char *at = take(r, error.n + result.n);
     if (recorder_find(r, c->handle) != rec)
-        return; /* forgotten just now, to make room for its own end */
+        return NULL; /* forgotten just now, to make room for its own end */
     rec->ended = true;
     rec->took = router_timers(r->router)->now - rec->opened_at;
     rec->kind = outcome->kind;
@@ -119,36 +119,39 @@ static void on_ended(struct tap *self, const struct call *c, const struct outcom
     rec->is_error = outcome->is_error;
     rec->error = keep(&at, error);
     rec->result = (struct record_body){keep(&at, result), outcome->body.n};
+    return NULL;
 }
 
-static void on_decided(struct tap *self, const struct call *c, bool allowed, struct span by)
+static const char *on_decided(struct tap *self, const struct call *c, bool allowed, struct span by)
 {
     struct recorder *r = CONTAINER_OF(self, struct recorder, tap);
     struct record *rec = idmap_get(&r->by_id, c->handle);
 
     if (!rec)
-        return;
+        return NULL;
     struct span who = bounded(by);
     char *at = take(r, who.n);
     if (recorder_find(r, c->handle) != rec)
-        return;
+        return NULL;
     rec->decided_by = keep(&at, who);
     rec->allowed = allowed;
+    return NULL;
 }
 
 void recorder_begin(struct recorder *r, struct router *router, size_t keep)
 {
-    *r = (struct recorder){.tap = {on_opened, on_ended, on_decided},
+    *r = (struct recorder){.tap = {.opened = on_opened, .ended = on_ended, .decided = on_decided},
                            .router = router,
                            .max_chunks = keep / RECORD_CHUNK};
     list_init(&r->chunks);
     list_init(&r->records);
-    router_set_tap(router, r->max_chunks ? &r->tap : NULL);
+    if (r->max_chunks)
+        router_add_tap(router, &r->tap);
 }
 
 void recorder_end(struct recorder *r)
 {
-    router_set_tap(r->router, NULL);
+    router_remove_tap(&r->tap);
     LIST_EACH_SAFE (&r->chunks, it)
         mem_free(LIST_ENTRY(it, struct chunk, node));
     idmap_fini(&r->by_id);

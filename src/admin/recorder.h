@@ -1,7 +1,7 @@
 /*
  * recorder: the last calls, with their params, results and ends.
  *
- * It is the router's tap. Memory is bounded: of long bodies only the beginning is kept, and the
+ * It is a tap of the router. Memory is bounded: of long bodies only the beginning is kept, and the
  * oldest records are dropped first, a chunk at a time. Chunks are used again, so that recording a
  * call allocates nothing. Records are kept as they came: code that shows one must redact it.
  */
@@ -34,6 +34,8 @@ struct record {
     bool is_error;
     struct span server; /* empty: no provider was found */
     struct span name;
+    struct span token;  /* the caller's; empty: none was needed */
+    struct span client; /* its clientInfo, raw; empty if unknown, or if the params have it */
     struct record_body params;
     struct span error; /* empty when there is no text */
     struct record_body result;

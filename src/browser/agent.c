@@ -211,6 +211,7 @@ struct agent *agent_new(struct browser *b, struct pipe *pipe)
     a->browser = b;
     a->pipe = pipe;
     peer_init(&a->peer, &verbs);
+    a->peer.endpoint = "btcp";
     if (pipe) {
         pipe->agent = a;
         a->peer.principal = principal_hold(pipe->principal);

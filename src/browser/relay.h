@@ -16,6 +16,6 @@ void relay_put_sources(struct buf *out, const struct browser *b);
 /* Append the tools of pages that the view shows, as an array; `sourced`: each with its sources. */
 void relay_put_tools(struct buf *out, struct view *v, bool sourced);
 struct pipe *relay_open(struct browser *b, struct http_exchange *x, const struct http_request *req,
-                const struct ws_options *options);
+                        const struct ws_options *options);
 
 #endif

@@ -11,6 +11,7 @@
 #include "cmd/cmd.h"
 
 extern const struct command command_approvals;
+extern const struct command command_audit;
 extern const struct command command_browser;
 extern const struct command command_bus;
 extern const struct command command_call;

@@ -1,6 +1,7 @@
 /* The command `rialto serve`: the daemon, which is a hub with its admin paths, listening until a
  * signal comes. Called through the table of commands (cmd/table.c). */
 #include "admin/admin.h"
+#include "admin/audit.h"
 #include "admin/control.h"
 #include "admin/dashboard.h"
 #include "base/log.h"
@@ -22,6 +23,7 @@ struct serve {
     struct loop *loop;
     const struct config *config;
     struct hub *hub;
+    struct audit *audit; /* NULL when there is no trail */
     struct admin *admin;
 };
 
@@ -169,6 +171,21 @@ static int open_hub(struct serve *s, const struct command *self)
     return CMD_FINE;
 }
 
+/* Before the recorder of the admin part, which is to see what the audit objects to. */
+static int open_audit(struct serve *s, const struct command *self)
+{
+    struct err err = {0};
+    int code;
+
+    s->audit = audit_begin(s->config, bridge_router(hub_bridge(s->hub)), &code, &err);
+    if (!code)
+        return CMD_FINE;
+    cmd_error(self, "%s", err.text);
+    if (err.hint[0])
+        cmd_hint("%s", err.hint);
+    return CMD_FAILED;
+}
+
 static void on_hangup(void *arg, int signo)
 {
     const struct serve *s = arg;
@@ -199,9 +216,11 @@ static int serve(const struct command *self, const struct config *config, const 
 
     loop_raise_limit();
     s.hub = hub_new(s.loop, config, listen);
+    int code = open_audit(&s, self);
     open_admin(&s);
     mind_signals(&s);
-    int code = open_hub(&s, self);
+    if (code == CMD_FINE)
+        code = open_hub(&s, self);
     if (code == CMD_FINE) {
         if (!quiet)
             print_welcome(&s);
@@ -211,6 +230,7 @@ static int serve(const struct command *self, const struct config *config, const 
     }
     loop_run(s.loop);
     admin_free(s.admin);
+    audit_end(s.audit);
     hub_free(s.hub);
     loop_free(s.loop);
     return code;

@@ -1,5 +1,6 @@
 /* The command `rialto stdio`: a bridge with one agent on standard input and output, and the wait
  * for servers not seen before. Called through the table of commands (cmd/table.c). */
+#include "admin/audit.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "cmd/args.h"
@@ -102,7 +103,17 @@ static int converse(const struct command *self, const struct config *config, con
         loop_free(s.loop);
         return CMD_USAGE;
     }
+    struct err err = {0};
+    int code;
+    struct audit *audit = audit_begin(config, bridge_router(s.bridge), &code, &err);
+    if (code) {
+        cmd_error(self, "%s", err.text);
+        bridge_free(s.bridge);
+        loop_free(s.loop);
+        return CMD_FAILED;
+    }
     struct mcp_host host = bridge_host(s.bridge, seen);
+    host.endpoint = "stdio";
     s.agent = stdio_agent_new(s.loop, stream_stdio(s.loop), &host, config->limits.message,
                               agent_closed, &s);
     if (loop_on_signal(s.loop, SIGINT, on_signal, &s) < 0 ||
@@ -116,6 +127,7 @@ static int converse(const struct command *self, const struct config *config, con
         timer_set(loop_timers(s.loop), &s.patience, wait);
     }
     loop_run(s.loop);
+    audit_end(audit);
     bridge_free(s.bridge);
     loop_free(s.loop);
     return CMD_FINE;

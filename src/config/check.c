@@ -268,4 +268,8 @@ void check_config(struct schema_read *r, const struct value *root, struct config
     check_addresses(r, root, c);
     check_views(r, root, c);
     check_bus(r, root, c);
+    c->audit.on = value_get(root, "audit") != NULL;
+    if (c->audit.file && c->audit.syslog)
+        problems_add(r->problems, PROBLEM_ERROR, value_get(root, "audit")->at, "audit",
+                     "give 'file' or 'syslog', not both");
 }

@@ -146,6 +146,16 @@ static const struct schema_word role_words[] = {
     {"both", "does both"},
     {NULL},
 };
+static const struct schema_word audit_failure_words[] = {
+    {"refuse", "they are refused, and a result that is not recorded is not told"},
+    {"warn", "they are made; the next line that is written says how many are missing"},
+    {NULL},
+};
+static const struct schema_word audit_arguments_words[] = {
+    {"hash", "their hash, which can be compared: b2sum | cut -c-64"},
+    {"redacted", "their text, with secrets hidden, at most 4 KiB"},
+    {NULL},
+};
 static const struct schema_word discovery_words[] = {
     {"servers-indexed", "announce each server with its tools"},
     {"tools-available", "announce the tools alone"},
@@ -597,6 +607,25 @@ const struct schema_row schema_rows[] = {
      .zero = "nothing",
      .help = "How much is kept of the last calls, with arguments and results, to be looked at with "
              "'rialto calls' and on the daemon's page; in memory only."},
+    {"audit", SCHEMA_SECTION,
+     .help = "A trail of all calls and of the decisions about them, a line of JSON each, in which "
+             "every line has the hash of the line before. 'rialto audit' shows and verifies it. "
+             "Without this section there is none; an empty section, audit: {}, is enough."},
+    {"audit.file", SCHEMA_STRING, TOP(audit.file), .check = check_path,
+     .help = "The file; older ones get the endings .1, .2 and so on, and beside it stands one with "
+             "the ending .head, which tells where the trail ends. audit.jsonl in the state folder "
+             "when not given."},
+    {"audit.syslog", SCHEMA_STRING, TOP(audit.syslog), .check = check_path,
+     .help = "Send the lines to syslog in place of a file: the path of its socket, /dev/log."},
+    {"audit.size", SCHEMA_SIZE, TOP(audit.size), .preset = "16MiB", .min = 64 * 1024,
+     .max = 1ull << 40, .help = "How large a file may become before the next one is begun."},
+    {"audit.keep", SCHEMA_NUMBER, TOP(audit.keep), .preset = "10", .min = 1, .max = 10000,
+     .help = "How many older files are kept."},
+    {"audit.on_failure", SCHEMA_WORD, TOP(audit.on_failure), .preset = "refuse",
+     .words = audit_failure_words,
+     .help = "What happens to calls while the trail cannot be written, as on a full disk."},
+    {"audit.arguments", SCHEMA_WORD, TOP(audit.arguments), .preset = "hash",
+     .words = audit_arguments_words, .help = "What is written of the arguments of a call."},
     {"limits", SCHEMA_SECTION, .help = "Bounds that protect this program from its peers."},
     {"limits.message", SCHEMA_SIZE, TOP(limits.message), .preset = "16MiB", .min = 1024,
      .max = 1ull << 30, .help = "The largest message or body taken from or given to anybody."},

@@ -55,9 +55,10 @@ __attribute__((format(printf, 2, 3))) static void refuse(struct call *c, const c
     buf_fini(&text);
 }
 
-static void write_down(struct call *c, bool allowed, const char *by)
+/* Logs the decision and shows it to the taps; NULL, or why a tap objects to it. */
+static const char *write_down(struct call *c, bool allowed, const char *by)
 {
-    struct tap *tap = c->router->tap;
+    const char *why = NULL;
     BUF_SCOPED who = {0};
 
     buf_str(&who, by);
@@ -65,8 +66,12 @@ static void write_down(struct call *c, bool allowed, const char *by)
         buf_printf(&who, ", asked because of rule %u", c->rule);
     log_info(c->provider->alias, "the call of '%s' on server '%s' was %s by %s", c->name,
              c->provider->alias, allowed ? "approved" : "refused", buf_cstr(&who));
-    if (tap)
-        tap->decided(tap, c, allowed, buf_view(&who));
+    LIST_EACH (&c->router->taps, it) {
+        struct tap *tap = LIST_ENTRY(it, struct tap, node);
+        const char *objection = tap->decided(tap, c, allowed, buf_view(&who));
+        why = why ? why : objection;
+    }
+    return why;
 }
 
 static void consumer_decides(struct call *c, bool allowed)
@@ -76,9 +81,11 @@ static void consumer_decides(struct call *c, bool allowed)
     buf_str(&by, "the client");
     if (c->principal)
         buf_printf(&by, " (token %s)", c->principal->name);
-    write_down(c, allowed, buf_cstr(&by));
+    const char *objection = write_down(c, allowed, buf_cstr(&by));
     buf_fini(&by);
-    if (allowed)
+    if (allowed && objection)
+        refuse(c, "is not made: %s", objection);
+    else if (allowed)
         allow(c);
     else
         refuse(c, "was refused by the person at the client");
@@ -169,16 +176,19 @@ enum decided approval_decide(struct router *r, uint64_t handle, const struct ver
     bool asked = approval_is_with_consumer(c);
     if (asked && c->provider->policy.approve_by == APPROVE_BY_CLIENT)
         return DECIDED_ELSEWHERE;
-    write_down(c, verdict->allowed, verdict->by);
-    c->word = verdict->allowed ? WORD_YES : WORD_NO;
+    const char *objection = write_down(c, verdict->allowed, verdict->by);
+    bool allowed = verdict->allowed && !objection;
+    c->word = allowed ? WORD_YES : WORD_NO;
     if (asked && c->comes_back)
         return DECIDED;
     if (asked) {
         ask_take_back(c, approval_key);
         c = router_find(r, handle); /* the call's consumer may have left inside */
     }
-    if (c && verdict->allowed)
+    if (c && allowed)
         allow(c);
+    else if (c && verdict->allowed)
+        refuse(c, "is not made: %s", objection);
     else if (c)
         refuse(c, "was refused by %s", verdict->told);
     return DECIDED;

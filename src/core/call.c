@@ -184,11 +184,44 @@ static void publish_end(const struct call *c, const struct outcome *outcome, uin
                        });
 }
 
-/* Shown to the tap, except for calls that the router opened by itself. */
-static void show_end(struct router *r, const struct call *c, const struct outcome *outcome)
+bool call_concerns_people(const struct call *c)
 {
-    if (r->tap && c->consumer != &r->own && c->op != OP_STANDING)
-        r->tap->ended(r->tap, c, outcome);
+    const struct provider *p = c->provider;
+
+    return c->op != OP_TELL && (!p || !p->built_in || p->told_as);
+}
+
+/* Shows the call to the taps; NULL, or the first objection. */
+static const char *show_opened(struct router *r, const struct call *c,
+                               const struct request *request)
+{
+    const char *why = NULL;
+
+    LIST_EACH (&r->taps, it) {
+        struct tap *tap = LIST_ENTRY(it, struct tap, node);
+        const char *objection = tap->opened(tap, c, request);
+        why = why ? why : objection;
+    }
+    return why;
+}
+
+/* Shows the end to the taps; the outcome to be told, `instead` if a tap objects. Calls that the
+ * router opened by itself are not shown. */
+static const struct outcome *show_end(struct router *r, const struct call *c,
+                                      const struct outcome *outcome, struct outcome *instead)
+{
+    if (c->consumer == &r->own || c->op == OP_STANDING)
+        return outcome;
+    LIST_EACH (&r->taps, it) {
+        struct tap *tap = LIST_ENTRY(it, struct tap, node);
+        const char *why = tap->ended(tap, c, outcome);
+        if (!why || outcome->kind == OUTCOME_FAILED)
+            continue;
+        *instead = (struct outcome){
+            .kind = OUTCOME_FAILED, .why = FAIL_UNAVAILABLE, .text = span_str(why)};
+        outcome = instead;
+    }
+    return outcome;
 }
 
 static void end_call(struct call *c, const struct outcome *outcome)
@@ -197,8 +230,10 @@ static void end_call(struct call *c, const struct outcome *outcome)
     struct provider *p = c->provider;
     uint64_t handle = c->handle;
     bool answered = c->answered;
+    struct outcome instead;
 
     take_back(c);
+    outcome = show_end(r, c, outcome, &instead);
     if (p) {
         uint64_t took = r->timers->now - c->opened_at;
         p->used_at = r->timers->now;
@@ -206,7 +241,6 @@ static void end_call(struct call *c, const struct outcome *outcome)
         stats_count_outcome(&r->stats, outcome, took);
         publish_end(c, outcome, took);
     }
-    show_end(r, c, outcome);
     list_remove(&c->standing);
     list_remove(&c->in_consumer);
     idmap_take(&r->calls, c->handle);
@@ -351,10 +385,9 @@ static void refuse(struct router *r, struct peer *consumer, const struct request
 
     r->stats.opened++;
     r->stats.failed[outcome->why]++;
-    if (r->tap)
-        r->tap->opened(r->tap, &stub, request);
-    show_end(r, &stub, outcome);
-    consumer->verbs->done(consumer, &stub, outcome);
+    struct outcome instead;
+    (void)show_opened(r, &stub, request); /* the call is not made anyway */
+    consumer->verbs->done(consumer, &stub, show_end(r, &stub, outcome, &instead));
 }
 
 static void refuse_unknown(struct router *r, struct peer *consumer, const struct request *request,
@@ -413,13 +446,15 @@ static void write_ruling_down(struct call *c, const struct rule *by)
 {
     static const char *const did[] = {
         [RULE_ALLOW] = "allowed", [RULE_DENY] = "denied", [RULE_ASK] = "held"};
-    struct tap *tap = c->router->tap;
 
     log_line(by->then == RULE_ALLOW ? LOG_DEBUG : LOG_INFO, c->provider->alias,
              "the call of '%s' on server '%s' was %s by " SPAN_FMT, c->name, c->provider->alias,
              did[by->then], SPAN_ARG(by->name));
-    if (tap && by->then != RULE_ASK)
-        tap->decided(tap, c, by->then == RULE_ALLOW, by->name);
+    LIST_EACH (&c->router->taps, it) {
+        struct tap *tap = LIST_ENTRY(it, struct tap, node);
+        if (by->then != RULE_ASK)
+            (void)tap->decided(tap, c, by->then == RULE_ALLOW, by->name);
+    }
 }
 
 /* What the rules say about the call. */
@@ -523,8 +558,8 @@ static struct call *call_new_at(struct provider *p, struct peer *consumer, struc
     c->takes_structured = request->takes_structured;
     p->stats.opened++;
     r->stats.opened++;
-    if (r->tap && consumer != &r->own)
-        r->tap->opened(r->tap, c, request);
+    if (consumer != &r->own)
+        c->objection = show_opened(r, c, request);
     return c;
 }
 
@@ -554,11 +589,10 @@ static bool find_task(struct router *r, struct peer *consumer, const struct view
  * count: the calls that these make for it do. */
 static bool is_within_limits(struct call *c, const struct request *request)
 {
-    const struct provider *p = c->provider;
     uint64_t retry_ms;
     BUF_SCOPED why = {0};
 
-    if (c->op == OP_TELL || (p->built_in && !p->told_as))
+    if (!call_concerns_people(c))
         return true;
     c->counts =
         principal_take(c->principal, c->router->timers->now, request->params.n, &why, &retry_ms);
@@ -599,8 +633,12 @@ struct call *call_open(struct router *r, struct peer *consumer, struct view *v,
     struct call *c = call_new_at(route.provider, consumer, v, &own, data);
     uint64_t handle = c->handle;
     c->repeatable = route.repeatable;
-    if (!c->principal || is_within_limits(c, &own))
+    if (c->objection) {
+        c->state = CALL_ENDING; /* the call never was in a queue */
+        fail(c, FAIL_UNAVAILABLE, true, "%s", c->objection);
+    } else if (!c->principal || is_within_limits(c, &own)) {
         call_admit(c, &own);
+    }
     return router_find(r, handle);
 }
 

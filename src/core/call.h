@@ -50,6 +50,7 @@ struct call {
     struct list in_consumer;
     struct peer *caller;         /* the consumer, or the caller of the call that this is made for */
     struct principal *principal; /* the caller's, held; or NULL */
+    const char *objection;       /* of a tap to the call, while it is opened; or NULL */
     bool counts;                 /* against the principal's limits, with `bytes` */
     size_t bytes;                /* of the params */
 
@@ -100,6 +101,10 @@ void call_cancel_all(struct peer *consumer);
 /* All calls of principals that have ended (principal.h) end now, refused: whatever their servers
  * answer is not told. */
 void call_end_principals(struct router *r);
+
+/* Not a notification, and not of a built-in provider other than web pages: the calls that these
+ * make for it are for people. */
+bool call_concerns_people(const struct call *c);
 
 /* --- for providers --- */
 void call_event(struct call *c, const struct event *event);

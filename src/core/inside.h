@@ -37,8 +37,8 @@ struct router {
     const struct approver *approver; /* NULL: held calls are refused */
     const struct rules *rules;       /* NULL: there are none */
     struct tasks *tasks;
-    struct tap *tap; /* NULL: calls are shown to no tap */
-    struct peer own; /* consumer of the calls that the router opens by itself (wishes.c) */
+    struct list taps; /* struct tap, who are shown calls */
+    struct peer own;  /* consumer of the calls that the router opens by itself (wishes.c) */
 };
 
 extern const struct peer_verbs wishes_verbs;

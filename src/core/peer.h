@@ -191,13 +191,17 @@ struct peer {
     const struct peer_verbs *verbs;
     /* Of a consumer, borrowed: */
     struct principal *principal; /* the owner of its token; NULL = not known */
-    struct list opened;          /* calls this peer opened (struct call.in_consumer) */
+    const char *client;   /* its clientInfo, raw JSON; NULL = not known, or each request says it */
+    const char *session;  /* names its session in records; NULL: there is none */
+    const char *endpoint; /* the address or way by which it comes; NULL = not known */
+    struct list opened;   /* calls this peer opened (struct call.in_consumer) */
 };
 
 static inline void peer_init(struct peer *p, const struct peer_verbs *verbs)
 {
     p->verbs = verbs;
     p->principal = NULL;
+    p->client = p->session = p->endpoint = NULL;
     list_init(&p->opened);
 }
 

@@ -19,6 +19,7 @@ struct router *router_new(struct timers *timers, uint64_t seed)
     list_init(&r->providers);
     list_init(&r->standing);
     list_init(&r->held);
+    list_init(&r->taps);
     events_init(&r->events);
     observers_init(&r->observers, timers);
     r->tasks = tasks_new(timers);
@@ -151,9 +152,15 @@ void router_remove_view(struct router *r, struct view *v)
     r->n_views = kept;
 }
 
-void router_set_tap(struct router *r, struct tap *tap)
+void router_add_tap(struct router *r, struct tap *tap)
 {
-    r->tap = tap;
+    list_append(&r->taps, &tap->node);
+}
+
+void router_remove_tap(struct tap *tap)
+{
+    if (tap->node.next)
+        list_remove(&tap->node);
 }
 
 void router_on_stopped(struct router *r, void (*fn)(void *arg, struct provider *p), void *arg)

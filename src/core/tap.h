@@ -1,13 +1,15 @@
 /*
- * tap: sees every call with its params and result on the way through the router: for a recorder.
+ * tap: sees every call with its params and result on the way through the router: for records.
  *
  * Watchers (events.h) are told that something happened, without contents; a tap is shown the
- * contents as well. There is one tap at most. It is called from inside the router, so it must not
- * call the router: it copies and reads the copies later.
+ * contents as well, and may object: a call that cannot be recorded must not be made, or its result
+ * not be told, if the operator wants it so. Taps are called from inside the router, in the order in
+ * which they were added, so they must not call the router: they copy and read the copies later.
  */
 #ifndef RIALTO_CORE_TAP_H
 #define RIALTO_CORE_TAP_H
 
+#include "base/list.h"
 #include "base/span.h"
 
 struct call;
@@ -15,16 +17,24 @@ struct outcome;
 struct request;
 struct router;
 
+/* Each function returns NULL, or why it objects: a text for the consumer, valid until the next call
+ * of the tap. */
 struct tap {
+    struct list node;
     /* `c->provider` is NULL for a call of a name that no provider offers; such a call ends at once.
-     */
-    void (*opened)(struct tap *self, const struct call *c, const struct request *request);
-    void (*ended)(struct tap *self, const struct call *c, const struct outcome *outcome);
-    /* A held call (core/approval.h) was allowed or refused; `by` names the decider, for people. */
-    void (*decided)(struct tap *self, const struct call *c, bool allowed, struct span by);
+     * Objecting: the call ends before its provider hears of it. */
+    const char *(*opened)(struct tap *self, const struct call *c, const struct request *request);
+    /* Objecting: the consumer, and the taps after this one, hear of that instead of the outcome. */
+    const char *(*ended)(struct tap *self, const struct call *c, const struct outcome *outcome);
+    /* A held call (core/approval.h) was allowed or refused, or a rule (core/rules.h) has decided
+     * about a call that is not held; `by` names the person or the rule, for people. Objecting to
+     * what a person allows: the call is not made. */
+    const char *(*decided)(struct tap *self, const struct call *c, bool allowed, struct span by);
 };
 
-/* NULL: no tap any more. Calls that the router opens by itself are not shown. */
-void router_set_tap(struct router *r, struct tap *tap);
+/* Calls that the router opens by itself are not shown. */
+void router_add_tap(struct router *r, struct tap *tap);
+/* May be called for a zeroed tap that was never added. */
+void router_remove_tap(struct tap *tap);
 
 #endif

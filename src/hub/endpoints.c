@@ -5,6 +5,8 @@
 
 #include "base/mem.h"
 
+#include <stdio.h>
+
 /* The endpoint of one caller to one view. */
 struct caller_endpoint {
     struct list node;
@@ -16,6 +18,7 @@ struct caller_endpoint {
     struct bridge_server *server; /* held; NULL when the view is not of a single server */
     struct exposure *narrowed;    /* what the narrowing leaves; NULL: no narrowing */
     struct endpoint *endpoint;    /* NULL once closing */
+    char path[96];                /* for records */
 };
 
 struct endpoints {
@@ -85,7 +88,7 @@ static struct endpoint *find(const struct endpoints *e, const struct caller *cal
 }
 
 static struct caller_endpoint *add(struct endpoints *e, const struct caller *caller,
-                                   const struct view *view, struct mcp_host host)
+                                   const struct view *view, struct mcp_host host, const char *path)
 {
     struct caller_endpoint *c = MEM_NEW(struct caller_endpoint);
 
@@ -93,6 +96,8 @@ static struct caller_endpoint *add(struct endpoints *e, const struct caller *cal
     c->principal = host.principal = principal_hold(caller->principal);
     c->by_socket = is_by_socket(caller);
     c->view = view;
+    snprintf(c->path, sizeof c->path, "/mcp%s%s", *path && *path != '?' ? "/" : "", path);
+    host.endpoint = c->path;
     c->endpoint = endpoint_new(e->loop, &host, &e->options);
     list_append(&e->open, &c->node);
     return c;
@@ -100,12 +105,13 @@ static struct caller_endpoint *add(struct endpoints *e, const struct caller *cal
 
 /* Open an endpoint to the server `s`, taking over the caller's hold on it; NULL: to all servers. */
 static struct endpoint *open_to(struct endpoints *e, const struct caller *caller,
-                                struct bridge_server *s, const struct narrowing *narrowing)
+                                struct bridge_server *s, const struct narrowing *narrowing,
+                                const char *path)
 {
     struct exposure *whole = s ? bridge_server_exposure(s) : bridge_all(e->bridge);
     struct exposure *narrowed = narrowing ? bridge_narrow(e->bridge, s, narrowing) : NULL;
-    struct caller_endpoint *c =
-        add(e, caller, exposure_view(whole), bridge_host(e->bridge, narrowed ? narrowed : whole));
+    struct caller_endpoint *c = add(e, caller, exposure_view(whole),
+                                    bridge_host(e->bridge, narrowed ? narrowed : whole), path);
 
     c->server = s;
     c->narrowing = narrowing;
@@ -120,7 +126,7 @@ struct endpoint *endpoints_all(struct endpoints *e, const struct caller *caller,
 {
     struct endpoint *found = find(e, caller, exposure_view(bridge_all(e->bridge)), narrowing);
 
-    return found ? found : open_to(e, caller, NULL, narrowing);
+    return found ? found : open_to(e, caller, NULL, narrowing, "");
 }
 
 static bool may_see(const struct narrowing *n, struct span alias)
@@ -139,7 +145,12 @@ struct endpoint *endpoints_one(struct endpoints *e, const struct caller *caller,
     if (!one)
         return NULL;
     struct endpoint *found = find(e, caller, exposure_view(one), narrowing);
-    return found ? found : open_to(e, caller, bridge_server_hold(e->bridge, alias), narrowing);
+    if (found)
+        return found;
+    char *path = mem_span(alias);
+    found = open_to(e, caller, bridge_server_hold(e->bridge, alias), narrowing, path);
+    mem_free(path);
+    return found;
 }
 
 struct endpoint *endpoints_at(struct endpoints *e, const struct caller *caller,
@@ -147,7 +158,7 @@ struct endpoint *endpoints_at(struct endpoints *e, const struct caller *caller,
 {
     struct endpoint *found = find(e, caller, host->view, NULL);
 
-    return found ? found : add(e, caller, host->view, *host)->endpoint;
+    return found ? found : add(e, caller, host->view, *host, "?session")->endpoint;
 }
 
 size_t endpoints_sessions_at(const struct endpoints *e, const struct view *v)

@@ -19,7 +19,7 @@ struct follow {
     struct loop *loop;
     struct watch *watch;      /* NULL without a file */
     struct watch *lock_watch; /* of mcp.lock; NULL while there is none */
-    struct watch *tokens; /* the file of token_file.h; NULL without a home */
+    struct watch *tokens;     /* the file of token_file.h; NULL without a home */
     void (*applied)(void *arg, const struct config *c);
     void *applied_arg;
 };

@@ -366,3 +366,14 @@ void mcp_put_raw(struct buf *out, struct span json)
     else
         buf_span(out, json);
 }
+
+struct span mcp_client_of(struct span params)
+{
+    struct json_slot meta = {0}, info = {0};
+
+    if (params.n)
+        meta = json_get(params, "_meta");
+    if (meta.type == JSON_OBJECT)
+        info = json_get(meta.value, MCP_META_PREFIX "clientInfo");
+    return info.type == JSON_OBJECT ? info.value : SPAN_EMPTY;
+}

@@ -271,6 +271,7 @@ struct bus_worker *bus_worker_new(struct loop *loop, struct bus *bus, const stru
         .attach_limit = options->attach_limit ? options->attach_limit : ATTACH_LIMIT,
         .inline_limit = options->inline_limit ? options->inline_limit : INLINE_LIMIT};
     peer_init(&w->peer, &job_verbs);
+    w->peer.endpoint = "bus";
     list_init(&w->listeners);
     list_init(&w->jobs);
     list_init(&w->known);

@@ -186,16 +186,31 @@ async function busInvoke() {
   return (run(600) - few) / 500;
 }
 
+// --- one line of the audit trail ---
+
+async function auditLine() {
+  const dir = tempDir();
+  const out = path.join(dir, 'callgrind.out');
+  const program = path.join(release, 'tests/budget/budget_audit');
+  const run = (times) => {
+    execFileSync('valgrind', [...callgrind(out), program, String(times), path.join(dir, `${times}.jsonl`)], { stdio: 'ignore' });
+    return instructions(out);
+  };
+  const few = run(100);
+  return (run(600) - few) / 500;
+}
+
 // --- the bars ---
 
 execFileSync('ninja', ['-C', release, 'bench/bench_echo_server', 'tests/budget/budget_skim',
-  'tests/budget/budget_search', 'tests/budget/budget_invoke'],
+  'tests/budget/budget_search', 'tests/budget/budget_invoke', 'tests/budget/budget_audit'],
   { stdio: ['ignore', 'ignore', 'inherit'] });
 let passed = 0;
 let failed = 0;
 for (const [name, measure] of Object.entries({
   skim_list: skimList, search_tools: searchTools, relayed_hop: relayedHop, routed_call: () => routedCall(),
   ruled_call: ruledCall, page_call: pageCall, bus_invoke: busInvoke, conductor_start: conductorStart,
+  audit_line: auditLine,
 })) {
   const { what, budget, ceiling } = budgets[name];
   let line;

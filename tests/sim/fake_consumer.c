@@ -6,8 +6,8 @@
 #include <stdlib.h>
 
 static const char *const failure_words[FAIL_COUNT] = {
-    "none",      "unknown", "unavailable", "crashed",   "timeout",  "busy",
-    "cancelled", "refused", "denied",      "arguments", "protocol", "shutdown", "limited",
+    "none",    "unknown", "unavailable", "crashed",  "timeout",  "busy",    "cancelled",
+    "refused", "denied",  "arguments",   "protocol", "shutdown", "limited",
 };
 
 /* --- flights --- */

@@ -490,6 +490,7 @@ struct modern_agent *modern_agent_new(const struct mcp_host *host, const struct 
 
     peer_init(&a->peer, &verbs);
     a->peer.principal = host->principal;
+    a->peer.endpoint = host->endpoint;
     a->host = *host;
     a->out = out;
     a->owner = owner;

@@ -68,7 +68,8 @@ static void follow(struct modern_request *r, const struct json_slot *wanted)
         if (it.type != JSON_STRING)
             continue;
         json_unescape(&id, it.value);
-        if (tasks_find(router_tasks(a->host.router), buf_view(&id), principal_name(a->peer.principal), 0))
+        if (tasks_find(router_tasks(a->host.router), buf_view(&id),
+                       principal_name(a->peer.principal), 0))
             map_put(&r->tasks, buf_view(&id), r);
     }
 }

@@ -15,6 +15,8 @@
 #include "mcp/outcome.h"
 #include "mcp/task_text.h"
 
+#include <stdio.h>
+
 struct mcp_session {
     struct peer peer;
     struct mcp_host host;
@@ -26,6 +28,8 @@ struct mcp_session {
     bool bridge;  /* the agent is another bridge (circle.h) */
     bool results; /* failures of tool calls are told as results */
     char version[16];
+    char label[16]; /* names the session in records; no secret, unlike Mcp-Session-Id */
+    char *client;   /* what the agent says of itself, raw */
     unsigned answers;
     uint64_t number; /* of all sessions, by which its tasks find it */
     int level;       /* least log level wanted, index of mcp_levels; -1 = never said */
@@ -188,10 +192,10 @@ static void send_updated(struct mcp_session *s, const struct event *e)
 static void send_task(struct mcp_session *s, const struct event *event)
 {
     const struct task *t =
-        tasks_find(router_tasks(s->host.router), event->name, s->peer.principal, 0);
+        tasks_find(router_tasks(s->host.router), event->name, principal_name(s->peer.principal), 0);
     BUF_SCOPED params = {0};
 
-    if (!t || !task_is_of(t, s->peer.principal, s->number))
+    if (!t || !task_is_of(t, principal_name(s->peer.principal), s->number))
         return;
     struct task_text text = task_text_read(event->params);
     buf_char(&params, '{');
@@ -381,6 +385,10 @@ static void handle_initialize(struct mcp_session *s, const struct mcp_message *m
                  ~(unsigned)ANSWERS_TASKS; /* an extension of the other era */
     s->bridge = circle_is_bridge(m->slots[SLOT_INFO].value);
     s->results = mcp_outcome_wants_results(s->host.errors, m->slots[SLOT_INFO].value);
+    mem_free(s->client);
+    s->client =
+        m->slots[SLOT_INFO].type == JSON_OBJECT ? mem_span(m->slots[SLOT_INFO].value) : NULL;
+    s->peer.client = s->client;
     if (s->host.enter && !s->lease) {
         struct view *own =
             s->host.enter(s->host.arg, s->host.view, s->host.principal, s->answers, &s->lease);
@@ -543,15 +551,17 @@ static void handle_task_list(struct mcp_session *s, const struct mcp_message *m,
 
     (void)arg;
     if (cursor->type == JSON_STRING)
-        t = tasks_find(tasks, json_text(cursor->value, &scratch), s->peer.principal, 0);
-    if (cursor->type != JSON_NONE && (!t || !task_is_of(t, s->peer.principal, s->number))) {
+        t = tasks_find(tasks, json_text(cursor->value, &scratch), principal_name(s->peer.principal),
+                       0);
+    if (cursor->type != JSON_NONE &&
+        (!t || !task_is_of(t, principal_name(s->peer.principal), s->number))) {
         reply_error(s, reply, m->rpc.id, RPC_INVALID_PARAMS,
                     "Invalid cursor: take nextCursor of the page before, or start again without");
         return;
     }
     buf_str(&page, "{\"tasks\":[");
     while (n <= PAGE && (t = tasks_next(tasks, t))) {
-        if (!task_is_of(t, s->peer.principal, s->number) || ++n > PAGE)
+        if (!task_is_of(t, principal_name(s->peer.principal), s->number) || ++n > PAGE)
             continue;
         buf_str(&page, n > 1 ? ",{" : "{");
         task_text_put_again(&page, span_str(t->state), &(struct task_style){.id = span_str(t->id)});
@@ -720,6 +730,9 @@ struct mcp_session *mcp_session_new(const struct mcp_host *host, const struct mc
 
     peer_init(&s->peer, &session_verbs);
     s->peer.principal = host->principal;
+    s->peer.endpoint = host->endpoint;
+    snprintf(s->label, sizeof s->label, "%08x", (unsigned)id_random_u64());
+    s->peer.session = s->label;
     s->host = *host;
     s->host.view = host->legacy_view ? host->legacy_view : host->view;
     s->out = out;
@@ -738,6 +751,7 @@ void mcp_session_free(struct mcp_session *s)
     elicited_fini(&s->elicited);
     if (s->lease)
         s->host.leave(s->host.arg, s->lease);
+    mem_free(s->client);
     mem_free(s);
 }
 

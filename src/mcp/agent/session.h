@@ -49,9 +49,10 @@ struct mcp_host {
     enum mcp_errors errors;
     /* The principal of all agents here, when known (auth.tokens); else NULL. */
     struct principal *principal;
-    size_t max_batch;   /* messages in a batch */
-    size_t max_answers; /* bytes of answers to a batch, before its other requests are refused */
-    void *arg;          /* of the functions below; each may be NULL */
+    const char *endpoint; /* the address of the agents here, for records; may be NULL */
+    size_t max_batch;     /* messages in a batch */
+    size_t max_answers;   /* bytes of answers to a batch, before its other requests are refused */
+    void *arg;            /* of the functions below; each may be NULL */
     /* Called when an agent has introduced itself; may start lazy providers. */
     void (*wake)(void *arg);
     /*

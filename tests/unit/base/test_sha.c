@@ -2,6 +2,7 @@
  * ends against OpenSSL's. */
 #include "../unit.h"
 
+#include "base/blake.h"
 #include "base/sha.h"
 
 #include <openssl/evp.h>
@@ -72,10 +73,27 @@ static void test_same(void **state)
     assert_true(sha_same(a, b, 5));
 }
 
+/* BLAKE2b at every length around the ends of its blocks, as OpenSSL has it. */
+static void test_blake(void **state)
+{
+    unsigned char ours[BLAKE_2B_N], theirs[EVP_MAX_MD_SIZE];
+    char text[400];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof text; i++)
+        text[i] = (char)(i * 7);
+    for (size_t n = 0; n < sizeof text; n++) {
+        blake_2b(ours, span_of(text, n));
+        assert_int_equal(EVP_Digest(text, n, theirs, NULL, EVP_blake2b512(), NULL), 1);
+        assert_memory_equal(ours, theirs, sizeof ours);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_examples),
+        cmocka_unit_test(test_blake),
         cmocka_unit_test(test_every_length),
         cmocka_unit_test(test_same),
     };

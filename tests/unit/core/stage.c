@@ -5,8 +5,8 @@
 #include <inttypes.h>
 
 static const char *const failure_words[FAIL_COUNT] = {
-    "none",      "unknown", "unavailable", "crashed",   "timeout",  "busy",
-    "cancelled", "refused", "denied",      "arguments", "protocol", "shutdown", "limited",
+    "none",    "unknown", "unavailable", "crashed",  "timeout",  "busy",    "cancelled",
+    "refused", "denied",  "arguments",   "protocol", "shutdown", "limited",
 };
 
 static void on_stopped(void *arg, struct provider *p)

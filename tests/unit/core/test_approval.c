@@ -232,26 +232,32 @@ struct clerk {
     char noted[256];
 };
 
-static void pass_opened(struct tap *self, const struct call *c, const struct request *request)
+static const char *pass_opened(struct tap *self, const struct call *c,
+                               const struct request *request)
 {
     (void)self, (void)c, (void)request;
+    return NULL;
 }
 
-static void pass_ended(struct tap *self, const struct call *c, const struct outcome *outcome)
+static const char *pass_ended(struct tap *self, const struct call *c, const struct outcome *outcome)
 {
     (void)self, (void)c, (void)outcome;
+    return NULL;
 }
 
-static void note_decided(struct tap *self, const struct call *c, bool allowed, struct span by)
+static const char *note_decided(struct tap *self, const struct call *c, bool allowed,
+                                struct span by)
 {
     struct clerk *clerk = CONTAINER_OF(self, struct clerk, tap);
     size_t n = strlen(clerk->noted);
 
     snprintf(clerk->noted + n, sizeof clerk->noted - n, "%" PRIu64 " %s " SPAN_FMT "\n", c->handle,
              allowed ? "yes" : "no", SPAN_ARG(by));
+    return NULL;
 }
 
-static const struct tap clerk_tap = {pass_opened, pass_ended, note_decided};
+static const struct tap clerk_tap = {
+    .opened = pass_opened, .ended = pass_ended, .decided = note_decided};
 
 /*
  * A client that declares elicitation need not have a person at all: an agent's own program answered
@@ -264,7 +270,7 @@ static void test_by_the_operator_alone(void **state)
 
     (void)state;
     begin(&x);
-    router_set_tap(x.stage.router, &clerk.tap);
+    router_add_tap(x.stage.router, &clerk.tap);
     x.policy->approve_by = APPROVE_BY_OPERATOR;
     x.ann.answers = ANSWERS_ELICIT_FORM;
     x.ann.in_ask = say_yes;
@@ -280,7 +286,7 @@ static void test_by_the_operator_alone(void **state)
     assert_null(client_open(&x.ann, "f__delete_file"));
     assert_string_equal(last_text, "the call of 'delete_file' on server 'f' needs an operator's "
                                    "approval, and there is nobody to ask");
-    router_set_tap(x.stage.router, NULL);
+    router_remove_tap(&clerk.tap);
     end(&x);
 }
 
@@ -291,7 +297,7 @@ static void test_by_the_client_alone(void **state)
 
     (void)state;
     begin(&x);
-    router_set_tap(x.stage.router, &clerk.tap);
+    router_add_tap(x.stage.router, &clerk.tap);
     x.policy->approve_by = APPROVE_BY_CLIENT;
     x.ann.in_done = note_text;
     assert_null(client_open(&x.ann, "f__delete_file"));
@@ -308,7 +314,7 @@ static void test_by_the_client_alone(void **state)
     answer_call(client_open(&x.ann, "f__delete_file"), "approval", "yes");
     answer_call(client_open(&x.ann, "f__delete_file"), "approval", "no");
     assert_string_equal(clerk.noted, "3 yes the client (token ann)\n4 no the client (token ann)\n");
-    router_set_tap(x.stage.router, NULL);
+    router_remove_tap(&clerk.tap);
     principal_release(x.ann.peer.principal);
     end(&x);
 }
