@@ -2,6 +2,7 @@
  * the acknowledgement, notifications, the end. Called by modern.c. */
 #include "base/map.h"
 #include "base/mem.h"
+#include "core/principal.h"
 #include "core/wishes.h"
 #include "mcp/agent/modern_request.h"
 #include "mcp/agent/modern_result.h"

@@ -6,6 +6,7 @@
 #include "base/id.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "core/principal.h"
 #include "core/wishes.h"
 #include "mcp/agent/agent_asks.h"
 #include "mcp/agent/elicited.h"
