@@ -229,6 +229,10 @@ void instance_second(struct instance *i, const struct instance *first)
 {
     i->second = true;
     set_aside(i, MCP_ERA_LEGACY);
+    /* Directly, agents would have said what they can be asked. A server that does ask without a
+     * call is not shared any longer (core/doubts.h), so roots reach it as well. */
+    mcp_provider_set_answers(i->provider, ANSWERS_ELICIT_FORM | ANSWERS_ELICIT_URL |
+                                              ANSWERS_SAMPLING | ANSWERS_ROOTS);
     mcp_provider_core(i->provider)->stand_in = mcp_provider_core(first->provider);
 }
 

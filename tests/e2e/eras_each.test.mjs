@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import path from 'node:path';
 import { test } from 'node:test';
 import { descendants, HttpClient, logged, rialtoBin, StdioClient, tempDir, until, writeConfig } from './lib.mjs';
-import { fixtureEntry, fixtureOverHttp, ModernClient, serveDual } from './peers.mjs';
+import { fixtureEntry, fixtureOverHttp, ModernClient, serveDual, v1 } from './peers.mjs';
 
 const children = (server) => descendants(server.pid).length;
 const eraOf = async (agent, name = 'client') => JSON.parse(await agent.text(name)).era;
@@ -112,4 +112,16 @@ test('both follow a reload, and an operator who stops and starts the server', as
   assert.equal(await eraOf(agent), 'legacy');
   assert.equal(await eraOf(modern), 'modern');
   assert.equal(children(server), 2);
+});
+
+// A shared server of the initialize era is not told of roots, since they are an agent's own. One of both eras
+// was asked for them by translation before it had a connection for each era; then it refused to ask at all.
+test('roots of an agent of the initialize era reach a server of both eras', async (t) => {
+  const { server } = await start(t, fixtureEntry('dual'));
+  const client = new v1.Client({ name: 'test', version: '1' }, { capabilities: { roots: {} } });
+  client.setRequestHandler(v1.ListRootsRequestSchema, () => ({ roots: [{ uri: 'file:///mine' }] }));
+  await client.connect(new v1.StreamableHTTPClientTransport(new URL(`${server.url}/fixture`)));
+  t.after(() => client.close());
+  const { content: [{ text }] } = await client.callTool({ name: 'test_input_required_result_list_roots', arguments: {} });
+  assert.match(text, /file:\/\/\/mine/);
 });
