@@ -1,0 +1,136 @@
+// The peers of the matrix, a row each: how it is had, how it runs as a server and as a client, and which
+// steps it cannot do. And the steps, and the reasons why a step may come out otherwise through Rialto.
+import path from 'node:path';
+import { npmFolder, root } from '../e2e/lib.mjs';
+import { fixtureScript, node22 } from '../e2e/peers.mjs';
+
+const here = path.join(root, 'tests/peers');
+const built = path.join(root, 'build/peers');
+const file = (name) => path.join(here, name);
+
+// --- how peers are had: [command, arguments] that fill build/peers ---
+
+const venv = (name) => [file('python/install'), [name]];
+const goModule = (name) => ['go', ['-C', file('go'), 'build', '-o', path.join(built, name), `./${name}`]];
+export const installs = {
+  npm_old: [path.join(root, 'tools/npm'), [file('package.json'), path.join(built, 'npm')]],
+  ...Object.fromEntries(['mcp_1_0', 'mcp_1_9', 'mcp_1', 'mcp_2', 'fastmcp_2', 'fastmcp_3', 'fastmcp_4',
+    'langchain', 'pydantic_ai', 'openai_agents', 'google_adk', 'mcp_use'].map((name) => [name, venv(name)])),
+  go_sdk: goModule('go_sdk'),
+};
+
+// --- peers ---
+
+const python = (name, script) => [path.join(built, 'py', name, 'bin/python'), file(`python/${script}.py`)];
+const sdk1 = path.join(npmFolder, 'node_modules/@modelcontextprotocol/sdk');
+const old = (version) => path.join(built, `npm/node_modules/sdk-${version}`);
+const node = (script, folder) => [node22, file(`node/${script}.mjs`), folder];
+const all = ['stdio', 'http', 'sse', 'ws'];
+
+// What came later than a release, or was never built by those who made it.
+const before2025 = ['audio', 'structured', 'elicit', 'plain', 'complete'];
+const notInFastMcp = ['complete', 'subscribe', 'prompt_image'];
+const before0618 = ['structured', 'elicit', 'plain'];
+
+/** ways: what it can be reached by, the first two are tried; lacks: steps it has nothing for. */
+export const servers = {
+  ts_2: { what: 'TypeScript SDK 2.4.0', run: (way) => [node22, fixtureScript, '--era', 'dual', '--transport', way], ways: ['stdio', 'http'], lacks: [] },
+  ts_1: { what: 'TypeScript SDK 1.32.2', run: (way) => [...node('server', sdk1), way], ways: ['stdio', 'http'], lacks: [] },
+  ts_1_12: { what: 'TypeScript SDK 1.12.3', needs: 'npm_old', run: (way) => [...node('server', old('1.12')), way], ways: ['stdio', 'http'], lacks: before0618 },
+  ts_1_0: { what: 'TypeScript SDK 1.0.4', needs: 'npm_old', run: (way) => [...node('server', old('1.0')), way], ways: ['stdio', 'sse'], lacks: before2025 },
+  mcp_1: { what: 'Python SDK 1.30.0', needs: 'mcp_1', run: (way) => [...python('mcp_1', 'mcp1_server'), way], ways: ['stdio', 'http'], lacks: [] },
+  mcp_1_9: { what: 'Python SDK 1.9.4', needs: 'mcp_1_9', run: (way) => [...python('mcp_1_9', 'mcp1_server'), way], ways: ['stdio', 'http'], lacks: before0618 },
+  mcp_1_0: { what: 'Python SDK 1.0.0', needs: 'mcp_1_0', run: (way) => [...python('mcp_1_0', 'mcp1_server'), way], ways: ['stdio', 'sse'], lacks: before2025 },
+  mcp_2: { what: 'Python SDK 2.3.0', needs: 'mcp_2', run: (way) => [...python('mcp_2', 'mcp2_server'), way], ways: ['stdio', 'http'], lacks: [] },
+  fastmcp_4: { what: 'FastMCP 4.1.2', needs: 'fastmcp_4', run: (way) => [...python('fastmcp_4', 'fastmcp_server'), way], ways: ['stdio', 'http'], lacks: notInFastMcp },
+  fastmcp_3: { what: 'FastMCP 3.4.10', needs: 'fastmcp_3', run: (way) => [...python('fastmcp_3', 'fastmcp_server'), way], ways: ['stdio', 'http'], lacks: notInFastMcp },
+  fastmcp_2: { what: 'FastMCP 2.14.7', needs: 'fastmcp_2', run: (way) => [...python('fastmcp_2', 'fastmcp_server'), way], ways: ['stdio', 'http'], lacks: [...notInFastMcp, 'log'] },
+  go_sdk: { what: 'Go SDK 1.8.0', needs: 'go_sdk', run: (way) => [path.join(built, 'go_sdk'), way], ways: ['stdio', 'http'], lacks: [] },
+};
+
+/** ways: by which it can come in; dual: speaks the stateless era where it can, and so always with us. */
+export const clients = {
+  ts_2: { dual: true, what: 'TypeScript SDK 2.4.0', run: node('client', '2'), ways: ['stdio', 'http'], lacks: ['plain'] },
+  ts_1: { what: 'TypeScript SDK 1.32.2', run: node('client', sdk1), ways: all, lacks: [] },
+  ts_1_12: { what: 'TypeScript SDK 1.12.3', needs: 'npm_old', run: node('client', old('1.12')), ways: all, lacks: before0618 },
+  ts_1_0: { what: 'TypeScript SDK 1.0.4', needs: 'npm_old', run: node('client', old('1.0')), ways: ['stdio', 'sse', 'ws'], lacks: [...before2025, 'version'] },
+  mcp_1: { what: 'Python SDK 1.30.0', needs: 'mcp_1', run: python('mcp_1', 'mcp1_client'), ways: all, lacks: [] },
+  mcp_1_9: { what: 'Python SDK 1.9.4', needs: 'mcp_1_9', run: python('mcp_1_9', 'mcp1_client'), ways: all, lacks: before0618 },
+  mcp_1_0: { what: 'Python SDK 1.0.0', needs: 'mcp_1_0', run: python('mcp_1_0', 'mcp1_client'), ways: ['stdio', 'sse'], lacks: before2025 },
+  mcp_2: { dual: true, what: 'Python SDK 2.3.0', needs: 'mcp_2', run: python('mcp_2', 'mcp2_client'), ways: ['stdio', 'http', 'sse'], lacks: ['plain'] },
+  fastmcp_4: { dual: true, what: 'FastMCP 4.1.2', needs: 'fastmcp_4', run: python('fastmcp_4', 'fastmcp_client'), ways: ['stdio', 'http', 'sse'], lacks: ['plain', 'subscribe'] },
+  fastmcp_3: { what: 'FastMCP 3.4.10', needs: 'fastmcp_3', run: python('fastmcp_3', 'fastmcp_client'), ways: ['stdio', 'http', 'sse'], lacks: ['subscribe'] },
+  fastmcp_2: { what: 'FastMCP 2.14.7', needs: 'fastmcp_2', run: python('fastmcp_2', 'fastmcp_client'), ways: ['stdio', 'http', 'sse'], lacks: ['subscribe'] },
+  go_sdk: { dual: true, what: 'Go SDK 1.8.0', needs: 'go_sdk', run: [path.join(built, 'go_sdk')], ways: ['stdio', 'http', 'sse'], lacks: ['plain'] },
+};
+
+/** Every server meets these clients, and every client these servers: one of each era. */
+export const references = { clients: ['ts_1', 'ts_2'], servers: ['ts_2', 'mcp_1'] };
+
+// --- steps ---
+
+const call = (step, name, wants, args) => ({ step, op: 'call', name, args, wants });
+const echo = { name: 'echo', args: { text: 'zwölf 🙂', n: 12.5 } };
+
+/** wants: what a direct run must show, or else the peer's own script is broken. */
+export const steps = [
+  { step: 'version', op: 'version', wants: /^"20/ },
+  { step: 'capabilities', op: 'capabilities', wants: /resources/ },
+  { step: 'server', op: 'server', wants: /peer|fixture/ },
+  ...['tools', 'resources', 'templates', 'prompts'].map((what) => ({
+    step: what, op: 'list', what,
+    wants: { tools: /"echo"/, resources: /static-binary/, templates: /\{id\}/, prompts: /test_simple_prompt/ }[what],
+  })),
+  call('text', 'test_simple_text', /simple text response/),
+  call('image', 'test_image_content', /iVBOR/),
+  call('audio', 'test_audio_content', /UklGR/),
+  call('embedded', 'test_embedded_resource', /embedded-resource/),
+  call('mixed', 'test_multiple_content_types', /mixed-content-resource/),
+  call('structured', 'structured', /structured.*7|7.*structured/i),
+  call('tool_error', 'test_error_handling', /fails on purpose/),
+  { ...call('echo', echo.name, /zw.*12\.5/, echo.args) },
+  call('unknown_tool', 'no_such_tool', /no_such_tool|nknown|not found/),
+  { step: 'read', op: 'read', uri: 'test://static-text', wants: /content of the static text/ },
+  { step: 'blob', op: 'read', uri: 'test://static-binary', wants: /iVBOR/ },
+  { step: 'template', op: 'read', uri: 'test://template/42/data', wants: /ID: 42/ },
+  { step: 'unknown_uri', op: 'read', uri: 'test://nowhere', wants: /error/ },
+  { step: 'prompt', op: 'get', name: 'test_prompt_with_arguments', args: { arg1: 'x', arg2: 'y' }, wants: /arg1='x', arg2='y'/ },
+  { step: 'prompt_image', op: 'get', name: 'test_prompt_with_image', args: {}, wants: /iVBOR/ },
+  { step: 'complete', op: 'complete', params: { ref: { type: 'ref/prompt', name: 'test_prompt_with_arguments' }, argument: { name: 'arg1', value: 'par' } }, wants: /paris/ },
+  call('elicit', 'test_elicitation', /ada@example/, { message: 'Who are you?' }),
+  call('sample', 'test_sampling', /sampled: /, { prompt: 'Say something' }),
+  call('roots', 'test_input_required_result_list_roots', /file:\/\/\/peers/),
+  call('plain', 'ask_plainly', /"ada"/),
+  { step: 'log', op: 'log', name: 'test_tool_with_logging', wants: /started.*processing.*completed/ },
+  { step: 'progress', op: 'progress', name: 'test_tool_with_progress', wants: /\[\[0,100\],\[50,100\],\[100,100\]\]/ },
+  { step: 'cancel', op: 'cancel', name: 'slow', args: { tag: 'a' }, then: { name: 'slow_state', args: { tag: 'a' } }, wants: /"failed":true.*cancelled/ },
+  { step: 'subscribe', op: 'subscribe', uri: 'test://watched-resource', touch: { name: 'touch', args: { uri: 'test://watched-resource' } }, wants: /watched-resource/ },
+  // Nobody starts a server that died again but us: this has no direct counterpart.
+  { step: 'kill', op: 'kill', die: { name: 'die' }, echo, wants: /zw.*"failed":true/, through: true },
+];
+
+// --- differences that have a reason ---
+
+// What an answer carries for one hop only: who answered, and how long the answer may be kept.
+function withoutHop(text) {
+  const hop = new Set(['io.modelcontextprotocol/serverInfo', 'io.modelcontextprotocol/subscriptionId', 'cacheScope', 'ttlMs', 'resultType', 'nextCursor']);
+  const clean = (v) => {
+    if (!v || typeof v !== 'object') return v;
+    if (Array.isArray(v)) return v.map(clean);
+    const kept = Object.entries(v).filter(([k]) => !hop.has(k)).map(([k, x]) => [k, clean(x)]);
+    return Object.fromEntries(kept.filter(([k, x]) => k !== '_meta' || Object.keys(x).length));
+  };
+  try { return JSON.stringify(clean(JSON.parse(text))); } catch { return text; }
+}
+
+const unlessListed = (text) => text.replace(/"(listChanged":(true|false)|subscribe":false),?/g, '').replace(/,\}/g, '}');
+
+/** A row holds for what all its members match. One that matches nothing in a whole run is an error. */
+export const reasons = [
+  { step: 'server', through: /"rialto"/, why: 'Agents are told whom they talk to: Rialto.' },
+  { step: 'capabilities', alike: unlessListed, why: 'Lists change when a server is restarted, so `listChanged` is always declared.' },
+  { step: 'unknown_tool', direct: /no_such_tool/, through: /-32602.*unknown tool: no_such_tool/, why: 'A tool that is not listed is refused before the server is asked, with the code of the protocol and words of our own.' },
+  { step: 'version', dual: true, through: '"2026-07-28"', why: 'A client of both eras speaks the stateless one with Rialto, whatever its server speaks.' },
+  { step: 'unknown_uri', dual: true, direct: /-32002/, through: /-32602/, why: 'The stateless era has another code for a resource that is not there.' },
+  { step: 'any', dual: true, alike: withoutHop, why: 'The stateless era has members that belong to one hop: who answered, how long an answer may be kept.' },
+];
