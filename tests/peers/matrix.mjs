@@ -1,6 +1,7 @@
 // The matrix of `make test-peers`: the same steps by every client on every server, directly and through
 // Rialto, and where the two differ; the official suite over every server, direct beside through.
-//   matrix.mjs [--client A,B] [--server A,B] [--no-suite]    (a part of it; only a whole run writes docs/conformance.md)
+//   matrix.mjs [--client A,B] [--server A,B] [--no-suite]    a part of it; only a whole run writes docs/conformance.md
+//   matrix.mjs --resume    a whole run that takes what this very program has been through already as done
 //
 // A client is a program that is given one JSON: {way, url | command, steps}; it connects, does the steps in
 // order and prints a line for each, {step, got} or {step, error}. What it prints is compared with itself only.
@@ -13,12 +14,14 @@ import { node22 } from '../e2e/peers.mjs';
 import { clients, installs, reasons, references, servers, steps } from './table.mjs';
 
 const { values: options } = parseArgs({ options: {
-  client: { type: 'string' }, server: { type: 'string' }, suite: { type: 'boolean', default: true }, jobs: { type: 'string', default: '2' },
+  client: { type: 'string' }, server: { type: 'string' }, suite: { type: 'boolean', default: true }, jobs: { type: 'string', default: '2' }, resume: { type: 'boolean' },
 }, allowNegative: true });
 const whole = !options.client && !options.server && options.suite;
 const chosen = (rows, names) => Object.keys(rows).filter((name) => !names || names.split(',').includes(name));
-const total = { same: 0, different: 0, reasoned: 0, broken: 0, missing: 0, suite: 0 };
-const report = (line) => { console.log(line); };
+
+/** What came of a piece of work; these are added up, and kept so that a run can be resumed. */
+const outcome = () => ({ lines: [], same: 0, different: 0, reasoned: 0, broken: 0, lost: 0, reasons: [], scores: [], suites: {} });
+let gone = 0; // peers that cannot be had
 
 // --- had or missing ---
 
@@ -31,8 +34,8 @@ function install(needs) {
     execFileSync(command, args, { cwd: root, encoding: 'utf8', timeout: 15 * 60_000, stdio: 'pipe' });
   } catch (e) {
     why = `${e.stderr || e.message}`.trim().split('\n').at(-1);
-    report(`missing: ${needs}: ${why}`);
-    total.missing++;
+    console.log(`missing: ${needs}: ${why}`);
+    gone++;
   }
   missing.set(needs, why);
   return why;
@@ -127,61 +130,49 @@ async function throughRialto(t, entry) {
   })[way];
 }
 
-const scores = { servers: {}, clients: {} };
-function score(side, name, same) {
-  scores[side][name] ??= { same: 0, of: 0 };
-  scores[side][name].of++;
-  scores[side][name].same += same ? 1 : 0;
-}
+/** The row that says why these may differ, -1 when there is none. */
+const reasonFor = (facts) => reasons.findIndex((row) => Object.entries(row).every(([key, want]) => {
+  if (key === 'why' || want === 'any') return true;
+  if (key === 'alike') return want(facts.direct) === want(facts.through);
+  return want instanceof RegExp ? want.test(facts[key]) : [].concat(want).includes(facts[key]);
+}));
 
-function judge(where, step, direct, through) {
-  let verdict = direct === through ? 'same' : 'different';
-  if (step.through) verdict = step.wants.test(through) ? 'same' : 'different';
-  if (verdict === 'different') {
-    const facts = { ...where, step: step.step, direct, through };
-    const row = reasons.find((r) => Object.entries(r).every(([key, want]) => key === 'why' || key === 'used' || want === 'any'
-      || (key === 'alike' ? want(direct) === want(through) : want instanceof RegExp ? want.test(facts[key]) : [].concat(want).includes(facts[key]))));
-    if (row) {
-      row.used = true;
-      verdict = 'reasoned';
-    }
-  }
-  total[verdict]++;
-  score('servers', where.server, verdict !== 'different');
-  score('clients', where.client, verdict !== 'different');
+function judge(out, differences, where, step, direct, through) {
+  const same = step.through ? step.wants.test(through) : direct === through;
+  const reason = same ? -1 : reasonFor({ ...where, step: step.step, direct, through });
+  const verdict = same ? 'same' : reason >= 0 ? 'reasoned' : 'different';
+  out[verdict]++;
+  if (reason >= 0) out.reasons.push(reason);
+  out.scores.push([where.client, where.server, verdict !== 'different']);
   if (verdict !== 'different') return;
-  const key = canonical([where.client, where.server, step.step, step.through ? '' : direct, through]);
-  if (!differences.has(key)) differences.set(key, { ...where, step, direct, through, ways: [] });
+  const key = canonical([step.step, step.through ? '' : direct, through]);
+  if (!differences.has(key)) differences.set(key, { step, direct, through, ways: [] });
   differences.get(key).ways.push(`${where.way} to ${where.behind}`);
 }
 
-const differences = new Map();
-function tellDifferences(client, server) {
-  for (const [key, d] of differences) {
-    if (d.client !== client || d.server !== server) continue;
-    differences.delete(key);
-    let from = 0; // where they begin to differ, with a little before it
-    while (!d.step.through && from < d.direct.length && d.direct[from] === d.through[from]) from++;
-    from = Math.max(0, from - 60);
-    report(`${client} -> ${server}: ${d.step.step} (${d.ways.join(', ')})`);
-    if (!d.step.through) report(`    direct:  ${d.direct.slice(from, from + 300)}`);
-    report(`    through: ${d.through.slice(from, from + 300)}`);
-  }
+function tell(out, what, { step, direct, through, ways }) {
+  let from = 0; // where they begin to differ, with a little before it
+  while (!step.through && from < direct.length && direct[from] === through[from]) from++;
+  from = Math.max(0, from - 60);
+  out.lines.push(`${what}: ${step.step} (${ways.join(', ')})`);
+  if (!step.through) out.lines.push(`    direct:  ${direct.slice(from, from + 300)}`);
+  out.lines.push(`    through: ${through.slice(from, from + 300)}`);
 }
 
-async function pair(clientName, serverName) {
+async function pair(out, clientName, serverName) {
   const client = clients[clientName];
   const server = servers[serverName];
   const list = stepsOf(client, server);
   const direct = {};
+  const differences = new Map();
   for (const back of server.ways) {
     if (!client.ways.includes(back)) continue;
     direct[back] = await scoped(async (t) => drive(client, { ...(await behind(t, server, back)).job, steps: directly(list) }));
     const broken = directly(list).filter((step) => !step.wants.test(direct[back].get(step.step)));
-    total.broken += broken.length;
+    out.broken += broken.length;
     for (const got of new Set(broken.map((step) => direct[back].get(step.step)))) {
       const which = broken.filter((step) => direct[back].get(step.step) === got).map((step) => step.step);
-      report(`${clientName} -> ${serverName} directly by ${back}: ${which.join(' ')} does not work: ${got.slice(0, 300)}`);
+      out.lines.push(`${clientName} -> ${serverName} directly by ${back}: ${which.join(' ')} does not work: ${got.slice(0, 300)}`);
     }
   }
   for (const back of server.ways) {
@@ -189,18 +180,19 @@ async function pair(clientName, serverName) {
     await scoped(async (t) => {
       const { entry } = await behind(t, server, back);
       const reach = await throughRialto(t, entry);
-      // Behind HTTP one way in will do: what differs by the way in differs behind stdio too.
-      for (const way of back === 'stdio' ? client.ways : [client.ways.includes('http') ? 'http' : client.ways[0]]) {
+      // Every way in before the servers that all clients meet, one way in before the others.
+      const every = back === 'stdio' && references.servers.includes(serverName);
+      for (const way of every ? client.ways : [client.ways.includes('http') ? 'http' : client.ways[0]]) {
         const mine = list.filter((s) => !s.through || back === 'stdio');
         const got = await drive(client, { ...reach(way), steps: mine });
         const where = { client: clientName, server: serverName, behind: back, way, dual: Boolean(client.dual) };
         for (const step of mine) {
-          judge(where, step, measure?.get(step.step) ?? '', got.get(step.step));
+          judge(out, differences, where, step, measure?.get(step.step) ?? '', got.get(step.step));
         }
       }
     });
   }
-  tellDifferences(clientName, serverName);
+  for (const d of differences.values()) tell(out, `${clientName} -> ${serverName}`, d);
 }
 
 // --- the official suite ---
@@ -213,10 +205,8 @@ async function passed(url, revision) {
   return new Set([...stdout.matchAll(/^✓ ([\w/-]+): \d+ passed, 0 failed/gm)].map((m) => m[1]));
 }
 
-const suites = {};
-async function officialSuite(name) {
+async function officialSuite(out, name) {
   const server = servers[name];
-  suites[name] = {};
   if (!server.ways.includes('http')) return;
   for (const revision of revisions) {
     const of = await scoped(async (t) => passed((await behind(t, server, 'http')).job.url, revision));
@@ -227,27 +217,30 @@ async function officialSuite(name) {
         const got = await passed(reach('http').url, revision);
         row[back] = got.size;
         const lost = [...of].filter((s) => !got.has(s));
-        total.suite += lost.length;
-        if (lost.length) report(`suite ${revision}, ${name} (${back}): passed directly, not through: ${lost.join(' ')}`);
+        out.lost += lost.length;
+        if (lost.length) out.lines.push(`suite ${revision}, ${name} (${back}): passed directly, not through: ${lost.join(' ')}`);
       });
     }
-    suites[name][revision] = row;
-    report(`suite ${revision}, ${name}: direct ${row.direct}, through ${server.ways.map((b) => `${row[b]} (${b})`).join(', ')}`);
+    out.suites[`${name} ${revision}`] = row;
+    out.lines.push(`suite ${revision}, ${name}: direct ${row.direct}, through ${server.ways.map((b) => `${row[b]} (${b})`).join(', ')}`);
   }
 }
 
 // --- the page ---
 
-function page() {
-  const share = (s) => (s ? `${s.same}/${s.of}` : 'missing');
+function page(all) {
+  const share = (side, name) => {
+    const mine = all.scores.filter((s) => s[side] === name);
+    return mine.length ? `${mine.filter((s) => s[2]).length}/${mine.length}` : 'missing';
+  };
   const numbers = (name, revision) => {
-    const row = suites[name]?.[revision];
+    const row = all.suites[`${name} ${revision}`];
     return row ? `${row.direct} → ${Object.keys(row).filter((k) => k !== 'direct').map((k) => `${row[k]} (${k})`).join(', ')}` : '–';
   };
   const lines = ['| server | steps alike | suite 2025-11-25: direct → through | suite 2026-07-28 |', '|---|---|---|---|',
-    ...Object.entries(servers).map(([name, s]) => `| ${s.what} | ${share(scores.servers[name])} | ${numbers(name, revisions[0])} | ${numbers(name, revisions[1])} |`),
+    ...Object.entries(servers).map(([name, s]) => `| ${s.what} | ${share(1, name)} | ${numbers(name, revisions[0])} | ${numbers(name, revisions[1])} |`),
     '', '| client | ways in | steps alike |', '|---|---|---|',
-    ...Object.entries(clients).map(([name, c]) => `| ${c.what} | ${c.ways.join(', ')} | ${share(scores.clients[name])} |`),
+    ...Object.entries(clients).map(([name, c]) => `| ${c.what} | ${c.ways.join(', ')} | ${share(0, name)} |`),
     '', 'Differences that have a reason:', '', '| step | why |', '|---|---|', ...reasons.map((r) => `| ${[].concat(r.step).join(', ')} | ${r.why} |`)];
   const where = path.join(root, 'docs/conformance.md');
   const text = fs.readFileSync(where, 'utf8');
@@ -264,20 +257,46 @@ for (const c of chosen(clients, options.client)) {
 }
 const had = (row) => install(row.needs) == null;
 const work = pairs.filter(([c, s]) => had(clients[c]) && had(servers[s]))
-  .map(([c, s]) => [`${c} -> ${s}`, () => pair(c, s)]);
-if (options.suite) for (const s of chosen(servers, options.server)) if (had(servers[s])) work.push([`suite over ${s}`, () => officialSuite(s)]);
+  .map(([c, s]) => [`${c} -> ${s}`, (out) => pair(out, c, s)]);
+if (options.suite) for (const s of chosen(servers, options.server)) if (had(servers[s])) work.push([`suite over ${s}`, (out) => officialSuite(out, s)]);
+
+const kept = path.join(root, 'build/peers/results.jsonl');
+const { mtimeMs, size } = fs.statSync(rialtoBin);
+const program = `${mtimeMs} ${size}`;
+const done = new Map();
+if (options.resume && fs.existsSync(kept)) {
+  for (const line of fs.readFileSync(kept, 'utf8').split('\n').filter(Boolean)) {
+    const one = JSON.parse(line);
+    if (one.program === program && !one.out.broken) done.set(one.what, one.out);
+  }
+} else if (whole) fs.rmSync(kept, { force: true });
+
+const queue = work.filter(([what]) => !done.has(what));
 await Promise.all(Array.from({ length: Number(options.jobs) }, async () => {
-  for (let next = work.shift(); next; next = work.shift()) {
-    await next[1]().catch((e) => {
-      total.broken++;
-      report(`${next[0]}: ${e.stack.slice(0, 1500)}`);
+  for (let next = queue.shift(); next; next = queue.shift()) {
+    const [what, run] = next;
+    const out = outcome();
+    await run(out).catch((e) => {
+      out.broken++;
+      out.lines.push(`${what}: ${e.stack.slice(0, 1500)}`);
     });
+    for (const line of out.lines) console.log(line);
+    done.set(what, out);
+    fs.appendFileSync(kept, `${JSON.stringify({ program, what, out })}\n`);
   }
 }));
-const stale = whole ? reasons.filter((r) => !r.used) : [];
-for (const r of stale) report(`a reason that holds for nothing any more: ${r.step}: ${r.why}`);
-if (whole) page();
-const failed = total.different + total.broken + total.suite + stale.length;
-report(`${total.same} steps alike, ${total.reasoned} with a reason, ${total.different} different, ${total.broken} broken without us, ${total.suite} scenarios lost, ${total.missing} peers missing`);
-report(`${total.same + total.reasoned} passed, ${failed} failed`);
-process.exit(failed || !total.same ? 1 : 0);
+
+const all = outcome();
+for (const [what] of work) {
+  const out = done.get(what);
+  for (const key of ['same', 'different', 'reasoned', 'broken', 'lost']) all[key] += out[key];
+  for (const key of ['reasons', 'scores']) all[key].push(...out[key]);
+  Object.assign(all.suites, out.suites);
+}
+const stale = whole && !gone ? reasons.filter((_, i) => !all.reasons.includes(i)) : [];
+for (const r of stale) console.log(`a reason that holds for nothing any more: ${r.step}: ${r.why}`);
+if (whole) page(all);
+const failed = all.different + all.broken + all.lost + stale.length;
+console.log(`${all.same} steps alike, ${all.reasoned} with a reason, ${all.different} different, ${all.broken} broken without us, ${all.lost} scenarios lost, ${gone} peers missing`);
+console.log(`${all.same + all.reasoned} passed, ${failed} failed`);
+process.exit(failed || !all.same ? 1 : 0);

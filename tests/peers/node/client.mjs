@@ -90,7 +90,7 @@ const ops = {
   },
   async kill({ die, echo }) {
     const failed = await call(die).then((r) => Boolean(r.isError), () => true);
-    const end = Date.now() + 20_000;
+    const end = Date.now() + 50_000;
     for (;;) {
       const back = await call(echo).catch((e) => e);
       if (!(back instanceof Error) && !back.isError) return { failed, back };
@@ -116,7 +116,7 @@ try {
 }
 for (const step of steps) {
   let timer;
-  const late = new Promise((_, reject) => { timer = setTimeout(() => reject(new Error('no answer in 30 s')), 30_000); });
+  const late = new Promise((_, reject) => { timer = setTimeout(() => reject(new Error('no answer in time')), step.op === 'kill' ? 60_000 : 30_000); });
   try {
     say({ step: step.step, got: await Promise.race([ops[step.op](step), late]) });
   } catch (e) {

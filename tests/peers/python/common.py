@@ -114,7 +114,7 @@ async def kill_and_resume(call, step):
     except Exception:
         failed = True
     last = None
-    for _ in range(60):
+    for _ in range(150):
         try:
             back = await call(step["echo"])
             if not (getattr(back, "isError", False) or getattr(back, "is_error", False)):
@@ -150,7 +150,7 @@ async def until(check):
 async def run_steps(ops):
     for step in job["steps"]:
         try:
-            say(step["step"], got=plain(await asyncio.wait_for(ops[step["op"]](step), 30)))
+            say(step["step"], got=plain(await asyncio.wait_for(ops[step["op"]](step), 60 if step["op"] == "kill" else 30)))
         except BaseException as e:
             if isinstance(e, KeyboardInterrupt):
                 raise

@@ -318,7 +318,7 @@ async fn drive(job: Value) {
 }
 
 async fn within(work: impl Future<Output = Result<Value, String>>) -> Result<Value, String> {
-    tokio::time::timeout(Duration::from_secs(30), work).await.unwrap_or(Err("no answer in 30 s".into()))
+    tokio::time::timeout(Duration::from_secs(60), work).await.unwrap_or(Err("no answer in time".into()))
 }
 
 #[tokio::main]

@@ -258,7 +258,11 @@ func Client(connect func(ctx context.Context, job Job) (Call, map[string]Op, err
 	ops["cancel"] = func(ctx context.Context, step *Step) (any, error) { return cancelled(ctx, call, step) }
 	ops["kill"] = func(ctx context.Context, step *Step) (any, error) { return killed(ctx, call, step) }
 	for _, step := range job.Steps {
-		ctx, stop := context.WithTimeout(context.Background(), 30*time.Second)
+		limit := 30 * time.Second
+		if step.Op == "kill" {
+			limit *= 2
+		}
+		ctx, stop := context.WithTimeout(context.Background(), limit)
 		op := ops[step.Op]
 		if op == nil {
 			op = func(context.Context, *Step) (any, error) { return nil, errors.New("not done by this client") }
