@@ -154,5 +154,6 @@ export const reasons = [
   { step: 'version', dual: false, direct: /^"202[45]/, through: '"2025-11-25"', why: 'Rialto speaks the newest revision that its client knows, whatever its server speaks.' },
   { step: 'version', dual: true, way: 'sse', direct: '"2026-07-28"', why: 'HTTP with SSE is a transport of the initialize era.' },
   { step: 'unknown_uri', dual: true, direct: /-32002/, through: /-32602/, why: 'The stateless era has another code for a resource that is not there.' },
+  { step: ['tools', 'resources', 'templates', 'prompts'], server: 'go_sdk', dual: false, alike: withoutHop, why: 'The Go SDK sends members of the stateless era to clients of the initialize era; Rialto takes them off.' },
   { step: 'any', dual: true, alike: withoutHop, why: 'The stateless era has members that belong to one hop: who answered, how long an answer may be kept.' },
 ];
