@@ -58,7 +58,8 @@ bool check_server(struct schema_read *r, const struct value *v, const char *show
         problems_add(r->problems, PROBLEM_ERROR, place_of(v, "url"), shown,
                      "'command' and 'url' exclude each other; keep one");
     for (size_t i = 0; url && !command && i < COUNT_OF(for_command); i++)
-        if (is_given(v, for_command[i]))
+        if (is_given(v, for_command[i]) &&
+            (strcmp(for_command[i], "sandbox") != 0 || s->sandbox.level))
             problems_add(r->problems, PROBLEM_ERROR, place_of(v, for_command[i]), shown,
                          "'%s' makes no sense for a server with 'url'", for_command[i]);
     for (size_t i = 0; command && i < 2; i++)
@@ -268,7 +269,6 @@ void check_config(struct schema_read *r, const struct value *root, struct config
     check_addresses(r, root, c);
     check_views(r, root, c);
     check_bus(r, root, c);
-    c->audit.on = value_get(root, "audit") != NULL;
     if (c->audit.file && c->audit.syslog)
         problems_add(r->problems, PROBLEM_ERROR, value_get(root, "audit")->at, "audit",
                      "give 'file' or 'syslog', not both");

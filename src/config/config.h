@@ -39,6 +39,7 @@ enum config_errors { ERRORS_AUTO, ERRORS_PROTOCOL, ERRORS_RESULTS };
 enum config_missing { MISSING_REFUSE, MISSING_WARN };
 enum config_log_format { LOG_FORMAT_TEXT, LOG_FORMAT_JSON };
 enum config_capabilities { CAPABILITIES_AUTO, CAPABILITIES_STRICT, CAPABILITIES_LIST };
+enum config_audit { AUDIT_OFF, AUDIT_MAP };
 enum config_audit_failure { AUDIT_REFUSE, AUDIT_WARN };
 enum config_audit_arguments { AUDIT_HASH, AUDIT_REDACTED };
 enum config_bus_role { BUS_WORKER, BUS_PROXY, BUS_BOTH };
@@ -154,7 +155,7 @@ struct config {
     const char *control; /* "auto", "off" or unix:PATH */
     uint64_t record;     /* bytes of calls kept for inspection; 0 = none */
     struct {
-        bool on;            /* the section is given */
+        enum config_audit on;
         const char *file;   /* NULL: audit.jsonl in the state folder */
         const char *syslog; /* path of the socket of syslog, in place of a file; or NULL */
         uint64_t size, keep;

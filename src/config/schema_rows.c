@@ -146,6 +146,10 @@ static const struct schema_word role_words[] = {
     {"both", "does both"},
     {NULL},
 };
+static const struct schema_word audit_words[] = {
+    {"off", "there is none"},
+    {NULL},
+};
 static const struct schema_word audit_failure_words[] = {
     {"refuse", "they are refused, and a result that is not recorded is not told"},
     {"warn", "they are made; the next line that is written says how many are missing"},
@@ -607,10 +611,10 @@ const struct schema_row schema_rows[] = {
      .zero = "nothing",
      .help = "How much is kept of the last calls, with arguments and results, to be looked at with "
              "'rialto calls' and on the daemon's page; in memory only."},
-    {"audit", SCHEMA_SECTION,
+    {"audit", SCHEMA_SECTION, TOP(audit.on), .preset = "off", .words = audit_words,
      .help = "A trail of all calls and of the decisions about them, a line of JSON each, in which "
              "every line has the hash of the line before. 'rialto audit' shows and verifies it. "
-             "Without this section there is none; an empty section, audit: {}, is enough."},
+             "An empty section, audit: {}, is enough."},
     {"audit.file", SCHEMA_STRING, TOP(audit.file), .check = check_path,
      .help = "The file; older ones get the endings .1, .2 and so on, and beside it stands one with "
              "the ending .head, which tells where the trail ends. audit.jsonl in the state folder "
