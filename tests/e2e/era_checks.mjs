@@ -114,7 +114,10 @@ export const checks = {
     assert.equal(seen.era, server.era);
     assert.equal(seen.meta.traceparent, '00-aa-bb-01');
     assert.deepEqual(seen.meta['example.com/x'], { y: 1 });
-    assert.deepEqual(Object.keys(seen.capabilities).filter((k) => k !== 'roots').sort(), ['elicitation', 'sampling']);
+    // Roots are an agent's own; of extensions a server that is shared hears what needs nothing of a bridge.
+    const { roots, extensions, ...asked } = seen.capabilities;
+    assert.deepEqual(Object.keys(asked).sort(), ['elicitation', 'sampling']);
+    assert.deepEqual(Object.keys(extensions ?? {}).filter((k) => k !== 'io.modelcontextprotocol/ui'), []);
   },
 
   async 'progress'(agent) {
