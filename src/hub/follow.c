@@ -194,6 +194,8 @@ struct follow *follow_new(struct loop *loop, struct bridge *bridge, const char *
     char *tokens = token_file_path();
     if (tokens)
         f->tokens = watch_open(loop, tokens, on_changed, f);
+    if (tokens)
+        watch_events_only(f->tokens);
     mem_free(tokens);
     return f;
 }

@@ -111,6 +111,11 @@ void watch_note(struct watch *w)
     w->stamp = stamp_of(w->path);
 }
 
+void watch_events_only(struct watch *w)
+{
+    timer_clear(loop_timers(w->loop), &w->look);
+}
+
 static void on_closed(uv_handle_t *handle)
 {
     struct watch *w = handle->data;

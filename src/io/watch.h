@@ -16,6 +16,8 @@ struct watch;
 struct watch *watch_open(struct loop *l, const char *path, void (*changed)(void *arg), void *arg);
 /* Do not report the file's present state: the caller knows it, having just written the file. */
 void watch_note(struct watch *w);
+/* Do not check the file every few seconds: for one that hardly ever changes. */
+void watch_events_only(struct watch *w);
 void watch_close(struct watch *w);
 
 #endif
