@@ -32,6 +32,7 @@ test('no update is lost while subscriptions change', async (t) => {
     }
     response.writeHead(200, { 'Content-Type': 'text/event-stream' });
     await sleep(200); // a long way
+    if (response.destroyed) return; // replaced before it was acknowledged
     const wanted = message.params.notifications.resourceSubscriptions ?? [];
     response.on('close', () => { open.delete(message.id); ended.push({ id: message.id, others: open.size }); });
     open.set(message.id, { wanted, response });
