@@ -114,8 +114,7 @@ bool doubts_let_in(const struct call *c)
         return false;
     LIST_EACH (&p->open, it) {
         const struct call *other = LIST_ENTRY(it, struct call, in_provider);
-        bool stands_still = other->anybody && !list_empty(&other->asks);
-        if (ask_may_come_on(other) && (!same_party(other, c) || (other->anybody && !stands_still)))
+        if (ask_may_come_on(other) && !same_party(other, c))
             return false;
     }
     return true;
