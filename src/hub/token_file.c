@@ -7,6 +7,7 @@
 #include "hub/places.h"
 
 #include <errno.h>
+#include <libgen.h>
 #include <unistd.h>
 
 char *token_file_path(void)
@@ -23,14 +24,25 @@ bool token_file_exists(void)
     return exists;
 }
 
+/* May the file's folder not be entered? */
+static bool is_closed(const char *file)
+{
+    char *copy = mem_str(file);
+    bool closed = access(dirname(copy), X_OK) < 0;
+
+    mem_free(copy);
+    return closed;
+}
+
 struct config *token_file_load(const char *path, struct problems *problems)
 {
     char *file = place_name(PLACE_STATE, "tokens.yaml");
     BUF_SCOPED tokens = {0};
     int code = file ? file_read(&tokens, file, CONFIG_MAX_BYTES) : -ENOENT;
 
-    /* Without the tokens the door would be open to more people than it should be. */
-    if (code && code != -ENOENT)
+    /* Without the tokens the door would be open to more people than it should be. In a folder that
+     * is not this user's to enter there are none. */
+    if (code && code != -ENOENT && !(code == -EACCES && is_closed(file)))
         problems_add(problems, PROBLEM_ERROR, (struct place){0}, file, "cannot read it: %s",
                      err_name(code));
     mem_free(file);

@@ -79,7 +79,8 @@ async function modernAgent(t, url) {
 /** What the server was told has nothing of the agent's hop in it. */
 async function serverHeard(agent, words) {
   const lines = JSON.parse(await agent.text('heard')).filter((l) => !l.includes('server/discover')); // our probe
-  free(lines.join('\n'), ['down-id', 'down-token', '"raw"', ...words]);
+  // The extension for MCP Apps has its name in both eras.
+  free(lines.join('\n').replaceAll('io.modelcontextprotocol/ui', 'ui'), ['down-id', 'down-token', '"raw"', ...words]);
 }
 
 // A model read 3,732 bytes for a text of 43: the result of a server of the stateless era had its type,
