@@ -47,7 +47,9 @@ void circle_put_marks(struct buf *out, const struct view *v)
     buf_str(out, "\"" KEY "\":[");
     put_mark(out, "");
     for (size_t i = 0; (p = view_member(v, i)); i++) {
-        struct json_iter it = json_iter(p->bridges);
+        /* An instance that was not started yet leads where the one leads that it stands beside. */
+        bool known = p->bridges.n || !p->stand_in;
+        struct json_iter it = json_iter(known ? p->bridges : p->stand_in->bridges);
         while (json_next(&it)) {
             if (map_put(&told, it.value, &told))
                 continue;

@@ -277,7 +277,6 @@ test('servers that start badly or not at all, all at once and within the limit',
   expectCheck(r, 'warn', /does not answer server\/discover.*`era: legacy`/, null, 'silent');
   expectCheck(r, 'ok', /3 tools$/, null, 'picky');
   expectCheck(r, 'ok', /1 tool is left out by `allow` or `deny`: write/, null, 'picky');
-  expectCheck(r, 'warn', /tool 'later' can only be run as a task: not offered/, null, 'picky');
   expectCheck(r, 'warn', /tool 'bare' has no schema/, null, 'picky');
   expectCheck(r, 'warn', /allow: 'reed' is none of its tools/, /did you mean 'read'/, 'picky');
   expectCheck(r, 'warn', /approve: 'wrote' is none of its tools/, /did you mean 'write'/, 'picky');

@@ -207,19 +207,20 @@ test('close codes: 1003 for binary, 1007 for bad UTF-8, 1009 for too much, 1002 
   assert.equal((await within(5000, 'close', c.closed)).code, 4321);
 });
 
+// Server a has asked by now, so that each session has one of its own: b is shared.
 test('the connection is the session: calls end with it, others are untouched', async () => {
   const watcher = await new Raw().connect();
-  const whoami = async (id) => (await watcher.request(id, 'tools/call', { name: 'a__whoami' })).result.structuredContent;
+  const whoami = async (id) => (await watcher.request(id, 'tools/call', { name: 'b__whoami' })).result.structuredContent;
   const before_ = await whoami('w1');
   const c = await new Raw().connect();
-  c.send({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'a__sleep', arguments: { ms: 60_000 } } });
+  c.send({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'b__sleep', arguments: { ms: 60_000 } } });
   await until('the call to arrive', async () => (await whoami(`w${Math.random()}`)).calls > before_.calls + 1);
   c.ws.terminate();
   await until('the cancellation', async () => (await whoami(`x${Math.random()}`)).cancelled > before_.cancelled);
   const cancelled = (await whoami('w3')).cancelled;
 
   const d = await new Raw().connect();
-  d.send({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'a__sleep', arguments: { ms: 60_000 } } });
+  d.send({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'b__sleep', arguments: { ms: 60_000 } } });
   await sleep(100);
   d.send({ jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 1 } });
   await until('the cancellation', async () => (await whoami(`y${Math.random()}`)).cancelled > cancelled);
@@ -255,13 +256,13 @@ test('a reader that reads nothing does not hold up others', async () => {
   const slow = await new Raw().connect();
   slow.ws.pause();
   for (let i = 0; i < 200; i++) {
-    slow.send({ jsonrpc: '2.0', id: i, method: 'tools/call', params: { name: 'a__big', arguments: { bytes: 200_000 } } });
+    slow.send({ jsonrpc: '2.0', id: i, method: 'tools/call', params: { name: 'b__big', arguments: { bytes: 200_000 } } });
   }
   const c = await new Raw().connect();
   for (let i = 0; i < 5; i++) {
-    assert.ok((await c.request(`q${i}`, 'tools/call', { name: 'b__add', arguments: { a: 1, b: i } })).result);
+    assert.ok((await c.request(`q${i}`, 'tools/call', { name: 'a__add', arguments: { a: 1, b: i } })).result);
   }
-  const whoami = async () => (await c.request(`w${Math.random()}`, 'tools/call', { name: 'a__whoami' }))
+  const whoami = async () => (await c.request(`w${Math.random()}`, 'tools/call', { name: 'b__whoami' }))
     .result.structuredContent.calls;
   await until('all calls to have reached the server', async () => await whoami() > 200);
   await sleep(500);

@@ -66,6 +66,9 @@ struct server_post *http_post_new(struct http_upstream *u, const struct mcp_parc
     }
     if (p->modern)
         put_modern_lines(p, parcel);
+    else if (p->initialize && mcp_provider_core(u->provider)->stand_in)
+        /* The server knows the stateless era, and may know no other: it wants to see this. */
+        buf_str(&p->lines, "Mcp-Method: initialize\r\n");
     buf_span(&p->lines, parcel->headers);
     if (p->id)
         idmap_put(&u->by_id, p->id, p);
