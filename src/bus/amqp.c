@@ -33,6 +33,12 @@ void amqp_wrote(struct amqp_connection *e)
 
 /* --- the end of a connection --- */
 
+static void unblock(struct amqp_connection *e)
+{
+    mem_free(e->blocked);
+    e->blocked = NULL;
+}
+
 static void drop_connection(struct amqp_connection *e, const char *reason)
 {
     if (e->connecting)
@@ -50,7 +56,7 @@ static void drop_connection(struct amqp_connection *e, const char *reason)
         if (e->channels[i])
             amqp_channel_drop(e->channels[i]);
     e->confirms.n = e->confirms.head = 0;
-    e->blocked = false;
+    unblock(e);
     e->starting = 0;
     buf_reset(&e->held, 0);
     e->state = AMQP_DOWN;
@@ -68,6 +74,7 @@ static void engine_free(struct amqp_connection *e)
     mem_free(e->channels);
     mem_free(e->confirms.numbers);
     mem_free(e->lost_why);
+    unblock(e);
     buf_fini(&e->held);
     mem_free(e);
 }
@@ -126,12 +133,11 @@ static bool is_holding(const struct amqp_connection *e)
     return e->blocked || e->starting;
 }
 
+/* What has expired meanwhile is not sent: its publisher was told so. */
 static void send_held(struct amqp_connection *e)
 {
-    if (is_holding(e) || !e->stream || !e->held.n)
-        return;
-    stream_write(e->stream, buf_view(&e->held));
-    buf_reset(&e->held, 0);
+    if (!is_holding(e) && e->stream)
+        engine_again(e->bus, &e->held);
 }
 
 void amqp_channel_settled(struct amqp_connection *e)
@@ -281,15 +287,19 @@ static void on_close(struct amqp_connection *e, const struct amqp_method *m)
 
 static void on_blocked(struct amqp_connection *e, const struct amqp_method *m)
 {
-    log_warn("bus", "RabbitMQ accepts no messages: " SPAN_FMT, SPAN_ARG(m->text));
-    e->blocked = true;
+    BUF_SCOPED why = {0};
+
+    buf_printf(&why, "RabbitMQ accepts no messages: " SPAN_FMT, SPAN_ARG(m->text));
+    mem_free(e->blocked);
+    e->blocked = buf_take(&why);
+    log_warn("bus", "%s", e->blocked);
 }
 
 static void on_unblocked(struct amqp_connection *e, const struct amqp_method *m)
 {
     (void)m;
     log_info("bus", "RabbitMQ accepts messages again");
-    e->blocked = false;
+    unblock(e);
     send_held(e);
 }
 
@@ -513,6 +523,12 @@ static size_t max_body(const void *engine)
     return e->max_body;
 }
 
+static const char *stall(const void *engine)
+{
+    const struct amqp_connection *e = engine;
+    return e->blocked;
+}
+
 static void subscribe(void *engine, struct engine_sub *sub)
 {
     struct amqp_connection *e = engine;
@@ -532,14 +548,9 @@ static void unsubscribe(void *engine, struct engine_sub *sub)
 static enum bus_sent put_message(struct amqp_connection *e, struct span topic,
                                  const struct message *m)
 {
-    struct buf *out = is_holding(e) ? &e->held : amqp_out(e);
-
     if (m->body.n > e->max_body)
         return BUS_TOO_LARGE;
-    /* The outbox is bounded, but messages that have expired there still wait here. */
-    if (e->held.n > 2 * max_outbox(e))
-        return BUS_FULL;
-    if (amqp_write_message(out, PUBLISHING, e->frame_max, span_str(e->exchange), topic, m))
+    if (amqp_write_message(amqp_out(e), PUBLISHING, e->frame_max, span_str(e->exchange), topic, m))
         return BUS_TOO_LARGE;
     return BUS_SENT;
 }
@@ -549,14 +560,18 @@ static void publish(void *engine, uint64_t number, struct span topic, const stru
     struct amqp_connection *e = engine;
     if (e->state != AMQP_UP)
         return; /* the connection is lost, which bus.c learns at the end of this turn */
-    enum bus_sent how = put_message(e, topic, m);
+    /* The outbox is bounded, but the numbers of messages that have expired there are still here. */
+    if (is_holding(e) && e->held.n < max_outbox(e)) {
+        buf_bytes(&e->held, &number, sizeof number);
+        return;
+    }
+    enum bus_sent how = is_holding(e) ? BUS_FULL : put_message(e, topic, m);
     if (how != BUS_SENT) {
         engine_sent(e->bus, number, how);
         return;
     }
     confirms_add(&e->confirms, number);
-    if (!is_holding(e))
-        amqp_wrote(e);
+    amqp_wrote(e);
 }
 
 static void settle(void *engine, struct engine_sub *sub, uint64_t tag, enum bus_verdict verdict)
@@ -574,6 +589,7 @@ const struct engine_ops amqp_engine = {
     .close = close_engine,
     .describe = describe_engine,
     .max_body = max_body,
+    .stall = stall,
     .subscribe = subscribe,
     .unsubscribe = unsubscribe,
     .publish = publish,

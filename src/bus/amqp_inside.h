@@ -80,8 +80,8 @@ struct amqp_connection {
     size_t n_channels, channel_max;
     struct amqp_confirms confirms;
     size_t max_body; /* as far as the broker has told */
-    struct buf held; /* publishes that wait: we are blocked, or a subscription does not stand yet */
-    bool blocked;
+    struct buf held; /* numbers that wait: we are blocked, or a subscription does not stand yet */
+    char *blocked;   /* why the broker takes no messages, NULL = it does */
     size_t starting; /* subscriptions on their way: who asks must not miss the answer */
 
     struct deferred later; /* reports that must not come from inside an op */

@@ -218,12 +218,18 @@ void engine_up(struct bus *b)
     b->on->up(b->owner);
 }
 
-void engine_again(struct bus *b, uint64_t number)
+void engine_again(struct bus *b, struct buf *numbers)
 {
-    const struct outgoing *o = idmap_get(&b->by_number, number);
+    BUF_SCOPED now = *numbers;
+    uint64_t number;
 
-    if (o && b->up)
-        publish_now(o);
+    *numbers = (struct buf){0};
+    for (size_t i = 0; i + sizeof number <= now.n; i += sizeof number) {
+        memcpy(&number, now.p + i, sizeof number);
+        const struct outgoing *o = idmap_get(&b->by_number, number);
+        if (o && b->up)
+            publish_now(o);
+    }
 }
 
 void engine_lost(struct bus *b, const char *why)
@@ -317,6 +323,11 @@ const char *bus_describe(const struct bus *b)
     out->n = 0;
     b->ops->describe(b->engine, out);
     return buf_cstr(out);
+}
+
+const char *bus_stall(const struct bus *b)
+{
+    return b->up && b->ops->stall ? b->ops->stall(b->engine) : NULL;
 }
 
 size_t bus_max_body(const struct bus *b)

@@ -58,6 +58,9 @@ bool bus_is_up(const struct bus *b);
 bool bus_is_in_memory(const struct bus *b);
 /* "RabbitMQ at 127.0.0.1:5672": for logs and status; never with a password. */
 const char *bus_describe(const struct bus *b);
+/* Why nothing is sent though the bus is up: "RabbitMQ accepts no messages: low on disk". NULL = it
+ * is sent. */
+const char *bus_stall(const struct bus *b);
 /* The largest body that may be published now. */
 size_t bus_max_body(const struct bus *b);
 

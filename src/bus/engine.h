@@ -37,6 +37,7 @@ struct engine_ops {
     size_t (*max_body)(const void *engine);
 
     /* The rest only while up. */
+    const char *(*stall)(const void *engine); /* bus_stall; NULL = it never has a reason */
     void (*subscribe)(void *engine, struct engine_sub *sub);
     void (*unsubscribe)(void *engine, struct engine_sub *sub);
     /* Ends in engine_sent with this `number` unless the connection is lost before. */
@@ -56,8 +57,9 @@ void engine_up(struct bus *b);
 void engine_lost(struct bus *b, const char *why);
 void engine_closed(struct bus *b);
 void engine_sent(struct bus *b, uint64_t number, enum bus_sent how);
-/* This unconfirmed message did not arrive: it is published again inside. */
-void engine_again(struct bus *b, uint64_t number);
+/* The messages of these numbers (uint64_t each) were not sent, or did not arrive: those that are
+ * still wanted are published inside, after `numbers` was emptied. */
+void engine_again(struct bus *b, struct buf *numbers);
 /* The message's spans are borrowed for the call; the tag is below 2^48. */
 void engine_deliver(struct bus *b, struct engine_sub *sub, uint64_t tag, bool redelivered,
                     struct span topic, const struct message *m);

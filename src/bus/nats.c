@@ -100,25 +100,13 @@ static bool is_fresh(const struct nats_client *e)
     return !e->options->jetstream && loop_now(e->loop) < e->fresh_until;
 }
 
-/* The message stays in the outbox and is published again by publish_parked: after `wait_ms`, or
+/* The message stays in the outbox and is published again by engine_again: after `wait_ms`, or
  * sooner when a stream or a subscription is ready; 0 = only then. */
 static void park(struct nats_client *e, uint64_t number, uint64_t wait_ms)
 {
     buf_bytes(&e->parked, &number, sizeof number);
     if (wait_ms && !timer_is_set(&e->again))
         timer_set(loop_timers(e->loop), &e->again, wait_ms);
-}
-
-static void publish_parked(struct nats_client *e)
-{
-    BUF_SCOPED numbers = e->parked;
-    uint64_t number;
-
-    e->parked = (struct buf){0};
-    for (size_t i = 0; i + sizeof number <= numbers.n; i += sizeof number) {
-        memcpy(&number, numbers.p + i, sizeof number);
-        engine_again(e->bus, number);
-    }
 }
 
 /* This message has met no subscriber; the server says so before it answers the next PING. */
@@ -182,7 +170,7 @@ static void on_stream(struct nats_client *e, void *owner, bool granted, const ch
     struct nats_root *r = owner;
 
     r->state = granted ? READY : REFUSED;
-    publish_parked(e);
+    engine_again(e->bus, &e->parked);
     if (granted)
         return;
     log_warn("nats", "%s: %s", r->key, text);
@@ -220,7 +208,7 @@ void nats_release(struct nats_client *e)
 {
     /* After a lost connection bus.c publishes all of its outbox again. */
     if (--e->holds == 0 && nats_link_is_open(e))
-        publish_parked(e);
+        engine_again(e->bus, &e->parked);
 }
 
 /* One of the streams is gone: all are looked for again, but for those that are being looked for. */
@@ -244,7 +232,7 @@ static void on_again(struct timer *t)
     struct nats_client *e = CONTAINER_OF(t, struct nats_client, again);
 
     forget_streams(e);
-    publish_parked(e);
+    engine_again(e->bus, &e->parked);
 }
 
 /* --- publishing --- */

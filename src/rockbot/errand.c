@@ -75,6 +75,7 @@ static void on_sent(void *owner, enum bus_sent how)
         return;
     }
     struct bus_proxy *x = e->remote->proxy;
+    const char *stall = bus_stall(x->bus), *why = stall ? stall : x->away;
     switch (how) {
     case BUS_SENT:
         return;
@@ -89,7 +90,7 @@ static void on_sent(void *owner, enum bus_sent how)
         return;
     case BUS_EXPIRED:
         snprintf(text, sizeof text, "timed out: the bus did not confirm the request%s%.100s",
-                 x->away[0] ? ": " : "", x->away);
+                 why[0] ? ": " : "", why);
         fail(e, FAIL_TIMEOUT, false, text);
         return;
     case BUS_CLOSED:

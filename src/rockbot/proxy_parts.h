@@ -78,7 +78,8 @@ struct errand {
 };
 
 /* --- errand.c --- */
-/* `wait_ms` is how long the answer may take; an invocation has the deadline of its call. */
+/* `wait_ms` is how long the answer may take, and the bus until it has the request; the answer to an
+ * invocation has the deadline of its call. */
 struct errand *errand_send(struct remote *r, const struct errand_kind *kind, struct call *call,
                            struct span body, struct message *m, uint64_t wait_ms);
 /* Drops the errand without calling `answered` or `failed`. */

@@ -132,8 +132,9 @@ static const struct errand_kind read_resource = {.request = ROCKBOT_READ_RESOURC
                                                  .answered = resource_answered,
                                                  .failed = call_failed};
 
-/* The rest of the call's time; the bridge's limit is shorter, so that its error comes first. */
-static uint64_t time_left(const struct remote *r, const struct call *call, uint64_t *for_bridge)
+/* How long the bridge may take, and the bus until it has the request: shorter than the rest of the
+ * call's time, so that their errors, which say more, come first. */
+static uint64_t time_for_bridge(const struct remote *r, const struct call *call)
 {
     const struct bus_proxy_options *options = &r->proxy->options;
     uint64_t now = loop_now(r->proxy->loop), margin = options->margin;
@@ -141,10 +142,8 @@ static uint64_t time_left(const struct remote *r, const struct call *call, uint6
 
     if (!timer_is_set(&call->deadline))
         left = options->timeout + margin;
-    *for_bridge = left > 2 * margin ? left - margin : left / 2 + 1;
-    if (*for_bridge > options->timeout)
-        *for_bridge = options->timeout;
-    return left;
+    uint64_t for_bridge = left > 2 * margin ? left - margin : left / 2 + 1;
+    return for_bridge < options->timeout ? for_bridge : options->timeout;
 }
 
 /* Continues the consumer's trace with a new span. */
@@ -174,7 +173,7 @@ static struct errand *send_invoke(struct remote *r, struct call *call,
     struct buf body = {0}, scratch[2] = {{0}, {0}};
     struct trace trace;
     char id[ID_TOKEN_SIZE], timeout[24];
-    uint64_t for_bridge, left = time_left(r, call, &for_bridge);
+    uint64_t for_bridge = time_for_bridge(r, call);
 
     id_token(id);
     snprintf(timeout, sizeof timeout, "%" PRIu64, for_bridge);
@@ -191,7 +190,7 @@ static struct errand *send_invoke(struct remote *r, struct call *call,
     (void)message_add_header(&m, ROCKBOT_TIMEOUT, span_str(timeout));
     (void)message_add_header(&m, ROCKBOT_SERVER, span_str(r->name));
     add_trace(&m, &trace, request, scratch);
-    struct errand *e = errand_send(r, &invoke, call, buf_view(&body), &m, left);
+    struct errand *e = errand_send(r, &invoke, call, buf_view(&body), &m, for_bridge);
     buf_fini(&scratch[0]);
     buf_fini(&scratch[1]);
     buf_fini(&body);

@@ -231,12 +231,12 @@ export async function startRabbit(t, options = {}) {
 
 // --- NATS ---
 
-function natsFiles(dir, port, { tls, user, password, jetstream, settings = [] }) {
+function natsFiles(dir, port, { tls, user, password, jetstream, store = '4GB', settings = [] }) {
   const lines = [
     `listen: "127.0.0.1:${port}"`,
     ...(user ? [`authorization { user: "${user}", password: "${password}" }`] : []),
     ...(tls ? [`tls { cert_file: "${tls.cert}", key_file: "${tls.key}", timeout: 10 }`] : []),
-    ...(jetstream ? [`jetstream { store_dir: "${path.join(dir, 'store')}", max_mem: 64MB, max_file: 4GB }`] : []),
+    ...(jetstream ? [`jetstream { store_dir: "${path.join(dir, 'store')}", max_mem: 64MB, max_file: ${store} }`] : []),
     ...settings,
   ];
   fs.writeFileSync(path.join(dir, 'nats.conf'), `${lines.join('\n')}\n`);
@@ -279,6 +279,8 @@ class Nats {
 
   log() { return this.#log; }
 
+  get pid() { return this.#server.pid; }
+
   stop() { return end(this.#server, 'SIGTERM', 30_000); }
 
   /** As if the power failed. */
@@ -312,7 +314,8 @@ class Nats {
 /**
  * A nats-server of our own on a private port, running: {url, connect(t), stop(), kill(), start(),
  * restart()}. Takes a moment, and may be one per test. Options: `tls`: files of makeCertificate;
- * `user`, `password`; `jetstream`: true; `settings`: lines of its configuration.
+ * `user`, `password`; `jetstream`: true, which keeps `store` ('4GB') at most; `settings`: lines of its
+ * configuration.
  */
 export async function startNats(t, options = {}) {
   const nats = await Nats.create(options);

@@ -120,7 +120,7 @@ async function natsFor(t, jetstream) {
 
 // Each gives a rig for one fault: {bus, limit: how long calls may take, broker, port, through(wire): the
 // bus behind a wire, engine(t), flood: bytes of each of the 100,000 messages}.
-const engines = {
+export const engines = {
   async RabbitMQ(t) {
     const rabbit = await startRabbit(t);
     return () => ({
