@@ -39,6 +39,15 @@ enum config_origin { ORIGIN_OPERATOR, ORIGIN_AGENT };
 enum config_instances { INSTANCES_SHARED, INSTANCES_PER_SESSION };
 enum config_cage { SANDBOX_OFF, SANDBOX_LIGHT, SANDBOX_STRICT, SANDBOX_MAP };
 
+enum config_elicitation_mode { ELICITATION_DECLINE, ELICITATION_OFF, ELICITATION_HANDBACK };
+
+/* What becomes of the server's questions during calls from a bus. */
+struct config_elicitation {
+    enum config_elicitation_mode mode;
+    uint64_t max_per_call;
+    struct config_strings denied_fields;
+};
+
 /* What the server's program may do; the lists and limits are for SANDBOX_MAP. */
 struct config_sandbox {
     enum config_cage level;
@@ -94,6 +103,7 @@ struct config_server {
         size_t n;
     } prompts_as_context;
     struct config_strings resources_as_context;
+    struct config_elicitation elicitation;
 
     uint64_t timeout; /* ms, like all durations; 0 = none */
     bool own_timeout; /* the key is in the file */

@@ -24,6 +24,7 @@ enum treatment {
     IGNORE,   /* concerns only the program that the file was written for */
     DROP,     /* left out with a warning: the user will miss it */
     RULES,    /* guards of arguments, which become rules */
+    ASKING,   /* what becomes of the server's questions */
     GUARD,    /* bounds the server or its callers: the server must not run without the bound */
 };
 
@@ -59,7 +60,7 @@ static const struct foreign_key {
     {"envFile", NULL, DROP, false},
     {"argGuards", NULL, RULES, false},
     {"auth", NULL, GUARD, false},
-    {"elicitation", NULL, GUARD, false},
+    {"elicitation", "elicitation", ASKING, false},
     {"attachments", NULL, GUARD, false},
     {"autoApprove", NULL, IGNORE, false},
     {"alwaysAllow", NULL, IGNORE, false},
@@ -285,6 +286,7 @@ static bool treat_value(struct importing *im, struct value *server, struct value
     case MARK:
         return is_mark(v, f->ours);
     case RULES: /* see take_guards */
+    case ASKING:
     case GUARD: /* only an empty one comes here, see find_guard */
         return false;
     case IGNORE:
@@ -344,12 +346,16 @@ static const struct value *find_guard(const struct importing *im, const struct v
 }
 
 /* False when the server has guards that are not understood. */
-static bool take_guards(struct importing *im, const struct value *server)
+static bool take_guards(struct importing *im, struct value *server)
 {
-    for (const struct value *v = server->first; v; v = v->next) {
-        const struct foreign_key *f = find_foreign(im, v->key);
-        const char *why =
-            f && f->treatment == RULES && !import_is_empty(v) ? import_guards(im, server, v) : NULL;
+    for (struct value *v = server->first; v; v = v->next) {
+        bool skip = v->as.n || import_is_empty(v); /* added by this import, or unused */
+        const struct foreign_key *f = skip ? NULL : find_foreign(im, v->key);
+        const char *why = NULL;
+        if (f && f->treatment == RULES)
+            why = import_guards(im, server, v);
+        else if (f && f->treatment == ASKING)
+            why = import_elicitation(im, server, v);
         if (why) {
             import_say(im, PROBLEM_WARNING, server, v,
                        "server left out: '" SPAN_FMT "' is not understood (%s), and the server "

@@ -1,10 +1,11 @@
-/* RockBot's `argGuards` turned into rules on arguments. Called by import.c for each server that has
- * them, and at the end of the document. */
+/* RockBot's `argGuards` turned into rules on arguments, and its `elicitation` into ours. Called by
+ * import.c for each server that has them, and at the end of the document. */
+#include "base/ascii.h"
 #include "base/mem.h"
 #include "config/check.h"
 #include "config/import_inside.h"
 
-enum { NAME_MAX_BYTES = 128 };
+enum { NAME_MAX_BYTES = 128, DEFAULT_TTL_MINUTES = 30 };
 
 /* A member by its name in any case, as RockBot reads its files. */
 static struct value *member(const struct value *map, const char *key)
@@ -162,4 +163,84 @@ void import_guards_end(struct importing *im, struct value *root)
         value_remove(root, own);
     }
     import_add(root, "rules", im->rules);
+}
+
+/* --- questions --- */
+
+/* Our word for a mode; NULL when it is not known. `auto` asks a model beside the agent: there is
+ * none here, and RockBot declines what nobody answers. */
+static const char *mode_of(const struct value *mode)
+{
+    static const char *const words[][2] = {
+        {"auto", "decline"}, {"decline", "decline"}, {"off", "off"}, {"handback", "handback"}};
+
+    if (!mode || mode->type == VALUE_NULL)
+        return "decline";
+    for (size_t i = 0; i < COUNT_OF(words); i++)
+        if (mode->type == VALUE_STRING && span_eq_nocase(mode->text, span_str(words[i][0])))
+            return words[i][1];
+    return NULL;
+}
+
+/* A whole number of at most 6 digits, or none. */
+static bool is_number(const struct value *v)
+{
+    if (!v || v->type == VALUE_NULL)
+        return true;
+    if (v->type != VALUE_NUMBER || !v->text.n || v->text.n > 6)
+        return false;
+    for (size_t i = 0; i < v->text.n; i++)
+        if (!ascii_is_digit(v->text.p[i]))
+            return false;
+    return true;
+}
+
+static const char *wrong_elicitation(const struct value *v)
+{
+    static const char *const keys[] = {
+        "mode",      "maxPerCall",         "defaults", "deniedFields", "responderTimeoutMs",
+        "responder", "handbackTtlMinutes",
+    };
+    const struct value *defaults = member(v, "defaults");
+
+    if (!has_only(v, keys, COUNT_OF(keys)))
+        return "it has a key that is not known";
+    if (!mode_of(member(v, "mode")))
+        return "'mode' is auto, decline, off or handback";
+    if (!is_number(member(v, "maxPerCall")) || !is_number(member(v, "handbackTtlMinutes")))
+        return "'maxPerCall' and 'handbackTtlMinutes' are whole numbers";
+    if (!is_texts(member(v, "deniedFields")))
+        return "'deniedFields' is a list of names";
+    return defaults && !import_is_empty(defaults)
+               ? "'defaults' are not answered with here; take them out to have such forms declined"
+               : NULL;
+}
+
+const char *import_elicitation(struct importing *im, struct value *server, struct value *v)
+{
+    const char *why = wrong_elicitation(v);
+
+    if (why)
+        return why;
+    const struct value *minutes = member(v, "handbackTtlMinutes");
+    struct value *most = member(v, "maxPerCall"), *denied = member(v, "deniedFields");
+    const char *mode = mode_of(member(v, "mode"));
+    struct value *ours = value_new(im->arena, VALUE_MAP, v->at);
+    BUF_SCOPED ttl = {0};
+    uint64_t n = 0;
+
+    add_text(im, ours, "mode", span_str(mode));
+    if (most && most->type == VALUE_NUMBER)
+        import_add(ours, "max_per_call", value_text(im->arena, VALUE_NUMBER, most->text));
+    if (denied && denied->n) {
+        value_remove(v, denied);
+        import_add(ours, "denied_fields", denied);
+    }
+    if (minutes && minutes->type == VALUE_NUMBER)
+        (void)ascii_number(minutes->text, &n);
+    buf_printf(&ttl, "%um", n ? (unsigned)n : DEFAULT_TTL_MINUTES);
+    if (strcmp(mode, "handback") == 0)
+        add_text(im, server, "ask_timeout", arena_span(im->arena, buf_view(&ttl)));
+    import_add(server, "elicitation", ours);
+    return NULL;
 }

@@ -33,6 +33,8 @@ bool import_is_empty(const struct value *v);
  */
 const char *import_guards(struct importing *im, const struct value *server,
                           const struct value *guards);
+/* Turn a server's `elicitation` into ours. NULL, or what is not understood. */
+const char *import_elicitation(struct importing *im, struct value *server, struct value *v);
 /* Put these rules into the document, before the rules that it has. */
 void import_guards_end(struct importing *im, struct value *root);
 

@@ -26,6 +26,7 @@ static bool only_adjusted(const struct config_server *from, const struct config_
     adjusted.timeout_on_progress = to->timeout_on_progress;
     adjusted.timeout_max = to->timeout_max;
     adjusted.ask_timeout = to->ask_timeout;
+    adjusted.elicitation = to->elicitation;
     adjusted.concurrency = to->concurrency;
     adjusted.queue = to->queue;
     adjusted.start_timeout = to->start_timeout;

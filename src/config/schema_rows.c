@@ -80,6 +80,13 @@ static const struct schema_word instances_words[] = {
     {"per-session", "each session has a process of its own, which ends with the session"},
     {NULL},
 };
+static const struct schema_word elicitation_words[] = {
+    {"decline", "every question is declined, and the server goes on without the answer"},
+    {"off", "the server is told that nobody can be asked"},
+    {"handback", "the agent gets the question as the reply to its call, and may answer it later; "
+                 "a yes or no needs an approval besides (bus.approvals)"},
+    {NULL},
+};
 static const struct schema_word approve_by_words[] = {
     {"operator", "'rialto approvals', the daemon's page, or a token of role: operator"},
     {"client", "the agent's program, which asks its user (MCP elicitation); else refused"},
@@ -375,6 +382,19 @@ const struct schema_row schema_rows[] = {
      .max = HOURS(24),
      .help = "How long a question that the server asks during a call (a form, a sampling request) "
              "may wait for its answer. The call's timeout starts again after the answer."},
+    {"servers.*.elicitation", SCHEMA_SECTION,
+     .help = "What becomes of the forms that the server asks to be filled in during calls from a "
+             "bus. Agents with MCP are asked as they are, and this says nothing about them."},
+    {"servers.*.elicitation.mode", SCHEMA_WORD, SERVER(elicitation.mode), .preset = "decline",
+     .words = elicitation_words, .help = "Who answers."},
+    {"servers.*.elicitation.max_per_call", SCHEMA_NUMBER, SERVER(elicitation.max_per_call),
+     .preset = "3", .min = 1, .max = CALLS_MAX, .zero = "all are declined",
+     .help = "How many questions of one call are handed back; more are declined. ask_timeout is "
+             "how long each stays open."},
+    {"servers.*.elicitation.denied_fields", SCHEMA_STRINGS, SERVER(elicitation.denied_fields),
+     .max = CALLS_MAX, .check = check_name,
+     .help = "Fields that agents are never asked for; case is ignored. A form with one of them is "
+             "declined, and so is one with a field that looks like a credential."},
     {"servers.*.start", SCHEMA_WORD, SERVER(start), .preset = "eager", .words = start_words,
      .help = "When the program is started."},
     {"servers.*.start_timeout", SCHEMA_DURATION, SERVER(start_timeout), .preset = "30s", .min = 100,

@@ -133,6 +133,20 @@ static void put_facts(void *arg, const struct provider *p, struct bus_server_fac
     buf_fini(&identity);
     facts->timeout_ms = s->own_timeout ? s->timeout : 0;
     facts->agent_owned = s->origin == ORIGIN_AGENT;
+    facts->handback = s->elicitation.mode == ELICITATION_HANDBACK;
+}
+
+static struct bus_asking asking_of(void *arg, const struct provider *p)
+{
+    const struct config_server *s = entry_of(arg, p);
+
+    if (!s)
+        return (struct bus_asking){0};
+    return (struct bus_asking){.off = s->elicitation.mode == ELICITATION_OFF,
+                               .handback = s->elicitation.mode == ELICITATION_HANDBACK,
+                               .max = s->elicitation.max_per_call,
+                               .denied = s->elicitation.denied_fields.items,
+                               .n_denied = s->elicitation.denied_fields.n};
 }
 
 /* --- register and unregister --- */
@@ -414,6 +428,7 @@ struct bus_hosting *bus_hosting_new(struct bridge *bridge, struct follow *follow
                                 .next = next_server,
                                 .view = view_of,
                                 .facts = put_facts,
+                                .asking = asking_of,
                                 .relist = relist,
                                 .add = add_server,
                                 .remove = remove_server,

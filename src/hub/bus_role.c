@@ -78,6 +78,7 @@ static void open_worker(struct bus_role *r, const struct config *c)
         (struct bus_worker_options){.agents = (const char *const *)c->bus.agents.items,
                                     .n_agents = c->bus.agents.n,
                                     .name = c->bus.name,
+                                    .approvals = c->bus.approvals,
                                     .servers_indexed = c->bus.discovery & DISCOVERY_SERVERS_INDEXED,
                                     .tools_available = c->bus.discovery & DISCOVERY_TOOLS_AVAILABLE,
                                     .prefetch = (unsigned)c->bus.prefetch,

@@ -26,6 +26,16 @@ struct bus_server_facts {
     struct span identity_hash; /* 16 hex digits */
     uint64_t timeout_ms;       /* the server's own limit, which wins over the caller's; 0 = none */
     bool agent_owned;          /* registered over the bus */
+    bool handback;             /* agents answer the server's questions */
+};
+
+/* What becomes of a server's questions during calls from the bus. */
+struct bus_asking {
+    bool off;                  /* the server is told that nobody can be asked */
+    bool handback;             /* handed to agents that can answer; else declined */
+    uint64_t max;              /* questions on one call that are handed back; more are declined */
+    const char *const *denied; /* names of fields that agents are never asked for */
+    size_t n_denied;
 };
 
 struct bus_host {
@@ -37,6 +47,7 @@ struct bus_host {
     /* The view of this server alone: own names, filters applied. */
     struct view *(*view)(void *arg, struct provider *p);
     void (*facts)(void *arg, const struct provider *p, struct bus_server_facts *facts);
+    struct bus_asking (*asking)(void *arg, const struct provider *p);
     /* Ask the server for its lists again, if it is up: a new generation of its catalog follows. */
     void (*relist)(void *arg, struct provider *p);
     /* Add or remove a server for an agent, also in the configuration file. 0, or negative with a

@@ -250,15 +250,18 @@ void job_open(struct job *j, struct view *v, const struct request *request)
         j->call = call; /* NULL: the call has ended, and the job may be freed */
 }
 
+/* A call without a job waits for the answer to a question that was handed back (handback.c). */
 static void on_event(struct peer *self, struct call *call, const struct event *event)
 {
-    (void)self, (void)call, (void)event;
+    if (!call->consumer_data && event->kind == EVENT_UNASKED)
+        handback_withdrawn(CONTAINER_OF(self, struct bus_worker, peer), call);
 }
 
-/* Nobody is there to be asked: a server's question is declined, which lets the server go on without
- * the answer. Whether a held call may run is the operator's to say. */
+/* A question that is not handed back is declined, which lets the server go on without the answer.
+ * Whether a held call may run is the operator's to say. */
 static void on_ask(struct peer *self, struct call *call, const struct ask *ask)
 {
+    struct job *j = call->consumer_data;
     const struct outcome declined = {.kind = OUTCOME_RESULT,
                                      .body = SPAN("{\"action\":\"decline\"}")};
     const struct outcome unasked = {.kind = OUTCOME_FAILED,
@@ -266,14 +269,20 @@ static void on_ask(struct peer *self, struct call *call, const struct ask *ask)
                                     .text = SPAN("agents on the bus cannot be asked")};
 
     (void)self;
-    ask_answer(call, ask->key, call->state == CALL_HELD ? &unasked : &declined);
+    if (call->state == CALL_HELD)
+        ask_answer(call, ask->key, &unasked);
+    else if (!j || !handback_ask(j, ask))
+        ask_answer(call, ask->key, &declined);
 }
 
 static void on_done(struct peer *self, struct call *call, const struct outcome *outcome)
 {
     struct job *j = call->consumer_data;
 
-    (void)self;
+    if (!j) {
+        handback_done(CONTAINER_OF(self, struct bus_worker, peer), call, outcome);
+        return;
+    }
     j->call = NULL;
     j->finish(j, outcome);
 }
@@ -291,6 +300,9 @@ static void on_timer(struct timer *t)
     j->timed_out = true;
     if (j->call)
         call_cancel(j->call, FAIL_TIMEOUT); /* calls `done` before it returns */
+    else if (j->question.n)
+        job_fail(j, "timeout", true,
+                 "timed out: nobody approved the answer. The question is open still");
     else
         job_fail(j, "timeout", true,
                  "timed out: server '" SPAN_FMT "' did not come up within %llu ms",

@@ -15,7 +15,8 @@
 #include "rockbot/worker.h"
 
 enum { JOB_MAX_CLAIMS = 8 };
-/* The questions of servers that get an answer on every job's call: they are declined. */
+/* The questions of servers that get an answer on every job's call: they are handed back or
+ * declined. */
 enum { JOB_ANSWERS = ANSWERS_ELICIT_FORM | ANSWERS_ELICIT_URL };
 
 /* A delivery that waits for a job's reply. */
@@ -37,6 +38,10 @@ struct job {
     struct span server, tool; /* the tool, prompt or uri */
     struct span call_id;      /* of an invoke */
     struct span arguments;    /* raw object */
+    struct span session;      /* of an invoke or answer; may be empty */
+    struct span question;     /* of an answer: the question's id */
+    bool can_answer;          /* the agent takes questions of servers (handback.c) */
+    uint64_t asked;           /* questions of the call so far that the agent was asked */
     uint64_t began, budget;   /* ms; the budget is what the call may take */
     struct timer timer;       /* the end of the budget; then the next try to send */
     bool timed_out;

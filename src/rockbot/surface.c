@@ -207,6 +207,7 @@ void surface_put_server(struct buf *out, const struct surface *s, const char *al
                     [SERVER_TOOL_FINGERPRINTS] = prints ? buf_view(&s->tool_prints) : SPAN_EMPTY,
                     [SERVER_VERSION] = facts->version,
                     [SERVER_IDENTITY] = facts->identity_hash,
+                    [SERVER_HANDBACK] = facts->handback ? SPAN("true") : SPAN_EMPTY,
                 });
 }
 

@@ -276,6 +276,7 @@ struct bus_worker *bus_worker_new(struct loop *loop, struct bus *bus, const stru
     list_init(&w->jobs);
     list_init(&w->known);
     recent_init(&w->recent);
+    handback_init(w);
     w->servers.changed = on_servers;
     w->next_look.fire = on_next_look;
     w->grace.fire = on_grace;
@@ -300,6 +301,7 @@ static void worker_free(struct bus_worker *w)
         mem_free(l);
     }
     worker_forget_all(w);
+    handback_fini(w);
     recent_fini(&w->recent);
     mem_free(w->stations);
     mem_free(w);
@@ -357,6 +359,7 @@ void bus_worker_close(struct bus_worker *w, void (*closed)(void *arg), void *arg
     w->closed = closed;
     w->closed_arg = arg;
     timer_set(loop_timers(w->loop), &w->grace, GRACE_MS);
+    handback_end_all(w);
     worker_job_ended(w);
 }
 

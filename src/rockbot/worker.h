@@ -24,6 +24,7 @@ struct bus_worker_options {
     /* For several workers with different servers: the groups end in .NAME, and invokes of servers
      * that this worker lacks are left to the others. NULL: all workers have the same servers. */
     const char *name;
+    bool approvals;          /* ask on the bus for the approval of answers that decide something */
     bool servers_indexed;    /* announce with McpServersIndexed */
     bool tools_available;    /* announce with McpToolsAvailable */
     unsigned prefetch;       /* calls at once for each agent; 0 = 10 */

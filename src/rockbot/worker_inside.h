@@ -4,12 +4,14 @@
  *     worker.c          start and close, subscriptions, agents, when to look
  *     job.c             a message that is being worked on, up to its confirmed reply
  *     worker_invoke.c   tool calls
+ *     handback.c        questions of servers that agents answer
  *     worker_manage.c   what agents ask about servers
  *     worker_announce.c what agents are told about servers
  */
 #ifndef RIALTO_ROCKBOT_WORKER_INSIDE_H
 #define RIALTO_ROCKBOT_WORKER_INSIDE_H
 
+#include "base/id.h"
 #include "rockbot/content.h"
 #include "rockbot/job.h"
 #include "rockbot/recent.h"
@@ -72,6 +74,10 @@ struct bus_worker {
     struct list jobs;
     struct recent recent;
     struct list known;
+    struct list questions; /* of struct handback (handback.c), oldest first */
+    size_t n_questions;
+    char token[ID_TOKEN_SIZE]; /* tells the questions of this worker from those before a restart */
+    struct bus_sub *approvals; /* of answers; NULL when there are none */
     bool was_up, said_anything;
     struct observer servers;
     struct timer next_look;         /* for a look without a change of a server */
@@ -96,7 +102,28 @@ void worker_put_servers(struct buf *out, const struct bus_worker *w);
 /* The same for the items of a server's view; of many, the first. */
 void worker_put_names(struct buf *out, struct view *v, enum item_kind kind);
 
+/* --- handback.c --- */
+void handback_init(struct bus_worker *w);
+/* Ends the calls that wait for answers. */
+void handback_end_all(struct bus_worker *w);
+void handback_fini(struct bus_worker *w);
+/* The job's server asks. True: the agent has the question as the job's reply, and the call waits.
+ */
+bool handback_ask(struct job *j, const struct ask *ask);
+/* A waiting call: its question was taken back; it has ended. */
+void handback_withdrawn(struct bus_worker *w, const struct call *call);
+void handback_done(struct bus_worker *w, const struct call *call, const struct outcome *outcome);
+/* An agent's answer: `slots` of ROCKBOT_ANSWER. */
+void handback_answer(struct job *j, const struct json_slot *slots);
+/* A session of the agent has ended, and its questions with it. */
+void handback_release(struct bus_worker *w, struct span agent, struct span session);
+/* Is the question with this id one of a worker with another name? */
+bool handback_is_elsewhere(const struct bus_worker *w, struct span id);
+
 /* --- worker_invoke.c, worker_manage.c --- */
+/* Reply to an invoke, or to an answer, with a result; with the end of the call. */
+void worker_reply_result(struct job *j, struct span text, struct span blocks, bool is_error);
+void worker_finish_invoke(struct job *j, const struct outcome *outcome);
 void worker_invoke(struct bus_worker *w, const struct bus_delivery *d);
 void worker_manage(struct bus_worker *w, const struct bus_delivery *d);
 

@@ -31,15 +31,27 @@ static void fail_invoke(struct job *j, const char *code, bool retryable, struct 
                   [ERROR_RETRYABLE] = retryable ? SPAN("true") : SPAN("false")});
 }
 
-static void reply_result(struct job *j, struct span text, struct span blocks, bool is_error)
+void worker_reply_result(struct job *j, struct span text, struct span blocks, bool is_error)
 {
-    job_reply(j, ROCKBOT_RESULT,
-              (const struct span[ROCKBOT_MAX_MEMBERS]){
-                  [RESULT_CALL] = j->call_id,
-                  [RESULT_TOOL] = j->tool,
-                  [RESULT_CONTENT] = text,
-                  [RESULT_BLOCKS] = blocks,
-                  [RESULT_IS_ERROR] = is_error ? SPAN("true") : SPAN("false")});
+    const struct span values[ROCKBOT_MAX_MEMBERS] = {[RESULT_CALL] = j->call_id,
+                                                     [RESULT_TOOL] = j->tool,
+                                                     [RESULT_CONTENT] = text,
+                                                     [RESULT_BLOCKS] = blocks,
+                                                     [RESULT_IS_ERROR] =
+                                                         is_error ? SPAN("true") : SPAN("false")};
+    BUF_SCOPED result = {0};
+
+    if (j->type == ROCKBOT_INVOKE) {
+        job_reply(j, ROCKBOT_RESULT, values);
+        return;
+    }
+    rockbot_put(&result, ROCKBOT_RESULT, values);
+    j->worker->counts.managed++;
+    job_reply(j, ROCKBOT_ANSWERED,
+              (const struct span[ROCKBOT_MAX_MEMBERS]){[ANSWERED_QUESTION] = j->question,
+                                                       [ANSWERED_SERVER] = j->server,
+                                                       [ANSWERED_TOOL] = j->tool,
+                                                       [ANSWERED_RESULT] = buf_view(&result)});
 }
 
 static const struct target *find_tool(struct view *v, struct span name)
@@ -78,7 +90,7 @@ static void finish_result(struct job *j, const struct outcome *outcome)
         buf_span(&c.text, c.text.n ? buf_view(&hint) : span_from(buf_view(&hint), 2));
         buf_fini(&hint);
     }
-    reply_result(j, buf_view(&c.text), buf_view(&c.blocks), outcome->is_error);
+    worker_reply_result(j, buf_view(&c.text), buf_view(&c.blocks), outcome->is_error);
     content_fini(&c);
 }
 
@@ -98,7 +110,7 @@ static void finish_error(struct job *j, const struct outcome *outcome)
         buf_printf(&text, "Error %lld: ", (long long)e.code);
         content_put_line(&text, buf_view(&message));
         put_hint(&text, j, buf_view(&text));
-        reply_result(j, buf_view(&text), SPAN_EMPTY, true);
+        worker_reply_result(j, buf_view(&text), SPAN_EMPTY, true);
     }
     buf_fini(&text);
     buf_fini(&message);
@@ -164,7 +176,7 @@ static void finish_failed(struct job *j, const struct outcome *outcome)
     }
 }
 
-static void finish_invoke(struct job *j, const struct outcome *outcome)
+void worker_finish_invoke(struct job *j, const struct outcome *outcome)
 {
     if (outcome->kind == OUTCOME_RESULT)
         finish_result(j, outcome);
@@ -300,7 +312,7 @@ static void call_tool(struct job *j)
     struct request request = {.op = OP_CALL_TOOL,
                               .name = arena_span(&j->arena, t->public_name),
                               .timeout = j->budget + MARGIN_MS, /* the job's timer ends it first */
-                              .answers = JOB_ANSWERS,
+                              .answers = host->asking(host->arg, p).off ? 0 : JOB_ANSWERS,
                               .party = map_hash(j->agent)};
     struct buf params = {0}, meta = {0};
     put_params(&params, &meta, j, request.name, &request);
@@ -408,9 +420,11 @@ static void begin(struct job *j, const struct bus_delivery *d, const struct json
     struct provider *p;
 
     j->fail = fail_invoke;
-    j->finish = finish_invoke;
+    j->finish = worker_finish_invoke;
     j->call_id = job_text(j, &slots[INVOKE_CALL]);
     j->tool = job_text(j, &slots[INVOKE_TOOL]);
+    j->session = job_text(j, &slots[INVOKE_SESSION]);
+    j->can_answer = span_is(span_trim(message_header(d->message, ROCKBOT_HANDBACK)), "1");
     p = server.n ? worker_server(w, server) : owner_of(w, j->tool);
     j->server = arena_span(&j->arena, p ? span_str(p->alias) : server);
     w->counts.invokes++;

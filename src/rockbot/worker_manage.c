@@ -360,19 +360,6 @@ static void finish_read(struct job *j, const struct outcome *outcome)
     buf_fini(&contents);
 }
 
-/* --- questions --- */
-
-/* Questions of servers are refused while the call runs, so none is ever open. */
-static void begin_answer(struct job *j, const struct json_slot *slots)
-{
-    (void)slots;
-    job_fail(j, "invalid_arguments", false,
-             "there is no open question '" SPAN_FMT
-             "': this bridge does not hand questions back. Call the tool again with everything "
-             "that it asks for in its arguments",
-             SPAN_ARG(j->server));
-}
-
 /* --- the table of requests --- */
 
 static const struct row rows[] = {
@@ -384,7 +371,7 @@ static const struct row rows[] = {
     {ROCKBOT_LIST_RESOURCES, ROCKBOT_RESOURCES, RESOURCES_ERROR, false, true, begin_resources,
      NULL},
     {ROCKBOT_READ_RESOURCE, ROCKBOT_RESOURCE, RESOURCE_ERROR, true, true, begin_read, finish_read},
-    {ROCKBOT_ANSWER, ROCKBOT_ANSWERED, ANSWERED_ERROR, false, false, begin_answer, NULL},
+    {ROCKBOT_ANSWER, ROCKBOT_ANSWERED, ANSWERED_ERROR, false, false, handback_answer, NULL},
 };
 
 static const struct row *row_of(enum rockbot_record request)
@@ -395,19 +382,18 @@ static const struct row *row_of(enum rockbot_record request)
     return NULL;
 }
 
-/* A worker with a name answers only for its own servers; requests to add a server, and answers to
- * questions, are for the worker without a name. */
+/* A worker with a name answers only for its own servers and questions; requests to add a server are
+ * for the worker without a name. */
 static bool is_elsewhere(const struct bus_worker *w, const struct row *row,
                          const struct json_slot *slots)
 {
-    struct buf scratch = {0};
-    bool here;
+    BUF_SCOPED scratch = {0};
 
+    if (row->request == ROCKBOT_ANSWER)
+        return handback_is_elsewhere(w, rockbot_text(&slots[0], &scratch));
     if (!w->options->name)
         return false;
-    here = row->of_server && worker_server(w, rockbot_text(&slots[0], &scratch));
-    buf_fini(&scratch);
-    return !here;
+    return !row->of_server || !worker_server(w, rockbot_text(&slots[0], &scratch));
 }
 
 static void refuse(struct bus_worker *w, const struct bus_delivery *d, const char *why)
@@ -441,8 +427,11 @@ void worker_manage(struct bus_worker *w, const struct bus_delivery *d)
     struct json_slot slots[ROCKBOT_MAX_MEMBERS];
     struct err err = {0};
 
-    if (!row) {
-        /* ROCKBOT_RELEASE drops open questions and needs no answer; this bridge has none open. */
+    if (type == ROCKBOT_RELEASE && rockbot_read(type, d->message->body, slots, &err) == 0) {
+        BUF_SCOPED session = {0};
+        handback_release(w, d->message->source, rockbot_text(&slots[0], &session));
+        bus_settle(d->sub, d->tag, BUS_ACK);
+    } else if (!row) {
         if (type != ROCKBOT_RELEASE)
             log_info("bus", "'" SPAN_FMT "' asks for a '" SPAN_FMT "', which is not known here",
                      SPAN_ARG(d->message->source), SPAN_ARG(d->message->type));

@@ -77,6 +77,12 @@ static void facts_of(void *arg, const struct provider *p, struct bus_server_fact
     *facts = (struct bus_server_facts){0};
 }
 
+static struct bus_asking asking_of(void *arg, const struct provider *p)
+{
+    (void)arg, (void)p;
+    return (struct bus_asking){0};
+}
+
 /* --- the agent --- */
 
 static void invoke(struct run *r)
@@ -129,8 +135,12 @@ static void go(struct run *r, const char *url)
     const struct bus_options bus_options = {.url = url, .name = "budget"};
     const struct bus_events events = {on_up, on_down, on_bus_closed};
     const struct bus_worker_options options = {.agents = agents, .n_agents = 1};
-    const struct bus_host host = {
-        .router = r->router, .arg = r, .next = next_server, .view = view_of, .facts = facts_of};
+    const struct bus_host host = {.router = r->router,
+                                  .arg = r,
+                                  .next = next_server,
+                                  .view = view_of,
+                                  .facts = facts_of,
+                                  .asking = asking_of};
     struct err err = {0};
 
     r->bus = bus_open(r->loop, &bus_options, &events, r, &err);

@@ -30,6 +30,8 @@ const records = {
   'RockBot.Tools.Mcp.McpListResourcesResponse': '!serverName:s resources:a templates:a error:s?',
   'RockBot.Tools.Mcp.McpReadResourceRequest': '!serverName:s !uri:s',
   'RockBot.Tools.Mcp.McpReadResourceResponse': '!serverName:s !uri:s contents:a error:s?',
+  'RockBot.Tools.Mcp.McpAnswerQuestionRequest': '!questionId:s sessionId:s? toolCallId:s? answers:s? decline:b',
+  'RockBot.Tools.Mcp.McpAnswerQuestionResponse': '!questionId:s serverName:s? toolName:s? result:o? error:s?',
 };
 const parts = {
   block: '!type:s text:s? data:s? mimeType:s? uri:s?',
@@ -427,13 +429,13 @@ export class Agent {
    */
   async invoke(server, toolName, args = {}, {
     timeout = 60_000, wait = 30_000, headers = {}, more = {}, replyTo = `tool.result.${this.name}`,
-    callId = `call-${hexId().slice(0, 8)}`,
+    callId = `call-${hexId().slice(0, 8)}`, session = null,
   } = {}) {
     await this.listen();
     const correlationId = hexId();
     const body = {
       toolCallId: callId, toolName,
-      arguments: args === null || typeof args === 'string' ? args : JSON.stringify(args), sessionId: null,
+      arguments: args === null || typeof args === 'string' ? args : JSON.stringify(args), sessionId: session,
     };
     const answer = this.#wait(correlationId, `the answer of ${toolName}`, wait);
     answer.catch(() => {}); // it may fail while the request is still being sent

@@ -14,7 +14,7 @@ test('a server with a bound that is not understood is left out, and the others r
   const guards = {
     argGuards: [{ handler: 'something-new', tools: ['read'], options: {} }],
     auth: { profile: 'work' },
-    ELICITATION: { mode: 'handback' },
+    ELICITATION: { mode: 'ask-my-mother' },
     attachments: { thresholdBytes: 10 },
   };
   const guarded = Object.fromEntries(Object.entries(guards).map(([key, value]) => [`with-${key}`, { ...main, [key]: value }]));
@@ -156,5 +156,47 @@ test('a guard that is not understood keeps its server out, and says why', async 
     const { stdout } = await rialto(['check', writeConfig(tempDir(), { mcpServers }, 'mcp.json')]);
     assert.match(stdout, /mcpServers\.bad\.argGuards: server left out: 'argGuards' is not understood/, JSON.stringify(guard));
     assert.match(stdout, pattern, JSON.stringify(guard));
+  }
+});
+
+// `elicitation` is a bound, too: it says who answers a server's questions. Servers that had it were left out.
+test('elicitation is taken: the question of a call from the bus is handed back, bounded as the file says', async (t) => {
+  const place = embeddedRig(t).place();
+  const main = fake('--name', 'main');
+  const mcpServers = {
+    main: { ...main, elicitation: { Mode: 'HandBack', maxPerCall: 1, deniedFields: ['box'], handbackTtlMinutes: 7, responder: 'llm', defaults: {} } },
+    half: { ...main, elicitation: { mode: 'handback' } },
+    auto: { ...main, elicitation: { mode: 'auto', responderTimeoutMs: 5 } },
+    off: { ...main, elicitation: { mode: 'off', maxPerCall: null } },
+  };
+  await serve(t, { mcpServers, bus: { ...place.bus, agents: [place.agent] } });
+  const agent = await place.join(t, place.agent);
+  await agent.hears(...Object.keys(mcpServers));
+  const ask = (server, name) => agent.text(server, 'ask', {
+    method: 'elicitation/create', params: { message: 'm', requestedSchema: { type: 'object', properties: { [name]: { type: 'string' } } } },
+  }, { headers: { 'rb-mcp-handback': '1' } });
+  assert.match(await ask('main', 'box'), /"decline"/);
+  const text = await ask('main', 'name');
+  assert.match(text, /stays open for 7 minutes/);
+  const { result } = await agent.manage('AnswerQuestion', {
+    questionId: /question_id: "(.*?)"/.exec(text)[1], sessionId: null, toolCallId: null, answers: '{"name":"Ann"}', decline: false,
+  });
+  assert.match(result.content, /"name":"Ann"/);
+  assert.match(await ask('half', 'name'), /stays open for 30 minutes/);
+  assert.match(await ask('auto', 'name'), /"decline"/);
+  assert.match(await ask('off', 'name'), /-32601/);
+});
+
+test('an elicitation that is not understood keeps its server out, and says why', async () => {
+  const wrong = [
+    [{ mode: 'always' }, /'mode' is auto, decline, off or handback/], [{ mode: 7 }, /'mode'/], [{ modus: 'off' }, /a key that is not known/],
+    [{ maxPerCall: -1 }, /whole numbers/], [{ handbackTtlMinutes: '5' }, /whole numbers/], [{ deniedFields: 'x' }, /'deniedFields'/],
+    [{ defaults: { mailbox: 'work' } }, /'defaults' are not answered with here/], ['off', /key that is not known/],
+  ];
+  for (const [elicitation, pattern] of wrong) {
+    const mcpServers = { main: fake(), bad: { ...fake(), elicitation } };
+    const { stdout } = await rialto(['check', writeConfig(tempDir(), { mcpServers }, 'mcp.json')]);
+    assert.match(stdout, /mcpServers\.bad\.elicitation: server left out: 'elicitation' is not understood/, JSON.stringify(elicitation));
+    assert.match(stdout, pattern, JSON.stringify(elicitation));
   }
 });

@@ -231,6 +231,12 @@ static void host_facts(void *arg, const struct provider *p, struct bus_server_fa
     *facts = CONTAINER_OF(p, const struct rig_server, core)->facts;
 }
 
+static struct bus_asking host_asking(void *arg, const struct provider *p)
+{
+    (void)arg, (void)p;
+    return (struct bus_asking){0};
+}
+
 static void host_relist(void *arg, struct provider *p)
 {
     struct rig_server *s = CONTAINER_OF(p, struct rig_server, core);
@@ -474,6 +480,7 @@ void rig_begin(struct rig *r)
                                 .next = host_next,
                                 .view = host_view,
                                 .facts = host_facts,
+                                .asking = host_asking,
                                 .relist = host_relist,
                                 .add = host_add,
                                 .remove = host_remove};
