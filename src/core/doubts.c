@@ -158,6 +158,13 @@ static size_t count(const struct provider *p, bool held)
     return n;
 }
 
+/* Do all calls that run wait for questions that are held? Calls of agents that look alike, and that
+ * wait for their user's answer, do not count: that may take minutes. */
+static bool is_tied(const struct field *f, size_t held)
+{
+    return f->n_running && (f->n_running == f->n || !f->mixed) && held >= f->n_running;
+}
+
 /* Asks or refuses what is held, as far as that is known now. A consumer may do anything when it is
  * asked, so everything is looked at anew for each question. */
 static void settle(struct provider *p)
@@ -178,7 +185,7 @@ static void settle(struct provider *p)
             list_init(&copy->node);
             ask_put(owner, &copy->ask);
             mem_free(copy);
-        } else if (f.n_running == f.n && count(p, true) >= f.n) {
+        } else if (is_tied(&f, count(p, true))) {
             break_tie(p);
         } else {
             break;
