@@ -22,6 +22,7 @@ struct watch {
     struct loop *loop;
     char *path;
     struct stamp stamp;
+    struct stamp seen;   /* at the last event */
     struct timer settle; /* waits until changes stop coming */
     struct timer look;
     void (*changed)(void *arg);
@@ -37,12 +38,17 @@ static struct stamp stamp_of(const char *path)
     return (struct stamp){st.st_mtim.tv_sec, st.st_mtim.tv_nsec, st.st_size, st.st_ino};
 }
 
+static bool is_other(const struct stamp *a, const struct stamp *b)
+{
+    return a->seconds != b->seconds || a->nanoseconds != b->nanoseconds || a->size != b->size ||
+           a->inode != b->inode;
+}
+
 static bool differs(const struct watch *w)
 {
     struct stamp now = stamp_of(w->path);
 
-    return now.seconds != w->stamp.seconds || now.nanoseconds != w->stamp.nanoseconds ||
-           now.size != w->stamp.size || now.inode != w->stamp.inode;
+    return is_other(&now, &w->stamp);
 }
 
 static void on_settled(struct timer *t)
@@ -56,9 +62,15 @@ static void on_settled(struct timer *t)
     w->changed(w->arg);
 }
 
+/* Something has happened in the folder. Only changes of the file itself put the report off: in a
+ * folder where others write all the time, it would never come. */
 static void suspect(struct watch *w)
 {
-    if (differs(w))
+    struct stamp now = stamp_of(w->path);
+    bool changes = is_other(&now, &w->seen);
+
+    w->seen = now;
+    if (is_other(&now, &w->stamp) && (changes || !timer_is_set(&w->settle)))
         timer_set(loop_timers(w->loop), &w->settle, SETTLE_MS);
 }
 
