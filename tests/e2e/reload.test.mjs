@@ -192,3 +192,15 @@ test('a file that is empty for a moment changes nothing', async (t) => {
   await client.waitFor('a__echo', 'b__echo');
   assert.equal((await pids(server)).a, before.a);
 });
+
+// Each event in the folder put the reading off by half a second more: beside a program that writes there
+// all the time, a change of the file was never seen.
+test('a file that changes in a folder where others write all the time', async (t) => {
+  const server = await serve(t, { servers: { a: fake('--name', 'a') } });
+  const busy = setInterval(() => fs.writeFileSync(path.join(path.dirname(server.config), 'busy'), String(Math.random())), 50);
+  t.after(() => clearInterval(busy));
+  const client = await new HttpClient(server.url).connect();
+  await client.waitFor('a__echo');
+  rewrite(server, { servers: { a: fake('--name', 'a'), b: fake('--name', 'b') } });
+  await client.waitFor('b__echo');
+});
