@@ -47,7 +47,7 @@ struct task_errand {
     enum failure why;
     struct list questions; /* of a watch: struct task_question */
     size_t n_questions;
-    unsigned answers;      /* of a watch: what its agent can be asked */
+    unsigned answers; /* of a watch: what its agent can be asked */
 };
 
 /* A question that waits for tasks/update. */
