@@ -35,7 +35,7 @@ run: build ## build, then serve: ARGS="-c my.yaml" passes options on
 test: setup-test ## every test there is; the last line says how many passed and failed
 	@tests/run
 
-test-peers: asan setup-test ## against real peers of other people (needs go, cargo, python3); says which are missing
+test-peers: asan build setup-test ## against real peers of other people (needs go, cargo, python3); says which are missing
 	@tests/peers/run
 
 asan: build/asan/build.ninja ## build the flavour the tests run

@@ -2,9 +2,11 @@
  * child into its group, and by child.c, which ends the group with the child. */
 #include "io/cgroup.h"
 
+#include "base/ascii.h"
 #include "base/buf.h"
 #include "base/file.h"
 #include "base/mem.h"
+#include "io/kin.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -18,6 +20,9 @@
 #include <unistd.h>
 
 enum { FILE_MOST = 1024 * 1024 };
+
+/* Where we go when our group is to give our children limits, see step_aside(). */
+static const char aside[] = "/rialto-main";
 
 /* --- our own group --- */
 
@@ -40,7 +45,7 @@ static bool put_mount_point(struct buf *out)
     return to > from;
 }
 
-/* The line of cgroup v2 is "0::/path". */
+/* The line of cgroup v2 is "0::/path". Having stepped aside, our group is still the one above. */
 static bool put_own_path(struct buf *out)
 {
     BUF_SCOPED groups = {0};
@@ -52,9 +57,13 @@ static bool put_own_path(struct buf *out)
     if (!line)
         return false;
     const char *path = strchr(line, '/');
-    if (path)
-        buf_span(out, span_of(path, strcspn(path, "\n")));
-    return path != NULL;
+    if (!path)
+        return false;
+    struct span own = span_of(path, strcspn(path, "\n"));
+    if (own.n > strlen(aside) && span_is(span_from(own, own.n - strlen(aside)), aside))
+        own.n -= strlen(aside);
+    buf_span(out, own);
+    return true;
 }
 
 /* Root may write everywhere, but a group that was not delegated is managed by somebody else. */
@@ -68,6 +77,76 @@ static bool is_ours(const char *folder)
         if (getxattr(folder, notes[i], &value, 1) == 1 && value == '1')
             return true;
     return geteuid() != 0 && stat(folder, &st) == 0 && st.st_uid == geteuid();
+}
+
+/* --- limits of groups --- */
+
+static void write_text(const char *folder, const char *name, const char *text)
+{
+    BUF_SCOPED path = {0};
+
+    buf_printf(&path, "%s/%s", folder, name);
+    int fd = open(buf_cstr(&path), O_WRONLY | O_CLOEXEC);
+    if (fd < 0)
+        return;
+    if (write(fd, text, strlen(text)) < 0) {
+        /* A controller that this group does not have, or a group that no longer exists. */
+    }
+    close(fd);
+}
+
+void cgroup_bound(const char *folder, const char *name, uint64_t most)
+{
+    char text[24];
+
+    snprintf(text, sizeof text, "%" PRIu64, most);
+    write_text(folder, name, text);
+}
+
+/* The next process in the text of a cgroup.procs, or 0. */
+static int next_process(struct span *procs)
+{
+    uint64_t pid = 0;
+    size_t end = span_find(*procs, '\n');
+
+    if (!ascii_number(span_cut(*procs, 0, end), &pid) || pid > INT32_MAX)
+        return 0;
+    *procs = span_from(*procs, end + 1);
+    return (int)pid;
+}
+
+/* Is nobody there but this process and its guard? */
+static bool are_all_ours(struct span procs)
+{
+    int pid;
+
+    while ((pid = next_process(&procs)))
+        if (pid != getpid() && kin_parent(pid) != getpid())
+            return false;
+    return true;
+}
+
+/*
+ * The kernel lets a group give limits to the groups below it only while the group itself has no
+ * processes. So we move to a group beside those of our children. Where others share our group,
+ * nothing is moved, and limits are set in the other ways (cage.c).
+ */
+static void step_aside(const char *own)
+{
+    BUF_SCOPED path = {0}, procs = {0};
+
+    buf_printf(&path, "%s/cgroup.procs", own);
+    if (file_read(&procs, buf_cstr(&path), FILE_MOST) || !are_all_ours(buf_view(&procs)))
+        return;
+    path.n = 0;
+    buf_printf(&path, "%s%s", own, aside);
+    if (procs.n && mkdir(buf_cstr(&path), 0755) < 0 && errno != EEXIST)
+        return;
+    struct span rest = buf_view(&procs);
+    for (int pid; (pid = next_process(&rest));)
+        cgroup_bound(buf_cstr(&path), "cgroup.procs", (uint64_t)pid);
+    write_text(own, "cgroup.subtree_control", "+memory");
+    write_text(own, "cgroup.subtree_control", "+pids");
 }
 
 /* --- groups of our children: rialto-<our process>-<number> --- */
@@ -93,7 +172,7 @@ static void remove_leftovers(const char *own)
         closedir(all);
 }
 
-char *cgroup_make(uint64_t number, int *procs)
+char *cgroup_make(uint64_t number, bool limited, int *procs)
 {
     BUF_SCOPED path = {0};
 
@@ -101,6 +180,8 @@ char *cgroup_make(uint64_t number, int *procs)
     if (!put_mount_point(&path) || !put_own_path(&path) || !is_ours(buf_cstr(&path)))
         return NULL;
     remove_leftovers(path.p);
+    if (limited)
+        step_aside(path.p);
     buf_printf(&path, "/rialto-%d-%" PRIu64, getpid(), number);
     if (mkdir(buf_cstr(&path), 0755) < 0)
         return NULL;
@@ -116,26 +197,25 @@ void cgroup_join(int procs)
         return; /* a child outside of its group is known by its mark alone */
 }
 
-void cgroup_bound(const char *folder, const char *name, uint64_t most)
-{
-    BUF_SCOPED path = {0};
-
-    buf_printf(&path, "%s/%s", folder, name);
-    int fd = open(buf_cstr(&path), O_WRONLY | O_CLOEXEC);
-    if (fd < 0)
-        return;
-    if (dprintf(fd, "%" PRIu64, most) < 0) {
-        /* Only a group that no longer exists refuses the write. */
-    }
-    close(fd);
-}
-
 void cgroup_kill(const char *folder)
 {
     cgroup_bound(folder, "cgroup.kill", 1);
 }
 
+/* A Rialto that was a child may have left groups of its own below. */
 bool cgroup_remove(const char *folder)
 {
+    if (rmdir(folder) == 0 || errno != EBUSY)
+        return true;
+    DIR *all = opendir(folder);
+    const struct dirent *e;
+    while (all && (e = readdir(all))) {
+        BUF_SCOPED below = {0};
+        buf_printf(&below, "%s/%s", folder, e->d_name);
+        if (strncmp(e->d_name, "rialto-", strlen("rialto-")) == 0)
+            cgroup_remove(buf_cstr(&below));
+    }
+    if (all)
+        closedir(all);
     return rmdir(folder) == 0 || errno != EBUSY;
 }

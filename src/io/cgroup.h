@@ -17,9 +17,9 @@
  * Make a group for a child that is about to be started. Returns the group's folder, which the
  * caller frees, and in *procs an open file: a process that writes "0" to the file joins the group.
  * NULL where no group can be made. Groups left by a Rialto that was killed are killed and removed
- * as well.
+ * as well. `limited`: the group will have limits, if our group can give them.
  */
-char *cgroup_make(uint64_t number, int *procs);
+char *cgroup_make(uint64_t number, bool limited, int *procs);
 /* Set a limit of the group: "memory.max", "pids.max". */
 void cgroup_bound(const char *folder, const char *name, uint64_t most);
 /* Between vfork and exec: only system calls. */

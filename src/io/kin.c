@@ -57,8 +57,7 @@ static bool read_proc(struct buf *out, int pid, const char *name)
     return !rc;
 }
 
-/* -1 when the process is gone or may not be looked at. */
-static int parent_of(int pid)
+int kin_parent(int pid)
 {
     struct buf text = {0};
     int parent = -1;
@@ -158,7 +157,7 @@ static void put_children(struct buf *out)
         return;
     DIR *all = opendir("/proc");
     while (all && (e = readdir(all)))
-        if (parent_of((int)strtol(e->d_name, NULL, 10)) == getpid())
+        if (kin_parent((int)strtol(e->d_name, NULL, 10)) == getpid())
             buf_printf(out, "%s ", e->d_name);
     if (all)
         closedir(all);
@@ -256,7 +255,7 @@ static enum answer climb(const struct list *kin, int pid)
             return NO;
         if (is_child(kin, pid))
             return YES;
-        int parent = parent_of(pid);
+        int parent = kin_parent(pid);
         if (parent < 0) /* a process of another user that /proc hides: not one of ours */
             return kill(pid, 0) < 0 && errno == EPERM ? NO : PARENT_DIED;
         if (parent == self)

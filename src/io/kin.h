@@ -39,6 +39,8 @@ void kin_brand(rlim_t mark);
 size_t kin_sweep(const struct list *kin);
 /* Kill every process with one of these marks. Returns how many there were. */
 size_t kin_kill_marked(const rlim_t *marks, size_t n);
+/* The parent of a process; -1 when the process is gone or may not be looked at. */
+int kin_parent(int pid);
 /* Is this process one of our children, or does it descend from one? Also true for a process that is
  * gone. */
 bool kin_includes(const struct list *kin, int pid);

@@ -393,7 +393,8 @@ int spawn(struct spawned *to, const struct child_spec *spec, const struct rlimit
         .core = core,
     };
     to->mark = plan.mark;
-    to->cgroup = cgroup_make(plan.mark, &plan.cgroup);
+    bool limited = spec->cage && (spec->cage->memory || spec->cage->processes);
+    to->cgroup = cgroup_make(plan.mark, limited, &plan.cgroup);
     code = prepare_cage(&plan, spec, to->cgroup, err);
     if (!code)
         code = launch(to, &plan, path, err);
