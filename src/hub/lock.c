@@ -207,12 +207,15 @@ static char *text_path(const char *digest)
     return place_path(PLACE_STATE, buf_cstr(&name));
 }
 
-/* Keep what was approved, so that a later difference can be shown. */
+/* Keep what was approved, so that a later difference can be shown. A description may repeat a
+ * secret that its server was given. */
 static void keep_text(const struct lock_row *row)
 {
     char *path = row->text ? text_path(row->digest) : NULL;
-    int code = path ? file_replace(path, span_str(row->text)) : 0;
+    BUF_SCOPED clean = {0};
 
+    log_redact(&clean, span_str(row->text));
+    int code = path ? file_replace(path, buf_view(&clean)) : 0;
     if (code)
         log_warn("lock",
                  "%s cannot be written (%s): a change of '%s' will be seen, but not what "
@@ -351,12 +354,13 @@ void lock_put_difference(struct buf *out, const struct lock *l, const struct loc
 {
     const struct lock_row *row = find_row(&l->rows, span_str(h->server), span_str(h->tool));
     char *path = row ? text_path(row->digest) : NULL;
-    BUF_SCOPED was = {0};
+    BUF_SCOPED was = {0}, is = {0};
 
     if (path &&
         (file_read(&was, path, MAX_TEXT) || json_skim(buf_view(&was), NULL, NULL, NULL, NULL)))
-        was.n = 0; /* approved on another machine */
-    tool_text_put_difference(out, buf_view(&was), span_str(h->text));
+        was.n = 0;                      /* approved on another machine */
+    log_redact(&is, span_str(h->text)); /* as the text of before was kept */
+    tool_text_put_difference(out, buf_view(&was), buf_view(&is));
     mem_free(path);
 }
 

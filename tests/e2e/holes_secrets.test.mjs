@@ -191,6 +191,38 @@ test('nothing that is told on the bus shows a secret', async (t) => {
   expectNone('the news', news);
 });
 
+// The files of the state folder came later than the rest of this page: the trail with its arguments, the
+// tasks with their results, the texts of tools that were approved.
+test('no file of the state folder shows a secret', async (t) => {
+  const home = tempDir();
+  const env = { ...environment(), XDG_STATE_HOME: home };
+  const all = Object.values(forms).flatMap((make) => Object.values(secrets).map(make)).join(' | ');
+  const tasks = { command: process.execPath, args: [path.join(root, 'tests/fixture/task_server.mjs'), 'legacy'] };
+  const write = (servers) => writeConfig(home, {
+    ...config, listen: '127.0.0.1:0', servers, audit: { arguments: 'redacted' }, lock: { on_change: 'ask' },
+  });
+  const others = Object.entries(config.servers).filter(([name]) => name !== 'leaky');
+  const off = Object.fromEntries(others.map(([name, entry]) => [name, { ...entry, enabled: false }]));
+  const locked = await rialto(['lock', '-c', write({ leaky: config.servers.leaky, tasks, ...off })], { env });
+  assert.equal(locked.code, 0, locked.stderr);
+  const file = write({ ...config.servers, tasks });
+  const server = await serve(t, null, { args: ['-c', file], env });
+  const client = await new HttpClient(server.url).connect();
+  await client.waitFor('leaky__say', 'tasks__slow');
+  await client.call('leaky__say', { text: all });
+  await client.call('leaky__fail', { text: all });
+  const task = await client.request('tools/call', { name: 'tasks__slow', arguments: { ms: 1, tag: all }, task: {} });
+  const { taskId } = task.result.task;
+  await until('the end of the task', async () => (await client.request('tasks/get', { taskId })).result.status === 'completed');
+  assert.match(JSON.stringify(await client.request('tasks/result', { taskId })), /plain-Tok3n-0815/);
+  await server.stop();
+  const files = fs.readdirSync(path.join(home, 'rialto'), { recursive: true, withFileTypes: true })
+    .filter((e) => e.isFile()).map((e) => path.join(e.parentPath ?? e.path, e.name));
+  for (const part of ['audit.jsonl', 'audit.head', 'tasks.json', 'approved/']) assert.ok(files.some((f) => f.includes(part)), `${part} is among ${files}`);
+  assert.match(fs.readFileSync(files.find((f) => f.endsWith('audit.jsonl')), 'utf8'), /"tool":"say".*"arguments":"\{/);
+  for (const name of [...files, path.join(home, 'mcp.lock')]) expectNone(name, `.${fs.readFileSync(name, 'utf8')}`);
+});
+
 // A component has its secrets on its command line, and says them when it ends.
 test('a conductor shows no secret of its components', async (t) => {
   const traces = tempDir();
