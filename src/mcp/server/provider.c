@@ -12,6 +12,7 @@
 #include "mcp/param_headers.h"
 #include "mcp/server/as_tools.h"
 #include "mcp/server/context.h"
+#include "mcp/server/task_watch.h"
 #include "mcp/server/upstream.h"
 #include "mcp/task_text.h"
 
@@ -109,7 +110,7 @@ static void receive_request(struct mcp_provider *p, const struct mcp_message *m,
     } else if (!ask.needs || p->modern) {
         /* In the stateless era servers ask by their results: nobody would answer this one. */
         respond_error(p, m->rpc.id, RPC_METHOD_NOT_FOUND, "Method not found");
-    } else if (!p->watches.n || !upstream_tasks_ask(p, m, about, &ask)) {
+    } else if (!p->watches.n || !task_watch_ask(p, m, about, &ask)) {
         receive_ask(p, m, about, &ask);
     }
     buf_fini(&method);
@@ -241,7 +242,7 @@ static void receive_cancelled(struct mcp_provider *p, const struct mcp_message *
     if (id->type == JSON_NONE)
         return;
     const struct sent *ours = p->modern ? sent_of(p, id->value) : NULL;
-    if (!ours && p->watches.n && upstream_tasks_unask(p, id->value))
+    if (!ours && p->watches.n && task_watch_unask(p, id->value))
         return;
     if (!ours)
         ask_take_back_any(&p->core, id->value, NULL);

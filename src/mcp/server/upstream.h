@@ -200,17 +200,6 @@ void upstream_tasks_open(struct mcp_provider *p, struct call *call, const struct
 struct span upstream_tasks_begin(struct mcp_provider *p, struct sent *sent, struct request *r);
 /* The answer to such a call: true if it was handled here. */
 bool upstream_tasks_made(struct mcp_provider *p, struct sent *sent, const struct mcp_message *m);
-/* An ask was answered: true if it was a task's. */
-bool upstream_tasks_answered(struct mcp_provider *p, struct sent *sent, struct span key,
-                             const struct outcome *outcome);
-/* The call was cancelled: so is the task that was run for it. */
-void upstream_tasks_cancelled(struct mcp_provider *p, struct sent *sent);
-void upstream_tasks_free(struct task_errand *errand);
-/* A question of the server: true if it waits for the tasks/update of an agent. */
-bool upstream_tasks_ask(struct mcp_provider *p, const struct mcp_message *m, uint64_t about,
-                        const struct ask *ask);
-/* The server takes such a question back. */
-bool upstream_tasks_unask(struct mcp_provider *p, struct span id);
 /* The server tells the state of a task. */
 void upstream_tasks_told(struct mcp_provider *p, const struct mcp_message *m);
 /* The open call for the task with this raw id, or NULL. */

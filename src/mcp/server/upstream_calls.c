@@ -7,6 +7,7 @@
 #include "mcp/outcome.h"
 #include "mcp/param_headers.h"
 #include "mcp/server/as_tools.h"
+#include "mcp/server/task_errand.h"
 #include "mcp/tool_call.h"
 
 #include <inttypes.h>
@@ -41,7 +42,7 @@ void upstream_sent_free(struct mcp_provider *p, struct sent *sent)
     idmap_take(&p->sent, sent->id);
     list_remove(&sent->node);
     upstream_modern_free(sent->rounds);
-    upstream_tasks_free(sent->errand);
+    task_errand_free(sent->errand);
     mem_free(sent);
 }
 
@@ -389,7 +390,7 @@ static void on_answer(struct peer *self, struct call *call, struct span key,
     struct outcome told = *outcome;
 
     if (sent && sent->errand) {
-        if (upstream_tasks_answered(p, sent, key, outcome))
+        if (task_errand_take_answer(p, sent, key, outcome))
             return;
         if (told.kind == OUTCOME_RESULT)
             told.body = upstream_tasks_relate_back(sent, told.body, &body);
@@ -426,7 +427,7 @@ static void on_cancel(struct peer *self, struct call *call, enum failure why)
     else if (sent->id)
         upstream_withdraw(p, sent->id, mcp_outcome_failure_word(why));
     if (sent->errand)
-        upstream_tasks_cancelled(p, sent);
+        task_errand_cancelled(p, sent);
     upstream_sent_free(p, sent);
 }
 
