@@ -5,7 +5,7 @@ import { createHash } from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
-import { exchange, fake, HttpClient, rialto, rialtoBin, serve, start, StdioClient, tempDir, until, within, writeConfig } from './lib.mjs';
+import { exchange, fake, HttpClient, releaseBin, rialto, rialtoBin, root, runCommand, serve, start, StdioClient, tempDir, until, within, writeConfig } from './lib.mjs';
 import { ModernClient } from './peers.mjs';
 
 const hash = (text) => createHash('blake2b512').update(text).digest('hex').slice(0, 64);
@@ -170,6 +170,29 @@ test('killed again and again under load, over rotations, it verifies', { timeout
   // Every call whose answer came is in the trail.
   const all = (await rialto(['audit', '--json', '-c', config], { env: { XDG_STATE_HOME: dir } })).stdout.split('\n').length - 1;
   assert.ok(all >= answered, `${all} lines for ${answered} answers`);
+});
+
+// As many lines as a busy month: written by the program that also counts their cost, in seven files.
+test('a million lines verify, and the one that was changed is named', { timeout: 240_000 }, async () => {
+  const dir = tempDir();
+  const file = path.join(dir, 'audit.jsonl');
+  const config = writeConfig(dir, { audit: { file } });
+  const verify = () => runCommand(releaseBin, ['audit', 'verify', '-c', config], { timeout: 120_000 });
+  execFileSync('ninja', ['-C', path.join(root, 'build/release'), 'tests/budget/budget_audit']);
+  execFileSync(path.join(root, 'build/release/tests/budget/budget_audit'), ['1000000', file]);
+  const fine = await verify();
+  assert.match(fine.stdout, /^1000000 lines in \d+ files, all as they were written$/m, fine.stdout + fine.stderr);
+  // One letter in the middle of an older file.
+  const older = fs.openSync(`${file}.3`, 'r+');
+  const text = Buffer.alloc(4096);
+  fs.readSync(older, text, 0, text.length, 30_000_000);
+  const at = 30_000_000 + text.indexOf('"laptop"') + 1;
+  fs.writeSync(older, 'L', at);
+  fs.closeSync(older);
+  const line = fs.readFileSync(`${file}.3`).subarray(0, at).toString().split('\n').length;
+  const changed = await verify();
+  assert.equal(changed.code, 1);
+  assert.ok(changed.stdout.startsWith(`${file}.3:${line + 1}: the line before is not the one that was written`), changed.stdout);
 });
 
 // A limit on the size of files stands for a full disk: write() fails, after a part or at once.
