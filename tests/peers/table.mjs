@@ -34,6 +34,8 @@ const all = ['stdio', 'http', 'sse', 'ws'];
 const before2025 = ['audio', 'structured', 'elicit', 'plain', 'complete'];
 const notInFastMcp = ['complete', 'subscribe', 'prompt_image'];
 const before0618 = ['structured', 'elicit', 'plain'];
+// Tasks, of which most releases know nothing.
+const withTasks = new Set(['ts_1', 'mcp_1']);
 
 const framework = (name) => [...python(name, 'frameworks'), name];
 const rust = path.join(built, 'cargo/bin/rmcp_peer');
@@ -84,6 +86,10 @@ export const clients = {
   mcp_use: { what: 'mcp-use 1.7.1', needs: 'mcp_use', run: framework('mcp_use'), ways: all, lacks: [...notForAgents, 'templates'] },
 };
 
+for (const rows of [servers, clients]) {
+  for (const [name, row] of Object.entries(rows)) if (!withTasks.has(name)) row.lacks = [...row.lacks, 'task'];
+}
+
 /** Every server meets these clients, and every client these servers: one of each era. */
 export const references = { clients: ['ts_1', 'ts_2'], servers: ['ts_2', 'mcp_1'] };
 
@@ -124,6 +130,7 @@ export const steps = [
   { step: 'log', op: 'log', name: 'test_tool_with_logging', wants: /started.*processing.*completed/ },
   { step: 'progress', op: 'progress', name: 'test_tool_with_progress', wants: /\[\[0,100\],\[50,100\],\[100,100\]\]/ },
   { step: 'cancel', op: 'cancel', name: 'slow', args: { tag: 'a' }, then: { name: 'slow_state', args: { tag: 'a' } }, wants: /"failed":true.*cancelled/ },
+  { step: 'task', op: 'task', name: 'task_echo', args: { text: 'later' }, wants: /"listed":true.*"created","working","completed".*later/ },
   { step: 'subscribe', op: 'subscribe', uri: 'test://watched-resource', touch: { name: 'touch', args: { uri: 'test://watched-resource' } }, wants: /watched-resource/ },
   // Nobody starts a server that died again but us: this has no direct counterpart.
   { step: 'kill', op: 'kill', die: { name: 'die' }, echo, wants: /zw.*"failed":true/, through: true },

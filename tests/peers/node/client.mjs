@@ -81,6 +81,18 @@ const ops = {
     await sleep(500);
     return { failed, then: await call(step.then) };
   },
+  async task({ name, args }) {
+    const seen = [];
+    const { tasks } = client.experimental;
+    let id;
+    for await (const m of tasks.callToolStream({ name, arguments: args }, types.CallToolResultSchema, { task: { ttl: 60_000 } })) {
+      id ??= m.task?.taskId;
+      const what = m.type === 'taskCreated' ? ['created', m.task.status] : m.type === 'taskStatus' ? [m.task.status] : [m.result ?? m.error];
+      if (JSON.stringify(what[0]) !== JSON.stringify(seen.at(-1))) seen.push(...what);
+    }
+    const again = await tasks.getTaskResult(id, types.CallToolResultSchema);
+    return { seen, again: again.content, listed: (await tasks.listTasks()).tasks.some((t) => t.taskId === id) };
+  },
   async subscribe({ uri, touch }) {
     const open = modern() ? await client.listen({ resourceSubscriptions: [uri] }) : await client.subscribeResource({ uri });
     await call(touch);

@@ -20,6 +20,18 @@ const results = {
 };
 const slow = {};
 
+// Tasks came with release 1.24.
+const stores = fs.existsSync(`${dist}/experimental/tasks`) && await sdk('experimental/tasks/stores/in-memory');
+const taskStore = stores ? new stores.InMemoryTaskStore() : undefined;
+const tools = offer.tools.map((t) => t.tool);
+if (taskStore) tools.push({ name: 'task_echo', description: 'Says it later', inputSchema: { type: 'object', properties: { text: { type: 'string' } } }, execution: { taskSupport: 'required' } });
+
+async function later({ text: what }, { taskStore: mine }) {
+  const task = await mine.createTask({ ttl: 60_000, pollInterval: 100 });
+  setTimeout(() => mine.storeTaskResult(task.taskId, 'completed', text(what)), 400);
+  return { task };
+}
+
 const run = {
   echo: (args) => text(JSON.stringify(args)),
   slow_state: ({ tag }) => text(slow[tag] ?? 'unknown'),
@@ -53,13 +65,18 @@ const run = {
 function makeServer() {
   const server = new Server({ name: 'peer', version: '1.0.0' }, {
     instructions: 'A server of the matrix.',
-    capabilities: { tools: {}, prompts: {}, resources: { subscribe: true }, logging: {}, ...(types.CompleteRequestSchema && { completions: {} }) },
+    capabilities: {
+      tools: {}, prompts: {}, resources: { subscribe: true }, logging: {}, ...(types.CompleteRequestSchema && { completions: {} }),
+      ...(taskStore && { tasks: { list: {}, cancel: {}, requests: { tools: { call: {} } } } }),
+    },
+    taskStore,
   });
   const on = (name, handler) => types[`${name}RequestSchema`]
     && server.setRequestHandler(types[`${name}RequestSchema`], ({ params }, extra) => handler(params ?? {}, extra));
   const unknown = (what) => Object.assign(new types.McpError(-32602, `Unknown ${what}`));
-  on('ListTools', () => ({ tools: offer.tools.map((t) => t.tool) }));
+  on('ListTools', () => ({ tools }));
   on('CallTool', async ({ name, arguments: args = {}, _meta }, extra) => {
+    if (name === 'task_echo' && taskStore) return later(args, extra);
     const row = offer.tools.find((t) => t.tool.name === name);
     if (!row) throw unknown(`tool: ${name}`);
     if (row.result) return row.result;

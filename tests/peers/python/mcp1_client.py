@@ -101,6 +101,17 @@ def operations(session, started):
         await session.unsubscribe_resource(types.AnyUrl(step["uri"]))
         return updates
 
+    async def task(step):
+        created = await session.experimental.call_tool_as_task(step["name"], step["args"], ttl=60_000)
+        task_id, seen = created.task.taskId, ["created", created.task.status]
+        async for status in session.experimental.poll_task(task_id):
+            if status.status != seen[-1]:
+                seen.append(status.status)
+        result = await session.experimental.get_task_result(task_id, types.CallToolResult)
+        again = await session.experimental.get_task_result(task_id, types.CallToolResult)
+        listed = (await session.experimental.list_tasks()).tasks
+        return {"seen": [*seen, result.content[0].text], "again": again.content[0].text, "listed": any(t.taskId == task_id for t in listed)}
+
     async def version(step):
         return started.protocolVersion
 
@@ -120,7 +131,7 @@ def operations(session, started):
         "get": lambda s: session.get_prompt(s["name"], s["args"]),
         "complete": lambda s: session.complete(types.PromptReference.model_validate(s["params"]["ref"]), s["params"]["argument"]),
         "cancel": lambda s: cancelled(call, s),
-        "kill": lambda s: kill_and_resume(call, s),
+        "kill": lambda s: kill_and_resume(call, s), "task": task,
     }
 
 

@@ -13,6 +13,12 @@ from mcp.shared.exceptions import McpError
 from common import completion, fill, listen, offer, prompts, read, run_tool, text, tools
 
 server = Server("peer", "1.0.0") if "version" in inspect.signature(Server.__init__).parameters else Server("peer")
+# Tasks came with release 1.23.
+tasks = hasattr(server, "experimental")
+task_echo = {"name": "task_echo", "description": "Says it later", "execution": {"taskSupport": "required"},
+             "inputSchema": {"type": "object", "properties": {"text": {"type": "string"}}}}
+if tasks:
+    server.experimental.enable_tasks()
 ASKS = {
     "elicitation/create": ("ElicitRequest", "ElicitResult"),
     "sampling/createMessage": ("CreateMessageRequest", "CreateMessageResult"),
@@ -63,12 +69,17 @@ async def ask(request, ctx):
 
 @on("ListTools")
 async def _(params, raw):
-    return types.ListToolsResult(tools=[row["tool"] for row in offer["tools"]])
+    return types.ListToolsResult(tools=[row["tool"] for row in offer["tools"]] + [task_echo] * tasks)
 
 
 @on("CallTool")
 async def _(params, raw):
     ctx = server.request_context
+    if tasks and params["name"] == "task_echo":
+        async def later(task):
+            await anyio.sleep(0.4)
+            return types.CallToolResult.model_validate(text(params["arguments"]["text"]))
+        return await ctx.experimental.run_task(later)
     row = tools.get(params["name"])
     if not row:
         raise error(-32602, f"Unknown tool: {params['name']}")
