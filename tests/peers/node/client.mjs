@@ -87,7 +87,7 @@ const ops = {
     let id;
     for await (const m of tasks.callToolStream({ name, arguments: args }, types.CallToolResultSchema, { task: { ttl: 60_000 } })) {
       id ??= m.task?.taskId;
-      const what = m.type === 'taskCreated' ? ['created', m.task.status] : m.type === 'taskStatus' ? [m.task.status] : [m.result ?? m.error];
+      const what = m.type === 'taskCreated' ? ['created', m.task.status] : m.type === 'taskStatus' ? [m.task.status] : [m.result?.content ?? m.error];
       if (JSON.stringify(what[0]) !== JSON.stringify(seen.at(-1))) seen.push(...what);
     }
     const again = await tasks.getTaskResult(id, types.CallToolResultSchema);

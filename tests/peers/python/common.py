@@ -107,17 +107,22 @@ def failure(e):
     return {"code": getattr(inner, "code", None) or type(e).__name__, "message": getattr(inner, "message", None) or str(e)}
 
 
+def is_error(result):
+    """SDK 1 and SDK 2 spell it differently."""
+    return bool(getattr(result, "isError", False) or getattr(result, "is_error", False))
+
+
 async def kill_and_resume(call, step):
     """A call that ends the server, and the first one that works again."""
     try:
-        failed = bool(getattr(await call(step["die"]), "is_error", None))
+        failed = is_error(await call(step["die"]))
     except Exception:
         failed = True
     last = None
     for _ in range(150):
         try:
             back = await call(step["echo"])
-            if not (getattr(back, "isError", False) or getattr(back, "is_error", False)):
+            if not is_error(back):
                 return {"failed": failed, "back": plain(back)}
             last = RuntimeError(str(back))
         except Exception as e:
