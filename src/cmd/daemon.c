@@ -33,6 +33,7 @@ struct daemon {
     int code;
     bool sse;
     char why[256];
+    uint64_t patience_ms; /* for requests that the daemon answers by itself */
     struct timer patience;
     /* for commands that go on until a signal comes */
     struct timer wake;
@@ -84,7 +85,7 @@ static void on_too_slow(struct timer *t)
     http_fetch_cancel(d->fetch);
     d->fetch = NULL;
     d->code = -ETIMEDOUT;
-    snprintf(d->why, sizeof d->why, "it gave no answer within %d s", PATIENCE_MS / 1000);
+    snprintf(d->why, sizeof d->why, "it gave no answer within %d s", (int)(d->patience_ms / 1000));
     loop_stop(d->loop);
 }
 
@@ -174,7 +175,7 @@ int daemon_fetch(struct daemon *d, const char *path, struct span body, int *stat
     struct buf copy = {0};
 
     buf_span(&copy, body);
-    int code = fetch(d, path, headers, body.n ? &copy : NULL, PATIENCE_MS);
+    int code = fetch(d, path, headers, body.n ? &copy : NULL, d->patience_ms);
     buf_fini(&copy);
     if (code)
         return code;
@@ -186,7 +187,7 @@ int daemon_fetch(struct daemon *d, const char *path, struct span body, int *stat
 
 int daemon_try(struct daemon *d, const char *path, int *status, struct buf *answer)
 {
-    int code = fetch_quietly(d, path, NULL, NULL, PATIENCE_MS);
+    int code = fetch_quietly(d, path, NULL, NULL, d->patience_ms);
 
     if (code)
         return code;
@@ -207,6 +208,11 @@ bool daemon_agreed(const struct daemon *d, int status, struct span answer)
     cmd_error(d->self, SPAN_FMT, SPAN_ARG(daemon_text(answer, "error", &scratch)));
     cmd_hint(SPAN_FMT, SPAN_ARG(daemon_text(answer, "hint", &scratch)));
     return false;
+}
+
+void daemon_hurry(struct daemon *d, uint64_t ms)
+{
+    d->patience_ms = ms;
 }
 
 void daemon_put_value(struct buf *path, const char *text)
@@ -364,6 +370,7 @@ struct daemon *daemon_open(const struct args *a, const char *setting)
     }
     struct daemon *d = MEM_NEW(struct daemon);
     d->self = a->command;
+    d->patience_ms = PATIENCE_MS;
     d->socket = socket;
     d->loop = loop_new();
     d->client = http_client_new(d->loop);

@@ -28,6 +28,9 @@ void daemon_free(struct daemon *d);
 MUST_CHECK int daemon_fetch(struct daemon *d, const char *path, struct span body, int *status,
                             struct buf *answer);
 
+/* Wait for at most so long, instead of ten seconds, for what the daemon answers by itself. */
+void daemon_hurry(struct daemon *d, uint64_t ms);
+
 /* Is the status 200? If not, the error in the answer is printed. */
 bool daemon_agreed(const struct daemon *d, int status, struct span answer);
 /* Append a value to a path's query, percent-encoded. */

@@ -12,6 +12,7 @@
 #include "hub/gate.h"
 #include "hub/hub.h"
 #include "hub/tls_files.h"
+#include "io/service.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -25,6 +26,7 @@ struct serve {
     struct hub *hub;
     struct audit *audit; /* NULL when there is no trail */
     struct admin *admin;
+    struct service *service;
 };
 
 static bool is_unix(const char *address)
@@ -148,6 +150,7 @@ static void on_signal(void *arg, int signo)
         _Exit(CMD_FAILED);
     }
     log_info("rialto", "%s: stopping", strsignal(signo));
+    service_stopping(s->service);
     hub_stop(s->hub, on_stopped, arg);
 }
 
@@ -156,13 +159,17 @@ static int open_hub(struct serve *s, const struct command *self)
 {
     struct err err = {0};
 
-    if (hub_open(s->hub, &err)) {
+    int code = hub_open(s->hub, &err);
+    if (!code) {
+        listen_for_control(s);
+        code = service_check_sockets(s->service, &err);
+    }
+    if (code) {
         cmd_error(self, "%s", err.text);
         if (err.hint[0])
             cmd_hint("%s", err.hint);
         return CMD_FAILED;
     }
-    listen_for_control(s);
     for (size_t i = 0; i < s->config->listen.n; i++) {
         BUF_SCOPED origin = {0};
         front_put_origin(&origin, hub_front(s->hub), i);
@@ -214,6 +221,7 @@ static int serve(const struct command *self, const struct config *config, const 
 {
     struct serve s = {.loop = loop_new(), .config = config};
 
+    s.service = service_new(s.loop);
     loop_raise_limit();
     s.hub = hub_new(s.loop, config, listen);
     int code = open_audit(&s, self);
@@ -225,6 +233,7 @@ static int serve(const struct command *self, const struct config *config, const 
         if (!quiet)
             print_welcome(&s);
         hub_start(s.hub);
+        service_ready(s.service);
     } else {
         on_signal(&s, SIGTERM);
     }
@@ -232,6 +241,7 @@ static int serve(const struct command *self, const struct config *config, const 
     admin_free(s.admin);
     audit_end(s.audit);
     hub_free(s.hub);
+    service_free(s.service);
     loop_free(s.loop);
     return code;
 }

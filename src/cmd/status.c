@@ -7,6 +7,8 @@
 
 #include <time.h>
 
+enum { OPT_ALIVE = ARGS_OWN, ALIVE_WITHIN_MS = 5000 };
+
 /* "2026-02-18T06:30:24Z" -> "5m" */
 static void put_age(struct buf *out, struct span when)
 {
@@ -207,30 +209,54 @@ static int show(struct daemon *d, const struct args *a)
     return fine ? CMD_FINE : CMD_FAILED;
 }
 
+/* For health checks: is there a daemon that answers, however its servers are? */
+static int show_alive(struct daemon *d, const struct args *a)
+{
+    BUF_SCOPED answer = {0};
+    struct buf out = {0};
+    int status;
+
+    daemon_hurry(d, ALIVE_WITHIN_MS);
+    if (daemon_fetch(d, "/healthz", SPAN_EMPTY, &status, &answer) ||
+        !daemon_agreed(d, status, buf_view(&answer)))
+        return CMD_FAILED;
+    buf_str(&out, a->json ? "{\"alive\": true}\n" : "alive\n");
+    cmd_print(&out);
+    return CMD_FINE;
+}
+
 static int run(const struct command *self, int argc, char **argv)
 {
     struct args a = args_begin(self, argc, argv);
+    bool alive = false;
+    int id;
 
-    if (args_next(&a) < 0)
+    while ((id = args_next(&a)) > 0)
+        alive |= id == OPT_ALIVE;
+    if (id < 0)
         return a.exit_code;
     if (args_expect(&a, 0))
         return CMD_USAGE;
     struct daemon *d = daemon_find(&a);
     if (!d)
         return CMD_FAILED;
-    int code = show(d, &a);
+    int code = alive ? show_alive(d, &a) : show(d, &a);
     daemon_free(d);
     return code;
 }
 
-static const struct cmd_option options[] = {ARGS_OPTION_CONFIG, ARGS_OPTION_JSON, {NULL}};
+static const struct cmd_option options[] = {
+    ARGS_OPTION_CONFIG,
+    {"alive", OPT_ALIVE, NULL, "only ask whether it answers, within 5 s: for health checks"},
+    ARGS_OPTION_JSON,
+    {NULL}};
 
 const struct command command_status = {
     .name = "status",
     .summary = "Show how the running daemon and its servers are",
     .usage = "",
     .about = "Asks the daemon of this user by its control socket. Exits with 1 when none runs, or\n"
-             "when one of its servers is down.",
+             "when one of its servers is down; with --alive, when none answers within 5 s.",
     .options = options,
     .run = run,
 };

@@ -5,6 +5,7 @@
 #include "base/library.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "io/authorities.h"
 
 #include <stdlib.h>
 
@@ -188,7 +189,7 @@ void http_engine_wake(struct http_engine *e)
 
 static void set_up(CURL *easy)
 {
-    const char *authorities = getenv("SSL_CERT_FILE");
+    const char *authorities = authorities_file();
 
     curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
@@ -204,7 +205,7 @@ static void set_up(CURL *easy)
     curl_easy_setopt(easy, CURLOPT_USERAGENT, "rialto/" RIALTO_VERSION);
     /* The program's exit must not wait for a name server that does not answer. */
     curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
-    if (authorities && *authorities)
+    if (authorities)
         curl_easy_setopt(easy, CURLOPT_CAINFO, authorities);
 }
 

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "io/address.h"
+#include "io/service.h"
 #include "io/stream_uv.h"
 
 #include <errno.h>
@@ -112,11 +113,15 @@ bool listen_is_live(const char *path)
     return !refused;
 }
 
-static int open_unix(struct listener *ls, const char *path)
+static int open_unix(struct listener *ls, const char *path, int given)
 {
     struct stat st;
 
     uv_pipe_init(&ls->loop->uv, &ls->uv.pipe, 0);
+    if (given >= 0) {
+        int code = uv_pipe_open(&ls->uv.pipe, given);
+        return code < 0 ? code : uv_listen(&ls->uv.stream, BACKLOG, on_connection);
+    }
     /* Only a dead socket is removed, never another kind of file. */
     if (lstat(path, &st) == 0 && S_ISSOCK(st.st_mode) && !listen_is_live(path))
         unlink(path);
@@ -126,10 +131,15 @@ static int open_unix(struct listener *ls, const char *path)
     return code < 0 ? code : uv_listen(&ls->uv.stream, BACKLOG, on_connection);
 }
 
-static int open_tcp(struct listener *ls, const struct sockaddr *sa)
+static int open_tcp(struct listener *ls, const struct sockaddr_storage *sa)
 {
+    char text[ADDRESS_TEXT_SIZE];
+
+    address_format(sa, text);
+    int given = service_take_socket(ls->loop->service, text);
     uv_tcp_init(&ls->loop->uv, &ls->uv.tcp);
-    int code = uv_tcp_bind(&ls->uv.tcp, sa, 0);
+    int code = given >= 0 ? uv_tcp_open(&ls->uv.tcp, given)
+                          : uv_tcp_bind(&ls->uv.tcp, (const struct sockaddr *)sa, 0);
     /* uv_listen reports the "address in use" that bind got. */
     return code < 0 ? code : uv_listen(&ls->uv.stream, BACKLOG, on_connection);
 }
@@ -191,7 +201,8 @@ struct listener *listener_open(struct loop *l, const char *address, listen_accep
         mem_free(ls);
         return NULL;
     }
-    code = a.path ? open_unix(ls, a.path) : open_tcp(ls, (struct sockaddr *)&sa);
+    code = a.path ? open_unix(ls, a.path, service_take_socket(l->service, address))
+                  : open_tcp(ls, &sa);
     if (code < 0) {
         explain(err, address, code);
         listener_close(ls);

@@ -3,6 +3,7 @@
  *
  * ":PORT" is the loopback address, port 0 takes a free one. A stale Unix socket (no process accepts
  * on it) is replaced, a live one is an error; the socket file is created 0600 and removed on close.
+ * A socket on that address that a service manager handed over (service.h) is taken instead.
  *
  * Nouns: listen_, listener_.
  */

@@ -17,6 +17,7 @@ enum { LOOP_READ_SIZE = 64 * 1024 };
 
 struct guard;
 struct http_engine;
+struct service;
 struct tls_context;
 
 struct loop {
@@ -38,6 +39,7 @@ struct loop {
     struct rlimit core;        /* the core limit we were started with, which children get */
     struct http_engine *http;  /* shared by the HTTP clients; NULL while there are none */
     struct tls_context *trust; /* the system's authorities; NULL until the first wss:// client */
+    struct service *service;   /* where sockets may come from; NULL outside of a daemon */
     struct buf spare;          /* an empty buffer with room, for the next stream that writes */
     bool running, stopping;
     char read_buffer[LOOP_READ_SIZE];

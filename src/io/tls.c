@@ -4,7 +4,9 @@
 #include "io/tls.h"
 
 #include "base/library.h"
+#include "base/log.h"
 #include "base/mem.h"
+#include "io/authorities.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -233,6 +235,8 @@ struct tls_context *tls_context_client(const char *ca_file, struct err *err)
     SSL_CTX_set_alpn_protos(ssl, our_protocols, sizeof our_protocols - 1);
     if (!ca_file) {
         SSL_CTX_set_default_verify_paths(ssl);
+        if (authorities_file() && SSL_CTX_load_verify_file(ssl, authorities_file()) != 1)
+            log_warn("tls", "cannot use the authorities in %s", authorities_file());
         ERR_clear_error(); /* a missing store shows later, when no certificate can be verified */
         return wrap(ssl);
     }

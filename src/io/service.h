@@ -1,0 +1,32 @@
+/*
+ * service: what a service manager such as systemd gives a daemon, and what it wants to be told.
+ *
+ * It may hand over sockets that listen already (LISTEN_FDS), wait for the word that the daemon is
+ * ready (NOTIFY_SOCKET), and want a sign of life again and again (WATCHDOG_USEC). Without a service
+ * manager none of this does anything. `rialto serve` makes one and owns it; listen.c asks the
+ * loop's for a socket before it opens one.
+ */
+#ifndef RIALTO_IO_SERVICE_H
+#define RIALTO_IO_SERVICE_H
+
+#include "base/err.h"
+#include "io/loop.h"
+
+struct service;
+
+/* Reads the variables and removes them: they are not for children. Call it before anything is
+ * opened, because the sockets have fixed numbers. One for each loop. */
+struct service *service_new(struct loop *l);
+void service_free(struct service *s);
+
+/* The handed-over socket on this address ("127.0.0.1:8765", "unix:PATH"), or -1. The caller owns
+ * it. `s` may be NULL. */
+int service_take_socket(struct service *s, const char *address);
+/* Negative when a socket is left that nobody took: its clients would wait for ever. */
+MUST_CHECK int service_check_sockets(const struct service *s, struct err *err);
+
+/* The daemon answers. From now on signs of life are sent, as long as the loop turns. */
+void service_ready(struct service *s);
+void service_stopping(struct service *s);
+
+#endif
