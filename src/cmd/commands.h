@@ -1,5 +1,6 @@
 /*
- * commands: every subcommand, each defined in the file of its name.
+ * commands: every subcommand, each defined in the file of its name; those that edit servers are in
+ * servers.c, and start, stop and restart in start.c.
  *
  * To add one: a file, a line here, and a line in table.c.
  *
@@ -10,6 +11,8 @@
 
 #include "cmd/cmd.h"
 
+extern const struct command command_add;
+extern const struct command command_add_json;
 extern const struct command command_approvals;
 extern const struct command command_audit;
 extern const struct command command_browser;
@@ -21,18 +24,26 @@ extern const struct command command_completion;
 extern const struct command command_conductor;
 extern const struct command command_config;
 extern const struct command command_demo_server;
+extern const struct command command_disable;
 extern const struct command command_doctor;
+extern const struct command command_enable;
 extern const struct command command_help;
 extern const struct command command_import;
+extern const struct command command_inspect;
+extern const struct command command_lock;
 extern const struct command command_logs;
 extern const struct command command_prompts;
-extern const struct command command_lock;
 extern const struct command command_reload;
+extern const struct command command_remove;
+extern const struct command command_rename;
 extern const struct command command_resources;
+extern const struct command command_restart;
 extern const struct command command_sandbox;
 extern const struct command command_serve;
+extern const struct command command_start;
 extern const struct command command_status;
 extern const struct command command_stdio;
+extern const struct command command_stop;
 extern const struct command command_token;
 extern const struct command command_tools;
 extern const struct command command_top;

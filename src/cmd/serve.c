@@ -4,10 +4,12 @@
 #include "admin/audit.h"
 #include "admin/control.h"
 #include "admin/dashboard.h"
+#include "base/ascii.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "cmd/args.h"
 #include "cmd/commands.h"
+#include "cmd/server_wish.h"
 #include "config/load.h"
 #include "hub/gate.h"
 #include "hub/hub.h"
@@ -17,7 +19,7 @@
 #include <signal.h>
 #include <stdlib.h>
 
-enum { OPT_LISTEN = 'l' };
+enum { OPT_LISTEN = 'l', OPT_FROM = ARGS_OWN };
 
 /* The daemon. */
 struct serve {
@@ -246,23 +248,36 @@ static int serve(const struct command *self, const struct config *config, const 
     return code;
 }
 
-static int run(const struct command *self, int argc, char **argv)
+/* 8080 is a port of this machine alone. */
+static const char *take_listen(struct buf *scratch, const char *text)
 {
-    struct args a = args_begin(self, argc, argv);
-    const char *listen = NULL;
-    int id;
+    uint64_t port;
 
-    while ((id = args_next(&a)) > 0)
-        if (id == OPT_LISTEN)
-            listen = a.value;
-    if (id < 0)
-        return a.exit_code;
-    if (args_expect(&a, 0))
-        return CMD_USAGE;
-    struct config *config = args_load_config(&a);
-    if (!config)
-        return CMD_USAGE;
+    if (!ascii_number(span_str(text), &port))
+        return text;
+    buf_printf(scratch, "127.0.0.1:%s", text);
+    return buf_cstr(scratch);
+}
+
+/* With a command or an address: that server and nothing else. */
+static struct config *find_config(const struct args *a, struct server_wish *w, int *code)
+{
+    *code = CMD_USAGE;
+    if (!w->url && !server_wish_has_command(a))
+        return args_expect(a, 0) ? NULL : args_load_config(a);
+    if (w->url && a->rest_n)
+        cmd_error(a->command, "give a command or --from, not both");
+    else if (a->config)
+        cmd_error(a->command, "no configuration is read for a single server: leave out -c");
+    else if (w->url || !server_wish_words(w, a, a->rest, a->rest_n))
+        return server_wish_config(w, a, code);
+    return NULL;
+}
+
+static int serve_config(const struct args *a, struct config *config, const char *listen)
+{
     struct problems problems = {0};
+
     problems_set_file(&problems, config->file);
     if (listen)
         config_set(config, "listen", listen, &problems);
@@ -271,18 +286,43 @@ static int run(const struct command *self, int argc, char **argv)
     bool wrong = problems.errors > 0;
     args_show_problems(&problems);
     problems_fini(&problems);
-    if (wrong) {
-        config_free(config);
-        return CMD_USAGE;
+    return wrong ? CMD_USAGE : serve(a->command, config, listen, a->quiet);
+}
+
+static int run(const struct command *self, int argc, char **argv)
+{
+    struct args a = args_begin(self, argc, argv);
+    struct server_wish wish = {0};
+    BUF_SCOPED scratch = {0};
+    const char *listen = NULL;
+    int id, code = 0;
+
+    while (!code && (id = args_next(&a)) > 0) {
+        if (id == OPT_LISTEN)
+            listen = take_listen(&scratch, a.value);
+        else if (id == OPT_FROM)
+            wish.url = a.value;
+        else
+            code = server_wish_option(&wish, &a, id);
     }
-    int code = serve(self, config, listen, a.quiet);
+    if (!code && id < 0) {
+        server_wish_fini(&wish);
+        return a.exit_code;
+    }
+    struct config *config = code ? NULL : find_config(&a, &wish, &code);
+    server_wish_fini(&wish);
+    if (!config)
+        return code;
+    code = serve_config(&a, config, listen);
     config_free(config);
     return code;
 }
 
 static const struct cmd_option options[] = {
     ARGS_OPTION_CONFIG,
-    {"listen", OPT_LISTEN, "ADDRESS", "listen here instead of where the configuration says"},
+    {"listen", OPT_LISTEN, "ADDRESS", "listen here; a port alone is one of 127.0.0.1"},
+    {"from", OPT_FROM, "URL", "serve the server at this address, without a configuration"},
+    SERVER_WISH_OPTIONS,
     ARGS_OPTION_VERBOSE,
     ARGS_OPTION_QUIET,
     {NULL}};
@@ -290,8 +330,11 @@ static const struct cmd_option options[] = {
 const struct command command_serve = {
     .name = "serve",
     .summary = "Run the daemon: everything the configuration names, on one address",
-    .usage = "",
-    .about = "Without a configuration it serves a small demo server, so that there is something\n"
+    .usage = "[-- COMMAND [ARGS...]]",
+    .about = "With a command, or --from URL, it serves that server alone, with the server's own\n"
+             "names, and reads no file:\n"
+             "  rialto serve -l 8080 -- npx -y some-server --flag\n"
+             "Without a configuration it serves a small demo server, so that there is something\n"
              "to look at. Ends on Ctrl-C or SIGTERM, and all servers it started with it.",
     .options = options,
     .run = run,

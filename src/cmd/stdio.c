@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "cmd/args.h"
 #include "cmd/commands.h"
+#include "cmd/server_wish.h"
 #include "config/units.h"
 #include "core/drain.h"
 #include "hub/bridge.h"
@@ -133,31 +134,50 @@ static int converse(const struct command *self, const struct config *config, con
     return CMD_FINE;
 }
 
+/* With an address, or a command: that server alone, with its own names. */
+static struct config *find_config(const struct args *a, struct server_wish *w, const char **server,
+                                  int *code)
+{
+    *code = CMD_USAGE;
+    if (!a->rest_n)
+        return args_load_config(a);
+    *server = "server";
+    if (a->config)
+        cmd_error(a->command, "no configuration is read for a single server: leave out -c");
+    else if (!server_wish_words(w, a, a->rest, a->rest_n))
+        return server_wish_config(w, a, code);
+    return NULL;
+}
+
 static int run(const struct command *self, int argc, char **argv)
 {
     struct args a = args_begin(self, argc, argv);
     const char *server = NULL, *wrong = NULL;
+    struct server_wish wish = {0};
     uint64_t wait = WAIT_MS;
-    int id;
+    int id, code = 0;
 
-    while ((id = args_next(&a)) > 0) {
+    while (!code && (id = args_next(&a)) > 0) {
         if (id == OPT_SERVER)
             server = a.value;
         else if (id == OPT_WAIT)
             wrong = units_read_duration(span_str(a.value), &wait);
+        else
+            code = server_wish_option(&wish, &a, id);
     }
-    if (id < 0)
+    if (!code && id < 0) {
+        server_wish_fini(&wish);
         return a.exit_code;
-    if (wrong) {
-        cmd_error(self, "--wait: %s", wrong);
-        return CMD_USAGE;
     }
-    if (args_expect(&a, 0))
-        return CMD_USAGE;
-    struct config *config = args_load_config(&a);
+    if (!code && wrong) {
+        cmd_error(self, "--wait: %s", wrong);
+        code = CMD_USAGE;
+    }
+    struct config *config = code ? NULL : find_config(&a, &wish, &server, &code);
+    server_wish_fini(&wish);
     if (!config)
-        return CMD_USAGE;
-    int code = converse(self, config, server, wait);
+        return code;
+    code = converse(self, config, server, wait);
     config_free(config);
     return code;
 }
@@ -167,6 +187,7 @@ static const struct cmd_option options[] = {
     {"server", OPT_SERVER, "NAME", "offer only this server, with its own names"},
     {"wait", OPT_WAIT, "TIME",
      "let the greeting wait so long for servers that are started for the first time (2s; 0: not)"},
+    SERVER_WISH_OPTIONS,
     ARGS_OPTION_VERBOSE,
     ARGS_OPTION_QUIET,
     {NULL}};
@@ -174,8 +195,9 @@ static const struct cmd_option options[] = {
 const struct command command_stdio = {
     .name = "stdio",
     .summary = "Speak MCP on standard input and output, for one host program",
-    .usage = "",
-    .about = "This is what goes into the configuration of a host that starts its servers itself:\n"
+    .usage = "[URL | -- COMMAND [ARGS...]]",
+    .about = "With an address it is the server there, as a program: no file is read. Without one,\n"
+             "this is what goes into the configuration of a host that starts its servers itself:\n"
              "  {\"mcpServers\": {\"rialto\": {\"command\": \"rialto\", \"args\": [\"stdio\"]}}}",
     .options = options,
     .run = run,

@@ -66,8 +66,11 @@ static int edit_file(const char *path, bool whole, const char *name, struct span
 
     if (code)
         return err_set(err, code, "cannot read %s: %s", path, err_name(code));
-    code = entry.n ? edit_add_token(&after, buf_view(&before), entry, err)
-                   : edit_remove_token(&after, buf_view(&before), span_str(name), err);
+    enum edit_format format = edit_format_of(buf_view(&before));
+    code =
+        entry.n
+            ? edit_put(&after, format, &edit_tokens, buf_view(&before), span_str(name), entry, err)
+            : edit_take(&after, format, &edit_tokens, buf_view(&before), span_str(name), err);
     if (!code && whole && !is_taken(path, buf_view(&after), name, entry.n > 0, err))
         code = ERR_CONFIG;
     if (code)

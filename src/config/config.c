@@ -126,19 +126,14 @@ bool config_read_text(const char *path, struct buf *text, struct problems *probl
     return !rc;
 }
 
-/*
- * JSON of other programs may have comments, ours may not. Gives the tree of a document that is JSON
- * but for its comments, if the document is another program's.
- */
-static struct value *read_relaxed(struct arena *a, struct span text,
-                                  const struct import_hints *hints, struct problems *problems)
+/* JSON may have comments and trailing commas. */
+static struct value *read_json(struct arena *a, struct span text, struct problems *problems)
 {
     BUF_SCOPED relaxed = {0};
-    struct value *root = NULL;
 
-    if (json_skim(text, NULL, NULL, NULL, NULL) && json_doc_relax(&relaxed, text))
-        root = json_doc_read(a, buf_view(&relaxed), problems);
-    return root && import_is_foreign(root, hints) ? root : NULL;
+    bool fine = json_doc_relax(&relaxed, text);
+    (void)fine; /* what is wrong is reported with its place */
+    return json_doc_read(a, buf_view(&relaxed), problems);
 }
 
 /* The document as a tree in our own keys; NULL when it is neither JSON nor YAML. */
@@ -147,14 +142,11 @@ static struct value *read_document(struct arena *a, struct span text, enum confi
 {
     enum import_dialect dialect = IMPORT_OURS;
     bool json = format == CONFIG_JSON;
-    struct import_hints hints = {.json = json, .relaxed = json, .thorough = thorough};
+    struct import_hints hints = {.json = json, .thorough = thorough};
 
     text = skip_bom(text);
-    struct value *root = json ? read_relaxed(a, text, &hints, reading->problems) : NULL;
-    hints.relaxed = root != NULL;
-    if (!root)
-        root = json ? json_doc_read(a, text, reading->problems)
-                    : yaml_read(a, text, reading->problems);
+    struct value *root =
+        json ? read_json(a, text, reading->problems) : yaml_read(a, text, reading->problems);
     if (root)
         dialect = import_document(a, root, &hints, reading->problems);
     reading->lenient = dialect != IMPORT_OURS;

@@ -73,6 +73,7 @@ struct config_token {
 struct config {
     struct arena arena;
     const char *file;   /* NULL for the built-in default */
+    bool fixed;         /* given on a command line: no file is read, now or later */
     bool omits_headers; /* a header whose variable is not set is left out, not its server */
 
     struct {

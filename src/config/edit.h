@@ -1,9 +1,10 @@
 /*
- * edit: single servers and tokens put into or taken out of a configuration file, the rest left as
- * it is.
+ * edit: single entries of a document put in, taken out, renamed or set, every other byte kept.
  *
- * The file is JSON or YAML with `mcpServers` (or our `servers`). All bytes outside of the entry are
- * kept, also comments and unknown members.
+ * A document is JSON (comments and trailing commas are fine), YAML or TOML: a configuration of ours
+ * or of a host program. Each edit is read again and compared with what it should have become; what
+ * an editor cannot do so is refused with the document untouched. An entry that was put in and is
+ * taken out again leaves the same bytes as before, unless its place keeps_empty.
  */
 #ifndef RIALTO_CONFIG_EDIT_H
 #define RIALTO_CONFIG_EDIT_H
@@ -11,19 +12,40 @@
 #include "base/buf.h"
 #include "base/err.h"
 
-/* Append `text` with the server `name`, whose raw entry is `entry`, as the last; in a file without
- * servers, in a map of its own. */
-MUST_CHECK int edit_add_server(struct buf *out, struct span text, struct span name,
-                               struct span entry, struct err *err);
-/* Append `text` without the server `name`. */
-MUST_CHECK int edit_remove_server(struct buf *out, struct span text, struct span name,
-                                  struct err *err);
-/* The same for a token in auth.tokens: `entry` is its raw entry, the last from now on. */
-MUST_CHECK int edit_add_token(struct buf *out, struct span text, struct span entry,
-                              struct err *err);
-/* When the last token goes, an empty list stays, which lets nobody in. */
-MUST_CHECK int edit_remove_token(struct buf *out, struct span text, struct span name,
-                                 struct err *err);
+enum edit_format { EDIT_JSON, EDIT_YAML, EDIT_TOML };
+
+enum { EDIT_DEPTH = 4 };
+
+/* The map or list that an entry is in. */
+struct edit_place {
+    const char *keys[EDIT_DEPTH + 1]; /* that lead to it from the root; NULL behind the last */
+    bool list;                        /* its entries are known by their member `name` */
+    bool keeps_empty;                 /* stays when its last entry goes */
+};
+
+/* JSON when it can be read as such, else YAML. */
+enum edit_format edit_format_of(struct span text);
+/* The map of servers of a configuration of ours: `mcpServers` if it has that, else `servers`. */
+struct edit_place edit_servers(struct span text);
+extern const struct edit_place edit_tokens; /* auth.tokens */
+
+/* Append `text` with the entry `name`, whose value is the JSON `entry`, as the last; maps and lists
+ * on the way to it are made. */
+MUST_CHECK int edit_put(struct buf *out, enum edit_format format, const struct edit_place *place,
+                        struct span text, struct span name, struct span entry, struct err *err);
+/* Append `text` without the entry. -ENOENT when there is none. */
+MUST_CHECK int edit_take(struct buf *out, enum edit_format format, const struct edit_place *place,
+                         struct span text, struct span name, struct err *err);
+/* Append `text` with the entry of a map called `fresh`. */
+MUST_CHECK int edit_rename(struct buf *out, enum edit_format format, const struct edit_place *place,
+                           struct span text, struct span name, struct span fresh, struct err *err);
+/* Append `text` with the word or number `value` for the entry, which may be there already. */
+MUST_CHECK int edit_set(struct buf *out, enum edit_format format, const struct edit_place *place,
+                        struct span text, struct span name, struct span value, struct err *err);
+
+/* Keep other commands from editing files in the folder of `path` until the lock is closed; waits
+ * for them `ms` at most. A descriptor, or negative. */
+MUST_CHECK int edit_lock(const char *path, unsigned ms, struct err *err);
 /* Replace the file by `text` atomically; the old file becomes FILE.bak. */
 MUST_CHECK int edit_replace_file(const char *path, struct span text, struct err *err);
 

@@ -1,70 +1,10 @@
-/* Inserting and removing the lines of one server or token in a YAML text, and reading the result
- * again. Called by edit.c. */
-#include "config/edit_yaml.h"
+/* The text of a YAML document with the lines of one entry more or less, or with one word changed.
+ * Called by edit.c. */
+#include "config/edit_inside.h"
 
-#include "base/mem.h"
-#include "config/reader.h"
-
-#include <errno.h>
-
-enum { INDENT = 2 }; /* of the first server in a file */
-
-/* A text, before or after the edit, with its tree. */
-struct edited_yaml {
-    struct arena arena;
-    struct span text;
-    struct value *root;    /* NULL when the text is not valid */
-    struct value *servers; /* the map or list that is edited; NULL when there is no such key */
-    struct value *around;  /* the map that `servers` is in; NULL when there is no such key */
-};
-
-/* What is edited: a server, or a token. */
-enum edited { EDIT_SERVER, EDIT_TOKEN };
-
-static void read_document(struct edited_yaml *d, enum edited what, struct span text)
-{
-    static const char *const names[] = {"mcpServers", "servers"};
-    struct problems problems = {0};
-
-    *d = (struct edited_yaml){.text = text};
-    d->root = yaml_read(&d->arena, text, &problems);
-    if (problems.errors)
-        d->root = NULL;
-    d->around = d->root && what == EDIT_TOKEN ? value_get(d->root, "auth") : d->root;
-    for (size_t i = 0; d->root && !d->servers && what == EDIT_SERVER && i < COUNT_OF(names); i++)
-        d->servers = value_get(d->root, names[i]);
-    if (what == EDIT_TOKEN && d->around)
-        d->servers = value_get(d->around, "tokens");
-    problems_fini(&problems);
-}
-
-/* The key of a server; the name of a token. */
-static struct span name_of(const struct edited_yaml *d, const struct value *v)
-{
-    const struct value *name = d->servers->type == VALUE_LIST ? value_get(v, "name") : NULL;
-
-    return name ? name->text : v->key;
-}
-
-static struct value *find(const struct edited_yaml *d, struct span name)
-{
-    for (struct value *v = d->servers ? d->servers->first : NULL; v; v = v->next)
-        if (span_eq(name_of(d, v), name))
-            return v;
-    return NULL;
-}
+enum { INDENT = 2 }; /* of what is put below a key */
 
 /* --- lines --- */
-
-/* Where line number `line` begins, counted from 1. */
-static size_t line_start(struct span text, unsigned line)
-{
-    size_t at = 0;
-
-    while (--line && at < text.n)
-        at += span_find(span_from(text, at), '\n') + 1;
-    return at < text.n ? at : text.n;
-}
 
 /* Is the line empty, or a comment that begins before column `column`, counted from 0? */
 static bool is_filler(struct span line, size_t column)
@@ -91,312 +31,235 @@ static size_t before_fillers(struct span text, size_t begin, size_t end, size_t 
     return end;
 }
 
-/* The end of the lines of `v`: the next key of the map, else `end`. Keys that came by an alias
- * stand elsewhere, but then the result is refused. */
-static size_t end_of(struct span text, const struct value *v, size_t end)
+/* The line that an entry of a map or list begins on. */
+static unsigned line_of(const struct value *v)
 {
-    return v->next ? line_start(text, v->next->key_at.line) : end;
+    return v->key_at.line ? v->key_at.line : v->at.line;
 }
 
-/* Is each server on lines of its own, below the key? */
-static bool is_block(const struct value *servers)
+/* The end of the lines of `v`, which is in d->chain[depth]: what follows it, or what follows the
+ * map or list around it. Entries that came by an alias stand elsewhere, but then the result is
+ * refused. */
+static size_t end_of(const struct edited *d, const struct value *v, size_t depth)
 {
-    const struct value *first = servers->first;
-
-    return first && first->key_at.line == servers->at.line &&
-           first->key_at.column == servers->at.column && first->key_at.line > servers->key_at.line;
+    while (!v->next && depth)
+        v = d->chain[depth--];
+    return v->next ? edit_line(d->text, line_of(v->next)) : d->text.n;
 }
 
-static void put_line(struct buf *out, size_t indent, struct span name, struct span entry)
+/* Where the dash stands that begins this item of a list, from 0; SIZE_MAX: not on its line. */
+static size_t dash_of(const struct edited *d, const struct value *item)
 {
-    if (out->n && out->p[out->n - 1] != '\n')
-        buf_char(out, '\n');
-    buf_printf(out, "%*s", (int)indent, "");
-    json_quote(out, name);
-    buf_printf(out, ": " SPAN_FMT "\n", SPAN_ARG(entry));
-}
-
-/* --- checking --- */
-
-/* The document in one line, without the server or token, and without maps and lists that are empty
- * then. */
-static void put_rest(struct buf *out, struct edited_yaml *d, struct span name)
-{
-    struct value *v = find(d, name);
-
-    if (v)
-        value_remove(d->servers, v);
-    if (d->servers && !d->servers->n)
-        value_remove(d->around, d->servers);
-    if (d->around && d->around != d->root && !d->around->n)
-        value_remove(d->root, d->around);
-    if (d->root->type == VALUE_MAP && d->root->n)
-        value_put_json(out, d->root, false);
-}
-
-/* Are both documents the same, except for the server or token, which only one of them has? */
-static int check(struct edited_yaml *before, enum edited what, struct span after, struct span name,
-                 bool adds, struct err *err)
-{
-    BUF_SCOPED old = {0}, new = {0};
-    struct edited_yaml d;
-
-    read_document(&d, what, after.n ? after : SPAN(""));
-    bool fine = d.root && (find(&d, name) != NULL) == adds;
-    if (fine) {
-        put_rest(&old, before, name);
-        put_rest(&new, &d, name);
-        fine = span_eq(buf_view(&old), buf_view(&new));
-    }
-    arena_fini(&d.arena);
-    if (fine)
-        return 0;
-    err_set(err, ERR_CONFIG, "the configuration is YAML of a form that is not edited here");
-    err_hint(err, "put each %s on lines of its own below '%s:', or edit the file by hand",
-             what == EDIT_TOKEN ? "token" : "server", what == EDIT_TOKEN ? "tokens" : "servers");
-    return ERR_CONFIG;
-}
-
-/* --- editing --- */
-
-/* Puts `lines` below the key of `servers`, whose empty value is replaced. */
-static void put_below(struct buf *out, const struct edited_yaml *d, const struct value *servers,
-                      struct span lines)
-{
-    size_t next = line_start(d->text, servers->key_at.line + 1);
-    size_t at = line_start(d->text, servers->at.line) + servers->at.column - 1;
-    bool braces = servers->type == VALUE_MAP || servers->type == VALUE_LIST;
-    struct span none = span_cut(d->text, at, braces ? 2 : servers->text.n);
-
-    buf_span(out, span_cut(d->text, 0, at < next ? at : next));
-    if (at < next)
-        buf_span(out, span_cut(d->text, at + none.n, next - at - none.n));
-    if (out->n && out->p[out->n - 1] != '\n')
-        buf_char(out, '\n');
-    buf_span(out, lines);
-    buf_span(out, span_from(d->text, next));
-}
-
-/* Puts in the first server. */
-static void put_first(struct buf *out, const struct edited_yaml *d, struct span name,
-                      struct span entry)
-{
-    BUF_SCOPED line = {0};
-
-    put_line(&line, d->servers->key_at.column - 1 + INDENT, name, entry);
-    put_below(out, d, d->servers, buf_view(&line));
-}
-
-static void put_last(struct buf *out, const struct edited_yaml *d, struct span name,
-                     struct span entry)
-{
-    size_t column = d->servers->first->key_at.column - 1;
-    size_t begin = line_start(d->text, d->servers->first->key_at.line + 1);
-    size_t at = before_fillers(d->text, begin, end_of(d->text, d->servers, d->text.n), column);
-
-    buf_span(out, span_cut(d->text, 0, at));
-    put_line(out, column, name, entry);
-    buf_span(out, span_from(d->text, at));
-}
-
-static void put_with(struct buf *out, const struct edited_yaml *d, struct span name,
-                     struct span entry)
-{
-    if (d->servers && is_block(d->servers)) {
-        put_last(out, d, name, entry);
-    } else if (d->servers && !d->servers->n) {
-        put_first(out, d, name, entry);
-    } else if (!d->servers) {
-        buf_span(out, d->text);
-        if (out->n && out->p[out->n - 1] != '\n')
-            buf_char(out, '\n');
-        buf_str(out, "servers:\n");
-        put_line(out, INDENT, name, entry);
-    }
-}
-
-/* Appends the edited text to `out` if it passes the check. */
-static int finish(struct buf *out, struct edited_yaml *d, enum edited what, struct buf *edited,
-                  struct span name, bool adds, struct err *err)
-{
-    int code = check(d, what, buf_view(edited), name, adds, err);
-
-    if (!code)
-        buf_span(out, buf_view(edited));
-    return code;
-}
-
-static int open_document(struct edited_yaml *d, enum edited what, struct span text, struct err *err)
-{
-    read_document(d, what, text.n ? text : SPAN(""));
-    if (d->root)
-        return 0;
-    arena_fini(&d->arena);
-    err_set(err, ERR_SYNTAX, "the configuration is neither plain JSON nor YAML, and is not edited");
-    err_hint(err, "edit the file by hand, or keep the configuration as YAML");
-    return ERR_SYNTAX;
-}
-
-int edit_yaml_add(struct buf *out, struct span text, struct span name, struct span entry,
-                  struct err *err)
-{
-    BUF_SCOPED edited = {0};
-    struct edited_yaml d;
-    int code = open_document(&d, EDIT_SERVER, text, err);
-
-    if (code)
-        return code;
-    put_with(&edited, &d, name, entry);
-    code = finish(out, &d, EDIT_SERVER, &edited, name, true, err);
-    arena_fini(&d.arena);
-    return code;
-}
-
-int edit_yaml_remove(struct buf *out, struct span text, struct span name, struct err *err)
-{
-    BUF_SCOPED edited = {0};
-    struct edited_yaml d;
-    int code = open_document(&d, EDIT_SERVER, text, err);
-
-    if (code)
-        return code;
-    const struct value *v = find(&d, name);
-    if (v) {
-        size_t begin = line_start(text, v->key_at.line);
-        size_t end = end_of(text, v, end_of(text, d.servers, text.n));
-        end = before_fillers(text, begin, end, v->key_at.column);
-        buf_span(&edited, span_cut(text, 0, begin));
-        buf_span(&edited, span_from(text, end));
-        code = finish(out, &d, EDIT_SERVER, &edited, name, false, err);
-    } else {
-        code = err_set(err, -ENOENT, "the configuration file has no server '" SPAN_FMT "'",
-                       SPAN_ARG(name));
-    }
-    arena_fini(&d.arena);
-    return code;
-}
-
-/* --- tokens --- */
-
-/* Where the dash stands that begins this item of a list, from 0; -1: there is none on its line. */
-static int dash_of(const struct edited_yaml *d, const struct value *item)
-{
-    struct span line = span_from(d->text, line_start(d->text, item->at.line));
+    struct span line = span_from(d->text, edit_line(d->text, item->at.line));
     size_t at = 0;
 
     while (at < line.n && line.p[at] == ' ')
         at++;
-    return at < line.n && line.p[at] == '-' ? (int)at : -1;
+    return at < line.n && line.p[at] == '-' ? at : SIZE_MAX;
 }
 
-/* The end of the lines of `tokens`, or of `auth`. */
-static size_t end_of_tokens(const struct edited_yaml *d, const struct value *v)
+/* The column of the entries that stand on lines of their own, from 0; SIZE_MAX when they do not. */
+static size_t column_of(const struct edited *d, const struct value *all)
 {
-    size_t end = end_of(d->text, d->around, d->text.n);
+    const struct value *first = all->first;
 
-    return v == d->around ? end : end_of(d->text, v, end);
+    if (!first)
+        return SIZE_MAX;
+    if (all->type == VALUE_LIST)
+        return dash_of(d, first);
+    bool block = first->key_at.line == all->at.line && first->key_at.column == all->at.column &&
+                 first->key_at.line > all->key_at.line;
+    return block ? first->key_at.column - 1 : SIZE_MAX;
 }
 
-static void put_item(struct buf *out, size_t indent, struct span entry)
-{
-    buf_printf(out, "%*s- " SPAN_FMT "\n", (int)indent, "", SPAN_ARG(entry));
-}
+/* --- putting in --- */
 
-/* Puts `lines` behind the last line of `v`, before the blank lines and comments that follow. */
-static void put_behind(struct buf *out, const struct edited_yaml *d, const struct value *v,
-                       size_t column, struct span lines)
+/* The lines of an entry from this column on, below keys that are missing. */
+static void put_lines(struct buf *out, const struct edited *d, size_t column, struct value *entry)
 {
-    size_t begin = line_start(d->text, v->first->at.line + 1);
-    size_t at = before_fillers(d->text, begin, end_of_tokens(d, v), column);
-
-    buf_span(out, span_cut(d->text, 0, at));
-    if (out->n && out->p[out->n - 1] != '\n')
-        buf_char(out, '\n');
-    buf_span(out, lines);
-    buf_span(out, span_from(d->text, at));
-}
-
-static void put_token(struct buf *out, const struct edited_yaml *d, struct span entry)
-{
-    const struct value *list = d->servers, *auth = d->around;
-    int dash = list && list->n ? dash_of(d, list->first) : -1;
+    struct arena scratch = {0};
+    struct span newline = edit_newline(d->text);
+    size_t dash = SIZE_MAX;
     BUF_SCOPED lines = {0};
 
-    if (dash >= 0) {
-        put_item(&lines, (size_t)dash, entry);
-        put_behind(out, d, list, (size_t)dash, buf_view(&lines));
-    } else if (list && !list->n) {
-        put_item(&lines, list->key_at.column - 1 + INDENT, entry);
-        put_below(out, d, list, buf_view(&lines));
-    } else if (auth && !list) {
-        size_t column =
-            is_block(auth) ? auth->first->key_at.column - 1 : auth->key_at.column - 1 + INDENT;
-        buf_printf(&lines, "%*stokens:\n", (int)column, "");
-        put_item(&lines, column + INDENT, entry);
-        if (is_block(auth))
-            put_behind(out, d, auth, column, buf_view(&lines));
-        else if (!auth->n)
-            put_below(out, d, auth, buf_view(&lines));
-    } else if (!auth) {
-        buf_span(out, d->text);
-        if (out->n && out->p[out->n - 1] != '\n')
-            buf_char(out, '\n');
-        buf_str(out, "auth:\n  tokens:\n");
-        put_item(out, 2 * INDENT, entry);
+    for (size_t i = d->found; i < d->wanted; i++, column += INDENT)
+        buf_printf(out, "%*s%s:" SPAN_FMT, (int)column, "", d->place->keys[i], SPAN_ARG(newline));
+    struct value *map = value_new(&scratch, VALUE_MAP, (struct place){0});
+    struct value copy = *entry;
+    value_append(map, &copy);
+    if (d->place->list) {
+        dash = 0;
+        map = entry;
+    }
+    value_put_yaml(&lines, map);
+    for (struct span rest = buf_view(&lines), line; rest.n; rest = span_from(rest, line.n + 1)) {
+        line = span_cut(rest, 0, span_find(rest, '\n'));
+        buf_printf(out, "%*s%s" SPAN_FMT SPAN_FMT, (int)column, "",
+                   dash == SIZE_MAX ? ""
+                   : dash++         ? "  "
+                                    : "- ",
+                   SPAN_ARG(line), SPAN_ARG(newline));
+    }
+    arena_fini(&scratch);
+}
+
+/* Puts whole lines at `at`. Behind a last line that has no end, they have none either. */
+static void insert_lines(struct buf *out, const struct edited *d, size_t at, struct span cut,
+                         struct span lines)
+{
+    struct span newline = edit_newline(d->text);
+    bool open = at == d->text.n && at && d->text.p[at - 1] != '\n';
+    BUF_SCOPED with = {0};
+
+    if (open)
+        buf_span(&with, newline);
+    buf_span(&with, lines);
+    if (open)
+        with.n -= newline.n;
+    size_t cut_at = cut.p ? (size_t)(cut.p - d->text.p) : at;
+    struct edited_cut cuts[] = {{cut_at, cut.n, SPAN_EMPTY}, {at, 0, buf_view(&with)}};
+    edit_splice(out, d->text, cuts, 2);
+}
+
+/* The {} or [] behind the key of an empty map or list; nothing when only the key is there. */
+static struct span token_of(const struct edited *d, const struct value *all)
+{
+    bool brackets = all->type == VALUE_MAP || all->type == VALUE_LIST;
+
+    return span_cut(d->text, edit_offset(d->text, all->at), brackets ? 2 : all->text.n);
+}
+
+/* Puts the first entry below the key of an empty map or list. An entry that is further in tells
+ * edit_yaml_take that the key at the end of the file was there before. */
+static void put_below(struct buf *out, const struct edited *d, struct value *all,
+                      struct value *entry)
+{
+    size_t next = edit_line(d->text, all->key_at.line + 1);
+    struct span token = token_of(d, all);
+    size_t column = all->key_at.column - 1 + INDENT;
+    BUF_SCOPED lines = {0};
+
+    if (!token.n && !all->next)
+        column += INDENT;
+    put_lines(&lines, d, column, entry);
+    insert_lines(out, d, next, token.n ? token : SPAN_EMPTY, buf_view(&lines));
+}
+
+void edit_yaml_put(struct buf *out, const struct edited *d, struct span name, struct value *entry)
+{
+    struct value *all = d->chain[d->found];
+    size_t column = column_of(d, all);
+    BUF_SCOPED lines = {0};
+
+    (void)name;                                  /* it is the entry's key, or its member */
+    if (!d->found && (column == 0 || !all->n)) { /* a key of the file itself */
+        if (all->type == VALUE_MAP && !all->n)
+            return; /* {}: no line can follow */
+        put_lines(&lines, d, 0, entry);
+        insert_lines(out, d, d->text.n, SPAN_EMPTY, buf_view(&lines));
+    } else if (column != SIZE_MAX) {
+        size_t begin = edit_line(d->text, line_of(all->first) + 1);
+        size_t at = before_fillers(d->text, begin, end_of(d, all->last, d->found), column);
+        put_lines(&lines, d, column, entry);
+        insert_lines(out, d, at, SPAN_EMPTY, buf_view(&lines));
+    } else if (!all->n) {
+        put_below(out, d, all, entry);
     }
 }
 
-int edit_yaml_add_token(struct buf *out, struct span text, struct span entry, struct err *err)
-{
-    BUF_SCOPED edited = {0}, name = {0};
-    struct edited_yaml d;
-    int code = open_document(&d, EDIT_TOKEN, text, err);
+/* --- taking out --- */
 
-    if (code)
-        return code;
-    json_unescape(&name, json_get(entry, "name").value);
-    put_token(&edited, &d, entry);
-    code = finish(out, &d, EDIT_TOKEN, &edited, buf_view(&name), true, err);
-    arena_fini(&d.arena);
-    return code;
+/* What becomes of the key above when the last entry goes: {} comes back where it was cut out, or
+ * must stand; a key that edit_yaml_put made goes as well. Gives what is written at *at. */
+static const char *empty_of(const struct edited *d, const struct value *v, size_t *begin,
+                            size_t *at)
+{
+    const struct value *all = edit_all(d);
+    struct span text = d->text;
+    size_t key = edit_offset(text, all->key_at);
+    size_t colon = key + span_find(span_from(text, key), ':') + 1;
+    size_t column = all->type == VALUE_LIST ? dash_of(d, v) : v->key_at.column - 1;
+    char next = colon + 1 < text.n ? text.p[colon + 1] : '\n';
+    bool blank = colon < text.n && text.p[colon] == ' ' && strchr(" \r\n", next);
+    bool bare = colon == text.n || text.p[colon] == '\n' || text.p[colon] == '\r';
+    const char *brackets = d->place->list ? " []" : " {}";
+
+    *at = colon;
+    if (blank) {
+        *at = colon + 1;
+        return brackets + 1;
+    }
+    if (d->place->keeps_empty)
+        return brackets;
+    if (bare && d->wanted == 1 && !all->next && column == all->key_at.column - 1 + INDENT)
+        *begin = edit_line(text, all->key_at.line);
+    *at = *begin;
+    return "";
 }
 
-/* Leaves "tokens: []" when the only token goes. */
-static void put_without(struct buf *out, const struct edited_yaml *d, const struct value *v)
+void edit_yaml_take(struct buf *out, const struct edited *d, const struct value *v)
 {
-    const struct value *list = d->servers;
-    size_t begin = line_start(d->text, v->at.line);
-    size_t end = v->next ? line_start(d->text, v->next->at.line) : end_of_tokens(d, list);
-    size_t key = line_start(d->text, list->key_at.line) + list->key_at.column - 1;
-    size_t colon = key + span_find(span_from(d->text, key), ':') + 1;
-    int dash = dash_of(d, v);
+    const struct value *all = edit_all(d);
+    size_t begin = edit_line(d->text, line_of(v)), at = begin;
+    size_t column = column_of(d, all);
+    const char *empty = "";
 
-    if (dash < 0 || begin < colon)
+    if (column == SIZE_MAX || begin < edit_line(d->text, all->key_at.line + 1))
         return;
-    end = before_fillers(d->text, begin, end, (size_t)dash + 1);
-    buf_span(out, span_cut(d->text, 0, colon));
-    if (list->n == 1)
-        buf_str(out, " []");
-    buf_span(out, span_cut(d->text, colon, begin - colon));
-    buf_span(out, span_from(d->text, end));
+    size_t end = before_fillers(d->text, begin, end_of(d, v, d->found), column + 1);
+    if (all->n == 1)
+        empty = empty_of(d, v, &begin, &at);
+    /* The last line of a file may have no end: then the line before it has none afterwards. */
+    if (end == d->text.n && begin && d->text.p[end - 1] != '\n') {
+        begin--;
+        begin -= begin && d->text.p[begin - 1] == '\r';
+    }
+    at = at < begin ? at : begin;
+    struct edited_cut cuts[] = {{at, 0, span_str(empty)}, {begin, end - begin, SPAN_EMPTY}};
+    edit_splice(out, d->text, cuts, 2);
 }
 
-int edit_yaml_remove_token(struct buf *out, struct span text, struct span name, struct err *err)
-{
-    BUF_SCOPED edited = {0};
-    struct edited_yaml d;
-    int code = open_document(&d, EDIT_TOKEN, text, err);
+/* --- changing --- */
 
-    if (code)
-        return code;
-    const struct value *v = find(&d, name);
-    if (v) {
-        put_without(&edited, &d, v);
-        code = finish(out, &d, EDIT_TOKEN, &edited, name, false, err);
-    } else {
-        code = err_set(err, -ENOENT, "the configuration file has no token '" SPAN_FMT "'",
-                       SPAN_ARG(name));
+/* The key as it is written, with its quotes. */
+static struct span key_text(const struct edited *d, const struct value *v)
+{
+    struct span rest = span_from(d->text, edit_offset(d->text, v->key_at));
+    char quote = rest.n ? rest.p[0] : '\0';
+
+    if (quote != '"' && quote != '\'')
+        return span_cut(rest, 0, v->key.n);
+    for (size_t i = 1; i < rest.n; i++) {
+        if (quote == '"' && rest.p[i] == '\\')
+            i++;
+        else if (rest.p[i] == quote)
+            return span_cut(rest, 0, i + 1);
     }
-    arena_fini(&d.arena);
-    return code;
+    return SPAN_EMPTY;
+}
+
+static void put_instead(struct buf *out, const struct edited *d, struct span old, struct span with)
+{
+    if (old.n)
+        edit_splice(out, d->text, &(struct edited_cut){(size_t)(old.p - d->text.p), old.n, with},
+                    1);
+}
+
+void edit_yaml_rename(struct buf *out, const struct edited *d, const struct value *v,
+                      struct span fresh)
+{
+    struct value name = {.type = VALUE_STRING, .text = fresh};
+    BUF_SCOPED key = {0};
+
+    value_put_yaml(&key, &name);
+    put_instead(out, d, key_text(d, v), span_cut(buf_view(&key), 0, key.n - 1));
+}
+
+void edit_yaml_set(struct buf *out, const struct edited *d, const struct value *v,
+                   struct span value)
+{
+    struct span old = span_cut(d->text, edit_offset(d->text, v->at), v->text.n);
+
+    if (span_eq(old, v->text))
+        put_instead(out, d, old, value);
 }

@@ -428,7 +428,7 @@ static struct value *get_nocase(const struct value *map, struct span key)
 
 /*
  * VS Code's file looks much like one of ours. A document is VS Code's if it is JSON, has only keys
- * that VS Code knows, and among them one that we do not know, or comments.
+ * that VS Code knows, and among them one that we do not know.
  */
 static bool is_vscode(const struct value *root, const struct import_hints *hints)
 {
@@ -444,7 +444,7 @@ static bool is_vscode(const struct value *root, const struct import_hints *hints
         for (size_t i = 0; i < COUNT_OF(own); i++)
             if (value_get(v, own[i]))
                 return true;
-    return hints->relaxed || value_get(root, "inputs") || import_has_variables(servers);
+    return value_get(root, "inputs") || import_has_variables(servers);
 }
 
 /* The settings of VS Code have the same map under "mcp", among many other keys. */
@@ -491,11 +491,6 @@ static void import_vscode(struct importing *im, struct value *root)
             value_remove(root, v);
     }
     import_map(im, value_get(root, "servers"));
-}
-
-bool import_is_foreign(const struct value *root, const struct import_hints *hints)
-{
-    return dialect_of(root, hints) != IMPORT_OURS;
 }
 
 enum import_dialect import_document(struct arena *a, struct value *root,

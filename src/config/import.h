@@ -15,12 +15,8 @@
 
 struct import_hints {
     bool json;     /* VS Code writes no YAML */
-    bool relaxed;  /* the document has comments, which other programs' JSON may have and ours not */
     bool thorough; /* warn of every member that is left out, also of unimportant ones */
 };
-
-/* Is this the document of another program? */
-bool import_is_foreign(const struct value *root, const struct import_hints *hints);
 
 /* The program of the document. RockBot's files look like others with `mcpServers`. */
 enum import_dialect {

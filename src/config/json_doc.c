@@ -90,9 +90,8 @@ static const char *syntax_advice(struct span text, size_t at)
     if (at >= text.n)
         return "the text ends too early; is a bracket or quote not closed?";
     switch (text.p[at]) {
-    case '/':
     case '#':
-        return "JSON has no comments; remove it, or write the file as YAML";
+        return "a comment in JSON begins with //";
     case '\'':
         return "JSON wants double quotes";
     case '}':

@@ -6,7 +6,7 @@
  * key may stand only once in a map. A tree whose only fault is such a key is still returned, so
  * that the schema can report what else is wrong: the caller must look at problems->errors.
  *
- * Nouns: json_doc_, yaml_. Files: json_doc, yaml.
+ * Nouns: json_doc_, yaml_, toml_. Files: json_doc, yaml, toml.
  */
 #ifndef RIALTO_CONFIG_READER_H
 #define RIALTO_CONFIG_READER_H
@@ -21,5 +21,6 @@ struct value *json_doc_read(struct arena *a, struct span text, struct problems *
  */
 bool json_doc_relax(struct buf *out, struct span text);
 struct value *yaml_read(struct arena *a, struct span text, struct problems *problems);
+struct value *toml_read(struct arena *a, struct span text, struct problems *problems);
 
 #endif

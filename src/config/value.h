@@ -19,7 +19,7 @@ enum value_type { VALUE_NULL, VALUE_BOOL, VALUE_NUMBER, VALUE_STRING, VALUE_LIST
 
 struct value {
     enum value_type type;
-    bool truth; /* VALUE_BOOL */
+    bool truth; /* VALUE_BOOL; of a map: it is a table of TOML with a header, which is at `at` */
     struct place at;
     struct span text; /* a string's content; the number or word as it was written */
 

@@ -372,7 +372,7 @@ struct value *yaml_read(struct arena *a, struct span text, struct problems *prob
         return NULL;
     }
     yaml_parser_set_encoding(&parser, YAML_UTF8_ENCODING);
-    yaml_parser_set_input_string(&parser, (const unsigned char *)text.p, text.n);
+    yaml_parser_set_input_string(&parser, (const unsigned char *)(text.p ? text.p : ""), text.n);
     int rc = read_events(&doc, &parser);
     yaml_parser_delete(&parser);
     map_fini(&doc.anchors);

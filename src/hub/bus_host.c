@@ -313,7 +313,9 @@ static int add_server(void *arg, const struct bus_new_server *s, struct err *err
         code = read_file(h, &before, err);
     if (!code) {
         put_entry(&entry, buf_view(&before), s);
-        code = edit_add_server(&after, buf_view(&before), s->name, buf_view(&entry), err);
+        struct edit_place place = edit_servers(buf_view(&before));
+        code = edit_put(&after, edit_format_of(buf_view(&before)), &place, buf_view(&before),
+                        s->name, buf_view(&entry), err);
     }
     buf_span(&name, s->name);
     if (!code)
@@ -372,8 +374,11 @@ static int remove_server(void *arg, struct span name, struct err *err)
         return err_set(err, -EPERM, "'%s' belongs to the operator and is not removed over the bus",
                        s->alias);
     int code = read_file(h, &before, err);
-    if (!code)
-        code = edit_remove_server(&after, buf_view(&before), span_str(s->alias), err);
+    if (!code) {
+        struct edit_place place = edit_servers(buf_view(&before));
+        code = edit_take(&after, edit_format_of(buf_view(&before)), &place, buf_view(&before),
+                         span_str(s->alias), err);
+    }
     if (!code)
         code = check_file(bridge_config(h->bridge)->file, buf_view(&after), NULL, err);
     if (!code)

@@ -143,7 +143,7 @@ int follow_now(struct follow *f, struct buf *report, struct err *err)
     struct bridge_changes changes = {0};
     struct buf others = {0};
 
-    if (!f->watch && !token_file_exists()) {
+    if (f->first->fixed || (!f->watch && !token_file_exists())) {
         err_set(err, ERR_CONFIG, "there is no configuration file to read");
         err_hint(err, "start it with -c FILE");
         return ERR_CONFIG;
@@ -191,7 +191,7 @@ struct follow *follow_new(struct loop *loop, struct bridge *bridge, const char *
     if (f->first->file)
         f->watch = watch_open(loop, f->first->file, on_changed, f);
     watch_lock(f);
-    char *tokens = token_file_path();
+    char *tokens = f->first->fixed ? NULL : token_file_path();
     if (tokens)
         f->tokens = watch_open(loop, tokens, on_changed, f);
     if (tokens)

@@ -189,7 +189,7 @@ bus:
 
   const url = `${far.url}/far`;
   assert.deepEqual(await register('far', url).then((a) => [a.success, a.error]), [true, null]);
-  assert.equal(read(), before.replace('command: x}\n', `command: x}\n  "far": {"url": "${url}", "origin": "agent"}\n`));
+  assert.equal(read(), before.replace('command: x}\n', `command: x}\n  far:\n    url: "${url}"\n    origin: agent\n`));
   assert.match(await agent.text('far', 'echo', { text: 'there' }), /there/);
   assert.equal((await agent.manage('UnregisterServer', { serverName: 'far' })).error, null);
   assert.equal(read(), before);

@@ -81,13 +81,17 @@ test('check shows the setup instructions of a manifest', async () => {
   assert.match(json.setup_instructions, /GITHUB_TOKEN/);
 });
 
-test('JSON with comments is taken from other programs, and refused in our own format', async () => {
-  const theirs = writeConfig(tempDir(), '{ // x\n "mcpServers": {"a": {"command": "x",},}, }', 'mcp.json');
-  const checked = await rialto(['check', theirs]);
-  assert.equal(checked.code, 0);
-  assert.doesNotMatch(checked.stdout, /warning/);
-  const ours = writeConfig(tempDir(), '{ // x\n "listen": ":0"}', 'rialto.json');
+test('JSON with comments and trailing commas is taken, of other programs and of ours', async () => {
+  for (const [name, text] of [
+    ['mcp.json', '{ // x\n "mcpServers": {"a": {"command": "x",},}, }'],
+    ['rialto.json', '{ // x\n "servers": {"a": {"command": "x",},}, /* y */ "listen": ":0" }'],
+  ]) {
+    const checked = await rialto(['check', writeConfig(tempDir(), text, name)]);
+    assert.equal(checked.code, 0, checked.stdout);
+    assert.doesNotMatch(checked.stdout, /warning/);
+  }
+  const ours = writeConfig(tempDir(), '{ // x\n "listen": ":0" "names": "bare"}', 'rialto.json');
   const refused = await rialto(['check', ours]);
   assert.equal(refused.code, 2);
-  assert.match(refused.stdout, /rialto\.json:1:3: not valid JSON: JSON has no comments/);
+  assert.match(refused.stdout, /rialto\.json:2:17: not valid JSON: is a comma missing/);
 });

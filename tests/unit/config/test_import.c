@@ -52,7 +52,7 @@ static void test_relax(void **state)
     }
 }
 
-/* Only other programs' files may have comments; ours are told so, at the right place. */
+/* Comments and trailing commas are fine in every JSON file. */
 static void test_comments(void **state)
 {
     (void)state;
@@ -60,14 +60,14 @@ static void test_comments(void **state)
                              CONFIG_JSON, ""));
     config_free(read_foreign("{\"servers\": {\"a\": {\"command\": \"x\"}} /* VS Code */}",
                              CONFIG_JSON, ""));
-    assert_null(read_foreign("{\"servers\": {\"a\": {\"command\": \"x\"}}, // ours\n"
-                             " \"listen\": \":0\"}",
-                             CONFIG_JSON,
-                             "f:1:38: not valid JSON: JSON has no comments; remove it, or write "
-                             "the file as YAML\n"));
-    assert_null(read_foreign("{\"listen\": \":0\",}", CONFIG_JSON,
-                             "f:1:17: not valid JSON: there is a comma too much before the "
+    config_free(read_foreign("{\"servers\": {\"a\": {\"command\": \"x\"}}, // ours\n"
+                             " \"listen\": \":0\",}",
+                             CONFIG_JSON, ""));
+    assert_null(read_foreign("{\"listen\": \":0\",, }", CONFIG_JSON,
+                             "f:1:19: not valid JSON: there is a comma too much before the "
                              "bracket\n"));
+    assert_null(read_foreign("{\"listen\": \":0\" /* open", CONFIG_JSON,
+                             "f:1:17: not valid JSON: this is not expected here\n"));
     /* Places are those of the file, not of the text without its comments. */
     config_free(
         read_foreign("{/* a\n */ \"mcpServers\": {\"a\": {\"command\": \"x\", \"odd\": 1}}}",

@@ -79,8 +79,8 @@ static void test_json_advice(void **state)
     (void)state;
     expect_json_problem("{\"a\": 1,\n}",
                         "f:2:1: not valid JSON: there is a comma too much before the bracket\n");
-    expect_json_problem("{ // hello\n}", "f:1:3: not valid JSON: JSON has no comments; remove it, "
-                                         "or write the file as YAML\n");
+    expect_json_problem("{ # hello\n}",
+                        "f:1:3: not valid JSON: a comment in JSON begins with //\n");
     expect_json_problem("{'a': 1}", "f:1:2: not valid JSON: JSON wants double quotes\n");
     expect_json_problem("{\"a\": 1 \"b\": 2}",
                         "f:1:9: not valid JSON: this is not expected here\n");

@@ -1,0 +1,209 @@
+/* Options and words that describe one server, made into an entry, or into a whole configuration
+ * with this server alone. Called by servers.c, serve.c, stdio.c and inspect.c. */
+#include "cmd/server_wish.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "config/check.h"
+#include "config/load.h"
+#include "wire/json_out.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* The words of `claude mcp add` and ours. */
+static const char *const ways[][2] = {
+    {"stdio", "stdio"},
+    {"http", "streamable-http"},
+    {"streamable-http", "streamable-http"},
+    {"sse", "sse"},
+    {"ws", "ws"},
+};
+
+void server_wish_fini(struct server_wish *w)
+{
+    buf_fini(&w->env);
+    buf_fini(&w->headers);
+    buf_fini(&w->allow);
+    buf_fini(&w->deny);
+}
+
+/* "K=V" or "K: V" becomes a member. */
+static int put_pair(struct buf *out, const struct args *a, char separator, const char *why)
+{
+    struct span text = span_str(a->value), name = span_cut(text, 0, span_find(text, separator));
+
+    if (!name.n || name.n == text.n) {
+        cmd_error(a->command, "'%s' should be %s", separator == '=' ? a->value : "--header", why);
+        return CMD_USAGE;
+    }
+    if (out->n)
+        buf_str(out, ", ");
+    json_quote(out, span_trim(name));
+    buf_str(out, ": ");
+    json_quote(out, separator == '=' ? span_from(text, name.n + 1)
+                                     : span_trim(span_from(text, name.n + 1)));
+    return 0;
+}
+
+static void put_item(struct buf *out, const char *text)
+{
+    if (out->n)
+        buf_str(out, ", ");
+    json_quote(out, span_str(text));
+}
+
+int server_wish_option(struct server_wish *w, const struct args *a, int id)
+{
+    switch (id) {
+    case SERVER_WISH_ENV:
+        return put_pair(&w->env, a, '=', "NAME=VALUE");
+    case SERVER_WISH_HEADER:
+        return put_pair(&w->headers, a, ':', "'NAME: VALUE'");
+    case SERVER_WISH_ALLOW:
+        put_item(&w->allow, a->value);
+        return 0;
+    case SERVER_WISH_DENY:
+        put_item(&w->deny, a->value);
+        return 0;
+    case SERVER_WISH_TRANSPORT:
+        for (size_t i = 0; i < COUNT_OF(ways); i++)
+            if (strcmp(a->value, ways[i][0]) == 0)
+                w->transport = ways[i][1];
+        if (w->transport)
+            return 0;
+        cmd_error(a->command, "there is no transport '%s': stdio, http, sse or ws", a->value);
+        return CMD_USAGE;
+    default:
+        return 0;
+    }
+}
+
+static bool is_url(const char *text)
+{
+    static const char *const schemes[] = {"http://", "https://", "ws://", "wss://"};
+
+    for (size_t i = 0; i < COUNT_OF(schemes); i++)
+        if (strncmp(text, schemes[i], strlen(schemes[i])) == 0)
+            return true;
+    return false;
+}
+
+bool server_wish_has_command(const struct args *a)
+{
+    return a->rest > a->argv && strcmp(a->rest[-1], "--") == 0;
+}
+
+int server_wish_words(struct server_wish *w, const struct args *a, char **words, int n)
+{
+    bool pipes = w->transport && strcmp(w->transport, "stdio") == 0;
+
+    if (!n) {
+        cmd_error(a->command, "which server? Give its address, or -- and its command");
+        return CMD_USAGE;
+    }
+    if (is_url(words[0]) && !pipes) {
+        w->url = words[0];
+        if (n == 1)
+            return 0;
+        cmd_error(a->command, "unexpected argument '%s' behind an address", words[1]);
+        return CMD_USAGE;
+    }
+    w->command = words;
+    w->command_n = n;
+    return 0;
+}
+
+void server_wish_put(struct buf *out, const struct server_wish *w)
+{
+    const struct {
+        const char *name;
+        const struct buf *of;
+        const char *brackets;
+    } rows[] = {{"env", &w->env, "{}"},
+                {"headers", &w->headers, "{}"},
+                {"allow", &w->allow, "[]"},
+                {"deny", &w->deny, "[]"}};
+
+    buf_str(out, w->url ? "{\"url\": " : "{\"command\": ");
+    json_quote(out, span_str(w->url ? w->url : w->command[0]));
+    for (int i = 1; !w->url && i < w->command_n; i++) {
+        buf_str(out, i == 1 ? ", \"args\": [" : ", ");
+        json_quote(out, span_str(w->command[i]));
+    }
+    if (!w->url && w->command_n > 1)
+        buf_char(out, ']');
+    if (w->transport) {
+        buf_str(out, ", \"transport\": ");
+        json_quote(out, span_str(w->transport));
+    }
+    for (size_t i = 0; i < COUNT_OF(rows); i++)
+        if (rows[i].of->n)
+            buf_printf(out, ", \"%s\": %c" SPAN_FMT "%c", rows[i].name, rows[i].brackets[0],
+                       SPAN_ARG(buf_view(rows[i].of)), rows[i].brackets[1]);
+    buf_char(out, '}');
+}
+
+/* --- a configuration without a file --- */
+
+/* Is there a program of this name, as a shell would find it? */
+static bool is_there(const char *command)
+{
+    struct span path = span_str(getenv("PATH"));
+    BUF_SCOPED file = {0};
+
+    if (strchr(command, '/'))
+        return access(command, X_OK) == 0;
+    while (path.n) {
+        struct span folder = span_cut(path, 0, span_find(path, ':'));
+        file.n = 0;
+        buf_printf(&file, SPAN_FMT "/%s", SPAN_ARG(folder), command);
+        if (access(buf_cstr(&file), X_OK) == 0)
+            return true;
+        path = span_from(path, folder.n + 1);
+    }
+    return false;
+}
+
+/* "${" is not a variable here: the shell had its chance. */
+static void put_literal(struct buf *out, struct span text)
+{
+    for (size_t i = 0; i < text.n; i++) {
+        if (text.p[i] == '$' && i + 1 < text.n && text.p[i + 1] == '{')
+            buf_char(out, '$');
+        buf_char(out, text.p[i]);
+    }
+}
+
+struct config *server_wish_config(const struct server_wish *w, const struct args *a, int *code)
+{
+    struct problems problems = {0};
+    BUF_SCOPED entry = {0}, text = {0};
+
+    *code = CMD_USAGE;
+    if (!w->url && !is_there(w->command[0])) {
+        cmd_error(a->command, "there is no program '%s'", w->command[0]);
+        *code = CMD_FAILED;
+        return NULL;
+    }
+    server_wish_put(&entry, w);
+    buf_str(&text, "{\"names\": \"bare\", \"remember\": false, \"control\": \"off\", "
+                   "\"servers\": {\"server\": ");
+    put_literal(&text, buf_view(&entry));
+    buf_str(&text, "}}");
+    struct config *c = config_parse(buf_view(&text), CONFIG_JSON, false, &problems);
+    problems_set_file(&problems, "the command line");
+    if (c) {
+        config_environment(c, &problems);
+        log_set_level(a->quiet ? LOG_ERROR : a->verbose ? LOG_DEBUG : c->log.level);
+        c->fixed = true;
+    }
+    if (!c || problems.errors) {
+        args_show_problems(&problems);
+        config_free(c);
+        c = NULL;
+    }
+    problems_fini(&problems);
+    return c;
+}

@@ -1,0 +1,431 @@
+/* The commands that edit the servers of a configuration file: add, add-json, remove, rename,
+ * enable, disable. Called through the table of commands (cmd/table.c). */
+#include "base/file.h"
+#include "base/mem.h"
+#include "cmd/commands.h"
+#include "cmd/server_wish.h"
+#include "config/check.h"
+#include "config/edit.h"
+#include "config/load.h"
+#include "config/nearest.h"
+#include "config/reader.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+enum { OPT_SCOPE = 's', LOCK_MS = 10 * 1000 };
+
+/* One edit of one file. */
+struct change {
+    const struct args *args;
+    const char *name;  /* of the server */
+    const char *fresh; /* its new name, for rename */
+    struct span entry; /* its entry in JSON, for add and add-json */
+    char *path;
+    bool made; /* there was no file */
+    int (*edit)(const struct change *c, struct buf *out, struct span text, struct err *err);
+};
+
+/* --- the file --- */
+
+/* The user's own file, which is behind the files of the working folder. */
+static char *user_file(void)
+{
+    char *place = NULL;
+
+    for (size_t i = 0; (place = config_place(i)); i++) {
+        if (place[0] == '/' && strncmp(place, "/etc/", 5) != 0)
+            return place;
+        mem_free(place);
+    }
+    return NULL;
+}
+
+/* As `claude mcp add` has it: local and user are the user's file, project the working folder's. */
+static char *file_of(const struct args *a, const char *scope)
+{
+    char *path = NULL;
+
+    if (scope && strcmp(scope, "project") == 0)
+        return mem_str("./rialto.yaml");
+    if (!scope)
+        path = config_find(a->config);
+    return path ? path : user_file();
+}
+
+/* Is what the file is to become a configuration? */
+static int check_file(const struct change *c, struct span text, struct err *err)
+{
+    struct problems problems = {0};
+    struct config *config = config_parse(text, config_format_of(c->path, text), false, &problems);
+    int code = config ? 0 : ERR_CONFIG;
+
+    for (size_t i = 0; code && i < problems.n; i++)
+        if (problems.items[i].level == PROBLEM_ERROR) {
+            err_set(err, code, "%s would not be valid: line %u, %s: %s", c->path,
+                    problems.items[i].at.line, problems.items[i].key, problems.items[i].text);
+            break;
+        }
+    problems_fini(&problems);
+    config_free(config);
+    return code;
+}
+
+static int edit_locked(struct change *c, struct err *err)
+{
+    BUF_SCOPED before = {0}, after = {0};
+    int code = file_read(&before, c->path, CONFIG_MAX_BYTES);
+
+    c->made = code == -ENOENT;
+    if (code && !c->made)
+        return err_set(err, code, "cannot read %s: %s", c->path, err_name(code));
+    if (c->made && !c->entry.n)
+        return err_set(err, code, "there is no %s", c->path);
+    code = c->edit(c, &after, buf_view(&before), err);
+    if (!code)
+        code = check_file(c, buf_view(&after), err);
+    if (code || span_eq(buf_view(&before), buf_view(&after)))
+        return code;
+    if (!c->made)
+        return edit_replace_file(c->path, buf_view(&after), err);
+    code = file_replace(c->path, buf_view(&after));
+    return code ? err_set(err, code, "cannot write %s: %s", c->path, err_name(code)) : 0;
+}
+
+/* --- what is said --- */
+
+/* The lines that the user can paste, as far as there is something to paste. */
+static void show_lines(const struct change *c)
+{
+    struct problems problems = {0};
+    struct arena arena = {0};
+    struct buf out = {0};
+    struct value *entry = c->entry.n ? json_doc_read(&arena, c->entry, &problems) : NULL;
+
+    if (entry) {
+        struct value *root = value_new(&arena, VALUE_MAP, (struct place){0});
+        struct value *servers = value_new(&arena, VALUE_MAP, (struct place){0});
+        entry->key = span_str(c->name);
+        servers->key = SPAN("servers");
+        value_append(servers, entry);
+        value_append(root, servers);
+        if (config_format_of(c->path, SPAN_EMPTY) == CONFIG_JSON)
+            value_put_json(&out, root, true);
+        else
+            value_put_yaml(&out, root);
+        if (out.p[out.n - 1] != '\n')
+            buf_char(&out, '\n');
+        cmd_print_exact(&out);
+    }
+    buf_fini(&out);
+    problems_fini(&problems);
+    arena_fini(&arena);
+}
+
+/* Names of servers in the file that look like the one that is not there. */
+static void hint_at_names(const struct change *c)
+{
+    struct problems problems = {0};
+    struct config *config = config_load(c->path, &problems);
+    struct nearest near = nearest_to(span_str(c->name));
+
+    for (size_t i = 0; config && i < config->servers.n; i++)
+        nearest_offer(&near, span_str(config->servers.items[i].alias));
+    if (near.best.n)
+        cmd_hint("did you mean '" SPAN_FMT "'?", SPAN_ARG(near.best));
+    problems_fini(&problems);
+    config_free(config);
+}
+
+static int make_change(struct change *c, const char *scope, const char *done)
+{
+    const struct args *a = c->args;
+    struct err err = {0};
+    struct buf out = {0};
+
+    c->path = file_of(a, scope);
+    if (!c->path) {
+        cmd_error(a->command, "there is no home folder for a configuration; give one with -c FILE");
+        return CMD_FAILED;
+    }
+    if (c->entry.n)
+        file_make_folders(c->path);
+    int lock = edit_lock(c->path, LOCK_MS, &err);
+    int code = lock < 0 ? lock : edit_locked(c, &err);
+    if (lock >= 0)
+        close(lock);
+    if (code) {
+        cmd_error(a->command, "%s", err.text);
+        if (code == -ENOENT)
+            hint_at_names(c);
+        else if (err.hint[0])
+            cmd_hint("%s: %s", c->path, err.hint);
+        if (code == ERR_CONFIG || code == ERR_SYNTAX)
+            show_lines(c);
+    } else if (!a->quiet) {
+        if (c->made)
+            buf_printf(&out, "made %s, readable for you alone\n", c->path);
+        buf_printf(&out, "%s '%s' in %s\n", done, c->name, c->path);
+        cmd_print(&out);
+    }
+    mem_free(c->path);
+    return code ? CMD_FAILED : CMD_FINE;
+}
+
+/* --- the edits --- */
+
+static int add_entry(const struct change *c, struct buf *out, struct span text, struct err *err)
+{
+    struct edit_place place = edit_servers(text);
+
+    return edit_put(out, edit_format_of(text), &place, text, span_str(c->name), c->entry, err);
+}
+
+static int remove_entry(const struct change *c, struct buf *out, struct span text, struct err *err)
+{
+    struct edit_place place = edit_servers(text);
+
+    return edit_take(out, edit_format_of(text), &place, text, span_str(c->name), err);
+}
+
+static int rename_entry(const struct change *c, struct buf *out, struct span text, struct err *err)
+{
+    struct edit_place place = edit_servers(text);
+
+    return edit_rename(out, edit_format_of(text), &place, text, span_str(c->name),
+                       span_str(c->fresh), err);
+}
+
+/* The key `enabled` of the server, taken out or set to false. */
+static int switch_entry(const struct change *c, struct buf *out, struct span text, bool on,
+                        struct err *err)
+{
+    enum edit_format format = edit_format_of(text);
+    struct edit_place all = edit_servers(text), own = {.keys = {all.keys[0], c->name}};
+    BUF_SCOPED without = {0};
+    int code = edit_take(&without, format, &all, text, span_str(c->name), err);
+
+    if (code == -ENOENT)
+        return code;
+    if (!on)
+        return edit_set(out, format, &own, text, SPAN("enabled"), SPAN("false"), err);
+    code = edit_take(out, format, &own, text, SPAN("enabled"), err);
+    if (code != -ENOENT)
+        return code;
+    buf_span(out, text); /* it is enabled */
+    return 0;
+}
+
+static int enable_entry(const struct change *c, struct buf *out, struct span text, struct err *err)
+{
+    return switch_entry(c, out, text, true, err);
+}
+
+static int disable_entry(const struct change *c, struct buf *out, struct span text, struct err *err)
+{
+    return switch_entry(c, out, text, false, err);
+}
+
+/* --- the commands --- */
+
+static const char *wrong_scope(const char *scope)
+{
+    static const char *const scopes[] = {"user", "local", "project"};
+
+    for (size_t i = 0; scope && i < COUNT_OF(scopes); i++)
+        if (strcmp(scope, scopes[i]) == 0)
+            return NULL;
+    return scope;
+}
+
+/* Reads the options, and the name. 0, or the command's status + 1. */
+static int begin(struct args *a, struct server_wish *w, const char **scope, int most)
+{
+    int id;
+
+    while ((id = args_next(a)) > 0) {
+        if (id == OPT_SCOPE)
+            *scope = a->value;
+        else if (server_wish_option(w, a, id))
+            return CMD_USAGE + 1;
+    }
+    if (id < 0)
+        return a->exit_code + 1;
+    const char *wrong = wrong_scope(*scope);
+    const char *name = a->rest_n ? check_alias(span_str(a->rest[0])) : NULL;
+    if (wrong)
+        cmd_error(a->command, "there is no scope '%s': user, local or project", wrong);
+    else if (!a->rest_n)
+        cmd_error(a->command, "which server? Give its name");
+    else if (name)
+        cmd_error(a->command, "'%s' cannot be a name: %s", a->rest[0], name);
+    else
+        return most && args_expect(a, most) ? CMD_USAGE + 1 : 0;
+    cmd_hint("usage: rialto %s [OPTIONS] %s", a->command->name, a->command->usage);
+    return CMD_USAGE + 1;
+}
+
+static int run_add(const struct command *self, int argc, char **argv)
+{
+    struct args a = args_begin(self, argc, argv);
+    struct server_wish wish = {0};
+    BUF_SCOPED entry = {0};
+    const char *scope = NULL;
+    int code = begin(&a, &wish, &scope, 0);
+
+    if (!code && server_wish_words(&wish, &a, a.rest + 1, a.rest_n - 1))
+        code = CMD_USAGE + 1;
+    if (!code) {
+        server_wish_put(&entry, &wish);
+        struct change c = {
+            .args = &a, .name = a.rest[0], .entry = buf_view(&entry), .edit = add_entry};
+        code = make_change(&c, scope, "added") + 1;
+    }
+    server_wish_fini(&wish);
+    return code - 1;
+}
+
+/* An entry as other programs write it becomes one of ours: "type" is not a key of ours. */
+static bool put_json_entry(struct buf *out, const struct args *a, struct span json)
+{
+    BUF_SCOPED text = {0}, yaml = {0};
+    struct problems problems = {0};
+    struct arena arena = {0};
+    enum json_type type;
+
+    if (json_skim(json, NULL, NULL, &type, NULL) || type != JSON_OBJECT) {
+        cmd_error(a->command, "the entry is not a JSON object");
+        return false;
+    }
+    buf_str(&text, "{\"mcpServers\": {");
+    json_quote(&text, span_str(a->rest[0]));
+    buf_printf(&text, ": " SPAN_FMT "}}", SPAN_ARG(json));
+    bool fine = config_convert(buf_view(&text), CONFIG_JSON, "the command line", &yaml, &problems);
+    struct value *root = fine ? yaml_read(&arena, buf_view(&yaml), &problems) : NULL;
+    const struct value *servers = root ? value_get(root, "servers") : NULL;
+    struct value *entry = servers ? value_get(servers, a->rest[0]) : NULL;
+    if (entry)
+        value_put_json(out, entry, false);
+    problems_set_file(&problems, "the entry");
+    args_show_problems(&problems);
+    problems_fini(&problems);
+    arena_fini(&arena);
+    return entry != NULL;
+}
+
+static int run_add_json(const struct command *self, int argc, char **argv)
+{
+    struct args a = args_begin(self, argc, argv);
+    struct server_wish none = {0};
+    BUF_SCOPED entry = {0};
+    const char *scope = NULL;
+    int code = begin(&a, &none, &scope, 2);
+
+    if (code)
+        return code - 1;
+    if (a.rest_n < 2) {
+        cmd_error(self, "which entry? Give it as JSON, such as '{\"command\": \"npx\"}'");
+        return CMD_USAGE;
+    }
+    if (!put_json_entry(&entry, &a, span_str(a.rest[1])))
+        return CMD_USAGE;
+    struct change c = {.args = &a, .name = a.rest[0], .entry = buf_view(&entry), .edit = add_entry};
+    return make_change(&c, scope, "added");
+}
+
+static int run_on_name(const struct command *self, int argc, char **argv)
+{
+    static const struct {
+        const char *command, *done;
+        int words;
+        int (*edit)(const struct change *c, struct buf *out, struct span text, struct err *err);
+    } rows[] = {{"remove", "removed", 1, remove_entry},
+                {"rename", "renamed", 2, rename_entry},
+                {"enable", "enabled", 1, enable_entry},
+                {"disable", "disabled", 1, disable_entry}};
+    struct args a = args_begin(self, argc, argv);
+    struct server_wish none = {0};
+    const char *scope = NULL;
+    size_t i = 0;
+
+    while (strcmp(rows[i].command, self->name) != 0)
+        i++;
+    int code = begin(&a, &none, &scope, rows[i].words);
+    if (code)
+        return code - 1;
+    const char *wrong = a.rest_n == 2 ? check_alias(span_str(a.rest[1])) : NULL;
+    if (a.rest_n < rows[i].words || wrong) {
+        cmd_error(self, "%s", wrong ? wrong : "what is it to be called?");
+        return CMD_USAGE;
+    }
+    struct change c = {
+        .args = &a, .name = a.rest[0], .fresh = a.rest[a.rest_n - 1], .edit = rows[i].edit};
+    return make_change(&c, scope, rows[i].done);
+}
+
+#define SCOPE_OPTION                                                                               \
+    {                                                                                              \
+        "scope", OPT_SCOPE, "WORD", "user or local: your own file; project: ./rialto.yaml"         \
+    }
+
+static const struct cmd_option add_options[] = {
+    ARGS_OPTION_CONFIG, SCOPE_OPTION, SERVER_WISH_OPTIONS, ARGS_OPTION_QUIET, {NULL}};
+static const struct cmd_option name_options[] = {
+    ARGS_OPTION_CONFIG, SCOPE_OPTION, ARGS_OPTION_QUIET, {NULL}};
+
+const struct command command_add = {
+    .name = "add",
+    .summary = "Add a server to the configuration",
+    .usage = "NAME (URL | -- COMMAND [ARGS...])",
+    .about = "  rialto add files -- npx -y @modelcontextprotocol/server-filesystem /data\n"
+             "  rialto add search https://tools.example.com/mcp -H 'Authorization: Bearer ...'\n"
+             "Everything else in the file stays as it is, comments too, and a running daemon\n"
+             "follows at once. Without a file, your own is made. The options are those of\n"
+             "`claude mcp add`.",
+    .options = add_options,
+    .run = run_add,
+};
+
+const struct command command_add_json = {
+    .name = "add-json",
+    .summary = "Add a server whose entry is given as JSON",
+    .usage = "NAME JSON",
+    .about = "The entry may be one of ours, or one that is written for another program:\n"
+             "  rialto add-json files '{\"type\": \"stdio\", \"command\": \"npx\"}'",
+    .options = name_options,
+    .run = run_add_json,
+};
+
+const struct command command_remove = {
+    .name = "remove",
+    .summary = "Remove a server from the configuration",
+    .usage = "NAME",
+    .about = "After `rialto add` the file is then, byte for byte, what it was before.",
+    .options = name_options,
+    .run = run_on_name,
+};
+
+const struct command command_rename = {
+    .name = "rename",
+    .summary = "Give a server another name",
+    .usage = "NAME NEW-NAME",
+    .options = name_options,
+    .run = run_on_name,
+};
+
+const struct command command_enable = {
+    .name = "enable",
+    .summary = "Use a server again that was disabled",
+    .usage = "NAME",
+    .options = name_options,
+    .run = run_on_name,
+};
+
+const struct command command_disable = {
+    .name = "disable",
+    .summary = "Keep a server in the configuration, but do not use it",
+    .usage = "NAME",
+    .about = "`rialto stop` stops a server of the running daemon without changing a file.",
+    .options = name_options,
+    .run = run_on_name,
+};
