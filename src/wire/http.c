@@ -3,8 +3,8 @@
  * the HTTP endpoints. */
 #include "wire/http.h"
 
-#include "base/ascii.h"
 #include "base/mem.h"
+#include "wire/webform.h"
 
 /* llhttp has an enumerator for each method, and one of them collides with our HTTP_HEAD. */
 #define HTTP_HEAD LLHTTP_METHOD_HEAD
@@ -384,33 +384,6 @@ struct span http_find_header(const struct http_request *r, struct span name)
     return SPAN_EMPTY;
 }
 
-/* The next character of a query, decoded, and *at moved behind it. A malformed escape stays as it
- * is. */
-static char query_char(struct span raw, size_t *at)
-{
-    char c = raw.p[(*at)++];
-
-    if (c == '+')
-        return ' ';
-    if (c != '%' || raw.n - *at < 2)
-        return c;
-    int high = ascii_hex(raw.p[*at]), low = ascii_hex(raw.p[*at + 1]);
-    if (high < 0 || low < 0)
-        return c;
-    *at += 2;
-    return (char)(high << 4 | low);
-}
-
-static bool query_is(struct span raw, const char *text)
-{
-    size_t at = 0;
-
-    while (at < raw.n && *text)
-        if (query_char(raw, &at) != *text++)
-            return false;
-    return at == raw.n && !*text;
-}
-
 bool http_is_embedded(const struct http_request *r)
 {
     struct span site = http_header(r, "sec-fetch-site"), as = http_header(r, "sec-fetch-dest");
@@ -443,21 +416,7 @@ struct span http_bearer(const struct http_request *req)
 
 struct span http_query(struct span query, const char *name, struct buf *scratch)
 {
-    while (query.n) {
-        struct span pair = span_cut(query, 0, span_find(query, '&'));
-        query = span_from(query, pair.n + 1);
-        size_t equals = span_find(pair, '=');
-        if (!query_is(span_cut(pair, 0, equals), name))
-            continue;
-
-        struct span raw = span_from(pair, equals + 1);
-        size_t start = scratch->n;
-        char *out = buf_room(scratch, raw.n + 1); /* not NULL for an empty value */
-        for (size_t at = 0; at < raw.n; scratch->n++)
-            *out++ = query_char(raw, &at);
-        return span_of(scratch->p + start, scratch->n - start);
-    }
-    return SPAN_EMPTY;
+    return webform_get(query, name, scratch);
 }
 
 /* --- responses --- */
