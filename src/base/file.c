@@ -68,7 +68,7 @@ static int make_alike(int fd, const struct stat *before)
     int ignored = fchown(fd, before->st_uid, before->st_gid);
 
     (void)ignored;
-    return fchmod(fd, before->st_mode & 0777) || fsync(fd) ? -errno : 0;
+    return fchmod(fd, before->st_mode & 0777) ? -errno : 0;
 }
 
 /* Makes `old` a hard link to the file, so that `path` exists at every moment. */
@@ -78,13 +78,27 @@ static int link_anew(const char *path, const char *old)
     return link(path, old) ? -errno : 0;
 }
 
-int file_replace_keeping(const char *path, struct span text, const char *old)
+/* The file's name is on the disk when this returns, too, and so survives a crash of the machine. */
+static int sync_folder(const char *path)
+{
+    BUF_SCOPED folder = {0};
+    const char *slash = strrchr(path, '/');
+
+    buf_bytes(&folder, slash ? path : ".", slash ? (size_t)(slash - path) + 1 : 1);
+    int fd = open(buf_cstr(&folder), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return -errno;
+    int code = fsync(fd) ? -errno : 0;
+    close(fd);
+    return code;
+}
+
+/* `before` and `old` are NULL when nothing is kept; `synced`: on the disk before the rename. */
+static int replace(const char *path, struct span text, const struct stat *before, const char *old,
+                   bool synced)
 {
     BUF_SCOPED fresh = {0};
-    struct stat before;
 
-    if (old && stat(path, &before))
-        return -errno;
     /* Several processes may write at once: each to a file of its own, and the last rename wins. */
     buf_printf(&fresh, "%s.XXXXXX", path);
     buf_cstr(&fresh);
@@ -92,8 +106,10 @@ int file_replace_keeping(const char *path, struct span text, const char *old)
     if (fd < 0)
         return -errno;
     int code = file_write_fd(fd, text);
-    if (!code && old)
-        code = make_alike(fd, &before);
+    if (!code && before)
+        code = make_alike(fd, before);
+    if (!code && synced && fsync(fd))
+        code = -errno;
     if (close(fd) && !code)
         code = -errno;
     if (!code && old)
@@ -105,7 +121,21 @@ int file_replace_keeping(const char *path, struct span text, const char *old)
     return code;
 }
 
+int file_replace_keeping(const char *path, struct span text, const char *old)
+{
+    struct stat before;
+
+    return stat(path, &before) ? -errno : replace(path, text, &before, old, true);
+}
+
 int file_replace(const char *path, struct span text)
 {
-    return file_replace_keeping(path, text, NULL);
+    return replace(path, text, NULL, NULL, false);
+}
+
+int file_replace_synced(const char *path, struct span text)
+{
+    int code = replace(path, text, NULL, NULL, true);
+
+    return code ? code : sync_folder(path);
 }

@@ -23,6 +23,8 @@ void file_make_folders(const char *path);
 
 /* The new file is readable for its owner alone. */
 int file_replace(const char *path, struct span text) MUST_CHECK;
+/* The same, and the new file is on the disk when this returns. */
+int file_replace_synced(const char *path, struct span text) MUST_CHECK;
 
 /*
  * Replaces a file that exists and keeps its mode and, if that is possible, its owner; the old file

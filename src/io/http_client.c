@@ -11,21 +11,37 @@
 
 enum { HEAD_MAX = 64 * 1024, REDIRECTS_MAX = 3 };
 
-struct span http_head_value(const struct http_head *head, const char *name)
+/* The next header of this name in `rest`, case ignored; p == NULL when there is none. */
+static struct span next_value(struct span *rest, const char *name)
 {
-    struct span rest = head->lines;
-
-    while (rest.n) {
-        struct span line = span_cut(rest, 0, span_find(rest, '\n'));
+    while (rest->n) {
+        struct span line = span_cut(*rest, 0, span_find(*rest, '\n'));
         size_t colon = span_find(line, ':');
 
-        rest = span_from(rest, line.n + 1);
+        *rest = span_from(*rest, line.n + 1);
         if (line.n && line.p[line.n - 1] == '\r')
             line.n--;
         if (colon < line.n && span_eq_nocase(span_cut(line, 0, colon), span_str(name)))
             return span_trim(span_from(line, colon + 1));
     }
     return SPAN_EMPTY;
+}
+
+struct span http_head_value(const struct http_head *head, const char *name)
+{
+    struct span rest = head->lines;
+
+    return next_value(&rest, name);
+}
+
+void http_head_put_all(struct buf *out, const struct http_head *head, const char *name)
+{
+    struct span rest = head->lines, value;
+
+    for (const char *comma = ""; (value = next_value(&rest, name)).p; comma = ", ") {
+        buf_str(out, comma);
+        buf_span(out, value);
+    }
 }
 
 /* --- the answer, as libcurl hands it over --- */
@@ -36,7 +52,7 @@ static char *redirected_to(const struct http_fetch *f, const struct http_head *h
     int s = head->status;
     struct span location = http_head_value(head, "Location");
 
-    if ((s != 301 && s != 302 && s != 307 && s != 308) || !location.n)
+    if (f->direct || (s != 301 && s != 302 && s != 307 && s != 308) || !location.n)
         return NULL;
     char *next = f->redirects < REDIRECTS_MAX ? http_url_resolve(f->url, location) : NULL;
     if (next && f->reach && !reach_has_url(f->reach, next)) {
@@ -49,9 +65,12 @@ static char *redirected_to(const struct http_fetch *f, const struct http_head *h
 static void head_complete(struct http_fetch *f)
 {
     struct http_head head = {.lines = buf_view(&f->head)};
+    char *ip = NULL;
     long status = 0;
 
     curl_easy_getinfo(f->easy, CURLINFO_RESPONSE_CODE, &status);
+    curl_easy_getinfo(f->easy, CURLINFO_PRIMARY_IP, &ip);
+    head.ip = ip ? ip : "";
     head.status = (int)status;
     if (status < 200)
         return; /* "100 Continue" and the like: the answer is still to come */
@@ -315,6 +334,7 @@ struct http_fetch *http_fetch_start(struct http_client *c, const struct http_fet
     f->url = mem_str(spec->url);
     f->host = http_url_host(spec->url);
     f->reach = spec->reach;
+    f->direct = spec->direct;
     if (spec->body) {
         f->has_body = true;
         f->body = *spec->body;

@@ -32,9 +32,12 @@ struct http_fetch;
 struct http_head {
     int status;
     struct span lines; /* "Name: value\r\n" each */
+    const char *ip;    /* the address that answered, be it a proxy's; "" when not known */
 };
 /* Value of a header (the first of that name, case ignored); p == NULL when absent. */
 struct span http_head_value(const struct http_head *head, const char *name);
+/* Append the values of all headers of that name, with commas between. */
+void http_head_put_all(struct buf *out, const struct http_head *head, const char *name);
 
 struct http_fetch_events {
     void (*head)(void *owner, const struct http_head *head); /* once, before all else */
@@ -57,6 +60,7 @@ struct http_fetch_spec {
     const char *unix_path;     /* reach the host by this Unix socket; NULL = by the network */
     const struct reach *reach; /* where the request may go, redirects included, no proxy; borrowed;
                                   NULL = anywhere */
+    bool direct;               /* hand redirects out like any other answer */
 };
 
 struct http_client *http_client_new(struct loop *l);

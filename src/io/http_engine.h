@@ -45,6 +45,7 @@ struct http_fetch {
     char *host;                /* for people */
     bool own_trust;            /* the handle was given a `ca` file, so it is not reused */
     const struct reach *reach; /* NULL: the request may go anywhere */
+    bool direct;               /* no redirect is followed */
     bool barred;               /* `reach` does not allow the URL or the address */
     bool has_body;
     struct buf body;

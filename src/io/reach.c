@@ -157,6 +157,8 @@ bool reach_has_host(const struct reach *r, struct span host, int port)
 {
     if (host.n >= 2 && host.p[0] == '[')
         host = span_cut(host, 1, host.n - 2);
+    if (r->everywhere)
+        return true;
     for (size_t i = 0; i < r->n; i++) {
         struct allowed e = entry_of(r->hosts[i]);
         if (has_port(&e, port) && names(&e, host))
@@ -167,7 +169,7 @@ bool reach_has_host(const struct reach *r, struct span host, int port)
 
 static bool has_place(const struct reach *r, const struct ip *p)
 {
-    if (is_public(*p))
+    if (r->near || is_public(*p))
         return true;
     for (size_t i = 0; i < r->n; i++) {
         struct allowed e = entry_of(r->hosts[i]);

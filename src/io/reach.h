@@ -6,7 +6,9 @@
  * a public one? Addresses of this machine and of its own networks are let through only if the
  * operator has written that very address, or, for this machine, `localhost`.
  *
- * An entry is HOST, HOST:PORT or *.DOMAIN; IPv6 addresses stand in brackets. Case is ignored.
+ * An entry is HOST, HOST:PORT or *.DOMAIN; IPv6 addresses stand in brackets. Case is ignored. With
+ * `everywhere` the first question is always answered with yes, and the entries are those exceptions
+ * alone.
  */
 #ifndef RIALTO_IO_REACH_H
 #define RIALTO_IO_REACH_H
@@ -19,6 +21,8 @@ struct sockaddr;
 struct reach {
     const char *const *hosts;
     size_t n;
+    bool everywhere;
+    bool near; /* addresses of this machine and of its own networks are let through, too */
 };
 
 bool reach_has_host(const struct reach *r, struct span host, int port);
