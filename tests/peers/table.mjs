@@ -51,7 +51,7 @@ export const servers = {
   ts_1_0: { what: 'TypeScript SDK 1.0.4', needs: 'npm_old', run: (way) => [...node('server', old('1.0')), way], ways: ['stdio', 'sse'], lacks: before2025 },
   mcp_1: { what: 'Python SDK 1.30.0', needs: 'mcp_1', run: (way) => [...python('mcp_1', 'mcp1_server'), way], ways: ['stdio', 'http'], lacks: [] },
   mcp_1_9: { what: 'Python SDK 1.9.4', needs: 'mcp_1_9', run: (way) => [...python('mcp_1_9', 'mcp1_server'), way], ways: ['stdio', 'http'], lacks: [...before0618, 'cancel'] },
-  mcp_1_0: { what: 'Python SDK 1.0.0', needs: 'mcp_1_0', run: (way) => [...python('mcp_1_0', 'mcp1_server'), way], ways: ['stdio', 'sse'], lacks: [...before2025, 'unknown_tool', 'unknown_uri', 'progress'] },
+  mcp_1_0: { what: 'Python SDK 1.0.0', needs: 'mcp_1_0', run: (way) => [...python('mcp_1_0', 'mcp1_server'), way], ways: ['stdio', 'sse'], lacks: [...before2025, 'unknown_tool', 'unknown_uri', 'progress', 'cancel'] }, // cancelling ends it
   mcp_2: { what: 'Python SDK 2.3.0', needs: 'mcp_2', run: (way) => [...python('mcp_2', 'mcp2_server'), way], ways: ['stdio', 'http'], lacks: [] },
   fastmcp_4: { what: 'FastMCP 4.1.2', needs: 'fastmcp_4', run: (way) => [...python('fastmcp_4', 'fastmcp_server'), way], ways: ['stdio', 'http'], lacks: notInFastMcp },
   fastmcp_3: { what: 'FastMCP 3.4.10', needs: 'fastmcp_3', run: (way) => [...python('fastmcp_3', 'fastmcp_server'), way], ways: ['stdio', 'http'], lacks: notInFastMcp },
@@ -152,10 +152,24 @@ function withoutHop(text) {
 
 const unlessListed = (text) => text.replace(/"(listChanged":(true|false)|subscribe":false),?/g, '').replace(/,\}/g, '}');
 
+// Tasks are a capability in the initialize era and an extension in the stateless one, where tools do not say how they are run.
+function withoutTasks(text) {
+  const clean = (v) => {
+    if (!v || typeof v !== 'object') return v;
+    if (Array.isArray(v)) return v.map(clean);
+    const kept = Object.entries(v).filter(([k]) => !['tasks', 'io.modelcontextprotocol/tasks', 'execution'].includes(k)).map(([k, x]) => [k, clean(x)]);
+    return Object.fromEntries(kept.filter(([k, x]) => k !== 'extensions' || Object.keys(x).length));
+  };
+  return JSON.stringify(clean(JSON.parse(text)));
+}
+
 /** A row holds for what all its members match. One that matches nothing in a whole run is an error. */
 export const reasons = [
   { step: 'server', through: /"rialto"/, why: 'Agents are told whom they talk to: Rialto.' },
   { step: 'capabilities', alike: unlessListed, why: 'Lists change when a server is restarted, so `listChanged` is always declared.' },
+  { step: 'capabilities', dual: true, direct: /"tasks"/, alike: (text) => unlessListed(withoutTasks(text)), why: 'Tasks of a server of the initialize era are the extension of the stateless one for a client of that.' },
+  { step: 'tools', dual: true, direct: /"execution"/, alike: (text) => withoutHop(withoutTasks(text)), why: 'Tools of the stateless era do not say whether they are run as tasks.' },
+  { step: 'capabilities', dual: false, server: 'fastmcp_4', direct: /^(?!.*"extensions")/, through: /"extensions"/, why: 'What a server of both eras declares in the stateless one stands for both until its second instance runs.' },
   { step: 'unknown_tool', direct: /no_such_tool/, through: /unknown tool: no_such_tool/, why: 'A tool that is not listed is refused before the server is asked, with the code of the protocol and words of our own.' },
   { step: 'version', dual: true, way: ['stdio', 'http'], through: '"2026-07-28"', why: 'A client of both eras speaks the stateless one with Rialto, whatever its server speaks.' },
   { step: 'version', dual: false, direct: /^"202[45]/, through: '"2025-11-25"', why: 'Rialto speaks the newest revision that its client knows, whatever its server speaks.' },
