@@ -160,7 +160,7 @@ function withoutTasks(text) {
     const kept = Object.entries(v).filter(([k]) => !['tasks', 'io.modelcontextprotocol/tasks', 'execution'].includes(k)).map(([k, x]) => [k, clean(x)]);
     return Object.fromEntries(kept.filter(([k, x]) => k !== 'extensions' || Object.keys(x).length));
   };
-  return JSON.stringify(clean(JSON.parse(text)));
+  try { return JSON.stringify(clean(JSON.parse(text))); } catch { return text; }
 }
 
 /** A row holds for what all its members match. One that matches nothing in a whole run is an error. */
