@@ -82,6 +82,8 @@ static void handle_servers(struct admin *a, struct http_exchange *x, const struc
         http_refuse(x, 404, "no such server", "/api/servers lists them");
     else if (!path->verb.n && admin_wants_get(x, req))
         show_server(a, x, 200, p);
+    else if (span_is(path->verb, "login") || span_is(path->verb, "logout"))
+        logins_handle(a, x, req, p, span_is(path->verb, "logout"));
     else if (path->verb.n && api_wants_post(x, req))
         order_server(a, x, p, path->verb);
 }
@@ -147,7 +149,8 @@ static const struct {
                    const struct api_path *path);
     const char *paths; /* for the answer to an unknown path */
 } rows[] = {
-    {"servers", handle_servers, "/api/servers, /api/servers/<name>[/start|stop|restart]"},
+    {"servers", handle_servers,
+     "/api/servers, /api/servers/<name>[/start|stop|restart|login|logout]"},
     {"approvals", approvals_handle, "/api/approvals[/<id>]"},
     {"calls", calls_handle, "/api/calls[/<id>]"},
     {"logs", logs_handle, "/api/logs"},

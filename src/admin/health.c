@@ -12,6 +12,8 @@ enum server_health health_of(const struct provider *p)
         return SERVER_STOPPED;
     if (p->state == PROVIDER_READY)
         return SERVER_UP;
+    if (provider_needs_sign_in(p))
+        return SERVER_NEEDS_SIGN_IN;
     if (p->why[0])
         return SERVER_FAILING; /* also while it is being started again */
     if (p->state == PROVIDER_STARTING || p->wanted_again)
@@ -22,8 +24,12 @@ enum server_health health_of(const struct provider *p)
 const char *health_word(enum server_health h)
 {
     static const char *const words[] = {
-        [SERVER_UP] = "up",           [SERVER_IDLE] = "idle",       [SERVER_STARTING] = "starting",
-        [SERVER_FAILING] = "failing", [SERVER_STOPPED] = "stopped",
+        [SERVER_UP] = "up",
+        [SERVER_IDLE] = "idle",
+        [SERVER_STARTING] = "starting",
+        [SERVER_FAILING] = "failing",
+        [SERVER_NEEDS_SIGN_IN] = "needs_sign_in",
+        [SERVER_STOPPED] = "stopped",
     };
 
     return words[h];
@@ -33,7 +39,7 @@ static bool is_missing(const struct provider *p)
 {
     enum server_health h = health_of(p);
 
-    return h == SERVER_STARTING || h == SERVER_FAILING;
+    return h == SERVER_STARTING || h == SERVER_FAILING || h == SERVER_NEEDS_SIGN_IN;
 }
 
 /* The enabled servers of the configuration that the bridge did not add because a secret is missing.

@@ -2,8 +2,8 @@
  * inside: the struct and functions that the files of admin/ share: admin.c (start, end, table of
  * paths), health.c (health of servers and daemon), status.c (state as JSON), metrics.c (numbers for
  * Prometheus), bus_numbers.c (numbers of the bus), api.c (paths under /api), approvals.c (what
- * waits for an operator), calls.c (recorded calls), logs.c (lines of the log), accounts.c (counts
- * and last error of each server).
+ * waits for an operator), logins.c (sign-ins to servers), calls.c (recorded calls), logs.c (lines
+ * of the log), accounts.c (counts and last error of each server).
  */
 #ifndef RIALTO_ADMIN_INSIDE_H
 #define RIALTO_ADMIN_INSIDE_H
@@ -45,6 +45,7 @@ enum server_health {
     SERVER_IDLE,     /* rests; the next call starts it */
     SERVER_STARTING, /* and has not failed before */
     SERVER_FAILING,
+    SERVER_NEEDS_SIGN_IN,
     SERVER_STOPPED, /* on purpose */
 };
 enum server_health health_of(const struct provider *p);
@@ -94,6 +95,11 @@ void api_handle(void *owner, const struct caller *caller, struct http_exchange *
 size_t approvals_count(const struct admin *a);
 void approvals_handle(struct admin *a, struct http_exchange *x, const struct http_request *req,
                       const struct api_path *path);
+
+/* --- logins.c --- */
+/* /api/servers/NAME/login, or with `out` /logout. */
+void logins_handle(struct admin *a, struct http_exchange *x, const struct http_request *req,
+                   const struct provider *p, bool out);
 
 /* --- calls.c --- */
 /* The recorded calls, those in flight among them. */

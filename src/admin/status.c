@@ -131,6 +131,11 @@ void status_put_server(struct buf *out, const struct admin *a, const struct prov
     buf_char(out, '{');
     json_out_str(out, "name", p->alias);
     json_out_str(out, "state", health_word(health_of(p)));
+    if (health_of(p) == SERVER_NEEDS_SIGN_IN) {
+        BUF_SCOPED hint = {0};
+        buf_printf(&hint, "rialto login %s", p->alias);
+        json_out_text(out, "hint", buf_view(&hint));
+    }
     json_out_str(out, "phase", provider_state_name(p->state));
     put_time(out, "since", a, p->since);
     put_text(out, "transport", facts.transport);

@@ -31,6 +31,8 @@ extern const struct command command_help;
 extern const struct command command_import;
 extern const struct command command_inspect;
 extern const struct command command_lock;
+extern const struct command command_login;
+extern const struct command command_logout;
 extern const struct command command_logs;
 extern const struct command command_prompts;
 extern const struct command command_reload;

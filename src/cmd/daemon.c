@@ -210,7 +210,7 @@ bool daemon_agreed(const struct daemon *d, int status, struct span answer)
     return false;
 }
 
-void daemon_hurry(struct daemon *d, uint64_t ms)
+void daemon_wait_for(struct daemon *d, uint64_t ms)
 {
     d->patience_ms = ms;
 }
@@ -420,6 +420,22 @@ struct daemon *daemon_find_same(const struct args *a, const struct config *c)
         cmd_hint("-c FILE names the one it was started with; 'rialto status' tells which");
     }
     daemon_free(d);
+    return NULL;
+}
+
+struct daemon *daemon_look(const struct args *a, const struct config *c)
+{
+    char *socket = control_find(c->control);
+    struct daemon *d = socket ? daemon_open(a, c->control) : NULL;
+    BUF_SCOPED answer = {0};
+    int status;
+
+    mem_free(socket);
+    if (d && daemon_try(d, "/status", &status, &answer) == 0 &&
+        is_same_config(buf_view(&answer), c))
+        return d;
+    if (d)
+        daemon_free(d);
     return NULL;
 }
 

@@ -17,6 +17,8 @@ struct daemon;
 struct daemon *daemon_find(const struct args *a);
 /* The daemon that runs with this configuration, for commands that use its servers. */
 struct daemon *daemon_find_same(const struct args *a, const struct config *c);
+/* The same, without a message when there is none. */
+struct daemon *daemon_look(const struct args *a, const struct config *c);
 /* The daemon whose socket is at `setting`, a value of the configuration's `control`. */
 struct daemon *daemon_open(const struct args *a, const char *setting);
 void daemon_free(struct daemon *d);
@@ -28,8 +30,8 @@ void daemon_free(struct daemon *d);
 MUST_CHECK int daemon_fetch(struct daemon *d, const char *path, struct span body, int *status,
                             struct buf *answer);
 
-/* Wait for at most so long, instead of ten seconds, for what the daemon answers by itself. */
-void daemon_hurry(struct daemon *d, uint64_t ms);
+/* Wait for so long, instead of ten seconds, for what the daemon answers by itself. */
+void daemon_wait_for(struct daemon *d, uint64_t ms);
 
 /* Is the status 200? If not, the error in the answer is printed. */
 bool daemon_agreed(const struct daemon *d, int status, struct span answer);

@@ -216,7 +216,7 @@ static int show_alive(struct daemon *d, const struct args *a)
     struct buf out = {0};
     int status;
 
-    daemon_hurry(d, ALIVE_WITHIN_MS);
+    daemon_wait_for(d, ALIVE_WITHIN_MS);
     if (daemon_fetch(d, "/healthz", SPAN_EMPTY, &status, &answer) ||
         !daemon_agreed(d, status, buf_view(&answer)))
         return CMD_FAILED;

@@ -44,10 +44,42 @@ static void check_transport(struct schema_read *r, const struct value *v, const 
                      "'ca' is for https and wss URLs, whose servers have certificates");
 }
 
+/* Has the way to get tokens all that it needs? */
+static void check_auth(struct schema_read *r, const struct value *v, const char *shown,
+                       const struct config_server *s)
+{
+    const struct config_auth *a = &s->auth;
+    const struct value *auth = value_get(v, "auth");
+    const char *lacks = NULL;
+
+    if (!auth)
+        return;
+    if (a->grant == GRANT_CLIENT_CREDENTIALS &&
+        (!a->client_id || (!a->client_secret && !a->private_key)))
+        lacks = "'client_id', and 'client_secret' or 'private_key'";
+    if (a->grant == GRANT_JWT_BEARER && !a->assertion)
+        lacks = "'assertion'";
+    if (a->grant == GRANT_ID_JAG &&
+        (!a->client_id || !a->idp_token_endpoint || !a->idp_client_id || !a->idp_subject_token))
+        lacks = "'client_id', and 'idp' with 'token_endpoint', 'client_id' and 'subject_token'";
+    if (lacks)
+        problems_add(r->problems, PROBLEM_ERROR, auth->at, shown, "this 'grant' needs %s", lacks);
+    if ((a->client_secret || a->private_key) && !a->client_id)
+        problems_add(r->problems, PROBLEM_ERROR, auth->at, shown,
+                     "a secret or a key is of no use without 'client_id'");
+    if (a->per_user && a->grant != GRANT_AUTHORIZATION_CODE && a->grant != GRANT_DEVICE_CODE)
+        problems_add(r->problems, PROBLEM_ERROR, place_of(auth, "per_user"), shown,
+                     "'per_user' is for grants by which a person signs in");
+    for (size_t i = 0; i < s->headers.n; i++)
+        if (span_eq_nocase(span_str(s->headers.items[i].name), SPAN("Authorization")))
+            problems_add(r->problems, PROBLEM_WARNING, auth->at, shown,
+                         "the header Authorization in 'headers' switches this off");
+}
+
 bool check_server(struct schema_read *r, const struct value *v, const char *shown, void *entry)
 {
     static const char *const for_command[] = {"args", "env", "cwd", "sandbox"};
-    static const char *const for_url[] = {"headers", "ca"};
+    static const char *const for_url[] = {"headers", "ca", "auth"};
     struct config_server *s = entry;
     bool command = is_given(v, "command"), url = is_given(v, "url");
 
@@ -62,11 +94,12 @@ bool check_server(struct schema_read *r, const struct value *v, const char *show
             (strcmp(for_command[i], "sandbox") != 0 || s->sandbox.level))
             problems_add(r->problems, PROBLEM_ERROR, place_of(v, for_command[i]), shown,
                          "'%s' makes no sense for a server with 'url'", for_command[i]);
-    for (size_t i = 0; command && i < 2; i++)
+    for (size_t i = 0; command && i < COUNT_OF(for_url); i++)
         if (is_given(v, for_url[i]))
             problems_add(r->problems, PROBLEM_ERROR, place_of(v, for_url[i]), shown,
                          "'%s' makes no sense for a server with 'command'", for_url[i]);
     check_transport(r, v, shown, s);
+    check_auth(r, v, shown, s);
     if (s->origin == ORIGIN_AGENT && command && !is_given(v, "sandbox"))
         s->sandbox.level = SANDBOX_LIGHT;
     s->own_timeout = is_given(v, "timeout");

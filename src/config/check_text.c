@@ -292,3 +292,25 @@ const char *check_header_value(struct span text)
 {
     return has_control(text) ? "a control character cannot stand in a header" : NULL;
 }
+
+const char *check_web_url(struct span text)
+{
+    static const char wanted[] = "expected an https URL, or one with http on this machine";
+    static const char *const schemes[] = {"http://", "https://"};
+
+    if (!is_url(text, schemes, 2) || span_find(text, '#') < text.n || span_find(text, '@') < text.n)
+        return wanted;
+    if (span_starts(text, SPAN("https://")))
+        return NULL;
+    struct span host = span_from(text, 7);
+    return host_is_loopback(host_name(span_cut(host, 0, span_find(host, '/')))) ? NULL : wanted;
+}
+
+/* RFC 6749 3.3. */
+const char *check_scope(struct span text)
+{
+    for (size_t i = 0; i < text.n; i++)
+        if (text.p[i] <= ' ' || text.p[i] > '~' || text.p[i] == '"' || text.p[i] == '\\')
+            return "a scope has no blanks, quotes and backslashes";
+    return text.n ? NULL : "a scope must not be empty";
+}

@@ -57,6 +57,26 @@ struct config_sandbox {
     bool warns;                             /* sandbox.missing, copied to each server */
 };
 
+enum config_grant {
+    GRANT_AUTHORIZATION_CODE,
+    GRANT_CLIENT_CREDENTIALS,
+    GRANT_DEVICE_CODE,
+    GRANT_ID_JAG,
+    GRANT_JWT_BEARER,
+};
+
+/* How tokens for the server are got. */
+struct config_auth {
+    enum config_grant grant;
+    const char *issuer;
+    const char *client_id, *client_secret, *client_metadata_url;
+    const char *private_key;
+    struct config_strings scopes;
+    const char *assertion;
+    const char *idp_token_endpoint, *idp_client_id, *idp_subject_token;
+    bool per_user;
+};
+
 /* Changes to one tool of a server. */
 struct config_tool {
     const char *own; /* the tool's name at the server */
@@ -88,6 +108,7 @@ struct config_server {
     enum config_era era;
     struct config_pairs headers;
     const char *ca;
+    struct config_auth auth;
 
     struct config_strings allow, deny, approve;
     enum approve_by approve_by;

@@ -34,7 +34,7 @@ enum schema_type {
     SCHEMA_LIST,     /* a list of structs */
 };
 
-enum { SCHEMA_ROWS_MAX = 256 };
+enum { SCHEMA_ROWS_MAX = 320 };
 
 struct schema_word {
     const char *word; /* NULL ends the list */

@@ -134,6 +134,15 @@ static const struct schema_word origin_words[] = {
     {"agent", "an agent, over the bus; nothing is filled in for ${NAME} in its entry"},
     {NULL},
 };
+static const struct schema_word grant_words[] = {
+    {"authorization_code",
+     "a person signs in with a browser ('rialto login', or when an agent asks)"},
+    {"client_credentials", "we sign in as ourselves, with client_id and a secret or private_key"},
+    {"device_code", "a person enters a code in a browser on any machine"},
+    {"id-jag", "the identity provider (idp) vouches for the user"},
+    {"jwt-bearer", "a JWT of the platform that we run on (assertion) is exchanged"},
+    {NULL},
+};
 static const struct schema_word sandbox_words[] = {
     {"off", "nothing is refused"},
     {"light", "system folders can be read and run, its own working folder and TMPDIR written; "
@@ -314,6 +323,44 @@ const struct schema_row schema_rows[] = {
     {"servers.*.ca", SCHEMA_STRING, SERVER(ca), .check = check_path, .also = "cacert ca_file",
      .help = "For https and wss: a file in PEM with the certificates to trust, such as those of a "
              "private authority, in place of the system's. Certificates are always checked."},
+    {"servers.*.auth", SCHEMA_SECTION,
+     .help = "How we get tokens for a server with url that wants some (OAuth 2.1). Without this, a "
+             "server that answers 401 is handled as with an empty section. A header Authorization "
+             "in headers switches all of it off."},
+    {"servers.*.auth.grant", SCHEMA_WORD, SERVER(auth.grant), .preset = "authorization_code",
+     .words = grant_words, .help = "Who signs in."},
+    {"servers.*.auth.client_id", SCHEMA_STRING, SERVER(auth.client_id), .check = check_not_empty,
+     .help = "Our id at the authorization server, if we are registered there. When not given, we "
+             "are known by client_metadata_url, or register by ourselves."},
+    {"servers.*.auth.client_secret", SCHEMA_STRING, SERVER(auth.client_secret),
+     .check = check_not_empty, .secret = true, .help = "The secret to client_id."},
+    {"servers.*.auth.private_key", SCHEMA_STRING, SERVER(auth.private_key), .check = check_path,
+     .help = "A file in PEM with the key to client_id, instead of a secret (private_key_jwt)."},
+    {"servers.*.auth.client_metadata_url", SCHEMA_STRING, SERVER(auth.client_metadata_url),
+     .check = check_web_url,
+     .help = "The https address of a document that describes us, for authorization servers that "
+             "take that for an id."},
+    {"servers.*.auth.scopes", SCHEMA_STRINGS, SERVER(auth.scopes), .max = SERVERS_MAX,
+     .check = check_scope,
+     .help = "The scopes to ask for, in place of those that the server names."},
+    {"servers.*.auth.issuer", SCHEMA_STRING, SERVER(auth.issuer), .check = check_web_url,
+     .help = "The authorization server to use, whatever the server names."},
+    {"servers.*.auth.per_user", SCHEMA_BOOL, SERVER(auth.per_user), .preset = "false",
+     .help = "Each caller (the owner of a token in 'auth') signs in for itself and calls with its "
+             "own token."},
+    {"servers.*.auth.assertion", SCHEMA_STRING, SERVER(auth.assertion), .check = check_not_empty,
+     .secret = true,
+     .help = "For grant: jwt-bearer. The JWT, or the absolute path of the file that has it, which "
+             "is read each time."},
+    {"servers.*.auth.idp", SCHEMA_SECTION,
+     .help = "For grant: id-jag. The identity provider that vouches for the user."},
+    {"servers.*.auth.idp.token_endpoint", SCHEMA_STRING, SERVER(auth.idp_token_endpoint),
+     .check = check_web_url, .help = "Its address for tokens."},
+    {"servers.*.auth.idp.client_id", SCHEMA_STRING, SERVER(auth.idp_client_id),
+     .check = check_not_empty, .help = "Our id there."},
+    {"servers.*.auth.idp.subject_token", SCHEMA_STRING, SERVER(auth.idp_subject_token),
+     .check = check_not_empty, .secret = true,
+     .help = "The user's ID token, or the absolute path of the file that has it."},
     {"servers.*.id", SCHEMA_STRING, SERVER(id), .check = check_name,
      .help = "The server's id on a message bus, independent of its name. Made from the name when "
              "not given."},

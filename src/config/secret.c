@@ -196,3 +196,8 @@ void secrets_fill(struct secrets *s, const char *text, struct buf *out, struct b
         rest = span_from(rest, end + 1);
     }
 }
+
+void secrets_find(struct secrets *s, const char *name, struct buf *out)
+{
+    buf_span(out, value_of(s, span_str(name)));
+}

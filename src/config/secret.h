@@ -21,5 +21,7 @@ void secrets_free(struct secrets *s);
  * appended to `missing`, separated by ", ". $${NAME} stands for a literal ${NAME}.
  */
 void secrets_fill(struct secrets *s, const char *text, struct buf *out, struct buf *missing);
+/* Append the value of one name, whatever its characters; nothing when there is none. */
+void secrets_find(struct secrets *s, const char *name, struct buf *out);
 
 #endif

@@ -510,6 +510,40 @@ static bool may_pass(struct call *c, const struct request *request)
     return said != RULES_ENDED;
 }
 
+static void fail_ended(struct call *c, enum failure why, const char *reason);
+
+/* Asks for a sign-in, if somebody can be asked during a call of this kind; else the call fails. */
+static void go_to_desk(struct call *c, const struct request *request)
+{
+    struct provider *p = c->provider;
+
+    c->state = CALL_ENDING; /* the call never was in a queue */
+    if (!ask_may_come_on(c) || c->was_at_desk) {
+        fail_ended(c, FAIL_UNAVAILABLE, p->why);
+        return;
+    }
+    if (request != &c->kept.request)
+        call_keep(c, request);
+    c->was_at_desk = true;
+    c->provider = p->desk;
+    call_admit(c, &c->kept.request);
+}
+
+void call_move(struct call *c, struct provider *to)
+{
+    struct provider *from = c->provider;
+    uint64_t handle = c->handle;
+
+    leave_provider(c);
+    ask_forget_all(c);
+    c->state = CALL_ENDING; /* in no queue until it is admitted */
+    c->provider = to;
+    call_admit(c, &c->kept.request);
+    if (from->takes_turns)
+        doubts_call_ended(from, handle, false);
+    pump(from);
+}
+
 void call_admit(struct call *c, const struct request *request)
 {
     struct provider *p = c->provider;
@@ -517,12 +551,16 @@ void call_admit(struct call *c, const struct request *request)
 
     if (!kept && !may_pass(c, request))
         return;
+    if (provider_needs_sign_in(p)) {
+        go_to_desk(c, request);
+        return;
+    }
     call_arm_deadline(c);
     if (p->halted) {
         c->state = CALL_ENDING; /* the call never was in a queue */
         fail(c, FAIL_UNAVAILABLE, false, "server '%s' was stopped by its operator", p->alias);
     } else if (list_empty(&p->waiting) && has_slot(c)) {
-        if (c->repeatable && !kept)
+        if ((c->repeatable || p->signed_in) && !kept)
             call_keep(c, request);
         take_slot(c);
         p->peer.verbs->open(&p->peer, c, request);
@@ -780,7 +818,14 @@ static void end_unasked(struct call *c)
 
 void call_done(struct call *c, const struct outcome *outcome)
 {
+    struct provider *desk = c->provider->desk;
+
     c->answered = outcome->kind != OUTCOME_FAILED;
+    if (outcome->locked && desk && c->kept.bytes.n && ask_may_come_on(c) && !c->was_at_desk) {
+        c->was_at_desk = true; /* the server refused the call before it looked at it */
+        call_move(c, desk);
+        return;
+    }
     if (c->provider->n_refused && doubts_explain(c, outcome))
         end_unasked(c);
     else
@@ -851,6 +896,8 @@ void call_provider_ended(struct provider *p, enum failure why)
     doubts_forget_all(p);
     if (p->stand_in && (why == FAIL_UNAVAILABLE || why == FAIL_BUSY))
         call_hand_over(p, p->stand_in, false);
+    if (provider_needs_sign_in(p) && why != FAIL_SHUTDOWN)
+        call_hand_over(p, p, false); /* admitted anew, they go to the desk */
     snprintf(reason, sizeof reason, "%s", reason_of(p));
     list_init(&ending);
     while ((c = LIST_FIRST(&p->open, struct call, in_provider))) {

@@ -189,6 +189,10 @@ static void back_off(struct provider *p)
     if (p->retries_late)
         wait = p->policy.backoff_max;
 
+    if (p->locked && p->desk) {
+        enter(p, PROVIDER_DOWN);
+        return;
+    }
     if (limit && p->backoff.failures > limit) {
         log_error(p->alias, "failed %u times in a row (%s); staying down until it is wanted again",
                   p->backoff.failures, p->why);
@@ -490,6 +494,11 @@ bool provider_rest(struct provider *p)
         return false;
     end_instance(p, true);
     return true;
+}
+
+bool provider_needs_sign_in(const struct provider *p)
+{
+    return p->desk && p->locked && p->state == PROVIDER_DOWN && !p->halted;
 }
 
 bool provider_advertised(const struct provider *p)

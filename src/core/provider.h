@@ -85,6 +85,11 @@ struct provider {
     /* Takes the calls that wait for this provider when it cannot be started, which is no event
      * then; this provider is halted, resumed and restarted with its stand-in. Or NULL. */
     struct provider *stand_in;
+    /* Takes the calls for which somebody must sign in first (hub/desk.h), and gives them back.
+     * While that has not happened, this provider is down and tries nothing. NULL: nobody can sign
+     * in. */
+    struct provider *desk;
+    bool signed_in; /* its requests show a token, which may end: calls are kept until they end */
     struct policy policy;
     struct provider_room *room; /* NULL: may always be started */
     const char *no_room;        /* why there was no room for the last start; NULL when there was */
@@ -158,6 +163,8 @@ bool provider_has_calls(const struct provider *p);
 bool provider_in_use(const struct provider *p);
 /* Stop the provider until the next call, if it is ready and not in use; false otherwise. */
 bool provider_rest(struct provider *p);
+/* Is the provider down until somebody signs in? */
+bool provider_needs_sign_in(const struct provider *p);
 /* Are the provider's items to be listed now? */
 bool provider_advertised(const struct provider *p);
 const char *provider_state_name(enum provider_state s);

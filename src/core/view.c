@@ -588,6 +588,19 @@ static void add_item(struct build *b)
         show_target(b, target);
 }
 
+/* The items of a provider; `m` NULL: no filter holds for them. */
+static void add_items(struct build *b, struct provider *p, const struct member *m)
+{
+    const struct catalog *c = p->catalog;
+
+    b->provider = p;
+    for (size_t i = 0; c && i < c->n[b->kind]; i++) {
+        b->item = &c->items[b->kind][i];
+        if (!m || shows(b->view, m, b->kind, b->item))
+            add_item(b);
+    }
+}
+
 static void table_rebuild(struct view *v, enum item_kind kind)
 {
     struct table *t = &v->tables[kind];
@@ -601,14 +614,10 @@ static void table_rebuild(struct view *v, enum item_kind kind)
     buf_char(&t->json, '[');
     const struct member *m;
     for (size_t at = 0; (m = next_member(v, &at));) {
-        b.provider = m->provider;
         b.exempt = m->exempt;
-        const struct catalog *c = b.provider->catalog;
-        for (size_t i = 0; c && i < c->n[kind]; i++) {
-            b.item = &c->items[kind][i];
-            if (shows(v, m, kind, b.item))
-                add_item(&b);
-        }
+        add_items(&b, m->provider, m);
+        if (provider_needs_sign_in(m->provider))
+            add_items(&b, m->provider->desk, NULL);
     }
     buf_char(&t->json, ']');
     t->digest = map_hash(buf_view(&t->json));

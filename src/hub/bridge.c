@@ -42,6 +42,7 @@ struct bridge {
     struct exposure *all;
     struct list servers; /* in config order */
     struct lock *lock;
+    struct signin *signin;
     struct instances *instances;
     struct leases *leases;
     struct rulebook *rules;
@@ -572,6 +573,11 @@ struct lock *bridge_lock(const struct bridge *b)
     return b->lock;
 }
 
+struct signin *bridge_signin(const struct bridge *b)
+{
+    return b->signin;
+}
+
 void bridge_compare(struct bridge *b)
 {
     instances_judge(b->instances);
@@ -655,7 +661,9 @@ struct bridge *bridge_new(struct loop *loop, const struct config *c)
     b->report.fire = report_stopped;
     b->replace.changed = on_replace;
     b->lock = lock_new(c);
-    b->instances = instances_new(loop, b->router, b->lock, c->limits.processes, on_emptied, b);
+    b->signin = signin_new(loop, c);
+    b->instances =
+        instances_new(loop, b->router, b->lock, b->signin, c->limits.processes, on_emptied, b);
     b->second.changed = on_second;
     b->leases = leases_new(loop, b->router, b->instances);
     router_on_stopped(b->router, on_stopped, b);
@@ -677,6 +685,7 @@ void bridge_free(struct bridge *b)
     }
     exposure_free(b->all);
     instances_free(b->instances);
+    signin_free(b->signin);
     lock_free(b->lock);
     router_free(b->router);
     rulebook_free(b->rules);

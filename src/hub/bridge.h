@@ -22,6 +22,7 @@
 
 struct bridge;
 struct lock;
+struct signin;
 struct bridge_server; /* a server of the bridge, even one that the configuration has dropped */
 
 /* `c` must outlive the bridge. */
@@ -86,6 +87,8 @@ void bridge_changes_fini(struct bridge_changes *c);
 void bridge_apply(struct bridge *b, struct config *c, struct bridge_changes *changes);
 /* The approved tools. */
 struct lock *bridge_lock(const struct bridge *b);
+/* The sign-ins to its servers. */
+struct signin *bridge_signin(const struct bridge *b);
 /* Compare the tools of all running servers with them, again. */
 void bridge_compare(struct bridge *b);
 /* Read them again, and compare. */

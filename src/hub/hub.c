@@ -7,12 +7,15 @@
 #include "base/visible.h"
 #include "core/drain.h"
 #include "hub/bus_role.h"
+#include "hub/callback.h"
 #include "hub/endpoints.h"
 #include "hub/follow.h"
 #include "hub/narrowings.h"
 #include "hub/task_file.h"
 #include "hub/web_pages.h"
 #include "io/ws.h"
+#include "wire/host.h"
+#include "wire/url.h"
 
 struct hub {
     struct loop *loop;
@@ -108,6 +111,31 @@ static void on_sse(void *owner, const struct caller *caller, struct http_exchang
     on_mcp(owner, caller, x, req, SPAN("/sse"));
 }
 
+static void on_callback(void *owner, const struct caller *caller, struct http_exchange *x,
+                        const struct http_request *req, struct span rest)
+{
+    const struct hub *h = owner;
+
+    (void)caller, (void)rest;
+    callback_answer(bridge_signin(h->bridge), x, req);
+}
+
+/* Browsers come back to the first address that one on this machine can use. Others listen by
+ * themselves. */
+static void set_redirect(struct hub *h)
+{
+    for (size_t i = 0; front_address(h->front, i); i++) {
+        BUF_SCOPED uri = {0};
+        struct url url;
+        front_put_origin(&uri, h->front, i);
+        buf_str(&uri, CALLBACK_PATH);
+        if (!url_read(&url, buf_view(&uri)) || url.secure || !host_is_loopback(url.host))
+            continue;
+        signin_set_redirect(bridge_signin(h->bridge), buf_cstr(&uri));
+        return;
+    }
+}
+
 /* A list of the addresses, for people who look without a browser. */
 static void on_root(void *owner, const struct caller *caller, struct http_exchange *x,
                     const struct http_request *req, struct span rest)
@@ -199,6 +227,8 @@ static void add_routes(struct hub *h)
     front_route(h->front, "/mcp", true, on_mcp, h);
     front_route(h->front, "/sse", false, on_sse, h);
     front_route(h->front, "/", false, on_root, h);
+    front_route(h->front, CALLBACK_PATH, false, on_callback, h);
+    front_let_in(h->front, CALLBACK_PATH, FRONT_ANYBODY);
     front_let_in(h->front, "/mcp", FRONT_AGENTS);
     front_let_in(h->front, "/sse", FRONT_AGENTS);
 }
@@ -207,6 +237,7 @@ int hub_open(struct hub *h, struct err *err)
 {
     add_routes(h);
     int code = front_listen(h->front, err);
+    set_redirect(h);
     if (code || !bus_settings_given(h->config))
         return code;
     h->role = bus_role_open(h->loop, h->config, h->bridge, h->follow, NULL, NULL, err);

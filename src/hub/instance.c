@@ -4,6 +4,7 @@
 
 #include "base/mem.h"
 #include "core/principal.h"
+#include "hub/desk.h"
 #include "hub/memory.h"
 
 #include <stdio.h>
@@ -17,6 +18,8 @@ struct instance {
     struct server_plan *plan;
     struct provider_room room;   /* used by instances that serve one session */
     struct principal *principal; /* of that session, held; or NULL */
+    struct identity *identity;   /* who we are at the server, held; NULL: nobody signs in there */
+    struct desk *desk;           /* where people sign in; NULL: nobody does */
     char full[160];              /* the reason that callers get when the principal has no room */
     void (*on_lists)(void *arg); /* may be NULL */
     void *lists_arg;
@@ -38,6 +41,7 @@ struct instances {
     size_t max_processes;
     char full[160];        /* the reason that callers get when there are max_processes */
     struct lock *lock;     /* the bridge's */
+    struct signin *signin; /* the bridge's */
     struct observer calls; /* watches the calls of draining instances */
     struct timer sweep;    /* frees the instances in `down`, from the loop */
     struct timer save;     /* saves catalogs */
@@ -49,11 +53,15 @@ static void free_instance(struct instance *i)
     struct provider *core = mcp_provider_core(i->provider);
 
     list_remove(&i->node);
+    if (i->desk)
+        desk_free(i->desk);
     router_remove_provider(router, core);
     struct provider *heir = router_provider(router, span_str(core->alias));
     if (heir)
         stats_add(&heir->stats, &core->stats); /* counters must never go down */
     mcp_provider_free(i->provider);
+    if (i->identity)
+        identity_drop(i->identity);
     server_plan_drop(i->plan);
     principal_release(i->principal);
     mem_free(i);
@@ -288,13 +296,15 @@ static void on_patience(struct timer *t)
 }
 
 struct instances *instances_new(struct loop *loop, struct router *router, struct lock *lock,
-                                size_t max_processes, void (*emptied)(void *arg), void *arg)
+                                struct signin *signin, size_t max_processes,
+                                void (*emptied)(void *arg), void *arg)
 {
     struct instances *is = MEM_NEW(struct instances);
 
     is->loop = loop;
     is->router = router;
     is->lock = lock;
+    is->signin = signin;
     is->emptied = emptied;
     is->arg = arg;
     is->max_processes = max_processes;
@@ -396,11 +406,15 @@ struct instance *instance_new(struct instances *is, struct server_plan *plan)
     i->all = is;
     i->patience.fire = on_patience;
     i->plan = server_plan_hold(plan);
-    i->provider = server_start(is->loop, plan);
+    if (server_signin(plan))
+        i->identity = identity_hold(is->signin, plan, NULL);
+    i->provider = server_start(is->loop, plan, i->identity ? identity_signer(i->identity) : NULL);
     judge(i);
     list_append(&is->held, &i->node);
     is->n++;
     router_add_provider(is->router, mcp_provider_core(i->provider));
+    if (i->identity && identity_wants_person(i->identity))
+        i->desk = desk_new(is->router, mcp_provider_core(i->provider), i->identity);
     remember(i);
     return i;
 }

@@ -13,13 +13,16 @@
 #include "core/router.h"
 #include "hub/lock.h"
 #include "hub/server.h"
+#include "hub/signin.h"
 
 struct instances; /* all instances of a bridge */
 struct instance;
 
-/* `emptied` is called from the loop when no instance is left. `lock` is borrowed. */
+/* `emptied` is called from the loop when no instance is left. `lock` and `signin` are
+ * borrowed. */
 struct instances *instances_new(struct loop *loop, struct router *router, struct lock *lock,
-                                size_t max_processes, void (*emptied)(void *arg), void *arg);
+                                struct signin *signin, size_t max_processes,
+                                void (*emptied)(void *arg), void *arg);
 /* What was approved has changed: compare the tools of all running servers with it. */
 void instances_judge(struct instances *is);
 /* Only when no instance is left, or when none was ever started. */

@@ -15,6 +15,7 @@
 #include "hub/sandbox.h"
 #include "mcp/server/http_upstream.h"
 #include "mcp/server/ws_upstream.h"
+#include "wire/oauth.h"
 
 #include <limits.h>
 #include <stdlib.h>
@@ -31,6 +32,7 @@ struct server_plan {
     struct server_plan *newer;           /* owns the texts of filter and policy, if not this plan */
     struct stdio_upstream_options stdio; /* argv NULL for remote servers */
     struct http_upstream_options http;   /* url NULL for others */
+    struct signin_settings signin;       /* url NULL: nobody signs in there */
     struct reach reach;                  /* set for a server that an agent has registered */
     bool discreet;                       /* the same */
     const char *memory;                  /* NULL: the catalog is not remembered */
@@ -292,6 +294,55 @@ static void bound_reach(struct server_plan *plan, const struct config *c)
     plan->discreet = true;
 }
 
+static bool has_authorization(const struct config_server *s)
+{
+    for (size_t i = 0; i < s->headers.n; i++)
+        if (span_eq_nocase(span_str(s->headers.items[i].name), SPAN("Authorization")))
+            return true;
+    return false;
+}
+
+static const char *fill_or_null(struct filling *f, const char *text)
+{
+    const char *filled = text ? fill(f, text) : NULL;
+
+    return filled && *filled ? filled : NULL;
+}
+
+/* Nobody signs in to servers that have a header for that, nor to those that agents have registered;
+ * and no token goes over an open network. */
+static void plan_signin(struct filling *f, const struct config_server *s)
+{
+    const struct config_auth *a = &s->auth;
+    const struct http_upstream_options *http = &f->plan->http;
+    BUF_SCOPED scopes = {0};
+    struct url url;
+
+    if (s->origin == ORIGIN_AGENT || has_authorization(s) || !http->url ||
+        !url_read(&url, span_str(http->url)) || !url_is_safe(&url))
+        return;
+    for (size_t i = 0; i < a->scopes.n; i++)
+        oauth_scope_join(&scopes, a->scopes.items[i]);
+    f->plan->signin = (struct signin_settings){
+        .alias = f->plan->stdio.alias,
+        .url = http->url,
+        .ca = http->ca,
+        .headers = http->headers,
+        .grant = a->grant,
+        .issuer = keep(f->arena, a->issuer),
+        .client_id = fill_or_null(f, a->client_id),
+        .client_secret = fill_or_null(f, a->client_secret),
+        .client_metadata_url = keep(f->arena, a->client_metadata_url),
+        .private_key = keep(f->arena, a->private_key),
+        .scopes = scopes.n ? arena_span(f->arena, buf_view(&scopes)).p : NULL,
+        .assertion = fill_or_null(f, a->assertion),
+        .idp_token_endpoint = keep(f->arena, a->idp_token_endpoint),
+        .idp_client_id = fill_or_null(f, a->idp_client_id),
+        .idp_subject_token = fill_or_null(f, a->idp_subject_token),
+        .per_user = a->per_user};
+    log_add_secret(span_str(f->plan->signin.client_secret));
+}
+
 static void plan_pipe(struct filling *f, const struct config *c, const struct config_server *s)
 {
     static const enum http_transport transports[] = {
@@ -348,6 +399,7 @@ struct server_plan *server_plan_new(const struct config *c, const struct config_
     if (s->origin == ORIGIN_AGENT)
         bound_reach(plan, c);
     plan_pipe(&f, c, s);
+    plan_signin(&f, s);
     bool placed = plan_cage(&f, s);
     char *memory = memory_path(c, s);
     plan->memory = keep(arena, memory);
@@ -392,14 +444,18 @@ struct server_plan *server_plan_demo(const struct config *c)
     return plan;
 }
 
-static struct mcp_provider *make_provider(struct loop *loop, const struct server_plan *plan)
+static struct mcp_provider *make_provider(struct loop *loop, const struct server_plan *plan,
+                                          struct http_signer *signer)
 {
     const struct http_upstream_options *remote = &plan->http;
 
     if (!remote->url)
         return stdio_upstream_new(loop, &plan->stdio);
-    if (!span_starts(span_str(remote->url), SPAN("ws")))
-        return http_upstream_new(loop, remote);
+    if (!span_starts(span_str(remote->url), SPAN("ws"))) {
+        struct http_upstream_options options = *remote;
+        options.signer = signer;
+        return http_upstream_new(loop, &options);
+    }
     return ws_upstream_new(loop, &(struct ws_upstream_options){.alias = remote->alias,
                                                                .url = remote->url,
                                                                .ca = remote->ca,
@@ -408,9 +464,10 @@ static struct mcp_provider *make_provider(struct loop *loop, const struct server
                                                                .reach = remote->reach});
 }
 
-struct mcp_provider *server_start(struct loop *loop, const struct server_plan *plan)
+struct mcp_provider *server_start(struct loop *loop, const struct server_plan *plan,
+                                  struct http_signer *signer)
 {
-    struct mcp_provider *p = make_provider(loop, plan);
+    struct mcp_provider *p = make_provider(loop, plan, signer);
 
     mcp_provider_core(p)->policy = plan->policy;
     mcp_provider_set_era(p, plan->era);
@@ -420,6 +477,11 @@ struct mcp_provider *server_start(struct loop *loop, const struct server_plan *p
     if (plan->discreet)
         mcp_provider_set_discreet(p);
     return p;
+}
+
+const struct signin_settings *server_signin(const struct server_plan *plan)
+{
+    return plan->signin.url ? &plan->signin : NULL;
 }
 
 const char *server_alias(const struct server_plan *plan)

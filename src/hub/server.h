@@ -9,7 +9,9 @@
 #include "config/config.h"
 #include "config/secret.h"
 #include "core/view.h"
+#include "hub/signin_settings.h"
 #include "io/loop.h"
+#include "mcp/server/http_signer.h"
 #include "mcp/server/provider.h"
 #include "mcp/server/stdio_upstream.h"
 
@@ -30,8 +32,12 @@ void server_plan_adjust(struct server_plan *plan, struct server_plan *newer);
 /* Were the same values filled in for ${NAME} in both? */
 bool server_plan_same_secrets(const struct server_plan *a, const struct server_plan *b);
 
-/* A new provider, in no router yet; borrows from the plan. */
-struct mcp_provider *server_start(struct loop *loop, const struct server_plan *plan);
+/* A new provider, in no router yet; borrows from the plan. `signer` is for a remote server
+ * (server_signin); or NULL. */
+struct mcp_provider *server_start(struct loop *loop, const struct server_plan *plan,
+                                  struct http_signer *signer);
+/* How we sign in to the server; NULL: nobody signs in there. */
+const struct signin_settings *server_signin(const struct server_plan *plan);
 const char *server_alias(const struct server_plan *plan);
 /* The program that the server runs; NULL for a remote server. */
 const struct stdio_upstream_options *server_program(const struct server_plan *plan);

@@ -297,7 +297,8 @@ int oauth_read_server(struct oauth_server *out, struct span text, const char *is
     if (listed.type != JSON_ARRAY)
         out->methods = 1u << OAUTH_BASIC;
     out->algs = join_list(&d, ALGS, is_word);
-    out->has_code = list_has(member(&d, "response_types_supported"), "code");
+    struct json_slot types = member(&d, "response_types_supported");
+    out->has_code = types.type == JSON_NONE || list_has(types, "code");
     out->has_s256 = list_has(member(&d, "code_challenge_methods_supported"), "S256");
     out->offers_offline = list_has(member(&d, "scopes_supported"), "offline_access");
     out->says_iss = member(&d, SAYS_ISS).type == JSON_TRUE;

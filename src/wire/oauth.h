@@ -44,7 +44,7 @@ struct oauth_server {
     const char *authorize, *token, *registration, *revocation, *device; /* endpoints */
     unsigned methods;    /* bits of enum oauth_method; what stands in no table is left out */
     const char *algs;    /* for private_key_jwt, with blanks between; or NULL */
-    bool has_code;       /* response_types_supported has "code" */
+    bool has_code;       /* response_types_supported has "code", or is not there */
     bool has_s256;       /* code_challenge_methods_supported has S256 */
     bool says_iss;       /* the callback has `iss` (RFC 9207) */
     bool takes_urls;     /* client ids may be URLs of metadata documents */

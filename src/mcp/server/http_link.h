@@ -50,10 +50,13 @@ struct server_post {
     unsigned epoch;    /* the session in which the message was sent */
     bool with_session; /* the request carried a session id */
     bool resent;       /* sent again, in a later session */
+    uint64_t token;    /* number of the token that it was sent with; 0 = none */
+    bool resigned;     /* sent again, with another token */
     int status;
-    bool json;         /* the answer's Content-Type is JSON */
-    bool too_long;     /* the answer is longer than allowed */
-    struct buf answer; /* body of an answer that is not a stream */
+    bool json;            /* the answer's Content-Type is JSON */
+    bool too_long;        /* the answer is longer than allowed */
+    struct buf answer;    /* body of an answer that is not a stream */
+    struct buf challenge; /* of an answer 401 or 403 */
     struct sse_source source;
     bool resuming;        /* the fetch is a GET that resumes a broken stream */
     unsigned tries;       /* to resume, since the last event */
@@ -70,6 +73,10 @@ struct listening {
     struct backoff backoff;
     int status;
     struct buf refusal;   /* body of a response that is not a stream */
+    struct buf challenge; /* of an answer 401 or 403 */
+    uint64_t token;       /* number of the token of the request; 0 = none */
+    bool resigned;        /* the last try was with another token than the one before */
+    bool unsigned_yet;    /* waits for a token */
     bool worked;          /* this session had a stream, or may have had one */
     bool busy, discarded; /* as in struct server_post */
 };
@@ -89,9 +96,11 @@ struct http_upstream {
     struct timer report;
     char why[256]; /* why the link closed */
 
-    struct buf out;    /* the message that is being written */
-    struct list posts; /* on the wire, or waiting to be resumed */
-    struct list held;  /* posts that wait for the end of the handshake */
+    struct buf out;     /* the message that is being written */
+    struct list posts;  /* on the wire, or waiting to be resumed */
+    struct list held;   /* posts that wait for the end of the handshake */
+    struct list unsent; /* posts that wait for a token */
+    struct http_signer_wait token_wait;
     struct idmap by_id;
 
     char *session;
@@ -112,6 +121,11 @@ bool http_upstream_turn(struct http_upstream *u);
 void http_upstream_ready(struct http_upstream *u);
 /* The server does not know our session any more: greet again, or give up. */
 void http_upstream_forgotten(struct http_upstream *u);
+/* May a request be sent now? False: not before there is a token. The caller puts the post into
+ * `unsent`, or sets `unsigned_yet`. */
+bool http_upstream_may_send(struct http_upstream *u);
+/* The server wants a sign-in that it was not given: it is gone until somebody has signed in. */
+void http_upstream_lock(struct http_upstream *u, const char *why);
 
 /* --- http_post.c --- */
 void http_post_send(struct server_post *p);
@@ -122,6 +136,11 @@ void http_post_drop(struct server_post *p);
 /* --- http_listen.c --- */
 void http_listen_start(struct http_upstream *u);
 void http_listen_stop(struct http_upstream *u);
+/* The stream waited for a token: open it now. */
+void http_listen_go_on(struct http_upstream *u);
+/* The stream was refused for want of a token: open it again, once, if there is to be another. False
+ * if there is none; `why` then tells people what to do, or is empty. */
+bool http_listen_sign_again(struct listening *l, struct buf *why);
 /* For both kinds of standing stream. `too_long` may be NULL where the decoder skips. */
 struct listening *http_listen_new(struct http_upstream *u);
 void http_listen_feed(struct listening *l, struct span chunk, sse_event_fn *on_event,
@@ -138,10 +157,16 @@ struct request_spec {
     bool with_session;
     const char *last_id; /* of the stream to resume; NULL for a new stream */
     struct buf *body;    /* taken over */
+    uint64_t *token;     /* gets the number of the token that is shown; may be NULL */
 };
 struct http_fetch *http_request_start(struct http_upstream *u, const struct request_spec *spec,
                                       const struct http_fetch_events *on, void *owner);
 bool http_request_type_is(const struct http_head *head, const char *type);
+/* Keep what a 401 or 403 demands. */
+void http_request_keep_challenge(struct buf *out, const struct http_head *head);
+/* Asks the signer about a request that was refused with this token. */
+enum http_signed http_request_resign(struct http_upstream *u, int status, uint64_t token,
+                                     struct span challenge, struct buf *why);
 /* Does the response say that the server does not know the session? */
 bool http_request_says_no_session(int status, struct span body);
 /* Append a few words on an HTTP status that is no success, with the message in the body. */

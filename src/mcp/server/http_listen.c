@@ -32,6 +32,7 @@ static void listening_free(struct listening *l)
 {
     sse_source_fini(&l->source);
     buf_fini(&l->refusal);
+    buf_fini(&l->challenge);
     mem_free(l);
 }
 
@@ -72,6 +73,22 @@ void http_listen_feed(struct listening *l, struct span chunk, sse_event_fn *on_e
     leave(l);
 }
 
+void http_listen_go_on(struct http_upstream *u)
+{
+    u->listening->timer.fire(&u->listening->timer);
+}
+
+bool http_listen_sign_again(struct listening *l, struct buf *why)
+{
+    if (l->source.reading || l->resigned ||
+        http_request_resign(l->link, l->status, l->token, buf_view(&l->challenge), why) !=
+            HTTP_SIGNED_AGAIN)
+        return false;
+    l->resigned = true;
+    l->timer.fire(&l->timer);
+    return true;
+}
+
 /* --- the standing stream of the initialize era --- */
 
 static void try_now(struct timer *t)
@@ -79,13 +96,17 @@ static void try_now(struct timer *t)
     struct listening *l = CONTAINER_OF(t, struct listening, timer);
     struct http_upstream *u = l->link;
 
+    l->unsigned_yet = !http_upstream_may_send(u);
+    if (l->unsigned_yet)
+        return;
     l->status = 0;
     buf_reset(&l->refusal, 0);
     l->fetch = http_request_start(u,
                                   &(struct request_spec){.method = "GET",
                                                          .version = u->version,
                                                          .with_session = true,
-                                                         .last_id = l->source.last_id},
+                                                         .last_id = l->source.last_id,
+                                                         .token = &l->token},
                                   &listen_events, l);
 }
 
@@ -106,7 +127,9 @@ static void on_head(void *owner, const struct http_head *head)
     struct listening *l = owner;
 
     l->status = head->status;
+    http_request_keep_challenge(&l->challenge, head);
     if (head->status == 200 && http_request_type_is(head, "text/event-stream")) {
+        l->resigned = false;
         l->worked = true;
         sse_source_open(&l->source, l->link->options.max_message);
     }
@@ -140,7 +163,10 @@ static void on_chunk(void *owner, struct span chunk)
 static void refused(struct listening *l)
 {
     struct http_upstream *u = l->link;
+    BUF_SCOPED why = {0};
 
+    if (http_listen_sign_again(l, &why))
+        return;
     if (l->worked && http_request_says_no_session(l->status, buf_view(&l->refusal)))
         http_upstream_forgotten(u);
     else if (l->status >= 500 || l->status == 409 || l->status == 429)

@@ -80,6 +80,7 @@ static void post_free(struct server_post *p)
     buf_fini(&p->lines);
     buf_fini(&p->body);
     buf_fini(&p->answer);
+    buf_fini(&p->challenge);
     sse_source_fini(&p->source);
     mem_free(p);
 }
@@ -115,6 +116,10 @@ void http_post_send(struct server_post *p)
     struct http_upstream *u = p->link;
 
     list_remove(&p->node);
+    if (!http_upstream_may_send(u)) {
+        list_append(&u->unsent, &p->node);
+        return;
+    }
     list_append(&u->posts, &p->node);
     p->epoch = u->epoch;
     p->status = 0;
@@ -124,6 +129,7 @@ void http_post_send(struct server_post *p)
         .lines = buf_view(&p->lines),
         .with_session = p->with_session,
         .body = &p->body,
+        .token = &p->token,
     };
     if (p->modern)
         spec.version = p->version;
@@ -165,6 +171,7 @@ static void on_head(void *owner, const struct http_head *head)
     u->answered = true;
     p->status = head->status;
     p->json = http_request_type_is(head, "application/json");
+    http_request_keep_challenge(&p->challenge, head);
     if (p->initialize)
         learn_session(p, head);
     if (!is_fine(p->status) || !p->id || u->old_sse)
@@ -306,14 +313,42 @@ static bool session_lost(struct server_post *p)
     return again;
 }
 
+/* A token may be missing, or was refused. True if that is seen to: the request is sent again with
+ * another token, or has failed for want of one. */
+static bool see_to_token(struct server_post *p)
+{
+    struct http_upstream *u = p->link;
+    BUF_SCOPED why = {0};
+    enum http_signed now =
+        p->resuming ? HTTP_SIGNED_NOT
+                    : http_request_resign(u, p->status, p->token, buf_view(&p->challenge), &why);
+
+    if (now == HTTP_SIGNED_AGAIN && !p->resigned) {
+        p->resigned = true;
+        buf_reset(&p->answer, 0);
+        http_post_send(p);
+        return true;
+    }
+    if (!why.n)
+        return false;
+    /* A missing token is not missing credentials, for the provider: it comes back by itself. */
+    fail(p, now == HTTP_SIGNED_LATER ? 503 : p->status, true, buf_cstr(&why));
+    /* In the handshake the provider gives the link up by itself. */
+    if (now == HTTP_SIGNED_OUT && u->phase == LINK_READY)
+        http_upstream_lock(u, buf_cstr(&why));
+    return true;
+}
+
 static void refused(struct server_post *p)
 {
     struct span body = buf_view(&p->answer);
-    struct buf why = {0};
+    BUF_SCOPED why = {0};
 
     /* Checked first: some servers report an unknown session in an error with the request's id. */
     if (p->with_session && !p->resuming && http_request_says_no_session(p->status, body) &&
         session_lost(p))
+        return;
+    if (see_to_token(p))
         return;
     if (p->id && is_answer(p)) {
         mcp_provider_receive(p->link->provider, body, p->id);
@@ -324,7 +359,6 @@ static void refused(struct server_post *p)
     if (p->initialize)
         snprintf(p->link->refusal, sizeof p->link->refusal, "%s", buf_cstr(&why));
     fail(p, p->status, true, buf_cstr(&why));
-    buf_fini(&why);
 }
 
 static void answered(struct server_post *p)

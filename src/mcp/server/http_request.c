@@ -64,9 +64,26 @@ static void add_configured(struct header_list *l, const struct http_upstream *u)
     }
 }
 
+/* The token goes to the server's own address, which http_url_resolve has made sure of. */
+static void add_token(struct header_list *l, const struct http_upstream *u, uint64_t *number)
+{
+    struct http_signer *signer = u->options.signer;
+    uint64_t n = 0;
+    const char *token = signer ? signer->token(signer, &n) : NULL;
+    BUF_SCOPED value = {0};
+
+    if (number)
+        *number = token ? n : 0;
+    if (!token)
+        return;
+    buf_printf(&value, "Bearer %s", token);
+    add_line(l, SPAN("Authorization"), buf_view(&value));
+}
+
 static void add_spec(struct header_list *l, const struct http_upstream *u,
                      const struct request_spec *spec)
 {
+    add_token(l, u, spec->token);
     for (struct span rest = spec->lines; rest.n;) {
         struct span line = span_cut(rest, 0, span_find(rest, '\r'));
         add_raw(l, line);
@@ -102,6 +119,27 @@ struct http_fetch *http_request_start(struct http_upstream *u, const struct requ
     struct http_fetch *f = http_fetch_start(u->client, &fetch, on, owner);
     header_list_free(&list);
     return f;
+}
+
+/* --- answers without permission --- */
+
+void http_request_keep_challenge(struct buf *out, const struct http_head *head)
+{
+    buf_reset(out, 0);
+    if (head->status == 401 || head->status == 403)
+        http_head_put_all(out, head, "WWW-Authenticate");
+}
+
+enum http_signed http_request_resign(struct http_upstream *u, int status, uint64_t token,
+                                     struct span challenge, struct buf *why)
+{
+    struct http_signer *signer = u->options.signer;
+
+    if (!signer || (status != 401 && status != 403))
+        return HTTP_SIGNED_NOT;
+    return signer->refused(
+        signer, &(struct http_refusal){.status = status, .number = token, .challenge = challenge},
+        why);
 }
 
 /* --- words --- */

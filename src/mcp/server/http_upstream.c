@@ -36,6 +36,8 @@ static void clear(struct http_upstream *u)
 {
     drop_posts(&u->posts);
     drop_posts(&u->held);
+    drop_posts(&u->unsent);
+    list_remove(&u->token_wait.node);
     http_listen_stop(u);
     timer_clear(loop_timers(u->loop), &u->report);
     forget_session(u);
@@ -118,10 +120,20 @@ static void take_way(struct http_upstream *u)
         timer_set(loop_timers(u->loop), &u->report, 0);
 }
 
+/* Calls are kept from now on, to go on after another sign-in (core/provider.h). */
+static void note_token(struct http_upstream *u)
+{
+    struct http_signer *signer = u->options.signer;
+    uint64_t number;
+
+    mcp_provider_core(u->provider)->signed_in = signer && signer->token(signer, &number);
+}
+
 static void link_open(void *link)
 {
     struct http_upstream *u = link;
 
+    note_token(u);
     u->client = http_client_new(u->loop);
     u->answered = false;
     u->forgets = 0;
@@ -149,6 +161,39 @@ bool http_upstream_turn(struct http_upstream *u)
 static bool link_fall_back(void *link)
 {
     return http_upstream_turn(link);
+}
+
+/* --- tokens --- */
+
+bool http_upstream_may_send(struct http_upstream *u)
+{
+    struct http_signer *signer = u->options.signer;
+
+    return !signer || u->phase == LINK_CLOSING || signer->ready(signer, &u->token_wait);
+}
+
+/* There is a token now, or none to be had: send what waited. */
+static void on_token(struct http_signer_wait *w)
+{
+    struct http_upstream *u = CONTAINER_OF(w, struct http_upstream, token_wait);
+    struct list waiting;
+    struct server_post *p;
+
+    list_init(&waiting);
+    while ((p = LIST_FIRST(&u->unsent, struct server_post, node))) {
+        list_remove(&p->node);
+        list_append(&waiting, &p->node);
+    }
+    while ((p = LIST_FIRST(&waiting, struct server_post, node)))
+        http_post_send(p);
+    if (u->listening && u->listening->unsigned_yet)
+        http_listen_go_on(u);
+}
+
+void http_upstream_lock(struct http_upstream *u, const char *why)
+{
+    mcp_provider_locked(u->provider);
+    http_upstream_lost(u, why);
 }
 
 /* --- the end of a session --- */
@@ -310,6 +355,9 @@ struct mcp_provider *http_upstream_new(struct loop *loop,
     u->report.fire = report;
     list_init(&u->posts);
     list_init(&u->held);
+    list_init(&u->unsent);
+    list_init(&u->token_wait.node);
+    u->token_wait.fire = on_token;
     u->provider = mcp_provider_new(options->alias, &link_ops, u);
     return u->provider;
 }

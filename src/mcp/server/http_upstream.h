@@ -8,6 +8,7 @@
 #define RIALTO_MCP_SERVER_HTTP_UPSTREAM_H
 
 #include "io/loop.h"
+#include "mcp/server/http_signer.h"
 #include "mcp/server/provider.h"
 
 enum http_transport {
@@ -23,7 +24,8 @@ struct http_upstream_options {
     const char *const *headers; /* "Name: value" lines for every request; NULL ends the list */
     enum http_transport transport;
     size_t max_message;
-    const struct reach *reach; /* addresses where the server may be; NULL = all */
+    const struct reach *reach;  /* addresses where the server may be; NULL = all */
+    struct http_signer *signer; /* NULL: there is no signing in */
 };
 
 struct mcp_provider *http_upstream_new(struct loop *loop,

@@ -138,7 +138,7 @@ static void test_server(void **state)
         if (i == 1) {
             assert_null(s.registration);
             assert_int_equal(s.methods, 1u << OAUTH_BASIC);
-            assert_false(s.has_code || s.has_s256 || s.says_iss || s.takes_urls);
+            assert_false(s.has_s256 || s.says_iss || s.takes_urls);
         }
         arena_fini(&arena);
     }

@@ -1,0 +1,61 @@
+/*
+ * grant: one request to an authorization server in which we show who we are: for a token, for a
+ * device code, to revoke a token.
+ *
+ * A form is posted with our id and, by the method that the server knows, our secret or a signed
+ * assertion. Redirects are not followed, the answer is bounded, and whatever goes wrong is an error
+ * for people that names the authorization server's own words.
+ */
+#ifndef RIALTO_HUB_GRANT_H
+#define RIALTO_HUB_GRANT_H
+
+#include "hub/signin_settings.h"
+#include "io/document.h"
+#include "wire/oauth.h"
+
+struct grant;
+
+/* Who we are at an authorization server. */
+struct grant_client {
+    const char *id, *secret;
+    enum oauth_method method;
+    const char *private_key; /* OAUTH_JWT: path of a PEM file */
+    const char *algs;        /* OAUTH_JWT: that the server knows, with blanks between; or NULL */
+    const char *audience;    /* OAUTH_JWT: the issuer */
+};
+
+struct grant_spec {
+    const char *alias; /* of the server that the token is for, for people */
+    const char *endpoint;
+    const char *ca;
+    const struct reach *reach;
+    struct grant_client client;
+    bool plain;       /* the answer is no token: only its body counts */
+    bool is_exchange; /* the answer is of a token exchange */
+};
+
+/* Valid inside the callback. */
+struct grant_answer {
+    const struct oauth_token *token; /* NULL when there is none, also for `plain` */
+    struct span body;                /* of an answer with status 200 */
+    bool ok;
+    struct oauth_error error; /* as the server says it; code NULL when it says none */
+    struct err err;           /* for people */
+    bool passing;             /* the same request may succeed later */
+};
+
+typedef void grant_done_fn(void *owner, const struct grant_answer *a);
+
+/* `form` is taken over; it has everything but who we are. The spec is used only inside. The
+ * callback comes once, from the loop. */
+struct grant *grant_start(struct loop *loop, struct http_client *client,
+                          const struct grant_spec *spec, struct buf *form, grant_done_fn *done,
+                          void *owner);
+/* NULL is fine. */
+void grant_cancel(struct grant *g);
+
+/* The method by which a client with this secret or key shows who it is; -1: the server knows none
+ * that we could use. */
+int grant_choose_method(const struct oauth_server *as, bool secret, bool key);
+
+#endif

@@ -1,0 +1,54 @@
+/*
+ * login: a person signs in to one server: from the search for the authorization server to the token
+ * in signin.json.
+ *
+ * By the browser (authorization code with PKCE): the owner shows an address, and hands over the
+ * query with which the browser comes back. Or by a device code (RFC 8628): the owner shows an
+ * address and a code, and the authorization server is asked until the person is done. A login is
+ * good for one sign-in and for ten minutes.
+ *
+ * The owner is hub/signin.c, which finds the login by its `state`. Callbacks come from the loop;
+ * the login is to be freed after `done`, also inside it.
+ */
+#ifndef RIALTO_HUB_LOGIN_H
+#define RIALTO_HUB_LOGIN_H
+
+#include "hub/grant.h"
+#include "hub/signin_file.h"
+#include "hub/signin_settings.h"
+
+struct login;
+
+struct login_spec {
+    const struct signin_settings *settings; /* borrowed, like the file */
+    struct signin_file *file;
+    const char *user;         /* whose token it will be; NULL: everybody's */
+    const char *redirect_uri; /* where the browser comes back to */
+    bool device;              /* by a device code */
+};
+
+struct login_events {
+    /* To be shown to the person; the code is NULL unless it is to be entered there. */
+    void (*address)(void *owner, const char *url, const char *code);
+    /* NULL: signed in, and the token is in the file. */
+    void (*done)(void *owner, const struct err *err);
+};
+
+struct login *login_start(struct loop *loop, struct http_client *client,
+                          const struct login_spec *spec, const struct login_events *on,
+                          void *owner);
+/* NULL is fine. */
+void login_free(struct login *l);
+
+/* What to show; NULL as long as it is not known. */
+const char *login_address(const struct login *l);
+const char *login_code(const struct login *l);
+/* Does this login wait for a callback with this state? Takes constant time. */
+bool login_is_of(const struct login *l, struct span state);
+/* Does this login wait for a callback at all? */
+bool login_waits(const struct login *l);
+/* The person came back: `query` is that of the callback, and its state is the login's. Ends the
+ * login, soon, by `done`. */
+void login_come_back(struct login *l, struct span query);
+
+#endif

@@ -1,0 +1,494 @@
+/* New tokens without a person: by a refresh token, by client credentials, by assertions; and the
+ * end of a sign-in. Called by signin.c. */
+#include "base/file.h"
+#include "base/id.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "hub/grant.h"
+#include "hub/identity.h"
+#include "wire/webform.h"
+
+#include <stdio.h>
+#include <time.h>
+
+enum {
+    TURN_MS = 50, /* between two looks whether the other process is done */
+    TURNS_MAX = 30 * 1000 / TURN_MS,
+    BACKOFF_MS = 1000,
+    BACKOFF_MAX_MS = 60 * 1000,
+    ASSERTION_MAX = 64 * 1024,
+};
+
+static const struct reach configured = {.everywhere = true, .near = true};
+
+/* --- the end of a renewal --- */
+
+static void on_tell_now(struct timer *t)
+{
+    struct identity *id = CONTAINER_OF(t, struct identity, tell_now);
+    struct list told;
+    struct http_signer_wait *w;
+
+    id->renewing = false;
+    list_init(&told);
+    while ((w = LIST_FIRST(&id->waits, struct http_signer_wait, node))) {
+        list_remove(&w->node);
+        list_append(&told, &w->node);
+    }
+    while ((w = LIST_FIRST(&told, struct http_signer_wait, node))) {
+        list_remove(&w->node);
+        w->fire(w);
+    }
+}
+
+/* The record whose lock is held: it need not be in the file. */
+static struct signin_record key_of(const struct identity *id)
+{
+    return (struct signin_record){
+        .texts = {[SIGNIN_SERVER] = (char *)(uintptr_t)id->settings->alias,
+                  [SIGNIN_URL] = (char *)(uintptr_t)id->settings->url,
+                  [SIGNIN_USER] = id->user}};
+}
+
+static bool claim(struct identity *id)
+{
+    struct signin_record key = key_of(id);
+
+    id->claimed = signin_file_claim(id->all->file, &key);
+    return id->claimed;
+}
+
+static void release(struct identity *id)
+{
+    struct signin_record key = key_of(id);
+
+    if (id->claimed)
+        signin_file_unclaim(id->all->file, &key);
+    id->claimed = false;
+}
+
+static void finish(struct identity *id)
+{
+    release(id);
+    discovery_free(id->discovery);
+    id->discovery = NULL;
+    timer_set(loop_timers(id->all->loop), &id->tell_now, 0);
+}
+
+static void fail(struct identity *id, const char *why)
+{
+    uint64_t wait = backoff_next(&id->backoff, id_random_u64());
+
+    snprintf(id->why, sizeof id->why, "%s", why);
+    id->failed = true;
+    id->not_before = loop_now(id->all->loop) + wait;
+    log_warn(id->settings->alias, "no new token: %s", why);
+    finish(id);
+}
+
+bool identity_may_renew(const struct identity *id)
+{
+    return loop_now(id->all->loop) >= id->not_before;
+}
+
+bool identity_is_renewing(const struct identity *id)
+{
+    return id->renewing;
+}
+
+static void use_token(struct identity *id, const struct oauth_token *token, bool renewable)
+{
+    int64_t now = time(NULL);
+
+    backoff_reset(&id->backoff);
+    id->not_before = 0;
+    identity_set_token(id, token->access, now, token->expires_in < 0 ? 0 : now + token->expires_in,
+                       renewable);
+}
+
+/* --- by a refresh token --- */
+
+/* Put what `r` says into the file, but with other tokens. */
+static void write_tokens(struct identity *id, const struct oauth_token *token)
+{
+    const struct signin_record *before = identity_record(id);
+    struct signin_record r = {0};
+    struct err err;
+
+    if (!before)
+        return; /* somebody has logged out meanwhile */
+    list_init(&r.node);
+    for (int i = 0; i < SIGNIN_TEXTS; i++)
+        signin_record_set(&r, (enum signin_text)i, span_str(before->texts[i]));
+    r.since = time(NULL);
+    r.expires = token && token->expires_in >= 0 ? r.since + token->expires_in : 0;
+    signin_record_set(&r, SIGNIN_ACCESS, span_str(token ? token->access : NULL));
+    if (!token || token->refresh)
+        signin_record_set(&r, SIGNIN_REFRESH, span_str(token ? token->refresh : NULL));
+    if (token && token->scope)
+        signin_record_set(&r, SIGNIN_SCOPE, span_str(token->scope));
+    if (signin_file_put(id->all->file, &r, &err))
+        log_error(id->settings->alias, "the new token is lost when this program ends: %s",
+                  err.text);
+    for (int i = 0; i < SIGNIN_TEXTS; i++)
+        mem_free(r.texts[i]);
+}
+
+static bool is_one_of(const char *code, const char *const *codes, size_t n)
+{
+    for (size_t i = 0; code && i < n; i++)
+        if (strcmp(code, codes[i]) == 0)
+            return true;
+    return false;
+}
+
+/* The authorization server does not know us any more: the next login registers us again. */
+static void drop_registration(struct identity *id)
+{
+    const struct signin_record *r = identity_record(id);
+    const struct signin_record *client =
+        r ? signin_file_client(id->all->file, r->texts[SIGNIN_ISSUER], r->texts[SIGNIN_REDIRECT])
+          : NULL;
+    struct err err;
+
+    if (client && signin_file_drop(id->all->file, client, &err))
+        log_warn(id->settings->alias, "%s", err.text);
+}
+
+static void on_refreshed(void *owner, const struct grant_answer *a)
+{
+    static const char *const over[] = {"invalid_grant", "invalid_client", "unauthorized_client"};
+    struct identity *id = owner;
+
+    id->grant = NULL;
+    if (a->token) {
+        write_tokens(id, a->token); /* first: a crash must not leave an old one in use */
+        use_token(id, a->token, true);
+        finish(id);
+        return;
+    }
+    if (a->passing || !is_one_of(a->error.code, over, COUNT_OF(over))) {
+        fail(id, a->err.text);
+        return;
+    }
+    if (strcmp(a->error.code, over[0]) != 0)
+        drop_registration(id);
+    write_tokens(id, NULL);
+    identity_set_token(id, NULL, 0, 0, false);
+    snprintf(id->why, sizeof id->why, "the last one was ended by the authorization server ('%s')",
+             a->error.code);
+    finish(id);
+}
+
+static struct grant_client client_of(const struct identity *id, const struct signin_record *r)
+{
+    const struct signin_settings *s = id->settings;
+    int method = OAUTH_NONE;
+
+    for (int m = 0; m < OAUTH_METHODS; m++)
+        if (span_is(span_str(r->texts[SIGNIN_METHOD]), oauth_method_name((enum oauth_method)m)))
+            method = m;
+    return (struct grant_client){.id = r->texts[SIGNIN_CLIENT],
+                                 .secret = r->texts[SIGNIN_CLIENT_SECRET],
+                                 .method = (enum oauth_method)method,
+                                 .private_key = s->private_key,
+                                 .audience = r->texts[SIGNIN_ISSUER]};
+}
+
+static void refresh(struct identity *id, const struct signin_record *r)
+{
+    struct buf form = {0};
+
+    id->reach = (struct reach){.everywhere = true, .near = r->texts[SIGNIN_NEAR] != NULL};
+    webform_put(&form, "grant_type", SPAN("refresh_token"));
+    webform_put(&form, "refresh_token", span_str(r->texts[SIGNIN_REFRESH]));
+    webform_put(&form, "resource", span_str(r->texts[SIGNIN_RESOURCE]));
+    if (r->texts[SIGNIN_SCOPE])
+        webform_put(&form, "scope", span_str(r->texts[SIGNIN_SCOPE]));
+    id->grant = grant_start(id->all->loop, id->all->client,
+                            &(struct grant_spec){.alias = id->settings->alias,
+                                                 .endpoint = r->texts[SIGNIN_TOKEN_ENDPOINT],
+                                                 .ca = id->settings->ca,
+                                                 .reach = &id->reach,
+                                                 .client = client_of(id, r)},
+                            &form, on_refreshed, id);
+}
+
+/* Has another process put another token into the file? Then that is used. */
+static bool was_replaced(struct identity *id)
+{
+    uint64_t before = id->number;
+
+    id->expires = id->expires ? id->expires : 1;
+    identity_load(id);
+    return id->number != before;
+}
+
+static void take_turn(struct identity *id)
+{
+    const struct signin_record *r;
+
+    if (was_replaced(id) || !(r = identity_record(id)) || !r->texts[SIGNIN_REFRESH]) {
+        finish(id);
+    } else if (!claim(id)) {
+        if (id->turns++ < TURNS_MAX)
+            timer_set(loop_timers(id->all->loop), &id->turn, TURN_MS);
+        else
+            fail(id, "another program has been renewing the token for too long");
+    } else if (was_replaced(id) || !(r = identity_record(id))) {
+        finish(id); /* it was done just before we had the lock */
+    } else {
+        refresh(id, r);
+    }
+}
+
+static void on_turn(struct timer *t)
+{
+    take_turn(CONTAINER_OF(t, struct identity, turn));
+}
+
+/* --- without any person --- */
+
+static void on_granted(void *owner, const struct grant_answer *a)
+{
+    struct identity *id = owner;
+
+    id->grant = NULL;
+    if (!a->token) {
+        fail(id, a->err.text);
+        return;
+    }
+    log_add_secret(span_str(a->token->access));
+    use_token(id, a->token, true);
+    finish(id);
+}
+
+static const char *scope_of(const struct identity *id)
+{
+    return id->settings->scopes ? id->settings->scopes : id->found->scopes;
+}
+
+static void put_target(struct buf *form, const struct identity *id)
+{
+    webform_put(form, "resource", span_str(id->found->resource));
+    if (scope_of(id))
+        webform_put(form, "scope", span_str(scope_of(id)));
+}
+
+/* Shows who we are at the server's own authorization server. */
+static void ask(struct identity *id, struct buf *form)
+{
+    const struct signin_settings *s = id->settings;
+    const struct oauth_server *as = &id->found->as;
+    int method = grant_choose_method(as, s->client_secret, s->private_key);
+
+    put_target(form, id);
+    id->grant =
+        grant_start(id->all->loop, id->all->client,
+                    &(struct grant_spec){
+                        .alias = s->alias,
+                        .endpoint = as->token,
+                        .ca = s->ca,
+                        .reach = &id->found->reach,
+                        .client = {.id = s->client_id,
+                                   .secret = s->client_secret,
+                                   .method = method < 0 ? OAUTH_BASIC : (enum oauth_method)method,
+                                   .private_key = s->private_key,
+                                   .algs = as->algs,
+                                   .audience = as->issuer}},
+                    form, on_granted, id);
+}
+
+static void ask_with_assertion(struct identity *id, struct span assertion)
+{
+    struct buf form = {0};
+
+    webform_put(&form, "grant_type", SPAN("urn:ietf:params:oauth:grant-type:jwt-bearer"));
+    webform_put(&form, "assertion", assertion);
+    ask(id, &form);
+}
+
+/* A JWT, or the path of the file that has it now: platforms renew such files. */
+static bool read_assertion(struct identity *id, const char *setting, struct buf *out)
+{
+    if (setting[0] != '/') {
+        buf_str(out, setting);
+        return true;
+    }
+    int code = file_read(out, setting, ASSERTION_MAX);
+    while (out->n && (out->p[out->n - 1] == '\n' || out->p[out->n - 1] == '\r'))
+        out->n--;
+    log_add_secret(buf_view(out));
+    if (!code && out->n)
+        return true;
+    BUF_SCOPED why = {0};
+    buf_printf(&why, "cannot read the assertion in %s: %s", setting,
+               code ? err_name(code) : "it is empty");
+    fail(id, buf_cstr(&why));
+    return false;
+}
+
+/* The identity provider has vouched for the caller: on to the server's own. */
+static void on_exchanged(void *owner, const struct grant_answer *a)
+{
+    struct identity *id = owner;
+
+    id->grant = NULL;
+    if (!a->token) {
+        fail(id, a->err.text);
+        return;
+    }
+    log_add_secret(span_str(a->token->access));
+    ask_with_assertion(id, span_str(a->token->access));
+}
+
+static void exchange(struct identity *id, struct span subject)
+{
+    const struct signin_settings *s = id->settings;
+    struct buf form = {0};
+
+    webform_put(&form, "grant_type", SPAN("urn:ietf:params:oauth:grant-type:token-exchange"));
+    webform_put(&form, "requested_token_type", SPAN("urn:ietf:params:oauth:token-type:id-jag"));
+    webform_put(&form, "audience", span_str(id->found->as.issuer));
+    webform_put(&form, "subject_token", subject);
+    webform_put(&form, "subject_token_type", SPAN("urn:ietf:params:oauth:token-type:id_token"));
+    put_target(&form, id);
+    id->grant = grant_start(id->all->loop, id->all->client,
+                            &(struct grant_spec){.alias = s->alias,
+                                                 .endpoint = s->idp_token_endpoint,
+                                                 .ca = s->ca,
+                                                 .reach = &configured,
+                                                 .client = {.id = s->idp_client_id},
+                                                 .is_exchange = true},
+                            &form, on_exchanged, id);
+}
+
+static void on_discovered(void *owner, const struct discovered *found, const struct err *err,
+                          bool passing)
+{
+    struct identity *id = owner;
+    const struct signin_settings *s = id->settings;
+    BUF_SCOPED assertion = {0};
+    struct buf form = {0};
+
+    (void)passing;
+    if (!found) {
+        fail(id, err->text);
+        return;
+    }
+    id->found = found;
+    if (s->grant == GRANT_CLIENT_CREDENTIALS) {
+        webform_put(&form, "grant_type", SPAN("client_credentials"));
+        ask(id, &form);
+    } else if (s->grant == GRANT_JWT_BEARER) {
+        if (read_assertion(id, s->assertion, &assertion))
+            ask_with_assertion(id, buf_view(&assertion));
+    } else if (read_assertion(id, s->idp_subject_token, &assertion)) {
+        exchange(id, buf_view(&assertion));
+    }
+}
+
+void identity_renew(struct identity *id)
+{
+    if (id->renewing)
+        return;
+    id->renewing = true;
+    id->turns = 0;
+    if (identity_wants_person(id))
+        take_turn(id);
+    else
+        id->discovery =
+            discovery_start(id->all->loop, id->all->client, id->settings, NULL, on_discovered, id);
+}
+
+/* --- scopes --- */
+
+bool identity_note_scope(struct identity *id, const char *scope)
+{
+    const struct signin_record *r = signin_file_of(id->all) ? identity_record(id) : NULL;
+    struct signin_record changed;
+    BUF_SCOPED wanted = {0};
+    struct err err;
+
+    if (!r || oauth_scope_has(r->texts[SIGNIN_ASKED], scope))
+        return !r;
+    oauth_scope_join(&wanted, r->texts[SIGNIN_WANTED]);
+    oauth_scope_join(&wanted, scope);
+    changed = *r;
+    changed.texts[SIGNIN_WANTED] = (char *)(uintptr_t)buf_cstr(&wanted);
+    if (!oauth_scope_has(r->texts[SIGNIN_WANTED], scope) &&
+        signin_file_put(id->all->file, &changed, &err))
+        log_warn(id->settings->alias, "%s", err.text);
+    return true;
+}
+
+/* --- logging out --- */
+
+static void on_revoked(void *owner, const struct grant_answer *a)
+{
+    struct identity *id = owner;
+
+    id->grant = NULL;
+    id->logged_out(id->logged_out_arg, a->ok ? NULL : &a->err);
+    identity_drop(id);
+}
+
+static bool revoke(struct identity *id, const struct signin_record *r)
+{
+    const char *token =
+        r->texts[SIGNIN_REFRESH] ? r->texts[SIGNIN_REFRESH] : r->texts[SIGNIN_ACCESS];
+    struct buf form = {0};
+
+    if (!r->texts[SIGNIN_REVOCATION] || !token || id->grant)
+        return false;
+    id->reach = (struct reach){.everywhere = true, .near = r->texts[SIGNIN_NEAR] != NULL};
+    webform_put(&form, "token", span_str(token));
+    webform_put(&form, "token_type_hint",
+                r->texts[SIGNIN_REFRESH] ? SPAN("refresh_token") : SPAN("access_token"));
+    id->grant = grant_start(id->all->loop, id->all->client,
+                            &(struct grant_spec){.alias = id->settings->alias,
+                                                 .endpoint = r->texts[SIGNIN_REVOCATION],
+                                                 .ca = id->settings->ca,
+                                                 .reach = &id->reach,
+                                                 .client = client_of(id, r),
+                                                 .plain = true},
+                            &form, on_revoked, id);
+    return true;
+}
+
+void identity_logout(struct identity *id, void (*done)(void *arg, const struct err *err), void *arg)
+{
+    struct err err = {0};
+    const struct signin_record *r = NULL;
+
+    id->logged_out = done;
+    id->logged_out_arg = arg;
+    if (signin_file_of(id->all) && !signin_file_read(id->all->file, &err))
+        r = identity_record(id);
+    bool revoking = r && revoke(id, r);
+    if (revoking)
+        id->holders++; /* until the answer */
+    int code = r ? signin_file_drop(id->all->file, r, &err) : 0;
+    identity_set_token(id, NULL, 0, 0, false);
+    identity_tell_changed(id);
+    if (!revoking)
+        done(arg, code || err.text[0] ? &err : NULL);
+}
+
+/* --- life --- */
+
+void identity_init_renewal(struct identity *id)
+{
+    id->turn.fire = on_turn;
+    id->tell_now.fire = on_tell_now;
+    id->backoff = (struct backoff){.first = BACKOFF_MS, .max = BACKOFF_MAX_MS};
+}
+
+void identity_end_renewal(struct identity *id)
+{
+    timer_clear(loop_timers(id->all->loop), &id->turn);
+    timer_clear(loop_timers(id->all->loop), &id->tell_now);
+    release(id);
+    grant_cancel(id->grant);
+    discovery_free(id->discovery);
+}

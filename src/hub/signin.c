@@ -1,0 +1,554 @@
+/* Identities at servers: their tokens, logins that people are asked for, and what other programs
+ * write into signin.json. Called by instance.c, desk.c, hub.c, admin/ and cmd/login.c. */
+#include "hub/signin.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "hub/callback.h"
+#include "hub/identity.h"
+#include "io/watch.h"
+#include "wire/challenge.h"
+#include "wire/webform.h"
+
+#include <stdio.h>
+#include <time.h>
+
+enum {
+    YOUNG_S = 30,    /* a token that is refused at this age is of no use */
+    MARGIN_S = 60,   /* a token is renewed so long before it ends, */
+    MARGIN_PART = 5, /* but not before the last fifth of its life */
+};
+
+/* --- tokens --- */
+
+void identity_tell_changed(struct identity *id)
+{
+    LIST_EACH_SAFE (&id->watches, it) {
+        struct identity_watch *w = LIST_ENTRY(it, struct identity_watch, node);
+        w->changed(w);
+    }
+}
+
+void identity_set_token(struct identity *id, const char *token, int64_t since, int64_t expires,
+                        bool renewable)
+{
+    char *before = id->token;
+
+    if (!span_eq(span_str(before), span_str(token)))
+        id->number++;
+    id->token = mem_str(token);
+    mem_free(before);
+    id->since = since;
+    id->expires = expires;
+    id->renewable = renewable;
+    id->failed = false;
+    if (token)
+        id->why[0] = '\0';
+}
+
+const struct signin_record *identity_record(const struct identity *id)
+{
+    const struct signin_settings *s = id->settings;
+
+    return signin_file_find(id->all->file, s->alias, s->url, id->user);
+}
+
+/* Takes the token that the file has now. */
+void identity_load(struct identity *id)
+{
+    struct err err;
+
+    id->loaded = true;
+    if (!identity_wants_person(id) || !signin_file_of(id->all))
+        return;
+    if (signin_file_read(id->all->file, &err)) {
+        snprintf(id->why, sizeof id->why, "%.250s", err.text);
+        log_warn(id->settings->alias, "%s", err.text);
+        return;
+    }
+    const struct signin_record *r = identity_record(id);
+    const char *token = r ? r->texts[SIGNIN_ACCESS] : NULL;
+    if (token && id->dead && strcmp(token, id->dead) == 0)
+        token = NULL;
+    if (span_eq(span_str(token), span_str(id->token)))
+        return;
+    identity_set_token(id, token, r ? r->since : 0, r ? r->expires : 0,
+                       r && r->texts[SIGNIN_REFRESH]);
+}
+
+/* The server does not take the token: it is not shown again. */
+static void bury_token(struct identity *id)
+{
+    mem_free(id->dead);
+    id->dead = mem_str(id->token);
+    identity_set_token(id, NULL, 0, 0, false);
+}
+
+static int64_t margin_of(const struct identity *id)
+{
+    int64_t part = (id->expires - id->since) / MARGIN_PART;
+
+    return part < MARGIN_S ? part : MARGIN_S;
+}
+
+static bool is_ending(const struct identity *id)
+{
+    return id->expires && (int64_t)time(NULL) >= id->expires - margin_of(id);
+}
+
+/* --- the signer --- */
+
+static struct identity *of_signer(struct http_signer *s)
+{
+    return CONTAINER_OF(s, struct identity, signer);
+}
+
+static const char *signer_token(struct http_signer *s, uint64_t *number)
+{
+    struct identity *id = of_signer(s);
+
+    if (!id->loaded)
+        identity_load(id);
+    *number = id->number;
+    return id->token;
+}
+
+static bool signer_ready(struct http_signer *s, struct http_signer_wait *w)
+{
+    struct identity *id = of_signer(s);
+    bool machine = !identity_wants_person(id);
+
+    if (!id->loaded)
+        identity_load(id);
+    bool wants = id->token ? is_ending(id) && id->renewable : machine && !id->failed;
+    if (!identity_is_renewing(id) && (!wants || !identity_may_renew(id)))
+        return true;
+    identity_renew(id);
+    list_remove(&w->node);
+    list_append(&id->waits, &w->node);
+    return false;
+}
+
+static void put_command(struct buf *why, const struct identity *id)
+{
+    buf_printf(why, "rialto login %s", id->settings->alias);
+}
+
+/* 403: the token is fine, but does not cover this call. What it lacks is asked for by the next
+ * login. */
+static enum http_signed lacks_scope(struct identity *id, const struct http_refusal *r,
+                                    struct buf *why)
+{
+    BUF_SCOPED scratch = {0};
+    struct challenge c;
+
+    if (!challenge_read(r->challenge, &c, &scratch) || !span_is(c.error, "insufficient_scope"))
+        return HTTP_SIGNED_NOT;
+    char *scope = oauth_is_scope(c.scope) ? mem_span(c.scope) : NULL;
+    buf_printf(why, "it needs %s%s%s that we do not have", scope ? "the scope '" : "a scope",
+               scope ? scope : "", scope ? "'" : "");
+    if (!identity_wants_person(id)) {
+        buf_printf(why, ": see servers.%s.auth.scopes", id->settings->alias);
+    } else if (scope && identity_note_scope(id, scope)) {
+        buf_str(why, ": sign in again with ");
+        put_command(why, id);
+    } else {
+        buf_str(why, ", although it was asked for at the last sign-in");
+    }
+    mem_free(scope);
+    return HTTP_SIGNED_NOT;
+}
+
+/* There is no token, and no other is to be had without a person, or for now. */
+static enum http_signed give_up(struct identity *id, struct buf *why)
+{
+    id->failed = false; /* the next request tries again */
+    if (!identity_wants_person(id) || id->token) {
+        buf_printf(why, "there is no token for it: %s",
+                   id->why[0] ? id->why : "it refuses the one that it was given");
+        return HTTP_SIGNED_LATER;
+    }
+    buf_printf(why, "needs a sign-in%s%s: ", id->why[0] ? ", " : "", id->why);
+    put_command(why, id);
+    signin_follow_file(id->all);
+    return HTTP_SIGNED_OUT;
+}
+
+static enum http_signed signer_refused(struct http_signer *s, const struct http_refusal *r,
+                                       struct buf *why)
+{
+    struct identity *id = of_signer(s);
+    bool machine = !identity_wants_person(id);
+
+    if (r->status == 403)
+        return lacks_scope(id, r, why);
+    if (r->number != id->number || !id->token)
+        identity_load(id);
+    if (id->token && r->number != id->number)
+        return HTTP_SIGNED_AGAIN; /* there is a newer one already */
+    if (!id->token)
+        return machine && !id->failed ? HTTP_SIGNED_AGAIN : give_up(id, why);
+    bool young = (int64_t)time(NULL) - id->since < YOUNG_S;
+    if (!young && id->renewable) {
+        id->expires = 1; /* whatever it was said to be */
+        return identity_may_renew(id) ? HTTP_SIGNED_AGAIN : give_up(id, why);
+    }
+    snprintf(id->why, sizeof id->why, "%s",
+             young ? "the server refuses the token that it was just given"
+                   : "the last one has ended");
+    bury_token(id);
+    return give_up(id, why);
+}
+
+/* --- logins --- */
+
+static void end_login(struct identity *id)
+{
+    login_free(id->login);
+    id->login = NULL;
+    if (id->callback)
+        callback_close(id->callback);
+    id->callback = NULL;
+}
+
+static void on_login_address(void *owner, const char *url, const char *code)
+{
+    struct identity *id = owner;
+
+    LIST_EACH_SAFE (&id->logins, it) {
+        struct identity_wait *w = LIST_ENTRY(it, struct identity_wait, node);
+        w->address(w, url, code);
+    }
+}
+
+static void on_login_done(void *owner, const struct err *err)
+{
+    struct identity *id = owner;
+    struct err why = err ? *err : (struct err){0};
+    struct identity_wait *w;
+
+    if (!err) {
+        mem_free(id->dead);
+        id->dead = NULL;
+        identity_load(id);
+        log_info(id->settings->alias, "somebody has signed in");
+    } else {
+        log_warn(id->settings->alias, "%s", why.text);
+    }
+    while ((w = LIST_FIRST(&id->logins, struct identity_wait, node))) {
+        list_remove(&w->node);
+        w->done(w, err ? &why : NULL);
+    }
+    id->last = why;
+    end_login(id); /* after the page in the browser has got its answer */
+    if (!err)
+        identity_tell_changed(id);
+}
+
+static const struct login_events login_events = {on_login_address, on_login_done};
+
+/* A wait that joined a login whose address is known. */
+static void on_tell(struct timer *t)
+{
+    struct identity *id = CONTAINER_OF(t, struct identity, tell);
+
+    if (id->login && login_address(id->login))
+        on_login_address(id, login_address(id->login), login_code(id->login));
+}
+
+static void on_refuse(struct timer *t)
+{
+    struct identity *id = CONTAINER_OF(t, struct identity, refuse);
+
+    on_login_done(id, &id->refusal);
+}
+
+static void begin_login(struct identity *id, bool device)
+{
+    struct signin *s = id->all;
+    struct err *err = &id->refusal;
+    const char *redirect = s->redirect;
+
+    if (!signin_file_of(s)) {
+        err_set(err, ERR_CONFIG,
+                "there is no state folder to keep tokens in: set HOME or "
+                "XDG_STATE_HOME");
+        timer_set(loop_timers(s->loop), &id->refuse, 0);
+        return;
+    }
+    if (!redirect) {
+        id->callback = callback_new(s, s->config, err);
+        if (!id->callback) {
+            timer_set(loop_timers(s->loop), &id->refuse, 0);
+            return;
+        }
+        redirect = callback_uri(id->callback);
+    }
+    id->login = login_start(
+        s->loop, s->client,
+        &(struct login_spec){.settings = id->settings,
+                             .file = s->file,
+                             .user = id->user,
+                             .redirect_uri = redirect,
+                             .device = device || id->settings->grant == GRANT_DEVICE_CODE},
+        &login_events, id);
+}
+
+void identity_login(struct identity *id, bool device, struct identity_wait *w)
+{
+    struct timers *timers = loop_timers(id->all->loop);
+
+    list_append(&id->logins, &w->node);
+    if (!identity_wants_person(id)) {
+        err_set(&id->refusal, ERR_CONFIG,
+                "nobody signs in to server '%s': its tokens come by auth.grant",
+                id->settings->alias);
+        timer_set(timers, &id->refuse, 0);
+    } else if (!id->login) {
+        begin_login(id, device);
+    } else if (login_address(id->login)) {
+        timer_set(timers, &id->tell, 0);
+    }
+}
+
+enum login_state identity_login_state(struct identity *id, const struct err **err)
+{
+    *err = &id->last;
+    if (id->login || timer_is_set(&id->refuse))
+        return LOGIN_WAITS;
+    if (id->last.text[0])
+        return LOGIN_FAILED;
+    return identity_is_signed_in(id) ? LOGIN_DONE : LOGIN_NONE;
+}
+
+void identity_join(struct identity *id, struct identity_wait *w)
+{
+    list_append(&id->logins, &w->node);
+}
+
+void identity_leave(struct identity_wait *w)
+{
+    if (w->node.next)
+        list_remove(&w->node);
+}
+
+struct identity *signin_come_back(struct signin *s, struct span query)
+{
+    static const char *const names[] = {"state"};
+    BUF_SCOPED scratch = {0};
+    struct span state;
+
+    if (webform_read(query, names, 1, &state, &scratch) || !state.n)
+        return NULL;
+    LIST_EACH (&s->identities, it) {
+        struct identity *id = LIST_ENTRY(it, struct identity, node);
+        if (!id->login || !login_is_of(id->login, state))
+            continue;
+        login_come_back(id->login, query);
+        return id;
+    }
+    return NULL;
+}
+
+bool identity_paste(struct identity *id, struct span text)
+{
+    struct span query = span_from(text, span_find(text, '?') + 1);
+    BUF_SCOPED form = {0};
+
+    if (query.n)
+        return signin_come_back(id->all, query) != NULL;
+    if (!id->login || !login_waits(id->login) || !text.n)
+        return false;
+    webform_put(&form, "code", text);
+    login_come_back(id->login, buf_view(&form));
+    return true;
+}
+
+/* --- what other programs do --- */
+
+void signin_reread(struct signin *s)
+{
+    LIST_EACH_SAFE (&s->identities, it) {
+        struct identity *id = LIST_ENTRY(it, struct identity, node);
+        bool before = id->token;
+        identity_load(id);
+        if (!before != !id->token)
+            identity_tell_changed(id);
+    }
+}
+
+static void on_file(void *arg)
+{
+    signin_reread(arg);
+}
+
+void signin_follow_file(struct signin *s)
+{
+    if (s->watch || !signin_file_of(s))
+        return;
+    s->watch = watch_open(s->loop, signin_file_path(s->file), on_file, s);
+    watch_events_only(s->watch);
+}
+
+/* --- identities --- */
+
+const struct signin_settings *identity_settings(const struct identity *id)
+{
+    return id->settings;
+}
+
+struct http_signer *identity_signer(struct identity *id)
+{
+    return &id->signer;
+}
+
+bool identity_wants_person(const struct identity *id)
+{
+    return id->settings->grant == GRANT_AUTHORIZATION_CODE ||
+           id->settings->grant == GRANT_DEVICE_CODE;
+}
+
+bool identity_is_signed_in(struct identity *id)
+{
+    if (!id->loaded)
+        identity_load(id);
+    return id->token != NULL;
+}
+
+void identity_watch(struct identity *id, struct identity_watch *w)
+{
+    list_append(&id->watches, &w->node);
+}
+
+static bool is_of(const struct identity *id, const struct signin_settings *settings,
+                  const char *user)
+{
+    return strcmp(id->settings->alias, settings->alias) == 0 &&
+           strcmp(id->settings->url, settings->url) == 0 &&
+           span_eq(span_str(id->user), span_str(user));
+}
+
+struct identity *signin_find(const struct signin *s, const char *alias, const char *user)
+{
+    LIST_EACH (&s->identities, it) {
+        struct identity *id = LIST_ENTRY(it, struct identity, node);
+        if (strcmp(id->settings->alias, alias) == 0 && span_eq(span_str(id->user), span_str(user)))
+            return id;
+    }
+    return NULL;
+}
+
+struct identity *identity_hold(struct signin *s, struct server_plan *plan, const char *user)
+{
+    static const struct http_signer table = {signer_token, signer_ready, signer_refused};
+    const struct signin_settings *settings = server_signin(plan);
+
+    LIST_EACH (&s->identities, it) {
+        struct identity *id = LIST_ENTRY(it, struct identity, node);
+        if (id->plan == plan && is_of(id, settings, user)) {
+            id->holders++;
+            return id;
+        }
+    }
+    struct identity *id = MEM_NEW(struct identity);
+    id->all = s;
+    id->holders = 1;
+    id->signer = table;
+    id->plan = server_plan_hold(plan);
+    id->settings = settings;
+    id->user = mem_str(user);
+    id->tell.fire = on_tell;
+    id->refuse.fire = on_refuse;
+    list_init(&id->waits);
+    list_init(&id->logins);
+    list_init(&id->watches);
+    identity_init_renewal(id);
+    list_append(&s->identities, &id->node);
+    return id;
+}
+
+void identity_drop(struct identity *id)
+{
+    struct timers *timers = loop_timers(id->all->loop);
+
+    if (--id->holders)
+        return;
+    end_login(id);
+    identity_end_renewal(id);
+    timer_clear(timers, &id->tell);
+    timer_clear(timers, &id->refuse);
+    list_remove(&id->node);
+    LIST_EACH_SAFE (&id->waits, it)
+        list_remove(it);
+    LIST_EACH_SAFE (&id->logins, it)
+        list_remove(it);
+    LIST_EACH_SAFE (&id->watches, it)
+        list_remove(it);
+    server_plan_drop(id->plan);
+    mem_free(id->token);
+    mem_free(id->dead);
+    mem_free(id->user);
+    mem_free(id);
+}
+
+/* --- all of them --- */
+
+struct signin *signin_new(struct loop *loop, const struct config *c)
+{
+    struct signin *s = MEM_NEW(struct signin);
+
+    s->loop = loop;
+    s->config = c;
+    s->client = http_client_new(loop);
+    list_init(&s->identities);
+    list_init(&s->callbacks);
+    return s;
+}
+
+struct loop *signin_loop(const struct signin *s)
+{
+    return s->loop;
+}
+
+bool signin_is_busy(const struct signin *s)
+{
+    return !list_empty(&s->callbacks);
+}
+
+struct list *signin_callbacks(struct signin *s)
+{
+    return &s->callbacks;
+}
+
+void signin_free(struct signin *s)
+{
+    LIST_EACH_SAFE (&s->callbacks, it)
+        list_remove(it); /* they end by themselves */
+    if (s->watch)
+        watch_close(s->watch);
+    http_client_free(s->client);
+    signin_file_free(s->file);
+    mem_free(s->redirect);
+    mem_free(s);
+}
+
+void signin_set_redirect(struct signin *s, const char *uri)
+{
+    mem_free(s->redirect);
+    s->redirect = mem_str(uri);
+}
+
+/* Opened when it is first needed: looking up its key may take time. */
+struct signin_file *signin_file_of(struct signin *s)
+{
+    BUF_SCOPED key = {0};
+
+    if (s->file || s->no_file)
+        return s->file;
+    struct secrets *secrets = secrets_new(s->config);
+    secrets_find(secrets, "rialto-token-key", &key);
+    secrets_free(secrets);
+    s->file = signin_file_new(buf_view(&key));
+    s->no_file = !s->file;
+    return s->file;
+}

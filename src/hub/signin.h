@@ -1,0 +1,86 @@
+/*
+ * signin: our sign-ins to servers: tokens that are used, renewed, and asked for.
+ *
+ * An *identity* is who we are at one server: for everybody, or for one user (`auth.per_user`). It
+ * has the token from signin.json, renews it before it ends (once, however many requests wait), and
+ * is the link's signer (mcp/server/http_signer.h). Grants that need no person (client credentials,
+ * a JWT of the platform, an identity assertion) are asked for by the identity itself. For all
+ * others a person signs in: one login at a time, whoever asks for it, and all who wait are told.
+ *
+ * The bridge owns the struct, instances hold identities. Callbacks come from the loop.
+ *
+ * Nouns: signin_, identity_.
+ */
+#ifndef RIALTO_HUB_SIGNIN_H
+#define RIALTO_HUB_SIGNIN_H
+
+#include "config/secret.h"
+#include "hub/server.h"
+#include "mcp/server/http_signer.h"
+
+struct signin;
+struct identity;
+
+struct signin *signin_new(struct loop *loop, const struct config *c);
+/* All identities must have been dropped. */
+void signin_free(struct signin *s);
+/* Where browsers come back to; without, each login listens by itself for as long as it takes. */
+void signin_set_redirect(struct signin *s, const char *uri);
+/* Other programs change signin.json, too: look for a token that it did not have. */
+void signin_reread(struct signin *s);
+
+/* A browser came back with this query: the identity whose login goes on now, or NULL if no login
+ * waits for this: forged, used before, or too late. */
+struct identity *signin_come_back(struct signin *s, struct span query);
+struct loop *signin_loop(const struct signin *s);
+/* Is a page on its way to a browser? Before the program ends, it should arrive. */
+bool signin_is_busy(const struct signin *s);
+/* The callbacks that are open, for callback.c. */
+struct list *signin_callbacks(struct signin *s);
+
+/* Who we are at the server of this plan, which must sign in (server_signin); held. `user` is NULL
+ * unless each has a token of its own. */
+struct identity *identity_hold(struct signin *s, struct server_plan *plan, const char *user);
+void identity_drop(struct identity *id);
+struct http_signer *identity_signer(struct identity *id);
+const struct signin_settings *identity_settings(const struct identity *id);
+/* Does a person sign in, or do we get tokens by ourselves? */
+bool identity_wants_person(const struct identity *id);
+bool identity_is_signed_in(struct identity *id);
+/* The same identity for another server entry or user is another one: used to find those of a
+ * server's name. */
+struct identity *signin_find(const struct signin *s, const char *alias, const char *user);
+
+/* Told of a login. Embedded in what waits; zeroed, with functions set, before identity_login. */
+struct identity_wait {
+    struct list node;
+    /* An address to be shown to a person, and a code to be entered there or NULL. */
+    void (*address)(struct identity_wait *w, const char *url, const char *code);
+    /* The login is over: NULL when somebody has signed in. `w` waits no longer. */
+    void (*done)(struct identity_wait *w, const struct err *err);
+};
+/* Begin a login, or wait for the one that is under way. If its address is known, `w` is told in the
+ * next turn. */
+void identity_login(struct identity *id, bool device, struct identity_wait *w);
+/* Wait for the login that is under way. */
+void identity_join(struct identity *id, struct identity_wait *w);
+/* A person has pasted the address where the browser ended, or the code in it. False: no login waits
+ * for that. */
+bool identity_paste(struct identity *id, struct span text);
+/* May be called for a `w` that waits for nothing. The login itself goes on. */
+void identity_leave(struct identity_wait *w);
+enum login_state { LOGIN_NONE, LOGIN_WAITS, LOGIN_DONE, LOGIN_FAILED };
+/* How the last login went, or whether one is under way; *err says why it failed. */
+enum login_state identity_login_state(struct identity *id, const struct err **err);
+/* Forget the token, and tell the authorization server, which `done` waits for. */
+void identity_logout(struct identity *id, void (*done)(void *arg, const struct err *err),
+                     void *arg);
+
+/* Called when somebody has signed in or out, whoever made it happen. */
+struct identity_watch {
+    struct list node;
+    void (*changed)(struct identity_watch *w);
+};
+void identity_watch(struct identity *id, struct identity_watch *w);
+
+#endif
