@@ -147,6 +147,23 @@ bool check_token(struct schema_read *r, const struct value *v, const char *shown
     return t->name && t->hash;
 }
 
+bool check_jwt(struct schema_read *r, const struct value *v, const char *shown, void *entry)
+{
+    const struct config_jwt *j = entry;
+    struct span jwks = span_str(j->jwks);
+
+    if (v->type == VALUE_MAP && !is_given(v, "issuer"))
+        problems_add(r->problems, PROBLEM_ERROR, v->at, shown, "expected the key 'issuer'");
+    if (v->type == VALUE_MAP && !is_given(v, "jwks"))
+        problems_add(r->problems, PROBLEM_ERROR, v->at, shown,
+                     "expected the key 'jwks' with a file or a URL: the issuer's metadata names it "
+                     "(jwks_uri)");
+    if (span_starts(jwks, SPAN("http")) && span_find(jwks, ':') < 6 && check_web_url(jwks))
+        problems_add(r->problems, PROBLEM_ERROR, place_of(v, "jwks"), shown, "%s",
+                     check_web_url(jwks));
+    return j->issuer && j->jwks;
+}
+
 bool check_prompt(struct schema_read *r, const struct value *v, const char *shown, void *entry)
 {
     const struct config_prompt *p = entry;
@@ -231,6 +248,38 @@ static void check_views(struct schema_read *r, const struct value *root, const s
     }
 }
 
+static void check_scopes(struct schema_read *r, struct place at, const struct config *c,
+                         const struct config_pairs *views)
+{
+    for (size_t i = 0; i < views->n; i++)
+        if (!find_view(c, views->items[i].value))
+            problems_add(r->problems, PROBLEM_ERROR, at, "auth",
+                         "the scope '%.64s' names the view '%.64s', and there is none",
+                         views->items[i].name, views->items[i].value);
+}
+
+/* Identity providers, introspection and our own issuer, as far as single keys do not tell. */
+static void check_signing_in(struct schema_read *r, const struct value *auth, struct place at,
+                             const struct config *c)
+{
+    for (size_t i = 0; i < c->jwt.n; i++) {
+        if (!c->jwt.items[i].audience && !c->public_url)
+            problems_add(r->problems, PROBLEM_ERROR, at, "auth.jwt",
+                         "set public_url, for which tokens are then, or 'audience'");
+        check_scopes(r, at, c, &c->jwt.items[i].views);
+    }
+    check_scopes(r, at, c, &c->introspection.views);
+    if (c->introspection.url && !c->introspection.audience && !c->public_url)
+        problems_add(r->problems, PROBLEM_ERROR, at, "auth.introspection",
+                     "set public_url, for which tokens are then, or 'audience'");
+    if (auth && is_given(auth, "introspection") && !c->introspection.url)
+        problems_add(r->problems, PROBLEM_ERROR, at, "auth.introspection",
+                     "expected the key 'url'");
+    if (c->issuer && !c->public_url)
+        problems_add(r->problems, PROBLEM_ERROR, at, "auth.issuer",
+                     "set public_url: it is the name of the issuer, and where people sign in");
+}
+
 /* Two owners of one name would share sessions; a token of two owners identifies neither. */
 static void check_tokens(struct schema_read *r, const struct value *root, struct config *c)
 {
@@ -238,9 +287,12 @@ static void check_tokens(struct schema_read *r, const struct value *root, struct
     const struct value *list = auth ? value_get(auth, "tokens") : NULL;
     struct place at = auth ? place_of(auth, "tokens") : root->at;
 
+    check_signing_in(r, auth, at, c);
     /* An empty list is what is left when the last token was revoked: it must not let anybody in. */
-    c->asks_tokens = list && list->type == VALUE_LIST;
-    if (c->asks_tokens && !list->n)
+    bool listed = list && list->type == VALUE_LIST,
+         others = c->jwt.n || c->introspection.url || c->issuer;
+    c->asks_tokens = listed || others;
+    if (listed && !list->n && !others)
         problems_add(r->problems, PROBLEM_WARNING, at, "auth.tokens",
                      "there is no token, so nobody is let in over the network; 'rialto token add "
                      "NAME' makes one, and without 'auth' everybody on this machine is let in");

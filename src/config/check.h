@@ -11,7 +11,8 @@
 
 schema_check_fn check_alias, check_name, check_not_empty, check_path, check_whole_path, check_port;
 schema_check_fn check_agent, check_address, check_url, check_bus_url, check_origin, check_host,
-    check_host_pattern, check_token_hash, check_time, check_web_url, check_scope;
+    check_host_pattern, check_token_hash, check_time, check_web_url, check_public_url, check_scope,
+    check_password;
 schema_check_fn check_capability, check_unix_address;
 schema_check_fn check_names_pattern, check_tool_pattern, check_pattern, check_control;
 schema_check_fn check_pointer, check_folder;
@@ -25,6 +26,8 @@ schema_entry_fn check_listen;
 schema_entry_fn check_prompt;
 /* A rule must say what follows, and have no more than one test of an argument. */
 schema_entry_fn check_rule;
+/* An issuer must have a name and keys. */
+schema_entry_fn check_jwt;
 /* A token must have a name and a hash. */
 schema_entry_fn check_token;
 

@@ -70,6 +70,14 @@ struct config_token {
     const char *expires; /* a time of RFC 3339, or NULL */
     struct principal_limits limits;
 };
+/* An issuer whose JWTs are taken. */
+struct config_jwt {
+    const char *issuer, *jwks;
+    const char *audience;      /* NULL: public_url + /mcp */
+    struct config_pairs views; /* scope -> view */
+    struct config_strings types;
+};
+enum config_issuer { ISSUER_OFF, ISSUER_BUILT_IN };
 struct config {
     struct arena arena;
     const char *file;   /* NULL for the built-in default */
@@ -110,8 +118,20 @@ struct config {
         struct config_token *items;
         size_t n;
     } tokens;
-    bool asks_tokens; /* auth.tokens is given, be it without a token: nobody else is let in */
+    bool asks_tokens; /* auth says who may come in, be it nobody: nobody else is let in */
     bool anonymous;
+    const char *public_url; /* without a slash at its end; NULL: not known */
+    struct {
+        struct config_jwt *items;
+        size_t n;
+    } jwt;
+    struct {
+        const char *url, *issuer, *client_id, *client_secret, *audience;
+        struct config_pairs views;
+    } introspection;
+    enum config_issuer issuer;
+    const char *password; /* "scrypt:...", or NULL */
+    struct config_strings client_hosts;
     struct {
         enum config_on_change on_change;
     } lock;

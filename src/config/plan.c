@@ -80,7 +80,8 @@ const char *plan_act_name(enum plan_act act)
 /* Does a reload carry out changes of this key? */
 static bool is_followed(const char *key)
 {
-    static const char *const followed[] = {"servers", "views", "auth", "lock", "rules"};
+    static const char *const followed[] = {"servers", "views", "auth",
+                                           "lock",    "rules", "public_url"};
 
     for (size_t i = 0; i < COUNT_OF(followed); i++)
         if (strcmp(key, followed[i]) == 0)

@@ -12,6 +12,7 @@
 #define VIEW(field)   .offset = offsetof(struct config_view, field)
 #define JOIN(field)   .offset = offsetof(struct config_join, field)
 #define RULE(field)   .offset = offsetof(struct config_rule, field)
+#define JWT(field)    .offset = offsetof(struct config_jwt, field)
 #define TOKEN(field)  .offset = offsetof(struct config_token, field)
 
 #define SECONDS(n) ((n)*1000ull)
@@ -111,6 +112,12 @@ static const struct schema_word token_role_words[] = {
     {"operator", "may also operate the daemon: /status, /api, /metrics, approvals"},
     {NULL},
 };
+static const struct schema_word issuer_words[] = {
+    {"off", "tokens come from elsewhere"},
+    {"built-in", "people sign agents in at this Rialto itself: /oauth/authorize, with a password "
+                 "(auth.password) or the code of 'rialto pair'"},
+    {NULL},
+};
 static const struct schema_word level_words[] = {
     {"error", "failures only"},
     {"warn", "also what looks wrong"},
@@ -201,6 +208,9 @@ const struct schema_row schema_rows[] = {
      .help = "Names that clients may use for this address in Host and Origin: HOST for any port, "
              "or HOST:PORT. Without this key an address for other machines accepts only its IP "
              "address and loopback names; a loopback address always accepts those."},
+    {"public_url", SCHEMA_STRING, TOP(public_url), .check = check_public_url,
+     .help = "How others reach this Rialto, such as https://tools.example.com: the addresses that "
+             "signing in names are made of this, never of what a request says. Without /mcp."},
     {"names", SCHEMA_STRING, TOP(names), .preset = "{server}__{tool}", .check = check_names_pattern,
      .help = "How tools of several servers are named: a pattern with {server} and {tool}, such as "
              "\"mcp_{server}_{tool}\", or bare for the servers' own names."},
@@ -521,6 +531,53 @@ const struct schema_row schema_rows[] = {
     {"auth.anonymous", SCHEMA_BOOL, TOP(anonymous), .preset = "false",
      .help = "Whether an address that other machines reach may be served without tokens. All these "
              "machines may then use every server; without this key Rialto does not start."},
+    {"auth.jwt", SCHEMA_LIST, TOP(jwt), .max = PATHS_MAX, .entry_size = sizeof(struct config_jwt),
+     .check_entry = check_jwt,
+     .help = "Identity providers whose access tokens (JWT) are taken: one, or a list. A token must "
+             "be signed with a key of its issuer (RS, PS, ES or EdDSA), be meant for this Rialto "
+             "and not have expired. Its owner's name is that of issuer and subject."},
+    {"auth.jwt.*.issuer", SCHEMA_STRING, JWT(issuer), .check = check_web_url,
+     .help = "The issuer, exactly as it stands in tokens (iss)."},
+    {"auth.jwt.*.jwks", SCHEMA_STRING, JWT(jwks), .check = check_path,
+     .help = "The issuer's public keys: a file, or a URL (https, or http on this machine), which "
+             "is fetched again as its answer says, and when a token names a new key."},
+    {"auth.jwt.*.audience", SCHEMA_STRING, JWT(audience), .check = check_not_empty,
+     .help = "What tokens must be meant for (aud); public_url + /mcp when not given. A token for "
+             "public_url + /mcp/SERVER is good at that address alone."},
+    {"auth.jwt.*.views", SCHEMA_PAIRS, JWT(views), .check = check_name, .check_name = check_scope,
+     .help = "Views by scope: the first scope here that a token has chooses its view. The scope "
+             "mcp stands for everything. A token with none of them is refused (403). When not "
+             "given, every valid token has everything."},
+    {"auth.jwt.*.types", SCHEMA_STRINGS, JWT(types), .preset = "at+jwt", .min = 1,
+     .check = check_not_empty,
+     .help = "Which types (typ) of tokens are taken; JWT, for providers that send that, also "
+             "takes those without a type. Without JWT, ID tokens are never taken."},
+    {"auth.introspection", SCHEMA_SECTION,
+     .help = "Tokens that are no JWTs: the issuer is asked about each (RFC 7662), and asked again "
+             "after a minute at the latest."},
+    {"auth.introspection.url", SCHEMA_STRING, TOP(introspection.url), .check = check_web_url,
+     .help = "Where to ask (https, or http on this machine)."},
+    {"auth.introspection.issuer", SCHEMA_STRING, TOP(introspection.issuer), .check = check_web_url,
+     .help = "The issuer, for agents that want to sign in; an answer that names another one is "
+             "refused."},
+    {"auth.introspection.client_id", SCHEMA_STRING, TOP(introspection.client_id),
+     .check = check_not_empty, .help = "How this Rialto is known there."},
+    {"auth.introspection.client_secret", SCHEMA_STRING, TOP(introspection.client_secret),
+     .check = check_not_empty, .secret = true,
+     .help = "Its secret; ${NAME} is filled in as for servers."},
+    {"auth.introspection.audience", SCHEMA_STRING, TOP(introspection.audience),
+     .check = check_not_empty, .help = "As auth.jwt.*.audience."},
+    {"auth.introspection.views", SCHEMA_PAIRS, TOP(introspection.views), .check = check_name,
+     .check_name = check_scope, .help = "As auth.jwt.*.views."},
+    {"auth.issuer", SCHEMA_WORD, TOP(issuer), .preset = "off", .words = issuer_words,
+     .help = "Whether this Rialto is itself the place where agents such as claude.ai sign in "
+             "(OAuth 2.1). Needs public_url."},
+    {"auth.password", SCHEMA_STRING, TOP(password), .check = check_password, .secret = true,
+     .help = "What a person types to let an agent in (auth.issuer), as 'rialto pair --password' "
+             "prints it: a hash by scrypt. Without it only the code of 'rialto pair' is taken."},
+    {"auth.client_hosts", SCHEMA_STRINGS, TOP(client_hosts), .check = check_host,
+     .help = "Hosts on this machine or its own networks whose documents on OAuth clients may be "
+             "fetched (auth.issuer); public ones always may."},
     {"auth.tokens.*.name", SCHEMA_STRING, TOKEN(name), .check = check_name,
      .help = "The owner of the token. Nobody else can use the owner's sessions and waiting calls."},
     {"auth.tokens.*.hash", SCHEMA_STRING, TOKEN(hash), .check = check_token_hash, .secret = true,

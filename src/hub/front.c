@@ -9,8 +9,9 @@
 #include "io/ws.h"
 #include "wire/host.h"
 #include "wire/json.h"
+#include "wire/url.h"
 
-enum { ROUTES_MAX = 32 };
+enum { ROUTES_MAX = 48, WAITING_MAX = 1000 };
 
 struct http_route {
     const char *path;
@@ -18,6 +19,7 @@ struct http_route {
     bool local; /* only for callers on this machine, and not for pages of other origins */
     bool (*wants)(const struct http_request *req); /* NULL: every request */
     enum front_access access;
+    bool all_origins; /* pages of every site may ask, and read the answer */
     front_handler_fn *handler;
     void *owner;
 };
@@ -31,6 +33,17 @@ struct front {
     front_handler_fn *on_page;
     void *page_owner;
     struct gate *gate;
+    struct list waiting; /* requests whose tokens are being checked */
+    size_t n_waiting;
+    void (*ended)(void *arg);
+    void *ended_arg;
+};
+
+struct waiting {
+    struct list node;
+    struct front *front;
+    struct http_exchange *x;
+    const struct http_request *req;
 };
 
 static bool is_extension(struct span origin)
@@ -87,35 +100,40 @@ static const struct config_listen *address_of(const struct front *f, const struc
  * this machine (DNS rebinding) sends that name as Host: so Host must be a name that nobody else can
  * have (a loopback name, the address itself) or one from the configuration.
  */
-static bool admits_host(const struct config_listen *l, const struct http_exchange *x,
-                        struct span authority, bool secure)
+static bool admits_host(const struct front *f, const struct http_exchange *x, struct span authority,
+                        bool secure)
 {
+    const struct config_listen *l = address_of(f, x);
     struct span name = host_name(authority), usual = secure ? SPAN("443") : SPAN("80");
+    struct span public = span_str(gate_public_url(f->gate));
+    struct url own;
 
     if (host_is_loopback(name) && (!l->open || !l->hosts.n || is_near(x)))
         return true;
     for (size_t i = 0; i < l->hosts.n; i++)
         if (host_matches(authority, span_str(l->hosts.items[i]), usual))
             return true;
+    if (public.n && url_read(&own, public) &&
+        span_eq_nocase(host_name(span_from(own.origin, own.secure ? 8 : 7)), name))
+        return true;
     return l->open && http_exchange_is_to(x, name);
 }
 
 static bool admits(const struct front *f, const struct http_exchange *x,
                    const struct http_request *req, bool page)
 {
-    const struct config_listen *l = address_of(f, x);
     struct span host = http_header(req, "host"), origin = http_header(req, "origin");
 
     /* Browsers cannot reach a Unix socket, so no name can have been rebound to it. */
-    if (!is_by_socket(x) && !admits_host(l, x, host, http_exchange_is_secure(x)))
+    if (!is_by_socket(x) && !admits_host(f, x, host, http_exchange_is_secure(x)))
         return false;
     /* An extension that is not in the configuration must show the pairing token, which browser/
      * asks for. */
     if (!origin.p || (page && (knows_origin(f, origin) || is_extension(origin))))
         return true;
     if (span_starts(origin, SPAN("http://")))
-        return admits_host(l, x, span_from(origin, 7), false);
-    return span_starts(origin, SPAN("https://")) && admits_host(l, x, span_from(origin, 8), true);
+        return admits_host(f, x, span_from(origin, 7), false);
+    return span_starts(origin, SPAN("https://")) && admits_host(f, x, span_from(origin, 8), true);
 }
 
 /*
@@ -156,14 +174,13 @@ static bool may_send(struct span header)
 
 static void allow_origin(struct http_exchange *x, struct span origin)
 {
-    struct buf lines = {0};
+    BUF_SCOPED lines = {0};
 
     http_put_header(&lines, "Access-Control-Allow-Origin", origin);
     http_put_header(&lines, "Access-Control-Expose-Headers",
                     SPAN("Mcp-Session-Id, WWW-Authenticate"));
     http_put_header(&lines, "Vary", SPAN("Origin"));
     http_exchange_add_headers(x, buf_view(&lines));
-    buf_fini(&lines);
 }
 
 static bool is_preflight(const struct http_request *req)
@@ -277,9 +294,10 @@ static bool role_allows(enum config_role role, enum front_access access,
 /* May the caller use this route, by its token and by where it is? If not, the request has been
  * refused. */
 static bool passes(const struct front *f, const struct http_route *r,
-                   const struct gate_token *token, struct http_exchange *x,
+                   const struct gate_verdict *verdict, struct http_exchange *x,
                    const struct http_request *req)
 {
+    const struct pass *token = verdict->pass;
     bool asked = gate_asks(f->gate) && !is_by_operators_socket(x);
 
     if (!asked && is_for_operators(r, x, req) && http_exchange_is_by_kin(x)) {
@@ -287,7 +305,7 @@ static bool passes(const struct front *f, const struct http_route *r,
         return false;
     }
     if (asked && !token && (!r || r->access != FRONT_ANYBODY)) {
-        gate_refuse(f->gate, x, req);
+        gate_refuse(f->gate, x, req, verdict);
         return false;
     }
     if (asked && r && token && !role_allows(token->role, r->access, req)) {
@@ -320,28 +338,88 @@ static enum caller_way way_of(const struct front *f, const struct http_exchange 
     return is_by_operators_socket(x) ? CALLER_SOCKET : CALLER_NETWORK;
 }
 
-static bool may_do_all(const struct gate_token *token)
+static bool may_do_all(const struct pass *token)
 {
     return token && !token->view && token->role != ROLE_VIEWER;
 }
 
-static void on_request(void *owner, struct http_exchange *x, const struct http_request *req)
-{
-    const struct front *f = owner;
-    bool page = f->wants_page && f->wants_page(req);
+/* --- requests --- */
 
-    if (!admits(f, x, req, page) || (!page && http_is_embedded(req))) {
-        refuse_stranger(f, x, page);
-        return;
+static bool is_page(const struct front *f, const struct http_request *req)
+{
+    return f->wants_page && f->wants_page(req);
+}
+
+/* NULL for requests of pages, and when there is none. */
+static const struct http_route *route_of(const struct front *f, const struct http_request *req)
+{
+    return is_page(f, req) ? NULL : find_route(f, req);
+}
+
+static void go_on(struct front *f, const struct http_route *r, struct http_exchange *x,
+                  const struct http_request *req);
+
+static void stop_waiting(struct waiting *w)
+{
+    list_remove(&w->node);
+    w->front->n_waiting--;
+    mem_free(w);
+}
+
+static void on_gone(void *owner)
+{
+    stop_waiting(owner);
+}
+
+/* The token is being checked: go on when that is known. */
+static void wait_for_news(struct front *f, struct http_exchange *x, const struct http_request *req)
+{
+    struct waiting *w = MEM_NEW(struct waiting);
+
+    *w = (struct waiting){.front = f, .x = x, .req = req};
+    list_append(&f->waiting, &w->node);
+    f->n_waiting++;
+    http_exchange_on_gone(x, on_gone, w);
+}
+
+static void on_news(void *arg)
+{
+    struct front *f = arg;
+
+    /* Those who must wait again are added behind. */
+    for (size_t n = f->n_waiting; n && !list_empty(&f->waiting); n--) {
+        struct waiting *w = LIST_FIRST(&f->waiting, struct waiting, node);
+        struct http_exchange *x = w->x;
+        const struct http_request *req = w->req;
+        stop_waiting(w);
+        http_exchange_on_gone(x, NULL, NULL);
+        go_on(f, route_of(f, req), x, req);
     }
-    if (http_header(req, "origin").p)
-        allow_origin(x, http_header(req, "origin"));
-    if (is_preflight(req)) {
-        answer_preflight(x, req);
-        return;
-    }
+}
+
+static void on_ended(void *arg)
+{
+    const struct front *f = arg;
+
+    if (f->ended)
+        f->ended(f->ended_arg);
+}
+
+/* Host and Origin are fine: find out by which token the request comes, and hand it to its route. */
+static void go_on(struct front *f, const struct http_route *r, struct http_exchange *x,
+                  const struct http_request *req)
+{
+    bool page = is_page(f, req), anybody = r && r->access == FRONT_ANYBODY;
     bool asks = gate_asks(f->gate), asked = asks && !is_by_operators_socket(x);
-    const struct gate_token *token = asked ? gate_find(f->gate, req) : NULL;
+    struct gate_verdict verdict = {.answer = GATE_NO_TOKEN};
+
+    if (asked)
+        verdict = gate_judge(f->gate, x, req);
+    if (verdict.answer == GATE_WAIT && !anybody && f->n_waiting < WAITING_MAX) {
+        wait_for_news(f, x, req);
+        return;
+    }
+    const struct pass *token = verdict.pass;
     const struct caller caller = {.way = way_of(f, x, req, page),
                                   .principal = token ? token->who : NULL,
                                   .view = token ? token->view : NULL,
@@ -351,13 +429,41 @@ static void on_request(void *owner, struct http_exchange *x, const struct http_r
         f->on_page(f->page_owner, &caller, x, req, req->path);
         return;
     }
-    const struct http_route *r = find_route(f, req);
-    if (!passes(f, r, token, x, req))
+    if (!passes(f, r, &verdict, x, req))
         return;
     if (r)
         r->handler(r->owner, &caller, x, req, span_from(req->path, strlen(r->path)));
     else
         http_refuse(x, 404, "no such path", "MCP is at /mcp and at /mcp/<server>");
+}
+
+/* What every page may ask for: what is to be known before signing in, and signing in. */
+static bool is_for_all_origins(const struct front *f, const struct http_route *r,
+                               const struct http_exchange *x, const struct http_request *req)
+{
+    return r && r->all_origins &&
+           (is_by_socket(x) ||
+            admits_host(f, x, http_header(req, "host"), http_exchange_is_secure(x)));
+}
+
+static void on_request(void *owner, struct http_exchange *x, const struct http_request *req)
+{
+    struct front *f = owner;
+    bool page = is_page(f, req);
+    const struct http_route *r = route_of(f, req);
+
+    if (is_for_all_origins(f, r, x, req)) {
+        http_exchange_add_headers(x, SPAN("Access-Control-Allow-Origin: *\r\n"));
+    } else if (!admits(f, x, req, page) || (!page && http_is_embedded(req))) {
+        refuse_stranger(f, x, page);
+        return;
+    } else if (http_header(req, "origin").p) {
+        allow_origin(x, http_header(req, "origin"));
+    }
+    if (is_preflight(req))
+        answer_preflight(x, req);
+    else
+        go_on(f, r, x, req);
 }
 
 static void on_metadata(void *owner, const struct caller *caller, struct http_exchange *x,
@@ -369,9 +475,20 @@ static void on_metadata(void *owner, const struct caller *caller, struct http_ex
     if (!gate_asks(f->gate))
         http_refuse(x, 404, "no such path", "no token is needed here; MCP is at /mcp");
     else if (looks_only(req))
-        gate_describe(x, req, rest);
+        gate_describe(f->gate, x, req, rest);
     else
         http_refuse(x, 405, "method not allowed", "this can only be looked at: GET");
+}
+
+/* For callers without a token, and for pages of every site: what is to be known before signing in.
+ */
+static void open_to_pages(struct front *f, const char *path)
+{
+    for (size_t i = 0; i < f->n_routes; i++)
+        if (strcmp(f->routes[i].path, path) == 0) {
+            f->routes[i].access = FRONT_ANYBODY;
+            f->routes[i].all_origins = true;
+        }
 }
 
 struct front *front_new(struct loop *loop, const struct config *c)
@@ -387,10 +504,12 @@ struct front *front_new(struct loop *loop, const struct config *c)
                                                       .idle_timeout = c->limits.idle_timeout,
                                                       .max_connections = c->limits.connections},
                         on_request, f);
+    list_init(&f->waiting);
     f->gate = gate_new(loop);
     gate_apply(f->gate, c);
+    gate_on_change(f->gate, on_ended, on_news, f);
     front_route(f, GATE_METADATA, true, on_metadata, f);
-    front_let_in(f, GATE_METADATA, FRONT_ANYBODY);
+    open_to_pages(f, GATE_METADATA);
     return f;
 }
 
@@ -401,7 +520,8 @@ void front_apply_auth(struct front *f, const struct config *c)
 
 void front_on_ended(struct front *f, void (*ended)(void *arg), void *arg)
 {
-    gate_on_ended(f->gate, ended, arg);
+    f->ended = ended;
+    f->ended_arg = arg;
 }
 
 bool front_asks_tokens(const struct front *f)

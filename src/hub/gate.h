@@ -1,55 +1,70 @@
 /*
- * gate: the bearer tokens of callers (auth.tokens), as the configuration has them now.
+ * gate: who comes in by which bearer token, as the configuration (auth) has it now.
  *
- * Only hashes of the tokens are known here. A caller that shows no valid token is refused as MCP's
- * authorization says: 401, with the address where the requirements can be read (RFC 9728). Tokens
- * come and go while the program runs: a token that is the same in two configurations keeps its
- * principal; the principal of one that was taken out, changed or has expired is `ended`, and the
- * owner of the gate is told, to end what the principal has open.
+ * A token is one of auth.tokens (of which only hashes are known here), a JWT of an issuer that is
+ * trusted (hub/trust), or one that its issuer is asked about (hub/introspection). What was found
+ * out of the last two is kept: with the connection, where it is found again by comparing bytes, and
+ * in a table for all connections (hub/pass).
+ *
+ * A caller that shows no valid token is refused as MCP's authorization says: 401, with the address
+ * where the requirements can be read (RFC 9728). Tokens come and go while the program runs: the
+ * principal of one that was taken out, changed, revoked or has expired is `ended`, and the owner of
+ * the gate is told, to end what the principal has open.
  */
 #ifndef RIALTO_HUB_GATE_H
 #define RIALTO_HUB_GATE_H
 
 #include "config/config.h"
 #include "config/problems.h"
+#include "hub/pass.h"
 #include "io/http_server.h"
 #include "io/loop.h"
 
 struct gate;
 
-struct gate_token {
-    struct principal *who;
-    char *view; /* NULL: everything */
-    enum config_role role;
-    unsigned char hash[32];
-    int64_t expires; /* ms of Unix time; 0: never */
-};
-
 /* Without tokens so far: everybody is let in. */
 struct gate *gate_new(struct loop *loop);
 void gate_free(struct gate *g);
-/* The tokens are those of `c` from now on, which need not outlive the call. */
+/* `auth` and `public_url` are those of `c` from now on, which need not outlive the call. */
 void gate_apply(struct gate *g, const struct config *c);
-/* `ended` is called whenever principals have ended: inside gate_apply, and by the loop when a token
- * expires. */
-void gate_on_ended(struct gate *g, void (*ended)(void *arg), void *arg);
+/* `ended` is called whenever principals have ended: inside gate_apply, and by the loop. `news`:
+ * what requests wait for (GATE_WAIT) has come; judge them again. */
+void gate_on_change(struct gate *g, void (*ended)(void *arg), void (*news)(void *arg), void *arg);
 /* Must callers show a token? */
 bool gate_asks(const struct gate *g);
+/* How others reach us, "https://host"; NULL when that is not configured. */
+const char *gate_public_url(const struct gate *g);
 
 /* An address that other machines can reach needs tokens, or the explicit setting that everybody is
  * let in. */
 void gate_check(const struct config *c, struct problems *problems);
 
-/* The token that the request shows; NULL for none, or for one that is not valid. Takes equally long
- * for every wrong token. */
-const struct gate_token *gate_find(const struct gate *g, const struct http_request *req);
-/* Answer a request that shows no token of ours. */
-void gate_refuse(const struct gate *g, struct http_exchange *x, const struct http_request *req);
+enum gate_answer {
+    GATE_LETS_IN,
+    GATE_NO_TOKEN,
+    GATE_BAD_REQUEST, /* a token in the query, or two tokens */
+    GATE_REFUSES,     /* the token is not valid */
+    GATE_NO_SCOPE,    /* it is, but opens nothing */
+    GATE_WAIT,        /* not known yet: `news` will be called */
+    GATE_DOWN,        /* cannot be found out now */
+};
+struct gate_verdict {
+    enum gate_answer answer;
+    const struct pass *pass; /* valid during the request; NULL: not let in */
+    const char *why;         /* for people, constant */
+};
+/* Takes equally long for every wrong token of auth.tokens. `x` NULL: nothing is kept. */
+struct gate_verdict gate_judge(struct gate *g, struct http_exchange *x,
+                               const struct http_request *req);
+/* Answer a request that was not let in. */
+void gate_refuse(const struct gate *g, struct http_exchange *x, const struct http_request *req,
+                 const struct gate_verdict *v);
 
 /* What a caller may read before it has a token, at this path and below. */
 #define GATE_METADATA "/.well-known/oauth-protected-resource"
 /* `rest` is the part of the path after GATE_METADATA. */
-void gate_describe(struct http_exchange *x, const struct http_request *req, struct span rest);
+void gate_describe(const struct gate *g, struct http_exchange *x, const struct http_request *req,
+                   struct span rest);
 
 enum { GATE_HASH_SIZE = 72 }; /* "sha256:", 64 digits and the NUL */
 /* The hash of a token, as it stands in the configuration. */

@@ -166,6 +166,21 @@ size_t http_exchange_queued(const struct http_exchange *x)
     return stream_queued(conn_of(x)->stream);
 }
 
+void *http_exchange_kept(const struct http_exchange *x)
+{
+    return conn_of(x)->kept;
+}
+
+void http_exchange_keep(struct http_exchange *x, void *thing, void (*drop)(void *thing))
+{
+    struct http_conn *c = conn_of(x);
+
+    if (c->kept)
+        c->drop(c->kept);
+    c->kept = thing;
+    c->drop = drop;
+}
+
 void http_exchange_on_gone(struct http_exchange *x, void (*gone)(void *owner), void *owner)
 {
     x->gone = gone;

@@ -183,6 +183,8 @@ static void count_input(struct http_conn *c)
 
 static void conn_free(struct http_conn *c)
 {
+    if (c->kept)
+        c->drop(c->kept);
     http_parser_free(c->parser);
     buf_fini(&c->in);
     buf_fini(&c->x.more);

@@ -54,6 +54,8 @@ struct http_conn {
     enum conn_phase phase;
     bool handling; /* inside the handler */
     bool head_only, keep_alive, v1_0;
+    void *kept; /* the handler's, see http_exchange_keep; or NULL */
+    void (*drop)(void *thing);
     bool by_kin; /* the peer of the Unix socket is one of our children or descends from one */
     struct http_exchange x;
 };

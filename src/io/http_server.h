@@ -77,6 +77,11 @@ void http_stream_end(struct http_exchange *x);
 /* Bytes queued towards this client. */
 size_t http_exchange_queued(const struct http_exchange *x);
 
+/* What the handler keeps with the connection, for its next requests; `drop` is called when it is
+ * replaced, and when the connection is gone. */
+void *http_exchange_kept(const struct http_exchange *x);
+void http_exchange_keep(struct http_exchange *x, void *thing, void (*drop)(void *thing));
+
 /* What to call when the client leaves before the answer is complete. */
 void http_exchange_on_gone(struct http_exchange *x, void (*gone)(void *owner), void *owner);
 /* {"error": ..., "hint": ...}, for peers that do not speak JSON-RPC; `hint` may be NULL. */

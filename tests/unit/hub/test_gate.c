@@ -38,7 +38,7 @@ static void keep(struct keeper *k)
 {
     *k = (struct keeper){.loop = loop_new()};
     k->gate = gate_new(k->loop);
-    gate_on_ended(k->gate, note_ended, k);
+    gate_on_change(k->gate, note_ended, NULL, k);
 }
 
 static void follow(struct keeper *k, const char *yaml)
@@ -59,17 +59,19 @@ static void leave(struct keeper *k)
 }
 
 /* The name of the guest who sends this Authorization header; "nobody" when it is none of ours. */
-static const struct gate_token *find(const struct gate *g, const char *authorization)
+static const struct pass *find(struct gate *g, const char *authorization)
 {
     struct http_header headers[] = {{SPAN("Host"), SPAN("localhost")},
                                     {SPAN("Authorization"), span_str(authorization)}};
 
-    return gate_find(g, &(struct http_request){.headers = headers, .n_headers = COUNT_OF(headers)});
+    return gate_judge(g, NULL,
+                      &(struct http_request){.headers = headers, .n_headers = COUNT_OF(headers)})
+        .pass;
 }
 
-static const char *name_of(const struct gate *g, const char *authorization)
+static const char *name_of(struct gate *g, const char *authorization)
 {
-    const struct gate_token *found = find(g, authorization);
+    const struct pass *found = find(g, authorization);
 
     return found ? found->who->name : "nobody";
 }
@@ -83,7 +85,7 @@ static void a_token_of_ours_is_found(void **state)
     (void)state;
     keep(&k);
     follow(&k, orchard);
-    const struct gate *g = k.gate;
+    struct gate *g = k.gate;
     assert_string_equal(name_of(g, "Bearer apple"), "ann");
     assert_string_equal(name_of(g, "Bearer pear"), "ben");
     assert_string_equal(name_of(g, "Bearer plum"), "cid");
@@ -104,10 +106,10 @@ static void any_other_is_nobodys(void **state)
     (void)state;
     keep(&k);
     follow(&k, orchard);
-    const struct gate *g = k.gate;
+    struct gate *g = k.gate;
     for (size_t i = 0; i < COUNT_OF(strangers); i++)
         assert_string_equal(name_of(g, strangers[i]), "nobody");
-    assert_null(gate_find(g, &(struct http_request){.n_headers = 0}));
+    assert_null(gate_judge(g, NULL, &(struct http_request){.n_headers = 0}).pass);
     leave(&k);
 }
 
