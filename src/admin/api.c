@@ -1,7 +1,9 @@
 /* The paths under /api: servers (show, start, stop, restart) and reload; approvals, calls and logs
- * are passed on to the files of that name. Called by way of the table of paths in admin.c. */
+ * are passed on to the files of that name; codes and grants of our own authorization server. Called
+ * by way of the table of paths in admin.c. */
 #include "admin/inside.h"
 #include "base/log.h"
+#include "hub/issuer.h"
 #include "wire/json.h"
 
 #include <inttypes.h>
@@ -141,6 +143,54 @@ static void handle_reload(struct admin *a, struct http_exchange *x, const struct
     buf_fini(&report);
 }
 
+/* --- our own authorization server --- */
+
+static void handle_pair(struct admin *a, struct http_exchange *x, const struct http_request *req,
+                        const struct api_path *path)
+{
+    char code[PAIRING_CODE_SIZE];
+
+    if (path->name.n)
+        api_no_such_path(x);
+    else if (!api_wants_post(x, req))
+        ;
+    else if (!issuer_put_code(front_issuer(hub_front(a->hub)), code))
+        http_refuse(x, 409, "this Rialto is not where agents sign in",
+                    "set auth.issuer: built-in, and public_url");
+    else {
+        struct buf *out =
+            http_respond_begin(x, 200, "application/json", SPAN("Cache-Control: no-store\r\n"));
+        buf_printf(out, "{\"code\":\"%s\"}\n", code);
+        http_respond_end(x);
+    }
+}
+
+static void handle_grants(struct admin *a, struct http_exchange *x, const struct http_request *req,
+                          const struct api_path *path)
+{
+    struct issuer *issuer = front_issuer(hub_front(a->hub));
+
+    if (path->name.n && span_is(path->verb, "revoke")) {
+        if (!api_wants_post(x, req))
+            return;
+        if (issuer_revoke(issuer, path->name))
+            http_respond(x, 200, "application/json", SPAN_EMPTY, SPAN("{}\n"));
+        else
+            http_refuse(x, 404, "no such grant", "/api/grants lists them");
+        return;
+    }
+    if (path->name.n) {
+        api_no_such_path(x);
+        return;
+    }
+    if (!admin_wants_get(x, req))
+        return;
+    struct buf *out = http_respond_begin(x, 200, "application/json", SPAN_EMPTY);
+    issuer_put_grants(out, issuer);
+    buf_char(out, '\n');
+    http_respond_end(x);
+}
+
 /* --- the table of paths --- */
 
 static const struct {
@@ -154,6 +204,8 @@ static const struct {
     {"approvals", approvals_handle, "/api/approvals[/<id>]"},
     {"calls", calls_handle, "/api/calls[/<id>]"},
     {"logs", logs_handle, "/api/logs"},
+    {"grants", handle_grants, "/api/grants[/<id>/revoke]"},
+    {"pair", handle_pair, "/api/pair"},
     {"reload", handle_reload, "/api/reload"},
 };
 

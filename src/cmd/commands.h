@@ -34,6 +34,7 @@ extern const struct command command_lock;
 extern const struct command command_login;
 extern const struct command command_logout;
 extern const struct command command_logs;
+extern const struct command command_pair;
 extern const struct command command_prompts;
 extern const struct command command_reload;
 extern const struct command command_remove;

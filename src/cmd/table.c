@@ -37,6 +37,7 @@ const struct command *const commands[] = {
     &command_check,
     &command_config,
     &command_token,
+    &command_pair,
     &command_import,
     &command_conductor,
     &command_browser,

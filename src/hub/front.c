@@ -491,6 +491,33 @@ static void open_to_pages(struct front *f, const char *path)
         }
 }
 
+static void on_issuer(void *owner, const struct caller *caller, struct http_exchange *x,
+                      const struct http_request *req, struct span rest)
+{
+    const struct front *f = owner;
+
+    (void)caller, (void)rest;
+    issuer_handle(gate_issuer(f->gate), x, req);
+}
+
+static void add_issuer_routes(struct front *f)
+{
+    for (const char *const *path = issuer_paths; *path; path++) {
+        front_route(f, *path, strncmp(*path, "/.well-known", 12) == 0, on_issuer, f);
+        open_to_pages(f, *path);
+    }
+    front_route(f, ISSUER_AUTHORIZE, false, on_issuer, f);
+    front_let_in(f, ISSUER_AUTHORIZE, FRONT_ANYBODY);
+    /* So that programs which look for more than there is get an answer that they can read. */
+    front_route(f, "/.well-known", true, on_issuer, f);
+    open_to_pages(f, "/.well-known");
+}
+
+struct issuer *front_issuer(const struct front *f)
+{
+    return gate_issuer(f->gate);
+}
+
 struct front *front_new(struct loop *loop, const struct config *c)
 {
     struct front *f = MEM_NEW(struct front);
@@ -510,6 +537,7 @@ struct front *front_new(struct loop *loop, const struct config *c)
     gate_on_change(f->gate, on_ended, on_news, f);
     front_route(f, GATE_METADATA, true, on_metadata, f);
     open_to_pages(f, GATE_METADATA);
+    add_issuer_routes(f);
     return f;
 }
 

@@ -15,6 +15,7 @@
 #include "io/http_server.h"
 
 struct front;
+struct issuer;
 
 /* `rest` is the part of the path after the route's: "" or "/files". */
 typedef void front_handler_fn(void *owner, const struct caller *caller, struct http_exchange *x,
@@ -25,6 +26,8 @@ struct front *front_new(struct loop *loop, const struct config *c);
 void front_apply_auth(struct front *f, const struct config *c);
 /* `ended` is called whenever tokens have ended (hub/gate.h), or the first one was added. */
 void front_on_ended(struct front *f, void (*ended)(void *arg), void *arg);
+/* Our own authorization server, which may be switched off. */
+struct issuer *front_issuer(const struct front *f);
 /* Must callers by the network show a token? */
 bool front_asks_tokens(const struct front *f);
 /* Requests for `path` itself; with `below` also for every path under it. The longest path wins. */

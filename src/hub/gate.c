@@ -1,5 +1,5 @@
 /* Bearer tokens judged: those of the configuration by their hashes, others by trust.c,
- * introspection.c; the answers to those who are not let in, and the metadata of RFC
+ * introspection.c and issuer.c; the answers to those who are not let in, and the metadata of RFC
  * 9728. Called by front.c for requests, by cmd/token.c for new tokens, and by the commands that
  * check `listen` and `auth` of a configuration (serve, browser, check, doctor). */
 #include "hub/gate.h"
@@ -36,6 +36,7 @@ struct gate {
     struct passes *passes;
     struct trust *trust;                 /* NULL without auth.jwt */
     struct introspection *introspection; /* NULL without auth.introspection */
+    struct issuer *issuer;               /* our own; it may be switched off */
     struct buf scopes;                   /* that agents are told to ask for, with blanks between */
     struct buf issuers;                  /* JSON strings, with commas between */
     void (*ended)(void *arg);
@@ -221,6 +222,7 @@ static void apply_issuers(struct gate *g, const struct config *c)
     }
     if (c->introspection.url && !g->introspection)
         g->introspection = introspection_new(g->loop, g->client, c, g->passes, tell_news, g);
+    issuer_apply(g->issuer, c);
     mem_free(g->public_url);
     g->public_url = c->public_url ? mem_str(c->public_url) : NULL;
     set_metadata(g, c);
@@ -263,6 +265,7 @@ struct gate *gate_new(struct loop *loop)
     g->loop = loop;
     g->expiry.fire = on_expiry;
     g->passes = passes_new(loop, tell_ended, g);
+    g->issuer = issuer_new(loop, g->passes);
     return g;
 }
 
@@ -274,6 +277,7 @@ void gate_free(struct gate *g)
         trust_free(g->trust);
     if (g->introspection)
         introspection_free(g->introspection);
+    issuer_free(g->issuer);
     http_client_free(g->client);
     passes_free(g->passes);
     buf_fini(&g->scopes);
@@ -290,6 +294,11 @@ bool gate_asks(const struct gate *g)
 const char *gate_public_url(const struct gate *g)
 {
     return g->public_url;
+}
+
+struct issuer *gate_issuer(const struct gate *g)
+{
+    return g->issuer;
 }
 
 void gate_check(const struct config *c, struct problems *problems)
@@ -365,7 +374,9 @@ static struct gate_verdict judge_issued(struct gate *g, struct http_exchange *x,
 
     if (p)
         return remember(x, req, p);
-    if (g->trust)
+    if (issuer_is_on(g->issuer))
+        answer = issuer_judge(g->issuer, token, &p, &why);
+    if (answer == TRUST_NOT_OURS && g->trust)
         answer = trust_judge(g->trust, token, &p, &why);
     if (answer == TRUST_NOT_OURS && g->introspection)
         answer = introspection_judge(g->introspection, token, &p, &why);

@@ -2,9 +2,9 @@
  * gate: who comes in by which bearer token, as the configuration (auth) has it now.
  *
  * A token is one of auth.tokens (of which only hashes are known here), a JWT of an issuer that is
- * trusted (hub/trust), or one that its issuer is asked about (hub/introspection). What was found
- * out of the last two is kept: with the connection, where it is found again by comparing bytes, and
- * in a table for all connections (hub/pass).
+ * trusted (hub/trust), one that its issuer is asked about (hub/introspection), or one of our own
+ * issuer (hub/issuer). What was found out of the last three is kept: with the connection, where it
+ * is found again by comparing bytes, and in a table for all connections (hub/pass).
  *
  * A caller that shows no valid token is refused as MCP's authorization says: 401, with the address
  * where the requirements can be read (RFC 9728). Tokens come and go while the program runs: the
@@ -16,6 +16,7 @@
 
 #include "config/config.h"
 #include "config/problems.h"
+#include "hub/issuer.h"
 #include "hub/pass.h"
 #include "io/http_server.h"
 #include "io/loop.h"
@@ -34,6 +35,7 @@ void gate_on_change(struct gate *g, void (*ended)(void *arg), void (*news)(void 
 bool gate_asks(const struct gate *g);
 /* How others reach us, "https://host"; NULL when that is not configured. */
 const char *gate_public_url(const struct gate *g);
+struct issuer *gate_issuer(const struct gate *g);
 
 /* An address that other machines can reach needs tokens, or the explicit setting that everybody is
  * let in. */

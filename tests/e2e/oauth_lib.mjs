@@ -54,3 +54,20 @@ export async function site(t, answer) {
 }
 
 export const seconds = () => Math.floor(Date.now() / 1000);
+
+// --- our own issuer, as a browser and an agent see it ---
+
+/** The hidden fields, the cookie and the choices of a consent page. */
+export function readPage(answer) {
+  const field = (name) => answer.text.match(new RegExp(`name="${name}" value="([^"]*)"`))?.[1];
+  return {
+    request: field('request'), csrf: field('csrf'),
+    scope: answer.text.match(/name="scope" value="([^"]*)" checked/)?.[1],
+    cookie: answer.headers['set-cookie']?.[0].split(';')[0],
+  };
+}
+
+export const pkce = () => {
+  const verifier = crypto.randomBytes(32).toString('base64url');
+  return { verifier, challenge: crypto.createHash('sha256').update(verifier).digest('base64url') };
+};

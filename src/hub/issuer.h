@@ -1,0 +1,42 @@
+/*
+ * issuer: our own authorization server, for people without another (auth.issuer: built-in).
+ *
+ * An agent's program registers (RFC 7591) or has a document about itself; the browser of the person
+ * comes to /oauth/authorize, where a page asks (hub/consent_page) and the password or code is
+ * checked (hub/pairing); the program gets a code, and for that and its PKCE verifier tokens
+ * (OAuth 2.1), which are ours to judge (hub/permits). Everything is off unless asked for: then all
+ * addresses answer 404.
+ *
+ * Files: issuer_authorize, issuer_register, issuer_token.
+ */
+#ifndef RIALTO_HUB_ISSUER_H
+#define RIALTO_HUB_ISSUER_H
+
+#include "hub/pairing.h"
+#include "hub/trust.h"
+#include "io/http_server.h"
+
+struct issuer;
+struct permit;
+
+struct issuer *issuer_new(struct loop *l, struct passes *passes);
+void issuer_free(struct issuer *i);
+void issuer_apply(struct issuer *i, const struct config *c);
+bool issuer_is_on(const struct issuer *i);
+
+/* As trust_judge. */
+enum trust_answer issuer_judge(struct issuer *i, struct span token, const struct pass **pass,
+                               const char **why);
+
+/* A request for one of these paths: metadata (also below), and the endpoints. */
+extern const char *const issuer_paths[];
+#define ISSUER_AUTHORIZE "/oauth/authorize" /* for browsers of people, no page of another site */
+void issuer_handle(struct issuer *i, struct http_exchange *x, const struct http_request *req);
+
+/* A code for the consent page; false while the issuer is off. */
+bool issuer_put_code(struct issuer *i, char out[PAIRING_CODE_SIZE]);
+/* What was granted, as a JSON array; and the end of one of these. False: there is no such grant. */
+void issuer_put_grants(struct buf *out, const struct issuer *i);
+bool issuer_revoke(struct issuer *i, struct span id);
+
+#endif

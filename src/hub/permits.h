@@ -1,0 +1,82 @@
+/*
+ * permits: what people have granted to agents at our own issuer, and the clients that registered
+ * there; kept in grants.json of the state folder.
+ *
+ * A permit is one sign-in: a family of tokens of one client, for one resource, with one scope. Of
+ * tokens and secrets only SHA-256 hashes are kept; tokens have 256 random bits, so that is enough.
+ * The refresh token changes each time that it is used. The one before is taken for half a minute
+ * more, for an access token alone, since agents run several processes that race; used later, it is
+ * a stolen one, and the whole family ends. The file is written before an answer tells of what is in
+ * it.
+ *
+ * Nouns: permit_, permits_.
+ */
+#ifndef RIALTO_HUB_PERMITS_H
+#define RIALTO_HUB_PERMITS_H
+
+#include "hub/registration.h"
+#include "io/loop.h"
+
+struct permits;
+
+enum { PERMIT_TOKEN_SIZE = 44, PERMIT_ACCESS = 4, PERMIT_ACCESS_S = 3600 };
+
+struct permit {
+    struct list node;
+    uint64_t mark;                  /* tells it from all others, for as long as the program runs */
+    char id[17];                    /* for people */
+    char *client;                   /* id */
+    char *name;                     /* of the client */
+    char *scope, *resource;         /* "mcp", "/mcp" */
+    int64_t created, used, expires; /* ms of Unix time; of the refresh token */
+    struct {
+        unsigned char hash[SHA256_N];
+        int64_t expires; /* 0: none */
+    } access[PERMIT_ACCESS];
+    unsigned char refresh[SHA256_N], before[SHA256_N];
+    int64_t rotated; /* when `before` was replaced; 0: never */
+};
+
+/* What a code stands for, up to one minute, and once. */
+struct permit_code {
+    struct list node;
+    unsigned char hash[SHA256_N];
+    char *client, *name, *redirect, *challenge, *resource, *scope;
+    int64_t expires;
+    uint64_t used; /* the mark of the permit that it has become; 0: not used yet */
+};
+
+/* `revoked` is called with the mark of a permit that has ended. */
+struct permits *permits_open(struct loop *l, void (*revoked)(void *arg, uint64_t mark), void *arg);
+void permits_close(struct permits *p);
+/* Write the file; what cannot be written is told to the log. */
+MUST_CHECK int permits_save(struct permits *p);
+
+/* --- clients --- */
+
+struct registration *permits_client(struct permits *p, struct span id);
+/* Takes the struct over. False: there are too many that were let in. */
+bool permits_add_client(struct permits *p, struct registration *r);
+
+/* --- codes and tokens --- */
+
+/* Takes the texts of `from` over; the code is appended to `out`. */
+void permits_add_code(struct permits *p, struct permit_code *from, struct buf *out);
+/* A code that is there, used or not, and has not expired. */
+struct permit_code *permits_code(struct permits *p, struct span code);
+/* Makes a permit of a code; both tokens are appended. */
+struct permit *permits_redeem(struct permits *p, struct permit_code *code, struct buf *access,
+                              struct buf *refresh);
+/* The permit of this access token, and when the token expires; NULL for none. */
+struct permit *permits_by_access(struct permits *p, struct span token, int64_t *expires);
+enum permit_refresh { PERMIT_CURRENT, PERMIT_JUST_BEFORE, PERMIT_REPLAYED };
+struct permit *permits_by_refresh(struct permits *p, struct span token, enum permit_refresh *what);
+/* A new access token, and with `rotate` a new refresh token. */
+void permits_renew(struct permits *p, struct permit *permit, bool rotate, struct buf *access,
+                   struct buf *refresh);
+void permits_revoke(struct permits *p, struct permit *permit, const char *why);
+struct permit *permits_by_mark(struct permits *p, uint64_t mark);
+/* The first after `before`, or the first of all. */
+struct permit *permits_next(const struct permits *p, const struct permit *before);
+
+#endif
