@@ -11,8 +11,8 @@
 
 schema_check_fn check_alias, check_name, check_not_empty, check_path, check_whole_path, check_port;
 schema_check_fn check_agent, check_address, check_url, check_bus_url, check_origin, check_host,
-    check_host_pattern, check_token_hash, check_time, check_web_url, check_public_url, check_scope,
-    check_password;
+    check_host_pattern, check_token_hash, check_time, check_web_url, check_scope;
+schema_check_fn check_public_url, check_password;
 schema_check_fn check_capability, check_unix_address;
 schema_check_fn check_names_pattern, check_tool_pattern, check_pattern, check_control;
 schema_check_fn check_pointer, check_folder;

@@ -293,7 +293,6 @@ const char *check_header_value(struct span text)
     return has_control(text) ? "a control character cannot stand in a header" : NULL;
 }
 
-/* https, or http within this machine. */
 const char *check_web_url(struct span text)
 {
     static const char wanted[] = "expected an https URL, or one with http on this machine";
@@ -307,15 +306,6 @@ const char *check_web_url(struct span text)
     return host_is_loopback(host_name(span_cut(host, 0, span_find(host, '/')))) ? NULL : wanted;
 }
 
-const char *check_public_url(struct span text)
-{
-    if (check_web_url(text))
-        return check_web_url(text);
-    if (text.p[text.n - 1] == '/')
-        return "leave the slash at the end out";
-    return span_find(text, '?') < text.n ? "a query cannot stand here" : NULL;
-}
-
 /* RFC 6749 3.3. */
 const char *check_scope(struct span text)
 {
@@ -323,6 +313,15 @@ const char *check_scope(struct span text)
         if (text.p[i] <= ' ' || text.p[i] > '~' || text.p[i] == '"' || text.p[i] == '\\')
             return "a scope has no blanks, quotes and backslashes";
     return text.n ? NULL : "a scope must not be empty";
+}
+
+const char *check_public_url(struct span text)
+{
+    if (check_web_url(text))
+        return check_web_url(text);
+    if (text.p[text.n - 1] == '/')
+        return "leave the slash at the end out";
+    return span_find(text, '?') < text.n ? "a query cannot stand here" : NULL;
 }
 
 const char *check_password(struct span text)

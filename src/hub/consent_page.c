@@ -20,7 +20,8 @@ static const char style[] =
     "p{margin:.5rem 0}dl{margin:1rem 0;padding:.75rem 0;border:solid var(--line);"
     "border-width:1px 0}dt{color:var(--soft);font-size:.85rem}"
     "dd{margin:0 0 .6rem;overflow-wrap:anywhere}dd:last-child{margin:0}"
-    ".warn{background:var(--warn-back);color:var(--warn);border-radius:8px;padding:.6rem .8rem}"
+    ".warn{margin:0 0 "
+    "1rem;background:var(--warn-back);color:var(--warn);border-radius:8px;padding:.6rem .8rem}"
     ".bad{color:var(--bad);font-weight:600}fieldset{border:0;margin:0 0 1rem;padding:0}"
     "legend,label.field{color:var(--soft);font-size:.85rem;padding:0;display:block}"
     ".choice{display:block;margin:.2rem 0}"
@@ -99,8 +100,11 @@ static void put_choice(struct buf *out, struct span scope, const char *text, con
     buf_str(out, "<label class=\"choice\"><input type=\"radio\" name=\"scope\" value=\"");
     put_escaped(out, scope);
     buf_printf(out, "\"%s> %s", chosen ? " checked" : "", text);
-    if (view)
+    if (view) {
+        buf_str(out, "<em>");
         put_str(out, view);
+        buf_str(out, "</em>");
+    }
     buf_str(out, "</label>\n");
 }
 
@@ -154,16 +158,17 @@ void consent_page_ask(struct http_exchange *x, int status, struct span cookie,
     put_str(out, q->csrf);
     buf_str(out, "\">\n");
     put_choices(out, q);
-    buf_printf(out,
-               "<label class=\"field\" for=\"word\">%s</label>\n"
-               "<input id=\"word\" type=\"password\" name=\"word\" autofocus>\n",
-               q->has_password ? "Password, or the code that <code>rialto pair</code> prints"
-                               : "The code that <code>rialto pair</code> prints");
     if (q->problem) {
         buf_str(out, "<p class=\"bad\" role=\"alert\">");
         put_str(out, q->problem);
         buf_str(out, "</p>\n");
     }
+    buf_printf(out,
+               "<label class=\"field\" for=\"word\">%s</label>\n"
+               "<input id=\"word\" type=\"password\" name=\"word\" "
+               "autocomplete=\"current-password\" autofocus>\n",
+               q->has_password ? "Password, or the code that <code>rialto pair</code> prints"
+                               : "The code that <code>rialto pair</code> prints");
     buf_str(out, "<button class=\"allow\" name=\"answer\" value=\"allow\">Let it in</button>"
                  "<button name=\"answer\" value=\"deny\">No</button>\n</form>\n");
     end(x, out);

@@ -15,6 +15,7 @@ enum { ROUTES_MAX = 48, WAITING_MAX = 1000 };
 
 struct http_route {
     const char *path;
+    size_t path_n;
     bool below;
     bool local; /* only for callers on this machine, and not for pages of other origins */
     bool (*wants)(const struct http_request *req); /* NULL: every request */
@@ -42,6 +43,8 @@ struct front {
 struct waiting {
     struct list node;
     struct front *front;
+    const struct http_route *route; /* NULL for requests of pages, and when there is none */
+    bool page;
     struct http_exchange *x;
     const struct http_request *req;
 };
@@ -222,9 +225,10 @@ static void answer_preflight(struct http_exchange *x, const struct http_request 
 
 static bool route_matches(const struct http_route *r, const struct http_request *req)
 {
-    struct span own = span_str(r->path), path = req->path;
+    struct span own = span_of(r->path, r->path_n), path = req->path;
 
-    if (!span_eq(path, own) && !(r->below && span_starts(path, own) && path.p[own.n] == '/'))
+    if (path.n < own.n || (path.n > own.n && (!r->below || path.p[own.n] != '/')) ||
+        !span_starts(path, own))
         return false;
     return !r->wants || r->wants(req);
 }
@@ -235,7 +239,7 @@ static const struct http_route *find_route(const struct front *f, const struct h
 
     for (size_t i = 0; i < f->n_routes; i++) {
         const struct http_route *r = &f->routes[i];
-        if (route_matches(r, req) && (!best || strlen(r->path) > strlen(best->path)))
+        if (route_matches(r, req) && (!best || r->path_n > best->path_n))
             best = r;
     }
     return best;
@@ -345,18 +349,7 @@ static bool may_do_all(const struct pass *token)
 
 /* --- requests --- */
 
-static bool is_page(const struct front *f, const struct http_request *req)
-{
-    return f->wants_page && f->wants_page(req);
-}
-
-/* NULL for requests of pages, and when there is none. */
-static const struct http_route *route_of(const struct front *f, const struct http_request *req)
-{
-    return is_page(f, req) ? NULL : find_route(f, req);
-}
-
-static void go_on(struct front *f, const struct http_route *r, struct http_exchange *x,
+static void go_on(struct front *f, const struct http_route *r, bool page, struct http_exchange *x,
                   const struct http_request *req);
 
 static void stop_waiting(struct waiting *w)
@@ -372,11 +365,12 @@ static void on_gone(void *owner)
 }
 
 /* The token is being checked: go on when that is known. */
-static void wait_for_news(struct front *f, struct http_exchange *x, const struct http_request *req)
+static void wait_for_news(struct front *f, const struct http_route *r, bool page,
+                          struct http_exchange *x, const struct http_request *req)
 {
     struct waiting *w = MEM_NEW(struct waiting);
 
-    *w = (struct waiting){.front = f, .x = x, .req = req};
+    *w = (struct waiting){.front = f, .route = r, .page = page, .x = x, .req = req};
     list_append(&f->waiting, &w->node);
     f->n_waiting++;
     http_exchange_on_gone(x, on_gone, w);
@@ -388,12 +382,10 @@ static void on_news(void *arg)
 
     /* Those who must wait again are added behind. */
     for (size_t n = f->n_waiting; n && !list_empty(&f->waiting); n--) {
-        struct waiting *w = LIST_FIRST(&f->waiting, struct waiting, node);
-        struct http_exchange *x = w->x;
-        const struct http_request *req = w->req;
+        struct waiting *w = LIST_FIRST(&f->waiting, struct waiting, node), was = *w;
         stop_waiting(w);
-        http_exchange_on_gone(x, NULL, NULL);
-        go_on(f, route_of(f, req), x, req);
+        http_exchange_on_gone(was.x, NULL, NULL);
+        go_on(f, was.route, was.page, was.x, was.req);
     }
 }
 
@@ -406,17 +398,17 @@ static void on_ended(void *arg)
 }
 
 /* Host and Origin are fine: find out by which token the request comes, and hand it to its route. */
-static void go_on(struct front *f, const struct http_route *r, struct http_exchange *x,
+static void go_on(struct front *f, const struct http_route *r, bool page, struct http_exchange *x,
                   const struct http_request *req)
 {
-    bool page = is_page(f, req), anybody = r && r->access == FRONT_ANYBODY;
+    bool anybody = r && r->access == FRONT_ANYBODY;
     bool asks = gate_asks(f->gate), asked = asks && !is_by_operators_socket(x);
     struct gate_verdict verdict = {.answer = GATE_NO_TOKEN};
 
     if (asked)
         verdict = gate_judge(f->gate, x, req);
     if (verdict.answer == GATE_WAIT && !anybody && f->n_waiting < WAITING_MAX) {
-        wait_for_news(f, x, req);
+        wait_for_news(f, r, page, x, req);
         return;
     }
     const struct pass *token = verdict.pass;
@@ -432,7 +424,7 @@ static void go_on(struct front *f, const struct http_route *r, struct http_excha
     if (!passes(f, r, &verdict, x, req))
         return;
     if (r)
-        r->handler(r->owner, &caller, x, req, span_from(req->path, strlen(r->path)));
+        r->handler(r->owner, &caller, x, req, span_from(req->path, r->path_n));
     else
         http_refuse(x, 404, "no such path", "MCP is at /mcp and at /mcp/<server>");
 }
@@ -449,8 +441,8 @@ static bool is_for_all_origins(const struct front *f, const struct http_route *r
 static void on_request(void *owner, struct http_exchange *x, const struct http_request *req)
 {
     struct front *f = owner;
-    bool page = is_page(f, req);
-    const struct http_route *r = route_of(f, req);
+    bool page = f->wants_page && f->wants_page(req);
+    const struct http_route *r = page ? NULL : find_route(f, req);
 
     if (is_for_all_origins(f, r, x, req)) {
         http_exchange_add_headers(x, SPAN("Access-Control-Allow-Origin: *\r\n"));
@@ -463,7 +455,7 @@ static void on_request(void *owner, struct http_exchange *x, const struct http_r
     if (is_preflight(req))
         answer_preflight(x, req);
     else
-        go_on(f, r, x, req);
+        go_on(f, r, page, x, req);
 }
 
 static void on_metadata(void *owner, const struct caller *caller, struct http_exchange *x,
@@ -568,8 +560,11 @@ void front_route(struct front *f, const char *path, bool below, front_handler_fn
                  void *owner)
 {
     if (f->n_routes < ROUTES_MAX)
-        f->routes[f->n_routes++] =
-            (struct http_route){.path = path, .below = below, .handler = handler, .owner = owner};
+        f->routes[f->n_routes++] = (struct http_route){.path = path,
+                                                       .path_n = strlen(path),
+                                                       .below = below,
+                                                       .handler = handler,
+                                                       .owner = owner};
 }
 
 void front_route_local(struct front *f, const char *path, bool below, front_handler_fn *handler,

@@ -41,7 +41,7 @@ static const char *const names[A_FIELDS] = {
 };
 
 /* A request that a person is to answer, or is answering: then `x` waits for the password. */
-struct asked {
+struct consent_request {
     struct list node;
     struct issuer *issuer;
     char id[ID_TOKEN_SIZE], csrf[ID_TOKEN_SIZE], session[ID_TOKEN_SIZE];
@@ -51,7 +51,7 @@ struct asked {
     struct http_exchange *x; /* NULL unless a password is being checked */
 };
 
-static void asked_free(struct asked *a)
+static void request_free(struct consent_request *a)
 {
     char *texts[] = {a->client, a->name,     a->redirect, a->challenge,
                      a->state,  a->resource, a->scope};
@@ -90,7 +90,7 @@ static void send_back(const struct issuer *i, struct http_exchange *x, struct sp
 }
 
 /* The cookie is the browser's; a page of another site cannot send the form with it. */
-static void put_cookie(struct buf *out, const struct asked *a)
+static void put_cookie(struct buf *out, const struct consent_request *a)
 {
     bool secure = strncmp(a->issuer->public_url, "https:", 6) == 0;
 
@@ -98,7 +98,7 @@ static void put_cookie(struct buf *out, const struct asked *a)
                secure ? "__Host-" : "", a->session, secure ? "; Secure" : "");
 }
 
-static void show_page(const struct asked *a, struct http_exchange *x, int status,
+static void show_page(const struct consent_request *a, struct http_exchange *x, int status,
                       const char *problem)
 {
     BUF_SCOPED cookie = {0};
@@ -147,9 +147,9 @@ static void drop_old(struct issuer *i)
     uint64_t now = loop_now(i->loop);
 
     LIST_EACH_SAFE (&i->asked, it) {
-        struct asked *a = LIST_ENTRY(it, struct asked, node);
+        struct consent_request *a = LIST_ENTRY(it, struct consent_request, node);
         if (!a->x && (a->until <= now || i->n_asked >= ASKED_MAX))
-            asked_free(a);
+            request_free(a);
     }
 }
 
@@ -157,7 +157,7 @@ static void ask(struct issuer *i, struct http_exchange *x, const struct http_req
                 const struct registration *client, const struct span *f, struct span resource,
                 struct span scope)
 {
-    struct asked *a = MEM_NEW(struct asked);
+    struct consent_request *a = MEM_NEW(struct consent_request);
     struct span session = cookie_of(req);
 
     drop_old(i);
@@ -401,7 +401,7 @@ static bool is_document(struct span id)
 
 /* --- the person's answer --- */
 
-static void let_in(struct asked *a, struct http_exchange *x)
+static void let_in(struct consent_request *a, struct http_exchange *x)
 {
     struct issuer *i = a->issuer;
     struct registration *client = permits_client(i->permits, span_str(a->client));
@@ -419,14 +419,14 @@ static void let_in(struct asked *a, struct http_exchange *x)
     }
     permits_add_code(i->permits, &c, &code);
     send_back(i, x, span_str(a->redirect), span_str(a->state), "code", buf_view(&code), NULL);
-    asked_free(a);
+    request_free(a);
 }
 
 static const char wrong_word[] = "That is not the password, nor a code that is still good.";
 
 static void on_checked(void *owner, bool right)
 {
-    struct asked *a = owner;
+    struct consent_request *a = owner;
     struct http_exchange *x = a->x;
 
     a->x = NULL;
@@ -439,7 +439,7 @@ static void on_checked(void *owner, bool right)
 
 static void on_person_gone(void *owner)
 {
-    struct asked *a = owner;
+    struct consent_request *a = owner;
 
     a->x = NULL;
     pairing_forget(a->issuer->pairing, a);
@@ -449,13 +449,13 @@ enum { P_REQUEST, P_CSRF, P_WORD, P_ANSWER, P_SCOPE, P_FIELDS };
 
 static const char *const form_names[P_FIELDS] = {"request", "csrf", "word", "answer", "scope"};
 
-static struct asked *find_asked(struct issuer *i, const struct http_request *req,
-                                const struct span *f)
+static struct consent_request *find_asked(struct issuer *i, const struct http_request *req,
+                                          const struct span *f)
 {
     struct span session = cookie_of(req);
 
     LIST_EACH (&i->asked, it) {
-        struct asked *a = LIST_ENTRY(it, struct asked, node);
+        struct consent_request *a = LIST_ENTRY(it, struct consent_request, node);
         if (span_eq_secret(f[P_REQUEST], span_str(a->id)) && a->until > loop_now(i->loop) && !a->x)
             return span_eq_secret(f[P_CSRF], span_str(a->csrf)) &&
                            span_eq_secret(session, span_str(a->session))
@@ -475,7 +475,7 @@ static bool is_own_origin(const struct issuer *i, const struct http_request *req
            url_same_origin(&own, &from);
 }
 
-static void try_word(struct asked *a, struct http_exchange *x, struct span word)
+static void try_word(struct consent_request *a, struct http_exchange *x, struct span word)
 {
     switch (pairing_try(a->issuer->pairing, word, on_checked, a)) {
     case PAIRING_RIGHT:
@@ -501,7 +501,7 @@ static void take_answer(struct issuer *i, struct http_exchange *x, const struct 
     struct span f[P_FIELDS];
     const char *view;
     bool read = webform_read(req->body, form_names, P_FIELDS, f, &scratch) == 0;
-    struct asked *a = read && is_own_origin(i, req) ? find_asked(i, req, f) : NULL;
+    struct consent_request *a = read && is_own_origin(i, req) ? find_asked(i, req, f) : NULL;
 
     if (!a) {
         consent_page_refuse(x, 403, "This answer is not taken",
@@ -512,7 +512,7 @@ static void take_answer(struct issuer *i, struct http_exchange *x, const struct 
     if (span_is(f[P_ANSWER], "deny")) {
         send_back(i, x, span_str(a->redirect), span_str(a->state), "error", SPAN("access_denied"),
                   "the person said no");
-        asked_free(a);
+        request_free(a);
         return;
     }
     if (!span_is(f[P_ANSWER], "allow") || !issuer_knows_scope(i, f[P_SCOPE], &view)) {
@@ -551,12 +551,12 @@ void issuer_handle_authorize(struct issuer *i, struct http_exchange *x,
 void issuer_forget_asked(struct issuer *i)
 {
     LIST_EACH_SAFE (&i->asked, it) {
-        struct asked *a = LIST_ENTRY(it, struct asked, node);
+        struct consent_request *a = LIST_ENTRY(it, struct consent_request, node);
         if (a->x) {
             http_exchange_on_gone(a->x, NULL, NULL);
             consent_page_refuse(a->x, 503, "Not now", "Start again in a moment.");
         }
-        asked_free(a);
+        request_free(a);
     }
     LIST_EACH_SAFE (&i->fetches, it) {
         struct document_fetch *f = LIST_ENTRY(it, struct document_fetch, node);

@@ -35,15 +35,6 @@ void permit_file_close(struct permit_file *f)
     mem_free(f);
 }
 
-void permit_free(struct permit *p)
-{
-    mem_free(p->client);
-    mem_free(p->name);
-    mem_free(p->scope);
-    mem_free(p->resource);
-    mem_free(p);
-}
-
 /* --- writing --- */
 
 static void put_hash(struct buf *out, const char *name, const unsigned char hash[SHA256_N])

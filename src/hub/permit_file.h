@@ -9,7 +9,6 @@
 #include "base/err.h"
 #include "base/list.h"
 
-struct permit;
 struct permit_file;
 
 struct permit_file *permit_file_open(void);
@@ -19,6 +18,4 @@ void permit_file_read(struct permit_file *f, struct list *clients, size_t *n_cli
                       struct list *permits, size_t *n_permits);
 MUST_CHECK int permit_file_write(struct permit_file *f, const struct list *clients,
                                  const struct list *permits);
-void permit_free(struct permit *p);
-
 #endif

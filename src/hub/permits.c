@@ -122,6 +122,15 @@ struct permit_code *permits_code(struct permits *p, struct span code)
 
 /* --- permits --- */
 
+void permit_free(struct permit *p)
+{
+    mem_free(p->client);
+    mem_free(p->name);
+    mem_free(p->scope);
+    mem_free(p->resource);
+    mem_free(p);
+}
+
 static void drop_permit(struct permits *p, struct permit *permit)
 {
     list_remove(&permit->node);

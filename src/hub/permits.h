@@ -78,5 +78,7 @@ void permits_revoke(struct permits *p, struct permit *permit, const char *why);
 struct permit *permits_by_mark(struct permits *p, uint64_t mark);
 /* The first after `before`, or the first of all. */
 struct permit *permits_next(const struct permits *p, const struct permit *before);
+/* For permit_file.c alone. */
+void permit_free(struct permit *p);
 
 #endif

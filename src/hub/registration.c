@@ -206,16 +206,11 @@ int registration_read(struct registration *r, struct span json, struct err *err)
     return code;
 }
 
-void registration_fini(struct registration *r)
+void registration_free(struct registration *r)
 {
     for (size_t i = 0; i < r->n_redirects; i++)
         mem_free(r->redirects[i]);
     mem_free(r->id);
     mem_free(r->name);
-}
-
-void registration_free(struct registration *r)
-{
-    registration_fini(r);
     mem_free(r);
 }

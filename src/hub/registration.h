@@ -33,9 +33,8 @@ struct registration {
 };
 
 /* Reads a request to register, or a document. On failure the code is -EINVAL for a redirect address
- * that is not taken, and another one for anything else. Call registration_fini in both cases. */
+ * that is not taken, and another one for anything else. Call registration_free in both cases. */
 MUST_CHECK int registration_read(struct registration *r, struct span json, struct err *err);
-void registration_fini(struct registration *r);
 void registration_free(struct registration *r);
 
 /* Is this one of its redirect addresses? */

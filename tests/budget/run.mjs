@@ -3,12 +3,14 @@
 // runs that differ only in how often the thing was done, so that starting and ending cancel out; only
 // starting itself is counted as a whole.
 import { execFileSync, spawn } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import fs from 'node:fs';
 import http from 'node:http';
 import path from 'node:path';
 import {
   HttpClient, releaseBin, root, sleep, start, tempDir, until, within, writeConfig,
 } from '../e2e/lib.mjs';
+import { newKey, seconds, sign } from '../e2e/oauth_lib.mjs';
 import { Socket, greet, page, text } from '../e2e/browser_lib.mjs';
 import { Peer } from '../fixture/acp/peer.mjs';
 
@@ -67,9 +69,9 @@ async function life(config, use) {
 }
 
 const echo = { servers: { echo: { command: path.join(release, 'bench/bench_echo_server') } } };
-const lifeWithCalls = (calls, more) => life({ ...echo, ...more }, async (origin) => {
+const lifeWithCalls = (calls, more, token) => life({ ...echo, ...more }, async (origin) => {
   await sleep(1000); // no polling for the tool: it would cost instructions, now more, now fewer
-  const client = await new HttpClient(`${origin}/mcp`).connect();
+  const client = await new HttpClient(`${origin}/mcp`, { token }).connect();
   await client.waitFor('echo__echo');
   const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
   for (let i = 0; i < calls; i++) {
@@ -79,9 +81,9 @@ const lifeWithCalls = (calls, more) => life({ ...echo, ...more }, async (origin)
   agent.destroy();
 });
 
-async function routedCall(more) {
-  const few = await lifeWithCalls(100, more);
-  const many = await lifeWithCalls(300, more);
+async function routedCall(more, token) {
+  const few = await lifeWithCalls(100, more, token);
+  const many = await lifeWithCalls(300, more, token);
   return (many - few) / 200;
 }
 
@@ -89,6 +91,23 @@ async function routedCall(more) {
 const ruledCall = async () => await routedCall({
   rules: [{ server: 'echo', tool: 'echo', argument: '/message', matches: 'xx*', then: 'allow' }],
 }) / await routedCall();
+
+// The same call by an agent with a JWT of an ordinary size, and by one with a token of the configuration.
+async function jwtCall() {
+  const key = newKey('RS256');
+  const keys = path.join(tempDir(), 'keys.json');
+  const issuer = 'https://idp.example.test/realms/main', audience = 'https://rialto.example.test/mcp';
+  fs.writeFileSync(keys, JSON.stringify({ keys: [key.jwk] }));
+  const jwt = sign(key, {
+    iss: issuer, aud: audience, sub: '5f2c1c5e-6f0c-4a59-9f53-0f4ad9c1a001', exp: seconds() + 3600, iat: seconds(), jti: 'x'.repeat(36),
+    scope: 'openid profile email mcp', client_id: 'agent', realm_access: { roles: ['offline_access', 'uma_authorization', 'default-roles-main'] },
+    name: 'Alice Example', preferred_username: 'alice', email: 'alice@example.test',
+  });
+  const token = 'x'.repeat(64);
+  const hash = `sha256:${createHash('sha256').update(token).digest('hex')}`;
+  return await routedCall({ auth: { jwt: { issuer, audience, jwks: keys } } }, jwt)
+    / await routedCall({ auth: { tokens: [{ name: 'agent', hash }] } }, token);
+}
 
 // --- one call to a page ---
 
@@ -209,7 +228,7 @@ let passed = 0;
 let failed = 0;
 for (const [name, measure] of Object.entries({
   skim_list: skimList, search_tools: searchTools, relayed_hop: relayedHop, routed_call: () => routedCall(),
-  ruled_call: ruledCall, page_call: pageCall, bus_invoke: busInvoke, conductor_start: conductorStart,
+  ruled_call: ruledCall, jwt_call: jwtCall, page_call: pageCall, bus_invoke: busInvoke, conductor_start: conductorStart,
   audit_line: auditLine,
 })) {
   const { what, budget, ceiling } = budgets[name];
