@@ -42,6 +42,9 @@ static void check_transport(struct schema_read *r, const struct value *v, const 
     if (s->ca && s->url && !span_starts(url, SPAN("https:")) && !span_starts(url, SPAN("wss:")))
         problems_add(r->problems, PROBLEM_ERROR, place_of(v, "ca"), shown,
                      "'ca' is for https and wss URLs, whose servers have certificates");
+    if (s->auth.profile && ws)
+        problems_add(r->problems, PROBLEM_ERROR, place_of(v, "auth"), shown,
+                     "'auth' is for http and https URLs; a WebSocket's token stands in 'headers'");
 }
 
 /* Has the way to get tokens all that it needs? */
@@ -54,6 +57,12 @@ static void check_auth(struct schema_read *r, const struct value *v, const char 
 
     if (!auth)
         return;
+    if (a->profile) {
+        if (auth->n > 1)
+            problems_add(r->problems, PROBLEM_ERROR, auth->at, shown,
+                         "'profile' is a token that something else gets: it stands alone");
+        return;
+    }
     if (a->grant == GRANT_CLIENT_CREDENTIALS &&
         (!a->client_id || (!a->client_secret && !a->private_key)))
         lacks = "'client_id', and 'client_secret' or 'private_key'";

@@ -47,6 +47,11 @@ enum { DISCOVERY_SERVERS_INDEXED = 1u << 0, DISCOVERY_TOOLS_AVAILABLE = 1u << 1 
 struct config_filter {
     struct config_strings allow, deny;
 };
+/* Where secrets are looked up, before the environment. */
+struct config_secrets {
+    const char *directory;
+    struct config_strings command;
+};
 struct config_view {
     const char *name;
     struct config_strings servers;
@@ -106,10 +111,7 @@ struct config {
     } rules;
     enum config_missing sandbox_missing;
 
-    struct {
-        const char *directory;
-        struct config_strings command;
-    } secrets;
+    struct config_secrets secrets;
     struct {
         struct config_view *items;
         size_t n;

@@ -67,6 +67,7 @@ enum config_grant {
 
 /* How tokens for the server are got. */
 struct config_auth {
+    const char *profile; /* not NULL: a secret that something else renews, and no other member */
     enum config_grant grant;
     const char *issuer;
     const char *client_id, *client_secret, *client_metadata_url;

@@ -23,9 +23,7 @@ enum treatment {
     MARK,     /* what a bus bridge has written beside the entry; anybody else's is left out */
     IGNORE,   /* concerns only the program that the file was written for */
     DROP,     /* left out with a warning: the user will miss it */
-    RULES,    /* guards of arguments, which become rules */
-    ASKING,   /* what becomes of the server's questions */
-    GUARD,    /* bounds the server or its callers: the server must not run without the bound */
+    BOUND,    /* bounds the server or its callers: the server must not run without the bound */
 };
 
 static const struct foreign_key {
@@ -33,6 +31,7 @@ static const struct foreign_key {
     const char *ours;
     enum treatment treatment;
     bool manifest; /* a key of manifests only */
+    import_bound_fn *take;
 } foreign_keys[] = {
     {"command", "command", RENAME, false},
     {"args", "args", RENAME, false},
@@ -58,10 +57,10 @@ static const struct foreign_key {
     {"transport", "transport", WAY, false},
     {"transportMode", "transport", WAY, false},
     {"envFile", NULL, DROP, false},
-    {"argGuards", NULL, RULES, false},
-    {"auth", NULL, GUARD, false},
-    {"elicitation", "elicitation", ASKING, false},
-    {"attachments", NULL, GUARD, false},
+    {"argGuards", NULL, BOUND, false, import_guards},
+    {"auth", "auth", BOUND, false, import_auth},
+    {"elicitation", "elicitation", BOUND, false, import_elicitation},
+    {"attachments", "attachments", BOUND, false, import_attachments},
     {"autoApprove", NULL, IGNORE, false},
     {"alwaysAllow", NULL, IGNORE, false},
     {"trust", NULL, IGNORE, false},
@@ -115,9 +114,8 @@ void import_add(struct value *map, const char *ours, struct value *v)
     value_append(map, v);
 }
 
-/* A member that means our key `ours` and is not empty. */
-static const struct value *find_member(const struct importing *im, const struct value *server,
-                                       const char *ours)
+const struct value *import_member(const struct importing *im, const struct value *server,
+                                  const char *ours)
 {
     for (const struct value *v = server->first; v; v = v->next) {
         const struct foreign_key *f = find_foreign(im, v->key);
@@ -285,9 +283,7 @@ static bool treat_value(struct importing *im, struct value *server, struct value
         return treat_context(im, v);
     case MARK:
         return is_mark(v, f->ours);
-    case RULES: /* see take_guards */
-    case ASKING:
-    case GUARD: /* only an empty one comes here, see find_guard */
+    case BOUND: /* see take_bounds */
         return false;
     case IGNORE:
         if (im->thorough)
@@ -334,28 +330,13 @@ static void treat_name(struct importing *im, struct value *server)
     }
 }
 
-/* A member that restricts the server in a way that we cannot enforce. */
-static const struct value *find_guard(const struct importing *im, const struct value *server)
-{
-    for (const struct value *v = server->first; v; v = v->next) {
-        const struct foreign_key *f = find_foreign(im, v->key);
-        if (f && f->treatment == GUARD && !import_is_empty(v))
-            return v;
-    }
-    return NULL;
-}
-
-/* False when the server has guards that are not understood. */
-static bool take_guards(struct importing *im, struct value *server)
+/* False when the server has bounds that are not understood. */
+static bool take_bounds(struct importing *im, struct value *server)
 {
     for (struct value *v = server->first; v; v = v->next) {
         bool skip = v->as.n || import_is_empty(v); /* added by this import, or unused */
         const struct foreign_key *f = skip ? NULL : find_foreign(im, v->key);
-        const char *why = NULL;
-        if (f && f->treatment == RULES)
-            why = import_guards(im, server, v);
-        else if (f && f->treatment == ASKING)
-            why = import_elicitation(im, server, v);
+        const char *why = f && f->take ? f->take(im, server, v) : NULL;
         if (why) {
             import_say(im, PROBLEM_WARNING, server, v,
                        "server left out: '" SPAN_FMT "' is not understood (%s), and the server "
@@ -369,30 +350,21 @@ static bool take_guards(struct importing *im, struct value *server)
 
 bool import_server(struct importing *im, struct value *server)
 {
-    const struct value *guard;
-
     if (server->type != VALUE_MAP)
         return true; /* the schema reports the error */
     /* A manifest whose server has neither is refused by the schema. */
-    if (!im->manifest && !find_member(im, server, "url") && !find_member(im, server, "command")) {
+    if (!im->manifest && !import_member(im, server, "url") &&
+        !import_member(im, server, "command")) {
         import_say(im, PROBLEM_WARNING, server, NULL,
                    "server left out: it has neither 'command' nor 'url'");
         return false;
     }
-    if ((guard = find_guard(im, server))) {
-        import_say(im, PROBLEM_WARNING, server, guard,
-                   "server left out: '" SPAN_FMT
-                   "' is not understood here, and the server must not "
-                   "run without it; take the key out to run the server unbounded",
-                   SPAN_ARG(guard->key));
-        return false;
-    }
     /* An empty one is no transport either; a manifest must say how a server is spoken to. */
-    if (im->manifest && !find_member(im, server, "transport"))
+    if (im->manifest && !import_member(im, server, "transport"))
         import_say(im, PROBLEM_ERROR, server, NULL,
                    "expected the key 'transport': stdio, sse or streamable-http");
     treat_name(im, server);
-    if (!take_guards(im, server))
+    if (!take_bounds(im, server))
         return false;
     for (struct value *v = server->first, *next; v; v = next) {
         next = v->next;

@@ -1,5 +1,6 @@
-/* RockBot's `argGuards` turned into rules on arguments, and its `elicitation` into ours. Called by
- * import.c for each server that has them, and at the end of the document. */
+/* RockBot's `argGuards` turned into rules on arguments, and its `elicitation`, `auth` and
+ * `attachments` into ours. Called by import.c for each server that has them, and at the end of the
+ * document. */
 #include "base/ascii.h"
 #include "base/mem.h"
 #include "config/check.h"
@@ -123,8 +124,7 @@ static void add_rules(struct importing *im, const struct value *server, const st
     }
 }
 
-const char *import_guards(struct importing *im, const struct value *server,
-                          const struct value *guards)
+const char *import_guards(struct importing *im, struct value *server, struct value *guards)
 {
     const char *why = guards->type == VALUE_LIST ? NULL : "a list of guards is expected";
 
@@ -243,4 +243,31 @@ const char *import_elicitation(struct importing *im, struct value *server, struc
         add_text(im, server, "ask_timeout", arena_span(im->arena, buf_view(&ttl)));
     import_add(server, "elicitation", ours);
     return NULL;
+}
+
+/* --- tokens --- */
+
+const char *import_auth(struct importing *im, struct value *server, struct value *v)
+{
+    static const char *const keys[] = {"profile"};
+    const struct value *url = import_member(im, server, "url");
+    struct value *profile = member(v, "profile"), *ours;
+
+    if (!has_only(v, keys, COUNT_OF(keys)) || !profile || profile->type != VALUE_STRING ||
+        check_name(profile->text))
+        return "it has 'profile', the name of a token, and nothing else";
+    if (!url || span_starts(url->text, SPAN("ws")))
+        return "it is for servers with an http or https 'url'";
+    ours = value_new(im->arena, VALUE_MAP, v->at);
+    add_text(im, ours, "profile", profile->text);
+    import_add(server, "auth", ours);
+    return NULL;
+}
+
+/* --- files --- */
+
+const char *import_attachments(struct importing *im, struct value *server, struct value *v)
+{
+    (void)im, (void)server, (void)v;
+    return "files in arguments and results are not moved here";
 }

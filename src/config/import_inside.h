@@ -1,6 +1,6 @@
 /*
  * import_inside: declarations that the files of import share. import.c knows the dialects and the
- * members of a server, import_guards.c its guards, import_manifest.c the manifest around them,
+ * members of a server, import_guards.c what bounds it, import_manifest.c the manifest around them,
  * import_variables.c the ${...} in their texts.
  */
 #ifndef RIALTO_CONFIG_IMPORT_INSIDE_H
@@ -24,18 +24,20 @@ void import_say(struct importing *im, enum problem_level level, const struct val
 
 /* Turn the keys of a server's entry into ours. False when the entry is to be left out. */
 bool import_server(struct importing *im, struct value *server);
+/* A member of a server's entry that means our key `ours` and is not empty; NULL when there is none.
+ */
+const struct value *import_member(const struct importing *im, const struct value *server,
+                                  const char *ours);
 /* A member `key` of `map` that means our key `ours`. */
 void import_add(struct value *map, const char *ours, struct value *v);
 /* Is the value empty? Some programs write every key that they know, used or not. */
 bool import_is_empty(const struct value *v);
 
-/* Turn the guards of a server into rules. NULL, or what is not understood: then nothing is added.
- */
-const char *import_guards(struct importing *im, const struct value *server,
-                          const struct value *guards);
-/* Turn a server's `elicitation` into ours. NULL, or what is not understood. */
-const char *import_elicitation(struct importing *im, struct value *server, struct value *v);
-/* Put these rules into the document, before the rules that it has. */
+/* Members that bound a server, each turned into our keys. NULL, or what is not understood: then the
+ * server must not run. */
+typedef const char *import_bound_fn(struct importing *im, struct value *server, struct value *v);
+import_bound_fn import_guards, import_elicitation, import_auth, import_attachments;
+/* Put the rules of the guards into the document, before the rules that it has. */
 void import_guards_end(struct importing *im, struct value *root);
 
 /* Rewrite the variables of editors in all texts of a server. */

@@ -371,6 +371,12 @@ const struct schema_row schema_rows[] = {
     {"servers.*.auth.idp.subject_token", SCHEMA_STRING, SERVER(auth.idp_subject_token),
      .check = check_not_empty, .secret = true,
      .help = "The user's ID token, or the absolute path of the file that has it."},
+    {"servers.*.auth.profile", SCHEMA_STRING, SERVER(auth.profile), .check = check_name,
+     .help = "The name of a token that something else renews: the secret PROFILE_TOKEN, in upper "
+             "case and with _ for other characters (WORKIQ_TOKEN for workiq), from a file of "
+             "secrets.directory, from secrets.command or from the environment. It is sent as a "
+             "bearer token in place of headers.Authorization, and looked up again when the server "
+             "answers 401."},
     {"servers.*.id", SCHEMA_STRING, SERVER(id), .check = check_name,
      .help = "The server's id on a message bus, independent of its name. Made from the name when "
              "not given."},

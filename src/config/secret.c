@@ -1,5 +1,5 @@
 /* Replacing ${NAME} in a text, and looking the name up in directories, by a command and in the
- * environment. Called by hub/server.c, hub/bridge.c, hub/bus_settings.c and
+ * environment. Called by hub/server.c, hub/bridge.c, hub/bus_settings.c, hub/profile.c and
  * cmd/doctor/start.c. */
 #include "config/secret.h"
 
@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "config/credentials.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
@@ -86,6 +87,7 @@ static bool from_directory(const char *directory, const char *name, struct buf *
 {
     char path[PATH_MAX];
 
+    out->n = 0;
     if (!directory || !directory[0] ||
         snprintf(path, sizeof path, "%s/%s", directory, name) >= (int)sizeof path)
         return false;
@@ -95,18 +97,30 @@ static bool from_directory(const char *directory, const char *name, struct buf *
     bool ok = read_all(fd, out);
     close(fd);
     trim_line_end(out);
-    return ok;
+    return ok && out->n;
 }
 
-/* The output of the command with the name as its last argument. */
-static bool from_command(const struct config_strings *command, const char *name, struct buf *out)
+static bool is_told(const struct buf *found)
+{
+    log_add_secret(buf_view(found));
+    credentials_in_text(buf_view(found));
+    return true;
+}
+
+bool secrets_in_files(const struct config_secrets *places, const char *name, struct buf *out)
+{
+    return (from_directory(places->directory, name, out) ||
+            from_directory(getenv("CREDENTIALS_DIRECTORY"), name, out)) &&
+           is_told(out);
+}
+
+int secrets_start_command(const struct config_strings *command, const char *name, pid_t *pid)
 {
     posix_spawn_file_actions_t actions;
-    int pipe_fds[2], status = 0;
-    pid_t pid;
+    int pipe_fds[2];
 
     if (!command->n || pipe2(pipe_fds, O_CLOEXEC) < 0)
-        return false;
+        return -ENOENT;
     const char **argv = MEM_ARRAY(const char *, command->n + 2);
     for (size_t i = 0; i < command->n; i++)
         argv[i] = command->items[i];
@@ -116,36 +130,60 @@ static bool from_command(const struct config_strings *command, const char *name,
     if (!isatty(STDIN_FILENO))
         posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
     posix_spawn_file_actions_adddup2(&actions, pipe_fds[1], STDOUT_FILENO);
-    int failed = posix_spawnp(&pid, argv[0], &actions, NULL, (char *const *)argv, environ);
+    int failed = posix_spawnp(pid, argv[0], &actions, NULL, (char *const *)argv, environ);
     posix_spawn_file_actions_destroy(&actions);
     mem_free(argv);
     close(pipe_fds[1]);
-    bool ok = !failed && read_all(pipe_fds[0], out);
-    close(pipe_fds[0]);
     if (failed)
-        return false;
-    if (!ok)
-        kill(pid, SIGKILL);
-    waitpid(pid, &status, 0);
-    trim_line_end(out);
-    return ok && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+        close(pipe_fds[0]);
+    return failed ? -failed : pipe_fds[0];
 }
 
-static bool from_environment(const char *name, struct buf *out)
+static int end_command(pid_t pid, struct buf *out, int wait_options)
+{
+    int status = 0;
+
+    if (waitpid(pid, &status, wait_options) == 0)
+        return -EAGAIN;
+    trim_line_end(out);
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0 && out->n && is_told(out) ? 0 : -ENOENT;
+}
+
+int secrets_end_command(pid_t pid, struct buf *out)
+{
+    return end_command(pid, out, WNOHANG);
+}
+
+/* The output of the command with the name as its last argument. */
+static bool from_command(const struct config_strings *command, const char *name, struct buf *out)
+{
+    pid_t pid;
+    int fd = secrets_start_command(command, name, &pid);
+
+    out->n = 0;
+    if (fd < 0)
+        return false;
+    bool ok = read_all(fd, out);
+    close(fd);
+    if (!ok)
+        kill(pid, SIGKILL);
+    return end_command(pid, out, 0) == 0 && ok;
+}
+
+bool secrets_in_environment(const char *name, struct buf *out)
 {
     const char *value = getenv(name);
 
+    out->n = 0;
     if (value)
         buf_str(out, value);
-    return value != NULL;
+    return out->n && is_told(out);
 }
 
 static bool look_up(const struct config *c, const char *name, struct buf *out)
 {
-    return (from_directory(c->secrets.directory, name, out) && out->n) ||
-           ((out->n = 0), from_directory(getenv("CREDENTIALS_DIRECTORY"), name, out) && out->n) ||
-           ((out->n = 0), from_command(&c->secrets.command, name, out) && out->n) ||
-           ((out->n = 0), from_environment(name, out) && out->n);
+    return secrets_in_files(&c->secrets, name, out) ||
+           from_command(&c->secrets.command, name, out) || secrets_in_environment(name, out);
 }
 
 /* The value of a name; empty when there is none. */
@@ -158,8 +196,6 @@ static struct span value_of(struct secrets *s, struct span name)
         char *key = mem_span(name);
         if (!look_up(s->config, key, &found))
             found.n = 0;
-        log_add_secret(buf_view(&found));
-        credentials_in_text(buf_view(&found));
         value = buf_take(&found);
         map_put(&s->values, name, value);
         mem_free(key);

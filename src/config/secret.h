@@ -12,6 +12,8 @@
 
 #include "config/config.h"
 
+#include <sys/types.h>
+
 struct secrets; /* with a cache: the command runs once per name */
 
 struct secrets *secrets_new(const struct config *c);
@@ -23,5 +25,17 @@ void secrets_free(struct secrets *s);
 void secrets_fill(struct secrets *s, const char *text, struct buf *out, struct buf *missing);
 /* Append the value of one name, whatever its characters; nothing when there is none. */
 void secrets_find(struct secrets *s, const char *name, struct buf *out);
+
+/*
+ * The steps of a look-up, for one who must not wait for the command. Each appends the secret to
+ * `out`, and tells the redactor of it.
+ */
+bool secrets_in_files(const struct config_secrets *places, const char *name, struct buf *out);
+bool secrets_in_environment(const char *name, struct buf *out);
+/* Starts the command. Its output is read from the descriptor that is returned; negative when it
+ * cannot be started. */
+int secrets_start_command(const struct config_strings *command, const char *name, pid_t *pid);
+/* Has the command, whose whole output is in `out`, ended well? -EAGAIN: it has not ended. */
+int secrets_end_command(pid_t pid, struct buf *out);
 
 #endif

@@ -86,6 +86,8 @@ static void put_identity(struct buf *out, const struct config_server *s)
     put_texts(out, "arg", &s->args);
     put_pairs(out, "env", &s->env);
     put_pairs(out, "header", &s->headers);
+    if (s->auth.profile)
+        buf_printf(out, "profile=%s\n", s->auth.profile);
     put_texts(out, "allow", &s->allow);
     put_texts(out, "deny", &s->deny);
 }

@@ -12,6 +12,7 @@
 #include "hub/memory.h"
 #include "hub/nesting.h"
 #include "hub/places.h"
+#include "hub/profile.h"
 #include "hub/sandbox.h"
 #include "mcp/server/http_upstream.h"
 #include "mcp/server/ws_upstream.h"
@@ -33,6 +34,7 @@ struct server_plan {
     struct stdio_upstream_options stdio; /* argv NULL for remote servers */
     struct http_upstream_options http;   /* url NULL for others */
     struct signin_settings signin;       /* url NULL: nobody signs in there */
+    struct profile *profile;             /* NULL: no secret is the token */
     struct reach reach;                  /* set for a server that an agent has registered */
     bool discreet;                       /* the same */
     const char *memory;                  /* NULL: the catalog is not remembered */
@@ -264,6 +266,7 @@ void server_plan_drop(struct server_plan *plan)
     if (!plan || --plan->holders)
         return;
     server_plan_drop(plan->newer);
+    profile_free(plan->profile);
     arena_fini(&plan->arena);
     mem_free(plan);
 }
@@ -318,7 +321,7 @@ static void plan_signin(struct filling *f, const struct config_server *s)
     BUF_SCOPED scopes = {0};
     struct url url;
 
-    if (s->origin == ORIGIN_AGENT || has_authorization(s) || !http->url ||
+    if (s->origin == ORIGIN_AGENT || s->auth.profile || has_authorization(s) || !http->url ||
         !url_read(&url, span_str(http->url)) || !url_is_safe(&url))
         return;
     for (size_t i = 0; i < a->scopes.n; i++)
@@ -343,6 +346,20 @@ static void plan_signin(struct filling *f, const struct config_server *s)
     log_add_secret(span_str(f->plan->signin.client_secret));
 }
 
+/* The token of the profile is sent in place of a header of the file. */
+static void plan_profile(struct filling *f, const struct config *c, const char *name,
+                         const char **headers)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; headers[i]; i++)
+        if (!span_eq_nocase(span_cut(span_str(headers[i]), 0, sizeof "Authorization"),
+                            SPAN("Authorization:")))
+            headers[n++] = headers[i];
+    headers[n] = NULL;
+    f->plan->profile = profile_new(&c->secrets, name);
+}
+
 static void plan_pipe(struct filling *f, const struct config *c, const struct config_server *s)
 {
     static const enum http_transport transports[] = {
@@ -356,16 +373,19 @@ static void plan_pipe(struct filling *f, const struct config *c, const struct co
 
     f->plan->stdio.alias = alias;
     if (s->url) {
-        const char *url = fill(f, s->url);
+        const char *url = fill(f, s->url),
+                   **headers = pairs_of(f, &s->headers, ": ", c->omits_headers);
+        if (s->auth.profile && f->secrets)
+            plan_profile(f, c, s->auth.profile, headers);
         credentials_in_text(span_str(url));
-        f->plan->http = (struct http_upstream_options){
-            .alias = alias,
-            .url = url,
-            .ca = keep(f->arena, s->ca),
-            .headers = pairs_of(f, &s->headers, ": ", c->omits_headers),
-            .transport = transports[s->transport],
-            .max_message = c->limits.message,
-            .reach = f->plan->discreet ? &f->plan->reach : NULL};
+        f->plan->http =
+            (struct http_upstream_options){.alias = alias,
+                                           .url = url,
+                                           .ca = keep(f->arena, s->ca),
+                                           .headers = headers,
+                                           .transport = transports[s->transport],
+                                           .max_message = c->limits.message,
+                                           .reach = f->plan->discreet ? &f->plan->reach : NULL};
     } else
         f->plan->stdio = (struct stdio_upstream_options){.alias = alias,
                                                          .argv = argv_of(f, s),
@@ -444,6 +464,11 @@ struct server_plan *server_plan_demo(const struct config *c)
     return plan;
 }
 
+struct http_signer *server_profile(const struct server_plan *plan, struct loop *loop)
+{
+    return plan->profile ? profile_signer(plan->profile, loop) : NULL;
+}
+
 static struct mcp_provider *make_provider(struct loop *loop, const struct server_plan *plan,
                                           struct http_signer *signer)
 {
@@ -453,7 +478,7 @@ static struct mcp_provider *make_provider(struct loop *loop, const struct server
         return stdio_upstream_new(loop, &plan->stdio);
     if (!span_starts(span_str(remote->url), SPAN("ws"))) {
         struct http_upstream_options options = *remote;
-        options.signer = signer;
+        options.signer = signer ? signer : server_profile(plan, loop);
         return http_upstream_new(loop, &options);
     }
     return ws_upstream_new(loop, &(struct ws_upstream_options){.alias = remote->alias,

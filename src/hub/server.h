@@ -38,6 +38,8 @@ struct mcp_provider *server_start(struct loop *loop, const struct server_plan *p
                                   struct http_signer *signer);
 /* How we sign in to the server; NULL: nobody signs in there. */
 const struct signin_settings *server_signin(const struct server_plan *plan);
+/* The token of the server's auth profile, for as long as the plan is held; NULL: it has none. */
+struct http_signer *server_profile(const struct server_plan *plan, struct loop *loop);
 const char *server_alias(const struct server_plan *plan);
 /* The program that the server runs; NULL for a remote server. */
 const struct stdio_upstream_options *server_program(const struct server_plan *plan);

@@ -1,5 +1,7 @@
 // RockBot's own mcp.json, taken as it is.
 import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import path from 'node:path';
 import { test } from 'node:test';
 import { embeddedRig } from './bus_rig.mjs';
 import { exchange, fake, HttpClient, logged, rialto, serve, tempDir, until, writeConfig } from './lib.mjs';
@@ -13,9 +15,9 @@ test('a server with a bound that is not understood is left out, and the others r
   const main = fake('--name', 'main');
   const guards = {
     argGuards: [{ handler: 'something-new', tools: ['read'], options: {} }],
-    auth: { profile: 'work' },
+    auth: { profile: 'work' }, // a program has no headers
     ELICITATION: { mode: 'ask-my-mother' },
-    attachments: { thresholdBytes: 10 },
+    attachments: { somethingNew: 10 },
   };
   const guarded = Object.fromEntries(Object.entries(guards).map(([key, value]) => [`with-${key}`, { ...main, [key]: value }]));
   const mcpServers = { main, ...guarded, empty: { ...main, argGuards: [], auth: null } };
@@ -199,4 +201,86 @@ test('an elicitation that is not understood keeps its server out, and says why',
     assert.match(stdout, /mcpServers\.bad\.elicitation: server left out: 'elicitation' is not understood/, JSON.stringify(elicitation));
     assert.match(stdout, pattern, JSON.stringify(elicitation));
   }
+});
+
+// --- auth ---
+
+/** A server that answers 401 to every token but `accepts`; {url, sdk, seen: the tokens that came, accepts}. */
+async function guarded(t) {
+  const sdk = new SdkServer();
+  const door = { sdk, seen: [], accepts: 'none' };
+  const { url } = await listen(t, (request, response) => {
+    const token = request.headers.authorization;
+    door.seen.push(token);
+    if (token === `Bearer ${door.accepts}`) sdk.handler(request, response);
+    else response.writeHead(401, { 'WWW-Authenticate': 'Bearer error="invalid_token"' }).end('{"error":"invalid_token"}');
+  });
+  return Object.assign(door, { url });
+}
+
+// RockBot's files name the profile of a token and never hold the token; such a server was left out. The token is a
+// secret that something else renews: a server that refuses it gets the next one, and the caller notices nothing.
+test('auth names a profile, whose token is a secret; it is read again when the server answers 401', async (t) => {
+  const place = embeddedRig(t).place();
+  const [far, directory] = [await guarded(t), tempDir()];
+  const file = path.join(directory, 'WORK_IQ_TOKEN');
+  const renew = (token) => { fs.writeFileSync(`${file}.new`, `${token}\n`); fs.renameSync(`${file}.new`, file); };
+  const entry = { type: 'http', url: far.url, headers: { Authorization: 'Bearer static', 'X-Other': 'yes' }, auth: { Profile: 'work-iq' } };
+  const server = await serve(t, { mcpServers: { far: entry }, secrets: { directory }, bus: { ...place.bus, agents: [place.agent] } });
+  const agent = await place.join(t, place.agent);
+  const locked = async (pattern) => {
+    const { code, isRetryable, message } = await agent.error('far', 'echo', { text: 'x' });
+    assert.deepEqual([code, isRetryable], ['auth_required', false], message);
+    assert.match(message, pattern);
+  };
+  await logged(server, /far.*has no token: auth profile 'work-iq' is the secret WORK_IQ_TOKEN, and there is none/);
+  await locked(/auth profile 'work-iq' is the secret WORK_IQ_TOKEN/);
+
+  far.accepts = 'first-token';
+  renew('first-token');
+  await agent.hears('far');
+  assert.equal(await agent.text('far', 'echo', { text: 'one' }), 'one');
+  assert.ok(far.sdk.headers.every((h) => h['x-other'] === 'yes'));
+
+  far.accepts = 'second-token';
+  renew('second-token');
+  assert.deepEqual(await Promise.all(['a', 'b', 'c'].map((text) => agent.text('far', 'echo', { text }))), ['a', 'b', 'c']);
+  assert.equal(far.sdk.calls, 4, 'each call was done once');
+
+  far.accepts = 'third-token';
+  await locked(/refuses the token of auth profile 'work-iq', which is the secret WORK_IQ_TOKEN.*HTTP 401.*A person must renew/);
+  renew('third-token');
+  assert.equal(await agent.text('far', 'echo', { text: 'four' }), 'four');
+  assert.ok(!far.seen.includes('Bearer static'), far.seen.join());
+  for (const token of ['first-token', 'second-token', 'third-token']) assert.doesNotMatch(server.stderr(), new RegExp(token));
+});
+
+test('the token of a profile comes from a command, and nobody waits for that', async (t) => {
+  const [far, directory] = [await guarded(t), tempDir()];
+  const [token, held] = [path.join(directory, 'token'), path.join(directory, 'held')];
+  fs.writeFileSync(token, 'first-token');
+  far.accepts = 'first-token';
+  const script = `while [ -e ${held} ]; do sleep 0.05; done; test "$1" = WORK_TOKEN && cat ${token}`;
+  const mcpServers = { far: { url: far.url, auth: { profile: 'work' } }, near: fake('--name', 'near') };
+  const server = await serve(t, { mcpServers, secrets: { command: ['sh', '-c', script, 'sh'] } });
+  const client = await new HttpClient(server.url).connect();
+  await client.waitFor('far__echo', 'near__echo');
+  fs.writeFileSync(held, '');
+  fs.writeFileSync(token, 'second-token');
+  far.accepts = 'second-token';
+  const waiting = client.text('far__echo', { text: 'later' });
+  await until('the command is asked', () => far.seen.at(-1) === 'Bearer first-token');
+  assert.equal(await client.text('near__add', { a: 1, b: 2 }), '3');
+  fs.rmSync(held);
+  assert.equal(await waiting, 'later');
+});
+
+test('an auth that is not understood keeps its server out, and says why', async () => {
+  const url = 'https://x.example/mcp';
+  for (const [auth, more] of [[{ profil: 'x' }, { url }], [{ profile: 7 }, { url }], [{ profile: 'x', scopes: [] }, { url }], [{ profile: 'x' }, { url: 'ws://x.example' }], ['x', { url }]]) {
+    const { stdout } = await rialto(['check', writeConfig(tempDir(), { mcpServers: { main: fake(), bad: { ...more, auth } } }, 'mcp.json')]);
+    assert.match(stdout, /mcpServers\.bad\.auth: server left out: 'auth' is not understood/, JSON.stringify(auth));
+  }
+  const ours = await rialto(['check', writeConfig(tempDir(), { servers: { a: { ...fake(), auth: { profile: 'x' } }, b: { url: 'ws://x.example', auth: { profile: 'x' } } } })]).catch((e) => e);
+  assert.match(`${ours.stdout}${ours.stderr}`, /'auth' makes no sense for a server with 'command'[^]*'auth' is for http and https URLs/);
 });

@@ -63,6 +63,9 @@ static const struct {
     {"does not speak TLS", "no TLS is spoken there: write http:// (or ws://) in `url`"},
     {"CAfile", "the file in this server's `ca` cannot be used: it takes certificates in PEM form"},
     /* answers */
+    {"refuses the token of", "renew that secret; it is read again by itself"},
+    {"has no token", "put the token into a file of that name in secrets.directory, let "
+                     "secrets.command print it, or set the variable"},
     {"HTTP 401", "give it a token: headers: {Authorization: \"Bearer ${NAME}\"}"},
     {"HTTP 403", "what it was given does not open this door: check the token in `headers` and what "
                  "it is allowed"},
