@@ -3,6 +3,7 @@
  * written must be JSON again, and a record that was read and written must be read the same.
  */
 #include "base/log.h"
+#include "rockbot/capture.h"
 #include "rockbot/content.h"
 #include "rockbot/fingerprint.h"
 #include "rockbot/hints.h"
@@ -46,6 +47,8 @@ static void try_record(enum rockbot_record type, struct span text)
 static void try_object(struct span text)
 {
     const struct content_options options = {.attach_limit = 16, .inline_limit = 8};
+    const struct config_capture capture = {
+        .content = "content", .name = "file", .mime = "mime", .encoding = "encoding"};
     char print[FINGERPRINT_SIZE];
     struct buf out = {0};
     struct content c;
@@ -64,6 +67,10 @@ static void try_object(struct span text)
     fingerprint_put_canonical(&out, text);
     must_be(buf_view(&out), JSON_OBJECT);
     fingerprint_of_tool(print, SPAN("tool"), buf_view(&c.text), text);
+    out.n = 0;
+    buf_span(&out, text);
+    if (capture_text(&out, &capture, "/nonexistent"))
+        must_be(buf_view(&out), JSON_OBJECT);
     buf_fini(&out);
     content_fini(&c);
 }

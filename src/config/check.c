@@ -112,6 +112,7 @@ bool check_server(struct schema_read *r, const struct value *v, const char *show
     if (s->origin == ORIGIN_AGENT && command && !is_given(v, "sandbox"))
         s->sandbox.level = SANDBOX_LIGHT;
     s->own_timeout = is_given(v, "timeout");
+    s->attachments.given = is_given(v, "attachments");
     s->own_approve_by = is_given(v, "approve_by");
     if (command && !is_given(v, "ping"))
         s->ping = 0; /* a program that ends closes its pipes, and a busy one must not be stopped */
@@ -180,6 +181,15 @@ bool check_prompt(struct schema_read *r, const struct value *v, const char *show
     if (v->type == VALUE_MAP && !is_given(v, "name"))
         problems_add(r->problems, PROBLEM_ERROR, v->at, shown, "expected the key 'name'");
     return p->name != NULL;
+}
+
+bool check_capture(struct schema_read *r, const struct value *v, const char *shown, void *entry)
+{
+    const struct config_capture *c = entry;
+
+    if (!c->tools.n)
+        problems_add(r->problems, PROBLEM_ERROR, v->at, shown, "expected the key 'tools'");
+    return c->tools.n > 0;
 }
 
 /* Names must differ in more than case: some programs ignore case. */

@@ -15,7 +15,7 @@ schema_check_fn check_agent, check_address, check_url, check_bus_url, check_orig
 schema_check_fn check_public_url, check_password;
 schema_check_fn check_capability, check_unix_address;
 schema_check_fn check_names_pattern, check_tool_pattern, check_pattern, check_control;
-schema_check_fn check_pointer, check_folder;
+schema_check_fn check_pointer, check_folder, check_endpoint;
 schema_check_fn check_env_name, check_header_name, check_header_value;
 
 /* Has the server a command or an address, and no key that only makes sense for the other kind? */
@@ -24,6 +24,8 @@ schema_entry_fn check_server;
 schema_entry_fn check_listen;
 /* A prompt must be named. */
 schema_entry_fn check_prompt;
+/* It must say for which tools it is. */
+schema_entry_fn check_capture;
 /* A rule must say what follows, and have no more than one test of an argument. */
 schema_entry_fn check_rule;
 /* An issuer must have a name and keys. */

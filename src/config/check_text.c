@@ -88,6 +88,15 @@ const char *check_folder(struct span text)
     return text.n && text.p[0] == '/' ? check_path(text) : "expected an absolute path";
 }
 
+const char *check_endpoint(struct span text)
+{
+    bool fine = text.n > 1 && text.n <= 256 && text.p[0] == '/';
+
+    for (size_t i = 0; i < text.n && fine; i++)
+        fine = ascii_is_word(text.p[i], "/_-.~");
+    return fine ? NULL : "expected a path on the server's host, such as /attachments";
+}
+
 const char *check_control(struct span text)
 {
     if (span_is(text, "auto") || span_is(text, "off"))

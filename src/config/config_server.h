@@ -48,6 +48,27 @@ struct config_elicitation {
     struct config_strings denied_fields;
 };
 
+/* Where a text result of some tools has a file in base64. */
+struct config_capture {
+    struct config_strings tools;
+    const char *content;                /* the member with the bytes */
+    const char *name, *mime, *encoding; /* members that describe the file, or NULL */
+};
+
+/* Files in arguments and results of calls from a bus. */
+struct config_attachments {
+    bool given; /* the key is in the file */
+    uint64_t threshold;
+    const char *endpoint, *upload_field;
+    struct config_strings outbound; /* arguments */
+    struct config_strings inbound;  /* tools */
+    bool capture;
+    struct {
+        struct config_capture *items;
+        size_t n;
+    } capture_fields;
+};
+
 /* What the server's program may do; the lists and limits are for SANDBOX_MAP. */
 struct config_sandbox {
     enum config_cage level;
@@ -126,6 +147,7 @@ struct config_server {
     } prompts_as_context;
     struct config_strings resources_as_context;
     struct config_elicitation elicitation;
+    struct config_attachments attachments;
 
     uint64_t timeout; /* ms, like all durations; 0 = none */
     bool own_timeout; /* the key is in the file */

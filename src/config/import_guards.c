@@ -6,7 +6,12 @@
 #include "config/check.h"
 #include "config/import_inside.h"
 
-enum { NAME_MAX_BYTES = 128, DEFAULT_TTL_MINUTES = 30 };
+enum {
+    NAME_MAX_BYTES = 128,
+    DEFAULT_TTL_MINUTES = 30,
+    COUNT_MOST = 999999,
+    THRESHOLD_MOST = 16 << 20,
+};
 
 /* A member by its name in any case, as RockBot reads its files. */
 static struct value *member(const struct value *map, const char *key)
@@ -182,17 +187,14 @@ static const char *mode_of(const struct value *mode)
     return NULL;
 }
 
-/* A whole number of at most 6 digits, or none. */
-static bool is_number(const struct value *v)
+/* A whole number up to `most`, or none. */
+static bool is_number(const struct value *v, uint64_t most)
 {
+    uint64_t n;
+
     if (!v || v->type == VALUE_NULL)
         return true;
-    if (v->type != VALUE_NUMBER || !v->text.n || v->text.n > 6)
-        return false;
-    for (size_t i = 0; i < v->text.n; i++)
-        if (!ascii_is_digit(v->text.p[i]))
-            return false;
-    return true;
+    return v->type == VALUE_NUMBER && ascii_number(v->text, &n) && n <= most;
 }
 
 static const char *wrong_elicitation(const struct value *v)
@@ -207,7 +209,8 @@ static const char *wrong_elicitation(const struct value *v)
         return "it has a key that is not known";
     if (!mode_of(member(v, "mode")))
         return "'mode' is auto, decline, off or handback";
-    if (!is_number(member(v, "maxPerCall")) || !is_number(member(v, "handbackTtlMinutes")))
+    if (!is_number(member(v, "maxPerCall"), COUNT_MOST) ||
+        !is_number(member(v, "handbackTtlMinutes"), COUNT_MOST))
         return "'maxPerCall' and 'handbackTtlMinutes' are whole numbers";
     if (!is_texts(member(v, "deniedFields")))
         return "'deniedFields' is a list of names";
@@ -266,8 +269,143 @@ const char *import_auth(struct importing *im, struct value *server, struct value
 
 /* --- files --- */
 
+static const char *const file_keys[] = {"thresholdBytes", "uploadFieldName", "endpointPath",
+                                        "outbound",       "inbound",         "capture"};
+static const char *const capture_keys[] = {"tools", "contentField", "nameField", "mimeField",
+                                           "encodingField"};
+
+/* A map with no member but these, or none at all. */
+static bool is_map_of(const struct value *v, const char *const *keys, size_t n)
+{
+    return !v || v->type == VALUE_NULL || has_only(v, keys, n);
+}
+
+static bool is_text(const struct value *v)
+{
+    return !v || v->type == VALUE_NULL || (v->type == VALUE_STRING && !check_name(v->text));
+}
+
+/* "NAME[*]", the one shape that RockBot knows. */
+static bool is_list_path(struct span text)
+{
+    return text.n > 3 && span_is(span_from(text, text.n - 3), "[*]") &&
+           !check_name(span_cut(text, 0, text.n - 3));
+}
+
+static const char *wrong_capture(const struct value *capture)
+{
+    static const char *const keys[] = {"enabled", "rules"};
+    const struct value *enabled = capture ? member(capture, "enabled") : NULL;
+    const struct value *rules = capture ? member(capture, "rules") : NULL;
+    bool fine = is_map_of(capture, keys, COUNT_OF(keys)) &&
+                (!enabled || enabled->type == VALUE_BOOL || enabled->type == VALUE_NULL) &&
+                (!rules || rules->type == VALUE_LIST || rules->type == VALUE_NULL);
+
+    for (const struct value *v = fine && rules ? rules->first : NULL; v && fine; v = v->next) {
+        fine = has_only(v, capture_keys, COUNT_OF(capture_keys)) && is_texts(member(v, "tools"));
+        for (size_t i = 1; i < COUNT_OF(capture_keys); i++)
+            fine = fine && is_text(member(v, capture_keys[i]));
+    }
+    return fine ? NULL
+                : "'capture' has 'enabled' and 'rules', and a rule 'tools', 'contentField', "
+                  "'nameField', 'mimeField' and 'encodingField'";
+}
+
+/* RockBot takes one without the slash, too. */
+static void put_endpoint(struct buf *out, struct span text)
+{
+    buf_str(out, span_starts(text, SPAN("/")) ? "" : "/");
+    buf_span(out, text);
+}
+
+static bool is_path(const struct value *v)
+{
+    BUF_SCOPED path = {0};
+
+    if (!v || import_is_empty(v))
+        return true;
+    put_endpoint(&path, v->text);
+    return v->type == VALUE_STRING && !check_endpoint(buf_view(&path));
+}
+
+static const char *wrong_attachments(const struct value *v)
+{
+    static const char *const outbound_keys[] = {"paramPaths"}, *const inbound_keys[] = {"tools"};
+
+    if (!has_only(v, file_keys, COUNT_OF(file_keys)))
+        return "it has a key that is not known";
+    const struct value *outbound = member(v, "outbound"), *inbound = member(v, "inbound");
+    if (!is_number(member(v, "thresholdBytes"), THRESHOLD_MOST))
+        return "'thresholdBytes' is a whole number of up to 16 MiB";
+    if (!is_text(member(v, "uploadFieldName")) || !is_path(member(v, "endpointPath")))
+        return "'uploadFieldName' is a name, and 'endpointPath' a path";
+    if (!is_map_of(outbound, outbound_keys, 1) ||
+        (outbound && !is_texts(member(outbound, "paramPaths"))))
+        return "'outbound' has 'paramPaths', a list";
+    const struct value *paths = outbound ? member(outbound, "paramPaths") : NULL;
+    for (const struct value *path = paths ? paths->first : NULL; path; path = path->next)
+        if (!is_list_path(path->text))
+            return "'paramPaths' are like attachments[*]: an argument that is a list";
+    if (!is_map_of(inbound, inbound_keys, 1) || (inbound && !is_texts(member(inbound, "tools"))))
+        return "'inbound' has 'tools', a list of names";
+    return wrong_capture(member(v, "capture"));
+}
+
+/* Moves a member to our map, under our name. */
+static void move(struct value *from, const char *theirs, struct value *to, const char *ours)
+{
+    struct value *v = from ? member(from, theirs) : NULL;
+
+    if (!v || import_is_empty(v))
+        return;
+    value_remove(from, v);
+    import_add(to, ours, v);
+}
+
+static void move_capture(struct importing *im, struct value *capture, struct value *ours)
+{
+    static const char *const names[] = {"tools", "content", "name", "mime", "encoding"};
+    struct value *rules = capture ? member(capture, "rules") : NULL;
+    struct value *fields = rules ? value_new(im->arena, VALUE_LIST, rules->at) : NULL;
+
+    move(capture, "enabled", ours, "capture");
+    for (struct value *v = rules ? rules->first : NULL; v; v = v->next) {
+        struct value *field = value_new(im->arena, VALUE_MAP, v->at);
+        for (size_t i = 0; i < COUNT_OF(names); i++)
+            move(v, capture_keys[i], field, names[i]);
+        if (value_get(field, "tools")) /* without, the rule is for no tool */
+            value_append(fields, field);
+    }
+    if (fields && fields->n)
+        import_add(ours, "capture_fields", fields);
+}
+
 const char *import_attachments(struct importing *im, struct value *server, struct value *v)
 {
-    (void)im, (void)server, (void)v;
-    return "files in arguments and results are not moved here";
+    const char *why = wrong_attachments(v);
+
+    if (why)
+        return why;
+    struct value *ours = value_new(im->arena, VALUE_MAP, v->at);
+    struct value *outbound = member(v, "outbound"), *threshold = member(v, "thresholdBytes");
+    struct value *paths = outbound ? member(outbound, "paramPaths") : NULL;
+    struct value *endpoint = member(v, "endpointPath");
+    for (struct value *path = paths ? paths->first : NULL; path; path = path->next)
+        path->text.n -= 3;
+    move(outbound, "paramPaths", ours, "outbound");
+    move(member(v, "inbound"), "tools", ours, "inbound");
+    if (threshold && threshold->type == VALUE_NUMBER) {
+        BUF_SCOPED size = {0};
+        buf_printf(&size, SPAN_FMT "B", SPAN_ARG(threshold->text));
+        add_text(im, ours, "threshold", arena_span(im->arena, buf_view(&size)));
+    }
+    move(v, "uploadFieldName", ours, "upload_field");
+    if (endpoint && !import_is_empty(endpoint)) {
+        BUF_SCOPED path = {0};
+        put_endpoint(&path, endpoint->text);
+        add_text(im, ours, "endpoint", arena_span(im->arena, buf_view(&path)));
+    }
+    move_capture(im, member(v, "capture"), ours);
+    import_add(server, "attachments", ours);
+    return NULL;
 }

@@ -27,6 +27,7 @@ static bool only_adjusted(const struct config_server *from, const struct config_
     adjusted.timeout_max = to->timeout_max;
     adjusted.ask_timeout = to->ask_timeout;
     adjusted.elicitation = to->elicitation;
+    adjusted.attachments = to->attachments;
     adjusted.concurrency = to->concurrency;
     adjusted.queue = to->queue;
     adjusted.start_timeout = to->start_timeout;

@@ -4,16 +4,17 @@
 #include "config/check.h"
 #include "config/schema.h"
 
-#define TOP(field)    .offset = offsetof(struct config, field)
-#define LISTEN(field) .offset = offsetof(struct config_listen, field)
-#define SERVER(field) .offset = offsetof(struct config_server, field)
-#define TOOL(field)   .offset = offsetof(struct config_tool, field)
-#define PROMPT(field) .offset = offsetof(struct config_prompt, field)
-#define VIEW(field)   .offset = offsetof(struct config_view, field)
-#define JOIN(field)   .offset = offsetof(struct config_join, field)
-#define RULE(field)   .offset = offsetof(struct config_rule, field)
-#define JWT(field)    .offset = offsetof(struct config_jwt, field)
-#define TOKEN(field)  .offset = offsetof(struct config_token, field)
+#define TOP(field)     .offset = offsetof(struct config, field)
+#define LISTEN(field)  .offset = offsetof(struct config_listen, field)
+#define SERVER(field)  .offset = offsetof(struct config_server, field)
+#define TOOL(field)    .offset = offsetof(struct config_tool, field)
+#define PROMPT(field)  .offset = offsetof(struct config_prompt, field)
+#define CAPTURE(field) .offset = offsetof(struct config_capture, field)
+#define VIEW(field)    .offset = offsetof(struct config_view, field)
+#define JOIN(field)    .offset = offsetof(struct config_join, field)
+#define RULE(field)    .offset = offsetof(struct config_rule, field)
+#define JWT(field)     .offset = offsetof(struct config_jwt, field)
+#define TOKEN(field)   .offset = offsetof(struct config_token, field)
 
 #define SECONDS(n) ((n)*1000ull)
 #define MINUTES(n) ((n)*60000ull)
@@ -458,6 +459,51 @@ const struct schema_row schema_rows[] = {
      .max = CALLS_MAX, .check = check_name,
      .help = "Fields that agents are never asked for; case is ignored. A form with one of them is "
              "declined, and so is one with a field that looks like a credential."},
+    {"servers.*.attachments", SCHEMA_SECTION,
+     .help = "Files in calls from a bus: agents name files in the folder bus.attachments, and the "
+             "server gets their bytes; bytes that the server returns become files there. Agents "
+             "with MCP exchange bytes as they are, and this says nothing about them."},
+    {"servers.*.attachments.outbound", SCHEMA_STRINGS, SERVER(attachments.outbound),
+     .max = PATHS_MAX, .check = check_name,
+     .help =
+         "Arguments that are lists of files. In each {path: FILE} of the list, path is replaced "
+         "by name and base64Content, or from threshold on by the attachmentId that uploading "
+         "the file to the server gave."},
+    {"servers.*.attachments.inbound", SCHEMA_STRINGS, SERVER(attachments.inbound), .max = PATHS_MAX,
+     .check = check_name,
+     .help = "Tools that take the argument mode: save. They are called with stash, or with inline "
+             "if the argument sizeHint is below threshold, and the file that they answer with is "
+             "saved; the result is {path, name, size, mime}."},
+    {"servers.*.attachments.threshold", SCHEMA_SIZE, SERVER(attachments.threshold),
+     .preset = "256KiB", .min = 1, .max = 16 << 20, .zero = "every file is uploaded",
+     .help = "From this size on files are uploaded to the server and downloaded from it, below "
+             "they stand in the messages."},
+    {"servers.*.attachments.endpoint", SCHEMA_STRING, SERVER(attachments.endpoint),
+     .preset = "/attachments", .check = check_endpoint,
+     .help = "Where on the server's host: POST (multipart) uploads, GET and DELETE of ENDPOINT/ID "
+             "download and forget."},
+    {"servers.*.attachments.upload_field", SCHEMA_STRING, SERVER(attachments.upload_field),
+     .preset = "file", .check = check_name, .help = "The field of the upload's form."},
+    {"servers.*.attachments.capture", SCHEMA_BOOL, SERVER(attachments.capture), .preset = "true",
+     .help = "Whether images, audio and binary resources in results become files, whatever their "
+             "size. Without attachments only large ones do."},
+    {"servers.*.attachments.capture_fields", SCHEMA_LIST, SERVER(attachments.capture_fields),
+     .max = PATHS_MAX, .entry_size = sizeof(struct config_capture), .check_entry = check_capture,
+     .help = "Tools that return a file in base64 inside of a JSON text. If the file is binary, its "
+             "bytes are saved, and path, name, size and mime stand in their place."},
+    {"servers.*.attachments.capture_fields.*.tools", SCHEMA_STRINGS, CAPTURE(tools), .min = 1,
+     .check = check_name, .help = "The tools; case is ignored."},
+    {"servers.*.attachments.capture_fields.*.content", SCHEMA_STRING, CAPTURE(content),
+     .preset = "content", .check = check_name, .help = "The member with the bytes."},
+    {"servers.*.attachments.capture_fields.*.name", SCHEMA_STRING, CAPTURE(name),
+     .check = check_name,
+     .help = "The member with the file's name; name and path are looked at as well."},
+    {"servers.*.attachments.capture_fields.*.mime", SCHEMA_STRING, CAPTURE(mime),
+     .check = check_name, .help = "The member with the MIME type."},
+    {"servers.*.attachments.capture_fields.*.encoding", SCHEMA_STRING, CAPTURE(encoding),
+     .check = check_name,
+     .help = "The member that says how the bytes are written; unless that is base64, they are left "
+             "alone."},
     {"servers.*.start", SCHEMA_WORD, SERVER(start), .preset = "eager", .words = start_words,
      .help = "When the program is started."},
     {"servers.*.start_timeout", SCHEMA_DURATION, SERVER(start_timeout), .preset = "30s", .min = 100,

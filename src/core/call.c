@@ -489,6 +489,28 @@ static int ask_rules(struct call *c, const struct request *request)
     return RULES_ENDED;
 }
 
+enum call_prospect call_foresee(const struct router *r, struct view *v,
+                                const struct request *request)
+{
+    static const enum call_prospect by_rule[] = {
+        [RULE_ALLOW] = PROSPECT_FREE, [RULE_DENY] = PROSPECT_DENIED, [RULE_ASK] = PROSPECT_ASKED};
+    BUF_SCOPED scratch = {0};
+    struct ruling ruling = {0};
+    struct request own = *request;
+    struct route route;
+
+    if (!route_find(v, request, &route))
+        return PROSPECT_DENIED;
+    own.name = route.own_name;
+    if (r->rules)
+        ruling = rules_decide(r->rules, route.provider, &own, &scratch);
+    if (ruling.by)
+        return by_rule[ruling.by->then];
+    if (ruling.misleads.n)
+        return PROSPECT_DENIED;
+    return approval_needed(route.provider, own.name) ? PROSPECT_ASKED : PROSPECT_FREE;
+}
+
 /* False if the call was refused, because its params exceed the limit of memory or a rule denies it,
  * or held, because a person must allow it. */
 static bool may_pass(struct call *c, const struct request *request)

@@ -96,6 +96,11 @@ struct call {
 /* NULL when the call has ended inside; `done` has told the consumer. */
 struct call *call_open(struct router *r, struct peer *consumer, struct view *v,
                        const struct request *request, void *consumer_data);
+/* What would become of the call as things are, by the rules and approvals of its tool; nothing is
+ * written down. */
+enum call_prospect { PROSPECT_FREE, PROSPECT_ASKED, PROSPECT_DENIED };
+enum call_prospect call_foresee(const struct router *r, struct view *v,
+                                const struct request *request);
 void call_cancel(struct call *c, enum failure why);
 /* The consumer leaves: all calls that it opened are cancelled. It must not open calls meanwhile. */
 void call_cancel_all(struct peer *consumer);

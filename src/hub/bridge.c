@@ -860,6 +860,13 @@ struct mcp_provider *bridge_mcp_provider(const struct provider *p)
     return s && core_of(s) == p ? instance_server(s->instance) : NULL;
 }
 
+struct server_plan *bridge_server_plan(const struct provider *p)
+{
+    const struct bridge_server *s = p->entry;
+
+    return s ? s->plan : NULL;
+}
+
 static bool is_settled(const struct bridge_server *s)
 {
     const struct provider *p = core_of(s);

@@ -69,6 +69,8 @@ struct provider *bridge_next(const struct bridge *b, const struct provider *p);
 struct view *bridge_server_view(const struct provider *p);
 /* The MCP side of this server; NULL for any other provider. */
 struct mcp_provider *bridge_mcp_provider(const struct provider *p);
+/* What the server is made from; NULL for any other provider. */
+struct server_plan *bridge_server_plan(const struct provider *p);
 /* Has every started server come up or failed at least once? */
 bool bridge_settled(const struct bridge *b);
 /* The same, where a server whose lists are known from an earlier run counts as settled. */

@@ -10,6 +10,7 @@
 #include "config/check.h"
 #include "config/edit.h"
 #include "config/load.h"
+#include "hub/side_request.h"
 #include "io/reach.h"
 #include "wire/json.h"
 
@@ -18,10 +19,12 @@
 enum { ID_DIGITS = 12, IDENTITY_DIGITS = 16 };
 
 struct bus_hosting {
+    struct loop *loop;
     struct bridge *bridge;
     struct follow *follow;
     struct bus_host host;
-    struct buf texts; /* the texts of the facts that put_facts returned last */
+    struct list requests; /* of struct side_request */
+    struct buf texts;     /* the texts of the facts that put_facts returned last */
 };
 
 /* --- the identity of a server --- */
@@ -149,6 +152,23 @@ static struct bus_asking asking_of(void *arg, const struct provider *p)
                                .max = s->elicitation.max_per_call,
                                .denied = s->elicitation.denied_fields.items,
                                .n_denied = s->elicitation.denied_fields.n};
+}
+
+static const struct config_attachments *files_of(void *arg, const struct provider *p)
+{
+    const struct config_server *s = entry_of(arg, p);
+
+    return s && s->attachments.given ? &s->attachments : NULL;
+}
+
+static struct side_request *request(void *arg, const struct provider *p,
+                                    const struct bus_request *request, bus_answer_fn *done,
+                                    void *owner)
+{
+    struct bus_hosting *h = arg;
+    struct server_plan *plan = bridge_server_plan(p);
+
+    return plan ? side_request_start(h->loop, &h->requests, plan, request, done, owner) : NULL;
 }
 
 /* --- register and unregister --- */
@@ -424,10 +444,12 @@ static void admit(void *arg, struct provider *p)
     bridge_admit(h->bridge, p);
 }
 
-struct bus_hosting *bus_hosting_new(struct bridge *bridge, struct follow *follow)
+struct bus_hosting *bus_hosting_new(struct loop *loop, struct bridge *bridge, struct follow *follow)
 {
     struct bus_hosting *h = MEM_NEW(struct bus_hosting);
 
+    h->loop = loop;
+    list_init(&h->requests);
     h->bridge = bridge;
     h->follow = follow;
     h->host = (struct bus_host){.router = bridge_router(bridge),
@@ -436,6 +458,9 @@ struct bus_hosting *bus_hosting_new(struct bridge *bridge, struct follow *follow
                                 .view = view_of,
                                 .facts = put_facts,
                                 .asking = asking_of,
+                                .files = files_of,
+                                .request = request,
+                                .withdraw = side_request_cancel,
                                 .relist = relist,
                                 .add = add_server,
                                 .remove = remove_server,
@@ -445,6 +470,7 @@ struct bus_hosting *bus_hosting_new(struct bridge *bridge, struct follow *follow
 
 void bus_hosting_free(struct bus_hosting *h)
 {
+    side_request_cancel_all(&h->requests);
     buf_fini(&h->texts);
     mem_free(h);
 }

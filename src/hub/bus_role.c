@@ -2,6 +2,7 @@
  * closes them one after the other. Called by hub.c and cmd/bus.c. */
 #include "hub/bus_role.h"
 
+#include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "core/approval.h"
@@ -10,6 +11,8 @@
 #include "rockbot/news.h"
 #include "rockbot/proxy.h"
 #include "rockbot/worker.h"
+
+#include <stdlib.h>
 
 struct bus_role {
     struct loop *loop;
@@ -20,7 +23,7 @@ struct bus_role {
     struct bus_worker_options worker_options;
     struct bus_proxy_options proxy_options;
     struct bus_news_options news_options;
-    struct buf source;
+    struct buf source, attachments;
     struct bus *bus;
     struct bus_worker *worker; /* NULL when the role has no worker, or the worker is closed */
     struct bus_proxy *proxy;
@@ -56,6 +59,7 @@ static void on_closed(void *owner)
     bus_hosting_free(r->hosting);
     bus_settings_fini(&r->settings);
     buf_fini(&r->source);
+    buf_fini(&r->attachments);
     mem_free(r);
     closed(arg);
 }
@@ -72,6 +76,19 @@ static void on_change(struct bridge_watch *w)
         bus_proxy_look(r->proxy);
 }
 
+/* The folder that is configured, or that of RockBot's shared volume. */
+static const char *attachments_of(struct bus_role *r, const struct config *c)
+{
+    const char *shared = getenv("ROCKBOT_SHARED_PATH");
+
+    if (c->bus.attachments || !shared || !shared[0])
+        return c->bus.attachments;
+    buf_printf(&r->attachments, "%s/attachments/", shared);
+    file_make_folders(buf_cstr(&r->attachments));
+    r->attachments.n--;
+    return buf_cstr(&r->attachments);
+}
+
 static void open_worker(struct bus_role *r, const struct config *c)
 {
     r->worker_options =
@@ -83,7 +100,7 @@ static void open_worker(struct bus_role *r, const struct config *c)
                                     .tools_available = c->bus.discovery & DISCOVERY_TOOLS_AVAILABLE,
                                     .prefetch = (unsigned)c->bus.prefetch,
                                     .max_timeout_ms = c->bus.max_timeout,
-                                    .attachments = c->bus.attachments};
+                                    .attachments = attachments_of(r, c)};
     r->worker = bus_worker_new(r->loop, r->bus, bus_hosting_host(r->hosting), &r->worker_options);
 }
 
@@ -138,7 +155,7 @@ struct bus_role *bus_role_open(struct loop *loop, const struct config *c, struct
         mem_free(r);
         return NULL;
     }
-    r->hosting = bus_hosting_new(bridge, follow);
+    r->hosting = bus_hosting_new(loop, bridge, follow);
     if (what != BUS_PROXY)
         open_worker(r, c);
     if (what != BUS_WORKER)

@@ -519,6 +519,13 @@ const struct stdio_upstream_options *server_program(const struct server_plan *pl
     return plan->http.url ? NULL : &plan->stdio;
 }
 
+const struct http_upstream_options *server_remote(const struct server_plan *plan)
+{
+    struct span url = span_str(plan->http.url);
+
+    return span_starts(url, SPAN("http")) ? &plan->http : NULL;
+}
+
 const struct filter *server_filter(const struct server_plan *plan)
 {
     return &plan->filter;

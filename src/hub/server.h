@@ -15,6 +15,8 @@
 #include "mcp/server/provider.h"
 #include "mcp/server/stdio_upstream.h"
 
+struct http_upstream_options;
+
 /* The meaning of an entry, worked out once. Holders are counted: an entry may change or go while
  * instances made from the plan still run. */
 struct server_plan;
@@ -43,6 +45,8 @@ struct http_signer *server_profile(const struct server_plan *plan, struct loop *
 const char *server_alias(const struct server_plan *plan);
 /* The program that the server runs; NULL for a remote server. */
 const struct stdio_upstream_options *server_program(const struct server_plan *plan);
+/* How the server is reached by HTTP; NULL for a program, and for a WebSocket. */
+const struct http_upstream_options *server_remote(const struct server_plan *plan);
 const struct filter *server_filter(const struct server_plan *plan);
 const struct policy *server_policy(const struct server_plan *plan);
 /* The path where the catalog is remembered; NULL when it is not. */

@@ -1,41 +1,184 @@
-/* Saves a text or decoded base64 as a file in the attachments folder, with an extension by MIME
- * type. Called by content.c. */
+/* Files of the attachments folder: saving under a name that is free, opening without leaving the
+ * folder, and what is known of MIME types. Called by content.c, capture.c and enclosures.c. */
 #include "rockbot/attachments.h"
 
 #include "base/base64.h"
 #include "base/file.h"
 #include "base/id.h"
 #include "base/mem.h"
+#include "base/utf8.h"
+#include "wire/json_out.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+    NAME_LONGEST = 128,   /* bytes of a file's name that are kept */
+    MOST_ALIKE = 1000,    /* files of the same name, told apart by a number */
+    LOOKED_AT = 8 * 1024, /* bytes of a file of an unknown type */
+};
+
+/* The first row of a type is the one whose ending is used. */
+static const struct known_type {
+    const char *mime, *ending;
+    bool binary;
+} known_types[] = {
+    {"image/png", ".png", true},
+    {"image/jpeg", ".jpg", true},
+    {"image/jpeg", ".jpeg", true},
+    {"image/gif", ".gif", true},
+    {"image/webp", ".webp", true},
+    {"image/bmp", ".bmp", true},
+    {"image/vnd.microsoft.icon", ".ico", true},
+    {"image/svg+xml", ".svg", false}, /* a text that models can read */
+    {"audio/wav", ".wav", true},
+    {"audio/mpeg", ".mp3", true},
+    {"audio/ogg", ".ogg", true},
+    {"video/mp4", ".mp4", true},
+    {"video/webm", ".webm", true},
+    {"application/pdf", ".pdf", true},
+    {"application/zip", ".zip", true},
+    {"application/gzip", ".gz", true},
+    {"application/octet-stream", ".bin", true},
+    {"application/vnd.openxmlformats-officedocument.wordprocessingml.document", ".docx", true},
+    {"application/vnd.openxmlformats-officedocument.spreadsheetml.sheet", ".xlsx", true},
+    {"application/vnd.openxmlformats-officedocument.presentationml.presentation", ".pptx", true},
+    {"application/json", ".json", false},
+    {"application/xml", ".xml", false},
+    {"application/yaml", ".yaml", false},
+    {"application/yaml", ".yml", false},
+    {"text/html", ".html", false},
+    {"text/html", ".htm", false},
+    {"text/markdown", ".md", false},
+    {"text/csv", ".csv", false},
+    {"text/plain", ".txt", false},
+    {"text/plain", ".log", false},
+};
+
+/* --- types --- */
+
+static bool is_kind(struct span mime, const char *kind)
+{
+    return mime.n >= strlen(kind) &&
+           span_eq_nocase(span_cut(mime, 0, strlen(kind)), span_str(kind));
+}
+
+static const struct known_type *type_of(struct span mime)
+{
+    struct span bare = span_trim(span_cut(mime, 0, span_find(mime, ';')));
+
+    for (size_t i = 0; i < COUNT_OF(known_types); i++)
+        if (span_eq_nocase(bare, span_str(known_types[i].mime)))
+            return &known_types[i];
+    return NULL;
+}
 
 static const char *ending_of(struct span mime)
 {
-    static const struct {
-        const char *mime, *ending;
-    } rows[] = {
-        {"image/png", ".png"},         {"image/jpeg", ".jpg"},      {"image/gif", ".gif"},
-        {"image/webp", ".webp"},       {"image/svg+xml", ".svg"},   {"audio/wav", ".wav"},
-        {"audio/mpeg", ".mp3"},        {"audio/ogg", ".ogg"},       {"application/pdf", ".pdf"},
-        {"application/json", ".json"}, {"application/zip", ".zip"}, {"text/html", ".html"},
-        {"text/markdown", ".md"},      {"text/csv", ".csv"},
-    };
-    struct span bare = span_trim(span_cut(mime, 0, span_find(mime, ';')));
+    const struct known_type *t = type_of(mime);
 
-    for (size_t i = 0; i < COUNT_OF(rows); i++)
-        if (span_eq_nocase(bare, span_str(rows[i].mime)))
-            return rows[i].ending;
-    return bare.n >= 5 && span_eq_nocase(span_cut(bare, 0, 5), SPAN("text/")) ? ".txt" : ".bin";
+    return t ? t->ending : is_kind(mime, "text/") ? ".txt" : ".bin";
+}
+
+const char *attachment_mime(struct span name)
+{
+    for (size_t i = 0; i < COUNT_OF(known_types); i++) {
+        struct span ending = span_str(known_types[i].ending);
+        if (name.n > ending.n && span_eq_nocase(span_from(name, name.n - ending.n), ending))
+            return known_types[i].mime;
+    }
+    return NULL;
+}
+
+/* No NUL, and UTF-8 but for a character that is cut off at the end of what is looked at. */
+static bool is_text(struct span bytes)
+{
+    const char *p = bytes.p, *end = p + (bytes.n < LOOKED_AT ? bytes.n : LOOKED_AT);
+
+    while (p < end) {
+        size_t n = *p ? utf8_length(p, bytes.p + bytes.n) : 0;
+        if (!n)
+            return false;
+        p += n;
+    }
+    return true;
+}
+
+bool attachment_is_binary(struct span mime, struct span bytes)
+{
+    const struct known_type *t = type_of(mime);
+
+    if (t)
+        return t->binary;
+    if (is_kind(mime, "image/") || is_kind(mime, "audio/") || is_kind(mime, "video/"))
+        return true;
+    return !is_kind(mime, "text/") && !is_text(bytes);
+}
+
+/* --- saving --- */
+
+/* The last part of a name, with what could be misread in a folder replaced. */
+static void put_name(struct buf *out, struct span wanted)
+{
+    struct span leaf = wanted;
+
+    for (size_t i = 0; i < wanted.n; i++)
+        if (wanted.p[i] == '/' || wanted.p[i] == '\\')
+            leaf = span_from(wanted, i + 1);
+    size_t n = leaf.n < NAME_LONGEST ? leaf.n : NAME_LONGEST;
+    while (n < leaf.n && n && utf8_tail((unsigned char)leaf.p[n]))
+        n--;
+    for (size_t i = 0; i < n; i++) {
+        char c = leaf.p[i];
+        bool fine = (unsigned char)c >= 0x20 && c != 0x7f && !strchr("<>:\"|?*", c);
+        buf_char(out, fine && (i || c != '.') ? c : '_');
+    }
+    if (!n)
+        buf_str(out, "attachment");
+}
+
+/* NAME, NAME-2, NAME-3 ... with the ending behind the number, whichever is free. */
+static int create(struct buf *path, const char *folder, struct span name)
+{
+    size_t dot = name.n;
+
+    for (size_t i = 1; i < name.n; i++)
+        if (name.p[i] == '.')
+            dot = i;
+    for (unsigned i = 1; i <= MOST_ALIKE; i++) {
+        path->n = 0;
+        buf_printf(path, "%s/" SPAN_FMT, folder, SPAN_ARG(span_cut(name, 0, dot)));
+        if (i > 1)
+            buf_printf(path, "-%u", i);
+        buf_span(path, span_from(name, dot));
+        int fd = open(buf_cstr(path), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+        if (fd >= 0 || errno != EEXIST)
+            return fd >= 0 ? fd : -errno;
+    }
+    return -EEXIST;
 }
 
 int attachment_save(struct attachment *a, const char *folder, struct span text, struct span mime,
-                    struct err *err)
+                    struct span wanted, struct err *err)
 {
-    char name[ID_TOKEN_SIZE];
+    BUF_SCOPED name = {0};
     struct buf path = {0};
+    char random[ID_TOKEN_SIZE];
 
     *a = (struct attachment){.size = text.n};
-    id_token(name);
-    buf_printf(&path, "%s/%s%s", folder, name, ending_of(mime));
-    int rc = file_replace(buf_cstr(&path), text);
+    id_token(random);
+    if (wanted.n)
+        put_name(&name, wanted);
+    else
+        buf_printf(&name, "%s%s", random, ending_of(mime));
+    int fd = create(&path, folder, buf_view(&name));
+    int rc = fd < 0 ? fd : file_write_fd(fd, text);
+    if (fd >= 0)
+        close(fd);
+    if (fd >= 0 && rc)
+        (void)unlink(buf_cstr(&path));
     if (rc) {
         buf_fini(&path);
         return err_set(err, rc, "cannot write to the attachments folder %s: %s", folder,
@@ -55,6 +198,16 @@ size_t attachment_size(struct span base64)
     return n;
 }
 
+int attachment_decode(struct buf *out, struct span base64)
+{
+    BUF_SCOPED dense = {0};
+
+    for (size_t i = 0; i < base64.n; i++)
+        if (!strchr(" \t\r\n", base64.p[i]) || !base64.p[i])
+            buf_char(&dense, base64.p[i]);
+    return base64_read(out, buf_view(&dense));
+}
+
 int attachment_save_base64(struct attachment *a, const char *folder, struct span base64,
                            struct span mime, struct err *err)
 {
@@ -64,7 +217,7 @@ int attachment_save_base64(struct attachment *a, const char *folder, struct span
     if (rc < 0)
         rc = err_set(err, rc, "the server's data is no base64");
     else
-        rc = attachment_save(a, folder, buf_view(&bytes), mime, err);
+        rc = attachment_save(a, folder, buf_view(&bytes), mime, SPAN_EMPTY, err);
     return rc;
 }
 
@@ -72,4 +225,73 @@ void attachment_fini(struct attachment *a)
 {
     mem_free(a->path);
     a->path = NULL;
+}
+
+void attachment_put(struct buf *out, const struct attachment *a, struct span mime)
+{
+    json_out_str(out, "path", a->path);
+    json_out_str(out, "name", a->name);
+    json_out_number(out, "size", a->size);
+    json_out_text_or_null(out, "mime", mime);
+}
+
+/* --- opening --- */
+
+/* The path from the folder on. Agents that share the folder's parent write the folder's name before
+ * that. Empty when the path leads elsewhere. */
+static struct span from_folder(const char *folder, struct span path)
+{
+    struct span whole = span_str(folder), leaf = whole;
+
+    while (whole.n > 1 && whole.p[whole.n - 1] == '/')
+        whole.n--;
+    for (size_t i = 0; i < whole.n; i++)
+        if (whole.p[i] == '/')
+            leaf = span_from(whole, i + 1);
+    struct span before = span_starts(path, SPAN("/")) ? whole : leaf;
+    if (path.n > before.n + 1 && span_starts(path, before) && path.p[before.n] == '/')
+        return span_from(path, before.n + 1);
+    return span_starts(path, SPAN("/")) ? SPAN_EMPTY : path;
+}
+
+/* Opens part after part, none of them a link. */
+static int open_inside(const char *folder, struct span rest)
+{
+    int fd = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+    while (fd >= 0 && rest.n) {
+        BUF_SCOPED part = {0};
+        buf_span(&part, span_cut(rest, 0, span_find(rest, '/')));
+        rest = span_from(rest, part.n + 1);
+        bool odd = !part.n || memchr(part.p, '\0', part.n) || span_is(buf_view(&part), "..") ||
+                   span_is(buf_view(&part), ".");
+        int how = rest.n ? O_PATH | O_DIRECTORY : O_RDONLY | O_NONBLOCK | O_NOCTTY;
+        int next = odd ? -1 : openat(fd, buf_cstr(&part), how | O_NOFOLLOW | O_CLOEXEC);
+        int code = odd ? ENOENT : errno;
+        close(fd);
+        fd = next;
+        errno = code;
+    }
+    return fd >= 0 ? fd : -errno;
+}
+
+int attachment_open(const char *folder, struct span path, uint64_t *size, struct err *err)
+{
+    struct span rest = from_folder(folder, path), shown = span_cut(path, 0, NAME_LONGEST);
+    struct stat st = {0};
+
+    if (!rest.n || rest.p[rest.n - 1] == '/')
+        return err_set(err, -EPERM, "'" SPAN_FMT "' is not in the attachments folder %s",
+                       SPAN_ARG(shown), folder);
+    int fd = open_inside(folder, rest);
+    if (fd < 0)
+        return err_set(err, fd, "'" SPAN_FMT "' cannot be read from the attachments folder %s: %s",
+                       SPAN_ARG(shown), folder, err_name(fd));
+    if (fstat(fd, &st) || !S_ISREG(st.st_mode) || st.st_size > ATTACHMENT_MAX) {
+        close(fd);
+        return err_set(err, -EINVAL, "'" SPAN_FMT "' is %s", SPAN_ARG(shown),
+                       S_ISREG(st.st_mode) ? "larger than 32 MiB" : "not a file");
+    }
+    *size = (uint64_t)st.st_size;
+    return fd;
 }

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/utf8.h"
 #include "rockbot/attachments.h"
+#include "rockbot/capture.h"
 #include "rockbot/rockbot.h"
 #include "wire/json.h"
 #include "wire/json_out.h"
@@ -72,15 +73,14 @@ void content_put_line(struct buf *out, struct span text)
 /* --- blocks of results --- */
 
 /* The description that replaces the bytes. */
-static void put_attachment(struct buf *out, const struct attachment *a, struct span mime,
-                           struct span uri)
+static void put_description(struct buf *out, const struct attachment *a, struct span mime,
+                            struct span uri)
 {
     buf_char(out, '{');
-    json_out_str(out, "path", a->path);
-    json_out_str(out, "name", a->name);
-    json_out_number(out, "size", a->size);
-    json_out_text(out, "mimeType", mime);
-    json_out_text_or_null(out, "uri", uri);
+    attachment_put(out, a, mime);
+    if (uri.n)
+        json_out_text(out, "uri", uri);
+    json_out_str(out, "note", CAPTURE_NOTE);
     buf_char(out, '}');
 }
 
@@ -98,7 +98,7 @@ static void move_data(struct block *b, const struct content_options *options)
         return;
     }
     buf_reset(&b->data, 0);
-    put_attachment(&b->text, &file, buf_view(&b->mime), buf_view(&b->uri));
+    put_description(&b->text, &file, buf_view(&b->mime), buf_view(&b->uri));
     attachment_fini(&file);
 }
 
@@ -210,13 +210,15 @@ void content_read(struct content *c, struct span result, const struct content_op
 {
     struct json_slot list = json_get(result, "content");
     struct json_slot structured = json_get(result, "structuredContent");
-    bool only_text = true;
+    bool only_text = true, captured = !options->capture || !options->attachments;
 
     *c = (struct content){0};
     for (struct json_iter it = json_iter(list.type == JSON_ARRAY ? list.value : SPAN("[]"));
          json_next(&it);) {
         struct block b = {.raw = it.type == JSON_OBJECT ? it.value : SPAN("{}")};
         read_block(&b, options);
+        if (b.is_text && !captured)
+            captured = capture_text(&b.text, options->capture, options->attachments);
         add_block(c, &b);
         only_text = only_text && b.is_text;
         block_fini(&b);
@@ -253,7 +255,7 @@ static void trim_text(struct content_piece *p, const struct content_options *opt
     if (p->text.n <= options->inline_limit)
         return;
     if (options->attachments && attachment_save(&p->file, options->attachments, buf_view(&p->text),
-                                                buf_view(&p->mime), &err) == 0) {
+                                                buf_view(&p->mime), SPAN_EMPTY, &err) == 0) {
         buf_reset(&p->text, 0);
         buf_printf(&p->note, "The text has %" PRIu64 " bytes and was saved to the path above.",
                    p->size);

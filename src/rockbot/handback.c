@@ -27,6 +27,7 @@ struct handback {
     uint64_t budget;              /* of the call, again after the answer */
     uint64_t asked;               /* questions of this call so far, with this one */
     bool decides;                 /* the answer needs an approval */
+    bool saves;                   /* as of the job */
     struct job *answer;           /* waits for its approval, or NULL */
     struct span content;          /* of that answer */
     char approval[ID_TOKEN_SIZE]; /* its id */
@@ -119,6 +120,7 @@ static struct handback *handback_new(const struct job *j, const struct ask *ask,
     q->budget = j->budget;
     q->asked = j->asked + 1;
     q->decides = decides;
+    q->saves = j->saves;
     list_append(&j->worker->questions, &q->node);
     j->worker->n_questions++;
     return q;
@@ -263,6 +265,7 @@ static void resume(struct job *j, struct handback *q, struct span content)
     j->arguments = arena_span(&j->arena, q->arguments);
     j->can_answer = true;
     j->asked = q->asked;
+    j->saves = q->saves;
     j->call = call;
     call->consumer_data = j;
     j->began = loop_now(j->worker->loop);

@@ -1,14 +1,17 @@
 /*
  * host: what the worker and the proxy need from the bridge.
  *
- * This folder knows no configuration and no MCP transport; hub/bus_host.c provides these functions.
+ * This folder knows no configuration but the rules on files in calls, and no MCP transport;
+ * hub/bus_host.c provides these functions.
  * A worker is a consumer of the servers' own views, a proxy adds providers.
  */
 #ifndef RIALTO_ROCKBOT_HOST_H
 #define RIALTO_ROCKBOT_HOST_H
 
 #include "base/err.h"
+#include "config/config_server.h"
 #include "core/router.h"
+#include "io/document.h"
 
 /* A server that an agent on the bus registers: raw values, checked by the host. */
 struct bus_new_server {
@@ -38,6 +41,18 @@ struct bus_asking {
     size_t n_denied;
 };
 
+/* An HTTP request to a server's host beside MCP, with the server's own headers and token. */
+struct bus_request {
+    const char *method;
+    const char *path; /* on the host of the server's url */
+    const char *type; /* of the body; may be NULL */
+    struct buf *body; /* taken over; may be NULL */
+    size_t max;       /* bytes of the answer */
+    uint64_t timeout; /* ms for all of it */
+};
+typedef void bus_answer_fn(void *owner, const struct document_answer *a);
+struct side_request;
+
 struct bus_host {
     struct router *router;
     void *arg;
@@ -48,6 +63,14 @@ struct bus_host {
     struct view *(*view)(void *arg, struct provider *p);
     void (*facts)(void *arg, const struct provider *p, struct bus_server_facts *facts);
     struct bus_asking (*asking)(void *arg, const struct provider *p);
+    /* What the configuration says of files in calls of the server; NULL when it says nothing. */
+    const struct config_attachments *(*files)(void *arg, const struct provider *p);
+    /* NULL: the server is not reached by HTTP. `done` (which may be NULL) is called from the loop;
+     * the request is gone when it returns, or is withdrawn. */
+    struct side_request *(*request)(void *arg, const struct provider *p,
+                                    const struct bus_request *request, bus_answer_fn *done,
+                                    void *owner);
+    void (*withdraw)(struct side_request *r);
     /* Ask the server for its lists again, if it is up: a new generation of its catalog follows. */
     void (*relist)(void *arg, struct provider *p);
     /* Add or remove a server for an agent, also in the configuration file. 0, or negative with a

@@ -4,7 +4,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "bus/topic.h"
-#include "rockbot/worker_inside.h"
+#include "rockbot/enclosures.h"
 
 #include <stdarg.h>
 
@@ -97,11 +97,13 @@ static void job_free(struct job *j)
 {
     struct bus_worker *w = j->worker;
 
+    enclosures_drop(j);
     list_remove(&j->node);
     if (w)
         timer_clear(loop_timers(w->loop), &j->timer);
     if (w && j->memory && j->memory->work == j)
         j->memory->work = NULL;
+    buf_fini(&j->outgoing);
     buf_fini(&j->reply);
     arena_fini(&j->arena);
     mem_free(j);
@@ -213,6 +215,7 @@ void job_reply(struct job *j, enum rockbot_record type, const struct span *value
     uint64_t worth = 2 * j->budget;
 
     timer_clear(loop_timers(w->loop), &j->timer);
+    enclosures_drop(j);
     j->resume = NULL;
     j->reply_type = type;
     rockbot_put(&j->reply, type, values);
@@ -300,6 +303,11 @@ static void on_timer(struct timer *t)
     j->timed_out = true;
     if (j->call)
         call_cancel(j->call, FAIL_TIMEOUT); /* calls `done` before it returns */
+    else if (j->enclosures)
+        job_fail(j, "timeout", true,
+                 "timed out: the files of the call were not exchanged with server '" SPAN_FMT
+                 "' within %llu ms",
+                 SPAN_ARG(j->server), (unsigned long long)j->budget);
     else if (j->question.n)
         job_fail(j, "timeout", true,
                  "timed out: nobody approved the answer. The question is open still");

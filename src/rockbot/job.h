@@ -51,6 +51,11 @@ struct job {
     bool relisted;                 /* the server was asked for its lists because of this job */
     uint64_t generation;           /* of the catalog at that time */
     struct call *call;
+    struct enclosures
+        *enclosures;     /* of the arguments or the result, on their way (enclosures.h); or NULL */
+    struct buf outgoing; /* the arguments with files in them; empty: they are as they came */
+    bool packed;         /* files were looked for in the arguments */
+    bool saves;          /* the result is a file that is to be saved */
     /* Replies with an error, in the form of this kind. `retryable`: calling again may help. */
     void (*fail)(struct job *j, const char *code, bool retryable, struct span text);
     /* Replies with the outcome of the call. */

@@ -4,8 +4,8 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "bus/stamp.h"
+#include "rockbot/enclosures.h"
 #include "rockbot/hints.h"
-#include "rockbot/worker_inside.h"
 #include "wire/rpc.h"
 
 enum {
@@ -79,11 +79,38 @@ static void put_hint(struct buf *out, const struct job *j, struct span error)
         (void)hints_put(out, j->tool, schema.value, j->arguments, error);
 }
 
+/* What becomes of binary content in results of the job's server. */
+static struct content_options content_of(const struct job *j)
+{
+    const struct bus_host *host = j->worker->host;
+    struct provider *p = worker_server(j->worker, j->server);
+    const struct config_attachments *rules = p ? host->files(host->arg, p) : NULL;
+    struct content_options options = j->worker->content;
+
+    if (!rules)
+        return options;
+    options.attach_limit = 0;
+    if (!rules->capture)
+        options.attachments = NULL;
+    for (size_t i = 0; i < rules->capture_fields.n && !options.capture; i++) {
+        const struct config_capture *rule = &rules->capture_fields.items[i];
+        for (size_t k = 0; k < rule->tools.n; k++)
+            if (span_eq_nocase(j->tool, span_str(rule->tools.items[k])))
+                options.capture = rule;
+    }
+    return options;
+}
+
 static void finish_result(struct job *j, const struct outcome *outcome)
 {
+    struct content_options options = content_of(j);
     struct content c;
 
-    content_read(&c, outcome->body, &j->worker->content);
+    if (!outcome->is_error && enclosures_unpack(j, outcome->body))
+        return;
+    if (outcome->is_error)
+        options.capture = NULL;
+    content_read(&c, outcome->body, &options);
     if (outcome->is_error) {
         struct buf hint = {0};
         put_hint(&hint, j, buf_view(&c.text));
@@ -255,7 +282,7 @@ static void put_params(struct buf *params, struct buf *meta, const struct job *j
     json_quote(params, tool);
     request->name_at.n = params->n - request->name_at.at;
     buf_str(params, ",\"arguments\":");
-    buf_span(params, j->arguments);
+    buf_span(params, j->outgoing.n ? buf_view(&j->outgoing) : j->arguments);
     if (j->trace.parent[0]) {
         buf_printf(meta, "\"traceparent\":\"%s\"", j->trace.parent);
         if (j->trace.state[0]) {
@@ -316,7 +343,9 @@ static void call_tool(struct job *j)
                               .party = map_hash(j->agent)};
     struct buf params = {0}, meta = {0};
     put_params(&params, &meta, j, request.name, &request);
-    job_open(j, v, &request);
+    buf_reset(&j->outgoing, 0);
+    if (enclosures_pack(j, v, &request, call_tool))
+        job_open(j, v, &request);
     buf_fini(&meta);
     buf_fini(&params);
 }

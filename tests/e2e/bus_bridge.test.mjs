@@ -152,8 +152,8 @@ test('McpBridgeResource: pictures and long texts go to the attachments folder', 
   const reply = await agent.invoke('main', 'picture', { bytes: 100_000 });
   const [block] = reply.body.contentBlocks;
   assert.deepEqual([block.type, block.data, block.mimeType], ['image', null, 'image/png']);
-  const { path: file, size, mimeType } = JSON.parse(reply.body.content);
-  assert.deepEqual([path.dirname(file), size, mimeType], [attachments, 100_000, 'image/png']);
+  const { path: file, size, mime } = JSON.parse(reply.body.content);
+  assert.deepEqual([path.dirname(file), size, mime], [attachments, 100_000, 'image/png']);
   assert.deepEqual(fs.readFileSync(file), Buffer.alloc(100_000, 7));
   const small = await agent.invoke('main', 'picture', { bytes: 10 });
   assert.equal(small.body.contentBlocks[0].data, Buffer.alloc(10, 7).toString('base64'));

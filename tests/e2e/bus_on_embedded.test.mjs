@@ -1,6 +1,7 @@
 // Everything that is asked of the bus, on the embedded bus over its socket.
 import { after } from 'node:test';
 import { embeddedRig, runAll } from './bus_rig.mjs';
+import { attachmentScenarios } from './bus_attachment_scenarios.mjs';
 import { changeScenarios } from './bus_change_scenarios.mjs';
 import { fleetScenarios } from './bus_fleet_scenarios.mjs';
 import { handbackScenarios } from './bus_handback_scenarios.mjs';
@@ -10,4 +11,4 @@ import { startShared, workerScenarios } from './bus_worker_scenarios.mjs';
 
 const rig = embeddedRig({ after });
 await startShared(rig);
-runAll(rig, messageScenarios, workerScenarios, proxyScenarios, fleetScenarios, changeScenarios, handbackScenarios);
+runAll(rig, messageScenarios, workerScenarios, proxyScenarios, fleetScenarios, changeScenarios, handbackScenarios, attachmentScenarios);

@@ -284,3 +284,26 @@ test('an auth that is not understood keeps its server out, and says why', async 
   const ours = await rialto(['check', writeConfig(tempDir(), { servers: { a: { ...fake(), auth: { profile: 'x' } }, b: { url: 'ws://x.example', auth: { profile: 'x' } } } })]).catch((e) => e);
   assert.match(`${ours.stdout}${ours.stderr}`, /'auth' makes no sense for a server with 'command'[^]*'auth' is for http and https URLs/);
 });
+
+test('attachments that are not understood keep their server out, and say why', async () => {
+  const wrong = [
+    [{ threshold: 5 }, /a key that is not known/], [{ thresholdBytes: '5' }, /whole number/], [{ thresholdBytes: 1e9 }, /16 MiB/],
+    [{ endpointPath: 'https://x.example/' }, /'endpointPath' a path/], [{ uploadFieldName: 'a"b\r\n' }, /'uploadFieldName' is a name/],
+    [{ outbound: { paramPaths: ['a.b'] } }, /like attachments\[\*\]/], [{ outbound: { paramPaths: 'x[*]' } }, /'outbound' has/], [{ outbound: { paths: [] } }, /'outbound' has/],
+    [{ inbound: ['x'] }, /'inbound' has/], [{ capture: { rules: [{ tool: 'x' }] } }, /'capture' has/], [{ capture: { enabled: 'yes' } }, /'capture' has/], ['all', /a key that is not known/],
+  ];
+  for (const [attachments, pattern] of wrong) {
+    const mcpServers = { main: fake(), bad: { ...fake(), attachments } };
+    const { stdout } = await rialto(['check', writeConfig(tempDir(), { mcpServers }, 'mcp.json')]);
+    assert.match(stdout, /mcpServers\.bad\.attachments: server left out: 'attachments' is not understood/, JSON.stringify(attachments));
+    assert.match(stdout, pattern, JSON.stringify(attachments));
+  }
+  // What RockBot's documents show is read whole, and comes out as a file of ours.
+  const shown = {
+    thresholdBytes: 262144, uploadFieldName: 'file', endpointPath: '/attachments', outbound: { paramPaths: ['attachments[*]'] }, inbound: { tools: ['get_email_attachment'] },
+    capture: { rules: [{ tools: ['get_file_contents'], contentField: 'content', nameField: 'name', encodingField: 'encoding' }] },
+  };
+  const { code, stdout } = await rialto(['import', writeConfig(tempDir(), { mcpServers: { mail: { url: 'https://mail.example/', auth: { profile: 'workiq' }, attachments: shown } } }, 'mcp.json')]);
+  assert.equal(code, 0);
+  for (const line of [/profile: workiq/, /outbound:\s*(- |\[)attachments\b/, /get_email_attachment/, /capture_fields:/, /encoding: encoding/]) assert.match(stdout, line);
+});

@@ -151,10 +151,70 @@ static void test_large_data_goes_to_a_file(void **state)
     assert_int_equal(st.st_mode & 0777, 0600);
     assert_non_null(strstr(path, ".png"));
     assert_non_null(strstr(buf_cstr(&c.text), path));
-    assert_non_null(strstr(buf_cstr(&c.text), "\"size\":5,\"mimeType\":\"image/png\""));
+    assert_non_null(strstr(buf_cstr(&c.text), "\"size\":5,\"mime\":\"image/png\""));
     assert_non_null(strstr(buf_cstr(&c.blocks), "\"data\":null"));
     buf_fini(&file);
     content_fini(&c);
+}
+
+static void assert_saved_as(const char *wanted, const char *expected)
+{
+    struct attachment a;
+    struct err err;
+
+    assert_int_equal(
+        attachment_save(&a, folder, SPAN("x"), SPAN("image/png"), span_str(wanted), &err), 0);
+    assert_string_equal(a.name, expected);
+    assert_int_equal(unlink(a.path), 0);
+    attachment_fini(&a);
+}
+
+/* Servers name files; a name must not lead out of the folder, nor hide a file in it. */
+static void test_names_of_files(void **state)
+{
+    char longest[400];
+
+    (void)state;
+    assert_saved_as("a.png", "a.png");
+    assert_saved_as("../../etc/pass:w?d", "pass_w_d");
+    assert_saved_as("..\\up\\x\n.txt", "x_.txt");
+    assert_saved_as("/", "attachment");
+    assert_saved_as("..", "_.");
+    assert_saved_as(".bashrc", "_bashrc");
+    memset(longest, 'a', sizeof longest);
+    memcpy(longest + 126, "\xe2\x82\xac", 4); /* a sign that the limit would cut */
+    struct attachment a;
+    struct err err;
+    assert_int_equal(attachment_save(&a, folder, SPAN("x"), SPAN(""), span_str(longest), &err), 0);
+    assert_int_equal(strlen(a.name), 126);
+    assert_int_equal(unlink(a.path), 0);
+    attachment_fini(&a);
+}
+
+static void test_what_is_binary(void **state)
+{
+    const struct {
+        const char *mime;
+        struct span bytes;
+        bool binary;
+    } rows[] = {
+        {"image/png", SPAN("text"), true},
+        {"IMAGE/X-NEW; a=b", SPAN("text"), true},
+        {"image/svg+xml", SPAN("\0"), false},
+        {"text/x-new", SPAN("\0"), false},
+        {"", SPAN("caf\xc3\xa9"), false},
+        {"", SPAN("caf\xc3"), true},
+        {"", SPAN("a\0b"), true},
+        {"application/x-new", SPAN("a"), false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(rows); i++)
+        assert_int_equal(attachment_is_binary(span_str(rows[i].mime), rows[i].bytes),
+                         rows[i].binary);
+    assert_string_equal(attachment_mime(SPAN("a/B.PNG")), "image/png");
+    assert_null(attachment_mime(SPAN("png")));
+    assert_null(attachment_mime(SPAN(".png")));
 }
 
 static void test_what_cannot_be_saved_stays(void **state)
@@ -436,6 +496,8 @@ int main(void)
         cmocka_unit_test(test_other_blocks_are_kept),
         cmocka_unit_test(test_structured_content_alone_is_text),
         cmocka_unit_test_setup_teardown(test_large_data_goes_to_a_file, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(test_names_of_files, make_folder, remove_folder),
+        cmocka_unit_test(test_what_is_binary),
         cmocka_unit_test_setup_teardown(test_what_cannot_be_saved_stays, make_folder,
                                         remove_folder),
         cmocka_unit_test(test_resources),

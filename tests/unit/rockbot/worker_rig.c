@@ -237,6 +237,12 @@ static struct bus_asking host_asking(void *arg, const struct provider *p)
     return (struct bus_asking){0};
 }
 
+static const struct config_attachments *host_files(void *arg, const struct provider *p)
+{
+    (void)arg, (void)p;
+    return NULL;
+}
+
 static void host_relist(void *arg, struct provider *p)
 {
     struct rig_server *s = CONTAINER_OF(p, struct rig_server, core);
@@ -481,6 +487,7 @@ void rig_begin(struct rig *r)
                                 .view = host_view,
                                 .facts = host_facts,
                                 .asking = host_asking,
+                                .files = host_files,
                                 .relist = host_relist,
                                 .add = host_add,
                                 .remove = host_remove};

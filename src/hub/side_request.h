@@ -1,0 +1,21 @@
+/*
+ * side_request: an HTTP request to a server's host beside MCP, such as the upload of a file.
+ *
+ * It goes to the host of the server's url only, with the headers, the token, the certificates and
+ * the bounds of the server's entry, whose plan it holds until it is gone. Made by bus_host.c.
+ */
+#ifndef RIALTO_HUB_SIDE_REQUEST_H
+#define RIALTO_HUB_SIDE_REQUEST_H
+
+#include "base/list.h"
+#include "hub/server.h"
+#include "rockbot/host.h"
+
+/* In `all` until it is gone. NULL when the server is not reached by HTTP. */
+struct side_request *side_request_start(struct loop *loop, struct list *all,
+                                        struct server_plan *plan, const struct bus_request *request,
+                                        bus_answer_fn *done, void *owner);
+void side_request_cancel(struct side_request *r);
+void side_request_cancel_all(struct list *all);
+
+#endif
