@@ -486,7 +486,7 @@ export const workerScenarios = {
     const { agent } = await work(t, rig, { main: busServer(file), other: fake() });
     const before = await agent.text('main', 'pid');
     const error = await agent.error('main', 'crash', { id: 'crashed' });
-    assert.equal(error.code, 'execution_failed');
+    assert.deepEqual([error.code, error.isRetryable], ['execution_failed', true]);
     assert.equal(done(file).length, 1, 'what may have been done is not repeated');
     assert.notEqual(await agent.text('main', 'pid'), before);
     assert.equal(await agent.text('other', 'add', { a: 1, b: 1 }), '2');
