@@ -59,7 +59,7 @@ static void check_convert(struct span text, bool json)
     struct problems ps = {0}, none = {0};
     struct buf yaml = {0};
 
-    if (config_convert(text, json ? CONFIG_JSON : CONFIG_YAML, "f", &yaml, &ps)) {
+    if (config_convert(text, json ? CONFIG_JSON : CONFIG_YAML, NULL, "f", &yaml, &ps)) {
         struct config *again = config_parse(buf_view(&yaml), CONFIG_YAML, false, &none);
         if (!again)
             abort();

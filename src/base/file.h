@@ -28,7 +28,7 @@ int file_replace_synced(const char *path, struct span text) MUST_CHECK;
 
 /*
  * Replaces a file that exists and keeps its mode and, if that is possible, its owner; the old file
- * gets the name `old`. The new file is on the disk before it gets the name.
+ * gets the name `old`, unless that is NULL. The new file is on the disk before it gets the name.
  */
 int file_replace_keeping(const char *path, struct span text, const char *old) MUST_CHECK;
 

@@ -4,6 +4,7 @@
 #include "cmd/args.h"
 #include "cmd/commands.h"
 #include "config/edit.h"
+#include "config/host_program.h"
 #include "config/load.h"
 
 #include <errno.h>
@@ -11,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { OPT_OUTPUT = 'o' };
+enum { OPT_OUTPUT = 'o', OPT_HOST = ARGS_OWN };
 
 /* Writes to a pipe or a device. */
 static int write_into(const char *path, struct span text)
@@ -44,15 +45,22 @@ static int write_file(const struct command *self, const char *path, struct span 
     return CMD_FAILED;
 }
 
-static int import(const struct args *a, const char *from, const char *to)
+static int import(const struct args *a, const struct host_program *host, const char *from,
+                  const char *to)
 {
     struct problems problems = {0};
     BUF_SCOPED text = {0}, out = {0};
+    static const enum config_format formats[] = {
+        [EDIT_JSON] = CONFIG_JSON, [EDIT_YAML] = CONFIG_YAML, [EDIT_TOML] = CONFIG_TOML};
     int code = CMD_USAGE;
 
-    bool fine = config_read_text(from, &text, &problems) &&
-                config_convert(buf_view(&text), config_format_of(from, buf_view(&text)), from, &out,
-                               &problems);
+    if (!host)
+        host = host_program_of_path(from);
+    bool fine =
+        config_read_text(from, &text, &problems) &&
+        config_convert(buf_view(&text),
+                       host ? formats[host->format] : config_format_of(from, buf_view(&text)), host,
+                       from, &out, &problems);
     if (!fine || !a->quiet)
         args_show_problems(&problems);
     if (fine && to) {
@@ -68,14 +76,19 @@ static int import(const struct args *a, const char *from, const char *to)
 static int run(const struct command *self, int argc, char **argv)
 {
     struct args a = args_begin(self, argc, argv);
-    const char *output = NULL;
+    const char *output = NULL, *name = NULL;
     int id;
 
     while ((id = args_next(&a)) > 0)
-        if (id == OPT_OUTPUT)
-            output = a.value;
+        *(id == OPT_OUTPUT ? &output : &name) = a.value;
     if (id < 0)
         return a.exit_code;
+    const struct host_program *host = name ? host_program_find(name) : NULL;
+    if (name && !host) {
+        cmd_error(self, "there is no host '%s'", name);
+        cmd_hint("'rialto help setup' lists them");
+        return CMD_USAGE;
+    }
     if (!a.rest_n) {
         cmd_error(self, "which file? Give a configuration of another program");
         cmd_hint("rialto import ~/.cursor/mcp.json -o rialto.yaml");
@@ -83,11 +96,12 @@ static int run(const struct command *self, int argc, char **argv)
     }
     if (args_expect(&a, 1))
         return CMD_USAGE;
-    return import(&a, a.rest[0], output);
+    return import(&a, host, a.rest[0], output);
 }
 
 static const struct cmd_option options[] = {
     {"output", OPT_OUTPUT, "OUT", "write to this file instead of the standard output"},
+    {"host", OPT_HOST, "HOST", "whose file it is, if neither its path nor its content tells"},
     ARGS_OPTION_QUIET,
     {NULL}};
 
@@ -96,10 +110,10 @@ const struct command command_import = {
     .summary = "Turn another program's configuration into one of ours",
     .usage = "FILE",
     .about =
-        "Reads the files of Claude Desktop, Cursor, Windsurf, RockBot and the like (a map\n"
-        "mcpServers), of VS Code (mcp.json or its settings), and manifest.yaml of assistant4,\n"
-        "and prints the same as rialto.yaml. What could not be carried over stands in its\n"
-        "comments. FILE may be - for the standard input.",
+        "Reads the files of the hosts that 'rialto help setup' lists (and of others with a map\n"
+        "mcpServers, such as RockBot), VS Code's settings, and manifest.yaml of assistant4, and\n"
+        "prints the same as rialto.yaml. What could not be carried over stands in its comments.\n"
+        "FILE may be - for the standard input. 'rialto setup' does it for all hosts at once.",
     .options = options,
     .run = run,
 };

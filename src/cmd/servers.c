@@ -300,7 +300,8 @@ static bool put_json_entry(struct buf *out, const struct args *a, struct span js
     buf_str(&text, "{\"mcpServers\": {");
     json_quote(&text, span_str(a->rest[0]));
     buf_printf(&text, ": " SPAN_FMT "}}", SPAN_ARG(json));
-    bool fine = config_convert(buf_view(&text), CONFIG_JSON, "the command line", &yaml, &problems);
+    bool fine =
+        config_convert(buf_view(&text), CONFIG_JSON, NULL, "the command line", &yaml, &problems);
     struct value *root = fine ? yaml_read(&arena, buf_view(&yaml), &problems) : NULL;
     const struct value *servers = root ? value_get(root, "servers") : NULL;
     struct value *entry = servers ? value_get(servers, a->rest[0]) : NULL;

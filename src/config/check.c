@@ -87,7 +87,7 @@ static void check_auth(struct schema_read *r, const struct value *v, const char 
 
 bool check_server(struct schema_read *r, const struct value *v, const char *shown, void *entry)
 {
-    static const char *const for_command[] = {"args", "env", "cwd", "sandbox"};
+    static const char *const for_command[] = {"args", "env", "env_file", "cwd", "sandbox"};
     static const char *const for_url[] = {"headers", "ca", "auth"};
     struct config_server *s = entry;
     bool command = is_given(v, "command"), url = is_given(v, "url");

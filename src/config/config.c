@@ -100,8 +100,10 @@ static struct span skip_bom(struct span text)
 enum config_format config_format_of(const char *path, struct span text)
 {
     text = skip_bom(text);
-    if (ends_with(path, ".json"))
+    if (ends_with(path, ".json") || ends_with(path, ".jsonc"))
         return CONFIG_JSON;
+    if (ends_with(path, ".toml"))
+        return CONFIG_TOML;
     if (ends_with(path, ".yaml") || ends_with(path, ".yml"))
         return CONFIG_YAML;
     size_t at = 0;
@@ -138,15 +140,16 @@ static struct value *read_json(struct arena *a, struct span text, struct problem
 
 /* The document as a tree in our own keys; NULL when it is neither JSON nor YAML. */
 static struct value *read_document(struct arena *a, struct span text, enum config_format format,
-                                   struct schema_read *reading, struct config *c, bool thorough)
+                                   struct schema_read *reading, struct config *c,
+                                   const struct import_hints *given)
 {
+    static struct value *(*const readers[])(struct arena *, struct span, struct problems *) = {
+        [CONFIG_YAML] = yaml_read, [CONFIG_JSON] = read_json, [CONFIG_TOML] = toml_read};
     enum import_dialect dialect = IMPORT_OURS;
-    bool json = format == CONFIG_JSON;
-    struct import_hints hints = {.json = json, .thorough = thorough};
+    struct import_hints hints = *given;
 
-    text = skip_bom(text);
-    struct value *root =
-        json ? read_json(a, text, reading->problems) : yaml_read(a, text, reading->problems);
+    hints.json = format == CONFIG_JSON;
+    struct value *root = readers[format](a, skip_bom(text), reading->problems);
     if (root)
         dialect = import_document(a, root, &hints, reading->problems);
     reading->lenient = dialect != IMPORT_OURS;
@@ -199,7 +202,8 @@ static struct config *parse(struct span text, enum config_format format, struct 
     struct schema_read reading = {.arena = &c->arena, .problems = problems, .preview = preview};
     size_t errors = problems->errors, first = problems->n;
 
-    struct value *root = read_document(&scratch, text, format, &reading, c, false);
+    struct value *root =
+        read_document(&scratch, text, format, &reading, c, &(struct import_hints){0});
     if (root) {
         add_tokens(&scratch, root, tokens, problems);
         schema_read(&reading, root, c);
@@ -240,14 +244,15 @@ struct config *config_load(const char *path, struct problems *problems)
     return config_load_with(path, SPAN_EMPTY, problems);
 }
 
-bool config_convert(struct span text, enum config_format format, const char *source,
-                    struct buf *out, struct problems *problems)
+bool config_convert(struct span text, enum config_format format, const struct host_program *host,
+                    const char *source, struct buf *out, struct problems *problems)
 {
     struct arena scratch = {0};
     struct config *c = MEM_NEW(struct config);
     struct schema_read reading = {.arena = &c->arena, .problems = problems};
 
-    struct value *root = read_document(&scratch, text, format, &reading, c, true);
+    struct value *root = read_document(&scratch, text, format, &reading, c,
+                                       &(struct import_hints){.host = host, .thorough = true});
     if (root) {
         schema_read(&reading, root, c);
         credentials_in_config(c); /* before any message can quote a secret */

@@ -36,6 +36,7 @@ enum config_era { ERA_AUTO, ERA_LEGACY, ERA_MODERN };
 enum config_progress { PROGRESS_IGNORE, PROGRESS_RESET };
 enum config_start { START_EAGER, START_LAZY };
 enum config_origin { ORIGIN_OPERATOR, ORIGIN_AGENT };
+enum config_scope { SCOPE_USER, SCOPE_PROJECT };
 enum config_instances { INSTANCES_SHARED, INSTANCES_PER_SESSION };
 enum config_cage { SANDBOX_OFF, SANDBOX_LIGHT, SANDBOX_STRICT, SANDBOX_MAP };
 
@@ -122,7 +123,9 @@ struct config_server {
     const char *command; /* exactly one of command and url is given */
     struct config_strings args;
     struct config_pairs env;
+    const char *env_file; /* more variables; those of env win */
     const char *cwd;
+    enum config_scope scope;
     struct config_sandbox sandbox;
 
     const char *url;

@@ -65,6 +65,14 @@ static struct value *convert_map(struct arena *a, const struct value *map, const
     return all;
 }
 
+struct value *convert_entry(struct arena *a, const struct value *server)
+{
+    struct value *entry = convert_map(a, server, "servers.*");
+
+    entry->key = value_key(server);
+    return entry;
+}
+
 void convert_put(struct buf *out, const struct value *root, const char *source,
                  const struct problems *problems)
 {

@@ -13,4 +13,7 @@
 void convert_put(struct buf *out, const struct value *root, const char *source,
                  const struct problems *problems);
 
+/* One server, whose keys import has marked, in our keys alone. */
+struct value *convert_entry(struct arena *a, const struct value *server);
+
 #endif

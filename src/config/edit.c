@@ -46,17 +46,30 @@ enum edit_format edit_format_of(struct span text)
 
 /* --- a document and the way to the place --- */
 
+/* YAML takes these for line ends as well; the editor counts lines by "\n" alone. */
+static bool has_odd_line_ends(struct span text)
+{
+    for (size_t i = 0; i < text.n; i++) {
+        struct span rest = span_from(text, i);
+        if ((rest.p[0] == '\r' && !span_starts(rest, SPAN("\r\n"))) ||
+            span_starts(rest, SPAN("\xc2\x85")) || span_starts(rest, SPAN("\xe2\x80\xa8")) ||
+            span_starts(rest, SPAN("\xe2\x80\xa9")))
+            return true;
+    }
+    return false;
+}
+
 static struct value *read_tree(struct edited *d, enum edit_format format)
 {
     struct problems problems = {0};
     struct value *root = NULL;
     struct span text = d->text.n ? d->text : SPAN("");
 
-    if (format == EDIT_YAML)
+    if (format == EDIT_YAML && !has_odd_line_ends(text))
         root = yaml_read(&d->arena, text, &problems);
     else if (format == EDIT_TOML)
         root = toml_read(&d->arena, text, &problems);
-    else if (put_plain(&d->plain, text))
+    else if (format == EDIT_JSON && put_plain(&d->plain, text))
         root = json_doc_read(&d->arena, buf_view(&d->plain), &problems);
     if (problems.errors)
         root = NULL; /* also when a key stands twice: nobody knows which one counts */
@@ -291,9 +304,8 @@ int edit_put(struct buf *out, enum edit_format format, const struct edit_place *
     BUF_SCOPED edited = {0}, back = {0};
     int code = put(&edited, format, place, text, name, entry, err);
 
-    if (!code && !place->keeps_empty &&
-        (edit_take(&back, format, place, buf_view(&edited), name, err) ||
-         !span_eq(buf_view(&back), text)))
+    if (!code && (edit_take(&back, format, place, buf_view(&edited), name, err) ||
+                  (!place->keeps_empty && !span_eq(buf_view(&back), text))))
         code = refuse(err);
     if (!code)
         buf_span(out, buf_view(&edited));

@@ -177,8 +177,9 @@ static const char *empty_of(const struct edited *d, const struct value *v, size_
     const struct value *all = edit_all(d);
     struct span text = d->text;
     size_t key = edit_offset(text, all->key_at);
-    size_t colon = key + span_find(span_from(text, key), ':') + 1;
+    size_t colon = key + span_find(span_from(text, key), ':');
     size_t column = all->type == VALUE_LIST ? dash_of(d, v) : v->key_at.column - 1;
+    colon += colon < text.n;
     char next = colon + 1 < text.n ? text.p[colon + 1] : '\n';
     bool blank = colon < text.n && text.p[colon] == ' ' && strchr(" \r\n", next);
     bool bare = colon == text.n || text.p[colon] == '\n' || text.p[colon] == '\r';

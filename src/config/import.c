@@ -5,6 +5,8 @@
 
 #include "base/ascii.h"
 #include "base/mem.h"
+#include "config/convert.h"
+#include "config/host_program.h"
 #include "config/import_inside.h"
 
 enum { SHOWN_MAX = 64 }; /* bytes of an unknown value in a message */
@@ -14,6 +16,7 @@ enum treatment {
     RENAME,   /* the same value under our name */
     NEGATE,   /* true for false */
     MS,       /* a number of milliseconds */
+    SECONDS,  /* a number of seconds */
     UNCLEAR,  /* a text has a unit; a number is seconds or milliseconds, depending on the program */
     WAY,      /* the transport, in other words than ours */
     KIND,     /* the transport, but we detect it ourselves: only the word is checked */
@@ -39,6 +42,21 @@ static const struct foreign_key {
     {"cwd", "cwd", RENAME, false},
     {"url", "url", RENAME, false},
     {"serverUrl", "url", RENAME, false},
+    {"uri", "url", RENAME, false},
+    {"cmd", "command", RENAME, false},
+    {"envs", "env", RENAME, false},
+    {"environment", "env", RENAME, false},
+    {"working_directory", "cwd", RENAME, false},
+    {"http_headers", "headers", RENAME, false},
+    {"enabled_tools", "allow", RENAME, false},
+    {"available_tools", "allow", RENAME, false},
+    {"disabled_tools", "deny", RENAME, false},
+    {"isActive", "enabled", RENAME, false},
+    {"tool_timeout_sec", "timeout", SECONDS, false},
+    {"startup_timeout_sec", "start_timeout", SECONDS, false},
+    {"startup_timeout_ms", "start_timeout", MS, false},
+    {"connectionTimeout", "start_timeout", MS, false},
+    {"requestTimeout", "timeout", MS, false},
     {"httpUrl", "url", RENAME, false},
     {"headers", "headers", RENAME, false},
     {"allowedTools", "allow", RENAME, false},
@@ -56,7 +74,14 @@ static const struct foreign_key {
     {"type", NULL, KIND, false},
     {"transport", "transport", WAY, false},
     {"transportMode", "transport", WAY, false},
-    {"envFile", NULL, DROP, false},
+    {"envFile", "env_file", RENAME, false},
+    {"oauth", NULL, DROP, false},
+    {"oauth_resource", NULL, DROP, false},
+    {"oauthClientId", NULL, DROP, false},
+    {"headersHelper", NULL, DROP, false},
+    {"http_headers_helper", NULL, DROP, false},
+    {"sandboxEnabled", NULL, DROP, false},
+    {"default_tools_approval_mode", NULL, DROP, false},
     {"argGuards", NULL, BOUND, false, import_guards},
     {"auth", "auth", BOUND, false, import_auth},
     {"elicitation", "elicitation", BOUND, false, import_elicitation},
@@ -70,6 +95,17 @@ static const struct foreign_key {
     {"origin", "origin", MARK, false},
     {"dev", NULL, IGNORE, false},
     {"gallery", NULL, IGNORE, false},
+    {"bundled", NULL, IGNORE, false},
+    {"display_name", NULL, IGNORE, false},
+    {"required", NULL, IGNORE, false},
+    {"deferTools", NULL, IGNORE, false},
+    {"alwaysLoad", NULL, IGNORE, false},
+    {"metadata", NULL, IGNORE, false},
+    {"source", NULL, IGNORE, false},
+    {"remote", NULL, IGNORE, false},
+    {"supports_parallel_tool_calls", NULL, IGNORE, false},
+    {"omit_tools_from", NULL, IGNORE, false},
+    {"start_on_launch", NULL, IGNORE, false},
     {"version", NULL, IGNORE, false},
     {"cache_tools", NULL, IGNORE, true},
 };
@@ -143,6 +179,8 @@ static const char *way_of(struct span theirs)
 {
     static const char *const words[][2] = {
         {"stdio", "stdio"},
+        {"local", "stdio"},
+        {"remote", "auto"},
         {"sse", "sse"},
         {"http", "streamable-http"},
         {"streamable", "streamable-http"},
@@ -267,7 +305,15 @@ static bool treat_value(struct importing *im, struct value *server, struct value
         if (v->type == VALUE_NUMBER)
             add_unit(im, v, "ms");
         return true;
+    case SECONDS:
+        if (v->type == VALUE_NUMBER)
+            add_unit(im, v, "s");
+        return true;
     case UNCLEAR:
+        if (v->type == VALUE_NUMBER && im->host && im->host->unit) {
+            add_unit(im, v, im->host->unit);
+            return true;
+        }
         if (v->type == VALUE_NUMBER)
             import_say(im, PROBLEM_WARNING, server, v,
                        "ignored: a number may mean seconds or milliseconds; write 30s or 500ms");
@@ -291,7 +337,7 @@ static bool treat_value(struct importing *im, struct value *server, struct value
         return false;
     case DROP:
         import_say(im, PROBLEM_WARNING, server, v,
-                   "left out: such files are not read; put what is in it into env");
+                   "left out: signing in, helpers and approvals are not carried over");
         return false;
     }
     return false;
@@ -352,6 +398,10 @@ bool import_server(struct importing *im, struct value *server)
 {
     if (server->type != VALUE_MAP)
         return true; /* the schema reports the error */
+    bool literal = im->host && im->host->variables == HOST_NO_VARIABLES;
+    if (literal)
+        import_variables(im, server); /* before import_shapes writes variables of ours */
+    import_shapes(im, server);
     /* A manifest whose server has neither is refused by the schema. */
     if (!im->manifest && !import_member(im, server, "url") &&
         !import_member(im, server, "command")) {
@@ -371,7 +421,8 @@ bool import_server(struct importing *im, struct value *server)
         if (!treat_member(im, server, v))
             value_remove(server, v);
     }
-    import_variables(im, server);
+    if (!literal)
+        import_variables(im, server);
     return true;
 }
 
@@ -428,12 +479,15 @@ static struct value *settings_of(const struct value *root)
     return servers && servers->type == VALUE_MAP ? mcp : NULL;
 }
 
-static enum import_dialect dialect_of(const struct value *root, const struct import_hints *hints)
+static enum import_dialect dialect_of(struct importing *im, const struct value *root,
+                                      const struct import_hints *hints)
 {
     const struct value *config = value_get(root, "config");
 
     if (root->type != VALUE_MAP)
         return IMPORT_OURS;
+    if (import_host_servers(im, root, hints))
+        return IMPORT_HOST;
     if (get_nocase(root, SPAN("mcpServers")))
         return IMPORT_MCP_SERVERS;
     if (config && value_get(config, "servers"))
@@ -470,7 +524,7 @@ enum import_dialect import_document(struct arena *a, struct value *root,
 {
     struct importing im = {.arena = a, .problems = problems, .thorough = hints->thorough};
 
-    enum import_dialect dialect = dialect_of(root, hints);
+    enum import_dialect dialect = dialect_of(&im, root, hints);
 
     switch (dialect) {
     case IMPORT_OURS:
@@ -480,6 +534,9 @@ enum import_dialect import_document(struct arena *a, struct value *root,
         break;
     case IMPORT_MANIFEST:
         import_manifest(&im, root, value_get(root, "config"));
+        break;
+    case IMPORT_HOST:
+        import_host(&im, root, import_host_servers(&im, root, hints));
         break;
     case IMPORT_VSCODE_SETTINGS:
         *root = *settings_of(root);
@@ -491,4 +548,15 @@ enum import_dialect import_document(struct arena *a, struct value *root,
     }
     import_guards_end(&im, root);
     return dialect;
+}
+
+struct value *import_entry(struct arena *a, const struct host_program *host, struct value *entry,
+                           struct problems *problems)
+{
+    struct importing im = {.arena = a, .problems = problems, .host = host};
+
+    im.servers = host->place.keys[0];
+    if (entry->type != VALUE_MAP || !import_server(&im, entry) || im.rules)
+        return NULL; /* guards that become rules stay where they are enforced */
+    return convert_entry(a, entry);
 }

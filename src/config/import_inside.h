@@ -1,6 +1,7 @@
 /*
  * import_inside: declarations that the files of import share. import.c knows the dialects and the
  * members of a server, import_guards.c what bounds it, import_manifest.c the manifest around them,
+ * import_shapes.c members of other shapes, import_hosts.c documents of host programs,
  * import_variables.c the ${...} in their texts.
  */
 #ifndef RIALTO_CONFIG_IMPORT_INSIDE_H
@@ -13,7 +14,8 @@ struct importing {
     struct problems *problems;
     const char *servers; /* key of the map of servers */
     struct value *rules; /* what the guards of servers became; NULL when there are none */
-    bool manifest;       /* a manifest: has members of its own, and unknown ones are errors */
+    const struct host_program *host; /* whose file it is; NULL when that is not known */
+    bool manifest; /* a manifest: has members of its own, and unknown ones are errors */
     bool thorough;
 };
 
@@ -32,6 +34,14 @@ const struct value *import_member(const struct importing *im, const struct value
 void import_add(struct value *map, const char *ours, struct value *v);
 /* Is the value empty? Some programs write every key that they know, used or not. */
 bool import_is_empty(const struct value *v);
+
+/* Rewrite the members of a server that other programs write in other shapes than ours. */
+void import_shapes(struct importing *im, struct value *server);
+/* The servers of a host's document; NULL when it is none. Sets im->host when that is not known. */
+struct value *import_host_servers(struct importing *im, const struct value *root,
+                                  const struct import_hints *hints);
+/* Turn that document into one of ours. */
+void import_host(struct importing *im, struct value *root, struct value *servers);
 
 /* Members that bound a server, each turned into our keys. NULL, or what is not understood: then the
  * server must not run. */

@@ -2,6 +2,7 @@
  * Called by import.c. */
 #include "base/ascii.h"
 #include "base/mem.h"
+#include "config/host_program.h"
 #include "config/import_inside.h"
 
 /* A ${...} in a text. */
@@ -37,7 +38,7 @@ static const struct known {
     const char *becomes;
     const char *warning;
 } known[] = {
-    {"workspaceFolder", ".", "means the folder in which rialto is started"},
+    {"workspaceFolder", "${PROJECT}", NULL}, /* the server gets scope: project */
     {"userHome", "${HOME}", NULL},
     {"pathSeparator", "/", NULL},
     {"/", "/", NULL},
@@ -76,10 +77,44 @@ static void put_replacement(struct importing *im, struct buf *out, const struct 
     } else {
         /* ${env:NAME} and ${NAME} are ours as well. */
         buf_span(out, var->whole);
-        if (span_find(var->name, ':') < var->name.n && !span_starts(var->name, SPAN("env:")))
+        size_t colon = span_find(var->name, ':');
+        if (colon < var->name.n && !span_starts(var->name, SPAN("env:")) &&
+            !span_starts(span_from(var->name, colon), SPAN(":-")))
             import_say(im, PROBLEM_WARNING, server, member, "'" SPAN_FMT "' has no meaning here",
                        SPAN_ARG(var->whole));
     }
+}
+
+/* How much of `text` is a variable that only this host writes so: $X, {env:X}, ${{ secrets.X }}.
+ * *name is the variable's name, or empty when "${" is to stay as it is. */
+static size_t own_variable(const struct importing *im, struct span text, const struct value *member,
+                           struct span *name)
+{
+    static const char *const in_url[] = {"url", "headers"};
+    enum host_variables kind = im->host ? im->host->variables : HOST_DOLLAR_BRACES;
+    size_t end = span_find(text, '}'), n = 1;
+
+    *name = SPAN_EMPTY;
+    if (kind == HOST_NO_VARIABLES)
+        return span_starts(text, SPAN("${")) ? 2 : 0;
+    if (kind == HOST_ENV_BRACES && span_starts(text, SPAN("{env:")) && end < text.n) {
+        *name = span_cut(text, 5, end - 5);
+        return end + 1;
+    }
+    if (kind == HOST_SECRETS && span_starts(text, SPAN("${{")) && end + 1 < text.n) {
+        struct span inside = span_trim(span_cut(text, 3, end - 3));
+        *name = span_from(inside, span_find(inside, '.') + 1);
+        return name->n && text.p[end + 1] == '}' ? end + 2 : 0;
+    }
+    bool bare = kind == HOST_BARE;
+    for (size_t i = 0; kind == HOST_BARE_IN_URL && i < COUNT_OF(in_url); i++)
+        bare |= span_is(value_key(member), in_url[i]);
+    while (bare && n < text.n && ascii_is_word(text.p[n], "_"))
+        n++;
+    if (!bare || text.p[0] != '$' || n == 1 || ascii_is_digit(text.p[1]))
+        return 0;
+    *name = span_cut(text, 1, n - 1);
+    return n;
 }
 
 static void rewrite(struct importing *im, struct value *v, const struct value *server,
@@ -87,16 +122,28 @@ static void rewrite(struct importing *im, struct value *v, const struct value *s
 {
     BUF_SCOPED out = {0};
     struct variable var;
-    size_t at = 0;
+    struct span name;
+    bool changed = false;
 
-    while (find_variable(v->text, at, &var)) {
-        size_t start = (size_t)(var.whole.p - v->text.p);
-        buf_span(&out, span_cut(v->text, at, start - at));
-        put_replacement(im, &out, &var, server, member);
-        at = start + var.whole.n;
+    for (size_t at = 0, n; at < v->text.n; at += n) {
+        struct span rest = span_from(v->text, at);
+        if ((n = own_variable(im, rest, member, &name))) {
+            if (name.n)
+                buf_printf(&out, "${" SPAN_FMT "}", SPAN_ARG(name));
+            else
+                buf_str(&out, "$${");
+        } else if (span_starts(rest, SPAN("${")) && find_variable(rest, 0, &var) &&
+                   var.whole.p == rest.p) {
+            put_replacement(im, &out, &var, server, member);
+            n = var.whole.n;
+        } else {
+            buf_char(&out, rest.p[0]);
+            n = 1;
+            continue;
+        }
+        changed = true;
     }
-    buf_span(&out, span_from(v->text, at));
-    if (at)
+    if (changed)
         v->text = arena_span(im->arena, buf_view(&out));
 }
 
@@ -110,10 +157,25 @@ static void rewrite_all(struct importing *im, struct value *v, const struct valu
         rewrite_all(im, child, server, member);
 }
 
+static bool is_mentioned(const struct value *v, const char *text)
+{
+    if (v->type == VALUE_STRING && strstr(v->text.p, text))
+        return true;
+    for (const struct value *child = v->first; child; child = child->next)
+        if (is_mentioned(child, text))
+            return true;
+    return false;
+}
+
 void import_variables(struct importing *im, struct value *server)
 {
+    bool project = is_mentioned(server, "${workspaceFolder}") &&
+                   !(im->host && im->host->variables == HOST_NO_VARIABLES);
+
     for (struct value *v = server->first; v; v = v->next)
         rewrite_all(im, v, server, v);
+    if (project && !value_get(server, "scope"))
+        import_add(server, "scope", value_text(im->arena, VALUE_STRING, SPAN("project")));
 }
 
 bool import_has_variables(const struct value *v)

@@ -14,6 +14,8 @@
 #include "config/config.h"
 #include "config/problems.h"
 
+struct host_program;
+
 enum { CONFIG_MAX_BYTES = 4 * 1024 * 1024 };
 
 /*
@@ -28,7 +30,7 @@ char *config_place(size_t n);
 /* All these places, for messages: "./rialto.yaml, ..." */
 void config_put_places(struct buf *out);
 
-enum config_format { CONFIG_YAML, CONFIG_JSON };
+enum config_format { CONFIG_YAML, CONFIG_JSON, CONFIG_TOML };
 /* By the extension of the path; for other extensions, by the first character of the text. */
 enum config_format config_format_of(const char *path, struct span text);
 
@@ -45,12 +47,12 @@ struct config *config_parse(struct span text, enum config_format format, bool pr
 /* The configuration without a file. */
 struct config *config_default(void);
 /*
- * Append the document of any known program as our own YAML; members that could not be converted
- * stand in comments, which also name the `source`. False, with nothing appended, when there are
- * errors.
+ * Append the document of any known program, or of this host, as our own YAML; members that could
+ * not be converted stand in comments, which also name the `source`. False, with nothing appended,
+ * when there are errors.
  */
-bool config_convert(struct span text, enum config_format format, const char *source,
-                    struct buf *out, struct problems *problems);
+bool config_convert(struct span text, enum config_format format, const struct host_program *host,
+                    const char *source, struct buf *out, struct problems *problems);
 
 /* Environment variables (schema_row.env) win over the file. Empty ones are ignored. */
 void config_environment(struct config *c, struct problems *problems);

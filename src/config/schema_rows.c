@@ -159,6 +159,11 @@ static const struct schema_word sandbox_words[] = {
     {"strict", "also no network, no Unix sockets, and nothing can be run where it may write"},
     {NULL},
 };
+static const struct schema_word scope_words[] = {
+    {"user", "all projects of the user"},
+    {"project", "one project, in whose folder it is started"},
+    {NULL},
+};
 static const struct schema_word missing_words[] = {
     {"refuse", "a server whose sandbox this kernel cannot enforce is not started"},
     {"warn", "the log says what is missing, and the server runs with the rest"},
@@ -285,6 +290,10 @@ const struct schema_row schema_rows[] = {
      .also = "environment",
      .help = "Environment variables for the program, besides the few it always gets (PATH, HOME, "
              "LANG and the like)."},
+    {"servers.*.env_file", SCHEMA_STRING, SERVER(env_file), .check = check_path, .also = "envFile",
+     .help = "A file with more variables, a line NAME=VALUE each. Those of env win."},
+    {"servers.*.scope", SCHEMA_WORD, SERVER(scope), .preset = "user", .words = scope_words,
+     .help = "Whom an instance of the server is for."},
     {"servers.*.cwd", SCHEMA_STRING, SERVER(cwd), .check = check_path,
      .also = "workingDirectory working_directory directory",
      .help = "The folder to start the program in; when not given, the one Rialto was started in, "

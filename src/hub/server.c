@@ -8,6 +8,7 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "config/credentials.h"
+#include "config/env_file.h"
 #include "hub/install.h"
 #include "hub/memory.h"
 #include "hub/nesting.h"
@@ -54,6 +55,7 @@ struct filling {
     struct arena *arena;     /* the plan's */
     struct secrets *secrets; /* NULL: nothing is filled in */
     struct buf missing;
+    bool failed; /* for another reason, which is in the log */
 };
 
 static const char *keep(struct arena *arena, const char *text)
@@ -140,15 +142,53 @@ static const char **pairs_of(struct filling *f, const struct config_pairs *pairs
     return texts;
 }
 
+/* The variables of the server's env_file that `env` does not set. */
+static struct config_pairs file_env(struct filling *f, const struct config_server *s)
+{
+    struct config_pairs from = {0}, more = {0};
+    BUF_SCOPED path = {0};
+    struct err err = {0};
+
+    if (!s->env_file)
+        return more;
+    const char *file = fill(f, s->env_file);
+    if (file[0] != '/' && s->cwd)
+        buf_printf(&path, "%s/", fill(f, s->cwd));
+    buf_str(&path, file);
+    if (env_file_read(f->arena, buf_cstr(&path), &from, &err)) {
+        log_error(s->alias, "is left out: %s", err.text);
+        f->failed = true;
+    }
+    more.items = ARENA_ARRAY(f->arena, struct config_pair, from.n + 1);
+    for (size_t i = 0; i < from.n; i++) {
+        bool set = false;
+        for (size_t k = 0; k < s->env.n; k++)
+            set |= strcmp(s->env.items[k].name, from.items[i].name) == 0;
+        if (!set)
+            more.items[more.n++] = from.items[i];
+    }
+    return more;
+}
+
 static const char *const *env_of(struct filling *f, const struct config *c,
                                  const struct config_server *s)
 {
-    const char **texts = pairs_of(f, &s->env, "=", false);
-    struct buf text = {0};
+    struct config_pairs more = file_env(f, s);
+    const char **own = pairs_of(f, &s->env, "=", false);
+    const char **texts = ARENA_ARRAY(f->arena, const char *, more.n + s->env.n + 2);
+    BUF_SCOPED text = {0};
 
+    for (size_t i = 0; i < more.n; i++) {
+        text.n = 0;
+        credentials_in_pair(span_str(more.items[i].name), span_str(more.items[i].value));
+        buf_printf(&text, "%s=%s", more.items[i].name, more.items[i].value);
+        f->plan->filled = f->plan->filled * 31 + map_hash(buf_view(&text));
+        texts[i] = arena_span(f->arena, buf_view(&text)).p;
+    }
+    memcpy(texts + more.n, own, s->env.n * sizeof *own);
+    text.n = 0;
     nesting_put(&text, c->file);
-    texts[s->env.n] = arena_span(f->arena, buf_view(&text)).p;
-    buf_fini(&text);
+    texts[more.n + s->env.n] = arena_span(f->arena, buf_view(&text)).p;
     return texts;
 }
 
@@ -435,7 +475,7 @@ struct server_plan *server_plan_new(const struct config *c, const struct config_
                   "is left out: no value for " SPAN_FMT
                   " (not in the secrets, not in the environment)",
                   SPAN_ARG(buf_view(&f.missing)));
-    if (nested || f.missing.n || !placed) {
+    if (nested || f.missing.n || f.failed || !placed) {
         server_plan_drop(plan);
         plan = NULL;
     }

@@ -3,7 +3,8 @@ import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
-import { rialto, rialtoBin, root, runCommand, tempDir, writeConfig } from './lib.mjs';
+import { samples } from './hosts_samples.mjs';
+import { load, rialto, rialtoBin, root, runCommand, tempDir, writeConfig } from './lib.mjs';
 
 const example = (name) => path.join(root, 'examples', name);
 
@@ -94,4 +95,35 @@ test('JSON with comments and trailing commas is taken, of other programs and of 
   const refused = await rialto(['check', ours]);
   assert.equal(refused.code, 2);
   assert.match(refused.stdout, /rialto\.json:2:17: not valid JSON: is a comma missing/);
+});
+
+// --- the files of the hosts that setup knows ---
+
+for (const [host, sample] of Object.entries(samples)) {
+  test(`the servers of ${host}, with variables and times`, async () => {
+    const dir = tempDir();
+    const file = path.join(dir, sample.file);
+    fs.mkdirSync(path.dirname(file), { recursive: true });
+    fs.writeFileSync(file, sample.text);
+    const out = path.join(dir, 'rialto.yaml');
+    const { code, stderr } = await rialto(['import', file, '-o', out]);
+    assert.equal(code, 0, stderr);
+    const { servers } = load('yaml').parse(fs.readFileSync(out, 'utf8'));
+    assert.deepEqual(Object.keys(servers), Object.keys(sample.servers), fs.readFileSync(out, 'utf8'));
+    for (const [name, expected] of Object.entries(sample.servers)) {
+      const got = Object.fromEntries(Object.keys(expected).map((k) => [k, servers[name][k]]));
+      assert.deepEqual(got, expected, `${name}: ${JSON.stringify(servers[name])}`);
+    }
+    const checked = await rialto(['check', out]);
+    assert.equal(checked.code, 0, checked.stdout);
+    // Where the path says nothing, --host does.
+    const named = await rialto(['import', '-q', '--host', host, '-'], { input: sample.text });
+    assert.equal(named.stdout.replace(/^#.*\n/gm, ''), fs.readFileSync(out, 'utf8').replace(/^#.*\n/gm, ''));
+  });
+}
+
+test('a host that is not known', async () => {
+  const { code, stderr } = await rialto(['import', '--host', 'notepad', '-']);
+  assert.equal(code, 2);
+  assert.match(stderr, /there is no host 'notepad'/);
 });

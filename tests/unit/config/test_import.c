@@ -83,9 +83,7 @@ static void test_vscode(void **state)
     struct config *c = config_load(EXAMPLES "/vscode-mcp.json", &ps);
     static const char expected[] =
         EXAMPLES "/vscode-mcp.json:10:18: warning: servers.docs.headers: '${input:search-key}' is "
-                 "not asked for here: set the secret or variable SEARCH_KEY\n" EXAMPLES
-                 "/vscode-mcp.json:16:15: warning: servers.files.args: '${workspaceFolder}' means "
-                 "the folder in which rialto is started\n";
+                 "not asked for here: set the secret or variable SEARCH_KEY\n";
 
     assert_problems(&ps, expected);
     problems_fini(&ps);
@@ -93,7 +91,7 @@ static void test_vscode(void **state)
     assert_int_equal(c->servers.n, 2);
     assert_string_equal(c->names, "{server}__{tool}");
     assert_string_equal(config_server(c, "docs")->headers.items[0].value, "${SEARCH_KEY}");
-    assert_string_equal(files->args.items[2], "./docs");
+    assert_string_equal(files->args.items[2], "${PROJECT}/docs");
     assert_string_equal(files->env.items[1].value, "${env:FILES_TOKEN}");
     config_free(c);
 }
@@ -107,13 +105,11 @@ static void test_vscode_variables(void **state)
         "\"${command:x}\"],\n"
         "\"envFile\": \"${workspaceFolder}/.env\"}}}",
         CONFIG_JSON,
-        "f:1:48: warning: servers.a.command: '${workspaceFolder}' means the folder in which rialto "
-        "is started\n"
-        "f:2:9: warning: servers.a.args: '${command:x}' has no meaning here\n"
-        "f:3:12: warning: servers.a.envFile: left out: such files are not read; put what is in it "
-        "into env\n");
+        "f:2:9: warning: servers.a.args: '${command:x}' has no meaning here\n");
     const struct config_server *s = config_server(c, "a");
-    assert_string_equal(s->command, "./run");
+    assert_string_equal(s->command, "${PROJECT}/run");
+    assert_string_equal(s->env_file, "${PROJECT}/.env");
+    assert_int_equal(s->scope, SCOPE_PROJECT);
     assert_string_equal(s->args.items[0], "${HOME}/x");
     assert_string_equal(s->args.items[1], "${env:A}${B}$${C}");
     assert_string_equal(s->args.items[2], "${unclosed");
@@ -343,7 +339,7 @@ static void expect_converted(const char *text, enum config_format format, const 
     struct problems ps = {0}, none = {0};
     struct buf out = {0};
 
-    assert_true(config_convert(span_str(text), format, "some\nfile", &out, &ps));
+    assert_true(config_convert(span_str(text), format, NULL, "some\nfile", &out, &ps));
     struct config *c = config_parse(buf_view(&out), CONFIG_YAML, false, &none);
     assert_problems(&none, "");
     assert_non_null(c);
@@ -475,7 +471,7 @@ static void test_convert_refused(void **state)
     struct buf out = {0};
 
     assert_false(
-        config_convert(SPAN("{mcpServers: {a: {command: 5}}}"), CONFIG_YAML, "f", &out, &ps));
+        config_convert(SPAN("{mcpServers: {a: {command: 5}}}"), CONFIG_YAML, NULL, "f", &out, &ps));
     assert_int_equal(ps.errors, 1);
     assert_int_equal(out.n, 0);
     problems_fini(&ps);

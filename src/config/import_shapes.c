@@ -1,0 +1,200 @@
+/* Members of servers that other programs write in another shape than ours: a command as one list, a
+ * transport as a map, names of variables instead of values. Called by import.c before it takes the
+ * members one by one. */
+#include "base/mem.h"
+#include "config/host_program.h"
+#include "config/import_inside.h"
+
+/* The member of the server that is a map or list of ours, made when it is not there. */
+static struct value *member_of(struct importing *im, struct value *server, const char *key,
+                               enum value_type type)
+{
+    struct value *v = value_get(server, key);
+
+    if (v && v->type == type)
+        return v;
+    if (v)
+        value_remove(server, v);
+    v = value_new(im->arena, type, server->at);
+    v->key = span_str(key);
+    v->key_at = server->key_at;
+    value_append(server, v);
+    return v;
+}
+
+/* Sets NAME of a map to "BEFORE${VARIABLE}", or to the text as it is. */
+static void set_pair(struct importing *im, struct value *map, struct span name, const char *before,
+                     struct span text, bool variable)
+{
+    BUF_SCOPED value = {0};
+
+    if (value_get(map, name.p) || !text.n)
+        return;
+    buf_printf(&value, "%s%s" SPAN_FMT "%s", before, variable ? "${env:" : "", SPAN_ARG(text),
+               variable ? "}" : "");
+    struct value *v = value_text(im->arena, VALUE_STRING, buf_view(&value));
+    v->key = arena_span(im->arena, name);
+    value_append(map, v);
+}
+
+/* ["npx", "-y"] is a command with its arguments; {path, args, env} as well. */
+static void split_command(struct importing *im, struct value *server, struct value *v)
+{
+    struct value *first = v->type == VALUE_LIST ? v->first : NULL;
+
+    (void)im;
+    if (v->type == VALUE_MAP) {
+        for (struct value *m = v->first, *next; m; m = next) {
+            next = m->next;
+            value_remove(v, m);
+            if (span_is(m->key, "path"))
+                m->key = SPAN("command");
+            value_append(server, m);
+        }
+        value_remove(server, v);
+    } else if (first) {
+        value_remove(server, v);
+        value_remove(v, first);
+        first->key = v->key;
+        first->key_at = v->key_at;
+        struct value *more = value_get(server, "args");
+        for (struct value *arg = more ? more->first : NULL, *next; arg; arg = next) {
+            next = arg->next;
+            value_append(v, arg);
+        }
+        if (more)
+            value_remove(server, more);
+        v->key = SPAN("args");
+        value_append(server, first);
+        value_append(server, v);
+    }
+}
+
+/* The members of a map belong to the server. */
+static void lift(struct importing *im, struct value *server, struct value *v)
+{
+    (void)im;
+    if (v->type != VALUE_MAP)
+        return;
+    for (struct value *m = v->first, *next; m; m = next) {
+        next = m->next;
+        value_remove(v, m);
+        if (!value_get(server, m->key.p))
+            value_append(server, m);
+    }
+    value_remove(server, v);
+}
+
+/* Names of variables that the server gets with the values they have. */
+static void forward(struct importing *im, struct value *server, struct value *v)
+{
+    static const char *const own[] = {"env", "envs", "environment"};
+    const char *key = "env";
+
+    for (size_t i = 0; i < COUNT_OF(own); i++)
+        if (value_get(server, own[i]))
+            key = own[i];
+    value_remove(server, v);
+    for (const struct value *item = v->first; item; item = item->next) {
+        const struct value *name = item->type == VALUE_MAP ? value_get(item, "name") : item;
+        if (name && name->type == VALUE_STRING && name->text.n)
+            set_pair(im, member_of(im, server, key, VALUE_MAP), name->text, "", name->text, true);
+    }
+}
+
+static const char *headers_key(const struct value *server)
+{
+    return value_get(server, "http_headers") ? "http_headers" : "headers";
+}
+
+/* Headers whose values are names of variables. */
+static void header_variables(struct importing *im, struct value *server, struct value *v)
+{
+    value_remove(server, v);
+    for (const struct value *item = v->first; item; item = item->next)
+        if (item->type == VALUE_STRING)
+            set_pair(im, member_of(im, server, headers_key(server), VALUE_MAP), item->key, "",
+                     item->text, true);
+}
+
+static void bearer_variable(struct importing *im, struct value *server, struct value *v)
+{
+    value_remove(server, v);
+    set_pair(im, member_of(im, server, headers_key(server), VALUE_MAP), SPAN("Authorization"),
+             "Bearer ", v->text, true);
+}
+
+static void bearer(struct importing *im, struct value *server, struct value *v)
+{
+    value_remove(server, v);
+    set_pair(im, member_of(im, server, headers_key(server), VALUE_MAP), SPAN("Authorization"),
+             "Bearer ", v->text, false);
+}
+
+/* A list names the tools to offer; ["*"] is all of them. A map is ours, or has approvals. */
+static void take_tools(struct importing *im, struct value *server, struct value *v)
+{
+    bool all = false;
+
+    for (const struct value *item = v->first; item; item = item->next)
+        all |= item->type == VALUE_STRING && span_is(item->text, "*");
+    if (v->type == VALUE_LIST && !all && v->n) {
+        v->key = SPAN("includeTools");
+        return;
+    }
+    if (v->type == VALUE_LIST || (im->host && im->host->format == EDIT_TOML))
+        value_remove(server, v);
+}
+
+/* {startup, request} in milliseconds. */
+static void split_timeout(struct importing *im, struct value *server, struct value *v)
+{
+    (void)im;
+    if (v->type != VALUE_MAP)
+        return;
+    for (struct value *m = v->first, *next; m; m = next) {
+        next = m->next;
+        value_remove(v, m);
+        m->key = span_is(m->key, "startup") ? SPAN("connectionTimeout") : SPAN("requestTimeout");
+        value_append(server, m);
+    }
+    value_remove(server, v);
+}
+
+/* A variable without a value is one that is not to be set. */
+static void drop_nulls(struct importing *im, struct value *server, struct value *v)
+{
+    (void)im;
+    (void)server;
+    for (struct value *m = v->type == VALUE_MAP ? v->first : NULL, *next; m; m = next) {
+        next = m->next;
+        if (m->type == VALUE_NULL)
+            value_remove(v, m);
+    }
+}
+
+static const struct {
+    const char *key;
+    void (*reshape)(struct importing *im, struct value *server, struct value *v);
+} shapes[] = {
+    {"transport", lift},
+    {"requestOptions", lift},
+    {"command", split_command},
+    {"env", drop_nulls},
+    {"env_vars", forward},
+    {"env_keys", forward},
+    {"env_http_headers", header_variables},
+    {"bearer_token_env_var", bearer_variable},
+    {"apiKey", bearer},
+    {"tools", take_tools},
+    {"timeout", split_timeout},
+};
+
+void import_shapes(struct importing *im, struct value *server)
+{
+    for (size_t i = 0; !im->manifest && i < COUNT_OF(shapes); i++) {
+        struct value *v = value_get(server, shapes[i].key);
+        if (v)
+            shapes[i].reshape(im, server, v);
+    }
+}
