@@ -43,6 +43,7 @@ extern const struct command command_resources;
 extern const struct command command_restart;
 extern const struct command command_sandbox;
 extern const struct command command_serve;
+extern const struct command command_setup;
 extern const struct command command_start;
 extern const struct command command_status;
 extern const struct command command_stdio;

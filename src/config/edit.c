@@ -1,5 +1,5 @@
 /* Edits of a document, whatever its format: the entry is found, the format's editor changes the
- * text, and the result is read again and compared. Called by cmd/servers.c, cmd/setup*.c,
+ * text, and the result is read again and compared. Called by cmd/servers.c, cmd/host_setup*.c,
  * cmd/token.c, and by hub/bus_host.c when agents add or remove servers. */
 #include "config/edit_inside.h"
 

@@ -1,5 +1,5 @@
 /* The table of host programs, and where their files are on this machine. Called by import*.c,
- * cmd/setup*.c and cmd/import.c. */
+ * cmd/host_setup*.c and cmd/import.c. */
 #include "config/host_program.h"
 
 #include "base/mem.h"
@@ -69,7 +69,7 @@ const struct host_program host_programs[] = {
      .paths = {"$CODEX_HOME//config.toml", "~/.codex//config.toml"},
      .program = "codex",
      .format = EDIT_TOML,
-     .place = {.keys = {"mcp_servers"}, .keeps_empty = true},
+     .place = {.keys = {"mcp_servers"}}, /* in TOML a table without entries is none */
      .entry = STD,
      .unit = "s",
      .variables = HOST_NO_VARIABLES,

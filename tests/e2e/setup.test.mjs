@@ -1,0 +1,252 @@
+// `rialto setup`: the servers of every host program go into the user's rialto.yaml and Rialto into their place,
+// with nothing else touched in the hosts' files; --undo puts back what was there. Samples of each host.
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import fs from 'node:fs';
+import path from 'node:path';
+import { test } from 'node:test';
+import { samples } from './hosts_samples.mjs';
+import { load, rialto, rialtoBin, start, sanitizerEnv, tempDir } from './lib.mjs';
+
+const YAML = load('yaml');
+
+/** A home with the files of these hosts: {dir, run(), file(host), config}. */
+function home(...hosts) {
+  const dir = fs.realpathSync(tempDir());
+  const file = (host) => path.join(dir, samples[host].file);
+  for (const host of hosts) {
+    fs.mkdirSync(path.dirname(file(host)), { recursive: true });
+    fs.writeFileSync(file(host), samples[host].text, { mode: 0o640 });
+  }
+  const env = { HOME: dir, XDG_CONFIG_HOME: path.join(dir, '.config'), XDG_STATE_HOME: path.join(dir, 'state'), PATH: '/usr/bin:/bin', CODEX_HOME: '', CLAUDE_CONFIG_DIR: '' };
+  return {
+    dir, env, file, config: path.join(dir, '.config/rialto/rialto.yaml'), backups: path.join(dir, 'state/rialto/backups'),
+    run: (...args) => rialto(['setup', ...args], { env, cwd: dir }),
+  };
+}
+
+/** Everything below a folder: path -> content. */
+function everything(dir) {
+  const all = {};
+  for (const e of fs.readdirSync(dir, { recursive: true, withFileTypes: true })) {
+    const at = path.join(e.parentPath, e.name);
+    if (e.isFile()) all[path.relative(dir, at)] = `${fs.statSync(at).mode & 0o777} ${fs.readFileSync(at)}`;
+  }
+  return all;
+}
+
+/** The host's entries as its own readers see them: {place: {name: entry}}. */
+function entries(host, text) {
+  const bare = text.replace(/^\s*\/\/.*$/gm, '').replace(/\/\/ .*$/gm, '').replace(/,(\s*[}\]])/g, '$1');
+  if (host === 'codex') {
+    return JSON.parse(execFileSync('python3', ['-c', 'import sys,tomllib,json; json.dump(tomllib.loads(sys.stdin.read()), sys.stdout)'], { input: text })).mcp_servers ?? {};
+  }
+  if (host === 'goose') return YAML.parse(text).extensions ?? {};
+  if (host === 'continue') return Object.fromEntries((YAML.parse(text).mcpServers ?? []).map((e) => [e.name, e]));
+  const doc = JSON.parse(bare);
+  return doc[{ vscode: 'servers', zed: 'context_servers', opencode: 'mcp' }[host] ?? 'mcpServers'] ?? {};
+}
+
+const kept = { goose: ['developer'], zed: ['mcp-server-github'] };
+
+for (const [host, sample] of Object.entries(samples)) {
+  test(`${host}: its servers move, Rialto comes, all else stays; and back byte for byte`, async () => {
+    const h = home(host);
+    const before = everything(h.dir);
+    const done = await h.run('--yes', host);
+    assert.equal(done.code, 0, done.stderr + done.stdout);
+    const text = fs.readFileSync(h.file(host), 'utf8');
+    for (const piece of sample.stays) assert.ok(text.includes(piece), `${piece}\n---\n${text}`);
+    const theirs = entries(host, text);
+    assert.deepEqual(Object.keys(theirs), [...kept[host] ?? [], 'rialto'], text);
+    const own = theirs.rialto;
+    const command = host === 'opencode' ? own.command : [own.command ?? own.cmd, ...own.args];
+    assert.deepEqual(command, [fs.realpathSync(rialtoBin), 'stdio']);
+    if (host === 'claude-code') assert.deepEqual(JSON.parse(text).projects['/home/me/shop'].mcpServers, {});
+    assert.equal(fs.statSync(h.file(host)).mode & 0o777, 0o640);
+    assert.equal(fs.statSync(h.config).mode & 0o777, 0o600);
+    assert.deepEqual(fs.readdirSync(path.dirname(h.file(host))).filter((f) => f.includes('bak')), []);
+
+    const { servers } = YAML.parse(fs.readFileSync(h.config, 'utf8'));
+    assert.deepEqual(Object.keys(servers).toSorted(), Object.keys(sample.servers).toSorted());
+    for (const [name, expected] of Object.entries(sample.servers)) {
+      for (const [key, value] of Object.entries(expected)) assert.deepEqual(servers[name][key], value, `${name}.${key}`);
+    }
+    const checked = await rialto(['check', h.config], { env: h.env });
+    assert.equal(checked.code, 0, checked.stdout);
+
+    const after = everything(h.dir);
+    const again = await h.run('--yes', host);
+    assert.equal(again.code, 0, again.stderr);
+    assert.match(again.stdout, /nothing to do/);
+    assert.deepEqual(everything(h.dir), after, 'a second run changes nothing');
+
+    const undone = await h.run('--undo');
+    assert.equal(undone.code, 0, undone.stderr);
+    assert.deepEqual(everything(h.dir), before);
+  });
+
+  test(`${host}: what was changed since stays when it is undone`, async () => {
+    const h = home(host);
+    assert.equal((await h.run('--yes', host)).code, 0);
+    const file = h.file(host);
+    const setUp = fs.readFileSync(file, 'utf8');
+    const mark = { toml: '# changed since\n', yaml: '# changed since\n' }[file.split('.').at(-1)];
+    fs.writeFileSync(file, mark ? mark + setUp : setUp.replace('{', '{\n  "changedSince": true,'));
+    const undone = await h.run('--undo', host);
+    assert.equal(undone.code, 0, undone.stderr);
+    const text = fs.readFileSync(file, 'utf8');
+    assert.match(text, /changed ?since/i);
+    const theirs = entries(host, text);
+    const before = entries(host, sample.text);
+    assert.deepEqual(theirs, before);
+    if (host === 'claude-code') assert.deepEqual(JSON.parse(text).projects, JSON.parse(sample.text).projects);
+    assert.ok(!fs.existsSync(h.config), 'the file that setup made is gone');
+    assert.deepEqual(fs.readdirSync(h.backups), []);
+  });
+
+  test(`${host}: a broken file is left alone and named`, async () => {
+    const h = home(host);
+    const broken = { toml: 'a = = 1\n', yaml: 'a: [\n' }[h.file(host).split('.').at(-1)] ?? '{"mcpServers": {';
+    fs.writeFileSync(h.file(host), broken);
+    const { code, stdout } = await h.run('--yes', host);
+    assert.equal(code, 1);
+    assert.match(stdout, /left alone: line \d/);
+    assert.ok(stdout.includes(path.basename(h.file(host))));
+    assert.equal(fs.readFileSync(h.file(host), 'utf8'), broken);
+    assert.ok(!fs.existsSync(h.config));
+  });
+
+  test(`${host}: installed without a file, it gets one, which undo removes`, async () => {
+    const h = home(host);
+    fs.rmSync(h.file(host));
+    if (host === 'claude-code') fs.mkdirSync(path.join(h.dir, '.claude'));
+    const before = everything(h.dir);
+    assert.equal((await h.run('-y', host)).code, 0);
+    assert.deepEqual(Object.keys(entries(host, fs.readFileSync(h.file(host), 'utf8'))), ['rialto']);
+    assert.equal(fs.statSync(h.file(host)).mode & 0o777, 0o600);
+    assert.equal((await h.run('--undo')).code, 0);
+    assert.deepEqual(everything(h.dir), before);
+  });
+}
+
+test('all hosts at once: one table, equal servers once, others by their host; undone one by one', async () => {
+  const all = Object.keys(samples);
+  const h = home(...all);
+  // The same server under another name, and another server under the same name.
+  fs.writeFileSync(h.file('lmstudio'), '{"mcpServers": {"issues": {"url": "https://mcp.linear.app/sse"}, "git": {"command": "/bin/echo", "args": ["another git"]}}}');
+  const before = everything(h.dir);
+  const shown = await h.run('--dry-run');
+  assert.equal(shown.code, 0, shown.stderr);
+  for (const title of ['Claude Desktop', 'Claude Code', 'Cursor', 'VS Code', 'Zed', 'Codex', 'Goose', 'GitHub Copilot CLI', 'JetBrains Junie']) assert.ok(shown.stdout.includes(title), title);
+  assert.match(shown.stdout, /LM Studio .* move git \(as git-lmstudio\), issues \(as linear\); put rialto in/);
+  assert.doesNotMatch(shown.stdout + shown.stderr, /ghp_1234567890abcdef|hf_abcdefgh/);
+  assert.deepEqual(everything(h.dir), before, '--dry-run does nothing');
+  const asked = await h.run();
+  assert.match(asked.stderr, /no terminal/);
+  assert.deepEqual(everything(h.dir), before, 'nobody can be asked');
+
+  const done = await h.run('--yes');
+  assert.equal(done.code, 0, done.stderr);
+  assert.match(done.stdout, /JetBrains Junie: done; for AI Assistant, paste [^]*"mcpServers"/);
+  const { servers } = YAML.parse(fs.readFileSync(h.config, 'utf8'));
+  assert.equal(Object.values(servers).filter((s) => s.url === 'https://mcp.linear.app/sse').length, 1);
+  assert.deepEqual(servers['git-lmstudio'].args, ['another git']);
+  assert.equal(servers['far-continue'].url, 'https://far.example.com/mcp');
+  const after = everything(h.dir);
+  assert.equal((await h.run('--yes')).code, 0);
+  assert.deepEqual(everything(h.dir), after);
+
+  // The server that two hosts had stays as long as one of them needs it.
+  assert.equal((await h.run('--undo', 'cursor')).code, 0);
+  assert.equal(fs.readFileSync(h.file('cursor'), 'utf8'), samples.cursor.text);
+  const left = YAML.parse(fs.readFileSync(h.config, 'utf8')).servers;
+  assert.ok(left.linear && !left.local);
+  assert.equal((await h.run('--undo', 'lmstudio')).code, 0);
+  assert.ok(!YAML.parse(fs.readFileSync(h.config, 'utf8')).servers.linear);
+  assert.equal((await h.run('--undo')).code, 0);
+  assert.deepEqual(everything(h.dir), before);
+  assert.match((await h.run('--undo')).stdout, /nothing to undo/);
+});
+
+test('a user who has a rialto.yaml keeps every byte of it', async () => {
+  const h = home('cursor');
+  fs.mkdirSync(path.dirname(h.config), { recursive: true });
+  const mine = '# mine\nlisten: 127.0.0.1:0\nservers:\n  linear: {command: x} # another\n  # the end\n';
+  fs.writeFileSync(h.config, mine, { mode: 0o644 });
+  assert.equal((await h.run('-y')).code, 0);
+  const text = fs.readFileSync(h.config, 'utf8');
+  assert.ok(text.startsWith('# mine\nlisten: 127.0.0.1:0\nservers:\n  linear: {command: x} # another\n'));
+  assert.deepEqual(Object.keys(YAML.parse(text).servers), ['linear', 'linear-cursor', 'local']);
+  // Changed since: only what came from the hosts goes.
+  fs.writeFileSync(h.config, `${text}names: bare\n`);
+  assert.equal((await h.run('--undo')).code, 0);
+  assert.equal(fs.readFileSync(h.config, 'utf8'), `${mine}names: bare\n`);
+  // A file of a form that is not edited: nothing at all is done.
+  fs.writeFileSync(h.config, 'servers: {a: {command: x}}\n');
+  const before = everything(h.dir);
+  const refused = await h.run('-y');
+  assert.equal(refused.code, 1);
+  assert.match(refused.stderr, /rialto\.yaml: the file is of a form[^]*nothing was changed/);
+  assert.deepEqual(everything(h.dir), before);
+});
+
+test('a name that was taken since: undo refuses and names the file', async () => {
+  const h = home('gemini');
+  assert.equal((await h.run('-y')).code, 0);
+  const changed = fs.readFileSync(h.file('gemini'), 'utf8').replace('"rialto":', '"tools": {"command": "new"}, "rialto":');
+  fs.writeFileSync(h.file('gemini'), changed);
+  const undone = await h.run('--undo');
+  assert.equal(undone.code, 1);
+  assert.match(undone.stderr, /\.gemini\/settings\.json was changed since and is left as it is: there is a 'tools' already/);
+  assert.equal(fs.readFileSync(h.file('gemini'), 'utf8'), changed);
+  assert.ok(YAML.parse(fs.readFileSync(h.config, 'utf8')).servers.tools, 'its servers stay here');
+});
+
+test('symbolic links stay links, and other names of files are found', async () => {
+  const h = home('codex');
+  const kept = path.join(h.dir, 'dotfiles/codex.toml');
+  fs.mkdirSync(path.dirname(kept));
+  fs.renameSync(h.file('codex'), kept);
+  fs.symlinkSync(kept, h.file('codex'));
+  const jsonc = path.join(h.dir, '.config/opencode/opencode.jsonc');
+  fs.mkdirSync(path.dirname(jsonc), { recursive: true });
+  fs.writeFileSync(jsonc, samples.opencode.text);
+  assert.equal((await h.run('-y')).code, 0);
+  assert.ok(fs.lstatSync(h.file('codex')).isSymbolicLink());
+  assert.ok(entries('codex', fs.readFileSync(kept, 'utf8')).rialto);
+  assert.ok(entries('opencode', fs.readFileSync(jsonc, 'utf8')).rialto);
+  assert.ok(!fs.existsSync(jsonc.slice(0, -1)), 'no second file');
+  assert.equal((await h.run('--undo')).code, 0);
+  assert.ok(fs.lstatSync(h.file('codex')).isSymbolicLink());
+  assert.equal(fs.readFileSync(kept, 'utf8'), samples.codex.text);
+  assert.equal(fs.readFileSync(jsonc, 'utf8'), samples.opencode.text);
+});
+
+test('at a terminal it asks once: only y and yes are a yes', async () => {
+  for (const [said, does] of [['no', false], ['', false], ['YES', true]]) {
+    const h = home('windsurf');
+    const before = everything(h.dir);
+    const child = start('script', ['-qec', `${rialtoBin} setup`, '/dev/null'], {
+      cwd: h.dir, env: { ...process.env, ...sanitizerEnv, ...h.env }, stdio: ['pipe', 'pipe', 'inherit'],
+    });
+    let text = '';
+    child.stdout.on('data', (d) => {
+      text += d;
+      if (/\[y\/N\]/.test(text) && !child.said) { child.said = true; child.stdin.write(`${said}\n`); }
+    });
+    await new Promise((resolve) => { child.on('close', resolve); });
+    assert.equal(text.match(/\[y\/N\]/g).length, 1, text);
+    if (does) assert.ok(fs.existsSync(h.config), text);
+    else assert.deepEqual(everything(h.dir), before);
+  }
+});
+
+test('words that are no hosts, and options that exclude each other', async () => {
+  const h = home();
+  const typo = await h.run('curser');
+  assert.equal(typo.code, 2);
+  assert.match(typo.stderr, /there is no host 'curser'[^]*did you mean 'cursor'/);
+  assert.equal((await h.run('--undo', '--dry-run')).code, 2);
+  assert.match((await h.run('codex')).stdout, /none of these hosts is here/);
+});
