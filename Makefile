@@ -7,6 +7,7 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 ARGS ?=
 FUZZ_SECONDS ?= 30
+PORTABLE ?= x86_64 aarch64
 
 first_of = $(firstword $(foreach tool,$(1),$(shell command -v $(tool) 2>/dev/null)) $(firstword $(1)))
 CLANG = $(call first_of,clang-14 clang)
@@ -22,7 +23,8 @@ FUZZ_OPTIONS = --buildtype=debugoptimized -Db_sanitize=address,undefined -Db_lun
 
 C_FILES = $(shell git ls-files -co --exclude-standard '*.c' '*.h')
 
-.PHONY: build run test test-peers bench fuzz format lint install clean help asan
+.PHONY: build run test test-peers test-packages bench fuzz format lint install clean help asan \
+	portable deb image npm wheel dist
 
 build: build/release/build.ninja ## build the program: build/rialto (release, hardened)
 	ninja -C build/release
@@ -61,12 +63,34 @@ ifdef ANALYZER
 	ninja -C build/analyzer
 endif
 
+portable: setup-packages ## dist/rialto-linux-x86_64 and -aarch64: one static program each, for any Linux
+	@for arch in $(PORTABLE); do nice packaging/portable/build $$arch || exit 1; done
+	@packaging/portable/sizes
+
+deb: setup-packages ## dist/*.deb: the Debian package, for this machine
+	@packaging/debian/build
+
+image: setup-packages ## dist/rialto-image-*.tar: a container image (OCI), made without a daemon
+	@packaging/image/build $(PORTABLE)
+
+npm: setup-packages ## dist/npm/*.tgz: the npm packages with the portable programs inside
+	@packaging/npm/build $(PORTABLE)
+
+wheel: setup-packages ## dist/*.whl: the Python wheels with the portable programs inside
+	@packaging/wheel/build $(PORTABLE)
+
+dist: ## dist/rialto-VERSION.tar.xz: the sources; two runs make the same bytes
+	@packaging/source/build
+
+test-packages: asan setup-packages ## build, install and use every kind of package; takes a while the first time
+	@tests/packages/run
+
 install: build ## install under PREFIX (/usr/local); DESTDIR is honoured
 	@meson configure build/release -Dprefix='$(abspath $(PREFIX))' && ninja -C build/release >/dev/null
 	DESTDIR='$(DESTDIR)' meson install -C build/release --no-rebuild
 
 clean: ## remove everything that was built
-	rm -rf build
+	rm -rf build dist
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 18

@@ -10,8 +10,10 @@ enum { MAPPED_FROM = 32 * 1024 * 1024, KEPT_FREE = 8 * 1024 * 1024 };
 
 void mem_tune(void)
 {
+#ifdef M_MMAP_THRESHOLD /* musl's malloc cannot be tuned */
     mallopt(M_MMAP_THRESHOLD, MAPPED_FROM);
     mallopt(M_TRIM_THRESHOLD, KEPT_FREE);
+#endif
 }
 
 static void *or_die(void *p, size_t n)

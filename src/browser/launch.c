@@ -1,6 +1,7 @@
 /* Starting programs of the user and waiting for their end. Called by browser/open_page.c. */
 #include "browser/launch.h"
 
+#include "base/libc.h"
 #include "base/mem.h"
 #include "io/poll.h"
 
@@ -9,7 +10,6 @@
 #include <signal.h>
 #include <spawn.h>
 #include <string.h>
-#include <sys/pidfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 

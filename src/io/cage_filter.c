@@ -2,6 +2,7 @@
  * Called by cage.c. */
 #include "io/cage.h"
 
+#include "base/libc.h"
 #include "base/mem.h"
 
 #include <errno.h>

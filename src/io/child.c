@@ -2,6 +2,7 @@
  * behind. Called by mcp/server/stdio_upstream.c for servers and acp/component.c for components. */
 #include "io/child.h"
 
+#include "base/libc.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "io/cgroup.h"

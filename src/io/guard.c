@@ -2,6 +2,7 @@
  * each child, and by loop.c at the end. */
 #include "io/guard.h"
 
+#include "base/libc.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "io/kin.h"

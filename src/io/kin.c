@@ -5,13 +5,13 @@
 #include "base/ascii.h"
 #include "base/file.h"
 #include "base/id.h"
+#include "base/libc.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/pidfd.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>

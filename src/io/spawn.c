@@ -2,6 +2,7 @@
  * child.c, and by cmd/doctor/ to find which file would be run. */
 #include "io/spawn.h"
 
+#include "base/libc.h"
 #include "base/mem.h"
 #include "io/cage.h"
 #include "io/cgroup.h"
@@ -13,7 +14,6 @@
 #include <limits.h>
 #include <signal.h>
 #include <sys/ioctl.h>
-#include <sys/pidfd.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>

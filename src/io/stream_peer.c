@@ -1,6 +1,7 @@
 /* Which process is at the other end of a socket. Called where an MCP server that we started must
  * not get in: by http_conn.c and http_answer.c for the operator's pages and commands, by
  * bus/line_server.c for the embedded bus. */
+#include "base/libc.h"
 #include "io/address.h"
 #include "io/kin.h"
 #include "io/stream_uv.h"
@@ -8,7 +9,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/pidfd.h>
 #include <unistd.h>
 
 enum { PEER_PIDFD = 77 }; /* SO_PEERPIDFD, which Debian 12's headers do not have */

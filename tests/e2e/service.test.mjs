@@ -6,18 +6,11 @@ import http from 'node:http';
 import net from 'node:net';
 import path from 'node:path';
 import { test } from 'node:test';
+import { freePort } from './brokers.mjs';
 import {
   descendants, expectClean, expectGone, fake, rialto, rialtoBin, root, sanitizerEnv, serve, start, tempDir,
   until, within, writeConfig,
 } from './lib.mjs';
-
-async function freePort() {
-  const server = net.createServer().listen(0, '127.0.0.1');
-  await new Promise((resolve) => { server.on('listening', resolve); });
-  const { port } = server.address();
-  await new Promise((resolve) => { server.close(resolve); });
-  return port;
-}
 
 /** `rialto serve` under the fixture: {events, told(), stderr(), stop()}. */
 function manage(t, config, sockets, { watchdog = '0', env = {} } = {}) {

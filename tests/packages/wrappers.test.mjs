@@ -1,0 +1,81 @@
+// The npm package and the Python wheel: built, installed from the local files, and used.
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import fs from 'node:fs';
+import path from 'node:path';
+import { test } from 'node:test';
+import { fake, StdioClient, tempDir, writeConfig } from '../e2e/lib.mjs';
+import { dist, portable, run, version } from './lib.mjs';
+
+const cpu = process.arch;
+const machine = cpu === 'arm64' ? 'aarch64' : 'x86_64';
+
+/** `rialto`, installed, does what it does elsewhere: prints, passes input, output and status on, ends on a signal. */
+async function use(t, command, args, options) {
+  assert.match(run(command, [...args, 'version'], options), new RegExp(`^rialto ${version}\n`));
+  assert.equal(spawnSync(command, [...args, 'no-such-command'], options).status, 2);
+  const file = writeConfig(tempDir(), { servers: { one: fake() } });
+  const agent = new StdioClient(t, command, [...args, 'stdio', '-c', file], options);
+  await agent.connect();
+  await agent.waitFor('one__echo');
+  await agent.stop(10_000);
+}
+
+test('npm: the packages install each other, and npx runs the program', async (t) => {
+  portable('x86_64');
+  portable('aarch64');
+  run('packaging/npm/build', []);
+  const dir = tempDir();
+  const own = dist(`npm/rialto-linux-${cpu}-${version}.tgz`);
+  fs.writeFileSync(path.join(dir, 'package.json'), JSON.stringify({
+    name: 'someone', private: true, dependencies: { rialto: `file:${dist(`npm/rialto-${version}.tgz`)}` },
+    // Not published yet: the optional packages come from files, too.
+    overrides: Object.fromEntries(['x64', 'arm64'].map((c) => [`rialto-linux-${c}`, `file:${dist(`npm/rialto-linux-${c}-${version}.tgz`)}`])),
+  }));
+  run('npm', ['install', '--offline', '--no-audit', '--no-fund', '--ignore-scripts', '--loglevel=error'], { cwd: dir });
+  assert.deepEqual(fs.readdirSync(path.join(dir, 'node_modules')).filter((f) => f.startsWith('rialto')).toSorted(),
+    ['rialto', `rialto-linux-${cpu}`], 'the program of this machine and no other');
+  assert.deepEqual(fs.readFileSync(path.join(dir, `node_modules/rialto-linux-${cpu}/rialto`)), fs.readFileSync(portable(machine)));
+  assert.match(run('npx', ['--offline', 'rialto', 'version'], { cwd: dir }), new RegExp(`^rialto ${version}\n`));
+  await use(t, path.join(dir, 'node_modules/.bin/rialto'), [], { cwd: dir });
+  assert.ok(fs.statSync(own).size < 4_000_000);
+});
+
+test('npm: without the program of this machine it says what to do', () => {
+  const script = path.join(tempDir(), 'rialto.js');
+  fs.copyFileSync('packaging/npm/rialto.js', script);
+  const said = spawnSync('node', [script, 'version'], { encoding: 'utf8' });
+  assert.equal(said.status, 1);
+  assert.match(said.stderr, /rialto-linux-\w+ is missing[^]*--omit=optional/);
+});
+
+test('wheel: pip installs it from the file', async (t) => {
+  portable('x86_64');
+  portable('aarch64');
+  run('packaging/wheel/build', []);
+  const dir = path.join(tempDir(), 'venv');
+  const python = ['/usr/bin/python3', 'python3'].find((p) => spawnSync(p, ['-m', 'venv', '--help']).status === 0);
+  assert.ok(python, 'missing: python3 with venv (Debian: python3-venv)');
+  run(python, ['-m', 'venv', dir]);
+  const find = ['install', '--quiet', '--no-index', '--disable-pip-version-check', '--find-links', dist('')];
+  run(path.join(dir, 'bin/pip'), [...find, 'rialto']);
+  await use(t, path.join(dir, 'bin/rialto'), [], {});
+  assert.match(run(path.join(dir, 'bin/pip'), ['show', '--disable-pip-version-check', 'rialto']), new RegExp(`Version: ${version}`));
+  run(path.join(dir, 'bin/pip'), ['uninstall', '--yes', '--quiet', 'rialto']);
+  assert.ok(!fs.existsSync(path.join(dir, 'bin/rialto')));
+});
+
+test('wheel: two builds are the same bytes', () => {
+  const name = fs.readdirSync(dist('')).find((f) => f.endsWith(`${machine}.whl`));
+  const before = fs.readFileSync(dist(name));
+  run('packaging/wheel/build', [machine]);
+  assert.deepEqual(fs.readFileSync(dist(name)), before);
+});
+
+test('wheel: uvx runs it', (t) => {
+  if (spawnSync('uvx', ['--version']).status !== 0) {
+    t.skip('uv is not installed, and Debian has no package of it');
+    return;
+  }
+  assert.match(run('uvx', ['--offline', '--no-index', '--find-links', dist(''), 'rialto', 'version']), new RegExp(`^rialto ${version}\n`));
+});
