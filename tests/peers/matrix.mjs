@@ -259,6 +259,7 @@ function page(all) {
 const pairs = [];
 for (const c of chosen(clients, options.client)) {
   for (const s of chosen(servers, options.server)) {
+    if (clients[c].shuns?.includes(s)) continue;
     if (options.client && options.server || references.clients.includes(c) || references.servers.includes(s)) pairs.push([c, s]);
   }
 }

@@ -61,11 +61,11 @@ export const servers = {
   rmcp: { what: 'rmcp 3.8.0', needs: 'rmcp', run: (way) => [rust, way], ways: ['stdio', 'http'], lacks: [] },
 };
 
-/** ways: by which it can come in; dual: speaks the stateless era where it can, and so always with us. */
+/** ways: by which it can come in; dual: speaks the stateless era where it can, and so always with us; shuns: servers it cannot reach directly. */
 export const clients = {
   ts_2: { dual: true, what: 'TypeScript SDK 2.4.0', run: node('client', '2'), ways: ['stdio', 'http'], lacks: ['plain'] },
   ts_1: { what: 'TypeScript SDK 1.32.2', run: node('client', sdk1), ways: all, lacks: [] },
-  ts_1_12: { what: 'TypeScript SDK 1.12.3', needs: 'npm_old', run: node('client', old('1.12')), ways: all, lacks: before0618 },
+  ts_1_12: { what: 'TypeScript SDK 1.12.3', needs: 'npm_old', run: node('client', old('1.12')), ways: all, lacks: [...before0618, 'version'] },
   ts_1_0: { what: 'TypeScript SDK 1.0.4', needs: 'npm_old', run: node('client', old('1.0')), ways: ['stdio', 'sse', 'ws'], lacks: [...before2025, 'version'] },
   mcp_1: { what: 'Python SDK 1.30.0', needs: 'mcp_1', run: python('mcp_1', 'mcp1_client'), ways: all, lacks: ['cancel'] },
   mcp_1_9: { what: 'Python SDK 1.9.4', needs: 'mcp_1_9', run: python('mcp_1_9', 'mcp1_client'), ways: all, lacks: [...before0618, 'cancel'] },
@@ -75,15 +75,15 @@ export const clients = {
   fastmcp_3: { what: 'FastMCP 3.4.10', needs: 'fastmcp_3', run: python('fastmcp_3', 'fastmcp_client'), ways: ['stdio', 'http', 'sse'], lacks: ['subscribe', 'cancel'] },
   fastmcp_2: { what: 'FastMCP 2.14.7', needs: 'fastmcp_2', run: python('fastmcp_2', 'fastmcp_client'), ways: ['stdio', 'http', 'sse'], lacks: ['subscribe', 'cancel'] },
   go_sdk: { dual: true, what: 'Go SDK 1.8.0', needs: 'go_sdk', run: [program('go_sdk')], ways: ['stdio', 'http', 'sse'], lacks: ['plain'] },
-  mcp_go: { dual: true, what: 'mcp-go 1.2.1', needs: 'mcp_go', run: [program('mcp_go')], ways: ['stdio', 'http', 'sse'], lacks: ['plain'] },
+  mcp_go: { dual: true, what: 'mcp-go 1.2.1', needs: 'mcp_go', run: [program('mcp_go')], ways: ['stdio', 'http', 'sse'], lacks: ['plain', 'cancel'] },
   rmcp: { what: 'rmcp 3.8.0', needs: 'rmcp', run: [rust], ways: ['stdio', 'http'], lacks: ['progress', 'cancel'] },
   inspector: { what: 'Inspector 2.12.0 (command line)', run: [node22, file('node/inspector.mjs'), 'legacy'], ways: ['stdio', 'http', 'sse'], lacks: notInInspector },
-  inspector_modern: { dual: true, what: 'Inspector 2.12.0 (command line, stateless era)', run: [node22, file('node/inspector.mjs'), 'modern'], ways: ['stdio', 'http'], lacks: notInInspector },
+  inspector_modern: { dual: true, what: 'Inspector 2.12.0 (command line, stateless era)', run: [node22, file('node/inspector.mjs'), 'modern'], ways: ['stdio', 'http'], lacks: notInInspector, shuns: ['mcp_1'] }, // it speaks no other era
   langchain: { what: 'langchain-mcp-adapters 0.3.2', needs: 'langchain', run: framework('langchain'), ways: all, lacks: [...notForAgents, ...asks, 'resources', 'templates', 'prompts', 'audio', 'unknown_tool', 'prompt_image'] },
   pydantic_ai: { dual: true, what: 'pydantic-ai 2.66.0', needs: 'pydantic_ai', run: framework('pydantic_ai'), ways: ['stdio', 'http', 'sse'], lacks: [...notForAgents, 'plain'] },
-  openai_agents: { what: 'openai-agents 0.24.0', needs: 'openai_agents', run: framework('openai_agents'), ways: ['stdio', 'http', 'sse'], lacks: [...notForAgents, ...asks] },
+  openai_agents: { dual: true, what: 'openai-agents 0.24.0', needs: 'openai_agents', run: framework('openai_agents'), ways: ['stdio', 'http', 'sse'], lacks: [...notForAgents, ...asks] },
   google_adk: { what: 'google-adk 2.13.0', needs: 'google_adk', run: framework('google_adk'), ways: ['stdio', 'http', 'sse'], lacks: [...notForAgents, 'roots', 'templates', 'prompts', 'unknown_tool', 'read', 'blob', 'template', 'unknown_uri', 'prompt', 'prompt_image'] },
-  mcp_use: { what: 'mcp-use 1.7.1', needs: 'mcp_use', run: framework('mcp_use'), ways: all, lacks: [...notForAgents, 'templates'] },
+  mcp_use: { what: 'mcp-use 1.7.1', needs: 'mcp_use', run: framework('mcp_use'), ways: ['stdio', 'http', 'sse'], lacks: [...notForAgents, 'templates'] },
 };
 
 for (const rows of [servers, clients]) {
@@ -177,4 +177,5 @@ export const reasons = [
   { step: 'unknown_uri', dual: true, direct: /-32002/, through: /-32602/, why: 'The stateless era has another code for a resource that is not there.' },
   { step: ['tools', 'resources', 'templates', 'prompts'], server: 'go_sdk', dual: false, alike: withoutHop, why: 'The Go SDK sends members of the stateless era to clients of the initialize era; Rialto takes them off.' },
   { step: 'any', dual: true, alike: withoutHop, why: 'The stateless era has members that belong to one hop: who answered, how long an answer may be kept.' },
+  { step: 'capabilities', server: 'fastmcp_2', dual: false, direct: /"prompts":\{"get"/, through: /"tools":\{"call"/, why: 'Of what FastMCP 2 runs as tasks, calls of tools are what the protocol knows.' },
 ];

@@ -108,8 +108,9 @@ def failure(e):
 
 
 def is_error(result):
-    """SDK 1 and SDK 2 spell it differently."""
-    return bool(getattr(result, "isError", False) or getattr(result, "is_error", False))
+    """SDK 1 and SDK 2 spell it differently; frameworks give a dictionary, or only the text that their model reads."""
+    flag = result.get("isError") if isinstance(result, dict) else getattr(result, "isError", False) or getattr(result, "is_error", False)
+    return bool(flag) or "ended while the call was open" in str(result)
 
 
 async def kill_and_resume(call, step):

@@ -182,4 +182,4 @@ else:
 
         async def mcp(scope, receive, send):
             await manager.handle_request(scope, receive, send)
-        listen(Starlette(routes=[Mount("/mcp", app=mcp)], lifespan=lifespan), "/mcp")
+        listen(Starlette(routes=[Mount("/mcp", app=mcp)], lifespan=lifespan), "/mcp/")  # not all clients follow a redirect

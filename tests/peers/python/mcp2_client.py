@@ -73,7 +73,7 @@ def operations(client):
             async with client.listen(resource_subscriptions=[step["uri"]]) as events:
                 await call(step["touch"])
                 async for event in events:
-                    return [str(event)]
+                    return [str(event.uri)]
         await client.subscribe_resource(step["uri"])
         await call(step["touch"])
         await until(lambda: updates)

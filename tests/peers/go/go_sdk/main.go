@@ -126,7 +126,7 @@ func connect(ctx context.Context, job peer.Job) (peer.Call, map[string]peer.Op, 
 		return nil, nil, err
 	}
 	call := func(ctx context.Context, step *peer.Step) (any, error) {
-		params := &mcp.CallToolParams{Name: step.Name, Arguments: step.Args}
+		params := &mcp.CallToolParams{Name: step.Name, Arguments: step.Arguments()}
 		if step.Op == "progress" {
 			params.SetProgressToken("one")
 		}

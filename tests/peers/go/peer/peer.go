@@ -168,6 +168,14 @@ type Step struct {
 	Params                    json.RawMessage
 }
 
+// Arguments is never null, which servers refuse.
+func (s *Step) Arguments() map[string]any {
+	if s.Args == nil {
+		return map[string]any{}
+	}
+	return s.Args
+}
+
 type Job struct {
 	Way, Url string
 	Command  []string
