@@ -435,8 +435,14 @@ void provider_adjust(struct provider *p, const struct policy *policy)
 
 void provider_want(struct provider *p)
 {
-    if (!p->halted)
+    if (!p->halted && !provider_needs_sign_in(p))
         happen(p, PROVIDER_WANTED);
+}
+
+void provider_unlock(struct provider *p)
+{
+    p->locked = false;
+    provider_want(p);
 }
 
 void provider_unwant(struct provider *p)
@@ -476,7 +482,7 @@ void provider_resume(struct provider *p)
         set_halted(q, false); /* started by a call, as ever */
     set_halted(p, false);
     backoff_reset(&p->backoff);
-    provider_want(p);
+    provider_unlock(p);
     router_tell_changes(p->router, p);
 }
 

@@ -151,6 +151,8 @@ void provider_recall(struct provider *p, struct catalog *c);
  * views that show the provider. */
 void provider_adjust(struct provider *p, const struct policy *policy);
 void provider_want(struct provider *p);
+/* Somebody has signed in: start it, if it waited for that. */
+void provider_unlock(struct provider *p);
 void provider_unwant(struct provider *p);
 /* For operators: stop the provider and refuse its calls until it is resumed; start it as if it had
  * never failed; stop and start it. */

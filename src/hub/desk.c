@@ -233,7 +233,7 @@ static void on_changed(struct identity_watch *w)
     if (!identity_is_signed_in(d->id) && d->server->state == PROVIDER_READY)
         provider_restart(d->server);
     else if (identity_is_signed_in(d->id) && provider_needs_sign_in(d->server))
-        provider_want(d->server);
+        provider_unlock(d->server);
 }
 
 /* --- life --- */

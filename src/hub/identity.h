@@ -65,6 +65,7 @@ struct identity {
     struct list logins; /* struct identity_wait */
     struct timer tell, refuse;
     struct err refusal;
+    bool logged_in;  /* the last login did not fail, whatever became of the token */
     struct err last; /* why the last login failed; empty: it did not */
 };
 

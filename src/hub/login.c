@@ -258,7 +258,6 @@ static const char *random_text(struct login *l)
 
     id_random_bytes(bytes, sizeof bytes);
     base64_put_url(&text, span_of((const char *)bytes, sizeof bytes));
-    log_add_secret(buf_view(&text));
     return arena_span(&l->arena, buf_view(&text)).p;
 }
 
@@ -278,8 +277,9 @@ static void show_address(struct login *l)
     const struct oauth_server *as = &l->found->as;
     BUF_SCOPED url = {0};
 
-    l->state = random_text(l);
+    l->state = random_text(l); /* no secret: it is in the address that people and agents see */
     l->verifier = random_text(l);
+    log_add_secret(span_str(l->verifier));
     buf_str(&url, as->authorize);
     if (!strchr(as->authorize, '?'))
         buf_char(&url, '?');

@@ -461,6 +461,7 @@ void identity_logout(struct identity *id, void (*done)(void *arg, const struct e
     struct err err = {0};
     const struct signin_record *r = NULL;
 
+    id->logged_in = false;
     id->logged_out = done;
     id->logged_out_arg = arg;
     if (signin_file_of(id->all) && !signin_file_read(id->all->file, &err))

@@ -187,8 +187,9 @@ static enum http_signed signer_refused(struct http_signer *s, const struct http_
     if (id->token && r->number != id->number)
         return HTTP_SIGNED_AGAIN; /* there is a newer one already */
     if (!id->token)
-        return machine && !id->failed ? HTTP_SIGNED_AGAIN : give_up(id, why);
-    bool young = (int64_t)time(NULL) - id->since < YOUNG_S;
+        return machine && !id->failed && identity_may_renew(id) ? HTTP_SIGNED_AGAIN
+                                                                : give_up(id, why);
+    bool young = (int64_t)time(NULL) - id->since < YOUNG_S && !is_ending(id);
     if (!young && id->renewable) {
         id->expires = 1; /* whatever it was said to be */
         return identity_may_renew(id) ? HTTP_SIGNED_AGAIN : give_up(id, why);
@@ -235,14 +236,15 @@ static void on_login_done(void *owner, const struct err *err)
     } else {
         log_warn(id->settings->alias, "%s", why.text);
     }
+    id->last = why;
+    id->logged_in = !err;
+    if (!err)
+        identity_tell_changed(id); /* the server starts: calls that go on wait for it */
     while ((w = LIST_FIRST(&id->logins, struct identity_wait, node))) {
         list_remove(&w->node);
         w->done(w, err ? &why : NULL);
     }
-    id->last = why;
     end_login(id); /* after the page in the browser has got its answer */
-    if (!err)
-        identity_tell_changed(id);
 }
 
 static const struct login_events login_events = {on_login_address, on_login_done};
@@ -318,7 +320,7 @@ enum login_state identity_login_state(struct identity *id, const struct err **er
         return LOGIN_WAITS;
     if (id->last.text[0])
         return LOGIN_FAILED;
-    return identity_is_signed_in(id) ? LOGIN_DONE : LOGIN_NONE;
+    return id->logged_in || identity_is_signed_in(id) ? LOGIN_DONE : LOGIN_NONE;
 }
 
 void identity_join(struct identity *id, struct identity_wait *w)

@@ -73,7 +73,36 @@ for (const over of ['stdio', 'http']) {
 
 // --- rialto as a client ---
 
-// Scenarios about OAuth are not tried: rialto sends the headers it is told and asks nobody for more.
+// Scenarios about OAuth: the driver is also the person who signs in, and rialto has a folder of its
+// own to keep tokens in. The suite runs extensions and old revisions only when forced to.
+const old = ['auth/2025-03-26-oauth-metadata-backcompat', 'auth/2025-03-26-oauth-endpoint-fallback'];
+const extensions = ['auth/client-credentials-jwt', 'auth/client-credentials-basic',
+  'auth/enterprise-managed-authorization', 'auth/wif-jwt-bearer'];
+const signIns = [
+  ...Object.keys(requirements).flatMap((revision) => required(revision, 'client')
+    .filter((name) => name.startsWith('auth/')).map((name) => [revision, name])),
+  ...old.map((name) => ['2025-03-26', name]),
+  ...extensions.flatMap((name) => Object.keys(requirements).map((revision) => [revision, name, '--force'])),
+];
+
+test('all scenarios about signing in are tried', () => {
+  assert.equal(signIns.filter(([revision]) => revision === '2025-11-25').length, 14 + extensions.length);
+  assert.equal(signIns.filter(([revision]) => revision === '2026-07-28').length, 25 + extensions.length);
+});
+
+describe('rialto signs in', { concurrency: 2 }, () => {
+  for (const [revision, name, ...more] of signIns) {
+    test(`${revision} ${name}`, async () => {
+      const driver = `${node22} ${path.join(root, 'tests/fixture/driver.mjs')}`;
+      const { code, stdout, stderr } = await runCommand(node22,
+        [suite, 'client', '--command', driver, '--scenario', name, '--spec-version', revision, '--timeout', '90000', ...more],
+        { timeout: 120_000, env: { XDG_STATE_HOME: tempDir() } });
+      assert.equal(code, 0, `${stdout}\n${stderr}`);
+      assert.match(stdout + stderr, /OVERALL: PASSED/);
+    });
+  }
+});
+
 const unscored = { '2026-07-28': ['json-schema-2020-12-preservation'] };
 
 describe('rialto as a client', { concurrency: 2 }, () => {

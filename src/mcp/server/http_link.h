@@ -41,6 +41,7 @@ struct server_post {
     enum rpc_kind kind;
     uint64_t id; /* of a request, else 0 */
     bool initialize, initialized;
+    bool greets; /* a request of the handshake, of either era */
     bool modern;
     bool repeatable, repeated; /* may be sent twice, even if the server saw the first; was */
     char version[16];

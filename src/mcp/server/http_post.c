@@ -63,6 +63,7 @@ struct server_post *http_post_new(struct http_upstream *u, const struct mcp_parc
     if (parcel->method) {
         p->initialize = strcmp(parcel->method, "initialize") == 0;
         p->initialized = strcmp(parcel->method, "notifications/initialized") == 0;
+        p->greets = p->initialize || strcmp(parcel->method, "server/discover") == 0;
     }
     if (p->modern)
         put_modern_lines(p, parcel);
@@ -318,6 +319,7 @@ static bool session_lost(struct server_post *p)
 static bool see_to_token(struct server_post *p)
 {
     struct http_upstream *u = p->link;
+    bool greets = p->greets;
     BUF_SCOPED why = {0};
     enum http_signed now =
         p->resuming ? HTTP_SIGNED_NOT
@@ -334,7 +336,7 @@ static bool see_to_token(struct server_post *p)
     /* A missing token is not missing credentials, for the provider: it comes back by itself. */
     fail(p, now == HTTP_SIGNED_LATER ? 503 : p->status, true, buf_cstr(&why));
     /* In the handshake the provider gives the link up by itself. */
-    if (now == HTTP_SIGNED_OUT && u->phase == LINK_READY)
+    if (now == HTTP_SIGNED_OUT && !greets)
         http_upstream_lock(u, buf_cstr(&why));
     return true;
 }

@@ -1,0 +1,472 @@
+// Signing in to a real authorization server for a real MCP server: by `rialto login` with the daemon
+// and without, by the API, by agents of both eras, by a device code, as a service; renewing; logging
+// out; and whatever can go wrong on the way.
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { generateKeyPairSync } from 'node:crypto';
+import fs from 'node:fs';
+import path from 'node:path';
+import { test } from 'node:test';
+import { exchange, HttpClient, rialto, rialtoBin, sanitizerEnv, serve, sleep, tempDir, until, writeConfig } from './lib.mjs';
+import { allCapabilities, ModernClient, v1 } from './peers.mjs';
+import { Person, startIssuer, startProtected } from './oidc_lib.mjs';
+import { Login, stateOf, untilState } from './signin_lib.mjs';
+
+const post = (url, body = '{}') => exchange(url, { headers: { 'Content-Type': 'application/json' }, body });
+
+/** An authorization server, a protected server, and a daemon in front of it that nobody has signed in to. */
+async function setting(t, { issuer = {}, auth, more = {}, config = {}, env = {} } = {}) {
+  const as = await startIssuer(t, issuer);
+  const notes = await startProtected(t, as, more);
+  const state = tempDir();
+  const server = await serve(t, { servers: { notes: { url: notes.url, ...(auth && { auth }) } }, ...config },
+    { env: { XDG_STATE_HOME: state, ...env } });
+  return { as, notes, server, state, file: path.join(state, 'rialto/signin.json') };
+}
+
+async function signIn({ server, state }, name = 'alice') {
+  const login = new Login(server, 'notes', { XDG_STATE_HOME: state });
+  const back = await new Person(name).signIn(await login.address());
+  const page = await fetch(back);
+  assert.equal(page.status, 200);
+  assert.match(await page.text(), /Signed in/);
+  const { code, stderr } = await login.ended;
+  assert.equal(code, 0, stderr);
+  await untilState(server, 'notes', 'up');
+}
+
+test('a server that wants a sign-in says so, and works after rialto login', async (t) => {
+  const s = await setting(t);
+  const waiting = await untilState(s.server, 'notes', 'needs_sign_in');
+  assert.equal(waiting.hint, 'rialto login notes');
+  assert.match(waiting.last_error, /needs a sign-in: rialto login notes/);
+  assert.equal((await exchange(`${s.server.origin}/readyz`, { method: 'GET' })).status, 503);
+
+  const agent = await new HttpClient(s.server.url).connect();
+  await agent.waitFor('notes__sign_in');
+  assert.deepEqual((await agent.request('tools/list')).result.tools.map((tool) => tool.name), ['notes__sign_in']);
+  await signIn(s);
+  await agent.waitFor('notes__whoami');
+  const { result } = await agent.request('tools/call', { name: 'notes__whoami', arguments: {} });
+  assert.equal(result.content[0].text, 'alice');
+  assert.equal(fs.statSync(s.file).mode & 0o777, 0o600);
+  assert.equal((await exchange(`${s.server.origin}/readyz`, { method: 'GET' })).status, 200);
+  await agent.close();
+});
+
+test('rialto login without a daemon keeps the token for the next daemon', async (t) => {
+  const as = await startIssuer(t);
+  const notes = await startProtected(t, as);
+  const dir = tempDir();
+  const config = writeConfig(dir, { listen: '127.0.0.1:0', servers: { notes: { url: notes.url } } });
+  const login = new Login({ config, dir }, 'notes', { XDG_STATE_HOME: dir });
+  const back = await new Person().signIn(await login.address());
+  assert.match(back, /^http:\/\/127\.0\.0\.1:\d+\/oauth\/callback\?/);
+  assert.match(await (await fetch(back)).text(), /Signed in/);
+  const ended = await login.ended;
+  assert.equal(ended.code, 0, ended.stderr);
+  assert.match(ended.stderr, /Signed in to 'notes'/);
+
+  const called = await rialto(['call', 'notes', 'whoami', '-c', config], { env: { XDG_STATE_HOME: dir, XDG_RUNTIME_DIR: dir } });
+  assert.equal(called.stdout, 'alice\n', called.stderr);
+  const server = await serve(t, { servers: { notes: { url: notes.url } } }, { env: { XDG_STATE_HOME: dir } });
+  await untilState(server, 'notes', 'up');
+});
+
+test('a pasted address does it as well, with the daemon and without', async (t) => {
+  const s = await setting(t);
+  await untilState(s.server, 'notes', 'needs_sign_in');
+  const dir = tempDir();
+  const config = writeConfig(dir, { listen: '127.0.0.1:0', servers: { notes: { url: s.notes.url } } });
+  for (const [where, state] of [[s.server, s.state], [{ config, dir }, dir]]) {
+    const login = new Login(where, 'notes', { XDG_STATE_HOME: state });
+    const back = await new Person().signIn(await login.address());
+    login.paste(back);
+    const ended = await login.ended;
+    assert.equal(ended.code, 0, ended.stderr);
+  }
+});
+
+test('$BROWSER is started with the address as its one argument', async (t) => {
+  const as = await startIssuer(t);
+  const notes = await startProtected(t, as);
+  const dir = tempDir();
+  const config = writeConfig(dir, { servers: { notes: { url: notes.url } } });
+  const told = path.join(dir, 'told');
+  const browser = path.join(dir, 'browser');
+  fs.writeFileSync(browser, `#!/bin/sh\nprintf '%s\\n' "$#" "$1" > ${told}.new && mv ${told}.new ${told}\n`, { mode: 0o755 });
+  const login = new Login({ config, dir }, 'notes', { XDG_STATE_HOME: dir, BROWSER: browser }, []);
+  const address = await login.address();
+  await until('the browser', () => fs.existsSync(told));
+  assert.deepEqual(fs.readFileSync(told, 'utf8').split('\n'), ['1', address, '']);
+  login.child.kill('SIGINT');
+  assert.equal((await login.ended).code, 1);
+});
+
+test('wrong uses of login and logout', async (t) => {
+  const dir = tempDir();
+  const config = writeConfig(dir, {
+    servers: { program: { command: 'true' }, open: { url: 'http://192.0.2.1/mcp' }, keyed: { url: 'https://a.example/mcp', headers: { Authorization: 'Bearer x' } } },
+  });
+  const env = { XDG_STATE_HOME: dir, XDG_RUNTIME_DIR: dir };
+  for (const command of ['login', 'logout']) {
+    for (const [name, words] of [['nobody', /there is no server 'nobody'/], ['program', /has no 'url'/],
+      ['open', /nobody signs in to server 'open'/], ['keyed', /nobody signs in to server 'keyed'/]]) {
+      const { code, stderr } = await rialto([command, name, '-c', config], { env });
+      assert.equal(code, 2, `${command} ${name}: ${stderr}`);
+      assert.match(stderr, words);
+    }
+  }
+  assert.match((await rialto(['login', 'progam', '-c', config], { env })).stderr, /did you mean 'program'/);
+});
+
+test('the API gives the address, and the page it leads back to says how it went', async (t) => {
+  const s = await setting(t);
+  await untilState(s.server, 'notes', 'needs_sign_in');
+  const api = `${s.server.origin}/api/servers/notes/login`;
+  const { url } = JSON.parse((await post(api)).text);
+  assert.equal(JSON.parse((await post(api)).text).url, url, 'one login at a time');
+  assert.equal(JSON.parse((await exchange(api, { method: 'GET' })).text).state, 'waiting');
+  const back = await new Person().signIn(url, { abort: true });
+  const page = await exchange(back, { method: 'GET' });
+  assert.equal(page.status, 400);
+  assert.match(page.text, /did not work/);
+  for (const [name, value] of [['cache-control', 'no-store'], ['referrer-policy', 'no-referrer'], ['x-frame-options', 'DENY']]) {
+    assert.equal(page.headers[name], value);
+  }
+  assert.match(page.headers['content-security-policy'], /default-src 'none'/);
+  const state = JSON.parse((await exchange(api, { method: 'GET' })).text);
+  assert.equal(state.state, 'failed');
+  assert.match(state.error, /refused: by you, or by the provider/);
+  await signIn(s);
+});
+
+test('a state that is forged, replayed or missing changes nothing', async (t) => {
+  const s = await setting(t);
+  await untilState(s.server, 'notes', 'needs_sign_in');
+  const { url } = JSON.parse((await post(`${s.server.origin}/api/servers/notes/login`)).text);
+  const callback = `${s.server.origin}/oauth/callback`;
+  const state = new URL(url).searchParams.get('state');
+  for (const query of ['', '?code=x', '?code=x&state=', '?code=x&state=forged', `?code=x&state=${state}x`,
+    `?code=x&state=${state}&state=${state}`, `?error=access_denied&state=forged`]) {
+    const { status, text } = await exchange(`${callback}${query}`, { method: 'GET' });
+    assert.equal(status, 400, query);
+    assert.match(text, /Nothing waits for this/);
+  }
+  const back = await new Person().signIn(url);
+  assert.match((await exchange(back, { method: 'GET' })).text, /Signed in/);
+  assert.match((await exchange(back, { method: 'GET' })).text, /Nothing waits for this/, 'used twice');
+  await untilState(s.server, 'notes', 'up');
+  assert.equal((await exchange(callback)).status, 405);
+});
+
+test('an answer of another authorization server ends the sign-in before a token is asked for', async (t) => {
+  const s = await setting(t);
+  await untilState(s.server, 'notes', 'needs_sign_in');
+  const api = `${s.server.origin}/api/servers/notes/login`;
+  for (const change of [(u) => u.set('iss', 'https://evil.example'), (u) => u.delete('iss'), (u) => u.append('iss', s.as.issuer),
+    (u) => { u.delete('code'); u.set('error', 'server_error'); u.set('error_description', 'Evil words'); u.set('iss', 'https://evil.example'); }]) {
+    const { url } = JSON.parse((await post(api)).text);
+    const back = new URL(await new Person().signIn(url));
+    change(back.searchParams);
+    assert.equal((await exchange(back.href, { method: 'GET' })).status, 400);
+    const state = await until('the end', async () => {
+      const now = JSON.parse((await exchange(api, { method: 'GET' })).text);
+      return now.state === 'failed' && now;
+    });
+    assert.match(state.error, /not used|malformed/);
+    assert.doesNotMatch(state.error, /Evil words/);
+  }
+  assert.deepEqual(s.as.asked, {});
+  assert.doesNotMatch(s.server.stderr(), /Evil words/);
+});
+
+test('a code that is not ours is refused by PKCE, and nothing is kept', async (t) => {
+  const s = await setting(t);
+  await untilState(s.server, 'notes', 'needs_sign_in');
+  const api = `${s.server.origin}/api/servers/notes/login`;
+  const first = JSON.parse((await post(api)).text);
+  const foreign = new URL(await new Person('mallory').signIn(first.url)).searchParams.get('code');
+  await exchange(`${s.server.origin}/oauth/callback?error=access_denied&iss=${s.as.issuer}&state=${new URL(first.url).searchParams.get('state')}`, { method: 'GET' });
+  const second = new URL(JSON.parse((await post(api)).text).url);
+  await exchange(`${s.server.origin}/oauth/callback?code=${foreign}&iss=${s.as.issuer}&state=${second.searchParams.get('state')}`, { method: 'GET' });
+  await until('the refusal', async () => JSON.parse((await exchange(api, { method: 'GET' })).text).state === 'failed');
+  assert.equal((await stateOf(s.server, 'notes')).state, 'needs_sign_in');
+  assert.doesNotMatch(fs.readFileSync(s.file, 'utf8'), /access_token/);
+});
+
+// --- agents ---
+
+test('an agent of the initialize era is shown the address, and its call goes on', async (t) => {
+  const s = await setting(t);
+  await untilState(s.server, 'notes', 'needs_sign_in');
+  const agent = new v1.Client({ name: 'agent', version: '1' }, { capabilities: allCapabilities });
+  let asked;
+  agent.setRequestHandler(v1.ElicitRequestSchema, async ({ params }) => {
+    asked = params;
+    s.notes.refuse = false;
+    await fetch(await new Person('bob').signIn(params.url));
+    return { action: 'accept' };
+  });
+  await agent.connect(new v1.StreamableHTTPClientTransport(new URL(s.server.url)));
+  const result = await agent.callTool({ name: 'notes__sign_in', arguments: {} });
+  assert.match(result.content[0].text, /Signed in to 'notes'/);
+  assert.equal(asked.mode, 'url');
+  assert.ok(asked.elicitationId);
+  assert.match(asked.message, /Server 'notes' needs you to sign in/);
+  await until('the tools', async () => (await agent.listTools()).tools.some((tool) => tool.name === 'notes__whoami'));
+  assert.equal((await agent.callTool({ name: 'notes__whoami', arguments: {} })).content[0].text, 'bob');
+
+  // The sign-in ends while the server is up: the next call asks again, and is made then.
+  s.notes.refuse = true;
+  assert.equal((await agent.callTool({ name: 'notes__whoami', arguments: {} })).content[0].text, 'bob');
+  assert.equal(s.as.asked.authorization_code, 2);
+  await agent.close();
+});
+
+test('an agent of the stateless era gets input_required, and its call goes on', async (t) => {
+  const s = await setting(t);
+  await untilState(s.server, 'notes', 'needs_sign_in');
+  const agent = new ModernClient(s.server.url, { capabilities: { elicitation: { url: {} } } });
+  const first = await agent.request('tools/call', { name: 'notes__sign_in', arguments: {} });
+  assert.equal(first.result?.resultType, 'input_required', JSON.stringify(first));
+  const [[key, { method, params }]] = Object.entries(first.result.inputRequests);
+  assert.equal(method, 'elicitation/create');
+  assert.equal(params.mode, 'url');
+  await fetch(await new Person('carol').signIn(params.url));
+  const second = await agent.request('tools/call', {
+    name: 'notes__sign_in', arguments: {}, requestState: first.result.requestState, inputResponses: { [key]: { action: 'accept' } },
+  });
+  assert.match(second.result.content[0].text, /Signed in to 'notes'/);
+  await untilState(s.server, 'notes', 'up');
+});
+
+test('an agent that cannot show an address gets it in an error; declining ends the call', async (t) => {
+  const s = await setting(t);
+  await untilState(s.server, 'notes', 'needs_sign_in');
+  const plain = await new HttpClient(s.server.url).connect();
+  const refused = await plain.request('tools/call', { name: 'notes__sign_in', arguments: {} });
+  const words = JSON.stringify(refused);
+  assert.match(words, /rialto login notes/);
+  assert.match(words, new RegExp(s.as.issuer.replaceAll('.', '\\.')));
+  await plain.close();
+
+  const agent = new v1.Client({ name: 'agent', version: '1' }, { capabilities: allCapabilities });
+  agent.setRequestHandler(v1.ElicitRequestSchema, () => ({ action: 'decline' }));
+  await agent.connect(new v1.StreamableHTTPClientTransport(new URL(s.server.url)));
+  const declined = await agent.callTool({ name: 'notes__sign_in', arguments: {} }).catch((e) => e);
+  assert.match(JSON.stringify(declined) + declined.message, /declined/);
+  await agent.close();
+});
+
+// --- renewing ---
+
+test('fifty calls at the end of a token renew it once, and nothing of tokens is logged', async (t) => {
+  const s = await setting(t, { config: { log: { level: 'debug' } } });
+  await untilState(s.server, 'notes', 'needs_sign_in');
+  s.as.ttl = 4;
+  await signIn(s);
+  const agent = await new HttpClient(s.server.url).connect();
+  await agent.waitFor('notes__whoami');
+  const before = s.as.asked.refresh_token ?? 0;
+  await until('the end of the token', () => {
+    const { records } = JSON.parse(fs.readFileSync(s.file));
+    return Date.now() / 1000 > records.find((r) => r.access_token).expires;
+  });
+  s.as.ttl = 3600;
+  const answers = await Promise.all(Array.from({ length: 50 }, () => agent.request('tools/call', { name: 'notes__whoami', arguments: {} })));
+  for (const { result } of answers) assert.equal(result.content[0].text, 'alice');
+  assert.equal(s.as.asked.refresh_token - before, 1);
+  assert.deepEqual(s.as.failed, {});
+  await agent.close();
+  for (const token of new Set(s.notes.tokens)) assert.ok(!s.server.stderr().includes(token));
+  for (const r of JSON.parse(fs.readFileSync(s.file)).records) {
+    for (const name of ['access_token', 'refresh_token']) assert.ok(!r[name] || !s.server.stderr().includes(r[name]), name);
+  }
+});
+
+test('a refresh that is refused asks for a sign-in; one that fails for the moment does not', async (t) => {
+  const s = await setting(t);
+  await untilState(s.server, 'notes', 'needs_sign_in');
+  s.as.ttl = 3;
+  await signIn(s);
+  const agent = await new HttpClient(s.server.url).connect();
+  await agent.waitFor('notes__whoami');
+  s.as.down = true;
+  const failed = await until('the end of the token', async () => {
+    const { result, error } = await agent.request('tools/call', { name: 'notes__whoami', arguments: {} });
+    return (error || result.isError) && JSON.stringify(error ?? result);
+  }, 20_000);
+  assert.match(failed, /no token for it/);
+  assert.notEqual((await stateOf(s.server, 'notes')).state, 'needs_sign_in');
+  s.as.down = false;
+  await until('the server is back', async () => {
+    const { result } = await agent.request('tools/call', { name: 'notes__whoami', arguments: {} });
+    return result && !result.isError;
+  }, 30_000);
+
+  // The same refresh token shown twice: the authorization server ends the sign-in.
+  const { records } = JSON.parse(fs.readFileSync(s.file));
+  const record = records.find((r) => r.refresh_token);
+  const form = new URLSearchParams({ grant_type: 'refresh_token', refresh_token: record.refresh_token, client_id: record.client_id, resource: record.resource });
+  for (let i = 0; i < 2; i++) await fetch(`${s.as.issuer}/token`, { method: 'POST', body: form });
+  await until('needs a sign-in', async () => {
+    await agent.request('tools/call', { name: 'notes__whoami', arguments: {} });
+    return (await stateOf(s.server, 'notes')).state === 'needs_sign_in';
+  }, 20_000);
+  assert.doesNotMatch(fs.readFileSync(s.file, 'utf8'), /refresh_token/);
+  await signIn(s);
+  await agent.close();
+});
+
+test('a daemon that is killed around a renewal costs at most one sign-in', async (t) => {
+  const as = await startIssuer(t);
+  const notes = await startProtected(t, as);
+  const dir = tempDir();
+  const config = writeConfig(dir, { servers: { notes: { url: notes.url } } });
+  const env = { XDG_STATE_HOME: dir, XDG_RUNTIME_DIR: dir };
+  as.ttl = 2;
+  const login = new Login({ config, dir }, 'notes', env);
+  await fetch(await new Person().signIn(await login.address()));
+  assert.equal((await login.ended).code, 0);
+  for (let ms = 0; ms < 400; ms += 25) {
+    const child = spawn(rialtoBin, ['call', 'notes', 'whoami', '-c', config], { stdio: 'ignore', env: { ...process.env, ...sanitizerEnv, ...env } });
+    setTimeout(() => child.kill('SIGKILL'), ms);
+    await new Promise((resolve) => { child.on('close', resolve); });
+    JSON.parse(fs.readFileSync(path.join(dir, 'rialto/signin.json'))); // whole, whatever happened
+  }
+  as.ttl = 3600;
+  const { stdout, stderr } = await rialto(['call', 'notes', 'whoami', '-c', config], { env });
+  assert.ok(stdout === 'alice\n' || /needs a sign-in/.test(stderr), stderr);
+});
+
+test('two programs share one refresh token', async (t) => {
+  const s = await setting(t);
+  await untilState(s.server, 'notes', 'needs_sign_in');
+  s.as.ttl = 3;
+  await signIn(s);
+  await sleep(3500); // the life of the token
+  s.as.ttl = 3600;
+  const before = s.as.asked.refresh_token ?? 0;
+  const agent = await new HttpClient(s.server.url).connect();
+  const alone = { env: { XDG_STATE_HOME: s.state, XDG_RUNTIME_DIR: tempDir() } };
+  const [mine, ...theirs] = await Promise.all([
+    agent.request('tools/call', { name: 'notes__whoami', arguments: {} }),
+    ...Array.from({ length: 3 }, () => rialto(['call', 'notes', 'whoami', '-c', s.server.config], alone)),
+  ]);
+  assert.equal(mine.result.content[0].text, 'alice');
+  for (const { stdout, stderr } of theirs) assert.equal(stdout, 'alice\n', stderr);
+  assert.equal(s.as.asked.refresh_token - before, 1);
+  assert.deepEqual(s.as.failed, {});
+  await agent.close();
+});
+
+// --- scopes ---
+
+test('a call that needs another scope fails with the command, and login asks for both', async (t) => {
+  const s = await setting(t);
+  await untilState(s.server, 'notes', 'needs_sign_in');
+  await signIn(s);
+  const agent = await new HttpClient(s.server.url).connect();
+  await agent.waitFor('notes__write_note');
+  const refused = JSON.stringify(await agent.request('tools/call', { name: 'notes__write_note', arguments: {} }));
+  assert.match(refused, /the scope 'mcp:write' that we do not have: sign in again with rialto login notes/);
+  assert.equal((await agent.request('tools/call', { name: 'notes__whoami', arguments: {} })).result.content[0].text, 'alice');
+  const login = new Login(s.server, 'notes', { XDG_STATE_HOME: s.state });
+  const address = await login.address();
+  assert.deepEqual(new URL(address).searchParams.get('scope').split(' ').filter((w) => w.startsWith('mcp:')).sort(), ['mcp:read', 'mcp:write']);
+  await fetch(await new Person().signIn(address));
+  assert.equal((await login.ended).code, 0);
+  await until('the wider token', async () => {
+    const { result } = await agent.request('tools/call', { name: 'notes__write_note', arguments: {} });
+    return result?.content?.[0].text === 'written';
+  });
+  await agent.close();
+});
+
+// --- other ways ---
+
+test('by a device code', async (t) => {
+  const s = await setting(t, { issuer: { clients: [{ client_id: 'box', token_endpoint_auth_method: 'none', grant_types: ['urn:ietf:params:oauth:grant-type:device_code', 'refresh_token'], response_types: [], redirect_uris: [] }] }, auth: { client_id: 'box' } });
+  await untilState(s.server, 'notes', 'needs_sign_in');
+  const login = new Login(s.server, 'notes', { XDG_STATE_HOME: s.state }, ['--device']);
+  const address = await login.address();
+  await until('the code', () => /enter the code: \S+/.test(login.stderr));
+  const person = new Person('dora');
+  const page = await (await person.go(address)).text();
+  const next = await person.submit(page, address).catch(() => null);
+  if (next) await person.signIn(next).catch(() => null);
+  const ended = await login.ended;
+  assert.equal(ended.code, 0, ended.stderr);
+  await untilState(s.server, 'notes', 'up');
+});
+
+test('as a service, with a secret and with a key', async (t) => {
+  const key = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  const file = path.join(tempDir(), 'key.pem');
+  fs.writeFileSync(file, key.privateKey.export({ type: 'pkcs8', format: 'pem' }));
+  const client = { grant_types: ['client_credentials'], response_types: [], redirect_uris: [], scope: 'mcp:read mcp:write' };
+  const issuer = { clients: [
+    { ...client, client_id: 'secret', client_secret: 's3cret:with/odd chars', token_endpoint_auth_method: 'client_secret_basic' },
+    { ...client, client_id: 'keyed', token_endpoint_auth_method: 'private_key_jwt', jwks: { keys: [key.publicKey.export({ format: 'jwk' })] } },
+  ] };
+  for (const auth of [{ client_id: 'secret', client_secret: 's3cret:with/odd chars' }, { client_id: 'keyed', private_key: file }]) {
+    const s = await setting(t, { issuer, auth: { grant: 'client_credentials', ...auth } });
+    await untilState(s.server, 'notes', 'up');
+    const agent = await new HttpClient(s.server.url).connect();
+    const { result } = await agent.request('tools/call', { name: 'notes__whoami', arguments: {} });
+    assert.equal(result.content[0].text, auth.client_id);
+    await agent.close();
+    assert.ok(!fs.existsSync(s.file) || !/access_token/.test(fs.readFileSync(s.file, 'utf8')));
+    assert.match((await post(`${s.server.origin}/api/servers/notes/login`)).text, /nobody signs in/);
+  }
+  const wrong = await setting(t, { issuer, auth: { grant: 'client_credentials', client_id: 'secret', client_secret: 'wrong' } });
+  const failing = await untilState(wrong.server, 'notes', 'failing');
+  assert.match(failing.last_error, /invalid_client/);
+});
+
+test('logout forgets and revokes; another program notices', async (t) => {
+  const s = await setting(t);
+  await untilState(s.server, 'notes', 'needs_sign_in');
+  await signIn(s);
+  const { code, stderr } = await rialto(['logout', 'notes', '-c', s.server.config], { env: { XDG_STATE_HOME: s.state, XDG_RUNTIME_DIR: s.server.dir } });
+  assert.equal(code, 0, stderr);
+  await untilState(s.server, 'notes', 'needs_sign_in');
+  assert.ok(s.as.revoked > 0);
+  assert.doesNotMatch(fs.readFileSync(s.file, 'utf8'), /access_token/);
+
+  // Somebody signs in by a program that does not ask the daemon: the daemon sees it in the file.
+  const login = new Login({ ...s.server, dir: tempDir() }, 'notes', { XDG_STATE_HOME: s.state });
+  await fetch(await new Person().signIn(await login.address()));
+  assert.equal((await login.ended).code, 0);
+  await untilState(s.server, 'notes', 'up');
+});
+
+// --- the file ---
+
+test('with rialto-token-key the file is encrypted; without the key it is left alone', async (t) => {
+  const secrets = tempDir();
+  fs.writeFileSync(path.join(secrets, 'rialto-token-key'), 'correct horse battery staple\n');
+  const s = await setting(t, { config: { secrets: { directory: secrets } } });
+  await untilState(s.server, 'notes', 'needs_sign_in');
+  await signIn(s);
+  const text = fs.readFileSync(s.file, 'utf8');
+  assert.deepEqual(Object.keys(JSON.parse(text)), ['version', 'sealed']);
+  for (const token of s.notes.tokens) assert.ok(!text.includes(token));
+  await s.server.stop();
+
+  const again = await serve(t, { servers: { notes: { url: s.notes.url } }, secrets: { directory: secrets } }, { env: { XDG_STATE_HOME: s.state } });
+  await untilState(again, 'notes', 'up');
+  await again.stop();
+  for (const key of [null, 'staple']) {
+    const other = tempDir();
+    if (key) fs.writeFileSync(path.join(other, 'rialto-token-key'), key);
+    const locked = await serve(t, { servers: { notes: { url: s.notes.url } }, secrets: { directory: other } }, { env: { XDG_STATE_HOME: s.state } });
+    await untilState(locked, 'notes', 'needs_sign_in');
+    assert.match(locked.stderr(), key ? /encrypted with another key/ : /rialto-token-key is not there/);
+    const { text: refused } = await post(`${locked.origin}/api/servers/notes/login`);
+    assert.match(refused, /signin\.json/);
+    assert.equal(fs.readFileSync(s.file, 'utf8'), text);
+    await locked.stop();
+  }
+});
