@@ -16,7 +16,7 @@ static void check_text(const char *text)
 
 static void check_endpoint(const char *text)
 {
-    struct url u;
+    struct url_parts u;
 
     if (text && (!url_read(&u, span_str(text)) || !url_is_safe(&u)))
         abort();

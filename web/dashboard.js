@@ -203,9 +203,27 @@ async function askIfKept(path, none) {
 
 const orders = {
   up: ['restart', 'stop'], starting: ['restart', 'stop'], idle: ['start', 'stop'], failing: ['start', 'stop'], stopped: ['start'],
+  needs_sign_in: ['login', 'stop'],
 };
+const shown = (state) => state.replace('needs_sign_in', 'needs sign-in');
+const names = { login: 'Sign in' }; // of buttons, where they are not their verb
 const short = (text) => (text.length > 120 ? `${text.slice(0, 120)}…` : text);
-const capital = (word) => word[0].toUpperCase() + word.slice(1);
+const capital = (word) => names[word] ?? word[0].toUpperCase() + word.slice(1);
+
+/** A tab for the sign-in, opened at once: later, browsers would take it for a pop-up. */
+async function signIn(server) {
+  const tab = window.open('about:blank');
+  if (tab) tab.opener = null;
+  try {
+    const { value: { url } } = await ask(`/api/servers/${encodeURIComponent(server.name)}/login`, {});
+    say('');
+    if (tab) tab.location = url;
+    else location.assign(url);
+  } catch (error) {
+    tab?.close();
+    say(`That did not work: ${error.message}`);
+  }
+}
 
 /** Ends calls, so with some under way it asks once more. */
 function orderButton(verb, server) {
@@ -213,6 +231,10 @@ function orderButton(verb, server) {
   let timer;
   const disarm = () => { clearTimeout(timer); button.className = ''; button.textContent = capital(verb); };
   button.onclick = () => {
+    if (verb === 'login') {
+      signIn(server());
+      return;
+    }
     const open = verb === 'start' ? 0 : server().in_flight;
     if (open && !button.className) {
       button.className = 'armed';
@@ -239,7 +261,7 @@ function serverRow(first) {
   const fill = (server) => {
     now = server;
     row.dataset.state = server.state;
-    put(state, server.state);
+    put(state, shown(server.state));
     put(age, server.since && `for ${since(server.since)}`);
     if (server.since) age.title = server.since;
     put(kind, [server.transport, server.protocol].filter(Boolean).join(' · '));
@@ -451,7 +473,7 @@ function showAddresses(status) {
 const healthWords = { ok: 'All is well', degraded: 'Degraded', down: 'Down' };
 
 function showStatus(status) {
-  const missing = status.reasons.map((r) => `${r.server} ${r.state}`);
+  const missing = status.reasons.map((r) => `${r.server} ${shown(r.state)}`);
   $('health').dataset.state = status.status;
   put($('health'), [healthWords[status.status] ?? status.status, missing.slice(0, 3).join(', ') + (missing.length > 3 ? ' …' : '')].filter(Boolean).join(': '));
   document.title = `${status.approvals ? `(${status.approvals}) ` : ''}Rialto: ${status.status}`;

@@ -262,6 +262,8 @@ static int login_alone(struct login_run *r, struct server_plan *plan)
     enum { PAGE_MS = 2000, STEP_MS = 20 };
     struct signin *signin;
 
+    if (!r->args->verbose && !log_enabled(LOG_DEBUG))
+        log_set_level(LOG_ERROR); /* what goes wrong is said by the command */
     r->loop = loop_new();
     signin = signin_new(r->loop, r->config);
     r->identity = identity_hold(signin, plan, NULL);

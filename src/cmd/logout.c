@@ -1,5 +1,6 @@
 /* The command `rialto logout`: forgets the token of a server and revokes it where that is possible.
  * Called through the table of commands (cmd/table.c). */
+#include "base/log.h"
 #include "cmd/commands.h"
 #include "cmd/daemon.h"
 #include "hub/signin.h"
@@ -51,6 +52,8 @@ static void on_done(void *arg, const struct err *err)
 
 static int logout_alone(const struct args *a, const struct config *c, struct server_plan *plan)
 {
+    if (!a->verbose && !log_enabled(LOG_DEBUG))
+        log_set_level(LOG_ERROR);
     struct logout_run r = {.args = a, .loop = loop_new()};
     struct signin *signin = signin_new(r.loop, c);
     struct identity *id = identity_hold(signin, plan, NULL);

@@ -52,6 +52,8 @@ static void add_server(struct grid *grid, struct span server)
         struct span text = columns[i].cell == CELL_NUMBER
                                ? json_get(server, columns[i].key).value
                                : daemon_text(server, columns[i].key, &scratch);
+        if (span_is(text, "needs_sign_in"))
+            text = SPAN("needs sign-in");
         if (columns[i].cell == CELL_AGE) {
             put_age(&age, text);
             text = buf_view(&age);

@@ -83,7 +83,7 @@ static bool is_in(const struct bridge_server *s, const struct view *v)
  */
 static bool is_per_session(const struct bridge_server *s)
 {
-    return server_is_per_session(s->plan) ||
+    return server_is_per_session(s->plan) || (!s->bridge->for_one && server_is_per_user(s->plan)) ||
            (!s->bridge->for_one && (server_traits(s->plan) & SERVER_ASKS));
 }
 
@@ -227,7 +227,7 @@ static void add_legacy(struct bridge_server *s)
 {
     struct bridge *b = s->bridge;
 
-    s->legacy = instance_new(b->instances, s->plan);
+    s->legacy = instance_new(b->instances, s->plan, NULL);
     instance_second(s->legacy, s->instance);
     instance_learn(s->legacy, core_of(s)->catalog);
     mcp_provider_on_orphan(instance_server(s->legacy), on_orphan, s);
@@ -333,7 +333,7 @@ static void on_lists(void *arg)
 
 static struct instance *make_instance(struct bridge_server *s, struct server_plan *plan)
 {
-    struct instance *i = instance_new(s->bridge->instances, plan);
+    struct instance *i = instance_new(s->bridge->instances, plan, NULL);
 
     instance_provider(i)->entry = s;
     instance_provider(i)->takes_turns = (server_traits(plan) & SERVER_ASKS) != 0;
@@ -362,6 +362,8 @@ static struct bridge_server *add_server(struct bridge *b, struct server_plan *pl
 
 static void want(struct bridge_server *s)
 {
+    if (server_is_per_user(s->plan) && !s->bridge->for_one)
+        return; /* each caller's own instance is started with its session */
     if (s->bridge->started && (s->bridge->awake || !server_is_lazy(s->plan)))
         provider_want(core_of(s));
 }
@@ -792,6 +794,27 @@ static struct view *enter(void *arg, struct view *shared, struct principal *prin
     furnish(b, l);
     *lease = l;
     return lease_view(l);
+}
+
+struct view *bridge_enter_owner(struct bridge *b, struct exposure *e, struct principal *principal,
+                                struct lease **lease)
+{
+    struct view *shared = exposure_view(e);
+    bool any = false;
+
+    LIST_EACH (&b->servers, it)
+        any |= server_is_per_user(entry(it)->plan) && is_in(entry(it), shared);
+    if (!any || !principal || b->stopping)
+        return NULL;
+    *lease = lease_new(b->leases, exposure_style(e), shared, principal,
+                       ANSWERS_ELICIT_FORM | ANSWERS_ELICIT_URL | ANSWERS_SAMPLING);
+    furnish(b, *lease);
+    return lease_view(*lease);
+}
+
+void bridge_leave_owner(struct lease *lease)
+{
+    lease_end(lease);
 }
 
 static void leave(void *arg, void *lease)

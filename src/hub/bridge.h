@@ -23,6 +23,7 @@
 struct bridge;
 struct lock;
 struct signin;
+struct lease;
 struct bridge_server; /* a server of the bridge, even one that the configuration has dropped */
 
 /* `c` must outlive the bridge. */
@@ -54,6 +55,14 @@ void bridge_admit(struct bridge *b, struct provider *p);
 /* The host for an agent that sees this exposure, which is one of the bridge's or made by
  * bridge_narrow. */
 struct mcp_host bridge_host(struct bridge *b, struct exposure *e);
+/*
+ * The view of one owner of a token, if it has sign-ins of its own (auth.per_user) at servers of
+ * this exposure; NULL otherwise. For agents of the stateless era: others get that with their
+ * session. Give the lease back when nobody uses the view any more.
+ */
+struct view *bridge_enter_owner(struct bridge *b, struct exposure *e, struct principal *principal,
+                                struct lease **lease);
+void bridge_leave_owner(struct lease *lease);
 /*
  * What a configured view leaves of all servers or, with `s`, of that server with its own names. The
  * exposure follows the bridge: allow and deny hold for lists and for calls, whether tools are

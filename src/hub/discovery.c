@@ -16,7 +16,7 @@ struct discovery {
     struct loop *loop;
     struct http_client *client;
     const struct signin_settings *settings;
-    struct url url; /* the server's */
+    struct url_parts url; /* the server's */
     struct arena arena;
     struct document *fetch;
     enum stage stage;
@@ -88,7 +88,7 @@ static void enter(struct discovery *d, enum stage stage)
 /* `named` is the address in the challenge; p == NULL when there is none. */
 static void look_for_resource(struct discovery *d, struct span named)
 {
-    struct url u;
+    struct url_parts u;
 
     enter(d, READ_RESOURCE);
     d->must_exist = named.p != NULL;
@@ -107,7 +107,7 @@ static void look_for_resource(struct discovery *d, struct span named)
 
 static void look_for_server(struct discovery *d)
 {
-    struct url u;
+    struct url_parts u;
 
     enter(d, READ_SERVER);
     if (!url_read(&u, span_str(d->issuer)) || !url_is_safe(&u)) {
@@ -279,7 +279,8 @@ static void on_answer(void *owner, const struct document_answer *a)
                     status, d->stage == ASK_SERVER ? d->settings->url : d->candidates[d->at - 1]);
         fail(d, true, &d->err);
     } else if (status != 200) {
-        snprintf(d->last, sizeof d->last, "HTTP %d", status);
+        if (!d->last[0]) /* what is wrong with a document says more */
+            snprintf(d->last, sizeof d->last, "HTTP %d", status);
         try_next(d);
     } else if (d->stage == READ_RESOURCE) {
         take_resource(d, a->body);

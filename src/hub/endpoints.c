@@ -17,6 +17,7 @@ struct caller_endpoint {
     const struct narrowing *narrowing;
     struct bridge_server *server; /* held; NULL when the view is not of a single server */
     struct exposure *narrowed;    /* what the narrowing leaves; NULL: no narrowing */
+    struct lease *lease;          /* the owner's own instances; NULL: there are none */
     struct endpoint *endpoint;    /* NULL once closing */
     char path[96];                /* for records */
 };
@@ -52,6 +53,8 @@ static void on_closed(void *arg)
     struct endpoints *e = c->all;
 
     list_remove(&c->node);
+    if (c->lease)
+        bridge_leave_owner(c->lease);
     if (c->narrowed)
         exposure_free(c->narrowed);
     if (c->server)
@@ -110,9 +113,15 @@ static struct endpoint *open_to(struct endpoints *e, const struct caller *caller
 {
     struct exposure *whole = s ? bridge_server_exposure(s) : bridge_all(e->bridge);
     struct exposure *narrowed = narrowing ? bridge_narrow(e->bridge, s, narrowing) : NULL;
-    struct caller_endpoint *c = add(e, caller, exposure_view(whole),
-                                    bridge_host(e->bridge, narrowed ? narrowed : whole), path);
+    struct exposure *seen = narrowed ? narrowed : whole;
+    struct mcp_host host = bridge_host(e->bridge, seen);
+    struct lease *lease = NULL;
+    struct view *own = bridge_enter_owner(e->bridge, seen, caller->principal, &lease);
 
+    if (own)
+        host.view = own;
+    struct caller_endpoint *c = add(e, caller, exposure_view(whole), host, path);
+    c->lease = lease;
     c->server = s;
     c->narrowing = narrowing;
     c->narrowed = narrowed;

@@ -11,7 +11,7 @@
 
 enum { TIMEOUT_MS = 20 * 1000, ANSWER_MAX = 256 * 1024 };
 
-struct grant {
+struct grant_request {
     struct loop *loop;
     struct document *fetch;
     struct arena arena;
@@ -23,7 +23,7 @@ struct grant {
     void *owner;
 };
 
-static void grant_free(struct grant *g)
+static void grant_free(struct grant_request *g)
 {
     timer_clear(loop_timers(g->loop), &g->fail_later);
     arena_fini(&g->arena);
@@ -32,7 +32,7 @@ static void grant_free(struct grant *g)
     mem_free(g);
 }
 
-static void finish(struct grant *g)
+static void finish(struct grant_request *g)
 {
     g->done(g->owner, &g->answer);
     grant_free(g);
@@ -41,7 +41,7 @@ static void finish(struct grant *g)
 /* --- the answer --- */
 
 /* The server's own words, or its status. */
-static void read_refusal(struct grant *g, int status, struct span body)
+static void read_refusal(struct grant_request *g, int status, struct span body)
 {
     struct grant_answer *a = &g->answer;
     const struct oauth_error *e = &a->error;
@@ -59,7 +59,7 @@ static void read_refusal(struct grant *g, int status, struct span body)
                 g->endpoint);
 }
 
-static void read_token(struct grant *g, struct span body, struct oauth_token *token)
+static void read_token(struct grant_request *g, struct span body, struct oauth_token *token)
 {
     struct grant_answer *a = &g->answer;
     struct err why;
@@ -79,7 +79,7 @@ static void read_token(struct grant *g, struct span body, struct oauth_token *to
 
 static void on_answer(void *owner, const struct document_answer *got)
 {
-    struct grant *g = owner;
+    struct grant_request *g = owner;
     struct grant_answer *a = &g->answer;
     struct oauth_token token;
 
@@ -143,14 +143,14 @@ static int show_client(struct buf *form, struct buf *line, const struct grant_cl
 
 static void on_fail_later(struct timer *t)
 {
-    finish(CONTAINER_OF(t, struct grant, fail_later));
+    finish(CONTAINER_OF(t, struct grant_request, fail_later));
 }
 
-struct grant *grant_start(struct loop *loop, struct http_client *client,
-                          const struct grant_spec *spec, struct buf *form, grant_done_fn *done,
-                          void *owner)
+struct grant_request *grant_start(struct loop *loop, struct http_client *client,
+                                  const struct grant_spec *spec, struct buf *form,
+                                  grant_done_fn *done, void *owner)
 {
-    struct grant *g = MEM_NEW(struct grant);
+    struct grant_request *g = MEM_NEW(struct grant_request);
     BUF_SCOPED line = {0};
 
     g->loop = loop;
@@ -183,7 +183,7 @@ struct grant *grant_start(struct loop *loop, struct http_client *client,
     return g;
 }
 
-void grant_cancel(struct grant *g)
+void grant_cancel(struct grant_request *g)
 {
     if (!g)
         return;

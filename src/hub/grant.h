@@ -13,7 +13,7 @@
 #include "io/document.h"
 #include "wire/oauth.h"
 
-struct grant;
+struct grant_request;
 
 /* Who we are at an authorization server. */
 struct grant_client {
@@ -48,11 +48,11 @@ typedef void grant_done_fn(void *owner, const struct grant_answer *a);
 
 /* `form` is taken over; it has everything but who we are. The spec is used only inside. The
  * callback comes once, from the loop. */
-struct grant *grant_start(struct loop *loop, struct http_client *client,
-                          const struct grant_spec *spec, struct buf *form, grant_done_fn *done,
-                          void *owner);
+struct grant_request *grant_start(struct loop *loop, struct http_client *client,
+                                  const struct grant_spec *spec, struct buf *form,
+                                  grant_done_fn *done, void *owner);
 /* NULL is fine. */
-void grant_cancel(struct grant *g);
+void grant_cancel(struct grant_request *g);
 
 /* The method by which a client with this secret or key shows who it is; -1: the server knows none
  * that we could use. */

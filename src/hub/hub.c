@@ -126,7 +126,7 @@ static void set_redirect(struct hub *h)
 {
     for (size_t i = 0; front_address(h->front, i); i++) {
         BUF_SCOPED uri = {0};
-        struct url url;
+        struct url_parts url;
         front_put_origin(&uri, h->front, i);
         buf_str(&uri, CALLBACK_PATH);
         if (!url_read(&url, buf_view(&uri)) || url.secure || !host_is_loopback(url.host))

@@ -399,7 +399,14 @@ void instances_stopped(struct instances *is, const struct provider *p)
     }
 }
 
-struct instance *instance_new(struct instances *is, struct server_plan *plan)
+/* Whose sign-in an instance of this plan uses. */
+static const char *user_of(const struct server_plan *plan, const struct principal *principal)
+{
+    return server_is_per_user(plan) ? principal_name(principal) : NULL;
+}
+
+struct instance *instance_new(struct instances *is, struct server_plan *plan,
+                              const struct principal *principal)
 {
     struct instance *i = MEM_NEW(struct instance);
 
@@ -407,7 +414,7 @@ struct instance *instance_new(struct instances *is, struct server_plan *plan)
     i->patience.fire = on_patience;
     i->plan = server_plan_hold(plan);
     if (server_signin(plan))
-        i->identity = identity_hold(is->signin, plan, NULL);
+        i->identity = identity_hold(is->signin, plan, user_of(plan, principal));
     i->provider = server_start(is->loop, plan, i->identity ? identity_signer(i->identity) : NULL);
     judge(i);
     list_append(&is->held, &i->node);

@@ -39,8 +39,10 @@ void instances_adjust(struct instances *is, struct server_plan *plan, struct ser
 /* For router_on_stopped. */
 void instances_stopped(struct instances *is, const struct provider *p);
 
-/* The provider of the new instance is in the router, but in no view and not started. */
-struct instance *instance_new(struct instances *is, struct server_plan *plan);
+/* The provider of the new instance is in the router, but in no view and not started. `principal` is
+ * whom it will serve alone (instance_own), or NULL. */
+struct instance *instance_new(struct instances *is, struct server_plan *plan,
+                              const struct principal *principal);
 struct provider *instance_provider(const struct instance *i);
 struct mcp_provider *instance_server(const struct instance *i);
 const struct server_plan *instance_plan(const struct instance *i);

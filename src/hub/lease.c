@@ -119,11 +119,14 @@ static struct own_instance *make_own(struct lease *l, struct server_plan *plan,
 {
     struct own_instance *o = MEM_NEW(struct own_instance);
 
-    o->instance = instance_new(l->all->instances, plan);
+    o->instance = instance_new(l->all->instances, plan, l->principal);
     list_append(&l->owns, &o->node);
     mcp_provider_set_answers(instance_server(o->instance), l->answers);
     instance_own(o->instance, l->principal);
     instance_learn(o->instance, known);
+    /* What one user may see, another need not: nothing is known before it was asked. */
+    if (server_is_per_user(plan))
+        provider_want(instance_provider(o->instance));
     return o;
 }
 

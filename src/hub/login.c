@@ -39,7 +39,7 @@ struct login {
     bool registered; /* `id` is a registration in the file */
     bool other_host; /* the second spelling of the redirect URI was tried */
     struct document *registration;
-    struct grant *grant;
+    struct grant_request *grant;
     struct oauth_device device;
     struct timer timer; /* the next question about a device code; or the end of a failed step */
     struct timer late;

@@ -5,7 +5,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "hub/grant.h"
-#include "hub/identity.h"
+#include "hub/signin_inside.h"
 #include "wire/webform.h"
 
 #include <stdio.h>
@@ -405,7 +405,7 @@ void identity_renew(struct identity *id)
 
 bool identity_note_scope(struct identity *id, const char *scope)
 {
-    const struct signin_record *r = signin_file_of(id->all) ? identity_record(id) : NULL;
+    const struct signin_record *r = signin_store(id->all) ? identity_record(id) : NULL;
     struct signin_record changed;
     BUF_SCOPED wanted = {0};
     struct err err;
@@ -464,7 +464,7 @@ void identity_logout(struct identity *id, void (*done)(void *arg, const struct e
     id->logged_in = false;
     id->logged_out = done;
     id->logged_out_arg = arg;
-    if (signin_file_of(id->all) && !signin_file_read(id->all->file, &err))
+    if (signin_store(id->all) && !signin_file_read(id->all->file, &err))
         r = identity_record(id);
     bool revoking = r && revoke(id, r);
     if (revoking)

@@ -359,7 +359,7 @@ static void plan_signin(struct filling *f, const struct config_server *s)
     const struct config_auth *a = &s->auth;
     const struct http_upstream_options *http = &f->plan->http;
     BUF_SCOPED scopes = {0};
-    struct url url;
+    struct url_parts url;
 
     if (s->origin == ORIGIN_AGENT || s->auth.profile || has_authorization(s) || !http->url ||
         !url_read(&url, span_str(http->url)) || !url_is_safe(&url))
@@ -460,6 +460,8 @@ struct server_plan *server_plan_new(const struct config *c, const struct config_
         bound_reach(plan, c);
     plan_pipe(&f, c, s);
     plan_signin(&f, s);
+    if (server_is_per_user(plan))
+        plan->policy.eager = false; /* of no use to anybody before somebody comes */
     bool placed = plan_cage(&f, s);
     char *memory = memory_path(c, s);
     plan->memory = keep(arena, memory);
@@ -584,6 +586,11 @@ const char *server_memory(const struct server_plan *plan)
 bool server_is_lazy(const struct server_plan *plan)
 {
     return !plan->policy.eager;
+}
+
+bool server_is_per_user(const struct server_plan *plan)
+{
+    return plan->signin.url && plan->signin.per_user;
 }
 
 bool server_is_per_session(const struct server_plan *plan)

@@ -53,6 +53,8 @@ const struct policy *server_policy(const struct server_plan *plan);
 const char *server_memory(const struct server_plan *plan);
 bool server_is_lazy(const struct server_plan *plan);
 bool server_is_per_session(const struct server_plan *plan);
+/* Has each caller a token of its own there? */
+bool server_is_per_user(const struct server_plan *plan);
 enum mcp_era server_era(const struct server_plan *plan);
 
 /* What was learned of the server while it ran; remembered with its lists. */

@@ -5,7 +5,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "hub/callback.h"
-#include "hub/identity.h"
+#include "hub/signin_inside.h"
 #include "io/watch.h"
 #include "wire/challenge.h"
 #include "wire/webform.h"
@@ -59,7 +59,7 @@ void identity_load(struct identity *id)
     struct err err;
 
     id->loaded = true;
-    if (!identity_wants_person(id) || !signin_file_of(id->all))
+    if (!identity_wants_person(id) || !signin_store(id->all))
         return;
     if (signin_file_read(id->all->file, &err)) {
         snprintf(id->why, sizeof id->why, "%.250s", err.text);
@@ -94,6 +94,29 @@ static int64_t margin_of(const struct identity *id)
 static bool is_ending(const struct identity *id)
 {
     return id->expires && (int64_t)time(NULL) >= id->expires - margin_of(id);
+}
+
+/* --- what other programs do --- */
+
+static void on_file(void *arg)
+{
+    const struct signin *s = arg;
+
+    LIST_EACH_SAFE (&s->identities, it) {
+        struct identity *id = LIST_ENTRY(it, struct identity, node);
+        bool before = id->token;
+        identity_load(id);
+        if (!before != !id->token)
+            identity_tell_changed(id);
+    }
+}
+
+static void follow_file(struct signin *s)
+{
+    if (s->watch || !signin_store(s))
+        return;
+    s->watch = watch_open(s->loop, signin_file_path(s->file), on_file, s);
+    watch_events_only(s->watch);
 }
 
 /* --- the signer --- */
@@ -170,7 +193,7 @@ static enum http_signed give_up(struct identity *id, struct buf *why)
     }
     buf_printf(why, "needs a sign-in%s%s: ", id->why[0] ? ", " : "", id->why);
     put_command(why, id);
-    signin_follow_file(id->all);
+    follow_file(id->all);
     return HTTP_SIGNED_OUT;
 }
 
@@ -271,7 +294,7 @@ static void begin_login(struct identity *id, bool device)
     struct err *err = &id->refusal;
     const char *redirect = s->redirect;
 
-    if (!signin_file_of(s)) {
+    if (!signin_store(s)) {
         err_set(err, ERR_CONFIG,
                 "there is no state folder to keep tokens in: set HOME or "
                 "XDG_STATE_HOME");
@@ -366,38 +389,7 @@ bool identity_paste(struct identity *id, struct span text)
     return true;
 }
 
-/* --- what other programs do --- */
-
-void signin_reread(struct signin *s)
-{
-    LIST_EACH_SAFE (&s->identities, it) {
-        struct identity *id = LIST_ENTRY(it, struct identity, node);
-        bool before = id->token;
-        identity_load(id);
-        if (!before != !id->token)
-            identity_tell_changed(id);
-    }
-}
-
-static void on_file(void *arg)
-{
-    signin_reread(arg);
-}
-
-void signin_follow_file(struct signin *s)
-{
-    if (s->watch || !signin_file_of(s))
-        return;
-    s->watch = watch_open(s->loop, signin_file_path(s->file), on_file, s);
-    watch_events_only(s->watch);
-}
-
 /* --- identities --- */
-
-const struct signin_settings *identity_settings(const struct identity *id)
-{
-    return id->settings;
-}
 
 struct http_signer *identity_signer(struct identity *id)
 {
@@ -541,7 +533,7 @@ void signin_set_redirect(struct signin *s, const char *uri)
 }
 
 /* Opened when it is first needed: looking up its key may take time. */
-struct signin_file *signin_file_of(struct signin *s)
+struct signin_file *signin_store(struct signin *s)
 {
     BUF_SCOPED key = {0};
 

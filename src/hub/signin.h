@@ -9,7 +9,7 @@
  *
  * The bridge owns the struct, instances hold identities. Callbacks come from the loop.
  *
- * Nouns: signin_, identity_.
+ * Nouns: signin_, identity_. Files: renewal.
  */
 #ifndef RIALTO_HUB_SIGNIN_H
 #define RIALTO_HUB_SIGNIN_H
@@ -26,8 +26,6 @@ struct signin *signin_new(struct loop *loop, const struct config *c);
 void signin_free(struct signin *s);
 /* Where browsers come back to; without, each login listens by itself for as long as it takes. */
 void signin_set_redirect(struct signin *s, const char *uri);
-/* Other programs change signin.json, too: look for a token that it did not have. */
-void signin_reread(struct signin *s);
 
 /* A browser came back with this query: the identity whose login goes on now, or NULL if no login
  * waits for this: forged, used before, or too late. */
@@ -43,7 +41,6 @@ struct list *signin_callbacks(struct signin *s);
 struct identity *identity_hold(struct signin *s, struct server_plan *plan, const char *user);
 void identity_drop(struct identity *id);
 struct http_signer *identity_signer(struct identity *id);
-const struct signin_settings *identity_settings(const struct identity *id);
 /* Does a person sign in, or do we get tokens by ourselves? */
 bool identity_wants_person(const struct identity *id);
 bool identity_is_signed_in(struct identity *id);

@@ -6,24 +6,24 @@
 #include "base/mem.h"
 
 /* What is left to read. */
-struct reader {
+struct challenge_reader {
     struct span rest;
     struct buf *scratch;
 };
 
-static char peek(const struct reader *r)
+static char peek(const struct challenge_reader *r)
 {
     return r->rest.n ? r->rest.p[0] : '\0';
 }
 
-static void skip(struct reader *r, const char *chars)
+static void skip(struct challenge_reader *r, const char *chars)
 {
     while (r->rest.n && peek(r) && strchr(chars, peek(r)))
         r->rest = span_from(r->rest, 1);
 }
 
 /* The longest run of letters, digits and `others`; empty when there is none. */
-static struct span take_word(struct reader *r, const char *others)
+static struct span take_word(struct challenge_reader *r, const char *others)
 {
     size_t n = 0;
 
@@ -34,13 +34,13 @@ static struct span take_word(struct reader *r, const char *others)
     return word;
 }
 
-static struct span take_token(struct reader *r)
+static struct span take_token(struct challenge_reader *r)
 {
     return take_word(r, "!#$%&'*+-.^_`|~");
 }
 
 /* A text in quotes, without its backslashes. False when its end is missing. */
-static bool take_quoted(struct reader *r, struct span *out)
+static bool take_quoted(struct challenge_reader *r, struct span *out)
 {
     struct buf *to = r->scratch;
     size_t start = to->n;
@@ -60,7 +60,7 @@ static bool take_quoted(struct reader *r, struct span *out)
 }
 
 /* A token, or a text in quotes. */
-static bool take_value(struct reader *r, struct span *out)
+static bool take_value(struct challenge_reader *r, struct span *out)
 {
     if (peek(r) == '"')
         return take_quoted(r, out);
@@ -69,7 +69,7 @@ static bool take_value(struct reader *r, struct span *out)
 }
 
 /* NAME = VALUE. False, and nothing taken, if no parameter stands here: then it is a scheme. */
-static bool take_name(struct reader *r, struct span *name)
+static bool take_name(struct challenge_reader *r, struct span *name)
 {
     struct span before = r->rest;
 
@@ -85,7 +85,7 @@ static bool take_name(struct reader *r, struct span *name)
 }
 
 /* Credentials without a name may follow a scheme: "Negotiate abc==". */
-static void skip_token68(struct reader *r)
+static void skip_token68(struct challenge_reader *r)
 {
     struct span before = r->rest;
     struct span word = take_word(r, "-._~+/");
@@ -116,7 +116,7 @@ static bool keep(struct challenge *c, struct span name, struct span value)
 }
 
 /* The parameters of one challenge, up to the next scheme. */
-static bool take_parameters(struct reader *r, struct challenge *c)
+static bool take_parameters(struct challenge_reader *r, struct challenge *c)
 {
     struct span name, value;
 
@@ -135,7 +135,7 @@ static bool take_parameters(struct reader *r, struct challenge *c)
 
 bool challenge_read(struct span value, struct challenge *out, struct buf *scratch)
 {
-    struct reader r = {value, scratch};
+    struct challenge_reader r = {value, scratch};
 
     *out = (struct challenge){0};
     if (value.n > CHALLENGE_MAX)

@@ -45,7 +45,7 @@ static bool is_secret(struct span text)
 /* An address that we may send to, or send a person to. */
 static bool is_endpoint(struct span text)
 {
-    struct url u;
+    struct url_parts u;
 
     return url_read(&u, text) && url_is_safe(&u);
 }
@@ -71,7 +71,7 @@ struct text_row {
     size_t at; /* of the const char * in the result */
 };
 
-struct document {
+struct oauth_document {
     const char *what; /* for people */
     struct span text;
     struct arena *arena;
@@ -79,7 +79,7 @@ struct document {
 };
 
 /* Is the text one JSON object in which no member of the shape stands twice? */
-static int open_document(const struct document *d, const struct json_shape *shape)
+static int open_document(const struct oauth_document *d, const struct json_shape *shape)
 {
     struct json_slot slots[JSON_MAX_ROWS] = {{0}};
     enum json_type type;
@@ -95,7 +95,7 @@ static int open_document(const struct document *d, const struct json_shape *shap
     return 0;
 }
 
-static struct json_slot member(const struct document *d, const char *key)
+static struct json_slot member(const struct oauth_document *d, const char *key)
 {
     struct json_slot slot = json_get(d->text, key);
 
@@ -104,7 +104,8 @@ static struct json_slot member(const struct document *d, const char *key)
     return slot;
 }
 
-static int read_texts(const struct document *d, const struct text_row *rows, size_t n, void *out)
+static int read_texts(const struct oauth_document *d, const struct text_row *rows, size_t n,
+                      void *out)
 {
     for (size_t i = 0; i < n; i++) {
         struct json_slot slot = member(d, rows[i].key);
@@ -125,7 +126,8 @@ static int read_texts(const struct document *d, const struct text_row *rows, siz
 
 /* A whole number that is not negative; `missing` when the member is absent. Some servers write
  * numbers as texts. */
-static int read_seconds(const struct document *d, const char *key, int64_t missing, int64_t *out)
+static int read_seconds(const struct oauth_document *d, const char *key, int64_t missing,
+                        int64_t *out)
 {
     struct json_slot slot = member(d, key);
     BUF_SCOPED scratch = {0};
@@ -151,7 +153,7 @@ static bool list_has(struct json_slot list, const char *word)
 }
 
 /* The words of a list that `is` lets through, with blanks between; NULL without the list. */
-static const char *join_list(const struct document *d, const char *key,
+static const char *join_list(const struct oauth_document *d, const char *key,
                              bool (*is)(struct span text))
 {
     struct json_slot list = member(d, key);
@@ -186,7 +188,7 @@ int oauth_read_resource(struct oauth_resource *out, struct span text, struct are
     static const struct json_shape shape = JSON_SHAPE(keys);
     static const struct text_row rows[] = {
         {"resource", is_id, true, offsetof(struct oauth_resource, resource)}};
-    struct document d = {"the resource metadata", text, arena, err};
+    struct oauth_document d = {"the resource metadata", text, arena, err};
 
     *out = (struct oauth_resource){0};
     int code = open_document(&d, &shape);
@@ -211,9 +213,9 @@ int oauth_read_resource(struct oauth_resource *out, struct span text, struct are
 }
 
 /* Its path must be ours, or a part of ours that ends between two segments. */
-bool oauth_resource_covers(const char *resource, const struct url *url)
+bool oauth_resource_covers(const char *resource, const struct url_parts *url)
 {
-    struct url r;
+    struct url_parts r;
 
     if (!url_read(&r, span_str(resource)) || !url_same_origin(&r, url))
         return false;
@@ -240,7 +242,7 @@ const char *oauth_method_name(enum oauth_method m)
 /* "https://a" and "https://a/" have one metadata document, and servers mix them up. */
 static bool same_issuer(const char *one, const char *two)
 {
-    struct url a, b;
+    struct url_parts a, b;
     struct span first = span_str(one), second = span_str(two);
 
     if (span_eq(first, second))
@@ -279,7 +281,7 @@ int oauth_read_server(struct oauth_server *out, struct span text, const char *is
         {"revocation_endpoint", is_endpoint, false, offsetof(struct oauth_server, revocation)},
         {"device_authorization_endpoint", is_endpoint, false,
          offsetof(struct oauth_server, device)}};
-    struct document d = {"the metadata of the authorization server", text, arena, err};
+    struct oauth_document d = {"the metadata of the authorization server", text, arena, err};
 
     *out = (struct oauth_server){0};
     int code = open_document(&d, &shape);
@@ -319,7 +321,7 @@ int oauth_read_client(struct oauth_client *out, struct span text, struct arena *
     static const struct text_row rows[] = {
         {"client_id", is_id, true, offsetof(struct oauth_client, id)},
         {"client_secret", is_secret, false, offsetof(struct oauth_client, secret)}};
-    struct document d = {"the answer to the registration", text, arena, err};
+    struct oauth_document d = {"the answer to the registration", text, arena, err};
 
     *out = (struct oauth_client){.method = -1};
     int code = open_document(&d, &shape);
@@ -351,7 +353,7 @@ int oauth_read_device(struct oauth_device *out, struct span text, struct arena *
         {"verification_uri_complete", is_endpoint, false,
          offsetof(struct oauth_device, uri_complete)}};
     enum { USUAL_LIFE = 600, USUAL_INTERVAL = 5, INTERVAL_MAX = 300 };
-    struct document d = {"the answer to the device authorization", text, arena, err};
+    struct oauth_document d = {"the answer to the device authorization", text, arena, err};
 
     *out = (struct oauth_device){0};
     int code = open_document(&d, &shape);
@@ -378,7 +380,7 @@ int oauth_read_token(struct oauth_token *out, struct span text, bool is_exchange
     static const struct text_row rows[] = {
         {"access_token", is_token, true, offsetof(struct oauth_token, access)},
         {"refresh_token", is_secret, false, offsetof(struct oauth_token, refresh)}};
-    struct document d = {"the answer to the token request", text, arena, err};
+    struct oauth_document d = {"the answer to the token request", text, arena, err};
     BUF_SCOPED scratch = {0};
 
     *out = (struct oauth_token){.expires_in = -1};

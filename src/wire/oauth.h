@@ -37,7 +37,7 @@ struct oauth_resource {
 MUST_CHECK int oauth_read_resource(struct oauth_resource *out, struct span text,
                                    struct arena *arena, struct err *err);
 /* Is the resource of this name the server at `url`, or does it contain the server? */
-bool oauth_resource_covers(const char *resource, const struct url *url);
+bool oauth_resource_covers(const char *resource, const struct url_parts *url);
 
 struct oauth_server {
     const char *issuer;

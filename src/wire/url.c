@@ -11,7 +11,7 @@ static bool is_plain(struct span text)
     return ascii_is_words(text, "-._~:/?[]@!$&'()*+,;=%");
 }
 
-static bool take_scheme(struct url *u, struct span *rest)
+static bool take_scheme(struct url_parts *u, struct span *rest)
 {
     struct span scheme = span_cut(*rest, 0, span_find(*rest, ':'));
 
@@ -34,7 +34,7 @@ static bool is_v6(struct span host)
     return framed;
 }
 
-static bool read_authority(struct url *u, struct span authority)
+static bool read_authority(struct url_parts *u, struct span authority)
 {
     uint64_t port = u->secure ? 443 : 80;
 
@@ -48,12 +48,12 @@ static bool read_authority(struct url *u, struct span authority)
     return is_v6(u->host) || (u->host.n && ascii_is_words(u->host, ".-_"));
 }
 
-bool url_read(struct url *out, struct span text)
+bool url_read(struct url_parts *out, struct span text)
 {
     struct span rest = text;
     size_t n = 0;
 
-    *out = (struct url){0};
+    *out = (struct url_parts){0};
     if (text.n > URL_MAX || !is_plain(text) || !take_scheme(out, &rest))
         return false;
     while (n < rest.n && rest.p[n] != '/' && rest.p[n] != '?')
@@ -67,17 +67,17 @@ bool url_read(struct url *out, struct span text)
     return true;
 }
 
-bool url_same_origin(const struct url *a, const struct url *b)
+bool url_same_origin(const struct url_parts *a, const struct url_parts *b)
 {
     return a->secure == b->secure && a->port == b->port && span_eq_nocase(a->host, b->host);
 }
 
-bool url_is_safe(const struct url *u)
+bool url_is_safe(const struct url_parts *u)
 {
     return u->secure || host_is_loopback(u->host);
 }
 
-void url_put_resource(struct buf *out, const struct url *u)
+void url_put_resource(struct buf *out, const struct url_parts *u)
 {
     for (size_t i = 0; i < u->origin.n; i++)
         buf_char(out, ascii_to_lower(u->origin.p[i]));

@@ -13,7 +13,7 @@
 enum { URL_MAX = 2048 };
 
 /* Spans are parts of the text that was read. */
-struct url {
+struct url_parts {
     bool secure;        /* https */
     struct span origin; /* "https://host:8443" */
     struct span host;   /* IPv6 addresses in brackets */
@@ -22,12 +22,12 @@ struct url {
     struct span query;  /* with its question mark; empty when there is none */
 };
 
-bool url_read(struct url *out, struct span text);
+bool url_read(struct url_parts *out, struct span text);
 /* The same scheme, host (whatever its case) and port? */
-bool url_same_origin(const struct url *a, const struct url *b);
+bool url_same_origin(const struct url_parts *a, const struct url_parts *b);
 /* May secrets be sent there: by https, or within this machine? */
-bool url_is_safe(const struct url *u);
+bool url_is_safe(const struct url_parts *u);
 /* "https://host/path" as OAuth names a resource: scheme and host in lower case, no slash alone. */
-void url_put_resource(struct buf *out, const struct url *u);
+void url_put_resource(struct buf *out, const struct url_parts *u);
 
 #endif

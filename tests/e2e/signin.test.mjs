@@ -3,7 +3,7 @@
 // out; and whatever can go wrong on the way.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
-import { generateKeyPairSync } from 'node:crypto';
+import { createHash, generateKeyPairSync } from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
@@ -469,4 +469,42 @@ test('with rialto-token-key the file is encrypted; without the key it is left al
     assert.equal(fs.readFileSync(s.file, 'utf8'), text);
     await locked.stop();
   }
+});
+
+// --- each caller for itself ---
+
+test('per_user: each caller signs in for itself, in both eras', async (t) => {
+  const as = await startIssuer(t);
+  const notes = await startProtected(t, as);
+  const state = tempDir();
+  const hash = (token) => `sha256:${createHash('sha256').update(token).digest('hex')}`;
+  const server = await serve(t, {
+    servers: { notes: { url: notes.url, auth: { per_user: true } } },
+    auth: { tokens: ['anna', 'bert', 'cleo'].map((name) => ({ name, hash: hash(`token-of-${name}`) })) },
+  }, { env: { XDG_STATE_HOME: state } });
+  const headers = (name) => ({ Authorization: `Bearer token-of-${name}` });
+
+  for (const name of ['anna', 'bert']) {
+    const agent = new v1.Client({ name: 'agent', version: '1' }, { capabilities: allCapabilities });
+    agent.setRequestHandler(v1.ElicitRequestSchema, async ({ params }) => {
+      await fetch(await new Person(`${name}-at-home`).signIn(params.url));
+      return { action: 'accept' };
+    });
+    await agent.connect(new v1.StreamableHTTPClientTransport(new URL(server.url), { requestInit: { headers: headers(name) } }));
+    await until('the tool', async () => (await agent.listTools()).tools.some((tool) => tool.name === 'notes__sign_in'));
+    await agent.callTool({ name: 'notes__sign_in', arguments: {} });
+    await until('the tools', async () => (await agent.listTools()).tools.some((tool) => tool.name === 'notes__whoami'));
+    const result = await agent.callTool({ name: 'notes__whoami', arguments: {} });
+    assert.equal(result.content[0].text, `${name}-at-home`);
+    await agent.close();
+  }
+  // The same caller in the other era has its token, and somebody else has none.
+  const anna = new ModernClient(server.url, { headers: headers('anna') });
+  await until('the tools', async () => JSON.stringify(await anna.request('tools/list')).includes('notes__whoami'));
+  assert.equal((await anna.request('tools/call', { name: 'notes__whoami', arguments: {} })).result.content[0].text, 'anna-at-home');
+  const cleo = new ModernClient(server.url, { headers: headers('cleo') });
+  await until('the tool', async () => JSON.stringify(await cleo.request('tools/list')).includes('notes__sign_in'));
+  assert.ok(!JSON.stringify(await cleo.request('tools/list')).includes('notes__whoami'));
+  const { records } = JSON.parse(fs.readFileSync(path.join(state, 'rialto/signin.json')));
+  assert.deepEqual(records.filter((r) => r.access_token).map((r) => r.user).sort(), ['anna', 'bert']);
 });

@@ -74,6 +74,11 @@ static void check_daemon_servers(struct doctor *d, struct span status)
             if (advice)
                 doctor_hint(c, "%s", advice);
         }
+        if (json_string_is(json_get(it.value, "state").value, SPAN("needs_sign_in")))
+            doctor_hint(doctor_add(d, DOCTOR_WARN, group, NULL,
+                                   "nobody has signed in to its server '" SPAN_FMT "'",
+                                   SPAN_ARG(daemon_text(it.value, "name", &name))),
+                        SPAN_FMT, SPAN_ARG(daemon_text(it.value, "hint", &why)));
     }
 }
 

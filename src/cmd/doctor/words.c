@@ -66,6 +66,9 @@ static const struct {
     {"refuses the token of", "renew that secret; it is read again by itself"},
     {"has no token", "put the token into a file of that name in secrets.directory, let "
                      "secrets.command print it, or set the variable"},
+    {"needs a sign-in", "'rialto login NAME' does it"},
+    {"there is no token for it", "check `auth` of its entry: the authorization server does not let "
+                                 "us in"},
     {"HTTP 401", "give it a token: headers: {Authorization: \"Bearer ${NAME}\"}"},
     {"HTTP 403", "what it was given does not open this door: check the token in `headers` and what "
                  "it is allowed"},

@@ -79,7 +79,7 @@ static void test_covers(void **state)
 
     (void)state;
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
-        struct url u;
+        struct url_parts u;
         assert_true(url_read(&u, span_str(rows[i].url)));
         assert_int_equal(oauth_resource_covers(rows[i].resource, &u), rows[i].covers);
     }

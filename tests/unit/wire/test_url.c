@@ -24,7 +24,7 @@ static void test_parts(void **state)
 
     (void)state;
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
-        struct url u;
+        struct url_parts u;
         assert_true(url_read(&u, span_str(rows[i].text)));
         assert_true(span_is(u.origin, rows[i].origin));
         assert_true(span_is(u.host, rows[i].host));
@@ -65,7 +65,7 @@ static void test_refused(void **state)
         "https://\xc3\xa4.example/",
     };
     struct buf longest = {0};
-    struct url u;
+    struct url_parts u;
 
     (void)state;
     for (size_t i = 0; i < COUNT_OF(rows); i++)
@@ -92,7 +92,7 @@ static void test_resource(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct buf out = {0};
-        struct url u;
+        struct url_parts u;
         assert_true(url_read(&u, span_str(rows[i].url)));
         url_put_resource(&out, &u);
         assert_string_equal(buf_cstr(&out), rows[i].resource);
@@ -115,7 +115,7 @@ static void test_origins(void **state)
 
     (void)state;
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
-        struct url a, b;
+        struct url_parts a, b;
         assert_true(url_read(&a, span_str(rows[i].one)) && url_read(&b, span_str(rows[i].two)));
         assert_int_equal(url_same_origin(&a, &b), rows[i].same);
     }

@@ -1,11 +1,9 @@
 /*
- * identity: the structs of hub/signin.h, shared by the files that implement it: signin.c (tokens
- * and logins), renewal.c (new tokens without a person, and logging out).
- *
- * Nouns: identity_, signin_. Files: renewal.
+ * signin_inside: the structs of hub/signin.h, shared by the files that implement it: signin.c
+ * (tokens and logins), renewal.c (new tokens without a person, and logging out).
  */
-#ifndef RIALTO_HUB_IDENTITY_H
-#define RIALTO_HUB_IDENTITY_H
+#ifndef RIALTO_HUB_SIGNIN_INSIDE_H
+#define RIALTO_HUB_SIGNIN_INSIDE_H
 
 #include "base/backoff.h"
 #include "hub/discovery.h"
@@ -55,7 +53,7 @@ struct identity {
     struct backoff backoff;
     struct discovery *discovery;
     const struct discovered *found;
-    struct grant *grant;
+    struct grant_request *grant;
     struct reach reach;
     void (*logged_out)(void *arg, const struct err *err);
     void *logged_out_arg;
@@ -71,8 +69,7 @@ struct identity {
 
 /* --- signin.c --- */
 /* NULL: there is no state folder. */
-struct signin_file *signin_file_of(struct signin *s);
-void signin_follow_file(struct signin *s);
+struct signin_file *signin_store(struct signin *s);
 void identity_tell_changed(struct identity *id);
 void identity_load(struct identity *id);
 /* As the file was read last; NULL: there is none. */
