@@ -64,6 +64,9 @@ const char *log_level_name(enum log_level level);
  * hidden: the log would become unreadable.
  */
 void log_add_secret(struct span secret);
+/* The secret is of no use any more, like a token that was replaced: the list must not grow for
+ * ever. */
+void log_drop_secret(struct span secret);
 void log_forget_secrets(void);
 /* How many patterns are searched for in each line: several for each secret. */
 size_t log_secret_count(void);

@@ -21,6 +21,7 @@ enum {
 struct pattern {
     struct pattern *next; /* pattern with the same first byte */
     size_t n;
+    unsigned holders; /* secrets that have this form */
     bool base64;
     char bytes[];
 };
@@ -69,24 +70,44 @@ static bool is_common(struct span s)
     return digits == s.n && digits <= PORT_DIGITS;
 }
 
+typedef void form_fn(struct span bytes, bool base64);
+
 static void add_pattern(struct span bytes, bool base64)
 {
-    /* Every reload adds the same secrets again: the list must not grow by that. */
-    if (bytes.n < SECRET_MIN || map_get(&secrets.known, bytes))
+    struct pattern *p = map_get(&secrets.known, bytes);
+
+    if (p)
+        p->holders++;
+    if (p || bytes.n < SECRET_MIN)
         return;
     struct pattern **first = &secrets.by_first[(unsigned char)bytes.p[0]];
-    struct pattern *p = mem_alloc(sizeof *p + bytes.n);
-    *p = (struct pattern){.next = *first, .n = bytes.n, .base64 = base64};
+    p = mem_alloc(sizeof *p + bytes.n);
+    *p = (struct pattern){.next = *first, .n = bytes.n, .holders = 1, .base64 = base64};
     memcpy(p->bytes, bytes.p, bytes.n);
     *first = p;
     map_put(&secrets.known, bytes, p);
+}
+
+static void drop_pattern(struct span bytes, bool base64)
+{
+    struct pattern *p = map_get(&secrets.known, bytes);
+
+    (void)base64;
+    if (!p || --p->holders)
+        return;
+    struct pattern **at = &secrets.by_first[(unsigned char)bytes.p[0]];
+    while (*at != p)
+        at = &(*at)->next;
+    *at = p->next;
+    map_del(&secrets.known, bytes);
+    mem_free(p);
 }
 
 /*
  * The base64 digits that the secret alone determines when it stands behind `before` other bytes of
  * a group of three, as a password does in "user:password".
  */
-static void add_base64(struct span secret, size_t before)
+static void each_base64(struct span secret, size_t before, form_fn *fn)
 {
     struct buf bytes = {0}, text = {0};
     size_t first = (before * 8 + 5) / 6, end = (before + secret.n) * 8 / 6;
@@ -94,24 +115,24 @@ static void add_base64(struct span secret, size_t before)
     buf_bytes(&bytes, "\0\0", before);
     buf_span(&bytes, secret);
     base64_put(&text, buf_view(&bytes));
-    add_pattern(span_cut(buf_view(&text), first, end - first), true);
+    fn(span_cut(buf_view(&text), first, end - first), true);
     buf_fini(&bytes);
     buf_fini(&text);
 }
 
 /* Base64 is broken into lines of 64 or 76 digits, and each may stand on a line of the log. */
-static void add_wrapped_base64(struct span secret)
+static void each_wrapped_base64(struct span secret, form_fn *fn)
 {
     static const size_t widths[] = {48, 57};
 
     for (size_t i = 0; i < COUNT_OF(widths); i++)
         for (size_t at = 0; secret.n > widths[i] && at < secret.n; at += widths[i])
             if (secret.n - at >= LINE_MIN)
-                add_base64(span_cut(secret, at, widths[i]), 0);
+                each_base64(span_cut(secret, at, widths[i]), 0, fn);
 }
 
 /* A key of many lines is printed line by line. The secret may have its line ends written as \n. */
-static void add_lines(struct span secret)
+static void each_line(struct span secret, form_fn *fn)
 {
     for (size_t at = 0, n; at < secret.n; at += n + 1) {
         struct span rest = span_from(secret, at);
@@ -121,19 +142,35 @@ static void add_lines(struct span secret)
         struct span line = span_trim(span_cut(rest, 0, n));
         n += n < rest.n && rest.p[n] == '\\';
         if (line.n >= LINE_MIN && line.n < secret.n && !span_starts(line, SPAN("-----")))
-            add_pattern(line, false);
+            fn(line, false);
     }
 }
 
+/* All texts by which the secret can be known. */
+static void each_form(struct span secret, form_fn *fn)
+{
+    fn(secret, false);
+    each_line(secret, fn);
+    for (size_t before = 0; before < 3; before++)
+        each_base64(secret, before, fn);
+    each_wrapped_base64(secret, fn);
+}
+
+/* Every reload adds the same secrets again: the list must not grow by that. */
 void log_add_secret(struct span secret)
 {
     if (secret.n < SECRET_MIN || is_common(secret) || map_get(&secrets.known, secret))
         return;
-    add_pattern(secret, false);
-    add_lines(secret);
-    for (size_t before = 0; before < 3; before++)
-        add_base64(secret, before);
-    add_wrapped_base64(secret);
+    each_form(secret, add_pattern);
+}
+
+void log_drop_secret(struct span secret)
+{
+    char *copy = map_get(&secrets.known, secret) ? mem_span(secret) : NULL;
+
+    if (copy)
+        each_form(span_of(copy, secret.n), drop_pattern);
+    mem_free(copy);
 }
 
 size_t log_secret_count(void)

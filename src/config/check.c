@@ -47,6 +47,14 @@ static void check_transport(struct schema_read *r, const struct value *v, const 
                      "'auth' is for http and https URLs; a WebSocket's token stands in 'headers'");
 }
 
+/* An effective configuration names the defaults everywhere. */
+static bool says_something(const struct config_auth *a)
+{
+    return a->grant || a->per_user || a->issuer || a->client_id || a->client_secret ||
+           a->client_metadata_url || a->private_key || a->scopes.n || a->assertion ||
+           a->idp_token_endpoint || a->idp_client_id || a->idp_subject_token;
+}
+
 /* Has the way to get tokens all that it needs? */
 static void check_auth(struct schema_read *r, const struct value *v, const char *shown,
                        const struct config_server *s)
@@ -80,7 +88,8 @@ static void check_auth(struct schema_read *r, const struct value *v, const char 
         problems_add(r->problems, PROBLEM_ERROR, place_of(auth, "per_user"), shown,
                      "'per_user' is for grants by which a person signs in");
     for (size_t i = 0; i < s->headers.n; i++)
-        if (span_eq_nocase(span_str(s->headers.items[i].name), SPAN("Authorization")))
+        if (says_something(a) &&
+            span_eq_nocase(span_str(s->headers.items[i].name), SPAN("Authorization")))
             problems_add(r->problems, PROBLEM_WARNING, auth->at, shown,
                          "the header Authorization in 'headers' switches this off");
 }
@@ -104,7 +113,8 @@ bool check_server(struct schema_read *r, const struct value *v, const char *show
             problems_add(r->problems, PROBLEM_ERROR, place_of(v, for_command[i]), shown,
                          "'%s' makes no sense for a server with 'url'", for_command[i]);
     for (size_t i = 0; command && i < COUNT_OF(for_url); i++)
-        if (is_given(v, for_url[i]))
+        if (is_given(v, for_url[i]) &&
+            (strcmp(for_url[i], "auth") != 0 || says_something(&s->auth)))
             problems_add(r->problems, PROBLEM_ERROR, place_of(v, for_url[i]), shown,
                          "'%s' makes no sense for a server with 'command'", for_url[i]);
     check_transport(r, v, shown, s);

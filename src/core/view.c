@@ -392,6 +392,25 @@ static bool has_frame(struct span name, const struct name_frame *f)
            looks_alike(span_from(name, name.n - f->tail.n), f->tail);
 }
 
+struct provider *view_desk(const struct view *v, struct span name)
+{
+    static const struct span tool = {"\n", 1};
+    const struct member *m;
+
+    for (size_t at = 0; (m = next_member(v, &at));) {
+        BUF_SCOPED text = {0};
+        if (!provider_needs_sign_in(m->provider))
+            continue;
+        apply_pattern(&text, v->pattern ? v->pattern : "{tool}", m->provider->alias, tool);
+        size_t head = span_find(buf_view(&text), tool.p[0]);
+        struct name_frame f = {span_cut(buf_view(&text), 0, head),
+                               span_from(buf_view(&text), head + 1)};
+        if (has_frame(name, &f))
+            return m->provider->desk;
+    }
+    return NULL;
+}
+
 /* Collects the frames of all servers, also of those that are down or have listed nothing yet. */
 static void find_frames(struct build *b)
 {

@@ -28,6 +28,7 @@ struct visitor {
     struct desk *desk;
     struct call *call;
     bool is_tool; /* it calls sign_in itself */
+    bool unknown; /* it calls what may be a tool of the server */
     bool asked;   /* an elicitation is open */
     bool done;    /* somebody has signed in, and the agent comes back for its answer */
     char elicitation[ID_UUID_SIZE];
@@ -65,16 +66,23 @@ static void refuse(struct visitor *v, enum failure why, struct span text)
 static void go_on(struct visitor *v)
 {
     struct desk *d = v->desk;
-    bool is_tool = v->is_tool;
+    bool is_tool = v->is_tool, unknown = v->unknown;
     struct call *call = leave(v);
     BUF_SCOPED result = {0}, text = {0};
 
-    if (!is_tool) {
+    if (!is_tool && !unknown) {
         call_move(call, d->server);
         return;
     }
-    buf_printf(&text, "Signed in to '%s'. Its tools are listed as soon as it is up.",
-               d->server->alias);
+    buf_printf(&text, "Signed in to '%s'. Its tools are listed as soon as it is up%s",
+               d->server->alias, unknown ? ": call again, if this is one of them" : ".");
+    if (unknown) { /* the tables decide which tools can be called, and they are not there yet */
+        call_done(call, &(struct outcome){.kind = OUTCOME_FAILED,
+                                          .why = FAIL_UNAVAILABLE,
+                                          .text = buf_view(&text),
+                                          .retryable = true});
+        return;
+    }
     buf_str(&result, "{\"content\":[{\"type\":\"text\"");
     json_out_text(&result, "text", buf_view(&text));
     buf_str(&result, "}]}");
@@ -161,7 +169,8 @@ static void on_open(struct peer *self, struct call *call, const struct request *
 
     v->desk = d;
     v->call = call;
-    v->is_tool = request->op == OP_CALL_TOOL && !call->was_at_desk;
+    v->is_tool = !call->was_at_desk && span_is(request->name, "sign_in");
+    v->unknown = !call->was_at_desk && !v->is_tool;
     v->wait.address = on_address;
     v->wait.done = on_done;
     id_uuid(v->elicitation);

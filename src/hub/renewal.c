@@ -117,6 +117,7 @@ static void write_tokens(struct identity *id, const struct oauth_token *token)
 
     if (!before)
         return; /* somebody has logged out meanwhile */
+    char *spent = mem_str(before->texts[SIGNIN_REFRESH]);
     list_init(&r.node);
     for (int i = 0; i < SIGNIN_TEXTS; i++)
         signin_record_set(&r, (enum signin_text)i, span_str(before->texts[i]));
@@ -130,6 +131,9 @@ static void write_tokens(struct identity *id, const struct oauth_token *token)
     if (signin_file_put(id->all->file, &r, &err))
         log_error(id->settings->alias, "the new token is lost when this program ends: %s",
                   err.text);
+    if (!r.texts[SIGNIN_REFRESH] || (spent && strcmp(spent, r.texts[SIGNIN_REFRESH]) != 0))
+        log_drop_secret(span_str(spent));
+    mem_free(spent);
     for (int i = 0; i < SIGNIN_TEXTS; i++)
         mem_free(r.texts[i]);
 }

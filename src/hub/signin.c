@@ -34,10 +34,16 @@ void identity_set_token(struct identity *id, const char *token, int64_t since, i
 {
     char *before = id->token;
 
-    if (!span_eq(span_str(before), span_str(token)))
-        id->number++;
     id->token = mem_str(token);
-    mem_free(before);
+    if (!span_eq(span_str(before), span_str(token))) {
+        id->number++;
+        /* Answers to the last token may still be under way: it is hidden for one turn more. */
+        log_drop_secret(span_str(id->previous));
+        mem_free(id->previous);
+        id->previous = before;
+    } else {
+        mem_free(before);
+    }
     id->since = since;
     id->expires = expires;
     id->renewable = renewable;
@@ -480,6 +486,7 @@ void identity_drop(struct identity *id)
         list_remove(it);
     server_plan_drop(id->plan);
     mem_free(id->token);
+    mem_free(id->previous);
     mem_free(id->dead);
     mem_free(id->user);
     mem_free(id);

@@ -34,6 +34,7 @@ struct identity {
     char *user; /* NULL: everybody */
 
     char *token;
+    char *previous;         /* the token before; or NULL */
     uint64_t number;        /* of the token; never used twice */
     int64_t since, expires; /* Unix time; expires 0: not known */
     bool renewable;         /* there is a refresh token, or no person is needed */

@@ -246,6 +246,10 @@ test('an agent that cannot show an address gets it in an error; declining ends t
   await untilState(s.server, 'notes', 'needs_sign_in');
   const plain = await new HttpClient(s.server.url).connect();
   const refused = await plain.request('tools/call', { name: 'notes__sign_in', arguments: {} });
+  // What a tool is called is not known yet: any name of that server leads to the sign-in.
+  const unknown = await plain.request('tools/call', { name: 'notes__whoami', arguments: {} });
+  assert.match(JSON.stringify(unknown), /rialto login notes/);
+  assert.match(JSON.stringify(await plain.request('tools/call', { name: 'other__whoami', arguments: {} })), /unknown tool/);
   const words = JSON.stringify(refused);
   assert.match(words, /rialto login notes/);
   assert.match(words, new RegExp(s.as.issuer.replaceAll('.', '\\.')));

@@ -299,6 +299,27 @@ static void test_cost(void **state)
     }
 }
 
+/* Tokens are replaced every hour: what they were is forgotten, but not what they share with others.
+ */
+static void test_dropped(void **state)
+{
+    struct buf out = {0};
+
+    (void)state;
+    log_forget_secrets();
+    log_add_secret(SPAN("first-of-two-tokens"));
+    size_t one = log_secret_count();
+    log_add_secret(SPAN("second-of-two-tokens\nfirst-of-two-tokens"));
+    log_drop_secret(SPAN("second-of-two-tokens\nfirst-of-two-tokens"));
+    assert_int_equal(log_secret_count(), one);
+    log_redact(&out, SPAN("a first-of-two-tokens and second-of-two-tokens"));
+    assert_string_equal(buf_cstr(&out), "a *** and second-of-two-tokens");
+    log_drop_secret(SPAN("first-of-two-tokens"));
+    log_drop_secret(SPAN("first-of-two-tokens"));
+    assert_int_equal(log_secret_count(), 0);
+    buf_fini(&out);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -311,6 +332,7 @@ int main(void)
         cmocka_unit_test_teardown(test_query, forget),
         cmocka_unit_test_teardown(test_no_form_survives, forget),
         cmocka_unit_test_teardown(test_cost, forget),
+        cmocka_unit_test(test_dropped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
