@@ -74,7 +74,7 @@ export const clients = {
   fastmcp_4: { dual: true, what: 'FastMCP 4.1.2', needs: 'fastmcp_4', run: python('fastmcp_4', 'fastmcp_client'), ways: ['stdio', 'http', 'sse'], lacks: ['plain', 'subscribe', 'version', 'capabilities', 'server'] },
   fastmcp_3: { what: 'FastMCP 3.4.10', needs: 'fastmcp_3', run: python('fastmcp_3', 'fastmcp_client'), ways: ['stdio', 'http', 'sse'], lacks: ['subscribe', 'cancel'] },
   fastmcp_2: { what: 'FastMCP 2.14.7', needs: 'fastmcp_2', run: python('fastmcp_2', 'fastmcp_client'), ways: ['stdio', 'http', 'sse'], lacks: ['subscribe', 'cancel'] },
-  go_sdk: { dual: true, what: 'Go SDK 1.8.0', needs: 'go_sdk', run: [program('go_sdk')], ways: ['stdio', 'http', 'sse'], lacks: ['plain'] },
+  go_sdk: { dual: true, what: 'Go SDK 1.8.0', needs: 'go_sdk', run: [program('go_sdk')], ways: ['stdio', 'http', 'sse'], lacks: ['plain', 'roots'] },
   mcp_go: { dual: true, what: 'mcp-go 1.2.1', needs: 'mcp_go', run: [program('mcp_go')], ways: ['stdio', 'http', 'sse'], lacks: ['plain', 'cancel'] },
   rmcp: { what: 'rmcp 3.8.0', needs: 'rmcp', run: [rust], ways: ['stdio', 'http'], lacks: ['progress', 'cancel'] },
   inspector: { what: 'Inspector 2.12.0 (command line)', run: [node22, file('node/inspector.mjs'), 'legacy'], ways: ['stdio', 'http', 'sse'], lacks: notInInspector },
@@ -167,7 +167,7 @@ function withoutTasks(text) {
 export const reasons = [
   { step: 'server', through: /"rialto"/, why: 'Agents are told whom they talk to: Rialto.' },
   { step: 'capabilities', alike: unlessListed, why: 'Lists change when a server is restarted, so `listChanged` is always declared.' },
-  { step: 'capabilities', dual: true, direct: /"tasks"/, alike: (text) => unlessListed(withoutTasks(text)), why: 'Tasks of a server of the initialize era are the extension of the stateless one for a client of that.' },
+  { step: 'capabilities', dual: true, through: /\/tasks"/, alike: (text) => unlessListed(withoutTasks(text)), why: 'Tasks of a server of the initialize era are the extension of the stateless one for a client of that.' },
   { step: 'tools', dual: true, direct: /"execution"/, alike: (text) => withoutHop(withoutTasks(text)), why: 'Tools of the stateless era do not say whether they are run as tasks.' },
   { step: 'capabilities', dual: false, server: 'fastmcp_4', direct: /^(?!.*"extensions")/, through: /"extensions"/, why: 'What a server of both eras declares in the stateless one stands for both until its second instance runs.' },
   { step: 'unknown_tool', direct: /no_such_tool/, through: /unknown tool: no_such_tool/, why: 'A tool that is not listed is refused before the server is asked, with the code of the protocol and words of our own.' },
@@ -178,4 +178,5 @@ export const reasons = [
   { step: ['tools', 'resources', 'templates', 'prompts'], server: 'go_sdk', dual: false, alike: withoutHop, why: 'The Go SDK sends members of the stateless era to clients of the initialize era; Rialto takes them off.' },
   { step: 'any', dual: true, alike: withoutHop, why: 'The stateless era has members that belong to one hop: who answered, how long an answer may be kept.' },
   { step: 'capabilities', server: 'fastmcp_2', dual: false, direct: /"prompts":\{"get"/, through: /"tools":\{"call"/, why: 'Of what FastMCP 2 runs as tasks, calls of tools are what the protocol knows.' },
+  { step: 'version', dual: true, client: ['go_sdk', 'mcp_go'], way: 'sse', through: '"2026-07-28"', why: 'The clients in Go ask for the stateless era by HTTP with SSE, too.' },
 ];
