@@ -97,6 +97,12 @@ static void tell_daemon(const struct args *a, const struct config *c)
     mem_free(socket);
 }
 
+/* Are there other ways in than tokens of the configuration? */
+static bool signs_in(const struct config *c)
+{
+    return c->jwt.n || c->introspection.url || c->issuer;
+}
+
 static bool has_token(const struct config *c, const char *name)
 {
     for (size_t i = 0; i < c->tokens.n; i++)
@@ -360,8 +366,9 @@ static int list(const struct args *a)
     else if (c->tokens.n)
         put_grid(&out, c);
     else
-        buf_str(&out, c->asks_tokens ? "No token: nobody is let in over the network.\n"
-                                     : "No token: everybody on this machine is let in.\n");
+        buf_str(&out, signs_in(c)      ? "No token: agents sign in (auth).\n"
+                      : c->asks_tokens ? "No token: nobody is let in over the network.\n"
+                                       : "No token: everybody on this machine is let in.\n");
     cmd_print(&out);
     config_free(c);
     return CMD_FINE;
@@ -400,7 +407,7 @@ static int revoke(const struct args *a, const char *name)
     } else {
         buf_printf(&out, "The token '%s' is revoked.\n", name);
         cmd_print(&out);
-        if (c->tokens.n == 1)
+        if (c->tokens.n == 1 && !signs_in(c))
             cmd_hint("it was the last one: nobody is let in over the network now. 'rialto token "
                      "add NAME' makes another");
         tell_daemon(a, c);

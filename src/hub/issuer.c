@@ -46,6 +46,7 @@ static void free_permits(struct issuer *i)
 void issuer_free(struct issuer *i)
 {
     issuer_forget_asked(i);
+    issuer_forget_documents(i);
     passes_end(i->passes, i, NULL, NULL);
     free_permits(i);
     http_client_free(i->client);
@@ -106,13 +107,15 @@ void issuer_apply(struct issuer *i, const struct config *c)
     i->settings = settings;
     if (same)
         return;
-    issuer_forget_asked(i); /* fetches borrow `reach` */
+    issuer_forget_documents(i); /* fetches borrow `reach` */
     i->on = c->issuer == ISSUER_BUILT_IN && c->public_url;
     copy_names(i, c);
     mem_free(i->public_url);
     i->public_url = c->public_url ? mem_str(c->public_url) : NULL;
-    if (moved || (was_on && !i->on))
+    if (moved || (was_on && !i->on)) {
+        issuer_forget_asked(i);
         passes_end(i->passes, i, NULL, NULL);
+    }
     if (!i->on)
         free_permits(i);
     else if (!i->permits)

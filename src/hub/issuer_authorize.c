@@ -558,6 +558,10 @@ void issuer_forget_asked(struct issuer *i)
         }
         request_free(a);
     }
+}
+
+void issuer_forget_documents(struct issuer *i)
+{
     LIST_EACH_SAFE (&i->fetches, it) {
         struct document_fetch *f = LIST_ENTRY(it, struct document_fetch, node);
         http_exchange_on_gone(f->x, NULL, NULL);

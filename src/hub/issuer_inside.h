@@ -48,7 +48,8 @@ void issuer_handle_authorize(struct issuer *i, struct http_exchange *x,
 void issuer_handle_token(struct issuer *i, struct http_exchange *x, const struct http_request *req);
 void issuer_handle_revoke(struct issuer *i, struct http_exchange *x,
                           const struct http_request *req);
-/* Nothing is asked or fetched any more. */
+/* No person is asked any more; no document is known or being fetched. */
 void issuer_forget_asked(struct issuer *i);
+void issuer_forget_documents(struct issuer *i);
 
 #endif

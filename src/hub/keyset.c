@@ -38,6 +38,7 @@ struct keyset {
     size_t n;
     uint64_t fetched, tried; /* when the set was last got, and last answered for; 0: never */
     uint64_t fresh;          /* ms for which the set is fresh */
+    uint64_t sought;         /* when it was last fetched for a key that is not in it; 0: never */
     void (*changed)(void *arg);
     void *arg;
 };
@@ -260,11 +261,15 @@ static void drop_stale(struct keyset *s, uint64_t now)
 /* Is a fetch wanted, and is the last one long enough ago? */
 static void look_after(struct keyset *s, bool found, uint64_t now)
 {
-    bool stale = now - s->fetched > s->fresh;
-    uint64_t pause = !s->n || found ? RETRY_MS : UNKNOWN_MS;
+    bool unknown = s->n && !found, due = !s->n || now - s->fetched > s->fresh;
 
-    if (!s->watch && !s->fetch && (!found || stale) && now - s->tried >= pause)
-        start_fetch(s);
+    if (s->watch || s->fetch)
+        return;
+    if (unknown && (!s->sought || now - s->sought >= UNKNOWN_MS))
+        s->sought = now;
+    else if (!due || now - s->tried < RETRY_MS)
+        return;
+    start_fetch(s);
 }
 
 enum keyset_answer keyset_find(struct keyset *s, struct span kid, const struct jws_alg *alg,

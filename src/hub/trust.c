@@ -109,6 +109,10 @@ enum trust_answer trust_weigh(const struct trust_terms *terms, const struct jwt_
         *why = "it does not say whose it is";
         return TRUST_REFUSES;
     }
+    if (claims->is_id) {
+        *why = "it is an ID token, and no access token";
+        return TRUST_REFUSES;
+    }
     if (claims->bound) {
         *why = "it is bound to a key of its owner, and was sent without a proof";
         return TRUST_REFUSES;

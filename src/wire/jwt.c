@@ -51,15 +51,18 @@ enum {
     C_NBF,
     C_IAT,
     C_CNF,
+    C_AT_HASH,
+    C_TYP,
     C_ACTIVE,
     C_SLOTS
 };
 
 static const struct json_shape_row claim_rows[] = {
-    {"iss", C_ISS, NULL}, {"sub", C_SUB, NULL}, {"client_id", C_CLIENT, NULL},
-    {"azp", C_AZP, NULL}, {"aud", C_AUD, NULL}, {"scope", C_SCOPE, NULL},
-    {"scp", C_SCP, NULL}, {"exp", C_EXP, NULL}, {"nbf", C_NBF, NULL},
-    {"iat", C_IAT, NULL}, {"cnf", C_CNF, NULL}, {"active", C_ACTIVE, NULL},
+    {"iss", C_ISS, NULL}, {"sub", C_SUB, NULL},       {"client_id", C_CLIENT, NULL},
+    {"azp", C_AZP, NULL}, {"aud", C_AUD, NULL},       {"scope", C_SCOPE, NULL},
+    {"scp", C_SCP, NULL}, {"exp", C_EXP, NULL},       {"nbf", C_NBF, NULL},
+    {"iat", C_IAT, NULL}, {"cnf", C_CNF, NULL},       {"at_hash", C_AT_HASH, NULL},
+    {"typ", C_TYP, NULL}, {"active", C_ACTIVE, NULL},
 };
 static const struct json_shape claim_shape = JSON_SHAPE(claim_rows);
 
@@ -99,6 +102,7 @@ int jwt_claims_read(struct jwt_claims *c, struct span json, struct err *err)
     c->audience = slots[C_AUD].value;
     c->scp = slots[C_SCP].value;
     c->bound = slots[C_CNF].type != JSON_NONE && slots[C_CNF].type != JSON_NULL;
+    c->is_id = slots[C_AT_HASH].type != JSON_NONE || json_string_is(slots[C_TYP].value, SPAN("ID"));
     c->active = slots[C_ACTIVE].type == JSON_TRUE;
     return 0;
 }

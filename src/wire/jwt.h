@@ -23,8 +23,9 @@ struct jwt_claims {
     struct span scope;    /* words parted by blanks */
     struct span scp;      /* raw JSON array, as some have it in place of `scope` */
     int64_t expires, not_before, issued;
-    bool bound;     /* `cnf`: the token counts only together with a key */
-    bool active;    /* introspection: "active": true */
+    bool bound;  /* `cnf`: the token counts only together with a key */
+    bool is_id;  /* an ID token, which is for the client alone: `at_hash`, or `typ` ID (Keycloak) */
+    bool active; /* introspection: "active": true */
     struct buf own; /* of what had escapes */
 };
 

@@ -221,6 +221,30 @@ test('the code of rialto pair is good once; the password as often as wanted; fiv
   assert.equal((await bare.answer(await bare.page(other), { word: PASSWORD })).status, 403);
 });
 
+test('stopped while a password is being checked, it ends cleanly', async (t) => {
+  const run = await start(t);
+  const { client_id: client } = await run.register();
+  const page = await run.page(client);
+  const answers = Promise.allSettled([run.answer(page), run.answer(await run.page(client))]);
+  await run.server.stop();
+  await answers;
+});
+
+test('a page that is open stays good when the configuration changes', async (t) => {
+  const run = await start(t);
+  const { client_id: client } = await run.register();
+  const page = await run.page(client);
+  const config = JSON.parse(fs.readFileSync(run.server.config, 'utf8'));
+  config.servers.g = fake('--name', 'g');
+  fs.writeFileSync(run.server.config, JSON.stringify(config));
+  await logged(run.server, /configuration read again/);
+  assert.equal((await run.answer(page)).status, 303);
+  delete config.auth.issuer;
+  config.auth.tokens = [];
+  fs.writeFileSync(run.server.config, JSON.stringify(config));
+  await until('the issuer to be off', async () => (await run.get('/.well-known/oauth-authorization-server')).status === 404);
+});
+
 test('registration: what is taken and what is not', async (t) => {
   const run = await start(t);
   const uri = async (...redirect_uris) => (await run.register({ redirect_uris }, {})).answer;

@@ -1,6 +1,7 @@
 // Access tokens of an identity provider (auth.jwt): which are taken, what they open, and every way to forge one.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
+import net from 'node:net';
 import path from 'node:path';
 import { test } from 'node:test';
 import { bothTypes, exchange, fake, HttpClient, load, logged, serve, tempDir, until, within } from './lib.mjs';
@@ -94,6 +95,8 @@ test('forged, foreign and broken tokens: 401 invalid_token, each time, and nothi
     'expiry beyond all time': sign(rsa, claims({ exp: 1e300 })),
     'not yet': sign(rsa, claims({ nbf: seconds() + 120 })),
     'from the future': sign(rsa, claims({ iat: seconds() + 120 })),
+    'an ID token': sign(rsa, claims({ at_hash: 'x' })),
+    'an ID token of Keycloak': sign(rsa, claims({ typ: 'ID' })),
     'nobody': sign(rsa, claims({ sub: undefined })),
     'bound to a key': sign(rsa, claims({ cnf: { jkt: 'x' } })),
     'exp twice': sign(rsa, `{"iss":"${ISSUER}","aud":"${AUDIENCE}","sub":"a","exp":1,"exp":${seconds() + 300}}`),
@@ -257,6 +260,36 @@ test('keys that never come: the request waits, then 503; a client that leaves is
   assert.equal(await left, 'left');
   assert.equal((await within(30_000, 'the answer', stays)).status, 503);
   assert.equal((await exchange(`${server.origin}/healthz`, { method: 'GET' })).status, 200);
+});
+
+test('requests that wait for keys are answered in their order, each with its own body', async (t) => {
+  let release;
+  const held = new Promise((resolve) => { release = resolve; });
+  const idp = await site(t, async () => { await held; return { body: { keys: [rsa.jwk] } }; });
+  const server = await start(t, { jwks: `${idp.origin}/keys` });
+  const { hostname, port } = new URL(server.origin);
+  const request = (id, token) => {
+    const body = initialize.replace('"id":1', `"id":"${id}"`);
+    return `POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nAccept: ${bothTypes}\r\nAuthorization: Bearer ${token}\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
+  };
+  const dies = net.connect(Number(port), hostname);
+  dies.on('error', () => {});
+  dies.write(request('dead', sign(rsa, claims())));
+  const socket = net.connect(Number(port), hostname);
+  let text = '';
+  socket.on('data', (d) => { text += d; });
+  // The second comes behind the first while that waits, then one whose token is bad, and half of a fourth.
+  socket.write(request('first', sign(rsa, claims())) + request('second', sign(rsa, claims({ sub: 'bob' }))));
+  const last = request('fourth', sign(rsa, claims()));
+  socket.write(request('third', sign(newKey('RS256'), claims())) + last.slice(0, 40));
+  await until('the fetch of the keys', () => idp.asked.length === 1);
+  dies.destroy();
+  release();
+  await until('three answers', () => (text.match(/HTTP\/1\.1 /g) ?? []).length === 3);
+  socket.write(last.slice(40));
+  await until('four answers', () => (text.match(/HTTP\/1\.1 /g) ?? []).length === 4);
+  assert.deepEqual([...text.matchAll(/HTTP\/1\.1 (\d+)|"id":"(\w+)"/g)].map((m) => m[1] ?? m[2]), ['200', 'first', '200', 'second', '401', '200', 'fourth']);
+  socket.destroy();
 });
 
 test('what a token has open ends when it expires: stream, WebSocket and calls', async (t) => {
