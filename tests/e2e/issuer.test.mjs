@@ -353,6 +353,11 @@ test('the page: not in frames, not from elsewhere, not twice; and it shows what 
     assert.equal(answer.status, 403, what);
     assert.equal(answer.headers.location, undefined);
   }
+  // A name that leads here and is not ours (DNS rebinding).
+  for (const Host of ['evil.example', 'rialto.example.test.evil.example', 'evil.example:443']) {
+    assert.equal((await run.page(client, {}, { Host })).status, 403, Host);
+    assert.equal((await run.answer(page, {}, { Host, Origin: `https://${Host}` })).status, 403, Host);
+  }
   assert.equal((await run.answer(page, { scope: 'mcp:nobody' })).status, 400);
   assert.equal((await run.answer(page)).status, 303);
   assert.equal((await run.answer(page)).status, 403);

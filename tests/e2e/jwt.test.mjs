@@ -124,6 +124,16 @@ test('forged, foreign and broken tokens: 401 invalid_token, each time, and nothi
   }
   assert.equal((await enter(server, good)).status, 200);
   for (const method of ['GET', 'DELETE', 'POST']) assert.equal((await enter(server, cases.expired, { method })).status, 401, method);
+  // In the stateless era, and for lists and calls, it is the same.
+  for (const method of ['server/discover', 'tools/list', 'tools/call']) {
+    const modern = { 'MCP-Protocol-Version': '2026-07-28', 'Mcp-Method': method, ...(method === 'tools/call' && { 'Mcp-Name': 'f__echo' }) };
+    for (const token of [null, cases.expired, cases.none]) {
+      const answer = await exchange(server.url, { headers: { ...json, ...modern, ...(token && bearer(token)) },
+        body: JSON.stringify({ jsonrpc: '2.0', id: 1, method, params: { name: 'f__echo', arguments: {} } }) });
+      assert.equal(answer.status, 401, method);
+      assert.match(answer.headers['www-authenticate'], token ? /error="invalid_token"/ : /resource_metadata="[^"]+"$/);
+    }
+  }
   // One token, and in the header alone.
   assert.equal((await enter(server, good, { where: `/mcp?access_token=${good}` })).status, 400);
   assert.equal((await exchange(server.url, { headers: { ...json, Authorization: [`Bearer ${good}`, `Bearer ${good}`] }, body: initialize })).status, 400);
