@@ -424,11 +424,25 @@ static bool find_pieces(struct enclosures *f, const struct config_attachments *r
     return true;
 }
 
+/* With the files in it the call is another than the one that a person must allow. */
+static bool is_let_past(const struct job *j, struct view *v, const struct request *request)
+{
+    return j->packed && j->asks &&
+           call_foresee(j->worker->host->router, v, request) == PROSPECT_FREE;
+}
+
 bool enclosures_pack(struct job *j, struct view *v, const struct request *request,
                      void (*next)(struct job *j))
 {
     const struct config_attachments *rules = j->packed ? NULL : rules_of(j);
 
+    if (is_let_past(j, v, request)) {
+        job_fail(j, "invalid_arguments", false,
+                 "a rule has a person asked about the paths of the files, and server '" SPAN_FMT
+                 "' gets no paths. Its operator can have the tool approved instead (approve)",
+                 SPAN_ARG(j->server));
+        return false;
+    }
     if (!rules || (!rules->outbound.n && !rules->inbound.n))
         return true;
     struct enclosures *f = enclosures_new(j);
@@ -436,6 +450,7 @@ bool enclosures_pack(struct job *j, struct view *v, const struct request *reques
     f->prospect = call_foresee(j->worker->host->router, v, request);
     bool fits = find_pieces(f, rules);
     j->packed = true;
+    j->asks = f->prospect == PROSPECT_ASKED;
     /* A call that a rule denies is denied as it came. */
     if (fits && (!f->n || f->prospect == PROSPECT_DENIED)) {
         enclosures_drop(j);
@@ -577,6 +592,8 @@ bool enclosures_unpack(struct job *j, struct span result)
     get_any(&base64, object, data, COUNT_OF(data));
     if (!base64.n)
         get_any(&f->id, object, ids, COUNT_OF(ids));
+    if (span_is(buf_view(&f->id), ".") || span_is(buf_view(&f->id), ".."))
+        f->id.n = 0; /* that would be another place of the host */
     if (f->id.n && !f->name.n)
         buf_span(&f->name, buf_view(&f->id));
     if (f->id.n)

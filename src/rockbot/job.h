@@ -55,6 +55,7 @@ struct job {
         *enclosures;     /* of the arguments or the result, on their way (enclosures.h); or NULL */
     struct buf outgoing; /* the arguments with files in them; empty: they are as they came */
     bool packed;         /* files were looked for in the arguments */
+    bool asks;           /* with the arguments as they came, a person must allow the call */
     bool saves;          /* the result is a file that is to be saved */
     /* Replies with an error, in the form of this kind. `retryable`: calling again may help. */
     void (*fail)(struct job *j, const char *code, bool retryable, struct span text);

@@ -137,14 +137,20 @@ export const attachmentScenarios = {
   },
 
   'Attachments: a call that is denied or must be approved uploads nothing': async (t, rig) => {
-    const { mail, put, refused } = await work(t, rig, {
-      entry: { approve: ['send'] }, config: { rules: [{ server: 'mail', argument: '/attachments/0/path', matches: '*secret*', then: 'deny' }] }, bus: { approvals: true },
+    const rule = (matches, then) => ({ server: 'mail', argument: '/attachments/0/path', matches, then });
+    const { mail, agent, put, refused } = await work(t, rig, {
+      entry: { approve: ['get_contents'] }, config: { rules: [rule('*secret*', 'deny'), rule('*private*', 'ask')] }, bus: { approvals: true },
+      more: (url) => ({ held: { url, approve: ['send'], attachments: manifest } }),
     });
-    put('secret.bin', Buffer.alloc(5000));
-    put('large.bin', Buffer.alloc(5000));
+    for (const name of ['secret.bin', 'private.bin', 'large.bin']) put(name, Buffer.alloc(5000));
+    put('private.txt', 'small');
     await refused([{ path: 'secret.bin' }], /denied by rule/);
-    await refused([{ path: 'large.bin' }], /a person must allow the call first/);
-    assert.deepEqual(mail.rest, []);
+    await refused([{ path: 'private.bin' }], /a person must allow the call first/);
+    // The rule asks about a path that the server is not sent: the call must not slip past it.
+    await refused([{ path: 'private.txt' }], /a rule has a person asked about the paths/);
+    const held = await agent.error('held', 'send', { to: 'x', attachments: [{ path: 'large.bin' }] });
+    assert.match(held.message, /a person must allow the call first/);
+    assert.deepEqual([mail.rest, mail.sent], [[], []]);
   },
 
   'Attachments: mode save becomes a file, and the result its path': async (t, rig) => {
