@@ -8,6 +8,7 @@
 const struct command *const commands[] = {
     &command_serve,
     &command_stdio,
+    &command_setup,
     &command_add,
     &command_add_json,
     &command_remove,
