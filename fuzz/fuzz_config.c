@@ -61,7 +61,7 @@ static void check_convert(struct span text, bool json)
 
     if (config_convert(text, json ? CONFIG_JSON : CONFIG_YAML, NULL, "f", &yaml, &ps)) {
         struct config *again = config_parse(buf_view(&yaml), CONFIG_YAML, false, &none);
-        if (!again)
+        if (!again && !strstr(buf_cstr(&yaml), "${")) /* which may have no value here */
             abort();
         config_free(again);
     }

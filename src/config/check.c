@@ -29,7 +29,8 @@ static void check_transport(struct schema_read *r, const struct value *v, const 
                                         [TRANSPORT_WS] = "a ws or wss URL",
                                         [TRANSPORT_STDIO] = "'command'"};
     struct span url = span_str(s->url);
-    bool http = span_starts(url, SPAN("http")), ws = span_starts(url, SPAN("ws"));
+    bool open = span_starts(url, SPAN("${")); /* nobody knows yet */
+    bool http = open || span_starts(url, SPAN("http")), ws = open || span_starts(url, SPAN("ws"));
     bool fits[] = {[TRANSPORT_AUTO] = true,
                    [TRANSPORT_STREAMABLE_HTTP] = http,
                    [TRANSPORT_SSE] = http,
@@ -39,7 +40,8 @@ static void check_transport(struct schema_read *r, const struct value *v, const 
     if ((s->command || s->url) && !fits[s->transport])
         problems_add(r->problems, PROBLEM_ERROR, place_of(v, "transport"), shown,
                      "this 'transport' needs %s", wants[s->transport]);
-    if (s->ca && s->url && !span_starts(url, SPAN("https:")) && !span_starts(url, SPAN("wss:")))
+    if (s->ca && s->url && !open && !span_starts(url, SPAN("https:")) &&
+        !span_starts(url, SPAN("wss:")))
         problems_add(r->problems, PROBLEM_ERROR, place_of(v, "ca"), shown,
                      "'ca' is for https and wss URLs, whose servers have certificates");
     if (s->auth.profile && ws)
@@ -119,6 +121,8 @@ bool check_server(struct schema_read *r, const struct value *v, const char *show
                          "'%s' makes no sense for a server with 'command'", for_url[i]);
     check_transport(r, v, shown, s);
     check_auth(r, v, shown, s);
+    s->unset = r->unset.n ? arena_span(r->arena, buf_view(&r->unset)).p : NULL;
+    r->unset.n = 0;
     if (s->origin == ORIGIN_AGENT && command && !is_given(v, "sandbox"))
         s->sandbox.level = SANDBOX_LIGHT;
     s->own_timeout = is_given(v, "timeout");

@@ -11,6 +11,7 @@
 #include "config/import.h"
 #include "config/reader.h"
 #include "config/schema.h"
+#include "config/secret.h"
 #include "wire/json.h"
 
 #include <stdlib.h>
@@ -194,23 +195,56 @@ static void add_tokens(struct arena *a, struct value *root, struct span more,
     }
 }
 
+static void fill(void *arg, const char *text, struct buf *out, struct buf *missing)
+{
+    secrets_fill(arg, text, out, missing);
+}
+
+/* Reads the section `secrets` before all others, because values for these may come from there. */
+static void read_secrets(struct arena *a, const struct value *root, struct config *c,
+                         struct schema_read *reading)
+{
+    const struct value *secrets = value_get(root, "secrets");
+    size_t budget = VALUE_MAX_NODES;
+    struct problems none = {0};
+    struct schema_read quiet = *reading;
+    struct value *copy = secrets ? value_copy(a, secrets, &budget) : NULL;
+
+    if (!copy)
+        return;
+    struct value *alone = value_new(a, VALUE_MAP, root->at);
+    value_append(alone, copy);
+    quiet.problems = &none;
+    schema_read(&quiet, alone, c);
+    problems_fini(&none);
+}
+
 static struct config *parse(struct span text, enum config_format format, struct span tokens,
                             bool preview, struct problems *problems)
 {
     struct arena scratch = {0};
     struct config *c = MEM_NEW(struct config);
-    struct schema_read reading = {.arena = &c->arena, .problems = problems, .preview = preview};
+    struct secrets *secrets = secrets_new(c);
+    struct schema_read reading = {.arena = &c->arena,
+                                  .problems = problems,
+                                  .preview = preview,
+                                  .fill = fill,
+                                  .fill_arg = secrets};
     size_t errors = problems->errors, first = problems->n;
 
     struct value *root =
         read_document(&scratch, text, format, &reading, c, &(struct import_hints){0});
+    secrets_set_plain(secrets);
     if (root) {
         add_tokens(&scratch, root, tokens, problems);
+        read_secrets(&scratch, root, c, &reading);
         schema_read(&reading, root, c);
         credentials_in_config(c); /* before any message can quote a secret */
         check_config(&reading, root, c);
     }
     problems_sort(problems, first);
+    secrets_free(secrets);
+    buf_fini(&reading.unset);
     arena_fini(&scratch);
     if (problems->errors == errors)
         return c;
@@ -249,7 +283,7 @@ bool config_convert(struct span text, enum config_format format, const struct ho
 {
     struct arena scratch = {0};
     struct config *c = MEM_NEW(struct config);
-    struct schema_read reading = {.arena = &c->arena, .problems = problems};
+    struct schema_read reading = {.arena = &c->arena, .problems = problems, .unfilled = true};
 
     struct value *root = read_document(&scratch, text, format, &reading, c,
                                        &(struct import_hints){.host = host, .thorough = true});

@@ -117,7 +117,8 @@ struct config_prompt {
 struct config_server {
     const char *alias;
     bool enabled;
-    const char *id; /* the server's id on a bus; may be NULL */
+    const char *unset; /* names of variables without a value, for which it is left out; or NULL */
+    const char *id;    /* the server's id on a bus; may be NULL */
     enum config_origin origin;
 
     const char *command; /* exactly one of command and url is given */

@@ -72,7 +72,7 @@ static bool text_is_fine(struct schema_read *r, schema_check_fn *check, struct s
 
     if (memchr(text.p, '\0', text.n))
         why = "a NUL character cannot stand in it";
-    else if (check)
+    else if (check && !(r->open && strstr(text.p, "${")))
         why = check(text);
     if (why)
         problems_add(r->problems, PROBLEM_ERROR, at, shown, "%s", why);
@@ -336,33 +336,14 @@ static void read_leaf(struct schema_read *r, const struct schema_row *row, const
         [SCHEMA_NUMBER] = read_amount,   [SCHEMA_SIZE] = read_amount,
         [SCHEMA_DURATION] = read_amount, [SCHEMA_WORD] = read_word,
         [SCHEMA_WORDS] = read_words,     [SCHEMA_JSON] = read_json,
-        [SCHEMA_SCALARS] = read_scalars,
+        [SCHEMA_SCALARS] = read_scalars, [SCHEMA_SECTION] = read_word,
     };
-    readers[row->type](r, row, v, shown, base);
-}
+    struct arena scratch = {0};
+    const struct value *filled = schema_fill(r, row, v, shown, &scratch);
 
-static struct value *text_list(struct arena *a, struct span text)
-{
-    struct value *list = value_new(a, VALUE_LIST, (struct place){0});
-
-    while (text.n) {
-        size_t comma = span_find(text, ',');
-        value_append(list, value_text(a, VALUE_STRING, span_trim(span_cut(text, 0, comma))));
-        text = span_from(text, comma + 1);
-    }
-    return list;
-}
-
-/* The value that `text` means for this row, as written in an option or a variable. */
-static struct value *text_value(struct arena *a, const struct schema_row *row, struct span text)
-{
-    if (row->type == SCHEMA_STRINGS || row->type == SCHEMA_WORDS || row->type == SCHEMA_LIST)
-        return text_list(a, text);
-    if (row->type == SCHEMA_BOOL && (span_is(text, "true") || span_is(text, "false")))
-        return value_text(a, VALUE_BOOL, text);
-    if (row->type == SCHEMA_NUMBER && value_is_number(text))
-        return value_text(a, VALUE_NUMBER, text);
-    return value_text(a, VALUE_STRING, text);
+    if (filled)
+        readers[row->type](r, row, filled, shown, base);
+    arena_fini(&scratch);
 }
 
 /* --- the table --- */
@@ -433,8 +414,8 @@ static void set_presets(struct schema_read *r, const char *parent, void *base)
         if (row->type == SCHEMA_SECTION)
             set_presets(r, row->path, base);
         if (row->preset)
-            read_row(&quiet, row, text_value(&scratch, row, span_str(row->preset)), row->path,
-                     base);
+            read_row(&quiet, row, schema_text_value(&scratch, row, span_str(row->preset)),
+                     row->path, base);
     }
     arena_fini(&scratch);
 }
@@ -447,8 +428,8 @@ static bool is_empty_map(const struct value *v)
 }
 
 /* Reads a map into a fresh entry; false when the entry is to be left out. */
-static bool read_entry(struct schema_read *r, const struct schema_row *row, const struct value *v,
-                       struct scope *scope)
+static bool read_fields(struct schema_read *r, const struct schema_row *row, const struct value *v,
+                        struct scope *scope)
 {
     set_presets(r, scope->path, scope->base);
     if (row->shorthand && v->type == VALUE_STRING) {
@@ -469,6 +450,18 @@ static bool read_entry(struct schema_read *r, const struct schema_row *row, cons
         return false;
     }
     return !row->check_entry || row->check_entry(r, v, scope->shown, scope->base);
+}
+
+static bool read_entry(struct schema_read *r, const struct schema_row *row, const struct value *v,
+                       struct scope *scope)
+{
+    const struct value *outer = r->entry;
+
+    if (!outer)
+        r->entry = v;
+    bool fine = read_fields(r, row, v, scope);
+    r->entry = outer;
+    return fine;
 }
 
 static void show_key(struct scope *scope, const char *parent, struct span key)
@@ -552,7 +545,7 @@ static void read_section(struct schema_read *r, const struct schema_row *row, co
     struct scope scope = {.path = row->path, .base = base};
 
     if (row->words && v->type != VALUE_MAP) {
-        read_word(r, row, v, shown, base);
+        read_leaf(r, row, v, shown, base);
         return;
     }
     if (v->type != VALUE_MAP) {
@@ -684,6 +677,6 @@ void schema_set(struct schema_read *r, struct config *c, const char *path, struc
     const struct schema_row *row = schema_find(path);
     struct arena scratch = {0};
 
-    read_row(r, row, text_value(&scratch, row, text), path, c);
+    read_row(r, row, schema_text_value(&scratch, row, text), path, c);
     arena_fini(&scratch);
 }

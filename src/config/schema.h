@@ -81,12 +81,29 @@ struct schema_read {
     struct problems *problems;
     bool lenient; /* another program's format: unknown keys are warnings */
     bool preview; /* take keys of missing features too: for tests of their rows */
+
+    /* Fills in ${NAME}, see secrets_fill; NULL: nothing is filled in. */
+    void (*fill)(void *arg, const char *text, struct buf *out, struct buf *missing);
+    void *fill_arg;
+    bool unfilled;             /* without `fill`, such values are not looked at */
+    const struct value *entry; /* the outermost entry that is being read */
+    bool open;                 /* ${NAME} may stand in the text that is being read */
+    struct buf unset;          /* names without a value in the server that is being read */
 };
 
 /* Fill `c` from the map `root` and the defaults. Problems are added, nothing is returned. */
 void schema_read(struct schema_read *r, const struct value *root, struct config *c);
 /* Set one key by its path, as an option or environment variable does; lists are cut at commas. */
 void schema_set(struct schema_read *r, struct config *c, const char *path, struct span text);
+
+/* The value with ${NAME} filled in, in `scratch` if that changes it; NULL when it cannot be read.
+ */
+const struct value *schema_fill(struct schema_read *r, const struct schema_row *row,
+                                const struct value *v, const char *shown, struct arena *scratch);
+/* The value that `text` means for this row, as written in an option or a variable. */
+struct value *schema_text_value(struct arena *a, const struct schema_row *row, struct span text);
+/* Is ${NAME} filled in only when the value is used? */
+bool schema_is_late(const struct schema_row *row);
 
 const struct schema_row *schema_find(const char *path);
 /* Is `row` the key of a map at `parent` ("" for the top)? Its last name, or NULL. */

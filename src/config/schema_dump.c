@@ -52,9 +52,24 @@ static struct dumped_list get_list(const void *at)
 
 static struct value *dump_map(struct arena *a, const char *parent, const void *base);
 
+/* A text in which ${NAME} is filled in already says so of every "${" that is left. */
+static struct span escaped(struct arena *a, const struct schema_row *row, struct span text)
+{
+    BUF_SCOPED out = {0};
+
+    if (schema_is_late(row) || !text.n || !memmem(text.p, text.n, "${", 2))
+        return text;
+    for (size_t i = 0; i < text.n; i++) {
+        if (span_starts(span_from(text, i), SPAN("${")))
+            buf_char(&out, '$');
+        buf_char(&out, text.p[i]);
+    }
+    return arena_span(a, buf_view(&out));
+}
+
 static struct value *dump_text(struct arena *a, const struct schema_row *row, const char *text)
 {
-    return value_text(a, VALUE_STRING, row->secret ? SPAN("***") : span_str(text));
+    return value_text(a, VALUE_STRING, row->secret ? SPAN("***") : escaped(a, row, span_str(text)));
 }
 
 static struct value *dump_strings(struct arena *a, const struct schema_row *row, const void *at)
@@ -118,11 +133,15 @@ static struct value *dump_words(struct arena *a, const struct schema_row *row, u
     return v;
 }
 
-static struct value *dump_json(struct arena *a, const char *text)
+static struct value *dump_json(struct arena *a, const struct schema_row *row, const char *text)
 {
     struct problems none = {0};
     struct value *v = text ? json_doc_read(a, span_str(text), &none) : NULL;
+
     problems_fini(&none);
+    for (struct value *item = v ? v->first : NULL; item; item = item->next)
+        if (item->type == VALUE_STRING)
+            item->text = escaped(a, row, item->text);
     return v;
 }
 
@@ -180,7 +199,7 @@ static struct value *dump_row(struct arena *a, const struct schema_row *row, con
         return dump_words(a, row, get_word(at));
     case SCHEMA_JSON:
     case SCHEMA_SCALARS:
-        return dump_json(a, get_text(at));
+        return dump_json(a, row, get_text(at));
     case SCHEMA_SECTION:
         return dump_section(a, row, base);
     case SCHEMA_ENTRIES:

@@ -26,6 +26,7 @@ enum { SECRET_MAX = 64 * 1024, COMMAND_MS = 10 * 1000 };
 struct secrets {
     const struct config *config;
     struct map values; /* name -> char *; "" for a name that was found nowhere */
+    bool plain;
 };
 
 struct secrets *secrets_new(const struct config *c)
@@ -34,6 +35,11 @@ struct secrets *secrets_new(const struct config *c)
 
     s->config = c;
     return s;
+}
+
+void secrets_set_plain(struct secrets *s)
+{
+    s->plain = true;
 }
 
 void secrets_free(struct secrets *s)
@@ -180,10 +186,19 @@ bool secrets_in_environment(const char *name, struct buf *out)
     return out->n && is_told(out);
 }
 
-static bool look_up(const struct config *c, const char *name, struct buf *out)
+static bool look_up(const struct secrets *s, const char *name, struct buf *out)
 {
-    return secrets_in_files(&c->secrets, name, out) ||
-           from_command(&c->secrets.command, name, out) || secrets_in_environment(name, out);
+    const struct config *c = s->config;
+    const char *value = getenv(name);
+
+    if (secrets_in_files(&c->secrets, name, out) || from_command(&c->secrets.command, name, out))
+        return true;
+    if (!s->plain || log_names_secret(span_str(name)))
+        return secrets_in_environment(name, out);
+    out->n = 0;
+    if (value)
+        buf_str(out, value);
+    return out->n > 0;
 }
 
 /* The value of a name; empty when there is none. */
@@ -194,7 +209,7 @@ static struct span value_of(struct secrets *s, struct span name)
     if (!value) {
         struct buf found = {0};
         char *key = mem_span(name);
-        if (!look_up(s->config, key, &found))
+        if (!look_up(s, key, &found))
             found.n = 0;
         value = buf_take(&found);
         map_put(&s->values, name, value);
@@ -203,33 +218,46 @@ static struct span value_of(struct secrets *s, struct span name)
     return span_str(value);
 }
 
+/* The variable that `text` begins with: its name and default. Its length; 0 when there is none. */
+static size_t read_variable(struct span text, struct span *name, struct span *preset)
+{
+    size_t end = span_find(text, '}');
+
+    if (!span_starts(text, SPAN("${")) || end == text.n)
+        return 0;
+    *name = span_cut(text, 2, end - 2);
+    *preset = SPAN_EMPTY;
+    if (span_starts(*name, SPAN("env:")))
+        *name = span_from(*name, 4);
+    size_t colon = span_find(*name, ':');
+    if (span_starts(span_from(*name, colon), SPAN(":-"))) {
+        *preset = span_from(*name, colon + 2);
+        *name = span_cut(*name, 0, colon);
+    }
+    return name->n && ascii_is_words(*name, "_") ? end + 1 : 0;
+}
+
 void secrets_fill(struct secrets *s, const char *text, struct buf *out, struct buf *missing)
 {
-    struct span rest = span_str(text);
+    struct span rest = span_str(text), name, preset;
 
     while (rest.n) {
+        size_t n = read_variable(rest, &name, &preset);
         if (span_starts(rest, SPAN("$${"))) {
             buf_str(out, "${");
-            rest = span_from(rest, 3);
-            continue;
-        }
-        size_t end = span_find(rest, '}');
-        struct span name = span_cut(rest, 2, end < 2 ? 0 : end - 2);
-        if (span_starts(name, SPAN("env:")))
-            name = span_from(name, 4);
-        if (!span_starts(rest, SPAN("${")) || end == rest.n || !name.n ||
-            !ascii_is_words(name, "_")) {
+            n = 3;
+        } else if (!n) {
             buf_char(out, rest.p[0]);
-            rest = span_from(rest, 1);
-            continue;
+            n = 1;
+        } else {
+            struct span value = value_of(s, name);
+            if (!value.n && !preset.p) {
+                buf_str(missing, missing->n ? ", " : "");
+                buf_span(missing, name);
+            }
+            buf_span(out, value.n ? value : preset);
         }
-        struct span value = value_of(s, name);
-        if (!value.n) {
-            buf_str(missing, missing->n ? ", " : "");
-            buf_span(missing, name);
-        }
-        buf_span(out, value);
-        rest = span_from(rest, end + 1);
+        rest = span_from(rest, n);
     }
 }
 

@@ -18,9 +18,12 @@ struct secrets; /* with a cache: the command runs once per name */
 
 struct secrets *secrets_new(const struct config *c);
 void secrets_free(struct secrets *s);
+/* From now on a value of the environment is a secret only if its name says so. */
+void secrets_set_plain(struct secrets *s);
 /*
- * Append `text` with every ${NAME} (also ${env:NAME}) replaced. Names that are found nowhere are
- * appended to `missing`, separated by ", ". $${NAME} stands for a literal ${NAME}.
+ * Append `text` with every ${NAME} (also ${env:NAME}) replaced, and ${NAME:-TEXT} by TEXT if NAME
+ * has no value. Names that are found nowhere are appended to `missing`, separated by ", ". $${NAME}
+ * stands for a literal ${NAME}.
  */
 void secrets_fill(struct secrets *s, const char *text, struct buf *out, struct buf *missing);
 /* Append the value of one name, whatever its characters; nothing when there is none. */

@@ -107,7 +107,7 @@ static const char *const *argv_of(struct filling *f, const struct config_server 
 {
     const char **argv = ARENA_ARRAY(f->arena, const char *, s->args.n + 2);
 
-    argv[0] = keep(f->arena, s->command);
+    argv[0] = fill(f, s->command);
     for (size_t i = 0; i < s->args.n; i++)
         argv[i + 1] = fill(f, s->args.items[i]);
     credentials_in_args(argv);
@@ -227,39 +227,81 @@ static bool plan_cage(struct filling *f, const struct config_server *s)
     return stdio->cage != NULL;
 }
 
-static const struct span *spans_of(struct arena *arena, const struct config_strings *list)
+static const char *fill_or_null(struct filling *f, const char *text)
 {
-    struct span *spans = ARENA_ARRAY(arena, struct span, list->n + 1);
+    return text ? fill(f, text) : NULL;
+}
+
+/* Recursion is bounded: the configuration's readers build no deeper tree. */
+static void fill_value(struct filling *f, struct span json, struct buf *out)
+{
+    enum json_type type = json_type_of(json);
+    BUF_SCOPED text = {0};
+
+    if (type == JSON_STRING) {
+        json_unescape(&text, json);
+        json_quote(out, span_str(fill(f, buf_cstr(&text))));
+        return;
+    }
+    if (type != JSON_OBJECT && type != JSON_ARRAY) {
+        buf_span(out, json);
+        return;
+    }
+    buf_char(out, type == JSON_OBJECT ? '{' : '[');
+    for (struct json_iter it = json_iter(json); json_next(&it);) {
+        if (out->p[out->n - 1] != '{' && out->p[out->n - 1] != '[')
+            buf_char(out, ',');
+        if (it.key.n)
+            buf_printf(out, SPAN_FMT ":", SPAN_ARG(it.key));
+        fill_value(f, it.value, out);
+    }
+    buf_char(out, type == JSON_OBJECT ? '}' : ']');
+}
+
+/* JSON, in whose texts the values must be escaped. */
+static const char *fill_json(struct filling *f, const char *json)
+{
+    BUF_SCOPED out = {0};
+
+    if (!json || !f->secrets || !strstr(json, "${"))
+        return keep(f->arena, json);
+    fill_value(f, span_str(json), &out);
+    return arena_span(f->arena, buf_view(&out)).p;
+}
+
+static const struct span *spans_of(struct filling *f, const struct config_strings *list)
+{
+    struct span *spans = ARENA_ARRAY(f->arena, struct span, list->n + 1);
 
     for (size_t i = 0; i < list->n; i++)
-        spans[i] = arena_span(arena, span_str(list->items[i]));
+        spans[i] = span_str(fill(f, list->items[i]));
     return spans;
 }
 
-static struct mcp_overrides overrides_of(struct arena *arena, const struct config_server *s)
+static struct mcp_overrides overrides_of(struct filling *f, const struct config_server *s)
 {
-    struct mcp_override *rows = ARENA_ARRAY(arena, struct mcp_override, s->tools.n + 1);
+    struct mcp_override *rows = ARENA_ARRAY(f->arena, struct mcp_override, s->tools.n + 1);
 
     for (size_t i = 0; i < s->tools.n; i++) {
         const struct config_tool *t = &s->tools.items[i];
-        rows[i] =
-            (struct mcp_override){keep(arena, t->own), keep(arena, t->name),
-                                  keep(arena, t->description), keep(arena, t->arguments), t->hide};
+        rows[i] = (struct mcp_override){keep(f->arena, t->own), fill_or_null(f, t->name),
+                                        fill_or_null(f, t->description), fill_json(f, t->arguments),
+                                        t->hide};
     }
     return (struct mcp_overrides){rows, s->tools.n};
 }
 
-static struct mcp_extras extras_of(struct arena *arena, const struct config_server *s)
+static struct mcp_extras extras_of(struct filling *f, const struct config_server *s)
 {
     size_t n = s->prompts_as_context.n;
-    struct mcp_context_row *rows = ARENA_ARRAY(arena, struct mcp_context_row, n + 1);
+    struct mcp_context_row *rows = ARENA_ARRAY(f->arena, struct mcp_context_row, n + 1);
 
     for (size_t i = 0; i < n; i++)
-        rows[i] = (struct mcp_context_row){keep(arena, s->prompts_as_context.items[i].name),
-                                           keep(arena, s->prompts_as_context.items[i].arguments)};
-    const char **uris = ARENA_ARRAY(arena, const char *, s->resources_as_context.n + 1);
+        rows[i] = (struct mcp_context_row){fill_or_null(f, s->prompts_as_context.items[i].name),
+                                           fill_json(f, s->prompts_as_context.items[i].arguments)};
+    const char **uris = ARENA_ARRAY(f->arena, const char *, s->resources_as_context.n + 1);
     for (size_t i = 0; i < s->resources_as_context.n; i++)
-        uris[i] = keep(arena, s->resources_as_context.items[i]);
+        uris[i] = fill(f, s->resources_as_context.items[i]);
     return (struct mcp_extras){.resources_as_tools = s->resources_as_tools,
                                .prompts_as_tools = s->prompts_as_tools,
                                .context = rows,
@@ -421,7 +463,7 @@ static void plan_pipe(struct filling *f, const struct config *c, const struct co
         f->plan->http =
             (struct http_upstream_options){.alias = alias,
                                            .url = url,
-                                           .ca = keep(f->arena, s->ca),
+                                           .ca = fill_or_null(f, s->ca),
                                            .headers = headers,
                                            .transport = transports[s->transport],
                                            .max_message = c->limits.message,
@@ -430,7 +472,7 @@ static void plan_pipe(struct filling *f, const struct config *c, const struct co
         f->plan->stdio = (struct stdio_upstream_options){.alias = alias,
                                                          .argv = argv_of(f, s),
                                                          .env = env_of(f, c, s),
-                                                         .cwd = keep(f->arena, s->cwd),
+                                                         .cwd = fill_or_null(f, s->cwd),
                                                          .max_message = c->limits.message,
                                                          .stop_grace = STOP_GRACE_MS};
 }
@@ -446,12 +488,14 @@ struct server_plan *server_plan_new(const struct config *c, const struct config_
     struct filling f = {
         .plan = plan, .arena = arena, .secrets = s->origin == ORIGIN_AGENT ? NULL : secrets};
 
-    plan->filter = (struct filter){spans_of(arena, &s->allow), s->allow.n,
-                                   spans_of(arena, &s->deny), s->deny.n};
-    plan->overrides = overrides_of(arena, s);
-    plan->extras = extras_of(arena, s);
+    if (s->unset)
+        buf_str(&f.missing, s->unset);
+    plan->filter =
+        (struct filter){spans_of(&f, &s->allow), s->allow.n, spans_of(&f, &s->deny), s->deny.n};
+    plan->overrides = overrides_of(&f, s);
+    plan->extras = extras_of(&f, s);
     plan->policy = policy_of(s);
-    plan->policy.approve = spans_of(arena, &s->approve);
+    plan->policy.approve = spans_of(&f, &s->approve);
     plan->policy.n_approve = s->approve.n;
     plan->ping = s->ping;
     plan->era = eras[s->era];
