@@ -22,9 +22,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { OPT_VIEW = ARGS_OWN, OPT_ROLE, OPT_EXPIRES, OPT_LIMIT };
-enum { DAY_MS = 24 * 3600 * 1000 };
+enum { DAY_MS = 24 * 3600 * 1000, LOCK_MS = 10 * 1000 };
 
 /* --- the files that tokens stand in --- */
 
@@ -58,8 +59,8 @@ static bool is_taken(const char *path, struct span text, const char *name, bool 
 
 /* Puts the token in, or takes it out if `entry` is empty; `whole`: the file is a configuration and
  * not the list of the state folder, which knows no views. */
-static int edit_file(const char *path, bool whole, const char *name, struct span entry,
-                     struct err *err)
+static int edit_locked(const char *path, bool whole, const char *name, struct span entry,
+                       struct err *err)
 {
     BUF_SCOPED before = {0}, after = {0};
     int code = read_text(&before, path);
@@ -79,6 +80,17 @@ static int edit_file(const char *path, bool whole, const char *name, struct span
         return edit_replace_file(path, buf_view(&after), err);
     code = file_replace(path, buf_view(&after));
     return code ? err_set(err, code, "cannot write %s: %s", path, err_name(code)) : 0;
+}
+
+static int edit_file(const char *path, bool whole, const char *name, struct span entry,
+                     struct err *err)
+{
+    int lock = edit_lock(path, LOCK_MS, err);
+    int code = lock < 0 ? lock : edit_locked(path, whole, name, entry, err);
+
+    if (lock >= 0)
+        close(lock);
+    return code;
 }
 
 /* A daemon that runs sees by itself that the file has changed; told, it looks at once. */
@@ -390,7 +402,7 @@ static int take_out(const struct config *c, const char *name, struct err *err)
     return code;
 }
 
-static int revoke(const struct args *a, const char *name)
+static int revoke_token(const struct args *a, const char *name)
 {
     struct config *c = args_load_config(a);
     struct buf out = {0};
@@ -448,7 +460,7 @@ static int act(const struct args *a, struct token_wish *w)
     bool adds = strcmp(verb, "add") == 0;
     if ((adds || strcmp(verb, "revoke") == 0) && a->rest_n == 2) {
         w->name = a->rest[1];
-        return adds ? token_add(a, w) : revoke(a, w->name);
+        return adds ? token_add(a, w) : revoke_token(a, w->name);
     }
     cmd_error(a->command, a->rest_n > 1 ? "unexpected argument" : "which token? Give its name");
     cmd_hint("usage: rialto token [add|revoke NAME | list]");

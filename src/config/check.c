@@ -44,7 +44,7 @@ static void check_transport(struct schema_read *r, const struct value *v, const 
         !span_starts(url, SPAN("wss:")))
         problems_add(r->problems, PROBLEM_ERROR, place_of(v, "ca"), shown,
                      "'ca' is for https and wss URLs, whose servers have certificates");
-    if (s->auth.profile && ws)
+    if (s->auth.profile && ws && !open)
         problems_add(r->problems, PROBLEM_ERROR, place_of(v, "auth"), shown,
                      "'auth' is for http and https URLs; a WebSocket's token stands in 'headers'");
 }
@@ -94,6 +94,14 @@ static void check_auth(struct schema_read *r, const struct value *v, const char 
             span_eq_nocase(span_str(s->headers.items[i].name), SPAN("Authorization")))
             problems_add(r->problems, PROBLEM_WARNING, auth->at, shown,
                          "the header Authorization in 'headers' switches this off");
+}
+
+/* What is shown as the effective configuration has the defaults of this section for every server.
+ */
+static bool says_something(const struct config_auth *a)
+{
+    return a->grant || a->per_user || a->client_id || a->client_secret || a->private_key ||
+           a->client_metadata_url || a->scopes.n || a->issuer || a->assertion || a->profile;
 }
 
 bool check_server(struct schema_read *r, const struct value *v, const char *shown, void *entry)

@@ -4,6 +4,7 @@
 #include "hub/bus_host.h"
 
 #include "base/ascii.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/sha.h"
@@ -15,6 +16,7 @@
 #include "wire/json.h"
 
 #include <errno.h>
+#include <unistd.h>
 
 enum { ID_DIGITS = 12, IDENTITY_DIGITS = 16 };
 
@@ -281,8 +283,16 @@ static int commit(struct bus_hosting *h, const char *file, struct span before, s
                   struct err *err)
 {
     struct err why = {0};
-    int code = edit_replace_file(file, after, &why);
+    int lock = edit_lock(file, 0, &why);
+    BUF_SCOPED now = {0};
 
+    if (lock < 0 || file_read(&now, file, CONFIG_MAX_BYTES) || !span_eq(buf_view(&now), before)) {
+        if (lock >= 0)
+            close(lock);
+        return err_set(err, -EBUSY, "the configuration file is just being changed; try again");
+    }
+    int code = edit_replace_file(file, after, &why);
+    close(lock);
     if (code) {
         log_error("bus", "%s", why.text);
         return err_set(err, code, "the bridge's configuration file cannot be written");
@@ -315,7 +325,7 @@ static int read_file(const struct bus_hosting *h, struct buf *text, struct err *
 static void put_entry(struct buf *out, struct span file, const struct bus_new_server *s)
 {
     buf_char(out, '{');
-    if (json_get(file, "mcpServers").type == JSON_OBJECT) {
+    if (strcmp(edit_servers(file).keys[0], "mcpServers") == 0) {
         buf_str(out, "\"type\": ");
         json_quote(out, s->type);
         buf_str(out, ", ");

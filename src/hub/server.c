@@ -229,7 +229,9 @@ static bool plan_cage(struct filling *f, const struct config_server *s)
 
 static const char *fill_or_null(struct filling *f, const char *text)
 {
-    return text ? fill(f, text) : NULL;
+    const char *filled = text ? fill(f, text) : NULL;
+
+    return filled && *filled ? filled : NULL;
 }
 
 /* Recursion is bounded: the configuration's readers build no deeper tree. */
@@ -387,13 +389,6 @@ static bool has_authorization(const struct config_server *s)
     return false;
 }
 
-static const char *fill_or_null(struct filling *f, const char *text)
-{
-    const char *filled = text ? fill(f, text) : NULL;
-
-    return filled && *filled ? filled : NULL;
-}
-
 /* Nobody signs in to servers that have a header for that, nor to those that agents have registered;
  * and no token goes over an open network. */
 static void plan_signin(struct filling *f, const struct config_server *s)
@@ -407,21 +402,21 @@ static void plan_signin(struct filling *f, const struct config_server *s)
         !url_read(&url, span_str(http->url)) || !url_is_safe(&url))
         return;
     for (size_t i = 0; i < a->scopes.n; i++)
-        oauth_scope_join(&scopes, a->scopes.items[i]);
+        oauth_scope_join(&scopes, fill(f, a->scopes.items[i]));
     f->plan->signin = (struct signin_settings){
         .alias = f->plan->stdio.alias,
         .url = http->url,
         .ca = http->ca,
         .headers = http->headers,
         .grant = a->grant,
-        .issuer = keep(f->arena, a->issuer),
+        .issuer = fill_or_null(f, a->issuer),
         .client_id = fill_or_null(f, a->client_id),
         .client_secret = fill_or_null(f, a->client_secret),
-        .client_metadata_url = keep(f->arena, a->client_metadata_url),
-        .private_key = keep(f->arena, a->private_key),
+        .client_metadata_url = fill_or_null(f, a->client_metadata_url),
+        .private_key = fill_or_null(f, a->private_key),
         .scopes = scopes.n ? arena_span(f->arena, buf_view(&scopes)).p : NULL,
         .assertion = fill_or_null(f, a->assertion),
-        .idp_token_endpoint = keep(f->arena, a->idp_token_endpoint),
+        .idp_token_endpoint = fill_or_null(f, a->idp_token_endpoint),
         .idp_client_id = fill_or_null(f, a->idp_client_id),
         .idp_subject_token = fill_or_null(f, a->idp_subject_token),
         .per_user = a->per_user};
