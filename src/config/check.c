@@ -49,7 +49,8 @@ static void check_transport(struct schema_read *r, const struct value *v, const 
                      "'auth' is for http and https URLs; a WebSocket's token stands in 'headers'");
 }
 
-/* An effective configuration names the defaults everywhere. */
+/* Does it say anything besides `profile`? An effective configuration names the defaults everywhere.
+ */
 static bool says_something(const struct config_auth *a)
 {
     return a->grant || a->per_user || a->issuer || a->client_id || a->client_secret ||
@@ -68,7 +69,7 @@ static void check_auth(struct schema_read *r, const struct value *v, const char 
     if (!auth)
         return;
     if (a->profile) {
-        if (auth->n > 1)
+        if (says_something(a))
             problems_add(r->problems, PROBLEM_ERROR, auth->at, shown,
                          "'profile' is a token that something else gets: it stands alone");
         return;
@@ -96,14 +97,6 @@ static void check_auth(struct schema_read *r, const struct value *v, const char 
                          "the header Authorization in 'headers' switches this off");
 }
 
-/* What is shown as the effective configuration has the defaults of this section for every server.
- */
-static bool says_something(const struct config_auth *a)
-{
-    return a->grant || a->per_user || a->client_id || a->client_secret || a->private_key ||
-           a->client_metadata_url || a->scopes.n || a->issuer || a->assertion || a->profile;
-}
-
 bool check_server(struct schema_read *r, const struct value *v, const char *shown, void *entry)
 {
     static const char *const for_command[] = {"args", "env", "env_file", "cwd", "sandbox"};
@@ -124,7 +117,7 @@ bool check_server(struct schema_read *r, const struct value *v, const char *show
                          "'%s' makes no sense for a server with 'url'", for_command[i]);
     for (size_t i = 0; command && i < COUNT_OF(for_url); i++)
         if (is_given(v, for_url[i]) &&
-            (strcmp(for_url[i], "auth") != 0 || says_something(&s->auth)))
+            (strcmp(for_url[i], "auth") != 0 || s->auth.profile || says_something(&s->auth)))
             problems_add(r->problems, PROBLEM_ERROR, place_of(v, for_url[i]), shown,
                          "'%s' makes no sense for a server with 'command'", for_url[i]);
     check_transport(r, v, shown, s);

@@ -109,7 +109,7 @@ static bool admits_host(const struct front *f, const struct http_exchange *x, st
     const struct config_listen *l = address_of(f, x);
     struct span name = host_name(authority), usual = secure ? SPAN("443") : SPAN("80");
     struct span public = span_str(gate_public_url(f->gate));
-    struct url own;
+    struct url_parts own;
 
     if (host_is_loopback(name) && (!l->open || !l->hosts.n || is_near(x)))
         return true;

@@ -394,7 +394,7 @@ static void fetch_document(struct issuer *i, struct http_exchange *x,
 /* An address with a path, by https: that of a document. */
 static bool is_document(struct span id)
 {
-    struct url u;
+    struct url_parts u;
 
     return url_read(&u, id) && u.secure && u.path.n > 1 && span_find(id, '#') == id.n;
 }
@@ -469,7 +469,7 @@ static struct consent_request *find_asked(struct issuer *i, const struct http_re
 static bool is_own_origin(const struct issuer *i, const struct http_request *req)
 {
     struct span origin = http_header(req, "origin");
-    struct url own, from;
+    struct url_parts own, from;
 
     return url_read(&own, span_str(i->public_url)) && url_read(&from, origin) && !from.path.n &&
            url_same_origin(&own, &from);

@@ -48,7 +48,7 @@ static bool is_app_scheme(struct span uri)
 
 static bool is_redirect(struct span uri)
 {
-    struct url u;
+    struct url_parts u;
 
     if (!uri.n || uri.n > URI_MAX || span_find(uri, '*') < uri.n)
         return false;
@@ -60,7 +60,7 @@ static bool is_redirect(struct span uri)
 /* The same but for the port, which a program of the agent's machine cannot choose beforehand. */
 static bool differs_in_port(struct span a, struct span b)
 {
-    struct url one, two;
+    struct url_parts one, two;
 
     return url_read(&one, a) && url_read(&two, b) && !one.secure && !two.secure &&
            is_loopback(one.host) && span_eq(one.host, two.host) && span_eq(one.path, two.path) &&
@@ -78,7 +78,7 @@ bool registration_has_redirect(const struct registration *r, struct span redirec
 
 void registration_put_redirect_host(struct buf *out, struct span redirect)
 {
-    struct url u;
+    struct url_parts u;
 
     if (url_read(&u, redirect)) {
         buf_span(out, u.host);
@@ -90,7 +90,7 @@ void registration_put_redirect_host(struct buf *out, struct span redirect)
 
 bool registration_is_local(struct span redirect)
 {
-    struct url u;
+    struct url_parts u;
 
     return !url_read(&u, redirect) || is_loopback(u.host);
 }
