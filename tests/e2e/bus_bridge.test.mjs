@@ -126,7 +126,7 @@ test('a server that wants other credentials: auth_required, whether it comes up 
   for (const name of ['later', 'never']) {
     const error = await agent.error(name, 'echo');
     assert.deepEqual([error.code, error.isRetryable], ['auth_required', false], JSON.stringify(error));
-    assert.match(error.message, /HTTP 401.*credentials/);
+    assert.match(error.message, /needs a sign-in: rialto login .*credentials/);
   }
 });
 
