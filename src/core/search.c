@@ -41,7 +41,7 @@ struct term {
     size_t n, cap;
 };
 
-struct document {
+struct search_document {
     unsigned length[SEARCH_FIELDS]; /* in words */
     /* While a question is being answered: */
     double score;
@@ -54,7 +54,7 @@ struct search {
     struct map by_word; /* until search_finish */
     struct term **terms;
     size_t n_terms;
-    struct document *documents;
+    struct search_document *documents;
     size_t n, cap;
     unsigned asked;
 };
@@ -130,7 +130,7 @@ void search_add(struct search *s, const struct span fields[SEARCH_FIELDS])
         s->cap = s->cap ? s->cap * 2 : 64;
         s->documents = mem_resize(s->documents, s->cap * sizeof *s->documents);
     }
-    s->documents[s->n++] = (struct document){0};
+    s->documents[s->n++] = (struct search_document){0};
     for (int field = 0; field < SEARCH_FIELDS; field++) {
         struct adding a = {s, (enum search_field)field};
         search_words(fields[field], add_word, &a);
@@ -213,7 +213,7 @@ struct asking {
 static void score(struct search *s, const struct term *t, double counts)
 {
     for (size_t i = 0; i < t->n; i++) {
-        struct document *d = &s->documents[t->postings[i].document];
+        struct search_document *d = &s->documents[t->postings[i].document];
         double gain = counts * (double)t->postings[i].gain;
         if (d->question != s->asked) {
             d->question = s->asked;
