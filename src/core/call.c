@@ -535,19 +535,19 @@ static bool may_pass(struct call *c, const struct request *request)
 static void fail_ended(struct call *c, enum failure why, const char *reason);
 
 /* Asks for a sign-in, if somebody can be asked during a call of this kind; else the call fails. */
-static void go_to_desk(struct call *c, const struct request *request)
+static void ask_to_sign_in(struct call *c, const struct request *request)
 {
     struct provider *p = c->provider;
 
     c->state = CALL_ENDING; /* the call never was in a queue */
-    if (!ask_may_come_on(c) || c->was_at_desk) {
+    if (!ask_may_come_on(c) || c->asked_sign_in) {
         fail_ended(c, FAIL_UNAVAILABLE, p->why);
         return;
     }
     if (request != &c->kept.request)
         call_keep(c, request);
-    c->was_at_desk = true;
-    c->provider = p->desk;
+    c->asked_sign_in = true;
+    c->provider = p->sign_in;
     call_admit(c, &c->kept.request);
 }
 
@@ -574,7 +574,7 @@ void call_admit(struct call *c, const struct request *request)
     if (!kept && !may_pass(c, request))
         return;
     if (provider_needs_sign_in(p)) {
-        go_to_desk(c, request);
+        ask_to_sign_in(c, request);
         return;
     }
     call_arm_deadline(c);
@@ -840,12 +840,12 @@ static void end_unasked(struct call *c)
 
 void call_done(struct call *c, const struct outcome *outcome)
 {
-    struct provider *desk = c->provider->desk;
+    struct provider *sign_in = c->provider->sign_in;
 
     c->answered = outcome->kind != OUTCOME_FAILED;
-    if (outcome->locked && desk && c->kept.bytes.n && ask_may_come_on(c) && !c->was_at_desk) {
-        c->was_at_desk = true; /* the server refused the call before it looked at it */
-        call_move(c, desk);
+    if (outcome->locked && sign_in && c->kept.bytes.n && ask_may_come_on(c) && !c->asked_sign_in) {
+        c->asked_sign_in = true; /* the server refused the call before it looked at it */
+        call_move(c, sign_in);
         return;
     }
     if (c->provider->n_refused && doubts_explain(c, outcome))
@@ -919,7 +919,7 @@ void call_provider_ended(struct provider *p, enum failure why)
     if (p->stand_in && (why == FAIL_UNAVAILABLE || why == FAIL_BUSY))
         call_hand_over(p, p->stand_in, false);
     if (provider_needs_sign_in(p) && why != FAIL_SHUTDOWN)
-        call_hand_over(p, p, false); /* admitted anew, they go to the desk */
+        call_hand_over(p, p, false); /* admitted anew, somebody is asked to sign in */
     snprintf(reason, sizeof reason, "%s", reason_of(p));
     list_init(&ending);
     while ((c = LIST_FIRST(&p->open, struct call, in_provider))) {

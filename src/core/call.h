@@ -79,9 +79,9 @@ struct call {
     uint64_t opened_at;
     uint64_t timeout; /* ms, as requested; 0 = that of the provider's policy */
     struct timer deadline;
-    uint64_t armed_at; /* when the deadline was started, not counting progress */
-    bool was_at_desk;  /* somebody was asked to sign in for it (provider.h) */
-    struct list asks;  /* struct open_ask, in the order they were asked */
+    uint64_t armed_at;  /* when the deadline was started, not counting progress */
+    bool asked_sign_in; /* somebody was asked to sign in for it (provider.h) */
+    struct list asks;   /* struct open_ask, in the order they were asked */
     size_t n_asks;
     struct kept_request kept;
     /* While the consumer cancels the call: the params of its notification, unchanged, and where the
@@ -117,7 +117,7 @@ void call_event(struct call *c, const struct event *event);
 void call_done(struct call *c, const struct outcome *outcome);
 
 /* The call goes on at another provider, which offers the same by the same name. Only a call that
- * was kept: those at a desk (provider.h) are. */
+ * was kept: those that wait for a sign-in (provider.h) are. */
 void call_move(struct call *c, struct provider *to);
 
 /* --- for provider.c: the provider has started or ended --- */

@@ -189,7 +189,7 @@ static void back_off(struct provider *p)
     if (p->retries_late)
         wait = p->policy.backoff_max;
 
-    if (p->locked && p->desk) {
+    if (p->locked && p->sign_in) {
         enter(p, PROVIDER_DOWN);
         return;
     }
@@ -504,7 +504,7 @@ bool provider_rest(struct provider *p)
 
 bool provider_needs_sign_in(const struct provider *p)
 {
-    return p->desk && p->locked && p->state == PROVIDER_DOWN && !p->halted;
+    return p->sign_in && p->locked && p->state == PROVIDER_DOWN && !p->halted;
 }
 
 bool provider_advertised(const struct provider *p)

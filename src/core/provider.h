@@ -85,10 +85,10 @@ struct provider {
     /* Takes the calls that wait for this provider when it cannot be started, which is no event
      * then; this provider is halted, resumed and restarted with its stand-in. Or NULL. */
     struct provider *stand_in;
-    /* Takes the calls for which somebody must sign in first (hub/desk.h), and gives them back.
-     * While that has not happened, this provider is down and tries nothing. NULL: nobody can sign
-     * in. */
-    struct provider *desk;
+    /* Takes the calls for which somebody must sign in first (hub/signin_tool.h), and gives them
+     * back. While that has not happened, this provider is down and tries nothing. NULL: nobody can
+     * sign in. */
+    struct provider *sign_in;
     bool signed_in; /* its requests show a token, which may end: calls are kept until they end */
     struct policy policy;
     struct provider_room *room; /* NULL: may always be started */

@@ -392,7 +392,7 @@ static bool has_frame(struct span name, const struct name_frame *f)
            looks_alike(span_from(name, name.n - f->tail.n), f->tail);
 }
 
-struct provider *view_desk(const struct view *v, struct span name)
+struct provider *view_sign_in(const struct view *v, struct span name)
 {
     static const struct span tool = {"\n", 1};
     const struct member *m;
@@ -406,7 +406,7 @@ struct provider *view_desk(const struct view *v, struct span name)
         struct name_frame f = {span_cut(buf_view(&text), 0, head),
                                span_from(buf_view(&text), head + 1)};
         if (has_frame(name, &f))
-            return m->provider->desk;
+            return m->provider->sign_in;
     }
     return NULL;
 }
@@ -636,7 +636,7 @@ static void table_rebuild(struct view *v, enum item_kind kind)
         b.exempt = m->exempt;
         add_items(&b, m->provider, m);
         if (provider_needs_sign_in(m->provider))
-            add_items(&b, m->provider->desk, NULL);
+            add_items(&b, m->provider->sign_in, NULL);
     }
     buf_char(&t->json, ']');
     t->digest = map_hash(buf_view(&t->json));

@@ -83,7 +83,7 @@ void view_set_fallback(struct view *v, struct provider *p);
 struct provider *view_fallback(const struct view *v);
 /* Where to sign in to the server that may have a tool of this name, by the pattern alone: the tools
  * of a server that nobody has signed in to are not known. NULL: there is no such server. */
-struct provider *view_desk(const struct view *v, struct span name);
+struct provider *view_sign_in(const struct view *v, struct span name);
 /*
  * The provider of a view that is a mere pass-through: the view is bare, this is its one member, no
  * item is hidden, no tool needs a person's approval and no rule concerns it. NULL for other views.

@@ -18,7 +18,7 @@ struct discovery {
     const struct signin_settings *settings;
     struct url_parts url; /* the server's */
     struct arena arena;
-    struct document *fetch;
+    struct fetched_document *fetch;
     enum stage stage;
     const char *candidates[CANDIDATES_MAX]; /* addresses to try in this stage */
     size_t n, at;

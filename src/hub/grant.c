@@ -13,7 +13,7 @@ enum { TIMEOUT_MS = 20 * 1000, ANSWER_MAX = 256 * 1024 };
 
 struct grant_request {
     struct loop *loop;
-    struct document *fetch;
+    struct fetched_document *fetch;
     struct arena arena;
     char *alias, *endpoint;
     bool plain, is_exchange;

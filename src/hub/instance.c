@@ -4,8 +4,8 @@
 
 #include "base/mem.h"
 #include "core/principal.h"
-#include "hub/desk.h"
 #include "hub/memory.h"
+#include "hub/signin_tool.h"
 
 #include <stdio.h>
 
@@ -19,7 +19,7 @@ struct instance {
     struct provider_room room;   /* used by instances that serve one session */
     struct principal *principal; /* of that session, held; or NULL */
     struct identity *identity;   /* who we are at the server, held; NULL: nobody signs in there */
-    struct desk *desk;           /* where people sign in; NULL: nobody does */
+    struct signin_tool *signin_tool; /* where people sign in; NULL: nobody does */
     char full[160];              /* the reason that callers get when the principal has no room */
     void (*on_lists)(void *arg); /* may be NULL */
     void *lists_arg;
@@ -53,8 +53,8 @@ static void free_instance(struct instance *i)
     struct provider *core = mcp_provider_core(i->provider);
 
     list_remove(&i->node);
-    if (i->desk)
-        desk_free(i->desk);
+    if (i->signin_tool)
+        signin_tool_free(i->signin_tool);
     router_remove_provider(router, core);
     struct provider *heir = router_provider(router, span_str(core->alias));
     if (heir)
@@ -421,7 +421,7 @@ struct instance *instance_new(struct instances *is, struct server_plan *plan,
     is->n++;
     router_add_provider(is->router, mcp_provider_core(i->provider));
     if (i->identity && identity_wants_person(i->identity))
-        i->desk = desk_new(is->router, mcp_provider_core(i->provider), i->identity);
+        i->signin_tool = signin_tool_new(is->router, mcp_provider_core(i->provider), i->identity);
     remember(i);
     return i;
 }

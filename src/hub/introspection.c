@@ -27,7 +27,7 @@ enum {
 struct inquiry {
     struct list node;
     struct introspection *all;
-    struct document *fetch; /* NULL: answered */
+    struct fetched_document *fetch; /* NULL: answered */
     struct timer again;
     uint64_t mark;
     size_t token_n;

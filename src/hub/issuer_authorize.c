@@ -270,7 +270,7 @@ static void check_client(struct issuer *i, struct http_exchange *x, const struct
 struct document_fetch {
     struct list node;
     struct issuer *issuer;
-    struct document *document;
+    struct fetched_document *document;
     char *id;
     struct http_exchange *x; /* the request that waits */
     const struct http_request *req;

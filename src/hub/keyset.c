@@ -32,8 +32,8 @@ struct keyset {
     struct loop *loop;
     struct http_client *client;
     char *source;
-    struct document *fetch; /* under way; or NULL */
-    struct watch *watch;    /* of the file; NULL for a URL */
+    struct fetched_document *fetch; /* under way; or NULL */
+    struct watch *watch;            /* of the file; NULL for a URL */
     struct named_key *keys;
     size_t n;
     uint64_t fetched, tried; /* when the set was last got, and last answered for; 0: never */

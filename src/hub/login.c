@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/sha.h"
+#include "base/visible.h"
 #include "hub/discovery.h"
 #include "wire/json_out.h"
 #include "wire/webform.h"
@@ -38,7 +39,7 @@ struct login {
     struct grant_client id;
     bool registered; /* `id` is a registration in the file */
     bool other_host; /* the second spelling of the redirect URI was tried */
-    struct document *registration;
+    struct fetched_document *registration;
     struct grant_request *grant;
     struct oauth_device device;
     struct timer timer; /* the next question about a device code; or the end of a failed step */
@@ -340,6 +341,26 @@ static bool is_from_issuer(struct login *l, struct span iss)
     return false;
 }
 
+/* The words of the authorization server, as people may trust them to look. */
+static void say_refused(struct login *l, struct span error, struct span description)
+{
+    enum { WORDS_MAX = 200 };
+    BUF_SCOPED words = {0};
+
+    if (span_is(error, "access_denied")) {
+        err_set(&l->err, ERR_PROTOCOL,
+                "the sign-in to server '%s' was refused: by you, or by the provider", alias_of(l));
+        return;
+    }
+    visible_put(&words, span_cut(error, 0, WORDS_MAX), 0);
+    if (description.n) {
+        buf_str(&words, ", ");
+        visible_put(&words, span_cut(description, 0, WORDS_MAX), 0);
+    }
+    err_set(&l->err, ERR_PROTOCOL, "the sign-in to server '%s' was refused: %s", alias_of(l),
+            buf_cstr(&words));
+}
+
 void login_come_back(struct login *l, struct span query)
 {
     static const char *const names[] = {"code", "iss", "error", "error_description"};
@@ -357,13 +378,7 @@ void login_come_back(struct login *l, struct span query)
     if (!is_from_issuer(l, got[ISS]))
         return;
     if (!got[CODE].n) {
-        bool denied = span_is(got[ERROR], "access_denied");
-        err_set(&l->err, ERR_PROTOCOL, "the sign-in to server '%s' was refused%s%.*s%s%.*s",
-                alias_of(l), denied ? ": by you, or by the provider" : ": ",
-                denied ? 0 : (int)span_cut(got[ERROR], 0, 60).n, got[ERROR].p ? got[ERROR].p : "",
-                denied || !got[DESCRIPTION].n ? "" : ", ",
-                denied ? 0 : (int)span_cut(got[DESCRIPTION], 0, 150).n,
-                got[DESCRIPTION].p ? got[DESCRIPTION].p : "");
+        say_refused(l, got[ERROR], got[DESCRIPTION]);
         fail(l);
         return;
     }

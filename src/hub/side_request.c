@@ -12,10 +12,10 @@ struct side_request {
     struct http_client *client;
     struct http_signer *signer; /* NULL = none */
     struct http_signer_wait wait;
-    uint64_t token;            /* number of the token that was sent */
-    bool resigned;             /* sent again, with another token */
-    struct document *document; /* NULL: nothing is on the wire */
-    struct document_spec spec; /* its url and body are below */
+    uint64_t token;                    /* number of the token that was sent */
+    bool resigned;                     /* sent again, with another token */
+    struct fetched_document *document; /* NULL: nothing is on the wire */
+    struct document_spec spec;         /* its url and body are below */
     char *url;
     struct buf body, copy, type;
     bus_answer_fn *done; /* may be NULL */

@@ -1,5 +1,5 @@
 /* Identities at servers: their tokens, logins that people are asked for, and what other programs
- * write into signin.json. Called by instance.c, desk.c, hub.c, admin/ and cmd/login.c. */
+ * write into signin.json. Called by instance.c, signin_tool.c, hub.c, admin/ and cmd/login.c. */
 #include "hub/signin.h"
 
 #include "base/log.h"

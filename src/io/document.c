@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-struct document {
+struct fetched_document {
     struct loop *loop;
     struct http_fetch *fetch;
     size_t max;
@@ -21,7 +21,7 @@ struct document {
     void *owner;
 };
 
-static void document_free(struct document *d)
+static void document_free(struct fetched_document *d)
 {
     timer_clear(loop_timers(d->loop), &d->late);
     buf_fini(&d->head);
@@ -29,7 +29,7 @@ static void document_free(struct document *d)
     mem_free(d);
 }
 
-static void finish(struct document *d, int code, const char *why)
+static void finish(struct fetched_document *d, int code, const char *why)
 {
     const struct document_answer a = {.code = code,
                                       .why = why,
@@ -42,7 +42,7 @@ static void finish(struct document *d, int code, const char *why)
 
 static void on_head(void *owner, const struct http_head *head)
 {
-    struct document *d = owner;
+    struct fetched_document *d = owner;
 
     d->status = head->status;
     buf_span(&d->head, head->lines);
@@ -51,7 +51,7 @@ static void on_head(void *owner, const struct http_head *head)
 
 static void on_chunk(void *owner, struct span chunk)
 {
-    struct document *d = owner;
+    struct fetched_document *d = owner;
 
     if (d->body.n + chunk.n <= d->max) {
         buf_span(&d->body, chunk);
@@ -69,19 +69,19 @@ static void on_done(void *owner, int code, const char *why, bool delivered)
 
 static void on_late(struct timer *t)
 {
-    struct document *d = CONTAINER_OF(t, struct document, late);
+    struct fetched_document *d = CONTAINER_OF(t, struct fetched_document, late);
 
     http_fetch_cancel(d->fetch);
     finish(d, -ETIMEDOUT, "the answer did not come in time");
 }
 
-struct document *document_fetch(struct loop *l, struct http_client *c,
-                                const struct document_spec *spec,
-                                void (*done)(void *owner, const struct document_answer *a),
-                                void *owner)
+struct fetched_document *document_fetch(struct loop *l, struct http_client *c,
+                                        const struct document_spec *spec,
+                                        void (*done)(void *owner, const struct document_answer *a),
+                                        void *owner)
 {
     static const struct http_fetch_events events = {on_head, on_chunk, on_done};
-    struct document *d = MEM_NEW(struct document);
+    struct fetched_document *d = MEM_NEW(struct fetched_document);
     struct http_fetch_spec fetch = spec->fetch;
 
     d->loop = l;
@@ -95,7 +95,7 @@ struct document *document_fetch(struct loop *l, struct http_client *c,
     return d;
 }
 
-void document_cancel(struct document *d)
+void document_cancel(struct fetched_document *d)
 {
     http_fetch_cancel(d->fetch);
     document_free(d);

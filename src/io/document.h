@@ -10,7 +10,7 @@
 
 #include "io/http_client.h"
 
-struct document;
+struct fetched_document;
 
 struct document_spec {
     struct http_fetch_spec fetch;
@@ -26,11 +26,11 @@ struct document_answer {
     struct span body;
 };
 
-struct document *document_fetch(struct loop *l, struct http_client *c,
-                                const struct document_spec *spec,
-                                void (*done)(void *owner, const struct document_answer *a),
-                                void *owner);
-void document_cancel(struct document *d);
+struct fetched_document *document_fetch(struct loop *l, struct http_client *c,
+                                        const struct document_spec *spec,
+                                        void (*done)(void *owner, const struct document_answer *a),
+                                        void *owner);
+void document_cancel(struct fetched_document *d);
 
 /* How long the answer may be kept, in ms: max-age of Cache-Control within these bounds, or `least`
  * when it says nothing. */

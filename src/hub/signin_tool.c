@@ -1,6 +1,6 @@
 /* The tool sign_in, and calls that wait until somebody has signed in. Called by instance.c; the
  * core calls the verbs. */
-#include "hub/desk.h"
+#include "hub/signin_tool.h"
 
 #include "base/id.h"
 #include "base/log.h"
@@ -13,7 +13,7 @@
 
 enum { TEN_MINUTES = 10 * 60 * 1000 };
 
-struct desk {
+struct signin_tool {
     struct provider core;
     struct router *router;
     struct provider *server;
@@ -25,7 +25,7 @@ struct desk {
 /* A call that waits. */
 struct visitor {
     struct list node;
-    struct desk *desk;
+    struct signin_tool *tool;
     struct call *call;
     bool is_tool; /* it calls sign_in itself */
     bool unknown; /* it calls what may be a tool of the server */
@@ -37,9 +37,9 @@ struct visitor {
 
 static const struct span ask_key = {"sign-in", 7};
 
-static struct desk *of_provider(struct provider *p)
+static struct signin_tool *of_provider(struct provider *p)
 {
-    return CONTAINER_OF(p, struct desk, core);
+    return CONTAINER_OF(p, struct signin_tool, core);
 }
 
 /* --- the end of a visit --- */
@@ -65,7 +65,7 @@ static void refuse(struct visitor *v, enum failure why, struct span text)
 /* Somebody has signed in: on to the server, or tell so. */
 static void go_on(struct visitor *v)
 {
-    struct desk *d = v->desk;
+    struct signin_tool *d = v->tool;
     bool is_tool = v->is_tool, unknown = v->unknown;
     struct call *call = leave(v);
     BUF_SCOPED result = {0}, text = {0};
@@ -97,7 +97,7 @@ static void ask(struct visitor *v, const char *url, const char *code)
 
     buf_printf(&message,
                "Server '%s' needs you to sign in. Open the address in your browser%s%s%s.",
-               v->desk->server->alias, code ? " and enter the code " : "", code ? code : "",
+               v->tool->server->alias, code ? " and enter the code " : "", code ? code : "",
                code ? "" : "");
     buf_str(&params, "{\"mode\":\"url\"");
     json_out_text(&params, "message", buf_view(&message));
@@ -114,7 +114,7 @@ static void ask(struct visitor *v, const char *url, const char *code)
 static void on_address(struct identity_wait *w, const char *url, const char *code)
 {
     struct visitor *v = CONTAINER_OF(w, struct visitor, wait);
-    const char *alias = v->desk->server->alias;
+    const char *alias = v->tool->server->alias;
     BUF_SCOPED text = {0};
 
     if (v->asked)
@@ -141,7 +141,7 @@ static void close_question(struct visitor *v)
     call_event(v->call, &(struct event){.kind = EVENT_OTHER,
                                         .method = SPAN(MCP_ELICITATION_COMPLETE),
                                         .params = buf_view(&params),
-                                        .from = &v->desk->core});
+                                        .from = &v->tool->core});
 }
 
 static void on_done(struct identity_wait *w, const struct err *err)
@@ -164,13 +164,13 @@ static void on_done(struct identity_wait *w, const struct err *err)
 
 static void on_open(struct peer *self, struct call *call, const struct request *request)
 {
-    struct desk *d = of_provider(CONTAINER_OF(self, struct provider, peer));
+    struct signin_tool *d = of_provider(CONTAINER_OF(self, struct provider, peer));
     struct visitor *v = MEM_NEW(struct visitor);
 
-    v->desk = d;
+    v->tool = d;
     v->call = call;
-    v->is_tool = !call->was_at_desk && span_is(request->name, "sign_in");
-    v->unknown = !call->was_at_desk && !v->is_tool;
+    v->is_tool = !call->asked_sign_in && span_is(request->name, "sign_in");
+    v->unknown = !call->asked_sign_in && !v->is_tool;
     v->wait.address = on_address;
     v->wait.done = on_done;
     id_uuid(v->elicitation);
@@ -194,7 +194,7 @@ static void on_answer(struct peer *self, struct call *call, struct span key,
     v->asked = false;
     if (!json_string_is(action.value, SPAN("accept"))) {
         buf_printf(&text, "server '%s' needs a sign-in, which was declined: rialto login %s",
-                   v->desk->server->alias, v->desk->server->alias);
+                   v->tool->server->alias, v->tool->server->alias);
         refuse(v, FAIL_REFUSED, buf_view(&text));
     } else if (v->done) {
         go_on(v);
@@ -211,7 +211,7 @@ static const struct peer_verbs verbs = {.open = on_open, .answer = on_answer, .c
 
 /* --- the tool --- */
 
-static void publish(struct desk *d)
+static void publish(struct signin_tool *d)
 {
     struct catalog *c = catalog_new();
     BUF_SCOPED raw = {0}, description = {0};
@@ -237,7 +237,7 @@ static void publish(struct desk *d)
 /* Somebody has signed in or out. */
 static void on_changed(struct identity_watch *w)
 {
-    struct desk *d = CONTAINER_OF(w, struct desk, watch);
+    struct signin_tool *d = CONTAINER_OF(w, struct signin_tool, watch);
 
     if (!identity_is_signed_in(d->id) && d->server->state == PROVIDER_READY)
         provider_restart(d->server);
@@ -260,9 +260,9 @@ static void stop(struct provider *p)
 
 static const struct provider_ops life = {.start = start, .stop = stop};
 
-struct desk *desk_new(struct router *r, struct provider *server, struct identity *id)
+struct signin_tool *signin_tool_new(struct router *r, struct provider *server, struct identity *id)
 {
-    struct desk *d = MEM_NEW(struct desk);
+    struct signin_tool *d = MEM_NEW(struct signin_tool);
 
     d->router = r;
     d->server = server;
@@ -275,13 +275,13 @@ struct desk *desk_new(struct router *r, struct provider *server, struct identity
     d->core.policy.timeout = d->core.policy.ask_timeout = TEN_MINUTES;
     d->core.policy.start_timeout = 0;
     router_add_provider(r, &d->core);
-    server->desk = &d->core;
+    server->sign_in = &d->core;
     identity_watch(id, &d->watch);
     provider_want(&d->core);
     return d;
 }
 
-void desk_free(struct desk *d)
+void signin_tool_free(struct signin_tool *d)
 {
     list_remove(&d->watch.node);
     provider_unwant(&d->core); /* ends its calls, which leave */
