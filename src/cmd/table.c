@@ -48,19 +48,6 @@ const struct command *const commands[] = {
     &command_version,
     &command_help,
     NULL,
-    &command_serve,     &command_stdio,       &command_setup,
-    &command_add,       &command_add_json,    &command_remove,
-    &command_rename,    &command_enable,      &command_disable,
-    &command_inspect,   &command_tools,       &command_resources,
-    &command_prompts,   &command_call,        &command_calls,
-    &command_status,    &command_top,         &command_logs,
-    &command_start,     &command_stop,        &command_restart,
-    &command_doctor,    &command_sandbox,     &command_reload,
-    &command_approvals, &command_audit,       &command_lock,
-    &command_check,     &command_config,      &command_token,
-    &command_import,    &command_conductor,   &command_browser,
-    &command_bus,       &command_demo_server, &command_completion,
-    &command_version,   &command_help,        NULL,
 };
 /* clang-format on */
 
