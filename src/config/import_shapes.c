@@ -37,6 +37,23 @@ static void set_pair(struct importing *im, struct value *map, struct span name, 
     value_append(map, v);
 }
 
+/* Makes the members of the map `v` the server's own: `from` is called `to` there, and the others
+ * `others`, or as they are. What the server has already stays. */
+static void move_members(struct value *server, struct value *v, const char *from, const char *to,
+                         const char *others)
+{
+    value_remove(server, v);
+    for (struct value *m = v->first, *next; m; m = next) {
+        const char *name = span_is(m->key, from) ? to : others;
+        next = m->next;
+        value_remove(v, m);
+        if (name)
+            m->key = span_str(name);
+        if (!value_get(server, m->key.p))
+            value_append(server, m);
+    }
+}
+
 /* ["npx", "-y"] is a command with its arguments; {path, args, env} as well. */
 static void split_command(struct importing *im, struct value *server, struct value *v)
 {
@@ -44,14 +61,7 @@ static void split_command(struct importing *im, struct value *server, struct val
 
     (void)im;
     if (v->type == VALUE_MAP) {
-        for (struct value *m = v->first, *next; m; m = next) {
-            next = m->next;
-            value_remove(v, m);
-            if (span_is(m->key, "path"))
-                m->key = SPAN("command");
-            value_append(server, m);
-        }
-        value_remove(server, v);
+        move_members(server, v, "path", "command", NULL);
     } else if (first) {
         value_remove(server, v);
         value_remove(v, first);
@@ -74,15 +84,8 @@ static void split_command(struct importing *im, struct value *server, struct val
 static void lift(struct importing *im, struct value *server, struct value *v)
 {
     (void)im;
-    if (v->type != VALUE_MAP)
-        return;
-    for (struct value *m = v->first, *next; m; m = next) {
-        next = m->next;
-        value_remove(v, m);
-        if (!value_get(server, m->key.p))
-            value_append(server, m);
-    }
-    value_remove(server, v);
+    if (v->type == VALUE_MAP)
+        move_members(server, v, "", NULL, NULL);
 }
 
 /* Names of variables that the server gets with the values they have. */
@@ -150,15 +153,8 @@ static void take_tools(struct importing *im, struct value *server, struct value 
 static void split_timeout(struct importing *im, struct value *server, struct value *v)
 {
     (void)im;
-    if (v->type != VALUE_MAP)
-        return;
-    for (struct value *m = v->first, *next; m; m = next) {
-        next = m->next;
-        value_remove(v, m);
-        m->key = span_is(m->key, "startup") ? SPAN("connectionTimeout") : SPAN("requestTimeout");
-        value_append(server, m);
-    }
-    value_remove(server, v);
+    if (v->type == VALUE_MAP)
+        move_members(server, v, "startup", "connectionTimeout", "requestTimeout");
 }
 
 /* A variable without a value is one that is not to be set. */
