@@ -4,13 +4,13 @@
 
 #include "base/arena.h"
 #include "base/ascii.h"
+#include "base/libc.h"
 #include "base/mem.h"
 #include "config/secret.h"
 #include "io/poll.h"
 
 #include <errno.h>
 #include <signal.h>
-#include <sys/pidfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
