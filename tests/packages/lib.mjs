@@ -55,10 +55,14 @@ function findUbuntuKeys(t) {
   fs.copyFileSync(path.join(folder, 'usr/share/keyrings/ubuntu-archive-keyring.gpg'), ubuntuKeys);
 }
 
-const mirrors = {
-  debian: 'http://deb.debian.org/debian',
-  ubuntu: 'http://archive.ubuntu.com/ubuntu',
-};
+/** Where a system's archive is: DEBIAN_MIRROR or UBUNTU_MIRROR, or, for Debian, what this machine's apt has. */
+function mirror(system) {
+  const known = execFileSync('apt-get', ['indextargets', '--format', '$(SITE) $(ORIGIN)'], { encoding: 'utf8' })
+    .match(/^(\S+\/debian)\/? Debian$/m)?.[1];
+  const named = process.env[`${system.toUpperCase()}_MIRROR`] ?? (system === 'debian' ? known : undefined);
+  assert.ok(named, `missing: an archive of ${system}; name one in ${system.toUpperCase()}_MIRROR`);
+  return named;
+}
 
 /** A fresh root of a release: a folder, removed after the test. Kept packed in build/roots, for the next time. */
 export function releaseRoot(t, system, suite, packages = []) {
@@ -70,7 +74,7 @@ export function releaseRoot(t, system, suite, packages = []) {
     const keyring = system === 'ubuntu' ? [`--keyring=${ubuntuKeys}`] : [];
     const components = system === 'ubuntu' ? 'main,universe' : 'main';
     run('nice', ['mmdebstrap', '--quiet', '--variant=minbase', `--components=${components}`, ...keyring,
-      ...(packages.length ? [`--include=${packages.join(',')}`] : []), suite, `${kept}.new.tar`, process.env[`${system.toUpperCase()}_MIRROR`] ?? mirrors[system]]);
+      ...(packages.length ? [`--include=${packages.join(',')}`] : []), suite, `${kept}.new.tar`, mirror(system)]);
     fs.renameSync(`${kept}.new.tar`, kept);
   }
   const folder = path.join(tempDir(), suite);
@@ -88,10 +92,11 @@ export async function nameServer(t, name, address) {
     let at = 12;
     const labels = [];
     for (; question[at]; at += question[at] + 1) labels.push(question.subarray(at + 1, at + 1 + question[at]).toString());
-    const wanted = labels.join('.').toLowerCase() === name && question.readUInt16BE(at + 1) === 1;
+    const known = labels.join('.').toLowerCase() === name; // of other types it has no records
+    const wanted = known && question.readUInt16BE(at + 1) === 1;
     const asked = question.subarray(12, at + 5);
     const head = Buffer.from(question.subarray(0, 12));
-    head.writeUInt16BE(wanted ? 0x8180 : 0x8183, 2);
+    head.writeUInt16BE(known ? 0x8180 : 0x8183, 2);
     head.writeUInt16BE(1, 4);
     head.writeUInt16BE(wanted ? 1 : 0, 6);
     head.writeUInt32BE(0, 8);

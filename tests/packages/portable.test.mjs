@@ -22,7 +22,7 @@ for (const arch of ['x86_64', 'aarch64']) {
     assert.match(headers, /GNU_RELRO/);
     assert.doesNotMatch(run('readelf', ['-SW', program]), /\.symtab|\.debug_info/);
     assert.match(run('readelf', ['-SW', `${program}.debug`]), /\.debug_info/);
-    assert.doesNotMatch(fs.readFileSync(program, 'latin1'), /build\/portable/, 'nothing of where it was built');
+    assert.ok(!fs.readFileSync(program).includes('build/portable'), 'nothing of where it was built');
   });
 }
 
@@ -59,7 +59,7 @@ async function useIn(t, folder) {
   assert.doesNotMatch(await rialto('version'), /missing/);
   await rialto('check', '-c', '/rialto.yaml');
   assert.match(await rialto('call', '-c', '/rialto.yaml', 'near', 'hash', 'text=rialto'), /^[0-9a-f]{64}$/m);
-  assert.equal(await rialto('call', '-c', '/rialto.yaml', 'far', 'echo', 'text=over TLS'), 'over TLS\n');
+  assert.match(await rialto('call', '-c', '/rialto.yaml', 'far', 'echo', 'text=over TLS'), /over TLS/);
   const [command, args] = inRoot(folder, '/rialto', 'stdio', '-c', '/rialto.yaml');
   const agent = new StdioClient(t, command, args, { env: { HOME: '/root', PATH: '/' } });
   await agent.connect();
@@ -86,7 +86,7 @@ test('a daemon of it serves agents over HTTP', async (t) => {
   const server = await serve(t, { servers: { one: fake() } }, { bin: [portable('x86_64')] });
   const client = await new HttpClient(server.url).connect();
   await client.waitFor('one__echo');
-  assert.equal(await client.text('one__echo', { text: 'hello' }), 'hello');
+  assert.match(await client.text('one__echo', { text: 'hello' }), /hello/);
 });
 
 test('aarch64, emulated: version, check, a call to the demo server', () => {

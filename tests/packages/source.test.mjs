@@ -28,6 +28,10 @@ const releases = [
 
 for (const [name, system, suite, packages] of releases) {
   test(`${name}: meson setup, ninja, meson install; a call`, (t) => {
+    if (system === 'ubuntu' && !process.env.UBUNTU_MIRROR) {
+      t.skip('no archive of Ubuntu is known: UBUNTU_MIRROR names one');
+      return;
+    }
     const folder = releaseRoot(t, system, suite, packages);
     run('packaging/source/build', []);
     run('tar', ['-C', path.join(folder, 'tmp'), '-xf', archive]);
