@@ -4,7 +4,7 @@
  * System calls without a wrapper, under the names and with the arguments that glibc gives them: for
  * static programs (docs/decisions/020-portable.md) and older systems.
  *
- * Nouns: close_, pidfd_, sigabbrev_.
+ * Nouns: pidfd_, close_, sigabbrev_.
  */
 #ifndef RIALTO_BASE_LIBC_H
 #define RIALTO_BASE_LIBC_H
