@@ -30,6 +30,7 @@ build: build/release/build.ninja ## build the program: build/rialto (release, ha
 	ninja -C build/release
 	@cp -f build/release/src/rialto build/rialto.new && mv -f build/rialto.new build/rialto
 	@cp -f build/release/src/conductor build/conductor.new && mv -f build/conductor.new build/conductor
+	@cp -f build/release/src/rialto-shim build/rialto-shim.new && mv -f build/rialto-shim.new build/rialto-shim
 
 run: build ## build, then serve: ARGS="-c my.yaml" passes options on
 	@build/rialto serve $(ARGS)

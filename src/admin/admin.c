@@ -7,6 +7,8 @@
 #include "wire/json.h"
 
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 bool admin_wants_get(struct http_exchange *x, const struct http_request *req)
 {
@@ -94,6 +96,15 @@ const struct admin_path admin_paths[] = {
 };
 const size_t admin_paths_n = COUNT_OF(admin_paths);
 
+/* The file that the standard error goes to; NULL when that is a terminal or a pipe. */
+static char *find_log(void)
+{
+    struct stat st;
+
+    return fstat(STDERR_FILENO, &st) == 0 && S_ISREG(st.st_mode) ? realpath("/proc/self/fd/2", NULL)
+                                                                 : NULL;
+}
+
 struct admin *admin_new(struct hub *hub)
 {
     struct admin *a = MEM_NEW(struct admin);
@@ -104,6 +115,7 @@ struct admin *admin_new(struct hub *hub)
     const struct config *c = bridge_config(a->bridge);
     a->started_at = router_timers(a->router)->now;
     a->config = c->file ? realpath(c->file, NULL) : NULL;
+    a->log_file = find_log();
     log_ring_begin(&a->log, c->log.keep);
     accounts_begin(a);
     recorder_begin(&a->recorder, a->router, c->record); /* after the audit: sees its objections */
@@ -118,5 +130,6 @@ void admin_free(struct admin *a)
     approval_set_approver(a->router, &consent_approver);
     log_ring_end(&a->log);
     free(a->config); /* allocated by realpath */
+    free(a->log_file);
     mem_free(a);
 }

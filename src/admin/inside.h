@@ -31,6 +31,7 @@ struct admin {
     char *config; /* absolute path of the configuration file, or NULL */
     struct recorder recorder;
     struct log_ring log;
+    char *log_file; /* where the log goes, if that is a file; or NULL */
 };
 
 /* --- accounts.c --- */

@@ -212,6 +212,26 @@ static void put_withheld(struct buf *out, const struct admin *a)
     buf_char(out, ']');
 }
 
+/* The addresses of the configuration: those that are served, and those that other programs have. */
+static void put_listen(struct buf *out, const struct admin *a)
+{
+    const struct front *front = hub_front(a->hub);
+    const char *taken;
+
+    json_out_open(out, "listen", '[');
+    for (size_t i = 0; i < front_open_count(front); i++)
+        json_out_str(out, NULL, front_address(front, i));
+    buf_char(out, ']');
+    if (front_taken(front, 0)) {
+        json_out_open(out, "taken", '[');
+        for (size_t i = 0; (taken = front_taken(front, i)); i++)
+            json_out_str(out, NULL, taken);
+        buf_char(out, ']');
+    }
+    if (a->log_file)
+        put_text(out, "log", a->log_file);
+}
+
 void status_put(struct buf *out, const struct admin *a)
 {
     const struct stats *stats = router_stats(a->router);
@@ -224,7 +244,9 @@ void status_put(struct buf *out, const struct admin *a)
     put_time(out, "started", a, a->started_at);
     json_out_number(out, "uptime_s", up / 1000);
     put_text(out, "config", a->config);
+    put_listen(out, a);
     json_out_number(out, "sessions", hub_sessions(a->hub));
+    json_out_number(out, "shims", hub_shims(a->hub));
     json_out_number(out, "calls", stats->opened);
     json_out_number(out, "in_flight", stats->in_flight);
     json_out_number(out, "queued", stats->queued);

@@ -14,6 +14,7 @@ int err_set(struct err *e, int code, const char *fmt, ...)
         vsnprintf(e->text, sizeof e->text, fmt, ap);
         va_end(ap);
         e->hint[0] = '\0';
+        e->code = code;
     }
     return code;
 }

@@ -25,6 +25,7 @@ enum {
 struct err {
     char text[512];
     char hint[256];
+    int code; /* as returned by the function that failed first */
 };
 
 #define MUST_CHECK __attribute__((warn_unused_result))

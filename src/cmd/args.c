@@ -134,7 +134,7 @@ static void set_log(const struct args *a, const struct config *c)
 
 struct config *args_read_config(const struct args *a, struct problems *problems)
 {
-    char *path = config_find(a->config);
+    char *path = a->outside ? config_find_outside(a->config) : config_find(a->config);
     struct config *c = token_file_load(path, problems);
 
     mem_free(path);

@@ -44,6 +44,7 @@ struct args {
     char **argv;
 
     const char *config;
+    bool outside; /* the working folder is not searched for a configuration */
     bool json, verbose, quiet;
 
     const char *value;

@@ -157,7 +157,7 @@ int browser_relay(const char *address, const char *session, const struct config 
     struct err err;
     /* The control socket needs no token and no certificate, and accepts any Host. */
     bool guarded = c->asks_tokens || c->listen.items[0].tls_cert || c->listen.items[0].open;
-    char *socket = guarded ? control_find(c->control) : NULL;
+    char *socket = guarded ? control_find(c->control, c->file) : NULL;
     BUF_SCOPED there = {0};
 
     if (socket) {

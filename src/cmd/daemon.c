@@ -5,7 +5,9 @@
 
 #include "admin/control.h"
 #include "base/mem.h"
+#include "config/load.h"
 #include "io/http_client.h"
+#include "io/listen.h"
 #include "mcp/header_value.h"
 #include "mcp/protocol.h"
 #include "wire/json.h"
@@ -357,23 +359,66 @@ struct span daemon_text(struct span object, const char *key, struct buf *scratch
 
 /* --- finding --- */
 
-struct daemon *daemon_open(const struct args *a, const char *setting)
+struct daemon *daemon_at(const struct args *a, const char *path)
 {
-    char *socket = control_find(setting);
-
-    if (!socket) {
-        BUF_SCOPED places = {0};
-        control_put_places(&places, setting);
-        cmd_error(a->command, "no daemon is running");
-        cmd_hint("'rialto serve' starts one; looked for its socket at %s", buf_cstr(&places));
-        return NULL;
-    }
     struct daemon *d = MEM_NEW(struct daemon);
+
     d->self = a->command;
     d->patience_ms = PATIENCE_MS;
-    d->socket = socket;
+    d->socket = mem_str(path);
     d->loop = loop_new();
     d->client = http_client_new(d->loop);
+    return d;
+}
+
+struct daemon *daemon_open(const struct args *a, const char *setting, const char *file)
+{
+    char *socket = control_find(setting, file);
+    struct daemon *d = NULL;
+
+    if (socket) {
+        d = daemon_at(a, socket);
+    } else {
+        BUF_SCOPED places = {0};
+        control_put_places(&places, setting, file);
+        cmd_error(a->command, "no daemon is running");
+        cmd_hint("'rialto serve' starts one; looked for its socket at %s", buf_cstr(&places));
+    }
+    mem_free(socket);
+    return d;
+}
+
+/* The path of the only socket on which a daemon listens; NULL when there are none, or several. */
+static char *only_socket(void)
+{
+    char *only = NULL, *path;
+    size_t live = 0;
+
+    for (size_t i = 0; (path = control_nth(i)); i++) {
+        if (listen_is_live(path) && !live++)
+            only = path;
+        else
+            mem_free(path);
+    }
+    if (live > 1) {
+        mem_free(only);
+        only = NULL;
+    }
+    return only;
+}
+
+/* Nobody said which daemon, and the one of the file that would be read does not run: the only one
+ * that does is meant. */
+static struct daemon *find_only(const struct args *a, const char *setting, const char *file)
+{
+    const char *chosen = getenv("RIALTO_CONFIG");
+    char *own = control_find(setting, file);
+    bool meant = !own && !a->config && !(chosen && *chosen) && strcmp(setting, "auto") == 0;
+    char *only = meant ? only_socket() : NULL;
+    struct daemon *d = only ? daemon_at(a, only) : NULL;
+
+    mem_free(own);
+    mem_free(only);
     return d;
 }
 
@@ -381,11 +426,15 @@ struct daemon *daemon_find(const struct args *a)
 {
     struct problems problems = {0};
     struct config *c = args_read_config(a, &problems);
+    char *file = config_find(a->config);
     const char *from_env = getenv("RIALTO_CONTROL");
     const char *setting = c ? c->control : from_env && *from_env ? from_env : "auto";
-    struct daemon *d = daemon_open(a, setting);
+    struct daemon *d = find_only(a, setting, file);
 
+    if (!d)
+        d = daemon_open(a, setting, file);
     problems_fini(&problems);
+    mem_free(file);
     if (c)
         config_free(c);
     return d;
@@ -405,7 +454,7 @@ static bool is_same_config(struct span status, const struct config *c)
 
 struct daemon *daemon_find_same(const struct args *a, const struct config *c)
 {
-    struct daemon *d = daemon_open(a, c->control);
+    struct daemon *d = daemon_open(a, c->control, c->file);
     struct buf answer = {0};
     int status;
 
@@ -425,8 +474,8 @@ struct daemon *daemon_find_same(const struct args *a, const struct config *c)
 
 struct daemon *daemon_look(const struct args *a, const struct config *c)
 {
-    char *socket = control_find(c->control);
-    struct daemon *d = socket ? daemon_open(a, c->control) : NULL;
+    char *socket = control_find(c->control, c->file);
+    struct daemon *d = socket ? daemon_at(a, socket) : NULL;
     BUF_SCOPED answer = {0};
     int status;
 

@@ -12,15 +12,18 @@
 
 struct daemon;
 
-/* The daemon whose socket `control` of the configuration names, running or not; NULL, after a
- * message, when no socket is there. Without a readable configuration the default places count. */
+/* The daemon of the configuration that these options ask for, running or not; NULL, after a
+ * message, when no socket is there. If they name no file, and the only daemon that there is belongs
+ * to another, that one. */
 struct daemon *daemon_find(const struct args *a);
 /* The daemon that runs with this configuration, for commands that use its servers. */
 struct daemon *daemon_find_same(const struct args *a, const struct config *c);
 /* The same, without a message when there is none. */
 struct daemon *daemon_look(const struct args *a, const struct config *c);
-/* The daemon whose socket is at `setting`, a value of the configuration's `control`. */
-struct daemon *daemon_open(const struct args *a, const char *setting);
+/* The daemon of this configuration file (NULL: of none), with this value of its `control`. */
+struct daemon *daemon_open(const struct args *a, const char *setting, const char *file);
+/* The daemon whose socket is at this path. */
+struct daemon *daemon_at(const struct args *a, const char *path);
 void daemon_free(struct daemon *d);
 
 /*

@@ -16,10 +16,12 @@
 #include "hub/tls_files.h"
 #include "io/service.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <unistd.h>
 
-enum { OPT_LISTEN = 'l', OPT_FROM = ARGS_OWN };
+enum { OPT_LISTEN = 'l', OPT_FROM = ARGS_OWN, OPT_ON_DEMAND };
 
 /* The daemon. */
 struct serve {
@@ -27,6 +29,7 @@ struct serve {
     const struct config *config;
     struct hub *hub;
     struct audit *audit; /* NULL when there is no trail */
+    bool on_demand;      /* started by a shim */
     struct admin *admin;
     struct service *service;
 };
@@ -122,16 +125,42 @@ static void open_admin(struct serve *s)
         front_route_open(front, dashboard_path(i), dashboard_is_wanted, dashboard_handle, NULL);
 }
 
-/* Without a control socket only the commands that look for the daemon do not work. */
-static void listen_for_control(struct serve *s)
+/* Without a control socket only the commands that look for the daemon do not work, and shims.
+ * False: there is none. */
+static bool listen_for_control(struct serve *s)
 {
-    char *address = control_address(s->config->control);
-    struct err err;
+    const char *setting = s->config->control;
+    char *own = control_address(setting, s->config->file);
+    /* The shims of this file look for its own name, whatever `control` says. */
+    char *named = strcmp(setting, "off") == 0 ? NULL : control_address("auto", s->config->file);
+    bool both = own && named && strcmp(own, named) != 0;
+    struct err err = {0};
+    int code = own ? front_listen_control(hub_front(s->hub), own, &err) : ERR_CONFIG;
 
-    if (address && front_listen_control(hub_front(s->hub), address, &err))
+    if (own && code)
         log_warn("rialto", "no control socket, so 'rialto status' will not find this one: %s",
                  err.text);
-    mem_free(address);
+    if (both) {
+        code = front_listen_control(hub_front(s->hub), named, &err);
+        if (code)
+            log_warn("rialto", "'rialto stdio' will not find this one: %s", err.text);
+    }
+    mem_free(own);
+    mem_free(named);
+    return code == 0;
+}
+
+/* The shim that has started us waits for this line; nothing else of ours is for it. */
+static void tell_ready(void)
+{
+    int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    ssize_t written = write(STDOUT_FILENO, "ready\n", 6);
+
+    (void)written;
+    if (null >= 0) {
+        dup2(null, STDOUT_FILENO);
+        close(null);
+    }
 }
 
 /* --- start and end --- */
@@ -162,17 +191,17 @@ static int open_hub(struct serve *s, const struct command *self)
     struct err err = {0};
 
     int code = hub_open(s->hub, &err);
-    if (!code) {
-        listen_for_control(s);
+    if (!code && !listen_for_control(s) && s->on_demand)
+        code = err_set(&err, ERR_CONFIG, "no shim could attach, so this one ends");
+    if (!code)
         code = service_check_sockets(s->service, &err);
-    }
     if (code) {
         cmd_error(self, "%s", err.text);
         if (err.hint[0])
             cmd_hint("%s", err.hint);
         return CMD_FAILED;
     }
-    for (size_t i = 0; i < s->config->listen.n; i++) {
+    for (size_t i = 0; i < front_open_count(hub_front(s->hub)); i++) {
         BUF_SCOPED origin = {0};
         front_put_origin(&origin, hub_front(s->hub), i);
         log_info("rialto", "listening on %s", buf_cstr(&origin));
@@ -218,21 +247,33 @@ static void mind_signals(struct serve *s)
             log_warn("rialto", "cannot handle %s", strsignal(rows[i].signo));
 }
 
-static int serve(const struct command *self, const struct config *config, const char *listen,
-                 bool quiet)
+static void on_idle(void *arg)
 {
-    struct serve s = {.loop = loop_new(), .config = config};
+    struct serve *s = arg;
+
+    log_info("rialto", "nobody has used this daemon for a while (autostart.idle): stopping");
+    hub_stop(s->hub, on_stopped, s);
+}
+
+static int serve(const struct command *self, const struct config *config, const char *listen,
+                 bool on_demand, bool quiet)
+{
+    struct serve s = {.loop = loop_new(), .config = config, .on_demand = on_demand};
 
     s.service = service_new(s.loop);
     loop_raise_limit();
     s.hub = hub_new(s.loop, config, listen);
+    if (on_demand)
+        hub_serve_on_demand(s.hub, config->autostart.idle, on_idle, &s);
     int code = open_audit(&s, self);
     open_admin(&s);
     mind_signals(&s);
     if (code == CMD_FINE)
         code = open_hub(&s, self);
     if (code == CMD_FINE) {
-        if (!quiet)
+        if (on_demand)
+            tell_ready();
+        else if (!quiet)
             print_welcome(&s);
         hub_start(s.hub);
         service_ready(s.service);
@@ -274,7 +315,8 @@ static struct config *find_config(const struct args *a, struct server_wish *w, i
     return NULL;
 }
 
-static int serve_config(const struct args *a, struct config *config, const char *listen)
+static int serve_config(const struct args *a, struct config *config, const char *listen,
+                        bool on_demand)
 {
     struct problems problems = {0};
 
@@ -286,7 +328,7 @@ static int serve_config(const struct args *a, struct config *config, const char 
     bool wrong = problems.errors > 0;
     args_show_problems(&problems);
     problems_fini(&problems);
-    return wrong ? CMD_USAGE : serve(a->command, config, listen, a->quiet);
+    return wrong ? CMD_USAGE : serve(a->command, config, listen, on_demand, a->quiet);
 }
 
 static int run(const struct command *self, int argc, char **argv)
@@ -295,6 +337,7 @@ static int run(const struct command *self, int argc, char **argv)
     struct server_wish wish = {0};
     BUF_SCOPED scratch = {0};
     const char *listen = NULL;
+    bool on_demand = false;
     int id, code = 0;
 
     while (!code && (id = args_next(&a)) > 0) {
@@ -302,6 +345,8 @@ static int run(const struct command *self, int argc, char **argv)
             listen = take_listen(&scratch, a.value);
         else if (id == OPT_FROM)
             wish.url = a.value;
+        else if (id == OPT_ON_DEMAND)
+            on_demand = a.outside = true;
         else
             code = server_wish_option(&wish, &a, id);
     }
@@ -313,7 +358,7 @@ static int run(const struct command *self, int argc, char **argv)
     server_wish_fini(&wish);
     if (!config)
         return code;
-    code = serve_config(&a, config, listen);
+    code = serve_config(&a, config, listen, on_demand);
     config_free(config);
     return code;
 }
@@ -323,6 +368,8 @@ static const struct cmd_option options[] = {
     {"listen", OPT_LISTEN, "ADDRESS", "listen here; a port alone is one of 127.0.0.1"},
     {"from", OPT_FROM, "URL", "serve the server at this address, without a configuration"},
     SERVER_WISH_OPTIONS,
+    {"on-demand", OPT_ON_DEMAND, NULL,
+     "as 'rialto stdio' starts it: leave addresses that are taken, end when idle (autostart)"},
     ARGS_OPTION_VERBOSE,
     ARGS_OPTION_QUIET,
     {NULL}};

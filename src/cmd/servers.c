@@ -28,19 +28,6 @@ struct change {
 
 /* --- the file --- */
 
-/* The user's own file, which is behind the files of the working folder. */
-static char *user_file(void)
-{
-    char *place = NULL;
-
-    for (size_t i = 0; (place = config_place(i)); i++) {
-        if (place[0] == '/' && strncmp(place, "/etc/", 5) != 0)
-            return place;
-        mem_free(place);
-    }
-    return NULL;
-}
-
 /* As `claude mcp add` has it: local and user are the user's file, project the working folder's. */
 static char *file_of(const struct args *a, const char *scope)
 {
@@ -50,7 +37,7 @@ static char *file_of(const struct args *a, const char *scope)
         return mem_str("./rialto.yaml");
     if (!scope)
         path = config_find(a->config);
-    return path ? path : user_file();
+    return path ? path : config_user_file();
 }
 
 /* Is what the file is to become a configuration? */

@@ -1,10 +1,13 @@
 /* The command `rialto status`: prints the daemon's status as a table of servers, with lines for
  * pages and bus. Called through the table of commands (cmd/table.c). */
+#include "admin/control.h"
+#include "base/mem.h"
 #include "cmd/commands.h"
 #include "cmd/daemon.h"
 #include "cmd/grid.h"
 #include "wire/json.h"
 
+#include <stdlib.h>
 #include <time.h>
 
 enum { OPT_ALIVE = ARGS_OWN, ALIVE_WITHIN_MS = 5000 };
@@ -171,6 +174,22 @@ static void put_withheld(struct buf *out, struct span status)
         buf_char(out, '\n');
 }
 
+/* Addresses that other programs have, and the file of the log. */
+static void put_places(struct buf *out, struct span status)
+{
+    struct json_iter it = json_iter(json_get(status, "taken").value);
+    BUF_SCOPED scratch = {0};
+
+    while (json_next(&it)) {
+        buf_str(out, "\nNot served: ");
+        json_unescape(out, it.value);
+        buf_str(out, ", which another program has; hosts come by 'rialto stdio'\n");
+    }
+    struct span log = daemon_text(status, "log", &scratch);
+    if (log.n)
+        buf_printf(out, "\nLog: " SPAN_FMT "\n", SPAN_ARG(log));
+}
+
 static void put_status(struct buf *out, struct span status)
 {
     struct grid grid = {.columns = COLUMNS};
@@ -188,39 +207,123 @@ static void put_status(struct buf *out, struct span status)
     put_left_out(out, status);
     put_cut_lists(out, status);
     put_withheld(out, status);
+    put_places(out, status);
     if (held.n && !span_is(held, "0"))
         buf_printf(out, "\nWaiting for approval: " SPAN_FMT " ('rialto approvals')\n",
                    SPAN_ARG(held));
 }
 
-static int show(struct daemon *d, const struct args *a)
+static bool is_fine(struct span status)
 {
+    return json_string_is(json_get(status, "status").value, SPAN("ok"));
+}
+
+/* --- one daemon --- */
+
+static int show_one(const struct args *a)
+{
+    struct daemon *d = daemon_find(a);
     BUF_SCOPED answer = {0};
     struct buf out = {0};
     int status;
 
-    if (daemon_fetch(d, "/status", SPAN_EMPTY, &status, &answer))
+    if (!d)
         return CMD_FAILED;
-    struct span got = buf_view(&answer);
-    bool fine = json_string_is(json_get(got, "status").value, SPAN("ok"));
+    int code = daemon_fetch(d, "/status", SPAN_EMPTY, &status, &answer);
+    daemon_free(d);
+    if (code)
+        return CMD_FAILED;
     if (a->json)
-        buf_span(&out, got);
+        buf_span(&out, buf_view(&answer));
     else
-        put_status(&out, got);
+        put_status(&out, buf_view(&answer));
     cmd_print(&out);
-    return fine ? CMD_FINE : CMD_FAILED;
+    return is_fine(buf_view(&answer)) ? CMD_FINE : CMD_FAILED;
+}
+
+/* --- all of them --- */
+
+/* The daemons that have answered. */
+struct found {
+    const struct args *args;
+    struct buf json; /* their statuses, parted by commas */
+    struct buf text;
+    struct buf pids; /* " 12 34 " */
+    bool all_fine;
+};
+
+static void add_daemon(struct found *f, const char *socket)
+{
+    struct daemon *d = daemon_at(f->args, socket);
+    BUF_SCOPED answer = {0}, pid = {0};
+    int status = 0;
+
+    if (daemon_try(d, "/status", &status, &answer) == 0 && status == 200) {
+        struct span got = buf_view(&answer);
+        buf_printf(&pid, " " SPAN_FMT " ", SPAN_ARG(json_get(got, "pid").value));
+        /* One with `control: unix:PATH` has two sockets. */
+        if (!strstr(buf_cstr(&f->pids), buf_cstr(&pid))) {
+            buf_str(&f->json, f->json.n ? "," : "");
+            buf_span(&f->json, span_cut(got, 0, got.n - (got.p[got.n - 1] == '\n')));
+            buf_str(&f->text, f->text.n ? "\n" : "");
+            put_status(&f->text, got);
+            f->all_fine = f->all_fine && is_fine(got);
+        }
+        buf_span(&f->pids, buf_view(&pid));
+    }
+    daemon_free(d);
+}
+
+static int show_all(const struct args *a)
+{
+    struct found f = {.args = a, .all_fine = true};
+    struct buf out = {0};
+    char *socket;
+
+    for (size_t i = 0; (socket = control_nth(i)); i++) {
+        add_daemon(&f, socket);
+        mem_free(socket);
+    }
+    bool any = f.json.n > 0;
+    if (any && a->json)
+        buf_printf(&out, "{\"daemons\":[%s]}\n", buf_cstr(&f.json));
+    else
+        buf_span(&out, buf_view(&f.text));
+    buf_fini(&f.json);
+    buf_fini(&f.text);
+    buf_fini(&f.pids);
+    cmd_print(&out);
+    if (!any)
+        return show_one(a); /* which may be elsewhere (`control`), or says what is missing */
+    return f.all_fine ? CMD_FINE : CMD_FAILED;
+}
+
+/* Does the user say which daemon is meant? */
+static bool names_one(const struct args *a)
+{
+    static const char *const variables[] = {"RIALTO_CONFIG", "RIALTO_CONTROL"};
+
+    for (size_t i = 0; i < COUNT_OF(variables); i++)
+        if (span_str(getenv(variables[i])).n)
+            return true;
+    return a->config != NULL;
 }
 
 /* For health checks: is there a daemon that answers, however its servers are? */
-static int show_alive(struct daemon *d, const struct args *a)
+static int show_alive(const struct args *a)
 {
+    struct daemon *d = daemon_find(a);
     BUF_SCOPED answer = {0};
     struct buf out = {0};
     int status;
 
+    if (!d)
+        return CMD_FAILED;
     daemon_wait_for(d, ALIVE_WITHIN_MS);
-    if (daemon_fetch(d, "/healthz", SPAN_EMPTY, &status, &answer) ||
-        !daemon_agreed(d, status, buf_view(&answer)))
+    bool answers = daemon_fetch(d, "/healthz", SPAN_EMPTY, &status, &answer) == 0 &&
+                   daemon_agreed(d, status, buf_view(&answer));
+    daemon_free(d);
+    if (!answers)
         return CMD_FAILED;
     buf_str(&out, a->json ? "{\"alive\": true}\n" : "alive\n");
     cmd_print(&out);
@@ -239,12 +342,9 @@ static int run(const struct command *self, int argc, char **argv)
         return a.exit_code;
     if (args_expect(&a, 0))
         return CMD_USAGE;
-    struct daemon *d = daemon_find(&a);
-    if (!d)
-        return CMD_FAILED;
-    int code = alive ? show_alive(d, &a) : show(d, &a);
-    daemon_free(d);
-    return code;
+    if (alive)
+        return show_alive(&a);
+    return names_one(&a) ? show_one(&a) : show_all(&a);
 }
 
 static const struct cmd_option options[] = {
@@ -257,8 +357,10 @@ const struct command command_status = {
     .name = "status",
     .summary = "Show how the running daemon and its servers are",
     .usage = "",
-    .about = "Asks the daemon of this user by its control socket. Exits with 1 when none runs, or\n"
-             "when one of its servers is down; with --alive, when none answers within 5 s.",
+    .about =
+        "Asks the daemons of this user by their control sockets: with -c that of the file, else\n"
+        "all, each in a block of its own. Exits with 1 when none runs, or when one of their\n"
+        "servers is down; with --alive, when none answers within 5 s.",
     .options = options,
     .run = run,
 };

@@ -1,58 +1,45 @@
-/* The command `rialto stdio`: a bridge with one agent on standard input and output, and the wait
- * for servers not seen before. Called through the table of commands (cmd/table.c). */
+/* The command `rialto stdio`: a shim to the daemon or, alone, a bridge with one agent on standard
+ * input and output. Called through the table of commands (cmd/table.c). */
 #include "admin/audit.h"
+#include "admin/control.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "cmd/args.h"
 #include "cmd/commands.h"
+#include "cmd/daemon.h"
 #include "cmd/server_wish.h"
+#include "cmd/shim.h"
+#include "config/load.h"
 #include "config/units.h"
 #include "core/drain.h"
-#include "hub/bridge.h"
-#include "mcp/agent/stdio_agent.h"
+#include "hub/greeting.h"
+#include "hub/nesting.h"
+#include "hub/places.h"
+#include "io/listen.h"
 
+#include <errno.h>
+#include <limits.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
+#include <unistd.h>
 
-enum { OPT_SERVER = 's', OPT_WAIT = 'w' };
+enum { OPT_SERVER = 's', OPT_WAIT = 'w', OPT_VIEW = ARGS_OWN, OPT_ALONE };
 
-/* How long the answer to initialize waits for servers that were never up before (decision 006). */
-enum { WAIT_MS = 2000 };
+/* What the command line asks for. */
+struct host_wishes {
+    const char *server, *view;
+    uint64_t wait; /* ms, see hub/greeting.h */
+    bool alone;
+};
 
 struct stdio {
     struct loop *loop;
     struct bridge *bridge;
     struct stdio_agent *agent; /* NULL once it is closed */
     struct drain drain;        /* of open calls, when a signal ends the program */
-    struct observer servers;   /* set while the greeting waits for servers */
-    struct timer patience;
+    struct held_greeting greeting;
 };
-
-static void stop_waiting(struct stdio *s)
-{
-    observer_remove(&s->servers);
-    timer_clear(loop_timers(s->loop), &s->patience);
-}
-
-static void greet(struct stdio *s)
-{
-    stop_waiting(s);
-    stdio_agent_release(s->agent);
-}
-
-static void on_servers(struct observer *o)
-{
-    struct stdio *s = CONTAINER_OF(o, struct stdio, servers);
-
-    if (bridge_is_known(s->bridge))
-        greet(s);
-}
-
-static void on_patience(struct timer *t)
-{
-    greet(CONTAINER_OF(t, struct stdio, patience));
-}
 
 static void bridge_stopped(void *arg)
 {
@@ -66,7 +53,7 @@ static void agent_closed(void *arg)
     struct stdio *s = arg;
 
     s->agent = NULL;
-    stop_waiting(s);
+    greeting_forget(&s->greeting);
     drain_forget(&s->drain);
     bridge_stop(s->bridge, bridge_stopped, s);
 }
@@ -92,8 +79,7 @@ static void on_signal(void *arg, int signo)
 static int converse(const struct command *self, const struct config *config, const char *server,
                     uint64_t wait)
 {
-    struct stdio s = {
-        .loop = loop_new(), .servers.changed = on_servers, .patience.fire = on_patience};
+    struct stdio s = {.loop = loop_new()};
 
     s.bridge = bridge_new(s.loop, config);
     bridge_set_for_one(s.bridge);
@@ -122,11 +108,8 @@ static int converse(const struct command *self, const struct config *config, con
         log_warn("rialto", "cannot handle signals");
     bridge_start(s.bridge);
     bridge_wake(s.bridge); /* the agent is here, so lazy servers are started */
-    if (wait) {
-        stdio_agent_hold_greeting(s.agent);
-        observers_add(router_observers(bridge_router(s.bridge)), &s.servers);
-        timer_set(loop_timers(s.loop), &s.patience, wait);
-    }
+    if (wait)
+        greeting_hold(&s.greeting, s.loop, s.bridge, s.agent, wait);
     loop_run(s.loop);
     audit_end(audit);
     bridge_free(s.bridge);
@@ -135,58 +118,179 @@ static int converse(const struct command *self, const struct config *config, con
 }
 
 /* With an address, or a command: that server alone, with its own names. */
-static struct config *find_config(const struct args *a, struct server_wish *w, const char **server,
-                                  int *code)
+static int serve_one(const struct args *a, struct server_wish *one, const struct host_wishes *w)
 {
-    *code = CMD_USAGE;
-    if (!a->rest_n)
-        return args_load_config(a);
-    *server = "server";
+    int code = CMD_USAGE;
+    struct config *c = NULL;
+
     if (a->config)
         cmd_error(a->command, "no configuration is read for a single server: leave out -c");
-    else if (!server_wish_words(w, a, a->rest, a->rest_n))
-        return server_wish_config(w, a, code);
+    else if (!server_wish_words(one, a, a->rest, a->rest_n))
+        c = server_wish_config(one, a, &code);
+    if (c)
+        code = converse(a->command, c, "server", w->wait);
+    config_free(c);
+    return code;
+}
+
+/* --- the shim --- */
+
+static void put_query(struct buf *out, const struct host_wishes *w)
+{
+    buf_str(out, "wait=");
+    units_put_duration(out, w->wait);
+    if (w->view) {
+        buf_str(out, "&view=");
+        daemon_put_value(out, w->view);
+    }
+    if (w->server) {
+        buf_str(out, "&server=");
+        daemon_put_value(out, w->server);
+    }
+}
+
+/* The path of this program, or of another that stands beside it. */
+static bool put_program(char out[PATH_MAX], const char *beside)
+{
+    ssize_t n = readlink("/proc/self/exe", out, PATH_MAX - 1);
+    char *slash = n > 0 ? memrchr(out, '/', (size_t)n) : NULL;
+
+    if (!slash)
+        return false;
+    out[n] = '\0';
+    return !beside || snprintf(slash + 1, (size_t)(out + PATH_MAX - slash - 1), "%s", beside) <
+                          out + PATH_MAX - slash - 1;
+}
+
+/* Becomes the shim, which costs a host less than this program; does the same where it is missing.
+ */
+static int attach(const char *socket, const char *file, const struct host_wishes *w)
+{
+    char self[PATH_MAX], small[PATH_MAX];
+    BUF_SCOPED query = {0}, name = {0};
+
+    control_put_name(&name, file);
+    buf_str(&name, ".log");
+    put_query(&query, w);
+    char *log = place_path(PLACE_STATE, buf_cstr(&name));
+    if (!put_program(self, NULL) || !put_program(small, "rialto-shim")) {
+        mem_free(log);
+        return CMD_FAILED;
+    }
+    const char *argv[] = {small,   socket,        buf_cstr(&query),   log ? log : "", self,
+                          "serve", "--on-demand", file ? "-c" : NULL, file,           NULL};
+    execv(small, (char *const *)argv);
+    int code = shim_run(&(struct shim_options){.socket = socket,
+                                               .query = buf_cstr(&query),
+                                               .log = log ? log : "",
+                                               .daemon = (char *const *)argv + 4});
+    mem_free(log);
+    return code;
+}
+
+/* Is this the socket of a daemon that runs? Then its configuration need not be read. */
+static char *find_live(const char *file)
+{
+    char *socket = control_find("auto", file);
+
+    if (socket && listen_is_live(socket))
+        return socket;
+    mem_free(socket);
     return NULL;
+}
+
+static const char *path_of(const char *address)
+{
+    return address ? address + strlen("unix:") : NULL;
+}
+
+/* No daemon runs: may one be started? If so, *socket is where it will listen. */
+static int prepare(const struct command *self, const struct config *c, char **socket, bool *alone)
+{
+    bool off = strcmp(c->control, "off") == 0;
+    char *address = off ? NULL : control_address("auto", c->file);
+
+    /* Inside a server of ours a daemon would end with that server. */
+    *alone = !address || nesting_is_inside();
+    if (*alone && !off && !address)
+        log_warn("rialto", "no daemon can be started, so this one serves alone");
+    *socket = address ? mem_str(path_of(address)) : NULL;
+    mem_free(address);
+    if (*alone || c->autostart.on != AUTOSTART_NOT)
+        return CMD_FINE;
+    cmd_error(self, "no daemon runs for %s, and `autostart: false` lets none be started",
+              c->file ? c->file : "the built-in configuration");
+    cmd_hint("'rialto serve' starts it; 'rialto stdio --alone' needs none");
+    return CMD_FAILED;
+}
+
+static int serve_host(const struct command *self, const struct args *a, const struct host_wishes *w)
+{
+    char *found = config_find_outside(a->config), *file = found ? realpath(found, NULL) : NULL;
+    char *socket = w->alone || nesting_is_inside() ? NULL : find_live(file);
+    bool alone = w->alone;
+    int code = CMD_FINE;
+
+    mem_free(found);
+    struct config *c = socket ? NULL : args_load_config(a);
+    if (!socket && !c)
+        code = CMD_USAGE;
+    else if (!socket && !alone)
+        code = prepare(self, c, &socket, &alone);
+    if (code == CMD_FINE && alone && w->view) {
+        cmd_error(self, "--view needs the daemon");
+        code = CMD_USAGE;
+    }
+    if (code == CMD_FINE)
+        code = alone ? converse(self, c, w->server, w->wait) : attach(socket, file, w);
+    config_free(c);
+    mem_free(socket);
+    free(file);
+    return code;
 }
 
 static int run(const struct command *self, int argc, char **argv)
 {
     struct args a = args_begin(self, argc, argv);
-    const char *server = NULL, *wrong = NULL;
-    struct server_wish wish = {0};
-    uint64_t wait = WAIT_MS;
+    struct host_wishes w = {.wait = GREETING_WAIT_MS};
+    const char *wrong = NULL;
+    struct server_wish one = {0};
     int id, code = 0;
 
+    a.outside = true;
     while (!code && (id = args_next(&a)) > 0) {
         if (id == OPT_SERVER)
-            server = a.value;
+            w.server = a.value;
+        else if (id == OPT_VIEW)
+            w.view = a.value;
+        else if (id == OPT_ALONE)
+            w.alone = true;
         else if (id == OPT_WAIT)
-            wrong = units_read_duration(span_str(a.value), &wait);
+            wrong = units_read_duration(span_str(a.value), &w.wait);
         else
-            code = server_wish_option(&wish, &a, id);
+            code = server_wish_option(&one, &a, id);
     }
     if (!code && id < 0) {
-        server_wish_fini(&wish);
+        server_wish_fini(&one);
         return a.exit_code;
     }
     if (!code && wrong) {
         cmd_error(self, "--wait: %s", wrong);
         code = CMD_USAGE;
     }
-    struct config *config = code ? NULL : find_config(&a, &wish, &server, &code);
-    server_wish_fini(&wish);
-    if (!config)
-        return code;
-    code = converse(self, config, server, wait);
-    config_free(config);
+    if (!code)
+        code = a.rest_n ? serve_one(&a, &one, &w) : serve_host(self, &a, &w);
+    server_wish_fini(&one);
     return code;
 }
 
 static const struct cmd_option options[] = {
     ARGS_OPTION_CONFIG,
     {"server", OPT_SERVER, "NAME", "offer only this server, with its own names"},
+    {"view", OPT_VIEW, "NAME", "offer what this view of the configuration leaves"},
     {"wait", OPT_WAIT, "TIME",
      "let the greeting wait so long for servers that are started for the first time (2s; 0: not)"},
+    {"alone", OPT_ALONE, NULL, "use no daemon: start servers for this host alone"},
     SERVER_WISH_OPTIONS,
     ARGS_OPTION_VERBOSE,
     ARGS_OPTION_QUIET,
@@ -196,9 +300,13 @@ const struct command command_stdio = {
     .name = "stdio",
     .summary = "Speak MCP on standard input and output, for one host program",
     .usage = "[URL | -- COMMAND [ARGS...]]",
-    .about = "With an address it is the server there, as a program: no file is read. Without one,\n"
-             "this is what goes into the configuration of a host that starts its servers itself:\n"
-             "  {\"mcpServers\": {\"rialto\": {\"command\": \"rialto\", \"args\": [\"stdio\"]}}}",
+    .about =
+        "With an address it is the server there, as a program: no file is read. Without one,\n"
+        "this is what goes into the configuration of a host that starts its servers itself:\n"
+        "  {\"mcpServers\": {\"rialto\": {\"command\": \"rialto\", \"args\": [\"stdio\"]}}}\n"
+        "All hosts share the daemon of the configuration file, which is started when none runs\n"
+        "and ends when nobody has used it for a while (`autostart`). The working folder is not\n"
+        "searched for a configuration.",
     .options = options,
     .run = run,
 };

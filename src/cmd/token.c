@@ -96,8 +96,8 @@ static int edit_file(const char *path, bool whole, const char *name, struct span
 /* A daemon that runs sees by itself that the file has changed; told, it looks at once. */
 static void tell_daemon(const struct args *a, const struct config *c)
 {
-    char *socket = control_find(c->control);
-    struct daemon *d = socket ? daemon_open(a, c->control) : NULL;
+    char *socket = control_find(c->control, c->file);
+    struct daemon *d = socket ? daemon_open(a, c->control, c->file) : NULL;
     BUF_SCOPED answer = {0};
     int status;
 

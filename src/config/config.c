@@ -60,18 +60,36 @@ char *config_place(size_t n)
     return n == 0 ? mem_str(system_file) : NULL;
 }
 
-char *config_find(const char *given)
+/* From the n-th place on. */
+static char *find_from(const char *given, size_t n)
 {
     if (!given)
         given = env_or_null("RIALTO_CONFIG");
     if (given)
         return mem_str(given);
-    for (size_t i = 0;; i++) {
+    for (size_t i = n;; i++) {
         char *place = config_place(i);
         if (!place || exists(place))
             return place;
         mem_free(place);
     }
+}
+
+char *config_find(const char *given)
+{
+    return find_from(given, 0);
+}
+
+char *config_find_outside(const char *given)
+{
+    return find_from(given, COUNT_OF(local_files));
+}
+
+char *config_user_file(void)
+{
+    struct buf path = {0};
+
+    return put_user_file(&path) ? buf_take(&path) : NULL;
 }
 
 void config_put_places(struct buf *out)

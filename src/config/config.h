@@ -39,6 +39,7 @@ enum config_errors { ERRORS_AUTO, ERRORS_PROTOCOL, ERRORS_RESULTS };
 enum config_missing { MISSING_REFUSE, MISSING_WARN };
 enum config_log_format { LOG_FORMAT_TEXT, LOG_FORMAT_JSON };
 enum config_capabilities { CAPABILITIES_AUTO, CAPABILITIES_STRICT, CAPABILITIES_LIST };
+enum config_autostart { AUTOSTART_NOT, AUTOSTART_ON, AUTOSTART_MAP };
 enum config_audit { AUDIT_OFF, AUDIT_MAP };
 enum config_audit_failure { AUDIT_REFUSE, AUDIT_WARN };
 enum config_audit_arguments { AUDIT_HASH, AUDIT_REDACTED };
@@ -176,7 +177,11 @@ struct config {
         uint64_t keep; /* bytes of log lines kept for inspection; 0 = none */
     } log;
     const char *control; /* "auto", "off" or unix:PATH */
-    uint64_t record;     /* bytes of calls kept for inspection; 0 = none */
+    struct {
+        enum config_autostart on;
+        uint64_t idle; /* ms; 0 = for ever */
+    } autostart;
+    uint64_t record; /* bytes of calls kept for inspection; 0 = none */
     struct {
         enum config_audit on;
         const char *file;   /* NULL: audit.jsonl in the state folder */

@@ -24,6 +24,11 @@ enum { CONFIG_MAX_BYTES = 4 * 1024 * 1024 };
  * caller frees the path; NULL when there is no file.
  */
 char *config_find(const char *given);
+/* The same for programs that hosts start in any folder: the working folder is not looked into,
+ * because what was cloned there must not start commands. */
+char *config_find_outside(const char *given);
+/* The user's own file, there or not; NULL without a home. The caller frees the path. */
+char *config_user_file(void);
 /* The n-th place where config_find looks when nothing is given, NULL past the end. The caller frees
  * the path. */
 char *config_place(size_t n);

@@ -175,6 +175,11 @@ static const struct schema_word role_words[] = {
     {"both", "does both"},
     {NULL},
 };
+static const struct schema_word autostart_words[] = {
+    {"false", "none is started: somebody else runs 'rialto serve'"},
+    {"true", "one is started, with the defaults below"},
+    {NULL},
+};
 static const struct schema_word audit_words[] = {
     {"off", "there is none"},
     {NULL},
@@ -789,9 +794,18 @@ const struct schema_row schema_rows[] = {
      .help = "How much of the log the daemon keeps in memory for 'rialto logs' and /api/logs."},
     {"control", SCHEMA_STRING, TOP(control), .preset = "auto", .check = check_control,
      .env = "RIALTO_CONTROL",
-     .help = "The socket by which 'rialto status' and the like reach the daemon: unix:PATH, off, "
-             "or auto for rialto/control.sock in $XDG_RUNTIME_DIR, in /run, or in a folder of "
-             "the user's own in /tmp."},
+     .help =
+         "The socket by which 'rialto status' and the like reach the daemon: unix:PATH, off, "
+         "or auto for one that is named after this file, in rialto/ in $XDG_RUNTIME_DIR, in /run, "
+         "or in a folder of the user's own in /tmp: control.sock for the user's own file, "
+         "control-DIGEST.sock for others. 'rialto stdio' always comes by that one."},
+    {"autostart", SCHEMA_SECTION, TOP(autostart.on), .preset = "true", .words = autostart_words,
+     .env = "RIALTO_AUTOSTART",
+     .help = "Whether 'rialto stdio' starts the daemon of this file when none runs."},
+    {"autostart.idle", SCHEMA_DURATION, TOP(autostart.idle), .preset = "10m", .min = 100,
+     .max = HOURS(24 * 365), .zero = "never",
+     .help = "A daemon that was started like this ends when nobody has used it for so long. A host "
+             "that is connected by 'rialto stdio' counts as use."},
     {"record", SCHEMA_SIZE, TOP(record), .preset = "1MiB", .min = 256 * 1024, .max = 1ull << 30,
      .zero = "nothing",
      .help = "How much is kept of the last calls, with arguments and results, to be looked at with "

@@ -4,6 +4,7 @@
 #include "hub/endpoints.h"
 
 #include "base/mem.h"
+#include "hub/narrowings.h"
 
 #include <stdio.h>
 
@@ -138,18 +139,11 @@ struct endpoint *endpoints_all(struct endpoints *e, const struct caller *caller,
     return found ? found : open_to(e, caller, NULL, narrowing, "");
 }
 
-static bool may_see(const struct narrowing *n, struct span alias)
-{
-    for (size_t i = 0; n && i < n->n_providers; i++)
-        if (span_eq(n->providers[i], alias))
-            return true;
-    return !n || !n->n_providers;
-}
-
 struct endpoint *endpoints_one(struct endpoints *e, const struct caller *caller,
                                const struct narrowing *narrowing, struct span alias)
 {
-    const struct exposure *one = may_see(narrowing, alias) ? bridge_one(e->bridge, alias) : NULL;
+    const struct exposure *one =
+        narrowing_shows(narrowing, alias) ? bridge_one(e->bridge, alias) : NULL;
 
     if (!one)
         return NULL;

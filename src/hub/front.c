@@ -11,6 +11,8 @@
 #include "wire/json.h"
 #include "wire/url.h"
 
+#include <errno.h>
+
 enum { ROUTES_MAX = 48, WAITING_MAX = 1000 };
 
 struct http_route {
@@ -38,6 +40,11 @@ struct front {
     size_t n_waiting;
     void (*ended)(void *arg);
     void *ended_arg;
+    /* Of the addresses of the configuration, in its order: */
+    const struct config_listen **open; /* those that we listen on, before any control socket */
+    const char **taken;                /* those that other programs have */
+    size_t n_open, n_taken;
+    bool spares_taken;
 };
 
 struct waiting {
@@ -95,7 +102,7 @@ static const struct config_listen *address_of(const struct front *f, const struc
     static const struct config_listen control = {0};
     size_t n = http_exchange_came_by(x);
 
-    return n < f->config->listen.n ? &f->config->listen.items[n] : &control;
+    return n < f->n_open ? f->open[n] : &control;
 }
 
 /*
@@ -515,6 +522,8 @@ struct front *front_new(struct loop *loop, const struct config *c)
     struct front *f = MEM_NEW(struct front);
 
     f->config = c;
+    f->open = MEM_ARRAY(const struct config_listen *, c->listen.n + 1);
+    f->taken = MEM_ARRAY(const char *, c->listen.n + 1);
     f->server =
         http_server_new(loop,
                         &(struct http_server_options){.max_body = c->limits.message,
@@ -615,8 +624,15 @@ int front_listen(struct front *f, struct err *err)
     for (size_t i = 0; i < f->config->listen.n; i++) {
         const struct config_listen *l = &f->config->listen.items[i];
         int code = listen_on(f, l, err);
+        if (code && err->code == -EADDRINUSE && f->spares_taken) {
+            f->taken[f->n_taken++] = l->address;
+            log_warn("http", "%s is taken by another program, so it is not served here",
+                     l->address);
+            continue;
+        }
         if (code)
             return code;
+        f->open[f->n_open++] = l;
         if (l->open)
             log_warn("http", "%s can be reached from other machines%s", l->address,
                      gate_asks(f->gate) ? "" : ", and everybody there is let in (auth.anonymous)");
@@ -624,12 +640,27 @@ int front_listen(struct front *f, struct err *err)
     return 0;
 }
 
+void front_spare_taken(struct front *f)
+{
+    f->spares_taken = true;
+}
+
+size_t front_open_count(const struct front *f)
+{
+    return f->n_open;
+}
+
+const char *front_taken(const struct front *f, size_t n)
+{
+    return n < f->n_taken ? f->taken[n] : NULL;
+}
+
 void front_renew_certificates(struct front *f)
 {
     struct err err;
 
-    for (size_t i = 0; i < f->config->listen.n; i++) {
-        const struct config_listen *l = &f->config->listen.items[i];
+    for (size_t i = 0; i < f->n_open; i++) {
+        const struct config_listen *l = f->open[i];
         if (!l->tls_cert)
             continue;
         if (http_server_renew_tls(f->server, i, l->tls_cert, l->tls_key, &err))
@@ -662,5 +693,7 @@ void front_close(struct front *f, void (*closed)(void *arg), void *arg)
 void front_free(struct front *f)
 {
     gate_free(f->gate);
+    mem_free(f->open);
+    mem_free(f->taken);
     mem_free(f);
 }

@@ -57,8 +57,14 @@ void front_route_open(struct front *f, const char *path,
  */
 void front_route_pages(struct front *f, bool (*wants)(const struct http_request *req),
                        front_handler_fn *handler, void *owner);
-/* Listen on all addresses of the configuration; 0 or a negative code with `err` filled. */
+/* Listen on all addresses of the configuration; 0 or a negative code with `err` filled. With
+ * front_spare_taken before, an address that another program has is left to it. */
 MUST_CHECK int front_listen(struct front *f, struct err *err);
+void front_spare_taken(struct front *f);
+/* How many addresses of the configuration are open: the first ones of front_address. */
+size_t front_open_count(const struct front *f);
+/* The n-th address that was left to another program; NULL past the end. */
+const char *front_taken(const struct front *f, size_t n);
 /* Listen on one more address, a Unix socket; after front_listen. */
 MUST_CHECK int front_listen_control(struct front *f, const char *address, struct err *err);
 const char *front_address(const struct front *f, size_t n);

@@ -11,6 +11,8 @@
 #include "hub/endpoints.h"
 #include "hub/follow.h"
 #include "hub/narrowings.h"
+#include "hub/on_demand.h"
+#include "hub/shims.h"
 #include "hub/task_file.h"
 #include "hub/web_pages.h"
 #include "io/ws.h"
@@ -24,14 +26,17 @@ struct hub {
     struct bridge *bridge;
     struct front *front;
     struct endpoints *endpoints;
+    struct shims *shims;
     struct web_pages *pages;
     struct follow *follow;
     struct task_file *tasks;
-    struct bus_role *role;      /* NULL without a bus */
-    struct drain drain;         /* of the calls that are open when it is to stop */
-    int calling;                /* those who may still call servers: agents, the bus */
-    int closing;                /* parts that are not closed yet */
-    void (*stopped)(void *arg); /* NULL until hub_stop */
+    struct bus_role *role;       /* NULL without a bus */
+    struct on_demand *on_demand; /* NULL: serves until it is told to end */
+    uint64_t requests;           /* of agents, by HTTP */
+    struct drain drain;          /* of the calls that are open when it is to stop */
+    int calling;                 /* those who may still call servers: agents, the bus */
+    int closing;                 /* parts that are not closed yet */
+    void (*stopped)(void *arg);  /* NULL until hub_stop */
     void *stopped_arg;
 };
 
@@ -89,6 +94,7 @@ static void on_mcp(void *owner, const struct caller *caller, struct http_exchang
     }
     if (!find_narrowing(h, caller, x, req, &narrowing))
         return;
+    h->requests++;
     if (!rest.n || span_is(rest, "/")) {
         bool asks_for_view = narrowing && !caller->view;
         if (asks_for_view || !web_pages_mcp(h->pages, caller, x, req, sse))
@@ -136,6 +142,20 @@ static void set_redirect(struct hub *h)
     }
 }
 
+/* A host's shim. */
+static void on_attach(void *owner, const struct caller *caller, struct http_exchange *x,
+                      const struct http_request *req, struct span rest)
+{
+    const struct hub *h = owner;
+    const struct narrowing *narrowing;
+
+    (void)rest;
+    if (h->stopped)
+        http_refuse(x, 503, "this Rialto is being stopped", "come back when it runs again");
+    else if (find_narrowing(h, caller, x, req, &narrowing))
+        shims_handle(h->shims, caller, x, req, narrowing);
+}
+
 /* A list of the addresses, for people who look without a browser. */
 static void on_root(void *owner, const struct caller *caller, struct http_exchange *x,
                     const struct http_request *req, struct span rest)
@@ -180,6 +200,13 @@ static bool may_stay(void *arg, const struct principal *principal, bool by_socke
     return by_socket || front_asks_tokens(h->front) == (principal != NULL);
 }
 
+static bool shim_may_stay(void *arg, const struct narrowing *narrowing)
+{
+    const struct hub *h = arg;
+
+    return narrowings_are_current(h->narrowings, narrowing);
+}
+
 /* Nothing of a token that has ended is delivered: first its calls end, then its connections. */
 static void on_ended(void *arg)
 {
@@ -189,6 +216,7 @@ static void on_ended(void *arg)
         return;
     call_end_principals(bridge_router(h->bridge));
     endpoints_review(h->endpoints, may_stay, h, "the token or its view is not valid any more");
+    shims_review(h->shims, shim_may_stay, h);
     web_pages_review(h->pages, front_asks_tokens(h->front));
 }
 
@@ -214,6 +242,7 @@ struct hub *hub_new(struct loop *loop, const struct config *c, const char *liste
     h->tasks = task_file_open(loop_timers(loop), router_tasks(bridge_router(h->bridge)));
     h->front = front_new(loop, c);
     h->endpoints = endpoints_new(loop, h->bridge, c);
+    h->shims = shims_new(loop, h->bridge, c);
     h->pages = web_pages_new(loop, c, h->bridge, h->front, h->endpoints);
     h->follow = follow_new(loop, h->bridge, listen);
     follow_on_applied(h->follow, on_applied, h);
@@ -226,6 +255,7 @@ static void add_routes(struct hub *h)
 {
     front_route(h->front, "/mcp", true, on_mcp, h);
     front_route(h->front, "/sse", false, on_sse, h);
+    front_route(h->front, "/attach", false, on_attach, h);
     front_route(h->front, "/", false, on_root, h);
     front_route(h->front, CALLBACK_PATH, false, on_callback, h);
     front_let_in(h->front, CALLBACK_PATH, FRONT_ANYBODY);
@@ -290,6 +320,7 @@ static void drained(void *arg)
     struct hub *h = arg;
 
     endpoints_close(h->endpoints, endpoints_closed, h);
+    shims_close(h->shims, part_closed, h);
     front_close(h->front, part_closed, h);
     calls_ended(h);
 }
@@ -298,8 +329,12 @@ void hub_stop(struct hub *h, void (*stopped)(void *arg), void *arg)
 {
     h->stopped = stopped;
     h->stopped_arg = arg;
-    h->closing = 3;
+    h->closing = 4;
     h->calling = 2;
+    if (h->on_demand)
+        on_demand_free(h->on_demand);
+    h->on_demand = NULL;
+    shims_let_idle_go(h->shims);
     drain_begin(&h->drain, bridge_router(h->bridge), drained, h);
     if (h->role)
         bus_role_close(h->role, role_closed, h);
@@ -335,7 +370,31 @@ struct front *hub_front(const struct hub *h)
 
 size_t hub_sessions(const struct hub *h)
 {
-    return endpoints_sessions_at(h->endpoints, NULL);
+    return endpoints_sessions_at(h->endpoints, NULL) + shims_count(h->shims);
+}
+
+size_t hub_shims(const struct hub *h)
+{
+    return shims_count(h->shims);
+}
+
+/* --- a daemon that a shim has started --- */
+
+static bool is_in_use(void *arg, uint64_t *uses)
+{
+    const struct hub *h = arg;
+    const struct stats *calls = router_stats(bridge_router(h->bridge));
+    struct browser_numbers pages = {0};
+
+    hub_count_pages(h, &pages);
+    *uses = h->requests + calls->opened;
+    return shims_count(h->shims) || calls->in_flight || calls->queued || pages.pages || h->role;
+}
+
+void hub_serve_on_demand(struct hub *h, uint64_t idle, void (*over)(void *arg), void *arg)
+{
+    front_spare_taken(h->front);
+    h->on_demand = on_demand_new(h->loop, idle, is_in_use, h, over, arg);
 }
 
 void hub_count_pages(const struct hub *h, struct browser_numbers *out)

@@ -30,8 +30,16 @@ void hub_free(struct hub *h);
 
 struct bridge *hub_bridge(const struct hub *h);
 struct front *hub_front(const struct hub *h);
-/* The number of agents' sessions, at all endpoints. */
+/*
+ * The daemon was started by a shim: an address that another program has is left to that program,
+ * and `over` is called from the loop when nobody has used the hub for `idle` ms (0: never). Before
+ * hub_open.
+ */
+void hub_serve_on_demand(struct hub *h, uint64_t idle, void (*over)(void *arg), void *arg);
+/* The number of agents' sessions, at all endpoints and by shims. */
 size_t hub_sessions(const struct hub *h);
+/* The number of shims that are attached. */
+size_t hub_shims(const struct hub *h);
 void hub_count_pages(const struct hub *h, struct browser_numbers *out);
 /* False: there is no bus. `out` is valid until the next turn of the loop. */
 bool hub_look_at_bus(const struct hub *h, struct bus_report *out);

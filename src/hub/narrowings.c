@@ -118,3 +118,11 @@ bool narrowings_are_current(const struct narrowings *n, const struct narrowing *
                 return entry(it)->current;
     return true;
 }
+
+bool narrowing_shows(const struct narrowing *narrowing, struct span alias)
+{
+    for (size_t i = 0; narrowing && i < narrowing->n_providers; i++)
+        if (span_eq(narrowing->providers[i], alias))
+            return true;
+    return !narrowing || !narrowing->n_providers;
+}

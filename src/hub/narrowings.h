@@ -5,6 +5,8 @@
  * so that its sessions go on; one that was changed gets another, and the old one is not current any
  * more. Narrowings must outlive every view that they narrow, including views that are only waiting
  * to be freed: all of them are freed at the end. Create this before the bridge and free it after.
+ *
+ * Nouns: narrowings_, narrowing_.
  */
 #ifndef RIALTO_HUB_NARROWINGS_H
 #define RIALTO_HUB_NARROWINGS_H
@@ -20,6 +22,8 @@ void narrowings_free(struct narrowings *n);
 void narrowings_apply(struct narrowings *n, const struct config *c);
 /* The narrowing of this name; NULL when there is none, and for NULL. */
 const struct narrowing *narrowings_find(const struct narrowings *n, const char *view);
+/* Does the narrowing leave anything of the server of this name? True for NULL: everything. */
+bool narrowing_shows(const struct narrowing *narrowing, struct span alias);
 /* Is this what a configured view of today leaves? True for NULL: everything. */
 bool narrowings_are_current(const struct narrowings *n, const struct narrowing *narrowing);
 

@@ -1,5 +1,5 @@
 /* Which configuration files the Rialtos above this process use, by device and inode. Called by
- * server.c when it makes the plan of a server that is a program. */
+ * server.c when it makes the plan of a server that is a program, and by cmd/stdio.c. */
 #include "hub/nesting.h"
 
 #include <stdint.h>
@@ -33,6 +33,11 @@ bool nesting_has(const char *file)
     }
     buf_fini(&own);
     return has;
+}
+
+bool nesting_is_inside(void)
+{
+    return span_str(getenv(VARIABLE)).n > 0;
 }
 
 void nesting_put(struct buf *out, const char *file)

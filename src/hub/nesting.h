@@ -13,6 +13,8 @@
 
 /* Is this file (NULL: none) in use by a Rialto that this process runs inside of? */
 bool nesting_has(const char *file);
+/* Does this process run inside of a Rialto at all? */
+bool nesting_is_inside(void);
 /* Append the variable ("NAME=VALUE") for programs of this file's servers. */
 void nesting_put(struct buf *out, const char *file);
 

@@ -57,8 +57,8 @@ char *runtime_folder_address(const char *name)
             continue;
         if (is_usable(buf_cstr(&folder)))
             buf_printf(&address, "unix:%s/%s", buf_cstr(&folder), name);
-        else if (i == 0)
-            break; /* the environment names the folder, so no other is tried */
+        else if (i == 0 && access(buf_cstr(&folder), F_OK) == 0)
+            break; /* the environment names a folder that is another's: no other is tried */
     }
     buf_fini(&folder);
     return address.n ? buf_take(&address) : NULL;

@@ -1,7 +1,7 @@
 /*
  * runtime_folder: where the sockets of a user's programs stand.
  *
- * $XDG_RUNTIME_DIR/rialto; without that variable /run/user/UID/rialto, /run/rialto or, last,
+ * $XDG_RUNTIME_DIR/rialto (without that variable /run/user/UID/rialto), /run/rialto or, last,
  * /tmp/rialto-UID, the first that exists or can be created. Folders are created 0700; one that
  * belongs to another user, or that others can write to, is not used.
  */

@@ -26,7 +26,7 @@ const overall = async (server, query = '') => {
 };
 const stateOf = async (server, name) => (await get(server, `/api/servers/${name}`)).json;
 const whoami = async (client, name) => (await client.call(`${name}__whoami`)).result.structuredContent;
-const status = (server, args = []) => rialto(['status', ...args], { env: { XDG_RUNTIME_DIR: server.dir }, cwd: server.dir });
+const status = (server, args = []) => rialto(['status', '-c', server.config, ...args], { env: { XDG_RUNTIME_DIR: server.dir }, cwd: server.dir });
 
 /** The lines of /metrics as a map from "name{labels}" to a number. */
 async function metrics(server) {
@@ -315,7 +315,10 @@ test('an address for all does not open the control', async (t) => {
 
 // --- the control socket ---
 
-const socketOf = (server) => path.join(server.dir, 'rialto/control.sock');
+const socketOf = (server) => {
+  const folder = path.join(server.dir, 'rialto');
+  return path.join(folder, fs.readdirSync(folder).find((n) => n.endsWith('.sock')));
+};
 
 function overSocket(socket, where) {
   return new Promise((resolve, reject) => {
@@ -341,7 +344,7 @@ test('the control socket is its owner\'s alone, and goes with the daemon', async
 
 test('a second daemon does without it', async (t) => {
   const first = await serve(t, two);
-  const second = await serve(t, two, { env: { XDG_RUNTIME_DIR: first.dir } });
+  const second = await serve(t, null, { args: ['-c', first.config], env: { XDG_RUNTIME_DIR: first.dir } });
   await until('a warning', () => /no control socket/.test(second.stderr()));
   assert.equal((await get(second, '/healthz')).status, 200);
   assert.equal(JSON.parse((await overSocket(socketOf(first), '/status')).text).pid, first.pid);
@@ -455,7 +458,11 @@ test('rialto tools and call, by the daemon', async (t) => {
   const other = writeConfig(tempDir(), two);
   const wrong = await rialto(['tools', '-c', other, '--daemon'], { env });
   assert.equal(wrong.code, 1);
-  assert.match(wrong.stderr, /another configuration/);
+  assert.match(wrong.stderr, /no daemon is running/, 'the one that runs is of another file');
+  const shared = writeConfig(tempDir(), { ...two, control: `unix:${socketOf(server)}` });
+  const told = await rialto(['tools', '-c', shared, '--daemon'], { env });
+  assert.equal(told.code, 1);
+  assert.match(told.stderr, /another configuration/);
 });
 
 // Lines of just 256 bytes were moved while they were being cut up, and cut up where they had been.

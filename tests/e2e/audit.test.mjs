@@ -86,7 +86,7 @@ test('arguments as text have no secrets, and a call on standard input is in the 
   const dir = tempDir();
   const file = path.join(dir, 'trail.log');
   const config = writeConfig(dir, { servers: { f: fake() }, audit: { file, arguments: 'redacted' } });
-  const client = new StdioClient(t, rialtoBin, ['stdio', '-c', config], { env: { XDG_STATE_HOME: dir } });
+  const client = new StdioClient(t, rialtoBin, ['stdio', '--alone', '-c', config], { env: { XDG_STATE_HOME: dir } });
   await client.connect();
   await client.waitFor('f__echo');
   await client.request('tools/call', { name: 'f__echo', arguments: { message: 'Authorization: Bearer sk-abcdefghijklmnopqrstuvwxyz0123456789' } });

@@ -226,7 +226,7 @@ test('looking after the daemon takes a token of an operator; Unix sockets take n
     assert.notEqual((await get(where, ADMIN)).status, 403, where);
     assert.notEqual((await get(where, ADMIN)).status, 401, where);
   }
-  const status = await rialto(['status', '--json'], { env: { XDG_RUNTIME_DIR: server.dir } });
+  const status = await rialto(['status', '-c', server.config, '--json'], { env: { XDG_RUNTIME_DIR: server.dir } });
   assert.equal(status.code, 0, status.stderr);
   const answer = await new Promise((resolve, reject) => {
     const http = process.getBuiltinModule('node:http');

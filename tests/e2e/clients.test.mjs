@@ -161,7 +161,7 @@ describe('over stdio', { concurrency: false }, () => {
     test(`the TypeScript SDK ${line}`, async () => {
       const { files, config } = threeServers();
       const transport = new sdks[line].Stdio({
-        command: rialtoBin, args: ['stdio', '-c', writeConfig(tempDir(), config)],
+        command: rialtoBin, args: ['stdio', '--alone', '-c', writeConfig(tempDir(), config)],
         env: { ...process.env, ...sanitizerEnv }, stderr: 'ignore',
       });
       await useWithSdk(sdks[line], transport, files, `stdio-${line}`);
@@ -172,7 +172,7 @@ describe('over stdio', { concurrency: false }, () => {
     const { config } = threeServers();
     const dir = tempDir();
     const host = writeConfig(dir, {
-      mcpServers: { rialto: { command: rialtoBin, args: ['stdio', '-c', writeConfig(dir, config)] } },
+      mcpServers: { rialto: { command: rialtoBin, args: ['stdio', '--alone', '-c', writeConfig(dir, config)] } },
     }, 'host.json');
     const run = await runCommand(process.execPath, [inspector, '--cli', '--config', host, '--server',
       'rialto', '--format', 'json', '--method', 'tools/call', '--tool-name', 'everything__echo',

@@ -313,7 +313,7 @@ async function modernOverHttp(url) {
 }
 
 async function modernOverStdio(t, file) {
-  const agent = new StdioClient(t, rialtoBin, ['stdio', '-c', file]);
+  const agent = new StdioClient(t, rialtoBin, ['stdio', '--alone', '-c', file]);
   const ask = (id, method, params) => agent.rawRequest(String(id), method, toModern(params));
   let n = 100_000;
   await until('server-everything', async () => /"get-sum"/.test(await ask(n++, 'tools/list', '{}')));
@@ -327,7 +327,7 @@ async function legacyOverHttp(url) {
 }
 
 async function legacyOverStdio(t, file) {
-  const agent = new StdioClient(t, rialtoBin, ['stdio', '-c', file]);
+  const agent = new StdioClient(t, rialtoBin, ['stdio', '--alone', '-c', file]);
   await agent.connect();
   await agent.waitFor('echo', 'get-sum');
   return allAtOnce(agent);

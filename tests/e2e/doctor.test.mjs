@@ -433,7 +433,9 @@ test('the daemon that runs: its address is ours, and what fails there is told', 
   assert.ok(!checks.some((c) => /another PATH/.test(c.text)));
   const twice = await rialto(['doctor', '-c', server.config], where);
   assert.match(twice.stdout, /server once\n(?:.*\n)+? {2}FAIL {2}is not available: exited with 1.*\n(?:.*\n)? {8}hint: .*some cannot run twice/);
-  const other = await doctor({}, { env: { ...env, PATH: '/usr/bin:/bin:/of/mine' }, args: ['--no-start'] });
+  const folder = path.join(server.dir, 'rialto');
+  const socket = path.join(folder, fs.readdirSync(folder).find((n) => n.endsWith('.sock')));
+  const other = await doctor({ control: `unix:${socket}` }, { env: { ...env, PATH: '/usr/bin:/bin:/of/mine' }, args: ['--no-start'] });
   expectCheck(other, 'warn', /it has another PATH than you here: \//, /whole paths/);
   expectCheck(other, 'warn', /it runs with another configuration: \/.*rialto\.json/, /rialto doctor -c \//);
 });

@@ -16,7 +16,7 @@ async function serveFixture(t, entry, more = {}) {
 
 const overHttp = (url, headers = {}) => (sdk) => new sdk.StreamableHTTPClientTransport(new URL(url), { requestInit: { headers } });
 const overStdio = (file) => (sdk) => new sdk.StdioClientTransport({
-  command: rialtoBin, args: ['stdio', '-c', file], env: process.env, stderr: 'ignore',
+  command: rialtoBin, args: ['stdio', '--alone', '-c', file], env: process.env, stderr: 'ignore',
 });
 
 for (const era of eras) {

@@ -77,7 +77,7 @@ test('that there are two is known at the next start', async (t) => {
   const options = { env: { XDG_CACHE_HOME: dir } };
   const file = writeConfig(dir, { servers: { fixture: fixtureEntry('dual') } });
   for (let i = 0; i < 2; i++) {
-    const agent = await new StdioClient(t, rialtoBin, ['stdio', '-c', file], options).connect();
+    const agent = await new StdioClient(t, rialtoBin, ['stdio', '--alone', '-c', file], options).connect();
     if (i === 0) await agent.waitFor('fixture__client');
     const { result } = await agent.request('tools/call', { name: 'fixture__client', arguments: {} });
     assert.equal(JSON.parse(result.content[0].text).era, 'legacy');

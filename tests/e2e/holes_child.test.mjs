@@ -117,7 +117,7 @@ test('what a killed daemon left behind is ended by the next', async (t) => {
   const options = folder ? { bin: inGroup(folder) } : {};
   const { entry, helper } = daemonising('one');
   const [program, ...args] = options.bin ?? [rialtoBin];
-  const killed = start(program, [...args, 'stdio', '-c', writeConfig(tempDir(), { servers: { one: entry } })],
+  const killed = start(program, [...args, 'stdio', '--alone', '-c', writeConfig(tempDir(), { servers: { one: entry } })],
     { env: { ...process.env, ...sanitizerEnv } });
   const left = await until('the helper', () => { try { return helper().pid && helper(); } catch { return false; } });
   t.after(() => isAlive(left) && process.kill(left.pid, 'SIGKILL'));

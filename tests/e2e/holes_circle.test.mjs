@@ -109,7 +109,7 @@ test('a program that is a bridge back to the one that started it', async (t) => 
   const inner = writeConfig(tempDir(), { servers: { back: { url: urlOf(port) } } });
   const a = await bridge(t, port, {
     s: fake('--name', 's'),
-    child: { command: rialtoBin, args: ['stdio', '-c', inner], env: { XDG_CACHE_HOME: tempDir() } },
+    child: { command: rialtoBin, args: ['stdio', '--alone', '-c', inner], env: { XDG_CACHE_HOME: tempDir() } },
   });
   const client = await new HttpClient(a.url).connect();
   await client.waitFor('s__echo');
@@ -131,7 +131,7 @@ test('a configuration that starts itself', async (t) => {
   const file = path.join(dir, 'rialto.json');
   fs.writeFileSync(file, JSON.stringify({
     listen: '127.0.0.1:0',
-    servers: { me: { command: rialtoBin, args: ['stdio', '--wait', '0', '-c', file] }, s: fake() },
+    servers: { me: { command: rialtoBin, args: ['stdio', '--alone', '--wait', '0', '-c', file] }, s: fake() },
   }));
   const server = await serve(t, null, { args: ['-c', file] });
   const client = await new HttpClient(server.url).connect();

@@ -27,7 +27,7 @@ test('a log line of one caller does not reach the other', async (t) => {
   assert.equal(lines(alone.events), 1, 'the only one at work hears it');
 
   const busy = bob.client.rawRequest(1, 'tools/call', '{"name":"s__sleep","arguments":{"ms":2500}}');
-  const status = async () => JSON.parse((await rialto(['status', '--json'], { env: { XDG_RUNTIME_DIR: server.dir } })).stdout);
+  const status = async () => JSON.parse((await rialto(['status', '-c', server.config, '--json'], { env: { XDG_RUNTIME_DIR: server.dir } })).stdout);
   await until('the other is at work', async () => (await status()).servers[0].in_flight === 1);
   const both = await ann.client.rawRequest(2, 'tools/call', '{"name":"s__log","arguments":{"level":"error"}}');
   assert.equal(lines(both.events), 0);

@@ -124,7 +124,7 @@ test('a view holds, in both eras and on stdio', async (t) => {
   assert.deepEqual(await ran(client, 'viewed__ran'), []);
 
   const file = writeConfig(tempDir(), { servers: { denied: servers.denied } });
-  const stdio = new StdioClient(t, rialtoBin, ['stdio', '-c', file]);
+  const stdio = new StdioClient(t, rialtoBin, ['stdio', '--alone', '-c', file]);
   await stdio.rawRequest(1, 'initialize', '{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"a","version":"1"}}');
   stdio.send({ jsonrpc: '2.0', method: 'notifications/initialized' });
   await until('the tools', async () => (await stdio.rawRequest(2, 'tools/list')).includes('denied__echo'));

@@ -213,7 +213,7 @@ test('the end of a visit is told to the agent that was sent there, and to no oth
 for (const expose of ['full', 'search']) {
   test(`a question that its server takes back is taken back at the agent (expose: ${expose})`, async (t) => {
     const file = writeConfig(tempDir(), { expose, servers: { a: asking() } });
-    const client = await new StdioClient(t, rialtoBin, ['stdio', '-c', file]).connect({ capabilities: { elicitation: {} } });
+    const client = await new StdioClient(t, rialtoBin, ['stdio', '--alone', '-c', file]).connect({ capabilities: { elicitation: {} } });
     await client.waitFor(expose === 'search' ? 'call_tool' : 'a__go_on');
     const call = (name) => client.request('tools/call', expose === 'search'
       ? { name: 'call_tool', arguments: { name, arguments: {} } } : { name, arguments: {} });
@@ -234,18 +234,18 @@ test('rialto stdio: the greeting waits for servers never seen before, lists neve
   const file = writeConfig(dir, {
     servers: { slow: fragile(path.join(dir, 'died'), '--wait', go), quick: fake('--name', 'quick') },
   });
-  const hasty = new StdioClient(t, rialtoBin, ['stdio', '-c', file, '--wait', '0']);
+  const hasty = new StdioClient(t, rialtoBin, ['stdio', '--alone', '-c', file, '--wait', '0']);
   await hasty.connect();
   const known = (await hasty.request('tools/list')).result.tools.map((x) => x.name);
   assert.ok(!known.some((n) => n.startsWith('slow__')), 'it cannot be up: it waits for the file');
-  const patient = new StdioClient(t, rialtoBin, ['stdio', '-c', file, '--wait', '1m']);
+  const patient = new StdioClient(t, rialtoBin, ['stdio', '--alone', '-c', file, '--wait', '1m']);
   const greeted = patient.connect();
   assert.equal(await Promise.race([greeted.then(() => 'greeted'), sleep(300).then(() => 'waits')]), 'waits');
   fs.writeFileSync(go, '');
   await greeted;
   const names = (await patient.request('tools/list')).result.tools.map((x) => x.name);
   assert.ok(names.includes('slow__peek') && names.includes('quick__echo'), names.join());
-  const wrong = await rialto(['stdio', '-c', file, '--wait', 'soon']);
+  const wrong = await rialto(['stdio', '--alone', '-c', file, '--wait', 'soon']);
   assert.equal(wrong.code, 2);
   assert.match(wrong.stderr, /--wait/);
 });
@@ -259,7 +259,7 @@ test('rialto stdio: what was sent before the end of input is answered, the greet
     { id: 2, method: 'tools/list' },
   ];
   const input = messages.map((m) => `${JSON.stringify({ jsonrpc: '2.0', ...m })}\n`).join('');
-  const { code, stdout } = await rialto(['stdio', '-c', file, '--wait', '4s'], { input });
+  const { code, stdout } = await rialto(['stdio', '--alone', '-c', file, '--wait', '4s'], { input });
   assert.equal(code, 0);
   const [greeting, list] = stdout.trim().split('\n').map((l) => JSON.parse(l));
   assert.equal(greeting.result.serverInfo.name, 'rialto');
@@ -273,7 +273,7 @@ test('what a server offered before is listed at once while it starts, and a call
   const config = { servers: { slow: fragile(path.join(dir, 'died'), '--wait', go), quick: fake('--name', 'quick') } };
   const file = writeConfig(dir, config);
   fs.writeFileSync(go, '');
-  const first = new StdioClient(t, rialtoBin, ['stdio', '-c', file], { env });
+  const first = new StdioClient(t, rialtoBin, ['stdio', '--alone', '-c', file], { env });
   await first.connect();
   await until('the slow tool', async () =>
     (await first.request('tools/list')).result.tools.some((x) => x.name === 'slow__peek'));
@@ -283,7 +283,7 @@ test('what a server offered before is listed at once while it starts, and a call
   for (const name of fs.readdirSync(kept)) assert.equal(fs.statSync(path.join(kept, name)).mode & 0o777, 0o600);
 
   fs.unlinkSync(go);
-  const second = new StdioClient(t, rialtoBin, ['stdio', '-c', file, '--wait', '1h'], { env });
+  const second = new StdioClient(t, rialtoBin, ['stdio', '--alone', '-c', file, '--wait', '1h'], { env });
   await second.connect();
   const names = (await second.request('tools/list')).result.tools.map((x) => x.name);
   assert.ok(names.includes('slow__peek') && names.includes('quick__echo'), names.join());
@@ -296,7 +296,7 @@ test('what a server offered before is listed at once while it starts, and a call
 
   // One that does not come up this time is taken off the list, and a changed entry is another server.
   const broken = writeConfig(dir, { servers: { ...config.servers, quick: fake('--name', 'quick', '--exit-at-once') } });
-  const third = new StdioClient(t, rialtoBin, ['stdio', '-c', broken], { env });
+  const third = new StdioClient(t, rialtoBin, ['stdio', '--alone', '-c', broken], { env });
   await third.connect();
   const now = (await third.request('tools/list')).result.tools.map((x) => x.name);
   assert.ok(now.includes('slow__peek') && !now.includes('quick__echo'), now.join());
@@ -308,19 +308,19 @@ test('a remembered server that does not come up is taken off the list', async (t
   const program = path.join(dir, 'program');
   fs.symlinkSync(fakeBin, program);
   const file = writeConfig(dir, { listen: '127.0.0.1:0', servers: { a: { command: program, args: ['--name', 'a'] } } });
-  const first = new StdioClient(t, rialtoBin, ['stdio', '-c', file], { env });
+  const first = new StdioClient(t, rialtoBin, ['stdio', '--alone', '-c', file], { env });
   await first.connect();
   assert.ok((await first.request('tools/list')).result.tools.length > 0);
   await first.stop();
   fs.unlinkSync(program);
-  const second = new StdioClient(t, rialtoBin, ['stdio', '-c', file], { env });
+  const second = new StdioClient(t, rialtoBin, ['stdio', '--alone', '-c', file], { env });
   await second.connect();
   await until('an empty list', async () => (await second.request('tools/list')).result.tools.length === 0);
   assert.match((await second.request('tools/call', { name: 'a__echo', arguments: {} })).error.message, /not available/);
 
   fs.symlinkSync(fakeBin, program);
   const forgetful = writeConfig(dir, { remember: false, servers: { a: { command: program, args: ['--name', 'b'] } } });
-  const third = new StdioClient(t, rialtoBin, ['stdio', '-c', forgetful], { env });
+  const third = new StdioClient(t, rialtoBin, ['stdio', '--alone', '-c', forgetful], { env });
   await third.connect();
   await third.stop();
   assert.equal(fs.readdirSync(path.join(env.XDG_CACHE_HOME, 'rialto/catalogs')).length, 1);

@@ -134,7 +134,7 @@ test('the Inspector in three eras', async (t) => {
     });
   }
   await t.test('over stdio', async () => {
-    assert.match(JSON.stringify(await inspect([rialtoBin, 'stdio', '-c', file], ...echo)), /Echo: hi/);
+    assert.match(JSON.stringify(await inspect([rialtoBin, 'stdio', '--alone', '-c', file], ...echo)), /Echo: hi/);
   });
 });
 
@@ -201,7 +201,7 @@ for (const [kind, extra, where] of [
 test('rialto behind rialto behind rialto', async (t) => {
   const far = await everythingBehind(t);
   const file = writeConfig(tempDir(), { names: 'bare', servers: { far: { url: far.url } } });
-  const server = await serve(t, { names: 'bare', servers: { middle: { command: rialtoBin, args: ['stdio', '-c', file] } } });
+  const server = await serve(t, { names: 'bare', servers: { middle: { command: rialtoBin, args: ['stdio', '--alone', '-c', file] } } });
   const client = await new HttpClient(server.url).connect();
   await client.waitFor('echo');
   assert.match(await client.text('echo', { message: 'through' }), /Echo: through/);

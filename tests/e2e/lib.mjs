@@ -470,7 +470,7 @@ export class StdioClient {
 /** `rialto stdio` with a temporary configuration, connected. */
 export async function stdio(t, config, wanted = []) {
   const file = writeConfig(tempDir(), config);
-  const client = new StdioClient(t, rialtoBin, ['stdio', '-c', file]);
+  const client = new StdioClient(t, rialtoBin, ['stdio', '--alone', '-c', file]);
   await client.connect();
   if (wanted.length) await client.waitFor(...wanted);
   return client;

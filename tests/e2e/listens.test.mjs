@@ -91,7 +91,7 @@ readline.createInterface({ input: process.stdin }).on('line', (line) => {
 });
 `);
   const config = writeConfig(dir, { listen: '127.0.0.1:0', control: 'off', servers: { s: { command: node22, args: [path.join(dir, 'server.mjs')], era: 'modern' } } });
-  const agent = new StdioClient(t, rialtoBin, ['stdio', '-c', config]);
+  const agent = new StdioClient(t, rialtoBin, ['stdio', '--alone', '-c', config]);
   const meta = { [`${META}protocolVersion`]: MODERN, [`${META}clientCapabilities`]: {} };
   const message = (id, method, params) => JSON.stringify({ jsonrpc: '2.0', id, method, params: { ...params, _meta: meta } });
   for (let id = 1; !agent.messages().some((m) => m.result?.resources?.length); id++) {

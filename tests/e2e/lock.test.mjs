@@ -100,7 +100,7 @@ test('block: what is remembered of a server is not called when the server has ch
   await p.run('lock');
   const lazy = { ...p.config, servers: { s: { ...p.config.servers.s, start: 'lazy' } } };
   fs.writeFileSync(p.file, JSON.stringify(lazy));
-  const speak = () => new StdioClient(t, rialtoBin, ['stdio', '-c', p.file], { env: p.env });
+  const speak = () => new StdioClient(t, rialtoBin, ['stdio', '--alone', '-c', p.file], { env: p.env });
   const hello = JSON.stringify({ protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'a', version: '1' } });
   const first = speak();
   await first.rawRequest('1', 'initialize', hello);

@@ -441,7 +441,7 @@ test('a modern agent on stdio', async (t) => {
   for (const era of ['legacy', 'modern']) {
     await t.test(`${era} server`, async (tt) => {
       const file = writeConfig(tempDir(), { names: 'bare', servers: { fixture: fixtureEntry(era) } });
-      const agent = new StdioClient(tt, rialtoBin, ['stdio', '-c', file]);
+      const agent = new StdioClient(tt, rialtoBin, ['stdio', '--alone', '-c', file]);
       const _meta = {
         [`${META}protocolVersion`]: MODERN,
         [`${META}clientCapabilities`]: { elicitation: { form: {} } },

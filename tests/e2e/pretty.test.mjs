@@ -129,7 +129,7 @@ test('a server that writes over several lines', { timeout: 30_000 }, async (t) =
 
   await t.test('agent on stdio', async (tt) => {
     const file = writeConfig(tempDir(), { names: 'bare', servers: { far: entry } });
-    const agent = new StdioClient(tt, rialtoBin, ['stdio', '-c', file]);
+    const agent = new StdioClient(tt, rialtoBin, ['stdio', '--alone', '-c', file]);
     await agent.connect({ capabilities: { elicitation: {} } });
     await agent.waitFor('talk');
     agent.send({ jsonrpc: '2.0', id: 'c', method: 'tools/call', params });

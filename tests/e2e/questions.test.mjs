@@ -90,7 +90,7 @@ test('two first questions at once reach nobody wrong, and nothing hangs', async 
 test('a modern agent that is alone on its pipe is asked during several calls', async (t) => {
   const config = writeConfig(tempDir(), { names: 'bare', servers: { fixture: fixtureEntry('legacy') } });
   const agent = await connect(t, 'SDK v2, modern', (sdk) => new sdk.StdioClientTransport({
-    command: rialtoBin, args: ['stdio', '-c', config], env: { ...process.env, XDG_CACHE_HOME: tempDir() }, stderr: 'ignore',
+    command: rialtoBin, args: ['stdio', '--alone', '-c', config], env: { ...process.env, XDG_CACHE_HOME: tempDir() }, stderr: 'ignore',
   }));
   const slow = agent.call('slow', { tag: 'x', ms: 3000 });
   await until('the slow call', async () => await agent.text('slow_state', { tag: 'x' }) === 'running');

@@ -105,7 +105,7 @@ test('every agent is told of the end of its calls before its connection closes',
 for (const _meta of [undefined, modern]) {
   test(`on stdio, ${_meta ? 'stateless' : 'initialize'} era`, async (t) => {
     const file = writeConfig(tempDir(), { servers });
-    const client = new StdioClient(t, rialtoBin, ['stdio', '-c', file]);
+    const client = new StdioClient(t, rialtoBin, ['stdio', '--alone', '-c', file]);
     const send = (m) => client.send(m);
     const agent = _meta ? pipe(send, () => client.messages(), _meta) : await legacyPipe(send, () => client.messages());
     await until('the tool', async () => (await agent.request('tools/list')).result.tools.some((x) => x.name === 'a__sleep'));

@@ -534,7 +534,7 @@ test('tasks as the official schemas want them', async (t) => {
 
 test('on a pipe, in both eras', async (t) => {
   const file = writeConfig(tempDir(), { servers: { up: entry('legacy') } });
-  const agent = new StdioClient(t, rialtoBin, ['stdio', '-c', file]);
+  const agent = new StdioClient(t, rialtoBin, ['stdio', '--alone', '-c', file]);
   await agent.connect({ capabilities: allCapabilities });
   await agent.waitFor('up__slow');
   const { result } = await agent.request('tools/call', { name: 'up__slow', arguments: { ms: 30 }, task: {} });

@@ -81,7 +81,7 @@ function statement(text, ending) {
     if (text ~ /^ *static [^(]*\(/ && text !~ /^ *static inline/)
         return
     name = declared(text)
-    if (name == "")
+    if (name == "" || name == "main") # of a program, called by the C runtime
         return
     uses[FILENAME, name]--
     if (ending == "{" && text ~ /\(/) {

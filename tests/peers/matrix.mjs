@@ -124,7 +124,7 @@ async function throughRialto(t, entry) {
   await probe.close();
   const file = writeConfig(tempDir(), config);
   return (way) => ({
-    stdio: { way, command: [rialtoBin, 'stdio', '-q', '-c', file, '-s', 'peer', '-w', '30s'] },
+    stdio: { way, command: [rialtoBin, 'stdio', '--alone', '-q', '-c', file, '-s', 'peer', '-w', '30s'] },
     http: { way, url: `${hub.origin}/mcp/peer` }, sse: { way, url: `${hub.origin}/mcp/peer/sse` },
     ws: { way, url: `${hub.origin.replace('http', 'ws')}/mcp/peer` },
   })[way];

@@ -32,9 +32,10 @@ static void on_patience_over(struct timer *t)
     loop_stop(p->loop);
 }
 
-static int ask_status(const struct args *a, const char *setting, struct buf *answer)
+static int ask_status(const struct args *a, const char *setting, const char *file,
+                      struct buf *answer)
 {
-    struct daemon *d = daemon_open(a, setting);
+    struct daemon *d = daemon_open(a, setting, file);
     struct patience p = {.timer = {.fire = on_patience_over}};
     int status = 0;
 
@@ -127,7 +128,7 @@ static void check_daemon(struct doctor *d)
     const char *setting = d->config               ? d->config->control
                           : from_env && *from_env ? from_env
                                                   : "auto";
-    char *socket = control_find(setting);
+    char *socket = control_find(setting, d->file);
     BUF_SCOPED answer = {0};
 
     if (strcmp(setting, "off") == 0) {
@@ -135,7 +136,7 @@ static void check_daemon(struct doctor *d)
     } else if (!socket) {
         doctor_add(d, DOCTOR_OK, group, NULL, "none is running");
     } else {
-        int code = ask_status(d->args, setting, &answer);
+        int code = ask_status(d->args, setting, d->file, &answer);
         if (code == 0)
             report_daemon(d, buf_view(&answer));
         else if (code == -ECONNREFUSED)

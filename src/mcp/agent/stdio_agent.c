@@ -150,6 +150,11 @@ void stdio_agent_feed(struct stdio_agent *a, struct span early, bool at_eof)
         on_eof(a);
 }
 
+size_t stdio_agent_pending(const struct stdio_agent *a)
+{
+    return duplex_pending(a->duplex);
+}
+
 void stdio_agent_close(struct stdio_agent *a, const char *reason)
 {
     lines_stop(&a->lines);

@@ -22,6 +22,8 @@ void stdio_agent_release(struct stdio_agent *a);
 /* Bytes that were read from the stream before this agent was made; `at_eof`: the stream has ended,
  * which it does not report twice. */
 void stdio_agent_feed(struct stdio_agent *a, struct span early, bool at_eof);
+/* Requests that are not answered yet. */
+size_t stdio_agent_pending(const struct stdio_agent *a);
 /* Answers that are queued are still written. */
 void stdio_agent_close(struct stdio_agent *a, const char *reason);
 

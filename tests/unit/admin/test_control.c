@@ -50,7 +50,7 @@ static void test_a_folder_of_its_own(void **state)
 
     (void)state;
     put_path(&wanted, "/rialto/control.sock");
-    char *address = control_address("auto");
+    char *address = control_address("auto", NULL);
     assert_non_null(address);
     assert_memory_equal(address, "unix:", 5);
     assert_string_equal(address + 5, wanted.p);
@@ -70,11 +70,11 @@ static void test_a_folder_that_others_can_write_to(void **state)
     put_path(&folder, "/rialto");
     assert_int_equal(mkdir(folder.p, 0700), 0);
     assert_int_equal(chmod(folder.p, 0777), 0);
-    assert_null(control_address("auto"));
+    assert_null(control_address("auto", NULL));
     /* A link leads who knows where. */
     assert_int_equal(rmdir(folder.p), 0);
     assert_int_equal(symlink("/tmp", folder.p), 0);
-    assert_null(control_address("auto"));
+    assert_null(control_address("auto", NULL));
     buf_fini(&folder);
 }
 
@@ -83,13 +83,13 @@ static void test_told_where(void **state)
     struct buf places = {0};
 
     (void)state;
-    assert_null(control_address("off"));
-    assert_null(control_find("off"));
-    char *address = control_address("unix:/x/y.sock");
+    assert_null(control_address("off", NULL));
+    assert_null(control_find("off", NULL));
+    char *address = control_address("unix:/x/y.sock", NULL);
     assert_string_equal(address, "unix:/x/y.sock");
     mem_free(address);
-    assert_null(control_find("unix:/x/y.sock"));
-    control_put_places(&places, "unix:/x/y.sock");
+    assert_null(control_find("unix:/x/y.sock", NULL));
+    control_put_places(&places, "unix:/x/y.sock", NULL);
     assert_string_equal(buf_cstr(&places), "/x/y.sock");
     buf_fini(&places);
 }
@@ -100,18 +100,38 @@ static void test_found_again(void **state)
     struct buf places = {0};
 
     (void)state;
-    char *address = control_address("auto");
+    char *address = control_address("auto", NULL);
     snprintf(at.sun_path, sizeof at.sun_path, "%s", address + 5);
     int fd = socket(AF_UNIX, SOCK_STREAM, 0);
     assert_int_equal(bind(fd, (struct sockaddr *)&at, sizeof at), 0);
-    char *path = control_find("auto");
+    char *path = control_find("auto", NULL);
     assert_string_equal(path, address + 5);
-    control_put_places(&places, "auto");
+    control_put_places(&places, "auto", NULL);
     assert_non_null(strstr(buf_cstr(&places), path));
     close(fd);
     mem_free(path);
     mem_free(address);
     buf_fini(&places);
+}
+
+/* A daemon for each file, whatever path leads to it. */
+static void test_named_after_the_file(void **state)
+{
+    struct buf one = {0}, same = {0}, other = {0}, none = {0};
+
+    (void)state;
+    control_put_name(&one, "/etc/passwd");
+    control_put_name(&same, "/etc/../etc/passwd");
+    control_put_name(&other, "/etc/group");
+    control_put_name(&none, NULL);
+    assert_string_equal(buf_cstr(&none), "control.sock");
+    assert_string_equal(buf_cstr(&one), buf_cstr(&same));
+    assert_string_not_equal(buf_cstr(&one), buf_cstr(&other));
+    assert_int_equal(one.n, strlen("control-0123456789abcdef.sock"));
+    buf_fini(&one);
+    buf_fini(&same);
+    buf_fini(&other);
+    buf_fini(&none);
 }
 
 int main(void)
@@ -121,6 +141,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_folder_that_others_can_write_to, begin, end),
         cmocka_unit_test_setup_teardown(test_told_where, begin, end),
         cmocka_unit_test_setup_teardown(test_found_again, begin, end),
+        cmocka_unit_test_setup_teardown(test_named_after_the_file, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,568 @@
+/* Carries lines between the host and the daemon, remembers what a new daemon must be told, and
+ * answers the requests that an old one took along. Called by shim_main.c and stdio.c. */
+#include "cmd/shim.h"
+
+#include "base/list.h"
+#include "base/mem.h"
+#include "cmd/attach.h"
+#include "wire/lines.h"
+#include "wire/rpc.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* LINE_MAX_N: the daemon's limits.message counts, and is at most this. HIGH: what may wait for a
+ * reader that is slow, before the other side is not read. */
+enum { CHUNK = 16 * 1024, LINE_MAX_N = 1 << 30, HIGH = 256 * 1024, OPEN_MAX_N = 10000 };
+/* How long the daemon may take for its last answers once the host has closed its end. */
+enum { DRAIN_MS = 15 * 1000 };
+/* How many daemons may leave in a row without a word, and how much longer each is waited for. */
+enum { BARREN_MAX = 8, BARREN_MS = 200 };
+
+/* The ids of requests of our own, as a new daemon gets them. */
+#define OWN "\"rialto-shim:"
+
+/* A request of the host that is not answered yet. */
+struct open_request {
+    struct list node;
+    uint64_t at;   /* of all bytes for the daemon, the place where it begins */
+    size_t id_n;   /* raw */
+    size_t text_n; /* the message, if it may be sent twice; else 0 */
+    char bytes[];
+};
+
+/* Bytes on their way to a descriptor. */
+struct outlet {
+    struct buf waiting;
+    uint64_t taken; /* by the kernel, in all */
+    bool mid_line;  /* the last of them was no line end */
+};
+
+struct shim {
+    const struct shim_options *options;
+    int daemon;      /* -1: none */
+    unsigned epoch;  /* which daemon this is, from 1 */
+    unsigned barren; /* daemons in a row that have left without a word */
+    bool host_ended; /* its last line has been read */
+    bool told;       /* the daemon knows that */
+    struct lines from_host, from_daemon;
+    struct outlet to_host, to_daemon;
+    struct list open;
+    size_t n_open;
+    struct list asked;   /* the daemon's questions to the host, by the ids that the host knows */
+    uint64_t introduced; /* where the bytes end that introduce the host to this daemon */
+    /* What a new daemon is told, each a message of the host. */
+    char *greeting, *level;
+    bool initialized;
+    struct list subscriptions; /* struct open_request, with texts */
+    unsigned own;              /* requests of our own so far */
+};
+
+/* --- requests that are open --- */
+
+static struct span id_of(const struct open_request *r)
+{
+    return span_of(r->bytes, r->id_n);
+}
+
+static struct span text_of(const struct open_request *r)
+{
+    return span_of(r->bytes + r->id_n, r->text_n);
+}
+
+static struct open_request *request_new(struct span id, struct span text)
+{
+    struct open_request *r = mem_alloc(sizeof *r + id.n + text.n);
+
+    *r = (struct open_request){.id_n = id.n, .text_n = text.n};
+    memcpy(r->bytes, id.p, id.n);
+    if (text.n)
+        memcpy(r->bytes + id.n, text.p, text.n);
+    return r;
+}
+
+static void request_free(struct open_request *r)
+{
+    list_remove(&r->node);
+    mem_free(r);
+}
+
+static struct open_request *request_find(struct list *all, struct span id)
+{
+    LIST_EACH (all, it) {
+        struct open_request *r = LIST_ENTRY(it, struct open_request, node);
+        if (span_eq(id_of(r), id))
+            return r;
+    }
+    return NULL;
+}
+
+static void forget(struct shim *s, struct span id)
+{
+    struct open_request *r = request_find(&s->open, id);
+
+    if (r) {
+        request_free(r);
+        s->n_open--;
+    }
+}
+
+/* --- sending --- */
+
+static void put_line(struct outlet *o, struct span line)
+{
+    buf_span(&o->waiting, line);
+    buf_char(&o->waiting, '\n');
+}
+
+static void end_line(struct outlet *o)
+{
+    buf_char(&o->waiting, '\n');
+}
+
+/* Writes what the descriptor takes now; false when it is broken. */
+static bool flush(struct outlet *o, int fd)
+{
+    while (o->waiting.n) {
+        ssize_t n = write(fd, o->waiting.p, o->waiting.n);
+        if (n < 0)
+            return errno == EAGAIN || errno == EINTR;
+        o->taken += (size_t)n;
+        o->mid_line = o->waiting.p[n - 1] != '\n';
+        buf_drop(&o->waiting, (size_t)n);
+    }
+    buf_reset(&o->waiting, CHUNK);
+    return true;
+}
+
+static void refuse(struct shim *s, struct span id, const char *why, const char *data)
+{
+    rpc_put_error(&s->to_host.waiting, id, -32000, span_str(why), span_str(data));
+    end_line(&s->to_host);
+}
+
+/* --- from the host --- */
+
+/* Requests that change nothing a second time. Others are never sent twice. */
+static bool may_repeat(const struct rpc_message *m)
+{
+    static const char *const methods[] = {"initialize",          "ping",
+                                          "server/discover",     "tools/list",
+                                          "resources/list",      "resources/templates/list",
+                                          "resources/subscribe", "resources/unsubscribe",
+                                          "prompts/list",        "logging/setLevel",
+                                          "subscriptions/listen"};
+
+    for (size_t i = 0; i < COUNT_OF(methods); i++)
+        if (rpc_method_is(m, methods[i]))
+            return true;
+    return false;
+}
+
+static struct span uri_of(const struct rpc_message *m)
+{
+    return m->params.n ? json_get(m->params, "uri").value : SPAN_EMPTY;
+}
+
+static void keep(char **kept, struct span text)
+{
+    mem_free(*kept);
+    *kept = mem_span(text);
+}
+
+/* What a new daemon must be told of, too. */
+static void remember(struct shim *s, const struct rpc_message *m)
+{
+    struct open_request *known = request_find(&s->subscriptions, uri_of(m));
+
+    if (rpc_method_is(m, "initialize"))
+        keep(&s->greeting, m->text);
+    else if (rpc_method_is(m, "logging/setLevel"))
+        keep(&s->level, m->text);
+    else if (known && rpc_method_is(m, "resources/unsubscribe"))
+        request_free(known);
+    else if (!known && rpc_method_is(m, "resources/subscribe"))
+        list_append(&s->subscriptions, &request_new(uri_of(m), m->text)->node);
+}
+
+static bool take_request(struct shim *s, const struct rpc_message *m)
+{
+    if (s->n_open >= OPEN_MAX_N) {
+        refuse(s, m->id, "Too many requests at once", "{\"reason\":\"busy\",\"retryable\":true}");
+        return false;
+    }
+    struct open_request *r = request_new(m->id, may_repeat(m) ? m->text : SPAN_EMPTY);
+    r->at = s->to_daemon.taken + s->to_daemon.waiting.n;
+    list_append(&s->open, &r->node);
+    s->n_open++;
+    remember(s, m);
+    return true;
+}
+
+/*
+ * Ids of questions count from 1 in every daemon: from the second one on the host gets them as
+ * "EPOCH:ID", so that a late answer to the old daemon is not taken for one to the new. False: this
+ * is such an answer.
+ */
+static bool restore_id(const struct shim *s, struct span *id)
+{
+    unsigned epoch = 0;
+    size_t colon = span_find(*id, ':');
+
+    if (s->epoch == 1)
+        return true;
+    if (!id->n || id->p[0] != '"' || colon == id->n)
+        return false;
+    for (size_t i = 1; i < colon && id->p[i] >= '0' && id->p[i] <= '9'; i++)
+        epoch = epoch * 10 + (unsigned)(id->p[i] - '0');
+    *id = span_cut(*id, colon + 1, id->n - colon - 2);
+    return epoch == s->epoch;
+}
+
+/* The message with another id in place of its own. */
+static void put_with_id(struct outlet *o, const struct rpc_message *m, struct span id)
+{
+    size_t at = (size_t)(m->id.p - m->text.p);
+
+    buf_span(&o->waiting, span_cut(m->text, 0, at));
+    buf_span(&o->waiting, id);
+    buf_span(&o->waiting, span_from(m->text, at + m->id.n));
+    end_line(o);
+}
+
+static void pass_answer(struct shim *s, const struct rpc_message *m)
+{
+    struct span id = m->id;
+    struct open_request *asked = request_find(&s->asked, id);
+
+    if (asked)
+        request_free(asked);
+    if (asked && restore_id(s, &id))
+        put_with_id(&s->to_daemon, m, id);
+}
+
+static void from_host(void *owner, struct span line)
+{
+    struct shim *s = owner;
+    struct rpc_message m;
+
+    /* What is no message, or several in one, the daemon judges. */
+    if (rpc_skim(line, NULL, NULL, NULL, 0, &m) || m.kind == RPC_INVALID || m.kind == RPC_BATCH) {
+        put_line(&s->to_daemon, line);
+        return;
+    }
+    if (m.kind == RPC_RESULT || m.kind == RPC_ERROR) {
+        pass_answer(s, &m);
+        return;
+    }
+    if (m.kind == RPC_REQUEST && !take_request(s, &m))
+        return;
+    if (rpc_method_is(&m, "notifications/initialized"))
+        s->initialized = true;
+    if (rpc_method_is(&m, "notifications/cancelled") && m.params.n)
+        forget(s, json_get(m.params, "requestId").value);
+    put_line(&s->to_daemon, line);
+}
+
+/* --- from the daemon --- */
+
+static void tell_changed(struct shim *s, struct span result)
+{
+    static const char *const kinds[] = {"tools", "resources", "prompts"};
+    struct span declared = json_get(result, "capabilities").value;
+
+    for (size_t i = 0; i < COUNT_OF(kinds); i++) {
+        BUF_SCOPED method = {0};
+        if (json_type_of(declared) != JSON_OBJECT ||
+            json_get(declared, kinds[i]).type != JSON_OBJECT)
+            continue;
+        buf_printf(&method, "notifications/%s/list_changed", kinds[i]);
+        rpc_put_notification(&s->to_host.waiting, buf_cstr(&method), SPAN_EMPTY);
+        end_line(&s->to_host);
+    }
+}
+
+/* A request of a server. */
+static void pass_question(struct shim *s, const struct rpc_message *m)
+{
+    BUF_SCOPED id = {0};
+
+    if (s->epoch > 1)
+        buf_printf(&id, "\"%u:", s->epoch);
+    buf_span(&id, m->id);
+    if (s->epoch > 1)
+        buf_char(&id, '"');
+    list_append(&s->asked, &request_new(buf_view(&id), SPAN_EMPTY)->node);
+    put_with_id(&s->to_host, m, buf_view(&id));
+}
+
+static void from_daemon(void *owner, struct span line)
+{
+    struct shim *s = owner;
+    struct rpc_message m;
+    bool invalid = rpc_skim(line, NULL, NULL, NULL, 0, &m) != 0;
+    bool answer = !invalid && (m.kind == RPC_RESULT || m.kind == RPC_ERROR) && m.id.n;
+
+    s->barren = 0;
+    if (answer && span_starts(m.id, SPAN(OWN))) {
+        if (m.kind == RPC_RESULT && span_is(m.id, OWN "greeting\""))
+            tell_changed(s, m.result);
+        return;
+    }
+    if (answer)
+        forget(s, m.id);
+    if (!invalid && m.kind == RPC_REQUEST)
+        pass_question(s, &m);
+    else
+        put_line(&s->to_host, line);
+}
+
+static void too_long(void *owner, struct span head)
+{
+    (void)owner, (void)head;
+    fprintf(stderr, "rialto stdio: a message of more than %d bytes was dropped\n", LINE_MAX_N);
+}
+
+static const struct lines_events host_events = {from_host, too_long};
+static const struct lines_events daemon_events = {from_daemon, too_long};
+
+/* --- another daemon --- */
+
+/* Of what waited for the old daemon, keep the host's lines of which it has not got a byte. */
+static void keep_unsent(struct shim *s)
+{
+    struct outlet *o = &s->to_daemon;
+    size_t end = 0;
+
+    if (o->taken < s->introduced)
+        end = (size_t)(s->introduced - o->taken);
+    else if (o->mid_line)
+        end = span_find(buf_view(&o->waiting), '\n') + 1;
+    o->taken += end;
+    buf_drop(&o->waiting, end);
+    o->mid_line = false;
+}
+
+static void withdraw_questions(struct shim *s)
+{
+    LIST_EACH_SAFE (&s->asked, it) {
+        struct open_request *r = LIST_ENTRY(it, struct open_request, node);
+        BUF_SCOPED params = {0};
+        buf_str(&params, "{\"requestId\":");
+        buf_span(&params, id_of(r));
+        buf_str(&params, ",\"reason\":\"the daemon ended\"}");
+        rpc_put_notification(&s->to_host.waiting, "notifications/cancelled", buf_view(&params));
+        end_line(&s->to_host);
+        request_free(r);
+    }
+}
+
+/* Requests that the old daemon took along end now, except those that may be sent again. */
+static void answer_lost(struct shim *s)
+{
+    LIST_EACH_SAFE (&s->open, it) {
+        struct open_request *r = LIST_ENTRY(it, struct open_request, node);
+        if (r->at >= s->to_daemon.taken || r->text_n)
+            continue;
+        refuse(s, id_of(r),
+               "The daemon ended while it worked on this. It is not known how far it came, so the "
+               "call is not repeated",
+               "{\"reason\":\"crashed\",\"retryable\":false}");
+        request_free(r);
+        s->n_open--;
+    }
+}
+
+static void put_own(struct shim *s, struct buf *out, const char *text, const char *name)
+{
+    BUF_SCOPED id = {0};
+    struct outlet o = {0};
+    struct rpc_message m;
+
+    buf_str(&id, OWN);
+    if (*name)
+        buf_printf(&id, "%s\"", name);
+    else
+        buf_printf(&id, "%u\"", s->own++);
+    if (rpc_skim(span_str(text), NULL, NULL, NULL, 0, &m) == 0)
+        put_with_id(&o, &m, buf_view(&id));
+    buf_span(out, buf_view(&o.waiting));
+    buf_fini(&o.waiting);
+}
+
+static bool is_open(struct shim *s, const char *text)
+{
+    LIST_EACH (&s->open, it) {
+        const struct open_request *r = LIST_ENTRY(it, struct open_request, node);
+        if (text && r->text_n && span_is(text_of(r), text))
+            return true;
+    }
+    return false;
+}
+
+/* What the new daemon is told before anything else: who is here and what the host had set, and the
+ * requests that may be sent again. */
+static void introduce(struct shim *s)
+{
+    BUF_SCOPED first = {0}, rest = {0};
+
+    if (s->greeting && !is_open(s, s->greeting))
+        put_own(s, &first, s->greeting, "greeting");
+    LIST_EACH (&s->open, it) {
+        struct open_request *r = LIST_ENTRY(it, struct open_request, node);
+        bool greeting = s->greeting && span_is(text_of(r), s->greeting);
+        struct buf *out = greeting ? &first : &rest;
+        if (r->at >= s->to_daemon.taken || !r->text_n)
+            continue;
+        buf_span(out, text_of(r));
+        buf_char(out, '\n');
+    }
+    if (s->initialized)
+        buf_str(&first, "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}\n");
+    if (s->level && !is_open(s, s->level))
+        put_own(s, &first, s->level, "");
+    LIST_EACH (&s->subscriptions, it) {
+        char *text = mem_span(text_of(LIST_ENTRY(it, struct open_request, node)));
+        if (!is_open(s, text))
+            put_own(s, &first, text, "");
+        mem_free(text);
+    }
+    buf_span(&first, buf_view(&rest));
+    uint64_t more = first.n;
+    s->introduced = s->to_daemon.taken + more;
+    buf_span(&first, buf_view(&s->to_daemon.waiting));
+    buf_fini(&s->to_daemon.waiting);
+    s->to_daemon.waiting = first;
+    first = (struct buf){0};
+    LIST_EACH (&s->open, it) {
+        struct open_request *r = LIST_ENTRY(it, struct open_request, node);
+        if (r->at >= s->to_daemon.taken)
+            r->at += more;
+    }
+}
+
+static bool attach(struct shim *s)
+{
+    s->daemon = attach_to_daemon(s->options, s->epoch > 0);
+    if (s->daemon < 0)
+        return false;
+    fcntl(s->daemon, F_SETFL, O_NONBLOCK);
+    s->epoch++;
+    return true;
+}
+
+/* The daemon has gone. False: there is no other. */
+static bool change_daemon(struct shim *s)
+{
+    close(s->daemon);
+    s->daemon = -1;
+    lines_fini(&s->from_daemon); /* half a line is worth nothing */
+    lines_init(&s->from_daemon, LINE_MAX_N);
+    keep_unsent(s);
+    answer_lost(s);
+    withdraw_questions(s);
+    flush(&s->to_host, STDOUT_FILENO);
+    if (s->host_ended)
+        return false;
+    if (s->barren++ > BARREN_MAX) {
+        fputs("rialto stdio: the daemon leaves again and again\n", stderr);
+        return false;
+    }
+    poll(NULL, 0, (int)(s->barren - 1) * BARREN_MS);
+    if (!attach(s))
+        return false;
+    introduce(s);
+    return true;
+}
+
+/* --- the loop --- */
+
+/* Reads once; false at the end of the input or when it is broken. */
+static bool feed(int fd, struct lines *lines, const struct lines_events *on, struct shim *s)
+{
+    static char chunk[CHUNK];
+    ssize_t n = read(fd, chunk, sizeof chunk);
+
+    if (n > 0)
+        lines_feed(lines, span_of(chunk, (size_t)n), on, s);
+    return n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR));
+}
+
+/* Waits for events and handles them. An exit status, or -1 to go on. */
+static int turn(struct shim *s)
+{
+    struct pollfd polls[] = {
+        {.fd = s->host_ended || s->to_daemon.waiting.n > HIGH ? -1 : STDIN_FILENO,
+         .events = POLLIN},
+        {.fd = s->to_host.waiting.n ? STDOUT_FILENO : -1, .events = POLLOUT},
+        {.fd = s->daemon,
+         .events = (short)((s->to_host.waiting.n > HIGH ? 0 : POLLIN) |
+                           (s->to_daemon.waiting.n ? POLLOUT : 0))},
+    };
+    int ready = poll(polls, 3, s->told ? DRAIN_MS : -1);
+
+    if (ready < 0)
+        return errno == EINTR ? -1 : 1;
+    if (ready == 0)
+        return 0; /* the host has gone, and the daemon has no more answers */
+    /* The daemon first: what the host sends while there is none must wait for the next. */
+    bool lost = (polls[2].revents & (POLLIN | POLLHUP | POLLERR)) &&
+                !feed(s->daemon, &s->from_daemon, &daemon_events, s);
+    if (!lost && (polls[0].revents) && !feed(STDIN_FILENO, &s->from_host, &host_events, s)) {
+        lines_end(&s->from_host, &host_events, s);
+        s->host_ended = true;
+    }
+    if (!flush(&s->to_host, STDOUT_FILENO))
+        return 0; /* nobody reads any more */
+    lost = lost || !flush(&s->to_daemon, s->daemon);
+    if (lost)
+        return change_daemon(s) ? -1 : !s->host_ended;
+    if (s->host_ended && !s->to_daemon.waiting.n && !s->told)
+        s->told = shutdown(s->daemon, SHUT_WR) == 0;
+    return -1;
+}
+
+static void fini(struct shim *s)
+{
+    struct list *const lists[] = {&s->open, &s->asked, &s->subscriptions};
+
+    for (size_t i = 0; i < COUNT_OF(lists); i++)
+        LIST_EACH_SAFE (lists[i], it)
+            request_free(LIST_ENTRY(it, struct open_request, node));
+    lines_fini(&s->from_host);
+    lines_fini(&s->from_daemon);
+    buf_fini(&s->to_host.waiting);
+    buf_fini(&s->to_daemon.waiting);
+    mem_free(s->greeting);
+    mem_free(s->level);
+}
+
+int shim_run(const struct shim_options *options)
+{
+    struct shim s = {.options = options};
+    int status = -1;
+
+    signal(SIGPIPE, SIG_IGN);
+    list_init(&s.open);
+    list_init(&s.asked);
+    list_init(&s.subscriptions);
+    lines_init(&s.from_host, LINE_MAX_N);
+    lines_init(&s.from_daemon, LINE_MAX_N);
+    /* A host that does not read must not keep us from reading what it writes. */
+    int flags = fcntl(STDOUT_FILENO, F_GETFL);
+    fcntl(STDOUT_FILENO, F_SETFL, flags | O_NONBLOCK);
+    if (!attach(&s))
+        status = 1;
+    while (status < 0)
+        status = turn(&s);
+    fcntl(STDOUT_FILENO, F_SETFL, flags);
+    if (s.daemon >= 0)
+        close(s.daemon);
+    fini(&s);
+    return status;
+}

@@ -1,0 +1,32 @@
+/*
+ * shims: the agents whose hosts run a shim ('rialto stdio'), which brings their lines to the
+ * control socket (docs/decisions/021-one-daemon.md).
+ *
+ * A shim asks for `GET /attach?view=&server=&wait=` with `Upgrade: rialto-shim`. The answer is a
+ * 101 that names the variables which the configuration takes from callers; the shim's first line
+ * says where it runs and which of them it has. All lines after that are MCP's, of either era, and
+ * belong to one session that ends with the connection. Owned by the hub, which routes the requests.
+ */
+#ifndef RIALTO_HUB_SHIMS_H
+#define RIALTO_HUB_SHIMS_H
+
+#include "core/caller.h"
+#include "hub/bridge.h"
+#include "io/http_server.h"
+
+struct shims;
+
+struct shims *shims_new(struct loop *loop, struct bridge *bridge, const struct config *c);
+/* A shim wants to attach, and to see what the narrowing leaves (NULL: everything). */
+void shims_handle(struct shims *ss, const struct caller *caller, struct http_exchange *x,
+                  const struct http_request *req, const struct narrowing *narrowing);
+size_t shims_count(const struct shims *ss);
+/* Close those whose view has changed, for which `stays` returns false: they attach again. */
+void shims_review(struct shims *ss, bool (*stays)(void *arg, const struct narrowing *narrowing),
+                  void *arg);
+/* The daemon is to end: those with no open request may look for the next daemon now. */
+void shims_let_idle_go(struct shims *ss);
+/* `closed` is called from the loop when all are gone; the struct is freed then. */
+void shims_close(struct shims *ss, void (*closed)(void *arg), void *arg);
+
+#endif
