@@ -1,9 +1,10 @@
-/* The paths under /api: servers (show, start, stop, restart) and reload; approvals, calls and logs
- * are passed on to the files of that name; codes and grants of our own authorization server. Called
+/* The paths under /api: servers (show, start, stop, restart), tools and reload; approvals, calls and
+ * logs are passed on to the files of that name; codes and grants of our own authorization server. Called
  * by way of the table of paths in admin.c. */
 #include "admin/inside.h"
 #include "base/log.h"
 #include "hub/issuer.h"
+#include "hub/tool_list.h"
 #include "wire/json.h"
 
 #include <inttypes.h>
@@ -118,6 +119,23 @@ bool api_read_id(struct span text, uint64_t *id)
     return true;
 }
 
+/* --- tools --- */
+
+static void handle_tools(struct admin *a, struct http_exchange *x, const struct http_request *req,
+                         const struct api_path *path)
+{
+    if (path->name.n) {
+        api_no_such_path(x);
+    } else if (admin_wants_get(x, req)) {
+        struct buf *out = http_respond_begin(x, 200, "application/json", SPAN_EMPTY);
+        BUF_SCOPED list = {0};
+        tool_list_put(&list, a->bridge);
+        buf_span(out, buf_view(&list));
+        buf_char(out, '\n');
+        http_respond_end(x);
+    }
+}
+
 /* --- the configuration --- */
 
 static void handle_reload(struct admin *a, struct http_exchange *x, const struct http_request *req,
@@ -201,6 +219,7 @@ static const struct {
 } rows[] = {
     {"servers", handle_servers,
      "/api/servers, /api/servers/<name>[/start|stop|restart|login|logout]"},
+    {"tools", handle_tools, "/api/tools"},
     {"approvals", approvals_handle, "/api/approvals[/<id>]"},
     {"calls", calls_handle, "/api/calls[/<id>]"},
     {"logs", logs_handle, "/api/logs"},

@@ -1,14 +1,21 @@
 /* Turns KEY=VALUE words, or one JSON object, into the arguments of a tool, by the tool's schema.
- * Called by call.c. */
+ * Called by call.c; listing.c shows what a tool takes. */
 #include "cmd/arguments.h"
 
+#include "cmd/cmd.h"
 #include "wire/json.h"
+
+/* A member of the tool's inputSchema; JSON_NONE when there is none, or no schema. */
+static struct json_slot in_schema(struct span tool, const char *key)
+{
+    struct json_slot schema = tool.n ? json_get(tool, "inputSchema") : (struct json_slot){0};
+
+    return schema.type == JSON_OBJECT ? json_get(schema.value, key) : (struct json_slot){0};
+}
 
 static bool is_string_by_schema(struct span tool, struct span key)
 {
-    struct json_slot schema = tool.n ? json_get(tool, "inputSchema") : (struct json_slot){0};
-    struct json_slot properties =
-        schema.type == JSON_OBJECT ? json_get(schema.value, "properties") : (struct json_slot){0};
+    struct json_slot properties = in_schema(tool, "properties");
     struct json_iter it = json_iter(properties.value);
 
     while (properties.type == JSON_OBJECT && json_next(&it))
@@ -62,4 +69,74 @@ int arguments_put(struct buf *out, char **words, int n, struct span tool, struct
     }
     buf_char(out, '}');
     return 0;
+}
+
+static bool has_member(struct span object, struct span name)
+{
+    struct json_iter it = json_iter(object);
+
+    while (json_next(&it))
+        if (json_string_is(it.key, name))
+            return true;
+    return false;
+}
+
+int arguments_check(struct span tool, struct span arguments, struct err *err)
+{
+    struct json_slot required = in_schema(tool, "required");
+    struct json_iter it = json_iter(required.value);
+    BUF_SCOPED names = {0};
+    size_t n = 0;
+
+    while (required.type == JSON_ARRAY && json_next(&it)) {
+        BUF_SCOPED scratch = {0};
+        if (it.type != JSON_STRING || has_member(arguments, json_text(it.value, &scratch)))
+            continue;
+        buf_str(&names, n++ ? ", '" : "'");
+        buf_span(&names, json_text(it.value, &scratch));
+        buf_char(&names, '\'');
+    }
+    return !n ? 0
+              : err_set(err, ERR_SYNTAX,
+                        n == 1 ? "the argument %s is missing" : "the arguments %s are missing",
+                        buf_cstr(&names));
+}
+
+/* "STRING"; of several types, or none, "VALUE". */
+static void put_type(struct buf *out, struct span property)
+{
+    struct json_slot type =
+        json_type_of(property) == JSON_OBJECT ? json_get(property, "type") : (struct json_slot){0};
+    BUF_SCOPED scratch = {0};
+    struct span word = type.type == JSON_STRING ? json_text(type.value, &scratch) : SPAN("value");
+
+    for (size_t i = 0; i < word.n; i++)
+        buf_char(out, (char)(word.p[i] >= 'a' && word.p[i] <= 'z' ? word.p[i] - 32 : word.p[i]));
+}
+
+void arguments_put_usage(struct buf *out, struct span tool)
+{
+    struct json_slot properties = in_schema(tool, "properties");
+    struct json_slot required = in_schema(tool, "required");
+
+    /* Those that are required first, as a person would type them. */
+    for (int must = 1; must >= 0; must--) {
+        struct json_iter it = json_iter(properties.value);
+        while (properties.type == JSON_OBJECT && json_next(&it)) {
+            BUF_SCOPED scratch = {0};
+            struct span name = json_text(it.key, &scratch);
+            bool needed = false;
+            for (struct json_iter r = json_iter(required.value);
+                 required.type == JSON_ARRAY && json_next(&r);)
+                needed |= json_string_is(r.value, name);
+            if (needed != must)
+                continue;
+            buf_str(out, out->n ? " " : "");
+            buf_str(out, must ? "" : "[");
+            cmd_put_plain(out, name);
+            buf_char(out, '=');
+            put_type(out, it.value);
+            buf_str(out, must ? "" : "]");
+        }
+    }
 }

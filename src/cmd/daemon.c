@@ -488,6 +488,25 @@ struct daemon *daemon_look(const struct args *a, const struct config *c)
     return NULL;
 }
 
+struct config *daemon_stand_in(const struct daemon *d, const char *server)
+{
+    struct problems problems = {0};
+    BUF_SCOPED text = {0}, path = {0};
+
+    buf_printf(&path, "http://localhost/mcp/%s", server); /* all characters of an alias fit */
+    buf_str(&text, "{\"remember\":false,\"servers\":{");
+    json_quote(&text, span_str(server));
+    buf_str(&text, ":{\"era\":\"modern\",\"transport\":\"streamable-http\",\"url\":");
+    json_quote(&text, buf_view(&path));
+    buf_str(&text, "}}}");
+    struct config *c = config_parse(buf_view(&text), CONFIG_JSON, false, &problems);
+    problems_fini(&problems);
+    c->limits.message = ANSWER_MAX;
+    c->servers.items[0].socket = arena_span(&c->arena, span_str(d->socket)).p;
+    c->servers.items[0].timeout = 0; /* the daemon ends calls that take too long */
+    return c;
+}
+
 void daemon_free(struct daemon *d)
 {
     http_client_free(d->client);

@@ -64,6 +64,13 @@ MUST_CHECK int daemon_request(struct daemon *d, const char *path, const char *me
                               struct span name, struct span params, struct span headers,
                               struct buf *result);
 
+/*
+ * A configuration with one server that is the daemon's server of this name, to be used by a bridge
+ * of the command's own: so progress, questions and Ctrl-C work as with a server that the command
+ * has started itself. The caller frees it.
+ */
+struct config *daemon_stand_in(const struct daemon *d, const char *server);
+
 /* The text of a member of a JSON object; empty when it is absent or no text. */
 struct span daemon_text(struct span object, const char *key, struct buf *scratch);
 

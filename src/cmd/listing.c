@@ -1,8 +1,9 @@
-/* Collects tools, resources or prompts from a bridge of its own or from the daemon, and prints them
- * as a table or JSON. Called by tools.c, resources.c and prompts.c. */
+/* Collects resources or prompts from a bridge of its own or from the daemon, and prints them as a
+ * table or JSON. Called by resources.c and prompts.c; tools.c uses the helpers. */
 #include "cmd/listing.h"
 
 #include "base/mem.h"
+#include "base/utf8.h"
 #include "cmd/args.h"
 #include "cmd/daemon.h"
 #include "cmd/query.h"
@@ -20,7 +21,7 @@ struct listing_run {
     struct buf list; /* JSON objects with commas between them */
 };
 
-static size_t line_width(void)
+size_t listing_width(void)
 {
     struct winsize w;
 
@@ -54,27 +55,35 @@ static struct span description_of(struct span item)
     return SPAN("\"\"");
 }
 
-/* The first line of a description, as much as fits. */
-static void put_description(struct buf *out, struct span item, size_t room)
+void listing_put_line(struct buf *out, struct span text, size_t room)
 {
-    BUF_SCOPED text = {0};
+    struct span line = span_trim(span_cut(text, 0, span_find(text, '\n')));
+    size_t n = 0, at = 0;
 
-    json_unescape(&text, description_of(item));
-    struct span line = span_trim(span_cut(buf_view(&text), 0, span_find(buf_view(&text), '\n')));
-    if (line.n > room) {
-        line.n = room - 3;
-        while (line.n && ((unsigned char)line.p[line.n] & 0xc0) == 0x80)
-            line.n--; /* not in the middle of a character */
-        cmd_put_plain(out, line);
+    while (at < line.n && (utf8_tail((unsigned char)line.p[at]) || n++ < room))
+        at++;
+    if (at < line.n) { /* the last three columns are for the dots */
+        for (n = 0; at && n < 3; n++)
+            while (--at && utf8_tail((unsigned char)line.p[at]))
+                ;
+        cmd_put_plain(out, span_cut(line, 0, at));
         buf_str(out, "...");
     } else {
         cmd_put_plain(out, line);
     }
 }
 
+static void put_description(struct buf *out, struct span item, size_t room)
+{
+    BUF_SCOPED text = {0};
+
+    json_unescape(&text, description_of(item));
+    listing_put_line(out, buf_view(&text), room);
+}
+
 static void put_table(struct buf *out, struct span list)
 {
-    size_t column = 0, width = line_width();
+    size_t column = 0, width = listing_width();
     struct json_iter it = json_iter(list);
 
     while (json_next(&it)) {
@@ -172,7 +181,10 @@ int listing_run(const struct command *self, int argc, char **argv, const struct 
     if (!config)
         return CMD_USAGE;
     struct listing_run r = {.self = self, .what = what, .json = a.json};
-    int code = daemon ? ask_daemon(&a, config, &r) : query_run(config, a.verbose, settled, &r);
+    int code = daemon
+                   ? ask_daemon(&a, config, &r)
+                   : query_run(config, &(struct query_how){.verbose = a.verbose, .quiet = a.quiet},
+                               settled, &r);
     buf_fini(&r.list);
     config_free(config);
     return code;

@@ -1,7 +1,8 @@
 /*
- * listing: the commands that list what a configuration offers: tools, resources, prompts.
+ * listing: the commands that list what a configuration offers: resources and prompts.
  *
- * Each is a struct command of its own whose `run` calls listing_run with the kinds of items.
+ * Each is a struct command of its own whose `run` calls listing_run with the kinds of items. Tools
+ * are listed by tools.c, which uses the helpers here.
  */
 #ifndef RIALTO_CMD_LISTING_H
 #define RIALTO_CMD_LISTING_H
@@ -19,5 +20,10 @@ struct listing {
 extern const struct cmd_option listing_options[];
 
 int listing_run(const struct command *self, int argc, char **argv, const struct listing *what);
+
+/* The width of the terminal; without one, lines are not cropped. */
+size_t listing_width(void);
+/* Append the first line of a text, in as many columns as there are. */
+void listing_put_line(struct buf *out, struct span text, size_t room);
 
 #endif

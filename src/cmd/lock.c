@@ -85,7 +85,8 @@ static int start(const struct args *a, struct config *config, struct lock_run *r
         cmd_hint("'rialto lock' writes it");
     } else if (!check || lock_is_readable(r->approved)) {
         config->lock.on_change = ON_CHANGE_RECORD;
-        code = query_run(config, a->verbose, settled, r);
+        code = query_run(config, &(struct query_how){.verbose = a->verbose, .quiet = a->quiet},
+                         settled, r);
     }
     if (r->approved)
         lock_free(r->approved);

@@ -8,6 +8,7 @@
 #define RIALTO_CMD_QUERY_H
 
 #include "cmd/cmd.h"
+#include "cmd/pulse.h"
 #include "hub/bridge.h"
 
 struct query_run {
@@ -17,22 +18,36 @@ struct query_run {
     void *arg;
     int code; /* the return value of query_run; CMD_FINE at first */
     void (*settled)(struct query_run *a);
+    const struct query_how *how;
+    const struct provider **wanted; /* the servers that were started */
+    size_t n_wanted;
+    struct pulse *pulse; /* tells what goes on; stopped before `settled` */
     struct observer servers;
     struct timer deadline; /* of query_again */
     bool told;             /* `settled` was called, and not query_again since */
     bool finished;
 };
 
-/*
- * `settled` is called when each server is up or has failed; it must call query_finish then or
- * later. Output of the servers is shown only with `verbose`.
- */
-int query_run(const struct config *config, bool verbose, void (*settled)(struct query_run *a),
-              void *arg);
+struct query_how {
+    bool verbose; /* show the output of the servers */
+    bool quiet;   /* say only what is wrong */
+    /* Is this server to be started? NULL: all are. Nothing runs yet: what servers offer is known
+     * only from earlier runs. */
+    bool (*wants)(const struct query_run *a, const struct provider *p);
+};
+
+/* `settled` is called when each server that was started is up or has failed; it must call
+ * query_finish then or later. */
+int query_run(const struct config *config, const struct query_how *how,
+              void (*settled)(struct query_run *a), void *arg);
 /* For `settled` to call instead of query_finish: it is called again when a server has changed, or
  * after `ms`. */
 void query_again(struct query_run *a, uint64_t ms);
 void query_finish(struct query_run *a, int code);
+/* For `wants`: may this server have the tool that `rialto tools` prints as `name`? The one that had
+ * it the last time; else those that could have it by the name; else all: then the name is wrong,
+ * and the nearest one is looked for. */
+bool query_may_have(const struct query_run *a, const struct provider *p, struct span name);
 /* Prints on stderr which servers could not be started; true if there were any. */
 bool query_report_failures(const struct command *self, const struct query_run *a);
 

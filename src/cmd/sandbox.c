@@ -299,7 +299,8 @@ static int learn(const struct args *a, struct config *c, struct config_server *s
     trace(c, s, buf_cstr(&file));
     if (!a->quiet)
         cmd_hint("the server runs without a sandbox, for %d s or until Ctrl-C", LEARN_MS / 1000);
-    int code = query_run(c, a->verbose, on_settled, &waited);
+    int code = query_run(c, &(struct query_how){.verbose = a->verbose, .quiet = a->quiet},
+                         on_settled, &waited);
     read_traces(&l, folder);
     if (waited)
         propose(s, &l);

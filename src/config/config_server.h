@@ -130,6 +130,7 @@ struct config_server {
     struct config_sandbox sandbox;
 
     const char *url;
+    const char *socket; /* not in files: the url's host is reached by this Unix socket */
     enum config_transport transport;
     enum config_era era;
     struct config_pairs headers;

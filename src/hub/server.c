@@ -458,6 +458,7 @@ static void plan_pipe(struct filling *f, const struct config *c, const struct co
         f->plan->http =
             (struct http_upstream_options){.alias = alias,
                                            .url = url,
+                                           .socket = keep(f->arena, s->socket),
                                            .ca = fill_or_null(f, s->ca),
                                            .headers = headers,
                                            .transport = transports[s->transport],

@@ -438,7 +438,7 @@ test('rialto tools and call, by the daemon', async (t) => {
 
   const list = await run('tools');
   assert.equal(list.code, 0, list.stderr);
-  assert.match(list.stdout, /^alpha__echo +echo of alpha$/m);
+  assert.match(list.stdout, /^ {2}alpha__echo +\d+ {2}echo of alpha$/m);
   const json = await run('tools', '--json');
   assert.deepEqual(JSON.parse(json.stdout).map((x) => x.name), await client.toolNames());
 

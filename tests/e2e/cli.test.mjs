@@ -128,7 +128,7 @@ test('control characters of servers do not reach the terminal', async () => {
   const file = writeConfig(tempDir(), {
     servers: { alpha: { ...fake('--name', 'alpha'), tools: { echo: { description: 'red \u001b[31m \u009b31m\u0007 end' } } } },
   });
-  assert.match(await ok(['tools', '-c', file]), /^alpha__echo +red \\u001b\[31m \\u009b31m\\u0007 end$/m);
+  assert.match(await ok(['tools', '-c', file]), /^ {2}alpha__echo +\d+ {2}red \\u001b\[31m \\u009b31m\\u0007 end$/m);
   const wrong = await refused(1, ['call', '-c', file, 'alpha', 'ec\u001b[31mho']);
   assert.doesNotMatch(wrong, /\u001b/);
 });

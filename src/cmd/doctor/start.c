@@ -353,7 +353,7 @@ static void start_servers(struct trial *t)
     if (isatty(STDERR_FILENO) && !args->quiet)
         fprintf(stderr, "starting the servers, which may take %d s ...\n", LIMIT_MS / 1000);
     t->began = now_ms();
-    (void)query_run(t->doctor->config, true, settled, t);
+    (void)query_run(t->doctor->config, &(struct query_how){.verbose = true}, settled, t);
     if (!t->reported)
         doctor_add(t->doctor, DOCTOR_FAIL, "servers", NULL, "the start was interrupted");
 }

@@ -113,6 +113,7 @@ struct http_fetch *http_request_start(struct http_upstream *u, const struct requ
         .url = u->endpoint && spec->body ? u->endpoint : u->url,
         .headers = (const char *const *)list.items,
         .ca = u->options.ca,
+        .unix_path = u->options.socket,
         .reach = u->options.reach,
         .body = spec->body,
     };

@@ -20,6 +20,7 @@ enum http_transport {
 struct http_upstream_options {
     const char *alias;
     const char *url;            /* borrowed, like all below: must outlive the provider */
+    const char *socket;         /* reach the host by this Unix socket; NULL = by the network */
     const char *ca;             /* file with the authorities to trust; NULL = the system's */
     const char *const *headers; /* "Name: value" lines for every request; NULL ends the list */
     enum http_transport transport;
