@@ -109,9 +109,12 @@ void health_put_members(struct buf *out, const struct admin *a, bool strict, boo
         if (is_missing(p))
             put_missing(out, p->alias, health_word(health_of(p)), with_reasons ? why : NULL);
     }
-    for (size_t i = 0; left_out[i]; i++)
-        put_missing(out, left_out[i], "left out",
-                    with_reasons ? "a secret is missing; the log says which" : NULL);
+    for (size_t i = 0; left_out[i]; i++) {
+        const char *lacks = bridge_lacks(a->bridge, left_out[i]);
+        BUF_SCOPED reason = {0};
+        buf_printf(&reason, lacks ? "no value for %s" : "the log says why%s", lacks ? lacks : "");
+        put_missing(out, left_out[i], "left out", with_reasons ? buf_cstr(&reason) : NULL);
+    }
     buf_char(out, ']');
     mem_free(left_out);
 }

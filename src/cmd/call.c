@@ -420,9 +420,7 @@ static int call_tool(const struct args *a, const struct config *config, struct c
 {
     const struct query_how how = {.verbose = a->verbose, .quiet = a->quiet, .wants = wants};
     BUF_SCOPED status = {0};
-    struct daemon *d = alone  ? NULL
-                       : must ? daemon_find_same(a, config)
-                              : daemon_look(a, config);
+    struct daemon *d = alone ? NULL : must ? daemon_find_same(a, config) : daemon_look(a, config);
     int code, http;
 
     if (d && daemon_fetch(d, "/status", SPAN_EMPTY, &http, &status))

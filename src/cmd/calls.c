@@ -5,6 +5,7 @@
 #include "cmd/commands.h"
 #include "cmd/daemon.h"
 #include "cmd/grid.h"
+#include "cmd/listing.h"
 #include "wire/json.h"
 
 #include <inttypes.h>
@@ -12,6 +13,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+enum { LINE_MAX_SHOWN = 200 }; /* columns of arguments or results, off a terminal */
 enum { OPT_SERVER = ARGS_OWN, OPT_FAILED };
 enum { SHOWN = 20, SHOWN_MAX = 1000, LOOK_MS = 400 };
 
@@ -227,9 +229,38 @@ static bool was_open(const struct calls_follow *f, int64_t id)
     return false;
 }
 
-/* One line for each call that has ended; at the first time only the last `past` calls. */
+/* "       arguments {"path":"/x"}", as much as fits on a line. */
+static void put_line(struct buf *out, const char *title, struct span call, const char *key)
+{
+    struct json_slot part = json_get(call, key);
+    size_t width = listing_width();
+    BUF_SCOPED line = {0};
+
+    if (part.type == JSON_NONE || part.type == JSON_NULL)
+        return;
+    json_one_line(&line, part.value);
+    buf_printf(out, "        %-9s ", title);
+    listing_put_line(out, buf_view(&line), width < LINE_MAX_SHOWN ? width - 18 : LINE_MAX_SHOWN);
+    buf_char(out, '\n');
+}
+
+/* What a call was given and gave, in one line each. A call that is not recorded any more has none.
+ */
+static void put_carried(struct buf *out, struct daemon *d, int64_t id)
+{
+    BUF_SCOPED path = {0}, answer = {0};
+    int status = 0;
+
+    buf_printf(&path, "/api/calls/%" PRId64, id);
+    if (daemon_try(d, buf_cstr(&path), &status, &answer) || status != 200)
+        return;
+    put_line(out, "arguments", buf_view(&answer), "arguments");
+    put_line(out, "result", buf_view(&answer), "result");
+}
+
+/* Each call that has ended; at the first time only the last `past` calls. */
 static void put_news(struct buf *out, struct calls_follow *f, struct span list, uint64_t past,
-                     bool json)
+                     bool json, struct daemon *d)
 {
     struct span *calls = MEM_ARRAY(struct span, SHOWN_MAX);
     size_t n = collect(list, calls, SHOWN_MAX), n_open = 0;
@@ -253,6 +284,7 @@ static void put_news(struct buf *out, struct calls_follow *f, struct span list, 
             } else {
                 add_call(&row, call);
                 grid_put(out, &row);
+                put_carried(out, d, id);
             }
         }
     }
@@ -283,7 +315,7 @@ static int follow(struct daemon *d, const struct args *a, const struct wish *w)
         }
         lost = failed;
         if (!failed)
-            put_news(&out, f, buf_view(&answer), w->n, a->json);
+            put_news(&out, f, buf_view(&answer), w->n, a->json, d);
         cmd_print(&out);
         fflush(stdout);
         buf_fini(&answer);
@@ -340,7 +372,8 @@ static const struct cmd_option options[] = {
     {"server", OPT_SERVER, "NAME", "only those of this server"},
     {"failed", OPT_FAILED, NULL, "only those that went wrong"},
     {"lines", 'n', "N", "so many at most (20)"},
-    {"follow", 'f', NULL, "show each call when it has ended, until interrupted"},
+    {"follow", 'f', NULL,
+     "show each call when it has ended, with its arguments and result, until interrupted"},
     ARGS_OPTION_CONFIG,
     ARGS_OPTION_JSON,
     {NULL}};

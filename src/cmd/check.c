@@ -4,9 +4,13 @@
 #include "cmd/args.h"
 #include "cmd/commands.h"
 #include "config/load.h"
+#include "config/secret.h"
 #include "hub/gate.h"
 #include "hub/tls_files.h"
 #include "wire/json_out.h"
+
+#include <stdlib.h>
+#include <unistd.h>
 
 static const char *plural(size_t n)
 {
@@ -85,6 +89,74 @@ static void put_json(struct buf *out, const char *file, const struct config *c,
     buf_str(out, "]}\n");
 }
 
+/* --- what servers need besides the file --- */
+
+/* Is there such a program, by its path or in PATH? */
+static bool is_program(const char *command)
+{
+    struct span rest = span_str(getenv("PATH"));
+    BUF_SCOPED file = {0};
+
+    if (strchr(command, '/'))
+        return access(command, X_OK) == 0;
+    while (rest.n) {
+        struct span folder = span_cut(rest, 0, span_find(rest, ':'));
+        file.n = 0;
+        buf_printf(&file, SPAN_FMT "/%s", SPAN_ARG(folder), command);
+        if (access(buf_cstr(&file), X_OK) == 0)
+            return true;
+        rest = span_from(rest, folder.n + 1);
+    }
+    return false;
+}
+
+static void fill_pairs(struct secrets *secrets, const struct config_pairs *pairs,
+                       struct buf *missing)
+{
+    for (size_t i = 0; i < pairs->n; i++) {
+        BUF_SCOPED filled = {0};
+        secrets_fill(secrets, pairs->items[i].value, &filled, missing);
+    }
+}
+
+/* Values that are found nowhere. */
+static void find_missing(struct secrets *secrets, const struct config_server *s,
+                         struct buf *missing)
+{
+    BUF_SCOPED filled = {0};
+
+    for (size_t i = 0; i < s->args.n; i++)
+        secrets_fill(secrets, s->args.items[i], &filled, missing);
+    if (s->url)
+        secrets_fill(secrets, s->url, &filled, missing);
+    fill_pairs(secrets, &s->env, missing);
+    fill_pairs(secrets, &s->headers, missing);
+}
+
+/* Warnings, not errors: the file may be for another machine, or another user. */
+static void check_surroundings(const struct config *c, struct problems *problems)
+{
+    struct secrets *secrets = secrets_new(c);
+
+    for (size_t i = 0; i < c->servers.n; i++) {
+        const struct config_server *s = &c->servers.items[i];
+        BUF_SCOPED key = {0}, missing = {0};
+        if (!s->enabled)
+            continue;
+        buf_printf(&key, "servers.%s", s->alias);
+        if (s->command && !strchr(s->command, '$') && !is_program(s->command))
+            problems_add(problems, PROBLEM_WARNING, (struct place){0}, buf_cstr(&key),
+                         "there is no program '%s' here", s->command);
+        if (s->origin != ORIGIN_AGENT)
+            find_missing(secrets, s, &missing);
+        if (missing.n)
+            problems_add(problems, PROBLEM_WARNING, (struct place){0}, buf_cstr(&key),
+                         "no value for %s here (not in the secrets, not in the environment)",
+                         buf_cstr(&missing));
+    }
+    secrets_free(secrets);
+}
+
 /* The problems are this command's data, so they go to the standard output. */
 static void show(const struct args *a, const char *file, const struct config *c,
                  const struct problems *ps)
@@ -119,6 +191,7 @@ static int run(const struct command *self, int argc, char **argv)
     if (c) {
         gate_check(c, &problems);
         tls_files_check(c, &problems);
+        check_surroundings(c, &problems);
     }
     if (problems.errors) {
         config_free(c);

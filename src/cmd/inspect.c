@@ -159,7 +159,8 @@ static int run(const struct command *self, int argc, char **argv)
     if (!config)
         return code;
     struct inspection in = {.args = &a};
-    code = query_run(config, a.verbose, settled, &in);
+    code = query_run(config, &(struct query_how){.verbose = a.verbose, .quiet = a.quiet}, settled,
+                     &in);
     config_free(config);
     return code;
 }

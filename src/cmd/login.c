@@ -325,7 +325,7 @@ static int login(struct login_run *r)
         return code;
     }
     struct secrets *secrets = secrets_new(r->config);
-    struct server_plan *plan = server_plan_new(r->config, s, secrets);
+    struct server_plan *plan = server_plan_new(r->config, s, secrets, NULL);
     secrets_free(secrets);
     if (plan && server_signin(plan)) {
         code = login_alone(r, plan);

@@ -85,7 +85,7 @@ static int logout(const struct args *a, const struct config *c, const char *serv
         return code;
     }
     struct secrets *secrets = secrets_new(c);
-    struct server_plan *plan = server_plan_new(c, s, secrets);
+    struct server_plan *plan = server_plan_new(c, s, secrets, NULL);
     secrets_free(secrets);
     if (plan && server_signin(plan))
         code = logout_alone(a, c, plan);

@@ -56,7 +56,10 @@ static void on_servers(struct observer *o)
 {
     struct query_run *a = CONTAINER_OF(o, struct query_run, servers);
 
-    if (!a->told && !tell_starting(a))
+    if (a->told)
+        return;
+    bool starting = tell_starting(a);
+    if (a->how->wants ? !starting : bridge_settled(a->bridge))
         tell_settled(a);
 }
 
@@ -104,11 +107,15 @@ static void start_wanted(struct query_run *a)
     for (struct provider *p = NULL; (p = bridge_next(a->bridge, p));) {
         if (a->how->wants && !a->how->wants(a, p))
             continue;
-        a->wanted = mem_resize(a->wanted, (a->n_wanted + 1) * sizeof *a->wanted);
+        a->wanted = mem_resize(a->wanted, (a->n_wanted + 1) * sizeof(struct provider *));
         a->wanted[a->n_wanted++] = p;
     }
-    for (size_t i = 0; i < a->n_wanted; i++)
-        provider_want((struct provider *)a->wanted[i]);
+    if (!a->how->wants) {
+        bridge_start(a->bridge);
+        bridge_wake(a->bridge);
+    }
+    for (size_t i = 0; a->how->wants && i < a->n_wanted; i++)
+        provider_want(a->wanted[i]);
 }
 
 int query_run(const struct config *config, const struct query_how *how,

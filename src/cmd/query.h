@@ -19,7 +19,7 @@ struct query_run {
     int code; /* the return value of query_run; CMD_FINE at first */
     void (*settled)(struct query_run *a);
     const struct query_how *how;
-    const struct provider **wanted; /* the servers that were started */
+    struct provider **wanted; /* the servers that were started */
     size_t n_wanted;
     struct pulse *pulse; /* tells what goes on; stopped before `settled` */
     struct observer servers;

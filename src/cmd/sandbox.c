@@ -183,7 +183,7 @@ static void look(struct cage_shown *s, const struct server_plan *plan)
 static int show(const struct args *a, const struct config *c, const struct config_server *server)
 {
     struct secrets *secrets = secrets_new(c);
-    struct server_plan *plan = server_plan_new(c, server, secrets);
+    struct server_plan *plan = server_plan_new(c, server, secrets, NULL);
     struct cage_shown s = {.server = server};
     struct buf out = {0};
 

@@ -42,10 +42,9 @@ static bool is_unix(const char *address)
 static void put_curl_hint(struct buf *out, const char *address)
 {
     buf_printf(out,
-               "Rialto %s\n\n"
                "  look:  curl --unix-socket %s http://localhost/\n"
                "  MCP:   /mcp and /mcp/<server> on that socket\n\n",
-               RIALTO_VERSION, address + strlen("unix:"));
+               address + strlen("unix:"));
 }
 
 /* The origin with 127.0.0.1 in place of an address that stands for all addresses. */
@@ -78,7 +77,6 @@ static void put_links(struct buf *out, const struct serve *s, size_t n)
          "/mcp\""},
     };
 
-    buf_str(out, "Rialto " RIALTO_VERSION "\n\n");
     for (size_t i = 0; i < COUNT_OF(lines); i++) {
         buf_str(out, lines[i][0]);
         put_usable_origin(out, hub_front(s->hub), n);
@@ -89,6 +87,23 @@ static void put_links(struct buf *out, const struct serve *s, size_t n)
     buf_str(out, "}}}\n\n");
 }
 
+/* "Rialto 0.1.0, /home/me/rialto.yaml: 3 servers, 42 tools": those known from an earlier run. */
+static void put_title(struct buf *out, const struct serve *s)
+{
+    size_t servers = 0, tools = 0;
+
+    for (struct provider *p = NULL; (p = bridge_next(hub_bridge(s->hub), p));)
+        servers++;
+    for (struct provider *p = NULL; (p = bridge_next(hub_bridge(s->hub), p));)
+        tools += p->catalog ? p->catalog->n[ITEM_TOOL] : 0;
+    buf_printf(out, "Rialto " RIALTO_VERSION ", %s: %zu server%s",
+               s->config->file ? s->config->file : "without a configuration", servers,
+               servers == 1 ? "" : "s");
+    if (tools)
+        buf_printf(out, ", %zu tool%s", tools, tools == 1 ? "" : "s");
+    buf_str(out, "\n\n");
+}
+
 static void print_welcome(const struct serve *s)
 {
     const struct front *front = hub_front(s->hub);
@@ -97,6 +112,7 @@ static void print_welcome(const struct serve *s)
 
     while (front_address(front, n) && is_unix(front_address(front, n)))
         n++;
+    put_title(&out, s);
     if (front_address(front, n))
         put_links(&out, s, n);
     else

@@ -54,6 +54,7 @@ struct bridge {
     struct observer replace; /* set while any server has a `next` */
     struct observer second;  /* set while any `legacy` has not shown yet that it can be started */
     struct list watches;
+    struct map lacks; /* alias -> names of the secrets that the server was left out for, or NULL */
 };
 
 static struct bridge_server *entry(struct list *it)
@@ -535,11 +536,30 @@ static void carry_out(struct bridge *b, const struct config *c, const struct pla
                 drop_server(s);
             continue;
         }
-        struct server_plan *server = server_plan_new(c, step->to, secrets);
+        BUF_SCOPED missing = {0};
+        struct server_plan *server = server_plan_new(c, step->to, secrets, &missing);
+        mem_free(
+            map_put(&b->lacks, span_str(step->to->alias), missing.n ? buf_take(&missing) : NULL));
         if (server)
             note(changes, take_step(b, step->act, server), step->to->alias);
     }
     secrets_free(secrets);
+}
+
+const char *bridge_lacks(const struct bridge *b, const char *alias)
+{
+    return map_get(&b->lacks, span_str(alias));
+}
+
+static void forget_lacks(struct bridge *b)
+{
+    size_t at = 0;
+    struct span alias;
+    void *names;
+
+    while (map_next(&b->lacks, &at, &alias, &names))
+        mem_free(names);
+    map_fini(&b->lacks);
 }
 
 const struct config *bridge_config(const struct bridge *b)
@@ -692,6 +712,7 @@ void bridge_free(struct bridge *b)
     router_free(b->router);
     rulebook_free(b->rules);
     config_free(b->newer);
+    forget_lacks(b);
     mem_free(b);
 }
 

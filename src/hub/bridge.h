@@ -104,6 +104,8 @@ struct signin *bridge_signin(const struct bridge *b);
 void bridge_compare(struct bridge *b);
 /* Read them again, and compare. */
 void bridge_relock(struct bridge *b);
+/* The names of the secrets for which this server was left out: "A, B"; NULL: none is missing. */
+const char *bridge_lacks(const struct bridge *b, const char *alias);
 /* The configuration that the current servers come from. */
 const struct config *bridge_config(const struct bridge *b);
 

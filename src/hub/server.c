@@ -474,7 +474,7 @@ static void plan_pipe(struct filling *f, const struct config *c, const struct co
 }
 
 struct server_plan *server_plan_new(const struct config *c, const struct config_server *s,
-                                    struct secrets *secrets)
+                                    struct secrets *secrets, struct buf *missing)
 {
     static const enum mcp_era eras[] = {
         [ERA_AUTO] = MCP_ERA_AUTO, [ERA_LEGACY] = MCP_ERA_LEGACY, [ERA_MODERN] = MCP_ERA_MODERN};
@@ -517,6 +517,8 @@ struct server_plan *server_plan_new(const struct config *c, const struct config_
                   "is left out: no value for " SPAN_FMT
                   " (not in the secrets, not in the environment)",
                   SPAN_ARG(buf_view(&f.missing)));
+    if (missing)
+        buf_span(missing, buf_view(&f.missing));
     if (nested || f.missing.n || f.failed || !placed) {
         server_plan_drop(plan);
         plan = NULL;

@@ -22,9 +22,10 @@ struct http_upstream_options;
 struct server_plan;
 
 /* With one holder. NULL, with the reason in the log, when a needed secret is missing, or when the
- * server would start this same configuration again. */
+ * server would start this same configuration again. `missing` (or NULL) gets the names of the
+ * secrets that are missing: "A, B". */
 struct server_plan *server_plan_new(const struct config *c, const struct config_server *s,
-                                    struct secrets *secrets);
+                                    struct secrets *secrets, struct buf *missing);
 /* The demo server that is in this program. NULL if the path of this program cannot be found. */
 struct server_plan *server_plan_demo(const struct config *c);
 struct server_plan *server_plan_hold(struct server_plan *plan);

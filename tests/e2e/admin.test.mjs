@@ -93,7 +93,7 @@ test('a server whose secret is missing is missed', async (t) => {
   assert.deepEqual(json.reasons.map((r) => [r.server, r.state]), [['b', 'left out']]);
   const { code, stdout } = await status(server);
   assert.equal(code, 1);
-  assert.match(stdout, /Left out: b \(a secret is missing/);
+  assert.match(stdout, /Left out: b \(no value for /);
 });
 
 // The server does not answer and does not end: only a ping can tell.

@@ -241,3 +241,41 @@ test('/api/tools lists what `rialto tools` does', async (t) => {
   assert.deepEqual(answer.tools, own);
   assert.equal(answer.tokens, own.reduce((n, x) => n + x.tokens, 0));
 });
+
+test('check warns of programs that are not there and of values that nobody has', async () => {
+  const file = writeConfig(tempDir(), {
+    servers: {
+      gone: { command: 'no-such-program-anywhere' },
+      path: { command: '/no/such/program' },
+      poor: { ...fake('--name', 'poor'), env: { KEY: '${RIALTO_TEST_NO_SUCH_KEY}' } },
+      far: { url: 'http://127.0.0.1:1/mcp', headers: { Authorization: 'Bearer ${RIALTO_TEST_NO_TOKEN}' } },
+      off: { command: 'also-not-there', enabled: false },
+    },
+  });
+  const { code, stdout } = await rialto(['check', '-c', file]);
+  assert.equal(code, 0, stdout);
+  assert.match(stdout, /servers\.gone[^\n]*no program 'no-such-program-anywhere'/);
+  assert.match(stdout, /servers\.path[^\n]*no program '\/no\/such\/program'/);
+  assert.match(stdout, /servers\.poor[^\n]*no value for RIALTO_TEST_NO_SUCH_KEY/);
+  assert.match(stdout, /servers\.far[^\n]*no value for RIALTO_TEST_NO_TOKEN/);
+  assert.doesNotMatch(stdout, /also-not-there/);
+  const rich = await rialto(['check', '-c', file], { env: { RIALTO_TEST_NO_SUCH_KEY: 'x', RIALTO_TEST_NO_TOKEN: 'y' } });
+  assert.doesNotMatch(rich.stdout, /no value/);
+});
+
+test('status names the secret that is missing; calls -f shows arguments and results; the banner', async (t) => {
+  const server = await serve(t, {
+    servers: { alpha: fake('--name', 'alpha'), poor: { ...fake('--name', 'poor'), env: { KEY: '${RIALTO_TEST_NO_SUCH_KEY}' } } },
+  });
+  const env = { XDG_RUNTIME_DIR: server.dir };
+  await until('the banner', () => server.stderr().includes(`, ${server.config}: 1 server`));
+  const client = await new HttpClient(server.url).connect();
+  await until('the tools', async () => (await client.toolNames()).includes('alpha__add'));
+  assert.match((await rialto(['status', '-c', server.config], { env })).stdout, /Left out: poor \(no value for RIALTO_TEST_NO_SUCH_KEY\)/);
+  await client.call('alpha__add', { a: 19, b: 23 });
+  const follow = start(rialtoBin, ['calls', '-f', '-c', server.config], { env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'inherit'] });
+  t.after(() => follow.kill('SIGTERM'));
+  let text = '';
+  follow.stdout.on('data', (d) => { text += d; });
+  await until('the call', () => /alpha +add [^\n]*\n +arguments \{"a":19,"b":23\}\n +result +\{[^\n]*42/.test(text)).catch((e) => { throw new Error(`${e.message}: ${text}`); });
+});

@@ -166,7 +166,7 @@ test('what is missing is named, and why', async (t) => {
   const page = await open(t, server.origin);
   await shows(page, '#health', /^Degraded: bad failing, poor left out$/);
   await shows(page, 'tr[data-server=bad]', /failing[^]*exited with 3[^]*no key in the drawer/);
-  await shows(page, 'tr[data-server=poor]', /left out[^]*a secret is missing/);
+  await shows(page, 'tr[data-server=poor]', /left out[^]*no value for/);
   assert.equal(await page.locator('tr[data-server=poor] button').count(), 0);
   assert.match(await page.title(), /degraded/);
 });
