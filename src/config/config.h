@@ -28,6 +28,7 @@ struct config_join {
 
 /* Enums have the order of the words in the schema. */
 enum config_expose { EXPOSE_FULL, EXPOSE_SEARCH };
+enum config_view_expose { VIEW_EXPOSE_SAME, VIEW_EXPOSE_FULL, VIEW_EXPOSE_SEARCH };
 enum config_on_change {
     ON_CHANGE_BLOCK,
     ON_CHANGE_ASK,
@@ -57,6 +58,7 @@ struct config_view {
     const char *name;
     struct config_strings servers;
     struct config_filter tools, resources, prompts;
+    enum config_view_expose expose;
     enum config_errors errors;
 };
 

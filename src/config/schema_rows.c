@@ -41,6 +41,12 @@ static const struct schema_word expose_words[] = {
     {"search", "only find_tools and call_tool are listed, for very large catalogs"},
     {NULL},
 };
+static const struct schema_word view_expose_words[] = {
+    {"same", "as expose at the top says"},
+    {"full", "every tool is listed"},
+    {"search", "only find_tools and call_tool are listed"},
+    {NULL},
+};
 static const struct schema_word describe_words[] = {
     {"false", "as the server describes it"},
     {"true", "with [NAME] before that"},
@@ -584,6 +590,8 @@ const struct schema_row schema_rows[] = {
      .help = "Prompts to show, by the servers' own names, as for tools."},
     {"views.*.prompts.deny", SCHEMA_STRINGS, VIEW(prompts.deny), .check = check_pattern,
      .help = "Prompts to hide and refuse."},
+    {"views.*.expose", SCHEMA_WORD, VIEW(expose), .preset = "same", .words = view_expose_words,
+     .help = "How the tools of this view are offered at /mcp; /mcp/NAME always lists them."},
     {"views.*.errors", SCHEMA_WORD, VIEW(errors), .preset = "auto", .words = errors_words,
      .help = "The same as errors at the top, for the agents of this view; auto is what the top "
              "says."},

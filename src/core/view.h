@@ -49,6 +49,7 @@ struct narrowing {
     size_t n_providers;
     struct filter filters[ITEM_KINDS]; /* for tools, in addition to each member's filter;
                                         * resources and templates pass by URI or by name */
+    int expose; /* for the hub: how tools are offered (enum config_view_expose); 0 = as elsewhere */
     int errors; /* for the hub: how failures are told (enum config_errors); 0 = as elsewhere */
 };
 

@@ -872,6 +872,8 @@ struct exposure *bridge_narrow(struct bridge *b, const struct bridge_server *s,
 
     style.narrowing = narrowing;
     style.of_both_eras = true;
+    if (!s && narrowing->expose)
+        style.search = narrowing->expose == VIEW_EXPOSE_SEARCH;
     struct exposure *e = exposure_new(b->router, &style);
     exposure_follow(e, whole);
     exposure_open(e);

@@ -53,6 +53,7 @@ static void add(struct narrowings *n, const struct config_view *v, struct span t
                     [ITEM_RESOURCE] = resources,
                     [ITEM_TEMPLATE] = resources,
                     [ITEM_PROMPT] = filter_of(&n->arena, &v->prompts)},
+        .expose = v->expose,
         .errors = v->errors,
     };
     list_append(&n->items, &item->node);

@@ -244,3 +244,23 @@ for (const era of ['legacy', 'modern']) {
     });
   }
 }
+
+test('a view says for itself whether its tools are searched for', async (t) => {
+  const views = { many: { expose: 'search' }, few: { expose: 'full', allow: ['echo'] }, same: {} };
+  for (const expose of ['full', 'search']) {
+    const server = await serve(t, { expose, servers: { small: fake('--name', 'small') }, views });
+    const tools = async (view) => (await new HttpClient(`${server.url}?view=${view}`).connect()).toolNames();
+    const searched = ['call_tool', 'find_tools'];
+    await until('the tool', async () => (await tools('few')).includes('small__echo'));
+    assert.deepEqual(await tools('few'), ['small__echo'], `${expose} at the top`);
+    assert.deepEqual((await tools('many')).sort(), searched, `${expose} at the top`);
+    const same = await tools('same');
+    assert.equal(same.includes('small__add'), expose === 'full');
+    assert.equal(same.includes('find_tools'), expose === 'search');
+    const client = await new HttpClient(`${server.url}?view=many`).connect();
+    const called = await client.call('call_tool', { name: 'small__add', arguments: { a: 1, b: 2 } });
+    assert.equal(called.result.content[0].text, '3');
+    assert.ok((await new HttpClient(`${server.url}/small?view=many`).connect().then((c) => c.toolNames())).includes('add'), '/mcp/NAME lists them');
+    await server.stop();
+  }
+});
