@@ -450,6 +450,8 @@ struct identity *identity_hold(struct signin *s, struct server_plan *plan, const
             return id;
         }
     }
+    if (!s->client)
+        s->client = http_client_new(s->loop); /* a library that many need not load */
     struct identity *id = MEM_NEW(struct identity);
     id->all = s;
     id->holders = 1;
@@ -500,7 +502,6 @@ struct signin *signin_new(struct loop *loop, const struct config *c)
 
     s->loop = loop;
     s->config = c;
-    s->client = http_client_new(loop);
     list_init(&s->identities);
     list_init(&s->callbacks);
     return s;

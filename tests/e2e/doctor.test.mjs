@@ -328,7 +328,7 @@ test('servers elsewhere: refused, protected, at another path, no MCP at all', as
   assert.equal(r.failed, 8, r.all);
   expectCheck(r, 'fail', /Connection refused/i, /nobody listens there/, 'refused');
   expectCheck(r, 'fail', /connection refused/i, /nobody listens there/, 'ws');
-  expectCheck(r, 'fail', /HTTP 401/, /Authorization.*Bearer/, 'token');
+  expectCheck(r, 'fail', /needs a sign-in/, /rialto login/, 'token');
   expectCheck(r, 'fail', /HTTP 403/, /token/, 'forbidden');
   expectCheck(r, 'fail', /HTTP 404/, /\/mcp.*\/sse; http:\/\/127\.0\.0\.1:\d+\/mcp may be it/, 'path');
   expectCheck(r, 'fail', /not JSON/, /web page/, 'page');

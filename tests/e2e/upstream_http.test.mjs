@@ -139,7 +139,7 @@ test('a bearer token: refused without, let in with it, and never shown', async (
     },
   }, ['right__echo']);
   assert.equal(await client.text('right__echo', { text: 'in' }), 'in');
-  await until('the reasons', () => /none.*authorization.*HTTP 401/.test(server.stderr())
+  await until('the reasons', () => /none.*needs a sign-in: rialto login none/.test(server.stderr())
     && /wrong.*authorization.*HTTP 401/.test(server.stderr()));
   assert.doesNotMatch(server.stderr(), /secret-token/);
   assert.ok(!(await client.toolNames()).some((n) => /^(none|wrong)__/.test(n)));

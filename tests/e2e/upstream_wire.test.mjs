@@ -138,7 +138,7 @@ test('refusals: what the server says reaches the caller', async (t) => {
       (error) => assert.match(error.message, /far.*HTTP 400.*: \{"errors":\["no tenant"\]\}$/)],
     [(r) => r.writeHead(503, { 'Content-Type': 'text/html' }).end('<html>down</html>'),
       (error) => assert.match(error.message, /far.*HTTP 503[^<]*$/)],
-    [(r) => r.writeHead(401).end(), (error) => assert.match(error.message, /far.*authorization.*401/)],
+    [(r) => r.writeHead(401).end(), (error) => assert.match(error.message, /far.*needs a sign-in: rialto login far/)],
     [(r) => r.writeHead(403).end(), (error) => assert.match(error.message, /far.*refuses.*403/)],
     [(r) => r.writeHead(200, { 'Content-Type': 'text/html' }).end('<html>login</html>'),
       (error) => assert.match(error.message, /far.*not JSON/)],
