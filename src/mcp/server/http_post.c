@@ -319,7 +319,7 @@ static bool session_lost(struct server_post *p)
 static bool see_to_token(struct server_post *p)
 {
     struct http_upstream *u = p->link;
-    bool greets = p->greets;
+    bool locks = !p->greets && p->token; /* who serves us without a token does so for other calls */
     BUF_SCOPED why = {0};
     enum http_signed now =
         p->resuming ? HTTP_SIGNED_NOT
@@ -336,7 +336,7 @@ static bool see_to_token(struct server_post *p)
     /* A missing token is not missing credentials, for the provider: it comes back by itself. */
     fail(p, now == HTTP_SIGNED_LATER ? 503 : p->status, true, buf_cstr(&why));
     /* In the handshake the provider gives the link up by itself. */
-    if (now == HTTP_SIGNED_OUT && !greets)
+    if (now == HTTP_SIGNED_OUT && locks)
         http_upstream_lock(u, buf_cstr(&why));
     return true;
 }
