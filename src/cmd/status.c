@@ -220,7 +220,8 @@ static bool is_fine(struct span status)
 
 /* --- one daemon --- */
 
-static int show_one(const struct args *a)
+/* `listed`: in JSON, as the only one of a list. */
+static int show_one(const struct args *a, bool listed)
 {
     struct daemon *d = daemon_find(a);
     BUF_SCOPED answer = {0};
@@ -233,7 +234,9 @@ static int show_one(const struct args *a)
     daemon_free(d);
     if (code)
         return CMD_FAILED;
-    if (a->json)
+    if (a->json && listed)
+        buf_printf(&out, "{\"daemons\":[%s]}\n", buf_cstr(&answer));
+    else if (a->json)
         buf_span(&out, buf_view(&answer));
     else
         put_status(&out, buf_view(&answer));
@@ -294,7 +297,7 @@ static int show_all(const struct args *a)
     buf_fini(&f.pids);
     cmd_print(&out);
     if (!any)
-        return show_one(a); /* which may be elsewhere (`control`), or says what is missing */
+        return show_one(a, true); /* which may be elsewhere (`control`), or says what is missing */
     return f.all_fine ? CMD_FINE : CMD_FAILED;
 }
 
@@ -344,7 +347,7 @@ static int run(const struct command *self, int argc, char **argv)
         return CMD_USAGE;
     if (alive)
         return show_alive(&a);
-    return names_one(&a) ? show_one(&a) : show_all(&a);
+    return names_one(&a) ? show_one(&a, false) : show_all(&a);
 }
 
 static const struct cmd_option options[] = {

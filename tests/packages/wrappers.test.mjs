@@ -15,7 +15,7 @@ async function use(t, command, args, options) {
   assert.match(run(command, [...args, 'version'], options), new RegExp(`^rialto ${version}\n`));
   assert.equal(spawnSync(command, [...args, 'no-such-command'], options).status, 2);
   const file = writeConfig(tempDir(), { servers: { one: fake() } });
-  const agent = new StdioClient(t, command, [...args, 'stdio', '-c', file], options);
+  const agent = new StdioClient(t, command, [...args, 'stdio', '--alone', '-c', file], options);
   await agent.connect();
   await agent.waitFor('one__echo');
   await agent.stop(10_000);
