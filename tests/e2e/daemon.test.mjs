@@ -172,6 +172,7 @@ test('subscriptions live on in the next daemon', async (t) => {
   await client.callTool({ name: 'n__count', arguments: { ms: 0 } });
   await until('another', () => updates.length >= 2);
   assert.equal(updates[1], resources[0].uri);
+  await client.close(); // before the daemon, or its shim would start another
 });
 
 test('a view and a single server, by the shim', async (t) => {
