@@ -180,7 +180,7 @@ test('on stdio, and for the commands', async (t) => {
   const file = writeConfig(tempDir(), many);
   const { code, stdout } = await rialto(['tools', '-c', file]);
   assert.equal(code, 0);
-  assert.match(stdout, /^big__tool_499 /m, 'people see the whole catalog');
+  assert.match(stdout, /^ {2}big__tool_499 /m, 'people see the whole catalog');
   const call = await rialto(['call', '-c', file, 'small', 'echo', 'message=hi']);
   assert.equal(call.stdout.trim(), '{"message":"hi"}');
 });
