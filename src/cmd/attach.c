@@ -68,8 +68,8 @@ static bool send_all(int fd, struct span text)
 }
 
 /* Reads the head of the answer, and the body that a refusal brings along; behind a 101 nothing
- * comes before our first line. The length of the head; 0 when the connection broke or nothing came
- * in time. */
+ * comes before the host's first line. The length of the head; 0 when the connection broke or
+ * nothing came in time. */
 static size_t read_answer(int fd, struct buf *answer)
 {
     long end = now_ms() + ANSWER_MS;
@@ -103,40 +103,10 @@ static void say_refused(struct span head, struct span body)
     say(buf_cstr(&error), buf_cstr(&hint));
 }
 
-/* Where we run, and those of our variables that the daemon's configuration names. */
-static void put_first_line(struct buf *out, struct span head)
-{
-    static const struct span header = {"\r\nRialto-Variables: ", 20};
-    char *folder = getcwd(NULL, 0);
-    const char *found = memmem(head.p, head.n, header.p, header.n);
-    struct span names = found ? span_from(head, (size_t)(found - head.p) + header.n) : SPAN_EMPTY;
-    const char *comma = "";
-
-    buf_str(out, "{\"folder\":");
-    json_quote(out, span_str(folder ? folder : ""));
-    buf_str(out, ",\"variables\":{");
-    for (names = span_cut(names, 0, span_find(names, '\r')); names.n;) {
-        BUF_SCOPED name = {0};
-        size_t n = span_find(names, ',');
-        buf_span(&name, span_cut(names, 0, n));
-        names = span_from(names, n + 1);
-        const char *value = getenv(buf_cstr(&name));
-        if (!value)
-            continue;
-        buf_str(out, comma);
-        json_quote(out, buf_view(&name));
-        buf_char(out, ':');
-        json_quote(out, span_str(value));
-        comma = ",";
-    }
-    buf_str(out, "}}\n");
-    free(folder);
-}
-
 /* A descriptor, or one of the codes above. */
 static int try_attach(const struct shim_options *o)
 {
-    BUF_SCOPED ask = {0}, answer = {0}, first = {0};
+    BUF_SCOPED ask = {0}, answer = {0};
     int fd = try_connect(o->socket), code = LATER;
 
     if (fd < 0)
@@ -148,11 +118,9 @@ static int try_attach(const struct shim_options *o)
     size_t n = send_all(fd, buf_view(&ask)) ? read_answer(fd, &answer) : 0;
     struct span head = span_cut(buf_view(&answer), 0, n);
     struct span status = span_cut(head, n ? sizeof "HTTP/1.1" - 1 : 0, n ? 4 : 0);
-    if (span_is(status, " 101")) {
-        put_first_line(&first, head);
-        if (send_all(fd, buf_view(&first)))
-            return fd;
-    } else if (n && !span_is(status, " 503")) {
+    if (span_is(status, " 101"))
+        return fd;
+    if (n && !span_is(status, " 503")) {
         say_refused(head, span_from(buf_view(&answer), n));
         code = REFUSED;
     }

@@ -68,6 +68,7 @@ struct schema_row {
     const char *also; /* other programs' names of the key, parted by blanks: for suggestions */
     const char *env;  /* environment variable that wins over the file */
     bool secret;      /* never shown */
+    bool literal;     /* for people: ${NAME} stays as it is */
     const char *missing;
     const char *help;
 };

@@ -72,7 +72,7 @@ const struct value *schema_fill(struct schema_read *r, const struct schema_row *
     BUF_SCOPED missing = {0};
 
     r->open = schema_is_late(row) && !agent;
-    if (schema_is_late(row) || agent || !has_variable(v))
+    if (schema_is_late(row) || row->literal || agent || !has_variable(v))
         return v;
     if (!r->fill)
         return r->unfilled ? NULL : v;

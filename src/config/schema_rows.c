@@ -167,7 +167,7 @@ static const struct schema_word sandbox_words[] = {
 };
 static const struct schema_word scope_words[] = {
     {"user", "all projects of the user"},
-    {"project", "one project, in whose folder it is started"},
+    {"project", "one project; so far all projects share it all the same, which the log says"},
     {NULL},
 };
 static const struct schema_word missing_words[] = {
@@ -247,7 +247,7 @@ const struct schema_row schema_rows[] = {
     {"remember", SCHEMA_BOOL, TOP(remember), .preset = "true",
      .help = "Keep the lists of servers in the user's cache folder, so that agents get them at "
              "once while the servers are started the next time."},
-    {"setup_instructions", SCHEMA_STRING, TOP(setup_instructions),
+    {"setup_instructions", SCHEMA_STRING, TOP(setup_instructions), .literal = true,
      .help = "What a user must do before this configuration works; 'rialto check' shows it."},
 
     /* --- rules --- */

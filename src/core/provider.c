@@ -34,7 +34,8 @@ static struct timers *timers_of(const struct provider *p)
  */
 static void enter(struct provider *p, enum provider_state state)
 {
-    log_debug(p->alias, "%s -> %s", state_names[p->state], state_names[state]);
+    if (!p->built_in) /* one of ours bears the name of the server that it is beside */
+        log_debug(p->alias, "%s -> %s", state_names[p->state], state_names[state]);
     timer_clear(timers_of(p), &p->timer);
     timer_clear(timers_of(p), &p->idle);
     observer_remove(&p->room_soon);
@@ -442,6 +443,7 @@ void provider_want(struct provider *p)
 void provider_unlock(struct provider *p)
 {
     p->locked = false;
+    p->why[0] = '\0'; /* that nobody had signed in is over */
     provider_want(p);
 }
 

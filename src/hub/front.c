@@ -33,8 +33,7 @@ struct front {
     struct http_route routes[ROUTES_MAX];
     size_t n_routes;
     bool (*wants_page)(const struct http_request *req);
-    front_handler_fn *on_page;
-    void *page_owner;
+    struct http_route page; /* of requests of web pages */
     struct gate *gate;
     struct list waiting; /* requests whose tokens are being checked */
     size_t n_waiting;
@@ -356,8 +355,9 @@ static bool may_do_all(const struct pass *token)
 
 /* --- requests --- */
 
-static void go_on(struct front *f, const struct http_route *r, bool page, struct http_exchange *x,
-                  const struct http_request *req);
+static const struct http_route *let_in(struct front *f, const struct http_route *r, bool page,
+                                       struct http_exchange *x, const struct http_request *req,
+                                       struct caller *caller);
 
 static void stop_waiting(struct waiting *w)
 {
@@ -392,7 +392,10 @@ static void on_news(void *arg)
         struct waiting *w = LIST_FIRST(&f->waiting, struct waiting, node), was = *w;
         stop_waiting(w);
         http_exchange_on_gone(was.x, NULL, NULL);
-        go_on(f, was.route, was.page, was.x, was.req);
+        struct caller caller;
+        const struct http_route *r = let_in(f, was.route, was.page, was.x, was.req, &caller);
+        if (r)
+            r->handler(r->owner, &caller, was.x, was.req, span_from(was.req->path, r->path_n));
     }
 }
 
@@ -404,9 +407,11 @@ static void on_ended(void *arg)
         f->ended(f->ended_arg);
 }
 
-/* Host and Origin are fine: find out by which token the request comes, and hand it to its route. */
-static void go_on(struct front *f, const struct http_route *r, bool page, struct http_exchange *x,
-                  const struct http_request *req)
+/* Host and Origin are fine: find out by which token the request comes. The route whose handler is
+ * to be called now; NULL: the request waits, or was refused. */
+static const struct http_route *let_in(struct front *f, const struct http_route *r, bool page,
+                                       struct http_exchange *x, const struct http_request *req,
+                                       struct caller *caller)
 {
     bool anybody = r && r->access == FRONT_ANYBODY;
     bool asks = gate_asks(f->gate), asked = asks && !is_by_operators_socket(x);
@@ -416,24 +421,20 @@ static void go_on(struct front *f, const struct http_route *r, bool page, struct
         verdict = gate_judge(f->gate, x, req);
     if (verdict.answer == GATE_WAIT && !anybody && f->n_waiting < WAITING_MAX) {
         wait_for_news(f, r, page, x, req);
-        return;
+        return NULL;
     }
     const struct pass *token = verdict.pass;
-    const struct caller caller = {.way = way_of(f, x, req, page),
-                                  .principal = token ? token->who : NULL,
-                                  .view = token ? token->view : NULL,
-                                  .trusted = asks && (!asked || may_do_all(token))};
-    if (page) {
-        /* The browser family checks the pairing token itself: some pages cannot send a header. */
-        f->on_page(f->page_owner, &caller, x, req, req->path);
-        return;
-    }
+    *caller = (struct caller){.way = way_of(f, x, req, page),
+                              .principal = token ? token->who : NULL,
+                              .view = token ? token->view : NULL,
+                              .trusted = asks && (!asked || may_do_all(token))};
+    if (page) /* the browser family checks the pairing token itself: some pages send no header */
+        return &f->page;
     if (!passes(f, r, &verdict, x, req))
-        return;
-    if (r)
-        r->handler(r->owner, &caller, x, req, span_from(req->path, r->path_n));
-    else
+        return NULL;
+    if (!r)
         http_refuse(x, 404, "no such path", "MCP is at /mcp and at /mcp/<server>");
+    return r;
 }
 
 /* What every page may ask for: what is to be known before signing in, and signing in. */
@@ -459,10 +460,14 @@ static void on_request(void *owner, struct http_exchange *x, const struct http_r
     } else if (http_header(req, "origin").p) {
         allow_origin(x, http_header(req, "origin"));
     }
-    if (is_preflight(req))
+    if (is_preflight(req)) {
         answer_preflight(x, req);
-    else
-        go_on(f, r, page, x, req);
+        return;
+    }
+    struct caller caller;
+    r = let_in(f, r, page, x, req, &caller);
+    if (r)
+        r->handler(r->owner, &caller, x, req, span_from(req->path, r->path_n));
 }
 
 static void on_metadata(void *owner, const struct caller *caller, struct http_exchange *x,
@@ -603,8 +608,7 @@ void front_route_pages(struct front *f, bool (*wants)(const struct http_request 
                        front_handler_fn *handler, void *owner)
 {
     f->wants_page = wants;
-    f->on_page = handler;
-    f->page_owner = owner;
+    f->page = (struct http_route){.path = "", .handler = handler, .owner = owner};
 }
 
 int front_listen_control(struct front *f, const char *address, struct err *err)

@@ -506,6 +506,9 @@ struct server_plan *server_plan_new(const struct config *c, const struct config_
     char *memory = memory_path(c, s);
     plan->memory = keep(arena, memory);
     mem_free(memory);
+    if (s->scope == SCOPE_PROJECT)
+        log_warn(s->alias, "scope: project: so far all projects share this server; it runs in %s",
+                 s->cwd ? s->cwd : "the folder that this Rialto was started in");
     bool nested = s->command && nesting_has(c->file);
     if (nested)
         log_error(s->alias,

@@ -1,5 +1,5 @@
-/* Shims that attach by the control socket: the upgrade, the line that says where a shim runs, and
- * the agent that speaks from then on. Called by hub.c. */
+/* Shims that attach by the control socket: the upgrade, and the agent that speaks from then on.
+ * Called by hub.c. */
 #include "hub/shims.h"
 
 #include "base/log.h"
@@ -7,10 +7,6 @@
 #include "config/units.h"
 #include "hub/greeting.h"
 #include "hub/narrowings.h"
-#include "wire/json.h"
-
-/* The first line holds variables of the caller; FIRST_MS: how long it may take to come. */
-enum { FIRST_MAX = 1024 * 1024, FIRST_MS = 10 * 1000 };
 
 struct shims {
     struct loop *loop;
@@ -27,14 +23,10 @@ struct shims {
 struct attached {
     struct list node;
     struct shims *all;
-    struct stream *stream;
     struct bridge_server *server; /* held; NULL: all servers */
     const struct narrowing *narrowing;
     struct exposure *narrowed; /* what the narrowing leaves; NULL: no narrowing */
-    uint64_t wait;             /* ms, of the greeting */
-    struct buf first;          /* the first line, until it is complete */
-    struct timer patience;     /* for the first line */
-    struct stdio_agent *agent; /* NULL until then */
+    struct stdio_agent *agent;
     struct held_greeting greeting;
 };
 
@@ -66,81 +58,30 @@ static void on_gone(void *arg)
     struct shims *ss = a->all;
 
     greeting_forget(&a->greeting);
-    timer_clear(loop_timers(ss->loop), &a->patience);
     list_remove(&a->node);
     ss->n--;
     if (a->narrowed)
         exposure_free(a->narrowed);
     if (a->server)
         bridge_server_release(a->server);
-    buf_fini(&a->first);
     mem_free(a);
     finish(ss);
 }
 
-static void close_one(struct attached *a, const char *why)
-{
-    if (a->agent)
-        stdio_agent_close(a->agent, why);
-    else
-        stream_close(a->stream, why);
-}
+/* --- attaching --- */
 
-/* --- the first line --- */
-
-static void begin(struct attached *a)
+static void begin(struct attached *a, struct stream *stream, uint64_t wait)
 {
     struct shims *ss = a->all;
     struct exposure *whole = a->server ? bridge_server_exposure(a->server) : bridge_all(ss->bridge);
     struct mcp_host host = bridge_host(ss->bridge, a->narrowed ? a->narrowed : whole);
 
     host.endpoint = "stdio";
-    a->agent = stdio_agent_new(ss->loop, a->stream, &host, ss->max_message, on_gone, a);
+    a->agent = stdio_agent_new(ss->loop, stream, &host, ss->max_message, on_gone, a);
     bridge_wake(ss->bridge); /* a host asks for lists right away: lazy servers are started */
-    if (a->wait && !bridge_is_known(ss->bridge))
-        greeting_hold(&a->greeting, ss->loop, ss->bridge, a->agent, a->wait);
+    if (wait && !bridge_is_known(ss->bridge))
+        greeting_hold(&a->greeting, ss->loop, ss->bridge, a->agent, wait);
 }
-
-static void on_data(void *owner, struct span chunk)
-{
-    struct attached *a = owner;
-    size_t end = span_find(chunk, '\n');
-
-    buf_span(&a->first, span_cut(chunk, 0, end));
-    if (a->first.n > FIRST_MAX) {
-        stream_close(a->stream, "its first line is too long");
-        return;
-    }
-    if (end == chunk.n)
-        return;
-    timer_clear(loop_timers(a->all->loop), &a->patience);
-    if (json_skim(buf_view(&a->first), NULL, NULL, NULL, NULL)) {
-        stream_close(a->stream, "its first line is not JSON");
-        return;
-    }
-    stream_pause(a->stream); /* it is read already, and the agent starts to read it */
-    begin(a);
-    stream_resume(a->stream);
-    buf_reset(&a->first, 0);
-    stdio_agent_feed(a->agent, span_from(chunk, end + 1), false);
-}
-
-static void on_closed(void *owner, const char *reason)
-{
-    (void)reason;
-    on_gone(owner);
-}
-
-static void on_patience(struct timer *t)
-{
-    const struct attached *a = CONTAINER_OF(t, struct attached, patience);
-
-    stream_close(a->stream, "its first line did not come in time");
-}
-
-static const struct stream_events first_events = {.data = on_data, .closed = on_closed};
-
-/* --- attaching --- */
 
 static bool is_wanted(const struct http_request *req)
 {
@@ -194,15 +135,16 @@ void shims_handle(struct shims *ss, const struct caller *caller, struct http_exc
     a->server = server;
     a->narrowing = narrowing;
     a->narrowed = narrowing ? bridge_narrow(ss->bridge, server, narrowing) : NULL;
-    a->wait = wait_of(req);
-    a->patience.fire = on_patience;
+    uint64_t wait = wait_of(req);
     list_append(&ss->open, &a->node);
     ss->n++;
-    a->stream = http_upgrade(x, SPAN("Upgrade: rialto-shim\r\nConnection: Upgrade\r\n"), &early);
-    stream_rebind(a->stream, &first_events, a);
-    timer_set(loop_timers(ss->loop), &a->patience, FIRST_MS);
+    struct stream *stream =
+        http_upgrade(x, SPAN("Upgrade: rialto-shim\r\nConnection: Upgrade\r\n"), &early);
+    stream_pause(stream); /* it is read already, and the agent starts to read it */
+    begin(a, stream, wait);
+    stream_resume(stream);
     if (early.n)
-        on_data(a, early);
+        stdio_agent_feed(a->agent, early, false);
 }
 
 /* --- life --- */
@@ -213,7 +155,7 @@ static void on_change(struct bridge_watch *w)
 
     LIST_EACH_SAFE (&ss->open, it)
         if (entry(it)->server && bridge_server_is_gone(entry(it)->server))
-            close_one(entry(it), "the server was taken out of the configuration");
+            stdio_agent_close(entry(it)->agent, "the server was taken out of the configuration");
 }
 
 struct shims *shims_new(struct loop *loop, struct bridge *bridge, const struct config *c)
@@ -240,15 +182,15 @@ void shims_review(struct shims *ss, bool (*stays)(void *arg, const struct narrow
 {
     LIST_EACH_SAFE (&ss->open, it)
         if (!stays(arg, entry(it)->narrowing))
-            close_one(entry(it), "its view has changed");
+            stdio_agent_close(entry(it)->agent, "its view has changed");
 }
 
 void shims_let_idle_go(struct shims *ss)
 {
     LIST_EACH_SAFE (&ss->open, it) {
-        struct attached *a = entry(it);
-        if (!a->agent || !stdio_agent_pending(a->agent))
-            close_one(a, "the daemon ends");
+        struct stdio_agent *agent = entry(it)->agent;
+        if (!stdio_agent_pending(agent))
+            stdio_agent_close(agent, "the daemon ends");
     }
 }
 
@@ -258,6 +200,6 @@ void shims_close(struct shims *ss, void (*closed)(void *arg), void *arg)
     ss->closed = closed;
     ss->closed_arg = arg;
     LIST_EACH_SAFE (&ss->open, it)
-        close_one(entry(it), "the daemon ends");
+        stdio_agent_close(entry(it)->agent, "the daemon ends");
     finish(ss);
 }

@@ -2,10 +2,9 @@
  * shims: the agents whose hosts run a shim ('rialto stdio'), which brings their lines to the
  * control socket (docs/decisions/021-one-daemon.md).
  *
- * A shim asks for `GET /attach?view=&server=&wait=` with `Upgrade: rialto-shim`. The answer is a
- * 101 that names the variables which the configuration takes from callers; the shim's first line
- * says where it runs and which of them it has. All lines after that are MCP's, of either era, and
- * belong to one session that ends with the connection. Owned by the hub, which routes the requests.
+ * A shim asks for `GET /attach?view=&server=&wait=` with `Upgrade: rialto-shim`. All lines after the
+ * answer, a 101, are MCP's, of either era, and belong to one session that ends with the connection.
+ * Owned by the hub, which routes the requests.
  */
 #ifndef RIALTO_HUB_SHIMS_H
 #define RIALTO_HUB_SHIMS_H

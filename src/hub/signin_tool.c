@@ -19,11 +19,11 @@ struct signin_tool {
     struct provider *server;
     struct identity *id; /* the instance's */
     struct identity_watch watch;
-    struct list waiting; /* struct visitor */
+    struct list waiting; /* struct waiting_call */
 };
 
 /* A call that waits. */
-struct visitor {
+struct waiting_call {
     struct list node;
     struct signin_tool *tool;
     struct call *call;
@@ -42,9 +42,9 @@ static struct signin_tool *of_provider(struct provider *p)
     return CONTAINER_OF(p, struct signin_tool, core);
 }
 
-/* --- the end of a visit --- */
+/* --- the end of the wait --- */
 
-static struct call *leave(struct visitor *v)
+static struct call *leave(struct waiting_call *v)
 {
     struct call *call = v->call;
 
@@ -54,7 +54,7 @@ static struct call *leave(struct visitor *v)
     return call;
 }
 
-static void refuse(struct visitor *v, enum failure why, struct span text)
+static void refuse(struct waiting_call *v, enum failure why, struct span text)
 {
     call_done(leave(v), &(struct outcome){.kind = OUTCOME_FAILED,
                                           .why = why,
@@ -63,7 +63,7 @@ static void refuse(struct visitor *v, enum failure why, struct span text)
 }
 
 /* Somebody has signed in: on to the server, or tell so. */
-static void go_on(struct visitor *v)
+static void go_on(struct waiting_call *v)
 {
     struct signin_tool *d = v->tool;
     bool is_tool = v->is_tool, unknown = v->unknown;
@@ -91,7 +91,7 @@ static void go_on(struct visitor *v)
 
 /* --- asking --- */
 
-static void ask(struct visitor *v, const char *url, const char *code)
+static void ask(struct waiting_call *v, const char *url, const char *code)
 {
     BUF_SCOPED params = {0}, message = {0};
 
@@ -113,7 +113,7 @@ static void ask(struct visitor *v, const char *url, const char *code)
 
 static void on_address(struct identity_wait *w, const char *url, const char *code)
 {
-    struct visitor *v = CONTAINER_OF(w, struct visitor, wait);
+    struct waiting_call *v = CONTAINER_OF(w, struct waiting_call, wait);
     const char *alias = v->tool->server->alias;
     BUF_SCOPED text = {0};
 
@@ -130,7 +130,7 @@ static void on_address(struct identity_wait *w, const char *url, const char *cod
 }
 
 /* The agent is told that the address is of no use any more. */
-static void close_question(struct visitor *v)
+static void close_question(struct waiting_call *v)
 {
     BUF_SCOPED params = {0};
 
@@ -146,7 +146,7 @@ static void close_question(struct visitor *v)
 
 static void on_done(struct identity_wait *w, const struct err *err)
 {
-    struct visitor *v = CONTAINER_OF(w, struct visitor, wait);
+    struct waiting_call *v = CONTAINER_OF(w, struct waiting_call, wait);
 
     if (err) {
         refuse(v, FAIL_UNAVAILABLE, span_str(err->text));
@@ -165,7 +165,7 @@ static void on_done(struct identity_wait *w, const struct err *err)
 static void on_open(struct peer *self, struct call *call, const struct request *request)
 {
     struct signin_tool *d = of_provider(CONTAINER_OF(self, struct provider, peer));
-    struct visitor *v = MEM_NEW(struct visitor);
+    struct waiting_call *v = MEM_NEW(struct waiting_call);
 
     v->tool = d;
     v->call = call;
@@ -185,7 +185,7 @@ static void on_open(struct peer *self, struct call *call, const struct request *
 static void on_answer(struct peer *self, struct call *call, struct span key,
                       const struct outcome *outcome)
 {
-    struct visitor *v = call->provider_data;
+    struct waiting_call *v = call->provider_data;
     struct json_slot action =
         outcome->kind == OUTCOME_RESULT ? json_get(outcome->body, "action") : (struct json_slot){0};
     BUF_SCOPED text = {0};

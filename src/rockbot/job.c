@@ -348,7 +348,7 @@ bool job_awaits(struct job *j, struct provider *p)
         j->awaits = true;
         j->starts = p->stats.starts - (p->state == PROVIDER_STARTING);
     }
-    if (p->halted || (resting && p->stats.starts > j->starts))
+    if (p->halted || provider_needs_sign_in(p) || (resting && p->stats.starts > j->starts))
         return false;
     provider_want(p);
     return p->state != PROVIDER_READY;

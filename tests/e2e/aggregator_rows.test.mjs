@@ -67,8 +67,8 @@ test('§11.2 row 2: every dialect is taken as it is, and turned into ours by imp
     assert.equal(checked.code, 0, checked.stdout);
     assert.doesNotMatch(checked.stdout, /warning/);
     if (name === 'manifest.yaml') assert.match(checked.stdout, /setup:\n {2}Nothing to do\./);
-    const listed = await rialto(['tools', '-c', out]);
-    assert.deepEqual(listed.stdout.trim().split('\n').map((l) => l.split(' ')[0]), names, name);
+    const listed = await rialto(['tools', '--json', '-c', out]);
+    assert.deepEqual(JSON.parse(listed.stdout).map((tool) => tool.name), names, name);
   }
   const { code, stdout } = await rialto(['import', '-'], { input: JSON.stringify(dialects['mcp.json']) });
   assert.equal(code, 0);

@@ -4,6 +4,7 @@
 // far down: by the server, by its child, by a daemon that has no parent any more.
 import assert from 'node:assert/strict';
 import crypto from 'node:crypto';
+import fs from 'node:fs';
 import path from 'node:path';
 import test from 'node:test';
 import { exchange, fake, HttpClient, logged, rialto, root, serve, serveAndConnect } from './lib.mjs';
@@ -18,9 +19,15 @@ const states = async (server) => Object.fromEntries(
   JSON.parse((await exchange(`${server.origin}/api/servers`, { method: 'GET' })).text)
     .map((s) => [s.name, s.state]));
 
+/** It is named after the configuration file. */
+function controlSocket(server) {
+  const folder = path.join(server.dir, 'rialto');
+  return path.join(folder, fs.readdirSync(folder).find((name) => /^control.*\.sock$/.test(name)));
+}
+
 // By the control socket, and by the loopback address that has the same paths.
 const doors = {
-  'the control socket': (server) => path.join(server.dir, 'rialto/control.sock'),
+  'the control socket': controlSocket,
   'the loopback address': (server) => Number(new URL(server.origin).port),
 };
 
@@ -78,7 +85,7 @@ test('a server gets no further by the socket than by the network', async (t) => 
   });
   const client = await new HttpClient(server.url, { token: 'test-token' }).connect();
   await client.waitFor('intruder__try');
-  const socket = path.join(server.dir, 'rialto/control.sock');
+  const socket = controlSocket(server);
   for (const by of ways) {
     const heard = await client.text('intruder__try', { by, socket, text: post('/mcp') });
     assert.match(heard, /HTTP\/1.1 401 /, heard);

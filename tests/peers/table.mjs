@@ -180,4 +180,5 @@ export const reasons = [
   { step: 'capabilities', server: 'fastmcp_2', dual: false, direct: /"prompts":\{"get"/, through: /"tools":\{"call"/, why: 'Of what FastMCP 2 runs as tasks, calls of tools are what the protocol knows.' },
   { step: 'version', dual: true, client: ['go_sdk', 'mcp_go'], way: 'sse', through: '"2026-07-28"', why: 'The clients in Go ask for the stateless era by HTTP with SSE, too.' },
   { step: 'unknown_uri', client: 'mcp_go', direct: /resource not found/, through: /invalid params/, why: 'mcp-go shows words for a code: see above.' },
+  { step: 'version', client: 'mcp_go', way: 'http', through: '"2025-11-25"', why: 'mcp-go speaks the stateless era by stdio, and the other by HTTP.' },
 ];
