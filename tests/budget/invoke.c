@@ -77,6 +77,12 @@ static void facts_of(void *arg, const struct provider *p, struct bus_server_fact
     *facts = (struct bus_server_facts){0};
 }
 
+static const struct config_attachments *files_of(void *arg, const struct provider *p)
+{
+    (void)arg, (void)p;
+    return NULL;
+}
+
 static struct bus_asking asking_of(void *arg, const struct provider *p)
 {
     (void)arg, (void)p;
@@ -140,7 +146,8 @@ static void go(struct run *r, const char *url)
                                   .next = next_server,
                                   .view = view_of,
                                   .facts = facts_of,
-                                  .asking = asking_of};
+                                  .asking = asking_of,
+                                  .files = files_of};
     struct err err = {0};
 
     r->bus = bus_open(r->loop, &bus_options, &events, r, &err);

@@ -102,6 +102,7 @@ struct http_upstream {
     struct list held;   /* posts that wait for the end of the handshake */
     struct list unsent; /* posts that wait for a token */
     struct http_signer_wait token_wait;
+    bool token_shown; /* a request on this link had a token */
     struct idmap by_id;
 
     char *session;

@@ -137,6 +137,7 @@ void http_post_send(struct server_post *p)
     else if (!p->initialize && !u->old_sse)
         spec.version = u->version;
     p->fetch = http_request_start(u, &spec, &post_events, p);
+    u->token_shown |= p->token != 0;
 }
 
 /* --- the answer as it comes --- */
@@ -319,7 +320,8 @@ static bool session_lost(struct server_post *p)
 static bool see_to_token(struct server_post *p)
 {
     struct http_upstream *u = p->link;
-    bool locks = !p->greets && p->token; /* who serves us without a token does so for other calls */
+    bool locks =
+        !p->greets && u->token_shown; /* who serves us without one does so for other calls */
     BUF_SCOPED why = {0};
     enum http_signed now =
         p->resuming ? HTTP_SIGNED_NOT
