@@ -292,7 +292,7 @@ test('fifty calls at the end of a token renew it once, and nothing of tokens is 
 test('a refresh that is refused asks for a sign-in; one that fails for the moment does not', async (t) => {
   const s = await setting(t);
   await untilState(s.server, 'notes', 'needs_sign_in');
-  s.as.ttl = 3;
+  s.as.ttl = 10; // long enough that it is renewed before it ends, whole seconds or not
   await signIn(s);
   const agent = await new HttpClient(s.server.url).connect();
   await agent.waitFor('notes__whoami');
