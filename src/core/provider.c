@@ -443,7 +443,6 @@ void provider_want(struct provider *p)
 void provider_unlock(struct provider *p)
 {
     p->locked = false;
-    p->why[0] = '\0'; /* that nobody had signed in is over */
     provider_want(p);
 }
 

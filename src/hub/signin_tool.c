@@ -239,10 +239,12 @@ static void on_changed(struct identity_watch *w)
 {
     struct signin_tool *d = CONTAINER_OF(w, struct signin_tool, watch);
 
-    if (!identity_is_signed_in(d->id) && d->server->state == PROVIDER_READY)
+    if (!identity_is_signed_in(d->id) && d->server->state == PROVIDER_READY) {
         provider_restart(d->server);
-    else if (identity_is_signed_in(d->id) && provider_needs_sign_in(d->server))
+    } else if (identity_is_signed_in(d->id) && provider_needs_sign_in(d->server)) {
+        d->server->why[0] = '\0'; /* it has not failed: nobody had signed in */
         provider_unlock(d->server);
+    }
 }
 
 /* --- life --- */
