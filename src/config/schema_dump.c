@@ -57,7 +57,7 @@ static struct span escaped(struct arena *a, const struct schema_row *row, struct
 {
     BUF_SCOPED out = {0};
 
-    if (schema_is_late(row) || !text.n || !memmem(text.p, text.n, "${", 2))
+    if (schema_is_late(row) || row->literal || !text.n || !memmem(text.p, text.n, "${", 2))
         return text;
     for (size_t i = 0; i < text.n; i++) {
         if (span_starts(span_from(text, i), SPAN("${")))

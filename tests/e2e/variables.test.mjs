@@ -56,9 +56,9 @@ test('outside of servers it is an error of that key', async () => {
   const { code, stdout } = await rialto(['check', file]);
   assert.equal(code, 2);
   assert.match(stdout, /rialto\.yaml:1:8: names: no value for NOT_SET/);
-  const fine = writeConfig(tempDir(), 'setup_instructions: "set $${x}"\nlog: {level: "${LEVEL_OF_TEST:-debug}"}\nservers: {a: {command: x}}\n', 'rialto.yaml');
+  const fine = writeConfig(tempDir(), 'setup_instructions: "set ${x}"\nlog: {level: "${LEVEL_OF_TEST:-debug}"}\nservers: {a: {command: x}}\n', 'rialto.yaml');
   const shown = JSON.parse((await rialto(['config', '--json', '-c', fine])).stdout);
-  assert.deepEqual([shown.setup_instructions, shown.log.level], ['set $${x}', 'debug'], 'what is shown reads back to the same');
+  assert.deepEqual([shown.setup_instructions, shown.log.level], ['set ${x}', 'debug'], 'what is shown reads back to the same');
 });
 
 test('nothing is filled in in an entry of an agent', async (t) => {
