@@ -23,7 +23,7 @@ FUZZ_OPTIONS = --buildtype=debugoptimized -Db_sanitize=address,undefined -Db_lun
 
 C_FILES = $(shell git ls-files -co --exclude-standard '*.c' '*.h')
 
-.PHONY: build run test test-peers test-packages bench fuzz format lint install clean help asan \
+.PHONY: build run test test-peers test-packages bench bench-peers fuzz format lint install clean help asan \
 	portable deb image npm wheel dist
 
 build: build/release/build.ninja ## build the program: build/rialto (release, hardened)
@@ -46,6 +46,10 @@ asan: build/asan/build.ninja ## build the flavour the tests run
 
 bench: build setup-test ## measure calls per second, latency, memory and start time against a floor
 	@bench/run
+
+bench-peers: build setup-test ## measure gateways of other people beside Rialto (needs npm and PyPI); says which are missing
+	@tools/npm && ninja -C build/release bench/bench_echo_server bench/bench_load >/dev/null && \
+		build/npm/node_modules/node-linux-*/bin/node bench/peers.mjs $(ARGS)
 
 fuzz: build/fuzz/build.ninja ## run every fuzz target for FUZZ_SECONDS (30) each
 	ninja -C build/fuzz

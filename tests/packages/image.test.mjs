@@ -109,6 +109,7 @@ test('the image runs as it is: the demo answers, alive, unprivileged, nothing is
   assert.match(there.said(), /listening on/, there.said());
   assert.equal(await there.exec('/usr/bin/rialto', 'status', '--alive'), 'alive\n');
   assert.match(await there.exec('/usr/bin/rialto', 'call', 'demo', 'hash', 'text=rialto'), /[0-9a-f]{64}/);
+  await assert.rejects(there.exec('/usr/bin/rialto-shim'), /a part of 'rialto stdio'/);
   assert.deepEqual(await (await fetch(`http://127.0.0.1:${at}/healthz`)).json(), { status: 'ok' });
   assert.equal(await there.stop(), 0);
 });
@@ -133,7 +134,7 @@ for (const [name, broker, url] of [['NATS', startNats, (b) => b.url], ['RabbitMQ
 test('compose.yaml names this version, and its health check is the one that a server cannot turn red', () => {
   const text = fs.readFileSync(path.join(root, 'packaging/image/compose.yaml'), 'utf8');
   assert.ok(text.includes(`localhost/rialto:${version}`));
-  const read = run('python3', ['-c', 'import json, sys, yaml; json.dump(yaml.safe_load(sys.stdin), sys.stdout)'], { input: text });
+  const read = run('/usr/bin/python3', ['-c', 'import json, sys, yaml; json.dump(yaml.safe_load(sys.stdin), sys.stdout)'], { input: text });
   const { services } = JSON.parse(read);
   for (const name of ['rialto-rabbitmq', 'rialto-nats']) {
     assert.deepEqual(services[name].healthcheck.test, ['CMD', '/usr/bin/rialto', 'status', '--alive']);

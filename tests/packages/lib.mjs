@@ -5,7 +5,7 @@ import { execFile, execFileSync, spawnSync } from 'node:child_process';
 import dgram from 'node:dgram';
 import fs from 'node:fs';
 import path from 'node:path';
-import { root, tempDir } from '../e2e/lib.mjs';
+import { expectGone, root, StdioClient, tempDir } from '../e2e/lib.mjs';
 
 export const version = execFileSync(path.join(root, 'tools/version'), { encoding: 'utf8' }).trim();
 export const dist = (name) => path.join(root, 'dist', name);
@@ -35,6 +35,33 @@ const made = new Map();
 export function portable(arch) {
   if (!made.has(arch)) made.set(arch, run('nice', ['packaging/portable/build', arch]));
   return dist(`rialto-linux-${arch}`);
+}
+
+/** Ends the daemon that a host has started for a configuration file, if there is one. */
+async function endDaemon(rialto, file) {
+  const { daemons } = JSON.parse(await runBeside(...rialto('status', '--json')).catch(() => '{"daemons": []}'));
+  for (const { pid } of daemons.filter((d) => d.config === file)) {
+    process.kill(pid, 'SIGTERM');
+    await expectGone([{ pid }], 15_000);
+  }
+}
+
+/**
+ * A host that runs `rialto stdio` with a daemon, where rialto(...words) gives [command, args, options]: the tools are
+ * there, and the host's process has become the program `shim`, which is small.
+ */
+export async function useAsHost(t, rialto, file, tools, shim) {
+  const agent = new StdioClient(t, ...rialto('stdio', '-c', file));
+  try {
+    await agent.connect();
+    await agent.waitFor(...tools);
+    assert.equal(fs.readlinkSync(`/proc/${agent.child.pid}/exe`), fs.realpathSync(shim));
+    const memory = Number(fs.readFileSync(`/proc/${agent.child.pid}/status`, 'utf8').match(/^VmRSS:\s+(\d+)/m)[1]);
+    assert.ok(memory < (shim.endsWith('rialto-shim') ? 1024 : 7 * 1024), `${shim}: ${memory} kB`);
+  } finally {
+    await agent.stop(10_000);
+    await endDaemon(rialto, file);
+  }
 }
 
 /** Needed to enter other roots. */

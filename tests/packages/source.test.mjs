@@ -38,7 +38,7 @@ for (const [name, system, suite, packages] of releases) {
     const there = (...words) => run(...inRoot(folder, 'env', '-C', `/tmp/rialto-${version}`, 'PATH=/usr/bin:/bin', 'HOME=/root', 'LC_ALL=C.UTF-8', ...words));
     for (const compiler of ['gcc', 'clang']) {
       there(`CC=${compiler}`, 'meson', 'setup', `build-${compiler}`, '--prefix=/usr/local');
-      there('nice', 'ninja', '-j2', '-C', `build-${compiler}`, 'src/rialto', 'src/conductor');
+      there('nice', 'ninja', '-j2', '-C', `build-${compiler}`);
       const said = there(`./build-${compiler}/src/rialto`, 'version');
       assert.match(said, new RegExp(`^rialto ${version}\ncompiled with ${compiler}`));
       assert.doesNotMatch(said, /missing/);

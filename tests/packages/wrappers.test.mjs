@@ -5,13 +5,14 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
 import { fake, StdioClient, tempDir, writeConfig } from '../e2e/lib.mjs';
-import { dist, portable, run, version } from './lib.mjs';
+import { dist, portable, run, useAsHost, version } from './lib.mjs';
 
 const cpu = process.arch;
 const machine = cpu === 'arm64' ? 'aarch64' : 'x86_64';
 
-/** `rialto`, installed, does what it does elsewhere: prints, passes input, output and status on, ends on a signal. */
-async function use(t, command, args, options) {
+/** `rialto`, installed, does what it does elsewhere: prints, passes input, output and status on, ends on a signal; for
+ * a host with a daemon it becomes the small program `shim`. */
+async function use(t, command, args, options, shim) {
   assert.match(run(command, [...args, 'version'], options), new RegExp(`^rialto ${version}\n`));
   assert.equal(spawnSync(command, [...args, 'no-such-command'], options).status, 2);
   const file = writeConfig(tempDir(), { servers: { one: fake() } });
@@ -19,6 +20,10 @@ async function use(t, command, args, options) {
   await agent.connect();
   await agent.waitFor('one__echo');
   await agent.stop(10_000);
+
+  const dir = tempDir();
+  const env = { ...process.env, ...options.env, XDG_RUNTIME_DIR: dir, XDG_STATE_HOME: dir, XDG_CACHE_HOME: dir, HOME: dir };
+  await useAsHost(t, (...words) => [command, [...args, ...words], { ...options, env }], fs.realpathSync(file), ['one__echo'], shim);
 }
 
 test('npm: the packages install each other, and npx runs the program', async (t) => {
@@ -37,7 +42,9 @@ test('npm: the packages install each other, and npx runs the program', async (t)
     ['rialto', `rialto-linux-${cpu}`], 'the program of this machine and no other');
   assert.deepEqual(fs.readFileSync(path.join(dir, `node_modules/rialto-linux-${cpu}/rialto`)), fs.readFileSync(portable(machine)));
   assert.match(run('npx', ['--offline', 'rialto', 'version'], { cwd: dir }), new RegExp(`^rialto ${version}\n`));
-  await use(t, path.join(dir, 'node_modules/.bin/rialto'), [], { cwd: dir });
+  // A Node that can become another program; older ones stay in between.
+  const env = { ...process.env, PATH: `${path.dirname(process.execPath)}:${process.env.PATH}` };
+  await use(t, path.join(dir, 'node_modules/.bin/rialto'), [], { cwd: dir, env }, path.join(dir, `node_modules/rialto-linux-${cpu}/rialto-shim`));
   assert.ok(fs.statSync(own).size < 4_000_000);
 });
 
@@ -59,10 +66,10 @@ test('wheel: pip installs it from the file', async (t) => {
   run(python, ['-m', 'venv', dir]);
   const find = ['install', '--quiet', '--no-index', '--disable-pip-version-check', '--find-links', dist('')];
   run(path.join(dir, 'bin/pip'), [...find, 'rialto']);
-  await use(t, path.join(dir, 'bin/rialto'), [], {});
+  await use(t, path.join(dir, 'bin/rialto'), [], {}, path.join(dir, 'bin/rialto-shim'));
   assert.match(run(path.join(dir, 'bin/pip'), ['show', '--disable-pip-version-check', 'rialto']), new RegExp(`Version: ${version}`));
   run(path.join(dir, 'bin/pip'), ['uninstall', '--yes', '--quiet', 'rialto']);
-  assert.ok(!fs.existsSync(path.join(dir, 'bin/rialto')));
+  assert.deepEqual(fs.readdirSync(path.join(dir, 'bin')).filter((f) => f.startsWith('rialto')), []);
 });
 
 test('wheel: two builds are the same bytes', () => {
