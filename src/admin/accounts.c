@@ -9,6 +9,19 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+enum { TOOL_KEPT = 256 }; /* bytes of a tool's name, which a caller may have made up */
+
+static void account_free(struct account *account)
+{
+    size_t at = 0;
+    void *n;
+
+    while (map_next(&account->tools, &at, NULL, &n))
+        mem_free(n);
+    map_fini(&account->tools);
+    mem_free(account);
+}
+
 static struct account *account_of(struct admin *a, struct span alias)
 {
     struct account *account = map_get(&a->accounts, alias);
@@ -56,6 +69,33 @@ static void write_down(const struct happening *h)
     }
 }
 
+/* The series of this tool; tools beyond the bound share one for each server. */
+static struct numbers *series_of(struct admin *a, struct account *account, struct span tool)
+{
+    struct numbers *n = map_get(&account->tools, tool);
+
+    if (!n && a->n_series >= ACCOUNT_TOOLS_MAX) {
+        tool = SPAN("(others)");
+        n = map_get(&account->tools, tool);
+    }
+    if (!n) {
+        n = MEM_NEW(struct numbers);
+        a->n_series++;
+        map_put(&account->tools, tool, n);
+    }
+    return n;
+}
+
+static void count_call(struct admin *a, struct account *account, const struct happening *h)
+{
+    uint64_t now = router_timers(a->router)->now;
+    bool failed = h->kind == HAPPENED_TOOL_FAILED || h->is_error;
+
+    numbers_count(&account->numbers, now, h->duration_ms, failed);
+    numbers_count(series_of(a, account, span_cut(h->tool, 0, TOOL_KEPT)), now, h->duration_ms,
+                  failed);
+}
+
 static void on_happened(struct watcher *self, const struct happening *h)
 {
     struct admin *a = CONTAINER_OF(self, struct admin, watcher);
@@ -63,6 +103,10 @@ static void on_happened(struct watcher *self, const struct happening *h)
 
     account->happened[h->kind]++;
     account->tool_errors += h->is_error;
+    if (h->kind == HAPPENED_TOOL_CALLED || h->kind == HAPPENED_TOOL_FAILED)
+        count_call(a, account, h);
+    if (h->kind == HAPPENED_SERVERS_RECONNECTED)
+        account->restarts[account->n_restarts++ % ACCOUNT_RESTARTS] = router_timers(a->router)->now;
     if (h->kind == HAPPENED_SERVER_FAILED) {
         snprintf(account->error, sizeof account->error, SPAN_FMT, SPAN_ARG(h->error));
         account->error_at = router_timers(a->router)->now;
@@ -86,7 +130,7 @@ void accounts_end(struct admin *a)
 
     events_unwatch(router_events(a->router), &a->watcher);
     while (map_next(&a->accounts, &at, &alias, &account))
-        mem_free(account);
+        account_free(account);
     map_fini(&a->accounts);
 }
 

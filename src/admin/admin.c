@@ -2,6 +2,7 @@
  * /metrics and /status. Called by cmd/serve.c; other files of admin/ check for GET here. */
 #include "admin/inside.h"
 
+#include "admin/story.h"
 #include "base/mem.h"
 #include "mcp/consent.h"
 #include "wire/json.h"
@@ -17,6 +18,12 @@ bool admin_wants_get(struct http_exchange *x, const struct http_request *req)
     http_refuse_with(x, 405, SPAN("Allow: GET, HEAD\r\n"), "method not allowed",
                      "this can only be looked at: GET");
     return false;
+}
+
+void admin_refuse_view(struct http_exchange *x)
+{
+    http_refuse(x, 403, "this token is for a view",
+                "this shows more than the view (auth.tokens.*.view): use a token without one");
 }
 
 /* A daemon that can answer at all is alive. */
@@ -67,22 +74,31 @@ static void on_readyz(void *owner, const struct caller *caller, struct http_exch
 static void on_metrics(void *owner, const struct caller *caller, struct http_exchange *x,
                        const struct http_request *req, struct span rest)
 {
-    (void)caller, (void)rest;
+    const struct admin *a = owner;
+
+    (void)rest;
     if (!admin_wants_get(x, req))
         return;
+    if (sight_of(a->hub, caller).narrowed) {
+        admin_refuse_view(x);
+        return;
+    }
     metrics_put(http_respond_begin(x, 200, "text/plain; version=0.0.4; charset=utf-8", SPAN_EMPTY),
-                owner);
+                a);
     http_respond_end(x);
 }
 
 static void on_status(void *owner, const struct caller *caller, struct http_exchange *x,
                       const struct http_request *req, struct span rest)
 {
-    (void)caller, (void)rest;
+    const struct admin *a = owner;
+    struct sight sight = sight_of(a->hub, caller);
+
+    (void)rest;
     if (!admin_wants_get(x, req))
         return;
     struct buf *out = http_respond_begin(x, 200, "application/json", SPAN_EMPTY);
-    status_put(out, owner);
+    status_put(out, a, &sight);
     buf_char(out, '\n');
     http_respond_end(x);
 }
@@ -118,14 +134,23 @@ struct admin *admin_new(struct hub *hub)
     a->log_file = find_log();
     log_ring_begin(&a->log, c->log.keep);
     accounts_begin(a);
-    recorder_begin(&a->recorder, a->router, c->record); /* after the audit: sees its objections */
+    list_init(&a->replays);
+    list_init(&a->task_cancels);
+    /* After the audit: sees its objections. */
+    recorder_begin(&a->recorder, a->router, c->record.size, c->record.body);
+    record_file_begin(a, c->record.file, c->record.size);
     approval_set_approver(a->router, &consent_approver_with_operator);
+    a->live = live_new(a);
     return a;
 }
 
 void admin_free(struct admin *a)
 {
+    live_free(a->live);
+    replay_end_all(a);
+    task_rows_end(a);
     recorder_end(&a->recorder);
+    record_file_end(a);
     accounts_end(a);
     approval_set_approver(a->router, &consent_approver);
     log_ring_end(&a->log);

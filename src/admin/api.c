@@ -1,10 +1,9 @@
-/* The paths under /api: servers (show, start, stop, restart), tools and reload; approvals, calls and
- * logs are passed on to the files of that name; codes and grants of our own authorization server. Called
- * by way of the table of paths in admin.c. */
+/* The paths under /api: the table that passes requests on to the files of admin/ by the list that
+ * they are for; reload, MCP of the page, to the files of that name; codes and grants of our own
+ * authorization server. Called by way of the table of paths in admin.c. */
 #include "admin/inside.h"
 #include "base/log.h"
 #include "hub/issuer.h"
-#include "hub/tool_list.h"
 #include "wire/json.h"
 
 #include <inttypes.h>
@@ -12,16 +11,17 @@
 /* "/servers/files/stop" */
 static struct api_path path_of(struct span rest)
 {
-    struct span parts[3] = {{0}};
+    struct span parts[4] = {{0}};
 
-    for (size_t i = 0; i < 3 && rest.n > 1; i++) {
+    for (size_t i = 0; i < 4 && rest.n > 1; i++) {
         rest = span_from(rest, 1);
         parts[i] = span_cut(rest, 0, span_find(rest, '/'));
         rest = span_from(rest, parts[i].n);
     }
     if (rest.n)
-        parts[2] = SPAN("?"); /* deeper than any path of the API */
-    return (struct api_path){parts[0], parts[1], parts[2]};
+        parts[3] = SPAN("?"); /* deeper than any path of the API */
+    return (struct api_path){
+        .list = parts[0], .name = parts[1], .verb = parts[2], .last = parts[3]};
 }
 
 bool api_wants_post(struct http_exchange *x, const struct http_request *req)
@@ -31,64 +31,6 @@ bool api_wants_post(struct http_exchange *x, const struct http_request *req)
     http_refuse_with(x, 405, SPAN("Allow: POST\r\n"), "method not allowed",
                      "this does something: POST");
     return false;
-}
-
-/* --- servers --- */
-
-static void show_server(const struct admin *a, struct http_exchange *x, int status,
-                        const struct provider *p)
-{
-    struct buf *out = http_respond_begin(x, status, "application/json", SPAN_EMPTY);
-
-    status_put_server(out, a, p);
-    buf_char(out, '\n');
-    http_respond_end(x);
-}
-
-static void order_server(struct admin *a, struct http_exchange *x, struct provider *p,
-                         struct span verb)
-{
-    static const struct {
-        const char *verb;
-        void (*act)(struct provider *p);
-    } rows[] = {{"start", provider_resume}, {"stop", provider_halt}, {"restart", provider_restart}};
-
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        if (!span_is(verb, rows[i].verb))
-            continue;
-        log_info(p->alias, "%s, by %s", rows[i].verb, http_exchange_peer(x));
-        rows[i].act(p);
-        show_server(a, x, 202, p); /* accepted: the new state comes later */
-        return;
-    }
-    api_no_such_path(x);
-}
-
-static void handle_servers(struct admin *a, struct http_exchange *x, const struct http_request *req,
-                           const struct api_path *path)
-{
-    struct provider *p = NULL;
-
-    if (!path->name.n) {
-        if (!admin_wants_get(x, req))
-            return;
-        struct buf *out = http_respond_begin(x, 200, "application/json", SPAN_EMPTY);
-        status_put_servers(out, a);
-        buf_char(out, '\n');
-        http_respond_end(x);
-        return;
-    }
-    do
-        p = bridge_next(a->bridge, p);
-    while (p && !span_is(path->name, p->alias));
-    if (!p)
-        http_refuse(x, 404, "no such server", "/api/servers lists them");
-    else if (!path->verb.n && admin_wants_get(x, req))
-        show_server(a, x, 200, p);
-    else if (span_is(path->verb, "login") || span_is(path->verb, "logout"))
-        logins_handle(a, x, req, p, span_is(path->verb, "logout"));
-    else if (path->verb.n && api_wants_post(x, req))
-        order_server(a, x, p, path->verb);
 }
 
 bool api_read_number(const struct http_request *req, const char *name, uint64_t *n)
@@ -119,23 +61,6 @@ bool api_read_id(struct span text, uint64_t *id)
     return true;
 }
 
-/* --- tools --- */
-
-static void handle_tools(struct admin *a, struct http_exchange *x, const struct http_request *req,
-                         const struct api_path *path)
-{
-    if (path->name.n) {
-        api_no_such_path(x);
-    } else if (admin_wants_get(x, req)) {
-        struct buf *out = http_respond_begin(x, 200, "application/json", SPAN_EMPTY);
-        BUF_SCOPED list = {0};
-        tool_list_put(&list, a->bridge);
-        buf_span(out, buf_view(&list));
-        buf_char(out, '\n');
-        http_respond_end(x);
-    }
-}
-
 /* --- the configuration --- */
 
 static void handle_reload(struct admin *a, struct http_exchange *x, const struct http_request *req,
@@ -161,6 +86,20 @@ static void handle_reload(struct admin *a, struct http_exchange *x, const struct
     buf_fini(&report);
 }
 
+/* --- MCP, for the page --- */
+
+static void handle_mcp(struct admin *a, struct http_exchange *x, const struct http_request *req,
+                       const struct api_path *path)
+{
+    if (path->verb.n)
+        api_no_such_path(x);
+    else if (path->caller->viewer)
+        http_refuse(x, 403, "this token may only look",
+                    "its role is viewer (auth.tokens.*.role): calls need one of role: operator");
+    else if (api_wants_post(x, req))
+        hub_operate(a->hub, path->caller, x, req, path->name);
+}
+
 /* --- our own authorization server --- */
 
 static void handle_pair(struct admin *a, struct http_exchange *x, const struct http_request *req,
@@ -176,8 +115,7 @@ static void handle_pair(struct admin *a, struct http_exchange *x, const struct h
         http_refuse(x, 409, "this Rialto is not where agents sign in",
                     "set auth.issuer: built-in, and public_url");
     else {
-        struct buf *out =
-            http_respond_begin(x, 200, "application/json", SPAN("Cache-Control: no-store\r\n"));
+        struct buf *out = http_respond_begin(x, 200, "application/json", SPAN_EMPTY);
         buf_printf(out, "{\"code\":\"%s\"}\n", code);
         http_respond_end(x);
     }
@@ -216,16 +154,26 @@ static const struct {
     void (*handle)(struct admin *a, struct http_exchange *x, const struct http_request *req,
                    const struct api_path *path);
     const char *paths; /* for the answer to an unknown path */
+    bool whole;        /* refused to viewers of a view: shows more than that */
+    bool deep;         /* takes paths of four parts */
 } rows[] = {
-    {"servers", handle_servers,
-     "/api/servers, /api/servers/<name>[/start|stop|restart|login|logout]"},
-    {"tools", handle_tools, "/api/tools"},
+    {"servers", servers_handle,
+     "/api/servers, /api/servers/<name>[/start|stop|restart|enable|disable|login|logout|messages]"},
+    {"config", servers_handle_config, "/api/config", true},
+    {"tools", tools_handle, "/api/tools[/<name>]"},
     {"approvals", approvals_handle, "/api/approvals[/<id>]"},
-    {"calls", calls_handle, "/api/calls[/<id>]"},
-    {"logs", logs_handle, "/api/logs"},
-    {"grants", handle_grants, "/api/grants[/<id>/revoke]"},
+    {"calls", calls_handle, "/api/calls[/<id>[/replay]]"},
+    {"logs", logs_handle, "/api/logs", true},
+    {"events", live_handle, "/api/events"},
+    {"grants", handle_grants, "/api/grants[/<id>/revoke]", true},
+    {"mcp", handle_mcp, "/api/mcp[/<server>]"},
     {"pair", handle_pair, "/api/pair"},
     {"reload", handle_reload, "/api/reload"},
+    {"sessions", sessions_handle, "/api/sessions[/<id>/end]"},
+    {"pages", sessions_handle_pages, "/api/pages", true},
+    {"tasks", task_rows_handle, "/api/tasks[/<id>/cancel]", true},
+    {"numbers", charts_handle, "/api/numbers"},
+    {"bus", buses_handle, "/api/bus[/dead-letters/<id>/resend]", true, true},
 };
 
 void api_no_such_path(struct http_exchange *x)
@@ -246,12 +194,20 @@ void api_no_such_path(struct http_exchange *x)
 void api_handle(void *owner, const struct caller *caller, struct http_exchange *x,
                 const struct http_request *req, struct span rest)
 {
+    const struct admin *a = owner;
     struct api_path path = path_of(rest);
 
     path.caller = caller;
+    path.sight = sight_of(a->hub, caller);
+    http_exchange_add_headers(x, SPAN("Cache-Control: no-store\r\n"));
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         if (span_is(path.list, rows[i].list)) {
-            rows[i].handle(owner, x, req, &path);
+            if (path.last.n && !rows[i].deep)
+                api_no_such_path(x);
+            else if (rows[i].whole && path.sight.narrowed)
+                admin_refuse_view(x);
+            else
+                rows[i].handle(owner, x, req, &path);
             return;
         }
     }

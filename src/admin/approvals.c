@@ -102,18 +102,21 @@ size_t approvals_count(const struct admin *a)
     return n;
 }
 
-static void list_held(const struct admin *a, struct http_exchange *x)
+static void list_held(const struct admin *a, struct http_exchange *x, const struct sight *s)
 {
     struct buf *out = http_respond_begin(x, 200, "application/json", SPAN_EMPTY);
     const struct lock *lock = bridge_lock(a->bridge);
 
     buf_char(out, '[');
     for (struct call *c = NULL; (c = approval_next(a->router, c));) {
+        if (!sight_shows_call(s, span_str(c->provider->alias), c->op, span_of(c->name, c->name_n)))
+            continue;
         json_out(out, NULL);
         put_held(out, a, c);
     }
     for (const struct lock_held *h = NULL; (h = next_waiting(lock, h));)
-        put_held_tool(out, lock, h);
+        if (sight_shows_call(s, span_str(h->server), OP_CALL_TOOL, span_str(h->tool)))
+            put_held_tool(out, lock, h);
     buf_str(out, "]\n");
     http_respond_end(x);
 }
@@ -214,5 +217,5 @@ void approvals_handle(struct admin *a, struct http_exchange *x, const struct htt
     else if (path->name.n && api_wants_post(x, req))
         decide(a, x, req, path);
     else if (!path->name.n && admin_wants_get(x, req))
-        list_held(a, x);
+        list_held(a, x, &path->sight);
 }

@@ -38,6 +38,8 @@ struct audit {
     struct buf body, clean; /* used again for each line */
     time_t second;          /* the moment that `stamp` is of */
     char stamp[32];
+    void (*forward)(void *arg, struct span body); /* NULL: the trail is ours */
+    void *forward_arg;
 };
 
 /* --- the line --- */
@@ -179,6 +181,10 @@ static const char *write_line(struct audit *a, const struct audit_call *kept, co
     put_text_or_null(a, body, span_str(kept->rule));
     buf_str(body, ",\"approved_by\":");
     put_text_or_null(a, body, span_str(kept->by));
+    if (a->forward) {
+        a->forward(a->forward_arg, buf_view(body));
+        return NULL;
+    }
     int code = audit_file_add(a->file, buf_view(body));
     if (!code && a->failing)
         log_warn("audit", "the audit trail is written again");
@@ -220,7 +226,7 @@ static const char *on_opened(struct tap *self, const struct call *c, const struc
     idmap_put(&a->calls, c->handle, call_of(a, c, q));
     if (!a->failing || !a->refuses)
         return NULL;
-    return audit_file_try(a->file) ? a->why : NULL;
+    return a->file && audit_file_try(a->file) ? a->why : NULL;
 }
 
 static const char *on_ended(struct tap *self, const struct call *c, const struct outcome *outcome)
@@ -270,25 +276,29 @@ bool audit_put_paths(const struct config *c, struct buf *file, struct buf *head)
     return own != NULL;
 }
 
-struct audit *audit_begin(const struct config *c, struct router *router, int *code, struct err *err)
+static struct audit_file *open_trail(const struct config *c, struct err *err)
 {
     BUF_SCOPED file = {0}, head = {0};
 
-    *code = 0;
-    if (!c->audit.on)
-        return NULL;
-    *code = -1;
     if (!audit_put_paths(c, &file, &head)) {
         err_set(err, -1, "there is no home folder to keep the audit trail in: set audit.file");
         return NULL;
     }
-    struct audit_file *trail =
-        audit_file_open(&(struct audit_place){.file = file.n ? buf_cstr(&file) : NULL,
-                                              .syslog = c->audit.syslog,
-                                              .head = buf_cstr(&head),
-                                              .size = c->audit.size,
-                                              .keep = c->audit.keep},
-                        err);
+    return audit_file_open(&(struct audit_place){.file = file.n ? buf_cstr(&file) : NULL,
+                                                 .syslog = c->audit.syslog,
+                                                 .head = buf_cstr(&head),
+                                                 .size = c->audit.size,
+                                                 .keep = c->audit.keep},
+                           err);
+}
+
+struct audit *audit_begin(const struct config *c, struct router *router, int *code, struct err *err)
+{
+    *code = 0;
+    if (!c->audit.on)
+        return NULL;
+    *code = -1;
+    struct audit_file *trail = open_trail(c, err);
     if (!trail)
         return NULL;
     *code = 0;
@@ -314,8 +324,36 @@ void audit_end(struct audit *a)
         forget(value);
     }
     idmap_fini(&a->calls);
-    audit_file_close(a->file);
+    if (a->file)
+        audit_file_close(a->file);
     buf_fini(&a->body);
     buf_fini(&a->clean);
     mem_free(a);
+}
+
+/* --- another daemon --- */
+
+void audit_leave(struct audit *a, void (*forward)(void *arg, struct span body), void *arg)
+{
+    if (!a)
+        return;
+    audit_file_close(a->file);
+    a->file = NULL;
+    a->forward = forward;
+    a->forward_arg = arg;
+}
+
+int audit_return(struct audit *a, const struct config *c, struct err *err)
+{
+    if (!a)
+        return 0;
+    a->forward = NULL;
+    a->file = open_trail(c, err);
+    return a->file ? 0 : ERR_CONFIG;
+}
+
+void audit_append(struct audit *a, struct span body)
+{
+    if (a && audit_file_add(a->file, body))
+        log_error("audit", "a line of the daemon before this one cannot be written");
 }

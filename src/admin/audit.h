@@ -23,6 +23,13 @@ struct audit *audit_begin(const struct config *c, struct router *router, int *co
                           struct err *err);
 /* NULL is fine. */
 void audit_end(struct audit *a);
+/* Another daemon writes the trail from now on: `forward` gets the lines of the calls that end here.
+ * NULL is fine. */
+void audit_leave(struct audit *a, void (*forward)(void *arg, struct span body), void *arg);
+/* The trail is ours again after all. */
+MUST_CHECK int audit_return(struct audit *a, const struct config *c, struct err *err);
+/* A line that was forwarded to us. NULL is fine. */
+void audit_append(struct audit *a, struct span body);
 /* Append the path of the configured trail, and of its head; `file` stays empty with syslog. False
  * when there is no state folder. */
 bool audit_put_paths(const struct config *c, struct buf *file, struct buf *head);

@@ -1,7 +1,8 @@
-/* Appending lines to the audit trail with their chain and head, rotating its files, and going on
- * after a crash. Called by audit.c; cmd/audit.c asks for names and the head. */
+/* Appending lines to the audit trail with their chain and head, and going on after a crash. Called
+ * by audit.c; cmd/audit.c asks for the head. */
 #include "admin/audit_file.h"
 
+#include "admin/line_file.h"
 #include "base/blake.h"
 #include "base/file.h"
 #include "base/log.h"
@@ -12,7 +13,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <stdio.h>
 #include <sys/file.h>
 #include <sys/socket.h>
@@ -24,24 +24,15 @@
 enum { SYSLOG_PRIORITY = 16 * 8 + 5, HEAD_MAX = 256 };
 
 struct audit_file {
-    char *path, *syslog;
-    uint64_t max, keep;
-    int fd;      /* -1: to be opened again */
+    struct line_file lines; /* without a path: its descriptor is the socket of syslog */
+    char *syslog;
     int head_fd; /* locked as long as the program runs */
-    uint64_t size;
     struct audit_end end;
     uint64_t seq;          /* the last number that was given, to a line that is missing or not */
     struct buf line, head; /* the last ones that were written */
 };
 
 /* --- names and hashes --- */
-
-void audit_file_put_name(struct buf *out, const char *file, uint64_t n)
-{
-    buf_str(out, file);
-    if (n)
-        buf_printf(out, ".%" PRIu64, n);
-}
 
 void audit_file_put_head(struct buf *out, const char *file)
 {
@@ -150,18 +141,18 @@ static void read_last(struct audit_file *f, struct audit_end *end)
     BUF_SCOPED tail = {0};
     struct stat st;
 
-    if (fstat(f->fd, &st) || !st.st_size)
+    if (fstat(f->lines.fd, &st) || !st.st_size)
         return;
     off_t from = st.st_size > AUDIT_LINE_MAX ? st.st_size - AUDIT_LINE_MAX : 0;
     size_t want = (size_t)(st.st_size - from);
-    ssize_t n = pread(f->fd, buf_room(&tail, want), want, from);
+    ssize_t n = pread(f->lines.fd, buf_room(&tail, want), want, from);
     tail.n = n > 0 ? (size_t)n : 0;
     size_t whole = tail.n;
     while (whole && tail.p[whole - 1] != '\n')
         whole--;
-    if (whole < tail.n && ftruncate(f->fd, from + (off_t)whole) == 0)
-        log_warn("audit", "%s: a line that was not written whole is cut off", f->path);
-    f->size = (uint64_t)from + whole;
+    if (whole < tail.n && ftruncate(f->lines.fd, from + (off_t)whole) == 0)
+        log_warn("audit", "%s: a line that was not written whole is cut off", f->lines.path);
+    f->lines.size = (uint64_t)from + whole;
     size_t begin = whole ? whole - 1 : 0;
     while (begin && tail.p[begin - 1] != '\n')
         begin--;
@@ -181,15 +172,16 @@ static void find_end(struct audit_file *f, const char *head_path)
     struct audit_end last = {0}, head;
     int code = audit_file_read_head(head_path, &head);
 
-    if (f->fd >= 0 && f->path)
+    if (f->lines.fd >= 0 && f->lines.path)
         read_last(f, &last);
     if (code)
         log_error("audit", "%s cannot be read, the trail goes on from its last line", head_path);
     if (last.seq > head.seq) {
         head = last;
-    } else if (f->path && last.seq && (last.seq < head.seq || strcmp(last.hash, head.hash) != 0)) {
+    } else if (f->lines.path && last.seq &&
+               (last.seq < head.seq || strcmp(last.hash, head.hash) != 0)) {
         log_error("audit", "%s does not end where %s says: 'rialto audit verify' tells more",
-                  f->path, head_path);
+                  f->lines.path, head_path);
     }
     f->end = head;
     f->seq = head.seq + head.missing;
@@ -210,23 +202,15 @@ static int open_syslog(struct audit_file *f)
         close(fd);
         return code;
     }
-    f->fd = fd;
+    f->lines.fd = fd;
     return fd < 0 ? -errno : 0;
 }
 
 static int open_file(struct audit_file *f)
 {
-    struct stat st;
-
-    if (f->fd >= 0)
-        return 0;
-    if (f->syslog)
-        return open_syslog(f);
-    f->fd = open(f->path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (f->fd < 0)
-        return -errno;
-    f->size = fstat(f->fd, &st) ? 0 : (uint64_t)st.st_size;
-    return 0;
+    if (!f->syslog)
+        return line_file_open(&f->lines);
+    return f->lines.fd >= 0 ? 0 : open_syslog(f);
 }
 
 /* The lock ends with the program, however that ends. */
@@ -247,20 +231,20 @@ struct audit_file *audit_file_open(const struct audit_place *place, struct err *
 {
     struct audit_file *f = MEM_NEW(struct audit_file);
 
-    *f = (struct audit_file){.path = place->file ? mem_str(place->file) : NULL,
+    *f = (struct audit_file){.lines = {.who = "audit",
+                                       .path = place->file ? mem_str(place->file) : NULL,
+                                       .max = place->size,
+                                       .keep = place->keep,
+                                       .fd = -1},
                              .syslog = place->syslog ? mem_str(place->syslog) : NULL,
-                             .max = place->size,
-                             .keep = place->keep,
-                             .fd = -1,
                              .head_fd = -1};
-    /* A limit on the size of files is an error of write(), and must not end the program. */
-    signal(SIGXFSZ, SIG_IGN);
     file_make_folders(place->head);
     if (place->file)
         file_make_folders(place->file);
     int code = open_head(f, place->head, err);
     if (!code && (code = open_file(f)))
-        err_set(err, code, "cannot open %s: %s", f->path ? f->path : f->syslog, err_name(code));
+        err_set(err, code, "cannot open %s: %s", f->lines.path ? f->lines.path : f->syslog,
+                err_name(code));
     if (code) {
         audit_file_close(f);
         return NULL;
@@ -271,52 +255,13 @@ struct audit_file *audit_file_open(const struct audit_place *place, struct err *
 
 void audit_file_close(struct audit_file *f)
 {
-    if (f->fd >= 0)
-        close(f->fd);
+    line_file_close(&f->lines);
     if (f->head_fd >= 0)
         close(f->head_fd);
     buf_fini(&f->line);
     buf_fini(&f->head);
-    mem_free(f->path);
     mem_free(f->syslog);
     mem_free(f);
-}
-
-/* --- rotating --- */
-
-static bool name_exists(const struct audit_file *f, uint64_t n)
-{
-    BUF_SCOPED name = {0};
-
-    audit_file_put_name(&name, f->path, n);
-    return access(buf_cstr(&name), F_OK) == 0;
-}
-
-static int move(const struct audit_file *f, uint64_t from, uint64_t to)
-{
-    BUF_SCOPED old = {0}, new = {0};
-
-    audit_file_put_name(&old, f->path, from);
-    audit_file_put_name(&new, f->path, to);
-    return rename(buf_cstr(&old), buf_cstr(&new)) ? -errno : 0;
-}
-
-/* Every file moves up by one, the oldest first, into the first free name: so a program that is
- * killed in between leaves a gap in the names, and no file is lost. The last one is overwritten. */
-static int rotate(struct audit_file *f)
-{
-    uint64_t hole = 1;
-    int code = 0;
-
-    while (hole < f->keep && name_exists(f, hole))
-        hole++;
-    for (; hole > 0 && !code; hole--)
-        code = move(f, hole - 1, hole);
-    if (code)
-        return code;
-    close(f->fd);
-    f->fd = -1;
-    return open_file(f);
 }
 
 /* --- a line --- */
@@ -328,29 +273,13 @@ static int send_line(struct audit_file *f, struct span line)
     buf_printf(&packet, "<%d>rialto-audit: ", SYSLOG_PRIORITY);
     buf_span(&packet, line);
     int code = open_file(f);
-    if (!code && send(f->fd, packet.p, packet.n, MSG_NOSIGNAL) < 0) {
+    if (!code && send(f->lines.fd, packet.p, packet.n, MSG_NOSIGNAL) < 0) {
         code = -errno;
-        close(f->fd); /* syslog may have been started again */
-        f->fd = -1;
+        close(f->lines.fd); /* syslog may have been started again */
+        f->lines.fd = -1;
         if (!open_file(f))
-            code = send(f->fd, packet.p, packet.n, MSG_NOSIGNAL) < 0 ? -errno : 0;
+            code = send(f->lines.fd, packet.p, packet.n, MSG_NOSIGNAL) < 0 ? -errno : 0;
     }
-    return code;
-}
-
-/* Nothing is left of a line that does not fit. */
-static int write_whole(struct audit_file *f, struct span bytes)
-{
-    int code = open_file(f);
-
-    if (!code && f->size && f->size + bytes.n > f->max)
-        code = rotate(f);
-    if (code)
-        return code;
-    code = file_write_fd(f->fd, bytes);
-    if (code && ftruncate(f->fd, (off_t)f->size))
-        log_error("audit", "%s: a line is not whole and cannot be cut off: %s", f->path,
-                  strerror(errno));
     return code;
 }
 
@@ -368,11 +297,10 @@ int audit_file_add(struct audit_file *f, struct span body)
     buf_bytes(line, f->end.hash, AUDIT_HASH_SIZE - 1);
     buf_str(line, "\"}\n");
     struct span text = span_cut(buf_view(line), 0, line->n - 1);
-    int code = f->syslog ? send_line(f, text) : write_whole(f, buf_view(line));
+    int code = f->syslog ? send_line(f, text) : line_file_add(&f->lines, buf_view(line));
     if (code) {
         f->end.missing++;
     } else {
-        f->size += line->n;
         f->end.seq = f->seq;
         f->end.missing = 0;
         audit_file_hash(text, f->end.hash);
@@ -389,8 +317,8 @@ int audit_file_try(struct audit_file *f)
         return open_file(f);
     int code = open_file(f);
     if (!code)
-        code = file_write_fd(f->fd, span_of(blank, sizeof blank));
-    if (f->fd >= 0 && ftruncate(f->fd, (off_t)f->size) && !code)
+        code = file_write_fd(f->lines.fd, span_of(blank, sizeof blank));
+    if (f->lines.fd >= 0 && ftruncate(f->lines.fd, (off_t)f->lines.size) && !code)
         code = -errno;
     return code;
 }

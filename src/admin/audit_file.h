@@ -50,8 +50,6 @@ MUST_CHECK int audit_file_try(struct audit_file *f);
 
 /* --- for who reads a trail --- */
 
-/* The path of the n-th older file; 0: of the file itself. */
-void audit_file_put_name(struct buf *out, const char *file, uint64_t n);
 /* The path of the head that belongs to the file. */
 void audit_file_put_head(struct buf *out, const char *file);
 void audit_file_hash(struct span line, char out[AUDIT_HASH_SIZE]);

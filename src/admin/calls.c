@@ -1,6 +1,6 @@
 /* GET /api/calls: the recorded calls as a list or one with its arguments and result, secrets
  * redacted. Called by api.c. */
-#include "admin/inside.h"
+#include "admin/story.h"
 #include "base/log.h"
 #include "base/utf8.h"
 #include "mcp/protocol.h"
@@ -10,7 +10,7 @@
 #include <inttypes.h>
 #include <time.h>
 
-enum { SHOWN = 50, SHOWN_MAX = 1000, ERROR_SHOWN = 300 };
+enum { SHOWN = 50, SHOWN_MAX = 1000, ERROR_SHOWN = 300, NAME_SHOWN = 4096 };
 
 /* `at` is on the router's clock; written as "2026-02-18T06:30:24.017Z". */
 static void put_moment(struct buf *out, const struct admin *a, uint64_t at)
@@ -33,8 +33,7 @@ static const char *state_of(const struct admin *a, const struct record *rec)
     return rec->kind == OUTCOME_ERROR || rec->is_error ? "error" : "ok";
 }
 
-/* `text`, redacted and cut to `max` bytes, in whole characters. */
-static void put_text(struct buf *out, const char *name, struct span text, size_t max)
+void calls_put_text(struct buf *out, const char *name, struct span text, size_t max)
 {
     BUF_SCOPED shown = {0};
 
@@ -45,59 +44,66 @@ static void put_text(struct buf *out, const char *name, struct span text, size_t
     json_out_text(out, name, cut);
 }
 
-static bool is_whole(const struct record_body *body)
+static bool is_whole(const struct admin *a, const struct record_body *body)
 {
-    return body->whole <= RECORD_SHOWN;
+    return recorder_shown(&a->recorder, body) == body->whole;
 }
 
-/*
- * JSON when the whole body was kept, else text. Hiding a secret that reached past a string may
- * leave text that is no JSON, which is then shown as text, too.
- */
-static void put_body(struct buf *out, const char *name, struct span json, bool whole)
+/* Hiding a secret that reached past a string may leave text that is no JSON, which is then shown as
+ * text, too. */
+bool calls_put_body(struct buf *out, const char *name, const struct admin *a,
+                    const struct record_body *body)
 {
+    bool whole = is_whole(a, body);
     BUF_SCOPED shown = {0};
 
-    log_redact(&shown, json);
-    if (!json.n) {
+    log_redact(&shown, body->kept);
+    if (!body->kept.n) {
         json_out_raw(out, name, SPAN("null"));
     } else if (whole && json_skim(buf_view(&shown), NULL, NULL, NULL, NULL) == 0) {
         json_out(out, name);
         json_one_line(out, buf_view(&shown));
     } else {
-        put_text(out, name, json, RECORD_SHOWN);
+        calls_put_text(out, name, body->kept, recorder_shown(&a->recorder, body));
     }
+    return whole;
 }
 
 /* The arguments of a tool call; for other operations, all params. */
-static struct span given_to(const struct record *rec)
+static struct record_body given_to(const struct admin *a, const struct record *rec)
 {
-    if (rec->op != OP_CALL_TOOL || !is_whole(&rec->params))
-        return rec->params.kept;
-    return json_get(rec->params.kept, "arguments").value;
+    if (rec->op != OP_CALL_TOOL || !is_whole(a, &rec->params) || !rec->params.whole)
+        return rec->params;
+    struct span arguments = json_get(rec->params.kept, "arguments").value;
+    return (struct record_body){arguments, arguments.n};
 }
 
-/* The name and version of the caller's program, as it says: of the session, or of the request. */
-static void put_client(struct buf *out, const struct record *rec)
+struct span calls_client(const struct admin *a, const struct record *rec)
 {
     struct span info = rec->client;
 
-    if (!info.n && is_whole(&rec->params))
+    if (!info.n && is_whole(a, &rec->params))
         info = mcp_client_of(rec->params.kept);
-    struct json_slot name = {0}, version = {0};
-    if (json_skim(info, NULL, NULL, NULL, NULL) == 0 && json_type_of(info) == JSON_OBJECT) {
-        name = json_get(info, "name");
-        version = json_get(info, "version");
-    }
+    if (json_skim(info, NULL, NULL, NULL, NULL) == 0 && json_type_of(info) == JSON_OBJECT &&
+        json_get(info, "name").type == JSON_STRING)
+        return info;
+    return SPAN_EMPTY;
+}
+
+void calls_put_client(struct buf *out, const struct admin *a, const struct record *rec)
+{
+    struct span info = calls_client(a, rec);
     BUF_SCOPED scratch = {0}, more = {0};
-    if (name.type != JSON_STRING) {
+
+    if (!info.n) {
         json_out_raw(out, "client", SPAN("null"));
         return;
     }
+    struct json_slot version = json_get(info, "version");
     json_out_open(out, "client", '{');
-    put_text(out, "name", json_text(name.value, &scratch), ERROR_SHOWN);
+    calls_put_text(out, "name", json_text(json_get(info, "name").value, &scratch), ERROR_SHOWN);
     if (version.type == JSON_STRING)
-        put_text(out, "version", json_text(version.value, &more), ERROR_SHOWN);
+        calls_put_text(out, "version", json_text(version.value, &more), ERROR_SHOWN);
     buf_char(out, '}');
 }
 
@@ -112,36 +118,59 @@ static void put_members(struct buf *out, const struct admin *a, const struct rec
     put_moment(out, a, rec->opened_at);
     buf_char(out, '"');
     json_out_text_or_null(out, "token", rec->token);
-    put_client(out, rec);
+    calls_put_client(out, a, rec);
+    json_out_text_or_null(out, "session", rec->session);
     json_out_text_or_null(out, "server", rec->server);
     /* A method that MCP does not know has its name in the place of the operation. */
-    put_text(out, "operation", method ? span_str(method) : rec->name, rec->name.n + 64);
-    put_text(out, "name", rec->name, RECORD_SHOWN);
+    calls_put_text(out, "operation", method ? span_str(method) : rec->name, rec->name.n + 64);
+    calls_put_text(out, "name", rec->name, NAME_SHOWN);
     json_out_str(out, "state", state_of(a, rec));
+    json_out_bool(out, "live", !rec->ended);
+    json_out_number(out, "retried", rec->retried);
     json_out_number(out, "duration_ms", took);
-    json_out_number(out, "arguments_bytes",
-                    is_whole(&rec->params) ? given_to(rec).n : rec->params.whole);
+    json_out_number(out, "arguments_bytes", given_to(a, rec).whole);
     json_out_number(out, "result_bytes", rec->result.whole);
     if (rec->error.n)
-        put_text(out, "error", rec->error, ERROR_SHOWN);
+        calls_put_text(out, "error", rec->error, ERROR_SHOWN);
     else
         json_out_raw(out, "error", SPAN("null"));
     if (rec->decided_by.n)
-        put_text(out, rec->allowed ? "approved_by" : "refused_by", rec->decided_by, ERROR_SHOWN);
+        calls_put_text(out, rec->allowed ? "approved_by" : "refused_by", rec->decided_by,
+                       ERROR_SHOWN);
+}
+
+void calls_put(struct buf *out, const struct admin *a, const struct record *rec)
+{
+    struct record_body given = given_to(a, rec);
+
+    json_out_open(out, NULL, '{');
+    put_members(out, a, rec);
+    bool arguments = calls_put_body(out, "arguments", a, &given);
+    bool result = calls_put_body(out, "result", a, &rec->result);
+    json_out_open(out, "cut", '{');
+    json_out_bool(out, "arguments", !arguments);
+    json_out_bool(out, "result", !result);
+    buf_char(out, '}');
+    replay_put_member(out, a, rec);
+    story_put(out, a, rec);
+    buf_char(out, '}');
+}
+
+void calls_put_row(struct buf *out, const struct admin *a, const struct record *rec)
+{
+    json_out_open(out, NULL, '{');
+    put_members(out, a, rec);
+    buf_char(out, '}');
 }
 
 static void show_record(const struct admin *a, struct http_exchange *x, const struct record *rec)
 {
-    bool params_whole = is_whole(&rec->params), result_whole = is_whole(&rec->result);
     struct buf *out = http_respond_begin(x, 200, "application/json", SPAN_EMPTY);
-    buf_char(out, '{');
-    put_members(out, a, rec);
-    put_body(out, "arguments", given_to(rec), params_whole);
-    put_body(out, "result", rec->result.kept, result_whole);
-    json_out_open(out, "cut", '{');
-    json_out_bool(out, "arguments", !params_whole);
-    json_out_bool(out, "result", !result_whole);
-    buf_str(out, "}}\n");
+    BUF_SCOPED text = {0};
+
+    calls_put(&text, a, rec);
+    buf_span(out, buf_view(&text));
+    buf_char(out, '\n');
     http_respond_end(x);
 }
 
@@ -150,13 +179,14 @@ struct calls_query {
     uint64_t limit, after;
     struct buf server;
     bool of_server, failed;
+    const struct sight *sight;
 };
 
 static bool read_question(const struct http_request *req, struct calls_query *q)
 {
     BUF_SCOPED scratch = {0};
 
-    *q = (struct calls_query){.limit = SHOWN};
+    *q = (struct calls_query){.limit = SHOWN, .sight = q->sight};
     struct span server = http_query(req->query, "server", &scratch);
     q->of_server = server.p != NULL;
     buf_span(&q->server, server);
@@ -171,7 +201,8 @@ static bool is_wanted(const struct calls_query *q, const struct record *rec)
 {
     bool went_wrong = rec->ended && (rec->kind != OUTCOME_RESULT || rec->is_error);
 
-    return (!q->of_server || span_eq(rec->server, buf_view(&q->server))) &&
+    return sight_shows_call(q->sight, rec->server, rec->op, rec->name) &&
+           (!q->of_server || span_eq(rec->server, buf_view(&q->server))) &&
            (!q->failed || went_wrong);
 }
 
@@ -187,34 +218,41 @@ static void list_records(const struct admin *a, struct http_exchange *x,
         if (!is_wanted(q, rec))
             continue;
         n++;
-        json_out_open(out, NULL, '{');
-        put_members(out, a, rec);
-        buf_char(out, '}');
+        calls_put_row(out, a, rec);
     }
     buf_str(out, "]\n");
     http_respond_end(x);
 }
 
+/* /api/calls/ID and what can be done with it. */
+static void handle_one(struct admin *a, struct http_exchange *x, const struct http_request *req,
+                       const struct api_path *path)
+{
+    uint64_t id = 0;
+    const struct record *rec =
+        api_read_id(path->name, &id) ? recorder_find(&a->recorder, id) : NULL;
+
+    if (path->verb.n && !span_is(path->verb, "replay"))
+        api_no_such_path(x);
+    else if (!rec || !sight_shows_call(&path->sight, rec->server, rec->op, rec->name))
+        http_refuse(x, 404, "no such call, or not any more", "/api/calls lists them");
+    else if (path->verb.n)
+        replay_handle(a, x, req, path, rec);
+    else if (admin_wants_get(x, req))
+        show_record(a, x, rec);
+}
+
 void calls_handle(struct admin *a, struct http_exchange *x, const struct http_request *req,
                   const struct api_path *path)
 {
-    const struct record *rec;
     struct calls_query q;
-    uint64_t id = 0;
 
-    if (path->verb.n) {
-        api_no_such_path(x);
-    } else if (!admin_wants_get(x, req)) {
-        return;
-    } else if (!a->recorder.max_chunks) {
+    if (!a->recorder.max_chunks) {
         http_refuse(x, 404, "nothing is recorded", "set 'record' in the configuration: 1MiB");
     } else if (path->name.n) {
-        rec = api_read_id(path->name, &id) ? recorder_find(&a->recorder, id) : NULL;
-        if (rec)
-            show_record(a, x, rec);
-        else
-            http_refuse(x, 404, "no such call, or not any more", "/api/calls lists them");
-    } else {
+        handle_one(a, x, req, path);
+    } else if (admin_wants_get(x, req)) {
+        q.sight = &path->sight;
         if (read_question(req, &q))
             list_records(a, x, &q);
         else

@@ -6,8 +6,11 @@
 #include "browser/files.h"
 #include "io/ws.h"
 
-/* Browsers must not cache the page: after an update an old page would ask a new daemon. */
-#define HEADERS "Cache-Control: no-store\r\nVary: Accept\r\n" WEB_PAGE_HEADERS
+/* Browsers must not cache the page: after an update an old page would ask a new daemon. Pictures
+ * and sounds of results are shown from memory. */
+#define HEADERS                                                                                    \
+    "Cache-Control: no-store\r\nVary: Accept\r\n" WEB_PAGE_HEADERS_WITH(                           \
+        "img-src 'self' blob:; media-src blob:")
 
 static bool asks_for_html(const struct http_request *req)
 {
@@ -29,10 +32,7 @@ static const struct web_file *find(struct span path)
     return NULL;
 }
 
-const char *dashboard_path(size_t n)
-{
-    return n < dashboard_files_n ? dashboard_files[n].path : NULL;
-}
+const char *const dashboard_paths[] = {"/", "/dashboard.css", "/dashboard.svg", "/page", NULL};
 
 bool dashboard_is_wanted(const struct http_request *req)
 {

@@ -87,6 +87,19 @@ const char *health_overall_word(enum overall o)
     return words[o];
 }
 
+void health_put_lacks(struct buf *out, const struct admin *a, const char *alias)
+{
+    struct span rest = span_str(bridge_lacks(a->bridge, alias));
+
+    json_out_open(out, "missing", '[');
+    while (rest.n) {
+        size_t end = span_find(rest, ',');
+        json_out_text(out, NULL, span_cut(rest, 0, end));
+        rest = span_from(rest, end + strlen(", "));
+    }
+    buf_char(out, ']');
+}
+
 /* `reason` may be NULL. */
 static void put_missing(struct buf *out, const char *alias, const char *state, const char *reason)
 {
@@ -95,7 +108,6 @@ static void put_missing(struct buf *out, const char *alias, const char *state, c
     json_out_str(out, "state", state);
     if (reason)
         json_out_redacted(out, "reason", span_str(reason));
-    buf_char(out, '}');
 }
 
 void health_put_members(struct buf *out, const struct admin *a, bool strict, bool with_reasons)
@@ -106,14 +118,19 @@ void health_put_members(struct buf *out, const struct admin *a, bool strict, boo
     json_out_open(out, "reasons", '[');
     for (const struct provider *p = NULL; (p = bridge_next(a->bridge, p));) {
         const char *why = p->why[0] ? p->why : "it has not come up yet";
-        if (is_missing(p))
-            put_missing(out, p->alias, health_word(health_of(p)), with_reasons ? why : NULL);
+        if (!is_missing(p))
+            continue;
+        put_missing(out, p->alias, health_word(health_of(p)), with_reasons ? why : NULL);
+        buf_char(out, '}');
     }
     for (size_t i = 0; left_out[i]; i++) {
         const char *lacks = bridge_lacks(a->bridge, left_out[i]);
         BUF_SCOPED reason = {0};
         buf_printf(&reason, lacks ? "no value for %s" : "the log says why%s", lacks ? lacks : "");
         put_missing(out, left_out[i], "left out", with_reasons ? buf_cstr(&reason) : NULL);
+        if (with_reasons)
+            health_put_lacks(out, a, left_out[i]);
+        buf_char(out, '}');
     }
     buf_char(out, ']');
     mem_free(left_out);

@@ -2,16 +2,22 @@
  * inside: the struct and functions that the files of admin/ share: admin.c (start, end, table of
  * paths), health.c (health of servers and daemon), status.c (state as JSON), metrics.c (numbers for
  * Prometheus), bus_numbers.c (numbers of the bus), api.c (paths under /api), approvals.c (what
- * waits for an operator), logins.c (sign-ins to servers), calls.c (recorded calls), logs.c (lines
- * of the log), accounts.c (counts and last error of each server).
+ * waits for an operator), logins.c (sign-ins to servers), calls.c (recorded calls), story.c (what
+ * happened in one), replay.c (one made again), record_file.c (calls in a file), logs.c (lines of
+ * the log), accounts.c (counts and last error of each server), live.c (what has changed).
  */
 #ifndef RIALTO_ADMIN_INSIDE_H
 #define RIALTO_ADMIN_INSIDE_H
 
 #include "admin/admin.h"
+#include "admin/line_file.h"
+#include "admin/live.h"
 #include "admin/log_ring.h"
+#include "admin/numbers.h"
 #include "admin/recorder.h"
 #include "base/buf.h"
+
+enum { ACCOUNT_RESTARTS = 16, ACCOUNT_TOOLS_MAX = 200 /* of all servers, with their own series */ };
 
 /* Counts of one server since the daemon started. */
 struct account {
@@ -19,6 +25,10 @@ struct account {
     uint64_t tool_errors; /* results that say isError */
     char error[256];      /* text of the last failure; empty when there was none */
     uint64_t error_at;    /* on the router's clock */
+    struct numbers numbers;
+    struct map tools;                    /* own name -> struct numbers */
+    uint64_t restarts[ACCOUNT_RESTARTS]; /* when it came back, on the router's clock; a ring */
+    size_t n_restarts;
 };
 
 struct admin {
@@ -27,11 +37,17 @@ struct admin {
     struct router *router; /* owned by the bridge */
     struct watcher watcher;
     struct map accounts; /* alias -> struct account */
+    size_t n_series;     /* of tools, in all accounts */
     uint64_t started_at;
     char *config; /* absolute path of the configuration file, or NULL */
     struct recorder recorder;
+    struct line_file record_file; /* of calls that have ended; without a path: none */
+    bool record_failing;
+    struct list replays;      /* calls that are made again */
+    struct list task_cancels; /* tasks that operators cancel */
     struct log_ring log;
     char *log_file; /* where the log goes, if that is a file; or NULL */
+    struct live *live;
 };
 
 /* --- accounts.c --- */
@@ -58,14 +74,16 @@ enum overall health_overall(const struct admin *a, bool strict);
 const char *health_overall_word(enum overall o);
 /* Append "status":...,"reasons":[...]; error texts only with `with_reasons`. */
 void health_put_members(struct buf *out, const struct admin *a, bool strict, bool with_reasons);
+/* Append "missing":[...]: the names of the secrets that the server's entry wants and nobody has. */
+void health_put_lacks(struct buf *out, const struct admin *a, const char *alias);
 
 /* --- status.c --- */
 /* The sum over all instances of a server. */
 struct stats status_stats(const struct admin *a, const struct provider *p);
 void status_put_server(struct buf *out, const struct admin *a, const struct provider *p);
-void status_put_servers(struct buf *out, const struct admin *a);
+void status_put_servers(struct buf *out, const struct admin *a, const struct sight *s);
 /* The answer of /status. */
-void status_put(struct buf *out, const struct admin *a);
+void status_put(struct buf *out, const struct admin *a, const struct sight *s);
 /* `at` is on the router's clock; written as "2026-02-18T06:30:24Z". */
 void status_put_time(struct buf *out, const struct admin *a, uint64_t at);
 
@@ -78,8 +96,9 @@ void metrics_put(struct buf *out, const struct admin *a);
 /* --- api.c --- */
 /* "/servers/files/stop": a list, the name of an entry, and what to do with the entry. */
 struct api_path {
-    struct span list, name, verb;
+    struct span list, name, verb, last;
     const struct caller *caller; /* of the request */
+    struct sight sight;          /* what the caller is shown */
 };
 void api_no_such_path(struct http_exchange *x);
 /* Refuses and returns false unless the method is POST. */
@@ -107,6 +126,64 @@ void logins_handle(struct admin *a, struct http_exchange *x, const struct http_r
 void calls_handle(struct admin *a, struct http_exchange *x, const struct http_request *req,
                   const struct api_path *path);
 
+/* One of them as an object of the list. */
+void calls_put_row(struct buf *out, const struct admin *a, const struct record *rec);
+
+/* --- live.c --- */
+void live_handle(struct admin *a, struct http_exchange *x, const struct http_request *req,
+                 const struct api_path *path);
+
+/* --- servers.c --- */
+void servers_handle(struct admin *a, struct http_exchange *x, const struct http_request *req,
+                    const struct api_path *path);
+void servers_handle_config(struct admin *a, struct http_exchange *x, const struct http_request *req,
+                           const struct api_path *path);
+/* The row of a server that the configuration has and the bridge has not: it is disabled, or lacks
+ * a secret. */
+void servers_put_absent(struct buf *out, const struct admin *a, const struct config_server *s);
+/* The next server of that kind; NULL for the first. */
+const struct config_server *servers_next_absent(const struct admin *a,
+                                                const struct config_server *after);
+
+/* --- messages.c --- */
+/* /api/servers/NAME/messages */
+void messages_handle(struct admin *a, struct http_exchange *x, const struct http_request *req,
+                     const struct provider *p);
+
+/* --- sessions.c --- */
+void sessions_handle(struct admin *a, struct http_exchange *x, const struct http_request *req,
+                     const struct api_path *path);
+/* A member with a moment of the router's clock. */
+void sessions_put_time(struct buf *out, const char *name, const struct admin *a, uint64_t at);
+/* The web pages that offer tools. */
+void sessions_handle_pages(struct admin *a, struct http_exchange *x, const struct http_request *req,
+                           const struct api_path *path);
+
+/* --- stateless.c --- */
+/* Append the callers of the last minutes that have no session, as rows of /api/sessions; or only
+ * who they are. */
+void stateless_put(struct buf *out, const struct admin *a);
+void stateless_put_ids(struct buf *out, const struct admin *a);
+
+/* --- task_rows.c --- */
+/* The tasks that servers run. */
+void task_rows_handle(struct admin *a, struct http_exchange *x, const struct http_request *req,
+                      const struct api_path *path);
+void task_rows_end(struct admin *a);
+
+/* --- buses.c --- */
+void buses_put_digest(struct buf *out, const struct admin *a);
+void buses_handle(struct admin *a, struct http_exchange *x, const struct http_request *req,
+                  const struct api_path *path);
+
+/* --- charts.c --- */
+void charts_handle(struct admin *a, struct http_exchange *x, const struct http_request *req,
+                   const struct api_path *path);
+
+/* --- tools.c --- */
+void tools_handle(struct admin *a, struct http_exchange *x, const struct http_request *req,
+                  const struct api_path *path);
+
 /* --- logs.c --- */
 void logs_handle(struct admin *a, struct http_exchange *x, const struct http_request *req,
                  const struct api_path *path);
@@ -114,6 +191,8 @@ void logs_handle(struct admin *a, struct http_exchange *x, const struct http_req
 /* --- admin.c --- */
 /* Refuses and returns false unless the method is GET or HEAD. */
 bool admin_wants_get(struct http_exchange *x, const struct http_request *req);
+/* Refuses what concerns more than the view of a viewer. */
+void admin_refuse_view(struct http_exchange *x);
 
 /* --- bus_numbers.c --- */
 /* Append the member of the status, with its comma. */

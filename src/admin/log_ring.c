@@ -66,6 +66,8 @@ static void on_line(void *arg, const struct log_record *written)
     r->used += cost_of(line);
     while (r->used > r->keep)
         forget_oldest(r);
+    if (r->news)
+        r->news(r->news_arg);
 }
 
 void log_ring_begin(struct log_ring *r, size_t keep)
@@ -161,4 +163,24 @@ void log_ring_put(struct buf *out, const struct log_ring *r, const struct log_qu
     json_out_number(out, "lost", lost);
     json_out_str(out, "run", r->run);
     buf_char(out, '}');
+}
+
+void log_ring_put_from(struct buf *out, const struct log_ring *r, uint64_t from)
+{
+    json_out_open(out, "lines", '[');
+    LIST_EACH (&r->lines, it)
+        if (line_at(it)->seq >= from)
+            put_line(out, line_at(it));
+    buf_char(out, ']');
+}
+
+void log_ring_put_texts(struct buf *out, const struct log_ring *r, struct span who, size_t max)
+{
+    const struct log_question q = {.limit = max, .who = who, .level = LOG_DEBUG};
+    uint64_t from = find_last(r, &q);
+
+    LIST_EACH (&r->lines, it)
+        if (line_at(it)->seq >= from && is_wanted(line_at(it), &q))
+            json_out_redacted(out, NULL,
+                              span_of(line_at(it)->bytes + line_at(it)->n_who, line_at(it)->n));
 }

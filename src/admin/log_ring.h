@@ -19,6 +19,8 @@ struct log_ring {
     struct list lines; /* oldest first */
     uint64_t next;     /* the number of the next line */
     char run[ID_TOKEN_SIZE];
+    void (*news)(void *arg); /* called for each line; NULL: nobody wants to know */
+    void *news_arg;
 };
 
 /* `keep` bytes at most; 0 keeps nothing. There is one listener, so only one ring may listen. */
@@ -39,5 +41,9 @@ struct log_question {
  * the newest line is from an earlier run: then all lines are written.
  */
 void log_ring_put(struct buf *out, const struct log_ring *r, const struct log_question *q);
+/* The texts of the last lines of this server, `max` at most, as elements of an array. */
+void log_ring_put_texts(struct buf *out, const struct log_ring *r, struct span who, size_t max);
+/* "lines":[...], from this number on. */
+void log_ring_put_from(struct buf *out, const struct log_ring *r, uint64_t from);
 
 #endif

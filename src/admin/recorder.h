@@ -1,9 +1,11 @@
 /*
- * recorder: the last calls, with their params, results and ends.
+ * recorder: the last calls, with their params, results and ends, and what happened in between.
  *
- * It is a tap of the router. Memory is bounded: of long bodies only the beginning is kept, and the
- * oldest records are dropped first, a chunk at a time. Chunks are used again, so that recording a
- * call allocates nothing. Records are kept as they came: code that shows one must redact it.
+ * It is a tap of the router. Memory is bounded: of long bodies only the beginning is kept, of a
+ * call with many legs the first ones, and the oldest records are dropped first, a chunk at a time.
+ * Chunks are used again, so that recording a call allocates nothing. A call that nothing happened
+ * to but its opening, its way to the provider and its end has no legs: the record itself has their
+ * moments. Records are kept as they came: code that shows one must redact it.
  */
 #ifndef RIALTO_ADMIN_RECORDER_H
 #define RIALTO_ADMIN_RECORDER_H
@@ -13,9 +15,12 @@
 #include "core/router.h"
 #include "core/tap.h"
 
-/* How much of a body is shown. More is kept, because a secret on the edge is recognised only when
- * it is whole. */
-enum { RECORD_SHOWN = 16 * 1024, RECORD_KEPT = RECORD_SHOWN + 4 * 1024 };
+/* More is kept of a body than is shown (record.body), because a secret on the edge is recognised
+ * only when it is whole. */
+enum { RECORD_MARGIN = 4 * 1024 };
+/* The most legs of one call, and how many of them may be events: so questions and decisions have
+ * their place in a story in which a server tells of its progress without end. */
+enum { RECORD_LEGS = 256, RECORD_EVENTS = 64 };
 
 /* The beginning of a body, and the length of the whole. */
 struct record_body {
@@ -23,44 +28,88 @@ struct record_body {
     size_t whole;
 };
 
+enum leg_kind {
+    LEG_WAITS,
+    LEG_SENT, /* again */
+    LEG_EVENT,
+    LEG_ASK,
+    LEG_OWN_ASK, /* of our own: may the call be made, who signs in */
+    LEG_ANSWER,
+    LEG_OWN_ANSWER,
+    LEG_REFUSED_ANSWER, /* given by us, as the consumer cannot */
+    LEG_UNASK,
+    LEG_OWN_UNASK,
+    LEG_HELD,
+    LEG_ALLOWED,
+    LEG_REFUSED,
+    LEG_RETRY,
+    LEG_CANCEL,
+    LEG_CALLED_OFF,
+};
+
+/* One step of a call. */
+struct record_leg {
+    const struct record_leg *next; /* a later one; NULL: the last */
+    uint64_t at;                   /* on the router's clock */
+    enum leg_kind kind;
+    enum event_kind event; /* LEG_EVENT */
+    struct span what;      /* a method, a reason or who decided; may be empty */
+    struct record_body body;
+};
+
 struct record {
     struct list node; /* newest last */
     uint64_t id;      /* the call's handle */
-    uint64_t opened_at, took;
+    uint64_t opened_at, sent_at, took;
     enum op op;
-    bool ended;
+    bool ended, sent;       /* `sent` and `sent_at`: once it has ended, else the call has them */
+    bool resumes;           /* continues a call that ended with questions */
     enum outcome_kind kind; /* valid once `ended` */
     enum failure why;
     bool is_error;
     struct span server; /* empty: no provider was found */
+    struct span page;   /* of a provider that comes and goes: its own name; else empty */
     struct span name;
-    struct span token;  /* the caller's; empty: none was needed */
-    struct span client; /* its clientInfo, raw; empty if unknown, or if the params have it */
+    struct span token;   /* the caller's; empty: none was needed */
+    struct span client;  /* its clientInfo, raw; empty if unknown, or if the params have it */
+    struct span session; /* of the caller; empty: there is none */
+    struct span way;     /* the address or way by which the caller came; empty: not known */
     struct record_body params;
     struct span error; /* empty when there is no text */
     struct record_body result;
     struct span decided_by; /* who approved or refused the call; empty: nobody was asked */
-    bool allowed;
+    bool allowed, by_rule;  /* the latter: when it was opened */
+    unsigned retried;
+    const struct record_leg *legs; /* NULL: none */
+    struct record_leg *last_leg;
+    unsigned n_legs, n_events;
+    size_t legs_bytes;    /* of their bodies */
+    uint64_t left_out;    /* legs that were too many */
+    uint64_t left_out_at; /* the moment of the last one of them */
 };
 
 struct recorder {
     struct tap tap;
     struct router *router;
+    size_t body;  /* how much of a body is shown */
+    size_t chunk; /* bytes of a chunk: a record, and each addition to one, fits into it */
     size_t max_chunks, n_chunks;
     struct list chunks;    /* oldest first */
     struct chunk *current; /* the newest chunk; NULL before the first call */
     struct list records;
     struct idmap by_id;
+    /* Called when a call has ended, inside the router; or NULL. */
+    void (*ended)(void *owner, const struct record *rec);
+    void *owner;
 };
 
-/* Bytes of a chunk. A record, and each addition to one, fits into a chunk. */
-enum { RECORD_CHUNK = 64 * 1024 };
-
-/* About `keep` bytes at most; 0 records nothing. */
-void recorder_begin(struct recorder *r, struct router *router, size_t keep);
+/* About `keep` bytes at most, and of each body `body`; 0 records nothing. */
+void recorder_begin(struct recorder *r, struct router *router, size_t keep, size_t body);
 void recorder_end(struct recorder *r);
 const struct record *recorder_find(const struct recorder *r, uint64_t id);
 /* From the newest record to the oldest: pass NULL for the newest. */
 const struct record *recorder_next(const struct recorder *r, const struct record *rec);
+/* How many bytes of a body may be shown; it is cut if these are less than the whole. */
+size_t recorder_shown(const struct recorder *r, const struct record_body *body);
 
 #endif

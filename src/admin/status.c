@@ -1,6 +1,7 @@
 /* The JSON of /status and of single servers, and times written as text. Called by admin.c and
  * api.c; metrics.c takes the sums over instances from here, calls.c and log_ring.c the times. */
 #include "admin/inside.h"
+#include "config/problems.h"
 #include "hub/lock.h"
 #include "wire/json_out.h"
 
@@ -82,6 +83,23 @@ static void put_last_error(struct buf *out, const struct admin *a, const struct 
         put_text(out, "last_error_at", NULL);
 }
 
+/* Since when the server has failed, and when it is tried again. A server that was stopped by hand
+ * is not failing, and is not tried. */
+static void put_failing(struct buf *out, const struct admin *a, const struct provider *p)
+{
+    uint64_t next = provider_next_try(p);
+
+    if (p->failing_since && health_of(p) != SERVER_STOPPED)
+        put_time(out, "failing_since", a, p->failing_since);
+    else
+        put_text(out, "failing_since", NULL);
+    if (next)
+        json_out_number(out, "next_try_ms", next);
+    else
+        put_text(out, "next_try_ms", NULL);
+    health_put_lacks(out, a, p->alias);
+}
+
 /* How many calls took less than 1, 2, 4, ... ms, each counted in one bucket; empty buckets at the
  * end are left out. */
 static void put_durations(struct buf *out, const struct stats *stats)
@@ -159,13 +177,16 @@ void status_put_server(struct buf *out, const struct admin *a, const struct prov
     json_out_number(out, "starts", stats.starts);
     json_out_number(out, "crashes", stats.crashes);
     put_last_error(out, a, p);
+    put_failing(out, a, p);
     buf_char(out, '}');
 }
 
-void status_put_servers(struct buf *out, const struct admin *a)
+void status_put_servers(struct buf *out, const struct admin *a, const struct sight *s)
 {
     buf_char(out, '[');
     for (const struct provider *p = NULL; (p = bridge_next(a->bridge, p));) {
+        if (!sight_shows_server(s, span_str(p->alias)))
+            continue;
         json_out(out, NULL);
         status_put_server(out, a, p);
     }
@@ -191,7 +212,7 @@ static void put_pages(struct buf *out, const struct admin *a)
     json_out_number(out, "in_flight", now.stats.in_flight);
     if (now.of) {
         json_out(out, "tabs");
-        browser_put_pages(out, now.of);
+        browser_put_pages(out, now.of, false);
     }
     buf_char(out, '}');
 }
@@ -232,18 +253,25 @@ static void put_listen(struct buf *out, const struct admin *a)
         put_text(out, "log", a->log_file);
 }
 
-void status_put(struct buf *out, const struct admin *a)
+/* Everything that is wrong with the configuration file, when it was not taken. */
+static void put_rejected(struct buf *out, const struct admin *a)
+{
+    const struct problems *rejected = hub_rejected(a->hub);
+
+    json_out_open(out, "config_errors", '[');
+    for (size_t i = 0; i < rejected->n; i++)
+        if (rejected->items[i].level == PROBLEM_ERROR)
+            problem_put_json(out, &rejected->items[i]);
+    buf_char(out, ']');
+}
+
+/* What a viewer of a view is not shown: the other servers, files, and what all callers do. */
+static void put_whole(struct buf *out, const struct admin *a)
 {
     const struct stats *stats = router_stats(a->router);
-    uint64_t up = router_timers(a->router)->now - a->started_at;
 
-    buf_char(out, '{');
-    health_put_members(out, a, false, true);
-    json_out_str(out, "version", RIALTO_VERSION);
-    json_out_number(out, "pid", (uint64_t)getpid());
-    put_time(out, "started", a, a->started_at);
-    json_out_number(out, "uptime_s", up / 1000);
-    put_text(out, "config", a->config);
+    put_text(out, "config", a->config ? a->config : hub_file(a->hub));
+    put_rejected(out, a);
     put_listen(out, a);
     json_out_number(out, "sessions", hub_sessions(a->hub));
     json_out_number(out, "shims", hub_shims(a->hub));
@@ -253,9 +281,25 @@ void status_put(struct buf *out, const struct admin *a)
     json_out_number(out, "approvals", approvals_count(a));
     if (lock_next(bridge_lock(a->bridge), NULL) && lock_withholds(bridge_lock(a->bridge)))
         put_withheld(out, a);
+}
+
+void status_put(struct buf *out, const struct admin *a, const struct sight *s)
+{
+    uint64_t up = router_timers(a->router)->now - a->started_at;
+
+    buf_char(out, '{');
+    health_put_members(out, a, false, !s->narrowed);
+    json_out_str(out, "version", RIALTO_VERSION);
+    json_out_number(out, "pid", (uint64_t)getpid());
+    put_time(out, "started", a, a->started_at);
+    json_out_number(out, "uptime_s", up / 1000);
+    if (!s->narrowed)
+        put_whole(out, a);
     json_out(out, "servers");
-    status_put_servers(out, a);
-    put_pages(out, a);
-    bus_numbers_put_status(out, a);
+    status_put_servers(out, a, s);
+    if (!s->narrowed) {
+        put_pages(out, a);
+        bus_numbers_put_status(out, a);
+    }
     buf_char(out, '}');
 }

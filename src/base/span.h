@@ -3,7 +3,8 @@
  *
  * A span points into memory that somebody else owns and is valid only as long as that owner says,
  * which is the end of the current callback unless a header states otherwise. Spans are passed by
- * value and are never NUL-terminated; print them with SPAN_FMT and SPAN_ARG.
+ * value and are never NUL-terminated; print them with SPAN_FMT and SPAN_ARG, which takes no
+ * expression that changes something: it is evaluated twice.
  */
 #ifndef RIALTO_BASE_SPAN_H
 #define RIALTO_BASE_SPAN_H

@@ -225,14 +225,14 @@ static void on_sweep(struct timer *t)
 
 /* --- what there is --- */
 
-void browser_put_pages(struct buf *out, const struct browser *b)
+void browser_put_pages(struct buf *out, const struct browser *b, bool whole)
 {
     size_t at = 0;
     void *value;
 
     buf_char(out, '[');
     while (map_next(&b->sessions, &at, NULL, &value))
-        session_put_pages(out, value);
+        session_put_pages(out, value, whole);
     buf_char(out, ']');
 }
 
@@ -271,7 +271,7 @@ void browser_put_sessions(struct buf *out, const struct browser *b, enum session
         put_time(out, s->created_at);
         if (facts == SESSION_PAGES) {
             json_out_open(out, "pages", '[');
-            session_put_pages(out, s);
+            session_put_pages(out, s, false);
             buf_char(out, ']');
         }
         buf_char(out, '}');

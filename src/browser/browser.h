@@ -79,8 +79,9 @@ struct browser_numbers {
     size_t sessions, pages, agents, tools;
     struct stats stats;
 };
-/* Append the connected pages as a JSON array: name, title, url, origin and session of each. */
-void browser_put_pages(struct buf *out, const struct browser *b);
+/* Append the connected pages as a JSON array: name, title, url, origin and session of each; for
+ * operators (`whole`) also the dialect and the names of the tools. */
+void browser_put_pages(struct buf *out, const struct browser *b, bool whole);
 void browser_count(const struct browser *b, struct browser_numbers *out);
 
 #endif

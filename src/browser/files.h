@@ -8,17 +8,19 @@
 
 /*
  * Headers of our own pages: they run only their own scripts, connect only to their own daemon,
- * cannot be framed, and cannot turn a text into HTML even by mistake.
+ * cannot be framed, and cannot turn a text into HTML even by mistake. `media` is the part of the
+ * policy for pictures and sounds.
  */
-#define WEB_PAGE_HEADERS                                                                           \
-    "Content-Security-Policy: default-src 'none'; script-src 'self'; style-src 'self'; "           \
-    "img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; "                    \
+#define WEB_PAGE_HEADERS_WITH(media)                                                               \
+    "Content-Security-Policy: default-src 'none'; script-src 'self'; style-src 'self'; " media     \
+    "; connect-src 'self'; base-uri 'none'; form-action 'none'; "                                  \
     "frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'\r\n"         \
     "X-Content-Type-Options: nosniff\r\n"                                                          \
     "X-Frame-Options: DENY\r\n"                                                                    \
     "Referrer-Policy: no-referrer\r\n"                                                             \
     "Cross-Origin-Opener-Policy: same-origin\r\n"                                                  \
     "Cross-Origin-Resource-Policy: same-origin\r\n"
+#define WEB_PAGE_HEADERS WEB_PAGE_HEADERS_WITH("img-src 'self'")
 
 struct web_file {
     const char *path, *type;

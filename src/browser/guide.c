@@ -53,7 +53,7 @@ static void tell_pages(struct guide *g, struct call *call, const struct request 
 
     (void)request, (void)arguments;
     buf_str(&pages, "{\"pages\":");
-    browser_put_pages(&pages, g->browser);
+    browser_put_pages(&pages, g->browser, false);
     buf_char(&pages, '}');
     tell(call, buf_view(&pages));
 }

@@ -302,7 +302,7 @@ static void choose_name(struct page *p)
     map_put(names, span_str(p->name), p);
 }
 
-void page_put(struct buf *out, const struct page *p)
+void page_put(struct buf *out, const struct page *p, bool whole)
 {
     buf_char(out, '{');
     if (p->name)
@@ -314,6 +314,13 @@ void page_put(struct buf *out, const struct page *p)
     if (p->origin)
         json_out_str(out, "origin", p->origin);
     json_out_str(out, "session", p->session->id);
+    if (whole) {
+        json_out_str(out, "dialect", p->dialect->name);
+        json_out_open(out, "tools", '[');
+        for (size_t i = 0; i < p->n_tools; i++)
+            json_out_text(out, NULL, p->tools[i].name);
+        buf_char(out, ']');
+    }
     buf_char(out, '}');
 }
 

@@ -83,8 +83,9 @@ void page_pipe_gone(struct page *p, struct pipe *pipe);
 MUST_CHECK int page_register(struct page *p, struct span tools, struct err *err);
 /* What the page says of itself: {title, url}. A url of another origin than the page's is none. */
 void page_introduce(struct page *p, struct span object);
-/* Append {name, title, url, origin, session}, what is known of it. */
-void page_put(struct buf *out, const struct page *p);
+/* Append {name, title, url, origin, session}, what is known of it; for operators (`whole`) also its
+ * dialect and the names of its tools. */
+void page_put(struct buf *out, const struct page *p, bool whole);
 /* What a tool or the params of a call say in `timeout`, within bounds. */
 uint64_t page_timeout(struct span object, uint64_t otherwise);
 /* Sends a request and waits for its answer; NULL when the page has no connection. */

@@ -61,14 +61,14 @@ size_t session_tool_bytes(const struct browser_session *s)
     return n;
 }
 
-void session_put_pages(struct buf *out, const struct browser_session *s)
+void session_put_pages(struct buf *out, const struct browser_session *s, bool whole)
 {
     LIST_EACH (&s->pages, it) {
         const struct page *p = LIST_ENTRY(it, struct page, node);
         if (!page_is_here(p))
             continue;
         json_out(out, NULL);
-        page_put(out, p);
+        page_put(out, p, whole);
     }
 }
 

@@ -54,8 +54,8 @@ bool session_is_connected(const struct browser_session *s);
 struct browser_session *session_of(struct provider *p);
 /* What a tool of the session's catalog leads to; NULL: there is no such tool. */
 const struct lead *session_lead(const struct browser_session *s, struct span name);
-/* Append the connected pages, as members of an array. */
-void session_put_pages(struct buf *out, const struct browser_session *s);
+/* Append the connected pages, as members of an array; `whole` as in page_put. */
+void session_put_pages(struct buf *out, const struct browser_session *s, bool whole);
 /* Tools of the pages that are connected. */
 size_t session_tool_count(const struct browser_session *s);
 /* Bytes of what all of the session's pages have registered, also those that are away. */

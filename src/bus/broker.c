@@ -12,6 +12,8 @@
 
 #include <assert.h>
 
+#include <errno.h>
+
 enum {
     QUEUE_MESSAGES = 1024,
     QUEUE_BYTES = 64 * 1024 * 1024,
@@ -89,6 +91,8 @@ struct broker {
     uint64_t warned; /* when the log was last told of a dead letter */
     struct dead_letters dead;
     struct retained retained;
+    void (*changed)(void *arg); /* or NULL */
+    void *changed_arg;
 };
 
 /* --- life --- */
@@ -165,8 +169,15 @@ static void queue_put(struct queue *q, struct parcel *p)
     pump_later(q);
 }
 
+static void tell(const struct broker *b)
+{
+    if (b->changed)
+        b->changed(b->changed_arg);
+}
+
 static void item_free(struct queue_item *it)
 {
+    tell(it->queue->broker);
     timer_clear(loop_timers(it->queue->broker->loop), &it->retry);
     list_remove(&it->node);
     it->queue->n--;
@@ -223,6 +234,7 @@ static void queue_free(struct queue *q)
 {
     struct broker *b = q->broker;
 
+    tell(b);
     if (!q->gone) {
         q->gone = true;
         topic_tree_remove(&b->tree, &q->entry);
@@ -305,6 +317,7 @@ static void on_pump(struct deferred *d)
 
 static void pump_later(struct queue *q)
 {
+    tell(q->broker);
     if (!q->gone && !list_empty(&q->waiting) && !list_empty(&q->subs))
         loop_defer(q->broker->loop, &q->pump, on_pump);
 }
@@ -545,4 +558,42 @@ enum bus_sent broker_publish(struct broker *b, struct span topic, const struct m
 bool broker_dead_letter(const struct broker *b, uint64_t after, struct dead_letter *out)
 {
     return dead_letters_next(&b->dead, after, out);
+}
+
+int broker_resend(struct broker *b, uint64_t number)
+{
+    struct parcel *p = dead_letters_find(&b->dead, number);
+    struct message m;
+
+    if (!p)
+        return -ENOENT;
+    message_pack_read(p->pack, &m);
+    enum bus_sent how = broker_publish(b, p->topic, &m);
+    if (how == BUS_SENT)
+        dead_letters_drop(&b->dead, number);
+    tell(b);
+    parcel_unref(p);
+    return how == BUS_SENT ? 0 : -EAGAIN;
+}
+
+void broker_watch(struct broker *b, void (*changed)(void *arg), void *arg)
+{
+    b->changed = changed;
+    b->changed_arg = arg;
+}
+
+bool broker_next_queue(const struct broker *b, size_t *at, struct broker_queue *out)
+{
+    void *value;
+
+    if (!map_next(&b->queues, at, NULL, &value))
+        return false;
+    const struct queue *q = value;
+    *out = (struct broker_queue){.group = span_str(q->group->name),
+                                 .pattern = q->pattern,
+                                 .messages = q->n,
+                                 .bytes = q->bytes};
+    LIST_EACH (&q->subs, it)
+        out->subscribers++;
+    return true;
 }

@@ -70,5 +70,20 @@ struct dead_letter {
 };
 /* The oldest that is kept with a number above `after`; false when there is none. */
 bool broker_dead_letter(const struct broker *b, uint64_t after, struct dead_letter *out);
+/* Publish it again, to all who subscribe to its topic now; it is no dead letter any more then.
+ * -ENOENT when there is none of this number, -EAGAIN when a queue is full. */
+MUST_CHECK int broker_resend(struct broker *b, uint64_t number);
+
+/* --- for operators --- */
+struct broker_queue {
+    struct span group, pattern;
+    size_t messages, bytes; /* that wait or are not settled */
+    size_t subscribers;
+};
+/* `changed` is called, from inside the broker, when something of this or of the dead letters is
+ * new; NULL: nobody looks. */
+void broker_watch(struct broker *b, void (*changed)(void *arg), void *arg);
+/* In no particular order: start with *at = 0; false at the end. */
+bool broker_next_queue(const struct broker *b, size_t *at, struct broker_queue *out);
 
 #endif

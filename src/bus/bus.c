@@ -314,6 +314,11 @@ bool bus_is_in_memory(const struct bus *b)
     return b->ops->in_memory;
 }
 
+struct broker *bus_broker(const struct bus *b)
+{
+    return b->ops->broker ? b->ops->broker(b->engine) : NULL;
+}
+
 const char *bus_describe(const struct bus *b)
 {
     /* Made anew each time, because an engine may have another place after a reconnect; that it is

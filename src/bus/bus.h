@@ -56,6 +56,9 @@ bool bus_is_up(const struct bus *b);
 /* Is what was sent gone when the bus goes down, because it was in the memory of a host that ended?
  */
 bool bus_is_in_memory(const struct bus *b);
+/* The broker of an embedded bus that this program hosts; NULL for any other. */
+struct broker;
+struct broker *bus_broker(const struct bus *b);
 /* "RabbitMQ at 127.0.0.1:5672": for logs and status; never with a password. */
 const char *bus_describe(const struct bus *b);
 /* Why nothing is sent though the bus is up: "RabbitMQ accepts no messages: low on disk". NULL = it

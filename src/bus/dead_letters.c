@@ -12,16 +12,42 @@ struct kept_letter {
     struct parcel *parcel;
 };
 
-static void drop_oldest(struct dead_letters *d)
+static void drop(struct dead_letters *d, struct kept_letter *c)
 {
-    struct kept_letter *c = LIST_FIRST(&d->letters, struct kept_letter, node);
-
     list_remove(&c->node);
     d->n--;
     d->bytes -= c->parcel->size;
     parcel_unref(c->parcel);
     mem_free(c->group);
     mem_free(c);
+}
+
+static void drop_oldest(struct dead_letters *d)
+{
+    drop(d, LIST_FIRST(&d->letters, struct kept_letter, node));
+}
+
+static struct kept_letter *find(const struct dead_letters *d, uint64_t number)
+{
+    LIST_EACH (&d->letters, it)
+        if (LIST_ENTRY(it, struct kept_letter, node)->number == number)
+            return LIST_ENTRY(it, struct kept_letter, node);
+    return NULL;
+}
+
+struct parcel *dead_letters_find(const struct dead_letters *d, uint64_t number)
+{
+    const struct kept_letter *c = find(d, number);
+
+    return c ? parcel_ref(c->parcel) : NULL;
+}
+
+void dead_letters_drop(struct dead_letters *d, uint64_t number)
+{
+    struct kept_letter *c = find(d, number);
+
+    if (c)
+        drop(d, c);
 }
 
 void dead_letters_init(struct dead_letters *d)

@@ -21,5 +21,8 @@ void dead_letters_fini(struct dead_letters *d);
 /* `why` must be a constant. */
 void dead_letters_add(struct dead_letters *d, struct parcel *p, const char *group, const char *why);
 bool dead_letters_next(const struct dead_letters *d, uint64_t after, struct dead_letter *out);
+/* The parcel of this number, referenced for the caller; NULL when there is none. */
+struct parcel *dead_letters_find(const struct dead_letters *d, uint64_t number);
+void dead_letters_drop(struct dead_letters *d, uint64_t number);
 
 #endif

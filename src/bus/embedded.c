@@ -276,6 +276,13 @@ static void local_settle(void *engine, struct engine_sub *sub, uint64_t tag,
         line_engine.settle(e->link, sub, tag, verdict);
 }
 
+static struct broker *local_broker(const void *engine)
+{
+    const struct embedded_bus *e = engine;
+
+    return is_hosting(e) ? e->broker : NULL;
+}
+
 const struct engine_ops embedded_engine = {
     .name = "embedded bus",
     .in_memory = true,
@@ -284,6 +291,7 @@ const struct engine_ops embedded_engine = {
     .close = local_close,
     .describe = local_describe,
     .max_body = local_max_body,
+    .broker = local_broker,
     .subscribe = local_subscribe,
     .unsubscribe = local_unsubscribe,
     .publish = local_publish,

@@ -35,6 +35,7 @@ struct engine_ops {
     void (*close)(void *engine);
     void (*describe)(const void *engine, struct buf *out);
     size_t (*max_body)(const void *engine);
+    struct broker *(*broker)(const void *engine); /* of a host: its own; NULL = it never has one */
 
     /* The rest only while up. */
     const char *(*stall)(const void *engine); /* bus_stall; NULL = it never has a reason */

@@ -55,7 +55,7 @@ static void put_held_tools(struct buf *out, struct span list)
 static void put_titles(struct grid *grid)
 {
     static const char *const titles[] = {"ID",    "SERVER",     "TOOL",
-                                         "ASKED", "REFUSED IN", "ARGUMENTS"};
+                                         "ASKED", "EXPIRES IN", "ARGUMENTS"};
 
     grid->columns = sizeof titles / sizeof titles[0];
     for (size_t i = 0; i < grid->columns; i++)
@@ -126,9 +126,8 @@ static int decide(struct daemon *d, const struct args *a, const char *id, bool a
                        approve ? "approved" : "refused");
         cmd_print(&out);
     } else {
-        cmd_error(a->command, SPAN_FMT,
-                  SPAN_ARG(daemon_text(buf_view(&answer), "error", &scratch)));
-        cmd_hint(SPAN_FMT, SPAN_ARG(daemon_text(buf_view(&answer), "hint", &scratch)));
+        cmd_error(a->command, "%s", daemon_cstr(buf_view(&answer), "error", &scratch));
+        cmd_hint("%s", daemon_cstr(buf_view(&answer), "hint", &scratch));
     }
     return status == 200 ? CMD_FINE : CMD_FAILED;
 }

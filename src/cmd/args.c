@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "cmd/help.h"
+#include "cmd/project.h"
 #include "config/load.h"
 #include "config/nearest.h"
 #include "hub/token_file.h"
@@ -146,6 +147,11 @@ struct config *args_read_config(const struct args *a, struct problems *problems)
         return NULL;
     }
     set_log(a, c);
+    if (!a->serves) {
+        BUF_SCOPED folder = {0};
+        project_put(&folder, ".");
+        c->project = folder.n ? arena_span(&c->arena, buf_view(&folder)).p : NULL;
+    }
     return c;
 }
 
@@ -177,4 +183,18 @@ struct config *args_load_config(const struct args *a)
         cmd_hint("'rialto config --explain KEY' tells what a key takes");
     problems_fini(&problems);
     return c;
+}
+
+int args_no_server(const struct command *who, const struct config *c, const char *name)
+{
+    struct nearest near = nearest_to(span_str(name));
+
+    for (size_t i = 0; i < c->servers.n; i++)
+        nearest_offer(&near, span_str(c->servers.items[i].alias));
+    cmd_error(who, "there is no server '%s'", name);
+    if (near.best.n)
+        cmd_hint("did you mean '" SPAN_FMT "'?", SPAN_ARG(near.best));
+    else
+        cmd_hint("the configuration's servers are listed by `rialto config`");
+    return CMD_USAGE;
 }

@@ -45,6 +45,7 @@ struct args {
 
     const char *config;
     bool outside; /* the working folder is not searched for a configuration */
+    bool serves;  /* others: whose project folders count, not the working folder */
     bool json, verbose, quiet;
 
     const char *value;
@@ -66,5 +67,7 @@ struct config *args_load_config(const struct args *a);
 /* The same in two steps, for commands that show the problems in another way. */
 struct config *args_read_config(const struct args *a, struct problems *problems);
 void args_show_problems(const struct problems *problems);
+/* Says that there is no server of this name, and which is most like it; CMD_USAGE. */
+int args_no_server(const struct command *who, const struct config *c, const char *name);
 
 #endif

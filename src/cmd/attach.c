@@ -103,8 +103,21 @@ static void say_refused(struct span head, struct span body)
     say(buf_cstr(&error), buf_cstr(&hint));
 }
 
+/* The variables that the daemon asks for, by the head of its answer. */
+static void read_names(struct span head, struct buf *names)
+{
+    static const char header[] = "\r\nRialto-Variables: "; /* hub/shims.h */
+    const char *at = memmem(head.p, head.n, header, sizeof header - 1);
+
+    names->n = 0;
+    if (!at)
+        return;
+    struct span rest = span_from(head, (size_t)(at - head.p) + sizeof header - 1);
+    buf_span(names, span_cut(rest, 0, span_find(rest, '\r')));
+}
+
 /* A descriptor, or one of the codes above. */
-static int try_attach(const struct shim_options *o)
+static int try_attach(const struct shim_options *o, struct buf *names)
 {
     BUF_SCOPED ask = {0}, answer = {0};
     int fd = try_connect(o->socket), code = LATER;
@@ -118,8 +131,10 @@ static int try_attach(const struct shim_options *o)
     size_t n = send_all(fd, buf_view(&ask)) ? read_answer(fd, &answer) : 0;
     struct span head = span_cut(buf_view(&answer), 0, n);
     struct span status = span_cut(head, n ? sizeof "HTTP/1.1" - 1 : 0, n ? 4 : 0);
-    if (span_is(status, " 101"))
+    if (span_is(status, " 101")) {
+        read_names(head, names);
         return fd;
+    }
     if (n && !span_is(status, " 503")) {
         say_refused(head, span_from(buf_view(&answer), n));
         code = REFUSED;
@@ -247,16 +262,16 @@ static void say_failed(const struct shim_options *o, const struct starting *s)
         close(fd);
 }
 
-int attach_to_daemon(const struct shim_options *o, int again)
+int attach_to_daemon(const struct shim_options *o, int again, struct buf *names)
 {
     struct starting s = {.lock = -1, .ready = -1};
     long begin = now_ms(), patient_until = again ? begin + GRACE_MS : begin;
     bool started = false;
     int got;
 
-    while ((got = try_attach(o)) < 0 && got != REFUSED && now_ms() - begin < START_MS) {
+    while ((got = try_attach(o, names)) < 0 && got != REFUSED && now_ms() - begin < START_MS) {
         if (s.ready >= 0 && has_failed(&s)) {
-            got = try_attach(o); /* it may have found another daemon in its place */
+            got = try_attach(o, names); /* it may have found another daemon in its place */
             if (got == NOBODY)
                 say_failed(o, &s);
             break;

@@ -7,10 +7,12 @@
 #ifndef RIALTO_CMD_ATTACH_H
 #define RIALTO_CMD_ATTACH_H
 
+#include "base/buf.h"
 #include "cmd/shim.h"
 
 /* The descriptor of a connection on which lines are spoken from now on; negative, after a message,
- * when there is none. `again`: the daemon has just gone, and may come back by itself. */
-int attach_to_daemon(const struct shim_options *o, int again);
+ * when there is none. `again`: the daemon has just gone, and may come back by itself. `names` gets
+ * the variables that the daemon asks for: "A B". */
+int attach_to_daemon(const struct shim_options *o, int again, struct buf *names);
 
 #endif

@@ -4,6 +4,7 @@
 #include "admin/audit.h"
 
 #include "admin/audit_file.h"
+#include "admin/line_file.h"
 #include "base/mem.h"
 #include "cmd/args.h"
 #include "cmd/commands.h"
@@ -61,7 +62,7 @@ static uint64_t highest(const char *file)
 
     for (uint64_t n = 1; n < FILES_MAX && free_names < 2; n++) {
         BUF_SCOPED name = {0};
-        audit_file_put_name(&name, file, n);
+        line_file_put_name(&name, file, n);
         bool there = access(buf_cstr(&name), F_OK) == 0;
         top = there ? n : top;
         free_names = there ? 0 : free_names + 1;
@@ -76,7 +77,7 @@ static bool trail_open(struct trail *t, const char *file)
         ino_t before = inode_of(file);
         for (uint64_t n = highest(file) + 1; n-- > 0;) {
             BUF_SCOPED name = {0};
-            audit_file_put_name(&name, file, n);
+            line_file_put_name(&name, file, n);
             FILE *f = fopen(buf_cstr(&name), "re");
             if (!f)
                 continue;

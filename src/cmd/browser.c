@@ -108,7 +108,7 @@ static int host(const struct command *self, const struct config *config, const c
 
     o.bridge = bridge_new(o.loop, config);
     o.front = front_new(o.loop, config);
-    o.endpoints = endpoints_new(o.loop, o.bridge, config);
+    o.endpoints = endpoints_new(o.loop, o.bridge, config, NULL);
     o.pages = web_pages_new(o.loop, config, o.bridge, o.front, o.endpoints);
     front_route(o.front, "/mcp", true, on_mcp, &o);
     front_route(o.front, "/", false, on_root, &o);

@@ -61,8 +61,9 @@ static void show(struct reader *r, const struct line *l, struct span text)
         buf_char(&out, '\n');
         cmd_print(&out);
     } else if (message_from_json(&m, l->slots[LINE_ENV].value, &texts, &err) == 0) {
-        buf_printf(&head, "#%lld  " SPAN_FMT "  for group ", (long long)r->after,
-                   SPAN_ARG(line_text(l, LINE_AT, &scratch)));
+        buf_printf(&head, "#%lld  ", (long long)r->after);
+        buf_span(&head, line_text(l, LINE_AT, &scratch));
+        buf_str(&head, "  for group ");
         buf_span(&head, line_text(l, LINE_GROUP, &scratch));
         buf_char(&head, ' ');
         buf_span(&head, line_text(l, LINE_REASON, &scratch));

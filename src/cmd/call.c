@@ -249,20 +249,6 @@ static void make_call(struct call_run *c, struct view *v)
         c);
 }
 
-static int refuse_server(const struct command *self, const struct config *config, const char *name)
-{
-    struct nearest near = nearest_to(span_str(name));
-
-    for (size_t i = 0; i < config->servers.n; i++)
-        nearest_offer(&near, span_str(config->servers.items[i].alias));
-    cmd_error(self, "there is no server '%s'", name);
-    if (near.best.n)
-        hint_nearest(&near);
-    else
-        cmd_hint("the configuration's servers are listed by `rialto config`");
-    return CMD_USAGE;
-}
-
 /* Which server has the tool of this name? False: none has. */
 static bool resolve(struct call_run *c)
 {
@@ -296,7 +282,7 @@ static void settled(struct query_run *a)
     if (!one) { /* the log says why */
         query_finish(a, config_server(a->config, c->server)
                             ? CMD_FAILED
-                            : refuse_server(c->self, a->config, c->server));
+                            : args_no_server(c->self, a->config, c->server));
         return;
     }
     struct view *v = exposure_view(one);
@@ -374,7 +360,7 @@ static int call_by_daemon(struct daemon *d, struct span status, const struct con
     BUF_SCOPED why = {0};
     struct span failing = server.n ? daemon_text(server, "last_error", &why) : SPAN_EMPTY;
     if (config->file && !config_server(config, c->server))
-        return refuse_server(c->self, config, c->server);
+        return args_no_server(c->self, config, c->server);
     if (json_string_is(json_get(server, "state").value, SPAN("failing"))) {
         cmd_error(c->self, "server '%s' is not available: " SPAN_FMT, c->server, SPAN_ARG(failing));
         return CMD_FAILED;

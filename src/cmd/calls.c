@@ -7,13 +7,15 @@
 #include "cmd/grid.h"
 #include "cmd/listing.h"
 #include "wire/json.h"
+#include "wire/json_out.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
-enum { LINE_MAX_SHOWN = 200 }; /* columns of arguments or results, off a terminal */
+/* Columns of arguments or results, and of a story, off a terminal. */
+enum { LINE_MAX_SHOWN = 200, STORY_WIDTH = 80 };
 enum { OPT_SERVER = ARGS_OWN, OPT_FAILED };
 enum { SHOWN = 20, SHOWN_MAX = 1000, LOOK_MS = 400 };
 
@@ -27,40 +29,6 @@ struct wish {
 
 /* --- one call --- */
 
-static void put_indent(struct buf *out, unsigned depth)
-{
-    buf_char(out, '\n');
-    for (unsigned i = 0; i < depth; i++)
-        buf_str(out, "  ");
-}
-
-/* Indented JSON; numbers and strings stay as written. */
-static void put_json(struct buf *out, struct span json, unsigned depth)
-{
-    enum json_type type = json_type_of(json);
-    struct json_iter it = json_iter(json);
-    const char *comma = "";
-
-    if ((type != JSON_OBJECT && type != JSON_ARRAY) || depth > JSON_MAX_DEPTH) {
-        buf_span(out, json);
-        return;
-    }
-    buf_char(out, type == JSON_OBJECT ? '{' : '[');
-    while (json_next(&it)) {
-        buf_str(out, comma);
-        put_indent(out, depth + 1);
-        if (type == JSON_OBJECT) {
-            buf_span(out, it.key);
-            buf_str(out, ": ");
-        }
-        put_json(out, it.value, depth + 1);
-        comma = ",";
-    }
-    if (*comma)
-        put_indent(out, depth);
-    buf_char(out, type == JSON_OBJECT ? '}' : ']');
-}
-
 /* Control characters of peers do not reach the terminal: they are escaped in JSON, and text that
  * was cut is shown as the JSON string in the answer. */
 static void put_part(struct buf *out, const char *title, struct span call, const char *key)
@@ -72,13 +40,69 @@ static void put_part(struct buf *out, const char *title, struct span call, const
     buf_printf(out, "\n%s%s:\n", title,
                json_get(json_get(call, "cut").value, key).type == JSON_TRUE ? " (its beginning)"
                                                                             : "");
-    put_json(out, part.value, 0);
+    json_out_pretty(out, part.value);
     buf_char(out, '\n');
+}
+
+/* The label of the party with this id. */
+static void put_party(struct buf *out, struct span call, struct span id)
+{
+    struct json_iter it = json_iter(json_get(call, "parties").value);
+    BUF_SCOPED scratch = {0};
+
+    while (json_next(&it))
+        if (span_eq(json_get(it.value, "id").value, id)) {
+            cmd_put_plain(out, daemon_text(it.value, "label", &scratch));
+            return;
+        }
+}
+
+/* "    12 ms  claude-code 2.1 -> Rialto: tools/call add" */
+static void put_leg(struct buf *out, struct span call, struct span leg, bool with_body)
+{
+    struct span from = json_get(leg, "from").value, to = json_get(leg, "to").value;
+    struct json_slot body = json_get(leg, "body");
+    size_t width = listing_width() < LINE_MAX_SHOWN ? listing_width() : STORY_WIDTH;
+    BUF_SCOPED ms = {0}, scratch = {0}, line = {0}, more = {0};
+
+    buf_span(&ms, json_get(leg, "ms").value);
+    buf_printf(out, "%7s ms  ", buf_cstr(&ms));
+    put_party(&line, call, from);
+    if (!span_eq(from, to)) {
+        buf_str(&line, " -> ");
+        put_party(&line, call, to);
+    }
+    buf_str(&line, ": ");
+    cmd_put_plain(&line, daemon_text(leg, "what", &scratch));
+    listing_put_line(out, buf_view(&line), width - 12);
+    buf_char(out, '\n');
+    if (!with_body || body.type == JSON_NONE || body.type == JSON_NULL)
+        return;
+    buf_str(out, json_get(leg, "cut").type == JSON_TRUE ? "            (its beginning) "
+                                                        : "            ");
+    json_one_line(&more, body.value);
+    listing_put_line(out, buf_view(&more), width - 28);
+    buf_char(out, '\n');
+}
+
+/* A message that is passed on is the same one: what it carries is shown once. */
+static void put_story(struct buf *out, struct span call)
+{
+    struct json_iter it = json_iter(json_get(call, "story").value);
+    struct span last = SPAN_EMPTY;
+
+    buf_str(out, "\nstory:\n");
+    while (json_next(&it)) {
+        struct span body = json_get(it.value, "body").value;
+        put_leg(out, call, it.value, !span_eq(body, last));
+        last = body;
+    }
 }
 
 static void put_call(struct buf *out, struct span call)
 {
     static const char *const rows[][2] = {{"call", "id"},           {"at", "at"},
+                                          {"token", "token"},       {"session", "session"},
                                           {"server", "server"},     {"operation", "operation"},
                                           {"name", "name"},         {"state", "state"},
                                           {"error", "error"},       {"approved", "approved_by"},
@@ -95,6 +119,7 @@ static void put_call(struct buf *out, struct span call)
     }
     buf_printf(out, "%-10s " SPAN_FMT " ms\n", "took",
                SPAN_ARG(json_get(call, "duration_ms").value));
+    put_story(out, call);
     put_part(out, "arguments", call, "arguments");
     put_part(out, "result", call, "result");
 }
@@ -125,8 +150,10 @@ static void add_call(struct grid *grid, struct span call)
     grid_add(grid, daemon_text(call, "id", &scratch));
     put_time(&cell, daemon_text(call, "at", &scratch));
     grid_add(grid, buf_view(&cell));
-    for (size_t i = 0; i < COUNT_OF(texts); i++)
-        grid_add(grid, daemon_text(call, texts[i], &scratch));
+    for (size_t i = 0; i < COUNT_OF(texts); i++) {
+        struct span text = daemon_text(call, texts[i], &scratch);
+        grid_add_in(grid, i == COUNT_OF(texts) - 1 ? ink_of(text) : INK_PLAIN, text);
+    }
     buf_reset(&cell, 0);
     buf_printf(&cell, SPAN_FMT " ms", SPAN_ARG(json_get(call, "duration_ms").value));
     grid_add(grid, buf_view(&cell));
@@ -277,7 +304,7 @@ static void put_news(struct buf *out, struct calls_follow *f, struct span list, 
         if (!has_ended(call)) {
             f->open[n_open++] = id;
         } else if (id > before.last || was_open(&before, id)) {
-            struct grid row = {.columns = 7, .width = {6, 8, 12, 24, 7, 9}};
+            struct grid row = {.columns = 7, .untitled = true, .width = {6, 8, 12, 24, 7, 9}};
             if (json) {
                 buf_span(out, call);
                 buf_char(out, '\n');
@@ -354,7 +381,7 @@ static int run(const struct command *self, int argc, char **argv)
         return a.exit_code;
     if (args_expect(&a, 1))
         return CMD_USAGE;
-    w.id = a.rest_n ? a.rest[0] : NULL;
+    w.id = a.rest_n ? a.rest[0] : self == &command_trace ? "" : NULL;
     if (w.id && (!*w.id || strspn(w.id, "0123456789") != strlen(w.id))) {
         cmd_error(self, "a call is known by its number, not '%s'", w.id);
         cmd_hint("rialto calls lists them; --server NAME those of one server");
@@ -384,7 +411,21 @@ const struct command command_calls = {
     .usage = "[ID]",
     .about = "The daemon keeps its last calls in memory ('record' in the configuration says how\n"
              "much), with arguments, results and errors. Known secrets are left out when they\n"
-             "are shown.",
+             "are shown.\n"
+             "\n"
+             "With an ID: the story of that call, message by message, between the agent, Rialto\n"
+             "and the server, with questions, answers, approvals and retries; also while it runs.",
     .options = options,
+    .run = run,
+};
+
+static const struct cmd_option trace_options[] = {ARGS_OPTION_CONFIG, ARGS_OPTION_JSON, {NULL}};
+
+const struct command command_trace = {
+    .name = "trace",
+    .summary = "Show the story of a call: the same as 'rialto calls ID'",
+    .usage = "ID",
+    .about = "'rialto calls' lists the calls with their IDs.",
+    .options = trace_options,
     .run = run,
 };

@@ -150,9 +150,11 @@ static void check_surroundings(const struct config *c, struct problems *problems
         if (s->origin != ORIGIN_AGENT)
             find_missing(secrets, s, &missing);
         if (missing.n)
-            problems_add(problems, PROBLEM_WARNING, (struct place){0}, buf_cstr(&key),
-                         "no value for %s here (not in the secrets, not in the environment)",
-                         buf_cstr(&missing));
+            problems_add(
+                problems, PROBLEM_WARNING, (struct place){0}, buf_cstr(&key),
+                "no value for %s here (not in the secrets, not in the environment); a host "
+                "that runs 'rialto stdio' may bring it",
+                buf_cstr(&missing));
     }
     secrets_free(secrets);
 }

@@ -1,24 +1,14 @@
-/* Messages on the standard error, and output with invisible characters escaped. Called by the
- * commands; main.c calls cmd_finish at the end. */
+/* Messages on the standard error, and output with colours and with invisible characters escaped.
+ * Called by the commands; main.c calls cmd_finish at the end. */
 #include "cmd/cmd.h"
 
 #include "base/log.h"
 #include "base/visible.h"
+#include "cmd/ink.h"
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
-
-static bool use_colour(void)
-{
-    const char *no_colour = getenv("NO_COLOR");
-    const char *term = getenv("TERM");
-
-    if (no_colour && *no_colour)
-        return false;
-    return isatty(STDERR_FILENO) && term && strcmp(term, "dumb") != 0;
-}
 
 void cmd_put_plain(struct buf *out, struct span text)
 {
@@ -31,18 +21,19 @@ void cmd_put_plain(struct buf *out, struct span text)
 }
 
 /* "PREFIX TEXT\n" with the prefix in the given colour, written at once. */
-__attribute__((format(printf, 3, 0))) static void put_line(const char *colour, const char *prefix,
+__attribute__((format(printf, 3, 0))) static void put_line(enum ink ink, const char *prefix,
                                                            const char *fmt, va_list ap)
 {
-    BUF_SCOPED line = {0}, text = {0}, clean = {0};
-    bool coloured = use_colour();
+    BUF_SCOPED line = {0}, text = {0}, clean = {0}, shown = {0};
 
-    buf_printf(&line, "%s%s%s ", coloured ? colour : "", prefix, coloured ? "\033[0m" : "");
+    ink_put(&line, ink, span_str(prefix));
+    buf_char(&line, ' ');
     buf_vprintf(&text, fmt, ap);
     log_redact(&clean, buf_view(&text));
     cmd_put_plain(&line, buf_view(&clean));
     buf_char(&line, '\n');
-    fwrite(line.p, 1, line.n, stderr);
+    ink_show(&shown, buf_view(&line), ink_wanted(STDERR_FILENO));
+    fwrite(shown.p, 1, shown.n, stderr);
 }
 
 void cmd_error(const struct command *who, const char *fmt, ...)
@@ -52,7 +43,7 @@ void cmd_error(const struct command *who, const char *fmt, ...)
 
     buf_printf(&prefix, "rialto%s%s:", who ? " " : "", who ? who->name : "");
     va_start(ap, fmt);
-    put_line("\033[1;31m", buf_cstr(&prefix), fmt, ap);
+    put_line(INK_ERROR, buf_cstr(&prefix), fmt, ap);
     va_end(ap);
 }
 
@@ -61,7 +52,7 @@ void cmd_hint(const char *fmt, ...)
     va_list ap;
 
     va_start(ap, fmt);
-    put_line("\033[36m", "hint:", fmt, ap);
+    put_line(INK_HINT, "hint:", fmt, ap);
     va_end(ap);
 }
 
@@ -82,7 +73,7 @@ void cmd_print(struct buf *out)
 {
     struct buf shown = {0};
 
-    visible_put(&shown, buf_view(out), VISIBLE_LINES);
+    ink_show(&shown, buf_view(out), ink_wanted(STDOUT_FILENO));
     buf_fini(out);
     write_out(&shown);
 }

@@ -19,6 +19,8 @@ extern const struct command command_browser;
 extern const struct command command_bus;
 extern const struct command command_call;
 extern const struct command command_calls;
+extern const struct command command_trace;
+extern const struct command command_replay;
 extern const struct command command_check;
 extern const struct command command_completion;
 extern const struct command command_conductor;
@@ -51,6 +53,7 @@ extern const struct command command_stop;
 extern const struct command command_token;
 extern const struct command command_tools;
 extern const struct command command_top;
+extern const struct command command_upgrade;
 extern const struct command command_version;
 
 #endif

@@ -7,6 +7,7 @@
  */
 #include "base/mem.h"
 #include "cmd/args.h"
+#include "cmd/candidates.h"
 #include "cmd/commands.h"
 
 /* --- reading the table --- */
@@ -97,7 +98,7 @@ static void put_bash_command(struct buf *out, const struct command *c)
     buf_str(out, "' options='");
     for (const struct cmd_option *o = c->options; o->name; o++)
         buf_printf(out, "--%s ", o->name);
-    buf_str(out, "--help' ;;\n");
+    buf_printf(out, "--help'%s ;;\n", candidates_any(c) ? " names=1" : "");
 }
 
 static void put_bash(struct buf *out)
@@ -105,7 +106,7 @@ static void put_bash(struct buf *out)
     buf_str(out, "# bash completion of rialto, by: rialto completion bash\n"
                  "_rialto() {\n"
                  "    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}\n"
-                 "    local command='' words='' first='' options='' from=1 word\n"
+                 "    local command='' words='' first='' options='' names='' from=1 word\n"
                  "    COMPREPLY=()\n"
                  "    if [[ ${COMP_WORDS[0]##*/} == conductor ]]; then\n"
                  "        command=conductor\n"
@@ -127,7 +128,14 @@ static void put_bash(struct buf *out)
                  "        for word in \"${COMP_WORDS[@]:from:COMP_CWORD-from}\"; do\n"
                  "            [[ \" $first \" != *\" $word \"* ]] || first=''\n"
                  "        done\n"
-                 "        if [[ $cur == -* ]]; then words=$options; else words=$first; fi ;;\n"
+                 "        if [[ $cur == -* ]]; then\n"
+                 "            words=$options\n"
+                 "        elif [[ $names ]]; then\n"
+                 "            words=$(\"${COMP_WORDS[0]}\" completion names -- "
+                 "\"${COMP_WORDS[@]:1:COMP_CWORD-1}\" 2>/dev/null)\n"
+                 "        else\n"
+                 "            words=$first\n"
+                 "        fi ;;\n"
                  "    esac\n"
                  "    mapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$cur\")\n"
                  "}\n"
@@ -170,13 +178,20 @@ static void put_zsh_command(struct buf *out, const struct command *c)
     buf_str(out, " \\\n        '(-h --help)'{-h,--help}'[show its help]'");
     if (first.n)
         buf_printf(out, " \\\n        '1:word:(%s)'", buf_cstr(&first));
-    buf_str(out, " \\\n        '*:argument:_files'\n}\n");
+    buf_printf(out, " \\\n        '*:%s'\n}\n",
+               candidates_any(c) ? "name:_rialto_names" : "argument:_files");
 }
 
 static void put_zsh(struct buf *out)
 {
     buf_str(out, "#compdef rialto conductor\n"
-                 "# zsh completion of rialto, by: rialto completion zsh\n");
+                 "# zsh completion of rialto, by: rialto completion zsh\n"
+                 "_rialto_names() {\n"
+                 "    local -a names\n"
+                 "    names=(${(f)\"$(rialto completion names -- ${words[1,CURRENT-1]} "
+                 "2>/dev/null)\"})\n"
+                 "    compadd -a names\n"
+                 "}\n");
     for (size_t i = 0; commands[i]; i++)
         put_zsh_command(out, commands[i]);
     buf_str(out, "_rialto() {\n"
@@ -213,6 +228,11 @@ static void put_fish_command(struct buf *out, const char *program, const char *w
     if (first.n)
         buf_printf(out, "complete -c %s -n '%snot __fish_seen_subcommand_from %s' -f -a '%s'\n",
                    program, when, buf_cstr(&first), buf_cstr(&first));
+    if (candidates_any(c))
+        buf_printf(out,
+                   "complete -c %s -n '%strue' -f -a '(rialto completion names -- "
+                   "(commandline -opc)[2..-1] 2>/dev/null)'\n",
+                   program, when);
     for (const struct cmd_option *o = c->options; o->name; o++) {
         enum takes what = takes(o);
         buf_printf(out, "complete -c %s -n '%strue' -l %s", program, when, o->name);
@@ -261,6 +281,12 @@ static int run(const struct command *self, int argc, char **argv)
 
     if (args_next(&a) < 0)
         return a.exit_code;
+    if (a.rest_n && strcmp(a.rest[0], "names") == 0) {
+        struct buf out = {0};
+        candidates_put(&out, &a, a.rest + 1, a.rest_n - 1);
+        cmd_print(&out);
+        return CMD_FINE;
+    }
     if (args_expect(&a, 1))
         return CMD_USAGE;
     for (size_t i = 0; a.rest_n && i < COUNT_OF(shells); i++) {
@@ -284,7 +310,9 @@ const struct command command_completion = {
     .summary = "Print a script that lets a shell complete command lines",
     .usage = "bash|zsh|fish",
     .about = "'make install' puts all three where shells look for them. To try one at once:\n"
-             "'. <(rialto completion bash)' or 'rialto completion fish | source'.",
+             "'. <(rialto completion bash)' or 'rialto completion fish | source'. The scripts\n"
+             "ask 'rialto completion names -- COMMAND...' for names of servers and tools, which\n"
+             "starts no server: it knows them from the daemon, or from the last time they ran.",
     .options = options,
     .run = run,
 };

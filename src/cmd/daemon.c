@@ -207,8 +207,8 @@ bool daemon_agreed(const struct daemon *d, int status, struct span answer)
 
     if (status == 200)
         return true;
-    cmd_error(d->self, SPAN_FMT, SPAN_ARG(daemon_text(answer, "error", &scratch)));
-    cmd_hint(SPAN_FMT, SPAN_ARG(daemon_text(answer, "hint", &scratch)));
+    cmd_error(d->self, "%s", daemon_cstr(answer, "error", &scratch));
+    cmd_hint("%s", daemon_cstr(answer, "hint", &scratch));
     return false;
 }
 
@@ -274,6 +274,12 @@ bool daemon_pause(struct daemon *d, uint64_t ms)
     loop_run(d->loop);
     timer_clear(loop_timers(d->loop), &d->wake);
     return !d->over;
+}
+
+void daemon_hurry(struct daemon *d)
+{
+    if (timer_is_set(&d->wake))
+        loop_stop(d->loop);
 }
 
 struct loop *daemon_loop(const struct daemon *d)
@@ -355,6 +361,15 @@ struct span daemon_text(struct span object, const char *key, struct buf *scratch
         json_type_of(object) == JSON_OBJECT ? json_get(object, key) : (struct json_slot){0};
 
     return slot.type == JSON_STRING ? json_text(slot.value, scratch) : SPAN_EMPTY;
+}
+
+const char *daemon_cstr(struct span object, const char *key, struct buf *scratch)
+{
+    BUF_SCOPED text = {0};
+
+    buf_reset(scratch, 0);
+    buf_span(scratch, daemon_text(object, key, &text));
+    return buf_cstr(scratch);
 }
 
 /* --- finding --- */

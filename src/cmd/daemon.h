@@ -51,6 +51,8 @@ void daemon_leave(struct daemon *d);
 bool daemon_is_over(const struct daemon *d);
 /* Wait; false once a signal has come. Callbacks of the loop may come meanwhile. */
 bool daemon_pause(struct daemon *d, uint64_t ms);
+/* Let daemon_pause return now, if the command is in it. */
+void daemon_hurry(struct daemon *d);
 /* GET like daemon_fetch, without a message when there is no answer. -ECANCELED: a signal came. */
 MUST_CHECK int daemon_try(struct daemon *d, const char *path, int *status, struct buf *answer);
 struct loop *daemon_loop(const struct daemon *d);
@@ -73,5 +75,7 @@ struct config *daemon_stand_in(const struct daemon *d, const char *server);
 
 /* The text of a member of a JSON object; empty when it is absent or no text. */
 struct span daemon_text(struct span object, const char *key, struct buf *scratch);
+/* The same as a C string, in `scratch`, which begins anew. */
+const char *daemon_cstr(struct span object, const char *key, struct buf *scratch);
 
 #endif

@@ -165,21 +165,26 @@ static int ask_daemon(const struct args *a, const struct config *config, struct 
     return code;
 }
 
+struct config *listing_config(struct args *a, int max, bool *daemon)
+{
+    int id;
+
+    while ((id = args_next(a)) > 0)
+        *daemon |= id == OPT_DAEMON;
+    if (id < 0)
+        return NULL;
+    a->exit_code = CMD_USAGE;
+    return args_expect(a, max) ? NULL : args_load_config(a);
+}
+
 int listing_run(const struct command *self, int argc, char **argv, const struct listing *what)
 {
     struct args a = args_begin(self, argc, argv);
     bool daemon = false;
-    int id;
+    struct config *config = listing_config(&a, 0, &daemon);
 
-    while ((id = args_next(&a)) > 0)
-        daemon |= id == OPT_DAEMON;
-    if (id < 0)
-        return a.exit_code;
-    if (args_expect(&a, 0))
-        return CMD_USAGE;
-    struct config *config = args_load_config(&a);
     if (!config)
-        return CMD_USAGE;
+        return a.exit_code;
     struct listing_run r = {.self = self, .what = what, .json = a.json};
     int code = daemon
                    ? ask_daemon(&a, config, &r)

@@ -7,7 +7,7 @@
 #ifndef RIALTO_CMD_LISTING_H
 #define RIALTO_CMD_LISTING_H
 
-#include "cmd/cmd.h"
+#include "cmd/args.h"
 #include "core/catalog.h"
 
 enum { LISTING_MAX_KINDS = 2 };
@@ -18,6 +18,8 @@ struct listing {
 };
 
 extern const struct cmd_option listing_options[];
+/* Reads listing_options and at most `max` names. NULL: leave with a->exit_code. */
+struct config *listing_config(struct args *a, int max, bool *daemon);
 
 int listing_run(const struct command *self, int argc, char **argv, const struct listing *what);
 

@@ -5,7 +5,6 @@
 #include "browser/launch.h"
 #include "cmd/commands.h"
 #include "cmd/daemon.h"
-#include "config/nearest.h"
 #include "config/units.h"
 #include "hub/signin.h"
 #include "io/poll.h"
@@ -292,18 +291,6 @@ static int login_alone(struct login_run *r, struct server_plan *plan)
 
 /* --- the command line --- */
 
-static int no_such_server(const struct args *a, const struct config *c, const char *name)
-{
-    struct nearest near = nearest_to(span_str(name));
-
-    for (size_t i = 0; i < c->servers.n; i++)
-        nearest_offer(&near, span_str(c->servers.items[i].alias));
-    cmd_error(a->command, "there is no server '%s'", name);
-    if (near.best.n)
-        cmd_hint("did you mean '" SPAN_FMT "'?", SPAN_ARG(near.best));
-    return CMD_USAGE;
-}
-
 static int login(struct login_run *r)
 {
     const struct config_server *s = config_server(r->config, r->server);
@@ -311,7 +298,7 @@ static int login(struct login_run *r)
     int code = CMD_USAGE;
 
     if (!s)
-        return no_such_server(r->args, r->config, r->server);
+        return args_no_server(r->args->command, r->config, r->server);
     if (!s->url) {
         cmd_error(r->args->command,
                   "server '%s' is a program and has no 'url': nobody signs in there", r->server);
@@ -325,7 +312,7 @@ static int login(struct login_run *r)
         return code;
     }
     struct secrets *secrets = secrets_new(r->config);
-    struct server_plan *plan = server_plan_new(r->config, s, secrets, NULL);
+    struct server_plan *plan = server_plan_new(r->config, s, secrets);
     secrets_free(secrets);
     if (plan && server_signin(plan)) {
         code = login_alone(r, plan);

@@ -73,10 +73,10 @@ static int logout(const struct args *a, const struct config *c, const char *serv
     struct daemon *d;
     int code = CMD_USAGE;
 
-    if (!s || !s->url) {
-        cmd_error(a->command,
-                  s ? "server '%s' has no 'url': nobody signs in there" : "there is no server '%s'",
-                  server);
+    if (!s)
+        return args_no_server(a->command, c, server);
+    if (!s->url) {
+        cmd_error(a->command, "server '%s' has no 'url': nobody signs in there", server);
         return CMD_USAGE;
     }
     if ((d = daemon_look(a, c))) {
@@ -85,7 +85,7 @@ static int logout(const struct args *a, const struct config *c, const char *serv
         return code;
     }
     struct secrets *secrets = secrets_new(c);
-    struct server_plan *plan = server_plan_new(c, s, secrets, NULL);
+    struct server_plan *plan = server_plan_new(c, s, secrets);
     secrets_free(secrets);
     if (plan && server_signin(plan))
         code = logout_alone(a, c, plan);

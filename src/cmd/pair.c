@@ -79,8 +79,7 @@ static int put_code(struct daemon *d, const struct args *a)
     if (a->json)
         buf_span(&out, buf_view(&answer));
     else
-        buf_printf(&out, "code: " SPAN_FMT "\n",
-                   SPAN_ARG(daemon_text(buf_view(&answer), "code", &scratch)));
+        buf_printf(&out, "code: %s\n", daemon_cstr(buf_view(&answer), "code", &scratch));
     cmd_print(&out);
     return CMD_FINE;
 }

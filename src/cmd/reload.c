@@ -20,8 +20,10 @@ static void put_changes(struct buf *out, struct span report)
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct json_iter it = json_iter(json_get(report, rows[i].key).value);
         const char *lead = rows[i].text, *comma = " ";
-        for (; json_next(&it); lead = "", comma = ", ")
-            buf_printf(out, "%s%s" SPAN_FMT, lead, comma, SPAN_ARG(json_text(it.value, &scratch)));
+        for (; json_next(&it); lead = "", comma = ", ") {
+            buf_printf(out, "%s%s", lead, comma);
+            buf_span(out, json_text(it.value, &scratch));
+        }
         if (!*lead)
             buf_char(out, '\n');
     }
@@ -47,9 +49,8 @@ static int reload(struct daemon *d, const struct args *a)
             put_changes(&out, buf_view(&answer));
         cmd_print(&out);
     } else {
-        cmd_error(a->command, SPAN_FMT,
-                  SPAN_ARG(daemon_text(buf_view(&answer), "error", &scratch)));
-        cmd_hint(SPAN_FMT, SPAN_ARG(daemon_text(buf_view(&answer), "hint", &scratch)));
+        cmd_error(a->command, "%s", daemon_cstr(buf_view(&answer), "error", &scratch));
+        cmd_hint("%s", daemon_cstr(buf_view(&answer), "hint", &scratch));
     }
     return status == 200 ? CMD_FINE : CMD_FAILED;
 }

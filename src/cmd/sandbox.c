@@ -8,7 +8,6 @@
 #include "cmd/commands.h"
 #include "cmd/learn.h"
 #include "cmd/query.h"
-#include "config/nearest.h"
 #include "config/units.h"
 #include "hub/server.h"
 #include "io/program.h"
@@ -183,7 +182,7 @@ static void look(struct cage_shown *s, const struct server_plan *plan)
 static int show(const struct args *a, const struct config *c, const struct config_server *server)
 {
     struct secrets *secrets = secrets_new(c);
-    struct server_plan *plan = server_plan_new(c, server, secrets, NULL);
+    struct server_plan *plan = server_plan_new(c, server, secrets);
     struct cage_shown s = {.server = server};
     struct buf out = {0};
 
@@ -314,7 +313,6 @@ static int learn(const struct args *a, struct config *c, struct config_server *s
 
 static int on_server(const struct args *a, struct config *c, bool learns)
 {
-    struct nearest near = nearest_to(span_str(a->rest[0]));
     struct config_server *s = config_server(c, a->rest[0]);
 
     if (s && s->command)
@@ -324,12 +322,7 @@ static int on_server(const struct args *a, struct config *c, bool learns)
                   s->alias);
         return CMD_USAGE;
     }
-    cmd_error(a->command, "there is no server '%s'", a->rest[0]);
-    for (size_t i = 0; i < c->servers.n; i++)
-        nearest_offer(&near, span_str(c->servers.items[i].alias));
-    if (near.best.n)
-        cmd_hint("did you mean '" SPAN_FMT "'?", SPAN_ARG(near.best));
-    return CMD_USAGE;
+    return args_no_server(a->command, c, a->rest[0]);
 }
 
 static int run(const struct command *self, int argc, char **argv)

@@ -5,6 +5,7 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "base/utf8.h"
+#include "cmd/ink.h"
 #include "io/poll.h"
 
 #include <errno.h>
@@ -21,13 +22,14 @@
 #define HOME       "\033[H"
 #define WIPE_LINE  "\033[K"
 #define WIPE_BELOW "\033[J"
+#define PLAIN      "\033[0m"
 
 enum { USUAL_WIDTH = 80, USUAL_HEIGHT = 24 };
 
 struct screen {
     struct loop *loop;
     struct buf text;
-    void (*quit)(void *arg);
+    void (*key)(void *arg, int key);
     void *arg;
     int keyboard; /* descriptor; -1: none */
     struct poll *keys;
@@ -51,13 +53,21 @@ static struct winsize size_now(void)
     return size;
 }
 
+size_t screen_rows(void)
+{
+    return size_now().ws_row;
+}
+
 static struct span fitting(struct span line, size_t width)
 {
     size_t n = 0;
 
-    for (size_t i = 0; i < line.n; i++)
-        if (!utf8_tail((unsigned char)line.p[i]) && n++ == width)
+    for (size_t i = 0; i < line.n; i++) {
+        if ((unsigned char)line.p[i] == INK_MARK)
+            i++;
+        else if (!utf8_tail((unsigned char)line.p[i]) && n++ == width)
             return span_cut(line, 0, i);
+    }
     return line;
 }
 
@@ -67,6 +77,7 @@ static void draw(const struct screen *s)
 {
     struct winsize size = size_now();
     struct span rest = buf_view(&s->text);
+    bool colour = ink_wanted(STDOUT_FILENO);
     BUF_SCOPED out = {0};
     size_t row = 0;
 
@@ -75,7 +86,8 @@ static void draw(const struct screen *s)
         struct span line = span_cut(rest, 0, span_find(rest, '\n'));
         rest = span_from(rest, line.n + 1);
         buf_str(&out, row ? "\r\n" WIPE_LINE : WIPE_LINE);
-        buf_span(&out, fitting(line, size.ws_col));
+        ink_show(&out, fitting(line, size.ws_col), colour);
+        buf_str(&out, colour ? PLAIN : ""); /* the end of a colour may have been cut off */
     }
     if (row < size.ws_row)
         buf_str(&out, row ? "\r\n" WIPE_BELOW : WIPE_BELOW);
@@ -140,9 +152,16 @@ static void on_keys(void *owner)
         s->keys = NULL;
         s->keyboard = -1;
     }
-    for (ssize_t i = 0; i < n; i++)
-        if (typed[i] == 'q' || typed[i] == 'Q')
-            s->quit(s->arg);
+    for (ssize_t i = 0; i < n; i++) {
+        bool arrow =
+            n - i >= 3 && typed[i] == '\033' && (typed[i + 1] == '[' || typed[i + 1] == 'O');
+        char letter = arrow ? typed[i + 2] : '\0';
+        if (!arrow)
+            s->key(s->arg, (unsigned char)typed[i]);
+        else if (letter == 'A' || letter == 'B')
+            s->key(s->arg, letter == 'A' ? SCREEN_UP : SCREEN_DOWN);
+        i += arrow ? 2 : 0;
+    }
 }
 
 /* Opened again rather than shared: O_NONBLOCK on the standard input would hold for every process
@@ -166,7 +185,7 @@ static void mind(struct screen *s, void (*stop)(void *arg, int signo),
     (void)loop_on_signal(s->loop, SIGWINCH, resize, s);
 }
 
-struct screen *screen_open(struct loop *l, void (*quit)(void *arg), void *arg)
+struct screen *screen_open(struct loop *l, void (*key)(void *arg, int key), void *arg)
 {
     const char *term = getenv("TERM");
 
@@ -174,7 +193,7 @@ struct screen *screen_open(struct loop *l, void (*quit)(void *arg), void *arg)
         return NULL;
     struct screen *s = MEM_NEW(struct screen);
     s->loop = l;
-    s->quit = quit;
+    s->key = key;
     s->arg = arg;
     open_keyboard(s);
     mind(s, on_stop, on_resize);

@@ -12,9 +12,14 @@
 
 struct screen;
 
-/* NULL when the standard output is no terminal that can be drawn on. `quit` is called from the loop
- * when q is typed. */
-struct screen *screen_open(struct loop *l, void (*quit)(void *arg), void *arg);
+/* Keys that are no single character. */
+enum { SCREEN_ESCAPE = 27, SCREEN_UP = 256, SCREEN_DOWN };
+
+/* NULL when the standard output is no terminal that can be drawn on. `key` is called from the loop
+ * for each key that is typed. */
+struct screen *screen_open(struct loop *l, void (*key)(void *arg, int key), void *arg);
+/* How many lines it has. */
+size_t screen_rows(void);
 void screen_close(struct screen *s);
 /* Shows these lines and nothing else, each cut to the width. The text is copied. */
 void screen_draw(struct screen *s, struct span text);

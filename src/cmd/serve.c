@@ -9,19 +9,38 @@
 #include "base/mem.h"
 #include "cmd/args.h"
 #include "cmd/commands.h"
+#include "cmd/daemon.h"
 #include "cmd/server_wish.h"
 #include "config/load.h"
 #include "hub/gate.h"
 #include "hub/hub.h"
 #include "hub/tls_files.h"
+#include "hub/upgrade.h"
 #include "io/service.h"
+#include "io/successor.h"
+#include "wire/json.h"
 
+#include <arpa/inet.h>
+#include <errno.h>
 #include <fcntl.h>
+#include <ifaddrs.h>
+#include <net/if.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
+#define USUAL_PORT "8765" /* of `listen`, when it is not given */
+
+/* How this daemon was started. */
+struct start {
+    char *program;
+    enum successor_role role;
+    int baton, old;
+};
+
 enum { OPT_LISTEN = 'l', OPT_FROM = ARGS_OWN, OPT_ON_DEMAND };
+enum { OWNER_MS = 2000 }; /* for a daemon that is asked whether it has our address */
 
 /* The daemon. */
 struct serve {
@@ -32,6 +51,7 @@ struct serve {
     bool on_demand;      /* started by a shim */
     struct admin *admin;
     struct service *service;
+    struct upgrade *upgrade;
 };
 
 static bool is_unix(const char *address)
@@ -47,26 +67,47 @@ static void put_curl_hint(struct buf *out, const char *address)
                address + strlen("unix:"));
 }
 
-/* The origin with 127.0.0.1 in place of an address that stands for all addresses. */
-static void put_usable_origin(struct buf *out, const struct front *front, size_t n)
+static bool stands_for_all(const char *address)
 {
-    static const char *const all[] = {"://0.0.0.0:", "://[::]:"};
-    size_t at = out->n;
+    return strncmp(address, "0.0.0.0:", 8) == 0 || strncmp(address, "[::]:", 5) == 0;
+}
+
+/* The origin with this host in place of an address that stands for all addresses. */
+static void put_usable_origin(struct buf *out, const struct front *front, size_t n,
+                              const char *host)
+{
+    const char *address = front_address(front, n);
 
     front_put_origin(out, front, n);
-    for (size_t i = 0; i < COUNT_OF(all); i++) {
-        const char *hit = strstr(buf_cstr(out) + at, all[i]);
-        if (!hit)
+    if (!stands_for_all(address))
+        return;
+    out->n -= strlen(address);
+    buf_printf(out, "%s%s", host, strrchr(address, ':'));
+}
+
+/* How other machines reach an address that stands for all. */
+static void put_elsewhere(struct buf *out, const struct front *front, size_t n)
+{
+    struct ifaddrs *all = NULL;
+    char host[INET_ADDRSTRLEN];
+
+    if (!stands_for_all(front_address(front, n)) || getifaddrs(&all) < 0)
+        return;
+    for (const struct ifaddrs *i = all; i; i = i->ifa_next) {
+        struct sockaddr_in in;
+        if (!i->ifa_addr || i->ifa_addr->sa_family != AF_INET || (i->ifa_flags & IFF_LOOPBACK))
             continue;
-        char *port = mem_str(hit + strlen(all[i]));
-        out->n = (size_t)(hit - out->p);
-        buf_printf(out, "://127.0.0.1:%s", port);
-        mem_free(port);
+        memcpy(&in, i->ifa_addr, sizeof in);
+        buf_str(out, "         ");
+        put_usable_origin(out, front, n, inet_ntop(AF_INET, &in.sin_addr, host, sizeof host));
+        buf_str(out, "/mcp          (from other machines)\n");
     }
+    freeifaddrs(all);
 }
 
 static void put_links(struct buf *out, const struct serve *s, size_t n)
 {
+    enum { LAST_OF_MCP = 2 };
     static const char *const lines[][2] = {
         {"  look:  ", "/\n"},
         {"  MCP:   ", "/mcp          (all servers)\n"},
@@ -79,8 +120,10 @@ static void put_links(struct buf *out, const struct serve *s, size_t n)
 
     for (size_t i = 0; i < COUNT_OF(lines); i++) {
         buf_str(out, lines[i][0]);
-        put_usable_origin(out, hub_front(s->hub), n);
+        put_usable_origin(out, hub_front(s->hub), n, "127.0.0.1");
         buf_str(out, lines[i][1]);
+        if (i == LAST_OF_MCP)
+            put_elsewhere(out, hub_front(s->hub), n);
     }
     if (s->config->asks_tokens)
         buf_str(out, ", \"headers\": {\"Authorization\": \"Bearer TOKEN\"}");
@@ -137,8 +180,8 @@ static void open_admin(struct serve *s)
     }
     front_let_in(front, "/healthz", FRONT_ANYBODY);
     front_let_in(front, "/readyz", FRONT_ANYBODY);
-    for (size_t i = 0; dashboard_path(i); i++)
-        front_route_open(front, dashboard_path(i), dashboard_is_wanted, dashboard_handle, NULL);
+    for (size_t i = 0; dashboard_paths[i]; i++)
+        front_route_open(front, dashboard_paths[i], dashboard_is_wanted, dashboard_handle, NULL);
 }
 
 /* Without a control socket only the commands that look for the daemon do not work, and shims.
@@ -198,7 +241,79 @@ static void on_signal(void *arg, int signo)
     }
     log_info("rialto", "%s: stopping", strsignal(signo));
     service_stopping(s->service);
+    upgrade_give_up(s->upgrade);
     hub_stop(s->hub, on_stopped, arg);
+}
+
+/* Does the daemon of this status serve an address that we want? */
+static bool has_one_of(struct span status, const struct config *c)
+{
+    struct json_iter it = json_iter(json_get(status, "listen").value);
+
+    while (json_next(&it))
+        for (size_t i = 0; i < c->listen.n; i++)
+            if (json_string_is(it.value, span_str(c->listen.items[i].address)))
+                return true;
+    return false;
+}
+
+/* Whose address is it that could not be had? Of a daemon of this user it can be said. */
+static bool hint_at_owner(const struct command *self, const struct config *c)
+{
+    const struct args a = {.command = self};
+    bool found = false;
+    char *socket;
+
+    for (size_t i = 0; (socket = control_nth(i)); i++) {
+        struct daemon *d = daemon_at(&a, socket);
+        BUF_SCOPED answer = {0}, file = {0};
+        int status = 0;
+        daemon_wait_for(d, OWNER_MS);
+        if (!found && daemon_try(d, "/status", &status, &answer) == 0 && status == 200 &&
+            has_one_of(buf_view(&answer), c)) {
+            struct span config = daemon_text(buf_view(&answer), "config", &file);
+            cmd_hint("a Rialto of yours has it already: pid " SPAN_FMT ", " SPAN_FMT
+                     "; 'rialto status' shows it",
+                     SPAN_ARG(json_get(buf_view(&answer), "pid").value),
+                     SPAN_ARG(config.n ? config : SPAN("without a configuration")));
+            found = true;
+        }
+        daemon_free(d);
+        mem_free(socket);
+    }
+    return found;
+}
+
+/* --- another daemon before us, or after us --- */
+
+static void forward_line(void *arg, struct span body)
+{
+    const struct serve *s = arg;
+
+    upgrade_send_line(s->upgrade, body);
+}
+
+static void on_leave(void *arg)
+{
+    struct serve *s = arg;
+
+    audit_leave(s->audit, forward_line, s);
+}
+
+static void on_come_back(void *arg)
+{
+    struct serve *s = arg;
+    struct err err = {0};
+
+    if (audit_return(s->audit, s->config, &err))
+        log_error("audit", "%s", err.text);
+}
+
+static void on_line(void *arg, struct span body)
+{
+    const struct serve *s = arg;
+
+    audit_append(s->audit, body);
 }
 
 /* Logs where the daemon listens only when every address is open: scripts wait for these lines. */
@@ -213,7 +328,7 @@ static int open_hub(struct serve *s, const struct command *self)
         code = service_check_sockets(s->service, &err);
     if (code) {
         cmd_error(self, "%s", err.text);
-        if (err.hint[0])
+        if (!(err.code == -EADDRINUSE && hint_at_owner(self, s->config)) && err.hint[0])
             cmd_hint("%s", err.hint);
         return CMD_FAILED;
     }
@@ -268,35 +383,60 @@ static void on_idle(void *arg)
     struct serve *s = arg;
 
     log_info("rialto", "nobody has used this daemon for a while (autostart.idle): stopping");
+    upgrade_give_up(s->upgrade);
     hub_stop(s->hub, on_stopped, s);
 }
 
+/* True: the daemon before us has told all that we must know before we serve. */
+static bool inherit(struct serve *s, struct start *start)
+{
+    front_route_local(hub_front(s->hub), "/upgrade", false, upgrade_handle, s->upgrade);
+    if (start->role != SUCCESSOR_HEIR)
+        return true;
+    front_spare_taken(hub_front(s->hub));
+    return upgrade_inherit(s->upgrade, start->baton, start->old);
+}
+
+static void run_loop(struct serve *s)
+{
+    loop_run(s->loop);
+    while (upgrade_is_due(s->upgrade)) {
+        upgrade_run(s->upgrade);
+        loop_run(s->loop);
+    }
+}
+
 static int serve(const struct command *self, const struct config *config, const char *listen,
-                 bool on_demand, bool quiet)
+                 bool on_demand, bool quiet, struct start *start)
 {
     struct serve s = {.loop = loop_new(), .config = config, .on_demand = on_demand};
+    const struct upgrade_host host = {on_leave, on_come_back, on_line, &s};
+    bool heir = start->role == SUCCESSOR_HEIR;
 
     s.service = service_new(s.loop);
     loop_raise_limit();
     s.hub = hub_new(s.loop, config, listen);
+    s.upgrade = upgrade_new(s.hub, s.loop, s.service, start->program, &host);
     if (on_demand)
         hub_serve_on_demand(s.hub, config->autostart.idle, on_idle, &s);
-    int code = open_audit(&s, self);
+    int code = inherit(&s, start) ? open_audit(&s, self) : CMD_FAILED;
     open_admin(&s);
     mind_signals(&s);
     if (code == CMD_FINE)
         code = open_hub(&s, self);
     if (code == CMD_FINE) {
-        if (on_demand)
+        if (on_demand && !heir)
             tell_ready();
-        else if (!quiet)
+        else if (!quiet && !heir)
             print_welcome(&s);
         hub_start(s.hub);
+        upgrade_serve(s.upgrade);
         service_ready(s.service);
     } else {
         on_signal(&s, SIGTERM);
     }
-    loop_run(s.loop);
+    run_loop(&s);
+    upgrade_free(s.upgrade);
     admin_free(s.admin);
     audit_end(s.audit);
     hub_free(s.hub);
@@ -305,14 +445,17 @@ static int serve(const struct command *self, const struct config *config, const 
     return code;
 }
 
-/* 8080 is a port of this machine alone. */
+/* 8080 is a port of this machine alone; a host without a port has the usual one. */
 static const char *take_listen(struct buf *scratch, const char *text)
 {
     uint64_t port;
 
-    if (!ascii_number(span_str(text), &port))
+    if (ascii_number(span_str(text), &port))
+        buf_printf(scratch, "127.0.0.1:%s", text);
+    else if (*text && !strpbrk(text, ":/"))
+        buf_printf(scratch, "%s:" USUAL_PORT, text);
+    else
         return text;
-    buf_printf(scratch, "127.0.0.1:%s", text);
     return buf_cstr(scratch);
 }
 
@@ -331,9 +474,17 @@ static struct config *find_config(const struct args *a, struct server_wish *w, i
     return NULL;
 }
 
+/* A successor that would start: nothing is opened, and nothing written but this word. */
+static int rehearse(void)
+{
+    fputs(SUCCESSOR_READY, stdout);
+    return CMD_FINE;
+}
+
 static int serve_config(const struct args *a, struct config *config, const char *listen,
                         bool on_demand)
 {
+    struct start start = {.program = successor_default()};
     struct problems problems = {0};
 
     problems_set_file(&problems, config->file);
@@ -344,7 +495,13 @@ static int serve_config(const struct args *a, struct config *config, const char 
     bool wrong = problems.errors > 0;
     args_show_problems(&problems);
     problems_fini(&problems);
-    return wrong ? CMD_USAGE : serve(a->command, config, listen, on_demand, a->quiet);
+    start.role = successor_role(&start.baton, &start.old);
+    int code = wrong ? CMD_USAGE
+               : start.role == SUCCESSOR_REHEARSAL
+                   ? rehearse()
+                   : serve(a->command, config, listen, on_demand, a->quiet, &start);
+    mem_free(start.program);
+    return code;
 }
 
 static int run(const struct command *self, int argc, char **argv)
@@ -356,6 +513,7 @@ static int run(const struct command *self, int argc, char **argv)
     bool on_demand = false;
     int id, code = 0;
 
+    a.serves = true;
     while (!code && (id = args_next(&a)) > 0) {
         if (id == OPT_LISTEN)
             listen = take_listen(&scratch, a.value);

@@ -1,29 +1,23 @@
 /* The commands that edit the servers of a configuration file: add, add-json, remove, rename,
  * enable, disable. Called through the table of commands (cmd/table.c). */
-#include "base/file.h"
 #include "base/mem.h"
 #include "cmd/commands.h"
 #include "cmd/server_wish.h"
 #include "config/check.h"
-#include "config/edit.h"
 #include "config/load.h"
 #include "config/nearest.h"
 #include "config/reader.h"
+#include "config/server_edit.h"
 
 #include <errno.h>
-#include <unistd.h>
 
 enum { OPT_SCOPE = 's', LOCK_MS = 10 * 1000 };
 
 /* One edit of one file. */
 struct change {
     const struct args *args;
-    const char *name;  /* of the server */
-    const char *fresh; /* its new name, for rename */
-    struct span entry; /* its entry in JSON, for add and add-json */
+    struct server_edit edit;
     char *path;
-    bool made; /* there was no file */
-    int (*edit)(const struct change *c, struct buf *out, struct span text, struct err *err);
 };
 
 /* --- the file --- */
@@ -40,45 +34,6 @@ static char *file_of(const struct args *a, const char *scope)
     return path ? path : config_user_file();
 }
 
-/* Is what the file is to become a configuration? */
-static int check_file(const struct change *c, struct span text, struct err *err)
-{
-    struct problems problems = {0};
-    struct config *config = config_parse(text, config_format_of(c->path, text), false, &problems);
-    int code = config ? 0 : ERR_CONFIG;
-
-    for (size_t i = 0; code && i < problems.n; i++)
-        if (problems.items[i].level == PROBLEM_ERROR) {
-            err_set(err, code, "%s would not be valid: line %u, %s: %s", c->path,
-                    problems.items[i].at.line, problems.items[i].key, problems.items[i].text);
-            break;
-        }
-    problems_fini(&problems);
-    config_free(config);
-    return code;
-}
-
-static int edit_locked(struct change *c, struct err *err)
-{
-    BUF_SCOPED before = {0}, after = {0};
-    int code = file_read(&before, c->path, CONFIG_MAX_BYTES);
-
-    c->made = code == -ENOENT;
-    if (code && !c->made)
-        return err_set(err, code, "cannot read %s: %s", c->path, err_name(code));
-    if (c->made && !c->entry.n)
-        return err_set(err, code, "there is no %s", c->path);
-    code = c->edit(c, &after, buf_view(&before), err);
-    if (!code)
-        code = check_file(c, buf_view(&after), err);
-    if (code || span_eq(buf_view(&before), buf_view(&after)))
-        return code;
-    if (!c->made)
-        return edit_replace_file(c->path, buf_view(&after), err);
-    code = file_replace(c->path, buf_view(&after));
-    return code ? err_set(err, code, "cannot write %s: %s", c->path, err_name(code)) : 0;
-}
-
 /* --- what is said --- */
 
 /* The lines that the user can paste, as far as there is something to paste. */
@@ -87,12 +42,12 @@ static void show_lines(const struct change *c)
     struct problems problems = {0};
     struct arena arena = {0};
     struct buf out = {0};
-    struct value *entry = c->entry.n ? json_doc_read(&arena, c->entry, &problems) : NULL;
+    struct value *entry = c->edit.entry.n ? json_doc_read(&arena, c->edit.entry, &problems) : NULL;
 
     if (entry) {
         struct value *root = value_new(&arena, VALUE_MAP, (struct place){0});
         struct value *servers = value_new(&arena, VALUE_MAP, (struct place){0});
-        entry->key = span_str(c->name);
+        entry->key = span_str(c->edit.name);
         servers->key = SPAN("servers");
         value_append(servers, entry);
         value_append(root, servers);
@@ -114,7 +69,7 @@ static void hint_at_names(const struct change *c)
 {
     struct problems problems = {0};
     struct config *config = config_load(c->path, &problems);
-    struct nearest near = nearest_to(span_str(c->name));
+    struct nearest near = nearest_to(span_str(c->edit.name));
 
     for (size_t i = 0; config && i < config->servers.n; i++)
         nearest_offer(&near, span_str(config->servers.items[i].alias));
@@ -135,12 +90,10 @@ static int make_change(struct change *c, const char *scope, const char *done)
         cmd_error(a->command, "there is no home folder for a configuration; give one with -c FILE");
         return CMD_FAILED;
     }
-    if (c->entry.n)
-        file_make_folders(c->path);
-    int lock = edit_lock(c->path, LOCK_MS, &err);
-    int code = lock < 0 ? lock : edit_locked(c, &err);
-    if (lock >= 0)
-        close(lock);
+    struct server_edit_done made;
+    int code = server_edit_file(c->path, &c->edit, LOCK_MS, &made, &err);
+    if (!code)
+        server_edit_end(&made);
     if (code) {
         cmd_error(a->command, "%s", err.text);
         if (code == -ENOENT)
@@ -150,67 +103,13 @@ static int make_change(struct change *c, const char *scope, const char *done)
         if (code == ERR_CONFIG || code == ERR_SYNTAX)
             show_lines(c);
     } else if (!a->quiet) {
-        if (c->made)
+        if (made.made)
             buf_printf(&out, "made %s, readable for you alone\n", c->path);
-        buf_printf(&out, "%s '%s' in %s\n", done, c->name, c->path);
+        buf_printf(&out, "%s '%s' in %s\n", done, c->edit.name, c->path);
         cmd_print(&out);
     }
     mem_free(c->path);
     return code ? CMD_FAILED : CMD_FINE;
-}
-
-/* --- the edits --- */
-
-static int add_entry(const struct change *c, struct buf *out, struct span text, struct err *err)
-{
-    struct edit_place place = edit_servers(text);
-
-    return edit_put(out, edit_format_of(text), &place, text, span_str(c->name), c->entry, err);
-}
-
-static int remove_entry(const struct change *c, struct buf *out, struct span text, struct err *err)
-{
-    struct edit_place place = edit_servers(text);
-
-    return edit_take(out, edit_format_of(text), &place, text, span_str(c->name), err);
-}
-
-static int rename_entry(const struct change *c, struct buf *out, struct span text, struct err *err)
-{
-    struct edit_place place = edit_servers(text);
-
-    return edit_rename(out, edit_format_of(text), &place, text, span_str(c->name),
-                       span_str(c->fresh), err);
-}
-
-/* The key `enabled` of the server, taken out or set to false. */
-static int switch_entry(const struct change *c, struct buf *out, struct span text, bool on,
-                        struct err *err)
-{
-    enum edit_format format = edit_format_of(text);
-    struct edit_place all = edit_servers(text), own = {.keys = {all.keys[0], c->name}};
-    BUF_SCOPED without = {0};
-    int code = edit_take(&without, format, &all, text, span_str(c->name), err);
-
-    if (code == -ENOENT)
-        return code;
-    if (!on)
-        return edit_set(out, format, &own, text, SPAN("enabled"), SPAN("false"), err);
-    code = edit_take(out, format, &own, text, SPAN("enabled"), err);
-    if (code != -ENOENT)
-        return code;
-    buf_span(out, text); /* it is enabled */
-    return 0;
-}
-
-static int enable_entry(const struct change *c, struct buf *out, struct span text, struct err *err)
-{
-    return switch_entry(c, out, text, true, err);
-}
-
-static int disable_entry(const struct change *c, struct buf *out, struct span text, struct err *err)
-{
-    return switch_entry(c, out, text, false, err);
 }
 
 /* --- the commands --- */
@@ -264,8 +163,7 @@ static int run_add(const struct command *self, int argc, char **argv)
         code = CMD_USAGE + 1;
     if (!code) {
         server_wish_put(&entry, &wish);
-        struct change c = {
-            .args = &a, .name = a.rest[0], .entry = buf_view(&entry), .edit = add_entry};
+        struct change c = {.args = &a, .edit = {.name = a.rest[0], .entry = buf_view(&entry)}};
         code = make_change(&c, scope, "added") + 1;
     }
     server_wish_fini(&wish);
@@ -317,7 +215,7 @@ static int run_add_json(const struct command *self, int argc, char **argv)
     }
     if (!put_json_entry(&entry, &a, span_str(a.rest[1])))
         return CMD_USAGE;
-    struct change c = {.args = &a, .name = a.rest[0], .entry = buf_view(&entry), .edit = add_entry};
+    struct change c = {.args = &a, .edit = {.name = a.rest[0], .entry = buf_view(&entry)}};
     return make_change(&c, scope, "added");
 }
 
@@ -326,11 +224,11 @@ static int run_on_name(const struct command *self, int argc, char **argv)
     static const struct {
         const char *command, *done;
         int words;
-        int (*edit)(const struct change *c, struct buf *out, struct span text, struct err *err);
-    } rows[] = {{"remove", "removed", 1, remove_entry},
-                {"rename", "renamed", 2, rename_entry},
-                {"enable", "enabled", 1, enable_entry},
-                {"disable", "disabled", 1, disable_entry}};
+        enum server_edit_act act;
+    } rows[] = {{"remove", "removed", 1, SERVER_EDIT_REMOVE},
+                {"rename", "renamed", 2, SERVER_EDIT_RENAME},
+                {"enable", "enabled", 1, SERVER_EDIT_ENABLE},
+                {"disable", "disabled", 1, SERVER_EDIT_DISABLE}};
     struct args a = args_begin(self, argc, argv);
     struct server_wish none = {0};
     const char *scope = NULL;
@@ -347,7 +245,7 @@ static int run_on_name(const struct command *self, int argc, char **argv)
         return CMD_USAGE;
     }
     struct change c = {
-        .args = &a, .name = a.rest[0], .fresh = a.rest[a.rest_n - 1], .edit = rows[i].edit};
+        .args = &a, .edit = {.act = rows[i].act, .name = a.rest[0], .fresh = a.rest[a.rest_n - 1]}};
     return make_change(&c, scope, rows[i].done);
 }
 

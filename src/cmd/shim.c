@@ -4,7 +4,10 @@
 
 #include "base/list.h"
 #include "base/mem.h"
+#include "base/utf8.h"
 #include "cmd/attach.h"
+#include "cmd/project.h"
+#include "wire/json_out.h"
 #include "wire/lines.h"
 #include "wire/rpc.h"
 
@@ -13,7 +16,9 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 /* LINE_MAX_N: the daemon's limits.message counts, and is at most this. HIGH: what may wait for a
@@ -21,11 +26,17 @@
 enum { CHUNK = 16 * 1024, LINE_MAX_N = 1 << 30, HIGH = 256 * 1024, OPEN_MAX_N = 10000 };
 /* How long the daemon may take for its last answers once the host has closed its end. */
 enum { DRAIN_MS = 15 * 1000 };
+/* How long the host may take to name its roots, while its lines wait for that. */
+enum { ROOTS_MS = 2000 };
+/* What of a variable the daemon takes (config/variables.h). */
+enum { VALUE_MAX = 32 * 1024 };
 /* How many daemons may leave in a row without a word, and how much longer each is waited for. */
 enum { BARREN_MAX = 8, BARREN_MS = 200 };
 
 /* The ids of requests of our own, as a new daemon gets them. */
 #define OWN "\"rialto-shim:"
+/* The id of our question to the host. */
+#define ROOTS OWN "roots\""
 
 /* A request of the host that is not answered yet. */
 struct open_request {
@@ -61,6 +72,12 @@ struct shim {
     bool initialized;
     struct list subscriptions; /* struct open_request, with texts */
     unsigned own;              /* requests of our own so far */
+    /* What the daemon needs for the entries of this caller (decision 022). */
+    struct buf names;  /* of variables that it asks for: "A B" */
+    struct buf root;   /* the project of the host's first root; empty: not known */
+    bool has_roots;    /* the host can be asked for them */
+    long asking_until; /* the host is asked now, at most until then; 0: it is not */
+    struct buf held;   /* lines of the host that came meanwhile */
 };
 
 /* --- requests that are open --- */
@@ -146,6 +163,137 @@ static void refuse(struct shim *s, struct span id, const char *why, const char *
     end_line(&s->to_host);
 }
 
+/* --- what the daemon asked for --- */
+
+static long now_ms(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * 1000L + t.tv_nsec / 1000000;
+}
+
+static bool is_project(struct span name)
+{
+    return span_is(name, "PROJECT");
+}
+
+/* Walks through the names. */
+static bool next_name(struct span *rest, struct span *name)
+{
+    *name = span_cut(*rest, 0, span_find(*rest, ' '));
+    *rest = span_from(*rest, name->n + 1);
+    return name->n > 0;
+}
+
+static bool wants_project(const struct shim *s)
+{
+    struct span rest = buf_view(&s->names), name;
+
+    while (next_name(&rest, &name))
+        if (is_project(name))
+            return true;
+    return false;
+}
+
+/* A value that can go into a line and, there, into a header or an argument. */
+static bool can_be_brought(struct span value)
+{
+    for (size_t i = 0; i < value.n; i++)
+        if ((unsigned char)value.p[i] < 0x20 || value.p[i] == 0x7f)
+            return false;
+    return value.n && value.n <= VALUE_MAX && utf8_valid(value);
+}
+
+static void put_variable(const struct shim *s, struct buf *out, struct span name)
+{
+    BUF_SCOPED key = {0}, folder = {0};
+
+    buf_span(&key, name);
+    struct span value = span_str(is_project(name) ? NULL : getenv(buf_cstr(&key)));
+    if (is_project(name) && !s->root.n)
+        project_put(&folder, ".");
+    if (is_project(name))
+        value = s->root.n ? buf_view(&s->root) : buf_view(&folder);
+    if (can_be_brought(value))
+        json_out_text(out, buf_cstr(&key), value);
+    else if (value.n)
+        fprintf(stderr, "rialto stdio: %s is not passed on: it is too long, or has line ends\n",
+                buf_cstr(&key));
+}
+
+/* The line with the variables; nothing when none was asked for. */
+static void put_variables(const struct shim *s, struct buf *out)
+{
+    struct span rest = buf_view(&s->names), name;
+    BUF_SCOPED params = {0};
+
+    if (!rest.n)
+        return;
+    buf_char(&params, '{');
+    while (next_name(&rest, &name))
+        put_variable(s, &params, name);
+    buf_char(&params, '}');
+    rpc_put_notification(out, "rialto/variables", buf_view(&params));
+    buf_char(out, '\n');
+}
+
+/* Asks the host for its roots, whose first one is the project. Its lines wait for the answer, so
+ * that no call goes to the wrong folder. */
+static void ask_roots(struct shim *s)
+{
+    if (!s->has_roots || !s->initialized || !wants_project(s) || s->asking_until)
+        return;
+    buf_str(&s->to_host.waiting,
+            "{\"jsonrpc\":\"2.0\",\"id\":" ROOTS ",\"method\":\"roots/list\"}");
+    end_line(&s->to_host);
+    s->asking_until = now_ms() + ROOTS_MS;
+}
+
+static void from_host(void *owner, struct span line);
+
+static void release(struct shim *s)
+{
+    struct buf held = s->held;
+
+    s->asking_until = 0;
+    s->held = (struct buf){0};
+    for (struct span rest = buf_view(&held); rest.n;) {
+        size_t n = span_find(rest, '\n');
+        from_host(s, span_cut(rest, 0, n)); /* may ask again: then the rest is held again */
+        rest = span_from(rest, n + 1);
+    }
+    buf_fini(&held);
+}
+
+static void hold(struct shim *s, struct span line)
+{
+    buf_span(&s->held, line);
+    buf_char(&s->held, '\n');
+    if (s->held.n > HIGH)
+        release(s);
+}
+
+static void take_roots(struct shim *s, const struct rpc_message *m)
+{
+    struct span roots = m->kind == RPC_RESULT && json_type_of(m->result) == JSON_OBJECT
+                            ? json_get(m->result, "roots").value
+                            : SPAN_EMPTY;
+
+    s->root.n = 0;
+    for (struct json_iter it = json_iter(roots); !s->root.n && roots.n && json_next(&it);) {
+        BUF_SCOPED uri = {0};
+        struct json_slot slot = {0};
+        if (it.type == JSON_OBJECT)
+            slot = json_get(it.value, "uri");
+        if (slot.type == JSON_STRING)
+            json_unescape(&uri, slot.value);
+        project_put_root(&s->root, buf_view(&uri));
+    }
+    put_variables(s, &s->to_daemon.waiting);
+    release(s);
+}
+
 /* --- from the host --- */
 
 /* Requests that change nothing a second time. Others are never sent twice. */
@@ -175,14 +323,23 @@ static void keep(char **kept, struct span text)
     *kept = mem_span(text);
 }
 
+static bool can_name_roots(struct span params)
+{
+    struct span can = params.n ? json_get(params, "capabilities").value : SPAN_EMPTY;
+
+    return can.n && json_type_of(can) == JSON_OBJECT && json_get(can, "roots").type == JSON_OBJECT;
+}
+
 /* What a new daemon must be told of, too. */
 static void remember(struct shim *s, const struct rpc_message *m)
 {
     struct open_request *known = request_find(&s->subscriptions, uri_of(m));
 
-    if (rpc_method_is(m, "initialize"))
+    if (rpc_method_is(m, "initialize")) {
         keep(&s->greeting, m->text);
-    else if (rpc_method_is(m, "logging/setLevel"))
+        s->has_roots = can_name_roots(m->params);
+    }
+    if (rpc_method_is(m, "logging/setLevel"))
         keep(&s->level, m->text);
     else if (known && rpc_method_is(m, "resources/unsubscribe"))
         request_free(known);
@@ -250,13 +407,24 @@ static void from_host(void *owner, struct span line)
 {
     struct shim *s = owner;
     struct rpc_message m;
-
     /* What is no message, or several in one, the daemon judges. */
-    if (rpc_skim(line, NULL, NULL, NULL, 0, &m) || m.kind == RPC_INVALID || m.kind == RPC_BATCH) {
+    bool odd =
+        rpc_skim(line, NULL, NULL, NULL, 0, &m) || m.kind == RPC_INVALID || m.kind == RPC_BATCH;
+    bool answer = !odd && (m.kind == RPC_RESULT || m.kind == RPC_ERROR);
+
+    if (answer && span_is(m.id, ROOTS)) {
+        take_roots(s, &m);
+        return;
+    }
+    if (s->asking_until) {
+        hold(s, line);
+        return;
+    }
+    if (odd) {
         put_line(&s->to_daemon, line);
         return;
     }
-    if (m.kind == RPC_RESULT || m.kind == RPC_ERROR) {
+    if (answer) {
         pass_answer(s, &m);
         return;
     }
@@ -267,6 +435,9 @@ static void from_host(void *owner, struct span line)
     if (rpc_method_is(&m, "notifications/cancelled") && m.params.n)
         forget(s, json_get(m.params, "requestId").value);
     put_line(&s->to_daemon, line);
+    if (rpc_method_is(&m, "notifications/initialized") ||
+        rpc_method_is(&m, "notifications/roots/list_changed"))
+        ask_roots(s);
 }
 
 /* --- from the daemon --- */
@@ -411,6 +582,7 @@ static void introduce(struct shim *s)
 {
     BUF_SCOPED first = {0}, rest = {0};
 
+    put_variables(s, &first);
     if (s->greeting && !is_open(s, s->greeting))
         put_own(s, &first, s->greeting, "greeting");
     LIST_EACH (&s->open, it) {
@@ -448,11 +620,14 @@ static void introduce(struct shim *s)
 
 static bool attach(struct shim *s)
 {
-    s->daemon = attach_to_daemon(s->options, s->epoch > 0);
+    s->daemon = attach_to_daemon(s->options, s->epoch > 0, &s->names);
     if (s->daemon < 0)
         return false;
     fcntl(s->daemon, F_SETFL, O_NONBLOCK);
     s->epoch++;
+    introduce(s);
+    if (!s->root.n)
+        ask_roots(s); /* this daemon may be the first that wants to know */
     return true;
 }
 
@@ -474,10 +649,7 @@ static bool change_daemon(struct shim *s)
         return false;
     }
     poll(NULL, 0, (int)(s->barren - 1) * BARREN_MS);
-    if (!attach(s))
-        return false;
-    introduce(s);
-    return true;
+    return attach(s);
 }
 
 /* --- the loop --- */
@@ -504,17 +676,25 @@ static int turn(struct shim *s)
          .events = (short)((s->to_host.waiting.n > HIGH ? 0 : POLLIN) |
                            (s->to_daemon.waiting.n ? POLLOUT : 0))},
     };
-    int ready = poll(polls, 3, s->told ? DRAIN_MS : -1);
+    long left = s->asking_until ? s->asking_until - now_ms() : 0;
+    int ready = poll(polls, 3,
+                     s->told           ? DRAIN_MS
+                     : s->asking_until ? (int)(left > 0 ? left : 0)
+                                       : -1);
 
     if (ready < 0)
         return errno == EINTR ? -1 : 1;
-    if (ready == 0)
+    if (ready == 0 && s->asking_until)
+        release(s);
+    else if (ready == 0)
         return 0; /* the host has gone, and the daemon has no more answers */
     /* The daemon first: what the host sends while there is none must wait for the next. */
     bool lost = (polls[2].revents & (POLLIN | POLLHUP | POLLERR)) &&
                 !feed(s->daemon, &s->from_daemon, &daemon_events, s);
     if (!lost && (polls[0].revents) && !feed(STDIN_FILENO, &s->from_host, &host_events, s)) {
         lines_end(&s->from_host, &host_events, s);
+        s->has_roots = false;
+        release(s);
         s->host_ended = true;
     }
     if (!flush(&s->to_host, STDOUT_FILENO))
@@ -538,6 +718,9 @@ static void fini(struct shim *s)
     lines_fini(&s->from_daemon);
     buf_fini(&s->to_host.waiting);
     buf_fini(&s->to_daemon.waiting);
+    buf_fini(&s->names);
+    buf_fini(&s->root);
+    buf_fini(&s->held);
     mem_free(s->greeting);
     mem_free(s->level);
 }

@@ -20,8 +20,7 @@ static int order(struct daemon *d, const struct args *a)
     if (a->json)
         buf_span(&out, buf_view(&answer));
     else
-        buf_printf(&out, "%s: " SPAN_FMT "\n", a->rest[0],
-                   SPAN_ARG(daemon_text(buf_view(&answer), "state", &scratch)));
+        buf_printf(&out, "%s: %s\n", a->rest[0], daemon_cstr(buf_view(&answer), "state", &scratch));
     cmd_print(&out);
     return CMD_FINE;
 }

@@ -7,61 +7,101 @@
 #include "cmd/grid.h"
 #include "wire/json.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <time.h>
 
 enum { OPT_ALIVE = ARGS_OWN, ALIVE_WITHIN_MS = 5000 };
 
-/* "2026-02-18T06:30:24Z" -> "5m" */
-static void put_age(struct buf *out, struct span when)
+/* 300 -> "5m" */
+static void put_span_of_time(struct buf *out, long seconds)
 {
     static const struct {
         long seconds;
         char letter;
     } units[] = {{86400, 'd'}, {3600, 'h'}, {60, 'm'}, {1, 's'}};
-    struct tm parts = {0};
-    BUF_SCOPED text = {0};
     size_t unit = 0;
 
-    buf_span(&text, when);
-    if (strptime(buf_cstr(&text), "%Y-%m-%dT%H:%M:%SZ", &parts)) {
-        long age = (long)(time(NULL) - timegm(&parts));
-        while (units[unit].seconds > 1 && age < units[unit].seconds)
-            unit++;
-        buf_printf(out, "%ld%c", age > 0 ? age / units[unit].seconds : 0, units[unit].letter);
-    }
+    while (units[unit].seconds > 1 && seconds < units[unit].seconds)
+        unit++;
+    buf_printf(out, "%ld%c", seconds > 0 ? seconds / units[unit].seconds : 0, units[unit].letter);
 }
 
-enum cell { CELL_TEXT, CELL_NUMBER, CELL_AGE };
+/* How long "2026-02-18T06:30:24Z" is ago. */
+static void put_age(struct buf *out, struct span when)
+{
+    struct tm parts = {0};
+    BUF_SCOPED text = {0};
+
+    buf_span(&text, when);
+    if (strptime(buf_cstr(&text), "%Y-%m-%dT%H:%M:%SZ", &parts))
+        put_span_of_time(out, (long)(time(NULL) - timegm(&parts)));
+}
+
+/* A server that fails goes from one state to the next all the time: what counts is since when. */
+static void put_since(struct buf *out, struct span server, const char *key)
+{
+    BUF_SCOPED scratch = {0};
+    struct span first = daemon_text(server, "failing_since", &scratch);
+
+    put_age(out, first.n ? first : daemon_text(server, key, &scratch));
+}
+
+/* "next try in 4s: exited with 1" */
+static void put_error(struct buf *out, struct span server, const char *key)
+{
+    BUF_SCOPED scratch = {0};
+    int64_t ms;
+
+    if (json_int(json_get(server, "next_try_ms").value, &ms)) {
+        buf_str(out, "next try in ");
+        put_span_of_time(out, (long)((ms + 999) / 1000));
+        buf_str(out, ": ");
+    }
+    buf_span(out, daemon_text(server, key, &scratch));
+}
+
+static void put_text(struct buf *out, struct span server, const char *key)
+{
+    BUF_SCOPED scratch = {0};
+
+    buf_span(out, daemon_text(server, key, &scratch));
+}
+
+static void put_state(struct buf *out, struct span server, const char *key)
+{
+    BUF_SCOPED scratch = {0};
+    struct span text = daemon_text(server, key, &scratch);
+
+    buf_span(out, span_is(text, "needs_sign_in") ? SPAN("needs sign-in") : text);
+}
+
+static void put_number(struct buf *out, struct span server, const char *key)
+{
+    buf_span(out, json_get(server, key).value);
+}
 
 static const struct {
     const char *title, *key;
-    enum cell cell;
+    void (*put)(struct buf *out, struct span server, const char *key);
 } columns[] = {
-    {"SERVER", "name", CELL_TEXT},
-    {"STATE", "state", CELL_TEXT},
-    {"SINCE", "since", CELL_AGE},
-    {"VERSION", "protocol", CELL_TEXT},
-    {"TOOLS", "tools", CELL_NUMBER},
-    {"CALLS", "calls", CELL_NUMBER},
-    {"LAST ERROR", "last_error", CELL_TEXT},
+    {"SERVER", "name", put_text},
+    {"STATE", "state", put_state},
+    {"SINCE", "since", put_since},
+    {"VERSION", "protocol", put_text},
+    {"TOOLS", "tools", put_number},
+    {"CALLS", "calls", put_number},
+    {"LAST ERROR", "last_error", put_error},
 };
 enum { COLUMNS = sizeof columns / sizeof columns[0] };
 
 static void add_server(struct grid *grid, struct span server)
 {
     for (size_t i = 0; i < COLUMNS; i++) {
-        BUF_SCOPED scratch = {0}, age = {0};
-        struct span text = columns[i].cell == CELL_NUMBER
-                               ? json_get(server, columns[i].key).value
-                               : daemon_text(server, columns[i].key, &scratch);
-        if (span_is(text, "needs_sign_in"))
-            text = SPAN("needs sign-in");
-        if (columns[i].cell == CELL_AGE) {
-            put_age(&age, text);
-            text = buf_view(&age);
-        }
-        grid_add(grid, text);
+        BUF_SCOPED cell = {0};
+        columns[i].put(&cell, server, columns[i].key);
+        grid_add_in(grid, columns[i].put == put_state ? ink_of(buf_view(&cell)) : INK_PLAIN,
+                    buf_view(&cell));
     }
 }
 
@@ -79,8 +119,32 @@ static void put_summary(struct buf *out, struct span status)
     struct span config = daemon_text(status, "config", &scratch);
     buf_span(out, config.n ? config : SPAN("without a configuration"));
     buf_str(out, ": ");
-    buf_span(out, daemon_text(status, "status", &scratch));
+    struct span health = daemon_text(status, "status", &scratch);
+    ink_put(out, ink_of(health), health);
     buf_str(out, "\n\n");
+}
+
+/* "rialto.yaml:3:5: servers.files.command: is no text" for each error of a file that was not taken.
+ */
+static void put_rejected(struct buf *out, struct span status)
+{
+    struct json_iter it = json_iter(json_get(status, "config_errors").value);
+    const char *lead =
+        "\nThe configuration has changed and was not taken; all goes on as it was:\n";
+    BUF_SCOPED scratch = {0};
+
+    for (; json_next(&it); lead = "") {
+        struct span file = daemon_text(it.value, "file", &scratch);
+        buf_printf(out, "%s  " SPAN_FMT, lead, SPAN_ARG(file));
+        if (json_get(it.value, "line").type == JSON_NUMBER)
+            buf_printf(out, ":" SPAN_FMT ":" SPAN_FMT, SPAN_ARG(json_get(it.value, "line").value),
+                       SPAN_ARG(json_get(it.value, "column").value));
+        buf_str(out, file.n ? ": " : "");
+        struct span key = daemon_text(it.value, "key", &scratch);
+        buf_printf(out, SPAN_FMT "%s", SPAN_ARG(key), key.n ? ": " : "");
+        cmd_put_plain(out, daemon_text(it.value, "message", &scratch));
+        buf_char(out, '\n');
+    }
 }
 
 /* Servers of the configuration that the daemon left out. */
@@ -204,6 +268,7 @@ static void put_status(struct buf *out, struct span status)
     grid_put(out, &grid);
     put_pages(out, status);
     put_bus(out, status);
+    put_rejected(out, status);
     put_left_out(out, status);
     put_cut_lists(out, status);
     put_withheld(out, status);
@@ -253,6 +318,7 @@ struct found {
     struct buf text;
     struct buf pids; /* " 12 34 " */
     bool all_fine;
+    bool silent; /* one listens and does not answer */
 };
 
 static void add_daemon(struct found *f, const char *socket)
@@ -261,7 +327,12 @@ static void add_daemon(struct found *f, const char *socket)
     BUF_SCOPED answer = {0}, pid = {0};
     int status = 0;
 
-    if (daemon_try(d, "/status", &status, &answer) == 0 && status == 200) {
+    int code = daemon_try(d, "/status", &status, &answer);
+    if (code == -ETIMEDOUT) {
+        cmd_error(f->args->command, "the daemon at %s gives no answer", socket);
+        cmd_hint("it runs and hangs: its log may say why");
+        f->silent = true;
+    } else if (code == 0 && status == 200) {
         struct span got = buf_view(&answer);
         buf_printf(&pid, " " SPAN_FMT " ", SPAN_ARG(json_get(got, "pid").value));
         /* One with `control: unix:PATH` has two sockets. */
@@ -296,9 +367,9 @@ static int show_all(const struct args *a)
     buf_fini(&f.text);
     buf_fini(&f.pids);
     cmd_print(&out);
-    if (!any)
+    if (!any && !f.silent)
         return show_one(a, true); /* which may be elsewhere (`control`), or says what is missing */
-    return f.all_fine ? CMD_FINE : CMD_FAILED;
+    return f.all_fine && !f.silent ? CMD_FINE : CMD_FAILED;
 }
 
 /* Does the user say which daemon is meant? */

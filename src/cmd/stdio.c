@@ -224,11 +224,20 @@ static int prepare(const struct command *self, const struct config *c, char **so
     return CMD_FAILED;
 }
 
+/* Without /proc a daemon cannot tell hosts from its own servers, and refuses both. */
+static bool must_be_alone(const struct host_wishes *w)
+{
+    if (w->alone || access("/proc/self/exe", F_OK) == 0)
+        return w->alone;
+    log_warn("rialto", "there is no /proc here, so no daemon can be used: this one serves alone");
+    return true;
+}
+
 static int serve_host(const struct command *self, const struct args *a, const struct host_wishes *w)
 {
     char *found = config_find_outside(a->config), *file = found ? realpath(found, NULL) : NULL;
-    char *socket = w->alone || nesting_is_inside() ? NULL : find_live(file);
-    bool alone = w->alone;
+    bool alone = must_be_alone(w);
+    char *socket = alone || nesting_is_inside() ? NULL : find_live(file);
     int code = CMD_FINE;
 
     mem_free(found);

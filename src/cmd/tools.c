@@ -4,6 +4,7 @@
 #include "cmd/arguments.h"
 #include "cmd/commands.h"
 #include "cmd/daemon.h"
+#include "cmd/ink.h"
 #include "cmd/listing.h"
 #include "cmd/query.h"
 #include "config/nearest.h"
@@ -12,7 +13,6 @@
 
 #include <inttypes.h>
 
-enum { OPT_DAEMON = ARGS_OWN };
 enum { NAME_COLUMN_MAX = 40, TOKENS_COLUMN = 6 };
 
 struct tools_run {
@@ -23,14 +23,6 @@ struct tools_run {
 };
 
 /* --- numbers --- */
-
-static uint64_t number_of(struct span object, const char *key)
-{
-    int64_t n = 0;
-
-    (void)json_int(json_get(object, key).value, &n);
-    return n > 0 ? (uint64_t)n : 0;
-}
 
 /* "3 tools, 1,234 tokens" */
 static void put_sum(struct buf *out, uint64_t tools, uint64_t tokens)
@@ -82,7 +74,7 @@ static void put_row(struct buf *out, struct span tool, size_t column, size_t wid
     buf_str(out, "  ");
     cmd_put_plain(out, daemon_text(tool, "name", &name));
     pad(out, start, 2 + column);
-    buf_printf(out, "%*" PRIu64 "  ", TOKENS_COLUMN, number_of(tool, "tokens"));
+    buf_printf(out, "%*" PRIu64 "  ", TOKENS_COLUMN, json_count(tool, "tokens"));
     listing_put_line(out, daemon_text(tool, "description", &text), room);
     buf_char(out, '\n');
     arguments_put_usage(&usage, tool);
@@ -103,10 +95,13 @@ static void put_server(struct buf *out, struct span tools, struct span server, s
     for (struct json_iter it = json_iter(tools); json_next(&it);)
         if (is_of(it.value, server)) {
             n++;
-            tokens += number_of(it.value, "tokens");
+            tokens += json_count(it.value, "tokens");
         }
+    BUF_SCOPED title = {0};
+
+    cmd_put_plain(&title, server);
     buf_str(out, out->n ? "\n" : "");
-    cmd_put_plain(out, server);
+    ink_put(out, INK_TITLE, buf_view(&title));
     buf_str(out, ": ");
     put_sum(out, n, tokens);
     buf_char(out, '\n');
@@ -141,14 +136,14 @@ static void put_table(struct buf *out, const struct tools_run *r, struct span li
     if (r->only)
         return;
     buf_str(out, "\nall: ");
-    put_sum(out, n, number_of(list, "tokens"));
+    put_sum(out, n, json_count(list, "tokens"));
     buf_char(out, '\n');
     while (json_next(&views)) {
         BUF_SCOPED scratch = {0};
         buf_str(out, "view ");
         cmd_put_plain(out, daemon_text(views.value, "name", &scratch));
         buf_str(out, ": ");
-        put_sum(out, number_of(views.value, "tools"), number_of(views.value, "tokens"));
+        put_sum(out, json_count(views.value, "tools"), json_count(views.value, "tokens"));
         buf_char(out, '\n');
     }
 }
@@ -189,7 +184,7 @@ static void put_tool(struct buf *out, struct span tool)
     BUF_SCOPED scratch = {0}, usage = {0};
 
     cmd_put_plain(out, daemon_text(tool, "name", &scratch));
-    buf_printf(out, ": %" PRIu64 " tokens, '", number_of(tool, "tokens"));
+    buf_printf(out, ": %" PRIu64 " tokens, '", json_count(tool, "tokens"));
     cmd_put_plain(out, daemon_text(tool, "own_name", &scratch));
     buf_str(out, "' of server '");
     cmd_put_plain(out, daemon_text(tool, "server", &scratch));
@@ -301,17 +296,10 @@ static int run(const struct command *self, int argc, char **argv)
 {
     struct args a = args_begin(self, argc, argv);
     bool daemon = false;
-    int id;
+    struct config *config = listing_config(&a, 1, &daemon);
 
-    while ((id = args_next(&a)) > 0)
-        daemon |= id == OPT_DAEMON;
-    if (id < 0)
-        return a.exit_code;
-    if (args_expect(&a, 1))
-        return CMD_USAGE;
-    struct config *config = args_load_config(&a);
     if (!config)
-        return CMD_USAGE;
+        return a.exit_code;
     struct tools_run r = {.self = self, .only = a.rest_n ? a.rest[0] : NULL, .json = a.json};
     struct query_how how = {.verbose = a.verbose, .quiet = a.quiet, .wants = wants};
     r.is_server =
@@ -320,14 +308,6 @@ static int run(const struct command *self, int argc, char **argv)
     config_free(config);
     return code;
 }
-
-static const struct cmd_option options[] = {
-    ARGS_OPTION_CONFIG,
-    {"daemon", OPT_DAEMON, NULL, "ask the running daemon instead of starting the servers"},
-    ARGS_OPTION_JSON,
-    ARGS_OPTION_VERBOSE,
-    ARGS_OPTION_QUIET,
-    {NULL}};
 
 const struct command command_tools = {
     .name = "tools",
@@ -340,6 +320,6 @@ const struct command command_tools = {
         "(an estimate for o200k_base); sums stand behind each server and at the end, for\n"
         "everything and for each view. Exits with 1 when a server could not be started; the\n"
         "others are listed all the same.",
-    .options = options,
+    .options = listing_options,
     .run = run,
 };

@@ -26,37 +26,62 @@ struct top_seen {
     char p50[16], p95[16]; /* of the last interval with calls; empty: there was none */
 };
 
+/* A server as the table shows it. */
+struct top_row {
+    char *name, *state;
+    double rate; /* calls in a second; negative: not known yet */
+    uint64_t in_flight, queued, errors;
+    const struct top_seen *seen;
+    size_t place; /* in the configuration */
+};
+
+enum { ROWS_MAX = 1024, FILTER_MAX = 40 };
+
+/* What the keys have asked for. */
+struct top_wish {
+    size_t order;      /* in `orders` */
+    struct buf filter; /* only servers whose name has this */
+    struct buf chosen; /* the name of a server, or empty */
+    bool typing;       /* letters go to the filter */
+    bool asking;       /* whether to restart the chosen one */
+    bool restart, log; /* to be done; to be shown */
+    char said[80];     /* what became of it */
+};
+
 struct top {
     struct daemon *d;
     const struct args *args;
     struct screen *screen; /* NULL: tables are printed one after the other */
     uint64_t interval, rounds;
+    struct top_wish wish;
     /* the last reading */
+    struct buf head;
+    struct top_row rows[ROWS_MAX];
+    size_t n_rows;
     struct map seen; /* name -> struct top_seen */
     struct top_seen all;
     uint64_t pid, uptime; /* of the daemon */
     uint64_t at, elapsed;
     bool begun;
+    bool gone; /* there was no answer */
 };
 
 /* --- numbers --- */
 
-static uint64_t number_of(struct span object, const char *key)
-{
-    int64_t n = 0;
-
-    (void)json_int(json_get(object, key).value, &n);
-    return n > 0 ? (uint64_t)n : 0;
-}
-
-/* "12.0", or "-" before there are two readings. */
-static void put_rate(struct buf *out, const struct top *t, const struct top_seen *before,
-                     uint64_t now)
+/* Calls in a second since the last reading; negative: there is none to compare with. */
+static double rate_of(const struct top *t, const struct top_seen *before, uint64_t now)
 {
     if (!t->begun || !t->elapsed || !before || now < before->calls)
+        return -1;
+    return (double)(now - before->calls) * 1000 / (double)t->elapsed;
+}
+
+static void put_rate(struct buf *out, double rate)
+{
+    if (rate < 0)
         buf_char(out, '-');
     else
-        buf_printf(out, "%.1f", (double)(now - before->calls) * 1000 / (double)t->elapsed);
+        buf_printf(out, "%.1f", rate);
 }
 
 /* The upper bound of the bucket with the percentile; bucket i counts calls of less than 2^i ms. */
@@ -127,26 +152,51 @@ static void add_number(struct grid *grid, uint64_t n)
     grid_add(grid, buf_view(&cell));
 }
 
-static void add_row(struct top *t, struct grid *grid, struct span name, struct span state,
-                    struct span numbers)
+static void add_row(struct grid *grid, const struct top_row *r, bool chosen)
 {
-    uint64_t calls = number_of(numbers, "calls");
     BUF_SCOPED rate = {0};
+
+    put_rate(&rate, r->rate);
+    grid_add_in(grid, chosen ? INK_TITLE : INK_PLAIN, span_str(r->name));
+    grid_add_in(grid, ink_of(span_str(r->state)), span_str(r->state));
+    grid_add(grid, buf_view(&rate));
+    add_number(grid, r->in_flight);
+    add_number(grid, r->queued);
+    add_number(grid, r->errors);
+    grid_add(grid, span_str(r->seen->p50));
+    grid_add(grid, span_str(r->seen->p95));
+}
+
+static void forget_rows(struct top *t)
+{
+    for (size_t i = 0; i < t->n_rows; i++) {
+        mem_free(t->rows[i].name);
+        mem_free(t->rows[i].state);
+    }
+    t->n_rows = 0;
+}
+
+static void take_row(struct top *t, struct span name, struct span state, struct span numbers)
+{
+    uint64_t calls = json_count(numbers, "calls");
     bool is_new;
     struct top_seen *s = seen_of(t, name, &is_new);
 
-    put_rate(&rate, t, is_new ? NULL : s, calls);
+    if (t->n_rows == ROWS_MAX)
+        return;
+    t->rows[t->n_rows] =
+        (struct top_row){.name = mem_span(name),
+                         .state = mem_span(state),
+                         .rate = rate_of(t, is_new ? NULL : s, calls),
+                         .in_flight = json_count(numbers, "in_flight"),
+                         .queued = json_count(numbers, "queued"),
+                         .errors = json_count(numbers, "errors") + json_count(numbers, "failed") +
+                                   json_count(numbers, "tool_errors"),
+                         .seen = s,
+                         .place = t->n_rows};
+    t->n_rows++;
     s->calls = calls;
     take_durations(s, json_get(numbers, "durations").value);
-    grid_add(grid, name);
-    grid_add(grid, state);
-    grid_add(grid, buf_view(&rate));
-    add_number(grid, number_of(numbers, "in_flight"));
-    add_number(grid, number_of(numbers, "queued"));
-    add_number(grid, number_of(numbers, "errors") + number_of(numbers, "failed") +
-                         number_of(numbers, "tool_errors"));
-    grid_add(grid, span_str(s->p50));
-    grid_add(grid, span_str(s->p95));
 }
 
 static void put_head(struct buf *out, struct top *t, struct span status)
@@ -163,32 +213,134 @@ static void put_head(struct buf *out, struct top *t, struct span status)
     buf_str(out, ": ");
     cmd_put_plain(out, daemon_text(status, "status", &scratch));
     buf_str(out, ", ");
-    put_rate(out, t, &t->all, number_of(status, "calls"));
+    put_rate(out, rate_of(t, &t->all, json_count(status, "calls")));
     buf_printf(out,
                " calls/s, %" PRIu64 " in flight, %" PRIu64 " queued, %" PRIu64
-               " waiting for approval, %" PRIu64 " sessions\n\n",
-               number_of(status, "in_flight"), number_of(status, "queued"),
-               number_of(status, "approvals"), number_of(status, "sessions"));
-    t->all.calls = number_of(status, "calls");
+               " waiting for approval, %" PRIu64 " sessions\n",
+               json_count(status, "in_flight"), json_count(status, "queued"),
+               json_count(status, "approvals"), json_count(status, "sessions"));
+    t->all.calls = json_count(status, "calls");
 }
 
-static void put_table(struct buf *out, struct top *t, struct span status)
+/* --- the order of the table --- */
+
+static int by_place(const void *a, const void *b)
+{
+    const struct top_row *x = a, *y = b;
+
+    return (x->place > y->place) - (x->place < y->place);
+}
+
+static int by_name(const void *a, const void *b)
+{
+    const struct top_row *x = a, *y = b;
+
+    return strcmp(x->name, y->name);
+}
+
+static int by_rate(const void *a, const void *b)
+{
+    const struct top_row *x = a, *y = b;
+
+    return x->rate != y->rate ? (x->rate < y->rate) - (x->rate > y->rate) : by_place(a, b);
+}
+
+static int by_flight(const void *a, const void *b)
+{
+    const struct top_row *x = a, *y = b;
+    uint64_t m = x->in_flight + x->queued, n = y->in_flight + y->queued;
+
+    return m != n ? (m < n) - (m > n) : by_place(a, b);
+}
+
+static int by_errors(const void *a, const void *b)
+{
+    const struct top_row *x = a, *y = b;
+
+    return x->errors != y->errors ? (x->errors < y->errors) - (x->errors > y->errors)
+                                  : by_place(a, b);
+}
+
+static const struct {
+    const char *name;
+    int (*compare)(const void *a, const void *b);
+} orders[] = {{"as configured", by_place},
+              {"name", by_name},
+              {"calls", by_rate},
+              {"in flight", by_flight},
+              {"errors", by_errors}};
+
+static bool is_shown(const struct top *t, const struct top_row *r)
+{
+    struct span filter = buf_view(&t->wish.filter);
+
+    return !filter.n || memmem(r->name, strlen(r->name), filter.p, filter.n);
+}
+
+static bool is_chosen(const struct top *t, const struct top_row *r)
+{
+    return t->wish.chosen.n && span_is(buf_view(&t->wish.chosen), r->name);
+}
+
+/* --- drawing --- */
+
+static void put_keys(struct buf *out, const struct top *t)
+{
+    const struct top_wish *w = &t->wish;
+    struct span filter = buf_view(&w->filter), chosen = buf_view(&w->chosen);
+    BUF_SCOPED line = {0};
+
+    if (w->typing)
+        buf_printf(&line, "show only: " SPAN_FMT "_  (Enter, Esc)", SPAN_ARG(filter));
+    else if (w->asking)
+        buf_printf(&line, "restart " SPAN_FMT "? y/n", SPAN_ARG(chosen));
+    else
+        buf_printf(&line,
+                   "q quit  s sort: %s  / filter%s" SPAN_FMT "  up/down choose%s" SPAN_FMT
+                   "  r restart  l log%s%s",
+                   orders[w->order].name, filter.n ? ": " : "", SPAN_ARG(filter),
+                   chosen.n ? ": " : "", SPAN_ARG(chosen), w->said[0] ? "  " : "", w->said);
+    ink_put(out, INK_FAINT, buf_view(&line));
+    buf_char(out, '\n');
+}
+
+static void put_table(struct buf *out, struct top *t)
 {
     struct grid grid = {.columns = COUNT_OF(titles)};
-    struct json_iter it = json_iter(json_get(status, "servers").value);
-    struct span pages = json_get(status, "browser").value;
 
-    put_head(out, t, status);
+    buf_span(out, buf_view(&t->head));
+    if (t->screen)
+        put_keys(out, t);
+    buf_char(out, '\n');
     for (size_t i = 0; i < COUNT_OF(titles); i++)
         grid_add(&grid, span_str(titles[i]));
-    while (json_next(&it)) {
-        BUF_SCOPED name = {0}, state = {0};
-        add_row(t, &grid, daemon_text(it.value, "name", &name),
-                daemon_text(it.value, "state", &state), it.value);
-    }
-    if (number_of(pages, "sessions") || number_of(pages, "calls"))
-        add_row(t, &grid, SPAN(BROWSER_TOLD_AS), SPAN_EMPTY, pages);
+    qsort(t->rows, t->n_rows, sizeof t->rows[0], orders[t->wish.order].compare);
+    for (size_t i = 0; i < t->n_rows; i++)
+        if (is_shown(t, &t->rows[i]))
+            add_row(&grid, &t->rows[i], is_chosen(t, &t->rows[i]));
     grid_put(out, &grid);
+}
+
+/* The last lines of the chosen server, in place of the table. */
+static void put_log(struct buf *out, struct top *t)
+{
+    BUF_SCOPED path = {0}, answer = {0};
+    size_t rows = screen_rows();
+    int status = 0;
+
+    buf_printf(&path, "/api/logs?limit=%zu&server=", rows > 3 ? rows - 3 : 1);
+    daemon_put_value(&path, buf_cstr(&t->wish.chosen));
+    buf_printf(out, "The log of %s (l: back)\n\n", buf_cstr(&t->wish.chosen));
+    if (daemon_try(t->d, buf_cstr(&path), &status, &answer))
+        return;
+    if (status != 200)
+        buf_str(out, "It is not kept: set log.keep in the configuration.\n");
+    for (struct json_iter it = json_iter(json_get(buf_view(&answer), "lines").value);
+         status == 200 && json_next(&it);) {
+        BUF_SCOPED scratch = {0};
+        cmd_put_plain(out, daemon_text(it.value, "text", &scratch));
+        buf_char(out, '\n');
+    }
 }
 
 /* --- readings --- */
@@ -209,7 +361,7 @@ static void forget(struct top *t)
 /* Forgets the last reading if it was of another daemon, whose numbers began at 0. */
 static void note_daemon(struct top *t, struct span status)
 {
-    uint64_t pid = number_of(status, "pid"), uptime = number_of(status, "uptime_s");
+    uint64_t pid = json_count(status, "pid"), uptime = json_count(status, "uptime_s");
 
     if (pid != t->pid || uptime < t->uptime)
         forget(t);
@@ -217,20 +369,31 @@ static void note_daemon(struct top *t, struct span status)
     t->uptime = uptime;
 }
 
-/* Writes the table; rates are those since the last reading. */
-static void read_status(struct top *t, struct buf *table, struct span status)
+/* Keeps the numbers for the table; rates are those since the last reading. */
+static void read_status(struct top *t, struct span status)
 {
     uint64_t now = loop_now(daemon_loop(t->d));
+    struct json_iter it = json_iter(json_get(status, "servers").value);
+    struct span pages = json_get(status, "browser").value;
 
     note_daemon(t, status);
     t->elapsed = now - t->at;
-    put_table(table, t, status);
+    buf_reset(&t->head, 256);
+    put_head(&t->head, t, status);
+    forget_rows(t);
+    while (json_next(&it)) {
+        BUF_SCOPED name = {0}, state = {0};
+        take_row(t, daemon_text(it.value, "name", &name), daemon_text(it.value, "state", &state),
+                 it.value);
+    }
+    if (json_count(pages, "sessions") || json_count(pages, "calls"))
+        take_row(t, SPAN(BROWSER_TOLD_AS), SPAN_EMPTY, pages);
     t->at = now;
     t->begun = true;
 }
 
 /* Errors of the first reading are printed before anything is drawn. */
-static int first_reading(struct top *t, struct buf *table)
+static int first_reading(struct top *t)
 {
     BUF_SCOPED answer = {0};
     int status = 0;
@@ -238,27 +401,41 @@ static int first_reading(struct top *t, struct buf *table)
     bool fine = daemon_fetch(t->d, "/status", SPAN_EMPTY, &status, &answer) == 0 &&
                 daemon_agreed(t->d, status, buf_view(&answer));
     if (fine)
-        read_status(t, table, buf_view(&answer));
+        read_status(t, buf_view(&answer));
     return fine ? CMD_FINE : CMD_FAILED;
+}
+
+static void draw(struct top *t)
+{
+    BUF_SCOPED text = {0};
+
+    if (t->gone)
+        buf_str(&text, "The daemon is gone; waiting for the next.\n");
+    else if (t->wish.log)
+        put_log(&text, t);
+    else
+        put_table(&text, t);
+    if (!daemon_is_over(t->d))
+        screen_draw(t->screen, buf_view(&text));
 }
 
 static int next_reading(struct top *t, bool first)
 {
-    BUF_SCOPED answer = {0}, table = {0};
+    BUF_SCOPED answer = {0};
     int status = 0, code = daemon_try(t->d, "/status", &status, &answer);
+    bool fine = !code && status == 200;
 
-    if (!code && status == 200)
-        read_status(t, &table, buf_view(&answer));
-    else if (t->screen)
-        buf_str(&table, "The daemon is gone; waiting for the next.\n");
     if (daemon_is_over(t->d))
         return CMD_FINE;
+    if (fine)
+        read_status(t, buf_view(&answer));
+    t->gone = !fine;
     if (t->screen) {
-        screen_draw(t->screen, buf_view(&table));
-    } else if (table.n) {
+        draw(t);
+    } else if (fine) {
         struct buf out = {0};
         buf_str(&out, first ? "" : "\n");
-        buf_span(&out, buf_view(&table));
+        put_table(&out, t);
         cmd_print(&out);
     } else {
         cmd_error(t->args->command, "the daemon is gone");
@@ -267,26 +444,119 @@ static int next_reading(struct top *t, bool first)
     return CMD_FINE;
 }
 
-static void on_quit(void *arg)
+/* --- keys --- */
+
+/* The server before or after the chosen one, of those that are shown. */
+static void choose(struct top *t, int step)
 {
-    daemon_leave(arg);
+    const struct top_row *before = NULL, *found = NULL;
+    bool passed = false;
+
+    for (size_t i = 0; i < t->n_rows && !found; i++) {
+        const struct top_row *r = &t->rows[i];
+        if (!is_shown(t, r))
+            continue;
+        if (is_chosen(t, r))
+            passed = true;
+        else if (passed && step > 0)
+            found = r;
+        if (passed && step < 0)
+            found = before ? before : r;
+        before = r;
+    }
+    if (!passed)
+        for (size_t i = t->n_rows; i > 0; i--)
+            found = is_shown(t, &t->rows[i - 1]) ? &t->rows[i - 1] : found;
+    if (!found)
+        return;
+    t->wish.chosen.n = 0;
+    buf_str(&t->wish.chosen, found->name);
+}
+
+static void type_filter(struct top_wish *w, int key)
+{
+    if (key == SCREEN_ESCAPE)
+        w->filter.n = 0;
+    if (key == SCREEN_ESCAPE || key == '\n' || key == '\r')
+        w->typing = false;
+    else if ((key == 0x7f || key == '\b') && w->filter.n)
+        w->filter.n--;
+    else if (key > ' ' && key < 0x7f && w->filter.n < FILTER_MAX)
+        buf_char(&w->filter, (char)key);
+}
+
+/* Called from inside of any wait: what needs the daemon is done later, by watch. */
+static void on_key(void *arg, int key)
+{
+    struct top *t = arg;
+    struct top_wish *w = &t->wish;
+
+    w->said[0] = '\0';
+    if (w->typing) {
+        type_filter(w, key);
+    } else if (w->asking) {
+        w->restart = key == 'y' || key == 'Y';
+        w->asking = false;
+    } else if (key == 'q' || key == 'Q') {
+        daemon_leave(t->d);
+    } else if (key == 's') {
+        w->order = (w->order + 1) % COUNT_OF(orders);
+    } else if (key == '/') {
+        w->typing = true;
+    } else if (key == SCREEN_UP || key == 'k' || key == SCREEN_DOWN || key == 'j') {
+        choose(t, key == SCREEN_UP || key == 'k' ? -1 : 1);
+    } else if (key == 'l' || (w->log && key == SCREEN_ESCAPE)) {
+        w->log = !w->log && w->chosen.n;
+    } else if (key == 'r') {
+        w->asking = w->chosen.n > 0;
+    }
+    if ((key == 'l' || key == 'r') && !w->chosen.n)
+        snprintf(w->said, sizeof w->said, "choose a server first");
+    daemon_hurry(t->d);
+}
+
+static void restart(struct top *t)
+{
+    BUF_SCOPED path = {0}, answer = {0};
+    int status = 0;
+
+    t->wish.restart = false;
+    buf_printf(&path, "/api/servers/%s/restart", buf_cstr(&t->wish.chosen));
+    bool fine = daemon_fetch(t->d, buf_cstr(&path), SPAN("{}"), &status, &answer) == 0;
+    snprintf(t->wish.said, sizeof t->wish.said, "%s",
+             fine && status == 202 ? "restarted" : "not restarted");
+}
+
+/* Waits for the next reading, and does meanwhile what keys ask for. False: the end. */
+static bool wait_for_next(struct top *t)
+{
+    uint64_t until = loop_now(daemon_loop(t->d)) + t->interval, now;
+
+    while ((now = loop_now(daemon_loop(t->d))) < until) {
+        if (!daemon_pause(t->d, until - now))
+            return false;
+        if (t->wish.restart)
+            restart(t);
+        if (t->screen && loop_now(daemon_loop(t->d)) < until)
+            draw(t);
+    }
+    return !daemon_is_over(t->d);
 }
 
 static int watch(struct top *t)
 {
-    BUF_SCOPED table = {0};
+    int code = first_reading(t);
 
-    int code = first_reading(t, &table);
     if (code == CMD_FINE) {
         daemon_mind_signals(t->d);
-        t->screen = screen_open(daemon_loop(t->d), on_quit, t->d);
+        t->screen = screen_open(daemon_loop(t->d), on_key, t);
     }
     /* A screen shows a table without rates at once, instead of staying empty for an interval. */
     if (t->screen)
-        screen_draw(t->screen, buf_view(&table));
+        draw(t);
     for (uint64_t n = 0; code == CMD_FINE && (!t->rounds || n < t->rounds) && !ferror(stdout);
          n++) {
-        if (!daemon_pause(t->d, t->interval))
+        if (!wait_for_next(t))
             break;
         code = next_reading(t, n == 0);
     }
@@ -333,6 +603,10 @@ static int run(const struct command *self, int argc, char **argv)
         return CMD_FAILED;
     int code = watch(&t);
     forget(&t);
+    forget_rows(&t);
+    buf_fini(&t.head);
+    buf_fini(&t.wish.filter);
+    buf_fini(&t.wish.chosen);
     daemon_free(t.d);
     return code;
 }
@@ -349,7 +623,9 @@ const struct command command_top = {
     .usage = "",
     .about =
         "A table that is drawn again at each reading, until q or Ctrl-C; when the output is no\n"
-        "terminal, a table for each reading. Rates are those between two readings. Errors\n"
+        "terminal, a table for each reading. Keys: s sorts by another column, / shows only\n"
+        "servers with these letters, up and down (or k and j) choose one, r restarts it, l\n"
+        "shows its log. Rates are those between two readings. Errors\n"
         "are counted since the daemon was started: calls that ended with an error, were\n"
         "ended by the daemon, or gave a result that says it is one. P50 and P95 say within\n"
         "which time half of the calls ended, and 95 of 100: of those since the last reading,\n"

@@ -55,7 +55,29 @@ static bool says_something(const struct config_auth *a)
 {
     return a->grant || a->per_user || a->issuer || a->client_id || a->client_secret ||
            a->client_metadata_url || a->private_key || a->scopes.n || a->assertion ||
-           a->idp_token_endpoint || a->idp_client_id || a->idp_subject_token;
+           a->idp_token_endpoint || a->idp_client_id || a->idp_client_secret || a->idp_issuer ||
+           a->idp_subject_token;
+}
+
+/* What the way to get tokens lacks; NULL: nothing. */
+static const char *lacks_of(const struct config_auth *a)
+{
+    bool exchanges = a->grant == GRANT_ID_JAG || a->grant == GRANT_TOKEN_EXCHANGE;
+
+    if (a->grant == GRANT_CLIENT_CREDENTIALS &&
+        (!a->client_id || (!a->client_secret && !a->private_key)))
+        return "'client_id', and 'client_secret' or 'private_key'";
+    if (a->grant == GRANT_JWT_BEARER && !a->assertion)
+        return "'assertion'";
+    if (a->grant == GRANT_ID_JAG && !a->client_id)
+        return "'client_id'";
+    if (exchanges && (!a->idp_token_endpoint || !a->idp_client_id))
+        return "'idp' with 'token_endpoint' and 'client_id'";
+    if (exchanges && a->per_user && (!a->idp_issuer || a->idp_subject_token))
+        return "'idp.issuer' beside 'per_user', and no 'idp.subject_token': the caller's is used";
+    if (exchanges && !a->per_user && !a->idp_subject_token)
+        return "'idp.subject_token', or 'per_user' and 'idp.issuer' for the caller's own token";
+    return NULL;
 }
 
 /* Has the way to get tokens all that it needs? */
@@ -64,7 +86,7 @@ static void check_auth(struct schema_read *r, const struct value *v, const char 
 {
     const struct config_auth *a = &s->auth;
     const struct value *auth = value_get(v, "auth");
-    const char *lacks = NULL;
+    const char *lacks = lacks_of(a);
 
     if (!auth)
         return;
@@ -74,22 +96,14 @@ static void check_auth(struct schema_read *r, const struct value *v, const char 
                          "'profile' is a token that something else gets: it stands alone");
         return;
     }
-    if (a->grant == GRANT_CLIENT_CREDENTIALS &&
-        (!a->client_id || (!a->client_secret && !a->private_key)))
-        lacks = "'client_id', and 'client_secret' or 'private_key'";
-    if (a->grant == GRANT_JWT_BEARER && !a->assertion)
-        lacks = "'assertion'";
-    if (a->grant == GRANT_ID_JAG &&
-        (!a->client_id || !a->idp_token_endpoint || !a->idp_client_id || !a->idp_subject_token))
-        lacks = "'client_id', and 'idp' with 'token_endpoint', 'client_id' and 'subject_token'";
     if (lacks)
         problems_add(r->problems, PROBLEM_ERROR, auth->at, shown, "this 'grant' needs %s", lacks);
     if ((a->client_secret || a->private_key) && !a->client_id)
         problems_add(r->problems, PROBLEM_ERROR, auth->at, shown,
                      "a secret or a key is of no use without 'client_id'");
-    if (a->per_user && a->grant != GRANT_AUTHORIZATION_CODE && a->grant != GRANT_DEVICE_CODE)
+    if (a->per_user && (a->grant == GRANT_CLIENT_CREDENTIALS || a->grant == GRANT_JWT_BEARER))
         problems_add(r->problems, PROBLEM_ERROR, place_of(auth, "per_user"), shown,
-                     "'per_user' is for grants by which a person signs in");
+                     "'per_user' is for grants by which a person signs in or is vouched for");
     for (size_t i = 0; i < s->headers.n; i++)
         if (says_something(a) &&
             span_eq_nocase(span_str(s->headers.items[i].name), SPAN("Authorization")))
@@ -292,6 +306,22 @@ static void check_scopes(struct schema_read *r, struct place at, const struct co
                          views->items[i].name, views->items[i].value);
 }
 
+/* Callers' tokens are exchanged only where their issuer is one that we take tokens of. */
+static void check_idp(struct schema_read *r, struct place at, const struct config *c,
+                      const struct config_server *s)
+{
+    const char *issuer = s->auth.idp_issuer, *asked = c->introspection.issuer;
+    bool known = !issuer || (asked && strcmp(asked, issuer) == 0);
+
+    for (size_t i = 0; i < c->jwt.n && !known; i++)
+        known = strcmp(c->jwt.items[i].issuer, issuer) == 0;
+    if (!known)
+        problems_add(r->problems, PROBLEM_ERROR, at, "auth",
+                     "server '%s' exchanges tokens of '%.150s' (auth.idp.issuer), and callers with "
+                     "such tokens are not let in: add the issuer to auth.jwt",
+                     s->alias, issuer);
+}
+
 /* Identity providers, introspection and our own issuer, as far as single keys do not tell. */
 static void check_signing_in(struct schema_read *r, const struct value *auth, struct place at,
                              const struct config *c)
@@ -309,6 +339,8 @@ static void check_signing_in(struct schema_read *r, const struct value *auth, st
     if (auth && is_given(auth, "introspection") && !c->introspection.url)
         problems_add(r->problems, PROBLEM_ERROR, at, "auth.introspection",
                      "expected the key 'url'");
+    for (size_t i = 0; i < c->servers.n; i++)
+        check_idp(r, at, c, &c->servers.items[i]);
     if (c->issuer && !c->public_url)
         problems_add(r->problems, PROBLEM_ERROR, at, "auth.issuer",
                      "set public_url: it is the name of the issuer, and where people sign in");
@@ -391,4 +423,7 @@ void check_config(struct schema_read *r, const struct value *root, struct config
     if (c->audit.file && c->audit.syslog)
         problems_add(r->problems, PROBLEM_ERROR, value_get(root, "audit")->at, "audit",
                      "give 'file' or 'syslog', not both");
+    if (c->record.size && c->record.body > c->record.size / 8)
+        problems_add(r->problems, PROBLEM_ERROR, place_of(root, "record"), "record",
+                     "'body' may be an eighth of 'size' at most");
 }

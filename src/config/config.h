@@ -27,8 +27,9 @@ struct config_join {
 };
 
 /* Enums have the order of the words in the schema. */
-enum config_expose { EXPOSE_FULL, EXPOSE_SEARCH };
-enum config_view_expose { VIEW_EXPOSE_SAME, VIEW_EXPOSE_FULL, VIEW_EXPOSE_SEARCH };
+enum config_expose { EXPOSE_FULL, EXPOSE_SEARCH, EXPOSE_AUTO };
+/* "same", then those of config_expose in their order. */
+enum config_view_expose { VIEW_EXPOSE_SAME, VIEW_EXPOSE_FIRST };
 enum config_on_change {
     ON_CHANGE_BLOCK,
     ON_CHANGE_ASK,
@@ -59,6 +60,7 @@ struct config_view {
     struct config_strings servers;
     struct config_filter tools, resources, prompts;
     enum config_view_expose expose;
+    uint64_t expose_above; /* tokens; 0 = as at the top */
     enum config_errors errors;
 };
 
@@ -88,9 +90,10 @@ struct config_jwt {
 enum config_issuer { ISSUER_OFF, ISSUER_BUILT_IN };
 struct config {
     struct arena arena;
-    const char *file;   /* NULL for the built-in default */
-    bool fixed;         /* given on a command line: no file is read, now or later */
-    bool omits_headers; /* a header whose variable is not set is left out, not its server */
+    const char *file;    /* NULL for the built-in default */
+    bool fixed;          /* given on a command line: no file is read, now or later */
+    const char *project; /* what ${PROJECT} stands for; NULL: each caller has one of its own */
+    bool omits_headers;  /* a header whose variable is not set is left out, not its server */
 
     struct {
         struct config_listen *items;
@@ -98,6 +101,7 @@ struct config {
     } listen;
     const char *names; /* a pattern with {tool} and something else, or "bare" */
     enum config_expose expose;
+    uint64_t expose_above; /* tokens, for EXPOSE_AUTO */
     enum config_describe describe_server;
     enum config_errors errors;
     bool resources_as_tools, prompts_as_tools; /* for all servers; copied to each of them */
@@ -183,7 +187,10 @@ struct config {
         enum config_autostart on;
         uint64_t idle; /* ms; 0 = for ever */
     } autostart;
-    uint64_t record; /* bytes of calls kept for inspection; 0 = none */
+    struct {
+        uint64_t size, body; /* bytes of calls kept for inspection; 0 = none */
+        const char *file;    /* or NULL */
+    } record;
     struct {
         enum config_audit on;
         const char *file;   /* NULL: audit.jsonl in the state folder */

@@ -85,6 +85,7 @@ enum config_grant {
     GRANT_DEVICE_CODE,
     GRANT_ID_JAG,
     GRANT_JWT_BEARER,
+    GRANT_TOKEN_EXCHANGE,
 };
 
 /* How tokens for the server are got. */
@@ -96,7 +97,8 @@ struct config_auth {
     const char *private_key;
     struct config_strings scopes;
     const char *assertion;
-    const char *idp_token_endpoint, *idp_client_id, *idp_subject_token;
+    const char *idp_token_endpoint, *idp_client_id, *idp_client_secret;
+    const char *idp_issuer, *idp_subject_token;
     bool per_user;
 };
 

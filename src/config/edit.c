@@ -417,3 +417,16 @@ int edit_replace_file(const char *path, struct span text, struct err *err)
     free(real);
     return code ? err_set(err, code, "cannot write %s: %s", path, strerror(-code)) : 0;
 }
+
+int edit_undo_file(const char *path, struct span ours, struct span before, bool made,
+                   struct err *err)
+{
+    BUF_SCOPED now = {0};
+    int code = file_read(&now, path, ours.n + 1);
+
+    if (code || !span_eq(buf_view(&now), ours))
+        return err_set(err, -EBUSY, "%s was changed by another program meanwhile", path);
+    if (!made)
+        return edit_replace_file(path, before, err);
+    return unlink(path) ? err_set(err, -errno, "cannot remove %s: %s", path, strerror(errno)) : 0;
+}

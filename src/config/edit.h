@@ -48,5 +48,9 @@ MUST_CHECK int edit_set(struct buf *out, enum edit_format format, const struct e
 MUST_CHECK int edit_lock(const char *path, unsigned ms, struct err *err);
 /* Replace the file by `text` atomically; the old file becomes FILE.bak. */
 MUST_CHECK int edit_replace_file(const char *path, struct span text, struct err *err);
+/* Under the lock: if the file is still what this program made of it (`ours`), it becomes `before`
+ * again, or with `made` it is removed. */
+MUST_CHECK int edit_undo_file(const char *path, struct span ours, struct span before, bool made,
+                              struct err *err);
 
 #endif

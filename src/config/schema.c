@@ -544,8 +544,9 @@ static void read_section(struct schema_read *r, const struct schema_row *row, co
 {
     struct scope scope = {.path = row->path, .base = base};
 
-    if (row->words && v->type != VALUE_MAP) {
-        read_leaf(r, row, v, shown, base);
+    if ((row->words || row->shorthand) && v->type != VALUE_MAP) {
+        read_leaf(r, row->words ? row : find_child(row->path, span_str(row->shorthand)), v, shown,
+                  base);
         return;
     }
     if (v->type != VALUE_MAP) {

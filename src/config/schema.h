@@ -64,6 +64,7 @@ struct schema_row {
     size_t entry_size;               /* SCHEMA_ENTRIES, SCHEMA_LIST */
     schema_entry_fn *check_entry;    /* may be NULL */
     const char *shorthand;           /* SCHEMA_LIST: key that a plain text stands for;
+                                        SCHEMA_SECTION: key that a value that is no map is for;
                                         SCHEMA_STRINGS: the word that means ["*"] */
     const char *also; /* other programs' names of the key, parted by blanks: for suggestions */
     const char *env;  /* environment variable that wins over the file */

@@ -36,7 +36,9 @@ void schema_put_type(struct buf *out, const struct schema_row *row)
         [SCHEMA_LIST] = "a list of maps of keys",
     };
 
-    if (row->shorthand && row->type == SCHEMA_STRINGS)
+    if (row->shorthand && row->type == SCHEMA_SECTION)
+        buf_printf(out, "%s, or its '%s' alone", names[row->type], row->shorthand);
+    else if (row->shorthand && row->type == SCHEMA_STRINGS)
         buf_printf(out, "%s%s%s or %s", names[row->type], row->zero ? ", " : "",
                    row->zero ? row->zero : "", row->shorthand);
     else

@@ -39,12 +39,14 @@ _Static_assert(offsetof(struct config_view, name) == 0, "an entry starts with it
 static const struct schema_word expose_words[] = {
     {"full", "every tool is listed"},
     {"search", "only find_tools and call_tool are listed, for very large catalogs"},
+    {"auto", "search while listing them all costs a model more than expose_above, else full"},
     {NULL},
 };
 static const struct schema_word view_expose_words[] = {
     {"same", "as expose at the top says"},
     {"full", "every tool is listed"},
     {"search", "only find_tools and call_tool are listed"},
+    {"auto", "search while listing them all costs a model more than expose_above, else full"},
     {NULL},
 };
 static const struct schema_word describe_words[] = {
@@ -155,6 +157,7 @@ static const struct schema_word grant_words[] = {
     {"device_code", "a person enters a code in a browser on any machine"},
     {"id-jag", "the identity provider (idp) vouches for the user"},
     {"jwt-bearer", "a JWT of the platform that we run on (assertion) is exchanged"},
+    {"token-exchange", "the identity provider (idp) exchanges the user's token for the server's"},
     {NULL},
 };
 static const struct schema_word sandbox_words[] = {
@@ -167,7 +170,7 @@ static const struct schema_word sandbox_words[] = {
 };
 static const struct schema_word scope_words[] = {
     {"user", "all projects of the user"},
-    {"project", "one project; so far all projects share it all the same, which the log says"},
+    {"project", "one project: each folder has an instance, started in it (cwd)"},
     {NULL},
 };
 static const struct schema_word missing_words[] = {
@@ -233,6 +236,11 @@ const struct schema_row schema_rows[] = {
              "\"mcp_{server}_{tool}\", or bare for the servers' own names."},
     {"expose", SCHEMA_WORD, TOP(expose), .preset = "full", .words = expose_words,
      .help = "How tools are offered to agents that see all servers; /mcp/NAME always lists them."},
+    {"expose_above", SCHEMA_NUMBER, TOP(expose_above), .preset = "20000", .min = 1,
+     .max = COUNT_MAX,
+     .help = "For expose: auto, in tokens as 'rialto tools' estimates them. Tools that cost more "
+             "are searched for; they are listed again when they cost less than three quarters of "
+             "it. Agents are told of the change, and names that they know stay callable."},
     {"describe_server", SCHEMA_WORD, TOP(describe_server), .preset = "false",
      .words = describe_words,
      .help = "Whether the description of a tool begins with its server's name."},
@@ -304,11 +312,15 @@ const struct schema_row schema_rows[] = {
     {"servers.*.env_file", SCHEMA_STRING, SERVER(env_file), .check = check_path, .also = "envFile",
      .help = "A file with more variables, a line NAME=VALUE each. Those of env win."},
     {"servers.*.scope", SCHEMA_WORD, SERVER(scope), .preset = "user", .words = scope_words,
-     .help = "Whom an instance of the server is for."},
+     .help =
+         "Whom an instance of the server is for. The folder of a project is the first root of a "
+         "host that runs 'rialto stdio', else the folder that it runs in, up to the nearest one "
+         "with .git; ${PROJECT} stands for it. Callers by HTTP and bus have none."},
     {"servers.*.cwd", SCHEMA_STRING, SERVER(cwd), .check = check_path,
      .also = "workingDirectory working_directory directory",
-     .help = "The folder to start the program in; when not given, the one Rialto was started in, "
-             "or with a sandbox a folder of the server's own."},
+     .help =
+         "The folder to start the program in; when not given, that of the project (scope), else "
+         "the one Rialto was started in, or with a sandbox a folder of the server's own."},
     {"servers.*.sandbox", SCHEMA_SECTION, SERVER(sandbox.level), .preset = "off",
      .words = sandbox_words,
      .help = "What the program may do: a word, or a map that begins as strict and whose keys open "
@@ -370,7 +382,7 @@ const struct schema_row schema_rows[] = {
     {"servers.*.auth.client_metadata_url", SCHEMA_STRING, SERVER(auth.client_metadata_url),
      .check = check_web_url,
      .help = "The https address of a document that describes us, for authorization servers that "
-             "take that for an id."},
+             "take that for an id. With public_url, public_url + /oauth/client is one."},
     {"servers.*.auth.scopes", SCHEMA_STRINGS, SERVER(auth.scopes), .max = SERVERS_MAX,
      .check = check_scope,
      .help = "The scopes to ask for, in place of those that the server names."},
@@ -378,20 +390,28 @@ const struct schema_row schema_rows[] = {
      .help = "The authorization server to use, whatever the server names."},
     {"servers.*.auth.per_user", SCHEMA_BOOL, SERVER(auth.per_user), .preset = "false",
      .help = "Each caller (the owner of a token in 'auth') signs in for itself and calls with its "
-             "own token."},
+             "own token. With grant: id-jag or token-exchange nobody signs in: the token that the "
+             "caller shows us is exchanged at the identity provider."},
     {"servers.*.auth.assertion", SCHEMA_STRING, SERVER(auth.assertion), .check = check_not_empty,
      .secret = true,
      .help = "For grant: jwt-bearer. The JWT, or the absolute path of the file that has it, which "
              "is read each time."},
     {"servers.*.auth.idp", SCHEMA_SECTION,
-     .help = "For grant: id-jag. The identity provider that vouches for the user."},
+     .help = "For grant: id-jag and token-exchange. The identity provider that vouches for the "
+             "user."},
     {"servers.*.auth.idp.token_endpoint", SCHEMA_STRING, SERVER(auth.idp_token_endpoint),
      .check = check_web_url, .help = "Its address for tokens."},
     {"servers.*.auth.idp.client_id", SCHEMA_STRING, SERVER(auth.idp_client_id),
      .check = check_not_empty, .help = "Our id there."},
+    {"servers.*.auth.idp.client_secret", SCHEMA_STRING, SERVER(auth.idp_client_secret),
+     .check = check_not_empty, .secret = true, .help = "The secret to this id, if it has one."},
+    {"servers.*.auth.idp.issuer", SCHEMA_STRING, SERVER(auth.idp_issuer), .check = check_web_url,
+     .help = "With per_user: the issuer of the tokens that are exchanged there, one of auth.jwt or "
+             "auth.introspection. Tokens of other issuers are never sent there."},
     {"servers.*.auth.idp.subject_token", SCHEMA_STRING, SERVER(auth.idp_subject_token),
      .check = check_not_empty, .secret = true,
-     .help = "The user's ID token, or the absolute path of the file that has it."},
+     .help = "Without per_user: the user's ID token, or the absolute path of the file that has "
+             "it."},
     {"servers.*.auth.profile", SCHEMA_STRING, SERVER(auth.profile), .check = check_name,
      .help = "The name of a token that something else renews: the secret PROFILE_TOKEN, in upper "
              "case and with _ for other characters (WORKIQ_TOKEN for workiq), from a file of "
@@ -592,6 +612,9 @@ const struct schema_row schema_rows[] = {
      .help = "Prompts to hide and refuse."},
     {"views.*.expose", SCHEMA_WORD, VIEW(expose), .preset = "same", .words = view_expose_words,
      .help = "How the tools of this view are offered at /mcp; /mcp/NAME always lists them."},
+    {"views.*.expose_above", SCHEMA_NUMBER, VIEW(expose_above), .preset = "0", .min = 1,
+     .max = COUNT_MAX, .zero = "as at the top",
+     .help = "The same as expose_above at the top, for the tools that this view leaves."},
     {"views.*.errors", SCHEMA_WORD, VIEW(errors), .preset = "auto", .words = errors_words,
      .help = "The same as errors at the top, for the agents of this view; auto is what the top "
              "says."},
@@ -814,10 +837,21 @@ const struct schema_row schema_rows[] = {
      .max = HOURS(24 * 365), .zero = "never",
      .help = "A daemon that was started like this ends when nobody has used it for so long. A host "
              "that is connected by 'rialto stdio' counts as use."},
-    {"record", SCHEMA_SIZE, TOP(record), .preset = "1MiB", .min = 256 * 1024, .max = 1ull << 30,
-     .zero = "nothing",
-     .help = "How much is kept of the last calls, with arguments and results, to be looked at with "
-             "'rialto calls' and on the daemon's page; in memory only."},
+    {"record", SCHEMA_SECTION, .shorthand = "size",
+     .help =
+         "The last calls, each with its arguments, its result and all that happened in between, "
+         "for 'rialto calls', 'rialto replay' and the daemon's page. A size alone is that of "
+         "record.size."},
+    {"record.size", SCHEMA_SIZE, TOP(record.size), .preset = "1MiB", .min = 256 * 1024,
+     .max = 1ull << 30, .zero = "nothing", .help = "How much of them is kept in memory."},
+    {"record.body", SCHEMA_SIZE, TOP(record.body), .preset = "16KiB", .min = 1024,
+     .max = 16ull << 20,
+     .help = "How much is kept of the arguments, of the result and of each message in between; "
+             "what was cut says so. At most an eighth of record.size."},
+    {"record.file", SCHEMA_STRING, TOP(record.file), .check = check_path,
+     .help = "Calls that have ended are also appended to this file, a line of JSON each, with "
+             "secrets hidden, so that they outlive a restart. When the file reaches record.size it "
+             "gets the ending .1, in place of the one that had it."},
     {"audit", SCHEMA_SECTION, TOP(audit.on), .preset = "off", .words = audit_words,
      .help = "A trail of all calls and of the decisions about them, a line of JSON each, in which "
              "every line has the hash of the line before. 'rialto audit' shows and verifies it. "

@@ -1,6 +1,6 @@
 /* Replacing ${NAME} in a text, and looking the name up in directories, by a command and in the
- * environment. Called by hub/server.c, hub/bridge.c, hub/bus_settings.c, hub/profile.c and
- * cmd/doctor/start.c. */
+ * environment, ours or a caller's. Called by hub/server.c, hub/bridge.c, hub/bus_settings.c,
+ * hub/profile.c and cmd/doctor/start.c. */
 #include "config/secret.h"
 
 #include "base/ascii.h"
@@ -23,10 +23,18 @@
 
 enum { SECRET_MAX = 64 * 1024, COMMAND_MS = 10 * 1000 };
 
+/* What a look-up came to. */
+struct secret_found {
+    char *text;   /* "" for a name that was found nowhere */
+    bool is_kept; /* by a file or the command, so it is the same for every caller */
+};
+
 struct secrets {
     const struct config *config;
-    struct map values; /* name -> char *; "" for a name that was found nowhere */
+    struct map values; /* name -> struct secret_found */
     bool plain;
+    struct secrets *ours;            /* of a caller: what is kept is looked up there; else NULL */
+    const struct variables *brought; /* by that caller */
 };
 
 struct secrets *secrets_new(const struct config *c)
@@ -34,6 +42,15 @@ struct secrets *secrets_new(const struct config *c)
     struct secrets *s = MEM_NEW(struct secrets);
 
     s->config = c;
+    return s;
+}
+
+struct secrets *secrets_for_caller(struct secrets *ours, const struct variables *brought)
+{
+    struct secrets *s = secrets_new(ours->config);
+
+    s->ours = ours;
+    s->brought = brought;
     return s;
 }
 
@@ -47,8 +64,12 @@ void secrets_free(struct secrets *s)
     size_t at = 0;
     void *value;
 
-    while (map_next(&s->values, &at, NULL, &value))
+    if (!s)
+        return;
+    while (map_next(&s->values, &at, NULL, &value)) {
+        mem_free(((struct secret_found *)value)->text);
         mem_free(value);
+    }
     map_fini(&s->values);
     mem_free(s);
 }
@@ -106,10 +127,10 @@ static bool from_directory(const char *directory, const char *name, struct buf *
     return ok && out->n;
 }
 
-static bool is_told(const struct buf *found)
+static bool is_told(struct span found)
 {
-    log_add_secret(buf_view(found));
-    credentials_in_text(buf_view(found));
+    log_add_secret(found);
+    credentials_in_text(found);
     return true;
 }
 
@@ -117,7 +138,7 @@ bool secrets_in_files(const struct config_secrets *places, const char *name, str
 {
     return (from_directory(places->directory, name, out) ||
             from_directory(getenv("CREDENTIALS_DIRECTORY"), name, out)) &&
-           is_told(out);
+           is_told(buf_view(out));
 }
 
 int secrets_start_command(const struct config_strings *command, const char *name, pid_t *pid)
@@ -152,7 +173,9 @@ static int end_command(pid_t pid, struct buf *out, int wait_options)
     if (waitpid(pid, &status, wait_options) == 0)
         return -EAGAIN;
     trim_line_end(out);
-    return WIFEXITED(status) && WEXITSTATUS(status) == 0 && out->n && is_told(out) ? 0 : -ENOENT;
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0 && out->n && is_told(buf_view(out))
+               ? 0
+               : -ENOENT;
 }
 
 int secrets_end_command(pid_t pid, struct buf *out)
@@ -183,39 +206,69 @@ bool secrets_in_environment(const char *name, struct buf *out)
     out->n = 0;
     if (value)
         buf_str(out, value);
-    return out->n && is_told(out);
+    return out->n && is_told(buf_view(out));
 }
 
+static bool is_project(struct span name)
+{
+    return span_is(name, VARIABLES_PROJECT);
+}
+
+/* True: a file or the command has it. */
 static bool look_up(const struct secrets *s, const char *name, struct buf *out)
 {
     const struct config *c = s->config;
-    const char *value = getenv(name);
+    const char *value = is_project(span_str(name)) ? c->project : getenv(name);
 
-    if (secrets_in_files(&c->secrets, name, out) || from_command(&c->secrets.command, name, out))
+    if (!is_project(span_str(name)) &&
+        (secrets_in_files(&c->secrets, name, out) || from_command(&c->secrets.command, name, out)))
         return true;
-    if (!s->plain || log_names_secret(span_str(name)))
-        return secrets_in_environment(name, out);
     out->n = 0;
     if (value)
         buf_str(out, value);
-    return out->n > 0;
+    if (out->n && !is_project(span_str(name)) && (!s->plain || log_names_secret(span_str(name))))
+        (void)is_told(buf_view(out));
+    return false;
+}
+
+static const struct secret_found *find(struct secrets *s, struct span name)
+{
+    struct secret_found *f = map_get(&s->values, name);
+
+    if (!f) {
+        struct buf text = {0};
+        char *key = mem_span(name);
+        f = MEM_NEW(struct secret_found);
+        f->is_kept = look_up(s, key, &text);
+        f->text = buf_take(&text);
+        map_put(&s->values, name, f);
+        mem_free(key);
+    }
+    return f;
 }
 
 /* The value of a name; empty when there is none. */
 static struct span value_of(struct secrets *s, struct span name)
 {
-    char *value = map_get(&s->values, name);
+    const struct secret_found *f = find(s->ours ? s->ours : s, name);
 
-    if (!value) {
-        struct buf found = {0};
-        char *key = mem_span(name);
-        if (!look_up(s, key, &found))
-            found.n = 0;
-        value = buf_take(&found);
-        map_put(&s->values, name, value);
-        mem_free(key);
-    }
-    return span_str(value);
+    if (!s->ours || f->is_kept)
+        return span_str(f->text);
+    struct span value = variables_get(s->brought, name);
+    if (value.n && !is_project(name))
+        (void)is_told(value);
+    return value;
+}
+
+void secrets_put_open(const struct secrets *s, struct buf *out)
+{
+    size_t at = 0, n = 0;
+    struct span name;
+    void *f;
+
+    while (n < VARIABLES_MAX && map_next(&s->values, &at, &name, &f))
+        if (name.n <= VARIABLES_NAME_MAX && !((const struct secret_found *)f)->is_kept && ++n)
+            buf_printf(out, "%s" SPAN_FMT, out->n ? " " : "", SPAN_ARG(name));
 }
 
 /* The variable that `text` begins with: its name and default. Its length; 0 when there is none. */

@@ -3,7 +3,9 @@
  *
  * The value is looked up in this order: a file of that name in secrets.directory, one in systemd's
  * credentials directory, the output of secrets.command for the name, the environment. Every value
- * found is made known to the log's redactor before it can be printed.
+ * found is made known to the log's redactor before it can be printed. A caller that brings
+ * variables (config/variables.h) has them in the place of our environment. PROJECT is in none of
+ * these: it is the folder of the caller, or that of a command.
  *
  * Nouns: secrets_.
  */
@@ -11,13 +13,20 @@
 #define RIALTO_CONFIG_SECRET_H
 
 #include "config/config.h"
+#include "config/variables.h"
 
 #include <sys/types.h>
 
 struct secrets; /* with a cache: the command runs once per name */
 
 struct secrets *secrets_new(const struct config *c);
+/* The same for one caller; `ours`, with what its files and its command have, and `brought` must
+ * live as long. */
+struct secrets *secrets_for_caller(struct secrets *ours, const struct variables *brought);
 void secrets_free(struct secrets *s);
+/* Append the names that were looked up and that only an environment can have: "A B". A caller can
+ * bring no more of them than VARIABLES_MAX. */
+void secrets_put_open(const struct secrets *s, struct buf *out);
 /* From now on a value of the environment is a secret only if its name says so. */
 void secrets_set_plain(struct secrets *s);
 /*

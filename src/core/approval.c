@@ -142,6 +142,7 @@ void approval_hold(struct call *c, const struct request *request)
     list_append(&c->provider->held, &c->in_provider);
     list_append(&c->router->held, &c->standing);
     timer_set(c->router->timers, &c->deadline, c->provider->policy.approve_timeout);
+    call_show(c, &(struct step){.kind = STEP_HELD});
     if (may_answer && c->router->approver && (c->answers & ANSWERS_ELICIT_FORM))
         ask_consumer(c);
     else

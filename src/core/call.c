@@ -33,6 +33,7 @@ void call_keep_request(struct kept_request *k, const struct request *q)
     k->request.meta_keep = kept[2];
     k->request.log_level = kept[3];
     k->request.declares = kept[4];
+    k->request.task_owner = NULL;
 }
 
 void call_keep(struct call *c, const struct request *request)
@@ -70,14 +71,32 @@ void call_arm_deadline(struct call *c)
         timer_clear(c->router->timers, &c->deadline);
 }
 
+void call_show(const struct call *c, const struct step *step)
+{
+    if (!c->provider || c->consumer == &c->router->own)
+        return;
+    LIST_EACH (&c->router->taps, it) {
+        struct tap *tap = LIST_ENTRY(it, struct tap, node);
+        if (tap->stepped)
+            tap->stepped(tap, c, step);
+    }
+}
+
 /* --- the places of a call: in line, with its provider, or on the way out --- */
+
+/* Was the call opened by the router itself (wishes.c)? Such a call goes first: others may depend on
+ * what it tells the provider. */
+static bool is_routers(const struct call *c)
+{
+    return c->consumer == &c->router->own;
+}
 
 static void wait_for_provider(struct call *c)
 {
     struct provider *p = c->provider;
 
     c->state = CALL_WAITING;
-    list_append(&p->waiting, &c->in_provider);
+    list_append(is_routers(c) ? p->waiting.next : &p->waiting, &c->in_provider);
     p->n_waiting++;
     p->stats.queued++;
     c->router->stats.queued++;
@@ -89,11 +108,14 @@ static void take_slot(struct call *c)
     struct provider *p = c->provider;
 
     c->state = CALL_OPEN;
-    c->tries++;
     list_append(&p->open, &c->in_provider);
     p->n_open++;
     p->stats.in_flight++;
     c->router->stats.in_flight++;
+    if (!c->tries++)
+        c->sent_at = c->router->timers->now;
+    else
+        call_show(c, &(struct step){.kind = STEP_SENT});
 }
 
 /* Takes the call off its provider; the slot is free again. */
@@ -134,7 +156,7 @@ static bool has_slot(const struct call *c)
     const struct provider *p = c->provider;
 
     return p->state == PROVIDER_READY && policy_admits(&p->policy, p->n_open) &&
-           (!p->takes_turns || doubts_let_in(c));
+           (!p->takes_turns || doubts_let_in(c)) && (!p->unconfirmed || is_routers(c));
 }
 
 /* The call's deadline has passed; its timer fires in this turn of the loop. */
@@ -314,6 +336,15 @@ static const char *reason_of(const struct provider *p)
     return p->why[0] ? p->why : provider_state_name(p->state);
 }
 
+/* The provider is to forget the call, which it has. */
+static void call_off(struct call *c, enum failure why, const char *text)
+{
+    struct peer *provider = &c->provider->peer;
+
+    call_show(c, &(struct step){.kind = STEP_CALLED_OFF, .why = span_str(text)});
+    provider->verbs->cancel(provider, c, why);
+}
+
 static void on_deadline(struct timer *t)
 {
     struct call *c = CONTAINER_OF(t, struct call, deadline);
@@ -334,7 +365,7 @@ static void on_deadline(struct timer *t)
              p->alias, waited, reason_of(p));
         return;
     }
-    p->peer.verbs->cancel(&p->peer, c, FAIL_TIMEOUT);
+    call_off(c, FAIL_TIMEOUT, "no answer in time");
     fail(c, FAIL_TIMEOUT, is_harmless(c), "server '%s' timed out: no %s within %llu ms", p->alias,
          asking ? "answer to its question" : "answer", waited);
 }
@@ -581,17 +612,25 @@ void call_admit(struct call *c, const struct request *request)
     if (p->halted) {
         c->state = CALL_ENDING; /* the call never was in a queue */
         fail(c, FAIL_UNAVAILABLE, false, "server '%s' was stopped by its operator", p->alias);
-    } else if (list_empty(&p->waiting) && has_slot(c)) {
+    } else if ((list_empty(&p->waiting) || is_routers(c)) && has_slot(c)) {
         if ((c->repeatable || p->signed_in) && !kept)
             call_keep(c, request);
         take_slot(c);
         p->peer.verbs->open(&p->peer, c, request);
+    } else if (p->refuses) {
+        c->state = CALL_ENDING;
+        fail(c, FAIL_UNAVAILABLE, false, "server '%s' is not available: %s", p->alias, p->refuses);
     } else if (p->n_waiting >= p->policy.queue) {
         refuse_busy(c);
     } else {
         if (!kept)
             call_keep(c, request);
         wait_for_provider(c);
+        const char *why = reason_of(p);
+        if (p->state == PROVIDER_READY && !p->takes_turns)
+            why =
+                p->unconfirmed ? "its log level or subscriptions are being set" : "no slot is free";
+        call_show(c, &(struct step){.kind = STEP_WAITS, .why = span_str(why)});
         if (p->state != PROVIDER_READY)
             provider_want(p);
     }
@@ -632,7 +671,9 @@ static bool find_task(struct router *r, struct peer *consumer, const struct view
 
     if (request->op < OP_TASK_GET)
         return false;
-    const char *owner = principal_name(caller_of(consumer, request)->principal);
+    const char *owner = request->task_owner
+                            ? request->task_owner
+                            : principal_name(caller_of(consumer, request)->principal);
     const struct task *t = tasks_find(r->tasks, request->name, owner, request->party);
     out->why = SPAN("Task not found");
     for (size_t i = 0; t && (p = view_member(v, i)); i++) {
@@ -702,19 +743,27 @@ struct call *call_open(struct router *r, struct peer *consumer, struct view *v,
     return router_find(r, handle);
 }
 
-void call_open_own(struct provider *p, const struct request *request)
+void call_open_own(struct provider *p, const struct request *request, bool goes_first)
 {
-    call_admit(call_new_at(p, &p->router->own, NULL, request, NULL), request);
+    struct call *c = call_new_at(p, &p->router->own, NULL, request, NULL);
+
+    c->goes_first = goes_first;
+    call_admit(c, request);
+}
+
+void call_go_on(struct provider *p)
+{
+    pump(p);
 }
 
 void call_cancel(struct call *c, enum failure why)
 {
-    struct provider *p = c->provider;
-    bool open = p && c->state == CALL_OPEN;
+    bool open = c->provider && c->state == CALL_OPEN;
 
+    call_show(c, &(struct step){.kind = STEP_CANCEL});
     take_back(c);
     if (open)
-        p->peer.verbs->cancel(&p->peer, c, why);
+        call_off(c, why, "cancelled");
     fail(c, why, false, "cancelled");
 }
 
@@ -738,14 +787,13 @@ static uint64_t *all_handles(const struct router *r, size_t *n)
     return handles;
 }
 
-static void give_up(struct call *c, enum failure why)
+static void give_up(struct call *c, enum failure why, const char *text)
 {
-    struct provider *p = c->provider;
     bool open = c->state == CALL_OPEN;
 
     take_back(c);
     if (open)
-        p->peer.verbs->cancel(&p->peer, c, why);
+        call_off(c, why, text);
 }
 
 void call_end_all(struct router *r, bool waiting_only)
@@ -757,10 +805,26 @@ void call_end_all(struct router *r, bool waiting_only)
         struct call *c = router_find(r, handles[--n]);
         if (!c || c->op == OP_STANDING || (c->state == CALL_OPEN && waiting_only))
             continue;
-        give_up(c, FAIL_SHUTDOWN);
+        give_up(c, FAIL_SHUTDOWN, "this Rialto is being stopped");
         fail(c, FAIL_SHUTDOWN, is_harmless(c),
              "this Rialto is being stopped, and server '%s' has not answered so far",
              c->provider->alias);
+    }
+    mem_free(handles);
+}
+
+void call_end_held(struct router *r)
+{
+    size_t n;
+    uint64_t *handles = all_handles(r, &n);
+
+    while (n > 0) {
+        struct call *c = router_find(r, handles[--n]);
+        if (!c || c->state != CALL_HELD)
+            continue;
+        give_up(c, FAIL_SHUTDOWN, "this Rialto is being upgraded");
+        fail(c, FAIL_SHUTDOWN, true,
+             "this Rialto is being upgraded, and nobody has allowed the call so far");
     }
     mem_free(handles);
 }
@@ -774,7 +838,7 @@ void call_end_principals(struct router *r)
         struct call *c = router_find(r, handles[--n]);
         if (!c || !c->principal || !c->principal->ended || c->op == OP_STANDING)
             continue;
-        give_up(c, FAIL_CANCELLED);
+        give_up(c, FAIL_CANCELLED, "the token is not valid any more");
         fail(c, FAIL_REFUSED, false, "the token '%s' is not valid any more", c->principal->name);
     }
     mem_free(handles);
@@ -807,12 +871,14 @@ void call_event(struct call *c, const struct event *event)
     }
     c->provider->stats.events++;
     c->router->stats.events++;
+    call_show(c, &(struct step){.kind = STEP_EVENT, .event = event});
     c->consumer->verbs->event(c->consumer, c, event);
 }
 
 /* Puts an open call back in line, to be sent again once its provider is back. */
-static void requeue(struct call *c)
+static void requeue(struct call *c, struct span why)
 {
+    call_show(c, &(struct step){.kind = STEP_RETRY, .why = why});
     leave_provider(c);
     c->provider->stats.retried++;
     c->router->stats.retried++;
@@ -833,7 +899,7 @@ static void end_unasked(struct call *c)
              p->alias);
         return;
     }
-    requeue(c);
+    requeue(c, SPAN("it asked while calls of several clients were open: these take turns now"));
     doubts_call_ended(p, handle, true);
     pump(p);
 }
@@ -924,13 +990,13 @@ void call_provider_ended(struct provider *p, enum failure why)
     list_init(&ending);
     while ((c = LIST_FIRST(&p->open, struct call, in_provider))) {
         if (may_repeat(c, why)) {
-            requeue(c);
+            requeue(c, span_str(reason));
             continue;
         }
         take_back(c);
         list_append(&ending, &c->in_provider);
         if (why == FAIL_SHUTDOWN)
-            p->peer.verbs->cancel(&p->peer, c, why);
+            call_off(c, why, "the server is being stopped");
     }
     while (why != FAIL_CRASHED && (c = LIST_FIRST(&p->waiting, struct call, in_provider))) {
         take_back(c);

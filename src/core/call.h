@@ -52,7 +52,8 @@ struct call {
     struct principal *principal; /* the caller's, held; or NULL */
     const char *objection;       /* of a tap to the call, while it is opened; or NULL */
     bool counts;                 /* against the principal's limits, with `bytes` */
-    size_t bytes;                /* of the params */
+    bool goes_first; /* the router's own: other calls wait until it has ended (wishes.c) */
+    size_t bytes;    /* of the params */
 
     struct provider *provider; /* NULL for standing calls */
     void *provider_data;
@@ -77,6 +78,7 @@ struct call {
     bool repeatable; /* read-only or idempotent: may be sent again after a crash */
     unsigned tries;  /* times the call was handed to its provider */
     uint64_t opened_at;
+    uint64_t sent_at; /* when it was handed to its provider first; valid if `tries` */
     uint64_t timeout; /* ms, as requested; 0 = that of the provider's policy */
     struct timer deadline;
     uint64_t armed_at;  /* when the deadline was started, not counting progress */

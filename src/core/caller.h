@@ -22,6 +22,8 @@ struct caller {
     struct principal *principal; /* the owner of the token that was shown; NULL: none was needed */
     const char *view;            /* the token's view; NULL: everything */
     bool trusted;                /* tokens are asked for, and this one may see all there is */
+    bool viewer;                 /* the token's owner may look, and change nothing */
+    bool shown;                  /* answers are for a person's eyes: secrets are hidden in them */
 };
 
 #endif

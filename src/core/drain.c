@@ -8,8 +8,8 @@
 /* Shorter than the time that service managers wait before they kill a program. */
 enum { GRACE_MS = 10 * 1000 };
 
-/* Calls that a consumer waits for: neither standing calls nor the router's own. */
-static size_t count_calls(const struct router *r)
+/* Neither standing calls nor the router's own. */
+size_t drain_count(const struct router *r)
 {
     size_t n = r->calls.n;
 
@@ -18,6 +18,17 @@ static size_t count_calls(const struct router *r)
     LIST_EACH (&r->own.opened, it)
         n--;
     return n;
+}
+
+void drain_retire(struct router *r)
+{
+    r->draining = true;
+    call_end_held(r);
+}
+
+void drain_end(struct router *r)
+{
+    call_end_all(r, false);
 }
 
 static void finish(struct drain *d)
@@ -30,7 +41,7 @@ static void on_calls(struct observer *o)
 {
     struct drain *d = CONTAINER_OF(o, struct drain, calls);
 
-    if (!count_calls(d->router))
+    if (!drain_count(d->router))
         finish(d);
 }
 
@@ -48,7 +59,7 @@ void drain_begin(struct drain *d, struct router *r, void (*done)(void *arg), voi
         .router = r, .calls.changed = on_calls, .grace.fire = on_grace, .done = done, .arg = arg};
     r->draining = true;
     call_end_all(r, true);
-    size_t n = count_calls(r);
+    size_t n = drain_count(r);
     if (!n) {
         done(arg);
         return;

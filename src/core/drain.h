@@ -26,6 +26,13 @@ struct drain {
 
 /* `done` is called when no call is open any more: inside if no call was open, else by the loop. */
 void drain_begin(struct drain *d, struct router *r, void (*done)(void *arg), void *arg);
+/* The calls that a consumer waits for. */
+size_t drain_count(const struct router *r);
+/* Another daemon takes the calls from now on: none may be opened here, and those that wait for a
+ * person end. The others go on. */
+void drain_retire(struct router *r);
+/* All calls end now. */
+void drain_end(struct router *r);
 /* Stop waiting without calling `done`. May be called before drain_begin and after `done`. */
 void drain_forget(struct drain *d);
 

@@ -46,8 +46,11 @@ extern const struct peer_verbs wishes_verbs;
 /* A new call of this consumer, not handed to a provider yet. */
 struct call *call_new(struct router *r, struct peer *consumer, enum op op, struct span name,
                       void *consumer_data);
-/* Open a call of the router's own; `request` has the item's name as the provider knows it. */
-void call_open_own(struct provider *p, const struct request *request);
+/* Open a call of the router's own, before those that wait; `request` has the item's name as the
+ * provider knows it. `goes_first`: the provider's other calls wait until this one has ended. */
+void call_open_own(struct provider *p, const struct request *request, bool goes_first);
+/* Hand over calls that waited, if there are slots now. */
+void call_go_on(struct provider *p);
 /*
  * Hand the call to its provider if there is a slot, else let the call wait or refuse it: the call
  * may have ended afterwards. `request` may be the copy that the call keeps, if the call was
@@ -57,8 +60,12 @@ void call_admit(struct call *c, const struct request *request);
 /* End all calls but the standing ones with FAIL_SHUTDOWN. `waiting_only`: only calls that wait for
  * a slot, for their server or for a person, so that no server works on them. */
 void call_end_all(struct router *r, bool waiting_only);
+/* The same for calls that wait for a person. */
+void call_end_held(struct router *r);
 /* Keep a copy of the call's request. */
 void call_keep(struct call *c, const struct request *request);
+/* Shows a step of the call to the taps; nothing for standing calls and the router's own. */
+void call_show(const struct call *c, const struct step *step);
 /* Start the call's deadline again, with the timeout for the call's present state. */
 void call_arm_deadline(struct call *c);
 

@@ -70,6 +70,14 @@ enum {
     ANSWERS_TASKS = 1u << 8, /* a consumer of this dialect takes a task for the result of a call */
 };
 
+/* A call that waits for its agent's answers at a server which another daemon has handed to us. */
+struct going_on {
+    uint64_t id;     /* of the request on that hop */
+    int pid;         /* of the server */
+    char *asks;      /* raw array of {key, id, method, params}: the agent's key, the server's id */
+    char *responses; /* raw object of the agent's answers, by its keys; or NULL */
+};
+
 /*
  * An operation to open. Nothing in it belongs to the consumer's hop: no id, no token, no
  * session. Only `params` still contain the `_meta` of that hop, which the provider's family
@@ -96,8 +104,11 @@ struct request {
     struct span own_id;    /* OP_OTHER: the consumer's raw id, shown to servers of ACP's M0 */
     bool one_line;         /* params are known to have no line ends between tokens */
     bool as_task;          /* the consumer wants a task for the result of this call */
+    const struct going_on *goes_on; /* the daemon before us has sent this call already; or NULL */
     const struct call *behalf; /* the call that this one is made for: its caller is the caller of
                                 * both; NULL: the consumer calls by itself */
+    const char *task_owner;    /* while a call is opened: an operator means the task of this owner;
+                                * NULL: the caller's own */
 };
 
 /* How a call or an ask ended. */
@@ -146,6 +157,7 @@ enum event_kind {
     EVENT_UNASKED, /* the provider took an ask back: `name` is the ask's key; no answer is wanted.
                     * Params of the provider's notification, or empty */
     EVENT_TASK,    /* a task changed: `name` is its id, `params` its state; standing call only */
+    EVENT_SETTLED, /* no subscription is pending any more (wishes_pending); standing call only */
 };
 
 struct event {

@@ -24,6 +24,11 @@ struct principal_limits {
 
 struct principal {
     char *name;
+    /* The newest token that the owner has shown and that is still good, its issuer, and how many
+     * there were: for servers whose tokens are got in exchange for it. The bytes are those of
+     * hub/pass.c, and secret. Empty for tokens of the configuration. */
+    struct span token, issuer;
+    uint64_t tokens;
     struct principal_limits limits;
     bool ended;
     size_t in_flight;

@@ -38,6 +38,8 @@ static void enter(struct provider *p, enum provider_state state)
         log_debug(p->alias, "%s -> %s", state_names[p->state], state_names[state]);
     timer_clear(timers_of(p), &p->timer);
     timer_clear(timers_of(p), &p->idle);
+    timer_clear(timers_of(p), &p->confirm);
+    p->unconfirmed = 0;
     observer_remove(&p->room_soon);
     bool shown = p->remembered && provider_advertised(p);
     p->state = state;
@@ -82,7 +84,7 @@ static void start(struct provider *p)
 {
     bool soon = false;
 
-    p->no_room = p->room ? p->room->ask(p->room, &soon) : NULL;
+    p->no_room = p->refuses ? p->refuses : p->room ? p->room->ask(p->room, &soon) : NULL;
     if (p->no_room) {
         hold_back(p, soon);
         return;
@@ -94,6 +96,12 @@ static void start(struct provider *p)
     if (p->policy.start_timeout)
         timer_set(timers_of(p), &p->timer, p->policy.start_timeout);
     p->ops->start(p);
+}
+
+void provider_start_again(struct provider *p, uint64_t ms)
+{
+    if (p->state == PROVIDER_STARTING && p->policy.start_timeout)
+        timer_set(timers_of(p), &p->timer, ms);
 }
 
 /* A timer checks now and then whether the provider is idle, so that calls need not. */
@@ -112,6 +120,7 @@ static void ready(struct provider *p)
 
     enter(p, PROVIDER_READY);
     p->why[0] = '\0';
+    p->failing_since = 0;
     p->used_at = p->since;
     watch_idle(p);
     if (failed_before)
@@ -149,6 +158,15 @@ bool provider_has_calls(const struct provider *p)
     return p->n_open || p->n_waiting || !list_empty(&p->held);
 }
 
+size_t provider_count_calls(const struct provider *p)
+{
+    size_t n = p->n_open + p->n_waiting;
+
+    LIST_EACH (&p->held, it)
+        n++;
+    return n;
+}
+
 bool provider_in_use(const struct provider *p)
 {
     return provider_has_calls(p) || wishes_any(p) ||
@@ -184,6 +202,8 @@ static void back_off(struct provider *p)
 {
     unsigned limit = p->policy.restart_limit;
 
+    if (!p->failing_since)
+        p->failing_since = timers_of(p)->now;
     p->backoff.first = p->policy.backoff_first;
     p->backoff.max = p->policy.backoff_max;
     uint64_t wait = backoff_next(&p->backoff, router_random(p->router));
@@ -350,6 +370,7 @@ void provider_init(struct provider *p, const struct peer_verbs *verbs,
     peer_init(&p->peer, verbs);
     p->timer.fire = on_timer;
     p->idle.fire = on_idle;
+    p->confirm.fire = wishes_unconfirmed;
     p->room_soon.changed = look_for_room;
     p->log_rank = LOG_RANK_NONE;
     list_init(&p->open);
@@ -506,6 +527,15 @@ bool provider_rest(struct provider *p)
 bool provider_needs_sign_in(const struct provider *p)
 {
     return p->sign_in && p->locked && p->state == PROVIDER_DOWN && !p->halted;
+}
+
+uint64_t provider_next_try(const struct provider *p)
+{
+    uint64_t now = timers_of(p)->now;
+
+    if (p->state != PROVIDER_BACKOFF)
+        return 0;
+    return p->timer.at > now ? p->timer.at - now : 1;
 }
 
 bool provider_advertised(const struct provider *p)

@@ -89,6 +89,7 @@ struct provider {
      * back. While that has not happened, this provider is down and tries nothing. NULL: nobody can
      * sign in. */
     struct provider *sign_in;
+    const char *refuses; /* all calls, for this reason: it is never started. NULL: it takes calls */
     bool signed_in; /* its requests show a token, which may end: calls are kept until they end */
     struct policy policy;
     struct provider_room *room; /* NULL: may always be started */
@@ -108,12 +109,15 @@ struct provider {
     bool draining;    /* gets no new calls: observers are told when the last call has ended */
     uint64_t used_at; /* when the last call ended, or the provider became ready */
     char why[256];    /* last reason for going down; empty when there was none */
+    uint64_t failing_since; /* when `why` was first set after the provider was ready; or 0 */
     struct timer timer;
     struct timer idle;
     struct backoff backoff;
 
     int log_rank; /* most verbose log level that a consumer wants; or LOG_RANK_NONE */
     char log_word[16];
+    size_t unconfirmed;      /* wishes told to it, until whose confirmation calls wait (wishes.h) */
+    struct timer confirm;    /* ends that wait */
     struct catalog *catalog; /* last published; kept while down so that names stay known */
     struct list open;        /* calls handed over (struct call.in_provider) */
     struct list waiting;     /* calls that wait for a slot or for READY */
@@ -135,6 +139,8 @@ void provider_init(struct provider *p, const struct peer_verbs *verbs,
 void provider_fini(struct provider *p);
 
 /* --- for the family --- */
+/* The start that goes on may take so long from now. */
+void provider_start_again(struct provider *p, uint64_t ms);
 void provider_up(struct provider *p);
 /* `why` in a few words: "exited with 1", "no answer to initialize within 30 s". */
 void provider_lost(struct provider *p, const char *why);
@@ -161,12 +167,15 @@ void provider_resume(struct provider *p);
 void provider_restart(struct provider *p);
 /* Has the provider calls, in any state? */
 bool provider_has_calls(const struct provider *p);
+size_t provider_count_calls(const struct provider *p);
 /* Has the provider calls, or is a consumer subscribed to one of its resources? */
 bool provider_in_use(const struct provider *p);
 /* Stop the provider until the next call, if it is ready and not in use; false otherwise. */
 bool provider_rest(struct provider *p);
 /* Is the provider down until somebody signs in? */
 bool provider_needs_sign_in(const struct provider *p);
+/* When a provider that failed is tried again, in ms from now; 0 when no try is planned. */
+uint64_t provider_next_try(const struct provider *p);
 /* Are the provider's items to be listed now? */
 bool provider_advertised(const struct provider *p);
 const char *provider_state_name(enum provider_state s);

@@ -262,7 +262,7 @@ bool route_find(struct view *v, const struct request *request, struct route *out
     if (rules[request->op].by_uri)
         return find_resource(v, request->name, out);
     t = view_find(v, rules[request->op].kind, request->name);
-    if (!t && request->op == OP_CALL_TOOL && (out->provider = view_sign_in(v, request->name))) {
+    if (!t && request->op == OP_CALL_TOOL && (out->provider = view_answerer(v, request->name))) {
         out->own_name = request->name;
         return true;
     }

@@ -34,6 +34,9 @@ void router_set_max_catalog(struct router *r, size_t bytes);
 size_t router_max_catalog(const struct router *r);
 struct timers *router_timers(const struct router *r);
 uint64_t router_random(struct router *r);
+/* The newest handle, and above which ours are: another daemon has given those up to here. */
+uint64_t router_last_handle(const struct router *r);
+void router_skip_handles(struct router *r, uint64_t last);
 struct call *router_find(const struct router *r, uint64_t handle);
 size_t router_call_count(const struct router *r);
 const struct stats *router_stats(const struct router *r);

@@ -12,10 +12,36 @@
 #include "base/list.h"
 #include "base/span.h"
 
+struct ask;
 struct call;
+struct event;
 struct outcome;
 struct request;
 struct router;
+
+/* A step of a call between its opening and its end. The first time that a call is handed to its
+ * provider is no step: struct call has the moment (sent_at). */
+enum step_kind {
+    STEP_WAITS,      /* for its provider: `why` says what keeps that */
+    STEP_SENT,       /* to its provider, again */
+    STEP_EVENT,      /* the provider told the consumer something: `event` */
+    STEP_ASK,        /* the provider, or a call that is held, asks the consumer: `ask` */
+    STEP_ANSWER,     /* `outcome`; OUTCOME_FAILED: the router answers, as nobody else can */
+    STEP_UNASK,      /* the question was taken back: `event` */
+    STEP_HELD,       /* until a person allows the call */
+    STEP_RETRY,      /* the provider did not answer, and gets the call again: `why` */
+    STEP_CANCEL,     /* the consumer takes the call back, or has left */
+    STEP_CALLED_OFF, /* the provider is told to forget the call: `why` */
+};
+
+/* Only the members that its kind names are set. */
+struct step {
+    enum step_kind kind;
+    const struct event *event;
+    const struct ask *ask;
+    const struct outcome *outcome;
+    struct span why; /* for people */
+};
 
 /* Each function returns NULL, or why it objects: a text for the consumer, valid until the next call
  * of the tap. */
@@ -30,6 +56,8 @@ struct tap {
      * about a call that is not held; `by` names the person or the rule, for people. Objecting to
      * what a person allows: the call is not made. */
     const char *(*decided)(struct tap *self, const struct call *c, bool allowed, struct span by);
+    /* NULL: of no interest. */
+    void (*stepped)(struct tap *self, const struct call *c, const struct step *step);
 };
 
 /* Calls that the router opens by itself are not shown. */

@@ -44,6 +44,7 @@ static void forget(struct tasks *ts, struct task *t)
     mem_free(t->id);
     mem_free(t->server);
     mem_free(t->own);
+    mem_free(t->tool);
     mem_free(t->owner);
     mem_free(t->state);
     mem_free(t->result);
@@ -131,6 +132,7 @@ static struct task *put(struct tasks *ts, struct span id, const struct task_fact
     t = MEM_NEW(struct task);
     t->id = mem_span(id);
     t->server = mem_span(f->server);
+    t->tool = mem_span(f->tool);
     t->own = mem_span(f->own.n ? f->own : id);
     t->owner = mem_str(f->owner ? f->owner : "");
     t->state = mem_span(span_cut(f->state, 0, TASK_STATE_MAX));

@@ -33,6 +33,7 @@ enum {
 struct task {
     struct list node; /* in the table, oldest first */
     char *id, *server, *own;
+    char *tool;        /* whose call it is, as the server calls it; for people */
     char *owner;       /* the principal; "" when it is not known */
     uint64_t party;    /* the session that named it last; 0: none that is still here */
     uint64_t instance; /* the process that knows `own`; 0: known beyond any process */
@@ -55,7 +56,7 @@ uint64_t tasks_now(const struct tasks *ts);
 
 /* What a new task is made of; everything is copied. */
 struct task_facts {
-    struct span server, state, result;
+    struct span server, tool, state, result;
     struct span own;   /* empty: no server knows the task, its result is here */
     const char *owner; /* NULL: not known */
     uint64_t party, instance;

@@ -43,7 +43,8 @@ struct build {
     struct map known; /* names in the previous table: their renames are logged already */
     struct provider *provider;
     const struct item *item;
-    bool exempt; /* the member was added by view_add_exempt */
+    bool exempt;   /* the member was added by view_add_exempt */
+    bool unlisted; /* its items are found by their names alone */
     struct buf name, label;
     struct name_frame *frames; /* of all servers; filled when the first bare name is checked */
     size_t n_frames;
@@ -228,6 +229,11 @@ static const struct member *next_member(const struct view *v, size_t *at)
     return NULL;
 }
 
+static enum view_tools tools_of(const struct view *v)
+{
+    return v->narrowing ? v->narrowing->tools : VIEW_TOOLS_LISTED;
+}
+
 static bool shows(const struct view *v, const struct member *m, enum item_kind kind,
                   const struct item *item)
 {
@@ -236,6 +242,8 @@ static bool shows(const struct view *v, const struct member *m, enum item_kind k
 
     if (kind != ITEM_TOOL)
         return !f || filter_passes_item(f, item);
+    if (!m->exempt && tools_of(v) == VIEW_TOOLS_HIDDEN)
+        return false;
     /* A tool that stands for a prompt is hidden with that prompt. */
     return filter_passes(&m->filter, item->own) && (!f || filter_passes(f, item->own)) &&
            (!prompts || !item->label.n || filter_passes(prompts, item->label));
@@ -264,11 +272,6 @@ bool view_has(const struct view *v, const struct provider *p)
     return false;
 }
 
-static bool hides_all(const struct filter *f)
-{
-    return f && !f->n_allow && f->n_deny == 1 && span_is(f->deny[0], "*");
-}
-
 unsigned view_kinds(const struct view *v, const struct provider *p)
 {
     const struct member *m;
@@ -276,8 +279,7 @@ unsigned view_kinds(const struct view *v, const struct provider *p)
     for (size_t at = 0; (m = next_member(v, &at));)
         if (m->provider == p)
             return ((1u << ITEM_KINDS) - 1) &
-                   ~(hides_all(&m->filter) || hides_all(view_filter(v, ITEM_TOOL)) ? 1u << ITEM_TOOL
-                                                                                   : 0u);
+                   ~(tools_of(v) == VIEW_TOOLS_LISTED || m->exempt ? 0u : 1u << ITEM_TOOL);
     return 0;
 }
 
@@ -392,21 +394,21 @@ static bool has_frame(struct span name, const struct name_frame *f)
            looks_alike(span_from(name, name.n - f->tail.n), f->tail);
 }
 
-struct provider *view_sign_in(const struct view *v, struct span name)
+struct provider *view_answerer(const struct view *v, struct span name)
 {
     static const struct span tool = {"\n", 1};
     const struct member *m;
 
     for (size_t at = 0; (m = next_member(v, &at));) {
         BUF_SCOPED text = {0};
-        if (!provider_needs_sign_in(m->provider))
+        if (!provider_needs_sign_in(m->provider) && !m->provider->refuses)
             continue;
         apply_pattern(&text, v->pattern ? v->pattern : "{tool}", m->provider->alias, tool);
         size_t head = span_find(buf_view(&text), tool.p[0]);
         struct name_frame f = {span_cut(buf_view(&text), 0, head),
                                span_from(buf_view(&text), head + 1)};
         if (has_frame(name, &f))
-            return m->provider->sign_in;
+            return m->provider->refuses ? m->provider : m->provider->sign_in;
     }
     return NULL;
 }
@@ -603,7 +605,7 @@ static void add_item(struct build *b)
     struct target *target = ARENA_NEW(&t->arena, struct target);
     *target = (struct target){b->provider, b->item, arena_span(&t->arena, buf_view(&b->name))};
     map_put(&t->by_name, target->public_name, target);
-    if (provider_advertised(b->provider))
+    if (provider_advertised(b->provider) && !b->unlisted)
         show_target(b, target);
 }
 
@@ -613,6 +615,8 @@ static void add_items(struct build *b, struct provider *p, const struct member *
     const struct catalog *c = p->catalog;
 
     b->provider = p;
+    b->unlisted =
+        m && !m->exempt && b->kind == ITEM_TOOL && tools_of(b->view) == VIEW_TOOLS_UNLISTED;
     for (size_t i = 0; c && i < c->n[b->kind]; i++) {
         b->item = &c->items[b->kind][i];
         if (!m || shows(b->view, m, b->kind, b->item))

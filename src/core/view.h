@@ -43,14 +43,24 @@ bool filter_passes(const struct filter *f, struct span name);
 /* Does an item pass, by its own name or its label? */
 bool filter_passes_item(const struct filter *f, const struct item *item);
 
+/* How a view offers its tools, but for those of exempt members. */
+enum view_tools {
+    VIEW_TOOLS_LISTED,
+    VIEW_TOOLS_UNLISTED, /* whoever knows a name can call the tool */
+    VIEW_TOOLS_HIDDEN,
+};
+
 /* What a narrowed view still shows. Borrowed: must outlive the view. */
 struct narrowing {
     const struct span *providers; /* by alias; none = all */
     size_t n_providers;
     struct filter filters[ITEM_KINDS]; /* for tools, in addition to each member's filter;
                                         * resources and templates pass by URI or by name */
+    enum view_tools tools;
     int expose; /* for the hub: how tools are offered (enum config_view_expose); 0 = as elsewhere */
+    uint64_t expose_above; /* for the hub: tokens, with `expose`; 0 = as elsewhere */
     int errors; /* for the hub: how failures are told (enum config_errors); 0 = as elsewhere */
+    const char *name; /* for the hub: of the configured view */
 };
 
 enum { VIEW_MAX_NAME = 64 };
@@ -82,9 +92,9 @@ unsigned view_kinds(const struct view *v, const struct provider *p);
  */
 void view_set_fallback(struct view *v, struct provider *p);
 struct provider *view_fallback(const struct view *v);
-/* Where to sign in to the server that may have a tool of this name, by the pattern alone: the tools
- * of a server that nobody has signed in to are not known. NULL: there is no such server. */
-struct provider *view_sign_in(const struct view *v, struct span name);
+/* Who answers for a tool of this name that is not known, by the pattern alone: where to sign in to
+ * its server, or the server itself if it refuses all calls. NULL: there is no such server. */
+struct provider *view_answerer(const struct view *v, struct span name);
 /*
  * The provider of a view that is a mere pass-through: the view is bare, this is its one member, no
  * item is hidden, no tool needs a person's approval and no rule concerns it. NULL for other views.

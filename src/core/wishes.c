@@ -9,11 +9,11 @@
 
 #include <stdio.h>
 
-/* No consumer waits for the answer to a call that the router opened by itself. */
-static void on_done(struct peer *self, struct call *call, const struct outcome *outcome)
-{
-    (void)self, (void)call, (void)outcome;
-}
+/* How long calls wait for the confirmation of a wish: many round trips, and nothing that a person
+ * would take for a failure. */
+enum { CONFIRM_MS = 2000 };
+
+static void on_done(struct peer *self, struct call *call, const struct outcome *outcome);
 
 static void on_event(struct peer *self, struct call *call, const struct event *event)
 {
@@ -47,24 +47,46 @@ static void put_quoted(struct buf *out, struct span text)
     buf_char(out, '"');
 }
 
-static void tell_provider(struct provider *p, enum op op, const char *member, struct span text)
+/* Calls that must not overtake this wish are kept waiting, if the provider may have any wait. */
+static bool keep_calls(struct provider *p)
+{
+    if (!p->policy.queue)
+        return false;
+    p->unconfirmed++;
+    timer_set(p->router->timers, &p->confirm, CONFIRM_MS);
+    return true;
+}
+
+void wishes_unconfirmed(struct timer *t)
+{
+    struct provider *p = CONTAINER_OF(t, struct provider, confirm);
+
+    p->unconfirmed = 0;
+    call_go_on(p);
+}
+
+static void tell_provider(struct provider *p, enum op op, const char *member, struct span text,
+                          bool calls_wait)
 {
     struct buf params = {0};
 
     if (p->state != PROVIDER_READY)
         return; /* the provider is told when it is up */
+    calls_wait = calls_wait && keep_calls(p);
     if (member) {
         buf_printf(&params, "{\"%s\":", member);
         put_quoted(&params, text);
         buf_char(&params, '}');
     }
-    call_open_own(p, &(struct request){.op = op, .name = text, .params = buf_view(&params)});
+    call_open_own(p, &(struct request){.op = op, .name = text, .params = buf_view(&params)},
+                  calls_wait);
     buf_fini(&params);
 }
 
 /* A subscription of a standing call, which keeps it by the URI that the consumer knows. */
 struct wished_uri {
     struct provider *provider;
+    bool pending; /* the provider was told and has not answered */
     size_t n;
     char own[]; /* the provider's URI */
 };
@@ -85,26 +107,35 @@ static struct provider *forget_wish(struct call *standing, struct span uri)
 }
 
 static void remember_wish(struct call *standing, struct span uri, struct provider *p,
-                          struct span own)
+                          struct span own, bool pending)
 {
     struct wished_uri *w = mem_alloc(sizeof *w + own.n);
 
-    *w = (struct wished_uri){.provider = p, .n = own.n};
+    *w = (struct wished_uri){.provider = p, .pending = pending, .n = own.n};
     memcpy(w->own, own.p, own.n);
     forget_wish(standing, uri);
     map_put(&standing->uris, uri, w);
 }
 
-struct span wishes_uri(const struct call *standing, const struct provider *p, struct span own)
+/* The standing call's subscription to this resource, or NULL; `uri` gets the consumer's name of it.
+ */
+static struct wished_uri *find_wish(const struct call *standing, const struct provider *p,
+                                    struct span own, struct span *uri)
 {
     size_t at = 0;
-    struct span uri;
     void *w;
 
-    while (map_next(&standing->uris, &at, &uri, &w))
+    while (map_next(&standing->uris, &at, uri, &w))
         if (((struct wished_uri *)w)->provider == p && span_eq(own_uri(w), own))
-            return uri;
-    return SPAN_EMPTY;
+            return w;
+    return NULL;
+}
+
+struct span wishes_uri(const struct call *standing, const struct provider *p, struct span own)
+{
+    struct span uri;
+
+    return find_wish(standing, p, own, &uri) ? uri : SPAN_EMPTY;
 }
 
 static bool anybody_wishes(const struct router *r, const struct provider *p, struct span own)
@@ -113,6 +144,59 @@ static bool anybody_wishes(const struct router *r, const struct provider *p, str
         if (wishes_uri(LIST_ENTRY(it, struct call, standing), p, own).p)
             return true;
     return false;
+}
+
+/* A standing call that waits for this subscription, or NULL. */
+static struct call *anybody_pending(const struct router *r, const struct provider *p,
+                                    struct span own)
+{
+    LIST_EACH (&r->standing, it) {
+        struct call *c = LIST_ENTRY(it, struct call, standing);
+        struct span uri;
+        const struct wished_uri *w = find_wish(c, p, own, &uri);
+        if (w && w->pending)
+            return c;
+    }
+    return NULL;
+}
+
+bool wishes_pending(const struct call *standing)
+{
+    size_t at = 0;
+    struct span uri;
+    void *w;
+
+    while (map_next(&standing->uris, &at, &uri, &w))
+        if (((struct wished_uri *)w)->pending)
+            return true;
+    return false;
+}
+
+/* Accepted or not, the provider knows of the subscription. Inside an event any standing call may
+ * end, so they are looked for anew each time. */
+static void settle(struct provider *p, struct span own)
+{
+    const struct event settled = {.kind = EVENT_SETTLED, .from = p};
+    struct span uri;
+    struct call *c;
+
+    while ((c = anybody_pending(p->router, p, own))) {
+        find_wish(c, p, own, &uri)->pending = false;
+        if (!wishes_pending(c))
+            c->consumer->verbs->event(c->consumer, c, &settled);
+    }
+}
+
+/* A call that the router opened by itself has ended: a wish is confirmed. */
+static void on_done(struct peer *self, struct call *call, const struct outcome *outcome)
+{
+    struct provider *p = call->provider;
+
+    (void)self, (void)outcome;
+    if (call->goes_first && p->unconfirmed && --p->unconfirmed == 0)
+        timer_clear(p->router->timers, &p->confirm);
+    if (call->op == OP_SUBSCRIBE)
+        settle(p, span_of(call->name, call->name_n));
 }
 
 bool wishes_subscribe(struct call *standing, struct span uri)
@@ -124,15 +208,17 @@ bool wishes_subscribe(struct call *standing, struct span uri)
         !(route.provider->catalog->offers & OFFERS_SUBSCRIBE))
         return false;
     bool first = !anybody_wishes(standing->router, route.provider, route.own_name);
-    remember_wish(standing, uri, route.provider, route.own_name);
+    bool pending = anybody_pending(standing->router, route.provider, route.own_name) ||
+                   (first && route.provider->state == PROVIDER_READY);
+    remember_wish(standing, uri, route.provider, route.own_name, pending);
     if (first)
-        tell_provider(route.provider, OP_SUBSCRIBE, "uri", route.own_name);
+        tell_provider(route.provider, OP_SUBSCRIBE, "uri", route.own_name, false);
     return true;
 }
 
 void wishes_subscribed(struct call *standing, struct provider *p, struct span own, struct span uri)
 {
-    remember_wish(standing, uri, p, own);
+    remember_wish(standing, uri, p, own, false);
 }
 
 bool wishes_unsubscribed(struct call *standing, struct span uri)
@@ -176,7 +262,7 @@ void wishes_standing_ended(struct call *standing)
     while (map_next(&uris, &at, &uri, &w)) {
         struct provider *p = ((struct wished_uri *)w)->provider;
         if (!anybody_wishes(standing->router, p, own_uri(w)))
-            tell_provider(p, OP_UNSUBSCRIBE, "uri", own_uri(w));
+            tell_provider(p, OP_UNSUBSCRIBE, "uri", own_uri(w), false);
         mem_free(w);
     }
     map_fini(&uris);
@@ -204,9 +290,9 @@ void wishes_provider_ready(struct provider *p)
 
     collect_wishes(p, &wished);
     if (p->log_rank < LOG_RANK_NONE)
-        tell_provider(p, OP_SET_LEVEL, "level", span_str(p->log_word));
+        tell_provider(p, OP_SET_LEVEL, "level", span_str(p->log_word), true);
     while (map_next(&wished, &at, &uri, NULL))
-        tell_provider(p, OP_SUBSCRIBE, "uri", uri);
+        tell_provider(p, OP_SUBSCRIBE, "uri", uri, true);
     map_fini(&wished);
 }
 
@@ -244,7 +330,7 @@ void wishes_want_log(struct router *r, struct view *v, int rank, const char *wor
             continue;
         p->log_rank = rank;
         snprintf(p->log_word, sizeof p->log_word, "%s", word);
-        tell_provider(p, OP_SET_LEVEL, "level", span_str(word));
+        tell_provider(p, OP_SET_LEVEL, "level", span_str(word), true);
     }
 }
 
@@ -264,5 +350,5 @@ void wishes_roots_changed(struct call *standing)
 
     for (size_t i = 0; (p = view_member(standing->view, i)); i++)
         if (watchers_of(p) == 1)
-            tell_provider(p, OP_ROOTS_CHANGED, NULL, SPAN_EMPTY);
+            tell_provider(p, OP_ROOTS_CHANGED, NULL, SPAN_EMPTY, false);
 }

@@ -3,6 +3,11 @@
  *
  * Wishes are remembered as long as their standing call lives and sent to a provider each time it
  * comes up, so that a restarted server goes on as if nothing had happened.
+ *
+ * A call may depend on a wish, and may overtake it on the way to the server. So calls wait, for a
+ * short time at most, while the provider has not confirmed a log level, or what it was told when it
+ * came up. A new subscription keeps no call waiting: its consumer learns when the provider has
+ * confirmed it (wishes_pending).
  */
 #ifndef RIALTO_CORE_WISHES_H
 #define RIALTO_CORE_WISHES_H
@@ -14,6 +19,9 @@
  * the resource already. False if no provider offers the resource.
  */
 bool wishes_subscribe(struct call *standing, struct span uri);
+/* Is a subscription of this standing call not confirmed yet? EVENT_SETTLED follows. A provider may
+ * never confirm it: the consumer decides how long to wait. */
+bool wishes_pending(const struct call *standing);
 /* The provider has accepted a subscription that the consumer opened itself: remember it. `uri` is
  * the resource as the consumer knows it. */
 void wishes_subscribed(struct call *standing, struct provider *p, struct span own, struct span uri);
@@ -40,5 +48,7 @@ void wishes_provider_withdrawn(const struct router *r, const struct provider *p)
 /* --- for provider.c --- */
 /* Is a consumer subscribed to a resource of this provider? */
 bool wishes_any(const struct provider *p);
+/* The time for confirmations is over (struct provider.confirm). */
+void wishes_unconfirmed(struct timer *t);
 
 #endif

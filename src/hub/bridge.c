@@ -11,6 +11,7 @@
 #include "hub/lock.h"
 #include "hub/rulebook.h"
 #include "hub/server.h"
+#include "hub/variant.h"
 #include "mcp/consent.h"
 #include "wire/json.h"
 
@@ -29,8 +30,10 @@ struct bridge_server {
     struct instance *next;   /* replaces `instance` once ready; NULL when there is none */
     struct server_plan *next_plan;
     bool next_failed;     /* `next` did not come up, and that was logged */
+    struct list variants; /* for callers whose variables differ */
     struct exposure *own; /* this server alone, names untouched */
     bool gone;
+    bool demo;        /* of no configuration */
     unsigned holders; /* of this struct, the bridge among them */
 };
 
@@ -54,7 +57,10 @@ struct bridge {
     struct observer replace; /* set while any server has a `next` */
     struct observer second;  /* set while any `legacy` has not shown yet that it can be started */
     struct list watches;
+    struct roll roll; /* the agents */
     struct map lacks; /* alias -> names of the secrets that the server was left out for, or NULL */
+    struct secrets *secrets; /* of the current configuration */
+    struct buf variables;    /* the names that callers may bring values for: "A B" */
 };
 
 static struct bridge_server *entry(struct list *it)
@@ -118,19 +124,78 @@ static struct guests find_guests(const struct bridge *b)
     return g;
 }
 
+/* May this server be another for other callers? */
+static bool may_vary(const struct bridge_server *s)
+{
+    return server_fills(s->plan) || (s->next_plan && server_fills(s->next_plan)) ||
+           bridge_lacks(s->bridge, server_alias(s->plan));
+}
+
+/* Is the server another for a caller with these variables? Then *v is that, held; NULL: the caller
+ * cannot have the server, and the log says why. */
+static bool differs(struct bridge_server *s, const struct variables *brought, struct variant **v)
+{
+    struct bridge *b = s->bridge;
+    const struct config *c = bridge_config(b);
+    const struct config_server *e = config_server(c, server_alias(s->plan));
+
+    *v = NULL;
+    if (!brought || !e || !may_vary(s))
+        return false;
+    struct secrets *secrets = secrets_for_caller(b->secrets, brought);
+    struct server_plan *plan = server_plan_for_caller(c, e, secrets);
+    secrets_free(secrets);
+    if (plan && !server_lacks(plan) && server_plan_same_secrets(plan, s->plan)) {
+        server_plan_drop(plan);
+        return false;
+    }
+    if (plan)
+        *v = variants_hold(&s->variants, b->instances, plan, c);
+    return true;
+}
+
+static void on_orphan(void *arg);
+
+/* The server as it is for the caller of this lease. */
+static void add_variant(struct bridge_server *s, struct lease *l, struct variant *v)
+{
+    const struct catalog *known = core_of(s)->catalog;
+    struct provider *p;
+
+    if (!known)
+        known = variants_catalog(&s->variants);
+    lease_claim(l, v);
+    if (!is_per_session(s) || lease_wish(l)->stateless) {
+        p = variant_provider(v, known, on_orphan, s);
+        lease_add_shared(l, p, server_filter(variant_plan(v)));
+        return;
+    }
+    p = lease_add_own(l, variant_plan(v), known);
+    if (!p->catalog && !p->refuses)
+        provider_want(p); /* there may be nobody else to learn its lists from */
+}
+
 static void furnish(struct bridge *b, struct lease *l)
 {
     struct guests g = find_guests(b);
+    const struct lease_wish *wish = lease_wish(l);
 
     lease_clear(l);
     LIST_EACH (&b->servers, it) {
         struct bridge_server *s = entry(it);
+        struct variant *v;
         if (!is_in(s, lease_shared(l)))
             continue;
-        if (is_per_session(s) && !core_of(s)->halted)
+        if (differs(s, core_of(s)->halted ? NULL : wish->variables, &v)) {
+            if (v)
+                add_variant(s, l, v);
+        } else if (wish->stateless) {
+            lease_add_shared(l, core_of(s), server_filter(s->plan));
+        } else if (is_per_session(s) && !core_of(s)->halted) {
             lease_add_own(l, s->plan, core_of(s)->catalog);
-        else
+        } else {
             lease_add_shared(l, legacy_core_of(s), server_filter(s->plan));
+        }
     }
     for (size_t i = 0; i < g.n; i++)
         if (view_has(lease_shared(l), g.items[i]))
@@ -159,6 +224,7 @@ static void arrange(struct bridge *b)
         next = leases_next(b->leases, l);
         furnish(b, l);
     }
+    exposure_weigh(b->all);
     router_tell_changes(b->router, NULL);
 }
 
@@ -224,11 +290,27 @@ static void on_legacy_lists(void *arg)
     instance_note(s->instance, SERVER_BOTH_ERAS, true);
 }
 
+/* By this, the next daemon knows the running program again. */
+static void set_key(const struct instance *i, const char *role)
+{
+    BUF_SCOPED key = {0};
+
+    buf_printf(&key, "%s %s", instance_provider(i)->alias, role);
+    mcp_provider_set_key(instance_server(i), buf_cstr(&key));
+}
+
+void bridge_show_servers(struct bridge *b, void (*show)(void *arg, struct mcp_provider *p),
+                         void *arg)
+{
+    instances_show(b->instances, show, arg);
+}
+
 static void add_legacy(struct bridge_server *s)
 {
     struct bridge *b = s->bridge;
 
     s->legacy = instance_new(b->instances, s->plan, NULL);
+    set_key(s->legacy, "legacy");
     instance_second(s->legacy, s->instance);
     instance_learn(s->legacy, core_of(s)->catalog);
     mcp_provider_on_orphan(instance_server(s->legacy), on_orphan, s);
@@ -336,6 +418,7 @@ static struct instance *make_instance(struct bridge_server *s, struct server_pla
 {
     struct instance *i = instance_new(s->bridge->instances, plan, NULL);
 
+    set_key(i, "shared");
     instance_provider(i)->entry = s;
     instance_provider(i)->takes_turns = (server_traits(plan) & SERVER_ASKS) != 0;
     mcp_provider_on_orphan(instance_server(i), on_orphan, s);
@@ -351,6 +434,7 @@ static struct bridge_server *add_server(struct bridge *b, struct server_plan *pl
     s->bridge = b;
     s->plan = plan;
     s->holders = 1;
+    list_init(&s->variants);
     s->own = exposure_new(
         b->router,
         &(struct exposure_style){.bridge = b, .of_both_eras = true, .name = server_alias(plan)});
@@ -363,7 +447,7 @@ static struct bridge_server *add_server(struct bridge *b, struct server_plan *pl
 
 static void want(struct bridge_server *s)
 {
-    if (server_is_per_user(s->plan) && !s->bridge->for_one)
+    if (server_lacks(s->plan) || (server_is_per_user(s->plan) && !s->bridge->for_one))
         return; /* each caller's own instance is started with its session */
     if (s->bridge->started && (s->bridge->awake || !server_is_lazy(s->plan)))
         provider_want(core_of(s));
@@ -385,6 +469,7 @@ static void drop_server(struct bridge_server *s)
 {
     s->gone = true;
     list_remove(&s->node);
+    variants_retire(&s->variants);
     forget_next(s);
     end_instance(s->bridge, take_legacy(s));
     let_go_of(s->instance);
@@ -503,13 +588,20 @@ static enum plan_act take_step(struct bridge *b, enum plan_act act, struct serve
     }
     list_remove(&s->node);
     list_append(&b->servers, &s->node); /* the order is the configuration's */
+    if (act == PLAN_REPLACE)
+        variants_retire(&s->variants);
+    if (server_lacks(plan) && !server_lacks(s->plan)) {
+        server_plan_drop(plan); /* the old one goes on, for those who bring nothing */
+        return act;
+    }
     /* While a `next` is waiting, the entry is compared with the plan of `next`. */
     const struct server_plan *latest = s->next_plan ? s->next_plan : s->plan;
     if ((act == PLAN_KEEP || act == PLAN_ADJUST) && !server_plan_same_secrets(latest, plan))
         act = PLAN_REPLACE;
     if (act == PLAN_REPLACE) {
+        bool lacked = server_lacks(s->plan);
         replace(s, plan);
-        return act;
+        return lacked ? PLAN_ADD : act;
     }
     if (act == PLAN_ADJUST) {
         instances_adjust(b->instances, s->plan, plan);
@@ -525,8 +617,8 @@ static enum plan_act take_step(struct bridge *b, enum plan_act act, struct serve
 static void carry_out(struct bridge *b, const struct config *c, const struct plan *plan,
                       struct bridge_changes *changes)
 {
-    struct secrets *secrets = secrets_new(c);
-
+    secrets_free(b->secrets);
+    b->secrets = secrets_new(c);
     for (size_t i = 0; i < plan->n; i++) {
         const struct plan_step *step = &plan->steps[i];
         if (step->act == PLAN_REMOVE) {
@@ -537,13 +629,21 @@ static void carry_out(struct bridge *b, const struct config *c, const struct pla
             continue;
         }
         BUF_SCOPED missing = {0};
-        struct server_plan *server = server_plan_new(c, step->to, secrets, &missing);
+        struct server_plan *server = server_plan_for_callers(c, step->to, b->secrets, &missing);
         mem_free(
             map_put(&b->lacks, span_str(step->to->alias), missing.n ? buf_take(&missing) : NULL));
-        if (server)
-            note(changes, take_step(b, step->act, server), step->to->alias);
+        bool starts = server && !server_lacks(server);
+        enum plan_act act = server ? take_step(b, step->act, server) : step->act;
+        if (starts)
+            note(changes, act, step->to->alias);
     }
-    secrets_free(secrets);
+    b->variables.n = 0;
+    secrets_put_open(b->secrets, &b->variables);
+}
+
+struct span bridge_variables(const struct bridge *b)
+{
+    return buf_view(&b->variables);
 }
 
 const char *bridge_lacks(const struct bridge *b, const char *alias)
@@ -576,10 +676,20 @@ static void take_rules(struct bridge *b, const struct config *c)
     rulebook_free(before);
 }
 
+/* There is a file now: what showed what a bridge does has done that. */
+static void drop_demo(struct bridge *b)
+{
+    LIST_EACH_SAFE (&b->servers, it)
+        if (entry(it)->demo)
+            drop_server(entry(it));
+}
+
 void bridge_apply(struct bridge *b, struct config *c, struct bridge_changes *changes)
 {
     struct plan plan;
 
+    if (c->file)
+        drop_demo(b);
     plan_make(&plan, bridge_config(b), c);
     take_rules(b, c);
     carry_out(b, c, &plan, changes);
@@ -650,7 +760,7 @@ static void first_servers(struct bridge *b)
     struct server_plan *demo =
         !b->config->file && !b->config->servers.n ? server_plan_demo(b->config) : NULL;
     if (demo)
-        add_server(b, demo);
+        add_server(b, demo)->demo = true;
     arrange(b);
 }
 
@@ -676,10 +786,12 @@ struct bridge *bridge_new(struct loop *loop, const struct config *c)
                                                          .name = "all",
                                                          .pattern = bare ? NULL : c->names,
                                                          .described = before[c->describe_server],
-                                                         .search = c->expose == EXPOSE_SEARCH,
+                                                         .expose = c->expose,
+                                                         .above = c->expose_above,
                                                          .gateway = c->bus.gateway});
     list_init(&b->servers);
     list_init(&b->watches);
+    roll_init(&b->roll);
     b->report.fire = report_stopped;
     b->replace.changed = on_replace;
     b->lock = lock_new(c);
@@ -711,6 +823,8 @@ void bridge_free(struct bridge *b)
     lock_free(b->lock);
     router_free(b->router);
     rulebook_free(b->rules);
+    secrets_free(b->secrets);
+    buf_fini(&b->variables);
     config_free(b->newer);
     forget_lacks(b);
     mem_free(b);
@@ -762,6 +876,11 @@ struct view *bridge_full_view(const struct bridge *b)
     return exposure_full(b->all);
 }
 
+struct roll *bridge_roll(struct bridge *b)
+{
+    return &b->roll;
+}
+
 struct exposure *bridge_all(const struct bridge *b)
 {
     return b->all;
@@ -800,21 +919,37 @@ static void wake(void *arg)
     bridge_wake(exposure_style(arg)->bridge);
 }
 
+struct view *bridge_enter(struct exposure *e, struct view *shared, const struct lease_wish *wish,
+                          struct lease **lease)
+{
+    struct bridge *b = exposure_style(e)->bridge;
+    bool any = wish->variables && b->variables.n;
+
+    LIST_EACH (&b->servers, it)
+        any |= !wish->stateless && is_per_session(entry(it)) && is_in(entry(it), shared);
+    if (!any || b->stopping)
+        return NULL;
+    *lease = lease_new(b->leases, exposure_style(e), shared, wish);
+    furnish(b, *lease);
+    return lease_view(*lease);
+}
+
+void bridge_bring(struct bridge *b, struct lease *lease, struct variables *variables)
+{
+    lease_bring(lease, variables);
+    furnish(b, lease);
+    router_tell_changes(b->router, NULL);
+}
+
 static struct view *enter(void *arg, struct view *shared, struct principal *principal,
                           unsigned answers, void **lease)
 {
-    const struct exposure_style *style = exposure_style(arg);
-    struct bridge *b = style->bridge;
-    bool any = false;
+    struct lease *l = NULL;
+    struct view *own = bridge_enter(
+        arg, shared, &(struct lease_wish){.principal = principal, .answers = answers}, &l);
 
-    LIST_EACH (&b->servers, it)
-        any |= is_per_session(entry(it)) && is_in(entry(it), shared);
-    if (!any || b->stopping)
-        return NULL;
-    struct lease *l = lease_new(b->leases, style, shared, principal, answers);
-    furnish(b, l);
     *lease = l;
-    return lease_view(l);
+    return own;
 }
 
 struct view *bridge_enter_owner(struct bridge *b, struct exposure *e, struct principal *principal,
@@ -827,13 +962,15 @@ struct view *bridge_enter_owner(struct bridge *b, struct exposure *e, struct pri
         any |= server_is_per_user(entry(it)->plan) && is_in(entry(it), shared);
     if (!any || !principal || b->stopping)
         return NULL;
-    *lease = lease_new(b->leases, exposure_style(e), shared, principal,
-                       ANSWERS_ELICIT_FORM | ANSWERS_ELICIT_URL | ANSWERS_SAMPLING);
+    *lease = lease_new(b->leases, exposure_style(e), shared,
+                       &(struct lease_wish){.principal = principal,
+                                            .answers = ANSWERS_ELICIT_FORM | ANSWERS_ELICIT_URL |
+                                                       ANSWERS_SAMPLING});
     furnish(b, *lease);
     return lease_view(*lease);
 }
 
-void bridge_leave_owner(struct lease *lease)
+void bridge_leave(struct lease *lease)
 {
     lease_end(lease);
 }
@@ -858,6 +995,7 @@ struct mcp_host bridge_host(struct bridge *b, struct exposure *e)
                              .legacy_view = exposure_legacy_view(e),
                              .max_batch = b->config->limits.batch,
                              .max_answers = b->config->limits.message,
+                             .roll = &b->roll,
                              .arg = e,
                              .wake = wake,
                              .enter = enter,
@@ -873,7 +1011,9 @@ struct exposure *bridge_narrow(struct bridge *b, const struct bridge_server *s,
     style.narrowing = narrowing;
     style.of_both_eras = true;
     if (!s && narrowing->expose)
-        style.search = narrowing->expose == VIEW_EXPOSE_SEARCH;
+        style.expose = (enum config_expose)(narrowing->expose - VIEW_EXPOSE_FIRST);
+    if (narrowing->expose_above)
+        style.above = narrowing->expose_above;
     struct exposure *e = exposure_new(b->router, &style);
     exposure_follow(e, whole);
     exposure_open(e);
@@ -882,14 +1022,28 @@ struct exposure *bridge_narrow(struct bridge *b, const struct bridge_server *s,
 
 /* --- queries --- */
 
+/* Does the server serve anybody, or may it, as far as is known? Else it is left out. */
+static bool is_of_use(const struct bridge_server *s)
+{
+    const char *lacks = bridge_lacks(s->bridge, server_alias(s->plan));
+
+    return !server_lacks(s->plan) || !list_empty(&s->variants) ||
+           (lacks && strcmp(lacks, VARIABLES_PROJECT) == 0);
+}
+
 struct provider *bridge_next(const struct bridge *b, const struct provider *p)
 {
     const struct bridge_server *s = p ? p->entry : NULL;
     const struct list *next = s ? s->node.next : b->servers.next;
 
-    if ((p && !s) || next == &b->servers)
+    if (p && !s)
         return NULL;
-    return core_of(LIST_ENTRY(next, struct bridge_server, node));
+    for (; next != &b->servers; next = next->next) {
+        s = CONTAINER_OF(next, const struct bridge_server, node);
+        if (is_of_use(s))
+            return core_of(s);
+    }
+    return NULL;
 }
 
 struct view *bridge_server_view(const struct provider *p)
@@ -918,7 +1072,7 @@ static bool is_settled(const struct bridge_server *s)
     const struct provider *p = core_of(s);
     bool resting = p->state == PROVIDER_DOWN && server_is_lazy(s->plan) && !s->bridge->awake;
 
-    return p->state == PROVIDER_READY || p->why[0] || resting;
+    return p->state == PROVIDER_READY || p->why[0] || resting || p->refuses;
 }
 
 bool bridge_settled(const struct bridge *b)
@@ -932,7 +1086,8 @@ bool bridge_settled(const struct bridge *b)
 bool bridge_is_known(const struct bridge *b)
 {
     LIST_EACH (&b->servers, it)
-        if (!is_settled(entry(it)) && !core_of(entry(it))->remembered)
+        if ((!is_settled(entry(it)) && !core_of(entry(it))->remembered) ||
+            !variants_are_known(&entry(it)->variants))
             return false;
     return true;
 }

@@ -24,6 +24,8 @@ struct bridge;
 struct lock;
 struct signin;
 struct lease;
+struct lease_wish;
+struct variables;
 struct bridge_server; /* a server of the bridge, even one that the configuration has dropped */
 
 /* `c` must outlive the bridge. */
@@ -42,6 +44,8 @@ void bridge_wake(struct bridge *b);
 void bridge_stop(struct bridge *b, void (*done)(void *arg), void *arg);
 
 struct router *bridge_router(const struct bridge *b);
+/* The agents that are here, by all ways in. */
+struct roll *bridge_roll(struct bridge *b);
 /* All servers, names by the configured pattern; with `expose: search`, the search tools in their
  * place. */
 struct exposure *bridge_all(const struct bridge *b);
@@ -62,7 +66,20 @@ struct mcp_host bridge_host(struct bridge *b, struct exposure *e);
  */
 struct view *bridge_enter_owner(struct bridge *b, struct exposure *e, struct principal *principal,
                                 struct lease **lease);
-void bridge_leave_owner(struct lease *lease);
+/*
+ * The view of one who uses this exposure and needs more than what all share: instances of its own,
+ * or with variables those of servers for which they differ; NULL otherwise. `shared` is the view of
+ * the exposure that it would have else. For hosts that call this in place of the `enter` of
+ * bridge_host.
+ */
+struct view *bridge_enter(struct exposure *e, struct view *shared, const struct lease_wish *wish,
+                          struct lease **lease);
+/* The caller has other variables from now on. */
+void bridge_bring(struct bridge *b, struct lease *lease, struct variables *variables);
+/* Nobody uses the view of this lease any more. */
+void bridge_leave(struct lease *lease);
+/* The names in its entries for which a caller may bring values: "A B". */
+struct span bridge_variables(const struct bridge *b);
 /*
  * What a configured view leaves of all servers or, with `s`, of that server with its own names. The
  * exposure follows the bridge: allow and deny hold for lists and for calls, whether tools are
@@ -117,6 +134,9 @@ struct bridge_watch {
 };
 void bridge_watch(struct bridge *b, struct bridge_watch *w);
 void bridge_unwatch(struct bridge_watch *w);
+/* Another daemon takes over: show the servers that it can go on with. */
+void bridge_show_servers(struct bridge *b, void (*show)(void *arg, struct mcp_provider *p),
+                         void *arg);
 /* Hold the server of this name: its exposure lives until bridge_server_release. NULL when there is
  * none. */
 struct bridge_server *bridge_server_hold(struct bridge *b, struct span alias);

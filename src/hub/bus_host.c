@@ -21,7 +21,6 @@
 enum { ID_DIGITS = 12, IDENTITY_DIGITS = 16 };
 
 struct bus_hosting {
-    struct loop *loop;
     struct bridge *bridge;
     struct follow *follow;
     struct bus_host host;
@@ -170,7 +169,9 @@ static struct side_request *request(void *arg, const struct provider *p,
     struct bus_hosting *h = arg;
     struct server_plan *plan = bridge_server_plan(p);
 
-    return plan ? side_request_start(h->loop, &h->requests, plan, request, done, owner) : NULL;
+    return plan ? side_request_start(bridge_signin(h->bridge), &h->requests, plan, request, done,
+                                     owner)
+                : NULL;
 }
 
 /* --- register and unregister --- */
@@ -292,18 +293,17 @@ static int commit(struct bus_hosting *h, const char *file, struct span before, s
         return err_set(err, -EBUSY, "the configuration file is just being changed; try again");
     }
     int code = edit_replace_file(file, after, &why);
-    close(lock);
     if (code) {
         log_error("bus", "%s", why.text);
-        return err_set(err, code, "the bridge's configuration file cannot be written");
+        err_set(err, code, "the bridge's configuration file cannot be written");
+    } else if ((code = follow_own_write(h->follow, &why))) {
+        log_error("bus", "the change is not taken: %s", why.text);
+        if (edit_undo_file(file, after, before, false, &why))
+            log_error("bus", "the file could not be put back: %s", why.text);
+        err_set(err, code, "the bridge does not take its changed configuration file");
     }
-    code = follow_own_write(h->follow, &why);
-    if (!code)
-        return 0;
-    log_error("bus", "the change is not taken: %s", why.text);
-    if (edit_replace_file(file, before, &why))
-        log_error("bus", "the file could not be put back: %s", why.text);
-    return err_set(err, code, "the bridge does not take its changed configuration file");
+    close(lock); /* only now: nobody else's edit is undone with ours */
+    return code;
 }
 
 static int read_file(const struct bus_hosting *h, struct buf *text, struct err *err)
@@ -454,11 +454,10 @@ static void admit(void *arg, struct provider *p)
     bridge_admit(h->bridge, p);
 }
 
-struct bus_hosting *bus_hosting_new(struct loop *loop, struct bridge *bridge, struct follow *follow)
+struct bus_hosting *bus_hosting_new(struct bridge *bridge, struct follow *follow)
 {
     struct bus_hosting *h = MEM_NEW(struct bus_hosting);
 
-    h->loop = loop;
     list_init(&h->requests);
     h->bridge = bridge;
     h->follow = follow;

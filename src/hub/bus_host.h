@@ -17,8 +17,7 @@
 
 struct bus_hosting;
 
-struct bus_hosting *bus_hosting_new(struct loop *loop, struct bridge *bridge,
-                                    struct follow *follow);
+struct bus_hosting *bus_hosting_new(struct bridge *bridge, struct follow *follow);
 void bus_hosting_free(struct bus_hosting *h);
 const struct bus_host *bus_hosting_host(const struct bus_hosting *h);
 

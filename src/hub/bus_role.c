@@ -155,7 +155,7 @@ struct bus_role *bus_role_open(struct loop *loop, const struct config *c, struct
         mem_free(r);
         return NULL;
     }
-    r->hosting = bus_hosting_new(loop, bridge, follow);
+    r->hosting = bus_hosting_new(bridge, follow);
     if (what != BUS_PROXY)
         open_worker(r, c);
     if (what != BUS_WORKER)
@@ -171,8 +171,9 @@ void bus_role_report(const struct bus_role *r, struct bus_report *out)
     *out = (struct bus_report){.where = bus_describe(r->bus),
                                .up = bus_is_up(r->bus),
                                .worker = r->worker ? bus_worker_counts(r->worker) : NULL,
-                               .proxy = r->proxy != NULL,
-                               .servers = r->proxy ? bus_proxy_servers(r->proxy) : 0};
+                               .proxy = r->proxy,
+                               .servers = r->proxy ? bus_proxy_servers(r->proxy) : 0,
+                               .broker = bus_broker(r->bus)};
 }
 
 /* --- closing one after the other --- */

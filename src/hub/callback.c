@@ -3,8 +3,11 @@
 #include "hub/callback.h"
 
 #include "base/ascii.h"
+#include "base/log.h"
 #include "base/mem.h"
+#include "hub/login.h"
 #include "wire/host.h"
+#include "wire/json_out.h"
 
 #include <stdio.h>
 
@@ -16,7 +19,7 @@
     "Content-Security-Policy: default-src 'none'; style-src 'unsafe-inline'; "                     \
     "frame-ancestors 'none'\r\n"
 
-enum outcome_page { PAGE_SIGNED_IN, PAGE_FAILED, PAGE_UNKNOWN };
+enum outcome_page { PAGE_SIGNED_IN, PAGE_FAILED, PAGE_UNKNOWN, PAGE_STRANGER };
 
 /* Nothing of the request is in a page. */
 static const struct {
@@ -31,6 +34,10 @@ static const struct {
     [PAGE_UNKNOWN] = {400, "bad", "Nothing waits for this",
                       "This address was used before, has expired, or is not from Rialto. Start the "
                       "sign-in again."},
+    [PAGE_STRANGER] = {403, "bad", "This browser did not begin the sign-in",
+                       "Nothing was done. If somebody sent you here, they would have got what is "
+                       "yours. To sign in yourself, ask for it again, and open the address that "
+                       "you get in this browser."},
 };
 
 static void put_page(struct http_exchange *x, enum outcome_page page)
@@ -90,17 +97,45 @@ void callback_answer(struct signin *s, struct http_exchange *x, const struct htt
                          "browsers come here after a sign-in");
         return;
     }
-    struct identity *id = signin_come_back(s, req->query);
+    struct identity *id = signin_find_back(s, req->query);
     if (!id) {
         put_page(x, PAGE_UNKNOWN);
         return;
     }
+    struct login *login = identity_waiting(id);
+    const struct begin *begin = login_begin(login);
+    if (begin && !begin_knows(begin, req)) {
+        log_warn(login_spec(login)->settings->alias,
+                 "a browser came back from a sign-in that it did not begin: not used");
+        put_page(x, PAGE_STRANGER);
+        return;
+    }
+    login_come_back(login, req->query);
     struct waiting_browser *b = MEM_NEW(struct waiting_browser);
     b->x = x;
     b->wait.address = on_address;
     b->wait.done = on_done;
     http_exchange_on_gone(x, on_gone, b);
     identity_join(id, &b->wait);
+}
+
+void callback_describe(const struct signin *s, struct http_exchange *x)
+{
+    struct span redirect = span_str(signin_redirect(s));
+    BUF_SCOPED id = {0};
+
+    if (!redirect.n) {
+        http_refuse(x, 404, "no such path", "set public_url, and this describes us as a client");
+        return;
+    }
+    buf_span(&id, span_cut(redirect, 0, redirect.n - strlen(CALLBACK_PATH)));
+    buf_str(&id, CALLBACK_CLIENT_PATH);
+    struct buf *out = http_respond_begin(x, 200, "application/json", SPAN_EMPTY);
+    buf_char(out, '{');
+    json_out_str(out, "client_id", buf_cstr(&id));
+    login_put_client(out, redirect.p, OAUTH_NONE, false);
+    buf_str(out, "}\n");
+    http_respond_end(x);
 }
 
 /* --- a server of its own --- */

@@ -11,12 +11,17 @@
 #include "hub/signin.h"
 #include "io/http_server.h"
 
-#define CALLBACK_PATH "/oauth/callback"
+#define CALLBACK_PATH        "/oauth/callback"
+#define CALLBACK_CLIENT_PATH "/oauth/client"
 
 struct callback;
 
 /* Answers with a page that says whether the person is signed in, when that is known. */
 void callback_answer(struct signin *s, struct http_exchange *x, const struct http_request *req);
+
+/* The document that describes us, beside the callback, for authorization servers that take its
+ * address for an id (servers.*.auth.client_metadata_url). */
+void callback_describe(const struct signin *s, struct http_exchange *x);
 
 /* Listens at the port of the daemon if that is free, so that the address stays the same, else at
  * any other. NULL with a reason. */

@@ -1,4 +1,4 @@
-/* The HTML of the consent page. Called by issuer.c. */
+/* The HTML of the consent page and its neighbours. Called by issuer_authorize.c and begin.c. */
 #include "hub/consent_page.h"
 
 #include "base/id.h"
@@ -171,6 +171,28 @@ void consent_page_ask(struct http_exchange *x, int status, struct span cookie,
                                : "The code that <code>rialto pair</code> prints");
     buf_str(out, "<button class=\"allow\" name=\"answer\" value=\"allow\">Let it in</button>"
                  "<button name=\"answer\" value=\"deny\">No</button>\n</form>\n");
+    end(x, out);
+}
+
+void consent_page_begin(struct http_exchange *x, const struct consent_sign_in *s)
+{
+    struct buf *out = begin(x, 200, SPAN_EMPTY, "Sign in? - Rialto");
+
+    buf_str(out, "<h1>Sign in to <em>");
+    put_str(out, s->server);
+    buf_str(out,
+            "</em>?</h1>\n<p>Rialto was asked for this sign-in, and will keep what it gets.</p>\n"
+            "<dl><dt>It is for</dt><dd><strong>");
+    put_str(out, s->user ? s->user : "everybody who uses this Rialto");
+    buf_str(out, "</strong></dd><dt>You sign in at</dt><dd><code>");
+    put_escaped(out, s->to);
+    buf_str(out, "</code></dd></dl>\n"
+                 "<p class=\"warn\">Go on only if you asked for this yourself. Whoever it is for "
+                 "can use the server as you from then on.</p>\n"
+                 "<form method=\"post\" action=\"begin\" autocomplete=\"off\">\n"
+                 "<input type=\"hidden\" name=\"login\" value=\"");
+    put_str(out, s->login);
+    buf_str(out, "\"><button class=\"allow\">Go on</button>\n</form>\n");
     end(x, out);
 }
 

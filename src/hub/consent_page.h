@@ -1,5 +1,6 @@
 /*
- * consent_page: the page on which a person lets an agent in, and the page that says why nobody can.
+ * consent_page: the page on which a person lets an agent in, the one on which a person sets out for
+ * a sign-in at a server, and the page that says why nobody can.
  *
  * Plain HTML made by the server: no script, nothing from elsewhere, readable in light and dark. All
  * that an agent has chosen is escaped, and what does not show is made visible.
@@ -24,6 +25,13 @@ struct consent_question {
 /* `cookie` is a header line, or empty. */
 void consent_page_ask(struct http_exchange *x, int status, struct span cookie,
                       const struct consent_question *q);
+struct consent_sign_in {
+    const char *server;
+    const char *user;  /* whose sign-in it is; NULL: everybody's */
+    struct span to;    /* the site where the person signs in */
+    const char *login; /* goes into the form */
+};
+void consent_page_begin(struct http_exchange *x, const struct consent_sign_in *s);
 /* What went wrong, and what to do. */
 void consent_page_refuse(struct http_exchange *x, int status, const char *title, const char *text);
 

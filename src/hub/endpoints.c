@@ -14,6 +14,7 @@ struct caller_endpoint {
     struct endpoints *all;
     struct principal *principal; /* held; NULL: callers that need no token */
     bool by_socket;              /* and that came by a Unix socket */
+    bool shown;                  /* see struct caller */
     const struct view *view;     /* before a narrowing */
     const struct narrowing *narrowing;
     struct bridge_server *server; /* held; NULL when the view is not of a single server */
@@ -21,12 +22,15 @@ struct caller_endpoint {
     struct lease *lease;          /* the owner's own instances; NULL: there are none */
     struct endpoint *endpoint;    /* NULL once closing */
     char path[96];                /* for records */
+    char *view_name;              /* of the token; or NULL */
+    char *home;                   /* for sessions that outlive this daemon; NULL: none does */
 };
 
 struct endpoints {
     struct loop *loop;
     struct bridge *bridge;
     struct endpoint_options options;
+    struct principal *operator; /* whose calls those are that a person makes without a token */
     struct list open;
     struct bridge_watch watch;
     void (*closed)(void *arg); /* NULL until endpoints_close */
@@ -44,6 +48,7 @@ static void finish(struct endpoints *e)
 {
     if (!e->closed || !list_empty(&e->open))
         return;
+    principal_release(e->operator);
     e->closed(e->closed_arg);
     mem_free(e);
 }
@@ -55,12 +60,14 @@ static void on_closed(void *arg)
 
     list_remove(&c->node);
     if (c->lease)
-        bridge_leave_owner(c->lease);
+        bridge_leave(c->lease);
     if (c->narrowed)
         exposure_free(c->narrowed);
     if (c->server)
         bridge_server_release(c->server);
     principal_release(c->principal);
+    mem_free(c->view_name);
+    mem_free(c->home);
     mem_free(c);
     finish(e);
 }
@@ -85,24 +92,47 @@ static struct endpoint *find(const struct endpoints *e, const struct caller *cal
     LIST_EACH (&e->open, it) {
         const struct caller_endpoint *c = entry(it);
         if (c->endpoint && c->view == view && c->narrowing == narrowing &&
-            c->principal == caller->principal && c->by_socket == is_by_socket(caller))
+            c->principal == caller->principal && c->by_socket == is_by_socket(caller) &&
+            c->shown == caller->shown)
             return c->endpoint;
     }
     return NULL;
 }
 
+/* The same text in the next daemon, for the same caller and the same view alone. */
+static void put_home(struct caller_endpoint *c)
+{
+    const char *owner = principal_name(c->principal);
+    struct buf home = {0};
+
+    buf_printf(&home, "%s\n%s\n%s\n%s", c->path, c->narrowing ? c->narrowing->name : "",
+               c->by_socket ? "socket" : "", owner ? owner : "");
+    c->home = buf_take(&home);
+}
+
 static struct caller_endpoint *add(struct endpoints *e, const struct caller *caller,
-                                   const struct view *view, struct mcp_host host, const char *path)
+                                   const struct view *view, const struct narrowing *narrowing,
+                                   struct mcp_host host, const char *path)
 {
     struct caller_endpoint *c = MEM_NEW(struct caller_endpoint);
 
     c->all = e;
     c->principal = host.principal = principal_hold(caller->principal);
+    if (caller->shown && !caller->principal)
+        host.principal = e->operator;
+    host.redacts = c->shown = caller->shown;
     c->by_socket = is_by_socket(caller);
     c->view = view;
-    snprintf(c->path, sizeof c->path, "/mcp%s%s", *path && *path != '?' ? "/" : "", path);
+    snprintf(c->path, sizeof c->path, "%s/mcp%s%s", c->shown ? "/api" : "",
+             *path && *path != '?' ? "/" : "", path);
     host.endpoint = c->path;
-    c->endpoint = endpoint_new(e->loop, &host, &e->options);
+    host.view_name = c->view_name = mem_str(caller->view);
+    c->narrowing = narrowing;
+    if (*path != '?')
+        put_home(c);
+    host.home = c->home;
+    host.inherited = c->home ? e->options.inherited : NULL;
+    c->endpoint = endpoint_new(e->loop, &host, &e->options, c->home);
     list_append(&e->open, &c->node);
     return c;
 }
@@ -121,10 +151,9 @@ static struct endpoint *open_to(struct endpoints *e, const struct caller *caller
 
     if (own)
         host.view = own;
-    struct caller_endpoint *c = add(e, caller, exposure_view(whole), host, path);
+    struct caller_endpoint *c = add(e, caller, exposure_view(whole), narrowing, host, path);
     c->lease = lease;
     c->server = s;
-    c->narrowing = narrowing;
     c->narrowed = narrowed;
     return c->endpoint;
 }
@@ -161,7 +190,7 @@ struct endpoint *endpoints_at(struct endpoints *e, const struct caller *caller,
 {
     struct endpoint *found = find(e, caller, host->view, NULL);
 
-    return found ? found : add(e, caller, host->view, *host, "?session")->endpoint;
+    return found ? found : add(e, caller, host->view, NULL, *host, "?session")->endpoint;
 }
 
 size_t endpoints_sessions_at(const struct endpoints *e, const struct view *v)
@@ -193,6 +222,36 @@ void endpoints_review(struct endpoints *e,
     }
 }
 
+/* --- another daemon takes over --- */
+
+void endpoints_show(const struct endpoints *e, inherited_show_fn *show, void *arg)
+{
+    LIST_EACH (&e->open, it)
+        if (entry(it)->endpoint)
+            endpoint_show(entry(it)->endpoint, show, arg);
+}
+
+void endpoints_show_parked(struct endpoints *e, modern_parked_fn *show, void *arg)
+{
+    LIST_EACH (&e->open, it)
+        if (entry(it)->endpoint)
+            endpoint_show_parked(entry(it)->endpoint, show, arg);
+}
+
+void endpoints_end_streams(struct endpoints *e)
+{
+    LIST_EACH (&e->open, it)
+        if (entry(it)->endpoint)
+            endpoint_end_streams(entry(it)->endpoint);
+}
+
+void endpoints_pass(struct endpoints *e, uint64_t session, struct span message)
+{
+    LIST_EACH (&e->open, it)
+        if (entry(it)->endpoint)
+            endpoint_pass(entry(it)->endpoint, session, message);
+}
+
 /* --- life --- */
 
 static void on_change(struct bridge_watch *w)
@@ -204,7 +263,8 @@ static void on_change(struct bridge_watch *w)
             close_one(entry(it), "the server was taken out of the configuration");
 }
 
-struct endpoints *endpoints_new(struct loop *loop, struct bridge *bridge, const struct config *c)
+struct endpoints *endpoints_new(struct loop *loop, struct bridge *bridge, const struct config *c,
+                                struct inherited *inherited)
 {
     struct endpoints *e = MEM_NEW(struct endpoints);
 
@@ -212,7 +272,9 @@ struct endpoints *endpoints_new(struct loop *loop, struct bridge *bridge, const 
     e->bridge = bridge;
     e->options = (struct endpoint_options){.max_sessions = c->limits.sessions,
                                            .session_ttl = c->limits.session_ttl,
-                                           .max_message = c->limits.message};
+                                           .max_message = c->limits.message,
+                                           .inherited = inherited};
+    e->operator= principal_new("operator");
     list_init(&e->open);
     /* Closing always waits for at least one endpoint: that of the Unix sockets stays. */
     endpoints_all(e, &(struct caller){.way = CALLER_SOCKET}, NULL);

@@ -16,7 +16,9 @@
 
 struct endpoints;
 
-struct endpoints *endpoints_new(struct loop *loop, struct bridge *bridge, const struct config *c);
+/* `inherited` is borrowed. */
+struct endpoints *endpoints_new(struct loop *loop, struct bridge *bridge, const struct config *c,
+                                struct inherited *inherited);
 /* `closed` is called from the loop when all endpoints are closed; the struct is freed then. */
 void endpoints_close(struct endpoints *e, void (*closed)(void *arg), void *arg);
 
@@ -39,6 +41,11 @@ void endpoints_review(struct endpoints *e,
                       bool (*stays)(void *arg, const struct principal *principal, bool by_socket,
                                     const struct narrowing *narrowing),
                       void *arg, const char *why);
+/* Another daemon takes over (mcp/agent/http_agent.h). */
+void endpoints_show(const struct endpoints *e, inherited_show_fn *show, void *arg);
+void endpoints_show_parked(struct endpoints *e, modern_parked_fn *show, void *arg);
+void endpoints_end_streams(struct endpoints *e);
+void endpoints_pass(struct endpoints *e, uint64_t session, struct span message);
 /* The number of sessions at the endpoints to this view; NULL: at all endpoints. */
 size_t endpoints_sessions_at(const struct endpoints *e, const struct view *v);
 

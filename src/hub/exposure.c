@@ -3,22 +3,112 @@
  * endpoints.c; cmd/call.c asks for the view. */
 #include "hub/exposure.h"
 
+#include "base/log.h"
 #include "base/mem.h"
 #include "mcp/search_provider.h"
+#include "wire/json.h"
+#include "wire/tokens.h"
 
 struct exposure {
     struct router *router;
     struct exposure_style style;
     struct view *full;
-    struct view *seen;              /* the same as `full` without tools of our own */
+    struct view *base; /* whose members both views show; `full` itself unless it follows */
+    struct view *seen; /* the same as `full` without tools of our own */
     struct search_provider *search; /* NULL without them */
-    struct narrowing toolless;      /* the narrowing for `seen` */
+    bool searched;                  /* the two search tools stand in for the others, now */
+    struct narrowing shown;         /* the narrowing of `seen` */
+    struct observer look;           /* with EXPOSE_AUTO: lists may have changed */
+    uint64_t weighed, tokens;       /* digest of the list that was weighed last, and its cost */
     struct exposure *legacy;        /* for agents of the initialize era; NULL: they see this one */
 };
 
-/* The filter for `seen`: no tools, since the two search tools find and call them. */
-static const struct span every_tool[] = {{"*", 1}};
-static const struct filter no_tools = {NULL, 0, every_tool, 1};
+/* --- listed or searched for --- */
+
+static unsigned offers(const struct exposure *e)
+{
+    return (e->searched ? SEARCH_OFFERS_SEARCH : 0u) |
+           (e->style.gateway ? SEARCH_OFFERS_GATEWAY : 0u);
+}
+
+static void show(struct exposure *e)
+{
+    /* What was listed a moment ago may be called still: agents need not notice the change. */
+    enum view_tools searched =
+        e->style.expose == EXPOSE_AUTO ? VIEW_TOOLS_UNLISTED : VIEW_TOOLS_HIDDEN;
+
+    e->shown = e->style.narrowing ? *e->style.narrowing : (struct narrowing){0};
+    e->shown.tools = e->searched ? searched : VIEW_TOOLS_LISTED;
+    view_narrow(e->seen, e->base, &e->shown);
+}
+
+/* What the list of all tools costs; counted again when it has changed. */
+static uint64_t cost(struct exposure *e)
+{
+    struct json_iter it = json_iter(view_list(e->full, ITEM_TOOL));
+    uint64_t digest = view_digest(e->full, ITEM_TOOL);
+
+    if (digest == e->weighed)
+        return e->tokens;
+    e->weighed = digest;
+    for (e->tokens = 0; json_next(&it);)
+        e->tokens += tokens_of_tool(it.value);
+    return e->tokens;
+}
+
+/* Are tools missing from the list only for the moment: does a server that is known fail, or start?
+ */
+static bool lacks_some(const struct exposure *e)
+{
+    const struct provider *p;
+
+    for (size_t i = 0; (p = view_member(e->full, i)); i++)
+        if (p->catalog && !p->halted && !provider_advertised(p))
+            return true;
+    return false;
+}
+
+/* A list near the bound, or a server that fails now and then, must not change the way all the time:
+ * back to the list it goes well below the bound, and when no server is missing. */
+static bool is_to_be_searched(struct exposure *e)
+{
+    uint64_t tokens = cost(e);
+
+    if (e->searched)
+        return tokens * 4 > e->style.above * 3 || lacks_some(e);
+    return tokens > e->style.above;
+}
+
+/* True: agents see another list now. */
+static bool weigh(struct exposure *e)
+{
+    if (e->style.expose != EXPOSE_AUTO || is_to_be_searched(e) == e->searched)
+        return false;
+    e->searched = !e->searched;
+    show(e);
+    search_provider_offer(e->search, offers(e));
+    return true;
+}
+
+void exposure_weigh(struct exposure *e)
+{
+    weigh(e);
+    if (e->legacy)
+        weigh(e->legacy);
+}
+
+static void on_look(struct observer *o)
+{
+    struct exposure *e = CONTAINER_OF(o, struct exposure, look);
+
+    if (weigh(e)) {
+        log_info("rialto", "view %s: tools are %s now (expose: auto)", e->style.name,
+                 e->searched ? "searched for" : "listed");
+        router_tell_changes(e->router, NULL);
+    }
+}
+
+/* --- life --- */
 
 struct exposure *exposure_new(struct router *r, const struct exposure_style *style)
 {
@@ -26,7 +116,7 @@ struct exposure *exposure_new(struct router *r, const struct exposure_style *sty
 
     e->router = r;
     e->style = *style;
-    e->full = e->seen = view_new(style->name, style->pattern);
+    e->full = e->base = e->seen = view_new(style->name, style->pattern);
     view_set_described(e->full, style->described);
     e->style.name = view_name(e->full);
     e->style.pattern = view_pattern(e->full);
@@ -35,14 +125,19 @@ struct exposure *exposure_new(struct router *r, const struct exposure_style *sty
         e->legacy = exposure_new(r, &e->style);
     view_narrow(e->full, NULL, style->narrowing);
     router_add_view(r, e->full);
-    if (!style->search && !style->gateway)
+    if (style->expose == EXPOSE_FULL && !style->gateway)
         return e;
-    e->search = search_provider_new(e->full, (style->search ? SEARCH_OFFERS_SEARCH : 0u) |
-                                                 (style->gateway ? SEARCH_OFFERS_GATEWAY : 0u));
+    e->searched = style->expose == EXPOSE_SEARCH;
+    e->search = search_provider_new(e->full, offers(e));
     e->seen = view_new(style->name, style->pattern);
+    view_set_described(e->seen, style->described);
     router_add_provider(r, search_provider_core(e->search));
     view_add_exempt(e->seen, search_provider_core(e->search));
     router_add_view(r, e->seen);
+    show(e);
+    e->look.changed = on_look;
+    if (style->expose == EXPOSE_AUTO)
+        observers_add(router_observers(r), &e->look);
     return e;
 }
 
@@ -55,42 +150,27 @@ void exposure_add(struct exposure *e, struct provider *p, struct provider *legac
                   const struct filter *filter)
 {
     view_add(e->full, p, filter);
-    if (e->search)
-        view_add(e->seen, p, e->style.search ? &no_tools : filter);
     if (e->legacy)
         exposure_add(e->legacy, legacy, legacy, filter);
 }
 
 void exposure_follow(struct exposure *e, const struct exposure *whole)
 {
-    view_narrow(e->full, whole->full, e->style.narrowing);
+    e->base = whole->full;
+    view_narrow(e->full, e->base, e->style.narrowing);
     if (e->legacy)
         exposure_follow(e->legacy, whole->legacy);
-    if (!e->search)
-        return;
-    e->toolless = *e->style.narrowing;
-    if (e->style.search)
-        e->toolless.filters[ITEM_TOOL] = no_tools;
-    view_narrow(e->seen, whole->full, &e->toolless);
-}
-
-static void clear_view(struct view *v, const struct provider *but)
-{
-    struct provider *p;
-
-    for (size_t i = 0; (p = view_member(v, i));) {
-        if (p == but)
-            i++;
-        else
-            view_remove(v, p);
-    }
+    if (e->search)
+        show(e);
+    weigh(e);
 }
 
 void exposure_clear(struct exposure *e)
 {
-    clear_view(e->full, NULL);
-    if (e->search)
-        clear_view(e->seen, search_provider_core(e->search));
+    struct provider *p;
+
+    while ((p = view_member(e->full, 0)))
+        view_remove(e->full, p);
     if (e->legacy)
         exposure_clear(e->legacy);
 }
@@ -131,6 +211,7 @@ void exposure_free(struct exposure *e)
     if (e->legacy)
         exposure_free(e->legacy);
     e->legacy = NULL;
+    observer_remove(&e->look);
     exposure_stop(e);
     if (e->search) {
         router_remove_view(e->router, e->seen);

@@ -4,7 +4,9 @@
  * Usually that is one view. With `expose: search` there are two: the full view, which has all
  * tools, and the view that agents see, in which two tools of our own stand in for all others
  * (mcp/search_provider.h); resources and prompts are in both. With `bus.gateway` there are two as
- * well, and three tools of our own beside the others.
+ * well, and three tools of our own beside the others. With `expose: auto` there are two, too, and
+ * what the full view costs a model decides again and again whether its tools are listed or searched
+ * for.
  *
  * A server of both eras has an instance for each (decision 012), so an exposure that agents of both
  * eras use has all this twice: agents of the initialize era see their own views.
@@ -12,6 +14,7 @@
 #ifndef RIALTO_HUB_EXPOSURE_H
 #define RIALTO_HUB_EXPOSURE_H
 
+#include "config/config.h"
 #include "core/router.h"
 
 struct exposure;
@@ -22,8 +25,9 @@ struct exposure_style {
     const char *name;
     const char *pattern;   /* NULL: names are passed on untouched */
     const char *described; /* what stands before the server in descriptions; NULL: nothing */
-    bool search;           /* two tools stand in for all others */
-    bool gateway;          /* RockBot's three tools are listed, too */
+    enum config_expose expose;
+    uint64_t above; /* with EXPOSE_AUTO: tools that cost more tokens are searched for */
+    bool gateway;   /* RockBot's three tools are listed, too */
     bool of_both_eras;
     const struct narrowing *narrowing; /* NULL: show everything. Must outlive the exposure */
 };
@@ -38,6 +42,9 @@ void exposure_add(struct exposure *e, struct provider *p, struct provider *legac
                   const struct filter *filter);
 /* Empty the views, to be filled again; router_tell_changes tells agents the difference. */
 void exposure_clear(struct exposure *e);
+/* With `expose: auto`: decide by the present members, whose agents need not be told one by one. The
+ * exposure does that by itself when a list changes, a turn of the loop later. */
+void exposure_weigh(struct exposure *e);
 /* Instead of exposure_add: always show what `whole` has. `whole` must outlive the exposure, and the
  * style must have a narrowing. */
 void exposure_follow(struct exposure *e, const struct exposure *whole);

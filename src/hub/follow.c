@@ -3,8 +3,10 @@
  * when the file changes. */
 #include "hub/follow.h"
 
+#include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "config/edit.h"
 #include "config/load.h"
 #include "hub/gate.h"
 #include "hub/lock.h"
@@ -12,9 +14,12 @@
 #include "io/watch.h"
 #include "wire/json_out.h"
 
+#include <errno.h>
+
 struct follow {
     struct bridge *bridge;
     const struct config *first; /* settings that hold until the program is started again */
+    char *file;                 /* that is followed; NULL: there is none yet */
     const char *listen;
     struct loop *loop;
     struct watch *watch;      /* NULL without a file */
@@ -22,6 +27,7 @@ struct follow {
     struct watch *tokens;     /* the file of token_file.h; NULL without a home */
     void (*applied)(void *arg, const struct config *c);
     void *applied_arg;
+    struct problems rejected; /* of the file as it was read last; empty once it was taken */
 };
 
 /* Log all problems; the first error is also the reason in `err`. */
@@ -66,28 +72,35 @@ static void check_open(const struct follow *f, struct config *c, struct problems
     gate_check(&now, problems);
 }
 
-static struct config *load(const struct follow *f, struct err *err)
+static struct config *read_again(const struct follow *f, struct problems *problems)
 {
-    struct problems problems = {0};
-
-    if (f->first->file && is_blank(f->first->file)) {
-        err_set(err, ERR_CONFIG, "%s is empty", f->first->file);
-        err_hint(err, "nothing was changed; if there are to be no servers, write servers: {}");
-        log_error("rialto", "%s", err->text);
+    if (f->file && is_blank(f->file)) {
+        problems_add(problems, PROBLEM_ERROR, (struct place){0}, "",
+                     "%s is empty; if there are to be no servers, write servers: {}", f->file);
         return NULL;
     }
-    struct config *c = token_file_load(f->first->file, &problems);
-
+    struct config *c = token_file_load(f->file, problems);
     if (c)
-        config_environment(c, &problems);
+        config_environment(c, problems);
     if (c && f->listen)
-        config_set(c, "listen", f->listen, &problems);
+        config_set(c, "listen", f->listen, problems);
     if (c)
-        check_open(f, c, &problems);
+        check_open(f, c, problems);
+    return c;
+}
+
+/* What is wrong with a file that is not taken is kept for those who ask later. */
+static struct config *load(struct follow *f, struct err *err)
+{
+    struct problems problems = {0};
+    struct config *c = read_again(f, &problems);
+
     tell_problems(&problems, err);
+    problems_fini(&f->rejected);
     if (problems.errors) {
         config_free(c);
-        c = NULL;
+        f->rejected = problems;
+        return NULL;
     }
     problems_fini(&problems);
     return c;
@@ -133,10 +146,12 @@ static void watch_lock(struct follow *f)
 {
     if (f->lock_watch || !f->watch || !lock_in_force(bridge_lock(f->bridge)))
         return;
-    char *path = lock_path(f->first->file);
+    char *path = lock_path(f->file);
     f->lock_watch = watch_open(f->loop, path, on_lock_changed, f);
     mem_free(path);
 }
+
+static void on_changed(void *arg);
 
 int follow_now(struct follow *f, struct buf *report, struct err *err)
 {
@@ -149,6 +164,8 @@ int follow_now(struct follow *f, struct buf *report, struct err *err)
         return ERR_CONFIG;
     }
     struct config *c = load(f, err);
+    if (!c && f->applied)
+        f->applied(f->applied_arg, NULL);
     if (!c)
         return ERR_CONFIG;
     plan_put_other_keys(&others, f->first, c);
@@ -172,6 +189,64 @@ int follow_own_write(struct follow *f, struct err *err)
     return follow_now(f, NULL, err);
 }
 
+static void forget_file(struct follow *f)
+{
+    watch_close(f->watch);
+    f->watch = NULL;
+    mem_free(f->file);
+    f->file = NULL;
+}
+
+/* Read what was written; what is not taken is undone, and all is as it was: `before` is what was
+ * wrong with the file then. */
+static int take_edit(struct follow *f, const struct server_edit_done *done, struct problems *before,
+                     struct err *err)
+{
+    struct err why = {0};
+    int code = follow_own_write(f, err);
+
+    if (!code)
+        return 0;
+    if (edit_undo_file(f->file, buf_view(&done->after), buf_view(&done->before), done->made,
+                       &why)) {
+        log_error("rialto", "the file could not be put back: %s", why.text);
+        return code;
+    }
+    problems_fini(&f->rejected);
+    f->rejected = *before;
+    *before = (struct problems){0};
+    if (done->made)
+        forget_file(f);
+    else
+        watch_note(f->watch);
+    return code;
+}
+
+int follow_edit(struct follow *f, const struct server_edit *e, struct err *err)
+{
+    struct server_edit_done done;
+    char *path = f->file ? mem_str(f->file) : config_user_file();
+
+    if (f->first->fixed || !path) {
+        mem_free(path);
+        return err_set(err, -ENOENT, "there is no configuration file to change");
+    }
+    int code = server_edit_file(path, e, 0, &done, err);
+    if (!code && !f->file) {
+        f->file = mem_str(path);
+        f->watch = watch_open(f->loop, f->file, on_changed, f);
+    }
+    mem_free(path);
+    if (code)
+        return code;
+    struct problems before = f->rejected;
+    f->rejected = (struct problems){0};
+    code = take_edit(f, &done, &before, err);
+    problems_fini(&before);
+    server_edit_end(&done);
+    return code;
+}
+
 static void on_changed(void *arg)
 {
     struct err err = {0};
@@ -188,8 +263,9 @@ struct follow *follow_new(struct loop *loop, struct bridge *bridge, const char *
     f->first = bridge_config(bridge);
     f->listen = listen;
     f->loop = loop;
-    if (f->first->file)
-        f->watch = watch_open(loop, f->first->file, on_changed, f);
+    f->file = mem_str(f->first->file);
+    if (f->file)
+        f->watch = watch_open(loop, f->file, on_changed, f);
     watch_lock(f);
     char *tokens = f->first->fixed ? NULL : token_file_path();
     if (tokens)
@@ -200,16 +276,28 @@ struct follow *follow_new(struct loop *loop, struct bridge *bridge, const char *
     return f;
 }
 
+const struct problems *follow_rejected(const struct follow *f)
+{
+    return &f->rejected;
+}
+
 void follow_on_applied(struct follow *f, void (*fn)(void *arg, const struct config *c), void *arg)
 {
     f->applied = fn;
     f->applied_arg = arg;
 }
 
+const char *follow_file(const struct follow *f)
+{
+    return f->file;
+}
+
 void follow_free(struct follow *f)
 {
     watch_close(f->watch);
+    mem_free(f->file);
     watch_close(f->lock_watch);
     watch_close(f->tokens);
+    problems_fini(&f->rejected);
     mem_free(f);
 }

@@ -427,7 +427,8 @@ static const struct http_route *let_in(struct front *f, const struct http_route 
     *caller = (struct caller){.way = way_of(f, x, req, page),
                               .principal = token ? token->who : NULL,
                               .view = token ? token->view : NULL,
-                              .trusted = asks && (!asked || may_do_all(token))};
+                              .trusted = asks && (!asked || may_do_all(token)),
+                              .viewer = token && token->role == ROLE_VIEWER};
     if (page) /* the browser family checks the pairing token itself: some pages send no header */
         return &f->page;
     if (!passes(f, r, &verdict, x, req))
@@ -597,7 +598,7 @@ void front_route_open(struct front *f, const char *path,
 {
     size_t n = f->n_routes;
 
-    front_route(f, path, false, handler, owner);
+    front_route(f, path, true, handler, owner);
     if (f->n_routes > n) {
         f->routes[n].wants = wants;
         f->routes[n].access = FRONT_ANYBODY;
@@ -686,6 +687,26 @@ void front_put_origin(struct buf *out, const struct front *f, size_t n)
     if (strncmp(address, "unix:", 5) != 0)
         buf_str(out, http_server_is_secure(f->server, n) ? "https://" : "http://");
     buf_str(out, address);
+}
+
+void front_leave(struct front *f, http_give_fn *give, void *arg)
+{
+    http_server_leave(f->server, give, arg);
+}
+
+size_t front_left(const struct front *f)
+{
+    return http_server_left(f->server);
+}
+
+void front_hurry(struct front *f)
+{
+    http_server_hurry(f->server);
+}
+
+bool front_adopt(struct front *f, const struct http_given *given)
+{
+    return http_server_adopt(f->server, given);
 }
 
 void front_close(struct front *f, void (*closed)(void *arg), void *arg)

@@ -36,6 +36,12 @@ void front_route(struct front *f, const char *path, bool below, front_handler_fn
 /* The same, only for callers on this machine: those may control the daemon. */
 void front_route_local(struct front *f, const char *path, bool below, front_handler_fn *handler,
                        void *owner);
+/* Another daemon takes over, or had the connection (io/http_server.h). */
+void front_leave(struct front *f, http_give_fn *give, void *arg);
+size_t front_left(const struct front *f);
+void front_hurry(struct front *f);
+MUST_CHECK bool front_adopt(struct front *f, const struct http_given *given);
+
 /* Who may use the route of this path when tokens are required; FRONT_OPERATORS unless set. */
 enum front_access {
     FRONT_OPERATORS, /* a token of role: operator; to look (GET), also one of role: viewer */
@@ -44,8 +50,9 @@ enum front_access {
 };
 void front_let_in(struct front *f, const char *path, enum front_access who);
 /*
- * For everybody, with or without a token: requests for `path` for which `wants` returns true. Other
- * requests go to the route of the same path that is added after this one.
+ * For everybody, with or without a token: requests for `path` and what is below it for which
+ * `wants` returns true. Other requests go to the route of the same path that is added after this
+ * one.
  */
 void front_route_open(struct front *f, const char *path,
                       bool (*wants)(const struct http_request *req), front_handler_fn *handler,

@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "base/visible.h"
 #include "core/drain.h"
+#include "hub/begin.h"
 #include "hub/bus_role.h"
 #include "hub/callback.h"
 #include "hub/endpoints.h"
@@ -19,24 +20,29 @@
 #include "wire/host.h"
 #include "wire/url.h"
 
+#include <errno.h>
+
 struct hub {
     struct loop *loop;
     const struct config *config; /* the configuration of the start */
     struct narrowings *narrowings;
     struct bridge *bridge;
     struct front *front;
+    struct inherited *inherited; /* sessions of the daemon before us */
     struct endpoints *endpoints;
     struct shims *shims;
     struct web_pages *pages;
     struct follow *follow;
     struct task_file *tasks;
-    struct bus_role *role;       /* NULL without a bus */
-    struct on_demand *on_demand; /* NULL: serves until it is told to end */
-    uint64_t requests;           /* of agents, by HTTP */
-    struct drain drain;          /* of the calls that are open when it is to stop */
-    int calling;                 /* those who may still call servers: agents, the bus */
-    int closing;                 /* parts that are not closed yet */
-    void (*stopped)(void *arg);  /* NULL until hub_stop */
+    struct bus_role *role;          /* NULL without a bus */
+    struct on_demand *on_demand;    /* NULL: serves until it is told to end */
+    uint64_t requests;              /* of agents, by HTTP */
+    struct drain drain;             /* of the calls that are open when it is to stop */
+    int calling;                    /* those who may still call servers: agents, the bus */
+    int closing;                    /* parts that are not closed yet */
+    void (*config_read)(void *arg); /* or NULL */
+    void *config_read_arg;
+    void (*stopped)(void *arg); /* NULL until hub_stop */
     void *stopped_arg;
 };
 
@@ -110,6 +116,26 @@ static void on_mcp(void *owner, const struct caller *caller, struct http_exchang
                               : "/mcp/<server> takes a name from the configuration");
 }
 
+void hub_operate(struct hub *h, const struct caller *caller, struct http_exchange *x,
+                 const struct http_request *req, struct span server)
+{
+    struct caller person = *caller;
+    const struct narrowing *narrowing;
+
+    person.shown = true;
+    if (h->stopped)
+        http_refuse(x, 503, "this Rialto is being stopped", "come back when it runs again");
+    if (h->stopped || !find_narrowing(h, caller, x, req, &narrowing))
+        return;
+    h->requests++;
+    struct endpoint *e = server.n ? endpoints_one(h->endpoints, &person, narrowing, server)
+                                  : endpoints_all(h->endpoints, &person, narrowing);
+    if (e)
+        endpoint_handle(e, x, req, false);
+    else
+        http_refuse(x, 404, "no such server", "/api/servers lists them");
+}
+
 static void on_sse(void *owner, const struct caller *caller, struct http_exchange *x,
                    const struct http_request *req, struct span rest)
 {
@@ -126,10 +152,38 @@ static void on_callback(void *owner, const struct caller *caller, struct http_ex
     callback_answer(bridge_signin(h->bridge), x, req);
 }
 
-/* Browsers come back to the first address that one on this machine can use. Others listen by
- * themselves. */
-static void set_redirect(struct hub *h)
+static void on_begin(void *owner, const struct caller *caller, struct http_exchange *x,
+                     const struct http_request *req, struct span rest)
 {
+    const struct hub *h = owner;
+
+    (void)caller, (void)rest;
+    begin_answer(bridge_signin(h->bridge), x, req);
+}
+
+static void on_client(void *owner, const struct caller *caller, struct http_exchange *x,
+                      const struct http_request *req, struct span rest)
+{
+    const struct hub *h = owner;
+
+    (void)caller, (void)rest, (void)req;
+    callback_describe(bridge_signin(h->bridge), x);
+}
+
+/* Browsers come back to public_url, since they may be on any machine, and anybody's: so they set
+ * out there, too. Without it they come back to the first address that one on this machine can use.
+ * If there is none, each login listens by itself. */
+static void set_redirect(struct hub *h, const struct config *c)
+{
+    BUF_SCOPED own = {0}, begin = {0};
+
+    if (c->public_url) {
+        buf_printf(&own, "%s" CALLBACK_PATH, c->public_url);
+        buf_printf(&begin, "%s" BEGIN_PATH, c->public_url);
+        signin_set_redirect(bridge_signin(h->bridge), buf_cstr(&own), buf_cstr(&begin));
+        return;
+    }
+    signin_set_redirect(bridge_signin(h->bridge), NULL, NULL);
     for (size_t i = 0; front_address(h->front, i); i++) {
         BUF_SCOPED uri = {0};
         struct url_parts url;
@@ -137,7 +191,7 @@ static void set_redirect(struct hub *h)
         buf_str(&uri, CALLBACK_PATH);
         if (!url_read(&url, buf_view(&uri)) || url.secure || !host_is_loopback(url.host))
             continue;
-        signin_set_redirect(bridge_signin(h->bridge), buf_cstr(&uri));
+        signin_set_redirect(bridge_signin(h->bridge), buf_cstr(&uri), NULL);
         return;
     }
 }
@@ -224,9 +278,15 @@ static void on_applied(void *arg, const struct config *c)
 {
     struct hub *h = arg;
 
-    narrowings_apply(h->narrowings, c);
-    front_apply_auth(h->front, c);
-    on_ended(h);
+    if (c) {
+        narrowings_apply(h->narrowings, c);
+        front_apply_auth(h->front, c);
+        if (!h->stopped) /* else there are no addresses any more */
+            set_redirect(h, c);
+        on_ended(h);
+    }
+    if (h->config_read)
+        h->config_read(h->config_read_arg);
 }
 
 /* --- start --- */
@@ -241,8 +301,9 @@ struct hub *hub_new(struct loop *loop, const struct config *c, const char *liste
     h->bridge = bridge_new(loop, c);
     h->tasks = task_file_open(loop_timers(loop), router_tasks(bridge_router(h->bridge)));
     h->front = front_new(loop, c);
-    h->endpoints = endpoints_new(loop, h->bridge, c);
-    h->shims = shims_new(loop, h->bridge, c);
+    h->inherited = inherited_new(loop_timers(loop));
+    h->endpoints = endpoints_new(loop, h->bridge, c, h->inherited);
+    h->shims = shims_new(loop, h->bridge, c, h->inherited);
     h->pages = web_pages_new(loop, c, h->bridge, h->front, h->endpoints);
     h->follow = follow_new(loop, h->bridge, listen);
     follow_on_applied(h->follow, on_applied, h);
@@ -259,6 +320,10 @@ static void add_routes(struct hub *h)
     front_route(h->front, "/", false, on_root, h);
     front_route(h->front, CALLBACK_PATH, false, on_callback, h);
     front_let_in(h->front, CALLBACK_PATH, FRONT_ANYBODY);
+    front_route(h->front, BEGIN_PATH, false, on_begin, h);
+    front_let_in(h->front, BEGIN_PATH, FRONT_ANYBODY);
+    front_route(h->front, CALLBACK_CLIENT_PATH, false, on_client, h);
+    front_let_in(h->front, CALLBACK_CLIENT_PATH, FRONT_ANYBODY);
     front_let_in(h->front, "/mcp", FRONT_AGENTS);
     front_let_in(h->front, "/sse", FRONT_AGENTS);
 }
@@ -267,7 +332,7 @@ int hub_open(struct hub *h, struct err *err)
 {
     add_routes(h);
     int code = front_listen(h->front, err);
-    set_redirect(h);
+    set_redirect(h, h->config);
     if (code || !bus_settings_given(h->config))
         return code;
     h->role = bus_role_open(h->loop, h->config, h->bridge, h->follow, NULL, NULL, err);
@@ -350,10 +415,71 @@ bool hub_is_stopping(const struct hub *h)
 void hub_free(struct hub *h)
 {
     front_free(h->front);
+    inherited_free(h->inherited);
     task_file_close(h->tasks);
     bridge_free(h->bridge);
     narrowings_free(h->narrowings);
     mem_free(h);
+}
+
+/* --- another daemon takes over --- */
+
+static void nothing_more(void *arg)
+{
+    struct hub *h = arg;
+
+    h->closing--;
+}
+
+static void role_left(void *arg)
+{
+    struct hub *h = arg;
+
+    h->role = NULL;
+    nothing_more(h);
+}
+
+void hub_retire(struct hub *h)
+{
+    if (h->on_demand)
+        on_demand_free(h->on_demand);
+    h->on_demand = NULL;
+    if (h->role) {
+        h->closing++;
+        bus_role_close(h->role, role_left, h);
+    }
+    follow_free(h->follow);
+    h->follow = NULL;
+    task_file_leave(h->tasks);
+    drain_retire(bridge_router(h->bridge));
+    endpoints_end_streams(h->endpoints);
+    h->closing++;
+    web_pages_close(h->pages, nothing_more, h);
+}
+
+bool hub_is_quiet(const struct hub *h)
+{
+    return !h->closing && !shims_count(h->shims) && !front_left(h->front);
+}
+
+void hub_close_rest(struct hub *h, void (*closed)(void *arg), void *arg)
+{
+    endpoints_close(h->endpoints, closed, arg);
+}
+
+struct endpoints *hub_endpoints(const struct hub *h)
+{
+    return h->endpoints;
+}
+
+struct shims *hub_shim_list(const struct hub *h)
+{
+    return h->shims;
+}
+
+struct inherited *hub_inherited(const struct hub *h)
+{
+    return h->inherited;
 }
 
 /* --- queries, and reading the file again --- */
@@ -368,9 +494,33 @@ struct front *hub_front(const struct hub *h)
     return h->front;
 }
 
+int hub_edit(struct hub *h, const struct server_edit *e, struct err *err)
+{
+    if (h->stopped)
+        return err_set(err, -ECANCELED, "this Rialto is being stopped");
+    return follow_edit(h->follow, e, err);
+}
+
+void hub_on_config(struct hub *h, void (*read)(void *arg), void *arg)
+{
+    h->config_read = read;
+    h->config_read_arg = arg;
+}
+
+const char *hub_file(const struct hub *h)
+{
+    return h->follow ? follow_file(h->follow) : NULL; /* NULL: calls still end, all else has */
+}
+
+const struct narrowing *hub_narrowing(const struct hub *h, const char *view)
+{
+    return narrowings_find(h->narrowings, view);
+}
+
 size_t hub_sessions(const struct hub *h)
 {
-    return endpoints_sessions_at(h->endpoints, NULL) + shims_count(h->shims);
+    return endpoints_sessions_at(h->endpoints, NULL) + shims_count(h->shims) +
+           inherited_count(h->inherited);
 }
 
 size_t hub_shims(const struct hub *h)
@@ -404,9 +554,10 @@ void hub_count_pages(const struct hub *h, struct browser_numbers *out)
 
 bool hub_look_at_bus(const struct hub *h, struct bus_report *out)
 {
-    if (h->role)
-        bus_role_report(h->role, out);
-    return h->role != NULL;
+    if (!h->role || h->stopped) /* when we stop, the bus is closed first */
+        return false;
+    bus_role_report(h->role, out);
+    return true;
 }
 
 int hub_reload(struct hub *h, struct buf *report, struct err *err)
@@ -415,4 +566,11 @@ int hub_reload(struct hub *h, struct buf *report, struct err *err)
         return err_set(err, ERR_CONFIG, "this Rialto is being stopped");
     front_renew_certificates(h->front);
     return follow_now(h->follow, report, err);
+}
+
+const struct problems *hub_rejected(const struct hub *h)
+{
+    static const struct problems none;
+
+    return h->follow ? follow_rejected(h->follow) : &none;
 }

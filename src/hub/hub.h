@@ -9,6 +9,7 @@
 #define RIALTO_HUB_HUB_H
 
 #include "browser/browser.h"
+#include "config/server_edit.h"
 #include "hub/bridge.h"
 #include "hub/front.h"
 #include "rockbot/report.h"
@@ -30,12 +31,36 @@ void hub_free(struct hub *h);
 
 struct bridge *hub_bridge(const struct hub *h);
 struct front *hub_front(const struct hub *h);
+/* What the configured view of this name leaves; NULL when there is none, and for NULL. */
+const struct narrowing *hub_narrowing(const struct hub *h, const char *view);
 /*
  * The daemon was started by a shim: an address that another program has is left to that program,
  * and `over` is called from the loop when nobody has used the hub for `idle` ms (0: never). Before
  * hub_open.
  */
 void hub_serve_on_demand(struct hub *h, uint64_t idle, void (*over)(void *arg), void *arg);
+/* Change a server in the configuration file: follow_edit. */
+MUST_CHECK int hub_edit(struct hub *h, const struct server_edit *e, struct err *err);
+/* `read` is called after the configuration was read again, whether it was taken or not. */
+void hub_on_config(struct hub *h, void (*read)(void *arg), void *arg);
+/* The configuration file that is followed; NULL without one. */
+const char *hub_file(const struct hub *h);
+/* A request of MCP by an operator, to all servers or to this one: secrets are hidden in what is
+ * answered, and the calls are the token's owner's or, without a token, those of "operator". */
+void hub_operate(struct hub *h, const struct caller *caller, struct http_exchange *x,
+                 const struct http_request *req, struct span server);
+/* --- for upgrade.h --- */
+/* Another daemon has taken over: no call is opened here any more, streams that wait for nothing
+ * end, and what only one daemon may do is left to the other. */
+void hub_retire(struct hub *h);
+/* Has everything that is handed over gone? */
+bool hub_is_quiet(const struct hub *h);
+/* Close what is left, in order: agents on WebSockets. `closed` is called from the loop. */
+void hub_close_rest(struct hub *h, void (*closed)(void *arg), void *arg);
+struct endpoints *hub_endpoints(const struct hub *h);
+struct shims *hub_shim_list(const struct hub *h);
+struct inherited *hub_inherited(const struct hub *h);
+
 /* The number of agents' sessions, at all endpoints and by shims. */
 size_t hub_sessions(const struct hub *h);
 /* The number of shims that are attached. */
@@ -46,5 +71,7 @@ bool hub_look_at_bus(const struct hub *h, struct bus_report *out);
 /* Read the configuration and the certificates again. 0, with the changes as a JSON object in
  * `report` unless that is NULL; or negative. */
 int hub_reload(struct hub *h, struct buf *report, struct err *err);
+/* Why the configuration file, as it is now, was not taken; empty when it was. */
+const struct problems *hub_rejected(const struct hub *h);
 
 #endif

@@ -1,5 +1,5 @@
 /* Creating, counting, stopping and freeing the running copies of servers; also the limit on
- * processes and saving catalogs. Called by bridge.c and lease.c. */
+ * processes and saving catalogs. Called by bridge.c, lease.c and variant.c. */
 #include "hub/instance.h"
 
 #include "base/mem.h"
@@ -9,6 +9,10 @@
 
 #include <stdio.h>
 
+/* What agents that share an instance may be asked. */
+enum {
+    ANSWERS_OF_SHARED = ANSWERS_ELICIT_FORM | ANSWERS_ELICIT_URL | ANSWERS_SAMPLING | ANSWERS_ROOTS
+};
 enum { SAVE_MS = 1000, SECOND_IDLE_MS = 30 * 60 * 1000 };
 
 struct instance {
@@ -233,14 +237,19 @@ void instance_own(struct instance *i, struct principal *principal)
     set_aside(i, MCP_ERA_LEGACY_FIRST);
 }
 
+void instance_share(struct instance *i)
+{
+    set_aside(i, MCP_ERA_LEGACY_FIRST);
+    mcp_provider_set_answers(i->provider, ANSWERS_OF_SHARED);
+}
+
 void instance_second(struct instance *i, const struct instance *first)
 {
     i->second = true;
     set_aside(i, MCP_ERA_LEGACY);
     /* Directly, agents would have said what they can be asked. A server that does ask without a
      * call is not shared any longer (core/doubts.h), so roots reach it as well. */
-    mcp_provider_set_answers(i->provider, ANSWERS_ELICIT_FORM | ANSWERS_ELICIT_URL |
-                                              ANSWERS_SAMPLING | ANSWERS_ROOTS);
+    mcp_provider_set_answers(i->provider, ANSWERS_OF_SHARED);
     mcp_provider_core(i->provider)->stand_in = mcp_provider_core(first->provider);
 }
 
@@ -384,6 +393,16 @@ void instances_adjust(struct instances *is, struct server_plan *plan, struct ser
     }
 }
 
+void instances_show(struct instances *is, void (*show)(void *arg, struct mcp_provider *p),
+                    void *arg)
+{
+    LIST_EACH_SAFE (&is->held, it) {
+        struct mcp_provider *p = LIST_ENTRY(it, struct instance, node)->provider;
+        if (mcp_provider_key(p))
+            show(arg, p);
+    }
+}
+
 void instances_stopped(struct instances *is, const struct provider *p)
 {
     LIST_EACH (&is->stopping, it) {
@@ -399,14 +418,8 @@ void instances_stopped(struct instances *is, const struct provider *p)
     }
 }
 
-/* Whose sign-in an instance of this plan uses. */
-static const char *user_of(const struct server_plan *plan, const struct principal *principal)
-{
-    return server_is_per_user(plan) ? principal_name(principal) : NULL;
-}
-
 struct instance *instance_new(struct instances *is, struct server_plan *plan,
-                              const struct principal *principal)
+                              struct principal *principal)
 {
     struct instance *i = MEM_NEW(struct instance);
 
@@ -414,8 +427,9 @@ struct instance *instance_new(struct instances *is, struct server_plan *plan,
     i->patience.fire = on_patience;
     i->plan = server_plan_hold(plan);
     if (server_signin(plan))
-        i->identity = identity_hold(is->signin, plan, user_of(plan, principal));
+        i->identity = identity_hold(is->signin, plan, principal);
     i->provider = server_start(is->loop, plan, i->identity ? identity_signer(i->identity) : NULL);
+    mcp_provider_core(i->provider)->refuses = server_lacks(plan);
     judge(i);
     list_append(&is->held, &i->node);
     is->n++;

@@ -36,13 +36,16 @@ void instances_hurry(struct instances *is);
 /* Use the filters and limits of `newer` from now on: in the plan, and in all instances made from
  * the plan that are still held. */
 void instances_adjust(struct instances *is, struct server_plan *plan, struct server_plan *newer);
+/* Show the server of each instance that has a key (mcp_provider_set_key). */
+void instances_show(struct instances *is, void (*show)(void *arg, struct mcp_provider *p),
+                    void *arg);
 /* For router_on_stopped. */
 void instances_stopped(struct instances *is, const struct provider *p);
 
 /* The provider of the new instance is in the router, but in no view and not started. `principal` is
  * whom it will serve alone (instance_own), or NULL. */
 struct instance *instance_new(struct instances *is, struct server_plan *plan,
-                              const struct principal *principal);
+                              struct principal *principal);
 struct provider *instance_provider(const struct instance *i);
 struct mcp_provider *instance_server(const struct instance *i);
 const struct server_plan *instance_plan(const struct instance *i);
@@ -53,6 +56,9 @@ const struct server_plan *instance_plan(const struct instance *i);
  * limit of the session's `principal` (NULL: no token was needed), counting its own instances.
  */
 void instance_own(struct instance *i, struct principal *principal);
+/* The instance serves the sessions of all callers with the same variables; started and stopped as
+ * with instance_own. */
+void instance_share(struct instance *i);
 /*
  * The instance serves agents of the initialize era while `first`, which must live as long, serves
  * all others. Its first call starts it, as with instance_own; `first` takes the calls if that

@@ -124,12 +124,13 @@ static void end(struct token_request *r)
 
 /* --- tokens --- */
 
-static void answer(struct token_request *r, const struct permit *p, struct span access,
+/* False: what was granted cannot be kept, and so is not told. */
+static bool answer(struct token_request *r, const struct permit *p, struct span access,
                    struct span refresh)
 {
     if (permits_save(r->issuer->permits)) {
         issuer_refuse(r->x, 500, "server_error", "what was granted cannot be kept");
-        return;
+        return false;
     }
     struct buf *out = http_respond_begin(r->x, 200, "application/json",
                                          SPAN("Cache-Control: no-store\r\nPragma: no-cache\r\n"));
@@ -142,6 +143,7 @@ static void answer(struct token_request *r, const struct permit *p, struct span 
     json_out_str(out, "scope", p->scope);
     buf_str(out, "}\n");
     http_respond_end(r->x);
+    return true;
 }
 
 /* RFC 7636 4.6: the challenge is the base64url of the verifier's SHA-256. */
@@ -194,8 +196,12 @@ static void by_code(struct token_request *r)
         return;
     }
     struct permit *p = permits_redeem(permits, code, &access, &refresh);
-    log_info("auth", "'%s' was let in, grant %s, scope %s", p->name, p->id, p->scope);
-    answer(r, p, buf_view(&access), buf_view(&refresh));
+    if (answer(r, p, buf_view(&access), buf_view(&refresh))) {
+        log_info("auth", "'%s' was let in, grant %s, scope %s", p->name, p->id, p->scope);
+        return;
+    }
+    permits_revoke(permits, p, "it could not be kept");
+    code->used = 0; /* the agent may try again */
 }
 
 static void by_refresh(struct token_request *r)
@@ -223,8 +229,10 @@ static void by_refresh(struct token_request *r)
         issuer_refuse(r->x, 400, "invalid_scope", "the grant has another scope");
         return;
     }
-    permits_renew(permits, p, what == PERMIT_CURRENT, &access, &refresh);
-    answer(r, p, buf_view(&access), buf_view(&refresh));
+    struct permit unchanged = *p;
+    permits_renew(p, what == PERMIT_CURRENT ? r->fields[F_REFRESH] : SPAN_EMPTY, &access, &refresh);
+    if (!answer(r, p, buf_view(&access), buf_view(&refresh)))
+        *p = unchanged; /* the agent has the old refresh token, and no other */
 }
 
 void issuer_handle_token(struct issuer *i, struct http_exchange *x, const struct http_request *req)
@@ -250,6 +258,7 @@ void issuer_handle_revoke(struct issuer *i, struct http_exchange *x, const struc
     struct token_request r = {.issuer = i, .x = x};
     enum permit_refresh what;
     int64_t expires;
+    int code = 0;
 
     if (begin(&r, req)) {
         struct span token = r.fields[F_TOKEN];
@@ -258,9 +267,13 @@ void issuer_handle_revoke(struct issuer *i, struct http_exchange *x, const struc
             p = permits_by_access(i->permits, token, &expires);
         if (p && span_is(r.id, p->client)) {
             permits_revoke(i->permits, p, "revoked by the agent");
-            (void)!permits_save(i->permits);
+            code = permits_save(i->permits);
         }
-        http_respond(x, 200, NULL, SPAN("Cache-Control: no-store\r\n"), SPAN_EMPTY);
+        /* Unless the file says so as well, the token would be good again after a restart. */
+        if (code)
+            issuer_refuse(x, 503, "server_error", "the end of the grant cannot be kept");
+        else
+            http_respond(x, 200, NULL, SPAN("Cache-Control: no-store\r\n"), SPAN_EMPTY);
     }
     end(&r);
 }

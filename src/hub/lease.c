@@ -15,14 +15,20 @@ struct own_instance {
     bool added; /* since lease_clear */
 };
 
+/* A variant that this session has a share in. */
+struct variant_claim {
+    struct list node;
+    struct variant *variant; /* held */
+    bool added;              /* since lease_clear */
+};
+
 struct lease {
     struct list node; /* in leases.held, in leases.ended after lease_end */
     struct leases *all;
     struct view *shared;
-    struct principal *principal; /* held; or NULL */
-    unsigned answers;
+    struct lease_wish wish; /* principal and variables are held */
     struct exposure *exposure;
-    struct list owns;
+    struct list owns, claims;
 };
 
 struct leases {
@@ -42,7 +48,8 @@ static void on_sweep(struct timer *t)
         struct lease *l = LIST_ENTRY(it, struct lease, node);
         list_remove(&l->node);
         exposure_free(l->exposure);
-        principal_release(l->principal);
+        principal_release(l->wish.principal);
+        variables_drop(l->wish.variables);
         mem_free(l);
     }
 }
@@ -75,18 +82,20 @@ struct lease *leases_next(const struct leases *ls, const struct lease *l)
 }
 
 struct lease *lease_new(struct leases *ls, const struct exposure_style *style, struct view *shared,
-                        struct principal *principal, unsigned answers)
+                        const struct lease_wish *wish)
 {
     struct lease *l = MEM_NEW(struct lease);
 
     l->all = ls;
     l->shared = shared;
-    l->principal = principal_hold(principal);
-    l->answers = answers;
+    l->wish = *wish;
+    principal_hold(wish->principal);
+    variables_hold(wish->variables);
     struct exposure_style own = *style;
     own.of_both_eras = false; /* the session is of one */
     l->exposure = exposure_new(ls->router, &own);
     list_init(&l->owns);
+    list_init(&l->claims);
     list_append(&ls->held, &l->node);
     exposure_open(l->exposure);
     return l;
@@ -95,6 +104,18 @@ struct lease *lease_new(struct leases *ls, const struct exposure_style *style, s
 struct view *lease_shared(const struct lease *l)
 {
     return l->shared;
+}
+
+const struct lease_wish *lease_wish(const struct lease *l)
+{
+    return &l->wish;
+}
+
+void lease_bring(struct lease *l, struct variables *variables)
+{
+    variables_hold(variables);
+    variables_drop(l->wish.variables);
+    l->wish.variables = variables;
 }
 
 struct view *lease_view(const struct lease *l)
@@ -107,6 +128,23 @@ void lease_clear(struct lease *l)
     exposure_clear(l->exposure);
     LIST_EACH (&l->owns, it)
         LIST_ENTRY(it, struct own_instance, node)->added = false;
+    LIST_EACH (&l->claims, it)
+        LIST_ENTRY(it, struct variant_claim, node)->added = false;
+}
+
+void lease_claim(struct lease *l, struct variant *v)
+{
+    LIST_EACH (&l->claims, it) {
+        struct variant_claim *c = LIST_ENTRY(it, struct variant_claim, node);
+        if (c->variant != v)
+            continue;
+        c->added = true;
+        variant_drop(v, 0); /* one hold is enough */
+        return;
+    }
+    struct variant_claim *c = MEM_NEW(struct variant_claim);
+    *c = (struct variant_claim){.variant = v, .added = true};
+    list_append(&l->claims, &c->node);
 }
 
 void lease_add_shared(struct lease *l, struct provider *p, const struct filter *filter)
@@ -119,10 +157,10 @@ static struct own_instance *make_own(struct lease *l, struct server_plan *plan,
 {
     struct own_instance *o = MEM_NEW(struct own_instance);
 
-    o->instance = instance_new(l->all->instances, plan, l->principal);
+    o->instance = instance_new(l->all->instances, plan, l->wish.principal);
     list_append(&l->owns, &o->node);
-    mcp_provider_set_answers(instance_server(o->instance), l->answers);
-    instance_own(o->instance, l->principal);
+    mcp_provider_set_answers(instance_server(o->instance), l->wish.answers);
+    instance_own(o->instance, l->wish.principal);
     instance_learn(o->instance, known);
     /* What one user may see, another need not: nothing is known before it was asked. */
     if (server_is_per_user(plan))
@@ -148,7 +186,8 @@ void lease_learn(struct lease *l, const struct server_plan *plan, const struct c
         instance_learn(o->instance, known);
 }
 
-void lease_add_own(struct lease *l, struct server_plan *plan, const struct catalog *known)
+struct provider *lease_add_own(struct lease *l, struct server_plan *plan,
+                               const struct catalog *known)
 {
     struct own_instance *found = find_own(l, plan);
 
@@ -156,6 +195,7 @@ void lease_add_own(struct lease *l, struct server_plan *plan, const struct catal
         found = make_own(l, plan, known);
     found->added = true;
     lease_add_shared(l, instance_provider(found->instance), server_filter(plan));
+    return instance_provider(found->instance);
 }
 
 static void let_go(struct own_instance *o, uint64_t patience)
@@ -165,6 +205,13 @@ static void let_go(struct own_instance *o, uint64_t patience)
     mem_free(o);
 }
 
+static void give_up(struct variant_claim *c, uint64_t patience)
+{
+    list_remove(&c->node);
+    variant_drop(c->variant, patience);
+    mem_free(c);
+}
+
 void lease_settle(struct lease *l)
 {
     LIST_EACH_SAFE (&l->owns, it) {
@@ -172,6 +219,12 @@ void lease_settle(struct lease *l)
         if (!o->added)
             let_go(o, PATIENCE_MS);
     }
+    LIST_EACH_SAFE (&l->claims, it) {
+        struct variant_claim *c = LIST_ENTRY(it, struct variant_claim, node);
+        if (!c->added)
+            give_up(c, PATIENCE_MS);
+    }
+    exposure_weigh(l->exposure);
 }
 
 void lease_end(struct lease *l)
@@ -180,6 +233,8 @@ void lease_end(struct lease *l)
 
     LIST_EACH_SAFE (&l->owns, it)
         let_go(LIST_ENTRY(it, struct own_instance, node), 0);
+    LIST_EACH_SAFE (&l->claims, it)
+        give_up(LIST_ENTRY(it, struct variant_claim, node), 0);
     exposure_stop(l->exposure);
     list_remove(&l->node);
     list_append(&ls->ended, &l->node);

@@ -7,6 +7,9 @@
  * it shows those of the shared instance. So the session sees its tools at once, and a session that
  * calls none of them costs no process.
  *
+ * A caller that brings variables (config/variables.h) has a lease as well: servers whose values
+ * differ from ours are variants in its view, which callers with the same values share.
+ *
  * A lease is filled when it is created and again whenever the bridge changes: lease_clear, then
  * lease_add_shared and lease_add_own in order, then lease_settle.
  *
@@ -17,7 +20,7 @@
 
 #include "core/router.h"
 #include "hub/exposure.h"
-#include "hub/instance.h"
+#include "hub/variant.h"
 
 struct leases; /* all leases of a bridge */
 struct lease;
@@ -28,11 +31,21 @@ void leases_free(struct leases *ls);
 /* `l` NULL: the first lease. */
 struct lease *leases_next(const struct leases *ls, const struct lease *l);
 
-/* `shared` is the view that the lease replaces, `principal` the owner of the session's token or
- * NULL, `answers` the kinds of questions that the session can be asked. */
+/* Whom a lease is for. */
+struct lease_wish {
+    struct principal *principal; /* the owner of the session's token; or NULL */
+    unsigned answers;            /* the kinds of questions that the session can be asked */
+    struct variables *variables; /* of the caller; NULL: it has ours */
+    bool stateless; /* an agent of that era, so no session: it has no instances of its own */
+};
+
+/* `shared` is the view that the lease replaces. */
 struct lease *lease_new(struct leases *ls, const struct exposure_style *style, struct view *shared,
-                        struct principal *principal, unsigned answers);
+                        const struct lease_wish *wish);
 struct view *lease_shared(const struct lease *l);
+const struct lease_wish *lease_wish(const struct lease *l);
+/* The caller has other variables from now on: fill the lease again. */
+void lease_bring(struct lease *l, struct variables *variables);
 struct view *lease_view(const struct lease *l);
 /* The session has ended. Stops its instances. */
 void lease_end(struct lease *l);
@@ -41,8 +54,11 @@ void lease_clear(struct lease *l);
 void lease_add_shared(struct lease *l, struct provider *p, const struct filter *filter);
 /* Add the session's own instance made from `plan`, a new one if there is none yet; `known` is the
  * catalog of the shared instance, or NULL. */
-void lease_add_own(struct lease *l, struct server_plan *plan, const struct catalog *known);
-/* Everything has been added: let go of the instances that were not added again. */
+struct provider *lease_add_own(struct lease *l, struct server_plan *plan,
+                               const struct catalog *known);
+/* The caller has this variant, whose provider or plan is added besides. Takes the hold over. */
+void lease_claim(struct lease *l, struct variant *v);
+/* Everything has been added: let go of the instances and variants that were not added again. */
 void lease_settle(struct lease *l);
 /* The shared instance made from this plan has published its lists; call router_tell_changes
  * afterwards. */

@@ -34,6 +34,8 @@ struct login {
     const char *scope;  /* asked for; NULL: none */
     const char *state, *verifier;
     const char *address, *code;
+    const char *authorize; /* the address at the authorization server; NULL: not known yet */
+    struct begin begin;    /* with spec.begin, once that is known */
     struct discovery *discovery;
     const struct discovered *found; /* the discovery's */
     struct grant_client id;
@@ -294,8 +296,10 @@ static void show_address(struct login *l)
         webform_put(&url, "scope", span_str(l->scope));
     if (oauth_scope_has(l->scope, "offline_access"))
         webform_put(&url, "prompt", SPAN("consent"));
-    l->address = arena_span(&l->arena, buf_view(&url)).p;
-    l->on->address(l->owner, l->address, NULL);
+    l->address = l->authorize = arena_span(&l->arena, buf_view(&url)).p;
+    if (l->spec.begin)
+        begin_init(&l->begin, l->spec.begin);
+    l->on->address(l->owner, login_address(l), NULL);
 }
 
 static bool may_browse(struct login *l)
@@ -318,6 +322,11 @@ static bool may_browse(struct login *l)
 bool login_waits(const struct login *l)
 {
     return l->state && !l->over && !l->grant;
+}
+
+struct begin *login_begin(struct login *l)
+{
+    return l->spec.begin && login_waits(l) ? &l->begin : NULL;
 }
 
 bool login_is_of(const struct login *l, struct span state)
@@ -432,13 +441,15 @@ static void take_registration(struct login *l, const struct oauth_client *c)
         go_to_person(l);
 }
 
-/* Some servers know this machine by only one of its two names. */
+/* Some servers know this machine by only one of its two names. A browser that has set out from a
+ * page of ours shows its cookie at that name alone. */
 static bool try_other_host(struct login *l, const struct oauth_error *e)
 {
     static const char one[] = "http://127.0.0.1:";
     struct buf uri = {0};
 
-    if (l->other_host || !e->code || strcmp(e->code, "invalid_redirect_uri") != 0 ||
+    if (l->spec.begin || l->other_host || !e->code ||
+        strcmp(e->code, "invalid_redirect_uri") != 0 ||
         !span_starts(span_str(l->redirect_uri), SPAN("http://127.0.0.1:")))
         return false;
     l->other_host = true;
@@ -485,6 +496,27 @@ static void on_registration(void *owner, const struct document_answer *a)
     fail(l);
 }
 
+void login_put_client(struct buf *out, const char *redirect_uri, enum oauth_method method,
+                      bool device)
+{
+    bool web = span_starts(span_str(redirect_uri), SPAN("https:"));
+
+    json_out_str(out, "client_name", "Rialto");
+    json_out_open(out, "redirect_uris", '[');
+    json_out_str(out, NULL, redirect_uri);
+    buf_char(out, ']');
+    json_out_open(out, "grant_types", '[');
+    json_out_str(out, NULL, "authorization_code");
+    json_out_str(out, NULL, "refresh_token");
+    if (device)
+        json_out_str(out, NULL, "urn:ietf:params:oauth:grant-type:device_code");
+    buf_str(out, "],\"response_types\":[\"code\"]");
+    json_out_str(out, "application_type", web ? "web" : "native");
+    json_out_str(out, "token_endpoint_auth_method", oauth_method_name(method));
+    json_out_str(out, "software_id", "rialto");
+    json_out_str(out, "software_version", RIALTO_VERSION);
+}
+
 static void put_metadata(struct buf *out, const struct login *l)
 {
     unsigned methods = l->found->as.methods;
@@ -494,21 +526,7 @@ static void put_metadata(struct buf *out, const struct login *l)
                                                              : OAUTH_NONE;
 
     buf_char(out, '{');
-    json_out_str(out, "client_name", "Rialto");
-    json_out_open(out, "redirect_uris", '[');
-    json_out_str(out, NULL, l->redirect_uri);
-    buf_char(out, ']');
-    json_out_open(out, "grant_types", '[');
-    json_out_str(out, NULL, "authorization_code");
-    json_out_str(out, NULL, "refresh_token");
-    if (l->spec.device)
-        json_out_str(out, NULL, "urn:ietf:params:oauth:grant-type:device_code");
-    buf_str(out, "],\"response_types\":[\"code\"]");
-    json_out_str(out, "application_type",
-                 span_starts(span_str(l->redirect_uri), SPAN("https:")) ? "web" : "native");
-    json_out_str(out, "token_endpoint_auth_method", oauth_method_name(method));
-    json_out_str(out, "software_id", "rialto");
-    json_out_str(out, "software_version", RIALTO_VERSION);
+    login_put_client(out, l->redirect_uri, method, l->spec.device);
     buf_char(out, '}');
 }
 
@@ -642,6 +660,7 @@ struct login *login_start(struct loop *loop, struct http_client *client,
     l->client = client;
     l->spec = *spec;
     l->spec.user = keep(l, spec->user);
+    l->spec.begin = keep(l, spec->begin);
     l->redirect_uri = keep(l, spec->redirect_uri);
     l->on = on;
     l->owner = owner;
@@ -668,13 +687,24 @@ void login_free(struct login *l)
         document_cancel(l->registration);
     grant_cancel(l->grant);
     discovery_free(l->discovery);
+    begin_fini(&l->begin);
     arena_fini(&l->arena);
     mem_free(l);
 }
 
+const struct login_spec *login_spec(const struct login *l)
+{
+    return &l->spec;
+}
+
+const char *login_authorize(const struct login *l)
+{
+    return l->authorize;
+}
+
 const char *login_address(const struct login *l)
 {
-    return l->address;
+    return l->begin.address.n ? l->begin.address.p : l->address;
 }
 
 const char *login_code(const struct login *l)

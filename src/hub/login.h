@@ -13,6 +13,7 @@
 #ifndef RIALTO_HUB_LOGIN_H
 #define RIALTO_HUB_LOGIN_H
 
+#include "hub/begin.h"
 #include "hub/grant.h"
 #include "hub/signin_file.h"
 #include "hub/signin_settings.h"
@@ -24,6 +25,7 @@ struct login_spec {
     struct signin_file *file;
     const char *user;         /* whose token it will be; NULL: everybody's */
     const char *redirect_uri; /* where the browser comes back to */
+    const char *begin;        /* our page where it sets out; NULL: at the authorization server */
     bool device;              /* by a device code */
 };
 
@@ -37,9 +39,17 @@ struct login_events {
 struct login *login_start(struct loop *loop, struct http_client *client,
                           const struct login_spec *spec, const struct login_events *on,
                           void *owner);
+/* Members of a JSON object: what authorization servers are told of us (RFC 7591). */
+void login_put_client(struct buf *out, const char *redirect_uri, enum oauth_method method,
+                      bool device);
 /* NULL is fine. */
 void login_free(struct login *l);
 
+const struct login_spec *login_spec(const struct login *l);
+/* Where the browser sets out, while the login waits for one; NULL: there is no such page. */
+struct begin *login_begin(struct login *l);
+/* Where that page sends it. */
+const char *login_authorize(const struct login *l);
 /* What to show; NULL as long as it is not known. */
 const char *login_address(const struct login *l);
 const char *login_code(const struct login *l);

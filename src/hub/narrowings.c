@@ -54,7 +54,9 @@ static void add(struct narrowings *n, const struct config_view *v, struct span t
                     [ITEM_TEMPLATE] = resources,
                     [ITEM_PROMPT] = filter_of(&n->arena, &v->prompts)},
         .expose = v->expose,
+        .expose_above = v->expose_above,
         .errors = v->errors,
+        .name = item->name,
     };
     list_append(&n->items, &item->node);
 }

@@ -20,12 +20,14 @@ struct owner {
     char *key;
     size_t key_n;
     struct principal *who;
+    struct list shown; /* its passes, the newest first */
     size_t passes;
 };
 
 struct known_pass {
     struct pass pass;
     struct list node;     /* in the order in which they were added */
+    struct list sibling;  /* in the owner's list */
     struct passes *table; /* NULL: it is over */
     struct owner *owner;
     const void *judge;
@@ -106,6 +108,15 @@ bool pass_is_in_use(const struct pass *p)
     return k->owner && p->who->holders > 1 + k->owner->passes;
 }
 
+/* The owner is known elsewhere by its newest token. */
+static void show_newest(struct owner *o)
+{
+    struct known_pass *k = LIST_FIRST(&o->shown, struct known_pass, sibling);
+
+    o->who->token = k ? token_of(k) : SPAN_EMPTY;
+    o->who->issuer = k ? span_str(o->key) : SPAN_EMPTY; /* the key begins with it */
+}
+
 /* Has its owner ended with it? */
 static bool drop(struct known_pass *k)
 {
@@ -114,6 +125,8 @@ static bool drop(struct known_pass *k)
 
     map_del(&t->by_token, token_of(k));
     list_remove(&k->node);
+    list_remove(&k->sibling);
+    show_newest(o);
     t->n--;
     t->bytes -= k->token_n;
     k->table = NULL;
@@ -230,6 +243,7 @@ static struct owner *owner_of(struct passes *t, const struct pass_facts *f)
         o = MEM_NEW(struct owner);
         o->key_n = key.n;
         o->who = principal_of(f);
+        list_init(&o->shown);
         map_put(&t->owners, buf_view(&key), o);
         o->key = buf_take(&key);
     }
@@ -255,6 +269,9 @@ const struct pass *passes_add(struct passes *t, struct span token, const struct 
     k->token_n = token.n;
     k->owner = owner_of(t, f);
     k->owner->passes++;
+    list_append(k->owner->shown.next, &k->sibling); /* before the first */
+    show_newest(k->owner);
+    k->owner->who->tokens++;
     k->table = t;
     k->judge = f->judge;
     k->mark = f->mark;

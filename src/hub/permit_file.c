@@ -74,6 +74,7 @@ static void put_permit(struct buf *out, const struct permit *p)
     json_out_number(out, "created", (uint64_t)p->created);
     json_out_number(out, "used", (uint64_t)p->used);
     json_out_number(out, "expires", (uint64_t)p->expires);
+    put_hash(out, "family", p->family);
     put_hash(out, "refresh", p->refresh);
     if (p->rotated) {
         put_hash(out, "before", p->before);
@@ -187,6 +188,7 @@ static bool read_permit(struct span object, struct list *permits)
         permit_free(p);
         return false;
     }
+    (void)!read_hash(object, "family", p->family); /* files of before have none */
     if (!read_time(object, "rotated", &p->rotated) || !read_hash(object, "before", p->before))
         p->rotated = 0;
     list_append(permits, &p->node);

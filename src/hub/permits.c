@@ -12,8 +12,9 @@
 
 enum { CLIENTS_MAX = 200, PERMITS_MAX = 500, CODES_MAX = 100 };
 
-static const int64_t CODE_MS = 60 * 1000, CODE_KEEP_MS = 10 * 60 * 1000, GRACE_MS = 30 * 1000,
-                     DAY_MS = 24 * 3600 * 1000ll, REFRESH_DAYS = 30;
+enum { CODE_MS = 60 * 1000, CODE_KEEP_MS = 10 * 60 * 1000, FAMILY_BYTES = 16 };
+
+static const int64_t GRACE_MS = 30 * 1000, DAY_MS = 24 * 3600 * 1000ll, REFRESH_DAYS = 30;
 
 struct permits {
     struct loop *loop;
@@ -54,14 +55,24 @@ static void drop_client(struct permits *p, struct registration *r)
     registration_free(r);
 }
 
-/* Those that nobody has let in within a day, and, when there are too many, the oldest such. */
+static bool has_permit(const struct permits *p, const struct registration *r)
+{
+    for (const struct permit *one = NULL; (one = permits_next(p, one));)
+        if (strcmp(one->client, r->id) == 0)
+            return true;
+    return false;
+}
+
+/* Those that nobody has let in within a day, and, when there are too many, the oldest without a
+ * grant: nobody let them in, or that has ended. */
 static void drop_unused(struct permits *p)
 {
     int64_t now = pass_clock();
 
     LIST_EACH_SAFE (&p->clients, it) {
         struct registration *r = LIST_ENTRY(it, struct registration, node);
-        if (!r->granted && (now - r->created > DAY_MS || p->n_clients >= CLIENTS_MAX))
+        if ((!r->granted && now - r->created > DAY_MS) ||
+            (p->n_clients >= CLIENTS_MAX && !has_permit(p, r)))
             drop_client(p, r);
     }
 }
@@ -92,7 +103,7 @@ static void drop_code(struct permits *p, struct permit_code *c)
 void permits_add_code(struct permits *p, struct permit_code *from, struct buf *out)
 {
     struct permit_code *c = MEM_NEW(struct permit_code);
-    int64_t now = pass_clock();
+    uint64_t now = loop_now(p->loop);
 
     LIST_EACH_SAFE (&p->codes, it) {
         struct permit_code *old = LIST_ENTRY(it, struct permit_code, node);
@@ -114,7 +125,7 @@ struct permit_code *permits_code(struct permits *p, struct span code)
     LIST_EACH (&p->codes, it) {
         struct permit_code *c = LIST_ENTRY(it, struct permit_code, node);
         /* A code that was used is known for longer, to find out that it is used again. */
-        if (sha_same(c->hash, hash, sizeof hash) && (c->used || pass_clock() < c->expires))
+        if (sha_same(c->hash, hash, sizeof hash) && (c->used || loop_now(p->loop) < c->expires))
             return c;
     }
     return NULL;
@@ -151,24 +162,39 @@ static void drop_expired(struct permits *p)
     }
 }
 
-void permits_renew(struct permits *p, struct permit *permit, bool rotate, struct buf *access,
+/* A refresh token of the family of `spent`; of a new family if that one belongs to none. */
+static void new_refresh(struct permit *permit, struct span spent, struct buf *out)
+{
+    unsigned char random[FAMILY_BYTES];
+
+    if (spent.n == PERMIT_FAMILY_N + PERMIT_TOKEN_SIZE - 1) {
+        buf_span(out, span_cut(spent, 0, PERMIT_FAMILY_N));
+    } else {
+        id_random_bytes(random, sizeof random);
+        base64_put_url(out, span_of((const char *)random, sizeof random));
+    }
+    sha_256(permit->family, buf_view(out));
+    new_secret(out, permit->refresh);
+    sha_256(permit->refresh, buf_view(out)); /* of both parts */
+}
+
+void permits_renew(struct permit *permit, struct span spent, struct buf *access,
                    struct buf *refresh)
 {
     int64_t now = pass_clock();
     size_t oldest = 0;
 
-    (void)p;
     for (size_t i = 1; i < PERMIT_ACCESS; i++)
         if (permit->access[i].expires < permit->access[oldest].expires)
             oldest = i;
     new_secret(access, permit->access[oldest].hash);
     permit->access[oldest].expires = now + PERMIT_ACCESS_S * 1000;
     permit->used = now;
-    if (!rotate)
+    if (!spent.n)
         return;
     memcpy(permit->before, permit->refresh, sizeof permit->before);
     permit->rotated = now;
-    new_secret(refresh, permit->refresh);
+    new_refresh(permit, spent, refresh);
     permit->expires = now + REFRESH_DAYS * DAY_MS;
 }
 
@@ -185,7 +211,7 @@ struct permit *permits_redeem(struct permits *p, struct permit_code *code, struc
     permit->scope = mem_str(code->scope);
     permit->resource = mem_str(code->resource);
     permit->created = pass_clock();
-    permits_renew(p, permit, true, access, refresh);
+    permits_renew(permit, SPAN("new"), access, refresh);
     permit->rotated = 0;
     list_append(&p->permits, &permit->node);
     p->n_permits++;
@@ -213,18 +239,20 @@ struct permit *permits_by_access(struct permits *p, struct span token, int64_t *
 
 struct permit *permits_by_refresh(struct permits *p, struct span token, enum permit_refresh *what)
 {
-    unsigned char hash[SHA256_N];
+    unsigned char hash[SHA256_N], family[SHA256_N];
     int64_t now = pass_clock();
 
     sha_256(hash, token);
+    sha_256(family, span_cut(token, 0, PERMIT_FAMILY_N));
     LIST_EACH (&p->permits, it) {
         struct permit *permit = LIST_ENTRY(it, struct permit, node);
         bool current = sha_same(permit->refresh, hash, sizeof hash);
-        if (!current && !(permit->rotated && sha_same(permit->before, hash, sizeof hash)))
+        bool last = permit->rotated && sha_same(permit->before, hash, sizeof hash);
+        if (!current && !last && !sha_same(permit->family, family, sizeof family))
             continue;
-        *what = current                             ? PERMIT_CURRENT
-                : now - permit->rotated <= GRACE_MS ? PERMIT_JUST_BEFORE
-                                                    : PERMIT_REPLAYED;
+        *what = current                                     ? PERMIT_CURRENT
+                : last && now - permit->rotated <= GRACE_MS ? PERMIT_JUST_BEFORE
+                                                            : PERMIT_REPLAYED;
         return permit->expires > now ? permit : NULL;
     }
     return NULL;

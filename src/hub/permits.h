@@ -6,7 +6,8 @@
  * tokens and secrets only SHA-256 hashes are kept; tokens have 256 random bits, so that is enough.
  * The refresh token changes each time that it is used. The one before is taken for half a minute
  * more, for an access token alone, since agents run several processes that race; used later, it is
- * a stolen one, and the whole family ends. The file is written before an answer tells of what is in
+ * a stolen one, and the whole family ends. So it does for every older one: all refresh tokens of a
+ * family begin with the same random text. The file is written before an answer tells of what is in
  * it.
  *
  * Nouns: permit_, permits_.
@@ -19,7 +20,7 @@
 
 struct permits;
 
-enum { PERMIT_TOKEN_SIZE = 44, PERMIT_ACCESS = 4, PERMIT_ACCESS_S = 3600 };
+enum { PERMIT_TOKEN_SIZE = 44, PERMIT_FAMILY_N = 22, PERMIT_ACCESS = 4, PERMIT_ACCESS_S = 3600 };
 
 struct permit {
     struct list node;
@@ -33,6 +34,7 @@ struct permit {
         unsigned char hash[SHA256_N];
         int64_t expires; /* 0: none */
     } access[PERMIT_ACCESS];
+    unsigned char family[SHA256_N]; /* of the first PERMIT_FAMILY_N bytes of refresh tokens */
     unsigned char refresh[SHA256_N], before[SHA256_N];
     int64_t rotated; /* when `before` was replaced; 0: never */
 };
@@ -42,8 +44,8 @@ struct permit_code {
     struct list node;
     unsigned char hash[SHA256_N];
     char *client, *name, *redirect, *challenge, *resource, *scope;
-    int64_t expires;
-    uint64_t used; /* the mark of the permit that it has become; 0: not used yet */
+    uint64_t expires; /* by the loop's clock, which nobody sets back */
+    uint64_t used;    /* the mark of the permit that it has become; 0: not used yet */
 };
 
 /* `revoked` is called with the mark of a permit that has ended. */
@@ -55,7 +57,7 @@ MUST_CHECK int permits_save(struct permits *p);
 /* --- clients --- */
 
 struct registration *permits_client(struct permits *p, struct span id);
-/* Takes the struct over. False: there are too many that were let in. */
+/* Takes the struct over. False: there are too many that have grants. */
 bool permits_add_client(struct permits *p, struct registration *r);
 
 /* --- codes and tokens --- */
@@ -71,8 +73,8 @@ struct permit *permits_redeem(struct permits *p, struct permit_code *code, struc
 struct permit *permits_by_access(struct permits *p, struct span token, int64_t *expires);
 enum permit_refresh { PERMIT_CURRENT, PERMIT_JUST_BEFORE, PERMIT_REPLAYED };
 struct permit *permits_by_refresh(struct permits *p, struct span token, enum permit_refresh *what);
-/* A new access token, and with `rotate` a new refresh token. */
-void permits_renew(struct permits *p, struct permit *permit, bool rotate, struct buf *access,
+/* A new access token, and a new refresh token in place of `spent`, unless that is empty. */
+void permits_renew(struct permit *permit, struct span spent, struct buf *access,
                    struct buf *refresh);
 void permits_revoke(struct permits *p, struct permit *permit, const char *why);
 struct permit *permits_by_mark(struct permits *p, uint64_t mark);

@@ -67,9 +67,23 @@ static void release(struct identity *id)
     id->claimed = false;
 }
 
+/* What is exchanged for a token must not show, and is not kept for longer than that takes. */
+static void set_proof(struct identity *id, struct span proof)
+{
+    if (proof.n)
+        log_add_secret(proof);
+    if (id->proof) {
+        log_drop_secret(span_str(id->proof));
+        explicit_bzero(id->proof, strlen(id->proof));
+    }
+    mem_free(id->proof);
+    id->proof = proof.n ? mem_span(proof) : NULL;
+}
+
 static void finish(struct identity *id)
 {
     release(id);
+    set_proof(id, SPAN_EMPTY);
     discovery_free(id->discovery);
     id->discovery = NULL;
     timer_set(loop_timers(id->all->loop), &id->tell_now, 0);
@@ -78,7 +92,10 @@ static void finish(struct identity *id)
 static void fail(struct identity *id, const char *why)
 {
     uint64_t wait = backoff_next(&id->backoff, id_random_u64());
+    BUF_SCOPED clean = {0}; /* it is shown when the proof may be forgotten */
 
+    log_redact(&clean, span_str(why));
+    why = buf_cstr(&clean);
     snprintf(id->why, sizeof id->why, "%s", why);
     id->failed = true;
     id->not_before = loop_now(id->all->loop) + wait;
@@ -88,7 +105,9 @@ static void fail(struct identity *id, const char *why)
 
 bool identity_may_renew(const struct identity *id)
 {
-    return loop_now(id->all->loop) >= id->not_before;
+    bool shown = id->caller && id->caller->tokens != id->exchanged; /* a newer token than that */
+
+    return shown || loop_now(id->all->loop) >= id->not_before;
 }
 
 bool identity_is_renewing(const struct identity *id)
@@ -303,29 +322,30 @@ static void ask(struct identity *id, struct buf *form)
                     form, on_granted, id);
 }
 
-static void ask_with_assertion(struct identity *id, struct span assertion)
+static void ask_with_proof(struct identity *id)
 {
     struct buf form = {0};
 
     webform_put(&form, "grant_type", SPAN("urn:ietf:params:oauth:grant-type:jwt-bearer"));
-    webform_put(&form, "assertion", assertion);
+    webform_put(&form, "assertion", span_str(id->proof));
     ask(id, &form);
 }
 
 /* A JWT, or the path of the file that has it now: platforms renew such files. */
-static bool read_assertion(struct identity *id, const char *setting, struct buf *out)
+static bool read_proof(struct identity *id, const char *setting)
 {
-    if (setting[0] != '/') {
-        buf_str(out, setting);
+    BUF_SCOPED text = {0}, why = {0};
+    int code = 0;
+
+    if (setting[0] == '/')
+        code = file_read(&text, setting, ASSERTION_MAX);
+    else
+        buf_str(&text, setting);
+    while (text.n && (text.p[text.n - 1] == '\n' || text.p[text.n - 1] == '\r'))
+        text.n--;
+    set_proof(id, buf_view(&text));
+    if (!code && text.n)
         return true;
-    }
-    int code = file_read(out, setting, ASSERTION_MAX);
-    while (out->n && (out->p[out->n - 1] == '\n' || out->p[out->n - 1] == '\r'))
-        out->n--;
-    log_add_secret(buf_view(out));
-    if (!code && out->n)
-        return true;
-    BUF_SCOPED why = {0};
     buf_printf(&why, "cannot read the assertion in %s: %s", setting,
                code ? err_name(code) : "it is empty");
     fail(id, buf_cstr(&why));
@@ -342,29 +362,65 @@ static void on_exchanged(void *owner, const struct grant_answer *a)
         fail(id, a->err.text);
         return;
     }
-    log_add_secret(span_str(a->token->access));
-    ask_with_assertion(id, span_str(a->token->access));
+    set_proof(id, span_str(a->token->access));
+    ask_with_proof(id);
 }
 
-static void exchange(struct identity *id, struct span subject)
+/* The token by which the identity provider learns for whom we ask: the configured one, or the
+ * caller's own. That one goes to the provider which issued it, and to nobody else. */
+static bool find_proof(struct identity *id)
 {
     const struct signin_settings *s = id->settings;
+    const struct principal *caller = id->caller;
+    BUF_SCOPED why = {0};
+
+    if (!s->per_user)
+        return read_proof(id, s->idp_subject_token);
+    id->exchanged = caller ? caller->tokens : 0;
+    if (caller && caller->token.n && span_is(caller->issuer, s->idp_issuer)) {
+        set_proof(id, caller->token);
+        return true;
+    }
+    buf_printf(&why,
+               "the caller's own is exchanged for it, and must be an access token of '%.80s': "
+               "connect with one",
+               s->idp_issuer);
+    fail(id, buf_cstr(&why));
+    return false;
+}
+
+#define TOKEN_TYPE "urn:ietf:params:oauth:token-type:"
+
+/* RFC 8693: the identity provider is asked for the server's token itself, or for an assertion that
+ * the server's own authorization server takes (ID-JAG). */
+static void exchange(struct identity *id)
+{
+    const struct signin_settings *s = id->settings;
+    bool jag = s->grant == GRANT_ID_JAG;
     struct buf form = {0};
 
+    if (!find_proof(id))
+        return;
     webform_put(&form, "grant_type", SPAN("urn:ietf:params:oauth:grant-type:token-exchange"));
-    webform_put(&form, "requested_token_type", SPAN("urn:ietf:params:oauth:token-type:id-jag"));
-    webform_put(&form, "audience", span_str(id->found->as.issuer));
-    webform_put(&form, "subject_token", subject);
-    webform_put(&form, "subject_token_type", SPAN("urn:ietf:params:oauth:token-type:id_token"));
+    webform_put(&form, "requested_token_type",
+                jag ? SPAN(TOKEN_TYPE "id-jag") : SPAN(TOKEN_TYPE "access_token"));
+    if (jag)
+        webform_put(&form, "audience", span_str(id->found->as.issuer));
+    webform_put(&form, "subject_token", span_str(id->proof));
+    webform_put(&form, "subject_token_type",
+                s->per_user ? SPAN(TOKEN_TYPE "access_token") : SPAN(TOKEN_TYPE "id_token"));
     put_target(&form, id);
-    id->grant = grant_start(id->all->loop, id->all->client,
-                            &(struct grant_spec){.alias = s->alias,
-                                                 .endpoint = s->idp_token_endpoint,
-                                                 .ca = s->ca,
-                                                 .reach = &configured,
-                                                 .client = {.id = s->idp_client_id},
-                                                 .is_exchange = true},
-                            &form, on_exchanged, id);
+    id->grant = grant_start(
+        id->all->loop, id->all->client,
+        &(struct grant_spec){.alias = s->alias,
+                             .endpoint = s->idp_token_endpoint,
+                             .ca = s->ca,
+                             .reach = &configured,
+                             .client = {.id = s->idp_client_id,
+                                        .secret = s->idp_client_secret,
+                                        .method = s->idp_client_secret ? OAUTH_BASIC : OAUTH_NONE},
+                             .is_exchange = jag},
+        &form, jag ? on_exchanged : on_granted, id);
 }
 
 static void on_discovered(void *owner, const struct discovered *found, const struct err *err,
@@ -372,7 +428,6 @@ static void on_discovered(void *owner, const struct discovered *found, const str
 {
     struct identity *id = owner;
     const struct signin_settings *s = id->settings;
-    BUF_SCOPED assertion = {0};
     struct buf form = {0};
 
     (void)passing;
@@ -385,10 +440,10 @@ static void on_discovered(void *owner, const struct discovered *found, const str
         webform_put(&form, "grant_type", SPAN("client_credentials"));
         ask(id, &form);
     } else if (s->grant == GRANT_JWT_BEARER) {
-        if (read_assertion(id, s->assertion, &assertion))
-            ask_with_assertion(id, buf_view(&assertion));
-    } else if (read_assertion(id, s->idp_subject_token, &assertion)) {
-        exchange(id, buf_view(&assertion));
+        if (read_proof(id, s->assertion))
+            ask_with_proof(id);
+    } else {
+        exchange(id);
     }
 }
 
@@ -494,6 +549,7 @@ void identity_end_renewal(struct identity *id)
     timer_clear(loop_timers(id->all->loop), &id->turn);
     timer_clear(loop_timers(id->all->loop), &id->tell_now);
     release(id);
+    set_proof(id, SPAN_EMPTY);
     grant_cancel(id->grant);
     discovery_free(id->discovery);
 }

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/map.h"
 #include "base/mem.h"
+#include "base/sha.h"
 #include "config/credentials.h"
 #include "config/env_file.h"
 #include "hub/install.h"
@@ -30,7 +31,9 @@ enum { STOP_GRACE_MS = 400 };
 struct server_plan {
     struct arena arena; /* all texts of the plan */
     unsigned holders;
-    uint64_t filled;                     /* digest of the values filled in for ${NAME} */
+    unsigned char filled[SHA256_N];      /* digest of the values filled in for ${NAME} */
+    bool fills;                          /* there is a ${NAME} */
+    const char *lacks;                   /* why the server cannot be started; NULL: it can */
     struct server_plan *newer;           /* owns the texts of filter and policy, if not this plan */
     struct stdio_upstream_options stdio; /* argv NULL for remote servers */
     struct http_upstream_options http;   /* url NULL for others */
@@ -63,6 +66,16 @@ static const char *keep(struct arena *arena, const char *text)
     return text ? arena_span(arena, span_str(text)).p : NULL;
 }
 
+/* Plans of one entry with the same digest have the same values. */
+static void note_filled(struct server_plan *plan, struct span text)
+{
+    BUF_SCOPED all = {0};
+
+    buf_bytes(&all, plan->filled, sizeof plan->filled);
+    buf_span(&all, text);
+    sha_256(plan->filled, buf_view(&all));
+}
+
 static const char *fill(struct filling *f, const char *text)
 {
     struct buf filled = {0};
@@ -70,7 +83,8 @@ static const char *fill(struct filling *f, const char *text)
     if (!f->secrets || !strstr(text, "${"))
         return keep(f->arena, text);
     secrets_fill(f->secrets, text, &filled, &f->missing);
-    f->plan->filled = f->plan->filled * 31 + map_hash(buf_view(&filled));
+    f->plan->fills = true;
+    note_filled(f->plan, buf_view(&filled));
     const char *copy = arena_span(f->arena, buf_view(&filled)).p;
     buf_fini(&filled);
     return copy;
@@ -182,7 +196,7 @@ static const char *const *env_of(struct filling *f, const struct config *c,
         text.n = 0;
         credentials_in_pair(span_str(more.items[i].name), span_str(more.items[i].value));
         buf_printf(&text, "%s=%s", more.items[i].name, more.items[i].value);
-        f->plan->filled = f->plan->filled * 31 + map_hash(buf_view(&text));
+        note_filled(f->plan, buf_view(&text));
         texts[i] = arena_span(f->arena, buf_view(&text)).p;
     }
     memcpy(texts + more.n, own, s->env.n * sizeof *own);
@@ -366,7 +380,7 @@ void server_plan_adjust(struct server_plan *plan, struct server_plan *newer)
 
 bool server_plan_same_secrets(const struct server_plan *a, const struct server_plan *b)
 {
-    return a->filled == b->filled;
+    return memcmp(a->filled, b->filled, sizeof a->filled) == 0;
 }
 
 /* A server that an agent has registered may only lead to the hosts that the operator allows. */
@@ -418,9 +432,12 @@ static void plan_signin(struct filling *f, const struct config_server *s)
         .assertion = fill_or_null(f, a->assertion),
         .idp_token_endpoint = fill_or_null(f, a->idp_token_endpoint),
         .idp_client_id = fill_or_null(f, a->idp_client_id),
+        .idp_client_secret = fill_or_null(f, a->idp_client_secret),
+        .idp_issuer = fill_or_null(f, a->idp_issuer),
         .idp_subject_token = fill_or_null(f, a->idp_subject_token),
         .per_user = a->per_user};
     log_add_secret(span_str(f->plan->signin.client_secret));
+    log_add_secret(span_str(f->plan->signin.idp_client_secret));
 }
 
 /* The token of the profile is sent in place of a header of the file. */
@@ -437,6 +454,17 @@ static void plan_profile(struct filling *f, const struct config *c, const char *
     f->plan->profile = profile_new(&c->secrets, name);
 }
 
+/* Where the program is started. A server of a project has one instance for each folder, so it needs
+ * one also where that is not said in a text. */
+static const char *folder_of(struct filling *f, const struct config_server *s)
+{
+    const char *project = s->scope == SCOPE_PROJECT && f->secrets
+                              ? fill_or_null(f, "${" VARIABLES_PROJECT "}")
+                              : NULL;
+
+    return s->cwd ? fill_or_null(f, s->cwd) : project;
+}
+
 static void plan_pipe(struct filling *f, const struct config *c, const struct config_server *s)
 {
     static const enum http_transport transports[] = {
@@ -446,7 +474,7 @@ static void plan_pipe(struct filling *f, const struct config *c, const struct co
         [TRANSPORT_WS] = HTTP_TRANSPORT_AUTO,
         [TRANSPORT_STDIO] = HTTP_TRANSPORT_AUTO,
     };
-    const char *alias = keep(f->arena, s->alias);
+    const char *alias = keep(f->arena, s->alias), *folder = folder_of(f, s);
 
     f->plan->stdio.alias = alias;
     if (s->url) {
@@ -468,13 +496,65 @@ static void plan_pipe(struct filling *f, const struct config *c, const struct co
         f->plan->stdio = (struct stdio_upstream_options){.alias = alias,
                                                          .argv = argv_of(f, s),
                                                          .env = env_of(f, c, s),
-                                                         .cwd = fill_or_null(f, s->cwd),
+                                                         .cwd = folder,
                                                          .max_message = c->limits.message,
                                                          .stop_grace = STOP_GRACE_MS};
 }
 
-struct server_plan *server_plan_new(const struct config *c, const struct config_server *s,
-                                    struct secrets *secrets, struct buf *missing)
+/* Why the server cannot be started for those whom the plan is for, if values are missing. */
+static void put_lacks(struct buf *out, struct span missing, bool for_caller)
+{
+    if (span_is(missing, VARIABLES_PROJECT) && !for_caller)
+        buf_str(out, "it runs in the folder of a project (scope: project), which only hosts that "
+                     "run 'rialto stdio' have");
+    else
+        buf_printf(out, "no value for " SPAN_FMT " (not in the secrets, not in %s)",
+                   SPAN_ARG(missing),
+                   for_caller ? "the environment in which the host runs 'rialto stdio'"
+                              : "the environment of this Rialto");
+}
+
+static void set_lacks(struct server_plan *plan, const struct buf *missing, bool for_caller)
+{
+    BUF_SCOPED text = {0};
+
+    if (!plan || !missing->n)
+        return;
+    put_lacks(&text, buf_view(missing), for_caller);
+    plan->lacks = arena_span(&plan->arena, buf_view(&text)).p;
+    plan->policy.eager = false; /* nobody waits for it */
+}
+
+/* Starting would go on without end. */
+static bool is_nested(const struct config *c, const struct config_server *s)
+{
+    bool nested = s->command && nesting_has(c->file);
+
+    if (nested)
+        log_error(s->alias,
+                  "is left out: this Rialto was itself started by a server of %s, and would start "
+                  "itself without end; remove that server, or give it another configuration",
+                  c->file);
+    return nested;
+}
+
+/* "A, B, A" without what is there already. */
+static void put_once(struct buf *out, struct span names)
+{
+    while (names.n) {
+        struct span name = span_cut(names, 0, span_find(names, ',')), rest = buf_view(out);
+        while (rest.n && !span_eq(span_cut(rest, 0, span_find(rest, ',')), name))
+            rest = span_from(rest, span_find(rest, ',') + 2);
+        if (!rest.n)
+            buf_printf(out, "%s" SPAN_FMT, out->n ? ", " : "", SPAN_ARG(name));
+        names = span_from(names, name.n + 2);
+    }
+}
+
+/* `missing` gets the names without a value; NULL, with the reason in the log, when there are other
+ * reasons against the server. */
+static struct server_plan *make_plan(const struct config *c, const struct config_server *s,
+                                     struct secrets *secrets, struct buf *missing)
 {
     static const enum mcp_era eras[] = {
         [ERA_AUTO] = MCP_ERA_AUTO, [ERA_LEGACY] = MCP_ERA_LEGACY, [ERA_MODERN] = MCP_ERA_MODERN};
@@ -484,8 +564,6 @@ struct server_plan *server_plan_new(const struct config *c, const struct config_
     struct filling f = {
         .plan = plan, .arena = arena, .secrets = s->origin == ORIGIN_AGENT ? NULL : secrets};
 
-    if (s->unset)
-        buf_str(&f.missing, s->unset);
     plan->filter =
         (struct filter){spans_of(&f, &s->allow), s->allow.n, spans_of(&f, &s->deny), s->deny.n};
     plan->overrides = overrides_of(&f, s);
@@ -506,27 +584,56 @@ struct server_plan *server_plan_new(const struct config *c, const struct config_
     char *memory = memory_path(c, s);
     plan->memory = keep(arena, memory);
     mem_free(memory);
-    if (s->scope == SCOPE_PROJECT)
-        log_warn(s->alias, "scope: project: so far all projects share this server; it runs in %s",
-                 s->cwd ? s->cwd : "the folder that this Rialto was started in");
-    bool nested = s->command && nesting_has(c->file);
-    if (nested)
-        log_error(s->alias,
-                  "is left out: this Rialto was itself started by a server of %s, and would start "
-                  "itself without end; remove that server, or give it another configuration",
-                  c->file);
-    if (f.missing.n)
-        log_error(s->alias,
-                  "is left out: no value for " SPAN_FMT
-                  " (not in the secrets, not in the environment)",
-                  SPAN_ARG(buf_view(&f.missing)));
-    if (missing)
-        buf_span(missing, buf_view(&f.missing));
-    if (nested || f.missing.n || f.failed || !placed) {
-        server_plan_drop(plan);
-        plan = NULL;
-    }
+    put_once(missing, buf_view(&f.missing));
     buf_fini(&f.missing);
+    if (placed && !f.failed && !is_nested(c, s))
+        return plan;
+    server_plan_drop(plan);
+    return NULL;
+}
+
+struct server_plan *server_plan_new(const struct config *c, const struct config_server *s,
+                                    struct secrets *secrets)
+{
+    BUF_SCOPED missing = {0};
+
+    buf_str(&missing, s->unset ? s->unset : "");
+    struct server_plan *plan = make_plan(c, s, secrets, &missing);
+    if (!missing.n)
+        return plan;
+    log_error(s->alias, "is left out: no value for %s (not in the secrets, not in the environment)",
+              buf_cstr(&missing));
+    server_plan_drop(plan);
+    return NULL;
+}
+
+struct server_plan *server_plan_for_callers(const struct config *c, const struct config_server *s,
+                                            struct secrets *secrets, struct buf *missing)
+{
+    /* What is no text is the same for all callers; and a command has but one, itself. */
+    if (s->unset || c->project) {
+        buf_str(missing, s->unset ? s->unset : "");
+        return server_plan_new(c, s, secrets);
+    }
+    struct server_plan *plan = make_plan(c, s, secrets, missing);
+    bool of_projects = span_is(buf_view(missing), VARIABLES_PROJECT);
+    if (missing->n && !of_projects)
+        log_error(
+            s->alias,
+            "is left out: no value for %s (not in the secrets, not in the environment); hosts "
+            "that run 'rialto stdio' may bring it",
+            buf_cstr(missing));
+    set_lacks(plan, missing, false);
+    return plan;
+}
+
+struct server_plan *server_plan_for_caller(const struct config *c, const struct config_server *s,
+                                           struct secrets *secrets)
+{
+    BUF_SCOPED missing = {0};
+    struct server_plan *plan = make_plan(c, s, secrets, &missing);
+
+    set_lacks(plan, &missing, true);
     return plan;
 }
 
@@ -626,6 +733,16 @@ const struct policy *server_policy(const struct server_plan *plan)
 const char *server_memory(const struct server_plan *plan)
 {
     return plan->memory;
+}
+
+bool server_fills(const struct server_plan *plan)
+{
+    return plan->fills;
+}
+
+const char *server_lacks(const struct server_plan *plan)
+{
+    return plan->lacks;
 }
 
 bool server_is_lazy(const struct server_plan *plan)

@@ -22,10 +22,18 @@ struct http_upstream_options;
 struct server_plan;
 
 /* With one holder. NULL, with the reason in the log, when a needed secret is missing, or when the
- * server would start this same configuration again. `missing` (or NULL) gets the names of the
- * secrets that are missing: "A, B". */
+ * server would start this same configuration again. */
 struct server_plan *server_plan_new(const struct config *c, const struct config_server *s,
-                                    struct secrets *secrets, struct buf *missing);
+                                    struct secrets *secrets);
+/*
+ * The same in a daemon, whose callers may bring what is missing: then there is a plan all the same,
+ * and server_lacks says why no instance of it can be started. `missing` gets the names: "A, B".
+ */
+struct server_plan *server_plan_for_callers(const struct config *c, const struct config_server *s,
+                                            struct secrets *secrets, struct buf *missing);
+/* The same for the caller whom the secrets are for (secrets_for_caller). */
+struct server_plan *server_plan_for_caller(const struct config *c, const struct config_server *s,
+                                           struct secrets *secrets);
 /* The demo server that is in this program. NULL if the path of this program cannot be found. */
 struct server_plan *server_plan_demo(const struct config *c);
 struct server_plan *server_plan_hold(struct server_plan *plan);
@@ -48,6 +56,10 @@ const char *server_alias(const struct server_plan *plan);
 const struct stdio_upstream_options *server_program(const struct server_plan *plan);
 /* How the server is reached by HTTP; NULL for a program, and for a WebSocket. */
 const struct http_upstream_options *server_remote(const struct server_plan *plan);
+/* Are there values that were filled in, so that another caller may have others? */
+bool server_fills(const struct server_plan *plan);
+/* Why no instance may be started; NULL: one may. */
+const char *server_lacks(const struct server_plan *plan);
 const struct filter *server_filter(const struct server_plan *plan);
 const struct policy *server_policy(const struct server_plan *plan);
 /* The path where the catalog is remembered; NULL when it is not. */

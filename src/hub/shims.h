@@ -2,8 +2,13 @@
  * shims: the agents whose hosts run a shim ('rialto stdio'), which brings their lines to the
  * control socket (docs/decisions/021-one-daemon.md).
  *
- * A shim asks for `GET /attach?view=&server=&wait=` with `Upgrade: rialto-shim`. All lines after the
- * answer, a 101, are MCP's, of either era, and belong to one session that ends with the connection.
+ * A shim asks for `GET /attach?view=&server=&wait=` with `Upgrade: rialto-shim`. All lines after
+ * the answer, a 101, are MCP's, of either era, and belong to one session that ends with the
+ * connection.
+ *
+ * The answer names the variables of the configuration (SHIMS_HEADER), and then the shim's first
+ * line is a notification SHIMS_METHOD with those that it has, an object; another one replaces them
+ * (docs/decisions/022-callers-variables.md).
  * Owned by the hub, which routes the requests.
  */
 #ifndef RIALTO_HUB_SHIMS_H
@@ -12,10 +17,17 @@
 #include "core/caller.h"
 #include "hub/bridge.h"
 #include "io/http_server.h"
+#include "mcp/agent/inherited.h"
+#include "mcp/agent/modern.h"
 
 struct shims;
 
-struct shims *shims_new(struct loop *loop, struct bridge *bridge, const struct config *c);
+#define SHIMS_HEADER "Rialto-Variables"
+#define SHIMS_METHOD "rialto/variables"
+
+/* `inherited` is borrowed. */
+struct shims *shims_new(struct loop *loop, struct bridge *bridge, const struct config *c,
+                        struct inherited *inherited);
 /* A shim wants to attach, and to see what the narrowing leaves (NULL: everything). */
 void shims_handle(struct shims *ss, const struct caller *caller, struct http_exchange *x,
                   const struct http_request *req, const struct narrowing *narrowing);
@@ -23,6 +35,14 @@ size_t shims_count(const struct shims *ss);
 /* Close those whose view has changed, for which `stays` returns false: they attach again. */
 void shims_review(struct shims *ss, bool (*stays)(void *arg, const struct narrowing *narrowing),
                   void *arg);
+/* Another daemon takes over: `give` gets each shim's socket when its last answer is sent, with a
+ * JSON object and the lines that the other daemon is to read. */
+typedef void shims_give_fn(void *arg, struct span text, int fd, struct span early);
+void shims_leave(struct shims *ss, shims_give_fn *give, void *arg);
+void shims_show_parked(const struct shims *ss, modern_parked_fn *show, void *arg);
+/* Such a shim. Takes the socket over; false: what it sees is gone, and it is to attach again. */
+MUST_CHECK bool shims_adopt(struct shims *ss, struct span text, int fd, struct span early,
+                            const struct narrowing *narrowing);
 /* The daemon is to end: those with no open request may look for the next daemon now. */
 void shims_let_idle_go(struct shims *ss);
 /* `closed` is called from the loop when all are gone; the struct is freed then. */

@@ -1,5 +1,5 @@
-/* A request to a server's host beside MCP: its headers, the token of its profile, the answer whole.
- * Called by bus_host.c for the worker's uploads and downloads. */
+/* A request to a server's host beside MCP: its headers, its token, the answer whole. Called by
+ * bus_host.c for the worker's uploads and downloads. */
 #include "hub/side_request.h"
 
 #include "base/mem.h"
@@ -10,6 +10,7 @@ struct side_request {
     struct loop *loop;
     struct server_plan *plan;
     struct http_client *client;
+    struct identity *identity;  /* held; NULL: nobody signs in to the server */
     struct http_signer *signer; /* NULL = none */
     struct http_signer_wait wait;
     uint64_t token;                    /* number of the token that was sent */
@@ -29,6 +30,8 @@ void side_request_cancel(struct side_request *r)
         document_cancel(r->document);
     list_remove(&r->node);
     http_client_free(r->client);
+    if (r->identity)
+        identity_drop(r->identity);
     server_plan_drop(r->plan);
     buf_fini(&r->body);
     buf_fini(&r->copy);
@@ -70,7 +73,8 @@ static void send(struct side_request *r);
 static void on_answer(void *owner, const struct document_answer *a)
 {
     struct side_request *r = owner;
-    const struct http_refusal refusal = {.status = a->head.status, .number = r->token};
+    const struct http_refusal refusal = {
+        .status = a->head.status, .number = r->token, .beside = true};
     BUF_SCOPED why = {0};
     struct document_answer told = *a;
 
@@ -126,7 +130,7 @@ static void on_token(struct http_signer_wait *w)
     send(CONTAINER_OF(w, struct side_request, wait));
 }
 
-struct side_request *side_request_start(struct loop *loop, struct list *all,
+struct side_request *side_request_start(struct signin *signin, struct list *all,
                                         struct server_plan *plan, const struct bus_request *request,
                                         bus_answer_fn *done, void *owner)
 {
@@ -135,6 +139,7 @@ struct side_request *side_request_start(struct loop *loop, struct list *all,
 
     if (!url)
         return NULL;
+    struct loop *loop = signin_loop(signin);
     struct side_request *r = MEM_NEW(struct side_request);
     *r = (struct side_request){.loop = loop,
                                .plan = server_plan_hold(plan),
@@ -151,6 +156,10 @@ struct side_request *side_request_start(struct loop *loop, struct list *all,
                                                .reach = remote->reach},
                                      .max = request->max,
                                      .timeout = request->timeout};
+    if (server_signin(plan)) {
+        r->identity = identity_hold(signin, plan, NULL);
+        r->signer = identity_signer(r->identity);
+    }
     list_append(all, &r->node);
     list_init(&r->wait.node);
     if (request->type)

@@ -8,11 +8,11 @@
 #define RIALTO_HUB_SIDE_REQUEST_H
 
 #include "base/list.h"
-#include "hub/server.h"
+#include "hub/signin.h"
 #include "rockbot/host.h"
 
 /* In `all` until it is gone. NULL when the server is not reached by HTTP. */
-struct side_request *side_request_start(struct loop *loop, struct list *all,
+struct side_request *side_request_start(struct signin *signin, struct list *all,
                                         struct server_plan *plan, const struct bus_request *request,
                                         bus_answer_fn *done, void *owner);
 void side_request_cancel(struct side_request *r);

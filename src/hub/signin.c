@@ -17,6 +17,7 @@ enum {
     YOUNG_S = 30,    /* a token that is refused at this age is of no use */
     MARGIN_S = 60,   /* a token is renewed so long before it ends, */
     MARGIN_PART = 5, /* but not before the last fifth of its life */
+    LOGINS_MAX = 256 /* under way at once: callers may be many */
 };
 
 /* --- tokens --- */
@@ -223,6 +224,10 @@ static enum http_signed signer_refused(struct http_signer *s, const struct http_
         id->expires = 1; /* whatever it was said to be */
         return identity_may_renew(id) ? HTTP_SIGNED_AGAIN : give_up(id, why);
     }
+    if (r->beside) { /* a place for files may want something else, while calls go on */
+        buf_str(why, "the server refuses its token for this address");
+        return HTTP_SIGNED_NOT;
+    }
     snprintf(id->why, sizeof id->why, "%s",
              young ? "the server refuses the token that it was just given"
                    : "the last one has ended");
@@ -294,26 +299,45 @@ static void on_refuse(struct timer *t)
     on_login_done(id, &id->refusal);
 }
 
-static void begin_login(struct identity *id, bool device)
+static bool are_too_many(const struct signin *s)
+{
+    size_t n = 0;
+
+    LIST_EACH (&s->identities, it)
+        n += LIST_ENTRY(it, struct identity, node)->login != NULL;
+    return n >= LOGINS_MAX;
+}
+
+/* What a login needs of this program; *redirect is where the browser is to come back to. */
+static bool may_begin(struct identity *id, const char **redirect)
 {
     struct signin *s = id->all;
     struct err *err = &id->refusal;
-    const char *redirect = s->redirect;
 
     if (!signin_store(s)) {
         err_set(err, ERR_CONFIG,
                 "there is no state folder to keep tokens in: set HOME or "
                 "XDG_STATE_HOME");
+        return false;
+    }
+    if (are_too_many(s)) {
+        err_set(err, ERR_SIZE, "%d sign-ins are under way: try again in some minutes", LOGINS_MAX);
+        return false;
+    }
+    if (!s->redirect)
+        id->callback = callback_new(s, s->config, err);
+    *redirect = id->callback ? callback_uri(id->callback) : s->redirect;
+    return *redirect != NULL;
+}
+
+static void begin_login(struct identity *id, bool device)
+{
+    struct signin *s = id->all;
+    const char *redirect;
+
+    if (!may_begin(id, &redirect)) {
         timer_set(loop_timers(s->loop), &id->refuse, 0);
         return;
-    }
-    if (!redirect) {
-        id->callback = callback_new(s, s->config, err);
-        if (!id->callback) {
-            timer_set(loop_timers(s->loop), &id->refuse, 0);
-            return;
-        }
-        redirect = callback_uri(id->callback);
     }
     id->login = login_start(
         s->loop, s->client,
@@ -321,6 +345,7 @@ static void begin_login(struct identity *id, bool device)
                              .file = s->file,
                              .user = id->user,
                              .redirect_uri = redirect,
+                             .begin = s->begin,
                              .device = device || id->settings->grant == GRANT_DEVICE_CODE},
         &login_events, id);
 }
@@ -338,6 +363,8 @@ void identity_login(struct identity *id, bool device, struct identity_wait *w)
     } else if (!id->login) {
         begin_login(id, device);
     } else if (login_address(id->login)) {
+        if (login_begin(id->login))
+            begin_renew(login_begin(id->login)); /* perhaps for another browser */
         timer_set(timers, &id->tell, 0);
     }
 }
@@ -363,7 +390,22 @@ void identity_leave(struct identity_wait *w)
         list_remove(&w->node);
 }
 
-struct identity *signin_come_back(struct signin *s, struct span query)
+struct login *signin_find_begin(const struct signin *s, struct span id)
+{
+    LIST_EACH (&s->identities, it) {
+        struct login *l = LIST_ENTRY(it, struct identity, node)->login;
+        if (l && login_begin(l) && begin_is(login_begin(l), id))
+            return l;
+    }
+    return NULL;
+}
+
+struct login *identity_waiting(const struct identity *id)
+{
+    return id->login;
+}
+
+struct identity *signin_find_back(const struct signin *s, struct span query)
 {
     static const char *const names[] = {"state"};
     BUF_SCOPED scratch = {0};
@@ -373,10 +415,8 @@ struct identity *signin_come_back(struct signin *s, struct span query)
         return NULL;
     LIST_EACH (&s->identities, it) {
         struct identity *id = LIST_ENTRY(it, struct identity, node);
-        if (!id->login || !login_is_of(id->login, state))
-            continue;
-        login_come_back(id->login, query);
-        return id;
+        if (id->login && login_is_of(id->login, state))
+            return id;
     }
     return NULL;
 }
@@ -386,12 +426,12 @@ bool identity_paste(struct identity *id, struct span text)
     struct span query = span_from(text, span_find(text, '?') + 1);
     BUF_SCOPED form = {0};
 
-    if (query.n)
-        return signin_come_back(id->all, query) != NULL;
-    if (!id->login || !login_waits(id->login) || !text.n)
+    if (query.n ? signin_find_back(id->all, query) != id
+                : !id->login || !login_waits(id->login) || !text.n)
         return false;
-    webform_put(&form, "code", text);
-    login_come_back(id->login, buf_view(&form));
+    if (!query.n)
+        webform_put(&form, "code", text);
+    login_come_back(id->login, query.n ? query : buf_view(&form));
     return true;
 }
 
@@ -420,12 +460,14 @@ void identity_watch(struct identity *id, struct identity_watch *w)
     list_append(&id->watches, &w->node);
 }
 
+/* A person's sign-in is known by name; a token in exchange for the caller's own ends with that. */
 static bool is_of(const struct identity *id, const struct signin_settings *settings,
-                  const char *user)
+                  const struct principal *caller)
 {
     return strcmp(id->settings->alias, settings->alias) == 0 &&
            strcmp(id->settings->url, settings->url) == 0 &&
-           span_eq(span_str(id->user), span_str(user));
+           span_eq(span_str(id->user), span_str(principal_name(caller))) &&
+           (identity_wants_person(id) || id->caller == caller);
 }
 
 struct identity *signin_find(const struct signin *s, const char *alias, const char *user)
@@ -438,14 +480,16 @@ struct identity *signin_find(const struct signin *s, const char *alias, const ch
     return NULL;
 }
 
-struct identity *identity_hold(struct signin *s, struct server_plan *plan, const char *user)
+struct identity *identity_hold(struct signin *s, struct server_plan *plan, struct principal *caller)
 {
     static const struct http_signer table = {signer_token, signer_ready, signer_refused};
     const struct signin_settings *settings = server_signin(plan);
 
+    if (!settings->per_user)
+        caller = NULL;
     LIST_EACH (&s->identities, it) {
         struct identity *id = LIST_ENTRY(it, struct identity, node);
-        if (id->plan == plan && is_of(id, settings, user)) {
+        if (id->plan == plan && is_of(id, settings, caller)) {
             id->holders++;
             return id;
         }
@@ -458,7 +502,8 @@ struct identity *identity_hold(struct signin *s, struct server_plan *plan, const
     id->signer = table;
     id->plan = server_plan_hold(plan);
     id->settings = settings;
-    id->user = mem_str(user);
+    id->caller = principal_hold(caller);
+    id->user = mem_str(principal_name(caller));
     id->tell.fire = on_tell;
     id->refuse.fire = on_refuse;
     list_init(&id->waits);
@@ -487,6 +532,11 @@ void identity_drop(struct identity *id)
     LIST_EACH_SAFE (&id->watches, it)
         list_remove(it);
     server_plan_drop(id->plan);
+    principal_release(id->caller);
+    if (!identity_wants_person(id)) { /* others are in the file, and hidden for as long */
+        log_drop_secret(span_str(id->token));
+        log_drop_secret(span_str(id->previous));
+    }
     mem_free(id->token);
     mem_free(id->previous);
     mem_free(id->dead);
@@ -531,13 +581,21 @@ void signin_free(struct signin *s)
     http_client_free(s->client);
     signin_file_free(s->file);
     mem_free(s->redirect);
+    mem_free(s->begin);
     mem_free(s);
 }
 
-void signin_set_redirect(struct signin *s, const char *uri)
+void signin_set_redirect(struct signin *s, const char *uri, const char *begin)
 {
     mem_free(s->redirect);
+    mem_free(s->begin);
     s->redirect = mem_str(uri);
+    s->begin = mem_str(begin);
+}
+
+const char *signin_redirect(const struct signin *s)
+{
+    return s->redirect;
 }
 
 /* Opened when it is first needed: looking up its key may take time. */

@@ -4,7 +4,8 @@
  * An *identity* is who we are at one server: for everybody, or for one user (`auth.per_user`). It
  * has the token from signin.json, renews it before it ends (once, however many requests wait), and
  * is the link's signer (mcp/server/http_signer.h). Grants that need no person (client credentials,
- * a JWT of the platform, an identity assertion) are asked for by the identity itself. For all
+ * a JWT of the platform, the caller's own token exchanged at its identity provider) are asked for
+ * by the identity itself. For all
  * others a person signs in: one login at a time, whoever asks for it, and all who wait are told.
  *
  * The bridge owns the struct, instances hold identities. Callbacks come from the loop.
@@ -15,30 +16,37 @@
 #define RIALTO_HUB_SIGNIN_H
 
 #include "config/secret.h"
+#include "core/principal.h"
 #include "hub/server.h"
 #include "mcp/server/http_signer.h"
 
 struct signin;
 struct identity;
+struct login;
 
 struct signin *signin_new(struct loop *loop, const struct config *c);
 /* All identities must have been dropped. */
 void signin_free(struct signin *s);
-/* Where browsers come back to; without, each login listens by itself for as long as it takes. */
-void signin_set_redirect(struct signin *s, const char *uri);
+/* Where browsers come back to from logins that begin now; NULL: each login listens by itself for as
+ * long as it takes. `begin`: where they set out (hub/begin); NULL: at the authorization server. */
+void signin_set_redirect(struct signin *s, const char *uri, const char *begin);
+const char *signin_redirect(const struct signin *s);
 
-/* A browser came back with this query: the identity whose login goes on now, or NULL if no login
- * waits for this: forged, used before, or too late. */
-struct identity *signin_come_back(struct signin *s, struct span query);
+/* The login with the page that has this id in its address; NULL: forged, used, or too late. */
+struct login *signin_find_begin(const struct signin *s, struct span id);
+/* A browser came back with this query: the identity whose login waits for that (identity_waiting),
+ * or NULL if none does: forged, used before, or too late. */
+struct identity *signin_find_back(const struct signin *s, struct span query);
 struct loop *signin_loop(const struct signin *s);
 /* Is a page on its way to a browser? Before the program ends, it should arrive. */
 bool signin_is_busy(const struct signin *s);
 /* The callbacks that are open, for callback.c. */
 struct list *signin_callbacks(struct signin *s);
 
-/* Who we are at the server of this plan, which must sign in (server_signin); held. `user` is NULL
- * unless each has a token of its own. */
-struct identity *identity_hold(struct signin *s, struct server_plan *plan, const char *user);
+/* Who we are at the server of this plan, which must sign in (server_signin); held. `caller` counts
+ * where each has a token of its own (server_is_per_user); or NULL. */
+struct identity *identity_hold(struct signin *s, struct server_plan *plan,
+                               struct principal *caller);
 void identity_drop(struct identity *id);
 struct http_signer *identity_signer(struct identity *id);
 /* Does a person sign in, or do we get tokens by ourselves? */
@@ -61,8 +69,10 @@ struct identity_wait {
 void identity_login(struct identity *id, bool device, struct identity_wait *w);
 /* Wait for the login that is under way. */
 void identity_join(struct identity *id, struct identity_wait *w);
-/* A person has pasted the address where the browser ended, or the code in it. False: no login waits
- * for that. */
+/* The login that is under way; NULL: none. For callback.c. */
+struct login *identity_waiting(const struct identity *id);
+/* A person has pasted the address where the browser ended, or the code in it, whichever browser it
+ * was: that person began the login. False: it does not wait for that. */
 bool identity_paste(struct identity *id, struct span text);
 /* May be called for a `w` that waits for nothing. The login itself goes on. */
 void identity_leave(struct identity_wait *w);

@@ -19,6 +19,7 @@ struct signin {
     struct signin_file *file; /* NULL until it is needed (signin_file_of) */
     bool no_file;             /* there is no state folder */
     char *redirect;           /* NULL: each login listens by itself */
+    char *begin;              /* where browsers set out; NULL: at the authorization server */
     struct watch *watch;      /* on the file, once somebody has to sign in */
     struct list identities;
     struct list callbacks; /* small servers that are open, or being closed */
@@ -31,7 +32,8 @@ struct identity {
     struct http_signer signer;
     struct server_plan *plan; /* has the settings */
     const struct signin_settings *settings;
-    char *user; /* NULL: everybody */
+    char *user;               /* NULL: everybody */
+    struct principal *caller; /* the user, held; NULL: everybody */
 
     char *token;
     char *previous;         /* the token before; or NULL */
@@ -56,6 +58,8 @@ struct identity {
     const struct discovered *found;
     struct grant_request *grant;
     struct reach reach;
+    char *proof;        /* what is exchanged for a token now, hidden from the log; or NULL */
+    uint64_t exchanged; /* how many tokens the caller had shown at the last exchange */
     void (*logged_out)(void *arg, const struct err *err);
     void *logged_out_arg;
 

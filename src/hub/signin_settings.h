@@ -20,7 +20,8 @@ struct signin_settings {
     const char *private_key; /* path of a PEM file */
     const char *scopes;      /* with blanks between */
     const char *assertion;   /* a JWT, or the path of the file that has it */
-    const char *idp_token_endpoint, *idp_client_id;
+    const char *idp_token_endpoint, *idp_client_id, *idp_client_secret;
+    const char *idp_issuer;        /* of the callers' tokens that are exchanged */
     const char *idp_subject_token; /* like `assertion` */
     bool per_user;
 };

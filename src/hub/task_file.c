@@ -24,6 +24,7 @@ static void put_task(struct buf *out, const struct task *t)
     json_out_open(out, NULL, '{');
     json_out_str(out, "id", t->id);
     json_out_str(out, "server", t->server);
+    json_out_str(out, "tool", t->tool);
     json_out_str(out, "own", t->own);
     json_out_str(out, "owner", t->owner);
     json_out_number(out, "expires", t->expires);
@@ -51,6 +52,14 @@ static void save(struct task_file *f)
     int code = file_replace(f->path, buf_view(&clean));
     if (code)
         log_warn("rialto", "cannot keep tasks in %s: %s", f->path, err_name(code));
+}
+
+void task_file_leave(struct task_file *f)
+{
+    if (timer_is_set(&f->save))
+        save(f);
+    mem_free(f->path);
+    f->path = NULL;
 }
 
 static void on_save(struct timer *t)
@@ -86,10 +95,11 @@ static bool is_object(struct span json)
 
 static void restore(struct task_file *f, struct span task)
 {
-    BUF_SCOPED id = {0}, server = {0}, own = {0}, owner = {0}, state = {0}, result = {0},
-               whole = {0};
+    BUF_SCOPED id = {0}, server = {0}, tool = {0}, own = {0}, owner = {0}, state = {0},
+               result = {0}, whole = {0};
     int64_t expires;
     struct task_facts facts = {.server = text_of(task, "server", &server),
+                               .tool = text_of(task, "tool", &tool),
                                .own = text_of(task, "own", &own),
                                .state = text_of(task, "state", &state),
                                .result = text_of(task, "result", &result)};

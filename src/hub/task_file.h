@@ -14,6 +14,8 @@ struct task_file;
 
 /* Reads the file, if there is one. */
 struct task_file *task_file_open(struct timers *timers, struct tasks *tasks);
+/* Another daemon writes the file from now on. */
+void task_file_leave(struct task_file *f);
 /* Writes what is not written yet. The table must still be there. */
 void task_file_close(struct task_file *f);
 

@@ -3,6 +3,7 @@
 #include "hub/trust.h"
 
 #include "base/mem.h"
+#include "base/visible.h"
 #include "hub/keyset.h"
 #include "wire/json.h"
 
@@ -93,6 +94,15 @@ static const char *wrong_time(const struct jwt_claims *c, int64_t now)
     return NULL;
 }
 
+/* A caller is known by what people see of the subject: two that look the same would be one. */
+static bool is_name(struct span subject)
+{
+    BUF_SCOPED seen = {0};
+
+    visible_put(&seen, subject, 0);
+    return subject.n && subject.n <= 255 && span_eq(subject, buf_view(&seen));
+}
+
 enum trust_answer trust_weigh(const struct trust_terms *terms, const struct jwt_claims *claims,
                               struct pass_facts *facts, struct buf *scratch, const char **why)
 {
@@ -105,7 +115,7 @@ enum trust_answer trust_weigh(const struct trust_terms *terms, const struct jwt_
         *why = "it is for another audience";
         return TRUST_REFUSES;
     }
-    if (!subject.n || subject.n > 255) {
+    if (!is_name(subject)) {
         *why = "it does not say whose it is";
         return TRUST_REFUSES;
     }

@@ -10,6 +10,7 @@
 #include "io/kin.h"
 #include "io/spawn.h"
 #include "io/stream_uv.h"
+#include "wire/json_out.h"
 #include "wire/lines.h"
 
 #include <signal.h>
@@ -39,6 +40,7 @@ struct child {
     struct timer timer; /* of child_stop; then the limit for processes that the child left behind */
     uint64_t grace_ms;
     bool stopping, terminated, reaped;
+    bool left;        /* to another daemon */
     bool has_orphans; /* reaped, and as far as we know the child left processes behind */
     bool watching;    /* the process is not reaped, or the poll handle not closed */
     int status;
@@ -53,7 +55,8 @@ static void maybe_exited(struct child *c)
     if (!c->reaped || c->has_orphans || c->watching || c->io || c->err)
         return;
     timer_clear(&c->loop->timers, &c->timer);
-    c->on->exited(c->owner, c->status, c->how);
+    if (!c->left)
+        c->on->exited(c->owner, c->status, c->how);
     lines_fini(&c->lines);
     mem_free(c->name);
     mem_free(c->cgroup);
@@ -264,30 +267,72 @@ struct child *child_spawn(struct loop *l, const struct child_spec *spec,
 
     if (spawn(&new, spec, &l->core, err) < 0)
         return NULL;
+    return child_adopt(l, &new, spec->name, on, owner);
+}
+
+struct child *child_adopt(struct loop *l, const struct spawned *was, const char *name,
+                          const struct child_events *on, void *owner)
+{
     struct child *c = MEM_NEW(struct child);
+
     c->loop = l;
     c->on = on;
     c->owner = owner;
-    c->name = mem_str(spec->name);
-    c->kin.pid = new.pid;
-    c->kin.mark = new.mark;
-    c->cgroup = new.cgroup;
+    c->name = mem_str(name);
+    c->kin.pid = was->pid;
+    c->kin.mark = was->mark;
+    c->cgroup = was->cgroup;
     list_append(&l->kin, &c->kin.node);
-    guard_tell(l, new.mark);
+    guard_tell(l, was->mark);
     if (loop_on_signal(l, SIGCHLD, sweep, l) < 0)
         log_debug(c->name, "orphans of this process are not seen before it ends");
-    c->pidfd = new.pidfd;
+    c->pidfd = was->pidfd;
     lines_init(&c->lines, STDERR_LINE_MAX);
 
-    c->io = stream_from_fds(l, new.out, new.in, spec->name);
+    c->io = stream_from_fds(l, was->out, was->in, name);
     stream_on_gone(c->io, on_io_gone, c);
-    c->err = stream_from_fds(l, new.err, -1, spec->name);
+    c->err = stream_from_fds(l, was->err, -1, name);
     stream_on_gone(c->err, on_err_gone, c);
     stream_start(c->err, &err_events, c);
 
     watch(c);
-    log_debug(c->name, "started as process %d", c->kin.pid);
+    log_debug(c->name, "runs as process %d", c->kin.pid);
     return c;
+}
+
+/* --- another daemon --- */
+
+void child_put_promise(const struct child *c, struct buf *out)
+{
+    json_out_number(out, "pid", (uint64_t)c->kin.pid);
+    json_out_number(out, "mark", c->kin.mark);
+    if (c->cgroup)
+        json_out_str(out, "cgroup", c->cgroup);
+}
+
+static bool show(const struct stream *s, const struct stream_end *end, int *fd)
+{
+    return s && !s->closing && end->kind == END_UV && uv_fileno(&end->uv.handle, fd) == 0;
+}
+
+bool child_show_pipes(const struct child *c, int fds[3])
+{
+    return !c->reaped && !c->stopping && c->io && c->err && show(c->io, &c->io->back, &fds[0]) &&
+           show(c->io, &c->io->in, &fds[1]) && show(c->err, &c->err->in, &fds[2]);
+}
+
+void child_leave(struct child *c)
+{
+    c->left = c->reaped = true;
+    list_remove(&c->kin.node);
+    timer_clear(&c->loop->timers, &c->timer);
+    timer_clear(&c->loop->timers, &c->look);
+    if (c->pidfd >= 0)
+        uv_close((uv_handle_t *)&c->poll, on_poll_closed);
+    else
+        c->watching = false;
+    stream_abandon(c->io, "left to another daemon", 0);
+    stream_abandon(c->err, "left to another daemon", 0);
 }
 
 int child_pid(const struct child *c)

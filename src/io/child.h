@@ -56,6 +56,17 @@ MUST_CHECK int spawn_find(const struct child_spec *spec, const char *program, st
 /* The PATH of the child. The caller frees it. */
 char *spawn_path(const struct child_spec *spec);
 int child_pid(const struct child *c);
+/* The same for a process that runs already; takes all of `was` over. For heirloom.c. */
+struct spawned;
+struct child *child_adopt(struct loop *l, const struct spawned *was, const char *name,
+                          const struct child_events *on, void *owner);
+/* What another daemon must know of the process before its pipes come: members of an object. */
+void child_put_promise(const struct child *c, struct buf *out);
+/* The descriptors of its stdin, stdout and stderr. False: one of them is closed. */
+MUST_CHECK bool child_show_pipes(const struct child *c, int fds[3]);
+/* The process is another daemon's from now on: it is not watched any more, our ends of its pipes
+ * are closed, and neither its stream's `closed` nor `exited` is called. */
+void child_leave(struct child *c);
 /* The child's stdin/stdout. The caller calls stream_start at once; the stream's `closed` comes
  * before `exited`. */
 struct stream *child_stream(struct child *c);

@@ -244,6 +244,13 @@ bool http_exchange_is_by_kin(const struct http_exchange *x)
     return c->by_kin || stream_is_held_by_kin(c->stream);
 }
 
+bool http_exchange_is_by_us(const struct http_exchange *x)
+{
+    const struct http_conn *c = conn_of(x);
+
+    return !c->by_kin && stream_is_held_by_us(c->stream);
+}
+
 bool http_exchange_is_secure(const struct http_exchange *x)
 {
     return stream_is_secure(conn_of(x)->stream);

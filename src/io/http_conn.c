@@ -4,8 +4,14 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "io/address.h"
 #include "io/loop.h"
+#include "io/pump.h"
+#include "io/tls.h"
 #include "wire/json.h"
+
+#include <sys/socket.h>
+#include <unistd.h>
 
 enum {
     PIPELINE_MAX =
@@ -280,10 +286,103 @@ static void begin_exchange(struct http_conn *c, const struct http_request *req, 
     c->phase = CONN_EXCHANGE;
     c->deadline = UINT64_MAX;
     c->head_only = span_is(req->method, "HEAD");
-    c->keep_alive = req->keep_alive;
+    c->keep_alive = req->keep_alive && !c->last;
     c->v1_0 = req->v1_0;
     c->x = (struct http_exchange){.state = EXCHANGE_OPEN};
     c->rest = rest;
+}
+
+/* --- another daemon --- */
+
+static void on_pump_gone(void *arg)
+{
+    struct http_server *s = arg;
+
+    s->n_pumps--;
+}
+
+/* The other daemon gets one end of a pair of sockets, and we carry the bytes between the other end
+ * and the client. */
+static void give_behind_tls(struct http_conn *c, struct http_given *given)
+{
+    struct http_server *s = c->server;
+    char local[ADDRESS_TEXT_SIZE];
+    int ends[2];
+
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) < 0) {
+        refuse(c, 503, "no socket for the daemon that takes over");
+        return;
+    }
+    stream_put_local(c->stream, local);
+    given->fd = ends[0];
+    given->peer = stream_name(c->stream);
+    given->local = local;
+    given->by_kin = stream_is_held_by_kin(c->stream);
+    s->give(s->give_arg, given);
+    close(ends[0]);
+    s->n_pumps++;
+    struct stream *client = c->stream;
+    http_conn_detach(c);
+    pump_start(client, stream_from_fds(s->loop, ends[1], ends[1], "pump"), on_pump_gone, s);
+}
+
+/* The client's bytes as the other daemon is to read them, and the end of the connection here. */
+static void give(struct http_conn *c, struct span early)
+{
+    struct http_server *s = c->server;
+    struct http_given given = {.address = listener_address(s->addresses[c->address]->listener),
+                               .fd = stream_descriptor(c->stream),
+                               .early = early};
+
+    if (stream_is_secure(c->stream)) {
+        give_behind_tls(c, &given);
+        return;
+    }
+    if (given.fd >= 0)
+        s->give(s->give_arg, &given);
+    c->phase = CONN_CLOSING;
+    c->x.state = EXCHANGE_DONE;
+    stream_close(c->stream, "another daemon goes on with it");
+}
+
+/* The request as it came, but for the form of its body. */
+static void put_request(struct buf *out, const struct http_request *req)
+{
+    static const char *const framing[] = {"content-length", "transfer-encoding", "expect"};
+
+    buf_printf(out, SPAN_FMT " " SPAN_FMT " HTTP/1.%d\r\n", SPAN_ARG(req->method),
+               SPAN_ARG(req->target), req->v1_0 ? 0 : 1);
+    for (size_t i = 0; i < req->n_headers; i++) {
+        const struct http_header *h = &req->headers[i];
+        bool own = false;
+        for (size_t k = 0; k < COUNT_OF(framing); k++)
+            own |= span_eq_nocase(h->name, span_str(framing[k]));
+        if (!own)
+            buf_printf(out, SPAN_FMT ": " SPAN_FMT "\r\n", SPAN_ARG(h->name), SPAN_ARG(h->value));
+    }
+    if (req->body.n)
+        buf_printf(out, "Content-Length: %zu\r\n", req->body.n);
+    buf_str(out, "\r\n");
+    buf_span(out, req->body);
+}
+
+static void give_request(struct http_conn *c, const struct http_request *req, struct span rest)
+{
+    BUF_SCOPED early = {0};
+
+    put_request(&early, req);
+    buf_span(&early, rest);
+    give(c, buf_view(&early));
+}
+
+void http_conn_leave(struct http_conn *c)
+{
+    if (c->phase != CONN_IDLE || !c->stream || stream_queued(c->stream))
+        return;
+    if (!stream_is_secure(c->stream))
+        give(c, span_from(buf_view(&c->in), c->in_at));
+    else if (c->server->hurry)
+        stream_close(c->stream, "another daemon serves");
 }
 
 /*
@@ -296,6 +395,10 @@ static struct span parse(struct http_conn *c, struct span bytes)
 
     while (read_request(c, &bytes)) {
         const struct http_request *req = http_parser_request(c->parser);
+        if (s->give) {
+            give_request(c, req, bytes);
+            return SPAN_EMPTY;
+        }
         begin_exchange(c, req, bytes);
         c->handling = true;
         s->handler(s->owner, &c->x, req);
@@ -384,7 +487,12 @@ static void on_eof(void *owner)
 
 static const struct stream_events events = {.data = on_data, .eof = on_eof, .closed = on_closed};
 
-void http_conn_new(const struct http_address *at, struct stream *stream)
+void http_conn_feed(struct http_conn *c, struct span early)
+{
+    on_data(c, early);
+}
+
+struct http_conn *http_conn_new(const struct http_address *at, struct stream *stream)
 {
     struct http_conn *c = MEM_NEW(struct http_conn);
     c->server = at->server;
@@ -397,4 +505,5 @@ void http_conn_new(const struct http_address *at, struct stream *stream)
     list_append(&at->server->conns, &c->node);
     wait_idle(c);
     stream_start(stream, &events, c);
+    return c;
 }

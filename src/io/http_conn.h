@@ -56,6 +56,7 @@ struct http_conn {
     bool head_only, keep_alive, v1_0;
     void *kept; /* the handler's, see http_exchange_keep; or NULL */
     void (*drop)(void *thing);
+    bool last;   /* the giver of this connection ends soon: it is closed after the first answer */
     bool by_kin; /* the peer of the Unix socket is one of our children or descends from one */
     struct http_exchange x;
 };
@@ -82,12 +83,21 @@ struct http_server {
     struct buf nowhere; /* takes bodies of answers whose client is gone */
     bool full;          /* the log was told that max_connections is reached */
     bool closing;
+    http_give_fn *give; /* NULL until http_server_leave */
+    void *give_arg;
+    struct timer leave; /* looks for connections to give away */
+    size_t n_pumps;     /* given connections whose bytes we carry */
+    bool hurry;
     void (*closed)(void *arg);
     void *closed_arg;
     struct deferred end;
 };
 
-void http_conn_new(const struct http_address *at, struct stream *stream);
+struct http_conn *http_conn_new(const struct http_address *at, struct stream *stream);
+/* Handle bytes that the client sent before this connection was made. */
+void http_conn_feed(struct http_conn *c, struct span early);
+/* Give the connection to another daemon, if no request is open on it. */
+void http_conn_leave(struct http_conn *c);
 /* The server ends: answer the open exchange with 503, and close. */
 void http_conn_stop(struct http_conn *c);
 /* The answer is complete: go on to the next request, or close. */

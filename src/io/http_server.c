@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "io/http_conn.h"
+#include "io/stream_uv.h"
 
 enum { HANDSHAKE_MS = 10 * 1000 };
 
@@ -144,6 +145,60 @@ const char *http_server_address(const struct http_server *s, size_t n)
 bool http_server_is_secure(const struct http_server *s, size_t n)
 {
     return n < s->n_addresses && s->addresses[n]->tls;
+}
+
+/* --- another daemon --- */
+
+enum { LEAVE_MS = 10 };
+
+static void on_leave(struct timer *t)
+{
+    struct http_server *s = CONTAINER_OF(t, struct http_server, leave);
+
+    LIST_EACH_SAFE (&s->conns, it)
+        http_conn_leave(LIST_ENTRY(it, struct http_conn, node));
+    timer_set(loop_timers(s->loop), t, LEAVE_MS);
+}
+
+void http_server_leave(struct http_server *s, http_give_fn *give, void *arg)
+{
+    s->give = give;
+    s->give_arg = arg;
+    s->leave.fire = on_leave;
+    on_leave(&s->leave);
+}
+
+size_t http_server_left(const struct http_server *s)
+{
+    return s->n_conns + s->n_pumps;
+}
+
+void http_server_hurry(struct http_server *s)
+{
+    s->hurry = true;
+}
+
+bool http_server_adopt(struct http_server *s, const struct http_given *given)
+{
+    for (size_t i = 0; i < s->n_addresses; i++) {
+        const struct http_address *at = s->addresses[i];
+        if (strcmp(given->address, listener_address(at->listener)) != 0 ||
+            (at->tls != NULL) != (given->peer != NULL))
+            continue;
+        bool tcp = listener_port(at->listener) && !given->peer;
+        struct stream *stream = stream_from_socket(
+            s->loop, given->fd, tcp, given->peer ? given->peer : listener_address(at->listener));
+        if (given->peer)
+            stream_pose(stream, given->local);
+        s->n_conns++;
+        struct http_conn *c = http_conn_new(at, stream);
+        c->last = given->peer != NULL;
+        c->by_kin = c->by_kin || given->by_kin;
+        if (given->early.n)
+            http_conn_feed(c, given->early);
+        return true;
+    }
+    return false;
 }
 
 static void on_end(struct deferred *d)

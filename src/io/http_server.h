@@ -53,6 +53,32 @@ bool http_server_is_secure(const struct http_server *s, size_t n);
  */
 void http_server_close(struct http_server *s, void (*closed)(void *arg), void *arg);
 
+/* A connection on its way to another process. */
+struct http_given {
+    const char *address; /* that the client came by */
+    int fd;
+    struct span early; /* bytes that were read and not handled */
+    /* Of one with TLS, whose bytes the giver carries as long as it lives, else NULL: the client's
+     * address, and ours. */
+    const char *peer, *local;
+    bool by_kin; /* the client descends from one of our children, as far as that is known */
+};
+
+/*
+ * Another daemon serves from now on: `give` gets each connection as soon as no request is open on
+ * it; one with TLS with its next request. A request that becomes complete from now on is among the
+ * early bytes. `give` copies what it needs.
+ */
+typedef void http_give_fn(void *arg, const struct http_given *given);
+void http_server_leave(struct http_server *s, http_give_fn *give, void *arg);
+/* Close connections with TLS that have no request. */
+void http_server_hurry(struct http_server *s);
+/* The number of connections that were not given away, and have not closed. */
+size_t http_server_left(const struct http_server *s);
+/* A connection that another daemon had. Takes the socket over. False: nobody listens at its address
+ * any more. */
+MUST_CHECK bool http_server_adopt(struct http_server *s, const struct http_given *given);
+
 /* --- answering --- */
 
 /* Header lines ("Name: value\r\n" each) to add to the answer, of whatever kind; copied. */
@@ -100,6 +126,9 @@ bool http_exchange_is_to(const struct http_exchange *x, struct span host);
 /* Did the request come from one of our children or a process that descends from one? Slow for TCP,
  * and only for connections within this machine. */
 bool http_exchange_is_by_kin(const struct http_exchange *x);
+/* Did the request come from a process of our own user or of root, and not from one of our children?
+ * Always for a Unix socket, whose mode has decided that; slow for TCP. */
+bool http_exchange_is_by_us(const struct http_exchange *x);
 /* Did the request come by TLS? */
 bool http_exchange_is_secure(const struct http_exchange *x);
 

@@ -22,7 +22,11 @@ enum {
 };
 
 struct listener {
+    struct list node; /* in the loop's list */
     struct loop *loop;
+    char *asked; /* the address before it was bound, as a service manager's sockets are named */
+    char *file;  /* of a Unix socket, to remove at the end; or NULL */
+    bool left;   /* to another process */
     listen_accept_fn *on_accept;
     void *owner;
     char *address;
@@ -40,13 +44,39 @@ static void on_closed(uv_handle_t *handle)
 {
     struct listener *ls = handle->data;
     mem_free(ls->address);
+    mem_free(ls->asked);
+    mem_free(ls->file);
     mem_free(ls);
 }
 
 void listener_close(struct listener *ls)
 {
-    if (ls)
-        uv_close(&ls->uv.handle, on_closed); /* also removes a Unix socket's file */
+    if (!ls || ls->left)
+        return;
+    if (ls->file)
+        unlink(ls->file);
+    list_remove(&ls->node);
+    uv_close(&ls->uv.handle, on_closed);
+}
+
+void listen_show_all(const struct loop *l, listen_show_fn *show, void *arg)
+{
+    LIST_EACH (&l->listeners, it) {
+        const struct listener *ls = LIST_ENTRY(it, struct listener, node);
+        uv_os_fd_t fd;
+        if (uv_fileno(&ls->uv.handle, &fd) == 0)
+            show(arg, ls->asked, fd, ls->file != NULL);
+    }
+}
+
+/* The structs stay: their owners may still ask for addresses, and the process ends soon. */
+void listen_leave_all(struct loop *l)
+{
+    LIST_EACH (&l->listeners, it) {
+        struct listener *ls = LIST_ENTRY(it, struct listener, node);
+        ls->left = true;
+        uv_close(&ls->uv.handle, NULL);
+    }
 }
 
 /* Out of descriptors, each client would log a line: one a second is enough. */
@@ -113,21 +143,44 @@ bool listen_is_live(const char *path)
     return !refused;
 }
 
-static int open_unix(struct listener *ls, const char *path, int given)
+/* A new socket with a file; a negative code when there can be none. libuv would remove the file
+ * whenever it closes the socket, also when another process goes on with it. */
+static int bind_unix(const char *path)
 {
+    struct sockaddr_un sa = {.sun_family = AF_UNIX};
     struct stat st;
 
-    uv_pipe_init(&ls->loop->uv, &ls->uv.pipe, 0);
-    if (given >= 0) {
-        int code = uv_pipe_open(&ls->uv.pipe, given);
-        return code < 0 ? code : uv_listen(&ls->uv.stream, BACKLOG, on_connection);
-    }
+    if (strlen(path) >= sizeof sa.sun_path)
+        return UV_ENAMETOOLONG;
+    memcpy(sa.sun_path, path, strlen(path));
     /* Only a dead socket is removed, never another kind of file. */
     if (lstat(path, &st) == 0 && S_ISSOCK(st.st_mode) && !listen_is_live(path))
         unlink(path);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return -errno;
     mode_t before = umask(0177);
-    int code = uv_pipe_bind(&ls->uv.pipe, path);
+    int code = bind(fd, (struct sockaddr *)&sa, sizeof sa) < 0 ? -errno : fd;
     umask(before);
+    if (code < 0)
+        close(fd);
+    return code == -ENOENT ? UV_EACCES : code;
+}
+
+static int open_unix(struct listener *ls, const char *address, const char *path)
+{
+    bool ours = true;
+
+    uv_pipe_init(&ls->loop->uv, &ls->uv.pipe, 0);
+    ls->asked = mem_str(address);
+    int fd = service_take_socket(ls->loop->service, address, &ours);
+    if (fd < 0)
+        fd = bind_unix(path);
+    if (fd < 0)
+        return fd;
+    if (ours)
+        ls->file = mem_str(path);
+    int code = uv_pipe_open(&ls->uv.pipe, fd);
     return code < 0 ? code : uv_listen(&ls->uv.stream, BACKLOG, on_connection);
 }
 
@@ -136,7 +189,9 @@ static int open_tcp(struct listener *ls, const struct sockaddr_storage *sa)
     char text[ADDRESS_TEXT_SIZE];
 
     address_format(sa, text);
-    int given = service_take_socket(ls->loop->service, text);
+    ls->asked = mem_str(text);
+    bool ours;
+    int given = service_take_socket(ls->loop->service, text, &ours);
     uv_tcp_init(&ls->loop->uv, &ls->uv.tcp);
     int code = given >= 0 ? uv_tcp_open(&ls->uv.tcp, given)
                           : uv_tcp_bind(&ls->uv.tcp, (const struct sockaddr *)sa, 0);
@@ -194,15 +249,16 @@ struct listener *listener_open(struct loop *l, const char *address, listen_accep
     ls->on_accept = on_accept;
     ls->owner = owner;
     ls->uv.handle.data = ls;
+    list_append(&l->listeners, &ls->node);
 
     int code = a.path ? 0 : find_address(ls, &a, &sa);
     if (code < 0) {
         explain(err, address, code);
+        list_remove(&ls->node);
         mem_free(ls);
         return NULL;
     }
-    code = a.path ? open_unix(ls, a.path, service_take_socket(l->service, address))
-                  : open_tcp(ls, &sa);
+    code = a.path ? open_unix(ls, address, a.path) : open_tcp(ls, &sa);
     if (code < 0) {
         explain(err, address, code);
         listener_close(ls);

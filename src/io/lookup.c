@@ -112,6 +112,7 @@ static bool part(struct lookup *k)
     bool answered = q->answered;
     pthread_mutex_unlock(&q->mutex);
     uv_close((uv_handle_t *)&k->wake, on_closed);
+    k->loop->threads--;
     return answered;
 }
 
@@ -154,6 +155,7 @@ struct lookup *lookup_start(struct loop *l, const char *host, const char *port,
         uv_close((uv_handle_t *)&k->wake, on_closed);
         return NULL;
     }
+    l->threads++;
     return k;
 }
 

@@ -179,6 +179,8 @@ struct loop *loop_new(void)
     list_init(&l->signals);
     list_init(&l->kin);
     list_init(&l->ended);
+    list_init(&l->listeners);
+    list_init(&l->heirlooms);
     getrlimit(RLIMIT_CORE, &l->core);
     loop_enter(l);
     return l;
@@ -295,6 +297,28 @@ struct timers *loop_timers(struct loop *l)
         loop_enter(l);
     }
     return &l->timers;
+}
+
+/* libuv's pipes are new in a forked process. A signal whose news were in the old ones would be
+ * lost, and count as under way until the end of the loop, which waits for it: it is raised again.
+ */
+int loop_forked(struct loop *l)
+{
+    int code = uv_loop_fork(&l->uv);
+
+    LIST_EACH (&l->signals, it) {
+        uv_signal_t *s = &LIST_ENTRY(it, struct loop_signal, node)->handle;
+        if (s->caught_signals == s->dispatched_signals)
+            continue;
+        s->dispatched_signals = s->caught_signals;
+        raise(s->signum);
+    }
+    return code;
+}
+
+bool loop_has_threads(const struct loop *l)
+{
+    return l->threads > 0;
 }
 
 struct holdings *loop_holdings(struct loop *l)

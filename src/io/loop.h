@@ -38,6 +38,11 @@ struct timers *loop_timers(struct loop *l);
 struct holdings *loop_holdings(struct loop *l);
 uint64_t loop_now(const struct loop *l); /* ms, monotonic, of this turn */
 
+/* Do threads of ours work for this loop? Those would be missing in a process that is forked. */
+bool loop_has_threads(const struct loop *l);
+/* In a process that was just forked, outside of the loop: it goes on there. Negative: it cannot. */
+int loop_forked(struct loop *l);
+
 /* Run `fn` at the end of this turn (before output is flushed). The node is embedded in its owner.
  */
 struct deferred {

@@ -35,12 +35,15 @@ struct loop {
     struct list signals;       /* of struct loop_signal */
     struct list kin;           /* of struct kin: the children that have not been reaped */
     struct list ended;         /* of struct kin: reaped children whose orphans are not gone yet */
+    struct list listeners;     /* of struct listener */
+    struct list heirlooms;     /* of struct heirloom */
     struct guard *guard;       /* kills what children started if we are killed; NULL = no guard */
     struct rlimit core;        /* the core limit we were started with, which children get */
     struct http_engine *http;  /* shared by the HTTP clients; NULL while there are none */
     struct tls_context *trust; /* the system's authorities; NULL until the first wss:// client */
     struct service *service;   /* where sockets may come from; NULL outside of a daemon */
     struct buf spare;          /* an empty buffer with room, for the next stream that writes */
+    unsigned threads;          /* that work for us: lookups, passwords */
     bool running, stopping;
     char read_buffer[LOOP_READ_SIZE];
 };

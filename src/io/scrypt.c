@@ -112,6 +112,7 @@ static void on_worked(uv_work_t *work, int status)
     struct scrypt *s = CONTAINER_OF(work, struct scrypt, work);
 
     loop_enter(s->loop);
+    s->loop->threads--;
     if (!s->cancelled)
         s->done(s->owner, status == 0 && s->same);
     scrypt_free(s);
@@ -132,6 +133,7 @@ struct scrypt *scrypt_check(struct loop *l, const char *kept, struct span passwo
         scrypt_free(s);
         return NULL;
     }
+    l->threads++;
     return s;
 }
 

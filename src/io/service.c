@@ -21,12 +21,20 @@ enum {
     SOCKETS_MAX = 16,
 };
 
+/* A socket that listens already. */
+struct service_socket {
+    struct list node;
+    int fd;
+    char *address;
+    bool by_manager; /* else by the daemon before us */
+    bool ours;
+};
+
 struct service {
     struct loop *loop;
-    int n_sockets;
-    bool left[SOCKETS_MAX]; /* nobody took it so far */
-    char *notify;           /* the manager's socket; NULL = it wants to hear nothing */
-    uint64_t pause;         /* ms between two signs of life; 0 = none is wanted */
+    struct list left; /* struct service_socket: nobody took it so far */
+    char *notify;     /* the manager's socket; NULL = it wants to hear nothing */
+    uint64_t pause;   /* ms between two signs of life; 0 = none is wanted */
     struct timer beat;
 };
 
@@ -49,19 +57,44 @@ static void forget_variables(void)
         unsetenv(names[i]);
 }
 
+static void put_address(struct buf *out, int fd);
+
+static void add_socket(struct service *s, const struct service_socket *from)
+{
+    struct service_socket *socket = MEM_NEW(struct service_socket);
+
+    *socket = *from;
+    fcntl(socket->fd, F_SETFD, FD_CLOEXEC);
+    list_append(&s->left, &socket->node);
+}
+
+static void drop_socket(struct service_socket *socket)
+{
+    list_remove(&socket->node);
+    mem_free(socket->address);
+    mem_free(socket);
+}
+
+static void take_from_manager(struct service *s)
+{
+    unsigned long long n = getenv("LISTEN_PID") ? number_for_us("LISTEN_FDS", "LISTEN_PID") : 0;
+
+    for (int i = 0; i < SOCKETS_MAX && (unsigned long long)i < n; i++) {
+        struct buf own = {0};
+        put_address(&own, FIRST_SOCKET + i);
+        add_socket(s, &(struct service_socket){
+                          .fd = FIRST_SOCKET + i, .address = buf_take(&own), .by_manager = true});
+    }
+}
+
 struct service *service_new(struct loop *l)
 {
     struct service *s = MEM_NEW(struct service);
-    unsigned long long sockets =
-        getenv("LISTEN_PID") ? number_for_us("LISTEN_FDS", "LISTEN_PID") : 0;
     const char *notify = getenv("NOTIFY_SOCKET");
 
     s->loop = l;
-    s->n_sockets = (int)(sockets < SOCKETS_MAX ? sockets : SOCKETS_MAX);
-    for (int i = 0; i < s->n_sockets; i++) {
-        s->left[i] = true;
-        fcntl(FIRST_SOCKET + i, F_SETFD, FD_CLOEXEC);
-    }
+    list_init(&s->left);
+    take_from_manager(s);
     if (notify && (notify[0] == '/' || notify[0] == '@'))
         s->notify = mem_str(notify);
     s->pause = number_for_us("WATCHDOG_USEC", "WATCHDOG_PID") / 1000 / 2;
@@ -74,9 +107,11 @@ void service_free(struct service *s)
 {
     timer_clear(loop_timers(s->loop), &s->beat);
     s->loop->service = NULL;
-    for (int i = 0; i < s->n_sockets; i++)
-        if (s->left[i])
-            close(FIRST_SOCKET + i);
+    LIST_EACH_SAFE (&s->left, it) {
+        struct service_socket *socket = LIST_ENTRY(it, struct service_socket, node);
+        close(socket->fd);
+        drop_socket(socket);
+    }
     mem_free(s->notify);
     mem_free(s);
 }
@@ -101,31 +136,38 @@ static void put_address(struct buf *out, int fd)
     }
 }
 
-int service_take_socket(struct service *s, const char *address)
+int service_take_socket(struct service *s, const char *address, bool *ours)
 {
-    BUF_SCOPED own = {0};
-
-    for (int i = 0; s && i < s->n_sockets; i++) {
-        put_address(&own, FIRST_SOCKET + i);
-        if (s->left[i] && strcmp(buf_cstr(&own), address) == 0) {
-            s->left[i] = false;
-            return FIRST_SOCKET + i;
-        }
+    if (!s)
+        return -1;
+    LIST_EACH (&s->left, it) {
+        struct service_socket *socket = LIST_ENTRY(it, struct service_socket, node);
+        int fd = socket->fd;
+        if (strcmp(socket->address, address) != 0)
+            continue;
+        *ours = socket->ours;
+        drop_socket(socket);
+        return fd;
     }
     return -1;
 }
 
+void service_give_socket(struct service *s, const char *address, int fd, bool ours)
+{
+    add_socket(s, &(struct service_socket){.fd = fd, .address = mem_str(address), .ours = ours});
+}
+
+/* A socket of the daemon before us that is left is one whose address is not in the configuration
+ * any more. */
 int service_check_sockets(const struct service *s, struct err *err)
 {
-    BUF_SCOPED own = {0};
-
-    for (int i = 0; i < s->n_sockets; i++) {
-        if (!s->left[i])
+    LIST_EACH (&s->left, it) {
+        const struct service_socket *socket = LIST_ENTRY(it, struct service_socket, node);
+        if (!socket->by_manager)
             continue;
-        put_address(&own, FIRST_SOCKET + i);
         err_set(err, ERR_CONFIG,
                 "the service manager handed over a socket on %s, where nothing is to be",
-                own.n ? buf_cstr(&own) : "an unknown address");
+                *socket->address ? socket->address : "an unknown address");
         err_hint(err, "name that address in `listen` of the configuration, or take it out of the "
                       "socket unit");
         return ERR_CONFIG;
@@ -159,6 +201,24 @@ static void on_beat(struct timer *t)
 
     tell(s, "WATCHDOG=1");
     timer_set(loop_timers(s->loop), t, s->pause);
+}
+
+void service_restore_variables(const struct service *s)
+{
+    char text[24];
+
+    if (s->notify)
+        setenv("NOTIFY_SOCKET", s->notify, 1);
+    snprintf(text, sizeof text, "%llu", (unsigned long long)s->pause * 2 * 1000);
+    if (s->pause)
+        setenv("WATCHDOG_USEC", text, 1);
+}
+
+void service_fall_silent(struct service *s)
+{
+    timer_clear(loop_timers(s->loop), &s->beat);
+    mem_free(s->notify);
+    s->notify = NULL;
 }
 
 void service_ready(struct service *s)

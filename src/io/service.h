@@ -20,10 +20,17 @@ struct service *service_new(struct loop *l);
 void service_free(struct service *s);
 
 /* The handed-over socket on this address ("127.0.0.1:8765", "unix:PATH"), or -1. The caller owns
- * it. `s` may be NULL. */
-int service_take_socket(struct service *s, const char *address);
+ * it. `ours`: a Unix socket's file is ours to remove. `s` may be NULL. */
+int service_take_socket(struct service *s, const char *address, bool *ours);
+/* The daemon before us (io/successor.h) has opened this socket for that address. Takes it over. */
+void service_give_socket(struct service *s, const char *address, int fd, bool ours);
 /* Negative when a socket is left that nobody took: its clients would wait for ever. */
 MUST_CHECK int service_check_sockets(const struct service *s, struct err *err);
+
+/* Put the variables back for a program that takes our place and keeps our process id. */
+void service_restore_variables(const struct service *s);
+/* Another process speaks with the manager from now on. */
+void service_fall_silent(struct service *s);
 
 /* The daemon answers. From now on signs of life are sent, as long as the loop turns. */
 void service_ready(struct service *s);

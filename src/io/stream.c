@@ -50,6 +50,7 @@ static void finalize(struct stream *s)
     buf_fini(&s->out);
     buf_fini(&s->flight);
     mem_free(s->name);
+    mem_free(s->posed);
     mem_free(s->reason);
     mem_free(s);
 }

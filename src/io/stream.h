@@ -86,10 +86,17 @@ MUST_CHECK bool stream_peer_is_kin(const struct stream *s);
 /* The same for TCP connections within this machine, at any time; reads all of /proc. A process to
  * which the descriptor is just being passed is not found. */
 MUST_CHECK bool stream_is_held_by_kin(const struct stream *s);
+/* Is the peer of a TCP connection within this machine a process of our own user or of root, and
+ * none of our children? True for Unix sockets. */
+MUST_CHECK bool stream_is_held_by_us(const struct stream *s);
 
 /* The process's own stdin and stdout as one stream; stdout may be written even after stdin's EOF.
  * Descriptors 0 and 1 are /dev/null from now on, so that no other output gets into the protocol. */
 struct stream *stream_stdio(struct loop *l);
+/* Our end of a TCP connection: "127.0.0.1:443"; `out` has ADDRESS_TEXT_SIZE bytes. */
+void stream_put_local(const struct stream *s, char *out);
+/* The descriptor of a socket, to be passed to another process; -1 when there is none. */
+int stream_descriptor(const struct stream *s);
 /* Wrap connected descriptors (socket, pipe, file), which the stream owns from now on. Both may be
  * the same; -1 = that direction is closed. */
 struct stream *stream_from_fds(struct loop *l, int in_fd, int out_fd, const char *name);

@@ -29,6 +29,27 @@ struct stream *stream_new_socket(struct loop *l, bool tcp)
     return s;
 }
 
+struct stream *stream_from_socket(struct loop *l, int fd, bool tcp, const char *name)
+{
+    struct stream *s = stream_new_socket(l, tcp);
+    int code = tcp ? uv_tcp_open(&s->in.uv.tcp, fd) : uv_pipe_open(&s->in.uv.pipe, fd);
+
+    stream_connected(s, tcp ? NULL : name);
+    stream_is_guest(s);
+    if (code < 0) {
+        close(fd);
+        stream_close(s, uv_strerror(code));
+    }
+    return s;
+}
+
+int stream_descriptor(const struct stream *s)
+{
+    uv_os_fd_t fd;
+
+    return s->in.kind == END_UV && !s->closing && uv_fileno(&s->in.uv.handle, &fd) == 0 ? fd : -1;
+}
+
 /*
  * A peer that vanished (no power, no network) sends nothing, ever: the kernel probes the peer after
  * a minute of silence, and gives it up a minute later.
@@ -68,11 +89,32 @@ void stream_connected(struct stream *s, const char *name)
     s->name = mem_str(text);
 }
 
-bool stream_is_to(const struct stream *s, struct span host)
+void stream_put_local(const struct stream *s, char *out)
 {
     struct sockaddr_storage own = {0};
     int size = sizeof own;
 
+    out[0] = '\0';
+    if (s->in.kind == END_UV && s->in.uv.handle.type == UV_TCP &&
+        uv_tcp_getsockname(&s->in.uv.tcp, (struct sockaddr *)&own, &size) == 0)
+        address_format(&own, out);
+}
+
+void stream_pose(struct stream *s, const char *local)
+{
+    s->posed = mem_str(local);
+}
+
+bool stream_is_to(const struct stream *s, struct span host)
+{
+    struct sockaddr_storage own = {0};
+    int size = sizeof own;
+    struct address parsed;
+    struct err err;
+
+    if (s->posed)
+        return address_parse(&parsed, s->posed, &err) == 0 && address_numeric(&parsed, &own) == 0 &&
+               address_is(&own, host);
     if (s->in.kind != END_UV || s->in.uv.handle.type != UV_TCP ||
         uv_tcp_getsockname(&s->in.uv.tcp, (struct sockaddr *)&own, &size) < 0)
         return false;

@@ -1,6 +1,6 @@
-/* Which process is at the other end of a socket. Called where an MCP server that we started must
- * not get in: by http_conn.c and http_answer.c for the operator's pages and commands, by
- * bus/line_server.c for the embedded bus. */
+/* Which process is at the other end of a socket. Called where an MCP server that we started, or
+ * another user, must not get in: by http_conn.c and http_answer.c for the operator's pages and
+ * commands, by bus/line_server.c for the embedded bus. */
 #include "base/libc.h"
 #include "io/address.h"
 #include "io/kin.h"
@@ -73,26 +73,38 @@ static unsigned long port_in(const char *address)
     return colon ? strtoul(colon + 1, NULL, 16) : 0;
 }
 
-/* "0: 0100007F:A2C4 0100007F:2242 01 ..." The tenth word is the inode, 0 when no process has the
- * socket any more; also 0 for a socket with other ports. */
-static unsigned long inode_in(char *line, int local, int remote)
+/* A socket as the kernel lists it. */
+struct listed_socket {
+    unsigned long inode; /* 0: no process has the socket any more, or it has other ports */
+    uid_t owner;
+};
+
+/* "0: 0100007F:A2C4 0100007F:2242 01 ..." The eighth word is the user, the tenth the inode. */
+static struct listed_socket socket_in(char *line, int local, int remote)
 {
     char *words[10], *rest = NULL;
 
     for (size_t i = 0; i < COUNT_OF(words); i++) {
         words[i] = strtok_r(i ? NULL : line, " ", &rest);
         if (!words[i])
-            return 0;
+            return (struct listed_socket){0};
     }
     if (port_in(words[1]) != (unsigned long)local || port_in(words[2]) != (unsigned long)remote)
-        return 0;
-    return strtoul(words[9], NULL, 10);
+        return (struct listed_socket){0};
+    return (struct listed_socket){strtoul(words[9], NULL, 10), (uid_t)strtoul(words[7], NULL, 10)};
 }
 
-enum holder { NOBODY, OTHERS, KIN };
+enum holder { NOBODY, OURSELVES, OTHER_USERS, KIN };
 
-/* Which process has the sockets between these two ports: there may be several, on different
- * addresses. */
+static enum holder holder_of(const struct list *kin, const struct listed_socket *socket)
+{
+    if (kin_has_socket(kin, socket->inode))
+        return KIN;
+    return socket->owner == geteuid() || socket->owner == 0 ? OURSELVES : OTHER_USERS;
+}
+
+/* Who has the sockets between these two ports: there may be several, on different addresses. The
+ * holder that may do least counts. */
 static enum holder find_holder(const struct list *kin, const char *table, int local, int remote)
 {
     FILE *f = fopen(table, "re");
@@ -100,29 +112,43 @@ static enum holder find_holder(const struct list *kin, const char *table, int lo
     char line[512];
 
     while (f && found != KIN && fgets(line, sizeof line, f)) {
-        unsigned long inode = inode_in(line, local, remote);
-        if (inode)
-            found = kin_has_socket(kin, inode) ? KIN : OTHERS;
+        struct listed_socket socket = socket_in(line, local, remote);
+        enum holder one = socket.inode ? holder_of(kin, &socket) : NOBODY;
+        found = one > found ? one : found;
     }
     if (f)
         fclose(f);
     return found;
 }
 
-bool stream_is_held_by_kin(const struct stream *s)
+/* Who is at the other end of a TCP connection within this machine? NOBODY has gone, and does not
+ * read the answer. */
+static enum holder holder_at_end(const struct stream *s)
 {
     struct sockaddr_storage own = {0}, peer = {0};
     socklen_t own_size = sizeof own, peer_size = sizeof peer;
     const struct list *kin = &s->loop->kin;
     int fd = socket_of(s);
 
-    if (list_empty(kin) || getsockname(fd, (struct sockaddr *)&own, &own_size) < 0 ||
-        own.ss_family == AF_UNIX)
-        return false;
+    if (getsockname(fd, (struct sockaddr *)&own, &own_size) < 0 || own.ss_family == AF_UNIX)
+        return OURSELVES; /* the file's mode has decided */
     if (getpeername(fd, (struct sockaddr *)&peer, &peer_size) < 0)
-        return true; /* a peer that has gone does not read the answer */
+        return NOBODY;
     int local = address_port(&peer), remote = address_port(&own);
     enum holder four = find_holder(kin, "/proc/net/tcp", local, remote);
     enum holder six = four == KIN ? KIN : find_holder(kin, "/proc/net/tcp6", local, remote);
-    return six == KIN || (six == NOBODY && four == NOBODY);
+    return four > six ? four : six;
+}
+
+bool stream_is_held_by_kin(const struct stream *s)
+{
+    if (list_empty(&s->loop->kin))
+        return false;
+    enum holder who = holder_at_end(s);
+    return who == KIN || who == NOBODY;
+}
+
+bool stream_is_held_by_us(const struct stream *s)
+{
+    return holder_at_end(s) == OURSELVES;
 }

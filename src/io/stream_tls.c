@@ -173,7 +173,7 @@ void stream_secure(struct stream *s, const struct tls_context *c, const char *ho
 
 bool stream_is_secure(const struct stream *s)
 {
-    return s->secure != NULL;
+    return s->secure || s->posed;
 }
 
 void stream_tls_free(struct stream *s)

@@ -59,6 +59,7 @@ struct stream {
     uv_write_t write;
 
     struct secure *secure; /* NULL without TLS */
+    char *posed;           /* our address of the connection that this one stands for; or NULL */
 
     bool paused, at_eof;
     bool high;           /* passed the high watermark; `drained` is owed */
@@ -80,6 +81,11 @@ struct stream {
 struct stream *stream_new(struct loop *l);
 /* A stream with an unconnected socket for uv_accept or a connect to fill; stream_close frees it. */
 struct stream *stream_new_socket(struct loop *l, bool tcp);
+/* A socket that another process of ours had accepted. `name` is for Unix sockets. */
+struct stream *stream_from_socket(struct loop *l, int fd, bool tcp, const char *name);
+/* The stream stands for a connection with TLS to this address of ours, which another process has.
+ */
+void stream_pose(struct stream *s, const char *local);
 /* The socket is connected now: low latency, and a name. `name` is for Unix sockets. */
 void stream_connected(struct stream *s, const char *name);
 

@@ -59,17 +59,17 @@ static void put_schema_text(struct buf *out, struct span schema, int depth)
     }
 }
 
-static void add_tool(struct search *index, const struct target *t)
+void search_provider_add(struct search *index, struct span name, struct span raw)
 {
     struct buf description = {0}, details = {0};
-    struct json_slot schema = json_get(t->item->raw, "inputSchema");
+    struct json_slot schema = json_get(raw, "inputSchema");
 
-    put_text(&description, json_get(t->item->raw, "title"));
-    put_text(&description, json_get(t->item->raw, "description"));
+    put_text(&description, json_get(raw, "title"));
+    put_text(&description, json_get(raw, "description"));
     if (schema.type == JSON_OBJECT)
         put_schema_text(&details, schema.value, SCHEMA_DEPTH);
     search_add(index,
-               (const struct span[SEARCH_FIELDS]){[SEARCH_NAME] = t->public_name,
+               (const struct span[SEARCH_FIELDS]){[SEARCH_NAME] = name,
                                                   [SEARCH_DESCRIPTION] = buf_view(&description),
                                                   [SEARCH_DETAILS] = buf_view(&details)});
     buf_fini(&details);
@@ -88,7 +88,7 @@ static struct search *fresh_index(struct search_provider *s)
     s->index = search_new();
     s->digest = digest;
     for (size_t i = 0; (t = view_item(s->full, ITEM_TOOL, i)); i++)
-        add_tool(s->index, t);
+        search_provider_add(s->index, t->public_name, t->item->raw);
     search_finish(s->index);
     return s->index;
 }
@@ -500,7 +500,7 @@ static void add_gateway(struct catalog *c)
              0);
 }
 
-/* The view has other members now: describe them to agents. */
+/* Describe to agents what is offered, and the members that the view has now. */
 static void refresh(struct search_provider *s)
 {
     struct catalog *c = catalog_new();
@@ -525,6 +525,13 @@ static void refresh(struct search_provider *s)
              call_members, 0);
     buf_fini(&description);
     provider_publish(&s->core, c);
+}
+
+void search_provider_offer(struct search_provider *s, unsigned offers)
+{
+    s->offers = offers;
+    if (s->core.state == PROVIDER_READY)
+        refresh(s);
 }
 
 static void start(struct provider *p)

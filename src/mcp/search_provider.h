@@ -14,6 +14,7 @@
 #define RIALTO_MCP_SEARCH_PROVIDER_H
 
 #include "core/router.h"
+#include "core/search.h"
 
 struct search_provider;
 
@@ -22,9 +23,13 @@ enum { SEARCH_OFFERS_SEARCH = 1u << 0, SEARCH_OFFERS_GATEWAY = 1u << 1 };
 /* Searches the tools of the view `full`, which must outlive the provider; `offers` says which tools
  * there are. Not in any router yet. */
 struct search_provider *search_provider_new(struct view *full, unsigned offers);
+/* Offer other tools from now on; agents are told. */
+void search_provider_offer(struct search_provider *s, unsigned offers);
 /* Only when down and out of the router. */
 void search_provider_free(struct search_provider *s);
 /* The provider comes up inside of provider_want and goes down inside of provider_unwant. */
 struct provider *search_provider_core(struct search_provider *s);
+/* Add an item to an index as find_tools has it: by its name, and the words of its raw object. */
+void search_provider_add(struct search *index, struct span name, struct span raw);
 
 #endif

@@ -89,9 +89,33 @@ size_t bus_proxy_servers(const struct bus_proxy *x)
     return x->remotes.n;
 }
 
+bool bus_proxy_next(const struct bus_proxy *x, size_t *at, struct bus_proxy_server *out)
+{
+    struct span key;
+    void *value;
+
+    if (!map_next(&x->remotes, at, &key, &value))
+        return false;
+    const struct remote *r = value;
+    *out = (struct bus_proxy_server){.alias = r->alias,
+                                     .worker = r->worker ? r->worker : "",
+                                     .tools = r->core.catalog ? r->core.catalog->n[ITEM_TOOL] : 0,
+                                     .heard_at = r->heard_at};
+    return true;
+}
+
 /* --- announcements --- */
 
-static void take_server(struct bus_proxy *x, struct span entry)
+static void heard(struct remote *r, struct span worker)
+{
+    r->heard_at = loop_now(r->proxy->loop);
+    if (r->worker && span_is(worker, r->worker))
+        return;
+    mem_free(r->worker);
+    r->worker = mem_span(span_cut(worker, 0, WORKER_NAME_MAX));
+}
+
+static void take_server(struct bus_proxy *x, struct span entry, struct span worker)
 {
     struct json_slot in[ROCKBOT_MAX_MEMBERS];
     BUF_SCOPED name = {0}, print = {0};
@@ -106,10 +130,12 @@ static void take_server(struct bus_proxy *x, struct span entry)
     if (in[SERVER_N_RESOURCES].type == JSON_NUMBER)
         (void)json_int(in[SERVER_N_RESOURCES].value, &resources);
     if (r)
+        heard(r, worker);
+    if (r)
         remote_indexed(r, rockbot_text(&in[SERVER_FINGERPRINT], &print), resources > 0);
 }
 
-static void take_index(struct bus_proxy *x, const struct json_slot *in)
+static void take_index(struct bus_proxy *x, const struct json_slot *in, struct span worker)
 {
     BUF_SCOPED name = {0};
 
@@ -119,10 +145,10 @@ static void take_index(struct bus_proxy *x, const struct json_slot *in)
             forget(x, json_text(it.value, &name));
     }
     for (struct json_iter it = json_iter(in[INDEXED_SERVERS].value); json_next(&it);)
-        take_server(x, it.value);
+        take_server(x, it.value, worker);
 }
 
-static void take_tools(struct bus_proxy *x, const struct json_slot *in)
+static void take_tools(struct bus_proxy *x, const struct json_slot *in, struct span worker)
 {
     BUF_SCOPED name = {0};
     struct span server = rockbot_text(&in[AVAILABLE_SERVER], &name);
@@ -130,6 +156,8 @@ static void take_tools(struct bus_proxy *x, const struct json_slot *in)
     BUF_SCOPED key = {0};
     struct remote *r = json_next(&any) ? meet(x, server) : find_remote(x, server, &key);
 
+    if (r)
+        heard(r, worker);
     if (r && !remote_tools(r, in[AVAILABLE_TOOLS].value, in[AVAILABLE_REMOVED].value))
         forget(x, server);
 }
@@ -153,9 +181,9 @@ static void on_meta(void *owner, const struct bus_delivery *d)
         return;
     }
     if (type == ROCKBOT_SERVERS_INDEXED)
-        take_index(x, in);
+        take_index(x, in, d->message->source);
     else
-        take_tools(x, in);
+        take_tools(x, in, d->message->source);
     bus_settle(d->sub, d->tag, BUS_ACK);
 }
 

@@ -45,5 +45,13 @@ void bus_proxy_stop(struct bus_proxy *x, void (*done)(void *arg), void *arg);
 
 /* Servers known now, for status. */
 size_t bus_proxy_servers(const struct bus_proxy *x);
+struct bus_proxy_server {
+    const char *alias;
+    const char *worker; /* who announced the server, as it calls itself */
+    size_t tools;
+    uint64_t heard_at; /* when it was announced last, on the loop's clock */
+};
+/* In no particular order: start with *at = 0; false at the end. */
+bool bus_proxy_next(const struct bus_proxy *x, size_t *at, struct bus_proxy_server *out);
 
 #endif

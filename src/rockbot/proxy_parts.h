@@ -14,6 +14,7 @@
 #include "rockbot/rockbot.h"
 
 enum { MANAGE_WAIT_MS = 30 * 1000, REMOTES_MAX = 1000, REPLIES_PREFETCH = 256, ALIAS_MAX = 64 };
+enum { WORKER_NAME_MAX = 200 };
 enum { REMOTE_ITEMS_MAX = 100000 }; /* items of a kind that one server may have */
 
 struct errand;
@@ -46,6 +47,8 @@ struct remote {
     struct bus_proxy *proxy;
     char *name;   /* the bridge's name of the server */
     char *alias;  /* our name of the server */
+    char *worker; /* who announced it last; may be NULL */
+    uint64_t heard_at;
     bool indexed; /* announced by the index: its details can be asked for */
     bool has_resources;
     char *announced;       /* the newest announced fingerprint; NULL if there is none */

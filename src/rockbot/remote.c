@@ -342,5 +342,6 @@ void remote_free(struct remote *r)
     mem_free(r->known);
     mem_free(r->alias);
     mem_free(r->name);
+    mem_free(r->worker);
     mem_free(r);
 }

@@ -131,6 +131,8 @@ void json_unescape(struct buf *out, struct span raw);
 struct span json_text(struct span raw, struct buf *scratch);
 /* Exact integers only (no fraction, no exponent, within int64); false otherwise. */
 bool json_int(struct span raw, int64_t *out);
+/* A member that is a positive whole number; 0 when there is none such. */
+uint64_t json_count(struct span object, const char *key);
 /* false also for numbers that a double cannot hold. */
 bool json_double(struct span raw, double *out);
 

@@ -67,3 +67,41 @@ void json_out_redacted(struct buf *out, const char *name, struct span text)
     log_redact(&shown, text);
     json_out_text_or_null(out, name, buf_view(&shown));
 }
+
+static void put_indent(struct buf *out, unsigned depth)
+{
+    buf_char(out, '\n');
+    for (unsigned i = 0; i < depth; i++)
+        buf_str(out, "  ");
+}
+
+static void put_pretty(struct buf *out, struct span json, unsigned depth)
+{
+    enum json_type type = json_type_of(json);
+    struct json_iter it = json_iter(json);
+    const char *comma = "";
+
+    if ((type != JSON_OBJECT && type != JSON_ARRAY) || depth > JSON_MAX_DEPTH) {
+        buf_span(out, json);
+        return;
+    }
+    buf_char(out, type == JSON_OBJECT ? '{' : '[');
+    while (json_next(&it)) {
+        buf_str(out, comma);
+        put_indent(out, depth + 1);
+        if (type == JSON_OBJECT) {
+            buf_span(out, it.key);
+            buf_str(out, ": ");
+        }
+        put_pretty(out, it.value, depth + 1);
+        comma = ",";
+    }
+    if (*comma)
+        put_indent(out, depth);
+    buf_char(out, type == JSON_OBJECT ? '}' : ']');
+}
+
+void json_out_pretty(struct buf *out, struct span json)
+{
+    put_pretty(out, json, 0);
+}

@@ -166,20 +166,21 @@ static inline const char *scan_quote(const char *p, const char *end)
 
 /*
  * The pointer behind the closing quote of a checked string; `p` is behind the opening quote. `end`
- * without a closing quote, which a checked string has.
+ * without a closing quote, which a checked string has. A quote is the closing one unless an odd
+ * number of backslashes stands before it; libc finds quotes faster than the loops above.
  */
 static inline const char *scan_string(const char *p, const char *end)
 {
-    for (;;) {
-        p = scan_quote(p, end);
-        if (p == end)
-            return end;
-        if (*p == '"')
-            return p + 1;
-        if (end - p < 2)
-            return end;
-        p += 2;
+    const char *const start = p;
+
+    while (p < end && (p = memchr(p, '"', (size_t)(end - p)))) {
+        const char *slashes = p;
+        while (slashes > start && slashes[-1] == '\\')
+            slashes--;
+        if ((p++ - slashes) % 2 == 0)
+            return p;
     }
+    return end;
 }
 
 #endif

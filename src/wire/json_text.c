@@ -203,6 +203,13 @@ bool json_int(struct span raw, int64_t *out)
     return true;
 }
 
+uint64_t json_count(struct span object, const char *key)
+{
+    int64_t n = 0;
+
+    return json_int(json_get(object, key).value, &n) && n > 0 ? (uint64_t)n : 0;
+}
+
 bool json_double(struct span raw, double *out)
 {
     char few[64];

@@ -48,12 +48,14 @@ function post(agent, client, body) {
 }
 
 /** Instructions of a whole life of the program, used in this way. */
-async function life(config, use) {
+async function life({ locked, ...config }, use) {
   const dir = tempDir();
   const out = path.join(dir, 'callgrind.out');
   const file = writeConfig(dir, { listen: '127.0.0.1:0', ...config });
+  const env = { ...process.env, XDG_STATE_HOME: dir };
+  if (locked) execFileSync(releaseBin, ['lock', '-c', file], { cwd: dir, env, stdio: 'ignore' });
   const child = start('valgrind', [...callgrind(out), releaseBin, 'serve', '-c', file], {
-    cwd: dir, stdio: ['ignore', 'ignore', 'pipe'], env: { ...process.env, XDG_STATE_HOME: dir },
+    cwd: dir, stdio: ['ignore', 'ignore', 'pipe'], env,
   });
   let said = '';
   child.stderr.on('data', (d) => { said += d; });
@@ -87,8 +89,9 @@ async function routedCall(more, token) {
   return (many - few) / 200;
 }
 
-// One rule that looks at the call's only argument, the 2 KB text, and allows the call.
-const ruledCall = async () => await routedCall({
+// The tool stands in mcp.lock, and one rule looks at the call's only argument, the 2 KB text, and allows the call.
+const trustedCall = async () => await routedCall({
+  locked: true,
   rules: [{ server: 'echo', tool: 'echo', argument: '/message', matches: 'xx*', then: 'allow' }],
 }) / await routedCall();
 
@@ -228,7 +231,7 @@ let passed = 0;
 let failed = 0;
 for (const [name, measure] of Object.entries({
   skim_list: skimList, search_tools: searchTools, relayed_hop: relayedHop, routed_call: () => routedCall(),
-  ruled_call: ruledCall, jwt_call: jwtCall, page_call: pageCall, bus_invoke: busInvoke, conductor_start: conductorStart,
+  trusted_call: trustedCall, jwt_call: jwtCall, page_call: pageCall, bus_invoke: busInvoke, conductor_start: conductorStart,
   audit_line: auditLine,
 })) {
   const { what, budget, ceiling } = budgets[name];

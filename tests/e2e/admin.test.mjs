@@ -7,7 +7,7 @@ import net from 'node:net';
 import path from 'node:path';
 import { test } from 'node:test';
 import {
-  exchange, fake, HttpClient, logged, rialto, serve, serveAndConnect, sleep, tempDir, until,
+  exchange, fake, HttpClient, logged, rialto, rialtoBin, runCommand, serve, serveAndConnect, sleep, tempDir, until,
   writeConfig,
 } from './lib.mjs';
 import { fixtureScript, node22, startHttp } from './peers.mjs';
@@ -83,6 +83,64 @@ test('down: nothing has come up', async (t) => {
   assert.deepEqual(json.reasons.map((r) => [r.server, r.state]), [['bad', 'failing'], ['slow', 'starting']]);
 });
 
+// `status` counted from the last change of state, which of a server that fails is never long ago, and did not say
+// whether it would be tried again.
+test('status tells since when a server fails, and when it is tried next', async (t) => {
+  const { server, client } = await serveAndConnect(t, { servers: { bad: fake('--exit-at-once'), alpha: fake('--name', 'alpha') } }, ['alpha__echo']);
+  assert.deepEqual((({ failing_since: since, next_try_ms: next, missing }) => [since, next, missing])(await stateOf(server, 'alpha')), [null, null, []]);
+  const first = await until('the failure', async () => (await stateOf(server, 'bad')).failing_since);
+  const later = await until('more tries and a pause', async () => {
+    const now = await stateOf(server, 'bad');
+    return now.starts > 3 && now.phase === 'backoff' && now.next_try_ms > 1000 && now;
+  }, 30_000);
+  assert.ok(Math.abs(Date.parse(later.failing_since) - Date.parse(first)) <= 1000, `${later.failing_since} is not ${first}`);
+  assert.match((await status(server)).stdout, /^bad +failing +\d+[sm] .*next try in \d+s: .*exited with/m);
+
+  // Up again: nothing of it is left. Stopped by hand: it is not tried, so it is not failing.
+  await until('a pause', async () => {
+    await client.call('alpha__crash');
+    return (await stateOf(server, 'alpha')).phase === 'backoff';
+  });
+  assert.ok((await stateOf(server, 'alpha')).failing_since);
+  await until('it is back', async () => (await stateOf(server, 'alpha')).state === 'up');
+  assert.equal((await stateOf(server, 'alpha')).failing_since, null);
+  await post(server, '/api/servers/bad/stop');
+  const stopped = await until('it stopped', async () => {
+    const now = await stateOf(server, 'bad');
+    return now.phase === 'down' && now;
+  });
+  assert.deepEqual([stopped.failing_since, stopped.next_try_ms], [null, null]);
+});
+
+// Only errors and hints had colours. A pipe, NO_COLOR and a dumb terminal get none; a server's text never makes one.
+test('states have colours where a terminal is', async (t) => {
+  const { server } = await serveAndConnect(t, { servers: { alpha: fake('--name', 'alpha'), bad: fake('--exit-at-once') } }, ['alpha__echo']);
+  await until('the failure', async () => (await stateOf(server, 'bad')).failing_since);
+  const atTerminal = 'import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))';
+  const env = { XDG_RUNTIME_DIR: server.dir, TERM: 'xterm', NO_COLOR: '' };
+  const look = async (more, ...args) => (await runCommand('python3', ['-c', atTerminal, rialtoBin, ...args, '-c', server.config], { env: { ...env, ...more }, cwd: server.dir })).stdout;
+  const seen = await look({}, 'status');
+  assert.match(seen, /\x1b\[1mSERVER\x1b\[0m +\x1b\[1mSTATE/);
+  assert.match(seen, /^alpha +\x1b\[32mup\x1b\[0m/m);
+  assert.match(seen, /^bad +\x1b\[31mfailing\x1b\[0m/m);
+  assert.match(seen, /: \x1b\[33mdegraded\x1b\[0m/);
+  assert.match(await look({}, 'tools', '--daemon'), /^\x1b\[1malpha\x1b\[0m: \d+ tools/m);
+  for (const more of [{ NO_COLOR: '1' }, { TERM: 'dumb' }]) assert.ok(!(await look(more, 'status')).includes('\x1b'), JSON.stringify(more));
+  const { stdout } = await status(server);
+  assert.ok(!/[\x1b\ufffd]/.test(stdout), 'no mark is left in a pipe');
+  assert.match(stdout, /^alpha +up +\d+s/m);
+});
+
+// A daemon that hung was left out without a word, and the exit status said that all was well.
+test('status names a daemon that does not answer', async (t) => {
+  const server = await serve(t, { servers: {} });
+  process.kill(server.pid, 'SIGSTOP');
+  const asked = rialto(['status'], { env: { XDG_RUNTIME_DIR: server.dir, HOME: server.dir, XDG_CONFIG_HOME: server.dir, RIALTO_CONFIG: '' }, cwd: tempDir() });
+  const { code, stderr } = await asked.finally(() => process.kill(server.pid, 'SIGCONT'));
+  assert.equal(code, 1);
+  assert.match(stderr, /the daemon at \S+ gives no answer/);
+});
+
 test('a server whose secret is missing is missed', async (t) => {
   const { server } = await serveAndConnect(t, {
     servers: { a: fake('--name', 'a'), b: { ...fake('--name', 'b'), env: { KEY: '${RIALTO_TEST_NO_SUCH_KEY}' } } },
@@ -90,7 +148,7 @@ test('a server whose secret is missing is missed', async (t) => {
   assert.equal(await overall(server), '200 degraded');
   assert.equal(await overall(server, '?strict=1'), '503 down');
   const { json } = await get(server, '/readyz');
-  assert.deepEqual(json.reasons.map((r) => [r.server, r.state]), [['b', 'left out']]);
+  assert.deepEqual(json.reasons.map((r) => [r.server, r.state, r.missing]), [['b', 'left out', ['RIALTO_TEST_NO_SUCH_KEY']]]);
   const { code, stdout } = await status(server);
   assert.equal(code, 1);
   assert.match(stdout, /Left out: b \(no value for /);
@@ -277,7 +335,7 @@ test('who may ask for what', async (t) => {
   const port = new URL(server.origin).port;
   for (const [where, method, code] of [
     ['/healthz', 'POST', 405], ['/readyz', 'DELETE', 405], ['/metrics', 'POST', 405], ['/status', 'POST', 405],
-    ['/api/servers', 'POST', 405], ['/api/servers/alpha/stop', 'GET', 405], ['/api/servers/alpha/dance', 'POST', 404],
+    ['/api/servers', 'PATCH', 405], ['/api/servers/alpha/stop', 'GET', 405], ['/api/servers/alpha/dance', 'POST', 404],
     ['/api/servers/alpha/stop/now', 'POST', 404], ['/api', 'GET', 404], ['/api/nothing', 'GET', 404],
     ['/api/servers/gamma/stop', 'POST', 404], ['/api/approvals/1', 'GET', 405],
   ]) {

@@ -23,7 +23,7 @@ async function inBatches(n, fn) {
 test('2,000 pages with 20 tools each', async (t) => {
   const bin = fs.existsSync(process.env.RIALTO_RELEASE ?? releaseBin) ? process.env.RIALTO_RELEASE ?? releaseBin : null;
   assert.ok(bin, 'the release build is missing: make build');
-  const server = await serveBrowser(t, { log: { level: 'warn' } }, { bin: [bin], args: ['-v'] });
+  const server = await serveBrowser(t, { log: { level: 'warn' } }, { bin: [bin], args: ['-v'], slack: 3 });
   const memory = () => Number(fs.readFileSync(`/proc/${server.pid}/status`, 'utf8').match(/VmRSS:\s+(\d+)/)[1]);
   const before = memory();
   const sockets = [];

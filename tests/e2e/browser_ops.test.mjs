@@ -20,6 +20,9 @@ test('calls of pages\' tools are in the status, the numbers and the events', asy
   await client.call('bad');
   const wanted = { sessions: 1, pages: 1, agents: 0, tools: 2, calls: 3, errors: 1, failed: 0, in_flight: 0, tabs: [{ name: 's', session: 'S' }] };
   assert.deepEqual(JSON.parse(await get(server, '/status')).browser, wanted);
+  const [{ dialect, ...tab }] = JSON.parse(await get(server, '/api/pages'));
+  assert.deepEqual(tab, { name: 's', session: 'S', tools: ['greet', 'bad'] });
+  assert.ok(dialect);
   await logged(server, /@browser\/S: call \d+ of bad failed after \d+ ms: broken/);
   const metrics = await get(server, '/metrics');
   for (const line of ['rialto_calls_total{server="@browser"} 3', 'rialto_call_errors_total{server="@browser"} 1',

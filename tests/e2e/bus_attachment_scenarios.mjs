@@ -6,6 +6,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { launch } from './bus_rig.mjs';
 import { fake, load, logged, tempDir, until } from './lib.mjs';
+import { startIssuer } from './oidc_lib.mjs';
 import { listen, SdkServer } from './upstream_lib.mjs';
 
 const { McpServer } = load('@modelcontextprotocol/sdk/server/mcp.js');
@@ -21,7 +22,7 @@ const manifest = {
 class MailServer extends SdkServer {
   files = new Map(); // id -> {name, type, bytes}
   rest = []; // "METHOD /path token"
-  accepts = null; // a token
+  accepts = null; // a token, or what tells by request and token
   sent = [];
 
   make() {
@@ -42,7 +43,9 @@ class MailServer extends SdkServer {
 
   serve = async (request, response) => {
     const [, id] = /^\/api\/files(?:\/(.+))?$/.exec(request.url) ?? [null, null];
-    if (this.accepts && request.headers.authorization !== `Bearer ${this.accepts}`) return response.writeHead(401).end('{"error":"who?"}');
+    const token = request.headers.authorization?.slice(7);
+    const takes = typeof this.accepts === 'function' ? this.accepts(request, token) : !this.accepts || token === this.accepts;
+    if (!takes) return response.writeHead(401).end('{"error":"who?"}');
     if (!request.url.startsWith('/api/')) return this.handler(request, response);
     this.rest.push(`${request.method} ${request.url} ${request.headers['x-key']}`);
     if (this.holds) await new Promise((resolve) => { this.letGo = resolve; });
@@ -227,5 +230,44 @@ export const attachmentScenarios = {
     put('large.bin', Buffer.alloc(5000, 1));
     await send([{ path: 'large.bin' }]);
     assert.deepEqual(mail.sent[0].attachments, [{ attachmentId: 'up 1/ä' }]);
+  },
+
+  // Uploads to a server that takes tokens of OAuth went without one, so each was refused.
+  'Attachments: uploads carry the token that was got by OAuth, and a new one when that has ended': async (t, rig) => {
+    const as = await startIssuer(t, { clients: [{ client_id: 'rialto', client_secret: 'the-secret-of-rialto', grant_types: ['client_credentials'], response_types: [], redirect_uris: [] }] });
+    as.ttl = 5; // renewed a second before
+    const place = await rig.place(t);
+    const [mail, folder, used] = [new MailServer(), path.join(tempDir(), 'attachments'), []];
+    fs.mkdirSync(folder);
+    const good = (token) => token && JSON.parse(Buffer.from(token.split('.')[1], 'base64url')).exp * 1000 > Date.now();
+    mail.accepts = (request, token) => {
+      if (request.url.startsWith('/api/')) used.push(token);
+      return good(token);
+    };
+    const { url } = await listen(t, mail.serve);
+    const auth = { grant: 'client_credentials', client_id: 'rialto', client_secret: 'the-secret-of-rialto', issuer: as.issuer, scopes: ['mcp:read'] };
+    await launch(t, { servers: { mail: { url, auth, attachments: { threshold: '1KiB', endpoint: '/api/files', upload_field: 'upload', outbound: ['attachments'] } } },
+      bus: { ...place.bus, agents: [place.agent], attachments: folder } });
+    const agent = await place.join(t, place.agent);
+    await agent.hears('mail');
+    fs.writeFileSync(path.join(folder, 'large.bin'), Buffer.alloc(5000, 1));
+    const send = () => agent.text('mail', 'send', { to: 'x', attachments: [{ path: 'large.bin' }] });
+    await send();
+    assert.deepEqual(mail.sent[0].attachments, [{ attachmentId: 'up 1/ä' }]);
+    assert.ok(good(used[0]));
+    await until('the end of the token', () => !good(used[0]));
+    await send();
+    assert.deepEqual(mail.sent[1].attachments, [{ attachmentId: 'up 2/ä' }]);
+    assert.notEqual(used.at(-1), used[0]);
+    // A place for files that wants something else does not end the sign-in: calls go on.
+    as.ttl = 3600;
+    mail.accepts = (request, token) => !request.url.startsWith('/api/') && good(token);
+    await until('a token that lives', () => !good(used.at(-1)));
+    const error = await agent.error('mail', 'send', { to: 'x', attachments: [{ path: 'large.bin' }] });
+    assert.equal(error.code, 'auth_required', error.message);
+    assert.match(error.message, /refuses its token for this address/);
+    const asked = as.asked.client_credentials;
+    await agent.text('mail', 'send', { to: 'x' });
+    assert.equal(as.asked.client_credentials, asked, 'the token is still the same');
   },
 };

@@ -5,6 +5,7 @@ import fs from 'node:fs';
 import net from 'node:net';
 import path from 'node:path';
 import { test } from 'node:test';
+import { events, post } from './admin_lib.mjs';
 import { busServer } from './bus_worker_scenarios.mjs';
 import {
   exchange, expectClean, fake, rialto, rialtoBin, sanitizerEnv, serve, sleep, start, StdioClient, tempDir,
@@ -169,6 +170,79 @@ test('retry and dead letters', async (t) => {
   const shown = await rialto(['bus', 'tail', '--dead', '--url', url]);
   assert.equal(shown.code, 0, shown.stderr);
   assert.match(shown.stdout, /#1 .* for group g was tried four times\n.*\n {4}"again"\n#2 .* was refused\n.*\n {4}"never"\n/);
+});
+
+// They could only be looked at.
+test('a daemon that hosts the bus shows its queues and dead letters, and sends one again', async (t) => {
+  const { socket, url } = place();
+  const server = await serve(t, { servers: {}, bus: { url, events: false } });
+  const get = async (where) => exchange(`${server.origin}${where}`, { method: 'GET' });
+  const bus = async () => JSON.parse((await get('/api/bus')).text);
+  await until('the bus is up', async () => (await bus()).state === 'up' && fs.existsSync(socket));
+  const a = await Line.connect(t, socket);
+  await a.ok({ op: 'sub', sid: 1, topic: 't', group: 'g' });
+  await a.ok(pub('t', 'never'));
+  a.say({ op: 'nack', tag: (await a.msg()).tag, requeue: false });
+  const { dead_letters: [letter], queues, hosted, role } = await until('the dead letter', async () => {
+    const now = await bus();
+    return now.dead_letters.length && now;
+  });
+  assert.deepEqual([letter.id, letter.topic, letter.queue, letter.reason, letter.bytes > 0], ['1', 't', 'g', 'was refused', true]);
+  assert.ok(hosted && role);
+  assert.deepEqual(queues.find((q) => q.name === 'g t'), { name: 'g t', waiting: 0, bytes: 0, subscribers: 1 });
+  const resend = (id) => exchange(`${server.origin}/api/bus/dead-letters/${id}/resend`);
+  assert.equal((await resend('1')).status, 200);
+  const again = await a.msg();
+  assert.equal(again.env.body, 'never');
+  a.say({ op: 'ack', tag: again.tag });
+  assert.deepEqual((await bus()).dead_letters, []);
+  assert.equal((await resend('1')).status, 404);
+  assert.equal((await get('/api/bus/dead-letters/1/resend')).status, 405);
+  assert.equal((await get('/api/bus/queues')).status, 404);
+  await a.say({ op: 'bye' });
+});
+
+test('a page is told when queues and dead letters change', async (t) => {
+  const { socket, url } = place();
+  const server = await serve(t, { servers: {}, bus: { url, events: false } });
+  await until('the bus is up', () => fs.existsSync(socket));
+  const stream = await events(t, server);
+  const a = await Line.connect(t, socket);
+  const subscribed = stream.next('bus');
+  await a.ok({ op: 'sub', sid: 1, topic: 't', group: 'g' });
+  await subscribed;
+  await a.ok(pub('t', 'never'));
+  const { tag } = await a.msg();
+  const refused = stream.next('bus');
+  a.say({ op: 'nack', tag, requeue: false });
+  await refused;
+  const sent = stream.next('bus');
+  assert.equal((await exchange(`${server.origin}/api/bus/dead-letters/1/resend`)).status, 200);
+  await sent;
+  const left = stream.next('bus');
+  await a.say({ op: 'bye' });
+  await left;
+});
+
+test('a proxy shows the workers that it hears: by name, with their servers', async (t) => {
+  const { socket, url } = place();
+  const far = await serve(t, { servers: { far: fake('--name', 'far') }, bus: { url, role: 'worker', agents: ['rita'], events: false } });
+  await until('the bus is up', () => fs.existsSync(socket));
+  const proxy = await serve(t, { servers: {}, bus: { url, role: 'proxy', agents: ['rita'], events: false } });
+  const workers = async () => JSON.parse((await exchange(`${proxy.origin}/api/bus`, { method: 'GET' })).text).workers;
+  const [worker, ...others] = await until('a worker with tools', async () => {
+    const now = await workers();
+    return now[0]?.tools && now;
+  });
+  assert.deepEqual([others, worker.servers], [[], ['far']]);
+  assert.match(worker.name, /rita/);
+  assert.ok(Math.abs(Date.parse(worker.last_seen) - Date.now()) < 60_000);
+  const stream = await events(t, proxy);
+  const told = stream.next('bus');
+  const { command, args } = fake('--name', 'further');
+  assert.equal((await post(far, '/api/servers', { name: 'further', entry: { command, args } })).status, 201);
+  await told;
+  await until('both servers', async () => (await workers())[0].servers.sort().join() === 'far,further');
 });
 
 test('what others wrote is shown as text, whatever a terminal would make of it', async (t) => {

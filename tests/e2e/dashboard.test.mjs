@@ -1,17 +1,20 @@
 // What stands at the daemon's address: a page for browsers, a few lines for everybody else, and in
-// what headers. What the page does is looked at in dashboard_page.test.mjs.
+// what headers. What the page does is looked at in dashboard_page.test.mjs and page_*.test.mjs.
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
+import fs from 'node:fs';
+import path from 'node:path';
 import { before, test } from 'node:test';
-import { exchange, fake, load, logged, serve, within } from './lib.mjs';
+import { exchange, fake, load, logged, root, serve, within } from './lib.mjs';
 
 const { WebSocket } = load('ws');
 
 const BROWSER = 'text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8';
 const TOKEN = 'token-of-the-administrator';
 const hash = (token) => `sha256:${createHash('sha256').update(token).digest('hex')}`;
-const files = { '/': /^text\/html; charset=utf-8$/, '/dashboard.js': /^text\/javascript; charset=utf-8$/,
-  '/dashboard.css': /^text\/css; charset=utf-8$/, '/dashboard.svg': /^image\/svg\+xml$/ };
+const modules = fs.readdirSync(path.join(root, 'web/page')).map((name) => `/page/${name}`);
+const files = { '/': /^text\/html; charset=utf-8$/, '/dashboard.css': /^text\/css; charset=utf-8$/, '/dashboard.svg': /^image\/svg\+xml$/,
+  ...Object.fromEntries(modules.map((name) => [name, /^text\/javascript; charset=utf-8$/])) };
 
 let plain, guarded; // two daemons, the second of which asks for tokens
 const ask = (server, path, accept, { method = 'GET', headers = {} } = {}) => exchange(server.origin + path,
@@ -51,7 +54,9 @@ test('the page runs nothing but its own script and loads nothing from elsewhere'
     assert.equal(headers.vary, 'Accept');
     const policy = new Map(headers['content-security-policy'].split('; ').map((d) => [d.split(' ')[0], d.split(' ').slice(1).join(' ')]));
     assert.equal(policy.get('default-src'), "'none'");
-    for (const name of ['script-src', 'style-src', 'connect-src', 'img-src']) assert.equal(policy.get(name), "'self'", name);
+    for (const name of ['script-src', 'style-src', 'connect-src']) assert.equal(policy.get(name), "'self'", name);
+    assert.equal(policy.get('img-src'), "'self' blob:", 'pictures of results are shown from memory');
+    assert.equal(policy.get('media-src'), 'blob:');
     for (const name of ['base-uri', 'form-action', 'frame-ancestors']) assert.equal(policy.get(name), "'none'", name);
     assert.equal(policy.get('require-trusted-types-for'), "'script'");
     assert.doesNotMatch(headers['content-security-policy'], /unsafe|\*|http/);
@@ -60,7 +65,14 @@ test('the page runs nothing but its own script and loads nothing from elsewhere'
   assert.doesNotMatch(text, /<style|\sstyle=|\son[a-z]+=|javascript:|https?:/i);
   for (const [, inside] of text.matchAll(/<script\b[^>]*>([^]*?)<\/script>/g)) assert.equal(inside, '');
   const named = [...text.matchAll(/\s(?:src|href)="([^"]*)"/g)].map((m) => m[1]);
-  assert.deepEqual([...new Set(named)].sort(), ['/dashboard.css', '/dashboard.js', '/dashboard.svg', '/demo']);
+  const own = named.filter((n) => !n.startsWith('#'));
+  assert.deepEqual([...new Set(own)].sort(), ['/dashboard.css', '/dashboard.svg', ...modules].sort(), 'every module is named, so that they come at once');
+});
+
+test('all of it is light', async () => {
+  let sum = 0;
+  for (const path_ of Object.keys(files)) sum += Buffer.byteLength((await ask(plain, path_, BROWSER)).text);
+  assert.ok(sum < 250 * 1024, `${sum} bytes`);
 });
 
 test('HEAD gives the same head, and other methods are refused', async () => {
@@ -108,6 +120,6 @@ test('asking for HTML is no way around the token for what else stands at the add
   }
   for (const method of ['POST', 'DELETE', 'PUT'])
     assert.equal((await ask(guarded, '/', BROWSER, { method })).status, 401, method);
-  for (const path of ['//', '/?x', '/dashboard.js/', '/dashboard', '/status', '/mcp'])
+  for (const path of ['//', '/?x', '/dashboard.css/', '/page', '/page/', '/page/none.js', '/page/main.js/', '/dashboard', '/status', '/mcp'])
     assert.equal((await ask(guarded, path, BROWSER)).status, path === '/?x' ? 200 : 401, path);
 });

@@ -83,6 +83,19 @@ test('every link inside the tree leads to a file and to a heading that are there
   assert.deepEqual(broken, []);
 });
 
+test('every target of make that a workflow or a page names is one', () => {
+  const targets = new Set([...read('Makefile').matchAll(/^([a-z-]+):.*## /gm)].map((m) => m[1]));
+  const flows = fs.readdirSync(path.join(root, '.github/workflows')).map((f) => `.github/workflows/${f}`);
+  const named = [];
+  for (const file of flows) {
+    for (const [, words] of read(file).matchAll(/run: make ([a-z -]+)$/gm)) named.push(...words.trim().split(' ').map((w) => [file, w]));
+    for (const [, list] of read(file).matchAll(/matrix: \{target: \[([^\]]+)\]/g)) named.push(...list.split(', ').map((w) => [file, w]));
+  }
+  assert.ok(named.length >= 6, `${named}`);
+  for (const file of files) for (const [, word] of read(file).matchAll(/`make ([a-z-]+)/g)) named.push([file, word]);
+  assert.deepEqual(named.filter(([, word]) => !targets.has(word)), []);
+});
+
 const help = new Map();
 const helpOf = (...words) => {
   if (!help.has(words.join())) {

@@ -4,7 +4,7 @@ import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
-import { rialtoBin, runCommand, tempDir } from './lib.mjs';
+import { fake, fakeBin, rialtoBin, runCommand, serve, tempDir, until, writeConfig } from './lib.mjs';
 
 /** Runs a program to its end and gives what it prints. */
 const run = (command, args, env = {}) => execFileSync(command, args, {
@@ -74,6 +74,44 @@ test('the zsh script is one, and names every command and option', async () => {
     const [, body] = text.match(new RegExp(`^_rialto_${c}\\(\\) \\{$([^]*?)^\\}$`, 'm'));
     for (const o of listed(c)) assert.ok(body.includes(`--${o}`), `${c} --${o}`);
   }
+});
+
+// Names of servers and tools had to be typed whole. They are completed from what is known: pressing Tab starts nothing.
+test('names of servers and tools are completed in three shells, and no server is started for it', async (t) => {
+  const dir = tempDir();
+  const started = path.join(dir, 'started');
+  const servers = { files: { command: '/bin/sh', args: ['-c', `echo >> '${started}'; exec '${fakeBin}' --name files`] }, other: fake('--name', 'other') };
+  const config = writeConfig(dir, { servers, secrets: { command: ['/bin/sh', '-c', `echo >> '${started}'`] } });
+  const bin = path.join(dir, 'bin');
+  fs.mkdirSync(bin);
+  fs.symlinkSync(path.resolve(rialtoBin), path.join(bin, 'rialto'));
+  const env = { PATH: `${bin}:${process.env.PATH}`, HOME: dir, XDG_CACHE_HOME: path.join(dir, 'cache'), XDG_RUNTIME_DIR: dir, RIALTO_CONFIG: config };
+  const names = (...words) => run(rialtoBin, ['completion', 'names', '--', ...words], env).split('\n').filter(Boolean);
+  assert.deepEqual(names('call'), ['files', 'other'], 'tools are not known yet');
+  assert.ok(!fs.existsSync(started));
+  run(rialtoBin, ['tools', '-q'], env);
+  fs.rmSync(started);
+  const tools = names('tools');
+  assert.ok(['files', 'other', 'files__echo', 'other__add'].every((n) => tools.includes(n)), tools.join());
+  assert.ok(names('call', '--json', 'files').includes('echo'));
+  assert.deepEqual(names('restart', '-c', config), ['files', 'other']);
+  for (const words of [['call', '-c'], ['restart', 'files'], ['call', 'files', 'echo'], ['add'], ['serve', '--'], ['nonsense'], []]) assert.deepEqual(names(...words), [], words.join(' '));
+
+  const bash = `source '${scriptOf('bash')}'; COMP_WORDS=(rialto call files__ec) COMP_CWORD=2; _rialto; echo "\${COMPREPLY[*]}"; COMP_WORDS=(rialto stop '') COMP_CWORD=2; _rialto; echo "\${COMPREPLY[*]}"`;
+  assert.equal(run('bash', ['--norc', '-euc', bash], env), 'files__echo\nfiles other\n');
+  const fish = (line) => run('fish', ['--no-config', '-c', `source '${scriptOf('fish')}'; complete -C '${line}'`], env).split('\n').filter(Boolean);
+  assert.deepEqual(fish('rialto call files__ec'), ['files__echo']);
+  assert.deepEqual(fish('rialto call -c x.yaml files ec'), ['echo'].slice(0, 0), 'x.yaml is not there');
+  assert.ok(fish('rialto call files ec').includes('echo'));
+  const zsh = `autoload -U compinit; compinit -D; words=(call files__ec) CURRENT=2; compadd() { print -l "\${names[@]}"; }; compdef() {}; _arguments() {}; source '${scriptOf('zsh')}' > /dev/null; _rialto_names`;
+  assert.ok(run('zsh', ['-f', '-c', zsh], env).split('\n').includes('files__echo'));
+  assert.ok(!fs.existsSync(started), 'nothing was started');
+
+  // A name that a shell would expand is not told; the daemon is asked when one runs.
+  const odd = await serve(t, { names: 'bare', servers: { odd: { ...fake('--name', 'odd'), tools: { echo: { name: '$(touch x)' } } } } });
+  const there = () => run(rialtoBin, ['completion', 'names', '--', 'tools', '-c', odd.config], { XDG_RUNTIME_DIR: odd.dir, XDG_CACHE_HOME: tempDir() }).split('\n');
+  await until('the tools', () => there().includes('add'));
+  assert.ok(!there().some((n) => n.includes('$')));
 });
 
 test('completion without a shell, or for another', async () => {

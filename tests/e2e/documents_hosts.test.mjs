@@ -1,4 +1,4 @@
-// Every command that docs/hosts.md and the guide's part on servers show is run, as it stands there: the servers of
+// Every command that docs/hosts.md, the guide's part on servers, the README and docs/operation.md show is run, as it stands there: the servers of
 // npm are those of this folder, the addresses a daemon here, the home one with the files of hosts.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
@@ -84,3 +84,48 @@ for (const [title, lines] of [
     }
   });
 }
+
+// The README's list of commands was read by people alone: one of them that had changed its ways would have stayed there.
+test('the commands of the README and of docs/operation.md', async (t) => {
+  const h = home();
+  const data = path.join(h.dir, 'data');
+  fs.mkdirSync(data);
+  fs.writeFileSync(path.join(data, 'notes.txt'), 'noted\n');
+  const env = { ...h.env, RIALTO_CONFIG: path.join(h.dir, 'rialto.yaml') };
+  fs.writeFileSync(env.RIALTO_CONFIG, `listen: 127.0.0.1:0\naudit: {}\nbus: {url: "embedded:"}\nservers:\n  files:\n    command: npx\n    args: [-y, "@modelcontextprotocol/server-filesystem", ${data}]\n`);
+  const block = shown('README.md').filter((l) => l.startsWith('rialto ')).map((l) => l.replaceAll('/data', data));
+  const lines = block.slice(block.lastIndexOf('rialto check'));
+  lines.splice(lines.indexOf('rialto lock') + 1, 0, ...shown('docs/operation.md'));
+  assert.ok(lines.length >= 18, lines.join('\n'));
+  const begin = (line, stdio = 'ignore') => {
+    const child = start('/bin/sh', ['-c', `exec ${line}`], { cwd: h.dir, env: { ...process.env, ...env }, stdio: [stdio, 'pipe', 'pipe'] });
+    const said = { text: '' };
+    for (const s of [child.stdout, child.stderr]) s.on('data', (d) => { said.text += d; });
+    const ended = new Promise((resolve) => { child.on('close', resolve); });
+    t.after(() => child.kill('SIGTERM'));
+    return { said, end: async (signal = 'SIGTERM') => { child.kill(signal); assert.equal(await ended, 0, `${line}\n${said.text}`); expectClean(said.text); } };
+  };
+  // Those that go on until they are ended, and what they say before.
+  const long = { 'rialto serve': /listening on/, 'rialto top': /files/, 'rialto logs -f': /listening on/, 'rialto calls -f': /read_file/, 'rialto bus worker': /joined/ };
+  let daemon;
+  for (const line of lines) {
+    if (line === 'rialto stdio') continue; // the shim's own tests; here it would start another daemon
+    if (line === 'rialto bus worker') { await daemon.end(); daemon = null; }
+    if (long[line]) {
+      const one = begin(line);
+      await until(line, async () => {
+        if (line === 'rialto calls -f') await runCommand('/bin/sh', ['-c', lines.find((l) => l.startsWith('rialto call files'))], { cwd: h.dir, env });
+        return long[line].test(one.said.text);
+      }, 20_000);
+      if (line === 'rialto serve') daemon = one;
+      else await one.end('SIGINT');
+      if (line === 'rialto serve') await until('its server', async () => (await runCommand('rialto', ['status'], { cwd: h.dir, env: { ...process.env, ...env } })).code === 0, 20_000);
+      continue;
+    }
+    const first = line.startsWith('rialto add files') ? 'rialto remove files && ' : ''; // it is there already
+    const { code, stdout, stderr } = await runCommand('/bin/sh', ['-c', first + line], { cwd: h.dir, env });
+    expectClean(stderr);
+    assert.equal(code, 0, `${line}\n${stdout}${stderr}`);
+  }
+  if (daemon) await daemon.end();
+});

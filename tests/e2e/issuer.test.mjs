@@ -410,6 +410,64 @@ test('an old refresh token after its half minute is a stolen one: the family end
   await logged(run.server, /old refresh token was used again/);
 });
 
+// A thief who used a refresh token twice in a hurry was never found out: only the token before the last was remembered,
+// so the owner's was not known any more, and the thief's went on.
+test('every older refresh token of a family is a stolen one, not only the last', async (t) => {
+  const run = await start(t);
+  const signed = await run.signIn();
+  let last = signed;
+  for (let i = 0; i < 3; i++) last = { ...signed, ...JSON.parse((await run.refresh(last)).text) };
+  assert.equal((await run.enter(last.access_token)).status, 200);
+  const forged = signed.refresh_token.slice(0, 40) + 'A'.repeat(signed.refresh_token.length - 40);
+  assert.equal(JSON.parse((await run.refresh({ client: (await run.register()).client_id }, forged)).text).error, 'invalid_grant'); // another client ends nothing
+  assert.equal((await run.enter(last.access_token)).status, 200);
+  assert.equal(JSON.parse((await run.refresh(signed)).text).error, 'invalid_grant');
+  assert.equal((await run.enter(last.access_token)).status, 401);
+  assert.equal(JSON.parse((await run.refresh(last)).text).error, 'invalid_grant');
+});
+
+// With a full disk a refresh token had been exchanged for one that nobody was told, so the agent was logged out by its
+// next try; a code was spent for nothing; and what was revoked came back with the next start.
+test('what cannot be kept is not given, and what was there before stays good', async (t) => {
+  const run = await start(t);
+  const file = path.join(run.state, 'rialto/grants.json');
+  const full = async (work) => {
+    const kept = fs.readFileSync(file);
+    fs.rmSync(file);
+    fs.mkdirSync(path.join(file, 'in the way'), { recursive: true });
+    await work();
+    fs.rmSync(file, { recursive: true });
+    fs.writeFileSync(file, kept, { mode: 0o600 });
+  };
+  const { client_id: client } = await run.register();
+  const { verifier, challenge } = pkce();
+  const { code } = await run.code(client, { code_challenge: challenge });
+  await full(async () => {
+    const answer = await run.redeem(client, code, verifier);
+    assert.deepEqual([answer.status, JSON.parse(answer.text).error], [500, 'server_error']);
+    assert.doesNotMatch((await run.command('pair', '--list')).stdout, /Agent/);
+  });
+  const signed = { client, ...JSON.parse((await run.redeem(client, code, verifier)).text) };
+  await full(async () => assert.equal((await run.refresh(signed)).status, 500));
+  const next = JSON.parse((await run.refresh(signed)).text);
+  assert.ok(next.refresh_token, 'the old one is still the newest');
+  await full(async () => assert.equal((await run.post('/oauth/revoke', { client_id: client, token: next.refresh_token })).status, 503));
+  assert.equal((await run.enter(next.access_token)).status, 401);
+});
+
+// 200 clients had been let in once, and nobody could register any more, although their grants had ended long ago.
+test('clients whose grants have ended make room for others', async (t) => {
+  const state = tempDir();
+  fs.mkdirSync(path.join(state, 'rialto'));
+  const client = (i) => ({ client_id: `rialto-${i}`, client_name: 'Old', redirect_uris: [BACK], token_endpoint_auth_method: 'none', created: 1_700_000_000_000 + i, granted: true });
+  const grant = { id: 'abc', client: 'rialto-0', name: 'Old', scope: 'mcp', resource: '/mcp', created: 1, used: 1, expires: Date.now() + 1e9, refresh: '0'.repeat(64), access: [] };
+  fs.writeFileSync(path.join(state, 'rialto/grants.json'), JSON.stringify({ clients: Array.from({ length: 200 }, (_, i) => client(i)), grants: [grant] }), { mode: 0o600 });
+  const run = await start(t, {}, { state });
+  assert.equal((await run.register()).answer.status, 201);
+  const { clients } = JSON.parse(fs.readFileSync(path.join(state, 'rialto/grants.json'), 'utf8'));
+  assert.deepEqual([clients.length, clients[0].client_id, clients[1].client_id], [200, 'rialto-0', 'rialto-2']);
+});
+
 test('the person chooses the view, and a grant for one server is for that alone', async (t) => {
   const run = await start(t, { views: { small: { servers: ['f'], allow: ['echo'] } }, servers: { f: fake('--name', 'f'), g: fake('--name', 'g') } });
   const { client_id: client } = await run.register();

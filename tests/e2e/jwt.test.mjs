@@ -98,6 +98,13 @@ test('forged, foreign and broken tokens: 401 invalid_token, each time, and nothi
     'an ID token': sign(rsa, claims({ at_hash: 'x' })),
     'an ID token of Keycloak': sign(rsa, claims({ typ: 'ID' })),
     'nobody': sign(rsa, claims({ sub: undefined })),
+    // Shown, and told from others, as the text that the escapes of the invisible character are.
+    'somebody who looks like another': sign(rsa, claims({ sub: 'alice\u200b' })),
+    'an empty subject': sign(rsa, claims({ sub: '', client_id: undefined })),
+    'a subject of 300 bytes': sign(rsa, claims({ sub: 'a'.repeat(300) })),
+    'a time that is no number': sign(rsa, claims({ exp: `${seconds() + 300}` })),
+    'a time beyond all calendars': sign(rsa, `{"iss":"${ISSUER}","aud":"${AUDIENCE}","sub":"alice","exp":1e300}`),
+    'a time that overflows when it is counted in ms': sign(rsa, `{"iss":"${ISSUER}","aud":"${AUDIENCE}","sub":"alice","exp":-9223372036854775807}`),
     'bound to a key': sign(rsa, claims({ cnf: { jkt: 'x' } })),
     'exp twice': sign(rsa, `{"iss":"${ISSUER}","aud":"${AUDIENCE}","sub":"a","exp":1,"exp":${seconds() + 300}}`),
     'aud twice': sign(rsa, `{"iss":"${ISSUER}","aud":"x","aud":"${AUDIENCE}","sub":"a","exp":${seconds() + 300}}`),

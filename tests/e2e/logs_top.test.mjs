@@ -290,6 +290,48 @@ test('rialto top without a daemon, and with one that goes', async (t) => {
 const terminal = path.join(path.dirname(fakeBin), 'terminal');
 const frames = (text) => text.split('\x1b[H').slice(1).map((f) => f.replaceAll(/\x1b\[[?\d]*[A-Za-z]/g, ''));
 
+// The table could only be looked at.
+test('keys of rialto top: sort, filter, choose, restart and log', async (t) => {
+  const { server, client } = await serveAndConnect(t, {
+    servers: { zeta: fake('--name', 'zeta'), alpha: { ...loud('echo hello from alpha >&2'), start: 'eager' }, beta: fake('--name', 'beta') },
+  }, ['zeta__echo', 'alpha__echo', 'beta__echo']);
+  for (let i = 0; i < 3; i++) await client.call('beta__fail');
+  const watch = goOn(t, server, ['top', '--interval', '1h', '-c', server.config], [terminal, '120', '20', rialtoBin], { TERM: 'xterm', NO_COLOR: '1' });
+  const last = () => frames(watch.stdout()).at(-1) ?? '';
+  const rows = () => [...last().matchAll(/^(zeta|alpha|beta) /gm)].map((m) => m[1]).join();
+  const press = async (keys, what, seen) => {
+    watch.child.stdin.write(keys);
+    await until(what, seen, 20_000);
+  };
+  await until('the first frame', () => rows() === 'zeta,alpha,beta', 20_000);
+  assert.match(last(), /q quit {2}s sort: as configured {2}\/ filter/);
+  await press('s', 'by name', () => rows() === 'alpha,beta,zeta');
+  await press('ss', 'by what is in flight', () => /sort: in flight/.test(last()));
+  await press('s', 'by errors', () => /sort: errors/.test(last()) && rows().startsWith('beta'));
+  await press('ss', 'by name again', () => rows() === 'alpha,beta,zeta');
+  await press('r', 'a word', () => /choose a server first/.test(last()));
+  await press('/ta', 'the filter', () => rows() === 'beta,zeta' && /show only: ta_/.test(last()));
+  await press('\x7f\x7fq\r', 'a filter that nothing passes', () => rows() === '' && /filter: q /.test(last()));
+  await press('/', 'typing', () => /show only: q_/.test(last()));
+  await press('\x1b', 'none any more', () => rows() === 'alpha,beta,zeta');
+  await press('\x1b[B', 'the first is chosen', () => /choose: alpha/.test(last()));
+  await press('jj', 'the last', () => /choose: zeta/.test(last()));
+  await press('\x1b[Ak', 'and back', () => /choose: alpha/.test(last()));
+
+  const pid = async () => (await get(server, '/api/servers/alpha')).json.pid;
+  const before = await pid();
+  await press('r', 'the question', () => /restart alpha\? y\/n/.test(last()));
+  await press('n', 'no', () => /r restart/.test(last()));
+  assert.equal(await pid(), before);
+  await press('r', 'the question', () => /restart alpha\? y\/n/.test(last()));
+  await press('y', 'the restart', () => /restarted/.test(last()));
+  await until('another process', async () => { const now = await pid(); return now && now !== before; }, 20_000);
+  await press('l', 'its log', () => /The log of alpha[^]*hello from alpha/.test(last()));
+  await press('l', 'the table', () => rows() === 'alpha,beta,zeta');
+  watch.child.stdin.write('q');
+  assert.deepEqual(await watch.over(), { code: 0, signal: null });
+});
+
 test('rialto top on a terminal: redrawn in place, given back by q and by signals', async (t) => {
   const dir = tempDir();
   const control = `unix:${dir}/control.sock`;

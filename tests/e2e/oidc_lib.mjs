@@ -115,12 +115,15 @@ export class Person {
 
   constructor(name = 'alice') { this.name = name; }
 
+  /** As the browser sends them. */
+  get cookies() { return [...this.#jar].map(([k, v]) => `${k}=${v}`).join('; '); }
+
   async go(url, form) {
     const answer = await fetch(url, {
       redirect: 'manual', method: form ? 'POST' : 'GET',
       headers: {
-        cookie: [...this.#jar].map(([k, v]) => `${k}=${v}`).join('; '),
-        ...(form && { 'content-type': 'application/x-www-form-urlencoded' }),
+        cookie: this.cookies,
+        ...(form && { 'content-type': 'application/x-www-form-urlencoded', origin: new URL(url).origin }),
       },
       body: form && new URLSearchParams(form),
     });
@@ -131,10 +134,16 @@ export class Person {
     return answer;
   }
 
+  /** Presses the button of our own page, where there is one; the address of the authorization server. */
+  async setOut(address) {
+    if (!new URL(address).pathname.endsWith('/oauth/begin')) return address;
+    return this.submit(await (await this.go(address)).text(), address);
+  }
+
   /** Follows redirects and fills in login and consent; gives the address that leads away from `as`. */
   async signIn(address, { abort = false } = {}) {
-    let url = address;
-    const home = new URL(address).origin;
+    let url = await this.setOut(address);
+    const home = new URL(url).origin;
     for (let i = 0; i < 20; i++) {
       if (new URL(url).origin !== home) return url;
       const answer = await this.go(url);
@@ -155,7 +164,7 @@ export class Person {
     const form = Object.fromEntries([...page.matchAll(/<input[^>]*>/g)]
       .map(([tag]) => [/name="([^"]+)"/.exec(tag)?.[1], /value="([^"]*)"/.exec(tag)?.[1] ?? ''])
       .filter(([name]) => name));
-    if ('login' in form) Object.assign(form, { login: this.name, password: 'x' });
+    if ('password' in form) Object.assign(form, { login: this.name, password: 'x' });
     const answer = await this.go(new URL(action, url).href, form);
     const next = answer.headers.get('location');
     if (next) return new URL(next, url).href;

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import net from 'node:net';
+import os from 'node:os';
 import path from 'node:path';
 import { test } from 'node:test';
 import {
@@ -120,4 +121,34 @@ test('a command that is not there: status 1, with its name', async () => {
     ['serve', '-l', '99999', '--', 'true'], ['serve', '-H', 'nonsense', '--', 'true'], ['serve', 'npx']]) {
     assert.equal((await rialto(args, at)).code, 2, `${args}`);
   }
+});
+
+// "another program has it" was said of our own daemon, too, and the one who asked looked for a stranger.
+test('an address that another Rialto has: it says which', async (t) => {
+  const server = await serve(t, { servers: {} });
+  const port = new URL(server.origin).port;
+  const again = (env) => rialto(['serve', '-l', port, '--', fakeBin], { cwd: tempDir(), env });
+  const { code, stderr } = await again({ XDG_RUNTIME_DIR: server.dir });
+  assert.equal(code, 1);
+  assert.match(stderr, new RegExp(`cannot listen on 127\\.0\\.0\\.1:${port}[^]*hint: a Rialto of yours has it already: pid \\d+, ${fs.realpathSync(server.config)};`));
+  assert.doesNotMatch(stderr, /another program/);
+  const stranger = net.createServer().listen(0, '127.0.0.1');
+  await until('it listens', () => stranger.listening);
+  t.after(() => stranger.close());
+  const other = await rialto(['serve', '-l', String(stranger.address().port), '--', fakeBin], { cwd: tempDir(), env: { XDG_RUNTIME_DIR: server.dir } });
+  assert.match(other.stderr, /hint: another program has it/);
+});
+
+// 0.0.0.0 is no address that a client can use, and without a port it was refused.
+test('an address for all: what is printed can be reached, and a host alone has the usual port', async (t) => {
+  const dir = tempDir();
+  const refused = await rialto(['serve', '-l', '0.0.0.0', '--', fakeBin], { cwd: dir, env: { HOME: dir, XDG_CONFIG_HOME: dir, XDG_RUNTIME_DIR: dir } });
+  assert.match(refused.stderr, /other machines reach 0\.0\.0\.0:8765, and there are no tokens/);
+  const server = await serve(t, { servers: {}, auth: { anonymous: true } }, { args: ['-l', '0.0.0.0:0'] });
+  const urls = await until('the welcome', () => /Ctrl-C/.test(server.stderr()) && [...server.stderr().matchAll(/ (http:\/\/\S+)\/mcp /g)].map((m) => m[1]));
+  assert.ok(urls.some((u) => u.startsWith('http://127.0.0.1:')), server.stderr());
+  const elsewhere = Object.values(os.networkInterfaces()).flat().filter((i) => i.family === 'IPv4' && !i.internal);
+  assert.equal(urls.length, 1 + elsewhere.length, server.stderr());
+  for (const { address } of elsewhere) assert.ok(urls.some((u) => new URL(u).hostname === address), address);
+  assert.equal((await fetch(`${urls.find((u) => u.includes('127.0.0.1'))}/healthz`)).status, 200);
 });

@@ -162,6 +162,23 @@ test('what is missing is reckoned from the file that holds now', async (t) => {
   assert.deepEqual(await ready(), ['degraded', 'b left out']);
 });
 
+// A file with errors changed nothing, and only the log said so: who asked `status` was told that all was well.
+test('a configuration that is not taken is told by status with all its errors, until one is', async (t) => {
+  const server = await serve(t, { servers: { a: fake('--name', 'a') } });
+  const look = async () => JSON.parse((await exchange(`${server.origin}/status`, { method: 'GET' })).text).config_errors;
+  assert.deepEqual(await look(), []);
+  fs.writeFileSync(server.config, '{"listen": "127.0.0.1:0",\n "servers": {\n "a": {"comand": "x"},\n "b": {"command": 3, "timeout": "soon"}}}\n');
+  const errors = await until('it is read', async () => { const now = await look(); return now.length && now; });
+  assert.deepEqual(errors.map((e) => [e.level, e.line, e.key]), [
+    ['error', 3, 'servers.a'], ['error', 3, 'servers.a.comand'], ['error', 4, 'servers.b.command'], ['error', 4, 'servers.b.timeout'],
+  ]);
+  const { code, stdout } = await rialto(['status', '-c', server.config], { env: { XDG_RUNTIME_DIR: server.dir }, cwd: server.dir });
+  assert.equal(code, 0, 'all goes on as it was');
+  assert.match(stdout, /not taken; all goes on as it was:\n( +\S+:[34]:\d+: servers\.\S+: .+\n){4}/);
+  rewrite(server, { servers: { a: fake('--name', 'a') } });
+  await until('it is taken', async () => (await look()).length === 0);
+});
+
 test('without a file there is nothing to read anew, and the answer says what to do', async (t) => {
   const server = await serve(t, null);
   const { status, error, hint } = await reload(server);

@@ -1,12 +1,17 @@
 // `expose: search`: agents see two tools in place of many, find the others by what they do, and lose
 // nothing by calling them that way, in either era.
 import assert from 'node:assert/strict';
+import path from 'node:path';
 import { test } from 'node:test';
-import { fake, HttpClient, rialto, serve, stdio, tempDir, until, writeConfig } from './lib.mjs';
+import { exchange, fake, HttpClient, rialto, serve, stdio, tempDir, until, writeConfig } from './lib.mjs';
 import { allCapabilities, fixtureEntry, MODERN, ModernClient, v1, v2 } from './peers.mjs';
 
 const twoTools = ['find_tools', 'call_tool'];
 const many = { expose: 'search', servers: { big: fake('--name', 'big', '--tools', 500), small: fake('--name', 'small') } };
+
+/** What `rialto tools` shows. */
+const costsOf = async (server) => JSON.parse((await exchange(`${server.origin}/api/tools`, { method: 'GET' })).text);
+const rewrite = (server, config) => writeConfig(path.dirname(server.config), { listen: '127.0.0.1:0', ...config });
 
 /** Everything is up when the last server's tool is found. */
 async function found(client, query, name) {
@@ -263,4 +268,76 @@ test('a view says for itself whether its tools are searched for', async (t) => {
     assert.ok((await new HttpClient(`${server.url}/small?view=many`).connect().then((c) => c.toolNames())).includes('add'), '/mcp/NAME lists them');
     await server.stop();
   }
+});
+
+// `expose: auto`: tools are listed while that costs a model little, and searched for when it costs more. What is asked
+// of it is the sum that `rialto tools` prints.
+test('auto: listed up to expose_above tokens, searched for above it', async (t) => {
+  const servers = { big: fake('--name', 'big', '--tools', 20), small: fake('--name', 'small') };
+  const probe = await serve(t, { servers });
+  const costs = () => costsOf(probe);
+  const all = await until('both', async () => { const now = await costs(); return now.tools.some((x) => x.name === 'small__echo') && now.tools.some((x) => x.name === 'big__tool_19') && now; });
+  await probe.stop();
+  const own = all.tools.filter((x) => x.server === 'small').reduce((sum, x) => sum + x.tokens, 0);
+  const server = await serve(t, {
+    expose: 'auto', expose_above: all.tokens - 1, servers,
+    views: {
+      room: { expose_above: all.tokens }, some: { servers: ['small'] }, less: { servers: ['small'], expose_above: own - 1 },
+      never: { expose: 'full' }, always: { servers: ['small'], expose: 'search' },
+    },
+  });
+  const open = (view) => new HttpClient(view ? `${server.url}?view=${view}` : server.url).connect();
+  const client = await open();
+  const searched = async (c) => (await c.toolNames()).sort().join() === 'call_tool,find_tools';
+  await until('all tools to be searched for', () => searched(client));
+  assert.equal((await through(client, 'small__add', { a: 1, b: 2 })).result.content[0].text, '3');
+  assert.equal(await client.text('small__echo', { a: 1 }), '{"a":1}', 'a name that was listed before is called as before');
+  assert.deepEqual(await new ModernClient(server.url).toolNames(), twoTools);
+  for (const [view, is] of Object.entries({ room: false, some: false, less: true, never: false, always: true })) {
+    const one = await open(view);
+    assert.equal(await searched(one), is, view);
+    if (!is) assert.ok(!(await one.toolNames()).includes('find_tools'), view);
+  }
+});
+
+// The list of one server grows over the bound while agents look on, and shrinks again. A list that shrinks by a little,
+// or because its server has crashed, is no reason to go back: agents would be told two lists in turn all day.
+test('auto: a list that grows over the bound is searched for, and only one well below it is listed again', async (t) => {
+  const write = (n, more) => ({ expose: 'auto', expose_above: 3000, servers: { big: { ...fake('--name', 'big', '--tools', n), ...more } } });
+  const server = await serve(t, write(5));
+  const client = await new HttpClient(server.url).connect();
+  await client.waitFor('big__tool_4');
+  const stream = await client.listen();
+  await stream.settle();
+  const cost = async () => (await costsOf(server)).tokens;
+  const small = await cost();
+  assert.ok(small < 2250, `${small} tokens: too many for this test`);
+  const each = await (async () => { rewrite(server, write(6)); await client.waitFor('big__tool_5'); return await cost() - small; })();
+  const fits = 5 + Math.floor((3000 - small) / each); // just not above
+  const told = () => stream.count('notifications/tools/list_changed');
+  const names = async () => (await client.toolNames()).sort().join();
+  const searched = 'call_tool,find_tools';
+
+  rewrite(server, write(fits - 2));
+  await client.waitFor(`big__tool_${fits - 3}`);
+  let before = told();
+  rewrite(server, write(fits + 3));
+  await until('the switch', async () => await names() === searched);
+  await until('the news', () => told() > before);
+  const found = async (query) => (await client.call('find_tools', { query })).result.structuredContent.tools.map((x) => x.name);
+
+  // A little less, then a crash: nothing changes for agents.
+  rewrite(server, write(fits - 2));
+  await until('the smaller list', async () => !(await found(`tool number ${fits + 2}`)).includes(`big__tool_${fits + 2}`));
+  before = told();
+  await through(client, 'big__die');
+  await until('it is back', async () => (await found('whoami')).includes('big__whoami'));
+  assert.equal(await names(), searched);
+  assert.equal(told(), before, 'no agent was told anything');
+
+  rewrite(server, write(5));
+  await client.waitFor('big__tool_4');
+  assert.ok(!(await client.toolNames()).includes('find_tools'));
+  await until('the news', () => told() > before);
+  stream.close();
 });

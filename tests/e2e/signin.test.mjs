@@ -512,3 +512,55 @@ test('per_user: each caller signs in for itself, in both eras', async (t) => {
   const { records } = JSON.parse(fs.readFileSync(path.join(state, 'rialto/signin.json')));
   assert.deepEqual(records.filter((r) => r.access_token).map((r) => r.user).sort(), ['anna', 'bert']);
 });
+
+// --- where the browser comes back to ---
+
+// Somebody who signs in from the page, or asked by an agent, may have a browser on another machine: there the loopback
+// address leads nowhere.
+test('public_url is where browsers come back to; another address is another registration', async (t) => {
+  const as = await startIssuer(t);
+  const notes = await startProtected(t, as);
+  const state = tempDir();
+  const registered = [];
+  as.provider.on('registration_create.success', (ctx, client) => { registered.push(client.redirectUris); });
+  const servers = { notes: { url: notes.url } };
+  const first = await serve(t, { servers }, { env: { XDG_STATE_HOME: state } });
+  await untilState(first, 'notes', 'needs_sign_in');
+  const addressAt = async (server) => JSON.parse((await post(`${server.origin}/api/servers/notes/login`)).text).url;
+  const redirectOf = async (server) => new URL(await addressAt(server)).searchParams.get('redirect_uri');
+  assert.equal(await redirectOf(first), `${first.origin}/oauth/callback`);
+  await first.stop();
+
+  const { port } = new URL(first.origin);
+  const config = { listen: `127.0.0.1:${port}`, public_url: `http://localhost:${port}`, servers };
+  const server = await serve(t, config, { env: { XDG_STATE_HOME: state } });
+  await untilState(server, 'notes', 'needs_sign_in');
+  const agent = new v1.Client({ name: 'agent', version: '1' }, { capabilities: allCapabilities });
+  let asked;
+  agent.setRequestHandler(v1.ElicitRequestSchema, async ({ params }) => {
+    asked = params.url;
+    const person = new Person();
+    const back = await person.signIn(params.url);
+    assert.ok(back.startsWith(`http://localhost:${port}/oauth/callback?`), back);
+    await person.go(back);
+    return { action: 'accept' };
+  });
+  await agent.connect(new v1.StreamableHTTPClientTransport(new URL(server.url)));
+  await until('the tool', async () => (await agent.listTools()).tools.some((tool) => tool.name === 'notes__sign_in'));
+  await agent.callTool({ name: 'notes__sign_in', arguments: {} });
+  await untilState(server, 'notes', 'up');
+  assert.ok(asked);
+  await agent.close();
+  assert.deepEqual(registered, [[`${first.origin}/oauth/callback`], [`http://localhost:${port}/oauth/callback`]]);
+  const about = JSON.parse((await exchange(`${server.origin}/oauth/client`, { method: 'GET' })).text);
+  assert.deepEqual([about.client_id, about.redirect_uris, about.token_endpoint_auth_method],
+    [`http://localhost:${port}/oauth/client`, [`http://localhost:${port}/oauth/callback`], 'none']);
+
+  // Followed while it runs; an address by https is that of a web client.
+  fs.writeFileSync(server.config, JSON.stringify({ ...config, public_url: 'https://tools.example.test' }));
+  await until('the new address', async () => JSON.parse((await exchange(`${server.origin}/oauth/client`, { method: 'GET' })).text).application_type === 'web');
+  const { origin, pathname, search } = new URL(await addressAt(server));
+  assert.equal(origin + pathname, 'https://tools.example.test/oauth/begin');
+  const pressed = await exchange(`${server.origin}${pathname}`, { headers: { 'Content-Type': 'application/x-www-form-urlencoded', Origin: origin }, body: search.slice(1) });
+  assert.equal(new URL(pressed.headers.location).searchParams.get('redirect_uri'), 'https://tools.example.test/oauth/callback');
+});

@@ -6,6 +6,7 @@ import path from 'node:path';
 import { test } from 'node:test';
 import { root, serve, tempDir, until } from './lib.mjs';
 import { launch } from './browser_chromium_lib.mjs';
+import { freePort } from './oauth_lib.mjs';
 import { startIssuer, startProtected } from './oidc_lib.mjs';
 import { Login, untilState } from './signin_lib.mjs';
 
@@ -20,17 +21,17 @@ async function shoot(page, name) {
   }
 }
 
-async function setting(t) {
+async function setting(t, config = {}) {
   const as = await startIssuer(t);
   const notes = await startProtected(t, as);
   const state = tempDir();
-  const server = await serve(t, { servers: { notes: { url: notes.url } } }, { env: { XDG_STATE_HOME: state } });
+  const server = await serve(t, { servers: { notes: { url: notes.url } }, ...config }, { env: { XDG_STATE_HOME: state } });
   await untilState(server, 'notes', 'needs_sign_in');
   return { server, state, browser: await launch(t) };
 }
 
 /** What a person does on the pages of the authorization server. */
-async function signIn(page) {
+async function signIn(page, end = /^Signed in/) {
   page.setDefaultTimeout(LONG);
   await page.fill('input[name=login]', 'alice');
   await page.fill('input[name=password]', 'x');
@@ -38,14 +39,14 @@ async function signIn(page) {
   await page.waitForSelector('input[name=prompt][value=consent]', { state: 'attached' });
   await page.click('button[type=submit]');
   await page.waitForURL(/\/oauth\/callback/);
-  await until('the page', async () => /^Signed in/.test(await page.innerText('main')), LONG);
+  await until('the page', async () => end.test(await page.innerText('main')), LONG);
 }
 
 test('by the button on the page', async (t) => {
   const { server, browser } = await setting(t);
   const page = await browser.newPage();
   page.setDefaultTimeout(LONG);
-  await page.goto(`${server.origin}/`);
+  await page.goto(`${server.origin}/#/servers`);
   const row = page.locator('tr[data-server=notes]');
   await until('the state', async () => /needs sign-in/.test(await row.innerText()), LONG);
   await shoot(page, 'dashboard');
@@ -68,5 +69,32 @@ test('from the terminal', async (t) => {
   await page.goto(await login.address());
   await signIn(page);
   assert.equal((await login.ended).code, 0);
+  await untilState(server, 'notes', 'up');
+});
+
+// Another browser that is given the same addresses gets nowhere; its pages are looked at as well.
+test('with public_url, by our own page, in the browser that begins', async (t) => {
+  const port = await freePort();
+  const { server, browser: mine } = await setting(t, { listen: `127.0.0.1:${port}`, public_url: `http://localhost:${port}` });
+  const page = await mine.newPage();
+  const other = await (await launch(t)).newPage();
+  page.setDefaultTimeout(LONG);
+  await page.goto(`${server.origin}/#/servers`);
+  const button = page.locator('tr[data-server=notes]').getByRole('button', { name: 'Sign in notes' });
+  const [tab] = await Promise.all([mine.waitForEvent('page'), button.click()]);
+  await tab.waitForURL(/\/oauth\/begin\?login=/);
+  assert.match(await tab.innerText('main'), /Go on only if you asked for this yourself/);
+  await shoot(tab, 'begin');
+  const address = tab.url();
+  const [raw] = await Promise.all([tab.waitForRequest(/\/auth\?/), tab.click('button')]);
+  await tab.waitForURL(/\/interaction\//);
+
+  await other.goto(address);
+  assert.match(await other.innerText('main'), /begun in another browser/);
+  await shoot(other, 'begun');
+  await other.goto(raw.url());
+  await signIn(other, /^This browser did not begin the sign-in/);
+  await shoot(other, 'stranger');
+  await signIn(tab);
   await untilState(server, 'notes', 'up');
 });

@@ -6,6 +6,7 @@ import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import path from 'node:path';
 import { describe, test } from 'node:test';
+import { events } from './admin_lib.mjs';
 import { exchange, fake, rialtoBin, serve, sleep, tempDir, until } from './lib.mjs';
 
 const servers = Object.fromEntries(Array.from({ length: 20 }, (_, i) => [`s${i}`, fake()]));
@@ -26,8 +27,9 @@ async function trace(t, config) {
   return daemon;
 }
 
-async function expectSleep(t, config) {
+async function expectSleep(t, config, { page = false } = {}) {
   const daemon = await trace(t, config);
+  if (page) await events(t, daemon);
   await until('all servers up', async () =>
     (await exchange(`${daemon.origin}/readyz?strict`, { method: 'GET' })).status === 200, 30_000);
   await sleep(settled);
@@ -35,19 +37,26 @@ async function expectSleep(t, config) {
   await sleep(watched);
   const calls = daemon.callsSince(from);
   const looks = calls.filter((call) => call.includes(daemon.config));
+  const beats = calls.filter((call) => page && /still here/.test(call));
   const sleeps = calls.filter((call) => /^epoll_p?wait\(/.test(call));
-  const others = calls.filter((call) => !looks.includes(call) && !sleeps.includes(call));
+  const others = calls.filter((call) => ![looks, beats, sleeps].some((some) => some.includes(call)));
+  assert.ok(beats.length <= 1, calls.join('\n'));
   assert.deepEqual(others, [], calls.join('\n'));
   assert.ok(looks.length > 1 && looks.length <= watched / 5000 + 1, calls.join('\n'));
   // One sleep before each look and one after the last. One may end a moment before its time; then
   // there is another of a few milliseconds.
   const whole = sleeps.filter((call) => !/, \d\) += 0$/.test(call));
-  assert.ok(whole.length <= looks.length + 1 && sleeps.length <= 2 * looks.length + 2, calls.join('\n'));
+  const wakes = looks.length + beats.length;
+  assert.ok(whole.length <= wakes + 1 && sleeps.length <= 2 * wakes + 2, calls.join('\n'));
 }
 
 describe('nobody calls', { concurrency: true }, () => {
   test('20 servers', async (t) => {
     await expectSleep(t, { servers });
+  });
+
+  test('20 servers, and a page that is open', async (t) => {
+    await expectSleep(t, { servers }, { page: true });
   });
 
   test('20 servers, and sessions of browsers that would be short', async (t) => {

@@ -9,6 +9,7 @@ import { describe, test } from 'node:test';
 import {
   descendants, HttpClient, npmFolder, npmServer, rawMessages, rialtoBin, root, serve, StdioClient, tempDir, until, writeConfig,
 } from './lib.mjs';
+import { get, post } from './admin_lib.mjs';
 import { allCapabilities, META, ModernClient, node22, startHttp, v1, v2 } from './peers.mjs';
 
 const script = path.join(root, 'tests/fixture/task_server.mjs');
@@ -376,6 +377,27 @@ for (const era of eras) {
     assert.deepEqual([told.taskId, told.status], [id, 'cancelled']);
     assert.equal(bob.stream.count('notifications/tasks/status'), 0);
     assert.equal((await bob.request('tasks/list', { cursor: id })).error.code, -32602);
+  });
+}
+
+for (const era of eras) {
+  test(`an operator sees everybody's tasks of a ${era} server, and cancels one in its owner's place`, async (t) => {
+    const server = await start(t, { up: entry(era) }, { auth });
+    const by = { token: token.bob };
+    const ann = await new LegacyAgent(server.url, { token: token.ann }).connect(t);
+    const id = ann.idOf(await ann.create('up__slow'));
+    const task = async () => (await get(server, '/api/tasks', by)).json.find((row) => row.id === id);
+    const { tool, state, token: owner, server: at } = await task();
+    assert.deepEqual([at, tool, state, owner], ['up', 'slow', 'working', 'ann']);
+    const cancelled = await post(server, `/api/tasks/${id}/cancel`, undefined, by);
+    assert.equal(cancelled.status, 200, cancelled.text);
+    assert.equal((await task()).state, 'cancelled');
+    assert.equal((await ann.get(id)).result.status, 'cancelled');
+    const again = await post(server, `/api/tasks/${id}/cancel`, undefined, by);
+    assert.equal(again.status, 409, again.text);
+    assert.match(again.json.error, /[Cc]ancel/);
+    assert.equal((await post(server, '/api/tasks/none/cancel', undefined, by)).status, 404);
+    assert.equal((await get(server, `/api/tasks/${id}/cancel`, by)).status, 405);
   });
 }
 

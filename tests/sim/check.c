@@ -20,7 +20,10 @@ static void check_provider(struct world *w, struct sim_provider *p)
           p->core.n_waiting);
     CHECK(w, never_sent <= policy->queue, "%s: the queue is longer than %zu", p->alias,
           policy->queue);
-    bool has_slot = p->core.state == PROVIDER_READY && policy_admits(policy, p->core.n_open);
+    bool unconfirmed = p->core.unconfirmed > 0;
+    CHECK(w, unconfirmed == timer_is_set(&p->core.confirm), "%s: a wait without an end", p->alias);
+    bool has_slot =
+        p->core.state == PROVIDER_READY && !unconfirmed && policy_admits(policy, p->core.n_open);
     CHECK(w, !waiting || !(has_slot || p->core.state == PROVIDER_DOWN),
           "%s: %zu calls wait, and for nothing", p->alias, waiting);
     CHECK(w, (p->core.state == PROVIDER_READY) == (p->alive && p->up && !p->stopping),

@@ -68,18 +68,18 @@ static void check_daemon_servers(struct doctor *d, struct span status)
         BUF_SCOPED name = {0}, why = {0};
         if (json_string_is(json_get(it.value, "state").value, SPAN("failing"))) {
             struct span text = daemon_text(it.value, "last_error", &why);
-            struct doctor_check *c = doctor_add(
-                d, DOCTOR_WARN, group, NULL, "its server '" SPAN_FMT "' is failing: " SPAN_FMT,
-                SPAN_ARG(daemon_text(it.value, "name", &name)), SPAN_ARG(text));
+            struct doctor_check *c =
+                doctor_add(d, DOCTOR_WARN, group, NULL, "its server '%s' is failing: " SPAN_FMT,
+                           daemon_cstr(it.value, "name", &name), SPAN_ARG(text));
             const char *advice = doctor_advice(text);
             if (advice)
                 doctor_hint(c, "%s", advice);
         }
         if (json_string_is(json_get(it.value, "state").value, SPAN("needs_sign_in")))
             doctor_hint(doctor_add(d, DOCTOR_WARN, group, NULL,
-                                   "nobody has signed in to its server '" SPAN_FMT "'",
-                                   SPAN_ARG(daemon_text(it.value, "name", &name))),
-                        SPAN_FMT, SPAN_ARG(daemon_text(it.value, "hint", &why)));
+                                   "nobody has signed in to its server '%s'",
+                                   daemon_cstr(it.value, "name", &name)),
+                        "%s", daemon_cstr(it.value, "hint", &why));
     }
 }
 
@@ -105,10 +105,9 @@ static void report_daemon(struct doctor *d, struct span status)
 
     if (json_int(json_get(status, "pid").value, &pid))
         d->daemon_pid = (int)pid;
-    doctor_add(d, DOCTOR_OK, group, NULL,
-               "runs as process %d for " SPAN_FMT " s now; it says: " SPAN_FMT, d->daemon_pid,
-               SPAN_ARG(json_get(status, "uptime_s").value),
-               SPAN_ARG(daemon_text(status, "status", &word)));
+    doctor_add(d, DOCTOR_OK, group, NULL, "runs as process %d for " SPAN_FMT " s now; it says: %s",
+               d->daemon_pid, SPAN_ARG(json_get(status, "uptime_s").value),
+               daemon_cstr(status, "status", &word));
     d->daemon_same = is_same_file(d->file, config);
     if (!d->daemon_same) {
         struct doctor_check *c =

@@ -4,22 +4,15 @@
 
 #include "base/mem.h"
 #include "cmd/commands.h"
-#include "config/nearest.h"
 
 enum { OPT_NO_START = ARGS_OWN };
 
 /* False, with a message, if the configuration has no server of that name. */
 static bool has_server(const struct doctor *d)
 {
-    struct nearest near = nearest_to(span_str(d->only));
-
     if (!d->only || !d->config || config_server(d->config, d->only))
         return true;
-    cmd_error(d->args->command, "there is no server '%s'", d->only);
-    for (size_t i = 0; i < d->config->servers.n; i++)
-        nearest_offer(&near, span_str(d->config->servers.items[i].alias));
-    if (near.best.n)
-        cmd_hint("did you mean '" SPAN_FMT "'?", SPAN_ARG(near.best));
+    args_no_server(d->args->command, d->config, d->only);
     return false;
 }
 

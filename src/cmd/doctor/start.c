@@ -368,7 +368,7 @@ static void check_before(struct trial *t, struct config_server *s, struct secret
         return;
     }
     size_t failed = t->doctor->count[DOCTOR_FAIL];
-    struct server_plan *plan = server_plan_new(t->doctor->config, s, secrets, NULL);
+    struct server_plan *plan = server_plan_new(t->doctor->config, s, secrets);
     if (plan)
         doctor_check_program(t->doctor, s, plan);
     const char *error = heard_error(t->heard, s->alias);

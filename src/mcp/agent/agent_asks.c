@@ -44,6 +44,13 @@ struct agent_ask *agent_asks_take(struct agent_asks *as, struct span raw_id)
     return ask;
 }
 
+bool agent_asks_knows(const struct agent_asks *as, struct span raw_id)
+{
+    int64_t id;
+
+    return json_int(raw_id, &id) && id > 0 && idmap_get(&as->by_id, (uint64_t)id);
+}
+
 static uint64_t drop(struct agent_asks *as, struct agent_ask *ask)
 {
     uint64_t id = ask->id;

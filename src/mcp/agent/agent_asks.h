@@ -33,6 +33,7 @@ uint64_t agent_asks_add(struct agent_asks *as, uint64_t call, struct span key);
 /* The ask that a response with this raw id answers, now the caller's to free; NULL if there is
  * none. */
 struct agent_ask *agent_asks_take(struct agent_asks *as, struct span raw_id);
+bool agent_asks_knows(const struct agent_asks *as, struct span raw_id);
 /* Forget one ask of a call that is over; returns the id of our request for it, or 0 if none is
  * left. */
 uint64_t agent_asks_drop(struct agent_asks *as, uint64_t call);

@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "mcp/agent/modern.h"
 #include "mcp/agent/passage.h"
+#include "wire/json_out.h"
 
 enum { MAX_HELD = 1024 * 1024 };
 
@@ -92,6 +93,8 @@ void duplex_deliver(struct duplex *d, const struct mcp_message *m)
 {
     if (m->rpc.kind == RPC_INVALID)
         duplex_complain(d, m->rpc.id, RPC_INVALID_REQUEST, m->rpc.why);
+    else if (m->rpc.kind == RPC_NOTIFICATION && d->host.told && d->host.told(d->host.arg, m))
+        return;
     else if (d->holding && (d->n_held || is_greeting(m)))
         hold(d, m); /* later messages must not overtake the greeting */
     else if (m->rpc.kind == RPC_BATCH)
@@ -125,6 +128,44 @@ size_t duplex_pending(const struct duplex *d)
         return d->n_held + passage_pending(d->passage);
     return d->n_held + mcp_session_pending(d->session) +
            (d->modern ? modern_agent_pending(d->modern) : 0);
+}
+
+void duplex_show(struct duplex *d, struct view *view)
+{
+    d->host.view = view;
+}
+
+bool duplex_is_busy(const struct duplex *d)
+{
+    if (d->passage)
+        return true;
+    return mcp_session_pending(d->session) || (d->modern && modern_agent_calls(d->modern));
+}
+
+void duplex_export(const struct duplex *d, struct buf *out, struct buf *lines)
+{
+    if (mcp_session_ready(d->session)) {
+        json_out_open(out, "session", '{');
+        mcp_session_export(d->session, out);
+        buf_char(out, '}');
+    }
+    if (d->modern)
+        modern_agent_put_listens(d->modern, lines);
+    buf_span(lines, buf_view(&d->held));
+}
+
+void duplex_show_parked(const struct duplex *d, modern_parked_fn *show, void *arg)
+{
+    if (d->modern)
+        modern_agent_show_parked(d->modern, show, arg);
+}
+
+void duplex_import(struct duplex *d, struct span state)
+{
+    struct json_slot session = json_get(state, "session");
+
+    if (session.type == JSON_OBJECT)
+        mcp_session_import(d->session, session.value);
 }
 
 bool duplex_is_holding(const struct duplex *d)

@@ -8,7 +8,7 @@
 #ifndef RIALTO_MCP_AGENT_DUPLEX_H
 #define RIALTO_MCP_AGENT_DUPLEX_H
 
-#include "mcp/agent/session.h"
+#include "mcp/agent/modern.h"
 
 struct duplex;
 
@@ -31,6 +31,14 @@ void duplex_hold_greeting(struct duplex *d);
 void duplex_release(struct duplex *d);
 /* Do messages wait for duplex_release? */
 bool duplex_is_holding(const struct duplex *d);
+/* What an agent of the stateless era sees from now on; before its first request. */
+void duplex_show(struct duplex *d, struct view *view);
+/* Another daemon takes over. Is an answer owed, but for those of listens and of held messages? */
+bool duplex_is_busy(const struct duplex *d);
+/* What that daemon must know: members of an object; and the messages that it must hear again. */
+void duplex_export(const struct duplex *d, struct buf *out, struct buf *lines);
+void duplex_show_parked(const struct duplex *d, modern_parked_fn *show, void *arg);
+void duplex_import(struct duplex *d, struct span state);
 /* Requests that are not answered yet. */
 size_t duplex_pending(const struct duplex *d);
 

@@ -16,12 +16,14 @@ struct endpoint {
 };
 
 struct endpoint *endpoint_new(struct loop *loop, const struct mcp_host *host,
-                              const struct endpoint_options *options)
+                              const struct endpoint_options *options, const char *home)
 {
     struct endpoint *e = MEM_NEW(struct endpoint);
 
-    e->http = http_agent_new(
-        loop, host, &(struct http_agent_options){options->max_sessions, options->session_ttl});
+    e->http =
+        http_agent_new(loop, host,
+                       &(struct http_agent_options){options->max_sessions, options->session_ttl,
+                                                    home ? options->inherited : NULL, home});
     e->sse = sse_agents_new(loop, host, options->max_sessions);
     e->ws = ws_agents_new(loop, host,
                           &(struct ws_agents_options){.max_agents = options->max_sessions,
@@ -43,6 +45,26 @@ void endpoint_handle(struct endpoint *e, struct http_exchange *x, const struct h
 size_t endpoint_sessions(const struct endpoint *e)
 {
     return http_agent_sessions(e->http) + sse_agents_count(e->sse) + ws_agents_count(e->ws);
+}
+
+void endpoint_show(const struct endpoint *e, inherited_show_fn *show, void *arg)
+{
+    http_agent_show(e->http, show, arg);
+}
+
+void endpoint_show_parked(struct endpoint *e, modern_parked_fn *show, void *arg)
+{
+    http_agent_show_parked(e->http, show, arg);
+}
+
+void endpoint_end_streams(struct endpoint *e)
+{
+    http_agent_end_streams(e->http);
+}
+
+void endpoint_pass(struct endpoint *e, uint64_t session, struct span message)
+{
+    http_agent_pass(e->http, session, message);
 }
 
 static void on_closed(void *arg)

@@ -6,6 +6,8 @@
 #include "base/id.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "wire/json.h"
+#include "wire/json_out.h"
 
 struct kept_event {
     struct list node;
@@ -103,4 +105,39 @@ size_t event_store_replay(const struct event_store *s, struct event_id after, st
         n++;
     }
     return n;
+}
+
+/* --- another daemon takes over --- */
+
+/* The old daemon still numbers the events of its last calls. */
+enum { NUMBERS_APART = 1000 * 1000 };
+
+void event_store_export(const struct event_store *s, struct buf *out)
+{
+    json_out_number(out, "tag", s->tag);
+    json_out_number(out, "last", s->last + NUMBERS_APART);
+    json_out_open(out, "events", '[');
+    LIST_EACH (&s->events, it) {
+        const struct kept_event *k = LIST_ENTRY(it, struct kept_event, node);
+        json_out_open(out, NULL, '{');
+        json_out_number(out, "stream", k->id.stream);
+        json_out_number(out, "number", k->id.number);
+        json_out_text(out, "text", span_of(k->bytes, k->n));
+        buf_char(out, '}');
+    }
+    buf_char(out, ']');
+}
+
+void event_store_import(struct event_store *s, struct span state)
+{
+    struct json_iter it = json_iter(json_get(state, "events").value);
+
+    s->tag = (uint32_t)json_count(state, "tag");
+    while (json_next(&it)) {
+        struct event_id id = {json_count(it.value, "stream"), json_count(it.value, "number")};
+        BUF_SCOPED text = {0};
+        json_unescape(&text, json_get(it.value, "text").value);
+        event_store_add(s, id, buf_view(&text), false);
+    }
+    s->last = json_count(state, "last");
 }

@@ -44,6 +44,9 @@ bool event_store_parse(const struct event_store *s, struct span text, struct eve
  * while it is the newest; any other is not kept if it alone would fill the store.
  */
 void event_store_add(struct event_store *s, struct event_id id, struct span event, bool missed);
+/* The store as members of an object, and back; in another daemon the numbers go on far above. */
+void event_store_export(const struct event_store *s, struct buf *out);
+void event_store_import(struct event_store *s, struct span state);
 /* Append the events after this id on its stream; returns how many. */
 size_t event_store_replay(const struct event_store *s, struct event_id after, struct buf *out);
 

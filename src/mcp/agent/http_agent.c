@@ -70,6 +70,31 @@ static bool version_is_fine(const struct http_request *req)
 
 /* --- sessions --- */
 
+static void on_hang_up(void *arg, struct http_session *hs);
+
+static struct http_session *add_session(struct http_agent *e, const char *id)
+{
+    struct http_session *hs = http_session_new(e->loop, &e->host, id, &e->idle);
+
+    http_session_on_hang_up(hs, on_hang_up, e);
+    map_put(&e->sessions, span_str(id), hs);
+    return hs;
+}
+
+/* The session was begun in the daemon before us: it goes on here. */
+static struct http_session *recall_session(struct http_agent *e, struct span id)
+{
+    BUF_SCOPED state = {0}, name = {0};
+    const struct http_agent_options *o = &e->options;
+
+    if (!o->inherited || !inherited_take(o->inherited, o->home, id, &state))
+        return NULL;
+    buf_span(&name, id);
+    struct http_session *hs = add_session(e, buf_cstr(&name));
+    http_session_import(hs, buf_view(&state));
+    return hs;
+}
+
 /* The session a request names; if there is none the request has been refused. */
 static struct http_session *session_of(struct http_agent *e, struct http_exchange *x,
                                        const struct http_request *req)
@@ -82,6 +107,8 @@ static struct http_session *session_of(struct http_agent *e, struct http_exchang
         return NULL;
     }
     struct http_session *hs = map_get(&e->sessions, id);
+    if (!hs)
+        hs = recall_session(e, id);
     if (!hs) {
         refuse_plain(x, 404, MCP_ERROR_TIMEOUT, "Session not found: send initialize again");
         return NULL;
@@ -102,6 +129,11 @@ static void end_session(struct http_agent *e, struct http_session *hs, const cha
     http_session_free(hs);
 }
 
+static void on_hang_up(void *arg, struct http_session *hs)
+{
+    end_session(arg, hs, "ended by the operator");
+}
+
 static struct http_session *open_session(struct http_agent *e, struct http_exchange *x)
 {
     struct http_session *oldest = http_session_oldest(&e->idle);
@@ -115,15 +147,24 @@ static struct http_session *open_session(struct http_agent *e, struct http_excha
         return NULL;
     }
     id_token(id);
-    struct http_session *hs = http_session_new(e->loop, &e->host, id, &e->idle);
-    map_put(&e->sessions, span_str(id), hs);
-    return hs;
+    return add_session(e, id);
 }
 
 /* --- methods --- */
 
+/* An answer or a cancellation may be for a call that the daemon before us still has. */
+static void pass_stray(const struct http_agent *e, struct http_session *hs,
+                       const struct mcp_message *m)
+{
+    const struct mcp_session *mcp = http_session_mcp(hs);
+
+    if (e->options.inherited && m->rpc.kind != RPC_REQUEST && mcp_session_is_stray(mcp, m))
+        inherited_stray(e->options.inherited, mcp_session_number(mcp), m->rpc.text);
+}
+
 /* Deliver each message of a batch; a batch with anything else was refused before. */
-static void deliver_batch(struct http_session *hs, struct span batch, struct post *post)
+static void deliver_batch(const struct http_agent *e, struct http_session *hs, struct span batch,
+                          struct post *post)
 {
     struct json_iter it = json_iter(batch);
     struct mcp_message one;
@@ -131,6 +172,7 @@ static void deliver_batch(struct http_session *hs, struct span batch, struct pos
     while (json_next(&it)) {
         if (mcp_skim(it.value, &one))
             continue;
+        pass_stray(e, hs, &one);
         if (one.rpc.kind == RPC_REQUEST && http_session_post_is_full(post))
             http_session_post_refuse(post, one.rpc.id);
         else
@@ -191,6 +233,12 @@ static void handle_post(struct http_agent *e, struct http_exchange *x,
         modern_http_handle(e->modern, x, req, &m);
         return;
     }
+    if (e->host.redacts) {
+        refuse_plain(x, 400, MCP_ERROR_SERVER,
+                     "Bad Request: only requests of the stateless era are answered here: send "
+                     "MCP-Protocol-Version: " MCP_MODERN);
+        return;
+    }
     if (!accepts(req, SPAN("application/json")) || !accepts(req, SPAN("text/event-stream"))) {
         refuse_plain(x, 406, MCP_ERROR_SERVER,
                      "Not Acceptable: send Accept: application/json, text/event-stream (both by "
@@ -212,10 +260,12 @@ static void handle_post(struct http_agent *e, struct http_exchange *x,
         return;
     bool batch = m.rpc.kind == RPC_BATCH;
     struct post *post = requests ? http_session_post(hs, x, hello, batch, (size_t)requests) : NULL;
-    if (batch)
-        deliver_batch(hs, m.rpc.text, post);
-    else
+    if (batch) {
+        deliver_batch(e, hs, m.rpc.text, post);
+    } else {
+        pass_stray(e, hs, &m);
         mcp_session_receive(http_session_mcp(hs), &m, post);
+    }
     if (!post)
         http_respond(x, 202, NULL, SPAN_EMPTY, SPAN_EMPTY);
     if (hello && !mcp_session_ready(http_session_mcp(hs)))
@@ -326,4 +376,50 @@ void http_agent_free(struct http_agent *e)
 size_t http_agent_sessions(const struct http_agent *e)
 {
     return e->sessions.n;
+}
+
+/* --- another daemon takes over --- */
+
+void http_agent_show(const struct http_agent *e, inherited_show_fn *show, void *arg)
+{
+    size_t at = 0;
+    struct span id;
+    void *hs;
+
+    while (e->options.home && map_next(&e->sessions, &at, &id, &hs)) {
+        BUF_SCOPED state = {0};
+        uint64_t idle = http_session_idle(hs);
+        if (idle < e->options.session_ttl && http_session_export(hs, &state))
+            show(arg, span_str(e->options.home), id, buf_view(&state),
+                 e->options.session_ttl - idle);
+    }
+}
+
+void http_agent_show_parked(struct http_agent *e, modern_parked_fn *show, void *arg)
+{
+    modern_agent_show_parked(modern_http_agent(e->modern), show, arg);
+}
+
+void http_agent_end_streams(struct http_agent *e)
+{
+    size_t at = 0;
+    void *hs;
+
+    while (map_next(&e->sessions, &at, NULL, &hs))
+        http_session_end_stream(hs);
+}
+
+void http_agent_pass(struct http_agent *e, uint64_t session, struct span message)
+{
+    struct mcp_message m;
+    size_t at = 0;
+    void *hs;
+
+    while (map_next(&e->sessions, &at, NULL, &hs)) {
+        struct mcp_session *mcp = http_session_mcp(hs);
+        if (mcp_session_number(mcp) != session || mcp_skim(message, &m))
+            continue;
+        mcp_session_receive(mcp, &m, NULL);
+        return;
+    }
 }

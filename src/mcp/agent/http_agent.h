@@ -10,13 +10,17 @@
 #define RIALTO_MCP_AGENT_HTTP_AGENT_H
 
 #include "io/http_server.h"
-#include "mcp/agent/session.h"
+#include "mcp/agent/inherited.h"
+#include "mcp/agent/modern.h"
 
 struct http_agent;
 
 struct http_agent_options {
     size_t max_sessions;
     uint64_t session_ttl; /* ms without a request or an open stream */
+    /* Sessions of the daemon before us, and what they are kept under; may be NULL. */
+    struct inherited *inherited;
+    const char *home;
 };
 
 struct http_agent *http_agent_new(struct loop *loop, const struct mcp_host *host,
@@ -26,5 +30,14 @@ void http_agent_free(struct http_agent *e);
 void http_agent_handle(struct http_agent *e, struct http_exchange *x,
                        const struct http_request *request);
 size_t http_agent_sessions(const struct http_agent *e);
+
+/* --- a daemon that another takes over from --- */
+/* Show all sessions as the other daemon is to know them (inherited.h). */
+void http_agent_show(const struct http_agent *e, inherited_show_fn *show, void *arg);
+void http_agent_show_parked(struct http_agent *e, modern_parked_fn *show, void *arg);
+/* The standing streams end: their clients come again, to the other daemon. */
+void http_agent_end_streams(struct http_agent *e);
+/* A message for a call that is open here has come to the other daemon. */
+void http_agent_pass(struct http_agent *e, uint64_t session, struct span message);
 
 #endif

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "mcp/agent/event_store.h"
+#include "wire/json_out.h"
 
 #include <stdio.h>
 
@@ -48,6 +49,8 @@ struct http_session {
     struct event_id event_id;
     uint64_t last_used;
     struct list in_idle, *idle; /* see http_session_new */
+    void (*hang_up)(void *arg, struct http_session *hs);
+    void *hang_up_arg;
 };
 
 /* --- events --- */
@@ -276,7 +279,14 @@ static void out_abandon(void *owner, void *reply)
         post_complete(p);
 }
 
-static const struct mcp_out out_ops = {out_begin, out_end, out_abandon, NULL};
+static void out_hang_up(void *owner)
+{
+    struct http_session *hs = owner;
+
+    hs->hang_up(hs->hang_up_arg, hs);
+}
+
+static const struct mcp_out out_ops = {out_begin, out_end, out_abandon, NULL, "http", out_hang_up};
 
 /* --- exchanges --- */
 
@@ -426,6 +436,13 @@ struct http_session *http_session_new(struct loop *loop, const struct mcp_host *
     return hs;
 }
 
+void http_session_on_hang_up(struct http_session *hs,
+                             void (*fn)(void *arg, struct http_session *hs), void *arg)
+{
+    hs->hang_up = fn;
+    hs->hang_up_arg = arg;
+}
+
 void http_session_free(struct http_session *hs)
 {
     mcp_session_free(hs->mcp); /* abandons the posts of open calls */
@@ -493,4 +510,33 @@ void http_session_keep_alive(struct http_session *hs)
         http_stream_write(hs->stream, SPAN(KEEP_ALIVE));
     LIST_EACH (&hs->posts, it)
         keep_post_alive(LIST_ENTRY(it, struct post, node));
+}
+
+/* --- another daemon takes over --- */
+
+void http_session_end_stream(struct http_session *hs)
+{
+    let_go(hs->stream);
+    hs->stream = NULL;
+}
+
+bool http_session_export(const struct http_session *hs, struct buf *out)
+{
+    if (!mcp_session_ready(hs->mcp))
+        return false;
+    buf_char(out, '{');
+    json_out_number(out, "streams", hs->last_stream);
+    json_out_number(out, "delivered", hs->delivered);
+    mcp_session_export(hs->mcp, out);
+    event_store_export(&hs->store, out);
+    buf_char(out, '}');
+    return true;
+}
+
+void http_session_import(struct http_session *hs, struct span state)
+{
+    hs->last_stream = json_count(state, "streams");
+    hs->delivered = json_count(state, "delivered");
+    event_store_import(&hs->store, state);
+    mcp_session_import(hs->mcp, state);
 }

@@ -20,6 +20,9 @@ struct http_session *http_session_new(struct loop *loop, const struct mcp_host *
                                       const char *id, struct list *idle);
 /* The session that is idle for longest; NULL when all are in use. */
 struct http_session *http_session_oldest(const struct list *idle);
+/* `fn` is called when the operator ends the session; it frees the session. */
+void http_session_on_hang_up(struct http_session *hs,
+                             void (*fn)(void *arg, struct http_session *hs), void *arg);
 /* Open calls are cancelled, streams ended. */
 void http_session_free(struct http_session *hs);
 const char *http_session_id(const struct http_session *hs);
@@ -44,6 +47,14 @@ void http_session_listen(struct http_session *hs, struct http_exchange *x);
  */
 MUST_CHECK bool http_session_resume(struct http_session *hs, struct http_exchange *x,
                                     struct span last_id);
+
+/* --- a daemon that another takes over from --- */
+/* End the GET stream: its client comes again, and reaches the other daemon. */
+void http_session_end_stream(struct http_session *hs);
+/* What the other daemon must know: a JSON object. False: the session is not worth it. */
+MUST_CHECK bool http_session_export(const struct http_session *hs, struct buf *out);
+/* A new session goes on from there. */
+void http_session_import(struct http_session *hs, struct span state);
 
 /* The client has shown a sign of life. */
 void http_session_touch(struct http_session *hs);

@@ -100,6 +100,7 @@ void modern_request_free(struct modern_request *r)
     buf_fini(&r->end_bytes);
     mem_free(r->id);
     mem_free(r->token);
+    mem_free(r->text);
     mem_free(r);
 }
 
@@ -302,11 +303,11 @@ static void open_call(struct modern_agent *a, const struct mcp_message *m, void 
     const struct json_slot *level = &m->slots[SLOT_META_LOG_LEVEL];
     struct buf kept_meta = {0}, level_text = {0}, declares = {0};
 
-    if (modern_resume(a, m, reply, principal))
+    if (modern_resume(a, m, reply, principal, &request.goes_on))
         return;
     mcp_put_foreign_meta(&kept_meta, m->slots[SLOT_META].value);
     struct modern_request *r = modern_request_new(a, m, reply);
-    r->principal = map_hash(principal);
+    r->principal = seal_digest(principal);
     r->digest = modern_digest(m);
     r->results = mcp_outcome_wants_results(a->host.errors, m->slots[SLOT_META_INFO].value);
     struct span wanted =
@@ -327,8 +328,8 @@ static void open_call(struct modern_agent *a, const struct mcp_message *m, void 
     request.party = r->principal;
     request.anybody = reply && !principal.n; /* on HTTP, without a token */
     request.as_task = request.op == OP_CALL_TOOL && m->slots[SLOT_TASK].type == JSON_OBJECT;
-    request.resumes = m->slots[SLOT_REQUEST_STATE].type != JSON_NONE ||
-                      m->slots[SLOT_INPUT_RESPONSES].type != JSON_NONE;
+    request.resumes = !request.goes_on && (m->slots[SLOT_REQUEST_STATE].type != JSON_NONE ||
+                                           m->slots[SLOT_INPUT_RESPONSES].type != JSON_NONE);
     /* `done` may come inside: only what the router gives back is still there. */
     struct call *call = call_open(a->host.router, &a->peer, a->host.view, &request, r);
     if (call)
@@ -509,6 +510,28 @@ void modern_agent_free(struct modern_agent *a)
 size_t modern_agent_pending(const struct modern_agent *a)
 {
     return a->n_requests - a->n_parked;
+}
+
+size_t modern_agent_calls(const struct modern_agent *a)
+{
+    size_t n = a->n_requests;
+
+    LIST_EACH (&a->requests, it) {
+        const struct modern_request *r = LIST_ENTRY(it, struct modern_request, node);
+        n -= r->text || r->moved || r->ended;
+    }
+    return n;
+}
+
+void modern_agent_put_listens(const struct modern_agent *a, struct buf *out)
+{
+    LIST_EACH (&a->requests, it) {
+        const struct modern_request *r = LIST_ENTRY(it, struct modern_request, node);
+        if (!r->text)
+            continue;
+        json_one_line(out, span_str(r->text));
+        buf_char(out, '\n');
+    }
 }
 
 /* --- the envelope --- */

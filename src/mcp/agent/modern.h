@@ -42,6 +42,15 @@ void modern_agent_receive(struct modern_agent *a, const struct mcp_message *m, v
 void modern_agent_cancel(struct modern_agent *a, void *reply);
 size_t modern_agent_pending(const struct modern_agent *a);
 
+/* Another daemon takes over. Show the calls that are parked, as it is to know them (inherited.h;
+ * the provider's side adds id and pid); those for which `show` returns true are its own now. */
+typedef bool modern_parked_fn(void *arg, struct call *call, struct span members);
+void modern_agent_show_parked(struct modern_agent *a, modern_parked_fn *show, void *arg);
+/* How many requests are not the other daemon's, those that listen not counted, and the messages of
+ * the latter, a line each. */
+size_t modern_agent_calls(const struct modern_agent *a);
+void modern_agent_put_listens(const struct modern_agent *a, struct buf *out);
+
 /* Append the error response for a fault. */
 void modern_put_fault(struct buf *out, struct span id, const struct modern_fault *fault);
 

@@ -2,6 +2,7 @@
  * stream. Called by http_agent.c. */
 #include "mcp/agent/modern_http.h"
 
+#include "base/log.h"
 #include "base/mem.h"
 #include "core/principal.h"
 #include "mcp/header_value.h"
@@ -21,9 +22,33 @@ struct modern_http {
     struct modern_agent *agent;
     struct list posts;
     struct buf event;
+    struct buf plain; /* the message, before secrets are hidden in it */
 };
 
 /* --- writing --- */
+
+/* Where the next message of this answer goes. */
+static struct buf *open_message(struct modern_http *h, struct modern_post *p)
+{
+    if (!p->sse)
+        return http_respond_begin(p->x, p->status, "application/json", SPAN_EMPTY);
+    buf_reset(&h->event, 64 * 1024);
+    buf_str(&h->event, "event: message\ndata: ");
+    return &h->event;
+}
+
+/* Hiding a secret that reaches past a string may leave text that is no JSON. */
+static void put_redacted(struct buf *out, struct span message)
+{
+    BUF_SCOPED shown = {0};
+
+    log_redact(&shown, message);
+    if (json_skim(buf_view(&shown), NULL, NULL, NULL, NULL) == 0)
+        buf_span(out, buf_view(&shown));
+    else
+        rpc_put_error(out, json_get(message, "id").value, RPC_INTERNAL_ERROR,
+                      SPAN("This cannot be shown: a secret in it is more than a text"), SPAN_EMPTY);
+}
 
 static struct buf *out_begin(void *owner, void *reply, enum mcp_out_kind kind)
 {
@@ -36,11 +61,10 @@ static struct buf *out_begin(void *owner, void *reply, enum mcp_out_kind kind)
             p->x, 200, "text/event-stream",
             SPAN("Cache-Control: no-cache, no-transform\r\nX-Accel-Buffering: no\r\n"));
     }
-    if (!p->sse)
-        return http_respond_begin(p->x, p->status, "application/json", SPAN_EMPTY);
-    buf_reset(&h->event, 64 * 1024);
-    buf_str(&h->event, "event: message\ndata: ");
-    return &h->event;
+    if (!h->host.redacts)
+        return open_message(h, p);
+    buf_reset(&h->plain, 64 * 1024);
+    return &h->plain;
 }
 
 static void post_free(struct modern_post *p)
@@ -62,6 +86,8 @@ static void out_end(void *owner, void *reply, enum mcp_out_kind kind)
     struct modern_http *h = owner;
     struct modern_post *p = reply;
 
+    if (h->host.redacts)
+        put_redacted(open_message(h, p), buf_view(&h->plain));
     if (p->sse) {
         buf_str(&h->event, "\n\n");
         http_stream_write(p->x, buf_view(&h->event));
@@ -252,5 +278,11 @@ void modern_http_free(struct modern_http *h)
 {
     modern_agent_free(h->agent);
     buf_fini(&h->event);
+    buf_fini(&h->plain);
     mem_free(h);
+}
+
+struct modern_agent *modern_http_agent(const struct modern_http *h)
+{
+    return h->agent;
 }

@@ -15,6 +15,7 @@ struct modern_http;
 struct modern_http *modern_http_new(const struct mcp_host *host);
 void modern_http_free(struct modern_http *h);
 
+struct modern_agent *modern_http_agent(const struct modern_http *h);
 /* Is this request of the stateless era, by its body or by its headers? */
 bool modern_http_claims(const struct mcp_message *m, const struct http_request *req);
 void modern_http_handle(struct modern_http *h, struct http_exchange *x,

@@ -8,6 +8,9 @@
 #include "mcp/agent/modern_result.h"
 #include "mcp/agent/welcome.h"
 
+/* How long the acknowledgement waits for servers that have not confirmed a subscription. */
+enum { CONFIRM_MS = 3000 };
+
 /* clang-format off */
 static const struct {
     const char *member;
@@ -91,11 +94,19 @@ static void put_names(struct buf *out, const char *member, const struct map *nam
     buf_char(out, ',');
 }
 
+static void tell_changed(struct modern_request *r, unsigned kinds)
+{
+    for (size_t i = 0; i < COUNT_OF(topics); i++)
+        if (kinds & topics[i].kinds & r->listens)
+            send(r, topics[i].notification, SPAN_EMPTY);
+}
+
 /* The acknowledgement comes first and names the lists and resources that are subscribed to. */
 static void acknowledge(struct modern_request *r)
 {
     struct buf members = {0};
 
+    timer_clear(router_timers(r->agent->host.router), &r->flush);
     buf_str(&members, "\"notifications\":{");
     for (size_t i = 0; i < COUNT_OF(topics); i++)
         if (r->listens & topics[i].kinds)
@@ -107,6 +118,23 @@ static void acknowledge(struct modern_request *r)
     buf_char(&members, '}');
     send(r, "notifications/subscriptions/acknowledged", buf_view(&members));
     buf_fini(&members);
+    tell_changed(r, r->changed);
+}
+
+static void on_unconfirmed(struct timer *t)
+{
+    acknowledge(CONTAINER_OF(t, struct modern_request, flush));
+}
+
+/* The agent's next call may change a resource: the servers must know of the subscription before. */
+static void acknowledge_when_confirmed(struct modern_request *r)
+{
+    if (wishes_pending(r->call)) {
+        r->flush.fire = on_unconfirmed;
+        timer_set(router_timers(r->agent->host.router), &r->flush, CONFIRM_MS);
+    } else {
+        acknowledge(r);
+    }
 }
 
 void modern_listen(struct modern_agent *a, const struct mcp_message *m, void *reply,
@@ -137,18 +165,24 @@ void modern_listen(struct modern_agent *a, const struct mcp_message *m, void *re
         if (json_get(wanted->value, topics[i].member).type == JSON_TRUE)
             r->listens |= topics[i].kinds;
     struct json_slot resources = json_get(wanted->value, "resourceSubscriptions");
+    r->text = mem_span(m->rpc.text);
     r->call = router_attach(a->host.router, &a->peer, a->host.view, 0, r);
     subscribe(r, &resources);
     follow(r, &tasks);
-    acknowledge(r);
+    acknowledge_when_confirmed(r);
 }
 
 void modern_listen_event(struct modern_request *r, const struct event *event)
 {
+    if (timer_is_set(&r->flush)) { /* not acknowledged yet, and that comes first */
+        if (event->kind == EVENT_CHANGED) {
+            r->changed |= event->changed;
+            return;
+        }
+        acknowledge(r);
+    }
     if (event->kind == EVENT_CHANGED) {
-        for (size_t i = 0; i < COUNT_OF(topics); i++)
-            if (event->changed & topics[i].kinds & r->listens)
-                send(r, topics[i].notification, SPAN_EMPTY);
+        tell_changed(r, event->changed);
     } else if (event->kind == EVENT_UPDATED && map_get(&r->uris, event->name)) {
         struct buf members = {0};
         buf_str(&members, "\"uri\":");

@@ -3,9 +3,11 @@
 #include "base/log.h"
 #include "base/map.h"
 #include "base/mem.h"
+#include "mcp/agent/inherited.h"
 #include "mcp/agent/modern_request.h"
 #include "mcp/agent/modern_result.h"
 #include "mcp/agent/seal.h"
+#include "wire/json_out.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -24,7 +26,7 @@ uint64_t modern_digest(const struct mcp_message *m)
         buf_char(&text, '\0');
         buf_span(&text, pieces[i]->value);
     }
-    uint64_t digest = map_hash(buf_view(&text));
+    uint64_t digest = seal_digest(buf_view(&text));
     buf_fini(&text);
     return digest;
 }
@@ -190,24 +192,6 @@ static struct modern_request *find_ended(const struct modern_agent *a, uint64_t 
     return NULL;
 }
 
-/* The parked request that a seal names, if this retry may resume it. */
-static struct modern_request *unseal(struct modern_agent *a, const struct mcp_message *m,
-                                     struct span state, struct span principal)
-{
-    struct seal seal;
-
-    if (!seal_open(state, &seal) || seal.principal != map_hash(principal) ||
-        seal.request != modern_digest(m) || seal.expires < router_timers(a->host.router)->now)
-        return NULL;
-    struct call *call = router_find(a->host.router, seal.call);
-    if (!call)
-        return find_ended(a, seal.call);
-    if (call->consumer != &a->peer || call->op == OP_STANDING)
-        return NULL;
-    struct modern_request *r = call->consumer_data;
-    return r->parked && !r->waits ? r : NULL;
-}
-
 static bool responses_are_objects(const struct json_slot *responses)
 {
     struct json_iter it = json_iter(responses->value);
@@ -218,6 +202,33 @@ static bool responses_are_objects(const struct json_slot *responses)
         if (it.type != JSON_OBJECT)
             return false;
     return true;
+}
+
+/* The parked request that a seal names, if this retry may resume it. `*goes_on`: it was parked in
+ * the daemon before us. */
+static struct modern_request *unseal(struct modern_agent *a, const struct mcp_message *m,
+                                     struct span state, struct span principal,
+                                     const struct going_on **goes_on)
+{
+    struct seal seal;
+
+    if (!seal_open(state, &seal) || seal.principal != seal_digest(principal) ||
+        seal.request != modern_digest(m) || seal.expires < router_timers(a->host.router)->now)
+        return NULL;
+    const struct json_slot *responses = &m->slots[SLOT_INPUT_RESPONSES];
+    if (a->host.inherited && (responses->type == JSON_NONE || responses_are_objects(responses)))
+        *goes_on =
+            inherited_take_parked(a->host.inherited, a->host.home, seal.call,
+                                  responses->type == JSON_OBJECT ? responses->value : SPAN_EMPTY);
+    if (*goes_on)
+        return NULL;
+    struct call *call = router_find(a->host.router, seal.call);
+    if (!call)
+        return find_ended(a, seal.call);
+    if (call->consumer != &a->peer || call->op == OP_STANDING)
+        return NULL;
+    struct modern_request *r = call->consumer_data;
+    return r->parked && !r->waits ? r : NULL;
 }
 
 static struct modern_ask *find_ask(const struct modern_request *r, struct span raw_key)
@@ -238,7 +249,7 @@ static void fail(struct modern_agent *a, void *reply, struct span id, const char
 }
 
 bool modern_resume(struct modern_agent *a, const struct mcp_message *m, void *reply,
-                   struct span principal)
+                   struct span principal, const struct going_on **goes_on)
 {
     const struct json_slot *state = &m->slots[SLOT_REQUEST_STATE];
     const struct json_slot *responses = &m->slots[SLOT_INPUT_RESPONSES];
@@ -251,8 +262,10 @@ bool modern_resume(struct modern_agent *a, const struct mcp_message *m, void *re
         buf_fini(&scratch);
         return false; /* the server's own state: passed on to the server */
     }
-    struct modern_request *r = unseal(a, m, text, principal);
+    struct modern_request *r = unseal(a, m, text, principal, goes_on);
     buf_fini(&scratch);
+    if (*goes_on)
+        return false;
     if (!r) {
         fail(a, reply, m->rpc.id,
              "Invalid requestState: it was changed, has expired, or belongs to another request");
@@ -288,4 +301,37 @@ bool modern_resume(struct modern_agent *a, const struct mcp_message *m, void *re
         mem_free(key);
     }
     return true;
+}
+
+/* --- another daemon takes over --- */
+
+static void put_asks(struct buf *out, const struct modern_request *r)
+{
+    json_out_open(out, "asks", '[');
+    LIST_EACH (&r->asks, it) {
+        const struct modern_ask *ask = LIST_ENTRY(it, struct modern_ask, node);
+        json_out_open(out, NULL, '{');
+        json_out_str(out, "key", ask->key);
+        json_out_str(out, "id", ask->provider_key);
+        json_out_str(out, "method", ask->method);
+        if (ask->params)
+            json_out_raw(out, "params", span_str(ask->params));
+        buf_char(out, '}');
+    }
+    buf_char(out, ']');
+}
+
+void modern_agent_show_parked(struct modern_agent *a, modern_parked_fn *show, void *arg)
+{
+    LIST_EACH (&a->requests, it) {
+        struct modern_request *r = LIST_ENTRY(it, struct modern_request, node);
+        BUF_SCOPED members = {0};
+        if (!r->parked || r->waits || r->moved || !r->call || !a->host.home)
+            continue;
+        json_out_number(&members, "handle", r->call->handle);
+        json_out_number(&members, "expires", r->expires);
+        json_out_str(&members, "home", a->host.home);
+        put_asks(&members, r);
+        r->moved = show(arg, r->call, buf_view(&members));
+    }
 }

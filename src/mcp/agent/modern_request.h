@@ -25,6 +25,7 @@ struct modern_request {
     void *reply;
     bool waits;       /* the reply is open */
     bool parked;      /* counted in n_parked */
+    bool moved;       /* to another daemon */
     uint64_t expires; /* until when the agent of a parked request must retry */
     char *id, *token; /* raw; token NULL when no progress is wanted */
     int level;        /* least log level wanted, -1 = none */
@@ -32,7 +33,8 @@ struct modern_request {
     uint64_t principal, digest;
 
     struct list asks;   /* struct modern_ask: open questions */
-    struct timer flush; /* ends the reply with input_required, from the loop */
+    struct timer flush; /* ends the reply with input_required, from the loop; or ends the wait of
+                         * a listen for the servers' confirmation */
 
     /* A call that ended while it was parked, kept until its agent retries or the time is up. */
     uint64_t ended; /* the handle of that call, or 0 */
@@ -42,8 +44,10 @@ struct modern_request {
     struct buf end_bytes; /* what `end` points to */
 
     unsigned listens; /* item kinds of whose changes a listen is notified */
+    unsigned changed; /* those that changed before the listen was acknowledged */
     struct map uris;  /* and the resources (uri -> this request) */
     struct map tasks; /* and the tasks (id -> this request) */
+    char *text;       /* of a listen: the message, for another daemon that takes over */
 };
 
 /* A question of the provider that the agent has to answer in its retry. */
@@ -70,9 +74,10 @@ void modern_on_ask(struct peer *self, struct call *call, const struct ask *ask);
 void modern_ask_free(struct modern_ask *ask);
 /* The provider does not wait for this answer any more: if the answer still comes, drop it. */
 void modern_unask(struct modern_request *r, struct span provider_key);
-/* True if the message was a retry of a parked call, and has been handled. */
+/* True if the message was a retry of a parked call, and has been handled. If the call was parked in
+ * the daemon before us, it is to be opened as one that goes on. */
 bool modern_resume(struct modern_agent *a, const struct mcp_message *m, void *reply,
-                   struct span principal);
+                   struct span principal, const struct going_on **goes_on);
 /* The call has ended while it was parked. True if the outcome is kept for the agent's retry. */
 bool modern_keep_end(struct modern_request *r, const struct call *call,
                      const struct outcome *outcome);

@@ -18,15 +18,17 @@ struct sealed {
 /* The content must not be longer than one digest, which is the mask that encrypts it. */
 _Static_assert(sizeof(struct seal) <= SHA256_N, "a seal has more than one digest can hide");
 
-static struct span process_key(void)
+/* `given` replaces the random one; empty: ask for it. */
+static struct span process_key(struct span given)
 {
     static unsigned char key[SHA256_N];
     static bool ready;
 
-    if (!ready) {
+    if (given.n == sizeof key)
+        memcpy(key, given.p, sizeof key);
+    else if (!ready)
         id_random_bytes(key, sizeof key);
-        ready = true;
-    }
+    ready = true;
     return span_of((const char *)key, sizeof key);
 }
 
@@ -37,7 +39,7 @@ static void keyed_digest(unsigned char out[SHA256_N], char use, const void *p, s
 
     buf_char(&text, use);
     buf_bytes(&text, p, n);
-    sha_hmac(out, process_key(), buf_view(&text));
+    sha_hmac(out, process_key(SPAN_EMPTY), buf_view(&text));
 }
 
 /* Encrypts the body, or decrypts it. A nonce is never used twice. */
@@ -86,4 +88,24 @@ bool seal_open(struct span text, struct seal *out)
     turn_body(&sealed);
     memcpy(out, sealed.body, sizeof *out);
     return true;
+}
+
+uint64_t seal_digest(struct span text)
+{
+    unsigned char digest[SHA256_N];
+    uint64_t out;
+
+    keyed_digest(digest, 'd', text.p, text.n);
+    memcpy(&out, digest, sizeof out);
+    return out;
+}
+
+void seal_put_key(struct buf *out)
+{
+    buf_span(out, process_key(SPAN_EMPTY));
+}
+
+void seal_take_key(struct span key)
+{
+    process_key(key);
 }

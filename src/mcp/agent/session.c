@@ -15,6 +15,7 @@
 #include "mcp/legacy.h"
 #include "mcp/outcome.h"
 #include "mcp/task_text.h"
+#include "wire/json_out.h"
 
 #include <stdio.h>
 
@@ -38,6 +39,7 @@ struct mcp_session {
     struct elicited elicited;
     struct list pending;
     size_t n_pending;
+    struct roll_entry entry;
 };
 
 static struct buf *session_begin(struct mcp_session *s, void *reply, enum mcp_out_kind kind)
@@ -238,6 +240,8 @@ static void on_event(struct peer *self, struct call *call, const struct event *e
     case EVENT_TASK:
         send_task(s, event);
         break;
+    case EVENT_SETTLED: /* a session's subscriptions are calls of its own */
+        break;
     case EVENT_UNASKED:
         withdraw_ask(s, reply, agent_asks_forget(&s->asks, call->handle, event->name));
         break;
@@ -364,6 +368,48 @@ struct handler {
     int arg;
 };
 
+static void enter_roll(struct mcp_session *s)
+{
+    uint64_t now = router_timers(s->host.router)->now;
+
+    if (!s->host.roll || !s->out->way)
+        return;
+    s->entry = (struct roll_entry){.node = s->entry.node,
+                                   .roll = s->entry.roll,
+                                   .label = s->label,
+                                   .client = s->client,
+                                   .version = s->version,
+                                   .way = s->out->way,
+                                   .endpoint = s->host.endpoint,
+                                   .view = s->host.view_name,
+                                   .principal = s->host.principal,
+                                   .since = now,
+                                   .last = now,
+                                   .open = &s->n_pending,
+                                   .hang_up = s->out->hang_up,
+                                   .owner = s->owner};
+    roll_enter(s->host.roll, &s->entry);
+}
+
+/* Version and answers are known: who the agent is, and a view of its own if it needs one. */
+static void session_enter(struct mcp_session *s, const struct json_slot *info)
+{
+    s->bridge = circle_is_bridge(info->value);
+    s->results = mcp_outcome_wants_results(s->host.errors, info->value);
+    mem_free(s->client);
+    s->client = info->type == JSON_OBJECT ? mem_span(info->value) : NULL;
+    s->peer.client = s->client;
+    if (s->host.enter && !s->lease) {
+        struct view *own =
+            s->host.enter(s->host.arg, s->host.view, s->host.principal, s->answers, &s->lease);
+        s->host.view = own ? own : s->host.view;
+    }
+    s->greeted = true;
+    enter_roll(s);
+    if (s->host.wake)
+        s->host.wake(s->host.arg);
+}
+
 static void handle_initialize(struct mcp_session *s, const struct mcp_message *m, void *reply,
                               int arg)
 {
@@ -384,21 +430,7 @@ static void handle_initialize(struct mcp_session *s, const struct mcp_message *m
                                     ? m->slots[SLOT_CAPABILITIES].value
                                     : SPAN_EMPTY) &
                  ~(unsigned)ANSWERS_TASKS; /* an extension of the other era */
-    s->bridge = circle_is_bridge(m->slots[SLOT_INFO].value);
-    s->results = mcp_outcome_wants_results(s->host.errors, m->slots[SLOT_INFO].value);
-    mem_free(s->client);
-    s->client =
-        m->slots[SLOT_INFO].type == JSON_OBJECT ? mem_span(m->slots[SLOT_INFO].value) : NULL;
-    s->peer.client = s->client;
-    if (s->host.enter && !s->lease) {
-        struct view *own =
-            s->host.enter(s->host.arg, s->host.view, s->host.principal, s->answers, &s->lease);
-        s->host.view = own ? own : s->host.view;
-    }
-    s->greeted = true;
-    if (s->host.wake)
-        s->host.wake(s->host.arg);
-
+    session_enter(s, &m->slots[SLOT_INFO]);
     struct buf *out = session_begin(s, reply, MCP_OUT_FINAL);
     buf_str(out, "{\"jsonrpc\":\"2.0\",\"id\":");
     buf_span(out, m->rpc.id);
@@ -463,6 +495,13 @@ static void handle_list(struct mcp_session *s, const struct mcp_message *m, void
     session_end(s, reply, MCP_OUT_FINAL);
 }
 
+static void set_level(struct mcp_session *s, int level)
+{
+    s->level = level;
+    if (level >= 0)
+        wishes_want_log(s->host.router, s->host.view, level, mcp_levels[level]);
+}
+
 static void handle_set_level(struct mcp_session *s, const struct mcp_message *m, void *reply,
                              int arg)
 {
@@ -479,8 +518,7 @@ static void handle_set_level(struct mcp_session *s, const struct mcp_message *m,
                     "alert, emergency");
         return;
     }
-    s->level = level;
-    wishes_want_log(s->host.router, s->host.view, level, mcp_levels[level]);
+    set_level(s, level);
     reply_result(s, reply, m->rpc.id, SPAN("{}"));
 }
 
@@ -533,6 +571,8 @@ static void handle_open(struct mcp_session *s, const struct mcp_message *m, void
     request.party = s->number;
     request.as_task = op == OP_CALL_TOOL && m->slots[SLOT_TASK].type == JSON_OBJECT;
     request.takes_structured = strcmp(s->version, "2025-06-18") >= 0;
+    s->entry.calls++;
+    s->entry.last = router_timers(s->host.router)->now;
     struct call *call = call_open(s->host.router, &s->peer, s->host.view, &request, p);
     if (call)
         p->call = call; /* else the call has ended, and `p` is gone */
@@ -747,6 +787,7 @@ struct mcp_session *mcp_session_new(const struct mcp_host *host, const struct mc
 
 void mcp_session_free(struct mcp_session *s)
 {
+    roll_leave(&s->entry);
     call_cancel_all(&s->peer);
     agent_asks_fini(&s->asks);
     elicited_fini(&s->elicited);
@@ -769,4 +810,85 @@ struct span mcp_session_version(const struct mcp_session *s)
 size_t mcp_session_pending(const struct mcp_session *s)
 {
     return s->n_pending;
+}
+
+/* --- another daemon takes over --- */
+
+/* Questions of the daemon that goes on get ids above those of the one that ends its calls. */
+enum { ASKS_APART = 1000 * 1000 };
+
+void mcp_session_export(const struct mcp_session *s, struct buf *out)
+{
+    struct span uri;
+    size_t at = 0;
+    void *wish;
+
+    json_out_str(out, "version", s->version);
+    json_out_str(out, "label", s->label);
+    json_out_number(out, "answers", s->answers);
+    json_out_number(out, "number", s->number >> 1);
+    json_out_number(out, "level", (uint64_t)(s->level + 1));
+    json_out_number(out, "asks", s->asks.last_id + ASKS_APART);
+    json_out_bool(out, "attached", s->standing != NULL);
+    if (s->client)
+        json_out_raw(out, "client", span_str(s->client));
+    json_out_open(out, "subscriptions", '[');
+    while (s->standing && map_next(&s->standing->uris, &at, &uri, &wish))
+        json_out_text(out, NULL, uri);
+    buf_char(out, ']');
+}
+
+static void text_in(struct span state, const char *name, char *out, size_t size)
+{
+    BUF_SCOPED text = {0};
+    struct json_slot slot = json_get(state, name);
+
+    if (slot.type != JSON_STRING)
+        return;
+    json_unescape(&text, slot.value);
+    snprintf(out, size, "%s", buf_cstr(&text));
+}
+
+void mcp_session_import(struct mcp_session *s, struct span state)
+{
+    struct json_slot client = json_get(state, "client");
+    struct json_iter uris = json_iter(json_get(state, "subscriptions").value);
+
+    text_in(state, "version", s->version, sizeof s->version);
+    text_in(state, "label", s->label, sizeof s->label);
+    s->answers = (unsigned)json_count(state, "answers");
+    s->number = json_count(state, "number") << 1 | 1;
+    s->asks.last_id = json_count(state, "asks");
+    session_enter(s, &client);
+    if (json_get(state, "attached").type == JSON_TRUE)
+        session_attach(s);
+    set_level(s, (int)json_count(state, "level") - 1);
+    while (s->standing && json_next(&uris)) {
+        BUF_SCOPED uri = {0};
+        if (!wishes_subscribe(s->standing, json_text(uris.value, &uri)))
+            log_info("mcp", "a resource that session %s had subscribed to is not offered any more",
+                     s->label);
+    }
+}
+
+uint64_t mcp_session_number(const struct mcp_session *s)
+{
+    return s->number;
+}
+
+static bool is_pending(const struct mcp_session *s, struct span id)
+{
+    LIST_EACH (&s->pending, it)
+        if (span_eq(pending_id(LIST_ENTRY(it, struct agent_request, node)), id))
+            return true;
+    return false;
+}
+
+bool mcp_session_is_stray(const struct mcp_session *s, const struct mcp_message *m)
+{
+    if (m->rpc.kind == RPC_RESULT || m->rpc.kind == RPC_ERROR)
+        return !agent_asks_knows(&s->asks, m->rpc.id);
+    return m->rpc.kind == RPC_NOTIFICATION && m->rpc.params.n &&
+           rpc_method_is(&m->rpc, "notifications/cancelled") &&
+           !is_pending(s, json_get(m->rpc.params, "requestId").value);
 }

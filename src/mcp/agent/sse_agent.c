@@ -70,7 +70,12 @@ static void out_abandon(void *owner, void *reply)
     (void)owner, (void)reply;
 }
 
-static const struct mcp_out out_ops = {out_begin, out_end, out_abandon, NULL};
+static void out_hang_up(void *owner)
+{
+    agent_end(owner, "ended by the operator");
+}
+
+static const struct mcp_out out_ops = {out_begin, out_end, out_abandon, NULL, "sse", out_hang_up};
 
 /* --- sessions --- */
 

@@ -16,6 +16,9 @@ struct stdio_agent {
     struct duplex *duplex;
     size_t max_message;
     bool at_eof;
+    const char *leaving; /* why the agent is closed with its last answer; or NULL */
+    bool detained;       /* see stdio_agent_detain */
+    struct buf kept;     /* the lines for the other daemon */
     struct timer drain;
     void (*closed)(void *arg);
     void *arg;
@@ -37,7 +40,7 @@ static void out_end(void *owner, void *reply, enum mcp_out_kind kind)
     buf_char(stream_out(a->stream), '\n');
     stream_wrote(a->stream);
     /* duplex_pending still counts the request that is answered here. */
-    if (a->at_eof && kind == MCP_OUT_FINAL && duplex_pending(a->duplex) <= 1)
+    if ((a->at_eof || a->leaving) && kind == MCP_OUT_FINAL && duplex_pending(a->duplex) <= 1)
         timer_set(loop_timers(a->loop), &a->drain, 0);
 }
 
@@ -46,13 +49,41 @@ static void out_abandon(void *owner, void *reply)
     (void)owner, (void)reply;
 }
 
-static const struct mcp_out out_ops = {out_begin, out_end, out_abandon, NULL};
+static void out_hang_up(void *owner)
+{
+    stdio_agent_close(owner, "ended by the operator");
+}
+
+static const struct mcp_out out_ops = {out_begin, out_end, out_abandon, NULL, "stdio", out_hang_up};
+
+/* Of the lines that come while another daemon takes over, answers and cancellations are for calls
+ * that are open here; a cancellation may be for a request that was kept, too. */
+static void sort_line(struct stdio_agent *a, struct span line)
+{
+    struct mcp_message m;
+    bool fine = mcp_skim(line, &m) == 0;
+    bool answer = fine && (m.rpc.kind == RPC_RESULT || m.rpc.kind == RPC_ERROR);
+    bool cancels =
+        fine && m.rpc.kind == RPC_NOTIFICATION && rpc_method_is(&m.rpc, "notifications/cancelled");
+
+    if (!answer) {
+        buf_span(&a->kept, line);
+        buf_char(&a->kept, '\n');
+    }
+    if (answer || cancels)
+        duplex_deliver(a->duplex, &m);
+    if (a->kept.n > STREAM_HIGH_WATER)
+        stream_pause(a->stream);
+}
 
 static void on_line(void *owner, struct span line)
 {
     struct stdio_agent *a = owner;
 
-    duplex_receive(a->duplex, line);
+    if (a->detained)
+        sort_line(a, line);
+    else
+        duplex_receive(a->duplex, line);
 }
 
 static void on_too_long(void *owner, struct span head)
@@ -94,7 +125,9 @@ static void on_drained(struct timer *t)
 {
     struct stdio_agent *a = CONTAINER_OF(t, struct stdio_agent, drain);
 
-    stdio_agent_close(a, "the agent closed its end");
+    if (a->leaving && !a->at_eof && duplex_pending(a->duplex))
+        return; /* asked again meanwhile */
+    stdio_agent_close(a, a->leaving ? a->leaving : "the agent closed its end");
 }
 
 static void on_closed(void *owner, const char *reason)
@@ -102,9 +135,11 @@ static void on_closed(void *owner, const char *reason)
     struct stdio_agent *a = owner;
 
     (void)reason;
-    a->at_eof = false; /* the answers of calls that end now are not waited for */
+    a->at_eof = false;
+    a->leaving = NULL; /* the answers of calls that end now are not waited for */
     timer_clear(loop_timers(a->loop), &a->drain);
     lines_fini(&a->lines);
+    buf_fini(&a->kept);
     duplex_free(a->duplex);
     a->closed(a->arg);
     mem_free(a);
@@ -143,6 +178,11 @@ void stdio_agent_release(struct stdio_agent *a)
         drain(a, DRAIN_MS);
 }
 
+void stdio_agent_show(struct stdio_agent *a, struct view *view)
+{
+    duplex_show(a->duplex, view);
+}
+
 void stdio_agent_feed(struct stdio_agent *a, struct span early, bool at_eof)
 {
     on_data(a, early);
@@ -150,9 +190,49 @@ void stdio_agent_feed(struct stdio_agent *a, struct span early, bool at_eof)
         on_eof(a);
 }
 
+void stdio_agent_detain(struct stdio_agent *a)
+{
+    a->detained = true;
+}
+
+int stdio_agent_hand_over(struct stdio_agent *a, struct buf *state, struct buf *early)
+{
+    if (a->at_eof || a->lines.skipping || duplex_is_busy(a->duplex) || stream_queued(a->stream))
+        return -1;
+    int fd = stream_descriptor(a->stream);
+    if (fd < 0)
+        return -1;
+    duplex_export(a->duplex, state, early);
+    buf_span(early, buf_view(&a->kept));
+    buf_span(early, buf_view(&a->lines.tail));
+    return fd;
+}
+
+void stdio_agent_show_parked(const struct stdio_agent *a, modern_parked_fn *show, void *arg)
+{
+    duplex_show_parked(a->duplex, show, arg);
+}
+
+void stdio_agent_left(struct stdio_agent *a)
+{
+    stream_close(a->stream, "another daemon goes on with it");
+}
+
+void stdio_agent_import(struct stdio_agent *a, struct span state)
+{
+    duplex_import(a->duplex, state);
+}
+
 size_t stdio_agent_pending(const struct stdio_agent *a)
 {
     return duplex_pending(a->duplex);
+}
+
+void stdio_agent_leave(struct stdio_agent *a, const char *reason)
+{
+    a->leaving = reason;
+    if (!duplex_pending(a->duplex))
+        timer_set(loop_timers(a->loop), &a->drain, 0);
 }
 
 void stdio_agent_close(struct stdio_agent *a, const char *reason)

@@ -51,7 +51,14 @@ static void out_abandon(void *owner, void *reply)
     (void)owner, (void)reply;
 }
 
-static const struct mcp_out out_ops = {out_begin, out_end, out_abandon, NULL};
+static void out_hang_up(void *owner)
+{
+    struct ws_agent *a = owner;
+
+    ws_close(a->ws, 1001, "ended by the operator"); /* the rest follows when that is done */
+}
+
+static const struct mcp_out out_ops = {out_begin, out_end, out_abandon, NULL, "ws", out_hang_up};
 
 static void on_message(void *owner, enum ws_opcode op, struct span payload)
 {

@@ -83,19 +83,27 @@ static void learn_instructions(struct mcp_provider *p, const struct mcp_message 
     }
 }
 
+/* `*kept` becomes the raw object, or NULL if it is none. */
+static void keep_object(char **kept, struct json_slot slot)
+{
+    struct buf copy = {0};
+
+    mem_free(*kept);
+    *kept = NULL;
+    if (slot.type != JSON_OBJECT)
+        return;
+    json_one_line(&copy, slot.value);
+    *kept = buf_take(&copy);
+}
+
 static void learn_info(struct mcp_provider *p, const struct mcp_message *m)
 {
     struct json_slot info = m->slots[SLOT_INFO];
-    struct buf copy = {0};
 
-    mem_free(p->info);
-    p->info = NULL;
     if (info.type == JSON_NONE) /* in the stateless era every result has serverInfo */
         info = json_get(json_get(m->rpc.result, "_meta").value, MCP_META_PREFIX "serverInfo");
-    if (info.type != JSON_OBJECT)
-        return;
-    json_one_line(&copy, info.value);
-    p->info = buf_take(&copy);
+    keep_object(&p->info, info);
+    keep_object(&p->capabilities, m->slots[SLOT_CAPABILITIES]);
 }
 
 /* The handshake is done: from here on both eras go the same way. */

@@ -24,6 +24,7 @@ struct http_refusal {
     int status;
     uint64_t number;       /* of the token that the request had; 0 = none */
     struct span challenge; /* all WWW-Authenticate headers, with commas between */
+    bool beside; /* the request was none of MCP's: what it says of the token is no proof */
 };
 
 enum http_signed {

@@ -15,6 +15,7 @@
 #include "mcp/server/task_watch.h"
 #include "mcp/server/upstream.h"
 #include "mcp/task_text.h"
+#include "wire/json_out.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -49,6 +50,8 @@ static void receive_response(struct mcp_provider *p, const struct mcp_message *m
         log_debug(p->alias, "answer to id " SPAN_FMT ", which is not open", SPAN_ARG(m->rpc.id));
         return;
     }
+    if (!sent->call)
+        upstream_note(p, true, m->rpc.text);
     idmap_take(&p->sent, sent->id);
     sent->id = 0;
     sent->keep = false;
@@ -342,9 +345,12 @@ static void receive_one(struct mcp_provider *p, const struct mcp_message *m, uin
         receive_response(p, m);
         break;
     case RPC_REQUEST:
+        upstream_note(p, true, m->rpc.text);
         receive_request(p, m, about);
         break;
     case RPC_NOTIFICATION:
+        if (!rpc_method_is(&m->rpc, "notifications/progress"))
+            upstream_note(p, true, m->rpc.text);
         (p->plain ? pass_notification : receive_notification)(p, m, about);
         break;
     case RPC_BATCH:
@@ -486,6 +492,7 @@ static void clear_timers(struct mcp_provider *p)
 {
     handshake_ended(p);
     timer_clear(router_timers(p->core.router), &p->listen);
+    timer_clear(router_timers(p->core.router), &p->listen_wait);
     timer_clear(router_timers(p->core.router), &p->ping);
 }
 
@@ -559,7 +566,9 @@ struct mcp_provider *mcp_provider_new(const char *alias, const struct mcp_link_o
     p->link = link;
     p->declares = ANSWERS_ELICIT_FORM | ANSWERS_ELICIT_URL | ANSWERS_SAMPLING;
     list_init(&p->all_sent);
+    traffic_init(&p->traffic);
     p->listen.fire = upstream_on_listen;
+    p->listen_wait.fire = upstream_on_listen_silence;
     p->probe.fire = handshake_on_silence;
     p->ping.fire = ping_on_answer;
     provider_init(&p->core, &upstream_verbs, &life, p->alias);
@@ -575,6 +584,7 @@ void mcp_provider_free(struct mcp_provider *p)
     idmap_fini(&p->sent);
     map_fini(&p->listen_uris);
     buf_fini(&p->extra);
+    traffic_fini(&p->traffic);
     map_fini(&p->withheld);
     map_fini(&p->listen_tasks);
     map_fini(&p->watches);
@@ -583,8 +593,71 @@ void mcp_provider_free(struct mcp_provider *p)
     circle_fini(p);
     mem_free(p->instructions);
     mem_free(p->info);
+    mem_free(p->capabilities);
     mem_free(p->alias);
+    mem_free(p->key);
     mem_free(p);
+}
+
+/* --- another daemon takes over --- */
+
+void mcp_provider_set_key(struct mcp_provider *p, const char *key)
+{
+    mem_free(p->key);
+    p->key = mem_str(key);
+}
+
+const char *mcp_provider_key(const struct mcp_provider *p)
+{
+    return p->key;
+}
+
+bool mcp_provider_is_promised(const struct mcp_provider *p)
+{
+    return p->key && p->ops->is_promised && p->ops->is_promised(p->link);
+}
+
+bool mcp_provider_promise(const struct mcp_provider *p, struct buf *out)
+{
+    return p->key && p->ops->promise && p->ops->promise(p->link, out);
+}
+
+/* What else the server may still answer, such as a list, the other daemon asks for itself. */
+bool mcp_provider_leave(struct mcp_provider *p, size_t moving, struct buf *note, int fds[3],
+                        struct buf *early)
+{
+    if (!p->key || !p->ops->leave || p->core.state != PROVIDER_READY ||
+        provider_count_calls(&p->core) > moving || !p->ops->leave(p->link, note, fds, early))
+        return false;
+    timer_clear(router_timers(p->core.router), &p->ping);
+    timer_clear(router_timers(p->core.router), &p->listen);
+    return true;
+}
+
+bool mcp_provider_put_going_on(const struct mcp_provider *p, const struct call *call,
+                               struct buf *out)
+{
+    const struct sent *sent = call->provider_data;
+    struct provider_facts facts = {0};
+
+    if (p->modern || call->state != CALL_OPEN || call->op == OP_STANDING || !sent || !sent->id ||
+        sent->errand || sent->made || !p->ops->describe)
+        return false;
+    p->ops->describe(p->link, &facts);
+    json_out_number(out, "id", sent->id);
+    json_out_number(out, "pid", (uint64_t)facts.pid);
+    return facts.pid > 0;
+}
+
+void mcp_provider_skip_ids(struct mcp_provider *p, uint64_t last)
+{
+    if (p->last_id < last)
+        p->last_id = last;
+}
+
+uint64_t mcp_provider_last_id(const struct mcp_provider *p)
+{
+    return p->last_id;
 }
 
 struct provider *mcp_provider_core(struct mcp_provider *p)
@@ -657,9 +730,19 @@ void mcp_provider_set_era(struct mcp_provider *p, enum mcp_era era)
     p->wanted_era = era;
 }
 
+const struct traffic *mcp_provider_traffic(const struct mcp_provider *p)
+{
+    return &p->traffic;
+}
+
 struct span mcp_provider_info(const struct mcp_provider *p)
 {
     return p->info ? span_str(p->info) : SPAN_EMPTY;
+}
+
+struct span mcp_provider_capabilities(const struct mcp_provider *p)
+{
+    return p->capabilities ? span_str(p->capabilities) : SPAN_EMPTY;
 }
 
 const char *mcp_provider_instructions(const struct mcp_provider *p)

@@ -16,6 +16,7 @@
 #include "mcp/server/overrides.h"
 
 struct mcp_provider;
+struct traffic;
 
 /* Describes a message to the server, for links that put parts of the message into headers. */
 struct mcp_parcel {
@@ -53,6 +54,10 @@ struct mcp_link_ops {
     bool reports_failures;
     /* The server is not ours to start: its tasks outlive the link. */
     bool outlived;
+    /* Another daemon takes over; see mcp_provider_promise and the like. May be NULL. */
+    bool (*is_promised)(const void *link);
+    bool (*promise)(const void *link, struct buf *out);
+    bool (*leave)(void *link, struct buf *note, int fds[3], struct buf *early);
     /* Fill in what the link knows of the server; may be NULL. */
     void (*describe)(const void *link, struct provider_facts *facts);
 };
@@ -125,12 +130,41 @@ enum mcp_phase {
 };
 /* When the phase was reached, in microseconds of the monotonic clock; 0 when it was not. */
 uint64_t mcp_provider_phase(const struct mcp_provider *p, enum mcp_phase phase);
+/* The last messages of the connection, without those of calls. */
+const struct traffic *mcp_provider_traffic(const struct mcp_provider *p);
 /* The server's serverInfo: a raw object with name and version; empty before the handshake. */
 struct span mcp_provider_info(const struct mcp_provider *p);
+/* The same for its capabilities. */
+struct span mcp_provider_capabilities(const struct mcp_provider *p);
 /* The server's own instructions; NULL when it has none. */
 const char *mcp_provider_instructions(const struct mcp_provider *p);
 
+/* --- another daemon takes over --- */
+/* What the server is known by in the next daemon; without a key it is not handed over. Before the
+ * provider is started. */
+void mcp_provider_set_key(struct mcp_provider *p, const char *key);
+const char *mcp_provider_key(const struct mcp_provider *p);
+/* Does the daemon before us hand this server's program over? */
+bool mcp_provider_is_promised(const struct mcp_provider *p);
+/* The running program, as the other daemon expects it (io/heirloom.h). False: there is none that
+ * could be handed over. */
+MUST_CHECK bool mcp_provider_promise(const struct mcp_provider *p, struct buf *out);
+/*
+ * Hand the program over: its pipes in `fds`, which the caller closes, what the other daemon must
+ * know in `note` (members of an object), and the output that was read already. `moving`: how many
+ * open calls go with it. False: not now.
+ */
+MUST_CHECK bool mcp_provider_leave(struct mcp_provider *p, size_t moving, struct buf *note,
+                                   int fds[3], struct buf *early);
+/* Can this open call, which waits for its agent's answers, go on in another daemon? Then members
+ * for struct going_on are appended. */
+MUST_CHECK bool mcp_provider_put_going_on(const struct mcp_provider *p, const struct call *call,
+                                          struct buf *out);
+
 /* --- for the link --- */
+/* Requests of ours have ids above this: the daemon before us has used those up to here. */
+void mcp_provider_skip_ids(struct mcp_provider *p, uint64_t last);
+uint64_t mcp_provider_last_id(const struct mcp_provider *p);
 void mcp_provider_connected(struct mcp_provider *p);
 /*
  * One message from the server. `about` is the id of our request on whose stream it came; 0 when the

@@ -4,9 +4,13 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/sha.h"
 #include "io/cage.h"
+#include "io/heirloom.h"
+#include "wire/json_out.h"
 #include "wire/lines.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 
 struct stdio_upstream {
@@ -26,16 +30,121 @@ struct stdio_upstream {
     struct buf denied;     /* the last line of stderr about something refused; only with a cage */
     uint64_t denied_at;    /* when it came */
     struct buf refused, remedy; /* what the cage refused to the server that ended last */
+    struct heirloom *heirloom;  /* the program of the daemon before us that we wait for; or NULL */
+    struct map
+        greetings;       /* method of the handshake -> the server's answer (struct kept_greeting) */
+    bool greeting;       /* the handshake is going on: its answers are kept */
+    bool known;          /* the program has had its handshake, with the daemon before us */
+    struct buf held;     /* the message being written meanwhile */
+    struct timer answer; /* gives the handshake the kept answer */
+    uint64_t answer_id;
+    const struct kept_greeting *answered;
+};
+
+/* A server's answer in the handshake, as the next daemon can give it to itself. */
+struct kept_greeting {
+    uint64_t id;     /* of our request */
+    size_t n;        /* 0: no answer so far */
+    const char *key; /* "result" or "error" */
+    char bytes[];
 };
 
 /* A line of stderr says why the server ended only if it came within this time before the end; one
  * from the start, such as a greeting, does not. */
 enum { LAST_WORDS_MS = 1000 };
 
+/* --- the handshake, which a program has once, whoever its owner is --- */
+
+static void forget_greetings(struct stdio_upstream *u)
+{
+    size_t at = 0;
+    void *g;
+
+    while (map_next(&u->greetings, &at, NULL, &g))
+        mem_free(g);
+    map_fini(&u->greetings);
+    u->greetings = (struct map){0};
+}
+
+static void keep_greeting(struct stdio_upstream *u, struct span method, uint64_t id,
+                          const char *key, struct span text)
+{
+    struct kept_greeting *g = mem_alloc(sizeof *g + text.n);
+
+    *g = (struct kept_greeting){.id = id, .n = text.n, .key = key};
+    if (text.n)
+        memcpy(g->bytes, text.p, text.n);
+    mem_free(map_put(&u->greetings, method, g));
+}
+
+static bool is_of_handshake(const struct mcp_parcel *parcel)
+{
+    return parcel->kind == RPC_REQUEST && parcel->method &&
+           (strcmp(parcel->method, "initialize") == 0 ||
+            strcmp(parcel->method, "server/discover") == 0);
+}
+
+/* Is this the answer to a request of the handshake? Then it is kept. */
+static void listen_to_greeting(struct stdio_upstream *u, struct span line)
+{
+    struct rpc_message m;
+    struct span method;
+    size_t at = 0;
+    int64_t id;
+    void *g;
+
+    if (rpc_skim(line, NULL, NULL, NULL, 0, &m) || (m.kind != RPC_RESULT && m.kind != RPC_ERROR) ||
+        !json_int(m.id, &id))
+        return;
+    while (map_next(&u->greetings, &at, &method, &g)) {
+        if (((struct kept_greeting *)g)->id != (uint64_t)id)
+            continue;
+        bool fine = m.kind == RPC_RESULT;
+        BUF_SCOPED name = {0};
+        buf_span(&name, method);
+        keep_greeting(u, buf_view(&name), (uint64_t)id, fine ? "result" : "error",
+                      fine ? m.result : m.error);
+        return;
+    }
+}
+
+static void on_answer(struct timer *t)
+{
+    struct stdio_upstream *u = CONTAINER_OF(t, struct stdio_upstream, answer);
+    const struct kept_greeting *g = u->answered;
+    BUF_SCOPED line = {0};
+
+    buf_printf(&line, "{\"jsonrpc\":\"2.0\",\"id\":%llu,\"%s\":", (unsigned long long)u->answer_id,
+               g->key);
+    buf_bytes(&line, g->bytes, g->n);
+    buf_char(&line, '}');
+    mcp_provider_receive(u->provider, buf_view(&line), 0);
+}
+
+/* A message to a program that has had its handshake: true if it is not to be sent. */
+static bool is_known_already(struct stdio_upstream *u, const struct mcp_parcel *parcel)
+{
+    const struct kept_greeting *g =
+        is_of_handshake(parcel) ? map_get(&u->greetings, span_str(parcel->method)) : NULL;
+
+    if (g && g->n) {
+        u->answered = g;
+        u->answer_id = parcel->id;
+        timer_set(loop_timers(u->loop), &u->answer, 0);
+        return true;
+    }
+    u->known = false; /* the handshake is over */
+    return parcel->method && strcmp(parcel->method, "notifications/initialized") == 0;
+}
+
+/* --- lines --- */
+
 static void on_line(void *owner, struct span line)
 {
     struct stdio_upstream *u = owner;
 
+    if (u->greeting)
+        listen_to_greeting(u, line);
     mcp_provider_receive(u->provider, line, 0);
 }
 
@@ -168,12 +277,160 @@ static void explain_failure(struct stdio_upstream *u, const struct err *err)
     timer_set(loop_timers(u->loop), &u->report, 0);
 }
 
+/* The server runs: speak with it from now on. */
+static void begin(struct stdio_upstream *u)
+{
+    lines_init(&u->lines, u->options.max_message);
+    u->stream = child_stream(u->child);
+    /* For a server that does not read its input, at most one message more is kept in memory. */
+    stream_set_limit(u->stream, u->options.max_message + STREAM_LIMIT);
+    stream_start(u->stream, &stream_events, u);
+}
+
+/* --- a program of the daemon before us, or for the one after us --- */
+
+/* Longer than a daemon takes for its last calls. */
+enum { HEIRLOOM_MS = 45 * 1000 };
+
+/* The same text in the next daemon, if it would start the same program in the same way. */
+static void put_key(struct buf *out, const struct stdio_upstream *u)
+{
+    const struct stdio_upstream_options *o = &u->options;
+    unsigned char hash[SHA256_N];
+    BUF_SCOPED all = {0};
+
+    for (size_t i = 0; o->argv[i]; i++)
+        buf_bytes(&all, o->argv[i], strlen(o->argv[i]) + 1);
+    buf_char(&all, '\n');
+    for (size_t i = 0; o->env && o->env[i]; i++)
+        buf_bytes(&all, o->env[i], strlen(o->env[i]) + 1);
+    buf_printf(&all, "\n%s\n%s", o->cwd ? o->cwd : "", o->cage ? o->cage->level : "");
+    sha_256(hash, buf_view(&all));
+    buf_printf(out, "%s ", mcp_provider_key(u->provider));
+    for (size_t i = 0; i < SHA256_N; i++)
+        buf_printf(out, "%02x", hash[i]);
+}
+
+static void take_greetings(struct stdio_upstream *u, struct span note)
+{
+    struct json_iter it = json_iter(json_get(note, "greetings").value);
+    int64_t last = 0;
+
+    forget_greetings(u);
+    while (json_next(&it)) {
+        BUF_SCOPED method = {0};
+        bool fine = json_get(it.value, "result").type != JSON_NONE;
+        const char *key = fine ? "result" : "error";
+        keep_greeting(u, json_text(it.key, &method), 0, key, json_get(it.value, key).value);
+    }
+    if (json_int(json_get(note, "last_id").value, &last) && last > 0)
+        mcp_provider_skip_ids(u->provider, (uint64_t)last);
+}
+
+static void on_heirloom(void *arg, struct heirloom *h, bool here)
+{
+    struct stdio_upstream *u = arg;
+    struct provider *core = mcp_provider_core(u->provider);
+
+    u->heirloom = NULL;
+    provider_start_again(core, core->policy.start_timeout);
+    if (!here) {
+        start(u);
+        return;
+    }
+    u->child = heirloom_take(h, u->options.alias, &child_events, u);
+    u->known = true;
+    take_greetings(u, heirloom_note(h));
+    begin(u);
+    mcp_provider_connected(u->provider);
+    lines_feed(&u->lines, heirloom_early(h), &line_events, u);
+}
+
+/* True: the program runs already, and comes to us from the daemon before us. */
+static bool await_heirloom(struct stdio_upstream *u)
+{
+    BUF_SCOPED key = {0};
+
+    if (!mcp_provider_key(u->provider))
+        return false;
+    put_key(&key, u);
+    u->heirloom = heirloom_claim(u->loop, buf_cstr(&key), on_heirloom, u);
+    if (!u->heirloom)
+        return false;
+    provider_start_again(mcp_provider_core(u->provider), HEIRLOOM_MS);
+    return true;
+}
+
+static bool link_is_promised(const void *link)
+{
+    const struct stdio_upstream *u = link;
+    BUF_SCOPED key = {0};
+
+    put_key(&key, u);
+    return heirloom_is_promised(u->loop, buf_cstr(&key));
+}
+
+static bool link_promise(const void *link, struct buf *out)
+{
+    const struct stdio_upstream *u = link;
+    BUF_SCOPED key = {0};
+
+    if (!u->child || u->before || u->closing || !u->stream)
+        return false;
+    put_key(&key, u);
+    json_out_str(out, "key", buf_cstr(&key));
+    child_put_promise(u->child, out);
+    return true;
+}
+
+static void put_greetings(const struct stdio_upstream *u, struct buf *out)
+{
+    struct span method;
+    size_t at = 0;
+    void *value;
+
+    json_out_open(out, "greetings", '{');
+    while (map_next(&u->greetings, &at, &method, &value)) {
+        const struct kept_greeting *g = value;
+        BUF_SCOPED name = {0};
+        buf_span(&name, method);
+        if (!g->n)
+            continue;
+        json_out_open(out, buf_cstr(&name), '{');
+        json_out_raw(out, g->key, span_of(g->bytes, g->n));
+        buf_char(out, '}');
+    }
+    buf_char(out, '}');
+}
+
+static bool link_leave(void *link, struct buf *note, int fds[3], struct buf *early)
+{
+    struct stdio_upstream *u = link;
+
+    if (!u->child || !u->stream || u->lines.skipping || stream_queued(u->stream) ||
+        !child_show_pipes(u->child, fds))
+        return false;
+    for (size_t i = 0; i < 3; i++)
+        fds[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, 3);
+    json_out_number(note, "last_id", mcp_provider_last_id(u->provider));
+    put_greetings(u, note);
+    buf_span(early, buf_view(&u->lines.tail));
+    child_leave(u->child);
+    lines_fini(&u->lines);
+    u->child = NULL;
+    u->stream = NULL;
+    u->closing = true;
+    return true;
+}
+
 static void start(struct stdio_upstream *u)
 {
     const struct stdio_upstream_step *before = u->options.before;
     const char *const *argv = before ? before->ready(before->arg) : u->options.argv;
     bool was_before = u->before;
 
+    if (!was_before && await_heirloom(u))
+        return;
     u->before = !argv;
     const struct child_spec spec = {.name = u->options.alias,
                                     .argv = u->before ? before->argv : argv,
@@ -199,11 +456,10 @@ static void start(struct stdio_upstream *u)
         stream_start(u->stream, &step_events, u);
         return;
     }
-    lines_init(&u->lines, u->options.max_message);
-    u->stream = child_stream(u->child);
-    /* For a server that does not read its input, at most one message more is kept in memory. */
-    stream_set_limit(u->stream, u->options.max_message + STREAM_LIMIT);
-    stream_start(u->stream, &stream_events, u);
+    forget_greetings(u);
+    u->greeting = true;
+    u->known = false;
+    begin(u);
     mcp_provider_connected(u->provider);
 }
 
@@ -219,6 +475,9 @@ static struct buf *link_begin(void *link)
 {
     struct stdio_upstream *u = link;
 
+    u->held.n = 0;
+    if (u->known)
+        return &u->held;
     if (u->stream)
         return stream_out(u->stream);
     u->discard.n = 0;
@@ -229,9 +488,18 @@ static void link_end(void *link, const struct mcp_parcel *parcel)
 {
     struct stdio_upstream *u = link;
 
-    (void)parcel;
+    if (u->greeting || u->known) {
+        if (u->known && is_known_already(u, parcel))
+            return;
+        if (is_of_handshake(parcel))
+            keep_greeting(u, span_str(parcel->method), parcel->id, "result", SPAN_EMPTY);
+        else
+            u->greeting = false;
+    }
     if (!u->stream)
         return;
+    if (u->held.n)
+        buf_span(stream_out(u->stream), buf_view(&u->held));
     buf_char(stream_out(u->stream), '\n');
     stream_wrote(u->stream);
 }
@@ -241,6 +509,12 @@ static void link_close(void *link)
     struct stdio_upstream *u = link;
 
     u->closing = true;
+    if (u->heirloom) {
+        heirloom_disclaim(u->heirloom);
+        u->heirloom = NULL;
+        snprintf(u->why, sizeof u->why, "the daemon before this one did not hand it over");
+        timer_set(loop_timers(u->loop), &u->report, 0);
+    }
     if (u->child)
         child_stop(u->child, u->options.stop_grace);
 }
@@ -250,6 +524,11 @@ static void link_free(void *link)
     struct stdio_upstream *u = link;
 
     timer_clear(loop_timers(u->loop), &u->report);
+    timer_clear(loop_timers(u->loop), &u->answer);
+    if (u->heirloom)
+        heirloom_disclaim(u->heirloom);
+    forget_greetings(u);
+    buf_fini(&u->held);
     buf_fini(&u->discard);
     buf_fini(&u->denied);
     buf_fini(&u->refused);
@@ -276,6 +555,9 @@ static const struct mcp_link_ops link_ops = {
     .end = link_end,
     .close = link_close,
     .free = link_free,
+    .is_promised = link_is_promised,
+    .promise = link_promise,
+    .leave = link_leave,
     .describe = link_describe,
 };
 
@@ -287,6 +569,7 @@ struct mcp_provider *stdio_upstream_new(struct loop *loop,
     u->loop = loop;
     u->options = *options;
     u->report.fire = report_failure;
+    u->answer.fire = on_answer;
     u->provider = mcp_provider_new(options->alias, &link_ops, u);
     return u->provider;
 }

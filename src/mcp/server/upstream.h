@@ -9,6 +9,7 @@
 
 #include "mcp/server/overrides.h"
 #include "mcp/server/provider.h"
+#include "mcp/server/traffic.h"
 
 /*
  * What we declare for all agents, where a server is greeted or listed before any of them calls.
@@ -32,6 +33,8 @@ struct sent {
     struct rounds *rounds;      /* a call across eras, which may have to be sent again; else NULL */
     struct task_errand *errand; /* a call that concerns a task (upstream_tasks.c); else NULL */
     enum op made;               /* the operation behind a tool that we made (as_tools.h); else 0 */
+    bool subscribes;            /* a call that ends when a subscriptions/listen is acknowledged */
+    uint64_t listen;            /* the first that has its resource; 0: not sent yet */
 };
 
 struct mcp_provider {
@@ -39,14 +42,16 @@ struct mcp_provider {
     const struct mcp_link_ops *ops;
     void *link;
     char *alias;
+    char *key; /* see mcp_provider_set_key; may be NULL */
 
     bool plain, discreet; /* see mcp_provider_set_plain and _discreet */
     enum mcp_era wanted_era;
-    bool modern;           /* the server is spoken to in the stateless era */
-    uint64_t legacy_until; /* a probe found the initialize era: do not probe before this time */
-    bool probed_again;     /* server/discover was sent a second time */
-    bool knows_modern;     /* the server has answered server/discover, and not failed since */
-    struct timer probe;    /* ends the wait for an answer to server/discover */
+    bool modern;            /* the server is spoken to in the stateless era */
+    uint64_t legacy_until;  /* a probe found the initialize era: do not probe before this time */
+    bool probed_again;      /* server/discover was sent a second time */
+    bool knows_modern;      /* the server has answered server/discover, and not failed since */
+    struct timer probe;     /* ends the wait for an answer to server/discover */
+    struct traffic traffic; /* what passes besides calls */
     char version[16];
     unsigned declares; /* the asks we tell the server we can answer */
     unsigned offers;   /* OFFERS_ bits of the server's capabilities */
@@ -65,8 +70,9 @@ struct mcp_provider {
     void (*on_lists)(void *arg);
     void *orphan_arg, *lists_arg;
     char *instructions;
-    char *info;       /* raw serverInfo; NULL while the server has not sent any */
-    struct buf marks; /* what core.bridges points into (circle.h) */
+    char *info;         /* raw serverInfo; NULL while the server has not sent any */
+    char *capabilities; /* raw, as the server sent them; the same */
+    struct buf marks;   /* what core.bridges points into (circle.h) */
     uint64_t phase_at[MCP_PHASES];
     char verdict[160]; /* why we closed the link ourselves; empty when we did not */
 
@@ -86,12 +92,13 @@ struct mcp_provider {
     struct sent *pinged; /* the ping that waits for its answer, or NULL */
     uint64_t pinged_at, heard_at;
 
-    uint64_t listen_id;     /* our newest subscriptions/listen, or 0 */
-    uint64_t listen_old;    /* the one that it replaces, until it is acknowledged; or 0 */
-    bool listen_acked;      /* the newest is acknowledged */
-    bool listen_due;        /* the newest does not have all wishes */
-    struct timer listen;    /* opens the subscription (again), or ends the replaced one */
-    struct map listen_uris; /* resources that agents subscribed to */
+    uint64_t listen_id;       /* our newest subscriptions/listen, or 0 */
+    uint64_t listen_old;      /* the one that it replaces, until it is acknowledged; or 0 */
+    bool listen_acked;        /* the newest is acknowledged */
+    bool listen_due;          /* the newest does not have all wishes */
+    struct timer listen;      /* opens the subscription (again), or ends the replaced one */
+    struct timer listen_wait; /* ends calls that wait for an acknowledgement for too long */
+    struct map listen_uris;   /* resources that agents subscribed to */
 
     uint64_t instance;       /* of the process that knows its tasks; 0: they outlive the link */
     struct map watches;      /* tasks whose questions are collected -> struct task_errand */
@@ -100,6 +107,8 @@ struct mcp_provider {
 
 /* --- upstream_calls.c --- */
 extern const struct peer_verbs upstream_verbs;
+/* Keep a message that is no call's, for people. */
+void upstream_note(struct mcp_provider *p, bool in, struct span message);
 /* Send what was written since the link's `begin`. */
 void upstream_send(struct mcp_provider *p, struct mcp_parcel parcel);
 typedef void sent_answered_fn(struct mcp_provider *, struct sent *, const struct mcp_message *);
@@ -189,7 +198,11 @@ void upstream_modern_declare(struct rounds *rounds, unsigned answers);
 void upstream_listen(struct mcp_provider *p);
 /* The server acknowledged the subscription with this id of ours. */
 void upstream_listen_acknowledged(struct mcp_provider *p, uint64_t id);
-void upstream_subscribe(struct mcp_provider *p, struct span uri, bool on);
+/* OP_SUBSCRIBE: the call ends when the server has acknowledged the subscription, or after a short
+ * time. */
+void upstream_subscribe(struct mcp_provider *p, struct call *call, struct span uri);
+void upstream_unsubscribe(struct mcp_provider *p, struct span uri);
+void upstream_on_listen_silence(struct timer *t);
 void upstream_follow_task(struct mcp_provider *p, struct span own, bool on);
 void upstream_on_listen(struct timer *t);
 

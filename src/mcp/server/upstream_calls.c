@@ -58,6 +58,11 @@ void upstream_send(struct mcp_provider *p, struct mcp_parcel parcel)
     p->ops->end(p->link, &parcel);
 }
 
+void upstream_note(struct mcp_provider *p, bool in, struct span message)
+{
+    traffic_add(&p->traffic, router_timers(p->core.router)->now, in, message);
+}
+
 /* A method name of MCP needs no escapes in JSON; one that an agent made up may need some. */
 static void begin_request(struct buf *out, uint64_t id, const char *method, bool is_ours)
 {
@@ -84,6 +89,7 @@ void upstream_request_named(struct mcp_provider *p, const struct sent *sent, con
 {
     struct buf *out = p->ops->begin(p->link);
     unsigned tasks = p->offers & OFFERS_TASKS ? ANSWERS_TASKS : 0u;
+    size_t at = out->n;
 
     begin_request(out, sent->id, method, true);
     if (p->modern) {
@@ -98,6 +104,8 @@ void upstream_request_named(struct mcp_provider *p, const struct sent *sent, con
         buf_char(out, '}');
     }
     buf_char(out, '}');
+    if (!sent->call)
+        upstream_note(p, false, span_from(buf_view(out), at));
     upstream_send(p, (struct mcp_parcel){
                          .kind = RPC_REQUEST, .id = sent->id, .method = method, .name = name});
 }
@@ -124,7 +132,11 @@ void upstream_put_capabilities(struct buf *out, unsigned answers, struct span de
 
 void upstream_notify(struct mcp_provider *p, const char *method, struct span params)
 {
-    rpc_put_notification(p->ops->begin(p->link), method, params);
+    struct buf *out = p->ops->begin(p->link);
+    size_t at = out->n;
+
+    rpc_put_notification(out, method, params);
+    upstream_note(p, false, span_from(buf_view(out), at));
     upstream_send(p, (struct mcp_parcel){.kind = RPC_NOTIFICATION, .method = method});
 }
 
@@ -273,8 +285,12 @@ static bool answer_here(struct mcp_provider *p, struct call *call, const struct 
         call_done(call, &no);
         return true;
     }
-    if (p->modern && (request->op == OP_SUBSCRIBE || request->op == OP_UNSUBSCRIBE)) {
-        upstream_subscribe(p, request->name, request->op == OP_SUBSCRIBE);
+    if (p->modern && request->op == OP_SUBSCRIBE) {
+        upstream_subscribe(p, call, request->name);
+        return true;
+    }
+    if (p->modern && request->op == OP_UNSUBSCRIBE) {
+        upstream_unsubscribe(p, request->name);
         call_done(call, &fine);
         return true;
     }
@@ -337,6 +353,59 @@ static const char *prepare(struct mcp_provider *p, const struct mcp_override *o,
     return tool ? as_tools_redirect(tool, r, other) : NULL;
 }
 
+static void on_answer(struct peer *self, struct call *call, struct span key,
+                      const struct outcome *outcome);
+
+/* A question of the server that its agent has answered by now, or must be asked again. */
+static void settle_ask(struct mcp_provider *p, struct call *call, struct span ask,
+                       struct span responses)
+{
+    BUF_SCOPED key = {0}, id = {0}, line = {0};
+    struct json_slot params = json_get(ask, "params");
+    struct span raw_id = json_text(json_get(ask, "id").value, &id);
+
+    buf_span(&key, json_text(json_get(ask, "key").value, &line));
+    struct json_slot response =
+        responses.n ? json_get(responses, buf_cstr(&key)) : (struct json_slot){0};
+    if (response.type == JSON_OBJECT) {
+        on_answer(&p->core.peer, call, raw_id,
+                  &(struct outcome){.kind = OUTCOME_RESULT, .body = response.value});
+        return;
+    }
+    line.n = 0;
+    buf_printf(&line, "{\"jsonrpc\":\"2.0\",\"id\":" SPAN_FMT ",\"method\":" SPAN_FMT,
+               SPAN_ARG(raw_id), SPAN_ARG(json_get(ask, "method").value));
+    if (params.type != JSON_NONE)
+        buf_printf(&line, ",\"params\":" SPAN_FMT, SPAN_ARG(params.value));
+    buf_char(&line, '}');
+    mcp_provider_receive(p, buf_view(&line), ((struct sent *)call->provider_data)->id);
+}
+
+/* The daemon before us has sent this call, and the server waits for answers to its questions. */
+static void go_on(struct mcp_provider *p, struct sent *sent, const struct going_on *g)
+{
+    struct call *call = sent->call;
+    uint64_t handle = call->handle;
+    struct provider_facts facts = {0};
+    struct json_iter it = json_iter(span_str(g->asks));
+
+    p->ops->describe(p->link, &facts);
+    if (facts.pid != g->pid || idmap_get(&p->sent, g->id)) {
+        upstream_sent_free(p, sent);
+        call_done(call, &(struct outcome){.kind = OUTCOME_FAILED,
+                                          .why = FAIL_CRASHED,
+                                          .text = SPAN("the server was started again while the "
+                                                       "call waited for its client")});
+        return;
+    }
+    idmap_take(&p->sent, sent->id);
+    sent->id = g->id;
+    idmap_put(&p->sent, sent->id, sent);
+    call->repeatable = false;
+    while (json_next(&it) && router_find(p->core.router, handle))
+        settle_ask(p, call, it.value, span_str(g->responses ? g->responses : ""));
+}
+
 static void on_open(struct peer *self, struct call *call, const struct request *request)
 {
     struct mcp_provider *p = of_peer(self);
@@ -375,7 +444,10 @@ static void on_open(struct peer *self, struct call *call, const struct request *
             extra = upstream_tasks_begin(p, sent, &r);
         if (p->modern != ((r.answers & ANSWERS_BY_RETRY) != 0))
             upstream_modern_keep(p, sent, &r);
-        upstream_send_call(p, sent, &r, extra);
+        if (request->goes_on)
+            go_on(p, sent, request->goes_on);
+        else
+            upstream_send_call(p, sent, &r, extra);
     }
     buf_fini(&other);
     buf_fini(&params);

@@ -14,6 +14,8 @@ enum { MAX_ROUNDS = 10, RELISTEN_MS = 1000 };
 /* How long a replaced subscription stays open after the new one is acknowledged: what the server
  * sent on the old stream before that may still be on its way. */
 enum { SETTLE_MS = 100 };
+/* How long a call that subscribes waits for the acknowledgement. */
+enum { ACKNOWLEDGE_MS = 2000 };
 /* The wait before a round without questions: the server only wants the request again. */
 enum { PAUSE_MS = 250 };
 
@@ -267,6 +269,36 @@ bool upstream_modern_ask_input(struct mcp_provider *p, struct sent *sent,
 
 /* --- subscriptions --- */
 
+/* The first call that waits for this subscriptions/listen or an earlier one, or NULL. */
+static struct sent *first_subscribing(const struct mcp_provider *p, uint64_t id)
+{
+    LIST_EACH (&p->all_sent, it) {
+        struct sent *sent = LIST_ENTRY(it, struct sent, node);
+        if (sent->subscribes && sent->listen <= id && (sent->listen || id == UINT64_MAX))
+            return sent;
+    }
+    return NULL;
+}
+
+/* The calls that wait for it have ended. Inside `done` others may come and go. */
+static void end_subscribing(struct mcp_provider *p, uint64_t id)
+{
+    struct sent *sent;
+
+    while ((sent = first_subscribing(p, id))) {
+        struct call *call = sent->call;
+        upstream_sent_free(p, sent);
+        call_done(call, &(struct outcome){.kind = OUTCOME_RESULT, .body = SPAN("{}")});
+    }
+    if (!first_subscribing(p, UINT64_MAX))
+        timer_clear(router_timers(p->core.router), &p->listen_wait);
+}
+
+void upstream_on_listen_silence(struct timer *t)
+{
+    end_subscribing(CONTAINER_OF(t, struct mcp_provider, listen_wait), UINT64_MAX);
+}
+
 /* A subscription has ended by itself. If it is the newest, the one that it was to replace stays. */
 static void listen_over(struct mcp_provider *p, bool again)
 {
@@ -278,6 +310,8 @@ static void listen_over(struct mcp_provider *p, bool again)
     p->listen_old = 0;
     if (again)
         timer_set(router_timers(p->core.router), &p->listen, RELISTEN_MS);
+    else
+        end_subscribing(p, UINT64_MAX); /* this server has no subscriptions */
 }
 
 static void listen_answered(struct mcp_provider *p, struct sent *sent, const struct mcp_message *m)
@@ -352,6 +386,11 @@ void upstream_listen(struct mcp_provider *p)
     put_wishes(p, &wishes);
     struct sent *sent = upstream_sent_new(p, listen_answered, listen_failed);
     p->listen_id = sent->id;
+    LIST_EACH (&p->all_sent, it) {
+        struct sent *waits = LIST_ENTRY(it, struct sent, node);
+        if (waits->subscribes && !waits->listen)
+            waits->listen = sent->id;
+    }
     upstream_request(p, sent, "subscriptions/listen", buf_view(&wishes));
     buf_fini(&wishes);
 }
@@ -377,18 +416,36 @@ void upstream_listen_acknowledged(struct mcp_provider *p, uint64_t id)
     p->listen_acked = true;
     if (p->listen_old && !p->listen_due)
         timer_set(router_timers(p->core.router), &p->listen, SETTLE_MS);
+    end_subscribing(p, id);
 }
 
-void upstream_subscribe(struct mcp_provider *p, struct span uri, bool on)
+static void listen_soon(struct mcp_provider *p)
 {
-    if (on)
-        map_put(&p->listen_uris, uri, p);
-    else
-        map_del(&p->listen_uris, uri);
     p->listen_due = true;
     /* From the loop: several changes make one new stream. A call that comes before is sent behind
      * it (upstream_send_call). */
     timer_set(router_timers(p->core.router), &p->listen, 0);
+}
+
+void upstream_subscribe(struct mcp_provider *p, struct call *call, struct span uri)
+{
+    struct sent *sent = upstream_sent_new(p, NULL, NULL);
+
+    idmap_take(&p->sent, sent->id); /* nothing is sent for this call alone */
+    sent->id = 0;
+    sent->call = call;
+    sent->subscribes = true;
+    call->provider_data = sent;
+    map_put(&p->listen_uris, uri, p);
+    listen_soon(p);
+    if (!timer_is_set(&p->listen_wait))
+        timer_set(router_timers(p->core.router), &p->listen_wait, ACKNOWLEDGE_MS);
+}
+
+void upstream_unsubscribe(struct mcp_provider *p, struct span uri)
+{
+    map_del(&p->listen_uris, uri);
+    listen_soon(p);
 }
 
 void upstream_follow_task(struct mcp_provider *p, struct span own, bool on)
@@ -398,6 +455,5 @@ void upstream_follow_task(struct mcp_provider *p, struct span own, bool on)
         return;
     }
     map_put(&p->listen_tasks, own, p);
-    p->listen_due = true;
-    timer_set(router_timers(p->core.router), &p->listen, 0);
+    listen_soon(p);
 }

@@ -288,6 +288,7 @@ static struct task *add_task(struct mcp_provider *p, const struct call *c,
     task_text_put(&state, text, &(struct task_style){.modern = true, .id = own, .brief = true});
     return tasks_add(task_errand_tasks(p),
                      &(struct task_facts){.server = span_str(p->alias),
+                                          .tool = span_str(c->name),
                                           .own = own,
                                           .state = buf_view(&state),
                                           .owner = principal_name(c->principal),
@@ -366,6 +367,7 @@ static bool keep_result(struct mcp_provider *p, struct sent *sent, struct span r
                failed ? "failed" : "completed", now, now, (unsigned long long)TASK_LIFE_MAX);
     const struct task *t = tasks_add(
         task_errand_tasks(p), &(struct task_facts){.server = span_str(p->alias),
+                                                   .tool = span_str(sent->call->name),
                                                    .state = buf_view(&state),
                                                    .result = buf_view(&kept),
                                                    .owner = principal_name(sent->call->principal),

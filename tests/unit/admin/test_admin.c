@@ -186,7 +186,7 @@ static void test_the_whole_status(void **state)
 
     (void)state;
     begin(&x, "servers: {a: {command: FAKE, start: lazy}, b: {command: FAKE, start: lazy}}");
-    status_put(&out, x.admin);
+    status_put(&out, x.admin, &(struct sight){0});
     assert_int_equal(json_skim(buf_view(&out), NULL, NULL, NULL, NULL), 0);
     assert_true(span_is(member(&out, "sessions"), "0"));
     assert_true(span_is(member(&out, "bus"), "null"));

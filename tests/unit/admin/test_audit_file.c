@@ -2,6 +2,7 @@
 #include "../unit.h"
 
 #include "admin/audit_file.h"
+#include "admin/line_file.h"
 #include "base/file.h"
 #include "base/log.h"
 
@@ -118,7 +119,7 @@ static bool exists(const struct trail *t, uint64_t n)
     struct buf name = {0};
     struct stat st;
 
-    audit_file_put_name(&name, t->file, n);
+    line_file_put_name(&name, t->file, n);
     bool there = stat(buf_cstr(&name), &st) == 0;
     buf_fini(&name);
     return there;
@@ -136,8 +137,8 @@ static void files_move_up_into_the_first_free_name(void **state)
     t.place.size = 1; /* each line has a file of its own */
     add(&t, 3);
     assert_true(exists(&t, 2) && !exists(&t, 3));
-    audit_file_put_name(&name, t.file, 1);
-    audit_file_put_name(&last, t.file, 3);
+    line_file_put_name(&name, t.file, 1);
+    line_file_put_name(&last, t.file, 3);
     assert_int_equal(rename(buf_cstr(&name), "/tmp/rialto-audit-gone"), 0);
     add(&t, 1);
     assert_true(exists(&t, 0) && exists(&t, 1) && exists(&t, 2) && !exists(&t, 3));
@@ -148,7 +149,7 @@ static void files_move_up_into_the_first_free_name(void **state)
     assert_non_null(strstr(buf_cstr(&text), "{\"seq\":7,"));
     for (uint64_t n = 4; n-- > 0;) {
         name.n = 0;
-        audit_file_put_name(&name, t.file, n);
+        line_file_put_name(&name, t.file, n);
         read_all(buf_cstr(&name), &text);
         if (!hash[0])
             memcpy(hash, text.p + text.n - 67, 64);

@@ -2,6 +2,8 @@
 #include "../core/stage.h"
 #include "admin/recorder.h"
 
+enum { BODY = 16 * 1024, KEPT = BODY + RECORD_MARGIN, CHUNK = 64 * 1024 };
+
 struct fixture {
     struct stage stage;
     struct view *view;
@@ -19,7 +21,7 @@ static void begin(struct fixture *x, size_t keep)
     view_add(x->view, &x->fake.core, NULL);
     client_init(&x->ann, &x->stage, "ann", x->view);
     fake_ready(&x->fake, "write read+ro");
-    recorder_begin(&x->recorder, x->stage.router, keep);
+    recorder_begin(&x->recorder, x->stage.router, keep, BODY);
 }
 
 static void end(struct fixture *x)
@@ -116,15 +118,15 @@ static void test_long_bodies_are_kept_by_their_beginning(void **state)
 
     (void)state;
     begin(&x, 1 << 20);
-    for (int i = 0; i < 3 * RECORD_KEPT; i++)
+    for (int i = 0; i < 3 * KEPT; i++)
         buf_char(&long_text, 'x');
     struct call *c = open_with(&x, "write", buf_view(&long_text));
     finish_call(c, buf_cstr(&long_text));
     const struct record *rec = nth(&x, 0);
-    assert_int_equal(rec->params.kept.n, RECORD_KEPT);
-    assert_int_equal(rec->params.whole, 3 * RECORD_KEPT);
-    assert_int_equal(rec->result.kept.n, RECORD_KEPT);
-    assert_int_equal(rec->result.whole, 3 * RECORD_KEPT);
+    assert_int_equal(rec->params.kept.n, KEPT);
+    assert_int_equal(rec->params.whole, 3 * KEPT);
+    assert_int_equal(rec->result.kept.n, KEPT);
+    assert_int_equal(rec->result.whole, 3 * KEPT);
     buf_fini(&long_text);
     end(&x);
 }
@@ -145,7 +147,7 @@ static void test_the_oldest_go_first(void **state)
 
     (void)state;
     memset(body, 'x', sizeof body);
-    begin(&x, 4 * RECORD_CHUNK);
+    begin(&x, 4 * CHUNK);
     struct call *first = open_with(&x, "write", span_of(body, sizeof body));
     uint64_t id = first->handle;
     for (int i = 0; i < 1000; i++) {
@@ -157,7 +159,7 @@ static void test_the_oldest_go_first(void **state)
     }
     assert_null(recorder_find(&x.recorder, id));
     finish_call(first, "it ended after it was forgotten");
-    assert_in_range(count(&x), 3 * RECORD_CHUNK / 1300, 4 * RECORD_CHUNK / 1000);
+    assert_in_range(count(&x), 3 * CHUNK / 1300, 4 * CHUNK / 1000);
     end(&x);
 }
 
@@ -168,8 +170,8 @@ static void test_a_call_that_makes_room_for_its_own_end(void **state)
     struct buf body = {0};
 
     (void)state;
-    begin(&x, RECORD_CHUNK);
-    for (int i = 0; i < RECORD_KEPT; i++)
+    begin(&x, CHUNK);
+    for (int i = 0; i < KEPT; i++)
         buf_char(&body, 'x');
     for (int i = 0; i < 20; i++)
         finish_call(open_with(&x, "write", buf_view(&body)), buf_cstr(&body));
@@ -192,6 +194,147 @@ static void test_nothing_is_kept_without_room(void **state)
     end(&x);
 }
 
+/* --- what happens between the opening and the end --- */
+
+static const struct record_leg *leg_at(const struct record *rec, size_t n)
+{
+    const struct record_leg *leg = rec->legs;
+
+    while (leg && n--)
+        leg = leg->next;
+    return leg;
+}
+
+static void tell_progress(struct call *c, struct span params)
+{
+    call_event(c, &(struct event){.kind = EVENT_PROGRESS, .params = params});
+}
+
+/* A plain call costs no leg: the moment of its sending is known from the call. */
+static void test_a_plain_call_has_no_legs(void **state)
+{
+    struct fixture x;
+
+    (void)state;
+    begin(&x, 1 << 20);
+    struct call *c = open_with(&x, "read", SPAN("{}"));
+    stage_wait(&x.stage, 10);
+    finish_call(c, "{}");
+    const struct record *rec = nth(&x, 0);
+    assert_null(rec->legs);
+    assert_true(rec->sent);
+    assert_int_equal(rec->sent_at, rec->opened_at);
+    end(&x);
+}
+
+static void test_questions_answers_and_the_cancel_are_legs(void **state)
+{
+    struct fixture x;
+
+    (void)state;
+    begin(&x, 1 << 20);
+    struct request request = {.op = OP_CALL_TOOL,
+                              .name = SPAN("write"),
+                              .answers = ANSWERS_ELICIT_FORM,
+                              .wants_progress = true};
+    struct call *c = call_open(x.stage.router, &x.ann.peer, x.view, &request, &x.ann);
+    tell_progress(c, SPAN("{\"progress\":1}"));
+    stage_wait(&x.stage, 5);
+    ask_call(c, "k", ANSWERS_ELICIT_FORM);
+    ask_call(c, "s", ANSWERS_SAMPLING);
+    stage_wait(&x.stage, 5);
+    answer_call(c, "k", "{\"yes\":1}");
+    call_cancel(c, FAIL_CANCELLED);
+    const struct record *rec = nth(&x, 0);
+    static const enum leg_kind kinds[] = {LEG_EVENT,  LEG_ASK,    LEG_ASK,       LEG_REFUSED_ANSWER,
+                                          LEG_ANSWER, LEG_CANCEL, LEG_CALLED_OFF};
+    assert_int_equal(rec->n_legs, COUNT_OF(kinds));
+    for (size_t i = 0; i < COUNT_OF(kinds); i++)
+        assert_int_equal(leg_at(rec, i)->kind, kinds[i]);
+    assert_span(leg_at(rec, 0)->body.kept, "{\"progress\":1}");
+    assert_int_equal(leg_at(rec, 1)->at - rec->opened_at, 5);
+    assert_span(leg_at(rec, 3)->what, "the client cannot answer this");
+    assert_span(leg_at(rec, 4)->body.kept, "{\"yes\":1}");
+    assert_int_equal(leg_at(rec, 4)->at - rec->opened_at, 10);
+    end(&x);
+}
+
+static void test_a_call_that_is_repeated_after_a_crash(void **state)
+{
+    struct fixture x;
+
+    (void)state;
+    begin(&x, 1 << 20);
+    struct call *c = open_with(&x, "read", SPAN("{}"));
+    provider_lost(&x.fake.core, "killed by SIGKILL");
+    stage_wait(&x.stage, 2000);
+    fake_ready(&x.fake, "write read+ro");
+    finish_call(c, "{}");
+    const struct record *rec = nth(&x, 0);
+    assert_int_equal(rec->retried, 1);
+    assert_int_equal(leg_at(rec, 0)->kind, LEG_RETRY);
+    assert_span(leg_at(rec, 0)->what, "killed by SIGKILL");
+    assert_int_equal(leg_at(rec, 1)->kind, LEG_SENT);
+    end(&x);
+}
+
+/* A server that tells without end leaves room for what comes after, and for other calls. */
+static void test_legs_are_bounded_in_number_and_in_bytes(void **state)
+{
+    struct fixture x;
+    struct buf body = {0};
+
+    (void)state;
+    begin(&x, 1 << 20);
+    for (int i = 0; i < KEPT; i++)
+        buf_char(&body, 'x');
+    struct request request = {.op = OP_CALL_TOOL,
+                              .name = SPAN("write"),
+                              .answers = ANSWERS_ELICIT_FORM,
+                              .wants_progress = true};
+    struct call *c = call_open(x.stage.router, &x.ann.peer, x.view, &request, &x.ann);
+    uint64_t id = c->handle;
+    for (int i = 0; i < 10000; i++)
+        tell_progress(c, buf_view(&body));
+    for (int i = 0; i < 1000; i++) {
+        ask_call(c, "k", ANSWERS_ELICIT_FORM);
+        answer_call(c, "k", "{}");
+    }
+    const struct record *rec = recorder_find(&x.recorder, id);
+    assert_non_null(rec);
+    assert_int_equal(rec->n_events, RECORD_EVENTS);
+    assert_int_equal(rec->n_legs, RECORD_LEGS);
+    assert_int_equal(rec->left_out, 10000 + 2000 - RECORD_LEGS);
+    assert_in_range(rec->legs_bytes, 4 * BODY, 5 * KEPT);
+    assert_int_equal(recorder_shown(&x.recorder, &leg_at(rec, 0)->body), BODY);
+    assert_int_equal(recorder_shown(&x.recorder, &leg_at(rec, 60)->body), 0);
+    assert_int_equal(leg_at(rec, 60)->body.whole, KEPT);
+    finish_call(c, "{}");
+    assert_true(nth(&x, 0)->ended);
+    buf_fini(&body);
+    end(&x);
+}
+
+/* With one chunk a leg may need the room that its own record stands in. */
+static void test_a_call_that_makes_room_for_its_own_legs(void **state)
+{
+    struct fixture x;
+    struct buf body = {0};
+
+    (void)state;
+    begin(&x, CHUNK);
+    for (int i = 0; i < KEPT; i++)
+        buf_char(&body, 'x');
+    struct request request = {.op = OP_CALL_TOOL, .name = SPAN("write"), .wants_progress = true};
+    struct call *c = call_open(x.stage.router, &x.ann.peer, x.view, &request, &x.ann);
+    for (int i = 0; i < 20; i++)
+        tell_progress(c, buf_view(&body));
+    finish_call(c, "{}");
+    assert_int_equal(x.recorder.n_chunks, 1);
+    buf_fini(&body);
+    end(&x);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -202,6 +345,11 @@ int main(void)
         cmocka_unit_test(test_the_oldest_go_first),
         cmocka_unit_test(test_a_call_that_makes_room_for_its_own_end),
         cmocka_unit_test(test_nothing_is_kept_without_room),
+        cmocka_unit_test(test_a_plain_call_has_no_legs),
+        cmocka_unit_test(test_questions_answers_and_the_cancel_are_legs),
+        cmocka_unit_test(test_a_call_that_is_repeated_after_a_crash),
+        cmocka_unit_test(test_legs_are_bounded_in_number_and_in_bytes),
+        cmocka_unit_test(test_a_call_that_makes_room_for_its_own_legs),
     };
     return cmocka_run_group_tests_name("admin/recorder", tests, NULL, NULL);
 }

@@ -104,8 +104,7 @@ static void test_vscode_variables(void **state)
         "\"args\": [\"${userHome}${/}x\", \"${env:A}${B}$${C}\", \"${unclosed\", "
         "\"${command:x}\"],\n"
         "\"envFile\": \"${workspaceFolder}/.env\"}}}",
-        CONFIG_JSON,
-        "f:2:9: warning: servers.a.args: '${command:x}' has no meaning here\n");
+        CONFIG_JSON, "f:2:9: warning: servers.a.args: '${command:x}' has no meaning here\n");
     const struct config_server *s = config_server(c, "a");
     assert_string_equal(s->command, "${PROJECT}/run");
     assert_string_equal(s->env_file, "${PROJECT}/.env");

@@ -268,7 +268,7 @@ static void test_wrong_types(void **state)
     (void)state;
     expect_yaml("names: [a]\nexpose: 5\nlog: loud\nservers: [a]\n",
                 "f:1:8: names: expected text, not a list\n"
-                "f:2:9: expose: '5' is not known here; expected full or search\n"
+                "f:2:9: expose: '5' is not known here; expected full, search or auto\n"
                 "f:3:6: log: expected a map of keys, not text\n"
                 "f:4:10: servers: expected a map of names to maps of keys, not a list\n");
     expect_yaml("servers:\n  a:\n    command: 5\n    args: -x\n    env: [a]\n    enabled: yes\n"

@@ -172,9 +172,86 @@ static void test_credentials_in_plain_sight(void **state)
     buf_fini(&out);
 }
 
+/* A caller's values stand in for our environment, and never beside it: what another host has left
+ * there is not for this one. Files and the command are for everybody. */
+static void test_a_caller_brings_its_own(void **state)
+{
+    struct folder f;
+    struct config c = {.secrets = {.directory = f.path}};
+
+    (void)state;
+    strcpy(f.path, "/tmp/rialto-test-XXXXXX");
+    assert_non_null(mkdtemp(f.path));
+    write_secret(&f, "FROM_FILE", "in-the-file\n");
+    setenv("FROM_ENV", "in-the-environment", 1);
+    setenv("BOTH", "ours-of-both", 1);
+    setenv("PROJECT", "/not/this", 1);
+    struct secrets *ours = secrets_new(&c);
+    struct variables *v = variables_read(SPAN(
+        "{\"BOTH\":\"theirs-of-both\",\"FROM_FILE\":\"not-this\",\"PROJECT\":\"/home/me/shop\"}"));
+    struct secrets *theirs = secrets_for_caller(ours, v);
+    expect_filled(ours, "${BOTH} ${FROM_FILE} ${FROM_ENV}",
+                  "ours-of-both in-the-file in-the-environment", "");
+    expect_filled(ours, "${PROJECT}", "", "PROJECT");
+    expect_filled(theirs, "${BOTH} ${FROM_FILE}", "theirs-of-both in-the-file", "");
+    expect_filled(theirs, "${FROM_ENV} ${FROM_ENV:-preset} ${PROJECT}", " preset /home/me/shop",
+                  "FROM_ENV");
+    struct buf names = {0}, line = {0};
+    secrets_put_open(ours, &names);
+    assert_null(strstr(buf_cstr(&names), "FROM_FILE")); /* nobody is asked for it */
+    assert_non_null(strstr(buf_cstr(&names), "BOTH"));
+    log_redact(&line, SPAN("theirs-of-both in /home/me/shop"));
+    assert_null(strstr(buf_cstr(&line), "theirs"));
+    assert_non_null(strstr(buf_cstr(&line), "/home/me/shop"));
+    buf_fini(&names);
+    buf_fini(&line);
+    secrets_free(theirs);
+    secrets_free(ours);
+    variables_drop(v);
+    unsetenv("PROJECT");
+    remove_secret(&f, "FROM_FILE");
+    rmdir(f.path);
+}
+
+static void expect_brought(const char *json, const char *name, const char *value)
+{
+    struct variables *v = variables_read(span_str(json));
+
+    assert_non_null(v);
+    assert_true(span_is(variables_get(v, span_str(name)), value));
+    variables_drop(v);
+}
+
+static void test_what_nobody_can_mean_is_not_taken(void **state)
+{
+    struct buf much = {0};
+
+    (void)state;
+    expect_brought("{\"A\":\"\u00e4 1\"}", "A", "\u00e4 1");
+    expect_brought("{\"A\":\"b\\r\\nX-Evil: 1\"}", "A", "");
+    expect_brought("{\"A\":\"b\\u0000c\"}", "A", "");
+    expect_brought("{\"A\":1,\"A-B\":\"c\"}", "A-B", "");
+    expect_brought("{\"PROJECT\":\"/a/b\"}", "PROJECT", "/a/b");
+    static const char *const paths[] = {"a/b", "/a/../b", "/a/./b", "/a//b", "/a/"};
+    for (size_t i = 0; i < COUNT_OF(paths); i++) {
+        char json[64];
+        snprintf(json, sizeof json, "{\"PROJECT\":\"%s\"}", paths[i]);
+        expect_brought(json, "PROJECT", "");
+    }
+    buf_str(&much, "{\"A0\":\"b\"");
+    for (int i = 1; i <= VARIABLES_MAX; i++)
+        buf_printf(&much, ",\"A%d\":\"b\"", i);
+    buf_char(&much, '}');
+    assert_null(variables_read(buf_view(&much)));
+    assert_null(variables_read(SPAN("[]")));
+    buf_fini(&much);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_caller_brings_its_own),
+        cmocka_unit_test(test_what_nobody_can_mean_is_not_taken),
         cmocka_unit_test(test_sources_in_order),
         cmocka_unit_test(test_what_is_no_reference),
         cmocka_unit_test(test_values_are_redacted),

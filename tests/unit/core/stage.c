@@ -214,8 +214,8 @@ static void put_changed(struct buf *out, unsigned changed)
 
 static void client_event(struct peer *self, struct call *call, const struct event *event)
 {
-    static const char *const words[] = {"progress", "log",   "changed",
-                                        "updated",  "other", "unasked"};
+    static const char *const words[] = {"progress", "log",     "changed", "updated",
+                                        "other",    "unasked", "task",    "settled"};
     struct client *c = of_client(self);
     struct buf *out = &c->stage->account;
 

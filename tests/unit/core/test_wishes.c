@@ -75,7 +75,10 @@ static void test_a_provider_is_told_once(void **state)
     assert_true(wishes_subscribe(b, SPAN("file:///a")));
     assert_true(wishes_subscribe(b, SPAN("file:///b")));
     assert_account(&x.stage, "f open 3 file:///a\nf open 4 file:///b\n");
+    assert_true(wishes_pending(a) && wishes_pending(b));
     finish_open(&x);
+    assert_account(&x.stage, "ann settled 1\nbob settled 2\n");
+    assert_false(wishes_pending(a) || wishes_pending(b));
     updated(&x, "file:///a");
     updated(&x, "file:///b");
     updated(&x, "file:///c");
@@ -118,6 +121,31 @@ static void test_a_new_instance_is_told_again(void **state)
     assert_account(&x.stage, "ann changed 1 tools resources\nbob changed 2 tools resources\n"
                              "f open 3 file:///a\n");
     end(&x);
+}
+
+/* A call that waited for the start depends on what the last instance had been told. It is sent when
+ * the new instance has confirmed that, or has kept silent for too long. */
+static void test_calls_wait_for_confirmation(void **state)
+{
+    for (int answers = 0; answers < 2; answers++) {
+        struct fixture x;
+        (void)state;
+        begin(&x);
+        struct call *a = attach(&x.ann);
+        wishes_subscribed(a, &x.fake.core, SPAN("file:///a"), SPAN("file:///a"));
+        provider_lost(&x.fake.core, "exited with 1");
+        client_open(&x.bob, "read");
+        stage_wait(&x.stage, 500);
+        x.stage.account.n = 0;
+        provider_up(&x.fake.core);
+        assert_account(&x.stage, "ann changed 1 tools resources\nf open 3 file:///a\n");
+        if (answers)
+            finish_call(LIST_FIRST(&x.fake.core.open, struct call, in_provider), "{}");
+        else
+            stage_wait(&x.stage, 2000);
+        assert_account(&x.stage, "f open 2 read\n");
+        end(&x);
+    }
 }
 
 static void test_the_last_to_leave_unsubscribes(void **state)
@@ -366,6 +394,7 @@ int main(void)
         cmocka_unit_test(test_a_provider_is_told_once),
         cmocka_unit_test(test_not_everybody_offers_it),
         cmocka_unit_test(test_a_new_instance_is_told_again),
+        cmocka_unit_test(test_calls_wait_for_confirmation),
         cmocka_unit_test(test_the_last_to_leave_unsubscribes),
         cmocka_unit_test(test_a_removed_provider_is_forgotten),
         cmocka_unit_test(test_a_consumer_leaves_while_its_wishes_are_told),

@@ -46,6 +46,9 @@ static void test_walk(void **state)
                "1 -2.5 true null \"a,]\" [] {} [ 1,[2] ] {\"a\":[]}");
     check_walk("{\"a\":1,\"b\" : \"}\" ,\n\"\\\"\":{\"]\":[\"[\"]}}",
                "\"a\"=1 \"b\"=\"}\" \"\\\"\"={\"]\":[\"[\"]}");
+    /* Backslashes before a quote: an even number ends the string, an odd one does not. */
+    check_walk("{\"a\\\\\":\"\\\\\",\"\\\\\\\"\":\"\\\"\\\\\\\"\\\\\",\"\":\"\"}",
+               "\"a\\\\\"=\"\\\\\" \"\\\\\\\"\"=\"\\\"\\\\\\\"\\\\\" \"\"=\"\"");
     check_walk("  [1]  ", "1");
     assert_false(json_next(&(struct json_iter){.rest = SPAN_EMPTY}));
 }

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"log"
 	"os"
+	"time"
 
 	"github.com/mark3labs/mcp-go/client"
 	"github.com/mark3labs/mcp-go/client/transport"
@@ -61,11 +62,17 @@ func handler(s *server.MCPServer, row peer.Tool) server.ToolHandlerFunc {
 
 func makeServer() *server.MCPServer {
 	s := server.NewMCPServer("peer", "1.0.0", server.WithToolCapabilities(false), server.WithPromptCapabilities(false),
-		server.WithResourceCapabilities(true, false), server.WithLogging(), server.WithElicitation(), server.WithRoots())
+		server.WithResourceCapabilities(true, false), server.WithLogging(), server.WithElicitation(), server.WithRoots(),
+		server.WithTaskCapabilities(true, true, true))
 	s.EnableSampling()
 	for _, row := range peer.Offer.Tools {
 		s.AddTool(peer.From[mcp.Tool](row.Tool), handler(s, row))
 	}
+	s.AddTool(mcp.NewTool("task_echo", mcp.WithDescription("Says it later"), mcp.WithString("text"), mcp.WithTaskSupport(mcp.TaskSupportRequired)),
+		func(_ context.Context, request mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			time.Sleep(400 * time.Millisecond)
+			return mcp.NewToolResultText(request.GetString("text", "")), nil
+		})
 	read := func(_ context.Context, r mcp.ReadResourceRequest) ([]mcp.ResourceContents, error) {
 		contents, err := mcp.ParseResourceContents(peer.From[map[string]any](peer.Read(r.Params.URI)))
 		return []mcp.ResourceContents{contents}, err

@@ -1,0 +1,28 @@
+/*
+ * pace: when to tell of changes that come faster than anybody reads.
+ *
+ * Each kind of change is marked as often as it happens. It is due a moment after the first mark, so
+ * that changes which come together are told together, and not before `gap` ms after the last time.
+ * Pure: the time is passed in. Without marks nothing is due, ever: who waits for it may sleep.
+ */
+#ifndef RIALTO_ADMIN_PACE_H
+#define RIALTO_ADMIN_PACE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { PACE_KINDS = 16, PACE_GATHER = 20 /* ms from the first mark */ };
+
+struct pace {
+    unsigned marked;                            /* bits */
+    uint64_t due[PACE_KINDS], last[PACE_KINDS]; /* of the marked ones; when each was last taken */
+};
+
+/* True if the kind was not marked yet: then pace_next may be earlier than before. */
+bool pace_mark(struct pace *p, unsigned kind, uint64_t gap, uint64_t now);
+/* When something is due; UINT64_MAX while nothing is marked. */
+uint64_t pace_next(const struct pace *p);
+/* The kinds (bits) that are due, which are not marked any more. */
+unsigned pace_take(struct pace *p, uint64_t now);
+
+#endif

@@ -1,0 +1,265 @@
+/* Changes of single servers in a configuration file. Called by cmd/servers.c and hub/follow.c; the
+ * entries as they stand in the file are shown by admin/servers.c. */
+#include "config/server_edit.h"
+
+#include "base/file.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "config/edit.h"
+#include "config/load.h"
+#include "config/reader.h"
+#include "config/value.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+/* --- entries as they stand in the file --- */
+
+static struct value *read_text(struct arena *a, struct span text)
+{
+    struct problems problems = {0};
+    struct value *(*const readers[])(struct arena *, struct span, struct problems *) = {
+        [EDIT_JSON] = json_doc_read, [EDIT_YAML] = yaml_read, [EDIT_TOML] = toml_read};
+    struct value *root = readers[edit_format_of(text)](a, text, &problems);
+
+    problems_fini(&problems);
+    return root;
+}
+
+static struct value *find_entry(struct arena *a, struct span text, const char *name)
+{
+    struct value *root = read_text(a, text);
+    const struct value *servers = root ? value_get(root, edit_servers(text).keys[0]) : NULL;
+
+    return servers ? value_get(servers, name) : NULL;
+}
+
+bool server_edit_put_entry(struct buf *out, const char *path, const char *name)
+{
+    BUF_SCOPED text = {0};
+    struct arena arena = {0};
+    const struct value *entry = NULL;
+
+    if (file_read(&text, path, CONFIG_MAX_BYTES) == 0)
+        entry = find_entry(&arena, buf_view(&text), name);
+    if (entry)
+        value_put_json(out, entry, false);
+    arena_fini(&arena);
+    return entry != NULL;
+}
+
+/* --- members that are shown as hidden --- */
+
+static const struct value *twin_of(const struct value *old, const struct value *child, size_t n)
+{
+    const struct value *it = old->first;
+
+    if (old->type == VALUE_MAP)
+        while (it && !span_eq(value_key(it), value_key(child)))
+            it = it->next;
+    else
+        for (; it && n; n--)
+            it = it->next;
+    return it;
+}
+
+/* A text that is as the redactor shows the old one stands for the old one. False: a text has the
+ * sign of something hidden, and nobody knows what is meant. */
+static bool restore_hidden(struct value *fresh, const struct value *old)
+{
+    BUF_SCOPED shown = {0};
+    size_t n = 0;
+
+    if (fresh->type == VALUE_STRING && memmem(fresh->text.p, fresh->text.n, "***", 3)) {
+        if (!old || old->type != VALUE_STRING)
+            return false;
+        log_redact(&shown, old->text);
+        bool same = span_eq(buf_view(&shown), fresh->text);
+        fresh->text = old->text;
+        return same;
+    }
+    bool alike = old && old->type == fresh->type;
+    for (struct value *it = fresh->first; it; it = it->next, n++)
+        if (!restore_hidden(it, alike ? twin_of(old, it, n) : NULL))
+            return false;
+    return true;
+}
+
+/* --- the edits; each appends the changed text --- */
+
+static int add_entry(const struct server_edit *e, struct buf *out, struct span text,
+                     struct err *err)
+{
+    struct edit_place place = edit_servers(text);
+
+    return edit_put(out, edit_format_of(text), &place, text, span_str(e->name), e->entry, err);
+}
+
+static int remove_entry(const struct server_edit *e, struct buf *out, struct span text,
+                        struct err *err)
+{
+    struct edit_place place = edit_servers(text);
+    int code = edit_take(out, edit_format_of(text), &place, text, span_str(e->name), err);
+
+    /* A daemon takes a blank file for one that is just being written. */
+    if (!code && !span_trim(buf_view(out)).n)
+        buf_str(out, "servers: {}\n");
+    return code;
+}
+
+static int rename_entry(const struct server_edit *e, struct buf *out, struct span text,
+                        struct err *err)
+{
+    struct edit_place place = edit_servers(text);
+
+    return edit_rename(out, edit_format_of(text), &place, text, span_str(e->name),
+                       span_str(e->fresh), err);
+}
+
+/* The key `enabled` of the server, taken out or set to false. */
+static int switch_entry(const struct server_edit *e, struct buf *out, struct span text,
+                        struct err *err)
+{
+    enum edit_format format = edit_format_of(text);
+    struct edit_place all = edit_servers(text), own = {.keys = {all.keys[0], e->name}};
+    BUF_SCOPED without = {0};
+    int code = edit_take(&without, format, &all, text, span_str(e->name), err);
+
+    if (code == -ENOENT)
+        return code;
+    if (e->act == SERVER_EDIT_DISABLE)
+        return edit_set(out, format, &own, text, SPAN("enabled"), SPAN("false"), err);
+    code = edit_take(out, format, &own, text, SPAN("enabled"), err);
+    if (code != -ENOENT)
+        return code;
+    buf_span(out, text); /* it is enabled */
+    return 0;
+}
+
+/* Does the member stand in both maps, with the same value? */
+static bool is_kept(const struct value *member, const struct value *other)
+{
+    BUF_SCOPED one = {0}, two = {0};
+    const struct value *twin = twin_of(other, member, 0);
+
+    if (!twin)
+        return false;
+    value_put_json(&one, member, false);
+    value_put_json(&two, twin, false);
+    return span_eq(buf_view(&one), buf_view(&two));
+}
+
+/* `text` becomes the text without this member, or with it. */
+static int edit_member(struct buf *text, const struct edit_place *own, const struct value *member,
+                       bool put, struct err *err)
+{
+    BUF_SCOPED out = {0}, json = {0};
+    enum edit_format format = edit_format_of(buf_view(text));
+
+    value_put_json(&json, member, false);
+    int code =
+        put ? edit_put(&out, format, own, buf_view(text), value_key(member), buf_view(&json), err)
+            : edit_take(&out, format, own, buf_view(text), value_key(member), err);
+    text->n = 0;
+    buf_span(text, buf_view(&out));
+    return code;
+}
+
+/* Members that differ are taken out and put in again; all others stay, byte for byte. */
+static int change_entry(const struct server_edit *e, struct buf *out, struct span text,
+                        struct err *err)
+{
+    struct edit_place own = {.keys = {edit_servers(text).keys[0], e->name}, .keeps_empty = true};
+    struct arena arena = {0};
+    const struct value *old = find_entry(&arena, text, e->name);
+    struct value *fresh = read_text(&arena, e->entry);
+    int code = 0;
+
+    if (!old)
+        code = err_set(err, -ENOENT, "there is no server '%s' in the file", e->name);
+    else if (!fresh || fresh->type != VALUE_MAP)
+        code = err_set(err, ERR_CONFIG, "the entry is not a JSON object");
+    else if (!restore_hidden(fresh, old))
+        code = err_set(err, ERR_CONFIG,
+                       "a value that is shown as *** cannot be changed in part: "
+                       "write the whole of it, or leave it as it is shown");
+    buf_span(out, text);
+    for (const struct value *it = code ? NULL : old->first; it && !code; it = it->next)
+        if (!is_kept(it, fresh))
+            code = edit_member(out, &own, it, false, err);
+    for (const struct value *it = code ? NULL : fresh->first; it && !code; it = it->next)
+        if (!is_kept(it, old))
+            code = edit_member(out, &own, it, true, err);
+    arena_fini(&arena);
+    return code;
+}
+
+/* --- the file --- */
+
+/* Is what the file is to become a configuration? */
+static int check_text(const char *path, struct span text, struct err *err)
+{
+    struct problems problems = {0};
+    struct config *config = config_parse(text, config_format_of(path, text), false, &problems);
+    int code = config ? 0 : ERR_CONFIG;
+
+    for (size_t i = 0; code && i < problems.n; i++)
+        if (problems.items[i].level == PROBLEM_ERROR) {
+            err_set(err, code, "%s would not be valid: line %u, %s: %s", path,
+                    problems.items[i].at.line, problems.items[i].key, problems.items[i].text);
+            break;
+        }
+    problems_fini(&problems);
+    config_free(config);
+    return code;
+}
+
+static int edit_locked(const char *path, const struct server_edit *e, struct server_edit_done *done,
+                       struct err *err)
+{
+    static int (*const edits[])(const struct server_edit *e, struct buf *out, struct span text,
+                                struct err *err) = {
+        [SERVER_EDIT_ADD] = add_entry,       [SERVER_EDIT_CHANGE] = change_entry,
+        [SERVER_EDIT_REMOVE] = remove_entry, [SERVER_EDIT_RENAME] = rename_entry,
+        [SERVER_EDIT_ENABLE] = switch_entry, [SERVER_EDIT_DISABLE] = switch_entry};
+    int code = file_read(&done->before, path, CONFIG_MAX_BYTES);
+    struct span before = buf_view(&done->before);
+
+    done->made = code == -ENOENT;
+    if (code && !done->made)
+        return err_set(err, code, "cannot read %s: %s", path, err_name(code));
+    if (done->made && e->act != SERVER_EDIT_ADD)
+        return err_set(err, code, "there is no %s", path);
+    code = edits[e->act](e, &done->after, before, err);
+    struct span after = buf_view(&done->after);
+    if (!code)
+        code = check_text(path, after, err);
+    if (code || span_eq(before, after))
+        return code;
+    if (!done->made)
+        return edit_replace_file(path, after, err);
+    code = file_replace(path, after);
+    return code ? err_set(err, code, "cannot write %s: %s", path, err_name(code)) : 0;
+}
+
+int server_edit_file(const char *path, const struct server_edit *e, unsigned ms,
+                     struct server_edit_done *done, struct err *err)
+{
+    *done = (struct server_edit_done){0};
+    if (e->act == SERVER_EDIT_ADD)
+        file_make_folders(path);
+    done->lock = edit_lock(path, ms, err);
+    int code = done->lock < 0 ? done->lock : edit_locked(path, e, done, err);
+
+    if (code)
+        server_edit_end(done);
+    return code;
+}
+
+void server_edit_end(struct server_edit_done *done)
+{
+    if (done->lock >= 0)
+        close(done->lock);
+    buf_fini(&done->before);
+    buf_fini(&done->after);
+}

@@ -1,0 +1,25 @@
+/*
+ * rehearsal: a program is asked whether it would take over from this daemon.
+ *
+ * It is started with our command line, reads the configuration, says SUCCESSOR_READY
+ * (io/successor.h) and ends; it opens nothing. So what is wrong with it is known before anything is
+ * given up.
+ */
+#ifndef RIALTO_HUB_REHEARSAL_H
+#define RIALTO_HUB_REHEARSAL_H
+
+#include "base/err.h"
+#include "io/loop.h"
+
+struct rehearsal;
+
+/* NULL with a reason when the program cannot be started. `done` is called from the loop, within
+ * about `ms`, with NULL or with the reason why the program cannot take over; the struct is gone
+ * then. */
+struct rehearsal *rehearsal_start(struct loop *loop, const char *const *words, uint64_t ms,
+                                  void (*done)(void *arg, const char *why), void *arg,
+                                  struct err *err);
+/* Nobody wants to know any more; the program is ended. NULL is fine. */
+void rehearsal_free(struct rehearsal *r);
+
+#endif

@@ -1,0 +1,737 @@
+/* Who wants a successor, what the old daemon hands over and when, and how the new one takes
+ * it. Called by cmd/serve.c, by a route of the front, and by the loop. */
+#include "hub/upgrade.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "core/drain.h"
+#include "hub/endpoints.h"
+#include "hub/rehearsal.h"
+#include "hub/shims.h"
+#include "io/baton.h"
+#include "io/child.h"
+#include "io/heirloom.h"
+#include "io/listen.h"
+#include "io/successor.h"
+#include "mcp/agent/seal.h"
+#include "mcp/server/catalog_text.h"
+#include "wire/json.h"
+#include "wire/json_out.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum {
+    READY_MS = 15 * 1000, /* for the rehearsal, and again until the successor serves */
+    CALLS_MS = 25 * 1000, /* after that the last calls of the old daemon end */
+    GONE_MS = 28 * 1000,  /* and so does the old daemon, whatever is left */
+    TICK_MS = 10,
+};
+
+/* A server that was promised to the successor. */
+struct promise {
+    struct list node;
+    struct mcp_provider *server;
+    char *key;
+};
+
+struct upgrade {
+    struct loop *loop;
+    struct hub *hub;
+    struct service *service;
+    const struct upgrade_host *host;
+    char *program; /* this daemon's */
+    /* the successor that is wanted */
+    char *wanted; /* its program; NULL: none is wanted */
+    char **words;
+    struct http_exchange *x;     /* who asked; NULL when gone */
+    struct rehearsal *rehearsal; /* NULL: none is under way */
+    bool rehearsed, due;
+    struct timer threads; /* looks whether they have ended */
+    /* while this is the old daemon of two, or the new one */
+    struct baton *baton; /* NULL: there is no other */
+    int old;             /* the process of the old one, in the new one */
+    bool ready;          /* all that must come first is here; in the old one: the new one serves */
+    bool closing;        /* nothing is left but what closes */
+    struct list promises;
+    size_t moved; /* parked calls that went with their servers */
+    struct timer tick;
+    uint64_t since;
+};
+
+/* --- who asked --- */
+
+static void on_gone(void *owner)
+{
+    struct upgrade *u = owner;
+
+    u->x = NULL;
+}
+
+static void forget_wish(struct upgrade *u)
+{
+    timer_clear(loop_timers(u->loop), &u->threads);
+    mem_free(u->wanted);
+    mem_free(u->words);
+    u->wanted = NULL;
+    u->words = NULL;
+    u->x = NULL;
+    u->due = u->rehearsed = false;
+}
+
+static void refuse(struct upgrade *u, const char *why)
+{
+    log_error("upgrade", "%s: this daemon goes on: %s", u->wanted, why);
+    if (u->x)
+        http_refuse(u->x, 409, why, "the daemon goes on as it was");
+    forget_wish(u);
+}
+
+/* --- the rehearsal --- */
+
+static void go_if_ready(struct upgrade *u);
+
+static void on_threads(struct timer *t)
+{
+    go_if_ready(CONTAINER_OF(t, struct upgrade, threads));
+}
+
+/* No other process must be left of an upgrade before this one, and no thread that a fork would
+ * leave behind. */
+static void go_if_ready(struct upgrade *u)
+{
+    if (!u->rehearsed || u->baton || u->due)
+        return;
+    if (loop_has_threads(u->loop)) {
+        timer_set(loop_timers(u->loop), &u->threads, TICK_MS);
+        return;
+    }
+    u->due = true;
+    loop_stop(u->loop);
+}
+
+static void on_rehearsed(void *arg, const char *why)
+{
+    struct upgrade *u = arg;
+
+    u->rehearsal = NULL;
+    if (why) {
+        refuse(u, why);
+        return;
+    }
+    u->rehearsed = true;
+    if (u->baton)
+        log_info("upgrade", "waits for the last calls of the upgrade before");
+    go_if_ready(u);
+}
+
+static void rehearse(struct upgrade *u)
+{
+    struct err err = {0};
+
+    u->rehearsal =
+        rehearsal_start(u->loop, (const char *const *)u->words, READY_MS, on_rehearsed, u, &err);
+    if (!u->rehearsal)
+        refuse(u, err.text);
+}
+
+void upgrade_give_up(struct upgrade *u)
+{
+    rehearsal_free(u->rehearsal);
+    u->rehearsal = NULL;
+    if (u->wanted)
+        refuse(u, "this Rialto is being stopped");
+}
+
+void upgrade_handle(void *owner, const struct caller *caller, struct http_exchange *x,
+                    const struct http_request *req, struct span rest)
+{
+    struct upgrade *u = owner;
+    BUF_SCOPED scratch = {0};
+    enum json_type type;
+
+    (void)rest;
+    /* It says which program is to run: nobody who can only reach a port may do that. */
+    if (caller->way != CALLER_SOCKET) {
+        http_refuse(x, 403, "only by the control socket", "'rialto upgrade' asks there");
+        return;
+    }
+    if (!span_is(req->method, "POST")) {
+        http_refuse(x, 405, "method not allowed", "this does something: POST");
+        return;
+    }
+    if (u->wanted || hub_is_stopping(u->hub)) {
+        http_refuse(x, 409, u->wanted ? "an upgrade is going on" : "this Rialto is being stopped",
+                    "try again later");
+        return;
+    }
+    if (json_skim(req->body, NULL, NULL, &type, NULL) || type != JSON_OBJECT) {
+        http_refuse(x, 400, "no JSON object", "{\"program\": PATH}, or {}");
+        return;
+    }
+    struct json_slot program = json_get(req->body, "program");
+    u->wanted = program.type == JSON_STRING ? mem_span(json_text(program.value, &scratch))
+                                            : mem_str(u->program);
+    u->words = successor_words(u->wanted);
+    u->x = x;
+    http_exchange_on_gone(x, on_gone, u);
+    rehearse(u);
+}
+
+/* --- messages --- */
+
+static void send_text(struct upgrade *u, const char *kind, struct buf *members, struct span body,
+                      const int *fds, size_t n_fds)
+{
+    BUF_SCOPED text = {0};
+
+    json_out_open(&text, NULL, '{');
+    json_out_str(&text, "kind", kind);
+    if (members && members->n) {
+        buf_char(&text, ',');
+        buf_span(&text, buf_view(members));
+    }
+    buf_char(&text, '}');
+    baton_send(u->baton, buf_view(&text), body, fds, n_fds);
+}
+
+static struct span text_in(struct span object, const char *name, struct buf *scratch)
+{
+    struct json_slot slot = json_get(object, name);
+
+    return slot.type == JSON_STRING ? json_text(slot.value, scratch) : SPAN_EMPTY;
+}
+
+/* --- the old daemon: what the new one must have before it serves --- */
+
+static void show_promise(void *arg, struct mcp_provider *server)
+{
+    struct upgrade *u = arg;
+    BUF_SCOPED members = {0}, object = {0}, scratch = {0};
+
+    if (!mcp_provider_promise(server, &members))
+        return;
+    buf_printf(&object, "{%s}", buf_cstr(&members));
+    struct promise *p = MEM_NEW(struct promise);
+    p->server = server;
+    p->key = mem_span(text_in(buf_view(&object), "key", &scratch));
+    list_append(&u->promises, &p->node);
+    send_text(u, "promise", &members, SPAN_EMPTY, NULL, 0);
+}
+
+/* Numbers that must not be given twice, and the key of what agents keep for us. */
+static void show_numbers(struct upgrade *u)
+{
+    BUF_SCOPED members = {0}, key = {0};
+
+    json_out_number(&members, "handle", router_last_handle(bridge_router(hub_bridge(u->hub))));
+    seal_put_key(&key);
+    send_text(u, "numbers", &members, buf_view(&key), NULL, 0);
+}
+
+static void show_inherited_call(void *arg, struct span text)
+{
+    const struct upgrade *u = arg;
+
+    baton_send(u->baton, text, SPAN_EMPTY, NULL, 0);
+}
+
+/* So that no call has to wait for a list, nor is refused for the lack of it. */
+static void show_catalog(void *arg, struct mcp_provider *server)
+{
+    const struct catalog *known = mcp_provider_core(server)->catalog;
+    BUF_SCOPED members = {0}, text = {0};
+
+    if (!known)
+        return;
+    json_out_str(&members, "key", mcp_provider_key(server));
+    catalog_text_put(&text, known);
+    send_text(arg, "catalog", &members, buf_view(&text), NULL, 0);
+}
+
+static void show_listener(void *arg, const char *asked, int fd, bool ours)
+{
+    BUF_SCOPED members = {0};
+
+    json_out_str(&members, "address", asked);
+    json_out_bool(&members, "ours", ours);
+    send_text(arg, "listen", &members, SPAN_EMPTY, &fd, 1);
+}
+
+static void show_session(void *arg, struct span home, struct span id, struct span state,
+                         uint64_t ttl)
+{
+    BUF_SCOPED members = {0};
+
+    json_out_text(&members, "home", home);
+    json_out_text(&members, "id", id);
+    json_out_number(&members, "ttl", ttl);
+    send_text(arg, "session", &members, state, NULL, 0);
+}
+
+static void forget_promise(struct promise *p)
+{
+    list_remove(&p->node);
+    mem_free(p->key);
+    mem_free(p);
+}
+
+/* --- the old daemon: the rest, as its calls end --- */
+
+static void give_connection(void *arg, const struct http_given *given)
+{
+    BUF_SCOPED members = {0};
+
+    json_out_str(&members, "address", given->address);
+    json_out_bool(&members, "by_kin", given->by_kin);
+    if (given->peer) {
+        json_out_str(&members, "peer", given->peer);
+        json_out_str(&members, "local", given->local);
+    }
+    send_text(arg, "connection", &members, given->early, &given->fd, 1);
+}
+
+static void give_shim(void *arg, struct span text, int fd, struct span early)
+{
+    struct upgrade *u = arg;
+
+    baton_send(u->baton, text, early, &fd, 1);
+}
+
+/* The parked calls at one server. */
+struct parked_at {
+    const struct mcp_provider *server;
+    const struct provider *core;
+    size_t n;
+    struct buf texts; /* members of an object each, with a NUL behind */
+};
+
+static bool note_parked(void *arg, struct call *call, struct span members)
+{
+    struct parked_at *at = arg;
+    BUF_SCOPED all = {0};
+
+    buf_span(&all, members);
+    if (call->provider != at->core || !mcp_provider_put_going_on(at->server, call, &all))
+        return false;
+    at->n++;
+    buf_bytes(&at->texts, buf_cstr(&all), all.n + 1);
+    return false;
+}
+
+static bool is_moved(void *arg, struct call *call, struct span members)
+{
+    const struct parked_at *at = arg;
+
+    (void)members;
+    return call->provider == at->core;
+}
+
+static void show_parked(const struct upgrade *u, struct parked_at *at, modern_parked_fn *show)
+{
+    endpoints_show_parked(hub_endpoints(u->hub), show, at);
+    shims_show_parked(hub_shim_list(u->hub), show, at);
+}
+
+/* The server has gone, and no call is open there but these. */
+static void give_parked(struct upgrade *u, struct parked_at *at)
+{
+    for (size_t i = 0; i < at->texts.n; i += strlen(at->texts.p + i) + 1) {
+        BUF_SCOPED members = {0};
+        buf_str(&members, at->texts.p + i);
+        send_text(u, "parked", &members, SPAN_EMPTY, NULL, 0);
+        u->moved++;
+    }
+    show_parked(u, at, is_moved);
+}
+
+/* A server goes when no call is open there but parked ones, which go with it; one that has ended is
+ * not to be waited for. */
+static void try_to_leave(struct upgrade *u, struct promise *p)
+{
+    BUF_SCOPED members = {0}, early = {0}, gone = {0};
+    struct parked_at at = {.server = p->server, .core = mcp_provider_core(p->server)};
+    int fds[3];
+
+    json_out_str(&members, "key", p->key);
+    show_parked(u, &at, note_parked);
+    if (mcp_provider_leave(p->server, at.n, &members, fds, &early)) {
+        give_parked(u, &at);
+        send_text(u, "server", &members, buf_view(&early), fds, COUNT_OF(fds));
+        for (size_t i = 0; i < COUNT_OF(fds); i++)
+            close(fds[i]);
+        forget_promise(p);
+    } else if (!mcp_provider_promise(p->server, &gone)) {
+        send_text(u, "lost", &members, SPAN_EMPTY, NULL, 0);
+        forget_promise(p);
+    }
+    buf_fini(&at.texts);
+}
+
+static bool is_through(const struct upgrade *u)
+{
+    return list_empty(&u->promises) && drain_count(bridge_router(hub_bridge(u->hub))) == u->moved &&
+           hub_is_quiet(u->hub) && baton_is_flushed(u->baton);
+}
+
+/* Nothing of this process is to be taken apart: its children and files are another's. */
+static _Noreturn void end(void)
+{
+    log_info("upgrade", "the old process ends");
+    _exit(0);
+}
+
+static void on_all_closed(void *arg)
+{
+    (void)arg;
+    end();
+}
+
+static void on_tick(struct timer *t)
+{
+    struct upgrade *u = CONTAINER_OF(t, struct upgrade, tick);
+    struct router *router = bridge_router(hub_bridge(u->hub));
+    uint64_t age = loop_now(u->loop) - u->since;
+
+    if (age > CALLS_MS && drain_count(router) > u->moved)
+        drain_end(router);
+    if (age > CALLS_MS)
+        front_hurry(hub_front(u->hub));
+    LIST_EACH_SAFE (&u->promises, it)
+        try_to_leave(u, LIST_ENTRY(it, struct promise, node));
+    if (is_through(u)) {
+        u->closing = true;
+        hub_close_rest(u->hub, on_all_closed, u);
+        return;
+    }
+    if (age > GONE_MS)
+        end();
+    timer_set(loop_timers(u->loop), t, TICK_MS);
+}
+
+static void on_last_signal(void *arg, int signo)
+{
+    struct upgrade *u = arg;
+
+    (void)signo;
+    u->since = 0; /* no patience any more */
+}
+
+static void retire(struct upgrade *u)
+{
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    log_info("upgrade", "process %d serves with %s; this one, %d, ends its calls", getppid(),
+             u->wanted, getpid());
+    if (u->x) {
+        BUF_SCOPED body = {0};
+        buf_printf(&body, "{\"process\":%d}\n", getppid());
+        http_exchange_on_gone(u->x, NULL, NULL);
+        http_respond(u->x, 200, "application/json", SPAN_EMPTY, buf_view(&body));
+    }
+    service_fall_silent(u->service);
+    listen_leave_all(u->loop);
+    loop_on_signal(u->loop, SIGTERM, on_last_signal, u);
+    loop_on_signal(u->loop, SIGINT, on_last_signal, u);
+    u->since = loop_now(u->loop);
+    hub_retire(u->hub);
+    front_leave(hub_front(u->hub), give_connection, u);
+    shims_leave(hub_shim_list(u->hub), give_shim, u);
+    u->tick.fire = on_tick;
+    timer_set(loop_timers(u->loop), &u->tick, 0);
+    baton_start(u->baton);
+}
+
+static void on_serving(struct upgrade *u, struct baton_message *m)
+{
+    (void)m;
+    u->ready = true;
+}
+
+static void on_said(struct upgrade *u, struct baton_message *m)
+{
+    if (!u->closing)
+        endpoints_pass(hub_endpoints(u->hub), json_count(m->text, "session") << 1 | 1, m->body);
+}
+
+/* --- the new daemon --- */
+
+static void on_promise(struct upgrade *u, struct baton_message *m)
+{
+    heirloom_expect(u->loop, m->text);
+}
+
+static void on_numbers(struct upgrade *u, struct baton_message *m)
+{
+    router_skip_handles(bridge_router(hub_bridge(u->hub)), json_count(m->text, "handle"));
+    seal_take_key(m->body);
+}
+
+static void on_parked(struct upgrade *u, struct baton_message *m)
+{
+    inherited_add_parked(hub_inherited(u->hub), m->text);
+}
+
+static void learn(void *arg, struct mcp_provider *server)
+{
+    const struct baton_message *m = arg;
+    struct provider *core = mcp_provider_core(server);
+    struct span key = json_get(m->text, "key").value;
+
+    if (core->catalog || !json_string_is(key, span_str(mcp_provider_key(server))))
+        return;
+    struct catalog *known = catalog_text_read(m->body);
+    if (known)
+        provider_recall(core, known);
+}
+
+static void on_catalog(struct upgrade *u, struct baton_message *m)
+{
+    bridge_show_servers(hub_bridge(u->hub), learn, m);
+}
+
+static void on_listen(struct upgrade *u, struct baton_message *m)
+{
+    BUF_SCOPED scratch = {0}, address = {0};
+
+    buf_span(&address, text_in(m->text, "address", &scratch));
+    service_give_socket(u->service, buf_cstr(&address), m->fds[0],
+                        json_get(m->text, "ours").type == JSON_TRUE);
+    m->fds[0] = -1;
+}
+
+static void on_session(struct upgrade *u, struct baton_message *m)
+{
+    BUF_SCOPED home = {0}, id = {0};
+
+    inherited_add(hub_inherited(u->hub), text_in(m->text, "home", &home),
+                  text_in(m->text, "id", &id), m->body, json_count(m->text, "ttl"));
+}
+
+static char *copy_in(struct span object, const char *name)
+{
+    BUF_SCOPED scratch = {0};
+
+    return json_get(object, name).type == JSON_STRING ? mem_span(text_in(object, name, &scratch))
+                                                      : NULL;
+}
+
+static void on_connection(struct upgrade *u, struct baton_message *m)
+{
+    char *address = copy_in(m->text, "address"), *peer = copy_in(m->text, "peer"),
+         *local = copy_in(m->text, "local");
+    const struct http_given given = {.address = address,
+                                     .fd = m->fds[0],
+                                     .early = m->body,
+                                     .peer = peer,
+                                     .local = local,
+                                     .by_kin = json_get(m->text, "by_kin").type == JSON_TRUE};
+
+    if (front_adopt(hub_front(u->hub), &given))
+        m->fds[0] = -1;
+    mem_free(address);
+    mem_free(peer);
+    mem_free(local);
+}
+
+static void on_server(struct upgrade *u, struct baton_message *m)
+{
+    BUF_SCOPED key = {0};
+
+    heirloom_arrive(u->loop, text_in(m->text, "key", &key), m->fds, m->text, m->body);
+}
+
+static void on_lost(struct upgrade *u, struct baton_message *m)
+{
+    BUF_SCOPED key = {0};
+
+    heirloom_lose(u->loop, text_in(m->text, "key", &key));
+}
+
+static void on_shim(struct upgrade *u, struct baton_message *m)
+{
+    BUF_SCOPED scratch = {0}, view = {0};
+    bool narrowed = json_get(m->text, "view").type == JSON_STRING;
+
+    buf_span(&view, text_in(m->text, "view", &scratch));
+    const struct narrowing *narrowing = narrowed ? hub_narrowing(u->hub, buf_cstr(&view)) : NULL;
+    if (narrowed && !narrowing)
+        return; /* it attaches again, and is told */
+    if (shims_adopt(hub_shim_list(u->hub), m->text, m->fds[0], m->body, narrowing))
+        m->fds[0] = -1;
+}
+
+static void on_line(struct upgrade *u, struct baton_message *m)
+{
+    u->host->line(u->host->arg, m->body);
+}
+
+static void on_message(void *owner, struct baton_message *m)
+{
+    static const struct {
+        const char *kind;
+        void (*handle)(struct upgrade *u, struct baton_message *m);
+    } rows[] = {{"numbers", on_numbers}, {"parked", on_parked},   {"promise", on_promise},
+                {"listen", on_listen},   {"session", on_session}, {"serve", on_serving},
+                {"serving", on_serving}, {"said", on_said},       {"connection", on_connection},
+                {"server", on_server},   {"lost", on_lost},       {"catalog", on_catalog},
+                {"shim", on_shim},       {"line", on_line}};
+    struct span kind = json_get(m->text, "kind").value;
+
+    for (size_t i = 0; i < COUNT_OF(rows); i++)
+        if (json_string_is(kind, span_str(rows[i].kind)))
+            rows[i].handle(owner, m);
+}
+
+/* Its status is all that is left of the old daemon. */
+static void reap(struct timer *t)
+{
+    struct upgrade *u = CONTAINER_OF(t, struct upgrade, tick);
+
+    if (waitpid(u->old, NULL, WNOHANG) == 0) {
+        timer_set(loop_timers(u->loop), t, TICK_MS);
+        return;
+    }
+    baton_free(u->baton);
+    u->baton = NULL;
+    go_if_ready(u);
+}
+
+static void on_ended(void *owner)
+{
+    struct upgrade *u = owner;
+
+    if (!u->old)
+        end(); /* the new daemon has gone, and the servers with it */
+    inherited_on_stray(hub_inherited(u->hub), NULL, NULL);
+    heirloom_end_all(u->loop);
+    u->tick.fire = reap;
+    reap(&u->tick);
+}
+
+static void on_stray(void *arg, uint64_t session, struct span message)
+{
+    BUF_SCOPED members = {0};
+
+    json_out_number(&members, "session", session >> 1);
+    send_text(arg, "said", &members, message, NULL, 0);
+}
+
+bool upgrade_inherit(struct upgrade *u, int baton, int old)
+{
+    u->old = old;
+    u->baton = baton_new(u->loop, baton, on_message, on_ended, u);
+    while (!u->ready)
+        if (!baton_wait(u->baton, READY_MS))
+            return false;
+    return true;
+}
+
+/* Servers that run are to go on, also those that calls start. */
+static void want(void *arg, struct mcp_provider *server)
+{
+    (void)arg;
+    if (mcp_provider_is_promised(server))
+        provider_want(mcp_provider_core(server));
+}
+
+void upgrade_serve(struct upgrade *u)
+{
+    if (!u->baton)
+        return;
+    inherited_on_stray(hub_inherited(u->hub), on_stray, u);
+    bridge_show_servers(hub_bridge(u->hub), want, u);
+    send_text(u, "serving", NULL, SPAN_EMPTY, NULL, 0);
+    baton_start(u->baton);
+}
+
+/* --- both --- */
+
+/* The old daemon waits for the new one, which serves in its place: nothing is given up before. */
+static bool hand_over_first(struct upgrade *u)
+{
+    const struct hub *hub = u->hub;
+
+    show_numbers(u);
+    inherited_show_parked(hub_inherited(hub), show_inherited_call, u);
+    bridge_show_servers(hub_bridge(hub), show_promise, u);
+    bridge_show_servers(hub_bridge(hub), show_catalog, u);
+    listen_show_all(u->loop, show_listener, u);
+    endpoints_show(hub_endpoints(hub), show_session, u);
+    inherited_show(hub_inherited(hub), show_session, u);
+    u->host->leave(u->host->arg);
+    send_text(u, "serve", NULL, SPAN_EMPTY, NULL, 0);
+    while (!u->ready)
+        if (!baton_wait(u->baton, READY_MS))
+            return false;
+    return true;
+}
+
+/* `heir` is the process that became the successor. It may have ended: then our parent is another
+ * process, which has nothing to do with this. */
+static void go_on(struct upgrade *u, int heir)
+{
+    if (getppid() == heir)
+        kill(heir, SIGKILL);
+    baton_free(u->baton);
+    u->baton = NULL;
+    while (!list_empty(&u->promises))
+        forget_promise(LIST_FIRST(&u->promises, struct promise, node));
+    u->host->come_back(u->host->arg);
+    refuse(u, "it did not serve in time, or ended; servers that it had taken are started again");
+}
+
+void upgrade_run(struct upgrade *u)
+{
+    struct err err = {0};
+    int socket, heir = getpid(); /* the old program goes on in a process that is forked */
+
+    if (successor_start(u->loop, u->service, u->wanted, u->words, &socket, &err)) {
+        refuse(u, err.text);
+        return;
+    }
+    u->ready = false;
+    u->old = 0;
+    u->baton = baton_new(u->loop, socket, on_message, on_ended, u);
+    if (hand_over_first(u))
+        retire(u);
+    else
+        go_on(u, heir);
+}
+
+void upgrade_send_line(struct upgrade *u, struct span body)
+{
+    send_text(u, "line", NULL, body, NULL, 0);
+}
+
+bool upgrade_is_due(const struct upgrade *u)
+{
+    return u->due;
+}
+
+struct upgrade *upgrade_new(struct hub *hub, struct loop *loop, struct service *service,
+                            const char *program, const struct upgrade_host *host)
+{
+    struct upgrade *u = MEM_NEW(struct upgrade);
+
+    u->loop = loop;
+    u->hub = hub;
+    u->service = service;
+    u->host = host;
+    u->program = mem_str(program);
+    u->threads.fire = on_threads;
+    list_init(&u->promises);
+    return u;
+}
+
+void upgrade_free(struct upgrade *u)
+{
+    forget_wish(u);
+    timer_clear(loop_timers(u->loop), &u->tick);
+    if (u->baton)
+        baton_free(u->baton);
+    mem_free(u->program);
+    mem_free(u);
+}

@@ -1,0 +1,55 @@
+/*
+ * upgrade: another program takes over from this daemon, or this one from another
+ * (docs/decisions/023-upgrade.md).
+ *
+ * `rialto upgrade` asks for it. The program is rehearsed first: it reads the configuration and says
+ * that it would start. Then the daemon forks (io/successor.h): its process becomes the new program,
+ * and a copy hands over what it had. What is idle goes at once; a connection, a shim and a server
+ * go when the calls that the copy has there have ended, and the copy ends with the last of them.
+ *
+ * cmd/serve.c owns it, and calls upgrade_run between two runs of the loop.
+ */
+#ifndef RIALTO_HUB_UPGRADE_H
+#define RIALTO_HUB_UPGRADE_H
+
+#include "core/caller.h"
+#include "hub/hub.h"
+#include "io/service.h"
+
+struct upgrade;
+
+/* What belongs to the daemon and not to its hub. */
+struct upgrade_host {
+    /* Give up what one process alone may have; the lines of the audit go to upgrade_send_line. */
+    void (*leave)(void *arg);
+    /* The successor failed: take that back. */
+    void (*come_back)(void *arg);
+    /* A line of the audit from the old daemon. */
+    void (*line)(void *arg, struct span body);
+    void *arg;
+};
+
+/* `program` is what the daemon was started from; copied. `host` is borrowed. */
+struct upgrade *upgrade_new(struct hub *hub, struct loop *loop, struct service *service,
+                            const char *program, const struct upgrade_host *host);
+void upgrade_free(struct upgrade *u);
+/* POST {"program": PATH}: a route of the front. */
+void upgrade_handle(void *owner, const struct caller *caller, struct http_exchange *x,
+                    const struct http_request *req, struct span rest);
+
+/* The daemon is to end: no successor is wanted any more. */
+void upgrade_give_up(struct upgrade *u);
+/* Is upgrade_run to be called? The loop has been stopped for it. */
+bool upgrade_is_due(const struct upgrade *u);
+/* Outside of the loop. Returns in the old daemon alone: run the loop again. */
+void upgrade_run(struct upgrade *u);
+void upgrade_send_line(struct upgrade *u, struct span body);
+
+/* --- the new daemon --- */
+/* Take over by this socket from the process `old`: sockets and sessions are here when this returns,
+ * before anything listens. False: there is nobody to take over from. */
+MUST_CHECK bool upgrade_inherit(struct upgrade *u, int baton, int old);
+/* We serve: the old daemon may hand over the rest. */
+void upgrade_serve(struct upgrade *u);
+
+#endif

@@ -1,0 +1,267 @@
+/* Messages with descriptors over a Unix socket: framing, the queue of those that wait to be sent.
+ * Called by hub/upgrade.c in both processes. */
+#include "io/baton.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "io/loop_uv.h"
+#include "wire/json.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { FRAME_MAX = 1 << 30, CHUNK = 64 * 1024, WAITING_FDS = 256 };
+
+/* Before each message, in the byte order of the machine. */
+struct baton_frame {
+    uint32_t text_n, body_n, fds_n;
+};
+
+struct baton_parcel {
+    struct list node;
+    struct buf bytes;
+    size_t at;
+    int fds[BATON_FDS];
+    size_t n_fds;
+};
+
+struct baton {
+    struct loop *loop;
+    uv_poll_t poll;
+    int fd;
+    bool started, over;
+    baton_message_fn *got;
+    void (*ended)(void *owner);
+    void *owner;
+    struct list queue;
+    struct buf in;
+    int fds[WAITING_FDS]; /* that have come and whose message is not complete */
+    size_t n_fds;
+};
+
+static void on_poll(uv_poll_t *handle, int status, int events);
+
+/* --- sending --- */
+
+static void parcel_free(struct baton_parcel *p)
+{
+    list_remove(&p->node);
+    for (size_t i = 0; i < p->n_fds; i++)
+        close(p->fds[i]);
+    buf_fini(&p->bytes);
+    mem_free(p);
+}
+
+/* Writes what the socket takes of a parcel; the descriptors go with its first byte. */
+static ssize_t send_some(const struct baton *b, const struct baton_parcel *p)
+{
+    union {
+        struct cmsghdr header;
+        char room[CMSG_SPACE(sizeof(int) * BATON_FDS)];
+    } control = {0};
+    struct iovec part = {p->bytes.p + p->at, p->bytes.n - p->at};
+    struct msghdr m = {.msg_iov = &part, .msg_iovlen = 1};
+
+    if (!p->at && p->n_fds) {
+        m.msg_control = control.room;
+        m.msg_controllen = CMSG_SPACE(sizeof(int) * p->n_fds);
+        control.header.cmsg_level = SOL_SOCKET;
+        control.header.cmsg_type = SCM_RIGHTS;
+        control.header.cmsg_len = CMSG_LEN(sizeof(int) * p->n_fds);
+        memcpy(CMSG_DATA(&control.header), p->fds, sizeof(int) * p->n_fds);
+    }
+    return sendmsg(b->fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+static void flush(struct baton *b)
+{
+    while (!list_empty(&b->queue)) {
+        struct baton_parcel *p = LIST_FIRST(&b->queue, struct baton_parcel, node);
+        ssize_t n = send_some(b, p);
+        if (n < 0 && (errno == EAGAIN || errno == EINTR))
+            break;
+        p->at += n > 0 ? (size_t)n : p->bytes.n - p->at; /* nobody is there to read it any more */
+        if (p->at == p->bytes.n)
+            parcel_free(p);
+    }
+    if (b->started && !b->over)
+        uv_poll_start(&b->poll, UV_READABLE | (list_empty(&b->queue) ? 0 : UV_WRITABLE), on_poll);
+}
+
+void baton_send(struct baton *b, struct span text, struct span body, const int *fds, size_t n_fds)
+{
+    struct baton_parcel *p = MEM_NEW(struct baton_parcel);
+    struct baton_frame head = {(uint32_t)text.n, (uint32_t)body.n, (uint32_t)n_fds};
+
+    buf_bytes(&p->bytes, &head, sizeof head);
+    buf_span(&p->bytes, text);
+    buf_span(&p->bytes, body);
+    for (size_t i = 0; i < n_fds; i++)
+        p->fds[p->n_fds++] = fcntl(fds[i], F_DUPFD_CLOEXEC, 3);
+    list_append(&b->queue, &p->node);
+    flush(b);
+}
+
+bool baton_is_flushed(const struct baton *b)
+{
+    return list_empty(&b->queue);
+}
+
+/* --- receiving --- */
+
+static void take_fds(struct baton *b, struct msghdr *m)
+{
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
+        size_t n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+        if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+            continue;
+        for (size_t i = 0; i < n && b->n_fds < WAITING_FDS; i++)
+            memcpy(&b->fds[b->n_fds++], CMSG_DATA(c) + i * sizeof(int), sizeof(int));
+    }
+}
+
+/* False at the end, and when the socket is broken. */
+static bool receive(struct baton *b)
+{
+    union {
+        struct cmsghdr header;
+        char room[CMSG_SPACE(sizeof(int) * 64)];
+    } control;
+    struct iovec part = {buf_room(&b->in, CHUNK), CHUNK};
+    struct msghdr m = {.msg_iov = &part,
+                       .msg_iovlen = 1,
+                       .msg_control = control.room,
+                       .msg_controllen = sizeof control.room};
+    ssize_t n = recvmsg(b->fd, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+
+    if (n <= 0)
+        return n < 0 && (errno == EAGAIN || errno == EINTR);
+    take_fds(b, &m);
+    b->in.n += (size_t)n;
+    return true;
+}
+
+static void deliver(struct baton *b, const struct baton_frame *head)
+{
+    struct span all = span_from(buf_view(&b->in), sizeof *head);
+    struct baton_message m = {.text = span_cut(all, 0, head->text_n),
+                              .body = span_cut(all, head->text_n, head->body_n),
+                              .fds = {-1, -1, -1}};
+
+    for (size_t i = 0; i < head->fds_n; i++)
+        m.fds[i] = b->fds[i];
+    b->n_fds -= head->fds_n;
+    memmove(b->fds, b->fds + head->fds_n, b->n_fds * sizeof(int));
+    b->got(b->owner, &m);
+    for (size_t i = 0; i < BATON_FDS; i++)
+        if (m.fds[i] >= 0)
+            close(m.fds[i]);
+}
+
+/* Gives out the messages that are complete. False: this is no message of a Rialto. */
+static bool deliver_all(struct baton *b)
+{
+    struct baton_frame head;
+    enum json_type type;
+
+    while (!b->over && b->in.n >= sizeof head) {
+        memcpy(&head, b->in.p, sizeof head);
+        size_t whole = sizeof head + head.text_n + head.body_n;
+        if (whole > FRAME_MAX || head.fds_n > BATON_FDS)
+            return false;
+        if (b->in.n < whole)
+            break;
+        struct span text = span_cut(buf_view(&b->in), sizeof head, head.text_n);
+        if (head.fds_n > b->n_fds || json_skim(text, NULL, NULL, &type, NULL) ||
+            type != JSON_OBJECT)
+            return false;
+        deliver(b, &head);
+        buf_drop(&b->in, whole);
+    }
+    return true;
+}
+
+static void on_poll(uv_poll_t *handle, int status, int events)
+{
+    struct baton *b = CONTAINER_OF(handle, struct baton, poll);
+
+    (void)status;
+    loop_enter(b->loop);
+    if (events & UV_WRITABLE)
+        flush(b);
+    if (events == UV_WRITABLE)
+        return;
+    bool open = receive(b), fine = deliver_all(b);
+    if ((open && fine) || b->over)
+        return;
+    b->over = true;
+    uv_poll_stop(&b->poll);
+    b->ended(b->owner);
+}
+
+bool baton_wait(struct baton *b, int ms)
+{
+    struct pollfd ready = {.fd = b->fd,
+                           .events = (short)(POLLIN | (list_empty(&b->queue) ? 0 : POLLOUT))};
+    int n;
+
+    do
+        n = poll(&ready, 1, ms);
+    while (n < 0 && errno == EINTR);
+    if (n <= 0)
+        return false;
+    flush(b);
+    return receive(b) && deliver_all(b);
+}
+
+/* --- life --- */
+
+struct baton *baton_new(struct loop *l, int fd, baton_message_fn *got, void (*ended)(void *owner),
+                        void *owner)
+{
+    struct baton *b = MEM_NEW(struct baton);
+
+    fcntl(fd, F_SETFD, FD_CLOEXEC);
+    b->loop = l;
+    b->fd = fd;
+    b->got = got;
+    b->ended = ended;
+    b->owner = owner;
+    list_init(&b->queue);
+    return b;
+}
+
+void baton_start(struct baton *b)
+{
+    b->started = true;
+    uv_poll_init(&b->loop->uv, &b->poll, b->fd);
+    flush(b);
+}
+
+static void drop(struct baton *b)
+{
+    while (!list_empty(&b->queue))
+        parcel_free(LIST_FIRST(&b->queue, struct baton_parcel, node));
+    while (b->n_fds)
+        close(b->fds[--b->n_fds]);
+    buf_fini(&b->in);
+    close(b->fd);
+    mem_free(b);
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    drop(CONTAINER_OF(handle, struct baton, poll));
+}
+
+void baton_free(struct baton *b)
+{
+    b->over = true;
+    if (b->started)
+        uv_close((uv_handle_t *)&b->poll, on_closed);
+    else
+        drop(b);
+}

@@ -1,0 +1,42 @@
+/*
+ * baton: the socket between a daemon and its successor, for messages with descriptors.
+ *
+ * A message has a JSON object, bytes that are no JSON, and descriptors. Both ends are the same
+ * program's, of the same user: what comes is bounded but trusted. The order of messages is kept.
+ */
+#ifndef RIALTO_IO_BATON_H
+#define RIALTO_IO_BATON_H
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "io/loop.h"
+
+enum { BATON_FDS = 3 };
+
+struct baton;
+
+struct baton_message {
+    struct span text; /* a valid JSON object */
+    struct span body;
+    /* -1: none, or taken: the receiver writes -1 in place of a descriptor that it keeps. */
+    int fds[BATON_FDS];
+};
+
+typedef void baton_message_fn(void *owner, struct baton_message *m);
+
+/* Takes the socket over. `ended` is called from the loop when the other process has gone, or says
+ * what no Rialto says. */
+struct baton *baton_new(struct loop *l, int fd, baton_message_fn *got, void (*ended)(void *owner),
+                        void *owner);
+void baton_free(struct baton *b);
+/* Waits for the next messages and gives them to `got`, outside of the loop. False: there are none
+ * within `ms`, or the other process has gone. */
+MUST_CHECK bool baton_wait(struct baton *b, int ms);
+/* From now on messages come from the loop. */
+void baton_start(struct baton *b);
+/* Everything is copied; the descriptors stay the caller's. */
+void baton_send(struct baton *b, struct span text, struct span body, const int *fds, size_t n_fds);
+/* Has everything been sent? */
+bool baton_is_flushed(const struct baton *b);
+
+#endif

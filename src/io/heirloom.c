@@ -1,0 +1,197 @@
+/* The processes that the daemon before us has promised, and those who wait for them. Called by
+ * hub/upgrade.c, which hears of them, and by mcp/server/stdio_upstream.c, which wants them. */
+#include "io/heirloom.h"
+
+#include "base/libc.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "io/kin.h"
+#include "io/loop_uv.h"
+#include "io/spawn.h"
+#include "wire/json.h"
+
+#include <limits.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+struct heirloom {
+    struct list node; /* in the loop's list */
+    struct loop *loop;
+    struct kin kin; /* so that the process is not taken for an orphan */
+    char *key, *cgroup;
+    int fds[3]; /* stdin, stdout, stderr of the process; -1 until they are here */
+    struct buf note, early;
+    void (*come)(void *arg, struct heirloom *h, bool here); /* NULL: nobody has claimed it */
+    void *arg;
+};
+
+static char *text_in(struct span object, const char *name)
+{
+    struct json_slot slot = json_get(object, name);
+    struct buf text = {0};
+
+    if (slot.type != JSON_STRING)
+        return NULL;
+    json_unescape(&text, slot.value);
+    return buf_take(&text);
+}
+
+void heirloom_expect(struct loop *l, struct span promise)
+{
+    uint64_t pid = json_count(promise, "pid");
+    char *key = text_in(promise, "key");
+
+    if (!key || !pid || pid > INT_MAX) { /* of another version: it ends with its pipes */
+        mem_free(key);
+        return;
+    }
+    struct heirloom *h = MEM_NEW(struct heirloom);
+    h->loop = l;
+    h->key = key;
+    h->cgroup = text_in(promise, "cgroup");
+    h->kin.pid = (int)pid;
+    h->kin.mark = (rlim_t)json_count(promise, "mark");
+    for (size_t i = 0; i < COUNT_OF(h->fds); i++)
+        h->fds[i] = -1;
+    list_append(&l->kin, &h->kin.node);
+    list_append(&l->heirlooms, &h->node);
+}
+
+static void drop(struct heirloom *h)
+{
+    list_remove(&h->node);
+    list_remove(&h->kin.node);
+    for (size_t i = 0; i < COUNT_OF(h->fds); i++)
+        if (h->fds[i] >= 0)
+            close(h->fds[i]);
+    mem_free(h->key);
+    mem_free(h->cgroup);
+    buf_fini(&h->note);
+    buf_fini(&h->early);
+    mem_free(h);
+}
+
+static struct heirloom *find(const struct loop *l, struct span key, bool here)
+{
+    LIST_EACH (&l->heirlooms, it) {
+        struct heirloom *h = LIST_ENTRY(it, struct heirloom, node);
+        if (span_is(key, h->key) && (h->fds[0] >= 0) == here)
+            return h;
+    }
+    return NULL;
+}
+
+static void hand_on(struct heirloom *h, bool here)
+{
+    void (*come)(void *arg, struct heirloom *h, bool here) = h->come;
+
+    h->come = NULL;
+    list_remove(&h->node); /* it cannot be claimed again */
+    come(h->arg, h, here);
+    drop(h);
+}
+
+void heirloom_arrive(struct loop *l, struct span key, int fds[3], struct span note,
+                     struct span early)
+{
+    struct heirloom *h = find(l, key, false);
+
+    if (!h)
+        return;
+    for (size_t i = 0; i < COUNT_OF(h->fds); i++) {
+        h->fds[i] = fds[i];
+        fds[i] = -1;
+    }
+    buf_span(&h->note, note);
+    buf_span(&h->early, early);
+    if (h->come)
+        hand_on(h, true);
+}
+
+/* Whatever is left of it: the process group, and its status. */
+static void finish(const struct heirloom *h)
+{
+    kill(-h->kin.pid, SIGKILL);
+    waitpid(h->kin.pid, NULL, 0);
+}
+
+static void lose(struct heirloom *h)
+{
+    finish(h);
+    if (h->come)
+        hand_on(h, false);
+    else
+        drop(h);
+}
+
+void heirloom_lose(struct loop *l, struct span key)
+{
+    struct heirloom *h = find(l, key, false);
+
+    if (h)
+        lose(h);
+}
+
+void heirloom_end_all(struct loop *l)
+{
+    while (!list_empty(&l->heirlooms)) {
+        struct heirloom *h = LIST_FIRST(&l->heirlooms, struct heirloom, node);
+        log_info("rialto", "process %d of the daemon before this one is not needed any more",
+                 h->kin.pid);
+        lose(h);
+    }
+}
+
+struct heirloom *heirloom_claim(struct loop *l, const char *key,
+                                void (*come)(void *arg, struct heirloom *h, bool here), void *arg)
+{
+    LIST_EACH (&l->heirlooms, it) {
+        struct heirloom *h = LIST_ENTRY(it, struct heirloom, node);
+        if (h->come || strcmp(h->key, key) != 0)
+            continue;
+        h->come = come;
+        h->arg = arg;
+        return h;
+    }
+    return NULL;
+}
+
+bool heirloom_is_promised(const struct loop *l, const char *key)
+{
+    LIST_EACH (&l->heirlooms, it)
+        if (strcmp(LIST_ENTRY(it, struct heirloom, node)->key, key) == 0)
+            return true;
+    return false;
+}
+
+void heirloom_disclaim(struct heirloom *h)
+{
+    h->come = NULL;
+}
+
+struct child *heirloom_take(struct heirloom *h, const char *name, const struct child_events *on,
+                            void *owner)
+{
+    struct spawned was = {.pid = h->kin.pid,
+                          .pidfd = pidfd_open(h->kin.pid, 0),
+                          .in = h->fds[0],
+                          .out = h->fds[1],
+                          .err = h->fds[2],
+                          .mark = h->kin.mark,
+                          .cgroup = h->cgroup};
+
+    h->fds[0] = h->fds[1] = h->fds[2] = -1;
+    h->cgroup = NULL;
+    return child_adopt(h->loop, &was, name, on, owner);
+}
+
+struct span heirloom_note(const struct heirloom *h)
+{
+    return buf_view(&h->note);
+}
+
+struct span heirloom_early(const struct heirloom *h)
+{
+    return buf_view(&h->early);
+}

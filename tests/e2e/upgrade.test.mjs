@@ -1,0 +1,312 @@
+// A new release used to mean a restart: sessions were gone, calls in flight ended with an error, and
+// clients that came in between were refused. `rialto upgrade` lets another program take over
+// (docs/decisions/023-upgrade.md): nobody who uses the daemon notices, and a program that cannot take
+// over leaves the old one serving.
+import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import http from 'node:http';
+import https from 'node:https';
+import path from 'node:path';
+import { test } from 'node:test';
+import {
+  bothTypes, descendants, fake, HttpClient, isAlive, rialto, rialtoBin, serve, sleep, start, StdioClient, tempDir, until, within, writeConfig,
+} from './lib.mjs';
+import { counting, home } from './daemon_lib.mjs';
+import { fixtureEntry, ModernClient } from './peers.mjs';
+import { Authority } from './tls_lib.mjs';
+
+const upgrade = (server, ...args) => rialto(['upgrade', '-c', server.config, ...args],
+  { env: { XDG_RUNTIME_DIR: server.dir }, timeout: 90_000 });
+
+async function upgraded(server, ...args) {
+  const { code, stderr } = await upgrade(server, ...args);
+  assert.equal(code, 0, `${stderr}\n${server.stderr()}`);
+}
+
+/** The old process is gone when the daemon has no child that is a Rialto. */
+const oldIsGone = (server, ms = 31_000) => until('the end of the old process', () => descendants(server.pid)
+  .every((p) => { try { return !fs.readFileSync(`/proc/${p.pid}/cmdline`, 'utf8').includes('\0serve\0'); } catch { return true; } }), ms);
+
+/** A client that keeps its connection. */
+class KeptClient extends HttpClient {
+  agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
+
+  post(message, headers = {}) {
+    return new Promise((resolve, reject) => {
+      const request = http.request(this.url, { method: 'POST', agent: this.agent, headers: { ...this.headers, ...headers } }, (response) => {
+        let text = '';
+        response.on('data', (d) => { text += d; }).on('error', reject)
+          .on('end', () => { this.port = request.socket?.localPort ?? this.port; resolve({ status: response.statusCode, headers: response.headers, text }); });
+      });
+      request.on('socket', (socket) => { this.port = socket.localPort; }).on('error', reject);
+      request.end(typeof message === 'string' ? message : JSON.stringify(message));
+    });
+  }
+}
+
+test('an upgrade keeps sessions, connections, servers and calls in flight', async (t) => {
+  const log = path.join(tempDir(), 'calls');
+  const server = await serve(t, { servers: { n: { ...counting(log), concurrency: 0 } } });
+  const client = await new KeptClient(server.url).connect();
+  t.after(() => client.agent.destroy());
+  await client.waitFor('n__count');
+  const [program] = descendants(server.pid);
+  const slow = new HttpClient(server.url);
+  slow.headers = client.headers;
+  const late = slow.call('n__count', { ms: 3000, who: 'late' });
+  await until('the slow call', () => fs.existsSync(log));
+  const { port } = client;
+  await upgraded(server);
+  // The same session on the same connection, while the old call goes on.
+  assert.deepEqual(await client.toolNames(), ['n__count']);
+  assert.equal(client.port, port);
+  const soon = client.text('n__count', { who: 'soon' });
+  assert.equal((await late).result.content[0].text, 'counted');
+  assert.equal(await soon, 'counted');
+  assert.ok(isAlive(program), 'the server goes on');
+  await oldIsGone(server);
+  assert.equal(await client.text('n__count', { who: 'last' }), 'counted');
+  assert.deepEqual(fs.readFileSync(log, 'utf8').trim().split('\n').map((l) => JSON.parse(l).who), ['late', 'soon', 'last']);
+  await until('nothing but the server is left', () => descendants(server.pid).map((p) => p.pid).join() === `${program.pid}`);
+});
+
+test('a program that cannot take over leaves the old daemon serving', async (t) => {
+  const server = await serve(t, { servers: { a: fake('--name', 'a') } });
+  const client = await new HttpClient(server.url).connect();
+  await client.waitFor('a__echo');
+  const script = (text) => {
+    const file = path.join(tempDir(), 'program');
+    fs.writeFileSync(file, text, { mode: 0o755 });
+    return file;
+  };
+  const cases = [
+    ['/nowhere/rialto', /cannot start \/nowhere\/rialto/],
+    [script('#!/bin/sh\nexit 0\n'), /no Rialto that can take over/],
+    [script('#!/bin/sh\necho wrong >&2; exit 3\n'), /exited with 3: wrong/],
+    [script('#!/bin/sh\nexec sleep 60\n'), /not ready within 15 s/],
+  ];
+  const family = descendants(server.pid);
+  for (const [program, reason] of cases) {
+    const { code, stderr } = await upgrade(server, program);
+    assert.equal(code, 1, program);
+    assert.match(stderr, reason);
+    assert.equal(await client.text('a__echo', { message: 'here' }), '{"message":"here"}');
+  }
+  const before = fs.readFileSync(server.config);
+  fs.writeFileSync(server.config, '{"servers": {"a": {"commande": "x"}}}');
+  const { code, stderr } = await upgrade(server);
+  assert.equal(code, 1);
+  assert.match(stderr, /commande/);
+  fs.writeFileSync(server.config, before);
+  assert.equal(await client.text('a__echo', { message: 'still' }), '{"message":"still"}');
+  assert.deepEqual(descendants(server.pid), family);
+});
+
+test('a shim with a call in flight notices nothing', async (t) => {
+  const log = path.join(tempDir(), 'calls');
+  const server = await serve(t, { servers: { n: { ...counting(log), concurrency: 0 } } });
+  const host = await new StdioClient(t, rialtoBin, ['stdio', '-c', server.config], { env: { XDG_RUNTIME_DIR: server.dir } }).connect();
+  await host.waitFor('n__count');
+  const late = host.request('tools/call', { name: 'n__count', arguments: { ms: 2000, who: 'late' } });
+  await until('the slow call', () => fs.existsSync(log));
+  await upgraded(server);
+  const soon = host.request('tools/call', { name: 'n__count', arguments: { who: 'soon' } });
+  assert.equal((await late).result?.content[0].text, 'counted');
+  assert.equal((await soon).result?.content[0].text, 'counted');
+  await oldIsGone(server);
+  assert.equal(fs.readFileSync(log, 'utf8').trim().split('\n').length, 2);
+  assert.equal(host.messages().filter((m) => m.error).length, 0);
+  await host.stop(20_000); // before the daemon: it would start another one
+});
+
+test('a question that the old daemon asked is answered through the new one', async (t) => {
+  const server = await serve(t, { servers: { a: fake('--name', 'a') } });
+  const client = await new HttpClient(server.url).connect({ capabilities: { elicitation: {} } });
+  await client.waitFor('a__ask');
+  let text = '';
+  const body = JSON.stringify({ jsonrpc: '2.0', id: 7, method: 'tools/call', params: { name: 'a__ask', arguments: { method: 'elicitation/create', params: { message: 'Who?', requestedSchema: { type: 'object', properties: {} } } } } });
+  const answered = new Promise((resolve, reject) => {
+    const request = http.request(client.url, { method: 'POST', agent: false, headers: client.headers }, (response) => {
+      response.on('data', (d) => { text += d; }).on('end', () => resolve(text)).on('error', reject);
+    });
+    request.on('error', reject).end(body);
+  });
+  const asked = await until('the question', () => text.split('\n').filter((l) => l.startsWith('data: {'))
+    .map((l) => JSON.parse(l.slice(6))).find((m) => m.method === 'elicitation/create'));
+  await upgraded(server);
+  const answer = await client.post({ jsonrpc: '2.0', id: asked.id, result: { action: 'accept', content: { name: 'Ada', color: 'red' } } });
+  assert.equal(answer.status, 202);
+  assert.match(await within(10_000, 'the answer', answered), /"id":7,"result"/);
+  await oldIsGone(server, 5000);
+});
+
+// A parked call is open at its server, which waits for the answer to its question: it moves with the
+// server, twice here, before its agent comes back.
+test('a parked call goes on in the new daemon', async (t) => {
+  const server = await serve(t, { servers: { fixture: fixtureEntry('legacy') } });
+  const url = `${server.url}/fixture`;
+  const agent = new ModernClient(url);
+  await agent.waitFor('echo');
+  const [program] = descendants(server.pid);
+  const question = { name: 'test_elicitation', arguments: { message: 'Who?' } };
+  const { result } = await agent.request('tools/call', question);
+  assert.equal(result?.resultType, 'input_required');
+  const [key] = Object.keys(result.inputRequests);
+  for (let i = 0; i < 2; i++) {
+    await upgraded(server);
+    await oldIsGone(server, 5000); // it does not wait for the agent
+    assert.equal((await agent.request('tools/call', { name: 'echo', arguments: { message: 'x' } })).error, undefined);
+  }
+  const accept = { action: 'accept', content: { username: 'ann', email: 'a@example.com' } };
+  const retry = { ...question, requestState: result.requestState, inputResponses: { [key]: accept } };
+  const stranger = await new ModernClient(url).request('tools/call', { ...retry, arguments: { message: 'Other' } });
+  assert.equal(stranger.error?.code, -32602, JSON.stringify(stranger));
+  const end = await agent.request('tools/call', retry);
+  assert.match(JSON.stringify(end.result), /ann/, JSON.stringify(end));
+  assert.equal((await agent.request('tools/call', retry)).error?.code, -32602, 'once');
+  assert.ok(isAlive(program));
+});
+
+test('a daemon that a host has started is upgraded, and keeps its log, socket and process', async (t) => {
+  const log = path.join(tempDir(), 'calls');
+  const user = home(t, { servers: { n: counting(log) } });
+  const host = await user.host().connect();
+  await host.waitFor('n__count');
+  const [before] = await user.daemons();
+  const { code, stderr } = await rialto(['upgrade', '-c', user.file], { env: user.env, timeout: 90_000 });
+  assert.equal(code, 0, stderr);
+  assert.equal((await host.request('tools/call', { name: 'n__count', arguments: {} })).result?.content[0].text, 'counted');
+  const [after] = await user.daemons();
+  assert.deepEqual([after.pid, after.log], [before.pid, before.log]);
+  assert.match(user.log(), /the old process ends/);
+});
+
+// systemd knows the daemon by its process, and hears from it at the socket of NOTIFY_SOCKET.
+test('a service manager keeps its main process, and is told by the new program that it is ready', async (t) => {
+  const told = path.join(tempDir(), 'notify');
+  const manager = start('python3', ['-c', `
+import socket, sys
+s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM); s.bind(sys.argv[1])
+while True: print(s.recv(100).decode(), flush=True)`, told], { stdio: ['ignore', 'pipe', 'inherit'] });
+  t.after(() => manager.kill());
+  let words = '';
+  manager.stdout.on('data', (d) => { words += d; });
+  await until('the socket', () => fs.existsSync(told));
+  const server = await serve(t, { servers: { a: fake('--name', 'a') } }, { env: { NOTIFY_SOCKET: told, WATCHDOG_USEC: '400000' } });
+  await until('READY', () => words.includes('READY=1'));
+  words = '';
+  await upgraded(server);
+  await until('READY of the new program', () => words.includes('READY=1'));
+  await oldIsGone(server);
+  words = '';
+  await until('signs of life', () => words.includes('WATCHDOG=1'));
+  assert.ok(!words.includes('STOPPING'));
+});
+
+// The keys of a connection with TLS are in the old process: it carries the bytes of the next request,
+// and the answer says that the connection ends.
+test('a connection with TLS is served by the new daemon', async (t) => {
+  const authority = new Authority();
+  const log = path.join(tempDir(), 'calls');
+  const server = await serve(t, {
+    listen: { address: '127.0.0.1:0', tls: authority.sign('server') }, servers: { n: { ...counting(log), concurrency: 0 } },
+  });
+  const client = await new HttpClient(server.url, { ca: authority.text }).connect();
+  await client.waitFor('n__count');
+  const agent = new https.Agent({ keepAlive: true, maxSockets: 1, ca: authority.text });
+  t.after(() => agent.destroy());
+  const call = (who) => new Promise((resolve, reject) => {
+    const request = https.request(server.url, { method: 'POST', agent, headers: client.headers }, (response) => {
+      let text = '';
+      response.on('data', (d) => { text += d; }).on('error', reject)
+        .on('end', () => resolve({ text, reused: request.reusedSocket, connection: response.headers.connection }));
+    });
+    request.on('error', reject).end(JSON.stringify({ jsonrpc: '2.0', id: who, method: 'tools/call', params: { name: 'n__count', arguments: { who } } }));
+  });
+  assert.match((await call('first')).text, /counted/);
+  await upgraded(server);
+  const second = await call('second');
+  assert.match(second.text, /counted/);
+  assert.deepEqual([second.reused, second.connection], [true, 'close']);
+  const third = await call('third');
+  assert.match(third.text, /counted/);
+  assert.equal(third.reused, false);
+  await oldIsGone(server, 5000);
+  assert.deepEqual(fs.readFileSync(log, 'utf8').trim().split('\n').length, 3);
+});
+
+test('upgrades under load lose no call, refuse nobody and forget no session', async (t) => {
+  const log = path.join(tempDir(), 'calls');
+  const server = await serve(t, { servers: { n: { ...counting(log), concurrency: 0 } } }, { slack: 3 });
+  const clients = [];
+  for (let i = 0; i < 4; i++) clients.push(await new KeptClient(server.url).connect());
+  t.after(() => clients.forEach((c) => c.agent.destroy()));
+  await clients[0].waitFor('n__count');
+  const host = await new StdioClient(t, rialtoBin, ['stdio', '-c', server.config], { env: { XDG_RUNTIME_DIR: server.dir } }).connect();
+  await host.waitFor('n__count');
+  let over = false, calls = 0;
+  const wrong = [];
+  const work = async (call) => {
+    for (let n = 0; !over; n++) {
+      const id = `${calls++}`;
+      try {
+        const { result, error } = await call({ id, ms: n % 10 === 0 ? 300 : 5 });
+        if (result?.content?.[0].text !== 'counted') wrong.push(JSON.stringify(error ?? result));
+      } catch (e) { wrong.push(`${e.message}`); }
+    }
+  };
+  const workers = [
+    ...clients.map((c) => work((args) => c.call('n__count', args))),
+    work(async (args) => new HttpClient(server.url).connect().then((c) => c.call('n__count', args))),
+    work((args) => host.request('tools/call', { name: 'n__count', arguments: args })),
+  ];
+  const upgrades = Number(process.env.RIALTO_UPGRADES ?? 10);
+  for (let i = 0; i < upgrades; i++) {
+    await upgraded(server);
+    await sleep(50);
+  }
+  over = true;
+  await Promise.all(workers);
+  assert.deepEqual(wrong, []);
+  const ran = fs.readFileSync(log, 'utf8').trim().split('\n').map((l) => JSON.parse(l).id);
+  assert.equal(new Set(ran).size, ran.length, 'no call ran twice');
+  assert.equal(ran.length, calls, 'every call ran');
+  await oldIsGone(server);
+  t.diagnostic(`${calls} calls during ${upgrades} upgrades`);
+  await host.stop(20_000); // before the daemon: it would start another one
+});
+
+// A program can pass the rehearsal and fail all the same. The old daemon then goes on as a copy, and the copy's parent is
+// whoever takes orphans in, a user's systemd for example: it was that process which the copy killed.
+const warden = `
+import ctypes, os, signal, subprocess, sys
+ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
+def end(*_):
+    for pid in open(f'/proc/self/task/{os.getpid()}/children').read().split(): os.kill(int(pid), signal.SIGTERM)
+signal.signal(signal.SIGTERM, end)
+subprocess.Popen(sys.argv[1:])
+while True:
+    try: os.wait()
+    except ChildProcessError: sys.exit()`;
+
+test('a program that ends after the rehearsal leaves the old daemon serving, and harms nobody else', async (t) => {
+  const program = path.join(tempDir(), 'program');
+  fs.writeFileSync(program, '#!/bin/sh\n[ "$RIALTO_UPGRADE" = rehearse ] && echo "rialto upgrade 1" && exit 0\nsleep 0.2\nexit 7\n', { mode: 0o755 });
+  const server = await serve(t, { servers: { a: fake('--name', 'a') } }, { bin: ['python3', '-c', warden, rialtoBin], slack: 3 });
+  const client = await new HttpClient(server.url).connect();
+  await client.waitFor('a__echo');
+  const { code, stderr } = await upgrade(server, program);
+  assert.equal(code, 1, stderr);
+  assert.match(stderr, /did not serve in time, or ended/);
+  await client.waitFor('a__echo');
+  assert.equal(await client.text('a__echo', { message: 'still' }), '{"message":"still"}');
+  assert.ok(fs.existsSync(`/proc/${server.pid}/exe`), 'whoever looks after the daemon lives');
+});
+
+// The request names a program that then has everything the daemon has. The port is open to all users of a machine.
+test('an upgrade is asked for by the control socket alone', async (t) => {
+  const server = await serve(t, { servers: {} });
+  const answer = await fetch(`${server.origin}/upgrade`, { method: 'POST', body: '{"program":"/bin/true"}' });
+  assert.equal(answer.status, 403);
+  assert.match(await answer.text(), /only by the control socket/);
+});
