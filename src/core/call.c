@@ -1,14 +1,11 @@
-/* Each call from its opening to its end: queue, slot, deadline, cancelling, and repeating after a
- * provider's restart. Called by the families at both ends of a call, cmd/call.c, and the other
- * files of the router. */
+/* Each call from its opening (call_open.c) to its end: queue, slot, deadline, cancelling, and
+ * repeating after a provider's restart. Called by the families at both ends of a call, cmd/call.c,
+ * and the other files of the router. */
 #include "base/log.h"
 #include "base/mem.h"
-#include "core/approval.h"
 #include "core/doubts.h"
 #include "core/inside.h"
 #include "core/principal.h"
-#include "core/route.h"
-#include "core/rules.h"
 #include "core/tap.h"
 #include "core/wishes.h"
 
@@ -213,24 +210,8 @@ bool call_concerns_people(const struct call *c)
     return c->op != OP_TELL && (!p || !p->built_in || p->told_as);
 }
 
-/* Shows the call to the taps; NULL, or the first objection. */
-static const char *show_opened(struct router *r, const struct call *c,
-                               const struct request *request)
-{
-    const char *why = NULL;
-
-    LIST_EACH (&r->taps, it) {
-        struct tap *tap = LIST_ENTRY(it, struct tap, node);
-        const char *objection = tap->opened(tap, c, request);
-        why = why ? why : objection;
-    }
-    return why;
-}
-
-/* Shows the end to the taps; the outcome to be told, `instead` if a tap objects. Calls that the
- * router opened by itself are not shown. */
-static const struct outcome *show_end(struct router *r, const struct call *c,
-                                      const struct outcome *outcome, struct outcome *instead)
+const struct outcome *call_show_end(struct router *r, const struct call *c,
+                                    const struct outcome *outcome, struct outcome *instead)
 {
     if (c->consumer == &r->own || c->op == OP_STANDING)
         return outcome;
@@ -255,7 +236,7 @@ static void end_call(struct call *c, const struct outcome *outcome)
     struct outcome instead;
 
     take_back(c);
-    outcome = show_end(r, c, outcome, &instead);
+    outcome = call_show_end(r, c, outcome, &instead);
     if (p) {
         uint64_t took = r->timers->now - c->opened_at;
         p->used_at = r->timers->now;
@@ -287,7 +268,7 @@ static void end_call(struct call *c, const struct outcome *outcome)
 
 /* Every call ends here. The text of a failure is redacted: it may quote a server, and so a secret.
  */
-static void finish(struct call *c, const struct outcome *outcome)
+void call_finish(struct call *c, const struct outcome *outcome)
 {
     if (outcome->kind != OUTCOME_FAILED) {
         end_call(c, outcome);
@@ -301,10 +282,7 @@ static void finish(struct call *c, const struct outcome *outcome)
     buf_fini(&clean);
 }
 
-static void fail(struct call *c, enum failure why, bool retryable, const char *fmt, ...)
-    __attribute__((format(printf, 4, 5)));
-
-static void fail(struct call *c, enum failure why, bool retryable, const char *fmt, ...)
+void call_fail(struct call *c, enum failure why, bool retryable, const char *fmt, ...)
 {
     const struct provider *p = c->provider;
     struct buf text = {0};
@@ -313,11 +291,11 @@ static void fail(struct call *c, enum failure why, bool retryable, const char *f
     va_start(ap, fmt);
     buf_vprintf(&text, fmt, ap);
     va_end(ap);
-    finish(c, &(struct outcome){.kind = OUTCOME_FAILED,
-                                .why = why,
-                                .text = buf_view(&text),
-                                .locked = why == FAIL_UNAVAILABLE && p->locked && !p->halted,
-                                .retryable = retryable});
+    call_finish(c, &(struct outcome){.kind = OUTCOME_FAILED,
+                                     .why = why,
+                                     .text = buf_view(&text),
+                                     .locked = why == FAIL_UNAVAILABLE && p->locked && !p->halted,
+                                     .retryable = retryable});
     buf_fini(&text);
 }
 
@@ -327,7 +305,7 @@ static bool is_harmless(const struct call *c)
     return c->repeatable || !c->tries;
 }
 
-static const char *reason_of(const struct provider *p)
+const char *call_reason(const struct provider *p)
 {
     if (p->no_room)
         return p->no_room;
@@ -355,19 +333,20 @@ static void on_deadline(struct timer *t)
 
     take_back(c);
     if (held) {
-        fail(c, FAIL_REFUSED, false,
-             "nobody approved the call of '%s' on server '%s' within %llu s", c->name, p->alias,
-             waited / 1000);
+        call_fail(c, FAIL_REFUSED, false,
+                  "nobody approved the call of '%s' on server '%s' within %llu s", c->name,
+                  p->alias, waited / 1000);
         return;
     }
     if (waiting) {
-        fail(c, FAIL_TIMEOUT, is_harmless(c), "server '%s' had no free slot within %llu ms (%s)",
-             p->alias, waited, reason_of(p));
+        call_fail(c, FAIL_TIMEOUT, is_harmless(c),
+                  "server '%s' had no free slot within %llu ms (%s)", p->alias, waited,
+                  call_reason(p));
         return;
     }
     call_off(c, FAIL_TIMEOUT, "no answer in time");
-    fail(c, FAIL_TIMEOUT, is_harmless(c), "server '%s' timed out: no %s within %llu ms", p->alias,
-         asking ? "answer to its question" : "answer", waited);
+    call_fail(c, FAIL_TIMEOUT, is_harmless(c), "server '%s' timed out: no %s within %llu ms",
+              p->alias, asking ? "answer to its question" : "answer", waited);
 }
 
 /* --- consumers --- */
@@ -396,171 +375,17 @@ struct call *call_new(struct router *r, struct peer *consumer, enum op op, struc
     return c;
 }
 
-static struct peer *caller_of(struct peer *consumer, const struct request *request)
-{
-    return request->behalf ? request->behalf->caller : consumer;
-}
-
-/* The call exists only during this `done` and has no entry in the router. */
-static void refuse(struct router *r, struct peer *consumer, const struct request *request,
-                   const struct outcome *outcome, void *data)
-{
-    struct call stub = {.handle = ++r->last_handle,
-                        .op = request->op,
-                        .consumer = consumer,
-                        .consumer_data = data,
-                        .caller = caller_of(consumer, request),
-                        .opened_at = r->timers->now};
-
-    stub.principal = stub.caller->principal;
-
-    r->stats.opened++;
-    r->stats.failed[outcome->why]++;
-    struct outcome instead;
-    (void)show_opened(r, &stub, request); /* the call is not made anyway */
-    consumer->verbs->done(consumer, &stub, show_end(r, &stub, outcome, &instead));
-}
-
-static void refuse_unknown(struct router *r, struct peer *consumer, const struct request *request,
-                           struct view *v, struct span why, void *data)
-{
-    struct provider *p;
-    struct buf text = {0};
-
-    buf_printf(&text, SPAN_FMT ": " SPAN_FMT, SPAN_ARG(why), SPAN_ARG(request->name));
-    /* The name may belong to a server that is not up yet. */
-    for (size_t i = 0; (p = view_member(v, i)); i++)
-        if (p->state != PROVIDER_READY)
-            buf_printf(&text, "; server '%s' is not available: %s", p->alias, reason_of(p));
-    refuse(r, consumer, request,
-           &(struct outcome){.kind = OUTCOME_FAILED, .why = FAIL_UNKNOWN, .text = buf_view(&text)},
-           data);
-    buf_fini(&text);
-}
-
 static void refuse_busy(struct call *c)
 {
     struct provider *p = c->provider;
 
     c->state = CALL_ENDING; /* the call never was in a queue */
-    fail(c, FAIL_BUSY, true, "server '%s' is busy: %zu calls open and %zu waiting", p->alias,
-         p->n_open, p->n_waiting);
+    call_fail(c, FAIL_BUSY, true, "server '%s' is busy: %zu calls open and %zu waiting", p->alias,
+              p->n_open, p->n_waiting);
     /* With a queue of length 0 the call cannot wait for the server to start, but must still start
      * it. */
     if (p->state == PROVIDER_DOWN)
         provider_want(p);
-}
-
-static void refuse_full(struct call *c)
-{
-    c->state = CALL_ENDING; /* the call never was in a queue */
-    fail(c, FAIL_BUSY, true,
-         "the bridge holds as much for its peers as it may (limits.memory): try again later");
-}
-
-static void refuse_by_rule(struct call *c, const struct ruling *ruling)
-{
-    const char *alias = c->provider->alias;
-
-    c->state = CALL_ENDING; /* the call never was in a queue */
-    if (ruling->misleads.n)
-        fail(c, FAIL_ARGUMENTS, false, "the arguments of '%s' on server '%s' mislead: " SPAN_FMT,
-             c->name, alias, SPAN_ARG(ruling->misleads));
-    else
-        fail(c, FAIL_DENIED, false, "the call of '%s' on server '%s' is denied by " SPAN_FMT,
-             c->name, alias, SPAN_ARG(ruling->by->name));
-}
-
-/* The log and the recorder name the rule that decided; the log names allowed calls only if asked
- * for details. */
-static void write_ruling_down(struct call *c, const struct rule *by)
-{
-    static const char *const did[] = {
-        [RULE_ALLOW] = "allowed", [RULE_DENY] = "denied", [RULE_ASK] = "held"};
-
-    log_line(by->then == RULE_ALLOW ? LOG_DEBUG : LOG_INFO, c->provider->alias,
-             "the call of '%s' on server '%s' was %s by " SPAN_FMT, c->name, c->provider->alias,
-             did[by->then], SPAN_ARG(by->name));
-    LIST_EACH (&c->router->taps, it) {
-        struct tap *tap = LIST_ENTRY(it, struct tap, node);
-        if (by->then != RULE_ASK)
-            (void)tap->decided(tap, c, by->then == RULE_ALLOW, by->name);
-    }
-}
-
-/* What the rules say about the call. */
-enum { RULES_SILENT, RULES_ALLOW, RULES_ENDED };
-
-/* Tools of the bridge itself are not judged, but the calls that they make are. */
-static bool is_our_own(const struct provider *p)
-{
-    return p->built_in && !p->told_as;
-}
-
-static int ask_rules(struct call *c, const struct request *request)
-{
-    const struct rules *rules = c->router->rules;
-    BUF_SCOPED scratch = {0};
-
-    if (!rules || c->provider->halted || is_our_own(c->provider))
-        return RULES_SILENT;
-    struct ruling ruling = rules_decide(rules, c->provider, request, &scratch);
-    if (ruling.by)
-        write_ruling_down(c, ruling.by);
-    else if (!ruling.misleads.n)
-        return RULES_SILENT;
-    if (ruling.by && ruling.by->then == RULE_ALLOW)
-        return RULES_ALLOW;
-    if (ruling.by && ruling.by->then == RULE_ASK) {
-        c->rule = (unsigned)(ruling.by - rules->rows) + 1;
-        approval_hold(c, request);
-    } else {
-        refuse_by_rule(c, &ruling);
-    }
-    return RULES_ENDED;
-}
-
-enum call_prospect call_foresee(const struct router *r, struct view *v,
-                                const struct request *request)
-{
-    static const enum call_prospect by_rule[] = {
-        [RULE_ALLOW] = PROSPECT_FREE, [RULE_DENY] = PROSPECT_DENIED, [RULE_ASK] = PROSPECT_ASKED};
-    BUF_SCOPED scratch = {0};
-    struct ruling ruling = {0};
-    struct request own = *request;
-    struct route route;
-
-    if (!route_find(v, request, &route))
-        return PROSPECT_DENIED;
-    own.name = route.own_name;
-    if (r->rules)
-        ruling = rules_decide(r->rules, route.provider, &own, &scratch);
-    if (ruling.by)
-        return by_rule[ruling.by->then];
-    if (ruling.misleads.n)
-        return PROSPECT_DENIED;
-    return approval_needed(route.provider, own.name) ? PROSPECT_ASKED : PROSPECT_FREE;
-}
-
-/* False if the call was refused, because its params exceed the limit of memory or a rule denies it,
- * or held, because a person must allow it. */
-static bool may_pass(struct call *c, const struct request *request)
-{
-    struct router *r = c->router;
-    struct provider *p = c->provider;
-
-    if (r->kept.in && !holdings_fit(r->kept.in, request->params.n)) {
-        refuse_full(c);
-        return false;
-    }
-    if (request->op != OP_CALL_TOOL)
-        return true;
-    int said = ask_rules(c, request);
-    if (said == RULES_SILENT && !p->halted && approval_needed(p, request->name)) {
-        approval_hold(c, request);
-        return false;
-    }
-    return said != RULES_ENDED;
 }
 
 static void fail_ended(struct call *c, enum failure why, const char *reason);
@@ -602,7 +427,7 @@ void call_admit(struct call *c, const struct request *request)
     struct provider *p = c->provider;
     bool kept = request == &c->kept.request;
 
-    if (!kept && !may_pass(c, request))
+    if (!kept && !call_may_pass(c, request))
         return;
     if (provider_needs_sign_in(p)) {
         ask_to_sign_in(c, request);
@@ -611,7 +436,7 @@ void call_admit(struct call *c, const struct request *request)
     call_arm_deadline(c);
     if (p->halted) {
         c->state = CALL_ENDING; /* the call never was in a queue */
-        fail(c, FAIL_UNAVAILABLE, false, "server '%s' was stopped by its operator", p->alias);
+        call_fail(c, FAIL_UNAVAILABLE, false, "server '%s' was stopped by its operator", p->alias);
     } else if ((list_empty(&p->waiting) || is_routers(c)) && has_slot(c)) {
         if ((c->repeatable || p->signed_in) && !kept)
             call_keep(c, request);
@@ -619,14 +444,15 @@ void call_admit(struct call *c, const struct request *request)
         p->peer.verbs->open(&p->peer, c, request);
     } else if (p->refuses) {
         c->state = CALL_ENDING;
-        fail(c, FAIL_UNAVAILABLE, false, "server '%s' is not available: %s", p->alias, p->refuses);
+        call_fail(c, FAIL_UNAVAILABLE, false, "server '%s' is not available: %s", p->alias,
+                  p->refuses);
     } else if (p->n_waiting >= p->policy.queue) {
         refuse_busy(c);
     } else {
         if (!kept)
             call_keep(c, request);
         wait_for_provider(c);
-        const char *why = reason_of(p);
+        const char *why = call_reason(p);
         if (p->state == PROVIDER_READY && !p->takes_turns)
             why =
                 p->unconfirmed ? "its log level or subscriptions are being set" : "no slot is free";
@@ -634,121 +460,6 @@ void call_admit(struct call *c, const struct request *request)
         if (p->state != PROVIDER_READY)
             provider_want(p);
     }
-}
-
-/* A new call for this provider, not handed over yet; `request` has the provider's own name of the
- * item. */
-static struct call *call_new_at(struct provider *p, struct peer *consumer, struct view *v,
-                                const struct request *request, void *data)
-{
-    struct router *r = p->router;
-    struct call *c = call_new(r, consumer, request->op, request->name, data);
-
-    c->provider = p;
-    c->caller = caller_of(consumer, request);
-    c->principal = principal_hold(c->caller->principal);
-    c->view = v;
-    c->sees_whole = !v || view_is_whole(v);
-    c->party = request->party;
-    c->anybody = request->anybody;
-    c->answers = request->answers;
-    c->wants_progress = request->wants_progress;
-    c->timeout = request->timeout;
-    c->takes_structured = request->takes_structured;
-    p->stats.opened++;
-    r->stats.opened++;
-    if (consumer != &r->own)
-        c->objection = show_opened(r, c, request);
-    return c;
-}
-
-/* Where a request about a task goes: to the server that runs it, if the consumer still sees that.
- */
-static bool find_task(struct router *r, struct peer *consumer, const struct view *v,
-                      const struct request *request, struct route *out)
-{
-    struct provider *p;
-
-    if (request->op < OP_TASK_GET)
-        return false;
-    const char *owner = request->task_owner
-                            ? request->task_owner
-                            : principal_name(caller_of(consumer, request)->principal);
-    const struct task *t = tasks_find(r->tasks, request->name, owner, request->party);
-    out->why = SPAN("Task not found");
-    for (size_t i = 0; t && (p = view_member(v, i)); i++) {
-        if (strcmp(p->alias, t->server) != 0)
-            continue;
-        out->provider = p;
-        out->own_name = span_str(t->own);
-        return true;
-    }
-    return false;
-}
-
-/* False: the caller's token has a limit, and the call has ended. A call of our own tools does not
- * count: the calls that these make for it do. */
-static bool is_within_limits(struct call *c, const struct request *request)
-{
-    uint64_t retry_ms;
-    BUF_SCOPED why = {0};
-
-    if (!call_concerns_people(c))
-        return true;
-    c->counts =
-        principal_take(c->principal, c->router->timers->now, request->params.n, &why, &retry_ms);
-    c->bytes = request->params.n;
-    if (c->counts)
-        return true;
-    if (retry_ms)
-        buf_printf(&why, ": try again in %llu s", (unsigned long long)(retry_ms + 999) / 1000);
-    c->state = CALL_ENDING; /* the call never was in a queue */
-    finish(c, &(struct outcome){.kind = OUTCOME_FAILED,
-                                .why = FAIL_LIMITED,
-                                .text = buf_view(&why),
-                                .retry_ms = retry_ms,
-                                .retryable = retry_ms > 0});
-    return false;
-}
-
-struct call *call_open(struct router *r, struct peer *consumer, struct view *v,
-                       const struct request *request, void *data)
-{
-    struct route route;
-
-    if (r->draining) {
-        refuse(r, consumer, request,
-               &(struct outcome){.kind = OUTCOME_FAILED,
-                                 .why = FAIL_SHUTDOWN,
-                                 .text = SPAN("this Rialto is being stopped: no more calls"),
-                                 .retryable = true},
-               data);
-        return NULL;
-    }
-    if (!route_find(v, request, &route) && !find_task(r, consumer, v, request, &route)) {
-        refuse_unknown(r, consumer, request, v, route.why, data);
-        return NULL;
-    }
-    struct request own = *request;
-    own.name = route.own_name;
-    struct call *c = call_new_at(route.provider, consumer, v, &own, data);
-    uint64_t handle = c->handle;
-    c->repeatable = route.repeatable;
-    if (c->objection) {
-        c->state = CALL_ENDING; /* the call never was in a queue */
-        fail(c, FAIL_UNAVAILABLE, true, "%s", c->objection);
-    } else if (!c->principal || is_within_limits(c, &own)) {
-        call_admit(c, &own);
-    }
-    return router_find(r, handle);
-}
-
-void call_open_own(struct provider *p, const struct request *request, bool goes_first)
-{
-    struct call *c = call_new_at(p, &p->router->own, NULL, request, NULL);
-
-    c->goes_first = goes_first;
-    call_admit(c, request);
 }
 
 void call_go_on(struct provider *p)
@@ -764,7 +475,7 @@ void call_cancel(struct call *c, enum failure why)
     take_back(c);
     if (open)
         call_off(c, why, "cancelled");
-    fail(c, why, false, "cancelled");
+    call_fail(c, why, false, "cancelled");
 }
 
 void call_cancel_all(struct peer *consumer)
@@ -806,9 +517,9 @@ void call_end_all(struct router *r, bool waiting_only)
         if (!c || c->op == OP_STANDING || (c->state == CALL_OPEN && waiting_only))
             continue;
         give_up(c, FAIL_SHUTDOWN, "this Rialto is being stopped");
-        fail(c, FAIL_SHUTDOWN, is_harmless(c),
-             "this Rialto is being stopped, and server '%s' has not answered so far",
-             c->provider->alias);
+        call_fail(c, FAIL_SHUTDOWN, is_harmless(c),
+                  "this Rialto is being stopped, and server '%s' has not answered so far",
+                  c->provider->alias);
     }
     mem_free(handles);
 }
@@ -823,8 +534,8 @@ void call_end_held(struct router *r)
         if (!c || c->state != CALL_HELD)
             continue;
         give_up(c, FAIL_SHUTDOWN, "this Rialto is being upgraded");
-        fail(c, FAIL_SHUTDOWN, true,
-             "this Rialto is being upgraded, and nobody has allowed the call so far");
+        call_fail(c, FAIL_SHUTDOWN, true,
+                  "this Rialto is being upgraded, and nobody has allowed the call so far");
     }
     mem_free(handles);
 }
@@ -839,7 +550,8 @@ void call_end_principals(struct router *r)
         if (!c || !c->principal || !c->principal->ended || c->op == OP_STANDING)
             continue;
         give_up(c, FAIL_CANCELLED, "the token is not valid any more");
-        fail(c, FAIL_REFUSED, false, "the token '%s' is not valid any more", c->principal->name);
+        call_fail(c, FAIL_REFUSED, false, "the token '%s' is not valid any more",
+                  c->principal->name);
     }
     mem_free(handles);
 }
@@ -893,10 +605,11 @@ static void end_unasked(struct call *c)
     uint64_t handle = c->handle;
 
     if (!c->repeatable || c->tries > 1) {
-        fail(c, FAIL_BUSY, true,
-             "server '%s' asked a question while calls of several clients were open, so nobody was "
-             "asked. Call again: from now on these calls take turns",
-             p->alias);
+        call_fail(
+            c, FAIL_BUSY, true,
+            "server '%s' asked a question while calls of several clients were open, so nobody was "
+            "asked. Call again: from now on these calls take turns",
+            p->alias);
         return;
     }
     requeue(c, SPAN("it asked while calls of several clients were open: these take turns now"));
@@ -917,7 +630,7 @@ void call_done(struct call *c, const struct outcome *outcome)
     if (c->provider->n_refused && doubts_explain(c, outcome))
         end_unasked(c);
     else
-        finish(c, outcome);
+        call_finish(c, outcome);
 }
 
 /* --- calls when their provider starts or ends --- */
@@ -959,14 +672,14 @@ static void fail_ended(struct call *c, enum failure why, const char *reason)
     const char *alias = c->provider->alias;
 
     if (why == FAIL_CRASHED)
-        fail(c, why, is_harmless(c), "server '%s' ended while the call was open: %s", alias,
-             reason);
+        call_fail(c, why, is_harmless(c), "server '%s' ended while the call was open: %s", alias,
+                  reason);
     else if (why == FAIL_UNAVAILABLE)
-        fail(c, why, is_harmless(c), "server '%s' is not available: %s", alias, reason);
+        call_fail(c, why, is_harmless(c), "server '%s' is not available: %s", alias, reason);
     else if (why == FAIL_BUSY)
-        fail(c, why, true, "server '%s' cannot be started now: %s", alias, reason);
+        call_fail(c, why, true, "server '%s' cannot be started now: %s", alias, reason);
     else
-        fail(c, why, is_harmless(c), "server '%s' is being stopped", alias);
+        call_fail(c, why, is_harmless(c), "server '%s' is being stopped", alias);
 }
 
 /*
@@ -986,7 +699,7 @@ void call_provider_ended(struct provider *p, enum failure why)
         call_hand_over(p, p->stand_in, false);
     if (provider_needs_sign_in(p) && why != FAIL_SHUTDOWN)
         call_hand_over(p, p, false); /* admitted anew, somebody is asked to sign in */
-    snprintf(reason, sizeof reason, "%s", reason_of(p));
+    snprintf(reason, sizeof reason, "%s", call_reason(p));
     list_init(&ending);
     while ((c = LIST_FIRST(&p->open, struct call, in_provider))) {
         if (may_repeat(c, why)) {

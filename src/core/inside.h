@@ -64,6 +64,19 @@ void call_end_all(struct router *r, bool waiting_only);
 void call_end_held(struct router *r);
 /* Keep a copy of the call's request. */
 void call_keep(struct call *c, const struct request *request);
+/* May the call go on to its provider? If not it was refused, because its params exceed the limit of
+ * memory or a rule denies it, or it is held, because a person must allow it. */
+bool call_may_pass(struct call *c, const struct request *request);
+/* End a call that is in no queue any more; the text is for the consumer. */
+void call_finish(struct call *c, const struct outcome *outcome);
+void call_fail(struct call *c, enum failure why, bool retryable, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
+/* Why the provider does not take a call now, in a few words. */
+const char *call_reason(const struct provider *p);
+/* Shows the end to the taps; the outcome to be told, `instead` if a tap objects. Calls that the
+ * router opened by itself are not shown. */
+const struct outcome *call_show_end(struct router *r, const struct call *c,
+                                    const struct outcome *outcome, struct outcome *instead);
 /* Shows a step of the call to the taps; nothing for standing calls and the router's own. */
 void call_show(const struct call *c, const struct step *step);
 /* Start the call's deadline again, with the timeout for the call's present state. */
