@@ -396,6 +396,7 @@ void servers_handle_config(struct admin *a, struct http_exchange *x, const struc
         struct buf *out = http_respond_begin(x, 200, "application/json", SPAN_EMPTY);
         buf_char(out, '{');
         json_out_redacted(out, "file", span_str(file));
+        json_out_redacted(out, "path", span_str(a->config ? a->config : file));
         json_out_bool(out, "writable",
                       !bridge_config(a->bridge)->fixed && (!file || access(file, W_OK) == 0));
         json_out_str(out, "state", hub_rejected(a->hub)->errors ? "rejected" : "ok");

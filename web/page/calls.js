@@ -39,7 +39,7 @@ function callRow(first) {
 /** Tasks under way, when there are any. */
 function tasks(scope) {
   const rows = make('tbody');
-  const element = section('Tasks', make('table', { className: 'plain' }, make('thead', {}, make('tr', {}, ...['Task', 'Server', 'Tool', 'State', 'Since', ''].map((t) => make('th', { scope: 'col' }, t || make('span', { className: 'unseen' }, 'Actions'))))), rows));
+  const element = section('Tasks', make('div', { className: 'scroll-x' }, make('table', { className: 'plain' }, make('thead', {}, make('tr', {}, ...['Task', 'Server', 'Tool', 'State', 'Since', ''].map((t) => make('th', { scope: 'col' }, t || make('span', { className: 'unseen' }, 'Actions'))))), rows)));
   element.hidden = true;
   scope.keep('/api/tasks', ['tasks'], (all) => {
     element.hidden = !all.length;

@@ -36,7 +36,6 @@ async function showHealth() {
   $('health').dataset.state = status.status;
   put($('health'), [words[status.status] ?? status.status, missing.slice(0, 3).join(', ') + (missing.length > 3 ? ' …' : '')].filter(Boolean).join(': '));
   put($('version'), status.version);
-  configuration.configuration.path = status.config;
 }
 
 /** The health changes with the states of servers, not with their numbers. */

@@ -51,8 +51,12 @@ export function show({ focus = true } = {}) {
   scope?.close();
   scope = new Scope();
   for (const a of document.querySelectorAll('#nav a')) {
-    if (a.hash === `#/${id}`) a.setAttribute('aria-current', 'page');
-    else a.removeAttribute('aria-current');
+    if (a.hash !== `#/${id}`) {
+      a.removeAttribute('aria-current');
+      continue;
+    }
+    a.setAttribute('aria-current', 'page');
+    $('nav').scrollLeft = a.offsetLeft - 40; // on a narrow screen the links are a row that can be scrolled
   }
   const heading = make('h1', { id: 'title', tabIndex: -1 }, one && showOne ? `${title}: ${short(one, 80)}` : title);
   const box = make('div', { className: 'view', data: { view: id } });

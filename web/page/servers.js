@@ -139,10 +139,7 @@ export function showServers(box, scope) {
     none.hidden = rows.length > 0;
   });
   const file = make('span', { className: 'soft' });
-  const showFile = () => put(file, configuration.file ?? 'no configuration file yet: adding a server makes one');
-  showFile();
-  scope.on('config', () => setTimeout(showFile, 300));
-  scope.every(2000, showFile);
+  scope.keep('/api/config', ['config'], (now) => put(file, now.file ?? 'no configuration file yet: adding a server makes one'));
   box.append(section('All servers', beside(file, action('Reload', reload, { title: 'Read the configuration again' }), add), make('div', { className: 'scroll-x' }, table), none));
 }
 

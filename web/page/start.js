@@ -1,7 +1,6 @@
 // The view Start: what this is, tools to try at once, how to add a server, and what to give to each host program.
-import { get } from './api.js';
 import { configuration } from './configuration.js';
-import { copyButton, labelled, make, nothing, section, select, choices } from './dom.js';
+import { choices, copyButton, labelled, make, nothing, put, section, select } from './dom.js';
 import { hosts } from './hosts.js';
 import { addressOf } from './tools.js';
 import { link } from './router.js';
@@ -30,14 +29,17 @@ export function showStart(box, scope) {
   const tools = make('ul', { className: 'offers' });
   const hostList = make('ul', { className: 'hosts' });
   const where = make('p', {});
+  const hint = make('p', { className: 'padded soft' });
   const showHosts = () => {
     hostList.replaceChildren(...hosts.map(hostPart));
+    put(hint, configuration.tokens ? 'Each agent needs a token of its own: rialto token add NAME' : 'Each button copies exactly what that program needs.');
     where.replaceChildren(...(configuration.file ? ['The configuration is ', make('code', {}, configuration.file), '. '] : ['It runs without a configuration, with a small demo server. ']), 'Agents connect to ', make('code', {}, `${location.origin}/mcp`), '.');
   };
   showHosts();
-  scope.on('config', () => setTimeout(showHosts, 500));
-  scope.on('hello', () => setTimeout(showHosts, 500));
-  get('/api/config').then((now) => { Object.assign(configuration, now); if (scope.open) showHosts(); }).catch(() => {});
+  scope.keep('/api/config', ['config'], (now) => {
+    Object.assign(configuration, now);
+    showHosts();
+  });
   const sum = make('p', { className: 'soft' });
   scope.keep('/api/tools?brief=1&kind=tool&limit=6', ['tools'], ({ items, total }) => {
     tools.replaceChildren(...items.map((item) => make('li', { className: 'offer' }, make('div', { className: 'offer-head' }, make('a', { className: 'name', href: addressOf(item) }, short(item.name, 100))), item.description && make('p', { className: 'soft' }, short(item.description, 140)))));
@@ -52,7 +54,7 @@ export function showStart(box, scope) {
       section('Add a server', make('div', { className: 'padded' }, make('p', {}, 'In the view ', link('Servers', 'servers'), ', or in a terminal:'), make('pre', { tabIndex: 0 }, 'rialto add files -- npx -y @modelcontextprotocol/server-filesystem ~/Documents\nrialto add docs https://example.com/mcp'))),
       addresses(scope)),
     make('div', { className: 'column' },
-      section('Connect a host', make('p', { className: 'padded soft' }, configuration.tokens ? 'Each agent needs a token of its own: rialto token add NAME' : 'Each button copies exactly what that program needs.'), hostList),
+      section('Connect a host', hint, hostList),
       section('What rialto setup would do', make('div', { className: 'padded' }, make('p', {}, make('code', {}, 'rialto setup'), ' finds the host programs of this user, moves their MCP servers into Rialto’s configuration and puts Rialto in their place, so that each has the servers of all. ', make('code', {}, 'rialto setup --dry-run'), ' shows it first, ', make('code', {}, '--undo'), ' puts everything back.')),
         make('ul', { className: 'plain-list' }, ...hosts.map((h) => make('li', {}, make('strong', {}, h.name), `: ${h.does}`)))))));
 }
