@@ -32,7 +32,8 @@ static const struct web_file *find(struct span path)
     return NULL;
 }
 
-const char *const dashboard_paths[] = {"/", "/dashboard.css", "/dashboard.svg", "/page", NULL};
+const char *const dashboard_paths[] = {
+    "/", "/dashboard.css", "/dashboard.svg", "/dashboard.js", "/dashboard_theme.js", NULL};
 
 bool dashboard_is_wanted(const struct http_request *req)
 {

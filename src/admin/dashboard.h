@@ -1,15 +1,16 @@
 /*
  * dashboard: the page that a browser gets at the daemon's address.
  *
- * The files are those of web/dashboard.* and web/page/, the same for everybody: nothing in them is
- * secret. The page asks the API for what it shows, and the API decides whom it answers.
+ * The files are those of web/dashboard.*; those of web/page/ are one script, which tools/bundle
+ * makes. They are the same for everybody: nothing in them is secret. The page asks the API for what
+ * it shows, and the API decides whom it answers.
  */
 #ifndef RIALTO_ADMIN_DASHBOARD_H
 #define RIALTO_ADMIN_DASHBOARD_H
 
 #include "hub/front.h"
 
-/* Where the page's files are, some of them below these paths; ends with NULL. */
+/* Where the page's files are; ends with NULL. */
 extern const char *const dashboard_paths[];
 /* Is this a request for one of the page's files? At "/" only for requests that accept HTML. */
 bool dashboard_is_wanted(const struct http_request *req);

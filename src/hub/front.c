@@ -598,7 +598,7 @@ void front_route_open(struct front *f, const char *path,
 {
     size_t n = f->n_routes;
 
-    front_route(f, path, true, handler, owner);
+    front_route(f, path, false, handler, owner);
     if (f->n_routes > n) {
         f->routes[n].wants = wants;
         f->routes[n].access = FRONT_ANYBODY;

@@ -50,9 +50,8 @@ enum front_access {
 };
 void front_let_in(struct front *f, const char *path, enum front_access who);
 /*
- * For everybody, with or without a token: requests for `path` and what is below it for which
- * `wants` returns true. Other requests go to the route of the same path that is added after this
- * one.
+ * For everybody, with or without a token: requests for `path` for which `wants` returns true. Other
+ * requests go to the route of the same path that is added after this one.
  */
 void front_route_open(struct front *f, const char *path,
                       bool (*wants)(const struct http_request *req), front_handler_fn *handler,
