@@ -212,22 +212,8 @@ static void on_done(struct peer *self, struct call *call, const struct outcome *
 
 /* --- making the call --- */
 
-static void on_event(struct peer *self, struct call *call, const struct event *event)
-{
-    (void)self, (void)call, (void)event;
-}
-
-/* Only what every client can answer: the request says that no person can be asked. */
-static void on_ask(struct peer *self, struct call *call, const struct ask *ask)
-{
-    (void)self;
-    ask_answer(call, ask->key,
-               &(struct outcome){.kind = OUTCOME_FAILED,
-                                 .why = FAIL_REFUSED,
-                                 .text = SPAN("a call that is made again asks nobody")});
-}
-
-static const struct peer_verbs verbs = {.event = on_event, .ask = on_ask, .done = on_done};
+static const struct peer_verbs verbs = {
+    .event = ask_ignore_event, .ask = ask_nobody, .done = on_done};
 
 /* Nobody is to be told any more. `done` frees the replay inside. */
 static void on_gone(void *owner)

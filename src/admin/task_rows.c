@@ -43,20 +43,6 @@ static void put_task(struct buf *out, const struct task *t)
 
 /* --- cancelling --- */
 
-static void on_event(struct peer *self, struct call *call, const struct event *event)
-{
-    (void)self, (void)call, (void)event;
-}
-
-static void on_ask(struct peer *self, struct call *call, const struct ask *ask)
-{
-    (void)self;
-    ask_answer(call, ask->key,
-               &(struct outcome){.kind = OUTCOME_FAILED,
-                                 .why = FAIL_REFUSED,
-                                 .text = SPAN("cancelling a task asks nobody")});
-}
-
 static void on_done(struct peer *self, struct call *call, const struct outcome *outcome)
 {
     struct task_cancel *c = CONTAINER_OF(self, struct task_cancel, peer);
@@ -76,7 +62,8 @@ static void on_done(struct peer *self, struct call *call, const struct outcome *
     mem_free(c);
 }
 
-static const struct peer_verbs verbs = {.event = on_event, .ask = on_ask, .done = on_done};
+static const struct peer_verbs verbs = {
+    .event = ask_ignore_event, .ask = ask_nobody, .done = on_done};
 
 /* The task is cancelled all the same. */
 static void on_gone(void *owner)

@@ -193,16 +193,7 @@ static void on_event(struct peer *self, struct call *call, const struct event *e
 }
 
 /* BTCP has no way to ask an agent something, so every question is refused. */
-static void on_ask(struct peer *self, struct call *call, const struct ask *ask)
-{
-    (void)self;
-    ask_answer(call, ask->key,
-               &(struct outcome){.kind = OUTCOME_FAILED,
-                                 .why = FAIL_REFUSED,
-                                 .text = SPAN("this agent cannot be asked")});
-}
-
-static const struct peer_verbs verbs = {.event = on_event, .ask = on_ask, .done = on_done};
+static const struct peer_verbs verbs = {.event = on_event, .ask = ask_nobody, .done = on_done};
 
 struct agent *agent_new(struct browser *b, struct pipe *pipe)
 {

@@ -173,6 +173,20 @@ void ask_answer(struct call *c, struct span key, const struct outcome *outcome)
     log_debug("router", "answer to '" SPAN_FMT "', which nobody asked", SPAN_ARG(key));
 }
 
+void ask_nobody(struct peer *self, struct call *c, const struct ask *ask)
+{
+    (void)self;
+    ask_answer(c, ask->key,
+               &(struct outcome){.kind = OUTCOME_FAILED,
+                                 .why = FAIL_REFUSED,
+                                 .text = SPAN("there is nobody to be asked")});
+}
+
+void ask_ignore_event(struct peer *self, struct call *c, const struct event *event)
+{
+    (void)self, (void)c, (void)event;
+}
+
 /* Forget the provider's ask and tell the consumer that was asked. False if none is open on this
  * call. */
 static bool unask_on(struct call *c, const struct provider *p, struct span key,

@@ -35,6 +35,10 @@ bool ask_may_come_on(const struct call *c);
 
 /* --- for consumers --- */
 void ask_answer(struct call *c, struct span key, const struct outcome *outcome);
+/* The verbs `ask` and `event` of a consumer behind which nobody is: questions are refused, and what
+ * happens meanwhile is of no interest. */
+void ask_nobody(struct peer *self, struct call *c, const struct ask *ask);
+void ask_ignore_event(struct peer *self, struct call *c, const struct event *event);
 
 /* --- for call.c --- */
 /* The call ends: drop the questions asked on it. */

@@ -15,21 +15,8 @@ enum { CONFIRM_MS = 2000 };
 
 static void on_done(struct peer *self, struct call *call, const struct outcome *outcome);
 
-static void on_event(struct peer *self, struct call *call, const struct event *event)
-{
-    (void)self, (void)call, (void)event;
-}
-
-static void on_ask(struct peer *self, struct call *call, const struct ask *ask)
-{
-    (void)self;
-    ask_answer(call, ask->key,
-               &(struct outcome){.kind = OUTCOME_FAILED,
-                                 .why = FAIL_REFUSED,
-                                 .text = SPAN("there is nobody to be asked")});
-}
-
-const struct peer_verbs wishes_verbs = {.event = on_event, .ask = on_ask, .done = on_done};
+const struct peer_verbs wishes_verbs = {
+    .event = ask_ignore_event, .ask = ask_nobody, .done = on_done};
 
 /* Appends a URI or a level word as a JSON string. */
 static void put_quoted(struct buf *out, struct span text)
