@@ -91,12 +91,13 @@ static void on_metrics(void *owner, const struct caller *caller, struct http_exc
 static void on_status(void *owner, const struct caller *caller, struct http_exchange *x,
                       const struct http_request *req, struct span rest)
 {
-    const struct admin *a = owner;
+    struct admin *a = owner;
     struct sight sight = sight_of(a->hub, caller);
 
     (void)rest;
     if (!admin_wants_get(x, req))
         return;
+    status_mind_clock(a);
     struct buf *out = http_respond_begin(x, 200, "application/json", SPAN_EMPTY);
     status_put(out, a, &sight);
     buf_char(out, '\n');
@@ -130,6 +131,7 @@ struct admin *admin_new(struct hub *hub)
     a->router = bridge_router(a->bridge);
     const struct config *c = bridge_config(a->bridge);
     a->started_at = router_timers(a->router)->now;
+    status_mind_clock(a);
     a->config = c->file ? realpath(c->file, NULL) : NULL;
     a->log_file = find_log();
     log_ring_begin(&a->log, c->log.keep);

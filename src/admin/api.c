@@ -194,9 +194,10 @@ void api_no_such_path(struct http_exchange *x)
 void api_handle(void *owner, const struct caller *caller, struct http_exchange *x,
                 const struct http_request *req, struct span rest)
 {
-    const struct admin *a = owner;
+    struct admin *a = owner;
     struct api_path path = path_of(rest);
 
+    status_mind_clock(a);
     path.caller = caller;
     path.sight = sight_of(a->hub, caller);
     http_exchange_add_headers(x, SPAN("Cache-Control: no-store\r\n"));

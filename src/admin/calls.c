@@ -8,19 +8,8 @@
 #include "wire/json_out.h"
 
 #include <inttypes.h>
-#include <time.h>
 
 enum { SHOWN = 50, SHOWN_MAX = 1000, ERROR_SHOWN = 300, NAME_SHOWN = 4096 };
-
-/* `at` is on the router's clock; written as "2026-02-18T06:30:24.017Z". */
-static void put_moment(struct buf *out, const struct admin *a, uint64_t at)
-{
-    uint64_t ago = router_timers(a->router)->now - at;
-    struct timespec now;
-
-    clock_gettime(CLOCK_REALTIME, &now);
-    status_put_stamp(out, (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000 - ago);
-}
 
 static const char *state_of(const struct admin *a, const struct record *rec)
 {
@@ -115,7 +104,7 @@ static void put_members(struct buf *out, const struct admin *a, const struct rec
     json_out(out, "id");
     buf_printf(out, "\"%" PRIu64 "\"", rec->id);
     json_out_open(out, "at", '"');
-    put_moment(out, a, rec->opened_at);
+    status_put_stamp(out, status_unix(a, rec->opened_at));
     buf_char(out, '"');
     json_out_text_or_null(out, "token", rec->token);
     calls_put_client(out, a, rec);

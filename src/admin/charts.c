@@ -4,16 +4,7 @@
 #include "wire/json_out.h"
 
 #include <stdio.h>
-#include <time.h>
 #include <unistd.h>
-
-static uint64_t unix_ms(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
 
 static void put_one(struct buf *out, const struct admin *a, struct span server, struct span tool,
                     const struct numbers *n)
@@ -50,7 +41,6 @@ static void put_series(struct buf *out, const struct admin *a, const struct sigh
 
 static void put_restarts(struct buf *out, const struct admin *a, const struct sight *s)
 {
-    uint64_t now = router_timers(a->router)->now, now_unix = unix_ms();
     struct span server;
     size_t at = 0;
     void *value;
@@ -64,7 +54,7 @@ static void put_restarts(struct buf *out, const struct admin *a, const struct si
             json_out_open(out, NULL, '{');
             json_out_text(out, "server", server);
             json_out_open(out, "at", '"');
-            status_put_stamp(out, now_unix - (now - account->restarts[i]));
+            status_put_stamp(out, status_unix(a, account->restarts[i]));
             buf_str(out, "\"}");
         }
     }
@@ -126,7 +116,7 @@ void charts_handle(struct admin *a, struct http_exchange *x, const struct http_r
         struct buf *out = http_respond_begin(x, 200, "application/json", SPAN_EMPTY);
         buf_char(out, '{');
         json_out_open(out, "until", '"');
-        status_put_stamp(out, unix_ms());
+        status_put_stamp(out, status_unix(a, router_timers(a->router)->now));
         buf_char(out, '"');
         json_out_number(out, "minutes", NUMBERS_MINUTES);
         put_series(out, a, &path->sight);

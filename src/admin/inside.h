@@ -39,7 +39,8 @@ struct admin {
     struct map accounts; /* alias -> struct account */
     size_t n_series;     /* of tools, in all accounts */
     uint64_t started_at;
-    char *config; /* absolute path of the configuration file, or NULL */
+    uint64_t epoch; /* Unix time in ms when the router's clock was 0; see status_mind_clock */
+    char *config;   /* absolute path of the configuration file, or NULL */
     struct recorder recorder;
     struct line_file record_file; /* of calls that have ended; without a path: none */
     bool record_failing;
@@ -87,6 +88,11 @@ void status_put(struct buf *out, const struct admin *a, const struct sight *s);
 /* `at` is on the router's clock; written as "2026-02-18T06:30:24Z". */
 void status_put_time(struct buf *out, const struct admin *a, uint64_t at);
 
+/* Unix time in ms of a moment on the router's clock: the same each time that it is shown, so that
+ * what did not change looks the same. */
+uint64_t status_unix(const struct admin *a, uint64_t at);
+/* Before times are shown: has somebody set the system's clock? */
+void status_mind_clock(struct admin *a);
 /* `ms` is Unix time; written as "2026-02-18T06:30:24.017Z". */
 void status_put_stamp(struct buf *out, uint64_t ms);
 

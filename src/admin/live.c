@@ -256,7 +256,10 @@ static void put_messages(struct buf *out, const struct live_reader *r, unsigned 
 static void on_tell(struct timer *t)
 {
     struct live *l = CONTAINER_OF(t, struct live, tell);
-    unsigned due = pace_take(&l->pace, clock_of(l)->now), kinds = news_gather(l->news, due);
+    unsigned due = pace_take(&l->pace, clock_of(l)->now);
+
+    status_mind_clock(l->admin);
+    unsigned kinds = news_gather(l->news, due);
 
     LIST_EACH_SAFE (&l->readers, it) {
         struct live_reader *r = LIST_ENTRY(it, struct live_reader, node);

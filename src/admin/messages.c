@@ -6,19 +6,6 @@
 #include "wire/json.h"
 #include "wire/json_out.h"
 
-#include <time.h>
-
-static void put_stamp(struct buf *out, const struct admin *a, uint64_t at)
-{
-    uint64_t ago = router_timers(a->router)->now - at;
-    struct timespec now;
-
-    clock_gettime(CLOCK_REALTIME, &now);
-    json_out_open(out, "at", '"');
-    status_put_stamp(out, (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000 - ago);
-    buf_char(out, '"');
-}
-
 /* Of a message that was cut, only its beginning can be shown, as text. */
 static void put_message(struct buf *out, const struct admin *a, const struct traffic_message *m)
 {
@@ -33,7 +20,9 @@ static void put_message(struct buf *out, const struct admin *a, const struct tra
     }
     json_out_open(out, NULL, '{');
     json_out_number(out, "n", m->number);
-    put_stamp(out, a, m->at);
+    json_out_open(out, "at", '"');
+    status_put_stamp(out, status_unix(a, m->at));
+    buf_char(out, '"');
     json_out_str(out, "way", m->in ? "in" : "out");
     json_out_str(out, "kind",
                  method.type != JSON_STRING ? "response"

@@ -11,6 +11,7 @@ static void on_ended(void *owner, const struct record *rec)
     struct admin *a = owner;
     BUF_SCOPED line = {0};
 
+    status_mind_clock(a);
     calls_put(&line, a, rec);
     buf_char(&line, '\n');
     int code = line_file_add(&a->record_file, buf_view(&line));

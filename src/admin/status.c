@@ -8,10 +8,27 @@
 #include <time.h>
 #include <unistd.h>
 
+enum { CLOCK_SET_MS = 1000 }; /* less is the way that two clocks are read one after the other */
+
+void status_mind_clock(struct admin *a)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    uint64_t epoch = (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000 -
+                     router_timers(a->router)->now;
+    if (epoch - a->epoch + CLOCK_SET_MS > 2 * CLOCK_SET_MS)
+        a->epoch = epoch;
+}
+
+uint64_t status_unix(const struct admin *a, uint64_t at)
+{
+    return a->epoch + at;
+}
+
 void status_put_time(struct buf *out, const struct admin *a, uint64_t at)
 {
-    uint64_t ago = (router_timers(a->router)->now - at) / 1000;
-    time_t when = time(NULL) - (time_t)ago;
+    time_t when = (time_t)(status_unix(a, at) / 1000);
     struct tm parts;
     char text[32];
 
