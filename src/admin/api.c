@@ -132,7 +132,7 @@ static void handle_grants(struct admin *a, struct http_exchange *x, const struct
         if (issuer_revoke(issuer, path->name))
             http_respond(x, 200, "application/json", SPAN_EMPTY, SPAN("{}\n"));
         else
-            http_refuse(x, 404, "no such grant", "/api/grants lists them");
+            http_refuse(x, 404, "no such grant", "'rialto pair --list' shows them, and so does /api/grants");
         return;
     }
     if (path->name.n) {

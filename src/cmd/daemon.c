@@ -208,7 +208,9 @@ bool daemon_agreed(const struct daemon *d, int status, struct span answer)
     if (status == 200)
         return true;
     cmd_error(d->self, "%s", daemon_cstr(answer, "error", &scratch));
-    cmd_hint("%s", daemon_cstr(answer, "hint", &scratch));
+    const char *hint = daemon_cstr(answer, "hint", &scratch);
+    if (hint[0])
+        cmd_hint("%s", hint);
     return false;
 }
 

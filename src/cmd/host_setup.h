@@ -10,6 +10,7 @@
 
 #include "base/arena.h"
 #include "cmd/args.h"
+#include "config/config.h"
 #include "config/host_program.h"
 #include "config/value.h"
 
@@ -45,7 +46,8 @@ struct host_setup {
     struct host_setup_file files[HOST_SETUP_FILES];
     size_t n;
     struct buf notes;      /* lines for people */
-    struct value *servers; /* of the user's configuration, as they will be */
+    struct config *user;   /* the user's configuration as it is, or what holds without one */
+    struct value *servers; /* in it, as they will be */
     size_t before;         /* how many of them were there before */
 };
 

@@ -7,6 +7,8 @@
 #include "config/import.h"
 #include "config/load.h"
 #include "config/reader.h"
+#include "wire/host.h"
+#include "wire/url.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -35,6 +37,7 @@ void host_setup_fini(struct host_setup *s)
     for (size_t i = 0; i < s->n; i++)
         file_fini(&s->files[i]);
     buf_fini(&s->notes);
+    config_free(s->user);
     arena_fini(&s->arena);
 }
 
@@ -62,14 +65,40 @@ static bool is_same(const struct value *a, const struct value *b)
     return span_eq(buf_view(&one), buf_view(&other));
 }
 
-/* Is the entry this program, speaking MCP? */
-static bool is_own(const struct value *entry)
+/* The port of "127.0.0.1:8765"; 0 for a Unix socket. */
+static uint64_t port_of(const char *address)
 {
+    const char *colon = strrchr(address, ':');
+    uint64_t port;
+
+    return colon && ascii_number(span_str(colon + 1), &port) ? port : 0;
+}
+
+/* Does the address lead to the daemon of the user's configuration? */
+static bool is_own_address(const struct host_setup *s, struct span address)
+{
+    struct url_parts url;
+
+    if (!url_read(&url, address) || !host_is_loopback(url.host) ||
+        !(span_starts(url.path, SPAN("/mcp")) || span_is(url.path, "/sse")))
+        return false;
+    for (size_t i = 0; i < s->user->listen.n; i++)
+        if (port_of(s->user->listen.items[i].address) == (uint64_t)url.port)
+            return true;
+    return false;
+}
+
+/* Is the entry this program speaking MCP, or its daemon? */
+static bool is_own(const struct host_setup *s, const struct value *entry)
+{
+    const struct value *url = value_get(entry, "url");
     const struct value *command = value_get(entry, "command"), *args = value_get(entry, "args");
     struct span program = command ? command->text : SPAN_EMPTY;
 
     for (size_t slash; (slash = span_find(program, '/')) < program.n;)
         program = span_from(program, slash + 1);
+    if (url && is_own_address(s, url->text))
+        return true;
     return span_is(program, own_name) && args && args->first && span_is(args->first->text, "stdio");
 }
 
@@ -204,7 +233,7 @@ static bool take_entry(struct host_setup *s, struct host_setup_file *f,
     struct value *copy = value_copy(&s->arena, theirs, &budget);
     copy->key = name;
     struct value *entry = copy ? import_entry(&s->arena, f->host, copy, &problems) : NULL;
-    if (entry && is_own(entry)) {
+    if (entry && is_own(s, entry)) {
         problems_fini(&problems);
         return true;
     }
@@ -429,6 +458,11 @@ static int read_config(struct host_setup *s)
                      ? servers
                      : value_new(&s->arena, VALUE_MAP, (struct place){0});
     s->before = s->servers->n;
+    struct problems problems = {0}; /* 'rialto check' tells them */
+    s->user = root ? config_load(s->config.path, &problems) : NULL;
+    problems_fini(&problems);
+    if (!s->user)
+        s->user = config_default();
     return 0;
 }
 

@@ -436,10 +436,10 @@ static int serve(const struct command *self, const struct config *config, const 
         on_signal(&s, SIGTERM);
     }
     run_loop(&s);
-    upgrade_free(s.upgrade);
     admin_free(s.admin);
     audit_end(s.audit);
     hub_free(s.hub);
+    upgrade_free(s.upgrade); /* nobody wants servers of the daemon before us any more */
     service_free(s.service);
     loop_free(s.loop);
     return code;

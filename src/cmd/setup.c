@@ -55,8 +55,10 @@ static void put_grid(struct buf *out, const struct host_setup *s)
         grid_add(&grid, buf_view(&what));
     }
     grid_put(out, &grid);
-    buf_printf(out, "\n%zu of their servers go into %s%s.\n", s->servers->n - s->before,
-               s->config.path, s->config.made ? ", which is made" : "");
+    size_t n = s->servers->n - s->before;
+    if (n)
+        buf_printf(out, "\n%zu of their servers %s into %s%s.\n", n, n == 1 ? "goes" : "go",
+                   s->config.path, s->config.made ? ", which is made" : "");
     buf_span(out, buf_view(&s->notes));
 }
 

@@ -74,12 +74,19 @@ static const char *alias_of(const struct login *l)
     return l->spec.settings->alias;
 }
 
+/* By what our registration is found again. One for browsers is of no use to devices: the server
+ * would not give them a code. */
+static const char *registered_as(const struct login *l)
+{
+    return l->spec.device ? "device" : l->redirect_uri;
+}
+
 /* The registration may be one that the server has forgotten: the next login makes another. */
 static void forget_registration(struct login *l)
 {
     const struct signin_record *r =
         l->found && l->registered
-            ? signin_file_client(l->spec.file, l->found->as.issuer, l->redirect_uri)
+            ? signin_file_client(l->spec.file, l->found->as.issuer, registered_as(l))
             : NULL;
     struct err err;
 
@@ -124,7 +131,7 @@ static void keep_token(struct login *l, const struct oauth_token *token)
     put_if(&r, SIGNIN_RESOURCE, l->found->resource);
     put_if(&r, SIGNIN_TOKEN_ENDPOINT, as->token);
     put_if(&r, SIGNIN_REVOCATION, as->revocation);
-    put_if(&r, SIGNIN_REDIRECT, l->redirect_uri);
+    put_if(&r, SIGNIN_REDIRECT, registered_as(l));
     put_if(&r, SIGNIN_NEAR, l->found->reach.near ? "yes" : NULL);
     put_if(&r, SIGNIN_SCOPE, token->scope ? token->scope : l->scope);
     put_if(&r, SIGNIN_ASKED, l->scope);
@@ -426,7 +433,7 @@ static void take_registration(struct login *l, const struct oauth_client *c)
     l->id = (struct grant_client){
         .id = c->id, .secret = c->secret, .method = (enum oauth_method)method};
     list_init(&r.node);
-    put_if(&r, SIGNIN_URL, l->redirect_uri);
+    put_if(&r, SIGNIN_URL, registered_as(l));
     put_if(&r, SIGNIN_ISSUER, l->found->as.issuer);
     put_if(&r, SIGNIN_CLIENT, c->id);
     put_if(&r, SIGNIN_CLIENT_SECRET, c->secret);
@@ -553,7 +560,7 @@ static void register_us(struct login *l)
 static bool is_registered(struct login *l)
 {
     const struct signin_record *r =
-        signin_file_client(l->spec.file, l->found->as.issuer, l->redirect_uri);
+        signin_file_client(l->spec.file, l->found->as.issuer, registered_as(l));
     int method = OAUTH_NONE;
 
     if (!r || !r->texts[SIGNIN_CLIENT] ||

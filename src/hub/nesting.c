@@ -1,21 +1,27 @@
-/* Which configuration files the Rialtos above this process use, by device and inode. Called by
+/* Which configuration files the Rialtos above this process use, by their real paths. Called by
  * server.c when it makes the plan of a server that is a program, and by cmd/stdio.c. */
 #include "hub/nesting.h"
 
-#include <stdint.h>
+#include "base/sha.h"
+
 #include <stdlib.h>
-#include <sys/stat.h>
 
 #define VARIABLE "RIALTO_INSIDE"
+enum { PLACE_N = 8 };
 
-/* Device and inode: the same for every path that leads to the file. */
+/* A short form of the file's real path: it stays the same when another file takes this one's place,
+ * as editors do. */
 static bool put_place(struct buf *out, const char *file)
 {
-    struct stat st;
+    char *real = file ? realpath(file, NULL) : NULL;
+    unsigned char digest[SHA256_N];
 
-    if (!file || stat(file, &st) < 0)
+    if (!real)
         return false;
-    buf_printf(out, "%jx.%jx", (uintmax_t)st.st_dev, (uintmax_t)st.st_ino);
+    sha_256(digest, span_str(real));
+    for (size_t i = 0; i < PLACE_N; i++)
+        buf_printf(out, "%02x", digest[i]);
+    free(real);
     return true;
 }
 

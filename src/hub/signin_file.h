@@ -39,7 +39,7 @@ enum signin_text {
     SIGNIN_RESOURCE,
     SIGNIN_TOKEN_ENDPOINT,
     SIGNIN_REVOCATION,
-    SIGNIN_REDIRECT, /* the redirect URI of the sign-in */
+    SIGNIN_REDIRECT, /* of the sign-in, or "device"; by it our registration is found */
     SIGNIN_NEAR,     /* "yes": the server had an address of this machine or of a private network */
     SIGNIN_SCOPE,    /* that was granted */
     SIGNIN_ASKED,    /* the scope that was asked for */
@@ -69,7 +69,7 @@ MUST_CHECK int signin_file_read(struct signin_file *f, struct err *err);
 /* NULL when there is none; `user` may be NULL. As the file was when it was last read. */
 const struct signin_record *signin_file_find(const struct signin_file *f, const char *server,
                                              const char *url, const char *user);
-/* Our registration at this issuer with this redirect URI. */
+/* Our registration at this issuer with this redirect URI, or for "device" codes. */
 const struct signin_record *signin_file_client(const struct signin_file *f, const char *issuer,
                                                const char *redirect_uri);
 

@@ -732,6 +732,7 @@ void upgrade_free(struct upgrade *u)
     timer_clear(loop_timers(u->loop), &u->tick);
     if (u->baton)
         baton_free(u->baton);
+    heirloom_end_all(u->loop);
     mem_free(u->program);
     mem_free(u);
 }

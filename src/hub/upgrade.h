@@ -32,6 +32,7 @@ struct upgrade_host {
 /* `program` is what the daemon was started from; copied. `host` is borrowed. */
 struct upgrade *upgrade_new(struct hub *hub, struct loop *loop, struct service *service,
                             const char *program, const struct upgrade_host *host);
+/* After the hub: servers of the daemon before us that have not come are ended. */
 void upgrade_free(struct upgrade *u);
 /* POST {"program": PATH}: a route of the front. */
 void upgrade_handle(void *owner, const struct caller *caller, struct http_exchange *x,

@@ -8,23 +8,7 @@ import path from 'node:path';
 import { test } from 'node:test';
 import { freePort } from './brokers.mjs';
 import { rialto, rialtoBin, root, runCommand, sanitizerEnv, start, tempDir, until, within } from './lib.mjs';
-
-const files = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard', '*.md'], { cwd: root, encoding: 'utf8' })
-  .trim().split('\n').filter((f) => fs.existsSync(path.join(root, f)));
-const read = (file) => fs.readFileSync(path.join(root, file), 'utf8');
-
-/** The fenced blocks of a page: [{kind, text, line}]. */
-function blocks(file) {
-  const out = [];
-  let open = null;
-  read(file).split('\n').forEach((line, i) => {
-    const fence = line.match(/^ *```(\w*)/);
-    if (!fence) open?.lines.push(line);
-    else if (open) { out.push({ kind: open.kind, text: `${open.lines.join('\n')}\n`, line: open.line }); open = null; }
-    else open = { kind: fence[1], lines: [], line: i + 1 };
-  });
-  return out;
-}
+import { blocks, commandsOf, files, listed, read, rows } from './shown.mjs';
 
 test('the references of keys and errors are as tools/reference writes them', async () => {
   const { code, stderr } = await runCommand('python3', [path.join(root, 'tools/reference'), '--check', rialtoBin], { cwd: root });
@@ -92,7 +76,7 @@ test('every target of make that a workflow or a page names is one', () => {
     for (const [, list] of read(file).matchAll(/matrix: \{target: \[([^\]]+)\]/g)) named.push(...list.split(', ').map((w) => [file, w]));
   }
   assert.ok(named.length >= 6, `${named}`);
-  for (const file of files) for (const [, word] of read(file).matchAll(/`make ([a-z-]+)/g)) named.push([file, word]);
+  for (const line of commandsOf('targets of make')) named.push(['a page', line.split(' ')[1]]);
   assert.deepEqual(named.filter(([, word]) => !targets.has(word)), []);
 });
 
@@ -124,6 +108,18 @@ test('every command in a page exists, and so do its options', () => {
   }
   assert.ok(seen > 50, `${seen}`);
   assert.deepEqual(wrong, []);
+});
+
+// Commands of three pages, and all those of other programs, were run by nobody: two of them did not work.
+test('every command that a page shows is run by a test', () => {
+  const without = listed.filter(([row]) => !row).map(([, c]) => `${c.page}: ${c.text}`);
+  assert.deepEqual(without, [], 'shown, but in no row of shown.mjs');
+  const folder = path.join(root, 'tests');
+  for (const [name, { test: file, says }] of Object.entries(rows)) {
+    assert.ok(listed.some(([row]) => row === name), `'${name}' of shown.mjs: no page shows such a command any more`);
+    const text = fs.readFileSync(path.join(folder, `${file}.test.mjs`), 'utf8');
+    assert.ok(text.includes(says ?? `commandsOf('${name}'`), `'${name}' of shown.mjs: tests/${file}.test.mjs does not run its commands`);
+  }
 });
 
 test('every sample of a configuration is one', async () => {
@@ -180,7 +176,7 @@ test('the ten minutes of docs/start.md work as they stand', async (t) => {
       await until('its server', async () => (await runCommand('rialto', ['status'], { cwd: work, env })).code === 0);
     }
   }
-  assert.ok(done.length >= 9);
+  assert.deepEqual(done, commandsOf('start'));
 });
 
 test('the sample of the README works as it stands', async () => {

@@ -157,6 +157,13 @@ export class Person {
     throw new Error(`no end at ${url}`);
   }
 
+  /** Confirms a device code, of which the address has the code, and signs in. */
+  async enter(address) {
+    const page = await (await this.go(address)).text();
+    const next = await this.submit(page, address).catch(() => null);
+    if (next) await this.signIn(next).catch(() => null);
+  }
+
   /** Fills in the one form of the page. */
   async submit(page, url) {
     const action = /<form[^>]*action="([^"]+)"/.exec(page)?.[1];

@@ -47,6 +47,28 @@ function entries(host, text) {
   return doc[{ vscode: 'servers', zed: 'context_servers', opencode: 'mcp' }[host] ?? 'mcpServers'] ?? {};
 }
 
+// docs/recipes.md shows how a host is given the daemon's address. Setup took that for one more server and moved it into
+// Rialto's own file: Rialto was to be a server of itself.
+test('a host that has the address of the daemon has Rialto already', async () => {
+  for (const [listen, address, moves] of [
+    [null, 'http://127.0.0.1:8765/mcp', false], [null, 'http://localhost:8765/mcp/files', false], [null, 'http://127.0.0.1:8765/sse', false],
+    ['127.0.0.1:9000', 'http://127.0.0.1:9000/mcp', false], ['127.0.0.1:9000', 'http://127.0.0.1:8765/mcp', true],
+    [null, 'https://tools.example.com:8765/mcp', true], [null, 'http://127.0.0.1:8765/other', true],
+  ]) {
+    const h = home('cursor');
+    if (listen) {
+      fs.mkdirSync(path.dirname(h.config), { recursive: true });
+      fs.writeFileSync(h.config, `listen: ${listen}\n`);
+    }
+    fs.writeFileSync(h.file('cursor'), JSON.stringify({ mcpServers: { all: { url: address } } }));
+    const before = everything(h.dir);
+    const { code, stdout, stderr } = await h.run('--yes', 'cursor');
+    assert.equal(code, 0, stderr);
+    if (moves) assert.match(stdout, /1 of their servers goes into/, address);
+    else assert.deepEqual(everything(h.dir), before, `${listen} ${address}\n${stdout}`);
+  }
+});
+
 const kept = { goose: ['developer'], zed: ['mcp-server-github'] };
 
 for (const [host, sample] of Object.entries(samples)) {

@@ -70,6 +70,35 @@ test('an upgrade keeps sessions, connections, servers and calls in flight', asyn
   await until('nothing but the server is left', () => descendants(server.pid).map((p) => p.pid).join() === `${program.pid}`);
 });
 
+// Editors, and `rialto add`, put another file in the configuration's place. Servers were known again by that file's inode,
+// among other things: all of them were started again by the next upgrade.
+test('servers go on over an upgrade although the file was written anew since they were started', async (t) => {
+  const server = await serve(t, { servers: { a: fake('--name', 'a') } });
+  const client = await new HttpClient(server.url).connect();
+  await client.waitFor('a__echo');
+  const [program] = descendants(server.pid);
+  fs.copyFileSync(server.config, `${server.config}.new`);
+  fs.renameSync(`${server.config}.new`, server.config);
+  await upgraded(server);
+  await oldIsGone(server);
+  assert.ok(isAlive(program), server.stderr());
+  assert.match(await client.text('a__echo', { text: 'hi' }), /hi/);
+});
+
+// The new daemon forgot the servers that the old one still had: their memory was lost, which only a sanitizer sees.
+test('a daemon that is stopped while the one before it still works ends all of it', async (t) => {
+  const log = path.join(tempDir(), 'calls');
+  const server = await serve(t, { servers: { n: { ...counting(log), concurrency: 0 } } });
+  const client = await new HttpClient(server.url).connect();
+  await client.waitFor('n__count');
+  const [program] = descendants(server.pid);
+  client.call('n__count', { ms: 20_000, who: 'late' }).catch(() => {}); // it ends with the daemon
+  await until('the slow call', () => fs.existsSync(log));
+  await upgraded(server);
+  await server.stop();
+  assert.ok(!isAlive(program));
+});
+
 test('a program that cannot take over leaves the old daemon serving', async (t) => {
   const server = await serve(t, { servers: { a: fake('--name', 'a') } });
   const client = await new HttpClient(server.url).connect();

@@ -7,18 +7,11 @@ import path from 'node:path';
 import { test } from 'node:test';
 import { freePort } from '../e2e/brokers.mjs';
 import { root, start, tempDir, until } from '../e2e/lib.mjs';
-import { dist, inRoot, make, releaseRoot, run, version } from './lib.mjs';
+import { commandsOf } from '../e2e/shown.mjs';
+import { deb, inRoot, releaseRoot, run, suite, version } from './lib.mjs';
 
-const suite = fs.readFileSync('/etc/os-release', 'utf8').match(/^VERSION_CODENAME=(\w+)/m)?.[1];
 const arch = run('dpkg', ['--print-architecture']).trim();
 const needs = ['ca-certificates', 'libcurl4', 'libssl3', 'libuv1', 'libyaml-0-2'];
-
-let built;
-function deb() {
-  if (!built) make('deb');
-  built = true;
-  return dist(`rialto_${version}-1_${arch}.deb`);
-}
 
 test('make deb; lintian finds neither errors nor warnings', () => {
   deb();
@@ -31,9 +24,10 @@ test('make deb; lintian finds neither errors nor warnings', () => {
 
 test('installed, used and purged in a fresh root', (t) => {
   const folder = releaseRoot(t, 'debian', suite, needs);
-  fs.copyFileSync(deb(), path.join(folder, 'tmp/rialto.deb'));
+  fs.copyFileSync(deb(), path.join(folder, 'tmp', path.basename(deb())));
   const there = (...words) => run(...inRoot(folder, ...words), { env: { PATH: '/usr/sbin:/usr/bin:/sbin:/bin', HOME: '/root' } });
-  there('dpkg', '--install', '/tmp/rialto.deb');
+  const [install, choose] = commandsOf('the Debian package');
+  there('sh', '-c', `cd /tmp && ${install}`);
   assert.match(there('rialto', 'version'), new RegExp(`^rialto ${version}\n`));
   assert.doesNotMatch(there('rialto', 'version'), /missing/);
   there('rialto', 'check', '-c', '/etc/rialto/rialto.yaml');
@@ -47,13 +41,14 @@ test('installed, used and purged in a fresh root', (t) => {
   assert.match(there('conductor', '--help'), /conductor/);
   assert.equal(there('readlink', '/etc/alternatives/conductor').trim(), '/usr/bin/rialto-conductor');
   there('update-alternatives', '--install', '/usr/bin/conductor', 'conductor', '/bin/true', '99');
+  there('sh', '-c', `${choose} < /dev/null`); // the choice stays as it is
   assert.equal(there('readlink', '/etc/alternatives/conductor').trim(), '/bin/true');
   assert.match(there('rialto', 'conductor', '--help'), /conductor/);
 
   there('mkdir', '-p', '/var/lib/private/rialto');
   there('dpkg', '--purge', 'rialto');
   const left = there('sh', '-c', 'find / -xdev -path /proc -prune -o -name "*rialto*" -print').split('\n')
-    .filter((f) => f && f !== '/tmp/rialto.deb' && !f.startsWith('/root/.cache/'));
+    .filter((f) => f && !f.startsWith('/tmp/') && !f.startsWith('/root/.cache/'));
   assert.deepEqual(left, []);
   assert.equal(there('readlink', '/etc/alternatives/conductor').trim(), '/bin/true');
 });

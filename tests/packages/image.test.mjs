@@ -7,6 +7,7 @@ import path from 'node:path';
 import { test } from 'node:test';
 import { freePort, startNats, startRabbit } from '../e2e/brokers.mjs';
 import { root, start, tempDir, until } from '../e2e/lib.mjs';
+import { commandsOf } from '../e2e/shown.mjs';
 import { dist, needRoot, portable, run, runBeside, version } from './lib.mjs';
 
 const arch = process.arch === 'arm64' ? 'arm64' : 'amd64';
@@ -112,6 +113,30 @@ test('the image runs as it is: the demo answers, alive, unprivileged, nothing is
   await assert.rejects(there.exec('/usr/bin/rialto-shim'), /a part of 'rialto stdio'/);
   assert.deepEqual(await (await fetch(`http://127.0.0.1:${at}/healthz`)).json(), { status: 'ok' });
   assert.equal(await there.stop(), 0);
+});
+
+// The pages showed two commands that nobody had run. Docker itself needs a daemon; podman has the same words and needs none.
+test('what docs/install.md says to Docker, said to podman', async (t) => {
+  image();
+  const dir = tempDir();
+  const at = await freePort();
+  fs.mkdirSync(path.join(dir, 'bin'));
+  fs.symlinkSync(run('sh', ['-c', 'command -v podman']).trim(), path.join(dir, 'bin/docker'));
+  fs.writeFileSync(path.join(dir, 'storage.conf'), `[storage]\ndriver = "vfs"\ngraphroot = "${dir}/store"\nrunroot = "${dir}/run"\n`);
+  fs.writeFileSync(path.join(dir, 'containers.conf'), '[containers]\ndefault_ulimits = ["nofile=1024:1024", "nproc=1024:1024"]\n'
+    + `[engine]\ncgroup_manager = "cgroupfs"\nruntime = "runc"\ntmp_dir = "${dir}/tmp"\n[network]\nnetwork_config_dir = "${dir}/networks"\n`);
+  const env = { ...process.env, PATH: `${dir}/bin:${process.env.PATH}`, CONTAINERS_CONF: path.join(dir, 'containers.conf'), CONTAINERS_STORAGE_CONF: path.join(dir, 'storage.conf') };
+  const [load, serves, ...none] = commandsOf('the image');
+  assert.deepEqual(none, []);
+  run('sh', ['-c', load], { env });
+  const child = start('sh', ['-c', `exec ${serves.replace('8765:', `${at}:`)}`], { env, stdio: ['ignore', 'pipe', 'pipe'] });
+  let said = '';
+  for (const s of [child.stdout, child.stderr]) s.on('data', (d) => { said += d; });
+  const ended = new Promise((resolve) => { child.on('close', resolve); });
+  await until('its answer', async () => (await fetch(`http://127.0.0.1:${at}/healthz`).catch(() => null))?.ok, 30_000)
+    .catch((e) => { throw new Error(`${e.message}\n${said}`); });
+  child.kill('SIGTERM');
+  assert.equal(await ended, 0, said);
 });
 
 for (const [name, broker, url] of [['NATS', startNats, (b) => b.url], ['RabbitMQ', startRabbit, (b) => b.url()]]) {

@@ -37,6 +37,14 @@ export function portable(arch) {
   return dist(`rialto-linux-${arch}`);
 }
 
+export const suite = fs.readFileSync('/etc/os-release', 'utf8').match(/^VERSION_CODENAME=(\w+)/m)?.[1];
+
+/** The Debian package of this machine, built once in each test file. */
+export function deb() {
+  if (!made.has('deb')) made.set('deb', make('deb'));
+  return dist(`rialto_${version}-1_${run('dpkg', ['--print-architecture']).trim()}.deb`);
+}
+
 /** Ends the daemon that a host has started for a configuration file, if there is one. */
 async function endDaemon(rialto, file) {
   const { daemons } = JSON.parse(await runBeside(...rialto('status', '--json')).catch(() => '{"daemons": []}'));

@@ -4,7 +4,8 @@ import { spawnSync } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
-import { fake, StdioClient, tempDir, writeConfig } from '../e2e/lib.mjs';
+import { fake, start, StdioClient, tempDir, until, writeConfig } from '../e2e/lib.mjs';
+import { commandsOf } from '../e2e/shown.mjs';
 import { dist, portable, run, useAsHost, version } from './lib.mjs';
 
 const cpu = process.arch;
@@ -26,6 +27,25 @@ async function use(t, command, args, options, shim) {
   await useAsHost(t, (...words) => [command, [...args, ...words], { ...options, env }], fs.realpathSync(file), ['one__echo'], shim);
 }
 
+/** Runs what the pages show with this first word, which may look for packages only where `more` says. */
+async function runShown(program, more, options) {
+  const lines = commandsOf('packages for npm and Python').filter((l) => l.startsWith(`${program} `));
+  assert.equal(lines.length, 2);
+  for (const line of lines) {
+    const [, ...words] = line.split(' ');
+    if (words.at(-1) !== 'serve') { run(program, [...more, ...words], options); continue; }
+    const dir = tempDir();
+    const env = { ...process.env, ...options.env, HOME: dir, XDG_CONFIG_HOME: dir, XDG_STATE_HOME: dir, XDG_RUNTIME_DIR: dir, RIALTO_LISTEN: '127.0.0.1:0' };
+    const child = start(program, [...more, ...words], { ...options, env, detached: true, stdio: ['ignore', 'pipe', 'pipe'] });
+    let said = '';
+    for (const s of [child.stdout, child.stderr]) s.on('data', (d) => { said += d; });
+    const ended = new Promise((resolve) => { child.on('close', resolve); });
+    await until(`${line}: ${said}`, () => /listening on/.test(said), 30_000);
+    process.kill(-child.pid, 'SIGINT'); // as Ctrl-C does
+    await ended;
+  }
+}
+
 test('npm: the packages install each other, and npx runs the program', async (t) => {
   portable('x86_64');
   portable('aarch64');
@@ -41,7 +61,7 @@ test('npm: the packages install each other, and npx runs the program', async (t)
   assert.deepEqual(fs.readdirSync(path.join(dir, 'node_modules')).filter((f) => f.startsWith('rialto')).toSorted(),
     ['rialto', `rialto-linux-${cpu}`], 'the program of this machine and no other');
   assert.deepEqual(fs.readFileSync(path.join(dir, `node_modules/rialto-linux-${cpu}/rialto`)), fs.readFileSync(portable(machine)));
-  assert.match(run('npx', ['--offline', 'rialto', 'version'], { cwd: dir }), new RegExp(`^rialto ${version}\n`));
+  await runShown('npx', ['--offline'], { cwd: dir });
   // A Node that can become another program; older ones stay in between.
   const env = { ...process.env, PATH: `${path.dirname(process.execPath)}:${process.env.PATH}` };
   await use(t, path.join(dir, 'node_modules/.bin/rialto'), [], { cwd: dir, env }, path.join(dir, `node_modules/rialto-linux-${cpu}/rialto-shim`));
@@ -64,8 +84,8 @@ test('wheel: pip installs it from the file', async (t) => {
   const python = ['/usr/bin/python3', 'python3'].find((p) => spawnSync(p, ['-m', 'venv', '--help']).status === 0);
   assert.ok(python, 'missing: python3 with venv (Debian: python3-venv)');
   run(python, ['-m', 'venv', dir]);
-  const find = ['install', '--quiet', '--no-index', '--disable-pip-version-check', '--find-links', dist('')];
-  run(path.join(dir, 'bin/pip'), [...find, 'rialto']);
+  const [line] = commandsOf('packages for npm and Python').filter((l) => l.startsWith('pip '));
+  run('sh', ['-c', `${dir}/bin/${line} --quiet --no-index --disable-pip-version-check --find-links '${dist('')}'`]);
   await use(t, path.join(dir, 'bin/rialto'), [], {}, path.join(dir, 'bin/rialto-shim'));
   assert.match(run(path.join(dir, 'bin/pip'), ['show', '--disable-pip-version-check', 'rialto']), new RegExp(`Version: ${version}`));
   run(path.join(dir, 'bin/pip'), ['uninstall', '--yes', '--quiet', 'rialto']);
@@ -79,10 +99,10 @@ test('wheel: two builds are the same bytes', () => {
   assert.deepEqual(fs.readFileSync(dist(name)), before);
 });
 
-test('wheel: uvx runs it', (t) => {
+test('wheel: uvx runs it', async (t) => {
   if (spawnSync('uvx', ['--version']).status !== 0) {
     t.skip('uv is not installed, and Debian has no package of it');
     return;
   }
-  assert.match(run('uvx', ['--offline', '--no-index', '--find-links', dist(''), 'rialto', 'version']), new RegExp(`^rialto ${version}\n`));
+  await runShown('uvx', ['--offline', '--no-index', '--find-links', dist('')], {});
 });
