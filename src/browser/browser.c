@@ -11,7 +11,7 @@
 #include "browser/join.h"
 #include "browser/kept.h"
 #include "browser/launch.h"
-#include "browser/page.h"
+#include "browser/page_errand.h"
 #include "browser/pipe.h"
 #include "browser/remotes.h"
 #include "io/listen.h"
@@ -317,7 +317,7 @@ static void on_keep_alive(struct timer *t)
         pipe_comment(p, p->dialect->ping_is_event ? SPAN("event: ping\ndata: {}\n\n")
                                                   : SPAN(": keepalive\n\n"));
         if (p->page)
-            page_ask_life(p->page, LIFE_MS);
+            page_errand_ask_life(p->page, LIFE_MS);
     }
     if (b->n_pipes)
         browser_keep_alive(b);

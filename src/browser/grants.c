@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "browser/capability.h"
 #include "browser/kept.h"
+#include "browser/page_errand.h"
 #include "browser/sender.h"
 #include "wire/json_out.h"
 #include "wire/rpc.h"
@@ -306,8 +307,8 @@ static struct page_errand *ask_user(struct page *p, struct span wanted, struct s
     buf_str(&params, "{\"capabilities\":[");
     buf_span(&params, lacking);
     buf_str(&params, "]}");
-    e = page_ask(p, ERRAND_CONSENT, "capabilities/request", buf_view(&params),
-                 b->options.consent_timeout);
+    e = page_errand_ask(p, ERRAND_CONSENT, "capabilities/request", buf_view(&params),
+                        b->options.consent_timeout);
     buf_span(&e->wanted, wanted);
     return e;
 }

@@ -5,6 +5,7 @@
 #include "base/backoff.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "browser/page_errand.h"
 #include "browser/pipe.h"
 #include "browser/sender.h"
 #include "io/http_client.h"
@@ -63,7 +64,7 @@ static void ask_tools(struct pipe *p, const char *method)
     json_out_str(&params, "sessionId", p->page->session->id);
     buf_char(&params, '}');
     p->page->registered = false;
-    (void)page_ask(p->page, ERRAND_LIST, method, buf_view(&params), LIST_MS);
+    (void)page_errand_ask(p->page, ERRAND_LIST, method, buf_view(&params), LIST_MS);
 }
 
 /* The pipe becomes the page of our session by this name, and the server is asked to let us in. */

@@ -1,5 +1,5 @@
-/* A page: streams, registered tools, and requests to the page with their answers. Called by
- * doors.c, sender.c, relay.c, session.c, grants.c and pipe.c. */
+/* A page: its streams, what people call it, and the tools that it registered. Called by doors.c,
+ * sender.c, relay.c, session.c, page_errand.c, grants.c and pipe.c. */
 #include "browser/page.h"
 
 #include "base/ascii.h"
@@ -7,14 +7,10 @@
 #include "base/mem.h"
 #include "base/visible.h"
 #include "browser/grants.h"
+#include "browser/page_errand.h"
 #include "browser/pipe.h"
-#include "browser/result.h"
-#include "browser/sender.h"
+#include "wire/json.h"
 #include "wire/json_out.h"
-#include "wire/rpc.h"
-
-#include <inttypes.h>
-#include <stdio.h>
 
 enum {
     TOOLS_MAX = 1000,     /* of one page */
@@ -24,9 +20,6 @@ enum {
     SLUG_MAX = 18,        /* of the host and of the title in the name of a page */
     NAME_MAX_BYTES = 128, /* of a tool, as the page calls it */
     REREAD_MS = 500,      /* a page that came back and says nothing is then asked for its tools */
-    FRESH_MS = 100,       /* a page that was heard of within this time is there */
-    LIFE_MS = 1500,       /* a call waits so long for a sign of life */
-    CALL_TIMEOUT_MS = 60 * 1000,
     TIMEOUT_MIN = 1000,
     TIMEOUT_MAX = 300 * 1000,
 };
@@ -43,7 +36,7 @@ static void on_reread(struct timer *t)
     struct page *p = CONTAINER_OF(t, struct page, reread);
 
     if (!p->registered && p->dialect->answers_list)
-        (void)page_ask(p, ERRAND_LIST, "tools/list", SPAN("{}"), CALL_TIMEOUT_MS);
+        (void)page_errand_ask(p, ERRAND_LIST, "tools/list", SPAN("{}"), PAGE_CALL_MS);
 }
 
 static struct page *page_new(struct browser_session *s, struct span key, struct span origin,
@@ -103,40 +96,6 @@ static void forget_leads(struct page *p)
             p->session->leads[i] = (struct lead){NULL, NULL};
 }
 
-static void fail_errand(struct page_errand *e, const char *code, struct span why)
-{
-    struct call *call = e->call;
-    BUF_SCOPED body = {0};
-    bool consent = e->kind == ERRAND_CONSENT;
-
-    if (call && consent) {
-        grants_late(e);
-        call = NULL;
-    }
-    page_errand_free(e);
-    if (!call)
-        return;
-    result_put_failure(&body, code, why);
-    call_done(call, &(struct outcome){.kind = OUTCOME_ERROR, .body = buf_view(&body), .text = why});
-}
-
-/* Fails the errands that were sent by this pipe; with NULL, all of the page. */
-static void fail_errands(struct page *p, const struct pipe *pipe)
-{
-    for (bool again = true; again;) {
-        again = false;
-        LIST_EACH (&p->errands, it) {
-            struct page_errand *e = LIST_ENTRY(it, struct page_errand, in_page);
-            if (pipe && e->pipe != pipe)
-                continue;
-            /* Ending a call may begin another one and change the list: start over. */
-            fail_errand(e, "CONNECTION_ERROR", SPAN("The page left before it answered"));
-            again = true;
-            break;
-        }
-    }
-}
-
 void page_free(struct page *p)
 {
     struct browser_session *s = p->session;
@@ -145,7 +104,7 @@ void page_free(struct page *p)
     forget_leads(p);
     list_remove(&p->node);
     s->n_pages--;
-    fail_errands(p, NULL);
+    page_errand_fail_all(p, NULL);
     LIST_EACH_SAFE (&p->pipes, it) {
         struct pipe *pipe = LIST_ENTRY(it, struct pipe, in_owner);
         list_remove(&pipe->in_owner);
@@ -180,6 +139,11 @@ bool page_is_here(const struct page *p)
     return page_pipe(p) && !p->silent;
 }
 
+void page_heard(struct page *p)
+{
+    p->heard_at = loop_now(p->session->browser->loop);
+}
+
 void page_attach(struct page *p, struct pipe *pipe)
 {
     if (p->silent) { /* it has come back by itself */
@@ -211,7 +175,7 @@ void page_pipe_gone(struct page *p, struct pipe *pipe)
         timer_clear(timers_of(p), &p->reread);
     /* What an event stream brought is answered by POST: the answer can still come. */
     if (deaf || !pipe->is_events)
-        fail_errands(p, deaf ? NULL : pipe);
+        page_errand_fail_all(p, deaf ? NULL : pipe);
     LIST_EACH (&p->errands, it) {
         struct page_errand *e = LIST_ENTRY(it, struct page_errand, in_page);
         e->pipe = e->pipe == pipe ? NULL : e->pipe;
@@ -219,7 +183,7 @@ void page_pipe_gone(struct page *p, struct pipe *pipe)
     if (deaf && !p->key)
         page_free(p);
     else if (!list_empty(&p->errands))
-        page_ask_life(p, LIFE_MS); /* the question may have gone with the connection */
+        page_errand_ask_life(p, 0); /* the question may have gone with the connection */
     browser_sweep_later(s->browser, s);
     session_changed_late(s);
 }
@@ -351,7 +315,7 @@ static int read_tool(struct arena *arena, struct span raw, enum json_type type, 
         out->raw = raw;
         struct json_slot capabilities = json_get(raw, "capabilities");
         out->capabilities = capabilities.type == JSON_ARRAY ? capabilities.value : SPAN_EMPTY;
-        out->timeout = page_timeout(raw, CALL_TIMEOUT_MS);
+        out->timeout = page_timeout(raw, PAGE_CALL_MS);
     }
     return fits ? 0 : err_set(err, ERR_SIZE, "the name of a tool is longer than 128 bytes");
 }
@@ -417,287 +381,4 @@ int page_register(struct page *p, struct span tools, struct err *err)
         page_pipe(p)->in_window += (unsigned)n / 10;
     session_changed(p->session);
     return 0;
-}
-
-/* --- what we ask of a page --- */
-
-static struct page_errand *next_call(const struct page *p)
-{
-    LIST_EACH (&p->errands, it)
-        if (LIST_ENTRY(it, struct page_errand, in_page)->kind == ERRAND_CALL)
-            return LIST_ENTRY(it, struct page_errand, in_page);
-    return NULL;
-}
-
-/* Has the page taken a call that it is still at? It may be too busy to answer anything else. */
-static bool is_busy(const struct page *p)
-{
-    LIST_EACH (&p->errands, it) {
-        const struct page_errand *e = LIST_ENTRY(it, struct page_errand, in_page);
-        if (e->kind == ERRAND_CALL && !e->held.n)
-            return true;
-    }
-    return false;
-}
-
-/*
- * The page did not give a sign of life in time. One that did before is not there: its tools are not
- * listed until it answers. One that never answered anything may not know how, so its tools stay,
- * but the calls that wait for it end. One that answers calls and not pings is left alone.
- */
-static void judge(struct page *p)
-{
-    if (p->answers_pings ? is_busy(p) : p->has_answered)
-        return;
-    log_debug("browser", "session %s: a page does not answer", p->session->id);
-    p->silent = p->answers_pings;
-    for (struct page_errand *e; (e = next_call(p));)
-        fail_errand(e, "CONNECTION_ERROR", SPAN(PAGE_SILENT));
-    if (p->silent)
-        session_changed(p->session);
-}
-
-void page_heard(struct page *p)
-{
-    p->heard_at = loop_now(p->session->browser->loop);
-}
-
-void page_lives(struct page *p, bool pong)
-{
-    bool was_silent = p->silent;
-
-    p->has_answered = true;
-    page_heard(p);
-    p->answers_pings |= pong;
-    p->silent = false;
-    if (p->life)
-        page_errand_free(p->life);
-    LIST_EACH (&p->errands, it) {
-        struct page_errand *e = LIST_ENTRY(it, struct page_errand, in_page);
-        if (e->held.n && page_pipe(p))
-            pipe_send(page_pipe(p), buf_view(&e->held), true);
-        e->held.n = 0;
-    }
-    if (was_silent)
-        session_changed(p->session);
-}
-
-static void on_late(struct timer *t)
-{
-    struct page_errand *e = CONTAINER_OF(t, struct page_errand, timer);
-
-    if (e->kind == ERRAND_CONSENT) {
-        grants_late(e); /* not the end: the user may still answer */
-        return;
-    }
-    if (e->kind == ERRAND_LIFE) {
-        judge(e->page);
-        return;
-    }
-    page_errand_call_off(e);
-    fail_errand(e, "TIMEOUT", SPAN("Tool execution timeout"));
-}
-
-static void put_errand_id(struct buf *out, const struct page_errand *e)
-{
-    buf_str(out, "btcp-");
-    buf_u64(out, e->n);
-    if (e->secret)
-        buf_printf(out, "-%016" PRIx64, e->secret);
-}
-
-static struct page_errand *errand_new(struct page *p, enum errand_kind kind, uint64_t timeout)
-{
-    struct browser *b = p->session->browser;
-    struct page_errand *e = MEM_NEW(struct page_errand);
-
-    e->n = ++b->last_errand;
-    e->secret = p->dialect->answers_by_id ? id_random_u64() | 1 : 0;
-    e->kind = kind;
-    e->page = p;
-    e->pipe = page_pipe(p);
-    e->timer.fire = on_late;
-    idmap_put(&b->errands, e->n, e);
-    list_append(&p->errands, &e->in_page);
-    timer_set(timers_of(p), &e->timer, timeout);
-    return e;
-}
-
-static void put_request(struct buf *out, const struct page_errand *e, const char *method,
-                        struct span params)
-{
-    buf_str(out, "{\"jsonrpc\":\"2.0\",\"id\":\"");
-    put_errand_id(out, e);
-    buf_str(out, "\",\"method\":\"");
-    buf_str(out, method);
-    buf_str(out, "\",\"params\":");
-    buf_span(out, params);
-    buf_char(out, '}');
-}
-
-struct page_errand *page_ask(struct page *p, enum errand_kind kind, const char *method,
-                             struct span params, uint64_t timeout)
-{
-    BUF_SCOPED text = {0};
-
-    if (!page_pipe(p))
-        return NULL;
-    struct page_errand *e = errand_new(p, kind, timeout);
-    put_request(&text, e, method, params);
-    pipe_send(e->pipe, buf_view(&text), true);
-    return e;
-}
-
-void page_ask_life(struct page *p, uint64_t timeout)
-{
-    if (p->life || !page_pipe(p) || !p->dialect->answers_ping)
-        return;
-    if (!p->dialect->ping) {
-        p->life = page_ask(p, ERRAND_LIFE, "ping", SPAN("{}"), timeout);
-    } else {
-        p->life = errand_new(p, ERRAND_LIFE, timeout);
-        pipe_send(p->life->pipe, span_str(p->dialect->ping), true);
-    }
-}
-
-struct page_errand *page_call(struct page *p, struct span params, uint64_t timeout)
-{
-    uint64_t now = loop_now(p->session->browser->loop);
-    BUF_SCOPED text = {0};
-
-    if (!p->has_answered || now - p->heard_at > FRESH_MS)
-        page_ask_life(p, LIFE_MS);
-    struct page_errand *e = errand_new(p, ERRAND_CALL, timeout);
-    if (p->dialect->put_call)
-        p->dialect->put_call(&text, e->n, params);
-    else
-        put_request(&text, e, "tools/call", params);
-    /* A page that is known to answer gets the call when it has: what a frozen page was sent is done
-     * when it wakes up, long after the agent was told that it failed. */
-    if (p->life && p->answers_pings)
-        buf_span(&e->held, buf_view(&text));
-    else
-        pipe_send(e->pipe, buf_view(&text), true);
-    return e;
-}
-
-/* Only our own scripts know notifications/cancelled. */
-void page_errand_call_off(const struct page_errand *e)
-{
-    struct pipe *pipe = page_pipe(e->page);
-    BUF_SCOPED text = {0};
-
-    if (!e->page->ours || !pipe)
-        return;
-    buf_printf(&text,
-               "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":"
-               "{\"requestId\":\"btcp-%" PRIu64 "\"}}",
-               e->n);
-    pipe_send(pipe, buf_view(&text), true);
-}
-
-void page_errand_free(struct page_errand *e)
-{
-    struct page *p = e->page;
-
-    timer_clear(timers_of(p), &e->timer);
-    list_remove(&e->in_page);
-    if (p->life == e)
-        p->life = NULL;
-    else if (p->life && !timer_is_set(&p->life->timer) && e->kind == ERRAND_CALL)
-        timer_set(timers_of(p), &p->life->timer, LIFE_MS); /* it may not be busy any more */
-    idmap_take(&p->session->browser->errands, e->n);
-    buf_fini(&e->wanted);
-    buf_fini(&e->held);
-    mem_free(e);
-}
-
-static void finish_call(struct page_errand *e, const struct page_message *m)
-{
-    struct call *call = e->call;
-    BUF_SCOPED body = {0}, scratch = {0};
-    struct outcome outcome = {.kind = OUTCOME_RESULT};
-
-    page_errand_free(e);
-    if (m->result.n) {
-        outcome.is_error = result_put(&body, m->result, call && call->takes_structured);
-    } else {
-        struct json_slot message = json_get(m->error, "message");
-        outcome.kind = OUTCOME_ERROR;
-        result_put_error(&body, m->error);
-        if (message.type == JSON_STRING)
-            outcome.text = json_text(message.value, &scratch);
-    }
-    outcome.body = buf_view(&body);
-    if (call)
-        call_done(call, &outcome);
-}
-
-/* The answer is {tools: [...]}; some pages send the bare array. */
-static void take_list(struct page_errand *e, const struct page_message *m)
-{
-    struct page *p = e->page;
-    struct span tools = m->result;
-    struct err err;
-
-    struct pipe *pipe = e->pipe;
-    page_errand_free(e);
-    if (m->error.n && pipe && pipe->join) {
-        pipe_close(pipe, 1000, "the server does not have this session"); /* and it is tried again */
-        return;
-    }
-    if (json_type_of(tools) == JSON_OBJECT)
-        tools = json_get(m->result, "tools").value;
-    if (!p->registered && tools.n && json_type_of(tools) == JSON_ARRAY &&
-        page_register(p, tools, &err))
-        log_warn("browser", "tools of a page in session %s are not taken: %s", p->session->id,
-                 err.text);
-}
-
-static struct page_errand *errand_of(const struct browser *b, struct span raw_id)
-{
-    BUF_SCOPED scratch = {0}, wanted = {0};
-    struct page_errand *e = NULL;
-
-    if (json_type_of(raw_id) == JSON_STRING) {
-        struct span id = json_text(raw_id, &scratch), number = span_from(id, 5);
-        int64_t n;
-        number = span_cut(number, 0, span_find(number, '-'));
-        if (span_starts(id, SPAN("btcp-")) && json_int(number, &n) && n > 0)
-            e = idmap_get(&b->errands, (uint64_t)n);
-        if (e)
-            put_errand_id(&wanted, e);
-        if (e && !span_eq(id, buf_view(&wanted)))
-            e = NULL;
-    }
-    return e;
-}
-
-bool page_answer(const struct sender *from, const struct page_message *m)
-{
-    struct page_errand *e = errand_of(from->browser, m->id);
-
-    if (!e)
-        return false;
-    bool by_id = from->dialect->answers_by_id && e->page->dialect->answers_by_id;
-    if (!by_id && e->page != from->page) {
-        log_warn("browser", "a page of session %s answered a call that was not sent to it",
-                 from->session ? from->session->id : "-");
-        return false;
-    }
-    session_touch(e->page->session);
-    /* An answer that we asked for does not count as one of the messages a page may send. */
-    if (e->pipe && e->pipe->in_window)
-        e->pipe->in_window--;
-    enum errand_kind kind = e->kind;
-    page_lives(e->page, kind == ERRAND_LIFE);
-    if (kind == ERRAND_LIFE)
-        return true;
-    if (kind == ERRAND_LIST)
-        take_list(e, m);
-    else if (kind == ERRAND_CONSENT)
-        grants_answered(e, m);
-    else
-        finish_call(e, m);
-    return true;
 }

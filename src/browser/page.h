@@ -10,9 +10,8 @@
 #include "browser/dialect.h"
 #include "browser/session.h"
 
-struct page_message;
+struct page_errand;
 struct pipe;
-struct sender;
 
 struct tool {
     struct span name; /* the page's */
@@ -50,19 +49,7 @@ struct page {
     bool silent;        /* it does not answer: its tools are not listed */
 };
 
-enum errand_kind { ERRAND_CALL, ERRAND_LIST, ERRAND_CONSENT, ERRAND_LIFE };
-struct page_errand {
-    uint64_t n;      /* "btcp-N" on the wire */
-    uint64_t secret; /* and "-SECRET" where the id is all that an answer shows; else 0 */
-    enum errand_kind kind;
-    struct page *page;
-    struct pipe *pipe; /* NULL once it is gone */
-    struct call *call; /* NULL: nobody waits any more */
-    struct timer timer;
-    struct list in_page;
-    struct buf wanted; /* ERRAND_CONSENT: raw array of capabilities */
-    struct buf held;   /* ERRAND_CALL: what is sent when the page has given a sign of life */
-};
+enum { PAGE_CALL_MS = 60 * 1000 }; /* what a call may take, unless the tool says more or less */
 
 void page_free(struct page *p);
 /* May a message from this origin be of this page? Keys can be guessed, so one that comes from
@@ -88,27 +75,7 @@ void page_introduce(struct page *p, struct span object);
 void page_put(struct buf *out, const struct page *p, bool whole);
 /* What a tool or the params of a call say in `timeout`, within bounds. */
 uint64_t page_timeout(struct span object, uint64_t otherwise);
-/* Sends a request and waits for its answer; NULL when the page has no connection. */
-struct page_errand *page_ask(struct page *p, enum errand_kind kind, const char *method,
-                             struct span params, uint64_t timeout);
-/*
- * Calls a tool. A page may be gone though its connection stands: browsers keep that of a page that
- * was left, and answer for it what the WebSocket protocol asks. So a page of which nothing was
- * heard just now is asked for a sign of life first, and the call fails if none comes.
- */
-struct page_errand *page_call(struct page *p, struct span params, uint64_t timeout);
-#define PAGE_SILENT                                                                                \
-    "The page does not answer: it was left, is frozen in the background, or knows no `ping`"
 /* Something came from the page. */
 void page_heard(struct page *p);
-/* Asks for a sign of life, if none is awaited and the dialect has one. */
-void page_ask_life(struct page *p, uint64_t timeout);
-/* The page answered something we asked, with `pong` the question for a sign of life. */
-void page_lives(struct page *p, bool pong);
-/* The answer to a request of ours; false when it was not this page's to answer. */
-bool page_answer(const struct sender *from, const struct page_message *m);
-/* Tells the page that the answer is not wanted any more, if it would know what to do with that. */
-void page_errand_call_off(const struct page_errand *e);
-void page_errand_free(struct page_errand *e);
 
 #endif

@@ -10,6 +10,7 @@
 #include "browser/entry.h"
 #include "browser/grants.h"
 #include "browser/guide.h"
+#include "browser/page_errand.h"
 #include "browser/pipe.h"
 #include "browser/result.h"
 #include "wire/json.h"
@@ -333,8 +334,8 @@ static void on_open(struct peer *self, struct call *call, const struct request *
     }
     params.n = 0;
     put_call(&params, lead->tool, arguments);
-    struct page_errand *e = page_call(lead->page, buf_view(&params),
-                                      page_timeout(request->params, lead->tool->timeout));
+    struct page_errand *e = page_errand_call(lead->page, buf_view(&params),
+                                             page_timeout(request->params, lead->tool->timeout));
     e->call = call;
     call->provider_data = e;
     grants_use_once(s, lead->page, lead->tool);

@@ -104,6 +104,11 @@ test('a page that never answered: its first call fails soon, one that answers ca
     await failure(impatient);
     return Date.now() - began;
   });
+  // Nor does the next one wait: the question for a sign of life was open still, and nobody looked at it again.
+  await new Promise((resolve) => { setTimeout(resolve, 2000); });
+  const again = Date.now();
+  await failure(await agent(server, 'mute'));
+  assert.ok(Date.now() - again < 10_000);
   const plain = (await page(t, server, 'plain', [greet])).answer(() => text('Hi'));
   plain.pongs = false;
   const client = await agent(server, 'plain');

@@ -6,6 +6,7 @@
 #include "browser/agent.h"
 #include "browser/doors.h"
 #include "browser/grants.h"
+#include "browser/page_errand.h"
 #include "browser/pipe.h"
 #include "browser/sender.h"
 
