@@ -307,7 +307,7 @@ struct audit *audit_begin(const struct config *c, struct router *router, int *co
                         .file = trail,
                         .refuses = c->audit.on_failure == AUDIT_REFUSE,
                         .redacts = c->audit.arguments == AUDIT_REDACTED};
-    router_add_tap(router, &a->tap);
+    tap_add(router, &a->tap);
     return a;
 }
 
@@ -319,7 +319,7 @@ void audit_end(struct audit *a)
 
     if (!a)
         return;
-    router_remove_tap(&a->tap);
+    tap_remove(&a->tap);
     while (idmap_next(&a->calls, &at, &handle, &value)) {
         forget(value);
     }

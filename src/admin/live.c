@@ -170,7 +170,7 @@ static void listen_to_router(struct live *l)
 {
     struct router *r = l->admin->router;
 
-    router_add_tap(r, &l->tap);
+    tap_add(r, &l->tap);
     events_watch(router_events(r), &l->watcher);
     observers_add(router_observers(r), &l->observer);
     timer_set(clock_of(l), &l->beat, BEAT);
@@ -180,7 +180,7 @@ static void listen_to_router(struct live *l)
 
 static void stop_listening(struct live *l)
 {
-    router_remove_tap(&l->tap);
+    tap_remove(&l->tap);
     watch_bus(l, NULL);
     events_unwatch(router_events(l->admin->router), &l->watcher);
     observer_remove(&l->observer);

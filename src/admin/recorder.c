@@ -258,12 +258,12 @@ void recorder_begin(struct recorder *r, struct router *router, size_t keep, size
     list_init(&r->chunks);
     list_init(&r->records);
     if (r->max_chunks)
-        router_add_tap(router, &r->tap);
+        tap_add(router, &r->tap);
 }
 
 void recorder_end(struct recorder *r)
 {
-    router_remove_tap(&r->tap);
+    tap_remove(&r->tap);
     LIST_EACH_SAFE (&r->chunks, it)
         mem_free(LIST_ENTRY(it, struct chunk, node));
     idmap_fini(&r->by_id);

@@ -54,3 +54,8 @@ struct span arena_span(struct arena *a, struct span s)
         memcpy(copy, s.p, s.n);
     return span_of(copy, s.n);
 }
+
+const char *arena_text(struct arena *a, const char *text)
+{
+    return text ? arena_span(a, span_str(text)).p : NULL;
+}

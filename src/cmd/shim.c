@@ -4,10 +4,8 @@
 
 #include "base/list.h"
 #include "base/mem.h"
-#include "base/utf8.h"
 #include "cmd/attach.h"
-#include "cmd/project.h"
-#include "wire/json_out.h"
+#include "cmd/caller_variables.h"
 #include "wire/lines.h"
 #include "wire/rpc.h"
 
@@ -16,7 +14,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -28,8 +25,6 @@ enum { CHUNK = 16 * 1024, LINE_MAX_N = 1 << 30, HIGH = 256 * 1024, OPEN_MAX_N = 
 enum { DRAIN_MS = 15 * 1000 };
 /* How long the host may take to name its roots, while its lines wait for that. */
 enum { ROOTS_MS = 2000 };
-/* What of a variable the daemon takes (config/variables.h). */
-enum { VALUE_MAX = 32 * 1024 };
 /* How many daemons may leave in a row without a word, and how much longer each is waited for. */
 enum { BARREN_MAX = 8, BARREN_MS = 200 };
 
@@ -73,8 +68,7 @@ struct shim {
     struct list subscriptions; /* struct open_request, with texts */
     unsigned own;              /* requests of our own so far */
     /* What the daemon needs for the entries of this caller (decision 022). */
-    struct buf names;  /* of variables that it asks for: "A B" */
-    struct buf root;   /* the project of the host's first root; empty: not known */
+    struct caller_variables variables;
     bool has_roots;    /* the host can be asked for them */
     long asking_until; /* the host is asked now, at most until then; 0: it is not */
     struct buf held;   /* lines of the host that came meanwhile */
@@ -173,76 +167,12 @@ static long now_ms(void)
     return t.tv_sec * 1000L + t.tv_nsec / 1000000;
 }
 
-static bool is_project(struct span name)
-{
-    return span_is(name, "PROJECT");
-}
-
-/* Walks through the names. */
-static bool next_name(struct span *rest, struct span *name)
-{
-    *name = span_cut(*rest, 0, span_find(*rest, ' '));
-    *rest = span_from(*rest, name->n + 1);
-    return name->n > 0;
-}
-
-static bool wants_project(const struct shim *s)
-{
-    struct span rest = buf_view(&s->names), name;
-
-    while (next_name(&rest, &name))
-        if (is_project(name))
-            return true;
-    return false;
-}
-
-/* A value that can go into a line and, there, into a header or an argument. */
-static bool can_be_brought(struct span value)
-{
-    for (size_t i = 0; i < value.n; i++)
-        if ((unsigned char)value.p[i] < 0x20 || value.p[i] == 0x7f)
-            return false;
-    return value.n && value.n <= VALUE_MAX && utf8_valid(value);
-}
-
-static void put_variable(const struct shim *s, struct buf *out, struct span name)
-{
-    BUF_SCOPED key = {0}, folder = {0};
-
-    buf_span(&key, name);
-    struct span value = span_str(is_project(name) ? NULL : getenv(buf_cstr(&key)));
-    if (is_project(name) && !s->root.n)
-        project_put(&folder, ".");
-    if (is_project(name))
-        value = s->root.n ? buf_view(&s->root) : buf_view(&folder);
-    if (can_be_brought(value))
-        json_out_text(out, buf_cstr(&key), value);
-    else if (value.n)
-        fprintf(stderr, "rialto stdio: %s is not passed on: it is too long, or has line ends\n",
-                buf_cstr(&key));
-}
-
-/* The line with the variables; nothing when none was asked for. */
-static void put_variables(const struct shim *s, struct buf *out)
-{
-    struct span rest = buf_view(&s->names), name;
-    BUF_SCOPED params = {0};
-
-    if (!rest.n)
-        return;
-    buf_char(&params, '{');
-    while (next_name(&rest, &name))
-        put_variable(s, &params, name);
-    buf_char(&params, '}');
-    rpc_put_notification(out, "rialto/variables", buf_view(&params));
-    buf_char(out, '\n');
-}
-
 /* Asks the host for its roots, whose first one is the project. Its lines wait for the answer, so
  * that no call goes to the wrong folder. */
 static void ask_roots(struct shim *s)
 {
-    if (!s->has_roots || !s->initialized || !wants_project(s) || s->asking_until)
+    if (!s->has_roots || !s->initialized || !caller_variables_want_project(&s->variables) ||
+        s->asking_until)
         return;
     buf_str(&s->to_host.waiting,
             "{\"jsonrpc\":\"2.0\",\"id\":" ROOTS ",\"method\":\"roots/list\"}");
@@ -276,21 +206,8 @@ static void hold(struct shim *s, struct span line)
 
 static void take_roots(struct shim *s, const struct rpc_message *m)
 {
-    struct span roots = m->kind == RPC_RESULT && json_type_of(m->result) == JSON_OBJECT
-                            ? json_get(m->result, "roots").value
-                            : SPAN_EMPTY;
-
-    s->root.n = 0;
-    for (struct json_iter it = json_iter(roots); !s->root.n && roots.n && json_next(&it);) {
-        BUF_SCOPED uri = {0};
-        struct json_slot slot = {0};
-        if (it.type == JSON_OBJECT)
-            slot = json_get(it.value, "uri");
-        if (slot.type == JSON_STRING)
-            json_unescape(&uri, slot.value);
-        project_put_root(&s->root, buf_view(&uri));
-    }
-    put_variables(s, &s->to_daemon.waiting);
+    caller_variables_take_roots(&s->variables, m->kind == RPC_RESULT ? m->result : SPAN_EMPTY);
+    caller_variables_put(&s->variables, &s->to_daemon.waiting);
     release(s);
 }
 
@@ -582,7 +499,7 @@ static void introduce(struct shim *s)
 {
     BUF_SCOPED first = {0}, rest = {0};
 
-    put_variables(s, &first);
+    caller_variables_put(&s->variables, &first);
     if (s->greeting && !is_open(s, s->greeting))
         put_own(s, &first, s->greeting, "greeting");
     LIST_EACH (&s->open, it) {
@@ -620,13 +537,13 @@ static void introduce(struct shim *s)
 
 static bool attach(struct shim *s)
 {
-    s->daemon = attach_to_daemon(s->options, s->epoch > 0, &s->names);
+    s->daemon = attach_to_daemon(s->options, s->epoch > 0, &s->variables.names);
     if (s->daemon < 0)
         return false;
     fcntl(s->daemon, F_SETFL, O_NONBLOCK);
     s->epoch++;
     introduce(s);
-    if (!s->root.n)
+    if (!s->variables.root.n)
         ask_roots(s); /* this daemon may be the first that wants to know */
     return true;
 }
@@ -718,8 +635,7 @@ static void fini(struct shim *s)
     lines_fini(&s->from_daemon);
     buf_fini(&s->to_host.waiting);
     buf_fini(&s->to_daemon.waiting);
-    buf_fini(&s->names);
-    buf_fini(&s->root);
+    caller_variables_fini(&s->variables);
     buf_fini(&s->held);
     mem_free(s->greeting);
     mem_free(s->level);

@@ -58,7 +58,6 @@ __attribute__((format(printf, 2, 3))) static void refuse(struct call *c, const c
 /* Logs the decision and shows it to the taps; NULL, or why a tap objects to it. */
 static const char *write_down(struct call *c, bool allowed, const char *by)
 {
-    const char *why = NULL;
     BUF_SCOPED who = {0};
 
     buf_str(&who, by);
@@ -66,12 +65,7 @@ static const char *write_down(struct call *c, bool allowed, const char *by)
         buf_printf(&who, ", asked because of rule %u", c->rule);
     log_info(c->provider->alias, "the call of '%s' on server '%s' was %s by %s", c->name,
              c->provider->alias, allowed ? "approved" : "refused", buf_cstr(&who));
-    LIST_EACH (&c->router->taps, it) {
-        struct tap *tap = LIST_ENTRY(it, struct tap, node);
-        const char *objection = tap->decided(tap, c, allowed, buf_view(&who));
-        why = why ? why : objection;
-    }
-    return why;
+    return tap_show_decided(c, allowed, buf_view(&who));
 }
 
 static void consumer_decides(struct call *c, bool allowed)
@@ -142,7 +136,7 @@ void approval_hold(struct call *c, const struct request *request)
     list_append(&c->provider->held, &c->in_provider);
     list_append(&c->router->held, &c->standing);
     timer_set(c->router->timers, &c->deadline, c->provider->policy.approve_timeout);
-    call_show(c, &(struct step){.kind = STEP_HELD});
+    tap_show(c, &(struct step){.kind = STEP_HELD});
     if (may_answer && c->router->approver && (c->answers & ANSWERS_ELICIT_FORM))
         ask_consumer(c);
     else

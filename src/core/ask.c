@@ -45,7 +45,7 @@ static void refuse_ask(struct call *c, struct provider *p, struct span key, enum
     struct outcome outcome = {.kind = OUTCOME_FAILED, .why = why, .text = text};
 
     doubts_forget(p, key);
-    call_show(c, &(struct step){.kind = STEP_ANSWER, .outcome = &outcome});
+    tap_show(c, &(struct step){.kind = STEP_ANSWER, .outcome = &outcome});
     p->peer.verbs->answer(&p->peer, c, key, &outcome);
 }
 
@@ -82,7 +82,7 @@ static void ask_on(struct call *c, struct provider *p, const struct ask *ask)
 {
     p->stats.asks++;
     c->router->stats.asks++;
-    call_show(c, &(struct step){.kind = STEP_ASK, .ask = ask});
+    tap_show(c, &(struct step){.kind = STEP_ASK, .ask = ask});
     if (ask->needs & ~c->answers) {
         c->lacks |= ask->needs & ~c->answers;
         refuse_ask(c, p, ask->key, FAIL_REFUSED, SPAN("the client cannot answer this"));
@@ -159,7 +159,7 @@ void ask_answer(struct call *c, struct span key, const struct outcome *outcome)
         if (c->provider)
             call_arm_deadline(c);
         doubts_forget(ask->provider, own_key(ask));
-        call_show(c, &(struct step){.kind = STEP_ANSWER, .outcome = outcome});
+        tap_show(c, &(struct step){.kind = STEP_ANSWER, .outcome = outcome});
         /* The provider is given our copy of the key: the consumer's copy may go away with its
          * request. */
         struct peer *provider = &ask->provider->peer;
@@ -204,7 +204,7 @@ static bool unask_on(struct call *c, const struct provider *p, struct span key,
         struct event event = said ? *said : (struct event){0};
         event.kind = EVENT_UNASKED;
         event.name = span_of(ask->key, ask->key_n);
-        call_show(c, &(struct step){.kind = STEP_UNASK, .event = &event});
+        tap_show(c, &(struct step){.kind = STEP_UNASK, .event = &event});
         c->consumer->verbs->event(c->consumer, c, &event);
         mem_free(ask);
         return true;

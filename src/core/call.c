@@ -12,32 +12,11 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-void call_keep_request(struct kept_request *k, const struct request *q)
-{
-    const struct span pieces[] = {q->name, q->params, q->meta_keep, q->log_level, q->declares};
-    struct span kept[COUNT_OF(pieces)];
-    size_t at = 0;
-
-    k->request = *q;
-    for (size_t i = 0; i < COUNT_OF(pieces); i++)
-        buf_span(&k->bytes, pieces[i]);
-    for (size_t i = 0; i < COUNT_OF(pieces); i++) {
-        kept[i] = span_of(k->bytes.p + at, pieces[i].n);
-        at += pieces[i].n;
-    }
-    k->request.name = kept[0];
-    k->request.params = kept[1];
-    k->request.meta_keep = kept[2];
-    k->request.log_level = kept[3];
-    k->request.declares = kept[4];
-    k->request.task_owner = NULL;
-}
-
 void call_keep(struct call *c, const struct request *request)
 {
     struct holding *kept = &c->router->kept;
 
-    call_keep_request(&c->kept, request);
+    kept_request_set(&c->kept, request);
     if (kept->in)
         holding_set(kept, kept->bytes + c->kept.bytes.n);
 }
@@ -66,17 +45,6 @@ void call_arm_deadline(struct call *c)
         timer_set(c->router->timers, &c->deadline, wait);
     else
         timer_clear(c->router->timers, &c->deadline);
-}
-
-void call_show(const struct call *c, const struct step *step)
-{
-    if (!c->provider || c->consumer == &c->router->own)
-        return;
-    LIST_EACH (&c->router->taps, it) {
-        struct tap *tap = LIST_ENTRY(it, struct tap, node);
-        if (tap->stepped)
-            tap->stepped(tap, c, step);
-    }
 }
 
 /* --- the places of a call: in line, with its provider, or on the way out --- */
@@ -112,7 +80,7 @@ static void take_slot(struct call *c)
     if (!c->tries++)
         c->sent_at = c->router->timers->now;
     else
-        call_show(c, &(struct step){.kind = STEP_SENT});
+        tap_show(c, &(struct step){.kind = STEP_SENT});
 }
 
 /* Takes the call off its provider; the slot is free again. */
@@ -210,23 +178,6 @@ bool call_concerns_people(const struct call *c)
     return c->op != OP_TELL && (!p || !p->built_in || p->told_as);
 }
 
-const struct outcome *call_show_end(struct router *r, const struct call *c,
-                                    const struct outcome *outcome, struct outcome *instead)
-{
-    if (c->consumer == &r->own || c->op == OP_STANDING)
-        return outcome;
-    LIST_EACH (&r->taps, it) {
-        struct tap *tap = LIST_ENTRY(it, struct tap, node);
-        const char *why = tap->ended(tap, c, outcome);
-        if (!why || outcome->kind == OUTCOME_FAILED)
-            continue;
-        *instead = (struct outcome){
-            .kind = OUTCOME_FAILED, .why = FAIL_UNAVAILABLE, .text = span_str(why)};
-        outcome = instead;
-    }
-    return outcome;
-}
-
 static void end_call(struct call *c, const struct outcome *outcome)
 {
     struct router *r = c->router;
@@ -236,7 +187,7 @@ static void end_call(struct call *c, const struct outcome *outcome)
     struct outcome instead;
 
     take_back(c);
-    outcome = call_show_end(r, c, outcome, &instead);
+    outcome = tap_show_end(r, c, outcome, &instead);
     if (p) {
         uint64_t took = r->timers->now - c->opened_at;
         p->used_at = r->timers->now;
@@ -275,17 +226,16 @@ void call_finish(struct call *c, const struct outcome *outcome)
         return;
     }
     struct outcome told = *outcome;
-    struct buf clean = {0};
+    BUF_SCOPED clean = {0};
     log_redact(&clean, outcome->text);
     told.text = buf_view(&clean);
     end_call(c, &told);
-    buf_fini(&clean);
 }
 
 void call_fail(struct call *c, enum failure why, bool retryable, const char *fmt, ...)
 {
     const struct provider *p = c->provider;
-    struct buf text = {0};
+    BUF_SCOPED text = {0};
     va_list ap;
 
     va_start(ap, fmt);
@@ -296,7 +246,6 @@ void call_fail(struct call *c, enum failure why, bool retryable, const char *fmt
                                      .text = buf_view(&text),
                                      .locked = why == FAIL_UNAVAILABLE && p->locked && !p->halted,
                                      .retryable = retryable});
-    buf_fini(&text);
 }
 
 /* Is it safe to send the call again: repeatable, or never handed to the provider? */
@@ -319,7 +268,7 @@ static void call_off(struct call *c, enum failure why, const char *text)
 {
     struct peer *provider = &c->provider->peer;
 
-    call_show(c, &(struct step){.kind = STEP_CALLED_OFF, .why = span_str(text)});
+    tap_show(c, &(struct step){.kind = STEP_CALLED_OFF, .why = span_str(text)});
     provider->verbs->cancel(provider, c, why);
 }
 
@@ -456,7 +405,7 @@ void call_admit(struct call *c, const struct request *request)
         if (p->state == PROVIDER_READY && !p->takes_turns)
             why =
                 p->unconfirmed ? "its log level or subscriptions are being set" : "no slot is free";
-        call_show(c, &(struct step){.kind = STEP_WAITS, .why = span_str(why)});
+        tap_show(c, &(struct step){.kind = STEP_WAITS, .why = span_str(why)});
         if (p->state != PROVIDER_READY)
             provider_want(p);
     }
@@ -471,7 +420,7 @@ void call_cancel(struct call *c, enum failure why)
 {
     bool open = c->provider && c->state == CALL_OPEN;
 
-    call_show(c, &(struct step){.kind = STEP_CANCEL});
+    tap_show(c, &(struct step){.kind = STEP_CANCEL});
     take_back(c);
     if (open)
         call_off(c, why, "cancelled");
@@ -486,74 +435,84 @@ void call_cancel_all(struct peer *consumer)
         call_cancel(c, FAIL_CANCELLED);
 }
 
-/* The handles of all calls: one `done` may end other calls. The caller frees them. */
-static uint64_t *all_handles(const struct router *r, size_t *n)
+/* Ends the calls that `picks` wants. One `done` may end other calls, so they are found again by
+ * their handles. */
+static void end_each(struct router *r, bool (*picks)(const struct call *c), enum failure why,
+                     const char *reason, void (*fail)(struct call *c))
 {
     uint64_t *handles = MEM_ARRAY(uint64_t, r->calls.n + 1);
-    size_t at = 0;
+    size_t n = 0, at = 0;
     void *value;
 
-    for (*n = 0; idmap_next(&r->calls, &at, &handles[*n], &value); ++*n)
-        ;
-    return handles;
+    while (idmap_next(&r->calls, &at, &handles[n], &value))
+        n++;
+    while (n > 0) {
+        struct call *c = router_find(r, handles[--n]);
+        if (!c || c->op == OP_STANDING || !picks(c))
+            continue;
+        bool open = c->state == CALL_OPEN;
+        take_back(c);
+        if (open)
+            call_off(c, why, reason);
+        fail(c);
+    }
+    mem_free(handles);
 }
 
-static void give_up(struct call *c, enum failure why, const char *text)
+static bool is_any(const struct call *c)
 {
-    bool open = c->state == CALL_OPEN;
+    (void)c;
+    return true;
+}
 
-    take_back(c);
-    if (open)
-        call_off(c, why, text);
+static bool is_not_open(const struct call *c)
+{
+    return c->state != CALL_OPEN;
+}
+
+static void fail_stopping(struct call *c)
+{
+    call_fail(c, FAIL_SHUTDOWN, is_harmless(c),
+              "this Rialto is being stopped, and server '%s' has not answered so far",
+              c->provider->alias);
 }
 
 void call_end_all(struct router *r, bool waiting_only)
 {
-    size_t n;
-    uint64_t *handles = all_handles(r, &n);
+    end_each(r, waiting_only ? is_not_open : is_any, FAIL_SHUTDOWN, "this Rialto is being stopped",
+             fail_stopping);
+}
 
-    while (n > 0) {
-        struct call *c = router_find(r, handles[--n]);
-        if (!c || c->op == OP_STANDING || (c->state == CALL_OPEN && waiting_only))
-            continue;
-        give_up(c, FAIL_SHUTDOWN, "this Rialto is being stopped");
-        call_fail(c, FAIL_SHUTDOWN, is_harmless(c),
-                  "this Rialto is being stopped, and server '%s' has not answered so far",
-                  c->provider->alias);
-    }
-    mem_free(handles);
+static bool is_held(const struct call *c)
+{
+    return c->state == CALL_HELD;
+}
+
+static void fail_upgraded(struct call *c)
+{
+    call_fail(c, FAIL_SHUTDOWN, true,
+              "this Rialto is being upgraded, and nobody has allowed the call so far");
 }
 
 void call_end_held(struct router *r)
 {
-    size_t n;
-    uint64_t *handles = all_handles(r, &n);
+    end_each(r, is_held, FAIL_SHUTDOWN, "this Rialto is being upgraded", fail_upgraded);
+}
 
-    while (n > 0) {
-        struct call *c = router_find(r, handles[--n]);
-        if (!c || c->state != CALL_HELD)
-            continue;
-        give_up(c, FAIL_SHUTDOWN, "this Rialto is being upgraded");
-        call_fail(c, FAIL_SHUTDOWN, true,
-                  "this Rialto is being upgraded, and nobody has allowed the call so far");
-    }
-    mem_free(handles);
+static bool has_lost_token(const struct call *c)
+{
+    return c->principal && c->principal->ended;
+}
+
+static void fail_without_token(struct call *c)
+{
+    call_fail(c, FAIL_REFUSED, false, "the token '%s' is not valid any more", c->principal->name);
 }
 
 void call_end_principals(struct router *r)
 {
-    size_t n;
-    uint64_t *handles = all_handles(r, &n);
-
-    while (n > 0) {
-        struct call *c = router_find(r, handles[--n]);
-        if (!c || !c->principal || !c->principal->ended || c->op == OP_STANDING)
-            continue;
-        give_up(c, FAIL_CANCELLED, "the token is not valid any more");
-        call_fail(c, FAIL_REFUSED, false, "the token '%s' is not valid any more",
-                  c->principal->name);
-    }
-    mem_free(handles);
+    end_each(r, has_lost_token, FAIL_CANCELLED, "the token is not valid any more",
+             fail_without_token);
 }
 
 /* --- providers --- */
@@ -583,14 +542,14 @@ void call_event(struct call *c, const struct event *event)
     }
     c->provider->stats.events++;
     c->router->stats.events++;
-    call_show(c, &(struct step){.kind = STEP_EVENT, .event = event});
+    tap_show(c, &(struct step){.kind = STEP_EVENT, .event = event});
     c->consumer->verbs->event(c->consumer, c, event);
 }
 
 /* Puts an open call back in line, to be sent again once its provider is back. */
 static void requeue(struct call *c, struct span why)
 {
-    call_show(c, &(struct step){.kind = STEP_RETRY, .why = why});
+    tap_show(c, &(struct step){.kind = STEP_RETRY, .why = why});
     leave_provider(c);
     c->provider->stats.retried++;
     c->router->stats.retried++;

@@ -15,6 +15,7 @@
 #include "base/map.h"
 #include "base/timers.h"
 #include "core/catalog.h"
+#include "core/kept_request.h"
 
 struct router;
 struct view;
@@ -28,16 +29,6 @@ enum call_state {
 
 /* An operator's decision about a held call, kept until the consumer calls again if it must. */
 enum word { WORD_NONE, WORD_YES, WORD_NO };
-
-/* A request kept beyond the callback that brought it: for calls that wait and for calls that may be
- * sent again. */
-struct kept_request {
-    struct request request;
-    struct buf bytes;
-};
-
-/* Copies everything the request points to; the caller frees the copy with buf_fini(&k->bytes). */
-void call_keep_request(struct kept_request *k, const struct request *q);
 
 struct call {
     uint64_t handle;

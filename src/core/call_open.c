@@ -9,24 +9,9 @@
 #include "core/rules.h"
 #include "core/tap.h"
 
-
 static struct peer *caller_of(struct peer *consumer, const struct request *request)
 {
     return request->behalf ? request->behalf->caller : consumer;
-}
-
-/* Shows the call to the taps; NULL, or the first objection. */
-static const char *show_opened(struct router *r, const struct call *c,
-                               const struct request *request)
-{
-    const char *why = NULL;
-
-    LIST_EACH (&r->taps, it) {
-        struct tap *tap = LIST_ENTRY(it, struct tap, node);
-        const char *objection = tap->opened(tap, c, request);
-        why = why ? why : objection;
-    }
-    return why;
 }
 
 /* --- refusals --- */
@@ -47,8 +32,8 @@ static void refuse(struct router *r, struct peer *consumer, const struct request
     r->stats.opened++;
     r->stats.failed[outcome->why]++;
     struct outcome instead;
-    (void)show_opened(r, &stub, request); /* the call is not made anyway */
-    consumer->verbs->done(consumer, &stub, call_show_end(r, &stub, outcome, &instead));
+    (void)tap_show_opened(r, &stub, request); /* the call is not made anyway */
+    consumer->verbs->done(consumer, &stub, tap_show_end(r, &stub, outcome, &instead));
 }
 
 static void refuse_unknown(struct router *r, struct peer *consumer, const struct request *request,
@@ -101,11 +86,8 @@ static void write_ruling_down(struct call *c, const struct rule *by)
     log_line(by->then == RULE_ALLOW ? LOG_DEBUG : LOG_INFO, c->provider->alias,
              "the call of '%s' on server '%s' was %s by " SPAN_FMT, c->name, c->provider->alias,
              did[by->then], SPAN_ARG(by->name));
-    LIST_EACH (&c->router->taps, it) {
-        struct tap *tap = LIST_ENTRY(it, struct tap, node);
-        if (by->then != RULE_ASK)
-            (void)tap->decided(tap, c, by->then == RULE_ALLOW, by->name);
-    }
+    if (by->then != RULE_ASK)
+        (void)tap_show_decided(c, by->then == RULE_ALLOW, by->name);
 }
 
 /* What the rules say about the call. */
@@ -205,7 +187,7 @@ static struct call *call_new_at(struct provider *p, struct peer *consumer, struc
     p->stats.opened++;
     r->stats.opened++;
     if (consumer != &r->own)
-        c->objection = show_opened(r, c, request);
+        c->objection = tap_show_opened(r, c, request);
     return c;
 }
 

@@ -73,13 +73,17 @@ void call_fail(struct call *c, enum failure why, bool retryable, const char *fmt
     __attribute__((format(printf, 4, 5)));
 /* Why the provider does not take a call now, in a few words. */
 const char *call_reason(const struct provider *p);
-/* Shows the end to the taps; the outcome to be told, `instead` if a tap objects. Calls that the
- * router opened by itself are not shown. */
-const struct outcome *call_show_end(struct router *r, const struct call *c,
-                                    const struct outcome *outcome, struct outcome *instead);
-/* Shows a step of the call to the taps; nothing for standing calls and the router's own. */
-void call_show(const struct call *c, const struct step *step);
 /* Start the call's deadline again, with the timeout for the call's present state. */
 void call_arm_deadline(struct call *c);
+
+/* --- tap.c; calls that the router opened by itself are not shown --- */
+/* NULL, or the first objection; the same for decisions. */
+const char *tap_show_opened(struct router *r, const struct call *c, const struct request *request);
+const char *tap_show_decided(const struct call *c, bool allowed, struct span by);
+/* Nothing for standing calls. */
+void tap_show(const struct call *c, const struct step *step);
+/* The outcome to be told, `instead` if a tap objects. */
+const struct outcome *tap_show_end(struct router *r, const struct call *c,
+                                   const struct outcome *outcome, struct outcome *instead);
 
 #endif

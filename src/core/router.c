@@ -165,17 +165,6 @@ void router_remove_view(struct router *r, struct view *v)
     r->n_views = kept;
 }
 
-void router_add_tap(struct router *r, struct tap *tap)
-{
-    list_append(&r->taps, &tap->node);
-}
-
-void router_remove_tap(struct tap *tap)
-{
-    if (tap->node.next)
-        list_remove(&tap->node);
-}
-
 void router_on_stopped(struct router *r, void (*fn)(void *arg, struct provider *p), void *arg)
 {
     r->on_stopped = fn;

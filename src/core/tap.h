@@ -61,8 +61,8 @@ struct tap {
 };
 
 /* Calls that the router opens by itself are not shown. */
-void router_add_tap(struct router *r, struct tap *tap);
+void tap_add(struct router *r, struct tap *tap);
 /* May be called for a zeroed tap that was never added. */
-void router_remove_tap(struct tap *tap);
+void tap_remove(struct tap *tap);
 
 #endif

@@ -5,6 +5,7 @@
 #include "base/ascii.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "hub/client_metadata.h"
 #include "hub/login.h"
 #include "wire/host.h"
 #include "wire/json_out.h"
@@ -133,7 +134,7 @@ void callback_describe(const struct signin *s, struct http_exchange *x)
     struct buf *out = http_respond_begin(x, 200, "application/json", SPAN_EMPTY);
     buf_char(out, '{');
     json_out_str(out, "client_id", buf_cstr(&id));
-    login_put_client(out, redirect.p, OAUTH_NONE, false);
+    client_metadata_put(out, redirect.p, OAUTH_NONE, false);
     buf_str(out, "}\n");
     http_respond_end(x);
 }

@@ -1,10 +1,11 @@
-/* The checks of Host, Origin and token, CORS answers, the table of routes and the listening
+/* The checks of Host, Origin and token, the table of routes and the listening
  * addresses of the HTTP server. Called by hub.c, web_pages.c, cmd/serve.c and cmd/browser.c, which
  * add routes. */
 #include "hub/front.h"
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "hub/cors.h"
 #include "hub/gate.h"
 #include "io/ws.h"
 #include "wire/host.h"
@@ -161,70 +162,6 @@ static bool is_local(const struct http_exchange *x, const struct http_request *r
         return false;
     return !origin.p ||
            (span_starts(origin, scheme) && span_eq_nocase(span_from(origin, scheme.n), host));
-}
-
-/* --- CORS: what a page of an admitted Origin may send and read --- */
-
-static const char *const cors_headers[] = {
-    "Authorization",        "Content-Type",  "Accept",        "Mcp-Session-Id",
-    "MCP-Protocol-Version", "Last-Event-ID", "Mcp-Method",    "Mcp-Name",
-    "X-Session-ID",         "X-Client-ID",   "X-Client-Type",
-};
-
-static bool may_send(struct span header)
-{
-    static const struct span params = {"Mcp-Param-", 10};
-
-    for (size_t i = 0; i < COUNT_OF(cors_headers); i++)
-        if (span_eq_nocase(header, span_str(cors_headers[i])))
-            return true;
-    return span_eq_nocase(span_cut(header, 0, params.n), params);
-}
-
-static void allow_origin(struct http_exchange *x, struct span origin)
-{
-    BUF_SCOPED lines = {0};
-
-    http_put_header(&lines, "Access-Control-Allow-Origin", origin);
-    http_put_header(&lines, "Access-Control-Expose-Headers",
-                    SPAN("Mcp-Session-Id, WWW-Authenticate"));
-    http_put_header(&lines, "Vary", SPAN("Origin"));
-    http_exchange_add_headers(x, buf_view(&lines));
-}
-
-static bool is_preflight(const struct http_request *req)
-{
-    return span_is(req->method, "OPTIONS") && http_header(req, "origin").p &&
-           http_header(req, "access-control-request-method").p;
-}
-
-/* Append the headers that the page may send, out of those it asks for; all if it names none. */
-static void put_allowed_headers(struct buf *lines, struct span wanted)
-{
-    struct buf allowed = {0};
-    struct span item;
-
-    for (size_t i = 0; !wanted.p && i < COUNT_OF(cors_headers); i++)
-        buf_printf(&allowed, "%s%s", i ? ", " : "", cors_headers[i]);
-    while (http_next_item(&wanted, &item))
-        if (may_send(item))
-            buf_printf(&allowed, "%s" SPAN_FMT, allowed.n ? ", " : "", SPAN_ARG(item));
-    http_put_header(lines, "Access-Control-Allow-Headers", buf_view(&allowed));
-    buf_fini(&allowed);
-}
-
-static void answer_preflight(struct http_exchange *x, const struct http_request *req)
-{
-    struct buf lines = {0};
-
-    http_put_header(&lines, "Access-Control-Allow-Methods", SPAN("GET, POST, DELETE"));
-    put_allowed_headers(&lines, http_header(req, "access-control-request-headers"));
-    http_put_header(&lines, "Access-Control-Max-Age", SPAN("600"));
-    /* A page of a public network asks whether it may reach this private one. */
-    if (http_header(req, "access-control-request-private-network").p)
-        http_put_header(&lines, "Access-Control-Allow-Private-Network", SPAN("true"));
-    http_respond(x, 204, NULL, buf_view(&lines), SPAN_EMPTY);
-    buf_fini(&lines);
 }
 
 /* --- routes --- */
@@ -459,10 +396,10 @@ static void on_request(void *owner, struct http_exchange *x, const struct http_r
         refuse_stranger(f, x, page);
         return;
     } else if (http_header(req, "origin").p) {
-        allow_origin(x, http_header(req, "origin"));
+        cors_allow_origin(x, http_header(req, "origin"));
     }
-    if (is_preflight(req)) {
-        answer_preflight(x, req);
+    if (cors_is_preflight(req)) {
+        cors_answer_preflight(x, req);
         return;
     }
     struct caller caller;

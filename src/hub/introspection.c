@@ -296,11 +296,6 @@ static void put_authorization(struct introspection *i, const struct config *c)
     log_add_secret(buf_view(&both));
 }
 
-static const char *copy(struct arena *a, const char *text)
-{
-    return text ? arena_span(a, span_str(text)).p : NULL;
-}
-
 struct introspection *introspection_new(struct loop *l, struct http_client *client,
                                         const struct config *c, struct passes *passes,
                                         void (*news)(void *arg), void *arg)
@@ -315,8 +310,8 @@ struct introspection *introspection_new(struct loop *l, struct http_client *clie
     list_init(&i->inquiries);
     put_settings(&i->settings, c);
     put_authorization(i, c);
-    i->url = copy(&i->arena, c->introspection.url);
-    i->issuer = copy(&i->arena, c->introspection.issuer);
+    i->url = arena_text(&i->arena, c->introspection.url);
+    i->issuer = arena_text(&i->arena, c->introspection.issuer);
     i->terms = trust_copy_terms(&i->arena, c, c->introspection.audience, &c->introspection.views);
     return i;
 }

@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "base/sha.h"
 #include "base/visible.h"
+#include "hub/client_metadata.h"
 #include "hub/discovery.h"
 #include "wire/json_out.h"
 #include "wire/webform.h"
@@ -416,11 +417,6 @@ static void go_to_person(struct login *l)
         show_address(l);
 }
 
-static const char *keep(struct login *l, const char *text)
-{
-    return text ? arena_span(&l->arena, span_str(text)).p : NULL;
-}
-
 static void register_us(struct login *l);
 
 static void take_registration(struct login *l, const struct oauth_client *c)
@@ -461,7 +457,7 @@ static bool try_other_host(struct login *l, const struct oauth_error *e)
         return false;
     l->other_host = true;
     buf_printf(&uri, "http://localhost:%s", l->redirect_uri + strlen(one));
-    l->redirect_uri = keep(l, buf_cstr(&uri));
+    l->redirect_uri = arena_text(&l->arena, buf_cstr(&uri));
     buf_fini(&uri);
     register_us(l);
     return true;
@@ -503,27 +499,6 @@ static void on_registration(void *owner, const struct document_answer *a)
     fail(l);
 }
 
-void login_put_client(struct buf *out, const char *redirect_uri, enum oauth_method method,
-                      bool device)
-{
-    bool web = span_starts(span_str(redirect_uri), SPAN("https:"));
-
-    json_out_str(out, "client_name", "Rialto");
-    json_out_open(out, "redirect_uris", '[');
-    json_out_str(out, NULL, redirect_uri);
-    buf_char(out, ']');
-    json_out_open(out, "grant_types", '[');
-    json_out_str(out, NULL, "authorization_code");
-    json_out_str(out, NULL, "refresh_token");
-    if (device)
-        json_out_str(out, NULL, "urn:ietf:params:oauth:grant-type:device_code");
-    buf_str(out, "],\"response_types\":[\"code\"]");
-    json_out_str(out, "application_type", web ? "web" : "native");
-    json_out_str(out, "token_endpoint_auth_method", oauth_method_name(method));
-    json_out_str(out, "software_id", "rialto");
-    json_out_str(out, "software_version", RIALTO_VERSION);
-}
-
 static void put_metadata(struct buf *out, const struct login *l)
 {
     unsigned methods = l->found->as.methods;
@@ -533,7 +508,7 @@ static void put_metadata(struct buf *out, const struct login *l)
                                                              : OAUTH_NONE;
 
     buf_char(out, '{');
-    login_put_client(out, l->redirect_uri, method, l->spec.device);
+    client_metadata_put(out, l->redirect_uri, method, l->spec.device);
     buf_char(out, '}');
 }
 
@@ -569,8 +544,8 @@ static bool is_registered(struct login *l)
     for (int m = 0; m < OAUTH_METHODS; m++)
         if (span_is(span_str(r->texts[SIGNIN_METHOD]), oauth_method_name((enum oauth_method)m)))
             method = m;
-    l->id = (struct grant_client){.id = keep(l, r->texts[SIGNIN_CLIENT]),
-                                  .secret = keep(l, r->texts[SIGNIN_CLIENT_SECRET]),
+    l->id = (struct grant_client){.id = arena_text(&l->arena, r->texts[SIGNIN_CLIENT]),
+                                  .secret = arena_text(&l->arena, r->texts[SIGNIN_CLIENT_SECRET]),
                                   .method = (enum oauth_method)method};
     l->registered = true;
     return true;
@@ -666,9 +641,9 @@ struct login *login_start(struct loop *loop, struct http_client *client,
     l->loop = loop;
     l->client = client;
     l->spec = *spec;
-    l->spec.user = keep(l, spec->user);
-    l->spec.begin = keep(l, spec->begin);
-    l->redirect_uri = keep(l, spec->redirect_uri);
+    l->spec.user = arena_text(&l->arena, spec->user);
+    l->spec.begin = arena_text(&l->arena, spec->begin);
+    l->redirect_uri = arena_text(&l->arena, spec->redirect_uri);
     l->on = on;
     l->owner = owner;
     l->late.fire = on_late;

@@ -39,9 +39,6 @@ struct login_events {
 struct login *login_start(struct loop *loop, struct http_client *client,
                           const struct login_spec *spec, const struct login_events *on,
                           void *owner);
-/* Members of a JSON object: what authorization servers are told of us (RFC 7591). */
-void login_put_client(struct buf *out, const char *redirect_uri, enum oauth_method method,
-                      bool device);
 /* NULL is fine. */
 void login_free(struct login *l);
 

@@ -44,11 +44,6 @@ const char *sandbox_word(enum config_cage level)
     return words[level];
 }
 
-static const char *keep(struct arena *a, const char *text)
-{
-    return text ? arena_span(a, span_str(text)).p : NULL;
-}
-
 static const char *whole_path(struct arena *a, const char *path, const char *home)
 {
     BUF_SCOPED text = {0};
@@ -90,7 +85,8 @@ static void put_paths(struct arena *a, struct cage_rules *rules, const char *con
         paths[n++] = (struct cage_path){whole_path(a, write[i], places->home),
                                         CAGE_READ | CAGE_WRITE, false};
     if (places->installed)
-        paths[n++] = (struct cage_path){keep(a, places->installed), CAGE_READ | CAGE_RUN, true};
+        paths[n++] =
+            (struct cage_path){arena_text(a, places->installed), CAGE_READ | CAGE_RUN, true};
     rules->paths = paths;
     rules->n_paths = n;
 }
@@ -119,10 +115,10 @@ const struct cage_rules *sandbox_rules(struct arena *a, const struct config_sand
 
     if (!rules)
         return NULL;
-    *rules = (struct cage_rules){.server = keep(a, places->server),
+    *rules = (struct cage_rules){.server = arena_text(a, places->server),
                                  .level = sandbox_word(s->level),
-                                 .own = keep(a, places->own),
-                                 .home = keep(a, places->home),
+                                 .own = arena_text(a, places->own),
+                                 .home = arena_text(a, places->home),
                                  .runs_what_it_writes = s->level == SANDBOX_LIGHT,
                                  .warns = s->warns,
                                  .network = CAGE_OPEN,

@@ -7,9 +7,9 @@
 #include "base/log.h"
 #include "base/map.h"
 #include "base/mem.h"
-#include "base/sha.h"
 #include "config/credentials.h"
 #include "config/env_file.h"
+#include "hub/filling.h"
 #include "hub/install.h"
 #include "hub/memory.h"
 #include "hub/nesting.h"
@@ -31,8 +31,8 @@ enum { STOP_GRACE_MS = 400 };
 struct server_plan {
     struct arena arena; /* all texts of the plan */
     unsigned holders;
-    unsigned char filled[SHA256_N];      /* digest of the values filled in for ${NAME} */
-    bool fills;                          /* there is a ${NAME} */
+    struct filling text;                 /* how they were filled in */
+    bool failed;                         /* there is a reason against it, which is in the log */
     const char *lacks;                   /* why the server cannot be started; NULL: it can */
     struct server_plan *newer;           /* owns the texts of filter and policy, if not this plan */
     struct stdio_upstream_options stdio; /* argv NULL for remote servers */
@@ -52,53 +52,6 @@ struct server_plan {
     unsigned traits; /* SERVER_ bits */
 };
 
-/* Where filled-in texts live, where secrets come from, and which were missing. */
-struct filling {
-    struct server_plan *plan;
-    struct arena *arena;     /* the plan's */
-    struct secrets *secrets; /* NULL: nothing is filled in */
-    struct buf missing;
-    bool failed; /* for another reason, which is in the log */
-};
-
-static const char *keep(struct arena *arena, const char *text)
-{
-    return text ? arena_span(arena, span_str(text)).p : NULL;
-}
-
-/* Plans of one entry with the same digest have the same values. */
-static void note_filled(struct server_plan *plan, struct span text)
-{
-    BUF_SCOPED all = {0};
-
-    buf_bytes(&all, plan->filled, sizeof plan->filled);
-    buf_span(&all, text);
-    sha_256(plan->filled, buf_view(&all));
-}
-
-static const char *fill(struct filling *f, const char *text)
-{
-    struct buf filled = {0};
-
-    if (!f->secrets || !strstr(text, "${"))
-        return keep(f->arena, text);
-    secrets_fill(f->secrets, text, &filled, &f->missing);
-    f->plan->fills = true;
-    note_filled(f->plan, buf_view(&filled));
-    const char *copy = arena_span(f->arena, buf_view(&filled)).p;
-    buf_fini(&filled);
-    return copy;
-}
-
-static const char *const *texts_of(struct filling *f, const struct config_strings *list)
-{
-    const char **texts = ARENA_ARRAY(f->arena, const char *, list->n + 1);
-
-    for (size_t i = 0; i < list->n; i++)
-        texts[i] = fill(f, list->items[i]);
-    return texts;
-}
-
 /* The variables with one more in front, unless it is among them. */
 static const char *const *with_default(struct arena *arena, const char *const *env,
                                        const char *name, const char *value)
@@ -117,47 +70,19 @@ static const char *const *with_default(struct arena *arena, const char *const *e
     return longer;
 }
 
-static const char *const *argv_of(struct filling *f, const struct config_server *s)
+static const char *const *argv_of(struct server_plan *plan, const struct config_server *s)
 {
-    const char **argv = ARENA_ARRAY(f->arena, const char *, s->args.n + 2);
+    const char **argv = ARENA_ARRAY(&plan->arena, const char *, s->args.n + 2);
 
-    argv[0] = fill(f, s->command);
+    argv[0] = filling_text(&plan->text, s->command);
     for (size_t i = 0; i < s->args.n; i++)
-        argv[i + 1] = fill(f, s->args.items[i]);
+        argv[i + 1] = filling_text(&plan->text, s->args.items[i]);
     credentials_in_args(argv);
     return argv;
 }
 
-/* "NAME<separator>VALUE" texts, NULL at the end, with room for one more. With `omits`, those whose
- * variable has no value are left out. */
-static const char **pairs_of(struct filling *f, const struct config_pairs *pairs,
-                             const char *separator, bool omits)
-{
-    const char **texts = ARENA_ARRAY(f->arena, const char *, pairs->n + 2);
-    size_t n = 0;
-
-    for (size_t i = 0; i < pairs->n; i++) {
-        struct buf text = {0};
-        size_t missing = f->missing.n;
-        const char *value = fill(f, pairs->items[i].value);
-        if (omits && f->missing.n > missing) {
-            log_warn(f->plan->stdio.alias,
-                     "is asked without the header '%s': no value for " SPAN_FMT,
-                     pairs->items[i].name,
-                     SPAN_ARG(span_from(buf_view(&f->missing), missing ? missing + 2 : 0)));
-            f->missing.n = missing;
-            continue;
-        }
-        credentials_in_pair(span_str(pairs->items[i].name), span_str(value));
-        buf_printf(&text, "%s%s%s", pairs->items[i].name, separator, value);
-        texts[n++] = arena_span(f->arena, buf_view(&text)).p;
-        buf_fini(&text);
-    }
-    return texts;
-}
-
 /* The variables of the server's env_file that `env` does not set. */
-static struct config_pairs file_env(struct filling *f, const struct config_server *s)
+static struct config_pairs file_env(struct server_plan *plan, const struct config_server *s)
 {
     struct config_pairs from = {0}, more = {0};
     BUF_SCOPED path = {0};
@@ -165,15 +90,15 @@ static struct config_pairs file_env(struct filling *f, const struct config_serve
 
     if (!s->env_file)
         return more;
-    const char *file = fill(f, s->env_file);
+    const char *file = filling_text(&plan->text, s->env_file);
     if (file[0] != '/' && s->cwd)
-        buf_printf(&path, "%s/", fill(f, s->cwd));
+        buf_printf(&path, "%s/", filling_text(&plan->text, s->cwd));
     buf_str(&path, file);
-    if (env_file_read(f->arena, buf_cstr(&path), &from, &err)) {
+    if (env_file_read(&plan->arena, buf_cstr(&path), &from, &err)) {
         log_error(s->alias, "is left out: %s", err.text);
-        f->failed = true;
+        plan->failed = true;
     }
-    more.items = ARENA_ARRAY(f->arena, struct config_pair, from.n + 1);
+    more.items = ARENA_ARRAY(&plan->arena, struct config_pair, from.n + 1);
     for (size_t i = 0; i < from.n; i++) {
         bool set = false;
         for (size_t k = 0; k < s->env.n; k++)
@@ -184,33 +109,33 @@ static struct config_pairs file_env(struct filling *f, const struct config_serve
     return more;
 }
 
-static const char *const *env_of(struct filling *f, const struct config *c,
+static const char *const *env_of(struct server_plan *plan, const struct config *c,
                                  const struct config_server *s)
 {
-    struct config_pairs more = file_env(f, s);
-    const char **own = pairs_of(f, &s->env, "=", false);
-    const char **texts = ARENA_ARRAY(f->arena, const char *, more.n + s->env.n + 2);
+    struct config_pairs more = file_env(plan, s);
+    const char **own = filling_pairs(&plan->text, &s->env, "=", false);
+    const char **texts = ARENA_ARRAY(&plan->arena, const char *, more.n + s->env.n + 2);
     BUF_SCOPED text = {0};
 
     for (size_t i = 0; i < more.n; i++) {
         text.n = 0;
         credentials_in_pair(span_str(more.items[i].name), span_str(more.items[i].value));
         buf_printf(&text, "%s=%s", more.items[i].name, more.items[i].value);
-        note_filled(f->plan, buf_view(&text));
-        texts[i] = arena_span(f->arena, buf_view(&text)).p;
+        filling_note(&plan->text, buf_view(&text));
+        texts[i] = arena_span(&plan->arena, buf_view(&text)).p;
     }
     memcpy(texts + more.n, own, s->env.n * sizeof *own);
     text.n = 0;
     nesting_put(&text, c->file);
-    texts[more.n + s->env.n] = arena_span(f->arena, buf_view(&text)).p;
+    texts[more.n + s->env.n] = arena_span(&plan->arena, buf_view(&text)).p;
     return texts;
 }
 
 /* What the sandbox of this server is, with a TMPDIR of its own, and the step that installs it.
  * False, with the reason in the log, when there is no place for its files. */
-static bool plan_cage(struct filling *f, const struct config_server *s)
+static bool plan_cage(struct server_plan *plan, const struct config_server *s)
 {
-    struct stdio_upstream_options *stdio = &f->plan->stdio;
+    struct stdio_upstream_options *stdio = &plan->stdio;
     BUF_SCOPED name = {0}, folder = {0}, tmp = {0};
     struct install_words words;
 
@@ -226,98 +151,49 @@ static bool plan_cage(struct filling *f, const struct config_server *s)
         .server = s->alias, .home = getenv("HOME"), .own = own, .installed = installed};
     if (own) {
         buf_printf(&tmp, "%s/tmp", own);
-        stdio->env = with_default(f->arena, stdio->env, "TMPDIR", buf_cstr(&tmp));
-        stdio->cage = sandbox_rules(f->arena, &s->sandbox, texts_of(f, &s->sandbox.read),
-                                    texts_of(f, &s->sandbox.write), &places);
+        stdio->env = with_default(&plan->arena, stdio->env, "TMPDIR", buf_cstr(&tmp));
+        stdio->cage =
+            sandbox_rules(&plan->arena, &s->sandbox, filling_texts(&plan->text, &s->sandbox.read),
+                          filling_texts(&plan->text, &s->sandbox.write), &places);
     } else {
         log_error(s->alias, "is left out: there is no state folder for what its sandbox needs; set "
                             "HOME or XDG_STATE_HOME");
     }
     if (installed)
-        stdio->before = install_step(f->arena, stdio->argv, stdio->env, &words, installed,
-                                     sandbox_rules_to_install(f->arena, stdio->cage, installed));
+        stdio->before =
+            install_step(&plan->arena, stdio->argv, stdio->env, &words, installed,
+                         sandbox_rules_to_install(&plan->arena, stdio->cage, installed));
     mem_free(installed);
     mem_free(own);
     return stdio->cage != NULL;
 }
 
-static const char *fill_or_null(struct filling *f, const char *text)
+static struct mcp_overrides overrides_of(struct server_plan *plan, const struct config_server *s)
 {
-    const char *filled = text ? fill(f, text) : NULL;
-
-    return filled && *filled ? filled : NULL;
-}
-
-/* Recursion is bounded: the configuration's readers build no deeper tree. */
-static void fill_value(struct filling *f, struct span json, struct buf *out)
-{
-    enum json_type type = json_type_of(json);
-    BUF_SCOPED text = {0};
-
-    if (type == JSON_STRING) {
-        json_unescape(&text, json);
-        json_quote(out, span_str(fill(f, buf_cstr(&text))));
-        return;
-    }
-    if (type != JSON_OBJECT && type != JSON_ARRAY) {
-        buf_span(out, json);
-        return;
-    }
-    buf_char(out, type == JSON_OBJECT ? '{' : '[');
-    for (struct json_iter it = json_iter(json); json_next(&it);) {
-        if (out->p[out->n - 1] != '{' && out->p[out->n - 1] != '[')
-            buf_char(out, ',');
-        if (it.key.n)
-            buf_printf(out, SPAN_FMT ":", SPAN_ARG(it.key));
-        fill_value(f, it.value, out);
-    }
-    buf_char(out, type == JSON_OBJECT ? '}' : ']');
-}
-
-/* JSON, in whose texts the values must be escaped. */
-static const char *fill_json(struct filling *f, const char *json)
-{
-    BUF_SCOPED out = {0};
-
-    if (!json || !f->secrets || !strstr(json, "${"))
-        return keep(f->arena, json);
-    fill_value(f, span_str(json), &out);
-    return arena_span(f->arena, buf_view(&out)).p;
-}
-
-static const struct span *spans_of(struct filling *f, const struct config_strings *list)
-{
-    struct span *spans = ARENA_ARRAY(f->arena, struct span, list->n + 1);
-
-    for (size_t i = 0; i < list->n; i++)
-        spans[i] = span_str(fill(f, list->items[i]));
-    return spans;
-}
-
-static struct mcp_overrides overrides_of(struct filling *f, const struct config_server *s)
-{
-    struct mcp_override *rows = ARENA_ARRAY(f->arena, struct mcp_override, s->tools.n + 1);
+    struct mcp_override *rows = ARENA_ARRAY(&plan->arena, struct mcp_override, s->tools.n + 1);
 
     for (size_t i = 0; i < s->tools.n; i++) {
         const struct config_tool *t = &s->tools.items[i];
-        rows[i] = (struct mcp_override){keep(f->arena, t->own), fill_or_null(f, t->name),
-                                        fill_or_null(f, t->description), fill_json(f, t->arguments),
-                                        t->hide};
+        rows[i] = (struct mcp_override){arena_text(&plan->arena, t->own),
+                                        filling_some(&plan->text, t->name),
+                                        filling_some(&plan->text, t->description),
+                                        filling_json(&plan->text, t->arguments), t->hide};
     }
     return (struct mcp_overrides){rows, s->tools.n};
 }
 
-static struct mcp_extras extras_of(struct filling *f, const struct config_server *s)
+static struct mcp_extras extras_of(struct server_plan *plan, const struct config_server *s)
 {
     size_t n = s->prompts_as_context.n;
-    struct mcp_context_row *rows = ARENA_ARRAY(f->arena, struct mcp_context_row, n + 1);
+    struct mcp_context_row *rows = ARENA_ARRAY(&plan->arena, struct mcp_context_row, n + 1);
 
     for (size_t i = 0; i < n; i++)
-        rows[i] = (struct mcp_context_row){fill_or_null(f, s->prompts_as_context.items[i].name),
-                                           fill_json(f, s->prompts_as_context.items[i].arguments)};
-    const char **uris = ARENA_ARRAY(f->arena, const char *, s->resources_as_context.n + 1);
+        rows[i] = (struct mcp_context_row){
+            filling_some(&plan->text, s->prompts_as_context.items[i].name),
+            filling_json(&plan->text, s->prompts_as_context.items[i].arguments)};
+    const char **uris = ARENA_ARRAY(&plan->arena, const char *, s->resources_as_context.n + 1);
     for (size_t i = 0; i < s->resources_as_context.n; i++)
-        uris[i] = fill(f, s->resources_as_context.items[i]);
+        uris[i] = filling_text(&plan->text, s->resources_as_context.items[i]);
     return (struct mcp_extras){.resources_as_tools = s->resources_as_tools,
                                .prompts_as_tools = s->prompts_as_tools,
                                .context = rows,
@@ -380,7 +256,7 @@ void server_plan_adjust(struct server_plan *plan, struct server_plan *newer)
 
 bool server_plan_same_secrets(const struct server_plan *a, const struct server_plan *b)
 {
-    return memcmp(a->filled, b->filled, sizeof a->filled) == 0;
+    return memcmp(a->text.digest, b->text.digest, sizeof a->text.digest) == 0;
 }
 
 /* A server that an agent has registered may only lead to the hosts that the operator allows. */
@@ -390,7 +266,7 @@ static void bound_reach(struct server_plan *plan, const struct config *c)
     const char **copies = ARENA_ARRAY(&plan->arena, const char *, hosts->n + 1);
 
     for (size_t i = 0; i < hosts->n; i++)
-        copies[i] = keep(&plan->arena, hosts->items[i]);
+        copies[i] = arena_text(&plan->arena, hosts->items[i]);
     plan->reach = (struct reach){copies, hosts->n};
     plan->discreet = true;
 }
@@ -405,10 +281,10 @@ static bool has_authorization(const struct config_server *s)
 
 /* Nobody signs in to servers that have a header for that, nor to those that agents have registered;
  * and no token goes over an open network. */
-static void plan_signin(struct filling *f, const struct config_server *s)
+static void plan_signin(struct server_plan *plan, const struct config_server *s)
 {
     const struct config_auth *a = &s->auth;
-    const struct http_upstream_options *http = &f->plan->http;
+    const struct http_upstream_options *http = &plan->http;
     BUF_SCOPED scopes = {0};
     struct url_parts url;
 
@@ -416,32 +292,32 @@ static void plan_signin(struct filling *f, const struct config_server *s)
         !url_read(&url, span_str(http->url)) || !url_is_safe(&url))
         return;
     for (size_t i = 0; i < a->scopes.n; i++)
-        oauth_scope_join(&scopes, fill(f, a->scopes.items[i]));
-    f->plan->signin = (struct signin_settings){
-        .alias = f->plan->stdio.alias,
+        oauth_scope_join(&scopes, filling_text(&plan->text, a->scopes.items[i]));
+    plan->signin = (struct signin_settings){
+        .alias = plan->stdio.alias,
         .url = http->url,
         .ca = http->ca,
         .headers = http->headers,
         .grant = a->grant,
-        .issuer = fill_or_null(f, a->issuer),
-        .client_id = fill_or_null(f, a->client_id),
-        .client_secret = fill_or_null(f, a->client_secret),
-        .client_metadata_url = fill_or_null(f, a->client_metadata_url),
-        .private_key = fill_or_null(f, a->private_key),
-        .scopes = scopes.n ? arena_span(f->arena, buf_view(&scopes)).p : NULL,
-        .assertion = fill_or_null(f, a->assertion),
-        .idp_token_endpoint = fill_or_null(f, a->idp_token_endpoint),
-        .idp_client_id = fill_or_null(f, a->idp_client_id),
-        .idp_client_secret = fill_or_null(f, a->idp_client_secret),
-        .idp_issuer = fill_or_null(f, a->idp_issuer),
-        .idp_subject_token = fill_or_null(f, a->idp_subject_token),
+        .issuer = filling_some(&plan->text, a->issuer),
+        .client_id = filling_some(&plan->text, a->client_id),
+        .client_secret = filling_some(&plan->text, a->client_secret),
+        .client_metadata_url = filling_some(&plan->text, a->client_metadata_url),
+        .private_key = filling_some(&plan->text, a->private_key),
+        .scopes = scopes.n ? arena_span(&plan->arena, buf_view(&scopes)).p : NULL,
+        .assertion = filling_some(&plan->text, a->assertion),
+        .idp_token_endpoint = filling_some(&plan->text, a->idp_token_endpoint),
+        .idp_client_id = filling_some(&plan->text, a->idp_client_id),
+        .idp_client_secret = filling_some(&plan->text, a->idp_client_secret),
+        .idp_issuer = filling_some(&plan->text, a->idp_issuer),
+        .idp_subject_token = filling_some(&plan->text, a->idp_subject_token),
         .per_user = a->per_user};
-    log_add_secret(span_str(f->plan->signin.client_secret));
-    log_add_secret(span_str(f->plan->signin.idp_client_secret));
+    log_add_secret(span_str(plan->signin.client_secret));
+    log_add_secret(span_str(plan->signin.idp_client_secret));
 }
 
 /* The token of the profile is sent in place of a header of the file. */
-static void plan_profile(struct filling *f, const struct config *c, const char *name,
+static void plan_profile(struct server_plan *plan, const struct config *c, const char *name,
                          const char **headers)
 {
     size_t n = 0;
@@ -451,21 +327,22 @@ static void plan_profile(struct filling *f, const struct config *c, const char *
                             SPAN("Authorization:")))
             headers[n++] = headers[i];
     headers[n] = NULL;
-    f->plan->profile = profile_new(&c->secrets, name);
+    plan->profile = profile_new(&c->secrets, name);
 }
 
 /* Where the program is started. A server of a project has one instance for each folder, so it needs
  * one also where that is not said in a text. */
-static const char *folder_of(struct filling *f, const struct config_server *s)
+static const char *folder_of(struct server_plan *plan, const struct config_server *s)
 {
-    const char *project = s->scope == SCOPE_PROJECT && f->secrets
-                              ? fill_or_null(f, "${" VARIABLES_PROJECT "}")
+    const char *project = s->scope == SCOPE_PROJECT && plan->text.secrets
+                              ? filling_some(&plan->text, "${" VARIABLES_PROJECT "}")
                               : NULL;
 
-    return s->cwd ? fill_or_null(f, s->cwd) : project;
+    return s->cwd ? filling_some(&plan->text, s->cwd) : project;
 }
 
-static void plan_pipe(struct filling *f, const struct config *c, const struct config_server *s)
+static void plan_pipe(struct server_plan *plan, const struct config *c,
+                      const struct config_server *s)
 {
     static const enum http_transport transports[] = {
         [TRANSPORT_AUTO] = HTTP_TRANSPORT_AUTO,
@@ -474,31 +351,30 @@ static void plan_pipe(struct filling *f, const struct config *c, const struct co
         [TRANSPORT_WS] = HTTP_TRANSPORT_AUTO,
         [TRANSPORT_STDIO] = HTTP_TRANSPORT_AUTO,
     };
-    const char *alias = keep(f->arena, s->alias), *folder = folder_of(f, s);
+    const char *alias = arena_text(&plan->arena, s->alias), *folder = folder_of(plan, s);
 
-    f->plan->stdio.alias = alias;
+    plan->stdio.alias = alias;
     if (s->url) {
-        const char *url = fill(f, s->url),
-                   **headers = pairs_of(f, &s->headers, ": ", c->omits_headers);
-        if (s->auth.profile && f->secrets)
-            plan_profile(f, c, s->auth.profile, headers);
+        const char *url = filling_text(&plan->text, s->url),
+                   **headers = filling_pairs(&plan->text, &s->headers, ": ", c->omits_headers);
+        if (s->auth.profile && plan->text.secrets)
+            plan_profile(plan, c, s->auth.profile, headers);
         credentials_in_text(span_str(url));
-        f->plan->http =
-            (struct http_upstream_options){.alias = alias,
-                                           .url = url,
-                                           .socket = keep(f->arena, s->socket),
-                                           .ca = fill_or_null(f, s->ca),
-                                           .headers = headers,
-                                           .transport = transports[s->transport],
-                                           .max_message = c->limits.message,
-                                           .reach = f->plan->discreet ? &f->plan->reach : NULL};
+        plan->http = (struct http_upstream_options){.alias = alias,
+                                                    .url = url,
+                                                    .socket = arena_text(&plan->arena, s->socket),
+                                                    .ca = filling_some(&plan->text, s->ca),
+                                                    .headers = headers,
+                                                    .transport = transports[s->transport],
+                                                    .max_message = c->limits.message,
+                                                    .reach = plan->discreet ? &plan->reach : NULL};
     } else
-        f->plan->stdio = (struct stdio_upstream_options){.alias = alias,
-                                                         .argv = argv_of(f, s),
-                                                         .env = env_of(f, c, s),
-                                                         .cwd = folder,
-                                                         .max_message = c->limits.message,
-                                                         .stop_grace = STOP_GRACE_MS};
+        plan->stdio = (struct stdio_upstream_options){.alias = alias,
+                                                      .argv = argv_of(plan, s),
+                                                      .env = env_of(plan, c, s),
+                                                      .cwd = folder,
+                                                      .max_message = c->limits.message,
+                                                      .stop_grace = STOP_GRACE_MS};
 }
 
 /* Why the server cannot be started for those whom the plan is for, if values are missing. */
@@ -538,19 +414,6 @@ static bool is_nested(const struct config *c, const struct config_server *s)
     return nested;
 }
 
-/* "A, B, A" without what is there already. */
-static void put_once(struct buf *out, struct span names)
-{
-    while (names.n) {
-        struct span name = span_cut(names, 0, span_find(names, ',')), rest = buf_view(out);
-        while (rest.n && !span_eq(span_cut(rest, 0, span_find(rest, ',')), name))
-            rest = span_from(rest, span_find(rest, ',') + 2);
-        if (!rest.n)
-            buf_printf(out, "%s" SPAN_FMT, out->n ? ", " : "", SPAN_ARG(name));
-        names = span_from(names, name.n + 2);
-    }
-}
-
 /* `missing` gets the names without a value; NULL, with the reason in the log, when there are other
  * reasons against the server. */
 static struct server_plan *make_plan(const struct config *c, const struct config_server *s,
@@ -561,32 +424,33 @@ static struct server_plan *make_plan(const struct config *c, const struct config
     struct server_plan *plan = new_plan();
     struct arena *arena = &plan->arena;
     /* A server that an agent has registered must not get at our secrets. */
-    struct filling f = {
-        .plan = plan, .arena = arena, .secrets = s->origin == ORIGIN_AGENT ? NULL : secrets};
-
-    plan->filter =
-        (struct filter){spans_of(&f, &s->allow), s->allow.n, spans_of(&f, &s->deny), s->deny.n};
-    plan->overrides = overrides_of(&f, s);
-    plan->extras = extras_of(&f, s);
+    plan->text = (struct filling){.arena = arena,
+                                  .alias = arena_text(arena, s->alias),
+                                  .secrets = s->origin == ORIGIN_AGENT ? NULL : secrets};
+    plan->filter = (struct filter){filling_spans(&plan->text, &s->allow), s->allow.n,
+                                   filling_spans(&plan->text, &s->deny), s->deny.n};
+    plan->overrides = overrides_of(plan, s);
+    plan->extras = extras_of(plan, s);
     plan->policy = policy_of(s);
-    plan->policy.approve = spans_of(&f, &s->approve);
+    plan->policy.approve = filling_spans(&plan->text, &s->approve);
     plan->policy.n_approve = s->approve.n;
     plan->ping = s->ping;
     plan->era = eras[s->era];
     plan->per_session = s->instances == INSTANCES_PER_SESSION;
     if (s->origin == ORIGIN_AGENT)
         bound_reach(plan, c);
-    plan_pipe(&f, c, s);
-    plan_signin(&f, s);
+    plan_pipe(plan, c, s);
+    plan_signin(plan, s);
     if (server_is_per_user(plan))
         plan->policy.eager = false; /* of no use to anybody before somebody comes */
-    bool placed = plan_cage(&f, s);
+    bool placed = plan_cage(plan, s);
     char *memory = memory_path(c, s);
-    plan->memory = keep(arena, memory);
+    plan->memory = arena_text(arena, memory);
     mem_free(memory);
-    put_once(missing, buf_view(&f.missing));
-    buf_fini(&f.missing);
-    if (placed && !f.failed && !is_nested(c, s))
+    filling_put_missing(&plan->text, missing);
+    buf_fini(&plan->text.missing);
+    plan->text.secrets = NULL;
+    if (placed && !plan->failed && !is_nested(c, s))
         return plan;
     server_plan_drop(plan);
     return NULL;
@@ -737,7 +601,7 @@ const char *server_memory(const struct server_plan *plan)
 
 bool server_fills(const struct server_plan *plan)
 {
-    return plan->fills;
+    return plan->text.fills;
 }
 
 const char *server_lacks(const struct server_plan *plan)

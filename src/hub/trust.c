@@ -233,24 +233,19 @@ static void on_keys(void *arg)
     item->all->news(item->all->arg);
 }
 
-static const char *copy(struct arena *a, const char *text)
-{
-    return text ? arena_span(a, span_str(text)).p : NULL;
-}
-
 struct trust_terms trust_copy_terms(struct arena *a, const struct config *c, const char *audience,
                                     const struct config_pairs *views)
 {
-    struct trust_terms to = {.public_url = copy(a, c->public_url)};
+    struct trust_terms to = {.public_url = arena_text(a, c->public_url)};
     BUF_SCOPED usual = {0};
 
     buf_printf(&usual, "%s/mcp", c->public_url ? c->public_url : "");
-    to.audience = copy(a, audience ? audience : buf_cstr(&usual));
+    to.audience = arena_text(a, audience ? audience : buf_cstr(&usual));
     to.views.n = views->n;
     to.views.items = ARENA_ARRAY(a, struct config_pair, views->n + 1);
     for (size_t i = 0; i < views->n; i++)
-        to.views.items[i] =
-            (struct config_pair){copy(a, views->items[i].name), copy(a, views->items[i].value)};
+        to.views.items[i] = (struct config_pair){arena_text(a, views->items[i].name),
+                                                 arena_text(a, views->items[i].value)};
     return to;
 }
 
@@ -258,12 +253,12 @@ struct trust_terms trust_copy_terms(struct arena *a, const struct config *c, con
 static void copy_entry(struct trusted *item, struct arena *a, const struct config *c,
                        const struct config_jwt *from)
 {
-    item->issuer = copy(a, from->issuer);
+    item->issuer = arena_text(a, from->issuer);
     item->terms = trust_copy_terms(a, c, from->audience, &from->views);
     item->types.n = from->types.n;
     item->types.items = ARENA_ARRAY(a, const char *, from->types.n + 1);
     for (size_t i = 0; i < from->types.n; i++)
-        item->types.items[i] = copy(a, from->types.items[i]);
+        item->types.items[i] = arena_text(a, from->types.items[i]);
 }
 
 /* All settings that trust_judge decides by, to compare two configurations. */

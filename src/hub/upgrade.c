@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "core/drain.h"
 #include "hub/endpoints.h"
+#include "hub/promises.h"
 #include "hub/rehearsal.h"
 #include "hub/shims.h"
 #include "io/baton.h"
@@ -31,13 +32,6 @@ enum {
     TICK_MS = 10,
 };
 
-/* A server that was promised to the successor. */
-struct promise {
-    struct list node;
-    struct mcp_provider *server;
-    char *key;
-};
-
 struct upgrade {
     struct loop *loop;
     struct hub *hub;
@@ -56,8 +50,7 @@ struct upgrade {
     int old;             /* the process of the old one, in the new one */
     bool ready;          /* all that must come first is here; in the old one: the new one serves */
     bool closing;        /* nothing is left but what closes */
-    struct list promises;
-    size_t moved; /* parked calls that went with their servers */
+    struct promises promises;
     struct timer tick;
     uint64_t since;
 };
@@ -183,21 +176,6 @@ void upgrade_handle(void *owner, const struct caller *caller, struct http_exchan
 
 /* --- messages --- */
 
-static void send_text(struct upgrade *u, const char *kind, struct buf *members, struct span body,
-                      const int *fds, size_t n_fds)
-{
-    BUF_SCOPED text = {0};
-
-    json_out_open(&text, NULL, '{');
-    json_out_str(&text, "kind", kind);
-    if (members && members->n) {
-        buf_char(&text, ',');
-        buf_span(&text, buf_view(members));
-    }
-    buf_char(&text, '}');
-    baton_send(u->baton, buf_view(&text), body, fds, n_fds);
-}
-
 static struct span text_in(struct span object, const char *name, struct buf *scratch)
 {
     struct json_slot slot = json_get(object, name);
@@ -207,21 +185,6 @@ static struct span text_in(struct span object, const char *name, struct buf *scr
 
 /* --- the old daemon: what the new one must have before it serves --- */
 
-static void show_promise(void *arg, struct mcp_provider *server)
-{
-    struct upgrade *u = arg;
-    BUF_SCOPED members = {0}, object = {0}, scratch = {0};
-
-    if (!mcp_provider_promise(server, &members))
-        return;
-    buf_printf(&object, "{%s}", buf_cstr(&members));
-    struct promise *p = MEM_NEW(struct promise);
-    p->server = server;
-    p->key = mem_span(text_in(buf_view(&object), "key", &scratch));
-    list_append(&u->promises, &p->node);
-    send_text(u, "promise", &members, SPAN_EMPTY, NULL, 0);
-}
-
 /* Numbers that must not be given twice, and the key of what agents keep for us. */
 static void show_numbers(struct upgrade *u)
 {
@@ -229,7 +192,7 @@ static void show_numbers(struct upgrade *u)
 
     json_out_number(&members, "handle", router_last_handle(bridge_router(hub_bridge(u->hub))));
     seal_put_key(&key);
-    send_text(u, "numbers", &members, buf_view(&key), NULL, 0);
+    baton_tell(u->baton, "numbers", &members, buf_view(&key), NULL, 0);
 }
 
 static void show_inherited_call(void *arg, struct span text)
@@ -242,6 +205,7 @@ static void show_inherited_call(void *arg, struct span text)
 /* So that no call has to wait for a list, nor is refused for the lack of it. */
 static void show_catalog(void *arg, struct mcp_provider *server)
 {
+    const struct upgrade *u = arg;
     const struct catalog *known = mcp_provider_core(server)->catalog;
     BUF_SCOPED members = {0}, text = {0};
 
@@ -249,40 +213,36 @@ static void show_catalog(void *arg, struct mcp_provider *server)
         return;
     json_out_str(&members, "key", mcp_provider_key(server));
     catalog_text_put(&text, known);
-    send_text(arg, "catalog", &members, buf_view(&text), NULL, 0);
+    baton_tell(u->baton, "catalog", &members, buf_view(&text), NULL, 0);
 }
 
 static void show_listener(void *arg, const char *asked, int fd, bool ours)
 {
+    const struct upgrade *u = arg;
     BUF_SCOPED members = {0};
 
     json_out_str(&members, "address", asked);
     json_out_bool(&members, "ours", ours);
-    send_text(arg, "listen", &members, SPAN_EMPTY, &fd, 1);
+    baton_tell(u->baton, "listen", &members, SPAN_EMPTY, &fd, 1);
 }
 
 static void show_session(void *arg, struct span home, struct span id, struct span state,
                          uint64_t ttl)
 {
+    const struct upgrade *u = arg;
     BUF_SCOPED members = {0};
 
     json_out_text(&members, "home", home);
     json_out_text(&members, "id", id);
     json_out_number(&members, "ttl", ttl);
-    send_text(arg, "session", &members, state, NULL, 0);
-}
-
-static void forget_promise(struct promise *p)
-{
-    list_remove(&p->node);
-    mem_free(p->key);
-    mem_free(p);
+    baton_tell(u->baton, "session", &members, state, NULL, 0);
 }
 
 /* --- the old daemon: the rest, as its calls end --- */
 
 static void give_connection(void *arg, const struct http_given *given)
 {
+    const struct upgrade *u = arg;
     BUF_SCOPED members = {0};
 
     json_out_str(&members, "address", given->address);
@@ -291,7 +251,7 @@ static void give_connection(void *arg, const struct http_given *given)
         json_out_str(&members, "peer", given->peer);
         json_out_str(&members, "local", given->local);
     }
-    send_text(arg, "connection", &members, given->early, &given->fd, 1);
+    baton_tell(u->baton, "connection", &members, given->early, &given->fd, 1);
 }
 
 static void give_shim(void *arg, struct span text, int fd, struct span early)
@@ -301,79 +261,10 @@ static void give_shim(void *arg, struct span text, int fd, struct span early)
     baton_send(u->baton, text, early, &fd, 1);
 }
 
-/* The parked calls at one server. */
-struct parked_at {
-    const struct mcp_provider *server;
-    const struct provider *core;
-    size_t n;
-    struct buf texts; /* members of an object each, with a NUL behind */
-};
-
-static bool note_parked(void *arg, struct call *call, struct span members)
-{
-    struct parked_at *at = arg;
-    BUF_SCOPED all = {0};
-
-    buf_span(&all, members);
-    if (call->provider != at->core || !mcp_provider_put_going_on(at->server, call, &all))
-        return false;
-    at->n++;
-    buf_bytes(&at->texts, buf_cstr(&all), all.n + 1);
-    return false;
-}
-
-static bool is_moved(void *arg, struct call *call, struct span members)
-{
-    const struct parked_at *at = arg;
-
-    (void)members;
-    return call->provider == at->core;
-}
-
-static void show_parked(const struct upgrade *u, struct parked_at *at, modern_parked_fn *show)
-{
-    endpoints_show_parked(hub_endpoints(u->hub), show, at);
-    shims_show_parked(hub_shim_list(u->hub), show, at);
-}
-
-/* The server has gone, and no call is open there but these. */
-static void give_parked(struct upgrade *u, struct parked_at *at)
-{
-    for (size_t i = 0; i < at->texts.n; i += strlen(at->texts.p + i) + 1) {
-        BUF_SCOPED members = {0};
-        buf_str(&members, at->texts.p + i);
-        send_text(u, "parked", &members, SPAN_EMPTY, NULL, 0);
-        u->moved++;
-    }
-    show_parked(u, at, is_moved);
-}
-
-/* A server goes when no call is open there but parked ones, which go with it; one that has ended is
- * not to be waited for. */
-static void try_to_leave(struct upgrade *u, struct promise *p)
-{
-    BUF_SCOPED members = {0}, early = {0}, gone = {0};
-    struct parked_at at = {.server = p->server, .core = mcp_provider_core(p->server)};
-    int fds[3];
-
-    json_out_str(&members, "key", p->key);
-    show_parked(u, &at, note_parked);
-    if (mcp_provider_leave(p->server, at.n, &members, fds, &early)) {
-        give_parked(u, &at);
-        send_text(u, "server", &members, buf_view(&early), fds, COUNT_OF(fds));
-        for (size_t i = 0; i < COUNT_OF(fds); i++)
-            close(fds[i]);
-        forget_promise(p);
-    } else if (!mcp_provider_promise(p->server, &gone)) {
-        send_text(u, "lost", &members, SPAN_EMPTY, NULL, 0);
-        forget_promise(p);
-    }
-    buf_fini(&at.texts);
-}
-
 static bool is_through(const struct upgrade *u)
 {
-    return list_empty(&u->promises) && drain_count(bridge_router(hub_bridge(u->hub))) == u->moved &&
+    return promises_are_kept(&u->promises) &&
+           drain_count(bridge_router(hub_bridge(u->hub))) == u->promises.moved &&
            hub_is_quiet(u->hub) && baton_is_flushed(u->baton);
 }
 
@@ -396,12 +287,11 @@ static void on_tick(struct timer *t)
     struct router *router = bridge_router(hub_bridge(u->hub));
     uint64_t age = loop_now(u->loop) - u->since;
 
-    if (age > CALLS_MS && drain_count(router) > u->moved)
+    if (age > CALLS_MS && drain_count(router) > u->promises.moved)
         drain_end(router);
     if (age > CALLS_MS)
         front_hurry(hub_front(u->hub));
-    LIST_EACH_SAFE (&u->promises, it)
-        try_to_leave(u, LIST_ENTRY(it, struct promise, node));
+    promises_keep(&u->promises, u->baton);
     if (is_through(u)) {
         u->closing = true;
         hub_close_rest(u->hub, on_all_closed, u);
@@ -613,10 +503,11 @@ static void on_ended(void *owner)
 
 static void on_stray(void *arg, uint64_t session, struct span message)
 {
+    const struct upgrade *u = arg;
     BUF_SCOPED members = {0};
 
     json_out_number(&members, "session", session >> 1);
-    send_text(arg, "said", &members, message, NULL, 0);
+    baton_tell(u->baton, "said", &members, message, NULL, 0);
 }
 
 bool upgrade_inherit(struct upgrade *u, int baton, int old)
@@ -643,7 +534,7 @@ void upgrade_serve(struct upgrade *u)
         return;
     inherited_on_stray(hub_inherited(u->hub), on_stray, u);
     bridge_show_servers(hub_bridge(u->hub), want, u);
-    send_text(u, "serving", NULL, SPAN_EMPTY, NULL, 0);
+    baton_tell(u->baton, "serving", NULL, SPAN_EMPTY, NULL, 0);
     baton_start(u->baton);
 }
 
@@ -656,13 +547,13 @@ static bool hand_over_first(struct upgrade *u)
 
     show_numbers(u);
     inherited_show_parked(hub_inherited(hub), show_inherited_call, u);
-    bridge_show_servers(hub_bridge(hub), show_promise, u);
+    promises_make(&u->promises, u->baton);
     bridge_show_servers(hub_bridge(hub), show_catalog, u);
     listen_show_all(u->loop, show_listener, u);
     endpoints_show(hub_endpoints(hub), show_session, u);
     inherited_show(hub_inherited(hub), show_session, u);
     u->host->leave(u->host->arg);
-    send_text(u, "serve", NULL, SPAN_EMPTY, NULL, 0);
+    baton_tell(u->baton, "serve", NULL, SPAN_EMPTY, NULL, 0);
     while (!u->ready)
         if (!baton_wait(u->baton, READY_MS))
             return false;
@@ -677,8 +568,7 @@ static void go_on(struct upgrade *u, int heir)
         kill(heir, SIGKILL);
     baton_free(u->baton);
     u->baton = NULL;
-    while (!list_empty(&u->promises))
-        forget_promise(LIST_FIRST(&u->promises, struct promise, node));
+    promises_forget(&u->promises);
     u->host->come_back(u->host->arg);
     refuse(u, "it did not serve in time, or ended; servers that it had taken are started again");
 }
@@ -703,7 +593,7 @@ void upgrade_run(struct upgrade *u)
 
 void upgrade_send_line(struct upgrade *u, struct span body)
 {
-    send_text(u, "line", NULL, body, NULL, 0);
+    baton_tell(u->baton, "line", NULL, body, NULL, 0);
 }
 
 bool upgrade_is_due(const struct upgrade *u)
@@ -722,7 +612,7 @@ struct upgrade *upgrade_new(struct hub *hub, struct loop *loop, struct service *
     u->host = host;
     u->program = mem_str(program);
     u->threads.fire = on_threads;
-    list_init(&u->promises);
+    promises_init(&u->promises, hub);
     return u;
 }
 

@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "io/loop_uv.h"
 #include "wire/json.h"
+#include "wire/json_out.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -103,6 +104,21 @@ void baton_send(struct baton *b, struct span text, struct span body, const int *
         p->fds[p->n_fds++] = fcntl(fds[i], F_DUPFD_CLOEXEC, 3);
     list_append(&b->queue, &p->node);
     flush(b);
+}
+
+void baton_tell(struct baton *b, const char *kind, const struct buf *members, struct span body,
+                const int *fds, size_t n_fds)
+{
+    BUF_SCOPED text = {0};
+
+    json_out_open(&text, NULL, '{');
+    json_out_str(&text, "kind", kind);
+    if (members && members->n) {
+        buf_char(&text, ',');
+        buf_span(&text, buf_view(members));
+    }
+    buf_char(&text, '}');
+    baton_send(b, buf_view(&text), body, fds, n_fds);
 }
 
 bool baton_is_flushed(const struct baton *b)

@@ -36,6 +36,9 @@ MUST_CHECK bool baton_wait(struct baton *b, int ms);
 void baton_start(struct baton *b);
 /* Everything is copied; the descriptors stay the caller's. */
 void baton_send(struct baton *b, struct span text, struct span body, const int *fds, size_t n_fds);
+/* The same for a message {"kind": KIND, members}; `members` may be NULL. */
+void baton_tell(struct baton *b, const char *kind, const struct buf *members, struct span body,
+                const int *fds, size_t n_fds);
 /* Has everything been sent? */
 bool baton_is_flushed(const struct baton *b);
 

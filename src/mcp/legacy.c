@@ -3,6 +3,7 @@
  * results, by server/lists.c and agent/session.c for tools. */
 #include "mcp/legacy.h"
 
+#include "mcp/circle.h"
 #include "mcp/protocol.h"
 
 static bool is_any(struct span key, const char *const *words)
@@ -188,7 +189,7 @@ static void put_tool(struct buf *out, struct span tool, unsigned flags)
     }
 }
 
-void legacy_put_tools(struct buf *out, struct view *v)
+static void put_tools(struct buf *out, struct view *v)
 {
     struct json_iter it = json_iter(view_list(v, ITEM_TOOL));
 
@@ -200,4 +201,22 @@ void legacy_put_tools(struct buf *out, struct view *v)
         put_tool(out, it.value, t ? t->item->flags : 0);
     }
     buf_char(out, ']');
+}
+
+void legacy_put_list(struct buf *out, struct span id, struct view *v, enum item_kind kind,
+                     bool marks)
+{
+    buf_str(out, "{\"jsonrpc\":\"2.0\",\"id\":");
+    buf_span(out, id);
+    buf_printf(out, ",\"result\":{\"%s\":", mcp_lists[kind].member);
+    if (view_flags(v, kind) & LEGACY_REWRITES)
+        put_tools(out, v);
+    else
+        buf_span(out, view_list(v, kind));
+    if (marks) {
+        buf_str(out, ",\"_meta\":{");
+        circle_put_marks(out, v);
+        buf_char(out, '}');
+    }
+    buf_str(out, "}}");
 }

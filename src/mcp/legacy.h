@@ -19,8 +19,10 @@ void legacy_put_result(struct buf *out, enum op op, struct span result, bool wra
 bool legacy_fits(const struct json_slot *schema);
 /* Flags of items because of which a list of tools must be written anew for the initialize era. */
 enum { LEGACY_REWRITES = ITEM_GIVES_ANY | ITEM_TASK_UNSAID };
-/* Append the view's list of tools: each outputSchema fits, and tools that may become tasks say so.
- */
-void legacy_put_tools(struct buf *out, struct view *v);
+/* Append the whole answer to a list request; of tools, each outputSchema fits, and those that may
+ * become tasks say so. `marks`: the agent is a bridge, and is told of those
+ * behind this one (circle.h). */
+void legacy_put_list(struct buf *out, struct span id, struct view *v, enum item_kind kind,
+                     bool marks);
 
 #endif

@@ -134,3 +134,11 @@ void mcp_outcome_put(struct buf *out, struct span id, enum op op, const struct o
     }
     buf_char(out, '}');
 }
+
+void mcp_outcome_put_parse_error(struct buf *out, int code)
+{
+    BUF_SCOPED text = {0};
+
+    buf_printf(&text, "Parse error: %s", err_name(code));
+    rpc_put_error(out, SPAN_EMPTY, RPC_PARSE_ERROR, buf_view(&text), SPAN_EMPTY);
+}

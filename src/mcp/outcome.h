@@ -32,4 +32,7 @@ void mcp_outcome_put(struct buf *out, struct span id, enum op op, const struct o
 /* The word for a failure in error data and in metrics. */
 const char *mcp_outcome_failure_word(enum failure why);
 
+/* Append an error response for text that is no message at all. */
+void mcp_outcome_put_parse_error(struct buf *out, int code);
+
 #endif

@@ -377,3 +377,25 @@ struct span mcp_client_of(struct span params)
         info = json_get(meta.value, MCP_META_PREFIX "clientInfo");
     return info.type == JSON_OBJECT ? info.value : SPAN_EMPTY;
 }
+
+bool mcp_read_named(const struct mcp_message *m, struct request *request, struct buf *scratch)
+{
+    const struct mcp_operation *operation = &mcp_operations[request->op];
+    const struct json_slot *name = &m->slots[operation->name_slot];
+
+    if (request->op == OP_OTHER) {
+        request->name = rpc_method_text(&m->rpc, scratch);
+        return true;
+    }
+    if (request->op == OP_COMPLETE && name->type == JSON_NONE)
+        name = &m->slots[SLOT_REF_URI];
+    if (name->type != JSON_STRING) {
+        buf_printf(scratch, "%s needs params.%s, a string", operation->method,
+                   operation->name_member);
+        return false;
+    }
+    request->name = json_text(name->value, scratch);
+    request->name_at = mcp_cut(m->rpc.params, name);
+    request->arguments_at = mcp_cut(m->rpc.params, &m->slots[SLOT_ARGUMENTS]);
+    return true;
+}

@@ -146,6 +146,9 @@ void mcp_put_foreign_meta(struct buf *out, struct span meta);
 
 /* The position of a member's value in `whole`, the text in which the member was found. */
 struct cut mcp_cut(struct span whole, const struct json_slot *slot);
+/* What a request of request->op is about: name and arguments with their positions. `scratch` may
+ * hold the name; false: it says what is missing. */
+bool mcp_read_named(const struct mcp_message *m, struct request *request, struct buf *scratch);
 
 /* Append raw JSON for a line-framed link: as it is, or without line breaks if it has any. */
 void mcp_put_raw(struct buf *out, struct span json);

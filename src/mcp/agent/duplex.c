@@ -115,7 +115,7 @@ void duplex_receive(struct duplex *d, struct span text)
     int code = mcp_skim(text, &m);
 
     if (code) {
-        mcp_session_put_parse_error(begin(d), code);
+        mcp_outcome_put_parse_error(begin(d), code);
         end(d);
     } else {
         duplex_deliver(d, &m);

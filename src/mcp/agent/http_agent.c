@@ -224,7 +224,7 @@ static void handle_post(struct http_agent *e, struct http_exchange *x,
     }
     int code = mcp_skim(req->body, &m);
     if (code) {
-        mcp_session_put_parse_error(http_respond_begin(x, 400, "application/json", SPAN_EMPTY),
+        mcp_outcome_put_parse_error(http_respond_begin(x, 400, "application/json", SPAN_EMPTY),
                                     code);
         http_respond_end(x);
         return;

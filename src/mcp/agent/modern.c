@@ -342,25 +342,13 @@ static void open_call(struct modern_agent *a, const struct mcp_message *m, void 
 static void handle_open(struct modern_agent *a, const struct mcp_message *m, void *reply,
                         struct span principal, int op)
 {
-    const struct mcp_operation *operation = &mcp_operations[op];
-    const struct json_slot *name = &m->slots[operation->name_slot];
-    struct buf scratch = {0};
+    struct request request = {.op = (enum op)op};
+    BUF_SCOPED scratch = {0};
 
-    if (op == OP_COMPLETE && name->type == JSON_NONE)
-        name = &m->slots[SLOT_REF_URI];
-    if (name->type == JSON_STRING) {
-        open_call(
-            a, m, reply, principal,
-            (struct request){.op = (enum op)op,
-                             .name = json_text(name->value, &scratch),
-                             .name_at = mcp_cut(m->rpc.params, name),
-                             .arguments_at = mcp_cut(m->rpc.params, &m->slots[SLOT_ARGUMENTS])});
-    } else {
-        buf_printf(&scratch, "%s needs params.%s, a string", operation->method,
-                   operation->name_member);
+    if (mcp_read_named(m, &request, &scratch))
+        open_call(a, m, reply, principal, request);
+    else
         reply_invalid(a, reply, m->rpc.id, buf_cstr(&scratch));
-    }
-    buf_fini(&scratch);
 }
 
 /* The server may know a method that MCP does not define. */

@@ -3,21 +3,19 @@
  * http_session.c and sse_agent.c; the router calls the verbs. */
 #include "mcp/agent/session.h"
 
-#include "base/id.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "core/principal.h"
 #include "core/wishes.h"
 #include "mcp/agent/agent_asks.h"
+#include "mcp/agent/agent_request.h"
 #include "mcp/agent/elicited.h"
+#include "mcp/agent/introduction.h"
+#include "mcp/agent/own_tasks.h"
 #include "mcp/agent/welcome.h"
-#include "mcp/circle.h"
 #include "mcp/legacy.h"
 #include "mcp/outcome.h"
-#include "mcp/task_text.h"
 #include "wire/json_out.h"
-
-#include <stdio.h>
 
 struct mcp_session {
     struct peer peer;
@@ -27,18 +25,11 @@ struct mcp_session {
     void *owner;
     struct call *standing;
     bool greeted; /* initialize was answered */
-    bool bridge;  /* the agent is another bridge (circle.h) */
     bool results; /* failures of tool calls are told as results */
-    char version[16];
-    char label[16]; /* names the session in records; no secret, unlike Mcp-Session-Id */
-    char *client;   /* what the agent says of itself, raw */
-    unsigned answers;
-    uint64_t number; /* of all sessions, by which its tasks find it */
-    int level;       /* least log level wanted, index of mcp_levels; -1 = never said */
+    struct introduction intro;
     struct agent_asks asks;
     struct elicited elicited;
-    struct list pending;
-    size_t n_pending;
+    struct agent_requests pending;
     struct roll_entry entry;
 };
 
@@ -52,35 +43,7 @@ static void session_end(struct mcp_session *s, void *reply, enum mcp_out_kind ki
     s->out->end(s->owner, reply, kind);
 }
 
-/* A request of the agent that waits for its answer. */
-struct agent_request {
-    struct mcp_session *session;
-    struct list node;
-    struct call *call;
-    void *reply;
-    enum op op;
-    size_t id_n, token_n, uri_n;
-    char bytes[]; /* the raw id, the raw progress token, the uri of a subscription */
-};
-
-static struct span pending_id(const struct agent_request *p)
-{
-    return span_of(p->bytes, p->id_n);
-}
-
-static struct span pending_token(const struct agent_request *p)
-{
-    return span_of(p->bytes + p->id_n, p->token_n);
-}
-
 /* --- what the provider side tells us --- */
-
-static void pending_free(struct agent_request *p)
-{
-    list_remove(&p->node);
-    p->session->n_pending--;
-    mem_free(p);
-}
 
 /* The agent need not answer our request `id` any more; 0: there was none. */
 static void withdraw_ask(struct mcp_session *s, void *reply, uint64_t id)
@@ -107,7 +70,7 @@ static void withdraw_asks(struct mcp_session *s, const struct call *call)
 static void session_attach(struct mcp_session *s)
 {
     if (!s->standing)
-        s->standing = router_attach(s->host.router, &s->peer, s->host.view, s->answers, NULL);
+        s->standing = router_attach(s->host.router, &s->peer, s->host.view, s->intro.answers, NULL);
 }
 
 /* The server accepted the subscription: its updates of this resource are for this session from now
@@ -117,7 +80,7 @@ static void note_subscription(struct mcp_session *s, const struct agent_request 
 {
     session_attach(s);
     wishes_subscribed(s->standing, call->provider, span_of(call->name, call->name_n),
-                      span_of(p->bytes + p->id_n + p->token_n, p->uri_n));
+                      agent_request_uri(p));
 }
 
 static void on_done(struct peer *self, struct call *call, const struct outcome *outcome)
@@ -137,13 +100,20 @@ static void on_done(struct peer *self, struct call *call, const struct outcome *
     if (outcome->kind == OUTCOME_FAILED && outcome->why == FAIL_CANCELLED) {
         s->out->abandon(s->owner, p->reply);
     } else {
-        struct buf body = {0};
+        BUF_SCOPED body = {0};
         struct outcome told = mcp_outcome_for_model(call->op, outcome, s->results, &body);
-        mcp_outcome_put(session_begin(s, p->reply, MCP_OUT_FINAL), pending_id(p), call->op, &told);
+        mcp_outcome_put(session_begin(s, p->reply, MCP_OUT_FINAL), agent_request_id(p), call->op,
+                        &told);
         session_end(s, p->reply, MCP_OUT_FINAL);
-        buf_fini(&body);
     }
-    pending_free(p);
+    agent_request_free(p);
+}
+
+static struct own_tasks tasks_of(const struct mcp_session *s)
+{
+    return (struct own_tasks){.all = router_tasks(s->host.router),
+                              .owner = principal_name(s->peer.principal),
+                              .session = s->intro.number};
 }
 
 static void send_notification(struct mcp_session *s, void *reply, const char *method,
@@ -163,7 +133,7 @@ static void send_progress(struct mcp_session *s, const struct agent_request *p,
 
     buf_str(out, "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\",\"params\":");
     buf_span(out, span_cut(e->params, 0, e->token_at.at));
-    buf_span(out, pending_token(p));
+    buf_span(out, agent_request_token(p));
     mcp_put_raw(out, span_from(e->params, after));
     buf_char(out, '}');
     session_end(s, p->reply, MCP_OUT_RELATED);
@@ -194,17 +164,11 @@ static void send_updated(struct mcp_session *s, const struct event *e)
 /* A task has changed: if it is this agent's, the agent is told. */
 static void send_task(struct mcp_session *s, const struct event *event)
 {
-    const struct task *t =
-        tasks_find(router_tasks(s->host.router), event->name, principal_name(s->peer.principal), 0);
+    const struct own_tasks own = tasks_of(s);
     BUF_SCOPED params = {0};
 
-    if (!t || !task_is_of(t, principal_name(s->peer.principal), s->number))
-        return;
-    struct task_text text = task_text_read(event->params);
-    buf_char(&params, '{');
-    task_text_put(&params, &text, &(struct task_style){.id = event->name});
-    buf_char(&params, '}');
-    send_notification(s, NULL, "notifications/tasks/status", buf_view(&params));
+    if (own_tasks_put_change(&own, event, &params))
+        send_notification(s, NULL, "notifications/tasks/status", buf_view(&params));
 }
 
 static void on_event(struct peer *self, struct call *call, const struct event *event)
@@ -219,7 +183,7 @@ static void on_event(struct peer *self, struct call *call, const struct event *e
             send_progress(s, p, event);
         break;
     case EVENT_LOG:
-        if (mcp_level(event->level) >= s->level)
+        if (mcp_level(event->level) >= s->intro.level)
             send_notification(s, reply, "notifications/message", event->params);
         break;
     case EVENT_CHANGED:
@@ -259,11 +223,10 @@ static void on_ask(struct peer *self, struct call *call, const struct ask *ask)
     /* An ask on the standing call belongs to no request of the agent. */
     void *reply = p ? p->reply : NULL;
     enum mcp_out_kind kind = p ? MCP_OUT_RELATED : MCP_OUT_UNRELATED;
-    struct buf params = {0};
+    BUF_SCOPED params = {0};
     rpc_put_request(session_begin(s, reply, kind), id, method,
                     mcp_legacy_ask_params(ask, id, &params));
     session_end(s, reply, kind);
-    buf_fini(&params);
     mem_free(method);
 }
 
@@ -271,51 +234,23 @@ static const struct peer_verbs session_verbs = {.event = on_event, .ask = on_ask
 
 /* --- what the agent wants --- */
 
-static struct agent_request *pending_new(struct mcp_session *s, const struct mcp_message *m,
-                                         void *reply, enum op op, struct span uri)
-{
-    const struct json_slot *token = &m->slots[SLOT_META_TOKEN];
-    size_t token_n = token->type == JSON_NONE ? 0 : token->value.n;
-    struct agent_request *p = mem_alloc(sizeof *p + m->rpc.id.n + token_n + uri.n);
-
-    *p = (struct agent_request){.session = s,
-                                .reply = reply,
-                                .op = op,
-                                .id_n = m->rpc.id.n,
-                                .token_n = token_n,
-                                .uri_n = uri.n};
-    memcpy(p->bytes, m->rpc.id.p, m->rpc.id.n);
-    if (token_n)
-        memcpy(p->bytes + p->id_n, token->value.p, token_n);
-    if (uri.n)
-        memcpy(p->bytes + p->id_n + p->token_n, uri.p, uri.n);
-    list_append(&s->pending, &p->node);
-    s->n_pending++;
-    return p;
-}
-
 /* Pass a notification of the agent on to the view's only provider. */
 static void session_tell(struct mcp_session *s, const struct mcp_message *m)
 {
-    struct buf method = {0};
+    BUF_SCOPED method = {0};
     const struct request request = {
         .op = OP_TELL, .name = rpc_method_text(&m->rpc, &method), .params = m->rpc.params};
 
     call_open(s->host.router, &s->peer, s->host.view, &request, NULL);
-    buf_fini(&method);
 }
 
 /* The agent takes back the request with this raw id. */
 static void session_cancel(struct mcp_session *s, struct span id)
 {
-    LIST_EACH (&s->pending, it) {
-        struct agent_request *p = LIST_ENTRY(it, struct agent_request, node);
-        if (span_eq(pending_id(p), id)) {
-            if (p->call)
-                call_cancel(p->call, FAIL_CANCELLED);
-            return;
-        }
-    }
+    const struct agent_request *p = agent_requests_find(&s->pending, id);
+
+    if (p && p->call)
+        call_cancel(p->call, FAIL_CANCELLED);
 }
 
 /* The agent answers one of our asks. */
@@ -351,15 +286,6 @@ static void reply_error(struct mcp_session *s, void *reply, struct span id, int6
     session_end(s, reply, MCP_OUT_FINAL);
 }
 
-void mcp_session_put_parse_error(struct buf *out, int code)
-{
-    struct buf text = {0};
-
-    buf_printf(&text, "Parse error: %s", err_name(code));
-    rpc_put_error(out, SPAN_EMPTY, RPC_PARSE_ERROR, buf_view(&text), SPAN_EMPTY);
-    buf_fini(&text);
-}
-
 /* --- what the agent sends --- */
 
 struct handler {
@@ -376,16 +302,16 @@ static void enter_roll(struct mcp_session *s)
         return;
     s->entry = (struct roll_entry){.node = s->entry.node,
                                    .roll = s->entry.roll,
-                                   .label = s->label,
-                                   .client = s->client,
-                                   .version = s->version,
+                                   .label = s->intro.label,
+                                   .client = s->intro.client,
+                                   .version = s->intro.version,
                                    .way = s->out->way,
                                    .endpoint = s->host.endpoint,
                                    .view = s->host.view_name,
                                    .principal = s->host.principal,
                                    .since = now,
                                    .last = now,
-                                   .open = &s->n_pending,
+                                   .open = &s->pending.n,
                                    .hang_up = s->out->hang_up,
                                    .owner = s->owner};
     roll_enter(s->host.roll, &s->entry);
@@ -394,14 +320,12 @@ static void enter_roll(struct mcp_session *s)
 /* Version and answers are known: who the agent is, and a view of its own if it needs one. */
 static void session_enter(struct mcp_session *s, const struct json_slot *info)
 {
-    s->bridge = circle_is_bridge(info->value);
+    introduction_set_client(&s->intro, info);
     s->results = mcp_outcome_wants_results(s->host.errors, info->value);
-    mem_free(s->client);
-    s->client = info->type == JSON_OBJECT ? mem_span(info->value) : NULL;
-    s->peer.client = s->client;
+    s->peer.client = s->intro.client;
     if (s->host.enter && !s->lease) {
-        struct view *own =
-            s->host.enter(s->host.arg, s->host.view, s->host.principal, s->answers, &s->lease);
+        struct view *own = s->host.enter(s->host.arg, s->host.view, s->host.principal,
+                                         s->intro.answers, &s->lease);
         s->host.view = own ? own : s->host.view;
     }
     s->greeted = true;
@@ -413,38 +337,17 @@ static void session_enter(struct mcp_session *s, const struct json_slot *info)
 static void handle_initialize(struct mcp_session *s, const struct mcp_message *m, void *reply,
                               int arg)
 {
-    const struct json_slot *version = &m->slots[SLOT_VERSION];
-    struct buf scratch = {0};
-
     (void)arg;
-    if (version->type != JSON_STRING) {
+    if (m->slots[SLOT_VERSION].type != JSON_STRING) {
         reply_error(s, reply, m->rpc.id, RPC_INVALID_PARAMS,
                     "initialize needs params.protocolVersion, a string");
         return;
     }
-    struct span asked = json_text(version->value, &scratch);
-    struct span agreed = mcp_is_legacy_version(asked) ? asked : SPAN(MCP_NEWEST_LEGACY);
-    memcpy(s->version, agreed.p, agreed.n);
-    s->version[agreed.n] = '\0';
-    s->answers = mcp_answers_of(m->slots[SLOT_CAPABILITIES].type == JSON_OBJECT
-                                    ? m->slots[SLOT_CAPABILITIES].value
-                                    : SPAN_EMPTY) &
-                 ~(unsigned)ANSWERS_TASKS; /* an extension of the other era */
+    introduction_read(&s->intro, m);
     session_enter(s, &m->slots[SLOT_INFO]);
     struct buf *out = session_begin(s, reply, MCP_OUT_FINAL);
-    buf_str(out, "{\"jsonrpc\":\"2.0\",\"id\":");
-    buf_span(out, m->rpc.id);
-    buf_str(out, ",\"result\":{\"protocolVersion\":\"");
-    buf_str(out, s->version);
-    buf_str(out, "\",");
-    if (s->host.server_info)
-        buf_printf(out, "\"capabilities\":{\"tools\":{\"listChanged\":true}},\"serverInfo\":%s",
-                   s->host.server_info);
-    else
-        welcome_put(out, s->host.view);
-    buf_str(out, "}}");
+    welcome_put_answer(out, m->rpc.id, s->intro.version, s->host.view, s->host.server_info);
     session_end(s, reply, MCP_OUT_FINAL);
-    buf_fini(&scratch);
 }
 
 static void handle_initialized(struct mcp_session *s, const struct mcp_message *m, void *reply,
@@ -477,27 +380,14 @@ static void handle_list(struct mcp_session *s, const struct mcp_message *m, void
                     "Invalid cursor: this server gives its lists in one page");
         return;
     }
-    struct span list = view_list(s->host.view, (enum item_kind)kind);
     struct buf *out = session_begin(s, reply, MCP_OUT_FINAL);
-    buf_str(out, "{\"jsonrpc\":\"2.0\",\"id\":");
-    buf_span(out, m->rpc.id);
-    buf_printf(out, ",\"result\":{\"%s\":", mcp_lists[kind].member);
-    if (view_flags(s->host.view, (enum item_kind)kind) & LEGACY_REWRITES)
-        legacy_put_tools(out, s->host.view);
-    else
-        buf_span(out, list);
-    if (s->bridge) {
-        buf_str(out, ",\"_meta\":{");
-        circle_put_marks(out, s->host.view);
-        buf_char(out, '}');
-    }
-    buf_str(out, "}}");
+    legacy_put_list(out, m->rpc.id, s->host.view, (enum item_kind)kind, s->intro.bridge);
     session_end(s, reply, MCP_OUT_FINAL);
 }
 
 static void set_level(struct mcp_session *s, int level)
 {
-    s->level = level;
+    s->intro.level = level;
     if (level >= 0)
         wishes_want_log(s->host.router, s->host.view, level, mcp_levels[level]);
 }
@@ -505,13 +395,12 @@ static void set_level(struct mcp_session *s, int level)
 static void handle_set_level(struct mcp_session *s, const struct mcp_message *m, void *reply,
                              int arg)
 {
-    struct buf scratch = {0};
+    BUF_SCOPED scratch = {0};
     int level = -1;
 
     (void)arg;
     if (m->slots[SLOT_LEVEL].type == JSON_STRING)
         level = mcp_level(json_text(m->slots[SLOT_LEVEL].value, &scratch));
-    buf_fini(&scratch);
     if (level < 0) {
         reply_error(s, reply, m->rpc.id, RPC_INVALID_PARAMS,
                     "params.level must be one of debug, info, notice, warning, error, critical, "
@@ -522,42 +411,19 @@ static void handle_set_level(struct mcp_session *s, const struct mcp_message *m,
     reply_result(s, reply, m->rpc.id, SPAN("{}"));
 }
 
-/* The name in the request, and its position; false: the request was refused. */
-static bool read_name(struct mcp_session *s, const struct mcp_message *m, void *reply,
-                      struct request *request, struct buf *scratch)
-{
-    const struct mcp_operation *operation = &mcp_operations[request->op];
-    const struct json_slot *name = &m->slots[operation->name_slot];
-
-    if (request->op == OP_OTHER) {
-        request->name = rpc_method_text(&m->rpc, scratch);
-        return true;
-    }
-    if (request->op == OP_COMPLETE && name->type == JSON_NONE)
-        name = &m->slots[SLOT_REF_URI];
-    if (name->type != JSON_STRING) {
-        buf_printf(scratch, "%s needs params.%s, a string", operation->method,
-                   operation->name_member);
-        reply_error(s, reply, m->rpc.id, RPC_INVALID_PARAMS, buf_cstr(scratch));
-        return false;
-    }
-    request->name = json_text(name->value, scratch);
-    request->name_at = mcp_cut(m->rpc.params, name);
-    request->arguments_at = mcp_cut(m->rpc.params, &m->slots[SLOT_ARGUMENTS]);
-    return true;
-}
-
 static void handle_open(struct mcp_session *s, const struct mcp_message *m, void *reply, int op)
 {
     const struct json_slot *meta = &m->slots[SLOT_META];
     struct request request = {.op = (enum op)op};
     BUF_SCOPED scratch = {0}, kept_meta = {0};
 
-    if (!read_name(s, m, reply, &request, &scratch))
+    if (!mcp_read_named(m, &request, &scratch)) {
+        reply_error(s, reply, m->rpc.id, RPC_INVALID_PARAMS, buf_cstr(&scratch));
         return;
+    }
     bool subscribes = op == OP_SUBSCRIBE || op == OP_UNSUBSCRIBE;
     struct agent_request *p =
-        pending_new(s, m, reply, request.op, subscribes ? request.name : SPAN_EMPTY);
+        agent_requests_add(&s->pending, m, reply, subscribes ? request.name : SPAN_EMPTY);
 
     if (meta->type == JSON_OBJECT)
         mcp_put_foreign_meta(&kept_meta, meta->value);
@@ -565,12 +431,12 @@ static void handle_open(struct mcp_session *s, const struct mcp_message *m, void
     request.one_line = m->rpc.one_line;
     request.meta_at = mcp_cut(m->rpc.params, meta);
     request.meta_keep = buf_view(&kept_meta);
-    request.log_level = s->level >= 0 ? span_str(mcp_levels[s->level]) : SPAN_EMPTY;
-    request.answers = s->answers;
+    request.log_level = s->intro.level >= 0 ? span_str(mcp_levels[s->intro.level]) : SPAN_EMPTY;
+    request.answers = s->intro.answers;
     request.wants_progress = p->token_n > 0;
-    request.party = s->number;
+    request.party = s->intro.number;
     request.as_task = op == OP_CALL_TOOL && m->slots[SLOT_TASK].type == JSON_OBJECT;
-    request.takes_structured = strcmp(s->version, "2025-06-18") >= 0;
+    request.takes_structured = strcmp(s->intro.version, "2025-06-18") >= 0;
     s->entry.calls++;
     s->entry.last = router_timers(s->host.router)->now;
     struct call *call = call_open(s->host.router, &s->peer, s->host.view, &request, p);
@@ -578,44 +444,18 @@ static void handle_open(struct mcp_session *s, const struct mcp_message *m, void
         p->call = call; /* else the call has ended, and `p` is gone */
 }
 
-/* The agent's own tasks, as they were last heard of, a hundred at a time: the cursor is the id of
- * the last one. */
 static void handle_task_list(struct mcp_session *s, const struct mcp_message *m, void *reply,
                              int arg)
 {
-    enum { PAGE = 100 };
-    struct tasks *tasks = router_tasks(s->host.router);
-    const struct json_slot *cursor = &m->slots[SLOT_CURSOR];
-    BUF_SCOPED scratch = {0}, page = {0};
-    const struct task *t = NULL, *last = NULL;
-    size_t n = 0;
+    const struct own_tasks own = tasks_of(s);
+    BUF_SCOPED page = {0};
 
     (void)arg;
-    if (cursor->type == JSON_STRING)
-        t = tasks_find(tasks, json_text(cursor->value, &scratch), principal_name(s->peer.principal),
-                       0);
-    if (cursor->type != JSON_NONE &&
-        (!t || !task_is_of(t, principal_name(s->peer.principal), s->number))) {
+    if (own_tasks_put_page(&own, &m->slots[SLOT_CURSOR], &page))
+        reply_result(s, reply, m->rpc.id, buf_view(&page));
+    else
         reply_error(s, reply, m->rpc.id, RPC_INVALID_PARAMS,
                     "Invalid cursor: take nextCursor of the page before, or start again without");
-        return;
-    }
-    buf_str(&page, "{\"tasks\":[");
-    while (n <= PAGE && (t = tasks_next(tasks, t))) {
-        if (!task_is_of(t, principal_name(s->peer.principal), s->number) || ++n > PAGE)
-            continue;
-        buf_str(&page, n > 1 ? ",{" : "{");
-        task_text_put_again(&page, span_str(t->state), &(struct task_style){.id = span_str(t->id)});
-        buf_char(&page, '}');
-        last = t;
-    }
-    buf_char(&page, ']');
-    if (n > PAGE) {
-        buf_str(&page, ",\"nextCursor\":");
-        json_quote(&page, span_str(last->id));
-    }
-    buf_char(&page, '}');
-    reply_result(s, reply, m->rpc.id, buf_view(&page));
 }
 
 /* The server is told when no other session is subscribed to the resource any more. */
@@ -623,13 +463,12 @@ static void handle_unsubscribe(struct mcp_session *s, const struct mcp_message *
                                int arg)
 {
     const struct json_slot *uri = &m->slots[SLOT_URI];
-    struct buf scratch = {0};
+    BUF_SCOPED scratch = {0};
     bool last = true;
 
     (void)arg;
     if (uri->type == JSON_STRING && s->standing)
         last = wishes_unsubscribed(s->standing, json_text(uri->value, &scratch));
-    buf_fini(&scratch);
     if (last)
         handle_open(s, m, reply, OP_UNSUBSCRIBE);
     else
@@ -692,21 +531,13 @@ static bool allowed_before_initialize(const struct mcp_message *m)
     return rpc_method_is(&m->rpc, "initialize") || rpc_method_is(&m->rpc, "ping");
 }
 
-bool mcp_host_passes(const struct mcp_host *host, const struct mcp_message *m)
-{
-    const struct provider *only = view_only(host->view);
-
-    return only && only->takes_any && !mcp_is_own_method(&m->rpc);
-}
-
 static bool refuse_misleading(struct mcp_session *s, const struct mcp_message *m, void *reply)
 {
-    struct buf why = {0};
+    BUF_SCOPED why = {0};
     bool misleads = mcp_params_mislead(m, &why);
 
     if (misleads)
         reply_error(s, reply, m->rpc.id, RPC_INVALID_PARAMS, buf_cstr(&why));
-    buf_fini(&why);
     return misleads;
 }
 
@@ -772,15 +603,13 @@ struct mcp_session *mcp_session_new(const struct mcp_host *host, const struct mc
     peer_init(&s->peer, &session_verbs);
     s->peer.principal = host->principal;
     s->peer.endpoint = host->endpoint;
-    snprintf(s->label, sizeof s->label, "%08x", (unsigned)id_random_u64());
-    s->peer.session = s->label;
+    introduction_init(&s->intro);
+    s->peer.session = s->intro.label;
     s->host = *host;
     s->host.view = host->legacy_view ? host->legacy_view : host->view;
     s->out = out;
     s->owner = owner;
-    s->level = -1;
-    s->number = id_random_u64() | 1;
-    list_init(&s->pending);
+    agent_requests_init(&s->pending);
     agent_asks_init(&s->asks);
     return s;
 }
@@ -793,7 +622,7 @@ void mcp_session_free(struct mcp_session *s)
     elicited_fini(&s->elicited);
     if (s->lease)
         s->host.leave(s->host.arg, s->lease);
-    mem_free(s->client);
+    introduction_fini(&s->intro);
     mem_free(s);
 }
 
@@ -804,12 +633,12 @@ bool mcp_session_ready(const struct mcp_session *s)
 
 struct span mcp_session_version(const struct mcp_session *s)
 {
-    return span_str(s->version);
+    return span_str(s->intro.version);
 }
 
 size_t mcp_session_pending(const struct mcp_session *s)
 {
-    return s->n_pending;
+    return s->pending.n;
 }
 
 /* --- another daemon takes over --- */
@@ -823,30 +652,13 @@ void mcp_session_export(const struct mcp_session *s, struct buf *out)
     size_t at = 0;
     void *wish;
 
-    json_out_str(out, "version", s->version);
-    json_out_str(out, "label", s->label);
-    json_out_number(out, "answers", s->answers);
-    json_out_number(out, "number", s->number >> 1);
-    json_out_number(out, "level", (uint64_t)(s->level + 1));
+    introduction_put(out, &s->intro);
     json_out_number(out, "asks", s->asks.last_id + ASKS_APART);
     json_out_bool(out, "attached", s->standing != NULL);
-    if (s->client)
-        json_out_raw(out, "client", span_str(s->client));
     json_out_open(out, "subscriptions", '[');
     while (s->standing && map_next(&s->standing->uris, &at, &uri, &wish))
         json_out_text(out, NULL, uri);
     buf_char(out, ']');
-}
-
-static void text_in(struct span state, const char *name, char *out, size_t size)
-{
-    BUF_SCOPED text = {0};
-    struct json_slot slot = json_get(state, name);
-
-    if (slot.type != JSON_STRING)
-        return;
-    json_unescape(&text, slot.value);
-    snprintf(out, size, "%s", buf_cstr(&text));
 }
 
 void mcp_session_import(struct mcp_session *s, struct span state)
@@ -854,34 +666,23 @@ void mcp_session_import(struct mcp_session *s, struct span state)
     struct json_slot client = json_get(state, "client");
     struct json_iter uris = json_iter(json_get(state, "subscriptions").value);
 
-    text_in(state, "version", s->version, sizeof s->version);
-    text_in(state, "label", s->label, sizeof s->label);
-    s->answers = (unsigned)json_count(state, "answers");
-    s->number = json_count(state, "number") << 1 | 1;
+    introduction_take(&s->intro, state);
     s->asks.last_id = json_count(state, "asks");
     session_enter(s, &client);
     if (json_get(state, "attached").type == JSON_TRUE)
         session_attach(s);
-    set_level(s, (int)json_count(state, "level") - 1);
+    set_level(s, s->intro.level);
     while (s->standing && json_next(&uris)) {
         BUF_SCOPED uri = {0};
         if (!wishes_subscribe(s->standing, json_text(uris.value, &uri)))
             log_info("mcp", "a resource that session %s had subscribed to is not offered any more",
-                     s->label);
+                     s->intro.label);
     }
 }
 
 uint64_t mcp_session_number(const struct mcp_session *s)
 {
-    return s->number;
-}
-
-static bool is_pending(const struct mcp_session *s, struct span id)
-{
-    LIST_EACH (&s->pending, it)
-        if (span_eq(pending_id(LIST_ENTRY(it, struct agent_request, node)), id))
-            return true;
-    return false;
+    return s->intro.number;
 }
 
 bool mcp_session_is_stray(const struct mcp_session *s, const struct mcp_message *m)
@@ -890,5 +691,5 @@ bool mcp_session_is_stray(const struct mcp_session *s, const struct mcp_message 
         return !agent_asks_knows(&s->asks, m->rpc.id);
     return m->rpc.kind == RPC_NOTIFICATION && m->rpc.params.n &&
            rpc_method_is(&m->rpc, "notifications/cancelled") &&
-           !is_pending(s, json_get(m->rpc.params, "requestId").value);
+           !agent_requests_find(&s->pending, json_get(m->rpc.params, "requestId").value);
 }

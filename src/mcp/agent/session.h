@@ -9,16 +9,13 @@
  *
  * A session ends with mcp_session_free: calls it opened are cancelled and their replies abandoned.
  *
- * Nouns: mcp_session_, mcp_host_.
+ * Nouns: mcp_session_.
  */
 #ifndef RIALTO_MCP_AGENT_SESSION_H
 #define RIALTO_MCP_AGENT_SESSION_H
 
-#include "core/router.h"
-#include "mcp/agent/roll.h"
-#include "mcp/outcome.h"
+#include "mcp/agent/host.h"
 
-struct inherited;
 struct mcp_session;
 
 enum mcp_out_kind {
@@ -40,43 +37,6 @@ struct mcp_out {
     void (*set_status)(void *owner, void *reply, int status);
     const char *way;              /* for operators: "http", "ws"; or NULL */
     void (*hang_up)(void *owner); /* the operator ends the session, which is freed; or NULL */
-};
-
-/* The part of the bridge that a session uses: view, limits, and functions to call. */
-struct mcp_host {
-    struct router *router;
-    struct view *view;
-    struct view *legacy_view; /* what agents of the initialize era see; NULL: the same */
-    bool plain; /* the view's one provider is plain as well (passage.h); on pipes only */
-    /* A raw serverInfo to show in place of our own, by a view that has tools alone; may be NULL. */
-    const char *server_info;
-    enum mcp_errors errors;
-    bool redacts; /* a person reads what is sent: secrets are hidden. The stateless era only */
-    /* The principal of all agents here, when known (auth.tokens); else NULL. */
-    struct principal *principal;
-    const char *view_name; /* of the token's view; may be NULL */
-    struct roll *roll;     /* where agents are entered; NULL: nowhere */
-    const char *endpoint;  /* the address of the agents here, for records; may be NULL */
-    /* Calls of the daemon before us, and what those of the agents here are kept under; may be
-     * NULL. */
-    struct inherited *inherited;
-    const char *home;
-    size_t max_batch;   /* messages in a batch */
-    size_t max_answers; /* bytes of answers to a batch, before its other requests are refused */
-    void *arg;          /* of the functions below; each may be NULL */
-    /* Called when an agent has introduced itself; may start lazy providers. */
-    void (*wake)(void *arg);
-    /*
-     * A view of the session's own in place of `shared`, for servers that want an instance per
-     * session; NULL if the session needs none. `answers` is what its agent can be asked,
-     * `principal` the owner of its token or NULL.
-     */
-    struct view *(*enter)(void *arg, struct view *shared, struct principal *principal,
-                          unsigned answers, void **lease);
-    void (*leave)(void *arg, void *lease);
-    /* A notification on a pipe, before anything else looks at it; true if it was for the host, from
-     * the program that carries the agent's lines. */
-    bool (*told)(void *arg, const struct mcp_message *m);
 };
 
 struct mcp_session *mcp_session_new(const struct mcp_host *host, const struct mcp_out *out,
@@ -101,10 +61,5 @@ void mcp_session_import(struct mcp_session *s, struct span state);
 uint64_t mcp_session_number(const struct mcp_session *s);
 /* Is the message about a call or a question that this session knows nothing of? */
 bool mcp_session_is_stray(const struct mcp_session *s, const struct mcp_message *m);
-
-/* Is this a method that MCP does not define, and has the view one server that may know it? */
-bool mcp_host_passes(const struct mcp_host *host, const struct mcp_message *m);
-/* Append an error response for text that is no message at all. */
-void mcp_session_put_parse_error(struct buf *out, int code);
 
 #endif

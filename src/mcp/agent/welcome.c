@@ -95,7 +95,7 @@ void welcome_put_instructions(struct buf *out, const struct view *v)
     buf_fini(&text);
 }
 
-void welcome_put(struct buf *out, const struct view *v)
+static void put_all(struct buf *out, const struct view *v)
 {
     welcome_put_capabilities(out, v, false);
     buf_str(
@@ -103,4 +103,20 @@ void welcome_put(struct buf *out, const struct view *v)
         ",\"serverInfo\":{\"name\":\"rialto\",\"title\":\"Rialto\",\"version\":\"" RIALTO_VERSION
         "\"}");
     welcome_put_instructions(out, v);
+}
+
+void welcome_put_answer(struct buf *out, struct span id, const char *version, const struct view *v,
+                        const char *server_info)
+{
+    buf_str(out, "{\"jsonrpc\":\"2.0\",\"id\":");
+    buf_span(out, id);
+    buf_str(out, ",\"result\":{\"protocolVersion\":\"");
+    buf_str(out, version);
+    buf_str(out, "\",");
+    if (server_info)
+        buf_printf(out, "\"capabilities\":{\"tools\":{\"listChanged\":true}},\"serverInfo\":%s",
+                   server_info);
+    else
+        put_all(out, v);
+    buf_str(out, "}}");
 }

@@ -7,12 +7,10 @@
 #include "base/buf.h"
 #include "core/view.h"
 
-/*
- * Append the members "capabilities", "serverInfo" and, if there are any, "instructions". A view of
- * several providers, or of one that is still unknown, declares every capability: providers may come
- * later, and an empty list is a valid answer until then.
- */
-void welcome_put(struct buf *out, const struct view *v);
+/* The answer to initialize. `server_info` (raw) stands in place of our own, by a view that has
+ * tools alone; or NULL. */
+void welcome_put_answer(struct buf *out, struct span id, const char *version, const struct view *v,
+                        const char *server_info);
 /* Only "capabilities":{...}. */
 void welcome_put_capabilities(struct buf *out, const struct view *v, bool modern);
 /* Has a server of the view tasks, as far as is known? Only then are they declared. */

@@ -1,8 +1,8 @@
 /*
  * upstream: the private structs of an MCP provider, shared by the files that implement it:
- * provider.c (messages from the server, start and stop), upstream_calls.c (verbs and requests),
- * handshake.c, lists.c, params.c (a request's params for the next hop), ping.c, upstream_modern.c,
- * upstream_tasks.c.
+ * provider.c (messages from the server, start and stop), notices.c (its notifications),
+ * upstream_calls.c (verbs and requests), handshake.c, lists.c, params.c (a request's params for the
+ * next hop), ping.c, upstream_modern.c, upstream_tasks.c.
  */
 #ifndef RIALTO_MCP_SERVER_UPSTREAM_H
 #define RIALTO_MCP_SERVER_UPSTREAM_H
@@ -118,6 +118,8 @@ struct sent *upstream_sent_new(struct mcp_provider *p, sent_answered_fn *answere
 /* Give the entry a fresh id, so that it can be sent (again). */
 void upstream_sent_renew(struct mcp_provider *p, struct sent *sent);
 void upstream_sent_free(struct mcp_provider *p, struct sent *sent);
+/* The entry with this raw id of ours; NULL: there is none. */
+struct sent *upstream_sent_of(const struct mcp_provider *p, struct span raw_id);
 /* Send a request; `members` go into its params ("k":v,...; may be empty). */
 void upstream_request(struct mcp_provider *p, const struct sent *sent, const char *method,
                       struct span members);
@@ -132,6 +134,13 @@ void upstream_send_call(struct mcp_provider *p, const struct sent *sent,
 void upstream_put_capabilities(struct buf *out, unsigned answers, struct span declares);
 /* Tell the server that a request of ours is not wanted any more. */
 void upstream_withdraw(struct mcp_provider *p, uint64_t id, const char *reason);
+
+/* --- notices.c --- */
+/* A notification; `about` as in mcp_provider_receive. */
+void notices_receive(struct mcp_provider *p, const struct mcp_message *m, uint64_t about);
+/* The same of a plain provider: it passes unread, but for the ids in it: the id of a request of
+ * ours, which the client knows by another id, and an id that the server has made itself. */
+void notices_pass(struct mcp_provider *p, const struct mcp_message *m, uint64_t about);
 
 /* --- handshake.c --- */
 /* Close the link and keep the reason for people. */

@@ -37,6 +37,13 @@ struct sent *upstream_sent_new(struct mcp_provider *p, sent_answered_fn *answere
     return sent;
 }
 
+struct sent *upstream_sent_of(const struct mcp_provider *p, struct span raw_id)
+{
+    int64_t id;
+
+    return json_int(raw_id, &id) && id > 0 ? idmap_get(&p->sent, (uint64_t)id) : NULL;
+}
+
 void upstream_sent_free(struct mcp_provider *p, struct sent *sent)
 {
     idmap_take(&p->sent, sent->id);

@@ -63,7 +63,7 @@ void upstream_modern_keep(struct mcp_provider *p, struct sent *sent, const struc
     sent->rounds->provider = p;
     sent->rounds->sent = sent;
     sent->rounds->pause.fire = on_pause_over;
-    call_keep_request(&sent->rounds->kept, request);
+    kept_request_set(&sent->rounds->kept, request);
 }
 
 void upstream_modern_declare(struct rounds *rounds, unsigned answers)

@@ -276,7 +276,7 @@ struct span upstream_tasks_begin(struct mcp_provider *p, struct sent *sent, stru
     if (e->declared)
         r->answers |= ANSWERS_TASKS;
     else if (p->modern)
-        call_keep_request(&e->kept, r);
+        kept_request_set(&e->kept, r);
     return add && !r->as_task ? SPAN("\"task\":{}") : SPAN_EMPTY;
 }
 

@@ -270,7 +270,7 @@ static void test_by_the_operator_alone(void **state)
 
     (void)state;
     begin(&x);
-    router_add_tap(x.stage.router, &clerk.tap);
+    tap_add(x.stage.router, &clerk.tap);
     x.policy->approve_by = APPROVE_BY_OPERATOR;
     x.ann.answers = ANSWERS_ELICIT_FORM;
     x.ann.in_ask = say_yes;
@@ -286,7 +286,7 @@ static void test_by_the_operator_alone(void **state)
     assert_null(client_open(&x.ann, "f__delete_file"));
     assert_string_equal(last_text, "the call of 'delete_file' on server 'f' needs an operator's "
                                    "approval, and there is nobody to ask");
-    router_remove_tap(&clerk.tap);
+    tap_remove(&clerk.tap);
     end(&x);
 }
 
@@ -297,7 +297,7 @@ static void test_by_the_client_alone(void **state)
 
     (void)state;
     begin(&x);
-    router_add_tap(x.stage.router, &clerk.tap);
+    tap_add(x.stage.router, &clerk.tap);
     x.policy->approve_by = APPROVE_BY_CLIENT;
     x.ann.in_done = note_text;
     assert_null(client_open(&x.ann, "f__delete_file"));
@@ -314,7 +314,7 @@ static void test_by_the_client_alone(void **state)
     answer_call(client_open(&x.ann, "f__delete_file"), "approval", "yes");
     answer_call(client_open(&x.ann, "f__delete_file"), "approval", "no");
     assert_string_equal(clerk.noted, "3 yes the client (token ann)\n4 no the client (token ann)\n");
-    router_remove_tap(&clerk.tap);
+    tap_remove(&clerk.tap);
     principal_release(x.ann.peer.principal);
     end(&x);
 }
