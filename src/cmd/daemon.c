@@ -201,6 +201,17 @@ int daemon_try(struct daemon *d, const char *path, int *status, struct buf *answ
     return 0;
 }
 
+int daemon_do(const struct args *a, int (*act)(struct daemon *d, const struct args *a))
+{
+    struct daemon *d = daemon_find(a);
+
+    if (!d)
+        return CMD_FAILED;
+    int code = act(d, a);
+    daemon_free(d);
+    return code;
+}
+
 bool daemon_agreed(const struct daemon *d, int status, struct span answer)
 {
     BUF_SCOPED scratch = {0};

@@ -25,6 +25,9 @@ struct daemon *daemon_open(const struct args *a, const char *setting, const char
 /* The daemon whose socket is at this path. */
 struct daemon *daemon_at(const struct args *a, const char *path);
 void daemon_free(struct daemon *d);
+/* Finds it, does something with it, and lets it go. A status; the one of `act` if there is a
+ * daemon. */
+int daemon_do(const struct args *a, int (*act)(struct daemon *d, const struct args *a));
 
 /*
  * GET if `body` is empty, else POST. 0 with the answer's status and body (valid JSON), or negative

@@ -36,23 +36,19 @@ static void put_changes(struct buf *out, struct span report)
 
 static int reload(struct daemon *d, const struct args *a)
 {
-    BUF_SCOPED answer = {0}, scratch = {0};
+    BUF_SCOPED answer = {0};
     struct buf out = {0};
     int status;
 
-    if (daemon_fetch(d, "/api/reload", SPAN("{}"), &status, &answer))
+    if (daemon_fetch(d, "/api/reload", SPAN("{}"), &status, &answer) ||
+        !daemon_agreed(d, status, buf_view(&answer)))
         return CMD_FAILED;
-    if (status == 200) {
-        if (a->json)
-            buf_span(&out, buf_view(&answer));
-        else
-            put_changes(&out, buf_view(&answer));
-        cmd_print(&out);
-    } else {
-        cmd_error(a->command, "%s", daemon_cstr(buf_view(&answer), "error", &scratch));
-        cmd_hint("%s", daemon_cstr(buf_view(&answer), "hint", &scratch));
-    }
-    return status == 200 ? CMD_FINE : CMD_FAILED;
+    if (a->json)
+        buf_span(&out, buf_view(&answer));
+    else
+        put_changes(&out, buf_view(&answer));
+    cmd_print(&out);
+    return CMD_FINE;
 }
 
 static int run(const struct command *self, int argc, char **argv)
@@ -63,12 +59,7 @@ static int run(const struct command *self, int argc, char **argv)
         return a.exit_code;
     if (args_expect(&a, 0))
         return CMD_USAGE;
-    struct daemon *d = daemon_find(&a);
-    if (!d)
-        return CMD_FAILED;
-    int code = reload(d, &a);
-    daemon_free(d);
-    return code;
+    return daemon_do(&a, reload);
 }
 
 static const struct cmd_option options[] = {ARGS_OPTION_CONFIG, ARGS_OPTION_JSON, {NULL}};

@@ -39,12 +39,7 @@ static int run(const struct command *self, int argc, char **argv)
     }
     if (args_expect(&a, 1))
         return CMD_USAGE;
-    struct daemon *d = daemon_find(&a);
-    if (!d)
-        return CMD_FAILED;
-    int code = order(d, &a);
-    daemon_free(d);
-    return code;
+    return daemon_do(&a, order);
 }
 
 static const struct cmd_option options[] = {ARGS_OPTION_CONFIG, ARGS_OPTION_JSON, {NULL}};
