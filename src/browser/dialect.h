@@ -46,7 +46,7 @@ struct dialect {
 
     /* For one that is no JSON-RPC: */
     const char *ping;   /* what it has in place of our request `ping` */
-    const char *reload; /* tells a page to load itself anew; NULL: there is no such message */
+    const char *reload; /* tells a page to reload; NULL: there is no such message */
     void (*put_call)(struct buf *out, uint64_t n, struct span params);
     bool (*receive)(struct sender *s, struct span text);     /* see sender_receive */
     void (*put_changed)(struct buf *out, struct browser *b); /* all tools: they changed */

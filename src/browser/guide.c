@@ -247,10 +247,10 @@ static const struct guide_tool {
      has_webmcp, call_tool, cancel_forward, 0},
     {OPEN_PAGE,
      "\"description\":\"Opens an address in the user's browser once an operator has approved that, "
-     "or loads a connected page of the same site anew.\",\"inputSchema\":{\"type\":\"object\","
+     "or reloads a connected page of the same site.\",\"inputSchema\":{\"type\":\"object\","
      "\"properties\":{\"url\":{\"type\":\"string\",\"description\":\"http:// or https://\"},"
-     "\"refresh\":{\"type\":\"boolean\",\"description\":\"Load the connected page of this site "
-     "anew instead of opening another\"}},\"required\":[\"url\"]}",
+     "\"refresh\":{\"type\":\"boolean\",\"description\":\"Reload the connected page of this site "
+     "instead of opening another\"}},\"required\":[\"url\"]}",
      has_webmcp, open_page, open_page_cancel, 0},
 };
 

@@ -1,4 +1,4 @@
-/* Opens an address in the user's browser, and loads pages anew. Called by guide.c, after an
+/* Opens an address in the user's browser, and reloads pages. Called by guide.c, after an
  * operator has approved the call. */
 #include "browser/open_page.h"
 
@@ -66,7 +66,7 @@ static void reload(const struct browser *b, struct call *call, struct span url)
         return;
     }
     pipe_send(page_pipe(p), span_str(p->dialect->reload), true);
-    guide_say(call, false, "The page was told to load itself anew", url);
+    guide_say(call, false, "The page was told to reload", url);
 }
 
 /* --- a new one --- */

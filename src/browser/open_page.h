@@ -1,6 +1,6 @@
 /*
  * open_page: what webmcp_open_page does: opens an address in the user's browser, or tells a page of
- * that origin to load itself anew.
+ * that origin to reload.
  */
 #ifndef RIALTO_BROWSER_OPEN_PAGE_H
 #define RIALTO_BROWSER_OPEN_PAGE_H

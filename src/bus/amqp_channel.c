@@ -303,8 +303,8 @@ static void retry_later(struct amqp_channel *ch)
 
 /*
  * A queue of that name has other arguments: that of an older RockBot, or of other settings. An
- * empty dead-letter queue is made anew, one with letters in it stays as it is; the main queue is
- * made anew in any case, because it must dead-letter. True when that is what happened.
+ * empty dead-letter queue is made again, one with letters in it stays as it is; the main queue is
+ * made again in any case, because it must dead-letter. True when that is what happened.
  */
 static bool other_arguments(struct amqp_channel *ch, unsigned code)
 {

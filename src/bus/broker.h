@@ -9,7 +9,7 @@
  * fit into each of its queues is refused as a whole. A message nobody subscribed to is gone.
  *
  * BUS_RETRY brings a message back after 1 s, 2 s and 4 s, then it is dead; dead letters are kept in
- * a ring. The last McpServersIndexed for each server is kept and given to whoever subscribes to
+ * a ring. The last McpServersIndexed for each server is kept and given to each subscriber of
  * tool.meta.mcp.*, so that it does not matter who starts first.
  *
  * Deliveries come from the loop, never from inside a function of this header. Inside a delivery

@@ -321,7 +321,7 @@ struct broker *bus_broker(const struct bus *b)
 
 const char *bus_describe(const struct bus *b)
 {
-    /* Made anew each time, because an engine may have another place after a reconnect; that it is
+    /* Made again each time, because an engine may have another place after a reconnect; that it is
      * kept in the bus is nobody's business. */
     struct buf *out = &((struct bus *)(uintptr_t)b)->described;
 

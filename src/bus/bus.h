@@ -113,7 +113,7 @@ struct bus_subscription {
 
 /*
  * Texts are copied. What is published after this goes out only once the subscription stands (also
- * after a reconnect), so whoever subscribes to a reply topic and then asks cannot miss the answer.
+ * after a reconnect), so one who subscribes to a reply topic and then asks cannot miss the answer.
  */
 struct bus_sub *bus_subscribe(struct bus *b, const struct bus_subscription *s,
                               bus_deliver_fn *deliver, void *owner);

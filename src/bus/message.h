@@ -4,7 +4,7 @@
  * The fields are those of RockBot's envelope; every engine maps them to its own properties and
  * headers. Header keys are the envelope's ("rb-content-trust"): what an engine does to them on its
  * wire (RabbitMQ doubles the prefix) is its own business. Spans are valid only during the call they
- * are passed to: whoever needs them longer copies.
+ * are passed to: who needs them longer copies them.
  */
 #ifndef RIALTO_BUS_MESSAGE_H
 #define RIALTO_BUS_MESSAGE_H

@@ -180,7 +180,7 @@ static void grant(struct nats_wish *w)
     end(w, true, &text);
 }
 
-/* The first stream that takes this subject, whoever made it. */
+/* The first stream that takes this subject, also one that others made. */
 static char *first_stream(struct span answer)
 {
     struct json_iter it = json_iter(json_get(answer, "streams").value);

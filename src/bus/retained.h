@@ -2,7 +2,7 @@
  * retained: which servers were announced on the embedded bus, for those who come later.
  *
  * Of every McpServersIndexed each server's entry is kept, as a message of its own, until the server
- * is announced anew or as removed. An index of no servers at all is kept, too: it is what tells an
+ * is announced again or as removed. An index of no servers at all is kept, too: it is what tells an
  * agent that there is a bridge.
  */
 #ifndef RIALTO_BUS_RETAINED_H

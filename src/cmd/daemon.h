@@ -78,7 +78,7 @@ struct config *daemon_stand_in(const struct daemon *d, const char *server);
 
 /* The text of a member of a JSON object; empty when it is absent or no text. */
 struct span daemon_text(struct span object, const char *key, struct buf *scratch);
-/* The same as a C string, in `scratch`, which begins anew. */
+/* The same as a C string, in `scratch`, which is emptied first. */
 const char *daemon_cstr(struct span object, const char *key, struct buf *scratch);
 
 #endif

@@ -11,7 +11,7 @@
 /* The rehearsal, the last calls of an upgrade before, and the start. */
 enum { PATIENCE_MS = (15 + 30 + 20) * 1000 };
 
-/* The daemon has another working folder. A link stays one: the next upgrade follows it anew. */
+/* The daemon has another working folder. A link stays one: the next upgrade follows it again. */
 static void put_program(struct buf *out, const char *program)
 {
     char folder[PATH_MAX];

@@ -657,7 +657,7 @@ void call_provider_ended(struct provider *p, enum failure why)
     if (p->stand_in && (why == FAIL_UNAVAILABLE || why == FAIL_BUSY))
         call_hand_over(p, p->stand_in, false);
     if (provider_needs_sign_in(p) && why != FAIL_SHUTDOWN)
-        call_hand_over(p, p, false); /* admitted anew, somebody is asked to sign in */
+        call_hand_over(p, p, false); /* admitted again, a person is asked to sign in */
     snprintf(reason, sizeof reason, "%s", call_reason(p));
     list_init(&ending);
     while ((c = LIST_FIRST(&p->open, struct call, in_provider))) {

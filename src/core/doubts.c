@@ -166,7 +166,7 @@ static bool is_tied(const struct field *f, size_t held)
 }
 
 /* Asks or refuses what is held, as far as that is known now. A consumer may do anything when it is
- * asked, so everything is looked at anew for each question. */
+ * asked, so everything is looked at again for each question. */
 static void settle(struct provider *p)
 {
     struct doubt *d;

@@ -2,9 +2,9 @@
  * tasks: the tasks that servers run for callers: whose each one is, and what its server calls it.
  *
  * Callers know a task by `id`, its server by `own`. Only the owner that opened the task finds it.
- * An owner without a name (callers that need no token) is whoever knows the id; the session that
- * named a task last also has it in its list and is told of its changes. A task is forgotten when
- * its time to live is over, when its server's process ends, or when its owner has too many.
+ * An owner without a name (callers that need no token) is anybody who knows the id; the session
+ * that named a task last also has it in its list and is told of its changes. A task is forgotten
+ * when its time to live is over, when its server's process ends, or when its owner has too many.
  *
  * The router has one table (router_tasks). It is pure: it is told the time by the router's timers,
  * and hub/task_file.c keeps it in a file.

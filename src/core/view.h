@@ -46,7 +46,7 @@ bool filter_passes_item(const struct filter *f, const struct item *item);
 /* How a view offers its tools, but for those of exempt members. */
 enum view_tools {
     VIEW_TOOLS_LISTED,
-    VIEW_TOOLS_UNLISTED, /* whoever knows a name can call the tool */
+    VIEW_TOOLS_UNLISTED, /* agents that know a name can call the tool */
     VIEW_TOOLS_HIDDEN,
 };
 

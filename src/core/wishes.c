@@ -160,7 +160,7 @@ bool wishes_pending(const struct call *standing)
 }
 
 /* Accepted or not, the provider knows of the subscription. Inside an event any standing call may
- * end, so they are looked for anew each time. */
+ * end, so they are looked for again each time. */
 static void settle(struct provider *p, struct span own)
 {
     const struct event settled = {.kind = EVENT_SETTLED, .from = p};

@@ -18,7 +18,7 @@ struct filling {
     struct arena *arena;
     struct secrets *secrets;        /* NULL: nothing is filled in */
     const char *alias;              /* of the server, for the log */
-    struct buf missing;             /* names without a value; whoever fills frees it */
+    struct buf missing;             /* names without a value; server.c frees it */
     bool fills;                     /* there is a ${NAME} */
     unsigned char digest[SHA256_N]; /* of the values: with the same digest they are the same */
 };

@@ -509,7 +509,7 @@ void gate_refuse(const struct gate *g, struct http_exchange *x, const struct htt
         v->answer >= GATE_WAIT ? "try again in a few seconds"
         : signs_in ? "sign in where the address in WWW-Authenticate says, or send Authorization: "
                      "Bearer TOKEN"
-                   : "send Authorization: Bearer TOKEN; whoever looks after this bridge has it "
+                   : "send Authorization: Bearer TOKEN; the operator of this bridge has it "
                      "from 'rialto token add NAME'";
     BUF_SCOPED headers = {0}, text = {0};
 

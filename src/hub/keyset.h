@@ -1,7 +1,7 @@
 /*
  * keyset: the public keys of one token issuer (a JWKS, RFC 7517), from a file or a URL.
  *
- * Fetched without waiting: whoever needs a key that is not here yet is told KEYSET_WAIT, and
+ * Fetched without waiting: a caller that needs a key which is not here yet is told KEYSET_WAIT, and
  * `changed` is called when the answer has come, whatever it is. A set from a URL is fetched again
  * when its time is over, and when a token names a key that is not in it, once a minute at most.
  * While that fails, the old keys hold for a day. A set from a file is read again when the file

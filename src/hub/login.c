@@ -20,7 +20,7 @@ enum {
     LOGIN_MS = 10 * 60 * 1000,
     RANDOM_N = 32,     /* bytes of state and verifier */
     SLOW_DOWN_S = 5,   /* more between two questions, when the server asks for that */
-    SECRET_LEFT_S = 60 /* a registration whose secret ends sooner is made anew */
+    SECRET_LEFT_S = 60 /* a registration whose secret ends sooner is replaced */
 };
 
 struct login {

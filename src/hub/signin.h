@@ -6,7 +6,7 @@
  * is the link's signer (mcp/server/http_signer.h). Grants that need no person (client credentials,
  * a JWT of the platform, the caller's own token exchanged at its identity provider) are asked for
  * by the identity itself. For all
- * others a person signs in: one login at a time, whoever asks for it, and all who wait are told.
+ * others a person signs in: one login at a time, for all who ask for it, and all who wait are told.
  *
  * The bridge owns the struct, instances hold identities. Callbacks come from the loop.
  *
@@ -83,7 +83,7 @@ enum login_state identity_login_state(struct identity *id, const struct err **er
 void identity_logout(struct identity *id, void (*done)(void *arg, const struct err *err),
                      void *arg);
 
-/* Called when somebody has signed in or out, whoever made it happen. */
+/* Called when somebody has signed in or out, here or by another process. */
 struct identity_watch {
     struct list node;
     void (*changed)(struct identity_watch *w);

@@ -4,8 +4,8 @@
  *
  * Daemon and commands share the file. Each change is made under a lock, on what the file says then,
  * and is on the disk when the function returns: so a token that was replaced is never used again,
- * whoever crashes when. With the secret `rialto-token-key` the content is encrypted. A file that
- * cannot be read is left as it is, and nothing is written over it.
+ * also when one of them crashes. With the secret `rialto-token-key` the content is encrypted. A
+ * file that cannot be read is left as it is, and nothing is written over it.
  *
  * Two locks: one for a change, which lasts as long as a write to the disk; and one for each token,
  * held as long as the token is being renewed (signin_file_claim), so that no two processes show one

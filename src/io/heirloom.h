@@ -2,8 +2,8 @@
  * heirloom: a running child process that the daemon before us started, on its way to us.
  *
  * We have the process id of that daemon, so the process is our child from the first moment; but the
- * old daemon has the pipes until its own calls there have ended. Then they come, and whoever
- * claimed the process by its key gets it. A process that nobody claims is ended.
+ * old daemon has the pipes until its own calls there have ended. Then the pipes come, and the owner
+ * that claimed the process by its key gets both. A process that nobody claims is ended.
  */
 #ifndef RIALTO_IO_HEIRLOOM_H
 #define RIALTO_IO_HEIRLOOM_H

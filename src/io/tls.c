@@ -211,8 +211,8 @@ struct tls_context *tls_context_server(const char *cert_file, const char *key_fi
 
     ERR_clear_error();
     SSL_CTX_set_alpn_select_cb(ssl, choose_protocol, NULL);
-    /* Forward secrecy: recorded traffic must stay unreadable to whoever gets the key later. All
-     * ciphers of TLS 1.3 have it. */
+    /* Forward secrecy: recorded traffic must stay unreadable to somebody who gets the key later.
+     * All ciphers of TLS 1.3 have it. */
     if (SSL_CTX_set_cipher_list(ssl, "ECDHE+AESGCM:ECDHE+CHACHA20") != 1)
         abort(); /* an OpenSSL without these ciphers */
     /* Tickets let clients resume sessions; a session cache here would only cost memory. */

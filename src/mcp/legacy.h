@@ -17,7 +17,7 @@ void legacy_put_result(struct buf *out, enum op op, struct span result, bool wra
 
 /* Is this outputSchema, which may be absent, valid in the initialize era? */
 bool legacy_fits(const struct json_slot *schema);
-/* Flags of items because of which a list of tools must be written anew for the initialize era. */
+/* Flags of items because of which a list of tools must be rewritten for the initialize era. */
 enum { LEGACY_REWRITES = ITEM_GIVES_ANY | ITEM_TASK_UNSAID };
 /* Append the whole answer to a list request; of tools, each outputSchema fits, and those that may
  * become tasks say so. `marks`: the agent is a bridge, and is told of those

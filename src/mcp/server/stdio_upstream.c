@@ -53,7 +53,7 @@ struct kept_greeting {
  * from the start, such as a greeting, does not. */
 enum { LAST_WORDS_MS = 1000 };
 
-/* --- the handshake, which a program has once, whoever its owner is --- */
+/* --- the handshake, which a program has once, with the first daemon that owns it --- */
 
 static void forget_greetings(struct stdio_upstream *u)
 {
