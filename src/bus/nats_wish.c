@@ -189,7 +189,7 @@ static char *first_stream(struct span answer)
     if (!json_next(&it) || it.type != JSON_STRING)
         return NULL;
     json_unescape(&name, it.value);
-    /* It becomes part of subjects. */
+    /* The name becomes part of subjects, where these characters mean something. */
     if (name.n && !strpbrk(buf_cstr(&name), " .*>\t\r\n"))
         return buf_take(&name);
     buf_fini(&name);

@@ -384,7 +384,7 @@ static void plan_file(struct host_setup *s, struct host_setup_file *f)
     take_projects(s, f, root);
     if (!change_text(f, own, &err))
         return;
-    /* It is left alone, and so its servers do not move. */
+    /* The file cannot be edited: it is left alone, and its servers do not move. */
     f->wrong = err;
     f->taken = NULL;
     while (s->servers->last != adopted)

@@ -66,7 +66,7 @@ static void find(struct learn *l, struct span path, bool write)
     bool temporary = span_starts(path, SPAN("/tmp/")) &&
                      !(l->rules->home && cage_path_in(path, span_str(l->rules->home)));
 
-    /* It will have a TMPDIR of its own. */
+    /* In its cage the server has a TMPDIR of its own, so temporary files need no rule. */
     if (!path.n || path.p[0] != '/' || temporary ||
         cage_allows(l->rules, path, write ? CAGE_WRITE : CAGE_READ) || l->found.n == FOUND_MAX)
         return;

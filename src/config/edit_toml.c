@@ -130,7 +130,8 @@ void edit_toml_take(struct buf *out, const struct edited *d, const struct value 
     buf_span(out, span_from(d->text, at));
     if (at != d->text.n)
         return;
-    /* It was the last: a blank line before it goes, and the line end that it did not have. */
+    /* The table was the last one: the blank line before it goes as well, and the line end that was
+     * put there for it. */
     struct span newline = edit_newline(d->text);
     if (ends_with(out, newline, 2))
         out->n -= newline.n;

@@ -108,7 +108,8 @@ static void let_go_of(struct instance *i)
     instance_on_lists(i, NULL, NULL);
 }
 
-/* It was started: the server is of both eras, and this is known at the next start. */
+/* The instance for the initialize era has listed its tools: the server is of both eras, and that is
+ * remembered for the next start. */
 static void on_legacy_lists(void *arg)
 {
     struct bridge_server *s = arg;

@@ -147,7 +147,8 @@ void upgrade_handle(void *owner, const struct caller *caller, struct http_exchan
     enum json_type type;
 
     (void)rest;
-    /* It says which program is to run: nobody who can only reach a port may do that. */
+    /* The request says which program is to run: callers that can only reach a port may not do that.
+     */
     if (caller->way != CALLER_SOCKET) {
         http_refuse(x, 403, "only by the control socket", "'rialto upgrade' asks there");
         return;
@@ -475,7 +476,7 @@ static void on_message(void *owner, struct baton_message *m)
             rows[i].handle(owner, m);
 }
 
-/* Its status is all that is left of the old daemon. */
+/* Waits for the old process to end: until its status is read, it is still there for the kernel. */
 static void reap(struct timer *t)
 {
     struct upgrade *u = CONTAINER_OF(t, struct upgrade, tick);

@@ -212,7 +212,7 @@ int oauth_read_resource(struct oauth_resource *out, struct span text, struct are
     return 0;
 }
 
-/* Its path must be ours, or a part of ours that ends between two segments. */
+/* The resource's path must be that of the URL, or a part of it that ends between two segments. */
 bool oauth_resource_covers(const char *resource, const struct url_parts *url)
 {
     struct url_parts r;
