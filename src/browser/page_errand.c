@@ -182,9 +182,9 @@ struct page_errand *page_errand_ask(struct page *p, enum errand_kind kind, const
 void page_errand_ask_life(struct page *p, uint64_t timeout)
 {
     timeout = timeout ? timeout : LIFE_MS;
+    /* A question that was not answered in time is still open: it is judged again. */
     if (p->life && !timer_is_set(&p->life->timer))
-        timer_set(timers_of(p), &p->life->timer,
-                  timeout); /* it was asked, and is looked at again */
+        timer_set(timers_of(p), &p->life->timer, timeout);
     if (p->life || !page_pipe(p) || !p->dialect->answers_ping)
         return;
     if (!p->dialect->ping) {
