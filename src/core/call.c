@@ -6,7 +6,6 @@
 #include "core/doubts.h"
 #include "core/inside.h"
 #include "core/principal.h"
-#include "core/tap.h"
 #include "core/wishes.h"
 
 #include <stdarg.h>

@@ -7,7 +7,6 @@
 #include "core/principal.h"
 #include "core/route.h"
 #include "core/rules.h"
-#include "core/tap.h"
 
 static struct peer *caller_of(struct peer *consumer, const struct request *request)
 {

@@ -9,7 +9,6 @@
 #include "hub/gate.h"
 #include "io/ws.h"
 #include "wire/host.h"
-#include "wire/json.h"
 #include "wire/url.h"
 
 #include <errno.h>

@@ -10,7 +10,6 @@
 #include "base/visible.h"
 #include "hub/client_metadata.h"
 #include "hub/discovery.h"
-#include "wire/json_out.h"
 #include "wire/webform.h"
 
 #include <stdio.h>

@@ -5,7 +5,6 @@
 
 #include "base/arena.h"
 #include "base/log.h"
-#include "base/map.h"
 #include "base/mem.h"
 #include "config/credentials.h"
 #include "config/env_file.h"

@@ -10,7 +10,6 @@
 #include "hub/rehearsal.h"
 #include "hub/shims.h"
 #include "io/baton.h"
-#include "io/child.h"
 #include "io/heirloom.h"
 #include "io/listen.h"
 #include "io/successor.h"

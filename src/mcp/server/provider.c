@@ -8,8 +8,6 @@
 #include "base/mem.h"
 #include "core/doubts.h"
 #include "mcp/circle.h"
-#include "mcp/outcome.h"
-#include "mcp/param_headers.h"
 #include "mcp/server/as_tools.h"
 #include "mcp/server/context.h"
 #include "mcp/server/task_watch.h"
@@ -17,7 +15,6 @@
 #include "mcp/task_text.h"
 #include "wire/json_out.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 
 /* --- what the server sends --- */
