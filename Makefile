@@ -17,7 +17,7 @@ CLANG_FORMAT = $(call first_of,clang-format-14 clang-format)
 RELEASE_OPTIONS = --buildtype=debugoptimized -Dtests=disabled
 ASAN_OPTIONS_MESON = --buildtype=debugoptimized -Db_sanitize=address,undefined -Dwerror=true \
 	-Dtests=enabled \
-	-Dc_args='-fno-omit-frame-pointer -fno-optimize-sibling-calls -fno-sanitize-recover=all'
+	-Dc_args='-g1 -fno-omit-frame-pointer -fno-optimize-sibling-calls -fno-sanitize-recover=all'
 FUZZ_OPTIONS = --buildtype=debugoptimized -Db_sanitize=address,undefined -Db_lundef=false \
 	-Dtests=disabled -Dfuzz=true -Dc_args='-fsanitize=fuzzer-no-link -fno-sanitize-recover=all'
 
