@@ -153,8 +153,8 @@ test('the commands of the README and of docs/operation.md', async (t) => {
   }
 });
 
-// Six pages had commands that no test had ever run: those of the bus, the conductor and signing in, and all that stand in
-// the middle of a sentence.
+// No test had run the commands of the pages about the bus, the conductor and signing in, nor those in the middle of a
+// sentence.
 test('a look at the bus by hand, as docs/bus.md has it', async (t) => {
   const h = home();
   h.env.RIALTO_CONFIG = path.join(h.dir, 'rialto.yaml');
