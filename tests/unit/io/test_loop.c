@@ -1,6 +1,7 @@
 #include "io_test.h"
 
 #include <signal.h>
+#include <unistd.h>
 
 struct probe {
     struct loop *loop;
@@ -194,6 +195,31 @@ static void test_stop(void **state)
     loop_free(l);
 }
 
+static void on_slow(struct deferred *d)
+{
+    (void)d;
+    usleep(30 * 1000);
+}
+
+/*
+ * A turn whose work took longer than the wait had used up the wait before it began: the timer that
+ * ends it went off early, and the loop slept until something else happened. A unit test hung for
+ * good on a busy machine.
+ */
+static void test_a_step_after_slow_work_does_not_oversleep(void **state)
+{
+    (void)state;
+    struct loop *l = loop_new();
+    struct probe later = {.loop = l};
+    struct deferred slow = {0};
+    probe_set(&later, 2000);
+    loop_defer(l, &slow, on_slow);
+    loop_step(l, 5);
+    assert_int_equal(later.n, 0);
+    timer_clear(loop_timers(l), &later.timer);
+    loop_free(l);
+}
+
 static void on_signal(void *arg, int signo)
 {
     *(int *)arg = signo;
@@ -228,6 +254,7 @@ int main(void)
         cmocka_unit_test(test_deferred_run_once_in_order),
         cmocka_unit_test(test_deferred_from_deferred_is_next_turn),
         cmocka_unit_test(test_stop),
+        cmocka_unit_test(test_a_step_after_slow_work_does_not_oversleep),
         cmocka_unit_test(test_signals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

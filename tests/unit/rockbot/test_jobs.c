@@ -200,7 +200,6 @@ static void test_a_message_that_comes_again(void **state)
     rig_end(&r);
 }
 
-/* Nobody waits for it any more: it must not do its work now. */
 /*
  * With more calls under way than messages are remembered, the one that ends is forgotten in the
  * same moment; it was used once more after that.
@@ -238,6 +237,7 @@ static void test_more_under_way_than_can_be_remembered(void **state)
     rig_end(&r);
 }
 
+/* Nobody waits for its answer any more: its work must not be done now. */
 static void test_a_message_that_is_too_old(void **state)
 {
     struct rig r;
